@@ -1,0 +1,32 @@
+// The one family of errors that weft throws. The library never prints, exits or falls back: it throws one of these, with
+// one line of text that says what failed, where (operation, name, axis, rank, file, key) and what to do next.
+#pragma once
+
+#include <stdexcept>
+
+namespace weft {
+
+class Error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// The caller's input is wrong (recipe key, file, argument): the user can mend it.
+class InputError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// Ranks disagree, a peer died or a wait passed its deadline.
+class CommError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// A number that training cannot go on with (a loss that is not finite).
+class NumericError : public Error {
+ public:
+  using Error::Error;
+};
+
+}  // namespace weft

@@ -1,0 +1,46 @@
+// World: who this process (or test thread) is among all ranks, and the store through which ranks find each other.
+//
+// A World is a small value that shares its state when copied. Making one waits for all ranks (rank 0 serves the store);
+// size one needs no store and no environment. Nothing is global: two Worlds may live side by side.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace weft {
+
+class Store;
+
+class World {
+ public:
+  /// One rank alone.
+  World();
+
+  /// From RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT, as torchrun and weft's launcher set
+  /// them (SLURM's SLURM_PROCID etc. where RANK is unset); one rank where none is set. Throws InputError for a half-set or
+  /// contradictory environment and CommError if the ranks do not meet within `timeout`.
+  static World from_environment(std::chrono::milliseconds timeout = std::chrono::minutes(5));
+
+  /// `size` ranks as threads of this process, for tests: element r is handed to thread r.
+  static std::vector<World> threads(int size);
+
+  int rank() const;
+  int size() const;
+  int local_rank() const;
+  int local_size() const;
+
+  /// Name of the host that `rank` runs on. Ranks with equal names share memory.
+  const std::string& host(int rank) const;
+
+  /// Key-value store shared by all ranks, for building groups. Defined in comm/store.h; size-one worlds have none.
+  Store& store() const;
+
+ private:
+  struct State;
+  explicit World(std::shared_ptr<State> state);
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace weft

@@ -1,0 +1,29 @@
+// Dataset: samples by index, handed out a batch at a time so that a dataset can gather them in one go.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace weft {
+
+/// Samples side by side, first dimension = samples, in the order they were asked for.
+struct Batch {
+  std::vector<at::Tensor> inputs;  ///< images [n, channels, height, width] float32, or token ids [n, tokens] int64
+  at::Tensor target;               ///< labels [n] int64, or next tokens [n, tokens] int64; kIgnore where there is none
+  int64_t first_sample = 0;  ///< position of its first sample in the run (for random numbers): step * global batch + offset
+};
+
+/// Targets with this value are not counted.
+inline constexpr int64_t kIgnore = -100;
+
+class Dataset {
+ public:
+  virtual ~Dataset() = default;
+  virtual int64_t size() const = 0;
+  /// Thread-safe. `epoch` lets a dataset vary (shifted text windows); evaluation passes 0.
+  virtual Batch get(const std::vector<int64_t>& indices, int64_t epoch) const = 0;
+};
+
+}  // namespace weft

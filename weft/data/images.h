@@ -1,0 +1,25 @@
+// Images in IDX files (the MNIST family), gzipped or not.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "weft/data/dataset.h"
+
+namespace weft {
+
+struct ImageFiles {
+  std::string images;  ///< path of the idx3-ubyte file, or of its .gz
+  std::string labels;  ///< path of the idx1-ubyte file, or of its .gz
+  int classes = 10;    ///< labels must be in [0, classes)
+};
+
+/// inputs[0] float32 [n, 1, height, width], scaled to zero mean and unit variance with the constants of `mean` and `stddev`
+/// (of pixels in [0, 1]). Throws InputError that names file and reason for a missing, truncated, corrupt or mismatched file.
+struct PixelScale {
+  double mean = 0.2860;  ///< Fashion-MNIST's training set
+  double stddev = 0.3530;
+};
+std::shared_ptr<Dataset> open_images(const ImageFiles& files, const PixelScale& scale = {});
+
+}  // namespace weft

@@ -1,0 +1,55 @@
+// Loader: this rank's micro-batches, prepared ahead by a background thread.
+//
+// Step s covers positions [s G, (s+1) G) of the run (G = global batch); micro-batch j of it holds [j m, (j+1) m); rank d of D
+// takes the micro-batches [d M/D, (d+1) M/D), M = G/m. Errors of the background thread are thrown by next().
+#pragma once
+
+#include <memory>
+
+#include "weft/data/dataset.h"
+#include "weft/data/sampler.h"
+
+namespace weft {
+
+struct LoaderOptions {
+  int64_t global_batch = 1;
+  int64_t micro_batch = 1;
+  int shard = 0;  ///< this rank's coordinate among the data-parallel ranks
+  int num_shards = 1;
+  int64_t first_step = 0;
+  int ahead = 4;  ///< micro-batches prepared ahead
+};
+
+class Loader {
+ public:
+  /// Throws InputError unless micro_batch * num_shards divides global_batch (naming the nearest global batches that they
+  /// divide) and the dataset holds at least num_shards samples.
+  Loader(std::shared_ptr<const Dataset> dataset, Sampler sampler, const LoaderOptions& options);
+  ~Loader();
+  Loader(const Loader&) = delete;
+  Loader& operator=(const Loader&) = delete;
+
+  /// The next micro-batch of this rank: in a step first to last, then the next step's.
+  Batch next();
+  int micro_batches_per_step() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// The evaluation set once, in order, split into contiguous shares: rank `shard` visits [shard N / num_shards, ...), at most
+/// `micro_batch` at a time, the last one shorter. No sample is visited twice.
+class EvaluationLoader {
+ public:
+  EvaluationLoader(std::shared_ptr<const Dataset> dataset, int64_t micro_batch, int shard, int num_shards);
+  /// False when the share is done.
+  bool next(Batch& batch);
+  void rewind();
+
+ private:
+  std::shared_ptr<const Dataset> dataset_;
+  int64_t micro_batch_, begin_, end_, at_;
+};
+
+}  // namespace weft
