@@ -1,0 +1,17 @@
+// The valid word a mistyped one was probably meant to be, for errors that say "did you mean".
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weft {
+
+/// Insertions, deletions, replacements and swaps of neighbouring letters that turn `a` into `b`.
+int edit_distance(std::string_view a, std::string_view b);
+
+/// The candidate at the smallest edit distance from `word`, upper and lower case counting as equal; the first of several.
+/// Empty only when there are no candidates. Time: the product of the two lengths, per candidate.
+std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
+
+}  // namespace weft
