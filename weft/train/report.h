@@ -1,0 +1,55 @@
+// What a training run says about itself: plain structs that the trainer fills, and progress lines and the summary file read.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+/// After each step, on every rank; rates are over the steps since the last report or so, and global (all ranks together).
+struct StepReport {
+  int64_t step = 0;   ///< steps done, this one included
+  int64_t steps = 0;  ///< steps the run will do
+  double loss = 0.0;  ///< mean over the step's global batch
+  double lr = 0.0;
+  double samples_per_s = 0.0;
+  double tokens_per_s = 0.0;   ///< 0 for models that do not read tokens
+  double seconds_left = -1.0;  ///< negative: not known yet
+};
+
+/// After each pass over the evaluation set.
+struct EvaluationReport {
+  int64_t step = 0;   ///< steps done before it
+  int64_t steps = 0;  ///< steps the run will do
+  double loss = 0.0;
+  std::optional<double> accuracy;  ///< share of targets predicted right, 0 to 1
+  double seconds = 0.0;            ///< what the evaluation took
+};
+
+/// At the end of a run; what --summary writes. Lists have an entry a rank.
+struct FinalReport {
+  std::string model;       ///< the recipe's model.name
+  int64_t parameters = 0;  ///< trained elements of the whole model
+  int world = 1;
+  std::vector<std::pair<std::string, int64_t>> layout;  ///< in print order: pp, dp, shard, cp, tp, micro_batch, ...
+  std::string backend;                                  ///< of the gradients' group: "identity", "shm", "gloo", "nccl"
+  int threads_per_rank = 1;
+  int64_t steps = 0;
+  double loss = 0.0;  ///< of the last step
+  std::optional<EvaluationReport> evaluation;
+  double seconds = 0.0;        ///< of training, evaluation included
+  double samples_per_s = 0.0;  ///< over the steps after the first two
+  double tokens_per_s = 0.0;   ///< 0 for models that do not read tokens
+  double first_step_s = 0.0;   ///< from process start to the end of the first step
+  double step_ms_p50 = 0.0;
+  double step_ms_p95 = 0.0;
+  double communication_share = 0.0;  ///< share of step time that the slowest rank spent in collectives, 0 to 1
+  std::vector<double> peak_rss_mb;
+  std::vector<int64_t> traffic_bytes;
+  std::string weights_sha256;
+};
+
+}  // namespace weft
