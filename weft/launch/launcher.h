@@ -1,8 +1,9 @@
 // Launcher: starts the ranks of a program on this host, watches them, and ends them all when one fails.
 //
 // Each rank is a child in its own process group with RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and
-// MASTER_PORT set; the listening socket of the rendezvous store is made here and handed to rank 0 (WEFT_STORE_FD), so no port
-// is raced for. Ranks die with the launcher, even when it is killed with SIGKILL. Torch-free.
+// MASTER_PORT set, and OMP_NUM_THREADS = cores / ranks where it was unset. Rank 0 inherits a standard input that is no
+// terminal; the others read nothing. Ranks and what they started die with the launcher, even when it is killed with SIGKILL
+// (launch/guardian.h). Torch-free. docs/launching.md tells the whole of it.
 #pragma once
 
 #include <string>
@@ -10,15 +11,28 @@
 
 namespace weft {
 
+/// How rank 0 comes by the port that MASTER_PORT names.
+enum class Rendezvous {
+  /// A socket that listens already is handed to rank 0 (WEFT_STORE_FD), so no port is raced for. For programs that call
+  /// World::from_environment.
+  inherited_socket,
+  /// A port that was free a moment ago; rank 0 binds it. For programs that know nothing of weft.
+  free_port,
+};
+
 struct LaunchOptions {
   int num_ranks = 1;
   std::vector<std::string> command;  ///< argv of every rank
-  double grace_s = 1.0;              ///< between SIGTERM and SIGKILL when the group is ended
+  Rendezvous rendezvous = Rendezvous::inherited_socket;
+  double grace_s = 1.0;             ///< between SIGTERM and SIGKILL when the group is ended
+  double interrupt_grace_s = 10.0;  ///< what ranks have for ending by themselves after the first Ctrl-C
 };
 
 /// Runs until every rank has ended. Returns 0 if all succeeded, else the first failing rank's exit status (128 + signal when
-/// killed). Forwards SIGINT and SIGTERM to the ranks; a second one kills them at once. Rank output passes through; the first
-/// failing rank's last error line (what it wrote to the error pipe, WEFT_ERROR_FD) is left in `error`, prefixed with its rank.
+/// killed). Forwards SIGINT, SIGTERM and SIGHUP to the ranks; a second one kills them at once. Rank output passes through; the
+/// first failing rank's error line (what it wrote to the error pipe, WEFT_ERROR_FD, else how it ended) is left in `error`,
+/// prefixed with its rank. Throws InputError when nothing can be started. The calling thread must outlive the call, as the
+/// ranks die with it.
 int launch(const LaunchOptions& options, std::string& error);
 
 }  // namespace weft

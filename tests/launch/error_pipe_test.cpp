@@ -1,0 +1,84 @@
+// Error pipe: what a rank reports is what the launcher reads, whatever else is written or set.
+#include "weft/launch/error_pipe.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <thread>
+
+namespace weft {
+namespace {
+
+class ErrorPipeTest : public testing::Test {
+ protected:
+  void announce(int fd, const char* rank = "3") {
+    setenv("WEFT_ERROR_FD", std::to_string(fd).c_str(), 1);
+    setenv("RANK", rank, 1);
+  }
+  void TearDown() override {
+    unsetenv("WEFT_ERROR_FD");
+    unsetenv("RANK");
+  }
+};
+
+TEST_F(ErrorPipeTest, MessageArrivesWholeWithRankTimeAndBlame) {
+  ErrorPipe pipe;
+  announce(pipe.write_end());
+  const int64_t before = monotonic_ns();
+  ASSERT_TRUE(report_error("loss is nan\nat step 3"));
+  ASSERT_TRUE(report_error("rank 1 died", Blame::peer));
+  const std::vector<RankError> errors = pipe.receive();
+  ASSERT_EQ(errors.size(), 2u);
+  EXPECT_EQ(errors[0].text, "loss is nan at step 3");
+  EXPECT_EQ(errors[0].rank, 3);
+  EXPECT_EQ(errors[0].blame, Blame::self);
+  EXPECT_GE(errors[0].time_ns, before);
+  EXPECT_LE(errors[0].time_ns, errors[1].time_ns);
+  EXPECT_EQ(errors[1].blame, Blame::peer);
+  EXPECT_TRUE(pipe.receive().empty());
+}
+
+TEST_F(ErrorPipeTest, WithoutAPipeTheCallerPrints) {
+  EXPECT_FALSE(report_error("no launcher"));
+  announce(4000);  // nothing open there
+  EXPECT_FALSE(report_error("closed"));
+  const FileDescriptor file(open("/dev/null", O_WRONLY));
+  announce(file.get());
+  EXPECT_FALSE(report_error("a file that took the number"));
+  announce(2);
+  EXPECT_FALSE(report_error("never stderr"));
+}
+
+TEST_F(ErrorPipeTest, LongTextsAreCutAndRanksDoNotMix) {
+  ErrorPipe pipe;
+  announce(pipe.write_end());
+  std::vector<std::thread> writers;
+  for (char letter = 'a'; letter < 'e'; ++letter) {
+    writers.emplace_back([letter] {
+      for (int i = 0; i < 3; ++i) report_error(std::string(10'000, letter));
+    });
+  }
+  for (std::thread& writer : writers) writer.join();
+  const std::vector<RankError> errors = pipe.receive();
+  ASSERT_EQ(errors.size(), 12u);
+  for (const RankError& error : errors) {
+    EXPECT_GT(error.text.size(), 4000u);
+    EXPECT_EQ(error.text, std::string(error.text.size(), error.text[0]));
+  }
+}
+
+TEST_F(ErrorPipeTest, ForeignTextIsIgnored) {
+  ErrorPipe pipe;
+  announce(pipe.write_end());
+  const std::string noise = "hello\n12 x self y\n12 0 nobody z\n\n";
+  ASSERT_EQ(write(pipe.write_end(), noise.data(), noise.size()), static_cast<ssize_t>(noise.size()));
+  report_error("real");
+  const std::vector<RankError> errors = pipe.receive();
+  ASSERT_EQ(errors.size(), 1u);
+  EXPECT_EQ(errors[0].text, "real");
+}
+
+}  // namespace
+}  // namespace weft

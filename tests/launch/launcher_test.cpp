@@ -1,0 +1,305 @@
+// Launcher: real processes, ended in every way there is; afterwards nothing of them may be left.
+#include "weft/launch/launcher.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <set>
+#include <sstream>
+#include <thread>
+
+#include "weft/base/error.h"
+#include "weft/launch/error_pipe.h"
+
+namespace weft {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+bool wait_until(const std::function<bool()>& condition, double seconds) {
+  const auto start = Clock::now();
+  while (!condition()) {
+    if (seconds_since(start) > seconds) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return true;
+}
+
+std::string read_text(const std::filesystem::path& path) {
+  std::ifstream in(path);
+  std::ostringstream out;
+  out << in.rdbuf();
+  return out.str();
+}
+
+/// Orphans come to this process, which therefore sees every process that a launcher leaves behind.
+class LauncherTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    std::string name = (std::filesystem::temp_directory_path() / "weft_launch_XXXXXX").string();
+    folder_ = mkdtemp(name.data());
+    setenv("OUT", folder_.c_str(), 1);
+  }
+
+  void TearDown() override {
+    EXPECT_TRUE(no_process_left()) << "a process outlived its launcher";
+    std::filesystem::remove_all(folder_);
+    unsetenv("OUT");
+  }
+
+  /// Every child is gone within a second: dead ones are reaped here, a live one would keep waitpid at 0.
+  static bool no_process_left() {
+    return wait_until(
+        [] {
+          pid_t got = 0;
+          while ((got = waitpid(-1, nullptr, WNOHANG)) > 0) {
+          }
+          return got < 0 && errno == ECHILD;
+        },
+        1.0);
+  }
+
+  LaunchOptions shell(int ranks, const std::string& script) {
+    LaunchOptions options;
+    options.num_ranks = ranks;
+    options.command = {"/bin/sh", "-c", script};
+    options.grace_s = 0.3;
+    return options;
+  }
+
+  int run(const LaunchOptions& options) {
+    error_.clear();
+    const auto start = Clock::now();
+    const int status = launch(options, error_);
+    seconds_ = seconds_since(start);
+    return status;
+  }
+
+  /// The launcher in a process of its own, for signals; its error goes to a file.
+  pid_t fork_launcher(const LaunchOptions& options) {
+    const pid_t pid = fork();
+    if (pid != 0) return pid;
+    std::string error;
+    const int status = launch(options, error);
+    std::ofstream(folder_ / "error") << error;
+    _exit(status);
+  }
+
+  bool appeared(const std::string& name) {
+    return wait_until([&] { return std::filesystem::exists(folder_ / name); }, 5.0);
+  }
+
+  static int wait_status(pid_t pid, double seconds) {
+    int status = -1;
+    if (!wait_until([&] { return waitpid(pid, &status, WNOHANG) == pid; }, seconds)) kill(pid, SIGKILL);
+    return status;
+  }
+
+  std::filesystem::path folder_;
+  std::string error_;
+  double seconds_ = 0.0;
+};
+
+TEST_F(LauncherTest, RanksGetTheirEnvironment) {
+  unsetenv("OMP_NUM_THREADS");
+  setenv("RANK", "7", 1);  // of some outer launcher: not these ranks'
+  const int status = run(shell(3,
+                               "echo $RANK $WORLD_SIZE $LOCAL_RANK $LOCAL_WORLD_SIZE $MASTER_ADDR > $OUT/$RANK;"
+                               "echo $MASTER_PORT > $OUT/port$RANK; echo ${WEFT_STORE_FD:-none} > $OUT/fd$RANK;"
+                               "echo $OMP_NUM_THREADS > $OUT/threads$RANK"));
+  unsetenv("RANK");
+  ASSERT_EQ(status, 0) << error_;
+  EXPECT_EQ(error_, "");
+  for (const std::string rank : {"0", "1", "2"}) {
+    EXPECT_EQ(read_text(folder_ / rank), rank + " 3 " + rank + " 3 127.0.0.1\n");
+    EXPECT_EQ(read_text(folder_ / ("port" + rank)), read_text(folder_ / "port0"));
+    EXPECT_GE(std::stoi(read_text(folder_ / ("threads" + rank))), 1);
+  }
+  EXPECT_GT(std::stoi(read_text(folder_ / "port0")), 1023);
+  EXPECT_NE(read_text(folder_ / "fd0"), "none\n");
+  EXPECT_EQ(read_text(folder_ / "fd1"), "none\n");
+}
+
+TEST_F(LauncherTest, UsersThreadCountIsKept) {
+  setenv("OMP_NUM_THREADS", "5", 1);
+  EXPECT_EQ(run(shell(2, "test $OMP_NUM_THREADS = 5")), 0) << error_;
+  unsetenv("OMP_NUM_THREADS");
+}
+
+TEST_F(LauncherTest, StoreSocketListensOnMasterPortInRankZero) {
+  // /proc/net/tcp: local address 0100007F:<port>, state 0A is LISTEN.
+  const std::string listening = "grep -q \"0100007F:$(printf %04X $MASTER_PORT) 00000000:0000 0A\" /proc/net/tcp";
+  EXPECT_EQ(run(shell(1, "test -S /proc/self/fd/$WEFT_STORE_FD && " + listening)), 0) << error_;
+  LaunchOptions foreign = shell(1, "test -z \"$WEFT_STORE_FD\" && ! " + listening);
+  foreign.rendezvous = Rendezvous::free_port;
+  EXPECT_EQ(run(foreign), 0) << error_;
+}
+
+TEST_F(LauncherTest, OneRankIsAnOrdinaryCase) { EXPECT_EQ(run(shell(1, "exit 0")), 0); }
+
+TEST_F(LauncherTest, MoreRanksThanCores) {
+  EXPECT_EQ(run(shell(16, "echo > $OUT/$RANK")), 0) << error_;
+  for (int r = 0; r < 16; ++r) EXPECT_TRUE(std::filesystem::exists(folder_ / std::to_string(r)));
+}
+
+TEST_F(LauncherTest, FirstFailureEndsTheGroup) {
+  EXPECT_EQ(run(shell(3, "if [ $RANK = 1 ]; then exit 9; fi; sleep 60")), 9);
+  EXPECT_EQ(error_, "rank 1: ended with status 9");
+  EXPECT_LT(seconds_, 2.0);
+}
+
+TEST_F(LauncherTest, ARankThatIgnoresSigtermIsKilled) {
+  EXPECT_EQ(run(shell(2, "if [ $RANK = 0 ]; then sleep 0.2; exit 4; fi; trap '' TERM INT; while :; do sleep 0.05; done")), 4);
+  EXPECT_EQ(error_, "rank 0: ended with status 4");
+  EXPECT_LT(seconds_, 2.0);
+}
+
+TEST_F(LauncherTest, ReportedErrorIsTheRanksAndBeatsTheEchoes) {
+  // Rank 0 hears of rank 1's death before the launcher does, and says so first.
+  const std::string report = "now() { awk '{printf \"%d\", $1 * 1e9}' /proc/uptime; };";
+  EXPECT_EQ(run(shell(2, report + "if [ $RANK = 0 ]; then echo \"$(now) 0 peer rank 1 died\" >&$WEFT_ERROR_FD; exit 1; fi;"
+                                  "sleep 0.1; echo \"$(now) 1 self loss is nan\" >&$WEFT_ERROR_FD; exit 3")),
+            3);
+  EXPECT_EQ(error_, "rank 1: loss is nan");
+  EXPECT_LT(seconds_, 2.0);
+}
+
+TEST_F(LauncherTest, AnEchoWithoutCauseStandsForItself) {
+  EXPECT_EQ(
+      run(shell(2, "if [ $RANK = 0 ]; then echo '5 0 peer call 3 does not match' >&$WEFT_ERROR_FD; exit 1; fi; sleep 60")), 1);
+  EXPECT_EQ(error_, "rank 0: call 3 does not match");
+  EXPECT_LT(seconds_, 2.0);
+}
+
+TEST_F(LauncherTest, ARankThatReportsAndHangsIsEnded) {
+  EXPECT_EQ(run(shell(2, "if [ $RANK = 0 ]; then echo '5 0 self bad' >&$WEFT_ERROR_FD; fi; sleep 60")), 1);
+  EXPECT_EQ(error_, "rank 0: bad");
+  EXPECT_LT(seconds_, 2.0);
+}
+
+TEST_F(LauncherTest, KilledRank) {
+  EXPECT_EQ(run(shell(2, "if [ $RANK = 1 ]; then kill -9 $$; fi; sleep 60")), 128 + SIGKILL);
+  EXPECT_EQ(error_.rfind("rank 1: killed by signal 9", 0), 0u) << error_;
+  EXPECT_LT(seconds_, 2.0);
+}
+
+TEST_F(LauncherTest, GrandchildrenEndWithTheirRank) {
+  // A rank that succeeds, and one that fails, each leave a process behind.
+  EXPECT_EQ(run(shell(2, "(trap '' TERM HUP; exec sleep 60) & if [ $RANK = 1 ]; then sleep 0.2; exit 3; fi")), 3);
+  EXPECT_TRUE(no_process_left());
+  EXPECT_EQ(run(shell(2, "sleep 60 & exit 0")), 0);
+  EXPECT_TRUE(no_process_left());
+}
+
+TEST_F(LauncherTest, KilledLauncherTakesRanksAndGrandchildrenWithIt) {
+  const pid_t launcher = fork_launcher(shell(2, "sleep 60 & echo > $OUT/$RANK; trap '' TERM INT HUP; sleep 60"));
+  ASSERT_TRUE(appeared("0") && appeared("1"));
+  kill(launcher, SIGKILL);
+  EXPECT_TRUE(WIFSIGNALED(wait_status(launcher, 2.0)));
+  EXPECT_TRUE(no_process_left());
+}
+
+TEST_F(LauncherTest, LauncherKilledWhileItStartsRanks) {
+  for (int attempt = 0; attempt < 5; ++attempt) {
+    const pid_t launcher = fork_launcher(shell(8, "sleep 60 & sleep 60"));
+    std::this_thread::sleep_for(std::chrono::milliseconds(2 * attempt + 1));
+    kill(launcher, SIGKILL);
+    EXPECT_TRUE(no_process_left()) << "killed after " << 2 * attempt + 1 << " ms";
+  }
+}
+
+TEST_F(LauncherTest, InterruptIsForwardedAndRanksEndByThemselves) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    const std::string name = std::to_string(signal);
+    const pid_t launcher =
+        fork_launcher(shell(2, "trap 'echo > $OUT/clean" + name + "_$RANK; exit 0' INT TERM HUP; echo > $OUT/up" + name +
+                                   "_$RANK; while :; do sleep 0.05; done"));
+    ASSERT_TRUE(appeared("up" + name + "_0") && appeared("up" + name + "_1"));
+    kill(launcher, signal);
+    const int status = wait_status(launcher, 3.0);
+    ASSERT_TRUE(WIFEXITED(status));
+    EXPECT_EQ(WEXITSTATUS(status), 128 + signal);
+    EXPECT_TRUE(appeared("clean" + name + "_0") && appeared("clean" + name + "_1"));
+    EXPECT_EQ(read_text(folder_ / "error").rfind("ended by", 0), 0u);
+  }
+}
+
+TEST_F(LauncherTest, SecondInterruptKillsAtOnce) {
+  const pid_t launcher =
+      fork_launcher(shell(2, "trap '' INT TERM; echo > $OUT/$RANK; sleep 60 & while :; do sleep 0.05; done"));
+  ASSERT_TRUE(appeared("0") && appeared("1"));
+  kill(launcher, SIGINT);
+  std::this_thread::sleep_for(std::chrono::milliseconds(400));
+  EXPECT_EQ(waitpid(launcher, nullptr, WNOHANG), 0) << "the ranks have time to end after the first";
+  const auto second = Clock::now();
+  kill(launcher, SIGINT);
+  const int status = wait_status(launcher, 2.0);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 130);
+  EXPECT_LT(seconds_since(second), 1.0);
+}
+
+TEST_F(LauncherTest, InterruptHasADeadline) {
+  LaunchOptions options = shell(1, "trap '' INT TERM; echo > $OUT/$RANK; while :; do sleep 0.05; done");
+  options.interrupt_grace_s = 0.5;
+  const pid_t launcher = fork_launcher(options);
+  ASSERT_TRUE(appeared("0"));
+  kill(launcher, SIGINT);
+  EXPECT_EQ(WEXITSTATUS(wait_status(launcher, 3.0)), 130);
+}
+
+TEST_F(LauncherTest, BadInput) {
+  for (const int ranks : {0, -3}) {
+    LaunchOptions options = shell(ranks, "exit 0");
+    EXPECT_THROW(launch(options, error_), InputError);
+  }
+  EXPECT_THROW(launch({.num_ranks = 1, .command = {}, .rendezvous = {}, .grace_s = 1, .interrupt_grace_s = 1}, error_),
+               InputError);
+  LaunchOptions missing = shell(2, "");
+  missing.command = {"/nonexistent/program"};
+  try {
+    launch(missing, error_);
+    FAIL() << "started a program that is not there";
+  } catch (const InputError& error) {
+    EXPECT_STREQ(error.what(), "cannot run '/nonexistent/program': No such file or directory");
+  }
+}
+
+TEST_F(LauncherTest, SignalsAreBackAsTheyWere) {
+  sigset_t before, after;
+  pthread_sigmask(SIG_SETMASK, nullptr, &before);
+  signal(SIGCHLD, SIG_IGN);  // a parent that never reaps: the launcher must still see its ranks' status
+  EXPECT_EQ(run(shell(2, "exit 6")), 6);
+  EXPECT_EQ(signal(SIGCHLD, SIG_DFL), SIG_IGN);
+  pthread_sigmask(SIG_SETMASK, nullptr, &after);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGCHLD})
+    EXPECT_EQ(sigismember(&before, number), sigismember(&after, number));
+}
+
+TEST_F(LauncherTest, RankZeroReadsStandardInput) {
+  const FileDescriptor saved(dup(STDIN_FILENO));
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  ASSERT_EQ(write(ends[1], "words\n", 6), 6);
+  close(ends[1]);
+  dup2(ends[0], STDIN_FILENO);
+  close(ends[0]);
+  EXPECT_EQ(run(shell(2, "read line; echo $RANK:$line > $OUT/$RANK")), 0) << error_;
+  dup2(saved.get(), STDIN_FILENO);
+  EXPECT_EQ(read_text(folder_ / "0"), "0:words\n");
+  EXPECT_EQ(read_text(folder_ / "1"), "1:\n");
+}
+
+}  // namespace
+}  // namespace weft

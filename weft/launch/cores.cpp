@@ -1,0 +1,82 @@
+#include "weft/launch/cores.h"
+
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <limits>
+#include <sstream>
+#include <thread>
+
+namespace weft {
+
+namespace {
+
+constexpr double kUnlimited = std::numeric_limits<double>::infinity();
+
+int affinity_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
+  return static_cast<int>(std::thread::hardware_concurrency());  // more cores than the set has room for
+}
+
+double read_number(const std::string& path) {
+  std::ifstream in(path);
+  double value = -1.0;
+  in >> value;
+  return in ? value : -1.0;
+}
+
+/// Version 2: "<quota> <period>" or "max <period>" in cpu.max.
+double quota_v2(const std::string& folder) {
+  std::ifstream in(folder + "/cpu.max");
+  double quota = 0.0, period = 0.0;
+  return (in >> quota >> period) && quota > 0 && period > 0 ? quota / period : kUnlimited;
+}
+
+/// Version 1: a quota of -1 means none.
+double quota_v1(const std::string& folder) {
+  const double quota = read_number(folder + "/cpu.cfs_quota_us"), period = read_number(folder + "/cpu.cfs_period_us");
+  return quota > 0 && period > 0 ? quota / period : kUnlimited;
+}
+
+/// The smallest quota from the group up to the root; inside a container the path may not exist below the root, which then is
+/// the group itself.
+double smallest_quota(const std::string& root, std::string path, double (*quota)(const std::string&)) {
+  double smallest = quota(root);
+  while (path.size() > 1) {
+    smallest = std::min(smallest, quota(root + path));
+    path.resize(path.rfind('/'));
+  }
+  return smallest;
+}
+
+double cgroup_quota(const CgroupFiles& files) {
+  double smallest = kUnlimited;
+  std::ifstream in(files.membership);
+  for (std::string line; std::getline(in, line);) {  // "<id>:<controllers>:<path>"
+    const size_t first = line.find(':'), second = line.find(':', first + 1);
+    if (second == std::string::npos || second + 1 >= line.size() || line[second + 1] != '/') continue;
+    const std::string controllers = fmt::format(",{},", line.substr(first + 1, second - first - 1));
+    const std::string path = line.substr(second + 1);
+    if (controllers == ",,") smallest = std::min(smallest, smallest_quota(files.root, path, quota_v2));
+    if (controllers.find(",cpu,") != std::string::npos) {
+      smallest = std::min(smallest, smallest_quota(files.root + "/cpu", path, quota_v1));
+    }
+  }
+  return smallest;
+}
+
+}  // namespace
+
+int available_cores(const CgroupFiles& files) {
+  const double cores = std::min<double>(affinity_cores(), std::floor(cgroup_quota(files)));
+  return std::max(1, static_cast<int>(cores));
+}
+
+int threads_per_rank(int cores, int local_ranks) { return std::max(1, cores / std::max(1, local_ranks)); }
+
+}  // namespace weft

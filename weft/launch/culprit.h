@@ -1,0 +1,33 @@
+// Which rank made a run fail, and what to say about it: pure functions, so that every order of events can be tested.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "weft/launch/error_pipe.h"
+
+namespace weft {
+
+/// What the launcher has seen of one rank.
+struct RankOutcome {
+  int rank = 0;
+  bool ended = false;
+  int64_t ended_ns = 0;         ///< when the launcher noticed, CLOCK_MONOTONIC
+  int wait_status = 0;          ///< as waitpid gives it
+  bool ended_by_us = false;     ///< ended after the launcher had begun to end the group: no failure of its own
+  std::vector<RankError> said;  ///< its messages, in order
+};
+
+struct Verdict {
+  bool failed = false;
+  bool certain = false;  ///< false: only echoes so far (Blame::peer); the cause may show itself in a moment
+  int status = 0;        ///< for the launcher's caller: the rank's exit status, 128 + signal when killed, never 0 if failed
+  std::string error;     ///< "rank 1: <its message, or how it ended>"
+};
+
+/// The first rank, by time, that failed on its own (a message of Blame::self, a signal, a status that is not 0); if there is
+/// none, the first that failed in a collective. A rank's time is that of its first message, else when it ended.
+Verdict find_culprit(const std::vector<RankOutcome>& outcomes);
+
+}  // namespace weft

@@ -1,0 +1,85 @@
+#include "weft/launch/error_pipe.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <limits.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <sstream>
+
+#include "weft/base/error.h"
+
+namespace weft {
+
+namespace {
+
+bool parse(const std::string& line, RankError& error) {
+  std::istringstream in(line);
+  std::string blame;
+  if (!(in >> error.time_ns >> error.rank >> blame) || (blame != "self" && blame != "peer")) return false;
+  error.blame = blame == "peer" ? Blame::peer : Blame::self;
+  in.get();
+  std::getline(in, error.text);
+  return true;
+}
+
+}  // namespace
+
+int64_t monotonic_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+bool report_error(std::string_view text, Blame blame) {
+  const char* fd_text = std::getenv("WEFT_ERROR_FD");
+  const char* rank_text = std::getenv("RANK");
+  if (fd_text == nullptr || rank_text == nullptr) return false;
+  const int fd = std::atoi(fd_text);
+  // The variable may have outlived the pipe (a grandchild whose descriptors were closed): never write into another file.
+  struct stat status {};
+  if (fd <= 2 || fstat(fd, &status) != 0 || !S_ISFIFO(status.st_mode)) return false;
+  std::string line =
+      fmt::format("{} {} {} {}", monotonic_ns(), std::atoi(rank_text), blame == Blame::peer ? "peer" : "self", text);
+  for (char& c : line) {
+    if (c == '\n' || c == '\r') c = ' ';
+  }
+  line.resize(std::min<size_t>(line.size(), PIPE_BUF - 1));
+  line += '\n';
+  ssize_t written = 0;
+  do {
+    written = write(fd, line.data(), line.size());
+  } while (written < 0 && errno == EINTR);
+  return written == static_cast<ssize_t>(line.size());
+}
+
+ErrorPipe::ErrorPipe() {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) throw Error(fmt::format("cannot make the error pipe: {}", std::strerror(errno)));
+  read_end_ = FileDescriptor(ends[0]);
+  write_end_ = FileDescriptor(ends[1]);
+  // Only the launcher's end: a rank may wait for room.
+  fcntl(ends[0], F_SETFL, O_NONBLOCK);
+}
+
+std::vector<RankError> ErrorPipe::receive() {
+  char buffer[4096];
+  for (;;) {
+    const ssize_t got = read(read_end_.get(), buffer, sizeof buffer);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    partial_.append(buffer, static_cast<size_t>(got));
+  }
+  std::vector<RankError> errors;
+  for (size_t end = 0; (end = partial_.find('\n')) != std::string::npos; partial_.erase(0, end + 1)) {
+    RankError error;
+    if (parse(partial_.substr(0, end), error)) errors.push_back(std::move(error));
+  }
+  return errors;
+}
+
+}  // namespace weft

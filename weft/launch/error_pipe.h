@@ -1,0 +1,46 @@
+// The error pipe: how a rank's last words reach its launcher, so that the culprit's line is printed last, once, with its rank.
+//
+// A failing rank calls report_error() instead of writing to stderr. A message is one line, "<monotonic ns> <rank> self|peer
+// <text>", short enough that the kernel writes it whole (PIPE_BUF), so that ranks may share the pipe.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weft/launch/file_descriptor.h"
+
+namespace weft {
+
+/// Who is to blame. An error in a collective may be the echo of another rank's failure, and gives way to it.
+enum class Blame { self, peer };
+
+struct RankError {
+  int64_t time_ns = 0;  ///< CLOCK_MONOTONIC, the same clock in all processes of a host
+  int rank = 0;
+  Blame blame = Blame::self;
+  std::string text;
+};
+
+/// Tells the launcher why this process is about to end. False when no launcher listens (WEFT_ERROR_FD is not set or is no
+/// pipe): then it is for the caller to print. Long texts are cut, line ends become blanks.
+bool report_error(std::string_view text, Blame blame = Blame::self);
+
+/// The launcher's end.
+class ErrorPipe {
+ public:
+  ErrorPipe();
+  int read_end() const { return read_end_.get(); }
+  int write_end() const { return write_end_.get(); }
+  /// The messages that have come in since the last call; never blocks. Lines that are no message are ignored.
+  std::vector<RankError> receive();
+
+ private:
+  FileDescriptor read_end_, write_end_;
+  std::string partial_;
+};
+
+int64_t monotonic_ns();
+
+}  // namespace weft

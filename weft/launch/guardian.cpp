@@ -1,0 +1,88 @@
+#include "weft/launch/guardian.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+#include "weft/base/error.h"
+
+namespace weft {
+
+namespace {
+
+struct Note {
+  pid_t group;
+  int alive;
+};
+
+void write_note(int pipe, const Note& note) {
+  // Far below PIPE_BUF: whole or not at all.
+  while (write(pipe, &note, sizeof note) < 0 && errno == EINTR) {
+  }
+}
+
+/// Keeps nothing of the launcher's: not its terminal's signals, its output or its other descriptors.
+void detach(int& pipe) {
+  sigset_t all;
+  sigfillset(&all);
+  sigprocmask(SIG_SETMASK, &all, nullptr);
+  setpgid(0, 0);
+  prctl(PR_SET_NAME, "weft-guardian");
+  const int null = open("/dev/null", O_RDWR);
+  for (int fd = 0; fd <= 2; ++fd) dup2(null, fd);
+  if (pipe != 3) pipe = dup2(pipe, 3);
+  close_range(4, ~0U, 0);
+}
+
+[[noreturn]] void guard(int pipe, std::vector<pid_t>& groups) {
+  detach(pipe);
+  Note note{};
+  for (;;) {
+    const ssize_t got = read(pipe, &note, sizeof note);
+    if (got < 0 && errno == EINTR) continue;
+    if (got != sizeof note) break;
+    if (note.alive != 0) {
+      groups.push_back(note.group);
+    } else {
+      groups.erase(std::remove(groups.begin(), groups.end(), note.group), groups.end());
+    }
+  }
+  for (const pid_t group : groups) kill(-group, SIGKILL);
+  _exit(0);
+}
+
+}  // namespace
+
+Guardian::Guardian(int num_groups) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) throw Error(fmt::format("cannot make the guardian's pipe: {}", std::strerror(errno)));
+  FileDescriptor read_end(ends[0]);
+  write_end_ = FileDescriptor(ends[1]);
+  std::vector<pid_t> groups;
+  groups.reserve(static_cast<size_t>(num_groups));
+  pid_ = fork();
+  if (pid_ < 0) throw Error(fmt::format("cannot start the guardian process: {}", std::strerror(errno)));
+  if (pid_ == 0) {
+    write_end_.close();
+    guard(read_end.get(), groups);
+  }
+}
+
+Guardian::~Guardian() {
+  write_end_.close();
+  while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+void Guardian::note(int pipe, pid_t group) { write_note(pipe, {group, 1}); }
+
+void Guardian::forget(pid_t group) { write_note(write_end_.get(), {group, 0}); }
+
+}  // namespace weft

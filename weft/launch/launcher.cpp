@@ -1,0 +1,285 @@
+#include "weft/launch/launcher.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "weft/base/error.h"
+#include "weft/launch/cores.h"
+#include "weft/launch/culprit.h"
+#include "weft/launch/error_pipe.h"
+#include "weft/launch/guardian.h"
+#include "weft/launch/rank_process.h"
+
+namespace weft {
+
+namespace {
+
+constexpr int64_t kSecond = 1'000'000'000;
+/// How long an error that may be an echo of another rank's failure waits for that failure to show.
+constexpr int64_t kEcho = kSecond / 4;
+/// Some parents (timeout, a terminal's shell) send a signal twice; that is not a second Ctrl-C.
+constexpr int64_t kSamePress = kSecond / 5;
+
+/// Receives SIGINT, SIGTERM, SIGHUP and SIGCHLD through a descriptor while it lives, then puts everything back. No handler,
+/// so no global state.
+class SignalWatch {
+ public:
+  SignalWatch() {
+    sigset_t watched;
+    sigemptyset(&watched);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) sigaddset(&watched, signal);
+    pthread_sigmask(SIG_BLOCK, &watched, &old_mask_);
+    // A parent that ignores SIGCHLD hands that on to us, and ranks would be reaped behind our back.
+    struct sigaction standard {};
+    standard.sa_handler = SIG_DFL;
+    sigaction(SIGCHLD, &standard, &old_child_action_);
+    fd_ = FileDescriptor(signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK));
+    if (fd_.get() < 0) throw Error(fmt::format("cannot watch for signals: {}", strerror(errno)));
+  }
+  ~SignalWatch() {
+    sigaction(SIGCHLD, &old_child_action_, nullptr);
+    pthread_sigmask(SIG_SETMASK, &old_mask_, nullptr);
+  }
+  SignalWatch(const SignalWatch&) = delete;
+  SignalWatch& operator=(const SignalWatch&) = delete;
+
+  int fd() const { return fd_.get(); }
+  const sigset_t& old_mask() const { return old_mask_; }
+
+  /// The signals that have come in, SIGCHLD left out.
+  std::vector<int> receive() {
+    std::vector<int> signals;
+    signalfd_siginfo info{};
+    while (read(fd_.get(), &info, sizeof info) == sizeof info) {
+      if (info.ssi_signo != SIGCHLD) signals.push_back(static_cast<int>(info.ssi_signo));
+    }
+    return signals;
+  }
+
+ private:
+  sigset_t old_mask_{};
+  struct sigaction old_child_action_ {};
+  FileDescriptor fd_;
+};
+
+enum class Phase {
+  running,
+  settling,     ///< a rank failed, perhaps as an echo: the cause may still show itself
+  interrupted,  ///< the first Ctrl-C was passed on
+  terminating,  ///< SIGTERM was sent
+  killing,      ///< SIGKILL was sent
+};
+
+class RankGroup {
+ public:
+  explicit RankGroup(const LaunchOptions& options) : options_(options), guardian_(options.num_ranks) {}
+  ~RankGroup();
+  RankGroup(const RankGroup&) = delete;
+  RankGroup& operator=(const RankGroup&) = delete;
+
+  void start();
+  void watch();
+  /// 0, or the status of the culprit, or 128 + the signal that ended all.
+  int result(std::string& error) const;
+
+ private:
+  struct Rank {
+    pid_t pid = -1;  ///< -1 once reaped
+    RankOutcome outcome;
+  };
+
+  bool any_left() const;
+  void signal_all(int signal);
+  void enter(Phase phase, double seconds);
+  void on_signal(int signal);
+  void on_deadline();
+  void collect_messages();
+  void reap();
+  void reap(Rank& rank);
+  void judge();
+  int poll_timeout_ms() const;
+
+  LaunchOptions options_;
+  SignalWatch signals_;
+  ErrorPipe errors_;
+  Guardian guardian_;
+  std::vector<Rank> ranks_;
+  Phase phase_ = Phase::running;
+  std::optional<int64_t> deadline_ns_;
+  int interrupt_ = 0;
+  int64_t interrupt_ns_ = 0;
+};
+
+/// Only after an exception are there ranks left.
+RankGroup::~RankGroup() {
+  for (Rank& rank : ranks_) {
+    if (rank.pid < 0) continue;
+    kill(-rank.pid, SIGKILL);
+    guardian_.forget(rank.pid);
+    waitpid(rank.pid, nullptr, 0);
+  }
+}
+
+void RankGroup::start() {
+  const bool inherit = options_.rendezvous == Rendezvous::inherited_socket;
+  const RendezvousPort port = open_rendezvous_port(inherit);
+  const FileDescriptor null(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const int threads = threads_per_rank(available_cores(), options_.num_ranks);
+  for (int r = 0; r < options_.num_ranks; ++r) {
+    RankStart start{.command = options_.command,
+                    .environment = {},
+                    .standard_input = r == 0 && isatty(STDIN_FILENO) == 0 ? -1 : null.get(),
+                    .inherited = {errors_.write_end()},
+                    .guardian_pipe = guardian_.pipe(),
+                    .signal_mask = signals_.old_mask()};
+    const int store_fd = r == 0 && inherit ? port.socket.get() : -1;
+    if (store_fd >= 0) start.inherited.push_back(store_fd);
+    start.environment = rank_environment({.rank = r,
+                                          .num_ranks = options_.num_ranks,
+                                          .port = port.port,
+                                          .store_fd = store_fd,
+                                          .error_fd = errors_.write_end(),
+                                          .threads = threads});
+    Rank& rank = ranks_.emplace_back();
+    rank.outcome.rank = r;
+    rank.pid = start_rank(start);
+  }
+}
+
+void RankGroup::watch() {
+  while (any_left()) {
+    pollfd ready[] = {{signals_.fd(), POLLIN, 0}, {errors_.read_end(), POLLIN, 0}};
+    if (poll(ready, 2, poll_timeout_ms()) < 0 && errno != EINTR) {
+      throw Error(fmt::format("cannot wait for the ranks: {}", strerror(errno)));
+    }
+    for (const int signal : signals_.receive()) on_signal(signal);
+    reap();
+    collect_messages();  // after reaping: what a rank that has ended wrote is in the pipe by then
+    judge();
+    if (deadline_ns_ && monotonic_ns() >= *deadline_ns_) on_deadline();
+  }
+}
+
+bool RankGroup::any_left() const {
+  return std::any_of(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return rank.pid >= 0; });
+}
+
+void RankGroup::signal_all(int signal) {
+  for (const Rank& rank : ranks_) {
+    if (rank.pid >= 0) kill(-rank.pid, signal);
+  }
+}
+
+void RankGroup::enter(Phase phase, double seconds) {
+  phase_ = phase;
+  deadline_ns_ = monotonic_ns() + static_cast<int64_t>(seconds * kSecond);
+}
+
+void RankGroup::on_signal(int signal) {
+  const int64_t now = monotonic_ns();
+  if (interrupt_ != 0 && now - interrupt_ns_ < kSamePress) return;
+  if (interrupt_ != 0 || phase_ == Phase::terminating) {
+    signal_all(SIGKILL);
+    phase_ = Phase::killing;
+    deadline_ns_.reset();
+  } else if (phase_ != Phase::killing) {
+    signal_all(signal);
+    enter(Phase::interrupted, options_.interrupt_grace_s);
+  }
+  interrupt_ = signal;
+  interrupt_ns_ = now;
+}
+
+void RankGroup::on_deadline() {
+  deadline_ns_.reset();
+  if (phase_ == Phase::settling) {
+    signal_all(SIGTERM);
+    enter(Phase::terminating, options_.grace_s);
+  } else {
+    signal_all(SIGKILL);
+    phase_ = Phase::killing;
+  }
+}
+
+void RankGroup::collect_messages() {
+  for (RankError& error : errors_.receive()) {
+    // What a rank says about being ended is no news.
+    if (error.rank < 0 || error.rank >= options_.num_ranks || phase_ > Phase::settling) continue;
+    ranks_[static_cast<size_t>(error.rank)].outcome.said.push_back(std::move(error));
+  }
+}
+
+void RankGroup::reap() {
+  for (Rank& rank : ranks_) {
+    if (rank.pid >= 0) reap(rank);
+  }
+}
+
+void RankGroup::reap(Rank& rank) {
+  siginfo_t info{};
+  const auto pid = static_cast<id_t>(rank.pid);
+  if (waitid(P_PID, pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid != rank.pid) return;
+  rank.outcome.ended = true;
+  rank.outcome.ended_ns = monotonic_ns();
+  rank.outcome.ended_by_us = phase_ > Phase::settling;
+  // What it left behind dies with it, while its number still names its group.
+  kill(-rank.pid, SIGKILL);
+  guardian_.forget(rank.pid);
+  waitpid(rank.pid, &rank.outcome.wait_status, 0);
+  rank.pid = -1;
+}
+
+void RankGroup::judge() {
+  if (phase_ > Phase::settling) return;
+  std::vector<RankOutcome> outcomes;
+  for (const Rank& rank : ranks_) outcomes.push_back(rank.outcome);
+  const Verdict verdict = find_culprit(outcomes);
+  if (!verdict.failed) return;
+  if (verdict.certain) {
+    signal_all(SIGTERM);
+    enter(Phase::terminating, options_.grace_s);
+  } else if (phase_ == Phase::running) {
+    enter(Phase::settling, static_cast<double>(kEcho) / kSecond);
+  }
+}
+
+int RankGroup::poll_timeout_ms() const {
+  if (!deadline_ns_) return -1;
+  return static_cast<int>(std::max<int64_t>(0, (*deadline_ns_ - monotonic_ns()) / 1'000'000 + 1));
+}
+
+int RankGroup::result(std::string& error) const {
+  std::vector<RankOutcome> outcomes;
+  for (const Rank& rank : ranks_) outcomes.push_back(rank.outcome);
+  const Verdict verdict = find_culprit(outcomes);
+  if (verdict.failed) {
+    error = verdict.error;
+    return verdict.status;
+  }
+  if (interrupt_ == 0) return 0;
+  error = fmt::format("ended by {}", interrupt_ == SIGINT ? "Ctrl-C" : interrupt_ == SIGTERM ? "SIGTERM" : "SIGHUP");
+  return 128 + interrupt_;
+}
+
+}  // namespace
+
+int launch(const LaunchOptions& options, std::string& error) {
+  if (options.num_ranks < 1) throw InputError(fmt::format("-n {}: the number of ranks must be at least 1", options.num_ranks));
+  if (options.command.empty()) throw InputError("no program to run");
+  RankGroup group(options);
+  group.start();
+  group.watch();
+  return group.result(error);
+}
+
+}  // namespace weft

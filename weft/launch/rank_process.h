@@ -1,0 +1,46 @@
+// Starting one rank: fork, its own process group, the ties to launcher and guardian, exec.
+#pragma once
+
+#include <signal.h>
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "weft/launch/file_descriptor.h"
+
+namespace weft {
+
+/// What all ranks of a launch have in common.
+struct RankStart {
+  std::vector<std::string> command;
+  std::vector<std::string> environment;  ///< "KEY=value"
+  int standard_input = -1;               ///< -1: inherited
+  std::vector<int> inherited;            ///< descriptors the program gets under the same numbers
+  int guardian_pipe = -1;
+  sigset_t signal_mask{};  ///< what the program starts with
+};
+
+/// Returns the rank's process, and group, number. Throws InputError when the program cannot be run.
+pid_t start_rank(const RankStart& start);
+
+/// A rendezvous port on the loopback interface.
+struct RendezvousPort {
+  FileDescriptor socket;  ///< listening; empty for a port that was only looked up
+  int port = 0;
+};
+RendezvousPort open_rendezvous_port(bool keep_listening);
+
+/// This process's environment with the variables of rank `rank` of `num_ranks` on one host. `port` is MASTER_PORT,
+/// `store_fd` WEFT_STORE_FD (-1: none), `error_fd` WEFT_ERROR_FD, `threads` OMP_NUM_THREADS where that is unset.
+struct RankVariables {
+  int rank = 0;
+  int num_ranks = 1;
+  int port = 0;
+  int store_fd = -1;
+  int error_fd = -1;
+  int threads = 1;
+};
+std::vector<std::string> rank_environment(const RankVariables& variables);
+
+}  // namespace weft
