@@ -1,0 +1,39 @@
+# What only a build of weft itself wants, never one that embeds it: compiler cache, quick linker, sanitizers, warnings
+# as errors. Each is used where the machine has it and can be overridden by the CMake variable that it sets.
+set(WEFT_SANITIZE "" CACHE STRING "Sanitizers to build with: 'address,undefined' or 'thread'")
+option(WEFT_WARNINGS_AS_ERRORS "Fail on compiler warnings" OFF)
+
+if(NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  find_program(CCACHE ccache)
+  if(CCACHE)
+    # Inside weft's one cache folder, unless ccache was configured otherwise. No time stamps are compiled into anything, and
+    # precompiled headers are only cached with this sloppiness.
+    set(folder $ENV{CCACHE_DIR})
+    if(NOT folder)
+      weft_cache_folder(folder)
+      string(APPEND folder /ccache)
+    endif()
+    set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_DIR=${folder}
+      CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE})
+  endif()
+endif()
+
+if(NOT CMAKE_EXE_LINKER_FLAGS MATCHES "-fuse-ld")
+  find_program(MOLD mold)
+  find_program(LLD ld.lld)
+  if(MOLD)
+    add_link_options(-fuse-ld=mold)
+  elseif(LLD)
+    add_link_options(-fuse-ld=lld)
+  endif()
+endif()
+
+if(WEFT_WARNINGS_AS_ERRORS)
+  add_compile_options(-Werror)
+endif()
+
+if(WEFT_SANITIZE)
+  # -O1 keeps the tests quick; -g1 gives file and line. LibTorch itself is not instrumented.
+  add_compile_options(-fsanitize=${WEFT_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -O1 -g1)
+  add_link_options(-fsanitize=${WEFT_SANITIZE})
+endif()

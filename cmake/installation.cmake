@@ -1,0 +1,21 @@
+# `make install` / `cmake --install`: the headers under include/weft, the layers' libraries, the weft command, the recipes,
+# and lib/cmake/weft for find_package(weft).
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+get_property(layers GLOBAL PROPERTY WEFT_LAYERS)
+install(TARGETS weft_all ${layers} EXPORT weft ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(TARGET weft)
+  install(TARGETS weft RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/weft DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+  FILES_MATCHING PATTERN *.h PATTERN cli EXCLUDE)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/recipes DESTINATION ${CMAKE_INSTALL_DATADIR}/weft FILES_MATCHING PATTERN *.toml)
+
+set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/weft)
+install(EXPORT weft NAMESPACE weft:: FILE weftTargets.cmake DESTINATION ${package_folder})
+configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/weftConfig.cmake.in ${PROJECT_BINARY_DIR}/cmake/weftConfig.cmake
+  INSTALL_DESTINATION ${package_folder})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/cmake/weftConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/cmake/weftConfig.cmake ${PROJECT_BINARY_DIR}/cmake/weftConfigVersion.cmake
+  ${PROJECT_SOURCE_DIR}/cmake/FindLibTorch.cmake DESTINATION ${package_folder})
