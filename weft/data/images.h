@@ -1,4 +1,5 @@
-// Images in IDX files (the MNIST family), gzipped or not.
+// Images in IDX files (the MNIST family), gzipped or not. Pixels stay in memory as bytes (47 MB for Fashion-MNIST's training
+// set) and become floats a batch at a time.
 #pragma once
 
 #include <memory>
@@ -21,5 +22,13 @@ struct PixelScale {
   double stddev = 0.3530;
 };
 std::shared_ptr<Dataset> open_images(const ImageFiles& files, const PixelScale& scale = {});
+
+/// Where Debian's dataset-fashion-mnist puts its four files.
+inline constexpr const char* kFashionMnistFolder = "/usr/share/datasets/fashion-mnist";
+
+enum class ImageSplit { training, evaluation };
+
+/// The files of one split in a folder laid out as MNIST is (train-* and t10k-*), the .gz unless there is a plain one.
+ImageFiles mnist_files(const std::string& folder, ImageSplit split);
 
 }  // namespace weft

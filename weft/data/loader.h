@@ -17,19 +17,25 @@ struct LoaderOptions {
   int shard = 0;  ///< this rank's coordinate among the data-parallel ranks
   int num_shards = 1;
   int64_t first_step = 0;
-  int ahead = 4;  ///< micro-batches prepared ahead
+  int ahead = 4;             ///< micro-batches prepared ahead
+  double timeout_s = 300.0;  ///< next() gives up on a dataset that takes longer for one micro-batch
 };
+
+/// What Loader's constructor checks, for callers that want to know before any data is opened: throws InputError unless
+/// micro_batch * num_shards divides global_batch (naming the nearest global batches that they divide) and the rest is in range.
+void check_batches(const LoaderOptions& options);
 
 class Loader {
  public:
-  /// Throws InputError unless micro_batch * num_shards divides global_batch (naming the nearest global batches that they
-  /// divide) and the dataset holds at least num_shards samples.
+  /// Throws InputError as check_batches() does, and when the dataset holds fewer than num_shards samples.
   Loader(std::shared_ptr<const Dataset> dataset, Sampler sampler, const LoaderOptions& options);
+  /// Waits for the micro-batch in the making, no more.
   ~Loader();
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
-  /// The next micro-batch of this rank: in a step first to last, then the next step's.
+  /// The next micro-batch of this rank: in a step first to last, then the next step's. Thread-safe. Throws what the dataset
+  /// threw (again at each further call), and Error when nothing came within timeout_s.
   Batch next();
   int micro_batches_per_step() const;
 
@@ -39,7 +45,7 @@ class Loader {
 };
 
 /// The evaluation set once, in order, split into contiguous shares: rank `shard` visits [shard N / num_shards, ...), at most
-/// `micro_batch` at a time, the last one shorter. No sample is visited twice.
+/// `micro_batch` at a time, the last one shorter. No sample is visited twice; a share may be empty.
 class EvaluationLoader {
  public:
   EvaluationLoader(std::shared_ptr<const Dataset> dataset, int64_t micro_batch, int shard, int num_shards);

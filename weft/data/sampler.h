@@ -17,12 +17,16 @@ class Sampler {
   };
   /// Throws InputError when size < 1.
   Sampler(int64_t size, const Options& options);
+  int64_t size() const { return size_; }
   int64_t epoch(int64_t position) const { return position / size_; }
   int64_t sample(int64_t position) const;
 
  private:
+  uint64_t permute(uint64_t value, uint64_t epoch_key) const;
+
   int64_t size_;
   Options options_;
+  int half_bits_;  ///< the network works on two halves of this many bits; 4^half_bits_ is the first such power >= size_
 };
 
 }  // namespace weft

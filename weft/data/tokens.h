@@ -21,8 +21,13 @@ struct TokenFile {
   uint64_t seed = 0;
 };
 
-/// Sample i is the window of `context` tokens that starts at i * context (+ shift); target is the same one token later. The
-/// last, shorter window of an unshifted stream is padded, with kIgnore targets, so that every token is predicted exactly once.
+/// Where Debian's fortunes puts its texts: the default corpus. Of a folder of text, links and *.dat index files are skipped.
+inline constexpr const char* kDefaultTextFolder = "/usr/share/games/fortunes";
+
+/// inputs[0] and target int64 [n, context]. Sample i is the window of `context` tokens that starts at i * context; target is
+/// the same one token later. The last, shorter window is padded, with kIgnore targets, so that every token but the first is
+/// predicted exactly once. With `shift` there is one window less (if there are two), none is padded, and all start later by an
+/// offset that is fixed for an epoch.
 /// Throws InputError for a missing, empty or too short file, a length that is no multiple of the token size, an id out of
 /// range.
 std::shared_ptr<Dataset> open_tokens(const TokenFile& file);

@@ -1,0 +1,121 @@
+#include "weft/data/idx_file.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <system_error>
+
+#include "weft/base/error.h"
+
+namespace weft {
+namespace {
+
+constexpr const char* kGetIt = "for Fashion-MNIST: apt-get install dataset-fashion-mnist; else set data.path";
+constexpr const char* kGetAgain = "get the file again (Fashion-MNIST: apt-get install --reinstall dataset-fashion-mnist)";
+
+struct CloseGz {
+  void operator()(gzFile file) const { gzclose(file); }
+};
+using GzFile = std::unique_ptr<gzFile_s, CloseGz>;
+
+GzFile open_gz(const std::string& path, const std::string& what) {
+  struct stat info {};
+  if (stat(path.c_str(), &info) != 0) {
+    throw InputError(
+        fmt::format("{}: cannot open the {} file: {}; {}", path, what, std::system_category().message(errno), kGetIt));
+  }
+  if (!S_ISREG(info.st_mode)) throw InputError(fmt::format("{}: not a file; the {} must be an IDX file", path, what));
+  if (info.st_size == 0) throw InputError(fmt::format("{}: the {} file is empty; {}", path, what, kGetAgain));
+  GzFile file(gzopen(path.c_str(), "rb"));
+  if (!file) {
+    throw InputError(
+        fmt::format("{}: cannot open the {} file: {}; {}", path, what, std::system_category().message(errno), kGetIt));
+  }
+  gzbuffer(file.get(), 1 << 17);
+  if (path.ends_with(".gz") && gzdirect(file.get())) {
+    throw InputError(fmt::format("{}: named .gz but not gzip; {}", path, kGetAgain));
+  }
+  return file;
+}
+
+/// Up to `count` bytes; fewer at the end of the file.
+size_t read_some(gzFile file, uint8_t* out, size_t count, const std::string& path) {
+  size_t done = 0;
+  while (done < count) {
+    const auto chunk = static_cast<unsigned>(std::min<size_t>(count - done, 1 << 24));
+    const int got = gzread(file, out + done, chunk);
+    // zlib reports a cut-off stream as an error of its own only once its last bytes are out.
+    int code = Z_OK;
+    const char* text = gzerror(file, &code);
+    if (got < 0 || (code != Z_OK && code != Z_STREAM_END)) {
+      if (code == Z_BUF_ERROR) throw InputError(fmt::format("{}: truncated: the gzip stream ends early; {}", path, kGetAgain));
+      const std::string reason = code == Z_ERRNO ? std::system_category().message(errno) : text;
+      throw InputError(fmt::format("{}: corrupt gzip ({}); {}", path, reason, kGetAgain));
+    }
+    if (got == 0) break;
+    done += static_cast<size_t>(got);
+  }
+  return done;
+}
+
+uint32_t big_endian(const uint8_t* bytes) {
+  return uint32_t{bytes[0]} << 24 | uint32_t{bytes[1]} << 16 | uint32_t{bytes[2]} << 8 | uint32_t{bytes[3]};
+}
+
+/// The sizes, and their product in `total`.
+std::vector<int64_t> read_header(gzFile file, int dims, const std::string& path, const std::string& what, int64_t& total) {
+  uint8_t bytes[4 * 4] = {};
+  const size_t header = 4 + 4 * static_cast<size_t>(dims);
+  const size_t got = read_some(file, bytes, header, path);
+  const uint32_t magic = big_endian(bytes), expected = 0x800u + static_cast<uint32_t>(dims);
+  if (got >= 4 && magic != expected) {
+    throw InputError(
+        fmt::format("{}: magic number 0x{:08x} is not that of IDX {} (0x{:08x}); check that this is the idx{}-ubyte file", path,
+                    magic, what, expected, dims));
+  }
+  if (got < header) throw InputError(fmt::format("{}: truncated: {} bytes are no IDX header; {}", path, got, kGetAgain));
+  constexpr int64_t kLargest = int64_t{1} << 48;
+  std::vector<int64_t> sizes;
+  total = 1;
+  for (int d = 0; d < dims; ++d) {
+    sizes.push_back(big_endian(bytes + 4 + 4 * d));
+    if (sizes.back() == 0) throw InputError(fmt::format("{}: holds no {} (dimension {} is 0); {}", path, what, d, kGetAgain));
+    if (sizes.back() > kLargest / total) {
+      throw InputError(fmt::format("{}: corrupt header: its sizes multiply to more than 2^48 bytes; {}", path, kGetAgain));
+    }
+    total *= sizes.back();
+  }
+  return sizes;
+}
+
+}  // namespace
+
+IdxFile read_idx(const std::string& path, int dims, const std::string& what) {
+  const GzFile file = open_gz(path, what);
+  IdxFile out;
+  int64_t total = 0;
+  out.sizes = read_header(file.get(), dims, path, what, total);
+  // Grown as data comes: a corrupt header must not make this ask for terabytes. One byte more finds a file that is too long.
+  const auto wanted = static_cast<size_t>(total) + 1;
+  size_t have = 0;
+  while (have < wanted) {
+    const size_t step = std::min<size_t>(wanted - have, std::max<size_t>(have, size_t{1} << 24));
+    out.values.resize(have + step);
+    const size_t got = read_some(file.get(), out.values.data() + have, step, path);
+    have += got;
+    if (got < step) break;
+  }
+  if (have != static_cast<size_t>(total)) {
+    throw InputError(fmt::format("{}: {}: its header says {} bytes of {}, it has {}{}; {}", path,
+                                 have < wanted ? "truncated" : "too long", total, what, have < wanted ? "" : "at least ", have,
+                                 kGetAgain));
+  }
+  out.values.resize(have);
+  return out;
+}
+
+}  // namespace weft

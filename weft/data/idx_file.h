@@ -1,0 +1,19 @@
+// One IDX file of unsigned bytes: a big-endian header (magic, then a 32-bit size a dimension), then the values. Plain or gzip.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace weft {
+
+struct IdxFile {
+  std::vector<int64_t> sizes;   ///< [n] labels, [n, height, width] images
+  std::vector<uint8_t> values;  ///< row-major
+};
+
+/// Reads the whole file. Throws InputError for a missing, truncated, too long or corrupt file and for a magic number other
+/// than that of `dims`-dimensional bytes. `what` ("images", "labels") goes into the error.
+IdxFile read_idx(const std::string& path, int dims, const std::string& what);
+
+}  // namespace weft

@@ -1,0 +1,146 @@
+#include "weft/data/token_stream.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+
+#include "weft/base/error.h"
+
+namespace weft {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kGetIt = "set data.path to a file or folder (the default corpus of text: apt-get install fortunes)";
+
+int64_t token_bytes(TokenType type) { return type == TokenType::u8 ? 1 : type == TokenType::u16 ? 2 : 4; }
+
+[[noreturn]] void fail_to_open(const std::string& path, const std::error_code& code) {
+  throw InputError(fmt::format("{}: cannot open it: {}; {}", path, code.message(), kGetIt));
+}
+
+std::vector<std::string> files_of(const fs::path& folder, TokenType type) {
+  std::vector<std::string> paths;
+  std::error_code code;
+  for (fs::directory_iterator it(folder, code), end; !code && it != end; it.increment(code)) {
+    const bool regular = it->symlink_status().type() == fs::file_type::regular;
+    const bool hidden = it->path().filename().string().starts_with('.');
+    const bool index = type == TokenType::u8 && it->path().extension() == ".dat";
+    if (regular && !hidden && !index) paths.push_back(it->path().string());
+  }
+  if (code) fail_to_open(folder.string(), code);
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+/// Widens tokens; returns the position of the first that is not below the vocabulary, or -1.
+template <typename Token>
+int64_t widen(const Token* in, int64_t count, uint64_t vocabulary, int64_t* out) {
+  uint64_t largest = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    const uint64_t token = in[i];
+    largest = std::max(largest, token);
+    out[i] = static_cast<int64_t>(token);
+  }
+  if (largest < vocabulary) return -1;
+  return std::find_if(in, in + count, [&](Token token) { return token >= vocabulary; }) - in;
+}
+
+}  // namespace
+
+TokenStream::TokenStream(const std::string& path, TokenType type, int64_t vocabulary) : type_(type), vocabulary_(vocabulary) {
+  if (vocabulary < 1) throw InputError(fmt::format("model.vocabulary = {}: must be at least 1", vocabulary));
+  try {
+    open_pieces(path);
+  } catch (...) {
+    unmap();
+    throw;
+  }
+}
+
+TokenStream::~TokenStream() { unmap(); }
+
+void TokenStream::unmap() {
+  for (const Piece& piece : pieces_) munmap(const_cast<void*>(piece.data), static_cast<size_t>(piece.bytes));
+  pieces_.clear();
+}
+
+void TokenStream::open_pieces(const std::string& path) {
+  std::error_code code;
+  if (fs::is_directory(path, code)) {
+    for (const std::string& file : files_of(path, type_)) add(file);
+    if (size_ == 0) throw InputError(fmt::format("{}: the folder holds no tokens in regular files; {}", path, kGetIt));
+  } else {
+    add(path);
+    if (size_ == 0) throw InputError(fmt::format("{}: the file is empty; {}", path, kGetIt));
+  }
+}
+
+void TokenStream::add(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) fail_to_open(path, {errno, std::system_category()});
+  struct stat info {};
+  const bool regular = fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
+  const int64_t bytes = info.st_size;
+  void* data = nullptr;
+  if (regular && bytes > 0) data = mmap(nullptr, static_cast<size_t>(bytes), PROT_READ, MAP_PRIVATE, fd, 0);
+  const std::error_code code(errno, std::system_category());
+  close(fd);
+  if (!regular) throw InputError(fmt::format("{}: not a regular file; {}", path, kGetIt));
+  if (bytes == 0) return;
+  if (data == MAP_FAILED) fail_to_open(path, code);
+  const int64_t count = bytes / token_bytes(type_);
+  pieces_.push_back({path, data, bytes, size_, count});
+  size_ += count;
+  if (bytes % token_bytes(type_) != 0) {
+    throw InputError(
+        fmt::format("{}: {} bytes are no multiple of the token size {}; the file is cut off, or data.tokenizer is wrong", path,
+                    bytes, token_bytes(type_)));
+  }
+}
+
+void TokenStream::read(int64_t begin, int64_t count, int64_t* out) const {
+  if (begin < 0 || count < 0 || begin > size_ - count) {
+    throw InputError(fmt::format("tokens [{}, {}) asked for, the stream has {}", begin, begin + count, size_));
+  }
+  auto piece = std::upper_bound(pieces_.begin(), pieces_.end(), begin, [](int64_t at, const Piece& p) { return at < p.first; });
+  for (--piece; count > 0; ++piece) {
+    const int64_t offset = begin - piece->first;
+    const int64_t part = std::min(count, piece->count - offset);
+    read_piece(*piece, offset, part, out);
+    begin += part;
+    count -= part;
+    out += part;
+  }
+}
+
+void TokenStream::read_piece(const Piece& piece, int64_t begin, int64_t count, int64_t* out) const {
+  const auto vocabulary = static_cast<uint64_t>(vocabulary_);
+  int64_t bad = -1;
+  switch (type_) {
+    case TokenType::u8:
+      bad = widen(static_cast<const uint8_t*>(piece.data) + begin, count, vocabulary, out);
+      break;
+    case TokenType::u16:
+      bad = widen(static_cast<const uint16_t*>(piece.data) + begin, count, vocabulary, out);
+      break;
+    case TokenType::u32:
+      bad = widen(static_cast<const uint32_t*>(piece.data) + begin, count, vocabulary, out);
+      break;
+  }
+  if (bad >= 0) {
+    throw InputError(
+        fmt::format("{}: token {} at index {} is not below the vocabulary of {}; set model.vocabulary to at least {}, or "
+                    "check data.tokenizer",
+                    piece.path, out[bad], begin + bad, vocabulary_, out[bad] + 1));
+  }
+}
+
+}  // namespace weft

@@ -1,0 +1,89 @@
+#include "weft/data/tokens.h"
+
+#include <ATen/ops/empty.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "weft/base/error.h"
+#include "weft/data/sampler.h"
+#include "weft/data/token_stream.h"
+
+namespace weft {
+namespace {
+
+/// Tokens [begin, begin + length) of a stream, in windows.
+class TokenDataset final : public Dataset {
+ public:
+  TokenDataset(const TokenFile& file, int64_t begin, int64_t length, std::unique_ptr<TokenStream> stream)
+      : file_(file), begin_(begin), length_(length), stream_(std::move(stream)) {
+    const int64_t predicted = length - 1;
+    const int64_t whole = predicted / file.context;
+    windows_ = file.shift ? std::max<int64_t>(1, whole - 1) : (predicted + file.context - 1) / file.context;
+  }
+
+  int64_t size() const override { return windows_; }
+
+  Batch get(const std::vector<int64_t>& indices, int64_t epoch) const override {
+    const auto count = static_cast<int64_t>(indices.size());
+    at::Tensor input = at::empty({count, file_.context}, at::kLong);
+    at::Tensor target = at::empty({count, file_.context}, at::kLong);
+    auto* in = input.mutable_data_ptr<int64_t>();
+    auto* out = target.mutable_data_ptr<int64_t>();
+    const int64_t shift = offset(epoch);
+    for (const int64_t index : indices) {
+      if (index < 0 || index >= windows_)
+        throw InputError(fmt::format("{}: window {} asked for, there are {}", file_.path, index, windows_));
+      fill(shift + index * file_.context, in, out);
+      in += file_.context;
+      out += file_.context;
+    }
+    return {.inputs = {input}, .target = target};
+  }
+
+ private:
+  /// Uniform over all offsets at which the windows still fit, the same for a whole epoch.
+  int64_t offset(int64_t epoch) const {
+    if (!file_.shift) return 0;
+    const int64_t choices = length_ - windows_ * file_.context;
+    return Sampler(choices, {.seed = file_.seed}).sample(epoch * choices);
+  }
+
+  void fill(int64_t start, int64_t* in, int64_t* out) const {
+    const int64_t context = file_.context;
+    const int64_t real = std::min(context, length_ - 1 - start);
+    stream_->read(begin_ + start, 1, in);
+    stream_->read(begin_ + start + 1, real, out);
+    std::copy_n(out, real - 1, in + 1);
+    std::fill(in + real, in + context, 0);
+    std::fill(out + real, out + context, kIgnore);
+  }
+
+  TokenFile file_;
+  int64_t begin_, length_, windows_;
+  std::unique_ptr<TokenStream> stream_;
+};
+
+}  // namespace
+
+std::shared_ptr<Dataset> open_tokens(const TokenFile& file) {
+  if (file.context < 1) throw InputError(fmt::format("model.context = {}: must be at least 1", file.context));
+  if (!(file.begin >= 0 && file.begin < file.end && file.end <= 1)) {
+    throw InputError(
+        fmt::format("{}: the part [{}, {}) is not one within [0, 1); check data.evaluation", file.path, file.begin, file.end));
+  }
+  auto stream = std::make_unique<TokenStream>(file.path, file.type, file.vocabulary);
+  const auto cut = [&](double share) { return static_cast<int64_t>(std::floor(share * static_cast<double>(stream->size()))); };
+  const int64_t begin = cut(file.begin), length = cut(file.end) - begin;
+  if (length < file.context + 1) {
+    throw InputError(
+        fmt::format("{}: {} of its {} tokens are in the part [{}, {}), fewer than context + 1 = {}; use more text, a "
+                    "smaller model.context or another data.evaluation",
+                    file.path, length, stream->size(), file.begin, file.end, file.context + 1));
+  }
+  return std::make_shared<TokenDataset>(file, begin, length, std::move(stream));
+}
+
+}  // namespace weft
