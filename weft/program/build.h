@@ -1,4 +1,6 @@
 // build_program: from a model's costs and a layout to the step program, by running the passes in one visible order.
+//
+// Costs microseconds and no tensors, whatever the number of ranks: ranks that do the same share one list.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +17,8 @@ struct StepLayout {
   bool clip = false;                ///< adds the global norm
 };
 
-/// Throws InputError when a count is not positive or slots do not divide micro_batches.
+/// Throws InputError when the model has no blocks, a count is not positive, slots is no power of two or does not divide
+/// micro_batches.
 Program build_program(const ModelCost& model, const StepLayout& layout);
 
 }  // namespace weft

@@ -1,0 +1,28 @@
+// Buckets: ranges of adjacent blocks whose gradients, which lie side by side, are reduced and updated in one go.
+//
+// Costs nothing: a bucket is a range of the flat gradient buffers, not a copy. Larger buckets mean fewer collectives; smaller
+// ones start earlier and leave less to do after the last backward.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "weft/program/program.h"
+
+namespace weft {
+
+struct Bucket {
+  int first = 0;  ///< blocks [first, last)
+  int last = 0;
+  int64_t bytes = 0;  ///< of flat gradients
+};
+
+/// All blocks, last block first (the order in which backward fills them), merged while they stay within `bucket_bytes`; a
+/// block larger than that is a bucket of its own. Blocks without gradients add nothing and never make a bucket alone, unless
+/// the whole model has none.
+std::vector<Bucket> gradient_buckets(const ModelCost& model, int64_t bucket_bytes);
+
+/// One bucket over all blocks of `buckets`.
+Bucket whole(const std::vector<Bucket>& buckets);
+
+}  // namespace weft

@@ -1,0 +1,23 @@
+// Pass: data parallelism by replicas. Every rank holds the whole model and a share of the global batch; gradients are summed
+// over the ranks bucket by bucket, while backward goes on with earlier blocks.
+//
+// A bucket's reduce stands right after the last backward (or combine) that fills it, so in the last micro-batch only.
+// Memory: none beyond the gradients. Traffic: 2 (n-1)/n of the gradient bytes per rank and step, however many micro-batches.
+// Comes after the slots are closed. One replica needs no reduce.
+#pragma once
+
+#include <vector>
+
+#include "weft/program/buckets.h"
+#include "weft/program/program.h"
+
+namespace weft {
+
+struct ReplicateOptions {
+  int replicas = 1;
+  std::vector<Bucket> buckets;
+};
+
+InstructionList replicate(const InstructionList& list, const ReplicateOptions& options);
+
+}  // namespace weft

@@ -1,0 +1,28 @@
+// Pass: reproducible slots. Micro-batches are summed in a fixed binary tree over slots, so that the result does not depend on
+// how many ranks the slots are spread over.
+//
+// A slot is a contiguous run of the rank's micro-batches, which add up one after another in the flat gradients. Closing it
+// (`combine`) merges sums as a binary counter carries: the sum of slot s is added to the stashed sums of the trailing one bits
+// of s, lowest first, the earlier slots on the left; then it is stashed and the gradients are zeroed for the next slot. The
+// last slot, all one bits, takes in every stash and leaves the rank's sum in the gradients. The reduction over ranks goes on
+// with the same tree, so `slots` is a power of two. One slot needs no combine.
+//
+// Memory: log2(slots) times the gradient bytes at the peak. Traffic: none. Comes after accumulate; all slots but the last are
+// closed over all blocks at once, the last one bucket by bucket as backward fills them, so that reductions still overlap.
+#pragma once
+
+#include <vector>
+
+#include "weft/program/buckets.h"
+#include "weft/program/program.h"
+
+namespace weft {
+
+struct SlotOptions {
+  int slots = 1;  ///< a power of two that divides the micro-batches of the list
+  std::vector<Bucket> buckets;
+};
+
+InstructionList close_slots(const InstructionList& list, const SlotOptions& options);
+
+}  // namespace weft

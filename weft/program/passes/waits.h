@@ -1,0 +1,15 @@
+// Pass: who waits for whom. Fills in `waits` from what each instruction reads and writes: micro-batches, activations and their
+// gradients, the blocks' gradients, the summed loss, the norm.
+//
+// Of several instructions on the compute lane only the latest is listed, since that lane finishes them in order; those on
+// other lanes are all listed. Comes last: passes that move instructions run before it. A list whose producers are missing gets
+// no waits for them; verify() says so.
+#pragma once
+
+#include "weft/program/program.h"
+
+namespace weft {
+
+InstructionList link_waits(const InstructionList& list);
+
+}  // namespace weft
