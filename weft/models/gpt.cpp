@@ -1,0 +1,138 @@
+#include "weft/models/gpt.h"
+
+#include <ATen/ops/arange.h>
+#include <ATen/ops/gelu.h>
+#include <fmt/core.h>
+
+#include <cmath>
+
+#include "weft/base/error.h"
+#include "weft/nn/attention.h"
+#include "weft/nn/layers.h"
+#include "weft/nn/random.h"
+
+namespace weft {
+
+namespace {
+
+constexpr double kStddev = 0.02;
+
+/// Dropout whose mask belongs to (seed, step, name, global sample), not to the rank that happens to hold the sample.
+at::Tensor drop(const at::Tensor& x, double p, const std::string& name, const Context& context) {
+  if (p == 0.0 || !context.training) return x;
+  const int64_t elements_per_sample = x.numel() / x.size(0);
+  return dropout(x, p, random_key(context.seed, name, context.step), context.first_sample * elements_per_sample);
+}
+
+class EmbeddingBlock : public Block {
+ public:
+  explicit EmbeddingBlock(const GptOptions& o)
+      : dropout_(o.dropout), tokens_(o.vocabulary, o.width, kStddev), positions_(o.context, o.width, kStddev) {}
+
+  Tensors forward(const Tensors& inputs, const Context& context) override {
+    const at::Tensor& ids = inputs.front();
+    const at::Tensor positions = at::arange(ids.size(1), ids.options());
+    return {drop(tokens_(ids).add(positions_(positions)), dropout_, "embedding.dropout", context)};
+  }
+
+  std::vector<ParamSpec> parameters() override {
+    std::vector<ParamSpec> specs;
+    tokens_.describe(specs, "wte");
+    positions_.describe(specs, "wpe");
+    return specs;
+  }
+
+ private:
+  double dropout_;
+  Embedding tokens_, positions_;
+};
+
+class LayerBlock : public Block {
+ public:
+  /// The projections back into the residual stream start smaller by sqrt(2 x layers), so that its variance does not grow with
+  /// depth.
+  LayerBlock(const GptOptions& o, std::string name)
+      : name_(std::move(name)),
+        heads_(o.heads),
+        dropout_(o.dropout),
+        norm1_(o.width),
+        qkv_(o.width, 3 * o.width),
+        out_(o.width, o.width),
+        norm2_(o.width),
+        up_(o.width, 4 * o.width),
+        down_(4 * o.width, o.width) {
+    const double residual = kStddev / std::sqrt(2.0 * static_cast<double>(o.layers));
+    qkv_.normal(kStddev);
+    out_.normal(residual);
+    up_.normal(kStddev);
+    down_.normal(residual);
+  }
+
+  Tensors forward(const Tensors& inputs, const Context& context) override {
+    at::Tensor x = inputs.front();
+    x = x.add(drop(out_(attention(qkv_(norm1_(x)), heads_)), dropout_, name_ + ".attn.dropout", context));
+    x = x.add(drop(down_(at::gelu(up_(norm2_(x)), "tanh")), dropout_, name_ + ".mlp.dropout", context));
+    return {x};
+  }
+
+  std::vector<ParamSpec> parameters() override {
+    std::vector<ParamSpec> specs;
+    norm1_.describe(specs, "ln_1");
+    qkv_.describe(specs, "attn.c_attn");
+    out_.describe(specs, "attn.c_proj");
+    norm2_.describe(specs, "ln_2");
+    up_.describe(specs, "mlp.c_fc");
+    down_.describe(specs, "mlp.c_proj");
+    return specs;
+  }
+
+ private:
+  std::string name_;
+  int64_t heads_;
+  double dropout_;
+  LayerNorm norm1_;
+  Linear qkv_, out_;
+  LayerNorm norm2_;
+  Linear up_, down_;
+};
+
+class HeadBlock : public Block {
+ public:
+  explicit HeadBlock(const GptOptions& o) : norm_(o.width), logits_(o.width, o.vocabulary, /*with_bias=*/false) {
+    logits_.normal(kStddev);
+  }
+
+  Tensors forward(const Tensors& inputs, const Context&) override { return {logits_(norm_(inputs.front()))}; }
+
+  std::vector<ParamSpec> parameters() override {
+    std::vector<ParamSpec> specs;
+    norm_.describe(specs, "ln_f");
+    logits_.describe(specs, "lm_head");
+    return specs;
+  }
+
+ private:
+  LayerNorm norm_;
+  Linear logits_;
+};
+
+}  // namespace
+
+Model gpt(const GptOptions& o) {
+  if (o.layers < 1 || o.heads < 1 || o.width < 1 || o.context < 1 || o.vocabulary < 1) {
+    throw InputError("model gpt: layers, heads, width, context and vocabulary must all be at least 1");
+  }
+  if (o.width % o.heads != 0) {
+    throw InputError(fmt::format("model gpt: {} heads do not divide width {}; the width must be a multiple", o.heads, o.width));
+  }
+  Model model{.name = "gpt", .blocks = {}, .loss = cross_entropy, .hits = count_hits};
+  model.blocks.push_back({"embedding", "", std::make_shared<EmbeddingBlock>(o)});
+  for (int64_t layer = 0; layer < o.layers; ++layer) {
+    const std::string name = fmt::format("h.{}", layer);
+    model.blocks.push_back({name, name, std::make_shared<LayerBlock>(o, name)});
+  }
+  model.blocks.push_back({"head", "", std::make_shared<HeadBlock>(o)});
+  return model;
+}
+
+}  // namespace weft

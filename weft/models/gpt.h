@@ -1,0 +1,22 @@
+// GPT: a decoder-only transformer (Radford et al. 2019) as a chain of blocks: embedding, layers, head. Initialised as GPT-2 is.
+#pragma once
+
+#include "weft/nn/model.h"
+
+namespace weft {
+
+struct GptOptions {
+  int64_t layers = 6;
+  int64_t heads = 6;
+  int64_t width = 384;
+  int64_t context = 256;
+  int64_t vocabulary = 256;
+  double dropout = 0.0;  ///< on the embedding and on both residual branches
+};
+
+/// Input ids [batch, tokens] int64, output logits [batch, tokens, vocabulary]; tokens <= context. Parameter names follow
+/// GPT-2's: wte, wpe, h.0.ln_1, h.0.attn.c_attn, h.0.attn.c_proj, h.0.ln_2, h.0.mlp.c_fc, h.0.mlp.c_proj, ..., ln_f, lm_head.
+/// Matrices are [out, in]. Throws InputError when heads do not divide width or a size is below 1.
+Model gpt(const GptOptions& options);
+
+}  // namespace weft

@@ -1,0 +1,97 @@
+#include "weft/nn/layers.h"
+
+#include <ATen/ops/batch_norm.h>
+#include <ATen/ops/conv2d.h>
+#include <ATen/ops/embedding.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/layer_norm.h>
+
+#include <cmath>
+
+#include "weft/nn/linear.h"
+
+namespace weft {
+
+namespace {
+Init uniform(double bound) { return {Init::Kind::uniform, -bound, bound}; }
+Init constant(double value) { return {Init::Kind::constant, value, 0.0}; }
+}  // namespace
+
+Parameter meta_parameter(const std::vector<int64_t>& shape) {
+  return {at::empty(shape, at::TensorOptions(at::kFloat).device(at::kMeta)), {}};
+}
+
+Linear::Linear(int64_t in, int64_t out, bool with_bias)
+    : weight(meta_parameter({out, in})), weight_init(uniform(1.0 / std::sqrt(static_cast<double>(in)))) {
+  if (with_bias) bias = meta_parameter({out});
+  bias_init = weight_init;
+}
+
+Linear& Linear::normal(double stddev) {
+  weight_init = {Init::Kind::normal, 0.0, stddev};
+  bias_init = constant(0.0);
+  return *this;
+}
+
+at::Tensor Linear::operator()(const at::Tensor& x) { return linear(x, weight, bias.value.defined() ? &bias : nullptr); }
+
+void Linear::describe(std::vector<ParamSpec>& specs, const std::string& name) {
+  specs.push_back({name + ".weight", &weight, weight_init});
+  if (bias.value.defined()) specs.push_back({name + ".bias", &bias, bias_init, /*decay=*/false});
+}
+
+LayerNorm::LayerNorm(int64_t width, double eps) : weight(meta_parameter({width})), bias(meta_parameter({width})), eps(eps) {}
+
+at::Tensor LayerNorm::operator()(const at::Tensor& x) { return at::layer_norm(x, {x.size(-1)}, weight.value, bias.value, eps); }
+
+void LayerNorm::describe(std::vector<ParamSpec>& specs, const std::string& name) {
+  specs.push_back({name + ".weight", &weight, constant(1.0), /*decay=*/false});
+  specs.push_back({name + ".bias", &bias, constant(0.0), /*decay=*/false});
+}
+
+Embedding::Embedding(int64_t entries, int64_t width, double stddev)
+    : weight(meta_parameter({entries, width})), stddev(stddev) {}
+
+at::Tensor Embedding::operator()(const at::Tensor& ids) { return at::embedding(weight.value, ids); }
+
+void Embedding::describe(std::vector<ParamSpec>& specs, const std::string& name) {
+  specs.push_back({name + ".weight", &weight, {Init::Kind::normal, 0.0, stddev}});
+}
+
+Conv2d::Conv2d(int64_t in, int64_t out, int64_t kernel, bool with_bias)
+    : weight(meta_parameter({out, in, kernel, kernel})),
+      init(uniform(1.0 / std::sqrt(static_cast<double>(in * kernel * kernel)))) {
+  if (with_bias) bias = meta_parameter({out});
+}
+
+at::Tensor Conv2d::operator()(const at::Tensor& x) {
+  const int64_t padding = weight.value.size(2) / 2;
+  return at::conv2d(x, weight.value, bias.value, /*stride=*/1, padding);
+}
+
+void Conv2d::describe(std::vector<ParamSpec>& specs, const std::string& name) {
+  specs.push_back({name + ".weight", &weight, init});
+  if (bias.value.defined()) specs.push_back({name + ".bias", &bias, init, /*decay=*/false});
+}
+
+BatchNorm2d::BatchNorm2d(int64_t channels, double momentum, double eps)
+    : weight(meta_parameter({channels})),
+      bias(meta_parameter({channels})),
+      running_mean(meta_parameter({channels})),
+      running_var(meta_parameter({channels})),
+      momentum(momentum),
+      eps(eps) {}
+
+at::Tensor BatchNorm2d::operator()(const at::Tensor& x, bool training) {
+  return at::batch_norm(x, weight.value, bias.value, running_mean.value, running_var.value, training, momentum, eps,
+                        /*cudnn_enabled=*/true);
+}
+
+void BatchNorm2d::describe(std::vector<ParamSpec>& specs, const std::string& name) {
+  specs.push_back({name + ".weight", &weight, constant(1.0), /*decay=*/false});
+  specs.push_back({name + ".bias", &bias, constant(0.0), /*decay=*/false});
+  specs.push_back({name + ".running_mean", &running_mean, constant(0.0), /*decay=*/false, /*statistic=*/true});
+  specs.push_back({name + ".running_var", &running_var, constant(1.0), /*decay=*/false, /*statistic=*/true});
+}
+
+}  // namespace weft

@@ -1,0 +1,72 @@
+#include "weft/train/build_model.h"
+
+#include <ATen/ops/empty.h>
+#include <fmt/core.h>
+
+#include "weft/base/error.h"
+#include "weft/models/gpt.h"
+#include "weft/models/vision.h"
+#include "weft/nn/cost.h"
+#include "weft/nn/flat.h"
+
+namespace weft {
+
+namespace {
+
+constexpr int64_t kImageSize = 28;  // the MNIST family
+
+Tensors meta_inputs(const ModelRecipe& recipe, int64_t micro_batch) {
+  const auto meta = at::TensorOptions().device(at::kMeta);
+  if (recipe.name == "gpt") return {at::empty({micro_batch, recipe.context}, meta.dtype(at::kLong))};
+  return {at::empty({micro_batch, 1, kImageSize, kImageSize}, meta.dtype(at::kFloat))};
+}
+
+int64_t count_parameters(Block& block) {
+  int64_t count = 0;
+  for (const ParamSpec& spec : block.parameters()) count += spec.statistic ? 0 : spec.parameter->value.numel();
+  return count;
+}
+
+}  // namespace
+
+Model build_model(const ModelRecipe& r) {
+  if (r.name == "gpt") {
+    return gpt({.layers = r.layers,
+                .heads = r.heads,
+                .width = r.width,
+                .context = r.context,
+                .vocabulary = r.vocabulary,
+                .dropout = r.dropout});
+  }
+  if (r.name == "cnn") return cnn({.channels = 1, .size = kImageSize, .width = r.width, .classes = r.classes});
+  if (r.name == "mlp") {
+    return mlp({.inputs = kImageSize * kImageSize, .width = r.width, .layers = r.layers, .classes = r.classes});
+  }
+  throw InputError(fmt::format("model.name is '{}'; it must be gpt, cnn or mlp", r.name));
+}
+
+int64_t tokens_per_sample(const ModelRecipe& recipe) { return recipe.name == "gpt" ? recipe.context : 0; }
+
+ModelCost model_cost(Model& model, const Tensors& inputs) {
+  ModelCost cost{.name = model.name, .blocks = {}, .input_bytes = 0};
+  for (const at::Tensor& input : inputs) cost.input_bytes += input.numel() * static_cast<int64_t>(input.element_size());
+  const std::vector<MeasuredCost> measured = measure_cost(model, inputs);
+  for (size_t b = 0; b < measured.size(); ++b) {
+    Block& block = *model.blocks[b].block;
+    cost.blocks.push_back({.name = model.blocks[b].name,
+                           .parameters = count_parameters(block),
+                           .flat_bytes = flat_numel(block) * static_cast<int64_t>(sizeof(float)),
+                           .forward_flops = measured[b].forward_flops,
+                           .backward_flops = measured[b].backward_flops,
+                           .saved_bytes = measured[b].saved_bytes,
+                           .output_bytes = measured[b].output_bytes});
+  }
+  return cost;
+}
+
+ModelCost model_cost(const Recipe& recipe, int64_t micro_batch) {
+  Model model = build_model(recipe.model);
+  return model_cost(model, meta_inputs(recipe.model, micro_batch));
+}
+
+}  // namespace weft

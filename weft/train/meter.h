@@ -1,0 +1,36 @@
+// Meter: times steps and tells rates.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <vector>
+
+namespace weft {
+
+class Meter {
+ public:
+  /// The steps are timed by the caller; `skipped` first ones (warming up) are left out of the rates.
+  explicit Meter(int64_t skipped = 2) : skipped_(skipped) {}
+
+  void add(double step_s) { steps_s_.push_back(step_s); }
+  /// Steps a second over all but the skipped first; over all where there are no others; 0 before any.
+  double steps_per_s() const;
+  /// Over the last few steps, for progress.
+  double recent_steps_per_s() const;
+  /// Of the steps that count, in milliseconds; 0 before any. `share` in [0, 1]: 0.5 is the median.
+  double percentile_ms(double share) const;
+
+ private:
+  std::vector<double> counted() const;
+
+  int64_t skipped_;
+  std::vector<double> steps_s_;
+};
+
+/// Seconds since this process was started, as the kernel says.
+double process_age_s();
+
+/// Most memory this process has had resident, in MiB.
+double peak_rss_mb();
+
+}  // namespace weft

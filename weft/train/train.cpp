@@ -1,0 +1,212 @@
+#include "weft/train/train.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/ops/zeros.h>
+#include <c10/core/DeviceGuard.h>
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "weft/base/environment.h"
+#include "weft/base/error.h"
+#include "weft/checkpoint/digest.h"
+#include "weft/checkpoint/safetensors.h"
+#include "weft/train/build_model.h"
+#include "weft/train/device.h"
+#include "weft/train/meter.h"
+#include "weft/train/open_data.h"
+#include "weft/train/resolve.h"
+#include "weft/train/trainer.h"
+
+namespace weft {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+/// The recipe's; one in a reproducible run, whose bits depend on it; OMP_NUM_THREADS where a launcher set it; else this rank's
+/// share of the cores.
+int threads_of(const Recipe& recipe, const World& world) {
+  if (recipe.run.threads) return static_cast<int>(*recipe.run.threads);
+  if (recipe.run.reproducible_slots > 0) return 1;
+  if (const auto threads = env_int("OMP_NUM_THREADS")) return static_cast<int>(std::max<int64_t>(1, *threads));
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / world.local_size());
+}
+
+Decay decay_of(const std::string& name) {
+  if (name == "linear") return Decay::linear;
+  if (name == "cosine") return Decay::cosine;
+  if (name == "step") return Decay::step;
+  return Decay::constant;
+}
+
+BackendKind backend_of(const std::string& name) {
+  if (name == "shm") return BackendKind::shm;
+  if (name == "gloo") return BackendKind::gloo;
+  if (name == "nccl") return BackendKind::nccl;
+  return BackendKind::automatic;
+}
+
+OptimizerOptions optimizer_of(const OptimizerRecipe& o) {
+  if (o.name == "sgd") return Sgd{.lr = o.lr, .momentum = o.momentum, .weight_decay = o.weight_decay, .nesterov = o.nesterov};
+  return AdamW{.lr = o.lr, .beta1 = o.beta1, .beta2 = o.beta2, .eps = o.eps, .weight_decay = o.weight_decay};
+}
+
+TrainerOptions trainer_options(const Recipe& recipe, const ResolvedLayout& layout, at::Device device) {
+  const OptimizerRecipe& o = recipe.optimizer;
+  return {.global_batch = layout.global_batch,
+          .micro_batch = layout.micro_batch,
+          .learning_rate = {.peak = o.lr,
+                            .warmup = o.warmup,
+                            .steps = recipe.run.steps,
+                            .decay = decay_of(o.decay),
+                            .final_share = o.final_lr,
+                            .decay_every = std::max<int64_t>(1, o.decay_every),
+                            .decay_factor = o.decay_factor},
+          .clip = o.clip,
+          .seed = recipe.run.seed,
+          .reproducible_slots = static_cast<int>(recipe.run.reproducible_slots),
+          .bucket_bytes = static_cast<int64_t>(recipe.layout.bucket_mb * 1024 * 1024),
+          .communication = {.backend = backend_of(recipe.layout.backend),
+                            .device = device,
+                            .timeout = std::chrono::milliseconds(static_cast<int64_t>(recipe.run.timeout_s * 1e3))}};
+}
+
+std::vector<NamedTensor> named_weights(FlatModel& model) {
+  std::vector<NamedTensor> weights;
+  for (const Param& param : model.params()) weights.push_back({param.name, param.parameter->value.detach().cpu()});
+  return weights;
+}
+
+/// One number of every rank, in rank order.
+std::vector<double> gather(const Group& group, double value, std::string_view what) {
+  at::Tensor values = at::zeros({group.size()}, at::TensorOptions(at::kDouble));
+  values.data_ptr<double>()[group.rank()] = value;
+  group.all_reduce(values, ReduceOp::sum, what).wait();
+  return {values.data_ptr<double>(), values.data_ptr<double>() + group.size()};
+}
+
+/// One run on one rank.
+class Run {
+ public:
+  Run(const Recipe& recipe, const World& world, const TrainOptions& options)
+      : recipe_(recipe),
+        options_(options),
+        layout_(resolve(recipe, world.size())),
+        device_(rank_device(recipe.run.device, world)),
+        world_(world),
+        mesh_(world,
+              {{"pp", layout_.pp}, {"dp", layout_.dp}, {"shard", layout_.shard}, {"cp", layout_.cp}, {"tp", layout_.tp}}),
+        data_(open_data(recipe)),
+        loader_(data_.training, Sampler(data_.training->size(), {.seed = recipe.run.seed}),
+                {.global_batch = layout_.global_batch,
+                 .micro_batch = layout_.micro_batch,
+                 .shard = mesh_.coordinate("dp"),
+                 .num_shards = layout_.dp}),
+        evaluation_(data_.evaluation, layout_.micro_batch, mesh_.coordinate("dp"), layout_.dp),
+        trainer_(mesh_, build_model(recipe.model), optimizer_of(recipe.optimizer), trainer_options(recipe, layout_, device_)) {
+    if (leads() && !options.save_path.empty()) check_writable(options.save_path);
+  }
+
+  FinalReport operator()() {
+    const Clock::time_point start = Clock::now();
+    for (int64_t step = 0; step < recipe_.run.steps; ++step) {
+      one_step(step);
+      const bool due = recipe_.run.evaluate_every > 0 && (step + 1) % recipe_.run.evaluate_every == 0;
+      if (due || step + 1 == recipe_.run.steps) evaluate(step + 1);
+    }
+    report_.seconds = seconds_since(start);
+    finish();
+    return report_;
+  }
+
+ private:
+  bool leads() const { return world_.rank() == 0; }
+  double samples_per_step() const { return static_cast<double>(layout_.global_batch); }
+  double tokens_per_step() const { return samples_per_step() * static_cast<double>(tokens_per_sample(recipe_.model)); }
+
+  void one_step(int64_t step) {
+    const double lr = trainer_.learning_rate();
+    const Clock::time_point start = Clock::now();
+    report_.loss = trainer_.step(loader_).loss;
+    meter_.add(seconds_since(start));
+    if (step == 0) report_.first_step_s = process_age_s();
+    if (!leads() || !options_.on_step) return;
+    const double rate = meter_.recent_steps_per_s();
+    options_.on_step({.step = step + 1,
+                      .steps = recipe_.run.steps,
+                      .loss = report_.loss,
+                      .lr = lr,
+                      .samples_per_s = rate * samples_per_step(),
+                      .tokens_per_s = rate * tokens_per_step(),
+                      .seconds_left = rate > 0 ? static_cast<double>(recipe_.run.steps - step - 1) / rate : -1.0});
+  }
+
+  void evaluate(int64_t step) {
+    const Clock::time_point start = Clock::now();
+    const EvaluationResult result = trainer_.evaluate(evaluation_);
+    EvaluationReport report{
+        .step = step, .steps = recipe_.run.steps, .loss = result.loss, .accuracy = {}, .seconds = seconds_since(start)};
+    if (result.count > 0) report.accuracy = static_cast<double>(result.hits) / static_cast<double>(result.count);
+    report_.evaluation = report;
+    if (leads() && options_.on_evaluation) options_.on_evaluation(report);
+  }
+
+  void finish() {
+    const Group& group = trainer_.replicas();
+    const Traffic traffic = group.traffic();
+    report_.model = recipe_.model.name;
+    report_.parameters = trainer_.model().num_parameters();
+    report_.world = world_.size();
+    report_.layout = {{"pp", layout_.pp},
+                      {"dp", layout_.dp},
+                      {"shard", layout_.shard},
+                      {"cp", layout_.cp},
+                      {"tp", layout_.tp},
+                      {"micro_batch", layout_.micro_batch},
+                      {"micro_batches_per_rank", layout_.micro_batches_per_rank}};
+    report_.backend = group.backend();
+    report_.threads_per_rank = at::get_num_threads();
+    report_.steps = recipe_.run.steps;
+    report_.samples_per_s = meter_.steps_per_s() * samples_per_step();
+    report_.tokens_per_s = meter_.steps_per_s() * tokens_per_step();
+    report_.step_ms_p50 = meter_.percentile_ms(0.5);
+    report_.step_ms_p95 = meter_.percentile_ms(0.95);
+    const std::vector<double> shares = gather(group, traffic.seconds / report_.seconds, "communication share");
+    report_.communication_share = *std::max_element(shares.begin(), shares.end());
+    for (double bytes : gather(group, static_cast<double>(traffic.bytes), "traffic")) {
+      report_.traffic_bytes.push_back(static_cast<int64_t>(bytes));
+    }
+    report_.peak_rss_mb = gather(group, peak_rss_mb(), "peak memory");
+    if (!leads()) return;
+    const std::vector<NamedTensor> weights = named_weights(trainer_.model());
+    report_.weights_sha256 = weights_sha256(weights);
+    if (!options_.save_path.empty()) save_safetensors(options_.save_path, weights, {{"format", "pt"}});
+  }
+
+  const Recipe& recipe_;
+  const TrainOptions& options_;
+  ResolvedLayout layout_;
+  at::Device device_;
+  World world_;
+  Mesh mesh_;
+  Datasets data_;
+  Loader loader_;
+  EvaluationLoader evaluation_;
+  Trainer trainer_;
+  Meter meter_;
+  FinalReport report_;
+};
+
+}  // namespace
+
+FinalReport train(const Recipe& recipe, const World& world, const TrainOptions& options) {
+  at::set_num_threads(threads_of(recipe, world));
+  Run run(recipe, world, options);
+  return run();
+}
+
+}  // namespace weft

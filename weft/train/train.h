@@ -1,0 +1,23 @@
+// train: a whole run from a recipe, as `weft train` does it: data, model, steps, evaluations, final report.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "weft/comm/world.h"
+#include "weft/train/recipe.h"
+#include "weft/train/report.h"
+
+namespace weft {
+
+struct TrainOptions {
+  std::string save_path;                           ///< final weights as safetensors, written by rank 0; empty: not saved
+  std::function<void(const StepReport&)> on_step;  ///< called on rank 0 after each step
+  std::function<void(const EvaluationReport&)> on_evaluation;  ///< called on rank 0 after each evaluation
+};
+
+/// Runs the recipe on this rank. Every rank of the world calls it with the same recipe; the report is complete on rank 0. Sets
+/// the number of threads of this process as the recipe says. Throws Error for what is wrong, before anything is written.
+FinalReport train(const Recipe& recipe, const World& world, const TrainOptions& options = {});
+
+}  // namespace weft

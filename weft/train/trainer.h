@@ -1,0 +1,62 @@
+// Trainer: where model, mesh, data and optimizer meet. One object a rank; every rank makes the same calls in the same order.
+//
+// Making one does not communicate; start() does (it makes the group, binds the model to flat buffers and draws the weights),
+// and the first step calls it. Memory a rank: 4 bytes a parameter for weights, 4 for gradients, the optimizer's state, and
+// activations.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "weft/comm/mesh.h"
+#include "weft/data/loader.h"
+#include "weft/engine/engine.h"
+#include "weft/nn/model.h"
+#include "weft/optim/optimizer.h"
+#include "weft/optim/schedule.h"
+
+namespace weft {
+
+struct TrainerOptions {
+  int64_t global_batch = 1;  ///< samples a step, over all ranks
+  int64_t micro_batch = 1;   ///< samples a forward; must divide each rank's share
+  LearningRate learning_rate;
+  double clip = 0.0;  ///< largest global gradient norm; 0: no clipping
+  uint64_t seed = 1;
+  int reproducible_slots = 0;       ///< 0: off; a power of two: the same bits for any number of ranks that divides it
+  int64_t bucket_bytes = 25 << 20;  ///< gradients are reduced in ranges of about this size
+  GroupOptions communication;
+};
+
+class Trainer {
+ public:
+  using Next = std::function<Batch()>;
+
+  /// Throws InputError when ranks and micro-batches do not divide the global batch.
+  Trainer(const Mesh& mesh, Model model, const OptimizerOptions& optimizer, const TrainerOptions& options);
+  ~Trainer();
+
+  /// Collective over the world. Called by the first step; call it to have the weights drawn before that.
+  void start();
+
+  /// One step over the global batch; `next` hands out this rank's micro-batches, first to last.
+  StepResult step(const Next& next);
+  StepResult step(Loader& loader);
+  /// `batch` is this rank's share of the global batch: samples [rank B, (rank + 1) B) with B = global batch / ranks.
+  StepResult step(const Batch& batch);
+
+  /// The whole evaluation set once, split across the ranks. Collective over the world.
+  EvaluationResult evaluate(EvaluationLoader& loader);
+
+  FlatModel& model();
+  const Program& program() const;
+  const Group& replicas() const;
+  int64_t steps_done() const;
+  double learning_rate() const;  ///< of the next step
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace weft
