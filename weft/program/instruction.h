@@ -23,7 +23,7 @@ enum class Op : uint8_t {
   combine,      ///< close slot `slot`: merge finished gradients of [first, last) by the binary tree over slots
   reduce,       ///< sum the gradients of [first, last) over the axis, leaving all of it on every rank
   reduce_loss,  ///< sum (loss, count) of every micro-batch over the axis
-  norm,         ///< global gradient norm, for clipping
+  norm,         ///< norm of the mean gradient of [first, last), for clipping
   update,       ///< optimizer on what this rank owns of [first, last)
 };
 

@@ -1,8 +1,11 @@
 // verify: what is wrong with a program, over all ranks, before anything runs.
+//
+// It trusts nothing but the lists: one instruction comes before another only if the lanes and `waits` make sure of it
+// (instruction.h), so a wait that is missing is found even where the list happens to be in a good order.
 #pragma once
 
-#include <stdexcept>
 #include <string>
+#include <string_view>
 
 #include "weft/base/error.h"
 #include "weft/program/program.h"
@@ -10,25 +13,31 @@
 namespace weft {
 
 enum class Defect {
-  use_before_load,       ///< forward of a micro-batch that was not loaded, or before the block before it
+  out_of_range,          ///< a block, micro-batch, slot or list that the program does not have
+  bad_wait,              ///< an instruction waits for itself, for a later one, or for one that is not there
+  repeated,              ///< a load, forward, loss, loss reduction or norm that is there twice
+  use_before_load,       ///< forward of a micro-batch that was not loaded, or forward or loss before the block before it
   backward_before_loss,  ///< backward without its forward, its loss or the next block's backward
   double_backward,       ///< a block's backward run twice for one micro-batch
   missing_backward,      ///< a micro-batch that does not reach some block's gradients
-  missing_reduce,        ///< a block's gradients are updated without having been summed over the replicas
+  bad_combine,           ///< a slot closed twice, not at all, out of order, or without all of its micro-batches and no others
+  missing_reduce,        ///< a block is updated though its gradients, or the losses, were never summed over the replicas
   double_reduce,         ///< summed twice
-  early_reduce,          ///< reduced before the last backward that fills the bucket, or before the slots were combined
+  early_reduce,          ///< reduced before the last backward or loss it sums, or before the slots were combined
+  early_norm,            ///< norm of gradients that are not final yet, or before the loss whose count it divides by
   missing_update,        ///< a block that is never updated
-  double_update,
-  early_update,    ///< updated before its reduce, or before the norm or loss it is scaled by
-  order_mismatch,  ///< ranks of one axis issue different collectives, or in another order
-  bad_wait,        ///< an instruction waits for a later one, or for one that is not there
+  double_update,         ///< updated twice
+  early_update,          ///< updated before its reduce, or before the norm or loss it is scaled by
+  order_mismatch,        ///< ranks of one axis issue different collectives, or in another order
 };
+
+std::string_view name(Defect defect);
 
 class VerifyError : public Error {
  public:
   VerifyError(Defect defect, int rank, const std::string& text) : Error(text), defect(defect), rank(rank) {}
   Defect defect;
-  int rank;
+  int rank;  ///< the first rank that has it
 };
 
 /// Throws VerifyError for the first defect; its text names rank, instruction, block and micro-batch.

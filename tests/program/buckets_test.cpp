@@ -1,0 +1,47 @@
+#include "weft/program/buckets.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/program/toy.h"
+
+namespace weft {
+namespace {
+
+std::string buckets_of(const std::vector<int64_t>& block_bytes, int64_t bucket_bytes) {
+  ModelCost model = toy_model(static_cast<int>(block_bytes.size()));
+  for (size_t i = 0; i < block_bytes.size(); ++i) model.blocks[i].flat_bytes = block_bytes[i];
+  std::string result;
+  for (const Bucket& x : gradient_buckets(model, bucket_bytes)) result += fmt::format("[{},{})={} ", x.first, x.last, x.bytes);
+  return result;
+}
+
+TEST(Buckets, adjacent_blocks_in_backward_order) {
+  struct Case {
+    const char* what;
+    std::vector<int64_t> blocks;
+    int64_t limit;
+    const char* expected;
+  };
+  const Case cases[] = {
+      {"all in one", {10, 10, 10}, 100, "[0,3)=30 "},
+      {"exactly full", {10, 10, 10, 10}, 20, "[2,4)=20 [0,2)=20 "},
+      {"one each", {10, 10, 10}, 1, "[2,3)=10 [1,2)=10 [0,1)=10 "},
+      {"a large block is alone", {10, 99, 10, 10}, 20, "[2,4)=20 [1,2)=99 [0,1)=10 "},
+      {"a full bucket takes no empty block", {10, 0, 20}, 20, "[2,3)=20 [0,2)=10 "},
+      {"empty blocks inside", {10, 0, 0, 10}, 20, "[0,4)=20 "},
+      {"empty blocks in front make no bucket", {0, 0, 99, 10}, 20, "[3,4)=10 [0,3)=99 "},
+      {"an empty head", {20, 0}, 20, "[0,2)=20 "},
+      {"nothing at all", {0, 0}, 20, "[0,2)=0 "},
+  };
+  for (const Case& c : cases) EXPECT_EQ(buckets_of(c.blocks, c.limit), c.expected) << c.what;
+}
+
+TEST(Buckets, whole) {
+  const Bucket all = whole({{.first = 2, .last = 5, .bytes = 30}, {.first = 0, .last = 2, .bytes = 12}});
+  EXPECT_EQ(all.first, 0);
+  EXPECT_EQ(all.last, 5);
+  EXPECT_EQ(all.bytes, 42);
+}
+
+}  // namespace
+}  // namespace weft

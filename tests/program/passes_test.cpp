@@ -1,0 +1,168 @@
+// Every pass by itself: what it makes of a small list, and that it costs what its header says.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "tests/program/toy.h"
+#include "weft/program/cost.h"
+#include "weft/program/passes/accumulate.h"
+#include "weft/program/passes/clip.h"
+#include "weft/program/passes/replicate.h"
+#include "weft/program/passes/slots.h"
+#include "weft/program/passes/update.h"
+#include "weft/program/passes/waits.h"
+#include "weft/program/schedules/single_stage.h"
+
+namespace weft {
+namespace {
+
+constexpr int64_t kOneBlock = 1;  // bucket bytes that put every block into a bucket of its own
+
+int64_t live_at_end(const InstructionList& list) {
+  int64_t live = 0;
+  for (const Instruction& x : list) live += x.allocates - x.frees;
+  return live;
+}
+
+TEST(SingleStage, order) {
+  EXPECT_EQ(text(single_stage(toy_model(2))), "load0 forward0.0 forward1.0 loss0 backward1.0 backward0.0");
+  EXPECT_EQ(text(single_stage(toy_model(1))), "load0 forward0.0 loss0 backward0.0");
+}
+
+TEST(SingleStage, costs_what_it_says) {
+  for (int num_blocks : {1, 2, 5}) {
+    ModelCost model = toy_model(num_blocks);
+    if (num_blocks == 5) model.blocks[1].output_bytes = 5000;  // so that the peak lies in the middle
+    int64_t peak = 0;
+    int64_t held = model.input_bytes;
+    double forward = 0, backward = 0;
+    for (int b = 0; b < num_blocks; ++b) {
+      const BlockCost& block = model.blocks[b];
+      held += block.saved_bytes + block.output_bytes;
+      peak = std::max(peak, held + block.output_bytes + (b > 0 ? model.blocks[b - 1].output_bytes : 0));
+      forward += block.forward_flops;
+      backward += block.backward_flops;
+    }
+    const InstructionList list = single_stage(model);
+    EXPECT_EQ(step_cost(list).peak_activation_bytes, peak) << num_blocks;
+    EXPECT_EQ(step_cost(list).forward_flops, forward);
+    EXPECT_EQ(step_cost(list).backward_flops, backward);
+    EXPECT_EQ(step_cost(list).wire_bytes(), 0);
+    EXPECT_EQ(live_at_end(list), 0);
+  }
+}
+
+TEST(Accumulate, runs_micro_batches_one_after_another) {
+  const InstructionList one = single_stage(toy_model(1));
+  EXPECT_EQ(text(accumulate(one, 2)), "load0 forward0.0 loss0 backward0.0 load1 forward0.1 loss1 backward0.1");
+  EXPECT_EQ(text(accumulate(one, 1)), text(one));
+}
+
+TEST(Accumulate, costs_no_more_memory_than_one_micro_batch) {
+  const InstructionList one = single_stage(toy_model(3));
+  const InstructionList four = accumulate(one, 4);
+  EXPECT_EQ(step_cost(four).peak_activation_bytes, step_cost(one).peak_activation_bytes);
+  EXPECT_EQ(step_cost(four).flops(), 4 * step_cost(one).flops());
+  EXPECT_EQ(step_cost(four).wire_bytes(), 0);
+}
+
+InstructionList slotted(int num_blocks, int micro_batches, int slots, int64_t bucket_bytes) {
+  const ModelCost model = toy_model(num_blocks);
+  return close_slots(accumulate(single_stage(model), micro_batches),
+                     {.slots = slots, .buckets = gradient_buckets(model, bucket_bytes)});
+}
+
+TEST(Slots, one_slot_changes_nothing) {
+  EXPECT_EQ(text(slotted(2, 2, 1, kOneBlock)), text(accumulate(single_stage(toy_model(2)), 2)));
+}
+
+TEST(Slots, the_last_one_is_closed_bucket_by_bucket) {
+  EXPECT_EQ(text(slotted(2, 2, 2, kOneBlock)),
+            "load0 forward0.0 forward1.0 loss0 backward1.0 backward0.0 combine0-1s0 "
+            "load1 forward0.1 forward1.1 loss1 backward1.1 combine1-1s1 backward0.1 combine0-0s1");
+  EXPECT_EQ(text(slotted(1, 4, 2, kOneBlock)),
+            "load0 forward0.0 loss0 backward0.0 load1 forward0.1 loss1 backward0.1 combine0-0s0 "
+            "load2 forward0.2 loss2 backward0.2 load3 forward0.3 loss3 backward0.3 combine0-0s1");
+}
+
+TEST(Slots, cost_log2_of_the_gradients) {
+  const int num_blocks = 3;
+  const int64_t gradient_bytes = num_blocks * 1024;
+  for (int slots : {1, 2, 4, 8, 32}) {
+    const InstructionList list = slotted(num_blocks, 32, slots, kOneBlock);
+    EXPECT_EQ(step_cost(list).peak_partial_bytes, std::countr_zero(static_cast<unsigned>(slots)) * gradient_bytes) << slots;
+    EXPECT_EQ(live_at_end(list), 0) << slots;
+    EXPECT_EQ(step_cost(list).wire_bytes(), 0);
+  }
+}
+
+TEST(Replicate, reduces_right_after_the_backward_that_fills_the_bucket) {
+  const ModelCost model = toy_model(3);
+  const auto list = [&](int replicas, int micro_batches, int64_t bucket_bytes) {
+    return text(replicate(accumulate(single_stage(model), micro_batches),
+                          {.replicas = replicas, .buckets = gradient_buckets(model, bucket_bytes)}));
+  };
+  EXPECT_EQ(list(2, 1, 2048),
+            "load0 forward0.0 forward1.0 forward2.0 loss0 backward2.0 backward1.0 reduce1-2 backward0.0 reduce0-0");
+  EXPECT_EQ(list(2, 2, 1 << 20),
+            "load0 forward0.0 forward1.0 forward2.0 loss0 backward2.0 backward1.0 backward0.0 "
+            "load1 forward0.1 forward1.1 forward2.1 loss1 backward2.1 backward1.1 backward0.1 reduce0-2");
+  EXPECT_EQ(list(1, 2, 2048), text(accumulate(single_stage(model), 2)));
+}
+
+TEST(Replicate, follows_the_combine) {
+  const ModelCost model = toy_model(1);
+  const std::vector<Bucket> buckets = gradient_buckets(model, kOneBlock);
+  const InstructionList list = replicate(slotted(1, 2, 2, kOneBlock), {.replicas = 2, .buckets = buckets});
+  EXPECT_EQ(text({list.end() - 3, list.end()}), "backward0.1 combine0-0s1 reduce0-0");
+}
+
+TEST(Replicate, costs_what_it_says) {
+  const ModelCost model = toy_model(5);
+  const int64_t gradient_bytes = 5 * 1024;
+  for (int replicas : {1, 2, 4, 8, 4096}) {
+    for (int micro_batches : {1, 4}) {
+      const InstructionList before = accumulate(single_stage(model), micro_batches);
+      const InstructionList list = replicate(before, {.replicas = replicas, .buckets = gradient_buckets(model, 2048)});
+      int64_t expected = 0;
+      for (const Bucket& bucket : gradient_buckets(model, 2048)) expected += 2 * (replicas - 1) * bucket.bytes / replicas;
+      EXPECT_EQ(step_cost(list).wire_bytes(), expected);
+      EXPECT_NEAR(step_cost(list).wire_bytes(), 2.0 * (replicas - 1) / replicas * gradient_bytes, 3.0);
+      EXPECT_EQ(step_cost(list).num_reduces, replicas == 1 ? 0 : 3);
+      EXPECT_EQ(step_cost(list).peak_activation_bytes, step_cost(before).peak_activation_bytes);
+      EXPECT_EQ(step_cost(list).flops(), step_cost(before).flops());
+    }
+  }
+}
+
+TEST(Clip, one_norm_at_the_end_for_free) {
+  const ModelCost model = toy_model(2);
+  const InstructionList before = single_stage(model);
+  const InstructionList list = clip(before, whole(gradient_buckets(model, kOneBlock)));
+  EXPECT_EQ(text(list), text(before) + " norm0-1");
+  EXPECT_EQ(step_cost(list).wire_bytes(), 0);
+  EXPECT_EQ(step_cost(list).peak_activation_bytes, step_cost(before).peak_activation_bytes);
+}
+
+TEST(Update, sums_the_loss_after_the_last_one_and_updates_buckets) {
+  const ModelCost model = toy_model(2);
+  const UpdateOptions options = {.replicas = 4, .buckets = gradient_buckets(model, kOneBlock)};
+  const InstructionList list = update(accumulate(single_stage(model), 2), options);
+  EXPECT_EQ(text(list),
+            "load0 forward0.0 forward1.0 loss0 backward1.0 backward0.0 "
+            "load1 forward0.1 forward1.1 loss1 reduce_loss backward1.1 backward0.1 update1-1 update0-0");
+  const int64_t table_bytes = 16 * 2 * 4;  // 16 bytes for every micro-batch of every rank
+  EXPECT_EQ(step_cost(list).loss_wire_bytes, 2 * 3 * table_bytes / 4);
+  EXPECT_EQ(step_cost(list).gradient_wire_bytes, 0);
+}
+
+TEST(Update, one_rank_sends_nothing) {
+  const ModelCost model = toy_model(2);
+  const InstructionList list = update(single_stage(model), {.replicas = 1, .buckets = gradient_buckets(model, kOneBlock)});
+  EXPECT_EQ(step_cost(list).wire_bytes(), 0);
+  EXPECT_EQ(count(list, Op::reduce_loss), 1);
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,323 @@
+#include "weft/program/list_check.h"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <vector>
+
+#include "weft/program/order.h"
+#include "weft/program/verify.h"
+
+namespace weft {
+namespace {
+
+// Where each thing of a step is done: indices into the list, -1 where it is not.
+struct Places {
+  Places(int blocks, int micro_batches, int slots)
+      : micro_batches(micro_batches),
+        slots(slots),
+        load(micro_batches, -1),
+        loss(micro_batches, -1),
+        forward(blocks * micro_batches, -1),
+        backward(blocks * micro_batches, -1),
+        combine(blocks * slots, -1),
+        reduce(blocks, -1),
+        update(blocks, -1) {}
+
+  int forward_of(int block, int micro) const { return forward[block * micro_batches + micro]; }
+  int backward_of(int block, int micro) const { return backward[block * micro_batches + micro]; }
+  int combine_of(int block, int slot) const { return combine[block * slots + slot]; }
+
+  int micro_batches, slots;
+  std::vector<int> load, loss, forward, backward, combine, reduce, update;
+  int reduce_loss = -1;
+  int norm = -1;
+};
+
+class ListCheck {
+ public:
+  ListCheck(const Program& program, int rank)
+      : program_(program),
+        list_(program.of(rank)),
+        rank_(rank),
+        blocks_(static_cast<int>(program.block_names.size())),
+        micro_batches_(program.micro_batches),
+        per_slot_(program.micro_batches / program.slots),
+        at_(blocks_, program.micro_batches, program.slots) {}
+
+  void run() {
+    for (int i = 0; i < size(); ++i) check_ranges(i);
+    for (int i = 0; i < size(); ++i) note_place(i);
+    check_missing();
+    const Order order(list_);
+    order_ = &order;
+    for (int i = 0; i < size(); ++i) check_order(i);
+  }
+
+ private:
+  int size() const { return static_cast<int>(list_.size()); }
+
+  [[noreturn]] void fail(Defect defect, int i, const std::string& text) const {
+    throw VerifyError(
+        defect, rank_,
+        fmt::format("rank {}, instruction {} ({}): {}", rank_, i, describe(list_[i], program_.block_names), text));
+  }
+  [[noreturn]] void fail_missing(Defect defect, int block, const std::string& text) const {
+    throw VerifyError(defect, rank_,
+                      fmt::format("rank {}, block {} '{}': {}", rank_, block, program_.block_names[block], text));
+  }
+
+  void check_ranges(int i) const;
+  void note_place(int i);
+  void note(int& place, int i, Defect defect, const std::string& text) const;
+  void check_missing() const;
+
+  void check_order(int i) const;
+  void check_forward(int i) const;
+  void check_backward(int i) const;
+  void check_combine(int i) const;
+  void check_reduce(int i) const;
+  void check_norm(int i) const;
+  void check_update(int i) const;
+
+  bool before(int a, int b) const { return order_->before(a, b); }
+  int unfinished_backward(int block, int begin_micro, int end_micro, int i) const;
+  std::string not_summed_locally(int block, int i) const;
+  std::string not_final(int block, int i) const;
+
+  const Program& program_;
+  const InstructionList& list_;
+  int rank_, blocks_, micro_batches_, per_slot_;
+  Places at_;
+  const Order* order_ = nullptr;
+};
+
+void ListCheck::check_ranges(int i) const {
+  const Instruction& x = list_[i];
+  const bool on_micro = x.op == Op::load || x.op == Op::forward || x.op == Op::loss || x.op == Op::backward;
+  const bool on_one_block = x.op == Op::forward || x.op == Op::backward;
+  const bool on_blocks = on_one_block || x.op == Op::combine || x.op == Op::reduce || x.op == Op::norm || x.op == Op::update;
+  if (on_micro && (x.micro < 0 || x.micro >= micro_batches_)) {
+    fail(Defect::out_of_range, i, fmt::format("micro-batch {} of {}", x.micro, micro_batches_));
+  }
+  if (on_blocks && (x.first < 0 || x.first >= x.last || x.last > blocks_)) {
+    fail(Defect::out_of_range, i, fmt::format("blocks [{}, {}) of {}", x.first, x.last, blocks_));
+  }
+  if (on_one_block && x.last != x.first + 1) {
+    fail(Defect::out_of_range, i, fmt::format("takes one block, not {}", x.last - x.first));
+  }
+  if (x.op == Op::combine && (x.slot < 0 || x.slot >= program_.slots)) {
+    fail(Defect::out_of_range, i, fmt::format("slot {} of {}", x.slot, program_.slots));
+  }
+  for (int wait : x.waits) {
+    if (wait < 0 || wait >= size()) {
+      fail(Defect::bad_wait, i, fmt::format("waits for instruction {}, but the list has {}", wait, size()));
+    }
+    if (wait >= i) fail(Defect::bad_wait, i, fmt::format("waits for instruction {}, which does not come before it", wait));
+  }
+}
+
+void ListCheck::note(int& place, int i, Defect defect, const std::string& text) const {
+  if (place >= 0) fail(defect, i, fmt::format("{} already by instruction {}", text, place));
+  place = i;
+}
+
+void ListCheck::note_place(int i) {
+  const Instruction& x = list_[i];
+  const int cell = x.first * micro_batches_ + x.micro;
+  switch (x.op) {
+    case Op::load:
+      return note(at_.load[x.micro], i, Defect::repeated, "loaded");
+    case Op::forward:
+      return note(at_.forward[cell], i, Defect::repeated, "run");
+    case Op::loss:
+      return note(at_.loss[x.micro], i, Defect::repeated, "computed");
+    case Op::backward:
+      return note(at_.backward[cell], i, Defect::double_backward, "run");
+    case Op::reduce_loss:
+      return note(at_.reduce_loss, i, Defect::repeated, "summed");
+    case Op::norm:
+      return note(at_.norm, i, Defect::repeated, "computed");
+    case Op::combine:
+    case Op::reduce:
+    case Op::update:
+      break;
+  }
+  for (int block = x.first; block < x.last; ++block) {
+    const std::string which = fmt::format("block {} '{}' was", block, program_.block_names[block]);
+    if (x.op == Op::combine) note(at_.combine[block * program_.slots + x.slot], i, Defect::bad_combine, which + " closed");
+    if (x.op == Op::reduce) note(at_.reduce[block], i, Defect::double_reduce, which + " reduced");
+    if (x.op == Op::update) note(at_.update[block], i, Defect::double_update, which + " updated");
+  }
+}
+
+void ListCheck::check_missing() const {
+  if (at_.reduce_loss < 0) {
+    throw VerifyError(Defect::missing_reduce, rank_,
+                      fmt::format("rank {}: no reduce_loss, whose count the updates divide by", rank_));
+  }
+  for (int block = 0; block < blocks_; ++block) {
+    for (int micro = 0; micro < micro_batches_; ++micro) {
+      if (at_.backward_of(block, micro) >= 0) continue;
+      fail_missing(Defect::missing_backward, block, fmt::format("no backward for micro-batch {}", micro));
+    }
+    if (at_.update[block] < 0) fail_missing(Defect::missing_update, block, "never updated");
+    if (at_.reduce[block] < 0 && program_.replicas > 1) {
+      fail_missing(
+          Defect::missing_reduce, block,
+          fmt::format("updated by instruction {} without a reduce over the {} replicas", at_.update[block], program_.replicas));
+    }
+    for (int slot = 0; slot < program_.slots && program_.slots > 1; ++slot) {
+      if (at_.combine_of(block, slot) >= 0) continue;
+      fail_missing(Defect::bad_combine, block, fmt::format("slot {} is never closed by a combine", slot));
+    }
+  }
+}
+
+void ListCheck::check_order(int i) const {
+  switch (list_[i].op) {
+    case Op::load:
+      return;
+    case Op::forward:
+    case Op::loss:
+      return check_forward(i);
+    case Op::backward:
+      return check_backward(i);
+    case Op::combine:
+      return check_combine(i);
+    case Op::reduce:
+    case Op::reduce_loss:
+      return check_reduce(i);
+    case Op::norm:
+      return check_norm(i);
+    case Op::update:
+      return check_update(i);
+  }
+}
+
+void ListCheck::check_forward(int i) const {
+  const Instruction& x = list_[i];
+  if (!before(at_.load[x.micro], i)) {
+    fail(Defect::use_before_load, i, fmt::format("micro-batch {} has not been loaded by then", x.micro));
+  }
+  const int input_block = (x.op == Op::loss ? blocks_ : x.first) - 1;
+  if (input_block < 0 || before(at_.forward_of(input_block, x.micro), i)) return;
+  fail(Defect::use_before_load, i,
+       fmt::format("its input, the output of block {} '{}', has not been computed by then", input_block,
+                   program_.block_names[input_block]));
+}
+
+void ListCheck::check_backward(int i) const {
+  const Instruction& x = list_[i];
+  if (!before(at_.forward_of(x.first, x.micro), i)) {
+    fail(Defect::backward_before_loss, i, "its forward has not been run by then");
+  }
+  const bool is_last = x.first == blocks_ - 1;
+  if (is_last && !before(at_.loss[x.micro], i)) {
+    fail(Defect::backward_before_loss, i, fmt::format("the loss of micro-batch {} has not been computed by then", x.micro));
+  }
+  if (!is_last && !before(at_.backward_of(x.first + 1, x.micro), i)) {
+    fail(Defect::backward_before_loss, i,
+         fmt::format("the backward of the next block, {} '{}', has not been run by then", x.first + 1,
+                     program_.block_names[x.first + 1]));
+  }
+  const int slot = x.micro / per_slot_;
+  if (slot > 0 && !before(at_.combine_of(x.first, slot - 1), i)) {
+    fail(Defect::bad_combine, i,
+         fmt::format("adds micro-batch {} of slot {} before slot {} has been closed", x.micro, slot, slot - 1));
+  }
+}
+
+// The first micro-batch of [begin_micro, end_micro) whose backward of `block` may not have finished when `i` starts, or -1.
+int ListCheck::unfinished_backward(int block, int begin_micro, int end_micro, int i) const {
+  for (int micro = begin_micro; micro < end_micro; ++micro) {
+    if (!before(at_.backward_of(block, micro), i)) return micro;
+  }
+  return -1;
+}
+
+void ListCheck::check_combine(int i) const {
+  const Instruction& x = list_[i];
+  for (int block = x.first; block < x.last; ++block) {
+    const std::string& block_name = program_.block_names[block];
+    const int micro = unfinished_backward(block, x.slot * per_slot_, (x.slot + 1) * per_slot_, i);
+    if (micro >= 0) {
+      fail(Defect::bad_combine, i,
+           fmt::format("micro-batch {} of the slot has not reached block {} '{}' by then", micro, block, block_name));
+    }
+    if (x.slot > 0 && !before(at_.combine_of(block, x.slot - 1), i)) {
+      fail(Defect::bad_combine, i,
+           fmt::format("slot {} of block {} '{}' has not been closed by then", x.slot - 1, block, block_name));
+    }
+  }
+}
+
+// Why this rank's own sum of a block's gradients may not be whole when `i` starts; empty when it is.
+std::string ListCheck::not_summed_locally(int block, int i) const {
+  const std::string& block_name = program_.block_names[block];
+  const int micro = unfinished_backward(block, 0, micro_batches_, i);
+  if (micro >= 0)
+    return fmt::format("the backward of block {} '{}' for micro-batch {} has not been run by then", block, block_name, micro);
+  const int last_slot = program_.slots - 1;
+  if (last_slot > 0 && !before(at_.combine_of(block, last_slot), i)) {
+    return fmt::format("the last slot of block {} '{}' has not been closed by then", block, block_name);
+  }
+  return {};
+}
+
+// The same for the sum over the replicas.
+std::string ListCheck::not_final(int block, int i) const {
+  if (program_.replicas == 1 && at_.reduce[block] < 0) return not_summed_locally(block, i);
+  if (before(at_.reduce[block], i)) return {};
+  return fmt::format("it does not wait for the reduce of block {} '{}' (instruction {})", block, program_.block_names[block],
+                     at_.reduce[block]);
+}
+
+void ListCheck::check_reduce(int i) const {
+  const Instruction& x = list_[i];
+  if (x.op == Op::reduce_loss) {
+    for (int micro = 0; micro < micro_batches_; ++micro) {
+      if (before(at_.loss[micro], i)) continue;
+      fail(Defect::early_reduce, i, fmt::format("the loss of micro-batch {} has not been computed by then", micro));
+    }
+    return;
+  }
+  for (int block = x.first; block < x.last; ++block) {
+    const std::string why = not_summed_locally(block, i);
+    if (!why.empty()) fail(Defect::early_reduce, i, why);
+  }
+}
+
+void ListCheck::check_norm(int i) const {
+  for (int block = list_[i].first; block < list_[i].last; ++block) {
+    const std::string why = not_final(block, i);
+    if (!why.empty()) fail(Defect::early_norm, i, why);
+  }
+  if (before(at_.reduce_loss, i)) return;
+  fail(Defect::early_norm, i, "it does not wait for the reduce_loss, whose count it divides by");
+}
+
+void ListCheck::check_update(int i) const {
+  const Instruction& x = list_[i];
+  for (int block = x.first; block < x.last; ++block) {
+    const std::string why = not_final(block, i);
+    if (!why.empty()) fail(Defect::early_update, i, why);
+  }
+  if (!before(at_.reduce_loss, i)) {
+    fail(Defect::early_update, i, "it does not wait for the reduce_loss, whose count it divides by");
+  }
+  if (at_.norm < 0) return;
+  if (!before(at_.norm, i)) {
+    fail(Defect::early_update, i, fmt::format("it does not wait for the norm (instruction {}) it is clipped by", at_.norm));
+  }
+  const Instruction& norm = list_[at_.norm];
+  if (x.first < norm.first || x.last > norm.last) {
+    fail(Defect::early_update, i, fmt::format("the norm (instruction {}) leaves out some of its blocks", at_.norm));
+  }
+}
+
+}  // namespace
+
+void check_list(const Program& program, int rank) { ListCheck(program, rank).run(); }
+
+}  // namespace weft
