@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# tools/check_layers accepts a good tree and names each fault of a bad one.
+set -euo pipefail
+check=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)/tools/check_layers
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+failures=0
+
+# Checks a tree that holds just one file: path, its content, what check_layers must say ("" = nothing wrong).
+case_of() {
+  local path=$1 content=$2 expected=$3 output status=0
+  rm -rf "$folder/weft"
+  mkdir -p "$folder/$(dirname "$path")"
+  printf '%b\n' "$content" >"$folder/$path"
+  output=$("$check" "$folder" 2>&1) || status=$?
+  if [[ -z $expected && $status == 0 ]]; then return; fi
+  if [[ -n $expected && $status == 1 && $output == *"$path"*"$expected"* ]]; then return; fi
+  echo "FAILED: $path: '$content' should give '${expected:-no error}', gave status $status: $output"
+  failures=$((failures + 1))
+}
+
+good='#include "weft/base/error.h"'
+case_of weft/program/program.h "$good" ""
+case_of weft/nn/flat.h '#include <ATen/core/Tensor.h>' ""
+case_of weft/nn/flat.cpp '#include <ATen/ops/zeros.h>' ""
+case_of weft/comm/c10d/gloo.cpp '#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>' ""
+case_of weft/train/trainer.cpp '#include "weft/engine/engine.h"' ""
+case_of weft/program/passes/bucket.cpp '#include "weft/program/passes/bucket.h"' ""
+
+case_of weft/base/error.h '#include "weft/program/program.h"' "base/ may not include program/"
+case_of weft/comm/group.h '#include "weft/nn/param.h"' "comm/ may not include nn/"
+case_of weft/data/loader.cpp '#include "weft/comm/world.h"' "data/ may not include comm/"
+case_of weft/engine/run.cpp '#include "weft/train/trainer.h"' "engine/ may not include train/"
+case_of weft/models/gpt.cpp '#include "weft/engine/engine.h"' "models/ may not include engine/"
+case_of weft/launch/launcher.cpp '#include "weft/comm/world.h"' "launch/ may not include comm/"
+case_of weft/train/trainer.cpp '#include "weft/cli/train.h"' "train/ may not include cli/"
+case_of weft/program/program.h '  #  include <c10/core/Scalar.h>' "program/ is free of LibTorch"
+case_of weft/launch/launcher.cpp '#include <ATen/core/Tensor.h>' "launch/ is free of LibTorch"
+case_of weft/nn/flat.cpp '#include <torch/csrc/distributed/c10d/Store.hpp>' "only comm/ names c10d"
+case_of weft/engine/run.cpp '#include <gloo/context.h>' "only comm/ names c10d"
+case_of weft/nn/flat.h '// one\n#include <ATen/ops/zeros.h>' "at most"
+case_of weft/nn/flat.cpp '#include <torch/torch.h>' "12 s"
+case_of weft/nn/flat.h '#include "weft/nn/module.h"' "heavy header"
+case_of weft/program/passes/bucket.cpp '#include "weft/program/passes/prefetch.h"' "never include one another"
+case_of weft/program/schedules/gpipe.cpp '#include "weft/program/passes/prefetch.h"' "never include one another"
+case_of weft/utils/strings.h '// empty' "utils/ is not a layer"
+case_of weft/nn/long.h "$(yes '//' | head -n 151)" "151 lines, 150 at most"
+case_of weft/nn/long.cpp "$(yes '//' | head -n 501)" "501 lines, 500 at most"
+case_of weft/nn/long.cpp "$(yes '//' | head -n 500)" ""
+
+[[ $failures == 0 ]]
