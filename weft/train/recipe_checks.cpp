@@ -1,0 +1,90 @@
+#include <fmt/format.h>
+
+#include "weft/base/error.h"
+#include "weft/base/math.h"
+#include "weft/train/recipe_keys.h"
+
+namespace weft {
+
+namespace {
+
+template <typename... Args>
+[[noreturn]] void fail(const Recipe& recipe, fmt::format_string<Args...> text, Args&&... args) {
+  throw InputError(fmt::format("{}: {}", recipe.path, fmt::format(text, std::forward<Args>(args)...)));
+}
+
+int64_t nearest_divisor(int64_t number, int64_t wanted) {
+  for (int64_t distance = 0; distance < number; ++distance) {
+    if (wanted > distance && number % (wanted - distance) == 0) return wanted - distance;
+    if (number % (wanted + distance) == 0) return wanted + distance;
+  }
+  return 1;
+}
+
+void check_model_and_data(const Recipe& recipe) {
+  const ModelRecipe& model = recipe.model;
+  const DataRecipe& data = recipe.data;
+  if (model.name == "gpt" && model.width % model.heads != 0) {
+    fail(recipe, "model.heads = {} does not divide model.width = {}; the nearest that does is {}", model.heads, model.width,
+         nearest_divisor(model.width, model.heads));
+  }
+  const bool reads_text = data.name == "text" || data.name == "tokens";
+  if ((model.name == "gpt") != reads_text) {
+    fail(recipe, "model.name = \"{}\" cannot learn from data.name = \"{}\"; it needs {}", model.name, data.name,
+         model.name == "gpt" ? "\"text\" or \"tokens\"" : "\"fashion-mnist\" or \"images\"");
+  }
+  if (data.name == "text" && data.tokenizer != "bytes") {
+    fail(recipe, "data.tokenizer = \"{}\" is for data.name = \"tokens\"; \"text\" takes \"bytes\"", data.tokenizer);
+  }
+  if (data.name == "tokens" && data.tokenizer == "bytes") {
+    fail(recipe, "data.name = \"tokens\" needs data.tokenizer = \"uint16\" or \"uint32\", the width of an id");
+  }
+  if (data.name == "text" && model.vocabulary < 256) {
+    fail(recipe, "model.vocabulary = {} is too small for bytes; it must be at least 256", model.vocabulary);
+  }
+  if ((data.name == "tokens" || data.name == "images") && data.path.empty()) {
+    fail(recipe, "data.path is missing: data.name = \"{}\" has no default; add it or --set data.path={}", data.name,
+         data.name == "tokens" ? "FILE" : "FOLDER");
+  }
+}
+
+void check_optimizer(const Recipe& recipe) {
+  const OptimizerRecipe& optimizer = recipe.optimizer;
+  if (optimizer.warmup > 0 && optimizer.warmup >= recipe.run.steps) {
+    fail(recipe, "optimizer.warmup = {} does not end within run.steps = {}; it must be below", optimizer.warmup,
+         recipe.run.steps);
+  }
+  if (optimizer.decay == "step" && optimizer.decay_every == 0) {
+    fail(recipe, "optimizer.decay = \"step\" needs optimizer.decay_every, the steps between drops");
+  }
+  if (optimizer.nesterov && optimizer.momentum == 0.0) {
+    fail(recipe, "optimizer.nesterov needs an optimizer.momentum above 0");
+  }
+}
+
+void check_run(const Recipe& recipe) {
+  const int64_t slots = recipe.run.reproducible_slots;
+  if (slots > 0 && !is_power_of_two(slots)) {
+    const int64_t power = floor_power_of_two(slots);
+    fail(recipe, "run.reproducible_slots = {} must be a power of two; the nearest are {} and {}", slots, power, power * 2);
+  }
+  if (recipe.batch.micro && *recipe.batch.micro > recipe.batch.global) {
+    fail(recipe, "batch.micro = {} is more than batch.global = {}", *recipe.batch.micro, recipe.batch.global);
+  }
+  if (recipe.layout.backend == "nccl" && recipe.run.device == "cpu") {
+    fail(recipe, "layout.backend = \"nccl\" moves tensors of GPUs, but run.device = \"cpu\"");
+  }
+  if (recipe.layout.backend == "shm" && recipe.run.device == "cuda") {
+    fail(recipe, "layout.backend = \"shm\" moves tensors of CPUs, but run.device = \"cuda\"");
+  }
+}
+
+}  // namespace
+
+void check_recipe(const Recipe& recipe) {
+  check_model_and_data(recipe);
+  check_optimizer(recipe);
+  check_run(recipe);
+}
+
+}  // namespace weft

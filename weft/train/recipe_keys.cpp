@@ -1,0 +1,162 @@
+#include "weft/train/recipe_keys.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "weft/base/nearest.h"
+
+namespace weft {
+
+namespace {
+
+constexpr double kMaxCount = 1e9;  // products of a few counts stay far inside int64
+
+constexpr KeyRange from(double min, double max = kMaxCount) { return {.min = min, .max = max}; }
+constexpr KeyRange above(double min) { return {.min = min, .open_min = true}; }
+constexpr KeyRange zero_to_below_one() { return {.min = 0.0, .max = 1.0, .open_max = true}; }
+
+using Keys = std::vector<RecipeKey>;
+
+Keys model_keys(ModelRecipe& m) {
+  return {
+      {"model", "name", &m.name, "which model", {}, {"gpt", "cnn", "mlp"}, true},
+      {"model", "layers", &m.layers, "gpt: transformer layers; mlp: hidden layers", from(1, 10'000)},
+      {"model", "heads", &m.heads, "gpt: attention heads; must divide the width", from(1, 10'000)},
+      {"model", "width", &m.width, "gpt: embedding; cnn: channels of the first stage; mlp: hidden layers", from(1, 1e6)},
+      {"model", "context", &m.context, "gpt: tokens a sample", from(1, 1e7)},
+      {"model", "vocabulary", &m.vocabulary, "gpt: different tokens", from(2)},
+      {"model", "classes", &m.classes, "cnn, mlp: labels", from(2, 1e6)},
+      {"model", "dropout", &m.dropout, "gpt: share of activations dropped", zero_to_below_one()},
+  };
+}
+
+Keys data_keys(DataRecipe& d) {
+  return {
+      {"data", "name", &d.name, "what kind of data", {}, {"fashion-mnist", "images", "text", "tokens"}, true},
+      {"data", "path", &d.path, "file or folder; left out: where set-up puts the default data"},
+      {"data", "tokenizer", &d.tokenizer, "text: bytes; tokens: the width of an id", {}, {"bytes", "uint16", "uint32"}},
+      {"data",
+       "evaluation",
+       &d.evaluation,
+       "text, tokens: share at the end kept for evaluation",
+       {.min = 0.0, .max = 1.0, .open_min = true, .open_max = true}},
+  };
+}
+
+Keys batch_keys(BatchRecipe& b) {
+  return {
+      {"batch", "global", &b.global, "samples a step, over all ranks", from(1), {}, true},
+      {"batch", "micro", &b.micro, "samples a forward; left out: global / data-parallel ranks (or / slots)", from(1)},
+  };
+}
+
+Keys layout_keys(LayoutRecipe& l) {
+  return {
+      {"layout", "dp", &l.dp, "replicas; left out: the ranks that remain", from(1, 1e6)},
+      {"layout", "pp", &l.pp, "pipeline stages", from(1, 1e6)},
+      {"layout", "shard", &l.shard, "ranks that share one replica's state", from(1, 1e6)},
+      {"layout", "cp", &l.cp, "context-parallel ranks", from(1, 1e6)},
+      {"layout", "tp", &l.tp, "tensor-parallel ranks", from(1, 1e6)},
+      {"layout", "backend", &l.backend, "what moves the bytes", {}, {"auto", "shm", "gloo", "nccl"}},
+      {"layout",
+       "bucket_mb",
+       &l.bucket_mb,
+       "gradients are reduced in ranges of about this size",
+       {.min = 0.0, .max = 1e5, .open_min = true}},
+  };
+}
+
+Keys optimizer_keys(OptimizerRecipe& o) {
+  return {
+      {"optimizer", "name", &o.name, "which optimizer", {}, {"adamw", "sgd"}},
+      {"optimizer", "lr", &o.lr, "learning rate at its peak", above(0)},
+      {"optimizer", "warmup", &o.warmup, "steps of linear warm-up", from(0)},
+      {"optimizer", "decay", &o.decay, "schedule after the warm-up", {}, {"constant", "linear", "cosine", "step"}},
+      {"optimizer", "final_lr", &o.final_lr, "linear, cosine: share of lr at the last step", from(0, 1)},
+      {"optimizer", "decay_every", &o.decay_every, "step decay: steps between drops", from(0)},
+      {"optimizer",
+       "decay_factor",
+       &o.decay_factor,
+       "step decay: factor of each drop",
+       {.min = 0.0, .max = 1.0, .open_min = true}},
+      {"optimizer", "weight_decay", &o.weight_decay, "decoupled (adamw) or added to gradients (sgd)", {.min = 0.0}},
+      {"optimizer", "beta1", &o.beta1, "adamw", zero_to_below_one()},
+      {"optimizer", "beta2", &o.beta2, "adamw", zero_to_below_one()},
+      {"optimizer", "eps", &o.eps, "adamw", above(0)},
+      {"optimizer", "momentum", &o.momentum, "sgd", zero_to_below_one()},
+      {"optimizer", "nesterov", &o.nesterov, "sgd"},
+      {"optimizer", "clip", &o.clip, "largest global gradient norm; 0: no clipping", {.min = 0.0}},
+  };
+}
+
+Keys run_keys(RunRecipe& r) {
+  return {
+      {"run", "steps", &r.steps, "optimizer steps", from(1), {}, true},
+      {"run", "evaluate_every", &r.evaluate_every, "steps between evaluations; 0: only at the end", from(0)},
+      {"run", "seed", &r.seed, "of initialisation, data order and dropout", {.min = 0.0}},
+      {"run", "threads", &r.threads, "a rank; left out: cores / ranks, or 1 with reproducible_slots", from(1, 4096)},
+      {"run", "reproducible_slots", &r.reproducible_slots, "0: off; a power of two that the ranks divide", from(0, 1e6)},
+      {"run", "device", &r.device, "where tensors live", {}, {"auto", "cpu", "cuda"}},
+      {"run", "timeout_s", &r.timeout_s, "deadline of a collective, in seconds", {.min = 0.0, .max = 1e6, .open_min = true}},
+  };
+}
+
+/// 1000000, not 1e+06.
+std::string plain(double bound) {
+  return bound == std::floor(bound) ? fmt::format("{:.0f}", bound) : fmt::format("{:g}", bound);
+}
+
+std::string range_text(const KeyRange& range) {
+  std::vector<std::string> parts;
+  if (range.min > -std::numeric_limits<double>::infinity()) {
+    parts.push_back(fmt::format("{} {}", range.open_min ? "above" : "of at least", plain(range.min)));
+  }
+  if (range.max < kMaxCount) parts.push_back(fmt::format("{} {}", range.open_max ? "below" : "at most", plain(range.max)));
+  return parts.empty() ? "" : " " + fmt::format("{}", fmt::join(parts, " and "));
+}
+
+}  // namespace
+
+bool KeyRange::holds(double value) const {
+  return (open_min ? value > min : value >= min) && (open_max ? value < max : value <= max);
+}
+
+std::vector<RecipeKey> recipe_keys(Recipe& recipe) {
+  Keys keys;
+  for (Keys section : {model_keys(recipe.model), data_keys(recipe.data), batch_keys(recipe.batch), layout_keys(recipe.layout),
+                       optimizer_keys(recipe.optimizer), run_keys(recipe.run)}) {
+    std::move(section.begin(), section.end(), std::back_inserter(keys));
+  }
+  return keys;
+}
+
+std::string what_is_valid(const RecipeKey& key) {
+  if (!key.choices.empty()) return fmt::format("one of \"{}\"", fmt::join(key.choices, "\", \""));
+  if (std::holds_alternative<bool*>(key.target)) return "true or false";
+  if (std::holds_alternative<std::string*>(key.target)) return "a string";
+  const bool number = std::holds_alternative<double*>(key.target);
+  return (number ? "a number" : "an integer") + range_text(key.range);
+}
+
+std::string unknown_key(const std::string& dotted, const std::vector<RecipeKey>& keys) {
+  const size_t dot = dotted.find('.');
+  const std::string section = dotted.substr(0, dot), name = dot == std::string::npos ? dotted : dotted.substr(dot + 1);
+  std::vector<std::string> sections, all, in_section, elsewhere;
+  for (const RecipeKey& key : keys) {
+    if (sections.empty() || sections.back() != key.section) sections.push_back(key.section);
+    all.push_back(key.dotted());
+    if (key.section == section) in_section.push_back(key.dotted());
+    if (key.name == name) elsewhere.push_back(key.dotted());
+  }
+  // A key in the wrong section is meant as it is written; a slip of the finger is looked for in its own section first.
+  const std::string meant = !elsewhere.empty()         ? nearest(dotted, elsewhere)
+                            : !in_section.empty()      ? nearest(dotted, in_section)
+                            : dot == std::string::npos ? nearest(dotted, sections)
+                                                       : nearest(dotted, all);
+  return fmt::format("unknown key '{}'; did you mean '{}'?", dotted, meant);
+}
+
+}  // namespace weft
