@@ -43,8 +43,9 @@ find_package_handle_standard_args(LibTorch REQUIRED_VARS ${_libtorch_required}
 
 if(LibTorch_FOUND AND NOT TARGET LibTorch::LibTorch)
   add_library(LibTorch::LibTorch INTERFACE IMPORTED)
-  target_include_directories(LibTorch::LibTorch SYSTEM INTERFACE
-    ${LibTorch_INCLUDE_DIR} ${LibTorch_INCLUDE_DIR}/torch/csrc/api/include)
+  # The wheel brings headers of fmt without its library: the machine's own packages are looked for first.
+  target_compile_options(LibTorch::LibTorch INTERFACE
+    "SHELL:-idirafter ${LibTorch_INCLUDE_DIR}" "SHELL:-idirafter ${LibTorch_INCLUDE_DIR}/torch/csrc/api/include")
   target_compile_definitions(LibTorch::LibTorch INTERFACE AT_PER_OPERATOR_HEADERS)
   target_link_libraries(LibTorch::LibTorch INTERFACE ${LibTorch_CPU} ${LibTorch_C10})
 endif()

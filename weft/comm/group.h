@@ -58,6 +58,7 @@ class Work {
   };
   Work() = default;  ///< already done
   explicit Work(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  bool done() const { return !state_; }  ///< nothing is left to wait for
   void wait() {
     if (state_) state_->wait();
   }

@@ -37,6 +37,9 @@ class World {
   /// Key-value store shared by all ranks, for building groups. Defined in comm/store.h; size-one worlds have none.
   Store& store() const;
 
+  /// A part of the store for the next group, the same on all ranks that make their groups in the same order.
+  Store next_group_store() const;
+
  private:
   struct State;
   explicit World(std::shared_ptr<State> state);

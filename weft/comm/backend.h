@@ -1,0 +1,63 @@
+// Group::Backend: what moves the bytes of one group. Arguments have been checked by Group: contiguous tensors on the right
+// device, sizes that fit each other, a peer or root inside the group, at least two ranks.
+//
+// Calls on one group come from one thread at a time. A backend that failed once repeats that error on every later call.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weft/comm/group.h"
+#include "weft/comm/mesh.h"
+#include "weft/comm/store.h"
+
+namespace weft {
+
+class Group::Backend {
+ public:
+  Backend(std::string name, int rank, int size) : name_(std::move(name)), rank_(rank), size_(size) {}
+  virtual ~Backend() = default;
+  Backend(const Backend&) = delete;
+  Backend& operator=(const Backend&) = delete;
+
+  virtual std::string_view kind() const = 0;
+  virtual Work all_reduce(const at::Tensor& tensor, ReduceOp op, std::string_view what) = 0;
+  virtual Work reduce_scatter(const at::Tensor& output, const at::Tensor& input, ReduceOp op, std::string_view what) = 0;
+  virtual Work all_gather(const at::Tensor& output, const at::Tensor& input, std::string_view what) = 0;
+  virtual Work broadcast(const at::Tensor& tensor, int root, std::string_view what) = 0;
+  virtual Work all_to_all(const at::Tensor& output, const at::Tensor& input, std::string_view what) = 0;
+  virtual Work send(const at::Tensor& tensor, int peer, std::string_view what) = 0;
+  virtual Work receive(const at::Tensor& tensor, int peer, std::string_view what) = 0;
+  virtual Work barrier(std::string_view what) = 0;
+  virtual at::Tensor allocate(int64_t numel, at::ScalarType dtype, std::string_view what) = 0;
+
+  const std::string& name() const { return name_; }
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  Traffic& traffic() { return traffic_; }
+
+ private:
+  std::string name_;
+  int rank_;
+  int size_;
+  Traffic traffic_;
+};
+
+/// What a backend needs to come into being: who is in it, and a store below which its ranks may meet.
+struct GroupPlan {
+  Axis axis;
+  std::vector<std::string> hosts;  ///< of the axis' ranks
+  Store store;
+  GroupOptions options;
+};
+
+// Each returns when all ranks of the plan have joined, or throws CommError after options.timeout.
+std::shared_ptr<Group::Backend> make_shm_backend(const GroupPlan& plan);
+std::shared_ptr<Group::Backend> make_gloo_backend(const GroupPlan& plan);
+/// Defined by nccl.cpp or no_nccl.cpp, whichever is linked; the latter throws InputError.
+std::shared_ptr<Group::Backend> make_nccl_backend(const GroupPlan& plan);
+bool has_nccl();
+
+}  // namespace weft

@@ -1,0 +1,74 @@
+#include "weft/comm/call.h"
+
+#include <fmt/format.h>
+
+namespace weft {
+
+std::string_view operation_name(Operation operation) {
+  switch (operation) {
+    case Operation::none:
+      return "nothing";
+    case Operation::join:
+      return "joining the group";
+    case Operation::all_reduce:
+      return "all_reduce";
+    case Operation::reduce_scatter:
+      return "reduce_scatter";
+    case Operation::all_gather:
+      return "all_gather";
+    case Operation::broadcast:
+      return "broadcast";
+    case Operation::all_to_all:
+      return "all_to_all";
+    case Operation::send:
+      return "send";
+    case Operation::receive:
+      return "receive";
+    case Operation::barrier:
+      return "barrier";
+    case Operation::allocate:
+      return "allocate";
+  }
+  return "an unknown operation";
+}
+
+std::string_view dtype_name(at::ScalarType dtype) {
+  switch (dtype) {
+    case at::kFloat:
+      return "float32";
+    case at::kDouble:
+      return "float64";
+    case at::kBFloat16:
+      return "bfloat16";
+    case at::kHalf:
+      return "float16";
+    case at::kLong:
+      return "int64";
+    case at::kInt:
+      return "int32";
+    case at::kByte:
+      return "uint8";
+    case at::kBool:
+      return "bool";
+    default:
+      return c10::toString(dtype);
+  }
+}
+
+bool same_shape(const Call& a, const Call& b) {
+  return a.operation == b.operation && a.dtype == b.dtype && a.numel == b.numel && a.root == b.root &&
+         (!a.reduces() || a.reduce == b.reduce);
+}
+
+std::string describe(const Call& call) {
+  std::string text(operation_name(call.operation));
+  if (call.operation == Operation::none || call.operation == Operation::join) return text;
+  if (call.reduces()) text += call.reduce == ReduceOp::sum ? " sum" : call.reduce == ReduceOp::max ? " max" : " min";
+  if (call.operation != Operation::barrier) text += fmt::format(" of {} {}", call.numel, dtype_name(call.dtype));
+  if (call.operation == Operation::broadcast || call.operation == Operation::receive)
+    text += fmt::format(" from rank {}", call.root);
+  if (call.operation == Operation::send) text += fmt::format(" to rank {}", call.root);
+  return text + fmt::format(" \"{}\"", call.what);
+}
+
+}  // namespace weft

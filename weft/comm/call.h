@@ -1,0 +1,48 @@
+// Call: what a rank asked of its group, as it is compared between ranks and told in errors.
+#pragma once
+
+#include <c10/core/ScalarType.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "weft/comm/group.h"
+
+namespace weft {
+
+enum class Operation : uint8_t {
+  none,
+  join,
+  all_reduce,
+  reduce_scatter,
+  all_gather,
+  broadcast,
+  all_to_all,
+  send,
+  receive,
+  barrier,
+  allocate
+};
+
+std::string_view operation_name(Operation operation);
+std::string_view dtype_name(at::ScalarType dtype);
+
+struct Call {
+  Operation operation = Operation::none;
+  at::ScalarType dtype = at::kByte;
+  ReduceOp reduce = ReduceOp::sum;
+  int root = -1;      ///< of a broadcast; the peer of a send or receive; -1 otherwise
+  int64_t numel = 0;  ///< of the larger tensor, which all ranks agree on
+  std::string_view what;
+
+  bool reduces() const { return operation == Operation::all_reduce || operation == Operation::reduce_scatter; }
+};
+
+/// Equal on ranks whose calls match. Covers everything but the caller's name.
+bool same_shape(const Call& a, const Call& b);
+
+/// `all_reduce sum of 1000 float32 "bucket 3 gradients"`.
+std::string describe(const Call& call);
+
+}  // namespace weft

@@ -1,0 +1,210 @@
+#include "weft/comm/group.h"
+
+#include <ATen/ops/zeros.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "weft/base/error.h"
+#include "weft/comm/backend.h"
+#include "weft/comm/call.h"
+
+namespace weft {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+class Stopwatch {
+ public:
+  explicit Stopwatch(Traffic& traffic) : traffic_(traffic) {}
+  ~Stopwatch() { traffic_.seconds += std::chrono::duration<double>(Clock::now() - start_).count(); }
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+
+ private:
+  Traffic& traffic_;
+  Clock::time_point start_ = Clock::now();
+};
+
+// Adds the time spent waiting to the group's traffic, and keeps the backend alive until the work was waited for.
+class TimedWork : public Work::State {
+ public:
+  TimedWork(std::shared_ptr<Group::Backend> backend, Work work) : backend_(std::move(backend)), work_(std::move(work)) {}
+  void wait() override {
+    Stopwatch watch(backend_->traffic());
+    work_.wait();
+  }
+
+ private:
+  std::shared_ptr<Group::Backend> backend_;
+  Work work_;
+};
+
+template <class Start>
+Work start(const std::shared_ptr<Group::Backend>& backend, int64_t bytes, Start start_work) {
+  Traffic& traffic = backend->traffic();
+  traffic.calls += 1;
+  traffic.bytes += bytes;
+  Stopwatch watch(traffic);
+  Work work = start_work();
+  return work.done() ? work : Work(std::make_shared<TimedWork>(backend, std::move(work)));
+}
+
+std::string where(const Group::Backend* backend, Operation operation, std::string_view what) {
+  const std::string group = backend == nullptr ? "a group of one" : fmt::format("group \"{}\"", backend->name());
+  return fmt::format("{} \"{}\" on {}", operation_name(operation), what, group);
+}
+
+void require(bool holds, const Group::Backend* backend, Operation operation, std::string_view what,
+             const std::string& problem) {
+  if (!holds) throw InputError(fmt::format("{}: {}", where(backend, operation, what), problem));
+}
+
+void check_tensor(const at::Tensor& tensor, const Group::Backend* backend, Operation operation, std::string_view what) {
+  require(tensor.defined(), backend, operation, what, "the tensor is undefined");
+  require(tensor.is_contiguous(), backend, operation, what, "the tensor is not contiguous; pass tensor.contiguous()");
+}
+
+void check_reducible(const at::Tensor& tensor, const Group::Backend* backend, Operation operation, std::string_view what) {
+  const at::ScalarType dtype = tensor.scalar_type();
+  const bool known = dtype == at::kFloat || dtype == at::kDouble || dtype == at::kBFloat16 || dtype == at::kHalf ||
+                     dtype == at::kLong || dtype == at::kInt;
+  require(known, backend, operation, what,
+          fmt::format("{} cannot be reduced; use float32, float64, bfloat16, float16, int64 or int32", dtype_name(dtype)));
+}
+
+void check_pair(const at::Tensor& output, const at::Tensor& input, int64_t output_numel, int64_t input_numel,
+                const Group::Backend* backend, Operation operation, std::string_view what) {
+  check_tensor(output, backend, operation, what);
+  check_tensor(input, backend, operation, what);
+  require(output.scalar_type() == input.scalar_type(), backend, operation, what,
+          fmt::format("output is {} but input {}", dtype_name(output.scalar_type()), dtype_name(input.scalar_type())));
+  require(output.numel() == output_numel && input.numel() == input_numel, backend, operation, what,
+          fmt::format("output has {} elements and input {}; expected {} and {}", output.numel(), input.numel(), output_numel,
+                      input_numel));
+}
+
+void check_apart(const at::Tensor& output, const at::Tensor& input, const Group::Backend* backend, Operation operation,
+                 std::string_view what) {
+  const auto* out = static_cast<const char*>(output.const_data_ptr());
+  const auto* in = static_cast<const char*>(input.const_data_ptr());
+  const bool apart = output.numel() == 0 || input.numel() == 0 || out + output.nbytes() <= in || in + input.nbytes() <= out;
+  require(apart, backend, operation, what, "output and input overlap");
+}
+
+void copy_if_apart(const at::Tensor& output, const at::Tensor& input) {
+  if (output.numel() > 0 && output.const_data_ptr() != input.const_data_ptr()) output.view({-1}).copy_(input.view({-1}));
+}
+
+int64_t sent(const at::Tensor& tensor, int size, int rounds) {
+  return static_cast<int64_t>(tensor.nbytes()) * rounds * (size - 1) / size;
+}
+
+}  // namespace
+
+ShardRange shard_range(int64_t numel, int size, int rank) {
+  const int64_t chunk = (numel + size - 1) / size;
+  return {std::min(numel, chunk * rank), std::min(numel, chunk * (rank + 1))};
+}
+
+Group::Group() = default;
+Group::Group(std::shared_ptr<Backend> backend) : backend_(std::move(backend)) {}
+
+int Group::rank() const { return backend_ ? backend_->rank() : 0; }
+int Group::size() const { return backend_ ? backend_->size() : 1; }
+
+const std::string& Group::name() const {
+  static const std::string alone = "self";
+  return backend_ ? backend_->name() : alone;
+}
+
+std::string_view Group::backend() const { return backend_ ? backend_->kind() : "identity"; }
+
+const Traffic& Group::traffic() const {
+  static const Traffic none;
+  return backend_ ? backend_->traffic() : none;
+}
+
+Work Group::all_reduce(const at::Tensor& tensor, ReduceOp op, std::string_view what) const {
+  check_tensor(tensor, backend_.get(), Operation::all_reduce, what);
+  check_reducible(tensor, backend_.get(), Operation::all_reduce, what);
+  if (!backend_) return {};
+  return start(backend_, sent(tensor, size(), 2), [&] { return backend_->all_reduce(tensor, op, what); });
+}
+
+Work Group::reduce_scatter(const at::Tensor& output, const at::Tensor& input, ReduceOp op, std::string_view what) const {
+  const auto operation = Operation::reduce_scatter;
+  check_tensor(input, backend_.get(), operation, what);
+  check_reducible(input, backend_.get(), operation, what);
+  const ShardRange own = shard_range(input.numel(), size(), rank());
+  check_pair(output, input, own.end - own.begin, input.numel(), backend_.get(), operation, what);
+  if (!backend_) {
+    copy_if_apart(output, input);
+    return {};
+  }
+  check_apart(output, input, backend_.get(), operation, what);
+  return start(backend_, sent(input, size(), 1), [&] { return backend_->reduce_scatter(output, input, op, what); });
+}
+
+Work Group::all_gather(const at::Tensor& output, const at::Tensor& input, std::string_view what) const {
+  const auto operation = Operation::all_gather;
+  check_tensor(output, backend_.get(), operation, what);
+  const ShardRange own = shard_range(output.numel(), size(), rank());
+  check_pair(output, input, output.numel(), own.end - own.begin, backend_.get(), operation, what);
+  if (!backend_) {
+    copy_if_apart(output, input);
+    return {};
+  }
+  const void* own_place = static_cast<const char*>(output.const_data_ptr()) + own.begin * output.element_size();
+  if (input.const_data_ptr() != own_place) check_apart(output, input, backend_.get(), operation, what);
+  return start(backend_, sent(output, size(), 1), [&] { return backend_->all_gather(output, input, what); });
+}
+
+Work Group::broadcast(const at::Tensor& tensor, int root, std::string_view what) const {
+  check_tensor(tensor, backend_.get(), Operation::broadcast, what);
+  require(root >= 0 && root < size(), backend_.get(), Operation::broadcast, what,
+          fmt::format("root {} is not a rank of a group of {}", root, size()));
+  if (!backend_) return {};
+  const int64_t bytes = root == rank() ? static_cast<int64_t>(tensor.nbytes()) : 0;
+  return start(backend_, bytes, [&] { return backend_->broadcast(tensor, root, what); });
+}
+
+Work Group::all_to_all(const at::Tensor& output, const at::Tensor& input, std::string_view what) const {
+  const auto operation = Operation::all_to_all;
+  check_tensor(input, backend_.get(), operation, what);
+  const ShardRange own = shard_range(input.numel(), size(), rank());
+  check_pair(output, input, size() * (own.end - own.begin), input.numel(), backend_.get(), operation, what);
+  if (!backend_) {
+    copy_if_apart(output, input);
+    return {};
+  }
+  check_apart(output, input, backend_.get(), operation, what);
+  return start(backend_, sent(input, size(), 1), [&] { return backend_->all_to_all(output, input, what); });
+}
+
+Work Group::send(const at::Tensor& tensor, int peer, std::string_view what) const {
+  check_tensor(tensor, backend_.get(), Operation::send, what);
+  require(peer >= 0 && peer < size() && peer != rank(), backend_.get(), Operation::send, what,
+          fmt::format("rank {} of {} cannot send to rank {}", rank(), size(), peer));
+  return start(backend_, static_cast<int64_t>(tensor.nbytes()), [&] { return backend_->send(tensor, peer, what); });
+}
+
+Work Group::receive(const at::Tensor& tensor, int peer, std::string_view what) const {
+  check_tensor(tensor, backend_.get(), Operation::receive, what);
+  require(peer >= 0 && peer < size() && peer != rank(), backend_.get(), Operation::receive, what,
+          fmt::format("rank {} of {} cannot receive from rank {}", rank(), size(), peer));
+  return start(backend_, 0, [&] { return backend_->receive(tensor, peer, what); });
+}
+
+Work Group::barrier(std::string_view what) const {
+  if (!backend_) return {};
+  return start(backend_, 0, [&] { return backend_->barrier(what); });
+}
+
+at::Tensor Group::allocate(int64_t numel, at::ScalarType dtype, std::string_view what) const {
+  require(numel >= 0, backend_.get(), Operation::allocate, what, fmt::format("{} elements", numel));
+  if (!backend_) return at::zeros({numel}, at::TensorOptions().dtype(dtype));
+  return backend_->allocate(numel, dtype, what);
+}
+
+}  // namespace weft

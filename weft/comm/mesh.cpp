@@ -1,0 +1,127 @@
+#include "weft/comm/mesh.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+#include "weft/base/error.h"
+#include "weft/comm/backend.h"
+
+namespace weft {
+namespace {
+
+std::string shape(const std::vector<AxisSize>& axes) {
+  std::vector<std::string> parts;
+  for (const AxisSize& axis : axes) parts.push_back(fmt::format("{}={}", axis.name, axis.size));
+  return fmt::format("{}", fmt::join(parts, " x "));
+}
+
+bool on_one_host(const std::vector<std::string>& hosts) {
+  return std::all_of(hosts.begin(), hosts.end(), [&](const std::string& host) { return host == hosts.front(); });
+}
+
+// Ranks that name different axes, or different options, would otherwise wait for each other in different places.
+void agree(Store& store, const World& world, const std::string& name, BackendKind kind, std::chrono::milliseconds timeout) {
+  const std::string mine = fmt::format("group(\"{}\", backend {})", name, static_cast<int>(kind));
+  if (world.rank() == 0) {
+    store.set("call", mine);
+    return;
+  }
+  const std::string first =
+      store.get("call", timeout, fmt::format("making group \"{}\": rank {} waits for rank 0", name, world.rank()));
+  if (first == mine) return;
+  const std::string text =
+      fmt::format("groups are made in different order: rank 0 calls {}, rank {} calls {}", first, world.rank(), mine);
+  store.set("mismatch", text);
+  throw CommError(text);
+}
+
+std::shared_ptr<Group::Backend> make_backend(const GroupPlan& plan) {
+  const bool one_host = on_one_host(plan.hosts);
+  switch (plan.options.backend) {
+    case BackendKind::shm:
+      if (!one_host) throw InputError(fmt::format("group \"{}\": shm needs all ranks on one host", plan.axis.name));
+      return make_shm_backend(plan);
+    case BackendKind::gloo:
+      return make_gloo_backend(plan);
+    case BackendKind::nccl:
+      return make_nccl_backend(plan);
+    case BackendKind::automatic:
+      break;
+  }
+  if (plan.options.device.is_cuda()) return make_nccl_backend(plan);
+  if (one_host) return make_shm_backend(plan);
+  return make_gloo_backend(plan);
+}
+
+}  // namespace
+
+Mesh::Mesh(World world, std::vector<AxisSize> axes) : world_(std::move(world)), axes_(std::move(axes)) {
+  int64_t product = 1;
+  std::set<std::string> names;
+  for (const AxisSize& axis : axes_) {
+    if (axis.size < 1) throw InputError(fmt::format("mesh {}: axis \"{}\" needs at least one rank", shape(axes_), axis.name));
+    if (axis.name.empty() || axis.name.find('+') != std::string::npos || !names.insert(axis.name).second) {
+      throw InputError(fmt::format("mesh {}: axis \"{}\" is empty, named twice or holds a '+'", shape(axes_), axis.name));
+    }
+    product *= axis.size;
+  }
+  if (product != world_.size()) {
+    throw InputError(fmt::format("mesh {} has {} ranks but the world has {}: change an axis or the number of ranks",
+                                 shape(axes_), product, world_.size()));
+  }
+}
+
+int Mesh::size(std::string_view axis) const {
+  for (const AxisSize& entry : axes_) {
+    if (entry.name == axis) return entry.size;
+  }
+  return 1;
+}
+
+int Mesh::coordinate(std::string_view axis) const {
+  int rest = world_.rank();
+  for (auto entry = axes_.rbegin(); entry != axes_.rend(); ++entry) {
+    if (entry->name == axis) return rest % entry->size;
+    rest /= entry->size;
+  }
+  return 0;
+}
+
+Axis Mesh::axis(std::string_view name) const { return join({std::string(name)}); }
+
+Axis Mesh::join(const std::vector<std::string>& names) const {
+  Axis result;
+  result.name = fmt::format("{}", fmt::join(names, "+"));
+  // Start from the corner of the line or plane: this rank with the joined coordinates set to zero.
+  result.ranks = {0};
+  int stride = world_.size();
+  for (const AxisSize& entry : axes_) {
+    stride /= entry.size;
+    const bool joined = std::find(names.begin(), names.end(), entry.name) != names.end();
+    std::vector<int> next;
+    for (int base : result.ranks) {
+      const int here = coordinate(entry.name);
+      for (int step = joined ? 0 : here; step < (joined ? entry.size : here + 1); ++step) next.push_back(base + step * stride);
+    }
+    result.ranks = std::move(next);
+  }
+  const auto own = std::find(result.ranks.begin(), result.ranks.end(), world_.rank());
+  result.index = static_cast<int>(own - result.ranks.begin());
+  return result;
+}
+
+Group Mesh::group(const Axis& axis, const GroupOptions& options) const {
+  if (world_.size() == 1) return Group();
+  Store store = world_.next_group_store();
+  agree(store, world_, axis.name, options.backend, options.timeout);
+  if (axis.size() == 1) return Group();
+  std::vector<std::string> hosts;
+  for (int rank : axis.ranks) hosts.push_back(world_.host(rank));
+  const GroupPlan plan{axis, std::move(hosts), store.below(fmt::format("{}", axis.ranks.front())), options};
+  return Group(make_backend(plan));
+}
+
+}  // namespace weft

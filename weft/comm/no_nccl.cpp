@@ -1,0 +1,15 @@
+// Linked where weft is built without CUDA.
+#include <fmt/format.h>
+
+#include "weft/base/error.h"
+#include "weft/comm/backend.h"
+
+namespace weft {
+
+std::shared_ptr<Group::Backend> make_nccl_backend(const GroupPlan& plan) {
+  throw InputError(fmt::format("group \"{}\" on GPUs needs NCCL; configure weft with -DWEFT_CUDA=ON", plan.axis.name));
+}
+
+bool has_nccl() { return false; }
+
+}  // namespace weft

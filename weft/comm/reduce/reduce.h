@@ -1,0 +1,25 @@
+// The sum, maximum or minimum of several ranks' elements in the fixed binary tree of group.h.
+//
+// bfloat16 and float16 are added in float32 through the whole tree and rounded once. Elements are independent of each other,
+// so the result does not depend on how a range is cut. NaN wins a maximum and a minimum.
+#pragma once
+
+#include <c10/core/ScalarType.h>
+
+#include <cstdint>
+
+#include "weft/comm/group.h"
+
+namespace weft {
+
+struct TreeReduction {
+  at::ScalarType dtype = at::kFloat;
+  ReduceOp op = ReduceOp::sum;
+};
+
+/// outputs[i][k] = tree over r of sources[r][k], for each of `num_outputs` outputs. An output may be one of the sources.
+/// Throws InputError for a dtype without reduction.
+void reduce_tree(TreeReduction kind, void* const* outputs, int num_outputs, const void* const* sources, int num_sources,
+                 int64_t numel);
+
+}  // namespace weft

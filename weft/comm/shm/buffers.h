@@ -1,0 +1,54 @@
+// Registered buffers: tensors in memory that every rank of the group has mapped, so that a collective on them, or on any part
+// of them, stages nothing.
+//
+// Each rank's part is memory of its own. It goes back to the system with the rank's last tensor of it; the views that peers
+// keep of it go once all ranks' tensors are gone, at the next allocate() (nothing communicates in a destructor).
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "weft/comm/shm/control.h"
+#include "weft/comm/shm/meeting.h"
+#include "weft/comm/shm/memory.h"
+
+namespace weft::shm {
+
+class Buffers {
+ public:
+  /// `control` keeps the group's memory mapped for as long as tensors may live.
+  Buffers(Members& members, Meeting& meeting, std::shared_ptr<Mapping> control);
+
+  /// Collective.
+  at::Tensor allocate(const Call& call);
+
+  struct Place {
+    int32_t buffer = -1;
+    int64_t offset = 0;  ///< bytes
+  };
+  /// Where `bytes` at `data` lie in this rank's part of a buffer; buffer -1 if they do not.
+  Place find(const void* data, size_t bytes) const;
+  std::byte* at(int32_t buffer, int rank, int64_t offset) const { return buffers_[buffer].views[rank]->data() + offset; }
+
+ private:
+  struct Buffer {
+    std::vector<std::shared_ptr<Mapping>> views;  ///< of every rank's part; empty: not mapped
+  };
+
+  void sweep();
+  int32_t unused_number() const;
+  void map_parts(int32_t number, FileDescriptor own, size_t bytes);
+  at::Tensor make_tensor(int32_t number, const Call& call);
+
+  Members& members_;
+  Meeting& meeting_;
+  std::shared_ptr<Mapping> control_;
+  std::vector<Buffer> buffers_;
+  std::map<const std::byte*, int32_t> by_address_;  ///< of this rank's parts
+  std::vector<FileDescriptor> closing_;
+};
+
+}  // namespace weft::shm

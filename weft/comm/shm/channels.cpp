@@ -1,0 +1,182 @@
+#include "weft/comm/shm/channels.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+#include "weft/comm/shm/wait.h"
+
+namespace weft::shm {
+
+class Channels::Sending : public Work::State {
+ public:
+  Sending(Channels& channels, std::shared_ptr<Outgoing> message) : channels_(channels), message_(std::move(message)) {}
+  void wait() override {
+    if (message_->done()) return;
+    Call call = read_record(message_->record);
+    call.what = message_->what;
+    channels_.wait(Blocked::sending, call, [this] {
+      channels_.push(message_->peer);
+      return message_->done();
+    });
+  }
+
+ private:
+  Channels& channels_;
+  std::shared_ptr<Outgoing> message_;
+};
+
+Channels::Channels(Members& members, RingMemory memory, int spins)
+    : members_(members), memory_(memory), spins_(spins), outgoing_(members.size()) {
+  members_.push_pending = [this] {
+    push_all();
+    return pending();
+  };
+  members_.nothing_on_its_way = [this](int peer) {
+    const Ring& to_peer = ring(members_.rank(), peer);
+    return outgoing_[peer].empty() && to_peer.written.load() == to_peer.read.load();
+  };
+}
+
+Ring& Channels::ring(int from, int to) const {
+  const size_t stride = sizeof(Ring) + memory_.ring_bytes;
+  return *reinterpret_cast<Ring*>(memory_.base + (static_cast<size_t>(from) * members_.size() + to) * stride);
+}
+
+std::byte* Channels::ring_data(int from, int to) const { return reinterpret_cast<std::byte*>(&ring(from, to)) + sizeof(Ring); }
+
+bool Channels::pending() const {
+  return std::any_of(outgoing_.begin(), outgoing_.end(), [](const auto& queue) { return !queue.empty(); });
+}
+
+size_t Channels::write(int peer, const std::byte* data, size_t bytes) {
+  Ring& to = ring(members_.rank(), peer);
+  std::byte* memory = ring_data(members_.rank(), peer);
+  const uint64_t written = to.written.load(std::memory_order_relaxed);
+  const size_t room = memory_.ring_bytes - (written - to.read.load(std::memory_order_acquire));
+  const size_t count = std::min(bytes, room);
+  const size_t begin = written % memory_.ring_bytes;
+  const size_t first = std::min(count, memory_.ring_bytes - begin);
+  std::memcpy(memory + begin, data, first);
+  std::memcpy(memory, data + first, count - first);
+  if (count > 0) to.written.store(written + count, std::memory_order_release);
+  return count;
+}
+
+size_t Channels::read(int peer, std::byte* data, size_t bytes) {
+  Ring& from = ring(peer, members_.rank());
+  const std::byte* memory = ring_data(peer, members_.rank());
+  const uint64_t done = from.read.load(std::memory_order_relaxed);
+  const size_t there = from.written.load(std::memory_order_acquire) - done;
+  // In parts, so that the sender refills the ring while the rest is copied.
+  const size_t count = std::min({bytes, there, std::max<size_t>(memory_.ring_bytes / 4, 1)});
+  const size_t begin = done % memory_.ring_bytes;
+  const size_t first = std::min(count, memory_.ring_bytes - begin);
+  std::memcpy(data, memory + begin, first);
+  std::memcpy(data + first, memory, count - first);
+  if (count > 0) {
+    from.read.store(done + count, std::memory_order_release);
+    ring_doorbell(peer);
+  }
+  return count;
+}
+
+void Channels::ring_doorbell(int peer) const {
+  RankBlock& block = members_.block(peer);
+  block.doorbell.fetch_add(1);
+  if (block.asleep.load() != 0) wake_all(block.doorbell);
+}
+
+bool Channels::push(int peer) {
+  bool moved = false;
+  auto& queue = outgoing_[peer];
+  while (!queue.empty()) {
+    Outgoing& message = *queue.front();
+    const bool in_record = message.sent < sizeof(CallRecord);
+    const auto* data =
+        in_record ? reinterpret_cast<const std::byte*>(&message.record) + message.sent
+                  : static_cast<const std::byte*>(message.tensor.const_data_ptr()) + (message.sent - sizeof(CallRecord));
+    const size_t left = (in_record ? sizeof(CallRecord) : message.total()) - message.sent;
+    const size_t count = write(peer, data, left);
+    message.sent += count;
+    moved |= count > 0;
+    if (message.done()) {
+      queue.pop_front();
+    } else if (count < left) {
+      break;
+    }
+  }
+  if (moved) ring_doorbell(peer);
+  return moved;
+}
+
+bool Channels::push_all() {
+  bool moved = false;
+  for (int peer = 0; peer < members_.size(); ++peer) moved |= !outgoing_[peer].empty() && push(peer);
+  return moved;
+}
+
+Work Channels::send(const Call& call, const at::Tensor& tensor) {
+  members_.throw_if_failed();
+  auto message = std::make_shared<Outgoing>();
+  write_record(message->record, call, 0);
+  message->tensor = tensor;
+  message->what = call.what;
+  message->peer = call.root;
+  outgoing_[call.root].push_back(message);
+  push(call.root);
+  if (message->done()) return {};
+  return Work(std::make_shared<Sending>(*this, std::move(message)));
+}
+
+void Channels::receive(const Call& call, const at::Tensor& tensor) {
+  members_.throw_if_failed();
+  CallRecord record;
+  read_whole(call, reinterpret_cast<std::byte*>(&record), sizeof(record));
+  const Call sent = read_record(record);
+  if (sent.numel != call.numel || sent.dtype != call.dtype || record.what_hash != std::hash<std::string_view>{}(call.what)) {
+    members_.fail(fmt::format("ranks of group \"{}\" do not match: rank {} called {}, but rank {} called {}", members_.group(),
+                              call.root, describe(sent), members_.rank(), describe(call)));
+  }
+  read_whole(call, static_cast<std::byte*>(tensor.data_ptr()), tensor.nbytes());
+}
+
+void Channels::read_whole(const Call& call, std::byte* data, size_t bytes) {
+  size_t done = 0;
+  wait(Blocked::receiving, call, [&] {
+    while (done < bytes) {
+      const size_t count = read(call.root, data + done, bytes - done);
+      if (count == 0) return false;
+      done += count;
+    }
+    return true;
+  });
+}
+
+// Until advance() says that all is done. It is called again whenever the doorbell rang.
+void Channels::wait(Blocked kind, const Call& call, const std::function<bool()>& advance) {
+  RankBlock& own = members_.block(members_.rank());
+  for (int spin = 0; spin < spins_; ++spin) {
+    if (advance()) return;
+    if (spin % 64 == 0) push_all();
+    pause_cpu();
+  }
+  std::optional<Members::Wait> stalled;
+  while (true) {
+    push_all();
+    own.asleep.store(1);
+    const uint32_t seen = own.doorbell.load();
+    const bool done = advance();
+    if (!done) sleep_on(own.doorbell, seen, kCheckEvery);
+    own.asleep.store(0);
+    if (done) return;
+    // A wait that moves on is a new wait: neither its deadline nor its peers' suspicion runs on.
+    if (own.doorbell.load() != seen) stalled.reset();
+    if (!stalled) stalled.emplace(members_, kind, call.root, call);
+    stalled->check();
+  }
+}
+
+}  // namespace weft::shm

@@ -1,0 +1,72 @@
+// Channels: messages between two ranks of a shm group, a ring of bytes for each ordered pair.
+//
+// send() returns at once: what does not fit the ring is moved on whenever this rank sends, receives or waits for anything on
+// the group, and at the latest in the wait() on its Work. A message carries its call, which the receiver compares with its own.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "weft/comm/call.h"
+#include "weft/comm/shm/members.h"
+
+namespace weft::shm {
+
+struct Ring {
+  alignas(64) std::atomic<uint64_t> written{0};  ///< bytes so far
+  alignas(64) std::atomic<uint64_t> read{0};
+};
+
+struct RingMemory {
+  std::byte* base = nullptr;
+  size_t ring_bytes = 0;  ///< of data, behind each Ring
+  static size_t total_bytes(int ranks, size_t ring_bytes) {
+    return static_cast<size_t>(ranks) * ranks * (sizeof(Ring) + ring_bytes);
+  }
+};
+
+class Channels {
+ public:
+  Channels(Members& members, RingMemory memory, int spins);
+  Channels(const Channels&) = delete;
+  Channels& operator=(const Channels&) = delete;
+
+  /// The channels must outlive the Work.
+  Work send(const Call& call, const at::Tensor& tensor);
+  void receive(const Call& call, const at::Tensor& tensor);
+
+ private:
+  struct Outgoing {
+    CallRecord record;
+    at::Tensor tensor;
+    std::string what;
+    int peer = 0;
+    size_t sent = 0;  ///< bytes of record and tensor
+    size_t total() const { return sizeof(CallRecord) + tensor.nbytes(); }
+    bool done() const { return sent == total(); }
+  };
+  class Sending;
+
+  Ring& ring(int from, int to) const;
+  std::byte* ring_data(int from, int to) const;
+  /// Moves what fits; true if anything moved.
+  bool push(int peer);
+  bool push_all();
+  bool pending() const;
+  size_t write(int peer, const std::byte* data, size_t bytes);
+  size_t read(int peer, std::byte* data, size_t bytes);
+  void read_whole(const Call& call, std::byte* data, size_t bytes);
+  void ring_doorbell(int peer) const;
+  void wait(Blocked kind, const Call& call, const std::function<bool()>& advance);
+
+  Members& members_;
+  RingMemory memory_;
+  int spins_;
+  std::vector<std::deque<std::shared_ptr<Outgoing>>> outgoing_;  ///< by peer
+};
+
+}  // namespace weft::shm

@@ -1,0 +1,282 @@
+#include "weft/comm/shm/collectives.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "weft/comm/reduce/reduce.h"
+
+namespace weft::shm {
+namespace {
+
+// Up to here every rank reduces everything for itself, which saves a meeting.
+constexpr int64_t kSmallBytes = 4096;
+
+std::byte* data_of(const at::Tensor& tensor) { return static_cast<std::byte*>(tensor.data_ptr()); }
+
+void copy_bytes(std::byte* to, const std::byte* from, int64_t bytes) {
+  if (bytes > 0 && to != from) std::memcpy(to, from, bytes);
+}
+
+int64_t item_bytes(const Call& call) { return static_cast<int64_t>(c10::elementSize(call.dtype)); }
+
+int64_t divide_up(int64_t value, int64_t by) { return (value + by - 1) / by; }
+
+}  // namespace
+
+Collectives::Collectives(Members& members, Meeting& meeting, Buffers& buffers, Staging staging)
+    : members_(members), meeting_(meeting), buffers_(buffers), staging_(staging) {}
+
+std::byte* Collectives::area(int64_t index, int rank) const {
+  const int64_t stage = (chunks_ + index) % kStages;
+  return staging_.base + (stage * members_.size() + rank) * staging_.area_bytes;
+}
+
+int Collectives::count_registered() const {
+  int count = 0;
+  for (int rank = 0; rank < members_.size(); ++rank) count += registered(rank) ? 1 : 0;
+  return count;
+}
+
+std::byte* Collectives::registered_data(int rank) const {
+  const CallRecord& record = meeting_.record(rank);
+  return buffers_.at(record.buffer, rank, record.offset);
+}
+
+int64_t Collectives::chunk_numel(const Call& call) const {
+  return static_cast<int64_t>(staging_.area_bytes) / item_bytes(call);
+}
+
+void Collectives::barrier(const Call& call) {
+  meeting_.open(call);
+  meeting_.begin(call);
+}
+
+void Collectives::all_reduce(const Call& call, const at::Tensor& tensor) {
+  std::byte* data = data_of(tensor);
+  CallRecord& own = meeting_.open(call);
+  if (call.numel * item_bytes(call) <= kSmallBytes) return all_reduce_small(call, data);
+  const Buffers::Place place = buffers_.find(data, tensor.nbytes());
+  own.buffer = place.buffer;
+  own.offset = place.offset;
+  const bool mine = place.buffer >= 0;
+  if (!mine) copy_bytes(area(0, members_.rank()), data, std::min(chunk_numel(call), call.numel) * item_bytes(call));
+  meeting_.begin(call);
+  if (count_registered() == members_.size()) return all_reduce_registered(call);
+  all_reduce_staged(call, data, mine);
+}
+
+void Collectives::all_reduce_small(const Call& call, std::byte* data) {
+  copy_bytes(area(0, members_.rank()), data, call.numel * item_bytes(call));
+  meeting_.begin(call);
+  std::array<const void*, kMaxRanks> sources;
+  for (int rank = 0; rank < members_.size(); ++rank) sources[rank] = area(0, rank);
+  void* output = data;
+  reduce_tree({call.dtype, call.reduce}, &output, 1, sources.data(), members_.size(), call.numel);
+  ++chunks_;
+}
+
+// Every rank reduces its slice from all ranks' buffers and writes the result to all of them; nobody else touches that slice.
+void Collectives::all_reduce_registered(const Call& call) {
+  const Range own = slice({0, call.numel}, members_.rank());
+  std::array<void*, kMaxRanks> buffers;
+  for (int rank = 0; rank < members_.size(); ++rank) buffers[rank] = registered_data(rank) + own.begin * item_bytes(call);
+  reduce_tree({call.dtype, call.reduce}, buffers.data(), members_.size(), buffers.data(), members_.size(), own.count());
+  meeting_.meet(call);
+}
+
+void Collectives::all_reduce_staged(const Call& call, std::byte* data, bool registered) {
+  const int64_t item = item_bytes(call);
+  const int64_t step = chunk_numel(call);
+  const int64_t chunks = divide_up(call.numel, step);
+  const auto range = [&](int64_t index) { return Range{index * step, std::min(call.numel, (index + 1) * step)}; };
+  // Chunk 0 was copied in before the ranks met.
+  for (int64_t turn = 1; turn <= chunks + 1; ++turn) {
+    if (turn < chunks && !registered) {
+      copy_bytes(area(turn, members_.rank()), data + range(turn).begin * item, range(turn).count() * item);
+    }
+    if (turn <= chunks) reduce_slice(call, data, range(turn - 1), turn - 1);
+    if (turn >= 2) copy_result(call, data, range(turn - 2), turn - 2);
+    if (turn <= chunks) meeting_.meet(call);
+  }
+  chunks_ += chunks;
+}
+
+// The result goes to this rank's tensor and to its own slice of its staging area, where the peers fetch it.
+void Collectives::reduce_slice(const Call& call, std::byte* data, Range chunk, int64_t index) {
+  const int64_t item = item_bytes(call);
+  const Range own = slice(chunk, members_.rank());
+  if (own.count() == 0) return;
+  const int64_t within = (own.begin - chunk.begin) * item;
+  std::array<const void*, kMaxRanks> sources;
+  for (int rank = 0; rank < members_.size(); ++rank) {
+    sources[rank] = registered(rank) ? registered_data(rank) + own.begin * item : area(index, rank) + within;
+  }
+  sources[members_.rank()] = data + own.begin * item;
+  void* outputs[] = {data + own.begin * item, area(index, members_.rank()) + within};
+  reduce_tree({call.dtype, call.reduce}, outputs, 2, sources.data(), members_.size(), own.count());
+}
+
+void Collectives::copy_result(const Call& call, std::byte* data, Range chunk, int64_t index) const {
+  const int64_t item = item_bytes(call);
+  for (int rank = 0; rank < members_.size(); ++rank) {
+    if (rank == members_.rank()) continue;
+    const Range part = slice(chunk, rank);
+    copy_bytes(data + part.begin * item, area(index, rank) + (part.begin - chunk.begin) * item, part.count() * item);
+  }
+}
+
+// Slices begin at multiples of 64 elements, so that ranks share no cache line and kernels no vector.
+Collectives::Range Collectives::slice(Range chunk, int rank) const {
+  const int64_t step = divide_up(divide_up(chunk.count(), members_.size()), 64) * 64;
+  return {std::min(chunk.end, chunk.begin + step * rank), std::min(chunk.end, chunk.begin + step * (rank + 1))};
+}
+
+// Lets every rank read its own shard of all ranks' inputs, a piece at a time: consume(piece, sources) with the piece counted
+// from the shard's begin and sources[r] its place in rank r's memory.
+template <class Consume>
+void Collectives::scatter(const Call& call, const at::Tensor& input, Consume consume) {
+  const int64_t item = item_bytes(call);
+  const int size = members_.size(), me = members_.rank();
+  const int64_t shard = divide_up(call.numel, size);
+  const std::byte* data = data_of(input);
+  const Buffers::Place place = buffers_.find(data, input.nbytes());
+  CallRecord& own = meeting_.open(call);
+  own.buffer = place.buffer;
+  own.offset = place.offset;
+
+  const int64_t room = std::max<int64_t>(chunk_numel(call) / size / 64 * 64, 1);
+  const auto piece_of = [&](int rank, int64_t begin, int64_t length) {
+    const ShardRange whole = shard_range(call.numel, size, rank);
+    return Range{std::min(whole.end, whole.begin + begin), std::min(whole.end, whole.begin + begin + length)};
+  };
+  const auto copy_in = [&](int64_t index) {
+    if (place.buffer >= 0) return;
+    for (int rank = 0; rank < size; ++rank) {
+      const Range piece = piece_of(rank, index * room, room);
+      if (rank != me) copy_bytes(area(index, me) + rank * room * item, data + piece.begin * item, piece.count() * item);
+    }
+  };
+  copy_in(0);
+  meeting_.begin(call);
+
+  const int num_registered = count_registered();
+  const bool direct = num_registered == size;
+  const int64_t length = direct ? std::max<int64_t>(shard, 1) : room;
+  const int64_t pieces = divide_up(shard, length);
+  for (int64_t index = 0; index < pieces; ++index) {
+    if (index > 0 && !direct) {
+      copy_in(index);
+      meeting_.meet(call);
+    }
+    const Range piece = piece_of(me, index * length, length);
+    std::array<const void*, kMaxRanks> sources;
+    for (int rank = 0; rank < size; ++rank) {
+      sources[rank] = registered(rank) ? registered_data(rank) + piece.begin * item : area(index, rank) + me * room * item;
+    }
+    sources[me] = data + piece.begin * item;
+    const int64_t shard_begin = shard_range(call.numel, size, me).begin;
+    if (piece.count() > 0) consume(Range{piece.begin - shard_begin, piece.end - shard_begin}, sources.data());
+  }
+  if (!direct) chunks_ += pieces;
+  if (num_registered > 0) meeting_.meet(call);  // before that, a peer may still read this rank's tensor
+}
+
+void Collectives::reduce_scatter(const Call& call, const at::Tensor& output, const at::Tensor& input) {
+  std::byte* out = data_of(output);
+  scatter(call, input, [&](Range piece, const void* const* sources) {
+    void* target = out + piece.begin * item_bytes(call);
+    reduce_tree({call.dtype, call.reduce}, &target, 1, sources, members_.size(), piece.count());
+  });
+}
+
+void Collectives::all_to_all(const Call& call, const at::Tensor& output, const at::Tensor& input) {
+  std::byte* out = data_of(output);
+  const int64_t item = item_bytes(call);
+  const ShardRange own = shard_range(call.numel, members_.size(), members_.rank());
+  scatter(call, input, [&](Range piece, const void* const* sources) {
+    for (int rank = 0; rank < members_.size(); ++rank) {
+      std::byte* target = out + (rank * (own.end - own.begin) + piece.begin) * item;
+      copy_bytes(target, static_cast<const std::byte*>(sources[rank]), piece.count() * item);
+    }
+  });
+}
+
+void Collectives::all_gather(const Call& call, const at::Tensor& output, const at::Tensor& input) {
+  const int64_t item = item_bytes(call);
+  const int size = members_.size(), me = members_.rank();
+  const auto shard_of = [&](int rank) { return shard_range(call.numel, size, rank); };
+  std::byte* out = data_of(output);
+  const std::byte* in = data_of(input);
+  std::byte* own_part = out + shard_of(me).begin * item;
+
+  CallRecord& own = meeting_.open(call);
+  Buffers::Place place = buffers_.find(in, input.nbytes());
+  if (place.buffer < 0) place = buffers_.find(own_part, input.nbytes());
+  own.buffer = place.buffer;
+  own.offset = place.offset;
+  copy_bytes(own_part, in, input.nbytes());
+
+  const int64_t step = chunk_numel(call);
+  const auto copy_in = [&](int64_t index) {
+    const int64_t begin = index * step, count = std::min(step, input.numel() - begin);
+    if (place.buffer < 0 && count > 0) copy_bytes(area(index, me), in + begin * item, count * item);
+  };
+  copy_in(0);
+  meeting_.begin(call);
+
+  const int num_registered = count_registered();
+  for (int rank = 0; rank < size; ++rank) {
+    const ShardRange part = shard_of(rank);
+    if (rank != me && registered(rank))
+      copy_bytes(out + part.begin * item, registered_data(rank), (part.end - part.begin) * item);
+  }
+  const int64_t chunks = num_registered == size ? 0 : divide_up(divide_up(call.numel, size), step);
+  for (int64_t index = 0; index < chunks; ++index) {
+    if (index > 0) {
+      copy_in(index);
+      meeting_.meet(call);
+    }
+    for (int rank = 0; rank < size; ++rank) {
+      const ShardRange part = shard_of(rank);
+      const int64_t begin = std::min(part.end, part.begin + index * step), end = std::min(part.end, begin + step);
+      if (rank != me && !registered(rank)) copy_bytes(out + begin * item, area(index, rank), (end - begin) * item);
+    }
+  }
+  chunks_ += chunks;
+  if (num_registered > 0) meeting_.meet(call);
+}
+
+void Collectives::broadcast(const Call& call, const at::Tensor& tensor) {
+  const int64_t item = item_bytes(call);
+  const bool is_root = call.root == members_.rank();
+  std::byte* data = data_of(tensor);
+  CallRecord& own = meeting_.open(call);
+  const Buffers::Place place = is_root ? buffers_.find(data, tensor.nbytes()) : Buffers::Place{};
+  own.buffer = place.buffer;
+  own.offset = place.offset;
+
+  const int64_t step = chunk_numel(call);
+  const auto bytes = [&](int64_t index) { return std::max<int64_t>(std::min(step, call.numel - index * step), 0) * item; };
+  const auto copy_in = [&](int64_t index) {
+    if (is_root && place.buffer < 0) copy_bytes(area(index, call.root), data + index * step * item, bytes(index));
+  };
+  copy_in(0);
+  meeting_.begin(call);
+  if (registered(call.root)) {
+    if (!is_root) copy_bytes(data, registered_data(call.root), call.numel * item);
+    meeting_.meet(call);
+    return;
+  }
+  const int64_t chunks = divide_up(call.numel, step);
+  for (int64_t index = 0; index < chunks; ++index) {
+    if (index > 0) {
+      copy_in(index);
+      meeting_.meet(call);
+    }
+    if (!is_root) copy_bytes(data + index * step * item, area(index, call.root), bytes(index));
+  }
+  chunks_ += chunks;
+}
+
+}  // namespace weft::shm

@@ -1,0 +1,68 @@
+// The collectives of a shm group. Each rank works straight on its peers' memory: on their registered buffers, or on the staging
+// areas that they copied a chunk of their tensors to.
+//
+// Data in registered buffers takes one pass and two meetings. Staged data takes a copy in and, for all_reduce, a copy out, in
+// chunks small enough to stay in cache; while one chunk is copied in, the one before is reduced and the one before that copied
+// out.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "weft/comm/call.h"
+#include "weft/comm/shm/buffers.h"
+#include "weft/comm/shm/meeting.h"
+#include "weft/comm/shm/members.h"
+
+namespace weft::shm {
+
+/// Where staged data lies: kStages areas for each rank.
+struct Staging {
+  std::byte* base = nullptr;
+  size_t area_bytes = 0;
+  static size_t total_bytes(int ranks, size_t area_bytes) { return kStages * ranks * area_bytes; }
+};
+
+class Collectives {
+ public:
+  Collectives(Members& members, Meeting& meeting, Buffers& buffers, Staging staging);
+
+  void all_reduce(const Call& call, const at::Tensor& tensor);
+  void reduce_scatter(const Call& call, const at::Tensor& output, const at::Tensor& input);
+  void all_gather(const Call& call, const at::Tensor& output, const at::Tensor& input);
+  void all_to_all(const Call& call, const at::Tensor& output, const at::Tensor& input);
+  void broadcast(const Call& call, const at::Tensor& tensor);
+  void barrier(const Call& call);
+
+ private:
+  // A range of elements.
+  struct Range {
+    int64_t begin = 0;
+    int64_t end = 0;
+    int64_t count() const { return end - begin; }
+  };
+
+  void all_reduce_small(const Call& call, std::byte* data);
+  void all_reduce_registered(const Call& call);
+  void all_reduce_staged(const Call& call, std::byte* data, bool registered);
+  void reduce_slice(const Call& call, std::byte* data, Range chunk, int64_t index);
+  void copy_result(const Call& call, std::byte* data, Range chunk, int64_t index) const;
+  Range slice(Range chunk, int rank) const;
+
+  template <class Consume>
+  void scatter(const Call& call, const at::Tensor& input, Consume consume);
+
+  std::byte* area(int64_t index, int rank) const;
+  bool registered(int rank) const { return meeting_.record(rank).buffer >= 0; }
+  int count_registered() const;
+  /// Where a registered rank's data of the call begins.
+  std::byte* registered_data(int rank) const;
+  int64_t chunk_numel(const Call& call) const;
+
+  Members& members_;
+  Meeting& meeting_;
+  Buffers& buffers_;
+  Staging staging_;
+  int64_t chunks_ = 0;  ///< staged so far, over all calls: which area is next
+};
+
+}  // namespace weft::shm

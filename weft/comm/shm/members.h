@@ -1,0 +1,80 @@
+// Members: the ranks of a shm group as seen from one of them. Finds out why a wait does not end: a peer that died or left, a
+// peer that waits for something else, an error elsewhere, the deadline. Costs nothing while waits are short.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "weft/comm/shm/control.h"
+#include "weft/comm/shm/memory.h"
+
+namespace weft::shm {
+
+class Members {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  Members(Control& control, std::string group, int rank, int size, std::chrono::milliseconds timeout);
+
+  Control& control() const { return control_; }
+  RankBlock& block(int rank) const { return control_.ranks[rank]; }
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  const std::string& group() const { return group_; }
+
+  /// Opens a watch on every peer's process; all have joined.
+  void watch_peers();
+  /// Throws the group's error, if it has one.
+  void throw_if_failed() const;
+  /// Ends the group on all its ranks with this error and throws it; the first error of several wins.
+  [[noreturn]] void fail(const std::string& text) const;
+  void leave();
+
+  /// Set by the channels: moves what waits to be sent and says whether anything still does; whether nothing is on its way to
+  /// a peer.
+  std::function<bool()> push_pending = [] { return false; };
+  std::function<bool(int)> nothing_on_its_way = [](int) { return true; };
+
+  /// One blocked wait, from when it goes to sleep. check() is called about every kCheckEvery and throws as said above.
+  class Wait {
+   public:
+    Wait(Members& members, Blocked kind, int peer, const Call& call);
+    ~Wait();
+    Wait(const Wait&) = delete;
+    Wait& operator=(const Wait&) = delete;
+    void check();
+
+   private:
+    void check_peer(int peer);
+    bool waits_for_me(int peer) const;
+    [[noreturn]] void miss_deadline() const;
+    std::vector<int> awaited() const;
+
+    Members& members_;
+    Blocked kind_;
+    int peer_;
+    const Call& call_;
+    Clock::time_point start_ = Clock::now();
+    Clock::time_point last_check_ = start_;
+    std::vector<uint32_t> suspects_;  ///< serial of a peer's wait that this one contradicts, and
+    std::vector<int> sightings_;      ///< how often in a row it was seen
+  };
+
+ private:
+  std::string last_call(int rank) const;
+  std::string present_call(int rank) const;
+
+  Control& control_;
+  std::string group_;
+  int rank_;
+  int size_;
+  std::chrono::milliseconds timeout_;
+  std::vector<FileDescriptor> watched_;
+};
+
+constexpr std::chrono::milliseconds kCheckEvery{50};
+
+}  // namespace weft::shm

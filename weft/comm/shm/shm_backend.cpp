@@ -1,0 +1,159 @@
+// The shm backend: joins the ranks of one host in one piece of shared memory and hands calls to its parts. Every call is done
+// when it returns, but for a send whose data did not fit its ring.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <new>
+
+#include "weft/base/error.h"
+#include "weft/comm/backend.h"
+#include "weft/comm/shm/buffers.h"
+#include "weft/comm/shm/channels.h"
+#include "weft/comm/shm/collectives.h"
+#include "weft/comm/shm/wait.h"
+
+namespace weft {
+namespace shm {
+namespace {
+
+constexpr size_t kPage = 4096;
+
+size_t whole_pages(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+
+// What lies where in the group's memory. Untouched parts cost nothing.
+struct Plan {
+  explicit Plan(int ranks)
+      : area_bytes(ranks <= 4 ? 256 << 10 : 128 << 10),
+        ring_bytes(ranks <= 16 ? 1 << 20 : 64 << 10),
+        staging(whole_pages(sizeof(Control))),
+        rings(staging + whole_pages(Staging::total_bytes(ranks, area_bytes))),
+        total(rings + RingMemory::total_bytes(ranks, ring_bytes)) {}
+  size_t area_bytes;
+  size_t ring_bytes;
+  size_t staging;
+  size_t rings;
+  size_t total;
+};
+
+struct Joined {
+  std::shared_ptr<Mapping> memory;
+  FileDescriptor file;  ///< of the first rank, until all have opened it
+};
+
+Joined open_memory(const GroupPlan& group, const Plan& plan) {
+  Store store = group.store;
+  const std::string& name = group.axis.name;
+  if (group.axis.index == 0) {
+    FileDescriptor file = create_memory(name, plan.total);
+    auto memory = std::make_shared<Mapping>(file, plan.total);
+    new (memory->data()) Control;
+    store.set("memory", fmt::format("{} {}", ::getpid(), file.get()));
+    return {std::move(memory), std::move(file)};
+  }
+  const std::string place =
+      store.get("memory", group.options.timeout,
+                fmt::format("rank {} of group \"{}\" waits for rank 0 to make the group", group.axis.index, name));
+  const size_t space = place.find(' ');
+  const FileDescriptor file = open_peer_memory(std::stoi(place), std::stoi(place.substr(space + 1)));
+  return {std::make_shared<Mapping>(file, plan.total), FileDescriptor()};
+}
+
+class Backend : public Group::Backend {
+ public:
+  Backend(const GroupPlan& group, const Plan& plan, std::shared_ptr<Mapping> memory)
+      : Group::Backend(group.axis.name, group.axis.index, group.axis.size()),
+        memory_(std::move(memory)),
+        spins_(spins_before_sleep(group.axis.size())),
+        members_(*reinterpret_cast<Control*>(memory_->data()), name(), rank(), size(), group.options.timeout),
+        meeting_(members_, spins_),
+        buffers_(members_, meeting_, memory_),
+        collectives_(members_, meeting_, buffers_, {memory_->data() + plan.staging, plan.area_bytes}),
+        channels_(members_, {memory_->data() + plan.rings, plan.ring_bytes}, spins_) {}
+
+  ~Backend() override { members_.leave(); }
+
+  Members& members() { return members_; }
+
+  std::string_view kind() const override { return "shm"; }
+
+  Work all_reduce(const at::Tensor& tensor, ReduceOp op, std::string_view what) override {
+    collectives_.all_reduce(call(Operation::all_reduce, tensor, what, op), tensor);
+    return {};
+  }
+  Work reduce_scatter(const at::Tensor& output, const at::Tensor& input, ReduceOp op, std::string_view what) override {
+    collectives_.reduce_scatter(call(Operation::reduce_scatter, input, what, op), output, input);
+    return {};
+  }
+  Work all_gather(const at::Tensor& output, const at::Tensor& input, std::string_view what) override {
+    collectives_.all_gather(call(Operation::all_gather, output, what), output, input);
+    return {};
+  }
+  Work all_to_all(const at::Tensor& output, const at::Tensor& input, std::string_view what) override {
+    collectives_.all_to_all(call(Operation::all_to_all, input, what), output, input);
+    return {};
+  }
+  Work broadcast(const at::Tensor& tensor, int root, std::string_view what) override {
+    collectives_.broadcast(call(Operation::broadcast, tensor, what, ReduceOp::sum, root), tensor);
+    return {};
+  }
+  Work send(const at::Tensor& tensor, int peer, std::string_view what) override {
+    return channels_.send(call(Operation::send, tensor, what, ReduceOp::sum, peer), tensor);
+  }
+  Work receive(const at::Tensor& tensor, int peer, std::string_view what) override {
+    channels_.receive(call(Operation::receive, tensor, what, ReduceOp::sum, peer), tensor);
+    return {};
+  }
+  Work barrier(std::string_view what) override {
+    collectives_.barrier({.operation = Operation::barrier, .what = what});
+    return {};
+  }
+  at::Tensor allocate(int64_t numel, at::ScalarType dtype, std::string_view what) override {
+    return buffers_.allocate({.operation = Operation::allocate, .dtype = dtype, .numel = numel, .what = what});
+  }
+
+ private:
+  Call call(Operation operation, const at::Tensor& tensor, std::string_view what, ReduceOp op = ReduceOp::sum,
+            int root = -1) const {
+    if (!tensor.is_cpu()) {
+      throw InputError(fmt::format("{} \"{}\" on group \"{}\": shm moves CPU tensors, this one is on {}",
+                                   operation_name(operation), what, name(), tensor.device().str()));
+    }
+    return {.operation = operation,
+            .dtype = tensor.scalar_type(),
+            .reduce = op,
+            .root = root,
+            .numel = tensor.numel(),
+            .what = what};
+  }
+
+  std::shared_ptr<Mapping> memory_;
+  int spins_;
+  Members members_;
+  Meeting meeting_;
+  Buffers buffers_;
+  Collectives collectives_;
+  Channels channels_;
+};
+
+}  // namespace
+}  // namespace shm
+
+std::shared_ptr<Group::Backend> make_shm_backend(const GroupPlan& group) {
+  const int size = group.axis.size();
+  if (size > shm::kMaxRanks) {
+    throw InputError(fmt::format("group \"{}\" has {} ranks; shm takes at most {}", group.axis.name, size, shm::kMaxRanks));
+  }
+  const shm::Plan plan(size);
+  shm::Joined joined = shm::open_memory(group, plan);
+  auto backend = std::make_shared<shm::Backend>(group, plan, joined.memory);
+  Store store = group.store;
+  store.set(fmt::format("joined/{}", group.axis.index), "");
+  for (int rank = 0; rank < size; ++rank) {
+    store.get(fmt::format("joined/{}", rank), group.options.timeout,
+              fmt::format("rank {} of group \"{}\" waits for rank {} to join", group.axis.index, group.axis.name, rank));
+  }
+  backend->members().watch_peers();
+  return backend;
+}
+
+}  // namespace weft

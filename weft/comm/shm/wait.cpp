@@ -1,0 +1,30 @@
+#include "weft/comm/shm/wait.h"
+
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <climits>
+#include <ctime>
+
+namespace weft::shm {
+
+// The kernel reads the atomic's memory as a plain 32-bit word.
+static_assert(sizeof(std::atomic<uint32_t>) == 4 && std::atomic<uint32_t>::is_always_lock_free);
+
+void sleep_on(std::atomic<uint32_t>& word, uint32_t seen, std::chrono::milliseconds longest) {
+  timespec limit{longest.count() / 1000, (longest.count() % 1000) * 1000000};
+  ::syscall(SYS_futex, &word, FUTEX_WAIT, seen, &limit, nullptr, 0);
+}
+
+void wake_all(std::atomic<uint32_t>& word) { ::syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0); }
+
+int spins_before_sleep(int ranks_on_host) {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  const int count = ::sched_getaffinity(0, sizeof(cores), &cores) == 0 ? CPU_COUNT(&cores) : 1;
+  return ranks_on_host <= count ? 4000 : 100;
+}
+
+}  // namespace weft::shm
