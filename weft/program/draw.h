@@ -1,4 +1,8 @@
 // draw: a program as text that a person reads.
+//
+// Plain ASCII, at most DrawOptions::width columns (names excepted). What repeats is said once: ranks that share a list,
+// micro-batches that do the same, runs of like blocks, the middle of long rows. So the text stays about a page for any model,
+// number of micro-batches and number of ranks.
 #pragma once
 
 #include <string>
@@ -9,11 +13,15 @@ namespace weft {
 
 struct DrawOptions {
   int max_ranks = 8;  ///< distinct lists drawn at most
-  int width = 100;    ///< columns
+  int width = 100;    ///< columns, at least 40
 };
 
-/// A timeline per distinct list (one lane a row) with a legend, the ranks that run it, and a table of bytes sent and
-/// floating-point operations per step and rank.
+/// A timeline per distinct list (one lane a row) with a legend, the ranks that run it, and a table of bytes sent,
+/// floating-point operations and memory per step and rank.
 std::string draw(const Program& program, const DrawOptions& options = {});
+
+/// Every instruction of a rank, one a line: number, lane, what it does, what it waits for, what it costs. Throws InputError
+/// for a rank that the program does not have.
+std::string list(const Program& program, int rank);
 
 }  // namespace weft
