@@ -6,33 +6,11 @@
 #include <vector>
 
 #include "weft/program/order.h"
+#include "weft/program/places.h"
 #include "weft/program/verify.h"
 
 namespace weft {
 namespace {
-
-// Where each thing of a step is done: indices into the list, -1 where it is not.
-struct Places {
-  Places(int blocks, int micro_batches, int slots)
-      : micro_batches(micro_batches),
-        slots(slots),
-        load(micro_batches, -1),
-        loss(micro_batches, -1),
-        forward(blocks * micro_batches, -1),
-        backward(blocks * micro_batches, -1),
-        combine(blocks * slots, -1),
-        reduce(blocks, -1),
-        update(blocks, -1) {}
-
-  int forward_of(int block, int micro) const { return forward[block * micro_batches + micro]; }
-  int backward_of(int block, int micro) const { return backward[block * micro_batches + micro]; }
-  int combine_of(int block, int slot) const { return combine[block * slots + slot]; }
-
-  int micro_batches, slots;
-  std::vector<int> load, loss, forward, backward, combine, reduce, update;
-  int reduce_loss = -1;
-  int norm = -1;
-};
 
 class ListCheck {
  public:
@@ -43,11 +21,9 @@ class ListCheck {
         blocks_(static_cast<int>(program.block_names.size())),
         micro_batches_(program.micro_batches),
         per_slot_(program.micro_batches / program.slots),
-        at_(blocks_, program.micro_batches, program.slots) {}
+        at_(find_places(program, rank)) {}
 
   void run() {
-    for (int i = 0; i < size(); ++i) check_ranges(i);
-    for (int i = 0; i < size(); ++i) note_place(i);
     check_missing();
     const Order order(list_);
     order_ = &order;
@@ -57,19 +33,12 @@ class ListCheck {
  private:
   int size() const { return static_cast<int>(list_.size()); }
 
-  [[noreturn]] void fail(Defect defect, int i, const std::string& text) const {
-    throw VerifyError(
-        defect, rank_,
-        fmt::format("rank {}, instruction {} ({}): {}", rank_, i, describe(list_[i], program_.block_names), text));
-  }
+  [[noreturn]] void fail(Defect defect, int i, const std::string& text) const { fail_at(program_, rank_, i, defect, text); }
   [[noreturn]] void fail_missing(Defect defect, int block, const std::string& text) const {
     throw VerifyError(defect, rank_,
                       fmt::format("rank {}, block {} '{}': {}", rank_, block, program_.block_names[block], text));
   }
 
-  void check_ranges(int i) const;
-  void note_place(int i);
-  void note(int& place, int i, Defect defect, const std::string& text) const;
   void check_missing() const;
 
   void check_order(int i) const;
@@ -91,65 +60,6 @@ class ListCheck {
   Places at_;
   const Order* order_ = nullptr;
 };
-
-void ListCheck::check_ranges(int i) const {
-  const Instruction& x = list_[i];
-  const bool on_micro = x.op == Op::load || x.op == Op::forward || x.op == Op::loss || x.op == Op::backward;
-  const bool on_one_block = x.op == Op::forward || x.op == Op::backward;
-  const bool on_blocks = on_one_block || x.op == Op::combine || x.op == Op::reduce || x.op == Op::norm || x.op == Op::update;
-  if (on_micro && (x.micro < 0 || x.micro >= micro_batches_)) {
-    fail(Defect::out_of_range, i, fmt::format("micro-batch {} of {}", x.micro, micro_batches_));
-  }
-  if (on_blocks && (x.first < 0 || x.first >= x.last || x.last > blocks_)) {
-    fail(Defect::out_of_range, i, fmt::format("blocks [{}, {}) of {}", x.first, x.last, blocks_));
-  }
-  if (on_one_block && x.last != x.first + 1) {
-    fail(Defect::out_of_range, i, fmt::format("takes one block, not {}", x.last - x.first));
-  }
-  if (x.op == Op::combine && (x.slot < 0 || x.slot >= program_.slots)) {
-    fail(Defect::out_of_range, i, fmt::format("slot {} of {}", x.slot, program_.slots));
-  }
-  for (int wait : x.waits) {
-    if (wait < 0 || wait >= size()) {
-      fail(Defect::bad_wait, i, fmt::format("waits for instruction {}, but the list has {}", wait, size()));
-    }
-    if (wait >= i) fail(Defect::bad_wait, i, fmt::format("waits for instruction {}, which does not come before it", wait));
-  }
-}
-
-void ListCheck::note(int& place, int i, Defect defect, const std::string& text) const {
-  if (place >= 0) fail(defect, i, fmt::format("{} already by instruction {}", text, place));
-  place = i;
-}
-
-void ListCheck::note_place(int i) {
-  const Instruction& x = list_[i];
-  const int cell = x.first * micro_batches_ + x.micro;
-  switch (x.op) {
-    case Op::load:
-      return note(at_.load[x.micro], i, Defect::repeated, "loaded");
-    case Op::forward:
-      return note(at_.forward[cell], i, Defect::repeated, "run");
-    case Op::loss:
-      return note(at_.loss[x.micro], i, Defect::repeated, "computed");
-    case Op::backward:
-      return note(at_.backward[cell], i, Defect::double_backward, "run");
-    case Op::reduce_loss:
-      return note(at_.reduce_loss, i, Defect::repeated, "summed");
-    case Op::norm:
-      return note(at_.norm, i, Defect::repeated, "computed");
-    case Op::combine:
-    case Op::reduce:
-    case Op::update:
-      break;
-  }
-  for (int block = x.first; block < x.last; ++block) {
-    const std::string which = fmt::format("block {} '{}' was", block, program_.block_names[block]);
-    if (x.op == Op::combine) note(at_.combine[block * program_.slots + x.slot], i, Defect::bad_combine, which + " closed");
-    if (x.op == Op::reduce) note(at_.reduce[block], i, Defect::double_reduce, which + " reduced");
-    if (x.op == Op::update) note(at_.update[block], i, Defect::double_update, which + " updated");
-  }
-}
 
 void ListCheck::check_missing() const {
   if (at_.reduce_loss < 0) {

@@ -1,0 +1,35 @@
+// Places: where in a list each thing of a step is done. What verify() looks everything up in.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "weft/program/program.h"
+#include "weft/program/verify.h"
+
+namespace weft {
+
+/// Indices into the list, -1 where a thing is not done.
+struct Places {
+  Places(int blocks, int micro_batches, int slots);
+
+  int forward_of(int block, int micro) const { return forward[block * micro_batches + micro]; }
+  int backward_of(int block, int micro) const { return backward[block * micro_batches + micro]; }
+  int combine_of(int block, int slot) const { return combine[block * slots + slot]; }
+
+  int micro_batches, slots;
+  std::vector<int> load, loss;         ///< by micro-batch
+  std::vector<int> forward, backward;  ///< by block and micro-batch
+  std::vector<int> combine;            ///< by block and slot
+  std::vector<int> reduce, update;     ///< by block
+  int reduce_loss = -1;
+  int norm = -1;
+};
+
+/// Throws VerifyError for indices and waits out of range and for whatever is done twice.
+Places find_places(const Program& program, int rank);
+
+/// Throws a VerifyError whose text names rank and instruction.
+[[noreturn]] void fail_at(const Program& program, int rank, int instruction, Defect defect, const std::string& text);
+
+}  // namespace weft
