@@ -1,0 +1,21 @@
+// The subcommands of `weft`: each adds itself to the parser, and leaves the exit status in `status` when it is the one chosen.
+//
+// They throw weft/base/error.h; main prints, once.
+#pragma once
+
+#include <CLI/App.hpp>
+#include <string>
+#include <vector>
+
+namespace weft {
+
+void add_train(CLI::App& app, int& status);
+/// `program` is what stood after "--" on the command line.
+void add_run(CLI::App& app, const std::vector<std::string>& program, int& status);
+void add_show(CLI::App& app, int& status);
+void add_version(CLI::App& app);
+
+/// "weft 0.1.0, LibTorch 2.11.0".
+std::string version_text();
+
+}  // namespace weft

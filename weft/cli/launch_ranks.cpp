@@ -1,0 +1,19 @@
+#include "weft/cli/launch_ranks.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <string>
+
+namespace weft {
+
+int launch_ranks(const LaunchOptions& options) {
+  std::string error;
+  const int status = launch(options, error);
+  // A rank that was ended may have left half a progress bar.
+  if (status != 0 && isatty(STDERR_FILENO) != 0) std::fputs("\r\x1b[K", stderr);
+  if (!error.empty()) std::fprintf(stderr, "weft: %s\n", error.c_str());
+  return status;
+}
+
+}  // namespace weft

@@ -1,0 +1,11 @@
+// Starting ranks from the command line: launch(), and how its outcome is shown.
+#pragma once
+
+#include "weft/launch/launcher.h"
+
+namespace weft {
+
+/// Runs the ranks, prints the culprit's error as the last line, returns the exit status.
+int launch_ranks(const LaunchOptions& options);
+
+}  // namespace weft

@@ -1,0 +1,75 @@
+// weft show: the program of a recipe, drawn. No data is read, no weights are made.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <optional>
+
+#include "weft/cli/commands.h"
+#include "weft/program/build.h"
+#include "weft/program/draw.h"
+#include "weft/program/verify.h"
+#include "weft/train/build_model.h"
+#include "weft/train/resolve.h"
+
+namespace weft {
+
+namespace {
+
+struct ShowArguments {
+  std::string recipe;
+  int num_ranks = 1;
+  std::vector<std::string> overrides;
+  std::optional<int> rank;
+  int width = 100;
+};
+
+std::string heading(const Recipe& recipe, const ResolvedLayout& layout) {
+  return fmt::format("{} on {} rank{}: dp {}, a step of {} samples = {} x {} micro-batch{} of {}{}\n\n", recipe.path,
+                     layout.world, layout.world == 1 ? "" : "s", layout.dp, layout.global_batch, layout.data_ranks(),
+                     layout.micro_batches_per_rank, layout.micro_batches_per_rank == 1 ? "" : "es", layout.micro_batch,
+                     layout.slots_per_rank > 1 ? fmt::format(", {} slots a rank", layout.slots_per_rank) : "");
+}
+
+void show(const ShowArguments& arguments) {
+  const Recipe recipe = load_recipe(arguments.recipe, arguments.overrides);
+  const ResolvedLayout layout = resolve(recipe, arguments.num_ranks);
+  const Program program = build_program(model_cost(recipe, layout.micro_batch),
+                                        {.dp = layout.dp,
+                                         .micro_batches = layout.micro_batches_per_rank,
+                                         .slots = layout.slots_per_rank,
+                                         .bucket_bytes = static_cast<int64_t>(recipe.layout.bucket_mb * 1024 * 1024),
+                                         .clip = recipe.optimizer.clip > 0});
+  verify(program);
+  const std::string text =
+      heading(recipe, layout) + (arguments.rank ? list(program, *arguments.rank) : draw(program, {.width = arguments.width}));
+  std::fwrite(text.data(), 1, text.size(), stdout);
+}
+
+}  // namespace
+
+void add_show(CLI::App& app, int& status) {
+  CLI::App* command = app.add_subcommand("show", "Draw what a training step of a recipe does, for any number of ranks");
+  auto arguments = std::make_shared<ShowArguments>();
+  command->add_option("recipe", arguments->recipe, "Recipe (TOML)")->required();
+  command->add_option("-n,--ranks", arguments->num_ranks, "Ranks to show it for; none is started")->capture_default_str();
+  command->add_option("--set", arguments->overrides, "section.key=value: replace a key of the recipe; repeatable")
+      ->allow_extra_args(false);
+  command->add_option("--rank", arguments->rank, "List every instruction of this rank instead");
+  command->add_option("--width", arguments->width, "Columns of the drawing")
+      ->capture_default_str()
+      ->check(CLI::Range(40, 1000));
+  command->footer(
+      "Draws the instructions of a step as a timeline, with bytes and floating-point operations. The program is verified\n"
+      "first, and is the one that `weft train` runs. Needs neither data nor memory for weights.\n"
+      "\n"
+      "Example:\n"
+      "  weft show recipes/gpt.toml -n 4096 --set batch.global=8192");
+  command->callback([arguments, &status] {
+    show(*arguments);
+    status = 0;
+  });
+}
+
+}  // namespace weft

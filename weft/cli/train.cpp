@@ -1,0 +1,120 @@
+// weft train: trains a recipe, alone, as N ranks that it starts, or as one rank of a world that something else started.
+#include "weft/train/train.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "weft/base/environment.h"
+#include "weft/cli/commands.h"
+#include "weft/cli/console.h"
+#include "weft/cli/launch_ranks.h"
+#include "weft/cli/output_file.h"
+#include "weft/launch/cores.h"
+#include "weft/train/resolve.h"
+#include "weft/train/summary.h"
+
+namespace weft {
+
+namespace {
+
+struct TrainArguments {
+  std::string recipe;
+  std::optional<int> num_ranks;
+  std::vector<std::string> overrides;
+  std::string summary, save;
+};
+
+/// This program, also when its file was replaced while it ran.
+std::string own_path() {
+  std::error_code error;
+  const std::filesystem::path path = std::filesystem::read_symlink("/proc/self/exe", error);
+  return !error && std::filesystem::exists(path) ? path.string() : "/proc/self/exe";
+}
+
+std::vector<std::string> rank_command(const TrainArguments& arguments) {
+  std::vector<std::string> command = {own_path(), "train", arguments.recipe};
+  const auto add = [&](const char* option, const std::string& value) {
+    command.push_back(option);
+    command.push_back(value);
+  };
+  for (const std::string& override : arguments.overrides) add("--set", override);
+  if (!arguments.summary.empty()) add("--summary", arguments.summary);
+  if (!arguments.save.empty()) add("--save", arguments.save);
+  return command;
+}
+
+std::string heading(const Recipe& recipe, const ResolvedLayout& layout) {
+  return fmt::format("{}: {} on {}, {} steps of {} samples, {} rank{}", recipe.path, recipe.model.name, recipe.data.name,
+                     recipe.run.steps, layout.global_batch, layout.world, layout.world == 1 ? "" : "s");
+}
+
+/// One rank in this process.
+void train_here(Recipe recipe, const World& world, const TrainArguments& arguments) {
+  const bool leads = world.rank() == 0;
+  // A launcher has shared the cores out; alone they are all ours, as far as the container lets us.
+  if (!recipe.run.threads && recipe.run.reproducible_slots == 0 && !env_string("OMP_NUM_THREADS")) {
+    recipe.run.threads = threads_per_rank(available_cores(), world.local_size());
+  }
+  Console console;
+  if (leads) console.line(heading(recipe, resolve(recipe, world.size())));
+  TrainOptions options;
+  options.save_path = arguments.save;
+  options.on_step = [&](const StepReport& report) { console.step(report); };
+  options.on_evaluation = [&](const EvaluationReport& report) { console.evaluation(report); };
+  try {
+    const FinalReport report = train(recipe, world, options);
+    if (!leads) return;
+    console.finish(report);
+    if (!arguments.summary.empty()) write_output("--summary", arguments.summary, summary_json(report));
+  } catch (...) {
+    console.end_line();
+    throw;
+  }
+}
+
+int run_train(const TrainArguments& arguments) {
+  const Recipe recipe = load_recipe(arguments.recipe, arguments.overrides);
+  // Before ranks are started, so that a mistake is told once and at once.
+  if (arguments.num_ranks) resolve(recipe, *arguments.num_ranks);
+  if (!arguments.summary.empty()) check_output_path("--summary", arguments.summary);
+  if (!arguments.save.empty()) check_output_path("--save", arguments.save);
+  if (arguments.num_ranks.value_or(1) > 1) {
+    LaunchOptions options;
+    options.num_ranks = *arguments.num_ranks;
+    options.command = rank_command(arguments);
+    return launch_ranks(options);
+  }
+  const auto timeout = std::chrono::milliseconds(static_cast<int64_t>(recipe.run.timeout_s * 1e3));
+  train_here(recipe, arguments.num_ranks ? World() : World::from_environment(timeout), arguments);
+  return 0;
+}
+
+}  // namespace
+
+void add_train(CLI::App& app, int& status) {
+  CLI::App* command = app.add_subcommand("train", "Train the model that a recipe names");
+  auto arguments = std::make_shared<TrainArguments>();
+  command->add_option("recipe", arguments->recipe, "Recipe (TOML): model, data, batch, layout, optimizer, run")->required();
+  command->add_option("-n,--ranks", arguments->num_ranks,
+                      "Ranks to start on this machine. Left out: join the ranks that torchrun or a cluster started (RANK, "
+                      "WORLD_SIZE, ...), or train alone");
+  command->add_option("--set", arguments->overrides, "section.key=value: replace a key of the recipe; repeatable")
+      ->allow_extra_args(false);
+  command->add_option("--summary", arguments->summary, "Write what came of it to this JSON file");
+  command->add_option("--save", arguments->save, "Write the final weights to this .safetensors file");
+  command->footer(
+      "The recipe's keys are in docs/recipes.md. Ctrl-C ends all ranks, a second one at once.\n"
+      "\n"
+      "Examples:\n"
+      "  weft train recipes/fashion_mnist.toml -n 2\n"
+      "  weft train recipes/gpt.toml -n 2 --set data.path=book.txt --set run.steps=1000 --save gpt.safetensors\n"
+      "  torchrun --nproc-per-node 2 --no-python weft train recipes/gpt.toml");
+  command->callback([arguments, &status] { status = run_train(*arguments); });
+}
+
+}  // namespace weft
