@@ -117,11 +117,9 @@ void ListCheck::check_forward(int i) const {
                    program_.block_names[input_block]));
 }
 
+// Its own forward came before the loss, or the checks of forwards and losses would have failed: "before" is transitive.
 void ListCheck::check_backward(int i) const {
   const Instruction& x = list_[i];
-  if (!before(at_.forward_of(x.first, x.micro), i)) {
-    fail(Defect::backward_before_loss, i, "its forward has not been run by then");
-  }
   const bool is_last = x.first == blocks_ - 1;
   if (is_last && !before(at_.loss[x.micro], i)) {
     fail(Defect::backward_before_loss, i, fmt::format("the loss of micro-batch {} has not been computed by then", x.micro));
@@ -146,18 +144,15 @@ int ListCheck::unfinished_backward(int block, int begin_micro, int end_micro, in
   return -1;
 }
 
+// Slots are closed in order because the backwards of a slot wait for the combine of the slot before it.
 void ListCheck::check_combine(int i) const {
   const Instruction& x = list_[i];
   for (int block = x.first; block < x.last; ++block) {
-    const std::string& block_name = program_.block_names[block];
     const int micro = unfinished_backward(block, x.slot * per_slot_, (x.slot + 1) * per_slot_, i);
     if (micro >= 0) {
       fail(Defect::bad_combine, i,
-           fmt::format("micro-batch {} of the slot has not reached block {} '{}' by then", micro, block, block_name));
-    }
-    if (x.slot > 0 && !before(at_.combine_of(block, x.slot - 1), i)) {
-      fail(Defect::bad_combine, i,
-           fmt::format("slot {} of block {} '{}' has not been closed by then", x.slot - 1, block, block_name));
+           fmt::format("micro-batch {} of the slot has not reached block {} '{}' by then", micro, block,
+                       program_.block_names[block]));
     }
   }
 }

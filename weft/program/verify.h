@@ -17,7 +17,7 @@ enum class Defect {
   bad_wait,              ///< an instruction waits for itself, for a later one, or for one that is not there
   repeated,              ///< a load, forward, loss, loss reduction or norm that is there twice
   use_before_load,       ///< forward of a micro-batch that was not loaded, or forward or loss before the block before it
-  backward_before_loss,  ///< backward without its forward, its loss or the next block's backward
+  backward_before_loss,  ///< backward before its loss, or before the next block's backward
   double_backward,       ///< a block's backward run twice for one micro-batch
   missing_backward,      ///< a micro-batch that does not reach some block's gradients
   bad_combine,           ///< a slot closed twice, not at all, out of order, or without all of its micro-batches and no others
