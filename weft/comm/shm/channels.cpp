@@ -136,7 +136,7 @@ void Channels::receive(const Call& call, const at::Tensor& tensor) {
   CallRecord record;
   read_whole(call, reinterpret_cast<std::byte*>(&record), sizeof(record));
   const Call sent = read_record(record);
-  if (sent.numel != call.numel || sent.dtype != call.dtype || record.what_hash != std::hash<std::string_view>{}(call.what)) {
+  if (!matches_receive(record, call)) {
     members_.fail(fmt::format("ranks of group \"{}\" do not match: rank {} called {}, but rank {} called {}", members_.group(),
                               call.root, describe(sent), members_.rank(), describe(call)));
   }

@@ -7,37 +7,16 @@
 #include <atomic>
 #include <cstdint>
 
-#include "weft/comm/call.h"
+#include "weft/comm/call_record.h"
 
 namespace weft::shm {
 
 constexpr int kMaxRanks = 256;
 constexpr int kMaxBuffers = 4096;  ///< registered buffers of a group that live at one time
 constexpr int kStages = 3;         ///< copy in, reduce, copy out: each works on its own part of the staging area
-constexpr size_t kNameBytes = 128;
 constexpr size_t kFailureBytes = 2048;
 
 enum class Presence : uint32_t { absent, present, left };
-
-/// A call as it lies in shared memory, with where its data lies.
-struct alignas(64) CallRecord {
-  uint64_t number = 0;     ///< of the call on this group
-  uint64_t what_hash = 0;  ///< of the whole name, which may be cut below
-  int64_t numel = 0;
-  int64_t offset = 0;   ///< of the data in the registered buffer
-  int32_t buffer = -1;  ///< registered buffer that holds the data; -1: staged
-  int32_t root = -1;
-  int32_t pid = 0;  ///< for allocate: where the memory is to be opened
-  int32_t fd = -1;
-  Operation operation = Operation::none;
-  ReduceOp reduce = ReduceOp::sum;
-  at::ScalarType dtype = at::kByte;
-  char what[kNameBytes] = {};
-};
-
-void write_record(CallRecord& record, const Call& call, uint64_t number);
-/// The call of a record, whose name stays in the record.
-Call read_record(const CallRecord& record);
 
 /// What a rank that has waited for a while is blocked in, for its peers to see.
 enum class Blocked : uint32_t { no, meeting, sending, receiving };

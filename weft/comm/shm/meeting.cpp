@@ -1,7 +1,5 @@
 #include "weft/comm/shm/meeting.h"
 
-#include <fmt/format.h>
-
 #include "weft/comm/shm/wait.h"
 
 namespace weft::shm {
@@ -58,11 +56,7 @@ void Meeting::compare(const Call& call) const {
   const CallRecord& first = record(0);
   for (int rank = 1; rank < members_.size(); ++rank) {
     const CallRecord& other = record(rank);
-    if (first.what_hash == other.what_hash && first.number == other.number &&
-        same_shape(read_record(first), read_record(other)))
-      continue;
-    members_.fail(fmt::format("ranks of group \"{}\" do not match in call number {}: rank 0 called {}, rank {} called {}",
-                              members_.group(), number_, describe(read_record(first)), rank, describe(read_record(other))));
+    if (!match(first, other)) members_.fail(describe_mismatch(members_.group(), first, rank, other));
   }
 }
 

@@ -20,31 +20,6 @@ constexpr int kSightings = 4;
 
 }  // namespace
 
-void write_record(CallRecord& record, const Call& call, uint64_t number) {
-  record.number = number;
-  record.what_hash = std::hash<std::string_view>{}(call.what);
-  record.numel = call.numel;
-  record.root = call.root;
-  record.operation = call.operation;
-  record.reduce = call.reduce;
-  record.dtype = call.dtype;
-  record.buffer = -1;
-  record.offset = 0;
-  const size_t length = std::min(call.what.size(), kNameBytes - 1);
-  std::memcpy(record.what, call.what.data(), length);
-  record.what[length] = '\0';
-}
-
-Call read_record(const CallRecord& record) {
-  const std::string_view what(record.what, ::strnlen(record.what, kNameBytes));
-  return {.operation = record.operation,
-          .dtype = record.dtype,
-          .reduce = record.reduce,
-          .root = record.root,
-          .numel = record.numel,
-          .what = what};
-}
-
 Members::Members(Control& control, std::string group, int rank, int size, std::chrono::milliseconds timeout)
     : control_(control), group_(std::move(group)), rank_(rank), size_(size), timeout_(timeout), watched_(size) {
   block(rank).pid.store(::getpid());

@@ -2,9 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -22,17 +20,6 @@ namespace {
 }
 
 }  // namespace
-
-FileDescriptor::~FileDescriptor() {
-  if (fd_ >= 0) ::close(fd_);
-}
-
-FileDescriptor::FileDescriptor(FileDescriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-
-FileDescriptor& FileDescriptor::operator=(FileDescriptor&& other) noexcept {
-  std::swap(fd_, other.fd_);
-  return *this;
-}
 
 Mapping::Mapping(const FileDescriptor& file, size_t bytes) : bytes_(bytes) {
   void* address = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
@@ -73,17 +60,6 @@ FileDescriptor open_peer_memory(int pid, int fd) {
          "ranks that share a host name must see each other's processes; give them different WEFT_HOST otherwise");
   }
   return file;
-}
-
-FileDescriptor watch_process(int pid) {
-  if (pid == ::getpid()) return FileDescriptor();
-  return FileDescriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-}
-
-bool has_ended(const FileDescriptor& watched) {
-  if (!watched) return false;
-  pollfd entry{watched.get(), POLLIN, 0};
-  return ::poll(&entry, 1, 0) == 1;
 }
 
 }  // namespace weft::shm

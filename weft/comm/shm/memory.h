@@ -5,22 +5,9 @@
 #include <cstddef>
 #include <string>
 
+#include "weft/comm/process.h"
+
 namespace weft::shm {
-
-class FileDescriptor {
- public:
-  FileDescriptor() = default;
-  explicit FileDescriptor(int fd) : fd_(fd) {}
-  ~FileDescriptor();
-  FileDescriptor(FileDescriptor&& other) noexcept;
-  FileDescriptor& operator=(FileDescriptor&& other) noexcept;
-
-  int get() const { return fd_; }
-  explicit operator bool() const { return fd_ >= 0; }
-
- private:
-  int fd_ = -1;
-};
 
 /// A view of shared memory; unmapped with the object. Pages take memory once touched.
 class Mapping {
@@ -44,9 +31,5 @@ class Mapping {
 /// Zero-filled. Throws CommError where the system refuses.
 FileDescriptor create_memory(const std::string& name, size_t bytes);
 FileDescriptor open_peer_memory(int pid, int fd);
-
-/// Readable once the process has ended; empty for this process itself.
-FileDescriptor watch_process(int pid);
-bool has_ended(const FileDescriptor& watched);
 
 }  // namespace weft::shm

@@ -1,0 +1,76 @@
+// The Gloo backend: a thread of the group's own runs the calls one after another, so that they go on beside the caller's
+// work; Work::wait waits for it.
+//
+// Every call first exchanges a CallRecord, so that calls that do not match fail before data moves, with both sides named. That
+// costs one more small message a call. While it waits the thread looks for dead processes on its host, and for a failure
+// reported by a rank elsewhere.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include "weft/comm/backend.h"
+#include "weft/comm/c10d/gloo_engine.h"
+#include "weft/comm/c10d/operations.h"
+#include "weft/comm/c10d/process_watch.h"
+#include "weft/comm/call_record.h"
+
+namespace weft {
+
+class GlooBackend : public Group::Backend {
+ public:
+  explicit GlooBackend(const GroupPlan& plan);
+  ~GlooBackend() override;
+
+  std::string_view kind() const override { return "gloo"; }
+  Work all_reduce(const at::Tensor& tensor, ReduceOp op, std::string_view what) override;
+  Work reduce_scatter(const at::Tensor& output, const at::Tensor& input, ReduceOp op, std::string_view what) override;
+  Work all_gather(const at::Tensor& output, const at::Tensor& input, std::string_view what) override;
+  Work broadcast(const at::Tensor& tensor, int root, std::string_view what) override;
+  Work all_to_all(const at::Tensor& output, const at::Tensor& input, std::string_view what) override;
+  Work send(const at::Tensor& tensor, int peer, std::string_view what) override;
+  Work receive(const at::Tensor& tensor, int peer, std::string_view what) override;
+  Work barrier(std::string_view what) override;
+  at::Tensor allocate(int64_t numel, at::ScalarType dtype, std::string_view what) override;
+
+  /// Only compares the ranks' calls; for a backend that moves the data itself.
+  Work compare(const Call& call);
+
+ private:
+  class Task;
+  class Sending;
+  class Receiving;
+
+  Work submit(const Call& call, std::function<void()> run);
+  void run_tasks();
+  void run(Task& task);
+  void exchange(const Call& call);
+  void finish(const Operations::Pending& pending);
+  [[noreturn]] void fail(const std::string& doing, const std::string& problem);
+  void throw_if_failed();
+  void set_failure(const std::string& text);
+  /// Runs a part of a call on the caller's thread; an error ends the group.
+  void or_fail(const std::string& doing, const std::function<void()>& action);
+  Call describe_call(Operation operation, const at::Tensor& tensor, std::string_view what, ReduceOp op = ReduceOp::sum,
+                     int root = -1) const;
+
+  std::chrono::milliseconds timeout_;
+  ProcessWatch watch_;
+  c10::intrusive_ptr<GlooEngine> engine_;
+  Operations operations_;
+  uint64_t calls_ = 0;
+  at::Tensor own_record_;
+  at::Tensor all_records_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::shared_ptr<Task>> tasks_;
+  bool stopping_ = false;
+  std::string failure_;  ///< the error that ended the group
+  std::thread thread_;
+};
+
+}  // namespace weft

@@ -1,0 +1,156 @@
+// The calls of the Gloo backend: collectives go to its thread, messages straight to the engine.
+#include <ATen/ops/zeros.h>
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "weft/base/error.h"
+#include "weft/comm/c10d/gloo_backend.h"
+
+namespace weft {
+namespace {
+
+constexpr int kRecordTag = 0;
+constexpr int kDataTag = 1;
+
+at::Tensor empty_record() { return at::zeros({static_cast<int64_t>(sizeof(CallRecord))}, at::kByte); }
+
+std::vector<at::Tensor> as_bytes(const at::Tensor& tensor) { return {tensor.view({-1}).view(at::kByte)}; }
+
+}  // namespace
+
+// A message is a CallRecord and, unless it is empty, its data. Keeps the tensors until c10d has sent them.
+class GlooBackend::Sending : public Work::State {
+ public:
+  Sending(GlooBackend& backend, const Call& call, const at::Tensor& tensor) : backend_(backend), doing_(describe(call)) {
+    CallRecord record;
+    write_record(record, call, 0);
+    std::vector<at::Tensor> header{empty_record()};
+    std::memcpy(header[0].data_ptr(), &record, sizeof(record));
+    sends_.push_back(backend.engine_->send(header, call.root, kRecordTag));
+    if (tensor.numel() == 0) return;
+    std::vector<at::Tensor> data = as_bytes(tensor);
+    sends_.push_back(backend.engine_->send(data, call.root, kDataTag));
+  }
+  void wait() override {
+    backend_.or_fail(doing_, [this] {
+      for (; !sends_.empty(); sends_.erase(sends_.begin())) sends_.front()->wait();
+    });
+  }
+
+ private:
+  GlooBackend& backend_;
+  std::string doing_;
+  std::vector<Operations::Pending> sends_;
+};
+
+class GlooBackend::Receiving : public Work::State {
+ public:
+  Receiving(GlooBackend& backend, const Call& call, const at::Tensor& tensor)
+      : backend_(backend), call_(call), what_(call.what), tensor_(tensor), header_{empty_record()} {
+    call_.what = what_;
+    pending_ = backend.engine_->recv(header_, call.root, kRecordTag);
+  }
+  void wait() override {
+    if (!pending_) return;
+    backend_.or_fail(describe(call_), [this] {
+      pending_->wait();
+      CallRecord record;
+      std::memcpy(&record, header_[0].const_data_ptr(), sizeof(record));
+      if (!matches_receive(record, call_)) {
+        throw CommError(fmt::format("ranks of group \"{}\" do not match: rank {} called {}, but rank {} called {}",
+                                    backend_.name(), call_.root, describe(read_record(record)), backend_.rank(),
+                                    describe(call_)));
+      }
+      if (tensor_.numel() > 0) {
+        std::vector<at::Tensor> data = as_bytes(tensor_);
+        backend_.engine_->recv(data, call_.root, kDataTag)->wait();
+      }
+      pending_ = nullptr;
+    });
+  }
+
+ private:
+  GlooBackend& backend_;
+  Call call_;
+  std::string what_;
+  at::Tensor tensor_;
+  std::vector<at::Tensor> header_;
+  Operations::Pending pending_;
+};
+
+void GlooBackend::or_fail(const std::string& doing, const std::function<void()>& action) {
+  throw_if_failed();
+  try {
+    action();
+  } catch (const CommError& error) {
+    // The peer waits for what will not come now: closing tells it.
+    set_failure(error.what());
+    engine_->close();
+    throw;
+  } catch (const std::exception& error) {
+    fail(doing, first_line_of(error.what()));
+  }
+}
+
+Work GlooBackend::send(const at::Tensor& tensor, int peer, std::string_view what) {
+  const Call call = describe_call(Operation::send, tensor, what, ReduceOp::sum, peer);
+  Work work;
+  or_fail(describe(call), [&] { work = Work(std::make_shared<Sending>(*this, call, tensor)); });
+  return work;
+}
+
+Work GlooBackend::receive(const at::Tensor& tensor, int peer, std::string_view what) {
+  const Call call = describe_call(Operation::receive, tensor, what, ReduceOp::sum, peer);
+  Work work;
+  or_fail(describe(call), [&] { work = Work(std::make_shared<Receiving>(*this, call, tensor)); });
+  return work;
+}
+
+Work GlooBackend::all_reduce(const at::Tensor& tensor, ReduceOp op, std::string_view what) {
+  return submit(describe_call(Operation::all_reduce, tensor, what, op), [=, this] { operations_.all_reduce(tensor, op); });
+}
+
+Work GlooBackend::reduce_scatter(const at::Tensor& output, const at::Tensor& input, ReduceOp op, std::string_view what) {
+  return submit(describe_call(Operation::reduce_scatter, input, what, op),
+                [=, this] { operations_.reduce_scatter(output, input, op); });
+}
+
+Work GlooBackend::all_gather(const at::Tensor& output, const at::Tensor& input, std::string_view what) {
+  return submit(describe_call(Operation::all_gather, output, what), [=, this] { operations_.all_gather(output, input); });
+}
+
+Work GlooBackend::broadcast(const at::Tensor& tensor, int root, std::string_view what) {
+  return submit(describe_call(Operation::broadcast, tensor, what, ReduceOp::sum, root),
+                [=, this] { operations_.broadcast(tensor, root); });
+}
+
+Work GlooBackend::all_to_all(const at::Tensor& output, const at::Tensor& input, std::string_view what) {
+  return submit(describe_call(Operation::all_to_all, input, what), [=, this] { operations_.all_to_all(output, input); });
+}
+
+// The exchange of records is the barrier.
+Work GlooBackend::barrier(std::string_view what) { return compare({.operation = Operation::barrier, .what = what}); }
+
+Work GlooBackend::compare(const Call& call) {
+  return submit(call, [] {});
+}
+
+at::Tensor GlooBackend::allocate(int64_t numel, at::ScalarType dtype, std::string_view what) {
+  compare({.operation = Operation::allocate, .dtype = dtype, .numel = numel, .what = what}).wait();
+  return at::zeros({numel}, at::TensorOptions().dtype(dtype));
+}
+
+Call GlooBackend::describe_call(Operation operation, const at::Tensor& tensor, std::string_view what, ReduceOp op,
+                                int root) const {
+  if (!tensor.is_cpu()) {
+    throw InputError(fmt::format("{} \"{}\" on group \"{}\": Gloo moves CPU tensors, this one is on {}",
+                                 operation_name(operation), what, name(), tensor.device().str()));
+  }
+  return {
+      .operation = operation, .dtype = tensor.scalar_type(), .reduce = op, .root = root, .numel = tensor.numel(), .what = what};
+}
+
+std::shared_ptr<Group::Backend> make_gloo_backend(const GroupPlan& plan) { return std::make_shared<GlooBackend>(plan); }
+
+}  // namespace weft

@@ -1,0 +1,52 @@
+#include "weft/comm/c10d/gloo_engine.h"
+
+#include <fmt/format.h>
+#include <gloo/context.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+
+#include "weft/base/error.h"
+#include "weft/comm/c10d/store_connection.h"
+
+namespace weft {
+namespace {
+
+std::shared_ptr<gloo::transport::Device> make_device(const GroupPlan& plan) {
+  const bool one_host =
+      std::all_of(plan.hosts.begin(), plan.hosts.end(), [&](const auto& host) { return host == plan.hosts.front(); });
+  if (one_host) return c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1");
+  const char* interface = std::getenv("GLOO_SOCKET_IFNAME");
+  if (interface != nullptr && *interface != '\0') return c10d::ProcessGroupGloo::createDeviceForInterface(interface);
+  return c10d::ProcessGroupGloo::createDefaultDevice();
+}
+
+}  // namespace
+
+c10::intrusive_ptr<GlooEngine> GlooEngine::connect(const GroupPlan& plan) {
+  auto options = c10d::ProcessGroupGloo::Options::create(plan.options.timeout);
+  Store store = plan.store;
+  try {
+    options->devices.push_back(make_device(plan));
+    options->threads = 1;
+    auto below = c10::make_intrusive<c10d::PrefixStore>(store.prefix() + "gloo", store.connection().store);
+    return c10::make_intrusive<GlooEngine>(below, plan.axis.index, plan.axis.size(), options);
+  } catch (const std::exception& error) {
+    throw CommError(
+        fmt::format("rank {} of group \"{}\" cannot connect to its peers through Gloo: {}; set GLOO_SOCKET_IFNAME to the "
+                    "network interface that all hosts share",
+                    plan.axis.index, plan.axis.name, first_line_of(error.what())));
+  }
+}
+
+void GlooEngine::close() {
+  for (const auto& context : contexts_) context->closeConnections();
+}
+
+std::string first_line_of(const char* text) {
+  const std::string_view all(text);
+  return std::string(all.substr(0, all.find('\n')));
+}
+
+}  // namespace weft

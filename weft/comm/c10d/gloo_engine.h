@@ -1,0 +1,30 @@
+// GlooEngine: c10d's Gloo, connected for one group, whose connections can be closed from outside.
+#pragma once
+
+#include <string>
+
+// LibTorch is built with Gloo; its header shows that only where this is defined, as in LibTorch's own build.
+#ifndef USE_C10D_GLOO
+#define USE_C10D_GLOO
+#endif
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+
+#include "weft/comm/backend.h"
+
+namespace weft {
+
+class GlooEngine : public c10d::ProcessGroupGloo {
+ public:
+  using ProcessGroupGloo::ProcessGroupGloo;
+
+  /// Over the loopback interface where the ranks share a host, else over GLOO_SOCKET_IFNAME or the host's own address.
+  static c10::intrusive_ptr<GlooEngine> connect(const GroupPlan& plan);
+
+  /// Ends whatever is under way, so that nothing waits for its time-out.
+  void close();
+};
+
+/// Of an error's text that may go on with a stack trace.
+std::string first_line_of(const char* text);
+
+}  // namespace weft

@@ -1,0 +1,144 @@
+#include "weft/comm/c10d/operations.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/maximum.h>
+#include <ATen/ops/minimum.h>
+#include <ATen/ops/zeros.h>
+
+#include <vector>
+
+#include "weft/comm/reduce/reduce.h"
+
+namespace weft {
+namespace {
+
+c10d::ReduceOp c10d_op(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::max:
+      return c10d::ReduceOp::MAX;
+    case ReduceOp::min:
+      return c10d::ReduceOp::MIN;
+    case ReduceOp::sum:
+      break;
+  }
+  return c10d::ReduceOp::SUM;
+}
+
+at::Tensor flat(const at::Tensor& tensor) { return tensor.view({-1}); }
+
+// c10d moves only some element types; as bytes it moves all.
+at::Tensor bytes_of(const at::Tensor& tensor) { return flat(tensor).view(at::kByte); }
+
+at::Tensor combine(const at::Tensor& a, const at::Tensor& b, ReduceOp op) {
+  if (op == ReduceOp::sum) return a + b;
+  return op == ReduceOp::max ? at::maximum(a, b) : at::minimum(a, b);
+}
+
+// The tree of reduce.h in tensor operations, for devices other than the CPU.
+at::Tensor tree_of(const at::Tensor& parts, int low, int high, ReduceOp op) {
+  if (high - low == 1) return parts[low];
+  int half = 1;
+  while (half * 2 < high - low) half *= 2;
+  return combine(tree_of(parts, low, low + half, op), tree_of(parts, low + half, high, op), op);
+}
+
+void reduce_parts(const at::Tensor& output, const at::Tensor& parts, int size, ReduceOp op) {
+  const int64_t numel = output.numel();
+  if (!output.is_cpu()) {
+    const bool narrow = output.scalar_type() == at::kBFloat16 || output.scalar_type() == at::kHalf;
+    flat(output).copy_(tree_of((narrow ? parts.to(at::kFloat) : parts).view({size, numel}), 0, size, op));
+    return;
+  }
+  std::vector<const void*> sources;
+  for (int rank = 0; rank < size; ++rank) {
+    sources.push_back(static_cast<const char*>(parts.const_data_ptr()) + rank * numel * parts.element_size());
+  }
+  void* target = output.data_ptr();
+  reduce_tree({output.scalar_type(), op}, &target, 1, sources.data(), size, numel);
+}
+
+}  // namespace
+
+Operations::Operations(c10::intrusive_ptr<c10d::Backend> engine, int rank, int size, bool tree_order, Finish finish)
+    : engine_(std::move(engine)), rank_(rank), size_(size), tree_order_(tree_order), finish_(std::move(finish)) {}
+
+void Operations::all_reduce(const at::Tensor& tensor, ReduceOp op) {
+  if (tensor.numel() == 0) return;
+  if (!tree_order_) {
+    std::vector<at::Tensor> tensors{flat(tensor)};
+    c10d::AllreduceOptions options;
+    options.reduceOp = c10d_op(op);
+    finish_(engine_->allreduce(tensors, options));
+    return;
+  }
+  const ShardRange own = shard_range(tensor.numel(), size_, rank_);
+  const at::Tensor part = at::empty({own.end - own.begin}, tensor.options());
+  reduce_scatter_tree(part, tensor, op);
+  all_gather(tensor, part);
+}
+
+void Operations::reduce_scatter_tree(const at::Tensor& output, const at::Tensor& input, ReduceOp op) {
+  const at::Tensor parts = at::empty({size_ * output.numel()}, input.options());
+  all_to_all(parts, input);
+  if (output.numel() > 0) reduce_parts(output, parts, size_, op);
+}
+
+void Operations::reduce_scatter(const at::Tensor& output, const at::Tensor& input, ReduceOp op) {
+  if (input.numel() == 0) return;
+  if (tree_order_) return reduce_scatter_tree(output, input, op);
+  c10d::ReduceScatterOptions options;
+  options.reduceOp = c10d_op(op);
+  at::Tensor in = flat(input), out = flat(output);
+  const int64_t part = shard_range(input.numel(), size_, 0).end;
+  if (input.numel() % size_ != 0) {
+    in = at::zeros({part * size_}, input.options());
+    in.narrow(0, 0, input.numel()).copy_(flat(input));
+    out = at::empty({part}, output.options());
+  }
+  finish_(engine_->_reduce_scatter_base(out, in, options));
+  if (input.numel() % size_ != 0) flat(output).copy_(out.narrow(0, 0, output.numel()));
+}
+
+void Operations::gather_bytes(at::Tensor& output, at::Tensor& input) { finish_(engine_->_allgather_base(output, input)); }
+
+void Operations::all_gather(const at::Tensor& output, const at::Tensor& input) {
+  if (output.numel() == 0) return;
+  const int64_t part = shard_range(output.numel(), size_, 0).end;
+  if (output.numel() % size_ == 0) {
+    at::Tensor out = bytes_of(output), in = bytes_of(input);
+    finish_(engine_->_allgather_base(out, in));
+    return;
+  }
+  const at::Tensor padded_out = at::empty({part * size_}, output.options());
+  const at::Tensor padded_in = at::zeros({part}, input.options());
+  padded_in.narrow(0, 0, input.numel()).copy_(flat(input));
+  at::Tensor out = bytes_of(padded_out), in = bytes_of(padded_in);
+  finish_(engine_->_allgather_base(out, in));
+  flat(output).copy_(padded_out.narrow(0, 0, output.numel()));
+}
+
+void Operations::broadcast(const at::Tensor& tensor, int root) {
+  if (tensor.numel() == 0) return;
+  std::vector<at::Tensor> tensors{bytes_of(tensor)};
+  c10d::BroadcastOptions options;
+  options.rootRank = root;
+  finish_(engine_->broadcast(tensors, options));
+}
+
+void Operations::all_to_all(const at::Tensor& output, const at::Tensor& input) {
+  if (input.numel() == 0) return;
+  const int64_t item = static_cast<int64_t>(input.element_size());
+  std::vector<int64_t> input_counts;
+  for (int rank = 0; rank < size_; ++rank) {
+    const ShardRange part = shard_range(input.numel(), size_, rank);
+    input_counts.push_back((part.end - part.begin) * item);
+  }
+  std::vector<int64_t> output_counts(size_, input_counts[rank_]);
+  at::Tensor out = output.numel() > 0 ? bytes_of(output) : at::empty({0}, output.options().dtype(at::kByte));
+  at::Tensor in = bytes_of(input);
+  finish_(engine_->alltoall_base(out, in, output_counts, input_counts));
+}
+
+void Operations::barrier() { finish_(engine_->barrier()); }
+
+}  // namespace weft

@@ -1,0 +1,41 @@
+// The collectives of Group in terms of a c10d backend, which wants parts of equal size: uneven parts are padded or sent with
+// counts, and reductions in tree order become an all-to-all, a local tree and an all-gather.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+
+#include "weft/comm/call.h"
+
+namespace weft {
+
+class Operations {
+ public:
+  using Pending = c10::intrusive_ptr<c10d::Work>;
+  /// Called with each c10d operation; what follows, on the host or on the current stream, must find it done.
+  using Finish = std::function<void(const Pending&)>;
+
+  Operations(c10::intrusive_ptr<c10d::Backend> engine, int rank, int size, bool tree_order, Finish finish);
+
+  void all_reduce(const at::Tensor& tensor, ReduceOp op);
+  void reduce_scatter(const at::Tensor& output, const at::Tensor& input, ReduceOp op);
+  void all_gather(const at::Tensor& output, const at::Tensor& input);
+  void broadcast(const at::Tensor& tensor, int root);
+  void all_to_all(const at::Tensor& output, const at::Tensor& input);
+  void barrier();
+  /// As raw bytes from every rank, in rank order.
+  void gather_bytes(at::Tensor& output, at::Tensor& input);
+
+ private:
+  void reduce_scatter_tree(const at::Tensor& output, const at::Tensor& input, ReduceOp op);
+
+  c10::intrusive_ptr<c10d::Backend> engine_;
+  int rank_;
+  int size_;
+  bool tree_order_;
+  Finish finish_;
+};
+
+}  // namespace weft

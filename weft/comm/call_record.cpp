@@ -1,0 +1,50 @@
+#include "weft/comm/call_record.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+
+namespace weft {
+
+void write_record(CallRecord& record, const Call& call, uint64_t number) {
+  record.number = number;
+  record.what_hash = std::hash<std::string_view>{}(call.what);
+  record.numel = call.numel;
+  record.root = call.root;
+  record.operation = call.operation;
+  record.reduce = call.reduce;
+  record.dtype = call.dtype;
+  record.buffer = -1;
+  record.offset = 0;
+  const size_t length = std::min(call.what.size(), kNameBytes - 1);
+  std::memcpy(record.what, call.what.data(), length);
+  record.what[length] = '\0';
+}
+
+Call read_record(const CallRecord& record) {
+  const std::string_view what(record.what, ::strnlen(record.what, kNameBytes));
+  return {.operation = record.operation,
+          .dtype = record.dtype,
+          .reduce = record.reduce,
+          .root = record.root,
+          .numel = record.numel,
+          .what = what};
+}
+
+bool match(const CallRecord& a, const CallRecord& b) {
+  return a.what_hash == b.what_hash && a.number == b.number && same_shape(read_record(a), read_record(b));
+}
+
+bool matches_receive(const CallRecord& sent, const Call& receive) {
+  return sent.numel == receive.numel && sent.dtype == receive.dtype &&
+         sent.what_hash == std::hash<std::string_view>{}(receive.what);
+}
+
+std::string describe_mismatch(const std::string& group, const CallRecord& first, int other_rank, const CallRecord& other) {
+  return fmt::format("ranks of group \"{}\" do not match in call number {}: rank 0 called {}, rank {} called {}", group,
+                     first.number, describe(read_record(first)), other_rank, describe(read_record(other)));
+}
+
+}  // namespace weft
