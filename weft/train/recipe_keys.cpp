@@ -115,7 +115,7 @@ std::string range_text(const KeyRange& range) {
     parts.push_back(fmt::format("{} {}", range.open_min ? "above" : "of at least", plain(range.min)));
   }
   if (range.max < kMaxCount) parts.push_back(fmt::format("{} {}", range.open_max ? "below" : "at most", plain(range.max)));
-  return parts.empty() ? "" : " " + fmt::format("{}", fmt::join(parts, " and "));
+  return parts.empty() ? "" : fmt::format(" {}", fmt::join(parts, " and "));
 }
 
 }  // namespace

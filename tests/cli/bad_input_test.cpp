@@ -1,0 +1,98 @@
+// Bad input: each gets one line on stderr, a status that is not 0, and leaves no file behind.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "tests/cli/command.h"
+
+namespace weft {
+namespace {
+
+constexpr const char* kRecipe = R"(
+model = { name = "mlp", width = 8, layers = 1 }
+data = { name = "fashion-mnist" }
+batch = { global = 32 }
+run = { steps = 2 }
+)";
+
+class BadInput : public testing::Test {
+ protected:
+  void SetUp() override {
+    recipe_ = (folder_ / "r.toml").string();
+    std::ofstream(recipe_) << kRecipe;
+  }
+
+  /// `line` is what stderr must begin with.
+  void expect_error(const std::vector<std::string>& arguments, const std::string& line, int status = 1) {
+    SCOPED_TRACE(line);
+    const CommandResult result = run_weft(arguments);
+    EXPECT_EQ(result.status, status);
+    EXPECT_EQ(result.err.substr(0, line.size()), line) << result.err;
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+    EXPECT_FALSE(processes_left());
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_.path()), {}), files_) << "half-written";
+  }
+
+  std::vector<std::string> train(const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {"train", recipe_};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  }
+
+  TemporaryFolder folder_;
+  std::string recipe_;
+  std::ptrdiff_t files_ = 1;
+};
+
+TEST_F(BadInput, CommandLine) {
+  expect_error({}, "weft: A subcommand is required; see weft --help", 2);
+  expect_error({"trian"}, "weft: ", 2);
+  expect_error({"train"}, "weft: recipe is required; see weft train --help", 2);
+  expect_error(train({"-n", "two"}), "weft: ", 2);
+  expect_error(train({"--unknown"}), "weft: ", 2);
+  expect_error({"run", "-n", "2"}, "weft: run: no program; write it after --");
+}
+
+TEST_F(BadInput, Recipe) {
+  const std::string r = recipe_;
+  expect_error({"train", "/nonexistent.toml"}, "weft: cannot read the recipe '/nonexistent.toml': No such file or directory");
+  expect_error(train({"--set", "model.layer=3"}),
+               "weft: --set model.layer=3: unknown key 'model.layer'; did you mean 'model.layers'?");
+  expect_error(train({"--set", "run.steps=many"}), "weft: --set run.steps=many: run.steps must be an integer");
+  expect_error(train({"-n", "2", "--set", "model.layer=3"}), "weft: --set model.layer=3: unknown key");
+  expect_error({"show", r, "-n", "3"},
+               "weft: " + r + ": batch.global = 32 does not divide over 3 data-parallel ranks; the nearest that do: 30, 33");
+}
+
+TEST_F(BadInput, RanksAndMesh) {
+  expect_error(train({"-n", "0"}), "weft: -n 0: the number of ranks must be at least 1");
+  expect_error(train({"-n", "-2"}), "weft: ", 1);
+  expect_error({"show", recipe_, "-n", "0"}, "weft: -n 0: the number of ranks must be at least 1");
+  expect_error({"run", "-n", "0", "--", "true"}, "weft: -n 0: the number of ranks must be at least 1");
+  expect_error(train({"-n", "3"}), "weft: " + recipe_ + ": batch.global = 32 does not divide over 3 data-parallel ranks");
+  expect_error(train({"-n", "2", "--set", "layout.dp=4"}),
+               "weft: " + recipe_ + ": the mesh has 4 ranks (layout.dp = 4), but the world has 2");
+  expect_error(train({"-n", "2", "--set", "layout.tp=2"}), "weft: " + recipe_ + ": layout.tp = 2 is not available yet");
+}
+
+TEST_F(BadInput, OutputPaths) {
+  expect_error(train({"--summary", "/nonexistent/s.json"}),
+               "weft: --summary: cannot write '/nonexistent/s.json': No such file or directory");
+  expect_error(train({"-n", "2", "--save", folder_.path().string()}),
+               "weft: --save: cannot write '" + folder_.path().string() + "': Is a directory");
+}
+
+TEST_F(BadInput, Data) {
+  const std::string folder = (folder_ / "data").string();
+  expect_error(train({"--set", "data.path=/nonexistent"}), "weft: ");
+  expect_error(train({"-n", "2", "--set", "data.path=/nonexistent"}), "weft: rank ");
+}
+
+TEST_F(BadInput, MissingProgram) {
+  expect_error({"run", "-n", "2", "--", "/nonexistent/program"},
+               "weft: cannot run '/nonexistent/program': No such file or directory");
+}
+
+}  // namespace
+}  // namespace weft

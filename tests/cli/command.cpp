@@ -1,0 +1,102 @@
+#include "tests/cli/command.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <fstream>
+#include <functional>
+#include <sstream>
+#include <thread>
+
+namespace weft {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+bool wait_until(const std::function<bool()>& condition, double seconds) {
+  const auto start = Clock::now();
+  while (!condition()) {
+    if (seconds_since(start) > seconds) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return true;
+}
+
+void redirect(const std::filesystem::path& path, int target) {
+  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  dup2(fd, target);
+  close(fd);
+}
+
+}  // namespace
+
+pid_t start_weft(const std::vector<std::string>& arguments, const std::filesystem::path& folder,
+                 const CommandOptions& options) {
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  const pid_t pid = fork();
+  if (pid != 0) return pid;
+  redirect(folder / "out", STDOUT_FILENO);
+  redirect(folder / "err", STDERR_FILENO);
+  for (const auto& [name, value] : options.environment) setenv(name.c_str(), value.c_str(), 1);
+  std::vector<char*> argv = {const_cast<char*>(WEFT_COMMAND)};
+  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
+  execv(argv[0], argv.data());
+  _exit(127);
+}
+
+int wait_for(pid_t pid, double deadline_s) {
+  int status = 0;
+  if (!wait_until([&] { return waitpid(pid, &status, WNOHANG) == pid; }, deadline_s)) {
+    kill(pid, SIGKILL);
+    waitpid(pid, &status, 0);
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+CommandResult run_weft(const std::vector<std::string>& arguments, const CommandOptions& options) {
+  const TemporaryFolder folder;
+  const auto start = Clock::now();
+  CommandResult result;
+  result.status = wait_for(start_weft(arguments, folder.path(), options), options.deadline_s);
+  result.seconds = seconds_since(start);
+  result.out = read_text(folder / "out");
+  result.err = read_text(folder / "err");
+  return result;
+}
+
+bool processes_left() {
+  return !wait_until(
+      [] {
+        pid_t got = 0;
+        while ((got = waitpid(-1, nullptr, WNOHANG)) > 0) {
+        }
+        return got < 0 && errno == ECHILD;
+      },
+      1.0);
+}
+
+std::string read_text(const std::filesystem::path& path) {
+  std::ifstream in(path);
+  std::ostringstream out;
+  out << in.rdbuf();
+  return out.str();
+}
+
+TemporaryFolder::TemporaryFolder() {
+  std::string name = (std::filesystem::temp_directory_path() / "weft_cli_XXXXXX").string();
+  path_ = mkdtemp(name.data());
+}
+
+TemporaryFolder::~TemporaryFolder() { std::filesystem::remove_all(path_); }
+
+}  // namespace weft

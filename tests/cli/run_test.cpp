@@ -1,0 +1,75 @@
+// weft run: any program as ranks, and what is left of it.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <chrono>
+#include <thread>
+
+#include "tests/cli/command.h"
+
+namespace weft {
+namespace {
+
+std::vector<std::string> shell(int ranks, const std::string& script) {
+  return {"run", "-n", std::to_string(ranks), "--", "/bin/sh", "-c", script};
+}
+
+bool appeared(const std::filesystem::path& path) {
+  for (int i = 0; i < 1000 && !std::filesystem::exists(path); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  return std::filesystem::exists(path);
+}
+
+TEST(WeftRun, PassesOutputAndTheProgramsOwnOptionsThrough) {
+  const CommandResult result = run_weft({"run", "-n", "2", "--", "/bin/sh", "-c", "echo $1 of rank $RANK", "sh", "--help"});
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_NE(result.out.find("--help of rank 0\n"), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("--help of rank 1\n"), std::string::npos) << result.out;
+  EXPECT_EQ(result.err, "");
+}
+
+TEST(WeftRun, FailingRankIsNamedLastAndOnce) {
+  const CommandResult result = run_weft(shell(2, "if [ $RANK = 1 ]; then echo trouble >&2; exit 7; fi; sleep 60"));
+  EXPECT_EQ(result.status, 7);
+  EXPECT_EQ(result.err, "trouble\nweft: rank 1: ended with status 7\n");
+  EXPECT_LT(result.seconds, 5.0);
+  EXPECT_FALSE(processes_left());
+}
+
+TEST(WeftRun, ProgramMayBindTheMasterPort) {
+  const CommandResult result = run_weft({"run", "-n", "2", "--", "python3", "-c",
+                                         "import os, socket, time\n"
+                                         "address = (os.environ['MASTER_ADDR'], int(os.environ['MASTER_PORT']))\n"
+                                         "if os.environ['RANK'] == '0':\n"
+                                         "  server = socket.socket(); server.bind(address); server.listen(); server.accept()\n"
+                                         "else:\n"
+                                         "  for _ in range(1000):\n"
+                                         "    if socket.socket().connect_ex(address) == 0: break\n"
+                                         "    time.sleep(0.01)\n"
+                                         "  else: raise SystemExit(3)\n"});
+  EXPECT_EQ(result.status, 0) << result.err;
+}
+
+TEST(WeftRun, KilledCommandLeavesNothing) {
+  const TemporaryFolder folder;
+  const pid_t pid = start_weft(shell(2, "sleep 60 & echo > $OUT/$RANK; sleep 60"), folder.path(),
+                               {.deadline_s = 60, .environment = {{"OUT", folder.path().string()}}});
+  ASSERT_TRUE(appeared(folder / "0") && appeared(folder / "1"));
+  kill(pid, SIGKILL);
+  EXPECT_EQ(wait_for(pid, 2.0), 128 + SIGKILL);
+  EXPECT_FALSE(processes_left());
+}
+
+TEST(WeftRun, InterruptEndsAllAndSaysSo) {
+  const TemporaryFolder folder;
+  const pid_t pid = start_weft(shell(2, "echo > $OUT/$RANK; exec sleep 60"), folder.path(),
+                               {.deadline_s = 60, .environment = {{"OUT", folder.path().string()}}});
+  ASSERT_TRUE(appeared(folder / "0") && appeared(folder / "1"));
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  kill(pid, SIGINT);
+  EXPECT_EQ(wait_for(pid, 5.0), 130);
+  EXPECT_EQ(read_text(folder / "err"), "weft: ended by Ctrl-C\n");
+  EXPECT_FALSE(processes_left());
+}
+
+}  // namespace
+}  // namespace weft

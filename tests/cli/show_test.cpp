@@ -1,0 +1,55 @@
+// weft show, version and the help texts.
+#include <gtest/gtest.h>
+
+#include "tests/cli/command.h"
+
+namespace weft {
+namespace {
+
+const std::string kGpt = (std::filesystem::path(__FILE__).parent_path() / "../../recipes/gpt.toml").string();
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+TEST(WeftShow, DrawsTheProgram) {
+  const CommandResult result = run_weft({"show", kGpt, "-n", "4"});
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_TRUE(contains(result.out, "on 4 ranks: dp 4")) << result.out;
+  for (const char* word : {"forward", "backward", "reduce", "update"}) EXPECT_TRUE(contains(result.out, word)) << word;
+}
+
+TEST(WeftShow, ListsARank) {
+  const CommandResult one = run_weft({"show", kGpt, "-n", "2", "--rank", "1"});
+  EXPECT_EQ(one.status, 0) << one.err;
+  EXPECT_TRUE(contains(one.out, "load")) << one.out;
+  EXPECT_EQ(run_weft({"show", kGpt, "-n", "2", "--rank", "2"}).status, 1);
+}
+
+TEST(WeftShow, AnswersForThousandsOfRanks) {
+  const CommandResult result = run_weft({"show", kGpt, "-n", "4096", "--set", "batch.global=8192"});
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_TRUE(contains(result.out, "4096")) << result.out;
+  EXPECT_LT(result.seconds, 10.0);  // about half a second alone; this machine is busy with other tests
+}
+
+TEST(WeftHelp, ExplainsItselfWithAnExample) {
+  for (const char* command : {"train", "run", "show"}) {
+    const CommandResult result = run_weft({command, "--help"});
+    EXPECT_EQ(result.status, 0);
+    EXPECT_TRUE(contains(result.out, "Example")) << result.out;
+    EXPECT_TRUE(contains(result.out, std::string("  weft ") + command)) << result.out;
+    EXPECT_TRUE(contains(result.out, "-n,--ranks")) << result.out;
+  }
+  EXPECT_EQ(run_weft({"--help"}).status, 0);
+}
+
+TEST(WeftVersion, NamesWeftAndLibTorch) {
+  for (const char* argument : {"version", "--version"}) {
+    const CommandResult result = run_weft({argument});
+    EXPECT_EQ(result.status, 0);
+    EXPECT_EQ(result.out.rfind("weft ", 0), 0u) << result.out;
+    EXPECT_TRUE(contains(result.out, "LibTorch 2.")) << result.out;
+  }
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,169 @@
+// weft train: real runs of tiny models, alone, launched, and joined from an environment that something else set.
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "tests/cli/command.h"
+
+namespace weft {
+namespace {
+
+constexpr const char* kRecipe = R"(
+model = { name = "gpt", layers = 1, heads = 2, width = 16, context = 16 }
+data = { name = "text" }
+batch = { global = 16 }
+optimizer = { lr = 1e-3, clip = 1.0 }
+run = { steps = 6, evaluate_every = 3, threads = 1 }
+)";
+
+int free_port() {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof address;
+  bind(fd, reinterpret_cast<sockaddr*>(&address), length);
+  getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length);
+  close(fd);
+  return ntohs(address.sin_port);
+}
+
+/// Process numbers of the direct children of `pid` whose command line has `word`.
+std::vector<pid_t> children(pid_t pid, const std::string& word) {
+  std::ifstream in("/proc/" + std::to_string(pid) + "/task/" + std::to_string(pid) + "/children");
+  std::vector<pid_t> found;
+  for (pid_t child = 0; in >> child;) {
+    if (read_text("/proc/" + std::to_string(child) + "/environ").find(word) != std::string::npos) found.push_back(child);
+  }
+  return found;
+}
+
+class WeftTrain : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::ofstream(folder_ / "r.toml") << kRecipe;
+    std::ofstream text(folder_ / "text");
+    for (int i = 0; i < 400; ++i) text << "line " << i << " of a text that repeats itself\n";
+  }
+  void TearDown() override { EXPECT_FALSE(processes_left()); }
+
+  std::vector<std::string> train(const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {"train", (folder_ / "r.toml").string(), "--set",
+                                          "data.path=" + (folder_ / "text").string()};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  }
+
+  nlohmann::json summary(std::vector<std::string> more) {
+    const std::string file = (folder_ / "summary.json").string();
+    more.insert(more.end(), {"--summary", file});
+    const CommandResult result = run_weft(train(more));
+    EXPECT_EQ(result.status, 0) << result.err;
+    EXPECT_EQ(result.err, "");
+    out_ = result.out;
+    return nlohmann::json::parse(read_text(file), nullptr, false);
+  }
+
+  TemporaryFolder folder_;
+  std::string out_;
+};
+
+TEST_F(WeftTrain, WritesSummaryWeightsAndPlainLines) {
+  const std::string weights = (folder_ / "w.safetensors").string();
+  const nlohmann::json json = summary({"-n", "2", "--save", weights});
+  ASSERT_TRUE(json.is_object());
+  EXPECT_EQ(json.at("model"), "gpt");
+  EXPECT_EQ(json.at("world"), 2);
+  EXPECT_EQ(json.at("layout").at("dp"), 2);
+  EXPECT_EQ(json.at("threads_per_rank"), 1);
+  EXPECT_EQ(json.at("steps"), 6);
+  EXPECT_GT(json.at("parameters").get<int64_t>(), 0);
+  EXPECT_GT(json.at("loss").get<double>(), 0.0);
+  EXPECT_GT(json.at("evaluation").at("loss").get<double>(), 0.0);
+  EXPECT_GT(json.at("tokens_per_s").get<double>(), 0.0);
+  EXPECT_GT(json.at("first_step_s").get<double>(), 0.0);
+  EXPECT_GT(json.at("step_ms").at("p95").get<double>(), 0.0);
+  EXPECT_EQ(json.at("peak_rss_mb").size(), 2u);
+  EXPECT_GT(json.at("traffic_bytes").at(1).get<int64_t>(), 0);
+  EXPECT_EQ(json.at("weights_sha256").get<std::string>().size(), 64u);
+  EXPECT_GT(std::filesystem::file_size(weights), 1000u);
+  EXPECT_NE(out_.find("gpt on text, 6 steps of 16 samples, 2 ranks\n"), std::string::npos) << out_;
+  EXPECT_NE(out_.find("step 6/6  loss "), std::string::npos) << out_;
+  EXPECT_NE(out_.find("evaluation after step 3: loss "), std::string::npos) << out_;
+  EXPECT_NE(out_.find("peak memory"), std::string::npos) << out_;
+  EXPECT_EQ(out_.find_first_of("\r\x1b"), std::string::npos) << "a log has plain lines";
+}
+
+TEST_F(WeftTrain, SameBitsOnAnyNumberOfRanksAndBackend) {
+  const std::vector<std::string> slots = {"--set", "run.reproducible_slots=4"};
+  std::string alone;
+  for (const std::string n : {"1", "2", "4"}) {
+    for (const std::string backend : {"shm", "gloo"}) {
+      std::vector<std::string> more = slots;
+      more.insert(more.end(), {"-n", n, "--set", "layout.backend=" + backend});
+      const std::string digest = summary(more).at("weights_sha256");
+      if (alone.empty()) alone = digest;
+      EXPECT_EQ(digest, alone) << n << " ranks over " << backend;
+    }
+  }
+  EXPECT_NE(summary({"-n", "1", "--set", "run.reproducible_slots=4", "--set", "run.seed=2"}).at("weights_sha256"), alone);
+}
+
+TEST_F(WeftTrain, JoinsRanksThatSomethingElseStarted) {
+  const std::string port = std::to_string(free_port());
+  const TemporaryFolder folders[2];
+  const std::string file = (folder_ / "joined.json").string();
+  pid_t ranks[2];
+  for (int r = 0; r < 2; ++r) {
+    ranks[r] = start_weft(train({"--summary", file}), folders[r].path(),
+                          {.deadline_s = 60,
+                           .environment = {{"RANK", std::to_string(r)},
+                                           {"WORLD_SIZE", "2"},
+                                           {"LOCAL_RANK", std::to_string(r)},
+                                           {"LOCAL_WORLD_SIZE", "2"},
+                                           {"MASTER_ADDR", "127.0.0.1"},
+                                           {"MASTER_PORT", port}}});
+  }
+  for (int r = 0; r < 2; ++r) EXPECT_EQ(wait_for(ranks[r], 60.0), 0) << read_text(folders[r] / "err");
+  EXPECT_EQ(read_text(folders[1] / "out"), "") << "only rank 0 speaks";
+  EXPECT_EQ(nlohmann::json::parse(read_text(file)).at("world"), 2);
+}
+
+TEST_F(WeftTrain, KilledRankIsNamedAndEndsTheRun) {
+  const pid_t launcher = start_weft(train({"-n", "2", "--set", "run.steps=1000000"}), folder_.path());
+  std::vector<pid_t> victim;
+  for (int i = 0; i < 2000 && read_text(folder_ / "out").find("step") == std::string::npos; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  victim = children(launcher, std::string("RANK=1") + '\0' + "WORLD_SIZE=2");
+  ASSERT_EQ(victim.size(), 1u) << read_text(folder_ / "err");
+  const auto killed = std::chrono::steady_clock::now();
+  kill(victim[0], SIGKILL);
+  EXPECT_EQ(wait_for(launcher, 10.0), 128 + SIGKILL);
+  EXPECT_LT(std::chrono::duration<double>(std::chrono::steady_clock::now() - killed).count(), 2.5);
+  const std::string error = read_text(folder_ / "err");
+  EXPECT_EQ(error.rfind("weft: rank 1: killed by signal 9", 0), 0u) << error;
+  EXPECT_EQ(std::count(error.begin(), error.end(), '\n'), 1) << error;
+}
+
+TEST_F(WeftTrain, LossThatIsNotFiniteNamesTheStepOnce) {
+  const std::string file = (folder_ / "nan.json").string();
+  const CommandResult result =
+      run_weft(train({"-n", "2", "--set", "optimizer.lr=1e30", "--set", "optimizer.clip=0", "--summary", file}));
+  EXPECT_EQ(result.status, 1);
+  EXPECT_EQ(result.err.rfind("weft: rank ", 0), 0u) << result.err;
+  EXPECT_NE(result.err.find("step"), std::string::npos) << result.err;
+  EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+  EXPECT_FALSE(std::filesystem::exists(file)) << "nothing half-written";
+}
+
+}  // namespace
+}  // namespace weft
