@@ -156,6 +156,7 @@ void Engine::Run::backward(int block, int micro) {
   run_backward(outputs, gradients);
   model_.settle_gradients(block);
   flight.gradients = take_gradients(inputs);
+  if (block == 0) flight = {};
 }
 
 /// Slot s closes: with t trailing ones in s, the t last partial sums join it, left operand first, as a binary counter carries.

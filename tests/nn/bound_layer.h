@@ -1,0 +1,36 @@
+// One layer bound to a flat buffer of its own, so that a test can look at its gradients.
+#pragma once
+
+#include <ATen/ops/zeros.h>
+
+#include <functional>
+#include <memory>
+
+#include "weft/nn/flat.h"
+
+namespace weft {
+
+/// A block around a function of its input.
+class FunctionBlock : public Block {
+ public:
+  using Forward = std::function<Tensors(const Tensors&, const Context&)>;
+  FunctionBlock(Forward forward, std::vector<ParamSpec> specs) : forward_(std::move(forward)), specs_(std::move(specs)) {}
+  Tensors forward(const Tensors& inputs, const Context& context) override { return forward_(inputs, context); }
+  std::vector<ParamSpec> parameters() override { return specs_; }
+
+ private:
+  Forward forward_;
+  std::vector<ParamSpec> specs_;
+};
+
+inline at::Tensor plain_buffer(int64_t numel, const std::string&) { return at::zeros({numel}, at::kFloat); }
+
+inline FlatModel bind_block(std::shared_ptr<Block> block, uint64_t seed = 1) {
+  Model model{.name = "test", .blocks = {}, .loss = cross_entropy, .hits = {}};
+  model.blocks.push_back({"block", "block", std::move(block)});
+  FlatModel flat(std::move(model), plain_buffer);
+  flat.initialise(seed);
+  return flat;
+}
+
+}  // namespace weft

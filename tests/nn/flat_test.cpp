@@ -1,0 +1,124 @@
+#include "weft/nn/flat.h"
+
+#include <ATen/ops/allclose.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/randn.h>
+#include <gtest/gtest.h>
+
+#include "tests/nn/bound_layer.h"
+#include "weft/base/error.h"
+#include "weft/models/gpt.h"
+#include "weft/models/vision.h"
+
+namespace weft {
+namespace {
+
+Model tiny_gpt() { return gpt({.layers = 2, .heads = 2, .width = 16, .context = 8, .vocabulary = 11}); }
+
+TEST(FlatModel, LaysBlocksOutSideBySideAligned) {
+  FlatModel flat(tiny_gpt(), plain_buffer);
+  int64_t end = 0;
+  for (int b = 0; b < flat.num_blocks(); ++b) {
+    EXPECT_EQ(flat.flat(b).offset, end);
+    EXPECT_EQ(flat.flat(b).numel % kAlignElements, 0);
+    end += flat.flat(b).numel;
+  }
+  EXPECT_EQ(flat.gradients(0, flat.num_blocks()).numel(), end);
+  EXPECT_EQ(flat.gradients(1, 3).data_ptr(), flat.flat(1).gradients.data_ptr());
+}
+
+TEST(FlatModel, OrdersGroupsSoThatEachIsARange) {
+  FlatModel flat(cnn({.width = 4}), plain_buffer);
+  const std::vector<GroupRange>& groups = flat.flat(0).groups;
+  ASSERT_EQ(groups.size(), 3u);
+  EXPECT_EQ(groups[0].group, ParamGroup::decay);
+  EXPECT_EQ(groups[1].group, ParamGroup::no_decay);
+  EXPECT_EQ(groups[2].group, ParamGroup::statistic);
+  EXPECT_EQ(groups[0].end, 4 * 9);
+  EXPECT_EQ(groups[1].end - groups[1].begin, 8);
+  EXPECT_EQ(groups[2].end - groups[2].begin, 8);
+  EXPECT_EQ(flat.flat(0).statistics.size(), 2u);
+}
+
+TEST(FlatModel, ParametersAreViewsOfTheFlatBuffer) {
+  FlatModel flat(tiny_gpt(), plain_buffer);
+  flat.initialise(3);
+  for (const Param& param : flat.params()) {
+    const at::Tensor& value = param.parameter->value;
+    EXPECT_EQ(value.data_ptr(), flat.flat(param.block).weights.data_ptr<float>() + param.offset) << param.name;
+    EXPECT_TRUE(value.is_leaf() && value.requires_grad()) << param.name;
+  }
+}
+
+TEST(FlatModel, DrawsByNameSoThatOtherBlocksDoNotMatter) {
+  FlatModel small(gpt({.layers = 1, .heads = 2, .width = 16, .context = 8, .vocabulary = 11}), plain_buffer);
+  FlatModel large(tiny_gpt(), plain_buffer);
+  small.initialise(3);
+  large.initialise(3);
+  const auto find = [](FlatModel& flat, const std::string& name) {
+    for (const Param& param : flat.params()) {
+      if (param.name == name) return param.parameter->value.detach();
+    }
+    throw InputError(name);
+  };
+  EXPECT_TRUE(at::equal(find(small, "h.0.attn.c_attn.weight"), find(large, "h.0.attn.c_attn.weight")));
+  EXPECT_TRUE(at::equal(find(small, "wte.weight"), find(large, "wte.weight")));
+  EXPECT_FALSE(at::equal(find(large, "h.0.attn.c_attn.weight"), find(large, "h.1.attn.c_attn.weight")));
+  EXPECT_TRUE(find(large, "h.0.ln_1.weight").eq(1.0).all().item<bool>());
+  EXPECT_TRUE(find(large, "h.0.attn.c_attn.bias").eq(0.0).all().item<bool>());
+}
+
+TEST(FlatModel, FirstBackwardOverwritesTheNextOneAdds) {
+  Parameter weight{at::ones({3}), {}};
+  auto block = std::make_shared<FunctionBlock>(
+      [&weight](const Tensors& in, const Context&) -> Tensors { return {in[0].mul(weight.value)}; },
+      std::vector<ParamSpec>{{"weight", &weight, {}}});
+  FlatModel flat = bind_block(block);
+  flat.flat(0).gradients.fill_(99.0);
+  flat.clear_gradients(0);
+  for (int pass = 1; pass <= 2; ++pass) {
+    flat.block(0).forward({at::ones({3}).mul(2.0)}, {})[0].sum().backward();
+    flat.settle_gradients(0);
+    EXPECT_TRUE(flat.flat(0).gradients.narrow(0, 0, 3).eq(2.0 * pass).all().item<bool>()) << "pass " << pass;
+  }
+}
+
+TEST(FlatModel, AnUnusedParameterHasAZeroGradient) {
+  Parameter used{at::ones({2}), {}}, unused{at::ones({2}), {}};
+  auto block =
+      std::make_shared<FunctionBlock>([&used](const Tensors& in, const Context&) -> Tensors { return {in[0].mul(used.value)}; },
+                                      std::vector<ParamSpec>{{"used", &used, {}}, {"unused", &unused, {}}});
+  FlatModel flat = bind_block(block);
+  flat.flat(0).gradients.fill_(99.0);
+  flat.clear_gradients(0);
+  flat.block(0).forward({at::ones({2})}, {})[0].sum().backward();
+  flat.settle_gradients(0);
+  EXPECT_TRUE(unused.value.grad().eq(0.0).all().item<bool>());
+  EXPECT_TRUE(used.value.grad().eq(1.0).all().item<bool>());
+}
+
+TEST(FlatModel, RefusesAWeightSharedByAccident) {
+  Parameter first{at::ones({4}), {}};
+  Parameter second{first.value, {}};
+  const auto pass = [](const Tensors& in, const Context&) { return in; };
+  Model model{.name = "test", .blocks = {}, .loss = cross_entropy, .hits = {}};
+  model.blocks.push_back({"a", "a", std::make_shared<FunctionBlock>(pass, std::vector<ParamSpec>{{"weight", &first, {}}})});
+  model.blocks.push_back({"b", "b", std::make_shared<FunctionBlock>(pass, std::vector<ParamSpec>{{"weight", &second, {}}})});
+  try {
+    FlatModel flat(std::move(model), plain_buffer);
+    FAIL() << "shared weight was accepted";
+  } catch (const InputError& error) {
+    EXPECT_NE(std::string(error.what()).find("'a.weight' and 'b.weight'"), std::string::npos) << error.what();
+  }
+}
+
+TEST(FlatModel, RefusesTwoParametersOfOneName) {
+  Parameter first{at::ones({4}), {}}, second{at::ones({4}), {}};
+  auto block = std::make_shared<FunctionBlock>([](const Tensors& in, const Context&) { return in; },
+                                               std::vector<ParamSpec>{{"weight", &first, {}}, {"weight", &second, {}}});
+  EXPECT_THROW(bind_block(block), InputError);
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,37 @@
+// The slow way: one device, plain LibTorch, one graph a micro-batch, optimizer written out. What every strategy is compared
+// with.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "weft/data/dataset.h"
+#include "weft/nn/model.h"
+#include "weft/optim/optimizer.h"
+
+namespace weft {
+
+struct Trained {
+  std::vector<double> losses;                              ///< mean of each step's global batch
+  std::vector<std::pair<std::string, at::Tensor>> values;  ///< parameters and statistics, by full name
+};
+
+struct ReferenceOptions {
+  int64_t global_batch = 8;
+  int64_t micro_batch = 8;
+  int steps = 3;
+  uint64_t seed = 1;
+  double clip = 0.0;
+  Sgd sgd;
+};
+
+/// `batch_of(step)` is the global batch.
+Trained train_reference(const std::function<Model()>& make_model, const std::function<Batch(int64_t)>& batch_of,
+                        const ReferenceOptions& options);
+
+/// Samples [begin, begin + count) of a batch.
+Batch slice(const Batch& batch, int64_t begin, int64_t count);
+
+}  // namespace weft

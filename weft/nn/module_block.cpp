@@ -1,0 +1,110 @@
+#include "weft/nn/module_block.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <fmt/core.h>
+
+#include <mutex>
+
+#include "weft/base/error.h"
+#include "weft/nn/random.h"
+
+namespace weft {
+
+namespace {
+
+/// Parameters with two dimensions or more take weight decay, as in weft's own layers.
+bool decays(const at::Tensor& value) { return value.dim() >= 2; }
+
+class ModuleBlock : public Block {
+ public:
+  ModuleBlock(std::string name, std::shared_ptr<torch::nn::Module> module, std::function<Tensors(const Tensors&)> forward)
+      : name_(std::move(name)), module_(std::move(module)), forward_(std::move(forward)) {
+    for (const auto& entry : module_->named_parameters()) add(entry.key(), entry.value(), !entry.value().requires_grad());
+    for (const auto& entry : module_->named_buffers()) {
+      if (entry.value().is_floating_point()) add(entry.key(), entry.value(), /*statistic=*/true);
+    }
+  }
+
+  Tensors forward(const Tensors& inputs, const Context& context) override {
+    if (module_->is_training() != context.training) module_->train(context.training);
+    if (context.training) seed_generator(context);
+    return forward_(inputs);
+  }
+
+  std::vector<ParamSpec> parameters() override {
+    std::vector<ParamSpec> specs;
+    for (const std::unique_ptr<Held>& held : held_) {
+      specs.push_back({held->name, &held->parameter, {}, decays(held->parameter.value), held->statistic});
+    }
+    return specs;
+  }
+
+ private:
+  struct Held {
+    std::string name;
+    Parameter parameter;
+    bool statistic;
+  };
+
+  void add(const std::string& name, const at::Tensor& value, bool statistic) {
+    held_.push_back(std::make_unique<Held>(Held{name, {value, {}}, statistic}));
+  }
+
+  /// The same numbers for the same samples, whichever rank has them.
+  void seed_generator(const Context& context) const {
+    at::Generator generator = at::detail::getDefaultCPUGenerator();
+    const RandomKey key = random_key(context.seed, fmt::format("{}@{}", name_, context.first_sample), context.step);
+    const std::lock_guard lock(generator.mutex());
+    generator.set_current_seed(key.seed ^ key.stream);
+  }
+
+  std::string name_;
+  std::shared_ptr<torch::nn::Module> module_;
+  std::function<Tensors(const Tensors&)> forward_;
+  std::vector<std::unique_ptr<Held>> held_;
+};
+
+/// Several modules of a sequence in a row, seen as one.
+std::shared_ptr<Block> joined_block(const std::string& name, const std::vector<torch::nn::AnyModule>& modules,
+                                    const std::vector<std::string>& names) {
+  auto holder = std::make_shared<torch::nn::Module>(name);
+  for (size_t i = 0; i < modules.size(); ++i) holder->register_module(names[i], modules[i].ptr());
+  return module_block(name, holder, [modules = modules](const Tensors& inputs) mutable -> Tensors {
+    at::Tensor x = inputs.front();
+    for (torch::nn::AnyModule& module : modules) x = module.forward(x);
+    return {x};
+  });
+}
+
+}  // namespace
+
+std::shared_ptr<Block> module_block(std::string name, std::shared_ptr<torch::nn::Module> module,
+                                    std::function<Tensors(const Tensors&)> forward) {
+  return std::make_shared<ModuleBlock>(std::move(name), std::move(module), std::move(forward));
+}
+
+Model sequential_model(const std::string& name, torch::nn::Sequential sequence, Loss loss) {
+  if (sequence->size() == 0) throw InputError(fmt::format("model '{}': the sequence is empty", name));
+  Model model{.name = name, .blocks = {}, .loss = std::move(loss), .hits = count_hits};
+  const auto names = sequence->named_children();
+  std::vector<torch::nn::AnyModule> modules;
+  std::vector<std::string> module_names;
+  const auto close = [&] {
+    model.blocks.push_back({module_names.front(), "", joined_block(name + "." + module_names.front(), modules, module_names)});
+    modules.clear();
+    module_names.clear();
+  };
+  size_t index = 0;
+  for (torch::nn::AnyModule& module : *sequence) {
+    const bool has_parameters = !module.ptr()->parameters().empty();
+    const bool holds_parameters = !modules.empty() && index > 0;
+    if (holds_parameters && has_parameters) close();
+    modules.push_back(module);
+    module_names.push_back(names[index].key());
+    ++index;
+  }
+  close();
+  return model;
+}
+
+}  // namespace weft

@@ -1,0 +1,36 @@
+// Blocks made of torch::nn modules: any module is a block, and a Sequential is a model that splits by itself.
+//
+// A heavy header (it includes torch/nn): only who wraps modules needs it. The module is constructed by its owner, values
+// included; rank 0's are taken everywhere. Its floating-point buffers (BatchNorm's running statistics) are combined over
+// micro-batches as nn/flat.h says. Random numbers that it takes from LibTorch's default CPU generator (Dropout) are keyed by
+// (seed, step, block, sample), one rank a process.
+#pragma once
+
+#include <torch/nn/modules/container/any.h>
+#include <torch/nn/modules/container/sequential.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "weft/nn/model.h"
+
+namespace weft {
+
+/// A block that runs `forward`, whose parameters and buffers are those of `module`.
+std::shared_ptr<Block> module_block(std::string name, std::shared_ptr<torch::nn::Module> module,
+                                    std::function<Tensors(const Tensors&)> forward);
+
+/// A model of one block: `module` is a holder (torch::nn::Linear, or one made by TORCH_MODULE) with forward(Tensor).
+template <typename Holder>
+Model module_model(const std::string& name, Holder module, Loss loss = cross_entropy) {
+  auto block = module_block(name, module.ptr(),
+                            [module](const Tensors& inputs) mutable -> Tensors { return {module->forward(inputs.front())}; });
+  return {.name = name, .blocks = {{name, "", std::move(block)}}, .loss = std::move(loss), .hits = count_hits};
+}
+
+/// A model with a block for each module of the sequence; modules without parameters join the block before them. Parameters keep
+/// their names ("0.weight"). Throws InputError for an empty sequence.
+Model sequential_model(const std::string& name, torch::nn::Sequential sequence, Loss loss = cross_entropy);
+
+}  // namespace weft
