@@ -182,25 +182,30 @@ TEST(Tokens, EveryBadFileIsOneClearLine) {
                     odd = folder.write("odd", "abc"), none = folder.file("none"), nothing = folder.file("nothing");
   std::filesystem::create_directory(nothing);
   struct Row {
-    TokenFile file;
+    std::string path;
+    TokenFile file;  // but for its path
     std::vector<std::string> pieces;
   };
   const std::vector<Row> table = {
-      {{.path = none, .context = 4}, {none, "No such file", "data.path", "apt-get install fortunes"}},
-      {{.path = empty, .context = 4}, {empty, "is empty", "data.path"}},
-      {{.path = nothing, .context = 4}, {nothing, "no tokens", "data.path"}},
-      {{.path = "/dev/null", .context = 4}, {"/dev/null", "not a regular file"}},
-      {{.path = ten, .context = 10}, {ten, "10 of its 10 tokens", "context + 1 = 11", "model.context"}},
-      {{.path = ten, .begin = 0.9, .context = 4}, {ten, "1 of its 10 tokens", "[0.9, 1)", "data.evaluation"}},
-      {{.path = odd, .type = TokenType::u16, .context = 1}, {odd, "3 bytes", "token size 2", "data.tokenizer"}},
-      {{.path = ten, .type = TokenType::u32, .context = 1}, {ten, "10 bytes", "token size 4"}},
-      {{.path = ten, .context = 0}, {"model.context = 0"}},
-      {{.path = ten, .vocabulary = 0, .context = 4}, {"model.vocabulary = 0"}},
-      {{.path = ten, .begin = 0.5, .end = 0.5, .context = 4}, {ten, "[0.5, 0.5)", "data.evaluation"}},
-      {{.path = ten, .begin = -0.1, .context = 4}, {ten, "[-0.1, 1)"}},
-      {{.path = ten, .end = 1.5, .context = 4}, {ten, "[0, 1.5)"}},
+      {none, {.context = 4}, {none, "No such file", "data.path", "apt-get install fortunes"}},
+      {empty, {.context = 4}, {empty, "is empty", "data.path"}},
+      {nothing, {.context = 4}, {nothing, "no tokens", "data.path"}},
+      {"/dev/null", {.context = 4}, {"/dev/null", "not a regular file"}},
+      {ten, {.context = 10}, {ten, "10 of its 10 tokens", "context + 1 = 11", "model.context"}},
+      {ten, {.begin = 0.9, .context = 4}, {ten, "1 of its 10 tokens", "[0.9, 1)", "data.evaluation"}},
+      {odd, {.type = TokenType::u16, .context = 1}, {odd, "3 bytes", "token size 2", "data.tokenizer"}},
+      {ten, {.type = TokenType::u32, .context = 1}, {ten, "10 bytes", "token size 4"}},
+      {ten, {.context = 0}, {"model.context = 0"}},
+      {ten, {.vocabulary = 0, .context = 4}, {"model.vocabulary = 0"}},
+      {ten, {.begin = 0.5, .end = 0.5, .context = 4}, {ten, "[0.5, 0.5)", "data.evaluation"}},
+      {ten, {.begin = -0.1, .context = 4}, {ten, "[-0.1, 1)"}},
+      {ten, {.end = 1.5, .context = 4}, {ten, "[0, 1.5)"}},
   };
-  for (const Row& row : table) expect_input_error([&] { open_tokens(row.file); }, row.pieces);
+  for (const Row& row : table) {
+    TokenFile file = row.file;
+    file.path = row.path;
+    expect_input_error([&] { open_tokens(file); }, row.pieces);
+  }
   const auto dataset = open_tokens({.path = ten, .context = 4});
   expect_input_error([&] { dataset->get({3}, 0); }, {"window 3", "there are 3"});
 }

@@ -1,0 +1,151 @@
+#include "weft/checkpoint/atomic_file.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <csignal>
+#include <thread>
+
+#include "tests/data/expect_input_error.h"
+#include "tests/data/temp_folder.h"
+
+namespace weft {
+namespace {
+
+using test::expect_input_error;
+using test::read_file;
+using test::TempFolder;
+
+/// Makes every write past `bytes` fail, as a full disk does (EFBIG instead of ENOSPC).
+class SmallDisk {
+ public:
+  explicit SmallDisk(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+    getrlimit(RLIMIT_FSIZE, &old_);
+    const rlimit limit{bytes, old_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~SmallDisk() {
+    setrlimit(RLIMIT_FSIZE, &old_);
+    std::signal(SIGXFSZ, handler_);
+  }
+
+ private:
+  rlimit old_{};
+  void (*handler_)(int);
+};
+
+TEST(AtomicFile, WritesAndReplaces) {
+  const TempFolder folder;
+  const std::string path = folder.file("out.json");
+  for (const std::string text : {"first and long", "second", ""}) {
+    write_file(path, text);
+    EXPECT_EQ(read_file(path), text);
+    EXPECT_EQ(folder.names(), std::vector<std::string>{"out.json"});
+  }
+}
+
+TEST(AtomicFile, TheOldFileStandsUntilCommit) {
+  const TempFolder folder;
+  const std::string path = folder.write("out", "old");
+  {
+    AtomicFile file(path);
+    file.write("new", 3);
+    EXPECT_EQ(read_file(path), "old");
+  }
+  EXPECT_EQ(read_file(path), "old");
+  EXPECT_EQ(folder.names(), std::vector<std::string>{"out"});
+}
+
+TEST(AtomicFile, AFullDiskLeavesTheOldFileAndNothingElse) {
+  const TempFolder folder;
+  const std::string path = folder.write("out", "old");
+  {
+    const SmallDisk disk(100000);
+    expect_input_error([&] { write_file(path, std::string(300000, 'x')); },
+                       {path, "cannot write", "too large", "free some space"});
+  }
+  EXPECT_EQ(read_file(path), "old");
+  EXPECT_EQ(folder.names(), std::vector<std::string>{"out"});
+  write_file(path, std::string(300000, 'x'));
+  EXPECT_EQ(read_file(path).size(), 300000u);
+}
+
+TEST(AtomicFile, FollowsLinks) {
+  const TempFolder folder;
+  const std::string path = folder.write("real", "old");
+  std::filesystem::create_symlink("real", folder.path() / "link");
+  std::filesystem::create_symlink("later", folder.path() / "dangling");
+  write_file(folder.file("link"), "new");
+  write_file(folder.file("dangling"), "made");
+  EXPECT_EQ(read_file(path), "new");
+  EXPECT_EQ(read_file(folder.file("later")), "made");
+  EXPECT_TRUE(std::filesystem::is_symlink(folder.path() / "link"));
+}
+
+TEST(AtomicFile, HasTheModeOfAnyNewFile) {
+  const TempFolder folder;
+  const std::string atomic = folder.file("a"), plain = folder.write("b", "");
+  write_file(atomic, "text");
+  struct stat a {
+  }, b{};
+  ASSERT_EQ(stat(atomic.c_str(), &a), 0);
+  ASSERT_EQ(stat(plain.c_str(), &b), 0);
+  EXPECT_EQ(a.st_mode, b.st_mode);
+}
+
+TEST(AtomicFile, WritersOfOnePathDoNotMix) {
+  const TempFolder folder;
+  const std::string path = folder.file("out");
+  std::vector<std::thread> writers;
+  for (const char c : {'a', 'b', 'c', 'd'}) {
+    writers.emplace_back([&, c] {
+      for (int i = 0; i < 5; ++i) write_file(path, std::string(200000, c));
+    });
+  }
+  for (auto& writer : writers) writer.join();
+  const std::string text = read_file(path);
+  EXPECT_EQ(text, std::string(200000, text.at(0)));
+  EXPECT_EQ(folder.names().size(), 1u);
+}
+
+TEST(CheckWritable, LeavesNothingAndChangesNothing) {
+  const TempFolder folder;
+  const std::string old = folder.write("old", "text");
+  check_writable(old);
+  check_writable(folder.file("new"));
+  EXPECT_EQ(read_file(old), "text");
+  EXPECT_EQ(folder.names(), std::vector<std::string>{"old"});
+}
+
+/// Paths at which nobody, root included, can make a file.
+TEST(CheckWritable, RefusesAsWritingDoes) {
+  const TempFolder folder;
+  const std::string file = folder.write("file", "text"), missing = folder.file("missing"), loop = folder.file("loop");
+  std::filesystem::create_symlink("loop", loop);
+  const std::string long_name = folder.file(std::string(300, 'x'));
+  struct Row {
+    std::string path;
+    std::vector<std::string> pieces;
+  };
+  const std::vector<Row> table = {
+      {missing + "/out", {missing + "/out", "cannot write", missing + " does not exist", "mkdir -p"}},
+      {folder.path().string(), {"is a folder", "name a file"}},
+      {missing + "/", {missing}},
+      {file + "/out", {file + "/out", "Not a directory"}},
+      {"/proc/self/out", {"/proc/self/out", "cannot write", "name another path"}},
+      {"/dev/null", {"/dev/null", "not a regular file"}},
+      {loop, {loop, "cannot write"}},
+      {long_name, {"cannot write", "too long"}},
+      {"", {"empty path"}},
+  };
+  for (const Row& row : table) {
+    expect_input_error([&] { check_writable(row.path); }, row.pieces);
+    expect_input_error([&] { write_file(row.path, "text"); }, row.pieces);
+  }
+  EXPECT_EQ(folder.names().size(), 2u);
+  EXPECT_EQ(read_file(file), "text");
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,20 @@
+// One number for all weights, to tell whether two runs ended with the same bits. It depends on names, shapes and values, not on
+// how a run laid them out: ranks, shards, strides, order or type of storage.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "weft/checkpoint/safetensors.h"
+
+namespace weft {
+
+/// SHA-256, as 64 lower-case hexadecimal digits, over the tensors in order of their names (compared as bytes). Each adds:
+///   1. its name, and one zero byte;
+///   2. its sizes in decimal, separated by commas ("64,3,3"; nothing for a scalar), and one zero byte;
+///   3. its values converted to float32, row-major, little-endian.
+/// In Python: h.update(name.encode() + b"\0" + ",".join(map(str, t.shape)).encode() + b"\0" + t.astype("<f4").tobytes()).
+/// Throws InputError for a name used twice or holding a zero byte, and for an undefined tensor.
+std::string weights_sha256(const std::vector<NamedTensor>& tensors);
+
+}  // namespace weft

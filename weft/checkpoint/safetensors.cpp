@@ -1,0 +1,147 @@
+#include "weft/checkpoint/safetensors.h"
+
+#include <ATen/ops/empty.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <system_error>
+
+#include "weft/base/error.h"
+#include "weft/checkpoint/safetensors_header.h"
+
+namespace weft {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "values are written as they stand in memory");
+
+constexpr int64_t kLargestHeader = 100'000'000;  // the limit of the format's other readers
+
+/// The tensors in file order, and where each stands.
+std::vector<NamedTensor> lay_out(const std::string& path, std::vector<NamedTensor> tensors, SafetensorsHeader& header) {
+  for (const NamedTensor& t : tensors) {
+    if (!t.tensor.defined()) throw InputError(fmt::format("{}: cannot save tensor \"{}\": it is undefined", path, t.name));
+    if (safetensors_type(t.tensor.scalar_type()) == nullptr) {
+      throw InputError(fmt::format("{}: cannot save tensor \"{}\": safetensors has no type for {}; convert it to float32", path,
+                                   t.name, c10::toString(t.tensor.scalar_type())));
+    }
+  }
+  std::sort(tensors.begin(), tensors.end(), [](const NamedTensor& a, const NamedTensor& b) {
+    const auto a_size = a.tensor.element_size(), b_size = b.tensor.element_size();
+    return a_size != b_size ? a_size > b_size : a.name < b.name;
+  });
+  int64_t at = 0;
+  for (const NamedTensor& t : tensors) {
+    const int64_t bytes = t.tensor.numel() * t.tensor.element_size();
+    header.tensors.push_back({t.name, t.tensor.scalar_type(), t.tensor.sizes().vec(), at, at + bytes});
+    at += bytes;
+  }
+  return tensors;
+}
+
+/// An open file to read from, with errors that name it.
+class Reader {
+ public:
+  explicit Reader(const std::string& path) : path_(path), descriptor_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+    if (descriptor_ < 0) fail(errno);
+    struct stat info {};
+    if (fstat(descriptor_, &info) != 0 || !S_ISREG(info.st_mode)) {
+      close(descriptor_);
+      throw InputError(fmt::format("{}: not a regular file; name a .safetensors file", path_));
+    }
+    size_ = info.st_size;
+  }
+  ~Reader() { close(descriptor_); }
+  Reader(const Reader&) = delete;
+  Reader& operator=(const Reader&) = delete;
+
+  int64_t size() const { return size_; }
+
+  void read(int64_t offset, int64_t bytes, void* out) const {
+    for (auto* at = static_cast<char*>(out); bytes > 0;) {
+      const ssize_t done = pread(descriptor_, at, static_cast<size_t>(std::min<int64_t>(bytes, 1 << 30)), offset);
+      if (done < 0 && errno == EINTR) continue;
+      if (done < 0) fail(errno);
+      if (done == 0) throw InputError(fmt::format("{}: it became shorter while it was read; get or save it again", path_));
+      at += done;
+      offset += done;
+      bytes -= done;
+    }
+  }
+
+ private:
+  [[noreturn]] void fail(int error) const {
+    throw InputError(
+        fmt::format("{}: cannot read it: {}; name a .safetensors file", path_, std::system_category().message(error)));
+  }
+
+  std::string path_;
+  int descriptor_;
+  int64_t size_ = 0;
+};
+
+/// The header, and where the values begin.
+SafetensorsHeader read_header_of(const Reader& file, const std::string& path, int64_t& data_begin) {
+  uint64_t length = 0;
+  if (file.size() < 8) {
+    throw InputError(fmt::format("{}: {} bytes are no safetensors file; get or save it again", path, file.size()));
+  }
+  file.read(0, 8, &length);
+  if (length > static_cast<uint64_t>(std::min(file.size() - 8, kLargestHeader))) {
+    throw InputError(
+        fmt::format("{}: not a safetensors file, or truncated: it says its header has {} bytes, the file has {}; get "
+                    "or save it again",
+                    path, length, file.size()));
+  }
+  std::string json(length, '\0');
+  file.read(8, static_cast<int64_t>(length), json.data());
+  data_begin = 8 + static_cast<int64_t>(length);
+  return read_header(json, file.size() - data_begin, path);
+}
+
+}  // namespace
+
+void save_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
+                      const std::map<std::string, std::string>& metadata) {
+  SafetensorsHeader header{.tensors = {}, .metadata = metadata};
+  const std::vector<NamedTensor> ordered = lay_out(path, tensors, header);
+  const std::string json = write_header(header, path);
+  if (static_cast<int64_t>(json.size()) > kLargestHeader) {
+    throw InputError(
+        fmt::format("{}: cannot save it: names and metadata take {} bytes, the format allows {}; save fewer tensors", path,
+                    json.size(), kLargestHeader));
+  }
+  AtomicFile file(path);
+  const uint64_t length = json.size();
+  file.write(&length, sizeof length);
+  file.write(json.data(), json.size());
+  for (const NamedTensor& t : ordered) {
+    const at::Tensor values = t.tensor.detach().to(at::kCPU).contiguous();
+    file.write(values.const_data_ptr(), values.nbytes());
+  }
+  file.commit();
+}
+
+std::vector<NamedTensor> load_safetensors(const std::string& path) {
+  const Reader file(path);
+  int64_t data_begin = 0;
+  const SafetensorsHeader header = read_header_of(file, path, data_begin);
+  std::vector<NamedTensor> out;
+  for (const StoredTensor& stored : header.tensors) {
+    out.push_back({stored.name, at::empty(stored.shape, stored.type)});
+    file.read(data_begin + stored.begin, stored.end - stored.begin, out.back().tensor.mutable_data_ptr());
+  }
+  return out;
+}
+
+std::map<std::string, std::string> load_safetensors_metadata(const std::string& path) {
+  const Reader file(path);
+  int64_t data_begin = 0;
+  return read_header_of(file, path, data_begin).metadata;
+}
+
+}  // namespace weft

@@ -1,0 +1,36 @@
+// Tensors by name in one file, in the safetensors format, which Python's package of that name reads too.
+//
+// Layout: 8 bytes little-endian header length, a JSON header padded with spaces to a multiple of 8, then the values of all
+// tensors without gaps, row-major, little-endian. Values stand in order of falling element size, then of name, so each is
+// aligned; the same tensors give the same file, byte for byte. Memory: one tensor's contiguous CPU copy where it is not one.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "weft/checkpoint/atomic_file.h"  // check_writable(), for those who save
+
+namespace weft {
+
+struct NamedTensor {
+  std::string name;
+  at::Tensor tensor;
+};
+
+/// float64, float32, float16, bfloat16, int64, int32, int16, int8, uint8 and bool, of any shape, on any device. The file
+/// replaces an older one at once, or, on any failure, not at all. Throws InputError for a path that cannot be written, a full
+/// disk, an undefined tensor, another type, and a name that is empty, used twice, "__metadata__" or no UTF-8.
+void save_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
+                      const std::map<std::string, std::string>& metadata = {});
+
+/// All tensors, on the CPU, in name order. Throws InputError for a missing, truncated or malformed file: whatever it holds,
+/// nothing outside it is read and no more memory is asked for than it is long.
+std::vector<NamedTensor> load_safetensors(const std::string& path);
+
+/// The texts given to save_safetensors(). Reads the header alone.
+std::map<std::string, std::string> load_safetensors_metadata(const std::string& path);
+
+}  // namespace weft

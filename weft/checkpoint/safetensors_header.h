@@ -1,0 +1,35 @@
+// The header of a safetensors file: what stands where, as JSON text and back. No tensors are touched.
+#pragma once
+
+#include <c10/core/ScalarType.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace weft {
+
+struct StoredTensor {
+  std::string name;
+  at::ScalarType type = at::kFloat;
+  std::vector<int64_t> shape;
+  int64_t begin = 0, end = 0;  ///< bytes after the header
+};
+
+struct SafetensorsHeader {
+  std::vector<StoredTensor> tensors;
+  std::map<std::string, std::string> metadata;
+};
+
+/// The format's name of a type ("F32"); nullptr for a type it lacks.
+const char* safetensors_type(at::ScalarType type);
+
+/// JSON padded to a multiple of 8. `path` is for errors.
+std::string write_header(const SafetensorsHeader& header, const std::string& path);
+
+/// Checks everything: JSON, fields, types, shapes against sizes, and that the tensors fill `data_bytes` without gap or overlap.
+/// Tensors come back in name order.
+SafetensorsHeader read_header(const std::string& json, int64_t data_bytes, const std::string& path);
+
+}  // namespace weft
