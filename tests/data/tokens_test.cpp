@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <set>
 
@@ -183,27 +184,28 @@ TEST(Tokens, EveryBadFileIsOneClearLine) {
   std::filesystem::create_directory(nothing);
   struct Row {
     std::string path;
-    TokenFile file;  // but for its path
+    std::function<void(TokenFile&)> change;
     std::vector<std::string> pieces;
   };
+  const auto nothing_else = [](TokenFile&) {};
   const std::vector<Row> table = {
-      {none, {.context = 4}, {none, "No such file", "data.path", "apt-get install fortunes"}},
-      {empty, {.context = 4}, {empty, "is empty", "data.path"}},
-      {nothing, {.context = 4}, {nothing, "no tokens", "data.path"}},
-      {"/dev/null", {.context = 4}, {"/dev/null", "not a regular file"}},
-      {ten, {.context = 10}, {ten, "10 of its 10 tokens", "context + 1 = 11", "model.context"}},
-      {ten, {.begin = 0.9, .context = 4}, {ten, "1 of its 10 tokens", "[0.9, 1)", "data.evaluation"}},
-      {odd, {.type = TokenType::u16, .context = 1}, {odd, "3 bytes", "token size 2", "data.tokenizer"}},
-      {ten, {.type = TokenType::u32, .context = 1}, {ten, "10 bytes", "token size 4"}},
-      {ten, {.context = 0}, {"model.context = 0"}},
-      {ten, {.vocabulary = 0, .context = 4}, {"model.vocabulary = 0"}},
-      {ten, {.begin = 0.5, .end = 0.5, .context = 4}, {ten, "[0.5, 0.5)", "data.evaluation"}},
-      {ten, {.begin = -0.1, .context = 4}, {ten, "[-0.1, 1)"}},
-      {ten, {.end = 1.5, .context = 4}, {ten, "[0, 1.5)"}},
+      {none, nothing_else, {none, "No such file", "data.path", "apt-get install fortunes"}},
+      {empty, nothing_else, {empty, "is empty", "data.path"}},
+      {nothing, nothing_else, {nothing, "no tokens", "data.path"}},
+      {"/dev/null", nothing_else, {"/dev/null", "not a regular file"}},
+      {ten, [](TokenFile& f) { f.context = 10; }, {ten, "10 of its 10 tokens", "context + 1 = 11", "model.context"}},
+      {ten, [](TokenFile& f) { f.begin = 0.9; }, {ten, "1 of its 10 tokens", "[0.9, 1)", "data.evaluation"}},
+      {odd, [](TokenFile& f) { f.type = TokenType::u16; }, {odd, "3 bytes", "token size 2", "data.tokenizer"}},
+      {ten, [](TokenFile& f) { f.type = TokenType::u32; }, {ten, "10 bytes", "token size 4"}},
+      {ten, [](TokenFile& f) { f.context = 0; }, {"model.context = 0"}},
+      {ten, [](TokenFile& f) { f.vocabulary = 0; }, {"model.vocabulary = 0"}},
+      {ten, [](TokenFile& f) { f.begin = f.end = 0.5; }, {ten, "[0.5, 0.5)", "data.evaluation"}},
+      {ten, [](TokenFile& f) { f.begin = -0.1; }, {ten, "[-0.1, 1)"}},
+      {ten, [](TokenFile& f) { f.end = 1.5; }, {ten, "[0, 1.5)"}},
   };
   for (const Row& row : table) {
-    TokenFile file = row.file;
-    file.path = row.path;
+    TokenFile file{.path = row.path, .context = 4};
+    row.change(file);
     expect_input_error([&] { open_tokens(file); }, row.pieces);
   }
   const auto dataset = open_tokens({.path = ten, .context = 4});
