@@ -100,6 +100,7 @@ class RankGroup {
 
   bool any_left() const;
   void signal_all(int signal);
+  void terminate();
   void enter(Phase phase, double seconds);
   void on_signal(int signal);
   void on_deadline();
@@ -180,6 +181,14 @@ void RankGroup::signal_all(int signal) {
   }
 }
 
+/// Ranks that have reported an error are about to end by themselves, with a status of their own.
+void RankGroup::terminate() {
+  for (const Rank& rank : ranks_) {
+    if (rank.pid >= 0 && rank.outcome.said.empty()) kill(-rank.pid, SIGTERM);
+  }
+  enter(Phase::terminating, options_.grace_s);
+}
+
 void RankGroup::enter(Phase phase, double seconds) {
   phase_ = phase;
   deadline_ns_ = monotonic_ns() + static_cast<int64_t>(seconds * kSecond);
@@ -203,8 +212,7 @@ void RankGroup::on_signal(int signal) {
 void RankGroup::on_deadline() {
   deadline_ns_.reset();
   if (phase_ == Phase::settling) {
-    signal_all(SIGTERM);
-    enter(Phase::terminating, options_.grace_s);
+    terminate();
   } else {
     signal_all(SIGKILL);
     phase_ = Phase::killing;
@@ -246,8 +254,7 @@ void RankGroup::judge() {
   const Verdict verdict = find_culprit(outcomes);
   if (!verdict.failed) return;
   if (verdict.certain) {
-    signal_all(SIGTERM);
-    enter(Phase::terminating, options_.grace_s);
+    terminate();
   } else if (phase_ == Phase::running) {
     enter(Phase::settling, static_cast<double>(kEcho) / kSecond);
   }
