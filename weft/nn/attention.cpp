@@ -3,12 +3,8 @@
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_backward.h>
 #include <ATen/ops/cat.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/empty_like.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <torch/csrc/autograd/custom_function.h>
-
-#include "weft/nn/cost.h"
 
 namespace weft {
 
@@ -26,26 +22,11 @@ at::Tensor split_heads(const at::Tensor& qkv, int64_t third, int64_t heads) {
 /// [batch, heads, tokens, head width] -> [batch, tokens, width].
 at::Tensor merge_heads(const at::Tensor& x) { return x.transpose(1, 2).flatten(2); }
 
-/// Scores and weighted values: two products of [tokens, head width] and [tokens, tokens] a head, counted without the causal
-/// half.
-double forward_flops(const at::Tensor& qkv) {
-  return 4.0 * static_cast<double>(qkv.size(0) * qkv.size(1) * qkv.size(1)) * static_cast<double>(qkv.size(2)) / 3.0;
-}
-
-/// The CPU kernel does not exist on the meta device, where only shapes, bytes and operations are asked for: there the same
-/// tensors are made, empty.
 struct FlashAttention : torch::autograd::Function<FlashAttention> {
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& qkv, int64_t heads) {
     const at::Tensor q = split_heads(qkv, 0, heads);
-    at::Tensor out, logsumexp;
-    if (qkv.is_meta()) {
-      count_flops(forward_flops(qkv));
-      out = at::empty({qkv.size(0), qkv.size(1), heads, q.size(3)}, qkv.options()).transpose(1, 2);
-      logsumexp = at::empty({qkv.size(0), qkv.size(1), heads}, qkv.options());
-    } else {
-      std::tie(out, logsumexp) = at::_scaled_dot_product_flash_attention_for_cpu(
-          q, split_heads(qkv, 1, heads), split_heads(qkv, 2, heads), 0.0, /*causal=*/true);
-    }
+    auto [out, logsumexp] = at::_scaled_dot_product_flash_attention_for_cpu(q, split_heads(qkv, 1, heads),
+                                                                            split_heads(qkv, 2, heads), 0.0, /*causal=*/true);
     ctx->saved_data["heads"] = heads;
     at::Tensor merged = merge_heads(out);
     ctx->save_for_backward({qkv, merged, logsumexp});
@@ -55,10 +36,6 @@ struct FlashAttention : torch::autograd::Function<FlashAttention> {
   static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
     const variable_list saved = ctx->get_saved_variables();
     const at::Tensor& qkv = saved[0];
-    if (qkv.is_meta()) {
-      count_flops(2.5 * forward_flops(qkv));  // the scores once more, and four products
-      return {at::empty_like(qkv), {}};
-    }
     const int64_t heads = ctx->saved_data["heads"].toInt();
     const auto as_heads = [&](const at::Tensor& x) {
       return x.view({x.size(0), x.size(1), heads, x.size(2) / heads}).transpose(1, 2);

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "weft/nn/meta_kernels.h"
+
 namespace weft {
 
 namespace {
@@ -33,6 +35,9 @@ double convolution_flops(const at::Tensor& output, const at::Tensor& weight) {
   return 2.0 * product(output.sizes()) * product(weight.sizes()) / static_cast<double>(weight.size(0));
 }
 
+/// Scores and weighted values: two products of [tokens, head width] and [tokens, tokens] a head, the masked half counted too.
+double attention_flops(const at::Tensor& query) { return 4.0 * product(query.sizes()) * static_cast<double>(query.size(2)); }
+
 double flops_of(const at::RecordFunction& fn) {
   const std::string_view op = fn.name();
   const auto in = fn.inputs();
@@ -41,6 +46,10 @@ double flops_of(const at::RecordFunction& fn) {
   if (op == "aten::convolution_backward") {  // one convolution for the input's gradient, one for the weight's
     const c10::List<bool> mask = fn.inputs()[10].toBoolList();
     return (mask.get(0) + mask.get(1)) * convolution_flops(in[0].toTensor(), in[2].toTensor());
+  }
+  if (op == "aten::_scaled_dot_product_flash_attention_for_cpu") return attention_flops(in[0].toTensor());
+  if (op == "aten::_scaled_dot_product_flash_attention_for_cpu_backward") {  // the scores once more, and four products
+    return 2.5 * attention_flops(in[1].toTensor());
   }
   return 0.0;
 }
@@ -54,16 +63,24 @@ void see_output(const c10::IValue& value) {
   }
 }
 
+/// A convolution's operations follow from its output, which is there only after it, and its weight, which is there only before.
+struct Convolution : at::ObserverContext {
+  explicit Convolution(at::Tensor weight) : weight(std::move(weight)) {}
+  at::Tensor weight;
+};
+
 std::unique_ptr<at::ObserverContext> before(const at::RecordFunction& fn) {
-  if (observation) observation->flops += flops_of(fn);
-  return nullptr;
+  if (!observation) return nullptr;
+  observation->flops += flops_of(fn);
+  if (std::string_view(fn.name()) != "aten::convolution") return nullptr;
+  return std::make_unique<Convolution>(fn.inputs()[1].toTensor());
 }
 
-void after(const at::RecordFunction& fn, at::ObserverContext*) {
+void after(const at::RecordFunction& fn, at::ObserverContext* context) {
   if (!observation) return;
   for (const c10::IValue& output : fn.outputs()) see_output(output);
-  if (std::string_view(fn.name()) == "aten::convolution") {
-    observation->flops += convolution_flops(fn.outputs()[0].toTensor(), fn.inputs()[1].toTensor());
+  if (const auto* convolution = static_cast<const Convolution*>(context)) {
+    observation->flops += convolution_flops(fn.outputs()[0].toTensor(), convolution->weight);
   }
 }
 
@@ -157,11 +174,8 @@ MeasuredCost measure_block(Block& block, const Tensors& inputs, bool first, Tens
 
 }  // namespace
 
-void count_flops(double flops) {
-  if (observation) observation->flops += flops;
-}
-
 std::vector<MeasuredCost> measure_cost(Model& model, const Tensors& inputs) {
+  register_meta_kernels();
   require_gradients(model);
   std::vector<MeasuredCost> costs;
   Tensors activations = inputs;

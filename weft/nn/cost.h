@@ -22,7 +22,4 @@ struct MeasuredCost {
 /// micro-batch of meta tensors.
 std::vector<MeasuredCost> measure_cost(Model& model, const Tensors& inputs);
 
-/// For operations that the dispatcher does not show: adds to the count under way on this thread, if there is one.
-void count_flops(double flops);
-
 }  // namespace weft

@@ -39,8 +39,8 @@ void add_bias_gradient(Parameter& bias, const at::Tensor& dy) {
 }
 
 struct LinearFunction : torch::autograd::Function<LinearFunction> {
-  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
-                            int64_t weight_parameter, int64_t bias_parameter) {
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, const at::Tensor& weight,
+                            const std::optional<at::Tensor>& bias, int64_t weight_parameter, int64_t bias_parameter) {
     ctx->save_for_backward({x, weight});
     ctx->saved_data["weight"] = weight_parameter;
     ctx->saved_data["bias"] = bias_parameter;
@@ -63,7 +63,7 @@ struct LinearFunction : torch::autograd::Function<LinearFunction> {
 }  // namespace
 
 at::Tensor linear(const at::Tensor& x, Parameter& weight, Parameter* bias) {
-  const at::Tensor bias_value = bias ? bias->value : at::Tensor();
+  const std::optional<at::Tensor> bias_value = bias ? std::optional(bias->value) : std::nullopt;
   if (!weight.gradient.defined()) return at::linear(x, weight.value, bias_value);
   return LinearFunction::apply(x, weight.value, bias_value, reinterpret_cast<int64_t>(&weight),
                                reinterpret_cast<int64_t>(bias));
