@@ -14,7 +14,8 @@ TEST(WeftShow, DrawsTheProgram) {
   const CommandResult result = run_weft({"show", kGpt, "-n", "4"});
   EXPECT_EQ(result.status, 0) << result.err;
   EXPECT_TRUE(contains(result.out, "on 4 ranks: dp 4")) << result.out;
-  for (const char* word : {"forward", "backward", "reduce", "update"}) EXPECT_TRUE(contains(result.out, word)) << word;
+  for (const char* word : {"forward", "backward", "sum the gradients", "optimizer"})
+    EXPECT_TRUE(contains(result.out, word)) << word;
 }
 
 TEST(WeftShow, ListsARank) {

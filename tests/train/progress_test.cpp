@@ -72,6 +72,10 @@ TEST(ProgressBar, TokensAndUnknownTime) {
   const std::string line = progress_bar(r, 120);
   EXPECT_NE(line.find("4.40 k tokens/s"), std::string::npos) << line;
   EXPECT_EQ(line.find("left"), std::string::npos) << line;
+  r.seconds_left = 0.4;
+  EXPECT_NE(progress_bar(r, 120).find("1.00 s left"), std::string::npos) << progress_bar(r, 120);
+  r.step = r.steps;
+  EXPECT_EQ(progress_bar(r, 120).find("left"), std::string::npos) << "done";
 }
 
 TEST(Progress, TerminalIsRedrawnInPlaceAtMostTenTimesASecond) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "weft/base/units.h"
@@ -20,7 +21,8 @@ std::string rate(double samples_per_s, double tokens_per_s) {
 }
 
 std::string time_left(const StepReport& report) {
-  return report.seconds_left < 0 ? "" : fmt::format("{} left", format_duration(report.seconds_left));
+  if (report.seconds_left < 0 || report.step >= report.steps) return "";
+  return fmt::format("{} left", format_duration(std::ceil(report.seconds_left)));  // tenths would only flicker
 }
 
 std::string counter(const StepReport& report) {
