@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <mutex>
+#include <ostream>
 
 #include "tests/support/run_ranks.h"
 #include "tests/train/reference.h"
@@ -24,6 +25,8 @@ struct Job {
   std::function<Model()> model;
   std::function<Batch(int64_t)> batch_of;
 };
+
+std::ostream& operator<<(std::ostream& out, const Job& job) { return out << job.name; }
 
 at::Tensor random_labels(int64_t step, at::IntArrayRef sizes, int64_t classes) {
   return at::randint(classes, sizes, at::detail::createCPUGenerator(static_cast<uint64_t>(step) + 7), at::kLong);
@@ -76,6 +79,8 @@ const std::vector<Strategy>& strategies() {
   };
   return all;
 }
+
+std::ostream& operator<<(std::ostream& out, const Strategy& s) { return out << s.name; }
 
 Sgd sgd_of(const Strategy& s) { return {.lr = 0.05, .momentum = 0.9, .weight_decay = 0.1, .nesterov = s.nesterov}; }
 

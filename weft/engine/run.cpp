@@ -116,7 +116,8 @@ Tensors Engine::Run::run_block(int block, const Tensors& inputs, const Context& 
   FlatBlock& flat = model_.flat(block);
   if (flat.statistics.empty()) return model_.block(block).forward(inputs, context);
   const GroupRange range = flat.groups.back();
-  at::Tensor statistics = flat.weights.narrow(0, range.begin, range.end - range.begin);
+  // With a version counter of its own: the graph keeps the statistics for backward but, while training, does not read them.
+  at::Tensor statistics = flat.weights.narrow(0, range.begin, range.end - range.begin).variable_data();
   const at::Tensor before = statistics.clone();
   Tensors outputs = model_.block(block).forward(inputs, context);
   c10::NoGradGuard no_grad;
