@@ -34,7 +34,7 @@ void agree(Store& store, const World& world, const std::string& name, BackendKin
   if (first == mine) return;
   const std::string text =
       fmt::format("groups are made in different order: rank 0 calls {}, rank {} calls {}", first, world.rank(), mine);
-  store.set("mismatch", text);
+  world.announce_failure(text);
   throw CommError(text);
 }
 

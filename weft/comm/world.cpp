@@ -191,8 +191,11 @@ Store& World::store() const {
   return *state_->store;
 }
 
+// One key for the whole world: a rank that made this group well may already wait in the next one.
 Store World::next_group_store() const {
-  return store().below(fmt::format("group/{}", state_->groups++)).failing_on("mismatch");
+  return store().failing_on("mismatch").below(fmt::format("group/{}", state_->groups++));
 }
+
+void World::announce_failure(const std::string& text) const { store().set("mismatch", text); }
 
 }  // namespace weft

@@ -1,5 +1,6 @@
 #include "weft/comm/c10d/operations.h"
 
+#include <ATen/ops/add.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/maximum.h>
 #include <ATen/ops/minimum.h>
@@ -30,7 +31,7 @@ at::Tensor flat(const at::Tensor& tensor) { return tensor.view({-1}); }
 at::Tensor bytes_of(const at::Tensor& tensor) { return flat(tensor).view(at::kByte); }
 
 at::Tensor combine(const at::Tensor& a, const at::Tensor& b, ReduceOp op) {
-  if (op == ReduceOp::sum) return a + b;
+  if (op == ReduceOp::sum) return at::add(a, b);
   return op == ReduceOp::max ? at::maximum(a, b) : at::minimum(a, b);
 }
 

@@ -53,8 +53,10 @@ void Buffers::map_parts(int32_t number, FileDescriptor own, size_t bytes) {
       views.push_back(std::make_shared<Mapping>(open_peer_memory(peer.pid, peer.fd), bytes));
     }
   }
-  by_address_[views[members_.rank()]->data()] = number;
   if (static_cast<size_t>(number) >= buffers_.size()) buffers_.resize(number + 1);
+  // A peer that was quicker has counted itself a user of this number already, so sweep() may have passed its old views by.
+  unmap(number);
+  by_address_[views[members_.rank()]->data()] = number;
   buffers_[number].views = std::move(views);
   // The files may be closed only after the peers have opened them.
   closing_.push_back(std::move(own));
@@ -74,11 +76,15 @@ at::Tensor Buffers::make_tensor(int32_t number, const Call& call) {
 // Unmaps the buffers that no rank has a tensor of any more.
 void Buffers::sweep() {
   for (size_t number = 0; number < buffers_.size(); ++number) {
-    auto& views = buffers_[number].views;
-    if (views.empty() || members_.control().buffer_users[number].load() != 0) continue;
-    by_address_.erase(views[members_.rank()]->data());
-    views.clear();
+    if (members_.control().buffer_users[number].load() == 0) unmap(number);
   }
+}
+
+void Buffers::unmap(size_t number) {
+  auto& views = buffers_[number].views;
+  if (views.empty()) return;
+  by_address_.erase(views[members_.rank()]->data());
+  views.clear();
 }
 
 Buffers::Place Buffers::find(const void* data, size_t bytes) const {

@@ -39,6 +39,7 @@ class Buffers {
   };
 
   void sweep();
+  void unmap(size_t number);
   int32_t unused_number() const;
   void map_parts(int32_t number, FileDescriptor own, size_t bytes);
   at::Tensor make_tensor(int32_t number, const Call& call);

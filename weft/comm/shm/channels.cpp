@@ -28,8 +28,8 @@ class Channels::Sending : public Work::State {
   std::shared_ptr<Outgoing> message_;
 };
 
-Channels::Channels(Members& members, RingMemory memory, int spins)
-    : members_(members), memory_(memory), spins_(spins), outgoing_(members.size()) {
+Channels::Channels(Members& members, RingMemory memory, Patience patience)
+    : members_(members), memory_(memory), patience_(patience), outgoing_(members.size()) {
   members_.push_pending = [this] {
     push_all();
     return pending();
@@ -158,11 +158,7 @@ void Channels::read_whole(const Call& call, std::byte* data, size_t bytes) {
 // Until advance() says that all is done. It is called again whenever the doorbell rang.
 void Channels::wait(Blocked kind, const Call& call, const std::function<bool()>& advance) {
   RankBlock& own = members_.block(members_.rank());
-  for (int spin = 0; spin < spins_; ++spin) {
-    if (advance()) return;
-    if (spin % 64 == 0) push_all();
-    pause_cpu();
-  }
+  if (look_for(patience_, advance)) return;
   std::optional<Members::Wait> stalled;
   while (true) {
     push_all();

@@ -13,6 +13,7 @@
 
 #include "weft/comm/call.h"
 #include "weft/comm/shm/members.h"
+#include "weft/comm/shm/wait.h"
 
 namespace weft::shm {
 
@@ -31,7 +32,7 @@ struct RingMemory {
 
 class Channels {
  public:
-  Channels(Members& members, RingMemory memory, int spins);
+  Channels(Members& members, RingMemory memory, Patience patience);
   Channels(const Channels&) = delete;
   Channels& operator=(const Channels&) = delete;
 
@@ -65,7 +66,7 @@ class Channels {
 
   Members& members_;
   RingMemory memory_;
-  int spins_;
+  Patience patience_;
   std::vector<std::deque<std::shared_ptr<Outgoing>>> outgoing_;  ///< by peer
 };
 

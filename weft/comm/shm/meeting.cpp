@@ -4,7 +4,7 @@
 
 namespace weft::shm {
 
-Meeting::Meeting(Members& members, int spins) : members_(members), spins_(spins) {}
+Meeting::Meeting(Members& members, Patience patience) : members_(members), patience_(patience) {}
 
 CallRecord& Meeting::open(const Call& call) {
   members_.throw_if_failed();
@@ -29,10 +29,7 @@ void Meeting::meet(const Call& call) {
     return;
   }
   const auto complete = [&] { return static_cast<int32_t>(control.arrivals.load(std::memory_order_acquire) - target) >= 0; };
-  for (int spin = 0; spin < spins_; ++spin) {
-    if (complete()) return;
-    pause_cpu();
-  }
+  if (look_for(patience_, complete)) return;
   sleep(target, call);
 }
 

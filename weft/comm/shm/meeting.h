@@ -8,12 +8,13 @@
 #include "weft/comm/call.h"
 #include "weft/comm/shm/control.h"
 #include "weft/comm/shm/members.h"
+#include "weft/comm/shm/wait.h"
 
 namespace weft::shm {
 
 class Meeting {
  public:
-  explicit Meeting(Members& members, int spins);
+  explicit Meeting(Members& members, Patience patience);
 
   /// This rank's record of the call it is about to begin, to be filled with where its data lies.
   CallRecord& open(const Call& call);
@@ -29,7 +30,7 @@ class Meeting {
   void sleep(uint32_t target, const Call& call);
 
   Members& members_;
-  int spins_;
+  Patience patience_;
   uint64_t number_ = 0;    ///< of the call under way
   uint32_t arrivals_ = 0;  ///< of this rank
 };

@@ -63,12 +63,12 @@ class Backend : public Group::Backend {
   Backend(const GroupPlan& group, const Plan& plan, std::shared_ptr<Mapping> memory)
       : Group::Backend(group.axis.name, group.axis.index, group.axis.size()),
         memory_(std::move(memory)),
-        spins_(spins_before_sleep(group.axis.size())),
+        patience_(patience_for(group.axis.size())),
         members_(*reinterpret_cast<Control*>(memory_->data()), name(), rank(), size(), group.options.timeout),
-        meeting_(members_, spins_),
+        meeting_(members_, patience_),
         buffers_(members_, meeting_, memory_),
         collectives_(members_, meeting_, buffers_, {memory_->data() + plan.staging, plan.area_bytes}),
-        channels_(members_, {memory_->data() + plan.rings, plan.ring_bytes}, spins_) {}
+        channels_(members_, {memory_->data() + plan.rings, plan.ring_bytes}, patience_) {}
 
   ~Backend() override { members_.leave(); }
 
@@ -127,7 +127,7 @@ class Backend : public Group::Backend {
   }
 
   std::shared_ptr<Mapping> memory_;
-  int spins_;
+  Patience patience_;
   Members members_;
   Meeting meeting_;
   Buffers buffers_;

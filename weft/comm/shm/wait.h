@@ -11,8 +11,14 @@ namespace weft::shm {
 void sleep_on(std::atomic<uint32_t>& word, uint32_t seen, std::chrono::milliseconds longest);
 void wake_all(std::atomic<uint32_t>& word);
 
-/// How often to look before sleeping: long where every rank has a core of its own, short where they share.
-int spins_before_sleep(int ranks_on_host);
+/// How long to look before sleeping.
+struct Patience {
+  int looks = 0;   ///< with a pause of the processor after each
+  int yields = 0;  ///< then so often with the core offered to others, a peer among them perhaps
+};
+
+/// More where every rank has a core of its own, less where they share.
+Patience patience_for(int ranks_on_host);
 
 inline void pause_cpu() {
 #if defined(__x86_64__)
@@ -20,6 +26,22 @@ inline void pause_cpu() {
 #elif defined(__aarch64__)
   asm volatile("yield");
 #endif
+}
+
+void yield_core();
+
+/// Whether `ready()` held before patience ran out.
+template <class Ready>
+bool look_for(Patience patience, Ready ready) {
+  for (int look = 0; look < patience.looks; ++look) {
+    if (ready()) return true;
+    pause_cpu();
+  }
+  for (int yield = 0; yield < patience.yields; ++yield) {
+    if (ready()) return true;
+    yield_core();
+  }
+  return false;
 }
 
 }  // namespace weft::shm

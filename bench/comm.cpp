@@ -1,0 +1,205 @@
+// How long does an all_reduce of float32 take: shm staged, shm in registered buffers, plain Gloo? From 4 KiB to 256 MiB, on 2
+// to 8 ranks, each a process with one thread.
+//
+//   bench/comm [--json] [--ranks 2,4,8] [--max-bytes 268435456]
+//
+// The three take turns within one run, sample by sample; each figure is the median of its samples on rank 0.
+#include <ATen/Parallel.h>
+#include <ATen/ops/ones.h>
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "bench/peers/gloo.h"
+#include "weft/comm/group.h"
+#include "weft/comm/mesh.h"
+
+namespace {
+
+using weft::Group;
+using weft::ReduceOp;
+
+struct Settings {
+  bool json = false;
+  std::vector<int> ranks = {2, 4, 8};
+  int64_t max_bytes = 256 << 20;
+};
+
+std::string size_text(int64_t bytes) {
+  return bytes >= 1 << 20 ? fmt::format("{} MiB", bytes >> 20) : fmt::format("{} KiB", bytes >> 10);
+}
+
+double seconds_of(int repeats, const std::function<void()>& call) {
+  const auto start = std::chrono::steady_clock::now();
+  for (int i = 0; i < repeats; ++i) call();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / repeats;
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+// How often to repeat a call in one sample: as often as 5 ms hold, the same on all ranks.
+int repeats_for(const Group& group, const std::function<void()>& call) {
+  seconds_of(2, call);
+  const at::Tensor time = at::ones({1}, at::kDouble) * seconds_of(2, call);
+  group.all_reduce(time, ReduceOp::max, "time of a call").wait();
+  return std::clamp(static_cast<int>(0.005 / time.item<double>()), 1, 500);
+}
+
+nlohmann::json measure(const Group& group, weft::bench::PlainGloo& gloo, int64_t bytes) {
+  const int64_t numel = bytes / 4;
+  const at::Tensor plain = at::ones({numel}, at::kFloat);
+  const at::Tensor registered = group.allocate(numel, at::kFloat, "registered");
+  const std::vector<std::function<void()>> calls = {
+      [&] { group.all_reduce(plain, ReduceOp::max, "staged").wait(); },
+      [&] { group.all_reduce(registered, ReduceOp::sum, "registered").wait(); },
+      [&] { gloo.all_reduce(plain); },
+  };
+  std::vector<int> repeats;
+  for (const auto& call : calls) repeats.push_back(repeats_for(group, call));
+  std::vector<std::vector<double>> samples(calls.size());
+  for (int round = 0; round < (bytes > 32 << 20 ? 5 : 9); ++round) {
+    for (size_t i = 0; i < calls.size(); ++i) {
+      group.barrier("round").wait();
+      samples[i].push_back(seconds_of(repeats[i], calls[i]));
+    }
+  }
+  return {{"ranks", group.size()},
+          {"bytes", bytes},
+          {"staged_us", median(samples[0]) * 1e6},
+          {"registered_us", median(samples[1]) * 1e6},
+          {"gloo_us", median(samples[2]) * 1e6}};
+}
+
+void print_row(const nlohmann::json& row, bool json) {
+  if (json) {
+    fmt::print("{}\n", row.dump());
+  } else {
+    const double staged = row["staged_us"], registered = row["registered_us"], gloo = row["gloo_us"];
+    fmt::print("{:>5}  {:>8}  {:>12.1f}  {:>15.1f}  {:>12.1f}  {:>6.1f}x  {:>9.1f}x\n", row["ranks"].get<int>(),
+               size_text(row["bytes"]), staged, registered, gloo, gloo / staged, gloo / registered);
+  }
+  std::fflush(stdout);
+}
+
+void run_rank(const Settings& settings) {
+  at::set_num_threads(1);
+  const weft::World world = weft::World::from_environment();
+  const weft::Mesh mesh(world, {{"all", world.size()}});
+  const Group group = mesh.group(mesh.axis("all"), {.backend = weft::BackendKind::shm});
+  weft::bench::PlainGloo gloo(mesh);
+  for (int64_t bytes = 4 << 10; bytes <= settings.max_bytes; bytes *= 4) {
+    const nlohmann::json row = measure(group, gloo, bytes);
+    if (world.rank() == 0) print_row(row, settings.json);
+  }
+  group.barrier("end").wait();
+}
+
+int listen_on_loopback(int& port) {
+  const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof(address);
+  if (fd < 0 || ::bind(fd, reinterpret_cast<sockaddr*>(&address), length) != 0 || ::listen(fd, 64) != 0 ||
+      ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length) != 0) {
+    throw std::runtime_error("cannot listen on the loopback interface");
+  }
+  port = ntohs(address.sin_port);
+  return fd;
+}
+
+// Forks before LibTorch has started any thread.
+bool run_world(int size, const Settings& settings) {
+  int port = 0;
+  const int socket = listen_on_loopback(port);
+  std::fflush(stdout);
+  std::vector<pid_t> ranks;
+  for (int rank = 0; rank < size; ++rank) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      ::setenv("RANK", std::to_string(rank).c_str(), 1);
+      ::setenv("WORLD_SIZE", std::to_string(size).c_str(), 1);
+      ::setenv("MASTER_ADDR", "127.0.0.1", 1);
+      ::setenv("MASTER_PORT", std::to_string(port).c_str(), 1);
+      if (rank == 0) ::setenv("WEFT_STORE_FD", std::to_string(socket).c_str(), 1);
+      int status = 0;
+      try {
+        run_rank(settings);
+      } catch (const std::exception& error) {
+        fmt::print(stderr, "rank {}: {}\n", rank, error.what());
+        status = 1;
+      }
+      std::fflush(stdout);
+      ::_exit(status);
+    }
+    ranks.push_back(child);
+  }
+  ::close(socket);
+  bool well = true;
+  for (pid_t rank : ranks) {
+    int status = 0;
+    ::waitpid(rank, &status, 0);
+    well &= WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  }
+  return well;
+}
+
+Settings parse(int argc, char** argv) {
+  Settings settings;
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    if (argument == "--json") {
+      settings.json = true;
+    } else if (argument == "--max-bytes" && i + 1 < argc) {
+      settings.max_bytes = std::atoll(argv[++i]);
+    } else if (argument == "--ranks" && i + 1 < argc) {
+      settings.ranks.clear();
+      for (const char* text = argv[++i]; *text != '\0';) {
+        char* end = nullptr;
+        settings.ranks.push_back(static_cast<int>(std::strtol(text, &end, 10)));
+        if (end == text) throw std::runtime_error(fmt::format("--ranks {}: expected numbers with commas between", argv[i]));
+        text = *end == ',' ? end + 1 : end;
+      }
+    } else {
+      throw std::runtime_error(
+          fmt::format("unknown argument {}; usage: comm [--json] [--ranks 2,4,8] [--max-bytes N]", argument));
+    }
+  }
+  return settings;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const Settings settings = parse(argc, argv);
+    if (!settings.json) {
+      fmt::print("all_reduce of float32, median us\n");
+      fmt::print("ranks      size    shm staged   shm registered    plain gloo  staged  registered\n");
+    }
+    for (int size : settings.ranks) {
+      if (!run_world(size, settings)) return 1;
+    }
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return 1;
+  }
+  return 0;
+}

@@ -1,0 +1,30 @@
+// Gloo as c10d gives it, without what weft's Gloo backend adds to it (its thread, the comparison of calls).
+#pragma once
+
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "weft/comm/c10d/gloo_engine.h"
+#include "weft/comm/mesh.h"
+
+namespace weft::bench {
+
+class PlainGloo {
+ public:
+  explicit PlainGloo(const Mesh& mesh) {
+    const Axis axis = mesh.axis("all");
+    std::vector<std::string> hosts;
+    for (int rank : axis.ranks) hosts.push_back(mesh.world().host(rank));
+    engine_ = GlooEngine::connect({axis, hosts, mesh.world().store().below(fmt::format("plain/{}", axis.size())), {}});
+  }
+  void all_reduce(const at::Tensor& tensor) {
+    std::vector<at::Tensor> tensors{tensor};
+    engine_->allreduce(tensors)->wait();
+  }
+
+ private:
+  c10::intrusive_ptr<GlooEngine> engine_;
+};
+
+}  // namespace weft::bench

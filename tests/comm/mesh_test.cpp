@@ -1,0 +1,207 @@
+#include "weft/comm/mesh.h"
+
+#include <ATen/ops/full.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "tests/comm/reference.h"
+#include "tests/support/run_processes.h"
+#include "tests/support/run_ranks.h"
+#include "weft/base/error.h"
+
+namespace weft {
+namespace {
+
+using Ranks = std::vector<int>;
+
+TEST(Mesh, AxesOfEveryRank) {
+  const auto worlds = World::threads(12);
+  for (int rank = 0; rank < 12; ++rank) {
+    const Mesh mesh(worlds[rank], {{"pp", 2}, {"dp", 3}, {"tp", 2}});
+    const int pp = rank / 6, dp = rank / 2 % 3, tp = rank % 2;
+    EXPECT_EQ(mesh.coordinate("pp"), pp);
+    EXPECT_EQ(mesh.coordinate("dp"), dp);
+    EXPECT_EQ(mesh.coordinate("tp"), tp);
+    EXPECT_EQ(mesh.coordinate("cp"), 0);
+    EXPECT_EQ(mesh.size("cp"), 1);
+    EXPECT_EQ(mesh.axis("tp").ranks, (Ranks{pp * 6 + dp * 2, pp * 6 + dp * 2 + 1}));
+    EXPECT_EQ(mesh.axis("dp").ranks, (Ranks{pp * 6 + tp, pp * 6 + 2 + tp, pp * 6 + 4 + tp}));
+    EXPECT_EQ(mesh.axis("pp").ranks, (Ranks{dp * 2 + tp, 6 + dp * 2 + tp}));
+    EXPECT_EQ(mesh.axis("cp").ranks, (Ranks{rank}));
+    const Axis joined = mesh.join({"pp", "tp"});
+    EXPECT_EQ(joined.name, "pp+tp");
+    EXPECT_EQ(joined.ranks, (Ranks{dp * 2, dp * 2 + 1, 6 + dp * 2, 6 + dp * 2 + 1}));
+    EXPECT_EQ(joined.ranks[joined.index], rank);
+    EXPECT_EQ(mesh.join({"pp", "dp", "tp"}).size(), 12);
+  }
+}
+
+TEST(Mesh, SizesMustMultiplyToTheWorld) {
+  const World world = World::threads(4)[0];
+  try {
+    Mesh(world, {{"dp", 2}, {"tp", 3}});
+    FAIL() << "no error";
+  } catch (const InputError& error) {
+    EXPECT_STREQ(error.what(), "mesh dp=2 x tp=3 has 6 ranks but the world has 4: change an axis or the number of ranks");
+  }
+  EXPECT_THROW(Mesh(world, {{"dp", 0}}), InputError);
+  EXPECT_THROW(Mesh(world, {{"dp", 2}, {"dp", 2}}), InputError);
+}
+
+struct Shape {
+  int dp;
+  int tp;
+};
+
+class MeshGroups : public testing::TestWithParam<Shape> {};
+
+// The sum of the ranks' numbers over an axis tells who was on it.
+TEST_P(MeshGroups, SumOverTheirOwnRanks) {
+  const Shape shape = GetParam();
+  for (BackendKind backend : {BackendKind::automatic, BackendKind::gloo}) {
+    test::run_ranks(shape.dp * shape.tp, [&](World world) {
+      const Mesh mesh(world, {{"dp", shape.dp}, {"tp", shape.tp}});
+      for (const Axis& axis : {mesh.axis("tp"), mesh.axis("dp"), mesh.join({"dp", "tp"}), mesh.axis("pp")}) {
+        const Group group = mesh.group(axis, {.backend = backend});
+        EXPECT_EQ(group.size(), axis.size());
+        EXPECT_EQ(group.rank(), axis.index);
+        EXPECT_EQ(group.backend(), axis.size() == 1 ? "identity" : backend == BackendKind::gloo ? "gloo" : "shm");
+        double expected = 0;
+        for (int rank : axis.ranks) expected += rank;
+        const at::Tensor sum = at::full({3}, world.rank(), at::kDouble);
+        group.all_reduce(sum, ReduceOp::sum, "ranks").wait();
+        EXPECT_EQ(sum[2].item<double>(), expected);
+      }
+    });
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Comm, MeshGroups, testing::Values(Shape{1, 1}, Shape{2, 2}, Shape{4, 1}, Shape{1, 4}, Shape{3, 2}),
+                         [](const auto& info) { return fmt::format("{}x{}", info.param.dp, info.param.tp); });
+
+TEST(Mesh, GroupsMadeInDifferentOrderAreAnError) {
+  try {
+    test::run_ranks(4, [](World world) {
+      const Mesh mesh(world, {{"dp", 2}, {"tp", 2}});
+      mesh.group(mesh.axis(world.rank() == 3 ? "tp" : "dp"));
+      const Group group = mesh.group(mesh.join({"dp", "tp"}));
+    });
+    FAIL() << "no error";
+  } catch (const test::RankError& error) {
+    EXPECT_NE(std::string(error.what()).find("different order"), std::string::npos) << error.what();
+  }
+}
+
+TEST(Group, CountsTraffic) {
+  test::run_ranks(4, [](World world) {
+    const Mesh mesh(world, {{"dp", 4}});
+    const Group group = mesh.group(mesh.axis("dp"));
+    const at::Tensor tensor = at::full({1000}, 1.0f);
+    group.all_reduce(tensor, ReduceOp::sum, "a").wait();
+    EXPECT_EQ(group.traffic().bytes, 6000);
+    group.reduce_scatter(at::full({250}, 0.0f), tensor, ReduceOp::sum, "b").wait();
+    EXPECT_EQ(group.traffic().bytes, 9000);
+    group.broadcast(tensor, 2, "c").wait();
+    EXPECT_EQ(group.traffic().bytes, world.rank() == 2 ? 13000 : 9000);
+    EXPECT_EQ(group.traffic().calls, 3);
+    EXPECT_GT(group.traffic().seconds, 0.0);
+  });
+}
+
+TEST(Group, RefusesWhatDoesNotFit) {
+  test::run_ranks(2, [](World world) {
+    const Mesh mesh(world, {{"dp", 2}});
+    const Group group = mesh.group(mesh.axis("dp"));
+    const at::Tensor tensor = at::full({4, 4}, 1.0f);
+    EXPECT_THROW(group.all_reduce(tensor.t(), ReduceOp::sum, "transposed"), InputError);
+    EXPECT_THROW(group.all_reduce(at::full({4}, true), ReduceOp::sum, "bools"), InputError);
+    EXPECT_THROW(group.reduce_scatter(at::full({7}, 1.0f), tensor, ReduceOp::sum, "size"), InputError);
+    EXPECT_THROW(group.all_gather(tensor, at::full({8}, 1.0, at::kDouble), "type"), InputError);
+    EXPECT_THROW(group.broadcast(tensor, 2, "root"), InputError);
+    EXPECT_THROW(group.send(tensor, world.rank(), "self"), InputError);
+    EXPECT_THROW(group.all_to_all(tensor, tensor, "overlap"), InputError);
+    group.barrier("still in step").wait();
+  });
+}
+
+std::string bits(const at::Tensor& tensor) {
+  uint64_t hash = 1469598103934665603u;
+  const auto* data = static_cast<const unsigned char*>(tensor.const_data_ptr());
+  for (size_t k = 0; k < tensor.nbytes(); ++k) hash = (hash ^ data[k]) * 1099511628211u;
+  return fmt::format("{:016x}", hash);
+}
+
+std::string summed_bits(const World& world, BackendKind backend) {
+  const Mesh mesh(world, {{"dp", world.size()}});
+  const Group group = mesh.group(mesh.axis("dp"), {.backend = backend, .tree_order = true});
+  const at::Tensor tensor = test::make_input(world.rank(), 300001, at::kFloat);
+  group.all_reduce(tensor, ReduceOp::sum, "gradients").wait();
+  return bits(tensor);
+}
+
+TEST(Processes, SumTheSameBitsAsThreadsOnShmAndGloo) {
+  for (BackendKind backend : {BackendKind::shm, BackendKind::gloo}) {
+    const auto results = test::run_processes(3, [&](World world) { return summed_bits(world, backend); },
+                                             {.label = backend == BackendKind::shm ? "shm" : "gloo"});
+    std::string threads;
+    test::run_ranks(3, [&](World world) {
+      const std::string own = summed_bits(world, BackendKind::shm);
+      if (world.rank() == 0) threads = own;
+    });
+    for (const auto& result : results) EXPECT_EQ(result.output, threads) << result.error;
+  }
+}
+
+TEST(Processes, HostsDecideTheBackend) {
+  const auto results = test::run_processes(4,
+                                           [&](World world) -> std::string {
+                                             const Mesh mesh(world, {{"dp", 2}, {"tp", 2}});
+                                             const Group inside = mesh.group(mesh.axis("tp")),
+                                                         across = mesh.group(mesh.axis("dp"));
+                                             const at::Tensor sum = at::full({5}, world.rank(), at::kLong);
+                                             inside.all_reduce(sum, ReduceOp::sum, "inside").wait();
+                                             across.all_reduce(sum, ReduceOp::sum, "across").wait();
+                                             return fmt::format("{} {} {} {}/{}", inside.backend(), across.backend(),
+                                                                sum[0].item<int64_t>(), world.local_rank(), world.local_size());
+                                           },
+                                           {.hosts = {"a", "a", "b", "b"}});
+  for (int rank = 0; rank < 4; ++rank) {
+    EXPECT_EQ(results[rank].output, fmt::format("shm gloo 6 {}/2", rank % 2)) << results[rank].error;
+  }
+}
+
+class Environment : public testing::Test {
+ protected:
+  void SetUp() override { clear(); }
+  void TearDown() override { clear(); }
+  static void clear() {
+    for (const char* name : {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"})
+      ::unsetenv(name);
+  }
+  static std::string error() {
+    try {
+      World::from_environment();
+    } catch (const InputError& thrown) {
+      return thrown.what();
+    }
+    return "";
+  }
+};
+
+TEST_F(Environment, NothingSetIsOneRank) { EXPECT_EQ(World::from_environment().size(), 1); }
+
+TEST_F(Environment, HalfSetOrContradictoryIsAnError) {
+  ::setenv("RANK", "0", 1);
+  EXPECT_NE(error().find("WORLD_SIZE is not"), std::string::npos) << error();
+  ::setenv("WORLD_SIZE", "0", 1);
+  EXPECT_NE(error().find("below"), std::string::npos) << error();
+  ::setenv("WORLD_SIZE", "2", 1);
+  EXPECT_NE(error().find("MASTER_ADDR"), std::string::npos) << error();
+  ::setenv("RANK", "x", 1);
+  EXPECT_NE(error().find("RANK=\"x\""), std::string::npos) << error();
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,272 @@
+// What goes wrong between ranks: calls that do not match, ranks that leave, hang or are killed. Each ends in bounded time, on
+// every rank, with an error that names the operation and the ranks.
+#include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <mutex>
+#include <thread>
+
+#include "tests/support/run_processes.h"
+#include "tests/support/run_ranks.h"
+#include "weft/base/error.h"
+#include "weft/comm/mesh.h"
+
+namespace weft {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+using Body = std::function<void(const Group&)>;
+
+struct Mismatch {
+  std::string name;
+  Body first;   // what rank 0 does
+  Body second;  // what the others do
+  std::vector<std::string> says;
+  bool on_gloo = true;
+};
+
+void all_reduce(const Group& group, int64_t numel, std::string_view what, ReduceOp op = ReduceOp::sum) {
+  group.all_reduce(at::ones({numel}), op, what).wait();
+}
+
+const std::vector<Mismatch>& mismatches() {
+  static const std::vector<Mismatch> rows = {
+      {"Operation",
+       [](const Group& group) { all_reduce(group, 8, "gradients"); },
+       [](const Group& group) { group.broadcast(at::ones({8}), 0, "weights").wait(); },
+       {"rank 0 called all_reduce sum of 8 float32 \"gradients\"",
+        "rank 1 called broadcast of 8 float32 from rank 0 \"weights\""}},
+      {"Count",
+       [](const Group& group) { all_reduce(group, 8, "gradients"); },
+       [](const Group& group) { all_reduce(group, 9, "gradients"); },
+       {"of 8 float32", "of 9 float32"}},
+      {"Type",
+       [](const Group& group) { all_reduce(group, 8, "gradients"); },
+       [](const Group& group) { group.all_reduce(at::ones({8}, at::kDouble), ReduceOp::sum, "gradients").wait(); },
+       {"float32", "float64"}},
+      {"ReduceOp",
+       [](const Group& group) { all_reduce(group, 8, "loss"); },
+       [](const Group& group) { all_reduce(group, 8, "loss", ReduceOp::max); },
+       {"all_reduce sum", "all_reduce max"}},
+      {"Root",
+       [](const Group& group) { group.broadcast(at::ones({8}), 0, "weights").wait(); },
+       [](const Group& group) { group.broadcast(at::ones({8}), 1, "weights").wait(); },
+       {"from rank 0", "from rank 1"}},
+      {"Name",
+       [](const Group& group) { all_reduce(group, 8, "bucket 1"); },
+       [](const Group& group) { all_reduce(group, 8, "bucket 2"); },
+       {"\"bucket 1\"", "\"bucket 2\""}},
+      {"MessageCount",
+       [](const Group& group) {
+         group.send(at::ones({8}), 1, "activation").wait();
+         group.barrier("end").wait();
+       },
+       [](const Group& group) {
+         if (group.rank() == 1) group.receive(at::ones({9}), 0, "activation").wait();
+         group.barrier("end").wait();
+       },
+       {"send of 8 float32", "receive of 9 float32 from rank 0"},
+       false},
+      {"ReceiveAgainstCollective",
+       [](const Group& group) { group.receive(at::ones({8}), 1, "activation").wait(); },
+       [](const Group& group) { group.barrier("end of step").wait(); },
+       {"receive of 8 float32 from rank 1 \"activation\"", "barrier \"end of step\""},
+       false},
+      {"ReceiveAgainstReceive",
+       [](const Group& group) { group.receive(at::ones({8}), 1, "left").wait(); },
+       [](const Group& group) { group.receive(at::ones({8}), 0, "right").wait(); },
+       {"receive of 8 float32 from rank 1 \"left\"", "receive of 8 float32 from rank 0 \"right\""},
+       false},
+      {"SendAgainstSend",
+       [](const Group& group) { group.send(at::ones({1 << 20}), 1, "left").wait(); },
+       [](const Group& group) { group.send(at::ones({1 << 20}), 0, "right").wait(); },
+       {"send of 1048576 float32 to rank 1 \"left\"", "send of 1048576 float32 to rank 0 \"right\""},
+       false},
+  };
+  return rows;
+}
+
+// All ranks' errors, each within a second.
+std::vector<std::string> errors_of(int ranks, BackendKind backend, const Body& first, const Body& second) {
+  std::vector<std::string> errors(ranks);
+  test::run_ranks(ranks, [&](World world) {
+    const Mesh mesh(world, {{"dp", ranks}});
+    const Group group = mesh.group(mesh.axis("dp"), {.backend = backend, .timeout = 20s});
+    const auto start = Clock::now();
+    try {
+      (world.rank() == 0 ? first : second)(group);
+    } catch (const CommError& error) {
+      errors[world.rank()] = error.what();
+    }
+    if (Clock::now() - start > 1s) errors[world.rank()] += " (too late)";
+  });
+  return errors;
+}
+
+class Mismatches : public testing::TestWithParam<int> {};
+
+TEST_P(Mismatches, EveryRankNamesBothCalls) {
+  const Mismatch& row = mismatches()[GetParam()];
+  for (BackendKind backend : {BackendKind::shm, BackendKind::gloo}) {
+    if (backend == BackendKind::gloo && !row.on_gloo) continue;
+    for (int ranks : {2, 3}) {
+      if (ranks == 3 && !row.on_gloo) continue;
+      for (const std::string& error : errors_of(ranks, backend, row.first, row.second)) {
+        for (const std::string& part : row.says) EXPECT_NE(error.find(part), std::string::npos) << error;
+        EXPECT_EQ(error.find("too late"), std::string::npos) << error;
+        EXPECT_NE(error.find("\"dp\""), std::string::npos) << error;
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Comm, Mismatches, testing::Range(0, static_cast<int>(mismatches().size())),
+                         [](const auto& info) { return mismatches()[info.param].name; });
+
+TEST(Failures, ARankThatDoesNotComeIsNamedAtTheDeadline) {
+  for (BackendKind backend : {BackendKind::shm, BackendKind::gloo}) {
+    std::string error;
+    std::atomic<int> ended = 0;
+    test::run_ranks(3, [&](World world) {
+      const Mesh mesh(world, {{"dp", 3}});
+      const Group group = mesh.group(mesh.axis("dp"), {.backend = backend, .timeout = 700ms});
+      all_reduce(group, 4, "warm-up");
+      while (world.rank() == 2 && ended < 2) std::this_thread::sleep_for(5ms);
+      if (world.rank() == 2) return;
+      try {
+        all_reduce(group, 8, "gradients of block 3");
+      } catch (const CommError& thrown) {
+        if (world.rank() == 0) error = thrown.what();
+      }
+      ++ended;
+    });
+    EXPECT_NE(error.find("rank 2"), std::string::npos) << error;
+    EXPECT_NE(error.find("gradients of block 3"), std::string::npos) << error;
+    if (backend == BackendKind::gloo) continue;
+    EXPECT_NE(error.find("warm-up"), std::string::npos) << error;
+  }
+}
+
+TEST(Failures, ARankThatLeavesIsNamed) {
+  for (BackendKind backend : {BackendKind::shm, BackendKind::gloo}) {
+    std::string error;
+    test::run_ranks(2, [&](World world) {
+      const Mesh mesh(world, {{"dp", 2}});
+      const Group group = mesh.group(mesh.axis("dp"), {.backend = backend, .timeout = 20s});
+      if (world.rank() == 1) return;
+      const auto start = Clock::now();
+      try {
+        all_reduce(group, 8, "gradients");
+      } catch (const CommError& thrown) {
+        error = thrown.what();
+      }
+      EXPECT_LT(Clock::now() - start, 2s);
+    });
+    EXPECT_NE(error.find("rank 1"), std::string::npos) << error;
+    EXPECT_NE(error.find("all_reduce"), std::string::npos) << error;
+  }
+}
+
+TEST(Failures, AFailedGroupRepeatsItsError) {
+  test::run_ranks(2, [&](World world) {
+    const Mesh mesh(world, {{"dp", 2}});
+    const Group group = mesh.group(mesh.axis("dp"));
+    std::string first, second;
+    try {
+      all_reduce(group, 8 + world.rank(), "gradients");
+    } catch (const CommError& error) {
+      first = error.what();
+    }
+    try {
+      group.barrier("after").wait();
+    } catch (const CommError& error) {
+      second = error.what();
+    }
+    EXPECT_FALSE(first.empty());
+    EXPECT_EQ(first, second);
+  });
+}
+
+TEST(Failures, RunRanksReportsTheFirstRankThatFailed) {
+  try {
+    test::run_ranks(3, [](World world) {
+      const Mesh mesh(world, {{"dp", 3}});
+      const Group group = mesh.group(mesh.axis("dp"));
+      if (world.rank() == 1) throw InputError("the culprit");
+      group.barrier("end").wait();
+    });
+    FAIL() << "no error";
+  } catch (const test::RankError& error) {
+    EXPECT_STREQ(error.what(), "rank 1: the culprit");
+  }
+}
+
+TEST(Failures, RunRanksEndsAtItsDeadline) {
+  const auto stop = std::make_shared<std::atomic<bool>>(false);
+  EXPECT_THROW(test::run_ranks(2,
+                               [stop](World world) {
+                                 while (world.rank() == 1 && !*stop) std::this_thread::sleep_for(1ms);
+                               },
+                               {.timeout = 50ms}),
+               test::RankError);
+  *stop = true;
+}
+
+std::vector<std::string> shared_memory_files() {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) names.push_back(entry.path());
+  return names;
+}
+
+// The killed rank is in the middle of things; the others must tell within two seconds.
+void expect_death_is_noticed(BackendKind backend, const std::string& label) {
+  const auto results =
+      test::run_processes(3,
+                          [&](World world) -> std::string {
+                            const Mesh mesh(world, {{"dp", 3}});
+                            const Group group = mesh.group(mesh.axis("dp"), {.backend = backend, .timeout = 30s});
+                            const at::Tensor buffer = group.allocate(1000, at::kFloat, "buffer");
+                            group.all_reduce(buffer, ReduceOp::sum, "first").wait();
+                            const auto start = Clock::now();
+                            if (world.rank() == 1) {
+                              std::this_thread::sleep_for(100ms);
+                              ::kill(::getpid(), SIGKILL);
+                            }
+                            try {
+                              group.all_reduce(buffer, ReduceOp::sum, "second").wait();
+                            } catch (const CommError& error) {
+                              const auto waited = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - start);
+                              return fmt::format("{} {}", waited < 2s ? "soon:" : "late:", error.what());
+                            }
+                            return "no error";
+                          },
+                          {.label = label});
+  EXPECT_EQ(results[1].signal, SIGKILL);
+  for (int rank : {0, 2}) {
+    const std::string& text = results[rank].output + results[rank].error;
+    EXPECT_EQ(text.rfind("soon:", 0), 0u) << text;
+    EXPECT_NE(text.find("rank 1"), std::string::npos) << text;
+    EXPECT_NE(text.find("died"), std::string::npos) << text;
+    EXPECT_NE(text.find("all_reduce sum of 1000 float32 \"second\""), std::string::npos) << text;
+  }
+}
+
+TEST(Processes, AKilledRankIsNamedAndLeavesNothing) {
+  const auto before = shared_memory_files();
+  expect_death_is_noticed(BackendKind::shm, "shm");
+  EXPECT_EQ(shared_memory_files(), before);
+}
+
+TEST(Processes, AKilledRankIsNamedOnGloo) { expect_death_is_noticed(BackendKind::gloo, "gloo"); }
+
+}  // namespace
+}  // namespace weft
