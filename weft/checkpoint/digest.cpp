@@ -36,6 +36,7 @@ class Sha256 {
 
 std::string weights_sha256(const std::vector<NamedTensor>& tensors) {
   std::vector<const NamedTensor*> ordered;
+  ordered.reserve(tensors.size());
   for (const NamedTensor& t : tensors) ordered.push_back(&t);
   std::sort(ordered.begin(), ordered.end(), [](const NamedTensor* a, const NamedTensor* b) { return a->name < b->name; });
   Sha256 hash;

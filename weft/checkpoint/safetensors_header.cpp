@@ -88,6 +88,7 @@ std::map<std::string, std::string> parse_metadata(const Json& entry, const std::
 
 void check_coverage(const std::vector<StoredTensor>& tensors, int64_t data_bytes, const std::string& path) {
   std::vector<std::pair<int64_t, int64_t>> ranges;
+  ranges.reserve(tensors.size());
   for (const StoredTensor& tensor : tensors) ranges.emplace_back(tensor.begin, tensor.end);
   std::sort(ranges.begin(), ranges.end());
   int64_t at = 0;
