@@ -34,7 +34,9 @@ EvaluationResult Engine::evaluate(const std::function<bool(MicroBatch&)>& next) 
   }
   const auto options = at::TensorOptions(at::kDouble);
   at::Tensor totals = at::tensor({sum, static_cast<double>(count), static_cast<double>(hits)}, options);
+  totals = totals.to(model_.flat(0).weights.device());  // where the group's collectives run
   options_.replicas.all_reduce(totals, ReduceOp::sum, "evaluation loss").wait();
+  totals = totals.cpu();
   const double* total = totals.const_data_ptr<double>();
   return {total[1] > 0 ? total[0] / total[1] : 0.0, static_cast<int64_t>(total[1]), static_cast<int64_t>(total[2])};
 }

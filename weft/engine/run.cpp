@@ -188,11 +188,15 @@ Work Engine::Run::reduce(const Instruction& instruction) {
 }
 
 /// Every micro-batch has a place of its own, so the total is summed in one order whatever the number of ranks.
-Work Engine::Run::reduce_loss() { return options_.replicas.all_reduce(losses_, ReduceOp::sum, "losses"); }
+Work Engine::Run::reduce_loss() {
+  losses_ = losses_.to(model_.flat(0).weights.device());  // where the group's collectives run
+  return options_.replicas.all_reduce(losses_, ReduceOp::sum, "losses");
+}
 
 void Engine::Run::settle_loss() {
   if (loss_settled_) return;
   loss_settled_ = true;
+  losses_ = losses_.cpu();
   const double* losses = losses_.const_data_ptr<double>();
   double sum = 0.0, count = 0.0;
   for (int64_t j = 0; j < options_.all_micro_batches; ++j) {

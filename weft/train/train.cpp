@@ -82,10 +82,11 @@ std::vector<NamedTensor> named_weights(FlatModel& model) {
 }
 
 /// One number of every rank, in rank order.
-std::vector<double> gather(const Group& group, double value, std::string_view what) {
-  at::Tensor values = at::zeros({group.size()}, at::TensorOptions(at::kDouble));
-  values.data_ptr<double>()[group.rank()] = value;
+std::vector<double> gather(const Group& group, at::Device device, double value, std::string_view what) {
+  at::Tensor values = at::zeros({group.size()}, at::TensorOptions(at::kDouble).device(device));
+  values[group.rank()].fill_(value);
   group.all_reduce(values, ReduceOp::sum, what).wait();
+  values = values.cpu();
   return {values.data_ptr<double>(), values.data_ptr<double>() + group.size()};
 }
 
@@ -175,12 +176,12 @@ class Run {
     report_.tokens_per_s = meter_.steps_per_s() * tokens_per_step();
     report_.step_ms_p50 = meter_.percentile_ms(0.5);
     report_.step_ms_p95 = meter_.percentile_ms(0.95);
-    const std::vector<double> shares = gather(group, traffic.seconds / report_.seconds, "communication share");
+    const std::vector<double> shares = gather(group, device_, traffic.seconds / report_.seconds, "communication share");
     report_.communication_share = *std::max_element(shares.begin(), shares.end());
-    for (double bytes : gather(group, static_cast<double>(traffic.bytes), "traffic")) {
+    for (double bytes : gather(group, device_, static_cast<double>(traffic.bytes), "traffic")) {
       report_.traffic_bytes.push_back(static_cast<int64_t>(bytes));
     }
-    report_.peak_rss_mb = gather(group, peak_rss_mb(), "peak memory");
+    report_.peak_rss_mb = gather(group, device_, peak_rss_mb(), "peak memory");
     if (!leads()) return;
     const std::vector<NamedTensor> weights = named_weights(trainer_.model());
     report_.weights_sha256 = weights_sha256(weights);
