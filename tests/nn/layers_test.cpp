@@ -47,7 +47,9 @@ TEST_P(LinearTest, ValueAndGradientsEqualLibTorchs) {
     flat.settle_gradients(0);
     EXPECT_TRUE(at::allclose(layer.weight.value.grad(), weight.grad(), 1e-5, 1e-6));
     EXPECT_EQ(layer.weight.value.grad().data_ptr(), layer.weight.gradient.data_ptr());
-    if (c.bias) EXPECT_TRUE(at::allclose(layer.bias.value.grad(), bias.grad(), 1e-5, 1e-6));
+    if (c.bias) {
+      EXPECT_TRUE(at::allclose(layer.bias.value.grad(), bias.grad(), 1e-5, 1e-6));
+    }
     EXPECT_TRUE(at::allclose(x.grad(), x2.grad(), 1e-5, 1e-6));
   }
 }
