@@ -17,6 +17,7 @@ train: all  ## train a convolutional network on Fashion-MNIST, on 2 ranks
 	@build/weft train recipes/fashion_mnist.toml -n 2
 
 test: configure  ## build everything and run all tests
+	@tools/bootstrap --tests
 	@cmake --build --preset release
 	@ctest --preset release
 

@@ -30,6 +30,7 @@ cat >"$folder/pins" <<PINS
 cpu torch 1 torch-1.whl $(sha torch-1.whl) torch/include torch/lib
 cpu cudart 1 cudart-1.whl $(sha cudart-1.whl) nvidia/lib/libcudart.so
 cuda absent 1 absent.whl 0 lib
+tests cudart 1 cudart-1.whl $(sha cudart-1.whl) nvidia
 PINS
 
 # machine_command NAME: its body from standard input. Takes the place of the link in bin/: writing through a link would change
@@ -96,8 +97,11 @@ present torch/include/ATen/core/Tensor.h && present torch/lib/libtorch_cpu.so &&
   complain "fresh cache: LibTorch was not unpacked"
 present torch/lib/libtorch_python.so || present torch/x.py || present nvidia/lib/other.so && complain "unpacked too much"
 [[ -z $(ls "$folder/cache/weft/wheels") && ! -e $folder/cache/weft/set-up ]] || complain "left downloads or scratch files behind"
+expect "for the tests" 0 "unpacking cudart 1" --tests
+[[ -e $folder/cache/weft/test-packages/nvidia/lib/other.so ]] || complain "for the tests: not unpacked"
 rm "$folder/bin/python3" "$folder/bin/apt-get"
 expect "second run" 0 ""
+expect "second run for the tests" 0 "" --tests
 
 # --- packages ------------------------------------------------------------------------------------------------------------
 
