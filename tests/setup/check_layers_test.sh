@@ -40,7 +40,7 @@ case_of weft/nn/flat.cpp '#include <torch/csrc/distributed/c10d/Store.hpp>' "onl
 case_of weft/engine/run.cpp '#include <gloo/context.h>' "only comm/ names c10d"
 case_of weft/nn/flat.h '// one\n#include <ATen/ops/zeros.h>' "at most"
 case_of weft/nn/flat.cpp '#include <torch/torch.h>' "12 s"
-case_of weft/nn/flat.h '#include "weft/nn/module.h"' "heavy header"
+case_of weft/nn/flat.h '#include "weft/nn/module_block.h"' "heavy header"
 case_of weft/program/passes/bucket.cpp '#include "weft/program/passes/prefetch.h"' "never include one another"
 case_of weft/program/schedules/gpipe.cpp '#include "weft/program/passes/prefetch.h"' "never include one another"
 case_of weft/utils/strings.h '// empty' "utils/ is not a layer"
