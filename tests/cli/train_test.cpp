@@ -1,4 +1,6 @@
 // weft train: real runs of tiny models, alone, launched, and joined from an environment that something else set.
+#include "weft/train/train.h"
+
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -12,6 +14,7 @@
 #include <thread>
 
 #include "tests/cli/command.h"
+#include "tests/support/run_ranks.h"
 
 namespace weft {
 namespace {
@@ -103,19 +106,34 @@ TEST_F(WeftTrain, WritesSummaryWeightsAndPlainLines) {
 }
 
 TEST_F(WeftTrain, SameBitsOnAnyNumberOfRanksAndBackend) {
-  const auto digest = [&](const std::string& ranks, const std::string& backend, const std::string& seed) {
-    return summary({"-n", ranks, "--set", "run.reproducible_slots=4", "--set", "layout.backend=" + backend, "--set",
-                    "run.seed=" + seed})
-        .at("weights_sha256")
-        .get<std::string>();
+  const auto overrides = [](const std::string& backend, const std::string& seed) -> std::vector<std::string> {
+    return {"run.steps=20", "run.reproducible_slots=4", "layout.backend=" + backend, "run.seed=" + seed};
   };
-  const std::string alone = digest("1", "auto", "1");
-  for (const std::string ranks : {"2", "4"}) {
+  const auto of_processes = [&](int ranks, const std::string& backend, const std::string& seed) {
+    std::vector<std::string> arguments = {"-n", std::to_string(ranks)};
+    for (const std::string& value : overrides(backend, seed)) arguments.insert(arguments.end(), {"--set", value});
+    return summary(arguments).at("weights_sha256").get<std::string>();
+  };
+  const auto of_threads = [&](int ranks, const std::string& backend) {
+    std::vector<std::string> values = overrides(backend, "1");
+    values.push_back("data.path=" + (folder_ / "text").string());
+    const Recipe recipe = load_recipe((folder_ / "r.toml").string(), values);
+    std::string digest;
+    test::run_ranks(ranks, [&](const World& world) {
+      const FinalReport report = weft::train(recipe, world);
+      if (world.rank() == 0) digest = report.weights_sha256;
+    });
+    return digest;
+  };
+  const std::string alone = of_processes(1, "auto", "1");
+  for (const int ranks : {1, 2, 4}) {
     for (const std::string backend : {"shm", "gloo"}) {
-      EXPECT_EQ(digest(ranks, backend, "1"), alone) << ranks << " ranks over " << backend;
+      EXPECT_EQ(of_threads(ranks, backend), alone) << ranks << " threads over " << backend;
+      if (ranks == 1) continue;
+      EXPECT_EQ(of_processes(ranks, backend, "1"), alone) << ranks << " processes over " << backend;
     }
   }
-  EXPECT_NE(digest("1", "auto", "2"), alone) << "the digest tells trainings apart";
+  EXPECT_NE(of_processes(1, "auto", "2"), alone) << "the digest tells trainings apart";
 }
 
 TEST_F(WeftTrain, JoinsRanksThatSomethingElseStarted) {
