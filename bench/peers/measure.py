@@ -1,0 +1,163 @@
+"""Runs the peer and weft on the same work and reads their figures."""
+import dataclasses
+import json
+import os
+import re
+import signal
+import subprocess
+import threading
+import time
+
+WARMUP = 2  # steps before rates are taken; weft's own rates leave out the first two as well
+FIRST_STEP = re.compile(r'^step\s+1/|^\{"peer"')  # how each says that its first step is done
+
+
+class BenchError(Exception):
+    """One line: what went wrong, where, what to do."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """What is compared: one model, one batch, one way to train it, and what weft must reach (measure -> target)."""
+    name: str
+    context: int
+    batch: int  # samples a replica and step
+    width: int
+    layers: int
+    heads: int
+    parameters: int
+    steps: int  # that are timed
+    targets: dict
+    mode: str = "ddp"  # the peer's
+    layout: dict = dataclasses.field(default_factory=dict)  # weft's, where it is more than dp = replicas
+    ranks: int = 2
+    replicas: int = 2  # tp and pp have one
+    micro_batches: int = 1  # a replica and step
+    peer_parameters: int | None = None  # those of the printing rank, where it holds only a part (pp)
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """One command: the JSON it made, and seconds from its start to its first step's report, and to its end."""
+    report: dict
+    first_step_s: float
+    command_s: float
+
+
+def run_command(command, environment, deadline_s, read_report):
+    """Runs to the end, in a session of its own so that Ctrl-C ends it in order; read_report gets the output's lines."""
+    start = time.perf_counter()
+    process = subprocess.Popen([str(part) for part in command], env=environment, stdin=subprocess.DEVNULL, text=True,
+                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors="replace", start_new_session=True)
+    timer = threading.Timer(deadline_s, end_launcher, [process])
+    timer.start()
+    lines, first_step_s = [], None
+    try:
+        for line in process.stdout:
+            if first_step_s is None and FIRST_STEP.match(line):
+                first_step_s = time.perf_counter() - start
+            lines.append(line.rstrip())
+        process.wait()
+        command_s = time.perf_counter() - start
+    finally:
+        timer.cancel()
+        end_launcher(process)
+        process.stdout.close()
+    if process.returncode != 0:
+        limit = f" (the limit is {deadline_s:.0f} s)" if command_s >= deadline_s else ""
+        raise BenchError(f"{command[0]} ended with status {process.returncode}{limit}: " + " | ".join(lines[-5:]))
+    if first_step_s is None:
+        raise BenchError(f"{command[0]} reported no first step: " + " | ".join(lines[-5:]))
+    return Outcome(read_report(lines), first_step_s, command_s)
+
+
+def end_launcher(process):
+    """Both launchers end their ranks on SIGTERM; torchrun's are in sessions of their own, so a SIGKILL would leave them."""
+    if process.poll() is not None:
+        return
+    process.terminate()
+    try:
+        process.wait(timeout=30)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def peer_command(comparison, shared, python, warmup, steps):
+    c = comparison
+    return [python, "-m", "torch.distributed.run", "--nproc-per-node", c.ranks, shared / "peers" / "torch_gpt.py",
+            "--mode", c.mode, "--text", shared / "data" / "tinyshakespeare.txt", "--ctx", c.context, "--batch", c.batch,
+            "--dim", c.width, "--layers", c.layers, "--heads", c.heads, "--micro", c.micro_batches, "--threads", 1,
+            "--warmup", warmup, "--steps", steps]
+
+
+def peer_report(lines):
+    found = [line for line in lines if line.startswith('{"peer"')]
+    if len(found) != 1:
+        raise BenchError(f"the peer printed {len(found)} reports instead of one: " + " | ".join(lines[-5:]))
+    return json.loads(found[0])
+
+
+def weft_recipe(comparison, shared, steps):
+    """The peer's work as a recipe. The evaluation that ends every training is kept to a few samples."""
+    c = comparison
+    layout = ", ".join(f"{axis} = {size}" for axis, size in {"dp": c.replicas, **c.layout}.items())
+    model = f'name = "gpt", layers = {c.layers}, heads = {c.heads}, width = {c.width}, context = {c.context}, vocabulary = 256'
+    return f"""model = {{ {model} }}
+data = {{ name = "text", path = {json.dumps(str(shared / "data" / "tinyshakespeare.txt"))}, evaluation = 0.001 }}
+batch = {{ global = {c.batch * c.replicas}, micro = {c.batch // c.micro_batches} }}
+layout = {{ {layout} }}
+optimizer = {{ name = "adamw", lr = 3e-4, weight_decay = 0.01 }}
+run = {{ steps = {steps}, threads = 1, device = "cpu" }}
+"""
+
+
+def weft_command(comparison, weft, recipe, summary):
+    return [weft, "train", recipe, "-n", comparison.ranks, "--summary", summary]
+
+
+def check_same_work(comparison, peer, weft, steps):
+    """Raises unless both trained the same model on the same batch; steps: weft's."""
+    c = comparison
+    samples = weft["tokens_per_s"] / weft["samples_per_s"] if weft["samples_per_s"] else c.context
+    batch = weft["layout"]["micro_batch"] * weft["layout"]["micro_batches_per_rank"]
+    for what, found, expected in (
+            ("the peer's parameters", peer["params"], c.peer_parameters or c.parameters),
+            ("weft's parameters", weft["parameters"], c.parameters),
+            ("the peer's ranks", peer["world"], c.ranks), ("weft's ranks", weft["world"], c.ranks),
+            ("the peer's threads", peer["threads"], 1), ("weft's threads", weft["threads_per_rank"], 1),
+            ("weft's steps", weft["steps"], steps), ("weft's samples a replica", batch, c.batch),
+            ("weft's tokens a sample", round(samples), c.context)):
+        if found != expected:
+            raise BenchError(f"{c.name}: {what} are {found}, not {expected}: the two would not do the same work")
+
+
+class Pair:
+    """The peer and weft, by turns."""
+
+    def __init__(self, weft, shared, python, environment, folder, deadline_s=900):
+        self.weft, self.shared, self.python = weft, shared, python
+        self.environment, self.folder, self.deadline_s = environment, folder, deadline_s
+
+    def turn(self, comparison, warmup, steps):
+        """Both once, the peer first: (Outcome, Outcome)."""
+        peer = run_command(peer_command(comparison, self.shared, self.python, warmup, steps), self.environment,
+                           self.deadline_s, peer_report)
+        recipe, summary = self.folder / "recipe.toml", self.folder / "summary.json"
+        recipe.write_text(weft_recipe(comparison, self.shared, warmup + steps))
+        weft = run_command(weft_command(comparison, self.weft, recipe, summary), self.environment, self.deadline_s,
+                           lambda lines: json.loads(summary.read_text()))
+        check_same_work(comparison, peer.report, weft.report, warmup + steps)
+        return peer, weft
+
+    def sample(self, comparison, steps):
+        """One turn for rate and memory and one for the first step: measure -> (peer, weft)."""
+        peer, weft = self.turn(comparison, WARMUP, steps)
+        first_peer, first_weft = self.turn(comparison, 0, 1)
+        return {
+            "tokens/s": (peer.report["tokens_per_s"], weft.report["tokens_per_s"]),
+            "peak MB a rank": (peer.report["peak_rss_mb"], max(weft.report["peak_rss_mb"])),
+            "first step, s": (first_peer.first_step_s, first_weft.first_step_s),
+            "one-step command, s": (first_peer.command_s, first_weft.command_s),
+            "first step, s (weft's own)": (None, first_weft.report["first_step_s"]),
+        }
