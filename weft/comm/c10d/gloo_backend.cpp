@@ -6,6 +6,8 @@
 #include <cstring>
 
 #include "weft/base/error.h"
+#include "weft/comm/c10d/gloo_engine.h"
+#include "weft/comm/c10d/operations.h"
 
 namespace weft {
 namespace {
@@ -50,12 +52,24 @@ GlooBackend::GlooBackend(const GroupPlan& plan)
     : Group::Backend(plan.axis.name, plan.axis.index, plan.axis.size()),
       timeout_(plan.options.timeout),
       watch_(plan),
-      engine_(GlooEngine::connect(plan)),
-      operations_(engine_, rank(), size(), plan.options.tree_order,
-                  [this](const Operations::Pending& pending) { finish(pending); }),
       own_record_(at::zeros({static_cast<int64_t>(sizeof(CallRecord))}, at::kByte)),
-      all_records_(at::zeros({static_cast<int64_t>(sizeof(CallRecord)) * size()}, at::kByte)),
-      thread_([this] { run_tasks(); }) {}
+      all_records_(at::zeros({static_cast<int64_t>(sizeof(CallRecord)) * size()}, at::kByte)) {
+  auto engine = GlooEngine::connect(plan);
+  engine_ = engine.get();
+  const auto finish_pending = [this](const Operations::Pending& pending, Operations::Step) {
+    finish([&](std::chrono::milliseconds slice) {
+      try {
+        pending->wait(slice);
+      } catch (const std::exception&) {
+        if (pending->isCompleted()) throw;
+        return false;
+      }
+      return true;
+    });
+  };
+  operations_ = std::make_unique<Operations>(std::move(engine), rank(), size(), plan.options.tree_order, finish_pending);
+  thread_ = std::thread([this] { run_tasks(); });
+}
 
 GlooBackend::~GlooBackend() {
   {
@@ -117,7 +131,7 @@ void GlooBackend::exchange(const Call& call) {
   CallRecord own;
   write_record(own, call, ++calls_);
   std::memcpy(own_record_.data_ptr(), &own, sizeof(own));
-  operations_.gather_bytes(all_records_, own_record_);
+  operations_->gather_bytes(all_records_, own_record_);
   std::vector<CallRecord> records(size());
   std::memcpy(records.data(), all_records_.const_data_ptr(), sizeof(CallRecord) * size());
   for (int rank = 1; rank < size(); ++rank) {
@@ -127,16 +141,10 @@ void GlooBackend::exchange(const Call& call) {
   }
 }
 
-void GlooBackend::finish(const Operations::Pending& pending) {
+void GlooBackend::finish(const std::function<bool(std::chrono::milliseconds)>& ended) {
   const auto deadline = Clock::now() + timeout_;
-  while (true) {
-    try {
-      pending->wait(kLookEvery);
-      return;
-    } catch (const std::exception&) {
-      if (pending->isCompleted()) throw;
-    }
-    if (const int ended = watch_.ended_rank(); ended >= 0) throw std::runtime_error("its process has ended");
+  while (!ended(kLookEvery)) {
+    if (watch_.ended_rank() >= 0) throw std::runtime_error("its process has ended");
     if (watch_.failure_elsewhere()) throw std::runtime_error("another rank has failed");
     if (Clock::now() >= deadline) throw std::runtime_error(fmt::format("no end after {:.1f} s", timeout_.count() / 1000.0));
   }
@@ -153,8 +161,19 @@ void GlooBackend::fail(const std::string& doing, const std::string& problem) {
 
 // The first of several wins.
 void GlooBackend::set_failure(const std::string& text) {
+  std::function<void()> action;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!failure_.empty()) return;
+    failure_ = text;
+    action = std::move(on_failure_);
+  }
+  if (action) action();
+}
+
+void GlooBackend::on_failure(std::function<void()> action) {
   const std::lock_guard lock(mutex_);
-  if (failure_.empty()) failure_ = text;
+  on_failure_ = std::move(action);
 }
 
 }  // namespace weft

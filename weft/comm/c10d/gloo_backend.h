@@ -13,12 +13,13 @@
 #include <thread>
 
 #include "weft/comm/backend.h"
-#include "weft/comm/c10d/gloo_engine.h"
-#include "weft/comm/c10d/operations.h"
 #include "weft/comm/c10d/process_watch.h"
 #include "weft/comm/call_record.h"
 
 namespace weft {
+
+class GlooEngine;
+class Operations;
 
 class GlooBackend : public Group::Backend {
  public:
@@ -38,6 +39,9 @@ class GlooBackend : public Group::Backend {
 
   /// Only compares the ranks' calls; for a backend that moves the data itself.
   Work compare(const Call& call);
+  void throw_if_failed();
+  /// Called once, from the group's thread, when the group fails.
+  void on_failure(std::function<void()> action);
 
  private:
   class Task;
@@ -48,9 +52,9 @@ class GlooBackend : public Group::Backend {
   void run_tasks();
   void run(Task& task);
   void exchange(const Call& call);
-  void finish(const Operations::Pending& pending);
+  /// Waits for c10d: `ended(slice)` says whether it ended within a slice of time, and throws its error if it failed.
+  void finish(const std::function<bool(std::chrono::milliseconds)>& ended);
   [[noreturn]] void fail(const std::string& doing, const std::string& problem);
-  void throw_if_failed();
   void set_failure(const std::string& text);
   /// Runs a part of a call on the caller's thread; an error ends the group.
   void or_fail(const std::string& doing, const std::function<void()>& action);
@@ -59,8 +63,8 @@ class GlooBackend : public Group::Backend {
 
   std::chrono::milliseconds timeout_;
   ProcessWatch watch_;
-  c10::intrusive_ptr<GlooEngine> engine_;
-  Operations operations_;
+  std::unique_ptr<Operations> operations_;
+  GlooEngine* engine_ = nullptr;  ///< owned by operations_
   uint64_t calls_ = 0;
   at::Tensor own_record_;
   at::Tensor all_records_;
@@ -69,6 +73,7 @@ class GlooBackend : public Group::Backend {
   std::condition_variable changed_;
   std::deque<std::shared_ptr<Task>> tasks_;
   bool stopping_ = false;
+  std::function<void()> on_failure_;
   std::string failure_;  ///< the error that ended the group
   std::thread thread_;
 };

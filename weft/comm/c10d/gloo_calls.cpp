@@ -6,6 +6,8 @@
 
 #include "weft/base/error.h"
 #include "weft/comm/c10d/gloo_backend.h"
+#include "weft/comm/c10d/gloo_engine.h"
+#include "weft/comm/c10d/operations.h"
 
 namespace weft {
 namespace {
@@ -108,25 +110,25 @@ Work GlooBackend::receive(const at::Tensor& tensor, int peer, std::string_view w
 }
 
 Work GlooBackend::all_reduce(const at::Tensor& tensor, ReduceOp op, std::string_view what) {
-  return submit(describe_call(Operation::all_reduce, tensor, what, op), [=, this] { operations_.all_reduce(tensor, op); });
+  return submit(describe_call(Operation::all_reduce, tensor, what, op), [=, this] { operations_->all_reduce(tensor, op); });
 }
 
 Work GlooBackend::reduce_scatter(const at::Tensor& output, const at::Tensor& input, ReduceOp op, std::string_view what) {
   return submit(describe_call(Operation::reduce_scatter, input, what, op),
-                [=, this] { operations_.reduce_scatter(output, input, op); });
+                [=, this] { operations_->reduce_scatter(output, input, op); });
 }
 
 Work GlooBackend::all_gather(const at::Tensor& output, const at::Tensor& input, std::string_view what) {
-  return submit(describe_call(Operation::all_gather, output, what), [=, this] { operations_.all_gather(output, input); });
+  return submit(describe_call(Operation::all_gather, output, what), [=, this] { operations_->all_gather(output, input); });
 }
 
 Work GlooBackend::broadcast(const at::Tensor& tensor, int root, std::string_view what) {
   return submit(describe_call(Operation::broadcast, tensor, what, ReduceOp::sum, root),
-                [=, this] { operations_.broadcast(tensor, root); });
+                [=, this] { operations_->broadcast(tensor, root); });
 }
 
 Work GlooBackend::all_to_all(const at::Tensor& output, const at::Tensor& input, std::string_view what) {
-  return submit(describe_call(Operation::all_to_all, input, what), [=, this] { operations_.all_to_all(output, input); });
+  return submit(describe_call(Operation::all_to_all, input, what), [=, this] { operations_->all_to_all(output, input); });
 }
 
 // The exchange of records is the barrier.

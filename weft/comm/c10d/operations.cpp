@@ -69,7 +69,7 @@ void Operations::all_reduce(const at::Tensor& tensor, ReduceOp op) {
     std::vector<at::Tensor> tensors{flat(tensor)};
     c10d::AllreduceOptions options;
     options.reduceOp = c10d_op(op);
-    finish_(engine_->allreduce(tensors, options));
+    finish_(engine_->allreduce(tensors, options), Step::last);
     return;
   }
   const ShardRange own = shard_range(tensor.numel(), size_, rank_);
@@ -80,7 +80,7 @@ void Operations::all_reduce(const at::Tensor& tensor, ReduceOp op) {
 
 void Operations::reduce_scatter_tree(const at::Tensor& output, const at::Tensor& input, ReduceOp op) {
   const at::Tensor parts = at::empty({size_ * output.numel()}, input.options());
-  all_to_all(parts, input);
+  exchange(parts, input, Step::between);
   if (output.numel() > 0) reduce_parts(output, parts, size_, op);
 }
 
@@ -91,30 +91,33 @@ void Operations::reduce_scatter(const at::Tensor& output, const at::Tensor& inpu
   options.reduceOp = c10d_op(op);
   at::Tensor in = flat(input), out = flat(output);
   const int64_t part = shard_range(input.numel(), size_, 0).end;
-  if (input.numel() % size_ != 0) {
+  const bool even = input.numel() % size_ == 0;
+  if (!even) {
     in = at::zeros({part * size_}, input.options());
     in.narrow(0, 0, input.numel()).copy_(flat(input));
     out = at::empty({part}, output.options());
   }
-  finish_(engine_->_reduce_scatter_base(out, in, options));
-  if (input.numel() % size_ != 0) flat(output).copy_(out.narrow(0, 0, output.numel()));
+  finish_(engine_->_reduce_scatter_base(out, in, options), even ? Step::last : Step::between);
+  if (!even) flat(output).copy_(out.narrow(0, 0, output.numel()));
 }
 
-void Operations::gather_bytes(at::Tensor& output, at::Tensor& input) { finish_(engine_->_allgather_base(output, input)); }
+void Operations::gather_bytes(at::Tensor& output, at::Tensor& input) {
+  finish_(engine_->_allgather_base(output, input), Step::last);
+}
 
 void Operations::all_gather(const at::Tensor& output, const at::Tensor& input) {
   if (output.numel() == 0) return;
   const int64_t part = shard_range(output.numel(), size_, 0).end;
   if (output.numel() % size_ == 0) {
     at::Tensor out = bytes_of(output), in = bytes_of(input);
-    finish_(engine_->_allgather_base(out, in));
+    finish_(engine_->_allgather_base(out, in), Step::last);
     return;
   }
   const at::Tensor padded_out = at::empty({part * size_}, output.options());
   const at::Tensor padded_in = at::zeros({part}, input.options());
   padded_in.narrow(0, 0, input.numel()).copy_(flat(input));
   at::Tensor out = bytes_of(padded_out), in = bytes_of(padded_in);
-  finish_(engine_->_allgather_base(out, in));
+  finish_(engine_->_allgather_base(out, in), Step::between);
   flat(output).copy_(padded_out.narrow(0, 0, output.numel()));
 }
 
@@ -123,10 +126,12 @@ void Operations::broadcast(const at::Tensor& tensor, int root) {
   std::vector<at::Tensor> tensors{bytes_of(tensor)};
   c10d::BroadcastOptions options;
   options.rootRank = root;
-  finish_(engine_->broadcast(tensors, options));
+  finish_(engine_->broadcast(tensors, options), Step::last);
 }
 
-void Operations::all_to_all(const at::Tensor& output, const at::Tensor& input) {
+void Operations::all_to_all(const at::Tensor& output, const at::Tensor& input) { exchange(output, input, Step::last); }
+
+void Operations::exchange(const at::Tensor& output, const at::Tensor& input, Step step) {
   if (input.numel() == 0) return;
   const int64_t item = static_cast<int64_t>(input.element_size());
   std::vector<int64_t> input_counts;
@@ -137,9 +142,7 @@ void Operations::all_to_all(const at::Tensor& output, const at::Tensor& input) {
   std::vector<int64_t> output_counts(size_, input_counts[rank_]);
   at::Tensor out = output.numel() > 0 ? bytes_of(output) : at::empty({0}, output.options().dtype(at::kByte));
   at::Tensor in = bytes_of(input);
-  finish_(engine_->alltoall_base(out, in, output_counts, input_counts));
+  finish_(engine_->alltoall_base(out, in, output_counts, input_counts), step);
 }
-
-void Operations::barrier() { finish_(engine_->barrier()); }
 
 }  // namespace weft

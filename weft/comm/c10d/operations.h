@@ -14,8 +14,10 @@ namespace weft {
 class Operations {
  public:
   using Pending = c10::intrusive_ptr<c10d::Work>;
-  /// Called with each c10d operation; what follows, on the host or on the current stream, must find it done.
-  using Finish = std::function<void(const Pending&)>;
+  /// Whether something follows in the same call, on the host or on the current stream, that must find an operation done.
+  enum class Step { between, last };
+  /// Called with each c10d operation.
+  using Finish = std::function<void(const Pending&, Step)>;
 
   Operations(c10::intrusive_ptr<c10d::Backend> engine, int rank, int size, bool tree_order, Finish finish);
 
@@ -24,11 +26,11 @@ class Operations {
   void all_gather(const at::Tensor& output, const at::Tensor& input);
   void broadcast(const at::Tensor& tensor, int root);
   void all_to_all(const at::Tensor& output, const at::Tensor& input);
-  void barrier();
   /// As raw bytes from every rank, in rank order.
   void gather_bytes(at::Tensor& output, at::Tensor& input);
 
  private:
+  void exchange(const at::Tensor& output, const at::Tensor& input, Step step);
   void reduce_scatter_tree(const at::Tensor& output, const at::Tensor& input, ReduceOp op);
 
   c10::intrusive_ptr<c10d::Backend> engine_;

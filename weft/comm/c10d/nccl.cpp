@@ -1,0 +1,180 @@
+// The NCCL backend, linked where weft is built with CUDA. c10d runs each call on a stream of its own, behind what the caller's
+// stream holds, and Work::wait makes the caller's stream wait for it; the host goes on.
+//
+// A Gloo group beside it compares the ranks' calls in its own thread. A mismatch, a dead process or a missed deadline ends the
+// NCCL calls under way and is thrown by the next call or wait on the group.
+#include <ATen/ops/zeros.h>
+#include <fmt/format.h>
+
+#include <deque>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
+
+#include "weft/base/error.h"
+#include "weft/comm/backend.h"
+#include "weft/comm/c10d/gloo_backend.h"
+#include "weft/comm/c10d/operations.h"
+#include "weft/comm/c10d/store_connection.h"
+
+namespace weft {
+namespace {
+
+class NcclBackend : public Group::Backend {
+ public:
+  explicit NcclBackend(const GroupPlan& plan)
+      : Group::Backend(plan.axis.name, plan.axis.index, plan.axis.size()),
+        device_(plan.options.device),
+        checker_(std::make_shared<GlooBackend>(plan)),
+        engine_(connect(plan)),
+        operations_(engine_, rank(), size(), plan.options.tree_order,
+                    [this](const Operations::Pending& work, Operations::Step step) { follow(work, step); }) {
+    checker_->on_failure([engine = engine_] { engine->abort(); });
+  }
+
+  ~NcclBackend() override {
+    checker_.reset();
+    engine_->shutdown();
+  }
+
+  std::string_view kind() const override { return "nccl"; }
+
+  Work all_reduce(const at::Tensor& tensor, ReduceOp op, std::string_view what) override {
+    return run(call(Operation::all_reduce, tensor, what, op), [&] { operations_.all_reduce(tensor, op); });
+  }
+  Work reduce_scatter(const at::Tensor& output, const at::Tensor& input, ReduceOp op, std::string_view what) override {
+    return run(call(Operation::reduce_scatter, input, what, op), [&] { operations_.reduce_scatter(output, input, op); });
+  }
+  Work all_gather(const at::Tensor& output, const at::Tensor& input, std::string_view what) override {
+    return run(call(Operation::all_gather, output, what), [&] { operations_.all_gather(output, input); });
+  }
+  Work broadcast(const at::Tensor& tensor, int root, std::string_view what) override {
+    return run(call(Operation::broadcast, tensor, what, ReduceOp::sum, root), [&] { operations_.broadcast(tensor, root); });
+  }
+  Work all_to_all(const at::Tensor& output, const at::Tensor& input, std::string_view what) override {
+    return run(call(Operation::all_to_all, input, what), [&] { operations_.all_to_all(output, input); });
+  }
+  // A message's two calls are not compared: NCCL matches them by order alone.
+  Work send(const at::Tensor& tensor, int peer, std::string_view what) override {
+    throw_if_failed();
+    if (tensor.numel() == 0) return {};
+    std::vector<at::Tensor> tensors{tensor};
+    return Work(std::make_shared<Following>(*this, describe(call(Operation::send, tensor, what, ReduceOp::sum, peer)),
+                                            engine_->send(tensors, peer, 0)));
+  }
+  Work receive(const at::Tensor& tensor, int peer, std::string_view what) override {
+    throw_if_failed();
+    if (tensor.numel() == 0) return {};
+    std::vector<at::Tensor> tensors{tensor};
+    return Work(std::make_shared<Following>(*this, describe(call(Operation::receive, tensor, what, ReduceOp::sum, peer)),
+                                            engine_->recv(tensors, peer, 0)));
+  }
+  Work barrier(std::string_view what) override { return checker_->barrier(what); }
+  at::Tensor allocate(int64_t numel, at::ScalarType dtype, std::string_view what) override {
+    checker_->compare({.operation = Operation::allocate, .dtype = dtype, .numel = numel, .what = what}).wait();
+    return at::zeros({numel}, at::TensorOptions().dtype(dtype).device(device_));
+  }
+
+ private:
+  // The last c10d operation of a call, which the caller's stream need not wait for before wait().
+  class Following : public Work::State {
+   public:
+    Following(NcclBackend& backend, std::string doing, Operations::Pending work)
+        : backend_(backend), doing_(std::move(doing)), work_(std::move(work)) {}
+    void wait() override {
+      backend_.or_name(doing_, [this] { work_->wait(); });
+    }
+
+   private:
+    NcclBackend& backend_;
+    std::string doing_;
+    Operations::Pending work_;
+  };
+
+  static c10::intrusive_ptr<c10d::ProcessGroupNCCL> connect(const GroupPlan& plan) {
+    if (!plan.options.device.is_cuda()) {
+      throw InputError(fmt::format("group \"{}\": NCCL moves tensors on GPUs, the device given is {}", plan.axis.name,
+                                   plan.options.device.str()));
+    }
+    auto options = c10d::ProcessGroupNCCL::Options::create();
+    options->timeout = plan.options.timeout;
+    Store store = plan.store;
+    try {
+      auto below = c10::make_intrusive<c10d::PrefixStore>(store.prefix() + "nccl", store.connection().store);
+      return c10::make_intrusive<c10d::ProcessGroupNCCL>(below, plan.axis.index, plan.axis.size(), options);
+    } catch (const c10::Error& error) {
+      throw CommError(fmt::format("rank {} of group \"{}\" cannot start NCCL: {}", plan.axis.index, plan.axis.name,
+                                  error.what_without_backtrace()));
+    }
+  }
+
+  // What follows between two operations runs on the caller's stream, which waits; the last one's waiting is the Work's.
+  void follow(const Operations::Pending& work, Operations::Step step) {
+    if (step == Operations::Step::between) {
+      work->wait();
+    } else {
+      last_ = work;
+    }
+  }
+
+  template <class Action>
+  void or_name(const std::string& doing, Action action) {
+    throw_if_failed();
+    try {
+      action();
+    } catch (const c10::Error& error) {
+      throw_if_failed();
+      throw CommError(fmt::format("rank {} of group \"{}\" in {}: {}", rank(), name(), doing, error.what_without_backtrace()));
+    }
+  }
+
+  template <class Action>
+  Work run(const Call& call, Action action) {
+    throw_if_failed();
+    comparing_.push_back(checker_->compare(call));
+    last_ = nullptr;
+    const std::string doing = describe(call);
+    or_name(doing, action);
+    return last_ ? Work(std::make_shared<Following>(*this, doing, std::move(last_))) : Work();
+  }
+
+  // The comparisons that have ended; those under way are looked at by a later call.
+  void throw_if_failed() {
+    checker_->throw_if_failed();
+    while (comparing_.size() > kComparisonsUnderWay) {
+      comparing_.front().wait();
+      comparing_.pop_front();
+    }
+  }
+
+  Call call(Operation operation, const at::Tensor& tensor, std::string_view what, ReduceOp op = ReduceOp::sum,
+            int root = -1) const {
+    if (!tensor.is_cuda()) {
+      throw InputError(fmt::format("{} \"{}\" on group \"{}\": NCCL moves tensors on GPUs, this one is on {}",
+                                   operation_name(operation), what, name(), tensor.device().str()));
+    }
+    return {.operation = operation,
+            .dtype = tensor.scalar_type(),
+            .reduce = op,
+            .root = root,
+            .numel = tensor.numel(),
+            .what = what};
+  }
+
+  // Bounds how far the host runs ahead of the comparison of its calls.
+  static constexpr size_t kComparisonsUnderWay = 256;
+
+  at::Device device_;
+  std::shared_ptr<GlooBackend> checker_;
+  c10::intrusive_ptr<c10d::ProcessGroupNCCL> engine_;
+  Operations operations_;
+  std::deque<Work> comparing_;
+  Operations::Pending last_;
+};
+
+}  // namespace
+
+std::shared_ptr<Group::Backend> make_nccl_backend(const GroupPlan& plan) { return std::make_shared<NcclBackend>(plan); }
+
+bool has_nccl() { return true; }
+
+}  // namespace weft
