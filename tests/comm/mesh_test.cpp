@@ -172,6 +172,31 @@ TEST(Processes, HostsDecideTheBackend) {
   }
 }
 
+// Two hosts of two ranks: the same bits as one host of four, and as the other calls go their flat way.
+TEST(Processes, SeveralRanksOnSeveralHostsGoInTwoLevels) {
+  const auto results =
+      test::run_processes(4,
+                          [&](World world) -> std::string {
+                            const Mesh mesh(world, {{"dp", 2}, {"tp", 2}});
+                            const Group group = mesh.group(mesh.join({"dp", "tp"}), {.tree_order = true});
+                            for (int64_t numel : {0, 1, 7, 100003}) {
+                              std::vector<at::Tensor> inputs;
+                              for (int rank = 0; rank < 4; ++rank) inputs.push_back(test::make_input(rank, numel, at::kFloat));
+                              const at::Tensor tensor = group.allocate(numel, at::kFloat, "gradients");
+                              tensor.copy_(inputs[world.rank()]);
+                              group.all_reduce(tensor, ReduceOp::sum, "gradients").wait();
+                              const at::Tensor expected = test::reduce_all(inputs, ReduceOp::sum);
+                              if (!test::same_bits(tensor, expected)) return fmt::format("all_reduce of {} differs", numel);
+                              tensor.zero_();
+                              group.all_gather(tensor, test::shard_of(expected, 4, world.rank()).clone(), "weights").wait();
+                              if (!test::same_bits(tensor, expected)) return fmt::format("all_gather of {} differs", numel);
+                            }
+                            return std::string(group.backend());
+                          },
+                          {.hosts = {"a", "a", "b", "b"}});
+  for (const auto& result : results) EXPECT_EQ(result.output, "shm+gloo") << result.error;
+}
+
 class Environment : public testing::Test {
  protected:
   void SetUp() override { clear(); }

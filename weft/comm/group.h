@@ -21,7 +21,7 @@ namespace weft {
 enum class ReduceOp { sum, max, min };
 
 /// Which engine moves the bytes. `automatic`: shm where all ranks of the group are on one host and the tensors on the CPU,
-/// NCCL where they are on GPUs, Gloo otherwise.
+/// NCCL where they are on GPUs, Gloo otherwise; where several hosts hold several ranks each, all_reduce goes in two levels.
 enum class BackendKind { automatic, shm, gloo, nccl };
 
 struct GroupOptions {
@@ -78,7 +78,7 @@ class Group {
   int rank() const;
   int size() const;
   const std::string& name() const;   ///< the axis, e.g. "dp" or "dp+shard"
-  std::string_view backend() const;  ///< "shm", "gloo", "nccl", "identity"
+  std::string_view backend() const;  ///< "shm", "gloo", "shm+gloo", "nccl", "identity"
 
   /// In place. Traffic counted: 2 (n-1)/n of the bytes.
   Work all_reduce(const at::Tensor& tensor, ReduceOp op, std::string_view what) const;

@@ -8,6 +8,7 @@
 
 #include "weft/base/error.h"
 #include "weft/comm/backend.h"
+#include "weft/comm/two_level.h"
 
 namespace weft {
 namespace {
@@ -53,6 +54,7 @@ std::shared_ptr<Group::Backend> make_backend(const GroupPlan& plan) {
   }
   if (plan.options.device.is_cuda()) return make_nccl_backend(plan);
   if (one_host) return make_shm_backend(plan);
+  if (suits_two_levels(plan)) return make_two_level_backend(plan);
   return make_gloo_backend(plan);
 }
 
