@@ -29,9 +29,9 @@ struct NamedBlock {
 
 struct Model {
   std::string name;
-  std::vector<NamedBlock> blocks;
-  Loss loss;
-  Hits hits;  ///< empty: no accuracy is reported
+  std::vector<NamedBlock> blocks = {};
+  Loss loss = {};
+  Hits hits = {};  ///< empty: no accuracy is reported
 
   int num_blocks() const { return static_cast<int>(blocks.size()); }
 };

@@ -8,7 +8,7 @@ namespace weft {
 enum class Decay { constant, linear, cosine, step };
 
 struct LearningRate {
-  double peak = 3e-4;
+  double peak = 0.0;   ///< in TrainerOptions 0 stands for the optimizer's lr
   int64_t warmup = 0;  ///< steps; step s of them has peak (s + 1) / warmup
   int64_t steps = 1;   ///< of the whole run: where linear and cosine end
   Decay decay = Decay::constant;

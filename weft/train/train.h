@@ -11,9 +11,9 @@
 namespace weft {
 
 struct TrainOptions {
-  std::string save_path;                           ///< final weights as safetensors, written by rank 0; empty: not saved
-  std::function<void(const StepReport&)> on_step;  ///< called on rank 0 after each step
-  std::function<void(const EvaluationReport&)> on_evaluation;  ///< called on rank 0 after each evaluation
+  std::string save_path;                                ///< final weights as safetensors, written by rank 0; empty: not saved
+  std::function<void(const StepReport&)> on_step = {};  ///< called on rank 0 after each step
+  std::function<void(const EvaluationReport&)> on_evaluation = {};  ///< called on rank 0 after each evaluation
 };
 
 /// Runs the recipe on this rank. Every rank of the world calls it with the same recipe; the report is complete on rank 0. Sets

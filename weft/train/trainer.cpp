@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "weft/base/error.h"
+#include "weft/base/math.h"
 #include "weft/optim/clip.h"
 #include "weft/program/build.h"
 #include "weft/program/verify.h"
@@ -37,6 +38,45 @@ class StepUpdater : public Updater {
   double lr_ = 0.0;
   double factor_ = 1.0;
 };
+
+double lr_of(const OptimizerOptions& optimizer) {
+  return std::visit([](const auto& options) { return options.lr; }, optimizer);
+}
+
+void check_mesh(const Mesh& mesh) {
+  for (const AxisSize& axis : mesh.axes()) {
+    if (axis.name != "dp" && axis.size > 1) {
+      throw InputError(fmt::format("trainer: mesh axis '{}' has size {}; only 'dp' may be above 1", axis.name, axis.size));
+    }
+  }
+}
+
+void check_batch(const TrainerOptions& options, int ranks) {
+  if (options.global_batch < 1 || options.micro_batch < 1) {
+    throw InputError(fmt::format("trainer: a global batch of {} with micro-batches of {}; both must be at least 1",
+                                 options.global_batch, options.micro_batch));
+  }
+  const int64_t unit = options.micro_batch * ranks;
+  if (options.global_batch % unit != 0) {
+    throw InputError(fmt::format(
+        "trainer: a global batch of {} is not divided by {} data-parallel ranks with micro-batches of {}; use a multiple of {}",
+        options.global_batch, ranks, options.micro_batch, unit));
+  }
+  const int64_t slots = options.reproducible_slots, micro_batches = options.global_batch / options.micro_batch;
+  if (slots != 0 && (!is_power_of_two(slots) || slots % ranks != 0 || micro_batches % slots != 0)) {
+    throw InputError(
+        fmt::format("trainer: {} reproducible slots; must be a power of two that the data-parallel ranks ({}) divide, and that "
+                    "divides the micro-batches a step ({})",
+                    slots, ranks, micro_batches));
+  }
+}
+
+void check_size(const Batch& batch, int64_t micro_batch) {
+  if (batch.target.size(0) == micro_batch) return;
+  throw InputError(
+      fmt::format("trainer: a micro-batch of {} samples, must be {}; make the loader with trainer.loader_options()",
+                  batch.target.size(0), micro_batch));
+}
 
 MicroBatch to_device(Batch batch, at::Device device) {
   for (at::Tensor& input : batch.inputs) input = input.to(device);
@@ -81,19 +121,9 @@ Trainer::Trainer(const Mesh& mesh, Model model, const OptimizerOptions& optimize
   const Axis axis = mesh.axis("dp");
   state_->data_ranks = axis.size();
   state_->data_rank = axis.index;
-  const int64_t unit = options.micro_batch * axis.size();
-  if (options.global_batch < 1 || options.micro_batch < 1 || options.global_batch % unit != 0) {
-    throw InputError(fmt::format(
-        "trainer: a global batch of {} is not divided by {} data-parallel ranks with micro-batches of {}; use a multiple of {}",
-        options.global_batch, axis.size(), options.micro_batch, unit));
-  }
-  const int slots = options.reproducible_slots;
-  if (slots != 0 && (slots % axis.size() != 0 || (options.global_batch / options.micro_batch) % slots != 0)) {
-    throw InputError(
-        fmt::format("trainer: {} reproducible slots need data-parallel ranks ({}) that divide them and micro-batches a step "
-                    "({}) that they divide",
-                    slots, axis.size(), options.global_batch / options.micro_batch));
-  }
+  check_mesh(mesh);
+  check_batch(options, axis.size());
+  if (options.learning_rate.peak == 0.0) state_->options.learning_rate.peak = lr_of(optimizer);
 }
 
 Trainer::~Trainer() = default;
@@ -147,7 +177,11 @@ StepResult Trainer::step(const Next& next) {
   s.start();
   s.updater->begin(s.options.learning_rate.at(s.steps_done));
   const at::Device device = s.options.communication.device;
-  const StepResult result = s.engine->step(s.steps_done, [&] { return to_device(next(), device); });
+  const StepResult result = s.engine->step(s.steps_done, [&] {
+    Batch batch = next();
+    check_size(batch, s.options.micro_batch);
+    return to_device(std::move(batch), device);
+  });
   ++s.steps_done;
   return result;
 }
@@ -173,6 +207,15 @@ StepResult Trainer::step(const Batch& batch) {
     begin += micro;
     return part;
   });
+}
+
+LoaderOptions Trainer::loader_options() const {
+  const State& s = *state_;
+  return {.global_batch = s.options.global_batch,
+          .micro_batch = s.options.micro_batch,
+          .shard = s.data_rank,
+          .num_shards = s.data_ranks,
+          .first_step = s.steps_done};
 }
 
 EvaluationResult Trainer::evaluate(EvaluationLoader& loader) {

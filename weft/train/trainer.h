@@ -18,32 +18,37 @@
 namespace weft {
 
 struct TrainerOptions {
-  int64_t global_batch = 1;  ///< samples a step, over all ranks
-  int64_t micro_batch = 1;   ///< samples a forward; must divide each rank's share
-  LearningRate learning_rate;
-  double clip = 0.0;  ///< largest global gradient norm; 0: no clipping
+  int64_t global_batch = 1;         ///< samples a step, over all ranks
+  int64_t micro_batch = 1;          ///< samples a forward; must divide each rank's share
+  LearningRate learning_rate = {};  ///< constant at the optimizer's lr unless told
+  double clip = 0.0;                ///< largest global gradient norm; 0: no clipping
   uint64_t seed = 1;
   int reproducible_slots = 0;       ///< 0: off; a power of two: the same bits for any number of ranks that divides it
   int64_t bucket_bytes = 25 << 20;  ///< gradients are reduced in ranges of about this size
-  GroupOptions communication;
+  GroupOptions communication = {};
 };
 
 class Trainer {
  public:
   using Next = std::function<Batch()>;
 
-  /// Throws InputError when ranks and micro-batches do not divide the global batch.
+  /// Throws InputError when ranks and micro-batches do not divide the global batch, when slots do not fit them, and for a mesh
+  /// with an axis other than "dp" above size one, which nothing here would use.
   Trainer(const Mesh& mesh, Model model, const OptimizerOptions& optimizer, const TrainerOptions& options);
   ~Trainer();
 
   /// Collective over the world. Called by the first step; call it to have the weights drawn before that.
   void start();
 
-  /// One step over the global batch; `next` hands out this rank's micro-batches, first to last.
+  /// One step over the global batch; `next` hands out this rank's micro-batches, first to last. Throws InputError for one of
+  /// another size.
   StepResult step(const Next& next);
   StepResult step(Loader& loader);
   /// `batch` is this rank's share of the global batch: samples [rank B, (rank + 1) B) with B = global batch / ranks.
   StepResult step(const Batch& batch);
+
+  /// For a Loader of this rank's micro-batches, from the next step on.
+  LoaderOptions loader_options() const;
 
   /// The whole evaluation set once, split across the ranks. Collective over the world.
   EvaluationResult evaluate(EvaluationLoader& loader);

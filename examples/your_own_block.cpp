@@ -1,0 +1,59 @@
+// A block with layers of its own, stacked to a model: weft run -n 2 -- build/examples/your_own_block
+#include <ATen/Context.h>
+#include <ATen/ops/gelu.h>
+#include <ATen/ops/randn.h>
+
+#include <iostream>
+
+#include "weft/nn/layers.h"
+#include "weft/train/trainer.h"
+
+/// x + W2 gelu(W1 norm(x)), on activations [batch, width]. A block is what is scheduled: the trainer runs its backward by
+/// itself.
+class Residual : public weft::Block {
+ public:
+  explicit Residual(int64_t width) : norm_(width), up_(width, 4 * width), down_(4 * width, width) {}
+
+  weft::Tensors forward(const weft::Tensors& inputs, const weft::Context& /*context*/) override {
+    const at::Tensor& x = inputs.front();
+    return {x.add(down_(at::gelu(up_(norm_(x)))))};
+  }
+
+  /// Names, first values and weight decay of each parameter come from the layers. No memory is taken until training starts.
+  std::vector<weft::ParamSpec> parameters() override {
+    std::vector<weft::ParamSpec> specs;
+    norm_.describe(specs, "norm");
+    up_.describe(specs, "up");
+    down_.describe(specs, "down");
+    return specs;
+  }
+
+ private:
+  weft::LayerNorm norm_;
+  weft::Linear up_, down_;
+};
+
+/// A loss is a sum and how many it sums; dividing by the count of the whole global batch is the trainer's part.
+weft::LossValue squared_error(const weft::Tensors& outputs, const at::Tensor& target) {
+  return {outputs.front().sub(target).square().sum(), target.numel()};
+}
+
+int main() {
+  const weft::World world = weft::World::from_environment();
+  const weft::Mesh mesh(world, {{"dp", world.size()}});
+  weft::Model model{.name = "residual", .loss = squared_error};
+  for (int i = 0; i < 4; ++i) {
+    const std::string name = "layer." + std::to_string(i);  // parameters are called layer.0.norm.weight and so on
+    model.blocks.push_back({.name = name, .prefix = name, .block = std::make_shared<Residual>(16)});
+  }
+  const int64_t share = 256 / world.size();
+  weft::Trainer trainer(mesh, model, weft::AdamW{.lr = 0.003}, {.global_batch = 256, .micro_batch = share});
+
+  at::manual_seed(1);  // every rank draws the same x, and takes its share of it
+  const at::Tensor x = at::randn({256, 16}).narrow(0, world.rank() * share, share);
+  const weft::Batch batch{.inputs = {x}, .target = x.flip(1)};  // to learn: the elements in reverse order
+  for (int step = 0; step <= 200; ++step) {
+    const double loss = trainer.step(batch).loss;
+    if (step % 50 == 0 && world.rank() == 0) std::cout << "step " << step << ": loss " << loss << "\n";
+  }
+}

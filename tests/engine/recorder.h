@@ -1,0 +1,123 @@
+// Blocks, an updater and a group that write down what the engine does with them.
+#pragma once
+
+#include <ATen/ops/ones.h>
+#include <c10/core/StorageImpl.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/nn/bound_layer.h"
+#include "weft/comm/backend.h"
+#include "weft/engine/engine.h"
+
+namespace weft {
+
+using WeakStorage = c10::weak_intrusive_ptr<c10::StorageImpl>;
+
+inline LossValue sum_loss(const Tensors& outputs, const at::Tensor& target) { return {outputs[0].sum(), target.numel()}; }
+
+/// y = x w with a scalar w; logs "F2 of 1" and "B2 of 1": forward and backward of block 2 on the micro-batch whose first sample
+/// is 1.
+class LoggedBlock : public Block {
+ public:
+  LoggedBlock(std::vector<std::string>& log, int index) : log_(log), index_(index), weight_{at::ones({1}), {}} {}
+
+  Tensors forward(const Tensors& inputs, const Context& context) override {
+    const std::string what = std::to_string(index_) + " of " + std::to_string(context.first_sample);
+    log_.push_back("F" + what);
+    const at::Tensor output = inputs[0].mul(weight_.value);
+    output.register_hook([this, what](const at::Tensor& gradient) {
+      log_.push_back("B" + what);
+      return gradient;
+    });
+    return {output};
+  }
+  std::vector<ParamSpec> parameters() override { return {{"weight", &weight_, {}}}; }
+
+ private:
+  std::vector<std::string>& log_;
+  int index_;
+  Parameter weight_;
+};
+
+inline Model logged_model(std::vector<std::string>& log, int num_blocks) {
+  Model model{.name = "logged", .blocks = {}, .loss = {}, .hits = {}};
+  model.loss = [&log](const Tensors& outputs, const at::Tensor& target) {
+    log.push_back("loss");
+    return sum_loss(outputs, target);
+  };
+  for (int b = 0; b < num_blocks; ++b) {
+    const std::string name = "b" + std::to_string(b);
+    model.blocks.push_back({name, name, std::make_shared<LoggedBlock>(log, b)});
+  }
+  return model;
+}
+
+class IdleUpdater : public Updater {
+ public:
+  double norm(double) override { return 0.0; }
+  void update(int, double d) override { divisor = d; }
+  double divisor = 0.0;  ///< of the last update
+};
+
+/// Logs "norm" and "U1"; with `alive`, "alive N" before each update.
+class LoggedUpdater : public Updater {
+ public:
+  explicit LoggedUpdater(std::vector<std::string>& log, std::function<int()> alive = {})
+      : log_(log), alive_(std::move(alive)) {}
+  double norm(double) override {
+    log_.push_back("norm");
+    return 0.0;
+  }
+  void update(int block, double) override {
+    if (alive_) log_.push_back("alive " + std::to_string(alive_()));
+    log_.push_back("U" + std::to_string(block));
+  }
+
+ private:
+  std::vector<std::string>& log_;
+  std::function<int()> alive_;
+};
+
+/// Two ranks, of which the other one holds zeros; logs "start losses" and, once, "wait losses".
+class LoggedBackend : public Group::Backend {
+ public:
+  explicit LoggedBackend(std::vector<std::string>& log) : Backend("dp", 0, 2), log_(log) {}
+
+  std::string_view kind() const override { return "logged"; }
+  Work all_reduce(const at::Tensor&, ReduceOp, std::string_view what) override {
+    log_.push_back("start " + std::string(what));
+    return Work(std::make_shared<Waiting>(log_, "wait " + std::string(what)));
+  }
+  Work reduce_scatter(const at::Tensor&, const at::Tensor&, ReduceOp, std::string_view) override { return {}; }
+  Work all_gather(const at::Tensor&, const at::Tensor&, std::string_view) override { return {}; }
+  Work broadcast(const at::Tensor&, int, std::string_view) override { return {}; }
+  Work all_to_all(const at::Tensor&, const at::Tensor&, std::string_view) override { return {}; }
+  Work send(const at::Tensor&, int, std::string_view) override { return {}; }
+  Work receive(const at::Tensor&, int, std::string_view) override { return {}; }
+  Work barrier(std::string_view) override { return {}; }
+  at::Tensor allocate(int64_t numel, at::ScalarType, std::string_view what) override {
+    return plain_buffer(numel, std::string(what));
+  }
+
+ private:
+  class Waiting : public Work::State {
+   public:
+    Waiting(std::vector<std::string>& log, std::string line) : log_(log), line_(std::move(line)) {}
+    void wait() override {
+      if (!line_.empty()) log_.push_back(std::move(line_));
+      line_.clear();
+    }
+
+   private:
+    std::vector<std::string>& log_;
+    std::string line_;
+  };
+
+  std::vector<std::string>& log_;
+};
+
+}  // namespace weft
