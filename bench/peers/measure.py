@@ -137,7 +137,8 @@ class Pair:
 
     def __init__(self, weft, shared, python, environment, folder, deadline_s=900):
         self.weft, self.shared, self.python = weft, shared, python
-        self.environment, self.folder, self.deadline_s = environment, folder, deadline_s
+        self.environment = dict(environment, TMPDIR=str(folder))  # torchrun leaves folders behind
+        self.folder, self.deadline_s = folder, deadline_s
 
     def turn(self, comparison, warmup, steps):
         """Both once, the peer first: (Outcome, Outcome)."""

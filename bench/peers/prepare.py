@@ -86,8 +86,8 @@ def install(python, requirements, say):
 def run_or_fail(command, what):
     result = subprocess.run([str(part) for part in command], capture_output=True, text=True)
     if result.returncode != 0:
-        raise BenchError(f"could not {what} ({last_line(result.stderr or result.stdout)}): check the network (pip config list), "
-                         "python3-pip and the disk (6 GB), or name a Python that has torch 2.11.0 and numpy with --python")
+        raise BenchError(f"could not {what} ({last_line(result.stderr or result.stdout)}): check the network, python3-pip and "
+                         "the disk (6 GB), or name a Python that has torch 2.11.0 and numpy with --python")
 
 
 def python_3_11():

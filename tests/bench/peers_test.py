@@ -15,7 +15,8 @@ import measure  # noqa: E402
 import prepare  # noqa: E402
 import table  # noqa: E402
 
-COMPARISON = measure.Comparison(name="tiny", context=8, batch=4, width=16, layers=2, heads=2, parameters=1234, steps=3, targets={})
+TINY = dict(name="tiny", context=8, batch=4, width=16, layers=2, heads=2, parameters=1234, steps=3, targets={})
+COMPARISON = measure.Comparison(**TINY)
 PEER = {"peer": "pytorch", "world": 2, "threads": 1, "params": 1234, "tokens_per_s": 100.0, "peak_rss_mb": 400}
 WEFT = {"parameters": 1234, "world": 2, "threads_per_rank": 1, "steps": 5, "tokens_per_s": 80.0, "samples_per_s": 10.0,
         "layout": {"micro_batch": 4, "micro_batches_per_rank": 1}, "peak_rss_mb": [150.0, 160.0], "first_step_s": 0.5}
@@ -65,14 +66,14 @@ class SameWork(unittest.TestCase):
                 ("peer", {"world": 1}, "the peer's ranks"), ("peer", {"threads": 2}, "the peer's threads"),
                 ("weft", {"parameters": 1}, "weft's parameters"), ("weft", {"world": 1}, "weft's ranks"),
                 ("weft", {"threads_per_rank": 2}, "weft's threads"), ("weft", {"steps": 6}, "weft's steps"),
-                ("weft", {"samples_per_s": 20.0}, "tokens a sample are 4, not 8"), ("weft", {"layout": layout}, "samples a replica")):
+                ("weft", {"samples_per_s": 20.0}, "tokens a sample are 4, not 8"),
+                ("weft", {"layout": layout}, "samples a replica")):
             with self.subTest(message), self.assertRaisesRegex(measure.BenchError, re.escape(message)):
                 measure.check_same_work(COMPARISON, {**PEER, **(change if who == "peer" else {})},
                                         {**WEFT, **(change if who == "weft" else {})}, steps=5)
 
     def test_recipe(self):
-        pipeline = measure.Comparison(name="pp", context=8, batch=4, width=16, layers=2, heads=2, parameters=1, steps=3, targets={},
-                                      mode="pp", replicas=1, micro_batches=2, layout={"pp": 2})
+        pipeline = measure.Comparison(**TINY, mode="pp", replicas=1, micro_batches=2, layout={"pp": 2})
         for comparison, batch, layout in ((COMPARISON, {"global": 8, "micro": 4}, {"dp": 2}),
                                           (pipeline, {"global": 4, "micro": 2}, {"dp": 1, "pp": 2})):
             recipe = tomllib.loads(measure.weft_recipe(comparison, pathlib.Path('/a "b"'), steps=5))
@@ -154,7 +155,7 @@ class WholeRun(unittest.TestCase):
     def test_table_and_json(self):
         result = self.run_bench("--python", self.fake, "--runs", "2", "--json", self.path / "out.json")
         self.assertEqual((result.returncode, result.stderr.count("turn 2 of 2")), (0, 2), result.stderr)
-        self.assertRegex(result.stdout, r"default \(11 M\)  peak MB a rank +400 \(400 to 400\) +160 \(160 to 160\) +0.40x +<= 0.65x  met")
+        self.assertRegex(result.stdout, r"default .* peak MB a rank +400 \(400 to 400\) +160 \(.*\) +0.40x +<= 0.65x +met")
         self.assertRegex(result.stdout, r"small \(3 M\) +tokens/s .* 6.40x +>= 1.3x  met")
         rows = json.loads((self.path / "out.json").read_text())["comparisons"]["small (3 M)"]
         self.assertEqual([row["measure"] for row in rows][:2], ["tokens/s", "peak MB a rank"])
