@@ -1,0 +1,10 @@
+// The ten-line program of someone who embeds weft for its plans alone: only the layers beneath them get compiled.
+#include <iostream>
+
+#include "weft/program/build.h"
+#include "weft/program/draw.h"
+
+int main() {
+  const weft::ModelCost model = {.name = "mlp", .blocks = {{.name = "hidden", .parameters = 64, .flat_bytes = 256}}};
+  std::cout << weft::draw(weft::build_program(model, {.dp = 2}));
+}

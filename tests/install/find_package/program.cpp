@@ -1,0 +1,14 @@
+// The ten-line program of a user of the installed weft.
+#include <ATen/ops/ones.h>
+
+#include <iostream>
+
+#include "weft/comm/mesh.h"
+
+int main() {
+  const weft::Mesh mesh(weft::World(), {{"dp", 1}});
+  const weft::Group group = mesh.group(mesh.axis("dp"));
+  const at::Tensor ones = at::ones({3});
+  group.all_reduce(ones, weft::ReduceOp::sum, "ones").wait();
+  std::cout << "sum " << ones.sum().item<float>() << "\n";
+}
