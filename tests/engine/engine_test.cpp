@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <ostream>
 
 #include "tests/engine/recorder.h"
 #include "tests/nn/bound_layer.h"
@@ -134,6 +135,8 @@ struct NotFiniteCase {
   int bad_micro;
   const char* says;
 };
+
+void PrintTo(const NotFiniteCase& c, std::ostream* out) { *out << c.says; }
 
 class NotFiniteTest : public ::testing::TestWithParam<NotFiniteCase> {};
 
@@ -312,10 +315,10 @@ TEST(Engine, MovesStatisticsByTheMeanChangeOfTheMicroBatches) {
 
 TEST(Engine, DropsActivationsAsSoonAsTheirBackwardIsDone) {
   Log log;
-  std::vector<WeakStorage> outputs;
-  const auto alive = [&outputs] {
+  std::vector<WeakStorage> activations;  // inputs and the blocks' outputs
+  const auto alive = [&activations] {
     int count = 0;
-    for (const WeakStorage& output : outputs) count += output.expired() ? 0 : 1;
+    for (const WeakStorage& activation : activations) count += activation.expired() ? 0 : 1;
     return count;
   };
   constexpr int kBlocks = 4;
@@ -324,7 +327,7 @@ TEST(Engine, DropsActivationsAsSoonAsTheirBackwardIsDone) {
     auto inner = chain.blocks[b].block;
     const auto run = [&, inner](const Tensors& in, const Context& context) {
       Tensors out = inner->forward(in, context);
-      outputs.push_back(out[0].storage().getWeakStorageImpl());
+      activations.push_back(out[0].storage().getWeakStorageImpl());
       out[0].register_hook([&](const at::Tensor& gradient) {
         log.push_back("alive " + std::to_string(alive()));
         return gradient;
@@ -337,15 +340,19 @@ TEST(Engine, DropsActivationsAsSoonAsTheirBackwardIsDone) {
   LoggedUpdater updater(log, [&] { return alive(); });
   const InstructionList list = plain_list(kBlocks, 2);
   Engine engine(model, list, updater, local(2));
-  engine.step(0, counted());
+  engine.step(0, [&, next = counted()] {
+    MicroBatch micro = next();
+    activations.push_back(micro.inputs[0].storage().getWeakStorageImpl());
+    return micro;
+  });
   Log seen;
   for (const std::string& line : log) {
     if (line.rfind("alive", 0) == 0) seen.push_back(line);
   }
-  // Before each backward, those of its own block and of the ones before it; none of the micro-batch before; at the update,
-  // none.
-  EXPECT_EQ(seen, (Log{"alive 4", "alive 3", "alive 2", "alive 1", "alive 4", "alive 3", "alive 2", "alive 1", "alive 0",
-                       "alive 0", "alive 0", "alive 0"}));
+  // Before each backward the input, the output of its own block and of those before; at the updates nothing.
+  const Log expected = {"alive 5", "alive 4", "alive 3", "alive 2", "alive 5", "alive 4",
+                        "alive 3", "alive 2", "alive 0", "alive 0", "alive 0", "alive 0"};
+  EXPECT_EQ(seen, expected);
 }
 
 TEST(Engine, EvaluatesUnevenMicroBatchesWithoutTraining) {

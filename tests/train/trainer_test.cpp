@@ -21,6 +21,7 @@
 #include <chrono>
 #include <limits>
 #include <mutex>
+#include <ostream>
 
 #include "tests/support/run_processes.h"
 #include "tests/support/run_ranks.h"
@@ -61,6 +62,8 @@ struct RefusedCase {
   TrainerOptions options;
   const char* says;
 };
+
+void PrintTo(const RefusedCase& c, std::ostream* out) { *out << c.says; }
 
 class TrainerRefuses : public ::testing::TestWithParam<RefusedCase> {};
 
@@ -174,6 +177,11 @@ TEST(TorchModules, TrainAsAPlainLoopDoes) {
     ASSERT_NE(expected, nullptr) << name;
     EXPECT_TRUE(at::allclose(value, *expected, 1e-5, 1e-6)) << name;
   }
+  plain->eval();
+  Tensors x = batch_of(9).inputs;
+  const at::Tensor expected = plain->forward(x[0]);
+  for (int b = 0; b < trainer.model().num_blocks(); ++b) x = trainer.model().block(b).forward(x, {.training = false});
+  EXPECT_TRUE(at::allclose(x[0], expected, 1e-5, 1e-6)) << "in evaluation";
   EXPECT_EQ(trainer.model().params().size(), parameters.size() + 2);  // and BatchNorm's two running statistics
   EXPECT_EQ(trainer.model().num_blocks(), 4);                         // Identity; Linear; BatchNorm, ReLU, Dropout; Linear
 }
