@@ -7,22 +7,10 @@
 
 #include <cerrno>
 #include <cstring>
-#include <utility>
 
 #include "weft/base/error.h"
 
 namespace weft {
-
-FileDescriptor::~FileDescriptor() {
-  if (fd_ >= 0) ::close(fd_);
-}
-
-FileDescriptor::FileDescriptor(FileDescriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-
-FileDescriptor& FileDescriptor::operator=(FileDescriptor&& other) noexcept {
-  std::swap(fd_, other.fd_);
-  return *this;
-}
 
 FileDescriptor watch_process(int pid) {
   if (pid == ::getpid()) return FileDescriptor();

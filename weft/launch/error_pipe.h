@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "weft/launch/file_descriptor.h"
+#include "weft/base/file_descriptor.h"
 
 namespace weft {
 

@@ -8,7 +8,7 @@
 
 #include <sys/types.h>
 
-#include "weft/launch/file_descriptor.h"
+#include "weft/base/file_descriptor.h"
 
 namespace weft {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "weft/launch/file_descriptor.h"
+#include "weft/base/file_descriptor.h"
 
 namespace weft {
 

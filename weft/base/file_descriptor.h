@@ -19,6 +19,7 @@ class FileDescriptor {
   ~FileDescriptor() { close(); }
 
   int get() const { return fd_; }
+  explicit operator bool() const { return fd_ >= 0; }
   void close() {
     if (fd_ >= 0) ::close(std::exchange(fd_, -1));
   }
