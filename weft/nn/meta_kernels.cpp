@@ -90,8 +90,10 @@ Three attention_backward(const Tensor&, const Tensor& q, const Tensor& k, const 
 }  // namespace
 
 void register_meta_kernels() {
-  static torch::Library library = [] {
-    torch::Library aten(torch::Library::IMPL, "aten", c10::DispatchKey::Meta, __FILE__, __LINE__);
+  // Never destroyed: at the end of the process the dispatcher may be gone before it.
+  static const torch::Library* const library = [] {
+    auto* registration = new torch::Library(torch::Library::IMPL, "aten", c10::DispatchKey::Meta, __FILE__, __LINE__);
+    torch::Library& aten = *registration;
     aten.impl("relu", TORCH_FN(same_shape));
     aten.impl("index_select", TORCH_FN(index_select));
     aten.impl("embedding_dense_backward", TORCH_FN(embedding_dense_backward));
@@ -103,8 +105,9 @@ void register_meta_kernels() {
     aten.impl("convolution_backward", TORCH_FN(convolution_backward));
     aten.impl("_scaled_dot_product_flash_attention_for_cpu", TORCH_FN(attention));
     aten.impl("_scaled_dot_product_flash_attention_for_cpu_backward", TORCH_FN(attention_backward));
-    return aten;
+    return registration;
   }();
+  static_cast<void>(library);
 }
 
 }  // namespace weft

@@ -6,6 +6,7 @@
 #include <ATen/ops/minimum.h>
 #include <ATen/ops/zeros.h>
 
+#include <mutex>
 #include <vector>
 
 #include "weft/comm/reduce/reduce.h"
@@ -23,6 +24,19 @@ c10d::ReduceOp c10d_op(ReduceOp op) {
       break;
   }
   return c10d::ReduceOp::SUM;
+}
+
+// LibTorch 2.11 writes every call into one log of the process, and looks its table of groups up without a lock
+// (FlightRecorder::record): two groups, each on a thread of its own, must not start calls at the same time.
+std::mutex& start_mutex() {
+  static std::mutex mutex;
+  return mutex;
+}
+
+template <class Call>
+auto start(Call call) {
+  const std::lock_guard lock(start_mutex());
+  return call();
 }
 
 at::Tensor flat(const at::Tensor& tensor) { return tensor.view({-1}); }
@@ -69,7 +83,7 @@ void Operations::all_reduce(const at::Tensor& tensor, ReduceOp op) {
     std::vector<at::Tensor> tensors{flat(tensor)};
     c10d::AllreduceOptions options;
     options.reduceOp = c10d_op(op);
-    finish_(engine_->allreduce(tensors, options), Step::last);
+    finish_(start([&] { return engine_->allreduce(tensors, options); }), Step::last);
     return;
   }
   const ShardRange own = shard_range(tensor.numel(), size_, rank_);
@@ -97,12 +111,12 @@ void Operations::reduce_scatter(const at::Tensor& output, const at::Tensor& inpu
     in.narrow(0, 0, input.numel()).copy_(flat(input));
     out = at::empty({part}, output.options());
   }
-  finish_(engine_->_reduce_scatter_base(out, in, options), even ? Step::last : Step::between);
+  finish_(start([&] { return engine_->_reduce_scatter_base(out, in, options); }), even ? Step::last : Step::between);
   if (!even) flat(output).copy_(out.narrow(0, 0, output.numel()));
 }
 
 void Operations::gather_bytes(at::Tensor& output, at::Tensor& input) {
-  finish_(engine_->_allgather_base(output, input), Step::last);
+  finish_(start([&] { return engine_->_allgather_base(output, input); }), Step::last);
 }
 
 void Operations::all_gather(const at::Tensor& output, const at::Tensor& input) {
@@ -110,14 +124,14 @@ void Operations::all_gather(const at::Tensor& output, const at::Tensor& input) {
   const int64_t part = shard_range(output.numel(), size_, 0).end;
   if (output.numel() % size_ == 0) {
     at::Tensor out = bytes_of(output), in = bytes_of(input);
-    finish_(engine_->_allgather_base(out, in), Step::last);
+    finish_(start([&] { return engine_->_allgather_base(out, in); }), Step::last);
     return;
   }
   const at::Tensor padded_out = at::empty({part * size_}, output.options());
   const at::Tensor padded_in = at::zeros({part}, input.options());
   padded_in.narrow(0, 0, input.numel()).copy_(flat(input));
   at::Tensor out = bytes_of(padded_out), in = bytes_of(padded_in);
-  finish_(engine_->_allgather_base(out, in), Step::between);
+  finish_(start([&] { return engine_->_allgather_base(out, in); }), Step::between);
   flat(output).copy_(padded_out.narrow(0, 0, output.numel()));
 }
 
@@ -126,7 +140,7 @@ void Operations::broadcast(const at::Tensor& tensor, int root) {
   std::vector<at::Tensor> tensors{bytes_of(tensor)};
   c10d::BroadcastOptions options;
   options.rootRank = root;
-  finish_(engine_->broadcast(tensors, options), Step::last);
+  finish_(start([&] { return engine_->broadcast(tensors, options); }), Step::last);
 }
 
 void Operations::all_to_all(const at::Tensor& output, const at::Tensor& input) { exchange(output, input, Step::last); }
@@ -142,7 +156,7 @@ void Operations::exchange(const at::Tensor& output, const at::Tensor& input, Ste
   std::vector<int64_t> output_counts(size_, input_counts[rank_]);
   at::Tensor out = output.numel() > 0 ? bytes_of(output) : at::empty({0}, output.options().dtype(at::kByte));
   at::Tensor in = bytes_of(input);
-  finish_(engine_->alltoall_base(out, in, output_counts, input_counts), step);
+  finish_(start([&] { return engine_->alltoall_base(out, in, output_counts, input_counts); }), step);
 }
 
 }  // namespace weft
