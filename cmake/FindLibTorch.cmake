@@ -46,7 +46,9 @@ if(LibTorch_FOUND AND NOT TARGET LibTorch::LibTorch)
   # The wheel brings headers of fmt without its library: the machine's own packages are looked for first.
   target_compile_options(LibTorch::LibTorch INTERFACE
     "SHELL:-idirafter ${LibTorch_INCLUDE_DIR}" "SHELL:-idirafter ${LibTorch_INCLUDE_DIR}/torch/csrc/api/include")
-  target_compile_definitions(LibTorch::LibTorch INTERFACE AT_PER_OPERATOR_HEADERS)
+  # The wheel is built with NDEBUG, without which some of its classes (RecordFunction) have another layout in their headers.
+  target_compile_definitions(LibTorch::LibTorch INTERFACE AT_PER_OPERATOR_HEADERS
+    $<$<NOT:$<CONFIG:Release,RelWithDebInfo,MinSizeRel>>:NDEBUG>)
   target_link_libraries(LibTorch::LibTorch INTERFACE ${LibTorch_CPU} ${LibTorch_C10})
 endif()
 
