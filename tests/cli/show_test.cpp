@@ -6,7 +6,7 @@
 namespace weft {
 namespace {
 
-const std::string kGpt = (std::filesystem::path(__FILE__).parent_path() / "../../recipes/gpt.toml").string();
+const std::string kGpt = WEFT_SOURCE "/recipes/gpt.toml";
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 

@@ -21,7 +21,7 @@ batch = { global = 64 }
 run = { steps = 20 }
 )";
 
-std::filesystem::path source_folder() { return std::filesystem::path(__FILE__).parent_path().parent_path().parent_path(); }
+std::filesystem::path source_folder() { return WEFT_SOURCE; }
 
 std::string error_of(const std::string& text, const std::vector<std::string>& overrides = {}) {
   try {
