@@ -15,6 +15,7 @@ namespace {
 
 std::string shape(const std::vector<AxisSize>& axes) {
   std::vector<std::string> parts;
+  parts.reserve(axes.size());
   for (const AxisSize& axis : axes) parts.push_back(fmt::format("{}={}", axis.name, axis.size));
   return fmt::format("{}", fmt::join(parts, " x "));
 }

@@ -65,6 +65,7 @@ void reduce_parts(const at::Tensor& output, const at::Tensor& parts, int size, R
     return;
   }
   std::vector<const void*> sources;
+  sources.reserve(size);
   for (int rank = 0; rank < size; ++rank) {
     sources.push_back(static_cast<const char*>(parts.const_data_ptr()) + rank * numel * parts.element_size());
   }
