@@ -22,6 +22,7 @@ namespace {
 
 std::vector<char*> pointers(const std::vector<std::string>& strings) {
   std::vector<char*> out;
+  out.reserve(strings.size() + 1);
   for (const std::string& string : strings) out.push_back(const_cast<char*>(string.c_str()));
   out.push_back(nullptr);
   return out;
