@@ -53,7 +53,7 @@ class LinearBlock : public Block {
   bool activate_;
 };
 
-void add(Model& model, std::string name, std::shared_ptr<Block> block) {
+void add(Model& model, const std::string& name, std::shared_ptr<Block> block) {
   model.blocks.push_back({name, name, std::move(block)});
 }
 

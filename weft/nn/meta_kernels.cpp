@@ -4,6 +4,8 @@
 #include <ATen/ops/empty_like.h>
 #include <torch/library.h>
 
+#include <cstddef>
+#include <new>
 #include <tuple>
 #include <vector>
 
@@ -91,9 +93,10 @@ Three attention_backward(const Tensor&, const Tensor& q, const Tensor& k, const 
 
 void register_meta_kernels() {
   // Never destroyed: at the end of the process the dispatcher may be gone before it.
-  static const torch::Library* const library = [] {
-    auto* registration = new torch::Library(torch::Library::IMPL, "aten", c10::DispatchKey::Meta, __FILE__, __LINE__);
-    torch::Library& aten = *registration;
+  alignas(torch::Library) static std::byte storage[sizeof(torch::Library)];
+  static const bool registered = [] {
+    torch::Library& aten =
+        *new (storage) torch::Library(torch::Library::IMPL, "aten", c10::DispatchKey::Meta, __FILE__, __LINE__);
     aten.impl("relu", TORCH_FN(same_shape));
     aten.impl("index_select", TORCH_FN(index_select));
     aten.impl("embedding_dense_backward", TORCH_FN(embedding_dense_backward));
@@ -105,9 +108,9 @@ void register_meta_kernels() {
     aten.impl("convolution_backward", TORCH_FN(convolution_backward));
     aten.impl("_scaled_dot_product_flash_attention_for_cpu", TORCH_FN(attention));
     aten.impl("_scaled_dot_product_flash_attention_for_cpu_backward", TORCH_FN(attention_backward));
-    return registration;
+    return true;
   }();
-  static_cast<void>(library);
+  static_cast<void>(registered);
 }
 
 }  // namespace weft
