@@ -23,10 +23,10 @@ std::shared_ptr<Block> module_block(std::string name, std::shared_ptr<torch::nn:
 
 /// A model of one block: `module` is a holder (torch::nn::Linear, or one made by TORCH_MODULE) with forward(Tensor).
 template <typename Holder>
-Model module_model(const std::string& name, Holder module, Loss loss = cross_entropy) {
+Model module_model(const std::string& name, Holder module, const Loss& loss = cross_entropy) {
   auto block = module_block(name, module.ptr(),
                             [module](const Tensors& inputs) mutable -> Tensors { return {module->forward(inputs.front())}; });
-  return {.name = name, .blocks = {{name, "", std::move(block)}}, .loss = std::move(loss), .hits = count_hits};
+  return {.name = name, .blocks = {{name, "", std::move(block)}}, .loss = loss, .hits = count_hits};
 }
 
 /// A model with a block for each module of the sequence; modules without parameters join the block before them. Parameters keep

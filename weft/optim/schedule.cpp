@@ -17,8 +17,10 @@ double LearningRate::at(int64_t step) const {
       return peak * (1.0 - (1.0 - final_share) * progress);
     case Decay::cosine:
       return peak * (final_share + (1.0 - final_share) * 0.5 * (1.0 + std::cos(std::numbers::pi * progress)));
-    case Decay::step:
-      return peak * std::pow(decay_factor, static_cast<double>((step - warmup) / decay_every));
+    case Decay::step: {
+      const int64_t drops = (step - warmup) / decay_every;
+      return peak * std::pow(decay_factor, static_cast<double>(drops));
+    }
   }
   return peak;
 }

@@ -6,6 +6,7 @@ namespace weft {
 
 InstructionList insert(const InstructionList& list, const std::vector<Insertion>& insertions) {
   std::vector<const Insertion*> sorted;
+  sorted.reserve(insertions.size());
   for (const Insertion& x : insertions) sorted.push_back(&x);
   std::stable_sort(sorted.begin(), sorted.end(), [](const auto* a, const auto* b) { return a->after < b->after; });
   InstructionList result;

@@ -41,6 +41,7 @@ InstructionList close_slots(const InstructionList& list, const SlotOptions& opti
   const int last_slot = options.slots - 1;
   const Bucket all = whole(options.buckets);
   std::vector<Insertion> insertions;
+  insertions.reserve(last_slot + options.buckets.size());
   for (int slot = 0; slot < last_slot; ++slot) {
     insertions.push_back({last_backward_of(list, slot, per_slot), combine(all, slot, false)});
   }
