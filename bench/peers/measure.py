@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import threading
 import time
@@ -83,9 +84,16 @@ def end_launcher(process):
         process.wait()
 
 
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
 def peer_command(comparison, shared, python, warmup, steps):
+    """What torchrun is, at a free port: its own choice, 29500, is another torchrun's as well."""
     c = comparison
-    return [python, "-m", "torch.distributed.run", "--nproc-per-node", c.ranks, shared / "peers" / "torch_gpt.py",
+    return [python, "-m", "torch.distributed.run", "--nproc-per-node", c.ranks, "--master-port", free_port(), shared / "peers" / "torch_gpt.py",
             "--mode", c.mode, "--text", shared / "data" / "tinyshakespeare.txt", "--ctx", c.context, "--batch", c.batch,
             "--dim", c.width, "--layers", c.layers, "--heads", c.heads, "--micro", c.micro_batches, "--threads", 1,
             "--warmup", warmup, "--steps", steps]
