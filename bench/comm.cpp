@@ -43,10 +43,24 @@ std::string size_text(int64_t bytes) {
   return bytes >= 1 << 20 ? fmt::format("{} MiB", bytes >> 20) : fmt::format("{} KiB", bytes >> 10);
 }
 
-double seconds_of(int repeats, const std::function<void()>& call) {
-  const auto start = std::chrono::steady_clock::now();
-  for (int i = 0; i < repeats; ++i) call();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / repeats;
+// One way to reduce a buffer.
+struct Candidate {
+  at::Tensor buffer;
+  std::function<void()> all_reduce;
+};
+
+// Mean of `repeats` calls, each on a buffer its rank has just written, as a backward does, and begun by all ranks together.
+double seconds_of(const Group& group, const Candidate& candidate, int repeats) {
+  using Clock = std::chrono::steady_clock;
+  Clock::duration total{};
+  for (int i = 0; i < repeats; ++i) {
+    candidate.buffer.fill_(1);
+    group.barrier("written").wait();
+    const Clock::time_point start = Clock::now();
+    candidate.all_reduce();
+    total += Clock::now() - start;
+  }
+  return std::chrono::duration<double>(total).count() / repeats;
 }
 
 double median(std::vector<double> values) {
@@ -55,29 +69,28 @@ double median(std::vector<double> values) {
 }
 
 // How often to repeat a call in one sample: as often as 5 ms hold, the same on all ranks.
-int repeats_for(const Group& group, const std::function<void()>& call) {
-  seconds_of(2, call);
-  const at::Tensor time = at::ones({1}, at::kDouble) * seconds_of(2, call);
+int repeats_for(const Group& group, const Candidate& candidate) {
+  seconds_of(group, candidate, 2);
+  const at::Tensor time = at::ones({1}, at::kDouble) * seconds_of(group, candidate, 2);
   group.all_reduce(time, ReduceOp::max, "time of a call").wait();
   return std::clamp(static_cast<int>(0.005 / time.item<double>()), 1, 500);
 }
 
 nlohmann::json measure(const Group& group, weft::bench::PlainGloo& gloo, int64_t bytes) {
   const int64_t numel = bytes / 4;
-  const at::Tensor plain = at::zeros({numel}, at::kFloat);  // sums stay finite however often
+  const at::Tensor plain = at::zeros({numel}, at::kFloat);
   const at::Tensor registered = group.allocate(numel, at::kFloat, "registered");
-  const std::vector<std::function<void()>> calls = {
-      [&] { group.all_reduce(plain, ReduceOp::sum, "staged").wait(); },
-      [&] { group.all_reduce(registered, ReduceOp::sum, "registered").wait(); },
-      [&] { gloo.all_reduce(plain); },
+  const std::vector<Candidate> candidates = {
+      {plain, [&] { group.all_reduce(plain, ReduceOp::sum, "staged").wait(); }},
+      {registered, [&] { group.all_reduce(registered, ReduceOp::sum, "registered").wait(); }},
+      {plain, [&] { gloo.all_reduce(plain); }},
   };
   std::vector<int> repeats;
-  for (const auto& call : calls) repeats.push_back(repeats_for(group, call));
-  std::vector<std::vector<double>> samples(calls.size());
+  for (const Candidate& candidate : candidates) repeats.push_back(repeats_for(group, candidate));
+  std::vector<std::vector<double>> samples(candidates.size());
   for (int round = 0; round < (bytes > 32 << 20 ? 5 : 9); ++round) {
-    for (size_t i = 0; i < calls.size(); ++i) {
-      group.barrier("round").wait();
-      samples[i].push_back(seconds_of(repeats[i], calls[i]));
+    for (size_t i = 0; i < candidates.size(); ++i) {
+      samples[i].push_back(seconds_of(group, candidates[i], repeats[i]));
     }
   }
   return {{"ranks", group.size()},

@@ -1,5 +1,6 @@
 #include "weft/comm/world.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -100,7 +101,10 @@ c10::intrusive_ptr<c10d::Store> connect(const Place& place, std::chrono::millise
   // torchrun's agent may already serve a store there; then every rank is a client.
   options.isServer = place.rank == 0 && variable("TORCHELASTIC_USE_AGENT_STORE") != "True";
   if (options.isServer) {
-    if (const auto socket = number("WEFT_STORE_FD")) options.masterListenFd = *socket;
+    if (const auto socket = number("WEFT_STORE_FD")) {
+      ::fcntl(*socket, F_SETFD, FD_CLOEXEC);  // this rank's own children have no business with it
+      options.masterListenFd = *socket;
+    }
   }
   try {
     return c10::make_intrusive<c10d::TCPStore>(*address, options);
