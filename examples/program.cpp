@@ -11,7 +11,7 @@ int main() {
   for (int i = 0; i < 6; ++i) {
     model.blocks.push_back({.name = "layer." + std::to_string(i),
                             .parameters = 1 << 20,
-                            .flat_bytes = 4 << 20,
+                            .numel = 1 << 20,
                             .forward_flops = 1e9,
                             .backward_flops = 2e9,
                             .saved_bytes = 8 << 20,

@@ -31,6 +31,7 @@ class Comparison:
     targets: dict
     mode: str = "ddp"  # the peer's
     layout: dict = dataclasses.field(default_factory=dict)  # weft's, where it is more than dp = replicas
+    dtype: str = "fp32"  # or "bf16": the peer's autocast, weft's precision
     ranks: int = 2
     replicas: int = 2  # tp and pp have one
     micro_batches: int = 1  # a replica and step
@@ -43,6 +44,19 @@ class Outcome:
     report: dict
     first_step_s: float
     command_s: float
+
+
+PEER_TRIES = 3  # PyTorch 2.11's zero1 over Gloo aborts now and then while its ranks exit
+
+
+def run_peer(command, environment, deadline_s):
+    """`command` makes it afresh for each try, with a port of its own."""
+    for attempt in range(PEER_TRIES):
+        try:
+            return run_command(command(), environment, deadline_s, peer_report)
+        except BenchError as error:
+            if attempt + 1 == PEER_TRIES or "SIGABRT" not in str(error):
+                raise
 
 
 def run_command(command, environment, deadline_s, read_report):
@@ -95,7 +109,7 @@ def peer_command(comparison, shared, python, warmup, steps):
     c = comparison
     return [python, "-m", "torch.distributed.run", "--nproc-per-node", c.ranks, "--master-port", free_port(), shared / "peers" / "torch_gpt.py",
             "--mode", c.mode, "--text", shared / "data" / "tinyshakespeare.txt", "--ctx", c.context, "--batch", c.batch,
-            "--dim", c.width, "--layers", c.layers, "--heads", c.heads, "--micro", c.micro_batches, "--threads", 1,
+            "--dim", c.width, "--layers", c.layers, "--heads", c.heads, "--micro", c.micro_batches, "--threads", 1, "--dtype", c.dtype,
             "--warmup", warmup, "--steps", steps]
 
 
@@ -109,7 +123,8 @@ def peer_report(lines):
 def weft_recipe(comparison, shared, steps):
     """The peer's work as a recipe. The evaluation that ends every training is kept to a few samples."""
     c = comparison
-    layout = ", ".join(f"{axis} = {size}" for axis, size in {"dp": c.replicas, **c.layout}.items())
+    chosen = {"dp": c.replicas, "precision": c.dtype, **c.layout}
+    layout = ", ".join(f"{key} = {json.dumps(value)}" for key, value in chosen.items())
     model = f'name = "gpt", layers = {c.layers}, heads = {c.heads}, width = {c.width}, context = {c.context}, vocabulary = 256'
     return f"""model = {{ {model} }}
 data = {{ name = "text", path = {json.dumps(str(shared / "data" / "tinyshakespeare.txt"))}, evaluation = 0.001 }}
@@ -150,8 +165,8 @@ class Pair:
 
     def turn(self, comparison, warmup, steps):
         """Both once, the peer first: (Outcome, Outcome)."""
-        peer = run_command(peer_command(comparison, self.shared, self.python, warmup, steps), self.environment,
-                           self.deadline_s, peer_report)
+        peer = run_peer(lambda: peer_command(comparison, self.shared, self.python, warmup, steps), self.environment,
+                        self.deadline_s)
         recipe, summary = self.folder / "recipe.toml", self.folder / "summary.json"
         recipe.write_text(weft_recipe(comparison, self.shared, warmup + steps))
         weft = run_command(weft_command(comparison, self.weft, recipe, summary), self.environment, self.deadline_s,

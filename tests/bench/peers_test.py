@@ -74,8 +74,9 @@ class SameWork(unittest.TestCase):
 
     def test_recipe(self):
         pipeline = measure.Comparison(**TINY, mode="pp", replicas=1, micro_batches=2, layout={"pp": 2})
-        for comparison, batch, layout in ((COMPARISON, {"global": 8, "micro": 4}, {"dp": 2}),
-                                          (pipeline, {"global": 4, "micro": 2}, {"dp": 1, "pp": 2})):
+        for comparison, batch, layout in ((COMPARISON, {"global": 8, "micro": 4}, {"dp": 2, "precision": "fp32"}),
+                                          (pipeline, {"global": 4, "micro": 2},
+                                           {"dp": 1, "precision": "fp32", "pp": 2})):
             recipe = tomllib.loads(measure.weft_recipe(comparison, pathlib.Path('/a "b"'), steps=5))
             self.assertEqual(recipe["batch"], batch)
             self.assertEqual(recipe["layout"], layout)
@@ -153,11 +154,11 @@ class WholeRun(unittest.TestCase):
                               capture_output=True, text=True, timeout=60)
 
     def test_table_and_json(self):
-        result = self.run_bench("--python", self.fake, "--runs", "2", "--json", self.path / "out.json")
+        result = self.run_bench("--python", self.fake, "--runs", "2", "--only", "ddp, ", "--json", self.path / "out.json")
         self.assertEqual((result.returncode, result.stderr.count("turn 2 of 2")), (0, 2), result.stderr)
         self.assertRegex(result.stdout, r"default .* peak MB a rank +400 \(400 to 400\) +160 \(.*\) +0.40x +<= 0.65x +met")
         self.assertRegex(result.stdout, r"small \(3 M\) +tokens/s .* 6.40x +>= 1.3x  met")
-        rows = json.loads((self.path / "out.json").read_text())["comparisons"]["small (3 M)"]
+        rows = json.loads((self.path / "out.json").read_text())["comparisons"]["ddp, small (3 M)"]
         self.assertEqual([row["measure"] for row in rows][:2], ["tokens/s", "peak MB a rank"])
         self.assertEqual(rows[1]["weft"]["samples"], [160.0, 160.0])
 

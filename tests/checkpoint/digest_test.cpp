@@ -63,5 +63,29 @@ TEST(Digest, RefusesWhatHasNoDigest) {
   test::expect_input_error([&] { weights_sha256({{std::string("a\0b", 3), t}}); }, {"zero byte"});
 }
 
+TEST(WeightsDigest, ATensorAtATimeGivesTheSame) {
+  WeightsDigest digest;
+  for (const NamedTensor& tensor : known()) digest.add(tensor.name, tensor.tensor);
+  EXPECT_EQ(digest.hex(), kKnown);
+}
+
+TEST(WeightsDigest, RefusesNamesOutOfOrder) {
+  const at::Tensor t = at::ones({1}, at::kFloat);
+  WeightsDigest digest;
+  digest.add("h.2", t);
+  test::expect_input_error([&] { digest.add("h.2", t); }, {"two tensors", "\"h.2\""});
+  test::expect_input_error([&] { digest.add("h.10", t); }, {"\"h.10\"", "after \"h.2\"", "in order"});
+  test::expect_input_error([&] { digest.add("z", at::Tensor()); }, {"\"z\"", "undefined"});
+  digest.add("h.3", t);  // what was refused left nothing behind
+  EXPECT_EQ(digest.hex(), weights_sha256({{"h.2", t}, {"h.3", t}}));
+}
+
+TEST(WeightsDigest, AnEmptyNameIsTheFirst) {
+  const at::Tensor t = at::ones({1}, at::kFloat);
+  WeightsDigest digest;
+  digest.add("", t);
+  test::expect_input_error([&] { digest.add("", t); }, {"two tensors"});
+}
+
 }  // namespace
 }  // namespace weft

@@ -72,7 +72,7 @@ TEST_F(BadInput, RanksAndMesh) {
   expect_error({"run", "-n", "0", "--", "true"}, "weft: -n 0: the number of ranks must be at least 1");
   expect_error(train({"-n", "3"}), "weft: " + recipe_ + ": batch.global = 32 does not divide over 3 data-parallel ranks");
   expect_error(train({"-n", "2", "--set", "layout.dp=4"}),
-               "weft: " + recipe_ + ": the mesh has 4 ranks (layout.dp = 4), but the world has 2");
+               "weft: " + recipe_ + ": the mesh has 4 ranks (layout.dp = 4 x layout.shard = 1), but the world has 2");
   expect_error(train({"-n", "2", "--set", "layout.tp=2"}), "weft: " + recipe_ + ": layout.tp = 2 is not available yet");
 }
 

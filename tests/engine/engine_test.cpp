@@ -15,39 +15,16 @@
 #include <limits>
 #include <ostream>
 
+#include "tests/engine/lists.h"
 #include "tests/engine/recorder.h"
 #include "tests/nn/bound_layer.h"
 #include "weft/base/error.h"
 #include "weft/nn/layers.h"
-#include "weft/program/build.h"
 
 namespace weft {
 namespace {
 
 using Log = std::vector<std::string>;
-
-// Lists are written as they read: load(0), forward(1, 0), ...
-Instruction load(int micro) { return {.op = Op::load, .micro = micro}; }
-Instruction forward(int block, int micro) { return {.op = Op::forward, .first = block, .last = block + 1, .micro = micro}; }
-Instruction loss(int micro) { return {.op = Op::loss, .micro = micro}; }
-Instruction backward(int block, int micro) { return {.op = Op::backward, .first = block, .last = block + 1, .micro = micro}; }
-Instruction reduce(int first, int last) { return {.op = Op::reduce, .lane = Lane::comm, .first = first, .last = last}; }
-Instruction reduce_loss() { return {.op = Op::reduce_loss, .lane = Lane::comm}; }
-Instruction update(int block, std::vector<int> waits = {}) {
-  return {.op = Op::update, .first = block, .last = block + 1, .waits = std::move(waits)};
-}
-Instruction norm(int blocks) { return {.op = Op::norm, .first = 0, .last = blocks}; }
-
-/// What data parallelism on one rank runs: one micro-batch after another, then the updates.
-InstructionList plain_list(int num_blocks, int micro_batches) {
-  ModelCost cost{.name = "test", .blocks = {}, .input_bytes = 0};
-  for (int b = 0; b < num_blocks; ++b) cost.blocks.push_back({.name = "b", .flat_bytes = 256});
-  return build_program(cost, {.micro_batches = micro_batches}).of(0);
-}
-
-EngineOptions local(int micro_batches, int slots = 1) {
-  return {.replicas = {}, .micro_batches = micro_batches, .slots = slots, .all_micro_batches = micro_batches};
-}
 
 /// Micro-batches of one sample each, whose value tells which they are.
 Engine::Next counted() {
@@ -56,14 +33,15 @@ Engine::Next counted() {
 
 TEST(Engine, FollowsTheListAndNothingElse) {
   Log log;
-  FlatModel model(logged_model(log, 2), plain_buffer);
+  FlatModel model(logged_model(log, 2), {});
   LoggedUpdater updater(log);
   const InstructionList list = {load(0),        load(1),       forward(0, 0), forward(0, 1),  forward(1, 1),  loss(1),
                                 backward(1, 1), forward(1, 0), loss(0),       backward(0, 1), backward(1, 0), backward(0, 0),
                                 reduce_loss(),  norm(2),       update(1),     update(0)};
-  Engine engine(model, list, updater, local(2));
-  const Log one_step = {"F0 of 1", "F0 of 2", "F1 of 2", "loss", "B1 of 2", "F1 of 1", "loss",
-                        "B0 of 2", "B1 of 1", "B0 of 1", "norm", "U1",      "U0"};
+  const Program program = with_list(list, 2, 2);
+  Engine engine(model, program, 0, updater, local(2));
+  const Log one_step = {"F0 of 1", "F0 of 2", "F1 of 2", "loss",    "B1 of 2", "F1 of 1", "loss",
+                        "B0 of 2", "B1 of 1", "B0 of 1", "squares", "norm",    "U1",      "U0"};
   for (int64_t step = 0; step < 2; ++step) {
     log.clear();
     engine.step(step, counted());
@@ -73,12 +51,13 @@ TEST(Engine, FollowsTheListAndNothingElse) {
 
 TEST(Engine, WaitsWhereTheListSaysAndOnlyThere) {
   Log log;
-  FlatModel model(logged_model(log, 2), plain_buffer);
+  FlatModel model(logged_model(log, 2), {});
   LoggedUpdater updater(log);
   const InstructionList list = {load(0),      forward(0, 0),  forward(1, 0), loss(0),           reduce_loss(), backward(1, 0),
                                 reduce(1, 2), backward(0, 0), reduce(0, 1),  update(1, {4, 6}), update(0, {8})};
-  Engine engine(model, list, updater,
-                {.replicas = Group(std::make_shared<LoggedBackend>(log)), .micro_batches = 1, .all_micro_batches = 1});
+  const Program program = with_list(list, 2, 1);
+  const Group data(std::make_shared<LoggedBackend>(log));
+  Engine engine(model, program, 0, updater, {.data = data, .replicas = data, .shards = {}, .all_micro_batches = 1});
   engine.step(0, counted());
   EXPECT_EQ(log, (Log{"F0 of 1", "F1 of 1", "loss", "start losses", "B1 of 1", "start gradients of b1", "B0 of 1",
                       "start gradients of b0", "wait losses", "wait gradients of b1", "U1", "wait gradients of b0", "U0"}));
@@ -112,12 +91,10 @@ TEST_P(SlotsTest, AreSummedInTheFixedTreeBitForBit) {
   std::vector<at::Tensor> samples;
   for (int i = 0; i < micro_batches; ++i) samples.push_back(at::randn({1, 64}, at::detail::createCPUGenerator(40 + i)));
   Parameter weight{at::ones({64}), {}};
-  FlatModel model(weighted_sum(weight), plain_buffer);
+  FlatModel model(weighted_sum(weight), {});
   IdleUpdater updater;
-  const InstructionList list = build_program({.name = "sum", .blocks = {{.name = "sum", .flat_bytes = 256}}, .input_bytes = 0},
-                                             {.micro_batches = micro_batches, .slots = slots})
-                                   .of(0);
-  Engine engine(model, list, updater, local(micro_batches, slots));
+  const Program program = plain_program(1, micro_batches, slots);
+  Engine engine(model, program, 0, updater, local(micro_batches));
   const at::Tensor expected = tree_sum(samples, static_cast<size_t>(slots)).div(micro_batches).reshape({64});
   for (int64_t step = 0; step < 2; ++step) {  // partial sums of the step before must not matter
     size_t next = 0;
@@ -154,14 +131,14 @@ TEST_P(NotFiniteTest, IsToldWithStepMicroBatchAndBlockAndNothingIsUpdated) {
     const bool bad = c.bad_block < 0 && micro++ == c.bad_micro;
     return LossValue{out[0].sum().mul(bad ? nan : 1.0), target.numel()};
   };
-  FlatModel model(std::move(chain), plain_buffer);
+  FlatModel model(std::move(chain), {});
   Log log;
   LoggedUpdater updater(log);
-  const InstructionList list = plain_list(3, 2);
+  const Program program = plain_program(3, 2);
   EngineOptions options = local(2);
   options.first_micro_batch = 2;
   options.all_micro_batches = 4;
-  Engine engine(model, list, updater, options);
+  Engine engine(model, program, 0, updater, options);
   const auto next = [micro = 0]() mutable { return MicroBatch{{at::ones({1, 2})}, at::zeros({1}), micro++}; };
   try {
     engine.step(7, next);
@@ -181,10 +158,10 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(Engine, LeavesNothingOfAFailedStepBehind) {
   Parameter weight{at::ones({2}), {}};
-  FlatModel model(weighted_sum(weight), plain_buffer);
+  FlatModel model(weighted_sum(weight), {});
   IdleUpdater updater;
-  const InstructionList list = plain_list(1, 2);
-  Engine engine(model, list, updater, local(2));
+  const Program program = plain_program(1, 2);
+  Engine engine(model, program, 0, updater, local(2));
   const auto feed = [&](double second) {
     engine.step(0, [&, micro = 0]() mutable {
       return MicroBatch{{at::full({1, 2}, micro++ == 0 ? 1.0 : second)}, at::zeros({1}), 0};
@@ -210,11 +187,11 @@ TEST(Engine, UnusedParametersAndOutputsGetZeroGradients) {
                                 return {in[0].mul(2.0)};  // nobody reads in[1]
                               },
                               std::vector<ParamSpec>{})});
-  FlatModel model(std::move(chain), plain_buffer);
+  FlatModel model(std::move(chain), {});
   model.flat(0).gradients.fill_(99.0);
   IdleUpdater updater;
-  const InstructionList list = plain_list(2, 2);
-  Engine engine(model, list, updater, local(2));
+  const Program program = plain_program(2, 2);
+  Engine engine(model, program, 0, updater, local(2));
   engine.step(0, [] { return MicroBatch{{at::ones({1, 2})}, at::zeros({1}), 0}; });
   EXPECT_TRUE(used.value.grad().eq(2.0).all().item<bool>());
   EXPECT_TRUE(unused.value.grad().eq(0.0).all().item<bool>());
@@ -242,10 +219,10 @@ TEST(Engine, HandsSeveralTensorsFromBlockToBlock) {
   const at::Tensor expected = three(two(one({x, ids}, w), v))[0].sum();
   expected.div(4.0).backward();
 
-  FlatModel model(std::move(chain), plain_buffer);
+  FlatModel model(std::move(chain), {});
   IdleUpdater updater;
-  const InstructionList list = plain_list(3, 1);
-  Engine engine(model, list, updater, local(1));
+  const Program program = plain_program(3, 1);
+  Engine engine(model, program, 0, updater, local(1));
   const StepResult result = engine.step(0, [&] { return MicroBatch{{x, ids}, at::zeros({4}), 0}; });
   EXPECT_NEAR(result.loss, expected.item<double>() / 4.0, 1e-5);
   EXPECT_TRUE(at::allclose(first.value.grad(), w.grad()));
@@ -259,10 +236,10 @@ TEST(Engine, DividesByTheTargetsThatCounted) {
       {"bias", "bias",
        std::make_shared<FunctionBlock>([&](const Tensors& in, const Context&) -> Tensors { return {in[0].add(bias.value)}; },
                                        std::vector<ParamSpec>{{"bias", &bias, {}}})});
-  FlatModel model(std::move(model_of_bias), plain_buffer);
+  FlatModel model(std::move(model_of_bias), {});
   IdleUpdater updater;
-  const InstructionList list = plain_list(1, 2);
-  Engine engine(model, list, updater, local(2));
+  const Program program = plain_program(1, 2);
+  Engine engine(model, program, 0, updater, local(2));
   const at::Tensor logits = at::randn({8, 3});
   at::Tensor target = at::arange(8, at::kLong).remainder(3);
   target.narrow(0, 1, 4).fill_(-100);  // 3 left in the first half bar one, 1 in the second
@@ -297,11 +274,11 @@ TEST(Engine, MovesStatisticsByTheMeanChangeOfTheMicroBatches) {
        std::make_shared<FunctionBlock>(
            [layer](const Tensors& in, const Context& context) -> Tensors { return {(*layer)(in[0], context.training)}; },
            specs)});
-  FlatModel model(std::move(chain), plain_buffer);
-  model.initialise(1);
+  FlatModel model(std::move(chain), {});
+  model.initialise(0, /*seed=*/1);
   IdleUpdater updater;
-  const InstructionList list = plain_list(1, 3);
-  Engine engine(model, list, updater, local(3));
+  const Program program = plain_program(1, 3);
+  Engine engine(model, program, 0, updater, local(3));
   at::Tensor mean = at::zeros({2}), variance = at::ones({2});
   for (int64_t step = 0; step < 2; ++step) {
     const at::Tensor x = at::randn({3, 5, 2, 4, 4});  // [micro-batches, samples, channels, height, width]
@@ -336,10 +313,10 @@ TEST(Engine, DropsActivationsAsSoonAsTheirBackwardIsDone) {
     };
     chain.blocks[b].block = std::make_shared<FunctionBlock>(run, inner->parameters());
   }
-  FlatModel model(std::move(chain), plain_buffer);
+  FlatModel model(std::move(chain), {});
   LoggedUpdater updater(log, [&] { return alive(); });
-  const InstructionList list = plain_list(kBlocks, 2);
-  Engine engine(model, list, updater, local(2));
+  const Program program = plain_program(kBlocks, 2);
+  Engine engine(model, program, 0, updater, local(2));
   engine.step(0, [&, next = counted()] {
     MicroBatch micro = next();
     activations.push_back(micro.inputs[0].storage().getWeakStorageImpl());
@@ -366,10 +343,10 @@ TEST(Engine, EvaluatesUnevenMicroBatchesWithoutTraining) {
                                 return {in[0]};
                               },
                               std::vector<ParamSpec>{})});
-  FlatModel model(std::move(chain), plain_buffer);
+  FlatModel model(std::move(chain), {});
   IdleUpdater updater;
-  const InstructionList list;
-  Engine engine(model, list, updater, local(1));
+  const Program program = plain_program(1, 1);
+  Engine engine(model, program, 0, updater, local(1));
   const at::Tensor logits = at::randn({7, 3});
   at::Tensor target = logits.argmax(1);
   target[2] = (target[2].item<int64_t>() + 1) % 3;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
 #include <c10/core/StorageImpl.h>
 
 #include <functional>
@@ -58,34 +59,42 @@ inline Model logged_model(std::vector<std::string>& log, int num_blocks) {
 
 class IdleUpdater : public Updater {
  public:
-  double norm(double) override { return 0.0; }
+  void add_squares(ExactSum&) override {}
+  bool accept(double) override { return true; }
   void update(int, double d) override { divisor = d; }
+  std::vector<at::Tensor>& state(int) override { return state_; }
   double divisor = 0.0;  ///< of the last update
+
+ private:
+  std::vector<at::Tensor> state_;
 };
 
-/// Logs "norm" and "U1"; with `alive`, "alive N" before each update.
+/// Logs "squares", "norm" and "U1"; with `alive`, "alive N" before each update.
 class LoggedUpdater : public Updater {
  public:
   explicit LoggedUpdater(std::vector<std::string>& log, std::function<int()> alive = {})
       : log_(log), alive_(std::move(alive)) {}
-  double norm(double) override {
+  void add_squares(ExactSum&) override { log_.push_back("squares"); }
+  bool accept(double) override {
     log_.push_back("norm");
-    return 0.0;
+    return true;
   }
   void update(int block, double) override {
     if (alive_) log_.push_back("alive " + std::to_string(alive_()));
     log_.push_back("U" + std::to_string(block));
   }
+  std::vector<at::Tensor>& state(int) override { return state_; }
 
  private:
   std::vector<std::string>& log_;
   std::function<int()> alive_;
+  std::vector<at::Tensor> state_;
 };
 
 /// Two ranks, of which the other one holds zeros; logs "start losses" and, once, "wait losses".
 class LoggedBackend : public Group::Backend {
  public:
-  explicit LoggedBackend(std::vector<std::string>& log) : Backend("dp", 0, 2), log_(log) {}
+  explicit LoggedBackend(std::vector<std::string>& log) : Backend("data", 0, 2), log_(log) {}
 
   std::string_view kind() const override { return "logged"; }
   Work all_reduce(const at::Tensor&, ReduceOp, std::string_view what) override {
@@ -99,9 +108,7 @@ class LoggedBackend : public Group::Backend {
   Work send(const at::Tensor&, int, std::string_view) override { return {}; }
   Work receive(const at::Tensor&, int, std::string_view) override { return {}; }
   Work barrier(std::string_view) override { return {}; }
-  at::Tensor allocate(int64_t numel, at::ScalarType, std::string_view what) override {
-    return plain_buffer(numel, std::string(what));
-  }
+  at::Tensor allocate(int64_t numel, at::ScalarType dtype, std::string_view) override { return at::zeros({numel}, dtype); }
 
  private:
   class Waiting : public Work::State {

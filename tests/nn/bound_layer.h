@@ -1,8 +1,6 @@
 // One layer bound to a flat buffer of its own, so that a test can look at its gradients.
 #pragma once
 
-#include <ATen/ops/zeros.h>
-
 #include <functional>
 #include <memory>
 
@@ -23,13 +21,11 @@ class FunctionBlock : public Block {
   std::vector<ParamSpec> specs_;
 };
 
-inline at::Tensor plain_buffer(int64_t numel, const std::string&) { return at::zeros({numel}, at::kFloat); }
-
-inline FlatModel bind_block(std::shared_ptr<Block> block, uint64_t seed = 1) {
+inline FlatModel bind_block(std::shared_ptr<Block> block, const FlatOptions& options = {}) {
   Model model{.name = "test", .blocks = {}, .loss = cross_entropy, .hits = {}};
   model.blocks.push_back({"block", "block", std::move(block)});
-  FlatModel flat(std::move(model), plain_buffer);
-  flat.initialise(seed);
+  FlatModel flat(std::move(model), options);
+  flat.initialise(0, /*seed=*/1);
   return flat;
 }
 

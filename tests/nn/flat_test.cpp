@@ -1,12 +1,14 @@
 #include "weft/nn/flat.h"
 
 #include <ATen/ops/allclose.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/randn.h>
 #include <gtest/gtest.h>
 
 #include "tests/nn/bound_layer.h"
+#include "tests/nn/shards.h"
 #include "weft/base/error.h"
 #include "weft/models/gpt.h"
 #include "weft/models/vision.h"
@@ -17,10 +19,10 @@ namespace {
 Model tiny_gpt() { return gpt({.layers = 2, .heads = 2, .width = 16, .context = 8, .vocabulary = 11}); }
 
 TEST(FlatModel, LaysBlocksOutSideBySideAligned) {
-  FlatModel flat(tiny_gpt(), plain_buffer);
+  FlatModel flat(tiny_gpt(), {});
   int64_t end = 0;
   for (int b = 0; b < flat.num_blocks(); ++b) {
-    EXPECT_EQ(flat.flat(b).offset, end);
+    EXPECT_EQ(flat.gradient_offset(b), end);
     EXPECT_EQ(flat.flat(b).numel % kAlignElements, 0);
     end += flat.flat(b).numel;
   }
@@ -29,21 +31,22 @@ TEST(FlatModel, LaysBlocksOutSideBySideAligned) {
 }
 
 TEST(FlatModel, OrdersGroupsSoThatEachIsARange) {
-  FlatModel flat(cnn({.width = 4}), plain_buffer);
+  FlatModel flat(cnn({.width = 4}), {});
   const std::vector<GroupRange>& groups = flat.flat(0).groups;
   ASSERT_EQ(groups.size(), 3u);
   EXPECT_EQ(groups[0].group, ParamGroup::decay);
   EXPECT_EQ(groups[1].group, ParamGroup::no_decay);
   EXPECT_EQ(groups[2].group, ParamGroup::statistic);
   EXPECT_EQ(groups[0].end, 4 * 9);
+  for (const GroupRange& group : groups) EXPECT_EQ(group.begin % kAlignElements, 0);
   EXPECT_EQ(groups[1].end - groups[1].begin, 8);
   EXPECT_EQ(groups[2].end - groups[2].begin, 8);
   EXPECT_EQ(flat.flat(0).statistics.size(), 2u);
 }
 
 TEST(FlatModel, ParametersAreViewsOfTheFlatBuffer) {
-  FlatModel flat(tiny_gpt(), plain_buffer);
-  flat.initialise(3);
+  FlatModel flat(tiny_gpt(), {});
+  initialise(flat, 3);
   for (const Param& param : flat.params()) {
     const at::Tensor& value = param.parameter->value;
     EXPECT_EQ(value.data_ptr(), flat.flat(param.block).weights.data_ptr<float>() + param.offset) << param.name;
@@ -52,10 +55,10 @@ TEST(FlatModel, ParametersAreViewsOfTheFlatBuffer) {
 }
 
 TEST(FlatModel, DrawsByNameSoThatOtherBlocksDoNotMatter) {
-  FlatModel small(gpt({.layers = 1, .heads = 2, .width = 16, .context = 8, .vocabulary = 11}), plain_buffer);
-  FlatModel large(tiny_gpt(), plain_buffer);
-  small.initialise(3);
-  large.initialise(3);
+  FlatModel small(gpt({.layers = 1, .heads = 2, .width = 16, .context = 8, .vocabulary = 11}), {});
+  FlatModel large(tiny_gpt(), {});
+  initialise(small, 3);
+  initialise(large, 3);
   const auto find = [](FlatModel& flat, const std::string& name) {
     for (const Param& param : flat.params()) {
       if (param.name == name) return param.parameter->value.detach();
@@ -79,7 +82,7 @@ TEST(FlatModel, FirstBackwardOverwritesTheNextOneAdds) {
   flat.clear_gradients(0);
   for (int pass = 1; pass <= 2; ++pass) {
     flat.block(0).forward({at::ones({3}).mul(2.0)}, {})[0].sum().backward();
-    flat.settle_gradients(0);
+    flat.settle_gradients(0, {});
     EXPECT_TRUE(flat.flat(0).gradients.narrow(0, 0, 3).eq(2.0 * pass).all().item<bool>()) << "pass " << pass;
   }
 }
@@ -93,7 +96,7 @@ TEST(FlatModel, AnUnusedParameterHasAZeroGradient) {
   flat.flat(0).gradients.fill_(99.0);
   flat.clear_gradients(0);
   flat.block(0).forward({at::ones({2})}, {})[0].sum().backward();
-  flat.settle_gradients(0);
+  flat.settle_gradients(0, {});
   EXPECT_TRUE(unused.value.grad().eq(0.0).all().item<bool>());
   EXPECT_TRUE(used.value.grad().eq(1.0).all().item<bool>());
 }
@@ -106,11 +109,34 @@ TEST(FlatModel, RefusesAWeightSharedByAccident) {
   model.blocks.push_back({"a", "a", std::make_shared<FunctionBlock>(pass, std::vector<ParamSpec>{{"weight", &first, {}}})});
   model.blocks.push_back({"b", "b", std::make_shared<FunctionBlock>(pass, std::vector<ParamSpec>{{"weight", &second, {}}})});
   try {
-    FlatModel flat(std::move(model), plain_buffer);
+    FlatModel flat(std::move(model), {});
     FAIL() << "shared weight was accepted";
   } catch (const InputError& error) {
     EXPECT_NE(std::string(error.what()).find("'a.weight' and 'b.weight'"), std::string::npos) << error.what();
   }
+}
+
+TEST(FlatModel, RefusesAParameterThatTwoBlocksOwn) {
+  Parameter weight{at::empty({4}, at::TensorOptions(at::kFloat).device(at::kMeta)), {}};
+  const auto pass = [](const Tensors& in, const Context&) { return in; };
+  const auto block = [&] {
+    return std::make_shared<FunctionBlock>(pass, std::vector<ParamSpec>{{"weight", &weight, {Init::Kind::constant, 1.0}}});
+  };
+  Model model{.name = "test", .blocks = {{"a", "a", block()}, {"b", "b", block()}}, .loss = cross_entropy, .hits = {}};
+  try {
+    FlatModel flat(std::move(model), {});
+    FAIL() << "a parameter of two blocks was accepted";
+  } catch (const InputError& error) {
+    EXPECT_NE(std::string(error.what()).find("'a.weight' and 'b.weight'"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("NamedBlock::uses"), std::string::npos) << error.what();
+  }
+}
+
+TEST(FlatModel, RefusesParametersThatAreNotFloat32) {
+  Parameter weight{at::ones({4}, at::kHalf), {}};
+  auto block = std::make_shared<FunctionBlock>([](const Tensors& in, const Context&) { return in; },
+                                               std::vector<ParamSpec>{{"weight", &weight, {}}});
+  EXPECT_THROW(bind_block(block), InputError);
 }
 
 TEST(FlatModel, RefusesTwoParametersOfOneName) {

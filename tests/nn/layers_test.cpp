@@ -44,7 +44,7 @@ TEST_P(LinearTest, ValueAndGradientsEqualLibTorchs) {
     const at::Tensor dy = at::randn(y.sizes());
     y.backward(dy);
     expected.backward(dy);
-    flat.settle_gradients(0);
+    flat.settle_gradients(0, {});
     EXPECT_TRUE(at::allclose(layer.weight.value.grad(), weight.grad(), 1e-5, 1e-6));
     EXPECT_EQ(layer.weight.value.grad().data_ptr(), layer.weight.gradient.data_ptr());
     if (c.bias) {

@@ -7,11 +7,15 @@
 namespace weft {
 namespace {
 
-std::string buckets_of(const std::vector<int64_t>& block_bytes, int64_t bucket_bytes) {
-  ModelCost model = toy_model(static_cast<int>(block_bytes.size()));
-  for (size_t i = 0; i < block_bytes.size(); ++i) model.blocks[i].flat_bytes = block_bytes[i];
+Program program_of(const std::vector<int64_t>& block_numel, int gradient_bytes = 1) {
+  Program program = toy_program(toy_model(static_cast<int>(block_numel.size())), {.gradient_bytes = gradient_bytes});
+  program.block_numel = block_numel;
+  return program;
+}
+
+std::string text(const std::vector<Bucket>& buckets) {
   std::string result;
-  for (const Bucket& x : gradient_buckets(model, bucket_bytes)) result += fmt::format("[{},{})={} ", x.first, x.last, x.bytes);
+  for (const Bucket& x : buckets) result += fmt::format("[{},{})={} ", x.first, x.last, x.bytes);
   return result;
 }
 
@@ -33,7 +37,25 @@ TEST(Buckets, adjacent_blocks_in_backward_order) {
       {"an empty head", {20, 0}, 20, "[0,2)=20 "},
       {"nothing at all", {0, 0}, 20, "[0,2)=0 "},
   };
-  for (const Case& c : cases) EXPECT_EQ(buckets_of(c.blocks, c.limit), c.expected) << c.what;
+  for (const Case& c : cases) EXPECT_EQ(text(gradient_buckets(program_of(c.blocks), c.limit)), c.expected) << c.what;
+}
+
+TEST(Buckets, bytes_are_those_that_are_reduced) {
+  EXPECT_EQ(text(gradient_buckets(program_of({10, 10, 10}, 2), 40)), "[1,3)=40 [0,1)=20 ");
+  EXPECT_EQ(text(gradient_buckets(program_of({10, 10, 10}, 4), 40)), "[2,3)=40 [1,2)=40 [0,1)=40 ");
+}
+
+TEST(Buckets, single_blocks) {
+  struct Case {
+    std::vector<int64_t> blocks;
+    const char* expected;
+  };
+  const Case cases[] = {
+      {{10, 20, 30}, "[2,3)=120 [1,2)=80 [0,1)=40 "},
+      {{0, 10, 0, 30, 0}, "[3,4)=120 [1,2)=40 "},
+      {{0, 0}, "[0,2)=0 "},
+  };
+  for (const Case& c : cases) EXPECT_EQ(text(single_blocks(program_of(c.blocks, 4))), c.expected);
 }
 
 TEST(Buckets, whole) {

@@ -63,19 +63,50 @@ TEST(Timeline, long_rows_show_both_ends) {
   EXPECT_TRUE(contains(text, fmt::format("... {} more ...\n", 200 - forward_shown))) << text;
 }
 
+TEST(Timeline, sharded_parameters) {
+  const Program program =
+      build_program(toy_model(2), {.dp = 2, .shard = 2, .shard_level = ShardLevel::parameters, .recompute = {.every = 1}});
+  const std::string text = timeline(program.of(0), 80);
+  for (const char* label : {"G0 ", "x0 ", "F0 ", "d0 ", "B0 ", "S1", "R1", "U1 ", "U0"}) {
+    EXPECT_TRUE(contains(text, label)) << label << "\n" << text;
+  }
+}
+
+TEST(Timeline, what_is_moved_has_a_row) {
+  const Program program = build_program(toy_model(3), {.shard = 2,
+                                                       .shard_level = ShardLevel::parameters,
+                                                       .recompute = {.every = 1},
+                                                       .offload = {.activations = true, .optimizer = true, .weights = true}});
+  const std::string text = timeline(program.of(0), 80);
+  EXPECT_TRUE(contains(text, "  copy    | ")) << text;
+  for (const char* label : {"f0w", "e0w", "e1a", "f1a", "f2o", "e2o"})
+    EXPECT_TRUE(contains(text, label)) << label << "\n" << text;
+}
+
 TEST(Draw, stays_about_a_page_whatever_the_size) {
   struct Case {
     int blocks;
     StepLayout layout;
+    size_t rows = 90;
   };
+  const StepLayout all_lanes = {.dp = 512,
+                                .shard = 8,
+                                .shard_level = ShardLevel::parameters,
+                                .recompute = {.every = 1},
+                                .offload = {.activations = true, .optimizer = true, .weights = true},
+                                .micro_batches = 8,
+                                .clip = true};
   const Case cases[] = {{8, {.dp = 4}},
                         {8, {.dp = 4, .micro_batches = 8}},
                         {50, {.dp = 4096, .micro_batches = 64, .slots = 32, .bucket_bytes = 2048, .clip = true}},
-                        {500, {.dp = 2, .micro_batches = 4, .bucket_bytes = 1}}};
+                        {500, {.dp = 2, .micro_batches = 4, .bucket_bytes = 1}},
+                        {50, {.dp = 4, .shard = 8, .shard_level = ShardLevel::optimizer, .micro_batches = 8, .clip = true}},
+                        {50, all_lanes, 120},
+                        {500, all_lanes, 120}};
   for (const Case& c : cases) {
     for (int width : {60, 100}) {
       const std::vector<std::string> rows = lines(draw(build_program(toy_model(c.blocks), c.layout), {.width = width}));
-      EXPECT_LE(rows.size(), 90u) << c.blocks;
+      EXPECT_LE(rows.size(), c.rows) << c.blocks;
       for (const std::string& row : rows) {
         const bool is_timeline = contains(row, " | ");
         EXPECT_LE(row.size(), is_timeline ? static_cast<size_t>(width) : 100u) << row;
@@ -87,7 +118,7 @@ TEST(Draw, stays_about_a_page_whatever_the_size) {
 
 TEST(Draw, says_who_does_what_and_what_it_costs) {
   const std::string text =
-      draw(build_program(toy_model(4, 1 << 20), {.dp = 4096, .micro_batches = 2, .bucket_bytes = 2 << 20}));
+      draw(build_program(toy_model(4, 1 << 18), {.dp = 4096, .micro_batches = 2, .bucket_bytes = 2 << 20}));
   EXPECT_TRUE(contains(text, "4 blocks, 2 micro-batches a rank in 1 slot, 4096 replicas\n")) << text;
   EXPECT_TRUE(contains(text, "ranks 0-4095: 25 instructions\n")) << text;
   EXPECT_TRUE(contains(text, "24.0 kFLOP  forward 8.01 kFLOP, backward 16.0 kFLOP\n")) << text;
@@ -95,6 +126,20 @@ TEST(Draw, says_who_does_what_and_what_it_costs) {
   EXPECT_TRUE(contains(text, "R2-3         2.00 MiB  sends   4.00 MiB\n")) << text;
   EXPECT_TRUE(contains(text, "a step of all 4096 ranks: 98.5 MFLOP, 33.0 GiB sent\n")) << text;
   EXPECT_FALSE(contains(text, "norm")) << "nothing is explained that is not there";
+}
+
+TEST(Draw, says_what_is_sharded) {
+  const StepLayout layout = {.dp = 2, .shard = 4, .shard_level = ShardLevel::parameters};
+  const std::string text = draw(build_program(toy_model(4, 1 << 18), layout));
+  EXPECT_TRUE(contains(text, "1 micro-batch a rank in 1 slot, 2 replicas, 4 shards of parameters\n")) << text;
+  EXPECT_TRUE(contains(text, "  S3       reduce-scatter the gradients of block 3 over the shards\n")) << text;
+  EXPECT_TRUE(contains(text, "  R3       sum this rank's shard of the gradients of block 3 over the replicas\n")) << text;
+  EXPECT_TRUE(contains(text, "  G3       gather")) << text;
+  // Four blocks of a mebibyte: 3/4 reduced-scattered and 1/4 all-reduced; 3/4 gathered seven times.
+  EXPECT_TRUE(contains(text, "gradients 4.00 MiB in 8 reductions, losses ")) << text;
+  EXPECT_TRUE(contains(text, "weights 5.25 MiB in 7 gathers\n")) << text;
+  EXPECT_TRUE(contains(text, "S3           1.00 MiB  sends    768 KiB\n")) << text;
+  EXPECT_FALSE(contains(text, "bring back")) << "nothing is explained that is not there";
 }
 
 TEST(Draw, distinct_lists) {

@@ -19,6 +19,11 @@ namespace {
 
 constexpr int64_t kOneBlock = 1;  // bucket bytes that put every block into a bucket of its own
 
+std::vector<Bucket> buckets_of(const ModelCost& model, int64_t bucket_bytes) {
+  return gradient_buckets(toy_program(model), bucket_bytes);
+}
+std::vector<std::vector<int>> uses_of(const ModelCost& model) { return toy_program(model).block_uses; }
+
 int64_t live_at_end(const InstructionList& list) {
   int64_t live = 0;
   for (const Instruction& x : list) live += x.allocates - x.frees;
@@ -70,7 +75,7 @@ TEST(Accumulate, costs_no_more_memory_than_one_micro_batch) {
 InstructionList slotted(int num_blocks, int micro_batches, int slots, int64_t bucket_bytes) {
   const ModelCost model = toy_model(num_blocks);
   return close_slots(accumulate(single_stage(model), micro_batches),
-                     {.slots = slots, .buckets = gradient_buckets(model, bucket_bytes)});
+                     {.slots = slots, .buckets = buckets_of(model, bucket_bytes), .uses = uses_of(model)});
 }
 
 TEST(Slots, one_slot_changes_nothing) {
@@ -101,7 +106,7 @@ TEST(Replicate, reduces_right_after_the_backward_that_fills_the_bucket) {
   const ModelCost model = toy_model(3);
   const auto list = [&](int replicas, int micro_batches, int64_t bucket_bytes) {
     return text(replicate(accumulate(single_stage(model), micro_batches),
-                          {.replicas = replicas, .buckets = gradient_buckets(model, bucket_bytes)}));
+                          {.replicas = replicas, .buckets = buckets_of(model, bucket_bytes), .uses = uses_of(model)}));
   };
   EXPECT_EQ(list(2, 1, 2048),
             "load0 forward0.0 forward1.0 forward2.0 loss0 backward2.0 backward1.0 reduce1-2 backward0.0 reduce0-0");
@@ -113,8 +118,9 @@ TEST(Replicate, reduces_right_after_the_backward_that_fills_the_bucket) {
 
 TEST(Replicate, follows_the_combine) {
   const ModelCost model = toy_model(1);
-  const std::vector<Bucket> buckets = gradient_buckets(model, kOneBlock);
-  const InstructionList list = replicate(slotted(1, 2, 2, kOneBlock), {.replicas = 2, .buckets = buckets});
+  const std::vector<Bucket> buckets = buckets_of(model, kOneBlock);
+  const InstructionList list =
+      replicate(slotted(1, 2, 2, kOneBlock), {.replicas = 2, .buckets = buckets, .uses = uses_of(model)});
   EXPECT_EQ(text({list.end() - 3, list.end()}), "backward0.1 combine0-0s1 reduce0-0");
 }
 
@@ -124,9 +130,10 @@ TEST(Replicate, costs_what_it_says) {
   for (int replicas : {1, 2, 4, 8, 4096}) {
     for (int micro_batches : {1, 4}) {
       const InstructionList before = accumulate(single_stage(model), micro_batches);
-      const InstructionList list = replicate(before, {.replicas = replicas, .buckets = gradient_buckets(model, 2048)});
+      const InstructionList list =
+          replicate(before, {.replicas = replicas, .buckets = buckets_of(model, 2048), .uses = uses_of(model)});
       int64_t expected = 0;
-      for (const Bucket& bucket : gradient_buckets(model, 2048)) expected += 2 * (replicas - 1) * bucket.bytes / replicas;
+      for (const Bucket& bucket : buckets_of(model, 2048)) expected += 2 * (replicas - 1) * bucket.bytes / replicas;
       EXPECT_EQ(step_cost(list).wire_bytes(), expected);
       EXPECT_NEAR(step_cost(list).wire_bytes(), 2.0 * (replicas - 1) / replicas * gradient_bytes, 3.0);
       EXPECT_EQ(step_cost(list).num_reduces, replicas == 1 ? 0 : 3);
@@ -136,18 +143,39 @@ TEST(Replicate, costs_what_it_says) {
   }
 }
 
+// Block 0 is read, and its gradients written, by block 2 as well.
+TEST(Replicate, tied_blocks_wait_for_whoever_reads_them_too) {
+  const ModelCost model = tied_model(3);
+  InstructionList list = single_stage(model);
+  std::swap(list[find(list, "backward2.0")], list[find(list, "backward0.0")]);
+  const std::vector<Bucket> buckets = buckets_of(model, kOneBlock);
+  EXPECT_EQ(text(replicate(list, {.replicas = 2, .buckets = buckets, .uses = uses_of(model)})),
+            "load0 forward0.0 forward1.0 forward2.0 loss0 backward0.0 backward1.0 reduce1-1 backward2.0 reduce2-2 reduce0-0");
+}
+
 TEST(Clip, one_norm_at_the_end_for_free) {
   const ModelCost model = toy_model(2);
   const InstructionList before = single_stage(model);
-  const InstructionList list = clip(before, whole(gradient_buckets(model, kOneBlock)));
+  const InstructionList list = clip(before, {.all = whole(buckets_of(model, kOneBlock))});
   EXPECT_EQ(text(list), text(before) + " norm0-1");
   EXPECT_EQ(step_cost(list).wire_bytes(), 0);
   EXPECT_EQ(step_cost(list).peak_activation_bytes, step_cost(before).peak_activation_bytes);
 }
 
+TEST(Clip, ranks_that_share_a_replica_add_up_one_exact_sum) {
+  const ModelCost model = toy_model(2);
+  const InstructionList before = single_stage(model);
+  for (int shards : {1, 2, 4, 8}) {
+    const InstructionList list = clip(before, {.shards = shards, .all = whole(buckets_of(model, kOneBlock))});
+    EXPECT_EQ(text(list.back()), shards == 1 ? "norm0-1" : "norm0-1@shard");
+    EXPECT_EQ(step_cost(list).loss_wire_bytes, 2 * (shards - 1) * 21 * 8 / shards) << "21 words of base/exact_sum.h";
+    EXPECT_EQ(step_cost(list).gradient_wire_bytes, 0);
+  }
+}
+
 TEST(Update, sums_the_loss_after_the_last_one_and_updates_buckets) {
   const ModelCost model = toy_model(2);
-  const UpdateOptions options = {.replicas = 4, .buckets = gradient_buckets(model, kOneBlock)};
+  const UpdateOptions options = {.data_ranks = 4, .buckets = buckets_of(model, kOneBlock)};
   const InstructionList list = update(accumulate(single_stage(model), 2), options);
   EXPECT_EQ(text(list),
             "load0 forward0.0 forward1.0 loss0 backward1.0 backward0.0 "
@@ -159,7 +187,7 @@ TEST(Update, sums_the_loss_after_the_last_one_and_updates_buckets) {
 
 TEST(Update, one_rank_sends_nothing) {
   const ModelCost model = toy_model(2);
-  const InstructionList list = update(single_stage(model), {.replicas = 1, .buckets = gradient_buckets(model, kOneBlock)});
+  const InstructionList list = update(single_stage(model), {.data_ranks = 1, .buckets = buckets_of(model, kOneBlock)});
   EXPECT_EQ(step_cost(list).wire_bytes(), 0);
   EXPECT_EQ(count(list, Op::reduce_loss), 1);
 }

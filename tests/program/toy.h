@@ -10,12 +10,12 @@
 
 namespace weft {
 
-inline ModelCost toy_model(int num_blocks, int64_t flat_bytes = 1024) {
+inline ModelCost toy_model(int num_blocks, int64_t numel = 256) {
   ModelCost model{.name = "toy", .blocks = {}, .input_bytes = 7};
   for (int i = 0; i < num_blocks; ++i) {
     model.blocks.push_back({.name = fmt::format("layer{}", i),
-                            .parameters = flat_bytes / 4,
-                            .flat_bytes = flat_bytes,
+                            .parameters = numel,
+                            .numel = numel,
                             .forward_flops = 1000.0 + i,
                             .backward_flops = 2000.0 + 2 * i,
                             .saved_bytes = 100 + 10 * i,
@@ -24,22 +24,62 @@ inline ModelCost toy_model(int num_blocks, int64_t flat_bytes = 1024) {
   return model;
 }
 
-/// "load0 forward0.0 loss0 backward0.0 reduce0-1 combine0-1s0 reduce_loss norm0-1 update0-1": blocks, then micro or slot.
+/// The last block reads the weights of the first one too.
+inline ModelCost tied_model(int num_blocks, int64_t numel = 256) {
+  ModelCost model = toy_model(num_blocks, numel);
+  model.blocks.back().uses = {0};
+  return model;
+}
+
+/// What passes read of a program whose lists are not there yet; `choices` says the rest.
+inline Program toy_program(const ModelCost& model, Program choices = {}) {
+  for (const BlockCost& block : model.blocks) {
+    choices.block_names.push_back(block.name);
+    choices.block_numel.push_back(block.numel);
+    choices.block_uses.push_back(block.uses);
+  }
+  return choices;
+}
+
+inline std::string short_name(Matter what) { return what == Matter::optimizer ? "optimizer" : std::string(name(what)); }
+
+/// "load0 gather0 forward0.0 release0 loss0 backward0.0 reduce_scatter0.0 reduce0-1 combine0-1s0 reduce_loss norm0-1
+/// fetch_weights0 update0-1": blocks, then micro or slot. The axis is told where a rank may have the choice: reduce0-0@dp.
+inline std::string text(const Instruction& x) {
+  std::string result(name(x.op));
+  switch (x.op) {
+    case Op::load:
+    case Op::loss:
+      return result + fmt::format("{}", x.micro);
+    case Op::forward:
+    case Op::backward:
+    case Op::drop:
+    case Op::reduce_scatter:
+      return result + fmt::format("{}.{}", x.first, x.micro);
+    case Op::gather:
+    case Op::release:
+      return result + fmt::format("{}", x.first);
+    case Op::evict:
+    case Op::fetch:
+      result += fmt::format("_{}{}", short_name(x.what), x.first);
+      return x.what == Matter::activation ? result + fmt::format(".{}", x.micro) : result;
+    case Op::reduce_loss:
+      return result;
+    case Op::combine:
+    case Op::reduce:
+    case Op::norm:
+    case Op::update:
+      break;
+  }
+  result += fmt::format("{}-{}", x.first, x.last - 1);
+  if (x.op == Op::combine) result += fmt::format("s{}", x.slot);
+  if (x.axis == AxisName::dp || x.axis == AxisName::shard) result += fmt::format("@{}", name(x.axis));
+  return result;
+}
+
 inline std::string text(const InstructionList& list) {
   std::string result;
-  for (const Instruction& x : list) {
-    if (!result.empty()) result += ' ';
-    result += name(x.op);
-    const bool one_block = x.op == Op::forward || x.op == Op::backward;
-    if (one_block) {
-      result += fmt::format("{}.{}", x.first, x.micro);
-    } else if (x.op == Op::load || x.op == Op::loss) {
-      result += fmt::format("{}", x.micro);
-    } else if (x.op != Op::reduce_loss) {
-      result += fmt::format("{}-{}", x.first, x.last - 1);
-    }
-    if (x.op == Op::combine) result += fmt::format("s{}", x.slot);
-  }
+  for (const Instruction& x : list) result += (result.empty() ? "" : " ") + text(x);
   return result;
 }
 
@@ -47,6 +87,14 @@ inline std::string text(const InstructionList& list) {
 inline int find(const InstructionList& list, Op op, int nth = 0) {
   for (int i = 0; i < static_cast<int>(list.size()); ++i) {
     if (list[i].op == op && nth-- == 0) return i;
+  }
+  return -1;
+}
+
+/// Index of the instruction that text() calls so, or -1; the nth of several.
+inline int find(const InstructionList& list, const std::string& called, int nth = 0) {
+  for (int i = 0; i < static_cast<int>(list.size()); ++i) {
+    if (text(list[i]) == called && nth-- == 0) return i;
   }
   return -1;
 }

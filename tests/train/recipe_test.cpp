@@ -88,7 +88,7 @@ TEST(Recipe, EveryKeyReachesItsPlace) {
   EXPECT_EQ(recipe.data.evaluation, 0.2);
   EXPECT_EQ(recipe.batch.micro, 4);
   const LayoutRecipe& l = recipe.layout;
-  EXPECT_EQ((std::vector<int64_t>{*l.dp, l.pp, l.shard, l.cp, l.tp}), (std::vector<int64_t>{2, 3, 4, 5, 6}));
+  EXPECT_EQ((std::vector<int64_t>{*l.dp, l.pp, *l.shard, l.cp, l.tp}), (std::vector<int64_t>{2, 3, 4, 5, 6}));
   EXPECT_EQ(l.backend, "gloo");
   EXPECT_EQ(l.bucket_mb, 1.0);
   const OptimizerRecipe& o = recipe.optimizer;

@@ -22,8 +22,8 @@ struct Entry {
 
 /// Ordinary tensors of their own, with the values that (seed, name) draws; no flat buffers.
 std::vector<Entry> make_parameters(Model& model, const std::function<Model()>& make_model, uint64_t seed) {
-  FlatModel drawn(make_model(), [](int64_t numel, const std::string&) { return at::zeros({numel}, at::kFloat); });
-  drawn.initialise(seed);
+  FlatModel drawn(make_model(), {});
+  for (int b = 0; b < drawn.num_blocks(); ++b) drawn.initialise(b, seed);
   std::vector<Entry> entries;
   for (NamedBlock& named : model.blocks) {
     for (const ParamSpec& spec : named.block->parameters()) {

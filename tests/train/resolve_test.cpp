@@ -1,6 +1,7 @@
 // Resolve: what a recipe means for a number of ranks, and what it says where it means nothing.
 #include "weft/train/resolve.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -99,16 +100,54 @@ TEST(Resolve, BatchesThatDoNotDivide) {
   for (const int64_t global : {48, 72}) EXPECT_NO_THROW(resolve(recipe({global, 8, 0}), 3));
 }
 
+TEST(Resolve, ShardTakesTheRanksThatRemain) {
+  struct Case {
+    const char* level;
+    std::optional<int64_t> dp, shard;
+    int world, expected_dp, expected_shard;
+  };
+  const std::vector<Case> cases = {{"none", {}, {}, 4, 4, 1},       {"none", {}, 2, 4, 2, 2},
+                                   {"parameters", {}, {}, 4, 1, 4}, {"parameters", 2, {}, 4, 2, 2},
+                                   {"gradients", {}, 2, 4, 2, 2},   {"optimizer", 2, 2, 4, 2, 2},
+                                   {"optimizer", 4, {}, 4, 4, 1},   {"parameters", {}, {}, 1, 1, 1}};
+  for (const Case& c : cases) {
+    Recipe r = recipe({64, {}, 0});
+    r.layout.shard_level = c.level;
+    r.layout.dp = c.dp;
+    r.layout.shard = c.shard;
+    const ResolvedLayout layout = resolve(r, c.world);
+    EXPECT_EQ(std::make_pair(layout.dp, layout.shard), std::make_pair(c.expected_dp, c.expected_shard)) << c.level;
+    EXPECT_EQ(layout.data_ranks(), c.world);
+  }
+  Recipe r = recipe({60, {}, 0});
+  r.layout.shard = 2;
+  EXPECT_EQ(error_of(r, 5), "r.toml: layout.shard = 2 does not divide the 5 ranks (-n); use a multiple of 2 ranks");
+}
+
+TEST(Resolve, LayoutsThatDoNotGoTogether) {
+  Recipe r = recipe({64, {}, 0});
+  r.layout.offload_parameters = "disk";
+  EXPECT_THAT(error_of(r, 2), ::testing::HasSubstr("offload_parameters needs shard_level = \"parameters\""));
+  r.layout.offload_parameters = "none";
+  r.layout.offload_activations = "disk";
+  EXPECT_THAT(error_of(r, 2), ::testing::HasSubstr("offload_activations needs recompute = \"blocks\""));
+  r.layout.offload_activations = "none";
+  r.layout.precision = "fp16";
+  r.run.reproducible_slots = 4;
+  EXPECT_THAT(error_of(r, 2), ::testing::HasSubstr("precision = \"fp16\" with run.reproducible_slots"));
+}
+
 TEST(Resolve, MeshesThatAreNotTheWorld) {
   Recipe r = recipe({64, {}, 0});
   r.layout.dp = 2;
   EXPECT_EQ(resolve(r, 2).dp, 2);
   EXPECT_EQ(
       error_of(r, 4),
-      "r.toml: the mesh has 2 ranks (layout.dp = 2), but the world has 4 (-n); leave layout.dp out and it takes them all");
+      "r.toml: the mesh has 2 ranks (layout.dp = 2 x layout.shard = 1), but the world has 4 (-n); leave one of them out and it "
+      "takes the ranks that remain");
   r.layout.dp.reset();
   r.layout.tp = 2;
-  EXPECT_EQ(error_of(r, 4), "r.toml: layout.tp = 2 is not available yet; only layout.dp may be above 1");
+  EXPECT_EQ(error_of(r, 4), "r.toml: layout.tp = 2 is not available yet; only layout.dp and layout.shard may be above 1");
   EXPECT_EQ(error_of(recipe({64, {}, 0}), 0), "-n 0: the number of ranks must be at least 1");
 }
 

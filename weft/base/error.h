@@ -23,6 +23,12 @@ class CommError : public Error {
   using Error::Error;
 };
 
+/// A rank ran out of memory; the text names the category that grew.
+class MemoryError : public Error {
+ public:
+  using Error::Error;
+};
+
 /// A number that training cannot go on with (a loss that is not finite).
 class NumericError : public Error {
  public:

@@ -2,12 +2,30 @@
 // how a run laid them out: ranks, shards, strides, order or type of storage.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "weft/checkpoint/safetensors.h"
 
 namespace weft {
+
+/// The digest of weights_sha256(), a tensor at a time, for models that are never whole in one place.
+class WeightsDigest {
+ public:
+  WeightsDigest();
+  ~WeightsDigest();
+  /// In order of names. Throws InputError as weights_sha256() does, and for a name out of order.
+  void add(const std::string& name, const at::Tensor& tensor);
+  /// Ends the digest.
+  std::string hex();
+
+ private:
+  struct Hash;
+  std::unique_ptr<Hash> hash_;
+  std::string last_;
+  bool is_first_ = true;
+};
 
 /// SHA-256, as 64 lower-case hexadecimal digits, over the tensors in order of their names (compared as bytes). Each adds:
 ///   1. its name, and one zero byte;

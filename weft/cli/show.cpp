@@ -25,9 +25,14 @@ struct ShowArguments {
   int width = 100;
 };
 
+std::string mesh_text(const ResolvedLayout& layout) {
+  if (layout.shard == 1) return fmt::format("dp {}", layout.dp);
+  return layout.dp == 1 ? fmt::format("shard {}", layout.shard) : fmt::format("dp {} x shard {}", layout.dp, layout.shard);
+}
+
 std::string heading(const Recipe& recipe, const ResolvedLayout& layout) {
-  return fmt::format("{} on {} rank{}: dp {}, a step of {} samples = {} x {} micro-batch{} of {}{}\n\n", recipe.path,
-                     layout.world, layout.world == 1 ? "" : "s", layout.dp, layout.global_batch, layout.data_ranks(),
+  return fmt::format("{} on {} rank{}: {}, a step of {} samples = {} x {} micro-batch{} of {}{}\n\n", recipe.path, layout.world,
+                     layout.world == 1 ? "" : "s", mesh_text(layout), layout.global_batch, layout.data_ranks(),
                      layout.micro_batches_per_rank, layout.micro_batches_per_rank == 1 ? "" : "es", layout.micro_batch,
                      layout.slots_per_rank > 1 ? fmt::format(", {} slots a rank", layout.slots_per_rank) : "");
 }
@@ -35,12 +40,8 @@ std::string heading(const Recipe& recipe, const ResolvedLayout& layout) {
 void show(const ShowArguments& arguments) {
   const Recipe recipe = load_recipe(arguments.recipe, arguments.overrides);
   const ResolvedLayout layout = resolve(recipe, arguments.num_ranks);
-  const Program program = build_program(model_cost(recipe, layout.micro_batch),
-                                        {.dp = layout.dp,
-                                         .micro_batches = layout.micro_batches_per_rank,
-                                         .slots = layout.slots_per_rank,
-                                         .bucket_bytes = static_cast<int64_t>(recipe.layout.bucket_mb * 1024 * 1024),
-                                         .clip = recipe.optimizer.clip > 0});
+  const Program program =
+      build_program(model_cost(recipe, layout.micro_batch, layout.options, recipe.run.reproducible_slots > 0), layout.step);
   verify(program);
   const std::string text =
       heading(recipe, layout) + (arguments.rank ? list(program, *arguments.rank) : draw(program, {.width = arguments.width}));

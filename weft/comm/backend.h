@@ -33,6 +33,9 @@ class Group::Backend {
   virtual Work barrier(std::string_view what) = 0;
   virtual at::Tensor allocate(int64_t numel, at::ScalarType dtype, std::string_view what) = 0;
 
+  /// Memory of the group's own that this rank answers for: what calls are staged in.
+  virtual int64_t memory_bytes() const { return 0; }
+
   const std::string& name() const { return name_; }
   int rank() const { return rank_; }
   int size() const { return size_; }

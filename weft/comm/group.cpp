@@ -125,6 +125,8 @@ const Traffic& Group::traffic() const {
   return backend_ ? backend_->traffic() : none;
 }
 
+int64_t Group::memory_bytes() const { return backend_ ? backend_->memory_bytes() : 0; }
+
 Work Group::all_reduce(const at::Tensor& tensor, ReduceOp op, std::string_view what) const {
   check_tensor(tensor, backend_.get(), Operation::all_reduce, what);
   check_reducible(tensor, backend_.get(), Operation::all_reduce, what);
@@ -142,7 +144,8 @@ Work Group::reduce_scatter(const at::Tensor& output, const at::Tensor& input, Re
     copy_if_apart(output, input);
     return {};
   }
-  check_apart(output, input, backend_.get(), operation, what);
+  const void* own_place = static_cast<const char*>(input.const_data_ptr()) + own.begin * input.element_size();
+  if (output.const_data_ptr() != own_place) check_apart(output, input, backend_.get(), operation, what);
   return start(backend_, sent(input, size(), 1), [&] { return backend_->reduce_scatter(output, input, op, what); });
 }
 

@@ -67,6 +67,9 @@ class Work {
   std::shared_ptr<State> state_;
 };
 
+/// Group::memory_bytes() of a rank of a shm group.
+int64_t shm_memory_bytes(int ranks);
+
 class Group {
  public:
   class Backend;  // comm/backend.h
@@ -82,7 +85,8 @@ class Group {
 
   /// In place. Traffic counted: 2 (n-1)/n of the bytes.
   Work all_reduce(const at::Tensor& tensor, ReduceOp op, std::string_view what) const;
-  /// `input` has N elements, `output` the shard_range(N, size, rank) of their sum. Traffic: (n-1)/n of the input's bytes.
+  /// `input` has N elements, `output` the shard_range(N, size, rank) of their sum; output may be that
+  /// range of input itself. Traffic: (n-1)/n of the input's bytes.
   Work reduce_scatter(const at::Tensor& output, const at::Tensor& input, ReduceOp op, std::string_view what) const;
   /// `output` has N elements, `input` this rank's shard_range of them; input may be that range of output itself.
   /// Traffic: (n-1)/n of the output's bytes.
@@ -101,6 +105,9 @@ class Group {
   at::Tensor allocate(int64_t numel, at::ScalarType dtype, std::string_view what) const;
 
   const Traffic& traffic() const;
+
+  /// Memory of the group's own that this rank answers for: what calls are staged in (shm; other engines do not tell).
+  int64_t memory_bytes() const;
 
  private:
   std::shared_ptr<Backend> backend_;

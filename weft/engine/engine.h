@@ -12,8 +12,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <vector>
 
+#include "weft/base/exact_sum.h"
 #include "weft/comm/group.h"
+#include "weft/engine/tier.h"
 #include "weft/nn/flat.h"
 #include "weft/program/program.h"
 
@@ -30,24 +33,40 @@ struct MicroBatch {
 class Updater {
  public:
   virtual ~Updater() = default;
-  /// Global gradient norm over all blocks; called once a step, before any update, where the program asks for it.
-  virtual double norm(double divisor) = 0;
+  /// Adds the squares of the gradients that this rank owns. Called once a step, before any update, where the program asks for
+  /// the norm.
+  virtual void add_squares(ExactSum& sum) = 0;
+  /// The global norm. False: this step's updates are left out (fp16, when a gradient was not finite).
+  virtual bool accept(double norm) = 0;
   virtual void update(int block, double divisor) = 0;
+  /// What the optimizer keeps for a block, for offloading.
+  virtual std::vector<at::Tensor>& state(int block) = 0;
+  /// What losses are multiplied by before backward, and gradients divided by again: fp16's loss scale.
+  virtual double loss_scale() const { return 1.0; }
+};
+
+/// Where state that the program evicts goes.
+struct Tiers {
+  std::shared_ptr<Tier> activations, weights, optimizer;  ///< null where the program moves none
 };
 
 struct EngineOptions {
-  Group replicas;  ///< ranks that hold the same weights and other micro-batches
+  Group data;      ///< ranks that read different samples
+  Group replicas;  ///< ranks that hold the same part of the state
+  Group shards;    ///< ranks that share one replica's state
+  Group inner;     ///< those of them that keep whole weights divided from forward to backward
+  Tiers tiers = {};
   uint64_t seed = 0;
-  int micro_batches = 1;          ///< this rank's, a step
-  int slots = 1;                  ///< this rank's, a step
+  bool recompute_parts = false;   ///< Context::recompute_parts
   int64_t first_micro_batch = 0;  ///< index of this rank's first one in the step
   int64_t all_micro_batches = 1;  ///< of all ranks
 };
 
 struct StepResult {
-  double loss = 0.0;  ///< sum over count, over all ranks
-  int64_t count = 0;  ///< targets that counted
-  double norm = 0.0;  ///< global gradient norm, 0 where the program has no norm
+  double loss = 0.0;     ///< sum over count, over all ranks
+  int64_t count = 0;     ///< targets that counted
+  double norm = 0.0;     ///< global gradient norm, 0 where the program has no norm
+  bool skipped = false;  ///< fp16: a gradient was not finite, and nothing was updated
 };
 
 struct EvaluationResult {
@@ -60,7 +79,8 @@ class Engine {
  public:
   using Next = std::function<MicroBatch()>;
 
-  Engine(FlatModel& model, const InstructionList& list, Updater& updater, const EngineOptions& options);
+  /// Runs the list of `rank`. Takes the room in the tiers that the program needs.
+  Engine(FlatModel& model, const Program& program, int rank, Updater& updater, const EngineOptions& options);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -69,14 +89,24 @@ class Engine {
   /// Nothing is updated then on this rank.
   StepResult step(int64_t step, const Next& next);
 
-  /// Forward over this rank's share of the evaluation set; `next` returns false when it is done. Collective over the replicas.
+  /// Draws the weights that this rank owns, block by block, and moves them to their tier where they have one; ranks that keep
+  /// whole weights then gather them. Collective over the shards.
+  void initialise();
+
+  /// The whole block's weights in float32, [numel], on every rank. Collective over the shards.
+  at::Tensor master_weights(int block);
+
+  /// Forward over this rank's share of the evaluation set; `next` returns false when it is done. Collective over all data
+  /// ranks.
   EvaluationResult evaluate(const std::function<bool(MicroBatch&)>& next);
 
  private:
   struct Run;
+  Tensors forward(int block, const Tensors& inputs);
+
   FlatModel& model_;
-  const InstructionList& list_;
-  Updater& updater_;
+  const Program& program_;
+  int rank_;
   EngineOptions options_;
   std::unique_ptr<Run> run_;
 };

@@ -1,5 +1,8 @@
 #include "weft/engine/run.h"
 
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/from_blob.h>
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/sub.h>
@@ -12,6 +15,7 @@
 #include <cmath>
 
 #include "weft/base/error.h"
+#include "weft/engine/memory_ledger.h"
 
 namespace weft {
 
@@ -39,11 +43,43 @@ void run_backward(const Tensors& outputs, const Tensors& gradients) {
   if (!roots.empty()) torch::autograd::backward(roots, seeds);
 }
 
+/// Whose memory an instruction takes.
+Category category_of(const Instruction& x) {
+  switch (x.op) {
+    case Op::gather:
+      return Category::communication;
+    case Op::combine:
+    case Op::reduce_scatter:
+    case Op::reduce:
+      return Category::gradients;
+    case Op::norm:
+    case Op::update:
+      return Category::optimizer;
+    case Op::evict:
+    case Op::fetch:
+      if (x.what == Matter::optimizer) return Category::optimizer;
+      return x.what == Matter::weights ? Category::weights : Category::activations;
+    default:
+      return Category::activations;
+  }
+}
+
 Tensors take_gradients(const Tensors& inputs) {
   Tensors gradients;
   gradients.reserve(inputs.size());
   for (const at::Tensor& input : inputs) gradients.push_back(input.grad());
   return gradients;
+}
+
+/// Losses are computed in float32.
+Tensors widen(const Tensors& tensors) {
+  Tensors result;
+  result.reserve(tensors.size());
+  for (const at::Tensor& tensor : tensors) {
+    const bool narrow = tensor.scalar_type() == at::kBFloat16 || tensor.scalar_type() == at::kHalf;
+    result.push_back(narrow ? tensor.to(at::kFloat) : tensor);
+  }
+  return result;
 }
 
 bool finite(const Tensors& tensors) {
@@ -55,8 +91,24 @@ bool finite(const Tensors& tensors) {
 
 }  // namespace
 
-Engine::Run::Run(FlatModel& model, Updater& updater, const EngineOptions& options)
-    : model_(model), updater_(updater), options_(options), in_flight_(options.micro_batches) {}
+Engine::Run::Run(FlatModel& model, const Program& program, Updater& updater, const EngineOptions& options)
+    : weights(model, program, options),
+      model_(model),
+      program_(program),
+      updater_(updater),
+      options_(options),
+      in_flight_(program.micro_batches),
+      accumulated_(program.num_blocks(), false) {
+  if (!options.tiers.optimizer) return;
+  optimizer_places_.resize(program.num_blocks());
+  for (int b = 0; b < program.num_blocks(); ++b) {
+    const ShardRange owned = model.flat(b).owned;
+    for (size_t i = 0; i < updater_.state(b).size(); ++i) {
+      optimizer_places_[b].push_back(
+          options.tiers.optimizer->reserve((owned.end - owned.begin) * static_cast<int64_t>(sizeof(float))));
+    }
+  }
+}
 
 void Engine::Run::begin(int64_t step) {
   step_ = step;
@@ -66,6 +118,7 @@ void Engine::Run::begin(int64_t step) {
   losses_ = at::zeros({2, options_.all_micro_batches}, at::TensorOptions(at::kDouble));
   for (InFlight& flight : in_flight_) flight = {};
   for (int b = 0; b < model_.num_blocks(); ++b) model_.clear_gradients(b);
+  accumulated_.assign(accumulated_.size(), false);
 }
 
 void Engine::Run::execute(const Instruction& instruction, int index, const Next& next) {
@@ -73,74 +126,117 @@ void Engine::Run::execute(const Instruction& instruction, int index, const Next&
     if (earlier < static_cast<int>(works_.size())) works_[earlier].wait();
   }
   works_.resize(index + 1);
-  switch (instruction.op) {
-    case Op::load:
-      return load(instruction.micro, next);
-    case Op::forward:
-      return forward(instruction.first, instruction.micro);
-    case Op::loss:
-      return loss(instruction.micro);
-    case Op::backward:
-      return backward(instruction.first, instruction.micro);
-    case Op::combine:
-      return combine(instruction);
-    case Op::reduce:
-      works_[index] = reduce(instruction);
-      return;
-    case Op::reduce_loss:
-      works_[index] = reduce_loss();
-      return;
-    case Op::norm:
-      settle_loss();
-      result_.norm = updater_.norm(divisor_);
-      return;
-    case Op::update:
-      settle_loss();
-      for (int b = instruction.first; b < instruction.last; ++b) update(b);
-      return;
-  }
+  const MemoryScope scope(category_of(instruction));
+  works_[index] = start(instruction, next);
 }
 
-StepResult Engine::Run::result() const { return result_; }
+void Engine::Run::finish() {
+  for (Work& work : works_) work.wait();
+}
+
+Work Engine::Run::start(const Instruction& instruction, const Next& next) {
+  switch (instruction.op) {
+    case Op::load:
+      load(instruction.micro, next);
+      return {};
+    case Op::gather:
+      return instruction.axis == AxisName::inner ? weights.gather_inner(instruction.first) : weights.gather(instruction.first);
+    case Op::release:  // its buffer is free for whoever is gathered next
+      if (instruction.keeps_part) weights.keep_part(instruction.first);
+      return {};
+    case Op::forward:
+      forward(instruction.first, instruction.micro);
+      return {};
+    case Op::drop:
+      drop(instruction.first, instruction.micro);
+      return {};
+    case Op::evict:
+      evict(instruction);
+      return {};
+    case Op::fetch:
+      fetch(instruction);
+      return {};
+    case Op::loss:
+      loss(instruction.micro);
+      return {};
+    case Op::backward:
+      backward(instruction.first, instruction.micro);
+      return {};
+    case Op::combine:
+      combine(instruction);
+      return {};
+    case Op::reduce_scatter:
+      return reduce_scatter(instruction.first);
+    case Op::reduce:
+      return reduce(instruction);
+    case Op::reduce_loss:
+      return reduce_loss();
+    case Op::norm:
+      norm(instruction);
+      return {};
+    case Op::update:
+      settle_loss();
+      for (int b = instruction.first; b < instruction.last && !result_.skipped; ++b) update(b);
+      return {};
+  }
+  return {};
+}
+
+const Group& Engine::Run::group_of(AxisName axis) const {
+  if (axis == AxisName::data) return options_.data;
+  return axis == AxisName::dp ? options_.replicas : options_.shards;
+}
 
 void Engine::Run::load(int micro, const Next& next) {
   InFlight& flight = in_flight_[micro];
   flight.batch = next();
+  for (at::Tensor& input : flight.batch.inputs) {
+    if (input.is_floating_point()) input = input.to(model_.options().weight_dtype);
+  }
   flight.inputs.resize(model_.num_blocks());
   flight.outputs.resize(model_.num_blocks());
+  flight.statistics.resize(model_.num_blocks());
 }
 
 /// Statistics (BatchNorm) are those of the step's start in every micro-batch; the change each one makes is summed like a
-/// gradient.
-Tensors Engine::Run::run_block(int block, const Tensors& inputs, const Context& context) {
-  FlatBlock& flat = model_.flat(block);
-  if (flat.statistics.empty()) return model_.block(block).forward(inputs, context);
-  const GroupRange range = flat.groups.back();
-  // With a version counter of its own: the graph keeps the statistics for backward but, while training, does not read them.
-  at::Tensor statistics = flat.weights.narrow(0, range.begin, range.end - range.begin).variable_data();
+/// gradient. Computing a block again changes nothing once more.
+Tensors Engine::Run::run_block(int block, InFlight& flight, const Context& context) {
+  const GroupRange range = model_.statistics_range(block);
+  if (range.begin == range.end) return model_.block(block).forward(flight.inputs[block], context);
+  // The graph keeps the statistics for backward but, while training, does not read them.
+  at::Tensor statistics = model_.statistics(block);
   const at::Tensor before = statistics.clone();
-  Tensors outputs = model_.block(block).forward(inputs, context);
+  Tensors outputs = model_.block(block).forward(flight.inputs[block], context);
   c10::NoGradGuard no_grad;
-  flat.gradients.narrow(0, range.begin, range.end - range.begin).add_(at::sub(statistics, before));
+  if (!flight.statistics[block].defined()) flight.statistics[block] = at::sub(statistics, before);
   statistics.copy_(before);
   return outputs;
 }
 
 void Engine::Run::forward(int block, int micro) {
   InFlight& flight = in_flight_[micro];
-  flight.inputs[block] = block == 0 ? flight.batch.inputs : detach(flight.outputs[block - 1]);
-  const Context context{.seed = options_.seed, .step = step_, .first_sample = flight.batch.first_sample, .training = true};
-  flight.outputs[block] = run_block(block, flight.inputs[block], context);
+  if (flight.inputs[block].empty()) {
+    flight.inputs[block] = block == 0 ? flight.batch.inputs : detach(flight.outputs[block - 1]);
+  }
+  const Context context{.seed = options_.seed,
+                        .step = step_,
+                        .first_sample = flight.batch.first_sample,
+                        .training = true,
+                        .recompute_parts = options_.recompute_parts};
+  flight.outputs[block] = run_block(block, flight, context);
 }
+
+/// The output goes with the graph; whoever took it as input keeps it.
+void Engine::Run::drop(int block, int micro) { in_flight_[micro].outputs[block].clear(); }
 
 void Engine::Run::loss(int micro) {
   InFlight& flight = in_flight_[micro];
   const Tensors inputs = detach(flight.outputs.back());
-  const LossValue value = model_.model().loss(inputs, flight.batch.target);
+  const LossValue value = model_.model().loss(widen(inputs), flight.batch.target);
   const double sum = value.sum.item<double>();
   if (!std::isfinite(sum)) report_not_finite(micro, sum);
   nominal_count_ = static_cast<double>(flight.batch.target.numel()) * static_cast<double>(options_.all_micro_batches);
-  run_backward({value.sum}, {at::scalar_tensor(1.0 / nominal_count_, value.sum.options())});
+  run_backward({value.sum}, {at::scalar_tensor(updater_.loss_scale() / nominal_count_, value.sum.options())});
   flight.gradients = take_gradients(inputs);
   double* losses = losses_.data_ptr<double>() + options_.first_micro_batch + micro;
   losses[0] = sum;
@@ -149,33 +245,56 @@ void Engine::Run::loss(int micro) {
 
 void Engine::Run::backward(int block, int micro) {
   InFlight& flight = in_flight_[micro];
-  const Tensors outputs = std::move(flight.outputs[block]);
-  const Tensors inputs = std::move(flight.inputs[block]);
-  const Tensors gradients = std::move(flight.gradients);
-  flight.outputs[block].clear();
-  flight.inputs[block].clear();
-  run_backward(outputs, gradients);
-  model_.settle_gradients(block);
-  flight.gradients = take_gradients(inputs);
+  {
+    const Tensors outputs = std::move(flight.outputs[block]);
+    const Tensors inputs = std::move(flight.inputs[block]);
+    const Tensors gradients = std::move(flight.gradients);
+    flight.outputs[block].clear();
+    flight.inputs[block].clear();
+    run_backward(outputs, gradients);
+    flight.gradients = take_gradients(inputs);
+  }
+  model_.settle_gradients(block, flight.statistics[block]);
+  for (int used : program_.block_uses[block]) model_.settle_gradients(used, {});
+  flight.statistics[block].reset();
   if (block == 0) flight = {};
 }
 
 /// Slot s closes: with t trailing ones in s, the t last partial sums join it, left operand first, as a binary counter carries.
 void Engine::Run::combine(const Instruction& instruction) {
   c10::NoGradGuard no_grad;
-  at::Tensor gradients = model_.gradients(instruction.first, instruction.last);
-  const int64_t begin = model_.flat(instruction.first).offset;
   int level = 0;
   for (; (instruction.slot >> level) & 1; ++level) {
-    gradients.add_(stashes_[level].narrow(0, begin, gradients.numel()));
+    for (int b = instruction.first; b < instruction.last; ++b) {
+      FlatBlock& flat = model_.flat(b);
+      flat.gradients.add_(stashes_[level].narrow(0, model_.gradient_offset(b), flat.numel));
+    }
   }
-  if (instruction.slot == options_.slots - 1) return;  // the rank's last slot: the sum stays where it is
+  if (instruction.slot == program_.slots - 1) return;  // the rank's last slot: the sum stays where it is
   if (static_cast<int>(stashes_.size()) <= level) stashes_.resize(level + 1);
   if (!stashes_[level].defined()) {
-    stashes_[level] = at::zeros_like(model_.gradients(0, model_.num_blocks()));
+    const int64_t total = model_.gradient_offset(model_.num_blocks() - 1) + model_.flat(model_.num_blocks() - 1).numel;
+    stashes_[level] = at::zeros({total}, model_.flat(0).gradients.options());
   }
-  stashes_[level].narrow(0, begin, gradients.numel()).copy_(gradients);
-  for (int b = instruction.first; b < instruction.last; ++b) model_.clear_gradients(b);
+  for (int b = instruction.first; b < instruction.last; ++b) {
+    stashes_[level].narrow(0, model_.gradient_offset(b), model_.flat(b).numel).copy_(model_.flat(b).gradients);
+    model_.clear_gradients(b);
+  }
+}
+
+/// The sum over the shards' ranks joins what earlier micro-batches left.
+Work Engine::Run::reduce_scatter(int block) {
+  FlatBlock& flat = model_.flat(block);
+  const std::string what = "gradients of " + model_.model().blocks[block].name;
+  const bool first = !accumulated_[block];
+  accumulated_[block] = true;
+  model_.clear_gradients(block);
+  if (first) return options_.shards.reduce_scatter(flat.owned_gradients, flat.gradients, ReduceOp::sum, what);
+  c10::NoGradGuard no_grad;
+  const at::Tensor part = at::empty_like(flat.owned_gradients);
+  options_.shards.reduce_scatter(part, flat.gradients, ReduceOp::sum, what).wait();
+  flat.owned_gradients.add_(part);
+  return {};
 }
 
 Work Engine::Run::reduce(const Instruction& instruction) {
@@ -184,13 +303,16 @@ Work Engine::Run::reduce(const Instruction& instruction) {
       instruction.last - instruction.first == 1
           ? fmt::format("gradients of {}", model.blocks[instruction.first].name)
           : fmt::format("gradients of {} to {}", model.blocks[instruction.first].name, model.blocks[instruction.last - 1].name);
-  return options_.replicas.all_reduce(model_.gradients(instruction.first, instruction.last), ReduceOp::sum, what);
+  const bool sharded = program_.shard_level != ShardLevel::none;
+  const at::Tensor gradients =
+      sharded ? model_.flat(instruction.first).owned_gradients : model_.gradients(instruction.first, instruction.last);
+  return group_of(instruction.axis).all_reduce(gradients, ReduceOp::sum, what);
 }
 
 /// Every micro-batch has a place of its own, so the total is summed in one order whatever the number of ranks.
 Work Engine::Run::reduce_loss() {
   losses_ = losses_.to(model_.flat(0).weights.device());  // where the group's collectives run
-  return options_.replicas.all_reduce(losses_, ReduceOp::sum, "losses");
+  return options_.data.all_reduce(losses_, ReduceOp::sum, "losses");
 }
 
 void Engine::Run::settle_loss() {
@@ -207,12 +329,85 @@ void Engine::Run::settle_loss() {
     throw InputError(fmt::format("step {}: no target counted in the whole global batch; check the data", step_));
   result_.loss = sum / count;
   result_.count = static_cast<int64_t>(count);
-  divisor_ = count / nominal_count_;
+  divisor_ = count / nominal_count_ * updater_.loss_scale();
+}
+
+/// The ranks' sums are integers, so that they add up to the same bits in any order.
+void Engine::Run::norm(const Instruction& instruction) {
+  settle_loss();
+  ExactSum sum;
+  updater_.add_squares(sum);
+  if (instruction.axis != AxisName::none) {
+    auto& words = sum.words();
+    const at::Tensor host = at::from_blob(words.data(), {static_cast<int64_t>(words.size())}, at::TensorOptions(at::kLong));
+    const at::Tensor shared = host.to(model_.flat(0).weights.device());
+    group_of(instruction.axis).all_reduce(shared, ReduceOp::sum, "gradient norm").wait();
+    if (!shared.is_same(host)) host.copy_(shared);
+  }
+  result_.norm = std::sqrt(sum.value()) / divisor_;
+  result_.skipped = !updater_.accept(result_.norm);
 }
 
 void Engine::Run::update(int block) {
   updater_.update(block, divisor_);
+  weights.mark_changed(block);
+  if (model_.statistics_range(block).begin == model_.statistics_range(block).end) return;
   model_.apply_statistics(block, options_.all_micro_batches);
+  model_.publish(block);
+}
+
+void Engine::Run::evict(const Instruction& instruction) {
+  const int block = instruction.first;
+  if (instruction.what == Matter::weights) return weights.evict(block);
+  if (instruction.what == Matter::optimizer) {
+    std::vector<at::Tensor>& state = updater_.state(block);
+    for (size_t i = 0; i < state.size(); ++i) {
+      options_.tiers.optimizer->put(optimizer_places_[block][i], state[i]);
+      state[i].reset();
+    }
+    return;
+  }
+  evict_activation(block, in_flight_[instruction.micro], instruction.micro);
+}
+
+void Engine::Run::fetch(const Instruction& instruction) {
+  const int block = instruction.first;
+  if (instruction.what == Matter::weights) return weights.fetch(block);
+  if (instruction.what == Matter::optimizer) {
+    std::vector<at::Tensor>& state = updater_.state(block);
+    for (size_t i = 0; i < state.size(); ++i) {
+      state[i] = at::empty_like(model_.flat(block).master);
+      options_.tiers.optimizer->get(optimizer_places_[block][i], state[i]);
+    }
+    return;
+  }
+  fetch_activation(block, in_flight_[instruction.micro]);
+}
+
+void Engine::Run::evict_activation(int block, InFlight& flight, int micro) {
+  Tier& tier = *options_.tiers.activations;
+  std::vector<Evicted>& evicted = flight.evicted[block];
+  int index = 0;
+  for (at::Tensor& input : flight.inputs[block]) {
+    const auto [entry, is_new] = activation_places_.try_emplace({block, micro, index++}, Place{});
+    Place& place = entry->second;
+    const auto bytes = static_cast<int64_t>(input.nbytes());
+    if (place.bytes < bytes) place = {tier.reserve(bytes), bytes};
+    tier.put(place.number, input.contiguous());
+    evicted.push_back({input.sizes().vec(), input.options(), input.requires_grad(), place.number});
+    input.reset();
+  }
+}
+
+void Engine::Run::fetch_activation(int block, InFlight& flight) {
+  Tensors& inputs = flight.inputs[block];
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Evicted& evicted = flight.evicted[block][i];
+    inputs[i] = at::empty(evicted.sizes, evicted.options);
+    options_.tiers.activations->get(evicted.place, inputs[i]);
+    inputs[i].requires_grad_(evicted.requires_grad);
+  }
+  flight.evicted.erase(block);
 }
 
 void Engine::Run::report_not_finite(int micro, double loss) const {

@@ -1,52 +1,86 @@
 // What one step of the engine holds while it runs: activations, works under way, losses, partial sums of slots.
 #pragma once
 
+#include <map>
+#include <tuple>
 #include <vector>
 
 #include "weft/engine/engine.h"
+#include "weft/engine/whole_weights.h"
 
 namespace weft {
 
 struct Engine::Run {
-  Run(FlatModel& model, Updater& updater, const EngineOptions& options);
+  Run(FlatModel& model, const Program& program, Updater& updater, const EngineOptions& options);
 
   void begin(int64_t step);
   void execute(const Instruction& instruction, int index, const Next& next);
-  StepResult result() const;
+  /// Waits for what nobody in the list waited for: gathers of updated weights.
+  void finish();
+  StepResult result() const { return result_; }
+
+  WholeWeights weights;
 
  private:
+  /// A tensor of a block's input while it is in its tier.
+  struct Evicted {
+    std::vector<int64_t> sizes;
+    at::TensorOptions options;
+    bool requires_grad = false;
+    int place = -1;
+  };
+  struct Place {
+    int number = -1;
+    int64_t bytes = 0;
+  };
+
   /// A micro-batch between its load and the backward of the first block.
   struct InFlight {
     MicroBatch batch;
-    std::vector<Tensors> inputs;   ///< of each block, detached; gradients arrive in them
-    std::vector<Tensors> outputs;  ///< of each block, with graph
-    Tensors gradients;             ///< of the output of the block whose backward comes next
+    std::vector<Tensors> inputs;                  ///< of each block, detached; gradients arrive in them
+    std::vector<Tensors> outputs;                 ///< of each block, with graph; none after a drop
+    std::vector<at::Tensor> statistics;           ///< of each block: the change its forward made, until its backward
+    std::map<int, std::vector<Evicted>> evicted;  ///< by block
+    Tensors gradients;                            ///< of the output of the block whose backward comes next
   };
 
+  Work start(const Instruction& instruction, const Next& next);
   void load(int micro, const Next& next);
   void forward(int block, int micro);
+  void drop(int block, int micro);
   void loss(int micro);
   void backward(int block, int micro);
   void combine(const Instruction& instruction);
+  Work reduce_scatter(int block);
   Work reduce(const Instruction& instruction);
   Work reduce_loss();
   void settle_loss();
+  void norm(const Instruction& instruction);
   void update(int block);
-  Tensors run_block(int block, const Tensors& inputs, const Context& context);
+  void evict(const Instruction& instruction);
+  void fetch(const Instruction& instruction);
+  void evict_activation(int block, InFlight& flight, int micro);
+  void fetch_activation(int block, InFlight& flight);
+  Tensors run_block(int block, InFlight& flight, const Context& context);
   [[noreturn]] void report_not_finite(int micro, double loss) const;
+  const Group& group_of(AxisName axis) const;
 
   FlatModel& model_;
+  const Program& program_;
   Updater& updater_;
   const EngineOptions& options_;
   int64_t step_ = 0;
   std::vector<InFlight> in_flight_;
   std::vector<Work> works_;          ///< by instruction
   std::vector<at::Tensor> stashes_;  ///< partial sums of finished slots, by level: [all gradients]
+  std::vector<bool> accumulated_;    ///< by block: the owned gradients hold a sum already
   at::Tensor losses_;                ///< [2, all micro-batches] float64 on the host: sums and counts
   double nominal_count_ = 0.0;
   bool loss_settled_ = false;
   StepResult result_;
   double divisor_ = 1.0;
+  std::vector<std::vector<int>> optimizer_places_;                ///< by block and state, where those are offloaded
+  std::map<std::tuple<int, int, int>, Place> activation_places_;  ///< by block, micro-batch and tensor
 };
 
 }  // namespace weft

@@ -9,7 +9,9 @@
 #include "weft/base/error.h"
 #include "weft/nn/attention.h"
 #include "weft/nn/layers.h"
+#include "weft/nn/linear.h"
 #include "weft/nn/random.h"
+#include "weft/nn/recompute.h"
 
 namespace weft {
 
@@ -34,6 +36,8 @@ class EmbeddingBlock : public Block {
     const at::Tensor positions = at::arange(ids.size(1), ids.options());
     return {drop(tokens_(ids).add(positions_(positions)), dropout_, "embedding.dropout", context)};
   }
+
+  Parameter& token_weights() { return tokens_.weight; }
 
   std::vector<ParamSpec> parameters() override {
     std::vector<ParamSpec> specs;
@@ -70,7 +74,9 @@ class LayerBlock : public Block {
 
   Tensors forward(const Tensors& inputs, const Context& context) override {
     at::Tensor x = inputs.front();
-    x = x.add(drop(out_(attention(qkv_(norm1_(x)), heads_)), dropout_, name_ + ".attn.dropout", context));
+    const auto attend = [this](const at::Tensor& in) { return out_(attention(qkv_(norm1_(in)), heads_)); };
+    const at::Tensor attended = context.recompute_parts ? recompute(attend, x) : attend(x);
+    x = x.add(drop(attended, dropout_, name_ + ".attn.dropout", context));
     x = x.add(drop(down_(at::gelu(up_(norm2_(x)), "tanh")), dropout_, name_ + ".mlp.dropout", context));
     return {x};
   }
@@ -86,6 +92,8 @@ class LayerBlock : public Block {
     return specs;
   }
 
+  bool can_recompute_parts() const override { return true; }
+
  private:
   std::string name_;
   int64_t heads_;
@@ -98,22 +106,28 @@ class LayerBlock : public Block {
 
 class HeadBlock : public Block {
  public:
-  explicit HeadBlock(const GptOptions& o) : norm_(o.width), logits_(o.width, o.vocabulary, /*with_bias=*/false) {
+  /// With tied weights the logits are products with the token embeddings, which the embedding block owns.
+  HeadBlock(const GptOptions& o, std::shared_ptr<EmbeddingBlock> tied)
+      : norm_(o.width), logits_(tied ? Linear(1, 1, false) : Linear(o.width, o.vocabulary, false)), tied_(std::move(tied)) {
     logits_.normal(kStddev);
   }
 
-  Tensors forward(const Tensors& inputs, const Context&) override { return {logits_(norm_(inputs.front()))}; }
+  Tensors forward(const Tensors& inputs, const Context&) override {
+    const at::Tensor x = norm_(inputs.front());
+    return {tied_ ? linear(x, tied_->token_weights(), nullptr) : logits_(x)};
+  }
 
   std::vector<ParamSpec> parameters() override {
     std::vector<ParamSpec> specs;
     norm_.describe(specs, "ln_f");
-    logits_.describe(specs, "lm_head");
+    if (!tied_) logits_.describe(specs, "lm_head");
     return specs;
   }
 
  private:
   LayerNorm norm_;
   Linear logits_;
+  std::shared_ptr<EmbeddingBlock> tied_;
 };
 
 }  // namespace
@@ -126,12 +140,15 @@ Model gpt(const GptOptions& o) {
     throw InputError(fmt::format("model gpt: {} heads do not divide width {}; the width must be a multiple", o.heads, o.width));
   }
   Model model{.name = "gpt", .blocks = {}, .loss = cross_entropy, .hits = count_hits};
-  model.blocks.push_back({"embedding", "", std::make_shared<EmbeddingBlock>(o)});
+  const auto embedding = std::make_shared<EmbeddingBlock>(o);
+  model.blocks.push_back({"embedding", "", embedding});
   for (int64_t layer = 0; layer < o.layers; ++layer) {
     const std::string name = fmt::format("h.{}", layer);
     model.blocks.push_back({name, name, std::make_shared<LayerBlock>(o, name)});
   }
-  model.blocks.push_back({"head", "", std::make_shared<HeadBlock>(o)});
+  NamedBlock head{"head", "", std::make_shared<HeadBlock>(o, o.tied_embeddings ? embedding : nullptr)};
+  if (o.tied_embeddings) head.uses = {0};
+  model.blocks.push_back(std::move(head));
   return model;
 }
 

@@ -11,7 +11,8 @@ struct GptOptions {
   int64_t width = 384;
   int64_t context = 256;
   int64_t vocabulary = 256;
-  double dropout = 0.0;  ///< on the embedding and on both residual branches
+  bool tied_embeddings = false;  ///< logits are products with the token embeddings (Press & Wolf 2017)
+  double dropout = 0.0;          ///< on the embedding and on both residual branches
 };
 
 /// Input ids [batch, tokens] int64, output logits [batch, tokens, vocabulary]; tokens <= context. Parameter names follow

@@ -21,6 +21,7 @@ struct Context {
   int64_t step = 0;
   int64_t first_sample = 0;  ///< global index of the micro-batch's first sample
   bool training = true;
+  bool recompute_parts = false;  ///< blocks that can, keep less for backward and compute it again (nn/recompute.h)
 };
 
 /// How a parameter's first values are drawn, element by element, from (seed, full name, element index).
@@ -45,6 +46,7 @@ struct ParamSpec {
   Init init;
   bool decay = true;       ///< takes weight decay (matrices do, biases and norms do not)
   bool statistic = false;  ///< not trained: a buffer such as BatchNorm's running mean, combined over micro-batches
+  bool wide = false;       ///< a statistic that stays float32 beside narrower weights
 };
 
 class Block {
@@ -54,6 +56,8 @@ class Block {
   virtual Tensors forward(const Tensors& inputs, const Context& context) = 0;
   /// The same entries in the same order at every call.
   virtual std::vector<ParamSpec> parameters() = 0;
+  /// True when it heeds Context::recompute_parts.
+  virtual bool can_recompute_parts() const { return false; }
 };
 
 }  // namespace weft

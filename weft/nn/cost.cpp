@@ -2,6 +2,7 @@
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/zeros.h>
 #include <ATen/record_function.h>
 #include <torch/csrc/autograd/autograd.h>
 
@@ -17,7 +18,25 @@ namespace {
 /// What one measurement has seen on this thread. The dispatcher's observer has no argument of its own, hence the thread-local.
 struct Observation {
   double flops = 0.0;
-  std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> made;
+  std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> made;  ///< each once
+  std::vector<const c10::StorageImpl*> known;                   ///< not counted: inputs and parameters
+  int64_t peak_bytes = 0;
+
+  int64_t live_bytes() const {
+    int64_t bytes = 0;
+    for (const auto& weak : made) {
+      if (const auto storage = weak.lock()) bytes += static_cast<int64_t>(storage->nbytes());
+    }
+    return bytes;
+  }
+  void see(c10::StorageImpl* storage) {
+    if (std::find(known.begin(), known.end(), storage) != known.end()) return;
+    std::erase_if(made, [](const auto& weak) { return weak.expired(); });
+    for (const auto& weak : made) {
+      if (weak.lock().get() == storage) return;
+    }
+    made.emplace_back(c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(storage));
+  }
 };
 thread_local Observation* observation = nullptr;
 
@@ -58,8 +77,7 @@ void see_output(const c10::IValue& value) {
   if (value.isTensorList()) {
     for (const at::Tensor& tensor : value.toTensorVector()) see_output(tensor);
   } else if (value.isTensor() && value.toTensor().defined() && value.toTensor().has_storage()) {
-    const at::Tensor& tensor = value.toTensor();
-    observation->made.emplace_back(c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(tensor.storage().unsafeGetStorageImpl()));
+    observation->see(value.toTensor().storage().unsafeGetStorageImpl());
   }
 }
 
@@ -79,6 +97,7 @@ std::unique_ptr<at::ObserverContext> before(const at::RecordFunction& fn) {
 void after(const at::RecordFunction& fn, at::ObserverContext* context) {
   if (!observation) return;
   for (const c10::IValue& output : fn.outputs()) see_output(output);
+  observation->peak_bytes = std::max(observation->peak_bytes, observation->live_bytes());
   if (const auto* convolution = static_cast<const Convolution*>(context)) {
     observation->flops += convolution_flops(fn.outputs()[0].toTensor(), convolution->weight);
   }
@@ -111,23 +130,19 @@ int64_t bytes_of(const Tensors& tensors) {
   return bytes;
 }
 
-std::vector<const c10::StorageImpl*> storages(const Tensors& tensors) {
-  std::vector<const c10::StorageImpl*> result;
+void add_known(Observation& seen, const Tensors& tensors) {
   for (const at::Tensor& tensor : tensors) {
-    if (tensor.defined()) result.push_back(tensor.storage().unsafeGetStorageImpl());
+    if (tensor.defined()) seen.known.push_back(tensor.storage().unsafeGetStorageImpl());
   }
-  return result;
 }
 
-/// Bytes of the storages made since that still live, those of `known` tensors excluded.
-int64_t live_bytes(const Observation& seen, const Tensors& known) {
-  std::vector<const c10::StorageImpl*> counted = storages(known);
-  int64_t bytes = 0;
-  for (const auto& weak : seen.made) {
-    const auto storage = weak.lock();
-    if (!storage || std::find(counted.begin(), counted.end(), storage.get()) != counted.end()) continue;
-    counted.push_back(storage.get());
-    bytes += static_cast<int64_t>(storage->nbytes());
+/// Made since, still alive, and not among `tensors`.
+int64_t live_bytes_without(const Observation& seen, const Tensors& tensors) {
+  int64_t bytes = seen.live_bytes();
+  for (const at::Tensor& tensor : tensors) {
+    const auto* storage = tensor.storage().unsafeGetStorageImpl();
+    const auto made = [storage](const auto& weak) { return weak.lock().get() == storage; };
+    if (std::any_of(seen.made.begin(), seen.made.end(), made)) bytes -= static_cast<int64_t>(storage->nbytes());
   }
   return bytes;
 }
@@ -141,50 +156,112 @@ Tensors detach(const Tensors& tensors) {
   return result;
 }
 
-void require_gradients(Model& model) {
+/// Gives the parameters the types of a run, and places for their gradients, so that layers write there as they do in a run.
+void prepare(Model& model, const CostOptions& options) {
   for (NamedBlock& named : model.blocks) {
-    for (const ParamSpec& spec : named.block->parameters()) spec.parameter->value.requires_grad_(!spec.statistic);
+    for (const ParamSpec& spec : named.block->parameters()) {
+      Parameter& parameter = *spec.parameter;
+      if (!spec.wide) parameter.value = parameter.value.detach().to(options.weight_dtype);
+      if (spec.statistic) continue;
+      parameter.value.requires_grad_(true);
+      parameter.gradient = at::empty_like(parameter.value, parameter.value.options().dtype(options.gradient_dtype));
+    }
   }
 }
 
-MeasuredCost measure_block(Block& block, const Tensors& inputs, bool first, Tensors& outputs) {
+void restore(Model& model) {
+  for (NamedBlock& named : model.blocks) {
+    for (const ParamSpec& spec : named.block->parameters()) {
+      spec.parameter->value = spec.parameter->value.detach().to(at::kFloat);
+      spec.parameter->gradient.reset();
+    }
+  }
+}
+
+void run_backward(const Tensors& outputs, const Tensors& gradients) {
+  Tensors roots, seeds;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (!outputs[i].requires_grad()) continue;
+    roots.push_back(outputs[i]);
+    seeds.push_back(gradients[i]);
+  }
+  if (!roots.empty()) torch::autograd::backward(roots, seeds);
+}
+
+MeasuredCost measure_block(Model& model, size_t index, const Tensors& inputs, const Context& context, Tensors& outputs) {
   MeasuredCost cost;
   Observation seen;
-  Observer observer(seen);
-  Tensors in = first ? inputs : detach(inputs);
-  outputs = block.forward(in, Context{});
-  cost.forward_flops = seen.flops;
-  cost.output_bytes = bytes_of(outputs);
-  Tensors known = in;
-  known.insert(known.end(), outputs.begin(), outputs.end());
-  for (const ParamSpec& spec : block.parameters()) known.push_back(spec.parameter->value);
-  cost.saved_bytes = live_bytes(seen, known);
-  seen.flops = 0.0;
-  Tensors differentiable, gradients;
-  for (const at::Tensor& out : outputs) {
-    if (!out.requires_grad()) continue;
-    differentiable.push_back(out);
-    gradients.push_back(at::empty_like(out));
+  const Tensors in = index == 0 ? inputs : detach(inputs);
+  add_known(seen, in);
+  for (NamedBlock& named : model.blocks) {
+    for (const ParamSpec& spec : named.block->parameters()) add_known(seen, {spec.parameter->value, spec.parameter->gradient});
   }
-  if (!differentiable.empty()) torch::autograd::backward(differentiable, gradients);
+  Observer observer(seen);
+  Block& block = *model.blocks[index].block;
+  Tensors out = block.forward(in, context);
+  outputs = detach(out);
+  cost.forward_flops = seen.flops;
+  cost.output_bytes = bytes_of(out);
+  cost.saved_bytes = live_bytes_without(seen, out);
+  cost.forward_peak_bytes = seen.peak_bytes;
+  seen.flops = 0.0;
+  seen.peak_bytes = 0;
+  Tensors gradients;
+  for (const at::Tensor& output : out) gradients.push_back(at::empty_like(output));
+  run_backward(out, gradients);
   cost.backward_flops = seen.flops;
-  for (const ParamSpec& spec : block.parameters()) spec.parameter->value.mutable_grad().reset();
+  cost.backward_peak_bytes = seen.peak_bytes;
+  for (NamedBlock& named : model.blocks) {
+    for (const ParamSpec& spec : named.block->parameters()) spec.parameter->value.mutable_grad().reset();
+  }
   return cost;
+}
+
+/// One sample of zeros, in the shape and type of `like`.
+at::Tensor one_sample(const at::Tensor& like) {
+  std::vector<int64_t> sizes = like.sizes().vec();
+  sizes[0] = 1;
+  return at::zeros(sizes, at::TensorOptions(like.scalar_type())).requires_grad_(like.is_floating_point());
 }
 
 }  // namespace
 
-std::vector<MeasuredCost> measure_cost(Model& model, const Tensors& inputs) {
+std::vector<MeasuredCost> measure_cost(Model& model, const Tensors& inputs, const CostOptions& options) {
   register_meta_kernels();
-  require_gradients(model);
+  prepare(model, options);
   std::vector<MeasuredCost> costs;
-  Tensors activations = inputs;
+  Tensors activations;
+  for (const at::Tensor& input : inputs) {
+    activations.push_back(input.is_floating_point() ? input.to(options.weight_dtype) : input);
+  }
+  const Context context{.recompute_parts = options.recompute_parts};
   for (size_t b = 0; b < model.blocks.size(); ++b) {
     Tensors outputs;
-    costs.push_back(measure_block(*model.blocks[b].block, activations, b == 0, outputs));
-    activations = detach(outputs);
+    costs.push_back(measure_block(model, b, activations, context, outputs));
+    activations = outputs;
   }
+  restore(model);
   return costs;
+}
+
+int64_t measure_loss_peak(const Model& model, const Tensors& outputs, at::IntArrayRef target_shape) {
+  Tensors sample;
+  for (const at::Tensor& output : outputs) sample.push_back(one_sample(output));
+  std::vector<int64_t> shape = target_shape.vec();
+  shape.insert(shape.begin(), 1);
+  const at::Tensor target = at::zeros(shape, at::TensorOptions(at::kLong));
+  Observation seen;
+  add_known(seen, sample);
+  add_known(seen, {target});
+  Observer observer(seen);
+  const auto widen = [&] {
+    Tensors wide;
+    for (const at::Tensor& x : sample) wide.push_back(x.is_floating_point() ? x.to(at::kFloat) : x);
+    return wide;
+  };
+  const LossValue loss = model.loss(widen(), target);
+  torch::autograd::backward({loss.sum}, {});
+  return seen.peak_bytes * outputs.front().size(0);
 }
 
 }  // namespace weft

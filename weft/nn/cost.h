@@ -16,10 +16,22 @@ struct MeasuredCost {
   double backward_flops = 0.0;
   int64_t saved_bytes = 0;  ///< kept for backward: neither its input, its output nor its parameters
   int64_t output_bytes = 0;
+  int64_t forward_peak_bytes = 0;   ///< most that its forward holds at a time, output and what is kept included
+  int64_t backward_peak_bytes = 0;  ///< the same of backward: what was kept, the output, its gradient and the input's included
 };
 
-/// Runs each block forward and backward once; the model's parameters must be on the meta device, or bound. `inputs` is a
-/// micro-batch of meta tensors.
-std::vector<MeasuredCost> measure_cost(Model& model, const Tensors& inputs);
+struct CostOptions {
+  at::ScalarType weight_dtype = at::kFloat;  ///< of parameters and activations
+  at::ScalarType gradient_dtype = at::kFloat;
+  bool recompute_parts = false;  ///< Context::recompute_parts
+};
+
+/// Runs each block forward and backward once; the model's parameters must be on the meta device. `inputs` is a micro-batch of
+/// meta tensors. Memory is what tensors take, to the byte; what a kernel needs inside one operation is not seen.
+std::vector<MeasuredCost> measure_cost(Model& model, const Tensors& inputs, const CostOptions& options = {});
+
+/// Most bytes that the loss of a micro-batch and its backward hold beside the outputs [samples, ...] it gets: measured on
+/// one sample of zeros, for real, and multiplied. `target_shape` is that of one sample.
+int64_t measure_loss_peak(const Model& model, const Tensors& outputs, at::IntArrayRef target_shape);
 
 }  // namespace weft

@@ -30,35 +30,57 @@ int64_t padded(int64_t numel) { return (numel + kAlignElements - 1) / kAlignElem
 /// Throws when two parameters share memory: a block updates what it owns, so a shared weight would be updated twice.
 void refuse_shared(const std::vector<Param>& params) {
   std::unordered_map<const void*, const Param*> owner;
+  const auto claim = [&owner](const void* memory, const Param& param) {
+    auto [entry, fresh] = owner.emplace(memory, &param);
+    if (fresh) return;
+    throw InputError(
+        fmt::format("model: parameters '{}' and '{}' share memory; let one block own it and name it in the other's "
+                    "NamedBlock::uses",
+                    entry->second->name, param.name));
+  };
   for (const Param& param : params) {
+    claim(param.parameter, param);
     const at::Tensor& value = param.parameter->value;
     if (!value.has_storage() || value.is_meta() || value.numel() == 0) continue;
-    auto [entry, fresh] = owner.emplace(value.storage().unsafeGetStorageImpl(), &param);
-    if (!fresh) {
-      throw InputError(fmt::format("model: parameters '{}' and '{}' share memory; give each block weights of its own",
-                                   entry->second->name, param.name));
-    }
+    claim(value.storage().unsafeGetStorageImpl(), param);
   }
+}
+
+Allocate or_plain(const Allocate& allocate, at::Device device) {
+  if (allocate) return allocate;
+  return [device](int64_t numel, at::ScalarType dtype, const std::string&) {
+    return at::zeros({numel}, at::TensorOptions(dtype).device(device));
+  };
 }
 
 }  // namespace
 
-int64_t flat_numel(Block& block) {
-  int64_t numel = 0;
-  for (const ParamSpec& spec : block.parameters()) numel += spec.parameter->value.numel();
-  return padded(numel);
+GroupRange FlatBlock::own(const GroupRange& range) const {
+  const int64_t begin = std::clamp(range.begin, owned.begin, owned.end), end = std::clamp(range.end, owned.begin, owned.end);
+  return {range.group, begin - owned.begin, end - owned.begin};
 }
 
-FlatModel::FlatModel(Model model, const Allocate& allocate, at::Device device) : model_(std::move(model)) {
+int64_t flat_numel(Block& block) {
+  std::map<ParamGroup, int64_t> groups;
+  for (const ParamSpec& spec : block.parameters()) groups[group_of(spec)] += spec.parameter->value.numel();
+  int64_t numel = 0;
+  for (const auto& [group, size] : groups) numel += padded(size);
+  return numel;
+}
+
+FlatModel::FlatModel(Model model, const FlatOptions& options) : model_(std::move(model)), options_(options) {
   if (model_.blocks.empty()) throw InputError("model: it has no blocks");
   lay_out();
   refuse_shared(params_);
-  bind(allocate, device);
+  allocate();
+  for (int b = 0; b < num_blocks(); ++b) {
+    take_given(b);
+    bind(b);
+  }
 }
 
 void FlatModel::lay_out() {
   std::map<std::string, int> block_of_name;
-  int64_t offset = 0;
   for (int b = 0; b < num_blocks(); ++b) {
     FlatBlock flat;
     std::vector<ParamSpec> specs = block(b).parameters();
@@ -73,6 +95,7 @@ void FlatModel::lay_out() {
                   at,
                   value.numel(),
                   group_of(spec),
+                  spec.wide && options_.weight_dtype != at::kFloat,
                   spec.init,
                   spec.parameter};
       auto [other, fresh] = block_of_name.emplace(param.name, b);
@@ -80,10 +103,20 @@ void FlatModel::lay_out() {
         throw InputError(fmt::format("model: blocks {} and {} both have a parameter '{}'; name the blocks apart", other->second,
                                      b, param.name));
       }
+      if (param.wide && spec.init.kind == Init::Kind::given) {
+        throw InputError(
+            fmt::format("model: '{}' is a running statistic of a torch module, which cannot stay float32 beside "
+                        "narrower weights; use precision fp32, or weft's BatchNorm2d",
+                        param.name));
+      }
       if (value.scalar_type() != at::kFloat) {
         throw InputError(fmt::format("model: parameter '{}' is {}, must be float32", param.name, value.toString()));
       }
-      if (flat.groups.empty() || flat.groups.back().group != param.group) flat.groups.push_back({param.group, at, at});
+      if (flat.groups.empty() || flat.groups.back().group != param.group) {
+        at = padded(at);
+        flat.groups.push_back({param.group, at, at});
+        param.offset = at;
+      }
       at += param.numel;
       flat.groups.back().end = at;
       const int index = static_cast<int>(params_.size());
@@ -91,41 +124,139 @@ void FlatModel::lay_out() {
       if (param.group == ParamGroup::statistic) flat.statistics.push_back(index);
       params_.push_back(std::move(param));
     }
-    flat.offset = offset;
-    flat.numel = padded(at);
-    offset += flat.numel;
+    const int64_t unit = kAlignElements * options_.num_shards;
+    flat.numel = (at + unit - 1) / unit * unit;
+    flat.owned = shard_range(flat.numel, options_.num_shards, options_.shard);
     flat_.push_back(std::move(flat));
   }
 }
 
-void FlatModel::bind(const Allocate& allocate, at::Device device) {
-  c10::NoGradGuard no_grad;
-  const FlatBlock& last = flat_.back();
-  gradients_ = allocate(last.offset + last.numel, "gradients");
+void FlatModel::allocate() {
+  const Allocate weights = or_plain(options_.allocate_weights, options_.device);
+  const Allocate gradients = or_plain(options_.allocate_gradients, options_.device);
+  const Allocate shards = or_plain(options_.allocate_shard, options_.device);
+  const Allocate masters = or_plain(options_.allocate_master, options_.device);
+  const Allocate owned_gradients = or_plain(options_.allocate_owned, options_.device);
+  // Memory of each buffer, made when its number is known to be in use and as large as its largest block.
+  const auto shared = [this](const std::vector<int>& buffer_of_block, const Allocate& make, at::ScalarType dtype,
+                             const std::string& what) {
+    std::vector<int64_t> sizes;
+    for (int b = 0; b < num_blocks(); ++b) {
+      const auto buffer = static_cast<size_t>(buffer_of_block[b]);
+      if (sizes.size() <= buffer) sizes.resize(buffer + 1, 0);
+      sizes[buffer] = std::max(sizes[buffer], flat_[b].numel);
+    }
+    std::vector<at::Tensor> buffers;
+    for (int64_t size : sizes) buffers.push_back(make(size, dtype, what));
+    return buffers;
+  };
+  std::vector<at::Tensor> weight_buffers, gradient_buffers;
+  if (!options_.weight_buffer.empty()) {
+    weight_buffers = shared(options_.weight_buffer, weights, options_.weight_dtype, "gathered weights");
+  }
+  if (!options_.gradient_buffer.empty()) {
+    gradient_buffers = shared(options_.gradient_buffer, gradients, options_.gradient_dtype, "gradients");
+  }
+  int64_t total = 0, owned = 0;
+  for (const FlatBlock& flat : flat_) {
+    offsets_.push_back(total);
+    total += flat.numel;
+    owned += flat.owned.end - flat.owned.begin;
+  }
+  if (gradient_buffers.empty()) gradients_ = gradients(total, options_.gradient_dtype, "gradients");
+  at::Tensor all_shards;
+  if (options_.separate_shard && !options_.late_shard)
+    all_shards = shards(owned, options_.weight_dtype, "shards of the weights");
+  at::Tensor inner_parts;
+  if (options_.num_inner > 1) {
+    inner_parts = or_plain(options_.allocate_inner, options_.device)(total / options_.num_inner, options_.weight_dtype,
+                                                                     "inner shards of the weights");
+  }
+  int64_t owned_at = 0;
   for (int b = 0; b < num_blocks(); ++b) {
     FlatBlock& flat = flat_[b];
-    flat.weights = at::zeros({flat.numel}, at::TensorOptions(at::kFloat).device(device));
-    flat.gradients = gradients_.narrow(0, flat.offset, flat.numel);
-    for (int index : flat.params) {
-      Param& param = params_[index];
-      Parameter& parameter = *param.parameter;
-      at::Tensor view = flat.weights.narrow(0, param.offset, param.numel).view(param.shape);
-      parameter.gradient = flat.gradients.narrow(0, param.offset, param.numel).view(param.shape);
-      if (parameter.value.is_meta()) {
-        parameter.value = view.detach();
-      } else {
-        view.copy_(parameter.value.detach());
-        parameter.value.set_data(view);
-      }
-      if (param.group != ParamGroup::statistic) parameter.value.requires_grad_(true);
+    const int64_t own = flat.owned.end - flat.owned.begin;
+    flat.weights = weight_buffers.empty() ? weights(flat.numel, options_.weight_dtype, "weights of " + model_.blocks[b].name)
+                                          : weight_buffers[options_.weight_buffer[b]].narrow(0, 0, flat.numel);
+    flat.gradients = gradient_buffers.empty() ? gradients_.narrow(0, offsets_[b], flat.numel)
+                                              : gradient_buffers[options_.gradient_buffer[b]].narrow(0, 0, flat.numel);
+    if (!options_.separate_shard || !options_.late_shard) {
+      flat.shard =
+          options_.separate_shard ? all_shards.narrow(0, owned_at, own) : flat.weights.narrow(0, flat.owned.begin, own);
+      flat.master = options_.weight_dtype == at::kFloat
+                        ? flat.shard
+                        : masters(own, at::kFloat, "master weights of " + model_.blocks[b].name);
+    }
+    flat.owned_gradients = options_.separate_gradients
+                               ? owned_gradients(own, options_.gradient_dtype, "gradients of " + model_.blocks[b].name)
+                               : flat.gradients.narrow(0, flat.owned.begin, own);
+    owned_at += own;
+    if (options_.num_inner > 1) {
+      flat.inner = inner_parts.narrow(0, offsets_[b] / options_.num_inner, flat.numel / options_.num_inner);
     }
   }
 }
 
-void FlatModel::initialise(uint64_t seed) {
+/// Values that the block's tensors have already, if any, become the master's: rank 0's, on every rank.
+void FlatModel::take_given(int block) {
+  FlatBlock& flat = flat_[block];
+  const auto is_given = [this](int i) { return params_[i].init.kind == Init::Kind::given; };
+  if (std::none_of(flat.params.begin(), flat.params.end(), is_given)) return;
   c10::NoGradGuard no_grad;
-  for (const Param& param : params_) {
-    at::Tensor values = flat_[param.block].weights.narrow(0, param.offset, param.numel);
+  make_shard(block);
+  const at::Tensor whole = at::zeros({flat.numel}, flat.weights.options().dtype(at::kFloat));
+  for (int index : flat.params) {
+    const Param& param = params_[index];
+    if (param.parameter->value.is_meta()) continue;
+    whole.narrow(0, param.offset, param.numel).view(param.shape).copy_(param.parameter->value.detach());
+  }
+  if (options_.share_given) options_.share_given(whole, "weights of " + model_.blocks[block].name);
+  flat.master.copy_(whole.narrow(0, flat.owned.begin, flat.owned.end - flat.owned.begin));
+  publish(block);
+}
+
+void FlatModel::bind(int block) {
+  c10::NoGradGuard no_grad;
+  FlatBlock& flat = flat_[block];
+  const GroupRange range = statistics_range(block);
+  const auto is_wide = [this](int index) { return params_[index].wide; };
+  if (std::any_of(flat.params.begin(), flat.params.end(), is_wide)) {
+    flat.wide_statistics = at::zeros({range.end - range.begin}, flat.weights.options().dtype(at::kFloat));
+  }
+  for (int index : flat.params) {
+    Param& param = params_[index];
+    Parameter& parameter = *param.parameter;
+    const at::Tensor place = param.wide ? flat.wide_statistics.narrow(0, param.offset - range.begin, param.numel)
+                                        : flat.weights.narrow(0, param.offset, param.numel);
+    at::Tensor view = place.view(param.shape);
+    parameter.gradient = flat.gradients.narrow(0, param.offset, param.numel).view(param.shape);
+    if (parameter.value.is_meta()) {
+      parameter.value = view.detach();
+    } else {
+      parameter.value.set_data(view);
+    }
+    if (param.group != ParamGroup::statistic) parameter.value.requires_grad_(true);
+  }
+}
+
+void FlatModel::make_shard(int block) {
+  FlatBlock& flat = flat_[block];
+  if (flat.master.defined()) return;
+  const int64_t own = flat.owned.end - flat.owned.begin;
+  flat.master = at::zeros({own}, flat.weights.options().dtype(at::kFloat));
+  flat.shard = options_.weight_dtype == at::kFloat ? flat.master : at::zeros({own}, flat.weights.options());
+}
+
+void FlatModel::initialise(int block, uint64_t seed) {
+  c10::NoGradGuard no_grad;
+  make_shard(block);
+  const FlatBlock& flat = flat_[block];
+  for (int index : flat.params) {
+    const Param& param = params_[index];
+    const GroupRange own = flat.own({param.group, param.offset, param.offset + param.numel});
+    if (own.begin == own.end) continue;
+    const at::Tensor values = flat.master.narrow(0, own.begin, own.end - own.begin);
+    const int64_t first_element = own.begin + flat.owned.begin - param.offset;
     const RandomKey key = random_key(seed, param.name);
     switch (param.init.kind) {
       case Init::Kind::given:
@@ -134,29 +265,37 @@ void FlatModel::initialise(uint64_t seed) {
         values.fill_(param.init.a);
         break;
       case Init::Kind::normal:
-        fill_normal(values, key, 0, param.init.a, param.init.b);
+        fill_normal(values, key, first_element, param.init.a, param.init.b);
         break;
       case Init::Kind::uniform:
-        fill_uniform(values, key, 0, param.init.a, param.init.b);
+        fill_uniform(values, key, first_element, param.init.a, param.init.b);
         break;
     }
   }
+  publish(block);
+}
+
+void FlatModel::publish(int block) {
+  c10::NoGradGuard no_grad;
+  const FlatBlock& flat = flat_[block];
+  if (!flat.shard.is_same(flat.master)) flat.shard.copy_(flat.master);
+}
+
+at::Tensor FlatModel::inner_part(int block) const {
+  const FlatBlock& flat = flat_[block];
+  const int64_t part = flat.numel / options_.num_inner;
+  return flat.weights.narrow(0, part * options_.inner, part);
 }
 
 void FlatModel::clear_gradients(int block) {
-  for (int index : flat_[block].params) {
-    const Param& param = params_[index];
-    if (param.group == ParamGroup::statistic) {
-      param.parameter->gradient.zero_();
-    } else {
-      param.parameter->value.mutable_grad().reset();
-    }
-  }
+  flat_[block].fresh = true;
+  for (int index : flat_[block].params) params_[index].parameter->value.mutable_grad().reset();
 }
 
-void FlatModel::settle_gradients(int block) {
+void FlatModel::settle_gradients(int block, const at::Tensor& statistics_change) {
   c10::NoGradGuard no_grad;
-  for (int index : flat_[block].params) {
+  FlatBlock& flat = flat_[block];
+  for (int index : flat.params) {
     const Param& param = params_[index];
     if (param.group == ParamGroup::statistic) continue;
     at::Tensor& gradient = param.parameter->value.mutable_grad();
@@ -168,21 +307,43 @@ void FlatModel::settle_gradients(int block) {
     }
     gradient = place;
   }
+  const GroupRange range = statistics_range(block);
+  if (range.begin < range.end) {
+    const at::Tensor sum = flat.gradients.narrow(0, range.begin, range.end - range.begin);
+    if (flat.fresh) sum.zero_();
+    if (statistics_change.defined()) sum.add_(statistics_change);
+  }
+  flat.fresh = false;
+}
+
+GroupRange FlatModel::statistics_range(int block) const {
+  const FlatBlock& flat = flat_[block];
+  return flat.statistics.empty() ? GroupRange{ParamGroup::statistic, 0, 0} : flat.groups.back();
+}
+
+at::Tensor FlatModel::statistics(int block) {
+  FlatBlock& flat = flat_[block];
+  const GroupRange range = statistics_range(block);
+  at::Tensor stored = flat.weights.narrow(0, range.begin, range.end - range.begin).variable_data();
+  if (!flat.wide_statistics.defined()) return stored;
+  at::Tensor wide = flat.wide_statistics.variable_data();
+  wide.copy_(stored);
+  return wide;
 }
 
 void FlatModel::apply_statistics(int block, int64_t micro_batches) {
   FlatBlock& flat = flat_[block];
-  if (flat.statistics.empty()) return;
+  const GroupRange own = flat.own(statistics_range(block));
+  if (own.begin == own.end) return;
   c10::NoGradGuard no_grad;
-  const GroupRange range = flat.groups.back();
-  const int64_t numel = range.end - range.begin;
-  flat.weights.narrow(0, range.begin, numel)
-      .add_(flat.gradients.narrow(0, range.begin, numel), 1.0 / static_cast<double>(micro_batches));
+  const int64_t numel = own.end - own.begin;
+  flat.master.narrow(0, own.begin, numel)
+      .add_(flat.owned_gradients.narrow(0, own.begin, numel), 1.0 / static_cast<double>(micro_batches));
 }
 
 at::Tensor FlatModel::gradients(int first, int last) const {
-  const int64_t begin = flat_[first].offset;
-  return gradients_.narrow(0, begin, flat_[last - 1].offset + flat_[last - 1].numel - begin);
+  if (last == first + 1) return flat_[first].gradients;
+  return gradients_.narrow(0, offsets_[first], offsets_[last - 1] + flat_[last - 1].numel - offsets_[first]);
 }
 
 int64_t FlatModel::num_parameters() const {

@@ -1,18 +1,25 @@
-// FlatModel: a model whose parameters are views into flat buffers.
+// FlatModel: a model whose parameters are views into flat buffers, whole or divided over ranks.
 //
-// Each block has one flat weight buffer; all blocks' gradients lie in one buffer, block after block, so that a bucket is a
-// range of it. Inside a block the order is: parameters with weight decay, those without, then statistics (BatchNorm's running
-// mean and variance); each block is padded to 64 elements, so that shard edges never cut a vector. A statistic's place in the
+// Each block has one flat weight buffer and one flat gradient buffer. Inside a block the order is: parameters with weight
+// decay, those without, then statistics (BatchNorm's running mean and variance), each group padded to 64 elements, and the
+// block to 64 for every shard: that is all the padding there is, and no shard edge cuts a vector. A statistic's place in the
 // gradient buffer holds the summed change of its micro-batches, so it is reduced with the gradients and costs no collective of
 // its own.
 //
-// Memory: 4 bytes a parameter for weights and 4 for gradients, plus padding.
+// A rank owns one shard of each block: the `master` weights its optimizer works on (float32) and their gradients. Without
+// sharding that is the whole block, in place. Whole weights and gradients of several blocks may share a buffer
+// (program/buffers.h says which): the views of a block's parameters never move, what lies under them is filled before it is
+// read.
+//
+// Memory: as the options say; for one rank and float32, 4 bytes a parameter for weights and 4 for gradients, plus padding.
 #pragma once
 
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "weft/comm/group.h"
+#include "weft/nn/flat_options.h"
 #include "weft/nn/model.h"
 
 namespace weft {
@@ -29,6 +36,7 @@ struct Param {
   int64_t offset = 0;  ///< in its block's flat buffer
   int64_t numel = 0;
   ParamGroup group = ParamGroup::decay;
+  bool wide = false;  ///< ParamSpec::wide
   Init init;
   Parameter* parameter = nullptr;
 };
@@ -40,13 +48,22 @@ struct GroupRange {
 };
 
 struct FlatBlock {
-  at::Tensor weights;    ///< [numel], leaf views of it are the block's parameters
-  at::Tensor gradients;  ///< [numel], a range of the model's gradient buffer
-  int64_t offset = 0;    ///< of that range
-  int64_t numel = 0;     ///< padding included
+  at::Tensor weights;          ///< [numel] in the weight type; leaf views of it are the block's parameters
+  at::Tensor gradients;        ///< [numel] in the gradient type
+  ShardRange owned;            ///< this rank's part of [0, numel)
+  at::Tensor shard;            ///< [owned] in the weight type: what the other ranks gather; undefined while evicted
+  at::Tensor master;           ///< [owned] float32: what the optimizer works on; undefined while evicted
+  at::Tensor owned_gradients;  ///< [owned] in the gradient type
+  int64_t numel = 0;           ///< padding included
+  at::Tensor inner;            ///< [numel / inner shards] in the weight type: kept from forward to backward
+  at::Tensor wide_statistics;  ///< float32 values of the statistics that stay so; undefined where weights are float32
+  bool fresh = true;           ///< the gradients count as empty
   std::vector<GroupRange> groups;
   std::vector<int> params;      ///< indices into FlatModel::params
   std::vector<int> statistics;  ///< those of group statistic
+
+  /// The part of a range of the block that this rank owns, counted from the begin of its shard; may be empty.
+  GroupRange own(const GroupRange& range) const;
 };
 
 /// Elements of the block's flat buffer, padding included; the block may be on the meta device.
@@ -54,21 +71,27 @@ int64_t flat_numel(Block& block);
 
 class FlatModel {
  public:
-  /// Makes a flat, zero-filled buffer: plain memory, or Group::allocate for buffers that collectives use in place.
-  using Allocate = std::function<at::Tensor(int64_t numel, const std::string& what)>;
+  /// Lays out and binds; values are the given ones where a parameter has some, zero where init() is to draw them. Throws
+  /// InputError when two parameters have the same name or share memory (naming both), or one is not float32.
+  FlatModel(Model model, const FlatOptions& options);
 
-  /// Lays out and binds; values are those of init(), or the given ones. Throws InputError when two parameters have the same
-  /// name or share memory (naming both), or a parameter is not a floating-point tensor.
-  FlatModel(Model model, const Allocate& allocate, at::Device device = at::kCPU);
+  /// Draws what this rank owns of every parameter of the block that has a rule, from (seed, name, element).
+  void initialise(int block, uint64_t seed);
+  /// After the master weights of a block changed: its shard in the weight type.
+  void publish(int block);
 
-  /// Draws every parameter that has a rule from (seed, name, element).
-  void initialise(uint64_t seed);
+  /// This rank's inner part of the block's whole weights.
+  at::Tensor inner_part(int block) const;
 
   /// The gradients of a block count as empty: the next backward overwrites instead of adding.
   void clear_gradients(int block);
-  /// After a backward of the block: every gradient is in its place in the flat buffer (unused parameters: zero).
-  void settle_gradients(int block);
+  /// After a backward that added to the block's gradients: every one is in its place in the flat buffer (unused parameters:
+  /// zero). `statistics_change`, [its statistics] or undefined, is added to theirs.
+  void settle_gradients(int block, const at::Tensor& statistics_change);
 
+  /// The block's statistics as forward reads and changes them, [its statistics]: in their place in the weights, or the wide
+  /// ones, set from there. With a version counter of their own.
+  at::Tensor statistics(int block);
   /// The block's statistics move by the mean of the changes its `micro_batches` micro-batches made.
   void apply_statistics(int block, int64_t micro_batches);
 
@@ -77,18 +100,27 @@ class FlatModel {
   Block& block(int index) const { return *model_.blocks[index].block; }
   FlatBlock& flat(int index) { return flat_[index]; }
   const std::vector<Param>& params() const { return params_; }
-  /// The gradients of blocks [first, last) as one range.
+  /// The gradients of blocks [first, last) as one range; those that share buffers only one at a time.
   at::Tensor gradients(int first, int last) const;
+  int64_t gradient_offset(int block) const { return offsets_[block]; }
+  /// The block's statistics within its weights: [begin, end), empty for a block without.
+  GroupRange statistics_range(int block) const;
+  const FlatOptions& options() const { return options_; }
   int64_t num_parameters() const;  ///< trained elements, without padding
 
  private:
   void lay_out();
-  void bind(const Allocate& allocate, at::Device device);
+  void allocate();
+  void bind(int block);
+  void take_given(int block);
+  void make_shard(int block);
 
   Model model_;
+  FlatOptions options_;
   std::vector<Param> params_;
   std::vector<FlatBlock> flat_;
-  at::Tensor gradients_;
+  std::vector<int64_t> offsets_;  ///< of each block's gradients in gradients_
+  at::Tensor gradients_;          ///< undefined where blocks share buffers
 };
 
 }  // namespace weft

@@ -83,15 +83,16 @@ BatchNorm2d::BatchNorm2d(int64_t channels, double momentum, double eps)
       eps(eps) {}
 
 at::Tensor BatchNorm2d::operator()(const at::Tensor& x, bool training) {
-  return at::batch_norm(x, weight.value, bias.value, running_mean.value, running_var.value, training, momentum, eps,
-                        /*cudnn_enabled=*/true);
+  // Beside narrower activations everything of the normalisation is float32.
+  return at::batch_norm(x, weight.value.to(running_mean.value.scalar_type()), bias.value.to(running_mean.value.scalar_type()),
+                        running_mean.value, running_var.value, training, momentum, eps, /*cudnn_enabled=*/true);
 }
 
 void BatchNorm2d::describe(std::vector<ParamSpec>& specs, const std::string& name) {
   specs.push_back({name + ".weight", &weight, constant(1.0), /*decay=*/false});
   specs.push_back({name + ".bias", &bias, constant(0.0), /*decay=*/false});
-  specs.push_back({name + ".running_mean", &running_mean, constant(0.0), /*decay=*/false, /*statistic=*/true});
-  specs.push_back({name + ".running_var", &running_var, constant(1.0), /*decay=*/false, /*statistic=*/true});
+  specs.push_back({name + ".running_mean", &running_mean, constant(0.0), /*decay=*/false, /*statistic=*/true, /*wide=*/true});
+  specs.push_back({name + ".running_var", &running_var, constant(1.0), /*decay=*/false, /*statistic=*/true, /*wide=*/true});
 }
 
 }  // namespace weft

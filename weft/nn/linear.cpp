@@ -17,8 +17,20 @@ Parameter* as_parameter(AutogradContext* ctx, const char* key) {
   return reinterpret_cast<Parameter*>(ctx->saved_data[key].toInt());  // NOLINT: the block outlives its graph
 }
 
-/// gradient (+)= dy^T x, without a temporary: dy [n, out], x [n, in].
+/// Gradients are summed in a wider type than they are computed in.
+void add_wider(Parameter& parameter, const at::Tensor& addend) {
+  at::Tensor& gradient = parameter.value.mutable_grad();
+  if (gradient.defined()) {
+    gradient.add_(addend);
+  } else {
+    gradient = parameter.gradient;
+    gradient.copy_(addend);
+  }
+}
+
+/// gradient (+)= dy^T x, without a temporary where the types are the same: dy [n, out], x [n, in].
 void add_weight_gradient(Parameter& weight, const at::Tensor& dy, const at::Tensor& x) {
+  if (weight.gradient.scalar_type() != dy.scalar_type()) return add_wider(weight, at::mm(dy.t(), x));
   at::Tensor& gradient = weight.value.mutable_grad();
   if (gradient.defined()) {
     at::addmm_out(gradient, gradient, dy.t(), x);
@@ -29,6 +41,7 @@ void add_weight_gradient(Parameter& weight, const at::Tensor& dy, const at::Tens
 }
 
 void add_bias_gradient(Parameter& bias, const at::Tensor& dy) {
+  if (bias.gradient.scalar_type() != dy.scalar_type()) return add_wider(bias, dy.sum(0));
   at::Tensor& gradient = bias.value.mutable_grad();
   if (gradient.defined()) {
     gradient.add_(dy.sum(0));

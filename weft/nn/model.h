@@ -25,6 +25,7 @@ struct NamedBlock {
   std::string name;    ///< what people read: "h.3", "head"
   std::string prefix;  ///< of its parameters' names: "h.3", or empty
   std::shared_ptr<Block> block;
+  std::vector<int> uses = {};  ///< other blocks whose parameters it reads too (tied weights)
 };
 
 struct Model {

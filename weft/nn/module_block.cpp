@@ -15,13 +15,19 @@ namespace {
 /// Parameters with two dimensions or more take weight decay, as in weft's own layers.
 bool decays(const at::Tensor& value) { return value.dim() >= 2; }
 
+bool ends_with(const std::string& text, std::string_view end) {
+  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
 class ModuleBlock : public Block {
  public:
   ModuleBlock(std::string name, std::shared_ptr<torch::nn::Module> module, std::function<Tensors(const Tensors&)> forward)
       : name_(std::move(name)), module_(std::move(module)), forward_(std::move(forward)) {
     for (const auto& entry : module_->named_parameters()) add(entry.key(), entry.value(), !entry.value().requires_grad());
     for (const auto& entry : module_->named_buffers()) {
-      if (entry.value().is_floating_point()) add(entry.key(), entry.value(), /*statistic=*/true);
+      if (!entry.value().is_floating_point()) continue;
+      add(entry.key(), entry.value(), /*statistic=*/true);
+      held_.back()->running = ends_with(entry.key(), "running_mean") || ends_with(entry.key(), "running_var");
     }
   }
 
@@ -34,7 +40,7 @@ class ModuleBlock : public Block {
   std::vector<ParamSpec> parameters() override {
     std::vector<ParamSpec> specs;
     for (const std::unique_ptr<Held>& held : held_) {
-      specs.push_back({held->name, &held->parameter, {}, decays(held->parameter.value), held->statistic});
+      specs.push_back({held->name, &held->parameter, {}, decays(held->parameter.value), held->statistic, held->running});
     }
     return specs;
   }
@@ -44,6 +50,7 @@ class ModuleBlock : public Block {
     std::string name;
     Parameter parameter;
     bool statistic;
+    bool running = false;  ///< BatchNorm's, which must not lose small changes
   };
 
   void add(const std::string& name, const at::Tensor& value, bool statistic) {

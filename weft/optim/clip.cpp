@@ -1,6 +1,8 @@
 #include "weft/optim/clip.h"
 
-#include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/sum.h>
+#include <ATen/ops/zeros.h>
+#include <c10/core/GradMode.h>
 
 #include <algorithm>
 #include <array>
@@ -27,24 +29,38 @@ double sum_of_squares(const float* values, int64_t numel) {
   return total;
 }
 
-double sum_of_squares(const at::Tensor& values) {
-  if (values.is_cpu()) return sum_of_squares(values.const_data_ptr<float>(), values.numel());
-  const double norm = at::linalg_vector_norm(values, 2, std::nullopt, false, at::kDouble).item<double>();
-  return norm * norm;
+void add_squares(const at::Tensor& values, ExactSum& sum) {
+  const float* data = values.const_data_ptr<float>();
+  for (int64_t begin = 0; begin < values.numel(); begin += kAlignElements) {
+    sum.add(sum_of_squares(data + begin, std::min(kAlignElements, values.numel() - begin)));
+  }
+}
+
+/// The same on another device: one number a run comes to the host.
+void add_squares_of_device(const at::Tensor& values, ExactSum& sum) {
+  const int64_t runs = (values.numel() + kAlignElements - 1) / kAlignElements;
+  at::Tensor squares = at::zeros({runs * kAlignElements}, values.options().dtype(at::kDouble));
+  squares.narrow(0, 0, values.numel()).copy_(values).square_();
+  const at::Tensor sums = squares.view({runs, kAlignElements}).sum(1).cpu();
+  for (int64_t i = 0; i < runs; ++i) sum.add(sums.const_data_ptr<double>()[i]);
 }
 
 }  // namespace
 
-double gradient_norm(FlatModel& model, double divisor) {
-  double total = 0.0;
+void add_squares(FlatModel& model, ExactSum& sum) {
+  constexpr int64_t kChunk = int64_t{1} << 18;  // of gradients that must be converted first
+  c10::NoGradGuard no_grad;
   for (int b = 0; b < model.num_blocks(); ++b) {
-    FlatBlock& flat = model.flat(b);
+    const FlatBlock& flat = model.flat(b);
     for (const GroupRange& group : flat.groups) {
       if (group.group == ParamGroup::statistic) continue;
-      total += sum_of_squares(flat.gradients.narrow(0, group.begin, group.end - group.begin));
+      const GroupRange own = flat.own(group);
+      for (int64_t begin = own.begin; begin < own.end; begin += kChunk) {
+        const at::Tensor part = flat.owned_gradients.narrow(0, begin, std::min(kChunk, own.end - begin));
+        part.is_cpu() ? add_squares(part.to(at::kFloat), sum) : add_squares_of_device(part, sum);
+      }
     }
   }
-  return std::sqrt(total) / divisor;
 }
 
 double clip_factor(double norm, double limit) { return norm > limit ? limit / norm : 1.0; }

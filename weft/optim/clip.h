@@ -1,13 +1,15 @@
 // Clipping by the exact global norm: over every trained element of the model once.
 #pragma once
 
+#include "weft/base/exact_sum.h"
 #include "weft/nn/flat.h"
 
 namespace weft {
 
-/// Euclidean norm of all gradients, divided by `divisor`. Statistics and padding do not count. Summed in double in an order
-/// that depends on the model only.
-double gradient_norm(FlatModel& model, double divisor);
+/// Adds the squares of all gradients that this rank owns. Statistics and padding do not count. Exact but for the rounding
+/// within aligned runs of 64 elements, which no shard edge cuts: however the model is divided, the ranks' sums add up to the
+/// same bits.
+void add_squares(FlatModel& model, ExactSum& sum);
 
 /// What gradients are multiplied by so that their norm is at most `limit` (Pascanu et al. 2013): min(1, limit / norm).
 double clip_factor(double norm, double limit);

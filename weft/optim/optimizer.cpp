@@ -7,37 +7,56 @@
 #include <c10/core/GradMode.h>
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "weft/base/error.h"
 
 namespace weft {
 
 namespace {
 
-/// One group of one block: views into the flat buffers, and the optimizer's state for it.
+constexpr int64_t kPiece = int64_t{1} << 18;  // elements; a multiple of kAlignElements, so that vectors fall as in the whole
+
+/// What a kernel takes in one call: part of a group of a block.
 struct Piece {
   at::Tensor weights, gradients;
+  std::vector<at::Tensor> state;
   bool decay = true;
-  std::vector<at::Tensor> moments;
-  at::Tensor steps;  ///< float scalar, as the fused kernels want it
 };
 
-std::vector<std::vector<Piece>> make_pieces(FlatModel& model, int num_moments) {
-  std::vector<std::vector<Piece>> blocks(model.num_blocks());
-  for (int b = 0; b < model.num_blocks(); ++b) {
-    FlatBlock& flat = model.flat(b);
+/// The optimizer's state, and its walk over the pieces of a block.
+class States {
+ public:
+  States(FlatModel& model, int count)
+      : model_(model), states_(model.num_blocks(), std::vector<at::Tensor>(static_cast<size_t>(count))) {}
+
+  std::vector<at::Tensor>& of(int block) { return states_[block]; }
+
+  template <class Update>
+  void for_each_piece(int block, const Update& update) {
+    const FlatBlock& flat = model_.flat(block);
+    for (at::Tensor& state : states_[block]) {
+      if (!state.defined()) state = at::zeros_like(flat.master);
+    }
+    const bool wide = flat.owned_gradients.scalar_type() == at::kFloat;
     for (const GroupRange& group : flat.groups) {
       if (group.group == ParamGroup::statistic) continue;
-      Piece piece;
-      piece.weights = flat.weights.narrow(0, group.begin, group.end - group.begin);
-      piece.gradients = flat.gradients.narrow(0, group.begin, group.end - group.begin);
-      piece.decay = group.group == ParamGroup::decay;
-      for (int m = 0; m < num_moments; ++m) piece.moments.push_back(at::zeros_like(piece.weights));
-      piece.steps = at::scalar_tensor(0.0, piece.weights.options());
-      blocks[b].push_back(std::move(piece));
+      const GroupRange own = flat.own(group);
+      const int64_t step = wide ? std::max<int64_t>(own.end - own.begin, 1) : kPiece;
+      for (int64_t begin = own.begin; begin < own.end; begin += step) {
+        const auto part = [&](const at::Tensor& whole) { return whole.narrow(0, begin, std::min(step, own.end - begin)); };
+        Piece piece{part(flat.master), part(flat.owned_gradients).to(at::kFloat), {}, group.group == ParamGroup::decay};
+        for (const at::Tensor& state : states_[block]) piece.state.push_back(part(state));
+        update(piece);
+      }
     }
+    model_.publish(block);
   }
-  return blocks;
-}
+
+ private:
+  FlatModel& model_;
+  std::vector<std::vector<at::Tensor>> states_;
+};
 
 /// The kernels' grad_scale divides; left out when there is nothing to divide by, which saves them a write of the gradient.
 std::optional<at::Tensor> scale(double divisor, const at::Tensor& like) {
@@ -47,41 +66,47 @@ std::optional<at::Tensor> scale(double divisor, const at::Tensor& like) {
 
 class AdamWOptimizer : public Optimizer {
  public:
-  AdamWOptimizer(FlatModel& model, const AdamW& options) : options_(options), blocks_(make_pieces(model, 2)) {}
+  AdamWOptimizer(FlatModel& model, const AdamW& options)
+      : options_(options), states_(model, 2), steps_(model.num_blocks(), 0.0) {}
 
   void update(int block, double lr, double divisor) override {
     c10::NoGradGuard no_grad;
-    for (Piece& p : blocks_[block]) {
-      p.steps.add_(1.0);
-      at::_fused_adamw_({p.weights}, {p.gradients}, {p.moments[0]}, {p.moments[1]}, {}, {p.steps}, lr, options_.beta1,
-                        options_.beta2, p.decay ? options_.weight_decay : 0.0, options_.eps, /*amsgrad=*/false,
-                        /*maximize=*/false, scale(divisor, p.weights));
-    }
+    steps_[block] += 1.0;
+    states_.for_each_piece(block, [&](Piece& p) {
+      const at::Tensor steps = at::scalar_tensor(steps_[block], p.weights.options());  // as the fused kernels want it
+      at::_fused_adamw_({p.weights}, {p.gradients}, {p.state[0]}, {p.state[1]}, {}, {steps}, lr, options_.beta1, options_.beta2,
+                        p.decay ? options_.weight_decay : 0.0, options_.eps, /*amsgrad=*/false, /*maximize=*/false,
+                        scale(divisor, p.weights));
+    });
   }
+
+  std::vector<at::Tensor>& state(int block) override { return states_.of(block); }
 
  private:
   AdamW options_;
-  std::vector<std::vector<Piece>> blocks_;
+  States states_;
+  std::vector<double> steps_;
 };
 
 class SgdOptimizer : public Optimizer {
  public:
-  SgdOptimizer(FlatModel& model, const Sgd& options)
-      : options_(options), blocks_(make_pieces(model, options.momentum > 0.0 ? 1 : 0)) {}
+  SgdOptimizer(FlatModel& model, const Sgd& options) : options_(options), states_(model, num_states(options)) {}
 
   void update(int block, double lr, double divisor) override {
     c10::NoGradGuard no_grad;
-    for (Piece& p : blocks_[block]) {
+    states_.for_each_piece(block, [&](Piece& p) {
       // A zero velocity makes the kernel's first-step case the ordinary one: v = momentum 0 + g.
-      at::_fused_sgd_({p.weights}, {p.gradients}, p.moments, p.decay ? options_.weight_decay : 0.0, options_.momentum, lr,
+      at::_fused_sgd_({p.weights}, {p.gradients}, p.state, p.decay ? options_.weight_decay : 0.0, options_.momentum, lr,
                       /*dampening=*/0.0, options_.nesterov, /*maximize=*/false, /*is_first_step=*/false,
                       scale(divisor, p.weights));
-    }
+    });
   }
+
+  std::vector<at::Tensor>& state(int block) override { return states_.of(block); }
 
  private:
   Sgd options_;
-  std::vector<std::vector<Piece>> blocks_;
+  States states_;
 };
 
 void require(bool good, const char* key, double value, const char* rule) {
@@ -89,6 +114,11 @@ void require(bool good, const char* key, double value, const char* rule) {
 }
 
 }  // namespace
+
+int num_states(const OptimizerOptions& options) {
+  if (std::holds_alternative<AdamW>(options)) return 2;
+  return std::get<Sgd>(options).momentum > 0.0 ? 1 : 0;
+}
 
 std::unique_ptr<Optimizer> make_optimizer(FlatModel& model, const OptimizerOptions& options) {
   if (const auto* adamw = std::get_if<AdamW>(&options)) {

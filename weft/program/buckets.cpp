@@ -4,10 +4,10 @@
 
 namespace weft {
 
-std::vector<Bucket> gradient_buckets(const ModelCost& model, int64_t bucket_bytes) {
+std::vector<Bucket> gradient_buckets(const Program& program, int64_t bucket_bytes) {
   std::vector<Bucket> buckets;
-  for (int block = static_cast<int>(model.blocks.size()) - 1; block >= 0; --block) {
-    const int64_t bytes = model.blocks[block].flat_bytes;
+  for (int block = program.num_blocks() - 1; block >= 0; --block) {
+    const int64_t bytes = program.gradient_block_bytes(block);
     // A full bucket takes no more blocks, not even one without gradients, whose backward it would have to await.
     const bool opens = buckets.empty() || buckets.back().bytes + bytes > bucket_bytes || buckets.back().bytes >= bucket_bytes;
     if (opens) buckets.push_back({.first = block, .last = block + 1, .bytes = bytes});
@@ -20,6 +20,15 @@ std::vector<Bucket> gradient_buckets(const ModelCost& model, int64_t bucket_byte
     buckets.pop_back();
   }
   return buckets;
+}
+
+std::vector<Bucket> single_blocks(const Program& program) {
+  std::vector<Bucket> buckets;
+  for (int block = program.num_blocks() - 1; block >= 0; --block) {
+    if (program.block_numel[block] == 0) continue;
+    buckets.push_back({.first = block, .last = block + 1, .bytes = program.gradient_block_bytes(block)});
+  }
+  return buckets.empty() ? gradient_buckets(program, 1) : buckets;
 }
 
 Bucket whole(const std::vector<Bucket>& buckets) {

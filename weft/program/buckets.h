@@ -20,7 +20,11 @@ struct Bucket {
 /// All blocks, last block first (the order in which backward fills them), merged while they stay within `bucket_bytes`; a
 /// block larger than that is a bucket of its own. Blocks without gradients add nothing and never make a bucket alone, unless
 /// the whole model has none.
-std::vector<Bucket> gradient_buckets(const ModelCost& model, int64_t bucket_bytes);
+std::vector<Bucket> gradient_buckets(const Program& program, int64_t bucket_bytes);
+
+/// A bucket for every block that has gradients, last block first: what sharded levels reduce, since each block is divided by
+/// itself.
+std::vector<Bucket> single_blocks(const Program& program);
 
 /// One bucket over all blocks of `buckets`.
 Bucket whole(const std::vector<Bucket>& buckets);

@@ -5,20 +5,37 @@
 
 #include <cstdint>
 
+#include "weft/program/passes/offload.h"
+#include "weft/program/passes/recompute.h"
 #include "weft/program/program.h"
 
 namespace weft {
 
 struct StepLayout {
-  int dp = 1;                       ///< replicas
-  int micro_batches = 1;            ///< per rank and step
-  int slots = 1;                    ///< reproducible slots per rank; 1 unless run.reproducible_slots asks for more
-  int64_t bucket_bytes = 25 << 20;  ///< gradients are reduced in ranges of about this size
+  int dp = 1;     ///< replicas
+  int shard = 1;  ///< ranks that share one replica's state
+  ShardLevel shard_level = ShardLevel::none;
+  bool reshard_after_forward = true;  ///< level parameters: release after forward, gather again for backward
+  int inner_shards = 1;               ///< level parameters: ranks that keep whole weights divided between forward and backward
+  int prefetch = 1;                   ///< level parameters: blocks gathered ahead of the one that runs
+  int64_t gathered_bytes = 0;         ///< level parameters: most bytes of gathered weights at a time; 0: no limit
+  RecomputeOptions recompute = {};
+  OffloadOptions offload = {};
+  int weight_bytes = 4;       ///< of an element that forward reads: 2 for bf16 and fp16
+  int gradient_bytes = 4;     ///< of an element that is reduced
+  bool keep_order = false;    ///< gradients are reduced once, after the last micro-batch, so that the order of sums is fixed
+  bool check_finite = false;  ///< fp16: the norm is needed even without clipping
+  int micro_batches = 1;      ///< per rank and step
+  int slots = 1;              ///< reproducible slots per rank; 1 unless run.reproducible_slots asks for more
+  int64_t bucket_bytes = 25 << 20;  ///< level none: gradients are reduced in ranges of about this size
   bool clip = false;                ///< adds the global norm
 };
 
+/// Elements of a block's flat buffer once padded to divide over `shards` in whole units of 64.
+int64_t padded_numel(int64_t numel, int shards);
+
 /// Throws InputError when the model has no blocks, a count is not positive, slots is no power of two or does not divide
-/// micro_batches.
+/// micro_batches, or the byte limit is below what the largest block needs.
 Program build_program(const ModelCost& model, const StepLayout& layout);
 
 }  // namespace weft

@@ -6,19 +6,30 @@ namespace weft {
 
 int64_t all_reduce_bytes(int64_t bytes, int ranks) { return 2 * (ranks - 1) * bytes / ranks; }
 
+int64_t shard_bytes(int64_t bytes, int ranks) { return (ranks - 1) * bytes / ranks; }
+
+namespace {
+
+int64_t& wire_bytes_of(StepCost& cost, Op op) {
+  if (op == Op::gather) return cost.weight_wire_bytes;
+  return op == Op::reduce || op == Op::reduce_scatter ? cost.gradient_wire_bytes : cost.loss_wire_bytes;
+}
+
+}  // namespace
+
 StepCost step_cost(const InstructionList& list) {
   StepCost cost;
   int64_t activations = 0;
   int64_t partials = 0;
   for (const Instruction& x : list) {
     (x.op == Op::backward ? cost.backward_flops : cost.forward_flops) += x.flops;
-    (x.op == Op::reduce_loss ? cost.loss_wire_bytes : cost.gradient_wire_bytes) += x.wire_bytes;
-    if (x.op == Op::reduce) ++cost.num_reduces;
+    wire_bytes_of(cost, x.op) += x.wire_bytes;
+    if (x.op == Op::reduce || x.op == Op::reduce_scatter) ++cost.num_reduces;
+    if (x.op == Op::gather) ++cost.num_gathers;
     int64_t& live = x.op == Op::combine ? partials : activations;
     int64_t& peak = x.op == Op::combine ? cost.peak_partial_bytes : cost.peak_activation_bytes;
-    live += x.allocates;
-    peak = std::max(peak, live);
-    live -= x.frees;
+    peak = std::max(peak, live + std::max(x.peak, x.allocates));
+    live += x.allocates - x.frees;
   }
   return cost;
 }

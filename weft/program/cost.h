@@ -9,18 +9,22 @@ namespace weft {
 
 /// Bytes a rank sends in an all-reduce of `bytes` among `ranks`: 2 (n-1)/n of them.
 int64_t all_reduce_bytes(int64_t bytes, int ranks);
+/// Bytes a rank sends in a reduce-scatter or an all-gather whose whole is `bytes`: (n-1)/n of them.
+int64_t shard_bytes(int64_t bytes, int ranks);
 
 struct StepCost {
   double forward_flops = 0.0;
   double backward_flops = 0.0;
   int64_t gradient_wire_bytes = 0;
-  int64_t loss_wire_bytes = 0;
-  int num_reduces = 0;                ///< gradient collectives
+  int64_t weight_wire_bytes = 0;
+  int64_t loss_wire_bytes = 0;  ///< the norm's too
+  int num_reduces = 0;          ///< gradient collectives
+  int num_gathers = 0;
   int64_t peak_activation_bytes = 0;  ///< micro-batches, activations and their gradients, what backward keeps
   int64_t peak_partial_bytes = 0;     ///< partial gradient sums of finished slots
 
   double flops() const { return forward_flops + backward_flops; }
-  int64_t wire_bytes() const { return gradient_wire_bytes + loss_wire_bytes; }
+  int64_t wire_bytes() const { return gradient_wire_bytes + weight_wire_bytes + loss_wire_bytes; }
 };
 
 /// The peaks count what an instruction allocates before it frees anything, in list order.

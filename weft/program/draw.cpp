@@ -69,7 +69,8 @@ struct BlockRow {
 std::vector<BlockRow> block_rows(const Program& program, const InstructionList& list) {
   std::vector<BlockRow> blocks(program.block_names.size());
   for (size_t b = 0; b < blocks.size(); ++b) {
-    blocks[b] = {.first = static_cast<int>(b), .last = static_cast<int>(b), .bytes = program.block_bytes[b]};
+    blocks[b] = {
+        .first = static_cast<int>(b), .last = static_cast<int>(b), .bytes = program.gradient_block_bytes(static_cast<int>(b))};
   }
   for (const Instruction& x : list) {
     if (x.op == Op::forward) blocks[x.first].forward_flops = x.flops;
@@ -112,16 +113,24 @@ std::string legend(const Program& program) {
   for (const InstructionList& list : program.lists) {
     for (const Instruction& x : list) used.insert(x.op);
   }
+  const bool sharded = program.shard_level != ShardLevel::none;
   const std::pair<Op, const char*> entries[] = {
       {Op::load, "  load     take the next micro-batch\n"},
-      {Op::forward, "  F3       forward of block 3\n"},
+      {Op::gather, "  G3       gather the whole weights of block 3 from the shards\n"},
+      {Op::release, "  x3       release them\n"},
+      {Op::forward, "  F3       forward of block 3; a second one is recompute\n"},
+      {Op::drop, "  d3       drop what forward of block 3 kept for backward\n"},
+      {Op::evict, "  e3       move to a slower tier: w weights, o optimizer state, a activation\n"},
+      {Op::fetch, "  f3       bring back\n"},
       {Op::loss, "  loss     loss and its gradient\n"},
       {Op::backward, "  B3       backward of block 3, adds to its gradients\n"},
       {Op::combine, "  C3-5     close a slot: merge the gradients of blocks 3 to 5 into the tree of partial sums\n"},
-      {Op::reduce, "  R3-5     sum the gradients of blocks 3 to 5 over the replicas\n"},
-      {Op::reduce_loss, "  R(loss)  sum losses and counts over the replicas\n"},
+      {Op::reduce_scatter, "  S3       reduce-scatter the gradients of block 3 over the shards\n"},
+      {Op::reduce, sharded ? "  R3       sum this rank's shard of the gradients of block 3 over the replicas\n"
+                           : "  R3-5     sum the gradients of blocks 3 to 5 over the replicas\n"},
+      {Op::reduce_loss, "  R(loss)  sum losses and counts over all ranks\n"},
       {Op::norm, "  norm     global gradient norm\n"},
-      {Op::update, "  U3-5     optimizer on blocks 3 to 5\n"}};
+      {Op::update, "  U3-5     optimizer on what the rank owns of blocks 3 to 5\n"}};
   std::string result = "legend (time runs to the right, not to scale; a label stands right of what it waits for)\n";
   for (const auto& [op, line] : entries) {
     if (used.count(op) != 0) result += line;
@@ -131,10 +140,13 @@ std::string legend(const Program& program) {
 
 std::string buckets_table(const InstructionList& list, const Program& program) {
   std::vector<std::string> lines;
+  std::vector<bool> seen(program.num_blocks(), false);  // reduced in an earlier micro-batch
   for (const Instruction& x : list) {
-    if (x.op != Op::reduce) continue;
+    if (x.op != (program.shard_level == ShardLevel::none ? Op::reduce : Op::reduce_scatter)) continue;
+    if (seen[x.first]) continue;
+    seen[x.first] = true;
     int64_t bytes = 0;
-    for (int b = x.first; b < x.last; ++b) bytes += program.block_bytes[b];
+    for (int b = x.first; b < x.last; ++b) bytes += program.gradient_block_bytes(b);
     lines.push_back(fmt::format("  {:<9}  {:>10}  sends {:>10}", label(x), format_bytes(bytes), format_bytes(x.wire_bytes)));
   }
   if (lines.empty()) return "no gradients are reduced\n";
@@ -144,7 +156,8 @@ std::string buckets_table(const InstructionList& list, const Program& program) {
 std::string cost_table(const Program& program, const InstructionList& list) {
   const StepCost cost = step_cost(list);
   int64_t gradients = 0;
-  for (int64_t bytes : program.block_bytes) gradients += bytes;
+  for (int b = 0; b < program.num_blocks(); ++b) gradients += program.gradient_block_bytes(b);
+  const bool sharded = program.shard_level != ShardLevel::none;
   std::string result = "a step of one rank\n";
   const auto line = [&result](const char* what, const std::string& value, const std::string& remark) {
     result += fmt::format("  {:<22}  {:>12}  {}", what, value, remark);
@@ -154,9 +167,12 @@ std::string cost_table(const Program& program, const InstructionList& list) {
   line("operations", format_flops(cost.flops()),
        fmt::format("forward {}, backward {}", format_flops(cost.forward_flops), format_flops(cost.backward_flops)));
   line("bytes sent", format_bytes(cost.wire_bytes()),
-       fmt::format("gradients {} in {}, losses {}", format_bytes(cost.gradient_wire_bytes), counted(cost.num_reduces, "bucket"),
-                   format_bytes(cost.loss_wire_bytes)));
-  line("gradients", format_bytes(gradients), "");
+       fmt::format("gradients {} in {}, losses {}", format_bytes(cost.gradient_wire_bytes),
+                   counted(cost.num_reduces, sharded ? "reduction" : "bucket"), format_bytes(cost.loss_wire_bytes)));
+  if (cost.num_gathers > 0) {
+    line("", "", fmt::format("weights {} in {}", format_bytes(cost.weight_wire_bytes), counted(cost.num_gathers, "gather")));
+  }
+  line("gradients", format_bytes(gradients), sharded ? "whole; weft memory tells what a rank holds of them" : "");
   line("activations, peak", format_bytes(cost.peak_activation_bytes), "");
   if (program.slots > 1) line("partial sums, peak", format_bytes(cost.peak_partial_bytes), counted(program.slots, "slot"));
   return result;
@@ -198,9 +214,13 @@ std::string totals(const Program& program) {
 
 std::string draw(const Program& program, const DrawOptions& options) {
   const std::vector<int> lists = lists_in_use(program);
-  std::string result = fmt::format("{}, {} a rank in {}, {}\n\n", counted(program.block_names.size(), "block"),
+  std::string result = fmt::format("{}, {} a rank in {}, {}", counted(program.block_names.size(), "block"),
                                    counted(program.micro_batches, "micro-batch", "es"), counted(program.slots, "slot"),
                                    counted(program.replicas, "replica"));
+  if (program.shard_level != ShardLevel::none) {
+    result += fmt::format(", {} of {}", counted(program.shards, "shard"), name(program.shard_level));
+  }
+  result += "\n\n";
   if (!lists.empty()) result += blocks_table(program, program.lists[lists[0]]) + "\n";
   result += legend(program) + "\n";
   for (size_t i = 0; i < lists.size(); ++i) {

@@ -19,11 +19,23 @@ InstructionList insert(const InstructionList& list, const std::vector<Insertion>
   return result;
 }
 
-int last_gradient_write(const InstructionList& list, int first, int last) {
+bool runs(const Instruction& x, int block, const std::vector<std::vector<int>>& uses) {
+  if (x.op != Op::forward && x.op != Op::backward) return false;
+  return x.first == block || std::count(uses[x.first].begin(), uses[x.first].end(), block) > 0;
+}
+
+bool writes_gradients(const Instruction& x, int first, int last, const std::vector<std::vector<int>>& uses) {
+  if (x.op == Op::combine) return x.first < last && first < x.last;
+  if (x.op != Op::backward) return false;
+  for (int block = first; block < last; ++block) {
+    if (runs(x, block, uses)) return true;
+  }
+  return false;
+}
+
+int last_gradient_write(const InstructionList& list, int first, int last, const std::vector<std::vector<int>>& uses) {
   for (int i = static_cast<int>(list.size()) - 1; i >= 0; --i) {
-    const Instruction& x = list[i];
-    const bool writes = x.op == Op::backward || x.op == Op::combine;
-    if (writes && x.first < last && first < x.last) return i;
+    if (writes_gradients(list[i], first, last, uses)) return i;
   }
   return -1;
 }

@@ -16,7 +16,13 @@ struct Insertion {
 /// lists are edited before passes/waits.h, which fills in `waits`.
 InstructionList insert(const InstructionList& list, const std::vector<Insertion>& insertions);
 
-/// Index of the last instruction that adds to gradients of blocks [first, last) (a backward or a combine), or -1.
-int last_gradient_write(const InstructionList& list, int first, int last);
+/// True when `x` runs the block, or another one that reads the block's weights too (tied weights), forward or backward.
+bool runs(const Instruction& x, int block, const std::vector<std::vector<int>>& uses);
+
+/// True when `x` adds to gradients of blocks [first, last): a backward that runs one of them, or a combine.
+bool writes_gradients(const Instruction& x, int first, int last, const std::vector<std::vector<int>>& uses);
+
+/// Index of the last instruction that does, or -1.
+int last_gradient_write(const InstructionList& list, int first, int last, const std::vector<std::vector<int>>& uses);
 
 }  // namespace weft

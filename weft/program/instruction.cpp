@@ -21,14 +21,26 @@ std::string_view name(Op op) {
   switch (op) {
     case Op::load:
       return "load";
+    case Op::gather:
+      return "gather";
+    case Op::release:
+      return "release";
     case Op::forward:
       return "forward";
+    case Op::drop:
+      return "drop";
+    case Op::evict:
+      return "evict";
+    case Op::fetch:
+      return "fetch";
     case Op::loss:
       return "loss";
     case Op::backward:
       return "backward";
     case Op::combine:
       return "combine";
+    case Op::reduce_scatter:
+      return "reduce_scatter";
     case Op::reduce:
       return "reduce";
     case Op::reduce_loss:
@@ -53,7 +65,47 @@ std::string_view name(Lane lane) {
   return "unknown";
 }
 
-bool is_collective(Op op) { return op == Op::reduce || op == Op::reduce_loss; }
+std::string_view name(AxisName axis) {
+  switch (axis) {
+    case AxisName::none:
+      return "none";
+    case AxisName::dp:
+      return "dp";
+    case AxisName::shard:
+      return "shard";
+    case AxisName::inner:
+      return "inner shard";
+    case AxisName::data:
+      return "dp+shard";
+  }
+  return "unknown";
+}
+
+std::string_view name(Matter matter) {
+  switch (matter) {
+    case Matter::none:
+      return "none";
+    case Matter::activation:
+      return "activation";
+    case Matter::weights:
+      return "weights";
+    case Matter::optimizer:
+      return "optimizer state";
+  }
+  return "unknown";
+}
+
+bool is_collective(const Instruction& x) { return x.axis != AxisName::none; }
+
+bool takes_one_block(Op op) {
+  return op == Op::forward || op == Op::backward || op == Op::gather || op == Op::release || op == Op::drop ||
+         op == Op::evict || op == Op::fetch || op == Op::reduce_scatter;
+}
+
+bool takes_micro_batch(const Instruction& x) {
+  return x.op == Op::load || x.op == Op::loss || x.op == Op::forward || x.op == Op::backward || x.op == Op::drop ||
+         x.op == Op::reduce_scatter || x.what == Matter::activation;
+}
 
 std::string describe(const Instruction& x, const std::vector<std::string>& block_names) {
   switch (x.op) {
@@ -62,11 +114,24 @@ std::string describe(const Instruction& x, const std::vector<std::string>& block
       return fmt::format("{} of micro-batch {}", name(x.op), x.micro);
     case Op::forward:
     case Op::backward:
+    case Op::drop:
       return fmt::format("{} of {} on micro-batch {}", name(x.op), range_text(x, block_names), x.micro);
+    case Op::reduce_scatter:
+      return fmt::format("{} of {} up to micro-batch {}", name(x.op), range_text(x, block_names), x.micro);
+    case Op::evict:
+    case Op::fetch:
+      if (x.what != Matter::activation)
+        return fmt::format("{} of {} of {}", name(x.op), name(x.what), range_text(x, block_names));
+      return fmt::format("{} of activation of {}, micro-batch {}", name(x.op), range_text(x, block_names), x.micro);
     case Op::combine:
       return fmt::format("combine of slot {}, {}", x.slot, range_text(x, block_names));
     case Op::reduce_loss:
       return "reduce_loss";
+    case Op::gather:
+      return fmt::format("gather of {}{}", range_text(x, block_names),
+                         x.axis == AxisName::inner ? " over the inner shards" : "");
+    case Op::release:
+      return fmt::format("release of {}{}", range_text(x, block_names), x.keeps_part ? ", keeping a part" : "");
     case Op::reduce:
     case Op::norm:
     case Op::update:

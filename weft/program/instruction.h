@@ -16,16 +16,29 @@
 namespace weft {
 
 enum class Op : uint8_t {
-  load,         ///< take micro-batch `micro` from the loader
-  forward,      ///< run block `first` on micro-batch `micro`
-  loss,         ///< loss of `micro` as (sum, count), and the gradient of its sum
-  backward,     ///< run the backward of block `first` on `micro`; adds to the block's gradients
-  combine,      ///< close slot `slot`: merge finished gradients of [first, last) by the binary tree over slots
-  reduce,       ///< sum the gradients of [first, last) over the axis, leaving all of it on every rank
-  reduce_loss,  ///< sum (loss, count) of every micro-batch over the axis
-  norm,         ///< norm of the mean gradient of [first, last), for clipping
-  update,       ///< optimizer on what this rank owns of [first, last)
+  load,            ///< take micro-batch `micro` from the loader
+  gather,          ///< make the whole weights of block `first` from the shards
+  release,         ///< the whole weights of block `first` are no longer needed; with an `inner` one to come, its part is kept
+  forward,         ///< run block `first` on micro-batch `micro`; a second time after a drop: recompute
+  drop,            ///< forget what block `first` keeps for its backward on `micro`, but for its input
+  evict,           ///< move `what` of block `first` (of `micro`, for an activation) out to a slower tier
+  fetch,           ///< bring it back
+  loss,            ///< loss of `micro` as (sum, count), and the gradient of its sum
+  backward,        ///< run the backward of block `first` on `micro`; adds to the block's gradients
+  combine,         ///< close slot `slot`: merge finished gradients of [first, last) by the binary tree over slots
+  reduce_scatter,  ///< sum the gradients of block `first` over the shard axis, leaving each rank its shard; adds up over calls
+  reduce,          ///< sum what this rank owns of the gradients of [first, last) over `axis`, leaving it on every rank of it
+  reduce_loss,     ///< sum (loss, count) of every micro-batch over the axis
+  norm,            ///< norm of the mean gradient of [first, last), for clipping and for fp16's check
+  update,          ///< optimizer on what this rank owns of [first, last)
 };
+
+/// Which ranks meet in a collective (comm/mesh.h): `data` is dp and shard joined, all ranks that read
+/// different samples; `inner` a part of the shard axis (neighbours, on one host).
+enum class AxisName : uint8_t { none, dp, shard, inner, data };
+
+/// What evict and fetch move.
+enum class Matter : uint8_t { none, activation, weights, optimizer };
 
 enum class Lane : uint8_t { compute, comm, copy };
 
@@ -34,20 +47,30 @@ struct Instruction {
   Lane lane = Lane::compute;
   int first = 0;  ///< blocks [first, last); forward and backward take one block, load and loss none
   int last = 0;
-  int micro = -1;               ///< micro-batch, from the rank's first
-  int slot = -1;                ///< for combine: slot, from the rank's first
+  int micro = -1;  ///< micro-batch, from the rank's first
+  int slot = -1;   ///< for combine: slot, from the rank's first
+  AxisName axis = AxisName::none;
+  Matter what = Matter::none;
+  bool keeps_part = false;      ///< release: this rank's part of the inner axis stays, for a gather over it
   std::vector<int> waits = {};  ///< earlier instructions of this list that must have finished, ascending
   double flops = 0.0;           ///< forward and backward only: an optimizer's few operations a parameter are not counted
   int64_t wire_bytes = 0;       ///< payload this rank sends (comm/group.h states the convention)
+  int64_t peak = 0;             ///< bytes above those live before it at its worst moment; 0 where that is `allocates`
   int64_t allocates = 0;        ///< bytes live after it that were not before
   int64_t frees = 0;            ///< bytes no longer live after it
 };
 
 std::string_view name(Op op);
 std::string_view name(Lane lane);
+std::string_view name(AxisName axis);
+std::string_view name(Matter matter);
 
-/// True when all ranks of an axis must meet in it.
-bool is_collective(Op op);
+/// True when all ranks of its axis must meet in it.
+bool is_collective(const Instruction& instruction);
+/// True for instructions on exactly one block.
+bool takes_one_block(Op op);
+/// True for instructions on a micro-batch.
+bool takes_micro_batch(const Instruction& instruction);
 
 /// What it does, in words, for errors and listings: "backward of block 3 'h.2' on micro-batch 0".
 std::string describe(const Instruction& instruction, const std::vector<std::string>& block_names);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -42,16 +43,24 @@ class ListCheck {
   void check_missing() const;
 
   void check_order(int i) const;
+  void check_drop(int i) const;
   void check_forward(int i) const;
   void check_backward(int i) const;
+  void check_adds_to(int i, int block) const;
   void check_combine(int i) const;
+  void check_scatter(int i) const;
   void check_reduce(int i) const;
   void check_norm(int i) const;
   void check_update(int i) const;
 
+  bool sharded() const { return program_.shard_level != ShardLevel::none; }
+  // Sharded levels work block by block and leave those without parameters out.
+  bool left_out(int block) const { return sharded() && program_.block_numel[block] == 0; }
+  int last_scatter(int block) const { return at_.scatter_of(block, micro_batches_ - 1); }
   bool before(int a, int b) const { return order_->before(a, b); }
   int unfinished_backward(int block, int begin_micro, int end_micro, int i) const;
   std::string not_summed_locally(int block, int i) const;
+  std::string not_reducible(int block, int i) const;
   std::string not_final(int block, int i) const;
 
   const Program& program_;
@@ -71,7 +80,13 @@ void ListCheck::check_missing() const {
       if (at_.backward_of(block, micro) >= 0) continue;
       fail_missing(Defect::missing_backward, block, fmt::format("no backward for micro-batch {}", micro));
     }
+    if (left_out(block)) continue;
     if (at_.update[block] < 0) fail_missing(Defect::missing_update, block, "never updated");
+    if (sharded() && last_scatter(block) < 0) {
+      fail_missing(Defect::missing_reduce, block,
+                   fmt::format("updated by instruction {} without a reduce_scatter that takes in the last micro-batch",
+                               at_.update[block]));
+    }
     if (at_.reduce[block] < 0 && program_.replicas > 1) {
       fail_missing(
           Defect::missing_reduce, block,
@@ -87,7 +102,15 @@ void ListCheck::check_missing() const {
 void ListCheck::check_order(int i) const {
   switch (list_[i].op) {
     case Op::load:
+    case Op::gather:
+    case Op::release:
+    case Op::evict:
+    case Op::fetch:
       return;
+    case Op::drop:
+      return check_drop(i);
+    case Op::reduce_scatter:
+      return check_scatter(i);
     case Op::forward:
     case Op::loss:
       return check_forward(i);
@@ -105,10 +128,21 @@ void ListCheck::check_order(int i) const {
   }
 }
 
+// The output goes with what was kept, so whoever takes it as input must have it by then.
+void ListCheck::check_drop(int i) const {
+  const Instruction& x = list_[i];
+  if (!before(at_.forward_of(x.first, x.micro), i)) fail(Defect::use_before_load, i, "its forward has not been run by then");
+  const int next = x.first == blocks_ - 1 ? at_.loss[x.micro] : at_.forward_of(x.first + 1, x.micro);
+  if (!before(next, i)) fail(Defect::use_before_load, i, "whoever takes its output has not been run by then");
+}
+
 void ListCheck::check_forward(int i) const {
   const Instruction& x = list_[i];
   if (!before(at_.load[x.micro], i)) {
     fail(Defect::use_before_load, i, fmt::format("micro-batch {} has not been loaded by then", x.micro));
+  }
+  if (x.op == Op::forward && i == at_.recompute_of(x.first, x.micro) && !before(at_.drop_of(x.first, x.micro), i)) {
+    fail(Defect::repeated, i, "computed again before it was dropped");
   }
   const int input_block = (x.op == Op::loss ? blocks_ : x.first) - 1;
   if (input_block < 0 || before(at_.forward_of(input_block, x.micro), i)) return;
@@ -129,8 +163,28 @@ void ListCheck::check_backward(int i) const {
          fmt::format("the backward of the next block, {} '{}', has not been run by then", x.first + 1,
                      program_.block_names[x.first + 1]));
   }
+  if (at_.drop_of(x.first, x.micro) >= 0 && !before(at_.recompute_of(x.first, x.micro), i)) {
+    fail(Defect::missing_recompute, i,
+         fmt::format("what its forward kept was dropped by instruction {} and has not been computed again by then",
+                     at_.drop_of(x.first, x.micro)));
+  }
+  check_adds_to(i, x.first);
+  for (int block : program_.block_uses[x.first]) check_adds_to(i, block);
+}
+
+// What earlier micro-batches left in a block's gradients must have been taken out, or closed off, before more is added.
+void ListCheck::check_adds_to(int i, int block) const {
+  const Instruction& x = list_[i];
+  for (int micro = x.micro - 1; micro >= 0; --micro) {
+    const int scatter = at_.scatter_of(block, micro);
+    if (scatter < 0) continue;
+    if (!before(scatter, i)) {
+      fail(Defect::early_reduce, i, fmt::format("adds to gradients that instruction {} is still reducing", scatter));
+    }
+    break;
+  }
   const int slot = x.micro / per_slot_;
-  if (slot > 0 && !before(at_.combine_of(x.first, slot - 1), i)) {
+  if (slot > 0 && !left_out(block) && !before(at_.combine_of(block, slot - 1), i)) {
     fail(Defect::bad_combine, i,
          fmt::format("adds micro-batch {} of slot {} before slot {} has been closed", x.micro, slot, slot - 1));
   }
@@ -139,7 +193,11 @@ void ListCheck::check_backward(int i) const {
 // The first micro-batch of [begin_micro, end_micro) whose backward of `block` may not have finished when `i` starts, or -1.
 int ListCheck::unfinished_backward(int block, int begin_micro, int end_micro, int i) const {
   for (int micro = begin_micro; micro < end_micro; ++micro) {
-    if (!before(at_.backward_of(block, micro), i)) return micro;
+    for (int other = 0; other < blocks_; ++other) {
+      const std::vector<int>& uses = program_.block_uses[other];
+      const bool writes = other == block || std::find(uses.begin(), uses.end(), block) != uses.end();
+      if (writes && !before(at_.backward_of(other, micro), i)) return micro;
+    }
   }
   return -1;
 }
@@ -170,8 +228,13 @@ std::string ListCheck::not_summed_locally(int block, int i) const {
   return {};
 }
 
-// The same for the sum over the replicas.
+// The same for the sum over all ranks.
 std::string ListCheck::not_final(int block, int i) const {
+  if (left_out(block)) return {};
+  if (sharded() && program_.replicas == 1) {
+    if (before(last_scatter(block), i)) return {};
+    return fmt::format("it does not wait for the last reduce_scatter of block {} '{}'", block, program_.block_names[block]);
+  }
   if (program_.replicas == 1 && at_.reduce[block] < 0) return not_summed_locally(block, i);
   if (before(at_.reduce[block], i)) return {};
   return fmt::format("it does not wait for the reduce of block {} '{}' (instruction {})", block, program_.block_names[block],
@@ -188,8 +251,26 @@ void ListCheck::check_reduce(int i) const {
     return;
   }
   for (int block = x.first; block < x.last; ++block) {
-    const std::string why = not_summed_locally(block, i);
+    const std::string why = not_reducible(block, i);
     if (!why.empty()) fail(Defect::early_reduce, i, why);
+  }
+}
+
+// Why a block's part of the gradients may not be ready to be summed over the replicas.
+std::string ListCheck::not_reducible(int block, int i) const {
+  if (!sharded()) return not_summed_locally(block, i);
+  if (before(last_scatter(block), i)) return {};
+  return fmt::format("the last reduce_scatter of block {} '{}' has not finished by then", block, program_.block_names[block]);
+}
+
+// It takes in every micro-batch up to its own that no earlier one took in.
+void ListCheck::check_scatter(int i) const {
+  const Instruction& x = list_[i];
+  const int micro = unfinished_backward(x.first, 0, x.micro + 1, i);
+  if (micro >= 0) fail(Defect::early_reduce, i, fmt::format("the backward for micro-batch {} has not been run by then", micro));
+  const int last_slot = program_.slots - 1;
+  if (last_slot > 0 && !before(at_.combine_of(x.first, last_slot), i)) {
+    fail(Defect::early_reduce, i, "the last slot has not been closed by then");
   }
 }
 

@@ -40,8 +40,8 @@ class Finder {
 
 void Finder::check_ranges(int i) const {
   const Instruction& x = list_[i];
-  const bool on_one_block = x.op == Op::forward || x.op == Op::backward;
-  const bool on_micro = on_one_block || x.op == Op::load || x.op == Op::loss;
+  const bool on_one_block = takes_one_block(x.op);
+  const bool on_micro = takes_micro_batch(x);
   const bool on_blocks = on_one_block || x.op == Op::combine || x.op == Op::reduce || x.op == Op::norm || x.op == Op::update;
   if (on_micro && (x.micro < 0 || x.micro >= program_.micro_batches)) {
     fail(Defect::out_of_range, i, fmt::format("micro-batch {} of {}", x.micro, program_.micro_batches));
@@ -79,7 +79,18 @@ void Finder::note_place(int i) {
     case Op::load:
       return note(at_.load[x.micro], i, Defect::repeated, "loaded");
     case Op::forward:
+      if (at_.forward[cell] >= 0 && at_.drop[cell] >= 0)
+        return note(at_.recompute[cell], i, Defect::repeated, "computed again");
       return note(at_.forward[cell], i, Defect::repeated, "run");
+    case Op::drop:
+      return note(at_.drop[cell], i, Defect::repeated, "dropped");
+    case Op::reduce_scatter:
+      return note(at_.scatter[cell], i, Defect::double_reduce, "reduced");
+    case Op::gather:
+    case Op::release:
+    case Op::evict:
+    case Op::fetch:
+      return;  // state_check.h follows them
     case Op::loss:
       return note(at_.loss[x.micro], i, Defect::repeated, "computed");
     case Op::backward:
@@ -114,6 +125,9 @@ Places::Places(int blocks, int micro_batches, int slots)
       loss(micro_batches, -1),
       forward(blocks * micro_batches, -1),
       backward(blocks * micro_batches, -1),
+      drop(blocks * micro_batches, -1),
+      recompute(blocks * micro_batches, -1),
+      scatter(blocks * micro_batches, -1),
       combine(blocks * slots, -1),
       reduce(blocks, -1),
       update(blocks, -1) {}

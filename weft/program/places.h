@@ -15,11 +15,16 @@ struct Places {
 
   int forward_of(int block, int micro) const { return forward[block * micro_batches + micro]; }
   int backward_of(int block, int micro) const { return backward[block * micro_batches + micro]; }
+  int drop_of(int block, int micro) const { return drop[block * micro_batches + micro]; }
+  int recompute_of(int block, int micro) const { return recompute[block * micro_batches + micro]; }
+  int scatter_of(int block, int micro) const { return scatter[block * micro_batches + micro]; }
   int combine_of(int block, int slot) const { return combine[block * slots + slot]; }
 
   int micro_batches, slots;
   std::vector<int> load, loss;         ///< by micro-batch
   std::vector<int> forward, backward;  ///< by block and micro-batch
+  std::vector<int> drop, recompute;    ///< the same: what was forgotten, and its second forward
+  std::vector<int> scatter;            ///< the same: reduce_scatter, by the last micro-batch it sums
   std::vector<int> combine;            ///< by block and slot
   std::vector<int> reduce, update;     ///< by block
   int reduce_loss = -1;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "weft/program/instruction.h"
@@ -13,32 +14,51 @@ namespace weft {
 struct BlockCost {
   std::string name;
   int64_t parameters = 0;  ///< elements that are trained
-  int64_t flat_bytes = 0;  ///< bytes of its flat gradient buffer, padding and statistics included
+  int64_t numel = 0;       ///< elements of its flat buffer: groups padded to 64 each, statistics included
   double forward_flops = 0.0;
   double backward_flops = 0.0;
-  int64_t saved_bytes = 0;   ///< activations its backward keeps, its input excluded
-  int64_t output_bytes = 0;  ///< what it hands to the next block
+  int64_t saved_bytes = 0;          ///< activations its backward keeps, its input excluded
+  int64_t output_bytes = 0;         ///< what it hands to the next block
+  int64_t forward_peak_bytes = 0;   ///< most that forward holds at a time: nn/cost.h; 0: what stays
+  int64_t backward_peak_bytes = 0;  ///< the same of backward
+  std::vector<int> uses = {};       ///< other blocks whose weights it reads too (tied weights)
 };
 
 struct ModelCost {
   std::string name;
   std::vector<BlockCost> blocks;
-  int64_t input_bytes = 0;  ///< one micro-batch as loaded
+  int64_t input_bytes = 0;      ///< one micro-batch as loaded
+  int64_t loss_peak_bytes = 0;  ///< most that the loss and its backward hold beside the outputs; 0: the outputs' gradient
 };
 
 using InstructionList = std::vector<Instruction>;
 
+/// What is divided over the shard axis: ZeRO's stages 1 to 3 (Rajbhandari et al. 2020).
+enum class ShardLevel : uint8_t { none, optimizer, gradients, parameters };
+
+std::string_view name(ShardLevel level);
+
 struct Program {
   std::vector<std::string> block_names;
-  std::vector<int64_t> block_bytes;  ///< flat gradient bytes of each block
-  int micro_batches = 1;             ///< per rank and step
-  int slots = 1;                     ///< per rank and step; divides micro_batches
-  int replicas = 1;                  ///< ranks the gradients are summed over
+  std::vector<int64_t> block_numel;  ///< elements of each block's flat buffer, padded so that it divides over the shards
+  std::vector<std::vector<int>> block_uses;  ///< BlockCost::uses
+  ShardLevel shard_level = ShardLevel::none;
+  int shards = 1;          ///< ranks that share one replica's state; 1 for level none
+  int inner_shards = 1;    ///< ranks that whole weights are kept divided over from forward to backward; 1: not kept
+  int weight_bytes = 4;    ///< of an element that forward reads
+  int gradient_bytes = 4;  ///< of an element that is reduced
+  /// Blocks with the same number lie in the same memory, one at a time (buffers.h). Empty: each has its own.
+  std::vector<int> weight_buffer, gradient_buffer;
+  int micro_batches = 1;  ///< per rank and step
+  int slots = 1;          ///< per rank and step; divides micro_batches
+  int replicas = 1;       ///< ranks that hold the same part of the state, its gradients summed over them
   std::vector<InstructionList> lists;
   std::vector<int> list_of_rank;  ///< world rank -> index into lists
 
   int world_size() const { return static_cast<int>(list_of_rank.size()); }
   const InstructionList& of(int rank) const { return lists[list_of_rank[rank]]; }
+  int num_blocks() const { return static_cast<int>(block_names.size()); }
+  int64_t gradient_block_bytes(int block) const { return block_numel[block] * gradient_bytes; }
 };
 
 }  // namespace weft

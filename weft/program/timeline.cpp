@@ -17,8 +17,10 @@ constexpr size_t kMaxLines = 2;  // a row that wraps into more shows its beginni
 
 enum class Phase { forward, backward, update };
 
-Phase phase_of(Op op) {
+// A second forward, for recompute, belongs to the backward it is for.
+Phase phase_of(Op op, Phase now) {
   if (op == Op::backward || op == Op::combine) return Phase::backward;
+  if ((op == Op::forward || op == Op::release || op == Op::drop) && now == Phase::backward) return Phase::backward;
   if (op == Op::norm || op == Op::update) return Phase::update;
   return Phase::forward;
 }
@@ -43,13 +45,13 @@ std::vector<Segment> split(const InstructionList& list) {
       side.push_back(i);
       continue;
     }
-    const bool ends = phase_of(x.op) == Phase::update && phase != Phase::update;
+    const bool ends = phase_of(x.op, phase) == Phase::update && phase != Phase::update;
     if (x.op == Op::load || ends || segments.empty()) {
       segments.push_back({.micro = ends ? -1 : x.micro, .rows = {Row()}, .shape = {}});
-    } else if (phase_of(x.op) != phase) {
+    } else if (phase_of(x.op, phase) != phase) {
       segments.back().rows.emplace_back();
     }
-    phase = phase_of(x.op);
+    phase = x.op == Op::load ? Phase::forward : phase_of(x.op, phase);
     Row& row = segments.back().rows.back();
     row.insert(row.end(), side.begin(), side.end());
     side.clear();
@@ -167,6 +169,11 @@ class Folded {
   std::set<int> like_;
 };
 
+char letter(Matter what) {
+  if (what == Matter::weights) return 'w';
+  return what == Matter::optimizer ? 'o' : 'a';
+}
+
 }  // namespace
 
 std::string label(const Instruction& x) {
@@ -174,12 +181,24 @@ std::string label(const Instruction& x) {
     return x.last == x.first + 1 ? fmt::format("{}{}", letter, x.first) : fmt::format("{}{}-{}", letter, x.first, x.last - 1);
   };
   switch (x.op) {
+    case Op::gather:
+      return on_blocks('G');
+    case Op::release:
+      return on_blocks('x');
     case Op::forward:
       return on_blocks('F');
+    case Op::drop:
+      return on_blocks('d');
+    case Op::evict:
+      return on_blocks('e') + letter(x.what);
+    case Op::fetch:
+      return on_blocks('f') + letter(x.what);
     case Op::backward:
       return on_blocks('B');
     case Op::combine:
       return on_blocks('C');
+    case Op::reduce_scatter:
+      return on_blocks('S');
     case Op::reduce:
       return on_blocks('R');
     case Op::update:

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "weft/program/list_check.h"
+#include "weft/program/state_check.h"
 
 namespace weft {
 namespace {
@@ -16,8 +17,15 @@ namespace {
 
 void check_shape(const Program& program) {
   if (program.block_names.empty()) malformed(0, "no blocks");
-  if (program.block_names.size() != program.block_bytes.size()) {
-    malformed(0, fmt::format("{} block names but {} block sizes", program.block_names.size(), program.block_bytes.size()));
+  if (program.block_names.size() != program.block_numel.size()) {
+    malformed(0, fmt::format("{} block names but {} block sizes", program.block_names.size(), program.block_numel.size()));
+  }
+  const auto fits = [&](const std::vector<int>& buffers) {
+    return buffers.empty() || buffers.size() == program.block_names.size();
+  };
+  if (program.block_uses.size() != program.block_names.size() || !fits(program.weight_buffer) ||
+      !fits(program.gradient_buffer)) {
+    malformed(0, "what blocks use, or their buffers, is not told for every block");
   }
   if (program.list_of_rank.empty()) malformed(0, "no ranks");
   if (program.micro_batches < 1 || program.slots < 1 || program.replicas < 1) {
@@ -45,7 +53,7 @@ std::vector<int> first_ranks(const Program& program) {
 std::vector<int> collectives(const InstructionList& list) {
   std::vector<int> result;
   for (int i = 0; i < static_cast<int>(list.size()); ++i) {
-    if (is_collective(list[i].op)) result.push_back(i);
+    if (is_collective(list[i])) result.push_back(i);
   }
   return result;
 }
@@ -63,7 +71,7 @@ void compare_collectives(const Program& program, int rank, int other) {
     if (k < ours.size() && k < theirs.size()) {
       const Instruction& a = program.of(rank)[ours[k]];
       const Instruction& b = program.of(other)[theirs[k]];
-      if (a.op == b.op && a.first == b.first && a.last == b.last) continue;
+      if (a.op == b.op && a.first == b.first && a.last == b.last && a.axis == b.axis) continue;
     }
     throw VerifyError(Defect::order_mismatch, other,
                       fmt::format("collective {} of the step differs between ranks: {}, {}; all ranks must issue the same "
@@ -88,6 +96,8 @@ std::string_view name(Defect defect) {
       return "backward_before_loss";
     case Defect::double_backward:
       return "double_backward";
+    case Defect::missing_recompute:
+      return "missing_recompute";
     case Defect::missing_backward:
       return "missing_backward";
     case Defect::bad_combine:
@@ -106,6 +116,14 @@ std::string_view name(Defect defect) {
       return "double_update";
     case Defect::early_update:
       return "early_update";
+    case Defect::not_gathered:
+      return "not_gathered";
+    case Defect::bad_gather:
+      return "bad_gather";
+    case Defect::buffer_conflict:
+      return "buffer_conflict";
+    case Defect::bad_move:
+      return "bad_move";
     case Defect::order_mismatch:
       return "order_mismatch";
   }
@@ -118,6 +136,7 @@ void verify(const Program& program) {
   for (int rank : first_ranks(program)) {
     if (rank < 0) continue;
     check_list(program, rank);
+    check_state(program, rank);
     if (reference < 0) reference = rank;
     compare_collectives(program, reference, rank);
   }

@@ -15,10 +15,11 @@ namespace weft {
 enum class Defect {
   out_of_range,          ///< a block, micro-batch, slot or list that the program does not have
   bad_wait,              ///< an instruction waits for itself, for a later one, or for one that is not there
-  repeated,              ///< a load, forward, loss, loss reduction or norm that is there twice
+  repeated,              ///< a load, forward, drop, loss, loss reduction or norm that is there twice
   use_before_load,       ///< forward of a micro-batch that was not loaded, or forward or loss before the block before it
   backward_before_loss,  ///< backward before its loss, or before the next block's backward
   double_backward,       ///< a block's backward run twice for one micro-batch
+  missing_recompute,     ///< a backward of what was dropped and not computed again
   missing_backward,      ///< a micro-batch that does not reach some block's gradients
   bad_combine,           ///< a slot closed twice, not at all, out of order, or without all of its micro-batches and no others
   missing_reduce,        ///< a block is updated though its gradients, or the losses, were never summed over the replicas
@@ -28,6 +29,10 @@ enum class Defect {
   missing_update,        ///< a block that is never updated
   double_update,         ///< updated twice
   early_update,          ///< updated before its reduce, or before the norm or loss it is scaled by
+  not_gathered,          ///< a block that runs without its whole weights, before their gather or after their release
+  bad_gather,            ///< gathered twice, released twice, never released, or not gathered after its update
+  buffer_conflict,       ///< a block is gathered, or runs backward, while another one is in its buffer
+  bad_move,              ///< evicted or fetched twice, or used while it is elsewhere
   order_mismatch,        ///< ranks of one axis issue different collectives, or in another order
 };
 

@@ -21,6 +21,15 @@ Tensors meta_inputs(const ModelRecipe& recipe, int64_t micro_batch) {
   return {at::empty({micro_batch, 1, kImageSize, kImageSize}, meta.dtype(at::kFloat))};
 }
 
+/// What the loss gets: outputs of a micro-batch on the meta device, and the shape of one sample's target.
+std::pair<Tensors, std::vector<int64_t>> loss_arguments(const ModelRecipe& recipe, int64_t micro_batch, at::ScalarType dtype) {
+  const auto meta = at::TensorOptions(dtype).device(at::kMeta);
+  if (recipe.name == "gpt") {
+    return {{at::empty({micro_batch, recipe.context, recipe.vocabulary}, meta)}, {recipe.context}};
+  }
+  return {{at::empty({micro_batch, recipe.classes}, meta)}, {}};
+}
+
 int64_t count_parameters(Block& block) {
   int64_t count = 0;
   for (const ParamSpec& spec : block.parameters()) count += spec.statistic ? 0 : spec.parameter->value.numel();
@@ -36,6 +45,7 @@ Model build_model(const ModelRecipe& r) {
                 .width = r.width,
                 .context = r.context,
                 .vocabulary = r.vocabulary,
+                .tied_embeddings = r.tied_embeddings,
                 .dropout = r.dropout});
   }
   if (r.name == "cnn") return cnn({.channels = 1, .size = kImageSize, .width = r.width, .classes = r.classes});
@@ -45,28 +55,39 @@ Model build_model(const ModelRecipe& r) {
   throw InputError(fmt::format("model.name is '{}'; it must be gpt, cnn or mlp", r.name));
 }
 
+at::ScalarType dtype_of(Precision precision) {
+  if (precision == Precision::bf16) return at::kBFloat16;
+  return precision == Precision::fp16 ? at::kHalf : at::kFloat;
+}
+
 int64_t tokens_per_sample(const ModelRecipe& recipe) { return recipe.name == "gpt" ? recipe.context : 0; }
 
-ModelCost model_cost(Model& model, const Tensors& inputs) {
+ModelCost model_cost(const Recipe& recipe, int64_t micro_batch, const LayoutOptions& layout, bool reproducible) {
+  Model model = build_model(recipe.model);
+  const Tensors inputs = meta_inputs(recipe.model, micro_batch);
   ModelCost cost{.name = model.name, .blocks = {}, .input_bytes = 0};
   for (const at::Tensor& input : inputs) cost.input_bytes += input.numel() * static_cast<int64_t>(input.element_size());
-  const std::vector<MeasuredCost> measured = measure_cost(model, inputs);
+  const at::ScalarType weights = dtype_of(layout.precision);
+  const CostOptions options{.weight_dtype = weights,
+                            .gradient_dtype = gradient_bytes(layout, reproducible) == 4 ? at::kFloat : weights,
+                            .recompute_parts = layout.recompute_parts};
+  const std::vector<MeasuredCost> measured = measure_cost(model, inputs, options);
   for (size_t b = 0; b < measured.size(); ++b) {
     Block& block = *model.blocks[b].block;
     cost.blocks.push_back({.name = model.blocks[b].name,
                            .parameters = count_parameters(block),
-                           .flat_bytes = flat_numel(block) * static_cast<int64_t>(sizeof(float)),
+                           .numel = flat_numel(block),
                            .forward_flops = measured[b].forward_flops,
                            .backward_flops = measured[b].backward_flops,
                            .saved_bytes = measured[b].saved_bytes,
-                           .output_bytes = measured[b].output_bytes});
+                           .output_bytes = measured[b].output_bytes,
+                           .forward_peak_bytes = measured[b].forward_peak_bytes,
+                           .backward_peak_bytes = measured[b].backward_peak_bytes,
+                           .uses = model.blocks[b].uses});
   }
+  const auto [outputs, target] = loss_arguments(recipe.model, micro_batch, weights);
+  cost.loss_peak_bytes = measure_loss_peak(model, outputs, target);
   return cost;
-}
-
-ModelCost model_cost(const Recipe& recipe, int64_t micro_batch) {
-  Model model = build_model(recipe.model);
-  return model_cost(model, meta_inputs(recipe.model, micro_batch));
 }
 
 }  // namespace weft

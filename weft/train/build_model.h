@@ -5,6 +5,7 @@
 
 #include "weft/nn/model.h"
 #include "weft/program/program.h"
+#include "weft/train/layout.h"
 #include "weft/train/recipe.h"
 
 namespace weft {
@@ -12,13 +13,13 @@ namespace weft {
 /// Its parameters are on the meta device: nothing is allocated until a FlatModel binds them.
 Model build_model(const ModelRecipe& recipe);
 
+/// Of weights and activations.
+at::ScalarType dtype_of(Precision precision);
+
 /// Tokens a sample, 0 for models that read images.
 int64_t tokens_per_sample(const ModelRecipe& recipe);
 
 /// The model's costs for one micro-batch of `micro_batch` samples. Needs no data and allocates no weights.
-ModelCost model_cost(const Recipe& recipe, int64_t micro_batch);
-
-/// The same for any model, from a micro-batch of tensors on the meta device.
-ModelCost model_cost(Model& model, const Tensors& inputs);
+ModelCost model_cost(const Recipe& recipe, int64_t micro_batch, const LayoutOptions& layout = {}, bool reproducible = false);
 
 }  // namespace weft

@@ -12,14 +12,15 @@
 namespace weft {
 
 struct ModelRecipe {
-  std::string name;          ///< "gpt", "cnn", "mlp"
-  int64_t layers = 6;        ///< gpt: transformer layers; mlp: hidden layers
-  int64_t heads = 6;         ///< gpt
-  int64_t width = 384;       ///< gpt: embedding width; cnn: channels of the first stage; mlp: hidden width
-  int64_t context = 256;     ///< gpt: tokens a sample
-  int64_t vocabulary = 256;  ///< gpt
-  int64_t classes = 10;      ///< cnn, mlp
-  double dropout = 0.0;      ///< gpt
+  std::string name;              ///< "gpt", "cnn", "mlp"
+  int64_t layers = 6;            ///< gpt: transformer layers; mlp: hidden layers
+  int64_t heads = 6;             ///< gpt
+  int64_t width = 384;           ///< gpt: embedding width; cnn: channels of the first stage; mlp: hidden width
+  int64_t context = 256;         ///< gpt: tokens a sample
+  int64_t vocabulary = 256;      ///< gpt
+  int64_t classes = 10;          ///< cnn, mlp
+  bool tied_embeddings = false;  ///< gpt
+  double dropout = 0.0;          ///< gpt
 };
 
 struct DataRecipe {
@@ -35,8 +36,20 @@ struct BatchRecipe {
 };
 
 struct LayoutRecipe {
-  std::optional<int64_t> dp;  ///< default: the ranks that remain
-  int64_t pp = 1, shard = 1, cp = 1, tp = 1;
+  std::optional<int64_t> dp;     ///< default: the ranks that remain
+  std::optional<int64_t> shard;  ///< default: the ranks that remain where shard_level is not "none", else 1
+  int64_t pp = 1, cp = 1, tp = 1;
+  std::string shard_level = "none";  ///< "none" | "optimizer" | "gradients" | "parameters": ZeRO 0 to 3
+  bool reshard_after_forward = true;
+  int64_t reshard_ranks = 0;           ///< after forward, over so many neighbours only; 0: all
+  int64_t prefetch = 1;                ///< blocks gathered ahead
+  double gathered_mb = 0.0;            ///< most whole weights at a time; 0: no limit
+  std::string recompute = "none";      ///< "none" | "blocks" | "attention"
+  int64_t recompute_every = 1;         ///< blocks: every k-th
+  std::string precision = "fp32";      ///< "fp32" | "bf16" | "fp16"
+  std::string reduction = "computed";  ///< gradients are kept and reduced "computed" (as the precision says) or in "fp32"
+  std::string offload_optimizer = "none", offload_parameters = "none", offload_activations = "none";  ///< "host" | "disk"
+  std::string offload_folder;    ///< of the disk tier; empty: $TMPDIR, or /var/tmp
   std::string backend = "auto";  ///< "auto" | "shm" | "gloo" | "nccl"
   double bucket_mb = 25.0;
 };

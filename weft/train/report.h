@@ -49,6 +49,7 @@ struct FinalReport {
   double communication_share = 0.0;  ///< share of step time that the slowest rank spent in collectives, 0 to 1
   std::vector<double> peak_rss_mb;
   std::vector<int64_t> traffic_bytes;
+  int64_t skipped_steps = 0;  ///< fp16: steps left out because a gradient was not finite
   std::string weights_sha256;
 };
 

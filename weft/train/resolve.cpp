@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -17,23 +18,68 @@ std::string nearest_multiples(int64_t number, int64_t unit) {
   return below == 0 ? fmt::format("{}", above) : fmt::format("{}, {}", below, above);
 }
 
-int resolve_dp(const Recipe& recipe, int world) {
+void resolve_mesh(const Recipe& recipe, ResolvedLayout& result) {
   const LayoutRecipe& layout = recipe.layout;
-  const std::pair<const char*, int64_t> others[] = {
-      {"pp", layout.pp}, {"shard", layout.shard}, {"cp", layout.cp}, {"tp", layout.tp}};
+  const std::pair<const char*, int64_t> others[] = {{"pp", layout.pp}, {"cp", layout.cp}, {"tp", layout.tp}};
   for (const auto& [name, size] : others) {
     if (size > 1) {
-      throw InputError(
-          fmt::format("{}: layout.{} = {} is not available yet; only layout.dp may be above 1", recipe.path, name, size));
+      throw InputError(fmt::format("{}: layout.{} = {} is not available yet; only layout.dp and layout.shard may be above 1",
+                                   recipe.path, name, size));
     }
   }
-  const int64_t dp = layout.dp.value_or(world);
-  if (dp != world) {
-    throw InputError(fmt::format(
-        "{}: the mesh has {} ranks (layout.dp = {}), but the world has {} (-n); leave layout.dp out and it takes them all",
-        recipe.path, dp, dp, world));
+  const int64_t world = result.world;
+  const bool shard_takes_rest = layout.shard_level != "none" && !layout.shard;
+  const int64_t dp = layout.dp.value_or(shard_takes_rest ? 1 : std::max<int64_t>(1, world / layout.shard.value_or(1)));
+  const int64_t shard = layout.shard.value_or(shard_takes_rest ? std::max<int64_t>(1, world / dp) : 1);
+  const auto refuse_remainder = [&](const char* axis, int64_t size) {
+    if (world % size == 0) return;
+    throw InputError(fmt::format("{}: layout.{} = {} does not divide the {} ranks (-n); use a multiple of {} ranks",
+                                 recipe.path, axis, size, world, size));
+  };
+  if (layout.shard && !layout.dp) refuse_remainder("shard", *layout.shard);
+  if (layout.dp && shard_takes_rest) refuse_remainder("dp", *layout.dp);
+  if (dp * shard != world) {
+    throw InputError(
+        fmt::format("{}: the mesh has {} ranks (layout.dp = {} x layout.shard = {}), but the world has {} (-n); leave "
+                    "one of them out and it takes the ranks that remain",
+                    recipe.path, dp * shard, dp, shard, world));
   }
-  return static_cast<int>(dp);
+  result.dp = static_cast<int>(dp);
+  result.shard = static_cast<int>(shard);
+}
+
+Offload offload_of(const std::string& tier) {
+  if (tier == "host") return Offload::host;
+  return tier == "disk" ? Offload::disk : Offload::none;
+}
+
+ShardLevel shard_level_of(const std::string& name) {
+  if (name == "optimizer") return ShardLevel::optimizer;
+  if (name == "gradients") return ShardLevel::gradients;
+  return name == "parameters" ? ShardLevel::parameters : ShardLevel::none;
+}
+
+Precision precision_of(const std::string& name) {
+  if (name == "bf16") return Precision::bf16;
+  return name == "fp16" ? Precision::fp16 : Precision::fp32;
+}
+
+int64_t bytes_of_mb(double mb) { return static_cast<int64_t>(mb * 1024 * 1024); }
+
+LayoutOptions resolve_options(const LayoutRecipe& layout) {
+  return {.shard_level = shard_level_of(layout.shard_level),
+          .reshard_after_forward = layout.reshard_after_forward,
+          .reshard_ranks = static_cast<int>(layout.reshard_ranks),
+          .prefetch = static_cast<int>(layout.prefetch),
+          .gathered_bytes = bytes_of_mb(layout.gathered_mb),
+          .recompute_every = layout.recompute == "blocks" ? static_cast<int>(layout.recompute_every) : 0,
+          .recompute_parts = layout.recompute == "attention",
+          .precision = precision_of(layout.precision),
+          .reduce_in_fp32 = layout.reduction == "fp32",
+          .offload_optimizer = offload_of(layout.offload_optimizer),
+          .offload_parameters = offload_of(layout.offload_parameters),
+          .offload_activations = offload_of(layout.offload_activations),
+          .offload_folder = layout.offload_folder};
 }
 
 void check_slots(const Recipe& recipe, int ranks) {
@@ -60,7 +106,7 @@ ResolvedLayout resolve(const Recipe& recipe, int world_size) {
   if (world_size < 1) throw InputError(fmt::format("-n {}: the number of ranks must be at least 1", world_size));
   ResolvedLayout layout;
   layout.world = world_size;
-  layout.dp = resolve_dp(recipe, world_size);
+  resolve_mesh(recipe, layout);
   layout.global_batch = recipe.batch.global;
   const int ranks = layout.data_ranks();
   const int64_t slots = recipe.run.reproducible_slots;
@@ -72,6 +118,19 @@ ResolvedLayout resolve(const Recipe& recipe, int world_size) {
     layout.micro_batch = resolve_micro(recipe, ranks, fmt::format("{} data-parallel ranks", ranks));
   }
   layout.micro_batches_per_rank = static_cast<int>(layout.global_batch / layout.micro_batch / ranks);
+  layout.options = resolve_options(recipe.layout);
+  try {
+    check_layout(layout.options, slots > 0);
+  } catch (const InputError& error) {
+    throw InputError(fmt::format("{}: {}", recipe.path, error.what()));
+  }
+  layout.step = step_layout(layout.options, {.dp = layout.dp,
+                                             .shard = layout.shard,
+                                             .micro_batches = layout.micro_batches_per_rank,
+                                             .slots = layout.slots_per_rank,
+                                             .reproducible = slots > 0,
+                                             .bucket_bytes = bytes_of_mb(recipe.layout.bucket_mb),
+                                             .clip = recipe.optimizer.clip > 0});
   return layout;
 }
 

@@ -32,6 +32,7 @@ std::string summary_json(const FinalReport& report) {
       {"communication_share", report.communication_share},
       {"peak_rss_mb", report.peak_rss_mb},
       {"traffic_bytes", report.traffic_bytes},
+      {"skipped_steps", report.skipped_steps},
       {"weights_sha256", report.weights_sha256},
   };
   return json.dump(2) + "\n";

@@ -70,15 +70,10 @@ TrainerOptions trainer_options(const Recipe& recipe, const ResolvedLayout& layou
           .seed = recipe.run.seed,
           .reproducible_slots = static_cast<int>(recipe.run.reproducible_slots),
           .bucket_bytes = static_cast<int64_t>(recipe.layout.bucket_mb * 1024 * 1024),
+          .layout = layout.options,
           .communication = {.backend = backend_of(recipe.layout.backend),
                             .device = device,
                             .timeout = std::chrono::milliseconds(static_cast<int64_t>(recipe.run.timeout_s * 1e3))}};
-}
-
-std::vector<NamedTensor> named_weights(FlatModel& model) {
-  std::vector<NamedTensor> weights;
-  for (const Param& param : model.params()) weights.push_back({param.name, param.parameter->value.detach().cpu()});
-  return weights;
 }
 
 /// One number of every rank, in rank order.
@@ -105,9 +100,9 @@ class Run {
         loader_(data_.training, Sampler(data_.training->size(), {.seed = recipe.run.seed}),
                 {.global_batch = layout_.global_batch,
                  .micro_batch = layout_.micro_batch,
-                 .shard = mesh_.coordinate("dp"),
-                 .num_shards = layout_.dp}),
-        evaluation_(data_.evaluation, layout_.micro_batch, mesh_.coordinate("dp"), layout_.dp),
+                 .shard = mesh_.join({"dp", "shard"}).index,
+                 .num_shards = layout_.data_ranks()}),
+        evaluation_(data_.evaluation, layout_.micro_batch, mesh_.join({"dp", "shard"}).index, layout_.data_ranks()),
         trainer_(mesh_, build_model(recipe.model), optimizer_of(recipe.optimizer), trainer_options(recipe, layout_, device_)) {
     if (leads() && !options.save_path.empty()) check_writable(options.save_path);
   }
@@ -157,8 +152,12 @@ class Run {
   }
 
   void finish() {
-    const Group& group = trainer_.replicas();
-    const Traffic traffic = group.traffic();
+    const Group& group = trainer_.data_group();
+    Traffic traffic;
+    for (const Group& used : trainer_.groups()) {
+      traffic.bytes += used.traffic().bytes;
+      traffic.seconds += used.traffic().seconds;
+    }
     report_.model = recipe_.model.name;
     report_.parameters = trainer_.model().num_parameters();
     report_.world = world_.size();
@@ -182,9 +181,21 @@ class Run {
       report_.traffic_bytes.push_back(static_cast<int64_t>(bytes));
     }
     report_.peak_rss_mb = gather(group, device_, peak_rss_mb(), "peak memory");
+    report_.skipped_steps = trainer_.loss_scale().skipped_steps;
+    finish_weights();
+  }
+
+  /// The digest takes the weights one at a time; a file takes them all, on rank 0.
+  void finish_weights() {
+    WeightsDigest digest;
+    std::vector<NamedTensor> weights;
+    trainer_.for_each_weight([&](const std::string& name, const at::Tensor& value) {
+      if (!leads()) return;
+      digest.add(name, value);
+      if (!options_.save_path.empty()) weights.push_back({name, value.clone()});
+    });
     if (!leads()) return;
-    const std::vector<NamedTensor> weights = named_weights(trainer_.model());
-    report_.weights_sha256 = weights_sha256(weights);
+    report_.weights_sha256 = digest.hex();
     if (!options_.save_path.empty()) save_safetensors(options_.save_path, weights, {{"format", "pt"}});
   }
 

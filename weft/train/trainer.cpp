@@ -1,43 +1,25 @@
 #include "weft/train/trainer.h"
 
+#include <ATen/ops/zeros.h>
+#include <c10/util/Exception.h>
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <cstdlib>
+#include <new>
 #include <optional>
+#include <string_view>
 
 #include "weft/base/error.h"
 #include "weft/base/math.h"
-#include "weft/optim/clip.h"
 #include "weft/program/build.h"
 #include "weft/program/verify.h"
+#include "weft/train/build_model.h"
+#include "weft/train/step_updater.h"
 
 namespace weft {
 
 namespace {
-
-/// Joins clipping and the optimizer into what the engine calls.
-class StepUpdater : public Updater {
- public:
-  StepUpdater(FlatModel& model, const OptimizerOptions& optimizer, double clip)
-      : model_(model), optimizer_(make_optimizer(model, optimizer)), clip_(clip) {}
-
-  void begin(double lr) {
-    lr_ = lr;
-    factor_ = 1.0;
-  }
-  double norm(double divisor) override {
-    const double norm = gradient_norm(model_, divisor);
-    factor_ = clip_factor(norm, clip_);
-    return norm;
-  }
-  void update(int block, double divisor) override { optimizer_->update(block, lr_, divisor / factor_); }
-
- private:
-  FlatModel& model_;
-  std::unique_ptr<Optimizer> optimizer_;
-  double clip_;
-  double lr_ = 0.0;
-  double factor_ = 1.0;
-};
 
 double lr_of(const OptimizerOptions& optimizer) {
   return std::visit([](const auto& options) { return options.lr; }, optimizer);
@@ -45,10 +27,32 @@ double lr_of(const OptimizerOptions& optimizer) {
 
 void check_mesh(const Mesh& mesh) {
   for (const AxisSize& axis : mesh.axes()) {
-    if (axis.name != "dp" && axis.size > 1) {
-      throw InputError(fmt::format("trainer: mesh axis '{}' has size {}; only 'dp' may be above 1", axis.name, axis.size));
+    if (axis.name != "dp" && axis.name != "shard" && axis.size > 1) {
+      throw InputError(
+          fmt::format("trainer: mesh axis '{}' has size {}; only 'dp' and 'shard' may be above 1", axis.name, axis.size));
     }
   }
+}
+
+void check_parts(const Model& model, const LayoutOptions& layout) {
+  if (!layout.recompute_parts) return;
+  for (const NamedBlock& named : model.blocks) {
+    if (named.block->can_recompute_parts()) return;
+  }
+  throw InputError(
+      fmt::format("trainer: no block of model '{}' can compute its attention again; recompute whole blocks", model.name));
+}
+
+std::string offload_folder(const LayoutOptions& layout) {
+  if (!layout.offload_folder.empty()) return layout.offload_folder;
+  const char* folder = std::getenv("TMPDIR");
+  return folder && *folder ? folder : "/var/tmp";
+}
+
+std::shared_ptr<Tier> make_tier(Offload kind, const LayoutOptions& layout, at::Device device) {
+  if (kind == Offload::none) return nullptr;
+  if (kind == Offload::host) return host_tier(device);
+  return disk_tier(offload_folder(layout));
 }
 
 void check_batch(const TrainerOptions& options, int ranks) {
@@ -83,12 +87,39 @@ MicroBatch to_device(Batch batch, at::Device device) {
   return {std::move(batch.inputs), batch.target.to(device), batch.first_sample};
 }
 
-/// A group of blocks whose values were given rather than drawn takes rank 0's.
-void share_given_values(FlatModel& model, const Group& group) {
-  std::vector<bool> given(model.num_blocks(), false);
-  for (const Param& param : model.params()) given[param.block] = given[param.block] || param.init.kind == Init::Kind::given;
-  for (int b = 0; b < model.num_blocks(); ++b) {
-    if (given[b]) group.broadcast(model.flat(b).weights, 0, "weights of " + model.model().blocks[b].name).wait();
+std::string remedy(Category category, ShardLevel level) {
+  switch (category) {
+    case Category::activations:
+      return "use layout.recompute = \"blocks\", or a smaller batch.micro";
+    case Category::gathered:
+      return "set layout.prefetch = 0, or make the largest block smaller";
+    default:
+      break;
+  }
+  if (level < ShardLevel::parameters) return "divide more of the state over the ranks: layout.shard_level = \"parameters\"";
+  return "use more ranks, or layout.offload_optimizer and layout.offload_parameters = \"disk\"";
+}
+
+/// What an allocator says when there is no more, whichever it is.
+bool out_of_memory(const std::exception& error) {
+  if (dynamic_cast<const std::bad_alloc*>(&error) || dynamic_cast<const c10::OutOfMemoryError*>(&error)) return true;
+  const std::string_view text = error.what();
+  return text.find("not enough memory") != std::string_view::npos ||
+         text.find("annot allocate memory") != std::string_view::npos ||
+         text.find("can't allocate memory") != std::string_view::npos;
+}
+
+/// Says which category grew when memory runs out, and what would make it smaller.
+template <class Call>
+auto explain_memory(const Program& program, const Call& call) {
+  try {
+    return call();
+  } catch (const std::exception& error) {
+    const std::optional<Category> category = MemoryScope::take_failed();
+    if (!out_of_memory(error)) throw;
+    throw MemoryError(fmt::format("out of memory for {}; {}. `weft memory RECIPE -n N` tells what a rank needs",
+                                  name(category.value_or(Category::activations)),
+                                  remedy(category.value_or(Category::activations), program.shard_level)));
   }
 }
 
@@ -98,15 +129,18 @@ struct Trainer::State {
   State(const Mesh& mesh, Model model, const OptimizerOptions& optimizer, const TrainerOptions& options)
       : mesh(mesh), pending(std::move(model)), optimizer(optimizer), options(options) {}
 
-  void plan();
   void start();
-  StepLayout step_layout() const;
+  Program plan() const;
+  void make_groups();
+  std::vector<Group> groups() const;
+  FlatOptions flat_options() const;
+  bool reproducible() const { return options.reproducible_slots > 0; }
 
   Mesh mesh;
   std::optional<Model> pending;  ///< until start() binds it
   OptimizerOptions optimizer;
   TrainerOptions options;
-  Group replicas;
+  Group data, replicas, shards, inner;
   int data_ranks = 1;
   int data_rank = 0;
   int64_t steps_done = 0;
@@ -118,64 +152,156 @@ struct Trainer::State {
 
 Trainer::Trainer(const Mesh& mesh, Model model, const OptimizerOptions& optimizer, const TrainerOptions& options)
     : state_(std::make_unique<State>(mesh, std::move(model), optimizer, options)) {
-  const Axis axis = mesh.axis("dp");
+  const Axis axis = mesh.join({"dp", "shard"});
   state_->data_ranks = axis.size();
   state_->data_rank = axis.index;
   check_mesh(mesh);
   check_batch(options, axis.size());
+  check_layout(options.layout, options.reproducible_slots > 0);
+  check_parts(*state_->pending, options.layout);
+  state_->program = state_->plan();
   if (options.learning_rate.peak == 0.0) state_->options.learning_rate.peak = lr_of(optimizer);
 }
 
 Trainer::~Trainer() = default;
 
-StepLayout Trainer::State::step_layout() const {
-  return {.dp = data_ranks,
-          .micro_batches = static_cast<int>(options.global_batch / options.micro_batch / data_ranks),
-          .slots = options.reproducible_slots == 0 ? 1 : options.reproducible_slots / data_ranks,
-          .bucket_bytes = options.bucket_bytes,
-          .clip = options.clip > 0.0};
+/// Order is all that execution needs, so the blocks' floating-point operations are left out here.
+Program Trainer::State::plan() const {
+  ModelCost cost{.name = pending->name, .blocks = {}, .input_bytes = 0};
+  for (const NamedBlock& named : pending->blocks) {
+    cost.blocks.push_back({.name = named.name, .numel = flat_numel(*named.block), .uses = named.uses});
+  }
+  const StepCounts counts = {.dp = mesh.size("dp"),
+                             .shard = mesh.size("shard"),
+                             .micro_batches = static_cast<int>(options.global_batch / options.micro_batch / data_ranks),
+                             .slots = reproducible() ? options.reproducible_slots / data_ranks : 1,
+                             .reproducible = reproducible(),
+                             .bucket_bytes = options.bucket_bytes,
+                             .clip = options.clip > 0.0};
+  Program result = build_program(cost, step_layout(options.layout, counts));
+  verify(result);
+  return result;
 }
 
-/// Order is all that execution needs, so the blocks' floating-point operations are left out here.
-void Trainer::State::plan() {
-  ModelCost cost{.name = model->model().name, .blocks = {}, .input_bytes = 0};
-  for (int b = 0; b < model->num_blocks(); ++b) {
-    cost.blocks.push_back(
-        {.name = model->model().blocks[b].name, .flat_bytes = model->flat(b).numel * static_cast<int64_t>(sizeof(float))});
+/// This rank's neighbours on the shard axis, `size` of them.
+Axis inner_axis(const Axis& shard, int size) {
+  const int begin = shard.index / size * size;
+  return {"inner shard", {shard.ranks.begin() + begin, shard.ranks.begin() + begin + size}, shard.index - begin};
+}
+
+/// Where two axes hold the same ranks, they share a group.
+void Trainer::State::make_groups() {
+  GroupOptions communication = options.communication;
+  communication.tree_order = communication.tree_order || reproducible();
+  data = mesh.group(mesh.join({"dp", "shard"}), communication);
+  const bool sharded = options.layout.shard_level != ShardLevel::none;
+  if (!sharded || mesh.size("shard") == 1) {
+    replicas = data;
+    return;
   }
-  program = build_program(cost, step_layout());
-  verify(program);
+  if (program.inner_shards > 1) inner = mesh.group(inner_axis(mesh.axis("shard"), program.inner_shards), communication);
+  if (mesh.size("dp") == 1) {
+    shards = data;
+    return;
+  }
+  shards = mesh.group(mesh.axis("shard"), communication);
+  replicas = mesh.group(mesh.axis("dp"), communication);
+}
+
+std::vector<Group> Trainer::State::groups() const {
+  std::vector<Group> result = {data};
+  const bool separate = program.shard_level != ShardLevel::none && mesh.size("dp") > 1 && mesh.size("shard") > 1;
+  if (separate) result.insert(result.end(), {shards, replicas});
+  if (program.inner_shards > 1) result.push_back(inner);
+  return result;
+}
+
+/// What collectives read from peers lies in buffers registered with their group.
+FlatOptions Trainer::State::flat_options() const {
+  const ShardLevel level = program.shard_level;
+  const auto from = [this](const Group& group, Category category) -> Allocate {
+    MemoryLedger* ledger = options.ledger;
+    return [group, category, ledger](int64_t numel, at::ScalarType dtype, const std::string& what) {
+      const MemoryScope scope(category);
+      const at::Tensor buffer = group.allocate(numel, dtype, what);
+      if (ledger && group.backend() == "shm") ledger->add(category, static_cast<int64_t>(buffer.nbytes()));
+      return buffer;
+    };
+  };
+  const auto plain = [this](Category category) -> Allocate {
+    const at::Device device = options.communication.device;
+    return [category, device](int64_t numel, at::ScalarType dtype, const std::string&) {
+      const MemoryScope scope(category);
+      return at::zeros({numel}, at::TensorOptions(dtype).device(device));
+    };
+  };
+  FlatOptions flat = {.device = options.communication.device,
+                      .num_shards = program.shards,
+                      .shard = shards.rank(),
+                      .num_inner = program.inner_shards,
+                      .inner = inner.rank(),
+                      .weight_dtype = dtype_of(options.layout.precision),
+                      .gradient_dtype = program.gradient_bytes == 4 ? at::kFloat : dtype_of(options.layout.precision),
+                      .separate_shard = level == ShardLevel::parameters,
+                      .late_shard = options.layout.offload_parameters != Offload::none,
+                      .separate_gradients = level >= ShardLevel::gradients,
+                      .weight_buffer = program.weight_buffer,
+                      .gradient_buffer = program.gradient_buffer};
+  const bool gathers_own = level == ShardLevel::optimizer || level == ShardLevel::gradients;
+  const bool pooled = level == ShardLevel::parameters;
+  flat.allocate_gradients = from(level == ShardLevel::none ? data : shards, Category::gradients);
+  flat.allocate_weights =
+      gathers_own ? from(shards, Category::weights) : plain(pooled ? Category::gathered : Category::weights);
+  flat.allocate_shard = from(shards, Category::weights);
+  flat.allocate_inner = from(inner, Category::gathered);
+  flat.allocate_master = plain(Category::master);
+  flat.allocate_owned = plain(Category::gradients);
+  flat.share_given = [this](const at::Tensor& weights, const std::string& what) { data.broadcast(weights, 0, what).wait(); };
+  return flat;
 }
 
 void Trainer::State::start() {
   if (engine) return;
-  GroupOptions communication = options.communication;
-  communication.tree_order = communication.tree_order || options.reproducible_slots > 0;
-  replicas = mesh.group(mesh.axis("dp"), communication);
-  const auto allocate = [this](int64_t numel, const std::string& what) { return replicas.allocate(numel, at::kFloat, what); };
-  model = std::make_unique<FlatModel>(std::move(*pending), allocate, communication.device);
+  const MemoryLedger::Attached attached(options.ledger);
+  const MemoryScope scope(Category::weights);
+  make_groups();
+  if (options.ledger) {
+    for (const Group& group : groups()) options.ledger->add(Category::communication, group.memory_bytes());
+  }
+  model = std::make_unique<FlatModel>(std::move(*pending), flat_options());
   pending.reset();
-  model->initialise(options.seed);
-  share_given_values(*model, replicas);
-  plan();
-  updater = std::make_unique<StepUpdater>(*model, optimizer, options.clip);
-  const StepLayout layout = step_layout();
+  const LayoutOptions& layout = options.layout;
+  updater = std::make_unique<StepUpdater>(*model, optimizer, options.clip, layout.precision == Precision::fp16);
+  const at::Device device = options.communication.device;
   engine =
-      std::make_unique<Engine>(*model, program.of(data_rank), *updater,
-                               EngineOptions{.replicas = replicas,
+      std::make_unique<Engine>(*model, program, data_rank, *updater,
+                               EngineOptions{.data = data,
+                                             .replicas = replicas,
+                                             .shards = shards,
+                                             .inner = inner,
+                                             .tiers = {.activations = make_tier(layout.offload_activations, layout, device),
+                                                       .weights = make_tier(layout.offload_parameters, layout, device),
+                                                       .optimizer = make_tier(layout.offload_optimizer, layout, device)},
                                              .seed = options.seed,
-                                             .micro_batches = layout.micro_batches,
-                                             .slots = layout.slots,
-                                             .first_micro_batch = static_cast<int64_t>(layout.micro_batches) * data_rank,
-                                             .all_micro_batches = static_cast<int64_t>(layout.micro_batches) * data_ranks});
+                                             .recompute_parts = layout.recompute_parts,
+                                             .first_micro_batch = static_cast<int64_t>(program.micro_batches) * data_rank,
+                                             .all_micro_batches = static_cast<int64_t>(program.micro_batches) * data_ranks});
+  engine->initialise();
 }
 
-void Trainer::start() { state_->start(); }
+void Trainer::start() {
+  explain_memory(state_->program, [this] { state_->start(); });
+}
 
 StepResult Trainer::step(const Next& next) {
+  return explain_memory(state_->program, [&] { return one_step(next); });
+}
+
+StepResult Trainer::one_step(const Next& next) {
   State& s = *state_;
   s.start();
-  s.updater->begin(s.options.learning_rate.at(s.steps_done));
+  const MemoryLedger::Attached attached(s.options.ledger);
+  s.updater->begin(s.steps_done, s.options.learning_rate.at(s.steps_done));
   const at::Device device = s.options.communication.device;
   const StepResult result = s.engine->step(s.steps_done, [&] {
     Batch batch = next();
@@ -235,8 +361,29 @@ FlatModel& Trainer::model() {
   start();
   return *state_->model;
 }
+
+void Trainer::for_each_weight(const std::function<void(const std::string& name, const at::Tensor& value)>& visit) {
+  State& s = *state_;
+  s.start();
+  std::vector<const Param*> params;
+  for (const Param& param : s.model->params()) params.push_back(&param);
+  std::sort(params.begin(), params.end(), [](const Param* a, const Param* b) { return a->name < b->name; });
+  int block = -1;
+  at::Tensor whole;
+  for (const Param* param : params) {
+    if (param->block != block) {
+      whole.reset();
+      block = param->block;
+      whole = s.engine->master_weights(block);
+    }
+    visit(param->name, whole.narrow(0, param->offset, param->numel).view(param->shape).cpu());
+  }
+}
+
 const Program& Trainer::program() const { return state_->program; }
-const Group& Trainer::replicas() const { return state_->replicas; }
+std::vector<Group> Trainer::groups() const { return state_->groups(); }
+const Group& Trainer::data_group() const { return state_->data; }
+const LossScale& Trainer::loss_scale() const { return state_->updater->scaling(); }
 int64_t Trainer::steps_done() const { return state_->steps_done; }
 double Trainer::learning_rate() const { return state_->options.learning_rate.at(state_->steps_done); }
 

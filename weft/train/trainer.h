@@ -7,13 +7,18 @@
 
 #include <functional>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "weft/comm/mesh.h"
 #include "weft/data/loader.h"
 #include "weft/engine/engine.h"
+#include "weft/engine/memory_ledger.h"
 #include "weft/nn/model.h"
 #include "weft/optim/optimizer.h"
 #include "weft/optim/schedule.h"
+#include "weft/train/layout.h"
+#include "weft/train/step_updater.h"
 
 namespace weft {
 
@@ -25,7 +30,9 @@ struct TrainerOptions {
   uint64_t seed = 1;
   int reproducible_slots = 0;       ///< 0: off; a power of two: the same bits for any number of ranks that divides it
   int64_t bucket_bytes = 25 << 20;  ///< gradients are reduced in ranges of about this size
+  LayoutOptions layout = {};
   GroupOptions communication = {};
+  MemoryLedger* ledger = nullptr;  ///< counts what this rank holds, by category
 };
 
 class Trainer {
@@ -33,7 +40,7 @@ class Trainer {
   using Next = std::function<Batch()>;
 
   /// Throws InputError when ranks and micro-batches do not divide the global batch, when slots do not fit them, and for a mesh
-  /// with an axis other than "dp" above size one, which nothing here would use.
+  /// with an axis other than "dp" and "shard" above size one, which nothing here would use.
   Trainer(const Mesh& mesh, Model model, const OptimizerOptions& optimizer, const TrainerOptions& options);
   ~Trainer();
 
@@ -54,12 +61,19 @@ class Trainer {
   EvaluationResult evaluate(EvaluationLoader& loader);
 
   FlatModel& model();
+  /// Every parameter whole, in float32 on the CPU, in order of names. Collective over the world; one block at a time is whole.
+  void for_each_weight(const std::function<void(const std::string& name, const at::Tensor& value)>& visit);
+
   const Program& program() const;
-  const Group& replicas() const;
+  const Group& data_group() const;      ///< ranks that read different samples
+  std::vector<Group> groups() const;    ///< all that the steps use, that one first
+  const LossScale& loss_scale() const;  ///< fp16's; a scale of 1 otherwise
   int64_t steps_done() const;
   double learning_rate() const;  ///< of the next step
 
  private:
+  StepResult one_step(const Next& next);
+
   struct State;
   std::unique_ptr<State> state_;
 };

@@ -5,6 +5,6 @@
 #include "weft/program/draw.h"
 
 int main() {
-  const weft::ModelCost model = {.name = "mlp", .blocks = {{.name = "hidden", .parameters = 64, .flat_bytes = 256}}};
+  const weft::ModelCost model = {.name = "mlp", .blocks = {{.name = "hidden", .parameters = 64, .numel = 64}}};
   std::cout << weft::draw(weft::build_program(model, {.dp = 2}));
 }

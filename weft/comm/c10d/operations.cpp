@@ -107,13 +107,15 @@ void Operations::reduce_scatter(const at::Tensor& output, const at::Tensor& inpu
   at::Tensor in = flat(input), out = flat(output);
   const int64_t part = shard_range(input.numel(), size_, 0).end;
   const bool even = input.numel() % size_ == 0;
+  // Gloo writes partial sums to the output while the input is still read.
+  const bool direct = even && !output.is_alias_of(input);
   if (!even) {
     in = at::zeros({part * size_}, input.options());
     in.narrow(0, 0, input.numel()).copy_(flat(input));
-    out = at::empty({part}, output.options());
   }
-  finish_(start([&] { return engine_->_reduce_scatter_base(out, in, options); }), even ? Step::last : Step::between);
-  if (!even) flat(output).copy_(out.narrow(0, 0, output.numel()));
+  if (!direct) out = at::empty({part}, output.options());
+  finish_(start([&] { return engine_->_reduce_scatter_base(out, in, options); }), direct ? Step::last : Step::between);
+  if (!direct) flat(output).copy_(out.narrow(0, 0, output.numel()));
 }
 
 void Operations::gather_bytes(at::Tensor& output, at::Tensor& input) {

@@ -75,6 +75,7 @@ class Backend : public Group::Backend {
   Members& members() { return members_; }
 
   std::string_view kind() const override { return "shm"; }
+  int64_t memory_bytes() const override { return shm_memory_bytes(size()); }
 
   Work all_reduce(const at::Tensor& tensor, ReduceOp op, std::string_view what) override {
     collectives_.all_reduce(call(Operation::all_reduce, tensor, what, op), tensor);
@@ -137,6 +138,8 @@ class Backend : public Group::Backend {
 
 }  // namespace
 }  // namespace shm
+
+int64_t shm_memory_bytes(int ranks) { return ranks < 2 ? 0 : static_cast<int64_t>(shm::Plan(ranks).total) / ranks; }
 
 std::shared_ptr<Group::Backend> make_shm_backend(const GroupPlan& group) {
   const int size = group.axis.size();

@@ -1,10 +1,18 @@
 #include "weft/program/passes/clip.h"
 
+#include "weft/base/exact_sum.h"
+#include "weft/program/cost.h"
+
 namespace weft {
 
-InstructionList clip(const InstructionList& list, const Bucket& all) {
+InstructionList clip(const InstructionList& list, const ClipOptions& options) {
+  constexpr int64_t kSumBytes = (ExactSum::kWords + 1) * sizeof(int64_t);
   InstructionList result = list;
-  result.push_back({.op = Op::norm, .first = all.first, .last = all.last});
+  result.push_back({.op = Op::norm,
+                    .first = options.all.first,
+                    .last = options.all.last,
+                    .axis = options.shards > 1 ? AxisName::shard : AxisName::none,
+                    .wire_bytes = all_reduce_bytes(kSumBytes, options.shards)});
   return result;
 }
 

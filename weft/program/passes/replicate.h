@@ -16,6 +16,7 @@ namespace weft {
 struct ReplicateOptions {
   int replicas = 1;
   std::vector<Bucket> buckets;
+  std::vector<std::vector<int>> uses;  ///< Program::block_uses
 };
 
 InstructionList replicate(const InstructionList& list, const ReplicateOptions& options);

@@ -46,7 +46,8 @@ InstructionList close_slots(const InstructionList& list, const SlotOptions& opti
     insertions.push_back({last_backward_of(list, slot, per_slot), combine(all, slot, false)});
   }
   for (const Bucket& bucket : options.buckets) {
-    insertions.push_back({last_gradient_write(list, bucket.first, bucket.last), combine(bucket, last_slot, true)});
+    insertions.push_back(
+        {last_gradient_write(list, bucket.first, bucket.last, options.uses), combine(bucket, last_slot, true)});
   }
   return insert(list, insertions);
 }

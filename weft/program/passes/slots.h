@@ -21,6 +21,7 @@ namespace weft {
 struct SlotOptions {
   int slots = 1;  ///< a power of two that divides the micro-batches of the list
   std::vector<Bucket> buckets;
+  std::vector<std::vector<int>> uses;  ///< Program::block_uses
 };
 
 InstructionList close_slots(const InstructionList& list, const SlotOptions& options);

@@ -18,9 +18,11 @@ InstructionList update(const InstructionList& list, const UpdateOptions& options
     last_loss = i;
     ++losses;
   }
-  const int64_t table_bytes = kLossBytes * losses * options.replicas;
-  const Instruction reduce_loss = {
-      .op = Op::reduce_loss, .lane = Lane::comm, .wire_bytes = all_reduce_bytes(table_bytes, options.replicas)};
+  const int64_t table_bytes = kLossBytes * losses * options.data_ranks;
+  const Instruction reduce_loss = {.op = Op::reduce_loss,
+                                   .lane = Lane::comm,
+                                   .axis = AxisName::data,
+                                   .wire_bytes = all_reduce_bytes(table_bytes, options.data_ranks)};
   InstructionList result = insert(list, {{last_loss, reduce_loss}});
   for (const Bucket& bucket : options.buckets) {
     result.push_back({.op = Op::update, .first = bucket.first, .last = bucket.last});

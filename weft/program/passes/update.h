@@ -14,7 +14,7 @@
 namespace weft {
 
 struct UpdateOptions {
-  int replicas = 1;
+  int data_ranks = 1;  ///< that read different samples
   std::vector<Bucket> buckets;
 };
 

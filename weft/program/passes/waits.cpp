@@ -2,17 +2,33 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 
 namespace weft {
 namespace {
 
-enum class Datum : uint64_t { input, output, output_gradient, gradient, partial, loss, total, norm };
+enum class Datum : uint64_t {
+  input,
+  kept,  // what a block keeps for its backward
+  output,
+  output_gradient,
+  gradient,         // whole, as backward writes it
+  gradient_buffer,  // the memory of it
+  owned_gradient,   // what reduce_scatter leaves
+  partial,
+  weights,        // whole
+  weight_buffer,  // the memory of them
+  kept_part,      // of them, from forward to backward
+  shard,          // what this rank owns of the weights
+  state,          // of the optimizer
+  loss,
+  total,
+  norm
+};
 
 class Linker {
  public:
-  explicit Linker(const InstructionList& list) : list_(list) {
-    for (const Instruction& x : list) num_blocks_ = std::max(num_blocks_, x.last);
-  }
+  Linker(const InstructionList& list, const Program& program) : list_(list), program_(program) {}
 
   InstructionList run() {
     for (at_ = 0; at_ < static_cast<int>(list_.size()); ++at_) {
@@ -25,39 +41,97 @@ class Linker {
 
  private:
   void visit(const Instruction& x) {
+    const int last_block = program_.num_blocks() - 1;
     switch (x.op) {
       case Op::load:
         return write(Datum::input, 0, x.micro);
+      case Op::gather:
+        read(x.axis == AxisName::inner ? Datum::kept_part : Datum::shard, x.first, 0);
+        occupy(program_.weight_buffer, Datum::weight_buffer, x.first);
+        return write(Datum::weights, x.first, 0);
+      case Op::release:
+        read(Datum::weights, x.first, 0);
+        if (x.keeps_part) write(Datum::kept_part, x.first, 0);
+        return occupy(program_.weight_buffer, Datum::weight_buffer, x.first);
       case Op::forward:
-        x.first == 0 ? read(Datum::input, 0, x.micro) : read(Datum::output, x.first - 1, x.micro);
+        read_weights(x.first);
+        read_input(x);
+        write(Datum::kept, x.first, x.micro);
+        if (!ran_.insert(key(Datum::output, x.first, x.micro)).second) return;  // recompute makes nothing new for others
         return write(Datum::output, x.first, x.micro);
+      case Op::drop:
+        return change(Datum::kept, x.first, x.micro);
+      case Op::evict:
+      case Op::fetch:
+        return move(x);
       case Op::loss:
-        read(Datum::output, num_blocks_ - 1, x.micro);
+        read(Datum::output, last_block, x.micro);
         write(Datum::loss, 0, x.micro);
         micros_.push_back(x.micro);
-        return write(Datum::output_gradient, num_blocks_ - 1, x.micro);
+        return write(Datum::output_gradient, last_block, x.micro);
       case Op::backward:
-        read(Datum::output, x.first, x.micro);
+        read_weights(x.first);
+        read(Datum::kept, x.first, x.micro);
         read(Datum::output_gradient, x.first, x.micro);
-        change(Datum::gradient, x);
+        add_gradients(x.first);
+        for (int block : program_.block_uses[x.first]) add_gradients(block);
         return write(Datum::output_gradient, x.first - 1, x.micro);
       case Op::combine:
-        change(Datum::partial, x);
-        return change(Datum::gradient, x);
+        change_blocks(Datum::partial, x);
+        return change_blocks(Datum::gradient, x);
+      case Op::reduce_scatter:
+        change(Datum::gradient, x.first, 0);
+        occupy(program_.gradient_buffer, Datum::gradient_buffer, x.first);
+        return change(Datum::owned_gradient, x.first, 0);
       case Op::reduce:
-        return change(Datum::gradient, x);
+        if (program_.shard_level != ShardLevel::none) return change_blocks(Datum::owned_gradient, x);
+        return change_blocks(Datum::gradient, x);
       case Op::reduce_loss:
         for (int micro : micros_) read(Datum::loss, 0, micro);
         return write(Datum::total, 0, 0);
       case Op::norm:
         read(Datum::total, 0, 0);
-        read_blocks(Datum::gradient, x);
+        read_gradients(x);
         return write(Datum::norm, 0, 0);
       case Op::update:
         read(Datum::total, 0, 0);
         read(Datum::norm, 0, 0);
-        return read_blocks(Datum::gradient, x);
+        read_gradients(x);
+        change_blocks(Datum::state, x);
+        return change_blocks(Datum::shard, x);
     }
+  }
+
+  void read_input(const Instruction& x) {
+    x.first == 0 ? read(Datum::input, 0, x.micro) : read(Datum::output, x.first - 1, x.micro);
+  }
+  void read_weights(int block) {
+    read(Datum::weights, block, 0);
+    for (int used : program_.block_uses[block]) read(Datum::weights, used, 0);
+  }
+  void add_gradients(int block) {
+    change(Datum::gradient, block, 0);
+    occupy(program_.gradient_buffer, Datum::gradient_buffer, block);
+  }
+  void read_gradients(const Instruction& x) {
+    for (int block = x.first; block < x.last; ++block) {
+      read(Datum::gradient, block, 0);
+      read(Datum::owned_gradient, block, 0);
+    }
+  }
+  // Whoever had the block's buffer before must be done with it.
+  void occupy(const std::vector<int>& buffer_of_block, Datum datum, int block) {
+    if (!buffer_of_block.empty() && program_.block_numel[block] > 0) change(datum, buffer_of_block[block], 0);
+  }
+  // An evict waits for whoever reads or writes what it takes away.
+  void move(const Instruction& x) {
+    if (x.what == Matter::optimizer) return change(Datum::state, x.first, 0);
+    if (x.what == Matter::activation) {
+      read(Datum::kept, x.first, x.micro);
+      return change(Datum::output, x.first - 1, x.micro);
+    }
+    read(Datum::weights, x.first, 0);
+    change(Datum::shard, x.first, 0);
   }
 
   static uint64_t key(Datum datum, int block, int micro) {
@@ -68,12 +142,12 @@ class Linker {
     if (writer != writer_.end()) waits_.push_back(writer->second);
   }
   void write(Datum datum, int block, int micro) { writer_[key(datum, block, micro)] = at_; }
-  void read_blocks(Datum datum, const Instruction& x) {
-    for (int block = x.first; block < x.last; ++block) read(datum, block, 0);
+  void change(Datum datum, int block, int micro) {
+    read(datum, block, micro);
+    write(datum, block, micro);
   }
-  void change(Datum datum, const Instruction& x) {
-    read_blocks(datum, x);
-    for (int block = x.first; block < x.last; ++block) write(datum, block, 0);
+  void change_blocks(Datum datum, const Instruction& x) {
+    for (int block = x.first; block < x.last; ++block) change(datum, block, 0);
   }
 
   std::vector<int> needed() {
@@ -89,15 +163,16 @@ class Linker {
   }
 
   InstructionList list_;
-  int num_blocks_ = 0;
+  const Program& program_;
   int at_ = 0;
   std::vector<int> waits_;   // of the instruction at hand
   std::vector<int> micros_;  // whose loss is known
   std::unordered_map<uint64_t, int> writer_;
+  std::unordered_set<uint64_t> ran_;  // forwards that were there before
 };
 
 }  // namespace
 
-InstructionList link_waits(const InstructionList& list) { return Linker(list).run(); }
+InstructionList link_waits(const InstructionList& list, const Program& program) { return Linker(list, program).run(); }
 
 }  // namespace weft

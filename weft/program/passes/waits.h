@@ -1,5 +1,6 @@
 // Pass: who waits for whom. Fills in `waits` from what each instruction reads and writes: micro-batches, activations and their
-// gradients, the blocks' gradients, the summed loss, the norm.
+// gradients, the blocks' weights and gradients and the buffers they share, what is moved between tiers, the summed loss, the
+// norm.
 //
 // Of several instructions on the compute lane only the latest is listed, since that lane finishes them in order; those on
 // other lanes are all listed. Comes last: passes that move instructions run before it. A list whose producers are missing gets
@@ -10,6 +11,6 @@
 
 namespace weft {
 
-InstructionList link_waits(const InstructionList& list);
+InstructionList link_waits(const InstructionList& list, const Program& program);
 
 }  // namespace weft

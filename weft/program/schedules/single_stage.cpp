@@ -1,5 +1,7 @@
 #include "weft/program/schedules/single_stage.h"
 
+#include <algorithm>
+
 namespace weft {
 namespace {
 
@@ -12,6 +14,7 @@ Instruction forward(const ModelCost& model, int block) {
           .last = block + 1,
           .micro = kMicro,
           .flops = cost.forward_flops,
+          .peak = cost.forward_peak_bytes,
           .allocates = cost.saved_bytes + cost.output_bytes};
 }
 
@@ -25,6 +28,7 @@ Instruction backward(const ModelCost& model, int block) {
           .last = block + 1,
           .micro = kMicro,
           .flops = cost.backward_flops,
+          .peak = std::max<int64_t>(cost.backward_peak_bytes - cost.saved_bytes - output_and_gradient, 0),
           .allocates = is_first ? 0 : model.blocks[block - 1].output_bytes,
           .frees = cost.saved_bytes + output_and_gradient + (is_first ? model.input_bytes : 0)};
 }
@@ -36,7 +40,8 @@ InstructionList single_stage(const ModelCost& model) {
   InstructionList list;
   list.push_back({.op = Op::load, .micro = kMicro, .allocates = model.input_bytes});
   for (int block = 0; block < num_blocks; ++block) list.push_back(forward(model, block));
-  list.push_back({.op = Op::loss, .micro = kMicro, .allocates = model.blocks.back().output_bytes});
+  list.push_back(
+      {.op = Op::loss, .micro = kMicro, .peak = model.loss_peak_bytes, .allocates = model.blocks.back().output_bytes});
   for (int block = num_blocks - 1; block >= 0; --block) list.push_back(backward(model, block));
   return list;
 }

@@ -1,0 +1,156 @@
+#include "weft/engine/tier.h"
+
+#include <ATen/ops/arange.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/randn.h>
+#include <ATen/ops/zeros_like.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <csignal>
+#include <functional>
+
+#include "tests/data/expect_input_error.h"
+#include "tests/data/temp_folder.h"
+#include "weft/base/scratch_file.h"
+
+namespace weft {
+namespace {
+
+using test::expect_input_error;
+using test::TempFolder;
+
+/// A disk that is full after `bytes`: files of this process may grow no further.
+class FullDisk {
+ public:
+  explicit FullDisk(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+    getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit full{bytes, before_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &full);
+  }
+  ~FullDisk() {
+    setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+  FullDisk(const FullDisk&) = delete;
+  FullDisk& operator=(const FullDisk&) = delete;
+
+ private:
+  void (*handler_)(int);
+  rlimit before_{};
+};
+
+struct Kind {
+  const char* name;
+  std::function<std::unique_ptr<Tier>(const std::string& folder)> make;
+};
+
+class TierTest : public ::testing::TestWithParam<Kind> {
+ protected:
+  TempFolder folder;
+  std::unique_ptr<Tier> tier = GetParam().make(folder.path().string());
+};
+
+TEST_P(TierTest, BringsBackWhatWasPut) {
+  const std::vector<at::Tensor> all = {
+      at::randn({64}), at::randn({3, 5, 7}), at::arange(11, at::kLong), at::randn({64}).to(at::kBFloat16),
+      at::randn({0}),  at::randn({100000})};
+  std::vector<int> places;
+  for (const at::Tensor& tensor : all) places.push_back(tier->reserve(static_cast<int64_t>(tensor.nbytes())));
+  for (int round = 0; round < 2; ++round) {  // a place is used every step
+    for (size_t i = 0; i < all.size(); ++i) tier->put(places[i], all[i].add(round));
+    for (size_t i = all.size(); i-- > 0;) {
+      const at::Tensor back = at::full(all[i].sizes(), 99, all[i].options());
+      tier->get(places[i], back);
+      EXPECT_TRUE(at::equal(back, all[i].add(round))) << "tensor " << i;
+    }
+  }
+}
+
+TEST_P(TierTest, APlaceStartsWithZerosAndTakesFewerBytesToo) {
+  const int place = tier->reserve(64 * 4);
+  const at::Tensor all = at::full({64}, 99.0), few = at::full({5, 3}, 99.0).to(at::kHalf);
+  tier->get(place, all);
+  EXPECT_TRUE(all.eq(0.0).all().item<bool>());
+  tier->put(place, few);
+  const at::Tensor back = at::zeros_like(few);
+  tier->get(place, back);
+  EXPECT_TRUE(at::equal(back, few));
+}
+
+TEST_P(TierTest, FillsALeafWithoutMovingItsVersion) {
+  const int place = tier->reserve(16);
+  tier->put(place, at::full({4}, 2.0));
+  const at::Tensor leaf = at::full({4}, 1.0).requires_grad_(true);
+  const auto version = leaf._version();
+  tier->get(place, leaf);
+  EXPECT_TRUE(leaf.detach().eq(2.0).all().item<bool>());
+  EXPECT_EQ(leaf._version(), version);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, TierTest,
+                         ::testing::Values(Kind{"host", [](const std::string&) { return host_tier(at::kCPU); }},
+                                           Kind{"disk", [](const std::string& folder) { return disk_tier(folder); }}),
+                         [](const auto& info) { return info.param.name; });
+
+TEST(DiskTier, LeavesNoFileInItsFolder) {
+  const TempFolder folder;
+  {
+    const auto tier = disk_tier(folder.path().string());
+    tier->put(tier->reserve(4096), at::full({1024}, 1.0));
+    EXPECT_TRUE(folder.names().empty()) << folder.names()[0] << " would stay behind after a kill";
+  }
+  EXPECT_TRUE(folder.names().empty());
+}
+
+TEST(DiskTier, TwoInOneFolderDoNotMeet) {
+  const TempFolder folder;
+  const auto one = disk_tier(folder.path().string()), other = disk_tier(folder.path().string());
+  const int first = one->reserve(16), second = other->reserve(16);
+  one->put(first, at::full({4}, 1.0));
+  other->put(second, at::full({4}, 2.0));
+  const at::Tensor back = at::full({4}, 0.0);
+  one->get(first, back);
+  EXPECT_TRUE(back.eq(1.0).all().item<bool>());
+}
+
+TEST(DiskTier, SaysThatTheFolderIsMissingOrNone) {
+  const TempFolder folder;
+  const std::string missing = folder.file("missing"), file = folder.write("file", "x");
+  expect_input_error([&] { disk_tier(missing); }, {missing, "No such file", "another folder"});
+  expect_input_error([&] { disk_tier(file); }, {file, "Not a directory"});
+  expect_input_error([&] { disk_tier(""); }, {"No such file"});
+}
+
+TEST(DiskTier, AFullDiskIsToldBeforeAnythingIsWrittenAndWhatWasThereStays) {
+  const TempFolder folder;
+  const auto tier = disk_tier(folder.path().string());
+  const int place = tier->reserve(4096);
+  tier->put(place, at::full({1024}, 7.0));
+  {
+    const FullDisk full(1 << 20);
+    expect_input_error([&] { tier->reserve(2 << 20); }, {folder.path().string(), "no room for 2.00 MiB", "File too large"});
+    tier->put(tier->reserve(4096), at::full({1024}, 8.0));  // what still fits
+  }
+  const at::Tensor back = at::full({1024}, 0.0);
+  tier->get(place, back);
+  EXPECT_TRUE(back.eq(7.0).all().item<bool>());
+  tier->reserve(2 << 20);  // there is room again
+}
+
+TEST(ScratchFile, GrowsByWhatIsReserved) {
+  const TempFolder folder;
+  ScratchFile file(folder.path().string());
+  EXPECT_EQ(file.reserve(100), 0);
+  EXPECT_EQ(file.reserve(0), 100);
+  EXPECT_EQ(file.reserve(7), 100);
+  EXPECT_EQ(file.size(), 107);
+  char last = 'x';
+  file.read(106, &last, 1);
+  EXPECT_EQ(last, 0);
+  EXPECT_THROW(file.read(106, &last, 2), Error) << "past the end";
+}
+
+}  // namespace
+}  // namespace weft

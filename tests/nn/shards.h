@@ -1,0 +1,40 @@
+// The flat models of several ranks side by side in one thread, and their parts put together.
+#pragma once
+
+#include <ATen/ops/cat.h>
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "weft/nn/flat.h"
+
+namespace weft {
+
+using FlatRanks = std::vector<std::unique_ptr<FlatModel>>;
+
+/// `make` makes the model of one rank.
+inline FlatRanks flat_ranks(const std::function<Model()>& make, FlatOptions options) {
+  FlatRanks ranks;
+  for (options.shard = 0; options.shard < options.num_shards; ++options.shard) {
+    ranks.push_back(std::make_unique<FlatModel>(make(), options));
+  }
+  return ranks;
+}
+
+inline void initialise(FlatModel& flat, uint64_t seed) {
+  for (int b = 0; b < flat.num_blocks(); ++b) flat.initialise(b, seed);
+}
+
+inline void initialise(FlatRanks& ranks, uint64_t seed) {
+  for (const auto& flat : ranks) initialise(*flat, seed);
+}
+
+/// The block's `part` (the master weights, ...) of all ranks in a row.
+inline at::Tensor join(const FlatRanks& ranks, int block, at::Tensor FlatBlock::*part) {
+  std::vector<at::Tensor> parts;
+  for (const auto& flat : ranks) parts.push_back(flat->flat(block).*part);
+  return at::cat(parts);
+}
+
+}  // namespace weft

@@ -1,0 +1,103 @@
+// What offload moves, when, and that it costs what its header says.
+#include "weft/program/passes/offload.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/program/toy.h"
+#include "weft/program/cost.h"
+#include "weft/program/passes/accumulate.h"
+#include "weft/program/passes/recompute.h"
+#include "weft/program/passes/shard_parameters.h"
+#include "weft/program/schedules/single_stage.h"
+
+namespace weft {
+namespace {
+
+InstructionList recomputed(const ModelCost& model, int every) {
+  return recompute(single_stage(model), model, {.every = every});
+}
+
+TEST(Offload, inputs_of_recomputed_blocks) {
+  struct Case {
+    int every;
+    const char* expected;
+  };
+  const Case cases[] = {
+      // The first block's input is the micro-batch, which stays.
+      {1,
+       "load0 forward0.0 forward1.0 drop0.0 forward2.0 drop1.0 evict_activation1.0 loss0 "
+       "backward2.0 fetch_activation1.0 forward1.0 backward1.0 forward0.0 backward0.0"},
+      {2, "load0 forward0.0 forward1.0 drop0.0 forward2.0 loss0 backward2.0 backward1.0 forward0.0 backward0.0"},
+      {0, "load0 forward0.0 forward1.0 forward2.0 loss0 backward2.0 backward1.0 backward0.0"},
+  };
+  const ModelCost model = toy_model(3);
+  for (const Case& c : cases) {
+    const InstructionList list = recomputed(model, c.every);
+    EXPECT_EQ(text(offload_activations(list, model, {.activations = true})), c.expected) << c.every;
+    EXPECT_EQ(text(offload_activations(list, model, {.optimizer = true, .weights = true})), text(list)) << c.every;
+  }
+}
+
+TEST(Offload, optimizer_state_and_shards_around_the_update) {
+  const InstructionList list = {{.op = Op::norm, .first = 0, .last = 3},
+                                {.op = Op::update, .first = 1, .last = 3},
+                                {.op = Op::update, .first = 0, .last = 1}};
+  EXPECT_EQ(text(offload_state(list, {.activations = true})), text(list));
+  EXPECT_EQ(text(offload_state(list, {.optimizer = true})),
+            "norm0-2 fetch_optimizer1 update1-1 evict_optimizer1 fetch_optimizer2 update2-2 evict_optimizer2 "
+            "fetch_optimizer0 update0-0 evict_optimizer0");
+  EXPECT_EQ(text(offload_state({list[2]}, {.weights = true})), "fetch_weights0 update0-0 evict_weights0");
+  EXPECT_EQ(text(offload_state({list[2]}, {.optimizer = true, .weights = true})),
+            "fetch_weights0 fetch_optimizer0 update0-0 evict_optimizer0 evict_weights0");
+}
+
+TEST(Offload, shards_around_every_gather) {
+  const ModelCost model = toy_model(2);
+  const Program program = toy_program(model, {.shard_level = ShardLevel::parameters, .shards = 2});
+  const InstructionList list = shard_parameters(single_stage(model), program, {});
+  EXPECT_EQ(text(offload_shards(list, {.weights = true})),
+            "load0 fetch_weights0 gather0 evict_weights0 forward0.0 release0 fetch_weights1 gather1 evict_weights1 forward1.0 "
+            "loss0 backward1.0 release1 fetch_weights0 gather0 evict_weights0 backward0.0 release0");
+  EXPECT_EQ(text(offload_shards(list, {.activations = true, .optimizer = true})), text(list));
+}
+
+TEST(Offload, moves_run_beside_compute_and_send_nothing) {
+  const ModelCost model = toy_model(4);
+  const InstructionList before = recomputed(model, 1);
+  const InstructionList list = offload_activations(before, model, {.activations = true});
+  for (const Instruction& x : list) {
+    const bool moves = x.op == Op::evict || x.op == Op::fetch;
+    EXPECT_EQ(x.lane, moves ? Lane::copy : Lane::compute) << text(x);
+    EXPECT_EQ(x.what == Matter::activation, moves) << text(x);
+    EXPECT_FALSE(is_collective(x));
+  }
+  EXPECT_EQ(step_cost(list).wire_bytes(), 0);
+  EXPECT_EQ(step_cost(list).flops(), step_cost(before).flops());
+}
+
+// Both ways once a micro-batch: an evicted block's input is its predecessor's output.
+TEST(Offload, frees_the_inputs_and_brings_all_back) {
+  const ModelCost model = toy_model(6);
+  const InstructionList list = accumulate(offload_activations(recomputed(model, 1), model, {.activations = true}), 3);
+  int64_t out = 0, in = 0, live = 0, expected = 0;
+  for (int b = 1; b < 5; ++b) expected += 3 * model.blocks[b - 1].output_bytes;
+  for (const Instruction& x : list) {
+    if (x.op == Op::evict) out += x.frees;
+    if (x.op == Op::fetch) in += x.allocates;
+    live += x.allocates - x.frees;
+    EXPECT_GE(live, 0) << text(x);
+  }
+  EXPECT_EQ(out, expected);
+  EXPECT_EQ(in, expected);
+  EXPECT_EQ(live, 0);
+}
+
+TEST(Offload, takes_less_memory_than_recompute_alone) {
+  const ModelCost model = toy_model(20);
+  const InstructionList list = recomputed(model, 1);
+  EXPECT_LT(step_cost(offload_activations(list, model, {.activations = true})).peak_activation_bytes,
+            step_cost(list).peak_activation_bytes);
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,82 @@
+// ZeRO's published memory of model states (Rajbhandari et al. 2020, arXiv:1910.02054, Table 1: fp16 with Adam) against what
+// weft memory adds up. Reads ../shared/published/zero_memory.csv; the build leaves these tests out where that is missing.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "weft/program/build.h"
+#include "weft/program/memory.h"
+
+namespace weft {
+namespace {
+
+constexpr double kTolerance = 0.03;
+
+/// Fields of a line; commas inside quotes belong to the field.
+std::vector<std::string> fields_of(const std::string& line) {
+  std::vector<std::string> fields(1);
+  bool quoted = false;
+  for (const char c : line) {
+    if (c == '"') {
+      quoted = !quoted;
+    } else if (c == ',' && !quoted) {
+      fields.emplace_back();
+    } else {
+      fields.back() += c;
+    }
+  }
+  return fields;
+}
+
+struct Row {
+  double billions;
+  int ranks;
+  ShardLevel level;
+  double published_gb;
+};
+
+ShardLevel level_of(const std::string& stage) {
+  if (stage == "ZeRO-1") return ShardLevel::optimizer;
+  return stage == "ZeRO-2" ? ShardLevel::gradients : ShardLevel::parameters;
+}
+
+std::vector<Row> published() {
+  std::ifstream file(WEFT_SHARED "/published/zero_memory.csv");
+  std::string line;
+  std::getline(file, line);
+  const std::vector<std::string> heads = fields_of(line);
+  const auto column = [&heads](const std::string& name) {
+    return static_cast<size_t>(std::find(heads.begin(), heads.end(), name) - heads.begin());
+  };
+  std::vector<Row> rows;
+  while (std::getline(file, line)) {
+    const std::vector<std::string> fields = fields_of(line);
+    if (fields.at(column("table_ref")).rfind("Table 1", 0) != 0) continue;
+    rows.push_back({std::stod(fields.at(column("params_b"))), std::stoi(fields.at(column("gpus"))),
+                    level_of(fields.at(column("shard"))), std::stod(fields.at(column("peak_mem")))});
+  }
+  return rows;
+}
+
+TEST(ZeroMemory, TableOneComesOut) {
+  const std::vector<Row> rows = published();
+  ASSERT_EQ(rows.size(), 54U) << "three sizes, six numbers of ranks, three stages";
+  constexpr int kBlocks = 100;
+  for (const Row& row : rows) {
+    const auto numel = static_cast<int64_t>(row.billions * 1e9) / kBlocks;
+    ModelCost model{.name = "published", .blocks = {}};
+    for (int b = 0; b < kBlocks; ++b)
+      model.blocks.push_back({.name = fmt::format("h.{}", b), .parameters = numel, .numel = numel});
+    const Program program = build_program(
+        model, {.shard = row.ranks, .shard_level = row.level, .weight_bytes = 2, .gradient_bytes = 2, .check_finite = true});
+    const double gb = static_cast<double>(estimate_memory(program, 0, {.optimizer_states = 2}).model_states) / 1e9;
+    EXPECT_NEAR(gb, row.published_gb, kTolerance * row.published_gb)
+        << row.billions << " B on " << row.ranks << " ranks, " << name(row.level);
+  }
+}
+
+}  // namespace
+}  // namespace weft

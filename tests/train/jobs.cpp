@@ -1,0 +1,127 @@
+#include "tests/train/jobs.h"
+
+#include <ATen/ops/allclose.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/randint.h>
+#include <ATen/ops/randn.h>
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+
+#include "tests/support/run_ranks.h"
+#include "weft/models/gpt.h"
+#include "weft/models/vision.h"
+
+namespace weft {
+
+namespace {
+
+at::Tensor random_labels(int64_t step, at::IntArrayRef sizes, int64_t classes) {
+  return at::randint(classes, sizes, at::detail::createCPUGenerator(static_cast<uint64_t>(step) + 7), at::kLong);
+}
+
+Batch image_batch(int64_t step) {
+  const at::Tensor images =
+      at::randn({kGlobalBatch, 1, 12, 12}, at::detail::createCPUGenerator(static_cast<uint64_t>(step)), at::kFloat);
+  return {{images}, random_labels(step, {kGlobalBatch}, 10), step * kGlobalBatch};
+}
+
+/// Some targets do not count, unevenly over the ranks: a mean of means would show.
+Batch token_batch(int64_t step) {
+  const at::Tensor tokens = random_labels(step, {kGlobalBatch, 9}, 13);
+  at::Tensor target = tokens.narrow(1, 1, 8).clone();
+  target.narrow(0, 0, 3).narrow(1, 2, 6).fill_(kIgnore);
+  return {{tokens.narrow(1, 0, 8).contiguous()}, target, step * kGlobalBatch};
+}
+
+GptOptions small_gpt(bool tied) {
+  return {.layers = 2, .heads = 2, .width = 16, .context = 8, .vocabulary = 13, .tied_embeddings = tied, .dropout = 0.1};
+}
+
+Mesh mesh_of(const World& world, Spread spread) {
+  const int ranks = world.size();
+  if (spread == Spread::hybrid) return Mesh(world, {{"dp", 2}, {"shard", ranks / 2}});
+  return Mesh(world, {{spread == Spread::dp ? "dp" : "shard", ranks}});
+}
+
+const at::Tensor& find(const Trained& trained, const std::string& name) {
+  for (const auto& [other, value] : trained.values) {
+    if (other == name) return value;
+  }
+  throw std::runtime_error("no parameter " + name);
+}
+
+}  // namespace
+
+std::ostream& operator<<(std::ostream& out, const Job& job) { return out << job.name; }
+std::ostream& operator<<(std::ostream& out, const Strategy& s) { return out << s.name; }
+
+const std::vector<Job>& jobs() {
+  static const std::vector<Job> all = {
+      {"gpt", [] { return gpt(small_gpt(false)); }, token_batch},
+      {"cnn", [] { return cnn({.size = 12, .width = 4}); }, image_batch},
+      {"mlp", [] { return mlp({.inputs = 144, .width = 24, .layers = 2}); }, image_batch},
+      {"tied_gpt", [] { return gpt(small_gpt(true)); }, token_batch},
+  };
+  return all;
+}
+
+const Job& job(const std::string& name) {
+  for (const Job& job : jobs()) {
+    if (job.name == name) return job;
+  }
+  throw std::runtime_error("no job " + name);
+}
+
+Sgd sgd_of(const Strategy& s) { return {.lr = 0.05, .momentum = 0.9, .weight_decay = 0.1, .nesterov = s.nesterov}; }
+
+int64_t micro_batch_of(const Strategy& s, int world) { return s.micro_batch ? s.micro_batch : kGlobalBatch / world; }
+
+Trained train_ranks(const Job& job, const Strategy& s, int ranks, const OptimizerOptions& optimizer, int steps) {
+  std::vector<Trained> results(static_cast<size_t>(ranks));
+  test::run_ranks(ranks, [&](World world) {
+    const Mesh mesh = mesh_of(world, s.spread);
+    Trainer trainer(mesh, job.model(), optimizer,
+                    {.global_batch = kGlobalBatch,
+                     .micro_batch = micro_batch_of(s, ranks),
+                     .learning_rate = {.peak = 0.05, .steps = steps},
+                     .clip = s.clip,
+                     .reproducible_slots = s.slots,
+                     .bucket_bytes = s.bucket_bytes,
+                     .layout = s.layout,
+                     .communication = {.backend = s.backend}});
+    Trained& mine = results[static_cast<size_t>(world.rank())];
+    for (int step = 0; step < steps; ++step) {
+      const int64_t share = kGlobalBatch / ranks;
+      mine.losses.push_back(trainer.step(slice(job.batch_of(step), world.rank() * share, share)).loss);
+    }
+    trainer.for_each_weight(
+        [&](const std::string& name, const at::Tensor& value) { mine.values.emplace_back(name, value.clone()); });
+  });
+  for (const Trained& other : results) expect_equal(other, results[0], "a rank that drifts apart");
+  return results[0];
+}
+
+void expect_parity(const Job& job, const Strategy& strategy, int ranks, int steps) {
+  const Trained expected = train_reference(job.model, job.batch_of,
+                                           {.global_batch = kGlobalBatch,
+                                            .micro_batch = micro_batch_of(strategy, ranks),
+                                            .steps = steps,
+                                            .clip = strategy.clip,
+                                            .sgd = sgd_of(strategy)});
+  const Trained actual = train_ranks(job, strategy, ranks, sgd_of(strategy), steps);
+  for (int step = 0; step < steps; ++step) EXPECT_NEAR(actual.losses[step], expected.losses[step], 2e-5) << "step " << step;
+  ASSERT_EQ(actual.values.size(), expected.values.size());
+  for (const auto& [name, value] : expected.values) {
+    EXPECT_TRUE(at::allclose(find(actual, name), value, 1e-4, 2e-6))
+        << name << ": largest difference " << find(actual, name).sub(value).abs().max().item<double>();
+  }
+}
+
+void expect_equal(const Trained& actual, const Trained& expected, const std::string& what) {
+  EXPECT_EQ(actual.losses, expected.losses) << what;
+  ASSERT_EQ(actual.values.size(), expected.values.size()) << what;
+  for (const auto& [name, value] : expected.values) EXPECT_TRUE(at::equal(find(actual, name), value)) << what << ": " << name;
+}
+
+}  // namespace weft

@@ -1,0 +1,58 @@
+// What the parity tables train: jobs (a model and its batches), strategies (how a step is laid out), and a run of one on
+// several thread-ranks.
+#pragma once
+
+#include <functional>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "tests/train/reference.h"
+#include "weft/train/trainer.h"
+
+namespace weft {
+
+inline constexpr int64_t kGlobalBatch = 12;
+
+struct Job {
+  const char* name;
+  std::function<Model()> model;
+  std::function<Batch(int64_t)> batch_of;  ///< the global batch of a step
+};
+
+std::ostream& operator<<(std::ostream& out, const Job& job);
+
+/// gpt (with dropout, and targets that do not count), cnn (with BatchNorm), mlp, and a gpt with tied embeddings.
+const std::vector<Job>& jobs();
+const Job& job(const std::string& name);
+
+/// Which axis the ranks are on: replicas, shards, or two replicas of two shards.
+enum class Spread { dp, shard, hybrid };
+
+struct Strategy {
+  std::string name;
+  int64_t micro_batch = 0;  ///< 0: the rank's whole share
+  int slots = 0;
+  BackendKind backend = BackendKind::shm;
+  int64_t bucket_bytes = 25 << 20;
+  double clip = 0.0;
+  bool nesterov = false;
+  Spread spread = Spread::dp;
+  LayoutOptions layout = {};
+};
+
+std::ostream& operator<<(std::ostream& out, const Strategy& strategy);
+
+int64_t micro_batch_of(const Strategy& strategy, int world);
+Sgd sgd_of(const Strategy& strategy);
+
+/// Trains on every rank; what rank 0 has, after a check that all ranks hold the same weights.
+Trained train_ranks(const Job& job, const Strategy& strategy, int ranks, const OptimizerOptions& optimizer, int steps);
+
+/// Against one device in plain LibTorch (reference.h), with SGD.
+void expect_parity(const Job& job, const Strategy& strategy, int ranks, int steps);
+
+/// Bit for bit.
+void expect_equal(const Trained& actual, const Trained& expected, const std::string& what);
+
+}  // namespace weft

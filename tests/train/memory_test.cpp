@@ -1,0 +1,98 @@
+// Measured against predicted memory: what the allocator saw during training, category by category.
+#include "weft/train/memory.h"
+
+#include <ATen/ops/randint.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <mutex>
+
+#include "tests/support/run_ranks.h"
+#include "weft/train/build_model.h"
+#include "weft/train/trainer.h"
+
+namespace weft {
+namespace {
+
+constexpr int kRanks = 2;
+constexpr double kTolerance = 0.05;
+
+struct Case {
+  std::string level;
+  std::string recompute;
+  std::string precision;
+};
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  for (const char* level : {"none", "optimizer", "gradients", "parameters"}) {
+    all.push_back({level, "none", "fp32"});
+    all.push_back({level, "blocks", "fp32"});
+    all.push_back({level, level == std::string("none") ? "attention" : "none", "bf16"});
+  }
+  return all;
+}
+
+/// The GPT recipe's shape, a third of its size.
+Recipe recipe_of(const Case& c) {
+  return parse_recipe(fmt::format(R"(
+    model = {{ name = "gpt", layers = 4, heads = 4, width = 128, context = 64 }}
+    data = {{ name = "text", path = "none.txt" }}
+    batch = {{ global = 16 }}
+    layout = {{ shard_level = "{}", recompute = "{}", precision = "{}" }}
+    run = {{ steps = 3, threads = 1 }}
+  )",
+                                  c.level, c.recompute, c.precision),
+                      "memory_test.toml");
+}
+
+Batch batch_of(int64_t samples) {
+  const at::Tensor tokens = at::randint(256, {samples, 65}, at::kLong);
+  return {{tokens.narrow(1, 0, 64).contiguous()}, tokens.narrow(1, 1, 64).contiguous(), 0};
+}
+
+/// Peaks of rank 0 over the second step, the first in which all state is there.
+CategoryBytes measure(const Recipe& recipe, const ResolvedLayout& layout) {
+  CategoryBytes peak{};
+  test::run_ranks(kRanks, [&](World world) {
+    MemoryLedger ledger;
+    const Mesh mesh(world, {{"dp", layout.dp}, {"shard", layout.shard}});
+    Trainer trainer(mesh, build_model(recipe.model), AdamW{},
+                    {.global_batch = layout.global_batch,
+                     .micro_batch = layout.micro_batch,
+                     .layout = layout.options,
+                     .communication = {.backend = BackendKind::shm},
+                     .ledger = &ledger});
+    const Batch batch = batch_of(layout.global_batch / kRanks);
+    trainer.step(batch);
+    ledger.reset_peaks();
+    trainer.step(batch);
+    if (world.rank() == 0) peak = ledger.peak();
+  });
+  return peak;
+}
+
+std::ostream& operator<<(std::ostream& out, const Case& c) {
+  return out << c.level << " " << c.recompute << " " << c.precision;
+}
+
+class MemoryTest : public ::testing::TestWithParam<Case> {};
+
+TEST_P(MemoryTest, MeasuredIsAsPredicted) {
+  const Recipe recipe = recipe_of(GetParam());
+  const RecipeMemory predicted = recipe_memory(recipe, kRanks);
+  const CategoryBytes measured = measure(recipe, predicted.layout);
+  for (int i = 0; i < kNumCategories; ++i) {
+    const auto category = static_cast<Category>(i);
+    const auto expected = static_cast<double>(predicted.estimate.of(category));
+    const auto actual = static_cast<double>(measured[static_cast<size_t>(i)]);
+    EXPECT_NEAR(actual, expected, kTolerance * expected) << name(category);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Layouts, MemoryTest, ::testing::ValuesIn(cases()), [](const auto& info) {
+  return info.param.level + "_" + info.param.recompute + "_" + info.param.precision;
+});
+
+}  // namespace
+}  // namespace weft

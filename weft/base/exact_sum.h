@@ -1,0 +1,30 @@
+// ExactSum: a sum of non-negative numbers without rounding, so that neither order nor grouping changes a bit of it.
+//
+// A fixed-point number of 32-bit digits, each in a 64-bit word (Kulisch's accumulator): words of several sums add up word by
+// word as integers, which is how ranks join theirs with an ordinary all_reduce. Good for 2^31 additions, and for values from
+// 2^-320 to 2^287: sums of squares of float32.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace weft {
+
+class ExactSum {
+ public:
+  static constexpr int kWords = 20;
+
+  /// Adds `value` >= 0; its bits below 2^-320 are dropped. Infinite and not-a-number values make value() not a number.
+  void add(double value);
+  /// As a double, the same whatever the order of additions; within two units in the last place.
+  double value() const;
+
+  /// To be added up over ranks: kWords of digits, then the number of values that were not finite.
+  std::array<int64_t, kWords + 1>& words() { return words_; }
+  const std::array<int64_t, kWords + 1>& words() const { return words_; }
+
+ private:
+  std::array<int64_t, kWords + 1> words_{};
+};
+
+}  // namespace weft

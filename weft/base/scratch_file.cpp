@@ -1,0 +1,75 @@
+#include "weft/base/scratch_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "weft/base/error.h"
+#include "weft/base/units.h"
+
+namespace weft {
+namespace {
+
+std::string cause(int error) { return std::strerror(error); }
+
+// Not every file system can make a file without a name; a name that is removed at once does as well.
+int open_unnamed(const std::string& folder) {
+  const int fd = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)) return fd;
+  std::string name = folder + "/.weft-scratch-XXXXXX";
+  const int named = ::mkostemp(name.data(), O_CLOEXEC);
+  if (named >= 0) ::unlink(name.c_str());
+  return named;
+}
+
+}  // namespace
+
+ScratchFile::ScratchFile(std::string folder) : folder_(std::move(folder)), fd_(open_unnamed(folder_)) {
+  if (fd_.get() < 0) {
+    throw InputError(fmt::format("{}: cannot make a scratch file: {}; name another folder", folder_, cause(errno)));
+  }
+}
+
+int64_t ScratchFile::reserve(int64_t bytes) {
+  const int64_t begin = size_;
+  if (bytes == 0) return begin;
+  if (const int error = ::posix_fallocate(fd_.get(), begin, bytes); error != 0) {
+    throw InputError(fmt::format("{}: no room for {} of offloaded state: {}; free some, or name another folder", folder_,
+                                 format_bytes(begin + bytes), cause(error)));
+  }
+  size_ += bytes;
+  return begin;
+}
+
+void ScratchFile::write(int64_t offset, const void* data, int64_t bytes) {
+  const char* from = static_cast<const char*>(data);
+  while (bytes > 0) {
+    const ssize_t done = ::pwrite(fd_.get(), from, static_cast<size_t>(bytes), offset);
+    if (done < 0 && errno == EINTR) continue;
+    if (done <= 0) throw Error(fmt::format("{}: writing offloaded state failed: {}", folder_, cause(errno)));
+    from += done;
+    offset += done;
+    bytes -= done;
+  }
+}
+
+void ScratchFile::read(int64_t offset, void* data, int64_t bytes) const {
+  char* to = static_cast<char*>(data);
+  while (bytes > 0) {
+    const ssize_t done = ::pread(fd_.get(), to, static_cast<size_t>(bytes), offset);
+    if (done < 0 && errno == EINTR) continue;
+    if (done <= 0) {
+      throw Error(fmt::format("{}: reading offloaded state failed: {}", folder_, done == 0 ? "end of file" : cause(errno)));
+    }
+    to += done;
+    offset += done;
+    bytes -= done;
+  }
+}
+
+}  // namespace weft

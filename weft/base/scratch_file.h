@@ -1,0 +1,33 @@
+// ScratchFile: room on disk that lasts as long as the object, or as the process: the file has no name, so that even a kill
+// leaves nothing behind.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "weft/base/file_descriptor.h"
+
+namespace weft {
+
+class ScratchFile {
+ public:
+  /// In `folder`, which must exist. Throws InputError, naming the folder, when no file can be made there.
+  explicit ScratchFile(std::string folder);
+
+  /// Room for `bytes` more, zero-filled; returns where it begins. Throws InputError when the disk has not enough, so that no
+  /// later write fails for that.
+  int64_t reserve(int64_t bytes);
+
+  /// Throw Error, naming folder and cause, when the device fails.
+  void write(int64_t offset, const void* data, int64_t bytes);
+  void read(int64_t offset, void* data, int64_t bytes) const;
+
+  int64_t size() const { return size_; }
+
+ private:
+  std::string folder_;
+  FileDescriptor fd_;
+  int64_t size_ = 0;
+};
+
+}  // namespace weft

@@ -1,0 +1,127 @@
+// weft memory: what a rank needs for a recipe, by category. Prints; train/memory.h works it out.
+#include "weft/train/memory.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "weft/base/error.h"
+#include "weft/base/units.h"
+#include "weft/cli/commands.h"
+
+namespace weft {
+
+namespace {
+
+struct MemoryArguments {
+  std::string recipe;
+  int num_ranks = 1;
+  std::vector<std::string> overrides;
+  bool json = false;
+};
+
+constexpr std::array<const char*, 4> kLevels = {"none", "optimizer", "gradients", "parameters"};
+
+/// The recipe's own layout first, then what the other shard levels would take.
+std::vector<RecipeMemory> columns(const MemoryArguments& arguments) {
+  Recipe recipe = load_recipe(arguments.recipe, arguments.overrides);
+  std::vector<RecipeMemory> result = {recipe_memory(recipe, arguments.num_ranks)};
+  const bool only = recipe.layout.offload_parameters != "none";  // which the other levels have not
+  for (const char* level : kLevels) {
+    if (only || arguments.json || level == recipe.layout.shard_level) continue;
+    Recipe other = recipe;
+    other.layout.shard_level = level;
+    try {
+      result.push_back(recipe_memory(other, arguments.num_ranks));
+    } catch (const InputError&) {
+      // A level that these choices do not go with has no column: the recipe did not ask for it.
+    }
+  }
+  return result;
+}
+
+std::string row(const std::string& what, const std::vector<std::string>& cells) {
+  std::string line = fmt::format("  {:<22}", what);
+  for (const std::string& cell : cells) line += fmt::format("  {:>12}", cell);
+  return line + "\n";
+}
+
+std::string table(const std::vector<RecipeMemory>& memories) {
+  std::vector<std::string> heads, totals, states;
+  for (const RecipeMemory& m : memories) {
+    heads.emplace_back(name(m.program.shard_level));
+    totals.push_back(format_bytes(m.estimate.total()));
+    states.push_back(format_bytes(m.estimate.model_states));
+  }
+  std::string text = row("shard_level", heads);
+  for (int i = 0; i < kNumCategories; ++i) {
+    const auto category = static_cast<Category>(i);
+    std::vector<std::string> cells;
+    for (const RecipeMemory& m : memories)
+      cells.push_back(m.estimate.of(category) ? format_bytes(m.estimate.of(category)) : "-");
+    text += row(std::string(name(category)), cells);
+  }
+  return text + row("sum", totals) + row("of it model states", states);
+}
+
+std::string mesh_text(const ResolvedLayout& layout) {
+  return fmt::format("dp {} x shard {}, {} micro-batch{} of {}, {}", layout.dp, layout.shard, layout.micro_batches_per_rank,
+                     layout.micro_batches_per_rank == 1 ? "" : "es", layout.micro_batch, name(layout.options.precision));
+}
+
+void print_text(const MemoryArguments& arguments, const std::vector<RecipeMemory>& memories) {
+  const RecipeMemory& own = memories.front();
+  const MemoryEstimate& estimate = own.estimate;
+  fmt::print("{} on {} rank{}: {}\n", arguments.recipe, arguments.num_ranks, arguments.num_ranks == 1 ? "" : "s",
+             mesh_text(own.layout));
+  fmt::print("{} parameters in {} blocks; largest block: {} '{}', {} of weights\n\n",
+             format_count(static_cast<double>(own.parameters)), own.program.num_blocks(), estimate.largest_block_index,
+             own.program.block_names[estimate.largest_block_index], format_bytes(estimate.largest_block));
+  fmt::print("bytes a rank{}\n{}", memories.size() > 1 ? ", as the recipe says and with the other levels" : "",
+             table(memories));
+  fmt::print(
+      "\nEach line is that category's peak; they do not all come at once, so the sum is a bound. The process itself "
+      "(code, thread stacks, what kernels use inside) comes on top.\n");
+}
+
+void print_json(const RecipeMemory& memory) {
+  nlohmann::ordered_json bytes;
+  for (int i = 0; i < kNumCategories; ++i) {
+    bytes[std::string(name(static_cast<Category>(i)))] = memory.estimate.peak[static_cast<size_t>(i)];
+  }
+  const nlohmann::ordered_json json = {{"world", memory.layout.world},
+                                       {"shard_level", name(memory.program.shard_level)},
+                                       {"bytes", bytes},
+                                       {"sum", memory.estimate.total()},
+                                       {"model_states", memory.estimate.model_states},
+                                       {"largest_block", memory.program.block_names[memory.estimate.largest_block_index]},
+                                       {"largest_block_bytes", memory.estimate.largest_block}};
+  fmt::print("{}\n", json.dump(2));
+}
+
+}  // namespace
+
+void add_memory(CLI::App& app, int& status) {
+  CLI::App* command = app.add_subcommand("memory", "Tell what a rank needs for a recipe, by category, for any number of ranks");
+  auto arguments = std::make_shared<MemoryArguments>();
+  command->add_option("recipe", arguments->recipe, "Recipe (TOML)")->required();
+  command->add_option("-n,--ranks", arguments->num_ranks, "Ranks to tell it for; none is started")->capture_default_str();
+  command->add_option("--set", arguments->overrides, "section.key=value: replace a key of the recipe; repeatable")
+      ->allow_extra_args(false);
+  command->add_flag("--json", arguments->json, "The recipe's own layout, as JSON");
+  command->footer(
+      "Adds up weights, gradients, optimizer state, gathered weights, activations and communication buffers from the\n"
+      "program that `weft train` would run. Allocates none of them.\n"
+      "\n"
+      "Example:\n"
+      "  weft memory recipes/gpt.toml -n 64 --set batch.global=64 --set layout.shard_level=parameters");
+  command->callback([arguments, &status] {
+    const std::vector<RecipeMemory> memories = columns(*arguments);
+    arguments->json ? print_json(memories.front()) : print_text(*arguments, memories);
+    status = 0;
+  });
+}
+
+}  // namespace weft

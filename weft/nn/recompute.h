@@ -1,0 +1,15 @@
+// Recompute of a part of a block ("selective" activation recomputation; Korthikanti et al. 2022, arXiv:2205.05198): the part
+// keeps its input alone and is run once more in backward.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+
+namespace weft {
+
+/// part(x); nothing it makes on the way is kept. It must give the same bits again: random numbers by key. Parameters it reads
+/// get their gradients as usual.
+at::Tensor recompute(const std::function<at::Tensor(const at::Tensor& x)>& part, const at::Tensor& x);
+
+}  // namespace weft

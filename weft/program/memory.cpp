@@ -1,0 +1,115 @@
+#include "weft/program/memory.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "weft/base/math.h"
+#include "weft/program/buffers.h"
+#include "weft/program/cost.h"
+
+namespace weft {
+namespace {
+
+constexpr int64_t kWide = 4;                // bytes of a float32
+constexpr int64_t kWidenedPiece = 1 << 20;  // an update widens narrower gradients a piece at a time (optim/optimizer.cpp)
+
+class Estimate {
+ public:
+  Estimate(const Program& program, int rank, const MemoryOptions& options)
+      : program_(program), list_(program.of(rank)), options_(options) {}
+
+  MemoryEstimate run() {
+    const auto largest = std::max_element(program_.block_numel.begin(), program_.block_numel.end());
+    result_.largest_block_index = static_cast<int>(largest - program_.block_numel.begin());
+    result_.largest_block = *largest * program_.weight_bytes;
+    weights();
+    gradients();
+    optimizer();
+    const StepCost cost = step_cost(list_);
+    add(Category::activations, cost.peak_activation_bytes);
+    add(Category::communication, options_.communication_bytes);
+    return result_;
+  }
+
+ private:
+  void add(Category category, int64_t bytes) { result_.peak[static_cast<size_t>(category)] += bytes; }
+  void keep(Category category, int64_t bytes) {
+    add(category, bytes);
+    result_.model_states += bytes;
+  }
+  int64_t whole() const { return std::accumulate(program_.block_numel.begin(), program_.block_numel.end(), int64_t{0}); }
+  int64_t own() const { return whole() / program_.shards; }
+  int64_t largest_own() const {
+    return *std::max_element(program_.block_numel.begin(), program_.block_numel.end()) / program_.shards;
+  }
+  bool narrow() const { return program_.weight_bytes < kWide; }
+  std::vector<int64_t> block_bytes(int64_t element) const {
+    std::vector<int64_t> bytes;
+    for (int64_t numel : program_.block_numel) bytes.push_back(numel * element);
+    return bytes;
+  }
+
+  void weights() {
+    const int64_t shard = options_.offload_weights ? largest_own() : own();
+    const bool pooled = program_.shard_level == ShardLevel::parameters;
+    keep(Category::weights, (pooled ? shard : whole()) * program_.weight_bytes);
+    if (narrow()) keep(Category::master, shard * kWide);
+    if (program_.inner_shards > 1) add(Category::gathered, whole() / program_.inner_shards * program_.weight_bytes);
+    if (pooled) add(Category::gathered, buffer_bytes(program_.weight_buffer, block_bytes(program_.weight_bytes)));
+  }
+
+  // Partial sums: one stash a level of the tree over slots, each as large as all gradients. A reduce-scatter that adds to an
+  // earlier one needs a shard of the block for the moment.
+  void gradients() {
+    const bool pooled = program_.shard_level >= ShardLevel::gradients;
+    keep(Category::gradients, (pooled ? own() : whole()) * program_.gradient_bytes);
+    int64_t bytes = pooled ? buffer_bytes(program_.gradient_buffer, block_bytes(program_.gradient_bytes)) : 0;
+    bytes += floor_log2(program_.slots) * whole() * program_.gradient_bytes;
+    const auto adds = [](const Instruction& x) { return x.op == Op::reduce_scatter && x.micro > 0; };
+    const bool earlier = std::any_of(list_.begin(), list_.end(),
+                                     [](const Instruction& x) { return x.op == Op::reduce_scatter && x.micro == 0; });
+    if (earlier && std::any_of(list_.begin(), list_.end(), adds)) bytes += largest_own() * program_.gradient_bytes;
+    add(Category::gradients, bytes);
+  }
+
+  void optimizer() {
+    const int64_t state = options_.offload_optimizer ? largest_own() : own();
+    keep(Category::optimizer, state * kWide * options_.optimizer_states);
+    if (program_.gradient_bytes < kWide) add(Category::optimizer, std::min(largest_own() * kWide, kWidenedPiece));
+  }
+
+  const Program& program_;
+  const InstructionList& list_;
+  const MemoryOptions& options_;
+  MemoryEstimate result_;
+};
+
+}  // namespace
+
+std::string_view name(Category category) {
+  switch (category) {
+    case Category::weights:
+      return "weights";
+    case Category::master:
+      return "master weights";
+    case Category::gradients:
+      return "gradients";
+    case Category::optimizer:
+      return "optimizer state";
+    case Category::gathered:
+      return "gathered weights";
+    case Category::activations:
+      return "activations";
+    case Category::communication:
+      return "communication buffers";
+  }
+  return "unknown";
+}
+
+int64_t MemoryEstimate::total() const { return std::accumulate(peak.begin(), peak.end(), int64_t{0}); }
+
+MemoryEstimate estimate_memory(const Program& program, int rank, const MemoryOptions& options) {
+  return Estimate(program, rank, options).run();
+}
+
+}  // namespace weft

@@ -1,0 +1,49 @@
+// memory: bytes a rank holds, by category, read off its program. Nothing is allocated for it.
+//
+// Each category's figure is its own peak; their sum is a bound, since not all peak at the same moment. Model states follow
+// Rajbhandari et al. 2020 (arXiv:1910.02054): for P parameters, fp32 and Adam 4 + 4 + 8 bytes each; mixed precision 2 + 2 + 12;
+// the part that a level shards divided by the ranks of the shard axis.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "weft/program/program.h"
+
+namespace weft {
+
+enum class Category : uint8_t {
+  weights,        ///< as forward reads them: whole, or the rank's shard where whole ones are gathered
+  master,         ///< float32 weights of the optimizer, beside narrower ones
+  gradients,      ///< whole ones, this rank's shard of them, partial sums of slots
+  optimizer,      ///< optimizer state, and what an update needs for the moment
+  gathered,       ///< buffers of whole weights
+  activations,    ///< micro-batches, activations, their gradients
+  communication,  ///< what collectives are staged in
+};
+inline constexpr int kNumCategories = 7;
+
+std::string_view name(Category category);
+
+using CategoryBytes = std::array<int64_t, kNumCategories>;
+
+struct MemoryOptions {
+  int optimizer_states = 2;         ///< float32 tensors of state: 2 for Adam, 1 for SGD with momentum
+  bool offload_optimizer = false;   ///< one block's state at a time
+  bool offload_weights = false;     ///< one block's shard at a time
+  int64_t communication_bytes = 0;  ///< of the groups
+};
+
+struct MemoryEstimate {
+  CategoryBytes peak{};
+  int64_t model_states = 0;   ///< of it, what ZeRO calls so: weights, gradients and optimizer state, without buffers
+  int64_t largest_block = 0;  ///< of block_bytes
+  int largest_block_index = 0;
+  int64_t total() const;
+  int64_t of(Category category) const { return peak[static_cast<size_t>(category)]; }
+};
+
+MemoryEstimate estimate_memory(const Program& program, int rank, const MemoryOptions& options);
+
+}  // namespace weft

@@ -1,0 +1,26 @@
+// Pass: offload. State that a step needs only now and then lives in a slower tier (host memory, or a file) and is brought back
+// for its moment: optimizer state and the rank's own shard of the weights for the update, the shard for its gather, a block's
+// input from its forward to its recompute.
+//
+// Memory: what is offloaded, but for one block's at a time. Traffic between ranks: none; between tiers: the optimizer state and
+// the shard both ways once a step (and the shard in once a gather), block inputs both ways once a micro-batch.
+// offload_activations comes after recompute, whose blocks alone can do without their input, and before accumulate;
+// offload_state comes after update and splits it by block.
+#pragma once
+
+#include "weft/program/program.h"
+
+namespace weft {
+
+struct OffloadOptions {
+  bool activations = false;
+  bool optimizer = false;
+  bool weights = false;  ///< level parameters only
+};
+
+InstructionList offload_activations(const InstructionList& list, const ModelCost& model, const OffloadOptions& options);
+InstructionList offload_state(const InstructionList& list, const OffloadOptions& options);
+/// After shard_parameters: brings the shard back around each gather.
+InstructionList offload_shards(const InstructionList& list, const OffloadOptions& options);
+
+}  // namespace weft

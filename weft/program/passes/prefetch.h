@@ -1,0 +1,19 @@
+// Pass: prefetch. Hoists each gather so that it starts `depth` runs of blocks before the one that needs it, and its traffic
+// hides behind them; never so far that more than `max_bytes` of whole weights would be there at a time.
+//
+// Memory: `depth` blocks' whole weights more. Traffic: none. Comes after shard_parameters.
+#pragma once
+
+#include "weft/program/program.h"
+
+namespace weft {
+
+struct PrefetchOptions {
+  int depth = 1;
+  int64_t max_bytes = 0;  ///< 0: no limit
+};
+
+/// Throws InputError when the weights that one block needs are above the limit.
+InstructionList prefetch(const InstructionList& list, const Program& program, const PrefetchOptions& options);
+
+}  // namespace weft

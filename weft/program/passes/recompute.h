@@ -1,0 +1,20 @@
+// Pass: recompute (activation checkpointing; Chen et al. 2016, arXiv:1604.06174). A chosen block forgets what its forward kept
+// for the backward, all but its input, and runs its forward once more right before its backward.
+//
+// Memory: the kept activations of the chosen blocks, one block's at a time. Operations: one more forward of each. Traffic:
+// none, but a sharded block is gathered for it anyway. A block whose backward comes right after its forward (the last one) is
+// left as it is: forgetting would save nothing. Random numbers are keyed, so the second forward gives the same bits. Runs on
+// the list of one micro-batch, before accumulate.
+#pragma once
+
+#include "weft/program/program.h"
+
+namespace weft {
+
+struct RecomputeOptions {
+  int every = 0;  ///< 1: every block, k: blocks 0, k, 2k, ...; 0: none
+};
+
+InstructionList recompute(const InstructionList& list, const ModelCost& model, const RecomputeOptions& options);
+
+}  // namespace weft

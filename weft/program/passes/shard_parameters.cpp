@@ -1,0 +1,67 @@
+#include "weft/program/passes/shard_parameters.h"
+
+#include <vector>
+
+#include "weft/program/cost.h"
+#include "weft/program/edit.h"
+
+namespace weft {
+namespace {
+
+// The forwards and backwards that read the block's weights, in list order.
+std::vector<int> uses_of(const InstructionList& list, int block, const Program& program) {
+  std::vector<int> uses;
+  for (int i = 0; i < static_cast<int>(list.size()); ++i) {
+    if (runs(list[i], block, program.block_uses)) uses.push_back(i);
+  }
+  return uses;
+}
+
+bool nothing_runs_between(const InstructionList& list, int from, int to) {
+  for (int i = from + 1; i < to; ++i) {
+    if (list[i].op == Op::forward || list[i].op == Op::backward) return false;
+  }
+  return true;
+}
+
+Instruction gather(const Program& program, int block, AxisName axis, int ranks) {
+  return {.op = Op::gather,
+          .lane = Lane::comm,
+          .first = block,
+          .last = block + 1,
+          .axis = axis,
+          .wire_bytes = shard_bytes(program.block_numel[block] * program.weight_bytes, ranks)};
+}
+
+Instruction release(int block, bool keeps_part) {
+  return {.op = Op::release, .first = block, .last = block + 1, .keeps_part = keeps_part};
+}
+
+}  // namespace
+
+InstructionList shard_parameters(const InstructionList& list, const Program& program, const ShardParametersOptions& options) {
+  std::vector<Insertion> gathers;
+  std::vector<Insertion> insertions;  // releases first: where both stand at one place, memory is free before it is taken
+  const bool has_inner = options.inner_shards > 1;
+  for (int block = 0; block < program.num_blocks(); ++block) {
+    if (program.block_numel[block] == 0) continue;
+    int previous = -1;
+    for (const int use : uses_of(list, block, program)) {
+      const bool same_micro = previous >= 0 && list[previous].micro == list[use].micro;
+      const bool kept =
+          previous >= 0 && (nothing_runs_between(list, previous, use) || (!options.reshard_after_forward && same_micro));
+      const bool from_inner = !kept && same_micro && has_inner;
+      if (!kept) {
+        if (previous >= 0) insertions.push_back({previous, release(block, from_inner)});
+        gathers.push_back({use - 1, from_inner ? gather(program, block, AxisName::inner, options.inner_shards)
+                                               : gather(program, block, AxisName::shard, program.shards)});
+      }
+      previous = use;
+    }
+    if (previous >= 0) insertions.push_back({previous, release(block, false)});
+  }
+  insertions.insert(insertions.end(), gathers.begin(), gathers.end());
+  return insert(list, insertions);
+}
+
+}  // namespace weft

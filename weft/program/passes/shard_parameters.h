@@ -1,0 +1,20 @@
+// Pass: sharded parameters (ZeRO-3; fully sharded data parallel, Zhao et al. 2023, arXiv:2304.11277). The whole weights of a
+// block are gathered before it runs and released after, in forward and again in backward.
+//
+// Memory: 1/n of the weights, and the whole ones of the blocks in use. Traffic: (n-1)/n of the weight bytes twice a
+// micro-batch; once with reshard_after_forward off, which keeps all whole weights from forward to backward. A block whose next
+// use comes right away (the last one, from forward to backward) stays gathered. Comes after update; prefetch moves the gathers.
+#pragma once
+
+#include "weft/program/program.h"
+
+namespace weft {
+
+struct ShardParametersOptions {
+  bool reshard_after_forward = true;
+  int inner_shards = 1;  ///< divides the shards
+};
+
+InstructionList shard_parameters(const InstructionList& list, const Program& program, const ShardParametersOptions& options);
+
+}  // namespace weft

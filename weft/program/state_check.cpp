@@ -1,0 +1,208 @@
+#include "weft/program/state_check.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "weft/program/edit.h"
+#include "weft/program/order.h"
+#include "weft/program/places.h"
+#include "weft/program/verify.h"
+
+namespace weft {
+namespace {
+
+class StateCheck {
+ public:
+  StateCheck(const Program& program, int rank)
+      : program_(program),
+        list_(program.of(rank)),
+        rank_(rank),
+        order_(list_),
+        gathered_(program.num_blocks(), -1),
+        released_(program.num_blocks(), -1),
+        updated_(program.num_blocks(), -1) {}
+
+  void run() {
+    for (int i = 0; i < static_cast<int>(list_.size()); ++i) visit(i);
+    check_end();
+  }
+
+ private:
+  [[noreturn]] void fail(Defect defect, int i, const std::string& text) const { fail_at(program_, rank_, i, defect, text); }
+  [[noreturn]] void fail_missing(Defect defect, int block, const std::string& text) const {
+    throw VerifyError(defect, rank_,
+                      fmt::format("rank {}, block {} '{}': {}", rank_, block, program_.block_names[block], text));
+  }
+  std::string block_text(int block) const { return fmt::format("block {} '{}'", block, program_.block_names[block]); }
+  bool pooled() const { return program_.shard_level == ShardLevel::parameters; }
+
+  void visit(int i) {
+    const Instruction& x = list_[i];
+    switch (x.op) {
+      case Op::gather:
+        return gather(i);
+      case Op::release:
+        return release(i);
+      case Op::forward:
+        check_fetched(Matter::activation, x.first, x.micro, i);
+        return check_whole(i);
+      case Op::drop:
+        return check_fetched(Matter::activation, x.first, x.micro, i);
+      case Op::backward:
+        check_fetched(Matter::activation, x.first, x.micro, i);
+        check_whole(i);
+        check_gradient_buffer(i, x.first);
+        for (int block : program_.block_uses[x.first]) check_gradient_buffer(i, block);
+        return;
+      case Op::reduce_scatter:
+        gradient_in_.erase(x.first);
+        reduced_[x.first] = i;
+        return;
+      case Op::evict:
+      case Op::fetch:
+        return move(i);
+      case Op::update:
+        for (int block = x.first; block < x.last; ++block) {
+          updated_[block] = i;
+          check_fetched(Matter::weights, block, -1, i);
+          check_fetched(Matter::optimizer, block, -1, i);
+        }
+        return;
+      default:
+        return;
+    }
+  }
+
+  void gather(int i) {
+    const int block = list_[i].first;
+    if (list_[i].axis == AxisName::inner) {
+      const int kept = released_[block];
+      if (kept < 0 || !list_[kept].keeps_part || !order_.before(kept, i)) {
+        fail(Defect::bad_gather, i, fmt::format("no part of {} was kept by its last release", block_text(block)));
+      }
+    } else {
+      check_fetched(Matter::weights, block, -1, i);
+    }
+    if (!pooled()) {
+      if (updated_[block] < 0 || !order_.before(updated_[block], i)) {
+        fail(Defect::bad_gather, i, fmt::format("{} has not been updated by then", block_text(block)));
+      }
+      if (gathered_[block] >= 0)
+        fail(Defect::bad_gather, i, fmt::format("gathered already by instruction {}", gathered_[block]));
+      gathered_[block] = i;
+      return;
+    }
+    if (gathered_[block] >= 0) fail(Defect::bad_gather, i, fmt::format("gathered already by instruction {}", gathered_[block]));
+    for (int other = 0; other < program_.num_blocks(); ++other) {
+      if (program_.weight_buffer.empty() || program_.weight_buffer[other] != program_.weight_buffer[block]) continue;
+      const bool there = gathered_[other] >= 0;
+      const bool leaving = released_[other] >= 0 && !order_.before(released_[other], i);
+      if (there || leaving) fail(Defect::buffer_conflict, i, fmt::format("{} is still in its buffer", block_text(other)));
+    }
+    gathered_[block] = i;
+  }
+
+  void release(int i) {
+    const int block = list_[i].first;
+    if (gathered_[block] < 0) fail(Defect::bad_gather, i, fmt::format("{} is not gathered by then", block_text(block)));
+    gathered_[block] = -1;
+    released_[block] = i;
+  }
+
+  void check_whole(int i) const {
+    if (!pooled()) return;
+    for (int block = 0; block < program_.num_blocks(); ++block) {
+      if (program_.block_numel[block] == 0 || !runs(list_[i], block, program_.block_uses)) continue;
+      if (gathered_[block] >= 0 && order_.before(gathered_[block], i)) continue;
+      fail(Defect::not_gathered, i, fmt::format("the weights of {} are not gathered by then", block_text(block)));
+    }
+  }
+
+  void check_gradient_buffer(int i, int block) {
+    if (program_.gradient_buffer.empty()) return;
+    for (int other = 0; other < program_.num_blocks(); ++other) {
+      if (other == block || program_.gradient_buffer[other] != program_.gradient_buffer[block]) continue;
+      if (program_.block_numel[other] == 0 || program_.block_numel[block] == 0) continue;
+      const auto reduced = reduced_.find(other);
+      const bool leaving = reduced != reduced_.end() && !order_.before(reduced->second, i);
+      if (gradient_in_.count(other) != 0 || leaving) {
+        fail(Defect::buffer_conflict, i, fmt::format("gradients of {} are still in its buffer", block_text(other)));
+      }
+    }
+    gradient_in_[block] = i;
+  }
+
+  using Thing = std::tuple<Matter, int, int>;  // block, micro-batch
+
+  static Thing thing_of(const Instruction& x) { return {x.what, x.first, x.what == Matter::activation ? x.micro : -1}; }
+
+  // Optimizer state and shards that are moved at all are away when a step begins.
+  void move(int i) {
+    const Instruction& x = list_[i];
+    const Thing thing = thing_of(x);
+    const auto last = moved_.find(thing);
+    const bool away = last == moved_.end() ? x.what != Matter::activation : list_[last->second].op == Op::evict;
+    if ((x.op == Op::fetch) != away) fail(Defect::bad_move, i, away ? "it is away already" : "it is here already");
+    if (last != moved_.end() && !order_.before(last->second, i)) {
+      fail(Defect::bad_move, i, fmt::format("it does not wait for instruction {}", last->second));
+    }
+    const auto used = used_.find(thing);
+    if (used != used_.end() && !order_.before(used->second, i)) {
+      fail(Defect::bad_move, i, fmt::format("instruction {} may not have finished with it", used->second));
+    }
+    moved_[thing] = i;
+  }
+
+  bool ever_moved(const Thing& thing) {
+    if (ever_moved_.empty()) {
+      for (const Instruction& x : list_) {
+        if (x.what != Matter::none) ever_moved_[thing_of(x)] = true;
+      }
+      ever_moved_[{Matter::none, -1, -1}] = true;
+    }
+    return ever_moved_.count(thing) != 0;
+  }
+
+  void check_fetched(Matter what, int block, int micro, int i) {
+    const Thing thing{what, block, micro};
+    if (!ever_moved(thing)) return;
+    used_[thing] = i;
+    const auto last = moved_.find(thing);
+    if (last == moved_.end() && what == Matter::activation) return;
+    if (last != moved_.end() && list_[last->second].op == Op::fetch && order_.before(last->second, i)) return;
+    fail(Defect::bad_move, i, fmt::format("the {} of {} is not there by then", name(what), block_text(block)));
+  }
+
+  void check_end() const {
+    for (int block = 0; block < program_.num_blocks(); ++block) {
+      if (pooled() && gathered_[block] >= 0) fail_missing(Defect::bad_gather, block, "gathered and never released");
+      const bool wants = !pooled() && program_.shards > 1 && program_.block_numel[block] > 0;
+      if (wants && gathered_[block] < 0) {
+        fail_missing(Defect::bad_gather, block, "the other ranks' shards are not gathered after the update");
+      }
+    }
+    for (const auto& [thing, i] : moved_) {
+      const bool state = std::get<0>(thing) != Matter::activation;
+      if (state != (list_[i].op == Op::evict)) fail(Defect::bad_move, i, "the step ends without moving it back");
+    }
+  }
+
+  const Program& program_;
+  const InstructionList& list_;
+  int rank_;
+  Order order_;
+  std::vector<int> gathered_, released_, updated_;  // by block: the latest instruction, or -1
+  std::map<int, int> gradient_in_, reduced_;        // by block
+  std::map<Thing, int> moved_, used_;               // the latest instruction
+  std::map<Thing, bool> ever_moved_;
+};
+
+}  // namespace
+
+void check_state(const Program& program, int rank) { StateCheck(program, rank).run(); }
+
+}  // namespace weft

@@ -1,0 +1,77 @@
+#include "weft/train/layout.h"
+
+#include "weft/base/error.h"
+
+namespace weft {
+
+void check_layout(const LayoutOptions& options, bool reproducible) {
+  if (options.reshard_ranks > 0 && (options.shard_level != ShardLevel::parameters || !options.reshard_after_forward)) {
+    throw InputError("layout: reshard_ranks needs shard_level = \"parameters\" and reshard_after_forward");
+  }
+  if (options.offload_parameters != Offload::none && options.shard_level != ShardLevel::parameters) {
+    throw InputError(
+        "layout: offload_parameters needs shard_level = \"parameters\" (on one rank too: whole weights are gathered "
+        "block by block then)");
+  }
+  if (options.offload_activations != Offload::none && options.recompute_every == 0) {
+    throw InputError("layout: offload_activations needs recompute = \"blocks\": other blocks' graphs keep their inputs");
+  }
+  if (options.precision == Precision::fp16 && reproducible) {
+    throw InputError(
+        "layout: precision = \"fp16\" with run.reproducible_slots; its loss scale depends on overflows, use \"bf16\"");
+  }
+}
+
+StepLayout step_layout(const LayoutOptions& options, const StepCounts& counts) {
+  return {.dp = counts.dp,
+          .shard = counts.shard,
+          .shard_level = options.shard_level,
+          .reshard_after_forward = options.reshard_after_forward,
+          .inner_shards = options.reshard_ranks == 0 || options.reshard_ranks == counts.shard ? 1 : options.reshard_ranks,
+          .prefetch = options.prefetch,
+          .gathered_bytes = options.gathered_bytes,
+          .recompute = {.every = options.recompute_every},
+          .offload = {.activations = options.offload_activations != Offload::none,
+                      .optimizer = options.offload_optimizer != Offload::none,
+                      .weights = options.offload_parameters != Offload::none},
+          .weight_bytes = weight_bytes(options.precision),
+          .gradient_bytes = gradient_bytes(options, counts.reproducible),
+          .keep_order = counts.reproducible,
+          .check_finite = options.precision == Precision::fp16,
+          .micro_batches = counts.micro_batches,
+          .slots = counts.slots,
+          .bucket_bytes = counts.bucket_bytes,
+          .clip = counts.clip};
+}
+
+int weight_bytes(Precision precision) { return precision == Precision::fp32 ? 4 : 2; }
+
+int gradient_bytes(const LayoutOptions& options, bool reproducible) {
+  return options.reduce_in_fp32 || reproducible ? 4 : weight_bytes(options.precision);
+}
+
+std::string_view name(Precision precision) {
+  switch (precision) {
+    case Precision::fp32:
+      return "fp32";
+    case Precision::bf16:
+      return "bf16";
+    case Precision::fp16:
+      return "fp16";
+  }
+  return "unknown";
+}
+
+std::string_view name(Offload tier) {
+  switch (tier) {
+    case Offload::none:
+      return "none";
+    case Offload::host:
+      return "host";
+    case Offload::disk:
+      return "disk";
+  }
+  return "unknown";
+}
+
+}  // namespace weft

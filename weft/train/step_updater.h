@@ -1,0 +1,45 @@
+// StepUpdater: what the engine calls at the end of a step: clipping, the optimizer, and fp16's loss scale.
+#pragma once
+
+#include <memory>
+
+#include "weft/engine/engine.h"
+#include "weft/optim/optimizer.h"
+
+namespace weft {
+
+/// Dynamic loss scaling (Micikevicius et al. 2018, arXiv:1710.03740): halved when a gradient is not finite, and that step is
+/// left out; doubled after 2 000 good steps in a row. Part of the training state.
+struct LossScale {
+  double scale = 1.0;
+  int64_t good_steps = 0;     ///< since the scale last changed
+  int64_t skipped_steps = 0;  ///< of the whole run
+};
+
+class StepUpdater : public Updater {
+ public:
+  /// `scaled`: the gradients are fp16's.
+  StepUpdater(FlatModel& model, const OptimizerOptions& optimizer, double clip, bool scaled);
+
+  void begin(int64_t step, double lr);
+  void add_squares(ExactSum& sum) override;
+  /// Throws NumericError for a norm that is not finite, unless that is the loss scale's doing.
+  bool accept(double norm) override;
+  void update(int block, double divisor) override;
+  std::vector<at::Tensor>& state(int block) override { return optimizer_->state(block); }
+  double loss_scale() const override { return loss_scale_.scale; }
+
+  const LossScale& scaling() const { return loss_scale_; }
+
+ private:
+  FlatModel& model_;
+  std::unique_ptr<Optimizer> optimizer_;
+  double clip_;
+  bool scaled_;
+  LossScale loss_scale_;
+  int64_t step_ = 0;
+  double lr_ = 0.0;
+  double factor_ = 1.0;
+};
+
+}  // namespace weft
