@@ -4,6 +4,7 @@
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
 
+#include "weft/engine/memory_ledger.h"
 #include "weft/engine/run.h"
 
 namespace weft {
@@ -27,6 +28,7 @@ void Engine::initialise() {
 }
 
 at::Tensor Engine::master_weights(int block) {
+  const MemoryScope scope(Category::gathered);
   const bool away = run_->weights.away(block);
   if (away) run_->weights.fetch(block);
   const FlatBlock& flat = model_.flat(block);

@@ -345,6 +345,10 @@ LoaderOptions Trainer::loader_options() const {
 }
 
 EvaluationResult Trainer::evaluate(EvaluationLoader& loader) {
+  return explain_memory(state_->program, [&] { return evaluate_all(loader); });
+}
+
+EvaluationResult Trainer::evaluate_all(EvaluationLoader& loader) {
   State& s = *state_;
   s.start();
   loader.rewind();
@@ -374,7 +378,7 @@ void Trainer::for_each_weight(const std::function<void(const std::string& name, 
     if (param->block != block) {
       whole.reset();
       block = param->block;
-      whole = s.engine->master_weights(block);
+      explain_memory(s.program, [&] { whole = s.engine->master_weights(block); });
     }
     visit(param->name, whole.narrow(0, param->offset, param->numel).view(param->shape).cpu());
   }

@@ -73,6 +73,7 @@ class Trainer {
 
  private:
   StepResult one_step(const Next& next);
+  EvaluationResult evaluate_all(EvaluationLoader& loader);
 
   struct State;
   std::unique_ptr<State> state_;
