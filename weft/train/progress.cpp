@@ -118,6 +118,10 @@ std::string final_table(const FinalReport& report) {
   }
   rows.emplace_back("peak memory", memory(report.peak_rss_mb));
   rows.emplace_back("communication", communication(report));
+  if (report.skipped_steps > 0) {
+    rows.emplace_back("skipped steps",
+                      fmt::format("{} (a gradient was not finite; the loss scale was halved)", report.skipped_steps));
+  }
   std::string table;
   for (const auto& [name, value] : rows) table += fmt::format("  {:<14} {}\n", name, value);
   return table;
