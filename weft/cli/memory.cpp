@@ -59,6 +59,7 @@ std::string table(const std::vector<RecipeMemory>& memories) {
   for (int i = 0; i < kNumCategories; ++i) {
     const auto category = static_cast<Category>(i);
     std::vector<std::string> cells;
+    cells.reserve(memories.size());
     for (const RecipeMemory& m : memories)
       cells.push_back(m.estimate.of(category) ? format_bytes(m.estimate.of(category)) : "-");
     text += row(std::string(name(category)), cells);

@@ -147,6 +147,7 @@ void FlatModel::allocate() {
       sizes[buffer] = std::max(sizes[buffer], flat_[b].numel);
     }
     std::vector<at::Tensor> buffers;
+    buffers.reserve(sizes.size());
     for (int64_t size : sizes) buffers.push_back(make(size, dtype, what));
     return buffers;
   };
