@@ -1,47 +1,18 @@
 #include "weft/engine/run.h"
 
-#include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
-#include <ATen/ops/from_blob.h>
-#include <ATen/ops/isfinite.h>
-#include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/sub.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 #include <c10/core/GradMode.h>
 #include <fmt/core.h>
-#include <torch/csrc/autograd/autograd.h>
 
-#include <cmath>
-
-#include "weft/base/error.h"
 #include "weft/engine/memory_ledger.h"
+#include "weft/nn/graph.h"
 
 namespace weft {
 
 namespace {
-
-/// The same values as new leaves that gradients arrive in; token ids take none.
-Tensors detach(const Tensors& tensors) {
-  Tensors result;
-  result.reserve(tensors.size());
-  for (const at::Tensor& tensor : tensors) {
-    result.push_back(tensor.detach());
-    if (tensor.is_floating_point()) result.back().requires_grad_(true);
-  }
-  return result;
-}
-
-/// Runs the graph behind `outputs` from `gradients` on; an output that nothing used, or that has no graph, is left out.
-void run_backward(const Tensors& outputs, const Tensors& gradients) {
-  Tensors roots, seeds;
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    if (!outputs[i].requires_grad() || !gradients[i].defined()) continue;
-    roots.push_back(outputs[i]);
-    seeds.push_back(gradients[i]);
-  }
-  if (!roots.empty()) torch::autograd::backward(roots, seeds);
-}
 
 /// Whose memory an instruction takes.
 Category category_of(const Instruction& x) {
@@ -64,31 +35,6 @@ Category category_of(const Instruction& x) {
   }
 }
 
-Tensors take_gradients(const Tensors& inputs) {
-  Tensors gradients;
-  gradients.reserve(inputs.size());
-  for (const at::Tensor& input : inputs) gradients.push_back(input.grad());
-  return gradients;
-}
-
-/// Losses are computed in float32.
-Tensors widen(const Tensors& tensors) {
-  Tensors result;
-  result.reserve(tensors.size());
-  for (const at::Tensor& tensor : tensors) {
-    const bool narrow = tensor.scalar_type() == at::kBFloat16 || tensor.scalar_type() == at::kHalf;
-    result.push_back(narrow ? tensor.to(at::kFloat) : tensor);
-  }
-  return result;
-}
-
-bool finite(const Tensors& tensors) {
-  for (const at::Tensor& tensor : tensors) {
-    if (tensor.is_floating_point() && !tensor.isfinite().all().item<bool>()) return false;
-  }
-  return true;
-}
-
 }  // namespace
 
 Engine::Run::Run(FlatModel& model, const Program& program, Updater& updater, const EngineOptions& options)
@@ -102,10 +48,9 @@ Engine::Run::Run(FlatModel& model, const Program& program, Updater& updater, con
   if (!options.tiers.optimizer) return;
   optimizer_places_.resize(program.num_blocks());
   for (int b = 0; b < program.num_blocks(); ++b) {
-    const ShardRange owned = model.flat(b).owned;
     for (size_t i = 0; i < updater_.state(b).size(); ++i) {
       optimizer_places_[b].push_back(
-          options.tiers.optimizer->reserve((owned.end - owned.begin) * static_cast<int64_t>(sizeof(float))));
+          options.tiers.optimizer->reserve(model.flat(b).num_owned() * static_cast<int64_t>(sizeof(float))));
     }
   }
 }
@@ -229,20 +174,6 @@ void Engine::Run::forward(int block, int micro) {
 /// The output goes with the graph; whoever took it as input keeps it.
 void Engine::Run::drop(int block, int micro) { in_flight_[micro].outputs[block].clear(); }
 
-void Engine::Run::loss(int micro) {
-  InFlight& flight = in_flight_[micro];
-  const Tensors inputs = detach(flight.outputs.back());
-  const LossValue value = model_.model().loss(widen(inputs), flight.batch.target);
-  const double sum = value.sum.item<double>();
-  if (!std::isfinite(sum)) report_not_finite(micro, sum);
-  nominal_count_ = static_cast<double>(flight.batch.target.numel()) * static_cast<double>(options_.all_micro_batches);
-  run_backward({value.sum}, {at::scalar_tensor(updater_.loss_scale() / nominal_count_, value.sum.options())});
-  flight.gradients = take_gradients(inputs);
-  double* losses = losses_.data_ptr<double>() + options_.first_micro_batch + micro;
-  losses[0] = sum;
-  losses[options_.all_micro_batches] = static_cast<double>(value.count);
-}
-
 void Engine::Run::backward(int block, int micro) {
   InFlight& flight = in_flight_[micro];
   {
@@ -309,117 +240,12 @@ Work Engine::Run::reduce(const Instruction& instruction) {
   return group_of(instruction.axis).all_reduce(gradients, ReduceOp::sum, what);
 }
 
-/// Every micro-batch has a place of its own, so the total is summed in one order whatever the number of ranks.
-Work Engine::Run::reduce_loss() {
-  losses_ = losses_.to(model_.flat(0).weights.device());  // where the group's collectives run
-  return options_.data.all_reduce(losses_, ReduceOp::sum, "losses");
-}
-
-void Engine::Run::settle_loss() {
-  if (loss_settled_) return;
-  loss_settled_ = true;
-  losses_ = losses_.cpu();
-  const double* losses = losses_.const_data_ptr<double>();
-  double sum = 0.0, count = 0.0;
-  for (int64_t j = 0; j < options_.all_micro_batches; ++j) {
-    sum += losses[j];
-    count += losses[options_.all_micro_batches + j];
-  }
-  if (count == 0.0)
-    throw InputError(fmt::format("step {}: no target counted in the whole global batch; check the data", step_));
-  result_.loss = sum / count;
-  result_.count = static_cast<int64_t>(count);
-  divisor_ = count / nominal_count_ * updater_.loss_scale();
-}
-
-/// The ranks' sums are integers, so that they add up to the same bits in any order.
-void Engine::Run::norm(const Instruction& instruction) {
-  settle_loss();
-  ExactSum sum;
-  updater_.add_squares(sum);
-  if (instruction.axis != AxisName::none) {
-    auto& words = sum.words();
-    const at::Tensor host = at::from_blob(words.data(), {static_cast<int64_t>(words.size())}, at::TensorOptions(at::kLong));
-    const at::Tensor shared = host.to(model_.flat(0).weights.device());
-    group_of(instruction.axis).all_reduce(shared, ReduceOp::sum, "gradient norm").wait();
-    if (!shared.is_same(host)) host.copy_(shared);
-  }
-  result_.norm = std::sqrt(sum.value()) / divisor_;
-  result_.skipped = !updater_.accept(result_.norm);
-}
-
 void Engine::Run::update(int block) {
   updater_.update(block, divisor_);
   weights.mark_changed(block);
   if (model_.statistics_range(block).begin == model_.statistics_range(block).end) return;
   model_.apply_statistics(block, options_.all_micro_batches);
   model_.publish(block);
-}
-
-void Engine::Run::evict(const Instruction& instruction) {
-  const int block = instruction.first;
-  if (instruction.what == Matter::weights) return weights.evict(block);
-  if (instruction.what == Matter::optimizer) {
-    std::vector<at::Tensor>& state = updater_.state(block);
-    for (size_t i = 0; i < state.size(); ++i) {
-      options_.tiers.optimizer->put(optimizer_places_[block][i], state[i]);
-      state[i].reset();
-    }
-    return;
-  }
-  evict_activation(block, in_flight_[instruction.micro], instruction.micro);
-}
-
-void Engine::Run::fetch(const Instruction& instruction) {
-  const int block = instruction.first;
-  if (instruction.what == Matter::weights) return weights.fetch(block);
-  if (instruction.what == Matter::optimizer) {
-    std::vector<at::Tensor>& state = updater_.state(block);
-    for (size_t i = 0; i < state.size(); ++i) {
-      state[i] = at::empty_like(model_.flat(block).master);
-      options_.tiers.optimizer->get(optimizer_places_[block][i], state[i]);
-    }
-    return;
-  }
-  fetch_activation(block, in_flight_[instruction.micro]);
-}
-
-void Engine::Run::evict_activation(int block, InFlight& flight, int micro) {
-  Tier& tier = *options_.tiers.activations;
-  std::vector<Evicted>& evicted = flight.evicted[block];
-  int index = 0;
-  for (at::Tensor& input : flight.inputs[block]) {
-    const auto [entry, is_new] = activation_places_.try_emplace({block, micro, index++}, Place{});
-    Place& place = entry->second;
-    const auto bytes = static_cast<int64_t>(input.nbytes());
-    if (place.bytes < bytes) place = {tier.reserve(bytes), bytes};
-    tier.put(place.number, input.contiguous());
-    evicted.push_back({input.sizes().vec(), input.options(), input.requires_grad(), place.number});
-    input.reset();
-  }
-}
-
-void Engine::Run::fetch_activation(int block, InFlight& flight) {
-  Tensors& inputs = flight.inputs[block];
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const Evicted& evicted = flight.evicted[block][i];
-    inputs[i] = at::empty(evicted.sizes, evicted.options);
-    options_.tiers.activations->get(evicted.place, inputs[i]);
-    inputs[i].requires_grad_(evicted.requires_grad);
-  }
-  flight.evicted.erase(block);
-}
-
-void Engine::Run::report_not_finite(int micro, double loss) const {
-  const InFlight& flight = in_flight_[micro];
-  const Model& model = model_.model();
-  std::string culprit = "the loss itself (every block's output was finite)";
-  for (int b = model_.num_blocks() - 1; b >= 0; --b) {
-    if (!finite(flight.outputs[b])) culprit = fmt::format("block {}", model.blocks[b].name);
-  }
-  throw NumericError(fmt::format(
-      "step {}, micro-batch {}: the loss is {}; first not finite: {}. Lower the learning rate, clip, or check the data", step_,
-      options_.first_micro_batch + micro, loss, culprit));
 }
 
 }  // namespace weft

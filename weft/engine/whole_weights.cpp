@@ -15,8 +15,7 @@ WholeWeights::WholeWeights(FlatModel& model, const Program& program, const Engin
       changed_(program.num_blocks(), true) {
   if (!tier_) return;
   for (int b = 0; b < program.num_blocks(); ++b) {
-    const ShardRange owned = model.flat(b).owned;
-    places_.push_back(tier_->reserve((owned.end - owned.begin) * static_cast<int64_t>(sizeof(float))));
+    places_.push_back(tier_->reserve(model.flat(b).num_owned() * static_cast<int64_t>(sizeof(float))));
   }
   away_.assign(places_.size(), false);
 }
@@ -51,7 +50,7 @@ void WholeWeights::fetch(int block) {
   const auto options = at::TensorOptions(at::kFloat).device(flat.weights.device());
   const bool same = model_.options().weight_dtype == at::kFloat;
   const MemoryScope scope(same ? Category::weights : Category::master);
-  flat.master = at::empty({flat.owned.end - flat.owned.begin}, options);
+  flat.master = at::empty({flat.num_owned()}, options);
   tier_->get(places_[block], flat.master);
   const MemoryScope narrow(Category::weights);
   flat.shard = same ? flat.master : flat.master.to(model_.options().weight_dtype);

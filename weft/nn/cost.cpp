@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "weft/nn/graph.h"
 #include "weft/nn/meta_kernels.h"
 
 namespace weft {
@@ -147,15 +148,6 @@ int64_t live_bytes_without(const Observation& seen, const Tensors& tensors) {
   return bytes;
 }
 
-Tensors detach(const Tensors& tensors) {
-  Tensors result;
-  for (const at::Tensor& tensor : tensors) {
-    result.push_back(tensor.detach());
-    if (tensor.is_floating_point()) result.back().requires_grad_(true);
-  }
-  return result;
-}
-
 /// Gives the parameters the types of a run, and places for their gradients, so that layers write there as they do in a run.
 void prepare(Model& model, const CostOptions& options) {
   for (NamedBlock& named : model.blocks) {
@@ -176,16 +168,6 @@ void restore(Model& model) {
       spec.parameter->gradient.reset();
     }
   }
-}
-
-void run_backward(const Tensors& outputs, const Tensors& gradients) {
-  Tensors roots, seeds;
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    if (!outputs[i].requires_grad()) continue;
-    roots.push_back(outputs[i]);
-    seeds.push_back(gradients[i]);
-  }
-  if (!roots.empty()) torch::autograd::backward(roots, seeds);
 }
 
 MeasuredCost measure_block(Model& model, size_t index, const Tensors& inputs, const Context& context, Tensors& outputs) {

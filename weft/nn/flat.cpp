@@ -46,13 +46,6 @@ void refuse_shared(const std::vector<Param>& params) {
   }
 }
 
-Allocate or_plain(const Allocate& allocate, at::Device device) {
-  if (allocate) return allocate;
-  return [device](int64_t numel, at::ScalarType dtype, const std::string&) {
-    return at::zeros({numel}, at::TensorOptions(dtype).device(device));
-  };
-}
-
 }  // namespace
 
 GroupRange FlatBlock::own(const GroupRange& range) const {
@@ -129,123 +122,6 @@ void FlatModel::lay_out() {
     flat.owned = shard_range(flat.numel, options_.num_shards, options_.shard);
     flat_.push_back(std::move(flat));
   }
-}
-
-void FlatModel::allocate() {
-  const Allocate weights = or_plain(options_.allocate_weights, options_.device);
-  const Allocate gradients = or_plain(options_.allocate_gradients, options_.device);
-  const Allocate shards = or_plain(options_.allocate_shard, options_.device);
-  const Allocate masters = or_plain(options_.allocate_master, options_.device);
-  const Allocate owned_gradients = or_plain(options_.allocate_owned, options_.device);
-  // Memory of each buffer, made when its number is known to be in use and as large as its largest block.
-  const auto shared = [this](const std::vector<int>& buffer_of_block, const Allocate& make, at::ScalarType dtype,
-                             const std::string& what) {
-    std::vector<int64_t> sizes;
-    for (int b = 0; b < num_blocks(); ++b) {
-      const auto buffer = static_cast<size_t>(buffer_of_block[b]);
-      if (sizes.size() <= buffer) sizes.resize(buffer + 1, 0);
-      sizes[buffer] = std::max(sizes[buffer], flat_[b].numel);
-    }
-    std::vector<at::Tensor> buffers;
-    buffers.reserve(sizes.size());
-    for (int64_t size : sizes) buffers.push_back(make(size, dtype, what));
-    return buffers;
-  };
-  std::vector<at::Tensor> weight_buffers, gradient_buffers;
-  if (!options_.weight_buffer.empty()) {
-    weight_buffers = shared(options_.weight_buffer, weights, options_.weight_dtype, "gathered weights");
-  }
-  if (!options_.gradient_buffer.empty()) {
-    gradient_buffers = shared(options_.gradient_buffer, gradients, options_.gradient_dtype, "gradients");
-  }
-  int64_t total = 0, owned = 0;
-  for (const FlatBlock& flat : flat_) {
-    offsets_.push_back(total);
-    total += flat.numel;
-    owned += flat.owned.end - flat.owned.begin;
-  }
-  if (gradient_buffers.empty()) gradients_ = gradients(total, options_.gradient_dtype, "gradients");
-  at::Tensor all_shards;
-  if (options_.separate_shard && !options_.late_shard)
-    all_shards = shards(owned, options_.weight_dtype, "shards of the weights");
-  at::Tensor inner_parts;
-  if (options_.num_inner > 1) {
-    inner_parts = or_plain(options_.allocate_inner, options_.device)(total / options_.num_inner, options_.weight_dtype,
-                                                                     "inner shards of the weights");
-  }
-  int64_t owned_at = 0;
-  for (int b = 0; b < num_blocks(); ++b) {
-    FlatBlock& flat = flat_[b];
-    const int64_t own = flat.owned.end - flat.owned.begin;
-    flat.weights = weight_buffers.empty() ? weights(flat.numel, options_.weight_dtype, "weights of " + model_.blocks[b].name)
-                                          : weight_buffers[options_.weight_buffer[b]].narrow(0, 0, flat.numel);
-    flat.gradients = gradient_buffers.empty() ? gradients_.narrow(0, offsets_[b], flat.numel)
-                                              : gradient_buffers[options_.gradient_buffer[b]].narrow(0, 0, flat.numel);
-    if (!options_.separate_shard || !options_.late_shard) {
-      flat.shard =
-          options_.separate_shard ? all_shards.narrow(0, owned_at, own) : flat.weights.narrow(0, flat.owned.begin, own);
-      flat.master = options_.weight_dtype == at::kFloat
-                        ? flat.shard
-                        : masters(own, at::kFloat, "master weights of " + model_.blocks[b].name);
-    }
-    flat.owned_gradients = options_.separate_gradients
-                               ? owned_gradients(own, options_.gradient_dtype, "gradients of " + model_.blocks[b].name)
-                               : flat.gradients.narrow(0, flat.owned.begin, own);
-    owned_at += own;
-    if (options_.num_inner > 1) {
-      flat.inner = inner_parts.narrow(0, offsets_[b] / options_.num_inner, flat.numel / options_.num_inner);
-    }
-  }
-}
-
-/// Values that the block's tensors have already, if any, become the master's: rank 0's, on every rank.
-void FlatModel::take_given(int block) {
-  FlatBlock& flat = flat_[block];
-  const auto is_given = [this](int i) { return params_[i].init.kind == Init::Kind::given; };
-  if (std::none_of(flat.params.begin(), flat.params.end(), is_given)) return;
-  c10::NoGradGuard no_grad;
-  make_shard(block);
-  const at::Tensor whole = at::zeros({flat.numel}, flat.weights.options().dtype(at::kFloat));
-  for (int index : flat.params) {
-    const Param& param = params_[index];
-    if (param.parameter->value.is_meta()) continue;
-    whole.narrow(0, param.offset, param.numel).view(param.shape).copy_(param.parameter->value.detach());
-  }
-  if (options_.share_given) options_.share_given(whole, "weights of " + model_.blocks[block].name);
-  flat.master.copy_(whole.narrow(0, flat.owned.begin, flat.owned.end - flat.owned.begin));
-  publish(block);
-}
-
-void FlatModel::bind(int block) {
-  c10::NoGradGuard no_grad;
-  FlatBlock& flat = flat_[block];
-  const GroupRange range = statistics_range(block);
-  const auto is_wide = [this](int index) { return params_[index].wide; };
-  if (std::any_of(flat.params.begin(), flat.params.end(), is_wide)) {
-    flat.wide_statistics = at::zeros({range.end - range.begin}, flat.weights.options().dtype(at::kFloat));
-  }
-  for (int index : flat.params) {
-    Param& param = params_[index];
-    Parameter& parameter = *param.parameter;
-    const at::Tensor place = param.wide ? flat.wide_statistics.narrow(0, param.offset - range.begin, param.numel)
-                                        : flat.weights.narrow(0, param.offset, param.numel);
-    at::Tensor view = place.view(param.shape);
-    parameter.gradient = flat.gradients.narrow(0, param.offset, param.numel).view(param.shape);
-    if (parameter.value.is_meta()) {
-      parameter.value = view.detach();
-    } else {
-      parameter.value.set_data(view);
-    }
-    if (param.group != ParamGroup::statistic) parameter.value.requires_grad_(true);
-  }
-}
-
-void FlatModel::make_shard(int block) {
-  FlatBlock& flat = flat_[block];
-  if (flat.master.defined()) return;
-  const int64_t own = flat.owned.end - flat.owned.begin;
-  flat.master = at::zeros({own}, flat.weights.options().dtype(at::kFloat));
-  flat.shard = options_.weight_dtype == at::kFloat ? flat.master : at::zeros({own}, flat.weights.options());
 }
 
 void FlatModel::initialise(int block, uint64_t seed) {

@@ -62,6 +62,7 @@ struct FlatBlock {
   std::vector<int> params;      ///< indices into FlatModel::params
   std::vector<int> statistics;  ///< those of group statistic
 
+  int64_t num_owned() const { return owned.end - owned.begin; }
   /// The part of a range of the block that this rank owns, counted from the begin of its shard; may be empty.
   GroupRange own(const GroupRange& range) const;
 };
@@ -111,6 +112,9 @@ class FlatModel {
  private:
   void lay_out();
   void allocate();
+  void allocate_weights();
+  void allocate_gradients(int64_t total);
+  void allocate_shards();
   void bind(int block);
   void take_given(int block);
   void make_shard(int block);

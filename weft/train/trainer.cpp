@@ -1,20 +1,18 @@
 #include "weft/train/trainer.h"
 
 #include <ATen/ops/zeros.h>
-#include <c10/util/Exception.h>
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <cstdlib>
-#include <new>
 #include <optional>
-#include <string_view>
 
 #include "weft/base/error.h"
 #include "weft/base/math.h"
 #include "weft/program/build.h"
 #include "weft/program/verify.h"
 #include "weft/train/build_model.h"
+#include "weft/train/out_of_memory.h"
 #include "weft/train/step_updater.h"
 
 namespace weft {
@@ -85,42 +83,6 @@ void check_size(const Batch& batch, int64_t micro_batch) {
 MicroBatch to_device(Batch batch, at::Device device) {
   for (at::Tensor& input : batch.inputs) input = input.to(device);
   return {std::move(batch.inputs), batch.target.to(device), batch.first_sample};
-}
-
-std::string remedy(Category category, ShardLevel level) {
-  switch (category) {
-    case Category::activations:
-      return "use layout.recompute = \"blocks\", or a smaller batch.micro";
-    case Category::gathered:
-      return "set layout.prefetch = 0, or make the largest block smaller";
-    default:
-      break;
-  }
-  if (level < ShardLevel::parameters) return "divide more of the state over the ranks: layout.shard_level = \"parameters\"";
-  return "use more ranks, or layout.offload_optimizer and layout.offload_parameters = \"disk\"";
-}
-
-/// What an allocator says when there is no more, whichever it is.
-bool out_of_memory(const std::exception& error) {
-  if (dynamic_cast<const std::bad_alloc*>(&error) || dynamic_cast<const c10::OutOfMemoryError*>(&error)) return true;
-  const std::string_view text = error.what();
-  return text.find("not enough memory") != std::string_view::npos ||
-         text.find("annot allocate memory") != std::string_view::npos ||
-         text.find("can't allocate memory") != std::string_view::npos;
-}
-
-/// Says which category grew when memory runs out, and what would make it smaller.
-template <class Call>
-auto explain_memory(const Program& program, const Call& call) {
-  try {
-    return call();
-  } catch (const std::exception& error) {
-    const std::optional<Category> category = MemoryScope::take_failed();
-    if (!out_of_memory(error)) throw;
-    throw MemoryError(fmt::format("out of memory for {}; {}. `weft memory RECIPE -n N` tells what a rank needs",
-                                  name(category.value_or(Category::activations)),
-                                  remedy(category.value_or(Category::activations), program.shard_level)));
-  }
 }
 
 }  // namespace

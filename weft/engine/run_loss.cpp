@@ -1,0 +1,102 @@
+// The part of a step that makes numbers of it: losses, their total, the gradient norm.
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/isfinite.h>
+#include <ATen/ops/scalar_tensor.h>
+#include <fmt/core.h>
+
+#include <cmath>
+
+#include "weft/base/error.h"
+#include "weft/engine/run.h"
+#include "weft/nn/graph.h"
+
+namespace weft {
+
+namespace {
+
+/// Losses are computed in float32.
+Tensors widen(const Tensors& tensors) {
+  Tensors result;
+  result.reserve(tensors.size());
+  for (const at::Tensor& tensor : tensors) {
+    const bool narrow = tensor.scalar_type() == at::kBFloat16 || tensor.scalar_type() == at::kHalf;
+    result.push_back(narrow ? tensor.to(at::kFloat) : tensor);
+  }
+  return result;
+}
+
+bool finite(const Tensors& tensors) {
+  for (const at::Tensor& tensor : tensors) {
+    if (tensor.is_floating_point() && !tensor.isfinite().all().item<bool>()) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+void Engine::Run::loss(int micro) {
+  InFlight& flight = in_flight_[micro];
+  const Tensors inputs = detach(flight.outputs.back());
+  const LossValue value = model_.model().loss(widen(inputs), flight.batch.target);
+  const double sum = value.sum.item<double>();
+  if (!std::isfinite(sum)) report_not_finite(micro, sum);
+  nominal_count_ = static_cast<double>(flight.batch.target.numel()) * static_cast<double>(options_.all_micro_batches);
+  run_backward({value.sum}, {at::scalar_tensor(updater_.loss_scale() / nominal_count_, value.sum.options())});
+  flight.gradients = take_gradients(inputs);
+  double* losses = losses_.data_ptr<double>() + options_.first_micro_batch + micro;
+  losses[0] = sum;
+  losses[options_.all_micro_batches] = static_cast<double>(value.count);
+}
+
+/// Every micro-batch has a place of its own, so the total is summed in one order whatever the number of ranks.
+Work Engine::Run::reduce_loss() {
+  losses_ = losses_.to(model_.flat(0).weights.device());  // where the group's collectives run
+  return options_.data.all_reduce(losses_, ReduceOp::sum, "losses");
+}
+
+void Engine::Run::settle_loss() {
+  if (loss_settled_) return;
+  loss_settled_ = true;
+  losses_ = losses_.cpu();
+  const double* losses = losses_.const_data_ptr<double>();
+  double sum = 0.0, count = 0.0;
+  for (int64_t j = 0; j < options_.all_micro_batches; ++j) {
+    sum += losses[j];
+    count += losses[options_.all_micro_batches + j];
+  }
+  if (count == 0.0)
+    throw InputError(fmt::format("step {}: no target counted in the whole global batch; check the data", step_));
+  result_.loss = sum / count;
+  result_.count = static_cast<int64_t>(count);
+  divisor_ = count / nominal_count_ * updater_.loss_scale();
+}
+
+/// The ranks' sums are integers, so that they add up to the same bits in any order.
+void Engine::Run::norm(const Instruction& instruction) {
+  settle_loss();
+  ExactSum sum;
+  updater_.add_squares(sum);
+  if (instruction.axis != AxisName::none) {
+    auto& words = sum.words();
+    const at::Tensor host = at::from_blob(words.data(), {static_cast<int64_t>(words.size())}, at::TensorOptions(at::kLong));
+    const at::Tensor shared = host.to(model_.flat(0).weights.device());
+    group_of(instruction.axis).all_reduce(shared, ReduceOp::sum, "gradient norm").wait();
+    if (!shared.is_same(host)) host.copy_(shared);
+  }
+  result_.norm = std::sqrt(sum.value()) / divisor_;
+  result_.skipped = !updater_.accept(result_.norm);
+}
+
+void Engine::Run::report_not_finite(int micro, double loss) const {
+  const InFlight& flight = in_flight_[micro];
+  const Model& model = model_.model();
+  std::string culprit = "the loss itself (every block's output was finite)";
+  for (int b = model_.num_blocks() - 1; b >= 0; --b) {
+    if (!finite(flight.outputs[b])) culprit = fmt::format("block {}", model.blocks[b].name);
+  }
+  throw NumericError(fmt::format(
+      "step {}, micro-batch {}: the loss is {}; first not finite: {}. Lower the learning rate, clip, or check the data", step_,
+      options_.first_micro_batch + micro, loss, culprit));
+}
+
+}  // namespace weft

@@ -1,0 +1,151 @@
+// The part of FlatModel that makes its buffers and binds the blocks' parameters to them.
+#include <ATen/ops/zeros.h>
+#include <c10/core/GradMode.h>
+
+#include <algorithm>
+
+#include "weft/nn/flat.h"
+
+namespace weft {
+
+namespace {
+
+Allocate or_plain(const Allocate& allocate, at::Device device) {
+  if (allocate) return allocate;
+  return [device](int64_t numel, at::ScalarType dtype, const std::string&) {
+    return at::zeros({numel}, at::TensorOptions(dtype).device(device));
+  };
+}
+
+/// Memory of each buffer, as large as its largest block; none where each block has its own.
+std::vector<at::Tensor> shared_buffers(const std::vector<FlatBlock>& blocks, const std::vector<int>& buffer_of_block,
+                                       const Allocate& make, at::ScalarType dtype, const std::string& what) {
+  std::vector<int64_t> sizes;
+  for (size_t b = 0; b < buffer_of_block.size(); ++b) {
+    const auto buffer = static_cast<size_t>(buffer_of_block[b]);
+    if (sizes.size() <= buffer) sizes.resize(buffer + 1, 0);
+    sizes[buffer] = std::max(sizes[buffer], blocks[b].numel);
+  }
+  std::vector<at::Tensor> buffers;
+  buffers.reserve(sizes.size());
+  for (int64_t size : sizes) buffers.push_back(make(size, dtype, what));
+  return buffers;
+}
+
+}  // namespace
+
+void FlatModel::allocate() {
+  int64_t total = 0;
+  for (const FlatBlock& flat : flat_) {
+    offsets_.push_back(total);
+    total += flat.numel;
+  }
+  allocate_weights();
+  allocate_gradients(total);
+  allocate_shards();
+  if (options_.num_inner == 1) return;
+  const at::Tensor inner = or_plain(options_.allocate_inner, options_.device)(total / options_.num_inner, options_.weight_dtype,
+                                                                              "inner shards of the weights");
+  for (int b = 0; b < num_blocks(); ++b) {
+    flat_[b].inner = inner.narrow(0, offsets_[b] / options_.num_inner, flat_[b].numel / options_.num_inner);
+  }
+}
+
+void FlatModel::allocate_weights() {
+  const Allocate make = or_plain(options_.allocate_weights, options_.device);
+  const at::ScalarType dtype = options_.weight_dtype;
+  const std::vector<at::Tensor> shared = shared_buffers(flat_, options_.weight_buffer, make, dtype, "gathered weights");
+  for (int b = 0; b < num_blocks(); ++b) {
+    FlatBlock& flat = flat_[b];
+    flat.weights = shared.empty() ? make(flat.numel, dtype, "weights of " + model_.blocks[b].name)
+                                  : shared[options_.weight_buffer[b]].narrow(0, 0, flat.numel);
+  }
+}
+
+void FlatModel::allocate_gradients(int64_t total) {
+  const Allocate make = or_plain(options_.allocate_gradients, options_.device);
+  const Allocate make_owned = or_plain(options_.allocate_owned, options_.device);
+  const at::ScalarType dtype = options_.gradient_dtype;
+  const std::vector<at::Tensor> shared = shared_buffers(flat_, options_.gradient_buffer, make, dtype, "gradients");
+  if (shared.empty()) gradients_ = make(total, dtype, "gradients");
+  for (int b = 0; b < num_blocks(); ++b) {
+    FlatBlock& flat = flat_[b];
+    flat.gradients = shared.empty() ? gradients_.narrow(0, offsets_[b], flat.numel)
+                                    : shared[options_.gradient_buffer[b]].narrow(0, 0, flat.numel);
+    flat.owned_gradients = options_.separate_gradients
+                               ? make_owned(flat.num_owned(), dtype, "gradients of " + model_.blocks[b].name)
+                               : flat.gradients.narrow(0, flat.owned.begin, flat.num_owned());
+  }
+}
+
+void FlatModel::allocate_shards() {
+  if (options_.separate_shard && options_.late_shard) return;
+  const Allocate make_master = or_plain(options_.allocate_master, options_.device);
+  at::Tensor shards;
+  if (options_.separate_shard) {
+    int64_t owned = 0;
+    for (const FlatBlock& flat : flat_) owned += flat.num_owned();
+    shards = or_plain(options_.allocate_shard, options_.device)(owned, options_.weight_dtype, "shards of the weights");
+  }
+  int64_t at = 0;
+  for (int b = 0; b < num_blocks(); ++b) {
+    FlatBlock& flat = flat_[b];
+    flat.shard = options_.separate_shard ? shards.narrow(0, at, flat.num_owned())
+                                         : flat.weights.narrow(0, flat.owned.begin, flat.num_owned());
+    const bool same = options_.weight_dtype == at::kFloat;
+    flat.master = same ? flat.shard : make_master(flat.num_owned(), at::kFloat, "master weights of " + model_.blocks[b].name);
+    at += flat.num_owned();
+  }
+}
+
+/// Values that the block's tensors have already, if any, become the master's: rank 0's, on every rank.
+void FlatModel::take_given(int block) {
+  FlatBlock& flat = flat_[block];
+  const auto is_given = [this](int i) { return params_[i].init.kind == Init::Kind::given; };
+  if (std::none_of(flat.params.begin(), flat.params.end(), is_given)) return;
+  c10::NoGradGuard no_grad;
+  make_shard(block);
+  const at::Tensor whole = at::zeros({flat.numel}, flat.weights.options().dtype(at::kFloat));
+  for (int index : flat.params) {
+    const Param& param = params_[index];
+    if (param.parameter->value.is_meta()) continue;
+    whole.narrow(0, param.offset, param.numel).view(param.shape).copy_(param.parameter->value.detach());
+  }
+  if (options_.share_given) options_.share_given(whole, "weights of " + model_.blocks[block].name);
+  flat.master.copy_(whole.narrow(0, flat.owned.begin, flat.num_owned()));
+  publish(block);
+}
+
+void FlatModel::bind(int block) {
+  c10::NoGradGuard no_grad;
+  FlatBlock& flat = flat_[block];
+  const GroupRange range = statistics_range(block);
+  const auto is_wide = [this](int index) { return params_[index].wide; };
+  if (std::any_of(flat.params.begin(), flat.params.end(), is_wide)) {
+    flat.wide_statistics = at::zeros({range.end - range.begin}, flat.weights.options().dtype(at::kFloat));
+  }
+  for (int index : flat.params) {
+    Param& param = params_[index];
+    Parameter& parameter = *param.parameter;
+    const at::Tensor place = param.wide ? flat.wide_statistics.narrow(0, param.offset - range.begin, param.numel)
+                                        : flat.weights.narrow(0, param.offset, param.numel);
+    at::Tensor view = place.view(param.shape);
+    parameter.gradient = flat.gradients.narrow(0, param.offset, param.numel).view(param.shape);
+    if (parameter.value.is_meta()) {
+      parameter.value = view.detach();
+    } else {
+      parameter.value.set_data(view);
+    }
+    if (param.group != ParamGroup::statistic) parameter.value.requires_grad_(true);
+  }
+}
+
+void FlatModel::make_shard(int block) {
+  FlatBlock& flat = flat_[block];
+  if (flat.master.defined()) return;
+  const int64_t own = flat.num_owned();
+  flat.master = at::zeros({own}, flat.weights.options().dtype(at::kFloat));
+  flat.shard = options_.weight_dtype == at::kFloat ? flat.master : at::zeros({own}, flat.weights.options());
+}
+
+}  // namespace weft
