@@ -37,6 +37,14 @@ std::string_view name(Op op) {
       return "loss";
     case Op::backward:
       return "backward";
+    case Op::backward_input:
+      return "backward_input";
+    case Op::backward_weight:
+      return "backward_weight";
+    case Op::send:
+      return "send";
+    case Op::receive:
+      return "receive";
     case Op::combine:
       return "combine";
     case Op::reduce_scatter:
@@ -77,6 +85,12 @@ std::string_view name(AxisName axis) {
       return "inner shard";
     case AxisName::data:
       return "dp+shard";
+    case AxisName::model:
+      return "pp+shard";
+    case AxisName::tied:
+      return "tied";
+    case AxisName::world:
+      return "world";
   }
   return "unknown";
 }
@@ -87,6 +101,8 @@ std::string_view name(Matter matter) {
       return "none";
     case Matter::activation:
       return "activation";
+    case Matter::gradient:
+      return "gradient";
     case Matter::weights:
       return "weights";
     case Matter::optimizer:
@@ -97,14 +113,20 @@ std::string_view name(Matter matter) {
 
 bool is_collective(const Instruction& x) { return x.axis != AxisName::none; }
 
+bool is_transfer(Op op) { return op == Op::send || op == Op::receive; }
+
+bool is_backward(Op op) { return op == Op::backward || op == Op::backward_input || op == Op::backward_weight; }
+
+bool adds_gradients(Op op) { return op == Op::backward || op == Op::backward_weight; }
+
 bool takes_one_block(Op op) {
-  return op == Op::forward || op == Op::backward || op == Op::gather || op == Op::release || op == Op::drop ||
+  return op == Op::forward || is_backward(op) || is_transfer(op) || op == Op::gather || op == Op::release || op == Op::drop ||
          op == Op::evict || op == Op::fetch || op == Op::reduce_scatter;
 }
 
 bool takes_micro_batch(const Instruction& x) {
-  return x.op == Op::load || x.op == Op::loss || x.op == Op::forward || x.op == Op::backward || x.op == Op::drop ||
-         x.op == Op::reduce_scatter || x.what == Matter::activation;
+  return x.op == Op::load || x.op == Op::loss || x.op == Op::forward || is_backward(x.op) || is_transfer(x.op) ||
+         x.op == Op::drop || x.op == Op::reduce_scatter || x.what == Matter::activation;
 }
 
 std::string describe(const Instruction& x, const std::vector<std::string>& block_names) {
@@ -114,10 +136,17 @@ std::string describe(const Instruction& x, const std::vector<std::string>& block
       return fmt::format("{} of micro-batch {}", name(x.op), x.micro);
     case Op::forward:
     case Op::backward:
+    case Op::backward_input:
+    case Op::backward_weight:
     case Op::drop:
       return fmt::format("{} of {} on micro-batch {}", name(x.op), range_text(x, block_names), x.micro);
     case Op::reduce_scatter:
       return fmt::format("{} of {} up to micro-batch {}", name(x.op), range_text(x, block_names), x.micro);
+    case Op::send:
+    case Op::receive:
+      return fmt::format("{} of {}{}, micro-batch {}, {} pipeline rank {}", name(x.op),
+                         x.what == Matter::gradient ? "the gradient of the output of " : "the output of ",
+                         range_text(x, block_names), x.micro, x.op == Op::send ? "to" : "from", x.peer);
     case Op::evict:
     case Op::fetch:
       if (x.what != Matter::activation)

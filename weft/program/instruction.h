@@ -16,16 +16,20 @@
 namespace weft {
 
 enum class Op : uint8_t {
-  load,            ///< take micro-batch `micro` from the loader
-  gather,          ///< make the whole weights of block `first` from the shards
-  release,         ///< the whole weights of block `first` are no longer needed; with an `inner` one to come, its part is kept
-  forward,         ///< run block `first` on micro-batch `micro`; a second time after a drop: recompute
-  drop,            ///< forget what block `first` keeps for its backward on `micro`, but for its input
-  evict,           ///< move `what` of block `first` (of `micro`, for an activation) out to a slower tier
-  fetch,           ///< bring it back
-  loss,            ///< loss of `micro` as (sum, count), and the gradient of its sum
-  backward,        ///< run the backward of block `first` on `micro`; adds to the block's gradients
-  combine,         ///< close slot `slot`: merge finished gradients of [first, last) by the binary tree over slots
+  load,             ///< take micro-batch `micro` from the loader
+  gather,           ///< make the whole weights of block `first` from the shards
+  release,          ///< the whole weights of block `first` are no longer needed; with an `inner` one to come, its part is kept
+  forward,          ///< run block `first` on micro-batch `micro`; a second time after a drop: recompute
+  drop,             ///< forget what block `first` keeps for its backward on `micro`, but for its input
+  evict,            ///< move `what` of block `first` (of `micro`, for an activation) out to a slower tier
+  fetch,            ///< bring it back
+  loss,             ///< loss of `micro` as (sum, count), and the gradient of its sum
+  backward,         ///< run the backward of block `first` on `micro`; adds to the block's gradients
+  backward_input,   ///< the part of it that makes the gradient of the block's input
+  backward_weight,  ///< the rest: adds to the block's gradients
+  send,     ///< hand `what` of `micro`, an activation (the output of block `first`) or its gradient, to pipeline rank `peer`
+  receive,  ///< take it from `peer`
+  combine,  ///< close slot `slot`: merge finished gradients of [first, last) by the binary tree over slots
   reduce_scatter,  ///< sum the gradients of block `first` over the shard axis, leaving each rank its shard; adds up over calls
   reduce,          ///< sum what this rank owns of the gradients of [first, last) over `axis`, leaving it on every rank of it
   reduce_loss,     ///< sum (loss, count) of every micro-batch over the axis
@@ -34,11 +38,12 @@ enum class Op : uint8_t {
 };
 
 /// Which ranks meet in a collective (comm/mesh.h): `data` is dp and shard joined, all ranks that read
-/// different samples; `inner` a part of the shard axis (neighbours, on one host).
-enum class AxisName : uint8_t { none, dp, shard, inner, data };
+/// different samples; `inner` a part of the shard axis (neighbours, on one host); `model` pp and shard joined, all ranks that
+/// hold parts of one replica; `tied` the pipeline ranks that hold the same block (tied weights); `world` all ranks.
+enum class AxisName : uint8_t { none, dp, shard, inner, data, model, tied, world };
 
-/// What evict and fetch move.
-enum class Matter : uint8_t { none, activation, weights, optimizer };
+/// What evict, fetch, send and receive move.
+enum class Matter : uint8_t { none, activation, gradient, weights, optimizer };
 
 enum class Lane : uint8_t { compute, comm, copy };
 
@@ -51,6 +56,7 @@ struct Instruction {
   int slot = -1;   ///< for combine: slot, from the rank's first
   AxisName axis = AxisName::none;
   Matter what = Matter::none;
+  int peer = -1;                ///< send and receive: the other rank's place on the pipeline axis
   bool keeps_part = false;      ///< release: this rank's part of the inner axis stays, for a gather over it
   std::vector<int> waits = {};  ///< earlier instructions of this list that must have finished, ascending
   double flops = 0.0;           ///< forward and backward only: an optimizer's few operations a parameter are not counted
@@ -67,6 +73,12 @@ std::string_view name(Matter matter);
 
 /// True when all ranks of its axis must meet in it.
 bool is_collective(const Instruction& instruction);
+/// True for send and receive, in which two ranks meet.
+bool is_transfer(Op op);
+/// True for backward and its two parts.
+bool is_backward(Op op);
+/// True for the instructions that add to gradients: backward, and backward_weight where it is split.
+bool adds_gradients(Op op);
 /// True for instructions on exactly one block.
 bool takes_one_block(Op op);
 /// True for instructions on a micro-batch.

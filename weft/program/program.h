@@ -22,6 +22,9 @@ struct BlockCost {
   int64_t forward_peak_bytes = 0;   ///< most that forward holds at a time: nn/cost.h; 0: what stays
   int64_t backward_peak_bytes = 0;  ///< the same of backward
   std::vector<int> uses = {};       ///< other blocks whose weights it reads too (tied weights)
+  bool splits = false;              ///< its backward can be split into the input's part and the weights' part
+  double input_flops = 0.0;         ///< of backward_flops, those of backward_input
+  int64_t deferred_bytes = 0;       ///< what backward_input keeps for backward_weight
 };
 
 struct ModelCost {
@@ -38,6 +41,15 @@ enum class ShardLevel : uint8_t { none, optimizer, gradients, parameters };
 
 std::string_view name(ShardLevel level);
 
+/// How many ranks an axis has. Ranks are numbered with pp outermost: rank = ((pp * dp_size + dp) * shard_size + shard) *
+/// tp_size
+/// + tp.
+struct MeshSizes {
+  int pp = 1, dp = 1, shard = 1, tp = 1;
+  int data() const { return dp * shard; }
+  int world() const { return pp * dp * shard * tp; }
+};
+
 struct Program {
   std::vector<std::string> block_names;
   std::vector<int64_t> block_numel;  ///< elements of each block's flat buffer, padded so that it divides over the shards
@@ -52,6 +64,9 @@ struct Program {
   int micro_batches = 1;  ///< per rank and step
   int slots = 1;          ///< per rank and step; divides micro_batches
   int replicas = 1;       ///< ranks that hold the same part of the state, its gradients summed over them
+  MeshSizes mesh;
+  /// The pipeline ranks that hold each block: one, or several for tied weights. Empty: one pipeline rank holds all.
+  std::vector<std::vector<int>> holders;
   std::vector<InstructionList> lists;
   std::vector<int> list_of_rank;  ///< world rank -> index into lists
 

@@ -171,6 +171,7 @@ class Folded {
 
 char letter(Matter what) {
   if (what == Matter::weights) return 'w';
+  if (what == Matter::gradient) return 'g';
   return what == Matter::optimizer ? 'o' : 'a';
 }
 
@@ -195,6 +196,14 @@ std::string label(const Instruction& x) {
       return on_blocks('f') + letter(x.what);
     case Op::backward:
       return on_blocks('B');
+    case Op::backward_input:
+      return on_blocks('I');
+    case Op::backward_weight:
+      return on_blocks('W');
+    case Op::send:
+      return on_blocks('s') + letter(x.what);
+    case Op::receive:
+      return on_blocks('r') + letter(x.what);
     case Op::combine:
       return on_blocks('C');
     case Op::reduce_scatter:
