@@ -56,8 +56,9 @@ class ScheduleCheck {
       }
       used[rank] = true;
     }
-    const auto idle = std::find(used.begin(), used.end(), false);
-    if (idle != used.end()) fail(fmt::format(", rank {}: holds no stage: use fewer ranks", idle - used.begin()));
+    for (int rank = 0; rank < schedule_.num_ranks(); ++rank) {
+      if (!used[rank] && schedule_.tasks[rank].empty()) fail(fmt::format(", rank {}: holds no stage: use fewer ranks", rank));
+    }
     if (used.empty()) fail(": no ranks: give it the tasks of at least one");
   }
 
