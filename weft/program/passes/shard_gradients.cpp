@@ -22,8 +22,10 @@ int last_write_of(const InstructionList& list, int block, int micro, const Progr
 
 InstructionList shard_gradients(const InstructionList& list, const Program& program, const ShardGradientsOptions& options) {
   const int last_micro = program.micro_batches - 1;
+  const std::vector<int> held = held_blocks(list, program.block_uses);
   std::vector<Insertion> insertions;
-  for (int block = program.num_blocks() - 1; block >= 0; --block) {
+  for (auto at = held.rbegin(); at != held.rend(); ++at) {
+    const int block = *at;
     const int64_t bytes = program.gradient_block_bytes(block);
     if (bytes == 0) continue;
     for (int micro = options.every_micro_batch ? 0 : last_micro; micro <= last_micro; ++micro) {

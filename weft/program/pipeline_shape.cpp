@@ -1,0 +1,37 @@
+#include "weft/program/pipeline_shape.h"
+
+#include <fmt/format.h>
+
+#include <numeric>
+
+#include "weft/base/error.h"
+
+namespace weft {
+
+void check_positive(std::string_view name, const PipelineShape& shape) {
+  if (shape.ranks >= 1 && shape.chunks >= 1 && shape.micro_batches >= 1) return;
+  throw InputError(fmt::format("schedule {}: {} ranks, {} chunks a rank and {} micro-batches: each must be at least 1", name,
+                               shape.ranks, shape.chunks, shape.micro_batches));
+}
+
+Schedule one_stage_a_rank(std::string_view name, const PipelineShape& shape) {
+  check_positive(name, shape);
+  if (shape.chunks != 1) {
+    throw InputError(
+        fmt::format("schedule {}: {} chunks a rank, takes 1: use interleaved or zb-v for several", name, shape.chunks));
+  }
+  Schedule schedule{.name = std::string(name), .micro_batches = shape.micro_batches, .rank_of_stage = {}, .tasks = {}};
+  schedule.rank_of_stage.resize(shape.ranks);
+  std::iota(schedule.rank_of_stage.begin(), schedule.rank_of_stage.end(), 0);
+  schedule.tasks.resize(shape.ranks);
+  return schedule;
+}
+
+void check_fills_ranks(std::string_view name, const PipelineShape& shape) {
+  if (shape.micro_batches >= shape.ranks) return;
+  throw InputError(
+      fmt::format("schedule {}: {} micro-batches on {} ranks: needs at least as many micro-batches as ranks ({} or more)", name,
+                  shape.micro_batches, shape.ranks, shape.ranks));
+}
+
+}  // namespace weft

@@ -1,0 +1,16 @@
+// Schedule: interleaved 1F1B (Narayanan et al. 2021, arXiv:2104.04473, section 2.2; Megatron-LM's virtual pipeline): a rank
+// holds v chunks, stage s on rank s mod p, and takes p micro-batches through one chunk before it turns to the next.
+//
+// Memory: rank r of p holds 2 (p - 1 - r) + (v - 1) p + 1 chunks at most, so p + (p - 1) / v on rank 0 in units of all that a
+// rank holds of the model: more than 1F1B's p.
+// Bubble, with equal stages: a v-th of 1F1B's, (p - 1) / (v m + p - 1), for v times the transfers.
+// Needs v >= 2 and m a multiple of p.
+#pragma once
+
+#include "weft/program/pipeline_shape.h"
+
+namespace weft {
+
+Schedule interleaved_schedule(const PipelineShape& shape);
+
+}  // namespace weft

@@ -1,0 +1,14 @@
+// Schedule: 1F1B with a flush (PipeDream-Flush, Narayanan et al. 2021, arXiv:2006.09503; Megatron-LM's default): as few
+// forwards as fill the pipeline, then one forward and one backward in turn.
+//
+// Memory: rank r of p holds the activations of p - r micro-batches, so p at most, however many there are.
+// Bubble, with equal stages: (p - 1) / (m + p - 1), as GPipe's. Needs m >= p.
+#pragma once
+
+#include "weft/program/pipeline_shape.h"
+
+namespace weft {
+
+Schedule one_f_one_b_schedule(const PipelineShape& shape);
+
+}  // namespace weft
