@@ -190,6 +190,7 @@ inline Program pipeline_program(const Schedule& schedule, const StageCost& cost 
   }
   PipelineLists lists(schedule, cost);
   for (int pp = 0; pp < mesh.pp; ++pp) program.lists.push_back(lists.of(pp));
+  program.buffers.resize(program.lists.size());
   for (int rank = 0; rank < mesh.world(); ++rank) program.list_of_rank.push_back(rank / (mesh.world() / mesh.pp));
   return program;
 }

@@ -15,7 +15,7 @@ using List = std::vector<int>;
 
 // One empty list a pipeline rank.
 Program on_mesh(const MeshSizes& mesh) {
-  Program program = toy_program(toy_model(mesh.pp), {.shards = mesh.shard, .replicas = mesh.dp});
+  Program program = toy_program(toy_model(mesh.pp));
   program.mesh = mesh;
   program.lists.resize(mesh.pp);
   for (int rank = 0; rank < mesh.world(); ++rank) program.list_of_rank.push_back(rank / (mesh.world() / mesh.pp));
@@ -64,7 +64,7 @@ TEST(Ranks, members_of_members_are_the_same) {
   }
 }
 
-TEST(Ranks, a_program_without_a_mesh_is_data_parallel) {
+TEST(Ranks, those_of_a_program_that_was_built) {
   const Ranks ranks(build_program(toy_model(2), {.dp = 3, .shard = 2, .shard_level = ShardLevel::optimizer}));
   EXPECT_EQ(ranks.mesh().pp, 1);
   EXPECT_EQ(ranks.members(3, AxisName::dp), List({1, 3, 5}));

@@ -39,6 +39,7 @@ Program data_parallel(std::vector<InstructionList> lists) {
   program.replicas = program.mesh.dp = static_cast<int>(lists.size());
   for (int rank = 0; rank < program.replicas; ++rank) program.list_of_rank.push_back(rank);
   program.lists = std::move(lists);
+  program.buffers.resize(program.lists.size());
   return program;
 }
 
@@ -308,6 +309,7 @@ TEST(Simulate, distinct_columns_that_do_the_same_give_the_same_times) {
     apart.lists.push_back(shared.of(rank));
     apart.list_of_rank[rank] = rank;
   }
+  apart.buffers.resize(apart.lists.size());
   const Hardware hardware = slow_device({.latency_s = 0.1, .bytes_per_s = 16});
   const Simulation few = simulate(shared, hardware);
   const Simulation all = simulate(apart, hardware);

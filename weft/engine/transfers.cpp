@@ -75,8 +75,7 @@ struct Transfers::Incoming {
 
 class Transfers::Receiving : public Work::State {
  public:
-  Receiving(Transfers& transfers, std::shared_ptr<Incoming> message)
-      : transfers_(transfers), message_(std::move(message)) {}
+  Receiving(Transfers& transfers, std::shared_ptr<Incoming> message) : transfers_(transfers), message_(std::move(message)) {}
   void wait() override { transfers_.finish(message_); }
 
  private:

@@ -46,7 +46,7 @@ class Transfers {
 
   const Group& pipeline_;
   at::Device device_;
-  std::map<int, Shapes> told_, learnt_;  // by block
+  std::map<int, Shapes> told_, learnt_;                            // by block
   std::map<int, std::deque<std::shared_ptr<Incoming>>> incoming_;  // by peer: not started yet, in order
 };
 

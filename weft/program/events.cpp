@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <queue>
 
 #include "weft/base/error.h"
@@ -19,8 +20,9 @@ struct Side {
   int next = 0;  // instruction to be started
   bool is_queued = false;
   double started_s = 0.0;  // the one before it
-  int last_compute = -1;
+  int last_on_lane = -1;   // the latest that keeps the compute lane till it has ended
   double copy_free_s = 0.0;
+  std::map<int, Mailbox::Message> untaken;  // without overlap: messages that are there, by receive
 };
 
 class Events {
@@ -45,6 +47,8 @@ class Events {
 
   void schedule(int side);
   bool wait_for(const Issued& other, double& time);
+  bool takes_lane(const Instruction& x) const;
+  double take(const Issued& receive, double time);
   void start(const Issued& x, double time);
   void finish(const Issued& x, double begin, double end);
   void join(const Issued& x, double ready);
@@ -94,6 +98,22 @@ bool Events::wait_for(const Issued& other, double& time) {
   return end != kUnknown;
 }
 
+bool Events::takes_lane(const Instruction& x) const {
+  return x.lane == Lane::compute || (!hardware_.overlap && x.op != Op::receive);
+}
+
+// Without overlap a message is taken when somebody waits for it, and that is work.
+double Events::take(const Issued& receive, double time) {
+  auto& untaken = sides_[receive.side].untaken;
+  const auto found = untaken.find(receive.index);
+  if (found == untaken.end()) return time;
+  Span& taken = span(receive);
+  taken.begin_s = std::max(time, found->second.begin_s);
+  taken.end_s = taken.begin_s + found->second.end_s - found->second.begin_s;
+  untaken.erase(found);
+  return taken.end_s;
+}
+
 // Queues the side's next instruction once all that it waits for have a known end.
 void Events::schedule(int side) {
   Side& state = sides_[side];
@@ -103,12 +123,11 @@ void Events::schedule(int side) {
   bool known = true;
   for (int wait : at(x).waits) {
     if (wait < 0 || wait >= x.index) throw Error(fmt::format("{}: waits for instruction {}", say(x), wait));
-    known = wait_for({side, wait}, time) && known;
+    known = (wait_for({side, wait}, time) || state.untaken.count(wait) != 0) && known;
   }
-  if (!hardware_.overlap && x.index > 0) known = wait_for({side, x.index - 1}, time) && known;
-  const bool on_compute = at(x).lane == Lane::compute;
-  if (on_compute && state.last_compute >= 0) known = wait_for({side, state.last_compute}, time) && known;
+  if (takes_lane(at(x)) && state.last_on_lane >= 0) known = wait_for({side, state.last_on_lane}, time) && known;
   if (!known) return;
+  for (int wait : at(x).waits) time = take({side, wait}, time);
   state.is_queued = true;
   queue_.emplace(time, side);
 }
@@ -118,7 +137,7 @@ void Events::start(const Issued& x, double time) {
   state.started_s = time;
   span(x).start_s = time;
   const Instruction& instruction = at(x);
-  if (instruction.lane == Lane::compute) state.last_compute = x.index;
+  if (takes_lane(instruction)) state.last_on_lane = x.index;
   if (is_collective(instruction)) return join(x, time + work_.seconds(instruction));
   if (instruction.op == Op::send) return send(x, time);
   if (instruction.op == Op::receive) return receive(x);
@@ -184,10 +203,12 @@ void Events::deliver(int from, int to) {
     throw Error(
         fmt::format("{} is given another message: {}; messages between two ranks keep their order", say(receive), say(send)));
   }
+  if (!hardware_.overlap) {
+    sides_[to].untaken[receive.index] = message;
+    return schedule(to);
+  }
   const double start = span(receive).start_s;
-  const double begin = std::max(start, message.begin_s);
-  const double moving = message.end_s - message.begin_s;
-  finish(receive, begin, hardware_.overlap ? std::max(start, message.end_s) : begin + moving);
+  finish(receive, std::max(start, message.begin_s), std::max(start, message.end_s));
 }
 
 // The sides that `x`, which has started and does not end, waits for.
@@ -213,6 +234,10 @@ std::string Events::standing(int side) const {
 void Events::check_finished() {
   std::vector<Issued> stuck;
   for (int side = 0; side < static_cast<int>(sides_.size()); ++side) {
+    while (!sides_[side].untaken.empty()) {  // nobody waited for them
+      const Issued receive = {.side = side, .index = sides_[side].untaken.begin()->first};
+      take(receive, span(receive).start_s);
+    }
     for (int index = 0; index < sides_[side].next; ++index) {
       if (span({side, index}).end_s == kUnknown) stuck.push_back({.side = side, .index = index});
     }

@@ -10,13 +10,10 @@
 namespace weft {
 namespace {
 
-MeshSizes mesh_of(const Program& program) {
-  MeshSizes mesh = program.mesh;
-  const MeshSizes data_parallel = {.dp = program.replicas, .shard = program.shards};
-  if (mesh.world() == 1) mesh = data_parallel;
-  if (mesh.world() != program.world_size() || mesh.world() < 1) {
+const MeshSizes& checked(const MeshSizes& mesh, int world) {
+  if (mesh.world() != world || world < 1) {
     throw InputError(fmt::format("program: the mesh pp {} x dp {} x shard {} x tp {} has {} ranks, but lists are told for {}",
-                                 mesh.pp, mesh.dp, mesh.shard, mesh.tp, mesh.world(), program.world_size()));
+                                 mesh.pp, mesh.dp, mesh.shard, mesh.tp, mesh.world(), world));
   }
   return mesh;
 }
@@ -80,7 +77,7 @@ std::vector<int> refined(const Ranks& ranks, const std::vector<int>& colours, in
 }  // namespace
 
 Ranks::Ranks(const Program& program)
-    : mesh_(mesh_of(program)),
+    : mesh_(checked(program.mesh, program.world_size())),
       inner_shards_(program.inner_shards),
       num_blocks_(program.num_blocks()),
       holders_(program.holders) {}

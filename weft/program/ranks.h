@@ -16,8 +16,7 @@ struct RankPlace {
 
 class Ranks {
  public:
-  /// Keeps no reference to the program. A mesh that was left at its default is that of one pipeline rank: replicas x shards.
-  /// Throws InputError when the mesh does not have as many ranks as the program.
+  /// Keeps no reference to the program. Throws InputError when its mesh does not have as many ranks as have lists.
   explicit Ranks(const Program& program);
 
   const MeshSizes& mesh() const { return mesh_; }

@@ -17,8 +17,6 @@ char letter(BoxKind kind) {
   switch (kind) {
     case BoxKind::forward:
       return 'F';
-    case BoxKind::recompute:
-      return 'R';
     case BoxKind::backward:
       return 'B';
     case BoxKind::backward_input:
@@ -51,6 +49,32 @@ double slot_of(const std::vector<BoxRow>& rows) {
   return slot;
 }
 
+// Recompute belongs to the backward it is for, and blocks with gaps between them to one task.
+std::vector<Box> tasks_of(const std::vector<Box>& boxes) {
+  std::vector<Box> tasks;
+  for (size_t i = 0; i < boxes.size(); ++i) {
+    Box task = boxes[i];
+    for (size_t next = i; task.kind == BoxKind::recompute && next < boxes.size(); ++next) {
+      const bool is_backward = boxes[next].kind == BoxKind::backward || boxes[next].kind == BoxKind::backward_input;
+      if (is_backward && boxes[next].micro == task.micro) task.kind = boxes[next].kind;
+    }
+    const bool goes_on = !tasks.empty() && task.micro >= 0 && tasks.back().kind == task.kind &&
+                         tasks.back().micro == task.micro && tasks.back().chunk == task.chunk;
+    if (goes_on) {
+      tasks.back().end_s = task.end_s;
+    } else {
+      tasks.push_back(task);
+    }
+  }
+  return tasks;
+}
+
+std::vector<BoxRow> task_rows(const Program& program, const std::vector<TimedInstruction>& timed) {
+  std::vector<BoxRow> rows = box_rows(program, timed);
+  for (BoxRow& row : rows) row.compute = tasks_of(row.compute);
+  return rows;
+}
+
 class Chart {
  public:
   Chart(const Program& program, std::vector<BoxRow> rows, const TimeChartOptions& options)
@@ -67,7 +91,7 @@ class Chart {
     size_t longest = 0;
     for (const std::string& line : lines_) longest = std::max(longest, line.size());
     const size_t room = std::max<size_t>(static_cast<size_t>(std::max(options_.width, 0)), margin_ + 3 + cell_) - margin_ - 3;
-    if (longest <= room) return panel(0, longest);
+    if (longest <= room + 1) return panel(0, longest);  // it ends with a blank
     const size_t fitting = room / cell_ * cell_;
     if (longest <= 2 * fitting) {
       const size_t half = (longest / cell_ + 1) / 2 * cell_;
@@ -130,7 +154,7 @@ class Chart {
 }  // namespace
 
 std::string time_chart(const Program& program, const std::vector<TimedInstruction>& timed, const TimeChartOptions& options) {
-  std::vector<BoxRow> rows = box_rows(program, timed);
+  std::vector<BoxRow> rows = task_rows(program, timed);
   if (slot_of(rows) <= 0.0) return {};
   return Chart(program, std::move(rows), options).print();
 }
