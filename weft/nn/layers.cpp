@@ -64,9 +64,7 @@ Conv2d::Conv2d(int64_t in, int64_t out, int64_t kernel, bool with_bias)
   if (with_bias) bias = meta_parameter({out});
 }
 
-at::Tensor Conv2d::operator()(const at::Tensor& x) {
-  return convolution(x, weight, bias.value.defined() ? &bias : nullptr);
-}
+at::Tensor Conv2d::operator()(const at::Tensor& x) { return convolution(x, weight, bias.value.defined() ? &bias : nullptr); }
 
 void Conv2d::describe(std::vector<ParamSpec>& specs, const std::string& name) {
   specs.push_back({name + ".weight", &weight, init});

@@ -25,8 +25,8 @@ class DeferredGradients {
   std::vector<std::function<void()>> work_;
 };
 
-/// parameter.gradient (+)= addend: overwritten while value.grad() is undefined (and that defined by it), added to otherwise. The
-/// gradient may be of a wider type.
+/// parameter.gradient (+)= addend: overwritten while value.grad() is undefined (and that defined by it), added to otherwise.
+/// The gradient may be of a wider type.
 void add_gradient(Parameter& parameter, const at::Tensor& addend);
 
 /// Runs the graph behind `outputs` from `gradients` on, as run_backward() does, but leaves the gradients of these parameters

@@ -18,8 +18,8 @@ struct Bucket {
 };
 
 /// The `blocks` (ascending), last block first (the order in which backward fills them), merged while they are adjacent and stay
-/// within `bucket_bytes`; a block larger than that is a bucket of its own. Blocks without gradients add nothing and never make a
-/// bucket alone, unless none of their neighbours has any.
+/// within `bucket_bytes`; a block larger than that is a bucket of its own. Blocks without gradients add nothing and never make
+/// a bucket alone, unless none of their neighbours has any.
 std::vector<Bucket> gradient_buckets(const Program& program, const std::vector<int>& blocks, int64_t bucket_bytes);
 
 /// A bucket for each of the blocks that has gradients, last block first: what sharded levels reduce, since each block is

@@ -125,10 +125,11 @@ void check_tied(const Program& program, const std::vector<Bucket>& stages) {
       for (const int used : program.block_uses[block]) {
         if (program.slots == 1 || stage_of(used) == stage_of(block)) continue;
         if (program.num_holders(used) == 1) {
-          throw InputError(fmt::format(
-              "layout: blocks '{}' and '{}' share weights and are different stages of one rank, whose gradients mix micro-batches; "
-              "with several slots a rank use a schedule with one stage a rank",
-              program.block_names[used], program.block_names[block]));
+          throw InputError(
+              fmt::format("layout: blocks '{}' and '{}' share weights and are different stages of one rank, whose gradients "
+                          "mix micro-batches; "
+                          "with several slots a rank use a schedule with one stage a rank",
+                          program.block_names[used], program.block_names[block]));
         }
       }
     }
@@ -175,7 +176,7 @@ InstructionList finish_list(InstructionList list, const ModelCost& model, const 
 Schedule schedule_of(const StepLayout& layout) {
   if (layout.schedule.tasks.empty()) {
     if (layout.pp > 1) throw InputError(fmt::format("layout: {} pipeline ranks and no schedule; name one", layout.pp));
-    return naive({.ranks = 1, .micro_batches = layout.micro_batches});
+    return naive_schedule({.ranks = 1, .micro_batches = layout.micro_batches});
   }
   if (layout.schedule.num_ranks() != layout.pp || layout.schedule.micro_batches != layout.micro_batches) {
     throw InputError(fmt::format("layout: schedule {} is for {} pipeline ranks and {} micro-batches, the layout has {} and {}",

@@ -14,8 +14,8 @@
 namespace weft {
 
 struct StepLayout {
-  int pp = 1;               ///< pipeline ranks
-  Schedule schedule = {};   ///< of the pipeline, for micro_batches; none: one stage, a micro-batch at a time (pp = 1)
+  int pp = 1;                         ///< pipeline ranks
+  Schedule schedule = {};             ///< of the pipeline, for micro_batches; none: one stage, a micro-batch at a time (pp = 1)
   std::vector<int> first_block = {};  ///< of each stage; empty: the blocks evenly
   int tp = 1;     ///< ranks that share each block's work: costs are those of one of them. Simulated, not run
   int dp = 1;     ///< replicas

@@ -19,7 +19,7 @@ struct StepCost {
   int64_t weight_wire_bytes = 0;
   int64_t transfer_wire_bytes = 0;  ///< activations and their gradients, to other stages
   int64_t loss_wire_bytes = 0;      ///< the norm's too
-  int num_reduces = 0;          ///< gradient collectives
+  int num_reduces = 0;              ///< gradient collectives
   int num_gathers = 0;
   int64_t peak_activation_bytes = 0;  ///< micro-batches, activations and their gradients, what backward keeps
   int64_t peak_partial_bytes = 0;     ///< partial gradient sums of finished slots

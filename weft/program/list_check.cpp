@@ -89,9 +89,9 @@ void ListCheck::check_missing() const {
       if (at_.forward_of(block, micro) < 0)
         fail_missing(Defect::missing_forward, block, fmt::format("no forward for micro-batch {}", micro));
       if (at_.backward_of(block, micro) >= 0 && at_.weight_of(block, micro) >= 0) continue;
-      fail_missing(Defect::missing_backward, block,
-                   fmt::format("no backward{} for micro-batch {}",
-                               at_.backward_of(block, micro) < 0 ? "" : " of its weights", micro));
+      fail_missing(
+          Defect::missing_backward, block,
+          fmt::format("no backward{} for micro-batch {}", at_.backward_of(block, micro) < 0 ? "" : " of its weights", micro));
     }
     if (at_.runs[block]) check_sent(block);
     if (!left_out(block)) check_missing(block);
@@ -174,7 +174,7 @@ void ListCheck::check_drop(int i) const {
   const Instruction& x = list_[i];
   if (!before(at_.forward_of(x.first, x.micro), i)) fail(Defect::use_before_load, i, "its forward has not been run by then");
   const bool is_last = x.first == blocks_ - 1;
-  const int next = is_last                ? at_.loss[x.micro]
+  const int next = is_last                 ? at_.loss[x.micro]
                    : at_.runs[x.first + 1] ? at_.forward_of(x.first + 1, x.micro)
                                            : at_.sent_of(Matter::activation, x.first, x.micro);
   // A send keeps what it sends; it need only have started.
@@ -230,9 +230,9 @@ void ListCheck::check_backward(int i) const {
   if (!has_output_gradient(x.first, x.micro, i)) {
     const bool is_last = x.first == blocks_ - 1;
     fail(Defect::backward_before_loss, i,
-         is_last ? fmt::format("the loss of micro-batch {} has not been computed by then", x.micro)
-         : at_.runs[x.first + 1] ? fmt::format("the backward of the next block, {} '{}', has not been run by then",
-                                               x.first + 1, program_.block_names[x.first + 1])
+         is_last                 ? fmt::format("the loss of micro-batch {} has not been computed by then", x.micro)
+         : at_.runs[x.first + 1] ? fmt::format("the backward of the next block, {} '{}', has not been run by then", x.first + 1,
+                                               program_.block_names[x.first + 1])
                                  : "the gradient of its output has not been received by then");
   }
   if (at_.drop_of(x.first, x.micro) >= 0 && !before(at_.recompute_of(x.first, x.micro), i)) {
@@ -274,7 +274,8 @@ void ListCheck::check_adds_to(int i, int block) const {
   }
 }
 
-// The first micro-batch of [begin_micro, end_micro) that may not have been added to the block's gradients when `i` starts, or -1.
+// The first micro-batch of [begin_micro, end_micro) that may not have been added to the block's gradients when `i` starts, or
+// -1.
 int ListCheck::unfinished_backward(int block, int begin_micro, int end_micro, int i) const {
   for (int other = 0; other < blocks_; ++other) {
     if (!at_.runs[other]) continue;

@@ -46,9 +46,7 @@ class Estimate {
   }
   int64_t whole() const { return std::accumulate(held_numel_.begin(), held_numel_.end(), int64_t{0}); }
   int64_t own() const { return whole() / program_.shards; }
-  int64_t largest_own() const {
-    return *std::max_element(held_numel_.begin(), held_numel_.end()) / program_.shards;
-  }
+  int64_t largest_own() const { return *std::max_element(held_numel_.begin(), held_numel_.end()) / program_.shards; }
   bool narrow() const { return program_.weight_bytes < kWide; }
   std::vector<int64_t> block_bytes(int64_t element) const {
     std::vector<int64_t> bytes;

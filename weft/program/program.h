@@ -68,9 +68,9 @@ struct Program {
   int inner_shards = 1;    ///< ranks that whole weights are kept divided over from forward to backward; 1: not kept
   int weight_bytes = 4;    ///< of an element that forward reads
   int gradient_bytes = 4;  ///< of an element that is reduced
-  int micro_batches = 1;  ///< per rank and step
-  int slots = 1;          ///< per rank and step; divides micro_batches
-  int replicas = 1;       ///< ranks that hold the same part of the state, its gradients summed over them
+  int micro_batches = 1;   ///< per rank and step
+  int slots = 1;           ///< per rank and step; divides micro_batches
+  int replicas = 1;        ///< ranks that hold the same part of the state, its gradients summed over them
   MeshSizes mesh;
   /// The pipeline ranks that hold each block: one, or several for tied weights. Empty: one pipeline rank holds all.
   std::vector<std::vector<int>> holders;

@@ -170,9 +170,10 @@ std::vector<StageBlocks> stage_blocks(const ModelCost& model, const Schedule& sc
   for (int s = 0; s < stages; ++s) {
     result.push_back({first_block[s], s + 1 < stages ? first_block[s + 1] : blocks});
     if (result.back().first < result.back().last && (s > 0 || first_block[s] == 0)) continue;
-    throw InputError(fmt::format("layout: stage {} has blocks [{}, {}) of {}; every stage needs at least one, the first begins "
-                                 "at block 0",
-                                 s, result.back().first, result.back().last, blocks));
+    throw InputError(
+        fmt::format("layout: stage {} has blocks [{}, {}) of {}; every stage needs at least one, the first begins "
+                    "at block 0",
+                    s, result.back().first, result.back().last, blocks));
   }
   return result;
 }

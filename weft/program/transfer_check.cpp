@@ -56,11 +56,10 @@ void TransferCheck::check_blocks() const {
     if (runners[block].size() == 1) continue;
     const int rank = runners[block].empty() ? ranks_[0] : ranks_[runners[block][1]];
     throw VerifyError(Defect::misplaced_block, rank,
-                      runners[block].empty()
-                          ? fmt::format("rank {}: no rank of its pipeline runs block {} '{}'", rank, block,
-                                        program_.block_names[block])
-                          : fmt::format("rank {} runs block {} '{}', but so does rank {}", rank, block,
-                                        program_.block_names[block], ranks_[runners[block][0]]));
+                      runners[block].empty() ? fmt::format("rank {}: no rank of its pipeline runs block {} '{}'", rank, block,
+                                                           program_.block_names[block])
+                                             : fmt::format("rank {} runs block {} '{}', but so does rank {}", rank, block,
+                                                           program_.block_names[block], ranks_[runners[block][0]]));
   }
 }
 
@@ -122,7 +121,7 @@ bool TransferCheck::advance(int place) {
     if (at_[other] >= static_cast<int>(list(other).size())) return false;
     const Instruction& y = list(other)[at_[other]];
     const bool same = is_transfer(x.op) ? is_transfer(y.op) && y.op != x.op && y.peer == place
-                                        : y.op == x.op && y.axis == x.axis && y.first == x.first;
+                                        : y.op == x.op && y.axis == x.axis && (x.axis != AxisName::tied || y.first == x.first);
     if (!same) return false;
   }
   ++at_[place];
@@ -157,8 +156,8 @@ void TransferCheck::report_deadlock() const {
   for (int place = 0; place < size(); ++place) {
     if (at_[place] == static_cast<int>(list(place).size())) continue;
     if (first < 0) first = ranks_[place];
-    stuck += fmt::format("{}rank {} in {} (instruction {})", stuck.empty() ? "" : ", ", ranks_[place],
-                         text(place, at_[place]), at_[place]);
+    stuck += fmt::format("{}rank {} in {} (instruction {})", stuck.empty() ? "" : ", ", ranks_[place], text(place, at_[place]),
+                         at_[place]);
   }
   throw VerifyError(Defect::deadlock, first, fmt::format("none of these can go on before another does: {}", stuck));
 }

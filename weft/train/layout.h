@@ -20,10 +20,10 @@ enum class Offload { none, host, disk };
 
 /// How the model is cut into stages and in which order they run; for a mesh with a pp axis.
 struct PipelineOptions {
-  std::string schedule = "1f1b";   ///< a name of program/make_schedule.h
-  int chunks = 2;                  ///< stages a rank, for the interleaved schedule
+  std::string schedule = "1f1b";      ///< a name of program/make_schedule.h
+  int chunks = 2;                     ///< stages a rank, for the interleaved schedule
   std::vector<int> first_block = {};  ///< of each stage; empty: the blocks evenly
-  Schedule given = {};             ///< made beforehand (automatic, or the user's own); takes the place of the name
+  Schedule given = {};                ///< made beforehand (automatic, or the user's own); takes the place of the name
 };
 
 struct LayoutOptions {

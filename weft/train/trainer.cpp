@@ -196,7 +196,9 @@ FlatOptions Trainer::State::flat_options() const {
   flat.allocate_inner = from(groups.inner, Category::gathered);
   flat.allocate_master = plain(Category::master);
   flat.allocate_owned = plain(Category::gradients);
-  flat.share_given = [this](const at::Tensor& weights, const std::string& what) { groups.data.broadcast(weights, 0, what).wait(); };
+  flat.share_given = [this](const at::Tensor& weights, const std::string& what) {
+    groups.data.broadcast(weights, 0, what).wait();
+  };
   return flat;
 }
 

@@ -61,8 +61,7 @@ InstructionList recompute(const InstructionList& list, const ModelCost& model, c
       // What the next block took as its input lives on as that; what was sent does not.
       const int64_t output = list[taker].op == Op::send ? cost.output_bytes : 0;
       insertions.push_back(
-          {taker,
-           {.op = Op::drop, .first = x.first, .last = x.last, .micro = x.micro, .frees = cost.saved_bytes + output}});
+          {taker, {.op = Op::drop, .first = x.first, .last = x.last, .micro = x.micro, .frees = cost.saved_bytes + output}});
     }
     if (x.op != Op::backward && x.op != Op::backward_input) continue;
     const bool took_input = is_chosen(x.first - 1, x.micro);

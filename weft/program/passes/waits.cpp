@@ -8,11 +8,11 @@ namespace weft {
 namespace {
 
 enum class Datum : uint64_t {
-  input,   // the micro-batch
-  kept,  // what a block keeps for its backward
+  input,  // the micro-batch
+  kept,   // what a block keeps for its backward
   output,
   output_gradient,
-  deferred,  // what a split backward leaves for its second part
+  deferred,         // what a split backward leaves for its second part
   gradient,         // whole, as backward writes it
   gradient_buffer,  // the memory of it
   owned_gradient,   // what reduce_scatter leaves
