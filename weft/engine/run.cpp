@@ -279,7 +279,7 @@ Work Engine::Run::receive(const Instruction& x) {
   InFlight& flight = in_flight_[x.micro];
   const std::string what = describe_message(model_.model(), x);
   if (x.what == Matter::activation) return transfers.receive_activation(x.peer, x.first, flight.inputs[x.first + 1], what);
-  return transfers.receive_gradient(x.peer, flight.outputs[x.first], flight.gradients[x.first], what);
+  return transfers.receive_gradient(x.peer, x.first, flight.gradients[x.first], what);
 }
 
 /// Slot s closes: with t trailing ones in s, the t last partial sums join it, left operand first, as a binary counter carries.
@@ -296,7 +296,7 @@ void Engine::Run::combine(const Instruction& instruction) {
   if (static_cast<int>(stashes_.size()) <= level) stashes_.resize(level + 1);
   if (!stashes_[level].defined()) {
     const int64_t total = model_.gradient_offset(model_.num_blocks() - 1) + model_.flat(model_.num_blocks() - 1).numel;
-    stashes_[level] = at::zeros({total}, model_.flat(0).gradients.options());
+    stashes_[level] = at::zeros({total}, at::TensorOptions(model_.options().gradient_dtype).device(model_.options().device));
   }
   for (int b = instruction.first; b < instruction.last; ++b) {
     stashes_[level].narrow(0, model_.gradient_offset(b), model_.flat(b).numel).copy_(model_.flat(b).gradients);

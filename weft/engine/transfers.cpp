@@ -1,8 +1,6 @@
 #include "weft/engine/transfers.h"
 
 #include <ATen/ops/empty.h>
-#include <ATen/ops/empty_like.h>
-#include <ATen/ops/from_blob.h>
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
@@ -138,13 +136,14 @@ Work Transfers::receive_activation(int peer, int block, Tensors& result, const s
   return add(peer, std::move(message));
 }
 
-Work Transfers::receive_gradient(int peer, const Tensors& like, Tensors& result, const std::string& what) {
+Work Transfers::receive_gradient(int peer, int block, Tensors& result, const std::string& what) {
   auto message = std::make_shared<Incoming>();
   message->peer = peer;
   message->what = what;
   message->result = &result;
-  for (const at::Tensor& tensor : like) {
-    message->tensors.push_back(tensor.is_floating_point() ? at::empty(tensor.sizes(), tensor.options()) : at::Tensor());
+  message->tensors = make_tensors(told_.at(block), device_);
+  for (at::Tensor& tensor : message->tensors) {
+    if (!tensor.is_floating_point()) tensor.reset();
   }
   return add(peer, std::move(message));
 }

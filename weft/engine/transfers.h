@@ -28,10 +28,10 @@ class Transfers {
   Work send_activation(int peer, int block, const Tensors& tensors, const std::string& what);
   /// Into `result`, once waited for; floating-point tensors take gradients.
   Work receive_activation(int peer, int block, Tensors& result, const std::string& what);
-  /// Those of `tensors` that are floating point.
+  /// Those of `tensors` that are defined: all that are of floating-point inputs.
   Work send_gradient(int peer, const Tensors& tensors, const std::string& what);
-  /// Of tensors like these; the others' stay undefined.
-  Work receive_gradient(int peer, const Tensors& like, Tensors& result, const std::string& what);
+  /// Of what was sent as the output of `block`; undefined where that is not floating point.
+  Work receive_gradient(int peer, int block, Tensors& result, const std::string& what);
 
  private:
   struct Incoming;

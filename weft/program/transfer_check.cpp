@@ -121,7 +121,7 @@ bool TransferCheck::advance(int place) {
     if (at_[other] >= static_cast<int>(list(other).size())) return false;
     const Instruction& y = list(other)[at_[other]];
     const bool same = is_transfer(x.op) ? is_transfer(y.op) && y.op != x.op && y.peer == place
-                                        : y.op == x.op && y.axis == x.axis && y.first == x.first;
+                                        : y.op == x.op && y.axis == x.axis && (x.axis != AxisName::tied || y.first == x.first);
     if (!same) return false;
   }
   ++at_[place];
