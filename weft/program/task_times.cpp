@@ -204,15 +204,17 @@ double bubble_share(const TaskTimes& times) {
   return span > 0.0 ? 1.0 - most_work(times) / span : 0.0;
 }
 
-double peak_activations(const Schedule& schedule, int rank) {
+double peak_activations(const Schedule& schedule, int rank, double kept_share) {
   const auto chunks = std::count(schedule.rank_of_stage.begin(), schedule.rank_of_stage.end(), rank);
-  int held = 0;
-  int most = 0;
+  double held = 0.0;
+  double most = 0.0;
   for (const Task& task : schedule.tasks.at(rank)) {
-    if (task.kind == TaskKind::forward) most = std::max(most, ++held);
-    if (task.kind == TaskKind::backward || task.kind == TaskKind::backward_weight) --held;
+    if (task.kind == TaskKind::forward) most = std::max(most, held += 1.0);
+    if (task.kind == TaskKind::backward) held -= 1.0;
+    if (task.kind == TaskKind::backward_input) held -= 1.0 - kept_share;
+    if (task.kind == TaskKind::backward_weight) held -= kept_share;
   }
-  return chunks > 0 ? static_cast<double>(most) / static_cast<double>(chunks) : 0.0;
+  return chunks > 0 ? most / static_cast<double>(chunks) : 0.0;
 }
 
 double peak_activations(const Schedule& schedule) {
