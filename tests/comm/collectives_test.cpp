@@ -147,6 +147,31 @@ TEST_P(Collectives, Messages) {
   });
 }
 
+// Several on their way at a time, both ways, waited for in the opposite order.
+TEST_P(Collectives, MessagesWaitedForInAnyOrder) {
+  run([&](const Group& group) {
+    const int size = group.size(), me = group.rank();
+    if (size == 1) return;
+    const int to = (me + 1) % size, from = (me + size - 1) % size;
+    const std::vector<int64_t> numels = {1000, 500000, 3, 400000};
+    std::vector<Work> sends, receives;
+    std::vector<at::Tensor> received;
+    for (const int64_t numel : numels) {
+      received.push_back(at::empty({numel}, at::kFloat));
+      receives.push_back(group.receive(received.back(), from, "message " + std::to_string(numel)));
+    }
+    for (const int64_t numel : numels) {
+      sends.push_back(group.send(make_input(me, numel, at::kFloat), to, "message " + std::to_string(numel)));
+    }
+    for (size_t i = numels.size(); i-- > 0;) {
+      receives[i].wait();
+      expect(same_bits(received[i], make_input(from, numels[i], at::kFloat)), group, "send", numels[i], at::kFloat);
+    }
+    for (Work& send : sends) send.wait();
+    group.barrier("end").wait();
+  });
+}
+
 INSTANTIATE_TEST_SUITE_P(Shm, Collectives,
                          testing::Values(Row{BackendKind::shm, Memory::own, 1}, Row{BackendKind::shm, Memory::own, 2},
                                          Row{BackendKind::shm, Memory::own, 3}, Row{BackendKind::shm, Memory::own, 4},

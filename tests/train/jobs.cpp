@@ -5,12 +5,16 @@
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
 #include <gtest/gtest.h>
+#include <torch/nn/modules/activation.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/linear.h>
 
 #include <stdexcept>
 
 #include "tests/support/run_ranks.h"
 #include "weft/models/gpt.h"
 #include "weft/models/vision.h"
+#include "weft/nn/module_block.h"
 
 namespace weft {
 
@@ -20,28 +24,40 @@ at::Tensor random_labels(int64_t step, at::IntArrayRef sizes, int64_t classes) {
   return at::randint(classes, sizes, at::detail::createCPUGenerator(static_cast<uint64_t>(step) + 7), at::kLong);
 }
 
-Batch image_batch(int64_t step) {
+Batch image_batch(int64_t step, int64_t batch = kGlobalBatch) {
   const at::Tensor images =
-      at::randn({kGlobalBatch, 1, 12, 12}, at::detail::createCPUGenerator(static_cast<uint64_t>(step)), at::kFloat);
-  return {{images}, random_labels(step, {kGlobalBatch}, 10), step * kGlobalBatch};
+      at::randn({batch, 1, 12, 12}, at::detail::createCPUGenerator(static_cast<uint64_t>(step)), at::kFloat);
+  return {{images}, random_labels(step, {batch}, 10), step * batch};
 }
 
 /// Some targets do not count, unevenly over the ranks: a mean of means would show.
-Batch token_batch(int64_t step) {
-  const at::Tensor tokens = random_labels(step, {kGlobalBatch, 9}, 13);
+Batch token_batch(int64_t step, int64_t batch = kGlobalBatch) {
+  const at::Tensor tokens = random_labels(step, {batch, 9}, 13);
   at::Tensor target = tokens.narrow(1, 1, 8).clone();
   target.narrow(0, 0, 3).narrow(1, 2, 6).fill_(kIgnore);
-  return {{tokens.narrow(1, 0, 8).contiguous()}, target, step * kGlobalBatch};
+  return {{tokens.narrow(1, 0, 8).contiguous()}, target, step * batch};
 }
 
-GptOptions small_gpt(bool tied) {
-  return {.layers = 2, .heads = 2, .width = 16, .context = 8, .vocabulary = 13, .tied_embeddings = tied, .dropout = 0.1};
+GptOptions small_gpt(bool tied, int64_t layers = 2) {
+  return {.layers = layers, .heads = 2, .width = 16, .context = 8, .vocabulary = 13, .tied_embeddings = tied, .dropout = 0.1};
 }
 
-Mesh mesh_of(const World& world, Spread spread) {
-  const int ranks = world.size();
-  if (spread == Spread::hybrid) return Mesh(world, {{"dp", 2}, {"shard", ranks / 2}});
-  return Mesh(world, {{spread == Spread::dp ? "dp" : "shard", ranks}});
+Mesh mesh_of(const World& world, const Strategy& s) {
+  const int ranks = world.size() / s.pp;
+  if (s.spread == Spread::hybrid) return Mesh(world, {{"pp", s.pp}, {"dp", 2}, {"shard", ranks / 2}});
+  return Mesh(world, {{"pp", s.pp}, {s.spread == Spread::dp ? "dp" : "shard", ranks}});
+}
+
+/// Modules of torch's own, whose backward weft cannot split, and that draw their first values themselves.
+Model modules() {
+  torch::manual_seed(3);
+  torch::nn::Sequential layers;
+  layers->push_back(torch::nn::Flatten());
+  for (int i = 0; i < 8; ++i) {
+    layers->push_back(torch::nn::Linear(i == 0 ? 144 : 12, i == 7 ? 10 : 12));
+    layers->push_back(torch::nn::Tanh());
+  }
+  return sequential_model("modules", layers);
 }
 
 const at::Tensor& find(const Trained& trained, const std::string& name) {
@@ -58,10 +74,13 @@ std::ostream& operator<<(std::ostream& out, const Strategy& s) { return out << s
 
 const std::vector<Job>& jobs() {
   static const std::vector<Job> all = {
-      {"gpt", [] { return gpt(small_gpt(false)); }, token_batch},
-      {"cnn", [] { return cnn({.size = 12, .width = 4}); }, image_batch},
-      {"mlp", [] { return mlp({.inputs = 144, .width = 24, .layers = 2}); }, image_batch},
-      {"tied_gpt", [] { return gpt(small_gpt(true)); }, token_batch},
+      {"gpt", [] { return gpt(small_gpt(false)); }, [](int64_t step) { return token_batch(step); }},
+      {"cnn", [] { return cnn({.size = 12, .width = 4}); }, [](int64_t step) { return image_batch(step); }},
+      {"mlp", [] { return mlp({.inputs = 144, .width = 24, .layers = 2}); }, [](int64_t step) { return image_batch(step); }},
+      {"tied_gpt", [] { return gpt(small_gpt(true)); }, [](int64_t step) { return token_batch(step); }},
+      {"deep_gpt", [] { return gpt(small_gpt(false, 6)); }, [](int64_t step) { return token_batch(step, 16); }, 16},
+      {"deep_tied_gpt", [] { return gpt(small_gpt(true, 6)); }, [](int64_t step) { return token_batch(step, 16); }, 16},
+      {"deep_modules", modules, [](int64_t step) { return image_batch(step, 16); }, 16},
   };
   return all;
 }
@@ -75,15 +94,18 @@ const Job& job(const std::string& name) {
 
 Sgd sgd_of(const Strategy& s) { return {.lr = 0.05, .momentum = 0.9, .weight_decay = 0.1, .nesterov = s.nesterov}; }
 
-int64_t micro_batch_of(const Strategy& s, int world) { return s.micro_batch ? s.micro_batch : kGlobalBatch / world; }
+int64_t micro_batch_of(const Job& job, const Strategy& s, int world) {
+  return s.micro_batch ? s.micro_batch : job.global_batch / (world / s.pp);
+}
 
 Trained train_ranks(const Job& job, const Strategy& s, int ranks, const OptimizerOptions& optimizer, int steps) {
   std::vector<Trained> results(static_cast<size_t>(ranks));
   test::run_ranks(ranks, [&](World world) {
-    const Mesh mesh = mesh_of(world, s.spread);
+    const Mesh mesh = mesh_of(world, s);
+    const int data_ranks = ranks / s.pp, data_rank = world.rank() % data_ranks;
     Trainer trainer(mesh, job.model(), optimizer,
-                    {.global_batch = kGlobalBatch,
-                     .micro_batch = micro_batch_of(s, ranks),
+                    {.global_batch = job.global_batch,
+                     .micro_batch = micro_batch_of(job, s, ranks),
                      .learning_rate = {.peak = 0.05, .steps = steps},
                      .clip = s.clip,
                      .reproducible_slots = s.slots,
@@ -92,8 +114,8 @@ Trained train_ranks(const Job& job, const Strategy& s, int ranks, const Optimize
                      .communication = {.backend = s.backend}});
     Trained& mine = results[static_cast<size_t>(world.rank())];
     for (int step = 0; step < steps; ++step) {
-      const int64_t share = kGlobalBatch / ranks;
-      mine.losses.push_back(trainer.step(slice(job.batch_of(step), world.rank() * share, share)).loss);
+      const int64_t share = job.global_batch / data_ranks;
+      mine.losses.push_back(trainer.step(slice(job.batch_of(step), data_rank * share, share)).loss);
     }
     trainer.for_each_weight(
         [&](const std::string& name, const at::Tensor& value) { mine.values.emplace_back(name, value.clone()); });
@@ -104,8 +126,8 @@ Trained train_ranks(const Job& job, const Strategy& s, int ranks, const Optimize
 
 void expect_parity(const Job& job, const Strategy& strategy, int ranks, int steps) {
   const Trained expected = train_reference(job.model, job.batch_of,
-                                           {.global_batch = kGlobalBatch,
-                                            .micro_batch = micro_batch_of(strategy, ranks),
+                                           {.global_batch = job.global_batch,
+                                            .micro_batch = micro_batch_of(job, strategy, ranks),
                                             .steps = steps,
                                             .clip = strategy.clip,
                                             .sgd = sgd_of(strategy)});

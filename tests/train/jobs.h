@@ -18,15 +18,17 @@ struct Job {
   const char* name;
   std::function<Model()> model;
   std::function<Batch(int64_t)> batch_of;  ///< the global batch of a step
+  int64_t global_batch = kGlobalBatch;
 };
 
 std::ostream& operator<<(std::ostream& out, const Job& job);
 
-/// gpt (with dropout, and targets that do not count), cnn (with BatchNorm), mlp, and a gpt with tied embeddings.
+/// gpt (with dropout, and targets that do not count), cnn (with BatchNorm), mlp, and a gpt with tied embeddings; of eight
+/// blocks, with a global batch of 16: deep_gpt, deep_tied_gpt, and deep_modules, of torch's own modules.
 const std::vector<Job>& jobs();
 const Job& job(const std::string& name);
 
-/// Which axis the ranks are on: replicas, shards, or two replicas of two shards.
+/// Which axis the ranks of a stage are on: replicas, shards, or two replicas of two shards.
 enum class Spread { dp, shard, hybrid };
 
 struct Strategy {
@@ -38,12 +40,13 @@ struct Strategy {
   double clip = 0.0;
   bool nesterov = false;
   Spread spread = Spread::dp;
+  int pp = 1;  ///< pipeline ranks
   LayoutOptions layout = {};
 };
 
 std::ostream& operator<<(std::ostream& out, const Strategy& strategy);
 
-int64_t micro_batch_of(const Strategy& strategy, int world);
+int64_t micro_batch_of(const Job& job, const Strategy& strategy, int world);
 Sgd sgd_of(const Strategy& strategy);
 
 /// Trains on every rank; what rank 0 has, after a check that all ranks hold the same weights.

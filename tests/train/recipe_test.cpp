@@ -268,7 +268,7 @@ TEST(Recipe, DocumentationNamesEveryKeyAndNoOther) {
   text << in.rdbuf();
   Recipe recipe;
   size_t rows = 0;
-  for (const RecipeKey& key : recipe_keys(recipe)) {
+  for (const FileKey& key : recipe_keys(recipe)) {
     EXPECT_NE(text.str().find("| `" + key.dotted() + "` |"), std::string::npos) << key.dotted();
     ++rows;
   }

@@ -137,7 +137,6 @@ Loader::Loader(std::shared_ptr<const Dataset> dataset, Sampler sampler, const Lo
                     sampler.size(), dataset->size()));
   }
   state_ = std::make_unique<State>(std::move(dataset), sampler, options);
-  state_->thread = std::thread([state = state_.get()] { state->produce(); });
 }
 
 Loader::~Loader() {
@@ -146,12 +145,14 @@ Loader::~Loader() {
     state_->stopping = true;
     state_->taken.notify_all();
   }
-  state_->thread.join();
+  if (state_->thread.joinable()) state_->thread.join();
 }
 
 Batch Loader::next() {
   State& s = *state_;
   std::unique_lock lock(s.mutex);
+  // Not before: a rank in the middle of a pipeline asks for none.
+  if (!s.thread.joinable()) s.thread = std::thread([&s] { s.produce(); });
   const auto limit = std::chrono::duration<double>(s.options.timeout_s);
   if (!s.made.wait_for(lock, limit, [&] { return !s.ready.empty() || s.error; })) {
     throw Error(fmt::format("loader: the dataset took longer than {} s for a micro-batch; check the disk it reads from",

@@ -1,4 +1,4 @@
-// Loader: this rank's micro-batches, prepared ahead by a background thread.
+// Loader: this rank's micro-batches, prepared ahead by a background thread from the first one that is asked for on.
 //
 // Step s covers positions [s G, (s+1) G) of the run (G = global batch); micro-batch j of it holds [j m, (j+1) m); rank d of D
 // takes the micro-batches [d M/D, (d+1) M/D), M = G/m. Errors of the background thread are thrown by next().
@@ -51,6 +51,7 @@ class EvaluationLoader {
   EvaluationLoader(std::shared_ptr<const Dataset> dataset, int64_t micro_batch, int shard, int num_shards);
   /// False when the share is done.
   bool next(Batch& batch);
+  int64_t num_micro_batches() const { return (end_ - begin_ + micro_batch_ - 1) / micro_batch_; }
   void rewind();
 
  private:

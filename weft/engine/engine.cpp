@@ -14,28 +14,37 @@ Engine::Engine(FlatModel& model, const Program& program, int rank, Updater& upda
       program_(program),
       rank_(rank),
       options_(options),
+      runner_(runners(program)),
+      place_(options.pipeline.rank()),
       run_(std::make_unique<Run>(model, program, updater, options_)) {}
 
 Engine::~Engine() = default;
 
 void Engine::initialise() {
   for (int b = 0; b < model_.num_blocks(); ++b) {
+    if (!model_.holds(b)) continue;
     model_.initialise(b, options_.seed);
     if (run_->weights.has_tier()) run_->weights.evict(b);
   }
   const bool keeps_whole = program_.shard_level != ShardLevel::parameters;
-  for (int b = 0; b < model_.num_blocks() && keeps_whole; ++b) run_->weights.gather(b).wait();
+  for (int b = 0; b < model_.num_blocks() && keeps_whole; ++b) {
+    if (model_.holds(b)) run_->weights.gather(b).wait();
+  }
 }
 
 at::Tensor Engine::master_weights(int block) {
   const MemoryScope scope(Category::gathered);
-  const bool away = run_->weights.away(block);
-  if (away) run_->weights.fetch(block);
   const FlatBlock& flat = model_.flat(block);
-  at::Tensor whole = at::zeros({flat.numel}, flat.master.options());
   const std::string what = "weights of " + model_.model().blocks[block].name;
-  options_.shards.all_gather(whole, flat.master, what).wait();
-  if (away) run_->weights.evict(block);
+  at::Tensor whole = at::zeros({flat.whole_numel}, at::TensorOptions(at::kFloat).device(device()));
+  if (model_.holds(block)) {
+    const bool away = run_->weights.away(block);
+    if (away) run_->weights.fetch(block);
+    options_.shards.all_gather(whole, flat.master, what).wait();
+    if (away) run_->weights.evict(block);
+  }
+  const int holder = program_.holders.empty() ? 0 : program_.holders[block].front();
+  options_.pipeline.broadcast(whole, holder, what).wait();
   return whole;
 }
 
@@ -47,46 +56,70 @@ StepResult Engine::step(int64_t step, const Next& next) {
   return run_->result();
 }
 
-/// Empty inputs take part in the gathers only.
-Tensors Engine::forward(int block, const Tensors& inputs) {
-  if (program_.shard_level == ShardLevel::parameters) {
-    std::vector<int> needed = program_.block_uses[block];
-    needed.push_back(block);
-    for (int b : needed) {
-      const bool away = run_->weights.away(b);
-      if (away) run_->weights.fetch(b);
-      run_->weights.gather(b).wait();
-      if (away) run_->weights.evict(b);
-    }
+at::Device Engine::device() const { return model_.options().device; }
+
+void Engine::gather_for(int block) {
+  if (program_.shard_level != ShardLevel::parameters) return;
+  std::vector<int> needed = program_.block_uses[block];
+  needed.push_back(block);
+  for (int b : needed) {
+    const bool away = run_->weights.away(b);
+    if (away) run_->weights.fetch(b);
+    run_->weights.gather(b).wait();
+    if (away) run_->weights.evict(b);
   }
-  if (inputs.empty()) return inputs;
+}
+
+Tensors Engine::forward(int block, const Tensors& inputs) {
   model_.statistics(block);  // brings those up to date that are kept apart
   return model_.block(block).forward(inputs, Context{.training = false});
 }
 
-EvaluationResult Engine::evaluate(const std::function<bool(MicroBatch&)>& next) {
+/// Through the stages of all pipeline ranks; what this rank's last block hands on, empty when that is sent.
+Tensors Engine::forward_all(const MicroBatch& batch, bool mine) {
+  Tensors x = batch.inputs;
+  for (at::Tensor& input : x) {
+    if (input.is_floating_point()) input = input.to(model_.options().weight_dtype);
+  }
+  std::vector<Work> sends;
+  run_->transfers.begin();
+  for (int b = 0; b < model_.num_blocks(); ++b) {
+    if (runner_[b] != place_) continue;
+    gather_for(b);
+    if (!mine) continue;
+    const std::string& name = model_.model().blocks[b].name;
+    if (b > 0 && runner_[b - 1] != place_) {
+      run_->transfers.receive_activation(runner_[b - 1], b - 1, x, "evaluation output before " + name).wait();
+    }
+    x = forward(b, x);
+    if (b + 1 < model_.num_blocks() && runner_[b + 1] != place_) {
+      const std::string what = "evaluation output before " + model_.model().blocks[b + 1].name;
+      sends.push_back(run_->transfers.send_activation(runner_[b + 1], b, x, what));
+    }
+  }
+  for (Work& send : sends) send.wait();
+  return x;
+}
+
+EvaluationResult Engine::evaluate(int64_t micro_batches, const Next& next) {
   c10::NoGradGuard no_grad;
   const Model& model = model_.model();
-  const at::Device device = model_.flat(0).weights.device();
-  const bool together = program_.shard_level == ShardLevel::parameters && options_.shards.size() > 1;
+  int64_t most = micro_batches;
+  if (program_.shard_level == ShardLevel::parameters) {  // ranks that have run out still gather for those that have not
+    const at::Tensor count = at::tensor({micro_batches}, at::TensorOptions(at::kLong)).to(device());
+    options_.shards.all_reduce(count, ReduceOp::max, "micro-batches to evaluate").wait();
+    most = count.item<int64_t>();
+  }
+  const bool is_first = runner_.front() == place_, is_last = runner_.back() == place_;
   double sum = 0.0;
   int64_t count = 0, hits = 0;
-  while (true) {
+  for (int64_t i = 0; i < most; ++i) {
+    const bool mine = i < micro_batches;
     MicroBatch batch;
-    const bool mine = next(batch);
-    bool any = mine;
-    if (together) {  // ranks that have run out still gather for those that have not
-      at::Tensor more = at::tensor({mine ? 1.0 : 0.0}, at::TensorOptions(at::kDouble)).to(device);
-      options_.shards.all_reduce(more, ReduceOp::max, "is there more to evaluate").wait();
-      any = more.item<double>() > 0.0;
-    }
-    if (!any) break;
-    Tensors x = batch.inputs;
-    for (at::Tensor& input : x) {
-      if (input.is_floating_point()) input = input.to(model_.options().weight_dtype);
-    }
-    for (int b = 0; b < model_.num_blocks(); ++b) x = forward(b, x);
-    if (!mine) continue;
+    if (mine && (is_first || is_last)) batch = next();
+    if (!is_first) batch.inputs.clear();
+    Tensors x = forward_all(batch, mine);
+    if (!mine || !is_last) continue;
     for (at::Tensor& output : x) output = output.to(at::kFloat);
     const LossValue loss = model.loss(x, batch.target);
     sum += loss.sum.item<double>();
@@ -94,8 +127,9 @@ EvaluationResult Engine::evaluate(const std::function<bool(MicroBatch&)>& next) 
     if (model.hits) hits += model.hits(x, batch.target);
   }
   at::Tensor totals = at::tensor({sum, static_cast<double>(count), static_cast<double>(hits)}, at::TensorOptions(at::kDouble));
-  totals = totals.to(device);  // where the group's collectives run
-  options_.data.all_reduce(totals, ReduceOp::sum, "evaluation loss").wait();
+  totals = totals.to(device());  // where the group's collectives run
+  const Group& everyone = program_.mesh.pp > 1 ? options_.world : options_.data;
+  everyone.all_reduce(totals, ReduceOp::sum, "evaluation loss").wait();
   totals = totals.cpu();
   const double* total = totals.const_data_ptr<double>();
   return {total[1] > 0 ? total[0] / total[1] : 0.0, static_cast<int64_t>(total[1]), static_cast<int64_t>(total[2])};

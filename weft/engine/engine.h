@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -51,15 +52,20 @@ struct Tiers {
 };
 
 struct EngineOptions {
-  Group data;      ///< ranks that read different samples
-  Group replicas;  ///< ranks that hold the same part of the state
-  Group shards;    ///< ranks that share one replica's state
-  Group inner;     ///< those of them that keep whole weights divided from forward to backward
+  Group data;                      ///< ranks that read different samples
+  Group replicas;                  ///< ranks that hold the same part of the state
+  Group shards;                    ///< ranks that share one replica's state
+  Group inner;                     ///< those of them that keep whole weights divided from forward to backward
+  Group pipeline;                  ///< ranks that hold the stages of one pipeline
+  Group model;                     ///< ranks that together hold one replica's state: pipeline and shards
+  Group world;                     ///< all ranks
+  std::map<int, Group> tied = {};  ///< by block that several stages hold: their ranks
   Tiers tiers = {};
   uint64_t seed = 0;
   bool recompute_parts = false;   ///< Context::recompute_parts
   int64_t first_micro_batch = 0;  ///< index of this rank's first one in the step
-  int64_t all_micro_batches = 1;  ///< of all ranks
+  int64_t all_micro_batches = 1;  ///< of all data-parallel ranks
+  int64_t micro_batch = 1;        ///< samples of one: what a stage that loads none numbers them by
 };
 
 struct StepResult {
@@ -93,21 +99,26 @@ class Engine {
   /// whole weights then gather them. Collective over the shards.
   void initialise();
 
-  /// The whole block's weights in float32, [numel], on every rank. Collective over the shards.
+  /// The whole block's weights in float32, [numel], on every rank. Collective over the model's ranks.
   at::Tensor master_weights(int block);
 
-  /// Forward over this rank's share of the evaluation set; `next` returns false when it is done. Collective over all data
-  /// ranks.
-  EvaluationResult evaluate(const std::function<bool(MicroBatch&)>& next);
+  /// Forward over this rank's share of the evaluation set, of so many micro-batches, in which `next` is called on first and
+  /// last stages. Collective over all ranks.
+  EvaluationResult evaluate(int64_t micro_batches, const Next& next);
 
  private:
   struct Run;
+  void gather_for(int block);
   Tensors forward(int block, const Tensors& inputs);
+  Tensors forward_all(const MicroBatch& batch, bool mine);
+  at::Device device() const;
 
   FlatModel& model_;
   const Program& program_;
   int rank_;
   EngineOptions options_;
+  std::vector<int> runner_;  ///< by block: the place on the pipeline axis of the rank that runs it
+  int place_;                ///< this rank's
   std::unique_ptr<Run> run_;
 };
 

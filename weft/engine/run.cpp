@@ -7,6 +7,8 @@
 #include <c10/core/GradMode.h>
 #include <fmt/core.h>
 
+#include <utility>
+
 #include "weft/engine/memory_ledger.h"
 #include "weft/nn/graph.h"
 
@@ -35,20 +37,27 @@ Category category_of(const Instruction& x) {
   }
 }
 
+std::string describe_message(const Model& model, const Instruction& x) {
+  return fmt::format("{}output of {}, micro-batch {}", x.what == Matter::gradient ? "gradient of the " : "",
+                     model.blocks[x.first].name, x.micro);
+}
+
 }  // namespace
 
 Engine::Run::Run(FlatModel& model, const Program& program, Updater& updater, const EngineOptions& options)
     : weights(model, program, options),
+      transfers(options.pipeline, model.options().device),
       model_(model),
       program_(program),
       updater_(updater),
       options_(options),
+      runner_(runners(program)),
       in_flight_(program.micro_batches),
       accumulated_(program.num_blocks(), false) {
   if (!options.tiers.optimizer) return;
   optimizer_places_.resize(program.num_blocks());
   for (int b = 0; b < program.num_blocks(); ++b) {
-    for (size_t i = 0; i < updater_.state(b).size(); ++i) {
+    for (size_t i = 0; i < updater_.state(b).size() && model.holds(b); ++i) {
       optimizer_places_[b].push_back(
           options.tiers.optimizer->reserve(model.flat(b).num_owned() * static_cast<int64_t>(sizeof(float))));
     }
@@ -60,9 +69,19 @@ void Engine::Run::begin(int64_t step) {
   works_.clear();
   result_ = {};
   loss_settled_ = false;
-  losses_ = at::zeros({2, options_.all_micro_batches}, at::TensorOptions(at::kDouble));
-  for (InFlight& flight : in_flight_) flight = {};
-  for (int b = 0; b < model_.num_blocks(); ++b) model_.clear_gradients(b);
+  losses_ = at::zeros({3, options_.all_micro_batches}, at::TensorOptions(at::kDouble));
+  transfers.begin();
+  const auto blocks = static_cast<size_t>(model_.num_blocks());
+  for (InFlight& flight : in_flight_) {
+    flight = {};
+    flight.inputs.resize(blocks);
+    flight.outputs.resize(blocks);
+    flight.statistics.resize(blocks);
+    flight.gradients.resize(blocks);
+  }
+  for (int b = 0; b < model_.num_blocks(); ++b) {
+    if (model_.holds(b)) model_.clear_gradients(b);
+  }
   accumulated_.assign(accumulated_.size(), false);
 }
 
@@ -107,6 +126,16 @@ Work Engine::Run::start(const Instruction& instruction, const Next& next) {
     case Op::backward:
       backward(instruction.first, instruction.micro);
       return {};
+    case Op::backward_input:
+      backward_input(instruction.first, instruction.micro);
+      return {};
+    case Op::backward_weight:
+      backward_weight(instruction.first, instruction.micro);
+      return {};
+    case Op::send:
+      return send(instruction);
+    case Op::receive:
+      return receive(instruction);
     case Op::combine:
       combine(instruction);
       return {};
@@ -127,20 +156,35 @@ Work Engine::Run::start(const Instruction& instruction, const Next& next) {
   return {};
 }
 
-const Group& Engine::Run::group_of(AxisName axis) const {
-  if (axis == AxisName::data) return options_.data;
-  return axis == AxisName::dp ? options_.replicas : options_.shards;
+const Group& Engine::Run::group_of(const Instruction& x) const {
+  switch (x.axis) {
+    case AxisName::data:
+      return options_.data;
+    case AxisName::dp:
+      return options_.replicas;
+    case AxisName::model:
+      return options_.model;
+    case AxisName::world:
+      return options_.world;
+    case AxisName::tied:
+      return options_.tied.at(x.first);
+    default:
+      return options_.shards;
+  }
 }
 
 void Engine::Run::load(int micro, const Next& next) {
   InFlight& flight = in_flight_[micro];
   flight.batch = next();
+  if (!model_.holds(0)) flight.batch.inputs.clear();
   for (at::Tensor& input : flight.batch.inputs) {
     if (input.is_floating_point()) input = input.to(model_.options().weight_dtype);
   }
-  flight.inputs.resize(model_.num_blocks());
-  flight.outputs.resize(model_.num_blocks());
-  flight.statistics.resize(model_.num_blocks());
+}
+
+int64_t Engine::Run::first_sample(const InFlight& flight, int micro) const {
+  if (!flight.batch.inputs.empty()) return flight.batch.first_sample;
+  return (step_ * options_.all_micro_batches + options_.first_micro_batch + micro) * options_.micro_batch;
 }
 
 /// Statistics (BatchNorm) are those of the step's start in every micro-batch; the change each one makes is summed like a
@@ -165,7 +209,7 @@ void Engine::Run::forward(int block, int micro) {
   }
   const Context context{.seed = options_.seed,
                         .step = step_,
-                        .first_sample = flight.batch.first_sample,
+                        .first_sample = first_sample(flight, micro),
                         .training = true,
                         .recompute_parts = options_.recompute_parts};
   flight.outputs[block] = run_block(block, flight, context);
@@ -174,21 +218,68 @@ void Engine::Run::forward(int block, int micro) {
 /// The output goes with the graph; whoever took it as input keeps it.
 void Engine::Run::drop(int block, int micro) { in_flight_[micro].outputs[block].clear(); }
 
-void Engine::Run::backward(int block, int micro) {
-  InFlight& flight = in_flight_[micro];
-  {
-    const Tensors outputs = std::move(flight.outputs[block]);
-    const Tensors inputs = std::move(flight.inputs[block]);
-    const Tensors gradients = std::move(flight.gradients);
-    flight.outputs[block].clear();
-    flight.inputs[block].clear();
-    run_backward(outputs, gradients);
-    flight.gradients = take_gradients(inputs);
+/// What has arrived in a block's inputs. Those that go to another stage are all told: zero where nothing arrived.
+Tensors Engine::Run::input_gradients(int block, const Tensors& inputs) const {
+  Tensors gradients = take_gradients(inputs);
+  const bool sent = block > 0 && runner_[block - 1] != runner_[block];
+  for (size_t i = 0; i < inputs.size() && sent; ++i) {
+    if (inputs[i].is_floating_point() && !gradients[i].defined()) gradients[i] = at::zeros_like(inputs[i]);
   }
+  return gradients;
+}
+
+void Engine::Run::settle(int block, InFlight& flight) {
   model_.settle_gradients(block, flight.statistics[block]);
   for (int used : program_.block_uses[block]) model_.settle_gradients(used, {});
   flight.statistics[block].reset();
-  if (block == 0) flight = {};
+}
+
+void Engine::Run::backward(int block, int micro) {
+  InFlight& flight = in_flight_[micro];
+  {
+    const Tensors outputs = std::exchange(flight.outputs[block], {});
+    const Tensors inputs = std::exchange(flight.inputs[block], {});
+    const Tensors gradients = std::exchange(flight.gradients[block], {});
+    run_backward(outputs, gradients);
+    if (block > 0) flight.gradients[block - 1] = input_gradients(block, inputs);
+  }
+  settle(block, flight);
+  if (block == 0) flight.batch = {};
+}
+
+void Engine::Run::backward_input(int block, int micro) {
+  InFlight& flight = in_flight_[micro];
+  std::vector<Parameter*> parameters = model_.trained(block);
+  for (int used : program_.block_uses[block]) {
+    const std::vector<Parameter*> more = model_.trained(used);
+    parameters.insert(parameters.end(), more.begin(), more.end());
+  }
+  const Tensors outputs = std::exchange(flight.outputs[block], {});
+  const Tensors inputs = std::exchange(flight.inputs[block], {});
+  const Tensors gradients = std::exchange(flight.gradients[block], {});
+  flight.deferred[block] = run_backward_input(parameters, outputs, gradients);
+  if (block > 0) flight.gradients[block - 1] = input_gradients(block, inputs);
+}
+
+void Engine::Run::backward_weight(int block, int micro) {
+  InFlight& flight = in_flight_[micro];
+  flight.deferred[block].run();
+  flight.deferred.erase(block);
+  settle(block, flight);
+}
+
+Work Engine::Run::send(const Instruction& x) {
+  InFlight& flight = in_flight_[x.micro];
+  const std::string what = describe_message(model_.model(), x);
+  if (x.what == Matter::gradient) return transfers.send_gradient(x.peer, std::exchange(flight.gradients[x.first], {}), what);
+  return transfers.send_activation(x.peer, x.first, flight.outputs[x.first], what);
+}
+
+Work Engine::Run::receive(const Instruction& x) {
+  InFlight& flight = in_flight_[x.micro];
+  const std::string what = describe_message(model_.model(), x);
+  if (x.what == Matter::activation) return transfers.receive_activation(x.peer, x.first, flight.inputs[x.first + 1], what);
+  return transfers.receive_gradient(x.peer, x.first, flight.gradients[x.first], what);
 }
 
 /// Slot s closes: with t trailing ones in s, the t last partial sums join it, left operand first, as a binary counter carries.
@@ -205,7 +296,7 @@ void Engine::Run::combine(const Instruction& instruction) {
   if (static_cast<int>(stashes_.size()) <= level) stashes_.resize(level + 1);
   if (!stashes_[level].defined()) {
     const int64_t total = model_.gradient_offset(model_.num_blocks() - 1) + model_.flat(model_.num_blocks() - 1).numel;
-    stashes_[level] = at::zeros({total}, model_.flat(0).gradients.options());
+    stashes_[level] = at::zeros({total}, at::TensorOptions(model_.options().gradient_dtype).device(model_.options().device));
   }
   for (int b = instruction.first; b < instruction.last; ++b) {
     stashes_[level].narrow(0, model_.gradient_offset(b), model_.flat(b).numel).copy_(model_.flat(b).gradients);
@@ -237,7 +328,7 @@ Work Engine::Run::reduce(const Instruction& instruction) {
   const bool sharded = program_.shard_level != ShardLevel::none;
   const at::Tensor gradients =
       sharded ? model_.flat(instruction.first).owned_gradients : model_.gradients(instruction.first, instruction.last);
-  return group_of(instruction.axis).all_reduce(gradients, ReduceOp::sum, what);
+  return group_of(instruction).all_reduce(gradients, ReduceOp::sum, what);
 }
 
 void Engine::Run::update(int block) {

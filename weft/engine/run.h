@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "weft/engine/engine.h"
+#include "weft/engine/transfers.h"
 #include "weft/engine/whole_weights.h"
+#include "weft/nn/split_backward.h"
 
 namespace weft {
 
@@ -20,6 +22,7 @@ struct Engine::Run {
   StepResult result() const { return result_; }
 
   WholeWeights weights;
+  Transfers transfers;
 
  private:
   /// A tensor of a block's input while it is in its tier.
@@ -34,14 +37,15 @@ struct Engine::Run {
     int64_t bytes = 0;
   };
 
-  /// A micro-batch between its load and the backward of the first block.
+  /// A micro-batch in this rank's blocks.
   struct InFlight {
-    MicroBatch batch;
+    MicroBatch batch;                             ///< where this rank loads it
     std::vector<Tensors> inputs;                  ///< of each block, detached; gradients arrive in them
     std::vector<Tensors> outputs;                 ///< of each block, with graph; none after a drop
     std::vector<at::Tensor> statistics;           ///< of each block: the change its forward made, until its backward
     std::map<int, std::vector<Evicted>> evicted;  ///< by block
-    Tensors gradients;                            ///< of the output of the block whose backward comes next
+    std::vector<Tensors> gradients;               ///< of each block's output, once known
+    std::map<int, DeferredGradients> deferred;    ///< by block: what a split backward has left to do
   };
 
   Work start(const Instruction& instruction, const Next& next);
@@ -50,6 +54,13 @@ struct Engine::Run {
   void drop(int block, int micro);
   void loss(int micro);
   void backward(int block, int micro);
+  void backward_input(int block, int micro);
+  void backward_weight(int block, int micro);
+  Work send(const Instruction& instruction);
+  Work receive(const Instruction& instruction);
+  int64_t first_sample(const InFlight& flight, int micro) const;
+  Tensors input_gradients(int block, const Tensors& inputs) const;
+  void settle(int block, InFlight& flight);
   void combine(const Instruction& instruction);
   Work reduce_scatter(int block);
   Work reduce(const Instruction& instruction);
@@ -63,19 +74,19 @@ struct Engine::Run {
   void fetch_activation(int block, InFlight& flight);
   Tensors run_block(int block, InFlight& flight, const Context& context);
   [[noreturn]] void report_not_finite(int micro, double loss) const;
-  const Group& group_of(AxisName axis) const;
+  const Group& group_of(const Instruction& instruction) const;
 
   FlatModel& model_;
   const Program& program_;
   Updater& updater_;
   const EngineOptions& options_;
+  std::vector<int> runner_;  ///< Engine::runner_
   int64_t step_ = 0;
   std::vector<InFlight> in_flight_;
   std::vector<Work> works_;          ///< by instruction
   std::vector<at::Tensor> stashes_;  ///< partial sums of finished slots, by level: [all gradients]
   std::vector<bool> accumulated_;    ///< by block: the owned gradients hold a sum already
-  at::Tensor losses_;                ///< [2, all micro-batches] float64 on the host: sums and counts
-  double nominal_count_ = 0.0;
+  at::Tensor losses_;                ///< [3, all micro-batches] float64 on the host: sums, counts, targets
   bool loss_settled_ = false;
   StepResult result_;
   double divisor_ = 1.0;

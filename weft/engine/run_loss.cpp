@@ -27,7 +27,7 @@ Tensors widen(const Tensors& tensors) {
 
 bool finite(const Tensors& tensors) {
   for (const at::Tensor& tensor : tensors) {
-    if (tensor.is_floating_point() && !tensor.isfinite().all().item<bool>()) return false;
+    if (tensor.defined() && tensor.is_floating_point() && !tensor.isfinite().all().item<bool>()) return false;
   }
   return true;
 }
@@ -40,18 +40,23 @@ void Engine::Run::loss(int micro) {
   const LossValue value = model_.model().loss(widen(inputs), flight.batch.target);
   const double sum = value.sum.item<double>();
   if (!std::isfinite(sum)) report_not_finite(micro, sum);
-  nominal_count_ = static_cast<double>(flight.batch.target.numel()) * static_cast<double>(options_.all_micro_batches);
-  run_backward({value.sum}, {at::scalar_tensor(updater_.loss_scale() / nominal_count_, value.sum.options())});
-  flight.gradients = take_gradients(inputs);
-  double* losses = losses_.data_ptr<double>() + options_.first_micro_batch + micro;
-  losses[0] = sum;
-  losses[options_.all_micro_batches] = static_cast<double>(value.count);
+  const auto targets = static_cast<double>(flight.batch.target.numel());
+  const double nominal_count = targets * static_cast<double>(options_.all_micro_batches);
+  run_backward({value.sum}, {at::scalar_tensor(updater_.loss_scale() / nominal_count, value.sum.options())});
+  flight.gradients.back() = take_gradients(inputs);
+  flight.batch.target.reset();
+  const int64_t place = options_.first_micro_batch + micro;
+  auto losses = losses_.accessor<double, 2>();
+  losses[0][place] = sum;
+  losses[1][place] = static_cast<double>(value.count);
+  losses[2][place] = targets;
 }
 
 /// Every micro-batch has a place of its own, so the total is summed in one order whatever the number of ranks.
 Work Engine::Run::reduce_loss() {
-  losses_ = losses_.to(model_.flat(0).weights.device());  // where the group's collectives run
-  return options_.data.all_reduce(losses_, ReduceOp::sum, "losses");
+  losses_ = losses_.to(model_.options().device);  // where the group's collectives run
+  const Group& everyone = program_.mesh.pp > 1 ? options_.world : options_.data;
+  return everyone.all_reduce(losses_, ReduceOp::sum, "losses");
 }
 
 void Engine::Run::settle_loss() {
@@ -68,7 +73,8 @@ void Engine::Run::settle_loss() {
     throw InputError(fmt::format("step {}: no target counted in the whole global batch; check the data", step_));
   result_.loss = sum / count;
   result_.count = static_cast<int64_t>(count);
-  divisor_ = count / nominal_count_ * updater_.loss_scale();
+  const double nominal_count = losses[2 * options_.all_micro_batches] * static_cast<double>(options_.all_micro_batches);
+  divisor_ = count / nominal_count * updater_.loss_scale();
 }
 
 /// The ranks' sums are integers, so that they add up to the same bits in any order.
@@ -79,8 +85,8 @@ void Engine::Run::norm(const Instruction& instruction) {
   if (instruction.axis != AxisName::none) {
     auto& words = sum.words();
     const at::Tensor host = at::from_blob(words.data(), {static_cast<int64_t>(words.size())}, at::TensorOptions(at::kLong));
-    const at::Tensor shared = host.to(model_.flat(0).weights.device());
-    group_of(instruction.axis).all_reduce(shared, ReduceOp::sum, "gradient norm").wait();
+    const at::Tensor shared = host.to(model_.options().device);
+    group_of(instruction).all_reduce(shared, ReduceOp::sum, "gradient norm").wait();
     if (!shared.is_same(host)) host.copy_(shared);
   }
   result_.norm = std::sqrt(sum.value()) / divisor_;
@@ -92,7 +98,10 @@ void Engine::Run::report_not_finite(int micro, double loss) const {
   const Model& model = model_.model();
   std::string culprit = "the loss itself (every block's output was finite)";
   for (int b = model_.num_blocks() - 1; b >= 0; --b) {
-    if (!finite(flight.outputs[b])) culprit = fmt::format("block {}", model.blocks[b].name);
+    const bool here = runner_[b] == options_.pipeline.rank();
+    const bool handed_on = b + 1 < model_.num_blocks() && flight.outputs[b].empty();  // dropped, or another stage's
+    if (finite(handed_on ? flight.inputs[b + 1] : flight.outputs[b])) continue;
+    culprit = fmt::format("block {}{}", model.blocks[b].name, here ? "" : ", or one before it, on an earlier stage");
   }
   throw NumericError(fmt::format(
       "step {}, micro-batch {}: the loss is {}; first not finite: {}. Lower the learning rate, clip, or check the data", step_,

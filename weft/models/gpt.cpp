@@ -46,6 +46,8 @@ class EmbeddingBlock : public Block {
     return specs;
   }
 
+  bool can_split_backward() const override { return true; }
+
  private:
   double dropout_;
   Embedding tokens_, positions_;
@@ -93,6 +95,7 @@ class LayerBlock : public Block {
   }
 
   bool can_recompute_parts() const override { return true; }
+  bool can_split_backward() const override { return true; }
 
  private:
   std::string name_;
@@ -123,6 +126,8 @@ class HeadBlock : public Block {
     if (!tied_) logits_.describe(specs, "lm_head");
     return specs;
   }
+
+  bool can_split_backward() const override { return true; }
 
  private:
   LayerNorm norm_;

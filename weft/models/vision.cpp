@@ -27,6 +27,8 @@ class StageBlock : public Block {
     return specs;
   }
 
+  bool can_split_backward() const override { return true; }
+
  private:
   Conv2d conv_;
   BatchNorm2d norm_;
@@ -47,6 +49,8 @@ class LinearBlock : public Block {
     linear_.describe(specs, "linear");
     return specs;
   }
+
+  bool can_split_backward() const override { return true; }
 
  private:
   Linear linear_;

@@ -32,11 +32,14 @@ struct Init {
   double b = 0.0;           ///< normal: standard deviation; uniform: high
 };
 
+class DeferredGradients;
+
 /// A trained tensor of a block, and the view of the flat gradient buffer that its gradient goes to. Until the model is bound to
 /// flat buffers, `value` may be on the meta device and `gradient` is undefined.
 struct Parameter {
   at::Tensor value;
   at::Tensor gradient;
+  DeferredGradients* deferred = nullptr;  ///< where a layer that can put off its weight gradient has to (nn/split_backward.h)
 };
 
 /// What a block tells about one of its parameters or statistics.
@@ -58,6 +61,8 @@ class Block {
   virtual std::vector<ParamSpec> parameters() = 0;
   /// True when it heeds Context::recompute_parts.
   virtual bool can_recompute_parts() const { return false; }
+  /// True when its layers heed Parameter::deferred, so that its backward is worth splitting.
+  virtual bool can_split_backward() const { return false; }
 };
 
 }  // namespace weft

@@ -11,6 +11,7 @@
 
 #include "weft/nn/graph.h"
 #include "weft/nn/meta_kernels.h"
+#include "weft/nn/split_backward.h"
 
 namespace weft {
 
@@ -141,6 +142,7 @@ void add_known(Observation& seen, const Tensors& tensors) {
 int64_t live_bytes_without(const Observation& seen, const Tensors& tensors) {
   int64_t bytes = seen.live_bytes();
   for (const at::Tensor& tensor : tensors) {
+    if (!tensor.defined()) continue;
     const auto* storage = tensor.storage().unsafeGetStorageImpl();
     const auto made = [storage](const auto& weak) { return weak.lock().get() == storage; };
     if (std::any_of(seen.made.begin(), seen.made.end(), made)) bytes -= static_cast<int64_t>(storage->nbytes());
@@ -199,6 +201,31 @@ MeasuredCost measure_block(Model& model, size_t index, const Tensors& inputs, co
   return cost;
 }
 
+/// Runs the block once more, its backward in two parts.
+void measure_split(Model& model, size_t index, const Tensors& inputs, const Context& context, MeasuredCost& cost) {
+  Block& block = *model.blocks[index].block;
+  if (!block.can_split_backward()) return;
+  const Tensors in = index == 0 ? inputs : detach(inputs);
+  Observation seen;
+  add_known(seen, in);
+  std::vector<Parameter*> parameters;
+  for (NamedBlock& named : model.blocks) {
+    for (const ParamSpec& spec : named.block->parameters()) {
+      add_known(seen, {spec.parameter->value, spec.parameter->gradient});
+      if (!spec.statistic) parameters.push_back(spec.parameter);
+    }
+  }
+  Observer observer(seen);
+  Tensors out = block.forward(in, context), gradients;
+  for (const at::Tensor& output : out) gradients.push_back(at::empty_like(output));
+  seen.flops = 0.0;
+  const DeferredGradients deferred = run_backward_input(parameters, out, gradients);
+  cost.input_flops = seen.flops;
+  out.clear();
+  gradients.clear();
+  cost.deferred_bytes = live_bytes_without(seen, take_gradients(in));
+}
+
 /// One sample of zeros, in the shape and type of `like`.
 at::Tensor one_sample(const at::Tensor& like) {
   std::vector<int64_t> sizes = like.sizes().vec();
@@ -220,6 +247,7 @@ std::vector<MeasuredCost> measure_cost(Model& model, const Tensors& inputs, cons
   for (size_t b = 0; b < model.blocks.size(); ++b) {
     Tensors outputs;
     costs.push_back(measure_block(model, b, activations, context, outputs));
+    measure_split(model, b, activations, context, costs.back());
     activations = outputs;
   }
   restore(model);

@@ -67,6 +67,10 @@ FlatModel::FlatModel(Model model, const FlatOptions& options) : model_(std::move
   refuse_shared(params_);
   allocate();
   for (int b = 0; b < num_blocks(); ++b) {
+    if (!holds(b)) {
+      let_go(b);
+      continue;
+    }
     take_given(b);
     bind(b);
   }
@@ -118,7 +122,8 @@ void FlatModel::lay_out() {
       params_.push_back(std::move(param));
     }
     const int64_t unit = kAlignElements * options_.num_shards;
-    flat.numel = (at + unit - 1) / unit * unit;
+    flat.whole_numel = (at + unit - 1) / unit * unit;
+    flat.numel = holds(b) ? flat.whole_numel : 0;
     flat.owned = shard_range(flat.numel, options_.num_shards, options_.shard);
     flat_.push_back(std::move(flat));
   }
@@ -221,6 +226,14 @@ void FlatModel::apply_statistics(int block, int64_t micro_batches) {
 at::Tensor FlatModel::gradients(int first, int last) const {
   if (last == first + 1) return flat_[first].gradients;
   return gradients_.narrow(0, offsets_[first], offsets_[last - 1] + flat_[last - 1].numel - offsets_[first]);
+}
+
+std::vector<Parameter*> FlatModel::trained(int block) const {
+  std::vector<Parameter*> result;
+  for (int index : flat_[block].params) {
+    if (params_[index].group != ParamGroup::statistic) result.push_back(params_[index].parameter);
+  }
+  return result;
 }
 
 int64_t FlatModel::num_parameters() const {

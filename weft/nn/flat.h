@@ -54,7 +54,8 @@ struct FlatBlock {
   at::Tensor shard;            ///< [owned] in the weight type: what the other ranks gather; undefined while evicted
   at::Tensor master;           ///< [owned] float32: what the optimizer works on; undefined while evicted
   at::Tensor owned_gradients;  ///< [owned] in the gradient type
-  int64_t numel = 0;           ///< padding included
+  int64_t numel = 0;           ///< padding included; 0 for a block that is not held
+  int64_t whole_numel = 0;     ///< the same, but for blocks that are not held
   at::Tensor inner;            ///< [numel / inner shards] in the weight type: kept from forward to backward
   at::Tensor wide_statistics;  ///< float32 values of the statistics that stay so; undefined where weights are float32
   bool fresh = true;           ///< the gradients count as empty
@@ -98,6 +99,10 @@ class FlatModel {
 
   const Model& model() const { return model_; }
   int num_blocks() const { return model_.num_blocks(); }
+  bool holds(int block) const { return options_.held.empty() || options_.held[block]; }
+  bool is_guest(int block) const { return !options_.guest.empty() && options_.guest[block]; }
+  /// The parameters of a block that are trained.
+  std::vector<Parameter*> trained(int block) const;
   Block& block(int index) const { return *model_.blocks[index].block; }
   FlatBlock& flat(int index) { return flat_[index]; }
   const std::vector<Param>& params() const { return params_; }
@@ -107,7 +112,7 @@ class FlatModel {
   /// The block's statistics within its weights: [begin, end), empty for a block without.
   GroupRange statistics_range(int block) const;
   const FlatOptions& options() const { return options_; }
-  int64_t num_parameters() const;  ///< trained elements, without padding
+  int64_t num_parameters() const;  ///< trained elements of the whole model, without padding
 
  private:
   void lay_out();
@@ -117,6 +122,7 @@ class FlatModel {
   void allocate_shards();
   void bind(int block);
   void take_given(int block);
+  void let_go(int block);
   void make_shard(int block);
 
   Model model_;

@@ -1,4 +1,5 @@
 // The part of FlatModel that makes its buffers and binds the blocks' parameters to them.
+#include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
 
@@ -22,6 +23,7 @@ std::vector<at::Tensor> shared_buffers(const std::vector<FlatBlock>& blocks, con
                                        const Allocate& make, at::ScalarType dtype, const std::string& what) {
   std::vector<int64_t> sizes;
   for (size_t b = 0; b < buffer_of_block.size(); ++b) {
+    if (buffer_of_block[b] < 0) continue;
     const auto buffer = static_cast<size_t>(buffer_of_block[b]);
     if (sizes.size() <= buffer) sizes.resize(buffer + 1, 0);
     sizes[buffer] = std::max(sizes[buffer], blocks[b].numel);
@@ -56,6 +58,7 @@ void FlatModel::allocate_weights() {
   const at::ScalarType dtype = options_.weight_dtype;
   const std::vector<at::Tensor> shared = shared_buffers(flat_, options_.weight_buffer, make, dtype, "gathered weights");
   for (int b = 0; b < num_blocks(); ++b) {
+    if (!holds(b)) continue;
     FlatBlock& flat = flat_[b];
     flat.weights = shared.empty() ? make(flat.numel, dtype, "weights of " + model_.blocks[b].name)
                                   : shared[options_.weight_buffer[b]].narrow(0, 0, flat.numel);
@@ -69,6 +72,7 @@ void FlatModel::allocate_gradients(int64_t total) {
   const std::vector<at::Tensor> shared = shared_buffers(flat_, options_.gradient_buffer, make, dtype, "gradients");
   if (shared.empty()) gradients_ = make(total, dtype, "gradients");
   for (int b = 0; b < num_blocks(); ++b) {
+    if (!holds(b)) continue;
     FlatBlock& flat = flat_[b];
     flat.gradients = shared.empty() ? gradients_.narrow(0, offsets_[b], flat.numel)
                                     : shared[options_.gradient_buffer[b]].narrow(0, 0, flat.numel);
@@ -89,6 +93,7 @@ void FlatModel::allocate_shards() {
   }
   int64_t at = 0;
   for (int b = 0; b < num_blocks(); ++b) {
+    if (!holds(b)) continue;
     FlatBlock& flat = flat_[b];
     flat.shard = options_.separate_shard ? shards.narrow(0, at, flat.num_owned())
                                          : flat.weights.narrow(0, flat.owned.begin, flat.num_owned());
@@ -114,6 +119,14 @@ void FlatModel::take_given(int block) {
   if (options_.share_given) options_.share_given(whole, "weights of " + model_.blocks[block].name);
   flat.master.copy_(whole.narrow(0, flat.owned.begin, flat.num_owned()));
   publish(block);
+}
+
+/// A block that other ranks hold keeps no values.
+void FlatModel::let_go(int block) {
+  for (int index : flat_[block].params) {
+    at::Tensor& value = params_[index].parameter->value;
+    if (!value.is_meta()) value.set_data(at::empty({0}, value.options()));
+  }
 }
 
 void FlatModel::bind(int block) {

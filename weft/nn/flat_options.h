@@ -23,6 +23,8 @@ struct FlatOptions {
   bool separate_shard = false;                 ///< the shard has memory of its own (ZeRO-3)
   bool late_shard = false;                     ///< separate_shard that is made block by block, while it is initialised
   bool separate_gradients = false;             ///< so have its gradients (ZeRO-2, 3)
+  std::vector<bool> held = {};                 ///< by block: this rank has it; empty: all. Others take no memory
+  std::vector<bool> guest = {};                ///< by block: held beside its first holder (tied weights); not in the norm here
   std::vector<int> weight_buffer = {};         ///< by block; empty: each has its own
   std::vector<int> gradient_buffer = {};       ///< by block; empty: all lie in one buffer, block after block
   Allocate allocate_weights = {};              ///< whole weights; empty: plain memory

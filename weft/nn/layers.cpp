@@ -1,13 +1,13 @@
 #include "weft/nn/layers.h"
 
 #include <ATen/ops/batch_norm.h>
-#include <ATen/ops/conv2d.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/layer_norm.h>
 
 #include <cmath>
 
+#include "weft/nn/convolution.h"
 #include "weft/nn/linear.h"
 
 namespace weft {
@@ -64,10 +64,7 @@ Conv2d::Conv2d(int64_t in, int64_t out, int64_t kernel, bool with_bias)
   if (with_bias) bias = meta_parameter({out});
 }
 
-at::Tensor Conv2d::operator()(const at::Tensor& x) {
-  const int64_t padding = weight.value.size(2) / 2;
-  return at::conv2d(x, weight.value, bias.value, /*stride=*/1, padding);
-}
+at::Tensor Conv2d::operator()(const at::Tensor& x) { return convolution(x, weight, bias.value.defined() ? &bias : nullptr); }
 
 void Conv2d::describe(std::vector<ParamSpec>& specs, const std::string& name) {
   specs.push_back({name + ".weight", &weight, init});

@@ -6,6 +6,8 @@
 #include <ATen/ops/sum.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "weft/nn/split_backward.h"
+
 namespace weft {
 
 namespace {
@@ -17,20 +19,9 @@ Parameter* as_parameter(AutogradContext* ctx, const char* key) {
   return reinterpret_cast<Parameter*>(ctx->saved_data[key].toInt());  // NOLINT: the block outlives its graph
 }
 
-/// Gradients are summed in a wider type than they are computed in.
-void add_wider(Parameter& parameter, const at::Tensor& addend) {
-  at::Tensor& gradient = parameter.value.mutable_grad();
-  if (gradient.defined()) {
-    gradient.add_(addend);
-  } else {
-    gradient = parameter.gradient;
-    gradient.copy_(addend);
-  }
-}
-
 /// gradient (+)= dy^T x, without a temporary where the types are the same: dy [n, out], x [n, in].
 void add_weight_gradient(Parameter& weight, const at::Tensor& dy, const at::Tensor& x) {
-  if (weight.gradient.scalar_type() != dy.scalar_type()) return add_wider(weight, at::mm(dy.t(), x));
+  if (weight.gradient.scalar_type() != dy.scalar_type()) return add_gradient(weight, at::mm(dy.t(), x));
   at::Tensor& gradient = weight.value.mutable_grad();
   if (gradient.defined()) {
     at::addmm_out(gradient, gradient, dy.t(), x);
@@ -41,7 +32,7 @@ void add_weight_gradient(Parameter& weight, const at::Tensor& dy, const at::Tens
 }
 
 void add_bias_gradient(Parameter& bias, const at::Tensor& dy) {
-  if (bias.gradient.scalar_type() != dy.scalar_type()) return add_wider(bias, dy.sum(0));
+  if (bias.gradient.scalar_type() != dy.scalar_type()) return add_gradient(bias, dy.sum(0));
   at::Tensor& gradient = bias.value.mutable_grad();
   if (gradient.defined()) {
     gradient.add_(dy.sum(0));
@@ -67,8 +58,13 @@ struct LinearFunction : torch::autograd::Function<LinearFunction> {
     const at::Tensor dy = grads[0].reshape({-1, weight.size(0)});
     at::Tensor dx;
     if (ctx->needs_input_grad(0)) dx = at::mm(dy, weight).view(x.sizes());
-    add_weight_gradient(*as_parameter(ctx, "weight"), dy, x.reshape({-1, weight.size(1)}));
-    if (Parameter* bias = as_parameter(ctx, "bias")) add_bias_gradient(*bias, dy);
+    Parameter* kept_weight = as_parameter(ctx, "weight");
+    Parameter* kept_bias = as_parameter(ctx, "bias");
+    const auto add = [kept_weight, kept_bias, dy, flat = x.reshape({-1, weight.size(1)})] {
+      add_weight_gradient(*kept_weight, dy, flat);
+      if (kept_bias) add_bias_gradient(*kept_bias, dy);
+    };
+    kept_weight->deferred ? kept_weight->deferred->add(add) : add();
     return {dx, {}, {}, {}, {}};
   }
 };

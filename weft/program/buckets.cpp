@@ -4,31 +4,35 @@
 
 namespace weft {
 
-std::vector<Bucket> gradient_buckets(const Program& program, int64_t bucket_bytes) {
+std::vector<Bucket> gradient_buckets(const Program& program, const std::vector<int>& blocks, int64_t bucket_bytes) {
   std::vector<Bucket> buckets;
-  for (int block = program.num_blocks() - 1; block >= 0; --block) {
+  for (auto at = blocks.rbegin(); at != blocks.rend(); ++at) {
+    const int block = *at;
     const int64_t bytes = program.gradient_block_bytes(block);
     // A full bucket takes no more blocks, not even one without gradients, whose backward it would have to await.
-    const bool opens = buckets.empty() || buckets.back().bytes + bytes > bucket_bytes || buckets.back().bytes >= bucket_bytes;
+    const bool adjacent = !buckets.empty() && buckets.back().first == block + 1;
+    const bool full = adjacent && (buckets.back().bytes + bytes > bucket_bytes || buckets.back().bytes >= bucket_bytes);
+    const bool opens = !adjacent || full;
     if (opens) buckets.push_back({.first = block, .last = block + 1, .bytes = bytes});
     buckets.back().first = block;
     if (!opens) buckets.back().bytes += bytes;
   }
-  // Blocks without gradients at the front of the model (flatten, normalise) are not worth a collective of nothing.
-  if (buckets.size() > 1 && buckets.back().bytes == 0) {
-    buckets[buckets.size() - 2].first = buckets.back().first;
-    buckets.pop_back();
+  // Blocks without gradients in front (flatten, normalise) are not worth a collective of nothing.
+  for (size_t i = buckets.size(); i-- > 1;) {
+    if (buckets[i].bytes > 0 || buckets[i - 1].first != buckets[i].last) continue;
+    buckets[i - 1].first = buckets[i].first;
+    buckets.erase(buckets.begin() + static_cast<std::ptrdiff_t>(i));
   }
   return buckets;
 }
 
-std::vector<Bucket> single_blocks(const Program& program) {
+std::vector<Bucket> single_blocks(const Program& program, const std::vector<int>& blocks) {
   std::vector<Bucket> buckets;
-  for (int block = program.num_blocks() - 1; block >= 0; --block) {
-    if (program.block_numel[block] == 0) continue;
-    buckets.push_back({.first = block, .last = block + 1, .bytes = program.gradient_block_bytes(block)});
+  for (auto at = blocks.rbegin(); at != blocks.rend(); ++at) {
+    if (program.block_numel[*at] == 0) continue;
+    buckets.push_back({.first = *at, .last = *at + 1, .bytes = program.gradient_block_bytes(*at)});
   }
-  return buckets.empty() ? gradient_buckets(program, 1) : buckets;
+  return buckets.empty() ? gradient_buckets(program, blocks, 1) : buckets;
 }
 
 Bucket whole(const std::vector<Bucket>& buckets) {

@@ -17,16 +17,16 @@ struct Bucket {
   int64_t bytes = 0;  ///< of flat gradients
 };
 
-/// All blocks, last block first (the order in which backward fills them), merged while they stay within `bucket_bytes`; a
-/// block larger than that is a bucket of its own. Blocks without gradients add nothing and never make a bucket alone, unless
-/// the whole model has none.
-std::vector<Bucket> gradient_buckets(const Program& program, int64_t bucket_bytes);
+/// The `blocks` (ascending), last block first (the order in which backward fills them), merged while they are adjacent and stay
+/// within `bucket_bytes`; a block larger than that is a bucket of its own. Blocks without gradients add nothing and never make
+/// a bucket alone, unless none of their neighbours has any.
+std::vector<Bucket> gradient_buckets(const Program& program, const std::vector<int>& blocks, int64_t bucket_bytes);
 
-/// A bucket for every block that has gradients, last block first: what sharded levels reduce, since each block is divided by
-/// itself.
-std::vector<Bucket> single_blocks(const Program& program);
+/// A bucket for each of the blocks that has gradients, last block first: what sharded levels reduce, since each block is
+/// divided by itself.
+std::vector<Bucket> single_blocks(const Program& program, const std::vector<int>& blocks);
 
-/// One bucket over all blocks of `buckets`.
+/// One bucket over all blocks of `buckets`, and those between them.
 Bucket whole(const std::vector<Bucket>& buckets);
 
 }  // namespace weft

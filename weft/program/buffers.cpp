@@ -22,23 +22,28 @@ bool overlap(const std::vector<Interval>& a, const std::vector<Interval>& b) {
   return false;
 }
 
-std::vector<int> colour(const Lifetimes& lifetimes) {
-  std::vector<int> colours(lifetimes.size(), 0);
-  for (size_t block = 0; block < lifetimes.size(); ++block) {
-    std::vector<bool> taken(block + 1, false);
-    for (size_t other = 0; other < block; ++other) {
-      if (overlap(lifetimes[block], lifetimes[other])) taken[colours[other]] = true;
+std::vector<int> colour(const Lifetimes& lifetimes, const std::vector<int>& held) {
+  std::vector<int> colours(lifetimes.size(), -1);
+  for (const int block : held) {
+    std::vector<bool> taken(held.size() + 1, false);
+    for (const int other : held) {
+      if (other < block && overlap(lifetimes[block], lifetimes[other])) taken[colours[other]] = true;
     }
+    colours[block] = 0;
     while (taken[colours[block]]) ++colours[block];
   }
   return colours;
 }
 
+bool begins_micro_batch(const Instruction& x) {
+  return x.op == Op::load || (x.op == Op::receive && x.what == Matter::activation);
+}
+
 // The position of the `count`-th backward after `at`, at most that of the next micro-batch, whose forwards leave time enough.
 int later_backward(const InstructionList& list, int at, int count) {
   int i = at;
-  while (count > 0 && ++i < static_cast<int>(list.size()) && list[i].op != Op::load)
-    count -= list[i].op == Op::backward ? 1 : 0;
+  while (count > 0 && ++i < static_cast<int>(list.size()) && !begins_micro_batch(list[i]))
+    count -= adds_gradients(list[i].op) ? 1 : 0;
   return i;
 }
 
@@ -51,13 +56,14 @@ std::vector<int> weight_buffers(const InstructionList& list, const Program& prog
     if (list[i].op == Op::gather) lifetimes[list[i].first].push_back({i, i});
     if (list[i].op == Op::release) lifetimes[list[i].first].back().end = i;
   }
-  return colour(lifetimes);
+  return colour(lifetimes, held_blocks(list, program.block_uses));
 }
 
 std::vector<int> gradient_buffers(const InstructionList& list, const Program& program, int in_flight) {
   if (program.shard_level < ShardLevel::gradients) return {};
   Lifetimes lifetimes(program.num_blocks());
-  for (int block = 0; block < program.num_blocks(); ++block) {
+  const std::vector<int> held = held_blocks(list, program.block_uses);
+  for (const int block : held) {
     if (program.block_numel[block] == 0) continue;  // nobody reduces it
     bool open = false;
     for (int i = 0; i < static_cast<int>(list.size()); ++i) {
@@ -71,12 +77,13 @@ std::vector<int> gradient_buffers(const InstructionList& list, const Program& pr
       open = false;
     }
   }
-  return colour(lifetimes);
+  return colour(lifetimes, held);
 }
 
 int64_t buffer_bytes(const std::vector<int>& buffer_of_block, const std::vector<int64_t>& block_bytes) {
   std::vector<int64_t> sizes;
   for (size_t block = 0; block < block_bytes.size(); ++block) {
+    if (!buffer_of_block.empty() && buffer_of_block[block] < 0) continue;
     const size_t buffer = buffer_of_block.empty() ? block : static_cast<size_t>(buffer_of_block[block]);
     if (sizes.size() <= buffer) sizes.resize(buffer + 1, 0);
     sizes[buffer] = std::max(sizes[buffer], block_bytes[block]);

@@ -2,11 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "weft/base/error.h"
 #include "weft/base/math.h"
 #include "weft/program/buckets.h"
 #include "weft/program/buffers.h"
-#include "weft/program/passes/accumulate.h"
+#include "weft/program/check_schedule.h"
+#include "weft/program/edit.h"
 #include "weft/program/passes/clip.h"
 #include "weft/program/passes/gather_updated.h"
 #include "weft/program/passes/prefetch.h"
@@ -14,9 +17,12 @@
 #include "weft/program/passes/shard_gradients.h"
 #include "weft/program/passes/shard_parameters.h"
 #include "weft/program/passes/slots.h"
+#include "weft/program/passes/sum_losses.h"
+#include "weft/program/passes/tie_weights.h"
 #include "weft/program/passes/update.h"
 #include "weft/program/passes/waits.h"
-#include "weft/program/schedules/single_stage.h"
+#include "weft/program/schedules/naive.h"
+#include "weft/program/stages.h"
 
 namespace weft {
 namespace {
@@ -28,6 +34,8 @@ void check(const ModelCost& model, const StepLayout& layout) {
   const auto positive = [](const char* key, int64_t value) {
     if (value < 1) throw InputError(fmt::format("layout: {} is {}, must be at least 1", key, value));
   };
+  positive("pp", layout.pp);
+  positive("tp", layout.tp);
   positive("dp", layout.dp);
   positive("shard", layout.shard);
   positive("micro_batches", layout.micro_batches);
@@ -66,7 +74,10 @@ Program describe_model(const ModelCost& model, const StepLayout& layout) {
   program.gradient_bytes = layout.gradient_bytes;
   program.micro_batches = layout.micro_batches;
   program.slots = layout.slots;
-  program.list_of_rank.assign(static_cast<size_t>(layout.dp) * layout.shard, 0);
+  program.mesh = {.pp = layout.pp, .dp = layout.dp, .shard = layout.shard, .tp = layout.tp};
+  for (int rank = 0; rank < program.mesh.world(); ++rank) {
+    program.list_of_rank.push_back(rank / (program.mesh.data() * layout.tp));
+  }
   for (const BlockCost& block : model.blocks) {
     program.block_names.push_back(block.name);
     program.block_numel.push_back(padded_numel(block.numel, program.shards));
@@ -75,23 +86,81 @@ Program describe_model(const ModelCost& model, const StepLayout& layout) {
   return program;
 }
 
-InstructionList build_list(const ModelCost& model, const StepLayout& layout, const Program& program) {
+void find_holders(Program& program, const std::vector<InstructionList>& lists) {
+  if (lists.size() == 1) return;
+  program.holders.resize(program.num_blocks());
+  for (int rank = 0; rank < static_cast<int>(lists.size()); ++rank) {
+    for (const int block : held_blocks(lists[rank], program.block_uses)) program.holders[block].push_back(rank);
+  }
+}
+
+// The blocks of each stage on this rank, and those it holds for their tied weights only: what runs backward at one time.
+std::vector<Bucket> stages_of(const Program& program, int rank, const Schedule& schedule,
+                              const std::vector<StageBlocks>& stages, const std::vector<int>& held) {
+  std::vector<bool> run(program.num_blocks(), false);
+  std::vector<Bucket> result;
+  const auto add = [&](int first, int last) {
+    result.push_back({.first = first, .last = last});
+    for (int block = first; block < last; ++block) {
+      result.back().bytes += program.gradient_block_bytes(block);
+      run[block] = true;
+    }
+  };
+  for (size_t s = 0; s < stages.size(); ++s) {
+    if (schedule.rank_of_stage[s] == rank) add(stages[s].first, stages[s].last);
+  }
+  for (const int block : held) {
+    if (!run[block]) add(block, block + 1);
+  }
+  return result;
+}
+
+// Slots are closed stage by stage, but the backwards of two stages of one rank mix their micro-batches.
+void check_tied(const Program& program, const std::vector<Bucket>& stages) {
+  const auto stage_of = [&](int block) {
+    return std::find_if(stages.begin(), stages.end(), [&](const Bucket& s) { return s.first <= block && block < s.last; });
+  };
+  for (const Bucket& stage : stages) {
+    for (int block = stage.first; block < stage.last; ++block) {
+      for (const int used : program.block_uses[block]) {
+        if (program.slots == 1 || stage_of(used) == stage_of(block)) continue;
+        if (program.num_holders(used) == 1) {
+          throw InputError(
+              fmt::format("layout: blocks '{}' and '{}' share weights and are different stages of one rank, whose gradients "
+                          "mix micro-batches; "
+                          "with several slots a rank use a schedule with one stage a rank",
+                          program.block_names[used], program.block_names[block]));
+        }
+      }
+    }
+  }
+}
+
+InstructionList finish_list(InstructionList list, const ModelCost& model, const StepLayout& layout, const Program& program,
+                            const std::vector<Bucket>& stages) {
   const bool sharded = layout.shard_level != ShardLevel::none;
-  const std::vector<Bucket> buckets = sharded ? single_blocks(program) : gradient_buckets(program, layout.bucket_bytes);
-  const int data_ranks = layout.dp * layout.shard;
-  InstructionList list = single_stage(model);
+  const std::vector<int> held = held_blocks(list, program.block_uses);
+  const std::vector<Bucket> buckets =
+      sharded ? single_blocks(program, held) : gradient_buckets(program, held, layout.bucket_bytes);
   list = recompute(list, model, layout.recompute);
   list = offload_activations(list, model, layout.offload);
-  list = accumulate(list, layout.micro_batches);
-  list = close_slots(list, {.slots = layout.slots, .buckets = buckets, .uses = program.block_uses});
+  list = close_slots(list, {.slots = layout.slots,
+                            .micro_batches = layout.micro_batches,
+                            .stages = stages,
+                            .buckets = buckets,
+                            .uses = program.block_uses});
   if (sharded) {
     list = shard_gradients(list, program,
                            {.every_micro_batch = layout.shard_level >= ShardLevel::gradients && !layout.keep_order});
   } else {
-    list = replicate(list, {.replicas = data_ranks, .buckets = buckets, .uses = program.block_uses});
+    list = replicate(list, {.replicas = program.replicas, .buckets = buckets, .uses = program.block_uses});
   }
-  if (layout.clip || layout.check_finite) list = clip(list, {.shards = program.shards, .all = whole(buckets)});
-  list = update(list, {.data_ranks = data_ranks, .buckets = buckets});
+  list = tie_weights(list, program);
+  list = sum_losses(list, program);
+  const int parts = layout.pp * program.shards;
+  const AxisName axis = layout.pp > 1 ? AxisName::model : parts > 1 ? AxisName::shard : AxisName::none;
+  if (layout.clip || layout.check_finite) list = clip(list, {.axis = axis, .ranks = parts, .all = whole(buckets)});
+  list = update(list, {.buckets = buckets});
   list = offload_state(list, layout.offload);
   if (layout.shard_level == ShardLevel::parameters) {
     list = shard_parameters(list, program,
@@ -104,17 +173,47 @@ InstructionList build_list(const ModelCost& model, const StepLayout& layout, con
   return list;
 }
 
+Schedule schedule_of(const StepLayout& layout) {
+  if (layout.schedule.tasks.empty()) {
+    if (layout.pp > 1) throw InputError(fmt::format("layout: {} pipeline ranks and no schedule; name one", layout.pp));
+    return naive_schedule({.ranks = 1, .micro_batches = layout.micro_batches});
+  }
+  if (layout.schedule.num_ranks() != layout.pp || layout.schedule.micro_batches != layout.micro_batches) {
+    throw InputError(fmt::format("layout: schedule {} is for {} pipeline ranks and {} micro-batches, the layout has {} and {}",
+                                 layout.schedule.name, layout.schedule.num_ranks(), layout.schedule.micro_batches, layout.pp,
+                                 layout.micro_batches));
+  }
+  check_schedule(layout.schedule);
+  return layout.schedule;
+}
+
 }  // namespace
 
 int64_t padded_numel(int64_t numel, int shards) { return round_up(numel, kUnit * shards); }
 
+std::vector<int> even_stages(int blocks, int stages) {
+  std::vector<int> first;
+  for (int s = 0; s < stages; ++s) first.push_back(blocks / stages * s + std::min(s, blocks % stages));
+  return first;
+}
+
 Program build_program(const ModelCost& model, const StepLayout& layout) {
   check(model, layout);
+  const Schedule schedule = schedule_of(layout);
+  const int num_blocks = static_cast<int>(model.blocks.size());
+  const std::vector<StageBlocks> stages = stage_blocks(
+      model, schedule, layout.first_block.empty() ? even_stages(num_blocks, schedule.num_stages()) : layout.first_block);
   Program program = describe_model(model, layout);
-  InstructionList list = build_list(model, layout, program);
-  program.weight_buffer = weight_buffers(list, program);
-  program.gradient_buffer = gradient_buffers(list, program, layout.prefetch);
-  program.lists = {link_waits(list, program)};
+  const std::vector<InstructionList> lists = stage_lists(model, schedule, stages);
+  find_holders(program, lists);
+  for (int rank = 0; rank < layout.pp; ++rank) {
+    const std::vector<int> held = held_blocks(lists[rank], program.block_uses);
+    const std::vector<Bucket> own_stages = stages_of(program, rank, schedule, stages, held);
+    check_tied(program, own_stages);
+    const InstructionList list = finish_list(lists[rank], model, layout, program, own_stages);
+    program.buffers.push_back({weight_buffers(list, program), gradient_buffers(list, program, layout.prefetch)});
+    program.lists.push_back(link_waits(list, program, program.buffers.back()));
+  }
   return program;
 }
 

@@ -1,17 +1,23 @@
 // build_program: from a model's costs and a layout to the step program, by running the passes in one visible order.
 //
-// Costs microseconds and no tensors, whatever the number of ranks: ranks that do the same share one list.
+// Costs no tensors and little time, whatever the number of ranks: the data-parallel copies of a pipeline rank share one list.
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "weft/program/passes/offload.h"
 #include "weft/program/passes/recompute.h"
 #include "weft/program/program.h"
+#include "weft/program/schedule.h"
 
 namespace weft {
 
 struct StepLayout {
+  int pp = 1;                         ///< pipeline ranks
+  Schedule schedule = {};             ///< of the pipeline, for micro_batches; none: one stage, a micro-batch at a time (pp = 1)
+  std::vector<int> first_block = {};  ///< of each stage; empty: the blocks evenly
+  int tp = 1;     ///< ranks that share each block's work: costs are those of one of them. Simulated, not run
   int dp = 1;     ///< replicas
   int shard = 1;  ///< ranks that share one replica's state
   ShardLevel shard_level = ShardLevel::none;
@@ -34,8 +40,11 @@ struct StepLayout {
 /// Elements of a block's flat buffer once padded to divide over `shards` in whole units of 64.
 int64_t padded_numel(int64_t numel, int shards);
 
+/// The first block of each of `stages` stages with as many blocks as the others, the earlier ones one more where needed.
+std::vector<int> even_stages(int blocks, int stages);
+
 /// Throws InputError when the model has no blocks, a count is not positive, slots is no power of two or does not divide
-/// micro_batches, or the byte limit is below what the largest block needs.
+/// micro_batches, the byte limit is below what the largest block needs, or schedule and stages do not fit.
 Program build_program(const ModelCost& model, const StepLayout& layout);
 
 }  // namespace weft

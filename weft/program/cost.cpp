@@ -12,6 +12,7 @@ namespace {
 
 int64_t& wire_bytes_of(StepCost& cost, Op op) {
   if (op == Op::gather) return cost.weight_wire_bytes;
+  if (op == Op::send) return cost.transfer_wire_bytes;
   return op == Op::reduce || op == Op::reduce_scatter ? cost.gradient_wire_bytes : cost.loss_wire_bytes;
 }
 
@@ -22,7 +23,7 @@ StepCost step_cost(const InstructionList& list) {
   int64_t activations = 0;
   int64_t partials = 0;
   for (const Instruction& x : list) {
-    (x.op == Op::backward ? cost.backward_flops : cost.forward_flops) += x.flops;
+    (is_backward(x.op) ? cost.backward_flops : cost.forward_flops) += x.flops;
     wire_bytes_of(cost, x.op) += x.wire_bytes;
     if (x.op == Op::reduce || x.op == Op::reduce_scatter) ++cost.num_reduces;
     if (x.op == Op::gather) ++cost.num_gathers;

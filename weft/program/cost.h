@@ -17,14 +17,15 @@ struct StepCost {
   double backward_flops = 0.0;
   int64_t gradient_wire_bytes = 0;
   int64_t weight_wire_bytes = 0;
-  int64_t loss_wire_bytes = 0;  ///< the norm's too
-  int num_reduces = 0;          ///< gradient collectives
+  int64_t transfer_wire_bytes = 0;  ///< activations and their gradients, to other stages
+  int64_t loss_wire_bytes = 0;      ///< the norm's too
+  int num_reduces = 0;              ///< gradient collectives
   int num_gathers = 0;
   int64_t peak_activation_bytes = 0;  ///< micro-batches, activations and their gradients, what backward keeps
   int64_t peak_partial_bytes = 0;     ///< partial gradient sums of finished slots
 
   double flops() const { return forward_flops + backward_flops; }
-  int64_t wire_bytes() const { return gradient_wire_bytes + weight_wire_bytes + loss_wire_bytes; }
+  int64_t wire_bytes() const { return gradient_wire_bytes + weight_wire_bytes + transfer_wire_bytes + loss_wire_bytes; }
 };
 
 /// The peaks count what an instruction allocates before it frees anything, in list order.

@@ -3,6 +3,13 @@
 #include <algorithm>
 
 namespace weft {
+namespace {
+
+bool touches(const Instruction& x, int block, const std::vector<std::vector<int>>& uses) {
+  return x.first == block || std::count(uses[x.first].begin(), uses[x.first].end(), block) > 0;
+}
+
+}  // namespace
 
 InstructionList insert(const InstructionList& list, const std::vector<Insertion>& insertions) {
   std::vector<const Insertion*> sorted;
@@ -20,17 +27,30 @@ InstructionList insert(const InstructionList& list, const std::vector<Insertion>
 }
 
 bool runs(const Instruction& x, int block, const std::vector<std::vector<int>>& uses) {
-  if (x.op != Op::forward && x.op != Op::backward) return false;
-  return x.first == block || std::count(uses[x.first].begin(), uses[x.first].end(), block) > 0;
+  return (x.op == Op::forward || x.op == Op::backward || x.op == Op::backward_input) && touches(x, block, uses);
 }
 
 bool writes_gradients(const Instruction& x, int first, int last, const std::vector<std::vector<int>>& uses) {
   if (x.op == Op::combine) return x.first < last && first < x.last;
-  if (x.op != Op::backward) return false;
+  if (!adds_gradients(x.op)) return false;
   for (int block = first; block < last; ++block) {
-    if (runs(x, block, uses)) return true;
+    if (touches(x, block, uses)) return true;
   }
   return false;
+}
+
+std::vector<int> held_blocks(const InstructionList& list, const std::vector<std::vector<int>>& uses) {
+  std::vector<bool> held(uses.size(), false);
+  for (const Instruction& x : list) {
+    if (x.op != Op::forward) continue;
+    held[x.first] = true;
+    for (int used : uses[x.first]) held[used] = true;
+  }
+  std::vector<int> blocks;
+  for (int block = 0; block < static_cast<int>(held.size()); ++block) {
+    if (held[block]) blocks.push_back(block);
+  }
+  return blocks;
 }
 
 int last_gradient_write(const InstructionList& list, int first, int last, const std::vector<std::vector<int>>& uses) {

@@ -16,10 +16,15 @@ struct Insertion {
 /// lists are edited before passes/waits.h, which fills in `waits`.
 InstructionList insert(const InstructionList& list, const std::vector<Insertion>& insertions);
 
-/// True when `x` runs the block, or another one that reads the block's weights too (tied weights), forward or backward.
+/// True when `x` reads the weights of the block: runs it, or another one that uses them too (tied weights), forward or
+/// backward. A backward's weight part reads none.
 bool runs(const Instruction& x, int block, const std::vector<std::vector<int>>& uses);
 
-/// True when `x` adds to gradients of blocks [first, last): a backward that runs one of them, or a combine.
+/// The blocks whose weights the list reads, ascending.
+std::vector<int> held_blocks(const InstructionList& list, const std::vector<std::vector<int>>& uses);
+
+/// True when `x` adds to gradients of blocks [first, last): a backward or a backward's weight part of one that
+/// holds or uses them, or a combine.
 bool writes_gradients(const Instruction& x, int first, int last, const std::vector<std::vector<int>>& uses);
 
 /// Index of the last instruction that does, or -1.

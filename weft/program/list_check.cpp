@@ -41,11 +41,17 @@ class ListCheck {
   }
 
   void check_missing() const;
+  void check_missing(int block) const;
+  void check_sent(int block) const;
 
   void check_order(int i) const;
   void check_drop(int i) const;
   void check_forward(int i) const;
   void check_backward(int i) const;
+  void check_weight(int i) const;
+  void check_send(int i) const;
+  bool has_input(int block, int micro, int i) const;
+  bool has_output_gradient(int block, int micro, int i) const;
   void check_adds_to(int i, int block) const;
   void check_combine(int i) const;
   void check_scatter(int i) const;
@@ -54,13 +60,16 @@ class ListCheck {
   void check_update(int i) const;
 
   bool sharded() const { return program_.shard_level != ShardLevel::none; }
-  // Sharded levels work block by block and leave those without parameters out.
-  bool left_out(int block) const { return sharded() && program_.block_numel[block] == 0; }
+  // Blocks of other ranks; and sharded levels work block by block and leave those without parameters out.
+  bool left_out(int block) const { return !at_.held[block] || (sharded() && program_.block_numel[block] == 0); }
+  // Reduced over data-parallel copies, or over the ranks that share it.
+  bool tied(int block) const { return program_.num_holders(block) > 1 && program_.block_numel[block] > 0; }
   int last_scatter(int block) const { return at_.scatter_of(block, micro_batches_ - 1); }
   bool before(int a, int b) const { return order_->before(a, b); }
   int unfinished_backward(int block, int begin_micro, int end_micro, int i) const;
   std::string not_summed_locally(int block, int i) const;
   std::string not_reducible(int block, int i) const;
+  std::string not_summed(int block, int i) const;
   std::string not_final(int block, int i) const;
 
   const Program& program_;
@@ -76,26 +85,52 @@ void ListCheck::check_missing() const {
                       fmt::format("rank {}: no reduce_loss, whose count the updates divide by", rank_));
   }
   for (int block = 0; block < blocks_; ++block) {
-    for (int micro = 0; micro < micro_batches_; ++micro) {
-      if (at_.backward_of(block, micro) >= 0) continue;
-      fail_missing(Defect::missing_backward, block, fmt::format("no backward for micro-batch {}", micro));
-    }
-    if (left_out(block)) continue;
-    if (at_.update[block] < 0) fail_missing(Defect::missing_update, block, "never updated");
-    if (sharded() && last_scatter(block) < 0) {
-      fail_missing(Defect::missing_reduce, block,
-                   fmt::format("updated by instruction {} without a reduce_scatter that takes in the last micro-batch",
-                               at_.update[block]));
-    }
-    if (at_.reduce[block] < 0 && program_.replicas > 1) {
+    for (int micro = 0; micro < micro_batches_ && at_.runs[block]; ++micro) {
+      if (at_.forward_of(block, micro) < 0)
+        fail_missing(Defect::missing_forward, block, fmt::format("no forward for micro-batch {}", micro));
+      if (at_.backward_of(block, micro) >= 0 && at_.weight_of(block, micro) >= 0) continue;
       fail_missing(
-          Defect::missing_reduce, block,
-          fmt::format("updated by instruction {} without a reduce over the {} replicas", at_.update[block], program_.replicas));
+          Defect::missing_backward, block,
+          fmt::format("no backward{} for micro-batch {}", at_.backward_of(block, micro) < 0 ? "" : " of its weights", micro));
     }
-    for (int slot = 0; slot < program_.slots && program_.slots > 1; ++slot) {
-      if (at_.combine_of(block, slot) >= 0) continue;
-      fail_missing(Defect::bad_combine, block, fmt::format("slot {} is never closed by a combine", slot));
+    if (at_.runs[block]) check_sent(block);
+    if (!left_out(block)) check_missing(block);
+  }
+}
+
+// What the ranks of the next and the stage before wait for.
+void ListCheck::check_sent(int block) const {
+  for (int micro = 0; micro < micro_batches_; ++micro) {
+    if (block + 1 < blocks_ && !at_.runs[block + 1] && at_.sent_of(Matter::activation, block, micro) < 0) {
+      fail_missing(Defect::missing_send, block, fmt::format("its output for micro-batch {} is never sent on", micro));
     }
+    if (block > 0 && !at_.runs[block - 1] && at_.sent_of(Matter::gradient, block - 1, micro) < 0) {
+      fail_missing(Defect::missing_send, block,
+                   fmt::format("the gradient of its input for micro-batch {} is never sent back", micro));
+    }
+  }
+}
+
+void ListCheck::check_missing(int block) const {
+  if (at_.update[block] < 0) fail_missing(Defect::missing_update, block, "never updated");
+  if (sharded() && last_scatter(block) < 0) {
+    fail_missing(Defect::missing_reduce, block,
+                 fmt::format("updated by instruction {} without a reduce_scatter that takes in the last micro-batch",
+                             at_.update[block]));
+  }
+  if (at_.reduce[block] < 0 && program_.replicas > 1) {
+    fail_missing(
+        Defect::missing_reduce, block,
+        fmt::format("updated by instruction {} without a reduce over the {} replicas", at_.update[block], program_.replicas));
+  }
+  if (at_.tie[block] < 0 && tied(block)) {
+    fail_missing(Defect::missing_reduce, block,
+                 fmt::format("updated by instruction {} without a reduce over the {} stages that share it", at_.update[block],
+                             program_.num_holders(block)));
+  }
+  for (int slot = 0; slot < program_.slots && program_.slots > 1; ++slot) {
+    if (at_.combine_of(block, slot) >= 0) continue;
+    fail_missing(Defect::bad_combine, block, fmt::format("slot {} is never closed by a combine", slot));
   }
 }
 
@@ -106,7 +141,10 @@ void ListCheck::check_order(int i) const {
     case Op::release:
     case Op::evict:
     case Op::fetch:
+    case Op::receive:  // transfer_check.h compares it with its send
       return;
+    case Op::send:
+      return check_send(i);
     case Op::drop:
       return check_drop(i);
     case Op::reduce_scatter:
@@ -115,7 +153,10 @@ void ListCheck::check_order(int i) const {
     case Op::loss:
       return check_forward(i);
     case Op::backward:
+    case Op::backward_input:
       return check_backward(i);
+    case Op::backward_weight:
+      return check_weight(i);
     case Op::combine:
       return check_combine(i);
     case Op::reduce:
@@ -128,45 +169,88 @@ void ListCheck::check_order(int i) const {
   }
 }
 
-// The output goes with what was kept, so whoever takes it as input must have it by then.
+// The output goes with what was kept, so whoever takes it must have it by then.
 void ListCheck::check_drop(int i) const {
   const Instruction& x = list_[i];
   if (!before(at_.forward_of(x.first, x.micro), i)) fail(Defect::use_before_load, i, "its forward has not been run by then");
-  const int next = x.first == blocks_ - 1 ? at_.loss[x.micro] : at_.forward_of(x.first + 1, x.micro);
-  if (!before(next, i)) fail(Defect::use_before_load, i, "whoever takes its output has not been run by then");
+  const bool is_last = x.first == blocks_ - 1;
+  const int next = is_last                 ? at_.loss[x.micro]
+                   : at_.runs[x.first + 1] ? at_.forward_of(x.first + 1, x.micro)
+                                           : at_.sent_of(Matter::activation, x.first, x.micro);
+  // A send keeps what it sends; it need only have started.
+  const bool taken = before(next, i) || (next >= 0 && next < i && list_[next].op == Op::send);
+  if (!taken) fail(Defect::use_before_load, i, "whoever takes its output has not been run by then");
+}
+
+// The output of the block before it, computed here or received.
+bool ListCheck::has_input(int block, int micro, int i) const {
+  if (block == 0) return before(at_.load[micro], i);
+  return before(at_.runs[block - 1] ? at_.forward_of(block - 1, micro) : at_.received_of(Matter::activation, block - 1, micro),
+                i);
+}
+
+// The gradient of its output, from the loss, computed here or received.
+bool ListCheck::has_output_gradient(int block, int micro, int i) const {
+  if (block == blocks_ - 1) return before(at_.loss[micro], i);
+  return before(at_.runs[block + 1] ? at_.backward_of(block + 1, micro) : at_.received_of(Matter::gradient, block, micro), i);
 }
 
 void ListCheck::check_forward(int i) const {
   const Instruction& x = list_[i];
-  if (!before(at_.load[x.micro], i)) {
+  const bool reads_batch = x.op == Op::loss || x.first == 0;
+  if (reads_batch && !before(at_.load[x.micro], i)) {
     fail(Defect::use_before_load, i, fmt::format("micro-batch {} has not been loaded by then", x.micro));
   }
   if (x.op == Op::forward && i == at_.recompute_of(x.first, x.micro) && !before(at_.drop_of(x.first, x.micro), i)) {
     fail(Defect::repeated, i, "computed again before it was dropped");
   }
-  const int input_block = (x.op == Op::loss ? blocks_ : x.first) - 1;
-  if (input_block < 0 || before(at_.forward_of(input_block, x.micro), i)) return;
+  const int block = x.op == Op::loss ? blocks_ : x.first;
+  if (has_input(block, x.micro, i)) return;
   fail(Defect::use_before_load, i,
-       fmt::format("its input, the output of block {} '{}', has not been computed by then", input_block,
-                   program_.block_names[input_block]));
+       fmt::format("its input, the output of block {} '{}', has not been {} by then", block - 1,
+                   program_.block_names[block - 1], at_.runs[block - 1] ? "computed" : "received"));
 }
 
-// Its own forward came before the loss, or the checks of forwards and losses would have failed: "before" is transitive.
+void ListCheck::check_send(int i) const {
+  const Instruction& x = list_[i];
+  if (x.what == Matter::activation) {
+    if (!before(at_.forward_of(x.first, x.micro), i)) fail(Defect::use_before_load, i, "it has not been computed by then");
+    return;
+  }
+  if (x.first + 1 == blocks_ || !before(at_.backward_of(x.first + 1, x.micro), i)) {
+    fail(Defect::backward_before_loss, i, "the backward that makes it has not been run by then");
+  }
+}
+
 void ListCheck::check_backward(int i) const {
   const Instruction& x = list_[i];
-  const bool is_last = x.first == blocks_ - 1;
-  if (is_last && !before(at_.loss[x.micro], i)) {
-    fail(Defect::backward_before_loss, i, fmt::format("the loss of micro-batch {} has not been computed by then", x.micro));
+  if (!before(at_.forward_of(x.first, x.micro), i)) {
+    fail(Defect::backward_before_loss, i, "its forward has not been run by then");
   }
-  if (!is_last && !before(at_.backward_of(x.first + 1, x.micro), i)) {
+  if (!has_output_gradient(x.first, x.micro, i)) {
+    const bool is_last = x.first == blocks_ - 1;
     fail(Defect::backward_before_loss, i,
-         fmt::format("the backward of the next block, {} '{}', has not been run by then", x.first + 1,
-                     program_.block_names[x.first + 1]));
+         is_last                 ? fmt::format("the loss of micro-batch {} has not been computed by then", x.micro)
+         : at_.runs[x.first + 1] ? fmt::format("the backward of the next block, {} '{}', has not been run by then", x.first + 1,
+                                               program_.block_names[x.first + 1])
+                                 : "the gradient of its output has not been received by then");
   }
   if (at_.drop_of(x.first, x.micro) >= 0 && !before(at_.recompute_of(x.first, x.micro), i)) {
     fail(Defect::missing_recompute, i,
          fmt::format("what its forward kept was dropped by instruction {} and has not been computed again by then",
                      at_.drop_of(x.first, x.micro)));
+  }
+  if (x.op == Op::backward) check_weight(i);
+}
+
+void ListCheck::check_weight(int i) const {
+  const Instruction& x = list_[i];
+  if (x.op == Op::backward_weight && !before(at_.backward_of(x.first, x.micro), i)) {
+    fail(Defect::backward_before_loss, i, "the part of it that makes the input's gradient has not been run by then");
+  }
+  if (x.micro > 0 && !before(at_.weight_of(x.first, x.micro - 1), i)) {
+    fail(Defect::bad_order, i,
+         fmt::format("micro-batch {} has not been added to its gradients by then; they are summed in order", x.micro - 1));
   }
   check_adds_to(i, x.first);
   for (int block : program_.block_uses[x.first]) check_adds_to(i, block);
@@ -190,13 +274,16 @@ void ListCheck::check_adds_to(int i, int block) const {
   }
 }
 
-// The first micro-batch of [begin_micro, end_micro) whose backward of `block` may not have finished when `i` starts, or -1.
+// The first micro-batch of [begin_micro, end_micro) that may not have been added to the block's gradients when `i` starts, or
+// -1.
 int ListCheck::unfinished_backward(int block, int begin_micro, int end_micro, int i) const {
-  for (int micro = begin_micro; micro < end_micro; ++micro) {
-    for (int other = 0; other < blocks_; ++other) {
-      const std::vector<int>& uses = program_.block_uses[other];
-      const bool writes = other == block || std::find(uses.begin(), uses.end(), block) != uses.end();
-      if (writes && !before(at_.backward_of(other, micro), i)) return micro;
+  for (int other = 0; other < blocks_; ++other) {
+    if (!at_.runs[other]) continue;
+    const std::vector<int>& uses = program_.block_uses[other];
+    const bool writes = other == block || std::find(uses.begin(), uses.end(), block) != uses.end();
+    if (!writes) continue;
+    for (int micro = begin_micro; micro < end_micro; ++micro) {
+      if (!before(at_.weight_of(other, micro), i)) return micro;
     }
   }
   return -1;
@@ -228,9 +315,8 @@ std::string ListCheck::not_summed_locally(int block, int i) const {
   return {};
 }
 
-// The same for the sum over all ranks.
-std::string ListCheck::not_final(int block, int i) const {
-  if (left_out(block)) return {};
+// The same for the sum over the data-parallel ranks.
+std::string ListCheck::not_summed(int block, int i) const {
   if (sharded() && program_.replicas == 1) {
     if (before(last_scatter(block), i)) return {};
     return fmt::format("it does not wait for the last reduce_scatter of block {} '{}'", block, program_.block_names[block]);
@@ -241,23 +327,33 @@ std::string ListCheck::not_final(int block, int i) const {
                      at_.reduce[block]);
 }
 
+// The same for the sum over all ranks.
+std::string ListCheck::not_final(int block, int i) const {
+  if (left_out(block)) return {};
+  if (!tied(block)) return not_summed(block, i);
+  if (before(at_.tie[block], i)) return {};
+  return fmt::format("it does not wait for the reduce of block {} '{}' over the stages that share it (instruction {})", block,
+                     program_.block_names[block], at_.tie[block]);
+}
+
 void ListCheck::check_reduce(int i) const {
   const Instruction& x = list_[i];
   if (x.op == Op::reduce_loss) {
-    for (int micro = 0; micro < micro_batches_; ++micro) {
+    for (int micro = 0; micro < micro_batches_ && at_.runs[blocks_ - 1]; ++micro) {
       if (before(at_.loss[micro], i)) continue;
       fail(Defect::early_reduce, i, fmt::format("the loss of micro-batch {} has not been computed by then", micro));
     }
     return;
   }
   for (int block = x.first; block < x.last; ++block) {
-    const std::string why = not_reducible(block, i);
+    const std::string why = x.axis == AxisName::tied ? not_summed(block, i) : not_reducible(block, i);
     if (!why.empty()) fail(Defect::early_reduce, i, why);
   }
 }
 
 // Why a block's part of the gradients may not be ready to be summed over the replicas.
 std::string ListCheck::not_reducible(int block, int i) const {
+  if (!at_.held[block]) return fmt::format("block {} '{}' is not on this rank", block, program_.block_names[block]);
   if (!sharded()) return not_summed_locally(block, i);
   if (before(last_scatter(block), i)) return {};
   return fmt::format("the last reduce_scatter of block {} '{}' has not finished by then", block, program_.block_names[block]);

@@ -6,6 +6,7 @@
 #include "weft/base/math.h"
 #include "weft/program/buffers.h"
 #include "weft/program/cost.h"
+#include "weft/program/edit.h"
 
 namespace weft {
 namespace {
@@ -16,11 +17,17 @@ constexpr int64_t kWidenedPiece = 1 << 20;  // an update widens narrower gradien
 class Estimate {
  public:
   Estimate(const Program& program, int rank, const MemoryOptions& options)
-      : program_(program), list_(program.of(rank)), options_(options) {}
+      : program_(program),
+        list_(program.of(rank)),
+        buffers_(program.buffers_of(rank)),
+        options_(options),
+        held_numel_(program.num_blocks(), 0) {
+    for (const int block : held_blocks(list_, program.block_uses)) held_numel_[block] = program.block_numel[block];
+  }
 
   MemoryEstimate run() {
-    const auto largest = std::max_element(program_.block_numel.begin(), program_.block_numel.end());
-    result_.largest_block_index = static_cast<int>(largest - program_.block_numel.begin());
+    const auto largest = std::max_element(held_numel_.begin(), held_numel_.end());
+    result_.largest_block_index = static_cast<int>(largest - held_numel_.begin());
     result_.largest_block = *largest * program_.weight_bytes;
     weights();
     gradients();
@@ -37,15 +44,13 @@ class Estimate {
     add(category, bytes);
     result_.model_states += bytes;
   }
-  int64_t whole() const { return std::accumulate(program_.block_numel.begin(), program_.block_numel.end(), int64_t{0}); }
+  int64_t whole() const { return std::accumulate(held_numel_.begin(), held_numel_.end(), int64_t{0}); }
   int64_t own() const { return whole() / program_.shards; }
-  int64_t largest_own() const {
-    return *std::max_element(program_.block_numel.begin(), program_.block_numel.end()) / program_.shards;
-  }
+  int64_t largest_own() const { return *std::max_element(held_numel_.begin(), held_numel_.end()) / program_.shards; }
   bool narrow() const { return program_.weight_bytes < kWide; }
   std::vector<int64_t> block_bytes(int64_t element) const {
     std::vector<int64_t> bytes;
-    for (int64_t numel : program_.block_numel) bytes.push_back(numel * element);
+    for (int64_t numel : held_numel_) bytes.push_back(numel * element);
     return bytes;
   }
 
@@ -55,7 +60,7 @@ class Estimate {
     keep(Category::weights, (pooled ? shard : whole()) * program_.weight_bytes);
     if (narrow()) keep(Category::master, shard * kWide);
     if (program_.inner_shards > 1) add(Category::gathered, whole() / program_.inner_shards * program_.weight_bytes);
-    if (pooled) add(Category::gathered, buffer_bytes(program_.weight_buffer, block_bytes(program_.weight_bytes)));
+    if (pooled) add(Category::gathered, buffer_bytes(buffers_.weight, block_bytes(program_.weight_bytes)));
   }
 
   // Partial sums: one stash a level of the tree over slots, each as large as all gradients. A reduce-scatter that adds to an
@@ -63,7 +68,7 @@ class Estimate {
   void gradients() {
     const bool pooled = program_.shard_level >= ShardLevel::gradients;
     keep(Category::gradients, (pooled ? own() : whole()) * program_.gradient_bytes);
-    int64_t bytes = pooled ? buffer_bytes(program_.gradient_buffer, block_bytes(program_.gradient_bytes)) : 0;
+    int64_t bytes = pooled ? buffer_bytes(buffers_.gradient, block_bytes(program_.gradient_bytes)) : 0;
     bytes += floor_log2(program_.slots) * whole() * program_.gradient_bytes;
     const auto adds = [](const Instruction& x) { return x.op == Op::reduce_scatter && x.micro > 0; };
     const bool earlier = std::any_of(list_.begin(), list_.end(),
@@ -80,7 +85,9 @@ class Estimate {
 
   const Program& program_;
   const InstructionList& list_;
+  const Buffers& buffers_;
   const MemoryOptions& options_;
+  std::vector<int64_t> held_numel_;  // 0 for the blocks of other ranks
   MemoryEstimate result_;
 };
 

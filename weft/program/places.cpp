@@ -21,6 +21,11 @@ class Finder {
       check_waits(i);
     }
     for (int i = 0; i < size; ++i) note_place(i);
+    for (int block = 0; block < blocks_; ++block) {
+      if (!at_.runs[block]) continue;
+      at_.held[block] = true;
+      for (const int used : program_.block_uses[block]) at_.held[used] = true;
+    }
     return at_;
   }
 
@@ -30,6 +35,8 @@ class Finder {
   void check_waits(int i) const;
   void note_place(int i);
   void note_blocks(int i);
+  void note_backward(int i);
+  void note_transfer(int i);
   void note(int& place, int i, Defect defect, const std::string& text) const;
 
   const Program& program_;
@@ -51,6 +58,12 @@ void Finder::check_ranges(int i) const {
   }
   if (on_one_block && x.last != x.first + 1) {
     fail(Defect::out_of_range, i, fmt::format("takes one block, not {}", x.last - x.first));
+  }
+  if (is_transfer(x.op) && (x.peer < 0 || x.peer >= program_.mesh.pp)) {
+    fail(Defect::out_of_range, i, fmt::format("pipeline rank {} of {}", x.peer, program_.mesh.pp));
+  }
+  if (is_transfer(x.op) && x.what != Matter::activation && x.what != Matter::gradient) {
+    fail(Defect::out_of_range, i, "neither an activation nor its gradient");
   }
   if (x.op == Op::combine && (x.slot < 0 || x.slot >= program_.slots)) {
     fail(Defect::out_of_range, i, fmt::format("slot {} of {}", x.slot, program_.slots));
@@ -79,6 +92,7 @@ void Finder::note_place(int i) {
     case Op::load:
       return note(at_.load[x.micro], i, Defect::repeated, "loaded");
     case Op::forward:
+      at_.runs[x.first] = true;
       if (at_.forward[cell] >= 0 && at_.drop[cell] >= 0)
         return note(at_.recompute[cell], i, Defect::repeated, "computed again");
       return note(at_.forward[cell], i, Defect::repeated, "run");
@@ -94,7 +108,12 @@ void Finder::note_place(int i) {
     case Op::loss:
       return note(at_.loss[x.micro], i, Defect::repeated, "computed");
     case Op::backward:
-      return note(at_.backward[cell], i, Defect::double_backward, "run");
+    case Op::backward_input:
+    case Op::backward_weight:
+      return note_backward(i);
+    case Op::send:
+    case Op::receive:
+      return note_transfer(i);
     case Op::reduce_loss:
       return note(at_.reduce_loss, i, Defect::repeated, "summed");
     case Op::norm:
@@ -106,12 +125,30 @@ void Finder::note_place(int i) {
   }
 }
 
+void Finder::note_backward(int i) {
+  const Instruction& x = list_[i];
+  const int cell = x.first * program_.micro_batches + x.micro;
+  at_.runs[x.first] = true;
+  if (x.op != Op::backward_weight) note(at_.backward[cell], i, Defect::double_backward, "run");
+  if (x.op != Op::backward_input) note(at_.weight[cell], i, Defect::double_backward, "added to the gradients");
+}
+
+void Finder::note_transfer(int i) {
+  const Instruction& x = list_[i];
+  const int cell = x.first * program_.micro_batches + x.micro;
+  Places::Moved& moved = x.op == Op::send ? at_.sent : at_.received;
+  note((x.what == Matter::gradient ? moved.gradient : moved.activation)[cell], i, Defect::repeated,
+       x.op == Op::send ? "sent" : "received");
+}
+
 void Finder::note_blocks(int i) {
   const Instruction& x = list_[i];
   for (int block = x.first; block < x.last; ++block) {
     const std::string which = fmt::format("block {} '{}' was", block, program_.block_names[block]);
     if (x.op == Op::combine) note(at_.combine[block * program_.slots + x.slot], i, Defect::bad_combine, which + " closed");
-    if (x.op == Op::reduce) note(at_.reduce[block], i, Defect::double_reduce, which + " reduced");
+    if (x.op == Op::reduce) {
+      note(x.axis == AxisName::tied ? at_.tie[block] : at_.reduce[block], i, Defect::double_reduce, which + " reduced");
+    }
     if (x.op == Op::update) note(at_.update[block], i, Defect::double_update, which + " updated");
   }
 }
@@ -125,12 +162,18 @@ Places::Places(int blocks, int micro_batches, int slots)
       loss(micro_batches, -1),
       forward(blocks * micro_batches, -1),
       backward(blocks * micro_batches, -1),
+      weight(blocks * micro_batches, -1),
       drop(blocks * micro_batches, -1),
       recompute(blocks * micro_batches, -1),
       scatter(blocks * micro_batches, -1),
       combine(blocks * slots, -1),
       reduce(blocks, -1),
-      update(blocks, -1) {}
+      update(blocks, -1),
+      tie(blocks, -1),
+      runs(blocks, false),
+      held(blocks, false),
+      sent{drop, drop},
+      received{drop, drop} {}
 
 Places find_places(const Program& program, int rank) { return Finder(program, rank).run(); }
 

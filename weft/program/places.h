@@ -14,7 +14,13 @@ struct Places {
   Places(int blocks, int micro_batches, int slots);
 
   int forward_of(int block, int micro) const { return forward[block * micro_batches + micro]; }
+  /// The backward, or its input's part.
   int backward_of(int block, int micro) const { return backward[block * micro_batches + micro]; }
+  /// What adds to the gradients: the backward, or its weights' part.
+  int weight_of(int block, int micro) const { return weight[block * micro_batches + micro]; }
+  /// Transfers of the block's output, and of its gradient.
+  int sent_of(Matter what, int block, int micro) const { return moved(sent, what)[block * micro_batches + micro]; }
+  int received_of(Matter what, int block, int micro) const { return moved(received, what)[block * micro_batches + micro]; }
   int drop_of(int block, int micro) const { return drop[block * micro_batches + micro]; }
   int recompute_of(int block, int micro) const { return recompute[block * micro_batches + micro]; }
   int scatter_of(int block, int micro) const { return scatter[block * micro_batches + micro]; }
@@ -23,12 +29,25 @@ struct Places {
   int micro_batches, slots;
   std::vector<int> load, loss;         ///< by micro-batch
   std::vector<int> forward, backward;  ///< by block and micro-batch
+  std::vector<int> weight;             ///< the same
   std::vector<int> drop, recompute;    ///< the same: what was forgotten, and its second forward
   std::vector<int> scatter;            ///< the same: reduce_scatter, by the last micro-batch it sums
   std::vector<int> combine;            ///< by block and slot
   std::vector<int> reduce, update;     ///< by block
+  std::vector<int> tie;                ///< by block: the reduce over the ranks that share it
+  std::vector<bool> runs, held;        ///< by block: run by this rank; that, or used by one that is
   int reduce_loss = -1;
   int norm = -1;
+
+  struct Moved {
+    std::vector<int> activation, gradient;  ///< by block and micro-batch
+  };
+  Moved sent, received;
+
+ private:
+  static const std::vector<int>& moved(const Moved& all, Matter what) {
+    return what == Matter::gradient ? all.gradient : all.activation;
+  }
 };
 
 /// Throws VerifyError for indices and waits out of range and for whatever is done twice.

@@ -16,4 +16,15 @@ std::string_view name(ShardLevel level) {
   return "unknown";
 }
 
+std::vector<int> runners(const Program& program) {
+  std::vector<int> result(program.num_blocks(), -1);
+  const int stride = program.world_size() / program.mesh.pp;
+  for (int place = 0; place < program.mesh.pp; ++place) {
+    for (const Instruction& x : program.of(place * stride)) {
+      if (x.op == Op::forward) result[x.first] = place;
+    }
+  }
+  return result;
+}
+
 }  // namespace weft

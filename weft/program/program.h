@@ -41,6 +41,15 @@ enum class ShardLevel : uint8_t { none, optimizer, gradients, parameters };
 
 std::string_view name(ShardLevel level);
 
+struct Program;
+/// By block: the place on the pipeline axis of the rank that runs it; -1 where none does.
+std::vector<int> runners(const Program& program);
+
+/// Which blocks lie in the same memory, one at a time (buffers.h): those with the same number. Empty: each has its own.
+struct Buffers {
+  std::vector<int> weight, gradient;  ///< by block; -1 for one that the rank does not hold
+};
+
 /// How many ranks an axis has. Ranks are numbered with pp outermost: rank = ((pp * dp_size + dp) * shard_size + shard) *
 /// tp_size
 /// + tp.
@@ -59,19 +68,20 @@ struct Program {
   int inner_shards = 1;    ///< ranks that whole weights are kept divided over from forward to backward; 1: not kept
   int weight_bytes = 4;    ///< of an element that forward reads
   int gradient_bytes = 4;  ///< of an element that is reduced
-  /// Blocks with the same number lie in the same memory, one at a time (buffers.h). Empty: each has its own.
-  std::vector<int> weight_buffer, gradient_buffer;
-  int micro_batches = 1;  ///< per rank and step
-  int slots = 1;          ///< per rank and step; divides micro_batches
-  int replicas = 1;       ///< ranks that hold the same part of the state, its gradients summed over them
+  int micro_batches = 1;   ///< per rank and step
+  int slots = 1;           ///< per rank and step; divides micro_batches
+  int replicas = 1;        ///< ranks that hold the same part of the state, its gradients summed over them
   MeshSizes mesh;
   /// The pipeline ranks that hold each block: one, or several for tied weights. Empty: one pipeline rank holds all.
   std::vector<std::vector<int>> holders;
   std::vector<InstructionList> lists;
+  std::vector<Buffers> buffers;   ///< by list
   std::vector<int> list_of_rank;  ///< world rank -> index into lists
 
   int world_size() const { return static_cast<int>(list_of_rank.size()); }
   const InstructionList& of(int rank) const { return lists[list_of_rank[rank]]; }
+  const Buffers& buffers_of(int rank) const { return buffers[list_of_rank[rank]]; }
+  int num_holders(int block) const { return holders.empty() ? 1 : static_cast<int>(holders[block].size()); }
   int num_blocks() const { return static_cast<int>(block_names.size()); }
   int64_t gradient_block_bytes(int block) const { return block_numel[block] * gradient_bytes; }
 };

@@ -21,6 +21,7 @@ class StateCheck {
       : program_(program),
         list_(program.of(rank)),
         rank_(rank),
+        buffers_(program.buffers_of(rank)),
         order_(list_),
         gathered_(program.num_blocks(), -1),
         released_(program.num_blocks(), -1),
@@ -53,11 +54,13 @@ class StateCheck {
       case Op::drop:
         return check_fetched(Matter::activation, x.first, x.micro, i);
       case Op::backward:
+      case Op::backward_input:
         check_fetched(Matter::activation, x.first, x.micro, i);
         check_whole(i);
-        check_gradient_buffer(i, x.first);
-        for (int block : program_.block_uses[x.first]) check_gradient_buffer(i, block);
+        if (x.op == Op::backward) check_gradient_buffers(i);
         return;
+      case Op::backward_weight:
+        return check_gradient_buffers(i);
       case Op::reduce_scatter:
         gradient_in_.erase(x.first);
         reduced_[x.first] = i;
@@ -98,7 +101,7 @@ class StateCheck {
     }
     if (gathered_[block] >= 0) fail(Defect::bad_gather, i, fmt::format("gathered already by instruction {}", gathered_[block]));
     for (int other = 0; other < program_.num_blocks(); ++other) {
-      if (program_.weight_buffer.empty() || program_.weight_buffer[other] != program_.weight_buffer[block]) continue;
+      if (buffers_.weight.empty() || buffers_.weight[other] != buffers_.weight[block]) continue;
       const bool there = gathered_[other] >= 0;
       const bool leaving = released_[other] >= 0 && !order_.before(released_[other], i);
       if (there || leaving) fail(Defect::buffer_conflict, i, fmt::format("{} is still in its buffer", block_text(other)));
@@ -122,10 +125,15 @@ class StateCheck {
     }
   }
 
+  void check_gradient_buffers(int i) {
+    check_gradient_buffer(i, list_[i].first);
+    for (int block : program_.block_uses[list_[i].first]) check_gradient_buffer(i, block);
+  }
+
   void check_gradient_buffer(int i, int block) {
-    if (program_.gradient_buffer.empty()) return;
+    if (buffers_.gradient.empty()) return;
     for (int other = 0; other < program_.num_blocks(); ++other) {
-      if (other == block || program_.gradient_buffer[other] != program_.gradient_buffer[block]) continue;
+      if (other == block || buffers_.gradient[other] != buffers_.gradient[block]) continue;
       if (program_.block_numel[other] == 0 || program_.block_numel[block] == 0) continue;
       const auto reduced = reduced_.find(other);
       const bool leaving = reduced != reduced_.end() && !order_.before(reduced->second, i);
@@ -178,7 +186,7 @@ class StateCheck {
   }
 
   void check_end() const {
-    for (int block = 0; block < program_.num_blocks(); ++block) {
+    for (const int block : held_blocks(list_, program_.block_uses)) {
       if (pooled() && gathered_[block] >= 0) fail_missing(Defect::bad_gather, block, "gathered and never released");
       const bool wants = !pooled() && program_.shards > 1 && program_.block_numel[block] > 0;
       if (wants && gathered_[block] < 0) {
@@ -194,6 +202,7 @@ class StateCheck {
   const Program& program_;
   const InstructionList& list_;
   int rank_;
+  const Buffers& buffers_;
   Order order_;
   std::vector<int> gathered_, released_, updated_;  // by block: the latest instruction, or -1
   std::map<int, int> gradient_in_, reduced_;        // by block

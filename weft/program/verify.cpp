@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "weft/program/list_check.h"
 #include "weft/program/state_check.h"
+#include "weft/program/transfer_check.h"
 
 namespace weft {
 namespace {
@@ -20,14 +23,18 @@ void check_shape(const Program& program) {
   if (program.block_names.size() != program.block_numel.size()) {
     malformed(0, fmt::format("{} block names but {} block sizes", program.block_names.size(), program.block_numel.size()));
   }
-  const auto fits = [&](const std::vector<int>& buffers) {
-    return buffers.empty() || buffers.size() == program.block_names.size();
-  };
-  if (program.block_uses.size() != program.block_names.size() || !fits(program.weight_buffer) ||
-      !fits(program.gradient_buffer)) {
-    malformed(0, "what blocks use, or their buffers, is not told for every block");
+  const auto fits = [&](const auto& by_block) { return by_block.empty() || by_block.size() == program.block_names.size(); };
+  if (program.block_uses.size() != program.block_names.size() || !fits(program.holders)) {
+    malformed(0, "what blocks use, or who holds them, is not told for every block");
+  }
+  if (program.buffers.size() != program.lists.size()) malformed(0, "buffers are not told for every list");
+  for (const Buffers& buffers : program.buffers) {
+    if (!fits(buffers.weight) || !fits(buffers.gradient)) malformed(0, "buffers are not told for every block");
   }
   if (program.list_of_rank.empty()) malformed(0, "no ranks");
+  if (program.mesh.world() != program.world_size()) {
+    malformed(0, fmt::format("its mesh has {} ranks, but {} have a list", program.mesh.world(), program.world_size()));
+  }
   if (program.micro_batches < 1 || program.slots < 1 || program.replicas < 1) {
     malformed(0, fmt::format("{} micro-batches, {} slots, {} replicas: each must be at least 1", program.micro_batches,
                              program.slots, program.replicas));
@@ -50,10 +57,11 @@ std::vector<int> first_ranks(const Program& program) {
   return ranks;
 }
 
-std::vector<int> collectives(const InstructionList& list) {
+// The collectives that concern a line of the mesh: all of a list, or those of one axis.
+std::vector<int> collectives(const InstructionList& list, AxisName axis = AxisName::none) {
   std::vector<int> result;
   for (int i = 0; i < static_cast<int>(list.size()); ++i) {
-    if (is_collective(list[i])) result.push_back(i);
+    if (is_collective(list[i]) && (axis == AxisName::none || list[i].axis == axis)) result.push_back(i);
   }
   return result;
 }
@@ -64,20 +72,53 @@ std::string collective_text(const Program& program, int rank, const std::vector<
   return fmt::format("rank {} issues {} (instruction {})", rank, what, issued[k]);
 }
 
-void compare_collectives(const Program& program, int rank, int other) {
-  const std::vector<int> ours = collectives(program.of(rank));
-  const std::vector<int> theirs = collectives(program.of(other));
+void compare_collectives(const Program& program, int rank, int other, AxisName axis = AxisName::none) {
+  const std::vector<int> ours = collectives(program.of(rank), axis);
+  const std::vector<int> theirs = collectives(program.of(other), axis);
   for (size_t k = 0; k < std::max(ours.size(), theirs.size()); ++k) {
     if (k < ours.size() && k < theirs.size()) {
       const Instruction& a = program.of(rank)[ours[k]];
       const Instruction& b = program.of(other)[theirs[k]];
-      if (a.op == b.op && a.first == b.first && a.last == b.last && a.axis == b.axis) continue;
+      const bool same_blocks = axis == AxisName::model || (a.first == b.first && a.last == b.last);
+      if (a.op == b.op && same_blocks && a.axis == b.axis) continue;
     }
     throw VerifyError(Defect::order_mismatch, other,
                       fmt::format("collective {} of the step differs between ranks: {}, {}; all ranks must issue the same "
                                   "collectives in the same order",
                                   k, collective_text(program, rank, ours, k), collective_text(program, other, theirs, k)));
   }
+}
+
+// Ranks at one place of the pipeline axis do the same; those along it share the collectives of the axes that run along it.
+void compare_ranks(const Program& program) {
+  const int stride = program.world_size() / program.mesh.pp;
+  std::set<std::pair<int, int>> compared;
+  for (int rank = 0; rank < program.world_size(); ++rank) {
+    const int reference = rank / stride * stride;
+    if (compared.emplace(program.list_of_rank[reference], program.list_of_rank[rank]).second) {
+      compare_collectives(program, reference, rank);
+    }
+  }
+  for (int place = 1; place < program.mesh.pp; ++place) {
+    compare_collectives(program, 0, place * stride, AxisName::model);
+    compare_collectives(program, 0, place * stride, AxisName::world);
+  }
+}
+
+// The ranks along the pipeline axis, for each different line.
+std::vector<std::vector<int>> pipelines(const Program& program) {
+  const int stride = program.world_size() / program.mesh.pp;
+  std::vector<std::vector<int>> result;
+  std::set<std::vector<int>> seen;
+  for (int first = 0; first < stride; ++first) {
+    std::vector<int> ranks, lists;
+    for (int place = 0; place < program.mesh.pp; ++place) {
+      ranks.push_back(place * stride + first);
+      lists.push_back(program.list_of_rank[ranks.back()]);
+    }
+    if (seen.insert(lists).second) result.push_back(std::move(ranks));
+  }
+  return result;
 }
 
 }  // namespace
@@ -98,6 +139,10 @@ std::string_view name(Defect defect) {
       return "double_backward";
     case Defect::missing_recompute:
       return "missing_recompute";
+    case Defect::bad_order:
+      return "bad_order";
+    case Defect::missing_forward:
+      return "missing_forward";
     case Defect::missing_backward:
       return "missing_backward";
     case Defect::bad_combine:
@@ -126,20 +171,27 @@ std::string_view name(Defect defect) {
       return "bad_move";
     case Defect::order_mismatch:
       return "order_mismatch";
+    case Defect::misplaced_block:
+      return "misplaced_block";
+    case Defect::missing_send:
+      return "missing_send";
+    case Defect::transfer_mismatch:
+      return "transfer_mismatch";
+    case Defect::deadlock:
+      return "deadlock";
   }
   return "unknown";
 }
 
 void verify(const Program& program) {
   check_shape(program);
-  int reference = -1;
-  for (int rank : first_ranks(program)) {
+  for (const int rank : first_ranks(program)) {
     if (rank < 0) continue;
     check_list(program, rank);
     check_state(program, rank);
-    if (reference < 0) reference = rank;
-    compare_collectives(program, reference, rank);
   }
+  compare_ranks(program);
+  for (const std::vector<int>& ranks : pipelines(program)) check_transfers(program, ranks);
 }
 
 }  // namespace weft

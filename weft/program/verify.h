@@ -17,9 +17,11 @@ enum class Defect {
   bad_wait,              ///< an instruction waits for itself, for a later one, or for one that is not there
   repeated,              ///< a load, forward, drop, loss, loss reduction or norm that is there twice
   use_before_load,       ///< forward of a micro-batch that was not loaded, or forward or loss before the block before it
-  backward_before_loss,  ///< backward before its loss, or before the next block's backward
+  backward_before_loss,  ///< backward before its loss, or before the next block's backward; a weights' part before the input's
+  bad_order,             ///< micro-batches added to gradients out of order
   double_backward,       ///< a block's backward run twice for one micro-batch
   missing_recompute,     ///< a backward of what was dropped and not computed again
+  missing_forward,       ///< a micro-batch that does not reach some block
   missing_backward,      ///< a micro-batch that does not reach some block's gradients
   bad_combine,           ///< a slot closed twice, not at all, out of order, or without all of its micro-batches and no others
   missing_reduce,        ///< a block is updated though its gradients, or the losses, were never summed over the replicas
@@ -34,6 +36,10 @@ enum class Defect {
   buffer_conflict,       ///< a block is gathered, or runs backward, while another one is in its buffer
   bad_move,              ///< evicted or fetched twice, or used while it is elsewhere
   order_mismatch,        ///< ranks of one axis issue different collectives, or in another order
+  misplaced_block,       ///< a block that no pipeline rank runs, or several
+  missing_send,          ///< an output, or its gradient, that another stage needs and nobody sends
+  transfer_mismatch,     ///< a message that is not the one its receiver takes next
+  deadlock,              ///< ranks that wait for one another where a send waits for its receive
 };
 
 std::string_view name(Defect defect);

@@ -1,6 +1,9 @@
 #include "weft/train/layout.h"
 
+#include <utility>
+
 #include "weft/base/error.h"
+#include "weft/program/make_schedule.h"
 
 namespace weft {
 
@@ -23,7 +26,16 @@ void check_layout(const LayoutOptions& options, bool reproducible) {
 }
 
 StepLayout step_layout(const LayoutOptions& options, const StepCounts& counts) {
-  return {.dp = counts.dp,
+  const PipelineOptions& pipeline = options.pipeline;
+  Schedule schedule = pipeline.given;
+  if (schedule.tasks.empty() && counts.pp > 1) {
+    schedule = make_schedule(pipeline.schedule,
+                             {.ranks = counts.pp, .chunks = pipeline.chunks, .micro_batches = counts.micro_batches});
+  }
+  return {.pp = counts.pp,
+          .schedule = std::move(schedule),
+          .first_block = pipeline.first_block,
+          .dp = counts.dp,
           .shard = counts.shard,
           .shard_level = options.shard_level,
           .reshard_after_forward = options.reshard_after_forward,

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "weft/program/build.h"
 
@@ -17,7 +18,16 @@ enum class Precision { fp32, bf16, fp16 };
 /// Where state is kept while a step does not need it.
 enum class Offload { none, host, disk };
 
+/// How the model is cut into stages and in which order they run; for a mesh with a pp axis.
+struct PipelineOptions {
+  std::string schedule = "1f1b";      ///< a name of program/make_schedule.h
+  int chunks = 2;                     ///< stages a rank, for the interleaved schedule
+  std::vector<int> first_block = {};  ///< of each stage; empty: the blocks evenly
+  Schedule given = {};                ///< made beforehand (automatic, or the user's own); takes the place of the name
+};
+
 struct LayoutOptions {
+  PipelineOptions pipeline = {};
   ShardLevel shard_level = ShardLevel::none;
   bool reshard_after_forward = true;  ///< level parameters: gather again for backward
   int reshard_ranks = 0;         ///< level parameters: after forward, over so many neighbours only; 0: all of the shard axis
@@ -34,6 +44,7 @@ struct LayoutOptions {
 };
 
 struct StepCounts {
+  int pp = 1;
   int dp = 1;
   int shard = 1;
   int micro_batches = 1;  ///< per rank and step
@@ -46,6 +57,7 @@ struct StepCounts {
 /// Throws InputError for options that do not go together.
 void check_layout(const LayoutOptions& options, bool reproducible);
 
+/// Throws InputError for a schedule that these counts do not go with.
 StepLayout step_layout(const LayoutOptions& options, const StepCounts& counts);
 
 /// Bytes of an element.

@@ -1,12 +1,9 @@
 #include "weft/train/recipe_keys.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
+#include <iterator>
+#include <utility>
 
-#include <algorithm>
-#include <cmath>
-
-#include "weft/base/nearest.h"
+#include "weft/program/make_schedule.h"
 
 namespace weft {
 
@@ -18,7 +15,7 @@ constexpr KeyRange from(double min, double max = kMaxCount) { return {.min = min
 constexpr KeyRange above(double min) { return {.min = min, .open_min = true}; }
 constexpr KeyRange zero_to_below_one() { return {.min = 0.0, .max = 1.0, .open_max = true}; }
 
-using Keys = std::vector<RecipeKey>;
+using Keys = std::vector<FileKey>;
 
 Keys model_keys(ModelRecipe& m) {
   return {
@@ -57,7 +54,18 @@ Keys batch_keys(BatchRecipe& b) {
 Keys layout_keys(LayoutRecipe& l) {
   return {
       {"layout", "dp", &l.dp, "replicas; left out: the ranks that remain", from(1, 1e6)},
-      {"layout", "pp", &l.pp, "pipeline stages", from(1, 1e6)},
+      {"layout", "pp", &l.pp, "pipeline ranks: each holds a stage of the model, or several", from(1, 1e6)},
+      {"layout", "schedule", &l.schedule, "pp: in which order micro-batches go through the stages", {}, schedule_names()},
+      {"layout", "chunks", &l.chunks, "schedule = \"interleaved\": stages a rank", from(1, 1e4)},
+      {"layout", "stages", &l.stages, "pp: blocks of each stage: \"auto\" (balanced), \"even\", or numbers: \"3,2,3\""},
+      {"layout", "stage_gb", &l.stage_gb, "stages = \"auto\": most that a rank may hold; 0: no limit", from(0, 1e6)},
+      {"layout",
+       "schedule_activations",
+       &l.schedule_activations,
+       "schedule = \"auto\": most micro-batches whose activations a rank holds; 0: pp, as 1f1b",
+       from(0, 1e6)},
+      {"layout", "schedule_file", &l.schedule_file, "schedule = \"csv\": the file"},
+      {"layout", "profile", &l.profile, "a file of `weft profile`, whose times stages and schedule go by"},
       {"layout", "shard", &l.shard, "ranks that share one replica's state; left out: those that remain, if anything is sharded",
        from(1, 1e6)},
       {"layout",
@@ -125,59 +133,15 @@ Keys run_keys(RunRecipe& r) {
   };
 }
 
-/// 1000000, not 1e+06.
-std::string plain(double bound) {
-  return bound == std::floor(bound) ? fmt::format("{:.0f}", bound) : fmt::format("{:g}", bound);
-}
-
-std::string range_text(const KeyRange& range) {
-  std::vector<std::string> parts;
-  if (range.min > -std::numeric_limits<double>::infinity()) {
-    parts.push_back(fmt::format("{} {}", range.open_min ? "above" : "of at least", plain(range.min)));
-  }
-  if (range.max < kMaxCount) parts.push_back(fmt::format("{} {}", range.open_max ? "below" : "at most", plain(range.max)));
-  return parts.empty() ? "" : fmt::format(" {}", fmt::join(parts, " and "));
-}
-
 }  // namespace
 
-bool KeyRange::holds(double value) const {
-  return (open_min ? value > min : value >= min) && (open_max ? value < max : value <= max);
-}
-
-std::vector<RecipeKey> recipe_keys(Recipe& recipe) {
+std::vector<FileKey> recipe_keys(Recipe& recipe) {
   Keys keys;
   for (Keys section : {model_keys(recipe.model), data_keys(recipe.data), batch_keys(recipe.batch), layout_keys(recipe.layout),
                        optimizer_keys(recipe.optimizer), run_keys(recipe.run)}) {
     std::move(section.begin(), section.end(), std::back_inserter(keys));
   }
   return keys;
-}
-
-std::string what_is_valid(const RecipeKey& key) {
-  if (!key.choices.empty()) return fmt::format("one of \"{}\"", fmt::join(key.choices, "\", \""));
-  if (std::holds_alternative<bool*>(key.target)) return "true or false";
-  if (std::holds_alternative<std::string*>(key.target)) return "a string";
-  const bool number = std::holds_alternative<double*>(key.target);
-  return (number ? "a number" : "an integer") + range_text(key.range);
-}
-
-std::string unknown_key(const std::string& dotted, const std::vector<RecipeKey>& keys) {
-  const size_t dot = dotted.find('.');
-  const std::string section = dotted.substr(0, dot), name = dot == std::string::npos ? dotted : dotted.substr(dot + 1);
-  std::vector<std::string> sections, all, in_section, elsewhere;
-  for (const RecipeKey& key : keys) {
-    if (sections.empty() || sections.back() != key.section) sections.push_back(key.section);
-    all.push_back(key.dotted());
-    if (key.section == section) in_section.push_back(key.dotted());
-    if (key.name == name) elsewhere.push_back(key.dotted());
-  }
-  // A key in the wrong section is meant as it is written; a slip of the finger is looked for in its own section first.
-  const std::string meant = !elsewhere.empty()         ? nearest(dotted, elsewhere)
-                            : !in_section.empty()      ? nearest(dotted, in_section)
-                            : dot == std::string::npos ? nearest(dotted, sections)
-                                                       : nearest(dotted, all);
-  return fmt::format("unknown key '{}'; did you mean '{}'?", dotted, meant);
 }
 
 }  // namespace weft

@@ -1,46 +1,15 @@
-// The keys of a recipe, as one table: name, where the value goes, what is valid, what it means. Parser, errors and help read
-// it; nothing else knows which keys there are.
+// The keys of a recipe, as one table.
 #pragma once
 
-#include <cstdint>
-#include <limits>
-#include <optional>
-#include <string>
-#include <variant>
 #include <vector>
 
+#include "weft/train/file_keys.h"
 #include "weft/train/recipe.h"
 
 namespace weft {
 
-struct KeyRange {
-  double min = -std::numeric_limits<double>::infinity();
-  double max = std::numeric_limits<double>::infinity();
-  bool open_min = false;  ///< min itself is not valid
-  bool open_max = false;
-  bool holds(double value) const;  ///< false for a NaN
-};
-
-using KeyTarget = std::variant<int64_t*, uint64_t*, std::optional<int64_t>*, double*, bool*, std::string*>;
-
-struct RecipeKey {
-  std::string section, name;
-  KeyTarget target;
-  std::string meaning;
-  KeyRange range = {};
-  std::vector<std::string> choices = {};
-  bool required = false;
-  std::string dotted() const { return section + "." + name; }
-};
-
 /// The table, with targets in `recipe`, which must outlive it.
-std::vector<RecipeKey> recipe_keys(Recipe& recipe);
-
-/// "an integer of at least 1", "one of \"gpt\", \"cnn\"", ...
-std::string what_is_valid(const RecipeKey& key);
-
-/// "unknown key 'model.layer'; did you mean 'model.layers'?", for a name that no key of `keys` has.
-std::string unknown_key(const std::string& dotted, const std::vector<RecipeKey>& keys);
+std::vector<FileKey> recipe_keys(Recipe& recipe);
 
 /// What can be said about keys together without data and ranks. Throws InputError.
 void check_recipe(const Recipe& recipe);

@@ -12,6 +12,7 @@
 #include "weft/program/build.h"
 #include "weft/program/verify.h"
 #include "weft/train/build_model.h"
+#include "weft/train/groups.h"
 #include "weft/train/out_of_memory.h"
 #include "weft/train/step_updater.h"
 
@@ -25,9 +26,9 @@ double lr_of(const OptimizerOptions& optimizer) {
 
 void check_mesh(const Mesh& mesh) {
   for (const AxisSize& axis : mesh.axes()) {
-    if (axis.name != "dp" && axis.name != "shard" && axis.size > 1) {
+    if (axis.name != "pp" && axis.name != "dp" && axis.name != "shard" && axis.size > 1) {
       throw InputError(
-          fmt::format("trainer: mesh axis '{}' has size {}; only 'dp' and 'shard' may be above 1", axis.name, axis.size));
+          fmt::format("trainer: mesh axis '{}' has size {}; only 'pp', 'dp' and 'shard' may be above 1", axis.name, axis.size));
     }
   }
 }
@@ -93,8 +94,6 @@ struct Trainer::State {
 
   void start();
   Program plan() const;
-  void make_groups();
-  std::vector<Group> groups() const;
   FlatOptions flat_options() const;
   bool reproducible() const { return options.reproducible_slots > 0; }
 
@@ -102,9 +101,10 @@ struct Trainer::State {
   std::optional<Model> pending;  ///< until start() binds it
   OptimizerOptions optimizer;
   TrainerOptions options;
-  Group data, replicas, shards, inner;
+  RankGroups groups;
   int data_ranks = 1;
   int data_rank = 0;
+  int rank = 0;  ///< in the program
   int64_t steps_done = 0;
   Program program;
   std::unique_ptr<FlatModel> model;
@@ -117,6 +117,7 @@ Trainer::Trainer(const Mesh& mesh, Model model, const OptimizerOptions& optimize
   const Axis axis = mesh.join({"dp", "shard"});
   state_->data_ranks = axis.size();
   state_->data_rank = axis.index;
+  state_->rank = mesh.coordinate("pp") * axis.size() + axis.index;
   check_mesh(mesh);
   check_batch(options, axis.size());
   check_layout(options.layout, options.reproducible_slots > 0);
@@ -131,9 +132,13 @@ Trainer::~Trainer() = default;
 Program Trainer::State::plan() const {
   ModelCost cost{.name = pending->name, .blocks = {}, .input_bytes = 0};
   for (const NamedBlock& named : pending->blocks) {
-    cost.blocks.push_back({.name = named.name, .numel = flat_numel(*named.block), .uses = named.uses});
+    cost.blocks.push_back({.name = named.name,
+                           .numel = flat_numel(*named.block),
+                           .uses = named.uses,
+                           .splits = named.block->can_split_backward()});
   }
-  const StepCounts counts = {.dp = mesh.size("dp"),
+  const StepCounts counts = {.pp = mesh.size("pp"),
+                             .dp = mesh.size("dp"),
                              .shard = mesh.size("shard"),
                              .micro_batches = static_cast<int>(options.global_batch / options.micro_batch / data_ranks),
                              .slots = reproducible() ? options.reproducible_slots / data_ranks : 1,
@@ -142,39 +147,6 @@ Program Trainer::State::plan() const {
                              .clip = options.clip > 0.0};
   Program result = build_program(cost, step_layout(options.layout, counts));
   verify(result);
-  return result;
-}
-
-/// This rank's neighbours on the shard axis, `size` of them.
-Axis inner_axis(const Axis& shard, int size) {
-  const int begin = shard.index / size * size;
-  return {"inner shard", {shard.ranks.begin() + begin, shard.ranks.begin() + begin + size}, shard.index - begin};
-}
-
-/// Where two axes hold the same ranks, they share a group.
-void Trainer::State::make_groups() {
-  GroupOptions communication = options.communication;
-  communication.tree_order = communication.tree_order || reproducible();
-  data = mesh.group(mesh.join({"dp", "shard"}), communication);
-  const bool sharded = options.layout.shard_level != ShardLevel::none;
-  if (!sharded || mesh.size("shard") == 1) {
-    replicas = data;
-    return;
-  }
-  if (program.inner_shards > 1) inner = mesh.group(inner_axis(mesh.axis("shard"), program.inner_shards), communication);
-  if (mesh.size("dp") == 1) {
-    shards = data;
-    return;
-  }
-  shards = mesh.group(mesh.axis("shard"), communication);
-  replicas = mesh.group(mesh.axis("dp"), communication);
-}
-
-std::vector<Group> Trainer::State::groups() const {
-  std::vector<Group> result = {data};
-  const bool separate = program.shard_level != ShardLevel::none && mesh.size("dp") > 1 && mesh.size("shard") > 1;
-  if (separate) result.insert(result.end(), {shards, replicas});
-  if (program.inner_shards > 1) result.push_back(inner);
   return result;
 }
 
@@ -199,26 +171,34 @@ FlatOptions Trainer::State::flat_options() const {
   };
   FlatOptions flat = {.device = options.communication.device,
                       .num_shards = program.shards,
-                      .shard = shards.rank(),
+                      .shard = groups.shards.rank(),
                       .num_inner = program.inner_shards,
-                      .inner = inner.rank(),
+                      .inner = groups.inner.rank(),
                       .weight_dtype = dtype_of(options.layout.precision),
                       .gradient_dtype = program.gradient_bytes == 4 ? at::kFloat : dtype_of(options.layout.precision),
                       .separate_shard = level == ShardLevel::parameters,
                       .late_shard = options.layout.offload_parameters != Offload::none,
                       .separate_gradients = level >= ShardLevel::gradients,
-                      .weight_buffer = program.weight_buffer,
-                      .gradient_buffer = program.gradient_buffer};
+                      .weight_buffer = program.buffers_of(rank).weight,
+                      .gradient_buffer = program.buffers_of(rank).gradient};
+  for (int b = 0; b < program.num_blocks() && mesh.size("pp") > 1; ++b) {
+    const std::vector<int>& holders = program.holders[b];
+    const int place = mesh.coordinate("pp");
+    flat.held.push_back(std::find(holders.begin(), holders.end(), place) != holders.end());
+    flat.guest.push_back(flat.held.back() && holders.front() != place);
+  }
   const bool gathers_own = level == ShardLevel::optimizer || level == ShardLevel::gradients;
   const bool pooled = level == ShardLevel::parameters;
-  flat.allocate_gradients = from(level == ShardLevel::none ? data : shards, Category::gradients);
+  flat.allocate_gradients = from(level == ShardLevel::none ? groups.data : groups.shards, Category::gradients);
   flat.allocate_weights =
-      gathers_own ? from(shards, Category::weights) : plain(pooled ? Category::gathered : Category::weights);
-  flat.allocate_shard = from(shards, Category::weights);
-  flat.allocate_inner = from(inner, Category::gathered);
+      gathers_own ? from(groups.shards, Category::weights) : plain(pooled ? Category::gathered : Category::weights);
+  flat.allocate_shard = from(groups.shards, Category::weights);
+  flat.allocate_inner = from(groups.inner, Category::gathered);
   flat.allocate_master = plain(Category::master);
   flat.allocate_owned = plain(Category::gradients);
-  flat.share_given = [this](const at::Tensor& weights, const std::string& what) { data.broadcast(weights, 0, what).wait(); };
+  flat.share_given = [this](const at::Tensor& weights, const std::string& what) {
+    groups.data.broadcast(weights, 0, what).wait();
+  };
   return flat;
 }
 
@@ -226,9 +206,11 @@ void Trainer::State::start() {
   if (engine) return;
   const MemoryLedger::Attached attached(options.ledger);
   const MemoryScope scope(Category::weights);
-  make_groups();
+  GroupOptions communication = options.communication;
+  communication.tree_order = communication.tree_order || reproducible();
+  groups = make_groups(mesh, program, communication);
   if (options.ledger) {
-    for (const Group& group : groups()) options.ledger->add(Category::communication, group.memory_bytes());
+    for (const Group& group : groups.all()) options.ledger->add(Category::communication, group.memory_bytes());
   }
   model = std::make_unique<FlatModel>(std::move(*pending), flat_options());
   pending.reset();
@@ -236,18 +218,23 @@ void Trainer::State::start() {
   updater = std::make_unique<StepUpdater>(*model, optimizer, options.clip, layout.precision == Precision::fp16);
   const at::Device device = options.communication.device;
   engine =
-      std::make_unique<Engine>(*model, program, data_rank, *updater,
-                               EngineOptions{.data = data,
-                                             .replicas = replicas,
-                                             .shards = shards,
-                                             .inner = inner,
+      std::make_unique<Engine>(*model, program, rank, *updater,
+                               EngineOptions{.data = groups.data,
+                                             .replicas = groups.replicas,
+                                             .shards = groups.shards,
+                                             .inner = groups.inner,
+                                             .pipeline = groups.pipeline,
+                                             .model = groups.model,
+                                             .world = groups.world,
+                                             .tied = groups.tied,
                                              .tiers = {.activations = make_tier(layout.offload_activations, layout, device),
                                                        .weights = make_tier(layout.offload_parameters, layout, device),
                                                        .optimizer = make_tier(layout.offload_optimizer, layout, device)},
                                              .seed = options.seed,
                                              .recompute_parts = layout.recompute_parts,
                                              .first_micro_batch = static_cast<int64_t>(program.micro_batches) * data_rank,
-                                             .all_micro_batches = static_cast<int64_t>(program.micro_batches) * data_ranks});
+                                             .all_micro_batches = static_cast<int64_t>(program.micro_batches) * data_ranks,
+                                             .micro_batch = options.micro_batch});
   engine->initialise();
 }
 
@@ -315,11 +302,10 @@ EvaluationResult Trainer::evaluate_all(EvaluationLoader& loader) {
   s.start();
   loader.rewind();
   const at::Device device = s.options.communication.device;
-  return s.engine->evaluate([&](MicroBatch& micro) {
+  return s.engine->evaluate(loader.num_micro_batches(), [&] {
     Batch batch;
-    if (!loader.next(batch)) return false;
-    micro = to_device(std::move(batch), device);
-    return true;
+    loader.next(batch);
+    return to_device(std::move(batch), device);
   });
 }
 
@@ -347,8 +333,11 @@ void Trainer::for_each_weight(const std::function<void(const std::string& name, 
 }
 
 const Program& Trainer::program() const { return state_->program; }
-std::vector<Group> Trainer::groups() const { return state_->groups(); }
-const Group& Trainer::data_group() const { return state_->data; }
+std::vector<Group> Trainer::groups() const { return state_->groups.all(); }
+const Group& Trainer::data_group() const { return state_->groups.data; }
+const Group& Trainer::world_group() const {
+  return state_->program.mesh.pp > 1 ? state_->groups.world : state_->groups.data;
+}
 const LossScale& Trainer::loss_scale() const { return state_->updater->scaling(); }
 int64_t Trainer::steps_done() const { return state_->steps_done; }
 double Trainer::learning_rate() const { return state_->options.learning_rate.at(state_->steps_done); }

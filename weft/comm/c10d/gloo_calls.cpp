@@ -46,6 +46,8 @@ class GlooBackend::Sending : public Work::State {
   std::vector<Operations::Pending> sends_;
 };
 
+// c10d pairs messages of a tag in order, and the data is asked for only once the record is there: so earlier receives from the
+// same peer are ended first.
 class GlooBackend::Receiving : public Work::State {
  public:
   Receiving(GlooBackend& backend, const Call& call, const at::Tensor& tensor)
@@ -54,7 +56,16 @@ class GlooBackend::Receiving : public Work::State {
     pending_ = backend.engine_->recv(header_, call.root, kRecordTag);
   }
   void wait() override {
-    if (!pending_) return;
+    auto& queue = backend_.receiving_[call_.root];
+    while (pending_) {
+      const std::shared_ptr<Receiving> next = queue.front();
+      queue.pop_front();
+      next->end();
+    }
+  }
+
+ private:
+  void end() {
     backend_.or_fail(describe(call_), [this] {
       pending_->wait();
       CallRecord record;
@@ -72,7 +83,6 @@ class GlooBackend::Receiving : public Work::State {
     });
   }
 
- private:
   GlooBackend& backend_;
   Call call_;
   std::string what_;
@@ -105,7 +115,11 @@ Work GlooBackend::send(const at::Tensor& tensor, int peer, std::string_view what
 Work GlooBackend::receive(const at::Tensor& tensor, int peer, std::string_view what) {
   const Call call = describe_call(Operation::receive, tensor, what, ReduceOp::sum, peer);
   Work work;
-  or_fail(describe(call), [&] { work = Work(std::make_shared<Receiving>(*this, call, tensor)); });
+  or_fail(describe(call), [&] {
+    auto receiving = std::make_shared<Receiving>(*this, call, tensor);
+    receiving_[peer].push_back(receiving);
+    work = Work(std::move(receiving));
+  });
   return work;
 }
 

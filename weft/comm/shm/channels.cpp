@@ -10,28 +10,35 @@
 
 namespace weft::shm {
 
-class Channels::Sending : public Work::State {
+std::pair<std::byte*, size_t> Channels::Message::rest() {
+  if (in_record()) return {reinterpret_cast<std::byte*>(&record) + moved, sizeof(CallRecord) - moved};
+  const size_t done = moved - sizeof(CallRecord);
+  return {static_cast<std::byte*>(tensor.data_ptr()) + done, tensor.nbytes() - done};
+}
+
+/// A message that was not done at once.
+class Channels::Moving : public Work::State {
  public:
-  Sending(Channels& channels, std::shared_ptr<Outgoing> message) : channels_(channels), message_(std::move(message)) {}
+  Moving(Channels& channels, Blocked kind, std::shared_ptr<Message> message)
+      : channels_(channels), kind_(kind), message_(std::move(message)) {}
   void wait() override {
     if (message_->done()) return;
-    Call call = read_record(message_->record);
-    call.what = message_->what;
-    channels_.wait(Blocked::sending, call, [this] {
-      channels_.push(message_->peer);
+    channels_.wait(kind_, message_->call, [this] {
+      kind_ == Blocked::sending ? channels_.push(message_->peer) : channels_.pull(message_->peer);
       return message_->done();
     });
   }
 
  private:
   Channels& channels_;
-  std::shared_ptr<Outgoing> message_;
+  Blocked kind_;
+  std::shared_ptr<Message> message_;
 };
 
 Channels::Channels(Members& members, RingMemory memory, Patience patience)
-    : members_(members), memory_(memory), patience_(patience), outgoing_(members.size()) {
+    : members_(members), memory_(memory), patience_(patience), outgoing_(members.size()), incoming_(members.size()) {
   members_.push_pending = [this] {
-    push_all();
+    move_all();
     return pending();
   };
   members_.nothing_on_its_way = [this](int peer) {
@@ -90,69 +97,85 @@ void Channels::ring_doorbell(int peer) const {
 }
 
 bool Channels::push(int peer) {
-  bool moved = false;
-  auto& queue = outgoing_[peer];
+  bool any = false;
+  Queue& queue = outgoing_[peer];
   while (!queue.empty()) {
-    Outgoing& message = *queue.front();
-    const bool in_record = message.sent < sizeof(CallRecord);
-    const auto* data =
-        in_record ? reinterpret_cast<const std::byte*>(&message.record) + message.sent
-                  : static_cast<const std::byte*>(message.tensor.const_data_ptr()) + (message.sent - sizeof(CallRecord));
-    const size_t left = (in_record ? sizeof(CallRecord) : message.total()) - message.sent;
+    Message& message = *queue.front();
+    const auto [data, left] = message.rest();
     const size_t count = write(peer, data, left);
-    message.sent += count;
-    moved |= count > 0;
+    message.moved += count;
+    any |= count > 0;
     if (message.done()) {
       queue.pop_front();
     } else if (count < left) {
       break;
     }
   }
-  if (moved) ring_doorbell(peer);
-  return moved;
+  if (any) ring_doorbell(peer);
+  return any;
 }
 
-bool Channels::push_all() {
-  bool moved = false;
-  for (int peer = 0; peer < members_.size(); ++peer) moved |= !outgoing_[peer].empty() && push(peer);
-  return moved;
+bool Channels::pull(int peer) {
+  bool any = false;
+  Queue& queue = incoming_[peer];
+  while (!queue.empty()) {
+    const std::shared_ptr<Message> message = queue.front();
+    const auto [data, left] = message->rest();
+    const size_t count = read(peer, data, left);
+    message->moved += count;
+    any |= count > 0;
+    if (count > 0 && message->moved == sizeof(CallRecord)) check_record(*message);
+    if (message->done()) {
+      queue.pop_front();
+    } else if (count == 0) {
+      break;
+    }
+  }
+  return any;
+}
+
+bool Channels::move_all() {
+  bool any = false;
+  for (int peer = 0; peer < members_.size(); ++peer) {
+    any |= !outgoing_[peer].empty() && push(peer);
+    any |= !incoming_[peer].empty() && pull(peer);
+  }
+  return any;
+}
+
+void Channels::check_record(const Message& message) const {
+  if (matches_receive(message.record, message.call)) return;
+  members_.fail(fmt::format("ranks of group \"{}\" do not match: rank {} called {}, but rank {} called {}", members_.group(),
+                            message.peer, describe(read_record(message.record)), members_.rank(), describe(message.call)));
+}
+
+std::shared_ptr<Channels::Message> Channels::make_message(const Call& call, const at::Tensor& tensor) {
+  auto message = std::make_shared<Message>();
+  message->call = call;
+  message->what = call.what;
+  message->call.what = message->what;
+  message->tensor = tensor;
+  message->peer = call.root;
+  return message;
 }
 
 Work Channels::send(const Call& call, const at::Tensor& tensor) {
   members_.throw_if_failed();
-  auto message = std::make_shared<Outgoing>();
+  auto message = make_message(call, tensor);
   write_record(message->record, call, 0);
-  message->tensor = tensor;
-  message->what = call.what;
-  message->peer = call.root;
   outgoing_[call.root].push_back(message);
-  push(call.root);
+  move_all();
   if (message->done()) return {};
-  return Work(std::make_shared<Sending>(*this, std::move(message)));
+  return Work(std::make_shared<Moving>(*this, Blocked::sending, std::move(message)));
 }
 
-void Channels::receive(const Call& call, const at::Tensor& tensor) {
+Work Channels::receive(const Call& call, const at::Tensor& tensor) {
   members_.throw_if_failed();
-  CallRecord record;
-  read_whole(call, reinterpret_cast<std::byte*>(&record), sizeof(record));
-  const Call sent = read_record(record);
-  if (!matches_receive(record, call)) {
-    members_.fail(fmt::format("ranks of group \"{}\" do not match: rank {} called {}, but rank {} called {}", members_.group(),
-                              call.root, describe(sent), members_.rank(), describe(call)));
-  }
-  read_whole(call, static_cast<std::byte*>(tensor.data_ptr()), tensor.nbytes());
-}
-
-void Channels::read_whole(const Call& call, std::byte* data, size_t bytes) {
-  size_t done = 0;
-  wait(Blocked::receiving, call, [&] {
-    while (done < bytes) {
-      const size_t count = read(call.root, data + done, bytes - done);
-      if (count == 0) return false;
-      done += count;
-    }
-    return true;
-  });
+  auto message = make_message(call, tensor);
+  incoming_[call.root].push_back(message);
+  move_all();
+  if (message->done()) return {};
+  return Work(std::make_shared<Moving>(*this, Blocked::receiving, std::move(message)));
 }
 
 // Until advance() says that all is done. It is called again whenever the doorbell rang.
@@ -161,7 +184,7 @@ void Channels::wait(Blocked kind, const Call& call, const std::function<bool()>&
   if (look_for(patience_, advance)) return;
   std::optional<Members::Wait> stalled;
   while (true) {
-    push_all();
+    move_all();
     own.asleep.store(1);
     const uint32_t seen = own.doorbell.load();
     const bool done = advance();

@@ -1,7 +1,8 @@
 // Channels: messages between two ranks of a shm group, a ring of bytes for each ordered pair.
 //
-// send() returns at once: what does not fit the ring is moved on whenever this rank sends, receives or waits for anything on
-// the group, and at the latest in the wait() on its Work. A message carries its call, which the receiver compares with its own.
+// send() and receive() return at once: what does not fit the ring, or is not there yet, is moved on whenever this rank sends,
+// receives or waits for anything on the group, and at the latest in the wait() on its Work. Messages between two ranks keep
+// their order. A message carries its call, which the receiver compares with its own.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,6 +10,8 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "weft/comm/call.h"
@@ -38,36 +41,45 @@ class Channels {
 
   /// The channels must outlive the Work.
   Work send(const Call& call, const at::Tensor& tensor);
-  void receive(const Call& call, const at::Tensor& tensor);
+  Work receive(const Call& call, const at::Tensor& tensor);
 
  private:
-  struct Outgoing {
+  /// One side of a message: its own call's record in a sender, the sender's in a receiver.
+  struct Message {
     CallRecord record;
-    at::Tensor tensor;
+    Call call;  ///< whose `what` views the string
     std::string what;
+    at::Tensor tensor;
     int peer = 0;
-    size_t sent = 0;  ///< bytes of record and tensor
+    size_t moved = 0;  ///< bytes of record and tensor
     size_t total() const { return sizeof(CallRecord) + tensor.nbytes(); }
-    bool done() const { return sent == total(); }
+    bool done() const { return moved == total(); }
+    bool in_record() const { return moved < sizeof(CallRecord); }
+    /// What is to be moved next.
+    std::pair<std::byte*, size_t> rest();
   };
-  class Sending;
+  using Queue = std::deque<std::shared_ptr<Message>>;
+  class Moving;
+
+  static std::shared_ptr<Message> make_message(const Call& call, const at::Tensor& tensor);
 
   Ring& ring(int from, int to) const;
   std::byte* ring_data(int from, int to) const;
   /// Moves what fits; true if anything moved.
   bool push(int peer);
-  bool push_all();
+  bool pull(int peer);
+  bool move_all();
   bool pending() const;
+  void check_record(const Message& message) const;
   size_t write(int peer, const std::byte* data, size_t bytes);
   size_t read(int peer, std::byte* data, size_t bytes);
-  void read_whole(const Call& call, std::byte* data, size_t bytes);
   void ring_doorbell(int peer) const;
   void wait(Blocked kind, const Call& call, const std::function<bool()>& advance);
 
   Members& members_;
   RingMemory memory_;
   Patience patience_;
-  std::vector<std::deque<std::shared_ptr<Outgoing>>> outgoing_;  ///< by peer
+  std::vector<Queue> outgoing_, incoming_;  ///< by peer
 };
 
 }  // namespace weft::shm

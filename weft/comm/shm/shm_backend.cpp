@@ -1,5 +1,5 @@
 // The shm backend: joins the ranks of one host in one piece of shared memory and hands calls to its parts. Every call is done
-// when it returns, but for a send whose data did not fit its ring.
+// when it returns, but for a send whose data did not fit its ring and a receive whose data has not come.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -101,8 +101,7 @@ class Backend : public Group::Backend {
     return channels_.send(call(Operation::send, tensor, what, ReduceOp::sum, peer), tensor);
   }
   Work receive(const at::Tensor& tensor, int peer, std::string_view what) override {
-    channels_.receive(call(Operation::receive, tensor, what, ReduceOp::sum, peer), tensor);
-    return {};
+    return channels_.receive(call(Operation::receive, tensor, what, ReduceOp::sum, peer), tensor);
   }
   Work barrier(std::string_view what) override {
     collectives_.barrier({.operation = Operation::barrier, .what = what});

@@ -11,8 +11,8 @@ InstructionList clip(const InstructionList& list, const ClipOptions& options) {
   result.push_back({.op = Op::norm,
                     .first = options.all.first,
                     .last = options.all.last,
-                    .axis = options.shards > 1 ? AxisName::shard : AxisName::none,
-                    .wire_bytes = all_reduce_bytes(kSumBytes, options.shards)});
+                    .axis = options.axis,
+                    .wire_bytes = all_reduce_bytes(kSumBytes, options.ranks)});
   return result;
 }
 

@@ -1,6 +1,6 @@
 // Pass: clipping by the global gradient norm. One `norm` over all blocks once every gradient is final; updates wait for it.
 //
-// Memory: none. Traffic: none for replicas, every rank holds all gradients; ranks that share a replica add their parts up, 2
+// Memory: none. Traffic: none for replicas, every rank holds all gradients; ranks that hold parts of a replica add them up, 2
 // (n-1)/n of one exact sum (base/exact_sum.h). It costs overlap: no update can start before the last reduce has finished. Comes
 // after replicate or shard_gradients.
 #pragma once
@@ -11,8 +11,9 @@
 namespace weft {
 
 struct ClipOptions {
-  int shards = 1;
-  Bucket all;  ///< what the norm covers
+  AxisName axis = AxisName::none;  ///< over which ranks hold different parts of one replica
+  int ranks = 1;                   ///< of it
+  Bucket all;                      ///< what the norm covers, of what this rank holds
 };
 
 InstructionList clip(const InstructionList& list, const ClipOptions& options);

@@ -1,5 +1,8 @@
 #include "weft/program/passes/offload.h"
 
+#include <set>
+#include <utility>
+
 namespace weft {
 namespace {
 
@@ -14,17 +17,17 @@ int64_t input_bytes(const ModelCost& model, int block) { return block == 0 ? 0 :
 
 InstructionList offload_activations(const InstructionList& list, const ModelCost& model, const OffloadOptions& options) {
   if (!options.activations) return list;
-  std::vector<bool> dropped(model.blocks.size(), false);
+  std::set<std::pair<int, int>> dropped;  // block and micro-batch
   InstructionList result;
   for (const Instruction& x : list) {
     const bool movable = x.first > 0;  // the first block's input is the micro-batch itself
-    if (x.op == Op::forward && movable && dropped[x.first]) {
+    if (x.op == Op::forward && movable && dropped.count({x.first, x.micro}) != 0) {
       result.push_back(move(Op::fetch, Matter::activation, x.first, x.micro));
       result.back().allocates = input_bytes(model, x.first);
     }
     result.push_back(x);
     if (x.op != Op::drop || !movable) continue;
-    dropped[x.first] = true;
+    dropped.insert({x.first, x.micro});
     result.push_back(move(Op::evict, Matter::activation, x.first, x.micro));
     result.back().frees = input_bytes(model, x.first);
   }

@@ -4,8 +4,8 @@
 //
 // Memory: what is offloaded, but for one block's at a time. Traffic between ranks: none; between tiers: the optimizer state and
 // the shard both ways once a step (and the shard in once a gather), block inputs both ways once a micro-batch.
-// offload_activations comes after recompute, whose blocks alone can do without their input, and before accumulate;
-// offload_state comes after update and splits it by block.
+// offload_activations comes right after recompute, whose blocks alone can do without their input; offload_state comes after
+// update and splits it by block.
 #pragma once
 
 #include "weft/program/program.h"

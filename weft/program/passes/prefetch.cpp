@@ -45,7 +45,7 @@ class Hoister {
       const bool same_block = above.first <= list_[at].first && list_[at].first < above.last;
       // Gathers keep their order, and a block is released (or brought back from a slower tier) before it is gathered again.
       if (above.op == Op::gather || (same_block && (above.op == Op::release || above.op == Op::fetch))) break;
-      const bool block_runs = above.op == Op::forward || above.op == Op::backward;
+      const bool block_runs = above.op == Op::forward || is_backward(above.op);
       if (above.op == Op::release) live += bytes_of(above);
       if (options_.max_bytes > 0 && live + bytes_of(list_[at]) > options_.max_bytes) break;
       passed += block_runs ? 1 : 0;

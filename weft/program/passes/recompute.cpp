@@ -2,13 +2,17 @@
 
 #include <vector>
 
+#include "weft/program/edit.h"
+
 namespace weft {
 namespace {
+
+bool computes(const Instruction& x) { return x.op == Op::forward || x.op == Op::loss || is_backward(x.op); }
 
 // The next forward, backward or loss after `i`, or the end.
 size_t next_step(const InstructionList& list, size_t i) {
   for (++i; i < list.size(); ++i) {
-    if (list[i].op == Op::forward || list[i].op == Op::backward || list[i].op == Op::loss) break;
+    if (computes(list[i])) break;
   }
   return i;
 }
@@ -17,46 +21,63 @@ size_t next_step(const InstructionList& list, size_t i) {
 bool turns_at(const InstructionList& list, size_t forward) {
   size_t next = next_step(list, forward);
   if (next < list.size() && list[next].op == Op::loss) next = next_step(list, next);
-  return next < list.size() && list[next].op == Op::backward && list[next].first == list[forward].first;
+  return next < list.size() && is_backward(list[next].op) && list[next].first == list[forward].first &&
+         list[next].micro == list[forward].micro;
+}
+
+// Whoever takes the forward's output: the forward of the next block, or a send. -1 where only the loss does.
+int taker_of(const InstructionList& list, size_t forward) {
+  const Instruction& x = list[forward];
+  for (size_t i = forward + 1; i < list.size(); ++i) {
+    const Instruction& y = list[i];
+    if (y.micro != x.micro) continue;
+    const bool next_block = y.op == Op::forward && y.first == x.first + 1;
+    const bool sent = y.op == Op::send && y.what == Matter::activation && y.first == x.first;
+    if (next_block || sent) return static_cast<int>(i);
+  }
+  return -1;
 }
 
 }  // namespace
 
 InstructionList recompute(const InstructionList& list, const ModelCost& model, const RecomputeOptions& options) {
   if (options.every == 0) return list;
-  std::vector<bool> chosen(model.blocks.size(), false);
-  InstructionList result;
-  int to_drop = -1;  // its output is the input of the forward that comes next
+  const size_t num_blocks = model.blocks.size();
+  std::vector<std::vector<bool>> chosen(num_blocks);  // by block and micro-batch
+  const auto is_chosen = [&](int block, int micro) {
+    return block >= 0 && static_cast<int>(chosen[block].size()) > micro && chosen[block][micro];
+  };
+  InstructionList changed = list;
+  std::vector<Insertion> insertions;
   for (size_t i = 0; i < list.size(); ++i) {
-    Instruction x = list[i];
-    const BlockCost* cost = x.op == Op::forward || x.op == Op::backward ? &model.blocks[x.first] : nullptr;
-    if (x.op == Op::backward && chosen[x.first]) {
-      result.push_back({.op = Op::forward,
-                        .first = x.first,
-                        .last = x.last,
-                        .micro = x.micro,
-                        .flops = cost->forward_flops,
-                        .peak = cost->forward_peak_bytes,
-                        .allocates = cost->saved_bytes + cost->output_bytes});
+    const Instruction& x = list[i];
+    if (x.op == Op::forward) {
+      const BlockCost& cost = model.blocks[x.first];
+      const int taker = x.first % options.every == 0 && !turns_at(list, i) ? taker_of(list, i) : -1;
+      if (taker < 0) continue;
+      std::vector<bool>& micros = chosen[x.first];
+      if (static_cast<int>(micros.size()) <= x.micro) micros.resize(x.micro + 1, false);
+      micros[x.micro] = true;
+      // What the next block took as its input lives on as that; what was sent does not.
+      const int64_t output = list[taker].op == Op::send ? cost.output_bytes : 0;
+      insertions.push_back(
+          {taker, {.op = Op::drop, .first = x.first, .last = x.last, .micro = x.micro, .frees = cost.saved_bytes + output}});
     }
-    // The input that a forgetful block handed over lives until the backward of the block that got it.
-    if (x.op == Op::backward && x.first > 0 && chosen[x.first - 1]) x.frees += model.blocks[x.first - 1].output_bytes;
-    result.push_back(x);
-    if (x.op != Op::forward) continue;
-    if (to_drop >= 0) {
-      result.push_back({.op = Op::drop,
-                        .first = to_drop,
-                        .last = to_drop + 1,
-                        .micro = x.micro,
-                        .frees = model.blocks[to_drop].saved_bytes});
-      to_drop = -1;
-    }
-    if (x.first % options.every == 0 && !turns_at(list, i)) {
-      chosen[x.first] = true;
-      to_drop = x.first;
-    }
+    if (x.op != Op::backward && x.op != Op::backward_input) continue;
+    const bool took_input = is_chosen(x.first - 1, x.micro);
+    if (took_input) changed[i].frees += model.blocks[x.first - 1].output_bytes;
+    if (!is_chosen(x.first, x.micro)) continue;
+    const BlockCost& cost = model.blocks[x.first];
+    insertions.push_back({static_cast<int>(i) - 1,
+                          {.op = Op::forward,
+                           .first = x.first,
+                           .last = x.last,
+                           .micro = x.micro,
+                           .flops = cost.forward_flops,
+                           .peak = cost.forward_peak_bytes,
+                           .allocates = cost.saved_bytes + cost.output_bytes}});
   }
-  return result;
+  return insert(changed, insertions);
 }
 
 }  // namespace weft

@@ -3,8 +3,8 @@
 //
 // Memory: the kept activations of the chosen blocks, one block's at a time. Operations: one more forward of each. Traffic:
 // none, but a sharded block is gathered for it anyway. A block whose backward comes right after its forward (the last one) is
-// left as it is: forgetting would save nothing. Random numbers are keyed, so the second forward gives the same bits. Runs on
-// the list of one micro-batch, before accumulate.
+// left as it is: forgetting would save nothing; so is the model's last block, whose output the loss awaits. Random numbers are
+// keyed, so the second forward gives the same bits. Comes first, on the list of a rank's stages.
 #pragma once
 
 #include "weft/program/program.h"

@@ -18,16 +18,30 @@ int last_write_of(const InstructionList& list, int block, int micro, const Progr
   return last;
 }
 
+// Tied weights of two stages of one rank: micro-batches are added in no one order, and none can be reduced by itself.
+bool mixes_micro_batches(const InstructionList& list, int block, const Program& program) {
+  int latest = 0;
+  for (const Instruction& x : list) {
+    if (!writes_gradients(x, block, block + 1, program.block_uses)) continue;
+    if (x.micro < latest) return true;
+    latest = x.micro;
+  }
+  return false;
+}
+
 }  // namespace
 
 InstructionList shard_gradients(const InstructionList& list, const Program& program, const ShardGradientsOptions& options) {
   const int last_micro = program.micro_batches - 1;
+  const std::vector<int> held = held_blocks(list, program.block_uses);
   std::vector<Insertion> insertions;
-  for (int block = program.num_blocks() - 1; block >= 0; --block) {
+  for (auto at = held.rbegin(); at != held.rend(); ++at) {
+    const int block = *at;
     const int64_t bytes = program.gradient_block_bytes(block);
     if (bytes == 0) continue;
-    for (int micro = options.every_micro_batch ? 0 : last_micro; micro <= last_micro; ++micro) {
-      const int after = last_write_of(list, block, options.every_micro_batch ? micro : -1, program);
+    const bool every = options.every_micro_batch && !mixes_micro_batches(list, block, program);
+    for (int micro = every ? 0 : last_micro; micro <= last_micro; ++micro) {
+      const int after = last_write_of(list, block, every ? micro : -1, program);
       insertions.push_back({after,
                             {.op = Op::reduce_scatter,
                              .lane = Lane::comm,

@@ -19,7 +19,7 @@ std::vector<int> uses_of(const InstructionList& list, int block, const Program& 
 
 bool nothing_runs_between(const InstructionList& list, int from, int to) {
   for (int i = from + 1; i < to; ++i) {
-    if (list[i].op == Op::forward || list[i].op == Op::backward) return false;
+    if (list[i].op == Op::forward || is_backward(list[i].op)) return false;
   }
   return true;
 }

@@ -22,13 +22,10 @@ Instruction combine(const Bucket& range, int slot, bool is_last) {
           .frees = std::max(-change, 0) * range.bytes};
 }
 
-int count_loads(const InstructionList& list) {
-  return static_cast<int>(std::count_if(list.begin(), list.end(), [](const Instruction& x) { return x.op == Op::load; }));
-}
-
-int last_backward_of(const InstructionList& list, int slot, int micro_batches_per_slot) {
+int last_write_of(const InstructionList& list, const Bucket& blocks, int slot, const SlotOptions& options) {
+  const int per_slot = options.micro_batches / options.slots;
   for (int i = static_cast<int>(list.size()) - 1; i >= 0; --i) {
-    if (list[i].op == Op::backward && list[i].micro / micro_batches_per_slot == slot) return i;
+    if (list[i].micro / per_slot == slot && writes_gradients(list[i], blocks.first, blocks.last, options.uses)) return i;
   }
   return -1;
 }
@@ -37,13 +34,13 @@ int last_backward_of(const InstructionList& list, int slot, int micro_batches_pe
 
 InstructionList close_slots(const InstructionList& list, const SlotOptions& options) {
   if (options.slots == 1) return list;
-  const int per_slot = count_loads(list) / options.slots;
   const int last_slot = options.slots - 1;
-  const Bucket all = whole(options.buckets);
   std::vector<Insertion> insertions;
-  insertions.reserve(last_slot + options.buckets.size());
-  for (int slot = 0; slot < last_slot; ++slot) {
-    insertions.push_back({last_backward_of(list, slot, per_slot), combine(all, slot, false)});
+  insertions.reserve(last_slot * options.stages.size() + options.buckets.size());
+  for (const Bucket& stage : options.stages) {
+    for (int slot = 0; slot < last_slot; ++slot) {
+      insertions.push_back({last_write_of(list, stage, slot, options), combine(stage, slot, false)});
+    }
   }
   for (const Bucket& bucket : options.buckets) {
     insertions.push_back(

@@ -8,7 +8,7 @@
 // with the same tree, so `slots` is a power of two. One slot needs no combine.
 //
 // Memory: log2(slots) times the gradient bytes at the peak. Traffic: none. Comes after accumulate; all slots but the last are
-// closed over all blocks at once, the last one bucket by bucket as backward fills them, so that reductions still overlap.
+// closed stage by stage, the last one bucket by bucket as backward fills them, so that reductions still overlap.
 #pragma once
 
 #include <vector>
@@ -20,6 +20,8 @@ namespace weft {
 
 struct SlotOptions {
   int slots = 1;  ///< a power of two that divides the micro-batches of the list
+  int micro_batches = 1;
+  std::vector<Bucket> stages;  ///< blocks that run backward together
   std::vector<Bucket> buckets;
   std::vector<std::vector<int>> uses;  ///< Program::block_uses
 };

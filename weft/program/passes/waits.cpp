@@ -8,10 +8,11 @@ namespace weft {
 namespace {
 
 enum class Datum : uint64_t {
-  input,
-  kept,  // what a block keeps for its backward
+  input,  // the micro-batch
+  kept,   // what a block keeps for its backward
   output,
   output_gradient,
+  deferred,         // what a split backward leaves for its second part
   gradient,         // whole, as backward writes it
   gradient_buffer,  // the memory of it
   owned_gradient,   // what reduce_scatter leaves
@@ -28,7 +29,8 @@ enum class Datum : uint64_t {
 
 class Linker {
  public:
-  Linker(const InstructionList& list, const Program& program) : list_(list), program_(program) {}
+  Linker(const InstructionList& list, const Program& program, const Buffers& buffers)
+      : list_(list), program_(program), buffers_(buffers) {}
 
   InstructionList run() {
     for (at_ = 0; at_ < static_cast<int>(list_.size()); ++at_) {
@@ -47,12 +49,12 @@ class Linker {
         return write(Datum::input, 0, x.micro);
       case Op::gather:
         read(x.axis == AxisName::inner ? Datum::kept_part : Datum::shard, x.first, 0);
-        occupy(program_.weight_buffer, Datum::weight_buffer, x.first);
+        occupy(buffers_.weight, Datum::weight_buffer, x.first);
         return write(Datum::weights, x.first, 0);
       case Op::release:
         read(Datum::weights, x.first, 0);
         if (x.keeps_part) write(Datum::kept_part, x.first, 0);
-        return occupy(program_.weight_buffer, Datum::weight_buffer, x.first);
+        return occupy(buffers_.weight, Datum::weight_buffer, x.first);
       case Op::forward:
         read_weights(x.first);
         read_input(x);
@@ -65,23 +67,32 @@ class Linker {
       case Op::fetch:
         return move(x);
       case Op::loss:
+        read(Datum::input, 0, x.micro);
         read(Datum::output, last_block, x.micro);
         write(Datum::loss, 0, x.micro);
         micros_.push_back(x.micro);
         return write(Datum::output_gradient, last_block, x.micro);
       case Op::backward:
-        read_weights(x.first);
-        read(Datum::kept, x.first, x.micro);
-        read(Datum::output_gradient, x.first, x.micro);
-        add_gradients(x.first);
-        for (int block : program_.block_uses[x.first]) add_gradients(block);
+        read_for_backward(x);
+        add_all_gradients(x.first);
         return write(Datum::output_gradient, x.first - 1, x.micro);
+      case Op::backward_input:
+        read_for_backward(x);
+        write(Datum::deferred, x.first, x.micro);
+        return write(Datum::output_gradient, x.first - 1, x.micro);
+      case Op::backward_weight:
+        read(Datum::deferred, x.first, x.micro);
+        return add_all_gradients(x.first);
+      case Op::send:
+        return read(x.what == Matter::gradient ? Datum::output_gradient : Datum::output, x.first, x.micro);
+      case Op::receive:
+        return write(x.what == Matter::gradient ? Datum::output_gradient : Datum::output, x.first, x.micro);
       case Op::combine:
         change_blocks(Datum::partial, x);
         return change_blocks(Datum::gradient, x);
       case Op::reduce_scatter:
         change(Datum::gradient, x.first, 0);
-        occupy(program_.gradient_buffer, Datum::gradient_buffer, x.first);
+        occupy(buffers_.gradient, Datum::gradient_buffer, x.first);
         return change(Datum::owned_gradient, x.first, 0);
       case Op::reduce:
         if (program_.shard_level != ShardLevel::none) return change_blocks(Datum::owned_gradient, x);
@@ -109,9 +120,18 @@ class Linker {
     read(Datum::weights, block, 0);
     for (int used : program_.block_uses[block]) read(Datum::weights, used, 0);
   }
+  void read_for_backward(const Instruction& x) {
+    read_weights(x.first);
+    read(Datum::kept, x.first, x.micro);
+    read(Datum::output_gradient, x.first, x.micro);
+  }
+  void add_all_gradients(int block) {
+    add_gradients(block);
+    for (int used : program_.block_uses[block]) add_gradients(used);
+  }
   void add_gradients(int block) {
     change(Datum::gradient, block, 0);
-    occupy(program_.gradient_buffer, Datum::gradient_buffer, block);
+    occupy(buffers_.gradient, Datum::gradient_buffer, block);
   }
   void read_gradients(const Instruction& x) {
     for (int block = x.first; block < x.last; ++block) {
@@ -164,6 +184,7 @@ class Linker {
 
   InstructionList list_;
   const Program& program_;
+  const Buffers& buffers_;
   int at_ = 0;
   std::vector<int> waits_;   // of the instruction at hand
   std::vector<int> micros_;  // whose loss is known
@@ -173,6 +194,8 @@ class Linker {
 
 }  // namespace
 
-InstructionList link_waits(const InstructionList& list, const Program& program) { return Linker(list, program).run(); }
+InstructionList link_waits(const InstructionList& list, const Program& program, const Buffers& buffers) {
+  return Linker(list, program, buffers).run();
+}
 
 }  // namespace weft

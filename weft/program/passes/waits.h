@@ -11,6 +11,6 @@
 
 namespace weft {
 
-InstructionList link_waits(const InstructionList& list, const Program& program);
+InstructionList link_waits(const InstructionList& list, const Program& program, const Buffers& buffers);
 
 }  // namespace weft

@@ -1,0 +1,141 @@
+// The parity table (law 1) and same bits (law 2) of pipelines: every schedule, with replicas and with shards at every level.
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "tests/train/jobs.h"
+
+namespace weft {
+namespace {
+
+constexpr int kSteps = 10;
+
+struct Cell {
+  std::string schedule;
+  int pp = 2;
+  int data = 1;  ///< ranks of a stage
+  Spread spread = Spread::dp;
+  ShardLevel level = ShardLevel::none;
+
+  int ranks() const { return pp * data; }
+  std::string text() const {
+    std::string result = schedule + "_pp" + std::to_string(pp);
+    if (data == 1) return result;
+    result += spread == Spread::dp ? "_dp" : spread == Spread::shard ? "_shard" : "_hybrid";
+    return result + std::to_string(data) + "_" + std::string(name(level));
+  }
+};
+
+std::ostream& operator<<(std::ostream& out, const Cell& cell) { return out << cell.text(); }
+
+const std::vector<std::string>& schedules() {
+  static const std::vector<std::string> all = {"naive", "gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "zb-v"};
+  return all;
+}
+
+std::vector<Cell> cells() {
+  std::vector<Cell> all;
+  for (const std::string& schedule : schedules()) {
+    for (const int pp : {2, 4}) {
+      all.push_back({.schedule = schedule, .pp = pp});
+      all.push_back({.schedule = schedule, .pp = pp, .data = 2});
+      all.push_back({.schedule = schedule, .pp = pp, .data = 2, .spread = Spread::shard, .level = ShardLevel::optimizer});
+      all.push_back({.schedule = schedule, .pp = pp, .data = 2, .spread = Spread::shard, .level = ShardLevel::gradients});
+      all.push_back({.schedule = schedule, .pp = pp, .data = 2, .spread = Spread::shard, .level = ShardLevel::parameters});
+    }
+    all.push_back({.schedule = schedule, .pp = 2, .data = 4, .spread = Spread::hybrid, .level = ShardLevel::parameters});
+  }
+  return all;
+}
+
+Strategy strategy_of(const Cell& cell, int slots) {
+  Strategy strategy{.name = cell.text(), .micro_batch = 1, .slots = slots, .clip = 0.5, .spread = cell.spread, .pp = cell.pp};
+  strategy.layout.shard_level = cell.level;
+  strategy.layout.pipeline.schedule = cell.schedule;
+  return strategy;
+}
+
+const Trained& one_device(const std::string& name) {
+  static std::map<std::string, Trained> trained;
+  const auto [entry, is_new] = trained.try_emplace(name);
+  const Strategy alone{.name = "one", .micro_batch = 1, .slots = 4, .clip = 0.5};
+  if (is_new) entry->second = train_ranks(job(name), alone, 1, AdamW{}, kSteps);
+  return entry->second;
+}
+
+class PipelineTest : public ::testing::TestWithParam<Cell> {};
+
+TEST_P(PipelineTest, HasTheBitsOfOneDevice) {
+  const Cell& cell = GetParam();
+  expect_equal(train_ranks(job("deep_gpt"), strategy_of(cell, 4), cell.ranks(), AdamW{}, kSteps), one_device("deep_gpt"),
+               cell.text());
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, PipelineTest, ::testing::ValuesIn(cells()), [](const auto& info) {
+  std::string name = info.param.text();
+  for (char& c : name) c = c == '-' ? '_' : c;
+  return name;
+});
+
+/// What does not change the bits either.
+struct Choice {
+  const char* what;
+  BackendKind backend = BackendKind::shm;
+  LayoutOptions layout = {};
+};
+
+TEST(PipelineChoices, ChangeNoBit) {
+  const ShardLevel parameters = ShardLevel::parameters;
+  const std::vector<Choice> choices = {
+      {.what = "gloo", .backend = BackendKind::gloo},
+      {.what = "gloo, sharded", .backend = BackendKind::gloo, .layout = {.shard_level = parameters}},
+      {.what = "recompute", .layout = {.recompute_every = 1}},
+      {.what = "every second block, sharded", .layout = {.shard_level = parameters, .recompute_every = 2}},
+      {.what = "attention", .layout = {.recompute_parts = true}},
+      {.what = "kept after forward", .layout = {.shard_level = parameters, .reshard_after_forward = false}},
+      {.what = "deep prefetch", .layout = {.shard_level = parameters, .prefetch = 3}},
+      {.what = "offload",
+       .layout = {.shard_level = parameters,
+                  .recompute_every = 1,
+                  .offload_optimizer = Offload::host,
+                  .offload_parameters = Offload::host,
+                  .offload_activations = Offload::host}},
+      {.what = "stages of different sizes", .layout = {.pipeline = {.first_block = {0, 3}}}},
+  };
+  for (const Choice& choice : choices) {
+    for (const std::string schedule : {"1f1b", "zb-h1", "zb-v"}) {
+      const bool cut = !choice.layout.pipeline.first_block.empty();
+      if (cut && schedule == "zb-v") continue;  // four stages
+      Strategy s{.name = choice.what, .micro_batch = 1, .slots = 4, .backend = choice.backend, .clip = 0.5, .pp = 2};
+      s.spread = choice.layout.shard_level == parameters ? Spread::shard : Spread::dp;
+      s.layout = choice.layout;
+      s.layout.pipeline.schedule = schedule;
+      expect_equal(train_ranks(job("deep_gpt"), s, 4, AdamW{}, kSteps), one_device("deep_gpt"), schedule + ", " + choice.what);
+    }
+  }
+}
+
+/// Modules of torch's own, whose backward cannot be split and is run whole.
+TEST(PipelineChoices, ForeignModulesChangeNoBit) {
+  for (const std::string& schedule : schedules()) {
+    const Cell cell{.schedule = schedule, .pp = 2, .data = 2, .spread = Spread::shard, .level = ShardLevel::parameters};
+    expect_equal(train_ranks(job("deep_modules"), strategy_of(cell, 4), 4, AdamW{}, kSteps), one_device("deep_modules"),
+                 schedule);
+  }
+}
+
+/// Weights tied across stages, whose two gradients are summed in another order on one device: plain LibTorch is the measure.
+TEST(PipelineParity, TiedWeights) {
+  for (const std::string& schedule : schedules()) {
+    for (const ShardLevel level : {ShardLevel::none, ShardLevel::gradients, ShardLevel::parameters}) {
+      Strategy s{.name = schedule, .micro_batch = 1, .clip = 0.05, .spread = Spread::shard, .pp = 2};
+      s.layout.shard_level = level;
+      s.layout.pipeline.schedule = schedule;
+      SCOPED_TRACE(schedule + ", " + std::string(name(level)));
+      expect_parity(job("deep_tied_gpt"), s, 4, 3);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace weft

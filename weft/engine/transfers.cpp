@@ -1,0 +1,200 @@
+#include "weft/engine/transfers.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+#include <fmt/format.h>
+
+#include "weft/base/error.h"
+
+namespace weft {
+
+namespace {
+
+constexpr int64_t kHeaderNumbers = 64;
+
+// How many tensors; of each its type, the number of its dimensions, and they.
+std::vector<int64_t> shapes_of(const Tensors& tensors) {
+  std::vector<int64_t> shapes = {static_cast<int64_t>(tensors.size())};
+  for (const at::Tensor& tensor : tensors) {
+    shapes.push_back(static_cast<int64_t>(tensor.scalar_type()));
+    shapes.push_back(tensor.dim());
+    shapes.insert(shapes.end(), tensor.sizes().begin(), tensor.sizes().end());
+  }
+  return shapes;
+}
+
+Tensors make_tensors(const std::vector<int64_t>& shapes, at::Device device) {
+  Tensors result;
+  size_t at = 1;
+  for (int64_t i = 0; i < shapes[0]; ++i) {
+    const auto dtype = static_cast<at::ScalarType>(shapes[at]);
+    const at::IntArrayRef sizes(shapes.data() + at + 2, static_cast<size_t>(shapes[at + 1]));
+    result.push_back(at::empty(sizes, at::TensorOptions(dtype).device(device)));
+    at += 2 + sizes.size();
+  }
+  return result;
+}
+
+std::string shape_text(const Tensors& tensors) {
+  std::string text;
+  for (const at::Tensor& tensor : tensors) {
+    text += fmt::format("{}{} [{}]", text.empty() ? "" : ", ", c10::toString(tensor.scalar_type()),
+                        fmt::join(tensor.sizes(), ", "));
+  }
+  return text;
+}
+
+/// Several works, and what they need until they are done.
+class All : public Work::State {
+ public:
+  All(std::vector<Work> works, Tensors tensors) : works_(std::move(works)), tensors_(std::move(tensors)) {}
+  void wait() override {
+    for (Work& work : works_) work.wait();
+    works_.clear();
+    tensors_.clear();
+  }
+
+ private:
+  std::vector<Work> works_;
+  Tensors tensors_;
+};
+
+}  // namespace
+
+struct Transfers::Incoming {
+  int peer = 0;
+  int block = -1;  ///< of an activation: whose header tells the shapes
+  std::string what;
+  Tensors tensors;  ///< to receive into; some may be undefined
+  Tensors* result = nullptr;
+  std::vector<Work> works;
+  bool started = false, done = false;
+};
+
+class Transfers::Receiving : public Work::State {
+ public:
+  Receiving(Transfers& transfers, std::shared_ptr<Incoming> message) : transfers_(transfers), message_(std::move(message)) {}
+  void wait() override { transfers_.finish(message_); }
+
+ private:
+  Transfers& transfers_;
+  std::shared_ptr<Incoming> message_;
+};
+
+Transfers::Transfers(const Group& pipeline, at::Device device) : pipeline_(pipeline), device_(device) {}
+
+void Transfers::begin() {
+  told_.clear();
+  learnt_.clear();
+  incoming_.clear();
+}
+
+Work Transfers::send(int peer, const Tensors& tensors, const std::string& what) {
+  std::vector<Work> works;
+  Tensors sent;
+  for (const at::Tensor& tensor : tensors) {
+    sent.push_back(tensor.detach().contiguous());
+    works.push_back(pipeline_.send(sent.back(), peer, what));
+  }
+  return Work(std::make_shared<All>(std::move(works), std::move(sent)));
+}
+
+Work Transfers::send_activation(int peer, int block, const Tensors& tensors, const std::string& what) {
+  const Shapes shapes = shapes_of(tensors);
+  const auto [told, is_new] = told_.try_emplace(block, shapes);
+  if (!is_new && told->second != shapes) {
+    throw InputError(fmt::format("{}: {} but the step's first micro-batch had another shape; all of a step must have one", what,
+                                 shape_text(tensors)));
+  }
+  if (!is_new) return send(peer, tensors, what);
+  if (static_cast<int64_t>(shapes.size()) > kHeaderNumbers) {
+    throw InputError(fmt::format("{}: {} tensors with {} dimensions in all are too many to be handed to another stage", what,
+                                 tensors.size(), shapes.size()));
+  }
+  at::Tensor header = at::zeros({kHeaderNumbers}, at::kLong);
+  std::copy(shapes.begin(), shapes.end(), header.data_ptr<int64_t>());
+  header = header.to(device_);
+  std::vector<Work> works = {pipeline_.send(header, peer, "shape of " + what)};
+  works.push_back(send(peer, tensors, what));
+  return Work(std::make_shared<All>(std::move(works), Tensors{header}));
+}
+
+Work Transfers::send_gradient(int peer, const Tensors& tensors, const std::string& what) {
+  Tensors defined;
+  for (const at::Tensor& tensor : tensors) {
+    if (tensor.defined()) defined.push_back(tensor);
+  }
+  return send(peer, defined, what);
+}
+
+Work Transfers::receive_activation(int peer, int block, Tensors& result, const std::string& what) {
+  auto message = std::make_shared<Incoming>();
+  message->peer = peer;
+  message->block = block;
+  message->what = what;
+  message->result = &result;
+  return add(peer, std::move(message));
+}
+
+Work Transfers::receive_gradient(int peer, int block, Tensors& result, const std::string& what) {
+  auto message = std::make_shared<Incoming>();
+  message->peer = peer;
+  message->what = what;
+  message->result = &result;
+  message->tensors = make_tensors(told_.at(block), device_);
+  for (at::Tensor& tensor : message->tensors) {
+    if (!tensor.is_floating_point()) tensor.reset();
+  }
+  return add(peer, std::move(message));
+}
+
+// Receives are started in order; one whose shapes are not known yet, and all behind it, when somebody waits. On a device they
+// share a queue with the sends, so there the order of the program is kept at the price of a wait.
+Work Transfers::add(int peer, std::shared_ptr<Incoming> message) {
+  auto& queue = incoming_[peer];
+  queue.push_back(message);
+  while (!queue.empty() && (!device_.is_cpu() || queue.front()->block < 0 || learnt_.count(queue.front()->block) != 0)) {
+    const std::shared_ptr<Incoming> next = queue.front();
+    queue.pop_front();
+    start(*next);
+  }
+  return Work(std::make_shared<Receiving>(*this, std::move(message)));
+}
+
+void Transfers::learn_shapes(const Incoming& message) {
+  at::Tensor header = at::zeros({kHeaderNumbers}, at::TensorOptions(at::kLong).device(device_));
+  pipeline_.receive(header, message.peer, "shape of " + message.what).wait();
+  header = header.cpu();
+  const auto* numbers = header.const_data_ptr<int64_t>();
+  learnt_[message.block] = Shapes(numbers, numbers + kHeaderNumbers);
+}
+
+void Transfers::start(Incoming& message) {
+  if (message.block >= 0) {
+    if (learnt_.count(message.block) == 0) learn_shapes(message);
+    message.tensors = make_tensors(learnt_[message.block], device_);
+  }
+  for (const at::Tensor& tensor : message.tensors) {
+    if (tensor.defined()) message.works.push_back(pipeline_.receive(tensor, message.peer, message.what));
+  }
+  message.started = true;
+}
+
+void Transfers::finish(const std::shared_ptr<Incoming>& message) {
+  if (message->done) return;
+  auto& queue = incoming_[message->peer];
+  while (!message->started) {
+    const std::shared_ptr<Incoming> next = queue.front();
+    queue.pop_front();
+    start(*next);
+  }
+  for (Work& work : message->works) work.wait();
+  for (at::Tensor& tensor : message->tensors) {
+    if (message->block >= 0 && tensor.is_floating_point()) tensor.requires_grad_(true);
+  }
+  *message->result = std::move(message->tensors);
+  message->works.clear();
+  message->done = true;
+}
+
+}  // namespace weft

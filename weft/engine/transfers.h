@@ -1,0 +1,53 @@
+// Transfers: activations and their gradients on their way between the stages of a pipeline.
+//
+// A message is a list of tensors, sent one by one. The receiver learns their shapes and types from a header that goes before
+// the first micro-batch of a step, so they may change from step to step. Messages between two ranks keep their order.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "weft/comm/group.h"
+#include "weft/nn/block.h"
+
+namespace weft {
+
+class Transfers {
+ public:
+  /// `pipeline`: the ranks that hold the stages.
+  Transfers(const Group& pipeline, at::Device device);
+
+  /// Headers are sent anew.
+  void begin();
+
+  /// The output of `block`. Throws InputError when its shape is not that of the step's first micro-batch.
+  Work send_activation(int peer, int block, const Tensors& tensors, const std::string& what);
+  /// Into `result`, once waited for; floating-point tensors take gradients.
+  Work receive_activation(int peer, int block, Tensors& result, const std::string& what);
+  /// Those of `tensors` that are defined: all that are of floating-point inputs.
+  Work send_gradient(int peer, const Tensors& tensors, const std::string& what);
+  /// Of what was sent as the output of `block`; undefined where that is not floating point.
+  Work receive_gradient(int peer, int block, Tensors& result, const std::string& what);
+
+ private:
+  struct Incoming;
+  class Receiving;
+  using Shapes = std::vector<int64_t>;  // a header's content
+
+  Work send(int peer, const Tensors& tensors, const std::string& what);
+  Work add(int peer, std::shared_ptr<Incoming> message);
+  void start(Incoming& message);
+  void learn_shapes(const Incoming& message);
+  void finish(const std::shared_ptr<Incoming>& message);
+
+  const Group& pipeline_;
+  at::Device device_;
+  std::map<int, Shapes> told_, learnt_;                            // by block
+  std::map<int, std::deque<std::shared_ptr<Incoming>>> incoming_;  // by peer: not started yet, in order
+};
+
+}  // namespace weft

@@ -1,0 +1,145 @@
+#include "weft/program/boxes.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "weft/program/ranks.h"
+
+namespace weft {
+namespace {
+
+constexpr double kJoinedGap = 2e-4;  // of the whole time: nobody would see it
+
+BoxKind kind_of(const Instruction& x, bool ran_before) {
+  switch (x.op) {
+    case Op::forward:
+      return ran_before ? BoxKind::recompute : BoxKind::forward;
+    case Op::backward:
+      return BoxKind::backward;
+    case Op::backward_input:
+      return BoxKind::backward_input;
+    case Op::backward_weight:
+      return BoxKind::backward_weight;
+    case Op::gather:
+      return BoxKind::gather;
+    case Op::reduce_scatter:
+    case Op::reduce:
+    case Op::reduce_loss:
+      return BoxKind::reduce;
+    case Op::send:
+    case Op::receive:
+      return BoxKind::transfer;
+    case Op::evict:
+    case Op::fetch:
+      return BoxKind::copy;
+    default:
+      return BoxKind::other;
+  }
+}
+
+// Which of the rank's stages each block belongs to: stages are runs of adjacent blocks that it runs forward.
+std::vector<int> chunk_of_block(const InstructionList& list, int num_blocks, int& num_chunks) {
+  std::vector<bool> runs(num_blocks, false);
+  for (const Instruction& x : list) {
+    if (x.op == Op::forward) runs[x.first] = true;
+  }
+  std::vector<int> chunks(num_blocks, 0);
+  int chunk = -1;
+  for (int block = 0; block < num_blocks; ++block) {
+    if (runs[block] && (block == 0 || !runs[block - 1])) ++chunk;
+    chunks[block] = std::max(chunk, 0);
+  }
+  num_chunks = std::max(chunk + 1, 1);
+  return chunks;
+}
+
+bool is_on_blocks(BoxKind kind) { return kind <= BoxKind::backward_weight; }
+
+// Blocks are told in any order: forward ascends, backward descends.
+bool joins(const Box& box, const Box& next, double gap_s) {
+  const bool adjacent = next.first == box.last || next.last == box.first;
+  return is_on_blocks(box.kind) && box.kind == next.kind && box.micro == next.micro && box.chunk == next.chunk && adjacent &&
+         next.start_s - box.end_s <= gap_s;
+}
+
+void add(std::vector<Box>& boxes, const Box& box, double gap_s) {
+  if (boxes.empty() || !joins(boxes.back(), box, gap_s)) return boxes.push_back(box);
+  Box& back = boxes.back();
+  back.first = std::min(back.first, box.first);
+  back.last = std::max(back.last, box.last);
+  back.end_s = box.end_s;
+}
+
+class RowMaker {
+ public:
+  RowMaker(const InstructionList& list, int num_blocks, int rank, int pp, double gap_s)
+      : list_(list), gap_s_(gap_s), row_{.rank = rank, .pp = pp, .num_chunks = 1, .compute = {}, .side = {}} {
+    chunks_ = chunk_of_block(list, num_blocks, row_.num_chunks);
+  }
+
+  void add_one(const TimedInstruction& timed) {
+    const Instruction& x = list_[timed.index];
+    const bool ran_before = x.op == Op::forward && !ran_.insert({x.first, x.micro}).second;
+    if (timed.end_s <= timed.start_s) return;
+    Box box = {.kind = kind_of(x, ran_before), .micro = takes_micro_batch(x) ? x.micro : -1, .first = x.first, .last = x.last};
+    box.start_s = timed.start_s;
+    box.end_s = timed.end_s;
+    if (is_on_blocks(box.kind)) box.chunk = chunks_[x.first];
+    add(x.lane == Lane::compute ? row_.compute : row_.side, box, gap_s_);
+  }
+
+  BoxRow take() { return std::move(row_); }
+
+ private:
+  const InstructionList& list_;
+  double gap_s_;
+  BoxRow row_;
+  std::vector<int> chunks_;
+  std::set<std::pair<int, int>> ran_;  // block and micro-batch
+};
+
+}  // namespace
+
+std::string_view name(BoxKind kind) {
+  switch (kind) {
+    case BoxKind::forward:
+      return "forward";
+    case BoxKind::recompute:
+      return "recompute";
+    case BoxKind::backward:
+      return "backward";
+    case BoxKind::backward_input:
+      return "backward, input";
+    case BoxKind::backward_weight:
+      return "backward, weights";
+    case BoxKind::other:
+      return "loss, update";
+    case BoxKind::gather:
+      return "gather";
+    case BoxKind::reduce:
+      return "reduce";
+    case BoxKind::transfer:
+      return "transfer";
+    case BoxKind::copy:
+      return "copy";
+  }
+  return "unknown";
+}
+
+std::vector<BoxRow> box_rows(const Program& program, const std::vector<TimedInstruction>& timed) {
+  const Ranks ranks(program);
+  const double gap_s = kJoinedGap * end_of(timed);
+  std::vector<BoxRow> rows;
+  for (size_t begin = 0; begin < timed.size();) {
+    const int rank = timed[begin].rank;
+    RowMaker maker(program.of(rank), program.num_blocks(), rank, ranks.place(rank).pp, gap_s);
+    size_t at = begin;
+    for (; at < timed.size() && timed[at].rank == rank; ++at) maker.add_one(timed[at]);
+    begin = at;
+    rows.push_back(maker.take());
+  }
+  return rows;
+}
+
+}  // namespace weft

@@ -1,0 +1,71 @@
+#include "weft/program/hardware.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "weft/base/error.h"
+
+namespace weft {
+namespace {
+
+void check_rate(const Hardware& hardware, const char* what, double value) {
+  if (value > 0.0) return;
+  throw InputError(fmt::format("hardware '{}': {} is {}, must be above 0", hardware.name, what, value));
+}
+
+void check_time(const Hardware& hardware, const std::string& what, std::optional<double> value) {
+  if (!value || (*value >= 0.0 && std::isfinite(*value))) return;
+  throw InputError(fmt::format("hardware '{}': {} is {}, must be at least 0 and finite", hardware.name, what, *value));
+}
+
+}  // namespace
+
+Hardware nominal_hardware() {
+  return {.name = "nominal",
+          .flops = 100e12,
+          .narrow_flops = 100e12,
+          .memory_bytes_per_s = 1e12,
+          .ranks_per_host = 8,
+          .intra_host = {.latency_s = 5e-6, .bytes_per_s = 100e9},
+          .inter_host = {.latency_s = 10e-6, .bytes_per_s = 25e9},
+          .tier = {.latency_s = 10e-6, .bytes_per_s = 25e9}};
+}
+
+const BlockTime* find_block_time(const Hardware& hardware, std::string_view block) {
+  const BlockTime* best = nullptr;
+  for (const BlockTime& time : hardware.blocks) {
+    if (time.name == block) return &time;
+    const bool matches = time.name.ends_with('*') && block.starts_with(time.name.substr(0, time.name.size() - 1));
+    if (matches && (best == nullptr || time.name.size() > best->name.size())) best = &time;
+  }
+  return best;
+}
+
+void check_hardware(const Hardware& hardware) {
+  check_rate(hardware, "flops", hardware.flops);
+  check_rate(hardware, "narrow_flops", hardware.narrow_flops);
+  check_rate(hardware, "memory_bytes", hardware.memory_bytes);
+  check_rate(hardware, "memory_bytes_per_s", hardware.memory_bytes_per_s);
+  check_rate(hardware, "ranks_per_host", hardware.ranks_per_host);
+  check_rate(hardware, "efficiency", hardware.efficiency);
+  if (hardware.efficiency > 1.0) {
+    throw InputError(fmt::format("hardware '{}': efficiency is {}, must be at most 1", hardware.name, hardware.efficiency));
+  }
+  check_time(hardware, "launch_s", hardware.launch_s);
+  check_time(hardware, "loss_s", hardware.loss_s);
+  check_time(hardware, "update_s_per_element", hardware.update_s_per_element);
+  const std::pair<const char*, const Link*> links[] = {
+      {"intra_host", &hardware.intra_host}, {"inter_host", &hardware.inter_host}, {"tier", &hardware.tier}};
+  for (const auto& [name, link] : links) {
+    check_rate(hardware, fmt::format("{}.bytes_per_s", name).c_str(), link->bytes_per_s);
+    check_time(hardware, fmt::format("{}.latency_s", name), link->latency_s);
+  }
+  for (const BlockTime& time : hardware.blocks) {
+    for (const auto& value : {time.forward_s, time.backward_s, time.input_s, time.weight_s}) {
+      check_time(hardware, fmt::format("a time of block '{}'", time.name), value);
+    }
+  }
+}
+
+}  // namespace weft

@@ -1,0 +1,70 @@
+// Hardware: what a simulation needs to know of devices and of the links between them. Plain data; train/hardware_file.h reads
+// it from TOML.
+//
+// Everything defaults to what costs nothing, so that a hand-written one names only what matters to it.
+#pragma once
+
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weft {
+
+inline constexpr double kFree = std::numeric_limits<double>::infinity();  ///< a rate at which nothing takes time
+
+/// Moving b bytes takes latency_s + b / bytes_per_s.
+struct Link {
+  double latency_s = 0.0;
+  double bytes_per_s = kFree;
+  double seconds(double bytes) const { return latency_s + bytes / bytes_per_s; }
+};
+
+/// Measured times of a block on one micro-batch: they replace what operations and bytes would give, where they are there.
+struct BlockTime {
+  std::string name;  ///< of the block; with a '*' behind it, of all blocks whose names begin so
+  std::optional<double> forward_s = {};
+  std::optional<double> backward_s = {};  ///< whole
+  std::optional<double> input_s = {};     ///< the part of it that makes the gradient of the block's input
+  std::optional<double> weight_s = {};    ///< the rest
+};
+
+struct Hardware {
+  std::string name = "ideal";
+
+  double flops = kFree;         ///< a device's peak in float32
+  double narrow_flops = kFree;  ///< the same in bf16 and fp16
+  double efficiency = 1.0;      ///< share of the peak that forward and backward reach
+  double memory_bytes = kFree;  ///< of a device
+  double memory_bytes_per_s = kFree;
+  double launch_s = 0.0;  ///< added to every instruction that computes
+  /// Collectives, transfers and copies run beside compute. False: they take the compute lane's time, on both sides of a
+  /// transfer, as on a CPU without a spare core.
+  bool overlap = true;
+
+  int ranks_per_host = 1;  ///< neighbours by rank
+  Link intra_host = {};    ///< of a rank to others of its host
+  Link inter_host = {};    ///< of a rank to other hosts: its share of the host's network ports
+  Link tier = {};          ///< to the slower tier that offload uses
+
+  std::vector<BlockTime> blocks = {};
+  std::optional<double> loss_s = {};                ///< of a micro-batch
+  std::optional<double> update_s_per_element = {};  ///< of what the rank owns
+
+  /// Peak operations a second for weights of so many bytes an element.
+  double peak_flops(int weight_bytes) const { return weight_bytes < 4 ? narrow_flops : flops; }
+};
+
+/// Round numbers for drawings that no file was given for: 100 TFLOP/s, 1 TB/s of memory, 8 ranks a host, 100 GB/s inside it and
+/// 25 GB/s between hosts.
+Hardware nominal_hardware();
+
+/// The entry of `hardware.blocks` for a block: that with its own name, or else the longest that matches with a '*'; null
+/// without one.
+const BlockTime* find_block_time(const Hardware& hardware, std::string_view block);
+
+/// Throws InputError for a rate that is not positive, a time that is negative or not finite, an efficiency outside (0, 1].
+void check_hardware(const Hardware& hardware);
+
+}  // namespace weft

@@ -1,0 +1,24 @@
+#include "weft/program/passes/tie_weights.h"
+
+#include "weft/program/cost.h"
+#include "weft/program/edit.h"
+
+namespace weft {
+
+InstructionList tie_weights(const InstructionList& list, const Program& program) {
+  InstructionList result = list;
+  for (const int block : held_blocks(list, program.block_uses)) {
+    const int holders = program.num_holders(block);
+    if (holders == 1 || program.block_numel[block] == 0) continue;
+    const int64_t bytes = program.gradient_block_bytes(block) / program.shards;
+    result.push_back({.op = Op::reduce,
+                      .lane = Lane::comm,
+                      .first = block,
+                      .last = block + 1,
+                      .axis = AxisName::tied,
+                      .wire_bytes = all_reduce_bytes(bytes, holders)});
+  }
+  return result;
+}
+
+}  // namespace weft

@@ -1,0 +1,165 @@
+#include "weft/program/ranks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "weft/base/error.h"
+
+namespace weft {
+namespace {
+
+const MeshSizes& checked(const MeshSizes& mesh, int world) {
+  if (mesh.world() != world || world < 1) {
+    throw InputError(fmt::format("program: the mesh pp {} x dp {} x shard {} x tp {} has {} ranks, but lists are told for {}",
+                                 mesh.pp, mesh.dp, mesh.shard, mesh.tp, mesh.world(), world));
+  }
+  return mesh;
+}
+
+// Numbers values by first appearance.
+template <typename Key>
+class Numbering {
+ public:
+  int of(const Key& key) { return numbers_.try_emplace(key, static_cast<int>(numbers_.size())).first->second; }
+  int count() const { return static_cast<int>(numbers_.size()); }
+
+ private:
+  std::map<Key, int> numbers_;
+};
+
+std::vector<int> colours_by_lists(const Program& program, const Ranks& ranks, int& count) {
+  Numbering<std::vector<int>> numbering;
+  std::vector<int> colours(ranks.num_columns());
+  for (int column = 0; column < ranks.num_columns(); ++column) {
+    std::vector<int> lists;
+    for (int pp = 0; pp < ranks.mesh().pp; ++pp) lists.push_back(program.list_of_rank[ranks.rank_of(column, pp)]);
+    colours[column] = numbering.of(lists);
+  }
+  count = numbering.count();
+  return colours;
+}
+
+// For each column, a number for the set of colours that it meets on the axis.
+std::vector<int> colours_met(const Ranks& ranks, AxisName axis, const std::vector<int>& colours) {
+  Numbering<std::vector<int>> numbering;
+  std::vector<int> met(colours.size(), -1);
+  for (int column = 0; column < ranks.num_columns(); ++column) {
+    if (met[column] >= 0) continue;
+    const std::vector<int> line = ranks.members(column, axis);
+    std::vector<int> set;
+    for (int rank : line) set.push_back(colours[ranks.column_of(rank)]);
+    std::sort(set.begin(), set.end());
+    set.erase(std::unique(set.begin(), set.end()), set.end());
+    const int number = numbering.of(set);
+    for (int rank : line) met[ranks.column_of(rank)] = number;
+  }
+  return met;
+}
+
+// Columns of one colour that meet different sets of colours get colours of their own.
+std::vector<int> refined(const Ranks& ranks, const std::vector<int>& colours, int& count) {
+  std::vector<std::vector<int>> signatures;
+  for (int colour : colours) signatures.push_back({colour});
+  for (AxisName axis : {AxisName::dp, AxisName::shard, AxisName::inner, AxisName::data}) {
+    const std::vector<int> met = colours_met(ranks, axis, colours);
+    for (size_t column = 0; column < met.size(); ++column) signatures[column].push_back(met[column]);
+  }
+  Numbering<std::vector<int>> numbering;
+  std::vector<int> result;
+  result.reserve(colours.size());
+  for (const std::vector<int>& signature : signatures) result.push_back(numbering.of(signature));
+  count = numbering.count();
+  return result;
+}
+
+}  // namespace
+
+Ranks::Ranks(const Program& program)
+    : mesh_(checked(program.mesh, program.world_size())),
+      inner_shards_(program.inner_shards),
+      num_blocks_(program.num_blocks()),
+      holders_(program.holders) {}
+
+RankPlace Ranks::place(int rank) const {
+  RankPlace place;
+  place.tp = rank % mesh_.tp;
+  rank /= mesh_.tp;
+  place.shard = rank % mesh_.shard;
+  rank /= mesh_.shard;
+  place.dp = rank % mesh_.dp;
+  place.pp = rank / mesh_.dp;
+  return place;
+}
+
+int Ranks::rank_at(const RankPlace& place) const {
+  return ((place.pp * mesh_.dp + place.dp) * mesh_.shard + place.shard) * mesh_.tp + place.tp;
+}
+
+std::vector<int> Ranks::line(int rank, const Along& along) const {
+  const RankPlace own = place(rank);
+  const RankPlace begin = {along.pp ? 0 : own.pp, along.dp ? 0 : own.dp, along.shard ? 0 : own.shard, own.tp};
+  const RankPlace last = {along.pp ? mesh_.pp - 1 : own.pp, along.dp ? mesh_.dp - 1 : own.dp,
+                          along.shard ? mesh_.shard - 1 : own.shard, own.tp};
+  std::vector<int> result;
+  for (int p = begin.pp; p <= last.pp; ++p) {
+    for (int d = begin.dp; d <= last.dp; ++d) {
+      for (int s = begin.shard; s <= last.shard; ++s) result.push_back(rank_at({p, d, s, own.tp}));
+    }
+  }
+  return result;
+}
+
+std::vector<int> Ranks::members(int rank, AxisName axis, int block) const {
+  std::vector<int> result;
+  switch (axis) {
+    case AxisName::none:
+      return {rank};
+    case AxisName::dp:
+      return line(rank, {.dp = true});
+    case AxisName::shard:
+      return line(rank, {.shard = true});
+    case AxisName::data:
+      return line(rank, {.dp = true, .shard = true});
+    case AxisName::model:
+      return line(rank, {.pp = true, .shard = true});
+    case AxisName::inner: {
+      const int group = place(rank).shard / inner_shards_;
+      for (int other : line(rank, {.shard = true})) {
+        if (place(other).shard / inner_shards_ == group) result.push_back(other);
+      }
+      return result;
+    }
+    case AxisName::tied: {
+      if (block < 0 || block >= num_blocks_) {
+        throw InputError(fmt::format("block {} is not in the program: it has blocks 0 to {}", block, num_blocks_ - 1));
+      }
+      if (holders_.empty()) return {rank};
+      for (int pp : holders_[block]) result.push_back(rank_of(column_of(rank), pp));
+      std::sort(result.begin(), result.end());
+      return result;
+    }
+    case AxisName::world:
+      for (int other = 0; other < mesh_.world(); ++other) result.push_back(other);
+      return result;
+  }
+  return {rank};
+}
+
+ColumnClasses column_classes(const Program& program, const Ranks& ranks) {
+  int count = 0;
+  std::vector<int> colours = colours_by_lists(program, ranks, count);
+  for (int before = 0; count > 1 && count != before;) {
+    before = count;
+    colours = refined(ranks, colours, count);
+  }
+  ColumnClasses classes{.of_column = colours, .first = std::vector<int>(count, -1), .size = std::vector<int>(count, 0)};
+  for (int column = ranks.num_columns() - 1; column >= 0; --column) {
+    classes.first[colours[column]] = column;
+    ++classes.size[colours[column]];
+  }
+  return classes;
+}
+
+}  // namespace weft

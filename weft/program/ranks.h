@@ -1,0 +1,58 @@
+// Ranks: where each rank of a program stands on the mesh, which ranks meet on an axis, and which ranks do the same.
+//
+// A column is one pipeline: the ranks that differ only in their place on the pipeline axis. Thousands of ranks are mostly
+// copies of a few columns, so what looks at a whole program (verify, simulate) looks at one column of each class.
+#pragma once
+
+#include <vector>
+
+#include "weft/program/program.h"
+
+namespace weft {
+
+struct RankPlace {
+  int pp = 0, dp = 0, shard = 0, tp = 0;
+};
+
+class Ranks {
+ public:
+  /// Keeps no reference to the program. Throws InputError when its mesh does not have as many ranks as have lists.
+  explicit Ranks(const Program& program);
+
+  const MeshSizes& mesh() const { return mesh_; }
+  RankPlace place(int rank) const;
+  int rank_at(const RankPlace& place) const;
+
+  /// World ranks that meet `rank` on the axis, ascending, itself included; itself alone for AxisName::none. `block` is for tied
+  /// weights only. Throws InputError for a block that the program does not have.
+  std::vector<int> members(int rank, AxisName axis, int block = 0) const;
+
+  int num_columns() const { return mesh_.world() / mesh_.pp; }
+  int column_of(int rank) const { return rank % num_columns(); }
+  /// The rank of a column at this place on the pipeline axis.
+  int rank_of(int column, int pp) const { return pp * num_columns() + column; }
+
+ private:
+  struct Along {
+    bool pp = false, dp = false, shard = false;
+  };
+  std::vector<int> line(int rank, const Along& along) const;
+
+  MeshSizes mesh_;
+  int inner_shards_ = 1;
+  int num_blocks_ = 0;
+  std::vector<std::vector<int>> holders_;
+};
+
+struct ColumnClasses {
+  std::vector<int> of_column;  ///< class of each column, numbered by first appearance
+  std::vector<int> first;      ///< the first column of each class
+  std::vector<int> size;       ///< columns in it
+  int count() const { return static_cast<int>(first.size()); }
+};
+
+/// Columns are of one class when they run the same lists and, on every axis, meet the same classes: they do the same at every
+/// moment of a step. (The coarsest such partition, by colour refinement: time grows with columns x classes at worst.)
+ColumnClasses column_classes(const Program& program, const Ranks& ranks);
+
+}  // namespace weft

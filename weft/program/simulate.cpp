@@ -1,0 +1,72 @@
+#include "weft/program/simulate.h"
+
+#include <algorithm>
+
+#include "weft/program/events.h"
+#include "weft/program/ranks.h"
+#include "weft/program/tally.h"
+#include "weft/program/work_time.h"
+
+namespace weft {
+namespace {
+
+// One rank for each class of columns and place on the pipeline axis.
+Simulation distinct_ranks(const Program& program, const Ranks& ranks) {
+  const ColumnClasses classes = column_classes(program, ranks);
+  const int pp_size = ranks.mesh().pp;
+  Simulation simulation;
+  for (int c = 0; c < classes.count(); ++c) {
+    for (int pp = 0; pp < pp_size; ++pp) {
+      SimulatedRank rank;
+      rank.rank = ranks.rank_of(classes.first[c], pp);
+      rank.count = classes.size[c];
+      rank.pp = pp;
+      simulation.ranks.push_back(std::move(rank));
+    }
+  }
+  for (int rank = 0; rank < program.world_size(); ++rank) {
+    simulation.index_of_rank.push_back(classes.of_column[ranks.column_of(rank)] * pp_size + rank / ranks.num_columns());
+  }
+  return simulation;
+}
+
+void add_up(const Program& program, const Hardware& hardware, const MemoryOptions& memory, Simulation& simulation) {
+  const WorkTime work(program, hardware);
+  for (SimulatedRank& rank : simulation.ranks) {
+    tally(program, hardware, work, rank);
+    rank.memory = estimate_memory(program, rank.rank, memory);
+    rank.memory.peak[static_cast<size_t>(Category::activations)] = peak_activation_bytes(program.of(rank.rank), rank.spans);
+    simulation.step_s = std::max(simulation.step_s, rank.end_s);
+    simulation.span_s = std::max(simulation.span_s, rank.end_s - rank.first_work_s);
+    simulation.flops += rank.count * rank.flops;
+    simulation.model_flops += rank.count * (rank.flops - rank.recompute_flops);
+  }
+  for (SimulatedRank& rank : simulation.ranks) rank.waiting_s = simulation.step_s - rank.busy_s - rank.exposed_s;
+  const double possible = hardware.peak_flops(program.weight_bytes) * simulation.step_s * program.world_size();
+  simulation.utilisation = possible > 0.0 ? simulation.model_flops / possible : 0.0;
+}
+
+double share_left(double part, double whole) { return whole > 0.0 ? 1.0 - part / whole : 0.0; }
+
+}  // namespace
+
+double Simulation::busiest_s() const {
+  double most = 0.0;
+  for (const SimulatedRank& rank : ranks) most = std::max(most, rank.busy_s);
+  return most;
+}
+
+double Simulation::bubble_share() const { return share_left(busiest_s(), step_s); }
+
+double Simulation::span_bubble_share() const { return share_left(busiest_s(), span_s); }
+
+Simulation simulate(const Program& program, const Hardware& hardware, const MemoryOptions& memory) {
+  check_hardware(hardware);
+  const Ranks ranks(program);
+  Simulation simulation = distinct_ranks(program, ranks);
+  run_events(program, hardware, ranks, simulation);
+  add_up(program, hardware, memory, simulation);
+  return simulation;
+}
+
+}  // namespace weft

@@ -1,0 +1,162 @@
+#include "weft/program/time_chart.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "weft/program/boxes.h"
+
+namespace weft {
+namespace {
+
+constexpr double kLeastPart = 0.5;  // of a slot: what takes less is left out
+
+char letter(BoxKind kind) {
+  switch (kind) {
+    case BoxKind::forward:
+      return 'F';
+    case BoxKind::backward:
+      return 'B';
+    case BoxKind::backward_input:
+      return 'I';
+    case BoxKind::backward_weight:
+      return 'W';
+    default:
+      return 'U';
+  }
+}
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// The shortest kind's usual time: each task gets a slot at least. 0 where nothing runs.
+double slot_of(const std::vector<BoxRow>& rows) {
+  std::array<std::vector<double>, kNumBoxKinds> times;
+  for (const BoxRow& row : rows) {
+    for (const Box& box : row.compute) times[static_cast<size_t>(box.kind)].push_back(box.end_s - box.start_s);
+  }
+  double slot = 0.0;
+  for (int kind = 0; kind < kNumBoxKinds; ++kind) {
+    if (times[kind].empty() || static_cast<BoxKind>(kind) == BoxKind::other) continue;
+    const double usual = median(times[kind]);
+    slot = slot == 0.0 ? usual : std::min(slot, usual);
+  }
+  return slot;
+}
+
+// Recompute belongs to the backward it is for, and blocks with gaps between them to one task.
+std::vector<Box> tasks_of(const std::vector<Box>& boxes) {
+  std::vector<Box> tasks;
+  for (size_t i = 0; i < boxes.size(); ++i) {
+    Box task = boxes[i];
+    for (size_t next = i; task.kind == BoxKind::recompute && next < boxes.size(); ++next) {
+      const bool is_backward = boxes[next].kind == BoxKind::backward || boxes[next].kind == BoxKind::backward_input;
+      if (is_backward && boxes[next].micro == task.micro) task.kind = boxes[next].kind;
+    }
+    const bool goes_on = !tasks.empty() && task.micro >= 0 && tasks.back().kind == task.kind &&
+                         tasks.back().micro == task.micro && tasks.back().chunk == task.chunk;
+    if (goes_on) {
+      tasks.back().end_s = task.end_s;
+    } else {
+      tasks.push_back(task);
+    }
+  }
+  return tasks;
+}
+
+std::vector<BoxRow> task_rows(const Program& program, const std::vector<TimedInstruction>& timed) {
+  std::vector<BoxRow> rows = box_rows(program, timed);
+  for (BoxRow& row : rows) row.compute = tasks_of(row.compute);
+  return rows;
+}
+
+class Chart {
+ public:
+  Chart(const Program& program, std::vector<BoxRow> rows, const TimeChartOptions& options)
+      : program_(program), rows_(std::move(rows)), options_(options), slot_(slot_of(rows_)) {
+    for (const BoxRow& row : rows_) {
+      margin_ = std::max(margin_, name_of(row).size());
+      if (row.num_chunks > 1) has_chunks_ = true;
+    }
+    cell_ = 2 + fmt::to_string(program.micro_batches - 1).size() + (has_chunks_ ? 1 : 0);
+    for (const BoxRow& row : rows_) lines_.push_back(line_of(row));
+  }
+
+  std::string print() const {
+    size_t longest = 0;
+    for (const std::string& line : lines_) longest = std::max(longest, line.size());
+    const size_t room = std::max<size_t>(static_cast<size_t>(std::max(options_.width, 0)), margin_ + 3 + cell_) - margin_ - 3;
+    if (longest <= room + 1) return panel(0, longest);  // it ends with a blank
+    const size_t fitting = room / cell_ * cell_;
+    if (longest <= 2 * fitting) {
+      const size_t half = (longest / cell_ + 1) / 2 * cell_;
+      return panel(0, half) + "  ...\n" + panel(half, longest);
+    }
+    const size_t slots_between = (longest - 2 * fitting) / cell_;
+    return panel(0, fitting) + fmt::format("  ... {} more slots ...\n", slots_between) + panel(longest - fitting, longest);
+  }
+
+ private:
+  std::string name_of(const BoxRow& row) const {
+    return program_.mesh.pp > 1 ? fmt::format("pp {}", row.pp) : fmt::format("rank {}", row.rank);
+  }
+
+  std::string label_of(const Box& box) const {
+    std::string label(1, letter(box.kind));
+    if (box.micro >= 0 && box.kind != BoxKind::other) label += fmt::to_string(box.micro);
+    if (has_chunks_ && box.kind != BoxKind::other) label += static_cast<char>('a' + box.chunk % 26);
+    return label;
+  }
+
+  // Rounded to slots; one that would stand on the one before it moves to the right.
+  std::string line_of(const BoxRow& row) const {
+    std::string line;
+    for (const Box& box : row.compute) {
+      const double slots = (box.end_s - box.start_s) / slot_;
+      if (slots < kLeastPart) continue;
+      const size_t begin = std::max(static_cast<size_t>(std::llround(box.start_s / slot_)) * cell_, line.size());
+      line.resize(begin, ' ');
+      std::string text = label_of(box);
+      text.resize(cell_ - 1, ' ');
+      for (long long slot = 1; slot < std::llround(slots); ++slot) text += ' ' + std::string(cell_ - 1, '-');
+      line += text + ' ';
+    }
+    return line;
+  }
+
+  std::string panel(size_t begin, size_t end) const {
+    std::string result;
+    const size_t shown = std::min(rows_.size(), static_cast<size_t>(std::max(options_.max_rows, 1)));
+    for (size_t i = 0; i < shown; ++i) {
+      const std::string part = begin < lines_[i].size() ? lines_[i].substr(begin, end - begin) : std::string();
+      std::string line = fmt::format("{:<{}} | {}", name_of(rows_[i]), margin_, part);
+      while (line.back() == ' ') line.pop_back();
+      result += line + "\n";
+    }
+    if (shown < rows_.size()) result += fmt::format("... and {} more ranks\n", rows_.size() - shown);
+    return result;
+  }
+
+  const Program& program_;
+  std::vector<BoxRow> rows_;
+  const TimeChartOptions& options_;
+  double slot_;
+  size_t margin_ = 0, cell_ = 0;
+  bool has_chunks_ = false;
+  std::vector<std::string> lines_;
+};
+
+}  // namespace
+
+std::string time_chart(const Program& program, const std::vector<TimedInstruction>& timed, const TimeChartOptions& options) {
+  std::vector<BoxRow> rows = task_rows(program, timed);
+  if (slot_of(rows) <= 0.0) return {};
+  return Chart(program, std::move(rows), options).print();
+}
+
+}  // namespace weft

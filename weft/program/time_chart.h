@@ -1,0 +1,28 @@
+// time_chart: timed instructions as text: a row a rank, time to the right in slots of the shortest kind of task.
+//
+//   pp 0 | F0 F1 F2       B0 -- F3 B1 -- ...
+//   pp 1 |    F0 F1    B0 -- ...
+//
+// F, B: forward and backward of a micro-batch; I and W: backward for the input and for the weights; U: loss or update; - goes
+// on; blank is idle. All blocks of a stage are one task, and recompute is part of the backward it is for. Where a rank has
+// several stages a letter tells which, from a. A chart that is wider than it may be is cut; a long one shows its beginning and
+// its end.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "weft/program/timed.h"
+
+namespace weft {
+
+struct TimeChartOptions {
+  int width = 100;    ///< columns
+  int max_rows = 32;  ///< ranks
+};
+
+/// Lines, each ended by a newline; empty where nothing takes time.
+std::string time_chart(const Program& program, const std::vector<TimedInstruction>& timed,
+                       const TimeChartOptions& options = {});
+
+}  // namespace weft

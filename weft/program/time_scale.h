@@ -1,0 +1,30 @@
+// TimeScale: seconds to positions along an axis, and where its marks stand.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace weft {
+
+class TimeScale {
+ public:
+  /// `length` is what `seconds` take on the axis.
+  TimeScale(double seconds, double length) : seconds_(seconds), length_(length) {}
+
+  double at(double time_s) const { return seconds_ > 0.0 ? time_s / seconds_ * length_ : 0.0; }
+  double length() const { return length_; }
+
+  struct Mark {
+    double position = 0.0;
+    std::string label;  ///< without the unit
+  };
+  /// Round times (1, 2 or 5 times a power of ten) at least `distance` apart, from zero on.
+  std::vector<Mark> marks(double distance) const;
+  /// "s", "ms", "us" or "ns": the unit of the labels.
+  std::string unit() const;
+
+ private:
+  double seconds_, length_;
+};
+
+}  // namespace weft

@@ -1,0 +1,32 @@
+// TimedInstruction: an instruction and when it ran. What drawings and traces are made of, simulated or measured.
+#pragma once
+
+#include <vector>
+
+#include "weft/program/program.h"
+#include "weft/program/simulate.h"
+
+namespace weft {
+
+struct TimedInstruction {
+  int rank = 0;
+  int index = 0;         ///< in the rank's list
+  double start_s = 0.0;  ///< of those that move bytes between ranks: when the bytes began to move
+  double end_s = 0.0;
+};
+
+/// Of the ranks that were simulated: the first of each class. By rank, then in list order.
+std::vector<TimedInstruction> timed_instructions(const Program& program, const Simulation& simulation);
+
+/// The latest end.
+double end_of(const std::vector<TimedInstruction>& timed);
+
+struct Interval {
+  double start_s = 0.0, end_s = 0.0;
+};
+
+/// Puts each interval into the lowest row, from 0, in which it overlaps none that starts earlier (or equally early and comes
+/// before it). Rows in the order of `intervals`.
+std::vector<int> stack(const std::vector<Interval>& intervals);
+
+}  // namespace weft

@@ -1,0 +1,41 @@
+// The keys of a TOML file, as a table: name, where the value goes, what is valid, what it means. Reader, errors and help go by
+// it; nothing else knows which keys there are.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace weft {
+
+struct KeyRange {
+  double min = -std::numeric_limits<double>::infinity();
+  double max = std::numeric_limits<double>::infinity();
+  bool open_min = false;  ///< min itself is not valid
+  bool open_max = false;
+  bool holds(double value) const;  ///< false for a NaN
+};
+
+using KeyTarget =
+    std::variant<int64_t*, uint64_t*, std::optional<int64_t>*, double*, std::optional<double>*, bool*, std::string*>;
+
+struct FileKey {
+  std::string section, name;
+  KeyTarget target;
+  std::string meaning;
+  KeyRange range = {};
+  std::vector<std::string> choices = {};
+  bool required = false;
+  std::string dotted() const { return section + "." + name; }
+};
+
+/// "an integer of at least 1", "one of \"gpt\", \"cnn\"", ...
+std::string what_is_valid(const FileKey& key);
+
+/// "unknown key 'model.layer'; did you mean 'model.layers'?", for a name that no key of `keys` has.
+std::string unknown_key(const std::string& dotted, const std::vector<FileKey>& keys);
+
+}  // namespace weft

@@ -1,0 +1,113 @@
+#include "weft/train/hardware_file.h"
+
+#include <fmt/format.h>
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "weft/base/error.h"
+#include "weft/train/key_file.h"
+
+namespace weft {
+
+namespace {
+
+constexpr KeyRange kRate = {.min = 0.0, .open_min = true};
+constexpr KeyRange kTime = {.min = 0.0, .max = 1e9};
+
+using Keys = std::vector<FileKey>;
+
+Keys link_keys(const std::string& section, Link& link, bool required) {
+  return {{section, "latency_s", &link.latency_s, "time before the first byte, of each round of a ring", kTime},
+          {section, "bytes_per_s", &link.bytes_per_s, "one way, of a rank", kRate, {}, required}};
+}
+
+Keys block_keys(BlockTime& b) {
+  return {{"block", "name", &b.name, "of a block; a * at the end stands for any rest", {}, {}, true},
+          {"block", "forward_s", &b.forward_s, "on one micro-batch", kTime},
+          {"block", "backward_s", &b.backward_s, "whole", kTime},
+          {"block", "input_s", &b.input_s, "the part of backward for the block's input", kTime},
+          {"block", "weight_s", &b.weight_s, "the part of backward for its weights", kTime}};
+}
+
+/// `ranks` is an integer of the width that keys have.
+Keys hardware_keys(Hardware& h, int64_t& ranks) {
+  Keys keys = {
+      {"hardware", "name", &h.name, "what it is", {}, {}, true},
+      {"hardware", "ranks_per_host", &ranks, "neighbours by rank", {.min = 1, .max = 1e6}, {}, true},
+      {"hardware", "overlap", &h.overlap, "collectives, transfers and copies run beside compute"},
+      {"device", "flops", &h.flops, "peak operations a second in float32", kRate, {}, true},
+      {"device", "narrow_flops", &h.narrow_flops, "the same in bf16 and fp16; left out: as flops", kRate},
+      {"device",
+       "efficiency",
+       &h.efficiency,
+       "share of the peak that forward and backward reach",
+       {.min = 0.0, .max = 1.0, .open_min = true}},
+      {"device", "memory_bytes", &h.memory_bytes, "of a rank; left out: no limit", kRate},
+      {"device", "memory_bytes_per_s", &h.memory_bytes_per_s, "left out: operations alone count", kRate},
+      {"device", "launch_s", &h.launch_s, "added to every instruction that computes", kTime},
+      {"measured", "loss_s", &h.loss_s, "of a micro-batch", kTime},
+      {"measured", "update_s_per_element", &h.update_s_per_element, "of what the rank owns", kTime},
+  };
+  for (Keys section : {link_keys("intra_host", h.intra_host, true), link_keys("inter_host", h.inter_host, true),
+                       link_keys("tier", h.tier, false)}) {
+    std::move(section.begin(), section.end(), std::back_inserter(keys));
+  }
+  return keys;
+}
+
+}  // namespace
+
+Hardware parse_hardware(const std::string& text, const std::string& path) {
+  Hardware hardware;
+  int64_t ranks = 1;
+  BlockTime any;
+  const Keys keys = hardware_keys(hardware, ranks);
+  const auto next_block = [&hardware] { return block_keys(hardware.blocks.emplace_back()); };
+  const std::vector<std::string> given =
+      read_keys(text, path, keys, {{.section = "block", .known = block_keys(any), .next = next_block}});
+  check_required(path, keys, given);
+  hardware.ranks_per_host = static_cast<int>(ranks);
+  if (std::count(given.begin(), given.end(), "device.narrow_flops") == 0) hardware.narrow_flops = hardware.flops;
+  try {
+    check_hardware(hardware);
+  } catch (const InputError& error) {
+    throw InputError(fmt::format("{}: {}", path, error.what()));
+  }
+  return hardware;
+}
+
+Hardware load_hardware(const std::string& path) { return parse_hardware(read_file("hardware file", path), path); }
+
+std::string hardware_text(const Hardware& hardware) {
+  Hardware copy = hardware;
+  int64_t ranks = hardware.ranks_per_host;
+  toml::table document;
+  const auto put = [](toml::table& table, const FileKey& key) {
+    const auto insert = [&](const auto* source) {
+      using Source = std::remove_cv_t<std::remove_pointer_t<decltype(source)>>;
+      if constexpr (std::is_same_v<Source, std::optional<double>> || std::is_same_v<Source, std::optional<int64_t>>) {
+        if (*source) table.insert(key.name, **source);
+      } else if constexpr (!std::is_same_v<Source, uint64_t>) {
+        table.insert(key.name, *source);
+      }
+    };
+    std::visit(insert, key.target);
+  };
+  for (const FileKey& key : hardware_keys(copy, ranks)) {
+    put(*document.insert(key.section, toml::table()).first->second.as_table(), key);
+  }
+  toml::array blocks;
+  for (BlockTime& block : copy.blocks) {
+    toml::table table;
+    for (const FileKey& key : block_keys(block)) put(table, key);
+    blocks.push_back(std::move(table));
+  }
+  if (!blocks.empty()) document.insert("block", std::move(blocks));
+  std::ostringstream out;
+  out << document << "\n";
+  return out.str();
+}
+
+}  // namespace weft

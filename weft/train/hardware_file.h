@@ -1,0 +1,19 @@
+// Hardware as a TOML file: what `weft simulate --hardware` takes. hardware/ has some; docs/simulate.md tells the keys.
+#pragma once
+
+#include <string>
+
+#include "weft/program/hardware.h"
+
+namespace weft {
+
+/// Throws InputError: one line that names file, line, key, what was found and what is valid.
+Hardware load_hardware(const std::string& path);
+
+/// The same from text; `path` names it in errors.
+Hardware parse_hardware(const std::string& text, const std::string& path);
+
+/// A file that parse_hardware() makes the same hardware of.
+std::string hardware_text(const Hardware& hardware);
+
+}  // namespace weft
