@@ -38,9 +38,7 @@ double most_activations(const Schedule& schedule, double kept_share) {
   return most;
 }
 
-Schedule made(const Search& search) {
-  return make_schedule({.name = "auto", .shape = search.shape, .csv = "", .costs = search.costs});
-}
+Schedule made(const Search& search) { return make_schedule("auto", search.shape, {.costs = search.costs}); }
 
 // Complete, within the limit, and not worse than any schedule that people wrote and that keeps the limit.
 void expect_good(const Search& search) {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "weft/base/error.h"
 #include "weft/program/check_schedule.h"
 #include "weft/program/schedules/gpipe.h"
 #include "weft/program/schedules/interleaved.h"
@@ -139,6 +140,11 @@ TEST(Schedules, interleaved_runs_as_megatron_does) {
     text += fmt::format("{}{}.{} ", task.kind == TaskKind::forward ? 'F' : 'B', task.stage, task.micro);
   }
   EXPECT_EQ(text, "F0.0 F0.1 F2.0 F2.1 F0.2 B2.0 F0.3 B2.1 F2.2 B0.0 F2.3 B0.1 B2.2 B2.3 B0.2 B0.3 ");
+}
+
+TEST(Schedules, chunks_that_do_not_suit_are_refused) {
+  EXPECT_THROW(gpipe_schedule({.ranks = 2, .chunks = 2, .micro_batches = 2}), InputError);
+  EXPECT_THROW(zb_v_schedule({.ranks = 2, .chunks = 3, .micro_batches = 2}), InputError);
 }
 
 }  // namespace

@@ -28,7 +28,10 @@ void check_fills_ranks(std::string_view name, const PipelineShape& shape) {
 
 Schedule make_automatic(const PipelineShape& shape, PipelineCosts costs) {
   const Schedule plain = one_stage_a_rank("auto", shape);
-  if (costs.stages.empty()) costs.stages.resize(plain.rank_of_stage.size());
+  if (costs.stages.empty()) {
+    costs.stages.resize(plain.rank_of_stage.size());
+    costs.max_activations = shape.ranks;
+  }
   if (costs.num_ranks() != shape.ranks) {
     throw InputError(fmt::format("schedule auto: times of {} stages are given for {} ranks: give one entry a rank",
                                  costs.num_ranks(), shape.ranks));
@@ -56,29 +59,24 @@ constexpr Named kPipelined[] = {
 
 }  // namespace
 
-const std::vector<std::string_view>& schedule_names() {
-  static const std::vector<std::string_view> kNames = {"naive", "gpipe", "1f1b", "interleaved", "zb-h1",
-                                                       "zb-h2", "zb-v",  "auto", "csv"};
-  return kNames;
+std::vector<std::string> schedule_names() {
+  return {"naive", "gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "zb-v", "auto", "csv"};
 }
 
-int default_chunks(std::string_view name) { return name == "interleaved" || name == "zb-v" ? 2 : 1; }
-
-Schedule make_schedule(const ScheduleOptions& options) {
-  PipelineShape shape = options.shape;
-  if (shape.chunks == 0) shape.chunks = default_chunks(options.name);
-  if (options.name == "naive") return naive_schedule(shape);
-  if (options.name == "csv") return make_csv(shape, options.csv);
-  if (options.name == "auto") {
-    check_fills_ranks(options.name, shape);
-    return make_automatic(shape, options.costs);
+Schedule make_schedule(std::string_view name, PipelineShape shape, const ScheduleInputs& inputs) {
+  if (name == "csv") return make_csv(shape, inputs.csv);
+  if (name != "interleaved") shape.chunks = name == "zb-v" ? 2 : 1;
+  if (name == "naive") return naive_schedule(shape);
+  if (name == "auto") {
+    check_fills_ranks(name, shape);
+    return make_automatic(shape, inputs.costs);
   }
   for (const Named& one : kPipelined) {
-    if (one.name != options.name) continue;
-    check_fills_ranks(one.name, shape);
+    if (one.name != name) continue;
+    check_fills_ranks(name, shape);
     return one.make(shape);
   }
-  throw InputError(fmt::format("schedule '{}' is not known: use one of {}", options.name, fmt::join(schedule_names(), ", ")));
+  throw InputError(fmt::format("schedule '{}' is not known: use one of {}", name, fmt::join(schedule_names(), ", ")));
 }
 
 }  // namespace weft

@@ -11,21 +11,18 @@
 
 namespace weft {
 
-struct ScheduleOptions {
-  std::string name = "1f1b";  ///< one of schedule_names()
-  PipelineShape shape = {};   ///< chunks 0: default_chunks(name)
-  std::string csv = {};       ///< csv: the text (schedules/csv.h)
-  PipelineCosts costs = {};   ///< auto: without stages, all times are 1
+/// What some schedules need beside their shape.
+struct ScheduleInputs {
+  PipelineCosts costs = {};  ///< auto; without stages: all times are 1, and a rank holds what it does with 1f1b
+  std::string csv = {};      ///< csv: the text (schedules/csv.h)
 };
 
 /// naive, gpipe, 1f1b, interleaved, zb-h1, zb-h2, zb-v, auto, csv
-const std::vector<std::string_view>& schedule_names();
+std::vector<std::string> schedule_names();
 
-/// 2 for those that hold several stages a rank (interleaved takes more too), 1 for the others.
-int default_chunks(std::string_view name);
-
-/// Throws InputError when the name is not known, when there are fewer micro-batches than ranks (but for naive and csv: some
-/// rank would always wait), when the shape does not suit the schedule, and as csv_schedule() and automatic_schedule() do.
-Schedule make_schedule(const ScheduleOptions& options);
+/// PipelineShape::chunks is interleaved's: the others have 1 stage a rank, zb-v 2, csv what the text says. Throws InputError
+/// when the name is not known, when there are fewer micro-batches than ranks (but for naive and csv: some rank would always
+/// wait), when the shape does not suit the schedule, and as csv_schedule() and automatic_schedule() do.
+Schedule make_schedule(std::string_view name, PipelineShape shape, const ScheduleInputs& inputs = {});
 
 }  // namespace weft
