@@ -61,9 +61,10 @@ Search random_search(unsigned seed) {
   const int ranks = count(1, 8);
   search.shape = {.ranks = ranks, .chunks = 1, .micro_batches = count(ranks, 4 * ranks)};
   const double spread = between(0.0, 0.9);
+  const bool recompute = count(0, 1) == 1;
   for (int rank = 0; rank < ranks; ++rank) {
     const auto time = [&] { return between(1.0 - spread, 1.0 + spread); };
-    search.costs.stages.push_back({time(), time(), time()});
+    search.costs.stages.push_back({time(), time(), time(), recompute ? time() : 0.0});
   }
   search.costs.transfer = between(0.0, 0.3);
   search.costs.kept_share = count(0, 1) == 0 ? 1.0 : between(0.0, 1.0);
@@ -114,7 +115,7 @@ TEST(Automatic, units_of_time_do_not_matter) {
   Search search = random_search(5);
   const Schedule schedule = made(search);
   for (StageTimes& times : search.costs.stages) {
-    times = {times.forward * 1024, times.backward_input * 1024, times.backward_weight * 1024};
+    times = {times.forward * 1024, times.backward_input * 1024, times.backward_weight * 1024, times.recompute * 1024};
   }
   search.costs.transfer *= 1024;
   EXPECT_EQ(made(search).tasks, schedule.tasks);

@@ -13,13 +13,14 @@ constexpr double kRounding = 1e-9;  ///< relative to one activation, and to the 
 
 double longest_stage(const std::vector<StageTimes>& stages) {
   double longest = 0.0;
-  for (const StageTimes& times : stages) longest = std::max(longest, times.forward + times.backward());
+  for (const StageTimes& times : stages) longest = std::max(longest, times.forward + times.of(TaskKind::backward));
   return longest;
 }
 
 struct Rank {
   int forwards = 0, inputs = 0, weights = 0;  ///< done or running
   double activations = 0.0;
+  double free = 0.0;     ///< the end of its last task
   double decides = 0.0;  ///< when it next takes a task
   bool waits = false;    ///< for an input, so that one which comes sooner is taken sooner
   bool forward_last = false;
@@ -61,7 +62,8 @@ class Greedy {
   double input_at(int rank) const {
     const int micro = ranks_[rank].inputs;
     if (micro == ranks_[rank].forwards) return kNever;
-    return rank == last_ ? 0.0 : gradients_[place(rank + 1, micro)];
+    if (rank == last_) return 0.0;
+    return gradients_[place(rank + 1, micro)] - costs_.stages[rank].before_input(TaskKind::backward_input);
   }
 
   /// Takes a task, or waits. Returns whether a task was taken.
@@ -96,8 +98,9 @@ class Greedy {
   bool take(int rank, TaskKind kind) {
     Rank& self = ranks_[rank];
     self.waits = false;
-    self.decides += costs_.stages[rank].of(kind);
-    const double elsewhere = self.decides + costs_.transfer;
+    self.free = self.decides + costs_.stages[rank].of(kind);
+    self.decides = self.free;
+    const double elsewhere = self.free + costs_.transfer;
     if (kind == TaskKind::forward) {
       self.activations += 1.0;
       add(rank, kind, self.forwards++);
@@ -107,7 +110,7 @@ class Greedy {
       self.activations -= 1.0 - costs_.kept_share;
       add(rank, kind, self.inputs++);
       gradients_[place(rank, self.inputs - 1)] = elsewhere;
-      if (rank > 0) tell(rank - 1, elsewhere);
+      if (rank > 0) tell(rank - 1, elsewhere - costs_.stages[rank - 1].before_input(kind));
     } else {
       self.activations -= costs_.kept_share;
       add(rank, kind, self.weights++);
@@ -121,7 +124,8 @@ class Greedy {
 
   /// Something comes to `rank` at a time that it did not know of.
   void tell(int rank, double at) {
-    if (ranks_[rank].waits) ranks_[rank].decides = std::min(ranks_[rank].decides, at);
+    Rank& self = ranks_[rank];
+    if (self.waits) self.decides = std::max(self.free, std::min(self.decides, at));
   }
 
   const PipelineCosts& costs_;

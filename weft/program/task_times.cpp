@@ -78,7 +78,8 @@ class Clock {
         input.waiting_rank = rank;
         return false;
       }
-      start = std::max(start, input.end + (schedule_.rank_of_stage[need->stage] == rank ? 0.0 : transfer_));
+      const double there = input.end + (schedule_.rank_of_stage[need->stage] == rank ? 0.0 : transfer_);
+      start = std::max(start, there - by_stage_[task.stage].before_input(task.kind));
     }
     free_[rank] = start + by_stage_[task.stage].of(task.kind);
     times_[rank].push_back({.start = start, .end = free_[rank]});
@@ -150,13 +151,17 @@ double StageTimes::of(TaskKind kind) const {
     case TaskKind::forward:
       return forward;
     case TaskKind::backward:
-      return backward();
+      return recompute + backward();
     case TaskKind::backward_input:
-      return backward_input;
+      return recompute + backward_input;
     case TaskKind::backward_weight:
       return backward_weight;
   }
   return 0.0;
+}
+
+double StageTimes::before_input(TaskKind kind) const {
+  return kind == TaskKind::backward || kind == TaskKind::backward_input ? recompute : 0.0;
 }
 
 TaskTimes task_times(const Schedule& schedule, const std::vector<StageTimes>& by_stage, double transfer) {

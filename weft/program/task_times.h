@@ -18,10 +18,14 @@ struct StageTimes {
   double forward = 1.0;
   double backward_input = 1.0;
   double backward_weight = 1.0;
+  double recompute = 0.0;  ///< the forward again, before the backward that needs it
 
   /// A whole backward takes the sum of its two parts.
   double backward() const { return backward_input + backward_weight; }
+  /// With the recompute, which is part of a backward or of its backward_input.
   double of(TaskKind kind) const;
+  /// How long a task runs before it needs its input: a recompute does not wait for the gradient.
+  double before_input(TaskKind kind) const;
 };
 
 struct TaskTime {

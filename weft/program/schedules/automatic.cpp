@@ -123,10 +123,12 @@ void check(const PipelineCosts& costs, int micro_batches) {
   if (!is_time(costs.transfer)) throw InputError(fmt::format("schedule auto: a transfer takes {}", costs.transfer));
   for (size_t stage = 0; stage < costs.stages.size(); ++stage) {
     const StageTimes& times = costs.stages[stage];
-    if (is_time(times.forward) && is_time(times.backward_input) && is_time(times.backward_weight)) continue;
-    throw InputError(
-        fmt::format("schedule auto: stage {} takes {} forward, {} and {} backward: times must be finite, 0 or more", stage,
-                    times.forward, times.backward_input, times.backward_weight));
+    if (is_time(times.forward) && is_time(times.backward_input) && is_time(times.backward_weight) && is_time(times.recompute)) {
+      continue;
+    }
+    throw InputError(fmt::format(
+        "schedule auto: stage {} takes {} forward, {} and {} backward, {} to recompute: times must be finite, 0 or more", stage,
+        times.forward, times.backward_input, times.backward_weight, times.recompute));
   }
 }
 
