@@ -43,9 +43,9 @@ void show(const ShowArguments& arguments) {
   const Recipe recipe = load_recipe(arguments.recipe, arguments.overrides);
   const Plan all = plan(recipe, arguments.num_ranks);
   const std::string stages = all.stages_text.empty() ? "" : all.stages_text + "\n";
-  const std::string text = heading(recipe, all.layout) +
-                           (arguments.rank ? list(all.program, *arguments.rank)
-                                           : stages + draw(all.program, {.width = arguments.width}));
+  const std::string text =
+      heading(recipe, all.layout) +
+      (arguments.rank ? list(all.program, *arguments.rank) : stages + draw(all.program, {.width = arguments.width}));
   std::fwrite(text.data(), 1, text.size(), stdout);
 }
 
