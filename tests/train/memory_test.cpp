@@ -84,7 +84,7 @@ TEST_P(MemoryTest, MeasuredIsAsPredicted) {
   const CategoryBytes measured = measure(recipe, predicted.layout);
   for (int i = 0; i < kNumCategories; ++i) {
     const auto category = static_cast<Category>(i);
-    const auto expected = static_cast<double>(predicted.estimate.of(category));
+    const auto expected = static_cast<double>(predicted.estimate().of(category));
     const auto actual = static_cast<double>(measured[static_cast<size_t>(i)]);
     EXPECT_NEAR(actual, expected, kTolerance * expected) << name(category);
   }

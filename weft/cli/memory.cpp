@@ -51,9 +51,9 @@ std::string row(const std::string& what, const std::vector<std::string>& cells) 
 std::string table(const std::vector<RecipeMemory>& memories) {
   std::vector<std::string> heads, totals, states;
   for (const RecipeMemory& m : memories) {
-    heads.emplace_back(name(m.program.shard_level));
-    totals.push_back(format_bytes(m.estimate.total()));
-    states.push_back(format_bytes(m.estimate.model_states));
+    heads.emplace_back(name(m.plan.program.shard_level));
+    totals.push_back(format_bytes(m.estimate().total()));
+    states.push_back(format_bytes(m.estimate().model_states));
   }
   std::string text = row("shard_level", heads);
   for (int i = 0; i < kNumCategories; ++i) {
@@ -61,25 +61,32 @@ std::string table(const std::vector<RecipeMemory>& memories) {
     std::vector<std::string> cells;
     cells.reserve(memories.size());
     for (const RecipeMemory& m : memories)
-      cells.push_back(m.estimate.of(category) ? format_bytes(m.estimate.of(category)) : "-");
+      cells.push_back(m.estimate().of(category) ? format_bytes(m.estimate().of(category)) : "-");
     text += row(std::string(name(category)), cells);
   }
   return text + row("sum", totals) + row("of it model states", states);
 }
 
 std::string mesh_text(const ResolvedLayout& layout) {
-  return fmt::format("dp {} x shard {}, {} micro-batch{} of {}, {}", layout.dp, layout.shard, layout.micro_batches_per_rank,
+  const std::string pipeline = layout.pp > 1 ? fmt::format("pp {} ({}) x ", layout.pp, layout.options.pipeline.schedule) : "";
+  return pipeline + fmt::format("dp {} x shard {}, {} micro-batch{} of {}, {}", layout.dp, layout.shard, layout.micro_batches_per_rank,
                      layout.micro_batches_per_rank == 1 ? "" : "es", layout.micro_batch, name(layout.options.precision));
 }
 
 void print_text(const MemoryArguments& arguments, const std::vector<RecipeMemory>& memories) {
   const RecipeMemory& own = memories.front();
-  const MemoryEstimate& estimate = own.estimate;
+  const MemoryEstimate& estimate = own.estimate();
   fmt::print("{} on {} rank{}: {}\n", arguments.recipe, arguments.num_ranks, arguments.num_ranks == 1 ? "" : "s",
-             mesh_text(own.layout));
+             mesh_text(own.plan.layout));
   fmt::print("{} parameters in {} blocks; largest block: {} '{}', {} of weights\n\n",
-             format_count(static_cast<double>(own.parameters)), own.program.num_blocks(), estimate.largest_block_index,
-             own.program.block_names[estimate.largest_block_index], format_bytes(estimate.largest_block));
+             format_count(static_cast<double>(own.parameters)), own.plan.program.num_blocks(), estimate.largest_block_index,
+             own.plan.program.block_names[estimate.largest_block_index], format_bytes(estimate.largest_block));
+  if (own.by_place.size() > 1) {
+    std::vector<std::string> totals;
+    for (const MemoryEstimate& place : own.by_place) totals.push_back(format_bytes(place.total()));
+    fmt::print("pipeline ranks hold {}; below, the one that holds most: pipeline rank {}\n\n", fmt::join(totals, ", "),
+               own.fullest);
+  }
   fmt::print("bytes a rank{}\n{}", memories.size() > 1 ? ", as the recipe says and with the other levels" : "",
              table(memories));
   fmt::print(
@@ -90,15 +97,15 @@ void print_text(const MemoryArguments& arguments, const std::vector<RecipeMemory
 void print_json(const RecipeMemory& memory) {
   nlohmann::ordered_json bytes;
   for (int i = 0; i < kNumCategories; ++i) {
-    bytes[std::string(name(static_cast<Category>(i)))] = memory.estimate.peak[static_cast<size_t>(i)];
+    bytes[std::string(name(static_cast<Category>(i)))] = memory.estimate().peak[static_cast<size_t>(i)];
   }
-  const nlohmann::ordered_json json = {{"world", memory.layout.world},
-                                       {"shard_level", name(memory.program.shard_level)},
+  const nlohmann::ordered_json json = {{"world", memory.plan.layout.world},
+                                       {"shard_level", name(memory.plan.program.shard_level)},
                                        {"bytes", bytes},
-                                       {"sum", memory.estimate.total()},
-                                       {"model_states", memory.estimate.model_states},
-                                       {"largest_block", memory.program.block_names[memory.estimate.largest_block_index]},
-                                       {"largest_block_bytes", memory.estimate.largest_block}};
+                                       {"sum", memory.estimate().total()},
+                                       {"model_states", memory.estimate().model_states},
+                                       {"largest_block", memory.plan.program.block_names[memory.estimate().largest_block_index]},
+                                       {"largest_block_bytes", memory.estimate().largest_block}};
   fmt::print("{}\n", json.dump(2));
 }
 

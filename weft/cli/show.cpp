@@ -5,13 +5,12 @@
 #include <cstdio>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "weft/cli/commands.h"
-#include "weft/program/build.h"
 #include "weft/program/draw.h"
-#include "weft/program/verify.h"
-#include "weft/train/build_model.h"
-#include "weft/train/resolve.h"
+#include "weft/train/plan.h"
 
 namespace weft {
 
@@ -26,8 +25,11 @@ struct ShowArguments {
 };
 
 std::string mesh_text(const ResolvedLayout& layout) {
-  if (layout.shard == 1) return fmt::format("dp {}", layout.dp);
-  return layout.dp == 1 ? fmt::format("shard {}", layout.shard) : fmt::format("dp {} x shard {}", layout.dp, layout.shard);
+  std::vector<std::string> axes;
+  if (layout.pp > 1) axes.push_back(fmt::format("pp {} ({})", layout.pp, layout.options.pipeline.schedule));
+  if (layout.dp > 1 || (layout.shard == 1 && layout.pp == 1)) axes.push_back(fmt::format("dp {}", layout.dp));
+  if (layout.shard > 1) axes.push_back(fmt::format("shard {}", layout.shard));
+  return fmt::format("{}", fmt::join(axes, " x "));
 }
 
 std::string heading(const Recipe& recipe, const ResolvedLayout& layout) {
@@ -39,12 +41,11 @@ std::string heading(const Recipe& recipe, const ResolvedLayout& layout) {
 
 void show(const ShowArguments& arguments) {
   const Recipe recipe = load_recipe(arguments.recipe, arguments.overrides);
-  const ResolvedLayout layout = resolve(recipe, arguments.num_ranks);
-  const Program program =
-      build_program(model_cost(recipe, layout.micro_batch, layout.options, recipe.run.reproducible_slots > 0), layout.step);
-  verify(program);
-  const std::string text =
-      heading(recipe, layout) + (arguments.rank ? list(program, *arguments.rank) : draw(program, {.width = arguments.width}));
+  const Plan all = plan(recipe, arguments.num_ranks);
+  const std::string stages = all.stages_text.empty() ? "" : all.stages_text + "\n";
+  const std::string text = heading(recipe, all.layout) +
+                           (arguments.rank ? list(all.program, *arguments.rank)
+                                           : stages + draw(all.program, {.width = arguments.width}));
   std::fwrite(text.data(), 1, text.size(), stdout);
 }
 

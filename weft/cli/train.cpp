@@ -16,7 +16,7 @@
 #include "weft/cli/launch_ranks.h"
 #include "weft/cli/output_file.h"
 #include "weft/launch/cores.h"
-#include "weft/train/resolve.h"
+#include "weft/train/plan.h"
 #include "weft/train/summary.h"
 
 namespace weft {
@@ -90,7 +90,7 @@ void train_here(Recipe recipe, const World& world, const TrainArguments& argumen
 int run_train(const TrainArguments& arguments) {
   const Recipe recipe = load_recipe(arguments.recipe, arguments.overrides);
   // Before ranks are started, so that a mistake is told once and at once.
-  if (arguments.num_ranks) resolve(recipe, *arguments.num_ranks);
+  if (arguments.num_ranks) plan(recipe, *arguments.num_ranks);
   if (!arguments.summary.empty()) check_output_path("--summary", arguments.summary);
   if (!arguments.save.empty()) check_output_path("--save", arguments.save);
   if (arguments.num_ranks.value_or(1) > 1) {

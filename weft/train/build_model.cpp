@@ -83,7 +83,10 @@ ModelCost model_cost(const Recipe& recipe, int64_t micro_batch, const LayoutOpti
                            .output_bytes = measured[b].output_bytes,
                            .forward_peak_bytes = measured[b].forward_peak_bytes,
                            .backward_peak_bytes = measured[b].backward_peak_bytes,
-                           .uses = model.blocks[b].uses});
+                           .uses = model.blocks[b].uses,
+                           .splits = block.can_split_backward(),
+                           .input_flops = measured[b].input_flops,
+                           .deferred_bytes = measured[b].deferred_bytes});
   }
   const auto [outputs, target] = loss_arguments(recipe.model, micro_batch, weights);
   cost.loss_peak_bytes = measure_loss_peak(model, outputs, target);

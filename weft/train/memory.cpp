@@ -1,23 +1,33 @@
 #include "weft/train/memory.h"
 
+#include <algorithm>
+
 #include "weft/comm/group.h"
-#include "weft/program/verify.h"
-#include "weft/train/build_model.h"
 
 namespace weft {
 
 namespace {
 
-/// As Trainer makes them: one over all data-parallel ranks, and one an axis where a hybrid has two. Shared memory is assumed
-/// where nothing else is asked for and a host could hold the ranks.
-int64_t communication_bytes(const Recipe& recipe, const Program& program) {
+/// Of the groups that train/groups.h makes, on a rank of this pipeline place. Shared memory is assumed where nothing else is
+/// asked for and a host could hold the ranks.
+int64_t communication_bytes(const Recipe& recipe, const Program& program, int place) {
   constexpr int kMostRanksOfAHost = 16;
   const bool other = recipe.layout.backend == "gloo" || recipe.layout.backend == "nccl";
   if (other || program.world_size() > kMostRanksOfAHost) return 0;
-  int64_t bytes = shm_memory_bytes(program.world_size());
-  if (program.shards > 1 && program.replicas > 1)
-    bytes += shm_memory_bytes(program.shards) + shm_memory_bytes(program.replicas);
-  if (program.inner_shards > 1) bytes += shm_memory_bytes(program.inner_shards);
+  const MeshSizes& mesh = program.mesh;
+  const auto of = [](int ranks) { return ranks > 1 ? shm_memory_bytes(ranks) : 0; };
+  int64_t bytes = of(mesh.data());
+  if (program.shards > 1 && program.replicas > 1) bytes += of(program.shards) + of(program.replicas);
+  if (program.inner_shards > 1) bytes += of(program.inner_shards);
+  if (mesh.pp == 1) return bytes;
+  bytes += of(mesh.pp);
+  if (program.shards > 1) bytes += of(mesh.pp * program.shards);
+  const bool world_is_model = program.shards > 1 && program.replicas == 1;
+  if (mesh.data() > 1 && !world_is_model) bytes += of(program.world_size());
+  for (const std::vector<int>& holders : program.holders) {
+    const bool holds = std::find(holders.begin(), holders.end(), place) != holders.end();
+    if (holds) bytes += of(static_cast<int>(holders.size()));
+  }
   return bytes;
 }
 
@@ -28,20 +38,24 @@ int optimizer_states(const OptimizerRecipe& optimizer) {
 
 }  // namespace
 
+MemoryOptions memory_options(const Recipe& recipe, const Plan& plan, int place) {
+  const LayoutOptions& options = plan.layout.options;
+  return {.optimizer_states = optimizer_states(recipe.optimizer),
+          .offload_optimizer = options.offload_optimizer != Offload::none,
+          .offload_weights = options.offload_parameters != Offload::none,
+          .communication_bytes = communication_bytes(recipe, plan.program, place)};
+}
+
 RecipeMemory recipe_memory(const Recipe& recipe, int world_size) {
   RecipeMemory memory;
-  memory.layout = resolve(recipe, world_size);
-  const bool reproducible = recipe.run.reproducible_slots > 0;
-  const ModelCost cost = model_cost(recipe, memory.layout.micro_batch, memory.layout.options, reproducible);
-  for (const BlockCost& block : cost.blocks) memory.parameters += block.parameters;
-  memory.program = build_program(cost, memory.layout.step);
-  verify(memory.program);
-  const LayoutOptions& options = memory.layout.options;
-  memory.estimate = estimate_memory(memory.program, 0,
-                                    {.optimizer_states = optimizer_states(recipe.optimizer),
-                                     .offload_optimizer = options.offload_optimizer != Offload::none,
-                                     .offload_weights = options.offload_parameters != Offload::none,
-                                     .communication_bytes = communication_bytes(recipe, memory.program)});
+  memory.plan = plan(recipe, world_size);
+  for (const BlockCost& block : memory.plan.cost.blocks) memory.parameters += block.parameters;
+  const Program& program = memory.plan.program;
+  const int stride = program.world_size() / program.mesh.pp;
+  for (int place = 0; place < program.mesh.pp; ++place) {
+    memory.by_place.push_back(estimate_memory(program, place * stride, memory_options(recipe, memory.plan, place)));
+    if (memory.by_place.back().total() > memory.estimate().total()) memory.fullest = place;
+  }
   return memory;
 }
 

@@ -1,18 +1,24 @@
 // What a recipe needs: its program's memory, on any number of ranks, without data, devices or weights.
 #pragma once
 
+#include <vector>
+
 #include "weft/program/memory.h"
+#include "weft/train/plan.h"
 #include "weft/train/recipe.h"
-#include "weft/train/resolve.h"
 
 namespace weft {
 
 struct RecipeMemory {
-  ResolvedLayout layout;
-  Program program;
-  int64_t parameters = 0;   ///< trained elements of the whole model, without padding
-  MemoryEstimate estimate;  ///< of a rank; all ranks of a data-parallel layout hold the same
+  Plan plan;
+  int64_t parameters = 0;                 ///< trained elements of the whole model, without padding
+  std::vector<MemoryEstimate> by_place = {};  ///< of the ranks at each place of the pipeline axis; the others hold the same
+  int fullest = 0;                        ///< where most is held
+  const MemoryEstimate& estimate() const { return by_place[static_cast<size_t>(fullest)]; }
 };
+
+/// What estimate_memory() and simulate() need to know beside the program, for a place of the pipeline axis.
+MemoryOptions memory_options(const Recipe& recipe, const Plan& plan, int place);
 
 /// Throws InputError as resolve() does.
 RecipeMemory recipe_memory(const Recipe& recipe, int world_size);

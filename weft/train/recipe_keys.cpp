@@ -3,6 +3,8 @@
 #include <iterator>
 #include <utility>
 
+#include "weft/program/make_schedule.h"
+
 namespace weft {
 
 namespace {
@@ -52,7 +54,18 @@ Keys batch_keys(BatchRecipe& b) {
 Keys layout_keys(LayoutRecipe& l) {
   return {
       {"layout", "dp", &l.dp, "replicas; left out: the ranks that remain", from(1, 1e6)},
-      {"layout", "pp", &l.pp, "pipeline stages", from(1, 1e6)},
+      {"layout", "pp", &l.pp, "pipeline ranks: each holds a stage of the model, or several", from(1, 1e6)},
+      {"layout", "schedule", &l.schedule, "pp: in which order micro-batches go through the stages", {}, schedule_names()},
+      {"layout", "chunks", &l.chunks, "schedule = \"interleaved\": stages a rank", from(1, 1e4)},
+      {"layout", "stages", &l.stages, "pp: blocks of each stage: \"auto\" (balanced), \"even\", or numbers: \"3,2,3\""},
+      {"layout", "stage_gb", &l.stage_gb, "stages = \"auto\": most that a rank may hold; 0: no limit", from(0, 1e6)},
+      {"layout",
+       "schedule_activations",
+       &l.schedule_activations,
+       "schedule = \"auto\": most micro-batches whose activations a rank holds; 0: pp, as 1f1b",
+       from(0, 1e6)},
+      {"layout", "schedule_file", &l.schedule_file, "schedule = \"csv\": the file"},
+      {"layout", "profile", &l.profile, "a file of `weft profile`, whose times stages and schedule go by"},
       {"layout", "shard", &l.shard, "ranks that share one replica's state; left out: those that remain, if anything is sharded",
        from(1, 1e6)},
       {"layout",

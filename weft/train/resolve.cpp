@@ -20,29 +20,36 @@ std::string nearest_multiples(int64_t number, int64_t unit) {
 
 void resolve_mesh(const Recipe& recipe, ResolvedLayout& result) {
   const LayoutRecipe& layout = recipe.layout;
-  const std::pair<const char*, int64_t> others[] = {{"pp", layout.pp}, {"cp", layout.cp}, {"tp", layout.tp}};
+  const std::pair<const char*, int64_t> others[] = {{"cp", layout.cp}, {"tp", layout.tp}};
   for (const auto& [name, size] : others) {
     if (size > 1) {
-      throw InputError(fmt::format("{}: layout.{} = {} is not available yet; only layout.dp and layout.shard may be above 1",
+      throw InputError(fmt::format("{}: layout.{} = {} is not available yet; only layout.pp, layout.dp and layout.shard may be "
+                                   "above 1",
                                    recipe.path, name, size));
     }
   }
-  const int64_t world = result.world;
+  if (result.world % layout.pp != 0) {
+    throw InputError(fmt::format("{}: layout.pp = {} does not divide the {} ranks (-n); use a multiple of {} ranks", recipe.path,
+                                 layout.pp, result.world, layout.pp));
+  }
+  result.pp = static_cast<int>(layout.pp);
+  const int64_t world = result.world / layout.pp;
   const bool shard_takes_rest = layout.shard_level != "none" && !layout.shard;
   const int64_t dp = layout.dp.value_or(shard_takes_rest ? 1 : std::max<int64_t>(1, world / layout.shard.value_or(1)));
   const int64_t shard = layout.shard.value_or(shard_takes_rest ? std::max<int64_t>(1, world / dp) : 1);
   const auto refuse_remainder = [&](const char* axis, int64_t size) {
     if (world % size == 0) return;
-    throw InputError(fmt::format("{}: layout.{} = {} does not divide the {} ranks (-n); use a multiple of {} ranks",
-                                 recipe.path, axis, size, world, size));
+    throw InputError(fmt::format("{}: layout.{} = {} does not divide the {} ranks (-n{}); use a multiple of {} ranks", recipe.path,
+                                 axis, size, world, result.pp > 1 ? " over layout.pp" : "", size));
   };
   if (layout.shard && !layout.dp) refuse_remainder("shard", *layout.shard);
   if (layout.dp && shard_takes_rest) refuse_remainder("dp", *layout.dp);
   if (dp * shard != world) {
     throw InputError(
-        fmt::format("{}: the mesh has {} ranks (layout.dp = {} x layout.shard = {}), but the world has {} (-n); leave "
+        fmt::format("{}: the mesh has {} ranks ({}layout.dp = {} x layout.shard = {}), but the world has {} (-n); leave "
                     "one of them out and it takes the ranks that remain",
-                    recipe.path, dp * shard, dp, shard, world));
+                    recipe.path, layout.pp * dp * shard, layout.pp > 1 ? fmt::format("layout.pp = {} x ", layout.pp) : "", dp,
+                    shard, result.world));
   }
   result.dp = static_cast<int>(dp);
   result.shard = static_cast<int>(shard);
@@ -67,7 +74,8 @@ Precision precision_of(const std::string& name) {
 int64_t bytes_of_mb(double mb) { return static_cast<int64_t>(mb * 1024 * 1024); }
 
 LayoutOptions resolve_options(const LayoutRecipe& layout) {
-  return {.shard_level = shard_level_of(layout.shard_level),
+  return {.pipeline = {.schedule = layout.schedule, .chunks = static_cast<int>(layout.chunks)},
+          .shard_level = shard_level_of(layout.shard_level),
           .reshard_after_forward = layout.reshard_after_forward,
           .reshard_ranks = static_cast<int>(layout.reshard_ranks),
           .prefetch = static_cast<int>(layout.prefetch),
@@ -100,6 +108,16 @@ int64_t resolve_micro(const Recipe& recipe, int64_t parts, const std::string& wh
                                divisor, nearest_multiples(global, unit)));
 }
 
+/// The largest micro-batch of a rank's `share` that leaves four micro-batches to each stage, so that a pipeline is busy for four
+/// fifths of a step; one sample where there is none.
+int64_t pipeline_micro(int64_t share, int64_t stages) {
+  int64_t micro = std::max<int64_t>(1, share / (4 * stages));
+  while (share % micro != 0 || share / micro % stages != 0) {
+    if (--micro == 0) return 1;
+  }
+  return micro;
+}
+
 }  // namespace
 
 ResolvedLayout resolve(const Recipe& recipe, int world_size) {
@@ -116,6 +134,7 @@ ResolvedLayout resolve(const Recipe& recipe, int world_size) {
     layout.slots_per_rank = static_cast<int>(slots / ranks);
   } else {
     layout.micro_batch = resolve_micro(recipe, ranks, fmt::format("{} data-parallel ranks", ranks));
+    if (layout.pp > 1 && !recipe.batch.micro) layout.micro_batch = pipeline_micro(layout.micro_batch, layout.pp);
   }
   layout.micro_batches_per_rank = static_cast<int>(layout.global_batch / layout.micro_batch / ranks);
   layout.options = resolve_options(recipe.layout);
@@ -124,13 +143,14 @@ ResolvedLayout resolve(const Recipe& recipe, int world_size) {
   } catch (const InputError& error) {
     throw InputError(fmt::format("{}: {}", recipe.path, error.what()));
   }
-  layout.step = step_layout(layout.options, {.dp = layout.dp,
-                                             .shard = layout.shard,
-                                             .micro_batches = layout.micro_batches_per_rank,
-                                             .slots = layout.slots_per_rank,
-                                             .reproducible = slots > 0,
-                                             .bucket_bytes = bytes_of_mb(recipe.layout.bucket_mb),
-                                             .clip = recipe.optimizer.clip > 0});
+  layout.counts = {.pp = layout.pp,
+                   .dp = layout.dp,
+                   .shard = layout.shard,
+                   .micro_batches = layout.micro_batches_per_rank,
+                   .slots = layout.slots_per_rank,
+                   .reproducible = slots > 0,
+                   .bucket_bytes = bytes_of_mb(recipe.layout.bucket_mb),
+                   .clip = recipe.optimizer.clip > 0};
   return layout;
 }
 

@@ -1,6 +1,6 @@
 // resolve: what a recipe means for a given number of ranks: the mesh, and how the global batch falls into micro-batches.
 //
-// dp takes the ranks that remain, or shard where something is sharded. Micro-batch j of a step always holds samples [j m, (j +
+// dp takes the ranks that remain once pp has its own, or shard where something is sharded. Micro-batch j of a step always holds samples [j m, (j +
 // 1) m) of the global batch, and a rank takes a contiguous run of micro-batches. With run.reproducible_slots = S a step has a
 // multiple of S equal micro-batches whose size does not depend on the number of ranks (by default global / S), each slot is the
 // same contiguous run of them in any world, and every data-parallel rank owns the same number of slots: that is what equal bits
@@ -23,7 +23,7 @@ struct ResolvedLayout {
   int micro_batches_per_rank = 1;                ///< a step
   int slots_per_rank = 1;                        ///< a step; 1 unless run.reproducible_slots asks for more
   LayoutOptions options = {};                    ///< what is sharded, computed again, moved out
-  StepLayout step = {};                          ///< all of it, as build_program takes it
+  StepCounts counts = {};                        ///< for step_layout()
   int data_ranks() const { return dp * shard; }  ///< ranks that read different samples
 };
 

@@ -16,6 +16,7 @@
 #include "weft/train/device.h"
 #include "weft/train/meter.h"
 #include "weft/train/open_data.h"
+#include "weft/train/plan.h"
 #include "weft/train/resolve.h"
 #include "weft/train/trainer.h"
 
@@ -91,7 +92,7 @@ class Run {
   Run(const Recipe& recipe, const World& world, const TrainOptions& options)
       : recipe_(recipe),
         options_(options),
-        layout_(resolve(recipe, world.size())),
+        layout_(plan(recipe, world.size()).layout),
         device_(rank_device(recipe.run.device, world)),
         world_(world),
         mesh_(world,
@@ -152,7 +153,7 @@ class Run {
   }
 
   void finish() {
-    const Group& group = trainer_.data_group();
+    const Group& group = trainer_.world_group();
     Traffic traffic;
     for (const Group& used : trainer_.groups()) {
       traffic.bytes += used.traffic().bytes;

@@ -66,6 +66,7 @@ class Trainer {
 
   const Program& program() const;
   const Group& data_group() const;      ///< ranks that read different samples
+  const Group& world_group() const;     ///< all ranks
   std::vector<Group> groups() const;    ///< all that the steps use, that one first
   const LossScale& loss_scale() const;  ///< fp16's; a scale of 1 otherwise
   int64_t steps_done() const;

@@ -1,0 +1,149 @@
+#include "weft/train/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <sstream>
+
+#include "weft/base/error.h"
+#include "weft/base/units.h"
+#include "weft/program/balance.h"
+#include "weft/program/build.h"
+#include "weft/program/make_schedule.h"
+#include "weft/program/schedules/csv.h"
+#include "weft/program/verify.h"
+#include "weft/train/build_model.h"
+#include "weft/train/hardware_file.h"
+
+namespace weft {
+
+namespace {
+
+std::string read_text(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) throw InputError(fmt::format("cannot read '{}' (layout.schedule_file)", path));
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+/// "3,2,3": how many blocks each stage has.
+std::vector<int> stages_by_hand(const std::string& text, int blocks) {
+  std::vector<int> first;
+  int next = 0;
+  std::stringstream parts(text);
+  for (std::string part; std::getline(parts, part, ',');) {
+    int count = 0;
+    const char* begin = part.data() + std::min(part.find_first_not_of(' '), part.size());
+    const auto [end, error] = std::from_chars(begin, part.data() + part.size(), count);
+    if (error != std::errc() || end != part.data() + part.size() || count < 1) {
+      throw InputError(fmt::format("layout.stages = \"{}\"; it must be \"auto\", \"even\" or the number of blocks of each "
+                                   "stage, as in \"3,2,3\"",
+                                   text));
+    }
+    first.push_back(next);
+    next += count;
+  }
+  if (next != blocks) {
+    throw InputError(fmt::format("layout.stages = \"{}\" has {} blocks in all, but the model has {}", text, next, blocks));
+  }
+  return first;
+}
+
+/// Measured where a profile has them, operations otherwise; only their ratios count.
+std::vector<double> block_seconds(const ModelCost& cost, const std::optional<Hardware>& profile) {
+  if (!profile) return block_operations(cost);
+  std::vector<double> result;
+  for (const BlockCost& block : cost.blocks) {
+    const BlockTime* time = find_block_time(*profile, block.name);
+    if (!time || !time->forward_s || !time->backward_s) {
+      throw InputError(fmt::format("layout.profile: no times of block '{}'; measure this recipe with `weft profile`", block.name));
+    }
+    result.push_back(*time->forward_s + *time->backward_s);
+  }
+  result.back() += profile->loss_s.value_or(0.0);
+  return result;
+}
+
+/// State in float32 and Adam's two, and what stage s keeps of the micro-batches in flight: pp - s of 1F1B.
+std::function<int64_t(int, int)> bytes_of_stage(const ModelCost& cost, const ResolvedLayout& layout) {
+  const bool sharded = layout.options.shard_level != ShardLevel::none;
+  const int shards = sharded ? layout.shard : 1;
+  return [&cost, shards, pp = layout.pp](int block, int stage) {
+    constexpr int64_t kStateBytes = 16;
+    const BlockCost& b = cost.blocks[block];
+    return b.numel * kStateBytes / shards + (b.saved_bytes + b.output_bytes) * std::max(1, pp - stage % pp);
+  };
+}
+
+std::vector<int> choose_stages(const Recipe& recipe, const ResolvedLayout& layout, const ModelCost& cost, int stages,
+                               const std::vector<double>& seconds) {
+  const std::string& choice = recipe.layout.stages;
+  const int blocks = static_cast<int>(cost.blocks.size());
+  if (choice == "even" && blocks >= stages) return even_stages(blocks, stages);
+  if (choice != "auto" && choice != "even") return stages_by_hand(choice, blocks);
+  const auto most = static_cast<int64_t>(recipe.layout.stage_gb * (1 << 30));
+  return balance_stages(
+      {.stages = stages, .seconds = seconds, .max_bytes = most, .bytes = bytes_of_stage(cost, layout)});
+}
+
+std::string stages_text(const Recipe& recipe, const PipelineOptions& pipeline, const ModelCost& cost,
+                        const std::vector<double>& seconds) {
+  double total = 0.0, longest = 0.0;
+  for (const double s : seconds) total += s;
+  const size_t stages = pipeline.first_block.size();
+  std::string text;
+  for (size_t s = 0; s < stages; ++s) {
+    const auto first = static_cast<size_t>(pipeline.first_block[s]);
+    const size_t last = s + 1 < stages ? static_cast<size_t>(pipeline.first_block[s + 1]) : cost.blocks.size();
+    double share = 0.0;
+    for (size_t b = first; b < last; ++b) share += seconds[b];
+    longest = std::max(longest, share);
+    const std::string names = last == first + 1 ? cost.blocks[first].name
+                                                : cost.blocks[first].name + " .. " + cost.blocks[last - 1].name;
+    text += fmt::format("  stage {} on pipeline rank {}: {} ({:.1f} % of the work)\n", s,
+                        pipeline.given.rank_of_stage[s], names, 100.0 * share / total);
+  }
+  const std::string by = recipe.layout.profile.empty() ? "counted operations" : "times of " + recipe.layout.profile;
+  const std::string how = recipe.layout.stages == "auto" ? "balanced by " + by : "as layout.stages says";
+  const double ideal = total / static_cast<double>(stages);
+  return fmt::format("{} stages, {}; the slowest has {:.2f} times an even share\n{}", stages, how, longest / ideal, text);
+}
+
+Schedule choose_schedule(const Recipe& recipe, const ResolvedLayout& layout) {
+  const PipelineOptions& pipeline = layout.options.pipeline;
+  if (pipeline.schedule == "csv") return csv_schedule(read_text(recipe.layout.schedule_file));
+  return make_schedule(pipeline.schedule, {.ranks = layout.pp,
+                                           .chunks = pipeline.chunks,
+                                           .micro_batches = layout.micro_batches_per_rank});
+}
+
+void plan_pipeline(const Recipe& recipe, Plan& plan) {
+  PipelineOptions& pipeline = plan.layout.options.pipeline;
+  std::optional<Hardware> profile;
+  if (!recipe.layout.profile.empty()) profile = load_hardware(recipe.layout.profile);
+  const std::vector<double> seconds = block_seconds(plan.cost, profile);
+  pipeline.given = choose_schedule(recipe, plan.layout);
+  pipeline.first_block = choose_stages(recipe, plan.layout, plan.cost, pipeline.given.num_stages(), seconds);
+  plan.stages_text = stages_text(recipe, pipeline, plan.cost, seconds);
+}
+
+}  // namespace
+
+Plan plan(const Recipe& recipe, int world_size) {
+  Plan plan;
+  plan.layout = resolve(recipe, world_size);
+  plan.cost = model_cost(recipe, plan.layout.micro_batch, plan.layout.options, recipe.run.reproducible_slots > 0);
+  try {
+    if (plan.layout.pp > 1) plan_pipeline(recipe, plan);
+    plan.program = build_program(plan.cost, step_layout(plan.layout.options, plan.layout.counts));
+  } catch (const InputError& error) {
+    throw InputError(fmt::format("{}: {}", recipe.path, error.what()));
+  }
+  verify(plan.program);
+  return plan;
+}
+
+}  // namespace weft
