@@ -37,11 +37,10 @@ TEST(TimeChart, stages_of_a_rank_have_letters) {
 // The first rank computes again while it waits; later that is part of backward.
 TEST(TimeChart, recompute_may_run_into_backward) {
   const Program program =
-      pipeline_program(gpipe_schedule({.ranks = 2, .micro_batches = 2}), {.blocks = 2, .input_flops = 0.5, .weight_flops = 0.5},
-                       {}, {.recompute = {.every = 1}});
+      pipeline_program(gpipe_schedule({.ranks = 2, .micro_batches = 2}), {.blocks = 2}, {}, {.recompute = {.every = 1}});
   EXPECT_EQ(chart(program),
-            "pp 0 | F0 F1 R0       B0 -- B1 --\n"
-            "pp 1 |    F0 F1 B0 -- B1 --\n");
+            "pp 0 | F0 F1 R0          B0 -- B1 -- --\n"
+            "pp 1 |    F0 F1 B0 -- -- B1 --\n");
 }
 
 TEST(TimeChart, long_ones_show_both_ends) {

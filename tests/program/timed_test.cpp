@@ -81,6 +81,16 @@ TEST(Boxes, kinds_and_stages_are_told_apart) {
   for (const Box& box : first.compute) EXPECT_EQ(box.chunk, box.first / 2) << text(box);
 }
 
+// The last rank of a V holds two stages that follow one another in the model.
+TEST(Boxes, stages_may_be_neighbours) {
+  const Program program = pipeline_program(zb_v_schedule({.ranks = 2, .chunks = 2, .micro_batches = 6}), {.blocks = 2});
+  const std::vector<BoxRow> rows = box_rows(program, timed_instructions(program, simulate(program, slow_device())));
+  for (const BoxRow& row : rows) {
+    EXPECT_EQ(row.num_chunks, 2) << row.rank;
+    for (const Box& box : row.compute) EXPECT_EQ(box.last - box.first, 2) << text(box);
+  }
+}
+
 TEST(Boxes, recompute_and_what_moves_bytes) {
   const Program program = build_program(
       equal_blocks(2, {.numel = 64}),

@@ -69,8 +69,9 @@ std::string table(const std::vector<RecipeMemory>& memories) {
 
 std::string mesh_text(const ResolvedLayout& layout) {
   const std::string pipeline = layout.pp > 1 ? fmt::format("pp {} ({}) x ", layout.pp, layout.options.pipeline.schedule) : "";
-  return pipeline + fmt::format("dp {} x shard {}, {} micro-batch{} of {}, {}", layout.dp, layout.shard, layout.micro_batches_per_rank,
-                     layout.micro_batches_per_rank == 1 ? "" : "es", layout.micro_batch, name(layout.options.precision));
+  return pipeline + fmt::format("dp {} x shard {}, {} micro-batch{} of {}, {}", layout.dp, layout.shard,
+                                layout.micro_batches_per_rank, layout.micro_batches_per_rank == 1 ? "" : "es",
+                                layout.micro_batch, name(layout.options.precision));
 }
 
 void print_text(const MemoryArguments& arguments, const std::vector<RecipeMemory>& memories) {
@@ -99,13 +100,14 @@ void print_json(const RecipeMemory& memory) {
   for (int i = 0; i < kNumCategories; ++i) {
     bytes[std::string(name(static_cast<Category>(i)))] = memory.estimate().peak[static_cast<size_t>(i)];
   }
-  const nlohmann::ordered_json json = {{"world", memory.plan.layout.world},
-                                       {"shard_level", name(memory.plan.program.shard_level)},
-                                       {"bytes", bytes},
-                                       {"sum", memory.estimate().total()},
-                                       {"model_states", memory.estimate().model_states},
-                                       {"largest_block", memory.plan.program.block_names[memory.estimate().largest_block_index]},
-                                       {"largest_block_bytes", memory.estimate().largest_block}};
+  const nlohmann::ordered_json json = {
+      {"world", memory.plan.layout.world},
+      {"shard_level", name(memory.plan.program.shard_level)},
+      {"bytes", bytes},
+      {"sum", memory.estimate().total()},
+      {"model_states", memory.estimate().model_states},
+      {"largest_block", memory.plan.program.block_names[memory.estimate().largest_block_index]},
+      {"largest_block_bytes", memory.estimate().largest_block}};
   fmt::print("{}\n", json.dump(2));
 }
 

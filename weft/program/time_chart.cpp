@@ -121,21 +121,22 @@ class Chart {
     return label;
   }
 
-  // Rounded to slots; one that would stand on the one before it moves to the right.
+  // Both ends are rounded to slots; a task that would stand on the one before it moves to the right.
   std::string line_of(const BoxRow& row) const {
     std::string line;
+    size_t free = 0;  // slot
     for (const Box& box : row.compute) {
-      const double slots = (box.end_s - box.start_s) / slot_;
-      if (slots < kLeastPart) continue;
-      const size_t begin = std::max(static_cast<size_t>(std::llround(box.start_s / slot_)) * cell_, line.size());
-      line.resize(begin, ' ');
-      std::string text = label_of(box);
-      text.resize(cell_ - 1, ' ');
-      for (long long slot = 1; slot < std::llround(slots); ++slot) text += ' ' + std::string(cell_ - 1, '-');
-      line += text + ' ';
+      if (box.end_s - box.start_s < kLeastPart * slot_) continue;
+      const size_t begin = std::max(slots_of(box.start_s), free);
+      free = std::max(slots_of(box.end_s), begin + 1);
+      line.resize(begin * cell_, ' ');
+      line += label_of(box);
+      line.resize((begin + 1) * cell_, ' ');
+      for (size_t slot = begin + 1; slot < free; ++slot) line += std::string(cell_ - 1, '-') + ' ';
     }
     return line;
   }
+  size_t slots_of(double time_s) const { return static_cast<size_t>(std::llround(time_s / slot_)); }
 
   std::string panel(size_t begin, size_t end) const {
     std::string result;

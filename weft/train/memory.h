@@ -11,9 +11,9 @@ namespace weft {
 
 struct RecipeMemory {
   Plan plan;
-  int64_t parameters = 0;                 ///< trained elements of the whole model, without padding
+  int64_t parameters = 0;                     ///< trained elements of the whole model, without padding
   std::vector<MemoryEstimate> by_place = {};  ///< of the ranks at each place of the pipeline axis; the others hold the same
-  int fullest = 0;                        ///< where most is held
+  int fullest = 0;                            ///< where most is held
   const MemoryEstimate& estimate() const { return by_place[static_cast<size_t>(fullest)]; }
 };
 

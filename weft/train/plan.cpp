@@ -39,9 +39,10 @@ std::vector<int> stages_by_hand(const std::string& text, int blocks) {
     const char* begin = part.data() + std::min(part.find_first_not_of(' '), part.size());
     const auto [end, error] = std::from_chars(begin, part.data() + part.size(), count);
     if (error != std::errc() || end != part.data() + part.size() || count < 1) {
-      throw InputError(fmt::format("layout.stages = \"{}\"; it must be \"auto\", \"even\" or the number of blocks of each "
-                                   "stage, as in \"3,2,3\"",
-                                   text));
+      throw InputError(
+          fmt::format("layout.stages = \"{}\"; it must be \"auto\", \"even\" or the number of blocks of each "
+                      "stage, as in \"3,2,3\"",
+                      text));
     }
     first.push_back(next);
     next += count;
@@ -59,7 +60,8 @@ std::vector<double> block_seconds(const ModelCost& cost, const std::optional<Har
   for (const BlockCost& block : cost.blocks) {
     const BlockTime* time = find_block_time(*profile, block.name);
     if (!time || !time->forward_s || !time->backward_s) {
-      throw InputError(fmt::format("layout.profile: no times of block '{}'; measure this recipe with `weft profile`", block.name));
+      throw InputError(
+          fmt::format("layout.profile: no times of block '{}'; measure this recipe with `weft profile`", block.name));
     }
     result.push_back(*time->forward_s + *time->backward_s);
   }
@@ -85,8 +87,7 @@ std::vector<int> choose_stages(const Recipe& recipe, const ResolvedLayout& layou
   if (choice == "even" && blocks >= stages) return even_stages(blocks, stages);
   if (choice != "auto" && choice != "even") return stages_by_hand(choice, blocks);
   const auto most = static_cast<int64_t>(recipe.layout.stage_gb * (1 << 30));
-  return balance_stages(
-      {.stages = stages, .seconds = seconds, .max_bytes = most, .bytes = bytes_of_stage(cost, layout)});
+  return balance_stages({.stages = stages, .seconds = seconds, .max_bytes = most, .bytes = bytes_of_stage(cost, layout)});
 }
 
 std::string stages_text(const Recipe& recipe, const PipelineOptions& pipeline, const ModelCost& cost,
@@ -101,10 +102,10 @@ std::string stages_text(const Recipe& recipe, const PipelineOptions& pipeline, c
     double share = 0.0;
     for (size_t b = first; b < last; ++b) share += seconds[b];
     longest = std::max(longest, share);
-    const std::string names = last == first + 1 ? cost.blocks[first].name
-                                                : cost.blocks[first].name + " .. " + cost.blocks[last - 1].name;
-    text += fmt::format("  stage {} on pipeline rank {}: {} ({:.1f} % of the work)\n", s,
-                        pipeline.given.rank_of_stage[s], names, 100.0 * share / total);
+    const std::string names =
+        last == first + 1 ? cost.blocks[first].name : cost.blocks[first].name + " .. " + cost.blocks[last - 1].name;
+    text += fmt::format("  stage {} on pipeline rank {}: {} ({:.1f} % of the work)\n", s, pipeline.given.rank_of_stage[s],
+                        names, 100.0 * share / total);
   }
   const std::string by = recipe.layout.profile.empty() ? "counted operations" : "times of " + recipe.layout.profile;
   const std::string how = recipe.layout.stages == "auto" ? "balanced by " + by : "as layout.stages says";
@@ -115,9 +116,8 @@ std::string stages_text(const Recipe& recipe, const PipelineOptions& pipeline, c
 Schedule choose_schedule(const Recipe& recipe, const ResolvedLayout& layout) {
   const PipelineOptions& pipeline = layout.options.pipeline;
   if (pipeline.schedule == "csv") return csv_schedule(read_text(recipe.layout.schedule_file));
-  return make_schedule(pipeline.schedule, {.ranks = layout.pp,
-                                           .chunks = pipeline.chunks,
-                                           .micro_batches = layout.micro_batches_per_rank});
+  return make_schedule(pipeline.schedule,
+                       {.ranks = layout.pp, .chunks = pipeline.chunks, .micro_batches = layout.micro_batches_per_rank});
 }
 
 void plan_pipeline(const Recipe& recipe, Plan& plan) {

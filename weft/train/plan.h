@@ -1,5 +1,5 @@
-// plan: all that is known of a recipe's run before it starts: its layout, what the model costs, where it is cut into stages, and
-// the verified program. Needs neither data nor weights.
+// plan: all that is known of a recipe's run before it starts: its layout, what the model costs, where it is cut into stages,
+// and the verified program. Needs neither data nor weights.
 #pragma once
 
 #include <string>

@@ -39,13 +39,13 @@ struct LayoutRecipe {
   std::optional<int64_t> dp;     ///< default: the ranks that remain
   std::optional<int64_t> shard;  ///< default: the ranks that remain where shard_level is not "none", else 1
   int64_t pp = 1, cp = 1, tp = 1;
-  std::string schedule = "1f1b";  ///< pp: in which order stages run: a name of program/make_schedule.h
-  int64_t chunks = 2;             ///< interleaved: stages a rank
-  std::string stages = "auto";    ///< pp: blocks of each stage: "auto" (balanced), "even", or as many numbers: "3,2,3"
-  double stage_gb = 0.0;          ///< stages = "auto": most that a rank may hold; 0: no limit
+  std::string schedule = "1f1b";     ///< pp: in which order stages run: a name of program/make_schedule.h
+  int64_t chunks = 2;                ///< interleaved: stages a rank
+  std::string stages = "auto";       ///< pp: blocks of each stage: "auto" (balanced), "even", or as many numbers: "3,2,3"
+  double stage_gb = 0.0;             ///< stages = "auto": most that a rank may hold; 0: no limit
   int64_t schedule_activations = 0;  ///< auto schedule: most forwards that a rank holds at a time; 0: as 1F1B
-  std::string schedule_file;      ///< csv schedule
-  std::string profile;            ///< a file of `weft profile`: measured times for stages = "auto" and the auto schedule
+  std::string schedule_file;         ///< csv schedule
+  std::string profile;               ///< a file of `weft profile`: measured times for stages = "auto" and the auto schedule
   std::string shard_level = "none";  ///< "none" | "optimizer" | "gradients" | "parameters": ZeRO 0 to 3
   bool reshard_after_forward = true;
   int64_t reshard_ranks = 0;           ///< after forward, over so many neighbours only; 0: all

@@ -23,14 +23,15 @@ void resolve_mesh(const Recipe& recipe, ResolvedLayout& result) {
   const std::pair<const char*, int64_t> others[] = {{"cp", layout.cp}, {"tp", layout.tp}};
   for (const auto& [name, size] : others) {
     if (size > 1) {
-      throw InputError(fmt::format("{}: layout.{} = {} is not available yet; only layout.pp, layout.dp and layout.shard may be "
-                                   "above 1",
-                                   recipe.path, name, size));
+      throw InputError(
+          fmt::format("{}: layout.{} = {} is not available yet; only layout.pp, layout.dp and layout.shard may be "
+                      "above 1",
+                      recipe.path, name, size));
     }
   }
   if (result.world % layout.pp != 0) {
-    throw InputError(fmt::format("{}: layout.pp = {} does not divide the {} ranks (-n); use a multiple of {} ranks", recipe.path,
-                                 layout.pp, result.world, layout.pp));
+    throw InputError(fmt::format("{}: layout.pp = {} does not divide the {} ranks (-n); use a multiple of {} ranks",
+                                 recipe.path, layout.pp, result.world, layout.pp));
   }
   result.pp = static_cast<int>(layout.pp);
   const int64_t world = result.world / layout.pp;
@@ -39,8 +40,8 @@ void resolve_mesh(const Recipe& recipe, ResolvedLayout& result) {
   const int64_t shard = layout.shard.value_or(shard_takes_rest ? std::max<int64_t>(1, world / dp) : 1);
   const auto refuse_remainder = [&](const char* axis, int64_t size) {
     if (world % size == 0) return;
-    throw InputError(fmt::format("{}: layout.{} = {} does not divide the {} ranks (-n{}); use a multiple of {} ranks", recipe.path,
-                                 axis, size, world, result.pp > 1 ? " over layout.pp" : "", size));
+    throw InputError(fmt::format("{}: layout.{} = {} does not divide the {} ranks (-n{}); use a multiple of {} ranks",
+                                 recipe.path, axis, size, world, result.pp > 1 ? " over layout.pp" : "", size));
   };
   if (layout.shard && !layout.dp) refuse_remainder("shard", *layout.shard);
   if (layout.dp && shard_takes_rest) refuse_remainder("dp", *layout.dp);
@@ -108,8 +109,8 @@ int64_t resolve_micro(const Recipe& recipe, int64_t parts, const std::string& wh
                                divisor, nearest_multiples(global, unit)));
 }
 
-/// The largest micro-batch of a rank's `share` that leaves four micro-batches to each stage, so that a pipeline is busy for four
-/// fifths of a step; one sample where there is none.
+/// The largest micro-batch of a rank's `share` that leaves four micro-batches to each stage, so that a pipeline is busy for
+/// four fifths of a step; one sample where there is none.
 int64_t pipeline_micro(int64_t share, int64_t stages) {
   int64_t micro = std::max<int64_t>(1, share / (4 * stages));
   while (share % micro != 0 || share / micro % stages != 0) {

@@ -335,9 +335,7 @@ void Trainer::for_each_weight(const std::function<void(const std::string& name, 
 const Program& Trainer::program() const { return state_->program; }
 std::vector<Group> Trainer::groups() const { return state_->groups.all(); }
 const Group& Trainer::data_group() const { return state_->groups.data; }
-const Group& Trainer::world_group() const {
-  return state_->program.mesh.pp > 1 ? state_->groups.world : state_->groups.data;
-}
+const Group& Trainer::world_group() const { return state_->program.mesh.pp > 1 ? state_->groups.world : state_->groups.data; }
 const LossScale& Trainer::loss_scale() const { return state_->updater->scaling(); }
 int64_t Trainer::steps_done() const { return state_->steps_done; }
 double Trainer::learning_rate() const { return state_->options.learning_rate.at(state_->steps_done); }
