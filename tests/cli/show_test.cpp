@@ -33,7 +33,7 @@ TEST(WeftShow, AnswersForThousandsOfRanks) {
 }
 
 TEST(WeftHelp, ExplainsItselfWithAnExample) {
-  for (const char* command : {"train", "run", "show"}) {
+  for (const char* command : {"train", "run", "show", "simulate"}) {
     const CommandResult result = run_weft({command, "--help"});
     EXPECT_EQ(result.status, 0);
     EXPECT_TRUE(contains(result.out, "Example")) << result.out;

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <sstream>
 
-#include "tests/program/toy.h"
+#include "tests/program/pipelines.h"
 #include "weft/base/error.h"
 #include "weft/program/build.h"
 #include "weft/program/timeline.h"
@@ -151,6 +151,33 @@ TEST(Draw, distinct_lists) {
   EXPECT_TRUE(contains(text, "rank 2: ")) << text;
   EXPECT_FALSE(contains(text, "rank 4: ")) << text;
   EXPECT_TRUE(contains(text, "... and 2 more distinct lists\n")) << text;
+}
+
+TEST(Draw, a_pipeline_has_a_chart_and_a_row_a_rank) {
+  const Program program = pipeline_program(one_f_one_b_schedule({.ranks = 2, .micro_batches = 2}),
+                                           {.blocks = 2, .numel = 256, .message_bytes = 100}, {.dp = 3});
+  const std::string text = draw(program);
+  EXPECT_TRUE(contains(text, ", 3 replicas, 2 pipeline ranks\n")) << text;
+  EXPECT_TRUE(contains(text,
+                       "pp 0 | F0 F1       B0 --    B1 --\n"
+                       "pp 1 |    F0 B0 -- F1 B1 --\n"))
+      << text;
+  EXPECT_TRUE(contains(text, "block0 .. block3  ")) << text;
+  EXPECT_TRUE(contains(text, "    1        3-5  2-3         12 FLOP  ")) << text;
+  EXPECT_TRUE(contains(text, "a step of all 6 ranks: 72 FLOP, ")) << text;
+  Program stuck = program;
+  stuck.lists[0].pop_back();
+  std::erase_if(stuck.lists[1], [](const Instruction& x) { return x.op == Op::receive; });
+  EXPECT_TRUE(contains(draw(stuck), "pipeline over time: rank ")) << draw(stuck);
+}
+
+TEST(Draw, a_large_pipeline_stays_about_a_page) {
+  for (const Schedule& schedule : {one_f_one_b_schedule({.ranks = 64, .micro_batches = 256}),
+                                   interleaved_schedule({.ranks = 16, .chunks = 5, .micro_batches = 32})}) {
+    const std::vector<std::string> rows = lines(draw(pipeline_program(schedule, {.blocks = 2}, {.dp = 64})));
+    EXPECT_LE(rows.size(), 75u);
+    for (const std::string& row : rows) EXPECT_LE(row.size(), 100u) << row;
+  }
 }
 
 TEST(List, one_instruction_a_line) {

@@ -14,11 +14,6 @@
 namespace weft {
 namespace {
 
-// An operation takes a second; links as a test says.
-Hardware slow_device(const Link& link = {}) {
-  return {.name = "slow", .flops = 1.0, .narrow_flops = 1.0, .intra_host = link, .inter_host = link};
-}
-
 Instruction forward(double flops, std::vector<int> waits = {}) {
   return {.op = Op::forward, .first = 0, .last = 1, .micro = 0, .waits = std::move(waits), .flops = flops};
 }
@@ -59,18 +54,33 @@ std::string error_of(const Program& program, const Hardware& hardware = slow_dev
   return "no error";
 }
 
+Instruction transfer(Op op, int peer, int64_t bytes, std::vector<int> waits = {}) {
+  return {.op = op,
+          .lane = Lane::comm,
+          .first = 0,
+          .last = 1,
+          .micro = 0,
+          .what = Matter::activation,
+          .peer = peer,
+          .waits = std::move(waits),
+          .wire_bytes = op == Op::send ? bytes : 0};
+}
+
+// Two pipeline ranks.
+Program two_stages(InstructionList first, InstructionList second) {
+  Program program = data_parallel({std::move(first), std::move(second)});
+  program.replicas = 1;
+  program.mesh = {.pp = 2};
+  return program;
+}
+
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 TEST(Simulate, a_transfer_takes_latency_and_bandwidth) {
   // 3 s of forward; 2 + 8 / 4 s on the way; then the second rank's 5 s.
-  const Schedule schedule = {.name = "",
-                             .micro_batches = 1,
-                             .rank_of_stage = {0, 1},
-                             .tasks = {{{TaskKind::forward, 0, 0}}, {{TaskKind::forward, 1, 0}}}};
-  Program program = pipeline_program(schedule, {.forward_flops = 3, .message_bytes = 8});
-  program.lists[1][1].flops = 5;
-  const Link link = {.latency_s = 2, .bytes_per_s = 4};
-  Simulation s = simulate(program, slow_device(link));
+  const Program program =
+      two_stages({forward(3), transfer(Op::send, 1, 8, {0})}, {transfer(Op::receive, 0, 8), forward(5, {0})});
+  const Simulation s = simulate(program, slow_device({.latency_s = 2, .bytes_per_s = 4}));
   EXPECT_EQ(s.step_s, 12.0);
   EXPECT_EQ(s.ranks[1].spans[0].start_s, 0.0) << "the receive is posted at once";
   EXPECT_EQ(s.ranks[1].spans[0].begin_s, 3.0);
@@ -83,29 +93,49 @@ TEST(Simulate, a_transfer_takes_latency_and_bandwidth) {
   EXPECT_EQ(s.span_s, 7.0) << "the first rank; the second works from 7 s to 12 s";
   EXPECT_EQ(s.bubble_share(), 1.0 - 5.0 / 12.0);
   EXPECT_EQ(s.span_bubble_share(), 1.0 - 5.0 / 7.0);
-  // A receive that is started later than the message is there ends at once, unless receiving is work.
-  program.lists[1].insert(program.lists[1].begin(), forward(9));
-  program.lists[1][1].waits = {0};
-  program.lists[1][2].waits = {1};
-  EXPECT_EQ(simulate(program, slow_device(link)).step_s, 14.0);
-  Hardware in_order = slow_device(link);
+}
+
+TEST(Simulate, a_message_that_is_there_costs_nothing_unless_receiving_is_work) {
+  const Link link = {.latency_s = 2, .bytes_per_s = 4};
+  for (bool early : {false, true}) {
+    InstructionList second = {forward(9), transfer(Op::receive, 0, 8), forward(5, {1})};
+    if (early) {  // posted before there is time for it: it holds nobody up
+      std::swap(second[0], second[1]);
+      second[2].waits = {0};
+    }
+    const Program program = two_stages({forward(3), transfer(Op::send, 1, 8, {0})}, second);
+    EXPECT_EQ(simulate(program, slow_device(link)).step_s, 14.0);
+    Hardware in_order = slow_device(link);
+    in_order.overlap = false;
+    const Simulation s = simulate(program, in_order);
+    EXPECT_EQ(s.step_s, 18.0);
+    EXPECT_EQ(s.ranks[1].exposed_s, 4.0);
+    EXPECT_EQ(s.ranks[1].busy_s, 14.0);
+  }
+}
+
+TEST(Simulate, without_overlap_a_sender_works_too) {
+  Hardware in_order = slow_device({.latency_s = 2, .bytes_per_s = 4});
+  const Program program =
+      two_stages({forward(3), transfer(Op::send, 1, 8, {0}), forward(6)}, {transfer(Op::receive, 0, 8), forward(1, {0})});
+  EXPECT_EQ(simulate(program, in_order).of(0).end_s, 9.0);
   in_order.overlap = false;
-  s = simulate(program, in_order);
-  EXPECT_EQ(s.step_s, 18.0);
-  EXPECT_EQ(s.ranks[1].exposed_s, 4.0);
+  EXPECT_EQ(simulate(program, in_order).of(0).end_s, 13.0);
+  EXPECT_EQ(simulate(program, in_order).of(1).end_s, 8.0);
 }
 
 TEST(Simulate, messages_share_a_link_and_keep_their_order) {
-  Schedule schedule = gpipe(2, 3);
-  for (auto& tasks : schedule.tasks) tasks.resize(3);
-  const Program program = pipeline_program(schedule, {.message_bytes = 5});
-  const Simulation s = simulate(program, slow_device({.latency_s = 1, .bytes_per_s = 1}));
-  // Sent at 1, 2 and 3 s; each keeps the link for 5 s and is there a second after that.
-  std::vector<double> arrivals;
-  for (size_t i = 0; i < program.lists[1].size(); ++i) {
-    if (program.lists[1][i].op == Op::receive) arrivals.push_back(s.ranks[1].spans[i].end_s);
+  InstructionList first, second;
+  for (int i = 0; i < 3; ++i) {
+    first.push_back(forward(1));
+    first.push_back(transfer(Op::send, 1, 5, {2 * i}));
+    second.push_back(transfer(Op::receive, 0, 5));
   }
-  EXPECT_EQ(arrivals, (std::vector<double>{7, 12, 17}));
+  const Simulation s = simulate(two_stages(first, second), slow_device({.latency_s = 1, .bytes_per_s = 1}));
+  // Sent at 1, 2 and 3 s; each keeps the link for 5 s and is there a second after that.
+  EXPECT_EQ(s.ranks[1].spans[0].end_s, 7.0);
+  EXPECT_EQ(s.ranks[1].spans[1].end_s, 12.0);
+  EXPECT_EQ(s.ranks[1].spans[2].end_s, 17.0);
 }
 
 TEST(Simulate, a_reduction_hides_behind_compute_where_there_is_overlap) {
@@ -180,68 +210,14 @@ TEST(Simulate, launches_cost_what_they_cost) {
   EXPECT_EQ(simulate(copies({{.op = Op::load, .micro = 0}, forward(1), backward(2)}, 1), hardware).step_s, 3.5);
 }
 
-struct Layout {
-  int ranks, micro_batches;
-};
-
-// (p - 1) / (m + p - 1): Huang et al. 2019 (arXiv:1811.06965) for GPipe; 1F1B has the same bubble.
-TEST(Simulate, equal_stages_have_the_bubble_of_the_formula) {
-  for (const auto& [p, m] : {Layout{2, 2}, {4, 8}, {4, 1}, {8, 32}}) {
-    for (const Schedule& schedule : {gpipe(p, m), one_forward_one_backward(p, m)}) {
-      const Simulation s = simulate(pipeline_program(schedule), slow_device());
-      EXPECT_EQ(s.step_s, 3.0 * (m + p - 1)) << schedule.name << " " << p << " " << m;
-      EXPECT_DOUBLE_EQ(s.bubble_share(), (p - 1.0) / (m + p - 1.0)) << schedule.name;
-      EXPECT_EQ(s.busiest_s(), 3.0 * m);
-      EXPECT_EQ(s.flops, 3.0 * m * p);
-    }
-  }
-}
-
-// Interleaving v chunks a rank divides the bubble by v: Narayanan et al. 2021 (arXiv:2104.04473).
-TEST(Simulate, interleaving_divides_the_bubble) {
-  const int p = 4, v = 3, m = 8;
-  const Simulation s = simulate(pipeline_program(interleaved(p, v, m)), slow_device());
-  EXPECT_EQ(s.step_s, 3.0 * (v * m + p - 1));
-}
-
-// With T_F = T_B = T_W, 1F1B idles (p - 1) (T_F + T_B + T_W) and ZB-H1 (p - 1) (T_F + T_B - T_W), from first work to last.
-TEST(Simulate, splitting_backward_shrinks_the_bubble) {
-  const int p = 4, m = 12;
-  const Simulation whole = simulate(pipeline_program(one_forward_one_backward(p, m)), slow_device());
-  const Simulation split = simulate(pipeline_program(zero_bubble_h1(p, m)), slow_device());
-  EXPECT_EQ(whole.span_s, 3.0 * (m + p - 1));
-  EXPECT_EQ(split.span_s, 3.0 * m + p - 1);
-  EXPECT_DOUBLE_EQ(split.span_bubble_share(), 1.0 - 3.0 * m / (3.0 * m + p - 1));
-}
-
-TEST(Simulate, activations_peak_as_the_schedule_says) {
-  const int p = 4, m = 8;
-  const StageCost cost = {.saved_bytes = 10};
-  const auto peaks = [&](const Schedule& schedule) {
-    std::vector<int64_t> result;
-    for (const SimulatedRank& rank : simulate(pipeline_program(schedule, cost), slow_device()).ranks) {
-      result.push_back(rank.memory.of(Category::activations));
-    }
-    return result;
-  };
-  EXPECT_EQ(peaks(gpipe(p, m)), (std::vector<int64_t>{80, 80, 80, 80}));
-  EXPECT_EQ(peaks(one_forward_one_backward(p, m)), (std::vector<int64_t>{40, 30, 20, 10}));
-}
-
 TEST(Simulate, memory_follows_time_and_not_the_list) {
-  // The message waits in memory from when its receive is posted; what a send frees goes only when it is over.
-  const Schedule schedule = {.name = "",
-                             .micro_batches = 1,
-                             .rank_of_stage = {0, 1},
-                             .tasks = {{{TaskKind::forward, 0, 0}}, {{TaskKind::forward, 1, 0}}}};
-  Program program = pipeline_program(schedule, {.forward_flops = 1, .message_bytes = 10});
-  InstructionList& first = program.lists[0];  // load, forward, send
-  first[1].allocates = 100;
-  first[2].frees = 100;
-  first.push_back(backward(3));
-  first.back().peak = 50;
-  first.push_back(backward(20));
-  first.back().peak = 60;
+  // What a send frees goes only when it is over.
+  InstructionList first = {forward(1), transfer(Op::send, 1, 10, {0}), backward(3), backward(20)};
+  first[0].allocates = 100;
+  first[1].frees = 100;
+  first[2].peak = 50;
+  first[3].peak = 60;
+  const Program program = two_stages(first, {transfer(Op::receive, 0, 10)});
   const auto peak = [&](double bytes_per_s) {
     return simulate(program, slow_device({.bytes_per_s = bytes_per_s})).of(0).memory.of(Category::activations);
   };
@@ -278,46 +254,6 @@ std::vector<double> ends(const SimulatedRank& rank) {
   return result;
 }
 
-TEST(Simulate, copies_of_a_column_change_nothing) {
-  const Link link = {.latency_s = 0.1, .bytes_per_s = 16};
-  const StageCost cost = {.message_bytes = 4};
-  const Schedule schedule = one_forward_one_backward(4, 8);
-  const Simulation one = simulate(pipeline_program(schedule, cost), slow_device(link));
-  const Simulation many = simulate(pipeline_program(schedule, cost, {.dp = 8, .shard = 2, .tp = 2}), slow_device(link));
-  ASSERT_EQ(many.ranks.size(), 4u);
-  EXPECT_EQ(many.index_of_rank.size(), 128u);
-  for (int pp = 0; pp < 4; ++pp) {
-    EXPECT_EQ(many.ranks[pp].count, 32);
-    EXPECT_EQ(ends(many.ranks[pp]), ends(one.ranks[pp]));
-    EXPECT_EQ(&many.of(pp * 32 + 31), &many.ranks[pp]);
-  }
-  EXPECT_EQ(many.step_s, one.step_s);
-  EXPECT_EQ(many.flops, 32 * one.flops);
-}
-
-TEST(Simulate, distinct_columns_that_do_the_same_give_the_same_times) {
-  // The same program with every rank's list a list of its own: nothing is shared, all 16 ranks are simulated.
-  Program shared = pipeline_program(one_forward_one_backward(2, 4), {.message_bytes = 4}, {.dp = 4, .shard = 2});
-  for (InstructionList& list : shared.lists) {
-    list.push_back(reduce(6, {static_cast<int>(list.size()) - 1}));
-    list.push_back(reduce(2, {}));
-    list.back().axis = AxisName::world;
-  }
-  Program apart = shared;
-  apart.lists.clear();
-  for (int rank = 0; rank < 16; ++rank) {
-    apart.lists.push_back(shared.of(rank));
-    apart.list_of_rank[rank] = rank;
-  }
-  apart.buffers.resize(apart.lists.size());
-  const Hardware hardware = slow_device({.latency_s = 0.1, .bytes_per_s = 16});
-  const Simulation few = simulate(shared, hardware);
-  const Simulation all = simulate(apart, hardware);
-  EXPECT_EQ(few.ranks.size(), 2u);
-  EXPECT_EQ(all.ranks.size(), 16u);
-  for (int rank = 0; rank < 16; ++rank) EXPECT_EQ(ends(few.of(rank)), ends(all.of(rank))) << rank;
-}
-
 TEST(Simulate, the_same_program_gives_the_same_bits) {
   const Program program = build_program(
       toy_model(12), {.dp = 2, .shard = 4, .shard_level = ShardLevel::parameters, .micro_batches = 3, .clip = true});
@@ -330,59 +266,28 @@ TEST(Simulate, the_same_program_gives_the_same_bits) {
   EXPECT_EQ(ends(a.of(0)), ends(b.of(0)));
 }
 
-// 4 096 ranks: pp 16, dp 32, tp 8; 96 blocks, 128 micro-batches.
-TEST(Simulate, thousands_of_ranks) {
-  const int p = 16, m = 128;
-  Program program = pipeline_program(one_forward_one_backward(p, m), {.blocks = 6}, {.dp = 32, .tp = 8});
-  for (InstructionList& list : program.lists) {
-    list.push_back(reduce(1 << 20, {static_cast<int>(list.size()) - 1}));
-    list.push_back({.op = Op::update, .first = 0, .last = 1, .waits = {static_cast<int>(list.size()) - 1}});
-  }
-  const Simulation s = simulate(program, slow_device({.bytes_per_s = 1 << 20}));
-  EXPECT_EQ(program.world_size(), 4096);
-  EXPECT_EQ(program.num_blocks(), 96);
-  EXPECT_EQ(s.ranks.size(), 16u);
-  EXPECT_EQ(s.step_s, 18.0 * (m + p - 1) + 1.0) << "the first stage is the last to reduce";
-  EXPECT_EQ(s.flops, 18.0 * m * 4096);
-}
-
 TEST(Simulate, what_never_ends_is_named) {
-  Program program = pipeline_program(one_forward_one_backward(4, 2));
-  InstructionList& third = program.lists[2];
-  third.erase(third.begin() + find(third, Op::send, 2));  // of the first micro-batch's gradient
-  for (Instruction& x : third) x.waits.clear();
-  const std::string text = error_of(program);
-  // What comes is the next message.
-  EXPECT_TRUE(contains(text, "rank 1, instruction ")) << text;
-  EXPECT_TRUE(contains(text, "micro-batch 0, from pipeline rank 2) is given another message: rank 2")) << text;
-
-  program = pipeline_program(gpipe(2, 1));
-  program.lists[0].pop_back();  // the backward, and the receive before it
-  program.lists[0].pop_back();
-  EXPECT_TRUE(contains(error_of(program),
-                       "rank 1, instruction 4 (send of the gradient of the output of block 0 'layer0', "
-                       "micro-batch 0, to pipeline rank 0): nobody receives it"))
-      << error_of(program);
-
-  program = pipeline_program(gpipe(2, 1));
-  program.lists[1].pop_back();
-  EXPECT_TRUE(contains(error_of(program),
-                       "rank 0, instruction 3 (receive of the gradient of the output of block 0 'layer0', "
-                       "micro-batch 0, from pipeline rank 1) never ends: rank 1 has come to the end"))
-      << error_of(program);
+  const std::string message = "of the output of block 0 'layer0', micro-batch 0, ";
+  std::string text = error_of(two_stages({forward(1)}, {forward(1), transfer(Op::receive, 0, 1)}));
+  EXPECT_TRUE(
+      contains(text, "rank 1, instruction 1 (receive " + message + "from pipeline rank 0) never ends: rank 0 has come to"))
+      << text;
+  text = error_of(two_stages({forward(1), transfer(Op::send, 1, 1)}, {forward(1)}));
+  EXPECT_TRUE(contains(text, "rank 0, instruction 1 (send " + message + "to pipeline rank 1): nobody receives it; rank 1 has"))
+      << text;
+  text = error_of(two_stages({transfer(Op::send, 0, 1)}, {}));
+  EXPECT_TRUE(contains(text, "rank 0, instruction 0 (send " + message + "to pipeline rank 0): pipeline rank 0 is none of"))
+      << text;
+  Instruction other = transfer(Op::receive, 0, 1);
+  other.micro = 1;
+  text = error_of(two_stages({transfer(Op::send, 1, 1)}, {other}));
+  EXPECT_TRUE(contains(text, "from pipeline rank 0) is given another message: rank 0, instruction 0 (send " + message)) << text;
 }
 
 TEST(Simulate, ranks_that_wait_for_one_another_are_named) {
   // Each receives before it sends.
-  Program program = pipeline_program(gpipe(2, 1));
-  for (int rank : {0, 1}) {
-    const Instruction receive = {
-        .op = Op::receive, .lane = Lane::comm, .first = 0, .last = 1, .micro = 0, .what = Matter::gradient, .peer = 1 - rank};
-    Instruction send = receive;
-    send.op = Op::send;
-    send.waits = {0};
-    program.lists[rank] = {receive, send};
-  }
+  const Program program = two_stages({transfer(Op::receive, 1, 1), transfer(Op::send, 1, 1, {0})},
+                                     {transfer(Op::receive, 0, 1), transfer(Op::send, 0, 1, {0})});
   EXPECT_TRUE(contains(error_of(program), "rank 0, instruction 0 (receive")) << error_of(program);
   EXPECT_TRUE(contains(error_of(program), "never ends: rank 1, instruction 1 (send")) << error_of(program);
 }

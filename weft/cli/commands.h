@@ -14,6 +14,7 @@ void add_train(CLI::App& app, int& status);
 void add_run(CLI::App& app, const std::vector<std::string>& program, int& status);
 void add_show(CLI::App& app, int& status);
 void add_memory(CLI::App& app, int& status);
+void add_simulate(CLI::App& app, int& status);
 void add_version(CLI::App& app);
 
 /// "weft 0.1.0, LibTorch 2.11.0".

@@ -50,6 +50,7 @@ int run(std::vector<std::string> arguments) {
   add_run(app, program, status);
   add_show(app, status);
   add_memory(app, status);
+  add_simulate(app, status);
   add_version(app);
   try {
     std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them

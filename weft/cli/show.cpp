@@ -9,7 +9,10 @@
 #include <vector>
 
 #include "weft/cli/commands.h"
+#include "weft/cli/heading.h"
+#include "weft/cli/time_files.h"
 #include "weft/program/draw.h"
+#include "weft/train/hardware_file.h"
 #include "weft/train/plan.h"
 
 namespace weft {
@@ -22,30 +25,28 @@ struct ShowArguments {
   std::vector<std::string> overrides;
   std::optional<int> rank;
   int width = 100;
+  std::string hardware;
+  TimeFiles files;
 };
 
-std::string mesh_text(const ResolvedLayout& layout) {
-  std::vector<std::string> axes;
-  if (layout.pp > 1) axes.push_back(fmt::format("pp {} ({})", layout.pp, layout.options.pipeline.schedule));
-  if (layout.dp > 1 || (layout.shard == 1 && layout.pp == 1)) axes.push_back(fmt::format("dp {}", layout.dp));
-  if (layout.shard > 1) axes.push_back(fmt::format("shard {}", layout.shard));
-  return fmt::format("{}", fmt::join(axes, " x "));
-}
-
-std::string heading(const Recipe& recipe, const ResolvedLayout& layout) {
-  return fmt::format("{} on {} rank{}: {}, a step of {} samples = {} x {} micro-batch{} of {}{}\n\n", recipe.path, layout.world,
-                     layout.world == 1 ? "" : "s", mesh_text(layout), layout.global_batch, layout.data_ranks(),
-                     layout.micro_batches_per_rank, layout.micro_batches_per_rank == 1 ? "" : "es", layout.micro_batch,
-                     layout.slots_per_rank > 1 ? fmt::format(", {} slots a rank", layout.slots_per_rank) : "");
+/// Pictures of time, on the hardware that was named or on round numbers.
+std::string draw_time(const ShowArguments& arguments, const Recipe& recipe, const Plan& plan) {
+  const Hardware hardware = arguments.hardware.empty() ? nominal_hardware() : load_hardware(arguments.hardware);
+  const Simulation simulation = simulate(plan.program, hardware);
+  arguments.files.write(plan.program, simulation, hardware, heading(recipe, plan.layout));
+  return fmt::format("\nTimes in the files are simulated on {}{}.\n", hardware.name,
+                     arguments.hardware.empty() ? "; --hardware names yours" : "");
 }
 
 void show(const ShowArguments& arguments) {
+  arguments.files.check();
   const Recipe recipe = load_recipe(arguments.recipe, arguments.overrides);
   const Plan all = plan(recipe, arguments.num_ranks);
   const std::string stages = all.stages_text.empty() ? "" : all.stages_text + "\n";
-  const std::string text =
-      heading(recipe, all.layout) +
+  std::string text =
+      heading(recipe, all.layout) + "\n\n" +
       (arguments.rank ? list(all.program, *arguments.rank) : stages + draw(all.program, {.width = arguments.width}));
+  if (arguments.files.any()) text += draw_time(arguments, recipe, all);
   std::fwrite(text.data(), 1, text.size(), stdout);
 }
 
@@ -62,12 +63,14 @@ void add_show(CLI::App& app, int& status) {
   command->add_option("--width", arguments->width, "Columns of the drawing")
       ->capture_default_str()
       ->check(CLI::Range(40, 1000));
+  arguments->files.add_to(*command);
+  command->add_option("--hardware", arguments->hardware, "For --svg and --trace: hardware (TOML) that gives the times");
   command->footer(
       "Draws the instructions of a step as a timeline, with bytes and floating-point operations. The program is verified\n"
       "first, and is the one that `weft train` runs. Needs neither data nor memory for weights.\n"
       "\n"
       "Example:\n"
-      "  weft show recipes/gpt.toml -n 4096 --set batch.global=8192");
+      "  weft show recipes/gpt.toml -n 4096 --set batch.global=8192 --svg step.svg");
   command->callback([arguments, &status] {
     show(*arguments);
     status = 0;

@@ -38,16 +38,23 @@ BoxKind kind_of(const Instruction& x, bool ran_before) {
   }
 }
 
-// Which of the rank's stages each block belongs to: stages are runs of adjacent blocks that it runs forward.
+// Which of the rank's stages each block belongs to. A stage is a run of blocks of which each always runs forward right after
+// the one before it: two stages of a rank may be neighbours in the model.
 std::vector<int> chunk_of_block(const InstructionList& list, int num_blocks, int& num_chunks) {
-  std::vector<bool> runs(num_blocks, false);
+  std::vector<bool> begins(num_blocks, false);
+  std::set<std::pair<int, int>> ran;  // block and micro-batch
+  const Instruction* previous = nullptr;
   for (const Instruction& x : list) {
-    if (x.op == Op::forward) runs[x.first] = true;
+    if (x.op != Op::forward && !is_backward(x.op)) continue;
+    const bool goes_on =
+        previous != nullptr && previous->op == Op::forward && previous->micro == x.micro && previous->first == x.first - 1;
+    if (x.op == Op::forward && ran.insert({x.first, x.micro}).second && !goes_on) begins[x.first] = true;
+    previous = &x;
   }
   std::vector<int> chunks(num_blocks, 0);
   int chunk = -1;
   for (int block = 0; block < num_blocks; ++block) {
-    if (runs[block] && (block == 0 || !runs[block - 1])) ++chunk;
+    if (begins[block]) ++chunk;
     chunks[block] = std::max(chunk, 0);
   }
   num_chunks = std::max(chunk + 1, 1);
@@ -69,6 +76,7 @@ void add(std::vector<Box>& boxes, const Box& box, double gap_s) {
   back.first = std::min(back.first, box.first);
   back.last = std::max(back.last, box.last);
   back.end_s = box.end_s;
+  back.edges_s.push_back(box.start_s);
 }
 
 class RowMaker {

@@ -31,6 +31,7 @@ struct Box {
   int micro = -1;           ///< micro-batch, -1 for those of none
   int first = 0, last = 0;  ///< blocks [first, last)
   double start_s = 0.0, end_s = 0.0;
+  std::vector<double> edges_s = {};  ///< where a further block begins
 };
 
 struct BoxRow {

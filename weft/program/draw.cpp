@@ -9,6 +9,7 @@
 #include "weft/base/error.h"
 #include "weft/base/units.h"
 #include "weft/program/cost.h"
+#include "weft/program/draw_pipeline.h"
 #include "weft/program/timeline.h"
 
 namespace weft {
@@ -66,15 +67,19 @@ struct BlockRow {
 };
 
 // Blocks that cost the same and follow one another share a row.
-std::vector<BlockRow> block_rows(const Program& program, const InstructionList& list) {
+std::vector<BlockRow> block_rows(const Program& program) {
   std::vector<BlockRow> blocks(program.block_names.size());
   for (size_t b = 0; b < blocks.size(); ++b) {
     blocks[b] = {
         .first = static_cast<int>(b), .last = static_cast<int>(b), .bytes = program.gradient_block_bytes(static_cast<int>(b))};
   }
-  for (const Instruction& x : list) {
-    if (x.op == Op::forward) blocks[x.first].forward_flops = x.flops;
-    if (x.op == Op::backward) blocks[x.first].backward_flops = x.flops;
+  for (const InstructionList& list : program.lists) {
+    std::vector<double> backward(blocks.size(), 0.0);  // in two parts, where it is split
+    for (const Instruction& x : list) {
+      if (x.op == Op::forward) blocks[x.first].forward_flops = x.flops;
+      if (is_backward(x.op) && x.micro == 0) backward[x.first] += x.flops;
+    }
+    for (size_t b = 0; b < blocks.size(); ++b) blocks[b].backward_flops = std::max(blocks[b].backward_flops, backward[b]);
   }
   std::vector<BlockRow> rows;
   for (const BlockRow& block : blocks) {
@@ -87,8 +92,8 @@ std::vector<BlockRow> block_rows(const Program& program, const InstructionList& 
   return rows;
 }
 
-std::string blocks_table(const Program& program, const InstructionList& list) {
-  const std::vector<BlockRow> rows = block_rows(program, list);
+std::string blocks_table(const Program& program) {
+  const std::vector<BlockRow> rows = block_rows(program);
   std::vector<std::string> names;
   size_t width = 5;
   for (const BlockRow& row : rows) {
@@ -210,6 +215,15 @@ std::string totals(const Program& program) {
                      format_bytes(static_cast<int64_t>(bytes)));
 }
 
+// The ranks of a pipeline differ by their place in it: one chart shows them all, and list() one in full.
+std::string pipeline(const Program& program, const DrawOptions& options) {
+  std::vector<std::string> rows = pipeline_rows(program);
+  const std::string heading = rows.front() + "\n";
+  rows.erase(rows.begin());
+  const DrawOptions wide = {.max_ranks = std::max(options.max_ranks, 16), .width = std::max(options.width, kMinWidth)};
+  return pipeline_chart(program, wide) + "\na step of one rank, by its place in the pipeline\n" + heading + elided(rows);
+}
+
 }  // namespace
 
 std::string draw(const Program& program, const DrawOptions& options) {
@@ -217,11 +231,13 @@ std::string draw(const Program& program, const DrawOptions& options) {
   std::string result = fmt::format("{}, {} a rank in {}, {}", counted(program.block_names.size(), "block"),
                                    counted(program.micro_batches, "micro-batch", "es"), counted(program.slots, "slot"),
                                    counted(program.replicas, "replica"));
+  if (program.mesh.pp > 1) result += fmt::format(", {} pipeline ranks", program.mesh.pp);
   if (program.shard_level != ShardLevel::none) {
     result += fmt::format(", {} of {}", counted(program.shards, "shard"), name(program.shard_level));
   }
   result += "\n\n";
-  if (!lists.empty()) result += blocks_table(program, program.lists[lists[0]]) + "\n";
+  result += blocks_table(program) + "\n";
+  if (program.mesh.pp > 1) return result + pipeline(program, options) + totals(program);
   result += legend(program) + "\n";
   for (size_t i = 0; i < lists.size(); ++i) {
     if (static_cast<int>(i) == options.max_ranks) {

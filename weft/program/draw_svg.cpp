@@ -22,6 +22,7 @@ constexpr double kTop = 64.0, kMargin = 24.0;
 constexpr double kRowGap = 6.0;
 constexpr double kDigitWidth = 6.4, kFontSize = 11.0;
 constexpr const char* kTrackColour = "#eeeef1";
+constexpr double kLeastBlockWidth = 4.0;
 constexpr double kLeastWidth = 0.15;  // of a box that is drawn: less is not seen
 
 std::string escaped(const std::string& text) {
@@ -76,6 +77,7 @@ class Svg {
       const auto& [kind, chunk, num_chunks] = style;
       put("<g class=\"{}\" fill=\"{}\">\n{}</g>\n", class_of(kind), text_of(shade(colour_of(kind), chunk, num_chunks)), boxes);
     }
+    put("<g class=\"notch\" stroke=\"#fff\" stroke-opacity=\"0.7\" stroke-width=\"0.8\">\n{}</g>\n", notches_);
     put("<g class=\"number\" text-anchor=\"middle\" font-size=\"{:.0f}\">\n{}</g>\n", numbers_size(), numbers_);
     legend(bottom + 34.0 + (num_left_out_ > 0 ? 18.0 : 0.0));
     return out_ + "</svg>\n";
@@ -158,6 +160,7 @@ class Svg {
     const BoxRow& boxes = rows_[row];
     for (const Box& box : boxes.compute) {
       add(boxes, box, row_top(row), height_of_row_);
+      edges(box, row_top(row));
       number(boxes, box, row_top(row));
     }
     for (size_t i = 0; i < boxes.side.size(); ++i) {
@@ -174,6 +177,16 @@ class Svg {
     fmt::format_to(std::back_inserter(boxes_[{box.kind, box.chunk, row.num_chunks}]),
                    "<rect x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{:.1f}\"><title>{}</title></rect>\n",
                    left_ + scale_.at(box.start_s), top, width - hair, height, escaped(hint(box)));
+  }
+
+  // Notches at the foot of a box where its blocks meet.
+  void edges(const Box& box, double top) {
+    const double width = scale_.at(box.end_s) - scale_.at(box.start_s);
+    if (width < kLeastBlockWidth * static_cast<double>(box.edges_s.size() + 1)) return;
+    for (const double edge_s : box.edges_s) {
+      fmt::format_to(std::back_inserter(notches_), "<path d=\"M{:.1f} {:.1f}v-5\"/>\n", left_ + scale_.at(edge_s),
+                     top + height_of_row_);
+    }
   }
 
   // What a browser shows when the mouse rests on the box.
@@ -231,7 +244,7 @@ class Svg {
   TimeScale scale_;
   int num_left_out_ = 0, num_side_ = 0, num_chunks_ = 1;
   double height_of_row_ = 0.0, side_height_ = 0.0, left_ = 0.0;
-  std::string out_, numbers_;
+  std::string out_, numbers_, notches_;
   std::map<Style, std::string> boxes_;
   std::array<bool, kNumBoxKinds> used_{};
 };

@@ -22,7 +22,7 @@ void check_time(const Hardware& hardware, const std::string& what, std::optional
 }  // namespace
 
 Hardware nominal_hardware() {
-  return {.name = "nominal",
+  return {.name = "nominal hardware: 100 TFLOP/s, 1 TB/s of memory, 8 ranks a host",
           .flops = 100e12,
           .narrow_flops = 100e12,
           .memory_bytes_per_s = 1e12,

@@ -1,7 +1,10 @@
 #include "weft/program/simulate.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
+#include "weft/base/error.h"
 #include "weft/program/events.h"
 #include "weft/program/ranks.h"
 #include "weft/program/tally.h"
@@ -30,11 +33,12 @@ Simulation distinct_ranks(const Program& program, const Ranks& ranks) {
   return simulation;
 }
 
-void add_up(const Program& program, const Hardware& hardware, const MemoryOptions& memory, Simulation& simulation) {
+void add_up(const Program& program, const Hardware& hardware, const std::vector<MemoryOptions>& memory,
+            Simulation& simulation) {
   const WorkTime work(program, hardware);
   for (SimulatedRank& rank : simulation.ranks) {
     tally(program, hardware, work, rank);
-    rank.memory = estimate_memory(program, rank.rank, memory);
+    rank.memory = estimate_memory(program, rank.rank, memory.empty() ? MemoryOptions{} : memory[rank.pp]);
     rank.memory.peak[static_cast<size_t>(Category::activations)] = peak_activation_bytes(program.of(rank.rank), rank.spans);
     simulation.step_s = std::max(simulation.step_s, rank.end_s);
     simulation.span_s = std::max(simulation.span_s, rank.end_s - rank.first_work_s);
@@ -60,9 +64,13 @@ double Simulation::bubble_share() const { return share_left(busiest_s(), step_s)
 
 double Simulation::span_bubble_share() const { return share_left(busiest_s(), span_s); }
 
-Simulation simulate(const Program& program, const Hardware& hardware, const MemoryOptions& memory) {
+Simulation simulate(const Program& program, const Hardware& hardware, const std::vector<MemoryOptions>& memory) {
   check_hardware(hardware);
   const Ranks ranks(program);
+  if (!memory.empty() && static_cast<int>(memory.size()) != ranks.mesh().pp) {
+    throw InputError(fmt::format("simulate: memory options are told for {} places of the pipeline axis, which has {}",
+                                 memory.size(), ranks.mesh().pp));
+  }
   Simulation simulation = distinct_ranks(program, ranks);
   run_events(program, hardware, ranks, simulation);
   add_up(program, hardware, memory, simulation);

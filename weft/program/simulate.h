@@ -58,6 +58,7 @@ struct Simulation {
 
 /// Throws Error, naming rank and instruction, for what would never end: a collective that a member does not join, a receive
 /// without a send, a message that is not the one expected or that nobody takes. The same program gives the same bits.
-Simulation simulate(const Program& program, const Hardware& hardware, const MemoryOptions& memory = {});
+/// `memory` is by place on the pipeline axis; empty: as MemoryOptions has it. It throws InputError for another number of them.
+Simulation simulate(const Program& program, const Hardware& hardware, const std::vector<MemoryOptions>& memory = {});
 
 }  // namespace weft

@@ -12,11 +12,14 @@ namespace weft {
 namespace {
 
 constexpr double kLeastPart = 0.5;  // of a slot: what takes less is left out
+constexpr double kJoinedGap = 0.5;  // of the shorter of two boxes of a task
 
 char letter(BoxKind kind) {
   switch (kind) {
     case BoxKind::forward:
       return 'F';
+    case BoxKind::recompute:
+      return 'R';
     case BoxKind::backward:
       return 'B';
     case BoxKind::backward_input:
@@ -42,25 +45,30 @@ double slot_of(const std::vector<BoxRow>& rows) {
   }
   double slot = 0.0;
   for (int kind = 0; kind < kNumBoxKinds; ++kind) {
-    if (times[kind].empty() || static_cast<BoxKind>(kind) == BoxKind::other) continue;
+    const bool is_task = static_cast<BoxKind>(kind) != BoxKind::other && static_cast<BoxKind>(kind) != BoxKind::recompute;
+    if (times[kind].empty() || !is_task) continue;
     const double usual = median(times[kind]);
     slot = slot == 0.0 ? usual : std::min(slot, usual);
   }
   return slot;
 }
 
-// Recompute belongs to the backward it is for, and blocks with gaps between them to one task.
+bool follows(const Box& task, const Box& next) {
+  const double gap_s = next.start_s - task.end_s;
+  return next.micro >= 0 && next.micro == task.micro && next.chunk == task.chunk &&
+         gap_s <= kJoinedGap * std::min(task.end_s - task.start_s, next.end_s - next.start_s);
+}
+
+bool is_backward(BoxKind kind) { return kind == BoxKind::backward || kind == BoxKind::backward_input; }
+
+// Blocks with small gaps between them are one task, and recompute is part of the backward that it runs into.
 std::vector<Box> tasks_of(const std::vector<Box>& boxes) {
   std::vector<Box> tasks;
   for (size_t i = 0; i < boxes.size(); ++i) {
     Box task = boxes[i];
-    for (size_t next = i; task.kind == BoxKind::recompute && next < boxes.size(); ++next) {
-      const bool is_backward = boxes[next].kind == BoxKind::backward || boxes[next].kind == BoxKind::backward_input;
-      if (is_backward && boxes[next].micro == task.micro) task.kind = boxes[next].kind;
-    }
-    const bool goes_on = !tasks.empty() && task.micro >= 0 && tasks.back().kind == task.kind &&
-                         tasks.back().micro == task.micro && tasks.back().chunk == task.chunk;
-    if (goes_on) {
+    const bool runs_on = i + 1 < boxes.size() && is_backward(boxes[i + 1].kind) && follows(task, boxes[i + 1]);
+    if (task.kind == BoxKind::recompute && runs_on) task.kind = boxes[i + 1].kind;
+    if (!tasks.empty() && tasks.back().kind == task.kind && follows(tasks.back(), task)) {
       tasks.back().end_s = task.end_s;
     } else {
       tasks.push_back(task);
@@ -92,7 +100,7 @@ class Chart {
     for (const std::string& line : lines_) longest = std::max(longest, line.size());
     const size_t room = std::max<size_t>(static_cast<size_t>(std::max(options_.width, 0)), margin_ + 3 + cell_) - margin_ - 3;
     if (longest <= room + 1) return panel(0, longest);  // it ends with a blank
-    const size_t fitting = room / cell_ * cell_;
+    const size_t fitting = (room + 1) / cell_ * cell_;
     if (longest <= 2 * fitting) {
       const size_t half = (longest / cell_ + 1) / 2 * cell_;
       return panel(0, half) + "  ...\n" + panel(half, longest);
@@ -113,21 +121,22 @@ class Chart {
     return label;
   }
 
-  // Rounded to slots; one that would stand on the one before it moves to the right.
+  // Both ends are rounded to slots; a task that would stand on the one before it moves to the right.
   std::string line_of(const BoxRow& row) const {
     std::string line;
+    size_t free = 0;  // slot
     for (const Box& box : row.compute) {
-      const double slots = (box.end_s - box.start_s) / slot_;
-      if (slots < kLeastPart) continue;
-      const size_t begin = std::max(static_cast<size_t>(std::llround(box.start_s / slot_)) * cell_, line.size());
-      line.resize(begin, ' ');
-      std::string text = label_of(box);
-      text.resize(cell_ - 1, ' ');
-      for (long long slot = 1; slot < std::llround(slots); ++slot) text += ' ' + std::string(cell_ - 1, '-');
-      line += text + ' ';
+      if (box.end_s - box.start_s < kLeastPart * slot_) continue;
+      const size_t begin = std::max(slots_of(box.start_s), free);
+      free = std::max(slots_of(box.end_s), begin + 1);
+      line.resize(begin * cell_, ' ');
+      line += label_of(box);
+      line.resize((begin + 1) * cell_, ' ');
+      for (size_t slot = begin + 1; slot < free; ++slot) line += std::string(cell_ - 1, '-') + ' ';
     }
     return line;
   }
+  size_t slots_of(double time_s) const { return static_cast<size_t>(std::llround(time_s / slot_)); }
 
   std::string panel(size_t begin, size_t end) const {
     std::string result;

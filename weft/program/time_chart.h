@@ -3,10 +3,9 @@
 //   pp 0 | F0 F1 F2       B0 -- F3 B1 -- ...
 //   pp 1 |    F0 F1    B0 -- ...
 //
-// F, B: forward and backward of a micro-batch; I and W: backward for the input and for the weights; U: loss or update; - goes
-// on; blank is idle. All blocks of a stage are one task, and recompute is part of the backward it is for. Where a rank has
-// several stages a letter tells which, from a. A chart that is wider than it may be is cut; a long one shows its beginning and
-// its end.
+// F, B: forward and backward of a micro-batch; I and W: backward for the input and for the weights; R: forward again
+// (recompute), where it does not run into its backward; U: loss or update; - goes on; blank is idle. All blocks of a stage are
+// one task. Where a rank has several stages a letter tells which, from a. A long chart shows its beginning and its end.
 #pragma once
 
 #include <string>

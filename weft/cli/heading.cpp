@@ -1,0 +1,25 @@
+#include "weft/cli/heading.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <vector>
+
+namespace weft {
+
+std::string mesh_text(const ResolvedLayout& layout) {
+  std::vector<std::string> axes;
+  if (layout.pp > 1) axes.push_back(fmt::format("pp {} ({})", layout.pp, layout.options.pipeline.schedule));
+  if (layout.dp > 1 || (layout.shard == 1 && layout.pp == 1)) axes.push_back(fmt::format("dp {}", layout.dp));
+  if (layout.shard > 1) axes.push_back(fmt::format("shard {}", layout.shard));
+  return fmt::format("{}", fmt::join(axes, " x "));
+}
+
+std::string heading(const Recipe& recipe, const ResolvedLayout& layout) {
+  return fmt::format("{} on {} rank{}: {}, a step of {} samples = {} x {} micro-batch{} of {}{}", recipe.path, layout.world,
+                     layout.world == 1 ? "" : "s", mesh_text(layout), layout.global_batch, layout.data_ranks(),
+                     layout.micro_batches_per_rank, layout.micro_batches_per_rank == 1 ? "" : "es", layout.micro_batch,
+                     layout.slots_per_rank > 1 ? fmt::format(", {} slots a rank", layout.slots_per_rank) : "");
+}
+
+}  // namespace weft

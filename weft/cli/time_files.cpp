@@ -1,0 +1,45 @@
+#include "weft/cli/time_files.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "weft/base/units.h"
+#include "weft/cli/output_file.h"
+#include "weft/program/draw_svg.h"
+#include "weft/program/trace.h"
+
+namespace weft {
+
+namespace {
+
+std::string subtitle(const Simulation& simulation, const Hardware& hardware) {
+  double exposed_s = 0.0;
+  for (const SimulatedRank& rank : simulation.ranks) exposed_s = std::max(exposed_s, rank.exposed_s);
+  return fmt::format("simulated on {}: step {}, bubble {:.1f} %, exposed communication at most {}", hardware.name,
+                     format_duration(simulation.step_s), 100.0 * simulation.bubble_share(), format_duration(exposed_s));
+}
+
+}  // namespace
+
+void TimeFiles::add_to(CLI::App& command) {
+  command.add_option("--svg", svg, "Draw the step over time into this file");
+  command.add_option("--trace", trace, "Write it as a trace for chrome://tracing or ui.perfetto.dev");
+}
+
+void TimeFiles::check() const {
+  if (!svg.empty()) check_output_path("--svg", svg);
+  if (!trace.empty()) check_output_path("--trace", trace);
+}
+
+void TimeFiles::write(const Program& program, const Simulation& simulation, const Hardware& hardware,
+                      const std::string& title) const {
+  const std::vector<TimedInstruction> timed = timed_instructions(program, simulation);
+  if (!svg.empty()) {
+    write_output("--svg", svg, draw_svg(program, timed, {.title = title, .subtitle = subtitle(simulation, hardware)}));
+  }
+  if (!trace.empty()) write_output("--trace", trace, trace_json(program, timed));
+}
+
+}  // namespace weft

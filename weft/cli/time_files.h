@@ -1,0 +1,24 @@
+// TimeFiles: the files that show a step over time, as commands are asked for them.
+#pragma once
+
+#include <CLI/App.hpp>
+#include <string>
+
+#include "weft/program/hardware.h"
+#include "weft/program/simulate.h"
+
+namespace weft {
+
+struct TimeFiles {
+  std::string svg, trace;  ///< paths; empty: not asked for
+
+  /// Adds --svg and --trace.
+  void add_to(CLI::App& command);
+  bool any() const { return !svg.empty() || !trace.empty(); }
+  /// Throws InputError unless they can be written: before the work, not after.
+  void check() const;
+  /// `title` heads the picture. Each file is written whole or not at all.
+  void write(const Program& program, const Simulation& simulation, const Hardware& hardware, const std::string& title) const;
+};
+
+}  // namespace weft

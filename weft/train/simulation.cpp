@@ -1,0 +1,25 @@
+#include "weft/train/simulation.h"
+
+#include <vector>
+
+#include "weft/train/build_model.h"
+#include "weft/train/memory.h"
+
+namespace weft {
+
+RecipeSimulation recipe_simulation(const Recipe& recipe, int world_size, const Hardware& hardware) {
+  RecipeSimulation result;
+  result.plan = plan(recipe, world_size);
+  std::vector<MemoryOptions> memory;
+  for (int place = 0; place < result.plan.program.mesh.pp; ++place) {
+    memory.push_back(memory_options(recipe, result.plan, place));
+  }
+  result.simulation = simulate(result.plan.program, hardware, memory);
+  if (result.simulation.step_s > 0.0) {
+    result.samples_per_s = static_cast<double>(result.plan.layout.global_batch) / result.simulation.step_s;
+  }
+  result.tokens_per_s = result.samples_per_s * static_cast<double>(tokens_per_sample(recipe.model));
+  return result;
+}
+
+}  // namespace weft
