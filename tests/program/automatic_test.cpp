@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <algorithm>
 #include <cstdlib>
+#include <ctime>
 #include <random>
 #include <string>
 #include <vector>
@@ -92,7 +93,8 @@ TEST(Automatic, has_no_bubble_where_theory_has_none) {
   }
 }
 
-TEST(Automatic, more_memory_is_never_slower) {
+// To a percent: it is a search.
+TEST(Automatic, more_memory_is_not_slower) {
   Search search = random_search(7);
   search.shape = {.ranks = 6, .micro_batches = 18};
   search.costs.stages = {{1, 1.1, 0.8}, {1, 1.1, 0.8}, {1.2, 1.3, 1}, {1, 1.1, 0.8}, {1, 1.1, 0.8}, {1.4, 1.5, 1}};
@@ -125,10 +127,10 @@ TEST(Automatic, sixteen_stages_and_128_micro_batches_take_seconds) {
   const Search search{
       .shape = {.ranks = 16, .micro_batches = 128},
       .costs = {.stages = std::vector<StageTimes>(16, {1.0, 1.1, 0.8}), .transfer = 0.05, .max_activations = 24}};
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();
   expect_good(search);
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  EXPECT_LT(seconds.count(), 5.0);
+  const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+  EXPECT_LT(seconds, 5.0);
 }
 
 TEST(Automatic, costs_that_make_no_sense_are_refused) {

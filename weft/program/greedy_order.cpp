@@ -5,6 +5,8 @@
 #include <numeric>
 #include <utility>
 
+#include "weft/base/error.h"
+
 namespace weft {
 namespace {
 
@@ -44,6 +46,9 @@ class Greedy {
     for (int left = 3 * micro_batches_ * (last_ + 1); left > 0;) {
       const auto first =
           std::min_element(ranks_.begin(), ranks_.end(), [](const Rank& a, const Rank& b) { return a.decides < b.decides; });
+      if (first->decides == kNever) {
+        throw InputError("greedy order: every rank waits for another: rules and memory must let each hold one micro-batch");
+      }
       if (decide(static_cast<int>(first - ranks_.begin()))) --left;
     }
     return std::move(tasks_);

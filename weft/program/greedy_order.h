@@ -29,7 +29,7 @@ struct GreedyRules {
   Preference preference = Preference::backward;
 };
 
-/// Keeps to the memory limit, which must allow one activation. The name is "auto".
+/// Keeps to the memory limit. The name is "auto". Throws InputError when a rule or the limit does not allow one micro-batch.
 Schedule greedy_order(const PipelineCosts& costs, int micro_batches, const GreedyRules& rules);
 
 }  // namespace weft

@@ -33,7 +33,8 @@ class Search {
 
  private:
   bool fits(const Schedule& other) const {
-    if (other.micro_batches != micro_batches_ || other.num_stages() != costs_.num_ranks()) return false;
+    if (other.micro_batches != micro_batches_) return false;
+    if (other.num_stages() != costs_.num_ranks() || other.num_ranks() != costs_.num_ranks()) return false;
     for (int rank = 0; rank < other.num_ranks(); ++rank) {
       if (other.rank_of_stage[rank] != rank) return false;
       const double peak = peak_activations(other, rank, costs_.kept_share);
