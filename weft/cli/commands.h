@@ -13,6 +13,7 @@ void add_train(CLI::App& app, int& status);
 /// `program` is what stood after "--" on the command line.
 void add_run(CLI::App& app, const std::vector<std::string>& program, int& status);
 void add_show(CLI::App& app, int& status);
+void add_profile(CLI::App& app, int& status);
 void add_memory(CLI::App& app, int& status);
 void add_simulate(CLI::App& app, int& status);
 void add_version(CLI::App& app);

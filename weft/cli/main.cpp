@@ -50,6 +50,7 @@ int run(std::vector<std::string> arguments) {
   add_run(app, program, status);
   add_show(app, status);
   add_memory(app, status);
+  add_profile(app, status);
   add_simulate(app, status);
   add_version(app);
   try {

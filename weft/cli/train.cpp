@@ -2,20 +2,17 @@
 #include "weft/train/train.h"
 
 #include <fmt/format.h>
-#include <malloc.h>
 
 #include <CLI/CLI.hpp>
 #include <chrono>
-#include <filesystem>
 #include <memory>
 #include <optional>
 
-#include "weft/base/environment.h"
 #include "weft/cli/commands.h"
 #include "weft/cli/console.h"
 #include "weft/cli/launch_ranks.h"
 #include "weft/cli/output_file.h"
-#include "weft/launch/cores.h"
+#include "weft/cli/rank_process.h"
 #include "weft/train/plan.h"
 #include "weft/train/summary.h"
 
@@ -27,15 +24,9 @@ struct TrainArguments {
   std::string recipe;
   std::optional<int> num_ranks;
   std::vector<std::string> overrides;
-  std::string summary, save;
+  std::string summary, save, trace;
+  int64_t trace_step = 3;
 };
-
-/// This program, also when its file was replaced while it ran.
-std::string own_path() {
-  std::error_code error;
-  const std::filesystem::path path = std::filesystem::read_symlink("/proc/self/exe", error);
-  return !error && std::filesystem::exists(path) ? path.string() : "/proc/self/exe";
-}
 
 std::vector<std::string> rank_command(const TrainArguments& arguments) {
   std::vector<std::string> command = {own_path(), "train", arguments.recipe};
@@ -46,6 +37,8 @@ std::vector<std::string> rank_command(const TrainArguments& arguments) {
   for (const std::string& override : arguments.overrides) add("--set", override);
   if (!arguments.summary.empty()) add("--summary", arguments.summary);
   if (!arguments.save.empty()) add("--save", arguments.save);
+  if (!arguments.trace.empty()) add("--trace", arguments.trace);
+  add("--trace-step", fmt::to_string(arguments.trace_step));
   return command;
 }
 
@@ -55,25 +48,15 @@ std::string heading(const Recipe& recipe, const ResolvedLayout& layout) {
 }
 
 /// One rank in this process.
-/// A step frees and takes the same large blocks again and again; by default each goes back to the kernel and comes zeroed, page
-/// by page, which costs a tenth of a bf16 step.
-void keep_freed_memory() {
-  constexpr int kAlways = 1 << 30;
-  mallopt(M_MMAP_THRESHOLD, kAlways);
-  mallopt(M_TRIM_THRESHOLD, kAlways);
-}
-
 void train_here(Recipe recipe, const World& world, const TrainArguments& arguments) {
-  keep_freed_memory();
+  become_rank(recipe, world);
   const bool leads = world.rank() == 0;
-  // A launcher has shared the cores out; alone they are all ours, as far as the container lets us.
-  if (!recipe.run.threads && recipe.run.reproducible_slots == 0 && !env_string("OMP_NUM_THREADS")) {
-    recipe.run.threads = threads_per_rank(available_cores(), world.local_size());
-  }
   Console console;
   if (leads) console.line(heading(recipe, resolve(recipe, world.size())));
   TrainOptions options;
   options.save_path = arguments.save;
+  options.trace_path = arguments.trace;
+  options.trace_step = arguments.trace_step;
   options.on_step = [&](const StepReport& report) { console.step(report); };
   options.on_evaluation = [&](const EvaluationReport& report) { console.evaluation(report); };
   try {
@@ -93,6 +76,7 @@ int run_train(const TrainArguments& arguments) {
   if (arguments.num_ranks) plan(recipe, *arguments.num_ranks);
   if (!arguments.summary.empty()) check_output_path("--summary", arguments.summary);
   if (!arguments.save.empty()) check_output_path("--save", arguments.save);
+  if (!arguments.trace.empty()) check_output_path("--trace", arguments.trace);
   if (arguments.num_ranks.value_or(1) > 1) {
     LaunchOptions options;
     options.num_ranks = *arguments.num_ranks;
@@ -117,6 +101,11 @@ void add_train(CLI::App& app, int& status) {
       ->allow_extra_args(false);
   command->add_option("--summary", arguments->summary, "Write what came of it to this JSON file");
   command->add_option("--save", arguments->save, "Write the final weights to this .safetensors file");
+  command->add_option("--trace", arguments->trace,
+                      "Write when each instruction of a step ran to this file, for ui.perfetto.dev or chrome://tracing");
+  command->add_option("--trace-step", arguments->trace_step, "Which step, counted from 1")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
   command->footer(
       "The recipe's keys are in docs/recipes.md. Ctrl-C ends all ranks, a second one at once.\n"
       "\n"

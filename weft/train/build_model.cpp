@@ -62,6 +62,11 @@ at::ScalarType dtype_of(Precision precision) {
 
 int64_t tokens_per_sample(const ModelRecipe& recipe) { return recipe.name == "gpt" ? recipe.context : 0; }
 
+std::vector<int64_t> sample_shape(const ModelRecipe& recipe) {
+  if (recipe.name == "gpt") return {};
+  return {1, kImageSize, kImageSize};
+}
+
 ModelCost model_cost(const Recipe& recipe, int64_t micro_batch, const LayoutOptions& layout, bool reproducible) {
   Model model = build_model(recipe.model);
   const Tensors inputs = meta_inputs(recipe.model, micro_batch);

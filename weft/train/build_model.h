@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "weft/nn/model.h"
 #include "weft/program/program.h"
@@ -18,6 +19,9 @@ at::ScalarType dtype_of(Precision precision);
 
 /// Tokens a sample, 0 for models that read images.
 int64_t tokens_per_sample(const ModelRecipe& recipe);
+
+/// Of an image that the model reads; empty for models that read tokens.
+std::vector<int64_t> sample_shape(const ModelRecipe& recipe);
 
 /// The model's costs for one micro-batch of `micro_batch` samples. Needs no data and allocates no weights.
 ModelCost model_cost(const Recipe& recipe, int64_t micro_batch, const LayoutOptions& layout = {}, bool reproducible = false);

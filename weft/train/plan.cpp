@@ -53,7 +53,8 @@ std::vector<int> stages_by_hand(const std::string& text, int blocks) {
   return first;
 }
 
-/// What each block takes on a micro-batch: measured where there is a profile, operations otherwise; then only their ratios count.
+/// What each block takes on a micro-batch: measured where there is a profile, operations otherwise; then only their ratios
+/// count.
 std::vector<StageTimes> block_times(const ModelCost& cost, const std::optional<Hardware>& profile) {
   std::vector<StageTimes> result;
   for (const BlockCost& block : cost.blocks) {
@@ -64,7 +65,8 @@ std::vector<StageTimes> block_times(const ModelCost& cost, const std::optional<H
     }
     const BlockTime* time = find_block_time(*profile, block.name);
     if (!time || !time->forward_s || !time->backward_s) {
-      throw InputError(fmt::format("layout.profile: no times of block '{}'; measure this recipe with `weft profile`", block.name));
+      throw InputError(
+          fmt::format("layout.profile: no times of block '{}'; measure this recipe with `weft profile`", block.name));
     }
     const double input = time->input_s.value_or(*time->backward_s);
     result.push_back({*time->forward_s, input, *time->backward_s - input});

@@ -1,0 +1,77 @@
+// weft profile: measures what a recipe's blocks take on this machine, as a hardware file for weft simulate and layout.profile.
+#include "weft/train/profile.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <memory>
+#include <optional>
+
+#include "weft/cli/commands.h"
+#include "weft/cli/launch_ranks.h"
+#include "weft/cli/output_file.h"
+#include "weft/cli/rank_process.h"
+#include "weft/train/hardware_file.h"
+#include "weft/train/plan.h"
+
+namespace weft {
+
+namespace {
+
+struct ProfileArguments {
+  std::string recipe;
+  std::optional<int> num_ranks;
+  std::vector<std::string> overrides;
+  std::string output;
+};
+
+std::vector<std::string> rank_command(const ProfileArguments& arguments) {
+  std::vector<std::string> command = {own_path(), "profile", arguments.recipe, "--output", arguments.output};
+  for (const std::string& override : arguments.overrides) command.insert(command.end(), {"--set", override});
+  return command;
+}
+
+int run_profile(const ProfileArguments& arguments) {
+  Recipe recipe = load_recipe(arguments.recipe, arguments.overrides);
+  if (arguments.num_ranks) plan(recipe, *arguments.num_ranks);
+  check_output_path("--output", arguments.output);
+  if (arguments.num_ranks.value_or(1) > 1) {
+    LaunchOptions options;
+    options.num_ranks = *arguments.num_ranks;
+    options.command = rank_command(arguments);
+    return launch_ranks(options);
+  }
+  const auto timeout = std::chrono::milliseconds(static_cast<int64_t>(recipe.run.timeout_s * 1e3));
+  const World world = arguments.num_ranks ? World() : World::from_environment(timeout);
+  become_rank(recipe, world);
+  const Hardware hardware = profile(recipe, world);
+  if (world.rank() != 0) return 0;
+  write_output("--output", arguments.output, hardware_text(hardware));
+  fmt::print("wrote {}: {} blocks, measured on {} rank{} at once\n", arguments.output, hardware.blocks.size(), world.size(),
+             world.size() == 1 ? "" : "s");
+  return 0;
+}
+
+}  // namespace
+
+void add_profile(CLI::App& app, int& status) {
+  CLI::App* command = app.add_subcommand("profile", "Measure what a recipe's blocks take on this machine, for simulate");
+  auto arguments = std::make_shared<ProfileArguments>();
+  command->add_option("recipe", arguments->recipe, "Recipe (TOML)")->required();
+  command->add_option("-n,--ranks", arguments->num_ranks, "Ranks to start on this machine, as for weft train");
+  command->add_option("--set", arguments->overrides, "section.key=value: replace a key of the recipe; repeatable")
+      ->allow_extra_args(false);
+  command->add_option("-o,--output", arguments->output, "The hardware file (TOML) to write")->required();
+  command->footer(
+      "Trains a few steps on random data, every rank a replica, and keeps the median time of each block's forward and\n"
+      "backward (whole, and in its two parts), of the loss, the update, the memory and the link between the ranks. The\n"
+      "micro-batch is that of the recipe's layout: measure again for another one.\n"
+      "\n"
+      "Example:\n"
+      "  weft profile recipes/gpt.toml -n 2 -o here.toml\n"
+      "  weft simulate recipes/gpt.toml -n 2 --set layout.pp=2 --hardware here.toml");
+  command->callback([arguments, &status] { status = run_profile(*arguments); });
+}
+
+}  // namespace weft
