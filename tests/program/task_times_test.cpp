@@ -49,6 +49,17 @@ TEST(TaskTimes, stages_of_one_rank_need_no_transfer) {
   EXPECT_DOUBLE_EQ(makespan(task_times(one, {{}, {}}, 100.0)), 6);
 }
 
+TEST(TaskTimes, a_recompute_does_not_wait_for_the_gradient) {
+  Schedule one = two_ranks();
+  one.micro_batches = 1;
+  one.tasks = {{{forward, 0, 0}, {backward, 0, 0}}, {{forward, 1, 0}, {backward, 1, 0}}};
+  const TaskTimes times = task_times(one, {{1, 1, 1, 0.5}, {1, 1, 1, 3}}, 0.0);
+  EXPECT_DOUBLE_EQ(times[1][1].start, 2) << "the last stage has what it needs, and recomputes first";
+  EXPECT_DOUBLE_EQ(times[1][1].end, 7);
+  EXPECT_DOUBLE_EQ(times[0][1].start, 6.5);
+  EXPECT_DOUBLE_EQ(times[0][1].end, 9);
+}
+
 TEST(TaskTimes, activations_are_held_until_their_weights_have_gradients) {
   Schedule schedule = two_ranks();
   EXPECT_EQ(peak_activations(schedule, 0), 2);

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <string>
 #include <vector>
 
+#include "bench/published/table.h"
 #include "weft/program/build.h"
 #include "weft/program/memory.h"
 
@@ -14,22 +14,6 @@ namespace weft {
 namespace {
 
 constexpr double kTolerance = 0.03;
-
-/// Fields of a line; commas inside quotes belong to the field.
-std::vector<std::string> fields_of(const std::string& line) {
-  std::vector<std::string> fields(1);
-  bool quoted = false;
-  for (const char c : line) {
-    if (c == '"') {
-      quoted = !quoted;
-    } else if (c == ',' && !quoted) {
-      fields.emplace_back();
-    } else {
-      fields.back() += c;
-    }
-  }
-  return fields;
-}
 
 struct Row {
   double billions;
@@ -43,26 +27,18 @@ ShardLevel level_of(const std::string& stage) {
   return stage == "ZeRO-2" ? ShardLevel::gradients : ShardLevel::parameters;
 }
 
-std::vector<Row> published() {
-  std::ifstream file(WEFT_SHARED "/published/zero_memory.csv");
-  std::string line;
-  std::getline(file, line);
-  const std::vector<std::string> heads = fields_of(line);
-  const auto column = [&heads](const std::string& name) {
-    return static_cast<size_t>(std::find(heads.begin(), heads.end(), name) - heads.begin());
-  };
+std::vector<Row> rows_of_table_one() {
   std::vector<Row> rows;
-  while (std::getline(file, line)) {
-    const std::vector<std::string> fields = fields_of(line);
-    if (fields.at(column("table_ref")).rfind("Table 1", 0) != 0) continue;
-    rows.push_back({std::stod(fields.at(column("params_b"))), std::stoi(fields.at(column("gpus"))),
-                    level_of(fields.at(column("shard"))), std::stod(fields.at(column("peak_mem")))});
+  for (const published::TableRow& row : published::read_table(WEFT_SHARED "/published/zero_memory.csv")) {
+    if (!row.at("table_ref").starts_with("Table 1")) continue;
+    rows.push_back({published::needed_number(row, "params_b"), static_cast<int>(published::needed_number(row, "gpus")),
+                    level_of(row.at("shard")), published::needed_number(row, "peak_mem")});
   }
   return rows;
 }
 
 TEST(ZeroMemory, TableOneComesOut) {
-  const std::vector<Row> rows = published();
+  const std::vector<Row> rows = rows_of_table_one();
   ASSERT_EQ(rows.size(), 54U) << "three sizes, six numbers of ranks, three stages";
   constexpr int kBlocks = 100;
   for (const Row& row : rows) {

@@ -31,6 +31,8 @@ struct GroupOptions {
   /// Sum in the fixed tree on every backend, so that results do not depend on it. Costs c10d an all-to-all and an all-gather
   /// instead of a ring (the same bytes). shm always does.
   bool tree_order = false;
+  /// shm: so many bytes on their way to a peer cost the sender no wait. Of shared memory, for each pair of ranks that talk.
+  int64_t message_bytes = 1 << 20;
 };
 
 /// What this rank has done on a group so far.
@@ -68,7 +70,7 @@ class Work {
 };
 
 /// Group::memory_bytes() of a rank of a shm group.
-int64_t shm_memory_bytes(int ranks);
+int64_t shm_memory_bytes(int ranks, const GroupOptions& options = {});
 
 class Group {
  public:

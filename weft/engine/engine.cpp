@@ -48,6 +48,9 @@ at::Tensor Engine::master_weights(int block) {
   return whole;
 }
 
+void Engine::trace(bool on) { run_->clock.turn(on); }
+const std::vector<InstructionTime>& Engine::times() const { return run_->clock.times(); }
+
 StepResult Engine::step(int64_t step, const Next& next) {
   run_->begin(step);
   const InstructionList& list = program_.of(rank_);

@@ -75,6 +75,13 @@ struct StepResult {
   bool skipped = false;  ///< fp16: a gradient was not finite, and nothing was updated
 };
 
+/// When an instruction of the last traced step ran, by a clock that all processes of a host share. Of one that runs beside
+/// others: to the moment at which somebody was done waiting for it.
+struct InstructionTime {
+  double start_s = 0.0;
+  double end_s = 0.0;
+};
+
 struct EvaluationResult {
   double loss = 0.0;
   int64_t count = 0;
@@ -94,6 +101,10 @@ class Engine {
   /// Throws NumericError when a loss is not finite, naming step, micro-batch and the first block whose output was not finite.
   /// Nothing is updated then on this rank.
   StepResult step(int64_t step, const Next& next);
+  /// Steps keep times from now on; a device is waited for after each instruction, so that its times are true.
+  void trace(bool on);
+  /// Of the last step, by instruction; empty where it was not traced.
+  const std::vector<InstructionTime>& times() const;
 
   /// Draws the weights that this rank owns, block by block, and moves them to their tier where they have one; ranks that keep
   /// whole weights then gather them. Collective over the shards.

@@ -47,6 +47,7 @@ std::string describe_message(const Model& model, const Instruction& x) {
 Engine::Run::Run(FlatModel& model, const Program& program, Updater& updater, const EngineOptions& options)
     : weights(model, program, options),
       transfers(options.pipeline, model.options().device),
+      clock(model.options().device),
       model_(model),
       program_(program),
       updater_(updater),
@@ -67,6 +68,7 @@ Engine::Run::Run(FlatModel& model, const Program& program, Updater& updater, con
 void Engine::Run::begin(int64_t step) {
   step_ = step;
   works_.clear();
+  clock.begin();
   result_ = {};
   loss_settled_ = false;
   losses_ = at::zeros({3, options_.all_micro_batches}, at::TensorOptions(at::kDouble));
@@ -87,15 +89,24 @@ void Engine::Run::begin(int64_t step) {
 
 void Engine::Run::execute(const Instruction& instruction, int index, const Next& next) {
   for (int earlier : instruction.waits) {
-    if (earlier < static_cast<int>(works_.size())) works_[earlier].wait();
+    if (earlier >= static_cast<int>(works_.size()) || works_[earlier].done()) continue;
+    works_[earlier].wait();
+    works_[earlier] = {};
+    clock.waited(earlier);
   }
   works_.resize(index + 1);
   const MemoryScope scope(category_of(instruction));
+  clock.start(index);
   works_[index] = start(instruction, next);
+  clock.end(index);
 }
 
 void Engine::Run::finish() {
-  for (Work& work : works_) work.wait();
+  for (size_t i = 0; i < works_.size(); ++i) {
+    if (works_[i].done()) continue;
+    works_[i].wait();
+    clock.waited(static_cast<int>(i));
+  }
 }
 
 Work Engine::Run::start(const Instruction& instruction, const Next& next) {

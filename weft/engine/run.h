@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "weft/engine/engine.h"
+#include "weft/engine/step_clock.h"
 #include "weft/engine/transfers.h"
 #include "weft/engine/whole_weights.h"
 #include "weft/nn/split_backward.h"
@@ -23,6 +24,7 @@ struct Engine::Run {
 
   WholeWeights weights;
   Transfers transfers;
+  StepClock clock;
 
  private:
   /// A tensor of a block's input while it is in its tier.

@@ -27,11 +27,4 @@ Schedule one_stage_a_rank(std::string_view name, const PipelineShape& shape) {
   return schedule;
 }
 
-void check_fills_ranks(std::string_view name, const PipelineShape& shape) {
-  if (shape.micro_batches >= shape.ranks) return;
-  throw InputError(
-      fmt::format("schedule {}: {} micro-batches on {} ranks: needs at least as many micro-batches as ranks ({} or more)", name,
-                  shape.micro_batches, shape.ranks, shape.ranks));
-}
-
 }  // namespace weft

@@ -1,4 +1,6 @@
-// PipelineShape: the sizes that every pipeline schedule starts from, and the rules that schedules share.
+// PipelineShape: the sizes that every pipeline schedule starts from.
+//
+// The schedules are right for any number of micro-batches; make_schedule() asks users for as many as there are ranks.
 #pragma once
 
 #include <string_view>
@@ -19,8 +21,5 @@ void check_positive(std::string_view name, const PipelineShape& shape);
 /// A schedule without tasks yet, stage s on rank s. Throws InputError when a size is not positive or there is more than one
 /// chunk a rank.
 Schedule one_stage_a_rank(std::string_view name, const PipelineShape& shape);
-
-/// Throws InputError when there are fewer micro-batches than ranks: some rank would never be busy at the same time as another.
-void check_fills_ranks(std::string_view name, const PipelineShape& shape);
 
 }  // namespace weft

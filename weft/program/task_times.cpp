@@ -78,7 +78,8 @@ class Clock {
         input.waiting_rank = rank;
         return false;
       }
-      start = std::max(start, input.end + (schedule_.rank_of_stage[need->stage] == rank ? 0.0 : transfer_));
+      const double there = input.end + (schedule_.rank_of_stage[need->stage] == rank ? 0.0 : transfer_);
+      start = std::max(start, there - by_stage_[task.stage].before_input(task.kind));
     }
     free_[rank] = start + by_stage_[task.stage].of(task.kind);
     times_[rank].push_back({.start = start, .end = free_[rank]});
@@ -150,13 +151,17 @@ double StageTimes::of(TaskKind kind) const {
     case TaskKind::forward:
       return forward;
     case TaskKind::backward:
-      return backward();
+      return recompute + backward();
     case TaskKind::backward_input:
-      return backward_input;
+      return recompute + backward_input;
     case TaskKind::backward_weight:
       return backward_weight;
   }
   return 0.0;
+}
+
+double StageTimes::before_input(TaskKind kind) const {
+  return kind == TaskKind::backward || kind == TaskKind::backward_input ? recompute : 0.0;
 }
 
 TaskTimes task_times(const Schedule& schedule, const std::vector<StageTimes>& by_stage, double transfer) {
@@ -204,15 +209,17 @@ double bubble_share(const TaskTimes& times) {
   return span > 0.0 ? 1.0 - most_work(times) / span : 0.0;
 }
 
-double peak_activations(const Schedule& schedule, int rank) {
+double peak_activations(const Schedule& schedule, int rank, double kept_share) {
   const auto chunks = std::count(schedule.rank_of_stage.begin(), schedule.rank_of_stage.end(), rank);
-  int held = 0;
-  int most = 0;
+  double held = 0.0;
+  double most = 0.0;
   for (const Task& task : schedule.tasks.at(rank)) {
-    if (task.kind == TaskKind::forward) most = std::max(most, ++held);
-    if (task.kind == TaskKind::backward || task.kind == TaskKind::backward_weight) --held;
+    if (task.kind == TaskKind::forward) most = std::max(most, held += 1.0);
+    if (task.kind == TaskKind::backward) held -= 1.0;
+    if (task.kind == TaskKind::backward_input) held -= 1.0 - kept_share;
+    if (task.kind == TaskKind::backward_weight) held -= kept_share;
   }
-  return chunks > 0 ? static_cast<double>(most) / static_cast<double>(chunks) : 0.0;
+  return chunks > 0 ? most / static_cast<double>(chunks) : 0.0;
 }
 
 double peak_activations(const Schedule& schedule) {

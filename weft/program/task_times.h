@@ -18,10 +18,14 @@ struct StageTimes {
   double forward = 1.0;
   double backward_input = 1.0;
   double backward_weight = 1.0;
+  double recompute = 0.0;  ///< the forward again, before the backward that needs it
 
   /// A whole backward takes the sum of its two parts.
   double backward() const { return backward_input + backward_weight; }
+  /// With the recompute, which is part of a backward or of its backward_input.
   double of(TaskKind kind) const;
+  /// How long a task runs before it needs its input: a recompute does not wait for the gradient.
+  double before_input(TaskKind kind) const;
 };
 
 struct TaskTime {
@@ -51,9 +55,11 @@ double most_work(const TaskTimes& times);
 /// 1 - most_work / longest_span: the bubble rate of Qi et al. 2024. 0 when there are no tasks.
 double bubble_share(const TaskTimes& times);
 
-/// Most forwards that `rank` holds at a time: those not yet followed by their backward, or by their backward_weight where it is
-/// split. The unit is all that the rank holds of the model, so that of v chunks each counts 1/v.
-double peak_activations(const Schedule& schedule, int rank);
+/// Most activations that `rank` holds at a time: a forward's are held until its backward. Where that is split, its
+/// backward_input leaves `kept_share` of them, which go with its backward_weight; for a transformer layer of h wide with a
+/// heads on s tokens, and without a fused attention, that is 32 / (34 + 5 a s / h) (Qi et al. 2024, table 1). The unit is all
+/// that the rank holds of the model, so that of v chunks each counts 1/v.
+double peak_activations(const Schedule& schedule, int rank, double kept_share = 1.0);
 
 /// Of all ranks.
 double peak_activations(const Schedule& schedule);

@@ -27,10 +27,11 @@ std::vector<Group> RankGroups::all() const { return made_; }
 
 RankGroups make_groups(const Mesh& mesh, const Program& program, const GroupOptions& options) {
   RankGroups groups;
-  const auto make = [&](const Axis& axis) {
-    groups.made_.push_back(mesh.group(axis, options));
+  const auto make_with = [&](const Axis& axis, const GroupOptions& own) {
+    groups.made_.push_back(mesh.group(axis, own));
     return groups.made_.back();
   };
+  const auto make = [&](const Axis& axis) { return make_with(axis, options); };
   groups.data = make(mesh.join({"dp", "shard"}));
   groups.replicas = groups.data;
   const bool sharded = program.shard_level != ShardLevel::none && mesh.size("shard") > 1;
@@ -43,7 +44,9 @@ RankGroups make_groups(const Mesh& mesh, const Program& program, const GroupOpti
   groups.model = groups.shards;
   if (mesh.size("pp") == 1) return groups;
   const Axis pipeline = mesh.axis("pp");
-  groups.pipeline = make(pipeline);
+  GroupOptions with_messages = options;
+  with_messages.message_bytes = kPipelineMessageBytes;
+  groups.pipeline = make_with(pipeline, with_messages);
   groups.model = sharded ? make(mesh.join({"pp", "shard"})) : groups.pipeline;
   if (mesh.join({"dp", "shard"}).size() == 1) {
     groups.world = groups.pipeline;

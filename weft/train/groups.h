@@ -27,6 +27,9 @@ struct RankGroups {
   std::vector<Group> made_;
 };
 
+/// Of the groups that send activations between stages: room for a few.
+inline constexpr int64_t kPipelineMessageBytes = 4 << 20;
+
 /// Collective over the world.
 RankGroups make_groups(const Mesh& mesh, const Program& program, const GroupOptions& options);
 

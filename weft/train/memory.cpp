@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "weft/comm/group.h"
+#include "weft/train/groups.h"
 
 namespace weft {
 
@@ -20,7 +21,7 @@ int64_t communication_bytes(const Recipe& recipe, const Program& program, int pl
   if (program.shards > 1 && program.replicas > 1) bytes += of(program.shards) + of(program.replicas);
   if (program.inner_shards > 1) bytes += of(program.inner_shards);
   if (mesh.pp == 1) return bytes;
-  bytes += of(mesh.pp);
+  bytes += shm_memory_bytes(mesh.pp, {.message_bytes = kPipelineMessageBytes});
   if (program.shards > 1) bytes += of(mesh.pp * program.shards);
   const bool world_is_model = program.shards > 1 && program.replicas == 1;
   if (mesh.data() > 1 && !world_is_model) bytes += of(program.world_size());

@@ -12,7 +12,7 @@
 #include "weft/program/balance.h"
 #include "weft/program/build.h"
 #include "weft/program/make_schedule.h"
-#include "weft/program/schedules/csv.h"
+#include "weft/program/task_times.h"
 #include "weft/program/verify.h"
 #include "weft/train/build_model.h"
 #include "weft/train/hardware_file.h"
@@ -53,19 +53,29 @@ std::vector<int> stages_by_hand(const std::string& text, int blocks) {
   return first;
 }
 
-/// Measured where a profile has them, operations otherwise; only their ratios count.
-std::vector<double> block_seconds(const ModelCost& cost, const std::optional<Hardware>& profile) {
-  if (!profile) return block_operations(cost);
-  std::vector<double> result;
+/// What each block takes on a micro-batch: measured where there is a profile, operations otherwise; then only their ratios count.
+std::vector<StageTimes> block_times(const ModelCost& cost, const std::optional<Hardware>& profile) {
+  std::vector<StageTimes> result;
   for (const BlockCost& block : cost.blocks) {
+    if (!profile) {
+      const double input = block.splits ? block.input_flops : block.backward_flops;
+      result.push_back({block.forward_flops, input, block.backward_flops - input});
+      continue;
+    }
     const BlockTime* time = find_block_time(*profile, block.name);
     if (!time || !time->forward_s || !time->backward_s) {
-      throw InputError(
-          fmt::format("layout.profile: no times of block '{}'; measure this recipe with `weft profile`", block.name));
+      throw InputError(fmt::format("layout.profile: no times of block '{}'; measure this recipe with `weft profile`", block.name));
     }
-    result.push_back(*time->forward_s + *time->backward_s);
+    const double input = time->input_s.value_or(*time->backward_s);
+    result.push_back({*time->forward_s, input, *time->backward_s - input});
   }
-  result.back() += profile->loss_s.value_or(0.0);
+  if (profile) result.back().backward_input += profile->loss_s.value_or(0.0);
+  return result;
+}
+
+std::vector<double> block_seconds(const std::vector<StageTimes>& times) {
+  std::vector<double> result;
+  for (const StageTimes& time : times) result.push_back(time.forward + time.backward());
   return result;
 }
 
@@ -113,19 +123,41 @@ std::string stages_text(const Recipe& recipe, const PipelineOptions& pipeline, c
   return fmt::format("{} stages, {}; the slowest has {:.2f} times an even share\n{}", stages, how, longest / ideal, text);
 }
 
-Schedule choose_schedule(const Recipe& recipe, const ResolvedLayout& layout) {
-  const PipelineOptions& pipeline = layout.options.pipeline;
-  if (pipeline.schedule == "csv") return csv_schedule(read_text(recipe.layout.schedule_file));
-  return make_schedule(pipeline.schedule,
-                       {.ranks = layout.pp, .chunks = pipeline.chunks, .micro_batches = layout.micro_batches_per_rank});
+/// The sums over the blocks of each stage.
+std::vector<StageTimes> stage_times(const std::vector<StageTimes>& blocks, const std::vector<int>& first_block) {
+  std::vector<StageTimes> result;
+  for (size_t s = 0; s < first_block.size(); ++s) {
+    StageTimes sum{0.0, 0.0, 0.0};
+    const size_t last = s + 1 < first_block.size() ? static_cast<size_t>(first_block[s + 1]) : blocks.size();
+    for (auto b = static_cast<size_t>(first_block[s]); b < last; ++b) {
+      sum.forward += blocks[b].forward;
+      sum.backward_input += blocks[b].backward_input;
+      sum.backward_weight += blocks[b].backward_weight;
+    }
+    result.push_back(sum);
+  }
+  return result;
 }
 
+/// The automatic schedule goes by the times of stages that are cut beforehand, a stage a rank; the others by their shape.
 void plan_pipeline(const Recipe& recipe, Plan& plan) {
   PipelineOptions& pipeline = plan.layout.options.pipeline;
   std::optional<Hardware> profile;
   if (!recipe.layout.profile.empty()) profile = load_hardware(recipe.layout.profile);
-  const std::vector<double> seconds = block_seconds(plan.cost, profile);
-  pipeline.given = choose_schedule(recipe, plan.layout);
+  const std::vector<StageTimes> times = block_times(plan.cost, profile);
+  const std::vector<double> seconds = block_seconds(times);
+  const PipelineShape shape = {
+      .ranks = plan.layout.pp, .chunks = pipeline.chunks, .micro_batches = plan.layout.micro_batches_per_rank};
+  ScheduleInputs inputs;
+  if (pipeline.schedule == "csv") inputs.csv = read_text(recipe.layout.schedule_file);
+  if (pipeline.schedule == "auto") {
+    pipeline.first_block = choose_stages(recipe, plan.layout, plan.cost, plan.layout.pp, seconds);
+    const int64_t most = recipe.layout.schedule_activations;
+    inputs.costs = {.stages = stage_times(times, pipeline.first_block),
+                    .max_activations = static_cast<double>(most > 0 ? most : plan.layout.pp),
+                    .goal = recipe.optimizer.clip > 0.0 ? Goal::makespan : Goal::longest_span};
+  }
+  pipeline.given = make_schedule(pipeline.schedule, shape, inputs);
   pipeline.first_block = choose_stages(recipe, plan.layout, plan.cost, pipeline.given.num_stages(), seconds);
   plan.stages_text = stages_text(recipe, pipeline, plan.cost, seconds);
 }

@@ -10,8 +10,10 @@
 
 #include "weft/base/environment.h"
 #include "weft/base/error.h"
+#include "weft/checkpoint/atomic_file.h"
 #include "weft/checkpoint/digest.h"
 #include "weft/checkpoint/safetensors.h"
+#include "weft/program/trace.h"
 #include "weft/train/build_model.h"
 #include "weft/train/device.h"
 #include "weft/train/meter.h"
@@ -128,8 +130,11 @@ class Run {
   void one_step(int64_t step) {
     const double lr = trainer_.learning_rate();
     const Clock::time_point start = Clock::now();
+    const bool traced = !options_.trace_path.empty() && step + 1 == std::min(options_.trace_step, recipe_.run.steps);
+    if (traced) trainer_.trace(true);
     report_.loss = trainer_.step(loader_).loss;
     meter_.add(seconds_since(start));
+    if (traced) write_trace();
     if (step == 0) report_.first_step_s = process_age_s();
     if (!leads() || !options_.on_step) return;
     const double rate = meter_.recent_steps_per_s();
@@ -140,6 +145,12 @@ class Run {
                       .samples_per_s = rate * samples_per_step(),
                       .tokens_per_s = rate * tokens_per_step(),
                       .seconds_left = rate > 0 ? static_cast<double>(recipe_.run.steps - step - 1) / rate : -1.0});
+  }
+
+  void write_trace() {
+    trainer_.trace(false);
+    const std::vector<TimedInstruction> times = trainer_.step_times();
+    if (leads()) write_file(options_.trace_path, trace_json(trainer_.program(), times));
   }
 
   void evaluate(int64_t step) {

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <optional>
 
@@ -307,6 +308,39 @@ EvaluationResult Trainer::evaluate_all(EvaluationLoader& loader) {
     loader.next(batch);
     return to_device(std::move(batch), device);
   });
+}
+
+void Trainer::trace(bool on) {
+  start();
+  state_->engine->trace(on);
+}
+
+std::vector<TimedInstruction> Trainer::step_times() {
+  const State& s = *state_;
+  const std::vector<InstructionTime>& mine = s.engine->times();
+  size_t longest = 0;
+  for (const InstructionList& list : s.program.lists) longest = std::max(longest, list.size());
+  const auto ranks = static_cast<int64_t>(s.program.world_size());
+  at::Tensor table = at::zeros({ranks, static_cast<int64_t>(longest), 2}, at::TensorOptions(at::kDouble));
+  auto times = table.accessor<double, 3>();
+  world_group().barrier("end of a traced step").wait();
+  const double end = std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  for (size_t i = 0; i < mine.size(); ++i) {
+    times[s.rank][static_cast<int64_t>(i)][0] = mine[i].start_s - end;
+    times[s.rank][static_cast<int64_t>(i)][1] = mine[i].end_s - end;
+  }
+  table = table.to(s.options.communication.device);
+  world_group().all_reduce(table, ReduceOp::sum, "times of a step").wait();
+  table = table.cpu();
+  times = table.accessor<double, 3>();
+  const double first = table.min().item<double>();
+  std::vector<TimedInstruction> result;
+  for (int rank = 0; rank < static_cast<int>(ranks); ++rank) {
+    for (int i = 0; i < static_cast<int>(s.program.of(rank).size()); ++i) {
+      result.push_back({rank, i, times[rank][i][0] - first, times[rank][i][1] - first});
+    }
+  }
+  return result;
 }
 
 FlatModel& Trainer::model() {

@@ -17,6 +17,7 @@
 #include "weft/nn/model.h"
 #include "weft/optim/optimizer.h"
 #include "weft/optim/schedule.h"
+#include "weft/program/timed.h"
 #include "weft/train/layout.h"
 #include "weft/train/step_updater.h"
 
@@ -59,6 +60,12 @@ class Trainer {
 
   /// The whole evaluation set once, split across the ranks. Collective over the world.
   EvaluationResult evaluate(EvaluationLoader& loader);
+
+  /// The next steps keep the times of their instructions.
+  void trace(bool on);
+  /// Of the last step, those of all ranks, on rank 0 and counted from the first; ranks of different hosts are set side by side
+  /// by the end of the step, which they leave together. Collective over the world.
+  std::vector<TimedInstruction> step_times();
 
   FlatModel& model();
   /// Every parameter whole, in float32 on the CPU, in order of names. Collective over the world; one block at a time is whole.

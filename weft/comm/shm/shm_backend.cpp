@@ -22,9 +22,9 @@ size_t whole_pages(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
 // What lies where in the group's memory. Untouched parts cost nothing.
 struct Plan {
-  explicit Plan(int ranks)
+  Plan(int ranks, int64_t message_bytes)
       : area_bytes(ranks <= 4 ? 256 << 10 : 128 << 10),
-        ring_bytes(ranks <= 16 ? 1 << 20 : 64 << 10),
+        ring_bytes(whole_pages(static_cast<size_t>(ranks <= 16 ? message_bytes : message_bytes / 16))),
         staging(whole_pages(sizeof(Control))),
         rings(staging + whole_pages(Staging::total_bytes(ranks, area_bytes))),
         total(rings + RingMemory::total_bytes(ranks, ring_bytes)) {}
@@ -63,6 +63,7 @@ class Backend : public Group::Backend {
   Backend(const GroupPlan& group, const Plan& plan, std::shared_ptr<Mapping> memory)
       : Group::Backend(group.axis.name, group.axis.index, group.axis.size()),
         memory_(std::move(memory)),
+        memory_bytes_(static_cast<int64_t>(plan.total) / group.axis.size()),
         patience_(patience_for(group.axis.size())),
         members_(*reinterpret_cast<Control*>(memory_->data()), name(), rank(), size(), group.options.timeout),
         meeting_(members_, patience_),
@@ -75,7 +76,7 @@ class Backend : public Group::Backend {
   Members& members() { return members_; }
 
   std::string_view kind() const override { return "shm"; }
-  int64_t memory_bytes() const override { return shm_memory_bytes(size()); }
+  int64_t memory_bytes() const override { return memory_bytes_; }
 
   Work all_reduce(const at::Tensor& tensor, ReduceOp op, std::string_view what) override {
     collectives_.all_reduce(call(Operation::all_reduce, tensor, what, op), tensor);
@@ -127,6 +128,7 @@ class Backend : public Group::Backend {
   }
 
   std::shared_ptr<Mapping> memory_;
+  int64_t memory_bytes_;
   Patience patience_;
   Members members_;
   Meeting meeting_;
@@ -138,14 +140,16 @@ class Backend : public Group::Backend {
 }  // namespace
 }  // namespace shm
 
-int64_t shm_memory_bytes(int ranks) { return ranks < 2 ? 0 : static_cast<int64_t>(shm::Plan(ranks).total) / ranks; }
+int64_t shm_memory_bytes(int ranks, const GroupOptions& options) {
+  return ranks < 2 ? 0 : static_cast<int64_t>(shm::Plan(ranks, options.message_bytes).total) / ranks;
+}
 
 std::shared_ptr<Group::Backend> make_shm_backend(const GroupPlan& group) {
   const int size = group.axis.size();
   if (size > shm::kMaxRanks) {
     throw InputError(fmt::format("group \"{}\" has {} ranks; shm takes at most {}", group.axis.name, size, shm::kMaxRanks));
   }
-  const shm::Plan plan(size);
+  const shm::Plan plan(size, group.options.message_bytes);
   shm::Joined joined = shm::open_memory(group, plan);
   auto backend = std::make_shared<shm::Backend>(group, plan, joined.memory);
   Store store = group.store;

@@ -36,6 +36,9 @@ class Linker {
     for (at_ = 0; at_ < static_cast<int>(list_.size()); ++at_) {
       waits_.clear();
       visit(list_[at_]);
+      if (list_[at_].op == Op::send) sends_.push_back(at_);
+      if (is_collective(list_[at_])) waits_.insert(waits_.end(), sends_.begin(), sends_.end());
+      if (is_collective(list_[at_])) sends_.clear();
       list_[at_].waits = needed();
     }
     return std::move(list_);
@@ -188,6 +191,7 @@ class Linker {
   int at_ = 0;
   std::vector<int> waits_;   // of the instruction at hand
   std::vector<int> micros_;  // whose loss is known
+  std::vector<int> sends_;   // since the last collective
   std::unordered_map<uint64_t, int> writer_;
   std::unordered_set<uint64_t> ran_;  // forwards that were there before
 };

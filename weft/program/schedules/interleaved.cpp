@@ -17,12 +17,11 @@ void check(const PipelineShape& shape) {
     throw InputError(
         fmt::format("schedule {}: {} chunk a rank, needs at least 2: give more, or use 1f1b", kName, shape.chunks));
   }
-  check_fills_ranks(kName, shape);
-  if (shape.micro_batches % shape.ranks != 0) {
-    throw InputError(fmt::format("schedule {}: {} micro-batches on {} ranks: needs a multiple of the ranks (nearest: {} or {})",
-                                 kName, shape.micro_batches, shape.ranks, shape.micro_batches / shape.ranks * shape.ranks,
-                                 (shape.micro_batches / shape.ranks + 1) * shape.ranks));
-  }
+  if (shape.micro_batches % shape.ranks == 0) return;
+  const int below = shape.micro_batches / shape.ranks * shape.ranks;
+  throw InputError(fmt::format("schedule {}: {} micro-batches on {} ranks: needs a multiple of the ranks ({}{})", kName,
+                               shape.micro_batches, shape.ranks, below > 0 ? fmt::format("{} or ", below) : "",
+                               below + shape.ranks));
 }
 
 /// The k-th forward (or backward) of a rank. Every p v of them take p micro-batches through all v chunks: forwards from the

@@ -2,7 +2,7 @@
 // forwards as fill the pipeline, then one forward and one backward in turn.
 //
 // Memory: rank r of p holds the activations of p - r micro-batches, so p at most, however many there are.
-// Bubble, with equal stages: (p - 1) / (m + p - 1), as GPipe's. Needs m >= p.
+// Bubble, with equal stages: (p - 1) / (m + p - 1), as GPipe's.
 #pragma once
 
 #include "weft/program/pipeline_shape.h"

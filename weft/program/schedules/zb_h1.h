@@ -4,7 +4,6 @@
 //
 // Memory: the activations of p micro-batches on every rank, 1F1B's peak.
 // Bubble, with equal stages and times F, I, W a micro-batch: (p - 1) (F + I - W), a third of 1F1B's when F = I = W.
-// Needs m >= p.
 #pragma once
 
 #include "weft/program/pipeline_shape.h"

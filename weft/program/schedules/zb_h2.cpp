@@ -4,7 +4,6 @@ namespace weft {
 
 Schedule zb_h2_schedule(const PipelineShape& shape) {
   Schedule schedule = one_stage_a_rank("zb-h2", shape);
-  check_fills_ranks("zb-h2", shape);
   const int micro_batches = shape.micro_batches;
   for (int rank = 0; rank < shape.ranks; ++rank) {
     std::vector<Task>& tasks = schedule.tasks[rank];

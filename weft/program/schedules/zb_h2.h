@@ -4,7 +4,7 @@
 // Memory: the activations of 2 p - 1 micro-batches on every rank.
 // Bubble, with equal stages and F = I = W: none (a rank is busy from its first task to its last; the ranks' spans are shifted
 // by one forward each). With other times (p - 1) (F + I - 2 W) where that is positive.
-// Needs m >= p; the bubble is gone from m = 2 p - 1.
+// The bubble is gone from m = 2 p - 1.
 #pragma once
 
 #include "weft/program/pipeline_shape.h"

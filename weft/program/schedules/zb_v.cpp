@@ -92,7 +92,6 @@ class RankList {
 Schedule zb_v_schedule(const PipelineShape& shape) {
   check_positive(kName, shape);
   if (shape.chunks != 2) throw InputError(fmt::format("schedule {}: {} chunks a rank, takes 2", kName, shape.chunks));
-  check_fills_ranks(kName, shape);
   Schedule schedule{.name = std::string(kName), .micro_batches = shape.micro_batches, .rank_of_stage = {}, .tasks = {}};
   for (int stage = 0; stage < 2 * shape.ranks; ++stage) {
     schedule.rank_of_stage.push_back(stage < shape.ranks ? stage : 2 * shape.ranks - 1 - stage);

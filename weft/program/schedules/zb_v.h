@@ -3,8 +3,7 @@
 // on rank 0, so every rank frees activations early.
 //
 // Memory: the activations of 2 p chunks on every rank, p in units of all that a rank holds of the model: 1F1B's peak.
-// Bubble, with equal stages and F = I = W: none, as ZB-H2's at half the memory. Needs m >= p; the bubble is gone from
-// m = 2 p - 1.
+// Bubble, with equal stages and F = I = W: none, as ZB-H2's at half the memory, from m = 2 p - 1.
 #pragma once
 
 #include "weft/program/pipeline_shape.h"
