@@ -1,4 +1,4 @@
-# `make install` / `cmake --install`: the headers under include/weft, the layers' libraries, the weft command, the recipes,
+# `make install` / `cmake --install`: the headers under include/weft, the layers' libraries, the weft command, the recipes, the hardware,
 # and lib/cmake/weft for find_package(weft).
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
@@ -10,7 +10,8 @@ if(TARGET weft)
 endif()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/weft DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   FILES_MATCHING PATTERN *.h PATTERN cli EXCLUDE)
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/recipes DESTINATION ${CMAKE_INSTALL_DATADIR}/weft FILES_MATCHING PATTERN *.toml)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/recipes ${PROJECT_SOURCE_DIR}/hardware DESTINATION ${CMAKE_INSTALL_DATADIR}/weft
+  FILES_MATCHING PATTERN *.toml)
 
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/weft)
 install(EXPORT weft NAMESPACE weft:: FILE weftTargets.cmake DESTINATION ${package_folder})

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <regex>
+#include <set>
 
 #include "tests/program/pipelines.h"
 
@@ -45,9 +46,11 @@ int boxes(const std::string& svg, const std::string& kind) {
   return count;
 }
 
-int groups(const std::string& svg, const std::string& kind) {
-  const std::regex head("<g class=\"" + kind + "\" ");
-  return static_cast<int>(std::distance(std::sregex_iterator(svg.begin(), svg.end(), head), std::sregex_iterator()));
+std::vector<std::string> groups_of(const std::string& svg, const std::string& kind) {
+  const std::regex head("<g class=\"" + kind + "\" fill=\"([^\"]*)\"");
+  std::vector<std::string> fills;
+  for (std::sregex_iterator at(svg.begin(), svg.end(), head), end; at != end; ++at) fills.push_back((*at)[1]);
+  return fills;
 }
 
 double width_of(const std::string& svg) {
@@ -90,7 +93,9 @@ TEST(DrawSvg, backward_in_parts_and_several_stages) {
   EXPECT_EQ(boxes(split, "backward"), 0);
   const std::string chunks = drawn(pipeline_program(interleaved_schedule({.ranks = 4, .chunks = 3, .micro_batches = 8})));
   EXPECT_EQ(boxes(chunks, "forward"), 96);
-  EXPECT_EQ(groups(chunks, "forward"), 3) << "a shade for each stage of a rank";
+  const std::vector<std::string> shades = groups_of(chunks, "forward");
+  EXPECT_EQ(shades.size(), 3u) << "one for each stage of a rank";
+  EXPECT_EQ(std::set<std::string>(shades.begin(), shades.end()).size(), 3u);
   EXPECT_TRUE(contains(chunks, "later stages are lighter"));
   EXPECT_FALSE(contains(split, "later stages are lighter"));
 }

@@ -204,6 +204,42 @@ TEST(Simulate, a_norm_over_shards_keeps_the_compute_lane) {
   EXPECT_EQ(s.ranks[0].exposed_s, 2.0);
 }
 
+TEST(Simulate, copies_go_one_at_a_time_beside_compute) {
+  InstructionList list = {forward(3), forward(9), forward(1, {2, 3})};
+  for (int i = 0; i < 2; ++i) {
+    list.insert(
+        list.begin() + 1 + i,
+        {.op = Op::fetch, .lane = Lane::copy, .first = 0, .last = 1, .micro = 0, .what = Matter::activation, .allocates = 12});
+  }
+  list[4].waits = {1, 2};
+  Hardware hardware = slow_device();
+  hardware.tier = {.latency_s = 2, .bytes_per_s = 3};
+  // Two copies of 6 s each, from the start on, beside 12 s of compute.
+  EXPECT_EQ(simulate(copies(list, 1), hardware).step_s, 13.0);
+  EXPECT_EQ(simulate(copies(list, 1), hardware).of(0).spans[2].begin_s, 6.0);
+  hardware.overlap = false;
+  EXPECT_EQ(simulate(copies(list, 1), hardware).step_s, 25.0);
+}
+
+TEST(Simulate, a_collective_begins_when_the_slowest_has_done_its_part) {
+  // Each adds up its own gradients, at a byte a second, before the norms meet: 40 s on the first, 4 s on the second.
+  Program program = two_stages({forward(1)}, {forward(2)});
+  program.block_names = {"large", "small"};
+  program.block_numel = {10, 1};
+  program.block_uses = {{}, {}};
+  program.lists[0].clear();
+  program.lists[1][0].first = 1;  // 4 s, for its weights
+  program.lists[1][0].last = 2;
+  for (int rank : {0, 1}) {
+    program.lists[rank].push_back({.op = Op::norm, .first = rank, .last = rank + 1, .axis = AxisName::model});
+  }
+  Hardware hardware = slow_device();
+  hardware.memory_bytes_per_s = 1.0;
+  const Simulation s = simulate(program, hardware);
+  EXPECT_EQ(s.of(0).spans[0].begin_s, 40.0);
+  EXPECT_EQ(s.of(1).spans[1].begin_s, 40.0) << "its own part was done at 8 s";
+}
+
 TEST(Simulate, launches_cost_what_they_cost) {
   Hardware hardware = slow_device();
   hardware.launch_s = 0.25;
@@ -282,6 +318,16 @@ TEST(Simulate, what_never_ends_is_named) {
   other.micro = 1;
   text = error_of(two_stages({transfer(Op::send, 1, 1)}, {other}));
   EXPECT_TRUE(contains(text, "from pipeline rank 0) is given another message: rank 0, instruction 0 (send " + message)) << text;
+}
+
+// Of those that wait, the one whose partner has nothing more to say; the others wait for it.
+TEST(Simulate, the_first_cause_is_named) {
+  Program program = data_parallel(
+      {{transfer(Op::receive, 1, 1)}, {transfer(Op::receive, 2, 1), transfer(Op::send, 0, 1, {0})}, {forward(1)}});
+  program.replicas = 1;
+  program.mesh = {.pp = 3};
+  EXPECT_TRUE(contains(error_of(program), "rank 1, instruction 0 (receive of")) << error_of(program);
+  EXPECT_TRUE(contains(error_of(program), "never ends: rank 2 has come to the end")) << error_of(program);
 }
 
 TEST(Simulate, ranks_that_wait_for_one_another_are_named) {

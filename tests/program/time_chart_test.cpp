@@ -43,6 +43,15 @@ TEST(TimeChart, recompute_may_run_into_backward) {
             "pp 1 |    F0 F1 B0 -- -- B1 --\n");
 }
 
+TEST(TimeChart, what_fits_twice_is_in_two_halves) {
+  EXPECT_EQ(chart(pipeline_program(one_f_one_b_schedule({.ranks = 2, .micro_batches = 4})), {.width = 34}),
+            "pp 0 | F0 F1       B0 -- F2 B1\n"
+            "pp 1 |    F0 B0 -- F1 B1 -- F2\n"
+            "  ...\n"
+            "pp 0 | -- F3 B2 --    B3 --\n"
+            "pp 1 | B2 -- F3 B3 --\n");
+}
+
 TEST(TimeChart, long_ones_show_both_ends) {
   const Program program = pipeline_program(one_f_one_b_schedule({.ranks = 2, .micro_batches = 100}));
   EXPECT_EQ(chart(program, {.width = 38}),

@@ -91,6 +91,18 @@ TEST(Boxes, stages_may_be_neighbours) {
   }
 }
 
+TEST(Boxes, stages_that_follow_at_once_are_two) {
+  const Schedule schedule = {
+      .name = "by hand",
+      .micro_batches = 1,
+      .rank_of_stage = {0, 1, 0},
+      .tasks = {{{TaskKind::forward, 0, 0}, {TaskKind::forward, 2, 0}, {TaskKind::backward, 2, 0}, {TaskKind::backward, 0, 0}},
+                {{TaskKind::forward, 1, 0}, {TaskKind::backward, 1, 0}}}};
+  const Program program = pipeline_program(schedule);
+  const BoxRow row = box_rows(program, timed_instructions(program, simulate(program, slow_device())))[0];
+  EXPECT_EQ(row.num_chunks, 2);
+}
+
 TEST(Boxes, recompute_and_what_moves_bytes) {
   const Program program = build_program(
       equal_blocks(2, {.numel = 64}),

@@ -63,10 +63,8 @@ std::vector<int> chunk_of_block(const InstructionList& list, int num_blocks, int
 
 bool is_on_blocks(BoxKind kind) { return kind <= BoxKind::backward_weight; }
 
-// Blocks are told in any order: forward ascends, backward descends.
 bool joins(const Box& box, const Box& next, double gap_s) {
-  const bool adjacent = next.first == box.last || next.last == box.first;
-  return is_on_blocks(box.kind) && box.kind == next.kind && box.micro == next.micro && box.chunk == next.chunk && adjacent &&
+  return is_on_blocks(box.kind) && box.kind == next.kind && box.micro == next.micro && box.chunk == next.chunk &&
          next.start_s - box.end_s <= gap_s;
 }
 

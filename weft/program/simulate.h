@@ -43,7 +43,7 @@ struct Simulation {
   std::vector<SimulatedRank> ranks;  ///< by class of columns, then by place on the pipeline axis
   std::vector<int> index_of_rank;    ///< world rank -> index into `ranks`
   double step_s = 0.0;
-  double span_s = 0.0;  ///< the longest time from a rank's first work to its end: the cost of Qi et al. 2023 (arXiv:2401.10241)
+  double span_s = 0.0;  ///< the longest time from a rank's first work to its end: the cost of Qi et al. 2024 (arXiv:2401.10241)
   double flops = 0.0;   ///< of all ranks, recompute included
   double model_flops = 0.0;
   double utilisation = 0.0;  ///< model_flops, of what all devices could do at their peak in step_s (MFU)
