@@ -260,9 +260,11 @@ void RankGroup::judge() {
   }
 }
 
+// A thread that was there before may take the signal of a rank's end and ignore it, so ranks are looked at now and then anyway.
 int RankGroup::poll_timeout_ms() const {
-  if (!deadline_ns_) return -1;
-  return static_cast<int>(std::max<int64_t>(0, (*deadline_ns_ - monotonic_ns()) / 1'000'000 + 1));
+  constexpr int64_t kLook = 500;
+  if (!deadline_ns_) return kLook;
+  return static_cast<int>(std::clamp<int64_t>((*deadline_ns_ - monotonic_ns()) / 1'000'000 + 1, 0, kLook));
 }
 
 int RankGroup::result(std::string& error) const {

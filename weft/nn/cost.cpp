@@ -1,5 +1,6 @@
 #include "weft/nn/cost.h"
 
+#include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/zeros.h>
@@ -226,6 +227,18 @@ void measure_split(Model& model, size_t index, const Tensors& inputs, const Cont
   cost.deferred_bytes = live_bytes_without(seen, take_gradients(in));
 }
 
+/// Real work, but so little that no pool of threads should be started for it: that would outlive it, and a fork.
+class OneThread {
+ public:
+  OneThread() : before_(at::get_num_threads()) { at::set_num_threads(1); }
+  ~OneThread() { at::set_num_threads(before_); }
+  OneThread(const OneThread&) = delete;
+  OneThread& operator=(const OneThread&) = delete;
+
+ private:
+  int before_;
+};
+
 /// One sample of zeros, in the shape and type of `like`.
 at::Tensor one_sample(const at::Tensor& like) {
   std::vector<int64_t> sizes = like.sizes().vec();
@@ -260,6 +273,7 @@ int64_t measure_loss_peak(const Model& model, const Tensors& outputs, at::IntArr
   std::vector<int64_t> shape = target_shape.vec();
   shape.insert(shape.begin(), 1);
   const at::Tensor target = at::zeros(shape, at::TensorOptions(at::kLong));
+  const OneThread one_thread;
   Observation seen;
   add_known(seen, sample);
   add_known(seen, {target});
