@@ -102,6 +102,18 @@ std::vector<int> choose_stages(const Recipe& recipe, const ResolvedLayout& layou
   return balance_stages({.stages = stages, .seconds = seconds, .max_bytes = most, .bytes = bytes_of_stage(cost, layout)});
 }
 
+/// Which blocks' backward a schedule would split but cannot.
+std::string whole_backwards_text(const Schedule& schedule, const ModelCost& cost) {
+  const auto splits = [](const Task& task) { return task.kind == TaskKind::backward_input; };
+  const bool any = std::any_of(schedule.tasks.begin(), schedule.tasks.end(),
+                               [&](const std::vector<Task>& tasks) { return std::any_of(tasks.begin(), tasks.end(), splits); });
+  std::string names;
+  for (const BlockCost& block : cost.blocks) {
+    if (any && !block.splits) names += (names.empty() ? "" : ", ") + block.name;
+  }
+  return names.empty() ? "" : fmt::format("  backward is not split, but run whole with its first part, in: {}\n", names);
+}
+
 std::string stages_text(const Recipe& recipe, const PipelineOptions& pipeline, const ModelCost& cost,
                         const std::vector<double>& seconds) {
   double total = 0.0, longest = 0.0;
@@ -119,6 +131,7 @@ std::string stages_text(const Recipe& recipe, const PipelineOptions& pipeline, c
     text += fmt::format("  stage {} on pipeline rank {}: {} ({:.1f} % of the work)\n", s, pipeline.given.rank_of_stage[s],
                         names, 100.0 * share / total);
   }
+  text += whole_backwards_text(pipeline.given, cost);
   const std::string by = recipe.layout.profile.empty() ? "counted operations" : "times of " + recipe.layout.profile;
   const std::string how = recipe.layout.stages == "auto" ? "balanced by " + by : "as layout.stages says";
   const double ideal = total / static_cast<double>(stages);
