@@ -94,7 +94,7 @@ void damage_by_dropping(const Program& program, Random& random) {
   // The next one takes in what this one would have.
   if (list[i].op == Op::reduce_scatter && list[i].micro < program.micro_batches - 1) return;
   list.erase(list.begin() + i);
-  EXPECT_FALSE(is_clean(with(program, link_waits(list, program))))
+  EXPECT_FALSE(is_clean(with(program, link_waits(list, program, program.buffers[0]))))
       << "dropped " << describe(program.of(0)[i], program.block_names);
 }
 
@@ -103,7 +103,7 @@ void damage_by_doubling(const Program& program, Random& random) {
   const int size = static_cast<int>(list.size());
   const int i = random.below(size);
   list.insert(list.begin() + random.below(size + 1), program.of(0)[i]);
-  EXPECT_FALSE(is_clean(with(program, link_waits(list, program))))
+  EXPECT_FALSE(is_clean(with(program, link_waits(list, program, program.buffers[0]))))
       << "doubled " << describe(program.of(0)[i], program.block_names);
 }
 
@@ -114,7 +114,7 @@ void damage_by_swapping(const Program& program, Random& random) {
   if (list[i].waits.empty()) return;
   const int j = list[i].waits[random.below(static_cast<int>(list[i].waits.size()))];
   std::swap(list[i], list[j]);
-  EXPECT_FALSE(is_clean(with(program, link_waits(list, program))))
+  EXPECT_FALSE(is_clean(with(program, link_waits(list, program, program.buffers[0]))))
       << "swapped " << j << " and " << i << ", " << describe(program.of(0)[i], program.block_names);
 }
 

@@ -52,7 +52,7 @@ inline void expect_found(Program program, const Spoiling& c, Waits waits) {
   SCOPED_TRACE(c.what);
   List list = program.lists[0];
   c.spoil(list);
-  if (waits == Waits::linked_again) list = link_waits(list, program);
+  if (waits == Waits::linked_again) list = link_waits(list, program, program.buffers[0]);
   for (List& x : program.lists) x = list;
   expect_defect(program, c.defect, c.says);
 }

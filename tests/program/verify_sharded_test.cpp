@@ -123,8 +123,8 @@ TEST(VerifyReduceScatter, between_micro_batches) {
       Waits::as_spoiled);
   // With a buffer each, so that only the block's own gradients are at stake.
   Program own_buffers = build_program(tied_model(3), {.shard = 2, .shard_level = gradients, .micro_batches = 2});
-  own_buffers.gradient_buffer.clear();
-  own_buffers.lists[0] = link_waits(own_buffers.lists[0], own_buffers);
+  own_buffers.buffers[0].gradient.clear();
+  own_buffers.lists[0] = link_waits(own_buffers.lists[0], own_buffers, own_buffers.buffers[0]);
   expect_all_found(
       own_buffers,
       {
@@ -177,7 +177,9 @@ TEST(VerifyReduceScatter, slots_are_closed_before) {
 TEST(VerifySharded, ranks_must_meet_on_the_same_axes_in_the_same_order) {
   const auto two_lists = [](const StepLayout& other) {
     Program program = program_of(zero3());
-    program.lists.push_back(program_of(other).lists[0]);
+    const Program second = program_of(other);
+    program.lists.push_back(second.lists[0]);
+    program.buffers.push_back(second.buffers[0]);
     program.list_of_rank = {0, 0, 1, 1};
     return program;
   };

@@ -7,8 +7,9 @@
 // last slot, all one bits, takes in every stash and leaves the rank's sum in the gradients. The reduction over ranks goes on
 // with the same tree, so `slots` is a power of two. One slot needs no combine.
 //
-// Memory: log2(slots) times the gradient bytes at the peak. Traffic: none. Comes after accumulate; all slots but the last are
-// closed stage by stage, the last one bucket by bucket as backward fills them, so that reductions still overlap.
+// Memory: log2(slots) times the gradient bytes at the peak. Traffic: none. Comes after recompute and offload_activations; all
+// slots but the last are closed stage by stage, the last one bucket by bucket as backward fills them, so that reductions still
+// overlap.
 #pragma once
 
 #include <vector>
