@@ -72,6 +72,7 @@ const std::vector<Spoiling> kOutOfOrder = {
     {"update before the norm", Defect::early_update, [](List& x) { move(x, find(x, Op::update), find(x, Op::norm)); },
      "the norm"},
     {"norm of other blocks", Defect::early_update, [](List& x) { x[find(x, Op::norm)].first = 1; }, "leaves out"},
+    {"no norm", Defect::missing_norm, [](List& x) { drop(x, find(x, Op::norm)); }, "no norm, which the updates are scaled by"},
     {"no loss reduction", Defect::missing_reduce, [](List& x) { drop(x, find(x, Op::reduce_loss)); }, "no reduce_loss"},
 };
 

@@ -74,6 +74,7 @@ Program describe_model(const ModelCost& model, const StepLayout& layout) {
   program.gradient_bytes = layout.gradient_bytes;
   program.micro_batches = layout.micro_batches;
   program.slots = layout.slots;
+  program.needs_norm = layout.clip || layout.check_finite;
   program.mesh = {.pp = layout.pp, .dp = layout.dp, .shard = layout.shard, .tp = layout.tp};
   for (int rank = 0; rank < program.mesh.world(); ++rank) {
     program.list_of_rank.push_back(rank / (program.mesh.data() * layout.tp));
@@ -159,7 +160,7 @@ InstructionList finish_list(InstructionList list, const ModelCost& model, const 
   list = sum_losses(list, program);
   const int parts = layout.pp * program.shards;
   const AxisName axis = layout.pp > 1 ? AxisName::model : parts > 1 ? AxisName::shard : AxisName::none;
-  if (layout.clip || layout.check_finite) list = clip(list, {.axis = axis, .ranks = parts, .all = whole(buckets)});
+  if (program.needs_norm) list = clip(list, {.axis = axis, .ranks = parts, .all = whole(buckets)});
   list = update(list, {.buckets = buckets});
   list = offload_state(list, layout.offload);
   if (layout.shard_level == ShardLevel::parameters) {
