@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
 #include "weft/program/verify.h"
 
@@ -15,6 +17,7 @@ class PresenceCheck {
       : program_(program), list_(program.of(rank)), rank_(rank), at_(at) {}
 
   void run() const {
+    if (!program_.holders.empty()) check_held();
     check_missing();
     for (int i = 0; i < static_cast<int>(list_.size()); ++i) {
       check_place(i);
@@ -29,6 +32,7 @@ class PresenceCheck {
                       fmt::format("rank {}, block {} '{}': {}", rank_, block, program_.block_names[block], text));
   }
 
+  void check_held() const;
   void check_missing() const;
   void check_run(int block) const;
   void check_sent(int block) const;
@@ -44,6 +48,20 @@ class PresenceCheck {
   int rank_;
   const Places& at_;
 };
+
+// Which blocks are shared, and by whom, is what tells that a tie is missing.
+void PresenceCheck::check_held() const {
+  const int place = rank_ / (program_.world_size() / program_.mesh.pp);
+  for (int block = 0; block < program_.num_blocks(); ++block) {
+    const std::vector<int>& holders = program_.holders[block];
+    const bool says = std::find(holders.begin(), holders.end(), place) != holders.end();
+    if (at_.held[block] == says) continue;
+    throw VerifyError(
+        Defect::misplaced_block, rank_,
+        fmt::format("rank {} {} block {} '{}', but the program says that pipeline rank {} {}", rank_,
+                    says ? "does not hold" : "holds", block, program_.block_names[block], place, says ? "does" : "does not"));
+  }
+}
 
 void PresenceCheck::check_missing() const {
   if (at_.reduce_loss < 0) {

@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "weft/program/edit.h"
 #include "weft/program/verify.h"
 
 namespace weft {
@@ -24,7 +23,6 @@ class RankCheck {
   explicit RankCheck(const Program& program) : program_(program), stride_(program.world_size() / program.mesh.pp) {}
 
   void run() const {
-    if (!program_.holders.empty()) check_holders();
     compare_copies();
     for (int place = 1; place < program_.mesh.pp; ++place) {
       for (const AxisName axis : {AxisName::model, AxisName::world}) compare_along(place, axis);
@@ -33,7 +31,6 @@ class RankCheck {
   }
 
  private:
-  void check_holders() const;
   void compare_copies() const;
   void compare_along(int place, AxisName axis) const;
   void compare_tied(int place, int other) const;
@@ -48,24 +45,6 @@ class RankCheck {
   const Program& program_;
   int stride_;  // ranks at one place of the pipeline
 };
-
-// Which blocks are shared, and by whom, is what ties are found missing by.
-void RankCheck::check_holders() const {
-  std::set<std::pair<int, int>> seen;  // place and list
-  for (int rank = 0; rank < program_.world_size(); ++rank) {
-    const int place = rank / stride_;
-    if (!seen.emplace(place, program_.list_of_rank[rank]).second) continue;
-    const Indices held = held_blocks(program_.of(rank), program_.block_uses);
-    for (int block = 0; block < program_.num_blocks(); ++block) {
-      const bool has = contains(held, block);
-      if (has == holds(place, block)) continue;
-      throw VerifyError(
-          Defect::misplaced_block, rank,
-          fmt::format("rank {} {} block {} '{}', but the program says that pipeline rank {} {}", rank,
-                      has ? "holds" : "does not hold", block, program_.block_names[block], place, has ? "does not" : "does"));
-    }
-  }
-}
 
 Indices RankCheck::issued(int rank, const Wanted& wanted) const {
   const InstructionList& list = program_.of(rank);

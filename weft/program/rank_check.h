@@ -1,6 +1,5 @@
 // The checks of verify() that compare ranks: that those at one place of the pipeline meet others for the same things in the
-// same order, that those along it share the collectives of the axes that run along it, and that the program tells who holds
-// what.
+// same order, and that those along it share the collectives of the axes that run along it.
 #pragma once
 
 #include "weft/program/program.h"
