@@ -70,13 +70,12 @@ TEST(OneStage, several_micro_batches_cost_no_more_memory_than_one) {
   EXPECT_EQ(step_cost(four).wire_bytes(), 0);
 }
 
+InstructionList slotted(const ModelCost& model, int micro_batches, int slots, int64_t bucket_bytes) {
+  const Program program = toy_program(model, {.micro_batches = micro_batches, .slots = slots});
+  return close_slots(one_stage(model, micro_batches), program, {.buckets = buckets_of(model, bucket_bytes)});
+}
 InstructionList slotted(int num_blocks, int micro_batches, int slots, int64_t bucket_bytes) {
-  const ModelCost model = toy_model(num_blocks);
-  return close_slots(one_stage(model, micro_batches), {.slots = slots,
-                                                       .micro_batches = micro_batches,
-                                                       .stages = {whole(buckets_of(model, bucket_bytes))},
-                                                       .buckets = buckets_of(model, bucket_bytes),
-                                                       .uses = uses_of(model)});
+  return slotted(toy_model(num_blocks), micro_batches, slots, bucket_bytes);
 }
 
 TEST(Slots, one_slot_changes_nothing) { EXPECT_EQ(text(slotted(2, 2, 1, kOneBlock)), text(one_stage(toy_model(2), 2))); }

@@ -3,11 +3,14 @@
 #include <gtest/gtest.h>
 
 #include "tests/program/schedule_table.h"
+#include "weft/base/error.h"
+#include "weft/program/buckets.h"
 #include "weft/program/cost.h"
 #include "weft/program/edit.h"
 #include "weft/program/passes/clip.h"
 #include "weft/program/passes/offload.h"
 #include "weft/program/passes/recompute.h"
+#include "weft/program/passes/slots.h"
 #include "weft/program/passes/sum_losses.h"
 #include "weft/program/passes/tie_weights.h"
 #include "weft/program/verify.h"
@@ -200,6 +203,50 @@ TEST(PipelineSteps, who_holds_what) {
       const int runner = runners(program)[block];
       EXPECT_EQ(std::count(c.holders[block].begin(), c.holders[block].end(), runner), 1) << "whoever runs it holds it";
     }
+  }
+}
+
+// Blocks of one stage of which some can be split: micro-batch 1 has reached those that cannot before micro-batch 0 has reached
+// the weights of those that can.
+TEST(PipelineSlots, blocks_that_cannot_be_split_close_theirs_earlier) {
+  ModelCost model = splittable(toy_model(6));
+  model.blocks[4].splits = false;
+  const Schedule schedule = schedule_named("zb-h1").of(2, 2);
+  const Program program = toy_program(model, {.micro_batches = 2, .slots = 2});
+  const InstructionList list = lists_of(model, schedule)[1];
+  const std::vector<Bucket> buckets = gradient_buckets(program, {3, 4, 5}, 1 << 20);
+  EXPECT_EQ(
+      text(close_slots(list, program, {.buckets = buckets})),
+      "receive_activation2.0<0 forward3.0 forward4.0 forward5.0 receive_activation2.1<0 load0 loss0 "
+      "backward_input5.0 backward4.0 combine4-4s0 backward_input3.0 send_gradient2.0>0 "
+      "forward3.1 forward4.1 forward5.1 load1 loss1 backward_input5.1 backward4.1 backward_input3.1 send_gradient2.1>0 "
+      "backward_weight5.0 combine5-5s0 backward_weight3.0 combine3-3s0 backward_weight5.1 backward_weight3.1 combine3-5s1");
+  EXPECT_NO_THROW(verify(build_program(model, pipelined({.slots = 2}, schedule_named("zb-h1"), 2, 2))));
+}
+
+TEST(PipelineSlots, ties_that_mix_slots_are_refused) {
+  ModelCost mixed = splittable(toy_model(4));
+  mixed.blocks[2].splits = false;  // and its weights are those of block 3, which can
+  mixed.blocks[3].uses = {2};
+  struct Case {
+    const char* what;
+    ModelCost model;
+    const char* schedule;
+    const char* block;
+  };
+  const Case cases[] = {{"two stages of one rank", tied_model(4), "zb-v", "block 'layer0'"},
+                        {"one of two that splits", mixed, "zb-h1", "block 'layer2'"}};
+  for (const Case& c : cases) {
+    const StepLayout layout = pipelined({.slots = 2}, schedule_named(c.schedule), 2, 4);
+    try {
+      build_program(c.model, layout);
+      ADD_FAILURE() << c.what;
+    } catch (const InputError& error) {
+      const std::string says = error.what();
+      EXPECT_NE(says.find(c.block), std::string::npos) << says;
+      EXPECT_NE(says.find("use a schedule with one stage a rank and whole backwards"), std::string::npos) << says;
+    }
+    EXPECT_NO_THROW(build_program(c.model, pipelined({}, schedule_named(c.schedule), 2, 4))) << "one slot: " << c.what;
   }
 }
 

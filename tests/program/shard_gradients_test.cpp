@@ -42,12 +42,9 @@ TEST(ShardGradients, over_replicas_only_once_a_step) {
 
 TEST(ShardGradients, follows_the_combine) {
   const ModelCost model = toy_model(1);
-  const Program program = sharded(model, 2, 1, 2);
-  const InstructionList list = close_slots(steps(model, 2), {.slots = 2,
-                                                             .micro_batches = 2,
-                                                             .stages = {{.first = 0, .last = 1}},
-                                                             .buckets = single_blocks(program, all_blocks(program)),
-                                                             .uses = program.block_uses});
+  Program program = sharded(model, 2, 1, 2);
+  program.slots = 2;
+  const InstructionList list = close_slots(steps(model, 2), program, {.buckets = single_blocks(program, all_blocks(program))});
   EXPECT_EQ(
       text(shard_gradients(list, program, {})),
       "load0 forward0.0 loss0 backward0.0 combine0-0s0 load1 forward0.1 loss1 backward0.1 combine0-0s1 reduce_scatter0.1");
