@@ -64,6 +64,24 @@ Model modules() {
   return sequential_model("modules", layers);
 }
 
+/// A block of weft's own that does not tell that its backward can be split.
+class Unsplit : public Block {
+ public:
+  explicit Unsplit(std::shared_ptr<Block> block) : block_(std::move(block)) {}
+  Tensors forward(const Tensors& inputs, const Context& context) override { return block_->forward(inputs, context); }
+  std::vector<ParamSpec> parameters() override { return block_->parameters(); }
+
+ private:
+  std::shared_ptr<Block> block_;
+};
+
+/// Every stage has both blocks that can be split and some that cannot.
+Model mixed() {
+  Model model = mlp({.inputs = 144, .width = 24, .layers = 7});
+  for (size_t b = 1; b < model.blocks.size(); b += 2) model.blocks[b].block = std::make_shared<Unsplit>(model.blocks[b].block);
+  return model;
+}
+
 const at::Tensor& find(const Trained& trained, const std::string& name) {
   for (const auto& [other, value] : trained.values) {
     if (other == name) return value;
@@ -91,6 +109,7 @@ const std::vector<Job>& deep_jobs() {
       {"deep_gpt", [] { return gpt(small_gpt(false, 6)); }, [](int64_t step) { return token_batch(step, 16); }, 16},
       {"deep_tied_gpt", [] { return gpt(small_gpt(true, 6)); }, [](int64_t step) { return token_batch(step, 16); }, 16},
       {"deep_modules", modules, [](int64_t step) { return image_batch(step, 16); }, 16},
+      {"deep_mixed", mixed, [](int64_t step) { return image_batch(step, 16); }, 16},
   };
   return all;
 }
