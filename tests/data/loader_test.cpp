@@ -135,10 +135,20 @@ TEST(Loader, GivesUpOnAStuckDataset) {
 TEST(Loader, PreparesAheadAndNoFurther) {
   auto dataset = std::make_shared<Counting>(100);
   Loader loader(dataset, Sampler(100, {}), {.ahead = 3});
+  loader.next();
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (dataset->calls < 3 && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+  while (dataset->calls < 4 && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
   std::this_thread::sleep_for(std::chrono::milliseconds(30));
-  EXPECT_EQ(dataset->calls, 3);
+  EXPECT_EQ(dataset->calls, 4) << "the one that was taken, and three";
+}
+
+TEST(Loader, PreparesNothingForARankThatAsksForNothing) {
+  auto dataset = std::make_shared<Counting>(100);
+  {
+    const Loader loader(dataset, Sampler(100, {}), {.ahead = 3});
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  }
+  EXPECT_EQ(dataset->calls, 0);
 }
 
 TEST(Loader, EndsPromptlyWhateverItsThreadIsDoing) {

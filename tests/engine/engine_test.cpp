@@ -352,13 +352,13 @@ TEST(Engine, EvaluatesUnevenMicroBatchesWithoutTraining) {
   target[2] = (target[2].item<int64_t>() + 1) % 3;
   target[5] = -100;
   int64_t begin = 0;
-  const EvaluationResult result = engine.evaluate([&](MicroBatch& micro) {
+  const EvaluationResult result = engine.evaluate(3, [&] {
     const int64_t count = std::min<int64_t>(3, 7 - begin);
-    if (count == 0) return false;
-    micro = {{logits.narrow(0, begin, count)}, target.narrow(0, begin, count), begin};
+    const MicroBatch micro{{logits.narrow(0, begin, count)}, target.narrow(0, begin, count), begin};
     begin += count;
-    return true;
+    return micro;
   });
+  EXPECT_EQ(begin, 7);
   EXPECT_EQ(result.count, 6);
   EXPECT_EQ(result.hits, 5);
   EXPECT_NEAR(result.loss, cross_entropy({logits}, target).sum.item<double>() / 6.0, 1e-6);

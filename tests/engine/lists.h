@@ -46,8 +46,6 @@ inline Program with_list(InstructionList list, int num_blocks, int micro_batches
   return program;
 }
 
-inline EngineOptions local(int micro_batches) {
-  return {.data = {}, .replicas = {}, .shards = {}, .all_micro_batches = micro_batches};
-}
+inline EngineOptions local(int micro_batches) { return {.all_micro_batches = micro_batches}; }
 
 }  // namespace weft

@@ -296,12 +296,10 @@ TEST(Engine, WeightsInATierAreFetchedForOthersToRead) {
     EXPECT_EQ(master.scalar_type(), at::kFloat);
     EXPECT_FALSE(model.flat(0).master.defined()) << "back in its tier";
     // Rank 1 has nothing to evaluate, and gathers for rank 0.
-    bool more = shards.rank() == 0;
-    const EvaluationResult result = engine.evaluate([&](MicroBatch& micro) {
-      if (!more) return false;
-      more = false;
-      micro = {{at::ones({1, 100})}, at::zeros({1}), 0};
-      return true;
+    const bool has_some = shards.rank() == 0;
+    const EvaluationResult result = engine.evaluate(has_some ? 1 : 0, [has_some] {
+      EXPECT_TRUE(has_some);
+      return MicroBatch{{at::ones({1, 100})}, at::zeros({1}), 0};
     });
     const double expected = whole.flat(0).weights.to(at::kBFloat16).to(at::kFloat).sum().item<double>();
     EXPECT_NEAR(result.loss, expected, 1e-4);

@@ -5,6 +5,7 @@
 #include <ATen/ops/equal.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/randn.h>
+#include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
 #include "tests/nn/bound_layer.h"
@@ -99,6 +100,73 @@ TEST(FlatModel, AnUnusedParameterHasAZeroGradient) {
   flat.settle_gradients(0, {});
   EXPECT_TRUE(unused.value.grad().eq(0.0).all().item<bool>());
   EXPECT_TRUE(used.value.grad().eq(1.0).all().item<bool>());
+}
+
+/// A stage's rank: the blocks in the middle.
+TEST(FlatModel, BlocksOfOtherRanksTakeNoMemoryAndChangeNothing) {
+  FlatModel all(tiny_gpt(), {});
+  initialise(all, 3);
+  int64_t made = 0;
+  const auto counting = [&made](int64_t numel, at::ScalarType dtype, const std::string&) {
+    made += numel;
+    return at::zeros({numel}, dtype);
+  };
+  FlatModel part(tiny_gpt(), {.held = {false, true, true, false},
+                              .guest = {false, false, true, false},
+                              .allocate_weights = counting,
+                              .allocate_gradients = counting});
+  EXPECT_EQ(made, 2 * (all.flat(1).numel + all.flat(2).numel)) << "weights and gradients";
+  for (int b : {1, 2}) part.initialise(b, 3);
+  for (int b = 0; b < 4; ++b) {
+    const bool held = b == 1 || b == 2;
+    EXPECT_EQ(part.holds(b), held);
+    EXPECT_EQ(part.is_guest(b), b == 2);
+    EXPECT_EQ(part.flat(b).numel, held ? all.flat(b).numel : 0);
+    EXPECT_EQ(part.flat(b).whole_numel, all.flat(b).numel) << "what its holder has";
+    if (held) {
+      EXPECT_TRUE(at::equal(part.flat(b).weights, all.flat(b).weights)) << "drawn as ever";
+    }
+  }
+  EXPECT_EQ(part.gradient_offset(1), 0);
+  EXPECT_EQ(part.gradients(1, 3).numel(), all.flat(1).numel + all.flat(2).numel);
+  EXPECT_EQ(part.num_parameters(), all.num_parameters()) << "of the whole model";
+  ASSERT_EQ(part.params().size(), all.params().size());
+  for (size_t i = 0; i < all.params().size(); ++i) {
+    EXPECT_EQ(part.params()[i].name, all.params()[i].name);
+    EXPECT_EQ(part.params()[i].offset, all.params()[i].offset) << "what is read from others is where they have it";
+  }
+}
+
+TEST(FlatModel, GivenValuesOfOtherRanksBlocksAreLetGo) {
+  Parameter here{at::ones({4}), {}}, elsewhere{at::ones({1000}), {}};
+  const auto pass = [](const Tensors& in, const Context&) { return in; };
+  const auto block = [&](Parameter& parameter) {
+    return std::make_shared<FunctionBlock>(pass, std::vector<ParamSpec>{{"weight", &parameter, {}}});
+  };
+  int shared = 0;
+  Model model{.name = "test", .blocks = {{"a", "a", block(here)}, {"b", "b", block(elsewhere)}}, .loss = cross_entropy};
+  FlatModel flat(std::move(model), {.held = {true, false}, .share_given = [&](const at::Tensor&, const std::string& what) {
+                                      EXPECT_EQ(what, "weights of a");
+                                      ++shared;
+                                    }});
+  EXPECT_EQ(shared, 1) << "the ranks of another stage make no such call";
+  EXPECT_TRUE(here.value.detach().eq(1.0).all().item<bool>());
+  EXPECT_EQ(elsewhere.value.storage().nbytes(), 0U);
+}
+
+TEST(FlatModel, BuffersOfBlocksThatAreNotHeld) {
+  FlatModel all(tiny_gpt(), {});
+  FlatModel part(tiny_gpt(), {.separate_shard = true,
+                              .separate_gradients = true,
+                              .held = {false, true, false, true},
+                              .weight_buffer = {-1, 0, -1, 0},
+                              .gradient_buffer = {-1, 1, -1, 0}});
+  EXPECT_EQ(part.flat(1).weights.data_ptr(), part.flat(3).weights.data_ptr());
+  EXPECT_NE(part.flat(1).gradients.data_ptr(), part.flat(3).gradients.data_ptr());
+  for (int b : {1, 3}) {
+    EXPECT_EQ(part.flat(b).shard.numel(), all.flat(b).numel);
+    EXPECT_EQ(part.flat(b).owned_gradients.numel(), all.flat(b).numel);
+  }
 }
 
 TEST(FlatModel, RefusesAWeightSharedByAccident) {

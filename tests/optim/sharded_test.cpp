@@ -194,6 +194,26 @@ TEST_P(NormTest, SumsOfShardsAddUpToTheBitsOfTheWhole) {
 INSTANTIATE_TEST_SUITE_P(Types, NormTest, ::testing::Values(at::kFloat, at::kBFloat16),
                          [](const auto& info) { return info.param == at::kFloat ? "float32" : "bfloat16"; });
 
+/// Two stages, of which the second holds the first one's block too (tied weights).
+TEST(Norm, OfTheStagesOfAPipelineCountsASharedBlockOnce) {
+  FlatModel whole(two_blocks(), {});
+  give_gradients(whole, 50, at::kFloat);
+  ExactSum expected, sum;
+  add_squares(whole, expected);
+  const std::vector<FlatOptions> stages = {{.held = {true, false}, .guest = {false, false}},
+                                           {.held = {true, true}, .guest = {true, false}}};
+  for (const FlatOptions& options : stages) {
+    FlatModel stage(two_blocks(), options);
+    for (int b = 0; b < 2; ++b) {
+      if (stage.holds(b)) stage.flat(b).gradients.copy_(whole.flat(b).gradients);
+    }
+    ExactSum own;
+    add_squares(stage, own);
+    for (size_t i = 0; i < own.words().size(); ++i) sum.words()[i] += own.words()[i];
+  }
+  EXPECT_EQ(sum.words(), expected.words());
+}
+
 TEST(Clip, ANormOfGradientsThatAreNotFiniteIsNotANumber) {
   for (const double bad : {std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
     FlatModel flat(two_blocks(), {});

@@ -19,6 +19,12 @@ std::string text(const std::vector<Bucket>& buckets) {
   return result;
 }
 
+// Of all blocks of the program.
+std::vector<Bucket> buckets(const Program& program, int64_t bucket_bytes) {
+  return gradient_buckets(program, all_blocks(program), bucket_bytes);
+}
+std::vector<Bucket> blocks(const Program& program) { return single_blocks(program, all_blocks(program)); }
+
 TEST(Buckets, adjacent_blocks_in_backward_order) {
   struct Case {
     const char* what;
@@ -37,12 +43,32 @@ TEST(Buckets, adjacent_blocks_in_backward_order) {
       {"an empty head", {20, 0}, 20, "[0,2)=20 "},
       {"nothing at all", {0, 0}, 20, "[0,2)=0 "},
   };
-  for (const Case& c : cases) EXPECT_EQ(text(gradient_buckets(program_of(c.blocks), c.limit)), c.expected) << c.what;
+  for (const Case& c : cases) EXPECT_EQ(text(buckets(program_of(c.blocks), c.limit)), c.expected) << c.what;
+}
+
+TEST(Buckets, only_adjacent_blocks_of_a_rank_share_one) {
+  struct Case {
+    const char* what;
+    std::vector<int64_t> blocks;
+    std::vector<int> held;
+    const char *buckets, *single;
+  };
+  const Case cases[] = {
+      {"a stage", {10, 10, 10, 10}, {1, 2}, "[1,3)=20 ", "[2,3)=10 [1,2)=10 "},
+      {"two stages", {10, 10, 10, 10}, {0, 1, 3}, "[3,4)=10 [0,2)=20 ", "[3,4)=10 [1,2)=10 [0,1)=10 "},
+      {"an empty block in front of the second stage", {10, 10, 0, 10}, {0, 2, 3}, "[2,4)=10 [0,1)=10 ", "[3,4)=10 [0,1)=10 "},
+      {"a stage without gradients", {10, 0, 10}, {1}, "[1,2)=0 ", "[1,2)=0 "},
+      {"an empty block that has no neighbour", {0, 10, 10}, {0, 2}, "[2,3)=10 [0,1)=0 ", "[2,3)=10 "},
+  };
+  for (const Case& c : cases) {
+    EXPECT_EQ(text(gradient_buckets(program_of(c.blocks), c.held, 100)), c.buckets) << c.what;
+    EXPECT_EQ(text(single_blocks(program_of(c.blocks), c.held)), c.single) << c.what;
+  }
 }
 
 TEST(Buckets, bytes_are_those_that_are_reduced) {
-  EXPECT_EQ(text(gradient_buckets(program_of({10, 10, 10}, 2), 40)), "[1,3)=40 [0,1)=20 ");
-  EXPECT_EQ(text(gradient_buckets(program_of({10, 10, 10}, 4), 40)), "[2,3)=40 [1,2)=40 [0,1)=40 ");
+  EXPECT_EQ(text(buckets(program_of({10, 10, 10}, 2), 40)), "[1,3)=40 [0,1)=20 ");
+  EXPECT_EQ(text(buckets(program_of({10, 10, 10}, 4), 40)), "[2,3)=40 [1,2)=40 [0,1)=40 ");
 }
 
 TEST(Buckets, single_blocks) {
@@ -55,7 +81,7 @@ TEST(Buckets, single_blocks) {
       {{0, 10, 0, 30, 0}, "[3,4)=120 [1,2)=40 "},
       {{0, 0}, "[0,2)=0 "},
   };
-  for (const Case& c : cases) EXPECT_EQ(text(single_blocks(program_of(c.blocks, 4))), c.expected);
+  for (const Case& c : cases) EXPECT_EQ(text(blocks(program_of(c.blocks, 4))), c.expected);
 }
 
 TEST(Buckets, whole) {

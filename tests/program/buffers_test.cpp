@@ -29,8 +29,8 @@ TEST(Buffers, a_chain_takes_one_more_than_the_depth_of_prefetch) {
                                      .micro_batches = micro_batches};
           const Program program = build_program(toy_model(blocks), layout);
           const int expected = std::min(blocks, depth + 1);
-          EXPECT_EQ(distinct(program.weight_buffer), expected) << blocks << " blocks, depth " << depth;
-          EXPECT_EQ(distinct(program.gradient_buffer), expected) << blocks << " blocks, depth " << depth;
+          EXPECT_EQ(distinct(program.buffers_of(0).weight), expected) << blocks << " blocks, depth " << depth;
+          EXPECT_EQ(distinct(program.buffers_of(0).gradient), expected) << blocks << " blocks, depth " << depth;
         }
       }
     }
@@ -72,8 +72,8 @@ TEST(Buffers, which_block_is_where) {
   };
   for (const Case& c : cases) {
     const Program program = build_program(c.model, c.layout);
-    EXPECT_EQ(program.weight_buffer, c.weights) << c.what;
-    EXPECT_EQ(program.gradient_buffer, c.gradients) << c.what;
+    EXPECT_EQ(program.buffers_of(0).weight, c.weights) << c.what;
+    EXPECT_EQ(program.buffers_of(0).gradient, c.gradients) << c.what;
   }
 }
 
@@ -90,20 +90,21 @@ TEST(Buffers, hold_one_block_at_a_time) {
                                                         .prefetch = prefetch,
                                                         .keep_order = keep_order,
                                                         .micro_batches = 3});
+          const Buffers& buffers = program.buffers_of(0);
           std::vector<int> weights(6, -1), gradients(6, -1);  // the block in a buffer
           for (const Instruction& x : program.of(0)) {
             if (x.op == Op::gather) {
-              EXPECT_EQ(weights[program.weight_buffer[x.first]], -1) << text(x);
-              weights[program.weight_buffer[x.first]] = x.first;
+              EXPECT_EQ(weights[buffers.weight[x.first]], -1) << text(x);
+              weights[buffers.weight[x.first]] = x.first;
             }
-            if (x.op == Op::release) weights[program.weight_buffer[x.first]] = -1;
+            if (x.op == Op::release) weights[buffers.weight[x.first]] = -1;
             for (int block = 0; block < 6 && x.op == Op::backward; ++block) {
               if (!runs(x, block, program.block_uses)) continue;
-              int& there = gradients[program.gradient_buffer[block]];
+              int& there = gradients[buffers.gradient[block]];
               EXPECT_TRUE(there == -1 || there == block) << text(x) << " finds the gradients of " << there;
               there = block;
             }
-            if (x.op == Op::reduce_scatter) gradients[program.gradient_buffer[x.first]] = -1;
+            if (x.op == Op::reduce_scatter) gradients[buffers.gradient[x.first]] = -1;
           }
           EXPECT_EQ(distinct(weights), 1) << "something is left in a buffer";
           EXPECT_EQ(distinct(gradients), 1) << "something is left in a buffer";

@@ -25,8 +25,8 @@ TEST(Build, a_whole_step_in_order) {
   EXPECT_EQ(program.block_numel, (std::vector<int64_t>{256, 256}));
   EXPECT_EQ(program.gradient_block_bytes(1), 1024);
   EXPECT_EQ(program.shards, 1);
-  EXPECT_TRUE(program.weight_buffer.empty());
-  EXPECT_TRUE(program.gradient_buffer.empty());
+  EXPECT_TRUE(program.buffers_of(0).weight.empty());
+  EXPECT_TRUE(program.buffers_of(0).gradient.empty());
 }
 
 TEST(Build, one_rank_needs_no_collective_on_gradients) {

@@ -122,9 +122,9 @@ TEST(Draw, says_who_does_what_and_what_it_costs) {
   EXPECT_TRUE(contains(text, "4 blocks, 2 micro-batches a rank in 1 slot, 4096 replicas\n")) << text;
   EXPECT_TRUE(contains(text, "ranks 0-4095: 25 instructions\n")) << text;
   EXPECT_TRUE(contains(text, "24.0 kFLOP  forward 8.01 kFLOP, backward 16.0 kFLOP\n")) << text;
-  EXPECT_TRUE(contains(text, "gradients 8.00 MiB in 2 buckets, losses 256 KiB\n")) << text;
+  EXPECT_TRUE(contains(text, "gradients 8.00 MiB in 2 buckets, losses 384 KiB\n")) << text;
   EXPECT_TRUE(contains(text, "R2-3         2.00 MiB  sends   4.00 MiB\n")) << text;
-  EXPECT_TRUE(contains(text, "a step of all 4096 ranks: 98.5 MFLOP, 33.0 GiB sent\n")) << text;
+  EXPECT_TRUE(contains(text, "a step of all 4096 ranks: 98.5 MFLOP, 33.5 GiB sent\n")) << text;
   EXPECT_FALSE(contains(text, "norm")) << "nothing is explained that is not there";
 }
 

@@ -5,16 +5,14 @@
 
 #include "tests/program/toy.h"
 #include "weft/program/cost.h"
-#include "weft/program/passes/accumulate.h"
 #include "weft/program/passes/recompute.h"
 #include "weft/program/passes/shard_parameters.h"
-#include "weft/program/schedules/single_stage.h"
 
 namespace weft {
 namespace {
 
-InstructionList recomputed(const ModelCost& model, int every) {
-  return recompute(single_stage(model), model, {.every = every});
+InstructionList recomputed(const ModelCost& model, int every, int micro_batches = 1) {
+  return recompute(one_stage(model, micro_batches), model, {.every = every});
 }
 
 TEST(Offload, inputs_of_recomputed_blocks) {
@@ -54,7 +52,7 @@ TEST(Offload, optimizer_state_and_shards_around_the_update) {
 TEST(Offload, shards_around_every_gather) {
   const ModelCost model = toy_model(2);
   const Program program = toy_program(model, {.shard_level = ShardLevel::parameters, .shards = 2});
-  const InstructionList list = shard_parameters(single_stage(model), program, {});
+  const InstructionList list = shard_parameters(one_stage(model), program, {});
   EXPECT_EQ(text(offload_shards(list, {.weights = true})),
             "load0 fetch_weights0 gather0 evict_weights0 forward0.0 release0 fetch_weights1 gather1 evict_weights1 forward1.0 "
             "loss0 backward1.0 release1 fetch_weights0 gather0 evict_weights0 backward0.0 release0");
@@ -78,7 +76,7 @@ TEST(Offload, moves_run_beside_compute_and_send_nothing) {
 // Both ways once a micro-batch: an evicted block's input is its predecessor's output.
 TEST(Offload, frees_the_inputs_and_brings_all_back) {
   const ModelCost model = toy_model(6);
-  const InstructionList list = accumulate(offload_activations(recomputed(model, 1), model, {.activations = true}), 3);
+  const InstructionList list = offload_activations(recomputed(model, 1, 3), model, {.activations = true});
   int64_t out = 0, in = 0, live = 0, expected = 0;
   for (int b = 1; b < 5; ++b) expected += 3 * model.blocks[b - 1].output_bytes;
   for (const Instruction& x : list) {

@@ -6,13 +6,12 @@
 
 #include "tests/program/toy.h"
 #include "weft/program/cost.h"
-#include "weft/program/passes/accumulate.h"
 #include "weft/program/passes/clip.h"
 #include "weft/program/passes/replicate.h"
 #include "weft/program/passes/slots.h"
+#include "weft/program/passes/sum_losses.h"
 #include "weft/program/passes/update.h"
 #include "weft/program/passes/waits.h"
-#include "weft/program/schedules/single_stage.h"
 
 namespace weft {
 namespace {
@@ -20,7 +19,8 @@ namespace {
 constexpr int64_t kOneBlock = 1;  // bucket bytes that put every block into a bucket of its own
 
 std::vector<Bucket> buckets_of(const ModelCost& model, int64_t bucket_bytes) {
-  return gradient_buckets(toy_program(model), bucket_bytes);
+  const Program program = toy_program(model);
+  return gradient_buckets(program, all_blocks(program), bucket_bytes);
 }
 std::vector<std::vector<int>> uses_of(const ModelCost& model) { return toy_program(model).block_uses; }
 
@@ -30,12 +30,12 @@ int64_t live_at_end(const InstructionList& list) {
   return live;
 }
 
-TEST(SingleStage, order) {
-  EXPECT_EQ(text(single_stage(toy_model(2))), "load0 forward0.0 forward1.0 loss0 backward1.0 backward0.0");
-  EXPECT_EQ(text(single_stage(toy_model(1))), "load0 forward0.0 loss0 backward0.0");
+TEST(OneStage, order) {
+  EXPECT_EQ(text(one_stage(toy_model(2))), "load0 forward0.0 forward1.0 loss0 backward1.0 backward0.0");
+  EXPECT_EQ(text(one_stage(toy_model(1))), "load0 forward0.0 loss0 backward0.0");
 }
 
-TEST(SingleStage, costs_what_it_says) {
+TEST(OneStage, costs_what_it_says) {
   for (int num_blocks : {1, 2, 5}) {
     ModelCost model = toy_model(num_blocks);
     if (num_blocks == 5) model.blocks[1].output_bytes = 5000;  // so that the peak lies in the middle
@@ -49,7 +49,7 @@ TEST(SingleStage, costs_what_it_says) {
       forward += block.forward_flops;
       backward += block.backward_flops;
     }
-    const InstructionList list = single_stage(model);
+    const InstructionList list = one_stage(model);
     EXPECT_EQ(step_cost(list).peak_activation_bytes, peak) << num_blocks;
     EXPECT_EQ(step_cost(list).forward_flops, forward);
     EXPECT_EQ(step_cost(list).backward_flops, backward);
@@ -58,29 +58,27 @@ TEST(SingleStage, costs_what_it_says) {
   }
 }
 
-TEST(Accumulate, runs_micro_batches_one_after_another) {
-  const InstructionList one = single_stage(toy_model(1));
-  EXPECT_EQ(text(accumulate(one, 2)), "load0 forward0.0 loss0 backward0.0 load1 forward0.1 loss1 backward0.1");
-  EXPECT_EQ(text(accumulate(one, 1)), text(one));
+TEST(OneStage, runs_micro_batches_one_after_another) {
+  EXPECT_EQ(text(one_stage(toy_model(1), 2)), "load0 forward0.0 loss0 backward0.0 load1 forward0.1 loss1 backward0.1");
 }
 
-TEST(Accumulate, costs_no_more_memory_than_one_micro_batch) {
-  const InstructionList one = single_stage(toy_model(3));
-  const InstructionList four = accumulate(one, 4);
+TEST(OneStage, several_micro_batches_cost_no_more_memory_than_one) {
+  const InstructionList one = one_stage(toy_model(3));
+  const InstructionList four = one_stage(toy_model(3), 4);
   EXPECT_EQ(step_cost(four).peak_activation_bytes, step_cost(one).peak_activation_bytes);
   EXPECT_EQ(step_cost(four).flops(), 4 * step_cost(one).flops());
   EXPECT_EQ(step_cost(four).wire_bytes(), 0);
 }
 
+InstructionList slotted(const ModelCost& model, int micro_batches, int slots, int64_t bucket_bytes) {
+  const Program program = toy_program(model, {.micro_batches = micro_batches, .slots = slots});
+  return close_slots(one_stage(model, micro_batches), program, {.buckets = buckets_of(model, bucket_bytes)});
+}
 InstructionList slotted(int num_blocks, int micro_batches, int slots, int64_t bucket_bytes) {
-  const ModelCost model = toy_model(num_blocks);
-  return close_slots(accumulate(single_stage(model), micro_batches),
-                     {.slots = slots, .buckets = buckets_of(model, bucket_bytes), .uses = uses_of(model)});
+  return slotted(toy_model(num_blocks), micro_batches, slots, bucket_bytes);
 }
 
-TEST(Slots, one_slot_changes_nothing) {
-  EXPECT_EQ(text(slotted(2, 2, 1, kOneBlock)), text(accumulate(single_stage(toy_model(2)), 2)));
-}
+TEST(Slots, one_slot_changes_nothing) { EXPECT_EQ(text(slotted(2, 2, 1, kOneBlock)), text(one_stage(toy_model(2), 2))); }
 
 TEST(Slots, the_last_one_is_closed_bucket_by_bucket) {
   EXPECT_EQ(text(slotted(2, 2, 2, kOneBlock)),
@@ -105,7 +103,7 @@ TEST(Slots, cost_log2_of_the_gradients) {
 TEST(Replicate, reduces_right_after_the_backward_that_fills_the_bucket) {
   const ModelCost model = toy_model(3);
   const auto list = [&](int replicas, int micro_batches, int64_t bucket_bytes) {
-    return text(replicate(accumulate(single_stage(model), micro_batches),
+    return text(replicate(one_stage(model, micro_batches),
                           {.replicas = replicas, .buckets = buckets_of(model, bucket_bytes), .uses = uses_of(model)}));
   };
   EXPECT_EQ(list(2, 1, 2048),
@@ -113,7 +111,7 @@ TEST(Replicate, reduces_right_after_the_backward_that_fills_the_bucket) {
   EXPECT_EQ(list(2, 2, 1 << 20),
             "load0 forward0.0 forward1.0 forward2.0 loss0 backward2.0 backward1.0 backward0.0 "
             "load1 forward0.1 forward1.1 forward2.1 loss1 backward2.1 backward1.1 backward0.1 reduce0-2");
-  EXPECT_EQ(list(1, 2, 2048), text(accumulate(single_stage(model), 2)));
+  EXPECT_EQ(list(1, 2, 2048), text(one_stage(model, 2)));
 }
 
 TEST(Replicate, follows_the_combine) {
@@ -129,7 +127,7 @@ TEST(Replicate, costs_what_it_says) {
   const int64_t gradient_bytes = 5 * 1024;
   for (int replicas : {1, 2, 4, 8, 4096}) {
     for (int micro_batches : {1, 4}) {
-      const InstructionList before = accumulate(single_stage(model), micro_batches);
+      const InstructionList before = one_stage(model, micro_batches);
       const InstructionList list =
           replicate(before, {.replicas = replicas, .buckets = buckets_of(model, 2048), .uses = uses_of(model)});
       int64_t expected = 0;
@@ -146,7 +144,7 @@ TEST(Replicate, costs_what_it_says) {
 // Block 0 is read, and its gradients written, by block 2 as well.
 TEST(Replicate, tied_blocks_wait_for_whoever_reads_them_too) {
   const ModelCost model = tied_model(3);
-  InstructionList list = single_stage(model);
+  InstructionList list = one_stage(model);
   std::swap(list[find(list, "backward2.0")], list[find(list, "backward0.0")]);
   const std::vector<Bucket> buckets = buckets_of(model, kOneBlock);
   EXPECT_EQ(text(replicate(list, {.replicas = 2, .buckets = buckets, .uses = uses_of(model)})),
@@ -155,7 +153,7 @@ TEST(Replicate, tied_blocks_wait_for_whoever_reads_them_too) {
 
 TEST(Clip, one_norm_at_the_end_for_free) {
   const ModelCost model = toy_model(2);
-  const InstructionList before = single_stage(model);
+  const InstructionList before = one_stage(model);
   const InstructionList list = clip(before, {.all = whole(buckets_of(model, kOneBlock))});
   EXPECT_EQ(text(list), text(before) + " norm0-1");
   EXPECT_EQ(step_cost(list).wire_bytes(), 0);
@@ -164,32 +162,38 @@ TEST(Clip, one_norm_at_the_end_for_free) {
 
 TEST(Clip, ranks_that_share_a_replica_add_up_one_exact_sum) {
   const ModelCost model = toy_model(2);
-  const InstructionList before = single_stage(model);
+  const InstructionList before = one_stage(model);
   for (int shards : {1, 2, 4, 8}) {
-    const InstructionList list = clip(before, {.shards = shards, .all = whole(buckets_of(model, kOneBlock))});
+    const InstructionList list = clip(
+        before,
+        {.axis = shards == 1 ? AxisName::none : AxisName::shard, .ranks = shards, .all = whole(buckets_of(model, kOneBlock))});
     EXPECT_EQ(text(list.back()), shards == 1 ? "norm0-1" : "norm0-1@shard");
     EXPECT_EQ(step_cost(list).loss_wire_bytes, 2 * (shards - 1) * 21 * 8 / shards) << "21 words of base/exact_sum.h";
     EXPECT_EQ(step_cost(list).gradient_wire_bytes, 0);
   }
 }
 
-TEST(Update, sums_the_loss_after_the_last_one_and_updates_buckets) {
+TEST(SumLosses, after_the_last_loss_beside_backward) {
   const ModelCost model = toy_model(2);
-  const UpdateOptions options = {.data_ranks = 4, .buckets = buckets_of(model, kOneBlock)};
-  const InstructionList list = update(accumulate(single_stage(model), 2), options);
-  EXPECT_EQ(text(list),
-            "load0 forward0.0 forward1.0 loss0 backward1.0 backward0.0 "
-            "load1 forward0.1 forward1.1 loss1 reduce_loss backward1.1 backward0.1 update1-1 update0-0");
-  const int64_t table_bytes = 16 * 2 * 4;  // 16 bytes for every micro-batch of every rank
-  EXPECT_EQ(step_cost(list).loss_wire_bytes, 2 * 3 * table_bytes / 4);
-  EXPECT_EQ(step_cost(list).gradient_wire_bytes, 0);
+  for (int ranks : {1, 4}) {
+    const InstructionList list =
+        sum_losses(one_stage(model, 2), toy_program(model, {.micro_batches = 2, .mesh = {.dp = ranks}}));
+    EXPECT_EQ(text(list),
+              "load0 forward0.0 forward1.0 loss0 backward1.0 backward0.0 "
+              "load1 forward0.1 forward1.1 loss1 reduce_loss backward1.1 backward0.1");
+    const int64_t table_bytes = 24 * 2 * ranks;  // 24 bytes for every micro-batch of every rank
+    EXPECT_EQ(step_cost(list).loss_wire_bytes, 2 * (ranks - 1) * table_bytes / ranks);
+    EXPECT_EQ(step_cost(list).gradient_wire_bytes, 0);
+    EXPECT_EQ(list[find(list, Op::reduce_loss)].axis, AxisName::data);
+  }
 }
 
-TEST(Update, one_rank_sends_nothing) {
+TEST(Update, buckets_in_the_order_they_become_final) {
   const ModelCost model = toy_model(2);
-  const InstructionList list = update(single_stage(model), {.data_ranks = 1, .buckets = buckets_of(model, kOneBlock)});
+  const InstructionList before = one_stage(model);
+  const InstructionList list = update(before, {.buckets = buckets_of(model, kOneBlock)});
+  EXPECT_EQ(text(list), text(before) + " update1-1 update0-0");
   EXPECT_EQ(step_cost(list).wire_bytes(), 0);
-  EXPECT_EQ(count(list, Op::reduce_loss), 1);
 }
 
 }  // namespace

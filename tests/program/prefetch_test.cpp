@@ -8,10 +8,8 @@
 #include "tests/program/toy.h"
 #include "weft/base/error.h"
 #include "weft/program/cost.h"
-#include "weft/program/passes/accumulate.h"
 #include "weft/program/passes/offload.h"
 #include "weft/program/passes/shard_parameters.h"
-#include "weft/program/schedules/single_stage.h"
 
 namespace weft {
 namespace {
@@ -21,7 +19,7 @@ constexpr int64_t kBlockBytes = 1024;  // of toy_model's blocks in float32
 Program sharded(const ModelCost& model) { return toy_program(model, {.shard_level = ShardLevel::parameters, .shards = 2}); }
 
 InstructionList gathered(const ModelCost& model, int micro_batches = 1) {
-  return shard_parameters(accumulate(single_stage(model), micro_batches), sharded(model), {});
+  return shard_parameters(one_stage(model, micro_batches), sharded(model), {});
 }
 
 std::string hoisted(int blocks, const PrefetchOptions& options) {

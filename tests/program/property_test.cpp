@@ -1,148 +1,138 @@
-// Random layouts verify; random damage to them is found.
+// Random layouts verify; random damage to them is found, by name.
 #include <gtest/gtest.h>
 
-#include <random>
+#include <set>
 
-#include "tests/program/toy.h"
-#include "weft/base/error.h"
-#include "weft/program/build.h"
-#include "weft/program/order.h"
-#include "weft/program/passes/waits.h"
+#include "tests/program/damage.h"
+#include "tests/program/random_program.h"
 #include "weft/program/verify.h"
 
 namespace weft {
 namespace {
 
-constexpr int kPrograms = 150;
-constexpr int kDamages = 12;  // of each kind, per program
+constexpr unsigned kPrograms = 200;
+constexpr int kDamages = 12;  // of each kind, per program, one at a time
 
-class Random {
- public:
-  explicit Random(unsigned seed) : engine_(seed) {}
-  int below(int n) { return std::uniform_int_distribution<int>(0, n - 1)(engine_); }
-
- private:
-  std::mt19937 engine_;
-};
-
-ModelCost random_model(Random& random) {
-  const int num_blocks = 1 + random.below(7);
-  ModelCost model = toy_model(num_blocks);
-  for (BlockCost& block : model.blocks) block.numel = random.below(4) == 0 ? 0 : 64 * (1 + random.below(40));
-  model.blocks[random.below(num_blocks)].numel = 640;  // of a model without parameters nothing would be missed
-  if (num_blocks > 1 && random.below(3) == 0) {        // tied weights, at the ends or anywhere
-    const int reader = random.below(2) == 0 ? num_blocks - 1 : 1 + random.below(num_blocks - 1);
-    model.blocks[reader].uses = {random.below(reader)};
-  }
-  return model;
-}
-
-StepLayout random_layout(Random& random) {
-  const int slots = 1 << random.below(4);
-  const auto level = static_cast<ShardLevel>(random.below(4));
-  return {.dp = 1 + random.below(5),
-          .shard = 1 + random.below(4),
-          .shard_level = level,
-          .reshard_after_forward = random.below(3) > 0,
-          .prefetch = random.below(4),
-          .recompute = {.every = random.below(4)},
-          .offload = {.activations = random.below(2) == 0,
-                      .optimizer = random.below(2) == 0,
-                      .weights = level == ShardLevel::parameters && random.below(2) == 0},
-          .weight_bytes = 2 << random.below(2),
-          .gradient_bytes = 2 << random.below(2),
-          .keep_order = slots > 1 || random.below(3) == 0,
-          .check_finite = random.below(4) == 0,
-          .micro_batches = slots * (1 + random.below(3)),
-          .slots = slots,
-          .bucket_bytes = 1 + random.below(20000),
-          .clip = random.below(2) == 0};
-}
-
-Program random_program(Random& random) {
-  const ModelCost model = random_model(random);
-  StepLayout layout = random_layout(random);
-  if (random.below(3) == 0) layout.gathered_bytes = 1 + random.below(40000);
-  try {
-    return build_program(model, layout);
-  } catch (const InputError&) {  // a limit that some block is above
-    layout.gathered_bytes = 0;
-    return build_program(model, layout);
-  }
-}
-
-bool is_clean(const Program& program, std::string* why = nullptr) {
-  try {
-    verify(program);
-    return true;
-  } catch (const VerifyError& error) {
-    if (why != nullptr) *why = error.what();
-    return false;
-  }
-}
-
-Program with(const Program& program, InstructionList list) {
-  Program result = program;
-  result.lists = {std::move(list)};
-  return result;
-}
-
-void damage_by_dropping(const Program& program, Random& random) {
-  InstructionList list = program.of(0);
-  const int i = random.below(static_cast<int>(list.size()));
-  if (list[i].op == Op::norm) return;  // a step without clipping is a good step
-  // The next one takes in what this one would have.
-  if (list[i].op == Op::reduce_scatter && list[i].micro < program.micro_batches - 1) return;
-  list.erase(list.begin() + i);
-  EXPECT_FALSE(is_clean(with(program, link_waits(list, program))))
-      << "dropped " << describe(program.of(0)[i], program.block_names);
-}
-
-void damage_by_doubling(const Program& program, Random& random) {
-  InstructionList list = program.of(0);
-  const int size = static_cast<int>(list.size());
-  const int i = random.below(size);
-  list.insert(list.begin() + random.below(size + 1), program.of(0)[i]);
-  EXPECT_FALSE(is_clean(with(program, link_waits(list, program))))
-      << "doubled " << describe(program.of(0)[i], program.block_names);
-}
-
-// Swaps an instruction with one that waits for it.
-void damage_by_swapping(const Program& program, Random& random) {
-  InstructionList list = program.of(0);
-  const int i = random.below(static_cast<int>(list.size()));
-  if (list[i].waits.empty()) return;
-  const int j = list[i].waits[random.below(static_cast<int>(list[i].waits.size()))];
-  std::swap(list[i], list[j]);
-  EXPECT_FALSE(is_clean(with(program, link_waits(list, program))))
-      << "swapped " << j << " and " << i << ", " << describe(program.of(0)[i], program.block_names);
-}
-
-void damage_by_not_waiting(const Program& program, Random& random) {
-  InstructionList list = program.of(0);
-  const int i = random.below(static_cast<int>(list.size()));
-  if (list[i].waits.empty()) return;
-  const int j = list[i].waits[random.below(static_cast<int>(list[i].waits.size()))];
-  std::erase(list[i].waits, j);
-  if (Order(list).before(j, i)) return;  // something else still makes sure of it
-  EXPECT_FALSE(is_clean(with(program, list))) << i << " no longer waits for " << j;
-}
-
-TEST(Property, random_layouts_verify_and_random_damage_is_found) {
-  for (unsigned seed = 0; seed < kPrograms; ++seed) {
-    SCOPED_TRACE(fmt::format("seed {}", seed));
-    Random random(seed);
-    const Program program = random_program(random);
-    std::string why;
-    ASSERT_TRUE(is_clean(program, &why)) << why;
-    for (int i = 0; i < kDamages; ++i) {
-      damage_by_dropping(program, random);
-      damage_by_doubling(program, random);
-      damage_by_swapping(program, random);
-      damage_by_not_waiting(program, random);
+TEST(Property, random_layouts_verify) {
+  for (const unsigned seed : test::seeds(kPrograms)) {
+    test::Random random(seed);
+    const RandomLayout layout = random_layout(random);
+    SCOPED_TRACE(test::replay(seed) + ": " + text(layout.layout));
+    const Program program = build_random(layout);
+    ASSERT_NO_THROW(verify(program));
+    double flops = 0;
+    for (int place = 0; place < program.mesh.pp; ++place) {
+      int64_t live = 0;
+      for (const Instruction& x : program.lists[place]) {
+        live += x.allocates - x.frees;
+        ASSERT_GE(live, 0) << text(x);
+        flops += is_backward(x.op) ? x.flops : 0;
+      }
+      ASSERT_EQ(live, 0) << "on pipeline rank " << place;
     }
-    if (HasFailure()) return;
+    double once = 0;
+    for (const BlockCost& block : layout.model.blocks) once += block.backward_flops;
+    ASSERT_DOUBLE_EQ(flops, once * program.micro_batches);
   }
+}
+
+using Names = std::set<Defect>;
+
+// What an instruction that is not there, or there too often, may be called.
+Names names_of(Op op) {
+  using enum Defect;
+  switch (op) {
+    case Op::load:
+      return {use_before_load, repeated};
+    case Op::gather:
+      return {not_gathered, bad_gather, buffer_conflict, bad_move};
+    case Op::release:
+      return {not_gathered, bad_gather, buffer_conflict};
+    case Op::forward:
+      return {missing_forward, missing_recompute, use_before_load, repeated};
+    case Op::drop:
+      return {repeated};
+    case Op::evict:
+    case Op::fetch:
+      return {bad_move};
+    case Op::loss:
+      return {backward_before_loss, early_reduce, repeated};
+    case Op::backward:
+    case Op::backward_input:
+    case Op::backward_weight:
+      return {missing_backward, double_backward};
+    case Op::send:
+      return {missing_send, repeated};
+    case Op::receive:
+      return {use_before_load, backward_before_loss, repeated};
+    case Op::combine:
+      return {bad_combine};
+    case Op::reduce_scatter:
+      return {missing_reduce, double_reduce, buffer_conflict, order_mismatch};
+    case Op::reduce:
+      return {missing_reduce, double_reduce};
+    case Op::reduce_loss:
+      return {missing_reduce, repeated};
+    case Op::norm:
+      return {missing_norm, repeated};
+    case Op::update:
+      return {missing_update, double_update};
+  }
+  return {};
+}
+
+// An instruction for one block, rank or micro-batch is missing there and too often elsewhere, where it may not even be.
+Names names_of_misaddressed(Op op) {
+  using enum Defect;
+  Names names = names_of(op);
+  names.insert({misplaced_block, missing_forward, missing_backward, bad_wait});
+  if (is_transfer(op)) names.insert({transfer_mismatch, order_mismatch});
+  if (op == Op::gather || op == Op::reduce_scatter) names.insert({wrong_axis, order_mismatch, early_reduce});
+  if (op == Op::reduce || op == Op::reduce_loss) names.insert({wrong_axis});
+  if (op == Op::norm) names.insert({wrong_axis, early_update});
+  return names;
+}
+
+Names names_of(const Damage& damage, DamageKind kind) {
+  using enum Defect;
+  switch (kind) {
+    case DamageKind::dropped:
+    case DamageKind::doubled:
+      return names_of(damage.ops[0]);
+    case DamageKind::misaddressed:
+      return names_of_misaddressed(damage.ops[0]);
+    case DamageKind::swapped:
+    case DamageKind::impatient:
+      break;
+  }
+  return {use_before_load, backward_before_loss, bad_order,         bad_combine,      early_reduce, early_norm,
+          early_update,    not_gathered,         bad_gather,        bad_move,         repeated,     buffer_conflict,
+          deadlock,        order_mismatch,       transfer_mismatch, missing_recompute};
+}
+
+TEST(Property, random_damage_is_found_by_name) {
+  int injected = 0;
+  for (const unsigned seed : test::seeds(kPrograms)) {
+    test::Random random(seed);
+    const RandomLayout layout = random_layout(random);
+    const Program program = build_random(layout);
+    for (const DamageKind kind : kDamageKinds) {
+      for (int i = 0; i < kDamages; ++i) {
+        const std::optional<Damage> damaged = damage(program, kind, random);
+        if (!damaged) continue;
+        ++injected;
+        SCOPED_TRACE(test::replay(seed) + ": " + text(layout.layout) + "; " + damaged->what);
+        try {
+          verify(damaged->program);
+          ADD_FAILURE() << "not found";
+        } catch (const VerifyError& error) {
+          EXPECT_EQ(names_of(*damaged, kind).count(error.defect), 1U) << name(error.defect) << ": " << error.what();
+          EXPECT_NE(std::string(error.what()).find("rank "), std::string::npos) << error.what();
+        }
+      }
+    }
+  }
+  EXPECT_GE(injected, kDamages) << "random choices are real damage now and then";
 }
 
 }  // namespace

@@ -7,14 +7,12 @@
 
 #include "tests/program/toy.h"
 #include "weft/program/cost.h"
-#include "weft/program/passes/accumulate.h"
-#include "weft/program/schedules/single_stage.h"
 
 namespace weft {
 namespace {
 
-InstructionList recomputed(const ModelCost& model, int every) {
-  return recompute(single_stage(model), model, {.every = every});
+InstructionList recomputed(const ModelCost& model, int every, int micro_batches = 1) {
+  return recompute(one_stage(model, micro_batches), model, {.every = every});
 }
 
 TEST(Recompute, forgets_and_computes_again_right_before_backward) {
@@ -38,9 +36,9 @@ TEST(Recompute, forgets_and_computes_again_right_before_backward) {
   for (const Case& c : cases) EXPECT_EQ(text(recomputed(toy_model(c.blocks), c.every)), c.expected) << c.every;
 }
 
-TEST(Recompute, goes_through_accumulation) {
+TEST(Recompute, every_micro_batch) {
   const ModelCost model = toy_model(2);
-  EXPECT_EQ(text(accumulate(recomputed(model, 1), 2)),
+  EXPECT_EQ(text(recomputed(model, 1, 2)),
             "load0 forward0.0 forward1.0 drop0.0 loss0 backward1.0 forward0.0 backward0.0 "
             "load1 forward0.1 forward1.1 drop0.1 loss1 backward1.1 forward0.1 backward0.1");
 }
@@ -49,7 +47,7 @@ TEST(Recompute, one_more_forward_of_each_chosen_block_and_no_traffic) {
   for (int blocks : {1, 2, 5, 8}) {
     for (int every : {1, 2, 3}) {
       const ModelCost model = toy_model(blocks);
-      const StepCost before = step_cost(single_stage(model));
+      const StepCost before = step_cost(one_stage(model));
       const StepCost after = step_cost(recomputed(model, every));
       double again = 0;
       for (int b = 0; b < blocks - 1; b += every) again += model.blocks[b].forward_flops;
@@ -69,7 +67,7 @@ TEST(Recompute, keeps_one_block_at_a_time) {
   }
   const int64_t outputs = 10 * 10 + model.input_bytes;
   const int64_t at_hand = 2 * 1000 + 3 * 10;  // two blocks for a moment, a recomputed output, gradients in and out
-  EXPECT_EQ(step_cost(single_stage(model)).peak_activation_bytes, 10 * 1000 + outputs + 2 * 10);
+  EXPECT_EQ(step_cost(one_stage(model)).peak_activation_bytes, 10 * 1000 + outputs + 2 * 10);
   EXPECT_LE(step_cost(recomputed(model, 1)).peak_activation_bytes, outputs + at_hand);
 }
 

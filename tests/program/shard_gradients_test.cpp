@@ -6,10 +6,8 @@
 #include "tests/program/toy.h"
 #include "weft/program/buckets.h"
 #include "weft/program/cost.h"
-#include "weft/program/passes/accumulate.h"
 #include "weft/program/passes/gather_updated.h"
 #include "weft/program/passes/slots.h"
-#include "weft/program/schedules/single_stage.h"
 
 namespace weft {
 namespace {
@@ -19,7 +17,7 @@ Program sharded(const ModelCost& model, int shards, int replicas, int micro_batc
       model, {.shard_level = ShardLevel::gradients, .shards = shards, .micro_batches = micro_batches, .replicas = replicas});
 }
 
-InstructionList steps(const ModelCost& model, int micro_batches) { return accumulate(single_stage(model), micro_batches); }
+InstructionList steps(const ModelCost& model, int micro_batches) { return one_stage(model, micro_batches); }
 
 TEST(ShardGradients, once_after_the_last_micro_batch) {
   const ModelCost model = toy_model(2);
@@ -44,9 +42,9 @@ TEST(ShardGradients, over_replicas_only_once_a_step) {
 
 TEST(ShardGradients, follows_the_combine) {
   const ModelCost model = toy_model(1);
-  const Program program = sharded(model, 2, 1, 2);
-  const InstructionList list =
-      close_slots(steps(model, 2), {.slots = 2, .buckets = single_blocks(program), .uses = program.block_uses});
+  Program program = sharded(model, 2, 1, 2);
+  program.slots = 2;
+  const InstructionList list = close_slots(steps(model, 2), program, {.buckets = single_blocks(program, all_blocks(program))});
   EXPECT_EQ(
       text(shard_gradients(list, program, {})),
       "load0 forward0.0 loss0 backward0.0 combine0-0s0 load1 forward0.1 loss1 backward0.1 combine0-0s1 reduce_scatter0.1");
@@ -63,7 +61,7 @@ TEST(ShardGradients, leaves_blocks_without_parameters_out) {
 TEST(ShardGradients, tied_blocks_wait_for_whoever_reads_them_too) {
   ModelCost model = toy_model(3);
   model.blocks[0].uses = {2};
-  EXPECT_EQ(text(shard_gradients(single_stage(model), sharded(model, 2, 1, 1), {})),
+  EXPECT_EQ(text(shard_gradients(one_stage(model), sharded(model, 2, 1, 1), {})),
             "load0 forward0.0 forward1.0 forward2.0 loss0 backward2.0 backward1.0 reduce_scatter1.0 "
             "backward0.0 reduce_scatter2.0 reduce_scatter0.0");
 }

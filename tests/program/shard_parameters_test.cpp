@@ -5,9 +5,7 @@
 
 #include "tests/program/toy.h"
 #include "weft/program/cost.h"
-#include "weft/program/passes/accumulate.h"
 #include "weft/program/passes/recompute.h"
-#include "weft/program/schedules/single_stage.h"
 
 namespace weft {
 namespace {
@@ -17,8 +15,8 @@ Program sharded(const ModelCost& model, int shards = 2) {
 }
 
 std::string around(const ModelCost& model, int micro_batches, bool reshard = true, int recompute_every = 0) {
-  const InstructionList list = recompute(single_stage(model), model, {.every = recompute_every});
-  return text(shard_parameters(accumulate(list, micro_batches), sharded(model), {.reshard_after_forward = reshard}));
+  const InstructionList list = recompute(one_stage(model, micro_batches), model, {.every = recompute_every});
+  return text(shard_parameters(list, sharded(model), {.reshard_after_forward = reshard}));
 }
 
 TEST(ShardParameters, gathers_for_forward_and_again_for_backward) {
@@ -68,7 +66,7 @@ TEST(ShardParameters, leaves_blocks_without_parameters_out) {
 
 TEST(ShardParameters, gathers_run_beside_compute_on_the_shard_axis) {
   const ModelCost model = toy_model(3);
-  for (const Instruction& x : shard_parameters(single_stage(model), sharded(model), {})) {
+  for (const Instruction& x : shard_parameters(one_stage(model), sharded(model), {})) {
     if (x.op == Op::gather) {
       EXPECT_EQ(x.lane, Lane::comm);
       EXPECT_EQ(x.axis, AxisName::shard);
@@ -90,7 +88,7 @@ TEST(ShardParameters, costs_what_it_says) {
           for (int every : {0, 1, 2}) {
             Program program = sharded(model, shards);
             program.weight_bytes = width;
-            const InstructionList before = accumulate(recompute(single_stage(model), model, {.every = every}), micro_batches);
+            const InstructionList before = recompute(one_stage(model, micro_batches), model, {.every = every});
             const StepCost cost = step_cost(shard_parameters(before, program, {.reshard_after_forward = reshard}));
             // Twice a micro-batch, but the last block is there for its backward and the first for the next micro-batch.
             const int twice = 2 * micro_batches * blocks - micro_batches - (micro_batches - 1);

@@ -43,18 +43,21 @@ struct Spoiling {
   Defect defect;
   std::function<void(List&)> spoil;
   const char* says = "";
+  int place = 0;  ///< the pipeline rank whose list is spoiled
+  int rank = -1;  ///< the world rank that has the defect; -1: the first at that place
 };
 
 enum class Waits { linked_again, as_spoiled };
 
-/// All lists of the program are spoiled alike.
+/// All ranks at one place of the pipeline are spoiled alike.
 inline void expect_found(Program program, const Spoiling& c, Waits waits) {
   SCOPED_TRACE(c.what);
-  List list = program.lists[0];
+  List list = program.lists[c.place];
   c.spoil(list);
-  if (waits == Waits::linked_again) list = link_waits(list, program);
-  for (List& x : program.lists) x = list;
-  expect_defect(program, c.defect, c.says);
+  if (waits == Waits::linked_again) list = link_waits(list, program, program.buffers[c.place]);
+  const int copies = program.world_size() / program.mesh.pp;
+  for (int rank = c.place * copies; rank < (c.place + 1) * copies; ++rank) program.lists[program.list_of_rank[rank]] = list;
+  expect_defect(program, c.defect, c.says, c.rank < 0 ? c.place * copies : c.rank);
 }
 
 inline void expect_all_found(const Program& program, const std::vector<Spoiling>& cases, Waits waits = Waits::linked_again) {

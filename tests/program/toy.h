@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "weft/program/program.h"
+#include "weft/program/schedules/naive.h"
+#include "weft/program/stages.h"
 
 namespace weft {
 
@@ -41,10 +43,23 @@ inline Program toy_program(const ModelCost& model, Program choices = {}) {
   return choices;
 }
 
+inline std::vector<int> all_blocks(const Program& program) {
+  std::vector<int> blocks(program.num_blocks());
+  for (int b = 0; b < program.num_blocks(); ++b) blocks[b] = b;
+  return blocks;
+}
+
+/// The whole model on one rank, one micro-batch after another: what the passes begin with where there is no pipeline.
+inline InstructionList one_stage(const ModelCost& model, int micro_batches = 1) {
+  return stage_lists(model, naive_schedule({.ranks = 1, .micro_batches = micro_batches}),
+                     {{0, static_cast<int>(model.blocks.size())}})[0];
+}
+
 inline std::string short_name(Matter what) { return what == Matter::optimizer ? "optimizer" : std::string(name(what)); }
 
 /// "load0 gather0 forward0.0 release0 loss0 backward0.0 reduce_scatter0.0 reduce0-1 combine0-1s0 reduce_loss norm0-1
-/// fetch_weights0 update0-1": blocks, then micro or slot. The axis is told where a rank may have the choice: reduce0-0@dp.
+/// fetch_weights0 update0-1": blocks, then micro or slot. The axis is told where a rank may have the choice: reduce0-0@dp;
+/// what crosses to or from pipeline rank 1 as "send_activation0.0>1 receive_gradient0.0<1".
 inline std::string text(const Instruction& x) {
   std::string result(name(x.op));
   switch (x.op) {
@@ -53,6 +68,8 @@ inline std::string text(const Instruction& x) {
       return result + fmt::format("{}", x.micro);
     case Op::forward:
     case Op::backward:
+    case Op::backward_input:
+    case Op::backward_weight:
     case Op::drop:
     case Op::reduce_scatter:
       return result + fmt::format("{}.{}", x.first, x.micro);
@@ -63,8 +80,11 @@ inline std::string text(const Instruction& x) {
     case Op::fetch:
       result += fmt::format("_{}{}", short_name(x.what), x.first);
       return x.what == Matter::activation ? result + fmt::format(".{}", x.micro) : result;
+    case Op::send:
+    case Op::receive:
+      return result + fmt::format("_{}{}.{}{}{}", name(x.what), x.first, x.micro, x.op == Op::send ? '>' : '<', x.peer);
     case Op::reduce_loss:
-      return result;
+      return x.axis == AxisName::world ? result + "@world" : result;
     case Op::combine:
     case Op::reduce:
     case Op::norm:
@@ -73,7 +93,8 @@ inline std::string text(const Instruction& x) {
   }
   result += fmt::format("{}-{}", x.first, x.last - 1);
   if (x.op == Op::combine) result += fmt::format("s{}", x.slot);
-  if (x.axis == AxisName::dp || x.axis == AxisName::shard) result += fmt::format("@{}", name(x.axis));
+  const bool plain = x.axis == AxisName::none || x.axis == AxisName::data;
+  if (!plain) result += fmt::format("@{}", name(x.axis));
   return result;
 }
 

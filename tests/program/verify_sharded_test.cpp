@@ -123,8 +123,8 @@ TEST(VerifyReduceScatter, between_micro_batches) {
       Waits::as_spoiled);
   // With a buffer each, so that only the block's own gradients are at stake.
   Program own_buffers = build_program(tied_model(3), {.shard = 2, .shard_level = gradients, .micro_batches = 2});
-  own_buffers.gradient_buffer.clear();
-  own_buffers.lists[0] = link_waits(own_buffers.lists[0], own_buffers);
+  own_buffers.buffers[0].gradient.clear();
+  own_buffers.lists[0] = link_waits(own_buffers.lists[0], own_buffers, own_buffers.buffers[0]);
   expect_all_found(
       own_buffers,
       {
@@ -177,20 +177,42 @@ TEST(VerifyReduceScatter, slots_are_closed_before) {
 TEST(VerifySharded, ranks_must_meet_on_the_same_axes_in_the_same_order) {
   const auto two_lists = [](const StepLayout& other) {
     Program program = program_of(zero3());
-    program.lists.push_back(program_of(other).lists[0]);
+    const Program second = program_of(other);
+    program.lists.push_back(second.lists[0]);
+    program.buffers.push_back(second.buffers[0]);
     program.list_of_rank = {0, 0, 1, 1};
     return program;
   };
   StepLayout other_depth = zero3();
   other_depth.prefetch = 0;
-  Program other_axis = two_lists(zero3());
-  other_axis.lists[1][find(other_axis.lists[1], "reduce1-1@dp")].axis = AxisName::data;
-  Program local_norm = two_lists(zero3());
-  local_norm.lists[1][find(local_norm.lists[1], Op::norm)].axis = AxisName::none;
+  StepLayout unclipped = zero3();
+  unclipped.clip = false;
+  Program no_norm = two_lists(unclipped);
+  no_norm.needs_norm = false;  // so that a list without it is good by itself
   verify(two_lists(zero3()));
   expect_defect(two_lists(other_depth), Defect::order_mismatch, "rank 0 issues gather of block 1", 2);
-  expect_defect(other_axis, Defect::order_mismatch, "reduce of block 1", 2);
-  expect_defect(local_norm, Defect::order_mismatch, "rank 2 issues none", 2);
+  expect_defect(no_norm, Defect::order_mismatch, "rank 2 issues none", 2);
+}
+
+TEST(VerifySharded, collectives_are_over_the_ranks_that_hold_the_rest) {
+  const auto over = [](const char* which, AxisName axis) { return [=](List& x) { x[find(x, which)].axis = axis; }; };
+  const AxisName none = AxisName::none, dp = AxisName::dp, shard = AxisName::shard, data = AxisName::data;
+  expect_all_found(
+      program_of(zero3()),
+      {{"gather of replicas", Defect::wrong_axis, over("gather1", dp), "over axis 'dp', must be over 'shard'"},
+       {"gather of neighbours, who keep nothing", Defect::wrong_axis, over("gather1", AxisName::inner), "'inner shard'"},
+       {"gather by itself", Defect::wrong_axis, over("gather1", none), "'none'"},
+       {"reduce_scatter of all", Defect::wrong_axis, over("reduce_scatter1.1", data), "must be over 'shard'"},
+       {"reduce of all, whose shards differ", Defect::wrong_axis, over("reduce1-1@dp", data), "must be over 'dp'"},
+       {"reduce of stages that share nothing", Defect::missing_reduce, over("reduce1-1@dp", AxisName::tied),
+        "over the 2 replicas"},
+       {"norm of one shard", Defect::wrong_axis, over("norm0-2@shard", none), "must be over 'shard'"},
+       {"norm of replicas", Defect::wrong_axis, over("norm0-2@shard", data), "must be over 'shard'"},
+       {"losses of one replica", Defect::wrong_axis, over("reduce_loss", shard), "must be over 'dp+shard'"},
+       {"a release that is none", Defect::wrong_axis, over("release1", shard), "must be over 'none'"}});
+  expect_all_found(program_of({.dp = 2, .shard = 2, .bucket_bytes = 1, .clip = true}),
+                   {{"reduce over half of the replicas", Defect::wrong_axis, over("reduce1-1", dp), "must be over 'dp+shard'"},
+                    {"norm of copies", Defect::wrong_axis, over("norm0-2", data), "must be over 'none'"}});
 }
 
 }  // namespace

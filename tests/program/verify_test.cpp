@@ -17,6 +17,7 @@ namespace {
 Program good_program() {
   Program program = build_program(toy_model(3), {.dp = 2, .micro_batches = 4, .slots = 2, .bucket_bytes = 1, .clip = true});
   program.lists.push_back(program.lists[0]);
+  program.buffers.push_back(program.buffers[0]);
   program.list_of_rank = {0, 1};
   return program;
 }
@@ -29,9 +30,10 @@ const std::vector<Spoiling> kOutOfOrder = {
     {"two norms", Defect::repeated, [](List& x) { repeat(x, find(x, Op::norm)); }},
     {"no load", Defect::use_before_load, [](List& x) { drop(x, find(x, Op::load, 2)); }, "micro-batch 2 has not been loaded"},
     {"late load", Defect::use_before_load, [](List& x) { move(x, find(x, Op::load), 1); }},
-    {"no forward", Defect::use_before_load, [](List& x) { drop(x, find(x, Op::forward, 1)); },
-     "'layer1', has not been computed"},
-    {"forward out of order", Defect::use_before_load, [](List& x) { move(x, find(x, Op::forward, 1), find(x, Op::forward)); }},
+    {"no forward", Defect::missing_forward, [](List& x) { drop(x, find(x, Op::forward, 1)); },
+     "block 1 'layer1': no forward for micro-batch 0"},
+    {"forward out of order", Defect::use_before_load, [](List& x) { move(x, find(x, Op::forward, 1), find(x, Op::forward)); },
+     "'layer0', has not been computed"},
     {"loss before the last forward", Defect::use_before_load,
      [](List& x) { move(x, find(x, Op::loss), find(x, Op::forward, 2)); }},
     {"no loss", Defect::backward_before_loss, [](List& x) { drop(x, find(x, Op::loss)); }, "loss of micro-batch 0"},
@@ -70,6 +72,7 @@ const std::vector<Spoiling> kOutOfOrder = {
     {"update before the norm", Defect::early_update, [](List& x) { move(x, find(x, Op::update), find(x, Op::norm)); },
      "the norm"},
     {"norm of other blocks", Defect::early_update, [](List& x) { x[find(x, Op::norm)].first = 1; }, "leaves out"},
+    {"no norm", Defect::missing_norm, [](List& x) { drop(x, find(x, Op::norm)); }, "no norm, which the updates are scaled by"},
     {"no loss reduction", Defect::missing_reduce, [](List& x) { drop(x, find(x, Op::reduce_loss)); }, "no reduce_loss"},
 };
 
@@ -125,10 +128,11 @@ TEST(Verify, ranks_must_issue_the_same_collectives) {
   // Each list is good by itself: rank 1 reduces the last block after the others.
   Program swapped = good_program();
   move(swapped.lists[1], find(swapped.lists[1], Op::reduce, 0), find(swapped.lists[1], Op::reduce, 2));
-  swapped.lists[1] = link_waits(swapped.lists[1], swapped);
+  swapped.lists[1] = link_waits(swapped.lists[1], swapped, swapped.buffers[1]);
   // Rank 1 has one bucket over all blocks.
   Program other_buckets = build_program(toy_model(3), {.dp = 2, .bucket_bytes = 1});
   other_buckets.lists.push_back(build_program(toy_model(3), {.dp = 2}).lists[0]);
+  other_buckets.buffers.push_back(other_buckets.buffers[0]);
   other_buckets.list_of_rank = {0, 1};
   for (const Program& program : {swapped, other_buckets}) {
     expect_defect(program, Defect::order_mismatch, "rank 0 issues reduce of block 2 'layer2'", 1);
@@ -140,7 +144,7 @@ TEST(Verify, one_rank_with_a_collective_less) {
   Program program = good_program();
   program.replicas = 1;  // so that a list without the reduce is good by itself
   drop(program.lists[1], find(program.lists[1], Op::reduce, 2));
-  program.lists[1] = link_waits(program.lists[1], program);
+  program.lists[1] = link_waits(program.lists[1], program, program.buffers[1]);
   expect_defect(program, Defect::order_mismatch, "rank 1 issues none", 1);
 }
 
@@ -155,11 +159,16 @@ TEST(Verify, malformed_programs) {
       [](Program& x) { x.micro_batches = 0; },
       [](Program& x) { x.replicas = 0; },
       [](Program& x) { x.block_uses.pop_back(); },
+      [](Program& x) { x.buffers.pop_back(); },
+      [](Program& x) { x.mesh.dp = 3; },
       [](Program& x) {
-        x.weight_buffer = {0, 1};
+        x.holders = {{0}, {0}};
       },
       [](Program& x) {
-        x.gradient_buffer = {0, 1, 0, 1};
+        x.buffers[1].weight = {0, 1};
+      },
+      [](Program& x) {
+        x.buffers[0].gradient = {0, 1, 0, 1};
       },
   };
   for (size_t i = 0; i < std::size(cases); ++i) {
@@ -184,8 +193,9 @@ TEST(Verify, a_list_that_nobody_runs_does_not_matter) {
 TEST(Verify, the_rank_named_is_the_first_that_runs_the_list) {
   Program program = good_program();
   program.list_of_rank = {0, 0, 0, 1, 1};
+  program.mesh.dp = 5;
   drop(program.lists[1], find(program.lists[1], Op::load));
-  program.lists[1] = link_waits(program.lists[1], program);
+  program.lists[1] = link_waits(program.lists[1], program, program.buffers[1]);
   expect_defect(program, Defect::use_before_load, "rank 3", 3);
 }
 

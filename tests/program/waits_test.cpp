@@ -86,7 +86,7 @@ TEST(Waits, of_what_is_moved) {
 TEST(Waits, a_list_without_producers_gets_none) {
   const InstructionList list =
       link_waits({{.op = Op::backward, .first = 0, .last = 1, .micro = 0}, {.op = Op::update, .first = 1, .last = 2}},
-                 toy_program(toy_model(2)));
+                 toy_program(toy_model(2)), {});
   EXPECT_TRUE(list[0].waits.empty());
   EXPECT_TRUE(list[1].waits.empty());
 }

@@ -123,7 +123,7 @@ TEST(Zero, sends_what_the_passes_say) {
                                          .clip = flag};
               const StepCost cost = step_cost(build_program(toy_model(kBlocks, kNumel), layout).of(0));
               const int ranks = dp * shard;
-              const int64_t losses = 2 * (ranks - 1) * 16 * micro_batches;
+              const int64_t losses = 2 * (ranks - 1) * 24 * micro_batches;
               const int64_t norm = flag && level != none ? 2 * (shard - 1) * 21 * 8 / shard : 0;
               SCOPED_TRACE(fmt::format("{} over {} shards, {} replicas, {} micro-batches, {} bytes", name(level), shard, dp,
                                        micro_batches, width));

@@ -4,6 +4,7 @@
 #include <ATen/ops/equal.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
+#include <c10/core/GradMode.h>
 #include <gtest/gtest.h>
 #include <torch/nn/modules/activation.h>
 #include <torch/nn/modules/container/sequential.h>
@@ -48,16 +49,37 @@ Mesh mesh_of(const World& world, const Strategy& s) {
   return Mesh(world, {{"pp", s.pp}, {s.spread == Spread::dp ? "dp" : "shard", ranks}});
 }
 
-/// Modules of torch's own, whose backward weft cannot split, and that draw their first values themselves.
+/// Modules of torch's own, whose backward weft cannot split, and whose first values are given. They are not drawn by torch: its
+/// one generator would mix them up between ranks that are threads.
 Model modules() {
-  torch::manual_seed(3);
   torch::nn::Sequential layers;
   layers->push_back(torch::nn::Flatten());
   for (int i = 0; i < 8; ++i) {
     layers->push_back(torch::nn::Linear(i == 0 ? 144 : 12, i == 7 ? 10 : 12));
     layers->push_back(torch::nn::Tanh());
   }
+  const c10::NoGradGuard no_grad;
+  auto generator = at::detail::createCPUGenerator(3);
+  for (at::Tensor& parameter : layers->parameters()) parameter.uniform_(-0.3, 0.3, generator);
   return sequential_model("modules", layers);
+}
+
+/// A block of weft's own that does not tell that its backward can be split.
+class Unsplit : public Block {
+ public:
+  explicit Unsplit(std::shared_ptr<Block> block) : block_(std::move(block)) {}
+  Tensors forward(const Tensors& inputs, const Context& context) override { return block_->forward(inputs, context); }
+  std::vector<ParamSpec> parameters() override { return block_->parameters(); }
+
+ private:
+  std::shared_ptr<Block> block_;
+};
+
+/// Every stage has both blocks that can be split and some that cannot.
+Model mixed() {
+  Model model = mlp({.inputs = 144, .width = 24, .layers = 7});
+  for (size_t b = 1; b < model.blocks.size(); b += 2) model.blocks[b].block = std::make_shared<Unsplit>(model.blocks[b].block);
+  return model;
 }
 
 const at::Tensor& find(const Trained& trained, const std::string& name) {
@@ -78,16 +100,25 @@ const std::vector<Job>& jobs() {
       {"cnn", [] { return cnn({.size = 12, .width = 4}); }, [](int64_t step) { return image_batch(step); }},
       {"mlp", [] { return mlp({.inputs = 144, .width = 24, .layers = 2}); }, [](int64_t step) { return image_batch(step); }},
       {"tied_gpt", [] { return gpt(small_gpt(true)); }, [](int64_t step) { return token_batch(step); }},
+  };
+  return all;
+}
+
+const std::vector<Job>& deep_jobs() {
+  static const std::vector<Job> all = {
       {"deep_gpt", [] { return gpt(small_gpt(false, 6)); }, [](int64_t step) { return token_batch(step, 16); }, 16},
       {"deep_tied_gpt", [] { return gpt(small_gpt(true, 6)); }, [](int64_t step) { return token_batch(step, 16); }, 16},
       {"deep_modules", modules, [](int64_t step) { return image_batch(step, 16); }, 16},
+      {"deep_mixed", mixed, [](int64_t step) { return image_batch(step, 16); }, 16},
   };
   return all;
 }
 
 const Job& job(const std::string& name) {
-  for (const Job& job : jobs()) {
-    if (job.name == name) return job;
+  for (const auto* all : {&jobs(), &deep_jobs()}) {
+    for (const Job& job : *all) {
+      if (job.name == name) return job;
+    }
   }
   throw std::runtime_error("no job " + name);
 }

@@ -23,9 +23,11 @@ struct Job {
 
 std::ostream& operator<<(std::ostream& out, const Job& job);
 
-/// gpt (with dropout, and targets that do not count), cnn (with BatchNorm), mlp, and a gpt with tied embeddings; of eight
-/// blocks, with a global batch of 16: deep_gpt, deep_tied_gpt, and deep_modules, of torch's own modules.
+/// gpt (with dropout, and targets that do not count), cnn (with BatchNorm), mlp, and a gpt with tied embeddings.
 const std::vector<Job>& jobs();
+/// For pipelines: of at least eight blocks, with a global batch of 16: deep_gpt, deep_tied_gpt, deep_modules, of torch's own
+/// modules, and deep_mixed, of blocks whose backward can and cannot be split.
+const std::vector<Job>& deep_jobs();
 const Job& job(const std::string& name);
 
 /// Which axis the ranks of a stage are on: replicas, shards, or two replicas of two shards.

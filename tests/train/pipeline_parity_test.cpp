@@ -115,12 +115,16 @@ TEST(PipelineChoices, ChangeNoBit) {
   }
 }
 
-/// Modules of torch's own, whose backward cannot be split and is run whole.
-TEST(PipelineChoices, ForeignModulesChangeNoBit) {
-  for (const std::string& schedule : schedules()) {
-    const Cell cell{.schedule = schedule, .pp = 2, .data = 2, .spread = Spread::shard, .level = ShardLevel::parameters};
-    expect_equal(train_ranks(job("deep_modules"), strategy_of(cell, 4), 4, AdamW{}, kSteps), one_device("deep_modules"),
-                 schedule);
+/// Blocks whose backward cannot be split, and is run whole: all of them, or every second one.
+TEST(PipelineChoices, BlocksThatCannotBeSplitChangeNoBit) {
+  for (const std::string name : {"deep_modules", "deep_mixed"}) {
+    for (const std::string& schedule : schedules()) {
+      for (const ShardLevel level : {ShardLevel::none, ShardLevel::parameters}) {
+        const Cell cell{.schedule = schedule, .pp = 2, .data = 2, .spread = Spread::shard, .level = level};
+        expect_equal(train_ranks(job(name), strategy_of(cell, 4), 4, AdamW{}, kSteps), one_device(name),
+                     name + ", " + schedule);
+      }
+    }
   }
 }
 

@@ -112,7 +112,7 @@ INSTANTIATE_TEST_SUITE_P(
                     4,
                     {{"dp", 2}, {"tp", 2}},
                     {.global_batch = 8, .micro_batch = 4},
-                    "mesh axis 'tp' has size 2; only 'dp' and 'shard' may be above 1"}),
+                    "mesh axis 'tp' has size 2; only 'pp', 'dp' and 'shard' may be above 1"}),
     [](const auto& info) { return info.param.name; });
 
 TEST(Trainer, RefusesBatchesOfAnotherSize) {

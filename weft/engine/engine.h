@@ -52,13 +52,13 @@ struct Tiers {
 };
 
 struct EngineOptions {
-  Group data;                      ///< ranks that read different samples
-  Group replicas;                  ///< ranks that hold the same part of the state
-  Group shards;                    ///< ranks that share one replica's state
-  Group inner;                     ///< those of them that keep whole weights divided from forward to backward
-  Group pipeline;                  ///< ranks that hold the stages of one pipeline
-  Group model;                     ///< ranks that together hold one replica's state: pipeline and shards
-  Group world;                     ///< all ranks
+  Group data = {};                 ///< ranks that read different samples
+  Group replicas = {};             ///< ranks that hold the same part of the state
+  Group shards = {};               ///< ranks that share one replica's state
+  Group inner = {};                ///< those of them that keep whole weights divided from forward to backward
+  Group pipeline = {};             ///< ranks that hold the stages of one pipeline
+  Group model = {};                ///< ranks that together hold one replica's state: pipeline and shards
+  Group world = {};                ///< all ranks
   std::map<int, Group> tied = {};  ///< by block that several stages hold: their ranks
   Tiers tiers = {};
   uint64_t seed = 0;

@@ -74,6 +74,7 @@ Program describe_model(const ModelCost& model, const StepLayout& layout) {
   program.gradient_bytes = layout.gradient_bytes;
   program.micro_batches = layout.micro_batches;
   program.slots = layout.slots;
+  program.needs_norm = layout.clip || layout.check_finite;
   program.mesh = {.pp = layout.pp, .dp = layout.dp, .shard = layout.shard, .tp = layout.tp};
   for (int rank = 0; rank < program.mesh.world(); ++rank) {
     program.list_of_rank.push_back(rank / (program.mesh.data() * layout.tp));
@@ -94,61 +95,14 @@ void find_holders(Program& program, const std::vector<InstructionList>& lists) {
   }
 }
 
-// The blocks of each stage on this rank, and those it holds for their tied weights only: what runs backward at one time.
-std::vector<Bucket> stages_of(const Program& program, int rank, const Schedule& schedule,
-                              const std::vector<StageBlocks>& stages, const std::vector<int>& held) {
-  std::vector<bool> run(program.num_blocks(), false);
-  std::vector<Bucket> result;
-  const auto add = [&](int first, int last) {
-    result.push_back({.first = first, .last = last});
-    for (int block = first; block < last; ++block) {
-      result.back().bytes += program.gradient_block_bytes(block);
-      run[block] = true;
-    }
-  };
-  for (size_t s = 0; s < stages.size(); ++s) {
-    if (schedule.rank_of_stage[s] == rank) add(stages[s].first, stages[s].last);
-  }
-  for (const int block : held) {
-    if (!run[block]) add(block, block + 1);
-  }
-  return result;
-}
-
-// Slots are closed stage by stage, but the backwards of two stages of one rank mix their micro-batches.
-void check_tied(const Program& program, const std::vector<Bucket>& stages) {
-  const auto stage_of = [&](int block) {
-    return std::find_if(stages.begin(), stages.end(), [&](const Bucket& s) { return s.first <= block && block < s.last; });
-  };
-  for (const Bucket& stage : stages) {
-    for (int block = stage.first; block < stage.last; ++block) {
-      for (const int used : program.block_uses[block]) {
-        if (program.slots == 1 || stage_of(used) == stage_of(block)) continue;
-        if (program.num_holders(used) == 1) {
-          throw InputError(
-              fmt::format("layout: blocks '{}' and '{}' share weights and are different stages of one rank, whose gradients "
-                          "mix micro-batches; "
-                          "with several slots a rank use a schedule with one stage a rank",
-                          program.block_names[used], program.block_names[block]));
-        }
-      }
-    }
-  }
-}
-
-InstructionList finish_list(InstructionList list, const ModelCost& model, const StepLayout& layout, const Program& program,
-                            const std::vector<Bucket>& stages) {
+InstructionList finish_list(InstructionList list, const ModelCost& model, const StepLayout& layout, const Program& program) {
   const bool sharded = layout.shard_level != ShardLevel::none;
   const std::vector<int> held = held_blocks(list, program.block_uses);
   const std::vector<Bucket> buckets =
       sharded ? single_blocks(program, held) : gradient_buckets(program, held, layout.bucket_bytes);
   list = recompute(list, model, layout.recompute);
   list = offload_activations(list, model, layout.offload);
-  list = close_slots(list, {.slots = layout.slots,
-                            .micro_batches = layout.micro_batches,
-                            .stages = stages,
-                            .buckets = buckets,
-                            .uses = program.block_uses});
+  list = close_slots(list, program, {.buckets = buckets});
   if (sharded) {
     list = shard_gradients(list, program,
                            {.every_micro_batch = layout.shard_level >= ShardLevel::gradients && !layout.keep_order});
@@ -159,7 +113,7 @@ InstructionList finish_list(InstructionList list, const ModelCost& model, const 
   list = sum_losses(list, program);
   const int parts = layout.pp * program.shards;
   const AxisName axis = layout.pp > 1 ? AxisName::model : parts > 1 ? AxisName::shard : AxisName::none;
-  if (layout.clip || layout.check_finite) list = clip(list, {.axis = axis, .ranks = parts, .all = whole(buckets)});
+  if (program.needs_norm) list = clip(list, {.axis = axis, .ranks = parts, .all = whole(buckets)});
   list = update(list, {.buckets = buckets});
   list = offload_state(list, layout.offload);
   if (layout.shard_level == ShardLevel::parameters) {
@@ -207,10 +161,7 @@ Program build_program(const ModelCost& model, const StepLayout& layout) {
   const std::vector<InstructionList> lists = stage_lists(model, schedule, stages);
   find_holders(program, lists);
   for (int rank = 0; rank < layout.pp; ++rank) {
-    const std::vector<int> held = held_blocks(lists[rank], program.block_uses);
-    const std::vector<Bucket> own_stages = stages_of(program, rank, schedule, stages, held);
-    check_tied(program, own_stages);
-    const InstructionList list = finish_list(lists[rank], model, layout, program, own_stages);
+    const InstructionList list = finish_list(lists[rank], model, layout, program);
     program.buffers.push_back({weight_buffers(list, program), gradient_buffers(list, program, layout.prefetch)});
     program.lists.push_back(link_waits(list, program, program.buffers.back()));
   }

@@ -8,6 +8,7 @@
 
 #include "weft/program/order.h"
 #include "weft/program/places.h"
+#include "weft/program/presence_check.h"
 #include "weft/program/verify.h"
 
 namespace weft {
@@ -25,25 +26,14 @@ class ListCheck {
         at_(find_places(program, rank)) {}
 
   void run() {
-    check_missing();
+    check_presence(program_, rank_, at_);
     const Order order(list_);
     order_ = &order;
-    for (int i = 0; i < size(); ++i) check_order(i);
+    for (int i = 0; i < static_cast<int>(list_.size()); ++i) check_order(i);
   }
 
  private:
-  int size() const { return static_cast<int>(list_.size()); }
-
   [[noreturn]] void fail(Defect defect, int i, const std::string& text) const { fail_at(program_, rank_, i, defect, text); }
-  [[noreturn]] void fail_missing(Defect defect, int block, const std::string& text) const {
-    throw VerifyError(defect, rank_,
-                      fmt::format("rank {}, block {} '{}': {}", rank_, block, program_.block_names[block], text));
-  }
-
-  void check_missing() const;
-  void check_missing(int block) const;
-  void check_sent(int block) const;
-
   void check_order(int i) const;
   void check_drop(int i) const;
   void check_forward(int i) const;
@@ -60,10 +50,7 @@ class ListCheck {
   void check_update(int i) const;
 
   bool sharded() const { return program_.shard_level != ShardLevel::none; }
-  // Blocks of other ranks; and sharded levels work block by block and leave those without parameters out.
-  bool left_out(int block) const { return !at_.held[block] || (sharded() && program_.block_numel[block] == 0); }
-  // Reduced over data-parallel copies, or over the ranks that share it.
-  bool tied(int block) const { return program_.num_holders(block) > 1 && program_.block_numel[block] > 0; }
+  bool left_out(int block) const { return is_left_out(program_, at_, block); }
   int last_scatter(int block) const { return at_.scatter_of(block, micro_batches_ - 1); }
   bool before(int a, int b) const { return order_->before(a, b); }
   int unfinished_backward(int block, int begin_micro, int end_micro, int i) const;
@@ -78,61 +65,6 @@ class ListCheck {
   Places at_;
   const Order* order_ = nullptr;
 };
-
-void ListCheck::check_missing() const {
-  if (at_.reduce_loss < 0) {
-    throw VerifyError(Defect::missing_reduce, rank_,
-                      fmt::format("rank {}: no reduce_loss, whose count the updates divide by", rank_));
-  }
-  for (int block = 0; block < blocks_; ++block) {
-    for (int micro = 0; micro < micro_batches_ && at_.runs[block]; ++micro) {
-      if (at_.forward_of(block, micro) < 0)
-        fail_missing(Defect::missing_forward, block, fmt::format("no forward for micro-batch {}", micro));
-      if (at_.backward_of(block, micro) >= 0 && at_.weight_of(block, micro) >= 0) continue;
-      fail_missing(
-          Defect::missing_backward, block,
-          fmt::format("no backward{} for micro-batch {}", at_.backward_of(block, micro) < 0 ? "" : " of its weights", micro));
-    }
-    if (at_.runs[block]) check_sent(block);
-    if (!left_out(block)) check_missing(block);
-  }
-}
-
-// What the ranks of the next and the stage before wait for.
-void ListCheck::check_sent(int block) const {
-  for (int micro = 0; micro < micro_batches_; ++micro) {
-    if (block + 1 < blocks_ && !at_.runs[block + 1] && at_.sent_of(Matter::activation, block, micro) < 0) {
-      fail_missing(Defect::missing_send, block, fmt::format("its output for micro-batch {} is never sent on", micro));
-    }
-    if (block > 0 && !at_.runs[block - 1] && at_.sent_of(Matter::gradient, block - 1, micro) < 0) {
-      fail_missing(Defect::missing_send, block,
-                   fmt::format("the gradient of its input for micro-batch {} is never sent back", micro));
-    }
-  }
-}
-
-void ListCheck::check_missing(int block) const {
-  if (at_.update[block] < 0) fail_missing(Defect::missing_update, block, "never updated");
-  if (sharded() && last_scatter(block) < 0) {
-    fail_missing(Defect::missing_reduce, block,
-                 fmt::format("updated by instruction {} without a reduce_scatter that takes in the last micro-batch",
-                             at_.update[block]));
-  }
-  if (at_.reduce[block] < 0 && program_.replicas > 1) {
-    fail_missing(
-        Defect::missing_reduce, block,
-        fmt::format("updated by instruction {} without a reduce over the {} replicas", at_.update[block], program_.replicas));
-  }
-  if (at_.tie[block] < 0 && tied(block)) {
-    fail_missing(Defect::missing_reduce, block,
-                 fmt::format("updated by instruction {} without a reduce over the {} stages that share it", at_.update[block],
-                             program_.num_holders(block)));
-  }
-  for (int slot = 0; slot < program_.slots && program_.slots > 1; ++slot) {
-    if (at_.combine_of(block, slot) >= 0) continue;
-    fail_missing(Defect::bad_combine, block, fmt::format("slot {} is never closed by a combine", slot));
-  }
-}
 
 void ListCheck::check_order(int i) const {
   switch (list_[i].op) {
@@ -330,7 +262,7 @@ std::string ListCheck::not_summed(int block, int i) const {
 // The same for the sum over all ranks.
 std::string ListCheck::not_final(int block, int i) const {
   if (left_out(block)) return {};
-  if (!tied(block)) return not_summed(block, i);
+  if (!is_tied(program_, block)) return not_summed(block, i);
   if (before(at_.tie[block], i)) return {};
   return fmt::format("it does not wait for the reduce of block {} '{}' over the stages that share it (instruction {})", block,
                      program_.block_names[block], at_.tie[block]);
@@ -353,7 +285,6 @@ void ListCheck::check_reduce(int i) const {
 
 // Why a block's part of the gradients may not be ready to be summed over the replicas.
 std::string ListCheck::not_reducible(int block, int i) const {
-  if (!at_.held[block]) return fmt::format("block {} '{}' is not on this rank", block, program_.block_names[block]);
   if (!sharded()) return not_summed_locally(block, i);
   if (before(last_scatter(block), i)) return {};
   return fmt::format("the last reduce_scatter of block {} '{}' has not finished by then", block, program_.block_names[block]);

@@ -177,6 +177,12 @@ Places::Places(int blocks, int micro_batches, int slots)
 
 Places find_places(const Program& program, int rank) { return Finder(program, rank).run(); }
 
+bool is_tied(const Program& program, int block) { return program.num_holders(block) > 1 && program.block_numel[block] > 0; }
+
+bool is_left_out(const Program& program, const Places& at, int block) {
+  return !at.held[block] || (program.shard_level != ShardLevel::none && program.block_numel[block] == 0);
+}
+
 void fail_at(const Program& program, int rank, int instruction, Defect defect, const std::string& text) {
   const std::string what = describe(program.of(rank)[instruction], program.block_names);
   throw VerifyError(defect, rank, fmt::format("rank {}, instruction {} ({}): {}", rank, instruction, what, text));

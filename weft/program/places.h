@@ -53,6 +53,12 @@ struct Places {
 /// Throws VerifyError for indices and waits out of range and for whatever is done twice.
 Places find_places(const Program& program, int rank);
 
+/// Its gradients are summed over the pipeline ranks that share it.
+bool is_tied(const Program& program, int block);
+
+/// Blocks of other ranks; and sharded levels work block by block and leave those without parameters out.
+bool is_left_out(const Program& program, const Places& at, int block);
+
 /// Throws a VerifyError whose text names rank and instruction.
 [[noreturn]] void fail_at(const Program& program, int rank, int instruction, Defect defect, const std::string& text);
 

@@ -60,23 +60,24 @@ struct MeshSizes {
 };
 
 struct Program {
-  std::vector<std::string> block_names;
-  std::vector<int64_t> block_numel;  ///< elements of each block's flat buffer, padded so that it divides over the shards
-  std::vector<std::vector<int>> block_uses;  ///< BlockCost::uses
+  std::vector<std::string> block_names = {};
+  std::vector<int64_t> block_numel = {};  ///< elements of each block's flat buffer, padded so that it divides over the shards
+  std::vector<std::vector<int>> block_uses = {};  ///< BlockCost::uses
   ShardLevel shard_level = ShardLevel::none;
-  int shards = 1;          ///< ranks that share one replica's state; 1 for level none
-  int inner_shards = 1;    ///< ranks that whole weights are kept divided over from forward to backward; 1: not kept
-  int weight_bytes = 4;    ///< of an element that forward reads
-  int gradient_bytes = 4;  ///< of an element that is reduced
-  int micro_batches = 1;   ///< per rank and step
-  int slots = 1;           ///< per rank and step; divides micro_batches
-  int replicas = 1;        ///< ranks that hold the same part of the state, its gradients summed over them
-  MeshSizes mesh;
+  int shards = 1;           ///< ranks that share one replica's state; 1 for level none
+  int inner_shards = 1;     ///< ranks that whole weights are kept divided over from forward to backward; 1: not kept
+  int weight_bytes = 4;     ///< of an element that forward reads
+  int gradient_bytes = 4;   ///< of an element that is reduced
+  int micro_batches = 1;    ///< per rank and step
+  int slots = 1;            ///< per rank and step; divides micro_batches
+  int replicas = 1;         ///< ranks that hold the same part of the state, its gradients summed over them
+  bool needs_norm = false;  ///< updates await the global gradient norm: clipping, fp16's check
+  MeshSizes mesh = {};
   /// The pipeline ranks that hold each block: one, or several for tied weights. Empty: one pipeline rank holds all.
-  std::vector<std::vector<int>> holders;
-  std::vector<InstructionList> lists;
-  std::vector<Buffers> buffers;   ///< by list
-  std::vector<int> list_of_rank;  ///< world rank -> index into lists
+  std::vector<std::vector<int>> holders = {};
+  std::vector<InstructionList> lists = {};
+  std::vector<Buffers> buffers = {};   ///< by list
+  std::vector<int> list_of_rank = {};  ///< world rank -> index into lists
 
   int world_size() const { return static_cast<int>(list_of_rank.size()); }
   const InstructionList& of(int rank) const { return lists[list_of_rank[rank]]; }

@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include "weft/program/list_check.h"
+#include "weft/program/rank_check.h"
 #include "weft/program/state_check.h"
 #include "weft/program/transfer_check.h"
 
@@ -23,8 +23,10 @@ void check_shape(const Program& program) {
   if (program.block_names.size() != program.block_numel.size()) {
     malformed(0, fmt::format("{} block names but {} block sizes", program.block_names.size(), program.block_numel.size()));
   }
-  const auto fits = [&](const auto& by_block) { return by_block.empty() || by_block.size() == program.block_names.size(); };
-  if (program.block_uses.size() != program.block_names.size() || !fits(program.holders)) {
+  const auto fits_all = [&](const auto& by_block) { return by_block.size() == program.block_names.size(); };
+  const auto fits = [&](const auto& by_block) { return by_block.empty() || fits_all(by_block); };
+  const bool all_held = program.mesh.pp == 1 && program.holders.empty();
+  if (program.block_uses.size() != program.block_names.size() || !(all_held || fits_all(program.holders))) {
     malformed(0, "what blocks use, or who holds them, is not told for every block");
   }
   if (program.buffers.size() != program.lists.size()) malformed(0, "buffers are not told for every list");
@@ -55,54 +57,6 @@ std::vector<int> first_ranks(const Program& program) {
   std::vector<int> ranks(program.lists.size(), -1);
   for (int rank = program.world_size() - 1; rank >= 0; --rank) ranks[program.list_of_rank[rank]] = rank;
   return ranks;
-}
-
-// The collectives that concern a line of the mesh: all of a list, or those of one axis.
-std::vector<int> collectives(const InstructionList& list, AxisName axis = AxisName::none) {
-  std::vector<int> result;
-  for (int i = 0; i < static_cast<int>(list.size()); ++i) {
-    if (is_collective(list[i]) && (axis == AxisName::none || list[i].axis == axis)) result.push_back(i);
-  }
-  return result;
-}
-
-std::string collective_text(const Program& program, int rank, const std::vector<int>& issued, size_t k) {
-  if (k >= issued.size()) return fmt::format("rank {} issues none", rank);
-  const std::string what = describe(program.of(rank)[issued[k]], program.block_names);
-  return fmt::format("rank {} issues {} (instruction {})", rank, what, issued[k]);
-}
-
-void compare_collectives(const Program& program, int rank, int other, AxisName axis = AxisName::none) {
-  const std::vector<int> ours = collectives(program.of(rank), axis);
-  const std::vector<int> theirs = collectives(program.of(other), axis);
-  for (size_t k = 0; k < std::max(ours.size(), theirs.size()); ++k) {
-    if (k < ours.size() && k < theirs.size()) {
-      const Instruction& a = program.of(rank)[ours[k]];
-      const Instruction& b = program.of(other)[theirs[k]];
-      const bool same_blocks = axis == AxisName::model || (a.first == b.first && a.last == b.last);
-      if (a.op == b.op && same_blocks && a.axis == b.axis) continue;
-    }
-    throw VerifyError(Defect::order_mismatch, other,
-                      fmt::format("collective {} of the step differs between ranks: {}, {}; all ranks must issue the same "
-                                  "collectives in the same order",
-                                  k, collective_text(program, rank, ours, k), collective_text(program, other, theirs, k)));
-  }
-}
-
-// Ranks at one place of the pipeline axis do the same; those along it share the collectives of the axes that run along it.
-void compare_ranks(const Program& program) {
-  const int stride = program.world_size() / program.mesh.pp;
-  std::set<std::pair<int, int>> compared;
-  for (int rank = 0; rank < program.world_size(); ++rank) {
-    const int reference = rank / stride * stride;
-    if (compared.emplace(program.list_of_rank[reference], program.list_of_rank[rank]).second) {
-      compare_collectives(program, reference, rank);
-    }
-  }
-  for (int place = 1; place < program.mesh.pp; ++place) {
-    compare_collectives(program, 0, place * stride, AxisName::model);
-    compare_collectives(program, 0, place * stride, AxisName::world);
-  }
 }
 
 // The ranks along the pipeline axis, for each different line.
@@ -153,6 +107,10 @@ std::string_view name(Defect defect) {
       return "double_reduce";
     case Defect::early_reduce:
       return "early_reduce";
+    case Defect::wrong_axis:
+      return "wrong_axis";
+    case Defect::missing_norm:
+      return "missing_norm";
     case Defect::early_norm:
       return "early_norm";
     case Defect::missing_update:
@@ -190,7 +148,7 @@ void verify(const Program& program) {
     check_list(program, rank);
     check_state(program, rank);
   }
-  compare_ranks(program);
+  check_ranks(program);
   for (const std::vector<int>& ranks : pipelines(program)) check_transfers(program, ranks);
 }
 

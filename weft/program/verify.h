@@ -27,6 +27,8 @@ enum class Defect {
   missing_reduce,        ///< a block is updated though its gradients, or the losses, were never summed over the replicas
   double_reduce,         ///< summed twice
   early_reduce,          ///< reduced before the last backward or loss it sums, or before the slots were combined
+  wrong_axis,            ///< a collective over other ranks than those that hold what it sums or gathers
+  missing_norm,          ///< no norm, though the program needs one
   early_norm,            ///< norm of gradients that are not final yet, or before the loss whose count it divides by
   missing_update,        ///< a block that is never updated
   double_update,         ///< updated twice
@@ -35,8 +37,8 @@ enum class Defect {
   bad_gather,            ///< gathered twice, released twice, never released, or not gathered after its update
   buffer_conflict,       ///< a block is gathered, or runs backward, while another one is in its buffer
   bad_move,              ///< evicted or fetched twice, or used while it is elsewhere
-  order_mismatch,        ///< ranks of one axis issue different collectives, or in another order
-  misplaced_block,       ///< a block that no pipeline rank runs, or several
+  order_mismatch,        ///< ranks that do the same, or share an axis, meet others for different things or in another order
+  misplaced_block,       ///< a block that no pipeline rank runs, or several, or that the rank does not hold
   missing_send,          ///< an output, or its gradient, that another stage needs and nobody sends
   transfer_mismatch,     ///< a message that is not the one its receiver takes next
   deadlock,              ///< ranks that wait for one another where a send waits for its receive

@@ -12,6 +12,7 @@
 #include "weft/base/math.h"
 #include "weft/program/build.h"
 #include "weft/program/verify.h"
+#include "weft/train/agreement.h"
 #include "weft/train/build_model.h"
 #include "weft/train/groups.h"
 #include "weft/train/out_of_memory.h"
@@ -207,6 +208,7 @@ void Trainer::State::start() {
   if (engine) return;
   const MemoryLedger::Attached attached(options.ledger);
   const MemoryScope scope(Category::weights);
+  check_agreement(mesh.world(), agreement_text(program, options, optimizer), options.communication.timeout);
   GroupOptions communication = options.communication;
   communication.tree_order = communication.tree_order || reproducible();
   groups = make_groups(mesh, program, communication);

@@ -45,7 +45,8 @@ class Trainer {
   Trainer(const Mesh& mesh, Model model, const OptimizerOptions& optimizer, const TrainerOptions& options);
   ~Trainer();
 
-  /// Collective over the world. Called by the first step; call it to have the weights drawn before that.
+  /// Collective over the world. Called by the first step; call it to have the weights drawn before that. Throws InputError on a
+  /// rank that is about to train otherwise than rank 0 (agreement.h), and CommError on the others then.
   void start();
 
   /// One step over the global batch; `next` hands out this rank's micro-batches, first to last. Throws InputError for one of

@@ -7,8 +7,10 @@
 // last slot, all one bits, takes in every stash and leaves the rank's sum in the gradients. The reduction over ranks goes on
 // with the same tree, so `slots` is a power of two. One slot needs no combine.
 //
-// Memory: log2(slots) times the gradient bytes at the peak. Traffic: none. Comes after accumulate; all slots but the last are
-// closed stage by stage, the last one bucket by bucket as backward fills them, so that reductions still overlap.
+// Memory: log2(slots) times the gradient bytes at the peak. Traffic: none. Comes after recompute and offload_activations. All
+// slots but the last are closed in as long ranges of blocks as take the slots one after another (a stage; where it splits its
+// backward, the blocks that can and those that cannot), the last one bucket by bucket as backward fills them, so that
+// reductions still overlap.
 #pragma once
 
 #include <vector>
@@ -19,13 +21,11 @@
 namespace weft {
 
 struct SlotOptions {
-  int slots = 1;  ///< a power of two that divides the micro-batches of the list
-  int micro_batches = 1;
-  std::vector<Bucket> stages;  ///< blocks that run backward together
   std::vector<Bucket> buckets;
-  std::vector<std::vector<int>> uses;  ///< Program::block_uses
 };
 
-InstructionList close_slots(const InstructionList& list, const SlotOptions& options);
+/// For `program.slots`, a power of two that divides its micro-batches. Throws InputError when a block's gradients mix slots:
+/// when its weights are tied to those of another stage of the rank, or of a block that splits its backward otherwise.
+InstructionList close_slots(const InstructionList& list, const Program& program, const SlotOptions& options);
 
 }  // namespace weft

@@ -153,7 +153,7 @@ class Linker {
       read(Datum::kept, x.first, x.micro);
       return change(Datum::output, x.first - 1, x.micro);
     }
-    read(Datum::weights, x.first, 0);
+    if (x.op == Op::evict) read(Datum::weights, x.first, 0);
     change(Datum::shard, x.first, 0);
   }
 

@@ -1,0 +1,279 @@
+// What the stages of a pipeline hand to one another: messages by themselves, and two stages against one rank that runs both.
+#include "weft/engine/transfers.h"
+
+#include <ATen/ops/arange.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/randn.h>
+#include <ATen/ops/zeros.h>
+#include <gtest/gtest.h>
+
+#include "tests/engine/lists.h"
+#include "tests/engine/recorder.h"
+#include "tests/support/run_ranks.h"
+#include "weft/base/error.h"
+#include "weft/comm/mesh.h"
+#include "weft/program/schedules/one_f_one_b.h"
+#include "weft/program/verify.h"
+
+namespace weft {
+namespace {
+
+at::Tensor random(at::IntArrayRef sizes, int seed) {
+  return at::randn(sizes, at::detail::createCPUGenerator(static_cast<uint64_t>(seed)), at::kFloat);
+}
+
+Group pipeline_of(const World& world, BackendKind backend) {
+  const Mesh mesh(world, {{"pp", world.size()}});
+  return mesh.group(mesh.axis("pp"), {.backend = backend});
+}
+
+class TransfersTest : public ::testing::TestWithParam<BackendKind> {
+ protected:
+  /// Each rank of two with its transfers.
+  static void run(const std::function<void(int rank, Transfers& transfers)>& body) {
+    const BackendKind backend = GetParam();
+    test::run_ranks(2, [=](const World& world) {
+      const Group pipeline = pipeline_of(world, backend);
+      Transfers transfers(pipeline, at::kCPU);
+      transfers.begin();
+      body(world.rank(), transfers);
+      pipeline.barrier("end of the test").wait();
+    });
+  }
+};
+
+Tensors message(int micro, int64_t rows = 3) {
+  return {random({rows, 4}, micro), at::arange(5, at::kLong).add(micro), random({2, 1, rows}, 10 + micro).to(at::kBFloat16),
+          random({}, 20 + micro)};
+}
+
+TEST_P(TransfersTest, SeveralTensorsOfAnyTypeAndTheirGradientsBack) {
+  run([](int rank, Transfers& transfers) {
+    const Tensors sent = message(0), back = {random({3, 4}, 30), {}, random({2, 1, 3}, 31).to(at::kBFloat16), random({}, 32)};
+    if (rank == 0) {
+      transfers.send_activation(1, 7, sent, "a").wait();
+      Tensors gradients;
+      transfers.receive_gradient(1, 7, gradients, "b").wait();
+      ASSERT_EQ(gradients.size(), 4u);
+      EXPECT_FALSE(gradients[1].defined()) << "of numbers that take no gradient";
+      for (int i : {0, 2, 3}) EXPECT_TRUE(at::equal(gradients[i], back[i])) << i;
+      return;
+    }
+    Tensors received;
+    transfers.receive_activation(0, 7, received, "a").wait();
+    ASSERT_EQ(received.size(), sent.size());
+    for (size_t i = 0; i < sent.size(); ++i) {
+      EXPECT_EQ(received[i].scalar_type(), sent[i].scalar_type());
+      EXPECT_TRUE(at::equal(received[i], sent[i])) << i;
+      EXPECT_EQ(received[i].requires_grad(), sent[i].is_floating_point()) << i;
+      EXPECT_TRUE(received[i].is_leaf());
+    }
+    transfers.send_gradient(0, back, "b").wait();
+  });
+}
+
+TEST_P(TransfersTest, KeepTheirOrderWhateverIsWaitedForFirst) {
+  constexpr int kMicroBatches = 4;
+  run([](int rank, Transfers& transfers) {
+    std::vector<Work> works;
+    std::vector<Tensors> received(kMicroBatches);
+    for (int j = 0; j < kMicroBatches; ++j) {
+      works.push_back(rank == 0 ? transfers.send_activation(1, 0, message(j), "a")
+                                : transfers.receive_activation(0, 0, received[j], "a"));
+    }
+    for (int j : {2, 0, 3, 1}) works[j].wait();
+    for (int j = 0; j < kMicroBatches && rank == 1; ++j) {
+      EXPECT_TRUE(received[j][0].requires_grad());
+      EXPECT_TRUE(at::equal(received[j][0], message(j)[0])) << "micro-batch " << j;
+      EXPECT_TRUE(at::equal(received[j][1], message(j)[1])) << "micro-batch " << j;
+    }
+  });
+}
+
+/// Of two blocks between the same ranks (chunks), each with its own shapes.
+TEST_P(TransfersTest, EachBlockHasItsOwnShapes) {
+  run([](int rank, Transfers& transfers) {
+    const Tensors one = {random({3, 4}, 1)}, other = {random({2}, 2), random({5, 1}, 3)};
+    for (int round = 0; round < 2; ++round) {
+      if (rank == 0) {
+        transfers.send_activation(1, 0, one, "a").wait();
+        transfers.send_activation(1, 2, other, "b").wait();
+        continue;
+      }
+      Tensors first, second;
+      const Work a = transfers.receive_activation(0, 0, first, "a"), b = transfers.receive_activation(0, 2, second, "b");
+      Work(b).wait();
+      Work(a).wait();
+      EXPECT_TRUE(at::equal(first[0], one[0]));
+      EXPECT_TRUE(at::equal(second[0], other[0]) && at::equal(second[1], other[1]));
+    }
+  });
+}
+
+TEST_P(TransfersTest, ShapesMayChangeFromStepToStep) {
+  run([](int rank, Transfers& transfers) {
+    for (const int64_t rows : {3, 5, 1, 3}) {
+      transfers.begin();
+      for (int j = 0; j < 2; ++j) {
+        if (rank == 0) {
+          transfers.send_activation(1, 0, message(j, rows), "a").wait();
+          continue;
+        }
+        Tensors received;
+        transfers.receive_activation(0, 0, received, "a").wait();
+        EXPECT_TRUE(at::equal(received[0], message(j, rows)[0])) << rows << " rows";
+      }
+    }
+  });
+}
+
+/// A view that is not contiguous, and nothing at all.
+TEST_P(TransfersTest, ViewsAndEmptyMessages) {
+  run([](int rank, Transfers& transfers) {
+    const Tensors sent = {random({4, 6}, 1).t(), random({4, 6}, 2).narrow(1, 2, 3), at::zeros({0, 7})};
+    Tensors received, nothing;
+    if (rank == 0) {
+      transfers.send_activation(1, 0, sent, "a").wait();
+      transfers.send_activation(1, 1, {}, "b").wait();
+      return;
+    }
+    transfers.receive_activation(0, 0, received, "a").wait();
+    transfers.receive_activation(0, 1, nothing, "b").wait();
+    for (size_t i = 0; i < sent.size(); ++i) EXPECT_TRUE(at::equal(received[i], sent[i])) << i;
+    EXPECT_TRUE(nothing.empty());
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, TransfersTest, ::testing::Values(BackendKind::shm, BackendKind::gloo),
+                         [](const auto& info) { return info.param == BackendKind::shm ? "shm" : "gloo"; });
+
+TEST(Transfers, TooManyTensorsAreRefusedBeforeAnythingIsSent) {
+  test::run_ranks(1, [](const World& world) {
+    const Group alone = pipeline_of(world, BackendKind::shm);
+    Transfers transfers(alone, at::kCPU);
+    try {
+      transfers.send_activation(0, 0, Tensors(40, at::ones({1})), "output of h.3, micro-batch 2");
+      ADD_FAILURE() << "sent";
+    } catch (const InputError& error) {
+      EXPECT_NE(std::string(error.what()).find("output of h.3, micro-batch 2: 40 tensors"), std::string::npos) << error.what();
+    }
+  });
+}
+
+/// Two blocks with a message of three tensors between them: (x w, x v, ids) -> ((x w)[ids] u); nobody reads x v.
+struct TwoBlocks {
+  Parameter w{random({3}, 1), {}}, v{random({3}, 2), {}}, u{random({3}, 3), {}};
+
+  Model model() {
+    Model chain{.name = "test", .blocks = {}, .loss = sum_loss, .hits = {}};
+    const auto first = [this](const Tensors& in, const Context&) -> Tensors {
+      return {in[0].mul(w.value), in[0].mul(v.value), in[1]};
+    };
+    const auto second = [this](const Tensors& in, const Context&) -> Tensors {
+      return {in[0].index_select(1, in[2]).mul(u.value)};
+    };
+    chain.blocks.push_back(
+        {"first", "first", std::make_shared<FunctionBlock>(first, std::vector<ParamSpec>{{"w", &w, {}}, {"v", &v, {}}})});
+    chain.blocks.push_back(
+        {"second", "second", std::make_shared<FunctionBlock>(second, std::vector<ParamSpec>{{"u", &u, {}}})});
+    return chain;
+  }
+};
+
+constexpr int kMicroBatches = 3;
+
+/// The last micro-batch has `last` rows, the others four.
+Engine::Next batches(int step, int64_t rows = 4, int64_t last = 4) {
+  return [=, j = 0]() mutable {
+    const int64_t n = ++j == kMicroBatches ? last : rows;
+    const at::Tensor ids = at::arange(2, -1, -1, at::kLong);
+    return MicroBatch{{random({n, 3}, 100 * step + j), ids}, at::zeros({n}), j};
+  };
+}
+
+Program program_of(int pp) {
+  ModelCost cost{.name = "test", .blocks = {{.name = "first", .numel = 64}, {.name = "second", .numel = 64}}};
+  const Schedule schedule = pp > 1 ? one_f_one_b_schedule({.ranks = pp, .micro_batches = kMicroBatches}) : Schedule{};
+  Program program = build_program(cost, {.pp = pp, .schedule = schedule, .micro_batches = kMicroBatches});
+  verify(program);
+  return program;
+}
+
+/// Runs `body` on two ranks, each with the engine of its stage.
+void on_two_stages(const std::function<void(int rank, Engine&, FlatModel&, TwoBlocks&)>& body) {
+  test::run_ranks(2, [&](const World& world) {
+    const Mesh mesh(world, {{"pp", 2}});
+    const Group pipeline = mesh.group(mesh.axis("pp"), {});
+    TwoBlocks blocks;
+    const int rank = world.rank();
+    FlatModel model(blocks.model(), {.held = {rank == 0, rank == 1}});
+    IdleUpdater updater;
+    const Program program = program_of(2);
+    EngineOptions options = local(kMicroBatches);
+    options.pipeline = options.model = options.world = pipeline;
+    Engine engine(model, program, rank, updater, options);
+    body(rank, engine, model, blocks);
+  });
+}
+
+TEST(Stages, HaveTheBitsOfOneRankThatRunsBoth) {
+  TwoBlocks blocks;
+  FlatModel whole(blocks.model(), {});
+  IdleUpdater updater;
+  const Program program = program_of(1);
+  Engine alone(whole, program, 0, updater, local(kMicroBatches));
+  std::vector<double> losses;
+  std::vector<Tensors> gradients;
+  for (int step = 0; step < 3; ++step) {
+    losses.push_back(alone.step(step, batches(step, 4 + step, 4 + step)).loss);
+    gradients.push_back({whole.flat(0).gradients.clone(), whole.flat(1).gradients.clone()});
+  }
+  on_two_stages([&](int rank, Engine& engine, FlatModel& model, TwoBlocks& own) {
+    for (int step = 0; step < 3; ++step) {  // each with another number of rows
+      EXPECT_EQ(engine.step(step, batches(step, 4 + step, 4 + step)).loss, losses[step]) << "on both";
+      EXPECT_TRUE(at::equal(model.flat(rank).gradients, gradients[step][rank])) << "step " << step << ", rank " << rank;
+    }
+    if (rank == 0) {
+      EXPECT_TRUE(own.v.value.grad().eq(0.0).all().item<bool>()) << "what nobody reads has a gradient of zero";
+    }
+  });
+  EXPECT_TRUE(gradients[0][0].ne(0.0).any().item<bool>());
+}
+
+TEST(Stages, AShapeThatChangesWithinAStepIsToldWithBlockAndMicroBatch) {
+  try {
+    on_two_stages([](int, Engine& engine, FlatModel&, TwoBlocks&) {
+      engine.step(0, batches(0));
+      engine.step(1, batches(1, 4, /*last=*/2));
+    });
+    FAIL() << "passed";
+  } catch (const test::RankError& error) {
+    const std::string says = error.what();
+    EXPECT_NE(says.find("rank 0: output of first, micro-batch 2: Float [2, 3], Float [2, 3], Long [3]"), std::string::npos)
+        << says;
+    EXPECT_NE(says.find("all of a step must have one"), std::string::npos) << says;
+  }
+}
+
+TEST(Stages, EvaluateTogether) {
+  TwoBlocks blocks;
+  FlatModel whole(blocks.model(), {});
+  IdleUpdater updater;
+  const Program program = program_of(1);
+  Engine alone(whole, program, 0, updater, local(kMicroBatches));
+  // The last micro-batch of an evaluation set may be shorter.
+  const EvaluationResult expected = alone.evaluate(kMicroBatches, batches(7, 4, 2));
+  EXPECT_EQ(expected.count, 10);
+  on_two_stages([&](int, Engine& engine, FlatModel&, TwoBlocks&) {
+    for (int round = 0; round < 2; ++round) {
+      const EvaluationResult result = engine.evaluate(kMicroBatches, batches(7, 4, 2));
+      EXPECT_EQ(result.loss, expected.loss);
+      EXPECT_EQ(result.count, expected.count);
+    }
+  });
+}
+
+}  // namespace
+}  // namespace weft

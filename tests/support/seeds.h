@@ -1,0 +1,39 @@
+// Seeds of tests on random cases. They are always the same; a failure tells its seed, and WEFT_SEED=17 runs that one alone.
+#pragma once
+
+#include <cstdlib>
+#include <numeric>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace weft::test {
+
+/// [0, count), or the one that WEFT_SEED names.
+inline std::vector<unsigned> seeds(unsigned count) {
+  const char* one = std::getenv("WEFT_SEED");
+  if (one != nullptr) return {static_cast<unsigned>(std::stoul(one))};
+  std::vector<unsigned> all(count);
+  std::iota(all.begin(), all.end(), 0U);
+  return all;
+}
+
+/// For SCOPED_TRACE.
+inline std::string replay(unsigned seed) { return "WEFT_SEED=" + std::to_string(seed) + " runs this case alone"; }
+
+class Random {
+ public:
+  explicit Random(unsigned seed) : engine_(seed) {}
+  /// One of [0, n); the same on every machine, which std::uniform_int_distribution does not promise.
+  int below(int n) { return static_cast<int>(engine_() % static_cast<unsigned>(n)); }
+  bool one_in(int n) { return below(n) == 0; }
+  template <class T>
+  const T& of(const std::vector<T>& all) {
+    return all[below(static_cast<int>(all.size()))];
+  }
+
+ private:
+  std::mt19937 engine_;
+};
+
+}  // namespace weft::test

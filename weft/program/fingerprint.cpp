@@ -1,0 +1,55 @@
+#include "weft/program/fingerprint.h"
+
+#include "weft/base/hash.h"
+
+namespace weft {
+namespace {
+
+class Hash {
+ public:
+  template <class... Values>
+  void add(Values... values) {
+    ((state_ = splitmix64(state_ ^ static_cast<uint64_t>(values))), ...);
+  }
+  // Its length too, so that one list does not run into the next.
+  template <class Value>
+  void add_all(const std::vector<Value>& values) {
+    add(values.size());
+    for (const Value& value : values) add(value);
+  }
+  uint64_t value() const { return state_; }
+
+ private:
+  uint64_t state_ = kFnvBasis;
+};
+
+void add_list(Hash& hash, const InstructionList& list) {
+  hash.add(list.size());
+  for (const Instruction& x : list) {
+    hash.add(x.op, x.lane, x.first, x.last, x.micro, x.slot, x.axis, x.what, x.peer, x.keeps_part);
+    hash.add_all(x.waits);
+  }
+}
+
+}  // namespace
+
+uint64_t fingerprint(const Program& program) {
+  Hash hash;
+  hash.add(program.block_names.size());
+  for (const std::string& name : program.block_names) hash.add(fnv1a(name));
+  hash.add_all(program.block_numel);
+  for (const std::vector<int>& uses : program.block_uses) hash.add_all(uses);
+  hash.add(program.shard_level, program.shards, program.inner_shards, program.weight_bytes, program.gradient_bytes,
+           program.micro_batches, program.slots, program.replicas, program.needs_norm);
+  hash.add(program.mesh.pp, program.mesh.dp, program.mesh.shard, program.mesh.tp);
+  for (const std::vector<int>& holders : program.holders) hash.add_all(holders);
+  for (const InstructionList& list : program.lists) add_list(hash, list);
+  for (const Buffers& buffers : program.buffers) {
+    hash.add_all(buffers.weight);
+    hash.add_all(buffers.gradient);
+  }
+  hash.add_all(program.list_of_rank);
+  return hash.value();
+}
+
+}  // namespace weft

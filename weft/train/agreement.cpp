@@ -1,0 +1,108 @@
+#include "weft/train/agreement.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <sstream>
+#include <type_traits>
+#include <variant>
+#include <vector>
+
+#include "weft/base/error.h"
+#include "weft/comm/store.h"
+#include "weft/program/fingerprint.h"
+
+namespace weft {
+
+namespace {
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+std::string difference(const std::string& first, const std::string& own, int rank) {
+  const std::vector<std::string> theirs = lines_of(first), ours = lines_of(own);
+  std::string text;
+  for (size_t i = 0; i < std::max(ours.size(), theirs.size()); ++i) {
+    const std::string their_line = i < theirs.size() ? theirs[i] : "nothing", our_line = i < ours.size() ? ours[i] : "nothing";
+    if (their_line != our_line) text += fmt::format("; rank 0 has {}, rank {} has {}", their_line, rank, our_line);
+  }
+  return text;
+}
+
+std::string options_text(const TrainerOptions& options, const OptimizerOptions& optimizer) {
+  const LearningRate& rate = options.learning_rate;
+  const auto kind = [](const auto& o) -> std::string {
+    if constexpr (std::is_same_v<std::decay_t<decltype(o)>, AdamW>) {
+      return fmt::format("AdamW, betas {} and {}, eps {}, weight decay {}", o.beta1, o.beta2, o.eps, o.weight_decay);
+    } else {
+      return fmt::format("SGD, momentum {}{}, weight decay {}", o.momentum, o.nesterov ? " (Nesterov)" : "", o.weight_decay);
+    }
+  };
+  return fmt::format(
+      "batch: {} in micro-batches of {}\n"
+      "seed: {}\n"
+      "precision: {}\n"
+      "optimizer: {}\n"
+      "learning rate: peak {}, {} steps of warm-up, decay {} over {} to {}, every {} by {}\n"
+      "clip: {}\n",
+      options.global_batch, options.micro_batch, options.seed, name(options.layout.precision), std::visit(kind, optimizer),
+      rate.peak, rate.warmup, static_cast<int>(rate.decay), rate.steps, rate.final_share, rate.decay_every, rate.decay_factor,
+      options.clip);
+}
+
+}  // namespace
+
+std::string agreement_text(const Program& program, const TrainerOptions& options, const OptimizerOptions& optimizer) {
+  const MeshSizes& mesh = program.mesh;
+  size_t instructions = 0;
+  for (const InstructionList& list : program.lists) instructions += list.size();
+  return fmt::format(
+             "ranks: pp {} x dp {} x shard {}\n"
+             "model: {} blocks, {} elements\n"
+             "micro-batches: {} a rank, in {} {}\n"
+             "sharded: {}\n"
+             "bytes of an element: {} of weights, {} of gradients\n"
+             "instructions: {} of all pipeline ranks, fingerprint {:016x}\n",
+             mesh.pp, mesh.dp, mesh.shard, program.num_blocks(),
+             std::accumulate(program.block_numel.begin(), program.block_numel.end(), int64_t{0}), program.micro_batches,
+             program.slots, program.slots == 1 ? "slot" : "slots", name(program.shard_level), program.weight_bytes,
+             program.gradient_bytes, instructions, fingerprint(program)) +
+         options_text(options, optimizer);
+}
+
+void check_agreement(const World& world, const std::string& plan, std::chrono::milliseconds timeout) {
+  if (world.size() == 1) return;
+  Store store = world.next_group_store();
+  const auto wait_for = [&](const std::string& key, int rank, std::chrono::milliseconds limit) {
+    return store.get(key, limit, fmt::format("starting to train: rank {} waits for rank {}", world.rank(), rank));
+  };
+  const auto agrees = [](int rank) { return fmt::format("rank {} agrees", rank); };
+  if (world.rank() == 0) {
+    store.set("plan", plan);
+    try {
+      for (int rank = 1; rank < world.size(); ++rank) wait_for(agrees(rank), rank, timeout);
+    } catch (const CommError& error) {
+      world.announce_failure(error.what());
+      throw;
+    }
+    store.set("all agree", "");
+    return;
+  }
+  const std::string first = wait_for("plan", 0, timeout);
+  if (first != plan) {
+    const std::string text =
+        fmt::format("rank {} is about to train otherwise than rank 0{}; start all ranks with the same recipe", world.rank(),
+                    difference(first, plan, world.rank()));
+    world.announce_failure(text);
+    throw InputError(text);
+  }
+  store.set(agrees(world.rank()), "");
+  wait_for("all agree", 0, 2 * timeout);  // rank 0 gives up first, and names whom it waited for
+}
+
+}  // namespace weft
