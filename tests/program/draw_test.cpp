@@ -124,7 +124,7 @@ TEST(Draw, says_who_does_what_and_what_it_costs) {
   EXPECT_TRUE(contains(text, "24.0 kFLOP  forward 8.01 kFLOP, backward 16.0 kFLOP\n")) << text;
   EXPECT_TRUE(contains(text, "gradients 8.00 MiB in 2 buckets, losses 384 KiB\n")) << text;
   EXPECT_TRUE(contains(text, "R2-3         2.00 MiB  sends   4.00 MiB\n")) << text;
-  EXPECT_TRUE(contains(text, "a step of all 4096 ranks: 98.5 MFLOP, 33.0 GiB sent\n")) << text;
+  EXPECT_TRUE(contains(text, "a step of all 4096 ranks: 98.5 MFLOP, 33.5 GiB sent\n")) << text;
   EXPECT_FALSE(contains(text, "norm")) << "nothing is explained that is not there";
 }
 
@@ -175,7 +175,8 @@ TEST(Draw, a_pipeline_has_a_chart_and_a_row_a_rank) {
 
 TEST(Draw, explains_split_backwards_and_stages_of_a_rank) {
   const std::string text = draw(pipeline_program(zb_v_schedule({.ranks = 2, .chunks = 2, .micro_batches = 4})));
-  for (const char* line : {"  I3   backward, first part: ", "  W3   backward, second part: ", "  F3b  on the rank's second stage"}) {
+  for (const char* line :
+       {"  I3   backward, first part: ", "  W3   backward, second part: ", "  F3b  on the rank's second stage"}) {
     EXPECT_TRUE(contains(text, line)) << line << "\n" << text;
   }
 }
