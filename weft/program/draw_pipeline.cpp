@@ -27,7 +27,7 @@ std::string chart_legend(const Program& program, const std::string& chart) {
   if (has("W")) entry("W3", "backward, second part: the gradients of its weights, which nobody waits for");
   if (has("F0a")) entry("F3b", "on the rank's second stage; F3a is on its first");
   if (has("--")) entry("--", "goes on");
-  if (has("U")) entry("U", "loss or update");
+  if (has("U")) entry("U", "loss, norm or update");
   if (program.mesh.data() > 1) result += fmt::format("a row stands for {} ranks that do the same\n", program.mesh.data());
   return result + "\n";
 }
