@@ -111,6 +111,11 @@ TEST(DrawSvg, stays_a_sensible_size) {
   EXPECT_FALSE(contains(large, ">127</text>")) << "its boxes are too narrow for numbers";
 }
 
+TEST(DrawSvg, is_as_wide_as_its_heading) {
+  const std::string heading(200, 'm');
+  EXPECT_GE(width_of(drawn(pipeline_program(gpipe_schedule({.ranks = 2, .micro_batches = 2})), {.subtitle = heading})), 1400);
+}
+
 TEST(DrawSvg, ranks_beyond_the_limit_are_counted) {
   SvgOptions options;
   options.max_rows = 5;

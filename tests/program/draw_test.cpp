@@ -162,6 +162,8 @@ TEST(Draw, a_pipeline_has_a_chart_and_a_row_a_rank) {
                        "pp 0 | F0 F1       B0 --    B1 --\n"
                        "pp 1 |    F0 B0 -- F1 B1 --\n"))
       << text;
+  EXPECT_TRUE(contains(text, "  B3   backward\n  --   goes on\na row stands for 3 ranks that do the same\n")) << text;
+  EXPECT_FALSE(contains(text, "W3")) << "nothing is explained that is not there";
   EXPECT_TRUE(contains(text, "block0 .. block3  ")) << text;
   EXPECT_TRUE(contains(text, "    1        3-5  2-3         12 FLOP  ")) << text;
   EXPECT_TRUE(contains(text, "a step of all 6 ranks: 72 FLOP, ")) << text;
@@ -169,6 +171,14 @@ TEST(Draw, a_pipeline_has_a_chart_and_a_row_a_rank) {
   stuck.lists[0].pop_back();
   std::erase_if(stuck.lists[1], [](const Instruction& x) { return x.op == Op::receive; });
   EXPECT_TRUE(contains(draw(stuck), "pipeline over time: rank ")) << draw(stuck);
+}
+
+TEST(Draw, explains_split_backwards_and_stages_of_a_rank) {
+  const std::string text = draw(pipeline_program(zb_v_schedule({.ranks = 2, .chunks = 2, .micro_batches = 4})));
+  for (const char* line :
+       {"  I3   backward, first part: ", "  W3   backward, second part: ", "  F3b  on the rank's second stage"}) {
+    EXPECT_TRUE(contains(text, line)) << line << "\n" << text;
+  }
 }
 
 TEST(Draw, a_large_pipeline_stays_about_a_page) {

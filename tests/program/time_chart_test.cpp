@@ -34,6 +34,20 @@ TEST(TimeChart, stages_of_a_rank_have_letters) {
             "pp 1 |     F0a F1a F0b B0b --- F1b B1b --- B0a --- B1a ---\n");
 }
 
+// Rank 1 holds stages 1 and 2, and runs forward from one into the other.
+TEST(TimeChart, neighbouring_stages_of_a_rank_are_told_apart) {
+  const std::string text = chart(pipeline_program(zb_v_schedule({.ranks = 2, .chunks = 2, .micro_batches = 2})));
+  EXPECT_NE(text.find("pp 1 |     F0a F0b F1a F1b "), std::string::npos) << text;
+}
+
+TEST(TimeChart, a_rank_that_hardly_works_says_so) {
+  Program program = pipeline_program(gpipe_schedule({.ranks = 2, .micro_batches = 2}));
+  for (Instruction& x : program.lists[0]) x.flops /= 100.0;
+  EXPECT_EQ(chart(program),
+            "pp 0 | (too short to be seen)\n"
+            "pp 1 | F0 F1 B0 -- B1 --\n");
+}
+
 // The first rank computes again while it waits; later that is part of backward.
 TEST(TimeChart, recompute_may_run_into_backward) {
   const Program program =

@@ -38,18 +38,27 @@ BoxKind kind_of(const Instruction& x, bool ran_before) {
   }
 }
 
-// Which of the rank's stages each block belongs to. A stage is a run of blocks of which each always runs forward right after
-// the one before it: two stages of a rank may be neighbours in the model.
+// Which of the rank's stages each block belongs to. A stage is a run of blocks of which each always runs right after the one
+// before it, forward and, the other way round, backward: two stages of a rank may be neighbours in the model.
 std::vector<int> chunk_of_block(const InstructionList& list, int num_blocks, int& num_chunks) {
   std::vector<bool> begins(num_blocks, false);
   std::set<std::pair<int, int>> ran;  // block and micro-batch
-  const Instruction* previous = nullptr;
+  const Instruction* forward = nullptr;
+  const Instruction* backward = nullptr;
+  const auto follows = [](const Instruction& x, const Instruction* previous, int step) {
+    return previous != nullptr && previous->micro == x.micro && previous->first == x.first - step;
+  };
   for (const Instruction& x : list) {
-    if (x.op != Op::forward && !is_backward(x.op)) continue;
-    const bool goes_on =
-        previous != nullptr && previous->op == Op::forward && previous->micro == x.micro && previous->first == x.first - 1;
-    if (x.op == Op::forward && ran.insert({x.first, x.micro}).second && !goes_on) begins[x.first] = true;
-    previous = &x;
+    if (x.op == Op::forward && ran.insert({x.first, x.micro}).second) {
+      if (!follows(x, forward, 1)) begins[x.first] = true;
+      forward = &x;
+      backward = nullptr;
+    } else if (is_backward(x.op)) {
+      const bool is_later_part = x.op == Op::backward_weight;
+      if (!is_later_part && !follows(x, backward, -1) && ran.count({x.first + 1, x.micro}) != 0) begins[x.first + 1] = true;
+      forward = nullptr;
+      backward = is_later_part ? nullptr : &x;
+    }
   }
   std::vector<int> chunks(num_blocks, 0);
   int chunk = -1;

@@ -15,17 +15,21 @@
 namespace weft {
 namespace {
 
-std::string chart_heading(const Program& program) {
-  std::set<Op> used;
-  for (const InstructionList& list : program.lists) {
-    for (const Instruction& x : list) used.insert(x.op);
-  }
-  std::string result = "pipeline over time, as if operations alone took any\n  F3 forward of micro-batch 3";
-  if (used.count(Op::backward) != 0) result += ", B3 backward";
-  if (used.count(Op::backward_input) != 0) result += ", I3 its part for the input";
-  if (used.count(Op::backward_weight) != 0) result += ", W3 the rest";
-  if (used.count(Op::drop) != 0) result += ", R3 forward again";
-  return result + "; - goes on\n\n";
+// Only letters that the chart has are explained; its other words are in small letters.
+std::string chart_legend(const Program& program, const std::string& chart) {
+  const auto has = [&chart](const char* part) { return chart.find(part) != std::string::npos; };
+  std::string result = "pipeline over time, as if operations alone took any: a blank is a wait\n";
+  const auto entry = [&result](const char* label, const char* text) { result += fmt::format("  {:<4} {}\n", label, text); };
+  entry("F3", "forward of micro-batch 3");
+  if (has("R")) entry("R3", "forward again, for what was dropped");
+  if (has("B")) entry("B3", "backward");
+  if (has("I")) entry("I3", "backward, first part: the gradient of the stage's input");
+  if (has("W")) entry("W3", "backward, second part: the gradients of its weights, which nobody waits for");
+  if (has("F0a")) entry("F3b", "on the rank's second stage; F3a is on its first");
+  if (has("--")) entry("--", "goes on");
+  if (has("U")) entry("U", "loss, norm or update");
+  if (program.mesh.data() > 1) result += fmt::format("a row stands for {} ranks that do the same\n", program.mesh.data());
+  return result + "\n";
 }
 
 // "0-2, 9-11"
@@ -57,7 +61,8 @@ std::string pipeline_chart(const Program& program, const DrawOptions& options) {
   const Hardware operations = {.name = "operations", .flops = 1e12, .narrow_flops = 1e12};
   try {
     const std::vector<TimedInstruction> timed = timed_instructions(program, simulate(program, operations));
-    return chart_heading(program) + time_chart(program, timed, {.width = options.width, .max_rows = options.max_ranks});
+    const std::string chart = time_chart(program, timed, {.width = options.width, .max_rows = options.max_ranks});
+    return chart_legend(program, chart) + chart;
   } catch (const Error& error) {
     return fmt::format("pipeline over time: {}\n", error.what());
   }

@@ -21,6 +21,7 @@ constexpr double kForwardWidth = 22.0;                     // that a number fits
 constexpr double kTop = 64.0, kMargin = 24.0;
 constexpr double kRowGap = 6.0;
 constexpr double kDigitWidth = 6.4, kFontSize = 11.0;
+constexpr double kTitleLetter = 10.8, kSubtitleLetter = 7.2;  // wide
 constexpr const char* kTrackColour = "#eeeef1";
 constexpr double kLeastBlockWidth = 4.0;
 constexpr double kLeastWidth = 0.15;  // of a box that is drawn: less is not seen
@@ -53,10 +54,10 @@ class Svg {
       num_chunks_ = std::max(num_chunks_, row.num_chunks);
     }
     const double end_s = end_of(timed);
-    scale_ = TimeScale(end_s, axis_length(end_s));
+    left_ = kMargin + 7.0 * static_cast<double>(longest_label()) + 10.0;
+    scale_ = TimeScale(end_s, std::max(axis_length(end_s), kMargin + heading_width() - left_));
     height_of_row_ = rows_.size() > 16 ? 18.0 : rows_.size() > 2 ? 24.0 : 34.0;
     side_height_ = rows_.size() > 8 ? 5.0 : rows_.size() > 2 ? 8.0 : 11.0;
-    left_ = kMargin + 7.0 * static_cast<double>(longest_label()) + 10.0;
   }
 
   std::string draw() {
@@ -92,6 +93,12 @@ class Svg {
   }
   void text(double x, double y, const std::string& words, const char* attributes) {
     if (!words.empty()) put("<text x=\"{:.1f}\" y=\"{:.1f}\" {}>{}</text>\n", x, y, attributes, escaped(words));
+  }
+
+  // By the widest of the fonts that a viewer may take.
+  double heading_width() const {
+    return std::max(kTitleLetter * static_cast<double>(options_.title.size()),
+                    kSubtitleLetter * static_cast<double>(options_.subtitle.size()));
   }
 
   static std::vector<int> side_rows(const BoxRow& row) {

@@ -134,7 +134,7 @@ class Chart {
       line.resize((begin + 1) * cell_, ' ');
       for (size_t slot = begin + 1; slot < free; ++slot) line += std::string(cell_ - 1, '-') + ' ';
     }
-    return line;
+    return line.empty() && !row.compute.empty() ? "(too short to be seen)" : line;
   }
   size_t slots_of(double time_s) const { return static_cast<size_t>(std::llround(time_s / slot_)); }
 

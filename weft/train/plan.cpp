@@ -22,6 +22,7 @@ namespace weft {
 namespace {
 
 std::string read_text(const std::string& path) {
+  if (path.empty()) throw InputError("layout.schedule = \"csv\" needs layout.schedule_file");
   std::ifstream file(path);
   if (!file) throw InputError(fmt::format("cannot read '{}' (layout.schedule_file)", path));
   std::stringstream text;

@@ -40,8 +40,8 @@ class Trainer {
  public:
   using Next = std::function<Batch()>;
 
-  /// Throws InputError when ranks and micro-batches do not divide the global batch, when slots do not fit them, and for a mesh
-  /// with an axis other than "dp" and "shard" above size one, which nothing here would use.
+  /// Throws InputError when ranks and micro-batches do not divide the global batch, when slots or a pipeline's schedule do not
+  /// fit them, and for a mesh with an axis other than "pp", "dp" and "shard" above size one, which nothing here would use.
   Trainer(const Mesh& mesh, Model model, const OptimizerOptions& optimizer, const TrainerOptions& options);
   ~Trainer();
 
@@ -53,7 +53,8 @@ class Trainer {
   /// another size.
   StepResult step(const Next& next);
   StepResult step(Loader& loader);
-  /// `batch` is this rank's share of the global batch: samples [rank B, (rank + 1) B) with B = global batch / ranks.
+  /// `batch` is this rank's share of the global batch: samples [r B, (r + 1) B) with r its place among the n ranks of "dp" and
+  /// "shard", B = global batch / n. Ranks of one pipeline have the same share.
   StepResult step(const Batch& batch);
 
   /// For a Loader of this rank's micro-batches, from the next step on.
