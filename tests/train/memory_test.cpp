@@ -81,7 +81,7 @@ class MemoryTest : public ::testing::TestWithParam<Case> {};
 TEST_P(MemoryTest, MeasuredIsAsPredicted) {
   const Recipe recipe = recipe_of(GetParam());
   const RecipeMemory predicted = recipe_memory(recipe, kRanks);
-  const CategoryBytes measured = measure(recipe, predicted.layout);
+  const CategoryBytes measured = measure(recipe, predicted.plan.layout);
   for (int i = 0; i < kNumCategories; ++i) {
     const auto category = static_cast<Category>(i);
     const auto expected = static_cast<double>(predicted.estimate().of(category));
