@@ -68,4 +68,12 @@ void check_hardware(const Hardware& hardware) {
   }
 }
 
+void check_micro_batch(const Hardware& hardware, int64_t micro_batch) {
+  if (!hardware.micro_batch || *hardware.micro_batch == micro_batch) return;
+  throw InputError(
+      fmt::format("hardware '{}': its times are of micro-batches of {} samples, but these have {}; measure with "
+                  "`weft profile --set batch.micro={}`",
+                  hardware.name, *hardware.micro_batch, micro_batch, micro_batch));
+}
+
 }  // namespace weft

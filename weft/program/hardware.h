@@ -4,6 +4,7 @@
 // Everything defaults to what costs nothing, so that a hand-written one names only what matters to it.
 #pragma once
 
+#include <cstdint>
 #include <limits>
 #include <optional>
 #include <string>
@@ -48,6 +49,7 @@ struct Hardware {
   Link inter_host = {};    ///< of a rank to other hosts: its share of the host's network ports
   Link tier = {};          ///< to the slower tier that offload uses
 
+  std::optional<int64_t> micro_batch = {};  ///< samples of the micro-batch that the times below are of; left out: any
   std::vector<BlockTime> blocks = {};
   std::optional<double> loss_s = {};                ///< of a micro-batch
   std::optional<double> update_s_per_element = {};  ///< of what the rank owns
@@ -63,6 +65,9 @@ Hardware nominal_hardware();
 /// The entry of `hardware.blocks` for a block: that with its own name, or else the longest that matches with a '*'; null
 /// without one.
 const BlockTime* find_block_time(const Hardware& hardware, std::string_view block);
+
+/// Throws InputError where its times were measured with micro-batches of another size.
+void check_micro_batch(const Hardware& hardware, int64_t micro_batch);
 
 /// Throws InputError for a rate that is not positive, a time that is negative or not finite, an efficiency outside (0, 1].
 void check_hardware(const Hardware& hardware);

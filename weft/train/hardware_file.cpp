@@ -47,6 +47,7 @@ Keys hardware_keys(Hardware& h, int64_t& ranks) {
       {"device", "memory_bytes", &h.memory_bytes, "of a rank; left out: no limit", kRate},
       {"device", "memory_bytes_per_s", &h.memory_bytes_per_s, "left out: operations alone count", kRate},
       {"device", "launch_s", &h.launch_s, "added to every instruction that computes", kTime},
+      {"measured", "micro_batch", &h.micro_batch, "samples of what was measured; left out: any", {.min = 1, .max = 1e9}},
       {"measured", "loss_s", &h.loss_s, "of a micro-batch", kTime},
       {"measured", "update_s_per_element", &h.update_s_per_element, "of what the rank owns", kTime},
   };

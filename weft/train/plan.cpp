@@ -159,7 +159,10 @@ std::vector<StageTimes> stage_times(const std::vector<StageTimes>& blocks, const
 void plan_pipeline(const Recipe& recipe, Plan& plan) {
   PipelineOptions& pipeline = plan.layout.options.pipeline;
   std::optional<Hardware> profile;
-  if (!recipe.layout.profile.empty()) profile = load_hardware(recipe.layout.profile);
+  if (!recipe.layout.profile.empty()) {
+    profile = load_hardware(recipe.layout.profile);
+    check_micro_batch(*profile, plan.layout.micro_batch);
+  }
   const std::vector<StageTimes> times = block_times(plan.cost, profile);
   const std::vector<double> seconds = block_seconds(times);
   const PipelineShape shape = {
@@ -171,7 +174,7 @@ void plan_pipeline(const Recipe& recipe, Plan& plan) {
     const int64_t most = recipe.layout.schedule_activations;
     inputs.costs = {.stages = stage_times(times, pipeline.first_block),
                     .max_activations = static_cast<double>(most > 0 ? most : plan.layout.pp),
-                    .goal = recipe.optimizer.clip > 0.0 ? Goal::makespan : Goal::longest_span};
+                    .goal = Goal::makespan};  // updates wait for the loss's total, so for all ranks
   }
   pipeline.given = make_schedule(pipeline.schedule, shape, inputs);
   pipeline.first_block = choose_stages(recipe, plan.layout, plan.cost, pipeline.given.num_stages(), seconds);

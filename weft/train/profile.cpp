@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <map>
 
 #include "weft/program/make_schedule.h"
@@ -44,6 +45,13 @@ double time_of(const Group& group, const std::function<void()>& call) {
   return median(std::move(seconds));
 }
 
+/// To four digits, more than measuring is good for.
+double rounded(double value) {
+  if (value == 0.0) return 0.0;
+  const double unit = std::pow(10.0, std::floor(std::log10(std::abs(value))) - 3.0);
+  return std::round(value / unit) * unit;
+}
+
 /// The mean over the ranks.
 std::vector<double> shared(std::vector<double> values, const Group& group, at::Device device) {
   at::Tensor table = at::empty({static_cast<int64_t>(values.size())}, at::TensorOptions(at::kDouble));
@@ -51,7 +59,7 @@ std::vector<double> shared(std::vector<double> values, const Group& group, at::D
   table = table.to(device);
   group.all_reduce(table, ReduceOp::sum, "profile").wait();
   table = table.cpu();
-  for (size_t i = 0; i < values.size(); ++i) values[i] = table.const_data_ptr<double>()[i] / group.size();
+  for (size_t i = 0; i < values.size(); ++i) values[i] = rounded(table.const_data_ptr<double>()[i] / group.size());
   return values;
 }
 
@@ -197,6 +205,7 @@ class Profiler {
     }
     const std::vector<double> all = shared(std::move(mine), group, device_);
     Hardware hardware{.name = "measured by weft profile", .overlap = !device_.is_cpu()};
+    hardware.micro_batch = micro_batch_;
     hardware.loss_s = all[0];
     hardware.update_s_per_element = all[1];
     double flops = 0.0, seconds = 0.0;
@@ -210,7 +219,7 @@ class Profiler {
       flops += cost.forward_flops + cost.backward_flops;
       seconds += t[0] + t[1];
     }
-    hardware.flops = hardware.narrow_flops = std::max(flops / seconds, 1.0);
+    hardware.flops = hardware.narrow_flops = rounded(std::max(flops / seconds, 1.0));
     hardware.memory_bytes =
         static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGESIZE)) / world_.local_size();
     hardware.memory_bytes_per_s = shared({measure_memory(group, device_)}, group, device_)[0];

@@ -10,6 +10,7 @@ namespace weft {
 RecipeSimulation recipe_simulation(const Recipe& recipe, int world_size, const Hardware& hardware) {
   RecipeSimulation result;
   result.plan = plan(recipe, world_size);
+  check_micro_batch(hardware, result.plan.layout.micro_batch);
   std::vector<MemoryOptions> memory;
   for (int place = 0; place < result.plan.program.mesh.pp; ++place) {
     memory.push_back(memory_options(recipe, result.plan, place));
