@@ -98,9 +98,11 @@ void RankCheck::compare_along(int place, AxisName axis) const {
 }
 
 void RankCheck::compare_tied(int place, int other) const {
-  const auto shared = [&](const Instruction& x) {
-    return x.axis == AxisName::tied && holds(place, x.first) && holds(other, x.first);
-  };
+  const auto both_hold = [&](int block) { return holds(place, block) && holds(other, block); };
+  const auto shared = [&](const Instruction& x) { return x.axis == AxisName::tied && both_hold(x.first); };
+  int block = 0;
+  while (block < program_.num_blocks() && !both_hold(block)) ++block;
+  if (block == program_.num_blocks()) return;
   compare(place * stride_, other * stride_, shared,
           [](const Instruction& a, const Instruction& b) { return a.op == b.op && a.first == b.first; });
 }

@@ -72,6 +72,7 @@ class Expansion {
   std::vector<InstructionList> run() {
     for (int rank = 0; rank < schedule_.num_ranks(); ++rank) place_transfers(rank);
     std::vector<InstructionList> lists;
+    lists.reserve(transfers_.size());
     for (int rank = 0; rank < schedule_.num_ranks(); ++rank) lists.push_back(list_of(rank));
     return lists;
   }
