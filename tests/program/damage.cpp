@@ -80,6 +80,7 @@ class Damager {
     const int i = any();
     if (list_[i].waits.empty()) return {};
     const int j = random_.of(list_[i].waits);
+    if (is_collective(list_[i]) && list_[j].op == Op::send) return {};
     if (only_share_gradients(list_[j], list_[i]) || does_nothing(list_[i]) || does_nothing(list_[j])) return {};
     return swapped(i, j);
   }

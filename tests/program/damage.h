@@ -31,6 +31,7 @@ struct Damage {
 /// - Two backwards of different blocks that add to a third one's gradients (tied weights), neither of which needs the other:
 /// they
 ///   are summed in no one order.
+/// - A send and the collective that waits for it only to have it out of the way: the next collective does then.
 /// - A wait for what something else makes sure of.
 /// - Two instructions alike; and two that do not depend on one another, but for messages of one channel and collectives of the
 ///   same ranks, which others issue too.

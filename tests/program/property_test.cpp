@@ -105,9 +105,9 @@ Names names_of(const Damage& damage, DamageKind kind) {
     case DamageKind::impatient:
       break;
   }
-  return {use_before_load, backward_before_loss, bad_order,         bad_combine,      early_reduce, early_norm,
-          early_update,    not_gathered,         bad_gather,        bad_move,         repeated,     buffer_conflict,
-          deadlock,        order_mismatch,       transfer_mismatch, missing_recompute};
+  return {use_before_load, backward_before_loss, bad_order,         bad_combine,       early_reduce, early_norm,
+          early_update,    not_gathered,         bad_gather,        bad_move,          repeated,     buffer_conflict,
+          deadlock,        order_mismatch,       transfer_mismatch, missing_recompute, pending_send};
 }
 
 TEST(Property, random_damage_is_found_by_name) {

@@ -78,7 +78,7 @@ TEST(PipelineMisuse, LayoutsThatDoNotFitAreRefusedWithTheRule) {
          x.pipeline().schedule = "interleaved";
          x.options.global_batch = 12;
        },
-       "a multiple of the ranks (nearest: 4 or 8)"},
+       "6 micro-batches on 4 ranks: needs a multiple of the ranks (4 or 8)"},
       {"a schedule for other ranks", [](Start& x) { x.pipeline().given = gpipe_schedule({.ranks = 2, .micro_batches = 8}); },
        "schedule gpipe is for 2 pipeline ranks and 8 micro-batches, the layout has 4 and 8"},
       {"a schedule for other micro-batches",

@@ -147,7 +147,8 @@ TEST(Resolve, MeshesThatAreNotTheWorld) {
       "takes the ranks that remain");
   r.layout.dp.reset();
   r.layout.tp = 2;
-  EXPECT_EQ(error_of(r, 4), "r.toml: layout.tp = 2 is not available yet; only layout.dp and layout.shard may be above 1");
+  EXPECT_EQ(error_of(r, 4),
+            "r.toml: layout.tp = 2 is not available yet; only layout.pp, layout.dp and layout.shard may be above 1");
   EXPECT_EQ(error_of(recipe({64, {}, 0}), 0), "-n 0: the number of ranks must be at least 1");
 }
 

@@ -29,7 +29,10 @@ class ListCheck {
     check_presence(program_, rank_, at_);
     const Order order(list_);
     order_ = &order;
-    for (int i = 0; i < static_cast<int>(list_.size()); ++i) check_order(i);
+    for (int i = 0; i < static_cast<int>(list_.size()); ++i) {
+      check_order(i);
+      check_pending_sends(i);
+    }
   }
 
  private:
@@ -40,6 +43,7 @@ class ListCheck {
   void check_backward(int i) const;
   void check_weight(int i) const;
   void check_send(int i) const;
+  void check_pending_sends(int i);
   bool has_input(int block, int micro, int i) const;
   bool has_output_gradient(int block, int micro, int i) const;
   void check_adds_to(int i, int block) const;
@@ -64,6 +68,7 @@ class ListCheck {
   int rank_, blocks_, micro_batches_, per_slot_;
   Places at_;
   const Order* order_ = nullptr;
+  std::vector<int> sends_;  // since the last collective
 };
 
 void ListCheck::check_order(int i) const {
@@ -152,6 +157,18 @@ void ListCheck::check_send(int i) const {
   if (x.first + 1 == blocks_ || !before(at_.backward_of(x.first + 1, x.micro), i)) {
     fail(Defect::backward_before_loss, i, "the backward that makes it has not been run by then");
   }
+}
+
+// Those before the last collective had ended when that one started.
+void ListCheck::check_pending_sends(int i) {
+  if (list_[i].op == Op::send) sends_.push_back(i);
+  if (!is_collective(list_[i])) return;
+  for (const int send : sends_) {
+    if (before(send, i)) continue;
+    fail(Defect::pending_send, i,
+         fmt::format("it does not wait for instruction {} ({})", send, describe(list_[send], program_.block_names)));
+  }
+  sends_.clear();
 }
 
 void ListCheck::check_backward(int i) const {

@@ -133,6 +133,8 @@ std::string_view name(Defect defect) {
       return "misplaced_block";
     case Defect::missing_send:
       return "missing_send";
+    case Defect::pending_send:
+      return "pending_send";
     case Defect::transfer_mismatch:
       return "transfer_mismatch";
     case Defect::deadlock:

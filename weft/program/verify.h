@@ -40,6 +40,7 @@ enum class Defect {
   order_mismatch,        ///< ranks that do the same, or share an axis, meet others for different things or in another order
   misplaced_block,       ///< a block that no pipeline rank runs, or several, or that the rank does not hold
   missing_send,          ///< an output, or its gradient, that another stage needs and nobody sends
+  pending_send,          ///< a collective that does not wait for a message still on its way (passes/waits.h says why)
   transfer_mismatch,     ///< a message that is not the one its receiver takes next
   deadlock,              ///< ranks that wait for one another where a send waits for its receive
 };
