@@ -9,16 +9,21 @@
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/engine/lists.h"
 #include "tests/engine/recorder.h"
 #include "tests/support/run_ranks.h"
 #include "weft/base/error.h"
 #include "weft/comm/mesh.h"
+#include "weft/program/schedules/naive.h"
 #include "weft/program/schedules/one_f_one_b.h"
 #include "weft/program/verify.h"
 
 namespace weft {
 namespace {
+
+using Log = std::vector<std::string>;
 
 at::Tensor random(at::IntArrayRef sizes, int seed) {
   return at::randn(sizes, at::detail::createCPUGenerator(static_cast<uint64_t>(seed)), at::kFloat);
@@ -193,9 +198,9 @@ Engine::Next batches(int step, int64_t rows = 4, int64_t last = 4) {
   };
 }
 
-Program program_of(int pp) {
+Program program_of(int pp, Schedule (*make)(const PipelineShape&) = one_f_one_b_schedule) {
   ModelCost cost{.name = "test", .blocks = {{.name = "first", .numel = 64}, {.name = "second", .numel = 64}}};
-  const Schedule schedule = pp > 1 ? one_f_one_b_schedule({.ranks = pp, .micro_batches = kMicroBatches}) : Schedule{};
+  const Schedule schedule = pp > 1 ? make({.ranks = pp, .micro_batches = kMicroBatches}) : Schedule{};
   Program program = build_program(cost, {.pp = pp, .schedule = schedule, .micro_batches = kMicroBatches});
   verify(program);
   return program;
@@ -240,6 +245,73 @@ TEST(Stages, HaveTheBitsOfOneRankThatRunsBoth) {
     }
   });
   EXPECT_TRUE(gradients[0][0].ne(0.0).any().item<bool>());
+}
+
+/// The last stage loads for the targets; it may hold the first block for its tied weights, and does not run it.
+TEST(Stages, OnlyTheRankThatRunsTheFirstBlockKeepsTheInputs) {
+  test::run_ranks(2, [](const World& world) {
+    const Mesh mesh(world, {{"pp", 2}});
+    TwoBlocks blocks;
+    FlatModel model(blocks.model(), {.held = {true, world.rank() == 1}, .guest = {world.rank() == 1, false}});
+    std::vector<WeakStorage> inputs;
+    const auto alive = [&inputs] {
+      return std::count_if(inputs.begin(), inputs.end(), [](const WeakStorage& x) { return !x.expired(); });
+    };
+    Log log;
+    LoggedUpdater updater(log, [&] { return static_cast<int>(alive()); });
+    const Program program = program_of(2);
+    EngineOptions options = local(kMicroBatches);
+    options.pipeline = options.model = options.world = mesh.group(mesh.axis("pp"), {});
+    Engine engine(model, program, world.rank(), updater, options);
+    engine.step(0, [&, next = batches(0)] {
+      EXPECT_TRUE(world.rank() == 0 || alive() == 0) << "what the rank before has is not kept";
+      MicroBatch micro = next();
+      for (const at::Tensor& input : micro.inputs) inputs.push_back(input.storage().getWeakStorageImpl());
+      return micro;
+    });
+    EXPECT_EQ(log, (Log{"alive 0", world.rank() == 0 ? "U0" : "U1"}));
+  });
+}
+
+/// Messages too large to be on their way at once; one micro-batch after another.
+TEST(Stages, WhatWasSentIsLetGoOnceItHasArrived) {
+  constexpr int64_t kNumel = 1 << 20;
+  for (const BackendKind backend : {BackendKind::shm, BackendKind::gloo}) {
+    test::run_ranks(2, [backend](const World& world) {
+      const Group pipeline = pipeline_of(world, backend);
+      std::vector<WeakStorage> outputs, gradients;
+      const auto alive = [](const std::vector<WeakStorage>& all) {
+        return std::count_if(all.begin(), all.end(), [](const WeakStorage& x) { return !x.expired(); });
+      };
+      Log log;
+      Model chain = logged_model(log, 2);
+      for (NamedBlock& named : chain.blocks) {
+        const auto run = [&, inner = named.block](const Tensors& in, const Context& context) {
+          if (in[0].requires_grad()) {
+            in[0].register_hook(
+                [&](const at::Tensor& gradient) { gradients.push_back(gradient.storage().getWeakStorageImpl()); });
+          }
+          Tensors out = inner->forward(in, context);
+          outputs.push_back(out[0].storage().getWeakStorageImpl());
+          return out;
+        };
+        named.block = std::make_shared<FunctionBlock>(run, named.block->parameters());
+      }
+      const int rank = world.rank();
+      FlatModel model(std::move(chain), {.held = {rank == 0, rank == 1}});
+      IdleUpdater updater;
+      const Program program = program_of(2, naive_schedule);
+      EngineOptions options = local(kMicroBatches);
+      options.pipeline = options.model = options.world = pipeline;
+      Engine engine(model, program, rank, updater, options);
+      engine.step(0, [&, j = 0]() mutable {
+        const bool between = rank == 0;  // the other rank has run its forward by now
+        EXPECT_EQ(alive(outputs), between ? 0 : 1) << "micro-batch " << j << ", rank " << rank;
+        EXPECT_LE(alive(gradients), 1) << "the one that may still be on its way; micro-batch " << j << ", rank " << rank;
+        return MicroBatch{{at::full({1, kNumel}, ++j)}, at::zeros({1}), j};
+      });
+    });
+  }
 }
 
 TEST(Stages, AShapeThatChangesWithinAStepIsToldWithBlockAndMicroBatch) {

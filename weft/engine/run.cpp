@@ -187,7 +187,7 @@ const Group& Engine::Run::group_of(const Instruction& x) const {
 void Engine::Run::load(int micro, const Next& next) {
   InFlight& flight = in_flight_[micro];
   flight.batch = next();
-  if (!model_.holds(0)) flight.batch.inputs.clear();
+  if (runner_.front() != options_.pipeline.rank()) flight.batch.inputs.clear();  // loaded for its targets
   for (at::Tensor& input : flight.batch.inputs) {
     if (input.is_floating_point()) input = input.to(model_.options().weight_dtype);
   }
@@ -239,6 +239,13 @@ Tensors Engine::Run::input_gradients(int block, const Tensors& inputs) const {
   return gradients;
 }
 
+/// What is run backward. Where the gradient came back from another stage, the output itself has arrived there.
+Tensors Engine::Run::take_outputs(int block, InFlight& flight) {
+  const auto sent = flight.sent.find(block);
+  if (sent != flight.sent.end()) sent->second.wait();
+  return std::exchange(flight.outputs[block], {});
+}
+
 void Engine::Run::settle(int block, InFlight& flight) {
   model_.settle_gradients(block, flight.statistics[block]);
   for (int used : program_.block_uses[block]) model_.settle_gradients(used, {});
@@ -248,7 +255,7 @@ void Engine::Run::settle(int block, InFlight& flight) {
 void Engine::Run::backward(int block, int micro) {
   InFlight& flight = in_flight_[micro];
   {
-    const Tensors outputs = std::exchange(flight.outputs[block], {});
+    const Tensors outputs = take_outputs(block, flight);
     const Tensors inputs = std::exchange(flight.inputs[block], {});
     const Tensors gradients = std::exchange(flight.gradients[block], {});
     run_backward(outputs, gradients);
@@ -265,7 +272,7 @@ void Engine::Run::backward_input(int block, int micro) {
     const std::vector<Parameter*> more = model_.trained(used);
     parameters.insert(parameters.end(), more.begin(), more.end());
   }
-  const Tensors outputs = std::exchange(flight.outputs[block], {});
+  const Tensors outputs = take_outputs(block, flight);
   const Tensors inputs = std::exchange(flight.inputs[block], {});
   const Tensors gradients = std::exchange(flight.gradients[block], {});
   flight.deferred[block] = run_backward_input(parameters, outputs, gradients);
@@ -283,7 +290,7 @@ Work Engine::Run::send(const Instruction& x) {
   InFlight& flight = in_flight_[x.micro];
   const std::string what = describe_message(model_.model(), x);
   if (x.what == Matter::gradient) return transfers.send_gradient(x.peer, std::exchange(flight.gradients[x.first], {}), what);
-  return transfers.send_activation(x.peer, x.first, flight.outputs[x.first], what);
+  return flight.sent[x.first] = transfers.send_activation(x.peer, x.first, flight.outputs[x.first], what);
 }
 
 Work Engine::Run::receive(const Instruction& x) {

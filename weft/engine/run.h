@@ -48,6 +48,7 @@ struct Engine::Run {
     std::map<int, std::vector<Evicted>> evicted;  ///< by block
     std::vector<Tensors> gradients;               ///< of each block's output, once known
     std::map<int, DeferredGradients> deferred;    ///< by block: what a split backward has left to do
+    std::map<int, Work> sent;                     ///< by block: its output on its way, and kept until it has arrived
   };
 
   Work start(const Instruction& instruction, const Next& next);
@@ -62,6 +63,7 @@ struct Engine::Run {
   Work receive(const Instruction& instruction);
   int64_t first_sample(const InFlight& flight, int micro) const;
   Tensors input_gradients(int block, const Tensors& inputs) const;
+  static Tensors take_outputs(int block, InFlight& flight);
   void settle(int block, InFlight& flight);
   void combine(const Instruction& instruction);
   Work reduce_scatter(int block);

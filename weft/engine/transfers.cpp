@@ -4,6 +4,8 @@
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "weft/base/error.h"
 
 namespace weft {
@@ -87,6 +89,7 @@ void Transfers::begin() {
   told_.clear();
   learnt_.clear();
   incoming_.clear();
+  sent_gradients_.clear();
 }
 
 Work Transfers::send(int peer, const Tensors& tensors, const std::string& what) {
@@ -96,6 +99,7 @@ Work Transfers::send(int peer, const Tensors& tensors, const std::string& what) 
     sent.push_back(tensor.detach().contiguous());
     works.push_back(pipeline_.send(sent.back(), peer, what));
   }
+  if (std::all_of(works.begin(), works.end(), [](const Work& work) { return work.done(); })) return {};  // nothing to keep
   return Work(std::make_shared<All>(std::move(works), std::move(sent)));
 }
 
@@ -119,12 +123,16 @@ Work Transfers::send_activation(int peer, int block, const Tensors& tensors, con
   return Work(std::make_shared<All>(std::move(works), Tensors{header}));
 }
 
+// The wait cannot be for a receive that add() put off: before the first gradient every stage has run its first forward, so all
+// shapes are known; and verify() has made sure that no rank waits for ever even where every send waits for its receive.
 Work Transfers::send_gradient(int peer, const Tensors& tensors, const std::string& what) {
   Tensors defined;
   for (const at::Tensor& tensor : tensors) {
     if (tensor.defined()) defined.push_back(tensor);
   }
-  return send(peer, defined, what);
+  Work& sent = sent_gradients_[peer];
+  sent.wait();
+  return sent = send(peer, defined, what);
 }
 
 Work Transfers::receive_activation(int peer, int block, Tensors& result, const std::string& what) {

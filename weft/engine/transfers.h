@@ -28,7 +28,8 @@ class Transfers {
   Work send_activation(int peer, int block, const Tensors& tensors, const std::string& what);
   /// Into `result`, once waited for; floating-point tensors take gradients.
   Work receive_activation(int peer, int block, Tensors& result, const std::string& what);
-  /// Those of `tensors` that are defined: all that are of floating-point inputs.
+  /// Those of `tensors` that are defined: all that are of floating-point inputs. Waits for the one sent to this peer before,
+  /// which has long arrived, so that no more than one is kept.
   Work send_gradient(int peer, const Tensors& tensors, const std::string& what);
   /// Of what was sent as the output of `block`; undefined where that is not floating point.
   Work receive_gradient(int peer, int block, Tensors& result, const std::string& what);
@@ -47,6 +48,7 @@ class Transfers {
   const Group& pipeline_;
   at::Device device_;
   std::map<int, Shapes> told_, learnt_;                            // by block
+  std::map<int, Work> sent_gradients_;                             // by peer: the last one
   std::map<int, std::deque<std::shared_ptr<Incoming>>> incoming_;  // by peer: not started yet, in order
 };
 
