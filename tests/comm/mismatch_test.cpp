@@ -76,6 +76,17 @@ const std::vector<Mismatch>& mismatches() {
        },
        {"send of 8 float32", "receive of 9 float32 from rank 0"},
        false},
+      {"MessageTooLong",
+       [](const Group& group) {
+         group.send(at::ones({100000}), 1, "activation").wait();
+         group.barrier("end").wait();
+       },
+       [](const Group& group) {
+         if (group.rank() == 1) group.receive(at::ones({9}), 0, "activation").wait();
+         group.barrier("end").wait();
+       },
+       {"send of 100000 float32", "receive of 9 float32 from rank 0"},
+       false},
       {"ReceiveAgainstCollective",
        [](const Group& group) { group.receive(at::ones({8}), 1, "activation").wait(); },
        [](const Group& group) { group.barrier("end of step").wait(); },

@@ -9,8 +9,6 @@
 #include <condition_variable>
 #include <deque>
 #include <functional>
-#include <map>
-#include <memory>
 #include <mutex>
 #include <thread>
 
@@ -73,7 +71,6 @@ class GlooBackend : public Group::Backend {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::map<int, std::deque<std::shared_ptr<Receiving>>> receiving_;  ///< by peer, in order
   std::deque<std::shared_ptr<Task>> tasks_;
   bool stopping_ = false;
   std::function<void()> on_failure_;

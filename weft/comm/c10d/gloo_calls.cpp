@@ -46,26 +46,20 @@ class GlooBackend::Sending : public Work::State {
   std::vector<Operations::Pending> sends_;
 };
 
-// c10d pairs messages of a tag in order, and the data is asked for only once the record is there: so earlier receives from the
-// same peer are ended first.
+// c10d pairs messages of a tag in the order in which they are asked for, and a sender is held up until its message is: so both
+// parts are asked for at once. The record is looked at first; where it is wrong the data is not waited for.
 class GlooBackend::Receiving : public Work::State {
  public:
   Receiving(GlooBackend& backend, const Call& call, const at::Tensor& tensor)
       : backend_(backend), call_(call), what_(call.what), tensor_(tensor), header_{empty_record()} {
     call_.what = what_;
     pending_ = backend.engine_->recv(header_, call.root, kRecordTag);
+    if (tensor_.numel() == 0) return;
+    data_ = as_bytes(tensor_);
+    pending_data_ = backend.engine_->recv(data_, call.root, kDataTag);
   }
   void wait() override {
-    auto& queue = backend_.receiving_[call_.root];
-    while (pending_) {
-      const std::shared_ptr<Receiving> next = queue.front();
-      queue.pop_front();
-      next->end();
-    }
-  }
-
- private:
-  void end() {
+    if (!pending_) return;
     backend_.or_fail(describe(call_), [this] {
       pending_->wait();
       CallRecord record;
@@ -75,20 +69,18 @@ class GlooBackend::Receiving : public Work::State {
                                     backend_.name(), call_.root, describe(read_record(record)), backend_.rank(),
                                     describe(call_)));
       }
-      if (tensor_.numel() > 0) {
-        std::vector<at::Tensor> data = as_bytes(tensor_);
-        backend_.engine_->recv(data, call_.root, kDataTag)->wait();
-      }
+      if (pending_data_) pending_data_->wait();
       pending_ = nullptr;
     });
   }
 
+ private:
   GlooBackend& backend_;
   Call call_;
   std::string what_;
   at::Tensor tensor_;
-  std::vector<at::Tensor> header_;
-  Operations::Pending pending_;
+  std::vector<at::Tensor> header_, data_;
+  Operations::Pending pending_, pending_data_;
 };
 
 void GlooBackend::or_fail(const std::string& doing, const std::function<void()>& action) {
@@ -115,11 +107,7 @@ Work GlooBackend::send(const at::Tensor& tensor, int peer, std::string_view what
 Work GlooBackend::receive(const at::Tensor& tensor, int peer, std::string_view what) {
   const Call call = describe_call(Operation::receive, tensor, what, ReduceOp::sum, peer);
   Work work;
-  or_fail(describe(call), [&] {
-    auto receiving = std::make_shared<Receiving>(*this, call, tensor);
-    receiving_[peer].push_back(receiving);
-    work = Work(std::move(receiving));
-  });
+  or_fail(describe(call), [&] { work = Work(std::make_shared<Receiving>(*this, call, tensor)); });
   return work;
 }
 
