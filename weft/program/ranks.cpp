@@ -34,6 +34,7 @@ std::vector<int> colours_by_lists(const Program& program, const Ranks& ranks, in
   std::vector<int> colours(ranks.num_columns());
   for (int column = 0; column < ranks.num_columns(); ++column) {
     std::vector<int> lists;
+    lists.reserve(ranks.mesh().pp);
     for (int pp = 0; pp < ranks.mesh().pp; ++pp) lists.push_back(program.list_of_rank[ranks.rank_of(column, pp)]);
     colours[column] = numbering.of(lists);
   }
@@ -49,6 +50,7 @@ std::vector<int> colours_met(const Ranks& ranks, AxisName axis, const std::vecto
     if (met[column] >= 0) continue;
     const std::vector<int> line = ranks.members(column, axis);
     std::vector<int> set;
+    set.reserve(line.size());
     for (int rank : line) set.push_back(colours[ranks.column_of(rank)]);
     std::sort(set.begin(), set.end());
     set.erase(std::unique(set.begin(), set.end()), set.end());
@@ -61,6 +63,7 @@ std::vector<int> colours_met(const Ranks& ranks, AxisName axis, const std::vecto
 // Columns of one colour that meet different sets of colours get colours of their own.
 std::vector<int> refined(const Ranks& ranks, const std::vector<int>& colours, int& count) {
   std::vector<std::vector<int>> signatures;
+  signatures.reserve(colours.size());
   for (int colour : colours) signatures.push_back({colour});
   for (AxisName axis : {AxisName::dp, AxisName::shard, AxisName::inner, AxisName::data}) {
     const std::vector<int> met = colours_met(ranks, axis, colours);

@@ -78,6 +78,7 @@ std::vector<StageTimes> block_times(const ModelCost& cost, const std::optional<H
 
 std::vector<double> block_seconds(const std::vector<StageTimes>& times) {
   std::vector<double> result;
+  result.reserve(times.size());
   for (const StageTimes& time : times) result.push_back(time.forward + time.backward());
   return result;
 }

@@ -12,6 +12,7 @@ RecipeSimulation recipe_simulation(const Recipe& recipe, int world_size, const H
   result.plan = plan(recipe, world_size);
   check_micro_batch(hardware, result.plan.layout.micro_batch);
   std::vector<MemoryOptions> memory;
+  memory.reserve(result.plan.program.mesh.pp);
   for (int place = 0; place < result.plan.program.mesh.pp; ++place) {
     memory.push_back(memory_options(recipe, result.plan, place));
   }
