@@ -4,12 +4,10 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <chrono>
 #include <memory>
 #include <optional>
 
 #include "weft/cli/commands.h"
-#include "weft/cli/launch_ranks.h"
 #include "weft/cli/output_file.h"
 #include "weft/cli/rank_process.h"
 #include "weft/train/hardware_file.h"
@@ -32,25 +30,21 @@ std::vector<std::string> rank_command(const ProfileArguments& arguments) {
   return command;
 }
 
-int run_profile(const ProfileArguments& arguments) {
-  Recipe recipe = load_recipe(arguments.recipe, arguments.overrides);
-  if (arguments.num_ranks) plan(recipe, *arguments.num_ranks);
-  check_output_path("--output", arguments.output);
-  if (arguments.num_ranks.value_or(1) > 1) {
-    LaunchOptions options;
-    options.num_ranks = *arguments.num_ranks;
-    options.command = rank_command(arguments);
-    return launch_ranks(options);
-  }
-  const auto timeout = std::chrono::milliseconds(static_cast<int64_t>(recipe.run.timeout_s * 1e3));
-  const World world = arguments.num_ranks ? World() : World::from_environment(timeout);
+void profile_here(Recipe recipe, const World& world, const ProfileArguments& arguments) {
   become_rank(recipe, world);
   const Hardware hardware = profile(recipe, world);
-  if (world.rank() != 0) return 0;
+  if (world.rank() != 0) return;
   write_output("--output", arguments.output, hardware_text(hardware));
   fmt::print("wrote {}: {} blocks, measured on {} rank{} at once\n", arguments.output, hardware.blocks.size(), world.size(),
              world.size() == 1 ? "" : "s");
-  return 0;
+}
+
+int run_profile(const ProfileArguments& arguments) {
+  const Recipe recipe = load_recipe(arguments.recipe, arguments.overrides);
+  if (arguments.num_ranks) plan(recipe, *arguments.num_ranks);
+  check_output_path("--output", arguments.output);
+  return as_ranks(recipe, arguments.num_ranks, rank_command(arguments),
+                  [&](const World& world) { profile_here(recipe, world, arguments); });
 }
 
 }  // namespace

@@ -4,13 +4,11 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <chrono>
 #include <memory>
 #include <optional>
 
 #include "weft/cli/commands.h"
 #include "weft/cli/console.h"
-#include "weft/cli/launch_ranks.h"
 #include "weft/cli/output_file.h"
 #include "weft/cli/rank_process.h"
 #include "weft/train/plan.h"
@@ -77,15 +75,8 @@ int run_train(const TrainArguments& arguments) {
   if (!arguments.summary.empty()) check_output_path("--summary", arguments.summary);
   if (!arguments.save.empty()) check_output_path("--save", arguments.save);
   if (!arguments.trace.empty()) check_output_path("--trace", arguments.trace);
-  if (arguments.num_ranks.value_or(1) > 1) {
-    LaunchOptions options;
-    options.num_ranks = *arguments.num_ranks;
-    options.command = rank_command(arguments);
-    return launch_ranks(options);
-  }
-  const auto timeout = std::chrono::milliseconds(static_cast<int64_t>(recipe.run.timeout_s * 1e3));
-  train_here(recipe, arguments.num_ranks ? World() : World::from_environment(timeout), arguments);
-  return 0;
+  return as_ranks(recipe, arguments.num_ranks, rank_command(arguments),
+                  [&](const World& world) { train_here(recipe, world, arguments); });
 }
 
 }  // namespace
