@@ -29,7 +29,6 @@ TEST(WeftShow, AnswersForThousandsOfRanks) {
   const CommandResult result = run_weft({"show", kGpt, "-n", "4096", "--set", "batch.global=8192"});
   EXPECT_EQ(result.status, 0) << result.err;
   EXPECT_TRUE(contains(result.out, "4096")) << result.out;
-  EXPECT_LT(result.seconds, 10.0);  // about half a second alone; this machine is busy with other tests
 }
 
 TEST(WeftHelp, ExplainsItselfWithAnExample) {

