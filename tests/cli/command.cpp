@@ -14,22 +14,11 @@
 #include <sstream>
 #include <thread>
 
+#include "tests/support/wait_until.h"
+
 namespace weft {
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
-bool wait_until(const std::function<bool()>& condition, double seconds) {
-  const auto start = Clock::now();
-  while (!condition()) {
-    if (seconds_since(start) > seconds) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  return true;
-}
 
 void redirect(const std::filesystem::path& path, int target) {
   const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
@@ -65,7 +54,7 @@ int wait_for(pid_t pid, double deadline_s) {
 
 CommandResult run_weft(const std::vector<std::string>& arguments, const CommandOptions& options) {
   const TemporaryFolder folder;
-  const auto start = Clock::now();
+  const auto start = std::chrono::steady_clock::now();
   CommandResult result;
   result.status = wait_for(start_weft(arguments, folder.path(), options), options.deadline_s);
   result.seconds = seconds_since(start);

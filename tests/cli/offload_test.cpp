@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "tests/cli/command.h"
+#include "tests/cli/training.h"
 
 namespace weft {
 namespace {
@@ -22,29 +22,19 @@ layout = { shard_level = "parameters", recompute = "blocks", offload_optimizer =
 run = { steps = 4, threads = 1 }
 )";
 
-class WeftOffload : public testing::Test {
+class WeftOffload : public TrainingTest {
  protected:
-  void SetUp() override {
-    std::ofstream(folder_ / "r.toml") << kRecipe;
-    std::ofstream text(folder_ / "text");
-    for (int i = 0; i < 400; ++i) text << "line " << i << " of a text that repeats itself\n";
-    std::filesystem::create_directory(tier_);
-  }
+  WeftOffload() : TrainingTest(kRecipe) { std::filesystem::create_directory(tier_); }
   void TearDown() override {
-    EXPECT_FALSE(processes_left());
+    TrainingTest::TearDown();
     if (std::filesystem::exists(tier_)) EXPECT_TRUE(std::filesystem::is_empty(tier_)) << "a file was left behind";
   }
 
   std::vector<std::string> train(std::vector<std::string> more) const {
-    std::vector<std::string> all = {"train", (folder_ / "r.toml").string(),
-                                    "-n",    "2",
-                                    "--set", "data.path=" + (folder_ / "text").string(),
-                                    "--set", "layout.offload_folder=" + tier_.string()};
-    all.insert(all.end(), more.begin(), more.end());
-    return all;
+    more.insert(more.end(), {"-n", "2", "--set", "layout.offload_folder=" + tier_.string()});
+    return TrainingTest::train(more);
   }
 
-  TemporaryFolder folder_;
   std::filesystem::path tier_ = folder_ / "tier";
 };
 

@@ -13,7 +13,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "tests/cli/command.h"
+#include "tests/cli/training.h"
 #include "tests/support/run_ranks.h"
 
 namespace weft {
@@ -49,21 +49,9 @@ std::vector<pid_t> children(pid_t pid, const std::string& word) {
   return found;
 }
 
-class WeftTrain : public testing::Test {
+class WeftTrain : public TrainingTest {
  protected:
-  void SetUp() override {
-    std::ofstream(folder_ / "r.toml") << kRecipe;
-    std::ofstream text(folder_ / "text");
-    for (int i = 0; i < 400; ++i) text << "line " << i << " of a text that repeats itself\n";
-  }
-  void TearDown() override { EXPECT_FALSE(processes_left()); }
-
-  std::vector<std::string> train(const std::vector<std::string>& more) {
-    std::vector<std::string> arguments = {"train", (folder_ / "r.toml").string(), "--set",
-                                          "data.path=" + (folder_ / "text").string()};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return arguments;
-  }
+  WeftTrain() : TrainingTest(kRecipe) {}
 
   nlohmann::json summary(std::vector<std::string> more) {
     const std::string file = (folder_ / "summary.json").string();
@@ -75,7 +63,6 @@ class WeftTrain : public testing::Test {
     return nlohmann::json::parse(read_text(file), nullptr, false);
   }
 
-  TemporaryFolder folder_;
   std::string out_;
 };
 

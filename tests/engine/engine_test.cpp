@@ -26,11 +26,6 @@ namespace {
 
 using Log = std::vector<std::string>;
 
-/// Micro-batches of one sample each, whose value tells which they are.
-Engine::Next counted() {
-  return [count = 0]() mutable { return MicroBatch{{at::full({1, 2}, ++count)}, at::zeros({1}), count}; };
-}
-
 TEST(Engine, FollowsTheListAndNothingElse) {
   Log log;
   FlatModel model(logged_model(log, 2), {});
@@ -61,16 +56,6 @@ TEST(Engine, WaitsWhereTheListSaysAndOnlyThere) {
   engine.step(0, counted());
   EXPECT_EQ(log, (Log{"F0 of 1", "F1 of 1", "loss", "start losses", "B1 of 1", "start gradients of b1", "B0 of 1",
                       "start gradients of b0", "wait losses", "wait gradients of b1", "U1", "wait gradients of b0", "U0"}));
-}
-
-/// loss = sum(w * x): the gradient of w is the sum of the x, over the number of targets.
-Model weighted_sum(Parameter& weight) {
-  Model model{.name = "sum", .blocks = {}, .loss = sum_loss, .hits = {}};
-  auto block = std::make_shared<FunctionBlock>(
-      [&weight](const Tensors& in, const Context&) -> Tensors { return {in[0].mul(weight.value)}; },
-      std::vector<ParamSpec>{{"weight", &weight, {}}});
-  model.blocks.push_back({"sum", "sum", std::move(block)});
-  return model;
 }
 
 /// tree(lo, hi) = tree(lo, mid) + tree(mid, hi), leaves summed one after another.

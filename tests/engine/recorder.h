@@ -1,6 +1,7 @@
 // Blocks, an updater and a group that write down what the engine does with them.
 #pragma once
 
+#include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/StorageImpl.h>
@@ -13,6 +14,7 @@
 #include "tests/nn/bound_layer.h"
 #include "weft/comm/backend.h"
 #include "weft/engine/engine.h"
+#include "weft/nn/layers.h"
 
 namespace weft {
 
@@ -54,6 +56,21 @@ inline Model logged_model(std::vector<std::string>& log, int num_blocks) {
     const std::string name = "b" + std::to_string(b);
     model.blocks.push_back({name, name, std::make_shared<LoggedBlock>(log, b)});
   }
+  return model;
+}
+
+/// Micro-batches of one sample each, whose value tells which they are.
+inline Engine::Next counted() {
+  return [count = 0]() mutable { return MicroBatch{{at::full({1, 2}, ++count)}, at::zeros({1}), count}; };
+}
+
+/// loss = sum(w * x): the gradient of w is the sum of the x, over the number of targets.
+inline Model weighted_sum(Parameter& weight) {
+  Model model{.name = "sum", .blocks = {}, .loss = sum_loss, .hits = {}};
+  auto block = std::make_shared<FunctionBlock>(
+      [&weight](const Tensors& in, const Context&) -> Tensors { return {in[0].mul(weight.value)}; },
+      std::vector<ParamSpec>{{"weight", &weight, {}}});
+  model.blocks.push_back({"sum", "sum", std::move(block)});
   return model;
 }
 

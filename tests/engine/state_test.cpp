@@ -18,20 +18,6 @@ namespace {
 
 using Log = std::vector<std::string>;
 
-Engine::Next counted() {
-  return [count = 0]() mutable { return MicroBatch{{at::full({1, 2}, ++count)}, at::zeros({1}), count}; };
-}
-
-/// loss = sum(w * x): the gradient of w is the sum of the x, over the number of targets.
-Model weighted_sum(Parameter& weight) {
-  Model model{.name = "sum", .blocks = {}, .loss = sum_loss, .hits = {}};
-  auto block = std::make_shared<FunctionBlock>(
-      [&weight](const Tensors& in, const Context&) -> Tensors { return {in[0].mul(weight.value)}; },
-      std::vector<ParamSpec>{{"weight", &weight, {}}});
-  model.blocks.push_back({"sum", "sum", std::move(block)});
-  return model;
-}
-
 TEST(Engine, RunsADroppedBlockOnceMore) {
   Log log;
   FlatModel model(logged_model(log, 2), {});

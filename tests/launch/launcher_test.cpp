@@ -16,6 +16,7 @@
 #include <sstream>
 #include <thread>
 
+#include "tests/support/wait_until.h"
 #include "weft/base/error.h"
 #include "weft/launch/error_pipe.h"
 
@@ -23,17 +24,6 @@ namespace weft {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
-bool wait_until(const std::function<bool()>& condition, double seconds) {
-  const auto start = Clock::now();
-  while (!condition()) {
-    if (seconds_since(start) > seconds) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  return true;
-}
 
 std::string read_text(const std::filesystem::path& path) {
   std::ifstream in(path);

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "weft/base/error.h"
@@ -104,6 +105,21 @@ TEST(HardwareFile, what_is_written_reads_the_same) {
   EXPECT_EQ(small.memory_bytes_per_s, kFree);
   EXPECT_EQ(small.flops, 1e12);
   EXPECT_FALSE(small.loss_s.has_value());
+}
+
+TEST(HardwareFile, what_is_written_is_in_the_order_of_the_documentation) {
+  Hardware hardware = parse_hardware(kSmall, "h.toml");
+  hardware.loss_s = 0.01234;
+  hardware.blocks = {{.name = "h.0", .forward_s = 0.5, .backward_s = 1.0}};
+  const std::string text = hardware_text(hardware);
+  std::vector<size_t> places;
+  for (const char* part :
+       {"[hardware]\nname = ", "\nranks_per_host = ", "\n\n[device]\nflops = ", "\n\n[measured]\nloss_s = 0.01234\n",
+        "\n\n[intra_host]\nlatency_s = ", "\n\n[[block]]\nname = 'h.0'\nforward_s = 0.5\nbackward_s = 1.0\n"}) {
+    places.push_back(text.find(part));
+    EXPECT_NE(places.back(), std::string::npos) << part << " in\n" << text;
+  }
+  EXPECT_TRUE(std::is_sorted(places.begin(), places.end())) << text;
 }
 
 TEST(HardwareFile, errors_tell_where_and_what) {

@@ -215,6 +215,19 @@ TEST(Recipe, KeysThatDoNotFitTogether) {
       {{"batch.micro=65"}, "r.toml: batch.micro = 65 is more than batch.global = 64"},
       {{"run.reproducible_slots=6"}, "r.toml: run.reproducible_slots = 6 must be a power of two; the nearest are 4 and 8"},
       {{"optimizer.warmup=20"}, "r.toml: optimizer.warmup = 20 does not end within run.steps = 20; it must be below"},
+      {{"layout.schedule_file=own.csv"},
+       "r.toml: layout.schedule_file is read with layout.schedule = \"csv\" only, which is \"1f1b\" here; set that too, or "
+       "leave "
+       "it out"},
+      {{"layout.chunks=3", "layout.schedule=zb-v"},
+       "r.toml: layout.chunks is read with layout.schedule = \"interleaved\" only, which is \"zb-v\" here; set that too, or "
+       "leave it out"},
+      {{"layout.schedule_activations=3"},
+       "r.toml: layout.schedule_activations is read with layout.schedule = \"auto\" only, which is \"1f1b\" here; set that "
+       "too, or leave it out"},
+      {{"layout.stage_gb=3", "layout.stages=even"},
+       "r.toml: layout.stage_gb is read with layout.stages = \"auto\" only, which is \"even\" here; set that too, or leave it "
+       "out"},
       {{"optimizer.decay=step"}, "r.toml: optimizer.decay = \"step\" needs optimizer.decay_every, the steps between drops"},
       {{"optimizer.nesterov=true", "optimizer.momentum=0"}, "r.toml: optimizer.nesterov needs an optimizer.momentum above 0"},
       {{"data.name=fashion-mnist"},

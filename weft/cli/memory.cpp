@@ -28,9 +28,11 @@ constexpr std::array<const char*, 4> kLevels = {"none", "optimizer", "gradients"
 std::vector<RecipeMemory> columns(const MemoryArguments& arguments) {
   Recipe recipe = load_recipe(arguments.recipe, arguments.overrides);
   std::vector<RecipeMemory> result = {recipe_memory(recipe, arguments.num_ranks)};
-  const bool only = recipe.layout.offload_parameters != "none";  // which the other levels have not
+  // Other levels cannot move weights out, and divide nothing where one rank reads all samples.
+  const bool alone = recipe.layout.offload_parameters != "none" || result.front().plan.layout.data_ranks() == 1;
+  if (alone || arguments.json) return result;
   for (const char* level : kLevels) {
-    if (only || arguments.json || level == recipe.layout.shard_level) continue;
+    if (level == recipe.layout.shard_level) continue;
     Recipe other = recipe;
     other.layout.shard_level = level;
     try {

@@ -55,6 +55,15 @@ std::string_view dtype_name(at::ScalarType dtype) {
   }
 }
 
+Call call_on(Operation operation, const at::Tensor& tensor, std::string_view what, ReduceOp reduce, int root) {
+  return {.operation = operation,
+          .dtype = tensor.scalar_type(),
+          .reduce = reduce,
+          .root = root,
+          .numel = tensor.numel(),
+          .what = what};
+}
+
 bool same_shape(const Call& a, const Call& b) {
   return a.operation == b.operation && a.dtype == b.dtype && a.numel == b.numel && a.root == b.root &&
          (!a.reduces() || a.reduce == b.reduce);

@@ -39,6 +39,9 @@ struct Call {
   bool reduces() const { return operation == Operation::all_reduce || operation == Operation::reduce_scatter; }
 };
 
+/// The call whose larger tensor this is.
+Call call_on(Operation operation, const at::Tensor& tensor, std::string_view what, ReduceOp reduce, int root);
+
 /// Equal on ranks whose calls match. Covers everything but the caller's name.
 bool same_shape(const Call& a, const Call& b);
 

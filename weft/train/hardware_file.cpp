@@ -58,6 +58,26 @@ Keys hardware_keys(Hardware& h, int64_t& ranks) {
   return keys;
 }
 
+/// "name = value"; nothing for a key without a value.
+std::string key_line(const FileKey& key) {
+  const auto text = [&key](const auto& value) {
+    std::ostringstream line;
+    line << key.name << " = " << toml::value(value) << "\n";
+    return line.str();
+  };
+  const auto write = [&text](const auto* target) -> std::string {
+    using Target = std::remove_cv_t<std::remove_pointer_t<decltype(target)>>;
+    if constexpr (std::is_same_v<Target, std::optional<double>> || std::is_same_v<Target, std::optional<int64_t>>) {
+      return *target ? text(**target) : "";
+    } else if constexpr (std::is_same_v<Target, uint64_t>) {
+      return text(static_cast<int64_t>(*target));
+    } else {
+      return text(*target);
+    }
+  };
+  return std::visit(write, key.target);
+}
+
 }  // namespace
 
 Hardware parse_hardware(const std::string& text, const std::string& path) {
@@ -84,31 +104,19 @@ Hardware load_hardware(const std::string& path) { return parse_hardware(read_fil
 std::string hardware_text(const Hardware& hardware) {
   Hardware copy = hardware;
   int64_t ranks = hardware.ranks_per_host;
-  toml::table document;
-  const auto put = [](toml::table& table, const FileKey& key) {
-    const auto insert = [&](const auto* source) {
-      using Source = std::remove_cv_t<std::remove_pointer_t<decltype(source)>>;
-      if constexpr (std::is_same_v<Source, std::optional<double>> || std::is_same_v<Source, std::optional<int64_t>>) {
-        if (*source) table.insert(key.name, **source);
-      } else if constexpr (!std::is_same_v<Source, uint64_t>) {
-        table.insert(key.name, *source);
-      }
-    };
-    std::visit(insert, key.target);
-  };
+  std::string text, section;
   for (const FileKey& key : hardware_keys(copy, ranks)) {
-    put(*document.insert(key.section, toml::table()).first->second.as_table(), key);
+    const std::string line = key_line(key);
+    if (line.empty()) continue;
+    if (key.section != section) text += fmt::format("{}[{}]\n", text.empty() ? "" : "\n", key.section);
+    section = key.section;
+    text += line;
   }
-  toml::array blocks;
   for (BlockTime& block : copy.blocks) {
-    toml::table table;
-    for (const FileKey& key : block_keys(block)) put(table, key);
-    blocks.push_back(std::move(table));
+    text += "\n[[block]]\n";
+    for (const FileKey& key : block_keys(block)) text += key_line(key);
   }
-  if (!blocks.empty()) document.insert("block", std::move(blocks));
-  std::ostringstream out;
-  out << document << "\n";
-  return out.str();
+  return text;
 }
 
 }  // namespace weft

@@ -6,12 +6,13 @@
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/zeros.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <map>
+#include <string>
 
 #include "weft/program/make_schedule.h"
 #include "weft/train/build_model.h"
@@ -46,11 +47,7 @@ double time_of(const Group& group, const std::function<void()>& call) {
 }
 
 /// To four digits, more than measuring is good for.
-double rounded(double value) {
-  if (value == 0.0) return 0.0;
-  const double unit = std::pow(10.0, std::floor(std::log10(std::abs(value))) - 3.0);
-  return std::round(value / unit) * unit;
-}
+double rounded(double value) { return std::stod(fmt::format("{:.4g}", value)); }
 
 /// The mean over the ranks.
 std::vector<double> shared(std::vector<double> values, const Group& group, at::Device device) {

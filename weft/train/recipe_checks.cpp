@@ -48,6 +48,29 @@ void check_model_and_data(const Recipe& recipe) {
   }
 }
 
+/// A key that only one value of another key reads, and that was set beside another one, was meant otherwise.
+void check_pipeline(const Recipe& recipe) {
+  const LayoutRecipe& layout = recipe.layout;
+  const LayoutRecipe unset;
+  const struct {
+    const char* key;
+    bool is_set;
+    const char* reader;
+    const std::string& found;
+    const char* needed;
+  } rules[] = {
+      {"chunks", layout.chunks != unset.chunks, "schedule", layout.schedule, "interleaved"},
+      {"schedule_activations", layout.schedule_activations != unset.schedule_activations, "schedule", layout.schedule, "auto"},
+      {"schedule_file", layout.schedule_file != unset.schedule_file, "schedule", layout.schedule, "csv"},
+      {"stage_gb", layout.stage_gb != unset.stage_gb, "stages", layout.stages, "auto"},
+  };
+  for (const auto& rule : rules) {
+    if (!rule.is_set || rule.found == rule.needed) continue;
+    fail(recipe, "layout.{} is read with layout.{} = \"{}\" only, which is \"{}\" here; set that too, or leave it out",
+         rule.key, rule.reader, rule.needed, rule.found);
+  }
+}
+
 void check_optimizer(const Recipe& recipe) {
   const OptimizerRecipe& optimizer = recipe.optimizer;
   if (optimizer.warmup > 0 && optimizer.warmup >= recipe.run.steps) {
@@ -83,6 +106,7 @@ void check_run(const Recipe& recipe) {
 
 void check_recipe(const Recipe& recipe) {
   check_model_and_data(recipe);
+  check_pipeline(recipe);
   check_optimizer(recipe);
   check_run(recipe);
 }

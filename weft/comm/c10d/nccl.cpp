@@ -152,12 +152,7 @@ class NcclBackend : public Group::Backend {
       throw InputError(fmt::format("{} \"{}\" on group \"{}\": NCCL moves tensors on GPUs, this one is on {}",
                                    operation_name(operation), what, name(), tensor.device().str()));
     }
-    return {.operation = operation,
-            .dtype = tensor.scalar_type(),
-            .reduce = op,
-            .root = root,
-            .numel = tensor.numel(),
-            .what = what};
+    return call_on(operation, tensor, what, op, root);
   }
 
   // Bounds how far the host runs ahead of the comparison of its calls.

@@ -119,12 +119,7 @@ class Backend : public Group::Backend {
       throw InputError(fmt::format("{} \"{}\" on group \"{}\": shm moves CPU tensors, this one is on {}",
                                    operation_name(operation), what, name(), tensor.device().str()));
     }
-    return {.operation = operation,
-            .dtype = tensor.scalar_type(),
-            .reduce = op,
-            .root = root,
-            .numel = tensor.numel(),
-            .what = what};
+    return call_on(operation, tensor, what, op, root);
   }
 
   std::shared_ptr<Mapping> memory_;

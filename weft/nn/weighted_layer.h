@@ -1,0 +1,22 @@
+// Layers with a weight, and perhaps a bias, that add to the gradients of both themselves: at once, or later where backward is
+// split (nn/split_backward.h).
+#pragma once
+
+#include <optional>
+
+#include "weft/nn/block.h"
+
+namespace weft {
+
+/// The mathematics of such a layer, without state. x is its input, dy the gradient of its output.
+struct WeightedLayer {
+  at::Tensor (*forward)(const at::Tensor& x, const at::Tensor& weight, const std::optional<at::Tensor>& bias);
+  at::Tensor (*input_gradient)(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& weight);  ///< like x
+  /// Adds to both as add_gradient() does; null: without a bias.
+  void (*add_gradients)(Parameter& weight, Parameter* bias, const at::Tensor& dy, const at::Tensor& x);
+};
+
+/// The layer's output, which autograd goes on from. Both parameters must outlive its graph.
+at::Tensor apply(const WeightedLayer& layer, const at::Tensor& x, Parameter& weight, Parameter* bias);
+
+}  // namespace weft
