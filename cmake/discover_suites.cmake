@@ -1,7 +1,11 @@
 # weft_discover_suites(target prefix): a ctest entry <prefix>.<Suite> for each GoogleTest suite in `target`. Not one for each test,
 # as gtest_discover_tests does: loading LibTorch costs a quarter of a second a process. A skipped, disabled or missing
-# test is a failed one.
+# test is a failed one, and so is a suite that takes minutes; sanitizers make all of it several times slower.
 function(weft_discover_suites target prefix)
+  set(timeout 120)
+  if(WEFT_SANITIZE)
+    set(timeout 480)
+  endif()
   set(list ${CMAKE_CURRENT_BINARY_DIR}/${target}_suites.cmake)
   file(CONFIGURE OUTPUT ${list} @ONLY CONTENT [[
 # Runs when ctest starts: the suites are asked of the executable as it is then.
@@ -23,7 +27,7 @@ foreach(suite IN LISTS suites)
   string(STRIP ${suite} suite)
   string(REGEX REPLACE "\\.$" "" suite ${suite})
   add_test("@prefix@.${suite}" ${executable} "--gtest_filter=${suite}.*" --gtest_brief=1)
-  set_tests_properties("@prefix@.${suite}" PROPERTIES TIMEOUT 120 WORKING_DIRECTORY "@PROJECT_SOURCE_DIR@"
+  set_tests_properties("@prefix@.${suite}" PROPERTIES TIMEOUT @timeout@ WORKING_DIRECTORY "@PROJECT_SOURCE_DIR@"
     ENVIRONMENT "OMP_NUM_THREADS=1" FAIL_REGULAR_EXPRESSION "  SKIPPED ;\\] 0 tests")
 endforeach()
 ]])

@@ -1,9 +1,11 @@
 // The parity table (law 1) and same bits (law 2) of pipelines: every schedule, with replicas and with shards at every level.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <map>
 
 #include "tests/train/jobs.h"
+#include "weft/program/schedules/csv.h"
 
 namespace weft {
 namespace {
@@ -29,29 +31,50 @@ struct Cell {
 std::ostream& operator<<(std::ostream& out, const Cell& cell) { return out << cell.text(); }
 
 const std::vector<std::string>& schedules() {
-  static const std::vector<std::string> all = {"naive", "gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "zb-v"};
+  static const std::vector<std::string> all = {"naive", "gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "zb-v", "auto"};
   return all;
 }
 
-std::vector<Cell> cells() {
+std::vector<Cell> cells(const std::string& schedule) {
   std::vector<Cell> all;
-  for (const std::string& schedule : schedules()) {
-    for (const int pp : {2, 4}) {
-      all.push_back({.schedule = schedule, .pp = pp});
-      all.push_back({.schedule = schedule, .pp = pp, .data = 2});
-      all.push_back({.schedule = schedule, .pp = pp, .data = 2, .spread = Spread::shard, .level = ShardLevel::optimizer});
-      all.push_back({.schedule = schedule, .pp = pp, .data = 2, .spread = Spread::shard, .level = ShardLevel::gradients});
-      all.push_back({.schedule = schedule, .pp = pp, .data = 2, .spread = Spread::shard, .level = ShardLevel::parameters});
-    }
-    all.push_back({.schedule = schedule, .pp = 2, .data = 4, .spread = Spread::hybrid, .level = ShardLevel::parameters});
+  for (const int pp : {2, 4}) {
+    all.push_back({.schedule = schedule, .pp = pp});
+    all.push_back({.schedule = schedule, .pp = pp, .data = 2});
+    all.push_back({.schedule = schedule, .pp = pp, .data = 2, .spread = Spread::shard, .level = ShardLevel::optimizer});
+    all.push_back({.schedule = schedule, .pp = pp, .data = 2, .spread = Spread::shard, .level = ShardLevel::gradients});
+    all.push_back({.schedule = schedule, .pp = pp, .data = 2, .spread = Spread::shard, .level = ShardLevel::parameters});
   }
+  all.push_back({.schedule = schedule, .pp = 2, .data = 4, .spread = Spread::hybrid, .level = ShardLevel::parameters});
   return all;
+}
+
+/// A user's own: the first half of the micro-batches goes forward and backward, then the second, whose weights' parts come
+/// last.
+std::string two_waves(int ranks, int micro_batches) {
+  std::string text;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const auto add = [&text, rank](char task, int begin, int end) {
+      for (int m = begin; m < end; ++m) text += fmt::format("{}{}.{},", task, rank, m);
+    };
+    const int half = micro_batches / 2;
+    add('F', 0, half);
+    add('B', 0, half);
+    add('F', half, micro_batches);
+    add('I', half, micro_batches);
+    add('W', half, micro_batches);
+    text.back() = '\n';
+  }
+  return text;
 }
 
 Strategy strategy_of(const Cell& cell, int slots) {
   Strategy strategy{.name = cell.text(), .micro_batch = 1, .slots = slots, .clip = 0.5, .spread = cell.spread, .pp = cell.pp};
   strategy.layout.shard_level = cell.level;
   strategy.layout.pipeline.schedule = cell.schedule;
+  if (cell.schedule == "csv") {
+    const auto micro_batches = static_cast<int>(job("deep_gpt").global_batch) / cell.data;
+    strategy.layout.pipeline.given = csv_schedule(two_waves(cell.pp, micro_batches));
+  }
   return strategy;
 }
 
@@ -71,11 +94,22 @@ TEST_P(PipelineTest, HasTheBitsOfOneDevice) {
                cell.text());
 }
 
-INSTANTIATE_TEST_SUITE_P(Table, PipelineTest, ::testing::ValuesIn(cells()), [](const auto& info) {
+std::string name_of(const testing::TestParamInfo<Cell>& info) {
   std::string name = info.param.text();
   for (char& c : name) c = c == '-' ? '_' : c;
   return name;
-});
+}
+
+// A suite each, so that they run side by side.
+INSTANTIATE_TEST_SUITE_P(Naive, PipelineTest, testing::ValuesIn(cells("naive")), name_of);
+INSTANTIATE_TEST_SUITE_P(GPipe, PipelineTest, testing::ValuesIn(cells("gpipe")), name_of);
+INSTANTIATE_TEST_SUITE_P(OneFOneB, PipelineTest, testing::ValuesIn(cells("1f1b")), name_of);
+INSTANTIATE_TEST_SUITE_P(Interleaved, PipelineTest, testing::ValuesIn(cells("interleaved")), name_of);
+INSTANTIATE_TEST_SUITE_P(ZbH1, PipelineTest, testing::ValuesIn(cells("zb-h1")), name_of);
+INSTANTIATE_TEST_SUITE_P(ZbH2, PipelineTest, testing::ValuesIn(cells("zb-h2")), name_of);
+INSTANTIATE_TEST_SUITE_P(ZbV, PipelineTest, testing::ValuesIn(cells("zb-v")), name_of);
+INSTANTIATE_TEST_SUITE_P(Automatic, PipelineTest, testing::ValuesIn(cells("auto")), name_of);
+INSTANTIATE_TEST_SUITE_P(Csv, PipelineTest, testing::ValuesIn(cells("csv")), name_of);
 
 /// What does not change the bits either.
 struct Choice {
