@@ -56,7 +56,8 @@ TEST_P(LinearTest, ValueAndGradientsEqualLibTorchs) {
 
 INSTANTIATE_TEST_SUITE_P(Shapes, LinearTest,
                          ::testing::Values(LinearCase{{5, 8}, 3, true}, LinearCase{{2, 7, 16}, 33, true},
-                                           LinearCase{{4, 9}, 6, false}, LinearCase{{1, 1}, 1, true}));
+                                           LinearCase{{4, 9}, 6, false}, LinearCase{{1, 1}, 1, true},
+                                           LinearCase{{2, 64, 128}, 160, true}, LinearCase{{128, 160}, 128, false}));
 
 TEST(Attention, ValueAndGradientEqualTheExactFormula) {
   const int64_t batch = 2, tokens = 9, heads = 3, head_width = 4, width = heads * head_width;

@@ -114,8 +114,16 @@ const std::vector<Job>& deep_jobs() {
   return all;
 }
 
+const std::vector<Job>& wide_jobs() {
+  static const std::vector<Job> all = {
+      {"wide_mlp", [] { return mlp({.inputs = 144, .width = 512, .layers = 3}); },
+       [](int64_t step) { return image_batch(step, 32); }, 32},
+  };
+  return all;
+}
+
 const Job& job(const std::string& name) {
-  for (const auto* all : {&jobs(), &deep_jobs()}) {
+  for (const auto* all : {&jobs(), &deep_jobs(), &wide_jobs()}) {
     for (const Job& job : *all) {
       if (job.name == name) return job;
     }

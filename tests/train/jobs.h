@@ -28,6 +28,8 @@ const std::vector<Job>& jobs();
 /// For pipelines: of at least eight blocks, with a global batch of 16: deep_gpt, deep_tied_gpt, deep_modules, of torch's own
 /// modules, and deep_mixed, of blocks whose backward can and cannot be split.
 const std::vector<Job>& deep_jobs();
+/// Of matrix products that are large enough for oneDNN (nn/matmul.h) with micro-batches of 8 samples.
+const std::vector<Job>& wide_jobs();
 const Job& job(const std::string& name);
 
 /// Which axis the ranks of a stage are on: replicas, shards, or two replicas of two shards.

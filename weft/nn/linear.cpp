@@ -1,10 +1,13 @@
 #include "weft/nn/linear.h"
 
-#include <ATen/ops/addmm.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/sum.h>
 
+#include <vector>
+
+#include "weft/nn/matmul.h"
 #include "weft/nn/split_backward.h"
 #include "weft/nn/weighted_layer.h"
 
@@ -20,10 +23,10 @@ void add_weight_gradient(Parameter& weight, const at::Tensor& dy, const at::Tens
   if (weight.gradient.scalar_type() != dy.scalar_type()) return add_gradient(weight, at::mm(dy.t(), x));
   at::Tensor& gradient = weight.value.mutable_grad();
   if (gradient.defined()) {
-    at::addmm_out(gradient, gradient, dy.t(), x);
+    multiply_add(gradient, dy.t(), x);
   } else {
     gradient = weight.gradient;
-    at::mm_out(gradient, dy.t(), x);
+    multiply(gradient, dy.t(), x);
   }
 }
 
@@ -38,8 +41,25 @@ void add_bias_gradient(Parameter& bias, const at::Tensor& dy) {
   }
 }
 
+at::Tensor output(const at::Tensor& x, const at::Tensor& weight, const std::optional<at::Tensor>& bias) {
+  const at::Tensor x_rows = rows(x);
+  if (!goes_to_onednn(x_rows, weight.t())) return at::linear(x, weight, bias);
+  const at::Tensor y = at::empty({x_rows.size(0), weight.size(0)}, x.options());
+  if (bias) {
+    y.copy_(*bias);
+    multiply_add(y, x_rows, weight.t());
+  } else {
+    multiply(y, x_rows, weight.t());
+  }
+  std::vector<int64_t> sizes = x.sizes().vec();
+  sizes.back() = weight.size(0);
+  return y.view(sizes);
+}
+
 at::Tensor input_gradient(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& weight) {
-  return at::mm(rows(dy), weight).view(x.sizes());
+  const at::Tensor dx = at::empty({dy.numel() / weight.size(0), weight.size(1)}, x.options());
+  multiply(dx, rows(dy), weight);
+  return dx.view(x.sizes());
 }
 
 void add_gradients(Parameter& weight, Parameter* bias, const at::Tensor& dy, const at::Tensor& x) {
@@ -48,10 +68,13 @@ void add_gradients(Parameter& weight, Parameter* bias, const at::Tensor& dy, con
   if (bias) add_bias_gradient(*bias, dy_rows);
 }
 
-constexpr WeightedLayer kLinear = {.forward = at::linear, .input_gradient = input_gradient, .add_gradients = add_gradients};
+constexpr WeightedLayer kLinear = {.forward = output, .input_gradient = input_gradient, .add_gradients = add_gradients};
 
 }  // namespace
 
-at::Tensor linear(const at::Tensor& x, Parameter& weight, Parameter* bias) { return apply(kLinear, x, weight, bias); }
+at::Tensor linear(const at::Tensor& x, Parameter& weight, Parameter* bias) {
+  if (!weight.gradient.defined()) return at::linear(x, weight.value, value_of(bias));
+  return apply(kLinear, x, weight, bias);
+}
 
 }  // namespace weft

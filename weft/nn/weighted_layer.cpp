@@ -44,10 +44,10 @@ struct WeightedFunction : torch::autograd::Function<WeightedFunction> {
 
 }  // namespace
 
+std::optional<at::Tensor> value_of(const Parameter* bias) { return bias ? std::optional(bias->value) : std::nullopt; }
+
 at::Tensor apply(const WeightedLayer& layer, const at::Tensor& x, Parameter& weight, Parameter* bias) {
-  const std::optional<at::Tensor> bias_value = bias ? std::optional(bias->value) : std::nullopt;
-  if (!weight.gradient.defined()) return layer.forward(x, weight.value, bias_value);
-  return WeightedFunction::apply(x, weight.value, bias_value, reinterpret_cast<int64_t>(&layer),
+  return WeightedFunction::apply(x, weight.value, value_of(bias), reinterpret_cast<int64_t>(&layer),
                                  reinterpret_cast<int64_t>(&weight), reinterpret_cast<int64_t>(bias));
 }
 

@@ -8,7 +8,7 @@
 
 namespace weft {
 
-/// The mathematics of such a layer, without state. x is its input, dy the gradient of its output.
+/// The mathematics of such a layer, without state and without autograd. x is its input, dy the gradient of its output.
 struct WeightedLayer {
   at::Tensor (*forward)(const at::Tensor& x, const at::Tensor& weight, const std::optional<at::Tensor>& bias);
   at::Tensor (*input_gradient)(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& weight);  ///< like x
@@ -16,7 +16,10 @@ struct WeightedLayer {
   void (*add_gradients)(Parameter& weight, Parameter* bias, const at::Tensor& dy, const at::Tensor& x);
 };
 
-/// The layer's output, which autograd goes on from. Both parameters must outlive its graph.
+/// As LibTorch's operators take it; null: none.
+std::optional<at::Tensor> value_of(const Parameter* bias);
+
+/// The layer's output, which autograd goes on from. Both parameters are bound to flat buffers, and outlive its graph.
 at::Tensor apply(const WeightedLayer& layer, const at::Tensor& x, Parameter& weight, Parameter* bias);
 
 }  // namespace weft

@@ -1,0 +1,48 @@
+#include "weft/nn/matmul.h"
+
+#include <ATen/Context.h>
+#include <ATen/ops/addmm.h>
+#include <ATen/ops/mm.h>
+
+namespace at::native {
+
+/// out = beta out + alpha a b by oneDNN. LibTorch exports it, and leaves out the header that declares it
+/// (ATen/native/mkldnn/Matmul.h).
+TORCH_API void mkldnn_matmul(const Tensor& a, const Tensor& b, const Tensor& out, float beta, float alpha);
+
+}  // namespace at::native
+
+namespace weft {
+
+namespace {
+
+constexpr int64_t kSmall = 1 << 20;  // multiplications
+
+bool is_faster_here() {
+#if defined(__x86_64__)
+  static const bool faster = at::hasMKLDNN() && __builtin_cpu_supports("avx512f") && !__builtin_cpu_is("intel");
+  return faster;
+#else
+  return false;
+#endif
+}
+
+}  // namespace
+
+bool goes_to_onednn(const at::Tensor& a, const at::Tensor& b) {
+  return a.is_cpu() && a.scalar_type() == at::kFloat && a.size(0) * a.size(1) * b.size(1) >= kSmall && is_faster_here();
+}
+
+void multiply(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b) {
+  if (goes_to_onednn(a, b)) return at::native::mkldnn_matmul(a, b, out, /*beta=*/0, /*alpha=*/1);
+  at::Tensor result = out;
+  at::mm_out(result, a, b);
+}
+
+void multiply_add(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b) {
+  if (goes_to_onednn(a, b)) return at::native::mkldnn_matmul(a, b, out, /*beta=*/1, /*alpha=*/1);
+  at::Tensor result = out;
+  at::addmm_out(result, out, a, b);
+}
+
+}  // namespace weft
