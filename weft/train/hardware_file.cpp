@@ -61,9 +61,14 @@ Keys hardware_keys(Hardware& h, int64_t& ranks) {
 /// "name = value"; nothing for a key without a value.
 std::string key_line(const FileKey& key) {
   const auto text = [&key](const auto& value) {
-    std::ostringstream line;
-    line << key.name << " = " << toml::value(value) << "\n";
-    return line.str();
+    using Value = std::remove_cvref_t<decltype(value)>;
+    if constexpr (std::is_same_v<Value, double>) {  // as few digits as tell it apart, which toml++ does not
+      return fmt::format("{} = {}\n", key.name, value);
+    } else {
+      std::ostringstream line;
+      line << key.name << " = " << toml::value(value) << "\n";
+      return line.str();
+    }
   };
   const auto write = [&text](const auto* target) -> std::string {
     using Target = std::remove_cv_t<std::remove_pointer_t<decltype(target)>>;
