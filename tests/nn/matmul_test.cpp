@@ -1,9 +1,11 @@
 // Matrix products: near the exact ones for every way that the operands may lie, and the same bits wherever they lie.
 #include "weft/nn/matmul.h"
 
+#include <ATen/Context.h>
 #include <ATen/ops/allclose.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/equal.h>
+#include <ATen/ops/mm.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
@@ -77,6 +79,17 @@ TEST_P(MatmulTest, HasTheSameBitsWhereverItsOperandsLieAndOnAnyThread) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Table, MatmulTest, testing::ValuesIn(products()));
+
+TEST(Matmul, WhoeverTurnsOneDnnOffGetsLibTorchsBits) {
+  const at::Tensor a = at::randn({128, 128}), b = at::randn({128, 128});
+  const at::Tensor out = at::empty({128, 128});
+  at::globalContext().setUserEnabledMkldnn(false);
+  const bool used = goes_to_onednn(a, b);
+  multiply(out, a, b);
+  at::globalContext().setUserEnabledMkldnn(true);
+  EXPECT_FALSE(used);
+  EXPECT_TRUE(at::equal(out, at::mm(a, b)));
+}
 
 TEST(Matmul, SmallAndNarrowProductsStayWithLibTorch) {
   EXPECT_FALSE(goes_to_onednn(at::zeros({32, 64}), at::zeros({64, 128})));

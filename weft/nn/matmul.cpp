@@ -21,7 +21,7 @@ constexpr int64_t kSmall = 1 << 20;  // multiplications
 bool is_faster_here() {
 #if defined(__x86_64__)
   static const bool faster = at::hasMKLDNN() && __builtin_cpu_supports("avx512f") && !__builtin_cpu_is("intel");
-  return faster;
+  return faster && at::globalContext().userEnabledMkldnn();
 #else
   return false;
 #endif

@@ -7,7 +7,7 @@ namespace weft {
 
 /// True when a b goes to oneDNN, whose kernels are made for the processor at hand, and not to MKL, which LibTorch uses for
 /// float32 and which knows AVX-512 on Intel's processors only: a core of Zen 5 does about 100 GFLOP/s with it, and 160 to 240
-/// with oneDNN. Small products, where oneDNN's call (12 us) costs more than they do, stay with MKL.
+/// with oneDNN (bench/matmul). Small products, where oneDNN's call (12 us) costs more than they do, stay with MKL.
 bool goes_to_onednn(const at::Tensor& a, const at::Tensor& b);
 
 /// out = a b, or out += a b: a [m, k], b [k, n], out [m, n], of one type on one device; a and b may be transposed views. Not
