@@ -1,27 +1,14 @@
 #include "weft/cli/rank_process.h"
 
-#include <malloc.h>
-
 #include <chrono>
 #include <filesystem>
 
 #include "weft/base/environment.h"
 #include "weft/cli/launch_ranks.h"
 #include "weft/launch/cores.h"
+#include "weft/train/process_memory.h"
 
 namespace weft {
-
-namespace {
-
-/// A step frees and takes the same large blocks again and again; by default each goes back to the kernel and comes zeroed, page
-/// by page, which costs a tenth of a bf16 step.
-void keep_freed_memory() {
-  constexpr int kAlways = 1 << 30;
-  mallopt(M_MMAP_THRESHOLD, kAlways);
-  mallopt(M_TRIM_THRESHOLD, kAlways);
-}
-
-}  // namespace
 
 std::string own_path() {
   std::error_code error;
@@ -43,7 +30,7 @@ int as_ranks(const Recipe& recipe, std::optional<int> num_ranks, const std::vect
 }
 
 void become_rank(Recipe& recipe, const World& world) {
-  keep_freed_memory();
+  keep_and_reuse_memory();
   // A launcher has shared the cores out; alone they are all ours, as far as the container lets us.
   if (!recipe.run.threads && recipe.run.reproducible_slots == 0 && !env_string("OMP_NUM_THREADS")) {
     recipe.run.threads = threads_per_rank(available_cores(), world.local_size());
