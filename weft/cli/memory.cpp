@@ -10,6 +10,7 @@
 #include "weft/base/error.h"
 #include "weft/base/units.h"
 #include "weft/cli/commands.h"
+#include "weft/cli/overrides.h"
 
 namespace weft {
 
@@ -120,8 +121,7 @@ void add_memory(CLI::App& app, int& status) {
   auto arguments = std::make_shared<MemoryArguments>();
   command->add_option("recipe", arguments->recipe, "Recipe (TOML)")->required();
   command->add_option("-n,--ranks", arguments->num_ranks, "Ranks to tell it for; none is started")->capture_default_str();
-  command->add_option("--set", arguments->overrides, "section.key=value: replace a key of the recipe; repeatable")
-      ->allow_extra_args(false);
+  add_overrides(*command, arguments->overrides);
   command->add_flag("--json", arguments->json, "The recipe's own layout, as JSON");
   command->footer(
       "Adds up weights, gradients, optimizer state, gathered weights, activations and communication buffers from the\n"

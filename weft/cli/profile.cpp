@@ -9,6 +9,7 @@
 
 #include "weft/cli/commands.h"
 #include "weft/cli/output_file.h"
+#include "weft/cli/overrides.h"
 #include "weft/cli/rank_process.h"
 #include "weft/train/hardware_file.h"
 #include "weft/train/plan.h"
@@ -54,8 +55,7 @@ void add_profile(CLI::App& app, int& status) {
   auto arguments = std::make_shared<ProfileArguments>();
   command->add_option("recipe", arguments->recipe, "Recipe (TOML)")->required();
   command->add_option("-n,--ranks", arguments->num_ranks, "Ranks to start on this machine, as for weft train");
-  command->add_option("--set", arguments->overrides, "section.key=value: replace a key of the recipe; repeatable")
-      ->allow_extra_args(false);
+  add_overrides(*command, arguments->overrides);
   command->add_option("-o,--output", arguments->output, "The hardware file (TOML) to write")->required();
   command->footer(
       "Trains a few steps on random data, every rank a replica, and keeps the median time of each block's forward and\n"

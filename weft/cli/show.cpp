@@ -10,6 +10,7 @@
 
 #include "weft/cli/commands.h"
 #include "weft/cli/heading.h"
+#include "weft/cli/overrides.h"
 #include "weft/cli/time_files.h"
 #include "weft/program/draw.h"
 #include "weft/train/hardware_file.h"
@@ -57,8 +58,7 @@ void add_show(CLI::App& app, int& status) {
   auto arguments = std::make_shared<ShowArguments>();
   command->add_option("recipe", arguments->recipe, "Recipe (TOML)")->required();
   command->add_option("-n,--ranks", arguments->num_ranks, "Ranks to show it for; none is started")->capture_default_str();
-  command->add_option("--set", arguments->overrides, "section.key=value: replace a key of the recipe; repeatable")
-      ->allow_extra_args(false);
+  add_overrides(*command, arguments->overrides);
   command->add_option("--rank", arguments->rank, "List every instruction of this rank instead");
   command->add_option("--width", arguments->width, "Columns of the drawing")
       ->capture_default_str()

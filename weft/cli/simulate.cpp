@@ -10,6 +10,7 @@
 #include "weft/base/units.h"
 #include "weft/cli/commands.h"
 #include "weft/cli/heading.h"
+#include "weft/cli/overrides.h"
 #include "weft/cli/time_files.h"
 #include "weft/program/time_chart.h"
 #include "weft/train/hardware_file.h"
@@ -180,8 +181,7 @@ void add_simulate(CLI::App& app, int& status) {
   command->add_option("recipe", arguments->recipe, "Recipe (TOML)")->required();
   command->add_option("-n,--ranks", arguments->num_ranks, "Ranks to simulate; none is started")->capture_default_str();
   command->add_option("--hardware", arguments->hardware, "Hardware (TOML); hardware/ has some")->required();
-  command->add_option("--set", arguments->overrides, "section.key=value: replace a key of the recipe; repeatable")
-      ->allow_extra_args(false);
+  add_overrides(*command, arguments->overrides);
   command->add_flag("--json", arguments->json, "As JSON");
   command->add_option("--width", arguments->width, "Columns of a pipeline's chart")
       ->capture_default_str()

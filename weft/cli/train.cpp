@@ -10,6 +10,7 @@
 #include "weft/cli/commands.h"
 #include "weft/cli/console.h"
 #include "weft/cli/output_file.h"
+#include "weft/cli/overrides.h"
 #include "weft/cli/rank_process.h"
 #include "weft/train/plan.h"
 #include "weft/train/summary.h"
@@ -88,8 +89,7 @@ void add_train(CLI::App& app, int& status) {
   command->add_option("-n,--ranks", arguments->num_ranks,
                       "Ranks to start on this machine. Left out: join the ranks that torchrun or a cluster started (RANK, "
                       "WORLD_SIZE, ...), or train alone");
-  command->add_option("--set", arguments->overrides, "section.key=value: replace a key of the recipe; repeatable")
-      ->allow_extra_args(false);
+  add_overrides(*command, arguments->overrides);
   command->add_option("--summary", arguments->summary, "Write what came of it to this JSON file");
   command->add_option("--save", arguments->save, "Write the final weights to this .safetensors file");
   command->add_option("--trace", arguments->trace,
