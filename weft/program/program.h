@@ -50,9 +50,8 @@ struct Buffers {
   std::vector<int> weight, gradient;  ///< by block; -1 for one that the rank does not hold
 };
 
-/// How many ranks an axis has. Ranks are numbered with pp outermost: rank = ((pp * dp_size + dp) * shard_size + shard) *
-/// tp_size
-/// + tp.
+/// How many ranks an axis has. Ranks are numbered with pp outermost:
+/// rank = ((pp * dp_size + dp) * shard_size + shard) * tp_size + tp.
 struct MeshSizes {
   int pp = 1, dp = 1, shard = 1, tp = 1;
   int data() const { return dp * shard; }

@@ -194,6 +194,14 @@ class Profiler {
   }
 
   Hardware describe(const Group& group) const {
+    Hardware hardware{.name = "measured by weft profile", .overlap = !device_.is_cpu()};
+    add_work(hardware, group);
+    add_machine(hardware, group);
+    return hardware;
+  }
+
+  /// What the instructions took.
+  void add_work(Hardware& hardware, const Group& group) const {
     const auto blocks = static_cast<int>(plan_.cost.blocks.size());
     std::vector<double> mine = {durations_.of(Op::loss), durations_.update_s_per_element()};
     for (int b = 0; b < blocks; ++b) {
@@ -201,7 +209,6 @@ class Profiler {
         mine.push_back(durations_.of(op, b));
     }
     const std::vector<double> all = shared(std::move(mine), group, device_);
-    Hardware hardware{.name = "measured by weft profile", .overlap = !device_.is_cpu()};
     hardware.micro_batch = micro_batch_;
     hardware.loss_s = all[0];
     hardware.update_s_per_element = all[1];
@@ -217,6 +224,10 @@ class Profiler {
       seconds += t[0] + t[1];
     }
     hardware.flops = hardware.narrow_flops = rounded(std::max(flops / seconds, 1.0));
+  }
+
+  /// Memory and links.
+  void add_machine(Hardware& hardware, const Group& group) const {
     hardware.memory_bytes =
         static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGESIZE)) / world_.local_size();
     hardware.memory_bytes_per_s = shared({measure_memory(group, device_)}, group, device_)[0];
@@ -227,7 +238,6 @@ class Profiler {
       Link& used = world_.local_size() == world_.size() ? hardware.intra_host : hardware.inter_host;
       used = {.latency_s = mean[0], .bytes_per_s = mean[1]};
     }
-    return hardware;
   }
 
   const Recipe& recipe_;
