@@ -10,6 +10,7 @@
 #include "tests/support/run_processes.h"
 #include "tests/support/run_ranks.h"
 #include "weft/base/error.h"
+#include "weft/comm/backend.h"
 
 namespace weft {
 namespace {
@@ -91,6 +92,29 @@ TEST(Mesh, GroupsMadeInDifferentOrderAreAnError) {
     FAIL() << "no error";
   } catch (const test::RankError& error) {
     EXPECT_NE(std::string(error.what()).find("different order"), std::string::npos) << error.what();
+  }
+}
+
+// Rank 0 may have left because of the failure before a slower rank opens its memory.
+TEST(Mesh, WhoeverJoinsAfterAFailureIsToldOfIt) {
+  struct Case {
+    std::string announced;
+    std::string expected;
+  };
+  for (const Case& test :
+       {Case{"groups differ", "groups differ"},
+        Case{"", "rank 1 of group \"dp\" cannot join rank 0: shared memory: cannot open a peer's memory "}}) {
+    const std::vector<World> worlds = World::threads(2);
+    Store store = worlds[1].next_group_store();
+    store.set("memory", "1 999999");
+    if (!test.announced.empty()) worlds[0].announce_failure(test.announced);
+    const Mesh mesh(worlds[1], {{"dp", 2}});
+    try {
+      make_shm_backend({mesh.axis("dp"), {worlds[1].host(0), worlds[1].host(1)}, store, {}});
+      FAIL() << "no error";
+    } catch (const CommError& error) {
+      EXPECT_TRUE(std::string_view(error.what()).starts_with(test.expected)) << error.what();
+    }
   }
 }
 

@@ -44,7 +44,7 @@ std::string Store::get(const std::string& key, std::chrono::milliseconds timeout
   const auto deadline = std::chrono::steady_clock::now() + timeout;
   auto pause = std::chrono::microseconds(100);
   while (!has(key)) {
-    if (!failure_key_.empty()) fail_if_set();
+    throw_if_failed();
     if (std::chrono::steady_clock::now() >= deadline) {
       throw CommError(
           fmt::format("{}: still missing after {:.1f} s (key \"{}\")", what, timeout.count() / 1000.0, prefix_ + key));
@@ -62,7 +62,8 @@ int64_t Store::add(const std::string& key, int64_t amount) {
   return on_store(key, [&] { return connection_->store->add(prefix_ + key, amount); });
 }
 
-void Store::fail_if_set() {
+void Store::throw_if_failed() {
+  if (failure_key_.empty()) return;
   on_store(failure_key_, [&] {
     if (!connection_->store->check({failure_key_})) return 0;
     const std::vector<uint8_t> bytes = connection_->store->get(failure_key_);

@@ -25,6 +25,8 @@ class Store {
 
   /// This store, whose get() also ends with the text under `key` as its error once another rank has set that.
   Store failing_on(const std::string& key) const;
+  /// Throws that error if it has been set. For whoever fails without waiting: a peer may have left because of it.
+  void throw_if_failed();
   /// The same store with every key below `prefix`.
   Store below(const std::string& prefix) const;
 
@@ -32,8 +34,6 @@ class Store {
   Connection& connection() const { return *connection_; }
 
  private:
-  void fail_if_set();
-
   std::shared_ptr<Connection> connection_;
   std::string prefix_;
   std::string failure_key_;  ///< whole, with its prefix; empty for none

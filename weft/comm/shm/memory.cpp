@@ -57,7 +57,8 @@ FileDescriptor open_peer_memory(int pid, int fd) {
   FileDescriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
   if (!file) {
     fail(fmt::format("open a peer's memory {}", path),
-         "ranks that share a host name must see each other's processes; give them different WEFT_HOST otherwise");
+         "the peer has ended, or ranks that share a host name cannot see each other's processes: give them different "
+         "WEFT_HOST then");
   }
   return file;
 }

@@ -54,8 +54,13 @@ Joined open_memory(const GroupPlan& group, const Plan& plan) {
       store.get("memory", group.options.timeout,
                 fmt::format("rank {} of group \"{}\" waits for rank 0 to make the group", group.axis.index, name));
   const size_t space = place.find(' ');
-  const FileDescriptor file = open_peer_memory(std::stoi(place), std::stoi(place.substr(space + 1)));
-  return {std::make_shared<Mapping>(file, plan.total), FileDescriptor()};
+  try {
+    const FileDescriptor file = open_peer_memory(std::stoi(place), std::stoi(place.substr(space + 1)));
+    return {std::make_shared<Mapping>(file, plan.total), FileDescriptor()};
+  } catch (const CommError& error) {
+    store.throw_if_failed();  // why rank 0 has left again
+    throw CommError(fmt::format("rank {} of group \"{}\" cannot join rank 0: {}", group.axis.index, name, error.what()));
+  }
 }
 
 class Backend : public Group::Backend {
