@@ -2,9 +2,9 @@
 # as gtest_discover_tests does: loading LibTorch costs a quarter of a second a process. A skipped, disabled or missing
 # test is a failed one, and so is a suite that takes minutes; sanitizers make all of it several times slower.
 function(weft_discover_suites target prefix)
-  set(timeout 120)
+  set(timeout 300)
   if(WEFT_SANITIZE)
-    set(timeout 480)
+    set(timeout 900)
   endif()
   set(list ${CMAKE_CURRENT_BINARY_DIR}/${target}_suites.cmake)
   file(CONFIGURE OUTPUT ${list} @ONLY CONTENT [[
