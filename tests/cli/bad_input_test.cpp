@@ -52,6 +52,10 @@ TEST_F(BadInput, CommandLine) {
   expect_error(train({"-n", "two"}), "weft: ", 2);
   expect_error(train({"--unknown"}), "weft: ", 2);
   expect_error({"run", "-n", "2"}, "weft: run: no program; write it after --");
+  expect_error({"show", recipe_, "--hardware", "h.toml"}, "weft: --hardware gives the times of --svg and --trace");
+  expect_error(train({"--trace-step", "2"}), "weft: --trace-step requires --trace; see weft train --help", 2);
+  expect_error(train({"--trace", (folder_ / "t.json").string(), "--trace-step", "3"}),
+               "weft: step 3 cannot be traced: run.steps = 2");
 }
 
 TEST_F(BadInput, Recipe) {
@@ -78,9 +82,10 @@ TEST_F(BadInput, RanksAndMesh) {
 
 TEST_F(BadInput, OutputPaths) {
   expect_error(train({"--summary", "/nonexistent/s.json"}),
-               "weft: --summary: cannot write '/nonexistent/s.json': No such file or directory");
+               "weft: /nonexistent/s.json: cannot write it: the folder /nonexistent does not exist");
   expect_error(train({"-n", "2", "--save", folder_.path().string()}),
-               "weft: --save: cannot write '" + folder_.path().string() + "': Is a directory");
+               "weft: " + folder_.path().string() + ": cannot write it: it is a folder");
+  expect_error({"show", recipe_, "--svg", "/dev/null"}, "weft: /dev/null: cannot write it: it is not a regular file");
 }
 
 TEST_F(BadInput, Data) {

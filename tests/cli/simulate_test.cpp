@@ -121,7 +121,8 @@ TEST(WeftSimulate, ErrorsAreOneLine) {
             "weft: cannot read the hardware file '" + (folder / "none.toml").string() + "': No such file or directory\n");
   const std::string svg = folder / "no" / "step.svg";
   EXPECT_EQ(error_of({"simulate", kGpt, "--hardware", kLaptop, "--svg", svg}),
-            "weft: --svg: cannot write '" + svg + "': No such file or directory\n");
+            "weft: " + svg + ": cannot write it: the folder " + (folder / "no").string() +
+                " does not exist; make it (mkdir -p) or name another path\n");
   std::ofstream(folder / "bad.toml") << "hardware = { name = 'x', rank_per_host = 2 }\n";
   EXPECT_EQ(error_of({"simulate", kGpt, "--hardware", folder / "bad.toml"}),
             "weft: " + (folder / "bad.toml").string() +

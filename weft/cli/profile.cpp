@@ -7,8 +7,8 @@
 #include <memory>
 #include <optional>
 
+#include "weft/checkpoint/atomic_file.h"
 #include "weft/cli/commands.h"
-#include "weft/cli/output_file.h"
 #include "weft/cli/overrides.h"
 #include "weft/cli/rank_process.h"
 #include "weft/train/hardware_file.h"
@@ -35,7 +35,7 @@ void profile_here(Recipe recipe, const World& world, const ProfileArguments& arg
   become_rank(recipe, world);
   const Hardware hardware = profile(recipe, world);
   if (world.rank() != 0) return;
-  write_output("--output", arguments.output, hardware_text(hardware));
+  write_file(arguments.output, hardware_text(hardware));
   fmt::print("wrote {}: {} blocks, measured on {} rank{} at once\n", arguments.output, hardware.blocks.size(), world.size(),
              world.size() == 1 ? "" : "s");
 }
@@ -43,7 +43,7 @@ void profile_here(Recipe recipe, const World& world, const ProfileArguments& arg
 int run_profile(const ProfileArguments& arguments) {
   const Recipe recipe = load_recipe(arguments.recipe, arguments.overrides);
   if (arguments.num_ranks) plan(recipe, *arguments.num_ranks);
-  check_output_path("--output", arguments.output);
+  check_writable(arguments.output);
   return as_ranks(recipe, arguments.num_ranks, rank_command(arguments),
                   [&](const World& world) { profile_here(recipe, world, arguments); });
 }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "weft/base/error.h"
 #include "weft/cli/commands.h"
 #include "weft/cli/heading.h"
 #include "weft/cli/overrides.h"
@@ -41,6 +42,9 @@ std::string draw_time(const ShowArguments& arguments, const Recipe& recipe, cons
 
 void show(const ShowArguments& arguments) {
   arguments.files.check();
+  if (!arguments.hardware.empty() && !arguments.files.any()) {
+    throw InputError("--hardware gives the times of --svg and --trace; ask for one of them, or see weft simulate");
+  }
   const Recipe recipe = load_recipe(arguments.recipe, arguments.overrides);
   const Plan all = plan(recipe, arguments.num_ranks);
   const std::string stages = all.stages_text.empty() ? "" : all.stages_text + "\n";

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "weft/base/units.h"
-#include "weft/cli/output_file.h"
+#include "weft/checkpoint/atomic_file.h"
 #include "weft/program/draw_svg.h"
 #include "weft/program/trace.h"
 
@@ -29,17 +29,15 @@ void TimeFiles::add_to(CLI::App& command) {
 }
 
 void TimeFiles::check() const {
-  if (!svg.empty()) check_output_path("--svg", svg);
-  if (!trace.empty()) check_output_path("--trace", trace);
+  if (!svg.empty()) check_writable(svg);
+  if (!trace.empty()) check_writable(trace);
 }
 
 void TimeFiles::write(const Program& program, const Simulation& simulation, const Hardware& hardware,
                       const std::string& title) const {
   const std::vector<TimedInstruction> timed = timed_instructions(program, simulation);
-  if (!svg.empty()) {
-    write_output("--svg", svg, draw_svg(program, timed, {.title = title, .subtitle = subtitle(simulation, hardware)}));
-  }
-  if (!trace.empty()) write_output("--trace", trace, trace_json(program, timed));
+  if (!svg.empty()) write_file(svg, draw_svg(program, timed, {.title = title, .subtitle = subtitle(simulation, hardware)}));
+  if (!trace.empty()) write_file(trace, trace_json(program, timed));
 }
 
 }  // namespace weft

@@ -7,9 +7,9 @@
 #include <memory>
 #include <optional>
 
+#include "weft/checkpoint/atomic_file.h"
 #include "weft/cli/commands.h"
 #include "weft/cli/console.h"
-#include "weft/cli/output_file.h"
 #include "weft/cli/overrides.h"
 #include "weft/cli/rank_process.h"
 #include "weft/train/plan.h"
@@ -24,7 +24,7 @@ struct TrainArguments {
   std::optional<int> num_ranks;
   std::vector<std::string> overrides;
   std::string summary, save, trace;
-  int64_t trace_step = 3;
+  std::optional<int64_t> trace_step;
 };
 
 std::vector<std::string> rank_command(const TrainArguments& arguments) {
@@ -37,7 +37,7 @@ std::vector<std::string> rank_command(const TrainArguments& arguments) {
   if (!arguments.summary.empty()) add("--summary", arguments.summary);
   if (!arguments.save.empty()) add("--save", arguments.save);
   if (!arguments.trace.empty()) add("--trace", arguments.trace);
-  add("--trace-step", fmt::to_string(arguments.trace_step));
+  if (arguments.trace_step) add("--trace-step", fmt::to_string(*arguments.trace_step));
   return command;
 }
 
@@ -62,7 +62,7 @@ void train_here(Recipe recipe, const World& world, const TrainArguments& argumen
     const FinalReport report = train(recipe, world, options);
     if (!leads) return;
     console.finish(report);
-    if (!arguments.summary.empty()) write_output("--summary", arguments.summary, summary_json(report));
+    if (!arguments.summary.empty()) write_file(arguments.summary, summary_json(report));
   } catch (...) {
     console.end_line();
     throw;
@@ -73,9 +73,9 @@ int run_train(const TrainArguments& arguments) {
   const Recipe recipe = load_recipe(arguments.recipe, arguments.overrides);
   // Before ranks are started, so that a mistake is told once and at once.
   if (arguments.num_ranks) plan(recipe, *arguments.num_ranks);
-  if (!arguments.summary.empty()) check_output_path("--summary", arguments.summary);
-  if (!arguments.save.empty()) check_output_path("--save", arguments.save);
-  if (!arguments.trace.empty()) check_output_path("--trace", arguments.trace);
+  for (const std::string& path : {arguments.summary, arguments.save, arguments.trace}) {
+    if (!path.empty()) check_writable(path);
+  }
   return as_ranks(recipe, arguments.num_ranks, rank_command(arguments),
                   [&](const World& world) { train_here(recipe, world, arguments); });
 }
@@ -92,10 +92,13 @@ void add_train(CLI::App& app, int& status) {
   add_overrides(*command, arguments->overrides);
   command->add_option("--summary", arguments->summary, "Write what came of it to this JSON file");
   command->add_option("--save", arguments->save, "Write the final weights to this .safetensors file");
-  command->add_option("--trace", arguments->trace,
-                      "Write when each instruction of a step ran to this file, for ui.perfetto.dev or chrome://tracing");
-  command->add_option("--trace-step", arguments->trace_step, "Which step, counted from 1")
-      ->capture_default_str()
+  CLI::Option* trace =
+      command->add_option("--trace", arguments->trace,
+                          "Write when each instruction of a step ran to this file, for ui.perfetto.dev or chrome://tracing");
+  command
+      ->add_option("--trace-step", arguments->trace_step,
+                   "Which step, counted from 1. Left out: the third, or the last of fewer")
+      ->needs(trace)
       ->check(CLI::PositiveNumber);
   command->footer(
       "The recipe's keys are in docs/recipes.md. Ctrl-C ends all ranks, a second one at once.\n"

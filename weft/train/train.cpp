@@ -6,6 +6,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <string>
+#include <vector>
 
 #include "weft/base/error.h"
 #include "weft/checkpoint/atomic_file.h"
@@ -38,12 +40,22 @@ std::vector<double> gather(const Group& group, at::Device device, double value, 
   return {values.data_ptr<double>(), values.data_ptr<double>() + group.size()};
 }
 
+/// The step to trace, counted from 1; 0 for none.
+int64_t traced_step(const TrainOptions& options, int64_t steps) {
+  if (options.trace_path.empty()) return 0;
+  if (options.trace_step && (*options.trace_step < 1 || *options.trace_step > steps)) {
+    throw InputError(fmt::format("step {} cannot be traced: run.steps = {}", *options.trace_step, steps));
+  }
+  return options.trace_step.value_or(std::min<int64_t>(3, steps));
+}
+
 /// One run on one rank.
 class Run {
  public:
   Run(const Recipe& recipe, const World& world, const TrainOptions& options)
       : recipe_(recipe),
         options_(options),
+        traced_step_(traced_step(options, recipe.run.steps)),
         layout_(plan(recipe, world.size()).layout),
         device_(rank_device(recipe.run.device, world)),
         world_(world),
@@ -57,7 +69,9 @@ class Run {
                  .num_shards = layout_.data_ranks()}),
         evaluation_(data_.evaluation, layout_.micro_batch, mesh_.join({"dp", "shard"}).index, layout_.data_ranks()),
         trainer_(mesh_, build_model(recipe.model), optimizer_of(recipe.optimizer), trainer_options(recipe, layout_, device_)) {
-    if (leads() && !options.save_path.empty()) check_writable(options.save_path);
+    for (const std::string& path : {options.save_path, options.trace_path}) {
+      if (leads() && !path.empty()) check_writable(path);
+    }
   }
 
   FinalReport operator()() {
@@ -80,7 +94,7 @@ class Run {
   void one_step(int64_t step) {
     const double lr = trainer_.learning_rate();
     const Clock::time_point start = Clock::now();
-    const bool traced = !options_.trace_path.empty() && step + 1 == std::min(options_.trace_step, recipe_.run.steps);
+    const bool traced = step + 1 == traced_step_;
     if (traced) trainer_.trace(true);
     report_.loss = trainer_.step(loader_).loss;
     meter_.add(seconds_since(start));
@@ -163,6 +177,7 @@ class Run {
 
   const Recipe& recipe_;
   const TrainOptions& options_;
+  int64_t traced_step_;  ///< counted from 1; 0: none
   ResolvedLayout layout_;
   at::Device device_;
   World world_;

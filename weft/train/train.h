@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "weft/comm/world.h"
@@ -12,7 +13,7 @@ namespace weft {
 
 struct TrainOptions {
   std::string trace_path;                               ///< times of one step as a trace, written by rank 0; empty: none
-  int64_t trace_step = 3;                               ///< counted from 1
+  std::optional<int64_t> trace_step = {};               ///< counted from 1; without: the third, or the last of fewer
   std::string save_path;                                ///< final weights as safetensors, written by rank 0; empty: not saved
   std::function<void(const StepReport&)> on_step = {};  ///< called on rank 0 after each step
   std::function<void(const EvaluationReport&)> on_evaluation = {};  ///< called on rank 0 after each evaluation
