@@ -47,7 +47,7 @@ class BadInput : public testing::Test {
 
 TEST_F(BadInput, CommandLine) {
   expect_error({}, "weft: A subcommand is required; see weft --help", 2);
-  expect_error({"trian"}, "weft: ", 2);
+  expect_error({"trian", "--help"}, "weft: unknown command 'trian'; did you mean 'train'? See weft --help", 2);
   expect_error({"train"}, "weft: recipe is required; see weft train --help", 2);
   expect_error(train({"-n", "two"}), "weft: ", 2);
   expect_error(train({"--unknown"}), "weft: ", 2);

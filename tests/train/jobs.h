@@ -36,7 +36,7 @@ const Job& job(const std::string& name);
 enum class Spread { dp, shard, hybrid };
 
 struct Strategy {
-  std::string name;
+  std::string name = {};
   int64_t micro_batch = 0;  ///< 0: the rank's whole share
   int slots = 0;
   BackendKind backend = BackendKind::shm;

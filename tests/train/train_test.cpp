@@ -75,6 +75,34 @@ run = {{ steps = 4, threads = 1, reproducible_slots = 4 }})",
   int threads_;
 };
 
+/// Of what a trainer alone would not notice: shapes and instructions are alike.
+TEST_F(Train, RanksWithDifferentRecipesAreToldWhenTheyStart) {
+  struct Case {
+    const char* override;
+    std::string says;
+  };
+  folder_.write("other", std::string(3800, 'x'));
+  for (const Case& c :
+       {Case{"model.heads=4", "; rank 0 has model.heads: 2, rank 1 has model.heads: 4; start all ranks"},
+        Case{"model.dropout=0.5", "rank 1 has model.dropout: 0.5"}, Case{"run.steps=5", "rank 1 has run.steps: 5"},
+        Case{"run.evaluate_every=2", "rank 1 has run.evaluate_every: 2"},
+        Case{"data.evaluation=0.2", "rank 1 has data.evaluation: 0.2"}, Case{nullptr, "; rank 0 has training data: "}}) {
+    const std::string change = c.override != nullptr ? c.override : "data.path=" + folder_.file("other");
+    try {
+      test::run_ranks(2, [&](const World& world) { train(world.rank() == 1 ? text({change}) : text(), world); });
+      ADD_FAILURE() << change << " passes, but should say: " << c.says;
+    } catch (const test::RankError& error) {
+      EXPECT_NE(std::string(error.what()).find(c.says), std::string::npos) << change << ": " << error.what();
+    }
+  }
+}
+
+TEST_F(Train, PathsAndThreadsMayDifferBetweenHosts) {
+  folder_.write("copy", test::read_file(folder_.file("text")));
+  const std::vector<std::string> own = {"data.path=" + folder_.file("copy"), "run.threads=2", "run.steps=1"};
+  test::run_ranks(2, [&](const World& world) { train(world.rank() == 1 ? text(own) : text({"run.steps=1"}), world); });
+}
+
 TEST_F(Train, FillsTheReport) {
   const FinalReport report = train(images(), World());
   EXPECT_EQ(report.model, "mlp");

@@ -7,6 +7,9 @@
 
 namespace weft {
 
+namespace {
+
+/// "pp 2 (1f1b) x dp 4"
 std::string mesh_text(const ResolvedLayout& layout) {
   std::vector<std::string> axes;
   if (layout.pp > 1) axes.push_back(fmt::format("pp {} ({})", layout.pp, layout.options.pipeline.schedule));
@@ -14,6 +17,8 @@ std::string mesh_text(const ResolvedLayout& layout) {
   if (layout.shard > 1) axes.push_back(fmt::format("shard {}", layout.shard));
   return fmt::format("{}", fmt::join(axes, " x "));
 }
+
+}  // namespace
 
 std::string heading(const Recipe& recipe, const ResolvedLayout& layout) {
   return fmt::format("{} on {} rank{}: {}, a step of {} samples = {} x {} micro-batch{} of {}{}", recipe.path, layout.world,

@@ -8,9 +8,6 @@
 
 namespace weft {
 
-/// "pp 2 (1f1b) x dp 4"
-std::string mesh_text(const ResolvedLayout& layout);
-
 /// "recipes/gpt.toml on 4 ranks: dp 4, a step of 32 samples = 4 x 1 micro-batch of 8"
 std::string heading(const Recipe& recipe, const ResolvedLayout& layout);
 

@@ -9,6 +9,7 @@
 
 #include "weft/base/environment.h"
 #include "weft/base/error.h"
+#include "weft/base/nearest.h"
 #include "weft/cli/commands.h"
 #include "weft/launch/error_pipe.h"
 
@@ -35,6 +36,15 @@ int fail(const std::string& text, Blame blame) {
   return 1;
 }
 
+/// A word where a command must stand that is none; CLI11 would only say that a command is required.
+std::string unknown_command(CLI::App& app, const std::vector<std::string>& arguments) {
+  if (arguments.empty() || arguments[0].starts_with('-')) return "";
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
+  if (std::count(names.begin(), names.end(), arguments[0]) > 0) return "";
+  return "unknown command '" + arguments[0] + "'; did you mean '" + nearest(arguments[0], names) + "'?";
+}
+
 int run(std::vector<std::string> arguments) {
   int status = 0;
   CLI::App app("weft trains deep models across many devices.", "weft");
@@ -53,6 +63,10 @@ int run(std::vector<std::string> arguments) {
   add_profile(app, status);
   add_simulate(app, status);
   add_version(app);
+  if (const std::string unknown = unknown_command(app, arguments); !unknown.empty()) {
+    std::fprintf(stderr, "weft: %s See weft --help\n", unknown.c_str());
+    return 2;
+  }
   try {
     std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
     app.parse(arguments);

@@ -10,6 +10,7 @@
 #include "weft/base/error.h"
 #include "weft/base/units.h"
 #include "weft/cli/commands.h"
+#include "weft/cli/heading.h"
 #include "weft/cli/overrides.h"
 
 namespace weft {
@@ -26,8 +27,7 @@ struct MemoryArguments {
 constexpr std::array<const char*, 4> kLevels = {"none", "optimizer", "gradients", "parameters"};
 
 /// The recipe's own layout first, then what the other shard levels would take.
-std::vector<RecipeMemory> columns(const MemoryArguments& arguments) {
-  Recipe recipe = load_recipe(arguments.recipe, arguments.overrides);
+std::vector<RecipeMemory> columns(const MemoryArguments& arguments, Recipe recipe) {
   std::vector<RecipeMemory> result = {recipe_memory(recipe, arguments.num_ranks)};
   // Other levels cannot move weights out, and divide nothing where one rank reads all samples.
   const bool alone = recipe.layout.offload_parameters != "none" || result.front().plan.layout.data_ranks() == 1;
@@ -70,18 +70,10 @@ std::string table(const std::vector<RecipeMemory>& memories) {
   return text + row("sum", totals) + row("of it model states", states);
 }
 
-std::string mesh_text(const ResolvedLayout& layout) {
-  const std::string pipeline = layout.pp > 1 ? fmt::format("pp {} ({}) x ", layout.pp, layout.options.pipeline.schedule) : "";
-  return pipeline + fmt::format("dp {} x shard {}, {} micro-batch{} of {}, {}", layout.dp, layout.shard,
-                                layout.micro_batches_per_rank, layout.micro_batches_per_rank == 1 ? "" : "es",
-                                layout.micro_batch, name(layout.options.precision));
-}
-
-void print_text(const MemoryArguments& arguments, const std::vector<RecipeMemory>& memories) {
+void print_text(const Recipe& recipe, const std::vector<RecipeMemory>& memories) {
   const RecipeMemory& own = memories.front();
   const MemoryEstimate& estimate = own.estimate();
-  fmt::print("{} on {} rank{}: {}\n", arguments.recipe, arguments.num_ranks, arguments.num_ranks == 1 ? "" : "s",
-             mesh_text(own.plan.layout));
+  fmt::print("{}, {}\n", heading(recipe, own.plan.layout), name(own.plan.layout.options.precision));
   fmt::print("{} parameters in {} blocks; largest block: {} '{}', {} of weights\n\n",
              format_count(static_cast<double>(own.parameters)), own.plan.program.num_blocks(), estimate.largest_block_index,
              own.plan.program.block_names[estimate.largest_block_index], format_bytes(estimate.largest_block));
@@ -130,8 +122,9 @@ void add_memory(CLI::App& app, int& status) {
       "Example:\n"
       "  weft memory recipes/gpt.toml -n 64 --set batch.global=64 --set layout.shard_level=parameters");
   command->callback([arguments, &status] {
-    const std::vector<RecipeMemory> memories = columns(*arguments);
-    arguments->json ? print_json(memories.front()) : print_text(*arguments, memories);
+    const Recipe recipe = load_recipe(arguments->recipe, arguments->overrides);
+    const std::vector<RecipeMemory> memories = columns(*arguments, recipe);
+    arguments->json ? print_json(memories.front()) : print_text(recipe, memories);
     status = 0;
   });
 }

@@ -41,7 +41,7 @@ std::vector<std::string> rank_command(const TrainArguments& arguments) {
   return command;
 }
 
-std::string heading(const Recipe& recipe, const ResolvedLayout& layout) {
+std::string run_heading(const Recipe& recipe, const ResolvedLayout& layout) {
   return fmt::format("{}: {} on {}, {} steps of {} samples, {} rank{}", recipe.path, recipe.model.name, recipe.data.name,
                      recipe.run.steps, layout.global_batch, layout.world, layout.world == 1 ? "" : "s");
 }
@@ -51,7 +51,7 @@ void train_here(Recipe recipe, const World& world, const TrainArguments& argumen
   become_rank(recipe, world);
   const bool leads = world.rank() == 0;
   Console console;
-  if (leads) console.line(heading(recipe, resolve(recipe, world.size())));
+  if (leads) console.line(run_heading(recipe, resolve(recipe, world.size())));
   TrainOptions options;
   options.save_path = arguments.save;
   options.trace_path = arguments.trace;

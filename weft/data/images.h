@@ -15,12 +15,14 @@ struct ImageFiles {
   int classes = 10;    ///< labels must be in [0, classes)
 };
 
-/// inputs[0] float32 [n, 1, height, width], scaled to zero mean and unit variance with the constants of `mean` and `stddev`
-/// (of pixels in [0, 1]). Throws InputError that names file and reason for a missing, truncated, corrupt or mismatched file.
+/// Of pixels in [0, 1].
 struct PixelScale {
   double mean = 0.2860;  ///< Fashion-MNIST's training set
   double stddev = 0.3530;
 };
+
+/// inputs[0] float32 [n, 1, height, width], scaled to zero mean and unit variance by `scale`; target int64 [n]. Throws
+/// InputError that names file and reason for a missing, truncated, corrupt or mismatched file.
 std::shared_ptr<Dataset> open_images(const ImageFiles& files, const PixelScale& scale = {});
 
 /// Where Debian's dataset-fashion-mnist puts its four files.

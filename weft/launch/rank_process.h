@@ -31,16 +31,17 @@ struct RendezvousPort {
 };
 RendezvousPort open_rendezvous_port(bool keep_listening);
 
-/// This process's environment with the variables of rank `rank` of `num_ranks` on one host. `port` is MASTER_PORT,
-/// `store_fd` WEFT_STORE_FD (-1: none), `error_fd` WEFT_ERROR_FD, `threads` OMP_NUM_THREADS where that is unset.
+/// One rank of `num_ranks` on one host.
 struct RankVariables {
   int rank = 0;
   int num_ranks = 1;
-  int port = 0;
-  int store_fd = -1;
-  int error_fd = -1;
-  int threads = 1;
+  int port = 0;       ///< MASTER_PORT
+  int store_fd = -1;  ///< WEFT_STORE_FD; -1: none
+  int error_fd = -1;  ///< WEFT_ERROR_FD
+  int threads = 1;    ///< OMP_NUM_THREADS, where that is unset
 };
+
+/// This process's environment with those variables.
 std::vector<std::string> rank_environment(const RankVariables& variables);
 
 }  // namespace weft

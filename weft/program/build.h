@@ -23,7 +23,7 @@ struct StepLayout {
   ShardLevel shard_level = ShardLevel::none;
   bool reshard_after_forward = true;  ///< level parameters: release after forward, gather again for backward
   int inner_shards = 1;               ///< level parameters: ranks that keep whole weights divided between forward and backward
-  int prefetch = 1;                   ///< level parameters: blocks gathered ahead of the one that runs
+  int prefetch = 1;                   ///< parameters: blocks gathered ahead; gradients, parameters: reductions under way
   int64_t gathered_bytes = 0;         ///< level parameters: most bytes of gathered weights at a time; 0: no limit
   RecomputeOptions recompute = {};
   OffloadOptions offload = {};

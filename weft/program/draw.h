@@ -12,12 +12,12 @@
 namespace weft {
 
 struct DrawOptions {
-  int max_ranks = 8;  ///< distinct lists drawn at most
+  int max_ranks = 8;  ///< distinct lists drawn at most; a pipeline has a row a list, and at least 16
   int width = 100;    ///< columns, at least 40
 };
 
-/// A timeline per distinct list (one lane a row) with a legend, the ranks that run it, and a table of bytes sent,
-/// floating-point operations and memory per step and rank.
+/// Without a pipeline a timeline for each distinct list, one lane a row, and the ranks that run it; with one a chart over time,
+/// one list a row, and a table of the stages. Then the legend, and bytes sent, operations and memory of a step.
 std::string draw(const Program& program, const DrawOptions& options = {});
 
 /// Every instruction of a rank, one a line: number, lane, what it does, what it waits for, what it costs. Throws InputError

@@ -72,7 +72,7 @@ std::string agreement_text(const Program& program, const TrainerOptions& options
              std::accumulate(program.block_numel.begin(), program.block_numel.end(), int64_t{0}), program.micro_batches,
              program.slots, program.slots == 1 ? "slot" : "slots", name(program.shard_level), program.weight_bytes,
              program.gradient_bytes, instructions, fingerprint(program)) +
-         options_text(options, optimizer);
+         options_text(options, optimizer) + options.agreement;
 }
 
 void check_agreement(const World& world, const std::string& plan, std::chrono::milliseconds timeout) {

@@ -1,5 +1,5 @@
-// The keys of a TOML file, as a table: name, where the value goes, what is valid, what it means. Reader, errors and help go by
-// it; nothing else knows which keys there are.
+// The keys of a TOML file, as a table: name, where the value goes, what is valid, what it means. Reader and errors go by it;
+// nothing else knows which keys there are.
 #pragma once
 
 #include <cstdint>

@@ -52,7 +52,7 @@ TrainerOptions trainer_options(const Recipe& recipe, const ResolvedLayout& layou
           .clip = o.clip,
           .seed = recipe.run.seed,
           .reproducible_slots = static_cast<int>(recipe.run.reproducible_slots),
-          .bucket_bytes = static_cast<int64_t>(recipe.layout.bucket_mb * 1024 * 1024),
+          .bucket_bytes = layout.counts.bucket_bytes,
           .layout = layout.options,
           .communication = {.backend = backend_of(recipe.layout.backend),
                             .device = device,

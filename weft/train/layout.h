@@ -31,7 +31,7 @@ struct LayoutOptions {
   ShardLevel shard_level = ShardLevel::none;
   bool reshard_after_forward = true;  ///< level parameters: gather again for backward
   int reshard_ranks = 0;         ///< level parameters: after forward, over so many neighbours only; 0: all of the shard axis
-  int prefetch = 1;              ///< level parameters: blocks gathered ahead
+  int prefetch = 1;              ///< parameters: blocks gathered ahead; gradients, parameters: reductions under way
   int64_t gathered_bytes = 0;    ///< level parameters: most whole weights at a time; 0: no limit
   int recompute_every = 0;       ///< 1: every block, k: every k-th; 0: none
   bool recompute_parts = false;  ///< attention of transformer layers only

@@ -49,7 +49,7 @@ struct LayoutRecipe {
   std::string shard_level = "none";  ///< "none" | "optimizer" | "gradients" | "parameters": ZeRO 0 to 3
   bool reshard_after_forward = true;
   int64_t reshard_ranks = 0;           ///< after forward, over so many neighbours only; 0: all
-  int64_t prefetch = 1;                ///< blocks gathered ahead
+  int64_t prefetch = 1;                ///< parameters: blocks gathered ahead; gradients, parameters: reductions under way
   double gathered_mb = 0.0;            ///< most whole weights at a time; 0: no limit
   std::string recompute = "none";      ///< "none" | "blocks" | "attention"
   int64_t recompute_every = 1;         ///< blocks: every k-th

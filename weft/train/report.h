@@ -9,7 +9,7 @@
 
 namespace weft {
 
-/// After each step, on every rank; rates are over the steps since the last report or so, and global (all ranks together).
+/// After each step, on rank 0; rates are over the steps since the last report or so, and global (all ranks together).
 struct StepReport {
   int64_t step = 0;   ///< steps done, this one included
   int64_t steps = 0;  ///< steps the run will do

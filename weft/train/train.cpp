@@ -20,6 +20,7 @@
 #include "weft/train/meter.h"
 #include "weft/train/open_data.h"
 #include "weft/train/plan.h"
+#include "weft/train/recipe_agreement.h"
 #include "weft/train/resolve.h"
 #include "weft/train/trainer.h"
 
@@ -68,7 +69,8 @@ class Run {
                  .shard = mesh_.join({"dp", "shard"}).index,
                  .num_shards = layout_.data_ranks()}),
         evaluation_(data_.evaluation, layout_.micro_batch, mesh_.join({"dp", "shard"}).index, layout_.data_ranks()),
-        trainer_(mesh_, build_model(recipe.model), optimizer_of(recipe.optimizer), trainer_options(recipe, layout_, device_)) {
+        trainer_(mesh_, build_model(recipe.model), optimizer_of(recipe.optimizer),
+                 with_agreement(trainer_options(recipe, layout_, device_))) {
     for (const std::string& path : {options.save_path, options.trace_path}) {
       if (leads() && !path.empty()) check_writable(path);
     }
@@ -88,6 +90,10 @@ class Run {
 
  private:
   bool leads() const { return world_.rank() == 0; }
+  TrainerOptions with_agreement(TrainerOptions options) const {
+    options.agreement = recipe_agreement(recipe_, data_);
+    return options;
+  }
   double samples_per_step() const { return static_cast<double>(layout_.global_batch); }
   double tokens_per_step() const { return samples_per_step() * static_cast<double>(tokens_per_sample(recipe_.model)); }
 

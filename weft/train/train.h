@@ -12,9 +12,9 @@
 namespace weft {
 
 struct TrainOptions {
-  std::string trace_path;                               ///< times of one step as a trace, written by rank 0; empty: none
+  std::string trace_path = {};                          ///< times of one step as a trace, written by rank 0; empty: none
   std::optional<int64_t> trace_step = {};               ///< counted from 1; without: the third, or the last of fewer
-  std::string save_path;                                ///< final weights as safetensors, written by rank 0; empty: not saved
+  std::string save_path = {};                           ///< final weights as safetensors, written by rank 0; empty: not saved
   std::function<void(const StepReport&)> on_step = {};  ///< called on rank 0 after each step
   std::function<void(const EvaluationReport&)> on_evaluation = {};  ///< called on rank 0 after each evaluation
 };

@@ -1,8 +1,7 @@
 // Trainer: where model, mesh, data and optimizer meet. One object a rank; every rank makes the same calls in the same order.
 //
-// Making one does not communicate; start() does (it makes the group, binds the model to flat buffers and draws the weights),
-// and the first step calls it. Memory a rank: 4 bytes a parameter for weights, 4 for gradients, the optimizer's state, and
-// activations.
+// Making one does not communicate; start() does (it makes the groups, binds the model to flat buffers and draws the weights),
+// and the first step calls it. What a rank holds depends on TrainerOptions::layout: docs/memory.md.
 #pragma once
 
 #include <functional>
@@ -34,6 +33,7 @@ struct TrainerOptions {
   LayoutOptions layout = {};
   GroupOptions communication = {};
   MemoryLedger* ledger = nullptr;  ///< counts what this rank holds, by category
+  std::string agreement = {};      ///< lines that start() finds alike on all ranks or throws, besides its own (agreement.h)
 };
 
 class Trainer {
