@@ -44,6 +44,24 @@ TEST(Engine, FollowsTheListAndNothingElse) {
   }
 }
 
+TEST(Engine, RefusesToLoadOutOfOrder) {
+  Log log;
+  FlatModel model(logged_model(log, 1), {});
+  LoggedUpdater updater(log);
+  const Program program = with_list({load(1), load(0), forward(0, 0)}, 1, 2);
+  Engine engine(model, program, 0, updater, local(2));
+  for (int64_t step = 0; step < 2; ++step) {
+    try {
+      engine.step(step, counted());
+      ADD_FAILURE() << "runs";
+    } catch (const Error& error) {
+      const std::string says = "micro-batch 1 is to be loaded where the loader hands out micro-batch 0";
+      EXPECT_NE(std::string(error.what()).find(says), std::string::npos) << error.what();
+    }
+  }
+  EXPECT_TRUE(log.empty());
+}
+
 TEST(Engine, WaitsWhereTheListSaysAndOnlyThere) {
   Log log;
   FlatModel model(logged_model(log, 2), {});

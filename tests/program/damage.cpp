@@ -31,6 +31,8 @@ class Damager {
         return misaddressed();
       case DamageKind::impatient:
         return impatient();
+      case DamageKind::swapped_loads:
+        return swapped_loads();
     }
     return {};
   }
@@ -89,6 +91,17 @@ class Damager {
     InstructionList list = list_;
     std::swap(list[i], list[j]);
     return damaged(fmt::format("swapped {} and {}", text(list_[j]), text(list_[i])), {list_[i].op, list_[j].op}, list);
+  }
+
+  // Nothing waits between them: each gets what the loader hands out next.
+  std::optional<Damage> swapped_loads() {
+    std::vector<int> loads;
+    for (int i = 0; i < static_cast<int>(list_.size()); ++i) {
+      if (list_[i].op == Op::load) loads.push_back(i);
+    }
+    if (loads.size() < 2) return {};
+    const int k = random_.below(static_cast<int>(loads.size()) - 1);
+    return swapped(loads[k + 1], loads[k]);
   }
 
   // Whether a rank that runs another list, or the same one undamaged, is in it too.

@@ -1,4 +1,5 @@
-// One random change to a good program: an instruction dropped, doubled, swapped, addressed to another, or that no longer waits.
+// One random change to a good program: an instruction dropped, doubled, swapped, addressed to another, or that no longer waits;
+// or two loads swapped.
 #pragma once
 
 #include <optional>
@@ -11,10 +12,10 @@
 
 namespace weft {
 
-enum class DamageKind { dropped, doubled, swapped, misaddressed, impatient };
+enum class DamageKind { dropped, doubled, swapped, misaddressed, impatient, swapped_loads };
 
-inline constexpr DamageKind kDamageKinds[] = {DamageKind::dropped, DamageKind::doubled, DamageKind::swapped,
-                                              DamageKind::misaddressed, DamageKind::impatient};
+inline constexpr DamageKind kDamageKinds[] = {DamageKind::dropped,      DamageKind::doubled,   DamageKind::swapped,
+                                              DamageKind::misaddressed, DamageKind::impatient, DamageKind::swapped_loads};
 
 struct Damage {
   std::string what;     ///< "rank 3 alone, dropped load0"

@@ -30,6 +30,8 @@ const std::vector<Spoiling> kOutOfOrder = {
     {"two norms", Defect::repeated, [](List& x) { repeat(x, find(x, Op::norm)); }},
     {"no load", Defect::use_before_load, [](List& x) { drop(x, find(x, Op::load, 2)); }, "micro-batch 2 has not been loaded"},
     {"late load", Defect::use_before_load, [](List& x) { move(x, find(x, Op::load), 1); }},
+    {"loads swapped", Defect::bad_order, [](List& x) { std::swap(x[find(x, Op::load, 1)], x[find(x, Op::load, 2)]); },
+     "(load of micro-batch 2): micro-batch 1 has not been loaded by then"},
     {"no forward", Defect::missing_forward, [](List& x) { drop(x, find(x, Op::forward, 1)); },
      "block 1 'layer1': no forward for micro-batch 0"},
     {"forward out of order", Defect::use_before_load, [](List& x) { move(x, find(x, Op::forward, 1), find(x, Op::forward)); },

@@ -90,6 +90,7 @@ struct EvaluationResult {
 
 class Engine {
  public:
+  /// Hands out this rank's micro-batches, first to last.
   using Next = std::function<MicroBatch()>;
 
   /// Runs the list of `rank`. Takes the room in the tiers that the program needs.

@@ -86,6 +86,7 @@ struct Engine::Run {
   const EngineOptions& options_;
   std::vector<int> runner_;  ///< Engine::runner_
   int64_t step_ = 0;
+  int loaded_ = 0;  ///< micro-batches taken so far in the step
   std::vector<InFlight> in_flight_;
   std::vector<Work> works_;          ///< by instruction
   std::vector<at::Tensor> stashes_;  ///< partial sums of finished slots, by level: [all gradients]

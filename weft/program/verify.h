@@ -18,7 +18,7 @@ enum class Defect {
   repeated,              ///< a load, forward, drop, loss, loss reduction or norm that is there twice
   use_before_load,       ///< forward of a micro-batch that was not loaded, or forward or loss before the block before it
   backward_before_loss,  ///< backward before its loss, or before the next block's backward; a weights' part before the input's
-  bad_order,             ///< micro-batches added to gradients out of order
+  bad_order,             ///< micro-batches loaded, or added to gradients, out of order
   double_backward,       ///< a block's backward run twice for one micro-batch
   missing_recompute,     ///< a backward of what was dropped and not computed again
   missing_forward,       ///< a micro-batch that does not reach some block
