@@ -267,6 +267,34 @@ TEST(Engine, DividesByTheTargetsThatCounted) {
   EXPECT_THROW(feed(), InputError);
 }
 
+/// A run's first micro-batch sets the scale of its gradients, not what they are once divided.
+TEST(Engine, CountsEveryTargetTheSameWhateverTheFirstMicroBatch) {
+  const auto feed = [](Engine& engine, int64_t step, std::vector<int64_t> targets) {
+    engine.step(step, [&, j = 0]() mutable {
+      const int64_t seed = 10 * step + j;
+      return MicroBatch{{at::randn({1, 64}, at::detail::createCPUGenerator(seed))}, at::zeros({1, targets[j++]}), 0};
+    });
+  };
+  const Program program = plain_program(1, 3);
+  std::vector<at::Tensor> gradients;
+  std::vector<double> divisors;
+  for (const int64_t first : {1, 5, 40}) {
+    Parameter weight{at::ones({64}), {}};
+    FlatModel model(weighted_sum(weight), {});
+    IdleUpdater updater;
+    Engine engine(model, program, 0, updater, local(3));
+    feed(engine, 0, {first, 2, 3});
+    feed(engine, 1, {4, 1, 9});
+    gradients.push_back(model.flat(0).gradients.div(updater.divisor));
+    divisors.push_back(updater.divisor);
+  }
+  at::Tensor expected = at::zeros({64});
+  for (int j = 0; j < 3; ++j) expected.add_(at::randn({64}, at::detail::createCPUGenerator(10 + j)));
+  EXPECT_TRUE(at::allclose(gradients[0], expected.div(4 + 1 + 9), 1e-5, 1e-7));
+  EXPECT_EQ(divisors, (std::vector{14.0 / 3, 14.0 / (3 * 8), 14.0 / (3 * 64)}));
+  for (const at::Tensor& other : gradients) EXPECT_TRUE(at::equal(other, gradients[0]));
+}
+
 TEST(Engine, MovesStatisticsByTheMeanChangeOfTheMicroBatches) {
   auto layer = std::make_shared<BatchNorm2d>(2);
   std::vector<ParamSpec> specs;
