@@ -321,48 +321,6 @@ TEST(Engine, MovesStatisticsByTheMeanChangeOfTheMicroBatches) {
   EXPECT_TRUE(at::allclose(layer->running_var.value, variance, 1e-5, 1e-6));
 }
 
-TEST(Engine, DropsActivationsAsSoonAsTheirBackwardIsDone) {
-  Log log;
-  std::vector<WeakStorage> activations;  // inputs and the blocks' outputs
-  const auto alive = [&activations] {
-    int count = 0;
-    for (const WeakStorage& activation : activations) count += activation.expired() ? 0 : 1;
-    return count;
-  };
-  constexpr int kBlocks = 4;
-  Model chain = logged_model(log, kBlocks);
-  for (int b = 0; b < kBlocks; ++b) {
-    auto inner = chain.blocks[b].block;
-    const auto run = [&, inner](const Tensors& in, const Context& context) {
-      Tensors out = inner->forward(in, context);
-      activations.push_back(out[0].storage().getWeakStorageImpl());
-      out[0].register_hook([&](const at::Tensor& gradient) {
-        log.push_back("alive " + std::to_string(alive()));
-        return gradient;
-      });
-      return out;
-    };
-    chain.blocks[b].block = std::make_shared<FunctionBlock>(run, inner->parameters());
-  }
-  FlatModel model(std::move(chain), {});
-  LoggedUpdater updater(log, [&] { return alive(); });
-  const Program program = plain_program(kBlocks, 2);
-  Engine engine(model, program, 0, updater, local(2));
-  engine.step(0, [&, next = counted()] {
-    MicroBatch micro = next();
-    activations.push_back(micro.inputs[0].storage().getWeakStorageImpl());
-    return micro;
-  });
-  Log seen;
-  for (const std::string& line : log) {
-    if (line.rfind("alive", 0) == 0) seen.push_back(line);
-  }
-  // Before each backward the input, the output of its own block and of those before; at the updates nothing.
-  const Log expected = {"alive 5", "alive 4", "alive 3", "alive 2", "alive 5", "alive 4",
-                        "alive 3", "alive 2", "alive 0", "alive 0", "alive 0", "alive 0"};
-  EXPECT_EQ(seen, expected);
-}
-
 TEST(Engine, EvaluatesUnevenMicroBatchesWithoutTraining) {
   bool training = true, graph = true;
   Model chain{.name = "test", .blocks = {}, .loss = cross_entropy, .hits = count_hits};
