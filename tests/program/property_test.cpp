@@ -103,6 +103,8 @@ Names names_of(const Damage& damage, DamageKind kind) {
       return names_of_misaddressed(damage.ops[0]);
     case DamageKind::swapped_loads:
       return {bad_order};
+    case DamageKind::wrong_free:
+      return {bad_bytes};
     case DamageKind::swapped:
     case DamageKind::impatient:
       break;
