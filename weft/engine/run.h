@@ -18,7 +18,7 @@ struct Engine::Run {
 
   void begin(int64_t step);
   void execute(const Instruction& instruction, int index, const Next& next);
-  /// Waits for what nobody in the list waited for: gathers of updated weights.
+  /// Waits for all that is under way: at the end of a step, what nobody in the list waited for (gathers of updated weights).
   void finish();
   StepResult result() const { return result_; }
 
