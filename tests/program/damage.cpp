@@ -31,6 +31,10 @@ class Damager {
         return misaddressed();
       case DamageKind::impatient:
         return impatient();
+      case DamageKind::swapped_loads:
+        return swapped_loads();
+      case DamageKind::wrong_free:
+        return wrong_free();
     }
     return {};
   }
@@ -89,6 +93,33 @@ class Damager {
     InstructionList list = list_;
     std::swap(list[i], list[j]);
     return damaged(fmt::format("swapped {} and {}", text(list_[j]), text(list_[i])), {list_[i].op, list_[j].op}, list);
+  }
+
+  // Nothing waits between them: each gets what the loader hands out next.
+  std::optional<Damage> swapped_loads() {
+    std::vector<int> loads;
+    for (int i = 0; i < static_cast<int>(list_.size()); ++i) {
+      if (list_[i].op == Op::load) loads.push_back(i);
+    }
+    if (loads.size() < 2) return {};
+    const int k = random_.below(static_cast<int>(loads.size()) - 1);
+    return swapped(loads[k + 1], loads[k]);
+  }
+
+  // Another number of bytes, or the same ones with an instruction on another micro-batch.
+  std::optional<Damage> wrong_free() {
+    const int i = any(), j = any();
+    if (list_[i].frees == 0) return {};
+    InstructionList list = list_;
+    list[i].frees = random_.below(static_cast<int>(2 * list_[i].frees));
+    const bool elsewhere = random_.one_in(2) && list_[i].micro != list_[j].micro;
+    if (elsewhere) {
+      list[i].frees = 0;
+      list[j].frees += list_[i].frees;
+    }
+    if (list[i].frees == list_[i].frees) return {};
+    const std::string where = elsewhere ? text(list_[j]) : std::to_string(list[i].frees);
+    return with(fmt::format("{} of {} bytes freed became {}", text(list_[i]), list_[i].frees, where), {list_[i].op}, list);
   }
 
   // Whether a rank that runs another list, or the same one undamaged, is in it too.

@@ -1,4 +1,5 @@
-// One random change to a good program: an instruction dropped, doubled, swapped, addressed to another, or that no longer waits.
+// One random change to a good program: an instruction dropped, doubled, swapped, addressed to another, or that no longer waits;
+// two loads swapped, or bytes freed that are others or of another micro-batch.
 #pragma once
 
 #include <optional>
@@ -11,10 +12,11 @@
 
 namespace weft {
 
-enum class DamageKind { dropped, doubled, swapped, misaddressed, impatient };
+enum class DamageKind { dropped, doubled, swapped, misaddressed, impatient, swapped_loads, wrong_free };
 
-inline constexpr DamageKind kDamageKinds[] = {DamageKind::dropped, DamageKind::doubled, DamageKind::swapped,
-                                              DamageKind::misaddressed, DamageKind::impatient};
+inline constexpr DamageKind kDamageKinds[] = {DamageKind::dropped,      DamageKind::doubled,   DamageKind::swapped,
+                                              DamageKind::misaddressed, DamageKind::impatient, DamageKind::swapped_loads,
+                                              DamageKind::wrong_free};
 
 struct Damage {
   std::string what;     ///< "rank 3 alone, dropped load0"

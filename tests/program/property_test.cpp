@@ -43,7 +43,7 @@ Names names_of(Op op) {
   using enum Defect;
   switch (op) {
     case Op::load:
-      return {use_before_load, repeated};
+      return {use_before_load, repeated, bad_order};
     case Op::gather:
       return {not_gathered, bad_gather, buffer_conflict, bad_move};
     case Op::release:
@@ -101,6 +101,10 @@ Names names_of(const Damage& damage, DamageKind kind) {
       return names_of(damage.ops[0]);
     case DamageKind::misaddressed:
       return names_of_misaddressed(damage.ops[0]);
+    case DamageKind::swapped_loads:
+      return {bad_order};
+    case DamageKind::wrong_free:
+      return {bad_bytes};
     case DamageKind::swapped:
     case DamageKind::impatient:
       break;

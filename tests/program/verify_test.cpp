@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <utility>
 
 #include "tests/program/spoil.h"
 #include "tests/program/toy.h"
@@ -30,6 +31,8 @@ const std::vector<Spoiling> kOutOfOrder = {
     {"two norms", Defect::repeated, [](List& x) { repeat(x, find(x, Op::norm)); }},
     {"no load", Defect::use_before_load, [](List& x) { drop(x, find(x, Op::load, 2)); }, "micro-batch 2 has not been loaded"},
     {"late load", Defect::use_before_load, [](List& x) { move(x, find(x, Op::load), 1); }},
+    {"loads swapped", Defect::bad_order, [](List& x) { std::swap(x[find(x, Op::load, 1)], x[find(x, Op::load, 2)]); },
+     "(load of micro-batch 2): micro-batch 1 has not been loaded by then"},
     {"no forward", Defect::missing_forward, [](List& x) { drop(x, find(x, Op::forward, 1)); },
      "block 1 'layer1': no forward for micro-batch 0"},
     {"forward out of order", Defect::use_before_load, [](List& x) { move(x, find(x, Op::forward, 1), find(x, Op::forward)); },
@@ -87,6 +90,20 @@ const std::vector<Spoiling> kAsTheyAre = {
     {"waits for a later one", Defect::bad_wait, [](List& x) { x[3].waits = {9}; }, "does not come before"},
     {"waits for nobody", Defect::bad_wait, [](List& x) { x[3].waits = {1000}; }, "the list has"},
     {"negative wait", Defect::bad_wait, [](List& x) { x[3].waits = {-1}; }},
+    {"too much freed", Defect::bad_bytes, [](List& x) { x[find(x, Op::backward, 5)].frees += 1; },
+     "it frees 188 bytes of the activations of micro-batch 1, of which 187 are live by then"},
+    {"too early", Defect::bad_bytes,
+     [](List& x) { x[find(x, Op::load)].frees = std::exchange(x[find(x, Op::backward, 2)].frees, 0); },
+     "(load of micro-batch 0): it frees 187 bytes"},
+    {"of another micro-batch", Defect::bad_bytes,
+     [](List& x) { x[find(x, Op::backward, 6)].frees += std::exchange(x[find(x, Op::backward, 5)].frees, 0); },
+     "of the activations of micro-batch 2, of which"},
+    {"never freed", Defect::bad_bytes, [](List& x) { x[find(x, Op::backward, 8)].frees -= 7; },
+     "(backward of block 0 'layer0' on micro-batch 2): 7 bytes of the activations of micro-batch 2 are still live after it"},
+    {"partial sums never freed", Defect::bad_bytes, [](List& x) { x[find(x, Op::combine, 1)].frees = 0; }, "of partial sums"},
+    {"negative bytes", Defect::bad_bytes, [](List& x) { x[find(x, Op::loss)].allocates = -1; }, "it allocates -1 bytes"},
+    {"bytes of no micro-batch", Defect::bad_bytes, [](List& x) { x[find(x, Op::norm)].allocates = 5; },
+     "5 bytes of what is no micro-batch's are still live"},
     {"reduce that does not wait", Defect::early_reduce, [](List& x) { x[find(x, Op::reduce)].waits.clear(); }},
     {"norm that does not wait", Defect::early_norm, [](List& x) { stop_waiting(x, find(x, Op::norm), find(x, Op::reduce, 1)); },
      "'layer1'"},

@@ -149,6 +149,21 @@ TEST(PipelineChoices, ChangeNoBit) {
   }
 }
 
+/// A user's own: input gradients last micro-batch first, on the last stage too, which loads the targets.
+TEST(PipelineChoices, InputGradientsInAnyOrderChangeNoBit) {
+  const int micro_batches = static_cast<int>(job("deep_gpt").global_batch);
+  std::string text;
+  for (const int rank : {0, 1}) {
+    for (int m = 0; m < micro_batches; ++m) text += fmt::format("F{}.{},", rank, m);
+    for (int m = micro_batches; m-- > 0;) text += fmt::format("I{}.{},", rank, m);
+    for (int m = 0; m < micro_batches; ++m) text += fmt::format("W{}.{},", rank, m);
+    text.back() = '\n';
+  }
+  Strategy strategy = strategy_of({.schedule = "csv"}, 4);
+  strategy.layout.pipeline.given = csv_schedule(text);
+  expect_equal(train_ranks(job("deep_gpt"), strategy, 2, AdamW{}, kSteps), one_device("deep_gpt"), "descending");
+}
+
 /// Blocks whose backward cannot be split, and is run whole: all of them, or every second one.
 TEST(PipelineChoices, BlocksThatCannotBeSplitChangeNoBit) {
   for (const std::string name : {"deep_modules", "deep_mixed"}) {

@@ -4,9 +4,11 @@
 // block first. A block's graph and activations are dropped as soon as its backward is done. Collectives are started where the
 // list says so and waited for where an instruction needs them.
 //
-// Loss: the gradient of the loss's sum is seeded with 1 / nominal count (targets of a full global batch), so gradients keep the
-// size of a mean's; what is left of the division by the true count reaches the updater as `divisor`, 1 when every target
-// counted.
+// Loss: the gradient of every loss's sum is seeded with 1 / nominal count, so gradients keep about the size of a mean's, which
+// narrow types need; what is left of the division by the true count reaches the updater as `divisor`. The nominal count is M
+// times a power of two, the targets of the run's first micro-batch rounded up, for M micro-batches in the global batch:
+// micro-batches may differ in their targets, and `divisor` is 1 where all have that many and all count. The first step agrees
+// on it, in 8 bytes from one rank to the others that compute losses.
 #pragma once
 
 #include <cstdint>
@@ -90,6 +92,7 @@ struct EvaluationResult {
 
 class Engine {
  public:
+  /// Hands out this rank's micro-batches, first to last.
   using Next = std::function<MicroBatch()>;
 
   /// Runs the list of `rank`. Takes the room in the tiers that the program needs.

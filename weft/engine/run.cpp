@@ -8,6 +8,7 @@
 
 #include <utility>
 
+#include "weft/base/error.h"
 #include "weft/engine/memory_ledger.h"
 #include "weft/nn/graph.h"
 
@@ -65,6 +66,7 @@ void Engine::Run::begin(int64_t step) {
   clock.begin();
   result_ = {};
   loss_settled_ = false;
+  loaded_ = 0;
   losses_ = at::zeros({3, options_.all_micro_batches}, at::TensorOptions(at::kDouble));
   transfers.begin();
   const auto blocks = static_cast<size_t>(model_.num_blocks());
@@ -99,6 +101,7 @@ void Engine::Run::finish() {
   for (size_t i = 0; i < works_.size(); ++i) {
     if (works_[i].done()) continue;
     works_[i].wait();
+    works_[i] = {};
     clock.waited(static_cast<int>(i));
   }
 }
@@ -179,6 +182,11 @@ const Group& Engine::Run::group_of(const Instruction& x) const {
 }
 
 void Engine::Run::load(int micro, const Next& next) {
+  if (micro != loaded_++) {
+    throw Error(
+        fmt::format("step {}: micro-batch {} is to be loaded where the loader hands out micro-batch {}; verify the program",
+                    step_, micro, loaded_ - 1));
+  }
   InFlight& flight = in_flight_[micro];
   flight.batch = next();
   if (runner_.front() != options_.pipeline.rank()) flight.batch.inputs.clear();  // loaded for its targets

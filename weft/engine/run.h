@@ -18,7 +18,7 @@ struct Engine::Run {
 
   void begin(int64_t step);
   void execute(const Instruction& instruction, int index, const Next& next);
-  /// Waits for what nobody in the list waited for: gathers of updated weights.
+  /// Waits for all that is under way: at the end of a step, what nobody in the list waited for (gathers of updated weights).
   void finish();
   StepResult result() const { return result_; }
 
@@ -69,6 +69,8 @@ struct Engine::Run {
   Work reduce_scatter(int block);
   Work reduce(const Instruction& instruction);
   Work reduce_loss();
+  void agree_on_targets();
+  double nominal_count(double targets) const;
   void settle_loss();
   void norm(const Instruction& instruction);
   void update(int block);
@@ -86,11 +88,13 @@ struct Engine::Run {
   const EngineOptions& options_;
   std::vector<int> runner_;  ///< Engine::runner_
   int64_t step_ = 0;
+  int loaded_ = 0;  ///< micro-batches taken so far in the step
   std::vector<InFlight> in_flight_;
   std::vector<Work> works_;          ///< by instruction
   std::vector<at::Tensor> stashes_;  ///< partial sums of finished slots, by level: [all gradients]
   std::vector<bool> accumulated_;    ///< by block: the owned gradients hold a sum already
-  at::Tensor losses_;                ///< [3, all micro-batches] float64 on the host: sums, counts, targets
+  at::Tensor losses_;                ///< [3, all micro-batches] float64 on the host: sums, counts, nominal targets
+  int64_t nominal_targets_ = 0;      ///< of a micro-batch, on ranks that compute losses; 0: not known yet
   bool loss_settled_ = false;
   StepResult result_;
   double divisor_ = 1.0;

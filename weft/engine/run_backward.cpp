@@ -66,6 +66,7 @@ void Engine::Run::backward_input(int block, int micro) {
   const Tensors gradients = std::exchange(flight.gradients[block], {});
   flight.deferred[block] = run_backward_input(parameters, outputs, gradients);
   if (block > 0) flight.gradients[block - 1] = input_gradients(block, inputs);
+  if (block == 0) flight.batch = {};  // what is deferred keeps what it needs of it
 }
 
 void Engine::Run::backward_weight(int block, int micro) {

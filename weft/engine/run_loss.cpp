@@ -1,9 +1,11 @@
 // The part of a step that makes numbers of it: losses, their total, the gradient norm.
 #include <ATen/ops/from_blob.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <fmt/core.h>
 
+#include <bit>
 #include <cmath>
 
 #include "weft/base/error.h"
@@ -34,22 +36,37 @@ bool finite(const Tensors& tensors) {
 
 }  // namespace
 
+/// All ranks that compute losses take the number of the run's first micro-batch, on the first of them. It is the same until the
+/// end, and a power of two: whichever it is, gradients have the same bits once divided by what counted.
+///
+/// A collective that no list tells of, once a run. What is under way ends first: a rank must not stand in it with a message
+/// that its peer waits for.
+void Engine::Run::agree_on_targets() {
+  finish();
+  const auto targets = static_cast<uint64_t>(in_flight_[0].batch.target.numel());
+  const at::Tensor agreed = at::full({1}, static_cast<int64_t>(std::bit_ceil(targets)), at::kLong).to(model_.options().device);
+  options_.data.broadcast(agreed, 0, "targets of a micro-batch").wait();
+  nominal_targets_ = agreed.item<int64_t>();
+}
+
+double Engine::Run::nominal_count(double targets) const { return targets * static_cast<double>(options_.all_micro_batches); }
+
 void Engine::Run::loss(int micro) {
   InFlight& flight = in_flight_[micro];
   const Tensors inputs = detach(flight.outputs.back());
   const LossValue value = model_.model().loss(widen(inputs), flight.batch.target);
   const double sum = value.sum.item<double>();
   if (!std::isfinite(sum)) report_not_finite(micro, sum);
-  const auto targets = static_cast<double>(flight.batch.target.numel());
-  const double nominal_count = targets * static_cast<double>(options_.all_micro_batches);
-  run_backward({value.sum}, {at::scalar_tensor(updater_.loss_scale() / nominal_count, value.sum.options())});
+  if (nominal_targets_ == 0) agree_on_targets();
+  run_backward({value.sum}, {at::scalar_tensor(updater_.loss_scale() / nominal_count(static_cast<double>(nominal_targets_)),
+                                               value.sum.options())});
   flight.gradients.back() = take_gradients(inputs);
   flight.batch.target.reset();
   const int64_t place = options_.first_micro_batch + micro;
   auto losses = losses_.accessor<double, 2>();
   losses[0][place] = sum;
   losses[1][place] = static_cast<double>(value.count);
-  losses[2][place] = targets;
+  losses[2][place] = static_cast<double>(nominal_targets_);
 }
 
 /// Every micro-batch has a place of its own, so the total is summed in one order whatever the number of ranks.
@@ -73,8 +90,7 @@ void Engine::Run::settle_loss() {
     throw InputError(fmt::format("step {}: no target counted in the whole global batch; check the data", step_));
   result_.loss = sum / count;
   result_.count = static_cast<int64_t>(count);
-  const double nominal_count = losses[2 * options_.all_micro_batches] * static_cast<double>(options_.all_micro_batches);
-  divisor_ = count / nominal_count * updater_.loss_scale();
+  divisor_ = count / nominal_count(losses[2 * options_.all_micro_batches]) * updater_.loss_scale();
 }
 
 /// The ranks' sums are integers, so that they add up to the same bits in any order.

@@ -38,6 +38,7 @@ class ListCheck {
  private:
   [[noreturn]] void fail(Defect defect, int i, const std::string& text) const { fail_at(program_, rank_, i, defect, text); }
   void check_order(int i) const;
+  void check_load(int i) const;
   void check_drop(int i) const;
   void check_forward(int i) const;
   void check_backward(int i) const;
@@ -74,6 +75,7 @@ class ListCheck {
 void ListCheck::check_order(int i) const {
   switch (list_[i].op) {
     case Op::load:
+      return check_load(i);
     case Op::gather:
     case Op::release:
     case Op::evict:
@@ -104,6 +106,13 @@ void ListCheck::check_order(int i) const {
     case Op::update:
       return check_update(i);
   }
+}
+
+// Which micro-batch it gets is told by how many were taken before: the loader hands them out in order.
+void ListCheck::check_load(int i) const {
+  const int micro = list_[i].micro;
+  if (micro == 0 || before(at_.load[micro - 1], i)) return;
+  fail(Defect::bad_order, i, fmt::format("micro-batch {} has not been loaded by then; they are loaded in order", micro - 1));
 }
 
 // The output goes with what was kept, so whoever takes it must have it by then.

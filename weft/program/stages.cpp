@@ -67,7 +67,8 @@ class Expansion {
         schedule_(schedule),
         stages_(stages),
         times_(task_times(schedule, std::vector<StageTimes>(stages.size()), 0.0)),
-        transfers_(schedule.num_ranks()) {}
+        transfers_(schedule.num_ranks()),
+        next_target_(schedule.num_ranks(), 0) {}
 
   std::vector<InstructionList> run() {
     for (int rank = 0; rank < schedule_.num_ranks(); ++rank) place_transfers(rank);
@@ -122,7 +123,7 @@ class Expansion {
     return list;
   }
 
-  void add_task(InstructionList& list, int rank, const Task& task) const {
+  void add_task(InstructionList& list, int rank, const Task& task) {
     const StageBlocks& stage = stages_[task.stage];
     if (task.kind == TaskKind::forward) {
       if (task.stage == 0) list.push_back({.op = Op::load, .micro = task.micro, .allocates = model_.input_bytes});
@@ -138,8 +139,11 @@ class Expansion {
     }
   }
 
-  void add_loss(InstructionList& list, int rank, int micro) const {
-    if (rank_of(0) != rank) list.push_back({.op = Op::load, .micro = micro});  // for the targets
+  // The loader hands micro-batches out in order: targets of those before this one are taken too, where it runs before them.
+  void add_loss(InstructionList& list, int rank, int micro) {
+    for (int& next = next_target_[rank]; rank_of(0) != rank && next <= micro; ++next) {
+      list.push_back({.op = Op::load, .micro = next});
+    }
     list.push_back(
         {.op = Op::loss, .micro = micro, .peak = model_.loss_peak_bytes, .allocates = model_.blocks.back().output_bytes});
   }
@@ -156,6 +160,7 @@ class Expansion {
   const std::vector<StageBlocks>& stages_;
   std::vector<std::vector<TaskTime>> times_;
   std::vector<std::vector<Placed>> transfers_;  // by rank
+  std::vector<int> next_target_;                // by rank: the micro-batch that it loads next for its targets
 };
 
 }  // namespace

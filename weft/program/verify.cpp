@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "weft/program/bytes_check.h"
 #include "weft/program/list_check.h"
 #include "weft/program/rank_check.h"
 #include "weft/program/state_check.h"
@@ -127,6 +128,8 @@ std::string_view name(Defect defect) {
       return "buffer_conflict";
     case Defect::bad_move:
       return "bad_move";
+    case Defect::bad_bytes:
+      return "bad_bytes";
     case Defect::order_mismatch:
       return "order_mismatch";
     case Defect::misplaced_block:
@@ -145,13 +148,17 @@ std::string_view name(Defect defect) {
 
 void verify(const Program& program) {
   check_shape(program);
-  for (const int rank : first_ranks(program)) {
+  const std::vector<int> firsts = first_ranks(program);
+  for (const int rank : firsts) {
     if (rank < 0) continue;
     check_list(program, rank);
     check_state(program, rank);
   }
   check_ranks(program);
   for (const std::vector<int>& ranks : pipelines(program)) check_transfers(program, ranks);
+  for (const int rank : firsts) {
+    if (rank >= 0) check_bytes(program, rank);
+  }
 }
 
 }  // namespace weft

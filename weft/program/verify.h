@@ -18,7 +18,7 @@ enum class Defect {
   repeated,              ///< a load, forward, drop, loss, loss reduction or norm that is there twice
   use_before_load,       ///< forward of a micro-batch that was not loaded, or forward or loss before the block before it
   backward_before_loss,  ///< backward before its loss, or before the next block's backward; a weights' part before the input's
-  bad_order,             ///< micro-batches added to gradients out of order
+  bad_order,             ///< micro-batches loaded, or added to gradients, out of order
   double_backward,       ///< a block's backward run twice for one micro-batch
   missing_recompute,     ///< a backward of what was dropped and not computed again
   missing_forward,       ///< a micro-batch that does not reach some block
@@ -37,6 +37,7 @@ enum class Defect {
   bad_gather,            ///< gathered twice, released twice, never released, or not gathered after its update
   buffer_conflict,       ///< a block is gathered, or runs backward, while another one is in its buffer
   bad_move,              ///< evicted or fetched twice, or used while it is elsewhere
+  bad_bytes,             ///< more bytes freed than are live, or some that the step never frees (bytes_check.h)
   order_mismatch,        ///< ranks that do the same, or share an axis, meet others for different things or in another order
   misplaced_block,       ///< a block that no pipeline rank runs, or several, or that the rank does not hold
   missing_send,          ///< an output, or its gradient, that another stage needs and nobody sends

@@ -2,8 +2,8 @@
 // updates divide by the count. Where one rank holds the whole model that runs right after the last loss, beside backward; the
 // ranks of a pipeline, of which only the last stage's have losses, do it once the pipeline is empty.
 //
-// Memory: none. Traffic: 2 (n-1)/n of the loss table, 24 bytes (sum, count and targets as float64) for every micro-batch of the
-// global batch. Comes after the gradients' reductions are in place, before clip.
+// Memory: none. Traffic: 2 (n-1)/n of the loss table, 24 bytes (sum, count and nominal targets as float64) for every
+// micro-batch of the global batch. Comes after the gradients' reductions are in place, before clip.
 #pragma once
 
 #include "weft/program/program.h"
