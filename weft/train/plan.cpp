@@ -3,9 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
-#include <fstream>
-#include <sstream>
 
 #include "weft/base/error.h"
 #include "weft/base/units.h"
@@ -15,41 +12,27 @@
 #include "weft/program/task_times.h"
 #include "weft/program/verify.h"
 #include "weft/train/build_model.h"
+#include "weft/train/cut.h"
 #include "weft/train/hardware_file.h"
+#include "weft/train/key_file.h"
 
 namespace weft {
 
 namespace {
 
-std::string read_text(const std::string& path) {
-  if (path.empty()) throw InputError("layout.schedule = \"csv\" needs layout.schedule_file");
-  std::ifstream file(path);
-  if (!file) throw InputError(fmt::format("cannot read '{}' (layout.schedule_file)", path));
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-/// "3,2,3": how many blocks each stage has.
-std::vector<int> stages_by_hand(const std::string& text, int blocks) {
+/// The first block of each stage.
+std::vector<int> cut_by_hand(const std::string& text, int blocks, int stages) {
+  const std::vector<int64_t> counts = stages_by_hand(text);
+  if (static_cast<int>(counts.size()) != stages) {
+    throw InputError(
+        fmt::format("layout.stages = \"{}\" makes {} stages, but the schedule has {}", text, counts.size(), stages));
+  }
+  check_stages_by_hand(text, blocks);
   std::vector<int> first;
   int next = 0;
-  std::stringstream parts(text);
-  for (std::string part; std::getline(parts, part, ',');) {
-    int count = 0;
-    const char* begin = part.data() + std::min(part.find_first_not_of(' '), part.size());
-    const auto [end, error] = std::from_chars(begin, part.data() + part.size(), count);
-    if (error != std::errc() || end != part.data() + part.size() || count < 1) {
-      throw InputError(
-          fmt::format("layout.stages = \"{}\"; it must be \"auto\", \"even\" or the number of blocks of each "
-                      "stage, as in \"3,2,3\"",
-                      text));
-    }
+  for (const int64_t count : counts) {
     first.push_back(next);
-    next += count;
-  }
-  if (next != blocks) {
-    throw InputError(fmt::format("layout.stages = \"{}\" has {} blocks in all, but the model has {}", text, next, blocks));
+    next += static_cast<int>(count);
   }
   return first;
 }
@@ -99,7 +82,7 @@ std::vector<int> choose_stages(const Recipe& recipe, const ResolvedLayout& layou
   const std::string& choice = recipe.layout.stages;
   const int blocks = static_cast<int>(cost.blocks.size());
   if (choice == "even" && blocks >= stages) return even_stages(blocks, stages);
-  if (choice != "auto" && choice != "even") return stages_by_hand(choice, blocks);
+  if (choice != "auto" && choice != "even") return cut_by_hand(choice, blocks, stages);
   const auto most = static_cast<int64_t>(recipe.layout.stage_gb * (1 << 30));
   return balance_stages({.stages = stages, .seconds = seconds, .max_bytes = most, .bytes = bytes_of_stage(cost, layout)});
 }
@@ -169,7 +152,7 @@ void plan_pipeline(const Recipe& recipe, Plan& plan) {
   const PipelineShape shape = {
       .ranks = plan.layout.pp, .chunks = pipeline.chunks, .micro_batches = plan.layout.micro_batches_per_rank};
   ScheduleInputs inputs;
-  if (pipeline.schedule == "csv") inputs.csv = read_text(recipe.layout.schedule_file);
+  if (pipeline.schedule == "csv") inputs.csv = read_file("schedule (layout.schedule_file)", recipe.layout.schedule_file);
   if (pipeline.schedule == "auto") {
     pipeline.first_block = choose_stages(recipe, plan.layout, plan.cost, plan.layout.pp, seconds);
     const int64_t most = recipe.layout.schedule_activations;
