@@ -4,7 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "weft/base/error.h"
+#include "weft/train/hardware_file.h"
+#include "weft/train/simulation.h"
 
 namespace weft {
 namespace {
@@ -45,6 +49,57 @@ TEST(PlanStages, ByHandTheyMustBeThoseOfScheduleAndModel) {
   for (const char* text : {"8,0", "9,-1", "4,4,", "", "99999999999,1", "4;4", "evn"}) {
     EXPECT_THAT(by_hand(text), HasSubstr("must be \"auto\", \"even\" or the number of blocks of each stage")) << text;
   }
+}
+
+/// The file of a profile that says so; of links and devices that take no time otherwise.
+class Profile {
+ public:
+  explicit Profile(const Hardware& hardware) : path_(::testing::TempDir() + "plan_test_profile.toml") {
+    std::ofstream(path_) << hardware_text(hardware);
+  }
+  ~Profile() { std::remove(path_.c_str()); }
+  Profile(const Profile&) = delete;
+  Profile& operator=(const Profile&) = delete;
+  std::string set() const { return "layout.profile=" + path_; }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+Hardware measured(const BlockTime& all) {
+  return {.name = "written",
+          .flops = 1e15,
+          .narrow_flops = 1e15,
+          .memory_bytes = 1e15,
+          .memory_bytes_per_s = 1e15,
+          .intra_host = {.bytes_per_s = 1e15},
+          .inter_host = {.bytes_per_s = 1e15},
+          .tier = {.bytes_per_s = 1e15},
+          .blocks = {all}};
+}
+
+// Noise may make a part of a backward longer than the whole.
+TEST(PlanProfile, TakesWhatSimulateTakes) {
+  const BlockTime times[] = {{.name = "*", .forward_s = 1, .backward_s = 1, .input_s = 1.1, .weight_s = 1},
+                             {.name = "*", .forward_s = 1, .input_s = 1, .weight_s = 1},
+                             {.name = "*", .forward_s = 1, .backward_s = 2},
+                             {.name = "h.0", .forward_s = 1}};
+  for (const BlockTime& time : times) {
+    const Profile profile(measured(time));
+    for (const char* schedule : {"1f1b", "zb-h1", "auto"}) {
+      const std::vector<std::string> overrides = {"layout.pp=2", profile.set(), std::string("layout.schedule=") + schedule};
+      EXPECT_EQ(error_of(overrides, 2), "no error") << time.name << " " << schedule;
+    }
+  }
+}
+
+// Two of eight blocks take longer than the others together, by the part for their weights.
+TEST(PlanProfile, EveryMeasuredTimeCounts) {
+  Hardware hardware = measured({.name = "*", .forward_s = 1, .input_s = 1, .weight_s = 1});
+  for (const char* name : {"embedding", "h.0"}) hardware.blocks.push_back({name, 1, {}, 1, 10});
+  const Profile profile(hardware);
+  EXPECT_EQ(plan_of({"layout.pp=2", profile.set()}, 2).layout.options.pipeline.first_block, (std::vector<int>{0, 2}));
 }
 
 TEST(PlanSchedule, AFileThatCannotBeReadIsToldWithTheReason) {

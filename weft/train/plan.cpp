@@ -9,8 +9,8 @@
 #include "weft/program/balance.h"
 #include "weft/program/build.h"
 #include "weft/program/make_schedule.h"
-#include "weft/program/task_times.h"
 #include "weft/program/verify.h"
+#include "weft/train/block_work.h"
 #include "weft/train/build_model.h"
 #include "weft/train/cut.h"
 #include "weft/train/hardware_file.h"
@@ -37,32 +37,10 @@ std::vector<int> cut_by_hand(const std::string& text, int blocks, int stages) {
   return first;
 }
 
-/// What each block takes on a micro-batch: measured where there is a profile, operations otherwise; then only their ratios
-/// count.
-std::vector<StageTimes> block_times(const ModelCost& cost, const std::optional<Hardware>& profile) {
-  std::vector<StageTimes> result;
-  for (const BlockCost& block : cost.blocks) {
-    if (!profile) {
-      const double input = block.splits ? block.input_flops : block.backward_flops;
-      result.push_back({block.forward_flops, input, block.backward_flops - input});
-      continue;
-    }
-    const BlockTime* time = find_block_time(*profile, block.name);
-    if (!time || !time->forward_s || !time->backward_s) {
-      throw InputError(
-          fmt::format("layout.profile: no times of block '{}'; measure this recipe with `weft profile`", block.name));
-    }
-    const double input = time->input_s.value_or(*time->backward_s);
-    result.push_back({*time->forward_s, input, *time->backward_s - input});
-  }
-  if (profile) result.back().backward_input += profile->loss_s.value_or(0.0);
-  return result;
-}
-
-std::vector<double> block_seconds(const std::vector<StageTimes>& times) {
+std::vector<double> block_seconds(const std::vector<BlockWork>& work) {
   std::vector<double> result;
-  result.reserve(times.size());
-  for (const StageTimes& time : times) result.push_back(time.forward + time.backward());
+  result.reserve(work.size());
+  for (const auto& [times, kept] : work) result.push_back(times.forward + times.of(TaskKind::backward));
   return result;
 }
 
@@ -124,15 +102,18 @@ std::string stages_text(const Recipe& recipe, const PipelineOptions& pipeline, c
 }
 
 /// The sums over the blocks of each stage.
-std::vector<StageTimes> stage_times(const std::vector<StageTimes>& blocks, const std::vector<int>& first_block) {
+std::vector<StageTimes> stage_times(const std::vector<BlockWork>& blocks, const std::vector<int>& first_block) {
   std::vector<StageTimes> result;
   for (size_t s = 0; s < first_block.size(); ++s) {
-    StageTimes sum{0.0, 0.0, 0.0};
+    StageTimes sum{.forward = 0.0, .backward_input = 0.0, .backward_weight = 0.0, .whole_backward = 0.0};
     const size_t last = s + 1 < first_block.size() ? static_cast<size_t>(first_block[s + 1]) : blocks.size();
     for (auto b = static_cast<size_t>(first_block[s]); b < last; ++b) {
-      sum.forward += blocks[b].forward;
-      sum.backward_input += blocks[b].backward_input;
-      sum.backward_weight += blocks[b].backward_weight;
+      const StageTimes& times = blocks[b].times;
+      sum.forward += times.forward;
+      sum.backward_input += times.backward_input;
+      sum.backward_weight += times.backward_weight;
+      sum.recompute += times.recompute;
+      *sum.whole_backward += times.backward();
     }
     result.push_back(sum);
   }
@@ -142,13 +123,10 @@ std::vector<StageTimes> stage_times(const std::vector<StageTimes>& blocks, const
 /// The automatic schedule goes by the times of stages that are cut beforehand, a stage a rank; the others by their shape.
 void plan_pipeline(const Recipe& recipe, Plan& plan) {
   PipelineOptions& pipeline = plan.layout.options.pipeline;
-  std::optional<Hardware> profile;
-  if (!recipe.layout.profile.empty()) {
-    profile = load_hardware(recipe.layout.profile);
-    check_micro_batch(*profile, plan.layout.micro_batch);
-  }
-  const std::vector<StageTimes> times = block_times(plan.cost, profile);
-  const std::vector<double> seconds = block_seconds(times);
+  const Hardware hardware = recipe.layout.profile.empty() ? counted_operations() : load_hardware(recipe.layout.profile);
+  check_micro_batch(hardware, plan.layout.micro_batch);
+  const std::vector<BlockWork> work = block_work(plan.cost, plan.layout.options, plan.layout.counts, hardware);
+  const std::vector<double> seconds = block_seconds(work);
   const PipelineShape shape = {
       .ranks = plan.layout.pp, .chunks = pipeline.chunks, .micro_batches = plan.layout.micro_batches_per_rank};
   ScheduleInputs inputs;
@@ -156,7 +134,7 @@ void plan_pipeline(const Recipe& recipe, Plan& plan) {
   if (pipeline.schedule == "auto") {
     pipeline.first_block = choose_stages(recipe, plan.layout, plan.cost, plan.layout.pp, seconds);
     const int64_t most = recipe.layout.schedule_activations;
-    inputs.costs = {.stages = stage_times(times, pipeline.first_block),
+    inputs.costs = {.stages = stage_times(work, pipeline.first_block),
                     .max_activations = static_cast<double>(most > 0 ? most : plan.layout.pp),
                     .goal = Goal::makespan};  // updates wait for the loss's total, so for all ranks
   }
