@@ -102,6 +102,46 @@ TEST(PlanProfile, EveryMeasuredTimeCounts) {
   EXPECT_EQ(plan_of({"layout.pp=2", profile.set()}, 2).layout.options.pipeline.first_block, (std::vector<int>{0, 2}));
 }
 
+double simulated(const std::vector<std::string>& overrides, const std::string& schedule, const Hardware& hardware) {
+  std::vector<std::string> all = overrides;
+  all.push_back("layout.schedule=" + schedule);
+  if (schedule == "auto") all.emplace_back("layout.schedule_activations=7");
+  return recipe_simulation(parse_recipe(kGpt, "plan_test.toml", all), 4, hardware).simulation.step_s;
+}
+
+// Seven activations on four ranks: what ZB-H2 holds, and GPipe does not.
+TEST(PlanSchedule, AutoIsNotSlowerThanAnyByHandThatKeepsItsLimit) {
+  struct Case {
+    const char* what;
+    double latency_s;
+    std::vector<std::string> overrides;
+  };
+  const Case cases[] = {{"no communication", 0.0, {}},
+                        {"some communication", 0.3, {}},
+                        {"much communication", 1.0, {}},
+                        {"recompute", 0.0, {"layout.recompute=blocks"}},
+                        {"recompute and communication", 0.5, {"layout.recompute=blocks"}}};
+  for (const Case& c : cases) {
+    Hardware hardware = measured({.name = "*", .forward_s = 1, .backward_s = 2, .input_s = 1, .weight_s = 1});
+    hardware.intra_host.latency_s = hardware.inter_host.latency_s = c.latency_s;
+    const Profile profile(hardware);
+    std::vector<std::string> overrides = c.overrides;
+    overrides.insert(overrides.end(), {"layout.pp=4", profile.set()});
+    const double automatic = simulated(overrides, "auto", hardware);
+    for (const char* by_hand : {"naive", "1f1b", "interleaved", "zb-h1", "zb-h2", "zb-v"}) {
+      const double rounding = 1.0 + 1e-9;
+      EXPECT_LE(automatic, simulated(overrides, by_hand, hardware) * rounding) << c.what << ": " << by_hand;
+    }
+  }
+}
+
+// Rules alone find nothing as good as ZB-V here, which has two stages a rank.
+TEST(PlanSchedule, AutoTellsWhoseScheduleItTook) {
+  EXPECT_THAT(plan_of({"layout.pp=2", "layout.schedule=auto"}, 2).stages_text, HasSubstr("schedule: that of zb-v"));
+  const std::vector<std::string> three = {"layout.pp=2", "layout.schedule=auto", "layout.stages=\"3,5\""};
+  EXPECT_EQ(plan_of(three, 2).layout.options.pipeline.first_block, (std::vector<int>{0, 3}));
+}
+
 TEST(PlanSchedule, AFileThatCannotBeReadIsToldWithTheReason) {
   const auto from = [](const std::string& file) {
     return error_of({"layout.pp=2", "layout.schedule=csv", "layout.schedule_file=" + file}, 2);

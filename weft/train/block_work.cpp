@@ -51,4 +51,29 @@ std::vector<BlockWork> block_work(const ModelCost& cost, const LayoutOptions& op
   return result;
 }
 
+std::vector<double> block_seconds(const std::vector<BlockWork>& work) {
+  std::vector<double> result;
+  result.reserve(work.size());
+  for (const auto& [times, kept] : work) result.push_back(times.forward + times.of(TaskKind::backward));
+  return result;
+}
+
+std::vector<StageTimes> stage_times(const std::vector<BlockWork>& work, const std::vector<int>& first_block) {
+  std::vector<StageTimes> result;
+  for (size_t s = 0; s < first_block.size(); ++s) {
+    StageTimes sum = no_time();
+    const size_t last = s + 1 < first_block.size() ? static_cast<size_t>(first_block[s + 1]) : work.size();
+    for (auto b = static_cast<size_t>(first_block[s]); b < last; ++b) {
+      const StageTimes& times = work[b].times;
+      sum.forward += times.forward;
+      sum.backward_input += times.backward_input;
+      sum.backward_weight += times.backward_weight;
+      sum.recompute += times.recompute;
+      *sum.whole_backward += times.backward();
+    }
+    result.push_back(sum);
+  }
+  return result;
+}
+
 }  // namespace weft

@@ -23,4 +23,10 @@ Hardware counted_operations();
 std::vector<BlockWork> block_work(const ModelCost& cost, const LayoutOptions& options, const StepCounts& counts,
                                   const Hardware& hardware);
 
+/// Of each block, forward and backward.
+std::vector<double> block_seconds(const std::vector<BlockWork>& work);
+
+/// The sums over the blocks of each stage.
+std::vector<StageTimes> stage_times(const std::vector<BlockWork>& work, const std::vector<int>& first_block);
+
 }  // namespace weft

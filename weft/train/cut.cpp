@@ -8,6 +8,8 @@
 #include <sstream>
 
 #include "weft/base/error.h"
+#include "weft/program/balance.h"
+#include "weft/program/build.h"
 
 namespace weft {
 
@@ -20,6 +22,22 @@ int64_t number_of(const std::string& text) {
   int64_t number = 0;
   const auto [read, error] = std::from_chars(begin, std::max(begin, end), number);
   return error == std::errc() && read == end ? number : 0;
+}
+
+std::vector<int> cut_by_hand(const std::string& text, int blocks, int stages) {
+  const std::vector<int64_t> counts = stages_by_hand(text);
+  if (static_cast<int>(counts.size()) != stages) {
+    throw InputError(
+        fmt::format("layout.stages = \"{}\" makes {} stages, but the schedule has {}", text, counts.size(), stages));
+  }
+  check_stages_by_hand(text, blocks);
+  std::vector<int> first;
+  int next = 0;
+  for (const int64_t count : counts) {
+    first.push_back(next);
+    next += static_cast<int>(count);
+  }
+  return first;
 }
 
 }  // namespace
@@ -45,6 +63,13 @@ void check_stages_by_hand(const std::string& text, int blocks) {
   for (const int64_t count : counts) all += count;
   if (counts.empty() || all == blocks) return;
   throw InputError(fmt::format("layout.stages = \"{}\" has {} blocks in all, but the model has {}", text, all, blocks));
+}
+
+std::vector<int> choose_cut(const CutOptions& options) {
+  const int blocks = static_cast<int>(options.seconds.size());
+  if (options.choice == "even" && blocks >= options.stages) return even_stages(blocks, options.stages);
+  if (options.choice != "auto" && options.choice != "even") return cut_by_hand(options.choice, blocks, options.stages);
+  return balance_stages({.stages = options.stages, .seconds = options.seconds});
 }
 
 }  // namespace weft

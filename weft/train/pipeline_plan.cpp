@@ -1,0 +1,143 @@
+#include "weft/train/pipeline_plan.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "weft/base/error.h"
+#include "weft/program/build.h"
+#include "weft/program/make_schedule.h"
+#include "weft/program/network.h"
+#include "weft/program/simulate.h"
+#include "weft/train/block_work.h"
+#include "weft/train/cut.h"
+#include "weft/train/hardware_file.h"
+#include "weft/train/key_file.h"
+#include "weft/train/stages_text.h"
+
+namespace weft {
+
+namespace {
+
+constexpr double kBetter = 1.0 - 1e-9;  ///< a smaller gain is rounding
+
+Hardware hardware_of(const Recipe& recipe, const ResolvedLayout& layout) {
+  if (recipe.layout.profile.empty()) return counted_operations();
+  Hardware hardware = load_hardware(recipe.layout.profile);
+  check_micro_batch(hardware, layout.micro_batch);
+  return hardware;
+}
+
+class Planner {
+ public:
+  Planner(const Recipe& recipe, const Plan& base)
+      : recipe_(recipe),
+        base_(base),
+        hardware_(hardware_of(recipe, base.layout)),
+        work_(block_work(base.cost, base.layout.options, base.layout.counts, hardware_)) {}
+
+  Plan run() {
+    const std::string& name = recipe_.layout.schedule;
+    Plan plan = name == "auto" ? automatic() : fitted(make_schedule(name, shape(), {.csv = csv()}));
+    plan.stages_text = stages_text(recipe_.layout, plan, block_seconds(work_));
+    return plan;
+  }
+
+ private:
+  PipelineShape shape() const {
+    const int chunks = base_.layout.options.pipeline.chunks;
+    return {.ranks = base_.layout.pp, .chunks = chunks, .micro_batches = base_.layout.micro_batches_per_rank};
+  }
+
+  std::string csv() const {
+    if (recipe_.layout.schedule != "csv") return "";
+    return read_file("schedule (layout.schedule_file)", recipe_.layout.schedule_file);
+  }
+
+  double max_activations() const {
+    const int64_t most = recipe_.layout.schedule_activations;
+    return static_cast<double>(most > 0 ? most : base_.layout.pp);
+  }
+
+  std::vector<int> cut(int stages) const {
+    return choose_cut({.choice = recipe_.layout.stages, .stages = stages, .seconds = block_seconds(work_)});
+  }
+
+  Plan built(const Schedule& schedule, std::vector<int> first_block) const {
+    Plan plan = base_;
+    plan.layout.options.pipeline.given = schedule;
+    plan.layout.options.pipeline.first_block = std::move(first_block);
+    plan.program = build_program(plan.cost, step_layout(plan.layout.options, plan.layout.counts));
+    return plan;
+  }
+
+  Plan fitted(const Schedule& schedule) const { return built(schedule, cut(schedule.num_stages())); }
+
+  Plan automatic() {
+    std::vector<int> first_block = cut(base_.layout.pp);
+    consider(search(first_block));
+    for (const std::string& name : schedule_names()) {
+      if (name != "auto" && name != "csv") consider_by_hand(name);
+    }
+    if (!best_) throw InputError(refusal_);
+    return std::move(*best_);
+  }
+
+  Schedule search(const std::vector<int>& first_block) const {
+    return make_schedule("auto", shape(),
+                         {.costs = {.stages = stage_times(work_, first_block),
+                                    .transfer = transfer_s(first_block),
+                                    .max_activations = max_activations(),
+                                    .goal = Goal::makespan}});  // updates wait for the loss's total, so for all ranks
+  }
+
+  /// Of the slowest message between neighbours.
+  double transfer_s(const std::vector<int>& first_block) const {
+    const Program program = built(make_schedule("naive", shape()), first_block).program;
+    const Ranks ranks(program);
+    const Network network(ranks, hardware_);
+    double longest = 0.0;
+    for (int stage = 1; stage < static_cast<int>(first_block.size()); ++stage) {
+      const auto bytes = static_cast<double>(base_.cost.blocks[first_block[stage] - 1].output_bytes);
+      longest =
+          std::max({longest, network.link(stage - 1, stage).seconds(bytes), network.link(stage, stage - 1).seconds(bytes)});
+    }
+    return longest;
+  }
+
+  void consider_by_hand(const std::string& name) {
+    try {
+      Schedule schedule = make_schedule(name, shape());
+      if (peak_activations(schedule) <= max_activations() * (2.0 - kBetter)) consider(schedule);
+    } catch (const InputError&) {  // it needs other micro-batches
+    }
+  }
+
+  void consider(const Schedule& schedule) {
+    try {
+      Plan plan = fitted(schedule);
+      const double step_s = simulate(plan.program, hardware_).step_s;
+      if (best_ && step_s >= best_s_ * kBetter) return;
+      best_s_ = step_s;
+      best_ = std::move(plan);
+    } catch (const InputError& error) {
+      if (refusal_.empty()) refusal_ = error.what();
+    }
+  }
+
+  const Recipe& recipe_;
+  const Plan& base_;
+  Hardware hardware_;
+  std::vector<BlockWork> work_;
+  std::optional<Plan> best_;  ///< of the automatic schedule, so far
+  double best_s_ = 0.0;
+  std::string refusal_;  ///< of the first that does not fit
+};
+
+}  // namespace
+
+Plan plan_pipeline(const Recipe& recipe, const Plan& plan) { return Planner(recipe, plan).run(); }
+
+}  // namespace weft

@@ -1,0 +1,15 @@
+// pipeline_plan: the pipeline of a recipe's plan: its schedule, where the model is cut into stages, and the program of both.
+//
+// The automatic schedule is the one whose simulated step is shortest, of those searched for the stages' times and those by hand
+// that keep the same limit of activations. Without layout.profile messages take no time in it, and work its operations.
+#pragma once
+
+#include "weft/train/plan.h"
+#include "weft/train/recipe.h"
+
+namespace weft {
+
+/// Completes a plan that has its layout and the model's cost. Throws InputError for stages or a schedule that do not fit.
+Plan plan_pipeline(const Recipe& recipe, const Plan& plan);
+
+}  // namespace weft
