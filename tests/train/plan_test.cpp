@@ -1,13 +1,16 @@
 // Plan: what a recipe's pipeline is, and what is said of one that cannot be.
 #include "weft/train/plan.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <limits>
 
 #include "weft/base/error.h"
 #include "weft/train/hardware_file.h"
+#include "weft/train/memory.h"
 #include "weft/train/simulation.h"
 
 namespace weft {
@@ -48,6 +51,69 @@ TEST(PlanStages, ByHandTheyMustBeThoseOfScheduleAndModel) {
   EXPECT_THAT(by_hand("2147483647,2147483647,10"), HasSubstr("makes 3 stages, but the schedule has 2"));
   for (const char* text : {"8,0", "9,-1", "4,4,", "", "99999999999,1", "4;4", "evn"}) {
     EXPECT_THAT(by_hand(text), HasSubstr("must be \"auto\", \"even\" or the number of blocks of each stage")) << text;
+  }
+}
+
+// The sizes of recipes/gpt.toml; what `weft memory` says is the measure.
+TEST(PlanStages, NoRankHoldsMoreThanStageGb) {
+  const std::vector<std::string> sizes = {"model.heads=6", "model.width=192", "model.context=128",
+                                          "layout.pp=2",   "batch.global=64", "batch.micro=2"};
+  const auto memory = [&](std::vector<std::string> overrides) {
+    overrides.insert(overrides.begin(), sizes.begin(), sizes.end());
+    return recipe_memory(parse_recipe(kGpt, "plan_test.toml", overrides), 2).estimate().total();
+  };
+  int fitting = 0;
+  for (const std::string schedule : {"gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "zb-v", "auto"}) {
+    const int64_t free = memory({"layout.schedule=" + schedule});
+    for (const double share : {0.99, 0.95, 0.9, 0.8, 0.5}) {
+      const double limit = share * static_cast<double>(free);
+      try {
+        const std::string stage_gb = std::to_string(limit / (1 << 30));
+        const int64_t held = memory({"layout.schedule=" + schedule, "layout.stage_gb=" + stage_gb});
+        EXPECT_LE(static_cast<double>(held), limit * 1.001) << schedule << " " << share;
+        ++fitting;
+      } catch (const InputError& error) {
+        EXPECT_THAT(error.what(), HasSubstr("allows a rank")) << schedule << " " << share;
+      }
+    }
+    EXPECT_GE(memory({"layout.schedule=" + schedule, "layout.stage_gb=1"}), free);
+  }
+  EXPECT_GE(fitting, 3);
+  std::vector<std::string> tight = sizes;
+  tight.insert(tight.end(), {"layout.schedule=gpipe", "layout.stage_gb=0.05"});
+  EXPECT_THAT(error_of(tight, 2),
+              HasSubstr("layout.stage_gb = 0.05 allows a rank 51.2 MiB, but with schedule gpipe and the best "
+                        "cut into 2 stages pipeline rank 1 holds 340 MiB"));
+}
+
+// With the head of a large vocabulary and recompute, so that blocks differ in both state and activations.
+TEST(PlanStages, ALimitThatACutByHandKeepsIsKept) {
+  for (const std::string schedule : {"gpipe", "1f1b", "zb-h2"}) {
+    for (const std::string vocabulary : {"256", "4096"}) {
+      for (const std::string recompute : {"none", "blocks"}) {
+        const auto memory = [&](const std::string& more) {
+          return recipe_memory(parse_recipe(kGpt, "plan_test.toml",
+                                            {"layout.pp=3", "layout.schedule=" + schedule, "model.vocabulary=" + vocabulary,
+                                             "layout.recompute=" + recompute, more}),
+                               3)
+              .estimate()
+              .total();
+        };
+        int64_t least = std::numeric_limits<int64_t>::max();
+        std::string best;
+        for (int first = 1; first < 7; ++first) {
+          for (int second = 1; first + second < 8; ++second) {
+            const std::string stages = fmt::format("{},{},{}", first, second, 8 - first - second);
+            const int64_t held = memory("layout.stages=\"" + stages + "\"");
+            if (held < least) best = stages;
+            least = std::min(least, held);
+          }
+        }
+        const double limit = static_cast<double>(least) / (1 << 30) * 1.001;
+        EXPECT_NO_THROW(memory(fmt::format("layout.stage_gb={:.9f}", limit)))
+            << schedule << " " << vocabulary << " " << recompute << ": " << best;
+      }
+    }
   }
 }
 

@@ -1,12 +1,18 @@
 #include "weft/train/pipeline_plan.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <limits>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "weft/base/error.h"
+#include "weft/base/units.h"
+#include "weft/program/balance.h"
 #include "weft/program/build.h"
 #include "weft/program/make_schedule.h"
 #include "weft/program/network.h"
@@ -15,6 +21,8 @@
 #include "weft/train/cut.h"
 #include "weft/train/hardware_file.h"
 #include "weft/train/key_file.h"
+#include "weft/train/memory.h"
+#include "weft/train/stage_bytes.h"
 #include "weft/train/stages_text.h"
 
 namespace weft {
@@ -73,11 +81,73 @@ class Planner {
     return plan;
   }
 
-  Plan fitted(const Schedule& schedule) const { return built(schedule, cut(schedule.num_stages())); }
+  /// Cut so that no rank is estimated to hold more than layout.stage_gb.
+  Plan fitted(const Schedule& schedule) const {
+    Plan plan = built(schedule, cut(schedule.num_stages()));
+    if (recipe_.layout.stage_gb == 0.0) return plan;
+    const int64_t limit = std::max<int64_t>(1, static_cast<int64_t>(recipe_.layout.stage_gb * (1 << 30)));
+    const StageBytes bytes(schedule, work_, state_bytes(plan));
+    std::set<std::vector<int>> tried;
+    std::pair<int64_t, int> least = {std::numeric_limits<int64_t>::max(), 0};  // and the rank that holds it
+    for (;;) {
+      const std::vector<int>& first_block = plan.layout.options.pipeline.first_block;
+      const std::vector<MemoryEstimate> by_place = memory_by_place(recipe_, plan);
+      const int fullest = fullest_place(by_place);
+      const int64_t most = by_place[fullest].total();
+      if (most <= limit) return plan;
+      least = std::min(least, {most, fullest});
+      tried.insert(first_block);
+      std::optional<std::vector<int>> next = smaller_cut(plan, bytes, by_place, limit);
+      if (!next || tried.count(*next) != 0) next = smaller_cut(plan, bytes, by_place, most - 1);
+      if (!next || tried.count(*next) != 0) break;
+      plan = built(schedule, *next);
+    }
+    throw InputError(fmt::format(
+        "layout.stage_gb = {:g} allows a rank {}, but with schedule {} and the best cut into {} stages pipeline rank "
+        "{} holds {}; use more pipeline ranks, recompute or shards",
+        recipe_.layout.stage_gb, format_bytes(limit), schedule.name, schedule.num_stages(), least.second,
+        format_bytes(least.first)));
+  }
+
+  /// The fastest cut with which no rank should hold more than `limit`: each stage's blocks change, and what its rank holds
+  /// beside them is taken to stay as it is estimated for this plan. None where there is no such cut.
+  std::optional<std::vector<int>> smaller_cut(const Plan& plan, const StageBytes& bytes,
+                                              const std::vector<MemoryEstimate>& by_place, int64_t limit) const {
+    if (recipe_.layout.stages != "auto") return {};
+    const PipelineOptions& pipeline = plan.layout.options.pipeline;
+    const int stages = pipeline.given.num_stages();
+    std::vector<int64_t> beside;
+    for (int stage = 0; stage < stages; ++stage) {
+      const int64_t rank_bytes = by_place[pipeline.given.rank_of_stage[stage]].total();
+      beside.push_back(rank_bytes - bytes.of(pipeline.first_block, stage));
+    }
+    try {
+      return balance_stages({.stages = stages,
+                             .seconds = block_seconds(work_),
+                             .max_bytes = limit,
+                             .bytes = [&bytes](int block, int stage) { return bytes.of(block, stage); },
+                             .fixed_bytes = std::move(beside)});
+    } catch (const InputError&) {
+      return {};
+    }
+  }
+
+  /// Of each block, by what an element takes over the whole pipeline.
+  std::vector<int64_t> state_bytes(const Plan& plan) const {
+    double bytes = 0.0, elements = 0.0;
+    for (const MemoryEstimate& estimate : memory_by_place(recipe_, plan)) bytes += static_cast<double>(estimate.model_states);
+    for (const int64_t numel : plan.program.block_numel) elements += static_cast<double>(numel);
+    std::vector<int64_t> result;
+    for (const int64_t numel : plan.program.block_numel) {
+      result.push_back(elements > 0.0 ? static_cast<int64_t>(bytes / elements * static_cast<double>(numel)) : 0);
+    }
+    return result;
+  }
 
   Plan automatic() {
-    std::vector<int> first_block = cut(base_.layout.pp);
-    consider(search(first_block));
+    const std::vector<int> first_block = cut(base_.layout.pp);
+    const std::vector<int> taken = consider(search(first_block));
+    if (!taken.empty() && taken != first_block) consider(search(taken));
     for (const std::string& name : schedule_names()) {
       if (name != "auto" && name != "csv") consider_by_hand(name);
     }
@@ -115,15 +185,19 @@ class Planner {
     }
   }
 
-  void consider(const Schedule& schedule) {
+  /// Returns the first block of each stage; none where the schedule does not fit.
+  std::vector<int> consider(const Schedule& schedule) {
     try {
       Plan plan = fitted(schedule);
+      std::vector<int> first_block = plan.layout.options.pipeline.first_block;
       const double step_s = simulate(plan.program, hardware_).step_s;
-      if (best_ && step_s >= best_s_ * kBetter) return;
+      if (best_ && step_s >= best_s_ * kBetter) return first_block;
       best_s_ = step_s;
       best_ = std::move(plan);
+      return first_block;
     } catch (const InputError& error) {
       if (refusal_.empty()) refusal_ = error.what();
+      return {};
     }
   }
 
