@@ -54,6 +54,16 @@ TEST(PlanStages, ByHandTheyMustBeThoseOfScheduleAndModel) {
   }
 }
 
+// A recipe for a pipeline runs on one rank too; what is wrong in it is told there as well.
+TEST(PlanOnOneRank, KeysOfAPipelineAreChecked) {
+  EXPECT_EQ(error_of({"layout.stages=\"3,2,3\"", "layout.schedule=zb-v"}, 1), "no error");
+  EXPECT_EQ(error_of({"layout.stage_gb=1", "layout.schedule=auto", "layout.schedule_activations=3"}, 1), "no error");
+  EXPECT_EQ(error_of({"layout.stages=\"7,9\""}, 1),
+            "plan_test.toml: layout.stages = \"7,9\" has 16 blocks in all, but the model has 8");
+  EXPECT_THAT(error_of({"layout.profile=nope.toml"}, 1), HasSubstr("cannot read the hardware file 'nope.toml': No such file"));
+  EXPECT_THAT(error_of({"layout.schedule=csv", "layout.schedule_file=/tmp"}, 1), HasSubstr("'/tmp': Is a directory"));
+}
+
 // The sizes of recipes/gpt.toml; what `weft memory` says is the measure.
 TEST(PlanStages, NoRankHoldsMoreThanStageGb) {
   const std::vector<std::string> sizes = {"model.heads=6", "model.width=192", "model.context=128",

@@ -48,7 +48,8 @@ class Planner {
 
   Plan run() {
     const std::string& name = recipe_.layout.schedule;
-    Plan plan = name == "auto" ? automatic() : fitted(make_schedule(name, shape(), {.csv = csv()}));
+    const std::string csv = name == "csv" ? read_schedule(recipe_.layout) : "";
+    Plan plan = name == "auto" ? automatic() : fitted(make_schedule(name, shape(), {.csv = csv}));
     plan.stages_text = stages_text(recipe_.layout, plan, block_seconds(work_));
     return plan;
   }
@@ -57,11 +58,6 @@ class Planner {
   PipelineShape shape() const {
     const int chunks = base_.layout.options.pipeline.chunks;
     return {.ranks = base_.layout.pp, .chunks = chunks, .micro_batches = base_.layout.micro_batches_per_rank};
-  }
-
-  std::string csv() const {
-    if (recipe_.layout.schedule != "csv") return "";
-    return read_file("schedule (layout.schedule_file)", recipe_.layout.schedule_file);
   }
 
   double max_activations() const {
@@ -211,6 +207,10 @@ class Planner {
 };
 
 }  // namespace
+
+std::string read_schedule(const LayoutRecipe& layout) {
+  return read_file("schedule (layout.schedule_file)", layout.schedule_file);
+}
 
 Plan plan_pipeline(const Recipe& recipe, const Plan& plan) { return Planner(recipe, plan).run(); }
 

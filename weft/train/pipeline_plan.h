@@ -4,10 +4,15 @@
 // that keep the same limit of activations. Without layout.profile messages take no time in it, and work its operations.
 #pragma once
 
+#include <string>
+
 #include "weft/train/plan.h"
 #include "weft/train/recipe.h"
 
 namespace weft {
+
+/// The text of layout.schedule_file. Throws InputError when it cannot be read.
+std::string read_schedule(const LayoutRecipe& layout);
 
 /// Completes a plan that has its layout and the model's cost. Throws InputError for stages or a schedule that do not fit.
 Plan plan_pipeline(const Recipe& recipe, const Plan& plan);

@@ -4,11 +4,25 @@
 
 #include "weft/base/error.h"
 #include "weft/program/build.h"
+#include "weft/program/schedules/csv.h"
 #include "weft/program/verify.h"
 #include "weft/train/build_model.h"
+#include "weft/train/cut.h"
+#include "weft/train/hardware_file.h"
 #include "weft/train/pipeline_plan.h"
 
 namespace weft {
+
+namespace {
+
+/// One rank reads no key of a pipeline, but a mistake in one is a mistake.
+void check_pipeline_keys(const LayoutRecipe& layout, const ModelCost& cost) {
+  check_stages_by_hand(layout.stages, static_cast<int>(cost.blocks.size()));
+  if (layout.schedule == "csv") csv_schedule(read_schedule(layout));
+  if (!layout.profile.empty()) load_hardware(layout.profile);
+}
+
+}  // namespace
 
 Plan plan(const Recipe& recipe, int world_size) {
   Plan plan;
@@ -18,6 +32,7 @@ Plan plan(const Recipe& recipe, int world_size) {
     if (plan.layout.pp > 1) {
       plan = plan_pipeline(recipe, plan);
     } else {
+      check_pipeline_keys(recipe.layout, plan.cost);
       plan.program = build_program(plan.cost, step_layout(plan.layout.options, plan.layout.counts));
     }
   } catch (const InputError& error) {
