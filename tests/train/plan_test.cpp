@@ -96,33 +96,35 @@ TEST(PlanStages, NoRankHoldsMoreThanStageGb) {
                         "cut into 2 stages pipeline rank 1 holds 340 MiB"));
 }
 
-// With the head of a large vocabulary and recompute, so that blocks differ in both state and activations.
+/// All cuts of eight blocks into three stages.
+std::vector<std::string> cuts_into_three() {
+  std::vector<std::string> cuts;
+  for (int first = 1; first < 7; ++first) {
+    for (int second = 1; first + second < 8; ++second)
+      cuts.push_back(fmt::format("{},{},{}", first, second, 8 - first - second));
+  }
+  return cuts;
+}
+
+// The head of a large vocabulary makes blocks differ in state and in activations.
 TEST(PlanStages, ALimitThatACutByHandKeepsIsKept) {
-  for (const std::string schedule : {"gpipe", "1f1b", "zb-h2"}) {
-    for (const std::string vocabulary : {"256", "4096"}) {
-      for (const std::string recompute : {"none", "blocks"}) {
-        const auto memory = [&](const std::string& more) {
-          return recipe_memory(parse_recipe(kGpt, "plan_test.toml",
-                                            {"layout.pp=3", "layout.schedule=" + schedule, "model.vocabulary=" + vocabulary,
-                                             "layout.recompute=" + recompute, more}),
-                               3)
-              .estimate()
-              .total();
-        };
-        int64_t least = std::numeric_limits<int64_t>::max();
-        std::string best;
-        for (int first = 1; first < 7; ++first) {
-          for (int second = 1; first + second < 8; ++second) {
-            const std::string stages = fmt::format("{},{},{}", first, second, 8 - first - second);
-            const int64_t held = memory("layout.stages=\"" + stages + "\"");
-            if (held < least) best = stages;
-            least = std::min(least, held);
-          }
-        }
-        const double limit = static_cast<double>(least) / (1 << 30) * 1.001;
-        EXPECT_NO_THROW(memory(fmt::format("layout.stage_gb={:.9f}", limit)))
-            << schedule << " " << vocabulary << " " << recompute << ": " << best;
-      }
+  const std::vector<std::vector<std::string>> layouts = {{"layout.recompute=none"},
+                                                         {"layout.recompute=blocks"},
+                                                         {"layout.shard_level=optimizer", "layout.shard=2"},
+                                                         {"layout.shard_level=parameters", "layout.shard=2"}};
+  for (std::vector<std::string> overrides : layouts) {
+    const int world = overrides.size() > 1 ? 6 : 3;
+    overrides.insert(overrides.end(), {"layout.pp=3", "model.vocabulary=4096"});
+    for (const std::string schedule : {"gpipe", "1f1b", "zb-h2"}) {
+      const auto memory = [&](const std::string& more) {
+        std::vector<std::string> all = overrides;
+        all.insert(all.end(), {"layout.schedule=" + schedule, more});
+        return recipe_memory(parse_recipe(kGpt, "plan_test.toml", all), world).estimate().total();
+      };
+      int64_t least = std::numeric_limits<int64_t>::max();
+      for (const std::string& cut : cuts_into_three()) least = std::min(least, memory("layout.stages=\"" + cut + "\""));
+      const std::string limit = fmt::format("layout.stage_gb={:.9f}", 1.001 * static_cast<double>(least) / (1 << 30));
+      EXPECT_NO_THROW(memory(limit)) << overrides[0] << " " << schedule;
     }
   }
 }
