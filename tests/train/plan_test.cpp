@@ -213,6 +213,15 @@ TEST(PlanSchedule, AutoIsNotSlowerThanAnyByHandThatKeepsItsLimit) {
   }
 }
 
+// With free messages the search finds as short a step as ZB-H2's, which bears messages better.
+TEST(PlanSchedule, WithoutAProfileTheOneThatBearsMessagesIsTaken) {
+  const std::vector<std::string> overrides = {
+      "layout.pp=4",    "layout.stages=\"6,4,4,4\"", "model.layers=16", "model.width=1024",
+      "model.heads=16", "model.context=128",         "batch.global=64", "batch.micro=8"};
+  const Hardware nominal = nominal_hardware();
+  EXPECT_LE(simulated(overrides, "auto", nominal), simulated(overrides, "zb-h2", nominal));
+}
+
 // Rules alone find nothing as good as ZB-V here, which has two stages a rank.
 TEST(PlanSchedule, AutoTellsWhoseScheduleItTook) {
   EXPECT_THAT(plan_of({"layout.pp=2", "layout.schedule=auto"}, 2).stages_text, HasSubstr("schedule: that of zb-v"));

@@ -54,6 +54,7 @@ int fullest_place(const std::vector<MemoryEstimate>& by_place) {
 
 std::vector<MemoryEstimate> memory_by_place(const Recipe& recipe, const Plan& plan) {
   std::vector<MemoryEstimate> estimates;
+  estimates.reserve(plan.program.mesh.pp);
   const int stride = plan.program.world_size() / plan.program.mesh.pp;
   for (int place = 0; place < plan.program.mesh.pp; ++place) {
     estimates.push_back(estimate_memory(plan.program, place * stride, memory_options(recipe, plan, place)));

@@ -1,7 +1,8 @@
 // pipeline_plan: the pipeline of a recipe's plan: its schedule, where the model is cut into stages, and the program of both.
 //
 // The automatic schedule is the one whose simulated step is shortest, of those searched for the stages' times and those by hand
-// that keep the same limit of activations. Without layout.profile messages take no time in it, and work its operations.
+// that keep the same limit of activations. Without layout.profile messages take no time in it, and work its operations; of
+// those equally short then, it is the one that is shortest with messages on nominal hardware.
 #pragma once
 
 #include <string>
