@@ -49,6 +49,17 @@ TEST(TaskTimes, stages_of_one_rank_need_no_transfer) {
   EXPECT_DOUBLE_EQ(makespan(task_times(one, {{}, {}}, 100.0)), 6);
 }
 
+TEST(TaskTimes, a_whole_backward_may_take_less_than_its_parts) {
+  Schedule one = two_ranks();
+  one.rank_of_stage = {0};
+  one.micro_batches = 1;
+  one.tasks = {{{forward, 0, 0}, {backward, 0, 0}}};
+  const StageTimes times = {.forward = 1, .backward_input = 2, .backward_weight = 3, .whole_backward = 4};
+  EXPECT_DOUBLE_EQ(makespan(task_times(one, {times})), 5);
+  one.tasks = {{{forward, 0, 0}, {backward_input, 0, 0}, {backward_weight, 0, 0}}};
+  EXPECT_DOUBLE_EQ(makespan(task_times(one, {times})), 6);
+}
+
 TEST(TaskTimes, a_recompute_does_not_wait_for_the_gradient) {
   Schedule one = two_ranks();
   one.micro_batches = 1;

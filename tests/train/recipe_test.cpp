@@ -228,6 +228,28 @@ TEST(Recipe, KeysThatDoNotFitTogether) {
       {{"layout.stage_gb=3", "layout.stages=even"},
        "r.toml: layout.stage_gb is read with layout.stages = \"auto\" only, which is \"even\" here; set that too, or leave it "
        "out"},
+      {{"layout.gathered_mb=1"},
+       "r.toml: layout.gathered_mb is read with layout.shard_level = \"parameters\" only, which is \"none\" here; set that "
+       "too, "
+       "or leave it out"},
+      {{"layout.prefetch=5", "layout.shard_level=optimizer"},
+       "r.toml: layout.prefetch is read with layout.shard_level = \"gradients\" or \"parameters\" only, which is \"optimizer\" "
+       "here; set that too, or leave it out"},
+      {{"layout.reshard_after_forward=false", "layout.shard_level=gradients"},
+       "r.toml: layout.reshard_after_forward is read with layout.shard_level = \"parameters\" only, which is \"gradients\" "
+       "here; "
+       "set that too, or leave it out"},
+      {{"layout.bucket_mb=1", "layout.shard_level=gradients"},
+       "r.toml: layout.bucket_mb is read with layout.shard_level = \"none\" only, which is \"gradients\" here; set that too, "
+       "or "
+       "leave it out"},
+      {{"layout.recompute_every=7"},
+       "r.toml: layout.recompute_every is read with layout.recompute = \"blocks\" only, which is \"none\" here; set that too, "
+       "or "
+       "leave it out"},
+      {{"layout.schedule=csv"}, "r.toml: layout.schedule = \"csv\" needs layout.schedule_file"},
+      {{"layout.stages=evn"},
+       "r.toml: layout.stages = \"evn\"; it must be \"auto\", \"even\" or the number of blocks of each stage, as in \"3,2,3\""},
       {{"optimizer.decay=step"}, "r.toml: optimizer.decay = \"step\" needs optimizer.decay_every, the steps between drops"},
       {{"optimizer.nesterov=true", "optimizer.momentum=0"}, "r.toml: optimizer.nesterov needs an optimizer.momentum above 0"},
       {{"data.name=fashion-mnist"},

@@ -43,10 +43,10 @@ class Cutter {
     for (int stage = 0; stage < options_.stages; ++stage) {
       std::vector<double> next(blocks_ + 1, kNever);
       for (int end = 1; end <= blocks_; ++end) {
-        int64_t bytes = 0;
+        int64_t bytes = options_.fixed_bytes.empty() ? 0 : options_.fixed_bytes[stage];
         for (int begin = end - 1; begin >= 0; --begin) {
           if (options_.max_bytes > 0) bytes += options_.bytes(begin, stage);
-          if (bytes > options_.max_bytes || seconds(begin, end) > longest) break;
+          if ((options_.max_bytes > 0 && bytes > options_.max_bytes) || seconds(begin, end) > longest) break;
           const double cost = join(least[begin], seconds(begin, end));
           if (cost >= next[end]) continue;
           next[end] = cost;

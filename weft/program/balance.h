@@ -17,6 +17,7 @@ struct BalanceOptions {
   std::vector<double> seconds = {};  ///< of each block: its forward and backward on a micro-batch, in any unit
   int64_t max_bytes = 0;             ///< most that a stage may take; 0: no limit
   std::function<int64_t(int block, int stage)> bytes = {};  ///< what a block takes on that stage; needed for the limit
+  std::vector<int64_t> fixed_bytes = {};                    ///< of each stage, beside its blocks; empty: none
 };
 
 /// The operations of each block's forward and backward; 1 for each of a model whose operations were not counted.

@@ -7,6 +7,7 @@
 // Costs time and memory proportional to the number of tasks.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "weft/program/schedule.h"
@@ -18,10 +19,10 @@ struct StageTimes {
   double forward = 1.0;
   double backward_input = 1.0;
   double backward_weight = 1.0;
-  double recompute = 0.0;  ///< the forward again, before the backward that needs it
+  double recompute = 0.0;                     ///< the forward again, before the backward that needs it
+  std::optional<double> whole_backward = {};  ///< of one that is not split; left out: the sum of the two parts
 
-  /// A whole backward takes the sum of its two parts.
-  double backward() const { return backward_input + backward_weight; }
+  double backward() const { return whole_backward.value_or(backward_input + backward_weight); }
   /// With the recompute, which is part of a backward or of its backward_input.
   double of(TaskKind kind) const;
   /// How long a task runs before it needs its input: a recompute does not wait for the gradient.

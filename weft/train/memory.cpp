@@ -47,16 +47,27 @@ MemoryOptions memory_options(const Recipe& recipe, const Plan& plan, int place) 
           .communication_bytes = communication_bytes(recipe, plan.program, place)};
 }
 
+int fullest_place(const std::vector<MemoryEstimate>& by_place) {
+  const auto less = [](const MemoryEstimate& a, const MemoryEstimate& b) { return a.total() < b.total(); };
+  return static_cast<int>(std::max_element(by_place.begin(), by_place.end(), less) - by_place.begin());
+}
+
+std::vector<MemoryEstimate> memory_by_place(const Recipe& recipe, const Plan& plan) {
+  std::vector<MemoryEstimate> estimates;
+  estimates.reserve(plan.program.mesh.pp);
+  const int stride = plan.program.world_size() / plan.program.mesh.pp;
+  for (int place = 0; place < plan.program.mesh.pp; ++place) {
+    estimates.push_back(estimate_memory(plan.program, place * stride, memory_options(recipe, plan, place)));
+  }
+  return estimates;
+}
+
 RecipeMemory recipe_memory(const Recipe& recipe, int world_size) {
   RecipeMemory memory;
   memory.plan = plan(recipe, world_size);
   for (const BlockCost& block : memory.plan.cost.blocks) memory.parameters += block.parameters;
-  const Program& program = memory.plan.program;
-  const int stride = program.world_size() / program.mesh.pp;
-  for (int place = 0; place < program.mesh.pp; ++place) {
-    memory.by_place.push_back(estimate_memory(program, place * stride, memory_options(recipe, memory.plan, place)));
-    if (memory.by_place.back().total() > memory.estimate().total()) memory.fullest = place;
-  }
+  memory.by_place = memory_by_place(recipe, memory.plan);
+  memory.fullest = fullest_place(memory.by_place);
   return memory;
 }
 

@@ -20,6 +20,12 @@ struct RecipeMemory {
 /// What estimate_memory() and simulate() need to know beside the program, for a place of the pipeline axis.
 MemoryOptions memory_options(const Recipe& recipe, const Plan& plan, int place);
 
+/// Of a rank at each place of the pipeline axis.
+std::vector<MemoryEstimate> memory_by_place(const Recipe& recipe, const Plan& plan);
+
+/// The place where most is held.
+int fullest_place(const std::vector<MemoryEstimate>& by_place);
+
 /// Throws InputError as resolve() does.
 RecipeMemory recipe_memory(const Recipe& recipe, int world_size);
 

@@ -42,7 +42,7 @@ struct LayoutRecipe {
   std::string schedule = "1f1b";     ///< pp: in which order stages run: a name of program/make_schedule.h
   int64_t chunks = 2;                ///< interleaved: stages a rank
   std::string stages = "auto";       ///< pp: blocks of each stage: "auto" (balanced), "even", or as many numbers: "3,2,3"
-  double stage_gb = 0.0;             ///< stages = "auto": most that a rank may hold; 0: no limit
+  double stage_gb = 0.0;             ///< stages = "auto": most GiB that a rank may hold, as estimated; 0: no limit
   int64_t schedule_activations = 0;  ///< auto schedule: most forwards that a rank holds at a time; 0: as 1F1B
   std::string schedule_file;         ///< csv schedule
   std::string profile;               ///< a file of `weft profile`: measured times for stages = "auto" and the auto schedule

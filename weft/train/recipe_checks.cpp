@@ -1,7 +1,11 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
 
 #include "weft/base/error.h"
 #include "weft/base/math.h"
+#include "weft/train/cut.h"
 #include "weft/train/recipe_keys.h"
 
 namespace weft {
@@ -48,8 +52,8 @@ void check_model_and_data(const Recipe& recipe) {
   }
 }
 
-/// A key that only one value of another key reads, and that was set beside another one, was meant otherwise.
-void check_pipeline(const Recipe& recipe) {
+/// A key that only some values of another key read, and that was set beside another one, was meant otherwise.
+void check_layout_keys(const Recipe& recipe) {
   const LayoutRecipe& layout = recipe.layout;
   const LayoutRecipe unset;
   const struct {
@@ -57,17 +61,34 @@ void check_pipeline(const Recipe& recipe) {
     bool is_set;
     const char* reader;
     const std::string& found;
-    const char* needed;
+    std::vector<std::string> needed;
   } rules[] = {
-      {"chunks", layout.chunks != unset.chunks, "schedule", layout.schedule, "interleaved"},
-      {"schedule_activations", layout.schedule_activations != unset.schedule_activations, "schedule", layout.schedule, "auto"},
-      {"schedule_file", layout.schedule_file != unset.schedule_file, "schedule", layout.schedule, "csv"},
-      {"stage_gb", layout.stage_gb != unset.stage_gb, "stages", layout.stages, "auto"},
+      {"chunks", layout.chunks != unset.chunks, "schedule", layout.schedule, {"interleaved"}},
+      {"schedule_activations",
+       layout.schedule_activations != unset.schedule_activations,
+       "schedule",
+       layout.schedule,
+       {"auto"}},
+      {"schedule_file", layout.schedule_file != unset.schedule_file, "schedule", layout.schedule, {"csv"}},
+      {"stage_gb", layout.stage_gb != unset.stage_gb, "stages", layout.stages, {"auto"}},
+      {"reshard_after_forward", !layout.reshard_after_forward, "shard_level", layout.shard_level, {"parameters"}},
+      {"prefetch", layout.prefetch != unset.prefetch, "shard_level", layout.shard_level, {"gradients", "parameters"}},
+      {"gathered_mb", layout.gathered_mb != unset.gathered_mb, "shard_level", layout.shard_level, {"parameters"}},
+      {"bucket_mb", layout.bucket_mb != unset.bucket_mb, "shard_level", layout.shard_level, {"none"}},
+      {"recompute_every", layout.recompute_every != unset.recompute_every, "recompute", layout.recompute, {"blocks"}},
   };
-  for (const auto& rule : rules) {
-    if (!rule.is_set || rule.found == rule.needed) continue;
-    fail(recipe, "layout.{} is read with layout.{} = \"{}\" only, which is \"{}\" here; set that too, or leave it out",
-         rule.key, rule.reader, rule.needed, rule.found);
+  for (const auto& [key, is_set, reader, found, needed] : rules) {
+    if (!is_set || std::count(needed.begin(), needed.end(), found) > 0) continue;
+    fail(recipe, "layout.{} is read with layout.{} = \"{}\" only, which is \"{}\" here; set that too, or leave it out", key,
+         reader, fmt::join(needed, "\" or \""), found);
+  }
+  if (layout.schedule == "csv" && layout.schedule_file.empty()) {
+    fail(recipe, "layout.schedule = \"csv\" needs layout.schedule_file");
+  }
+  try {
+    stages_by_hand(layout.stages);
+  } catch (const InputError& error) {
+    fail(recipe, "{}", error.what());
   }
 }
 
@@ -106,7 +127,7 @@ void check_run(const Recipe& recipe) {
 
 void check_recipe(const Recipe& recipe) {
   check_model_and_data(recipe);
-  check_pipeline(recipe);
+  check_layout_keys(recipe);
   check_optimizer(recipe);
   check_run(recipe);
 }

@@ -124,7 +124,8 @@ void check(const PipelineCosts& costs, int micro_batches) {
   if (!is_time(costs.transfer)) throw InputError(fmt::format("schedule auto: a transfer takes {}", costs.transfer));
   for (size_t stage = 0; stage < costs.stages.size(); ++stage) {
     const StageTimes& times = costs.stages[stage];
-    if (is_time(times.forward) && is_time(times.backward_input) && is_time(times.backward_weight) && is_time(times.recompute)) {
+    if (is_time(times.forward) && is_time(times.backward_input) && is_time(times.backward_weight) && is_time(times.recompute) &&
+        is_time(times.backward())) {
       continue;
     }
     throw InputError(fmt::format(

@@ -6,7 +6,7 @@
 // Deterministic: the same costs give the same list.
 // Memory: PipelineCosts::max_activations on every rank.
 // Bubble: with times F, I, W near one another and 2 p activations close to none; with p activations that of ZB-H1 or less.
-// The search takes about 1 500 simulated steps: a second for 16 ranks and 128 micro-batches.
+// The search takes about 1 500 simulated steps: half a second for 16 ranks and 128 micro-batches.
 #pragma once
 
 #include "weft/program/pipeline_costs.h"

@@ -1,0 +1,234 @@
+#include "weft/train/pipeline_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "weft/base/error.h"
+#include "weft/base/units.h"
+#include "weft/program/balance.h"
+#include "weft/program/build.h"
+#include "weft/program/make_schedule.h"
+#include "weft/program/network.h"
+#include "weft/program/simulate.h"
+#include "weft/train/block_work.h"
+#include "weft/train/cut.h"
+#include "weft/train/hardware_file.h"
+#include "weft/train/key_file.h"
+#include "weft/train/memory.h"
+#include "weft/train/stage_bytes.h"
+#include "weft/train/stages_text.h"
+
+namespace weft {
+
+namespace {
+
+constexpr double kBetter = 1.0 - 1e-9;  ///< a smaller gain is rounding
+
+Hardware hardware_of(const Recipe& recipe, const ResolvedLayout& layout) {
+  if (recipe.layout.profile.empty()) return counted_operations();
+  Hardware hardware = load_hardware(recipe.layout.profile);
+  check_micro_batch(hardware, layout.micro_batch);
+  return hardware;
+}
+
+/// Of an automatic schedule's candidate. Where messages are free many are equally short: then the second counts.
+struct StepTime {
+  double as_told_s = 0.0;
+  double with_messages_s = 0.0;
+};
+
+bool is_shorter(const StepTime& a, const StepTime& b) {
+  if (a.as_told_s < b.as_told_s * kBetter) return true;
+  return a.as_told_s * kBetter <= b.as_told_s && a.with_messages_s < b.with_messages_s * kBetter;
+}
+
+class Planner {
+ public:
+  Planner(const Recipe& recipe, const Plan& base)
+      : recipe_(recipe),
+        base_(base),
+        hardware_(hardware_of(recipe, base.layout)),
+        work_(block_work(base.cost, base.layout.options, base.layout.counts, hardware_)) {}
+
+  Plan run() {
+    const std::string& name = recipe_.layout.schedule;
+    const std::string csv = name == "csv" ? read_schedule(recipe_.layout) : "";
+    Plan plan = name == "auto" ? automatic() : fitted(make_schedule(name, shape(), {.csv = csv}));
+    plan.stages_text = stages_text(recipe_.layout, plan, block_seconds(work_));
+    return plan;
+  }
+
+ private:
+  PipelineShape shape() const {
+    const int chunks = base_.layout.options.pipeline.chunks;
+    return {.ranks = base_.layout.pp, .chunks = chunks, .micro_batches = base_.layout.micro_batches_per_rank};
+  }
+
+  double max_activations() const {
+    const int64_t most = recipe_.layout.schedule_activations;
+    return static_cast<double>(most > 0 ? most : base_.layout.pp);
+  }
+
+  std::vector<int> cut(int stages) const {
+    return choose_cut({.choice = recipe_.layout.stages, .stages = stages, .seconds = block_seconds(work_)});
+  }
+
+  Plan built(const Schedule& schedule, std::vector<int> first_block) const {
+    Plan plan = base_;
+    plan.layout.options.pipeline.given = schedule;
+    plan.layout.options.pipeline.first_block = std::move(first_block);
+    plan.program = build_program(plan.cost, step_layout(plan.layout.options, plan.layout.counts));
+    return plan;
+  }
+
+  /// Cut so that no rank is estimated to hold more than layout.stage_gb.
+  Plan fitted(const Schedule& schedule) const {
+    Plan plan = built(schedule, cut(schedule.num_stages()));
+    if (recipe_.layout.stage_gb == 0.0) return plan;
+    const int64_t limit = std::max<int64_t>(1, static_cast<int64_t>(recipe_.layout.stage_gb * (1 << 30)));
+    const StageBytes bytes(schedule, work_, state_bytes(plan));
+    std::set<std::vector<int>> tried;
+    std::pair<int64_t, int> least = {std::numeric_limits<int64_t>::max(), 0};  // and the rank that holds it
+    for (;;) {
+      const std::vector<int>& first_block = plan.layout.options.pipeline.first_block;
+      const std::vector<MemoryEstimate> by_place = memory_by_place(recipe_, plan);
+      const int fullest = fullest_place(by_place);
+      const int64_t most = by_place[fullest].total();
+      if (most <= limit) return plan;
+      least = std::min(least, {most, fullest});
+      tried.insert(first_block);
+      std::optional<std::vector<int>> next = smaller_cut(plan, bytes, by_place, limit);
+      if (!next || tried.count(*next) != 0) next = smaller_cut(plan, bytes, by_place, most - 1);
+      if (!next || tried.count(*next) != 0) break;
+      plan = built(schedule, *next);
+    }
+    throw InputError(fmt::format(
+        "layout.stage_gb = {:g} allows a rank {}, but with schedule {} and the best cut into {} stages pipeline rank "
+        "{} holds {}; use more pipeline ranks, recompute or shards",
+        recipe_.layout.stage_gb, format_bytes(limit), schedule.name, schedule.num_stages(), least.second,
+        format_bytes(least.first)));
+  }
+
+  /// The fastest cut with which no rank should hold more than `limit`: each stage's blocks change, and what its rank holds
+  /// beside them is taken to stay as it is estimated for this plan. None where there is no such cut.
+  std::optional<std::vector<int>> smaller_cut(const Plan& plan, const StageBytes& bytes,
+                                              const std::vector<MemoryEstimate>& by_place, int64_t limit) const {
+    if (recipe_.layout.stages != "auto") return {};
+    const PipelineOptions& pipeline = plan.layout.options.pipeline;
+    const int stages = pipeline.given.num_stages();
+    std::vector<int64_t> beside;
+    for (int stage = 0; stage < stages; ++stage) {
+      const int64_t rank_bytes = by_place[pipeline.given.rank_of_stage[stage]].total();
+      beside.push_back(rank_bytes - bytes.of(pipeline.first_block, stage));
+    }
+    try {
+      return balance_stages({.stages = stages,
+                             .seconds = block_seconds(work_),
+                             .max_bytes = limit,
+                             .bytes = [&bytes](int block, int stage) { return bytes.of(block, stage); },
+                             .fixed_bytes = std::move(beside)});
+    } catch (const InputError&) {
+      return {};
+    }
+  }
+
+  /// Of each block, by what an element takes over the whole pipeline.
+  std::vector<int64_t> state_bytes(const Plan& plan) const {
+    double bytes = 0.0, elements = 0.0;
+    for (const MemoryEstimate& estimate : memory_by_place(recipe_, plan)) bytes += static_cast<double>(estimate.model_states);
+    for (const int64_t numel : plan.program.block_numel) elements += static_cast<double>(numel);
+    std::vector<int64_t> result;
+    for (const int64_t numel : plan.program.block_numel) {
+      result.push_back(elements > 0.0 ? static_cast<int64_t>(bytes / elements * static_cast<double>(numel)) : 0);
+    }
+    return result;
+  }
+
+  Plan automatic() {
+    const std::vector<int> first_block = cut(base_.layout.pp);
+    const std::vector<int> taken = consider(search(first_block));
+    if (!taken.empty() && taken != first_block) consider(search(taken));
+    for (const std::string& name : schedule_names()) {
+      if (name != "auto" && name != "csv") consider_by_hand(name);
+    }
+    if (!best_) throw InputError(refusal_);
+    return std::move(*best_);
+  }
+
+  Schedule search(const std::vector<int>& first_block) const {
+    return make_schedule("auto", shape(),
+                         {.costs = {.stages = stage_times(work_, first_block),
+                                    .transfer = transfer_s(first_block),
+                                    .max_activations = max_activations(),
+                                    .goal = Goal::makespan}});  // updates wait for the loss's total, so for all ranks
+  }
+
+  /// Of the slowest message between neighbours.
+  double transfer_s(const std::vector<int>& first_block) const {
+    const Program program = built(make_schedule("naive", shape()), first_block).program;
+    const Ranks ranks(program);
+    const Network network(ranks, hardware_);
+    double longest = 0.0;
+    for (int stage = 1; stage < static_cast<int>(first_block.size()); ++stage) {
+      const auto bytes = static_cast<double>(base_.cost.blocks[first_block[stage] - 1].output_bytes);
+      longest =
+          std::max({longest, network.link(stage - 1, stage).seconds(bytes), network.link(stage, stage - 1).seconds(bytes)});
+    }
+    return longest;
+  }
+
+  void consider_by_hand(const std::string& name) {
+    try {
+      Schedule schedule = make_schedule(name, shape());
+      if (peak_activations(schedule) <= max_activations() * (2.0 - kBetter)) consider(schedule);
+    } catch (const InputError&) {  // it needs other micro-batches
+    }
+  }
+
+  /// Returns the first block of each stage; none where the schedule does not fit.
+  std::vector<int> consider(const Schedule& schedule) {
+    try {
+      Plan plan = fitted(schedule);
+      std::vector<int> first_block = plan.layout.options.pipeline.first_block;
+      const StepTime step = step_time(plan.program);
+      if (best_ && !is_shorter(step, best_step_)) return first_block;
+      best_step_ = step;
+      best_ = std::move(plan);
+      return first_block;
+    } catch (const InputError& error) {
+      if (refusal_.empty()) refusal_ = error.what();
+      return {};
+    }
+  }
+
+  StepTime step_time(const Program& program) const {
+    const bool measured = !recipe_.layout.profile.empty();
+    return {.as_told_s = simulate(program, hardware_).step_s,
+            .with_messages_s = measured ? 0.0 : simulate(program, nominal_hardware()).step_s};
+  }
+
+  const Recipe& recipe_;
+  const Plan& base_;
+  Hardware hardware_;
+  std::vector<BlockWork> work_;
+  std::optional<Plan> best_;  ///< of the automatic schedule, so far
+  StepTime best_step_;
+  std::string refusal_;  ///< of the first that does not fit
+};
+
+}  // namespace
+
+std::string read_schedule(const LayoutRecipe& layout) {
+  return read_file("schedule (layout.schedule_file)", layout.schedule_file);
+}
+
+Plan plan_pipeline(const Recipe& recipe, const Plan& plan) { return Planner(recipe, plan).run(); }
+
+}  // namespace weft
