@@ -152,8 +152,9 @@ TEST(Recipe, EveryBadInputNamesPlaceKeyAndWhatIsValid) {
        "r.toml:1:1: model must be a table (model = { ... } or [model]), found 'gpt'"},
       {"string for an integer", "model = { layers = 'six' }",
        "r.toml:1:20: model.layers must be an integer of at least 1 and at most 10000, found 'six'"},
-      {"float for an integer", "[run]\nsteps = 2e3",
-       "r.toml:2:9: run.steps must be an integer of at least 1, found 2000.0 (not an integer)"},
+      {"float for an integer", "[run]\nsteps = 2e3", "r.toml:2:9: run.steps must be an integer of at least 1, found 2000.0"},
+      {"above the largest", "[run]\nsteps = 2000000000",
+       "r.toml:2:9: run.steps must be an integer of at least 1 and at most 1000000000, found 2000000000"},
       {"string for a number", "[optimizer]\nlr = '1e-3'", "r.toml:2:6: optimizer.lr must be a number above 0, found '1e-3'"},
       {"integer for a truth", "[optimizer]\nnesterov = 1", "r.toml:2:12: optimizer.nesterov must be true or false, found 1"},
       {"number for a string", "[data]\npath = 3", "r.toml:2:8: data.path must be a string, found 3"},
@@ -297,14 +298,19 @@ TEST(Recipe, TheRepositorysRecipesLoad) {
   EXPECT_GE(found, 3);
 }
 
-TEST(Recipe, DocumentationNamesEveryKeyAndNoOther) {
+TEST(Recipe, DocumentationHasEveryKeyAsItIsAndNoOther) {
   std::ifstream in(source_folder() / "docs" / "recipes.md");
   std::ostringstream text;
   text << in.rdbuf();
   Recipe recipe;
   size_t rows = 0;
   for (const FileKey& key : recipe_keys(recipe)) {
-    EXPECT_NE(text.str().find("| `" + key.dotted() + "` |"), std::string::npos) << key.dotted();
+    const std::string begin = "\n| `" + key.dotted() + "` | " + what_is_valid(key) + " | ", end = " | " + key.meaning + " |\n";
+    const size_t at = text.str().find(begin);
+    EXPECT_NE(at, std::string::npos) << begin << "..." << end;
+    if (at == std::string::npos) continue;
+    const std::string row = text.str().substr(at, text.str().find('\n', at + 1) + 1 - at);
+    EXPECT_TRUE(row.ends_with(end)) << row << "must end with:" << end;
     ++rows;
   }
   size_t documented = 0;

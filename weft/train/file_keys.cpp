@@ -11,19 +11,20 @@ namespace weft {
 
 namespace {
 
-constexpr double kNoBound = 1e9;  // a largest value from here on is not worth telling
+constexpr double kFar = 1e9;  // a largest value from here on is told only to whoever exceeds it
 
-/// 1000000, not 1e+06.
+/// 1000000, not 1e+06; but 1e+18.
 std::string plain(double bound) {
-  return bound == std::floor(bound) ? fmt::format("{:.0f}", bound) : fmt::format("{:g}", bound);
+  return bound == std::floor(bound) && bound < 1e15 ? fmt::format("{:.0f}", bound) : fmt::format("{:g}", bound);
 }
 
-std::string range_text(const KeyRange& range) {
+std::string range_text(const KeyRange& range, double found) {
   std::vector<std::string> parts;
   if (range.min > -std::numeric_limits<double>::infinity()) {
     parts.push_back(fmt::format("{} {}", range.open_min ? "above" : "of at least", plain(range.min)));
   }
-  if (range.max < kNoBound) parts.push_back(fmt::format("{} {}", range.open_max ? "below" : "at most", plain(range.max)));
+  if (range.max < kFar || found > range.max)
+    parts.push_back(fmt::format("{} {}", range.open_max ? "below" : "at most", plain(range.max)));
   return parts.empty() ? "" : fmt::format(" {}", fmt::join(parts, " and "));
 }
 
@@ -33,12 +34,12 @@ bool KeyRange::holds(double value) const {
   return (open_min ? value > min : value >= min) && (open_max ? value < max : value <= max);
 }
 
-std::string what_is_valid(const FileKey& key) {
+std::string what_is_valid(const FileKey& key, double found) {
   if (!key.choices.empty()) return fmt::format("one of \"{}\"", fmt::join(key.choices, "\", \""));
   if (std::holds_alternative<bool*>(key.target)) return "true or false";
   if (std::holds_alternative<std::string*>(key.target)) return "a string";
   const bool number = std::holds_alternative<double*>(key.target) || std::holds_alternative<std::optional<double>*>(key.target);
-  return (number ? "a number" : "an integer") + range_text(key.range);
+  return (number ? "a number" : "an integer") + range_text(key.range, found);
 }
 
 std::string unknown_key(const std::string& dotted, const std::vector<FileKey>& keys) {

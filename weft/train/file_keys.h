@@ -32,8 +32,8 @@ struct FileKey {
   std::string dotted() const { return section + "." + name; }
 };
 
-/// "an integer of at least 1", "one of \"gpt\", \"cnn\"", ...
-std::string what_is_valid(const FileKey& key);
+/// "an integer of at least 1", "one of \"gpt\", \"cnn\"", ... A far largest value is told where `found` is above it.
+std::string what_is_valid(const FileKey& key, double found = 0.0);
 
 /// "unknown key 'model.layer'; did you mean 'model.layers'?", for a name that no key of `keys` has.
 std::string unknown_key(const std::string& dotted, const std::vector<FileKey>& keys);

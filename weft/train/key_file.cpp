@@ -28,11 +28,6 @@ std::string what_was_found(const toml::node& node) {
   std::replace(text.begin(), text.end(), '\n', ' ');
   if (text.size() > 60) text = text.substr(0, 57) + "...";
   switch (node.type()) {
-    case toml::node_type::string:
-    case toml::node_type::integer:
-      return text;
-    case toml::node_type::floating_point:
-      return fmt::format("{} (not an integer)", text);
     case toml::node_type::table:
       return fmt::format("a table ({})", text);
     case toml::node_type::array:
@@ -81,7 +76,8 @@ bool is_section(const std::vector<FileKey>& keys, const std::string& name) {
 
 void set(const FileKey& key, const toml::node& node, const std::string& where) {
   if (!assign(key, node)) {
-    throw InputError(fmt::format("{}: {} must be {}, found {}", where, key.dotted(), what_is_valid(key), what_was_found(node)));
+    throw InputError(fmt::format("{}: {} must be {}, found {}", where, key.dotted(),
+                                 what_is_valid(key, node.value<double>().value_or(0.0)), what_was_found(node)));
   }
 }
 

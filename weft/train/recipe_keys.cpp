@@ -47,7 +47,8 @@ Keys data_keys(DataRecipe& d) {
 Keys batch_keys(BatchRecipe& b) {
   return {
       {"batch", "global", &b.global, "samples a step, over all ranks", from(1), {}, true},
-      {"batch", "micro", &b.micro, "samples a forward; left out: global / data-parallel ranks (or / slots)", from(1)},
+      {"batch", "micro", &b.micro,
+       "samples a forward; left out: global / data-parallel ranks (or / slots; with a pipeline, a part of that)", from(1)},
   };
 }
 
@@ -77,7 +78,7 @@ Keys layout_keys(LayoutRecipe& l) {
        from(0, 1e6)},
       {"layout", "prefetch", &l.prefetch,
        "parameters: blocks gathered ahead of the one that runs; gradients, parameters: reductions under way", from(0, 1000)},
-      {"layout", "gathered_mb", &l.gathered_mb, "parameters: most whole weights at a time; 0: no limit", from(0, 1e6)},
+      {"layout", "gathered_mb", &l.gathered_mb, "parameters: most MiB of whole weights at a time; 0: no limit", from(0, 1e6)},
       {"layout", "recompute", &l.recompute, "what backward computes again", {}, {"none", "blocks", "attention"}},
       {"layout", "recompute_every", &l.recompute_every, "recompute = \"blocks\": every k-th", from(1, 10'000)},
       {"layout", "precision", &l.precision, "type of weights and activations", {}, {"fp32", "bf16", "fp16"}},
@@ -107,7 +108,7 @@ Keys layout_keys(LayoutRecipe& l) {
       {"layout",
        "bucket_mb",
        &l.bucket_mb,
-       "gradients are reduced in ranges of about this size; shard_level = \"none\" only",
+       "gradients are reduced in ranges of about so many MiB; shard_level = \"none\" only",
        {.min = 0.0, .max = 1e5, .open_min = true}},
   };
 }
@@ -140,7 +141,8 @@ Keys run_keys(RunRecipe& r) {
       {"run", "steps", &r.steps, "optimizer steps", from(1), {}, true},
       {"run", "evaluate_every", &r.evaluate_every, "steps between evaluations; 0: only at the end", from(0)},
       {"run", "seed", &r.seed, "of initialisation, data order and dropout", {.min = 0.0}},
-      {"run", "threads", &r.threads, "a rank; left out: cores / ranks, or 1 with reproducible_slots", from(1, 4096)},
+      {"run", "threads", &r.threads, "a rank; left out: OMP_NUM_THREADS if set, else cores / ranks; 1 with reproducible_slots",
+       from(1, 4096)},
       {"run", "reproducible_slots", &r.reproducible_slots, "0: off; a power of two that the ranks divide", from(0, 1e6)},
       {"run", "device", &r.device, "where tensors live", {}, {"auto", "cpu", "cuda"}},
       {"run", "timeout_s", &r.timeout_s, "deadline of a collective, in seconds", {.min = 0.0, .max = 1e6, .open_min = true}},
