@@ -80,7 +80,7 @@ std::string summary(const RecipeSimulation& result, const Hardware& hardware) {
   text += line("bubble", fmt::format("{:.1f} %", 100.0 * s.bubble_share()), "of the step that rank stands still");
   if (result.plan.program.mesh.pp > 1) {
     text += line("", fmt::format("{:.1f} %", 100.0 * s.span_bubble_share()),
-                 "of the longest time from a rank's first work to its end");
+                 "of the longest time from a rank's first forward to its last backward");
   }
   text += line("exposed communication", format_duration(exposed.exposed_s),
                fmt::format("the most, on rank {}: {} of the step", exposed.rank, percent(exposed.exposed_s, s.step_s)));

@@ -41,7 +41,7 @@ void add_up(const Program& program, const Hardware& hardware, const std::vector<
     rank.memory = estimate_memory(program, rank.rank, memory.empty() ? MemoryOptions{} : memory[rank.pp]);
     rank.memory.peak[static_cast<size_t>(Category::activations)] = peak_activation_bytes(program.of(rank.rank), rank.spans);
     simulation.step_s = std::max(simulation.step_s, rank.end_s);
-    simulation.span_s = std::max(simulation.span_s, rank.end_s - rank.first_work_s);
+    simulation.span_s = std::max(simulation.span_s, rank.last_work_s - rank.first_work_s);
     simulation.flops += rank.count * rank.flops;
     simulation.model_flops += rank.count * (rank.flops - rank.recompute_flops);
   }
@@ -62,7 +62,11 @@ double Simulation::busiest_s() const {
 
 double Simulation::bubble_share() const { return share_left(busiest_s(), step_s); }
 
-double Simulation::span_bubble_share() const { return share_left(busiest_s(), span_s); }
+double Simulation::span_bubble_share() const {
+  double most = 0.0;
+  for (const SimulatedRank& rank : ranks) most = std::max(most, rank.span_work_s);
+  return share_left(most, span_s);
+}
 
 Simulation simulate(const Program& program, const Hardware& hardware, const std::vector<MemoryOptions>& memory) {
   check_hardware(hardware);
