@@ -124,6 +124,24 @@ TEST(Simulate, without_overlap_a_sender_works_too) {
   EXPECT_EQ(simulate(program, in_order).of(1).end_s, 8.0);
 }
 
+TEST(Simulate, a_step_without_end_is_refused) {
+  Hardware hardware = slow_device();
+  hardware.name = "tortoise";
+  hardware.efficiency = 1e-300;
+  for (const double flops : {1.0, 1e300}) {
+    const Program program = two_stages({forward(flops)}, {});
+    try {
+      simulate(program, hardware);
+      ADD_FAILURE();
+    } catch (const InputError& error) {
+      EXPECT_EQ(std::string(error.what()),
+                fmt::format("simulate: a step on hardware 'tortoise' would take {} s; its rates are operations and bytes a "
+                            "second, its times seconds",
+                            flops == 1.0 ? "1e+300" : "inf"));
+    }
+  }
+}
+
 TEST(Simulate, messages_share_a_link_and_keep_their_order) {
   InstructionList first, second;
   for (int i = 0; i < 3; ++i) {

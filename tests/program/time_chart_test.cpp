@@ -76,6 +76,27 @@ TEST(TimeChart, long_ones_show_both_ends) {
             "pp 1 | F98 B98 --- F99 B99 ---\n");
 }
 
+// Messages take ten thousand million times as long as a forward: only what is shown is made.
+TEST(TimeChart, takes_no_memory_for_what_it_does_not_show) {
+  const Program program = pipeline_program(gpipe_schedule({.ranks = 2, .micro_batches = 1}));
+  const Simulation s = simulate(program, slow_device({.latency_s = 1e10}));
+  EXPECT_EQ(time_chart(program, timed_instructions(program, s), {.width = 40}),
+            "pp 0 | F0\n"
+            "pp 1 |\n"
+            "  ... 19999999984 more slots ...\n"
+            "pp 0 |                            B0 --\n"
+            "pp 1 |\n");
+}
+
+TEST(TimeChart, tasks_far_shorter_than_the_step_are_left_out) {
+  Program program = pipeline_program(gpipe_schedule({.ranks = 2, .micro_batches = 2}));
+  for (InstructionList& list : program.lists) {
+    for (Instruction& x : list) x.flops /= 1e15;
+  }
+  program.lists[1][find(program.lists[1], Op::backward)].flops = 1e6;
+  EXPECT_NE(chart(program).find("pp 0 | (too short to be seen)\n"), std::string::npos) << chart(program);
+}
+
 TEST(TimeChart, fits_the_width_and_the_rows) {
   const Program program = pipeline_program(one_f_one_b_schedule({.ranks = 40, .micro_batches = 80}));
   for (const int width : {40, 77, 100, 200}) {

@@ -134,6 +134,16 @@ TEST(HardwareFile, errors_tell_where_and_what) {
             "integer)");
 }
 
+TEST(HardwareFile, sizes_and_rates_have_limits) {
+  const char* rest =
+      "\nintra_host = { bytes_per_s = inf }\ninter_host = { bytes_per_s = inf }\nhardware = { name = 'x', ranks_per_host = 1 }";
+  EXPECT_EQ(error_of(std::string("device = { flops = 1e300 }") + rest),
+            "h.toml: hardware 'x': flops is 1e+300, must be at least 1 and at most 1e+18, or inf");
+  EXPECT_EQ(error_of(std::string("device = { flops = 1, memory_bytes = 1e19 }") + rest),
+            "h.toml: hardware 'x': memory_bytes is 1e+19, must be at least 1 and at most 1e+18, or inf");
+  EXPECT_EQ(error_of(std::string("device = { flops = inf, memory_bytes = 1e18 }") + rest), "no error");
+}
+
 TEST(HardwareFile, errors_in_blocks_too) {
   EXPECT_EQ(error_of(with("[[block]]\nforward_s = 1")),
             "h.toml:6:1: block.name is missing (of a block; a * at the end stands for any rest): a string");

@@ -9,9 +9,19 @@
 namespace weft {
 namespace {
 
-void check_rate(const Hardware& hardware, const char* what, double value) {
+constexpr double kMost = 1e18;  // of a rate or a size: what a device has today, a thousand times and more
+
+void check_positive(const Hardware& hardware, const char* what, double value) {
   if (value > 0.0) return;
   throw InputError(fmt::format("hardware '{}': {} is {}, must be above 0", hardware.name, what, value));
+}
+
+void check_rate(const Hardware& hardware, const char* what, double value) {
+  if (value == kFree) return;
+  check_positive(hardware, what, value);
+  if (value >= 1.0 && value <= kMost) return;
+  throw InputError(
+      fmt::format("hardware '{}': {} is {}, must be at least 1 and at most {}, or inf", hardware.name, what, value, kMost));
 }
 
 void check_time(const Hardware& hardware, const std::string& what, std::optional<double> value) {
@@ -47,8 +57,8 @@ void check_hardware(const Hardware& hardware) {
   check_rate(hardware, "narrow_flops", hardware.narrow_flops);
   check_rate(hardware, "memory_bytes", hardware.memory_bytes);
   check_rate(hardware, "memory_bytes_per_s", hardware.memory_bytes_per_s);
-  check_rate(hardware, "ranks_per_host", hardware.ranks_per_host);
-  check_rate(hardware, "efficiency", hardware.efficiency);
+  check_positive(hardware, "ranks_per_host", hardware.ranks_per_host);
+  check_positive(hardware, "efficiency", hardware.efficiency);
   if (hardware.efficiency > 1.0) {
     throw InputError(fmt::format("hardware '{}': efficiency is {}, must be at most 1", hardware.name, hardware.efficiency));
   }

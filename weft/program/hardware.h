@@ -69,7 +69,8 @@ const BlockTime* find_block_time(const Hardware& hardware, std::string_view bloc
 /// Throws InputError where its times were measured with micro-batches of another size.
 void check_micro_batch(const Hardware& hardware, int64_t micro_batch);
 
-/// Throws InputError for a rate that is not positive, a time that is negative or not finite, an efficiency outside (0, 1].
+/// Throws InputError for a rate or a size outside 1 to 1e18 that is not kFree, a time that is negative or not finite, an
+/// efficiency outside (0, 1].
 void check_hardware(const Hardware& hardware);
 
 }  // namespace weft

@@ -13,6 +13,8 @@
 namespace weft {
 namespace {
 
+constexpr double kLongestStep = 1e15;  // seconds; 30 million years
+
 // One rank for each class of columns and place on the pipeline axis.
 Simulation distinct_ranks(const Program& program, const Ranks& ranks) {
   const ColumnClasses classes = column_classes(program, ranks);
@@ -44,6 +46,12 @@ void add_up(const Program& program, const Hardware& hardware, const std::vector<
     simulation.span_s = std::max(simulation.span_s, rank.last_work_s - rank.first_work_s);
     simulation.flops += rank.count * rank.flops;
     simulation.model_flops += rank.count * (rank.flops - rank.recompute_flops);
+  }
+  if (!(simulation.step_s <= kLongestStep)) {
+    throw InputError(
+        fmt::format("simulate: a step on hardware '{}' would take {:.3g} s; its rates are operations and bytes a "
+                    "second, its times seconds",
+                    hardware.name, simulation.step_s));
   }
   for (SimulatedRank& rank : simulation.ranks) rank.waiting_s = simulation.step_s - rank.busy_s - rank.exposed_s;
   const double possible = hardware.peak_flops(program.weight_bytes) * simulation.step_s * program.world_size();

@@ -20,7 +20,8 @@ struct TimeChartOptions {
   int max_rows = 32;  ///< ranks
 };
 
-/// Lines, each ended by a newline; empty where nothing takes time.
+/// Lines, each ended by a newline; empty where nothing takes time. Time and memory grow with the instructions and the width,
+/// not with the slots.
 std::string time_chart(const Program& program, const std::vector<TimedInstruction>& timed,
                        const TimeChartOptions& options = {});
 
