@@ -222,6 +222,57 @@ TEST(Simulate, a_norm_over_shards_keeps_the_compute_lane) {
   EXPECT_EQ(s.ranks[0].exposed_s, 2.0);
 }
 
+constexpr Link kUnknown = {.is_known = false};
+
+TEST(Simulate, a_link_that_the_hardware_does_not_tell_is_named) {
+  Hardware hardware = slow_device();
+  hardware.intra_host = hardware.inter_host = hardware.tier = kUnknown;
+  const Program alone = copies({forward(1), reduce(4, {0})}, 1);
+  EXPECT_EQ(simulate(alone, hardware).step_s, 1.0) << "nobody to send to";
+  const Program pair = copies({forward(1), reduce(4, {0})}, 2);
+  EXPECT_EQ(error_of(pair, hardware),
+            "hardware 'slow' does not tell inter_host, which axis 'dp+shard' (ranks 0 to 1) needs: add [inter_host] with "
+            "latency_s and bytes_per_s (inf: free)");
+  hardware.ranks_per_host = 2;
+  EXPECT_NE(error_of(pair, hardware).find("does not tell intra_host"), std::string::npos) << error_of(pair, hardware);
+  hardware.intra_host = {.bytes_per_s = 4};
+  EXPECT_EQ(simulate(pair, hardware).step_s, 2.0) << "the other is not needed";
+  EXPECT_NE(error_of(copies({forward(1), reduce(4, {0})}, 4), hardware).find("does not tell inter_host"), std::string::npos);
+}
+
+TEST(Simulate, a_pipeline_names_the_link_that_it_lacks) {
+  Hardware hardware = slow_device();
+  hardware.inter_host = kUnknown;
+  const Program program =
+      two_stages({forward(3), transfer(Op::send, 1, 8, {0})}, {transfer(Op::receive, 0, 8), forward(5, {0})});
+  EXPECT_EQ(error_of(program, hardware),
+            "hardware 'slow' does not tell inter_host, which pipeline rank 0 to reach 1 needs: add [inter_host] with latency_s "
+            "and bytes_per_s (inf: free)");
+}
+
+TEST(Simulate, a_tier_that_is_not_told_is_named) {
+  Hardware hardware = slow_device();
+  hardware.tier = kUnknown;
+  const Program program = copies(
+      {{.op = Op::fetch, .lane = Lane::copy, .first = 0, .last = 1, .micro = 0, .what = Matter::activation, .allocates = 12}},
+      1);
+  EXPECT_NE(error_of(program, hardware).find("does not tell tier, which offload needs: add [tier]"), std::string::npos);
+}
+
+TEST(Simulate, times_of_blocks_that_are_not_there_are_refused) {
+  Hardware hardware = slow_device();
+  const Program program = copies({forward(1)}, 1);
+  hardware.blocks = {{.name = "layer*", .forward_s = 2.0}, {.name = "layer0", .forward_s = 3.0}};
+  EXPECT_EQ(simulate(program, hardware).step_s, 3.0);
+  for (const char* name : {"lyer0", "lyer*"}) {
+    hardware.blocks[1].name = name;
+    EXPECT_EQ(
+        error_of(program, hardware),
+        fmt::format("hardware 'slow': the model has no block '{}', which [[block]] gives times of; did you mean 'layer0'?",
+                    name));
+  }
+}
+
 TEST(Simulate, copies_go_one_at_a_time_beside_compute) {
   InstructionList list = {forward(3), forward(9), forward(1, {2, 3})};
   for (int i = 0; i < 2; ++i) {

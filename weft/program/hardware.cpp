@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "weft/base/error.h"
+#include "weft/base/nearest.h"
 
 namespace weft {
 namespace {
@@ -29,6 +31,11 @@ void check_time(const Hardware& hardware, const std::string& what, std::optional
   throw InputError(fmt::format("hardware '{}': {} is {}, must be at least 0 and finite", hardware.name, what, *value));
 }
 
+bool matches(const BlockTime& time, std::string_view block) {
+  if (time.name == block) return true;
+  return time.name.ends_with('*') && block.starts_with(std::string_view(time.name).substr(0, time.name.size() - 1));
+}
+
 }  // namespace
 
 Hardware nominal_hardware() {
@@ -46,10 +53,26 @@ const BlockTime* find_block_time(const Hardware& hardware, std::string_view bloc
   const BlockTime* best = nullptr;
   for (const BlockTime& time : hardware.blocks) {
     if (time.name == block) return &time;
-    const bool matches = time.name.ends_with('*') && block.starts_with(time.name.substr(0, time.name.size() - 1));
-    if (matches && (best == nullptr || time.name.size() > best->name.size())) best = &time;
+    if (matches(time, block) && (best == nullptr || time.name.size() > best->name.size())) best = &time;
   }
   return best;
+}
+
+void check_known(const Hardware& hardware, const Link& link, std::string_view section, std::string_view user) {
+  if (link.is_known) return;
+  throw InputError(
+      fmt::format("hardware '{}' does not tell {}, which {} needs: add [{}] with latency_s and bytes_per_s (inf: free)",
+                  hardware.name, section, user, section));
+}
+
+void check_block_times(const Hardware& hardware, const std::vector<std::string>& block_names) {
+  for (const BlockTime& time : hardware.blocks) {
+    const auto is_meant = [&time](const std::string& block) { return matches(time, block); };
+    if (std::any_of(block_names.begin(), block_names.end(), is_meant)) continue;
+    throw InputError(
+        fmt::format("hardware '{}': the model has no block '{}', which [[block]] gives times of; did you mean '{}'?",
+                    hardware.name, time.name, nearest(time.name, block_names)));
+  }
 }
 
 void check_hardware(const Hardware& hardware) {

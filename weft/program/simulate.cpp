@@ -78,6 +78,7 @@ double Simulation::span_bubble_share() const {
 
 Simulation simulate(const Program& program, const Hardware& hardware, const std::vector<MemoryOptions>& memory) {
   check_hardware(hardware);
+  check_block_times(hardware, program.block_names);
   const Ranks ranks(program);
   if (!memory.empty() && static_cast<int>(memory.size()) != ranks.mesh().pp) {
     throw InputError(fmt::format("simulate: memory options are told for {} places of the pipeline axis, which has {}",
