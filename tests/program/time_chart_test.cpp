@@ -110,6 +110,16 @@ TEST(TimeChart, fits_the_width_and_the_rows) {
   }
 }
 
+TEST(TimeChart, the_legend_explains_what_is_there) {
+  const Program program = pipeline_program(zb_h1_schedule({.ranks = 2, .micro_batches = 2}), {}, {.dp = 3});
+  const std::vector<TimedInstruction> timed = timed_instructions(program, simulate(program, slow_device()));
+  EXPECT_EQ(chart_legend(timed, time_chart(program, timed)),
+            "  F3   forward of micro-batch 3\n"
+            "  I3   backward, first part: the gradient of the stage's input\n"
+            "  W3   backward, second part: the gradients of its weights, which nobody waits for\n"
+            "a row stands for 3 ranks that do the same\n\n");
+}
+
 TEST(TimeChart, nothing_takes_time) {
   EXPECT_EQ(chart(build_program(equal_blocks(1, {.forward_flops = 0, .input_flops = 0, .weight_flops = 0}), {})), "");
 }

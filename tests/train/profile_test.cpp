@@ -56,6 +56,17 @@ TEST(Profile, links_that_were_not_measured_are_not_in_it) {
             "bytes_per_s (inf: free)");
 }
 
+TEST(Profile, every_block_has_its_times) {
+  const Hardware hardware = profiled(1);
+  ASSERT_FALSE(hardware.blocks.empty());
+  for (const BlockTime& block : hardware.blocks) {
+    EXPECT_GT(block.forward_s, 0.0) << block.name;
+    EXPECT_GT(block.backward_s, 0.0) << block.name;
+  }
+  EXPECT_GT(hardware.loss_s, 0.0);
+  EXPECT_GT(hardware.update_s_per_element, 0.0);
+}
+
 // Times are of whole blocks, whichever rank holds them.
 TEST(Profile, serves_every_layout_of_its_ranks) {
   const Hardware pair = profiled(2);

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 
+#include "weft/base/median.h"
 #include "weft/program/boxes.h"
 
 namespace weft {
@@ -33,12 +34,6 @@ char letter(BoxKind kind) {
 }
 
 constexpr char kTooShort[] = "(too short to be seen)";
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 // The shortest kind's usual time: each task gets a slot at least. 0 where nothing runs.
 double slot_of(const std::vector<BoxRow>& rows) {
@@ -185,7 +180,7 @@ class Chart {
       while (line.back() == ' ') line.pop_back();
       result += line + "\n";
     }
-    if (shown < rows_.size()) result += fmt::format("... and {} more ranks\n", rows_.size() - shown);
+    if (shown < rows_.size()) result += fmt::format("... and {} more rows\n", rows_.size() - shown);
     return result;
   }
 
@@ -199,7 +194,35 @@ class Chart {
   std::vector<std::vector<Shown>> lines_;
 };
 
+// "a row stands for 32 ranks that do the same", where rows do.
+std::string alike_text(const std::vector<TimedInstruction>& timed) {
+  int least = 0;
+  int most = 0;
+  for (const TimedInstruction& t : timed) {
+    least = least == 0 ? t.alike : std::min(least, t.alike);
+    most = std::max(most, t.alike);
+  }
+  if (most <= 1) return {};
+  const std::string count = least == most ? fmt::to_string(most) : fmt::format("{} to {}", least, most);
+  return fmt::format("a row stands for {} ranks that do the same\n", count);
+}
+
 }  // namespace
+
+std::string chart_legend(const std::vector<TimedInstruction>& timed, const std::string& chart) {
+  const auto has = [&chart](const char* part) { return chart.find(part) != std::string::npos; };
+  std::string result;
+  const auto entry = [&result](const char* label, const char* text) { result += fmt::format("  {:<4} {}\n", label, text); };
+  entry("F3", "forward of micro-batch 3");
+  if (has("R")) entry("R3", "forward again, for what was dropped");
+  if (has("B")) entry("B3", "backward");
+  if (has("I")) entry("I3", "backward, first part: the gradient of the stage's input");
+  if (has("W")) entry("W3", "backward, second part: the gradients of its weights, which nobody waits for");
+  if (has("F0a")) entry("F3b", "on the rank's second stage; F3a is on its first");
+  if (has("--")) entry("--", "goes on");
+  if (has("U")) entry("U", "loss, norm or update");
+  return result + alike_text(timed) + "\n";
+}
 
 std::string time_chart(const Program& program, const std::vector<TimedInstruction>& timed, const TimeChartOptions& options) {
   std::vector<BoxRow> rows = task_rows(program, timed);

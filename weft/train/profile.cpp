@@ -14,6 +14,7 @@
 #include <map>
 #include <string>
 
+#include "weft/base/median.h"
 #include "weft/program/make_schedule.h"
 #include "weft/train/build_model.h"
 #include "weft/train/device.h"
@@ -25,13 +26,6 @@ namespace weft {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 0.0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 /// Seconds of one call, the median of several after one that does not count.
 double time_of(const Group& group, const std::function<void()>& call) {
