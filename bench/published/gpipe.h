@@ -2,8 +2,9 @@
 //
 // A mini-batch of fixed work is divided into M micro-batches over K equal partitions, each recomputed in its backward, where a
 // forward, each part of the backward and the recompute take the same time and transfers take none. A partition recomputes
-// while it waits for the gradient, as the paper does. The authors changed the size of the mini-batch with K and M ("adjusted
-// to fit memory"), which no model of the pipeline alone can follow: so the order is compared, not the figures.
+// while it waits for the gradient, as the paper does: the last one too, which a program of weft's does not
+// (passes/recompute.h), so this is of tasks and not of a whole program. The authors changed the size of the mini-batch with K
+// and M ("adjusted to fit memory"), which no model of the pipeline alone can follow: so the order is compared, not the figures.
 #pragma once
 
 #include <string>

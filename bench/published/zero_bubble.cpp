@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <map>
 
+#include "bench/published/equal_stages.h"
 #include "bench/published/table.h"
 #include "weft/base/error.h"
 #include "weft/program/schedules/automatic.h"
@@ -86,18 +87,19 @@ Schedule schedule_of(const ZeroBubbleRow& row, const PipelineCosts& costs) {
   return automatic_schedule(costs, row.shape.micro_batches, {zb_h1_schedule(row.shape), zb_h2_schedule(row.shape)});
 }
 
-std::vector<StageTimes> chunk_times(const PipelineCosts& costs, int chunks) {
+StageTimes chunk_times(const PipelineCosts& costs, int chunks) {
   const StageTimes& whole = costs.stages.front();
-  return std::vector<StageTimes>(costs.stages.size() * chunks, {.forward = whole.forward / chunks,
-                                                                .backward_input = whole.backward_input / chunks,
-                                                                .backward_weight = whole.backward_weight / chunks});
+  return {.forward = whole.forward / chunks,
+          .backward_input = whole.backward_input / chunks,
+          .backward_weight = whole.backward_weight / chunks};
 }
 
 ZeroBubblePrediction predict_pipeline(const std::vector<ZeroBubbleRow>& rows, const ZeroBubbleRow& row) {
   const PipelineCosts costs = costs_of(rows, row);
-  const TaskTimes times = task_times(schedule_of(row, costs), chunk_times(costs, row.shape.chunks), costs.transfer);
-  const double cost_ms = row.schedule == kSynchronised ? makespan(times) : longest_span(times);
-  return {.bubble = 1.0 - most_work(times) / cost_ms, .cost_seconds = cost_ms / 1e3, .work_seconds = most_work(times) / 1e3};
+  const Simulation made = simulate_stages(schedule_of(row, costs), chunk_times(costs, row.shape.chunks), costs.transfer);
+  const double cost_ms = row.schedule == kSynchronised ? last_work(made) : made.span_s;
+  const double work_ms = made.busiest_s();
+  return {.bubble = 1.0 - work_ms / cost_ms, .cost_seconds = cost_ms / 1e3, .work_seconds = work_ms / 1e3};
 }
 
 }  // namespace

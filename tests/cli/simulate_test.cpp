@@ -46,6 +46,7 @@ TEST(WeftSimulate, ChartsAPipeline) {
   EXPECT_EQ(result.status, 0) << result.err;
   EXPECT_TRUE(contains(result.out, "pp 0 | F0 ")) << result.out;
   EXPECT_TRUE(contains(result.out, "pp 3 | ")) << result.out;
+  EXPECT_TRUE(contains(result.out, "\npipeline over time: a blank is a wait\n  F3   forward of micro-batch 3\n")) << result.out;
   EXPECT_TRUE(contains(result.out, "  rank   alike    pp ")) << result.out;
 }
 

@@ -77,12 +77,19 @@ TEST(DrawSvg, a_box_for_every_task) {
   EXPECT_EQ(boxes(svg, "track"), 4);
   EXPECT_TRUE(contains(svg, ">1F1B</text>"));
   EXPECT_TRUE(contains(svg, "bubble &lt; 28 % &amp; more</text>"));
-  EXPECT_TRUE(contains(svg, ">pp 3, rank 24</text>"));
+  EXPECT_TRUE(contains(svg, ">pp 3, rank 24 and 7 like it</text>"));
   EXPECT_TRUE(contains(svg, ">7</text>")) << "the last micro-batch";
   EXPECT_TRUE(contains(svg, " s</text>")) << "the unit of time";
   for (const char* kind : {"forward", "backward", "transfer", "idle"})
     EXPECT_TRUE(contains(svg, fmt::format(">{}</text>", kind)));
   EXPECT_FALSE(contains(svg, ">gather</text>")) << "nothing is explained that is not there";
+}
+
+TEST(DrawSvg, a_row_tells_how_many_ranks_it_stands_for) {
+  const Schedule schedule = gpipe_schedule({.ranks = 2, .micro_batches = 2});
+  EXPECT_TRUE(contains(drawn(pipeline_program(schedule)), ">pp 1, rank 1</text>"));
+  EXPECT_TRUE(contains(drawn(pipeline_program(schedule, {}, {.dp = 2})), ">pp 1, rank 2 and 1 like it</text>"));
+  EXPECT_TRUE(contains(drawn(build_program(equal_blocks(2, {}), {.dp = 4})), ">rank 0 and 3 like it</text>"));
 }
 
 TEST(DrawSvg, backward_in_parts_and_several_stages) {
@@ -122,7 +129,7 @@ TEST(DrawSvg, ranks_beyond_the_limit_are_counted) {
   const std::string svg = drawn(pipeline_program(gpipe_schedule({.ranks = 8, .micro_batches = 8})), options);
   EXPECT_EQ(boxes(svg, "track"), 5);
   EXPECT_EQ(boxes(svg, "forward"), 40);
-  EXPECT_TRUE(contains(svg, "... and 3 more ranks")) << svg.substr(0, 500);
+  EXPECT_TRUE(contains(svg, "... and 3 more rows")) << svg.substr(0, 500);
 }
 
 TEST(DrawSvg, a_step_that_takes_no_time) {

@@ -153,6 +153,20 @@ TEST(Draw, distinct_lists) {
   EXPECT_TRUE(contains(text, "... and 2 more distinct lists\n")) << text;
 }
 
+// A hybrid layout sends a gradient twice: over the shards for every micro-batch, and then the shard over the replicas.
+TEST(Draw, all_reductions_of_a_hybrid_layout_are_in_the_table) {
+  const std::string text = draw(
+      build_program(toy_model(2, 1 << 18), {.dp = 2, .shard = 4, .shard_level = ShardLevel::gradients, .micro_batches = 3}));
+  EXPECT_TRUE(contains(text,
+                       "gradient buckets, in the order they are first reduced\n"
+                       "  S1           1.00 MiB  sends    768 KiB  3 times\n"
+                       "  S0           1.00 MiB  sends    768 KiB  3 times\n"
+                       "  R1            256 KiB  sends    256 KiB\n"
+                       "  R0            256 KiB  sends    256 KiB\n"))
+      << text;
+  EXPECT_TRUE(contains(text, "gradients 5.00 MiB in 8 reductions")) << text << "2 x (3 x 768 + 256) KiB";
+}
+
 TEST(Draw, a_pipeline_has_a_chart_and_a_row_a_rank) {
   const Program program = pipeline_program(one_f_one_b_schedule({.ranks = 2, .micro_batches = 2}),
                                            {.blocks = 2, .numel = 256, .message_bytes = 100}, {.dp = 3});

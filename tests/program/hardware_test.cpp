@@ -162,6 +162,12 @@ TEST(Hardware, numbers_that_make_no_sense_are_refused) {
   EXPECT_EQ(error_of({}), "no error");
   EXPECT_EQ(error_of(nominal_hardware()), "no error");
   EXPECT_EQ(error_of({.name = "x", .flops = 0.0}), "hardware 'x': flops is 0, must be above 0");
+  EXPECT_EQ(error_of({.name = "x", .flops = 1e300}),
+            "hardware 'x': flops is 1e+300, must be at least 1 and at most 1e+18, or inf");
+  EXPECT_EQ(error_of({.name = "x", .flops = 1e-300}),
+            "hardware 'x': flops is 1e-300, must be at least 1 and at most 1e+18, or inf");
+  EXPECT_EQ(error_of({.name = "x", .memory_bytes = 1e19}),
+            "hardware 'x': memory_bytes is 1e+19, must be at least 1 and at most 1e+18, or inf");
   EXPECT_EQ(error_of({.name = "x", .efficiency = 1.5}), "hardware 'x': efficiency is 1.5, must be at most 1");
   EXPECT_EQ(error_of({.name = "x", .ranks_per_host = 0}), "hardware 'x': ranks_per_host is 0, must be above 0");
   EXPECT_EQ(error_of({.name = "x", .inter_host = {.latency_s = -1.0}}),

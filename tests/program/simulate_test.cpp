@@ -90,9 +90,9 @@ TEST(Simulate, a_transfer_takes_latency_and_bandwidth) {
   EXPECT_EQ(s.ranks[1].waiting_s, 3.0) << "the first rank's forward";
   EXPECT_EQ(s.ranks[0].exposed_s, 4.0) << "its own step ends with the send";
   EXPECT_EQ(s.ranks[0].waiting_s, 5.0);
-  EXPECT_EQ(s.span_s, 7.0) << "the first rank; the second works from 7 s to 12 s";
+  EXPECT_EQ(s.span_s, 5.0) << "the second rank works from 7 s to 12 s";
   EXPECT_EQ(s.bubble_share(), 1.0 - 5.0 / 12.0);
-  EXPECT_EQ(s.span_bubble_share(), 1.0 - 5.0 / 7.0);
+  EXPECT_EQ(s.span_bubble_share(), 0.0);
 }
 
 TEST(Simulate, a_message_that_is_there_costs_nothing_unless_receiving_is_work) {
@@ -122,6 +122,24 @@ TEST(Simulate, without_overlap_a_sender_works_too) {
   in_order.overlap = false;
   EXPECT_EQ(simulate(program, in_order).of(0).end_s, 13.0);
   EXPECT_EQ(simulate(program, in_order).of(1).end_s, 8.0);
+}
+
+TEST(Simulate, a_step_without_end_is_refused) {
+  Hardware hardware = slow_device();
+  hardware.name = "tortoise";
+  hardware.efficiency = 1e-300;
+  for (const double flops : {1.0, 1e300}) {
+    const Program program = two_stages({forward(flops)}, {});
+    try {
+      simulate(program, hardware);
+      ADD_FAILURE();
+    } catch (const InputError& error) {
+      EXPECT_EQ(std::string(error.what()),
+                fmt::format("simulate: a step on hardware 'tortoise' would take {} s; its rates are operations and bytes a "
+                            "second, its times seconds",
+                            flops == 1.0 ? "1e+300" : "inf"));
+    }
+  }
 }
 
 TEST(Simulate, messages_share_a_link_and_keep_their_order) {
@@ -202,6 +220,57 @@ TEST(Simulate, a_norm_over_shards_keeps_the_compute_lane) {
   EXPECT_EQ(s.step_s, 4.0);
   EXPECT_EQ(s.ranks[0].busy_s, 2.0);
   EXPECT_EQ(s.ranks[0].exposed_s, 2.0);
+}
+
+constexpr Link kUnknown = {.is_known = false};
+
+TEST(Simulate, a_link_that_the_hardware_does_not_tell_is_named) {
+  Hardware hardware = slow_device();
+  hardware.intra_host = hardware.inter_host = hardware.tier = kUnknown;
+  const Program alone = copies({forward(1), reduce(4, {0})}, 1);
+  EXPECT_EQ(simulate(alone, hardware).step_s, 1.0) << "nobody to send to";
+  const Program pair = copies({forward(1), reduce(4, {0})}, 2);
+  EXPECT_EQ(error_of(pair, hardware),
+            "hardware 'slow' does not tell inter_host, which axis 'dp+shard' (ranks 0 to 1) needs: add [inter_host] with "
+            "latency_s and bytes_per_s (inf: free)");
+  hardware.ranks_per_host = 2;
+  EXPECT_NE(error_of(pair, hardware).find("does not tell intra_host"), std::string::npos) << error_of(pair, hardware);
+  hardware.intra_host = {.bytes_per_s = 4};
+  EXPECT_EQ(simulate(pair, hardware).step_s, 2.0) << "the other is not needed";
+  EXPECT_NE(error_of(copies({forward(1), reduce(4, {0})}, 4), hardware).find("does not tell inter_host"), std::string::npos);
+}
+
+TEST(Simulate, a_pipeline_names_the_link_that_it_lacks) {
+  Hardware hardware = slow_device();
+  hardware.inter_host = kUnknown;
+  const Program program =
+      two_stages({forward(3), transfer(Op::send, 1, 8, {0})}, {transfer(Op::receive, 0, 8), forward(5, {0})});
+  EXPECT_EQ(error_of(program, hardware),
+            "hardware 'slow' does not tell inter_host, which pipeline rank 0 to reach 1 needs: add [inter_host] with latency_s "
+            "and bytes_per_s (inf: free)");
+}
+
+TEST(Simulate, a_tier_that_is_not_told_is_named) {
+  Hardware hardware = slow_device();
+  hardware.tier = kUnknown;
+  const Program program = copies(
+      {{.op = Op::fetch, .lane = Lane::copy, .first = 0, .last = 1, .micro = 0, .what = Matter::activation, .allocates = 12}},
+      1);
+  EXPECT_NE(error_of(program, hardware).find("does not tell tier, which offload needs: add [tier]"), std::string::npos);
+}
+
+TEST(Simulate, times_of_blocks_that_are_not_there_are_refused) {
+  Hardware hardware = slow_device();
+  const Program program = copies({forward(1)}, 1);
+  hardware.blocks = {{.name = "layer*", .forward_s = 2.0}, {.name = "layer0", .forward_s = 3.0}};
+  EXPECT_EQ(simulate(program, hardware).step_s, 3.0);
+  for (const char* name : {"lyer0", "lyer*"}) {
+    hardware.blocks[1].name = name;
+    EXPECT_EQ(
+        error_of(program, hardware),
+        fmt::format("hardware 'slow': the model has no block '{}', which [[block]] gives times of; did you mean 'layer0'?",
+                    name));
+  }
 }
 
 TEST(Simulate, copies_go_one_at_a_time_beside_compute) {

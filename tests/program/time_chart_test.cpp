@@ -76,6 +76,27 @@ TEST(TimeChart, long_ones_show_both_ends) {
             "pp 1 | F98 B98 --- F99 B99 ---\n");
 }
 
+// Messages take ten thousand million times as long as a forward: only what is shown is made.
+TEST(TimeChart, takes_no_memory_for_what_it_does_not_show) {
+  const Program program = pipeline_program(gpipe_schedule({.ranks = 2, .micro_batches = 1}));
+  const Simulation s = simulate(program, slow_device({.latency_s = 1e10}));
+  EXPECT_EQ(time_chart(program, timed_instructions(program, s), {.width = 40}),
+            "pp 0 | F0\n"
+            "pp 1 |\n"
+            "  ... 19999999984 more slots ...\n"
+            "pp 0 |                            B0 --\n"
+            "pp 1 |\n");
+}
+
+TEST(TimeChart, tasks_far_shorter_than_the_step_are_left_out) {
+  Program program = pipeline_program(gpipe_schedule({.ranks = 2, .micro_batches = 2}));
+  for (InstructionList& list : program.lists) {
+    for (Instruction& x : list) x.flops /= 1e15;
+  }
+  program.lists[1][find(program.lists[1], Op::backward)].flops = 1e6;
+  EXPECT_NE(chart(program).find("pp 0 | (too short to be seen)\n"), std::string::npos) << chart(program);
+}
+
 TEST(TimeChart, fits_the_width_and_the_rows) {
   const Program program = pipeline_program(one_f_one_b_schedule({.ranks = 40, .micro_batches = 80}));
   for (const int width : {40, 77, 100, 200}) {
@@ -87,6 +108,16 @@ TEST(TimeChart, fits_the_width_and_the_rows) {
     }
     EXPECT_EQ(count, 2 * (10 + 1) + 1);
   }
+}
+
+TEST(TimeChart, the_legend_explains_what_is_there) {
+  const Program program = pipeline_program(zb_h1_schedule({.ranks = 2, .micro_batches = 2}), {}, {.dp = 3});
+  const std::vector<TimedInstruction> timed = timed_instructions(program, simulate(program, slow_device()));
+  EXPECT_EQ(chart_legend(timed, time_chart(program, timed)),
+            "  F3   forward of micro-batch 3\n"
+            "  I3   backward, first part: the gradient of the stage's input\n"
+            "  W3   backward, second part: the gradients of its weights, which nobody waits for\n"
+            "a row stands for 3 ranks that do the same\n\n");
 }
 
 TEST(TimeChart, nothing_takes_time) {

@@ -83,6 +83,12 @@ TEST(Trace, events_say_what_they_are) {
   EXPECT_EQ(names.count("comm"), 1u);
 }
 
+TEST(Trace, a_process_tells_how_many_ranks_it_stands_for) {
+  const Program program = pipeline_program(gpipe_schedule({.ranks = 2, .micro_batches = 2}), {}, {.dp = 4});
+  const std::string trace = trace_json(program, timed_instructions(program, simulate(program, slow_device())));
+  EXPECT_NE(trace.find("\"rank 4 and 3 like it (pipeline rank 1)\""), std::string::npos) << trace;
+}
+
 TEST(Trace, what_runs_beside_one_another_has_threads_of_its_own) {
   const Program program = build_program(equal_blocks(2, {}), {.dp = 2, .micro_batches = 1});
   Program wide = program;

@@ -1,4 +1,4 @@
-// Published runs of zero-bubble pipelines against task_times() and the automatic schedule: how, bench/published/zero_bubble.h
+// Published runs of zero-bubble pipelines against simulate() and the automatic schedule: how, bench/published/zero_bubble.h
 // says.
 #include "bench/published/zero_bubble.h"
 

@@ -29,7 +29,7 @@ std::string error_of(const std::string& text) {
 
 std::string with(const std::string& more) { return kSmall + more; }
 
-TEST(HardwareFile, what_is_left_out_costs_nothing) {
+TEST(HardwareFile, what_a_device_leaves_out_costs_nothing) {
   const Hardware hardware = parse_hardware(kSmall, "h.toml");
   EXPECT_EQ(hardware.name, "two boxes");
   EXPECT_EQ(hardware.ranks_per_host, 4);
@@ -42,6 +42,23 @@ TEST(HardwareFile, what_is_left_out_costs_nothing) {
   EXPECT_TRUE(hardware.overlap);
   EXPECT_TRUE(hardware.blocks.empty());
   EXPECT_FALSE(hardware.loss_s.has_value());
+}
+
+TEST(HardwareFile, links_that_are_left_out_are_not_known) {
+  constexpr const char* kAlone = "hardware = { name = 'x', ranks_per_host = 1 }\ndevice = { flops = 1 }\n";
+  for (const std::string& text : {std::string(kAlone), hardware_text(parse_hardware(kAlone, "h.toml"))}) {
+    const Hardware alone = parse_hardware(text, "h.toml");
+    EXPECT_FALSE(alone.intra_host.is_known || alone.inter_host.is_known || alone.tier.is_known);
+  }
+  const std::string free = std::string(kAlone) + "inter_host = { bytes_per_s = inf }";
+  for (const std::string& text : {free, hardware_text(parse_hardware(free, "h.toml"))}) {
+    const Hardware hardware = parse_hardware(text, "h.toml");
+    EXPECT_FALSE(hardware.intra_host.is_known);
+    EXPECT_TRUE(hardware.inter_host.is_known);
+    EXPECT_EQ(hardware.inter_host.bytes_per_s, kFree);
+  }
+  EXPECT_EQ(error_of(std::string(kAlone) + "tier = { latency_s = 1 }"),
+            "h.toml: tier.bytes_per_s is missing (one way, of a rank; inf: free): a number above 0");
 }
 
 constexpr const char* kFull = R"(
@@ -131,6 +148,16 @@ TEST(HardwareFile, errors_tell_where_and_what) {
   EXPECT_EQ(error_of("device = { flops = 1 }"), "h.toml: hardware.name is missing (what it is): a string");
   EXPECT_EQ(error_of("hardware = { name = 'x', ranks_per_host = 2.5 }"),
             "h.toml:1:43: hardware.ranks_per_host must be an integer of at least 1 and at most 1000000, found 2.5");
+}
+
+TEST(HardwareFile, sizes_and_rates_have_limits) {
+  const char* rest =
+      "\nintra_host = { bytes_per_s = inf }\ninter_host = { bytes_per_s = inf }\nhardware = { name = 'x', ranks_per_host = 1 }";
+  EXPECT_EQ(error_of(std::string("device = { flops = 1e300 }") + rest),
+            "h.toml: hardware 'x': flops is 1e+300, must be at least 1 and at most 1e+18, or inf");
+  EXPECT_EQ(error_of(std::string("device = { flops = 1, memory_bytes = 1e19 }") + rest),
+            "h.toml: hardware 'x': memory_bytes is 1e+19, must be at least 1 and at most 1e+18, or inf");
+  EXPECT_EQ(error_of(std::string("device = { flops = inf, memory_bytes = 1e18 }") + rest), "no error");
 }
 
 TEST(HardwareFile, errors_in_blocks_too) {

@@ -80,7 +80,7 @@ std::string summary(const RecipeSimulation& result, const Hardware& hardware) {
   text += line("bubble", fmt::format("{:.1f} %", 100.0 * s.bubble_share()), "of the step that rank stands still");
   if (result.plan.program.mesh.pp > 1) {
     text += line("", fmt::format("{:.1f} %", 100.0 * s.span_bubble_share()),
-                 "of the longest time from a rank's first work to its end");
+                 "of the longest time from a rank's first forward to its last backward");
   }
   text += line("exposed communication", format_duration(exposed.exposed_s),
                fmt::format("the most, on rank {}: {} of the step", exposed.rank, percent(exposed.exposed_s, s.step_s)));
@@ -113,8 +113,10 @@ void print_text(const SimulateArguments& arguments, const Recipe& recipe, const 
                                  hardware.ranks_per_host, hardware.ranks_per_host == 1 ? "" : "s", summary(result, hardware));
   if (result.simulation.ranks.size() > 1) text += "\n" + ranks_table(result.simulation.ranks);
   if (program.mesh.pp > 1) {
-    text += "\n" + result.plan.stages_text + "\n" +
-            time_chart(program, timed_instructions(program, result.simulation), {.width = arguments.width});
+    const std::vector<TimedInstruction> timed = timed_instructions(program, result.simulation);
+    const std::string chart = time_chart(program, timed, {.width = arguments.width});
+    text += "\n" + result.plan.stages_text + "\n";
+    if (!chart.empty()) text += "pipeline over time: a blank is a wait\n" + chart_legend(timed, chart) + chart;
   }
   std::fwrite(text.data(), 1, text.size(), stdout);
 }

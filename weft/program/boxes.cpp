@@ -86,10 +86,16 @@ void add(std::vector<Box>& boxes, const Box& box, double gap_s) {
   back.edges_s.push_back(box.start_s);
 }
 
+struct RowPlace {
+  int rank, alike, pp;
+};
+
 class RowMaker {
  public:
-  RowMaker(const InstructionList& list, int num_blocks, int rank, int pp, double gap_s)
-      : list_(list), gap_s_(gap_s), row_{.rank = rank, .pp = pp, .num_chunks = 1, .compute = {}, .side = {}} {
+  RowMaker(const InstructionList& list, int num_blocks, const RowPlace& place, double gap_s)
+      : list_(list),
+        gap_s_(gap_s),
+        row_{.rank = place.rank, .alike = place.alike, .pp = place.pp, .num_chunks = 1, .compute = {}, .side = {}} {
     chunks_ = chunk_of_block(list, num_blocks, row_.num_chunks);
   }
 
@@ -148,7 +154,8 @@ std::vector<BoxRow> box_rows(const Program& program, const std::vector<TimedInst
   std::vector<BoxRow> rows;
   for (size_t begin = 0; begin < timed.size();) {
     const int rank = timed[begin].rank;
-    RowMaker maker(program.of(rank), program.num_blocks(), rank, ranks.place(rank).pp, gap_s);
+    const RowPlace place = {.rank = rank, .alike = timed[begin].alike, .pp = ranks.place(rank).pp};
+    RowMaker maker(program.of(rank), program.num_blocks(), place, gap_s);
     size_t at = begin;
     for (; at < timed.size() && timed[at].rank == rank; ++at) maker.add_one(timed[at]);
     begin = at;

@@ -36,6 +36,7 @@ struct Box {
 
 struct BoxRow {
   int rank = 0;
+  int alike = 1;             ///< ranks that the row stands for; `rank` is the first
   int pp = 0;                ///< its place on the pipeline axis
   int num_chunks = 1;        ///< stages that it runs
   std::vector<Box> compute;  ///< in the order of time, without those that take none

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <vector>
 
@@ -144,18 +145,23 @@ std::string legend(const Program& program) {
 }
 
 std::string buckets_table(const InstructionList& list, const Program& program) {
-  std::vector<std::string> lines;
-  std::vector<bool> seen(program.num_blocks(), false);  // reduced in an earlier micro-batch
+  std::vector<const Instruction*> buckets;
+  std::map<std::string, int> times;  // a step, by label
   for (const Instruction& x : list) {
-    if (x.op != (program.shard_level == ShardLevel::none ? Op::reduce : Op::reduce_scatter)) continue;
-    if (seen[x.first]) continue;
-    seen[x.first] = true;
-    int64_t bytes = 0;
-    for (int b = x.first; b < x.last; ++b) bytes += program.gradient_block_bytes(b);
-    lines.push_back(fmt::format("  {:<9}  {:>10}  sends {:>10}", label(x), format_bytes(bytes), format_bytes(x.wire_bytes)));
+    if (x.op != Op::reduce && x.op != Op::reduce_scatter) continue;
+    if (times[label(x)]++ == 0) buckets.push_back(&x);
   }
-  if (lines.empty()) return "no gradients are reduced\n";
-  return fmt::format("gradient buckets, in the order they are reduced\n{}", elided(lines));
+  if (buckets.empty()) return "no gradients are reduced\n";
+  std::vector<std::string> lines;
+  for (const Instruction* x : buckets) {
+    int64_t bytes = 0;
+    for (int b = x->first; b < x->last; ++b) bytes += program.gradient_block_bytes(b);
+    if (x->op == Op::reduce) bytes /= program.shards;
+    const int count = times[label(*x)];
+    lines.push_back(fmt::format("  {:<9}  {:>10}  sends {:>10}{}", label(*x), format_bytes(bytes), format_bytes(x->wire_bytes),
+                                count > 1 ? fmt::format("  {} times", count) : ""));
+  }
+  return fmt::format("gradient buckets, in the order they are first reduced\n{}", elided(lines));
 }
 
 std::string cost_table(const Program& program, const InstructionList& list) {

@@ -15,23 +15,6 @@
 namespace weft {
 namespace {
 
-// Only letters that the chart has are explained; its other words are in small letters.
-std::string chart_legend(const Program& program, const std::string& chart) {
-  const auto has = [&chart](const char* part) { return chart.find(part) != std::string::npos; };
-  std::string result = "pipeline over time, as if operations alone took any: a blank is a wait\n";
-  const auto entry = [&result](const char* label, const char* text) { result += fmt::format("  {:<4} {}\n", label, text); };
-  entry("F3", "forward of micro-batch 3");
-  if (has("R")) entry("R3", "forward again, for what was dropped");
-  if (has("B")) entry("B3", "backward");
-  if (has("I")) entry("I3", "backward, first part: the gradient of the stage's input");
-  if (has("W")) entry("W3", "backward, second part: the gradients of its weights, which nobody waits for");
-  if (has("F0a")) entry("F3b", "on the rank's second stage; F3a is on its first");
-  if (has("--")) entry("--", "goes on");
-  if (has("U")) entry("U", "loss, norm or update");
-  if (program.mesh.data() > 1) result += fmt::format("a row stands for {} ranks that do the same\n", program.mesh.data());
-  return result + "\n";
-}
-
 // "0-2, 9-11"
 std::string blocks_of(const InstructionList& list) {
   std::set<int> blocks;
@@ -62,7 +45,7 @@ std::string pipeline_chart(const Program& program, const DrawOptions& options) {
   try {
     const std::vector<TimedInstruction> timed = timed_instructions(program, simulate(program, operations));
     const std::string chart = time_chart(program, timed, {.width = options.width, .max_rows = options.max_ranks});
-    return chart_legend(program, chart) + chart;
+    return "pipeline over time, as if operations alone took any: a blank is a wait\n" + chart_legend(timed, chart) + chart;
   } catch (const Error& error) {
     return fmt::format("pipeline over time: {}\n", error.what());
   }

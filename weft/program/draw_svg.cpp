@@ -8,6 +8,7 @@
 #include <map>
 #include <tuple>
 
+#include "weft/base/median.h"
 #include "weft/base/units.h"
 #include "weft/program/boxes.h"
 #include "weft/program/palette.h"
@@ -117,13 +118,12 @@ class Svg {
       }
     }
     if (forwards.empty()) return kMinLength;
-    const auto middle = forwards.begin() + static_cast<std::ptrdiff_t>(forwards.size() / 2);
-    std::nth_element(forwards.begin(), middle, forwards.end());
-    return std::clamp(kForwardWidth * end_s / *middle, kMinLength, kMaxLength);
+    return std::clamp(kForwardWidth * end_s / median(std::move(forwards)), kMinLength, kMaxLength);
   }
 
   std::string label_of(const BoxRow& row) const {
-    return program_.mesh.pp > 1 ? fmt::format("pp {}, rank {}", row.pp, row.rank) : fmt::format("rank {}", row.rank);
+    const std::string pp = program_.mesh.pp > 1 ? fmt::format("pp {}, ", row.pp) : "";
+    return fmt::format("{}rank {}{}", pp, row.rank, row.alike > 1 ? fmt::format(" and {} like it", row.alike - 1) : "");
   }
   size_t longest_label() const {
     size_t longest = 0;
@@ -159,7 +159,7 @@ class Svg {
     }
     put("</g>\n");
     if (num_left_out_ > 0) {
-      text(left_, bottom + 33.0, fmt::format("... and {} more ranks", num_left_out_), "fill=\"#555\"");
+      text(left_, bottom + 33.0, fmt::format("... and {} more rows", num_left_out_), "fill=\"#555\"");
     }
   }
 

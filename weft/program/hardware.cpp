@@ -2,21 +2,38 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "weft/base/error.h"
+#include "weft/base/nearest.h"
 
 namespace weft {
 namespace {
 
-void check_rate(const Hardware& hardware, const char* what, double value) {
+constexpr double kMost = 1e18;  // of a rate or a size: what a device has today, a thousand times and more
+
+void check_positive(const Hardware& hardware, const char* what, double value) {
   if (value > 0.0) return;
   throw InputError(fmt::format("hardware '{}': {} is {}, must be above 0", hardware.name, what, value));
+}
+
+void check_rate(const Hardware& hardware, const char* what, double value) {
+  if (value == kFree) return;
+  check_positive(hardware, what, value);
+  if (value >= 1.0 && value <= kMost) return;
+  throw InputError(
+      fmt::format("hardware '{}': {} is {}, must be at least 1 and at most {}, or inf", hardware.name, what, value, kMost));
 }
 
 void check_time(const Hardware& hardware, const std::string& what, std::optional<double> value) {
   if (!value || (*value >= 0.0 && std::isfinite(*value))) return;
   throw InputError(fmt::format("hardware '{}': {} is {}, must be at least 0 and finite", hardware.name, what, *value));
+}
+
+bool matches(const BlockTime& time, std::string_view block) {
+  if (time.name == block) return true;
+  return time.name.ends_with('*') && block.starts_with(std::string_view(time.name).substr(0, time.name.size() - 1));
 }
 
 }  // namespace
@@ -36,10 +53,26 @@ const BlockTime* find_block_time(const Hardware& hardware, std::string_view bloc
   const BlockTime* best = nullptr;
   for (const BlockTime& time : hardware.blocks) {
     if (time.name == block) return &time;
-    const bool matches = time.name.ends_with('*') && block.starts_with(time.name.substr(0, time.name.size() - 1));
-    if (matches && (best == nullptr || time.name.size() > best->name.size())) best = &time;
+    if (matches(time, block) && (best == nullptr || time.name.size() > best->name.size())) best = &time;
   }
   return best;
+}
+
+void check_known(const Hardware& hardware, const Link& link, std::string_view section, std::string_view user) {
+  if (link.is_known) return;
+  throw InputError(
+      fmt::format("hardware '{}' does not tell {}, which {} needs: add [{}] with latency_s and bytes_per_s (inf: free)",
+                  hardware.name, section, user, section));
+}
+
+void check_block_times(const Hardware& hardware, const std::vector<std::string>& block_names) {
+  for (const BlockTime& time : hardware.blocks) {
+    const auto is_meant = [&time](const std::string& block) { return matches(time, block); };
+    if (std::any_of(block_names.begin(), block_names.end(), is_meant)) continue;
+    throw InputError(
+        fmt::format("hardware '{}': the model has no block '{}', which [[block]] gives times of; did you mean '{}'?",
+                    hardware.name, time.name, nearest(time.name, block_names)));
+  }
 }
 
 void check_hardware(const Hardware& hardware) {
@@ -47,8 +80,8 @@ void check_hardware(const Hardware& hardware) {
   check_rate(hardware, "narrow_flops", hardware.narrow_flops);
   check_rate(hardware, "memory_bytes", hardware.memory_bytes);
   check_rate(hardware, "memory_bytes_per_s", hardware.memory_bytes_per_s);
-  check_rate(hardware, "ranks_per_host", hardware.ranks_per_host);
-  check_rate(hardware, "efficiency", hardware.efficiency);
+  check_positive(hardware, "ranks_per_host", hardware.ranks_per_host);
+  check_positive(hardware, "efficiency", hardware.efficiency);
   if (hardware.efficiency > 1.0) {
     throw InputError(fmt::format("hardware '{}': efficiency is {}, must be at most 1", hardware.name, hardware.efficiency));
   }

@@ -1,7 +1,8 @@
 // Hardware: what a simulation needs to know of devices and of the links between them. Plain data; train/hardware_file.h reads
 // it from TOML.
 //
-// Everything defaults to what costs nothing, so that a hand-written one names only what matters to it.
+// Everything defaults to what costs nothing, so that one made in code names only what matters to it. A file that leaves out a
+// link or the tier does not know it: a program that uses it is not simulated.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +20,7 @@ inline constexpr double kFree = std::numeric_limits<double>::infinity();  ///< a
 struct Link {
   double latency_s = 0.0;
   double bytes_per_s = kFree;
+  bool is_known = true;
   double seconds(double bytes) const { return latency_s + bytes / bytes_per_s; }
 };
 
@@ -66,10 +68,18 @@ Hardware nominal_hardware();
 /// without one.
 const BlockTime* find_block_time(const Hardware& hardware, std::string_view block);
 
+/// Throws InputError, naming the section to add, for a link or tier of the hardware that is not known; `section` is its name in
+/// a file, `user` what needs it.
+void check_known(const Hardware& hardware, const Link& link, std::string_view section, std::string_view user);
+
+/// Throws InputError for a time of a block, by name or with a '*', that the model does not have.
+void check_block_times(const Hardware& hardware, const std::vector<std::string>& block_names);
+
 /// Throws InputError where its times were measured with micro-batches of another size.
 void check_micro_batch(const Hardware& hardware, int64_t micro_batch);
 
-/// Throws InputError for a rate that is not positive, a time that is negative or not finite, an efficiency outside (0, 1].
+/// Throws InputError for a rate or a size outside 1 to 1e18 that is not kFree, a time that is negative or not finite, an
+/// efficiency outside (0, 1].
 void check_hardware(const Hardware& hardware);
 
 }  // namespace weft

@@ -1,5 +1,7 @@
 #include "weft/program/network.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <vector>
 
@@ -22,20 +24,26 @@ const Ring& Network::ring(AxisName axis, int block) {
     if (seen[rank]) continue;
     const std::vector<int> line = ranks_.members(rank, axis, block);
     for (int member : line) seen[member] = true;
-    add_line(ring, line);
+    add_line(ring, line, axis);
   }
   return ring;
 }
 
-void Network::add_line(Ring& ring, const std::vector<int>& members) const {
+void Network::add_line(Ring& ring, const std::vector<int>& members, AxisName axis) const {
   ring.ranks = static_cast<int>(members.size());
   std::map<int, int> on_host;
   for (int rank : members) ++on_host[host_of(rank)];
+  const auto check = [&](const Link& link, const char* section) {
+    check_known(hardware_, link, section,
+                fmt::format("axis '{}' (ranks {} to {})", name(axis), members.front(), members.back()));
+  };
+  const bool alone = on_host.size() == members.size();  // one a host
+  if (on_host.size() > 1) check(hardware_.inter_host, "inter_host");
+  if (!alone) check(hardware_.intra_host, "intra_host");
   Link link = hardware_.intra_host;
   if (on_host.size() > 1) {
     const auto fewer = [](const auto& a, const auto& b) { return a.second < b.second; };
     const int ports = std::min_element(on_host.begin(), on_host.end(), fewer)->second;
-    const bool alone = std::max_element(on_host.begin(), on_host.end(), fewer)->second == 1;
     ring.port = Port::network;
     link.latency_s = std::max(alone ? 0.0 : link.latency_s, hardware_.inter_host.latency_s);
     link.bytes_per_s = std::min(alone ? kFree : link.bytes_per_s, ports * hardware_.inter_host.bytes_per_s);
@@ -45,10 +53,15 @@ void Network::add_line(Ring& ring, const std::vector<int>& members) const {
 }
 
 const Link& Network::link(int from_pp, int to_pp) const {
-  for (int column = 0; column < ranks_.num_columns(); ++column) {
-    if (host_of(ranks_.rank_of(column, from_pp)) != host_of(ranks_.rank_of(column, to_pp))) return hardware_.inter_host;
-  }
-  return hardware_.intra_host;
+  const auto leaves_host = [&](int column) {
+    return host_of(ranks_.rank_of(column, from_pp)) != host_of(ranks_.rank_of(column, to_pp));
+  };
+  bool is_inter = false;
+  for (int column = 0; column < ranks_.num_columns() && !is_inter; ++column) is_inter = leaves_host(column);
+  const Link& link = is_inter ? hardware_.inter_host : hardware_.intra_host;
+  check_known(hardware_, link, is_inter ? "inter_host" : "intra_host",
+              fmt::format("pipeline rank {} to reach {}", from_pp, to_pp));
+  return link;
 }
 
 }  // namespace weft

@@ -31,14 +31,14 @@ class Network {
   /// Both must outlive it.
   Network(const Ranks& ranks, const Hardware& hardware) : ranks_(ranks), hardware_(hardware) {}
 
-  /// `block` is for AxisName::tied only.
+  /// `block` is for AxisName::tied only. Throws InputError for a link that the hardware does not tell; so does link().
   const Ring& ring(AxisName axis, int block = 0);
 
   /// Between two places on the pipeline axis.
   const Link& link(int from_pp, int to_pp) const;
 
  private:
-  void add_line(Ring& ring, const std::vector<int>& members) const;
+  void add_line(Ring& ring, const std::vector<int>& members, AxisName axis) const;
   int host_of(int rank) const { return rank / hardware_.ranks_per_host; }
 
   const Ranks& ranks_;

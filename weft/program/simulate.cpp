@@ -13,6 +13,8 @@
 namespace weft {
 namespace {
 
+constexpr double kLongestStep = 1e15;  // seconds; 30 million years
+
 // One rank for each class of columns and place on the pipeline axis.
 Simulation distinct_ranks(const Program& program, const Ranks& ranks) {
   const ColumnClasses classes = column_classes(program, ranks);
@@ -41,9 +43,15 @@ void add_up(const Program& program, const Hardware& hardware, const std::vector<
     rank.memory = estimate_memory(program, rank.rank, memory.empty() ? MemoryOptions{} : memory[rank.pp]);
     rank.memory.peak[static_cast<size_t>(Category::activations)] = peak_activation_bytes(program.of(rank.rank), rank.spans);
     simulation.step_s = std::max(simulation.step_s, rank.end_s);
-    simulation.span_s = std::max(simulation.span_s, rank.end_s - rank.first_work_s);
+    simulation.span_s = std::max(simulation.span_s, rank.last_work_s - rank.first_work_s);
     simulation.flops += rank.count * rank.flops;
     simulation.model_flops += rank.count * (rank.flops - rank.recompute_flops);
+  }
+  if (!(simulation.step_s <= kLongestStep)) {
+    throw InputError(
+        fmt::format("simulate: a step on hardware '{}' would take {:.3g} s; its rates are operations and bytes a "
+                    "second, its times seconds",
+                    hardware.name, simulation.step_s));
   }
   for (SimulatedRank& rank : simulation.ranks) rank.waiting_s = simulation.step_s - rank.busy_s - rank.exposed_s;
   const double possible = hardware.peak_flops(program.weight_bytes) * simulation.step_s * program.world_size();
@@ -62,10 +70,15 @@ double Simulation::busiest_s() const {
 
 double Simulation::bubble_share() const { return share_left(busiest_s(), step_s); }
 
-double Simulation::span_bubble_share() const { return share_left(busiest_s(), span_s); }
+double Simulation::span_bubble_share() const {
+  double most = 0.0;
+  for (const SimulatedRank& rank : ranks) most = std::max(most, rank.span_work_s);
+  return share_left(most, span_s);
+}
 
 Simulation simulate(const Program& program, const Hardware& hardware, const std::vector<MemoryOptions>& memory) {
   check_hardware(hardware);
+  check_block_times(hardware, program.block_names);
   const Ranks ranks(program);
   if (!memory.empty() && static_cast<int>(memory.size()) != ranks.mesh().pp) {
     throw InputError(fmt::format("simulate: memory options are told for {} places of the pipeline axis, which has {}",

@@ -66,6 +66,29 @@ class Exposure {
   double total_s_ = 0.0;
 };
 
+// When a rank's forwards and backwards begin and end, and what it computes meanwhile.
+class WorkSpan {
+ public:
+  explicit WorkSpan(SimulatedRank& rank) : rank_(rank) {}
+
+  void add(int i, Op op, double own_s) {
+    const bool is_pass = op == Op::forward || is_backward(op);
+    if (!has_begun_ && !is_pass) return;
+    if (!has_begun_) rank_.first_work_s = rank_.spans[i].start_s;
+    has_begun_ = true;
+    since_s_ += own_s;
+    if (!is_pass) return;
+    rank_.last_work_s = std::max(rank_.last_work_s, rank_.spans[i].end_s);
+    rank_.span_work_s += since_s_;
+    since_s_ = 0.0;
+  }
+
+ private:
+  SimulatedRank& rank_;
+  bool has_begun_ = false;
+  double since_s_ = 0.0;  // work since the last forward or backward
+};
+
 struct Change {
   double time_s;
   int order;  // by list, start before end: at one moment an earlier instruction's end comes before a later one's start
@@ -98,11 +121,12 @@ void tally(const Program& program, const Hardware& hardware, const WorkTime& wor
   const InstructionList& list = program.of(rank.rank);
   for (const Span& span : rank.spans) rank.end_s = std::max(rank.end_s, span.end_s);
   Exposure exposure(list, rank, hardware.overlap);
+  WorkSpan span(rank);
   std::vector<bool> ran(static_cast<size_t>(program.num_blocks()) * program.micro_batches, false);
   for (int i = 0; i < static_cast<int>(list.size()); ++i) {
     const Instruction& x = list[i];
     const double own_s = work.seconds(x);
-    if (rank.busy_s == 0.0) rank.first_work_s = rank.spans[i].start_s;
+    span.add(i, x.op, own_s);
     rank.busy_s += own_s;
     exposure.add(i, own_s);
     rank.flops += x.flops;

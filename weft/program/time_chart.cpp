@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 
+#include "weft/base/median.h"
 #include "weft/program/boxes.h"
 
 namespace weft {
@@ -13,6 +14,7 @@ namespace {
 
 constexpr double kLeastPart = 0.5;  // of a slot: what takes less is left out
 constexpr double kJoinedGap = 0.5;  // of the shorter of two boxes of a task
+constexpr double kMostSlots = 1e12;
 
 char letter(BoxKind kind) {
   switch (kind) {
@@ -31,11 +33,7 @@ char letter(BoxKind kind) {
   }
 }
 
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
+constexpr char kTooShort[] = "(too short to be seen)";
 
 // The shortest kind's usual time: each task gets a slot at least. 0 where nothing runs.
 double slot_of(const std::vector<BoxRow>& rows) {
@@ -83,30 +81,46 @@ std::vector<BoxRow> task_rows(const Program& program, const std::vector<TimedIns
   return rows;
 }
 
+double end_of(const std::vector<BoxRow>& rows) {
+  double end_s = 0.0;
+  for (const BoxRow& row : rows) {
+    if (!row.compute.empty()) end_s = std::max(end_s, row.compute.back().end_s);
+  }
+  return end_s;
+}
+
+// A task as it is printed: its label in slot `begin`, dashes in those up to `end`.
+struct Shown {
+  size_t begin = 0, end = 0;
+  std::string label;
+};
+
 class Chart {
  public:
   Chart(const Program& program, std::vector<BoxRow> rows, const TimeChartOptions& options)
-      : program_(program), rows_(std::move(rows)), options_(options), slot_(slot_of(rows_)) {
+      : program_(program),
+        rows_(std::move(rows)),
+        options_(options),
+        slot_(std::max(slot_of(rows_), end_of(rows_) / kMostSlots)) {
     for (const BoxRow& row : rows_) {
       margin_ = std::max(margin_, name_of(row).size());
       if (row.num_chunks > 1) has_chunks_ = true;
     }
     cell_ = 2 + fmt::to_string(program.micro_batches - 1).size() + (has_chunks_ ? 1 : 0);
     for (const BoxRow& row : rows_) lines_.push_back(line_of(row));
+    for (size_t i = 0; i < rows_.size(); ++i) longest_ = std::max(longest_, length_of(i));
   }
 
   std::string print() const {
-    size_t longest = 0;
-    for (const std::string& line : lines_) longest = std::max(longest, line.size());
     const size_t room = std::max<size_t>(static_cast<size_t>(std::max(options_.width, 0)), margin_ + 3 + cell_) - margin_ - 3;
-    if (longest <= room + 1) return panel(0, longest);  // it ends with a blank
-    const size_t fitting = (room + 1) / cell_ * cell_;
-    if (longest <= 2 * fitting) {
-      const size_t half = (longest / cell_ + 1) / 2 * cell_;
-      return panel(0, half) + "  ...\n" + panel(half, longest);
+    const size_t fitting = (room + 1) / cell_;  // a slot ends with a blank
+    if (longest_ <= fitting) return panel(0, longest_);
+    if (longest_ <= 2 * fitting) {
+      const size_t half = (longest_ + 1) / 2;
+      return panel(0, half) + "  ...\n" + panel(half, longest_);
     }
-    const size_t slots_between = (longest - 2 * fitting) / cell_;
-    return panel(0, fitting) + fmt::format("  ... {} more slots ...\n", slots_between) + panel(longest - fitting, longest);
+    const size_t slots_between = longest_ - 2 * fitting;
+    return panel(0, fitting) + fmt::format("  ... {} more slots ...\n", slots_between) + panel(longest_ - fitting, longest_);
   }
 
  private:
@@ -122,32 +136,51 @@ class Chart {
   }
 
   // Both ends are rounded to slots; a task that would stand on the one before it moves to the right.
-  std::string line_of(const BoxRow& row) const {
-    std::string line;
+  std::vector<Shown> line_of(const BoxRow& row) const {
+    std::vector<Shown> line;
     size_t free = 0;  // slot
     for (const Box& box : row.compute) {
       if (box.end_s - box.start_s < kLeastPart * slot_) continue;
       const size_t begin = std::max(slots_of(box.start_s), free);
       free = std::max(slots_of(box.end_s), begin + 1);
-      line.resize(begin * cell_, ' ');
-      line += label_of(box);
-      line.resize((begin + 1) * cell_, ' ');
-      for (size_t slot = begin + 1; slot < free; ++slot) line += std::string(cell_ - 1, '-') + ' ';
+      line.push_back({.begin = begin, .end = free, .label = label_of(box)});
     }
-    return line.empty() && !row.compute.empty() ? "(too short to be seen)" : line;
+    return line;
   }
   size_t slots_of(double time_s) const { return static_cast<size_t>(std::llround(time_s / slot_)); }
+
+  bool is_too_short(size_t row) const { return lines_[row].empty() && !rows_[row].compute.empty(); }
+  size_t length_of(size_t row) const {
+    if (is_too_short(row)) return (sizeof(kTooShort) - 1 + cell_) / cell_;
+    return lines_[row].empty() ? 0 : lines_[row].back().end;
+  }
+
+  // What stands in slots [begin, end) of a row.
+  std::string part_of(size_t row, size_t begin, size_t end) const {
+    std::string text((end - begin) * cell_, ' ');
+    if (is_too_short(row)) {
+      return begin == 0 ? std::string(kTooShort).substr(0, text.size()) : text;
+    }
+    const auto ends_before = [](const Shown& task, size_t slot) { return task.end <= slot; };
+    for (auto task = std::lower_bound(lines_[row].begin(), lines_[row].end(), begin, ends_before);
+         task != lines_[row].end() && task->begin < end; ++task) {
+      for (size_t slot = std::max(task->begin, begin); slot < std::min(task->end, end); ++slot) {
+        const std::string cell = slot == task->begin ? task->label : std::string(cell_ - 1, '-');
+        text.replace((slot - begin) * cell_, cell.size(), cell);
+      }
+    }
+    return text;
+  }
 
   std::string panel(size_t begin, size_t end) const {
     std::string result;
     const size_t shown = std::min(rows_.size(), static_cast<size_t>(std::max(options_.max_rows, 1)));
     for (size_t i = 0; i < shown; ++i) {
-      const std::string part = begin < lines_[i].size() ? lines_[i].substr(begin, end - begin) : std::string();
-      std::string line = fmt::format("{:<{}} | {}", name_of(rows_[i]), margin_, part);
+      std::string line = fmt::format("{:<{}} | {}", name_of(rows_[i]), margin_, part_of(i, begin, end));
       while (line.back() == ' ') line.pop_back();
       result += line + "\n";
     }
-    if (shown < rows_.size()) result += fmt::format("... and {} more ranks\n", rows_.size() - shown);
+    if (shown < rows_.size()) result += fmt::format("... and {} more rows\n", rows_.size() - shown);
     return result;
   }
 
@@ -156,11 +189,40 @@ class Chart {
   const TimeChartOptions& options_;
   double slot_;
   size_t margin_ = 0, cell_ = 0;
+  size_t longest_ = 0;  // slots
   bool has_chunks_ = false;
-  std::vector<std::string> lines_;
+  std::vector<std::vector<Shown>> lines_;
 };
 
+// "a row stands for 32 ranks that do the same", where rows do.
+std::string alike_text(const std::vector<TimedInstruction>& timed) {
+  int least = 0;
+  int most = 0;
+  for (const TimedInstruction& t : timed) {
+    least = least == 0 ? t.alike : std::min(least, t.alike);
+    most = std::max(most, t.alike);
+  }
+  if (most <= 1) return {};
+  const std::string count = least == most ? fmt::to_string(most) : fmt::format("{} to {}", least, most);
+  return fmt::format("a row stands for {} ranks that do the same\n", count);
+}
+
 }  // namespace
+
+std::string chart_legend(const std::vector<TimedInstruction>& timed, const std::string& chart) {
+  const auto has = [&chart](const char* part) { return chart.find(part) != std::string::npos; };
+  std::string result;
+  const auto entry = [&result](const char* label, const char* text) { result += fmt::format("  {:<4} {}\n", label, text); };
+  entry("F3", "forward of micro-batch 3");
+  if (has("R")) entry("R3", "forward again, for what was dropped");
+  if (has("B")) entry("B3", "backward");
+  if (has("I")) entry("I3", "backward, first part: the gradient of the stage's input");
+  if (has("W")) entry("W3", "backward, second part: the gradients of its weights, which nobody waits for");
+  if (has("F0a")) entry("F3b", "on the rank's second stage; F3a is on its first");
+  if (has("--")) entry("--", "goes on");
+  if (has("U")) entry("U", "loss, norm or update");
+  return result + alike_text(timed) + "\n";
+}
 
 std::string time_chart(const Program& program, const std::vector<TimedInstruction>& timed, const TimeChartOptions& options) {
   std::vector<BoxRow> rows = task_rows(program, timed);

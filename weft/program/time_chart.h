@@ -1,4 +1,5 @@
-// time_chart: timed instructions as text: a row a rank, time to the right in slots of the shortest kind of task.
+// time_chart: timed instructions as text: a row for each rank of theirs, time to the right in slots of the shortest kind of
+// task.
 //
 //   pp 0 | F0 F1 F2       B0 -- F3 B1 -- ...
 //   pp 1 |    F0 F1    B0 -- ...
@@ -17,11 +18,16 @@ namespace weft {
 
 struct TimeChartOptions {
   int width = 100;    ///< columns
-  int max_rows = 32;  ///< ranks
+  int max_rows = 32;  ///< shown at most
 };
 
-/// Lines, each ended by a newline; empty where nothing takes time.
+/// Lines, each ended by a newline; empty where nothing takes time. Time and memory grow with the instructions and the width,
+/// not with the slots.
 std::string time_chart(const Program& program, const std::vector<TimedInstruction>& timed,
                        const TimeChartOptions& options = {});
+
+/// What the letters that `chart` has mean, a line each, and how many ranks a row stands for; then an empty line. `chart` is
+/// made of `timed`, and its words other than labels are in small letters.
+std::string chart_legend(const std::vector<TimedInstruction>& timed, const std::string& chart);
 
 }  // namespace weft

@@ -12,7 +12,7 @@ std::vector<TimedInstruction> timed_instructions(const Program& program, const S
     for (int i = 0; i < static_cast<int>(list.size()); ++i) {
       const Span& span = rank.spans[i];
       const double start_s = list[i].lane == Lane::compute ? span.start_s : span.begin_s;
-      timed.push_back({.rank = rank.rank, .index = i, .start_s = start_s, .end_s = span.end_s});
+      timed.push_back({.rank = rank.rank, .index = i, .start_s = start_s, .end_s = span.end_s, .alike = rank.count});
     }
   }
   std::stable_sort(timed.begin(), timed.end(), [](const auto& a, const auto& b) { return a.rank < b.rank; });

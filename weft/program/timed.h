@@ -13,9 +13,10 @@ struct TimedInstruction {
   int index = 0;         ///< in the rank's list
   double start_s = 0.0;  ///< of those that move bytes between ranks: when the bytes began to move
   double end_s = 0.0;
+  int alike = 1;  ///< ranks that do the same at the same time; `rank` is the first of them
 };
 
-/// Of the ranks that were simulated: the first of each class. By rank, then in list order.
+/// Of the ranks that were simulated: one for each class of ranks that do the same. By rank, then in list order.
 std::vector<TimedInstruction> timed_instructions(const Program& program, const Simulation& simulation);
 
 /// The latest end.

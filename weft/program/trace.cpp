@@ -35,10 +35,10 @@ class Writer {
 
   std::string take() { return text_ + "\n]\n"; }
 
-  void rank(int rank) {
-    const int pp = ranks_.place(rank).pp;
-    const std::string title =
-        ranks_.mesh().pp > 1 ? fmt::format("rank {} (pipeline rank {})", rank, pp) : fmt::format("rank {}", rank);
+  void rank(int rank, int alike) {
+    const std::string like = alike > 1 ? fmt::format(" and {} like it", alike - 1) : "";
+    const std::string place = ranks_.mesh().pp > 1 ? fmt::format(" (pipeline rank {})", ranks_.place(rank).pp) : "";
+    const std::string title = fmt::format("rank {}{}{}", rank, like, place);
     metadata("process_name", rank, 0, fmt::format("\"name\":{}", quoted(title)));
     metadata("process_sort_index", rank, 0, fmt::format("\"sort_index\":{}", rank));
   }
@@ -102,7 +102,7 @@ class Writer {
 };
 
 void write_rank(const Program& program, const TimedInstruction* begin, const TimedInstruction* end, Writer& writer) {
-  writer.rank(begin->rank);
+  writer.rank(begin->rank, begin->alike);
   for (Lane lane : {Lane::compute, Lane::comm, Lane::copy}) {
     std::vector<TimedInstruction> on_lane;
     std::vector<Interval> intervals;

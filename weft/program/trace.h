@@ -1,6 +1,7 @@
 // trace: timed instructions in the form that Chrome (chrome://tracing) and Perfetto (ui.perfetto.dev) show.
 //
-// A JSON array of trace events (Trace Event Format): a process a rank, a thread a lane. Instructions that run beside one
+// A JSON array of trace events (Trace Event Format): a process for each rank of the instructions, a thread a lane; where a rank
+// stands for others that do the same, its name says how many. Instructions that run beside one
 // another on a lane get threads of their own, since a thread's events must nest.
 #pragma once
 

@@ -66,6 +66,7 @@ double WorkTime::copy_seconds(const Instruction& x) const {
   const double bytes = x.what == Matter::activation ? static_cast<double>(x.allocates + x.frees)
                        : x.what == Matter::weights  ? program_.weight_bytes * owned(x)
                                                     : state * owned(x);
+  check_known(hardware_, hardware_.tier, "tier", "offload");
   return hardware_.tier.seconds(bytes);
 }
 

@@ -22,7 +22,7 @@ class WorkTime {
   /// for release and drop, which only forget.
   double seconds(const Instruction& instruction) const;
 
-  /// Of evict and fetch.
+  /// Of evict and fetch. Throws InputError where the hardware does not tell its tier.
   double copy_seconds(const Instruction& instruction) const;
 
  private:

@@ -4,6 +4,7 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
+#include <array>
 #include <sstream>
 
 #include "weft/base/error.h"
@@ -18,9 +19,18 @@ constexpr KeyRange kTime = {.min = 0.0, .max = 1e9};
 
 using Keys = std::vector<FileKey>;
 
-Keys link_keys(const std::string& section, Link& link, bool required) {
+Keys link_keys(const std::string& section, Link& link) {
   return {{section, "latency_s", &link.latency_s, "time before the first byte, of each round of a ring", kTime},
-          {section, "bytes_per_s", &link.bytes_per_s, "one way, of a rank", kRate, {}, required}};
+          {section, "bytes_per_s", &link.bytes_per_s, "one way, of a rank; inf: free", kRate, {}, true}};
+}
+
+struct LinkSection {
+  const char* name;
+  Link* link;
+};
+
+std::array<LinkSection, 3> links_of(Hardware& h) {
+  return {{{"intra_host", &h.intra_host}, {"inter_host", &h.inter_host}, {"tier", &h.tier}}};
 }
 
 Keys block_keys(BlockTime& b) {
@@ -51,9 +61,15 @@ Keys hardware_keys(Hardware& h, int64_t& ranks) {
       {"measured", "loss_s", &h.loss_s, "of a micro-batch", kTime},
       {"measured", "update_s_per_element", &h.update_s_per_element, "of what the rank owns", kTime},
   };
-  for (Keys section : {link_keys("intra_host", h.intra_host, true), link_keys("inter_host", h.inter_host, true),
-                       link_keys("tier", h.tier, false)}) {
-    std::move(section.begin(), section.end(), std::back_inserter(keys));
+  return keys;
+}
+
+/// Those of links and tier that are known, to be written; all, to be read.
+Keys all_link_keys(Hardware& h, bool only_known) {
+  Keys keys;
+  for (const LinkSection& section : links_of(h)) {
+    if (only_known && !section.link->is_known) continue;
+    for (FileKey& key : link_keys(section.name, *section.link)) keys.push_back(std::move(key));
   }
   return keys;
 }
@@ -89,10 +105,18 @@ Hardware parse_hardware(const std::string& text, const std::string& path) {
   Hardware hardware;
   int64_t ranks = 1;
   BlockTime any;
-  const Keys keys = hardware_keys(hardware, ranks);
+  Keys keys = hardware_keys(hardware, ranks);
+  const Keys links = all_link_keys(hardware, false);
+  keys.insert(keys.end(), links.begin(), links.end());
   const auto next_block = [&hardware] { return block_keys(hardware.blocks.emplace_back()); };
   const std::vector<std::string> given =
       read_keys(text, path, keys, {{.section = "block", .known = block_keys(any), .next = next_block}});
+  for (const LinkSection& section : links_of(hardware)) {
+    const std::string prefix = std::string(section.name) + ".";
+    section.link->is_known =
+        std::any_of(given.begin(), given.end(), [&](const std::string& key) { return key.starts_with(prefix); });
+    if (!section.link->is_known) std::erase_if(keys, [&](const FileKey& key) { return key.section == section.name; });
+  }
   check_required(path, keys, given);
   hardware.ranks_per_host = static_cast<int>(ranks);
   if (std::count(given.begin(), given.end(), "device.narrow_flops") == 0) hardware.narrow_flops = hardware.flops;
@@ -110,7 +134,10 @@ std::string hardware_text(const Hardware& hardware) {
   Hardware copy = hardware;
   int64_t ranks = hardware.ranks_per_host;
   std::string text, section;
-  for (const FileKey& key : hardware_keys(copy, ranks)) {
+  Keys keys = hardware_keys(copy, ranks);
+  const Keys links = all_link_keys(copy, true);
+  keys.insert(keys.end(), links.begin(), links.end());
+  for (const FileKey& key : keys) {
     const std::string line = key_line(key);
     if (line.empty()) continue;
     if (key.section != section) text += fmt::format("{}[{}]\n", text.empty() ? "" : "\n", key.section);

@@ -13,7 +13,7 @@ Hardware load_hardware(const std::string& path);
 /// The same from text; `path` names it in errors.
 Hardware parse_hardware(const std::string& text, const std::string& path);
 
-/// A file that parse_hardware() makes the same hardware of.
+/// A file that parse_hardware() makes the same hardware of. Links that are not known are left out.
 std::string hardware_text(const Hardware& hardware);
 
 }  // namespace weft

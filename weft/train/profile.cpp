@@ -14,6 +14,7 @@
 #include <map>
 #include <string>
 
+#include "weft/base/median.h"
 #include "weft/program/make_schedule.h"
 #include "weft/train/build_model.h"
 #include "weft/train/device.h"
@@ -25,13 +26,6 @@ namespace weft {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 0.0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 /// Seconds of one call, the median of several after one that does not count.
 double time_of(const Group& group, const std::function<void()>& call) {
@@ -64,7 +58,6 @@ std::vector<double> shared(std::vector<double> values, const Group& group, at::D
 /// latencies and 2 (n-1)/n of the bytes.
 Link measure_link(const Group& group, at::Device device) {
   constexpr int64_t kShort = 1 << 10, kLong = 4 << 20;  // elements
-  if (group.size() == 1) return {};
   const auto seconds = [&](int64_t numel) {
     const at::Tensor buffer = at::zeros({numel}, at::TensorOptions(at::kFloat).device(device));
     return time_of(group, [&] {
@@ -226,18 +219,18 @@ class Profiler {
     hardware.flops = hardware.narrow_flops = rounded(std::max(flops / seconds, 1.0));
   }
 
-  /// Memory and links.
+  /// Memory, and the link between these ranks; another link and the tier are not measured.
   void add_machine(Hardware& hardware, const Group& group) const {
     hardware.memory_bytes =
         static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGESIZE)) / world_.local_size();
     hardware.memory_bytes_per_s = shared({measure_memory(group, device_)}, group, device_)[0];
     hardware.ranks_per_host = world_.local_size();
+    for (Link* link : {&hardware.intra_host, &hardware.inter_host, &hardware.tier}) link->is_known = false;
+    if (world_.size() == 1) return;
     const Link link = measure_link(group, device_);
     const std::vector<double> mean = shared({link.latency_s, link.bytes_per_s}, group, device_);
-    if (world_.size() > 1) {
-      Link& used = world_.local_size() == world_.size() ? hardware.intra_host : hardware.inter_host;
-      used = {.latency_s = mean[0], .bytes_per_s = mean[1]};
-    }
+    Link& used = world_.local_size() == world_.size() ? hardware.intra_host : hardware.inter_host;
+    used = {.latency_s = mean[0], .bytes_per_s = mean[1]};
   }
 
   const Recipe& recipe_;
