@@ -5,9 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <limits>
 
+#include "tests/data/temp_folder.h"
 #include "weft/base/error.h"
 #include "weft/train/hardware_file.h"
 #include "weft/train/memory.h"
@@ -132,17 +132,12 @@ TEST(PlanStages, ALimitThatACutByHandKeepsIsKept) {
 /// The file of a profile that says so; of links and devices that take no time otherwise.
 class Profile {
  public:
-  explicit Profile(const Hardware& hardware) : path_(::testing::TempDir() + "plan_test_profile.toml") {
-    std::ofstream(path_) << hardware_text(hardware);
-  }
-  ~Profile() { std::remove(path_.c_str()); }
-  Profile(const Profile&) = delete;
-  Profile& operator=(const Profile&) = delete;
-  std::string set() const { return "layout.profile=" + path_; }
-  const std::string& path() const { return path_; }
+  explicit Profile(const Hardware& hardware) { folder_.write("profile.toml", hardware_text(hardware)); }
+  std::string set() const { return "layout.profile=" + path(); }
+  std::string path() const { return folder_.file("profile.toml"); }
 
  private:
-  std::string path_;
+  test::TempFolder folder_;
 };
 
 Hardware measured(const BlockTime& all) {
@@ -169,6 +164,14 @@ TEST(PlanProfile, TakesWhatSimulateTakes) {
       const std::vector<std::string> overrides = {"layout.pp=2", profile.set(), std::string("layout.schedule=") + schedule};
       EXPECT_EQ(error_of(overrides, 2), "no error") << time.name << " " << schedule;
     }
+  }
+}
+
+TEST(PlanProfile, BlocksThatTheModelLacksAreNamed) {
+  const Profile profile(measured({.name = "layer.0", .forward_s = 1}));
+  for (const int pp : {1, 2}) {
+    EXPECT_THAT(error_of({fmt::format("layout.pp={}", pp), profile.set()}, pp),
+                HasSubstr("the model has no block 'layer.0', which [[block]] gives times of"));
   }
 }
 

@@ -34,6 +34,7 @@ struct ShowArguments {
 /// Pictures of time, on the hardware that was named or on round numbers.
 std::string draw_time(const ShowArguments& arguments, const Recipe& recipe, const Plan& plan) {
   const Hardware hardware = arguments.hardware.empty() ? nominal_hardware() : load_hardware(arguments.hardware);
+  check_micro_batch(hardware, plan.layout.micro_batch);
   const Simulation simulation = simulate(plan.program, hardware);
   arguments.files.write(plan.program, simulation, hardware, heading(recipe, plan.layout));
   return fmt::format("\nTimes in the files are simulated on {}{}.\n", hardware.name,

@@ -14,8 +14,8 @@
 namespace weft {
 
 struct SvgOptions {
-  std::string title;
-  std::string subtitle;
+  std::string title = {};
+  std::string subtitle = {};
   int max_rows = 64;  ///< drawn at most
 };
 

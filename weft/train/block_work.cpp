@@ -29,6 +29,7 @@ std::vector<BlockWork> block_work(const ModelCost& cost, const LayoutOptions& op
                                   const Hardware& hardware) {
   std::vector<BlockWork> result(cost.blocks.size(), {.times = no_time()});
   const Program split = alone(cost, options, counts, true), whole = alone(cost, options, counts, false);
+  check_block_times(hardware, split.block_names);
   const WorkTime split_time(split, hardware), whole_time(whole, hardware);
   std::vector<bool> went_forward(result.size(), false);
   for (const Instruction& x : split.of(0)) {

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <string>
+#include <vector>
+
 #include "weft/base/error.h"
 #include "weft/program/build.h"
 #include "weft/program/schedules/csv.h"
@@ -16,10 +19,10 @@ namespace weft {
 namespace {
 
 /// One rank reads no key of a pipeline, but a mistake in one is a mistake.
-void check_pipeline_keys(const LayoutRecipe& layout, const ModelCost& cost) {
-  check_stages_by_hand(layout.stages, static_cast<int>(cost.blocks.size()));
+void check_pipeline_keys(const LayoutRecipe& layout, const std::vector<std::string>& blocks) {
+  check_stages_by_hand(layout.stages, static_cast<int>(blocks.size()));
   if (layout.schedule == "csv") csv_schedule(read_schedule(layout));
-  if (!layout.profile.empty()) load_hardware(layout.profile);
+  if (!layout.profile.empty()) check_block_times(load_hardware(layout.profile), blocks);
 }
 
 }  // namespace
@@ -32,8 +35,8 @@ Plan plan(const Recipe& recipe, int world_size) {
     if (plan.layout.pp > 1) {
       plan = plan_pipeline(recipe, plan);
     } else {
-      check_pipeline_keys(recipe.layout, plan.cost);
       plan.program = build_program(plan.cost, step_layout(plan.layout.options, plan.layout.counts));
+      check_pipeline_keys(recipe.layout, plan.program.block_names);
     }
   } catch (const InputError& error) {
     throw InputError(fmt::format("{}: {}", recipe.path, error.what()));
