@@ -27,7 +27,7 @@ struct MemoryArguments {
 constexpr std::array<const char*, 4> kLevels = {"none", "optimizer", "gradients", "parameters"};
 
 /// The recipe's own layout first, then what the other shard levels would take.
-std::vector<RecipeMemory> columns(const MemoryArguments& arguments, Recipe recipe) {
+std::vector<RecipeMemory> columns(const MemoryArguments& arguments, const Recipe& recipe) {
   std::vector<RecipeMemory> result = {recipe_memory(recipe, arguments.num_ranks)};
   // Other levels cannot move weights out, and divide nothing where one rank reads all samples.
   const bool alone = recipe.layout.offload_parameters != "none" || result.front().plan.layout.data_ranks() == 1;
