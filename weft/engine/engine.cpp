@@ -52,8 +52,8 @@ void Engine::trace(bool on) { run_->clock.turn(on); }
 const std::vector<InstructionTime>& Engine::times() const { return run_->clock.times(); }
 
 StepResult Engine::step(int64_t step, const Next& next) {
-  run_->begin(step);
   const InstructionList& list = program_.of(rank_);
+  run_->begin(step, list, next);
   for (size_t i = 0; i < list.size(); ++i) run_->execute(list[i], static_cast<int>(i), next);
   run_->finish();
   return run_->result();

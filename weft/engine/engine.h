@@ -7,8 +7,8 @@
 // Loss: the gradient of every loss's sum is seeded with 1 / nominal count, so gradients keep about the size of a mean's, which
 // narrow types need; what is left of the division by the true count reaches the updater as `divisor`. The nominal count is M
 // times a power of two, the targets of the run's first micro-batch rounded up, for M micro-batches in the global batch:
-// micro-batches may differ in their targets, and `divisor` is 1 where all have that many and all count. The first step agrees
-// on it, in 8 bytes from one rank to the others that compute losses.
+// micro-batches may differ in their targets, and `divisor` is 1 where all have that many and all count. Ranks that compute
+// losses agree on it before the first step, in 8 bytes from one of them.
 #pragma once
 
 #include <cstdint>

@@ -6,6 +6,8 @@
 #include <c10/core/GradMode.h>
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "weft/base/error.h"
@@ -60,7 +62,7 @@ Engine::Run::Run(FlatModel& model, const Program& program, Updater& updater, con
   }
 }
 
-void Engine::Run::begin(int64_t step) {
+void Engine::Run::begin(int64_t step, const InstructionList& list, const Next& next) {
   step_ = step;
   works_.clear();
   clock.begin();
@@ -81,6 +83,9 @@ void Engine::Run::begin(int64_t step) {
     if (model_.holds(b)) model_.clear_gradients(b);
   }
   accumulated_.assign(accumulated_.size(), false);
+  first_batch_.reset();
+  const auto is_loss = [](const Instruction& x) { return x.op == Op::loss; };
+  if (nominal_targets_ == 0 && std::any_of(list.begin(), list.end(), is_loss)) agree_on_targets(next);
 }
 
 void Engine::Run::execute(const Instruction& instruction, int index, const Next& next) {
@@ -188,7 +193,7 @@ void Engine::Run::load(int micro, const Next& next) {
                     step_, micro, loaded_ - 1));
   }
   InFlight& flight = in_flight_[micro];
-  flight.batch = next();
+  flight.batch = first_batch_ ? *std::exchange(first_batch_, std::nullopt) : next();
   if (runner_.front() != options_.pipeline.rank()) flight.batch.inputs.clear();  // loaded for its targets
   for (at::Tensor& input : flight.batch.inputs) {
     if (input.is_floating_point()) input = input.to(model_.options().weight_dtype);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <tuple>
 #include <vector>
 
@@ -16,7 +17,8 @@ namespace weft {
 struct Engine::Run {
   Run(FlatModel& model, const Program& program, Updater& updater, const EngineOptions& options);
 
-  void begin(int64_t step);
+  /// Before the first step of a run, ranks that compute losses agree on what to scale them by, for which `next` is asked.
+  void begin(int64_t step, const InstructionList& list, const Next& next);
   void execute(const Instruction& instruction, int index, const Next& next);
   /// Waits for all that is under way: at the end of a step, what nobody in the list waited for (gathers of updated weights).
   void finish();
@@ -69,7 +71,7 @@ struct Engine::Run {
   Work reduce_scatter(int block);
   Work reduce(const Instruction& instruction);
   Work reduce_loss();
-  void agree_on_targets();
+  void agree_on_targets(const Next& next);
   double nominal_count(double targets) const;
   void settle_loss();
   void norm(const Instruction& instruction);
@@ -88,7 +90,8 @@ struct Engine::Run {
   const EngineOptions& options_;
   std::vector<int> runner_;  ///< Engine::runner_
   int64_t step_ = 0;
-  int loaded_ = 0;  ///< micro-batches taken so far in the step
+  int loaded_ = 0;                         ///< micro-batches taken so far in the step
+  std::optional<MicroBatch> first_batch_;  ///< of the run, from its start till its load
   std::vector<InFlight> in_flight_;
   std::vector<Work> works_;          ///< by instruction
   std::vector<at::Tensor> stashes_;  ///< partial sums of finished slots, by level: [all gradients]

@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "weft/base/error.h"
+#include "weft/engine/memory_ledger.h"
 #include "weft/engine/run.h"
 #include "weft/nn/graph.h"
 
@@ -38,12 +39,10 @@ bool finite(const Tensors& tensors) {
 
 /// All ranks that compute losses take the number of the run's first micro-batch, on the first of them. It is the same until the
 /// end, and a power of two: whichever it is, gradients have the same bits once divided by what counted.
-///
-/// A collective that no list tells of, once a run. What is under way ends first: a rank must not stand in it with a message
-/// that its peer waits for.
-void Engine::Run::agree_on_targets() {
-  finish();
-  const auto targets = static_cast<uint64_t>(in_flight_[0].batch.target.numel());
+void Engine::Run::agree_on_targets(const Next& next) {
+  const MemoryScope scope(Category::activations);
+  first_batch_ = next();
+  const auto targets = static_cast<uint64_t>(first_batch_->target.numel());
   const at::Tensor agreed = at::full({1}, static_cast<int64_t>(std::bit_ceil(targets)), at::kLong).to(model_.options().device);
   options_.data.broadcast(agreed, 0, "targets of a micro-batch").wait();
   nominal_targets_ = agreed.item<int64_t>();
@@ -57,7 +56,6 @@ void Engine::Run::loss(int micro) {
   const LossValue value = model_.model().loss(widen(inputs), flight.batch.target);
   const double sum = value.sum.item<double>();
   if (!std::isfinite(sum)) report_not_finite(micro, sum);
-  if (nominal_targets_ == 0) agree_on_targets();
   run_backward({value.sum}, {at::scalar_tensor(updater_.loss_scale() / nominal_count(static_cast<double>(nominal_targets_)),
                                                value.sum.options())});
   flight.gradients.back() = take_gradients(inputs);
