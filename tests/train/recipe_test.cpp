@@ -231,23 +231,19 @@ TEST(Recipe, KeysThatDoNotFitTogether) {
        "out"},
       {{"layout.gathered_mb=1"},
        "r.toml: layout.gathered_mb is read with layout.shard_level = \"parameters\" only, which is \"none\" here; set that "
-       "too, "
-       "or leave it out"},
+       "too, or leave it out"},
       {{"layout.prefetch=5", "layout.shard_level=optimizer"},
        "r.toml: layout.prefetch is read with layout.shard_level = \"gradients\" or \"parameters\" only, which is \"optimizer\" "
        "here; set that too, or leave it out"},
       {{"layout.reshard_after_forward=false", "layout.shard_level=gradients"},
        "r.toml: layout.reshard_after_forward is read with layout.shard_level = \"parameters\" only, which is \"gradients\" "
-       "here; "
-       "set that too, or leave it out"},
+       "here; set that too, or leave it out"},
       {{"layout.bucket_mb=1", "layout.shard_level=gradients"},
        "r.toml: layout.bucket_mb is read with layout.shard_level = \"none\" only, which is \"gradients\" here; set that too, "
-       "or "
-       "leave it out"},
+       "or leave it out"},
       {{"layout.recompute_every=7"},
        "r.toml: layout.recompute_every is read with layout.recompute = \"blocks\" only, which is \"none\" here; set that too, "
-       "or "
-       "leave it out"},
+       "or leave it out"},
       {{"layout.schedule=csv"}, "r.toml: layout.schedule = \"csv\" needs layout.schedule_file"},
       {{"layout.stages=evn"},
        "r.toml: layout.stages = \"evn\"; it must be \"auto\", \"even\" or the number of blocks of each stage, as in \"3,2,3\""},

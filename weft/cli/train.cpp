@@ -46,16 +46,17 @@ std::string run_heading(const Recipe& recipe, const ResolvedLayout& layout) {
                      recipe.run.steps, layout.global_batch, layout.world, layout.world == 1 ? "" : "s");
 }
 
+TrainOptions train_options(const TrainArguments& arguments) {
+  return {.trace_path = arguments.trace, .trace_step = arguments.trace_step, .save_path = arguments.save};
+}
+
 /// One rank in this process.
 void train_here(Recipe recipe, const World& world, const TrainArguments& arguments) {
   become_rank(recipe, world);
   const bool leads = world.rank() == 0;
   Console console;
   if (leads) console.line(run_heading(recipe, resolve(recipe, world.size())));
-  TrainOptions options;
-  options.save_path = arguments.save;
-  options.trace_path = arguments.trace;
-  options.trace_step = arguments.trace_step;
+  TrainOptions options = train_options(arguments);
   options.on_step = [&](const StepReport& report) { console.step(report); };
   options.on_evaluation = [&](const EvaluationReport& report) { console.evaluation(report); };
   try {
@@ -73,9 +74,8 @@ int run_train(const TrainArguments& arguments) {
   const Recipe recipe = load_recipe(arguments.recipe, arguments.overrides);
   // Before ranks are started, so that a mistake is told once and at once.
   if (arguments.num_ranks) plan(recipe, *arguments.num_ranks);
-  for (const std::string& path : {arguments.summary, arguments.save, arguments.trace}) {
-    if (!path.empty()) check_writable(path);
-  }
+  check_options(recipe, train_options(arguments));
+  if (!arguments.summary.empty()) check_writable(arguments.summary);
   return as_ranks(recipe, arguments.num_ranks, rank_command(arguments),
                   [&](const World& world) { train_here(recipe, world, arguments); });
 }

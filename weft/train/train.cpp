@@ -43,11 +43,7 @@ std::vector<double> gather(const Group& group, at::Device device, double value, 
 
 /// The step to trace, counted from 1; 0 for none.
 int64_t traced_step(const TrainOptions& options, int64_t steps) {
-  if (options.trace_path.empty()) return 0;
-  if (options.trace_step && (*options.trace_step < 1 || *options.trace_step > steps)) {
-    throw InputError(fmt::format("step {} cannot be traced: run.steps = {}", *options.trace_step, steps));
-  }
-  return options.trace_step.value_or(std::min<int64_t>(3, steps));
+  return options.trace_path.empty() ? 0 : options.trace_step.value_or(std::min<int64_t>(3, steps));
 }
 
 /// One run on one rank.
@@ -71,9 +67,7 @@ class Run {
         evaluation_(data_.evaluation, layout_.micro_batch, mesh_.join({"dp", "shard"}).index, layout_.data_ranks()),
         trainer_(mesh_, build_model(recipe.model), optimizer_of(recipe.optimizer),
                  with_agreement(trainer_options(recipe, layout_, device_))) {
-    for (const std::string& path : {options.save_path, options.trace_path}) {
-      if (leads() && !path.empty()) check_writable(path);
-    }
+    if (leads()) check_options(recipe, options);
   }
 
   FinalReport operator()() {
@@ -197,6 +191,15 @@ class Run {
 };
 
 }  // namespace
+
+void check_options(const Recipe& recipe, const TrainOptions& options) {
+  for (const std::string& path : {options.save_path, options.trace_path}) {
+    if (!path.empty()) check_writable(path);
+  }
+  if (options.trace_step && (*options.trace_step < 1 || *options.trace_step > recipe.run.steps)) {
+    throw InputError(fmt::format("step {} cannot be traced: run.steps = {}", *options.trace_step, recipe.run.steps));
+  }
+}
 
 FinalReport train(const Recipe& recipe, const World& world, const TrainOptions& options) {
   at::set_num_threads(threads_of(recipe, world));
