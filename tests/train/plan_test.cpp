@@ -225,6 +225,14 @@ TEST(PlanSchedule, WithoutAProfileTheOneThatBearsMessagesIsTaken) {
   EXPECT_LE(simulated(overrides, "auto", nominal), simulated(overrides, "zb-h2", nominal));
 }
 
+// A step of more than 1e15 operations.
+TEST(PlanSchedule, WithoutAProfileAModelOfRealSizeIsPlanned) {
+  EXPECT_EQ(error_of({"layout.pp=2", "layout.schedule=auto", "model.width=2048", "model.heads=16", "model.layers=24",
+                      "model.context=2048", "batch.global=256", "batch.micro=4"},
+                     2),
+            "no error");
+}
+
 // Rules alone find nothing as good as ZB-V here, which has two stages a rank.
 TEST(PlanSchedule, AutoTellsWhoseScheduleItTook) {
   EXPECT_THAT(plan_of({"layout.pp=2", "layout.schedule=auto"}, 2).stages_text, HasSubstr("schedule: that of zb-v"));
