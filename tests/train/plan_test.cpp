@@ -9,6 +9,7 @@
 
 #include "tests/data/temp_folder.h"
 #include "weft/base/error.h"
+#include "weft/program/simulate.h"
 #include "weft/train/hardware_file.h"
 #include "weft/train/memory.h"
 #include "weft/train/simulation.h"
@@ -231,6 +232,23 @@ TEST(PlanSchedule, WithoutAProfileAModelOfRealSizeIsPlanned) {
                       "model.context=2048", "batch.global=256", "batch.micro=4"},
                      2),
             "no error");
+}
+
+// That eight activations do not fit is not a reason to do without a search.
+TEST(PlanSchedule, AutoSearchesWithFewerActivationsWhereStageGbAsksForIt) {
+  const auto with = [](const std::string& schedule, const std::string& more) {
+    return parse_recipe(kGpt, "plan_test.toml",
+                        {"layout.pp=8", "model.layers=46", "model.width=128", "model.context=128", "batch.global=32",
+                         "layout.schedule=" + schedule, more});
+  };
+  const double naive = static_cast<double>(recipe_memory(with("naive", "layout.pp=8"), 8).estimate().total());
+  const std::string limit = fmt::format("layout.stage_gb={:.9f}", 1.4 * naive / (1 << 30));
+  const Plan planned = plan(with("auto", limit), 8);
+  EXPECT_THAT(planned.stages_text, HasSubstr("searched with "));
+  EXPECT_THAT(planned.stages_text, HasSubstr("activations, the most that keep layout.stage_gb"));
+  const Hardware nominal = nominal_hardware();
+  const double step_s = simulate(planned.program, nominal).step_s;
+  EXPECT_LT(step_s, 0.5 * recipe_simulation(with("naive", "layout.pp=8"), 8, nominal).simulation.step_s);
 }
 
 // Rules alone find nothing as good as ZB-V here, which has two stages a rank.

@@ -61,7 +61,7 @@ class Planner {
     const std::string& name = recipe_.layout.schedule;
     const std::string csv = name == "csv" ? read_schedule(recipe_.layout) : "";
     Plan plan = name == "auto" ? automatic() : fitted(make_schedule(name, shape(), {.csv = csv}));
-    plan.stages_text = stages_text(recipe_.layout, plan, block_seconds(work_));
+    plan.stages_text = stages_text(recipe_.layout, plan, block_seconds(work_), searched_);
     return plan;
   }
 
@@ -71,9 +71,9 @@ class Planner {
     return {.ranks = base_.layout.pp, .chunks = chunks, .micro_batches = base_.layout.micro_batches_per_rank};
   }
 
-  double max_activations() const {
+  int64_t max_activations() const {
     const int64_t most = recipe_.layout.schedule_activations;
-    return static_cast<double>(most > 0 ? most : base_.layout.pp);
+    return most > 0 ? most : base_.layout.pp;
   }
 
   std::vector<int> cut(int stages) const {
@@ -152,9 +152,7 @@ class Planner {
   }
 
   Plan automatic() {
-    const std::vector<int> first_block = cut(base_.layout.pp);
-    const std::vector<int> taken = consider(search(first_block));
-    if (!taken.empty() && taken != first_block) consider(search(taken));
+    consider_searched(cut(base_.layout.pp));
     for (const std::string& name : schedule_names()) {
       if (name != "auto" && name != "csv") consider_by_hand(name);
     }
@@ -162,11 +160,30 @@ class Planner {
     return std::move(*best_);
   }
 
-  Schedule search(const std::vector<int>& first_block) const {
+  /// With as many activations as are allowed; where layout.stage_gb is not kept with these, with as many as keep it.
+  void consider_searched(const std::vector<int>& first_block) {
+    int64_t fits = max_activations(), too_many = fits + 1;
+    std::vector<int> taken = consider(search(first_block, fits));
+    const auto try_fewer = [&](int64_t activations) {
+      const std::vector<int> found = consider(search(first_block, activations));
+      (found.empty() ? too_many : fits) = activations;
+      if (!found.empty()) taken = found;
+    };
+    if (taken.empty()) too_many = std::min<int64_t>(fits, base_.layout.micro_batches_per_rank + 1);
+    if (recipe_.layout.stage_gb > 0.0) {
+      while (taken.empty() && too_many > 1) try_fewer(too_many / 2);
+      while (!taken.empty() && too_many - fits > 1) try_fewer(fits + (too_many - fits) / 2);
+    }
+    searched_.fits = !taken.empty();
+    if (searched_.fits && fits < max_activations()) searched_.fewer_activations = fits;
+    if (searched_.fits && taken != first_block) consider(search(taken, fits));
+  }
+
+  Schedule search(const std::vector<int>& first_block, int64_t activations) const {
     return make_schedule("auto", shape(),
                          {.costs = {.stages = stage_times(work_, first_block),
                                     .transfer = transfer_s(first_block),
-                                    .max_activations = max_activations(),
+                                    .max_activations = static_cast<double>(activations),
                                     .goal = Goal::makespan}});  // updates wait for the loss's total, so for all ranks
   }
 
@@ -187,7 +204,7 @@ class Planner {
   void consider_by_hand(const std::string& name) {
     try {
       Schedule schedule = make_schedule(name, shape());
-      if (peak_activations(schedule) <= max_activations() * (2.0 - kBetter)) consider(schedule);
+      if (peak_activations(schedule) <= static_cast<double>(max_activations()) * (2.0 - kBetter)) consider(schedule);
     } catch (const InputError&) {  // it needs other micro-batches
     }
   }
@@ -220,6 +237,7 @@ class Planner {
   std::vector<BlockWork> work_;
   std::optional<Plan> best_;  ///< of the automatic schedule, so far
   StepTime best_step_;
+  Searched searched_;
   std::string refusal_;  ///< of the first that does not fit
 };
 
