@@ -94,7 +94,7 @@ TEST(PlanStages, NoRankHoldsMoreThanStageGb) {
   tight.insert(tight.end(), {"layout.schedule=gpipe", "layout.stage_gb=0.05"});
   EXPECT_THAT(error_of(tight, 2),
               HasSubstr("layout.stage_gb = 0.05 allows a rank 51.2 MiB, but with schedule gpipe and the best "
-                        "cut into 2 stages pipeline rank 1 holds 340 MiB"));
+                        "cut into 2 stages that was found pipeline rank 1 holds 340 MiB"));
 }
 
 /// All cuts of eight blocks into three stages.
@@ -127,6 +127,25 @@ TEST(PlanStages, ALimitThatACutByHandKeepsIsKept) {
       const std::string limit = fmt::format("layout.stage_gb={:.9f}", 1.001 * static_cast<double>(least) / (1 << 30));
       EXPECT_NO_THROW(memory(limit)) << overrides[0] << " " << schedule;
     }
+  }
+}
+
+// Both stages of a rank must be cut smaller at once.
+TEST(PlanStages, ALimitThatACutByHandKeepsIsKeptWithSeveralStagesARank) {
+  const auto memory = [](const std::string& schedule, const std::string& more) {
+    const std::vector<std::string> all = {"layout.pp=2", "model.vocabulary=4096", "layout.schedule=" + schedule, more};
+    return recipe_memory(parse_recipe(kGpt, "plan_test.toml", all), 2).estimate().total();
+  };
+  for (const std::string schedule : {"zb-v", "interleaved"}) {
+    int64_t least = std::numeric_limits<int64_t>::max();
+    for (const std::string& cut : cuts_into_three()) {
+      for (int first = 1; first < cut[0] - '0'; ++first) {
+        const std::string four = fmt::format("{},{}{}", first, cut[0] - '0' - first, cut.substr(1));
+        least = std::min(least, memory(schedule, "layout.stages=\"" + four + "\""));
+      }
+    }
+    const std::string limit = fmt::format("layout.stage_gb={:.9f}", 1.001 * static_cast<double>(least) / (1 << 30));
+    EXPECT_NO_THROW(memory(schedule, limit)) << schedule;
   }
 }
 

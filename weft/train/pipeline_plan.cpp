@@ -30,6 +30,7 @@ namespace weft {
 namespace {
 
 constexpr double kBetter = 1.0 - 1e-9;  ///< a smaller gain is rounding
+constexpr int kMostForwards = 50000;    ///< in all programs that are built to find a cut: a second or two
 
 Hardware hardware_of(const Recipe& recipe, const ResolvedLayout& layout) {
   if (recipe.layout.profile.empty()) return counted_operations();
@@ -96,12 +97,14 @@ class Planner {
     const StageBytes bytes(schedule, work_, state_bytes(plan));
     std::set<std::vector<int>> tried;
     std::pair<int64_t, int> least = {std::numeric_limits<int64_t>::max(), 0};  // and the rank that holds it
+    std::vector<int> least_cut;
     for (;;) {
       const std::vector<int>& first_block = plan.layout.options.pipeline.first_block;
       const std::vector<MemoryEstimate> by_place = memory_by_place(recipe_, plan);
       const int fullest = fullest_place(by_place);
       const int64_t most = by_place[fullest].total();
       if (most <= limit) return plan;
+      if (most < least.first) least_cut = first_block;
       least = std::min(least, {most, fullest});
       tried.insert(first_block);
       std::optional<std::vector<int>> next = smaller_cut(plan, bytes, by_place, limit);
@@ -109,11 +112,15 @@ class Planner {
       if (!next || tried.count(*next) != 0) break;
       plan = built(schedule, *next);
     }
-    throw InputError(fmt::format(
-        "layout.stage_gb = {:g} allows a rank {}, but with schedule {} and the best cut into {} stages pipeline rank "
-        "{} holds {}; use more pipeline ranks, recompute or shards",
-        recipe_.layout.stage_gb, format_bytes(limit), schedule.name, schedule.num_stages(), least.second,
-        format_bytes(least.first)));
+    if (const std::optional<std::vector<int>> found = cut_of_all_stages(schedule, least_cut, limit)) {
+      return built(schedule, *found);
+    }
+    throw InputError(
+        fmt::format("layout.stage_gb = {:g} allows a rank {}, but with schedule {} and the best cut into {} stages that was "
+                    "found pipeline rank "
+                    "{} holds {}; use more pipeline ranks, recompute or shards",
+                    recipe_.layout.stage_gb, format_bytes(limit), schedule.name, schedule.num_stages(), least.second,
+                    format_bytes(least.first)));
   }
 
   /// The fastest cut with which no rank should hold more than `limit`: each stage's blocks change, and what its rank holds
@@ -137,6 +144,26 @@ class Planner {
     } catch (const InputError&) {
       return {};
     }
+  }
+
+  /// smaller_cut() gives each stage what its rank's others leave, though they may be cut smaller too.
+  std::optional<std::vector<int>> cut_of_all_stages(const Schedule& schedule, const std::vector<int>& near,
+                                                    int64_t limit) const {
+    const int stages = schedule.num_stages();
+    if (recipe_.layout.stages != "auto" || stages == schedule.num_ranks()) return {};
+    const auto rank_bytes = [&](const std::vector<int>& first_block) {
+      std::vector<int64_t> bytes;
+      for (const MemoryEstimate& rank : memory_by_place(recipe_, built(schedule, first_block))) bytes.push_back(rank.total());
+      return bytes;
+    };
+    const FitOptions options = {.seconds = block_seconds(work_),
+                                .rank_of_stage = schedule.rank_of_stage,
+                                .max_bytes = limit,
+                                .most_tries = std::clamp(kMostForwards / (schedule.micro_batches * stages), 16, 300),
+                                .rank_bytes = rank_bytes};
+    std::optional<std::vector<int>> found = fit_cut(options, near);
+    if (!found) found = fit_cut(options, even_stages(static_cast<int>(work_.size()), stages));
+    return found;
   }
 
   /// Of each block, by what an element takes over the whole pipeline.
