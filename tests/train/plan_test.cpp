@@ -18,6 +18,7 @@ namespace weft {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 /// Eight blocks.
 constexpr const char* kGpt = R"(
@@ -201,6 +202,23 @@ TEST(PlanProfile, EveryMeasuredTimeCounts) {
   for (const char* name : {"embedding", "h.0"}) hardware.blocks.push_back({name, 1, {}, 1, 10});
   const Profile profile(hardware);
   EXPECT_EQ(plan_of({"layout.pp=2", profile.set()}, 2).layout.options.pipeline.first_block, (std::vector<int>{0, 2}));
+}
+
+// As weft profile writes it on one rank.
+TEST(PlanProfile, WithoutLinksAutoTakesMessagesAsFree) {
+  Hardware hardware = measured({.name = "*", .forward_s = 1, .backward_s = 2, .input_s = 1, .weight_s = 1});
+  const auto text = [](const Hardware& told) {
+    const Profile profile(told);
+    return plan_of({"layout.pp=4", "layout.schedule=auto", profile.set()}, 4).stages_text;
+  };
+  constexpr const char* kSaid = "messages: not measured, taken as free";
+  EXPECT_THAT(text(hardware), Not(HasSubstr(kSaid)));
+  hardware.ranks_per_host = 4;
+  hardware.inter_host.is_known = false;  // and not needed
+  EXPECT_THAT(text(hardware), Not(HasSubstr(kSaid)));
+  hardware.ranks_per_host = 1;
+  hardware.intra_host.is_known = hardware.tier.is_known = false;
+  EXPECT_THAT(text(hardware), HasSubstr(kSaid));
 }
 
 double simulated(const std::vector<std::string>& overrides, const std::string& schedule, const Hardware& hardware) {

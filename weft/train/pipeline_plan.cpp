@@ -179,12 +179,26 @@ class Planner {
   }
 
   Plan automatic() {
-    consider_searched(cut(base_.layout.pp));
+    const std::vector<int> first_block = cut(base_.layout.pp);
+    take_unknown_links_as_free(first_block);
+    consider_searched(first_block);
     for (const std::string& name : schedule_names()) {
       if (name != "auto" && name != "csv") consider_by_hand(name);
     }
     if (!best_) throw InputError(refusal_);
     return std::move(*best_);
+  }
+
+  /// A profile of one rank tells no link, and the other schedules need none.
+  void take_unknown_links_as_free(const std::vector<int>& first_block) {
+    try {
+      simulate(built(make_schedule("naive", shape()), first_block).program, hardware_);
+    } catch (const InputError&) {
+      for (Link* link : {&hardware_.intra_host, &hardware_.inter_host, &hardware_.tier}) {
+        searched_.free_messages |= !link->is_known;
+        if (!link->is_known) *link = {};
+      }
+    }
   }
 
   /// With as many activations as are allowed; where layout.stage_gb is not kept with these, with as many as keep it.
@@ -247,13 +261,13 @@ class Planner {
       best_ = std::move(plan);
       return first_block;
     } catch (const InputError& error) {
-      if (refusal_.empty()) refusal_ = error.what();
+      if (refusal_.empty() || schedule.name == "auto") refusal_ = error.what();
       return {};
     }
   }
 
   StepTime step_time(const Program& program) const {
-    const bool measured = !recipe_.layout.profile.empty();
+    const bool measured = !recipe_.layout.profile.empty() && !searched_.free_messages;
     return {.as_told_s = simulate(program, hardware_).step_s,
             .with_messages_s = measured ? 0.0 : simulate(program, nominal_hardware()).step_s};
   }
@@ -265,7 +279,7 @@ class Planner {
   std::optional<Plan> best_;  ///< of the automatic schedule, so far
   StepTime best_step_;
   Searched searched_;
-  std::string refusal_;  ///< of the first that does not fit
+  std::string refusal_;  ///< of what was searched with fewest activations
 };
 
 }  // namespace

@@ -52,6 +52,7 @@ std::string stages_text(const LayoutRecipe& recipe, const Plan& plan, const std:
                         names, 100.0 * share / total);
   }
   text += whole_backwards_text(pipeline.given, cost);
+  if (searched.free_messages) text += "  messages: not measured, taken as free\n";
   if (recipe.schedule == "auto") text += searched_text(pipeline.given.name, searched);
   const std::string by = recipe.profile.empty() ? "counted operations" : "times of " + recipe.profile;
   const std::string how = recipe.stages == "auto" ? "balanced by " + by : "as layout.stages says";

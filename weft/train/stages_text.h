@@ -14,6 +14,7 @@ namespace weft {
 struct Searched {
   bool fits = true;               ///< keeps layout.stage_gb
   int64_t fewer_activations = 0;  ///< with which alone it does; 0: with all that were allowed
+  bool free_messages = false;     ///< as layout.profile does not tell their links
 };
 
 /// `seconds` of each block, in any unit.
