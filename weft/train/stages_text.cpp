@@ -21,10 +21,10 @@ std::string whole_backwards_text(const Schedule& schedule, const ModelCost& cost
 }
 
 std::string searched_text(const std::string& taken, const Searched& searched) {
-  const std::string fewer =
-      searched.fewer_activations == 0
-          ? ""
-          : fmt::format(" with {} activations, the most that keep layout.stage_gb", searched.fewer_activations);
+  const std::string fewer = searched.fewer_activations == 0
+                                ? ""
+                                : fmt::format(" with {} activation{}, the most that keep layout.stage_gb",
+                                              searched.fewer_activations, searched.fewer_activations == 1 ? "" : "s");
   if (taken == "auto") return fewer.empty() ? "" : fmt::format("  schedule: searched{}\n", fewer);
   if (!searched.fits) return fmt::format("  schedule: that of {}, as what was searched does not keep layout.stage_gb\n", taken);
   return fmt::format("  schedule: that of {}, whose step is shorter than what was searched{}\n", taken, fewer);
