@@ -9,6 +9,7 @@
 
 #include "tests/data/temp_folder.h"
 #include "weft/base/error.h"
+#include "weft/program/simulate.h"
 #include "weft/train/hardware_file.h"
 #include "weft/train/memory.h"
 #include "weft/train/simulation.h"
@@ -17,6 +18,7 @@ namespace weft {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 /// Eight blocks.
 constexpr const char* kGpt = R"(
@@ -93,7 +95,7 @@ TEST(PlanStages, NoRankHoldsMoreThanStageGb) {
   tight.insert(tight.end(), {"layout.schedule=gpipe", "layout.stage_gb=0.05"});
   EXPECT_THAT(error_of(tight, 2),
               HasSubstr("layout.stage_gb = 0.05 allows a rank 51.2 MiB, but with schedule gpipe and the best "
-                        "cut into 2 stages pipeline rank 1 holds 340 MiB"));
+                        "cut into 2 stages that was found pipeline rank 1 holds 340 MiB"));
 }
 
 /// All cuts of eight blocks into three stages.
@@ -126,6 +128,25 @@ TEST(PlanStages, ALimitThatACutByHandKeepsIsKept) {
       const std::string limit = fmt::format("layout.stage_gb={:.9f}", 1.001 * static_cast<double>(least) / (1 << 30));
       EXPECT_NO_THROW(memory(limit)) << overrides[0] << " " << schedule;
     }
+  }
+}
+
+// Both stages of a rank must be cut smaller at once.
+TEST(PlanStages, ALimitThatACutByHandKeepsIsKeptWithSeveralStagesARank) {
+  const auto memory = [](const std::string& schedule, const std::string& more) {
+    const std::vector<std::string> all = {"layout.pp=2", "model.vocabulary=4096", "layout.schedule=" + schedule, more};
+    return recipe_memory(parse_recipe(kGpt, "plan_test.toml", all), 2).estimate().total();
+  };
+  for (const std::string schedule : {"zb-v", "interleaved"}) {
+    int64_t least = std::numeric_limits<int64_t>::max();
+    for (const std::string& cut : cuts_into_three()) {
+      for (int first = 1; first < cut[0] - '0'; ++first) {
+        const std::string four = fmt::format("{},{}{}", first, cut[0] - '0' - first, cut.substr(1));
+        least = std::min(least, memory(schedule, "layout.stages=\"" + four + "\""));
+      }
+    }
+    const std::string limit = fmt::format("layout.stage_gb={:.9f}", 1.001 * static_cast<double>(least) / (1 << 30));
+    EXPECT_NO_THROW(memory(schedule, limit)) << schedule;
   }
 }
 
@@ -183,6 +204,23 @@ TEST(PlanProfile, EveryMeasuredTimeCounts) {
   EXPECT_EQ(plan_of({"layout.pp=2", profile.set()}, 2).layout.options.pipeline.first_block, (std::vector<int>{0, 2}));
 }
 
+// As weft profile writes it on one rank.
+TEST(PlanProfile, WithoutLinksAutoTakesMessagesAsFree) {
+  Hardware hardware = measured({.name = "*", .forward_s = 1, .backward_s = 2, .input_s = 1, .weight_s = 1});
+  const auto text = [](const Hardware& told) {
+    const Profile profile(told);
+    return plan_of({"layout.pp=4", "layout.schedule=auto", profile.set()}, 4).stages_text;
+  };
+  constexpr const char* kSaid = "messages: not measured, taken as free";
+  EXPECT_THAT(text(hardware), Not(HasSubstr(kSaid)));
+  hardware.ranks_per_host = 4;
+  hardware.inter_host.is_known = false;  // and not needed
+  EXPECT_THAT(text(hardware), Not(HasSubstr(kSaid)));
+  hardware.ranks_per_host = 1;
+  hardware.intra_host.is_known = hardware.tier.is_known = false;
+  EXPECT_THAT(text(hardware), HasSubstr(kSaid));
+}
+
 double simulated(const std::vector<std::string>& overrides, const std::string& schedule, const Hardware& hardware) {
   std::vector<std::string> all = overrides;
   all.push_back("layout.schedule=" + schedule);
@@ -223,6 +261,31 @@ TEST(PlanSchedule, WithoutAProfileTheOneThatBearsMessagesIsTaken) {
       "model.heads=16", "model.context=128",         "batch.global=64", "batch.micro=8"};
   const Hardware nominal = nominal_hardware();
   EXPECT_LE(simulated(overrides, "auto", nominal), simulated(overrides, "zb-h2", nominal));
+}
+
+// A step of more than 1e15 operations.
+TEST(PlanSchedule, WithoutAProfileAModelOfRealSizeIsPlanned) {
+  EXPECT_EQ(error_of({"layout.pp=2", "layout.schedule=auto", "model.width=2048", "model.heads=16", "model.layers=24",
+                      "model.context=2048", "batch.global=256", "batch.micro=4"},
+                     2),
+            "no error");
+}
+
+// That eight activations do not fit is not a reason to do without a search.
+TEST(PlanSchedule, AutoSearchesWithFewerActivationsWhereStageGbAsksForIt) {
+  const auto with = [](const std::string& schedule, const std::string& more) {
+    return parse_recipe(kGpt, "plan_test.toml",
+                        {"layout.pp=8", "model.layers=46", "model.width=128", "model.context=128", "batch.global=32",
+                         "layout.schedule=" + schedule, more});
+  };
+  const double naive = static_cast<double>(recipe_memory(with("naive", "layout.pp=8"), 8).estimate().total());
+  const std::string limit = fmt::format("layout.stage_gb={:.9f}", 1.4 * naive / (1 << 30));
+  const Plan planned = plan(with("auto", limit), 8);
+  EXPECT_THAT(planned.stages_text, HasSubstr("searched with "));
+  EXPECT_THAT(planned.stages_text, HasSubstr("activations, the most that keep layout.stage_gb"));
+  const Hardware nominal = nominal_hardware();
+  const double step_s = simulate(planned.program, nominal).step_s;
+  EXPECT_LT(step_s, 0.5 * recipe_simulation(with("naive", "layout.pp=8"), 8, nominal).simulation.step_s);
 }
 
 // Rules alone find nothing as good as ZB-V here, which has two stages a rank.

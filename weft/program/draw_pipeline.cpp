@@ -8,6 +8,7 @@
 #include "weft/base/error.h"
 #include "weft/base/units.h"
 #include "weft/program/cost.h"
+#include "weft/program/hardware.h"
 #include "weft/program/ranks.h"
 #include "weft/program/simulate.h"
 #include "weft/program/time_chart.h"
@@ -41,9 +42,8 @@ std::string ranks_of(int first, int count) {
 }  // namespace
 
 std::string pipeline_chart(const Program& program, const DrawOptions& options) {
-  const Hardware operations = {.name = "operations", .flops = 1e12, .narrow_flops = 1e12};
   try {
-    const std::vector<TimedInstruction> timed = timed_instructions(program, simulate(program, operations));
+    const std::vector<TimedInstruction> timed = timed_instructions(program, simulate(program, counted_operations()));
     const std::string chart = time_chart(program, timed, {.width = options.width, .max_rows = options.max_ranks});
     return "pipeline over time, as if operations alone took any: a blank is a wait\n" + chart_legend(timed, chart) + chart;
   } catch (const Error& error) {

@@ -49,6 +49,8 @@ Hardware nominal_hardware() {
           .tier = {.latency_s = 10e-6, .bytes_per_s = 25e9}};
 }
 
+Hardware counted_operations() { return {.name = "counted operations", .flops = 1e12, .narrow_flops = 1e12}; }
+
 const BlockTime* find_block_time(const Hardware& hardware, std::string_view block) {
   const BlockTime* best = nullptr;
   for (const BlockTime& time : hardware.blocks) {

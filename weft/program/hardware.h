@@ -64,6 +64,10 @@ struct Hardware {
 /// 25 GB/s between hosts.
 Hardware nominal_hardware();
 
+/// Operations alone take time, 1 s for 1e12 of them, so that a step of any model has one that simulate() takes: only ratios
+/// mean anything.
+Hardware counted_operations();
+
 /// The entry of `hardware.blocks` for a block: that with its own name, or else the longest that matches with a '*'; null
 /// without one.
 const BlockTime* find_block_time(const Hardware& hardware, std::string_view block);

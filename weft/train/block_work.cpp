@@ -23,8 +23,6 @@ StageTimes no_time() {
 
 }  // namespace
 
-Hardware counted_operations() { return {.name = "counted operations", .flops = 1.0, .narrow_flops = 1.0}; }
-
 std::vector<BlockWork> block_work(const ModelCost& cost, const LayoutOptions& options, const StepCounts& counts,
                                   const Hardware& hardware) {
   std::vector<BlockWork> result(cost.blocks.size(), {.times = no_time()});

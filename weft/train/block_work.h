@@ -16,9 +16,6 @@ struct BlockWork {
   int64_t kept_bytes = 0;  ///< of activations, from a forward till its backward
 };
 
-/// Operations alone count: a time is a number of them, and only ratios mean anything.
-Hardware counted_operations();
-
 /// Of each block, as the layout has it run: recompute included. Throws InputError for times of blocks that the model lacks.
 std::vector<BlockWork> block_work(const ModelCost& cost, const LayoutOptions& options, const StepCounts& counts,
                                   const Hardware& hardware);

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,5 +23,17 @@ struct CutOptions {
 
 /// The first block of each stage. Throws InputError for stages by hand that are not those of the schedule and the model.
 std::vector<int> choose_cut(const CutOptions& options);
+
+struct FitOptions {
+  std::vector<double> seconds;     ///< of each block, in any unit
+  std::vector<int> rank_of_stage;  ///< of the schedule
+  int64_t max_bytes = 0;           ///< of a rank
+  int most_tries = 0;              ///< calls of rank_bytes
+  std::function<std::vector<int64_t>(const std::vector<int>& first_block)> rank_bytes;
+};
+
+/// A cut that keeps max_bytes, found from `first_block` by moving a block at a time from stage to stage: first as long as the
+/// fullest ranks then hold less, then as long as the slowest ranks are then faster. None where that ends above max_bytes.
+std::optional<std::vector<int>> fit_cut(const FitOptions& options, const std::vector<int>& first_block);
 
 }  // namespace weft

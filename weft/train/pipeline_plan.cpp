@@ -30,6 +30,7 @@ namespace weft {
 namespace {
 
 constexpr double kBetter = 1.0 - 1e-9;  ///< a smaller gain is rounding
+constexpr int kMostForwards = 50000;    ///< in all programs that are built to find a cut: a second or two
 
 Hardware hardware_of(const Recipe& recipe, const ResolvedLayout& layout) {
   if (recipe.layout.profile.empty()) return counted_operations();
@@ -61,7 +62,7 @@ class Planner {
     const std::string& name = recipe_.layout.schedule;
     const std::string csv = name == "csv" ? read_schedule(recipe_.layout) : "";
     Plan plan = name == "auto" ? automatic() : fitted(make_schedule(name, shape(), {.csv = csv}));
-    plan.stages_text = stages_text(recipe_.layout, plan, block_seconds(work_));
+    plan.stages_text = stages_text(recipe_.layout, plan, block_seconds(work_), searched_);
     return plan;
   }
 
@@ -71,9 +72,9 @@ class Planner {
     return {.ranks = base_.layout.pp, .chunks = chunks, .micro_batches = base_.layout.micro_batches_per_rank};
   }
 
-  double max_activations() const {
+  int64_t max_activations() const {
     const int64_t most = recipe_.layout.schedule_activations;
-    return static_cast<double>(most > 0 ? most : base_.layout.pp);
+    return most > 0 ? most : base_.layout.pp;
   }
 
   std::vector<int> cut(int stages) const {
@@ -96,12 +97,14 @@ class Planner {
     const StageBytes bytes(schedule, work_, state_bytes(plan));
     std::set<std::vector<int>> tried;
     std::pair<int64_t, int> least = {std::numeric_limits<int64_t>::max(), 0};  // and the rank that holds it
+    std::vector<int> least_cut;
     for (;;) {
       const std::vector<int>& first_block = plan.layout.options.pipeline.first_block;
       const std::vector<MemoryEstimate> by_place = memory_by_place(recipe_, plan);
       const int fullest = fullest_place(by_place);
       const int64_t most = by_place[fullest].total();
       if (most <= limit) return plan;
+      if (most < least.first) least_cut = first_block;
       least = std::min(least, {most, fullest});
       tried.insert(first_block);
       std::optional<std::vector<int>> next = smaller_cut(plan, bytes, by_place, limit);
@@ -109,11 +112,15 @@ class Planner {
       if (!next || tried.count(*next) != 0) break;
       plan = built(schedule, *next);
     }
-    throw InputError(fmt::format(
-        "layout.stage_gb = {:g} allows a rank {}, but with schedule {} and the best cut into {} stages pipeline rank "
-        "{} holds {}; use more pipeline ranks, recompute or shards",
-        recipe_.layout.stage_gb, format_bytes(limit), schedule.name, schedule.num_stages(), least.second,
-        format_bytes(least.first)));
+    if (const std::optional<std::vector<int>> found = cut_of_all_stages(schedule, least_cut, limit)) {
+      return built(schedule, *found);
+    }
+    throw InputError(
+        fmt::format("layout.stage_gb = {:g} allows a rank {}, but with schedule {} and the best cut into {} stages that was "
+                    "found pipeline rank "
+                    "{} holds {}; use more pipeline ranks, recompute or shards",
+                    recipe_.layout.stage_gb, format_bytes(limit), schedule.name, schedule.num_stages(), least.second,
+                    format_bytes(least.first)));
   }
 
   /// The fastest cut with which no rank should hold more than `limit`: each stage's blocks change, and what its rank holds
@@ -139,6 +146,26 @@ class Planner {
     }
   }
 
+  /// smaller_cut() gives each stage what its rank's others leave, though they may be cut smaller too.
+  std::optional<std::vector<int>> cut_of_all_stages(const Schedule& schedule, const std::vector<int>& near,
+                                                    int64_t limit) const {
+    const int stages = schedule.num_stages();
+    if (recipe_.layout.stages != "auto" || stages == schedule.num_ranks()) return {};
+    const auto rank_bytes = [&](const std::vector<int>& first_block) {
+      std::vector<int64_t> bytes;
+      for (const MemoryEstimate& rank : memory_by_place(recipe_, built(schedule, first_block))) bytes.push_back(rank.total());
+      return bytes;
+    };
+    const FitOptions options = {.seconds = block_seconds(work_),
+                                .rank_of_stage = schedule.rank_of_stage,
+                                .max_bytes = limit,
+                                .most_tries = std::clamp(kMostForwards / (schedule.micro_batches * stages), 16, 300),
+                                .rank_bytes = rank_bytes};
+    std::optional<std::vector<int>> found = fit_cut(options, near);
+    if (!found) found = fit_cut(options, even_stages(static_cast<int>(work_.size()), stages));
+    return found;
+  }
+
   /// Of each block, by what an element takes over the whole pipeline.
   std::vector<int64_t> state_bytes(const Plan& plan) const {
     double bytes = 0.0, elements = 0.0;
@@ -153,8 +180,8 @@ class Planner {
 
   Plan automatic() {
     const std::vector<int> first_block = cut(base_.layout.pp);
-    const std::vector<int> taken = consider(search(first_block));
-    if (!taken.empty() && taken != first_block) consider(search(taken));
+    take_unknown_links_as_free(first_block);
+    consider_searched(first_block);
     for (const std::string& name : schedule_names()) {
       if (name != "auto" && name != "csv") consider_by_hand(name);
     }
@@ -162,11 +189,42 @@ class Planner {
     return std::move(*best_);
   }
 
-  Schedule search(const std::vector<int>& first_block) const {
+  /// A profile of one rank tells no link, and the other schedules need none.
+  void take_unknown_links_as_free(const std::vector<int>& first_block) {
+    try {
+      simulate(built(make_schedule("naive", shape()), first_block).program, hardware_);
+    } catch (const InputError&) {
+      for (Link* link : {&hardware_.intra_host, &hardware_.inter_host, &hardware_.tier}) {
+        searched_.free_messages |= !link->is_known;
+        if (!link->is_known) *link = {};
+      }
+    }
+  }
+
+  /// With as many activations as are allowed; where layout.stage_gb is not kept with these, with as many as keep it.
+  void consider_searched(const std::vector<int>& first_block) {
+    int64_t fits = max_activations(), too_many = fits + 1;
+    std::vector<int> taken = consider(search(first_block, fits));
+    const auto try_fewer = [&](int64_t activations) {
+      const std::vector<int> found = consider(search(first_block, activations));
+      (found.empty() ? too_many : fits) = activations;
+      if (!found.empty()) taken = found;
+    };
+    if (taken.empty()) too_many = std::min<int64_t>(fits, base_.layout.micro_batches_per_rank + 1);
+    if (recipe_.layout.stage_gb > 0.0) {
+      while (taken.empty() && too_many > 1) try_fewer(too_many / 2);
+      while (!taken.empty() && too_many - fits > 1) try_fewer(fits + (too_many - fits) / 2);
+    }
+    searched_.fits = !taken.empty();
+    if (searched_.fits && fits < max_activations()) searched_.fewer_activations = fits;
+    if (searched_.fits && taken != first_block) consider(search(taken, fits));
+  }
+
+  Schedule search(const std::vector<int>& first_block, int64_t activations) const {
     return make_schedule("auto", shape(),
                          {.costs = {.stages = stage_times(work_, first_block),
                                     .transfer = transfer_s(first_block),
-                                    .max_activations = max_activations(),
+                                    .max_activations = static_cast<double>(activations),
                                     .goal = Goal::makespan}});  // updates wait for the loss's total, so for all ranks
   }
 
@@ -187,7 +245,7 @@ class Planner {
   void consider_by_hand(const std::string& name) {
     try {
       Schedule schedule = make_schedule(name, shape());
-      if (peak_activations(schedule) <= max_activations() * (2.0 - kBetter)) consider(schedule);
+      if (peak_activations(schedule) <= static_cast<double>(max_activations()) * (2.0 - kBetter)) consider(schedule);
     } catch (const InputError&) {  // it needs other micro-batches
     }
   }
@@ -203,13 +261,13 @@ class Planner {
       best_ = std::move(plan);
       return first_block;
     } catch (const InputError& error) {
-      if (refusal_.empty()) refusal_ = error.what();
+      if (refusal_.empty() || schedule.name == "auto") refusal_ = error.what();
       return {};
     }
   }
 
   StepTime step_time(const Program& program) const {
-    const bool measured = !recipe_.layout.profile.empty();
+    const bool measured = !recipe_.layout.profile.empty() && !searched_.free_messages;
     return {.as_told_s = simulate(program, hardware_).step_s,
             .with_messages_s = measured ? 0.0 : simulate(program, nominal_hardware()).step_s};
   }
@@ -220,7 +278,8 @@ class Planner {
   std::vector<BlockWork> work_;
   std::optional<Plan> best_;  ///< of the automatic schedule, so far
   StepTime best_step_;
-  std::string refusal_;  ///< of the first that does not fit
+  Searched searched_;
+  std::string refusal_;  ///< of what was searched with fewest activations
 };
 
 }  // namespace

@@ -20,9 +20,20 @@ std::string whole_backwards_text(const Schedule& schedule, const ModelCost& cost
   return names.empty() ? "" : fmt::format("  backward is not split, but run whole with its first part, in: {}\n", names);
 }
 
+std::string searched_text(const std::string& taken, const Searched& searched) {
+  const std::string fewer = searched.fewer_activations == 0
+                                ? ""
+                                : fmt::format(" with {} activation{}, the most that keep layout.stage_gb",
+                                              searched.fewer_activations, searched.fewer_activations == 1 ? "" : "s");
+  if (taken == "auto") return fewer.empty() ? "" : fmt::format("  schedule: searched{}\n", fewer);
+  if (!searched.fits) return fmt::format("  schedule: that of {}, as what was searched does not keep layout.stage_gb\n", taken);
+  return fmt::format("  schedule: that of {}, whose step is shorter than what was searched{}\n", taken, fewer);
+}
+
 }  // namespace
 
-std::string stages_text(const LayoutRecipe& recipe, const Plan& plan, const std::vector<double>& seconds) {
+std::string stages_text(const LayoutRecipe& recipe, const Plan& plan, const std::vector<double>& seconds,
+                        const Searched& searched) {
   const PipelineOptions& pipeline = plan.layout.options.pipeline;
   const ModelCost& cost = plan.cost;
   double total = 0.0, longest = 0.0;
@@ -41,9 +52,8 @@ std::string stages_text(const LayoutRecipe& recipe, const Plan& plan, const std:
                         names, 100.0 * share / total);
   }
   text += whole_backwards_text(pipeline.given, cost);
-  if (recipe.schedule == "auto" && pipeline.given.name != "auto") {
-    text += fmt::format("  schedule: that of {}, whose step is shorter than what was searched\n", pipeline.given.name);
-  }
+  if (searched.free_messages) text += "  messages: not measured, taken as free\n";
+  if (recipe.schedule == "auto") text += searched_text(pipeline.given.name, searched);
   const std::string by = recipe.profile.empty() ? "counted operations" : "times of " + recipe.profile;
   const std::string how = recipe.stages == "auto" ? "balanced by " + by : "as layout.stages says";
   const double ideal = total / static_cast<double>(stages);
