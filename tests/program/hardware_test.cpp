@@ -161,7 +161,7 @@ std::string error_of(const Hardware& hardware) {
 TEST(Hardware, numbers_that_make_no_sense_are_refused) {
   EXPECT_EQ(error_of({}), "no error");
   EXPECT_EQ(error_of(nominal_hardware()), "no error");
-  EXPECT_EQ(error_of({.name = "x", .flops = 0.0}), "hardware 'x': flops is 0, must be above 0");
+  EXPECT_EQ(error_of({.name = "x", .flops = 0.0}), "hardware 'x': flops is 0, must be at least 1 and at most 1e+18, or inf");
   EXPECT_EQ(error_of({.name = "x", .flops = 1e300}),
             "hardware 'x': flops is 1e+300, must be at least 1 and at most 1e+18, or inf");
   EXPECT_EQ(error_of({.name = "x", .flops = 1e-300}),
@@ -173,7 +173,7 @@ TEST(Hardware, numbers_that_make_no_sense_are_refused) {
   EXPECT_EQ(error_of({.name = "x", .inter_host = {.latency_s = -1.0}}),
             "hardware 'x': inter_host.latency_s is -1, must be at least 0 and finite");
   EXPECT_EQ(error_of({.name = "x", .tier = {.bytes_per_s = std::numeric_limits<double>::quiet_NaN()}}),
-            "hardware 'x': tier.bytes_per_s is nan, must be above 0");
+            "hardware 'x': tier.bytes_per_s is nan, must be at least 1 and at most 1e+18, or inf");
   EXPECT_EQ(error_of({.name = "x", .blocks = {{.name = "b", .weight_s = kFree}}}),
             "hardware 'x': a time of block 'b' is inf, must be at least 0 and finite");
 }

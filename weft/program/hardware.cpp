@@ -11,19 +11,15 @@
 namespace weft {
 namespace {
 
-constexpr double kMost = 1e18;  // of a rate or a size: what a device has today, a thousand times and more
-
 void check_positive(const Hardware& hardware, const char* what, double value) {
   if (value > 0.0) return;
   throw InputError(fmt::format("hardware '{}': {} is {}, must be above 0", hardware.name, what, value));
 }
 
 void check_rate(const Hardware& hardware, const char* what, double value) {
-  if (value == kFree) return;
-  check_positive(hardware, what, value);
-  if (value >= 1.0 && value <= kMost) return;
-  throw InputError(
-      fmt::format("hardware '{}': {} is {}, must be at least 1 and at most {}, or inf", hardware.name, what, value, kMost));
+  if (value == kFree || (value >= kLeastRate && value <= kMostRate)) return;
+  throw InputError(fmt::format("hardware '{}': {} is {}, must be at least {} and at most {}, or inf", hardware.name, what,
+                               value, kLeastRate, kMostRate));
 }
 
 void check_time(const Hardware& hardware, const std::string& what, std::optional<double> value) {

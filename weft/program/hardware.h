@@ -16,6 +16,9 @@ namespace weft {
 
 inline constexpr double kFree = std::numeric_limits<double>::infinity();  ///< a rate at which nothing takes time
 
+/// Limits of rates and sizes that are not kFree; what a device has today is a thousandth of the most.
+inline constexpr double kLeastRate = 1.0, kMostRate = 1e18;
+
 /// Moving b bytes takes latency_s + b / bytes_per_s.
 struct Link {
   double latency_s = 0.0;
