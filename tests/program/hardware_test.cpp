@@ -178,5 +178,19 @@ TEST(Hardware, numbers_that_make_no_sense_are_refused) {
             "hardware 'x': a time of block 'b' is inf, must be at least 0 and finite");
 }
 
+TEST(Hardware, blocks_without_times_are_told_where_others_have_some) {
+  const std::vector<std::string> blocks = {"embedding", "h.0", "h.1", "h.2", "h.3", "head"};
+  const auto told = [&blocks](const std::vector<const char*>& timed) {
+    Hardware hardware;
+    for (const char* name : timed) hardware.blocks.push_back({.name = name, .forward_s = 1.0});
+    return untimed_blocks_text(hardware, blocks);
+  };
+  EXPECT_EQ(told({}), "");
+  EXPECT_EQ(told({"*"}), "");
+  EXPECT_EQ(told({"embedding", "h.0", "h.1", "head"}), "no times of blocks h.2 to h.3: counted operations");
+  EXPECT_EQ(told({"h.*", "head"}), "no times of block embedding: counted operations");
+  EXPECT_EQ(told({"h.2"}), "no times of blocks embedding, h.0 to h.1, h.3, head: counted operations");
+}
+
 }  // namespace
 }  // namespace weft

@@ -119,9 +119,9 @@ TEST(Profile, of_uneven_hosts_has_the_link_between_them_only) {
 
 TEST(Profile, times_of_another_model_are_refused) {
   Hardware hardware = profiled(1);
-  hardware.blocks.push_back({.name = "hidden.44", .forward_s = 1.0});
+  hardware.blocks.push_back({.name = "hiden.0", .forward_s = 1.0});
   EXPECT_EQ(error_of("", 1, hardware),
-            "hardware 'measured by weft profile': the model has no block 'hidden.44', which [[block]] gives times of; did you "
+            "hardware 'measured by weft profile': the model has no block 'hiden.0', which [[block]] gives times of; did you "
             "mean 'hidden.0'?");
 }
 
