@@ -3,14 +3,12 @@
 //
 // How a run is modelled, the same for all rows:
 // - All stages take the published times T_F, T_B, T_W of a micro-batch; a chunk takes its part of them. 1F1B and 1F1B-I run
-// whole
-//   backwards. 1F1B-I has a chunk a layer (the model's layers and two more, as the first and last stage hold one less).
+//   whole backwards. 1F1B-I has a chunk a layer (the model's layers and two more, as the first and last stage hold one less).
 // - A transfer takes T_comm, as the latency of a link, from the end of a task to the start of the next stage's; the sender goes
 //   on meanwhile.
 // - The cost is the longest span of a rank, and the bubble rate 1 - m (T_F + T_B + T_W) / cost, as the authors define them.
-// Runs
-//   with synchronised updates take the end of the last rank's backward instead: no rank begins the next step before all have
-//   ended.
+//   Runs with synchronised updates take the end of the last rank's backward instead: no rank begins the next step before all
+//   have ended.
 // - ZB-1p and ZB-2p, the authors' automatic schedules, are weft's at p and 2 p activations. A micro-batch that waits for its
 //   weight part holds 32 / (34 + 5 a s / h) of its activations (the paper's table 1: a heads, s tokens, width h).
 // - Rows without times of their own take those of the same model's row with the nearest number of micro-batches (the first, of

@@ -161,7 +161,7 @@ std::string error_of(const Hardware& hardware) {
 TEST(Hardware, numbers_that_make_no_sense_are_refused) {
   EXPECT_EQ(error_of({}), "no error");
   EXPECT_EQ(error_of(nominal_hardware()), "no error");
-  EXPECT_EQ(error_of({.name = "x", .flops = 0.0}), "hardware 'x': flops is 0, must be above 0");
+  EXPECT_EQ(error_of({.name = "x", .flops = 0.0}), "hardware 'x': flops is 0, must be at least 1 and at most 1e+18, or inf");
   EXPECT_EQ(error_of({.name = "x", .flops = 1e300}),
             "hardware 'x': flops is 1e+300, must be at least 1 and at most 1e+18, or inf");
   EXPECT_EQ(error_of({.name = "x", .flops = 1e-300}),
@@ -173,9 +173,23 @@ TEST(Hardware, numbers_that_make_no_sense_are_refused) {
   EXPECT_EQ(error_of({.name = "x", .inter_host = {.latency_s = -1.0}}),
             "hardware 'x': inter_host.latency_s is -1, must be at least 0 and finite");
   EXPECT_EQ(error_of({.name = "x", .tier = {.bytes_per_s = std::numeric_limits<double>::quiet_NaN()}}),
-            "hardware 'x': tier.bytes_per_s is nan, must be above 0");
+            "hardware 'x': tier.bytes_per_s is nan, must be at least 1 and at most 1e+18, or inf");
   EXPECT_EQ(error_of({.name = "x", .blocks = {{.name = "b", .weight_s = kFree}}}),
             "hardware 'x': a time of block 'b' is inf, must be at least 0 and finite");
+}
+
+TEST(Hardware, blocks_without_times_are_told_where_others_have_some) {
+  const std::vector<std::string> blocks = {"embedding", "h.0", "h.1", "h.2", "h.3", "head"};
+  const auto told = [&blocks](const std::vector<const char*>& timed) {
+    Hardware hardware;
+    for (const char* name : timed) hardware.blocks.push_back({.name = name, .forward_s = 1.0});
+    return untimed_blocks_text(hardware, blocks);
+  };
+  EXPECT_EQ(told({}), "");
+  EXPECT_EQ(told({"*"}), "");
+  EXPECT_EQ(told({"embedding", "h.0", "h.1", "head"}), "no times of blocks h.2 to h.3: counted operations");
+  EXPECT_EQ(told({"h.*", "head"}), "no times of block embedding: counted operations");
+  EXPECT_EQ(told({"h.2"}), "no times of blocks embedding, h.0 to h.1, h.3, head: counted operations");
 }
 
 }  // namespace

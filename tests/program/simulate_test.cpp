@@ -273,6 +273,13 @@ TEST(Simulate, times_of_blocks_that_are_not_there_are_refused) {
   }
 }
 
+TEST(Simulate, times_of_a_deeper_model_serve) {
+  Hardware hardware = slow_device();
+  const Program program = copies({forward(1)}, 1);
+  hardware.blocks = {{.name = "layer0", .forward_s = 3.0}, {.name = "layer7", .forward_s = 5.0}};
+  EXPECT_EQ(simulate(program, hardware).step_s, 3.0);
+}
+
 TEST(Simulate, copies_go_one_at_a_time_beside_compute) {
   InstructionList list = {forward(3), forward(9), forward(1, {2, 3})};
   for (int i = 0; i < 2; ++i) {

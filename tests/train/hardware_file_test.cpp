@@ -58,7 +58,7 @@ TEST(HardwareFile, links_that_are_left_out_are_not_known) {
     EXPECT_EQ(hardware.inter_host.bytes_per_s, kFree);
   }
   EXPECT_EQ(error_of(std::string(kAlone) + "tier = { latency_s = 1 }"),
-            "h.toml: tier.bytes_per_s is missing (one way, of a rank; inf: free): a number above 0");
+            "h.toml: tier.bytes_per_s is missing (one way, of a rank; inf: free): a number of at least 1, or inf");
 }
 
 constexpr const char* kFull = R"(
@@ -143,7 +143,8 @@ TEST(HardwareFile, errors_tell_where_and_what) {
   EXPECT_EQ(error_of(with("devise = { flops = 1 }")), "h.toml:6:1: unknown key 'devise'; did you mean 'device'?");
   EXPECT_EQ(error_of(with("tier = { byte_per_s = 1 }")),
             "h.toml:6:10: unknown key 'tier.byte_per_s'; did you mean 'tier.bytes_per_s'?");
-  EXPECT_EQ(error_of(with("tier = { bytes_per_s = 0 }")), "h.toml:6:24: tier.bytes_per_s must be a number above 0, found 0");
+  EXPECT_EQ(error_of(with("tier = { bytes_per_s = 0 }")),
+            "h.toml:6:24: tier.bytes_per_s must be a number of at least 1, or inf, found 0");
   EXPECT_EQ(error_of(with("tier = 3")), "h.toml:6:1: tier must be a table (tier = { ... } or [tier]), found 3");
   EXPECT_EQ(error_of("device = { flops = 1 }"), "h.toml: hardware.name is missing (what it is): a string");
   EXPECT_EQ(error_of("hardware = { name = 'x', ranks_per_host = 2.5 }"),
@@ -153,10 +154,14 @@ TEST(HardwareFile, errors_tell_where_and_what) {
 TEST(HardwareFile, sizes_and_rates_have_limits) {
   const char* rest =
       "\nintra_host = { bytes_per_s = inf }\ninter_host = { bytes_per_s = inf }\nhardware = { name = 'x', ranks_per_host = 1 }";
-  EXPECT_EQ(error_of(std::string("device = { flops = 1e300 }") + rest),
-            "h.toml: hardware 'x': flops is 1e+300, must be at least 1 and at most 1e+18, or inf");
+  EXPECT_EQ(error_of(std::string("device = { flops = 1e20 }") + rest),
+            "h.toml:1:20: device.flops must be a number of at least 1 and at most 1e+18, or inf, found 1e+20");
+  EXPECT_EQ(error_of(std::string("device = { flops = 1e-3 }") + rest),
+            "h.toml:1:20: device.flops must be a number of at least 1, or inf, found 0.001");
+  EXPECT_EQ(error_of(std::string("device = { flops = -inf }") + rest),
+            "h.toml:1:20: device.flops must be a number of at least 1, or inf, found -inf");
   EXPECT_EQ(error_of(std::string("device = { flops = 1, memory_bytes = 1e19 }") + rest),
-            "h.toml: hardware 'x': memory_bytes is 1e+19, must be at least 1 and at most 1e+18, or inf");
+            "h.toml:1:38: device.memory_bytes must be a number of at least 1 and at most 1e+18, or inf, found 1e+19");
   EXPECT_EQ(error_of(std::string("device = { flops = inf, memory_bytes = 1e18 }") + rest), "no error");
 }
 

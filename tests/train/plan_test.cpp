@@ -196,6 +196,11 @@ TEST(PlanProfile, BlocksThatTheModelLacksAreNamed) {
   }
 }
 
+TEST(PlanProfile, BlocksWithoutATimeAreTold) {
+  const Profile profile(measured({.name = "h.*", .forward_s = 1, .backward_s = 2}));
+  EXPECT_THAT(plan_of({"layout.pp=2", profile.set()}, 2).stages_text, HasSubstr("\n  no times of blocks embedding, "));
+}
+
 // Two of eight blocks take longer than the others together, by the part for their weights.
 TEST(PlanProfile, EveryMeasuredTimeCounts) {
   Hardware hardware = measured({.name = "*", .forward_s = 1, .input_s = 1, .weight_s = 1});

@@ -4,6 +4,7 @@
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/run_processes.h"
 #include "tests/support/run_ranks.h"
 #include "weft/base/error.h"
 #include "weft/train/hardware_file.h"
@@ -33,6 +34,16 @@ Hardware profiled(int ranks) {
   });
   at::set_num_threads(threads);
   return parse_hardware(text, "profile.toml");
+}
+
+/// On ranks that are processes, each on one of `hosts`.
+Hardware profiled_on(const std::vector<std::string>& hosts) {
+  const std::vector<test::ProcessResult> results = test::run_processes(
+      static_cast<int>(hosts.size()),
+      [](const World& world) { return hardware_text(profile(small(""), world, {.rounds = 1, .micro_batches = 2})); },
+      {.hosts = hosts});
+  for (const test::ProcessResult& result : results) EXPECT_EQ(result.error, "");
+  return parse_hardware(results[0].output, "profile.toml");
 }
 
 std::string error_of(const std::string& layout, int ranks, const Hardware& hardware) {
@@ -81,11 +92,36 @@ TEST(Profile, serves_every_layout_of_its_ranks) {
       << error_of("pp = 4", 4, pair);
 }
 
+TEST(Profile, of_two_hosts_serves_every_layout_of_its_ranks) {
+  const Hardware four = profiled_on({"a", "a", "b", "b"});
+  EXPECT_EQ(four.ranks_per_host, 2);
+  EXPECT_TRUE(four.intra_host.is_known && four.inter_host.is_known);
+  EXPECT_FALSE(four.tier.is_known);
+  for (const char* layout : {"dp = 4", "pp = 4", "shard = 4", "pp = 2, dp = 2"}) {
+    EXPECT_EQ(error_of(layout, 4, four), "no error") << layout;
+  }
+}
+
+TEST(Profile, where_neighbours_are_on_different_hosts_all_links_are_between_hosts) {
+  const Hardware four = profiled_on({"a", "b", "a", "b"});
+  EXPECT_EQ(four.ranks_per_host, 1);
+  EXPECT_TRUE(four.inter_host.is_known);
+  EXPECT_FALSE(four.intra_host.is_known);
+  EXPECT_EQ(error_of("pp = 4", 4, four), "no error");
+}
+
+TEST(Profile, of_uneven_hosts_has_the_link_between_them_only) {
+  const Hardware four = profiled_on({"a", "a", "a", "b"});
+  EXPECT_EQ(four.ranks_per_host, 3);
+  EXPECT_TRUE(four.inter_host.is_known);
+  EXPECT_FALSE(four.intra_host.is_known);
+}
+
 TEST(Profile, times_of_another_model_are_refused) {
   Hardware hardware = profiled(1);
-  hardware.blocks.push_back({.name = "hidden.44", .forward_s = 1.0});
+  hardware.blocks.push_back({.name = "hiden.0", .forward_s = 1.0});
   EXPECT_EQ(error_of("", 1, hardware),
-            "hardware 'measured by weft profile': the model has no block 'hidden.44', which [[block]] gives times of; did you "
+            "hardware 'measured by weft profile': the model has no block 'hiden.0', which [[block]] gives times of; did you "
             "mean 'hidden.0'?");
 }
 

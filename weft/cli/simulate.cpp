@@ -109,8 +109,11 @@ std::string ranks_table(const Ranks& ranks) {
 void print_text(const SimulateArguments& arguments, const Recipe& recipe, const RecipeSimulation& result,
                 const Hardware& hardware) {
   const Program& program = result.plan.program;
-  std::string text = fmt::format("{}\nhardware: {}, {} rank{} a host\n\n{}", heading(recipe, result.plan.layout), hardware.name,
-                                 hardware.ranks_per_host, hardware.ranks_per_host == 1 ? "" : "s", summary(result, hardware));
+  const std::string untimed = untimed_blocks_text(hardware, program.block_names);
+  std::string text = fmt::format("{}\nhardware: {}, {} rank{} a host\n", heading(recipe, result.plan.layout), hardware.name,
+                                 hardware.ranks_per_host, hardware.ranks_per_host == 1 ? "" : "s");
+  if (!untimed.empty()) text += untimed + "\n";
+  text += "\n" + summary(result, hardware);
   if (result.simulation.ranks.size() > 1) text += "\n" + ranks_table(result.simulation.ranks);
   if (program.mesh.pp > 1) {
     const std::vector<TimedInstruction> timed = timed_instructions(program, result.simulation);

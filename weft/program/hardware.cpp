@@ -1,6 +1,7 @@
 #include "weft/program/hardware.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -11,19 +12,15 @@
 namespace weft {
 namespace {
 
-constexpr double kMost = 1e18;  // of a rate or a size: what a device has today, a thousand times and more
-
 void check_positive(const Hardware& hardware, const char* what, double value) {
   if (value > 0.0) return;
   throw InputError(fmt::format("hardware '{}': {} is {}, must be above 0", hardware.name, what, value));
 }
 
 void check_rate(const Hardware& hardware, const char* what, double value) {
-  if (value == kFree) return;
-  check_positive(hardware, what, value);
-  if (value >= 1.0 && value <= kMost) return;
-  throw InputError(
-      fmt::format("hardware '{}': {} is {}, must be at least 1 and at most {}, or inf", hardware.name, what, value, kMost));
+  if (value == kFree || (value >= kLeastRate && value <= kMostRate)) return;
+  throw InputError(fmt::format("hardware '{}': {} is {}, must be at least {} and at most {}, or inf", hardware.name, what,
+                               value, kLeastRate, kMostRate));
 }
 
 void check_time(const Hardware& hardware, const std::string& what, std::optional<double> value) {
@@ -35,6 +32,15 @@ bool matches(const BlockTime& time, std::string_view block) {
   if (time.name == block) return true;
   return time.name.ends_with('*') && block.starts_with(std::string_view(time.name).substr(0, time.name.size() - 1));
 }
+
+/// A name without the number it ends in; empty where it ends in none.
+std::string_view stem(std::string_view name) {
+  const size_t last = name.find_last_not_of("0123456789");
+  if (last == std::string_view::npos || last + 1 == name.size()) return {};
+  return name.substr(0, last + 1);
+}
+
+bool are_of_one_row(std::string_view a, std::string_view b) { return !stem(a).empty() && stem(a) == stem(b); }
 
 }  // namespace
 
@@ -69,12 +75,36 @@ void check_known(const Hardware& hardware, const Link& link, std::string_view se
 
 void check_block_times(const Hardware& hardware, const std::vector<std::string>& block_names) {
   for (const BlockTime& time : hardware.blocks) {
-    const auto is_meant = [&time](const std::string& block) { return matches(time, block); };
+    const auto is_meant = [&time](const std::string& block) {
+      return matches(time, block) || are_of_one_row(time.name, block);
+    };
     if (std::any_of(block_names.begin(), block_names.end(), is_meant)) continue;
     throw InputError(
         fmt::format("hardware '{}': the model has no block '{}', which [[block]] gives times of; did you mean '{}'?",
                     hardware.name, time.name, nearest(time.name, block_names)));
   }
+}
+
+std::string untimed_blocks_text(const Hardware& hardware, const std::vector<std::string>& block_names) {
+  std::vector<std::string> parts;
+  const std::string* before = nullptr;  // the block just before, if it has no time either
+  std::string first;
+  size_t untimed = 0;
+  for (const std::string& name : block_names) {
+    if (find_block_time(hardware, name) != nullptr) {
+      before = nullptr;
+      continue;
+    }
+    ++untimed;
+    if (before != nullptr && are_of_one_row(*before, name)) {
+      parts.back() = first + " to " + name;
+    } else {
+      parts.push_back(first = name);
+    }
+    before = &name;
+  }
+  if (untimed == 0 || untimed == block_names.size()) return "";
+  return fmt::format("no times of block{} {}: counted operations", untimed == 1 ? "" : "s", fmt::join(parts, ", "));
 }
 
 void check_hardware(const Hardware& hardware) {

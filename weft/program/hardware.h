@@ -16,6 +16,9 @@ namespace weft {
 
 inline constexpr double kFree = std::numeric_limits<double>::infinity();  ///< a rate at which nothing takes time
 
+/// Limits of rates and sizes that are not kFree; what a device has today is a thousandth of the most.
+inline constexpr double kLeastRate = 1.0, kMostRate = 1e18;
+
 /// Moving b bytes takes latency_s + b / bytes_per_s.
 struct Link {
   double latency_s = 0.0;
@@ -76,8 +79,12 @@ const BlockTime* find_block_time(const Hardware& hardware, std::string_view bloc
 /// a file, `user` what needs it.
 void check_known(const Hardware& hardware, const Link& link, std::string_view section, std::string_view user);
 
-/// Throws InputError for a time of a block, by name or with a '*', that the model does not have.
+/// Throws InputError for a time of a block, by name or with a '*', that the model does not have. One more of a row of blocks is
+/// let pass, as of a deeper model: h.7 where the model ends at h.5.
 void check_block_times(const Hardware& hardware, const std::vector<std::string>& block_names);
+
+/// "no times of blocks h.6 to h.11: counted operations"; empty where all blocks have times or none has.
+std::string untimed_blocks_text(const Hardware& hardware, const std::vector<std::string>& block_names);
 
 /// Throws InputError where its times were measured with micro-batches of another size.
 void check_micro_batch(const Hardware& hardware, int64_t micro_batch);

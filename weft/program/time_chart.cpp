@@ -15,6 +15,7 @@ namespace {
 constexpr double kLeastPart = 0.5;  // of a slot: what takes less is left out
 constexpr double kJoinedGap = 0.5;  // of the shorter of two boxes of a task
 constexpr double kMostSlots = 1e12;
+constexpr char kTooShort[] = "(too short to be seen)";
 
 char letter(BoxKind kind) {
   switch (kind) {
@@ -32,8 +33,6 @@ char letter(BoxKind kind) {
       return 'U';
   }
 }
-
-constexpr char kTooShort[] = "(too short to be seen)";
 
 // The shortest kind's usual time: each task gets a slot at least. 0 where nothing runs.
 double slot_of(const std::vector<BoxRow>& rows) {

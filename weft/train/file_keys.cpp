@@ -25,12 +25,13 @@ std::string range_text(const KeyRange& range, double found) {
   }
   if (range.max < kFar || found > range.max)
     parts.push_back(fmt::format("{} {}", range.open_max ? "below" : "at most", plain(range.max)));
-  return parts.empty() ? "" : fmt::format(" {}", fmt::join(parts, " and "));
+  return parts.empty() ? "" : fmt::format(" {}{}", fmt::join(parts, " and "), range.or_inf ? ", or inf" : "");
 }
 
 }  // namespace
 
 bool KeyRange::holds(double value) const {
+  if (or_inf && value == std::numeric_limits<double>::infinity()) return true;
   return (open_min ? value > min : value >= min) && (open_max ? value < max : value <= max);
 }
 

@@ -16,6 +16,7 @@ struct KeyRange {
   double max = std::numeric_limits<double>::infinity();
   bool open_min = false;  ///< min itself is not valid
   bool open_max = false;
+  bool or_inf = false;             ///< infinity is valid beside the range
   bool holds(double value) const;  ///< false for a NaN
 };
 

@@ -14,7 +14,7 @@ namespace weft {
 
 namespace {
 
-constexpr KeyRange kRate = {.min = 0.0, .open_min = true};
+constexpr KeyRange kRate = {.min = kLeastRate, .max = kMostRate, .or_inf = true};
 constexpr KeyRange kTime = {.min = 0.0, .max = 1e9};
 
 using Keys = std::vector<FileKey>;

@@ -63,6 +63,8 @@ class Planner {
     const std::string csv = name == "csv" ? read_schedule(recipe_.layout) : "";
     Plan plan = name == "auto" ? automatic() : fitted(make_schedule(name, shape(), {.csv = csv}));
     plan.stages_text = stages_text(recipe_.layout, plan, block_seconds(work_), searched_);
+    const std::string untimed = untimed_blocks_text(hardware_, plan.program.block_names);
+    if (!untimed.empty()) plan.stages_text += fmt::format("  {}\n", untimed);
     return plan;
   }
 

@@ -82,6 +82,25 @@ double measure_memory(const Group& group, at::Device device) {
          });
 }
 
+/// How many neighbours by rank share a host: the longest run of them.
+int ranks_per_host(const World& world) {
+  int longest = 1;
+  for (int rank = 1, run = 1; rank < world.size(); ++rank) {
+    run = world.host(rank) == world.host(rank - 1) ? run + 1 : 1;
+    longest = std::max(longest, run);
+  }
+  return longest;
+}
+
+/// Whether every such run is as long as the longest.
+bool are_hosts_even(const World& world, int per_host) {
+  if (world.size() % per_host != 0) return false;
+  for (int rank = 0; rank < world.size(); ++rank) {
+    if (world.host(rank) != world.host(rank - rank % per_host)) return false;
+  }
+  return true;
+}
+
 Batch random_batch(const ModelRecipe& model, int64_t samples, int64_t micro, int64_t step) {
   Batch batch;
   const int64_t tokens = tokens_per_sample(model);
@@ -219,18 +238,31 @@ class Profiler {
     hardware.flops = hardware.narrow_flops = rounded(std::max(flops / seconds, 1.0));
   }
 
-  /// Memory, and the link between these ranks; another link and the tier are not measured.
+  /// Memory, and the links between these ranks; other links and the tier are not measured.
   void add_machine(Hardware& hardware, const Group& group) const {
     hardware.memory_bytes =
         static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGESIZE)) / world_.local_size();
     hardware.memory_bytes_per_s = shared({measure_memory(group, device_)}, group, device_)[0];
-    hardware.ranks_per_host = world_.local_size();
+    hardware.ranks_per_host = ranks_per_host(world_);
     for (Link* link : {&hardware.intra_host, &hardware.inter_host, &hardware.tier}) link->is_known = false;
     if (world_.size() == 1) return;
+    if (!are_hosts_even(world_, hardware.ranks_per_host)) {
+      hardware.inter_host = mean_link(group, group);
+      return;
+    }
+    const int per_host = hardware.ranks_per_host;
+    const Mesh hosts(world_, {{"host", world_.size() / per_host}, {"local", per_host}});
+    if (hosts.size("local") > 1) hardware.intra_host = mean_link(link_group(hosts, "local"), group);
+    if (hosts.size("host") > 1) hardware.inter_host = mean_link(link_group(hosts, "host"), group);
+  }
+
+  Group link_group(const Mesh& mesh, std::string_view axis) const { return mesh.group(mesh.axis(axis), {.device = device_}); }
+
+  /// Of groups that are measured at once, as ranks of a host share its ports; the mean over `all` ranks.
+  Link mean_link(const Group& group, const Group& all) const {
     const Link link = measure_link(group, device_);
-    const std::vector<double> mean = shared({link.latency_s, link.bytes_per_s}, group, device_);
-    Link& used = world_.local_size() == world_.size() ? hardware.intra_host : hardware.inter_host;
-    used = {.latency_s = mean[0], .bytes_per_s = mean[1]};
+    const std::vector<double> mean = shared({link.latency_s, link.bytes_per_s}, all, device_);
+    return {.latency_s = mean[0], .bytes_per_s = mean[1]};
   }
 
   const Recipe& recipe_;
