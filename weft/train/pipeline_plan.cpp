@@ -119,8 +119,7 @@ class Planner {
     }
     throw InputError(
         fmt::format("layout.stage_gb = {:g} allows a rank {}, but with schedule {} and the best cut into {} stages that was "
-                    "found pipeline rank "
-                    "{} holds {}; use more pipeline ranks, recompute or shards",
+                    "found pipeline rank {} holds {}; use more pipeline ranks, recompute or shards",
                     recipe_.layout.stage_gb, format_bytes(limit), schedule.name, schedule.num_stages(), least.second,
                     format_bytes(least.first)));
   }
