@@ -106,7 +106,6 @@ void Engine::Run::finish() {
   for (size_t i = 0; i < works_.size(); ++i) {
     if (works_[i].done()) continue;
     works_[i].wait();
-    works_[i] = {};
     clock.waited(static_cast<int>(i));
   }
 }

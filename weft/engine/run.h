@@ -20,7 +20,7 @@ struct Engine::Run {
   /// Before the first step of a run, ranks that compute losses agree on what to scale them by, for which `next` is asked.
   void begin(int64_t step, const InstructionList& list, const Next& next);
   void execute(const Instruction& instruction, int index, const Next& next);
-  /// Waits for all that is under way: at the end of a step, what nobody in the list waited for (gathers of updated weights).
+  /// Waits for what nobody in the list waited for: gathers of updated weights.
   void finish();
   StepResult result() const { return result_; }
 
