@@ -10,9 +10,7 @@ namespace weft {
 
 void reduce_tree(TreeReduction kind, void* const* outputs, int num_outputs, const void* const* sources, int num_sources,
                  int64_t numel) {
-  TreeKernel kernel = tree_kernel_avx512(kind);
-  if (kernel == nullptr) kernel = tree_kernel_avx2(kind);
-  if (kernel == nullptr) kernel = tree_kernel_baseline(kind);
+  const TreeKernel kernel = tree_kernel(kind);
   if (kernel == nullptr) throw InputError(fmt::format("{} cannot be reduced", dtype_name(kind.dtype)));
   kernel(outputs, num_outputs, sources, num_sources, numel);
 }

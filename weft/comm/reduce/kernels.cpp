@@ -1,0 +1,286 @@
+// The kernels of reduce.h in Highway, which includes this file once for each instruction set and picks one when it runs. The
+// standard library and lambdas stay out of the kernels: what is compiled for one set must not end up in code meant for another.
+#include "weft/comm/reduce/kernels.h"
+
+#define HWY_DISABLED_TARGETS HWY_SSSE3  // of processors older than SSE4
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "weft/comm/reduce/kernels.cpp"
+#include <hwy/foreach_target.h>  // before highway.h
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace weft::HWY_NAMESPACE {
+namespace {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// --- element types: how each lies in memory and what it is added in ------------------------------------------------------
+
+template <class T>
+struct Plain {
+  using Stored = T;
+  using Wide = T;
+  template <class D>
+  static HWY_INLINE hn::Vec<D> load(D d, const T* in) {
+    return hn::LoadU(d, in);
+  }
+  template <class D>
+  static HWY_INLINE void store(D d, hn::Vec<D> value, T* out) {
+    hn::StoreU(value, d, out);
+  }
+};
+
+// A float from the bits of a 16-bit one in the low half of each lane, and back.
+struct BrainBits {
+  template <class D, class U>
+  static HWY_INLINE hn::Vec<D> widen(D d, U bits) {
+    return hn::BitCast(d, hn::ShiftLeft<16>(bits));
+  }
+  template <class D>
+  static HWY_INLINE auto narrow(D d, hn::Vec<D> value) {
+    const hn::RebindToUnsigned<D> u;
+    const auto bits = hn::BitCast(u, value);
+    const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(u, 1));
+    const auto rounded = hn::Add(bits, hn::Add(odd, hn::Set(u, 0x7fff)));  // to nearest, ties to even
+    const auto nan = hn::RebindMask(u, hn::IsNaN(value));
+    return hn::ShiftRight<16>(hn::IfThenElse(nan, hn::Set(u, 0x7fc00000), rounded));
+  }
+};
+
+// float16 by arithmetic, for instruction sets without conversions: the bits that those with them give.
+struct HalfBits {
+  template <class D, class U>
+  static HWY_INLINE hn::Vec<D> widen(D d, U bits) {
+    const hn::RebindToUnsigned<D> u;
+    const auto magnitude = hn::ShiftLeft<13>(hn::And(bits, hn::Set(u, 0x7fff)));
+    const auto sign = hn::ShiftLeft<16>(hn::And(bits, hn::Set(u, 0x8000)));
+    const auto finite = hn::BitCast(u, hn::Mul(hn::BitCast(d, magnitude), hn::Set(d, 0x1p112f)));
+    const auto quiet = hn::IfThenElse(hn::Gt(magnitude, hn::Set(u, 0x0f800000)), hn::Set(u, 0x00400000), hn::Zero(u));
+    const auto special = hn::Or(magnitude, hn::Or(quiet, hn::Set(u, 0x7f800000)));
+    return hn::BitCast(d, hn::Or(sign, hn::IfThenElse(hn::Lt(magnitude, hn::Set(u, 0x0f800000)), finite, special)));
+  }
+  template <class D>
+  static HWY_INLINE auto narrow(D d, hn::Vec<D> value) {
+    const hn::RebindToUnsigned<D> u;
+    const auto bits = hn::BitCast(u, value);
+    const auto magnitude = hn::And(bits, hn::Set(u, 0x7fffffff));
+    const auto sign = hn::ShiftRight<16>(hn::Xor(bits, magnitude));
+    // Adding 0.5 leaves a subnormal half's bits, rounded to nearest, at the end of the mantissa.
+    const auto half = hn::Set(d, 0.5f);
+    const auto subnormal = hn::Sub(hn::BitCast(u, hn::Add(hn::BitCast(d, magnitude), half)), hn::BitCast(u, half));
+    const auto odd = hn::And(hn::ShiftRight<13>(magnitude), hn::Set(u, 1));
+    const auto normal = hn::ShiftRight<13>(hn::Add(magnitude, hn::Add(odd, hn::Set(u, 0xc8000fff))));
+    const auto nan = hn::Or(hn::Set(u, 0x7e00), hn::And(hn::ShiftRight<13>(magnitude), hn::Set(u, 0x3ff)));
+    auto result = hn::IfThenElse(hn::Lt(magnitude, hn::Set(u, 0x38800000)), subnormal, normal);
+    result = hn::IfThenElse(hn::Gt(magnitude, hn::Set(u, 0x477fefff)), hn::Set(u, 0x7c00), result);  // rounds to infinity
+    result = hn::IfThenElse(hn::Gt(magnitude, hn::Set(u, 0x7f800000)), nan, result);
+    return hn::Or(sign, result);
+  }
+};
+
+template <class Bits>
+struct Narrow {
+  using Stored = uint16_t;
+  using Wide = float;
+  template <class D>
+  static HWY_INLINE hn::Vec<D> load(D d, const uint16_t* in) {
+    const hn::Rebind<uint16_t, D> stored;
+    return Bits::widen(d, hn::PromoteTo(hn::RebindToUnsigned<D>(), hn::LoadU(stored, in)));
+  }
+  template <class D>
+  static HWY_INLINE void store(D d, hn::Vec<D> value, uint16_t* out) {
+    const hn::Rebind<uint16_t, D> stored;
+    hn::StoreU(hn::TruncateTo(stored, Bits::narrow(d, value)), stored, out);
+  }
+};
+
+using Brain = Narrow<BrainBits>;
+
+#if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128 || HWY_TARGET == HWY_SSSE3 || HWY_TARGET == HWY_SSE4
+using Half = Narrow<HalfBits>;
+#else
+struct Half {
+  using Stored = uint16_t;
+  using Wide = float;
+  template <class D>
+  static HWY_INLINE hn::Vec<D> load(D d, const uint16_t* in) {
+    const hn::Rebind<uint16_t, D> stored;
+    return hn::PromoteTo(d, hn::BitCast(hn::Rebind<hwy::float16_t, D>(), hn::LoadU(stored, in)));
+  }
+  template <class D>
+  static HWY_INLINE void store(D d, hn::Vec<D> value, uint16_t* out) {
+    const hn::Rebind<uint16_t, D> stored;
+    hn::StoreU(hn::BitCast(stored, hn::DemoteTo(hn::Rebind<hwy::float16_t, D>(), value)), stored, out);
+  }
+};
+#endif
+
+// --- operations --------------------------------------------------------------------------------------------------------------
+
+struct Sum {
+  template <class D>
+  static HWY_INLINE hn::Vec<D> apply(D, hn::Vec<D> a, hn::Vec<D> b) {
+    return hn::Add(a, b);
+  }
+};
+
+// Not hn::Max and hn::Min of floats, which treat NaN as each processor likes; and IsNaN, as Ne(a, a) is false for NaN with AVX.
+struct Max {
+  template <class D>
+  static HWY_INLINE hn::Vec<D> apply(D, hn::Vec<D> a, hn::Vec<D> b) {
+    if constexpr (hwy::IsFloat<hn::TFromD<D>>()) {
+      return hn::IfThenElse(hn::Or(hn::Gt(a, b), hn::IsNaN(a)), a, b);
+    } else {
+      return hn::Max(a, b);
+    }
+  }
+};
+
+struct Min {
+  template <class D>
+  static HWY_INLINE hn::Vec<D> apply(D, hn::Vec<D> a, hn::Vec<D> b) {
+    if constexpr (hwy::IsFloat<hn::TFromD<D>>()) {
+      return hn::IfThenElse(hn::Or(hn::Lt(a, b), hn::IsNaN(a)), a, b);
+    } else {
+      return hn::Min(a, b);
+    }
+  }
+};
+
+// An operation is not called where there is one source.
+struct None {};
+
+// --- the tree ----------------------------------------------------------------------------------------------------------
+
+// tree(Low, Low + N) of one vector; N is a power of two.
+template <class Format, class Op, int Low, int N, class D>
+HWY_INLINE hn::Vec<D> tree_of(D d, const typename Format::Stored* const* sources, int64_t k) {
+  if constexpr (N == 1) {
+    return Format::load(d, sources[Low] + k);
+  } else {
+    return Op::apply(d, tree_of<Format, Op, Low, N / 2>(d, sources, k), tree_of<Format, Op, Low + N / 2, N / 2>(d, sources, k));
+  }
+}
+
+// outputs[i][k] = tree(0, N) over sources[][begin + k], written as OutFormat.
+template <class Format, class Op, int N, class OutFormat, int M>
+void few(typename OutFormat::Stored* const (&outputs)[M], const void* const* sources, int64_t begin, int64_t count) {
+  const typename Format::Stored* in[N];
+  for (int i = 0; i < N; ++i) in[i] = static_cast<const typename Format::Stored*>(sources[i]) + begin;
+  typename OutFormat::Stored* out[M];
+  for (int i = 0; i < M; ++i) out[i] = outputs[i];
+  const hn::ScalableTag<typename Format::Wide> d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t k = 0;
+  HWY_UNROLL(2)
+  for (; k + lanes <= count; k += lanes) {
+    const auto value = tree_of<Format, Op, 0, N>(d, in, k);
+    for (int i = 0; i < M; ++i) OutFormat::store(d, value, out[i] + k);
+  }
+  const hn::CappedTag<typename Format::Wide, 1> one;
+  for (; k < count; ++k) {
+    const auto value = tree_of<Format, Op, 0, N>(one, in, k);
+    for (int i = 0; i < M; ++i) OutFormat::store(one, value, out[i] + k);
+  }
+}
+
+// Whether elements are combined as they are loaded, or from scratch after all of a block are. Clang 16 would compare float16
+// that are widened for it without vectors.
+template <class Format, class Op>
+inline constexpr bool kFused = sizeof(typename Format::Stored) == sizeof(typename Format::Wide) || hwy::IsSame<Op, Sum>();
+
+constexpr int64_t kBlock = 512;  // elements; a block and its partial sums stay in the first-level cache
+
+// Leaves tree(low, high) of one block in scratch[0, kBlock); what follows it is room for the levels below.
+template <class Format, class Op>
+void tree(typename Format::Wide* scratch, const void* const* sources, int low, int high, int64_t begin, int64_t count) {
+  using Wide = Plain<typename Format::Wide>;
+  typename Format::Wide* const leaf[] = {scratch};
+  if (high - low == 1) return few<Format, None, 1, Wide>(leaf, sources + low, begin, count);
+  if constexpr (kFused<Format, Op>) {
+    if (high - low == 2) return few<Format, Op, 2, Wide>(leaf, sources + low, begin, count);
+    if (high - low == 4) return few<Format, Op, 4, Wide>(leaf, sources + low, begin, count);
+  }
+  int half = 1;
+  while (half * 2 < high - low) half *= 2;
+  tree<Format, Op>(scratch, sources, low, low + half, begin, count);
+  tree<Format, Op>(scratch + kBlock, sources, low + half, high, begin, count);
+  const void* const halves[] = {scratch, scratch + kBlock};
+  few<Wide, Op, 2, Wide>(leaf, halves, 0, count);
+}
+
+template <class Format, class Op>
+void reduce(void* const* outputs, int num_outputs, const void* const* sources, int num_sources, int64_t numel) {
+  using Stored = typename Format::Stored;
+  using Wide = typename Format::Wide;
+  // Two sources are the common case and need no scratch.
+  if constexpr (kFused<Format, Op>) {
+    if (num_sources == 2 && num_outputs == 1) {
+      Stored* const out[] = {static_cast<Stored*>(outputs[0])};
+      return few<Format, Op, 2, Format>(out, sources, 0, numel);
+    }
+    if (num_sources == 2 && num_outputs == 2) {
+      Stored* const out[] = {static_cast<Stored*>(outputs[0]), static_cast<Stored*>(outputs[1])};
+      return few<Format, Op, 2, Format>(out, sources, 0, numel);
+    }
+  }
+  // As many levels as 2^16 ranks need; only those in use are touched.
+  alignas(64) Wide scratch[17 * kBlock];
+  const void* const result[] = {scratch};
+  for (int64_t begin = 0; begin < numel; begin += kBlock) {
+    const int64_t count = numel - begin < kBlock ? numel - begin : kBlock;
+    tree<Format, Op>(scratch, sources, 0, num_sources, begin, count);
+    for (int i = 0; i < num_outputs; ++i) {
+      Stored* const out[] = {static_cast<Stored*>(outputs[i]) + begin};
+      few<Plain<Wide>, None, 1, Format>(out, result, 0, count);
+    }
+  }
+}
+
+template <class Op>
+TreeKernel pick(at::ScalarType dtype) {
+  switch (dtype) {
+    case at::ScalarType::Float:
+      return reduce<Plain<float>, Op>;
+    case at::ScalarType::Double:
+      return reduce<Plain<double>, Op>;
+    case at::ScalarType::Long:
+      return reduce<Plain<int64_t>, Op>;
+    case at::ScalarType::Int:
+      return reduce<Plain<int32_t>, Op>;
+    case at::ScalarType::BFloat16:
+      return reduce<Brain, Op>;
+    case at::ScalarType::Half:
+      return reduce<Half, Op>;
+    default:
+      return nullptr;
+  }
+}
+
+TreeKernel pick_kernel(TreeReduction kind) {
+  switch (kind.op) {
+    case ReduceOp::sum:
+      return pick<Sum>(kind.dtype);
+    case ReduceOp::max:
+      return pick<Max>(kind.dtype);
+    case ReduceOp::min:
+      return pick<Min>(kind.dtype);
+  }
+  return nullptr;
+}
+
+}  // namespace
+}  // namespace weft::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace weft {
+namespace {
+HWY_EXPORT(pick_kernel);
+}  // namespace
+
+TreeKernel tree_kernel(TreeReduction kind) { return HWY_DYNAMIC_DISPATCH(pick_kernel)(kind); }
+
+std::vector<int64_t> tree_kernel_targets() { return hwy::SupportedAndGeneratedTargets(); }
+
+}  // namespace weft
+#endif
