@@ -1,7 +1,8 @@
 // balance: cuts a model into stages so that the slowest one is as fast as possible and every one fits its rank's memory.
 //
 // Exact, by dynamic programming over the places of the cuts: of all cuts that fit, the least longest stage; of those, the least
-// sum of squares, so that the other stages are even too. Time: stages x blocks^2.
+// sum of squares, so that the other stages are even too. Time and memory: stages x blocks, and more time the further from even
+// the best cut is.
 #pragma once
 
 #include <cstdint>
