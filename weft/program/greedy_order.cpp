@@ -1,6 +1,7 @@
 #include "weft/program/greedy_order.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -22,10 +23,37 @@ double longest_stage(const std::vector<StageTimes>& stages) {
 struct Rank {
   int forwards = 0, inputs = 0, weights = 0;  ///< done or running
   double activations = 0.0;
-  double free = 0.0;     ///< the end of its last task
-  double decides = 0.0;  ///< when it next takes a task
-  bool waits = false;    ///< for an input, so that one which comes sooner is taken sooner
+  double free = 0.0;   ///< the end of its last task
+  bool waits = false;  ///< for an input, so that one which comes sooner is taken sooner
   bool forward_last = false;
+};
+
+/// When each rank next takes a task: a tree whose every node knows the earlier of its two halves.
+class Agenda {
+ public:
+  explicit Agenda(size_t ranks) : leaves_(std::bit_ceil(ranks)), times_(leaves_, kNever), first_(2 * leaves_, 0) {
+    std::fill_n(times_.begin(), ranks, 0.0);
+    for (size_t i = 0; i < leaves_; ++i) first_[leaves_ + i] = static_cast<int>(i);
+    for (size_t node = leaves_ - 1; node > 0; --node) compare(node);
+  }
+
+  /// Of those at one time, the rank with the lowest number.
+  int first() const { return first_[1]; }
+  double operator[](int rank) const { return times_[static_cast<size_t>(rank)]; }
+  void set(int rank, double time) {
+    times_[static_cast<size_t>(rank)] = time;
+    for (size_t node = (leaves_ + static_cast<size_t>(rank)) / 2; node > 0; node /= 2) compare(node);
+  }
+
+ private:
+  void compare(size_t node) {
+    const int left = first_[2 * node], right = first_[2 * node + 1];
+    first_[node] = (*this)[right] < (*this)[left] ? right : left;
+  }
+
+  size_t leaves_;
+  std::vector<double> times_;
+  std::vector<int> first_;  ///< by node, the root is 1
 };
 
 class Greedy {
@@ -38,18 +66,18 @@ class Greedy {
         limit_(costs.max_activations > 0.0 ? costs.max_activations : kNever),
         tolerance_(kRounding * longest_stage(costs.stages)),
         ranks_(costs.stages.size()),
+        agenda_(costs.stages.size()),
         outputs_(costs.stages.size() * micro_batches, kNever),
         gradients_(costs.stages.size() * micro_batches, kNever),
         tasks_(costs.stages.size()) {}
 
   std::vector<std::vector<Task>> run() {
-    for (int left = 3 * micro_batches_ * (last_ + 1); left > 0;) {
-      const auto first =
-          std::min_element(ranks_.begin(), ranks_.end(), [](const Rank& a, const Rank& b) { return a.decides < b.decides; });
-      if (first->decides == kNever) {
+    for (int64_t left = int64_t{3} * micro_batches_ * (last_ + 1); left > 0;) {
+      const int first = agenda_.first();
+      if (agenda_[first] == kNever) {
         throw InputError("greedy order: every rank waits for another: rules and memory must let each hold one micro-batch");
       }
-      if (decide(static_cast<int>(first - ranks_.begin()))) --left;
+      if (decide(first)) --left;
     }
     return std::move(tasks_);
   }
@@ -74,7 +102,7 @@ class Greedy {
   /// Takes a task, or waits. Returns whether a task was taken.
   bool decide(int rank) {
     Rank& self = ranks_[rank];
-    const double now = self.decides + tolerance_;
+    const double now = agenda_[rank] + tolerance_;
     const StageTimes& times = costs_.stages[rank];
     const bool wants_forward = self.forwards - self.inputs < rules_.ahead[rank];
     const bool has_memory = self.activations + 1.0 <= limit_ + kRounding;
@@ -90,7 +118,7 @@ class Greedy {
     if (self.weights < self.inputs && (memory_short || next - now >= rules_.least_gap * times.backward_weight)) {
       return take(rank, TaskKind::backward_weight);
     }
-    self.decides = next;
+    agenda_.set(rank, next);
     self.waits = true;
     return false;
   }
@@ -103,8 +131,8 @@ class Greedy {
   bool take(int rank, TaskKind kind) {
     Rank& self = ranks_[rank];
     self.waits = false;
-    self.free = self.decides + costs_.stages[rank].of(kind);
-    self.decides = self.free;
+    self.free = agenda_[rank] + costs_.stages[rank].of(kind);
+    agenda_.set(rank, self.free);
     const double elsewhere = self.free + costs_.transfer;
     if (kind == TaskKind::forward) {
       self.activations += 1.0;
@@ -130,7 +158,7 @@ class Greedy {
   /// Something comes to `rank` at a time that it did not know of.
   void tell(int rank, double at) {
     Rank& self = ranks_[rank];
-    if (self.waits) self.decides = std::max(self.free, std::min(self.decides, at));
+    if (self.waits) agenda_.set(rank, std::max(self.free, std::min(agenda_[rank], at)));
   }
 
   const PipelineCosts& costs_;
@@ -139,6 +167,7 @@ class Greedy {
   double limit_;
   double tolerance_;
   std::vector<Rank> ranks_;
+  Agenda agenda_;
   std::vector<double> outputs_, gradients_;  ///< [rank][micro-batch]: when the neighbour has them
   std::vector<std::vector<Task>> tasks_;
 };

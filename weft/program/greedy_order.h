@@ -4,7 +4,7 @@
 // as the memory allows, then forward and backward_input in turn, and a backward_weight wherever a rank would wait or memory is
 // short. Which rules are best depends on times and limit: automatic.h tries many. A rank knows at any moment what has been
 // started elsewhere, not what will be.
-// Costs time proportional to tasks x ranks.
+// Costs time proportional to tasks x log(ranks).
 #pragma once
 
 #include <cstdint>
