@@ -1,6 +1,9 @@
 #include "weft/program/buffers.h"
 
 #include <algorithm>
+#include <functional>
+#include <queue>
+#include <utility>
 
 #include "weft/program/edit.h"
 
@@ -13,24 +16,53 @@ struct Interval {
 
 using Lifetimes = std::vector<std::vector<Interval>>;  // of each block, ascending
 
-bool overlap(const std::vector<Interval>& a, const std::vector<Interval>& b) {
-  for (const Interval& x : a) {
-    for (const Interval& y : b) {
-      if (x.begin <= y.end && y.begin <= x.end) return true;
+// Which blocks live at some time together: a bit for each pair.
+class Overlaps {
+ public:
+  Overlaps(const Lifetimes& lifetimes, const std::vector<int>& held)
+      : words_((held.size() + 63) / 64), bits_(words_ * held.size(), 0), alive_(words_, 0), open_(held.size(), 0) {
+    std::vector<std::pair<Interval, int>> births;
+    for (size_t i = 0; i < held.size(); ++i) {
+      for (const Interval& x : lifetimes[held[i]]) births.emplace_back(x, static_cast<int>(i));
     }
+    const auto sooner = [](const auto& a, const auto& b) { return a.first.begin < b.first.begin; };
+    std::stable_sort(births.begin(), births.end(), sooner);
+    for (const auto& [interval, i] : births) add(interval, i);
   }
-  return false;
-}
+
+  bool operator()(int i, int j) const { return has(bits_.data() + words_ * i, j) || has(bits_.data() + words_ * j, i); }
+
+ private:
+  static bool has(const uint64_t* row, int i) { return (row[i / 64] >> (i % 64) & 1) != 0; }
+
+  void add(const Interval& interval, int i) {
+    for (; !deaths_.empty() && deaths_.top().first < interval.begin; deaths_.pop()) {
+      const int dead = deaths_.top().second;
+      if (--open_[dead] == 0) alive_[dead / 64] &= ~(uint64_t{1} << (dead % 64));
+    }
+    for (size_t word = 0; word < words_; ++word) bits_[words_ * i + word] |= alive_[word];
+    alive_[i / 64] |= uint64_t{1} << (i % 64);
+    ++open_[i];
+    deaths_.emplace(interval.end, i);
+  }
+
+  using Death = std::pair<int, int>;  // its end and its number
+  size_t words_;
+  std::vector<uint64_t> bits_, alive_;
+  std::vector<int> open_;  // intervals that have begun and not ended
+  std::priority_queue<Death, std::vector<Death>, std::greater<>> deaths_;
+};
 
 std::vector<int> colour(const Lifetimes& lifetimes, const std::vector<int>& held) {
+  const Overlaps overlap(lifetimes, held);
   std::vector<int> colours(lifetimes.size(), -1);
-  for (const int block : held) {
+  for (int i = 0; i < static_cast<int>(held.size()); ++i) {
     std::vector<bool> taken(held.size() + 1, false);
-    for (const int other : held) {
-      if (other < block && overlap(lifetimes[block], lifetimes[other])) taken[colours[other]] = true;
+    for (int j = 0; j < i; ++j) {
+      if (overlap(i, j)) taken[colours[held[j]]] = true;
     }
-    colours[block] = 0;
-    while (taken[colours[block]]) ++colours[block];
+    int& own = colours[held[i]] = 0;
+    while (taken[own]) ++own;
   }
   return colours;
 }
@@ -39,12 +71,42 @@ bool begins_micro_batch(const Instruction& x) {
   return x.op == Op::load || (x.op == Op::receive && x.what == Matter::activation);
 }
 
-// The position of the `count`-th backward after `at`, at most that of the next micro-batch, whose forwards leave time enough.
-int later_backward(const InstructionList& list, int at, int count) {
-  int i = at;
-  while (count > 0 && ++i < static_cast<int>(list.size()) && !begins_micro_batch(list[i]))
-    count -= adds_gradients(list[i].op) ? 1 : 0;
-  return i;
+// Where a reduction that starts at some place has surely ended.
+class Ends {
+ public:
+  Ends(const InstructionList& list, int in_flight) : in_flight_(in_flight), end_(static_cast<int>(list.size())) {
+    for (int i = 0; i < end_; ++i) {
+      if (adds_gradients(list[i].op)) backwards_.push_back(i);
+      if (begins_micro_batch(list[i])) begins_.push_back(i);
+    }
+  }
+
+  // The position of the `in_flight`-th backward after `at`, at most that of the next micro-batch, whose forwards leave time
+  // enough.
+  int of(int at) const {
+    if (in_flight_ == 0) return at;
+    const auto backward = std::upper_bound(backwards_.begin(), backwards_.end(), at);
+    const auto begin = std::upper_bound(begins_.begin(), begins_.end(), at);
+    const int last = backwards_.end() - backward >= in_flight_ ? backward[in_flight_ - 1] : end_;
+    return std::min(last, begin == begins_.end() ? end_ : *begin);
+  }
+
+ private:
+  int in_flight_, end_;
+  std::vector<int> backwards_, begins_;
+};
+
+// From the first write after a reduction to the end of the next one.
+std::vector<Interval> between_reductions(const std::vector<int>& writes, const std::vector<int>& reductions, const Ends& ends,
+                                         int list_end) {
+  std::vector<Interval> result;
+  auto write = writes.begin();
+  for (const int reduction : reductions) {
+    if (write != writes.end() && *write < reduction) result.push_back({*write, ends.of(reduction)});
+    write = std::upper_bound(write, writes.end(), reduction);
+  }
+  if (write != writes.end()) result.push_back({*write, list_end});
+  return result;
 }
 
 }  // namespace
@@ -63,19 +125,15 @@ std::vector<int> gradient_buffers(const InstructionList& list, const Program& pr
   if (program.shard_level < ShardLevel::gradients) return {};
   Lifetimes lifetimes(program.num_blocks());
   const std::vector<int> held = held_blocks(list, program.block_uses);
+  const Positions writes = gradient_writes(list, program.block_uses);
+  const Ends ends(list, in_flight);
+  Positions reductions(program.num_blocks());
+  for (int i = 0; i < static_cast<int>(list.size()); ++i) {
+    if (list[i].op == Op::reduce_scatter) reductions[list[i].first].push_back(i);
+  }
   for (const int block : held) {
     if (program.block_numel[block] == 0) continue;  // nobody reduces it
-    bool open = false;
-    for (int i = 0; i < static_cast<int>(list.size()); ++i) {
-      const Instruction& x = list[i];
-      if (!open && writes_gradients(x, block, block + 1, program.block_uses)) {
-        lifetimes[block].push_back({i, static_cast<int>(list.size())});
-        open = true;
-      }
-      if (!open || x.op != Op::reduce_scatter || x.first != block) continue;
-      lifetimes[block].back().end = later_backward(list, i, in_flight);
-      open = false;
-    }
+    lifetimes[block] = between_reductions(writes[block], reductions[block], ends, static_cast<int>(list.size()));
   }
   return colour(lifetimes, held);
 }

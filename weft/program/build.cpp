@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "weft/base/error.h"
 #include "weft/base/math.h"
@@ -23,6 +24,7 @@
 #include "weft/program/passes/waits.h"
 #include "weft/program/schedules/naive.h"
 #include "weft/program/stages.h"
+#include "weft/program/step_size.h"
 
 namespace weft {
 namespace {
@@ -100,31 +102,39 @@ InstructionList finish_list(InstructionList list, const ModelCost& model, const 
   const std::vector<int> held = held_blocks(list, program.block_uses);
   const std::vector<Bucket> buckets =
       sharded ? single_blocks(program, held) : gradient_buckets(program, held, layout.bucket_bytes);
-  list = recompute(list, model, layout.recompute);
-  list = offload_activations(list, model, layout.offload);
-  list = close_slots(list, program, {.buckets = buckets});
+  list = recompute(std::move(list), model, layout.recompute);
+  list = offload_activations(std::move(list), model, layout.offload);
+  list = close_slots(std::move(list), program, {.buckets = buckets});
   if (sharded) {
-    list = shard_gradients(list, program,
+    list = shard_gradients(std::move(list), program,
                            {.every_micro_batch = layout.shard_level >= ShardLevel::gradients && !layout.keep_order});
   } else {
-    list = replicate(list, {.replicas = program.replicas, .buckets = buckets, .uses = program.block_uses});
+    list = replicate(std::move(list), {.replicas = program.replicas, .buckets = buckets, .uses = program.block_uses});
   }
-  list = tie_weights(list, program);
-  list = sum_losses(list, program);
+  list = tie_weights(std::move(list), program);
+  list = sum_losses(std::move(list), program);
   const int parts = layout.pp * program.shards;
   const AxisName axis = layout.pp > 1 ? AxisName::model : parts > 1 ? AxisName::shard : AxisName::none;
-  if (program.needs_norm) list = clip(list, {.axis = axis, .ranks = parts, .all = whole(buckets)});
-  list = update(list, {.buckets = buckets});
-  list = offload_state(list, layout.offload);
+  if (program.needs_norm) list = clip(std::move(list), {.axis = axis, .ranks = parts, .all = whole(buckets)});
+  list = update(std::move(list), {.buckets = buckets});
+  list = offload_state(std::move(list), layout.offload);
   if (layout.shard_level == ShardLevel::parameters) {
-    list = shard_parameters(list, program,
+    list = shard_parameters(std::move(list), program,
                             {.reshard_after_forward = layout.reshard_after_forward, .inner_shards = program.inner_shards});
-    list = offload_shards(list, layout.offload);
-    list = prefetch(list, program, {.depth = layout.prefetch, .max_bytes = layout.gathered_bytes});
+    list = offload_shards(std::move(list), layout.offload);
+    list = prefetch(std::move(list), program, {.depth = layout.prefetch, .max_bytes = layout.gathered_bytes});
   } else if (sharded) {
-    list = gather_updated(list, program);
+    list = gather_updated(std::move(list), program);
   }
   return list;
+}
+
+ScheduleSize size_of(const Schedule& schedule) {
+  const auto is_part = [](const Task& task) { return task.kind == TaskKind::backward_input; };
+  return {.stages = std::max(schedule.num_stages(), 1),
+          .splits_backward = std::any_of(schedule.tasks.begin(), schedule.tasks.end(), [&](const std::vector<Task>& tasks) {
+            return std::any_of(tasks.begin(), tasks.end(), is_part);
+          })};
 }
 
 Schedule schedule_of(const StepLayout& layout) {
@@ -154,17 +164,19 @@ std::vector<int> even_stages(int blocks, int stages) {
 
 Program build_program(const ModelCost& model, const StepLayout& layout) {
   check(model, layout);
+  check_step_size(static_cast<int64_t>(model.blocks.size()), layout, size_of(layout.schedule));
   const Schedule schedule = schedule_of(layout);
   const int num_blocks = static_cast<int>(model.blocks.size());
   const std::vector<StageBlocks> stages = stage_blocks(
       model, schedule, layout.first_block.empty() ? even_stages(num_blocks, schedule.num_stages()) : layout.first_block);
   Program program = describe_model(model, layout);
-  const std::vector<InstructionList> lists = stage_lists(model, schedule, stages);
+  std::vector<InstructionList> lists = stage_lists(model, schedule, stages);
   find_holders(program, lists);
   for (int rank = 0; rank < layout.pp; ++rank) {
-    const InstructionList list = finish_list(lists[rank], model, layout, program);
+    InstructionList list = finish_list(std::move(lists[rank]), model, layout, program);
+    list.shrink_to_fit();
     program.buffers.push_back({weight_buffers(list, program), gradient_buffers(list, program, layout.prefetch)});
-    program.lists.push_back(link_waits(list, program, program.buffers.back()));
+    program.lists.push_back(link_waits(std::move(list), program, program.buffers.back()));
   }
   return program;
 }

@@ -1,42 +1,69 @@
 #include "weft/program/edit.h"
 
 #include <algorithm>
+#include <numeric>
+#include <utility>
 
 namespace weft {
 namespace {
 
-bool touches(const Instruction& x, int block, const std::vector<std::vector<int>>& uses) {
-  return x.first == block || std::count(uses[x.first].begin(), uses[x.first].end(), block) > 0;
+void add(std::vector<int>& positions, int at) {
+  if (positions.empty() || positions.back() != at) positions.push_back(at);
 }
+
+void add_with_used(Positions& positions, int block, const std::vector<std::vector<int>>& uses, int at) {
+  add(positions[block], at);
+  for (const int used : uses[block]) add(positions[used], at);
+}
+
+bool reads_weights(Op op) { return op == Op::forward || op == Op::backward || op == Op::backward_input; }
 
 }  // namespace
 
-InstructionList insert(const InstructionList& list, const std::vector<Insertion>& insertions) {
-  std::vector<const Insertion*> sorted;
-  sorted.reserve(insertions.size());
-  for (const Insertion& x : insertions) sorted.push_back(&x);
-  std::stable_sort(sorted.begin(), sorted.end(), [](const auto* a, const auto* b) { return a->after < b->after; });
+InstructionList insert(InstructionList list, std::vector<Insertion> insertions) {
+  std::vector<int> order(insertions.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return insertions[a].after < insertions[b].after; });
   InstructionList result;
-  result.reserve(list.size() + sorted.size());
-  auto next = sorted.begin();
+  result.reserve(list.size() + insertions.size());
+  auto next = order.begin();
   for (int at = -1; at < static_cast<int>(list.size()); ++at) {
-    if (at >= 0) result.push_back(list[at]);
-    for (; next != sorted.end() && (*next)->after == at; ++next) result.push_back((*next)->instruction);
+    if (at >= 0) result.push_back(std::move(list[at]));
+    for (; next != order.end() && insertions[*next].after == at; ++next) {
+      result.push_back(std::move(insertions[*next].instruction));
+    }
   }
   return result;
 }
 
 bool runs(const Instruction& x, int block, const std::vector<std::vector<int>>& uses) {
-  return (x.op == Op::forward || x.op == Op::backward || x.op == Op::backward_input) && touches(x, block, uses);
+  return reads_weights(x.op) && (x.first == block || std::count(uses[x.first].begin(), uses[x.first].end(), block) > 0);
 }
 
-bool writes_gradients(const Instruction& x, int first, int last, const std::vector<std::vector<int>>& uses) {
-  if (x.op == Op::combine) return x.first < last && first < x.last;
-  if (!adds_gradients(x.op)) return false;
-  for (int block = first; block < last; ++block) {
-    if (touches(x, block, uses)) return true;
+Positions weight_reads(const InstructionList& list, const std::vector<std::vector<int>>& uses) {
+  Positions positions(uses.size());
+  for (int i = 0; i < static_cast<int>(list.size()); ++i) {
+    if (reads_weights(list[i].op)) add_with_used(positions, list[i].first, uses, i);
   }
-  return false;
+  return positions;
+}
+
+Positions gradient_writes(const InstructionList& list, const std::vector<std::vector<int>>& uses) {
+  Positions positions(uses.size());
+  for (int i = 0; i < static_cast<int>(list.size()); ++i) {
+    const Instruction& x = list[i];
+    if (adds_gradients(x.op)) add_with_used(positions, x.first, uses, i);
+    for (int block = x.first; x.op == Op::combine && block < x.last; ++block) add(positions[block], i);
+  }
+  return positions;
+}
+
+int last_position(const Positions& positions, int first, int last) {
+  int latest = -1;
+  for (int block = first; block < last; ++block) {
+    if (!positions[block].empty()) latest = std::max(latest, positions[block].back());
+  }
+  return latest;
 }
 
 std::vector<int> held_blocks(const InstructionList& list, const std::vector<std::vector<int>>& uses) {
@@ -51,13 +78,6 @@ std::vector<int> held_blocks(const InstructionList& list, const std::vector<std:
     if (held[block]) blocks.push_back(block);
   }
   return blocks;
-}
-
-int last_gradient_write(const InstructionList& list, int first, int last, const std::vector<std::vector<int>>& uses) {
-  for (int i = static_cast<int>(list.size()) - 1; i >= 0; --i) {
-    if (writes_gradients(list[i], first, last, uses)) return i;
-  }
-  return -1;
 }
 
 }  // namespace weft

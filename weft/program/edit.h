@@ -12,22 +12,27 @@ struct Insertion {
   Instruction instruction;
 };
 
-/// A copy of `list` with the insertions in place; those after the same instruction keep their order. Instructions move, so
-/// lists are edited before passes/waits.h, which fills in `waits`.
-InstructionList insert(const InstructionList& list, const std::vector<Insertion>& insertions);
+/// The list with the insertions in place; those after the same instruction keep their order. Instructions move, so lists are
+/// edited before passes/waits.h, which fills in `waits`.
+InstructionList insert(InstructionList list, std::vector<Insertion> insertions);
 
 /// True when `x` reads the weights of the block: runs it, or another one that uses them too (tied weights), forward or
 /// backward. A backward's weight part reads none.
 bool runs(const Instruction& x, int block, const std::vector<std::vector<int>>& uses);
 
+/// By block: indices of instructions of a list, ascending.
+using Positions = std::vector<std::vector<int>>;
+
+/// Where runs() is true.
+Positions weight_reads(const InstructionList& list, const std::vector<std::vector<int>>& uses);
+
+/// What adds to the block's gradients: a backward or a backward's weight part of one that holds or uses them, or a combine.
+Positions gradient_writes(const InstructionList& list, const std::vector<std::vector<int>>& uses);
+
+/// The latest of those of blocks [first, last), or -1.
+int last_position(const Positions& positions, int first, int last);
+
 /// The blocks whose weights the list reads, ascending.
 std::vector<int> held_blocks(const InstructionList& list, const std::vector<std::vector<int>>& uses);
-
-/// True when `x` adds to gradients of blocks [first, last): a backward or a backward's weight part of one that
-/// holds or uses them, or a combine.
-bool writes_gradients(const Instruction& x, int first, int last, const std::vector<std::vector<int>>& uses);
-
-/// Index of the last instruction that does, or -1.
-int last_gradient_write(const InstructionList& list, int first, int last, const std::vector<std::vector<int>>& uses);
 
 }  // namespace weft

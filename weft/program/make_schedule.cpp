@@ -26,7 +26,7 @@ void check_fills_ranks(std::string_view name, const PipelineShape& shape) {
                   shape.micro_batches, shape.ranks, shape.ranks));
 }
 
-Schedule make_automatic(const PipelineShape& shape, PipelineCosts costs) {
+Schedule make_automatic(const PipelineShape& shape, PipelineCosts costs, int64_t* tasks_left) {
   const Schedule plain = one_stage_a_rank("auto", shape);
   if (costs.stages.empty()) {
     costs.stages.resize(plain.rank_of_stage.size());
@@ -37,7 +37,8 @@ Schedule make_automatic(const PipelineShape& shape, PipelineCosts costs) {
                                  costs.num_ranks(), shape.ranks));
   }
   return automatic_schedule(costs, shape.micro_batches,
-                            {gpipe_schedule(shape), one_f_one_b_schedule(shape), zb_h1_schedule(shape), zb_h2_schedule(shape)});
+                            {gpipe_schedule(shape), one_f_one_b_schedule(shape), zb_h1_schedule(shape), zb_h2_schedule(shape)},
+                            tasks_left);
 }
 
 Schedule make_csv(const PipelineShape& shape, std::string_view text) {
@@ -63,13 +64,18 @@ std::vector<std::string> schedule_names() {
   return {"naive", "gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "zb-v", "auto", "csv"};
 }
 
+ScheduleSize schedule_size(std::string_view name, const PipelineShape& shape) {
+  const int64_t chunks = name == "interleaved" ? shape.chunks : name == "zb-v" || name == "auto" ? 2 : 1;
+  return {.stages = shape.ranks * chunks, .splits_backward = name == "auto" || name == "csv" || name.starts_with("zb-")};
+}
+
 Schedule make_schedule(std::string_view name, PipelineShape shape, const ScheduleInputs& inputs) {
   if (name == "csv") return make_csv(shape, inputs.csv);
   if (name != "interleaved") shape.chunks = name == "zb-v" ? 2 : 1;
   if (name == "naive") return naive_schedule(shape);
   if (name == "auto") {
     check_fills_ranks(name, shape);
-    return make_automatic(shape, inputs.costs);
+    return make_automatic(shape, inputs.costs, inputs.tasks_left);
   }
   for (const Named& one : kPipelined) {
     if (one.name != name) continue;

@@ -1,6 +1,7 @@
 // make_schedule: a pipeline schedule by its name, as a recipe gives it.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -8,17 +9,22 @@
 #include "weft/program/pipeline_costs.h"
 #include "weft/program/pipeline_shape.h"
 #include "weft/program/schedule.h"
+#include "weft/program/step_size.h"
 
 namespace weft {
 
 /// What some schedules need beside their shape.
 struct ScheduleInputs {
-  PipelineCosts costs = {};  ///< auto; without stages: all times are 1, and a rank holds what it does with 1f1b
-  std::string csv = {};      ///< csv: the text (schedules/csv.h)
+  PipelineCosts costs = {};       ///< auto; without stages: all times are 1, and a rank holds what it does with 1f1b
+  std::string csv = {};           ///< csv: the text (schedules/csv.h)
+  int64_t* tasks_left = nullptr;  ///< auto: as in automatic_schedule()
 };
 
 /// naive, gpipe, 1f1b, interleaved, zb-h1, zb-h2, zb-v, auto, csv
 std::vector<std::string> schedule_names();
+
+/// Of a schedule by its name, before it is made: the most that auto may take, one stage a rank for csv.
+ScheduleSize schedule_size(std::string_view name, const PipelineShape& shape);
 
 /// PipelineShape::chunks is interleaved's: the others have 1 stage a rank, zb-v 2, csv what the text says. Throws InputError
 /// when the name is not known, when there are fewer micro-batches than ranks (but for naive and csv: some rank would always

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 #include "weft/base/error.h"
 #include "weft/program/task_times.h"
@@ -53,11 +54,16 @@ Instruction transfer(const ModelCost& model, Op op, Matter what, int block, int 
   return x;
 }
 
-// Where a transfer stands among all, and the task of its rank that it must not come before.
+// A transfer, and the task of its rank that it must not come before.
 struct Placed {
-  std::tuple<double, Matter, int, int> order;  // when its data is made; then any fixed order
-  size_t before_task = 0;
-  Instruction instruction;
+  double made = 0.0;  // when its data is made
+  int before_task = 0;
+  int block = 0, micro = 0, peer = 0;
+  Matter what = Matter::none;
+  Op op = Op::send;
+
+  // Where it stands among all: by time, then in any fixed order.
+  std::tuple<double, Matter, int, int> order() const { return {made, what, block, micro}; }
 };
 
 class Expansion {
@@ -103,21 +109,27 @@ class Expansion {
       const auto& times = times_[rank];
       const auto next =
           std::lower_bound(times.begin(), times.end(), made, [](const TaskTime& t, double time) { return t.start < time; });
-      transfers_[rank].push_back({.order = {made, what, block, micro},
-                                  .before_task = static_cast<size_t>(next - times.begin()),
-                                  .instruction = transfer(model_, op, what, block, micro, peer)});
+      transfers_[rank].push_back({.made = made,
+                                  .before_task = static_cast<int>(next - times.begin()),
+                                  .block = block,
+                                  .micro = micro,
+                                  .peer = peer,
+                                  .what = what,
+                                  .op = op});
     };
     add(Op::send, from, to);
     add(Op::receive, to, from);
   }
 
   InstructionList list_of(int rank) {
-    std::vector<Placed>& placed = transfers_[rank];
-    std::sort(placed.begin(), placed.end(), [](const Placed& a, const Placed& b) { return a.order < b.order; });
+    std::vector<Placed> placed = std::move(transfers_[rank]);
+    std::sort(placed.begin(), placed.end(), [](const Placed& a, const Placed& b) { return a.order() < b.order(); });
     InstructionList list;
     auto next = placed.begin();
     for (size_t k = 0; k <= schedule_.tasks[rank].size(); ++k) {
-      for (; next != placed.end() && next->before_task <= k; ++next) list.push_back(next->instruction);
+      for (; next != placed.end() && static_cast<size_t>(next->before_task) <= k; ++next) {
+        list.push_back(transfer(model_, next->op, next->what, next->block, next->micro, next->peer));
+      }
       if (k < schedule_.tasks[rank].size()) add_task(list, rank, schedule_.tasks[rank][k]);
     }
     return list;

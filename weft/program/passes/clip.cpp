@@ -5,15 +5,14 @@
 
 namespace weft {
 
-InstructionList clip(const InstructionList& list, const ClipOptions& options) {
+InstructionList clip(InstructionList list, const ClipOptions& options) {
   constexpr int64_t kSumBytes = (ExactSum::kWords + 1) * sizeof(int64_t);
-  InstructionList result = list;
-  result.push_back({.op = Op::norm,
-                    .first = options.all.first,
-                    .last = options.all.last,
-                    .axis = options.axis,
-                    .wire_bytes = all_reduce_bytes(kSumBytes, options.ranks)});
-  return result;
+  list.push_back({.op = Op::norm,
+                  .first = options.all.first,
+                  .last = options.all.last,
+                  .axis = options.axis,
+                  .wire_bytes = all_reduce_bytes(kSumBytes, options.ranks)});
+  return list;
 }
 
 }  // namespace weft

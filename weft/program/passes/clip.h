@@ -16,6 +16,6 @@ struct ClipOptions {
   Bucket all;                      ///< what the norm covers, of what this rank holds
 };
 
-InstructionList clip(const InstructionList& list, const ClipOptions& options);
+InstructionList clip(InstructionList list, const ClipOptions& options);
 
 }  // namespace weft

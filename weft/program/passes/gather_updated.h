@@ -7,6 +7,6 @@
 
 namespace weft {
 
-InstructionList gather_updated(const InstructionList& list, const Program& program);
+InstructionList gather_updated(InstructionList list, const Program& program);
 
 }  // namespace weft

@@ -15,7 +15,7 @@ int64_t input_bytes(const ModelCost& model, int block) { return block == 0 ? 0 :
 
 }  // namespace
 
-InstructionList offload_activations(const InstructionList& list, const ModelCost& model, const OffloadOptions& options) {
+InstructionList offload_activations(InstructionList list, const ModelCost& model, const OffloadOptions& options) {
   if (!options.activations) return list;
   std::set<std::pair<int, int>> dropped;  // block and micro-batch
   InstructionList result;
@@ -34,7 +34,7 @@ InstructionList offload_activations(const InstructionList& list, const ModelCost
   return result;
 }
 
-InstructionList offload_state(const InstructionList& list, const OffloadOptions& options) {
+InstructionList offload_state(InstructionList list, const OffloadOptions& options) {
   if (!options.optimizer && !options.weights) return list;
   InstructionList result;
   for (const Instruction& x : list) {
@@ -53,7 +53,7 @@ InstructionList offload_state(const InstructionList& list, const OffloadOptions&
   return result;
 }
 
-InstructionList offload_shards(const InstructionList& list, const OffloadOptions& options) {
+InstructionList offload_shards(InstructionList list, const OffloadOptions& options) {
   if (!options.weights) return list;
   InstructionList result;
   for (const Instruction& x : list) {

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "weft/base/error.h"
 #include "weft/base/units.h"
@@ -10,53 +12,75 @@
 namespace weft {
 namespace {
 
+// Gathers keep their order, and so do all others: a gather's place is told by the first of the others that it comes before.
 class Hoister {
  public:
-  Hoister(const InstructionList& list, const Program& program, const PrefetchOptions& options)
-      : list_(list), program_(program), options_(options) {}
+  Hoister(InstructionList list, const Program& program, const PrefetchOptions& options)
+      : list_(std::move(list)), program_(program), options_(options), last_barrier_(program.num_blocks(), -1) {}
 
   InstructionList run() {
+    others_.reserve(list_.size());
     for (int i = 0; i < static_cast<int>(list_.size()); ++i) {
-      if (list_[i].op == Op::gather) hoist(i);
+      const Instruction& x = list_[i];
+      if (x.op == Op::gather) {
+        gathers_.push_back(i);
+        places_.push_back(place_of(x));
+        live_ += bytes_of(x);
+      } else {
+        pass(x, i);
+      }
     }
-    if (options_.max_bytes > 0) check_limit();
-    return list_;
+    InstructionList result = hoisted();
+    if (options_.max_bytes > 0) check_limit(result);
+    return result;
   }
 
  private:
   int64_t bytes_of(const Instruction& x) const { return program_.block_numel[x.first] * program_.weight_bytes; }
 
-  // Whole weights there when instruction `at` starts.
-  int64_t live_before(int at) const {
-    int64_t live = 0;
-    for (int i = 0; i < at; ++i) {
-      if (list_[i].op == Op::gather) live += bytes_of(list_[i]);
-      if (list_[i].op == Op::release) live -= bytes_of(list_[i]);
-    }
-    return live;
+  // One that is no gather.
+  void pass(const Instruction& x, int i) {
+    const int place = static_cast<int>(others_.size());
+    others_.push_back(i);
+    if (x.op == Op::forward || is_backward(x.op)) runs_.push_back(place);
+    if (x.op == Op::release) live_ -= bytes_of(x);
+    if (x.op != Op::release && x.op != Op::fetch) return;
+    for (int block = x.first; block < x.last; ++block) last_barrier_[block] = place;
   }
 
-  // The gather moves up one instruction at a time while the rules allow it.
-  void hoist(int at) {
-    int passed = 0;
-    int64_t live = options_.max_bytes > 0 ? live_before(at) : 0;
-    while (at > 0 && passed < options_.depth) {
-      const Instruction& above = list_[at - 1];
-      const bool same_block = above.first <= list_[at].first && list_[at].first < above.last;
-      // Gathers keep their order, and a block is released (or brought back from a slower tier) before it is gathered again.
-      if (above.op == Op::gather || (same_block && (above.op == Op::release || above.op == Op::fetch))) break;
-      const bool block_runs = above.op == Op::forward || is_backward(above.op);
+  // As far up as the rules allow: not above another gather, nor above the release of its block (or what brings it back from a
+  // slower tier), `depth` runs of blocks at most.
+  int place_of(const Instruction& gather) const {
+    const int own = static_cast<int>(others_.size()), runs = static_cast<int>(runs_.size());
+    int highest = std::max(last_barrier_[gather.first] + 1, places_.empty() ? 0 : places_.back());
+    if (options_.depth == 0) return own;
+    if (runs >= options_.depth) highest = std::max(highest, runs_[runs - options_.depth]);
+    if (options_.max_bytes == 0) return highest;
+    int place = own;
+    for (int64_t live = live_; place > highest; --place) {
+      const Instruction& above = list_[others_[place - 1]];
       if (above.op == Op::release) live += bytes_of(above);
-      if (options_.max_bytes > 0 && live + bytes_of(list_[at]) > options_.max_bytes) break;
-      passed += block_runs ? 1 : 0;
-      std::swap(list_[at - 1], list_[at]);
-      --at;
+      if (live + bytes_of(gather) > options_.max_bytes) break;
     }
+    return place;
   }
 
-  void check_limit() const {
+  InstructionList hoisted() {
+    InstructionList result;
+    result.reserve(list_.size());
+    size_t gather = 0;
+    for (int place = 0; place <= static_cast<int>(others_.size()); ++place) {
+      for (; gather < gathers_.size() && places_[gather] == place; ++gather) {
+        result.push_back(std::move(list_[gathers_[gather]]));
+      }
+      if (place < static_cast<int>(others_.size())) result.push_back(std::move(list_[others_[place]]));
+    }
+    return result;
+  }
+
+  void check_limit(const InstructionList& list) const {
     int64_t live = 0;
-    for (const Instruction& x : list_) {
+    for (const Instruction& x : list) {
       if (x.op == Op::release) live -= bytes_of(x);
       if (x.op != Op::gather) continue;
       live += bytes_of(x);
@@ -70,12 +94,17 @@ class Hoister {
   InstructionList list_;
   const Program& program_;
   PrefetchOptions options_;
+  std::vector<int> gathers_, places_;  // index in the list; before which of the others it comes
+  std::vector<int> others_;            // index in the list
+  std::vector<int> runs_;              // of others_, those that run a block
+  std::vector<int> last_barrier_;      // by block: the last of the others that its gather does not pass
+  int64_t live_ = 0;                   // whole weights there so far
 };
 
 }  // namespace
 
-InstructionList prefetch(const InstructionList& list, const Program& program, const PrefetchOptions& options) {
-  return Hoister(list, program, options).run();
+InstructionList prefetch(InstructionList list, const Program& program, const PrefetchOptions& options) {
+  return Hoister(std::move(list), program, options).run();
 }
 
 }  // namespace weft

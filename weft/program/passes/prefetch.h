@@ -14,6 +14,6 @@ struct PrefetchOptions {
 };
 
 /// Throws InputError when the weights that one block needs are above the limit.
-InstructionList prefetch(const InstructionList& list, const Program& program, const PrefetchOptions& options);
+InstructionList prefetch(InstructionList list, const Program& program, const PrefetchOptions& options);
 
 }  // namespace weft

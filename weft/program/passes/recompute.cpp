@@ -1,5 +1,6 @@
 #include "weft/program/passes/recompute.h"
 
+#include <utility>
 #include <vector>
 
 #include "weft/program/edit.h"
@@ -26,8 +27,9 @@ bool turns_at(const InstructionList& list, size_t forward) {
 }
 
 // Whoever takes the forward's output: the forward of the next block, or a send. -1 where only the loss does.
-int taker_of(const InstructionList& list, size_t forward) {
+int taker_of(const InstructionList& list, size_t forward, size_t num_blocks) {
   const Instruction& x = list[forward];
+  if (x.last == static_cast<int>(num_blocks)) return -1;
   for (size_t i = forward + 1; i < list.size(); ++i) {
     const Instruction& y = list[i];
     if (y.micro != x.micro) continue;
@@ -40,20 +42,19 @@ int taker_of(const InstructionList& list, size_t forward) {
 
 }  // namespace
 
-InstructionList recompute(const InstructionList& list, const ModelCost& model, const RecomputeOptions& options) {
+InstructionList recompute(InstructionList list, const ModelCost& model, const RecomputeOptions& options) {
   if (options.every == 0) return list;
   const size_t num_blocks = model.blocks.size();
   std::vector<std::vector<bool>> chosen(num_blocks);  // by block and micro-batch
   const auto is_chosen = [&](int block, int micro) {
     return block >= 0 && static_cast<int>(chosen[block].size()) > micro && chosen[block][micro];
   };
-  InstructionList changed = list;
   std::vector<Insertion> insertions;
   for (size_t i = 0; i < list.size(); ++i) {
     const Instruction& x = list[i];
     if (x.op == Op::forward) {
       const BlockCost& cost = model.blocks[x.first];
-      const int taker = x.first % options.every == 0 && !turns_at(list, i) ? taker_of(list, i) : -1;
+      const int taker = x.first % options.every == 0 && !turns_at(list, i) ? taker_of(list, i, num_blocks) : -1;
       if (taker < 0) continue;
       std::vector<bool>& micros = chosen[x.first];
       if (static_cast<int>(micros.size()) <= x.micro) micros.resize(x.micro + 1, false);
@@ -65,7 +66,7 @@ InstructionList recompute(const InstructionList& list, const ModelCost& model, c
     }
     if (x.op != Op::backward && x.op != Op::backward_input) continue;
     const bool took_input = is_chosen(x.first - 1, x.micro);
-    if (took_input) changed[i].frees += model.blocks[x.first - 1].output_bytes;
+    if (took_input) list[i].frees += model.blocks[x.first - 1].output_bytes;
     if (!is_chosen(x.first, x.micro)) continue;
     const BlockCost& cost = model.blocks[x.first];
     insertions.push_back({static_cast<int>(i) - 1,
@@ -77,7 +78,7 @@ InstructionList recompute(const InstructionList& list, const ModelCost& model, c
                            .peak = cost.forward_peak_bytes,
                            .allocates = cost.saved_bytes + cost.output_bytes}});
   }
-  return insert(changed, insertions);
+  return insert(std::move(list), std::move(insertions));
 }
 
 }  // namespace weft

@@ -15,6 +15,6 @@ struct RecomputeOptions {
   int every = 0;  ///< 1: every block, k: blocks 0, k, 2k, ...; 0: none
 };
 
-InstructionList recompute(const InstructionList& list, const ModelCost& model, const RecomputeOptions& options);
+InstructionList recompute(InstructionList list, const ModelCost& model, const RecomputeOptions& options);
 
 }  // namespace weft

@@ -1,15 +1,19 @@
 #include "weft/program/passes/replicate.h"
 
+#include <utility>
+#include <vector>
+
 #include "weft/program/cost.h"
 #include "weft/program/edit.h"
 
 namespace weft {
 
-InstructionList replicate(const InstructionList& list, const ReplicateOptions& options) {
+InstructionList replicate(InstructionList list, const ReplicateOptions& options) {
   if (options.replicas == 1) return list;
+  const Positions writes = gradient_writes(list, options.uses);
   std::vector<Insertion> insertions;
   for (const Bucket& bucket : options.buckets) {
-    insertions.push_back({last_gradient_write(list, bucket.first, bucket.last, options.uses),
+    insertions.push_back({last_position(writes, bucket.first, bucket.last),
                           {.op = Op::reduce,
                            .lane = Lane::comm,
                            .first = bucket.first,
@@ -17,7 +21,7 @@ InstructionList replicate(const InstructionList& list, const ReplicateOptions& o
                            .axis = AxisName::data,
                            .wire_bytes = all_reduce_bytes(bucket.bytes, options.replicas)}});
   }
-  return insert(list, insertions);
+  return insert(std::move(list), std::move(insertions));
 }
 
 }  // namespace weft

@@ -19,6 +19,6 @@ struct ReplicateOptions {
   std::vector<std::vector<int>> uses;  ///< Program::block_uses
 };
 
-InstructionList replicate(const InstructionList& list, const ReplicateOptions& options);
+InstructionList replicate(InstructionList list, const ReplicateOptions& options);
 
 }  // namespace weft

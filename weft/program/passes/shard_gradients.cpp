@@ -1,5 +1,6 @@
 #include "weft/program/passes/shard_gradients.h"
 
+#include <utility>
 #include <vector>
 
 #include "weft/program/cost.h"
@@ -8,40 +9,41 @@
 namespace weft {
 namespace {
 
-// The last write of each micro-batch to the block's gradients; of all of them for `micro` < 0.
-int last_write_of(const InstructionList& list, int block, int micro, const Program& program) {
-  int last = -1;
-  for (int i = 0; i < static_cast<int>(list.size()); ++i) {
-    if (micro >= 0 && list[i].micro != micro) continue;
-    if (writes_gradients(list[i], block, block + 1, program.block_uses)) last = i;
-  }
-  return last;
-}
-
 // Tied weights of two stages of one rank: micro-batches are added in no one order, and none can be reduced by itself.
-bool mixes_micro_batches(const InstructionList& list, int block, const Program& program) {
+bool mixes_micro_batches(const InstructionList& list, const std::vector<int>& writes) {
   int latest = 0;
-  for (const Instruction& x : list) {
-    if (!writes_gradients(x, block, block + 1, program.block_uses)) continue;
-    if (x.micro < latest) return true;
-    latest = x.micro;
+  for (const int at : writes) {
+    if (list[at].micro < latest) return true;
+    latest = list[at].micro;
   }
   return false;
 }
 
+// Where the block's gradients are last added to: by micro-batch, or, of all of them, for the last one only.
+std::vector<int> last_writes(const InstructionList& list, const std::vector<int>& writes, int micro_batches, bool every) {
+  std::vector<int> last(micro_batches, -1);
+  for (const int at : writes) {
+    if (!every) last.back() = at;
+    if (every && list[at].micro >= 0) last[list[at].micro] = at;
+  }
+  return last;
+}
+
 }  // namespace
 
-InstructionList shard_gradients(const InstructionList& list, const Program& program, const ShardGradientsOptions& options) {
+InstructionList shard_gradients(InstructionList list, const Program& program, const ShardGradientsOptions& options) {
   const int last_micro = program.micro_batches - 1;
   const std::vector<int> held = held_blocks(list, program.block_uses);
+  const Positions writes = gradient_writes(list, program.block_uses);
   std::vector<Insertion> insertions;
   for (auto at = held.rbegin(); at != held.rend(); ++at) {
     const int block = *at;
     const int64_t bytes = program.gradient_block_bytes(block);
     if (bytes == 0) continue;
-    const bool every = options.every_micro_batch && !mixes_micro_batches(list, block, program);
+    const bool every = options.every_micro_batch && !mixes_micro_batches(list, writes[block]);
+    const std::vector<int> last = last_writes(list, writes[block], program.micro_batches, every);
     for (int micro = every ? 0 : last_micro; micro <= last_micro; ++micro) {
-      const int after = last_write_of(list, block, every ? micro : -1, program);
+      const int after = last[micro];
       insertions.push_back({after,
                             {.op = Op::reduce_scatter,
                              .lane = Lane::comm,
@@ -60,7 +62,7 @@ InstructionList shard_gradients(const InstructionList& list, const Program& prog
                              .wire_bytes = all_reduce_bytes(bytes / program.shards, program.replicas)}});
     }
   }
-  return insert(list, insertions);
+  return insert(std::move(list), std::move(insertions));
 }
 
 }  // namespace weft

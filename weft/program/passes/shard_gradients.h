@@ -16,6 +16,6 @@ struct ShardGradientsOptions {
   bool every_micro_batch = false;
 };
 
-InstructionList shard_gradients(const InstructionList& list, const Program& program, const ShardGradientsOptions& options);
+InstructionList shard_gradients(InstructionList list, const Program& program, const ShardGradientsOptions& options);
 
 }  // namespace weft

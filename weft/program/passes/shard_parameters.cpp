@@ -1,5 +1,6 @@
 #include "weft/program/passes/shard_parameters.h"
 
+#include <utility>
 #include <vector>
 
 #include "weft/program/cost.h"
@@ -7,15 +8,6 @@
 
 namespace weft {
 namespace {
-
-// The forwards and backwards that read the block's weights, in list order.
-std::vector<int> uses_of(const InstructionList& list, int block, const Program& program) {
-  std::vector<int> uses;
-  for (int i = 0; i < static_cast<int>(list.size()); ++i) {
-    if (runs(list[i], block, program.block_uses)) uses.push_back(i);
-  }
-  return uses;
-}
 
 bool nothing_runs_between(const InstructionList& list, int from, int to) {
   for (int i = from + 1; i < to; ++i) {
@@ -39,14 +31,15 @@ Instruction release(int block, bool keeps_part) {
 
 }  // namespace
 
-InstructionList shard_parameters(const InstructionList& list, const Program& program, const ShardParametersOptions& options) {
+InstructionList shard_parameters(InstructionList list, const Program& program, const ShardParametersOptions& options) {
   std::vector<Insertion> gathers;
   std::vector<Insertion> insertions;  // releases first: where both stand at one place, memory is free before it is taken
+  const Positions reads = weight_reads(list, program.block_uses);
   const bool has_inner = options.inner_shards > 1;
   for (int block = 0; block < program.num_blocks(); ++block) {
     if (program.block_numel[block] == 0) continue;
     int previous = -1;
-    for (const int use : uses_of(list, block, program)) {
+    for (const int use : reads[block]) {
       const bool same_micro = previous >= 0 && list[previous].micro == list[use].micro;
       const bool kept =
           previous >= 0 && (nothing_runs_between(list, previous, use) || (!options.reshard_after_forward && same_micro));
@@ -61,7 +54,8 @@ InstructionList shard_parameters(const InstructionList& list, const Program& pro
     if (previous >= 0) insertions.push_back({previous, release(block, false)});
   }
   insertions.insert(insertions.end(), gathers.begin(), gathers.end());
-  return insert(list, insertions);
+  gathers = {};
+  return insert(std::move(list), std::move(insertions));
 }
 
 }  // namespace weft

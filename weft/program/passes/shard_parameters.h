@@ -15,6 +15,6 @@ struct ShardParametersOptions {
   int inner_shards = 1;  ///< divides the shards
 };
 
-InstructionList shard_parameters(const InstructionList& list, const Program& program, const ShardParametersOptions& options);
+InstructionList shard_parameters(InstructionList list, const Program& program, const ShardParametersOptions& options);
 
 }  // namespace weft

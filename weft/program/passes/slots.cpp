@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
+#include <utility>
 
 #include "weft/base/error.h"
 #include "weft/program/edit.h"
@@ -25,62 +27,85 @@ Instruction combine(const Bucket& range, int slot, bool is_last) {
           .frees = std::max(-change, 0) * range.bytes};
 }
 
-class Closer {
- public:
-  Closer(const InstructionList& list, const Program& program, const std::vector<Bucket>& buckets)
-      : list_(list), program_(program), buckets_(buckets), per_slot_(program.micro_batches / program.slots) {}
+// A range of blocks, and where its gradients are first and last added to in each slot.
+struct Range {
+  Bucket blocks;
+  std::vector<int> first, last;  // by slot; a slot without any: the highest number, and -1
 
-  InstructionList run() const {
-    const int last_slot = program_.slots - 1;
-    std::vector<Insertion> insertions;
-    for (const Bucket& range : ranges()) {
-      for (int slot = 0; slot < last_slot; ++slot) {
-        insertions.push_back({last_write_of(range, slot), combine(range, slot, false)});
-      }
-    }
-    for (const Bucket& bucket : buckets_) {
-      insertions.push_back(
-          {last_gradient_write(list_, bucket.first, bucket.last, program_.block_uses), combine(bucket, last_slot, true)});
-    }
-    return insert(list_, insertions);
-  }
-
- private:
-  bool writes(const Instruction& x, const Bucket& range) const {
-    return writes_gradients(x, range.first, range.last, program_.block_uses);
-  }
-
-  int last_write_of(const Bucket& range, int slot) const {
-    for (int i = static_cast<int>(list_.size()) - 1; i >= 0; --i) {
-      if (list_[i].micro / per_slot_ == slot && writes(list_[i], range)) return i;
-    }
-    return -1;
-  }
-
-  bool takes_slots_in_turn(const Bucket& range) const {
-    int slot = 0;
-    for (const Instruction& x : list_) {
-      if (!writes(x, range)) continue;
-      if (x.micro / per_slot_ < slot) return false;
-      slot = x.micro / per_slot_;
+  bool takes_slots_in_turn() const {
+    int latest = -1;
+    for (size_t slot = 0; slot < last.size(); ++slot) {
+      if (last[slot] < 0) continue;
+      if (first[slot] < latest) return false;
+      latest = last[slot];
     }
     return true;
   }
 
-  std::vector<Bucket> ranges() const {
-    std::vector<Bucket> result;
+  Range joined(const Range& next) const {
+    Range both = *this;
+    both.blocks.last = next.blocks.last;
+    both.blocks.bytes += next.blocks.bytes;
+    for (size_t slot = 0; slot < last.size(); ++slot) {
+      both.first[slot] = std::min(first[slot], next.first[slot]);
+      both.last[slot] = std::max(last[slot], next.last[slot]);
+    }
+    return both;
+  }
+};
+
+class Closer {
+ public:
+  Closer(const InstructionList& list, const Program& program, const std::vector<Bucket>& buckets)
+      : list_(list),
+        program_(program),
+        buckets_(buckets),
+        per_slot_(program.micro_batches / program.slots),
+        writes_(gradient_writes(list, program.block_uses)) {}
+
+  std::vector<Insertion> run() const {
+    const int last_slot = program_.slots - 1;
+    std::vector<Insertion> insertions;
+    for (const Range& range : ranges()) {
+      for (int slot = 0; slot < last_slot; ++slot) {
+        insertions.push_back({range.last[slot], combine(range.blocks, slot, false)});
+      }
+    }
+    for (const Bucket& bucket : buckets_) {
+      insertions.push_back({last_position(writes_, bucket.first, bucket.last), combine(bucket, last_slot, true)});
+    }
+    return insertions;
+  }
+
+ private:
+  Range alone(int block) const {
+    Range range{.blocks = {.first = block, .last = block + 1, .bytes = program_.gradient_block_bytes(block)},
+                .first = std::vector<int>(program_.slots, std::numeric_limits<int>::max()),
+                .last = std::vector<int>(program_.slots, -1)};
+    int latest = 0;
+    for (const int at : writes_[block]) {
+      const int slot = list_[at].micro / per_slot_;
+      if (slot < latest) refuse(block);
+      latest = slot;
+      range.first[slot] = std::min(range.first[slot], at);
+      range.last[slot] = at;
+    }
+    return range;
+  }
+
+  std::vector<Range> ranges() const {
+    std::vector<Range> result;
     for (auto bucket = buckets_.rbegin(); bucket != buckets_.rend(); ++bucket) {
       for (int block = bucket->first; block < bucket->last; ++block) {
-        const Bucket alone{.first = block, .last = block + 1, .bytes = program_.gradient_block_bytes(block)};
-        if (!takes_slots_in_turn(alone)) refuse(block);
-        if (!result.empty() && result.back().last == block) {
-          const Bucket longer{.first = result.back().first, .last = block + 1, .bytes = result.back().bytes + alone.bytes};
-          if (takes_slots_in_turn(longer)) {
-            result.back() = longer;
+        Range next = alone(block);
+        if (!result.empty() && result.back().blocks.last == block) {
+          Range longer = result.back().joined(next);
+          if (longer.takes_slots_in_turn()) {
+            result.back() = std::move(longer);
             continue;
           }
         }
-        result.push_back(alone);
+        result.push_back(std::move(next));
       }
     }
     return result;
@@ -98,13 +123,15 @@ class Closer {
   const Program& program_;
   const std::vector<Bucket>& buckets_;
   int per_slot_;
+  Positions writes_;
 };
 
 }  // namespace
 
-InstructionList close_slots(const InstructionList& list, const Program& program, const SlotOptions& options) {
+InstructionList close_slots(InstructionList list, const Program& program, const SlotOptions& options) {
   if (program.slots == 1) return list;
-  return Closer(list, program, options.buckets).run();
+  std::vector<Insertion> insertions = Closer(list, program, options.buckets).run();
+  return insert(std::move(list), std::move(insertions));
 }
 
 }  // namespace weft

@@ -26,6 +26,6 @@ struct SlotOptions {
 
 /// For `program.slots`, a power of two that divides its micro-batches. Throws InputError when a block's gradients mix slots:
 /// when its weights are tied to those of another stage of the rank, or of a block that splits its backward otherwise.
-InstructionList close_slots(const InstructionList& list, const Program& program, const SlotOptions& options);
+InstructionList close_slots(InstructionList list, const Program& program, const SlotOptions& options);
 
 }  // namespace weft

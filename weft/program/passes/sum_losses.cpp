@@ -1,5 +1,7 @@
 #include "weft/program/passes/sum_losses.h"
 
+#include <utility>
+
 #include "weft/program/cost.h"
 #include "weft/program/edit.h"
 
@@ -10,7 +12,7 @@ constexpr int64_t kLossBytes = 24;
 
 }  // namespace
 
-InstructionList sum_losses(const InstructionList& list, const Program& program) {
+InstructionList sum_losses(InstructionList list, const Program& program) {
   const bool alone = program.mesh.pp == 1;
   int after = static_cast<int>(list.size()) - 1;
   for (int i = 0; i < static_cast<int>(list.size()) && alone; ++i) {
@@ -18,11 +20,11 @@ InstructionList sum_losses(const InstructionList& list, const Program& program) 
   }
   const int ranks = program.mesh.pp * program.mesh.data();
   const int64_t table_bytes = kLossBytes * program.micro_batches * program.mesh.data();
-  return insert(list, {{after,
-                        {.op = Op::reduce_loss,
-                         .lane = Lane::comm,
-                         .axis = alone ? AxisName::data : AxisName::world,
-                         .wire_bytes = all_reduce_bytes(table_bytes, ranks)}}});
+  return insert(std::move(list), {{after,
+                                   {.op = Op::reduce_loss,
+                                    .lane = Lane::comm,
+                                    .axis = alone ? AxisName::data : AxisName::world,
+                                    .wire_bytes = all_reduce_bytes(table_bytes, ranks)}}});
 }
 
 }  // namespace weft

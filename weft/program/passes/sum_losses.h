@@ -10,6 +10,6 @@
 
 namespace weft {
 
-InstructionList sum_losses(const InstructionList& list, const Program& program);
+InstructionList sum_losses(InstructionList list, const Program& program);
 
 }  // namespace weft

@@ -5,20 +5,19 @@
 
 namespace weft {
 
-InstructionList tie_weights(const InstructionList& list, const Program& program) {
-  InstructionList result = list;
+InstructionList tie_weights(InstructionList list, const Program& program) {
   for (const int block : held_blocks(list, program.block_uses)) {
     const int holders = program.num_holders(block);
     if (holders == 1 || program.block_numel[block] == 0) continue;
     const int64_t bytes = program.gradient_block_bytes(block) / program.shards;
-    result.push_back({.op = Op::reduce,
-                      .lane = Lane::comm,
-                      .first = block,
-                      .last = block + 1,
-                      .axis = AxisName::tied,
-                      .wire_bytes = all_reduce_bytes(bytes, holders)});
+    list.push_back({.op = Op::reduce,
+                    .lane = Lane::comm,
+                    .first = block,
+                    .last = block + 1,
+                    .axis = AxisName::tied,
+                    .wire_bytes = all_reduce_bytes(bytes, holders)});
   }
-  return result;
+  return list;
 }
 
 }  // namespace weft

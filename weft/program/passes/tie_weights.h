@@ -10,6 +10,6 @@
 
 namespace weft {
 
-InstructionList tie_weights(const InstructionList& list, const Program& program);
+InstructionList tie_weights(InstructionList list, const Program& program);
 
 }  // namespace weft

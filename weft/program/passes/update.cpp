@@ -2,12 +2,11 @@
 
 namespace weft {
 
-InstructionList update(const InstructionList& list, const UpdateOptions& options) {
-  InstructionList result = list;
+InstructionList update(InstructionList list, const UpdateOptions& options) {
   for (const Bucket& bucket : options.buckets) {
-    result.push_back({.op = Op::update, .first = bucket.first, .last = bucket.last});
+    list.push_back({.op = Op::update, .first = bucket.first, .last = bucket.last});
   }
-  return result;
+  return list;
 }
 
 }  // namespace weft

@@ -14,6 +14,6 @@ struct UpdateOptions {
   std::vector<Bucket> buckets;
 };
 
-InstructionList update(const InstructionList& list, const UpdateOptions& options);
+InstructionList update(InstructionList list, const UpdateOptions& options);
 
 }  // namespace weft

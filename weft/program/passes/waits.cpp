@@ -1,18 +1,23 @@
 #include "weft/program/passes/waits.h"
 
 #include <algorithm>
-#include <unordered_map>
-#include <unordered_set>
+#include <array>
+#include <utility>
+#include <vector>
 
 namespace weft {
 namespace {
 
-enum class Datum : uint64_t {
+enum class Datum : uint8_t {
+  // Of a block on a micro-batch.
   input,  // the micro-batch
   kept,   // what a block keeps for its backward
   output,
   output_gradient,
-  deferred,         // what a split backward leaves for its second part
+  deferred,  // what a split backward leaves for its second part
+  loss,
+  forward,  // that it has run before
+  // Of a block.
   gradient,         // whole, as backward writes it
   gradient_buffer,  // the memory of it
   owned_gradient,   // what reduce_scatter leaves
@@ -22,15 +27,45 @@ enum class Datum : uint64_t {
   kept_part,      // of them, from forward to backward
   shard,          // what this rank owns of the weights
   state,          // of the optimizer
-  loss,
   total,
   norm
+};
+constexpr size_t kNumData = static_cast<size_t>(Datum::norm) + 1;
+
+constexpr bool is_of_micro_batch(Datum datum) { return datum <= Datum::forward; }
+
+// Which instruction wrote what last. A row for each datum and block that is written, a place in it for each micro-batch.
+class Writers {
+ public:
+  explicit Writers(const InstructionList& list) {
+    for (const Instruction& x : list) micro_batches_ = std::max(micro_batches_, x.micro + 1);
+  }
+
+  // -1 where none did.
+  int get(Datum datum, int block, int micro) const {
+    const auto& rows = rows_[static_cast<size_t>(datum)];
+    const auto row = static_cast<size_t>(block + 1);
+    return row >= rows.size() || rows[row].empty() ? -1 : rows[row][place(datum, micro)];
+  }
+  void set(Datum datum, int block, int micro, int at) {
+    auto& rows = rows_[static_cast<size_t>(datum)];
+    const auto row = static_cast<size_t>(block + 1);
+    if (row >= rows.size()) rows.resize(row + 1);
+    if (rows[row].empty()) rows[row].assign(is_of_micro_batch(datum) ? micro_batches_ + 1 : 1, -1);
+    rows[row][place(datum, micro)] = at;
+  }
+
+ private:
+  static size_t place(Datum datum, int micro) { return is_of_micro_batch(datum) ? static_cast<size_t>(micro + 1) : 0; }
+
+  int micro_batches_ = 0;
+  std::array<std::vector<std::vector<int>>, kNumData> rows_;
 };
 
 class Linker {
  public:
-  Linker(const InstructionList& list, const Program& program, const Buffers& buffers)
-      : list_(list), program_(program), buffers_(buffers) {}
+  Linker(InstructionList list, const Program& program, const Buffers& buffers)
+      : list_(std::move(list)), program_(program), buffers_(buffers), writers_(list_) {}
 
   InstructionList run() {
     for (at_ = 0; at_ < static_cast<int>(list_.size()); ++at_) {
@@ -62,7 +97,8 @@ class Linker {
         read_weights(x.first);
         read_input(x);
         write(Datum::kept, x.first, x.micro);
-        if (!ran_.insert(key(Datum::output, x.first, x.micro)).second) return;  // recompute makes nothing new for others
+        if (writers_.get(Datum::forward, x.first, x.micro) >= 0) return;  // recompute makes nothing new for others
+        write(Datum::forward, x.first, x.micro);
         return write(Datum::output, x.first, x.micro);
       case Op::drop:
         return change(Datum::kept, x.first, x.micro);
@@ -157,14 +193,11 @@ class Linker {
     change(Datum::shard, x.first, 0);
   }
 
-  static uint64_t key(Datum datum, int block, int micro) {
-    return static_cast<uint64_t>(datum) << 56 | static_cast<uint64_t>(block + 1) << 28 | static_cast<uint64_t>(micro + 1);
-  }
   void read(Datum datum, int block, int micro) {
-    const auto writer = writer_.find(key(datum, block, micro));
-    if (writer != writer_.end()) waits_.push_back(writer->second);
+    const int writer = writers_.get(datum, block, micro);
+    if (writer >= 0) waits_.push_back(writer);
   }
-  void write(Datum datum, int block, int micro) { writer_[key(datum, block, micro)] = at_; }
+  void write(Datum datum, int block, int micro) { writers_.set(datum, block, micro, at_); }
   void change(Datum datum, int block, int micro) {
     read(datum, block, micro);
     write(datum, block, micro);
@@ -192,14 +225,13 @@ class Linker {
   std::vector<int> waits_;   // of the instruction at hand
   std::vector<int> micros_;  // whose loss is known
   std::vector<int> sends_;   // since the last collective
-  std::unordered_map<uint64_t, int> writer_;
-  std::unordered_set<uint64_t> ran_;  // forwards that were there before
+  Writers writers_;
 };
 
 }  // namespace
 
-InstructionList link_waits(const InstructionList& list, const Program& program, const Buffers& buffers) {
-  return Linker(list, program, buffers).run();
+InstructionList link_waits(InstructionList list, const Program& program, const Buffers& buffers) {
+  return Linker(std::move(list), program, buffers).run();
 }
 
 }  // namespace weft

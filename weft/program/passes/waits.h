@@ -14,6 +14,6 @@
 
 namespace weft {
 
-InstructionList link_waits(const InstructionList& list, const Program& program, const Buffers& buffers);
+InstructionList link_waits(InstructionList list, const Program& program, const Buffers& buffers);
 
 }  // namespace weft

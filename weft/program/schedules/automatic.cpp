@@ -15,10 +15,19 @@ namespace {
 
 constexpr double kBetter = 1.0 - 1e-9;  ///< a smaller gain is rounding
 constexpr int kMostRounds = 8;          ///< of trying each rank once more
+constexpr int64_t kFewestTries = 8;     ///< for any size
+
+const std::vector<double> kSlopes = {0.5, 1.0, 1.25, 1.5, 1.75, 2.0, 3.0};
+const std::vector<int> kBases = {1, 2, 3, 4};
+const std::vector<double> kGaps = {0.0, 0.3, 0.6, 1.0}, kPatiences = {0.0, 0.2, 0.5, 1.0};
+const std::vector<Preference> kPreferences = {Preference::backward, Preference::alternate, Preference::forward};
 
 class Search {
  public:
-  Search(const PipelineCosts& costs, int micro_batches) : costs_(costs), micro_batches_(micro_batches) {}
+  Search(const PipelineCosts& costs, int micro_batches, int64_t most_tasks)
+      : costs_(costs), micro_batches_(micro_batches), tries_left_(std::max(most_tasks / tasks_of_a_try(), kFewestTries)) {}
+
+  int64_t placed_tasks() const { return tries_ * tasks_of_a_try(); }
 
   Schedule best(const std::vector<Schedule>& others) {
     try_grid();
@@ -32,6 +41,8 @@ class Search {
   }
 
  private:
+  int64_t tasks_of_a_try() const { return int64_t{3} * costs_.num_ranks() * micro_batches_; }
+
   bool fits(const Schedule& other) const {
     if (other.micro_batches != micro_batches_) return false;
     if (other.num_stages() != costs_.num_ranks() || other.num_ranks() != costs_.num_ranks()) return false;
@@ -53,35 +64,50 @@ class Search {
   }
 
   bool try_rules(const GreedyRules& rules) {
+    if (tries_left_ == 0) return false;
+    --tries_left_;
+    ++tries_;
     if (!consider(greedy_order(costs_, micro_batches_, rules))) return false;
     rules_ = rules;
     return true;
   }
 
   void try_grid() {
-    for (const double slope : {0.5, 1.0, 1.25, 1.5, 1.75, 2.0, 3.0}) {
-      for (const int base : {1, 2, 3, 4}) {
+    const auto size =
+        static_cast<int64_t>(kSlopes.size() * kBases.size() * kGaps.size() * kPatiences.size() * kPreferences.size());
+    const int64_t stride = (size + tries_left_ - 1) / tries_left_;
+    int64_t place = 0;
+    for (const double slope : kSlopes) {
+      for (const int base : kBases) {
         GreedyRules rules{.ahead = {}};
         for (int rank = 0; rank < costs_.num_ranks(); ++rank) {
           rules.ahead.push_back(base + static_cast<int>(slope * (costs_.num_ranks() - 1 - rank)));
         }
-        try_scalars(rules, {0.0, 0.3, 0.6, 1.0}, {0.0, 0.2, 0.5, 1.0});
+        for_scalars(rules, kGaps, kPatiences, [&] {
+          if (place++ % stride == 0) try_rules(rules);
+        });
+      }
+    }
+  }
+
+  template <typename Visit>
+  static void for_scalars(GreedyRules& rules, const std::vector<double>& gaps, const std::vector<double>& patiences,
+                          Visit visit) {
+    for (const double gap : gaps) {
+      for (const double patience : patiences) {
+        for (const Preference preference : kPreferences) {
+          rules.least_gap = gap;
+          rules.patience = patience;
+          rules.preference = preference;
+          visit();
+        }
       }
     }
   }
 
   bool try_scalars(GreedyRules rules, const std::vector<double>& gaps, const std::vector<double>& patiences) {
     bool better = false;
-    for (const double gap : gaps) {
-      for (const double patience : patiences) {
-        for (const Preference preference : {Preference::backward, Preference::alternate, Preference::forward}) {
-          rules.least_gap = gap;
-          rules.patience = patience;
-          rules.preference = preference;
-          better |= try_rules(rules);
-        }
-      }
-    }
+    for_scalars(rules, gaps, patiences, [&] { better |= try_rules(rules); });
     return better;
   }
 
@@ -89,7 +115,7 @@ class Search {
   bool try_neighbours() {
     bool better = false;
     const int last = costs_.num_ranks() - 1;
-    for (int rank = 0; rank <= last; ++rank) {
+    for (int rank = 0; rank <= last && tries_left_ > 0; ++rank) {
       for (const int step : {-2, -1, 1, 2}) {
         for (const auto& [from, to] : {std::pair(rank, rank), std::pair(0, rank), std::pair(rank, last)}) {
           GreedyRules rules = rules_;
@@ -103,6 +129,7 @@ class Search {
 
   const PipelineCosts& costs_;
   int micro_batches_;
+  int64_t tries_left_, tries_ = 0;
   GreedyRules rules_;  ///< those that made best_
   Schedule best_;
   double best_time_ = 0.0;
@@ -136,9 +163,15 @@ void check(const PipelineCosts& costs, int micro_batches) {
 
 }  // namespace
 
-Schedule automatic_schedule(const PipelineCosts& costs, int micro_batches, const std::vector<Schedule>& others) {
+Schedule automatic_schedule(const PipelineCosts& costs, int micro_batches, const std::vector<Schedule>& others,
+                            int64_t* tasks_left) {
   check(costs, micro_batches);
-  return Search(costs, micro_batches).best(others);
+  int64_t alone = 2 * kMostSearchedTasks;
+  int64_t& left = tasks_left != nullptr ? *tasks_left : alone;
+  Search search(costs, micro_batches, left / 2);
+  Schedule best = search.best(others);
+  left = std::max<int64_t>(left - search.placed_tasks(), 0);
+  return best;
 }
 
 }  // namespace weft

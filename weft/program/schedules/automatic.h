@@ -6,16 +6,24 @@
 // Deterministic: the same costs give the same list.
 // Memory: PipelineCosts::max_activations on every rank.
 // Bubble: with times F, I, W near one another and 2 p activations close to none; with p activations that of ZB-H1 or less.
-// The search takes about 1 500 simulated steps: half a second for 16 ranks and 128 micro-batches.
+// The search takes about 1 500 simulated steps, and some rounds of 12 a rank: half a second for 16 ranks and 128 micro-batches.
+// What it may place is limited, so that it ends for any size; where that is less than the grid, only some lines of the grid are
+// tried, evenly spread.
 #pragma once
+
+#include <cstdint>
 
 #include "weft/program/pipeline_costs.h"
 #include "weft/program/schedule.h"
 
 namespace weft {
 
+constexpr int64_t kMostSearchedTasks = 75'000'000;  ///< in all steps that one search simulates: a few seconds
+
 /// Never worse than any of `others` that has one stage a rank in order and keeps the memory limit. Throws InputError when the
-/// limit is below one activation or a time is negative or not finite.
-Schedule automatic_schedule(const PipelineCosts& costs, int micro_batches, const std::vector<Schedule>& others = {});
+/// limit is below one activation or a time is negative or not finite. What the search places is taken off `tasks_left`, of
+/// which it takes at most half; null: twice kMostSearchedTasks.
+Schedule automatic_schedule(const PipelineCosts& costs, int micro_batches, const std::vector<Schedule>& others = {},
+                            int64_t* tasks_left = nullptr);
 
 }  // namespace weft

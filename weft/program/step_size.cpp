@@ -1,0 +1,61 @@
+#include "weft/program/step_size.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "weft/base/error.h"
+#include "weft/base/units.h"
+
+namespace weft {
+namespace {
+
+// Of one block on one micro-batch, over forward and backward.
+double of_block_and_micro_batch(const StepLayout& layout, const ScheduleSize& schedule) {
+  double count = schedule.splits_backward ? 3.0 : 2.0;
+  const double recomputed = layout.recompute.every > 0 ? 1.0 / layout.recompute.every : 0.0;
+  count += 2.0 * recomputed;  // drop, and the forward again
+  if (layout.offload.activations) count += 2.0 * recomputed;
+  if (layout.shard_level >= ShardLevel::gradients && !layout.keep_order) count += 1.0;
+  if (layout.shard_level == ShardLevel::parameters) {
+    const double gathers = layout.reshard_after_forward ? 2.0 : 1.0;
+    count += 2.0 * gathers;  // each with its release
+    if (layout.offload.weights) count += 2.0 * gathers;
+  }
+  return count;
+}
+
+}  // namespace
+
+double count_instructions(int64_t blocks, const StepLayout& layout, const ScheduleSize& schedule) {
+  const auto of_blocks = static_cast<double>(blocks);
+  const double transfers = 4.0 * static_cast<double>(schedule.stages - 1);  // outputs and their gradients, on both sides
+  const double loads_and_loss = layout.pp > 1 ? 3.0 : 2.0;
+  const double a_micro_batch = of_blocks * of_block_and_micro_batch(layout, schedule) + transfers + loads_and_loss;
+  const double updates = 2.0 + (layout.offload.optimizer ? 2.0 : 0.0) + (layout.offload.weights ? 2.0 : 0.0);
+  const double slots = layout.slots > 1 ? static_cast<double>(layout.slots) * layout.pp : 0.0;
+  return a_micro_batch * layout.micro_batches + updates * of_blocks + slots;
+}
+
+void check_step_size(int64_t blocks, const StepLayout& layout, const ScheduleSize& schedule) {
+  const double count = count_instructions(blocks, layout, schedule);
+  if (count <= static_cast<double>(kMostInstructions)) return;
+  if (schedule.stages > blocks) {
+    throw InputError(fmt::format("layout: {} blocks cannot be cut into {} stages; use fewer", blocks, schedule.stages));
+  }
+  StepLayout none = layout, one = layout;
+  none.micro_batches = 0;
+  one.micro_batches = 1;
+  const double beside = count_instructions(blocks, none, schedule);
+  const double a_micro_batch = count_instructions(blocks, one, schedule) - beside;
+  const auto most = static_cast<int64_t>((static_cast<double>(kMostInstructions) - beside) / a_micro_batch);
+  throw InputError(fmt::format(
+      "layout: {} blocks and {} micro-batches a rank make a step of {} instructions{}, and at most {} are planned; use "
+      "{} micro-batches or fewer: larger ones (batch.micro), fewer samples a step (batch.global) or more "
+      "data-parallel ranks",
+      blocks, layout.micro_batches, format_count(count),
+      schedule.stages > 1 ? fmt::format(" over {} stages", schedule.stages) : "",
+      format_count(static_cast<double>(kMostInstructions)), std::max<int64_t>(1, most)));
+}
+
+}  // namespace weft

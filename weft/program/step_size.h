@@ -1,0 +1,27 @@
+// step_size: how many instructions a step has, told before any of them is made, and how many weft plans.
+//
+// An instruction takes some 200 bytes while a step is built, verified and simulated, and some microseconds: the limit keeps a
+// plan within 2 GB and about 20 s.
+#pragma once
+
+#include <cstdint>
+
+#include "weft/program/build.h"
+
+namespace weft {
+
+constexpr int64_t kMostInstructions = 6'000'000;  ///< in all lists of a step
+
+/// What a pipeline's schedule adds; as it is for one rank.
+struct ScheduleSize {
+  int64_t stages = 1;
+  bool splits_backward = false;
+};
+
+/// Of the lists of all pipeline ranks, for `blocks` blocks; nearly. The layout's own schedule is not read.
+double count_instructions(int64_t blocks, const StepLayout& layout, const ScheduleSize& schedule);
+
+/// Throws InputError, saying what would do, for more than kMostInstructions, or when there are then more stages than blocks.
+void check_step_size(int64_t blocks, const StepLayout& layout, const ScheduleSize& schedule);
+
+}  // namespace weft
