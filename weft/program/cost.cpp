@@ -4,9 +4,10 @@
 
 namespace weft {
 
-int64_t all_reduce_bytes(int64_t bytes, int ranks) { return 2 * (ranks - 1) * bytes / ranks; }
+// (ranks - 1) bytes / ranks, without a product that may not fit.
+int64_t shard_bytes(int64_t bytes, int ranks) { return bytes - (bytes + ranks - 1) / ranks; }
 
-int64_t shard_bytes(int64_t bytes, int ranks) { return (ranks - 1) * bytes / ranks; }
+int64_t all_reduce_bytes(int64_t bytes, int ranks) { return shard_bytes(2 * bytes, ranks); }
 
 namespace {
 

@@ -218,7 +218,7 @@ std::string totals(const Program& program) {
     bytes += static_cast<double>(costs[list].wire_bytes());
   }
   return fmt::format("\na step of all {}: {}, {} sent\n", counted(program.world_size(), "rank"), format_flops(flops),
-                     format_bytes(static_cast<int64_t>(bytes)));
+                     format_bytes(static_cast<int64_t>(std::min(bytes, 9.2e18))));
 }
 
 // The ranks of a pipeline differ by their place in it: one chart shows them all, and list() one in full.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "weft/base/error.h"
 
@@ -33,24 +34,28 @@ const Instruction& Meetings::at(const Issued& issued) const {
   return program_.of(simulation_.ranks[issued.side].rank)[issued.index];
 }
 
+// Worked out once for all sides that are on it: those of one class meet the same classes.
 const Meetings::Line& Meetings::line_of(const Issued& issued) {
   const Instruction& x = at(issued);
-  const int block = x.axis == AxisName::tied ? x.first : 0;
-  const auto [found, is_new] = lines_[issued.side].try_emplace({x.axis, block});
-  Line& line = found->second;
-  if (!is_new) return line;
-  for (int rank : ranks_.members(simulation_.ranks[issued.side].rank, x.axis, block)) {
-    line.sides.push_back(simulation_.index_of_rank[rank]);
+  const std::pair key(x.axis, x.axis == AxisName::tied ? x.first : 0);
+  const auto known = lines_[issued.side].find(key);
+  if (known != lines_[issued.side].end()) return known->second;
+  Line line;
+  std::vector<bool> on_line(lines_.size(), false);
+  for (int rank : ranks_.members(simulation_.ranks[issued.side].rank, x.axis, key.second)) {
+    on_line[simulation_.index_of_rank[rank]] = true;
   }
-  std::sort(line.sides.begin(), line.sides.end());
-  line.sides.erase(std::unique(line.sides.begin(), line.sides.end()), line.sides.end());
-  if (!std::binary_search(line.sides.begin(), line.sides.end(), issued.side)) {
+  for (int side = 0; side < static_cast<int>(on_line.size()); ++side) {
+    if (on_line[side]) line.sides.push_back(side);
+  }
+  if (!on_line[issued.side]) {
     throw Error(
         fmt::format("{}: this rank is not on the axis '{}' of the block", text(program_, simulation_, issued), name(x.axis)));
   }
   line.number = line_numbers_.try_emplace({x.axis, line.sides}, static_cast<int>(line_numbers_.size())).first->second;
-  line.ring = network_.ring(x.axis, block);
-  return line;
+  line.ring = network_.ring(x.axis, key.second);
+  for (const int side : line.sides) lines_[side].try_emplace(key, line);
+  return lines_[issued.side].at(key);
 }
 
 void Meetings::check_same(const Issued& first, const Issued& other) const {
