@@ -103,7 +103,7 @@ TEST(Mesh, WhoeverJoinsAfterAFailureIsToldOfIt) {
   };
   for (const Case& test :
        {Case{"groups differ", "groups differ"},
-        Case{"", "rank 1 of group \"dp\" cannot join rank 0: shared memory: cannot open a peer's memory "}}) {
+        Case{"", "rank 1 (dp 1 of 2) cannot join rank 0 (dp 0 of 2): shared memory: cannot open a peer's memory "}}) {
     const std::vector<World> worlds = World::threads(2);
     Store store = worlds[1].next_group_store();
     store.set("memory", "1 999999");

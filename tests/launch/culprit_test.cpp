@@ -10,16 +10,33 @@ namespace {
 constexpr int exited(int status) { return status << 8; }
 
 RankOutcome ended(int rank, int64_t at, int wait_status) {
-  return {.rank = rank, .ended = true, .ended_ns = at, .wait_status = wait_status, .ended_by_us = false, .said = {}};
+  return {.rank = rank,
+          .ended = true,
+          .ended_ns = at,
+          .wait_status = wait_status,
+          .ended_by_us = false,
+          .stopped = false,
+          .said = {}};
 }
 
 RankOutcome said(RankOutcome outcome, int64_t at, Blame blame, const std::string& text) {
-  outcome.said.push_back({.time_ns = at, .rank = outcome.rank, .blame = blame, .text = text});
+  outcome.said.push_back({.time_ns = at, .rank = outcome.rank, .blame = blame, .culprit = -1, .text = text});
+  return outcome;
+}
+
+/// An echo that names a rank.
+RankOutcome named(RankOutcome outcome, int64_t at, int culprit, const std::string& text) {
+  outcome.said.push_back({.time_ns = at, .rank = outcome.rank, .blame = Blame::peer, .culprit = culprit, .text = text});
+  return outcome;
+}
+
+RankOutcome stopped(RankOutcome outcome) {
+  outcome.stopped = true;
   return outcome;
 }
 
 RankOutcome alive(int rank) {
-  return {.rank = rank, .ended = false, .ended_ns = 0, .wait_status = 0, .ended_by_us = false, .said = {}};
+  return {.rank = rank, .ended = false, .ended_ns = 0, .wait_status = 0, .ended_by_us = false, .stopped = false, .said = {}};
 }
 
 RankOutcome ended_by_us(int rank, int wait_status) {
@@ -69,6 +86,38 @@ TEST(Culprit, Table) {
        false,
        1,
        "rank 1: earlier"},
+      {"an echo that names a rank", {named(alive(0), 4, 1, "rank 1: late"), alive(1)}, true, false, 1, "rank 1: late"},
+      {"an echo of an echo",
+       {named(alive(0), 4, 1, "rank 1: late"), named(alive(1), 5, 2, "rank 2: late"), alive(2)},
+       true,
+       false,
+       1,
+       "rank 2: late"},
+      {"two that name each other",
+       {named(alive(0), 4, 1, "rank 1: late"), named(alive(1), 5, 0, "rank 0: late")},
+       true,
+       false,
+       1,
+       "rank 1: late"},
+      {"a stopped rank, which nobody names",
+       {said(alive(0), 4, Blame::peer, "lost"), stopped(alive(1))},
+       true,
+       false,
+       1,
+       "rank 1: stopped by a signal, so that others waited in vain"},
+      {"a stopped rank, which one names, though the first names another",
+       {named(alive(0), 4, 1, "rank 1: late"), named(alive(1), 5, 2, "rank 2: is stopped"), stopped(alive(2))},
+       true,
+       false,
+       1,
+       "rank 2: is stopped"},
+      {"a stopped rank, but another failed on its own",
+       {said(alive(0), 4, Blame::self, "no such file"), stopped(alive(1))},
+       true,
+       true,
+       1,
+       "rank 0: no such file"},
+      {"a stopped rank alone is no failure", {alive(0), stopped(alive(1))}, false, false, 0, ""},
       {"ended by us is no failure", {ended_by_us(0, SIGTERM), ended_by_us(1, exited(1))}, false, false, 0, ""},
       {"the first thing a rank says",
        {said(said(alive(0), 3, Blame::self, "one"), 4, Blame::self, "two")},

@@ -28,15 +28,21 @@ TEST_F(ErrorPipeTest, MessageArrivesWholeWithRankTimeAndBlame) {
   announce(pipe.write_end());
   const int64_t before = monotonic_ns();
   ASSERT_TRUE(report_error("loss is nan\nat step 3"));
-  ASSERT_TRUE(report_error("rank 1 died", Blame::peer));
+  ASSERT_TRUE(report_error("rank 1 died", Blame::peer, 1));
+  ASSERT_TRUE(report_error("calls do not match", Blame::peer));
   const std::vector<RankError> errors = pipe.receive();
-  ASSERT_EQ(errors.size(), 2u);
+  ASSERT_EQ(errors.size(), 3u);
   EXPECT_EQ(errors[0].text, "loss is nan at step 3");
   EXPECT_EQ(errors[0].rank, 3);
   EXPECT_EQ(errors[0].blame, Blame::self);
   EXPECT_GE(errors[0].time_ns, before);
   EXPECT_LE(errors[0].time_ns, errors[1].time_ns);
   EXPECT_EQ(errors[1].blame, Blame::peer);
+  EXPECT_EQ(errors[0].culprit, -1);
+  EXPECT_EQ(errors[1].culprit, 1);
+  EXPECT_EQ(errors[1].text, "rank 1 died");
+  EXPECT_EQ(errors[2].blame, Blame::peer);
+  EXPECT_EQ(errors[2].culprit, -1);
   EXPECT_TRUE(pipe.receive().empty());
 }
 

@@ -172,6 +172,21 @@ TEST_F(LauncherTest, AnEchoWithoutCauseStandsForItself) {
   EXPECT_LT(seconds_, 2.0);
 }
 
+TEST_F(LauncherTest, AnEchoThatNamesARankIsToldAsItIs) {
+  EXPECT_EQ(
+      run(shell(2, "if [ $RANK = 0 ]; then echo '5 0 peer:1 rank 1: did not come' >&$WEFT_ERROR_FD; exit 1; fi; sleep 60")), 1);
+  EXPECT_EQ(error_, "rank 1: did not come");
+  EXPECT_LT(seconds_, 2.0);
+}
+
+TEST_F(LauncherTest, AStoppedRankIsBlamedForEchoes) {
+  const std::string stop = "if [ $RANK = 2 ]; then kill -STOP $$; fi; sleep 0.3;";
+  const std::string echo = "if [ $RANK = 0 ]; then echo '5 0 peer:1 rank 1: did not come' >&$WEFT_ERROR_FD; exit 1; fi;";
+  EXPECT_EQ(run(shell(3, stop + echo + "sleep 60")), 1);
+  EXPECT_EQ(error_, "rank 2: stopped by a signal, so that others waited in vain");
+  EXPECT_LT(seconds_, 4.0);
+}
+
 TEST_F(LauncherTest, ARankThatReportsAndHangsIsEnded) {
   EXPECT_EQ(run(shell(2, "if [ $RANK = 0 ]; then echo '5 0 self bad' >&$WEFT_ERROR_FD; fi; sleep 60")), 1);
   EXPECT_EQ(error_, "rank 0: bad");

@@ -7,6 +7,7 @@
 
 #include <mutex>
 
+#include "tests/support/run_processes.h"
 #include "tests/support/run_ranks.h"
 #include "weft/train/build_model.h"
 #include "weft/train/trainer.h"
@@ -88,6 +89,26 @@ TEST_P(MemoryTest, MeasuredIsAsPredicted) {
     const auto actual = static_cast<double>(measured[static_cast<size_t>(i)]);
     EXPECT_NEAR(actual, expected, kTolerance * expected) << name(category);
   }
+}
+
+// Buffers registered with a group in two levels are in the shared memory of its ranks on a host: no allocator sees them.
+TEST(MemoryLedger, CountsTheBuffersOfAGroupInTwoLevels) {
+  const auto results = test::run_processes(
+      4,
+      [](World world) {
+        MemoryLedger ledger;
+        const Recipe recipe = recipe_of({"none", "none", "fp32"});
+        Trainer trainer(Mesh(world, {{"dp", 4}}), build_model(recipe.model), AdamW{},
+                        {.global_batch = 4, .micro_batch = 1, .ledger = &ledger});
+        trainer.start();
+        int64_t numel = 0;
+        for (const Param& param : trainer.model().params()) numel += param.numel;
+        const CategoryBytes live = ledger.live();
+        const auto bytes = [&](Category category) { return live[static_cast<size_t>(category)]; };
+        return fmt::format("{} {}", bytes(Category::gradients) >= 4 * numel, bytes(Category::communication) > 0);
+      },
+      {.hosts = {"a", "a", "b", "b"}});
+  for (const auto& result : results) EXPECT_EQ(result.output, "true true") << result.error;
 }
 
 INSTANTIATE_TEST_SUITE_P(Layouts, MemoryTest, ::testing::ValuesIn(cases()), [](const auto& info) {

@@ -156,6 +156,10 @@ TEST(PipelineMisuse, RanksWithDifferentRecipesAreToldWhenTheyStart) {
        },
        "rank 2 has sharded: parameters"},
       {"another type", [](Start& x) { x.options.layout.precision = Precision::bf16; }, "rank 2 has precision: bf16"},
+      {"reproducible slots", [](Start& x) { x.options.reproducible_slots = 1; },
+       "rank 0 has reproducible slots: 0, sums in any order, rank 2 has reproducible slots: 1, sums in tree order"},
+      {"tree order", [](Start& x) { x.options.communication.tree_order = true; },
+       "rank 2 has reproducible slots: 0, sums in tree order"},
       {"another seed", [](Start& x) { x.options.seed = 7; }, "; rank 0 has seed: 1, rank 2 has seed: 7; start all ranks"},
       {"another learning rate", [](Start& x) { x.options.learning_rate.peak = 0.5; }, "rank 2 has learning rate: peak 0.5"},
       {"another optimizer", [](Start& x) { x.optimizer = Sgd{}; }, "rank 2 has optimizer: SGD"},
@@ -190,7 +194,8 @@ TEST(PipelineMisuse, ARankThatDoesNotStartIsNamedByAllOthers) {
     }
   });
   for (int rank : {0, 1, 3}) {
-    EXPECT_NE(errors[rank].find("starting to train: rank 0 waits for rank 2"), std::string::npos) << errors[rank];
+    EXPECT_EQ(errors[rank].rfind("rank 2: did not come within 0.3 s", 0), 0u) << errors[rank];
+    EXPECT_NE(errors[rank].find("0 in starting to train for 2"), std::string::npos) << errors[rank];
   }
 }
 

@@ -112,7 +112,17 @@ INSTANTIATE_TEST_SUITE_P(
                     4,
                     {{"dp", 2}, {"tp", 2}},
                     {.global_batch = 8, .micro_batch = 4},
-                    "mesh axis 'tp' has size 2; only 'pp', 'dp' and 'shard' may be above 1"}),
+                    "mesh axis 'tp' has size 2; only 'pp', 'dp' and 'shard' may be above 1"},
+        RefusedCase{"shards_outside_replicas",
+                    4,
+                    {{"shard", 2}, {"dp", 2}},
+                    {.global_batch = 8, .micro_batch = 2, .reproducible_slots = 4},
+                    "a mesh with the axes shard, dp; outermost first they must be in the order pp, dp, shard"},
+        RefusedCase{"pipelines_of_neighbours",
+                    4,
+                    {{"dp", 2}, {"pp", 2}},
+                    {.global_batch = 8, .micro_batch = 2},
+                    "a mesh with the axes dp, pp; outermost first they must be in the order pp, dp, shard"}),
     [](const auto& info) { return info.param.name; });
 
 TEST(Trainer, RefusesBatchesOfAnotherSize) {

@@ -11,6 +11,7 @@
 #include "weft/base/error.h"
 #include "weft/base/nearest.h"
 #include "weft/cli/commands.h"
+#include "weft/comm/lost_rank.h"
 #include "weft/launch/error_pipe.h"
 
 namespace weft {
@@ -27,10 +28,10 @@ std::vector<std::string> split_program(std::vector<std::string>& arguments) {
 }
 
 /// A rank that a launcher watches tells it; otherwise stderr, with the rank where there are several.
-int fail(const std::string& text, Blame blame) {
+int fail(const std::string& text, Blame blame, int culprit = -1) {
   // What LibTorch throws has a stack trace below its first line.
   const std::string line = text.substr(0, text.find('\n'));
-  if (report_error(line, blame)) return 1;
+  if (report_error(line, blame, culprit)) return 1;
   const auto rank = env_string("RANK");
   std::fprintf(stderr, "weft: %s%s%s%s\n", rank ? "rank " : "", rank ? rank->c_str() : "", rank ? ": " : "", line.c_str());
   return 1;
@@ -89,6 +90,8 @@ int run(std::vector<std::string> arguments) {
 int main(int argc, char** argv) {
   try {
     return weft::run({argv + 1, argv + argc});
+  } catch (const weft::LostRank& error) {
+    return weft::fail(error.what(), weft::Blame::peer, error.rank());
   } catch (const weft::CommError& error) {
     return weft::fail(error.what(), weft::Blame::peer);
   } catch (const std::exception& error) {

@@ -17,7 +17,7 @@ namespace weft {
 
 class Group::Backend {
  public:
-  Backend(std::string name, int rank, int size) : name_(std::move(name)), rank_(rank), size_(size) {}
+  explicit Backend(Axis axis) : axis_(std::move(axis)) {}
   virtual ~Backend() = default;
   Backend(const Backend&) = delete;
   Backend& operator=(const Backend&) = delete;
@@ -36,15 +36,14 @@ class Group::Backend {
   /// Memory of the group's own that this rank answers for: what calls are staged in.
   virtual int64_t memory_bytes() const { return 0; }
 
-  const std::string& name() const { return name_; }
-  int rank() const { return rank_; }
-  int size() const { return size_; }
+  const Axis& axis() const { return axis_; }
+  const std::string& name() const { return axis_.name; }
+  int rank() const { return axis_.index; }
+  int size() const { return axis_.size(); }
   Traffic& traffic() { return traffic_; }
 
  private:
-  std::string name_;
-  int rank_;
-  int size_;
+  Axis axis_;
   Traffic traffic_;
 };
 
@@ -52,7 +51,7 @@ class Group::Backend {
 struct GroupPlan {
   Axis axis;
   std::vector<std::string> hosts;  ///< of the axis' ranks
-  Store store;
+  Store store;                     ///< with a table of who waits for whom
   GroupOptions options;
 };
 

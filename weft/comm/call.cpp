@@ -69,15 +69,34 @@ bool same_shape(const Call& a, const Call& b) {
          (!a.reduces() || a.reduce == b.reduce);
 }
 
-std::string describe(const Call& call) {
+namespace {
+
+std::string describe(const Call& call, const std::string& peer) {
   std::string text(operation_name(call.operation));
   if (call.operation == Operation::none || call.operation == Operation::join) return text;
   if (call.reduces()) text += call.reduce == ReduceOp::sum ? " sum" : call.reduce == ReduceOp::max ? " max" : " min";
   if (call.operation != Operation::barrier) text += fmt::format(" of {} {}", call.numel, dtype_name(call.dtype));
-  if (call.operation == Operation::broadcast || call.operation == Operation::receive)
-    text += fmt::format(" from rank {}", call.root);
-  if (call.operation == Operation::send) text += fmt::format(" to rank {}", call.root);
-  return text + fmt::format(" \"{}\"", call.what);
+  return text + peer + fmt::format(" \"{}\"", call.what);
+}
+
+}  // namespace
+
+std::string describe(const Call& call) { return describe(call, std::string()); }
+
+std::string describe(const Call& call, const Axis& axis) {
+  if (call.root < 0 || call.root >= axis.size()) return describe(call);
+  return describe(call, fmt::format(" {} rank {}", call.operation == Operation::send ? "to" : "from", axis.ranks[call.root]));
+}
+
+std::string rank_name(const Axis& axis, int place) { return "rank " + rank_on_axis(axis.ranks[place], axis.name, axis.ranks); }
+
+RankRow wait_in(const Call& call, const Axis& axis, const std::vector<int>& places) {
+  RankRow row;
+  row.axis = axis.name;
+  row.members = axis.ranks;
+  row.doing = describe(call);
+  for (int place : places) row.awaits.push_back(axis.ranks[place]);
+  return row;
 }
 
 }  // namespace weft

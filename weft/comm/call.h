@@ -6,8 +6,10 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "weft/comm/group.h"
+#include "weft/comm/mesh.h"
+#include "weft/comm/waits.h"
 
 namespace weft {
 
@@ -34,10 +36,13 @@ struct Call {
   ReduceOp reduce = ReduceOp::sum;
   int root = -1;      ///< of a broadcast; the peer of a send or receive; -1 otherwise
   int64_t numel = 0;  ///< of the larger tensor, which all ranks agree on
-  std::string_view what;
+  std::string_view what = {};
 
   bool reduces() const { return operation == Operation::all_reduce || operation == Operation::reduce_scatter; }
 };
+
+/// What a rank does before it can call anything.
+inline constexpr Call kJoin{.operation = Operation::join};
 
 /// The call whose larger tensor this is.
 Call call_on(Operation operation, const at::Tensor& tensor, std::string_view what, ReduceOp reduce, int root);
@@ -45,7 +50,13 @@ Call call_on(Operation operation, const at::Tensor& tensor, std::string_view wha
 /// Equal on ranks whose calls match. Covers everything but the caller's name.
 bool same_shape(const Call& a, const Call& b);
 
-/// `all_reduce sum of 1000 float32 "bucket 3 gradients"`.
+/// `broadcast of 1000 float32 "weights"`.
 std::string describe(const Call& call);
+/// `broadcast of 1000 float32 from rank 5 "weights"`: with the root or peer, as a rank of the world.
+std::string describe(const Call& call, const Axis& axis);
+/// Of the rank at a place of the axis: "rank 5 (shard 1 of 4)".
+std::string rank_name(const Axis& axis, int place);
+/// A wait in that call for these places of the axis.
+RankRow wait_in(const Call& call, const Axis& axis, const std::vector<int>& places);
 
 }  // namespace weft

@@ -4,13 +4,14 @@
 
 #include <algorithm>
 #include <cstring>
-#include <functional>
+
+#include "weft/base/hash.h"
 
 namespace weft {
 
 void write_record(CallRecord& record, const Call& call, uint64_t number) {
   record.number = number;
-  record.what_hash = std::hash<std::string_view>{}(call.what);
+  record.what_hash = fnv1a(call.what);
   record.numel = call.numel;
   record.root = call.root;
   record.operation = call.operation;
@@ -38,13 +39,19 @@ bool match(const CallRecord& a, const CallRecord& b) {
 }
 
 bool matches_receive(const CallRecord& sent, const Call& receive) {
-  return sent.numel == receive.numel && sent.dtype == receive.dtype &&
-         sent.what_hash == std::hash<std::string_view>{}(receive.what);
+  return sent.numel == receive.numel && sent.dtype == receive.dtype && sent.what_hash == fnv1a(receive.what);
 }
 
-std::string describe_mismatch(const std::string& group, const CallRecord& first, int other_rank, const CallRecord& other) {
-  return fmt::format("ranks of group \"{}\" do not match in call number {}: rank 0 called {}, rank {} called {}", group,
-                     first.number, describe(read_record(first)), other_rank, describe(read_record(other)));
+std::string describe_mismatch(const Axis& axis, const CallRecord& first, int other_place, const CallRecord& other) {
+  return fmt::format("ranks of group \"{}\" do not match in call number {}: {} called {}, {} called {}", axis.name,
+                     first.number, rank_name(axis, 0), describe(read_record(first), axis), rank_name(axis, other_place),
+                     describe(read_record(other), axis));
+}
+
+std::string describe_mismatch(const Axis& axis, const CallRecord& sent, const Call& receive) {
+  return fmt::format("ranks of group \"{}\" do not match: {} called {}, but {} called {}", axis.name,
+                     rank_name(axis, receive.root), describe(read_record(sent), axis), rank_name(axis, axis.index),
+                     describe(receive, axis));
 }
 
 }  // namespace weft

@@ -36,6 +36,8 @@ bool match(const CallRecord& a, const CallRecord& b);
 bool matches_receive(const CallRecord& sent, const Call& receive);
 
 /// The error's text for records that do not match, as every rank of the group would put it.
-std::string describe_mismatch(const std::string& group, const CallRecord& first, int other_rank, const CallRecord& other);
+std::string describe_mismatch(const Axis& axis, const CallRecord& first, int other_place, const CallRecord& other);
+/// The same of a message, as its receiver puts it.
+std::string describe_mismatch(const Axis& axis, const CallRecord& sent, const Call& receive);
 
 }  // namespace weft

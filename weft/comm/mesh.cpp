@@ -7,7 +7,9 @@
 #include <set>
 
 #include "weft/base/error.h"
+#include "weft/comm/await.h"
 #include "weft/comm/backend.h"
+#include "weft/comm/rank_table.h"
 #include "weft/comm/two_level.h"
 
 namespace weft {
@@ -24,19 +26,42 @@ bool on_one_host(const std::vector<std::string>& hosts) {
   return std::all_of(hosts.begin(), hosts.end(), [&](const std::string& host) { return host == hosts.front(); });
 }
 
+std::string_view backend_name(BackendKind kind) {
+  switch (kind) {
+    case BackendKind::shm:
+      return "shm";
+    case BackendKind::gloo:
+      return "gloo";
+    case BackendKind::nccl:
+      return "nccl";
+    case BackendKind::automatic:
+      break;
+  }
+  return "automatic";
+}
+
+// What ranks must have alike to understand each other's calls and memory.
+std::string call_text(const std::string& name, const GroupOptions& options) {
+  return fmt::format("group(\"{}\", backend {} on {}, sums {}, messages of {} bytes)", name, backend_name(options.backend),
+                     options.device.is_cpu() ? "cpu" : "gpu", options.tree_order ? "in tree order" : "in any order",
+                     options.message_bytes);
+}
+
 // Ranks that name different axes, or different options, would otherwise wait for each other in different places.
-void agree(Store& store, const World& world, const std::string& name, BackendKind kind, std::chrono::milliseconds timeout) {
-  const std::string mine = fmt::format("group(\"{}\", backend {})", name, static_cast<int>(kind));
+void agree(Store& store, const World& world, const std::string& name, const GroupOptions& options) {
+  const std::string mine = call_text(name, options);
   if (world.rank() == 0) {
     store.set("call", mine);
     return;
   }
   const std::string first =
-      store.get("call", timeout, fmt::format("making group \"{}\": rank {} waits for rank 0", name, world.rank()));
+      await_key(store, "call", options.timeout, wait_for_rank(0, fmt::format("making group \"{}\"", name)));
   if (first == mine) return;
   const std::string text =
-      fmt::format("groups are made in different order: rank 0 calls {}, rank {} calls {}", first, world.rank(), mine);
+      fmt::format("groups are made in different order or with different options: rank 0 calls {}, rank {} calls {}", first,
+                  world.rank(), mine);
   world.announce_failure(text);
+  store.table()->fail(-1, text);
   throw CommError(text);
 }
 
@@ -119,7 +144,7 @@ Axis Mesh::join(const std::vector<std::string>& names) const {
 Group Mesh::group(const Axis& axis, const GroupOptions& options) const {
   if (world_.size() == 1) return Group();
   Store store = world_.next_group_store();
-  agree(store, world_, axis.name, options.backend, options.timeout);
+  agree(store, world_, axis.name, options);
   if (axis.size() == 1) return Group();
   std::vector<std::string> hosts;
   for (int rank : axis.ranks) hosts.push_back(world_.host(rank));

@@ -9,4 +9,9 @@ namespace weft {
 FileDescriptor watch_process(int pid);
 bool has_ended(const FileDescriptor& watched);
 
+enum class ProcessState { runs, stopped, ended };
+
+/// As /proc tells; `runs` where it tells nothing. A number may have gone to another process since: has_ended() is surer.
+ProcessState process_state(int pid);
+
 }  // namespace weft

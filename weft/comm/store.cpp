@@ -77,6 +77,12 @@ Store Store::failing_on(const std::string& key) const {
   return result;
 }
 
+Store Store::with(std::shared_ptr<RankTable> table) const {
+  Store result = *this;
+  result.table_ = std::move(table);
+  return result;
+}
+
 Store Store::below(const std::string& prefix) const {
   Store result = *this;
   result.prefix_ += prefix + "/";

@@ -11,6 +11,8 @@
 
 namespace weft {
 
+class RankTable;
+
 class Store {
  public:
   struct Connection;  // holds the c10d store, comm/c10d/store_connection.h
@@ -30,6 +32,10 @@ class Store {
   /// The same store with every key below `prefix`.
   Store below(const std::string& prefix) const;
 
+  /// The same store, with the table of who waits for whom.
+  Store with(std::shared_ptr<RankTable> table) const;
+  const std::shared_ptr<RankTable>& table() const { return table_; }
+
   const std::string& prefix() const { return prefix_; }
   Connection& connection() const { return *connection_; }
 
@@ -37,6 +43,7 @@ class Store {
   std::shared_ptr<Connection> connection_;
   std::string prefix_;
   std::string failure_key_;  ///< whole, with its prefix; empty for none
+  std::shared_ptr<RankTable> table_;
 };
 
 }  // namespace weft

@@ -14,7 +14,8 @@ int ranks_per_host(const std::vector<std::string>& hosts) {
 
 // The ranks at places begin, begin + stride, ... of the plan's axis.
 GroupPlan part_of(const GroupPlan& plan, const std::string& level, int begin, int stride, int count) {
-  GroupPlan part{{plan.axis.name, {}, 0}, {}, plan.store.below(fmt::format("{}/{}", level, begin)), plan.options};
+  const std::string name = fmt::format("{} {}", plan.axis.name, level);
+  GroupPlan part{{name, {}, 0}, {}, plan.store.below(fmt::format("{}/{}", level, begin)), plan.options};
   for (int i = 0; i < count; ++i) {
     const int place = begin + i * stride;
     if (place == plan.axis.index) part.axis.index = i;
@@ -26,16 +27,17 @@ GroupPlan part_of(const GroupPlan& plan, const std::string& level, int begin, in
 
 class TwoLevelBackend : public Group::Backend {
  public:
-  explicit TwoLevelBackend(const GroupPlan& plan) : Group::Backend(plan.axis.name, plan.axis.index, plan.axis.size()) {
+  explicit TwoLevelBackend(const GroupPlan& plan) : Group::Backend(plan.axis) {
     const int per_host = ranks_per_host(plan.hosts), place = rank() % per_host;
-    inside_ = make_shm_backend(part_of(plan, "inside", rank() - place, 1, per_host));
-    across_ = make_gloo_backend(part_of(plan, "across", place, per_host, size() / per_host));
+    inside_ = make_shm_backend(part_of(plan, "inside hosts", rank() - place, 1, per_host));
+    across_ = make_gloo_backend(part_of(plan, "across hosts", place, per_host, size() / per_host));
     GroupPlan flat = plan;
     flat.store = plan.store.below("flat");
     flat_ = make_gloo_backend(flat);
   }
 
   std::string_view kind() const override { return "shm+gloo"; }
+  int64_t memory_bytes() const override { return inside_->memory_bytes(); }
 
   // Done when it returns: the last step runs in this thread and needs the others' ends.
   Work all_reduce(const at::Tensor& tensor, ReduceOp op, std::string_view what) override {

@@ -13,6 +13,7 @@
 
 #include "weft/base/error.h"
 #include "weft/comm/c10d/store_connection.h"
+#include "weft/comm/rank_table.h"
 #include "weft/comm/store.h"
 
 namespace weft {
@@ -152,6 +153,7 @@ World World::from_environment(std::chrono::milliseconds timeout) {
   auto connection = std::make_shared<Store::Connection>(Store::Connection{connect(*place, timeout)});
   state->store.emplace(std::move(connection), generation());
   state->hosts = exchange_hosts(*state->store, *place, timeout);
+  state->store = state->store->with(RankTable::join(*state->store, place->rank, state->hosts, timeout));
 
   // Where the environment is silent, the ranks on this host count themselves.
   int before = 0, on_host = 0;
@@ -168,13 +170,15 @@ World World::from_environment(std::chrono::milliseconds timeout) {
 std::vector<World> World::threads(int size) {
   if (size < 1) throw InputError(fmt::format("World::threads({}): at least one rank is needed", size));
   auto connection = std::make_shared<Store::Connection>(Store::Connection{c10::make_intrusive<c10d::HashStore>()});
+  const std::vector<std::string> hosts(size, this_host());
+  const auto tables = RankTable::threads(Store(connection, "weft/0/"), hosts);
   std::vector<World> worlds;
   for (int rank = 0; rank < size; ++rank) {
     auto state = std::make_shared<State>();
     state->rank = state->local_rank = rank;
     state->size = state->local_size = size;
-    state->hosts.assign(size, this_host());
-    state->store.emplace(connection, "weft/0/");
+    state->hosts = hosts;
+    state->store = Store(connection, "weft/0/").with(tables[rank]);
     worlds.push_back(World(std::move(state)));
   }
   return worlds;
@@ -197,7 +201,9 @@ Store& World::store() const {
 
 // One key for the whole world: a rank that made this group well may already wait in the next one.
 Store World::next_group_store() const {
-  return store().failing_on("mismatch").below(fmt::format("group/{}", state_->groups++));
+  const int number = state_->groups++;
+  store().table()->begin_meeting(number);
+  return store().failing_on("mismatch").below(fmt::format("group/{}", number));
 }
 
 void World::announce_failure(const std::string& text) const { store().set("mismatch", text); }

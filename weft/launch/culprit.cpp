@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <tuple>
 
 namespace weft {
@@ -33,6 +34,42 @@ int status_of(const RankOutcome& outcome) {
   return WEXITSTATUS(outcome.wait_status) == 0 ? 1 : WEXITSTATUS(outcome.wait_status);
 }
 
+/// The first message of those that name this rank.
+const RankOutcome* first_to_name(const std::vector<RankOutcome>& outcomes, int rank) {
+  const RankOutcome* first = nullptr;
+  for (const RankOutcome& outcome : outcomes) {
+    if (!is_echo(outcome) || outcome.said.front().culprit != rank) continue;
+    if (first == nullptr || time_of(outcome) < time_of(*first)) first = &outcome;
+  }
+  return first;
+}
+
+/// From an echo to the echo of the rank that it names, as far as that leads.
+const RankOutcome& follow(const std::vector<RankOutcome>& outcomes, const RankOutcome& first) {
+  const RankOutcome* last = &first;
+  for (size_t links = 0; links < outcomes.size(); ++links) {
+    const int named = last->said.front().culprit;
+    const auto next = std::find_if(outcomes.begin(), outcomes.end(), [&](const RankOutcome& outcome) {
+      return outcome.rank == named && is_echo(outcome) && outcome.said.front().culprit >= 0;
+    });
+    if (next == outcomes.end()) break;
+    last = &*next;
+  }
+  return *last;
+}
+
+/// What to say where ranks only tell of others.
+std::string describe_echo(const std::vector<RankOutcome>& outcomes, const RankOutcome& first) {
+  for (const RankOutcome& outcome : outcomes) {
+    if (!outcome.stopped) continue;
+    const RankOutcome* names_it = first_to_name(outcomes, outcome.rank);
+    return names_it ? describe(*names_it)
+                    : fmt::format("rank {}: stopped by a signal, so that others waited in vain", outcome.rank);
+  }
+  const RankOutcome& last = follow(outcomes, first);
+  return last.said.front().culprit < 0 ? fmt::format("rank {}: {}", last.rank, describe(last)) : describe(last);
+}
+
 }  // namespace
 
 Verdict find_culprit(const std::vector<RankOutcome>& outcomes) {
@@ -42,10 +79,11 @@ Verdict find_culprit(const std::vector<RankOutcome>& outcomes) {
     if (failed(outcome) && (first == nullptr || key(outcome) < key(*first))) first = &outcome;
   }
   if (first == nullptr) return {};
-  return {.failed = true,
-          .certain = !is_echo(*first),
-          .status = status_of(*first),
-          .error = fmt::format("rank {}: {}", first->rank, describe(*first))};
+  return {
+      .failed = true,
+      .certain = !is_echo(*first),
+      .status = status_of(*first),
+      .error = is_echo(*first) ? describe_echo(outcomes, *first) : fmt::format("rank {}: {}", first->rank, describe(*first))};
 }
 
 }  // namespace weft

@@ -16,6 +16,7 @@ struct RankOutcome {
   int64_t ended_ns = 0;         ///< when the launcher noticed, CLOCK_MONOTONIC
   int wait_status = 0;          ///< as waitpid gives it
   bool ended_by_us = false;     ///< ended after the launcher had begun to end the group: no failure of its own
+  bool stopped = false;         ///< was stopped (SIGSTOP) when the launcher last looked before that
   std::vector<RankError> said;  ///< its messages, in order
 };
 
@@ -23,11 +24,12 @@ struct Verdict {
   bool failed = false;
   bool certain = false;  ///< false: only echoes so far (Blame::peer); the cause may show itself in a moment
   int status = 0;        ///< for the launcher's caller: the rank's exit status, 128 + signal when killed, never 0 if failed
-  std::string error;     ///< "rank 1: <its message, or how it ended>"
+  std::string error;     ///< "rank 1: <its message, or how it ended>", or a message that begins with the rank it names
 };
 
-/// The first rank, by time, that failed on its own (a message of Blame::self, a signal, a status that is not 0); if there is
-/// none, the first that failed in a collective. A rank's time is that of its first message, else when it ended.
+/// The first rank, by time, that failed on its own (a message of Blame::self, a signal, a status that is not 0). If there is
+/// none but some failed in a collective: a rank that is stopped; else the first of them, or the rank that it names, or that
+/// this one names in turn. A rank's time is that of its first message, else when it ended.
 Verdict find_culprit(const std::vector<RankOutcome>& outcomes);
 
 }  // namespace weft

@@ -20,8 +20,11 @@ namespace {
 bool parse(const std::string& line, RankError& error) {
   std::istringstream in(line);
   std::string blame;
-  if (!(in >> error.time_ns >> error.rank >> blame) || (blame != "self" && blame != "peer")) return false;
-  error.blame = blame == "peer" ? Blame::peer : Blame::self;
+  if (!(in >> error.time_ns >> error.rank >> blame)) return false;
+  const std::string who = blame.substr(0, blame.find(':'));
+  if (who != "self" && who != "peer") return false;
+  error.blame = who == "peer" ? Blame::peer : Blame::self;
+  if (who.size() < blame.size()) error.culprit = std::atoi(blame.c_str() + who.size() + 1);
   in.get();
   std::getline(in, error.text);
   return true;
@@ -35,7 +38,7 @@ int64_t monotonic_ns() {
   return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
-bool report_error(std::string_view text, Blame blame) {
+bool report_error(std::string_view text, Blame blame, int culprit) {
   const char* fd_text = std::getenv("WEFT_ERROR_FD");
   const char* rank_text = std::getenv("RANK");
   if (fd_text == nullptr || rank_text == nullptr) return false;
@@ -43,8 +46,8 @@ bool report_error(std::string_view text, Blame blame) {
   // The variable may have outlived the pipe (a grandchild whose descriptors were closed): never write into another file.
   struct stat status {};
   if (fd <= 2 || fstat(fd, &status) != 0 || !S_ISFIFO(status.st_mode)) return false;
-  std::string line =
-      fmt::format("{} {} {} {}", monotonic_ns(), std::atoi(rank_text), blame == Blame::peer ? "peer" : "self", text);
+  const std::string who = blame == Blame::self ? "self" : culprit < 0 ? "peer" : fmt::format("peer:{}", culprit);
+  std::string line = fmt::format("{} {} {} {}", monotonic_ns(), std::atoi(rank_text), who, text);
   for (char& c : line) {
     if (c == '\n' || c == '\r') c = ' ';
   }

@@ -1,7 +1,7 @@
 // The error pipe: how a rank's last words reach its launcher, so that the culprit's line is printed last, once, with its rank.
 //
-// A failing rank calls report_error() instead of writing to stderr. A message is one line, "<monotonic ns> <rank> self|peer
-// <text>", short enough that the kernel writes it whole (PIPE_BUF), so that ranks may share the pipe.
+// A failing rank calls report_error() instead of writing to stderr. A message is one line, "<monotonic ns> <rank> self|peer|
+// peer:<culprit> <text>", short enough that the kernel writes it whole (PIPE_BUF), so that ranks may share the pipe.
 #pragma once
 
 #include <cstdint>
@@ -20,12 +20,14 @@ struct RankError {
   int64_t time_ns = 0;  ///< CLOCK_MONOTONIC, the same clock in all processes of a host
   int rank = 0;
   Blame blame = Blame::self;
+  int culprit = -1;  ///< the rank that the text begins with, Blame::peer; -1: it names none
   std::string text;
 };
 
 /// Tells the launcher why this process is about to end. False when no launcher listens (WEFT_ERROR_FD is not set or is no
 /// pipe): then it is for the caller to print. Long texts are cut, line ends become blanks.
-bool report_error(std::string_view text, Blame blame = Blame::self);
+/// `culprit`: see RankError.
+bool report_error(std::string_view text, Blame blame = Blame::self, int culprit = -1);
 
 /// The launcher's end.
 class ErrorPipe {

@@ -72,6 +72,12 @@ class SignalWatch {
   FileDescriptor fd_;
 };
 
+/// Whether a child is stopped at this moment.
+bool is_stopped(pid_t pid) {
+  siginfo_t info{};
+  return pid > 0 && waitid(P_PID, static_cast<id_t>(pid), &info, WSTOPPED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid;
+}
+
 enum class Phase {
   running,
   settling,     ///< a rank failed, perhaps as an echo: the cause may still show itself
@@ -250,7 +256,10 @@ void RankGroup::reap(Rank& rank) {
 void RankGroup::judge() {
   if (phase_ > Phase::settling) return;
   std::vector<RankOutcome> outcomes;
-  for (const Rank& rank : ranks_) outcomes.push_back(rank.outcome);
+  for (Rank& rank : ranks_) {
+    rank.outcome.stopped = is_stopped(rank.pid);
+    outcomes.push_back(rank.outcome);
+  }
   const Verdict verdict = find_culprit(outcomes);
   if (!verdict.failed) return;
   if (verdict.certain) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "weft/base/error.h"
+#include "weft/comm/await.h"
 #include "weft/comm/store.h"
 #include "weft/program/fingerprint.h"
 
@@ -67,25 +68,28 @@ std::string agreement_text(const Program& program, const TrainerOptions& options
              "micro-batches: {} a rank, in {} {}\n"
              "sharded: {}\n"
              "bytes of an element: {} of weights, {} of gradients\n"
+             "reproducible slots: {}, sums {}\n"
              "instructions: {} of all pipeline ranks, fingerprint {:016x}\n",
              mesh.pp, mesh.dp, mesh.shard, program.num_blocks(),
              std::accumulate(program.block_numel.begin(), program.block_numel.end(), int64_t{0}), program.micro_batches,
              program.slots, program.slots == 1 ? "slot" : "slots", name(program.shard_level), program.weight_bytes,
-             program.gradient_bytes, instructions, fingerprint(program)) +
+             program.gradient_bytes, options.reproducible_slots,
+             options.reproducible_slots > 0 || options.communication.tree_order ? "in tree order" : "in any order",
+             instructions, fingerprint(program)) +
          options_text(options, optimizer) + options.agreement;
 }
 
 void check_agreement(const World& world, const std::string& plan, std::chrono::milliseconds timeout) {
   if (world.size() == 1) return;
   Store store = world.next_group_store();
-  const auto wait_for = [&](const std::string& key, int rank, std::chrono::milliseconds limit) {
-    return store.get(key, limit, fmt::format("starting to train: rank {} waits for rank {}", world.rank(), rank));
+  const auto wait_for = [&](const std::string& key, int rank) {
+    return await_key(store, key, timeout, wait_for_rank(rank, "starting to train"));
   };
   const auto agrees = [](int rank) { return fmt::format("rank {} agrees", rank); };
   if (world.rank() == 0) {
     store.set("plan", plan);
     try {
-      for (int rank = 1; rank < world.size(); ++rank) wait_for(agrees(rank), rank, timeout);
+      for (int rank = 1; rank < world.size(); ++rank) wait_for(agrees(rank), rank);
     } catch (const CommError& error) {
       world.announce_failure(error.what());
       throw;
@@ -93,7 +97,7 @@ void check_agreement(const World& world, const std::string& plan, std::chrono::m
     store.set("all agree", "");
     return;
   }
-  const std::string first = wait_for("plan", 0, timeout);
+  const std::string first = wait_for("plan", 0);
   if (first != plan) {
     const std::string text =
         fmt::format("rank {} is about to train otherwise than rank 0{}; start all ranks with the same recipe", world.rank(),
@@ -102,7 +106,7 @@ void check_agreement(const World& world, const std::string& plan, std::chrono::m
     throw InputError(text);
   }
   store.set(agrees(world.rank()), "");
-  wait_for("all agree", 0, 2 * timeout);  // rank 0 gives up first, and names whom it waited for
+  wait_for("all agree", 0);
 }
 
 }  // namespace weft

@@ -1,7 +1,8 @@
 #include "weft/train/trainer.h"
 
 #include <ATen/ops/zeros.h>
-#include <fmt/core.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
@@ -32,6 +33,17 @@ void check_mesh(const Mesh& mesh) {
       throw InputError(
           fmt::format("trainer: mesh axis '{}' has size {}; only 'pp', 'dp' and 'shard' may be above 1", axis.name, axis.size));
     }
+  }
+  // Which samples a rank reads, and in what order gradients are added up, follow the order of the axes.
+  const std::vector<std::string> order = {"pp", "dp", "shard"};
+  std::vector<std::string> names;
+  for (const AxisSize& axis : mesh.axes()) {
+    if (axis.size > 1) names.push_back(axis.name);
+  }
+  const auto place = [&](const std::string& name) { return std::find(order.begin(), order.end(), name); };
+  if (!std::is_sorted(names.begin(), names.end(), [&](const auto& a, const auto& b) { return place(a) < place(b); })) {
+    throw InputError(fmt::format("trainer: a mesh with the axes {}; outermost first they must be in the order pp, dp, shard",
+                                 fmt::join(names, ", ")));
   }
 }
 
@@ -160,7 +172,8 @@ FlatOptions Trainer::State::flat_options() const {
     return [group, category, ledger](int64_t numel, at::ScalarType dtype, const std::string& what) {
       const MemoryScope scope(category);
       const at::Tensor buffer = group.allocate(numel, dtype, what);
-      if (ledger && group.backend() == "shm") ledger->add(category, static_cast<int64_t>(buffer.nbytes()));
+      // Also of a group in two levels, whose buffers are those of its ranks on this host.
+      if (ledger && group.backend().starts_with("shm")) ledger->add(category, static_cast<int64_t>(buffer.nbytes()));
       return buffer;
     };
   };

@@ -5,25 +5,62 @@
 
 #include <cstring>
 
-#include "weft/base/error.h"
+#include "weft/base/hash.h"
+#include "weft/comm/await.h"
 #include "weft/comm/c10d/gloo_engine.h"
 #include "weft/comm/c10d/operations.h"
+#include "weft/comm/lost_rank.h"
 
 namespace weft {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kLookEvery{200};
+constexpr std::chrono::milliseconds kShowAfter{50};
+/// A rank that dies closes its connections before its process has ended.
+constexpr std::chrono::milliseconds kEvidence{1000};
+
+// Connecting has no good way to be told of a rank that will not come, so ranks first meet in the store.
+void meet(const GroupPlan& plan) {
+  Store store = plan.store;
+  store.set(fmt::format("here/{}", plan.axis.index), "");
+  for (int place = 0; place < plan.axis.size(); ++place) {
+    await_key(store, fmt::format("here/{}", place), plan.options.timeout, wait_in(kJoin, plan.axis, {place}));
+  }
+}
+
+std::vector<int> others_on(const Axis& axis) {
+  std::vector<int> places;
+  for (int place = 0; place < axis.size(); ++place) {
+    if (place != axis.index) places.push_back(place);
+  }
+  return places;
+}
+
+c10::intrusive_ptr<GlooEngine> connect(const GroupPlan& plan) {
+  const RankRow wait = wait_in(kJoin, plan.axis, others_on(plan.axis));
+  const RankTable::Waiting shown(plan.store.table(), wait);
+  try {
+    return GlooEngine::connect(plan);
+  } catch (const CommError& error) {
+    const RankTable::Report report = plan.store.table()->report(wait, 0.0, kEvidence);
+    if (!report.evident()) throw;
+    plan.store.table()->fail(report.culprit, report.text);
+    throw_failure(report.culprit, report.text);
+  }
+}
 
 }  // namespace
 
 class GlooBackend::Task : public Work::State {
  public:
-  Task(const Call& call, std::function<void()> run) : call_(call), what_(call.what), run_(std::move(run)) {
+  Task(const GlooBackend& backend, const Call& call, uint64_t number, std::function<void()> run)
+      : backend_(backend), call_(call), what_(call.what), number_(number), run_(std::move(run)) {
     call_.what = what_;
   }
 
   const Call& call() const { return call_; }
+  uint64_t number() const { return number_; }
   void run() { run_(); }
   void finish(std::exception_ptr error) {
     run_ = nullptr;  // lets the tensors go
@@ -34,13 +71,19 @@ class GlooBackend::Task : public Work::State {
   }
   void wait() override {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return done_; });
+    const auto done = [this] { return done_; };
+    if (!changed_.wait_for(lock, kShowAfter, done)) {
+      const RankTable::Waiting shown(backend_.table_, backend_.wait_row(call_, number_));
+      changed_.wait(lock, done);
+    }
     if (error_) std::rethrow_exception(error_);
   }
 
  private:
+  const GlooBackend& backend_;
   Call call_;
   std::string what_;
+  uint64_t number_;
   std::function<void()> run_;
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -49,12 +92,14 @@ class GlooBackend::Task : public Work::State {
 };
 
 GlooBackend::GlooBackend(const GroupPlan& plan)
-    : Group::Backend(plan.axis.name, plan.axis.index, plan.axis.size()),
+    : Group::Backend(plan.axis),
       timeout_(plan.options.timeout),
-      watch_(plan),
+      table_(plan.store.table()),
+      place_(fnv1a(plan.store.prefix())),
       own_record_(at::zeros({static_cast<int64_t>(sizeof(CallRecord))}, at::kByte)),
       all_records_(at::zeros({static_cast<int64_t>(sizeof(CallRecord)) * size()}, at::kByte)) {
-  auto engine = GlooEngine::connect(plan);
+  meet(plan);
+  auto engine = connect(plan);
   engine_ = engine.get();
   const auto finish_pending = [this](const Operations::Pending& pending, Operations::Step) {
     finish([&](std::chrono::milliseconds slice) {
@@ -84,8 +129,8 @@ GlooBackend::~GlooBackend() {
 
 Work GlooBackend::submit(const Call& call, std::function<void()> run) {
   throw_if_failed();
-  auto task = std::make_shared<Task>(call, std::move(run));
   const std::lock_guard lock(mutex_);
+  auto task = std::make_shared<Task>(*this, call, ++calls_, std::move(run));
   tasks_.push_back(task);
   changed_.notify_all();
   return Work(task);
@@ -93,7 +138,7 @@ Work GlooBackend::submit(const Call& call, std::function<void()> run) {
 
 void GlooBackend::throw_if_failed() {
   const std::lock_guard lock(mutex_);
-  if (!failure_.empty()) throw CommError(failure_);
+  if (!failure_.empty()) throw_failure(culprit_, failure_);
 }
 
 void GlooBackend::run_tasks() {
@@ -111,15 +156,16 @@ void GlooBackend::run_tasks() {
 
 void GlooBackend::run(Task& task) {
   std::exception_ptr error;
+  const auto begin = Clock::now();
   try {
     throw_if_failed();
     try {
-      exchange(task.call());
+      exchange(task.call(), task.number());
       task.run();
     } catch (const CommError&) {
       throw;
     } catch (const std::exception& thrown) {
-      fail(describe(task.call()), first_line_of(thrown.what()));
+      fail(wait_row(task.call(), task.number()), begin, first_line_of(thrown.what()));
     }
   } catch (...) {
     error = std::current_exception();
@@ -127,16 +173,24 @@ void GlooBackend::run(Task& task) {
   task.finish(error);
 }
 
-void GlooBackend::exchange(const Call& call) {
+RankRow GlooBackend::wait_row(const Call& call, uint64_t number) const {
+  const bool message = call.operation == Operation::send || call.operation == Operation::receive;
+  RankRow row = wait_in(call, axis(), message ? std::vector<int>{call.root} : others_on(axis()));
+  row.place = place_;
+  row.call = message ? 0 : number;
+  return row;
+}
+
+void GlooBackend::exchange(const Call& call, uint64_t number) {
   CallRecord own;
-  write_record(own, call, ++calls_);
+  write_record(own, call, number);
   std::memcpy(own_record_.data_ptr(), &own, sizeof(own));
   operations_->gather_bytes(all_records_, own_record_);
   std::vector<CallRecord> records(size());
   std::memcpy(records.data(), all_records_.const_data_ptr(), sizeof(CallRecord) * size());
   for (int rank = 1; rank < size(); ++rank) {
     if (match(records[0], records[rank])) continue;
-    set_failure(describe_mismatch(name(), records[0], rank, records[rank]));
+    set_failure(-1, describe_mismatch(axis(), records[0], rank, records[rank]));
     throw_if_failed();
   }
 }
@@ -144,30 +198,32 @@ void GlooBackend::exchange(const Call& call) {
 void GlooBackend::finish(const std::function<bool(std::chrono::milliseconds)>& ended) {
   const auto deadline = Clock::now() + timeout_;
   while (!ended(kLookEvery)) {
-    if (watch_.ended_rank() >= 0) throw std::runtime_error("its process has ended");
-    if (watch_.failure_elsewhere()) throw std::runtime_error("another rank has failed");
+    if (table_->any_gone(axis().ranks)) throw std::runtime_error("a rank has ended or failed");
     if (Clock::now() >= deadline) throw std::runtime_error(fmt::format("no end after {:.1f} s", timeout_.count() / 1000.0));
   }
 }
 
-void GlooBackend::fail(const std::string& doing, const std::string& problem) {
+void GlooBackend::fail(const RankRow& wait, Clock::time_point begin, const std::string& problem) {
+  const bool late = Clock::now() - begin >= timeout_;
+  const double waited_s = late ? static_cast<double>(timeout_.count()) / 1e3 : 0.0;
+  const RankTable::Report report = table_->report(wait, waited_s, late ? std::chrono::milliseconds(0) : kEvidence);
+  set_failure(report.culprit, report.evident() || late ? report.text : fmt::format("{}; {}", report.text, problem));
   engine_->close();
-  const std::string culprit = watch_.roll_call();
-  set_failure(fmt::format("rank {} of group \"{}\" in {}: {}{}", rank(), name(), doing, culprit.empty() ? "" : culprit + "; ",
-                          problem));
   throw_if_failed();
   throw CommError(problem);
 }
 
-// The first of several wins.
-void GlooBackend::set_failure(const std::string& text) {
+// The first of several wins. Peers must find it in the table before they find a closed connection.
+void GlooBackend::set_failure(int culprit, const std::string& text) {
   std::function<void()> action;
   {
     const std::lock_guard lock(mutex_);
     if (!failure_.empty()) return;
     failure_ = text;
+    culprit_ = culprit;
     action = std::move(on_failure_);
   }
+  table_->fail(culprit, text);
   if (action) action();
 }
 

@@ -2,8 +2,7 @@
 // work; Work::wait waits for it.
 //
 // Every call first exchanges a CallRecord, so that calls that do not match fail before data moves, with both sides named. That
-// costs one more small message a call. While it waits the thread looks for dead processes on its host, and for a failure
-// reported by a rank elsewhere.
+// costs one more small message a call. While it waits the thread looks for ranks of its host that have ended or failed.
 #pragma once
 
 #include <condition_variable>
@@ -13,8 +12,8 @@
 #include <thread>
 
 #include "weft/comm/backend.h"
-#include "weft/comm/c10d/process_watch.h"
 #include "weft/comm/call_record.h"
+#include "weft/comm/rank_table.h"
 
 namespace weft {
 
@@ -51,18 +50,22 @@ class GlooBackend : public Group::Backend {
   Work submit(const Call& call, std::function<void()> run);
   void run_tasks();
   void run(Task& task);
-  void exchange(const Call& call);
+  void exchange(const Call& call, uint64_t number);
+  /// A wait in a collective for all, or in a message for its peer.
+  RankRow wait_row(const Call& call, uint64_t number) const;
   /// Waits for c10d: `ended(slice)` says whether it ended within a slice of time, and throws its error if it failed.
   void finish(const std::function<bool(std::chrono::milliseconds)>& ended);
-  [[noreturn]] void fail(const std::string& doing, const std::string& problem);
-  void set_failure(const std::string& text);
-  /// Runs a part of a call on the caller's thread; an error ends the group.
-  void or_fail(const std::string& doing, const std::function<void()>& action);
+  /// After what began then has failed in the engine.
+  [[noreturn]] void fail(const RankRow& wait, std::chrono::steady_clock::time_point begin, const std::string& problem);
+  void set_failure(int culprit, const std::string& text);
+  /// Runs a part of a message on the caller's thread; an error ends the group.
+  void or_fail(const Call& call, const std::function<void()>& action);
   Call describe_call(Operation operation, const at::Tensor& tensor, std::string_view what, ReduceOp op = ReduceOp::sum,
                      int root = -1) const;
 
   std::chrono::milliseconds timeout_;
-  ProcessWatch watch_;
+  std::shared_ptr<RankTable> table_;
+  uint64_t place_;  ///< of the group in the table
   std::unique_ptr<Operations> operations_;
   GlooEngine* engine_ = nullptr;  ///< owned by operations_
   uint64_t calls_ = 0;
@@ -74,7 +77,8 @@ class GlooBackend : public Group::Backend {
   std::deque<std::shared_ptr<Task>> tasks_;
   bool stopping_ = false;
   std::function<void()> on_failure_;
-  std::string failure_;  ///< the error that ended the group
+  std::string failure_;  ///< the error that ended the group,
+  int culprit_ = -1;     ///< and the rank that it names
   std::thread thread_;
 };
 

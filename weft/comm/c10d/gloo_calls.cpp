@@ -24,7 +24,8 @@ std::vector<at::Tensor> as_bytes(const at::Tensor& tensor) { return {tensor.view
 // A message is a CallRecord and, unless it is empty, its data. Keeps the tensors until c10d has sent them.
 class GlooBackend::Sending : public Work::State {
  public:
-  Sending(GlooBackend& backend, const Call& call, const at::Tensor& tensor) : backend_(backend), doing_(describe(call)) {
+  Sending(GlooBackend& backend, const Call& call, const at::Tensor& tensor) : backend_(backend), call_(call), what_(call.what) {
+    call_.what = what_;
     CallRecord record;
     write_record(record, call, 0);
     std::vector<at::Tensor> header{empty_record()};
@@ -35,14 +36,16 @@ class GlooBackend::Sending : public Work::State {
     sends_.push_back(backend.engine_->send(data, call.root, kDataTag));
   }
   void wait() override {
-    backend_.or_fail(doing_, [this] {
+    if (sends_.empty()) return;
+    backend_.or_fail(call_, [this] {
       for (; !sends_.empty(); sends_.erase(sends_.begin())) sends_.front()->wait();
     });
   }
 
  private:
   GlooBackend& backend_;
-  std::string doing_;
+  Call call_;
+  std::string what_;
   std::vector<Operations::Pending> sends_;
 };
 
@@ -60,15 +63,11 @@ class GlooBackend::Receiving : public Work::State {
   }
   void wait() override {
     if (!pending_) return;
-    backend_.or_fail(describe(call_), [this] {
+    backend_.or_fail(call_, [this] {
       pending_->wait();
       CallRecord record;
       std::memcpy(&record, header_[0].const_data_ptr(), sizeof(record));
-      if (!matches_receive(record, call_)) {
-        throw CommError(fmt::format("ranks of group \"{}\" do not match: rank {} called {}, but rank {} called {}",
-                                    backend_.name(), call_.root, describe(read_record(record)), backend_.rank(),
-                                    describe(call_)));
-      }
+      if (!matches_receive(record, call_)) throw CommError(describe_mismatch(backend_.axis(), record, call_));
       if (pending_data_) pending_data_->wait();
       pending_ = nullptr;
     });
@@ -83,31 +82,34 @@ class GlooBackend::Receiving : public Work::State {
   Operations::Pending pending_, pending_data_;
 };
 
-void GlooBackend::or_fail(const std::string& doing, const std::function<void()>& action) {
+void GlooBackend::or_fail(const Call& call, const std::function<void()>& action) {
   throw_if_failed();
+  const auto begin = std::chrono::steady_clock::now();
+  const RankRow wait = wait_row(call, 0);
+  const RankTable::Waiting shown(table_, wait);
   try {
     action();
   } catch (const CommError& error) {
     // The peer waits for what will not come now: closing tells it.
-    set_failure(error.what());
+    set_failure(-1, error.what());
     engine_->close();
     throw;
   } catch (const std::exception& error) {
-    fail(doing, first_line_of(error.what()));
+    fail(wait, begin, first_line_of(error.what()));
   }
 }
 
 Work GlooBackend::send(const at::Tensor& tensor, int peer, std::string_view what) {
   const Call call = describe_call(Operation::send, tensor, what, ReduceOp::sum, peer);
   Work work;
-  or_fail(describe(call), [&] { work = Work(std::make_shared<Sending>(*this, call, tensor)); });
+  or_fail(call, [&] { work = Work(std::make_shared<Sending>(*this, call, tensor)); });
   return work;
 }
 
 Work GlooBackend::receive(const at::Tensor& tensor, int peer, std::string_view what) {
   const Call call = describe_call(Operation::receive, tensor, what, ReduceOp::sum, peer);
   Work work;
-  or_fail(describe(call), [&] { work = Work(std::make_shared<Receiving>(*this, call, tensor)); });
+  or_fail(call, [&] { work = Work(std::make_shared<Receiving>(*this, call, tensor)); });
   return work;
 }
 

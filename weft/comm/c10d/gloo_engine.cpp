@@ -9,6 +9,7 @@
 
 #include "weft/base/error.h"
 #include "weft/comm/c10d/store_connection.h"
+#include "weft/comm/call.h"
 
 namespace weft {
 namespace {
@@ -34,9 +35,9 @@ c10::intrusive_ptr<GlooEngine> GlooEngine::connect(const GroupPlan& plan) {
     return c10::make_intrusive<GlooEngine>(below, plan.axis.index, plan.axis.size(), options);
   } catch (const std::exception& error) {
     throw CommError(
-        fmt::format("rank {} of group \"{}\" cannot connect to its peers through Gloo: {}; set GLOO_SOCKET_IFNAME to the "
-                    "network interface that all hosts share",
-                    plan.axis.index, plan.axis.name, first_line_of(error.what())));
+        fmt::format("{} cannot connect to its peers through Gloo: {}; set GLOO_SOCKET_IFNAME to the network interface that all "
+                    "hosts share",
+                    rank_name(plan.axis, plan.axis.index), first_line_of(error.what())));
   }
 }
 

@@ -22,7 +22,7 @@ namespace {
 class NcclBackend : public Group::Backend {
  public:
   explicit NcclBackend(const GroupPlan& plan)
-      : Group::Backend(plan.axis.name, plan.axis.index, plan.axis.size()),
+      : Group::Backend(plan.axis),
         device_(plan.options.device),
         checker_(std::make_shared<GlooBackend>(plan)),
         engine_(connect(plan)),
@@ -58,15 +58,15 @@ class NcclBackend : public Group::Backend {
     throw_if_failed();
     if (tensor.numel() == 0) return {};
     std::vector<at::Tensor> tensors{tensor};
-    return Work(std::make_shared<Following>(*this, describe(call(Operation::send, tensor, what, ReduceOp::sum, peer)),
+    return Work(std::make_shared<Following>(*this, describe(call(Operation::send, tensor, what, ReduceOp::sum, peer), axis()),
                                             engine_->send(tensors, peer, 0)));
   }
   Work receive(const at::Tensor& tensor, int peer, std::string_view what) override {
     throw_if_failed();
     if (tensor.numel() == 0) return {};
     std::vector<at::Tensor> tensors{tensor};
-    return Work(std::make_shared<Following>(*this, describe(call(Operation::receive, tensor, what, ReduceOp::sum, peer)),
-                                            engine_->recv(tensors, peer, 0)));
+    return Work(std::make_shared<Following>(
+        *this, describe(call(Operation::receive, tensor, what, ReduceOp::sum, peer), axis()), engine_->recv(tensors, peer, 0)));
   }
   Work barrier(std::string_view what) override { return checker_->barrier(what); }
   at::Tensor allocate(int64_t numel, at::ScalarType dtype, std::string_view what) override {
@@ -102,8 +102,8 @@ class NcclBackend : public Group::Backend {
       auto below = c10::make_intrusive<c10d::PrefixStore>(store.prefix() + "nccl", store.connection().store);
       return c10::make_intrusive<c10d::ProcessGroupNCCL>(below, plan.axis.index, plan.axis.size(), options);
     } catch (const c10::Error& error) {
-      throw CommError(fmt::format("rank {} of group \"{}\" cannot start NCCL: {}", plan.axis.index, plan.axis.name,
-                                  error.what_without_backtrace()));
+      throw CommError(
+          fmt::format("{} cannot start NCCL: {}", rank_name(plan.axis, plan.axis.index), error.what_without_backtrace()));
     }
   }
 
@@ -123,7 +123,7 @@ class NcclBackend : public Group::Backend {
       action();
     } catch (const c10::Error& error) {
       throw_if_failed();
-      throw CommError(fmt::format("rank {} of group \"{}\" in {}: {}", rank(), name(), doing, error.what_without_backtrace()));
+      throw CommError(fmt::format("{} in {}: {}", rank_name(axis(), rank()), doing, error.what_without_backtrace()));
     }
   }
 
@@ -132,7 +132,7 @@ class NcclBackend : public Group::Backend {
     throw_if_failed();
     comparing_.push_back(checker_->compare(call));
     last_ = nullptr;
-    const std::string doing = describe(call);
+    const std::string doing = describe(call, axis());
     or_name(doing, action);
     return last_ ? Work(std::make_shared<Following>(*this, doing, std::move(last_))) : Work();
   }

@@ -31,8 +31,9 @@ at::Tensor Buffers::allocate(const Call& call) {
     return make_tensor(number, call);
   } catch (const CommError& error) {
     members_.throw_if_failed();
-    members_.fail(
-        fmt::format("rank {} of group \"{}\" in {}: {}", members_.rank(), members_.group(), describe(call), error.what()));
+    const Axis& axis = members_.axis();
+    members_.fail(axis.ranks[axis.index],
+                  fmt::format("{} in {}: {}", rank_name(axis, axis.index), describe(call), error.what()));
   }
 }
 

@@ -145,8 +145,7 @@ bool Channels::move_all() {
 
 void Channels::check_record(const Message& message) const {
   if (matches_receive(message.record, message.call)) return;
-  members_.fail(fmt::format("ranks of group \"{}\" do not match: rank {} called {}, but rank {} called {}", members_.group(),
-                            message.peer, describe(read_record(message.record)), members_.rank(), describe(message.call)));
+  members_.fail(-1, describe_mismatch(members_.axis(), message.record, message.call));
 }
 
 std::shared_ptr<Channels::Message> Channels::make_message(const Call& call, const at::Tensor& tensor) {

@@ -38,6 +38,7 @@ struct Control {
   alignas(64) std::atomic<uint32_t> arrivals{0};  ///< of all ranks, over all meetings
   alignas(64) std::atomic<uint32_t> asleep{0};
   alignas(64) std::atomic<uint32_t> failed{0};  ///< 0: no, 1: being written, 2: see failure
+  std::atomic<int32_t> culprit{-1};             ///< of the world; -1: none
   char failure[kFailureBytes] = {};
   std::atomic<uint32_t> buffer_users[kMaxBuffers] = {};  ///< ranks whose tensor of the buffer lives
   RankBlock ranks[kMaxRanks];

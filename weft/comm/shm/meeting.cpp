@@ -53,7 +53,7 @@ void Meeting::compare(const Call& call) const {
   const CallRecord& first = record(0);
   for (int rank = 1; rank < members_.size(); ++rank) {
     const CallRecord& other = record(rank);
-    if (!match(first, other)) members_.fail(describe_mismatch(members_.group(), first, rank, other));
+    if (!match(first, other)) members_.fail(-1, describe_mismatch(members_.axis(), first, rank, other));
   }
 }
 

@@ -1,14 +1,13 @@
 #include "weft/comm/shm/members.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
 #include <thread>
 
-#include "weft/base/error.h"
+#include "weft/comm/lost_rank.h"
 #include "weft/comm/shm/wait.h"
 
 namespace weft::shm {
@@ -20,15 +19,15 @@ constexpr int kSightings = 4;
 
 }  // namespace
 
-Members::Members(Control& control, std::string group, int rank, int size, std::chrono::milliseconds timeout)
-    : control_(control), group_(std::move(group)), rank_(rank), size_(size), timeout_(timeout), watched_(size) {
-  block(rank).pid.store(::getpid());
-  block(rank).presence.store(Presence::present);
+Members::Members(Control& control, Axis axis, std::shared_ptr<RankTable> table, std::chrono::milliseconds timeout)
+    : control_(control), axis_(std::move(axis)), table_(std::move(table)), timeout_(timeout), watched_(axis_.ranks.size()) {
+  block(rank()).pid.store(::getpid());
+  block(rank()).presence.store(Presence::present);
 }
 
 void Members::watch_peers() {
-  for (int peer = 0; peer < size_; ++peer) {
-    if (peer != rank_) watched_[peer] = watch_process(block(peer).pid.load());
+  for (int peer = 0; peer < size(); ++peer) {
+    if (peer != rank()) watched_[peer] = watch_process(block(peer).pid.load());
   }
 }
 
@@ -40,47 +39,51 @@ void Members::throw_if_failed() const {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     state = control_.failed.load(std::memory_order_acquire);
   }
-  if (state == 1) throw CommError(fmt::format("group \"{}\" has failed", group_));
-  throw CommError(std::string(control_.failure, ::strnlen(control_.failure, kFailureBytes)));
+  if (state == 1) throw CommError(fmt::format("group \"{}\" has failed", group()));
+  const std::string text(control_.failure, ::strnlen(control_.failure, kFailureBytes));
+  // Before this rank leaves, so that ranks of its other groups learn why.
+  table_->fail(control_.culprit.load(), text);
+  throw_failure(control_.culprit.load(), text);
 }
 
-void Members::fail(const std::string& text) const {
+void Members::fail(int culprit, const std::string& text) const {
   uint32_t none = 0;
   if (control_.failed.compare_exchange_strong(none, 1)) {
     const size_t length = std::min(text.size(), kFailureBytes - 1);
     std::memcpy(control_.failure, text.data(), length);
     control_.failure[length] = '\0';
+    control_.culprit.store(culprit);
     control_.failed.store(2, std::memory_order_release);
     wake_all(control_.arrivals);
-    for (int peer = 0; peer < size_; ++peer) wake_all(block(peer).doorbell);
+    for (int peer = 0; peer < size(); ++peer) wake_all(block(peer).doorbell);
   }
   throw_if_failed();
-  throw CommError(text);
+  throw_failure(culprit, text);
 }
 
 void Members::leave() {
-  block(rank_).presence.store(Presence::left);
+  block(rank()).presence.store(Presence::left);
   wake_all(control_.arrivals);
-  for (int peer = 0; peer < size_; ++peer) wake_all(block(peer).doorbell);
+  for (int peer = 0; peer < size(); ++peer) wake_all(block(peer).doorbell);
 }
 
 std::string Members::last_call(int rank) const {
   const RankBlock& peer = block(rank);
   const CallRecord& record = peer.calls[0].number > peer.calls[1].number ? peer.calls[0] : peer.calls[1];
-  if (record.number == 0) return "no call yet";
-  return fmt::format("last call number {}, {}", record.number, describe(read_record(record)));
+  if (record.number == 0) return "it has made no call there yet";
+  return fmt::format("its last call there, number {}: {}", record.number, describe(read_record(record)));
 }
 
 std::string Members::present_call(int rank) const {
   const RankBlock& peer = block(rank);
   const Blocked blocked = peer.blocked.load();
-  if (blocked == Blocked::sending || blocked == Blocked::receiving) return describe(read_record(peer.message));
+  if (blocked == Blocked::sending || blocked == Blocked::receiving) return describe(read_record(peer.message), axis_);
   return last_call(rank);
 }
 
 Members::Wait::Wait(Members& members, Blocked kind, int peer, const Call& call)
-    : members_(members), kind_(kind), peer_(peer), call_(call), suspects_(members.size_, 0), sightings_(members.size_, 0) {
-  RankBlock& own = members_.block(members_.rank_);
+    : members_(members), kind_(kind), peer_(peer), call_(call), suspects_(members.size(), 0), sightings_(members.size(), 0) {
+  RankBlock& own = members_.block(members_.rank());
   if (kind != Blocked::meeting) write_record(own.message, call, 0);
   own.blocked_on.store(peer);
   own.blocked.store(kind);
@@ -88,16 +91,16 @@ Members::Wait::Wait(Members& members, Blocked kind, int peer, const Call& call)
 }
 
 Members::Wait::~Wait() {
-  RankBlock& own = members_.block(members_.rank_);
+  RankBlock& own = members_.block(members_.rank());
   own.blocked_serial.fetch_add(1);
   own.blocked.store(Blocked::no);
 }
 
 std::vector<int> Members::Wait::awaited() const {
   if (kind_ != Blocked::meeting) return {peer_};
-  const uint32_t mine = members_.block(members_.rank_).arrivals.load();
+  const uint32_t mine = members_.block(members_.rank()).arrivals.load();
   std::vector<int> ranks;
-  for (int peer = 0; peer < members_.size_; ++peer) {
+  for (int peer = 0; peer < members_.size(); ++peer) {
     // Modulo 2^32: a group may live for more meetings than a word counts.
     if (static_cast<int32_t>(members_.block(peer).arrivals.load() - mine) < 0) ranks.push_back(peer);
   }
@@ -109,29 +112,49 @@ void Members::Wait::check() {
   const auto now = Clock::now();
   if (now - last_check_ < kCheckEvery) return;
   last_check_ = now;
-  for (int peer : awaited()) check_peer(peer);
+  const std::vector<int> peers = awaited();
+  show(peers);
+  for (int peer : peers) check_peer(peer);
   if (now - start_ >= members_.timeout_) miss_deadline();
 }
 
 void Members::Wait::check_peer(int peer) {
   const RankBlock& block = members_.block(peer);
-  const auto gone = [&](const std::string& how) {
+  const bool left = block.presence.load() == Presence::left, ended = has_ended(members_.watched_[peer]);
+  if (left || ended) {
     // It may have finished its part before it went.
     const std::vector<int> still = awaited();
     if (kind_ == Blocked::meeting && std::find(still.begin(), still.end(), peer) == still.end()) return;
-    members_.fail(fmt::format("rank {} of group \"{}\" {} while rank {} was in {}; {}", peer, members_.group_, how,
-                              members_.rank_, describe(call_), members_.last_call(peer)));
-  };
-  if (block.presence.load() == Presence::left) gone("has left the group");
-  if (has_ended(members_.watched_[peer])) gone(fmt::format("(process {}) died", block.pid.load()));
+    lose(peer, left ? "has left the group" : fmt::format("its process {} died", block.pid.load()));
+  }
 
   const uint32_t serial = block.blocked_serial.load();
   const bool contradicts = serial % 2 == 1 && waits_for_me(peer);
   sightings_[peer] = contradicts && suspects_[peer] == serial ? sightings_[peer] + 1 : 0;
   suspects_[peer] = serial;
   if (sightings_[peer] >= kSightings) {
-    members_.fail(fmt::format("ranks of group \"{}\" do not match: rank {} is in {} while rank {} is in {}", members_.group_,
-                              members_.rank_, describe(call_), peer, members_.present_call(peer)));
+    members_.fail(-1, fmt::format("ranks of group \"{}\" do not match: {} is in {} while {} is in {}", members_.group(),
+                                  rank_name(members_.axis_, members_.rank()), describe(call_, members_.axis_),
+                                  rank_name(members_.axis_, peer), members_.present_call(peer)));
+  }
+}
+
+// A rank that has gone because of an error has left that error in the table: it counts, not that it went.
+void Members::Wait::lose(int peer, const std::string& how) const {
+  const Axis& axis = members_.axis_;
+  const RankRow row = members_.table_->read(axis.ranks[peer]);
+  if (row.state == RankState::failed) members_.fail(row.culprit, row.failure);
+  members_.fail(axis.ranks[peer], fmt::format("{}: {}; waits: {} in {} for {}; {}", rank_name(axis, peer), how,
+                                              rank_on_axis(axis.ranks[axis.index], axis.name, axis.ranks), describe(call_),
+                                              axis.ranks[peer], members_.last_call(peer)));
+}
+
+void Members::Wait::show(const std::vector<int>& peers) {
+  const RankRow row = wait_in(call_, members_.axis_, peers);
+  if (shown_) {
+    shown_->now_awaits(row.awaits);
+  } else {
+    shown_.emplace(members_.table_, row);
   }
 }
 
@@ -142,23 +165,28 @@ bool Members::Wait::waits_for_me(int peer) const {
     case Blocked::no:
       return false;
     case Blocked::meeting: {
-      const uint32_t mine = members_.block(members_.rank_).arrivals.load();
+      const uint32_t mine = members_.block(members_.rank()).arrivals.load();
       return kind_ != Blocked::meeting && static_cast<int32_t>(block.arrivals.load() - mine) > 0;
     }
     case Blocked::sending:
       // Receiving would be what it needs.
-      return block.blocked_on.load() == members_.rank_ && kind_ != Blocked::receiving;
+      return block.blocked_on.load() == members_.rank() && kind_ != Blocked::receiving;
     case Blocked::receiving:
-      return block.blocked_on.load() == members_.rank_ && kind_ != Blocked::sending && members_.nothing_on_its_way(peer);
+      return block.blocked_on.load() == members_.rank() && kind_ != Blocked::sending && members_.nothing_on_its_way(peer);
   }
   return false;
 }
 
 void Members::Wait::miss_deadline() const {
-  std::vector<std::string> missing;
-  for (int peer : awaited()) missing.push_back(fmt::format("rank {} ({})", peer, members_.present_call(peer)));
-  members_.fail(fmt::format("rank {} of group \"{}\" waited {:.1f} s in {} for {}: its deadline has passed", members_.rank_,
-                            members_.group_, members_.timeout_.count() / 1000.0, describe(call_), fmt::join(missing, ", ")));
+  const std::vector<int> peers = awaited();
+  const RankRow wait = wait_in(call_, members_.axis_, peers);
+  const RankTable::Report report = members_.table_->report(wait, static_cast<double>(members_.timeout_.count()) / 1e3);
+  std::string text = report.text;
+  const auto& ranks = members_.axis_.ranks;
+  const auto place = std::find(ranks.begin(), ranks.end(), report.culprit);
+  if (place != ranks.end() && report.state != RankState::failed)
+    text += fmt::format("; {}", members_.last_call(static_cast<int>(place - ranks.begin())));
+  members_.fail(report.culprit, text);
 }
 
 }  // namespace weft::shm

@@ -5,9 +5,12 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "weft/comm/mesh.h"
+#include "weft/comm/rank_table.h"
 #include "weft/comm/shm/control.h"
 #include "weft/comm/shm/memory.h"
 
@@ -17,20 +20,22 @@ class Members {
  public:
   using Clock = std::chrono::steady_clock;
 
-  Members(Control& control, std::string group, int rank, int size, std::chrono::milliseconds timeout);
+  Members(Control& control, Axis axis, std::shared_ptr<RankTable> table, std::chrono::milliseconds timeout);
 
   Control& control() const { return control_; }
   RankBlock& block(int rank) const { return control_.ranks[rank]; }
-  int rank() const { return rank_; }
-  int size() const { return size_; }
-  const std::string& group() const { return group_; }
+  int rank() const { return axis_.index; }
+  int size() const { return axis_.size(); }
+  const Axis& axis() const { return axis_; }
+  const std::string& group() const { return axis_.name; }
 
   /// Opens a watch on every peer's process; all have joined.
   void watch_peers();
   /// Throws the group's error, if it has one.
   void throw_if_failed() const;
-  /// Ends the group on all its ranks with this error and throws it; the first error of several wins.
-  [[noreturn]] void fail(const std::string& text) const;
+  /// Ends the group on all its ranks with this error, about a rank of the world or -1, and throws it; the first of several
+  /// wins.
+  [[noreturn]] void fail(int culprit, const std::string& text) const;
   void leave();
 
   /// Set by the channels: moves what waits to be sent and says whether anything still does; whether nothing is on its way to
@@ -48,7 +53,9 @@ class Members {
     void check();
 
    private:
+    void show(const std::vector<int>& peers);
     void check_peer(int peer);
+    [[noreturn]] void lose(int peer, const std::string& how) const;
     bool waits_for_me(int peer) const;
     [[noreturn]] void miss_deadline() const;
     std::vector<int> awaited() const;
@@ -61,6 +68,7 @@ class Members {
     Clock::time_point last_check_ = start_;
     std::vector<uint32_t> suspects_;  ///< serial of a peer's wait that this one contradicts, and
     std::vector<int> sightings_;      ///< how often in a row it was seen
+    std::optional<RankTable::Waiting> shown_;
   };
 
  private:
@@ -68,9 +76,8 @@ class Members {
   std::string present_call(int rank) const;
 
   Control& control_;
-  std::string group_;
-  int rank_;
-  int size_;
+  Axis axis_;
+  std::shared_ptr<RankTable> table_;
   std::chrono::milliseconds timeout_;
   std::vector<FileDescriptor> watched_;
 };

@@ -6,6 +6,7 @@
 #include <new>
 
 #include "weft/base/error.h"
+#include "weft/comm/await.h"
 #include "weft/comm/backend.h"
 #include "weft/comm/shm/buffers.h"
 #include "weft/comm/shm/channels.h"
@@ -50,27 +51,26 @@ Joined open_memory(const GroupPlan& group, const Plan& plan) {
     store.set("memory", fmt::format("{} {}", ::getpid(), file.get()));
     return {std::move(memory), std::move(file)};
   }
-  const std::string place =
-      store.get("memory", group.options.timeout,
-                fmt::format("rank {} of group \"{}\" waits for rank 0 to make the group", group.axis.index, name));
+  const std::string place = await_key(store, "memory", group.options.timeout, wait_in(kJoin, group.axis, {0}));
   const size_t space = place.find(' ');
   try {
     const FileDescriptor file = open_peer_memory(std::stoi(place), std::stoi(place.substr(space + 1)));
     return {std::make_shared<Mapping>(file, plan.total), FileDescriptor()};
   } catch (const CommError& error) {
     store.throw_if_failed();  // why rank 0 has left again
-    throw CommError(fmt::format("rank {} of group \"{}\" cannot join rank 0: {}", group.axis.index, name, error.what()));
+    throw CommError(
+        fmt::format("{} cannot join {}: {}", rank_name(group.axis, group.axis.index), rank_name(group.axis, 0), error.what()));
   }
 }
 
 class Backend : public Group::Backend {
  public:
   Backend(const GroupPlan& group, const Plan& plan, std::shared_ptr<Mapping> memory)
-      : Group::Backend(group.axis.name, group.axis.index, group.axis.size()),
+      : Group::Backend(group.axis),
         memory_(std::move(memory)),
         memory_bytes_(static_cast<int64_t>(plan.total) / group.axis.size()),
         patience_(patience_for(group.axis.size())),
-        members_(*reinterpret_cast<Control*>(memory_->data()), name(), rank(), size(), group.options.timeout),
+        members_(*reinterpret_cast<Control*>(memory_->data()), group.axis, group.store.table(), group.options.timeout),
         meeting_(members_, patience_),
         buffers_(members_, meeting_, memory_),
         collectives_(members_, meeting_, buffers_, {memory_->data() + plan.staging, plan.area_bytes}),
@@ -155,8 +155,7 @@ std::shared_ptr<Group::Backend> make_shm_backend(const GroupPlan& group) {
   Store store = group.store;
   store.set(fmt::format("joined/{}", group.axis.index), "");
   for (int rank = 0; rank < size; ++rank) {
-    store.get(fmt::format("joined/{}", rank), group.options.timeout,
-              fmt::format("rank {} of group \"{}\" waits for rank {} to join", group.axis.index, group.axis.name, rank));
+    await_key(store, fmt::format("joined/{}", rank), group.options.timeout, wait_in(kJoin, group.axis, {rank}));
   }
   backend->members().watch_peers();
   return backend;

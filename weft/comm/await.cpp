@@ -1,0 +1,55 @@
+#include "weft/comm/await.h"
+
+#include <algorithm>
+#include <optional>
+#include <thread>
+
+#include "weft/comm/lost_rank.h"
+#include "weft/comm/rank_table.h"
+
+namespace weft {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kShowAfter{20};
+/// Before a rank's earlier failure counts: it may be about to go on.
+constexpr milliseconds kLookAfter{200};
+
+[[noreturn]] void give_up(RankTable& table, const RankRow& wait, double waited_s) {
+  const RankTable::Report report = table.report(wait, waited_s);
+  table.fail(report.culprit, report.text);
+  throw_failure(report.culprit, report.text);
+}
+
+bool cannot_come(const RankRow& row) { return row.state == RankState::failed || row.state == RankState::ended; }
+
+}  // namespace
+
+RankRow wait_for_rank(int rank, const std::string& doing) {
+  RankRow row;
+  row.awaits = {rank};
+  row.doing = doing;
+  return row;
+}
+
+std::string await_key(Store store, const std::string& key, milliseconds timeout, const RankRow& wait) {
+  const auto begin = Clock::now();
+  const int rank = wait.awaits.front();
+  auto pause = std::chrono::microseconds(100);
+  std::optional<RankTable::Waiting> waiting;
+  while (!store.has(key)) {
+    store.throw_if_failed();
+    const auto waited = Clock::now() - begin;
+    if (!waiting && waited >= kShowAfter) waiting.emplace(store.table(), wait);
+    // What it set before it went still counts.
+    const bool gone = waited >= kLookAfter && cannot_come(store.table()->read(rank)) && !store.has(key);
+    if (gone || waited >= timeout) give_up(*store.table(), wait, std::chrono::duration<double>(timeout).count());
+    std::this_thread::sleep_for(pause);
+    pause = std::min(pause * 2, std::chrono::microseconds(20000));
+  }
+  return store.get(key, timeout, wait.doing);
+}
+
+}  // namespace weft

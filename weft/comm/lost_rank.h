@@ -1,0 +1,26 @@
+// LostRank: an error of waiting in vain that knows whom the wait was for, so that a launcher can name that rank. Its text
+// begins with "rank N", in numbers of the world.
+#pragma once
+
+#include <string>
+
+#include "weft/base/error.h"
+
+namespace weft {
+
+class LostRank : public CommError {
+ public:
+  LostRank(int rank, const std::string& text) : CommError(text), rank_(rank) {}
+  int rank() const { return rank_; }  ///< of the world
+
+ private:
+  int rank_;
+};
+
+/// CommError, or LostRank where a rank is named (not below 0).
+[[noreturn]] inline void throw_failure(int rank, const std::string& text) {
+  if (rank >= 0) throw LostRank(rank, text);
+  throw CommError(text);
+}
+
+}  // namespace weft
