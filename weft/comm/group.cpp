@@ -188,14 +188,14 @@ Work Group::all_to_all(const at::Tensor& output, const at::Tensor& input, std::s
 Work Group::send(const at::Tensor& tensor, int peer, std::string_view what) const {
   check_tensor(tensor, backend_.get(), Operation::send, what);
   require(peer >= 0 && peer < size() && peer != rank(), backend_.get(), Operation::send, what,
-          fmt::format("rank {} of {} cannot send to rank {}", rank(), size(), peer));
+          fmt::format("place {} of {} cannot send to place {}", rank(), size(), peer));
   return start(backend_, static_cast<int64_t>(tensor.nbytes()), [&] { return backend_->send(tensor, peer, what); });
 }
 
 Work Group::receive(const at::Tensor& tensor, int peer, std::string_view what) const {
   check_tensor(tensor, backend_.get(), Operation::receive, what);
   require(peer >= 0 && peer < size() && peer != rank(), backend_.get(), Operation::receive, what,
-          fmt::format("rank {} of {} cannot receive from rank {}", rank(), size(), peer));
+          fmt::format("place {} of {} cannot receive from place {}", rank(), size(), peer));
   return start(backend_, 0, [&] { return backend_->receive(tensor, peer, what); });
 }
 

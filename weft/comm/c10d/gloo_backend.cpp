@@ -43,8 +43,8 @@ c10::intrusive_ptr<GlooEngine> connect(const GroupPlan& plan) {
   try {
     return GlooEngine::connect(plan);
   } catch (const CommError& error) {
-    const RankTable::Report report = plan.store.table()->report(wait, 0.0, kEvidence);
-    if (!report.evident()) throw;
+    RankTable::Report report = plan.store.table()->report(wait, 0.0, kEvidence);
+    if (!report.evident()) report = {.culprit = -1, .text = error.what()};
     plan.store.table()->fail(report.culprit, report.text);
     throw_failure(report.culprit, report.text);
   }
@@ -205,12 +205,18 @@ void GlooBackend::finish(const std::function<bool(std::chrono::milliseconds)>& e
 
 void GlooBackend::fail(const RankRow& wait, Clock::time_point begin, const std::string& problem) {
   const bool late = Clock::now() - begin >= timeout_;
+  if (is_stopping()) throw CommError(problem);  // nobody waits for this call, and the destructor closed the connections
   const double waited_s = late ? static_cast<double>(timeout_.count()) / 1e3 : 0.0;
   const RankTable::Report report = table_->report(wait, waited_s, late ? std::chrono::milliseconds(0) : kEvidence);
   set_failure(report.culprit, report.evident() || late ? report.text : fmt::format("{}; {}", report.text, problem));
   engine_->close();
   throw_if_failed();
   throw CommError(problem);
+}
+
+bool GlooBackend::is_stopping() {
+  const std::lock_guard lock(mutex_);
+  return stopping_;
 }
 
 // The first of several wins. Peers must find it in the table before they find a closed connection.

@@ -57,6 +57,7 @@ class GlooBackend : public Group::Backend {
   void finish(const std::function<bool(std::chrono::milliseconds)>& ended);
   /// After what began then has failed in the engine.
   [[noreturn]] void fail(const RankRow& wait, std::chrono::steady_clock::time_point begin, const std::string& problem);
+  bool is_stopping();
   void set_failure(int culprit, const std::string& text);
   /// Runs a part of a message on the caller's thread; an error ends the group.
   void or_fail(const Call& call, const std::function<void()>& action);

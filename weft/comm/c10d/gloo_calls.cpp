@@ -37,6 +37,7 @@ class GlooBackend::Sending : public Work::State {
   }
   void wait() override {
     if (sends_.empty()) return;
+    const RankTable::Waiting shown(backend_.table_, backend_.wait_row(call_, 0));
     backend_.or_fail(call_, [this] {
       for (; !sends_.empty(); sends_.erase(sends_.begin())) sends_.front()->wait();
     });
@@ -63,6 +64,7 @@ class GlooBackend::Receiving : public Work::State {
   }
   void wait() override {
     if (!pending_) return;
+    const RankTable::Waiting shown(backend_.table_, backend_.wait_row(call_, 0));
     backend_.or_fail(call_, [this] {
       pending_->wait();
       CallRecord record;
@@ -85,8 +87,6 @@ class GlooBackend::Receiving : public Work::State {
 void GlooBackend::or_fail(const Call& call, const std::function<void()>& action) {
   throw_if_failed();
   const auto begin = std::chrono::steady_clock::now();
-  const RankRow wait = wait_row(call, 0);
-  const RankTable::Waiting shown(table_, wait);
   try {
     action();
   } catch (const CommError& error) {
@@ -95,7 +95,7 @@ void GlooBackend::or_fail(const Call& call, const std::function<void()>& action)
     engine_->close();
     throw;
   } catch (const std::exception& error) {
-    fail(wait, begin, first_line_of(error.what()));
+    fail(wait_row(call, 0), begin, first_line_of(error.what()));
   }
 }
 
