@@ -1,7 +1,13 @@
 #include "weft/nn/cost.h"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <tuple>
+#include <utility>
 
 #include "weft/models/gpt.h"
 #include "weft/models/vision.h"
@@ -51,6 +57,97 @@ TEST(Cost, AHugeModelNeedsNoMemory) {
   const std::vector<MeasuredCost> costs = measure_cost(model, {meta({1, 2048}, at::kLong)});
   EXPECT_EQ(costs.size(), 98u);
   EXPECT_GT(costs[50].forward_flops, 7e12);
+}
+
+/// Another block, which tells nothing of its kind and counts how often it runs.
+class Wrapped : public Block {
+ public:
+  Wrapped(std::shared_ptr<Block> block, int& forwards) : block_(std::move(block)), forwards_(forwards) {}
+  Tensors forward(const Tensors& inputs, const Context& context) override {
+    ++forwards_;
+    return block_->forward(inputs, context);
+  }
+  std::vector<ParamSpec> parameters() override { return block_->parameters(); }
+  bool can_recompute_parts() const override { return block_->can_recompute_parts(); }
+  bool can_split_backward() const override { return block_->can_split_backward(); }
+
+ protected:
+  std::shared_ptr<Block> block_;
+  int& forwards_;
+};
+
+/// The same, and of the kind of the block in it.
+class WrappedOfKind : public Wrapped, public HasKind {
+ public:
+  using Wrapped::Wrapped;
+  std::string kind() const override { return dynamic_cast<const HasKind&>(*block_).kind(); }
+};
+
+template <typename Wrapper>
+Model wrapped(Model model, int& forwards) {
+  for (NamedBlock& named : model.blocks) {
+    if (dynamic_cast<const HasKind*>(named.block.get()) != nullptr) {
+      named.block = std::make_shared<Wrapper>(named.block, forwards);
+    }
+  }
+  return model;
+}
+
+auto numbers(const MeasuredCost& c) {
+  return std::tuple(c.forward_flops, c.backward_flops, c.saved_bytes, c.output_bytes, c.forward_peak_bytes,
+                    c.backward_peak_bytes, c.input_flops, c.deferred_bytes);
+}
+
+// Every model that weft has, its blocks measured once a kind and each by itself.
+TEST(Cost, BlocksThatAreAlikeCostTheSame) {
+  const Tensors tokens = {meta({3, 32}, at::kLong)}, images = {meta({5, 1, 28, 28}, at::kFloat)};
+  const auto small_gpt = [](bool tied, double dropout) {
+    return gpt(
+        {.layers = 5, .heads = 2, .width = 16, .context = 32, .vocabulary = 50, .tied_embeddings = tied, .dropout = dropout});
+  };
+  const std::pair<std::function<Model()>, Tensors> models[] = {
+      {[&] { return small_gpt(false, 0.0); }, tokens},
+      {[&] { return small_gpt(true, 0.5); }, tokens},
+      {[] { return mlp({.inputs = 784, .width = 784, .layers = 6, .classes = 784}); }, images},
+      {[] { return mlp({.inputs = 784, .width = 30, .layers = 4, .classes = 30}); }, images},
+      {[] { return cnn({.width = 8}); }, images},
+  };
+  const CostOptions all_options[] = {{}, {.weight_dtype = at::kBFloat16, .recompute_parts = true}};
+  for (const auto& [make, inputs] : models) {
+    for (const CostOptions& options : all_options) {
+      int forwards = 0;
+      Model once = make(), each = wrapped<Wrapped>(make(), forwards);
+      const std::vector<MeasuredCost> shared = measure_cost(once, inputs, options), own = measure_cost(each, inputs, options);
+      ASSERT_EQ(shared.size(), own.size());
+      for (size_t b = 0; b < own.size(); ++b) EXPECT_EQ(numbers(shared[b]), numbers(own[b])) << once.name << ", block " << b;
+    }
+  }
+}
+
+TEST(Cost, AThousandEqualLayersRunAsOne) {
+  int forwards = 0;
+  Model model =
+      wrapped<WrappedOfKind>(gpt({.layers = 1000, .heads = 2, .width = 16, .context = 8, .vocabulary = 11}), forwards);
+  EXPECT_EQ(measure_cost(model, {meta({1, 8}, at::kLong)}).size(), 1002u);
+  EXPECT_EQ(forwards, 2) << "its backward whole, and in two parts";
+}
+
+TEST(Cost, TheLossCostsOnTheMetaDeviceWhatItCostsForReal) {
+  const Model model = gpt({.layers = 1, .heads = 1, .width = 4, .context = 8, .vocabulary = 1000});
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+    const auto peak = [&](at::Device device) {
+      const at::Tensor logits = at::zeros({3, 8, 1000}, at::TensorOptions(dtype).device(device));
+      return measure_loss_peak(model, {logits}, at::zeros({3, 8}, at::TensorOptions(at::kLong).device(device)));
+    };
+    EXPECT_EQ(peak(at::kMeta), peak(at::kCPU)) << dtype;
+    EXPECT_GE(peak(at::kMeta), 2 * 3 * 8 * 1000 * 4);
+  }
+}
+
+TEST(Cost, TheLossOfALargeVocabularyNeedsNoMemory) {
+  const Model model = gpt({.layers = 1, .heads = 1, .width = 4, .context = 8, .vocabulary = 8});
+  const int64_t peak = measure_loss_peak(model, {meta({1 << 20, 8192, 128256}, at::kFloat)}, meta({1 << 20, 8192}, at::kLong));
+  EXPECT_GE(peak, int64_t{2} * (1 << 20) * 8192 * 128256 * 4);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "weft/base/error.h"
 #include "weft/nn/attention.h"
+#include "weft/nn/cost.h"
 #include "weft/nn/layers.h"
 #include "weft/nn/linear.h"
 #include "weft/nn/random.h"
@@ -53,7 +54,7 @@ class EmbeddingBlock : public Block {
   Embedding tokens_, positions_;
 };
 
-class LayerBlock : public Block {
+class LayerBlock : public Block, public HasKind {
  public:
   /// The projections back into the residual stream start smaller by sqrt(2 x layers), so that its variance does not grow with
   /// depth.
@@ -94,6 +95,7 @@ class LayerBlock : public Block {
     return specs;
   }
 
+  std::string kind() const override { return fmt::format("layer of {} heads, dropout {}", heads_, dropout_); }
   bool can_recompute_parts() const override { return true; }
   bool can_split_backward() const override { return true; }
 

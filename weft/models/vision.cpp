@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 
 #include "weft/base/error.h"
+#include "weft/nn/cost.h"
 #include "weft/nn/layers.h"
 
 namespace weft {
@@ -35,7 +36,7 @@ class StageBlock : public Block {
 };
 
 /// Flattens, applies a linear layer, and ReLU unless it is the last.
-class LinearBlock : public Block {
+class LinearBlock : public Block, public HasKind {
  public:
   LinearBlock(int64_t in, int64_t out, bool activate) : linear_(in, out), activate_(activate) {}
 
@@ -50,6 +51,7 @@ class LinearBlock : public Block {
     return specs;
   }
 
+  std::string kind() const override { return activate_ ? "linear layer and ReLU" : "linear layer"; }
   bool can_split_backward() const override { return true; }
 
  private:

@@ -1,14 +1,18 @@
 #include "weft/nn/cost.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
-#include <ATen/ops/zeros.h>
 #include <ATen/record_function.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
+#include <string>
 #include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
 
 #include "weft/nn/graph.h"
 #include "weft/nn/meta_kernels.h"
@@ -18,11 +22,16 @@ namespace weft {
 
 namespace {
 
+using Storages = std::unordered_set<const c10::StorageImpl*>;
+
 /// What one measurement has seen on this thread. The dispatcher's observer has no argument of its own, hence the thread-local.
 struct Observation {
+  explicit Observation(const Storages& parameters) : parameters(parameters) {}
+
+  const Storages& parameters;  ///< not counted
+  Storages inputs;             ///< nor these
   double flops = 0.0;
   std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> made;  ///< each once
-  std::vector<const c10::StorageImpl*> known;                   ///< not counted: inputs and parameters
   int64_t peak_bytes = 0;
 
   int64_t live_bytes() const {
@@ -33,7 +42,7 @@ struct Observation {
     return bytes;
   }
   void see(c10::StorageImpl* storage) {
-    if (std::find(known.begin(), known.end(), storage) != known.end()) return;
+    if (parameters.count(storage) != 0 || inputs.count(storage) != 0) return;
     std::erase_if(made, [](const auto& weak) { return weak.expired(); });
     for (const auto& weak : made) {
       if (weak.lock().get() == storage) return;
@@ -133,9 +142,9 @@ int64_t bytes_of(const Tensors& tensors) {
   return bytes;
 }
 
-void add_known(Observation& seen, const Tensors& tensors) {
+void add(Storages& storages, const Tensors& tensors) {
   for (const at::Tensor& tensor : tensors) {
-    if (tensor.defined()) seen.known.push_back(tensor.storage().unsafeGetStorageImpl());
+    if (tensor.defined()) storages.insert(tensor.storage().unsafeGetStorageImpl());
   }
 }
 
@@ -173,119 +182,163 @@ void restore(Model& model) {
   }
 }
 
-MeasuredCost measure_block(Model& model, size_t index, const Tensors& inputs, const Context& context, Tensors& outputs) {
-  MeasuredCost cost;
-  Observation seen;
-  const Tensors in = index == 0 ? inputs : detach(inputs);
-  add_known(seen, in);
+Storages storages_of_parameters(Model& model) {
+  Storages storages;
   for (NamedBlock& named : model.blocks) {
-    for (const ParamSpec& spec : named.block->parameters()) add_known(seen, {spec.parameter->value, spec.parameter->gradient});
+    for (const ParamSpec& spec : named.block->parameters()) add(storages, {spec.parameter->value, spec.parameter->gradient});
   }
-  Observer observer(seen);
-  Block& block = *model.blocks[index].block;
-  Tensors out = block.forward(in, context);
-  outputs = detach(out);
-  cost.forward_flops = seen.flops;
-  cost.output_bytes = bytes_of(out);
-  cost.saved_bytes = live_bytes_without(seen, out);
-  cost.forward_peak_bytes = seen.peak_bytes;
-  seen.flops = 0.0;
-  seen.peak_bytes = 0;
-  Tensors gradients;
-  for (const at::Tensor& output : out) gradients.push_back(at::empty_like(output));
-  run_backward(out, gradients);
-  cost.backward_flops = seen.flops;
-  cost.backward_peak_bytes = seen.peak_bytes;
-  for (NamedBlock& named : model.blocks) {
-    for (const ParamSpec& spec : named.block->parameters()) spec.parameter->value.mutable_grad().reset();
-  }
-  return cost;
+  return storages;
 }
 
-/// Runs the block once more, its backward in two parts.
-void measure_split(Model& model, size_t index, const Tensors& inputs, const Context& context, MeasuredCost& cost) {
-  Block& block = *model.blocks[index].block;
-  if (!block.can_split_backward()) return;
-  const Tensors in = index == 0 ? inputs : detach(inputs);
-  Observation seen;
-  add_known(seen, in);
-  std::vector<Parameter*> parameters;
-  for (NamedBlock& named : model.blocks) {
-    for (const ParamSpec& spec : named.block->parameters()) {
-      add_known(seen, {spec.parameter->value, spec.parameter->gradient});
-      if (!spec.statistic) parameters.push_back(spec.parameter);
-    }
+/// Of the block, and of those whose weights it reads too.
+std::vector<ParamSpec> parameters_it_reads(const Model& model, const NamedBlock& named) {
+  std::vector<ParamSpec> specs = named.block->parameters();
+  for (const int used : named.uses) {
+    for (ParamSpec& spec : model.blocks[static_cast<size_t>(used)].block->parameters()) specs.push_back(std::move(spec));
   }
-  Observer observer(seen);
-  Tensors out = block.forward(in, context), gradients;
-  for (const at::Tensor& output : out) gradients.push_back(at::empty_like(output));
-  seen.flops = 0.0;
-  const DeferredGradients deferred = run_backward_input(parameters, out, gradients);
-  cost.input_flops = seen.flops;
-  out.clear();
-  gradients.clear();
-  cost.deferred_bytes = live_bytes_without(seen, take_gradients(in));
+  return specs;
 }
 
-/// Real work, but so little that no pool of threads should be started for it: that would outlive it, and a fork.
-class OneThread {
+/// The same text for blocks that do the same on tensors of the same kind; empty for one that is like no other.
+std::string likeness(const NamedBlock& named, const Tensors& inputs) {
+  const auto* with_kind = dynamic_cast<const HasKind*>(named.block.get());
+  if (with_kind == nullptr || !named.uses.empty()) return {};
+  std::string text = with_kind->kind();
+  const auto add_tensor = [&text](const at::Tensor& x) {
+    text +=
+        fmt::format("; {} [{}]{}", static_cast<int>(x.scalar_type()), fmt::join(x.sizes(), ","), x.requires_grad() ? " d" : "");
+  };
+  for (const at::Tensor& input : inputs) add_tensor(input);
+  for (const ParamSpec& spec : named.block->parameters()) {
+    text += fmt::format("; {}", spec.name);
+    add_tensor(spec.parameter->value);
+  }
+  return text;
+}
+
+/// Runs one block of a model whose parameters are prepared.
+class BlockMeasurement {
  public:
-  OneThread() : before_(at::get_num_threads()) { at::set_num_threads(1); }
-  ~OneThread() { at::set_num_threads(before_); }
-  OneThread(const OneThread&) = delete;
-  OneThread& operator=(const OneThread&) = delete;
+  BlockMeasurement(const Model& model, size_t index, const Storages& parameters, const CostOptions& options)
+      : block_(*model.blocks[index].block),
+        is_first_(index == 0),
+        specs_(parameters_it_reads(model, model.blocks[index])),
+        parameters_(parameters),
+        context_{.recompute_parts = options.recompute_parts} {}
+
+  MeasuredCost run(const Tensors& inputs, Tensors& outputs) const {
+    MeasuredCost cost = whole(inputs, outputs);
+    for (const ParamSpec& spec : specs_) spec.parameter->value.mutable_grad().reset();
+    if (block_.can_split_backward()) split(inputs, cost);
+    return cost;
+  }
 
  private:
-  int before_;
+  Tensors leaves(const Tensors& inputs) const { return is_first_ ? inputs : detach(inputs); }
+
+  static Tensors gradients_of(const Tensors& outputs) {
+    Tensors gradients;
+    for (const at::Tensor& output : outputs) gradients.push_back(at::empty_like(output));
+    return gradients;
+  }
+
+  MeasuredCost whole(const Tensors& inputs, Tensors& outputs) const {
+    MeasuredCost cost;
+    Observation seen(parameters_);
+    const Tensors in = leaves(inputs);
+    add(seen.inputs, in);
+    Observer observer(seen);
+    Tensors out = block_.forward(in, context_);
+    outputs = detach(out);
+    cost.forward_flops = seen.flops;
+    cost.output_bytes = bytes_of(out);
+    cost.saved_bytes = live_bytes_without(seen, out);
+    cost.forward_peak_bytes = seen.peak_bytes;
+    seen.flops = 0.0;
+    seen.peak_bytes = 0;
+    const Tensors gradients = gradients_of(out);
+    run_backward(out, gradients);
+    cost.backward_flops = seen.flops;
+    cost.backward_peak_bytes = seen.peak_bytes;
+    return cost;
+  }
+
+  /// Once more, its backward in two parts.
+  void split(const Tensors& inputs, MeasuredCost& cost) const {
+    const Tensors in = leaves(inputs);
+    Observation seen(parameters_);
+    add(seen.inputs, in);
+    std::vector<Parameter*> trained;
+    for (const ParamSpec& spec : specs_) {
+      if (!spec.statistic) trained.push_back(spec.parameter);
+    }
+    Observer observer(seen);
+    Tensors out = block_.forward(in, context_), gradients = gradients_of(out);
+    seen.flops = 0.0;
+    const DeferredGradients deferred = run_backward_input(trained, out, gradients);
+    cost.input_flops = seen.flops;
+    out.clear();
+    gradients.clear();
+    cost.deferred_bytes = live_bytes_without(seen, take_gradients(in));
+  }
+
+  Block& block_;
+  bool is_first_;
+  std::vector<ParamSpec> specs_;
+  const Storages& parameters_;
+  Context context_;
 };
 
-/// One sample of zeros, in the shape and type of `like`.
-at::Tensor one_sample(const at::Tensor& like) {
-  std::vector<int64_t> sizes = like.sizes().vec();
-  sizes[0] = 1;
-  return at::zeros(sizes, at::TensorOptions(like.scalar_type())).requires_grad_(like.is_floating_point());
-}
+/// What blocks that are alike have in common.
+struct Measured {
+  MeasuredCost cost;
+  Tensors outputs;
+};
 
 }  // namespace
 
 std::vector<MeasuredCost> measure_cost(Model& model, const Tensors& inputs, const CostOptions& options) {
   register_meta_kernels();
   prepare(model, options);
+  const Storages parameters = storages_of_parameters(model);
+  std::unordered_map<std::string, Measured> known;
   std::vector<MeasuredCost> costs;
   Tensors activations;
   for (const at::Tensor& input : inputs) {
     activations.push_back(input.is_floating_point() ? input.to(options.weight_dtype) : input);
   }
-  const Context context{.recompute_parts = options.recompute_parts};
   for (size_t b = 0; b < model.blocks.size(); ++b) {
-    Tensors outputs;
-    costs.push_back(measure_block(model, b, activations, context, outputs));
-    measure_split(model, b, activations, context, costs.back());
-    activations = outputs;
+    const std::string alike = likeness(model.blocks[b], activations);
+    auto found = alike.empty() ? known.end() : known.find(alike);
+    if (found == known.end()) {
+      Measured measured;
+      measured.cost = BlockMeasurement(model, b, parameters, options).run(activations, measured.outputs);
+      found = known.insert_or_assign(alike, std::move(measured)).first;  // the empty text: the last of those like no other
+    }
+    costs.push_back(found->second.cost);
+    activations = found->second.outputs;
   }
   restore(model);
   return costs;
 }
 
-int64_t measure_loss_peak(const Model& model, const Tensors& outputs, at::IntArrayRef target_shape) {
-  Tensors sample;
-  for (const at::Tensor& output : outputs) sample.push_back(one_sample(output));
-  std::vector<int64_t> shape = target_shape.vec();
-  shape.insert(shape.begin(), 1);
-  const at::Tensor target = at::zeros(shape, at::TensorOptions(at::kLong));
-  const OneThread one_thread;
-  Observation seen;
-  add_known(seen, sample);
-  add_known(seen, {target});
+int64_t measure_loss_peak(const Model& model, const Tensors& outputs, const at::Tensor& target) {
+  register_meta_kernels();
+  Tensors leaves;
+  for (const at::Tensor& output : outputs) leaves.push_back(output.detach().requires_grad_(output.is_floating_point()));
+  const Storages none;
+  Observation seen(none);
+  add(seen.inputs, leaves);
+  add(seen.inputs, {target});
   Observer observer(seen);
   const auto widen = [&] {
     Tensors wide;
-    for (const at::Tensor& x : sample) wide.push_back(x.is_floating_point() ? x.to(at::kFloat) : x);
+    for (const at::Tensor& x : leaves) wide.push_back(x.is_floating_point() ? x.to(at::kFloat) : x);
     return wide;
   };
   const LossValue loss = model.loss(widen(), target);
   torch::autograd::backward({loss.sum}, {});
-  return seen.peak_bytes * outputs.front().size(0);
+  return seen.peak_bytes;
 }
 
 }  // namespace weft

@@ -1,15 +1,26 @@
-// What a model costs, found by running it on the meta device: no data, no weights, milliseconds for any size.
+// What a model costs, found by running it on the meta device: no data, no weights, milliseconds for any size of a block. Blocks
+// that are alike (HasKind) are run once: time grows with the different ones.
 //
 // Floating-point operations are counted as they are dispatched (matrix products and convolutions: 2 a multiply-add; the rest is
 // not counted); bytes kept for backward are the storages that are still alive after a forward.
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "weft/nn/model.h"
 
 namespace weft {
+
+/// What a block also is that can tell which others cost the same.
+class HasKind {
+ public:
+  virtual ~HasKind() = default;
+  /// Blocks of a model that give the same text run the same operations, forward and backward, on inputs and parameters of the
+  /// same shapes and types; what they are called and the values they hold may differ.
+  virtual std::string kind() const = 0;
+};
 
 struct MeasuredCost {
   double forward_flops = 0.0;
@@ -32,8 +43,8 @@ struct CostOptions {
 /// meta tensors. Memory is what tensors take, to the byte; what a kernel needs inside one operation is not seen.
 std::vector<MeasuredCost> measure_cost(Model& model, const Tensors& inputs, const CostOptions& options = {});
 
-/// Most bytes that the loss of a micro-batch and its backward hold beside the outputs [samples, ...] it gets: measured on
-/// one sample of zeros, for real, and multiplied. `target_shape` is that of one sample.
-int64_t measure_loss_peak(const Model& model, const Tensors& outputs, at::IntArrayRef target_shape);
+/// Most bytes that the loss of a micro-batch and its backward hold beside the outputs [samples, ...] it gets. Meant for tensors
+/// on the meta device, where nothing is allocated and there are no values to count; on others it runs for real.
+int64_t measure_loss_peak(const Model& model, const Tensors& outputs, const at::Tensor& target);
 
 }  // namespace weft

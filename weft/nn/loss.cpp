@@ -16,7 +16,8 @@ LossValue cross_entropy(const Tensors& outputs, const at::Tensor& target) {
   const at::Tensor flat_target = target.reshape({-1});
   at::Tensor sum =
       at::cross_entropy_loss(logits.reshape({-1, logits.size(-1)}), flat_target, {}, at::Reduction::Sum, kIgnoreIndex);
-  return {sum, flat_target.ne(kIgnoreIndex).sum().item<int64_t>()};
+  const at::Tensor count = flat_target.ne(kIgnoreIndex).sum();
+  return {sum, count.is_meta() ? flat_target.numel() : count.item<int64_t>()};
 }
 
 int64_t count_hits(const Tensors& outputs, const at::Tensor& target) {

@@ -21,13 +21,14 @@ Tensors meta_inputs(const ModelRecipe& recipe, int64_t micro_batch) {
   return {at::empty({micro_batch, 1, kImageSize, kImageSize}, meta.dtype(at::kFloat))};
 }
 
-/// What the loss gets: outputs of a micro-batch on the meta device, and the shape of one sample's target.
-std::pair<Tensors, std::vector<int64_t>> loss_arguments(const ModelRecipe& recipe, int64_t micro_batch, at::ScalarType dtype) {
+/// What the loss gets of a micro-batch, on the meta device.
+std::pair<Tensors, at::Tensor> loss_arguments(const ModelRecipe& recipe, int64_t micro_batch, at::ScalarType dtype) {
   const auto meta = at::TensorOptions(dtype).device(at::kMeta);
+  const auto ids = meta.dtype(at::kLong);
   if (recipe.name == "gpt") {
-    return {{at::empty({micro_batch, recipe.context, recipe.vocabulary}, meta)}, {recipe.context}};
+    return {{at::empty({micro_batch, recipe.context, recipe.vocabulary}, meta)}, at::empty({micro_batch, recipe.context}, ids)};
   }
-  return {{at::empty({micro_batch, recipe.classes}, meta)}, {}};
+  return {{at::empty({micro_batch, recipe.classes}, meta)}, at::empty({micro_batch}, ids)};
 }
 
 int64_t count_parameters(Block& block) {
@@ -36,7 +37,38 @@ int64_t count_parameters(Block& block) {
   return count;
 }
 
+/// Bytes of one sample's activations over a step, and elements of the weights; roughly, and not below.
+struct RoughSize {
+  double sample_bytes = 0.0;
+  double weights = 0.0;
+};
+
+RoughSize rough_size(const ModelRecipe& m) {
+  const auto layers = static_cast<double>(m.layers), width = static_cast<double>(m.width);
+  const auto classes = static_cast<double>(m.classes), pixels = static_cast<double>(kImageSize * kImageSize);
+  if (m.name == "gpt") {
+    const auto context = static_cast<double>(m.context), words = static_cast<double>(m.vocabulary);
+    return {.sample_bytes = context * (200.0 * layers * width + 24.0 * words),
+            .weights = layers * (12.0 * width + 13.0) * width + 2.0 * words * width + context * width};
+  }
+  if (m.name == "cnn") return {.sample_bytes = 100.0 * pixels * width, .weights = (1000.0 * width + 4.0 * classes) * width};
+  return {.sample_bytes = 40.0 * layers * (width + pixels + classes), .weights = layers * width * (width + pixels + classes)};
+}
+
 }  // namespace
+
+void check_countable(const Recipe& recipe, int64_t micro_batch, int64_t micro_batches) {
+  constexpr double kMost = 1LL << 60;
+  const RoughSize size = rough_size(recipe.model);
+  const int64_t samples = micro_batch * micro_batches;
+  const double activations = size.sample_bytes * static_cast<double>(samples);
+  const double weights = 8.0 * size.weights * static_cast<double>(micro_batches);  // gathered for each micro-batch
+  if (activations + weights <= kMost) return;
+  throw InputError(
+      fmt::format("{}: a step of {} samples a rank, {} at a time, moves some {:.1e} bytes with this model, more than "
+                  "can be counted; use fewer samples (batch.global), more data-parallel ranks or a smaller model",
+                  recipe.path, samples, micro_batch, activations + weights));
+}
 
 Model build_model(const ModelRecipe& r) {
   if (r.name == "gpt") {

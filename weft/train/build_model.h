@@ -23,6 +23,9 @@ int64_t tokens_per_sample(const ModelRecipe& recipe);
 /// Of an image that the model reads; empty for models that read tokens.
 std::vector<int64_t> sample_shape(const ModelRecipe& recipe);
 
+/// Throws InputError for a model whose bytes do not fit a 64-bit number, all sums over a rank's step included.
+void check_countable(const Recipe& recipe, int64_t micro_batch, int64_t micro_batches);
+
 /// The model's costs for one micro-batch of `micro_batch` samples. Needs no data and allocates no weights.
 ModelCost model_cost(const Recipe& recipe, int64_t micro_batch, const LayoutOptions& layout = {}, bool reproducible = false);
 

@@ -1,40 +1,19 @@
 #include "weft/train/layout.h"
 
-#include <utility>
-
 #include "weft/base/error.h"
 #include "weft/program/make_schedule.h"
 
 namespace weft {
 
-void check_layout(const LayoutOptions& options, bool reproducible) {
-  if (options.reshard_ranks > 0 && (options.shard_level != ShardLevel::parameters || !options.reshard_after_forward)) {
-    throw InputError("layout: reshard_ranks needs shard_level = \"parameters\" and reshard_after_forward");
-  }
-  if (options.offload_parameters != Offload::none && options.shard_level != ShardLevel::parameters) {
-    throw InputError(
-        "layout: offload_parameters needs shard_level = \"parameters\" (on one rank too: whole weights are gathered "
-        "block by block then)");
-  }
-  if (options.offload_activations != Offload::none && options.recompute_every == 0) {
-    throw InputError("layout: offload_activations needs recompute = \"blocks\": other blocks' graphs keep their inputs");
-  }
-  if (options.precision == Precision::fp16 && reproducible) {
-    throw InputError(
-        "layout: precision = \"fp16\" with run.reproducible_slots; its loss scale depends on overflows, use \"bf16\"");
-  }
+namespace {
+
+PipelineShape shape_of(const LayoutOptions& options, const StepCounts& counts) {
+  return {.ranks = counts.pp, .chunks = options.pipeline.chunks, .micro_batches = counts.micro_batches};
 }
 
-StepLayout step_layout(const LayoutOptions& options, const StepCounts& counts) {
-  const PipelineOptions& pipeline = options.pipeline;
-  Schedule schedule = pipeline.given;
-  if (schedule.tasks.empty() && counts.pp > 1) {
-    schedule = make_schedule(pipeline.schedule,
-                             {.ranks = counts.pp, .chunks = pipeline.chunks, .micro_batches = counts.micro_batches});
-  }
+StepLayout without_schedule(const LayoutOptions& options, const StepCounts& counts) {
   return {.pp = counts.pp,
-          .schedule = std::move(schedule),
-          .first_block = pipeline.first_block,
+          .first_block = options.pipeline.first_block,
           .dp = counts.dp,
           .shard = counts.shard,
           .shard_level = options.shard_level,
@@ -54,6 +33,41 @@ StepLayout step_layout(const LayoutOptions& options, const StepCounts& counts) {
           .slots = counts.slots,
           .bucket_bytes = counts.bucket_bytes,
           .clip = counts.clip};
+}
+
+}  // namespace
+
+void check_layout(const LayoutOptions& options, bool reproducible) {
+  if (options.reshard_ranks > 0 && (options.shard_level != ShardLevel::parameters || !options.reshard_after_forward)) {
+    throw InputError("layout: reshard_ranks needs shard_level = \"parameters\" and reshard_after_forward");
+  }
+  if (options.offload_parameters != Offload::none && options.shard_level != ShardLevel::parameters) {
+    throw InputError(
+        "layout: offload_parameters needs shard_level = \"parameters\" (on one rank too: whole weights are gathered "
+        "block by block then)");
+  }
+  if (options.offload_activations != Offload::none && options.recompute_every == 0) {
+    throw InputError("layout: offload_activations needs recompute = \"blocks\": other blocks' graphs keep their inputs");
+  }
+  if (options.precision == Precision::fp16 && reproducible) {
+    throw InputError(
+        "layout: precision = \"fp16\" with run.reproducible_slots; its loss scale depends on overflows, use \"bf16\"");
+  }
+}
+
+void check_size(int64_t blocks, const LayoutOptions& options, const StepCounts& counts) {
+  const ScheduleSize one_rank = {};
+  check_step_size(blocks, without_schedule(options, counts),
+                  counts.pp == 1 ? one_rank : schedule_size(options.pipeline.schedule, shape_of(options, counts)));
+}
+
+StepLayout step_layout(const LayoutOptions& options, const StepCounts& counts) {
+  StepLayout layout = without_schedule(options, counts);
+  layout.schedule = options.pipeline.given;
+  if (layout.schedule.tasks.empty() && counts.pp > 1) {
+    layout.schedule = make_schedule(options.pipeline.schedule, shape_of(options, counts));
+  }
+  return layout;
 }
 
 int weight_bytes(Precision precision) { return precision == Precision::fp32 ? 4 : 2; }

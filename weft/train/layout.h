@@ -57,6 +57,9 @@ struct StepCounts {
 /// Throws InputError for options that do not go together.
 void check_layout(const LayoutOptions& options, bool reproducible);
 
+/// Throws InputError for a step of too many instructions (program/step_size.h), before its schedule is made.
+void check_size(int64_t blocks, const LayoutOptions& options, const StepCounts& counts);
+
 /// Throws InputError for a schedule that these counts do not go with.
 StepLayout step_layout(const LayoutOptions& options, const StepCounts& counts);
 

@@ -30,8 +30,10 @@ void check_pipeline_keys(const LayoutRecipe& layout, const std::vector<std::stri
 Plan plan(const Recipe& recipe, int world_size) {
   Plan plan;
   plan.layout = resolve(recipe, world_size);
+  check_countable(recipe, plan.layout.micro_batch, plan.layout.micro_batches_per_rank);
   plan.cost = model_cost(recipe, plan.layout.micro_batch, plan.layout.options, recipe.run.reproducible_slots > 0);
   try {
+    check_size(static_cast<int64_t>(plan.cost.blocks.size()), plan.layout.options, plan.layout.counts);
     if (plan.layout.pp > 1) {
       plan = plan_pipeline(recipe, plan);
     } else {
