@@ -16,6 +16,7 @@
 #include "weft/program/build.h"
 #include "weft/program/make_schedule.h"
 #include "weft/program/network.h"
+#include "weft/program/schedules/automatic.h"
 #include "weft/program/simulate.h"
 #include "weft/train/block_work.h"
 #include "weft/train/cut.h"
@@ -30,7 +31,11 @@ namespace weft {
 namespace {
 
 constexpr double kBetter = 1.0 - 1e-9;  ///< a smaller gain is rounding
-constexpr int kMostForwards = 50000;    ///< in all programs that are built to find a cut: a second or two
+
+// Forwards of a pipeline's stages in all programs that are built while one is planned: each takes some 5 microseconds.
+constexpr int64_t kMostForwards = 50'000;           ///< to move blocks one at a time; in one that is built many times
+constexpr int64_t kMostForwardsOfCuts = 2'000'000;  ///< to find a cut that fits
+constexpr int64_t kMostForwardsToSearch = 300'000;  ///< in one whose schedule is searched
 
 Hardware hardware_of(const Recipe& recipe, const ResolvedLayout& layout) {
   if (recipe.layout.profile.empty()) return counted_operations();
@@ -60,6 +65,7 @@ class Planner {
 
   Plan run() {
     const std::string& name = recipe_.layout.schedule;
+    if (name == "auto") check_searchable();
     const std::string csv = name == "csv" ? read_schedule(recipe_.layout) : "";
     Plan plan = name == "auto" ? automatic() : fitted(make_schedule(name, shape(), {.csv = csv}));
     plan.stages_text = stages_text(recipe_.layout, plan, block_seconds(work_), searched_);
@@ -72,6 +78,20 @@ class Planner {
   PipelineShape shape() const {
     const int chunks = base_.layout.options.pipeline.chunks;
     return {.ranks = base_.layout.pp, .chunks = chunks, .micro_batches = base_.layout.micro_batches_per_rank};
+  }
+
+  /// Of one stage a rank, in a step.
+  int64_t forwards() const { return int64_t{base_.layout.pp} * base_.layout.micro_batches_per_rank; }
+
+  void check_searchable() const {
+    const bool limited = recipe_.layout.stage_gb > 0.0;
+    const int64_t most = limited ? kMostForwards : kMostForwardsToSearch;
+    if (forwards() <= most) return;
+    throw InputError(fmt::format(
+        "layout.schedule = \"auto\"{} is searched where pipeline ranks x micro-batches are at most {}, not {} x {}; name a "
+        "schedule, or use at most {} micro-batches a rank, larger ones",
+        limited ? " within layout.stage_gb" : "", most, base_.layout.pp, base_.layout.micro_batches_per_rank,
+        most / base_.layout.pp));
   }
 
   int64_t max_activations() const {
@@ -89,6 +109,16 @@ class Planner {
     plan.layout.options.pipeline.first_block = std::move(first_block);
     plan.program = build_program(plan.cost, step_layout(plan.layout.options, plan.layout.counts));
     return plan;
+  }
+
+  /// A step of one micro-batch: the links that the whole one uses.
+  Program one_micro_batch(const std::vector<int>& first_block) const {
+    LayoutOptions options = base_.layout.options;
+    options.pipeline.given = make_schedule("naive", {.ranks = base_.layout.pp});
+    options.pipeline.first_block = first_block;
+    StepCounts counts = base_.layout.counts;
+    counts.micro_batches = counts.slots = 1;
+    return build_program(base_.cost, step_layout(options, counts));
   }
 
   /// Cut so that no rank is estimated to hold more than layout.stage_gb.
@@ -111,7 +141,8 @@ class Planner {
       tried.insert(first_block);
       std::optional<std::vector<int>> next = smaller_cut(plan, bytes, by_place, limit);
       if (!next || tried.count(*next) != 0) next = smaller_cut(plan, bytes, by_place, most - 1);
-      if (!next || tried.count(*next) != 0) break;
+      const auto built_forwards = static_cast<int64_t>(tried.size()) * schedule.num_stages() * schedule.micro_batches;
+      if (!next || tried.count(*next) != 0 || built_forwards > kMostForwardsOfCuts) break;
       plan = built(schedule, *next);
     }
     if (const std::optional<std::vector<int>> found = cut_of_all_stages(schedule, least_cut, limit)) {
@@ -160,11 +191,16 @@ class Planner {
     const FitOptions options = {.seconds = block_seconds(work_),
                                 .rank_of_stage = schedule.rank_of_stage,
                                 .max_bytes = limit,
-                                .most_tries = std::clamp(kMostForwards / (schedule.micro_batches * stages), 16, 300),
+                                .most_tries = most_tries(int64_t{schedule.micro_batches} * stages),
                                 .rank_bytes = rank_bytes};
     std::optional<std::vector<int>> found = fit_cut(options, near);
     if (!found) found = fit_cut(options, even_stages(static_cast<int>(work_.size()), stages));
     return found;
+  }
+
+  static int most_tries(int64_t forwards) {
+    if (forwards <= kMostForwards / 4) return static_cast<int>(std::clamp<int64_t>(kMostForwards / forwards, 16, 300));
+    return static_cast<int>(std::clamp<int64_t>(4 * kMostForwards / forwards, 1, 16));
   }
 
   /// Of each block, by what an element takes over the whole pipeline.
@@ -183,17 +219,16 @@ class Planner {
     const std::vector<int> first_block = cut(base_.layout.pp);
     take_unknown_links_as_free(first_block);
     consider_searched(first_block);
-    for (const std::string& name : schedule_names()) {
-      if (name != "auto" && name != "csv") consider_by_hand(name);
-    }
+    consider_by_hand();
     if (!best_) throw InputError(refusal_);
     return std::move(*best_);
   }
 
   /// A profile of one rank tells no link, and the other schedules need none.
   void take_unknown_links_as_free(const std::vector<int>& first_block) {
+    if (hardware_.intra_host.is_known && hardware_.inter_host.is_known && hardware_.tier.is_known) return;
     try {
-      simulate(built(make_schedule("naive", shape()), first_block).program, hardware_);
+      simulate(one_micro_batch(first_block), hardware_);
     } catch (const InputError&) {
       for (Link* link : {&hardware_.intra_host, &hardware_.inter_host, &hardware_.tier}) {
         searched_.free_messages |= !link->is_known;
@@ -221,17 +256,18 @@ class Planner {
     if (searched_.fits && taken != first_block) consider(search(taken, fits));
   }
 
-  Schedule search(const std::vector<int>& first_block, int64_t activations) const {
+  Schedule search(const std::vector<int>& first_block, int64_t activations) {
     return make_schedule("auto", shape(),
                          {.costs = {.stages = stage_times(work_, first_block),
                                     .transfer = transfer_s(first_block),
                                     .max_activations = static_cast<double>(activations),
-                                    .goal = Goal::makespan}});  // updates wait for the loss's total, so for all ranks
+                                    .goal = Goal::makespan},  // updates wait for the loss's total, so for all ranks
+                          .tasks_left = &tasks_left_});
   }
 
   /// Of the slowest message between neighbours.
   double transfer_s(const std::vector<int>& first_block) const {
-    const Program program = built(make_schedule("naive", shape()), first_block).program;
+    const Program program = one_micro_batch(first_block);
     const Ranks ranks(program);
     const Network network(ranks, hardware_);
     double longest = 0.0;
@@ -243,12 +279,27 @@ class Planner {
     return longest;
   }
 
-  void consider_by_hand(const std::string& name) {
-    try {
-      Schedule schedule = make_schedule(name, shape());
-      if (peak_activations(schedule) <= static_cast<double>(max_activations()) * (2.0 - kBetter)) consider(schedule);
-    } catch (const InputError&) {  // it needs other micro-batches
+  /// All that keep the limit; of those of a long step only the one whose tasks take least, as each program takes seconds.
+  void consider_by_hand() {
+    std::vector<std::pair<double, Schedule>> by_time;
+    for (const std::string& name : schedule_names()) {
+      if (name == "auto" || name == "csv") continue;
+      try {
+        Schedule schedule = make_schedule(name, shape());
+        if (peak_activations(schedule) > static_cast<double>(max_activations()) * (2.0 - kBetter)) continue;
+        by_time.emplace_back(forwards() > kMostForwards ? tasks_s(schedule) : 0.0, std::move(schedule));
+      } catch (const InputError&) {  // it needs other micro-batches, or more blocks
+      }
     }
+    const auto faster = [](const auto& a, const auto& b) { return a.first < b.first; };
+    if (forwards() > kMostForwards && !by_time.empty()) {
+      by_time = {*std::min_element(by_time.begin(), by_time.end(), faster)};
+    }
+    for (const auto& [time, schedule] : by_time) consider(schedule);
+  }
+
+  double tasks_s(const Schedule& schedule) const {
+    return makespan(task_times(schedule, stage_times(work_, cut(schedule.num_stages()))));
   }
 
   /// Returns the first block of each stage; none where the schedule does not fit.
@@ -280,7 +331,8 @@ class Planner {
   std::optional<Plan> best_;  ///< of the automatic schedule, so far
   StepTime best_step_;
   Searched searched_;
-  std::string refusal_;  ///< of what was searched with fewest activations
+  int64_t tasks_left_ = 2 * kMostSearchedTasks;  ///< of all searches
+  std::string refusal_;                          ///< of what was searched with fewest activations
 };
 
 }  // namespace

@@ -2,7 +2,8 @@
 //
 // The automatic schedule is the one whose simulated step is shortest, of those searched for the stages' times and those by hand
 // that keep the same limit of activations. Without layout.profile messages take no time in it, and work its operations; of
-// those equally short then, it is the one that is shortest with messages on nominal hardware.
+// those equally short then, it is the one that is shortest with messages on nominal hardware. Of a long step, whose programs
+// take seconds each, only the best of those by hand is compared in full.
 #pragma once
 
 #include <string>
