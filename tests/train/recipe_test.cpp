@@ -214,6 +214,12 @@ TEST(Recipe, KeysThatDoNotFitTogether) {
   const Case cases[] = {
       {{"model.heads=5"}, "r.toml: model.heads = 5 does not divide model.width = 128; the nearest that does is 4"},
       {{"batch.micro=65"}, "r.toml: batch.micro = 65 is more than batch.global = 64"},
+      {{"model.heads=1000", "model.width=16"},
+       "r.toml: model.heads = 1000 does not divide model.width = 16; the nearest that does is 16"},
+      {{"model.heads=10000", "model.width=10007"},
+       "r.toml: model.heads = 10000 does not divide model.width = 10007; the nearest that does is 1"},
+      {{"run.reproducible_slots=999999"},
+       "r.toml: run.reproducible_slots = 999999 must be a power of two; the nearest is 524288"},
       {{"run.reproducible_slots=6"}, "r.toml: run.reproducible_slots = 6 must be a power of two; the nearest are 4 and 8"},
       {{"optimizer.warmup=20"}, "r.toml: optimizer.warmup = 20 does not end within run.steps = 20; it must be below"},
       {{"layout.schedule_file=own.csv"},

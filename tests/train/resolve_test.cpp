@@ -79,6 +79,13 @@ TEST(Resolve, BatchesThatDoNotDivide) {
        3,
        "r.toml: batch.global = 64 does not divide over 3 data-parallel ranks times batch.micro = 8; the nearest that do: 48, "
        "72"},
+      {{999'999'999, {}, 0},
+       2,
+       "r.toml: batch.global = 999999999 does not divide over 2 data-parallel ranks; the nearest that do: 999999998, "
+       "1000000000"},
+      {{1'000'000'000, {}, 0},
+       3,
+       "r.toml: batch.global = 1000000000 does not divide over 3 data-parallel ranks; the nearest that do: 999999999"},
       {{2, {}, 0}, 4, "r.toml: batch.global = 2 does not divide over 4 data-parallel ranks; the nearest that do: 4"},
       {{60, {}, 8},
        2,

@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "weft/base/error.h"
 #include "weft/base/math.h"
@@ -17,12 +18,20 @@ template <typename... Args>
   throw InputError(fmt::format("{}: {}", recipe.path, fmt::format(text, std::forward<Args>(args)...)));
 }
 
-int64_t nearest_divisor(int64_t number, int64_t wanted) {
-  for (int64_t distance = 0; distance < number; ++distance) {
-    if (wanted > distance && number % (wanted - distance) == 0) return wanted - distance;
-    if (number % (wanted + distance) == 0) return wanted + distance;
+/// Up to `most`; of those as near, the smaller.
+int64_t nearest_divisor(int64_t number, int64_t wanted, int64_t most) {
+  int64_t nearest = 1;
+  const auto consider = [&](int64_t divisor) {
+    if (divisor > most) return;
+    const int64_t distance = std::abs(divisor - wanted), least = std::abs(nearest - wanted);
+    if (distance < least || (distance == least && divisor < nearest)) nearest = divisor;
+  };
+  for (int64_t divisor = 1; divisor * divisor <= number; ++divisor) {
+    if (number % divisor != 0) continue;
+    consider(divisor);
+    consider(number / divisor);
   }
-  return 1;
+  return nearest;
 }
 
 void check_model_and_data(const Recipe& recipe) {
@@ -30,7 +39,7 @@ void check_model_and_data(const Recipe& recipe) {
   const DataRecipe& data = recipe.data;
   if (model.name == "gpt" && model.width % model.heads != 0) {
     fail(recipe, "model.heads = {} does not divide model.width = {}; the nearest that does is {}", model.heads, model.width,
-         nearest_divisor(model.width, model.heads));
+         nearest_divisor(model.width, model.heads, kMostHeads));
   }
   const bool reads_text = data.name == "text" || data.name == "tokens";
   if ((model.name == "gpt") != reads_text) {
@@ -110,7 +119,9 @@ void check_run(const Recipe& recipe) {
   const int64_t slots = recipe.run.reproducible_slots;
   if (slots > 0 && !is_power_of_two(slots)) {
     const int64_t power = floor_power_of_two(slots);
-    fail(recipe, "run.reproducible_slots = {} must be a power of two; the nearest are {} and {}", slots, power, power * 2);
+    const bool above = power * 2 <= kMostSlots;
+    fail(recipe, "run.reproducible_slots = {} must be a power of two; the nearest {} {}{}", slots, above ? "are" : "is", power,
+         above ? fmt::format(" and {}", power * 2) : "");
   }
   if (recipe.batch.micro && *recipe.batch.micro > recipe.batch.global) {
     fail(recipe, "batch.micro = {} is more than batch.global = {}", *recipe.batch.micro, recipe.batch.global);

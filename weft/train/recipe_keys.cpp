@@ -9,9 +9,7 @@ namespace weft {
 
 namespace {
 
-constexpr double kMaxCount = 1e9;  // products of a few counts stay far inside int64
-
-constexpr KeyRange from(double min, double max = kMaxCount) { return {.min = min, .max = max}; }
+constexpr KeyRange from(double min, double max = kMostCount) { return {.min = min, .max = max}; }
 constexpr KeyRange above(double min) { return {.min = min, .open_min = true}; }
 constexpr KeyRange zero_to_below_one() { return {.min = 0.0, .max = 1.0, .open_max = true}; }
 
@@ -21,7 +19,7 @@ Keys model_keys(ModelRecipe& m) {
   return {
       {"model", "name", &m.name, "which model", {}, {"gpt", "cnn", "mlp"}, true},
       {"model", "layers", &m.layers, "gpt: transformer layers; mlp: hidden layers", from(1, 10'000)},
-      {"model", "heads", &m.heads, "gpt: attention heads; must divide the width", from(1, 10'000)},
+      {"model", "heads", &m.heads, "gpt: attention heads; must divide the width", from(1, kMostHeads)},
       {"model", "width", &m.width, "gpt: embedding; cnn: channels of the first stage; mlp: hidden layers", from(1, 1e6)},
       {"model", "context", &m.context, "gpt: tokens a sample", from(1, 1e7)},
       {"model", "vocabulary", &m.vocabulary, "gpt: different tokens", from(2)},
@@ -143,7 +141,7 @@ Keys run_keys(RunRecipe& r) {
       {"run", "seed", &r.seed, "of initialisation, data order and dropout", {.min = 0.0}},
       {"run", "threads", &r.threads, "a rank; left out: OMP_NUM_THREADS if set, else cores / ranks; 1 with reproducible_slots",
        from(1, 4096)},
-      {"run", "reproducible_slots", &r.reproducible_slots, "0: off; a power of two that the ranks divide", from(0, 1e6)},
+      {"run", "reproducible_slots", &r.reproducible_slots, "0: off; a power of two that the ranks divide", from(0, kMostSlots)},
       {"run", "device", &r.device, "where tensors live", {}, {"auto", "cpu", "cuda"}},
       {"run", "timeout_s", &r.timeout_s, "deadline of a collective, in seconds", {.min = 0.0, .max = 1e6, .open_min = true}},
   };

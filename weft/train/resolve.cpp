@@ -7,15 +7,20 @@
 #include <utility>
 
 #include "weft/base/error.h"
+#include "weft/train/recipe_keys.h"
 
 namespace weft {
 
 namespace {
 
-/// "63, 66": the multiples of `unit` around `number`; "66" where the lower one is zero.
+constexpr int kMostRanks = 1'000'000;  ///< as layout.dp, layout.pp and layout.shard each may have
+
+/// "63, 66": the multiples of `unit` around `number` that batch.global may be.
 std::string nearest_multiples(int64_t number, int64_t unit) {
   const int64_t below = number / unit * unit, above = below + unit;
-  return below == 0 ? fmt::format("{}", above) : fmt::format("{}, {}", below, above);
+  if (below == 0 && above > kMostCount) return "none";
+  if (below == 0) return fmt::format("{}", above);
+  return above > kMostCount ? fmt::format("{}", below) : fmt::format("{}, {}", below, above);
 }
 
 void resolve_mesh(const Recipe& recipe, ResolvedLayout& result) {
@@ -123,6 +128,9 @@ int64_t pipeline_micro(int64_t share, int64_t stages) {
 
 ResolvedLayout resolve(const Recipe& recipe, int world_size) {
   if (world_size < 1) throw InputError(fmt::format("-n {}: the number of ranks must be at least 1", world_size));
+  if (world_size > kMostRanks) {
+    throw InputError(fmt::format("-n {}: the number of ranks must be at most {}", world_size, kMostRanks));
+  }
   ResolvedLayout layout;
   layout.world = world_size;
   resolve_mesh(recipe, layout);
