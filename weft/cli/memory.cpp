@@ -24,20 +24,29 @@ struct MemoryArguments {
   bool json = false;
 };
 
+constexpr int64_t kMostStepsToCompare = 100'000;  ///< blocks x micro-batches with which other levels are worked out too
 constexpr std::array<const char*, 4> kLevels = {"none", "optimizer", "gradients", "parameters"};
+
+/// Without the instructions, which are many and are not printed.
+RecipeMemory without_lists(RecipeMemory memory) {
+  memory.plan.program.lists.clear();
+  return memory;
+}
 
 /// The recipe's own layout first, then what the other shard levels would take.
 std::vector<RecipeMemory> columns(const MemoryArguments& arguments, const Recipe& recipe) {
-  std::vector<RecipeMemory> result = {recipe_memory(recipe, arguments.num_ranks)};
-  // Other levels cannot move weights out, and divide nothing where one rank reads all samples.
-  const bool alone = recipe.layout.offload_parameters != "none" || result.front().plan.layout.data_ranks() == 1;
+  std::vector<RecipeMemory> result = {without_lists(recipe_memory(recipe, arguments.num_ranks))};
+  // Other levels cannot move weights out, divide nothing where one rank reads all samples, and take as long again.
+  const int64_t steps = int64_t{result.front().plan.program.num_blocks()} * result.front().plan.program.micro_batches;
+  const bool alone =
+      recipe.layout.offload_parameters != "none" || result.front().plan.layout.data_ranks() == 1 || steps > kMostStepsToCompare;
   if (alone || arguments.json) return result;
   for (const char* level : kLevels) {
     if (level == recipe.layout.shard_level) continue;
     Recipe other = recipe;
     other.layout.shard_level = level;
     try {
-      result.push_back(recipe_memory(other, arguments.num_ranks));
+      result.push_back(without_lists(recipe_memory(other, arguments.num_ranks)));
     } catch (const InputError&) {
       // A level that these choices do not go with has no column: the recipe did not ask for it.
     }
