@@ -4,6 +4,8 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <new>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -17,6 +19,11 @@
 namespace weft {
 
 namespace {
+
+constexpr const char* kOutOfMemory =
+    "out of memory: the process got less than it needs for what was asked; ask for less (fewer micro-batches, layers or "
+    "ranks), "
+    "or raise its limit (ulimit -v, the container's)";
 
 /// Everything after the first "--" belongs to the program that `weft run` starts.
 std::vector<std::string> split_program(std::vector<std::string>& arguments) {
@@ -94,6 +101,10 @@ int main(int argc, char** argv) {
     return weft::fail(error.what(), weft::Blame::peer, error.rank());
   } catch (const weft::CommError& error) {
     return weft::fail(error.what(), weft::Blame::peer);
+  } catch (const std::bad_alloc&) {
+    return weft::fail(weft::kOutOfMemory, weft::Blame::self);
+  } catch (const std::length_error&) {  // a container of more than can be
+    return weft::fail(weft::kOutOfMemory, weft::Blame::self);
   } catch (const std::exception& error) {
     return weft::fail(error.what(), weft::Blame::self);
   }

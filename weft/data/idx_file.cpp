@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <memory>
+#include <new>
 #include <system_error>
 
 #include "weft/base/error.h"
@@ -92,6 +93,14 @@ std::vector<int64_t> read_header(gzFile file, int dims, const std::string& path,
   return sizes;
 }
 
+void make_room(std::vector<uint8_t>& values, size_t bytes, const std::string& path) {
+  try {
+    values.resize(bytes);
+  } catch (const std::bad_alloc&) {
+    throw MemoryError(fmt::format("{}: out of memory: its {} bytes and more do not fit", path, bytes));
+  }
+}
+
 }  // namespace
 
 IdxFile read_idx(const std::string& path, int dims, const std::string& what) {
@@ -104,7 +113,7 @@ IdxFile read_idx(const std::string& path, int dims, const std::string& what) {
   size_t have = 0;
   while (have < wanted) {
     const size_t step = std::min<size_t>(wanted - have, std::max<size_t>(have, size_t{1} << 24));
-    out.values.resize(have + step);
+    make_room(out.values, have + step, path);
     const size_t got = read_some(file.get(), out.values.data() + have, step, path);
     have += got;
     if (got < step) break;

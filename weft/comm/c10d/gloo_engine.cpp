@@ -48,6 +48,7 @@ c10::intrusive_ptr<GlooEngine> GlooEngine::connect(const GroupPlan& plan) {
 
 std::string first_line_of(const char* text) {
   const std::string_view all(text);
+  if (all == "std::bad_alloc") return "out of memory";
   return std::string(all.substr(0, all.find('\n')));
 }
 
