@@ -145,6 +145,7 @@ TEST(Draw, says_what_is_sharded) {
 TEST(Draw, distinct_lists) {
   Program program = build_program(toy_model(1), {.dp = 6});
   program.lists.resize(4, program.lists[0]);
+  program.buffers.resize(4);
   program.list_of_rank = {2, 2, 0, 2, 1, 3};
   const std::string text = draw(program, {.max_ranks = 2});
   EXPECT_TRUE(contains(text, "ranks 0-1, 3: ")) << text;
@@ -184,6 +185,7 @@ TEST(Draw, a_pipeline_has_a_chart_and_a_row_a_rank) {
   Program stuck = program;
   stuck.lists[0].pop_back();
   std::erase_if(stuck.lists[1], [](const Instruction& x) { return x.op == Op::receive; });
+  for (Instruction& x : stuck.lists[1]) x.waits.clear();
   EXPECT_TRUE(contains(draw(stuck), "pipeline over time: rank ")) << draw(stuck);
 }
 

@@ -106,7 +106,9 @@ TEST(SimulateRefusals, what_never_ends_is_named) {
       << text;
   Instruction other = transfer(Op::receive, 0, 1);
   other.micro = 1;
-  text = error_of(two_stages({transfer(Op::send, 1, 1)}, {other}));
+  Program other_message = two_stages({transfer(Op::send, 1, 1)}, {other});
+  other_message.micro_batches = 2;
+  text = error_of(other_message);
   EXPECT_TRUE(contains(text, "from pipeline rank 0) is given another message: rank 0, instruction 0 (send " + message)) << text;
 }
 

@@ -1,5 +1,6 @@
 // Every defect that sharding can have, put into a good program by one change: verify must name that one.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include "tests/program/spoil.h"
 #include "tests/program/toy.h"
@@ -7,6 +8,21 @@
 
 namespace weft {
 namespace {
+
+int64_t peak_bytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return int64_t{usage.ru_maxrss} * 1024;
+}
+
+// 200 000 instructions, 80 000 of them beside the compute lane: a bit for each pair took 2 GB.
+TEST(VerifySharded, memory_grows_with_the_step_and_no_faster) {
+  const Program program = build_program(
+      toy_model(8), {.shard = 2, .shard_level = ShardLevel::parameters, .micro_batches = 4000});
+  const int64_t before = peak_bytes();
+  verify(program);
+  EXPECT_LT(peak_bytes() - before, int64_t{200} << 20);
+}
 
 using enum ShardLevel;
 

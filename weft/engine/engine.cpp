@@ -3,15 +3,37 @@
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
+#include <fmt/format.h>
 
+#include <algorithm>
+
+#include "weft/base/error.h"
 #include "weft/engine/memory_ledger.h"
 #include "weft/engine/run.h"
+#include "weft/program/check_program.h"
 
 namespace weft {
 
+namespace {
+
+// A program that somebody wrote by hand may be of another model.
+const Program& checked(const Program& program, int rank, const FlatModel& model) {
+  check_program(program);
+  check_rank(program, rank);
+  const auto is_held = [](const std::vector<int>& holders) { return !holders.empty(); };
+  if (!std::all_of(program.holders.begin(), program.holders.end(), is_held)) {
+    throw InputError("engine: the program has a block that no pipeline rank holds");
+  }
+  if (program.num_blocks() == model.num_blocks()) return program;
+  throw InputError(fmt::format("engine: the program is of {} blocks, model '{}' has {}", program.num_blocks(),
+                               model.model().name, model.num_blocks()));
+}
+
+}  // namespace
+
 Engine::Engine(FlatModel& model, const Program& program, int rank, Updater& updater, const EngineOptions& options)
     : model_(model),
-      program_(program),
+      program_(checked(program, rank, model)),
       rank_(rank),
       options_(options),
       runner_(runners(program)),

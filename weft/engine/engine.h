@@ -95,7 +95,8 @@ class Engine {
   /// Hands out this rank's micro-batches, first to last.
   using Next = std::function<MicroBatch()>;
 
-  /// Runs the list of `rank`. Takes the room in the tiers that the program needs.
+  /// Runs the list of `rank`. Takes the room in the tiers that the program needs. Throws VerifyError for a program with an
+  /// index out of range (program/check_program.h), InputError for one of another number of blocks.
   Engine(FlatModel& model, const Program& program, int rank, Updater& updater, const EngineOptions& options);
   ~Engine();
   Engine(const Engine&) = delete;

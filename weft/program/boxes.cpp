@@ -149,6 +149,7 @@ std::string_view name(BoxKind kind) {
 }
 
 std::vector<BoxRow> box_rows(const Program& program, const std::vector<TimedInstruction>& timed) {
+  check_timed(program, timed);
   const Ranks ranks(program);
   const double gap_s = kJoinedGap * end_of(timed);
   std::vector<BoxRow> rows;

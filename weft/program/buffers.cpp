@@ -5,6 +5,7 @@
 #include <queue>
 #include <utility>
 
+#include "weft/program/check_program.h"
 #include "weft/program/edit.h"
 
 namespace weft {
@@ -113,16 +114,18 @@ std::vector<Interval> between_reductions(const std::vector<int>& writes, const s
 
 std::vector<int> weight_buffers(const InstructionList& list, const Program& program) {
   if (program.shard_level != ShardLevel::parameters) return {};
+  check_blocks(list, program);
   Lifetimes lifetimes(program.num_blocks());
   for (int i = 0; i < static_cast<int>(list.size()); ++i) {
     if (list[i].op == Op::gather) lifetimes[list[i].first].push_back({i, i});
-    if (list[i].op == Op::release) lifetimes[list[i].first].back().end = i;
+    if (list[i].op == Op::release && !lifetimes[list[i].first].empty()) lifetimes[list[i].first].back().end = i;
   }
   return colour(lifetimes, held_blocks(list, program.block_uses));
 }
 
 std::vector<int> gradient_buffers(const InstructionList& list, const Program& program, int in_flight) {
   if (program.shard_level < ShardLevel::gradients) return {};
+  check_blocks(list, program);
   Lifetimes lifetimes(program.num_blocks());
   const std::vector<int> held = held_blocks(list, program.block_uses);
   const Positions writes = gradient_writes(list, program.block_uses);

@@ -30,9 +30,28 @@ namespace weft {
 namespace {
 
 constexpr int64_t kUnit = 64;
+constexpr int64_t kMostElements = int64_t{1} << 50;  // of a block
+
+// Costs may be written by hand.
+void check_model(const ModelCost& model) {
+  if (model.blocks.empty()) throw InputError(fmt::format("model '{}' has no blocks: a program needs at least one", model.name));
+  const int blocks = static_cast<int>(model.blocks.size());
+  for (int b = 0; b < blocks; ++b) {
+    const BlockCost& block = model.blocks[b];
+    const auto refuse = [&](const std::string& text) {
+      throw InputError(fmt::format("model '{}', block {} '{}': {}", model.name, b, block.name, text));
+    };
+    for (const int used : block.uses) {
+      if (used < 0 || used >= blocks) refuse(fmt::format("uses block {} of {}", used, blocks));
+    }
+    if (block.numel < 0 || block.numel > kMostElements) {
+      refuse(fmt::format("{} elements, must be 0 to {}", block.numel, kMostElements));
+    }
+  }
+}
 
 void check(const ModelCost& model, const StepLayout& layout) {
-  if (model.blocks.empty()) throw InputError(fmt::format("model '{}' has no blocks: a program needs at least one", model.name));
+  check_model(model);
   const auto positive = [](const char* key, int64_t value) {
     if (value < 1) throw InputError(fmt::format("layout: {} is {}, must be at least 1", key, value));
   };

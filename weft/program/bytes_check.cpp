@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "weft/program/defect.h"
 #include "weft/program/places.h"
-#include "weft/program/verify.h"
 
 namespace weft {
 namespace {
@@ -32,10 +32,6 @@ class BytesCheck {
  private:
   void visit(int i) {
     const Instruction& x = list_[i];
-    if (x.allocates < 0 || x.frees < 0 || x.peak < 0) {
-      fail(i, fmt::format("it allocates {} bytes, frees {} and takes {} at its worst: none may be negative", x.allocates,
-                          x.frees, x.peak));
-    }
     if (x.allocates == 0 && x.frees == 0) return;
     Live& live = x.op == Op::combine ? partials_ : x.micro >= 0 ? activations_[x.micro] : other_;
     const int64_t before = live.bytes;

@@ -9,6 +9,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/units.h"
+#include "weft/program/check_program.h"
 #include "weft/program/cost.h"
 #include "weft/program/draw_pipeline.h"
 #include "weft/program/timeline.h"
@@ -233,6 +234,7 @@ std::string pipeline(const Program& program, const DrawOptions& options) {
 }  // namespace
 
 std::string draw(const Program& program, const DrawOptions& options) {
+  check_program(program);
   const std::vector<int> lists = lists_in_use(program);
   std::string result = fmt::format("{}, {} a rank in {}, {}", counted(program.block_names.size(), "block"),
                                    counted(program.micro_batches, "micro-batch", "es"), counted(program.slots, "slot"),
@@ -260,6 +262,7 @@ std::string list(const Program& program, int rank) {
   if (rank < 0 || rank >= program.world_size()) {
     throw InputError(fmt::format("rank {} is not in the program: it has ranks 0 to {}", rank, program.world_size() - 1));
   }
+  check_program(program);
   const InstructionList& instructions = program.of(rank);
   size_t width = 11;
   for (const Instruction& x : instructions) width = std::max(width, describe(x, program.block_names).size());

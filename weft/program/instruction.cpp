@@ -10,8 +10,10 @@ std::string block_text(const std::vector<std::string>& names, int block) {
   return known ? fmt::format("{} '{}'", block, names[block]) : fmt::format("{}", block);
 }
 
+// Errors describe instructions whose blocks are out of range: nothing may overflow.
 std::string range_text(const Instruction& x, const std::vector<std::string>& names) {
-  if (x.last == x.first + 1) return "block " + block_text(names, x.first);
+  if (x.last <= x.first) return fmt::format("blocks [{}, {})", x.first, x.last);
+  if (x.last - 1 == x.first) return "block " + block_text(names, x.first);
   return fmt::format("blocks {} to {}", block_text(names, x.first), block_text(names, x.last - 1));
 }
 

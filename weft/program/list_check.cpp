@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "weft/program/defect.h"
 #include "weft/program/order.h"
 #include "weft/program/places.h"
 #include "weft/program/presence_check.h"
-#include "weft/program/verify.h"
 
 namespace weft {
 namespace {
@@ -23,7 +23,19 @@ class ListCheck {
         blocks_(static_cast<int>(program.block_names.size())),
         micro_batches_(program.micro_batches),
         per_slot_(program.micro_batches / program.slots),
-        at_(find_places(program, rank)) {}
+        at_(find_places(program, rank)),
+        writers_(blocks_),
+        scatters_(blocks_) {
+    for (int block = 0; block < blocks_; ++block) {
+      if (!at_.runs[block]) continue;
+      writers_[block].push_back(block);
+      for (const int used : program.block_uses[block]) writers_[used].push_back(block);
+    }
+    for (const Instruction& x : list_) {
+      if (x.op == Op::reduce_scatter) scatters_[x.first].push_back(x.micro);
+    }
+    for (std::vector<int>& micros : scatters_) std::sort(micros.begin(), micros.end());
+  }
 
   void run() {
     check_presence(program_, rank_, at_);
@@ -48,6 +60,7 @@ class ListCheck {
   bool has_input(int block, int micro, int i) const;
   bool has_output_gradient(int block, int micro, int i) const;
   void check_adds_to(int i, int block) const;
+  int last_scatter_before(int block, int micro) const;
   void check_combine(int i) const;
   void check_scatter(int i) const;
   void check_reduce(int i) const;
@@ -68,6 +81,8 @@ class ListCheck {
   const InstructionList& list_;
   int rank_, blocks_, micro_batches_, per_slot_;
   Places at_;
+  std::vector<std::vector<int>> writers_;   // by block: those that this rank runs and that add to its gradients
+  std::vector<std::vector<int>> scatters_;  // by block: the micro-batches of its reduce_scatters, ascending
   const Order* order_ = nullptr;
   std::vector<int> sends_;  // since the last collective
 };
@@ -214,16 +229,19 @@ void ListCheck::check_weight(int i) const {
   for (int block : program_.block_uses[x.first]) check_adds_to(i, block);
 }
 
+// The reduce_scatter of the latest micro-batch before this one that has one, or -1.
+int ListCheck::last_scatter_before(int block, int micro) const {
+  const std::vector<int>& of_block = scatters_[block];
+  const auto end = std::lower_bound(of_block.begin(), of_block.end(), micro);
+  return end == of_block.begin() ? -1 : at_.scatter_of(block, *(end - 1));
+}
+
 // What earlier micro-batches left in a block's gradients must have been taken out, or closed off, before more is added.
 void ListCheck::check_adds_to(int i, int block) const {
   const Instruction& x = list_[i];
-  for (int micro = x.micro - 1; micro >= 0; --micro) {
-    const int scatter = at_.scatter_of(block, micro);
-    if (scatter < 0) continue;
-    if (!before(scatter, i)) {
-      fail(Defect::early_reduce, i, fmt::format("adds to gradients that instruction {} is still reducing", scatter));
-    }
-    break;
+  const int scatter = last_scatter_before(block, x.micro);
+  if (scatter >= 0 && !before(scatter, i)) {
+    fail(Defect::early_reduce, i, fmt::format("adds to gradients that instruction {} is still reducing", scatter));
   }
   const int slot = x.micro / per_slot_;
   if (slot > 0 && !left_out(block) && !before(at_.combine_of(block, slot - 1), i)) {
@@ -233,16 +251,13 @@ void ListCheck::check_adds_to(int i, int block) const {
 }
 
 // The first micro-batch of [begin_micro, end_micro) that may not have been added to the block's gradients when `i` starts, or
-// -1.
+// -1. They are added in order (check_weight), so that where the last one has been all have.
 int ListCheck::unfinished_backward(int block, int begin_micro, int end_micro, int i) const {
-  for (int other = 0; other < blocks_; ++other) {
-    if (!at_.runs[other]) continue;
-    const std::vector<int>& uses = program_.block_uses[other];
-    const bool writes = other == block || std::find(uses.begin(), uses.end(), block) != uses.end();
-    if (!writes) continue;
-    for (int micro = begin_micro; micro < end_micro; ++micro) {
-      if (!before(at_.weight_of(other, micro), i)) return micro;
-    }
+  for (const int writer : writers_[block]) {
+    if (before(at_.weight_of(writer, end_micro - 1), i)) continue;
+    int micro = begin_micro;
+    while (before(at_.weight_of(writer, micro), i)) ++micro;
+    return micro;
   }
   return -1;
 }

@@ -5,6 +5,7 @@
 
 #include "weft/base/math.h"
 #include "weft/program/buffers.h"
+#include "weft/program/check_program.h"
 #include "weft/program/cost.h"
 #include "weft/program/edit.h"
 
@@ -116,6 +117,7 @@ std::string_view name(Category category) {
 int64_t MemoryEstimate::total() const { return std::accumulate(peak.begin(), peak.end(), int64_t{0}); }
 
 MemoryEstimate estimate_memory(const Program& program, int rank, const MemoryOptions& options) {
+  check_rank(program, rank);
   return Estimate(program, rank, options).run();
 }
 

@@ -1,43 +1,59 @@
 #include "weft/program/order.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace weft {
 
-Order::Order(const InstructionList& list) : side_index_(list.size(), -1), latest_compute_(list.size(), -1) {
-  int num_side = 0;
-  for (size_t i = 0; i < list.size(); ++i) {
-    if (list[i].lane != Lane::compute) side_index_[i] = num_side++;
-  }
-  words_ = (num_side + 63) / 64;
-  side_done_.assign(words_ * list.size(), 0);
+Order::Order(const InstructionList& list)
+    : list_(list),
+      latest_compute_(list.size(), -1),
+      first_compute_(list.size(), std::numeric_limits<int>::max()),
+      seen_(list.size(), 0) {
   int previous_compute = -1;
   for (int i = 0; i < static_cast<int>(list.size()); ++i) {
-    for (int wait : list[i].waits) merge(i, wait);
-    if (list[i].lane != Lane::compute) continue;
-    if (previous_compute >= 0) merge(i, previous_compute);
+    int& latest = latest_compute_[i];
+    for (const int wait : list[i].waits) latest = std::max(latest, on_compute(wait) ? wait : latest_compute_[wait]);
+    if (!on_compute(i)) continue;
+    latest = std::max(latest, previous_compute);
     previous_compute = i;
+    follow(i);
   }
 }
 
-void Order::merge(int into, int finished) {
-  uint64_t* row = side_done_.data() + into * words_;
-  const uint64_t* other = side_done_.data() + finished * words_;
-  for (size_t word = 0; word < words_; ++word) row[word] |= other[word];
-  latest_compute_[into] = std::max(latest_compute_[into], latest_compute_[finished]);
-  const int side = side_index_[finished];
-  if (side < 0) {
-    latest_compute_[into] = std::max(latest_compute_[into], finished);
-  } else {
-    row[side / 64] |= uint64_t{1} << (side % 64);
+// Whatever this compute instruction waits for, over other lanes, that no earlier one does.
+void Order::follow(int compute) {
+  to_see_ = list_[compute].waits;
+  while (!to_see_.empty()) {
+    const int i = to_see_.back();
+    to_see_.pop_back();
+    if (on_compute(i) || first_compute_[i] <= compute) continue;
+    first_compute_[i] = compute;
+    to_see_.insert(to_see_.end(), list_[i].waits.begin(), list_[i].waits.end());
   }
 }
 
 bool Order::before(int a, int b) const {
-  if (a < 0) return false;
-  const int side = side_index_[a];
-  if (side < 0) return a <= latest_compute_[b];
-  return (side_done_[b * words_ + side / 64] >> (side % 64) & 1) != 0;
+  if (a < 0 || a >= b) return false;
+  if (on_compute(a)) return a <= latest_compute_[b];
+  if (on_compute(b)) return first_compute_[a] <= b;
+  return first_compute_[a] <= latest_compute_[b] || reaches(a, b);
+}
+
+// Whether `from` waits for `side` by way of other lanes alone.
+bool Order::reaches(int side, int from) const {
+  if (std::binary_search(list_[from].waits.begin(), list_[from].waits.end(), side)) return true;
+  ++walk_;
+  to_see_ = list_[from].waits;
+  while (!to_see_.empty()) {
+    const int i = to_see_.back();
+    to_see_.pop_back();
+    if (i == side) return true;
+    if (i < side || on_compute(i) || seen_[i] == walk_) continue;
+    seen_[i] = walk_;
+    to_see_.insert(to_see_.end(), list_[i].waits.begin(), list_[i].waits.end());
+  }
+  return false;
 }
 
 }  // namespace weft

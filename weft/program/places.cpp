@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 namespace weft {
 namespace {
 
@@ -15,24 +17,17 @@ class Finder {
         at_(blocks_, program.micro_batches, program.slots) {}
 
   Places run() {
-    const int size = static_cast<int>(list_.size());
-    for (int i = 0; i < size; ++i) {
-      check_ranges(i);
-      check_waits(i);
-    }
-    for (int i = 0; i < size; ++i) note_place(i);
+    for (int i = 0; i < static_cast<int>(list_.size()); ++i) note_place(i);
     for (int block = 0; block < blocks_; ++block) {
       if (!at_.runs[block]) continue;
       at_.held[block] = true;
       for (const int used : program_.block_uses[block]) at_.held[used] = true;
     }
-    return at_;
+    return std::move(at_);
   }
 
  private:
   [[noreturn]] void fail(Defect defect, int i, const std::string& text) const { fail_at(program_, rank_, i, defect, text); }
-  void check_ranges(int i) const;
-  void check_waits(int i) const;
   void note_place(int i);
   void note_blocks(int i);
   void note_backward(int i);
@@ -45,41 +40,6 @@ class Finder {
   Places at_;
 };
 
-void Finder::check_ranges(int i) const {
-  const Instruction& x = list_[i];
-  const bool on_one_block = takes_one_block(x.op);
-  const bool on_micro = takes_micro_batch(x);
-  const bool on_blocks = on_one_block || x.op == Op::combine || x.op == Op::reduce || x.op == Op::norm || x.op == Op::update;
-  if (on_micro && (x.micro < 0 || x.micro >= program_.micro_batches)) {
-    fail(Defect::out_of_range, i, fmt::format("micro-batch {} of {}", x.micro, program_.micro_batches));
-  }
-  if (on_blocks && (x.first < 0 || x.first >= x.last || x.last > blocks_)) {
-    fail(Defect::out_of_range, i, fmt::format("blocks [{}, {}) of {}", x.first, x.last, blocks_));
-  }
-  if (on_one_block && x.last != x.first + 1) {
-    fail(Defect::out_of_range, i, fmt::format("takes one block, not {}", x.last - x.first));
-  }
-  if (is_transfer(x.op) && (x.peer < 0 || x.peer >= program_.mesh.pp)) {
-    fail(Defect::out_of_range, i, fmt::format("pipeline rank {} of {}", x.peer, program_.mesh.pp));
-  }
-  if (is_transfer(x.op) && x.what != Matter::activation && x.what != Matter::gradient) {
-    fail(Defect::out_of_range, i, "neither an activation nor its gradient");
-  }
-  if (x.op == Op::combine && (x.slot < 0 || x.slot >= program_.slots)) {
-    fail(Defect::out_of_range, i, fmt::format("slot {} of {}", x.slot, program_.slots));
-  }
-}
-
-void Finder::check_waits(int i) const {
-  const int size = static_cast<int>(list_.size());
-  for (int wait : list_[i].waits) {
-    if (wait < 0 || wait >= size) {
-      fail(Defect::bad_wait, i, fmt::format("waits for instruction {}, but the list has {}", wait, size));
-    }
-    if (wait >= i) fail(Defect::bad_wait, i, fmt::format("waits for instruction {}, which does not come before it", wait));
-  }
-}
-
 void Finder::note(int& place, int i, Defect defect, const std::string& text) const {
   if (place >= 0) fail(defect, i, fmt::format("{} already by instruction {}", text, place));
   place = i;
@@ -87,19 +47,18 @@ void Finder::note(int& place, int i, Defect defect, const std::string& text) con
 
 void Finder::note_place(int i) {
   const Instruction& x = list_[i];
-  const int cell = x.first * program_.micro_batches + x.micro;
   switch (x.op) {
     case Op::load:
       return note(at_.load[x.micro], i, Defect::repeated, "loaded");
     case Op::forward:
       at_.runs[x.first] = true;
-      if (at_.forward[cell] >= 0 && at_.drop[cell] >= 0)
-        return note(at_.recompute[cell], i, Defect::repeated, "computed again");
-      return note(at_.forward[cell], i, Defect::repeated, "run");
+      if (at_.forward_of(x.first, x.micro) >= 0 && at_.drop_of(x.first, x.micro) >= 0)
+        return note(at_.recompute.cell(x.first, x.micro), i, Defect::repeated, "computed again");
+      return note(at_.forward.cell(x.first, x.micro), i, Defect::repeated, "run");
     case Op::drop:
-      return note(at_.drop[cell], i, Defect::repeated, "dropped");
+      return note(at_.drop.cell(x.first, x.micro), i, Defect::repeated, "dropped");
     case Op::reduce_scatter:
-      return note(at_.scatter[cell], i, Defect::double_reduce, "reduced");
+      return note(at_.scatter.cell(x.first, x.micro), i, Defect::double_reduce, "reduced");
     case Op::gather:
     case Op::release:
     case Op::evict:
@@ -127,17 +86,15 @@ void Finder::note_place(int i) {
 
 void Finder::note_backward(int i) {
   const Instruction& x = list_[i];
-  const int cell = x.first * program_.micro_batches + x.micro;
   at_.runs[x.first] = true;
-  if (x.op != Op::backward_weight) note(at_.backward[cell], i, Defect::double_backward, "run");
-  if (x.op != Op::backward_input) note(at_.weight[cell], i, Defect::double_backward, "added to the gradients");
+  if (x.op != Op::backward_weight) note(at_.backward.cell(x.first, x.micro), i, Defect::double_backward, "run");
+  if (x.op != Op::backward_input) note(at_.weight.cell(x.first, x.micro), i, Defect::double_backward, "added to the gradients");
 }
 
 void Finder::note_transfer(int i) {
   const Instruction& x = list_[i];
-  const int cell = x.first * program_.micro_batches + x.micro;
   Places::Moved& moved = x.op == Op::send ? at_.sent : at_.received;
-  note((x.what == Matter::gradient ? moved.gradient : moved.activation)[cell], i, Defect::repeated,
+  note((x.what == Matter::gradient ? moved.gradient : moved.activation).cell(x.first, x.micro), i, Defect::repeated,
        x.op == Op::send ? "sent" : "received");
 }
 
@@ -145,7 +102,7 @@ void Finder::note_blocks(int i) {
   const Instruction& x = list_[i];
   for (int block = x.first; block < x.last; ++block) {
     const std::string which = fmt::format("block {} '{}' was", block, program_.block_names[block]);
-    if (x.op == Op::combine) note(at_.combine[block * program_.slots + x.slot], i, Defect::bad_combine, which + " closed");
+    if (x.op == Op::combine) note(at_.combine.cell(block, x.slot), i, Defect::bad_combine, which + " closed");
     if (x.op == Op::reduce) {
       note(x.axis == AxisName::tied ? at_.tie[block] : at_.reduce[block], i, Defect::double_reduce, which + " reduced");
     }
@@ -156,24 +113,22 @@ void Finder::note_blocks(int i) {
 }  // namespace
 
 Places::Places(int blocks, int micro_batches, int slots)
-    : micro_batches(micro_batches),
-      slots(slots),
-      load(micro_batches, -1),
+    : load(micro_batches, -1),
       loss(micro_batches, -1),
-      forward(blocks * micro_batches, -1),
-      backward(blocks * micro_batches, -1),
-      weight(blocks * micro_batches, -1),
-      drop(blocks * micro_batches, -1),
-      recompute(blocks * micro_batches, -1),
-      scatter(blocks * micro_batches, -1),
-      combine(blocks * slots, -1),
+      forward(blocks, micro_batches),
+      backward(forward),
+      weight(forward),
+      drop(forward),
+      recompute(forward),
+      scatter(forward),
+      combine(blocks, slots),
       reduce(blocks, -1),
       update(blocks, -1),
       tie(blocks, -1),
       runs(blocks, false),
       held(blocks, false),
-      sent{drop, drop},
-      received{drop, drop} {}
+      sent{forward, forward},
+      received{forward, forward} {}
 
 Places find_places(const Program& program, int rank) { return Finder(program, rank).run(); }
 

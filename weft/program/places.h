@@ -4,53 +4,66 @@
 #include <string>
 #include <vector>
 
+#include "weft/program/defect.h"
 #include "weft/program/program.h"
-#include "weft/program/verify.h"
 
 namespace weft {
+
+/// An index for each block and column (micro-batch or slot), -1 until it is set. Blocks of which none is set take no memory.
+class Grid {
+ public:
+  Grid(int blocks, int columns) : columns_(columns), rows_(blocks) {}
+
+  int at(int block, int column) const { return rows_[block].empty() ? -1 : rows_[block][column]; }
+  int& cell(int block, int column) {
+    if (rows_[block].empty()) rows_[block].assign(columns_, -1);
+    return rows_[block][column];
+  }
+
+ private:
+  int columns_;
+  std::vector<std::vector<int>> rows_;
+};
 
 /// Indices into the list, -1 where a thing is not done.
 struct Places {
   Places(int blocks, int micro_batches, int slots);
 
-  int forward_of(int block, int micro) const { return forward[block * micro_batches + micro]; }
+  int forward_of(int block, int micro) const { return forward.at(block, micro); }
   /// The backward, or its input's part.
-  int backward_of(int block, int micro) const { return backward[block * micro_batches + micro]; }
+  int backward_of(int block, int micro) const { return backward.at(block, micro); }
   /// What adds to the gradients: the backward, or its weights' part.
-  int weight_of(int block, int micro) const { return weight[block * micro_batches + micro]; }
+  int weight_of(int block, int micro) const { return weight.at(block, micro); }
   /// Transfers of the block's output, and of its gradient.
-  int sent_of(Matter what, int block, int micro) const { return moved(sent, what)[block * micro_batches + micro]; }
-  int received_of(Matter what, int block, int micro) const { return moved(received, what)[block * micro_batches + micro]; }
-  int drop_of(int block, int micro) const { return drop[block * micro_batches + micro]; }
-  int recompute_of(int block, int micro) const { return recompute[block * micro_batches + micro]; }
-  int scatter_of(int block, int micro) const { return scatter[block * micro_batches + micro]; }
-  int combine_of(int block, int slot) const { return combine[block * slots + slot]; }
+  int sent_of(Matter what, int block, int micro) const { return moved(sent, what).at(block, micro); }
+  int received_of(Matter what, int block, int micro) const { return moved(received, what).at(block, micro); }
+  int drop_of(int block, int micro) const { return drop.at(block, micro); }
+  int recompute_of(int block, int micro) const { return recompute.at(block, micro); }
+  int scatter_of(int block, int micro) const { return scatter.at(block, micro); }
+  int combine_of(int block, int slot) const { return combine.at(block, slot); }
 
-  int micro_batches, slots;
-  std::vector<int> load, loss;         ///< by micro-batch
-  std::vector<int> forward, backward;  ///< by block and micro-batch
-  std::vector<int> weight;             ///< the same
-  std::vector<int> drop, recompute;    ///< the same: what was forgotten, and its second forward
-  std::vector<int> scatter;            ///< the same: reduce_scatter, by the last micro-batch it sums
-  std::vector<int> combine;            ///< by block and slot
-  std::vector<int> reduce, update;     ///< by block
-  std::vector<int> tie;                ///< by block: the reduce over the ranks that share it
-  std::vector<bool> runs, held;        ///< by block: run by this rank; that, or used by one that is
+  std::vector<int> load, loss;      ///< by micro-batch
+  Grid forward, backward;           ///< by block and micro-batch
+  Grid weight;                      ///< the same
+  Grid drop, recompute;             ///< the same: what was forgotten, and its second forward
+  Grid scatter;                     ///< the same: reduce_scatter, by the last micro-batch it sums
+  Grid combine;                     ///< by block and slot
+  std::vector<int> reduce, update;  ///< by block
+  std::vector<int> tie;             ///< by block: the reduce over the ranks that share it
+  std::vector<bool> runs, held;     ///< by block: run by this rank; that, or used by one that is
   int reduce_loss = -1;
   int norm = -1;
 
   struct Moved {
-    std::vector<int> activation, gradient;  ///< by block and micro-batch
+    Grid activation, gradient;  ///< by block and micro-batch
   };
   Moved sent, received;
 
  private:
-  static const std::vector<int>& moved(const Moved& all, Matter what) {
-    return what == Matter::gradient ? all.gradient : all.activation;
-  }
+  static const Grid& moved(const Moved& all, Matter what) { return what == Matter::gradient ? all.gradient : all.activation; }
 };
 
-/// Throws VerifyError for indices and waits out of range and for whatever is done twice.
+/// Throws VerifyError for whatever is done twice. What check_program() lets through is in range.
 Places find_places(const Program& program, int rank);
 
 /// Its gradients are summed over the pipeline ranks that share it.

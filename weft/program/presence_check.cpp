@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "weft/program/verify.h"
+#include "weft/program/defect.h"
 
 namespace weft {
 namespace {

@@ -1,5 +1,7 @@
 #include "weft/program/program.h"
 
+#include "weft/program/check_program.h"
+
 namespace weft {
 
 std::string_view name(ShardLevel level) {
@@ -17,6 +19,7 @@ std::string_view name(ShardLevel level) {
 }
 
 std::vector<int> runners(const Program& program) {
+  check_program(program);
   std::vector<int> result(program.num_blocks(), -1);
   const int stride = program.world_size() / program.mesh.pp;
   for (int place = 0; place < program.mesh.pp; ++place) {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "weft/program/verify.h"
+#include "weft/program/defect.h"
 
 namespace weft {
 namespace {
@@ -24,9 +24,10 @@ class RankCheck {
 
   void run() const {
     compare_copies();
+    const std::vector<std::set<int>> sharers = earlier_sharers();
     for (int place = 1; place < program_.mesh.pp; ++place) {
       for (const AxisName axis : {AxisName::model, AxisName::world}) compare_along(place, axis);
-      for (int other = 0; other < place; ++other) compare_tied(other, place);
+      for (const int other : sharers[place]) compare_tied(other, place);
     }
   }
 
@@ -34,6 +35,7 @@ class RankCheck {
   void compare_copies() const;
   void compare_along(int place, AxisName axis) const;
   void compare_tied(int place, int other) const;
+  std::vector<std::set<int>> earlier_sharers() const;
   bool holds(int place, int block) const { return contains(program_.holders[block], place); }
 
   using Wanted = std::function<bool(const Instruction&)>;
@@ -97,12 +99,19 @@ void RankCheck::compare_along(int place, AxisName axis) const {
       [](const Instruction& a, const Instruction& b) { return a.op == b.op; });
 }
 
+// For each place of the pipeline those before it that hold some block that it holds too.
+std::vector<std::set<int>> RankCheck::earlier_sharers() const {
+  std::vector<std::set<int>> result(program_.mesh.pp);
+  for (std::vector<int> holders : program_.holders) {
+    std::sort(holders.begin(), holders.end());
+    for (size_t k = 1; k < holders.size(); ++k) result[holders[k]].insert(holders.begin(), holders.begin() + k);
+  }
+  return result;
+}
+
 void RankCheck::compare_tied(int place, int other) const {
   const auto both_hold = [&](int block) { return holds(place, block) && holds(other, block); };
   const auto shared = [&](const Instruction& x) { return x.axis == AxisName::tied && both_hold(x.first); };
-  int block = 0;
-  while (block < program_.num_blocks() && !both_hold(block)) ++block;
-  if (block == program_.num_blocks()) return;
   compare(place * stride_, other * stride_, shared,
           [](const Instruction& a, const Instruction& b) { return a.op == b.op && a.first == b.first; });
 }

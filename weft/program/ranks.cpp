@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 
 #include "weft/base/error.h"
@@ -11,9 +12,12 @@ namespace weft {
 namespace {
 
 const MeshSizes& checked(const MeshSizes& mesh, int world) {
-  if (mesh.world() != world || world < 1) {
+  int64_t ranks = 1;
+  for (const int size : {mesh.pp, mesh.dp, mesh.shard, mesh.tp})
+    ranks = size < 1 ? 0 : std::min<int64_t>(ranks * size, INT32_MAX);
+  if (ranks != world || world < 1) {
     throw InputError(fmt::format("program: the mesh pp {} x dp {} x shard {} x tp {} has {} ranks, but lists are told for {}",
-                                 mesh.pp, mesh.dp, mesh.shard, mesh.tp, mesh.world(), world));
+                                 mesh.pp, mesh.dp, mesh.shard, mesh.tp, ranks, world));
   }
   return mesh;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "weft/base/error.h"
+#include "weft/program/check_program.h"
 #include "weft/program/events.h"
 #include "weft/program/ranks.h"
 #include "weft/program/tally.h"
@@ -77,6 +78,7 @@ double Simulation::span_bubble_share() const {
 }
 
 Simulation simulate(const Program& program, const Hardware& hardware, const std::vector<MemoryOptions>& memory) {
+  check_program(program);
   check_hardware(hardware);
   check_block_times(hardware, program.block_names);
   const Ranks ranks(program);

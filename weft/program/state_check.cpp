@@ -2,15 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <tuple>
 #include <vector>
 
+#include "weft/program/defect.h"
 #include "weft/program/edit.h"
 #include "weft/program/order.h"
 #include "weft/program/places.h"
-#include "weft/program/verify.h"
 
 namespace weft {
 namespace {
@@ -25,7 +26,11 @@ class StateCheck {
         order_(list_),
         gathered_(program.num_blocks(), -1),
         released_(program.num_blocks(), -1),
-        updated_(program.num_blocks(), -1) {}
+        updated_(program.num_blocks(), -1),
+        pools_(program.num_blocks()),
+        gradient_users_(program.num_blocks()),
+        gradient_in_(program.num_blocks(), false),
+        reduced_(program.num_blocks(), -1) {}
 
   void run() {
     for (int i = 0; i < static_cast<int>(list_.size()); ++i) visit(i);
@@ -33,6 +38,13 @@ class StateCheck {
   }
 
  private:
+  // A buffer of whole weights.
+  struct Pool {
+    int there = -1;                    // the block that is gathered
+    int released = -1;                 // the latest release on the compute lane
+    std::vector<int> released_beside;  // those on other lanes
+  };
+
   [[noreturn]] void fail(Defect defect, int i, const std::string& text) const { fail_at(program_, rank_, i, defect, text); }
   [[noreturn]] void fail_missing(Defect defect, int block, const std::string& text) const {
     throw VerifyError(defect, rank_,
@@ -62,9 +74,7 @@ class StateCheck {
       case Op::backward_weight:
         return check_gradient_buffers(i);
       case Op::reduce_scatter:
-        gradient_in_.erase(x.first);
-        reduced_[x.first] = i;
-        return;
+        return reduce(i);
       case Op::evict:
       case Op::fetch:
         return move(i);
@@ -100,12 +110,7 @@ class StateCheck {
       return;
     }
     if (gathered_[block] >= 0) fail(Defect::bad_gather, i, fmt::format("gathered already by instruction {}", gathered_[block]));
-    for (int other = 0; other < program_.num_blocks(); ++other) {
-      if (buffers_.weight.empty() || buffers_.weight[other] != buffers_.weight[block]) continue;
-      const bool there = gathered_[other] >= 0;
-      const bool leaving = released_[other] >= 0 && !order_.before(released_[other], i);
-      if (there || leaving) fail(Defect::buffer_conflict, i, fmt::format("{} is still in its buffer", block_text(other)));
-    }
+    if (!buffers_.weight.empty()) occupy(pools_[buffers_.weight[block]], block, i);
     gathered_[block] = i;
   }
 
@@ -114,15 +119,37 @@ class StateCheck {
     if (gathered_[block] < 0) fail(Defect::bad_gather, i, fmt::format("{} is not gathered by then", block_text(block)));
     gathered_[block] = -1;
     released_[block] = i;
+    if (!pooled() || buffers_.weight.empty()) return;
+    Pool& pool = pools_[buffers_.weight[block]];
+    pool.there = -1;
+    if (list_[i].lane == Lane::compute) {
+      pool.released = i;
+    } else {
+      pool.released_beside.push_back(i);
+    }
+  }
+
+  // Of releases on the compute lane the latest one's end says all of the others'.
+  void occupy(Pool& pool, int block, int i) {
+    const auto gone = [&](int released) { return released < 0 || order_.before(released, i); };
+    int other = pool.there;
+    if (other < 0 && !gone(pool.released)) other = list_[pool.released].first;
+    for (const int released : pool.released_beside) {
+      if (other < 0 && !gone(released)) other = list_[released].first;
+    }
+    if (other >= 0) fail(Defect::buffer_conflict, i, fmt::format("{} is still in its buffer", block_text(other)));
+    pool.there = block;
   }
 
   void check_whole(int i) const {
     if (!pooled()) return;
-    for (int block = 0; block < program_.num_blocks(); ++block) {
-      if (program_.block_numel[block] == 0 || !runs(list_[i], block, program_.block_uses)) continue;
-      if (gathered_[block] >= 0 && order_.before(gathered_[block], i)) continue;
-      fail(Defect::not_gathered, i, fmt::format("the weights of {} are not gathered by then", block_text(block)));
-    }
+    check_gathered(i, list_[i].first);
+    for (const int block : program_.block_uses[list_[i].first]) check_gathered(i, block);
+  }
+
+  void check_gathered(int i, int block) const {
+    if (program_.block_numel[block] == 0 || (gathered_[block] >= 0 && order_.before(gathered_[block], i))) return;
+    fail(Defect::not_gathered, i, fmt::format("the weights of {} are not gathered by then", block_text(block)));
   }
 
   void check_gradient_buffers(int i) {
@@ -130,18 +157,34 @@ class StateCheck {
     for (int block : program_.block_uses[list_[i].first]) check_gradient_buffer(i, block);
   }
 
+  void reduce(int i) {
+    const int block = list_[i].first;
+    gradient_in_[block] = false;
+    reduced_[block] = i;
+    if (!buffers_.gradient.empty()) note_user(block);
+  }
+
+  void note_user(int block) {
+    std::vector<int>& users = gradient_users_[buffers_.gradient[block]];
+    if (std::find(users.begin(), users.end(), block) == users.end()) users.push_back(block);
+  }
+
+  // A reduce that a compute instruction has seen the end of is over for all later ones too.
   void check_gradient_buffer(int i, int block) {
-    if (buffers_.gradient.empty()) return;
-    for (int other = 0; other < program_.num_blocks(); ++other) {
-      if (other == block || buffers_.gradient[other] != buffers_.gradient[block]) continue;
-      if (program_.block_numel[other] == 0 || program_.block_numel[block] == 0) continue;
-      const auto reduced = reduced_.find(other);
-      const bool leaving = reduced != reduced_.end() && !order_.before(reduced->second, i);
-      if (gradient_in_.count(other) != 0 || leaving) {
+    if (buffers_.gradient.empty() || buffers_.gradient[block] < 0 || program_.block_numel[block] == 0) return;
+    const auto conflicts = [&](int other) {
+      const bool leaving = reduced_[other] >= 0 && !order_.before(reduced_[other], i);
+      return other != block && (gradient_in_[other] || leaving);
+    };
+    std::vector<int>& users = gradient_users_[buffers_.gradient[block]];
+    for (const int other : users) {
+      if (conflicts(other)) {
         fail(Defect::buffer_conflict, i, fmt::format("gradients of {} are still in its buffer", block_text(other)));
       }
     }
-    gradient_in_[block] = i;
+    users.clear();
+    note_user(block);
+    gradient_in_[block] = true;
   }
 
   using Thing = std::tuple<Matter, int, int>;  // block, micro-batch
@@ -205,7 +248,10 @@ class StateCheck {
   const Buffers& buffers_;
   Order order_;
   std::vector<int> gathered_, released_, updated_;  // by block: the latest instruction, or -1
-  std::map<int, int> gradient_in_, reduced_;        // by block
+  std::vector<Pool> pools_;                         // by buffer of weights
+  std::vector<std::vector<int>> gradient_users_;    // by buffer of gradients: blocks that may still be in it
+  std::vector<bool> gradient_in_;                   // by block
+  std::vector<int> reduced_;                        // by block: its latest reduce_scatter, or -1
   std::map<Thing, int> moved_, used_;               // the latest instruction
   std::map<Thing, bool> ever_moved_;
 };

@@ -1,13 +1,23 @@
 #include "weft/program/timed.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
 #include <numeric>
+
+#include "weft/base/error.h"
+#include "weft/program/check_program.h"
 
 namespace weft {
 
 std::vector<TimedInstruction> timed_instructions(const Program& program, const Simulation& simulation) {
+  check_program(program);
   std::vector<TimedInstruction> timed;
   for (const SimulatedRank& rank : simulation.ranks) {
+    if (rank.rank < 0 || rank.rank >= program.world_size() || rank.spans.size() != program.of(rank.rank).size()) {
+      throw InputError(fmt::format("the simulation of rank {} is of another program", rank.rank));
+    }
     const InstructionList& list = program.of(rank.rank);
     for (int i = 0; i < static_cast<int>(list.size()); ++i) {
       const Span& span = rank.spans[i];
@@ -17,6 +27,21 @@ std::vector<TimedInstruction> timed_instructions(const Program& program, const S
   }
   std::stable_sort(timed.begin(), timed.end(), [](const auto& a, const auto& b) { return a.rank < b.rank; });
   return timed;
+}
+
+void check_timed(const Program& program, const std::vector<TimedInstruction>& timed) {
+  check_program(program);
+  for (const TimedInstruction& t : timed) {
+    const bool known =
+        t.rank >= 0 && t.rank < program.world_size() && t.index >= 0 && t.index < static_cast<int>(program.of(t.rank).size());
+    if (!known) {
+      throw VerifyError(Defect::out_of_range, t.rank,
+                        fmt::format("timed: rank {}, instruction {} is not in the program", t.rank, t.index));
+    }
+    if (std::isfinite(t.start_s) && std::isfinite(t.end_s)) continue;
+    throw InputError(fmt::format("timed: rank {}, instruction {} from {} s to {} s: times must be finite", t.rank, t.index,
+                                 t.start_s, t.end_s));
+  }
 }
 
 double end_of(const std::vector<TimedInstruction>& timed) {

@@ -19,6 +19,10 @@ struct TimedInstruction {
 /// Of the ranks that were simulated: one for each class of ranks that do the same. By rank, then in list order.
 std::vector<TimedInstruction> timed_instructions(const Program& program, const Simulation& simulation);
 
+/// Throws VerifyError for a rank or an instruction that the program does not have, and InputError for times that are not
+/// finite.
+void check_timed(const Program& program, const std::vector<TimedInstruction>& timed);
+
 /// The latest end.
 double end_of(const std::vector<TimedInstruction>& timed);
 

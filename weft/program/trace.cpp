@@ -124,6 +124,7 @@ void write_rank(const Program& program, const TimedInstruction* begin, const Tim
 
 std::string trace_json(const Program& program, const std::vector<TimedInstruction>& timed) {
   if (timed.empty()) return "[]\n";
+  check_timed(program, timed);
   Writer writer(program);
   for (size_t begin = 0; begin < timed.size();) {
     size_t end = begin;

@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <string>
+#include <utility>
+#include <vector>
 
-#include "weft/program/verify.h"
+#include "weft/program/defect.h"
 
 namespace weft {
 namespace {
@@ -17,9 +20,7 @@ class TransferCheck {
 
   void run() {
     check_blocks();
-    for (int from = 0; from < size(); ++from) {
-      for (int to = 0; to < size(); ++to) check_channel(from, to);
-    }
+    check_channels();
     check_progress();
   }
 
@@ -29,12 +30,16 @@ class TransferCheck {
   std::string text(int place, int i) const { return describe(list(place)[i], program_.block_names); }
 
   void check_blocks() const;
-  std::vector<int> messages(Op op, int place, int peer) const;
-  void check_channel(int from, int to) const;
+  struct Channel {
+    std::vector<int> sends, receives;  // instructions, in list order
+  };
+  void check_channels() const;
+  void check_channel(int from, int to, const Channel& channel) const;
   void check_progress();
   bool meets_others(const Instruction& x) const;
   bool is_member(int place, const Instruction& x) const;
-  std::vector<int> partners(int place) const;
+  bool all_there(int place) const;
+  bool is_partner(int other, int place) const;
   bool advance(int place);
   bool step(int place);
   [[noreturn]] void report_deadlock() const;
@@ -63,16 +68,21 @@ void TransferCheck::check_blocks() const {
   }
 }
 
-std::vector<int> TransferCheck::messages(Op op, int place, int peer) const {
-  std::vector<int> result;
-  for (int i = 0; i < static_cast<int>(list(place).size()); ++i) {
-    if (list(place)[i].op == op && list(place)[i].peer == peer) result.push_back(i);
+// By sender and receiver.
+void TransferCheck::check_channels() const {
+  std::map<std::pair<int, int>, Channel> channels;
+  for (int place = 0; place < size(); ++place) {
+    for (int i = 0; i < static_cast<int>(list(place).size()); ++i) {
+      const Instruction& x = list(place)[i];
+      if (x.op == Op::send) channels[{place, x.peer}].sends.push_back(i);
+      if (x.op == Op::receive) channels[{x.peer, place}].receives.push_back(i);
+    }
   }
-  return result;
+  for (const auto& [ends, channel] : channels) check_channel(ends.first, ends.second, channel);
 }
 
-void TransferCheck::check_channel(int from, int to) const {
-  const std::vector<int> sends = messages(Op::send, from, to), receives = messages(Op::receive, to, from);
+void TransferCheck::check_channel(int from, int to, const Channel& channel) const {
+  const auto& [sends, receives] = channel;
   for (size_t k = 0; k < std::max(sends.size(), receives.size()); ++k) {
     const bool sent = k < sends.size(), received = k < receives.size();
     if (sent && received) {
@@ -102,30 +112,38 @@ bool TransferCheck::is_member(int place, const Instruction& x) const {
   return std::find(holders.begin(), holders.end(), place) != holders.end();
 }
 
-// The places that must be in the same meeting as `place` is in now.
-std::vector<int> TransferCheck::partners(int place) const {
+// Whether `other` must be in the same meeting as `place` is in now.
+bool TransferCheck::is_partner(int other, int place) const {
   const Instruction& x = list(place)[at_[place]];
-  if (is_transfer(x.op)) return {x.peer};
-  std::vector<int> result;
-  for (int other = 0; other < size(); ++other) {
-    if (other != place && is_member(other, x)) result.push_back(other);
-  }
-  return result;
+  return is_transfer(x.op) ? other == x.peer : other != place && is_member(other, x);
 }
 
-// Whether `place` could leave a meeting, and its partners with it.
-bool TransferCheck::advance(int place) {
+bool TransferCheck::all_there(int place) const {
   const Instruction& x = list(place)[at_[place]];
-  const std::vector<int> others = partners(place);
-  for (const int other : others) {
+  const bool alone = is_transfer(x.op);
+  for (int other = alone ? x.peer : 0; other < (alone ? x.peer + 1 : size()); ++other) {
+    if (!is_partner(other, place)) continue;
     if (at_[other] >= static_cast<int>(list(other).size())) return false;
     const Instruction& y = list(other)[at_[other]];
     const bool same = is_transfer(x.op) ? is_transfer(y.op) && y.op != x.op && y.peer == place
                                         : y.op == x.op && y.axis == x.axis && (x.axis != AxisName::tied || y.first == x.first);
     if (!same) return false;
   }
+  return true;
+}
+
+// Whether `place` could leave a meeting, and its partners with it.
+bool TransferCheck::advance(int place) {
+  if (!all_there(place)) return false;
+  const Instruction& x = list(place)[at_[place]];
+  if (is_transfer(x.op)) {
+    ++at_[x.peer];
+  } else {
+    for (int other = 0; other < size(); ++other) {
+      if (other != place && is_member(other, x)) ++at_[other];
+    }
+  }
   ++at_[place];
-  for (const int other : others) ++at_[other];
   return true;
 }
 

@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "weft/program/check_program.h"
+
 namespace weft {
 namespace {
 
@@ -231,6 +233,7 @@ class Linker {
 }  // namespace
 
 InstructionList link_waits(InstructionList list, const Program& program, const Buffers& buffers) {
+  check_blocks(list, program, buffers);
   return Linker(std::move(list), program, buffers).run();
 }
 

@@ -1,0 +1,143 @@
+#include "weft/program/check_instructions.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "weft/program/defect.h"
+
+namespace weft {
+namespace {
+
+constexpr int64_t kMostBytes = int64_t{1} << 60;  // of a step: sums of a few of them fit into 64 bits
+
+bool works_on_blocks(const Instruction& x) {
+  return takes_one_block(x.op) || x.op == Op::combine || x.op == Op::reduce || x.op == Op::norm || x.op == Op::update;
+}
+
+class InstructionsCheck {
+ public:
+  InstructionsCheck(const Program& program, int list, int rank)
+      : program_(program), list_(program.lists[list]), buffers_(program.buffers[list]), number_(list), rank_(rank) {}
+
+  void run() {
+    if (list_.size() > INT32_MAX / 2) {
+      throw VerifyError(Defect::out_of_range, rank_,
+                        fmt::format("program: list {} has {} instructions", number_, list_.size()));
+    }
+    for (int i = 0; i < static_cast<int>(list_.size()); ++i) {
+      check_kinds(i);
+      check_lane(i);
+      check_ranges(i);
+      check_buffers(i);
+      check_waits(i);
+      check_costs(i);
+    }
+  }
+
+ private:
+  [[noreturn]] void fail(Defect defect, int i, const std::string& text) const {
+    const std::string who = rank_ < 0 ? fmt::format("list {}, which no rank runs", number_) : fmt::format("rank {}", rank_);
+    throw VerifyError(defect, rank_,
+                      fmt::format("{}, instruction {} ({}): {}", who, i, describe(list_[i], program_.block_names), text));
+  }
+
+  void check_kinds(int i) const {
+    const Instruction& x = list_[i];
+    const bool known = x.op <= Op::update && x.lane <= Lane::copy && x.axis <= AxisName::world && x.what <= Matter::optimizer;
+    if (!known) fail(Defect::out_of_range, i, "its op, lane, axis or matter is none that there is");
+  }
+
+  // One after the other is what gradients rely on that are added up.
+  void check_lane(int i) const {
+    const Instruction& x = list_[i];
+    const bool computes = x.op == Op::forward || x.op == Op::loss || is_backward(x.op);
+    if (computes && x.lane != Lane::compute) fail(Defect::out_of_range, i, "not on the compute lane");
+  }
+
+  void check_ranges(int i) const {
+    const Instruction& x = list_[i];
+    const int blocks = program_.num_blocks();
+    if (x.micro < (takes_micro_batch(x) ? 0 : -1) || x.micro >= program_.micro_batches) {
+      fail(Defect::out_of_range, i, fmt::format("micro-batch {} of {}", x.micro, program_.micro_batches));
+    }
+    if (!has_blocks(x, blocks)) fail(Defect::out_of_range, i, fmt::format("blocks [{}, {}) of {}", x.first, x.last, blocks));
+    if (takes_one_block(x.op) && x.last != x.first + 1) {
+      fail(Defect::out_of_range, i, fmt::format("takes one block, not {}", x.last - x.first));
+    }
+    if (x.axis == AxisName::tied && x.last == x.first) fail(Defect::wrong_axis, i, "over the ranks that share no block");
+    if (is_transfer(x.op) && (x.peer < 0 || x.peer >= program_.mesh.pp)) {
+      fail(Defect::out_of_range, i, fmt::format("pipeline rank {} of {}", x.peer, program_.mesh.pp));
+    }
+    if (is_transfer(x.op) && x.what != Matter::activation && x.what != Matter::gradient) {
+      fail(Defect::out_of_range, i, "neither an activation nor its gradient");
+    }
+    const bool moves = x.op == Op::evict || x.op == Op::fetch;
+    if (moves && (x.what == Matter::none || x.what == Matter::gradient)) {
+      fail(Defect::out_of_range, i, "neither an activation, weights nor optimizer state");
+    }
+    if (x.slot < (x.op == Op::combine ? 0 : -1) || x.slot >= program_.slots) {
+      fail(Defect::out_of_range, i, fmt::format("slot {} of {}", x.slot, program_.slots));
+    }
+  }
+
+  // What is gathered or reduced lies in a buffer where blocks share them.
+  void check_buffers(int i) const {
+    const Instruction& x = list_[i];
+    const auto lacks = [&x](const std::vector<int>& of_block) { return !of_block.empty() && of_block[x.first] < 0; };
+    const bool weights = (x.op == Op::gather || x.op == Op::release) && lacks(buffers_.weight);
+    const bool gradients = x.op == Op::reduce_scatter && lacks(buffers_.gradient);
+    if (weights || gradients)
+      fail(Defect::misplaced_block, i,
+           fmt::format("block {} '{}' is not on this rank", x.first, program_.block_names[x.first]));
+  }
+
+  void check_waits(int i) const {
+    const int size = static_cast<int>(list_.size());
+    for (const int wait : list_[i].waits) {
+      if (wait < 0 || wait >= size) {
+        fail(Defect::bad_wait, i, fmt::format("waits for instruction {}, but the list has {}", wait, size));
+      }
+      if (wait >= i) fail(Defect::bad_wait, i, fmt::format("waits for instruction {}, which does not come before it", wait));
+    }
+  }
+
+  void check_costs(int i) {
+    const Instruction& x = list_[i];
+    if (x.allocates < 0 || x.frees < 0 || x.peak < 0) {
+      fail(Defect::bad_bytes, i,
+           fmt::format("it allocates {} bytes, frees {} and takes {} at its worst: none may be negative", x.allocates, x.frees,
+                       x.peak));
+    }
+    if (x.wire_bytes < 0) fail(Defect::bad_bytes, i, fmt::format("it sends {} bytes: must be at least 0", x.wire_bytes));
+    for (const int64_t bytes : {x.allocates, x.frees, x.peak, x.wire_bytes}) {
+      if (bytes > kMostBytes - bytes_) {
+        fail(Defect::bad_bytes, i,
+             fmt::format("with its {} bytes those of the step add up to more than {}", bytes, kMostBytes));
+      }
+      bytes_ += bytes;
+    }
+    if (!std::isfinite(x.flops) || x.flops < 0.0) {
+      fail(Defect::out_of_range, i, fmt::format("{} operations: must be a number that is not negative", x.flops));
+    }
+  }
+
+  const Program& program_;
+  const InstructionList& list_;
+  const Buffers& buffers_;
+  int number_, rank_;
+  int64_t bytes_ = 0;  // of the instructions seen
+};
+
+}  // namespace
+
+bool has_blocks(const Instruction& x, int num_blocks) {
+  return x.first >= 0 && x.first <= x.last && x.last <= num_blocks && (x.first < x.last || !works_on_blocks(x));
+}
+
+void check_instructions(const Program& program, int list, int rank) { InstructionsCheck(program, list, rank).run(); }
+
+}  // namespace weft
