@@ -86,7 +86,7 @@ struct RankTable::Rows {
     uint32_t bytes = 0;
   };
 
-  static size_t stride_of(size_t world) { return (sizeof(Head) + 3 * kTextBytes + 16 * world + 63) / 64 * 64; }
+  static size_t stride_of(size_t world) { return (sizeof(Head) + 4 * kTextBytes + 16 * world + 63) / 64 * 64; }
 
   Rows(FileDescriptor file, const std::vector<int>& ranks, size_t world)
       : file(std::move(file)), ranks(ranks), stride(stride_of(world)), memory(this->file, stride * ranks.size()) {}
