@@ -81,6 +81,8 @@ TEST(StepSize, WhatIsTooLargeIsRefusedWithWhatWouldDo) {
   EXPECT_NE(refusal(8, {.micro_batches = 333'333}), "none");
   EXPECT_EQ(refusal(8, {.pp = 1'000'000, .micro_batches = 4}, {.stages = 1'000'000}),
             "layout: 8 blocks cannot be cut into 1000000 stages; use fewer");
+  EXPECT_EQ(refusal(10'002, {.pp = 5000, .micro_batches = 4}, {.stages = 5000}),
+            "layout: 10002 blocks are planned on at most 1199 pipeline ranks, not 5000; use fewer, or fewer blocks");
   EXPECT_THROW(build_program(toy_model(8), {.micro_batches = 100'000'000}), InputError);
 }
 

@@ -67,8 +67,21 @@ class Cutter {
     return std::bit_cast<double>(enough);
   }
 
+  // Without a limit of bytes: whether stages that are each as long as they may be are few enough.
+  bool can_keep_time(double longest) const {
+    int stages = 1, begin = 0;
+    for (int end = 1; end <= blocks_; ++end) {
+      if (seconds(begin, end) <= longest) continue;
+      ++stages;
+      begin = end - 1;
+      if (seconds(begin, end) > longest) return false;
+    }
+    return stages <= stages_;
+  }
+
   // Whether some cut has no stage of more than `longest`.
   bool can_keep(double longest) const {
+    if (fitting_.empty()) return can_keep_time(longest);
     std::vector<bool> can_end(blocks_ + 1, false);  // the stage before
     can_end[0] = true;
     for (int stage = 0; stage < stages_; ++stage) {

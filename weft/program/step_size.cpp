@@ -39,9 +39,14 @@ double count_instructions(int64_t blocks, const StepLayout& layout, const Schedu
 
 void check_step_size(int64_t blocks, const StepLayout& layout, const ScheduleSize& schedule) {
   const double count = count_instructions(blocks, layout, schedule);
-  if (count <= static_cast<double>(kMostInstructions)) return;
+  if (count <= static_cast<double>(kMostInstructions) && layout.pp * blocks <= kMostPlaces) return;
   if (schedule.stages > blocks) {
     throw InputError(fmt::format("layout: {} blocks cannot be cut into {} stages; use fewer", blocks, schedule.stages));
+  }
+  if (layout.pp * blocks > kMostPlaces) {
+    throw InputError(
+        fmt::format("layout: {} blocks are planned on at most {} pipeline ranks, not {}; use fewer, or fewer blocks", blocks,
+                    kMostPlaces / blocks, layout.pp));
   }
   StepLayout none = layout, one = layout;
   none.micro_batches = 0;

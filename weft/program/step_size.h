@@ -11,6 +11,7 @@
 namespace weft {
 
 constexpr int64_t kMostInstructions = 6'000'000;  ///< in all lists of a step
+constexpr int64_t kMostPlaces = 12'000'000;       ///< pipeline ranks x blocks
 
 /// What a pipeline's schedule adds; as it is for one rank.
 struct ScheduleSize {
@@ -21,7 +22,8 @@ struct ScheduleSize {
 /// Of the lists of all pipeline ranks, for `blocks` blocks; nearly. The layout's own schedule is not read.
 double count_instructions(int64_t blocks, const StepLayout& layout, const ScheduleSize& schedule);
 
-/// Throws InputError, saying what would do, for more than kMostInstructions, or when there are then more stages than blocks.
+/// Throws InputError, saying what would do, for more than kMostInstructions or kMostPlaces, or when there are then more stages
+/// than blocks.
 void check_step_size(int64_t blocks, const StepLayout& layout, const ScheduleSize& schedule);
 
 }  // namespace weft
