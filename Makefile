@@ -31,7 +31,7 @@ lint: configure  ## layers, format and clang-tidy
 	@tools/check_layers && tools/format --check && tools/lint
 
 clean:  ## remove the build folders; the cache folder stays
-	@rm -rf build build-dev build-asan build-tsan build-cuda
+	@rm -rf build build-dev build-asan build-tsan build-clang build-cuda
 
 help:
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

@@ -48,7 +48,7 @@ new_machine() {
   touch "$folder/calls" "$folder/installed"
   machine_command dpkg-query <<BODY
 shift 3
-for package; do [[ -e $folder/installed/all || \$package != mold ]] && echo "installed \$package"; done
+for package; do [[ -e $folder/installed/all || ! \$package =~ ^(mold|clang-16)$ ]] && echo "installed \$package"; done
 exit 0
 BODY
   rm "$folder/installed" && mkdir "$folder/installed"
@@ -109,6 +109,9 @@ new_machine
 rm "$folder/installed/all"
 expect "missing package" 0 "installing Debian packages: mold"
 grep -q 'apt-get .*install .*mold' "$folder/calls" || complain "apt-get was not asked for mold"
+grep -q clang-16 "$folder/calls" && complain "clang was installed unasked"
+rm "$folder/installed/all"
+expect "for the clang preset" 0 "installing Debian packages: mold clang-16" --clang
 
 new_machine
 rm "$folder/installed/all"

@@ -42,7 +42,7 @@ c10::intrusive_ptr<GlooEngine> GlooEngine::connect(const GroupPlan& plan) {
 }
 
 // LibTorch hides the run-time type of Gloo's classes, which the sanitizer would look for.
-[[gnu::no_sanitize("vptr")]] void GlooEngine::close() {
+__attribute__((no_sanitize("vptr"))) void GlooEngine::close() {
   for (const auto& context : contexts_) context->closeConnections();
 }
 
