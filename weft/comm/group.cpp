@@ -107,7 +107,7 @@ ShardRange shard_range(int64_t numel, int size, int rank) {
   return {std::min(numel, chunk * rank), std::min(numel, chunk * (rank + 1))};
 }
 
-Group::Group() = default;
+Group::Group(at::Device device) : device_(device) {}
 Group::Group(std::shared_ptr<Backend> backend) : backend_(std::move(backend)) {}
 
 int Group::rank() const { return backend_ ? backend_->rank() : 0; }
@@ -206,7 +206,7 @@ Work Group::barrier(std::string_view what) const {
 
 at::Tensor Group::allocate(int64_t numel, at::ScalarType dtype, std::string_view what) const {
   require(numel >= 0, backend_.get(), Operation::allocate, what, fmt::format("{} elements", numel));
-  if (!backend_) return at::zeros({numel}, at::TensorOptions().dtype(dtype));
+  if (!backend_) return at::zeros({numel}, at::TensorOptions(dtype).device(device_));
   return backend_->allocate(numel, dtype, what);
 }
 

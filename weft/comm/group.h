@@ -76,8 +76,9 @@ class Group {
  public:
   class Backend;  // comm/backend.h
 
-  /// One rank: every call is the identity.
-  Group();
+  /// One rank, whose tensors are on `device`: every call is the identity.
+  explicit Group(at::Device device);
+  Group() : Group(at::Device(at::kCPU)) {}
   explicit Group(std::shared_ptr<Backend> backend);
 
   int rank() const;
@@ -102,8 +103,8 @@ class Group {
   Work receive(const at::Tensor& tensor, int peer, std::string_view what) const;
   Work barrier(std::string_view what) const;
 
-  /// A zero-filled flat tensor that collectives of this group use without staging: in shared memory on shm, plain memory
-  /// elsewhere. Collective: every rank of the group calls it with the same size.
+  /// A zero-filled flat tensor that collectives of this group use without staging: in shared memory on shm, plain memory of
+  /// GroupOptions::device elsewhere. Collective: every rank of the group calls it with the same size.
   at::Tensor allocate(int64_t numel, at::ScalarType dtype, std::string_view what) const;
 
   const Traffic& traffic() const;
@@ -113,6 +114,7 @@ class Group {
 
  private:
   std::shared_ptr<Backend> backend_;
+  at::Device device_ = at::kCPU;  ///< of a group of one
 };
 
 }  // namespace weft

@@ -65,11 +65,20 @@ void agree(Store& store, const World& world, const std::string& name, const Grou
   throw CommError(text);
 }
 
+void check_shm(const GroupPlan& plan) {
+  if (!on_one_host(plan.hosts)) {
+    throw InputError(fmt::format("group \"{}\": shm needs all ranks on one host", plan.axis.name));
+  }
+  if (plan.options.device.is_cpu()) return;
+  throw InputError(fmt::format("group \"{}\": shm moves tensors of the CPU, this rank's are on {}; use backend nccl for GPUs",
+                               plan.axis.name, plan.options.device.str()));
+}
+
 std::shared_ptr<Group::Backend> make_backend(const GroupPlan& plan) {
   const bool one_host = on_one_host(plan.hosts);
   switch (plan.options.backend) {
     case BackendKind::shm:
-      if (!one_host) throw InputError(fmt::format("group \"{}\": shm needs all ranks on one host", plan.axis.name));
+      check_shm(plan);
       return make_shm_backend(plan);
     case BackendKind::gloo:
       return make_gloo_backend(plan);
@@ -79,7 +88,10 @@ std::shared_ptr<Group::Backend> make_backend(const GroupPlan& plan) {
       break;
   }
   if (plan.options.device.is_cuda()) return make_nccl_backend(plan);
-  if (one_host) return make_shm_backend(plan);
+  if (one_host) {
+    check_shm(plan);
+    return make_shm_backend(plan);
+  }
   if (suits_two_levels(plan)) return make_two_level_backend(plan);
   return make_gloo_backend(plan);
 }
@@ -142,10 +154,10 @@ Axis Mesh::join(const std::vector<std::string>& names) const {
 }
 
 Group Mesh::group(const Axis& axis, const GroupOptions& options) const {
-  if (world_.size() == 1) return Group();
+  if (world_.size() == 1) return Group(options.device);
   Store store = world_.next_group_store();
   agree(store, world_, axis.name, options);
-  if (axis.size() == 1) return Group();
+  if (axis.size() == 1) return Group(options.device);
   std::vector<std::string> hosts;
   for (int rank : axis.ranks) hosts.push_back(world_.host(rank));
   const GroupPlan plan{axis, std::move(hosts), store.below(fmt::format("{}", axis.ranks.front())), options};

@@ -27,6 +27,8 @@ std::vector<Group> RankGroups::all() const { return made_; }
 
 RankGroups make_groups(const Mesh& mesh, const Program& program, const GroupOptions& options) {
   RankGroups groups;
+  const Group alone(options.device);
+  groups.shards = groups.inner = groups.pipeline = groups.world = alone;
   const auto make_with = [&](const Axis& axis, const GroupOptions& own) {
     groups.made_.push_back(mesh.group(axis, own));
     return groups.made_.back();
@@ -39,7 +41,7 @@ RankGroups make_groups(const Mesh& mesh, const Program& program, const GroupOpti
     if (program.inner_shards > 1) groups.inner = make(inner_axis(mesh.axis("shard"), program.inner_shards));
     const bool hybrid = mesh.size("dp") > 1;
     groups.shards = hybrid ? make(mesh.axis("shard")) : groups.data;
-    groups.replicas = hybrid ? make(mesh.axis("dp")) : Group();
+    groups.replicas = hybrid ? make(mesh.axis("dp")) : alone;
   }
   groups.model = groups.shards;
   if (mesh.size("pp") == 1) return groups;

@@ -224,7 +224,10 @@ void Trainer::State::start() {
   check_agreement(mesh.world(), agreement_text(program, options, optimizer), options.communication.timeout);
   GroupOptions communication = options.communication;
   communication.tree_order = communication.tree_order || reproducible();
-  groups = make_groups(mesh, program, communication);
+  {
+    const MemoryScope staged(Category::communication);
+    groups = make_groups(mesh, program, communication);
+  }
   if (options.ledger) {
     for (const Group& group : groups.all()) options.ledger->add(Category::communication, group.memory_bytes());
   }

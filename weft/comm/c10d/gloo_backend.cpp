@@ -94,6 +94,7 @@ class GlooBackend::Task : public Work::State {
 GlooBackend::GlooBackend(const GroupPlan& plan)
     : Group::Backend(plan.axis),
       timeout_(plan.options.timeout),
+      device_(plan.options.device),
       table_(plan.store.table()),
       place_(fnv1a(plan.store.prefix())),
       own_record_(at::zeros({static_cast<int64_t>(sizeof(CallRecord))}, at::kByte)),

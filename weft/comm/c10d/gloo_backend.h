@@ -65,6 +65,7 @@ class GlooBackend : public Group::Backend {
                      int root = -1) const;
 
   std::chrono::milliseconds timeout_;
+  at::Device device_;
   std::shared_ptr<RankTable> table_;
   uint64_t place_;  ///< of the group in the table
   std::unique_ptr<Operations> operations_;

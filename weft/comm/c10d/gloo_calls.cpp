@@ -144,7 +144,7 @@ Work GlooBackend::compare(const Call& call) {
 
 at::Tensor GlooBackend::allocate(int64_t numel, at::ScalarType dtype, std::string_view what) {
   compare({.operation = Operation::allocate, .dtype = dtype, .numel = numel, .what = what}).wait();
-  return at::zeros({numel}, at::TensorOptions().dtype(dtype));
+  return at::zeros({numel}, at::TensorOptions(dtype).device(device_));
 }
 
 Call GlooBackend::describe_call(Operation operation, const at::Tensor& tensor, std::string_view what, ReduceOp op,
