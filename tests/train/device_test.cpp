@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <barrier>
 #include <ostream>
 
 #include "tests/support/run_ranks.h"
@@ -67,9 +68,22 @@ void expect_on_device(Trainer& trainer, at::Device device) {
   }
 }
 
+/// Ranks leave together: Gloo still connects on one while another is done.
+class Leave {
+ public:
+  explicit Leave(std::barrier<>& all) : all_(all) {}
+  ~Leave() { all_.arrive_and_wait(); }
+  Leave(const Leave&) = delete;
+  Leave& operator=(const Leave&) = delete;
+
+ private:
+  std::barrier<>& all_;
+};
+
 class DeviceTest : public ::testing::TestWithParam<Case> {};
 
 TEST_P(DeviceTest, HoldsAllThatATrainerAllocates) {
+  std::barrier<> all(ranks_of(GetParam()));
   test::run_ranks(ranks_of(GetParam()), [&](World world) {
     MemoryLedger ledger;
     Trainer trainer(Mesh(world, GetParam().mesh), mlp({.inputs = 6, .width = 8, .layers = 2, .classes = 3}), AdamW{},
@@ -78,6 +92,7 @@ TEST_P(DeviceTest, HoldsAllThatATrainerAllocates) {
                      .layout = {.shard_level = GetParam().level, .precision = Precision::bf16},
                      .communication = {.backend = BackendKind::gloo, .device = at::kMeta},
                      .ledger = &ledger});
+    const Leave leave(all);
     bool started = true;
     try {
       trainer.start();

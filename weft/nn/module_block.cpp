@@ -1,6 +1,7 @@
 #include "weft/nn/module_block.h"
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Context.h>
 #include <fmt/core.h>
 
 #include <mutex>
@@ -33,7 +34,7 @@ class ModuleBlock : public Block {
 
   Tensors forward(const Tensors& inputs, const Context& context) override {
     if (module_->is_training() != context.training) module_->train(context.training);
-    if (context.training) seed_generator(context);
+    if (context.training) seed_generators(context, inputs);
     return forward_(inputs);
   }
 
@@ -57,12 +58,29 @@ class ModuleBlock : public Block {
     held_.push_back(std::make_unique<Held>(Held{name, {value, {}}, statistic}));
   }
 
-  /// The same numbers for the same samples, whichever rank has them.
-  void seed_generator(const Context& context) const {
-    at::Generator generator = at::detail::getDefaultCPUGenerator();
+  /// The same numbers for the same samples, whichever rank has them, and however often they are computed: from the CPU's
+  /// generator and from that of the inputs' device.
+  void seed_generators(const Context& context, const Tensors& inputs) const {
     const RandomKey key = random_key(context.seed, fmt::format("{}@{}", name_, context.first_sample), context.step);
+    set_seed(at::detail::getDefaultCPUGenerator(), key.seed ^ key.stream);
+    const at::Device device = inputs.empty() ? at::Device(at::kCPU) : inputs.front().device();
+    if (!device.is_cpu() && !device.is_meta()) set_seed(generator_of(device), key.seed ^ key.stream);  // meta draws nothing
+  }
+
+  static void set_seed(at::Generator generator, uint64_t seed) {
     const std::lock_guard lock(generator.mutex());
-    generator.set_current_seed(key.seed ^ key.stream);
+    generator.set_current_seed(seed);
+  }
+
+  at::Generator generator_of(at::Device device) const {
+    try {
+      return at::globalContext().defaultGenerator(device);
+    } catch (const c10::Error& error) {
+      throw InputError(
+          fmt::format("model: block '{}' runs on {}, whose random numbers cannot be seeded ({}), so that dropout would differ "
+                      "when it is computed again; run it on the CPU or a GPU",
+                      name_, device.str(), error.what_without_backtrace()));
+    }
   }
 
   std::string name_;
