@@ -212,10 +212,20 @@ Tensors Engine::Run::run_block(int block, InFlight& flight, const Context& conte
   // The graph keeps the statistics for backward but, while training, does not read them.
   at::Tensor statistics = model_.statistics(block);
   const at::Tensor before = statistics.clone();
-  Tensors outputs = model_.block(block).forward(flight.inputs[block], context);
+  const auto restore = [&] {
+    c10::NoGradGuard no_grad;
+    statistics.copy_(before);
+  };
+  Tensors outputs;
+  try {
+    outputs = model_.block(block).forward(flight.inputs[block], context);
+  } catch (...) {
+    restore();
+    throw;
+  }
   c10::NoGradGuard no_grad;
   if (!flight.statistics[block].defined()) flight.statistics[block] = at::sub(statistics, before);
-  statistics.copy_(before);
+  restore();
   return outputs;
 }
 

@@ -14,6 +14,7 @@
 #include "weft/program/build.h"
 #include "weft/program/verify.h"
 #include "weft/train/agreement.h"
+#include "weft/train/attempts.h"
 #include "weft/train/build_model.h"
 #include "weft/train/groups.h"
 #include "weft/train/out_of_memory.h"
@@ -124,6 +125,13 @@ struct Trainer::State {
   std::unique_ptr<FlatModel> model;
   std::unique_ptr<StepUpdater> updater;
   std::unique_ptr<Engine> engine;
+  Attempts attempts;
+
+  /// call(), unless an earlier one has failed.
+  template <class Call>
+  auto attempt(const std::string& what, const Call& call) {
+    return attempts.run(what, [&] { return explain_memory(program, call); });
+  }
 };
 
 Trainer::Trainer(const Mesh& mesh, Model model, const OptimizerOptions& optimizer, const TrainerOptions& options)
@@ -258,11 +266,11 @@ void Trainer::State::start() {
 }
 
 void Trainer::start() {
-  explain_memory(state_->program, [this] { state_->start(); });
+  state_->attempt("the start", [this] { state_->start(); });
 }
 
 StepResult Trainer::step(const Next& next) {
-  return explain_memory(state_->program, [&] { return one_step(next); });
+  return state_->attempt(fmt::format("step {}", state_->steps_done), [&] { return one_step(next); });
 }
 
 StepResult Trainer::one_step(const Next& next) {
@@ -313,7 +321,7 @@ LoaderOptions Trainer::loader_options() const {
 }
 
 EvaluationResult Trainer::evaluate(EvaluationLoader& loader) {
-  return explain_memory(state_->program, [&] { return evaluate_all(loader); });
+  return state_->attempt("an evaluation", [&] { return evaluate_all(loader); });
 }
 
 EvaluationResult Trainer::evaluate_all(EvaluationLoader& loader) {
@@ -334,6 +342,10 @@ void Trainer::trace(bool on) {
 }
 
 std::vector<TimedInstruction> Trainer::step_times() {
+  return state_->attempt("telling the times of a step", [this] { return all_times(); });
+}
+
+std::vector<TimedInstruction> Trainer::all_times() {
   const State& s = *state_;
   const std::vector<InstructionTime>& mine = s.engine->times();
   size_t longest = 0;
@@ -367,8 +379,8 @@ FlatModel& Trainer::model() {
 }
 
 void Trainer::for_each_weight(const std::function<void(const std::string& name, const at::Tensor& value)>& visit) {
+  start();
   State& s = *state_;
-  s.start();
   std::vector<const Param*> params;
   for (const Param& param : s.model->params()) params.push_back(&param);
   std::sort(params.begin(), params.end(), [](const Param* a, const Param* b) { return a->name < b->name; });
@@ -378,7 +390,7 @@ void Trainer::for_each_weight(const std::function<void(const std::string& name, 
     if (param->block != block) {
       whole.reset();
       block = param->block;
-      explain_memory(s.program, [&] { whole = s.engine->master_weights(block); });
+      s.attempt("reading weights", [&] { whole = s.engine->master_weights(block); });
     }
     visit(param->name, whole.narrow(0, param->offset, param->numel).view(param->shape).cpu());
   }

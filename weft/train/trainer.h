@@ -2,6 +2,10 @@
 //
 // Making one does not communicate; start() does (it makes the groups, binds the model to flat buffers and draws the weights),
 // and the first step calls it. What a rank holds depends on TrainerOptions::layout: docs/memory.md.
+//
+// Once a start, step or evaluation has failed, whatever it threw, every later call that needs the weights throws Error in one
+// line: they may be half updated. The model's blocks are not to be used again either. A batch of another size than the rank's
+// share is refused before the step begins, and leaves nothing behind.
 #pragma once
 
 #include <functional>
@@ -84,6 +88,7 @@ class Trainer {
  private:
   StepResult one_step(const Next& next);
   EvaluationResult evaluate_all(EvaluationLoader& loader);
+  std::vector<TimedInstruction> all_times();
 
   struct State;
   std::unique_ptr<State> state_;
