@@ -111,7 +111,7 @@ class LoggedUpdater : public Updater {
 /// Two ranks, of which the other one holds zeros; logs "start losses" and, once, "wait losses".
 class LoggedBackend : public Group::Backend {
  public:
-  explicit LoggedBackend(std::vector<std::string>& log) : Backend("data", 0, 2), log_(log) {}
+  explicit LoggedBackend(std::vector<std::string>& log) : Backend({"data", {0, 1}, 0}), log_(log) {}
 
   std::string_view kind() const override { return "logged"; }
   Work all_reduce(const at::Tensor&, ReduceOp, std::string_view what) override {

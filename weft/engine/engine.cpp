@@ -50,19 +50,21 @@ void Engine::initialise() {
   }
   const bool keeps_whole = program_.shard_level != ShardLevel::parameters;
   for (int b = 0; b < model_.num_blocks() && keeps_whole; ++b) {
-    if (model_.holds(b)) run_->weights.gather(b).wait();
+    if (model_.holds(b)) run_->weights.gather_all(b).wait();
   }
 }
 
 at::Tensor Engine::master_weights(int block) {
   const MemoryScope scope(Category::gathered);
-  const FlatBlock& flat = model_.flat(block);
+  FlatBlock& flat = model_.flat(block);
   const std::string what = "weights of " + model_.model().blocks[block].name;
-  at::Tensor whole = at::zeros({flat.whole_numel}, at::TensorOptions(at::kFloat).device(device()));
+  at::Tensor whole = at::zeros({flat.whole_numel + flat.frozen.whole_numel}, at::TensorOptions(at::kFloat).device(device()));
   if (model_.holds(block)) {
     const bool away = run_->weights.away(block);
     if (away) run_->weights.fetch(block);
-    options_.shards.all_gather(whole, flat.master, what).wait();
+    for (const FlatPart* part : flat.parts()) {
+      options_.shards.all_gather(whole.narrow(0, part->begin, part->numel), part->master, what).wait();
+    }
     if (away) run_->weights.evict(block);
   }
   const int holder = program_.holders.empty() ? 0 : program_.holders[block].front();

@@ -114,7 +114,8 @@ class Engine {
   /// whole weights then gather them. Collective over the shards.
   void initialise();
 
-  /// The whole block's weights in float32, [numel], on every rank. Collective over the model's ranks.
+  /// The whole block's weights in float32, [numel, frozen ones after the others], on every rank. Collective over the model's
+  /// ranks.
   at::Tensor master_weights(int block);
 
   /// Forward over this rank's share of the evaluation set, of so many micro-batches, in which `next` is called on first and

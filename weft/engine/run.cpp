@@ -232,7 +232,7 @@ Tensors Engine::Run::run_block(int block, InFlight& flight, const Context& conte
 void Engine::Run::forward(int block, int micro) {
   InFlight& flight = in_flight_[micro];
   if (flight.inputs[block].empty()) {
-    flight.inputs[block] = block == 0 ? flight.batch.inputs : detach(flight.outputs[block - 1]);
+    flight.inputs[block] = block == 0 ? flight.batch.inputs : detach_outputs(flight.outputs[block - 1]);
   }
   const Context context{.seed = options_.seed,
                         .step = step_,

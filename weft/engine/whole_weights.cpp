@@ -3,58 +3,106 @@
 #include <ATen/ops/empty.h>
 #include <c10/core/GradMode.h>
 
+#include <memory>
+#include <utility>
+
 #include "weft/engine/memory_ledger.h"
 
 namespace weft {
 
+namespace {
+
+/// Both parts of a block.
+class Both : public Work::State {
+ public:
+  Both(Work first, Work second) : first_(std::move(first)), second_(std::move(second)) {}
+  void wait() override {
+    first_.wait();
+    second_.wait();
+  }
+
+ private:
+  Work first_, second_;
+};
+
+}  // namespace
+
 WholeWeights::WholeWeights(FlatModel& model, const Program& program, const EngineOptions& options)
-    : model_(model),
-      shards_(options.shards),
-      inner_(options.inner),
-      tier_(options.tiers.weights),
-      changed_(program.num_blocks(), true) {
+    : model_(model), shards_(options.shards), inner_(options.inner), tier_(options.tiers.weights) {
   if (!tier_) return;
+  places_.resize(program.num_blocks());
   for (int b = 0; b < program.num_blocks(); ++b) {
-    places_.push_back(tier_->reserve(model.flat(b).num_owned() * static_cast<int64_t>(sizeof(float))));
+    for (size_t p = 0; p < places_[b].size(); ++p) {
+      const int64_t numel = model.flat(b).parts()[p]->num_owned();
+      if (numel > 0) places_[b][p].number = tier_->reserve(numel * static_cast<int64_t>(sizeof(float)));
+    }
   }
   away_.assign(places_.size(), false);
 }
 
-// Filled behind the version counters: the graph may hold views of them from forward to backward.
+Work WholeWeights::gather_parts(int block, const std::function<Work(const FlatPart&, const std::string& what)>& gather) const {
+  const std::string what = "weights of " + model_.model().blocks[block].name;
+  const FlatBlock& flat = model_.flat(block);
+  Work trained, frozen;
+  if (flat.numel > 0) trained = gather(flat, what);
+  if (flat.frozen.numel > 0) frozen = gather(flat.frozen, "frozen " + what);
+  if (trained.done()) return frozen;
+  return frozen.done() ? trained : Work(std::make_shared<Both>(std::move(trained), std::move(frozen)));
+}
+
 Work WholeWeights::gather(int block) {
+  if (model_.options().separate_shard) return gather_all(block);
   const FlatBlock& flat = model_.flat(block);
   return shards_.all_gather(flat.weights.variable_data(), flat.shard, "weights of " + model_.model().blocks[block].name);
 }
 
+// Filled behind the version counters: the graph may hold views of them from forward to backward.
+Work WholeWeights::gather_all(int block) {
+  return gather_parts(block, [this](const FlatPart& part, const std::string& what) {
+    return shards_.all_gather(part.weights.variable_data(), part.shard, what);
+  });
+}
+
 void WholeWeights::keep_part(int block) {
   c10::NoGradGuard no_grad;
-  model_.flat(block).inner.copy_(model_.inner_part(block));
+  for (const FlatPart* part : model_.flat(block).parts()) part->inner.copy_(model_.inner_part(*part));
 }
 
 Work WholeWeights::gather_inner(int block) {
-  const FlatBlock& flat = model_.flat(block);
-  return inner_.all_gather(flat.weights.variable_data(), flat.inner, "weights of " + model_.model().blocks[block].name);
+  return gather_parts(block, [this](const FlatPart& part, const std::string& what) {
+    return inner_.all_gather(part.weights.variable_data(), part.inner, what);
+  });
+}
+
+void WholeWeights::mark_changed(int block) {
+  if (tier_) places_[block][0].changed = true;
 }
 
 void WholeWeights::evict(int block) {
-  FlatBlock& flat = model_.flat(block);
-  if (changed_[block]) tier_->put(places_[block], flat.master);
-  changed_[block] = false;
-  flat.master.reset();
-  flat.shard.reset();
+  for (size_t p = 0; p < places_[block].size(); ++p) {
+    FlatPart& part = *model_.flat(block).parts()[p];
+    Place& place = places_[block][p];
+    if (place.changed && part.num_owned() > 0) tier_->put(place.number, part.master);
+    place.changed = false;
+    part.master.reset();
+    part.shard.reset();
+  }
   away_[block] = true;
 }
 
 void WholeWeights::fetch(int block) {
-  FlatBlock& flat = model_.flat(block);
-  const auto options = at::TensorOptions(at::kFloat).device(flat.weights.device());
+  for (size_t p = 0; p < places_[block].size(); ++p) fetch(*model_.flat(block).parts()[p], places_[block][p]);
+  away_[block] = false;
+}
+
+void WholeWeights::fetch(FlatPart& part, const Place& place) {
+  const auto options = at::TensorOptions(at::kFloat).device(part.weights.device());
   const bool same = model_.options().weight_dtype == at::kFloat;
   const MemoryScope scope(same ? Category::weights : Category::master);
-  flat.master = at::empty({flat.num_owned()}, options);
-  tier_->get(places_[block], flat.master);
+  part.master = at::empty({part.num_owned()}, options);
+  if (part.num_owned() > 0) tier_->get(place.number, part.master);
   const MemoryScope narrow(Category::weights);
-  flat.shard = same ? flat.master : flat.master.to(model_.options().weight_dtype);
-  away_[block] = false;
+  part.shard = same ? part.master : part.master.to(model_.options().weight_dtype);
 }
 
 }  // namespace weft

@@ -50,6 +50,7 @@ struct ParamSpec {
   bool decay = true;       ///< takes weight decay (matrices do, biases and norms do not)
   bool statistic = false;  ///< not trained: a buffer such as BatchNorm's running mean, combined over micro-batches
   bool wide = false;       ///< a statistic that stays float32 beside narrower weights
+  bool frozen = false;     ///< never changes: no gradient, no optimizer state, no reduction
 };
 
 class Block {

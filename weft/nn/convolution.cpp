@@ -42,7 +42,7 @@ constexpr WeightedLayer kConvolution = {.forward = convolve, .input_gradient = i
 }  // namespace
 
 at::Tensor convolution(const at::Tensor& x, Parameter& weight, Parameter* bias) {
-  if (!weight.gradient.defined()) return convolve(x, weight.value, value_of(bias));
+  if (!gradients_have_places(weight, bias)) return convolve(x, weight.value, value_of(bias));
   return apply(kConvolution, x, weight, bias);
 }
 

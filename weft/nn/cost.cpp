@@ -166,7 +166,7 @@ void prepare(Model& model, const CostOptions& options) {
     for (const ParamSpec& spec : named.block->parameters()) {
       Parameter& parameter = *spec.parameter;
       if (!spec.wide) parameter.value = parameter.value.detach().to(options.weight_dtype);
-      if (spec.statistic) continue;
+      if (spec.statistic || spec.frozen) continue;
       parameter.value.requires_grad_(true);
       parameter.gradient = at::empty_like(parameter.value, parameter.value.options().dtype(options.gradient_dtype));
     }
@@ -234,7 +234,7 @@ class BlockMeasurement {
   }
 
  private:
-  Tensors leaves(const Tensors& inputs) const { return is_first_ ? inputs : detach(inputs); }
+  Tensors leaves(const Tensors& inputs) const { return is_first_ ? inputs : detach_outputs(inputs); }
 
   static Tensors gradients_of(const Tensors& outputs) {
     Tensors gradients;
@@ -249,7 +249,7 @@ class BlockMeasurement {
     add(seen.inputs, in);
     Observer observer(seen);
     Tensors out = block_.forward(in, context_);
-    outputs = detach(out);
+    outputs = detach_outputs(out);
     cost.forward_flops = seen.flops;
     cost.output_bytes = bytes_of(out);
     cost.saved_bytes = live_bytes_without(seen, out);
@@ -270,7 +270,7 @@ class BlockMeasurement {
     add(seen.inputs, in);
     std::vector<Parameter*> trained;
     for (const ParamSpec& spec : specs_) {
-      if (!spec.statistic) trained.push_back(spec.parameter);
+      if (!spec.statistic && !spec.frozen) trained.push_back(spec.parameter);
     }
     Observer observer(seen);
     Tensors out = block_.forward(in, context_), gradients = gradients_of(out);

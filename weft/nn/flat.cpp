@@ -21,6 +21,7 @@ std::string full_name(const std::string& prefix, const std::string& name) {
 }
 
 ParamGroup group_of(const ParamSpec& spec) {
+  if (spec.frozen) return ParamGroup::frozen;
   if (spec.statistic) return ParamGroup::statistic;
   return spec.decay ? ParamGroup::decay : ParamGroup::no_decay;
 }
@@ -48,17 +49,24 @@ void refuse_shared(const std::vector<Param>& params) {
 
 }  // namespace
 
-GroupRange FlatBlock::own(const GroupRange& range) const {
-  const int64_t begin = std::clamp(range.begin, owned.begin, owned.end), end = std::clamp(range.end, owned.begin, owned.end);
-  return {range.group, begin - owned.begin, end - owned.begin};
+GroupRange FlatPart::own(const GroupRange& range) const {
+  const int64_t low = begin + owned.begin, high = begin + owned.end;
+  return {range.group, std::clamp(range.begin, low, high) - low, std::clamp(range.end, low, high) - low};
 }
 
 int64_t flat_numel(Block& block) {
   std::map<ParamGroup, int64_t> groups;
   for (const ParamSpec& spec : block.parameters()) groups[group_of(spec)] += spec.parameter->value.numel();
+  groups.erase(ParamGroup::frozen);
   int64_t numel = 0;
   for (const auto& [group, size] : groups) numel += padded(size);
   return numel;
+}
+
+int64_t frozen_numel(Block& block) {
+  int64_t numel = 0;
+  for (const ParamSpec& spec : block.parameters()) numel += spec.frozen ? spec.parameter->value.numel() : 0;
+  return padded(numel);
 }
 
 FlatModel::FlatModel(Model model, const FlatOptions& options) : model_(std::move(model)), options_(options) {
@@ -77,68 +85,92 @@ FlatModel::FlatModel(Model model, const FlatOptions& options) : model_(std::move
 }
 
 void FlatModel::lay_out() {
-  std::map<std::string, int> block_of_name;
-  for (int b = 0; b < num_blocks(); ++b) {
-    FlatBlock flat;
-    std::vector<ParamSpec> specs = block(b).parameters();
-    std::stable_sort(specs.begin(), specs.end(),
-                     [](const ParamSpec& x, const ParamSpec& y) { return group_of(x) < group_of(y); });
-    int64_t at = 0;
-    for (const ParamSpec& spec : specs) {
-      const at::Tensor& value = spec.parameter->value;
-      Param param{full_name(model_.blocks[b].prefix, spec.name),
-                  value.sizes().vec(),
-                  b,
-                  at,
-                  value.numel(),
-                  group_of(spec),
-                  spec.wide && options_.weight_dtype != at::kFloat,
-                  spec.init,
-                  spec.parameter};
-      auto [other, fresh] = block_of_name.emplace(param.name, b);
-      if (!fresh) {
-        throw InputError(fmt::format("model: blocks {} and {} both have a parameter '{}'; name the blocks apart", other->second,
-                                     b, param.name));
-      }
-      if (param.wide && spec.init.kind == Init::Kind::given) {
-        throw InputError(
-            fmt::format("model: '{}' is a running statistic of a torch module, which cannot stay float32 beside "
-                        "narrower weights; use precision fp32, or weft's BatchNorm2d",
-                        param.name));
-      }
-      if (value.scalar_type() != at::kFloat) {
-        throw InputError(fmt::format("model: parameter '{}' is {}, must be float32", param.name, value.toString()));
-      }
-      if (flat.groups.empty() || flat.groups.back().group != param.group) {
-        at = padded(at);
-        flat.groups.push_back({param.group, at, at});
-        param.offset = at;
-      }
-      at += param.numel;
-      flat.groups.back().end = at;
-      const int index = static_cast<int>(params_.size());
-      flat.params.push_back(index);
-      if (param.group == ParamGroup::statistic) flat.statistics.push_back(index);
-      params_.push_back(std::move(param));
-    }
-    const int64_t unit = kAlignElements * options_.num_shards;
-    flat.whole_numel = (at + unit - 1) / unit * unit;
-    flat.numel = holds(b) ? flat.whole_numel : 0;
-    flat.owned = shard_range(flat.numel, options_.num_shards, options_.shard);
-    flat_.push_back(std::move(flat));
+  for (int b = 0; b < num_blocks(); ++b) lay_out(b);
+  std::unordered_map<std::string, int> block_of_name;
+  for (const Param& param : params_) {
+    const auto [other, fresh] = block_of_name.emplace(param.name, param.block);
+    if (fresh) continue;
+    throw InputError(fmt::format("model: blocks {} and {} both have a parameter '{}'; name the blocks apart", other->second,
+                                 param.block, param.name));
   }
+}
+
+void FlatModel::lay_out(int block) {
+  FlatBlock flat;
+  std::vector<ParamSpec> specs = this->block(block).parameters();
+  std::stable_sort(specs.begin(), specs.end(),
+                   [](const ParamSpec& x, const ParamSpec& y) { return group_of(x) < group_of(y); });
+  const int64_t unit = kAlignElements * options_.num_shards;
+  const auto close = [&](FlatPart& part, int64_t end) {
+    part.whole_numel = (end - part.begin + unit - 1) / unit * unit;
+    part.numel = holds(block) ? part.whole_numel : 0;
+    part.owned = shard_range(part.numel, options_.num_shards, options_.shard);
+  };
+  int64_t at = 0;
+  bool in_frozen = false;
+  const auto open_frozen = [&] {
+    close(flat, at);
+    at = flat.frozen.begin = flat.whole_numel;
+    in_frozen = true;
+  };
+  for (const ParamSpec& spec : specs) {
+    Param param = describe(spec, block);
+    if (param.group == ParamGroup::frozen) {
+      if (!in_frozen) open_frozen();
+    } else if (flat.groups.empty() || flat.groups.back().group != param.group) {
+      at = padded(at);
+      flat.groups.push_back({param.group, at, at});
+    }
+    param.offset = at;
+    at += param.numel;
+    if (!in_frozen) flat.groups.back().end = at;
+    const int index = static_cast<int>(params_.size());
+    flat.params.push_back(index);
+    if (param.group == ParamGroup::statistic) flat.statistics.push_back(index);
+    params_.push_back(std::move(param));
+  }
+  if (!in_frozen) open_frozen();
+  close(flat.frozen, at);
+  flat_.push_back(std::move(flat));
+}
+
+Param FlatModel::describe(const ParamSpec& spec, int block) const {
+  const at::Tensor& value = spec.parameter->value;
+  Param param{.name = full_name(model_.blocks[block].prefix, spec.name),
+              .shape = value.sizes().vec(),
+              .block = block,
+              .numel = value.numel(),
+              .group = group_of(spec),
+              .wide = spec.wide && options_.weight_dtype != at::kFloat,
+              .init = spec.init,
+              .parameter = spec.parameter};
+  if (param.wide && spec.init.kind == Init::Kind::given) {
+    throw InputError(
+        fmt::format("model: '{}' is a running statistic of a torch module, which cannot stay float32 beside "
+                    "narrower weights; use precision fp32, or weft's BatchNorm2d",
+                    param.name));
+  }
+  if (value.scalar_type() != at::kFloat) {
+    throw InputError(fmt::format("model: parameter '{}' is {}, must be float32", param.name, value.toString()));
+  }
+  return param;
+}
+
+FlatPart& FlatModel::part_of(const Param& param) {
+  FlatBlock& flat = flat_[param.block];
+  return param.group == ParamGroup::frozen ? flat.frozen : flat;
 }
 
 void FlatModel::initialise(int block, uint64_t seed) {
   c10::NoGradGuard no_grad;
-  make_shard(block);
-  const FlatBlock& flat = flat_[block];
-  for (int index : flat.params) {
+  for (FlatPart* part : flat_[block].parts()) make_shard(*part);
+  for (int index : flat_[block].params) {
     const Param& param = params_[index];
-    const GroupRange own = flat.own({param.group, param.offset, param.offset + param.numel});
+    const FlatPart& part = part_of(param);
+    const GroupRange own = part.own({param.group, param.offset, param.offset + param.numel});
     if (own.begin == own.end) continue;
-    const at::Tensor values = flat.master.narrow(0, own.begin, own.end - own.begin);
-    const int64_t first_element = own.begin + flat.owned.begin - param.offset;
+    const at::Tensor values = part.master.narrow(0, own.begin, own.end - own.begin);
+    const int64_t first_element = own.begin + part.owned.begin + part.begin - param.offset;
     const RandomKey key = random_key(seed, param.name);
     switch (param.init.kind) {
       case Init::Kind::given:
@@ -154,19 +186,19 @@ void FlatModel::initialise(int block, uint64_t seed) {
         break;
     }
   }
-  publish(block);
+  for (FlatPart* part : flat_[block].parts()) publish(*part);
 }
 
-void FlatModel::publish(int block) {
+void FlatModel::publish(int block) { publish(flat_[block]); }
+
+void FlatModel::publish(FlatPart& part) {
   c10::NoGradGuard no_grad;
-  const FlatBlock& flat = flat_[block];
-  if (!flat.shard.is_same(flat.master)) flat.shard.copy_(flat.master);
+  if (!part.shard.is_same(part.master)) part.shard.copy_(part.master);
 }
 
-at::Tensor FlatModel::inner_part(int block) const {
-  const FlatBlock& flat = flat_[block];
-  const int64_t part = flat.numel / options_.num_inner;
-  return flat.weights.narrow(0, part * options_.inner, part);
+at::Tensor FlatModel::inner_part(const FlatPart& part) const {
+  const int64_t numel = part.numel / options_.num_inner;
+  return part.weights.narrow(0, numel * options_.inner, numel);
 }
 
 void FlatModel::clear_gradients(int block) {
@@ -179,7 +211,7 @@ void FlatModel::settle_gradients(int block, const at::Tensor& statistics_change)
   FlatBlock& flat = flat_[block];
   for (int index : flat.params) {
     const Param& param = params_[index];
-    if (param.group == ParamGroup::statistic) continue;
+    if (!is_trained(param.group)) continue;
     at::Tensor& gradient = param.parameter->value.mutable_grad();
     const at::Tensor& place = param.parameter->gradient;
     if (!gradient.defined()) {
@@ -231,14 +263,14 @@ at::Tensor FlatModel::gradients(int first, int last) const {
 std::vector<Parameter*> FlatModel::trained(int block) const {
   std::vector<Parameter*> result;
   for (int index : flat_[block].params) {
-    if (params_[index].group != ParamGroup::statistic) result.push_back(params_[index].parameter);
+    if (is_trained(params_[index].group)) result.push_back(params_[index].parameter);
   }
   return result;
 }
 
 int64_t FlatModel::num_parameters() const {
   int64_t count = 0;
-  for (const Param& param : params_) count += param.group == ParamGroup::statistic ? 0 : param.numel;
+  for (const Param& param : params_) count += is_trained(param.group) ? param.numel : 0;
   return count;
 }
 

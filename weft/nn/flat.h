@@ -4,7 +4,8 @@
 // decay, those without, then statistics (BatchNorm's running mean and variance), each group padded to 64 elements, and the
 // block to 64 for every shard: that is all the padding there is, and no shard edge cuts a vector. A statistic's place in the
 // gradient buffer holds the summed change of its micro-batches, so it is reduced with the gradients and costs no collective of
-// its own.
+// its own. Frozen parameters follow as a part of their own, padded and divided in the same way, which has weights and nothing
+// else: the gradient buffer ends before it.
 //
 // A rank owns one shard of each block: the `master` weights its optimizer works on (float32) and their gradients. Without
 // sharding that is the whole block, in place. Whole weights and gradients of several blocks may share a buffer
@@ -14,62 +15,14 @@
 // Memory: as the options say; for one rank and float32, 4 bytes a parameter for weights and 4 for gradients, plus padding.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 
-#include "weft/comm/group.h"
+#include "weft/nn/flat_block.h"
 #include "weft/nn/flat_options.h"
 #include "weft/nn/model.h"
 
 namespace weft {
-
-inline constexpr int64_t kAlignElements = 64;
-
-enum class ParamGroup { decay, no_decay, statistic };
-
-/// The one truth on who lies where.
-struct Param {
-  std::string name;  ///< full dotted name
-  std::vector<int64_t> shape;
-  int block = 0;
-  int64_t offset = 0;  ///< in its block's flat buffer
-  int64_t numel = 0;
-  ParamGroup group = ParamGroup::decay;
-  bool wide = false;  ///< ParamSpec::wide
-  Init init;
-  Parameter* parameter = nullptr;
-};
-
-struct GroupRange {
-  ParamGroup group = ParamGroup::decay;
-  int64_t begin = 0;  ///< in the block's flat buffer
-  int64_t end = 0;
-};
-
-struct FlatBlock {
-  at::Tensor weights;          ///< [numel] in the weight type; leaf views of it are the block's parameters
-  at::Tensor gradients;        ///< [numel] in the gradient type
-  ShardRange owned;            ///< this rank's part of [0, numel)
-  at::Tensor shard;            ///< [owned] in the weight type: what the other ranks gather; undefined while evicted
-  at::Tensor master;           ///< [owned] float32: what the optimizer works on; undefined while evicted
-  at::Tensor owned_gradients;  ///< [owned] in the gradient type
-  int64_t numel = 0;           ///< padding included; 0 for a block that is not held
-  int64_t whole_numel = 0;     ///< the same, but for blocks that are not held
-  at::Tensor inner;            ///< [numel / inner shards] in the weight type: kept from forward to backward
-  at::Tensor wide_statistics;  ///< float32 values of the statistics that stay so; undefined where weights are float32
-  bool fresh = true;           ///< the gradients count as empty
-  std::vector<GroupRange> groups;
-  std::vector<int> params;      ///< indices into FlatModel::params
-  std::vector<int> statistics;  ///< those of group statistic
-
-  int64_t num_owned() const { return owned.end - owned.begin; }
-  /// The part of a range of the block that this rank owns, counted from the begin of its shard; may be empty.
-  GroupRange own(const GroupRange& range) const;
-};
-
-/// Elements of the block's flat buffer, padding included; the block may be on the meta device.
-int64_t flat_numel(Block& block);
 
 class FlatModel {
  public:
@@ -79,11 +32,11 @@ class FlatModel {
 
   /// Draws what this rank owns of every parameter of the block that has a rule, from (seed, name, element).
   void initialise(int block, uint64_t seed);
-  /// After the master weights of a block changed: its shard in the weight type.
+  /// After what is trained of a block's master weights changed: its shard in the weight type.
   void publish(int block);
 
-  /// This rank's inner part of the block's whole weights.
-  at::Tensor inner_part(int block) const;
+  /// This rank's inner part of whole weights.
+  at::Tensor inner_part(const FlatPart& part) const;
 
   /// The gradients of a block count as empty: the next backward overwrites instead of adding.
   void clear_gradients(int block);
@@ -116,14 +69,19 @@ class FlatModel {
 
  private:
   void lay_out();
+  void lay_out(int block);
   void allocate();
   void allocate_weights();
   void allocate_gradients(int64_t total);
   void allocate_shards();
+  void allocate_inner();
   void bind(int block);
   void take_given(int block);
   void let_go(int block);
-  void make_shard(int block);
+  Param describe(const ParamSpec& spec, int block) const;
+  FlatPart& part_of(const Param& param);
+  void make_shard(FlatPart& part);
+  static void publish(FlatPart& part);
 
   Model model_;
   FlatOptions options_;

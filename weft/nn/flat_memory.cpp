@@ -20,19 +20,23 @@ Allocate or_plain(const Allocate& allocate, at::Device device) {
 
 /// Memory of each buffer, as large as its largest block; none where each block has its own.
 std::vector<at::Tensor> shared_buffers(const std::vector<FlatBlock>& blocks, const std::vector<int>& buffer_of_block,
-                                       const Allocate& make, at::ScalarType dtype, const std::string& what) {
+                                       const std::function<int64_t(const FlatBlock&)>& numel_of, const Allocate& make,
+                                       at::ScalarType dtype, const std::string& what) {
   std::vector<int64_t> sizes;
   for (size_t b = 0; b < buffer_of_block.size(); ++b) {
     if (buffer_of_block[b] < 0) continue;
     const auto buffer = static_cast<size_t>(buffer_of_block[b]);
     if (sizes.size() <= buffer) sizes.resize(buffer + 1, 0);
-    sizes[buffer] = std::max(sizes[buffer], blocks[b].numel);
+    sizes[buffer] = std::max(sizes[buffer], numel_of(blocks[b]));
   }
   std::vector<at::Tensor> buffers;
   buffers.reserve(sizes.size());
   for (int64_t size : sizes) buffers.push_back(make(size, dtype, what));
   return buffers;
 }
+
+/// Elements of a block's whole weights.
+int64_t with_frozen(const FlatBlock& flat) { return flat.numel + flat.frozen.numel; }
 
 }  // namespace
 
@@ -45,23 +49,33 @@ void FlatModel::allocate() {
   allocate_weights();
   allocate_gradients(total);
   allocate_shards();
-  if (options_.num_inner == 1) return;
+  if (options_.num_inner > 1) allocate_inner();
+}
+
+void FlatModel::allocate_inner() {
+  int64_t total = 0;
+  for (const FlatBlock& flat : flat_) total += with_frozen(flat);
   const at::Tensor inner = or_plain(options_.allocate_inner, options_.device)(total / options_.num_inner, options_.weight_dtype,
                                                                               "inner shards of the weights");
-  for (int b = 0; b < num_blocks(); ++b) {
-    flat_[b].inner = inner.narrow(0, offsets_[b] / options_.num_inner, flat_[b].numel / options_.num_inner);
+  int64_t at = 0;
+  for (FlatBlock& flat : flat_) {
+    for (FlatPart* part : flat.parts()) {
+      part->inner = inner.narrow(0, at, part->numel / options_.num_inner);
+      at += part->numel / options_.num_inner;
+    }
   }
 }
 
 void FlatModel::allocate_weights() {
   const Allocate make = or_plain(options_.allocate_weights, options_.device);
   const at::ScalarType dtype = options_.weight_dtype;
-  const std::vector<at::Tensor> shared = shared_buffers(flat_, options_.weight_buffer, make, dtype, "gathered weights");
+  const std::vector<at::Tensor> shared =
+      shared_buffers(flat_, options_.weight_buffer, with_frozen, make, dtype, "gathered weights");
   for (int b = 0; b < num_blocks(); ++b) {
     if (!holds(b)) continue;
-    FlatBlock& flat = flat_[b];
-    flat.weights = shared.empty() ? make(flat.numel, dtype, "weights of " + model_.blocks[b].name)
-                                  : shared[options_.weight_buffer[b]].narrow(0, 0, flat.numel);
+    const at::Tensor whole = shared.empty() ? make(with_frozen(flat_[b]), dtype, "weights of " + model_.blocks[b].name)
+                                            : shared[options_.weight_buffer[b]];
+    for (FlatPart* part : flat_[b].parts()) part->weights = whole.narrow(0, part->begin, part->numel);
   }
 }
 
@@ -69,7 +83,8 @@ void FlatModel::allocate_gradients(int64_t total) {
   const Allocate make = or_plain(options_.allocate_gradients, options_.device);
   const Allocate make_owned = or_plain(options_.allocate_owned, options_.device);
   const at::ScalarType dtype = options_.gradient_dtype;
-  const std::vector<at::Tensor> shared = shared_buffers(flat_, options_.gradient_buffer, make, dtype, "gradients");
+  const auto numel_of = [](const FlatBlock& flat) { return flat.numel; };
+  const std::vector<at::Tensor> shared = shared_buffers(flat_, options_.gradient_buffer, numel_of, make, dtype, "gradients");
   if (shared.empty()) gradients_ = make(total, dtype, "gradients");
   for (int b = 0; b < num_blocks(); ++b) {
     if (!holds(b)) continue;
@@ -88,18 +103,19 @@ void FlatModel::allocate_shards() {
   at::Tensor shards;
   if (options_.separate_shard) {
     int64_t owned = 0;
-    for (const FlatBlock& flat : flat_) owned += flat.num_owned();
+    for (const FlatBlock& flat : flat_) owned += flat.num_owned() + flat.frozen.num_owned();
     shards = or_plain(options_.allocate_shard, options_.device)(owned, options_.weight_dtype, "shards of the weights");
   }
   int64_t at = 0;
+  const bool same = options_.weight_dtype == at::kFloat;
   for (int b = 0; b < num_blocks(); ++b) {
     if (!holds(b)) continue;
-    FlatBlock& flat = flat_[b];
-    flat.shard = options_.separate_shard ? shards.narrow(0, at, flat.num_owned())
-                                         : flat.weights.narrow(0, flat.owned.begin, flat.num_owned());
-    const bool same = options_.weight_dtype == at::kFloat;
-    flat.master = same ? flat.shard : make_master(flat.num_owned(), at::kFloat, "master weights of " + model_.blocks[b].name);
-    at += flat.num_owned();
+    for (FlatPart* part : flat_[b].parts()) {
+      const int64_t own = part->num_owned();
+      part->shard = options_.separate_shard ? shards.narrow(0, at, own) : part->weights.narrow(0, part->owned.begin, own);
+      part->master = same ? part->shard : make_master(own, at::kFloat, "master weights of " + model_.blocks[b].name);
+      at += own;
+    }
   }
 }
 
@@ -109,16 +125,18 @@ void FlatModel::take_given(int block) {
   const auto is_given = [this](int i) { return params_[i].init.kind == Init::Kind::given; };
   if (std::none_of(flat.params.begin(), flat.params.end(), is_given)) return;
   c10::NoGradGuard no_grad;
-  make_shard(block);
-  const at::Tensor whole = at::zeros({flat.numel}, flat.weights.options().dtype(at::kFloat));
+  for (FlatPart* part : flat.parts()) make_shard(*part);
+  const at::Tensor whole = at::zeros({with_frozen(flat)}, flat.weights.options().dtype(at::kFloat));
   for (int index : flat.params) {
     const Param& param = params_[index];
     if (param.parameter->value.is_meta()) continue;
     whole.narrow(0, param.offset, param.numel).view(param.shape).copy_(param.parameter->value.detach());
   }
   if (options_.share_given) options_.share_given(whole, "weights of " + model_.blocks[block].name);
-  flat.master.copy_(whole.narrow(0, flat.owned.begin, flat.num_owned()));
-  publish(block);
+  for (FlatPart* part : flat.parts()) {
+    part->master.copy_(whole.narrow(0, part->begin + part->owned.begin, part->num_owned()));
+    publish(*part);
+  }
 }
 
 /// A block that other ranks hold keeps no values.
@@ -140,25 +158,27 @@ void FlatModel::bind(int block) {
   for (int index : flat.params) {
     Param& param = params_[index];
     Parameter& parameter = *param.parameter;
+    const FlatPart& part = part_of(param);
     const at::Tensor place = param.wide ? flat.wide_statistics.narrow(0, param.offset - range.begin, param.numel)
-                                        : flat.weights.narrow(0, param.offset, param.numel);
+                                        : part.weights.narrow(0, param.offset - part.begin, param.numel);
     at::Tensor view = place.view(param.shape);
-    parameter.gradient = flat.gradients.narrow(0, param.offset, param.numel).view(param.shape);
+    if (param.group != ParamGroup::frozen) {
+      parameter.gradient = flat.gradients.narrow(0, param.offset, param.numel).view(param.shape);
+    }
     if (parameter.value.is_meta()) {
       parameter.value = view.detach();
     } else {
       parameter.value.set_data(view);
     }
-    if (param.group != ParamGroup::statistic) parameter.value.requires_grad_(true);
+    parameter.value.requires_grad_(is_trained(param.group));
   }
 }
 
-void FlatModel::make_shard(int block) {
-  FlatBlock& flat = flat_[block];
-  if (flat.master.defined()) return;
-  const int64_t own = flat.num_owned();
-  flat.master = at::zeros({own}, flat.weights.options().dtype(at::kFloat));
-  flat.shard = options_.weight_dtype == at::kFloat ? flat.master : at::zeros({own}, flat.weights.options());
+void FlatModel::make_shard(FlatPart& part) {
+  if (part.master.defined()) return;
+  const int64_t own = part.num_owned();
+  part.master = at::zeros({own}, part.weights.options().dtype(at::kFloat));
+  part.shard = options_.weight_dtype == at::kFloat ? part.master : at::zeros({own}, part.weights.options());
 }
 
 }  // namespace weft

@@ -14,6 +14,13 @@ Tensors detach(const Tensors& tensors) {
   return result;
 }
 
+Tensors detach_outputs(const Tensors& outputs) {
+  Tensors result;
+  result.reserve(outputs.size());
+  for (const at::Tensor& output : outputs) result.push_back(output.detach().requires_grad_(output.requires_grad()));
+  return result;
+}
+
 void run_backward(const Tensors& outputs, const Tensors& gradients) {
   Tensors roots, seeds;
   for (size_t i = 0; i < outputs.size(); ++i) {

@@ -73,7 +73,7 @@ constexpr WeightedLayer kLinear = {.forward = output, .input_gradient = input_gr
 }  // namespace
 
 at::Tensor linear(const at::Tensor& x, Parameter& weight, Parameter* bias) {
-  if (!weight.gradient.defined()) return at::linear(x, weight.value, value_of(bias));
+  if (!gradients_have_places(weight, bias)) return at::linear(x, weight.value, value_of(bias));
   return apply(kLinear, x, weight, bias);
 }
 

@@ -16,46 +16,74 @@ namespace {
 /// Parameters with two dimensions or more take weight decay, as in weft's own layers.
 bool decays(const at::Tensor& value) { return value.dim() >= 2; }
 
-bool ends_with(const std::string& text, std::string_view end) {
-  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+/// BatchNorm's running_mean and running_var, and what others name so.
+bool is_running(const std::string& name) {
+  constexpr std::string_view kBegin = "running_";
+  const size_t dot = name.rfind('.');
+  return name.compare(dot == std::string::npos ? 0 : dot + 1, kBegin.size(), kBegin) == 0;
 }
 
 class ModuleBlock : public Block {
  public:
   ModuleBlock(std::string name, std::shared_ptr<torch::nn::Module> module, std::function<Tensors(const Tensors&)> forward)
       : name_(std::move(name)), module_(std::move(module)), forward_(std::move(forward)) {
-    for (const auto& entry : module_->named_parameters()) add(entry.key(), entry.value(), !entry.value().requires_grad());
+    for (const auto& entry : module_->named_parameters()) add(entry.key(), entry.value(), Kind::parameter);
     for (const auto& entry : module_->named_buffers()) {
       if (!entry.value().is_floating_point()) continue;
-      add(entry.key(), entry.value(), /*statistic=*/true);
-      held_.back()->running = ends_with(entry.key(), "running_mean") || ends_with(entry.key(), "running_var");
+      add(entry.key(), entry.value(), is_running(entry.key()) ? Kind::statistic : Kind::constant);
     }
   }
 
   Tensors forward(const Tensors& inputs, const Context& context) override {
     if (module_->is_training() != context.training) module_->train(context.training);
     if (context.training) seed_generators(context, inputs);
-    return forward_(inputs);
+    for (const std::unique_ptr<Held>& held : held_) held->version = version_of(held->parameter.value);
+    Tensors outputs = forward_(inputs);
+    for (const std::unique_ptr<Held>& held : held_) check_constant(*held);
+    return outputs;
   }
 
   std::vector<ParamSpec> parameters() override {
     std::vector<ParamSpec> specs;
     for (const std::unique_ptr<Held>& held : held_) {
-      specs.push_back({held->name, &held->parameter, {}, decays(held->parameter.value), held->statistic, held->running});
+      const at::Tensor& value = held->parameter.value;
+      // One that loses small changes is no statistic, so all of them are wide.
+      const bool statistic = held->kind == Kind::statistic;
+      specs.push_back({.name = held->name,
+                       .parameter = &held->parameter,
+                       .init = {},
+                       .decay = decays(value),
+                       .statistic = statistic,
+                       .wide = statistic,
+                       .frozen = held->kind == Kind::constant || (held->kind == Kind::parameter && !value.requires_grad())});
     }
     return specs;
   }
 
  private:
+  enum class Kind { parameter, statistic, constant };
   struct Held {
     std::string name;
     Parameter parameter;
-    bool statistic;
-    bool running = false;  ///< BatchNorm's, which must not lose small changes
+    Kind kind;
+    uint32_t version = 0;  ///< before a forward
   };
 
-  void add(const std::string& name, const at::Tensor& value, bool statistic) {
-    held_.push_back(std::make_unique<Held>(Held{name, {value, {}}, statistic}));
+  void add(const std::string& name, const at::Tensor& value, Kind kind) {
+    held_.push_back(std::make_unique<Held>(Held{name, {value, {}}, kind}));
+  }
+
+  /// Tells of changes in place, which a comparison of values would cost more to find than buffers are used for.
+  static uint32_t version_of(const at::Tensor& value) {
+    return value.is_inference() ? 0 : value.unsafeGetTensorImpl()->version_counter().current_version();
+  }
+
+  void check_constant(const Held& held) const {
+    if (held.kind != Kind::constant || version_of(held.parameter.value) == held.version) return;
+    throw InputError(
+        fmt::format("model: the forward of block '{}' changed its buffer '{}', which is taken for constant; only buffers whose "
+                    "names begin with 'running_' are combined over micro-batches",
+                    name_, held.name));
   }
 
   /// The same numbers for the same samples, whichever rank has them, and however often they are computed: from the CPU's

@@ -1,9 +1,15 @@
 // Blocks made of torch::nn modules: any module is a block, and a Sequential is a model that splits by itself.
 //
 // A heavy header (it includes torch/nn): only who wraps modules needs it. The module is constructed by its owner, values
-// included; rank 0's are taken everywhere. Its floating-point buffers (BatchNorm's running statistics) are combined over
-// micro-batches as nn/flat.h says. Random numbers that it takes from LibTorch's default CPU generator (Dropout) are keyed by
-// (seed, step, block, sample), one rank a process.
+// included; rank 0's are taken everywhere.
+//
+// Parameters that take no gradient (requires_grad) when training starts are frozen: they cost their memory, and no gradient,
+// optimizer state or reduction. Of floating-point buffers those whose names begin with "running_" (BatchNorm's statistics) are
+// combined over micro-batches as nn/flat.h says; others are constant, and a forward that changes one throws InputError.
+//
+// Random numbers that it takes from LibTorch's default generators (Dropout), the CPU's and that of its inputs' device, are
+// keyed by (seed, step, block, sample), one rank a process; on a device whose generator cannot be seeded forward throws
+// InputError.
 #pragma once
 
 #include <torch/nn/modules/container/any.h>

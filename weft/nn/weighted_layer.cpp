@@ -44,6 +44,10 @@ struct WeightedFunction : torch::autograd::Function<WeightedFunction> {
 
 }  // namespace
 
+bool gradients_have_places(const Parameter& weight, const Parameter* bias) {
+  return weight.gradient.defined() && (!bias || bias->gradient.defined());
+}
+
 std::optional<at::Tensor> value_of(const Parameter* bias) { return bias ? std::optional(bias->value) : std::nullopt; }
 
 at::Tensor apply(const WeightedLayer& layer, const at::Tensor& x, Parameter& weight, Parameter* bias) {

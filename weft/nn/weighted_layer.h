@@ -16,6 +16,9 @@ struct WeightedLayer {
   void (*add_gradients)(Parameter& weight, Parameter* bias, const at::Tensor& dy, const at::Tensor& x);
 };
 
+/// Whether apply() can serve it: both parameters are bound to flat buffers, and neither is frozen.
+bool gradients_have_places(const Parameter& weight, const Parameter* bias);
+
 /// As LibTorch's operators take it; null: none.
 std::optional<at::Tensor> value_of(const Parameter* bias);
 

@@ -105,6 +105,12 @@ Program describe_model(const ModelCost& model, const StepLayout& layout) {
     program.block_numel.push_back(padded_numel(block.numel, program.shards));
     program.block_uses.push_back(block.uses);
   }
+  const auto has_frozen = [](const BlockCost& block) { return block.frozen_numel > 0; };
+  if (std::any_of(model.blocks.begin(), model.blocks.end(), has_frozen)) {
+    for (const BlockCost& block : model.blocks) {
+      program.block_frozen.push_back(padded_numel(block.frozen_numel, program.shards));
+    }
+  }
   return program;
 }
 

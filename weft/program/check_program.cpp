@@ -28,15 +28,20 @@ void check_blocks_told(const Program& program) {
   if (program.block_uses.size() != program.block_names.size()) {
     malformed(0, fmt::format("what blocks use is told for {} blocks of {}", program.block_uses.size(), program.num_blocks()));
   }
+  if (!program.block_frozen.empty() && program.block_frozen.size() != program.block_names.size()) {
+    malformed(0, fmt::format("frozen weights are told for {} blocks of {}", program.block_frozen.size(), program.num_blocks()));
+  }
   int64_t elements = 0;
   for (int block = 0; block < program.num_blocks(); ++block) {
     const std::string& name = program.block_names[block];
-    const int64_t numel = program.block_numel[block];
-    if (numel < 0 || numel > kMostElements - elements) {
-      malformed(0, fmt::format("block {} '{}' has {} elements: must be at least 0, and all together at most {}", block, name,
-                               numel, kMostElements));
+    const int64_t frozen = program.block_frozen.empty() ? 0 : program.block_frozen[block];
+    for (const int64_t numel : {program.block_numel[block], frozen}) {
+      if (numel < 0 || numel > kMostElements - elements) {
+        malformed(0, fmt::format("block {} '{}' has {} elements: must be at least 0, and all together at most {}", block, name,
+                                 numel, kMostElements));
+      }
+      elements += numel;
     }
-    elements += numel;
     for (const int used : program.block_uses[block]) {
       if (used >= 0 && used < program.num_blocks()) continue;
       malformed(0, fmt::format("block {} '{}' uses block {} of {}", block, name, used, program.num_blocks()));

@@ -38,6 +38,7 @@ uint64_t fingerprint(const Program& program) {
   hash.add(program.block_names.size());
   for (const std::string& name : program.block_names) hash.add(fnv1a(name));
   hash.add_all(program.block_numel);
+  hash.add_all(program.block_frozen);
   for (const std::vector<int>& uses : program.block_uses) hash.add_all(uses);
   hash.add(program.shard_level, program.shards, program.inner_shards, program.weight_bytes, program.gradient_bytes,
            program.micro_batches, program.slots, program.replicas, program.needs_norm);

@@ -22,13 +22,17 @@ class Estimate {
         list_(program.of(rank)),
         buffers_(program.buffers_of(rank)),
         options_(options),
-        held_numel_(program.num_blocks(), 0) {
-    for (const int block : held_blocks(list_, program.block_uses)) held_numel_[block] = program.block_numel[block];
+        held_numel_(program.num_blocks(), 0),
+        held_weights_(program.num_blocks(), 0) {
+    for (const int block : held_blocks(list_, program.block_uses)) {
+      held_numel_[block] = program.block_numel[block];
+      held_weights_[block] = program.weight_numel(block);
+    }
   }
 
   MemoryEstimate run() {
-    const auto largest = std::max_element(held_numel_.begin(), held_numel_.end());
-    result_.largest_block_index = static_cast<int>(largest - held_numel_.begin());
+    const auto largest = std::max_element(held_weights_.begin(), held_weights_.end());
+    result_.largest_block_index = static_cast<int>(largest - held_weights_.begin());
     result_.largest_block = *largest * program_.weight_bytes;
     weights();
     gradients();
@@ -45,23 +49,26 @@ class Estimate {
     add(category, bytes);
     result_.model_states += bytes;
   }
-  int64_t whole() const { return std::accumulate(held_numel_.begin(), held_numel_.end(), int64_t{0}); }
+  using Numels = std::vector<int64_t>;  // by block
+  static int64_t sum(const Numels& numels) { return std::accumulate(numels.begin(), numels.end(), int64_t{0}); }
+  static int64_t largest(const Numels& numels) { return *std::max_element(numels.begin(), numels.end()); }
+  int64_t whole() const { return sum(held_numel_); }
   int64_t own() const { return whole() / program_.shards; }
-  int64_t largest_own() const { return *std::max_element(held_numel_.begin(), held_numel_.end()) / program_.shards; }
+  int64_t largest_own() const { return largest(held_numel_) / program_.shards; }
   bool narrow() const { return program_.weight_bytes < kWide; }
-  std::vector<int64_t> block_bytes(int64_t element) const {
-    std::vector<int64_t> bytes;
-    for (int64_t numel : held_numel_) bytes.push_back(numel * element);
-    return bytes;
+  static Numels bytes_of(Numels numels, int64_t element) {
+    for (int64_t& numel : numels) numel *= element;
+    return numels;
   }
 
   void weights() {
-    const int64_t shard = options_.offload_weights ? largest_own() : own();
+    const int64_t all = sum(held_weights_);
+    const int64_t shard = (options_.offload_weights ? largest(held_weights_) : all) / program_.shards;
     const bool pooled = program_.shard_level == ShardLevel::parameters;
-    keep(Category::weights, (pooled ? shard : whole()) * program_.weight_bytes);
+    keep(Category::weights, (pooled ? shard : all) * program_.weight_bytes);
     if (narrow()) keep(Category::master, shard * kWide);
-    if (program_.inner_shards > 1) add(Category::gathered, whole() / program_.inner_shards * program_.weight_bytes);
-    if (pooled) add(Category::gathered, buffer_bytes(buffers_.weight, block_bytes(program_.weight_bytes)));
+    if (program_.inner_shards > 1) add(Category::gathered, all / program_.inner_shards * program_.weight_bytes);
+    if (pooled) add(Category::gathered, buffer_bytes(buffers_.weight, bytes_of(held_weights_, program_.weight_bytes)));
   }
 
   // Partial sums: one stash a level of the tree over slots, each as large as all gradients. A reduce-scatter that adds to an
@@ -69,7 +76,7 @@ class Estimate {
   void gradients() {
     const bool pooled = program_.shard_level >= ShardLevel::gradients;
     keep(Category::gradients, (pooled ? own() : whole()) * program_.gradient_bytes);
-    int64_t bytes = pooled ? buffer_bytes(buffers_.gradient, block_bytes(program_.gradient_bytes)) : 0;
+    int64_t bytes = pooled ? buffer_bytes(buffers_.gradient, bytes_of(held_numel_, program_.gradient_bytes)) : 0;
     bytes += floor_log2(program_.slots) * whole() * program_.gradient_bytes;
     const auto adds = [](const Instruction& x) { return x.op == Op::reduce_scatter && x.micro > 0; };
     const bool earlier = std::any_of(list_.begin(), list_.end(),
@@ -88,7 +95,8 @@ class Estimate {
   const InstructionList& list_;
   const Buffers& buffers_;
   const MemoryOptions& options_;
-  std::vector<int64_t> held_numel_;  // 0 for the blocks of other ranks
+  Numels held_numel_;    // elements with a gradient; 0 for the blocks of other ranks
+  Numels held_weights_;  // all elements
   MemoryEstimate result_;
 };
 

@@ -25,6 +25,7 @@ struct BlockCost {
   bool splits = false;              ///< its backward can be split into the input's part and the weights' part
   double input_flops = 0.0;         ///< of backward_flops, those of backward_input
   int64_t deferred_bytes = 0;       ///< what backward_input keeps for backward_weight
+  int64_t frozen_numel = 0;         ///< elements beside `numel` that have no gradient and never change
 };
 
 struct ModelCost {
@@ -61,6 +62,8 @@ struct MeshSizes {
 struct Program {
   std::vector<std::string> block_names = {};
   std::vector<int64_t> block_numel = {};  ///< elements of each block's flat buffer, padded so that it divides over the shards
+  std::vector<int64_t> block_frozen =
+      {};  ///< elements of frozen weights beside them, padded as they are; empty: there are none
   std::vector<std::vector<int>> block_uses = {};  ///< BlockCost::uses
   ShardLevel shard_level = ShardLevel::none;
   int shards = 1;           ///< ranks that share one replica's state; 1 for level none
@@ -83,6 +86,8 @@ struct Program {
   const Buffers& buffers_of(int rank) const { return buffers[list_of_rank[rank]]; }
   int num_holders(int block) const { return holders.empty() ? 1 : static_cast<int>(holders[block].size()); }
   int num_blocks() const { return static_cast<int>(block_names.size()); }
+  /// Elements of a block's whole weights.
+  int64_t weight_numel(int block) const { return block_numel[block] + (block_frozen.empty() ? 0 : block_frozen[block]); }
   int64_t gradient_block_bytes(int block) const { return block_numel[block] * gradient_bytes; }
 };
 

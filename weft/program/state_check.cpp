@@ -148,7 +148,7 @@ class StateCheck {
   }
 
   void check_gathered(int i, int block) const {
-    if (program_.block_numel[block] == 0 || (gathered_[block] >= 0 && order_.before(gathered_[block], i))) return;
+    if (program_.weight_numel(block) == 0 || (gathered_[block] >= 0 && order_.before(gathered_[block], i))) return;
     fail(Defect::not_gathered, i, fmt::format("the weights of {} are not gathered by then", block_text(block)));
   }
 

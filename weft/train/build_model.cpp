@@ -33,7 +33,7 @@ std::pair<Tensors, at::Tensor> loss_arguments(const ModelRecipe& recipe, int64_t
 
 int64_t count_parameters(Block& block) {
   int64_t count = 0;
-  for (const ParamSpec& spec : block.parameters()) count += spec.statistic ? 0 : spec.parameter->value.numel();
+  for (const ParamSpec& spec : block.parameters()) count += spec.statistic || spec.frozen ? 0 : spec.parameter->value.numel();
   return count;
 }
 
@@ -123,7 +123,8 @@ ModelCost model_cost(const Recipe& recipe, int64_t micro_batch, const LayoutOpti
                            .uses = model.blocks[b].uses,
                            .splits = block.can_split_backward(),
                            .input_flops = measured[b].input_flops,
-                           .deferred_bytes = measured[b].deferred_bytes});
+                           .deferred_bytes = measured[b].deferred_bytes,
+                           .frozen_numel = frozen_numel(block)});
   }
   const auto [outputs, target] = loss_arguments(recipe.model, micro_batch, weights);
   cost.loss_peak_bytes = measure_loss_peak(model, outputs, target);

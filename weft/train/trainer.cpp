@@ -110,6 +110,7 @@ struct Trainer::State {
   void start();
   Program plan() const;
   FlatOptions flat_options() const;
+  void check_still_frozen() const;
   bool reproducible() const { return options.reproducible_slots > 0; }
 
   Mesh mesh;
@@ -157,7 +158,8 @@ Program Trainer::State::plan() const {
     cost.blocks.push_back({.name = named.name,
                            .numel = flat_numel(*named.block),
                            .uses = named.uses,
-                           .splits = named.block->can_split_backward()});
+                           .splits = named.block->can_split_backward(),
+                           .frozen_numel = frozen_numel(*named.block)});
   }
   const StepCounts counts = {.pp = mesh.size("pp"),
                              .dp = mesh.size("dp"),
@@ -240,6 +242,7 @@ void Trainer::State::start() {
     for (const Group& group : groups.all()) options.ledger->add(Category::communication, group.memory_bytes());
   }
   model = std::make_unique<FlatModel>(std::move(*pending), flat_options());
+  check_still_frozen();
   pending.reset();
   const LayoutOptions& layout = options.layout;
   updater = std::make_unique<StepUpdater>(*model, optimizer, options.clip, layout.precision == Precision::fp16);
@@ -263,6 +266,19 @@ void Trainer::State::start() {
                                              .all_micro_batches = static_cast<int64_t>(program.micro_batches) * data_ranks,
                                              .micro_batch = options.micro_batch});
   engine->initialise();
+}
+
+/// The program was made when the trainer was.
+void Trainer::State::check_still_frozen() const {
+  for (int b = 0; b < program.num_blocks(); ++b) {
+    const FlatBlock& flat = model->flat(b);
+    if (flat.whole_numel == program.block_numel[b] && flat.frozen.whole_numel == program.weight_numel(b) - flat.whole_numel)
+      continue;
+    throw InputError(
+        fmt::format("trainer: block '{}' has other frozen parameters than when the trainer was made; set "
+                    "requires_grad before that",
+                    program.block_names[b]));
+  }
 }
 
 void Trainer::start() {

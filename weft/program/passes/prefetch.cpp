@@ -36,7 +36,7 @@ class Hoister {
   }
 
  private:
-  int64_t bytes_of(const Instruction& x) const { return program_.block_numel[x.first] * program_.weight_bytes; }
+  int64_t bytes_of(const Instruction& x) const { return program_.weight_numel(x.first) * program_.weight_bytes; }
 
   // One that is no gather.
   void pass(const Instruction& x, int i) {

@@ -22,7 +22,7 @@ Instruction gather(const Program& program, int block, AxisName axis, int ranks) 
           .first = block,
           .last = block + 1,
           .axis = axis,
-          .wire_bytes = shard_bytes(program.block_numel[block] * program.weight_bytes, ranks)};
+          .wire_bytes = shard_bytes(program.weight_numel(block) * program.weight_bytes, ranks)};
 }
 
 Instruction release(int block, bool keeps_part) {
@@ -37,7 +37,7 @@ InstructionList shard_parameters(InstructionList list, const Program& program, c
   const Positions reads = weight_reads(list, program.block_uses);
   const bool has_inner = options.inner_shards > 1;
   for (int block = 0; block < program.num_blocks(); ++block) {
-    if (program.block_numel[block] == 0) continue;
+    if (program.weight_numel(block) == 0) continue;
     int previous = -1;
     for (const int use : reads[block]) {
       const bool same_micro = previous >= 0 && list[previous].micro == list[use].micro;

@@ -182,7 +182,8 @@ class Linker {
   }
   // Whoever had the block's buffer before must be done with it.
   void occupy(const std::vector<int>& buffer_of_block, Datum datum, int block) {
-    if (!buffer_of_block.empty() && program_.block_numel[block] > 0) change(datum, buffer_of_block[block], 0);
+    const int64_t numel = datum == Datum::weight_buffer ? program_.weight_numel(block) : program_.block_numel[block];
+    if (!buffer_of_block.empty() && numel > 0) change(datum, buffer_of_block[block], 0);
   }
   // An evict waits for whoever reads or writes what it takes away.
   void move(const Instruction& x) {
