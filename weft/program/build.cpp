@@ -44,8 +44,8 @@ void check_model(const ModelCost& model) {
     for (const int used : block.uses) {
       if (used < 0 || used >= blocks) refuse(fmt::format("uses block {} of {}", used, blocks));
     }
-    if (block.numel < 0 || block.numel > kMostElements) {
-      refuse(fmt::format("{} elements, must be 0 to {}", block.numel, kMostElements));
+    for (const int64_t numel : {block.numel, block.frozen_numel}) {
+      if (numel < 0 || numel > kMostElements) refuse(fmt::format("{} elements, must be 0 to {}", numel, kMostElements));
     }
   }
 }
