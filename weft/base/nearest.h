@@ -11,7 +11,7 @@ namespace weft {
 int edit_distance(std::string_view a, std::string_view b);
 
 /// The candidate at the smallest edit distance from `word`, upper and lower case counting as equal; the first of several.
-/// Empty only when there are no candidates. Time: the product of the two lengths, per candidate.
+/// Empty only when there are no candidates. Of a longer word the first 200 letters count.
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
 
 }  // namespace weft

@@ -10,6 +10,8 @@
 #include <cstring>
 
 #include "weft/base/error.h"
+#include "weft/base/file_size_limit.h"
+#include "weft/base/standard_descriptors.h"
 #include "weft/base/units.h"
 
 namespace weft {
@@ -29,7 +31,7 @@ int open_unnamed(const std::string& folder) {
 
 }  // namespace
 
-ScratchFile::ScratchFile(std::string folder) : folder_(std::move(folder)), fd_(open_unnamed(folder_)) {
+ScratchFile::ScratchFile(std::string folder) : folder_(std::move(folder)), fd_(above_standard(open_unnamed(folder_))) {
   if (fd_.get() < 0) {
     throw InputError(fmt::format("{}: cannot make a scratch file: {}; name another folder", folder_, cause(errno)));
   }
@@ -38,9 +40,11 @@ ScratchFile::ScratchFile(std::string folder) : folder_(std::move(folder)), fd_(o
 int64_t ScratchFile::reserve(int64_t bytes) {
   const int64_t begin = size_;
   if (bytes == 0) return begin;
+  const WithoutFileSizeSignal guard;
   if (const int error = ::posix_fallocate(fd_.get(), begin, bytes); error != 0) {
-    throw InputError(fmt::format("{}: no room for {} of offloaded state: {}; free some, or name another folder", folder_,
-                                 format_bytes(begin + bytes), cause(error)));
+    throw InputError(fmt::format("{}: no room for {} of offloaded state: {}; {}, or name another folder", folder_,
+                                 format_bytes(begin + bytes), cause(error),
+                                 error == EFBIG ? "raise the limit on file sizes (ulimit -f)" : "free some"));
   }
   size_ += bytes;
   return begin;

@@ -10,6 +10,8 @@
 #include <utility>
 
 #include "weft/base/error.h"
+#include "weft/base/file_size_limit.h"
+#include "weft/base/standard_descriptors.h"
 
 namespace weft::shm {
 namespace {
@@ -45,16 +47,20 @@ void Mapping::discard() {
 }
 
 FileDescriptor create_memory(const std::string& name, size_t bytes) {
-  FileDescriptor file(::memfd_create(("weft:" + name).substr(0, 200).c_str(), MFD_CLOEXEC));
+  FileDescriptor file(above_standard(::memfd_create(("weft:" + name).substr(0, 200).c_str(), MFD_CLOEXEC)));
   if (!file) fail("create it", "are too many files open (ulimit -n)?");
-  if (::ftruncate(file.get(), static_cast<off_t>(bytes)) != 0)
-    fail(fmt::format("reserve {} bytes", bytes), "use smaller buffers");
+  const WithoutFileSizeSignal guard;  // memory counts as a file
+  if (::ftruncate(file.get(), static_cast<off_t>(bytes)) != 0) {
+    const bool limited = errno == EFBIG;
+    fail(fmt::format("reserve {} bytes", bytes),
+         limited ? "raise the limit on file sizes (ulimit -f), which counts shared memory too" : "use smaller buffers");
+  }
   return file;
 }
 
 FileDescriptor open_peer_memory(int pid, int fd) {
   const std::string path = fmt::format("/proc/{}/fd/{}", pid, fd);
-  FileDescriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  FileDescriptor file(above_standard(::open(path.c_str(), O_RDWR | O_CLOEXEC)));
   if (!file) {
     fail(fmt::format("open a peer's memory {}", path),
          "the peer has ended, or ranks that share a host name cannot see each other's processes: give them different "
