@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <csignal>
+#include <functional>
 #include <thread>
 
 #include "tests/data/expect_input_error.h"
@@ -17,23 +20,34 @@ using test::expect_input_error;
 using test::read_file;
 using test::TempFolder;
 
-/// Makes every write past `bytes` fail, as a full disk does (EFBIG instead of ENOSPC).
+/// Makes every write past `bytes` fail, as a full disk does (EFBIG instead of ENOSPC). Not by ignoring the signal that comes
+/// with it: a program that uses the library has it end the process.
 class SmallDisk {
  public:
-  explicit SmallDisk(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+  explicit SmallDisk(rlim_t bytes) {
     getrlimit(RLIMIT_FSIZE, &old_);
     const rlimit limit{bytes, old_.rlim_max};
     setrlimit(RLIMIT_FSIZE, &limit);
   }
-  ~SmallDisk() {
-    setrlimit(RLIMIT_FSIZE, &old_);
-    std::signal(SIGXFSZ, handler_);
-  }
+  ~SmallDisk() { setrlimit(RLIMIT_FSIZE, &old_); }
 
  private:
   rlimit old_{};
-  void (*handler_)(int);
 };
+
+/// Runs `body` in another process, which is killed when it calls what it is given.
+void killed_in(const std::function<void(const std::function<void()>&)>& body) {
+  const pid_t pid = fork();
+  if (pid == 0) {
+    body([] { raise(SIGKILL); });
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(pid, &status, 0);
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << status;
+}
+
+constexpr AtomicFile::Kind kKinds[] = {AtomicFile::Kind::unnamed_if_possible, AtomicFile::Kind::named};
 
 TEST(AtomicFile, WritesAndReplaces) {
   const TempFolder folder;
@@ -46,15 +60,59 @@ TEST(AtomicFile, WritesAndReplaces) {
 }
 
 TEST(AtomicFile, TheOldFileStandsUntilCommit) {
+  for (const AtomicFile::Kind kind : kKinds) {
+    const TempFolder folder;
+    const std::string path = folder.write("out", "old");
+    {
+      AtomicFile file(path, kind);
+      file.write("new", 3);
+      EXPECT_EQ(read_file(path), "old");
+    }
+    EXPECT_EQ(read_file(path), "old");
+    EXPECT_EQ(folder.names(), std::vector<std::string>{"out"});
+    AtomicFile file(path, kind);
+    file.write("new", 3);
+    file.commit();
+    EXPECT_EQ(read_file(path), "new");
+    EXPECT_EQ(folder.names(), std::vector<std::string>{"out"});
+  }
+}
+
+TEST(AtomicFile, AKillLeavesTheOldFileAndNothingElse) {
   const TempFolder folder;
   const std::string path = folder.write("out", "old");
-  {
-    AtomicFile file(path);
-    file.write("new", 3);
+  for (const std::string& target : {path, folder.file("new")}) {
+    killed_in([&](const std::function<void()>& kill) {
+      AtomicFile file(target);
+      file.write("new", 3);
+      kill();
+    });
+    EXPECT_EQ(folder.names(), std::vector<std::string>{"out"});
     EXPECT_EQ(read_file(path), "old");
   }
-  EXPECT_EQ(read_file(path), "old");
-  EXPECT_EQ(folder.names(), std::vector<std::string>{"out"});
+}
+
+// Where files without a name cannot be made, the next that is written removes what a kill left; but nothing of the living.
+TEST(AtomicFile, LeftOversOfTheDeadAreRemoved) {
+  const TempFolder folder;
+  killed_in([&](const std::function<void()>& kill) {
+    AtomicFile file(folder.file("dead"), AtomicFile::Kind::named);
+    file.write("half", 4);
+    kill();
+  });
+  ASSERT_EQ(folder.names().size(), 1u) << "or this test shows nothing";
+  const std::string left = folder.names()[0];
+  EXPECT_TRUE(left.starts_with(".weft-") && left.ends_with(".partial")) << left;
+  const std::string other_host = folder.write(".weft-another-host-1-0.partial", "its own");
+  AtomicFile living(folder.file("living"), AtomicFile::Kind::named);
+  living.write("text", 4);
+  EXPECT_FALSE(std::filesystem::exists(folder.path() / left));
+  write_file(folder.file("out"), "text");
+  check_writable(folder.file("out"));
+  living.commit();
+  EXPECT_EQ(read_file(folder.file("living")), "text");
+  EXPECT_TRUE(std::filesystem::exists(other_host));
+  EXPECT_EQ(folder.names().size(), 3u);
 }
 
 TEST(AtomicFile, AFullDiskLeavesTheOldFileAndNothingElse) {
@@ -63,7 +121,7 @@ TEST(AtomicFile, AFullDiskLeavesTheOldFileAndNothingElse) {
   {
     const SmallDisk disk(100000);
     expect_input_error([&] { write_file(path, std::string(300000, 'x')); },
-                       {path, "cannot write", "too large", "free some space"});
+                       {path, "cannot write", "too large", "raise the limit on file sizes (ulimit -f)"});
   }
   EXPECT_EQ(read_file(path), "old");
   EXPECT_EQ(folder.names(), std::vector<std::string>{"out"});
@@ -100,7 +158,12 @@ TEST(AtomicFile, WritersOfOnePathDoNotMix) {
   std::vector<std::thread> writers;
   for (const char c : {'a', 'b', 'c', 'd'}) {
     writers.emplace_back([&, c] {
-      for (int i = 0; i < 5; ++i) write_file(path, std::string(200000, c));
+      for (int i = 0; i < 6; ++i) {
+        AtomicFile file(path, kKinds[i % 2]);
+        const std::string text(200000, c);
+        file.write(text.data(), text.size());
+        file.commit();
+      }
     });
   }
   for (auto& writer : writers) writer.join();
@@ -138,6 +201,7 @@ TEST(CheckWritable, RefusesAsWritingDoes) {
       {loop, {loop, "cannot write"}},
       {long_name, {"cannot write", "too long"}},
       {"", {"empty path"}},
+      {folder.file("a") + '\0' + "b", {"cannot write", "NUL"}},
   };
   for (const Row& row : table) {
     expect_input_error([&] { check_writable(row.path); }, row.pieces);

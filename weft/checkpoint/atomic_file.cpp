@@ -11,6 +11,10 @@
 #include <system_error>
 
 #include "weft/base/error.h"
+#include "weft/base/file_size_limit.h"
+#include "weft/base/printable.h"
+#include "weft/base/standard_descriptors.h"
+#include "weft/checkpoint/left_overs.h"
 
 namespace weft {
 namespace {
@@ -18,12 +22,13 @@ namespace {
 namespace fs = std::filesystem;
 
 [[noreturn]] void refuse(const std::string& path, const std::string& reason) {
-  throw InputError(fmt::format("{}: cannot write it: {}", path, reason));
+  throw InputError(fmt::format("{}: cannot write it: {}", printable(path), reason));
 }
 
 /// Where the file really goes. Refuses what a rename must not replace: a folder, a device.
 std::string resolve(const std::string& path) {
   if (path.empty()) throw InputError("cannot write to an empty path; name a file");
+  if (path.find('\0') != std::string::npos) refuse(path, "no path holds a NUL; name another path");
   std::error_code code;
   fs::path target = path;
   // Not fs::canonical(): a link to a file that does not exist yet is followed too. A loop of links ends at status().
@@ -38,46 +43,69 @@ std::string resolve(const std::string& path) {
   return target.string();
 }
 
-fs::path folder_of(const std::string& target) {
+std::string folder_of(const std::string& target) {
   const fs::path folder = fs::path(target).parent_path();
-  return folder.empty() ? fs::path(".") : folder;
+  return folder.empty() ? "." : folder.string();
+}
+
+/// The name by which a file without one can be linked.
+std::string own_name(int descriptor) { return fmt::format("/proc/self/fd/{}", descriptor); }
+
+bool link(int descriptor, const std::string& name) {
+  return ::linkat(AT_FDCWD, own_name(descriptor).c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0;
 }
 
 }  // namespace
 
-AtomicFile::AtomicFile(const std::string& path) : path_(path), target_(resolve(path)) {
-  const fs::path folder = folder_of(target_);
+AtomicFile::AtomicFile(const std::string& path, Kind kind) : path_(path), target_(resolve(path)) {
+  const std::string folder = folder_of(target_);
   std::error_code code;
   if (!fs::exists(folder, code) && (!code || code == std::errc::no_such_file_or_directory)) {
-    refuse(path, fmt::format("the folder {} does not exist; make it (mkdir -p) or name another path", folder.string()));
+    refuse(path, fmt::format("the folder {} does not exist; make it (mkdir -p) or name another path", folder));
   }
-  for (int number = 0; descriptor_ < 0; ++number) {
-    temporary_ = (folder / fmt::format(".weft-{}-{}.partial", getpid(), number)).string();
-    descriptor_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    // Another thread's, or one that a killed process of the same id left.
-    if (descriptor_ < 0 && errno != EEXIST) {
-      temporary_.clear();
-      fail("create a file in its folder", errno);
-    }
-  }
+  remove_left_overs(folder);
+  if (kind == Kind::named || !open_unnamed(folder)) open_named(folder);
 }
 
 AtomicFile::~AtomicFile() {
-  if (descriptor_ >= 0) close(descriptor_);
   if (!temporary_.empty()) unlink(temporary_.c_str());
 }
 
+/// False where files of this folder have names, or where they could not be given any (no /proc).
+bool AtomicFile::open_unnamed(const std::string& folder) {
+  descriptor_ = FileDescriptor(above_standard(open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666)));
+  if (!descriptor_) return false;
+  if (access(own_name(descriptor_.get()).c_str(), F_OK) != 0) {
+    descriptor_.close();
+    return false;
+  }
+  // For the moment in which it is linked but not yet renamed.
+  hold_partial(descriptor_.get());
+  return true;
+}
+
+void AtomicFile::open_named(const std::string& folder) {
+  for (int number = 0; temporary_.empty(); ++number) {
+    const std::string name = partial_name(folder, number);
+    descriptor_ = FileDescriptor(above_standard(open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)));
+    if (!descriptor_ && errno != EEXIST) fail("create a file in its folder", errno);  // else it is another thread's
+    if (descriptor_ && hold_partial(descriptor_.get())) temporary_ = name;
+  }
+}
+
 void AtomicFile::fail(const char* action, int error) const {
-  const char* advice =
-      error == ENOSPC || error == EDQUOT || error == EFBIG ? "free some space or name another path" : "name another path";
+  const char* advice = error == EFBIG                       ? "raise the limit on file sizes (ulimit -f) or name another path"
+                       : error == ENOSPC || error == EDQUOT ? "free some space or name another path"
+                                                            : "name another path";
   refuse(path_, fmt::format("could not {}: {}; {}", action, std::system_category().message(error), advice));
 }
 
 void AtomicFile::write(const void* data, size_t bytes) {
   constexpr size_t kLargest = size_t{1} << 30;  // Linux writes at most 2 GiB in one call
   const char* at = static_cast<const char*>(data);
+  const WithoutFileSizeSignal guard;
   while (bytes > 0) {
-    const ssize_t done = ::write(descriptor_, at, std::min(bytes, kLargest));
+    const ssize_t done = ::write(descriptor_.get(), at, std::min(bytes, kLargest));
     if (done < 0 && errno == EINTR) continue;
     if (done <= 0) fail("write all of it", done < 0 ? errno : ENOSPC);
     at += done;
@@ -85,18 +113,31 @@ void AtomicFile::write(const void* data, size_t bytes) {
   }
 }
 
+void AtomicFile::link_in_place() {
+  const std::string folder = folder_of(target_);
+  for (int number = 0; temporary_.empty(); ++number) {
+    const std::string name = partial_name(folder, number);
+    if (link(descriptor_.get(), name)) {
+      temporary_ = name;
+    } else if (errno != EEXIST) {
+      fail("put it in place", errno);
+    }
+  }
+}
+
 void AtomicFile::commit() {
   // The bytes must be on the disk before the name is: otherwise a power cut could leave an empty file under the old name.
-  if (fsync(descriptor_) != 0) fail("write all of it", errno);
-  const int closed = close(descriptor_);
-  descriptor_ = -1;
-  if (closed != 0) fail("write all of it", errno);
-  if (std::rename(temporary_.c_str(), target_.c_str()) != 0) fail("put it in place", errno);
+  if (fsync(descriptor_.get()) != 0) fail("write all of it", errno);
+  if (temporary_.empty() && !link(descriptor_.get(), target_)) {
+    if (errno != EEXIST) fail("put it in place", errno);
+    link_in_place();
+  }
+  if (!temporary_.empty() && std::rename(temporary_.c_str(), target_.c_str()) != 0) fail("put it in place", errno);
   temporary_.clear();
-  const int folder = open(folder_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder < 0) return;  // a folder that may be written but not read: the file is in place all the same
-  fsync(folder);           // some file systems cannot; the file is in place all the same
-  close(folder);
+  descriptor_.close();
+  const FileDescriptor folder(open(folder_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!folder) return;  // a folder that may be written but not read: the file is in place all the same
+  fsync(folder.get());  // some file systems cannot; the file is in place all the same
 }
 
 void write_file(const std::string& path, std::string_view text) {

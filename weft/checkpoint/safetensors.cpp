@@ -1,10 +1,7 @@
 #include "weft/checkpoint/safetensors.h"
 
 #include <ATen/ops/empty.h>
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
@@ -12,6 +9,8 @@
 #include <system_error>
 
 #include "weft/base/error.h"
+#include "weft/base/input_file.h"
+#include "weft/base/printable.h"
 #include "weft/checkpoint/safetensors_header.h"
 
 namespace weft {
@@ -46,42 +45,25 @@ std::vector<NamedTensor> lay_out(const std::string& path, std::vector<NamedTenso
 /// An open file to read from, with errors that name it.
 class Reader {
  public:
-  explicit Reader(const std::string& path) : path_(path), descriptor_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
-    if (descriptor_ < 0) fail(errno);
-    struct stat info {};
-    if (fstat(descriptor_, &info) != 0 || !S_ISREG(info.st_mode)) {
-      close(descriptor_);
-      throw InputError(fmt::format("{}: not a regular file; name a .safetensors file", path_));
-    }
-    size_ = info.st_size;
+  explicit Reader(const std::string& path) : path_(path), file_(open_input(path)) {
+    if (!file_.reason.empty()) fail(file_.reason);
   }
-  ~Reader() { close(descriptor_); }
-  Reader(const Reader&) = delete;
-  Reader& operator=(const Reader&) = delete;
 
-  int64_t size() const { return size_; }
+  int64_t size() const { return file_.bytes; }
 
   void read(int64_t offset, int64_t bytes, void* out) const {
-    for (auto* at = static_cast<char*>(out); bytes > 0;) {
-      const ssize_t done = pread(descriptor_, at, static_cast<size_t>(std::min<int64_t>(bytes, 1 << 30)), offset);
-      if (done < 0 && errno == EINTR) continue;
-      if (done < 0) fail(errno);
-      if (done == 0) throw InputError(fmt::format("{}: it became shorter while it was read; get or save it again", path_));
-      at += done;
-      offset += done;
-      bytes -= done;
-    }
+    const int64_t got = read_input(file_, offset, out, bytes);
+    if (got < 0) fail(std::system_category().message(errno));
+    if (got < bytes) throw InputError(fmt::format("{}: it became shorter while it was read; get or save it again", path_));
   }
 
  private:
-  [[noreturn]] void fail(int error) const {
-    throw InputError(
-        fmt::format("{}: cannot read it: {}; name a .safetensors file", path_, std::system_category().message(error)));
+  [[noreturn]] void fail(const std::string& reason) const {
+    throw InputError(fmt::format("{}: cannot read it: {}; name a .safetensors file", printable(path_), reason));
   }
 
   std::string path_;
-  int descriptor_;
-  int64_t size_ = 0;
+  InputFile file_;
 };
 
 /// The header, and where the values begin.

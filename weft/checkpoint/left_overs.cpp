@@ -1,0 +1,76 @@
+#include "weft/checkpoint/left_overs.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+
+#include "weft/base/file_descriptor.h"
+
+namespace weft {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kEnding = ".partial";
+
+/// The host is in the name because some network file systems keep locks on one host only.
+std::string beginning() {
+  std::array<char, 256> host{};
+  if (::gethostname(host.data(), host.size() - 1) != 0) host[0] = '\0';
+  std::string name = fmt::format(".weft-{}-", host.data());
+  std::replace(name.begin(), name.end(), '/', '_');
+  return name;
+}
+
+bool lock(int descriptor) {
+  while (::flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EINTR) return false;
+  }
+  return true;
+}
+
+/// Whether `path` names the very file of `descriptor`.
+bool names(const std::string& path, int descriptor) {
+  struct stat by_name {
+  }, by_descriptor{};
+  return ::lstat(path.c_str(), &by_name) == 0 && ::fstat(descriptor, &by_descriptor) == 0 &&
+         by_name.st_dev == by_descriptor.st_dev && by_name.st_ino == by_descriptor.st_ino;
+}
+
+/// Opened for writing, which some network file systems want for a lock. Under it, so that no other process removes it
+/// meanwhile; and nobody makes another of that name before it is gone.
+void remove_unless_held(const std::string& path) {
+  const FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (file && lock(file.get()) && names(path, file.get())) ::unlink(path.c_str());
+}
+
+}  // namespace
+
+std::string partial_name(const std::string& folder, int number) {
+  return (fs::path(folder) / fmt::format("{}{}-{}{}", beginning(), ::getpid(), number, kEnding)).string();
+}
+
+bool hold_partial(int descriptor) {
+  if (!lock(descriptor) && errno == EWOULDBLOCK) return false;
+  struct stat info {};
+  return ::fstat(descriptor, &info) != 0 || info.st_nlink > 0;
+}
+
+void remove_left_overs(const std::string& folder) {
+  const std::string begin = beginning();
+  std::error_code code;
+  for (fs::directory_iterator it(folder, code), end; !code && it != end; it.increment(code)) {
+    const std::string name = it->path().filename().string();
+    if (name.starts_with(begin) && name.ends_with(kEnding)) remove_unless_held(it->path().string());
+  }
+}
+
+}  // namespace weft
