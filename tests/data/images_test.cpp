@@ -159,7 +159,8 @@ TEST(Images, AMissingFileNamesThePackage) {
   const std::string labels = folder.write("l", idx(kLabels, {1}, "\1"));
   expect_input_error([&] { open_images({.images = folder.file("none"), .labels = labels}); },
                      {folder.file("none"), "No such file", "apt-get install dataset-fashion-mnist", "data.path"});
-  expect_input_error([&] { open_images({.images = folder.path().string(), .labels = labels}); }, {"not a file"});
+  expect_input_error([&] { open_images({.images = folder.path().string(), .labels = labels}); },
+                     {"it is a folder, not a regular file"});
   expect_input_error([&] { open_images({.images = labels, .labels = labels}, {.stddev = 0}); }, {"stddev"});
 }
 

@@ -1,6 +1,8 @@
 #include "weft/data/tokens.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <functional>
@@ -177,11 +179,47 @@ TEST(Tokens, AnIdBeyondTheVocabularyIsNamedWhenRead) {
   expect_input_error([&] { joined->get({0}, 0); }, {other.file("b"), "token 9", "index 5"});
 }
 
+TEST(Tokens, AFileThatChangesUnderneathIsNamed) {
+  const TempFolder folder;
+  const std::string path = folder.write("t", counting(40));
+  const auto dataset = open_tokens({.path = path, .context = 4});
+  EXPECT_NO_THROW(dataset->get({9}, 0));
+  std::filesystem::resize_file(path, 20);
+  EXPECT_NO_THROW(dataset->get({3}, 0));
+  expect_input_error([&] { dataset->get({9}, 0); },
+                     {path, "cut off while it was in use", "from 40 bytes to 20", "leave the data"});
+}
+
+// More files than are kept open: those read last time are closed, and opened again.
+TEST(Tokens, AFolderOfManyFilesReadsAsOneStream) {
+  const TempFolder folder;
+  constexpr int kFiles = 300;
+  std::string all;
+  for (int i = 0; i < kFiles; ++i) {
+    folder.write(fmt::format("{:03}", i), fmt::format("{:03},", i));
+    all += fmt::format("{:03},", i);
+  }
+  const auto dataset = open_tokens({.path = folder.path().string(), .context = 100});
+  for (int round = 0; round < 2; ++round) {
+    for (int64_t window = 0; window < dataset->size() - 1; ++window) {
+      const auto input = row(dataset->get({window}, 0).inputs[0], 0);
+      EXPECT_EQ(std::string(input.begin(), input.end()), all.substr(static_cast<size_t>(window) * 100, 100));
+    }
+  }
+  folder.write("new", "000,");
+  std::filesystem::rename(folder.path() / "new", folder.path() / "000");
+  expect_input_error([&] { dataset->get({0}, 0); }, {folder.file("000"), "replaced by another file", "leave the data"});
+  std::filesystem::remove(folder.path() / "030");
+  expect_input_error([&] { dataset->get({1}, 0); }, {folder.file("030"), "cannot be opened again", "No such file"});
+}
+
 TEST(Tokens, EveryBadFileIsOneClearLine) {
   const TempFolder folder;
   const std::string ten = folder.write("ten", counting(10)), empty = folder.write("empty", ""),
-                    odd = folder.write("odd", "abc"), none = folder.file("none"), nothing = folder.file("nothing");
+                    odd = folder.write("odd", "abc"), none = folder.file("none"), nothing = folder.file("nothing"),
+                    fifo = folder.file("fifo");
   std::filesystem::create_directory(nothing);
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
   struct Row {
     std::string path;
     std::function<void(TokenFile&)> change;
@@ -192,7 +230,8 @@ TEST(Tokens, EveryBadFileIsOneClearLine) {
       {none, nothing_else, {none, "No such file", "data.path", "apt-get install fortunes"}},
       {empty, nothing_else, {empty, "is empty", "data.path"}},
       {nothing, nothing_else, {nothing, "no tokens", "data.path"}},
-      {"/dev/null", nothing_else, {"/dev/null", "not a regular file"}},
+      {"/dev/null", nothing_else, {"/dev/null", "it is a device, not a regular file"}},
+      {fifo, nothing_else, {fifo, "it is a FIFO, not a regular file", "data.path"}},
       {ten, [](TokenFile& f) { f.context = 10; }, {ten, "10 of its 10 tokens", "context + 1 = 11", "model.context"}},
       {ten, [](TokenFile& f) { f.begin = 0.9; }, {ten, "1 of its 10 tokens", "[0.9, 1)", "data.evaluation"}},
       {odd, [](TokenFile& f) { f.type = TokenType::u16; }, {odd, "3 bytes", "token size 2", "data.tokenizer"}},

@@ -1,7 +1,8 @@
 #include "weft/data/idx_file.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 #include <system_error>
 
 #include "weft/base/error.h"
+#include "weft/base/input_file.h"
 
 namespace weft {
 namespace {
@@ -24,17 +26,15 @@ struct CloseGz {
 using GzFile = std::unique_ptr<gzFile_s, CloseGz>;
 
 GzFile open_gz(const std::string& path, const std::string& what) {
-  struct stat info {};
-  if (stat(path.c_str(), &info) != 0) {
-    throw InputError(
-        fmt::format("{}: cannot open the {} file: {}; {}", path, what, std::system_category().message(errno), kGetIt));
+  const InputFile input = open_input(path);
+  if (!input.reason.empty()) {
+    throw InputError(fmt::format("{}: cannot open the {} file: {}; {}", path, what, input.reason, kGetIt));
   }
-  if (!S_ISREG(info.st_mode)) throw InputError(fmt::format("{}: not a file; the {} must be an IDX file", path, what));
-  if (info.st_size == 0) throw InputError(fmt::format("{}: the {} file is empty; {}", path, what, kGetAgain));
-  GzFile file(gzopen(path.c_str(), "rb"));
+  if (input.bytes == 0) throw InputError(fmt::format("{}: the {} file is empty; {}", path, what, kGetAgain));
+  const int descriptor = ::fcntl(input.descriptor.get(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1);  // for zlib, which closes it
+  GzFile file(descriptor < 0 ? nullptr : gzdopen(descriptor, "rb"));
   if (!file) {
-    throw InputError(
-        fmt::format("{}: cannot open the {} file: {}; {}", path, what, std::system_category().message(errno), kGetIt));
+    throw InputError(fmt::format("{}: cannot open the {} file: {}", path, what, std::system_category().message(errno)));
   }
   gzbuffer(file.get(), 1 << 17);
   if (path.ends_with(".gz") && gzdirect(file.get())) {

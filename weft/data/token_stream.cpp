@@ -1,17 +1,15 @@
 #include "weft/data/token_stream.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
+#include <cstddef>
+#include <cstring>
 #include <filesystem>
 #include <system_error>
 
 #include "weft/base/error.h"
+#include "weft/base/printable.h"
 
 namespace weft {
 namespace {
@@ -22,8 +20,8 @@ constexpr const char* kGetIt = "set data.path to a file or folder (the default c
 
 int64_t token_bytes(TokenType type) { return type == TokenType::u8 ? 1 : type == TokenType::u16 ? 2 : 4; }
 
-[[noreturn]] void fail_to_open(const std::string& path, const std::error_code& code) {
-  throw InputError(fmt::format("{}: cannot open it: {}; {}", path, code.message(), kGetIt));
+[[noreturn]] void fail_to_open(const std::string& path, const std::string& reason) {
+  throw InputError(fmt::format("{}: cannot open it: {}; {}", printable(path), reason, kGetIt));
 }
 
 std::vector<std::string> files_of(const fs::path& folder, TokenType type) {
@@ -35,41 +33,30 @@ std::vector<std::string> files_of(const fs::path& folder, TokenType type) {
     const bool index = type == TokenType::u8 && it->path().extension() == ".dat";
     if (regular && !hidden && !index) paths.push_back(it->path().string());
   }
-  if (code) fail_to_open(folder.string(), code);
+  if (code) fail_to_open(folder.string(), code.message());
   std::sort(paths.begin(), paths.end());
   return paths;
 }
 
-/// Widens tokens; returns the position of the first that is not below the vocabulary, or -1.
+/// Widens `count` tokens; returns the position of the first that is not below the vocabulary, or -1.
 template <typename Token>
-int64_t widen(const Token* in, int64_t count, uint64_t vocabulary, int64_t* out) {
+int64_t widen(const std::vector<std::byte>& bytes, int64_t count, uint64_t vocabulary, int64_t* out) {
   uint64_t largest = 0;
   for (int64_t i = 0; i < count; ++i) {
-    const uint64_t token = in[i];
-    largest = std::max(largest, token);
+    Token token = 0;
+    std::memcpy(&token, bytes.data() + static_cast<size_t>(i) * sizeof token, sizeof token);
+    largest = std::max<uint64_t>(largest, token);
     out[i] = static_cast<int64_t>(token);
   }
   if (largest < vocabulary) return -1;
-  return std::find_if(in, in + count, [&](Token token) { return token >= vocabulary; }) - in;
+  return std::find_if(out, out + count, [&](int64_t token) { return static_cast<uint64_t>(token) >= vocabulary; }) - out;
 }
 
 }  // namespace
 
 TokenStream::TokenStream(const std::string& path, TokenType type, int64_t vocabulary) : type_(type), vocabulary_(vocabulary) {
   if (vocabulary < 1) throw InputError(fmt::format("model.vocabulary = {}: must be at least 1", vocabulary));
-  try {
-    open_pieces(path);
-  } catch (...) {
-    unmap();
-    throw;
-  }
-}
-
-TokenStream::~TokenStream() { unmap(); }
-
-void TokenStream::unmap() {
-  for (const Piece& piece : pieces_) munmap(const_cast<void*>(piece.data), static_cast<size_t>(piece.bytes));
-  pieces_.clear();
+  open_pieces(path);
 }
 
 void TokenStream::open_pieces(const std::string& path) {
@@ -84,26 +71,17 @@ void TokenStream::open_pieces(const std::string& path) {
 }
 
 void TokenStream::add(const std::string& path) {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) fail_to_open(path, {errno, std::system_category()});
-  struct stat info {};
-  const bool regular = fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
-  const int64_t bytes = info.st_size;
-  void* data = nullptr;
-  if (regular && bytes > 0) data = mmap(nullptr, static_cast<size_t>(bytes), PROT_READ, MAP_PRIVATE, fd, 0);
-  const std::error_code code(errno, std::system_category());
-  close(fd);
-  if (!regular) throw InputError(fmt::format("{}: not a regular file; {}", path, kGetIt));
-  if (bytes == 0) return;
-  if (data == MAP_FAILED) fail_to_open(path, code);
-  const int64_t count = bytes / token_bytes(type_);
-  pieces_.push_back({path, data, bytes, size_, count});
-  size_ += count;
-  if (bytes % token_bytes(type_) != 0) {
+  InputFile file = open_input(path);
+  if (!file.reason.empty()) fail_to_open(path, file.reason);
+  if (file.bytes == 0) return;
+  if (file.bytes % token_bytes(type_) != 0) {
     throw InputError(
         fmt::format("{}: {} bytes are no multiple of the token size {}; the file is cut off, or data.tokenizer is wrong", path,
-                    bytes, token_bytes(type_)));
+                    file.bytes, token_bytes(type_)));
   }
+  const int64_t count = file.bytes / token_bytes(type_);
+  pieces_.push_back({path, files_.add(path, std::move(file)), size_, count});
+  size_ += count;
 }
 
 void TokenStream::read(int64_t begin, int64_t count, int64_t* out) const {
@@ -123,16 +101,18 @@ void TokenStream::read(int64_t begin, int64_t count, int64_t* out) const {
 
 void TokenStream::read_piece(const Piece& piece, int64_t begin, int64_t count, int64_t* out) const {
   const auto vocabulary = static_cast<uint64_t>(vocabulary_);
+  std::vector<std::byte> bytes(static_cast<size_t>(count * token_bytes(type_)));
+  files_.read(piece.file, begin * token_bytes(type_), bytes.data(), static_cast<int64_t>(bytes.size()));
   int64_t bad = -1;
   switch (type_) {
     case TokenType::u8:
-      bad = widen(static_cast<const uint8_t*>(piece.data) + begin, count, vocabulary, out);
+      bad = widen<uint8_t>(bytes, count, vocabulary, out);
       break;
     case TokenType::u16:
-      bad = widen(static_cast<const uint16_t*>(piece.data) + begin, count, vocabulary, out);
+      bad = widen<uint16_t>(bytes, count, vocabulary, out);
       break;
     case TokenType::u32:
-      bad = widen(static_cast<const uint32_t*>(piece.data) + begin, count, vocabulary, out);
+      bad = widen<uint32_t>(bytes, count, vocabulary, out);
       break;
   }
   if (bad >= 0) {

@@ -1,0 +1,44 @@
+// FileSet: many files that are read from again and again, of which few are open at a time.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "weft/base/input_file.h"
+
+namespace weft {
+
+class FileSet {
+ public:
+  /// Takes over an open file, and returns its number, counted from 0.
+  size_t add(std::string path, InputFile file);
+
+  /// Throws InputError that names the file: when it is cut off before `offset + bytes`, when another one stands at its path by
+  /// now (those that were closed in between), and when reading fails. Thread-safe.
+  void read(size_t number, int64_t offset, void* out, int64_t bytes) const;
+
+ private:
+  struct Member {
+    std::string path;
+    dev_t device = 0;
+    ino_t inode = 0;
+  };
+  struct Opened {
+    size_t number;
+    std::shared_ptr<const InputFile> file;
+  };
+  std::shared_ptr<const InputFile> opened(size_t number) const;
+  std::shared_ptr<const InputFile> keep(size_t number, InputFile file) const;
+
+  std::vector<Member> members_;
+  mutable std::mutex mutex_;
+  mutable std::list<Opened> open_;  ///< those used last, the last one first
+};
+
+}  // namespace weft
