@@ -176,6 +176,9 @@ TEST(Recipe, EveryBadInputNamesPlaceKeyAndWhatIsValid) {
       {"no batch", without("global = 64"),
        "r.toml: batch.global is missing (samples a step, over all ranks): an integer of at least 1"},
       {"an empty file", "", "r.toml: model.name is missing"},
+      {"a path that ends early", "data = { path = \"/a\\u0000b\" }",
+       "r.toml:1:17: data.path holds a NUL, which would end it early; take it out, found "},
+      {"a key that moves the cursor", "[run]\n\"\\u001b[2J\" = 1", "r.toml:2:1: unknown key 'run.\\x1b[2J'; did you mean "},
   };
   for (const Bad& bad : cases) {
     SCOPED_TRACE(bad.what);
@@ -196,7 +199,7 @@ TEST(Recipe, EveryBadOverrideNamesItself) {
       {"word for a number", "run.steps=many", "--set run.steps=many: run.steps must be an integer of at least 1, found 'many'"},
       {"not a choice", "optimizer.name=adam",
        "--set optimizer.name=adam: optimizer.name must be one of \"adamw\", \"sgd\", found 'adam'"},
-      {"more than a value", "run.steps=3\nseed=4", "--set run.steps=3\nseed=4: run.steps must be"},
+      {"more than a value", "run.steps=3\nseed=4", "--set run.steps=3\\nseed=4: run.steps must be"},
       {"zero", "batch.global=0", "--set batch.global=0: batch.global must be an integer of at least 1, found 0"},
   };
   for (const Bad& bad : cases) {
@@ -283,7 +286,7 @@ TEST(Recipe, FilesThatCannotBeRead) {
       InputError);
   EXPECT_THROW(
       try { load_recipe("/tmp"); } catch (const InputError& error) {
-        EXPECT_STREQ(error.what(), "cannot read the recipe '/tmp': Is a directory");
+        EXPECT_STREQ(error.what(), "cannot read the recipe '/tmp': it is a folder, not a regular file");
         throw;
       },
       InputError);

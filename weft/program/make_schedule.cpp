@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "weft/base/error.h"
+#include "weft/base/file_error.h"
 #include "weft/program/schedules/automatic.h"
 #include "weft/program/schedules/csv.h"
 #include "weft/program/schedules/gpipe.h"
@@ -41,11 +41,14 @@ Schedule make_automatic(const PipelineShape& shape, PipelineCosts costs, int64_t
                             tasks_left);
 }
 
-Schedule make_csv(const PipelineShape& shape, std::string_view text) {
-  Schedule schedule = csv_schedule(text);
+Schedule make_csv(const PipelineShape& shape, const ScheduleInputs& inputs) {
+  Schedule schedule = csv_schedule(inputs.csv, inputs.csv_path);
   if (schedule.num_ranks() == shape.ranks && schedule.micro_batches == shape.micro_batches) return schedule;
-  throw InputError(fmt::format("schedule csv: the text has {} rows and {} micro-batches, the run {} ranks and {} micro-batches",
-                               schedule.num_ranks(), schedule.micro_batches, shape.ranks, shape.micro_batches));
+  const std::string line =
+      fmt::format("schedule csv: the text has {} rows and {} micro-batches, the run {} ranks and {} micro-batches",
+                  schedule.num_ranks(), schedule.micro_batches, shape.ranks, shape.micro_batches);
+  if (inputs.csv_path.empty()) throw InputError(line);
+  throw FileError(fmt::format("{}: {}", inputs.csv_path, line));
 }
 
 struct Named {
@@ -70,7 +73,7 @@ ScheduleSize schedule_size(std::string_view name, const PipelineShape& shape) {
 }
 
 Schedule make_schedule(std::string_view name, PipelineShape shape, const ScheduleInputs& inputs) {
-  if (name == "csv") return make_csv(shape, inputs.csv);
+  if (name == "csv") return make_csv(shape, inputs);
   if (name != "interleaved") shape.chunks = name == "zb-v" ? 2 : 1;
   if (name == "naive") return naive_schedule(shape);
   if (name == "auto") {

@@ -17,6 +17,7 @@ namespace weft {
 struct ScheduleInputs {
   PipelineCosts costs = {};       ///< auto; without stages: all times are 1, and a rank holds what it does with 1f1b
   std::string csv = {};           ///< csv: the text (schedules/csv.h)
+  std::string csv_path = {};      ///< csv: the file it is from, for errors; empty: none
   int64_t* tasks_left = nullptr;  ///< auto: as in automatic_schedule()
 };
 

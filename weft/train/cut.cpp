@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "weft/base/error.h"
+#include "weft/base/printable.h"
 #include "weft/program/balance.h"
 #include "weft/program/build.h"
 
@@ -29,7 +30,7 @@ std::vector<int> cut_by_hand(const std::string& text, int blocks, int stages) {
   const std::vector<int64_t> counts = stages_by_hand(text);
   if (static_cast<int>(counts.size()) != stages) {
     throw InputError(
-        fmt::format("layout.stages = \"{}\" makes {} stages, but the schedule has {}", text, counts.size(), stages));
+        fmt::format("layout.stages = \"{}\" makes {} stages, but the schedule has {}", shortened(text), counts.size(), stages));
   }
   check_stages_by_hand(text, blocks);
   std::vector<int> first;
@@ -115,7 +116,7 @@ std::vector<int64_t> stages_by_hand(const std::string& text) {
     throw InputError(
         fmt::format("layout.stages = \"{}\"; it must be \"auto\", \"even\" or the number of blocks of each "
                     "stage, as in \"3,2,3\"",
-                    text));
+                    shortened(text)));
   }
   return counts;
 }
@@ -125,7 +126,8 @@ void check_stages_by_hand(const std::string& text, int blocks) {
   int64_t all = 0;
   for (const int64_t count : counts) all += count;
   if (counts.empty() || all == blocks) return;
-  throw InputError(fmt::format("layout.stages = \"{}\" has {} blocks in all, but the model has {}", text, all, blocks));
+  throw InputError(
+      fmt::format("layout.stages = \"{}\" has {} blocks in all, but the model has {}", shortened(text), all, blocks));
 }
 
 std::vector<int> choose_cut(const CutOptions& options) {

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "weft/base/nearest.h"
+#include "weft/base/printable.h"
 
 namespace weft {
 
@@ -58,7 +59,7 @@ std::string unknown_key(const std::string& dotted, const std::vector<FileKey>& k
                             : !in_section.empty()      ? nearest(dotted, in_section)
                             : dot == std::string::npos ? nearest(dotted, sections)
                                                        : nearest(dotted, all);
-  return fmt::format("unknown key '{}'; did you mean '{}'?", dotted, meant);
+  return fmt::format("unknown key '{}'; did you mean '{}'?", shortened(dotted), meant);
 }
 
 }  // namespace weft

@@ -7,13 +7,15 @@
 #include <array>
 #include <sstream>
 
-#include "weft/base/error.h"
+#include "weft/base/file_error.h"
+#include "weft/base/input_file.h"
 #include "weft/train/key_file.h"
 
 namespace weft {
 
 namespace {
 
+constexpr int64_t kLongestFile = 8 << 20;  // times of ten thousand blocks take 2 MB
 constexpr KeyRange kRate = {.min = kLeastRate, .max = kMostRate, .or_inf = true};
 constexpr KeyRange kTime = {.min = 0.0, .max = 1e9};
 
@@ -99,9 +101,7 @@ std::string key_line(const FileKey& key) {
   return std::visit(write, key.target);
 }
 
-}  // namespace
-
-Hardware parse_hardware(const std::string& text, const std::string& path) {
+Hardware parsed(const std::string& text, const std::string& path) {
   Hardware hardware;
   int64_t ranks = 1;
   BlockTime any;
@@ -120,15 +120,34 @@ Hardware parse_hardware(const std::string& text, const std::string& path) {
   check_required(path, keys, given);
   hardware.ranks_per_host = static_cast<int>(ranks);
   if (std::count(given.begin(), given.end(), "device.narrow_flops") == 0) hardware.narrow_flops = hardware.flops;
-  try {
-    check_hardware(hardware);
-  } catch (const InputError& error) {
-    throw InputError(fmt::format("{}: {}", path, error.what()));
-  }
+  in_hardware_file(path, [&] { check_hardware(hardware); });
   return hardware;
 }
 
-Hardware load_hardware(const std::string& path) { return parse_hardware(read_file("hardware file", path), path); }
+}  // namespace
+
+void in_hardware_file(const std::string& path, const std::function<void()>& call) {
+  if (path.empty()) return call();
+  try {
+    call();
+  } catch (const FileError&) {
+    throw;
+  } catch (const InputError& error) {
+    throw FileError(fmt::format("{}: {}", path, error.what()));
+  }
+}
+
+Hardware parse_hardware(const std::string& text, const std::string& path) {
+  try {
+    return parsed(text, path);
+  } catch (const InputError& error) {
+    throw FileError(error.what());  // all of them begin with the path
+  }
+}
+
+Hardware load_hardware(const std::string& path) {
+  return parse_hardware(read_text_file("hardware file", path, kLongestFile), path);
+}
 
 std::string hardware_text(const Hardware& hardware) {
   Hardware copy = hardware;

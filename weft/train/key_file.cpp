@@ -4,13 +4,10 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <sstream>
 
 #include "weft/base/error.h"
+#include "weft/base/printable.h"
 
 namespace weft {
 
@@ -26,7 +23,7 @@ std::string what_was_found(const toml::node& node) {
   node.visit([&](const auto& value) { out << value; });
   std::string text = out.str();
   std::replace(text.begin(), text.end(), '\n', ' ');
-  if (text.size() > 60) text = text.substr(0, 57) + "...";
+  text = shortened(text, 80);
   switch (node.type()) {
     case toml::node_type::table:
       return fmt::format("a table ({})", text);
@@ -75,6 +72,10 @@ bool is_section(const std::vector<FileKey>& keys, const std::string& name) {
 }
 
 void set(const FileKey& key, const toml::node& node, const std::string& where) {
+  if (node.is_string() && node.as_string()->get().find('\0') != std::string::npos) {
+    throw InputError(fmt::format("{}: {} holds a NUL, which would end it early; take it out, found {}", where, key.dotted(),
+                                 what_was_found(node)));
+  }
   if (!assign(key, node)) {
     throw InputError(fmt::format("{}: {} must be {}, found {}", where, key.dotted(),
                                  what_is_valid(key, node.value<double>().value_or(0.0)), what_was_found(node)));
@@ -171,7 +172,7 @@ std::vector<std::string> read_keys(const std::string& text, const std::string& p
 }
 
 std::string read_override(const std::string& text, const std::vector<FileKey>& keys) {
-  const std::string where = "--set " + text;
+  const std::string where = "--set " + shortened(text);
   const size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0) {
     throw InputError(fmt::format("{}: write it as section.key=value, like --set optimizer.lr=0.001", where));
@@ -190,16 +191,6 @@ void check_required(const std::string& path, const std::vector<FileKey>& keys, c
       throw InputError(fmt::format("{}: {} is missing ({}): {}", path, key.dotted(), key.meaning, what_is_valid(key)));
     }
   }
-}
-
-std::string read_file(const std::string& what, const std::string& path) {
-  std::ifstream in(path);
-  if (!in || std::filesystem::is_directory(path)) {
-    throw InputError(fmt::format("cannot read the {} '{}': {}", what, path, std::strerror(in ? EISDIR : errno)));
-  }
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
 }
 
 }  // namespace weft

@@ -28,7 +28,4 @@ std::string read_override(const std::string& text, const std::vector<FileKey>& k
 /// Throws InputError for the first required key that was not given.
 void check_required(const std::string& path, const std::vector<FileKey>& keys, const std::vector<std::string>& given);
 
-/// The text of a file; `what` names it in the InputError: "cannot read the recipe 'x': ...".
-std::string read_file(const std::string& what, const std::string& path);
-
 }  // namespace weft

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "weft/base/error.h"
+#include "weft/base/input_file.h"
 #include "weft/base/units.h"
 #include "weft/program/balance.h"
 #include "weft/program/build.h"
@@ -21,7 +22,6 @@
 #include "weft/train/block_work.h"
 #include "weft/train/cut.h"
 #include "weft/train/hardware_file.h"
-#include "weft/train/key_file.h"
 #include "weft/train/memory.h"
 #include "weft/train/stage_bytes.h"
 #include "weft/train/stages_text.h"
@@ -40,8 +40,15 @@ constexpr int64_t kMostForwardsToSearch = 300'000;  ///< in one whose schedule i
 Hardware hardware_of(const Recipe& recipe, const ResolvedLayout& layout) {
   if (recipe.layout.profile.empty()) return counted_operations();
   Hardware hardware = load_hardware(recipe.layout.profile);
-  check_micro_batch(hardware, layout.micro_batch);
+  in_hardware_file(recipe.layout.profile, [&] { check_micro_batch(hardware, layout.micro_batch); });
   return hardware;
+}
+
+std::vector<BlockWork> work_of(const Recipe& recipe, const Plan& base, const Hardware& hardware) {
+  std::vector<BlockWork> work;
+  in_hardware_file(recipe.layout.profile,
+                   [&] { work = block_work(base.cost, base.layout.options, base.layout.counts, hardware); });
+  return work;
 }
 
 /// Of an automatic schedule's candidate. Where messages are free many are equally short: then the second counts.
@@ -58,16 +65,14 @@ bool is_shorter(const StepTime& a, const StepTime& b) {
 class Planner {
  public:
   Planner(const Recipe& recipe, const Plan& base)
-      : recipe_(recipe),
-        base_(base),
-        hardware_(hardware_of(recipe, base.layout)),
-        work_(block_work(base.cost, base.layout.options, base.layout.counts, hardware_)) {}
+      : recipe_(recipe), base_(base), hardware_(hardware_of(recipe, base.layout)), work_(work_of(recipe, base, hardware_)) {}
 
   Plan run() {
     const std::string& name = recipe_.layout.schedule;
     if (name == "auto") check_searchable();
     const std::string csv = name == "csv" ? read_schedule(recipe_.layout) : "";
-    Plan plan = name == "auto" ? automatic() : fitted(make_schedule(name, shape(), {.csv = csv}));
+    Plan plan = name == "auto" ? automatic()
+                               : fitted(make_schedule(name, shape(), {.csv = csv, .csv_path = recipe_.layout.schedule_file}));
     plan.stages_text = stages_text(recipe_.layout, plan, block_seconds(work_), searched_);
     const std::string untimed = untimed_blocks_text(hardware_, plan.program.block_names);
     if (!untimed.empty()) plan.stages_text += fmt::format("  {}\n", untimed);
@@ -338,7 +343,8 @@ class Planner {
 }  // namespace
 
 std::string read_schedule(const LayoutRecipe& layout) {
-  return read_file("schedule (layout.schedule_file)", layout.schedule_file);
+  constexpr int64_t kLongest = 64 << 20;  // ten million tasks
+  return read_text_file("schedule (layout.schedule_file)", layout.schedule_file, kLongest);
 }
 
 Plan plan_pipeline(const Recipe& recipe, const Plan& plan) { return Planner(recipe, plan).run(); }

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "weft/base/error.h"
+#include "weft/base/file_error.h"
 #include "weft/program/build.h"
 #include "weft/program/schedules/csv.h"
 #include "weft/program/verify.h"
@@ -21,8 +21,10 @@ namespace {
 /// One rank reads no key of a pipeline, but a mistake in one is a mistake.
 void check_pipeline_keys(const LayoutRecipe& layout, const std::vector<std::string>& blocks) {
   check_stages_by_hand(layout.stages, static_cast<int>(blocks.size()));
-  if (layout.schedule == "csv") csv_schedule(read_schedule(layout));
-  if (!layout.profile.empty()) check_block_times(load_hardware(layout.profile), blocks);
+  if (layout.schedule == "csv") csv_schedule(read_schedule(layout), layout.schedule_file);
+  if (layout.profile.empty()) return;
+  const Hardware hardware = load_hardware(layout.profile);
+  in_hardware_file(layout.profile, [&] { check_block_times(hardware, blocks); });
 }
 
 }  // namespace
@@ -40,6 +42,8 @@ Plan plan(const Recipe& recipe, int world_size) {
       plan.program = build_program(plan.cost, step_layout(plan.layout.options, plan.layout.counts));
       check_pipeline_keys(recipe.layout, plan.program.block_names);
     }
+  } catch (const FileError&) {
+    throw;
   } catch (const InputError& error) {
     throw InputError(fmt::format("{}: {}", recipe.path, error.what()));
   }

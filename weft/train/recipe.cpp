@@ -1,9 +1,16 @@
 #include "weft/train/recipe.h"
 
+#include "weft/base/input_file.h"
 #include "weft/train/key_file.h"
 #include "weft/train/recipe_keys.h"
 
 namespace weft {
+
+namespace {
+
+constexpr int64_t kLongestRecipe = 1 << 20;  // a recipe with every key takes a few kilobytes
+
+}  // namespace
 
 Recipe parse_recipe(const std::string& text, const std::string& path, const std::vector<std::string>& overrides) {
   Recipe recipe;
@@ -17,7 +24,7 @@ Recipe parse_recipe(const std::string& text, const std::string& path, const std:
 }
 
 Recipe load_recipe(const std::string& path, const std::vector<std::string>& overrides) {
-  return parse_recipe(read_file("recipe", path), path, overrides);
+  return parse_recipe(read_text_file("recipe", path, kLongestRecipe), path, overrides);
 }
 
 }  // namespace weft

@@ -14,7 +14,9 @@ struct RecipeSimulation {
   double tokens_per_s = 0.0;  ///< 0 for models that read images
 };
 
-/// Throws InputError as resolve() and check_hardware() do.
-RecipeSimulation recipe_simulation(const Recipe& recipe, int world_size, const Hardware& hardware);
+/// Throws InputError as resolve() and check_hardware() do. What is wrong with the hardware names `hardware_path`, the file it
+/// came from, if it is told.
+RecipeSimulation recipe_simulation(const Recipe& recipe, int world_size, const Hardware& hardware,
+                                   const std::string& hardware_path = {});
 
 }  // namespace weft

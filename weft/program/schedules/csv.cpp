@@ -7,7 +7,8 @@
 #include <cmath>
 #include <optional>
 
-#include "weft/base/error.h"
+#include "weft/base/file_error.h"
+#include "weft/base/printable.h"
 #include "weft/program/check_schedule.h"
 #include "weft/program/task_times.h"
 
@@ -57,7 +58,7 @@ std::vector<Task> read_row(std::string_view row, int rank) {
       throw InputError(
           fmt::format("schedule csv, row of rank {}, cell {}: '{}' is no task: write F, B, I or W, the stage, a dot and the "
                       "micro-batch (F0.3)",
-                      rank, column, cell));
+                      rank, column, shortened(cell, 60)));
     }
     tasks.push_back(*task);
   }
@@ -99,9 +100,7 @@ void derive_sizes(Schedule& schedule) {
   }
 }
 
-}  // namespace
-
-Schedule csv_schedule(std::string_view text) {
+Schedule parsed(std::string_view text) {
   Schedule schedule{.name = "csv", .micro_batches = 0, .rank_of_stage = {}, .tasks = {}};
   while (!text.empty()) {
     const std::string_view row = trimmed(take_until(text, '\n'));
@@ -111,6 +110,17 @@ Schedule csv_schedule(std::string_view text) {
   derive_sizes(schedule);
   check_schedule(schedule);
   return schedule;
+}
+
+}  // namespace
+
+Schedule csv_schedule(std::string_view text, std::string_view path) {
+  if (path.empty()) return parsed(text);
+  try {
+    return parsed(text);
+  } catch (const InputError& error) {
+    throw FileError(fmt::format("{}: {}", path, error.what()));
+  }
 }
 
 std::string to_csv(const Schedule& schedule) {

@@ -18,8 +18,9 @@
 
 namespace weft {
 
-/// Throws InputError that names row and cell when the text cannot be read, and as check_schedule() does.
-Schedule csv_schedule(std::string_view text);
+/// Throws InputError that names row and cell when the text cannot be read, and as check_schedule() does; FileError, with the
+/// path before that, where it is told which file the text is from.
+Schedule csv_schedule(std::string_view text, std::string_view path = {});
 
 /// What csv_schedule() reads back, laid out as a timeline: a column is the time of a forward, or of a part of a backward, were
 /// these equal and transfers free.
