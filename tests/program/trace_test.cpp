@@ -108,6 +108,32 @@ TEST(Trace, any_name_is_text) {
   EXPECT_EQ(events_of(trace, "X")[0].at("name"), "forward a\"b\\c\n\x01");
 }
 
+TEST(Trace, a_name_that_is_no_utf_8_does_not_stop_it) {
+  Program program = build_program(equal_blocks(1, {}), {});
+  program.block_names = {"a\xff"};
+  EXPECT_EQ(events_of(traced(program, slow_device()), "X")[0].at("name"), "forward a\xef\xbf\xbd");
+}
+
+TEST(Trace, a_long_one_comes_in_parts) {
+  const Program program = build_program(equal_blocks(1, {}), {});
+  std::vector<TimedInstruction> timed;
+  for (int i = 0; i < 50'000; ++i)
+    timed.push_back({.rank = 0, .index = find(program.of(0), Op::forward), .start_s = 1e-6 * i, .end_s = 1e-6 * (i + 1)});
+  std::string text;
+  size_t parts = 0, longest = 0;
+  write_trace(program, timed, [&](std::string_view part) {
+    text += part;
+    longest = std::max(longest, part.size());
+    ++parts;
+  });
+  EXPECT_GT(parts, 3u);
+  EXPECT_LT(longest, size_t{3} << 19) << "a part stays near a megabyte";
+  EXPECT_TRUE(text == trace_json(program, timed));
+  const json events = events_of(json::parse(text), "X");
+  ASSERT_EQ(events.size(), timed.size());
+  EXPECT_EQ(events[12'345].at("ts"), 12345.0) << "microseconds";
+}
+
 TEST(Trace, nothing_is_an_array_too) {
   EXPECT_EQ(json::parse(trace_json(build_program(equal_blocks(1, {}), {}), {})).size(), 0u);
 }
