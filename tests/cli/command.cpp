@@ -18,15 +18,11 @@
 
 namespace weft {
 
-namespace {
-
-void redirect(const std::filesystem::path& path, int target) {
+void redirect(const std::filesystem::path& path, int descriptor) {
   const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-  dup2(fd, target);
+  dup2(fd, descriptor);
   close(fd);
 }
-
-}  // namespace
 
 pid_t start_weft(const std::vector<std::string>& arguments, const std::filesystem::path& folder,
                  const CommandOptions& options) {
@@ -36,6 +32,7 @@ pid_t start_weft(const std::vector<std::string>& arguments, const std::filesyste
   redirect(folder / "out", STDOUT_FILENO);
   redirect(folder / "err", STDERR_FILENO);
   for (const auto& [name, value] : options.environment) setenv(name.c_str(), value.c_str(), 1);
+  if (options.prepare) options.prepare();
   std::vector<char*> argv = {const_cast<char*>(WEFT_COMMAND)};
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);

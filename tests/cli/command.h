@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -19,6 +20,9 @@ struct CommandResult {
 struct CommandOptions {
   double deadline_s = 60.0;
   std::map<std::string, std::string> environment;  ///< added to this process's
+  /// Called in the new process before the command starts, its output redirected already: to close descriptors, set limits,
+  /// change the working folder.
+  std::function<void()> prepare = {};
 };
 
 /// `weft` with these arguments. This process becomes the reaper of orphans: what the command left running shows in
@@ -35,6 +39,9 @@ int wait_for(pid_t pid, double deadline_s);
 bool processes_left();
 
 std::string read_text(const std::filesystem::path& path);
+
+/// For CommandOptions::prepare: what the command writes to `descriptor` goes to that file.
+void redirect(const std::filesystem::path& path, int descriptor);
 
 /// A folder of its own that goes with the object.
 class TemporaryFolder {

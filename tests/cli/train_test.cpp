@@ -15,6 +15,7 @@
 
 #include "tests/cli/training.h"
 #include "tests/support/run_ranks.h"
+#include "tests/support/wait_until.h"
 
 namespace weft {
 namespace {
@@ -141,6 +142,68 @@ TEST_F(WeftTrain, JoinsRanksThatSomethingElseStarted) {
   for (int r = 0; r < 2; ++r) EXPECT_EQ(wait_for(ranks[r], 60.0), 0) << read_text(folders[r] / "err");
   EXPECT_EQ(read_text(folders[1] / "out"), "") << "only rank 0 speaks";
   EXPECT_EQ(nlohmann::json::parse(read_text(file)).at("world"), 2);
+}
+
+// Ranks but the first write no file: what it is asked for need not be there for them.
+TEST_F(WeftTrain, OnlyRankZeroNeedsTheFoldersItWritesTo) {
+  const std::string port = std::to_string(free_port());
+  const TemporaryFolder folders[2];
+  std::filesystem::create_directory(folders[0] / "results");
+  pid_t ranks[2];
+  for (int r = 0; r < 2; ++r) {
+    ranks[r] =
+        start_weft(train({"--summary", "results/s.json", "--save", "results/w.safetensors", "--trace", "results/t.json"}),
+                   folders[r].path(),
+                   {.environment = {{"RANK", std::to_string(r)},
+                                    {"WORLD_SIZE", "2"},
+                                    {"LOCAL_RANK", std::to_string(r)},
+                                    {"LOCAL_WORLD_SIZE", "2"},
+                                    {"MASTER_ADDR", "127.0.0.1"},
+                                    {"MASTER_PORT", port}},
+                    .prepare = [&] { EXPECT_EQ(chdir(folders[r].path().c_str()), 0); }});
+  }
+  for (int r = 0; r < 2; ++r) EXPECT_EQ(wait_for(ranks[r], 60.0), 0) << read_text(folders[r] / "err");
+  for (const char* name : {"s.json", "w.safetensors", "t.json"})
+    EXPECT_TRUE(std::filesystem::exists(folders[0] / "results" / name));
+}
+
+TEST_F(WeftTrain, RankZeroRefusesAFolderThatIsNotThere) {
+  const CommandResult result =
+      run_weft(train({"--save", "/nonexistent/w.safetensors"}), {.environment = {{"RANK", "0"}, {"WORLD_SIZE", "1"}}});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_EQ(result.err.find("weft: rank 0: /nonexistent/w.safetensors: cannot write it: the folder /nonexistent does not"), 0u)
+      << result.err;
+}
+
+/// Whether a process has a file of that folder open, under any name or none.
+bool has_open_file_in(pid_t pid, const std::filesystem::path& folder) {
+  std::error_code code;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/fd", code)) {
+    if (std::filesystem::read_symlink(entry.path(), code).string().starts_with(folder.string() + "/")) return true;
+  }
+  return false;
+}
+
+TEST_F(WeftTrain, AKillDuringTheSaveLeavesNothing) {
+  const TemporaryFolder results;
+  bool caught = false;
+  // A save of some 50 MB takes a while, but not always long enough to be seen.
+  for (int attempt = 0; attempt < 10 && !caught; ++attempt) {
+    const pid_t run =
+        start_weft(train({"-n", "1", "--set", "model.vocabulary=200000", "--set", "model.width=32", "--set", "batch.global=1",
+                          "--set", "run.steps=1", "--set", "data.evaluation=0.002", "--save", results / "w.safetensors"}),
+                   folder_.path());
+    const auto evaluated = [&] { return read_text(folder_ / "out").find("evaluation after step 1") != std::string::npos; };
+    ASSERT_TRUE(wait_until(evaluated, 60.0)) << read_text(folder_ / "err");
+    const auto over = [&] { return std::filesystem::exists(results / "w.safetensors"); };
+    ASSERT_TRUE(wait_until([&] { return has_open_file_in(run, results.path()) || over(); }, 60.0));
+    kill(run, SIGKILL);
+    wait_for(run, 10.0);
+    caught = !over();
+    std::filesystem::remove(results / "w.safetensors");
+    EXPECT_TRUE(std::filesystem::is_empty(results.path()));
+  }
+  EXPECT_TRUE(caught);
 }
 
 TEST_F(WeftTrain, KilledRankIsNamedAndEndsTheRun) {

@@ -74,6 +74,13 @@ TEST_P(TrainerRefuses, WithOneLineThatSaysWhatToDo) {
   EXPECT_NE(error.find(c.says), std::string::npos) << "it said: " << error;
 }
 
+TEST(Trainer, ItsLoaderHasItsDeadline) {
+  const Mesh mesh(World(), {{"dp", 1}});
+  const Trainer trainer(mesh, tiny_mlp(), Sgd{},
+                        {.global_batch = kBatch, .communication = {.timeout = std::chrono::milliseconds(2500)}});
+  EXPECT_EQ(trainer.loader_options().timeout_s, 2.5);
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Options, TrainerRefuses,
     ::testing::Values(

@@ -7,8 +7,10 @@
 #include <memory>
 #include <optional>
 
+#include "weft/base/printable.h"
 #include "weft/checkpoint/atomic_file.h"
 #include "weft/cli/commands.h"
+#include "weft/cli/output.h"
 #include "weft/cli/overrides.h"
 #include "weft/cli/rank_process.h"
 #include "weft/train/hardware_file.h"
@@ -33,17 +35,20 @@ std::vector<std::string> rank_command(const ProfileArguments& arguments) {
 
 void profile_here(Recipe recipe, const World& world, const ProfileArguments& arguments) {
   become_rank(recipe, world);
+  if (world.rank() == 0) check_writable(arguments.output);  // it writes; other ranks may have another working folder
   const Hardware hardware = profile(recipe, world);
   if (world.rank() != 0) return;
   write_file(arguments.output, hardware_text(hardware));
-  fmt::print("wrote {}: {} blocks, measured on {} rank{} at once\n", arguments.output, hardware.blocks.size(), world.size(),
-             world.size() == 1 ? "" : "s");
+  write_out(fmt::format("wrote {}: {} blocks, measured on {} rank{} at once\n", printable(arguments.output),
+                        hardware.blocks.size(), world.size(), world.size() == 1 ? "" : "s"));
 }
 
 int run_profile(const ProfileArguments& arguments) {
   const Recipe recipe = load_recipe(arguments.recipe, arguments.overrides);
-  if (arguments.num_ranks) plan(recipe, *arguments.num_ranks);
-  check_writable(arguments.output);
+  if (arguments.num_ranks) {
+    plan(recipe, *arguments.num_ranks);
+    check_writable(arguments.output);
+  }
   return as_ranks(recipe, arguments.num_ranks, rank_command(arguments),
                   [&](const World& world) { profile_here(recipe, world, arguments); });
 }

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 
+#include "weft/base/printable.h"
 #include "weft/checkpoint/atomic_file.h"
 #include "weft/cli/commands.h"
 #include "weft/cli/console.h"
@@ -42,18 +43,25 @@ std::vector<std::string> rank_command(const TrainArguments& arguments) {
 }
 
 std::string run_heading(const Recipe& recipe, const ResolvedLayout& layout) {
-  return fmt::format("{}: {} on {}, {} steps of {} samples, {} rank{}", recipe.path, recipe.model.name, recipe.data.name,
-                     recipe.run.steps, layout.global_batch, layout.world, layout.world == 1 ? "" : "s");
+  return fmt::format("{}: {} on {}, {} steps of {} samples, {} rank{}", printable(recipe.path), recipe.model.name,
+                     recipe.data.name, recipe.run.steps, layout.global_batch, layout.world, layout.world == 1 ? "" : "s");
 }
 
 TrainOptions train_options(const TrainArguments& arguments) {
   return {.trace_path = arguments.trace, .trace_step = arguments.trace_step, .save_path = arguments.save};
 }
 
+/// By whoever writes them, or starts the rank that does: other ranks may have another working folder, or none of these.
+void check_outputs(const TrainArguments& arguments) {
+  check_files(train_options(arguments));
+  if (!arguments.summary.empty()) check_writable(arguments.summary);
+}
+
 /// One rank in this process.
 void train_here(Recipe recipe, const World& world, const TrainArguments& arguments) {
   become_rank(recipe, world);
   const bool leads = world.rank() == 0;
+  if (leads) check_outputs(arguments);
   Console console;
   if (leads) console.line(run_heading(recipe, resolve(recipe, world.size())));
   TrainOptions options = train_options(arguments);
@@ -62,20 +70,23 @@ void train_here(Recipe recipe, const World& world, const TrainArguments& argumen
   try {
     const FinalReport report = train(recipe, world, options);
     if (!leads) return;
-    console.finish(report);
     if (!arguments.summary.empty()) write_file(arguments.summary, summary_json(report));
+    console.finish(report);
   } catch (...) {
     console.end_line();
     throw;
   }
+  console.check();
 }
 
 int run_train(const TrainArguments& arguments) {
   const Recipe recipe = load_recipe(arguments.recipe, arguments.overrides);
   // Before ranks are started, so that a mistake is told once and at once.
-  if (arguments.num_ranks) plan(recipe, *arguments.num_ranks);
   check_options(recipe, train_options(arguments));
-  if (!arguments.summary.empty()) check_writable(arguments.summary);
+  if (arguments.num_ranks) {
+    plan(recipe, *arguments.num_ranks);
+    check_outputs(arguments);
+  }
   return as_ranks(recipe, arguments.num_ranks, rank_command(arguments),
                   [&](const World& world) { train_here(recipe, world, arguments); });
 }

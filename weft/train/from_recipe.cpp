@@ -38,6 +38,14 @@ OptimizerOptions optimizer_of(const OptimizerRecipe& o) {
   return AdamW{.lr = o.lr, .beta1 = o.beta1, .beta2 = o.beta2, .eps = o.eps, .weight_decay = o.weight_decay};
 }
 
+LoaderOptions loader_options(const Recipe& recipe, const ResolvedLayout& layout, int shard) {
+  return {.global_batch = layout.global_batch,
+          .micro_batch = layout.micro_batch,
+          .shard = shard,
+          .num_shards = layout.data_ranks(),
+          .timeout_s = recipe.run.timeout_s};
+}
+
 TrainerOptions trainer_options(const Recipe& recipe, const ResolvedLayout& layout, at::Device device) {
   const OptimizerRecipe& o = recipe.optimizer;
   return {.global_batch = layout.global_batch,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "weft/comm/world.h"
+#include "weft/data/loader.h"
 #include "weft/optim/optimizer.h"
 #include "weft/train/recipe.h"
 #include "weft/train/resolve.h"
@@ -14,6 +15,9 @@ namespace weft {
 int threads_of(const Recipe& recipe, const World& world);
 
 OptimizerOptions optimizer_of(const OptimizerRecipe& recipe);
+
+/// Of the rank that is number `shard` of those that read data.
+LoaderOptions loader_options(const Recipe& recipe, const ResolvedLayout& layout, int shard);
 
 TrainerOptions trainer_options(const Recipe& recipe, const ResolvedLayout& layout, at::Device device);
 

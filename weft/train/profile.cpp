@@ -256,7 +256,9 @@ class Profiler {
     if (hosts.size("host") > 1) hardware.inter_host = mean_link(link_group(hosts, "host"), group);
   }
 
-  Group link_group(const Mesh& mesh, std::string_view axis) const { return mesh.group(mesh.axis(axis), {.device = device_}); }
+  Group link_group(const Mesh& mesh, std::string_view axis) const {
+    return mesh.group(mesh.axis(axis), trainer_options(recipe_, plan_.layout, device_).communication);
+  }
 
   /// Of groups that are measured at once, as ranks of a host share its ports; the mean over `all` ranks.
   Link mean_link(const Group& group, const Group& all) const {

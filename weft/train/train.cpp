@@ -60,15 +60,10 @@ class Run {
               {{"pp", layout_.pp}, {"dp", layout_.dp}, {"shard", layout_.shard}, {"cp", layout_.cp}, {"tp", layout_.tp}}),
         data_(open_data(recipe)),
         loader_(data_.training, Sampler(data_.training->size(), {.seed = recipe.run.seed}),
-                {.global_batch = layout_.global_batch,
-                 .micro_batch = layout_.micro_batch,
-                 .shard = mesh_.join({"dp", "shard"}).index,
-                 .num_shards = layout_.data_ranks()}),
+                loader_options(recipe, layout_, mesh_.join({"dp", "shard"}).index)),
         evaluation_(data_.evaluation, layout_.micro_batch, mesh_.join({"dp", "shard"}).index, layout_.data_ranks()),
         trainer_(mesh_, build_model(recipe.model), optimizer_of(recipe.optimizer),
-                 with_agreement(trainer_options(recipe, layout_, device_))) {
-    if (leads()) check_options(recipe, options);
-  }
+                 with_agreement(trainer_options(recipe, layout_, device_))) {}
 
   FinalReport operator()() {
     const Clock::time_point start = Clock::now();
@@ -114,7 +109,10 @@ class Run {
   void write_trace() {
     trainer_.trace(false);
     const std::vector<TimedInstruction> times = trainer_.step_times();
-    if (leads()) write_file(options_.trace_path, trace_json(trainer_.program(), times));
+    if (!leads()) return;
+    AtomicFile file(options_.trace_path);
+    weft::write_trace(trainer_.program(), times, [&file](std::string_view part) { file.write(part.data(), part.size()); });
+    file.commit();
   }
 
   void evaluate(int64_t step) {
@@ -192,16 +190,21 @@ class Run {
 
 }  // namespace
 
-void check_options(const Recipe& recipe, const TrainOptions& options) {
+void check_files(const TrainOptions& options) {
   for (const std::string& path : {options.save_path, options.trace_path}) {
     if (!path.empty()) check_writable(path);
   }
+}
+
+void check_options(const Recipe& recipe, const TrainOptions& options) {
   if (options.trace_step && (*options.trace_step < 1 || *options.trace_step > recipe.run.steps)) {
     throw InputError(fmt::format("step {} cannot be traced: run.steps = {}", *options.trace_step, recipe.run.steps));
   }
 }
 
 FinalReport train(const Recipe& recipe, const World& world, const TrainOptions& options) {
+  check_options(recipe, options);
+  if (world.rank() == 0) check_files(options);
   at::set_num_threads(threads_of(recipe, world));
   Run run(recipe, world, options);
   return run();

@@ -19,9 +19,12 @@ struct TrainOptions {
   std::function<void(const EvaluationReport&)> on_evaluation = {};  ///< called on rank 0 after each evaluation
 };
 
-/// Throws InputError for a file that cannot be written, or a step that the run does not have. train() does so as well; for
-/// whoever starts ranks, to tell it once.
+/// Throws InputError for a step that the run does not have. train() does so as well, as it does the next; for whoever starts
+/// ranks, to tell it once.
 void check_options(const Recipe& recipe, const TrainOptions& options);
+
+/// Throws InputError for a file that cannot be written: by rank 0, which does. Other ranks need not have its folder.
+void check_files(const TrainOptions& options);
 
 /// Runs the recipe on this rank. Every rank of the world calls it with the same recipe; the report is complete on rank 0. Sets
 /// the number of threads of this process as the recipe says. Throws Error for what is wrong, before anything is written.

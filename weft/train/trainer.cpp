@@ -333,7 +333,8 @@ LoaderOptions Trainer::loader_options() const {
           .micro_batch = s.options.micro_batch,
           .shard = s.data_rank,
           .num_shards = s.data_ranks,
-          .first_step = s.steps_done};
+          .first_step = s.steps_done,
+          .timeout_s = std::chrono::duration<double>(s.options.communication.timeout).count()};
 }
 
 EvaluationResult Trainer::evaluate(EvaluationLoader& loader) {
