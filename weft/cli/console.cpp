@@ -4,9 +4,10 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <cstdio>
 
 #include "weft/base/environment.h"
+#include "weft/base/error.h"
+#include "weft/cli/output.h"
 
 namespace weft {
 
@@ -22,25 +23,31 @@ int terminal_columns() {
 
 double now_s() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-/// In one piece, at once: a log that is watched should not lag behind.
-void write_out(const std::string& text) {
-  if (text.empty()) return;
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  std::fflush(stdout);
-}
-
 }  // namespace
 
 Console::Console() : progress_({.terminal = is_terminal()}) {}
 
-void Console::line(const std::string& text) const { write_out(text + "\n"); }
+void Console::write(const std::string& text) {
+  if (text.empty() || !failure_.empty()) return;
+  try {
+    write_out(text);
+  } catch (const Error& error) {
+    failure_ = error.what();
+  }
+}
 
-void Console::step(const StepReport& report) { write_out(progress_.step(report, now_s(), terminal_columns())); }
+void Console::line(const std::string& text) { write(text + "\n"); }
 
-void Console::evaluation(const EvaluationReport& report) { write_out(progress_.evaluation(report, terminal_columns())); }
+void Console::step(const StepReport& report) { write(progress_.step(report, now_s(), terminal_columns())); }
 
-void Console::finish(const FinalReport& report) { write_out(progress_.finish(report)); }
+void Console::evaluation(const EvaluationReport& report) { write(progress_.evaluation(report, terminal_columns())); }
 
-void Console::end_line() { write_out(progress_.end_line()); }
+void Console::finish(const FinalReport& report) { write(progress_.finish(report)); }
+
+void Console::end_line() { write(progress_.end_line()); }
+
+void Console::check() const {
+  if (!failure_.empty()) throw Error(failure_);
+}
 
 }  // namespace weft

@@ -1,4 +1,6 @@
 // Console: shows a run's reports on standard output, as a redrawn line on a terminal and as plain lines elsewhere.
+//
+// A training does not end because its log cannot be written: it goes on, its weights are saved, and check() says so at the end.
 #pragma once
 
 #include <string>
@@ -10,15 +12,20 @@ namespace weft {
 class Console {
  public:
   Console();
-  void line(const std::string& text) const;
+  void line(const std::string& text);
   void step(const StepReport& report);
   void evaluation(const EvaluationReport& report);
   void finish(const FinalReport& report);
   /// Before an error is printed.
   void end_line();
+  /// Throws Error when any of it could not be written.
+  void check() const;
 
  private:
+  void write(const std::string& text);
+
   Progress progress_;
+  std::string failure_;
 };
 
 }  // namespace weft

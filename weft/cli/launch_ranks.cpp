@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <string>
 
+#include "weft/base/printable.h"
+
 namespace weft {
 
 int launch_ranks(const LaunchOptions& options) {
@@ -12,7 +14,7 @@ int launch_ranks(const LaunchOptions& options) {
   const int status = launch(options, error);
   // A rank that was ended may have left half a progress bar.
   if (status != 0 && isatty(STDERR_FILENO) != 0) std::fputs("\r\x1b[K", stderr);
-  if (!error.empty()) std::fprintf(stderr, "weft: %s\n", error.c_str());
+  if (!error.empty()) std::fprintf(stderr, "weft: %s\n", shortened(error, 2000).c_str());
   return status;
 }
 

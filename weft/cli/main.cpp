@@ -1,10 +1,13 @@
 // The command `weft`: parses, chooses the subcommand, and prints an error as one line, once.
 //
 // Exit status: 0, 1 when the work failed, 2 when the command line makes no sense, 128 + signal when a signal ended it.
+#include <signal.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <new>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -12,7 +15,10 @@
 #include "weft/base/environment.h"
 #include "weft/base/error.h"
 #include "weft/base/nearest.h"
+#include "weft/base/printable.h"
+#include "weft/base/standard_descriptors.h"
 #include "weft/cli/commands.h"
+#include "weft/cli/output.h"
 #include "weft/comm/lost_rank.h"
 #include "weft/launch/error_pipe.h"
 
@@ -25,6 +31,16 @@ constexpr const char* kOutOfMemory =
     "ranks), "
     "or raise its limit (ulimit -v, the container's)";
 
+/// Writes beyond a limit on file sizes (ulimit -f) then fail with a reason. Not SIG_IGN: a handler ends with exec, so the
+/// programs of `weft run` are as they were.
+void survive_file_size_limit() {
+  struct sigaction action {};
+  sigaction(SIGXFSZ, nullptr, &action);
+  if (action.sa_handler != SIG_DFL) return;
+  action.sa_handler = [](int) {};
+  sigaction(SIGXFSZ, &action, nullptr);
+}
+
 /// Everything after the first "--" belongs to the program that `weft run` starts.
 std::vector<std::string> split_program(std::vector<std::string>& arguments) {
   const auto mark = std::find(arguments.begin(), arguments.end(), "--");
@@ -34,13 +50,15 @@ std::vector<std::string> split_program(std::vector<std::string>& arguments) {
   return program;
 }
 
+constexpr size_t kLongestLine = 2000;
+
 /// A rank that a launcher watches tells it; otherwise stderr, with the rank where there are several.
 int fail(const std::string& text, Blame blame, int culprit = -1) {
-  // What LibTorch throws has a stack trace below its first line.
-  const std::string line = text.substr(0, text.find('\n'));
+  const std::string line = shortened(text, kLongestLine);
   if (report_error(line, blame, culprit)) return 1;
   const auto rank = env_string("RANK");
-  std::fprintf(stderr, "weft: %s%s%s%s\n", rank ? "rank " : "", rank ? rank->c_str() : "", rank ? ": " : "", line.c_str());
+  const std::string who = rank ? "rank " + shortened(*rank) + ": " : "";
+  std::fprintf(stderr, "weft: %s%s\n", who.c_str(), line.c_str());
   return 1;
 }
 
@@ -50,7 +68,7 @@ std::string unknown_command(CLI::App& app, const std::vector<std::string>& argum
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
   if (std::count(names.begin(), names.end(), arguments[0]) > 0) return "";
-  return "unknown command '" + arguments[0] + "'; did you mean '" + nearest(arguments[0], names) + "'?";
+  return "unknown command '" + shortened(arguments[0]) + "'; did you mean '" + nearest(arguments[0], names) + "'?";
 }
 
 int run(std::vector<std::string> arguments) {
@@ -79,9 +97,15 @@ int run(std::vector<std::string> arguments) {
     std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
     app.parse(arguments);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+    if (error.get_exit_code() == 0) {  // --help, --version
+      std::ostringstream text;
+      app.exit(error, text, text);
+      write_out(text.str());
+      return 0;
+    }
     std::string line = error.what();
     std::replace(line.begin(), line.end(), '\n', ' ');
+    line = shortened(line, 500);
     const auto chosen = app.get_subcommands();
     std::fprintf(stderr, "weft: %s; see weft %s--help\n", line.c_str(),
                  chosen.empty() ? "" : (chosen.front()->get_name() + " ").c_str());
@@ -95,6 +119,9 @@ int run(std::vector<std::string> arguments) {
 }  // namespace weft
 
 int main(int argc, char** argv) {
+  // First of all: what is opened later must not take the number of a standard stream that was closed.
+  weft::open_standard_descriptors();
+  weft::survive_file_size_limit();
   try {
     return weft::run({argv + 1, argv + argc});
   } catch (const weft::LostRank& error) {
@@ -105,7 +132,11 @@ int main(int argc, char** argv) {
     return weft::fail(weft::kOutOfMemory, weft::Blame::self);
   } catch (const std::length_error&) {  // a container of more than can be
     return weft::fail(weft::kOutOfMemory, weft::Blame::self);
-  } catch (const std::exception& error) {
+  } catch (const weft::Error& error) {
     return weft::fail(error.what(), weft::Blame::self);
+  } catch (const std::exception& error) {
+    // What LibTorch throws has a stack trace below its first line.
+    const std::string text = error.what();
+    return weft::fail(text.substr(0, text.find('\n')), weft::Blame::self);
   }
 }

@@ -4,13 +4,14 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <cstdio>
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
 #include "weft/base/units.h"
 #include "weft/cli/commands.h"
 #include "weft/cli/heading.h"
+#include "weft/cli/output.h"
 #include "weft/cli/overrides.h"
 
 namespace weft {
@@ -79,27 +80,28 @@ std::string table(const std::vector<RecipeMemory>& memories) {
   return text + row("sum", totals) + row("of it model states", states);
 }
 
-void print_text(const Recipe& recipe, const std::vector<RecipeMemory>& memories) {
+std::string text_of(const Recipe& recipe, const std::vector<RecipeMemory>& memories) {
   const RecipeMemory& own = memories.front();
   const MemoryEstimate& estimate = own.estimate();
-  fmt::print("{}, {}\n", heading(recipe, own.plan.layout), name(own.plan.layout.options.precision));
-  fmt::print("{} parameters in {} blocks; largest block: {} '{}', {} of weights\n\n",
-             format_count(static_cast<double>(own.parameters)), own.plan.program.num_blocks(), estimate.largest_block_index,
-             own.plan.program.block_names[estimate.largest_block_index], format_bytes(estimate.largest_block));
+  std::string text = fmt::format("{}, {}\n", heading(recipe, own.plan.layout), name(own.plan.layout.options.precision));
+  text += fmt::format("{} parameters in {} blocks; largest block: {} '{}', {} of weights\n\n",
+                      format_count(static_cast<double>(own.parameters)), own.plan.program.num_blocks(),
+                      estimate.largest_block_index, own.plan.program.block_names[estimate.largest_block_index],
+                      format_bytes(estimate.largest_block));
   if (own.by_place.size() > 1) {
     std::vector<std::string> totals;
     for (const MemoryEstimate& place : own.by_place) totals.push_back(format_bytes(place.total()));
-    fmt::print("pipeline ranks hold {}; below, the one that holds most: pipeline rank {}\n\n", fmt::join(totals, ", "),
-               own.fullest);
+    text += fmt::format("pipeline ranks hold {}; below, the one that holds most: pipeline rank {}\n\n", fmt::join(totals, ", "),
+                        own.fullest);
   }
-  fmt::print("bytes a rank{}\n{}", memories.size() > 1 ? ", as the recipe says and with the other levels" : "",
-             table(memories));
-  fmt::print(
-      "\nEach line is that category's peak; they do not all come at once, so the sum is a bound. The process itself "
-      "(code, thread stacks, what kernels use inside) comes on top.\n");
+  text += fmt::format("bytes a rank{}\n{}", memories.size() > 1 ? ", as the recipe says and with the other levels" : "",
+                      table(memories));
+  return text +
+         "\nEach line is that category's peak; they do not all come at once, so the sum is a bound. The process itself "
+         "(code, thread stacks, what kernels use inside) comes on top.\n";
 }
 
-void print_json(const RecipeMemory& memory) {
+std::string json_of(const RecipeMemory& memory) {
   nlohmann::ordered_json bytes;
   for (int i = 0; i < kNumCategories; ++i) {
     bytes[std::string(name(static_cast<Category>(i)))] = memory.estimate().peak[static_cast<size_t>(i)];
@@ -112,7 +114,7 @@ void print_json(const RecipeMemory& memory) {
       {"model_states", memory.estimate().model_states},
       {"largest_block", memory.plan.program.block_names[memory.estimate().largest_block_index]},
       {"largest_block_bytes", memory.estimate().largest_block}};
-  fmt::print("{}\n", json.dump(2));
+  return json.dump(2) + "\n";
 }
 
 }  // namespace
@@ -133,7 +135,7 @@ void add_memory(CLI::App& app, int& status) {
   command->callback([arguments, &status] {
     const Recipe recipe = load_recipe(arguments->recipe, arguments->overrides);
     const std::vector<RecipeMemory> memories = columns(*arguments, recipe);
-    arguments->json ? print_json(memories.front()) : print_text(recipe, memories);
+    write_out(arguments->json ? json_of(memories.front()) : text_of(recipe, memories));
     status = 0;
   });
 }

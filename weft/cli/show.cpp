@@ -2,15 +2,16 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <cstdio>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "weft/base/error.h"
+#include "weft/base/printable.h"
 #include "weft/cli/commands.h"
 #include "weft/cli/heading.h"
+#include "weft/cli/output.h"
 #include "weft/cli/overrides.h"
 #include "weft/cli/time_files.h"
 #include "weft/program/draw.h"
@@ -34,10 +35,13 @@ struct ShowArguments {
 /// Pictures of time, on the hardware that was named or on round numbers.
 std::string draw_time(const ShowArguments& arguments, const Recipe& recipe, const Plan& plan) {
   const Hardware hardware = arguments.hardware.empty() ? nominal_hardware() : load_hardware(arguments.hardware);
-  check_micro_batch(hardware, plan.layout.micro_batch);
-  const Simulation simulation = simulate(plan.program, hardware);
+  Simulation simulation;
+  in_hardware_file(arguments.hardware, [&] {
+    check_micro_batch(hardware, plan.layout.micro_batch);
+    simulation = simulate(plan.program, hardware);
+  });
   arguments.files.write(plan.program, simulation, hardware, heading(recipe, plan.layout));
-  return fmt::format("\nTimes in the files are simulated on {}{}.\n", hardware.name,
+  return fmt::format("\nTimes in the files are simulated on {}{}.\n", printable(hardware.name),
                      arguments.hardware.empty() ? "; --hardware names yours" : "");
 }
 
@@ -53,7 +57,7 @@ void show(const ShowArguments& arguments) {
       heading(recipe, all.layout) + "\n\n" +
       (arguments.rank ? list(all.program, *arguments.rank) : stages + draw(all.program, {.width = arguments.width}));
   if (arguments.files.any()) text += draw_time(arguments, recipe, all);
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  write_out(text);
 }
 
 }  // namespace

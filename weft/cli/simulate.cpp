@@ -3,13 +3,14 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "weft/base/printable.h"
 #include "weft/base/units.h"
 #include "weft/cli/commands.h"
 #include "weft/cli/heading.h"
+#include "weft/cli/output.h"
 #include "weft/cli/overrides.h"
 #include "weft/cli/time_files.h"
 #include "weft/program/time_chart.h"
@@ -110,8 +111,8 @@ void print_text(const SimulateArguments& arguments, const Recipe& recipe, const 
                 const Hardware& hardware) {
   const Program& program = result.plan.program;
   const std::string untimed = untimed_blocks_text(hardware, program.block_names);
-  std::string text = fmt::format("{}\nhardware: {}, {} rank{} a host\n", heading(recipe, result.plan.layout), hardware.name,
-                                 hardware.ranks_per_host, hardware.ranks_per_host == 1 ? "" : "s");
+  std::string text = fmt::format("{}\nhardware: {}, {} rank{} a host\n", heading(recipe, result.plan.layout),
+                                 printable(hardware.name), hardware.ranks_per_host, hardware.ranks_per_host == 1 ? "" : "s");
   if (!untimed.empty()) text += untimed + "\n";
   text += "\n" + summary(result, hardware);
   if (result.simulation.ranks.size() > 1) text += "\n" + ranks_table(result.simulation.ranks);
@@ -121,7 +122,7 @@ void print_text(const SimulateArguments& arguments, const Recipe& recipe, const 
     text += "\n" + result.plan.stages_text + "\n";
     if (!chart.empty()) text += "pipeline over time: a blank is a wait\n" + chart_legend(timed, chart) + chart;
   }
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  write_out(text);
 }
 
 nlohmann::ordered_json rank_json(const SimulatedRank& rank) {
@@ -165,14 +166,14 @@ void print_json(const RecipeSimulation& result, const Hardware& hardware) {
                                          {"least_on_rank", emptiest.rank},
                                          {"fits", bytes(fullest) <= hardware.memory_bytes}}},
                                        {"ranks", ranks}};
-  fmt::print("{}\n", json.dump(2));
+  write_out(json.dump(2) + "\n");
 }
 
 void simulate_recipe(const SimulateArguments& arguments) {
   arguments.files.check();
   const Hardware hardware = load_hardware(arguments.hardware);
   const Recipe recipe = load_recipe(arguments.recipe, arguments.overrides);
-  const RecipeSimulation result = recipe_simulation(recipe, arguments.num_ranks, hardware);
+  const RecipeSimulation result = recipe_simulation(recipe, arguments.num_ranks, hardware, arguments.hardware);
   arguments.files.write(result.plan.program, result.simulation, hardware, heading(recipe, result.plan.layout));
   arguments.json ? print_json(result, hardware) : print_text(arguments, recipe, result, hardware);
 }

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 #include <vector>
 
+#include "weft/base/printable.h"
 #include "weft/base/units.h"
 #include "weft/checkpoint/atomic_file.h"
 #include "weft/program/draw_svg.h"
@@ -17,7 +19,7 @@ namespace {
 std::string subtitle(const Simulation& simulation, const Hardware& hardware) {
   double exposed_s = 0.0;
   for (const SimulatedRank& rank : simulation.ranks) exposed_s = std::max(exposed_s, rank.exposed_s);
-  return fmt::format("simulated on {}: step {}, bubble {:.1f} %, exposed communication at most {}", hardware.name,
+  return fmt::format("simulated on {}: step {}, bubble {:.1f} %, exposed communication at most {}", printable(hardware.name),
                      format_duration(simulation.step_s), 100.0 * simulation.bubble_share(), format_duration(exposed_s));
 }
 
@@ -37,7 +39,10 @@ void TimeFiles::write(const Program& program, const Simulation& simulation, cons
                       const std::string& title) const {
   const std::vector<TimedInstruction> timed = timed_instructions(program, simulation);
   if (!svg.empty()) write_file(svg, draw_svg(program, timed, {.title = title, .subtitle = subtitle(simulation, hardware)}));
-  if (!trace.empty()) write_file(trace, trace_json(program, timed));
+  if (trace.empty()) return;
+  AtomicFile file(trace);
+  write_trace(program, timed, [&file](std::string_view part) { file.write(part.data(), part.size()); });
+  file.commit();
 }
 
 }  // namespace weft

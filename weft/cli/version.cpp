@@ -2,18 +2,16 @@
 #include <torch/version.h>
 
 #include <CLI/CLI.hpp>
-#include <cstdio>
 
 #include "weft/cli/commands.h"
+#include "weft/cli/output.h"
 
 namespace weft {
 
 std::string version_text() { return "weft " WEFT_VERSION ", LibTorch " TORCH_VERSION; }
 
 void add_version(CLI::App& app) {
-  app.add_subcommand("version", "Print the versions of weft and LibTorch")->callback([] {
-    std::printf("%s\n", version_text().c_str());
-  });
+  app.add_subcommand("version", "Print the versions of weft and LibTorch")->callback([] { write_out(version_text() + "\n"); });
 }
 
 }  // namespace weft

@@ -1,0 +1,21 @@
+#include "weft/cli/output.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <system_error>
+
+#include "weft/base/error.h"
+
+namespace weft {
+
+void write_out(std::string_view text) {
+  errno = 0;
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return;
+  throw Error(fmt::format("cannot write to standard output: {}; what it shows is not all there",
+                          errno != 0 ? std::system_category().message(errno) : "writing failed"));
+}
+
+}  // namespace weft
