@@ -239,7 +239,7 @@ TEST_P(GivenTest, ValuesAreRankZerosAndFrozenOnesStayFrozen) {
   }
   for (const Param& param : ranks.back()->params()) {
     const bool frozen = param.name == "1.bias";
-    EXPECT_EQ(param.group == ParamGroup::statistic, frozen) << param.name;
+    EXPECT_EQ(param.group == ParamGroup::frozen, frozen) << param.name;
     EXPECT_EQ(param.parameter->value.requires_grad(), !frozen) << param.name;
     EXPECT_EQ(param.parameter->value.scalar_type(), c.dtype) << param.name;
   }
