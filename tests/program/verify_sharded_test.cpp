@@ -17,8 +17,8 @@ int64_t peak_bytes() {
 
 // 200 000 instructions, 80 000 of them beside the compute lane: a bit for each pair took 2 GB.
 TEST(VerifySharded, memory_grows_with_the_step_and_no_faster) {
-  const Program program = build_program(
-      toy_model(8), {.shard = 2, .shard_level = ShardLevel::parameters, .micro_batches = 4000});
+  const Program program =
+      build_program(toy_model(8), {.shard = 2, .shard_level = ShardLevel::parameters, .micro_batches = 4000});
   const int64_t before = peak_bytes();
   verify(program);
   EXPECT_LT(peak_bytes() - before, int64_t{200} << 20);
