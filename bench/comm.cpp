@@ -7,10 +7,8 @@
 #include <ATen/Parallel.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
-#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,8 +23,10 @@
 #include <vector>
 
 #include "bench/peers/gloo.h"
+#include "weft/base/loopback.h"
 #include "weft/comm/group.h"
 #include "weft/comm/mesh.h"
+#include "weft/comm/store_server.h"
 
 namespace {
 
@@ -124,24 +124,10 @@ void run_rank(const Settings& settings) {
   group.barrier("end").wait();
 }
 
-int listen_on_loopback(int& port) {
-  const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof(address);
-  if (fd < 0 || ::bind(fd, reinterpret_cast<sockaddr*>(&address), length) != 0 || ::listen(fd, 64) != 0 ||
-      ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length) != 0) {
-    throw std::runtime_error("cannot listen on the loopback interface");
-  }
-  port = ntohs(address.sin_port);
-  return fd;
-}
-
-// Forks before LibTorch has started any thread.
+// Forks while there is no thread: the store's begin after that, and end with it.
 bool run_world(int size, const Settings& settings) {
-  int port = 0;
-  const int socket = listen_on_loopback(port);
+  weft::FileDescriptor socket = weft::listen_on_loopback();
+  const std::string port = std::to_string(weft::port_of(socket));
   std::fflush(stdout);
   std::vector<pid_t> ranks;
   for (int rank = 0; rank < size; ++rank) {
@@ -151,8 +137,8 @@ bool run_world(int size, const Settings& settings) {
       ::setenv("RANK", std::to_string(rank).c_str(), 1);
       ::setenv("WORLD_SIZE", std::to_string(size).c_str(), 1);
       ::setenv("MASTER_ADDR", "127.0.0.1", 1);
-      ::setenv("MASTER_PORT", std::to_string(port).c_str(), 1);
-      if (rank == 0) ::setenv("WEFT_STORE_FD", std::to_string(socket).c_str(), 1);
+      ::setenv("MASTER_PORT", port.c_str(), 1);
+      ::setenv("WEFT_STORE", fmt::format("127.0.0.1:{}/{}", port, port).c_str(), 1);
       int status = 0;
       try {
         run_rank(settings);
@@ -165,7 +151,7 @@ bool run_world(int size, const Settings& settings) {
     }
     ranks.push_back(child);
   }
-  ::close(socket);
+  const weft::StoreServer server(std::move(socket));
   bool well = true;
   for (pid_t rank : ranks) {
     int status = 0;

@@ -19,7 +19,7 @@ struct CommandResult {
 
 struct CommandOptions {
   double deadline_s = 60.0;
-  std::map<std::string, std::string> environment;  ///< added to this process's
+  std::map<std::string, std::string> environment = {};  ///< added to this process's
   /// Called in the new process before the command starts, its output redirected already: to close descriptors, set limits,
   /// change the working folder.
   std::function<void()> prepare = {};

@@ -60,15 +60,30 @@ TEST(WeftRun, KilledCommandLeavesNothing) {
 }
 
 TEST(WeftRun, InterruptEndsAllAndSaysSo) {
-  const TemporaryFolder folder;
-  const pid_t pid = start_weft(shell(2, "echo > $OUT/$RANK; exec sleep 60"), folder.path(),
-                               {.deadline_s = 60, .environment = {{"OUT", folder.path().string()}}});
-  ASSERT_TRUE(appeared(folder / "0") && appeared(folder / "1"));
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  kill(pid, SIGINT);
-  EXPECT_EQ(wait_for(pid, 5.0), 130);
-  EXPECT_EQ(read_text(folder / "err"), "weft: ended by Ctrl-C\n");
-  EXPECT_FALSE(processes_left());
+  const std::function<void()> starts[] = {[] {}, [] { signal(SIGINT, SIG_IGN); }};  // the latter as behind `&` in a script
+  for (const auto& prepare : starts) {
+    const TemporaryFolder folder;
+    const pid_t pid = start_weft(shell(2, "echo > $OUT/$RANK; exec sleep 60"), folder.path(),
+                                 {.deadline_s = 60, .environment = {{"OUT", folder.path().string()}}, .prepare = prepare});
+    ASSERT_TRUE(appeared(folder / "0") && appeared(folder / "1"));
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    kill(pid, SIGINT);
+    EXPECT_EQ(wait_for(pid, 5.0), 130);
+    EXPECT_EQ(read_text(folder / "err"), "weft: ended by Ctrl-C\n");
+    EXPECT_FALSE(processes_left());
+  }
+}
+
+// A program of weft's meets at the launcher's store, a loopback port of which no other process of the ranks knows.
+TEST(WeftRun, LauncherServesTheStoreOnTheLoopbackInterface) {
+  const CommandResult result =
+      run_weft({"run", "-n", "2", "--", "python3", "-c",
+                "import os\n"
+                "port = '%04X' % int(os.environ['WEFT_STORE'].split('/')[0].split(':')[1])\n"
+                "rows = [line.split() for table in ('tcp', 'tcp6') for line in open('/proc/net/' + table)]\n"
+                "at = [row[1] for row in rows if row[3] == '0A' and row[1].endswith(':' + port)]\n"
+                "assert at == ['0100007F:' + port], at\n"});
+  EXPECT_EQ(result.status, 0) << result.err;
 }
 
 }  // namespace

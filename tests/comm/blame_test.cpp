@@ -133,9 +133,9 @@ std::string stop_and_tell(World world, const Arrangement& a, BackendKind backend
   // One sees to its end, when all have told.
   if (world.rank() == (a.culprit == 0 ? 1 : 0)) {
     for (int rank = 0; rank < world.size(); ++rank) {
-      if (rank != a.culprit) store.get(fmt::format("done/{}", rank), 20s, "the others");
+      if (rank != a.culprit) store.get(fmt::format("done/{}", rank), 20000ms, "the others");
     }
-    ::kill(std::stoi(store.get("pid", 1s, "the culprit")), SIGKILL);
+    ::kill(std::stoi(store.get("pid", 1000ms, "the culprit")), SIGKILL);
   }
   if (stopper.joinable()) stopper.join();
   return error;
@@ -165,14 +165,14 @@ TEST(Blame, ARankOfAnotherHostIsNamed) {
                                              for (int i = 0; i < 3; ++i) step();
                                              if (world.rank() == 3) {
                                                for (int rank = 0; rank < 3; ++rank)
-                                                 store.get(fmt::format("done/{}", rank), 20s, "the others");
+                                                 store.get(fmt::format("done/{}", rank), 20000ms, "the others");
                                                return "slept";
                                              }
                                              const std::string error = error_of([&] {
                                                while (true) step();
                                              });
                                              store.set(fmt::format("done/{}", world.rank()), "");
-                                             if (world.rank() == 0) store.get("done/2", 10s, "the others");
+                                             if (world.rank() == 0) store.get("done/2", 10000ms, "the others");
                                              return error;
                                            },
                                            {.hosts = {"a", "a", "b", "b"}});

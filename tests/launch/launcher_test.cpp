@@ -106,7 +106,7 @@ TEST_F(LauncherTest, RanksGetTheirEnvironment) {
   setenv("RANK", "7", 1);  // of some outer launcher: not these ranks'
   const int status = run(shell(3,
                                "echo $RANK $WORLD_SIZE $LOCAL_RANK $LOCAL_WORLD_SIZE $MASTER_ADDR > $OUT/$RANK;"
-                               "echo $MASTER_PORT > $OUT/port$RANK; echo ${WEFT_STORE_FD:-none} > $OUT/fd$RANK;"
+                               "echo $MASTER_PORT > $OUT/port$RANK; echo ${WEFT_STORE:-none} > $OUT/store$RANK;"
                                "echo $OMP_NUM_THREADS > $OUT/threads$RANK"));
   unsetenv("RANK");
   ASSERT_EQ(status, 0) << error_;
@@ -117,8 +117,7 @@ TEST_F(LauncherTest, RanksGetTheirEnvironment) {
     EXPECT_GE(std::stoi(read_text(folder_ / ("threads" + rank))), 1);
   }
   EXPECT_GT(std::stoi(read_text(folder_ / "port0")), 1023);
-  EXPECT_NE(read_text(folder_ / "fd0"), "none\n");
-  EXPECT_EQ(read_text(folder_ / "fd1"), "none\n");
+  EXPECT_EQ(read_text(folder_ / "store0"), "none\n") << "nobody serves one";
 }
 
 TEST_F(LauncherTest, UsersThreadCountIsKept) {
@@ -127,13 +126,54 @@ TEST_F(LauncherTest, UsersThreadCountIsKept) {
   unsetenv("OMP_NUM_THREADS");
 }
 
-TEST_F(LauncherTest, StoreSocketListensOnMasterPortInRankZero) {
-  // /proc/net/tcp: local address 0100007F:<port>, state 0A is LISTEN.
-  const std::string listening = "grep -q \"0100007F:$(printf %04X $MASTER_PORT) 00000000:0000 0A\" /proc/net/tcp";
-  EXPECT_EQ(run(shell(1, "test -S /proc/self/fd/$WEFT_STORE_FD && " + listening)), 0) << error_;
-  LaunchOptions foreign = shell(1, "test -z \"$WEFT_STORE_FD\" && ! " + listening);
-  foreign.rendezvous = Rendezvous::free_port;
-  EXPECT_EQ(run(foreign), 0) << error_;
+TEST_F(LauncherTest, StoreIsServedOnTheLoopbackInterfaceWhileRanksLive) {
+  // /proc/net/tcp: local address 0100007F:<port>, state 0A is LISTEN; the master port is the program's own.
+  LaunchOptions options =
+      shell(2,
+            "port=${WEFT_STORE%/*}; port=${port#127.0.0.1:}; test ${WEFT_STORE#*/} = $MASTER_PORT || exit 2;"
+            "at() { cat /proc/net/tcp /proc/net/tcp6 | grep -i \":$(printf %04X $1) [0:]* 0A\"; };"
+            "test \"$(at $port | awk '{print $2}')\" = 0100007F:$(printf %04X $port) || exit 3;"
+            "at $MASTER_PORT && exit 4; ls -l /proc/self/fd | grep socket: && exit 5; exit 0");
+  std::weak_ptr<FileDescriptor> server;
+  options.serve = [&](FileDescriptor socket) {
+    const auto served = std::make_shared<FileDescriptor>(std::move(socket));
+    server = served;
+    return served;
+  };
+  EXPECT_EQ(run(options), 0) << error_;
+  EXPECT_TRUE(server.expired());
+}
+
+TEST_F(LauncherTest, RanksHearTheSignalsThatAParentIgnored) {
+  const std::vector<int> ignored = {SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGUSR1, SIGTSTP, SIGXFSZ};
+  for (const int number : ignored) signal(number, SIG_IGN);
+  const int status = run(shell(1, "grep SigIgn /proc/self/status | cut -f2 > $OUT/ignored"));
+  for (const int number : ignored) signal(number, SIG_DFL);
+  EXPECT_EQ(status, 0) << error_;
+  EXPECT_EQ(std::stoull(read_text(folder_ / "ignored"), nullptr, 16), uint64_t{1} << (SIGTTOU - 1));
+}
+
+TEST_F(LauncherTest, AHangUpThatNohupIgnoresEndsNothing) {
+  signal(SIGHUP, SIG_IGN);
+  const pid_t launcher = fork_launcher(shell(2, "echo > $OUT/$RANK; while ! test -e $OUT/go; do sleep 0.05; done"));
+  signal(SIGHUP, SIG_DFL);
+  ASSERT_TRUE(appeared("0") && appeared("1"));
+  kill(launcher, SIGHUP);
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  std::ofstream(folder_ / "go") << "";
+  EXPECT_EQ(wait_status(launcher, 5.0), 0);
+}
+
+TEST_F(LauncherTest, StoppedProcessesEndWithTheRest) {
+  // A rank that is stopped hears what the launcher passes on; a stopped guardian holds nobody up.
+  const std::string stop_guardian =
+      "for p in $(cat /proc/$PPID/task/$PPID/children); do grep -q guardian /proc/$p/comm && kill -STOP $p; done;";
+  const pid_t launcher =
+      fork_launcher(shell(2, stop_guardian + "echo > $OUT/$RANK; if [ $RANK = 1 ]; then kill -STOP $$; fi; exec sleep 60"));
+  ASSERT_TRUE(appeared("0") && appeared("1"));
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  kill(launcher, SIGTERM);
+  EXPECT_EQ(WEXITSTATUS(wait_status(launcher, 5.0)), 128 + SIGTERM) << "ten seconds are for ranks that have something to do";
 }
 
 TEST_F(LauncherTest, OneRankIsAnOrdinaryCase) { EXPECT_EQ(run(shell(1, "exit 0")), 0); }
@@ -269,8 +309,7 @@ TEST_F(LauncherTest, BadInput) {
     LaunchOptions options = shell(ranks, "exit 0");
     EXPECT_THROW(launch(options, error_), InputError);
   }
-  EXPECT_THROW(launch({.num_ranks = 1, .command = {}, .rendezvous = {}, .grace_s = 1, .interrupt_grace_s = 1}, error_),
-               InputError);
+  EXPECT_THROW(launch({.num_ranks = 1, .command = {}, .serve = {}, .grace_s = 1, .interrupt_grace_s = 1}, error_), InputError);
   LaunchOptions missing = shell(2, "");
   missing.command = {"/nonexistent/program"};
   try {

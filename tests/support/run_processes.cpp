@@ -1,51 +1,34 @@
 #include "tests/support/run_processes.h"
 
 #include <ATen/Parallel.h>
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <cstdlib>
+#include <optional>
 #include <stdexcept>
 #include <thread>
+
+#include "weft/base/loopback.h"
+#include "weft/comm/store_server.h"
 
 namespace weft::test {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-struct Listener {
-  int fd = -1;
-  int port = 0;
-};
-
-Listener listen_on_loopback() {
-  Listener result{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), 0};
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof(address);
-  if (result.fd < 0 || ::bind(result.fd, reinterpret_cast<sockaddr*>(&address), length) != 0 || ::listen(result.fd, 64) != 0 ||
-      ::getsockname(result.fd, reinterpret_cast<sockaddr*>(&address), &length) != 0) {
-    throw std::runtime_error("cannot listen on the loopback interface");
-  }
-  result.port = ntohs(address.sin_port);
-  return result;
-}
-
 // In a rank's process: its outcome goes through the pipe as one letter and a text.
-[[noreturn]] void run_body(const std::function<std::string(World)>& body) {
+[[noreturn]] void run_body(const std::function<std::string(World)>& body, std::chrono::milliseconds timeout) {
   const int pipe = std::atoi(std::getenv("WEFT_TEST_PIPE"));
   std::string outcome;
   try {
     at::set_num_threads(1);
-    outcome = body(World::from_environment(std::chrono::seconds(30)));
+    outcome = body(World::from_environment(timeout));
     outcome.insert(outcome.begin(), 'o');
   } catch (const std::exception& error) {
     outcome.assign(1, 'e').append(error.what());
@@ -59,16 +42,21 @@ struct Child {
   int pipe = -1;
 };
 
-Child start(int rank, int size, const Listener& store, const std::string& test, const ProcessOptions& options) {
+struct Ports {
+  int master = 0;
+  int store = 0;  ///< 0: rank 0 serves it, at the master port
+};
+
+Child start(int rank, int size, const Ports& ports, const std::string& test, const ProcessOptions& options) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error("no pipe");
   std::vector<std::string> variables = {fmt::format("RANK={}", rank),
                                         fmt::format("WORLD_SIZE={}", size),
                                         "MASTER_ADDR=127.0.0.1",
-                                        fmt::format("MASTER_PORT={}", store.port),
+                                        fmt::format("MASTER_PORT={}", ports.master),
                                         "WEFT_TEST_LABEL=" + options.label,
                                         fmt::format("WEFT_TEST_PIPE={}", ends[1])};
-  if (rank == 0) variables.push_back(fmt::format("WEFT_STORE_FD={}", store.fd));
+  if (ports.store > 0) variables.push_back(fmt::format("WEFT_STORE=127.0.0.1:{}/{}", ports.store, ports.master));
   if (!options.hosts.empty()) variables.push_back("WEFT_HOST=" + options.hosts[rank]);
   // All is made before the fork: other threads of the test may hold the allocator's locks.
   std::vector<char*> environment;
@@ -83,7 +71,6 @@ Child start(int rank, int size, const Listener& store, const std::string& test, 
   if (pid == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     ::fcntl(ends[1], F_SETFD, 0);
-    if (rank == 0) ::fcntl(store.fd, F_SETFD, 0);
     const int null = ::open("/dev/null", O_WRONLY);
     ::dup2(null, STDOUT_FILENO);
     ::execve(program.c_str(), arguments, environment.data());
@@ -105,15 +92,17 @@ void collect(const Child& child, ProcessResult& result) {
 
 std::vector<ProcessResult> run_processes(int size, const std::function<std::string(World)>& body, ProcessOptions options) {
   if (const char* label = std::getenv("WEFT_TEST_LABEL")) {
-    if (options.label == label) run_body(body);
+    if (options.label == label) run_body(body, options.meeting);
     return std::vector<ProcessResult>(size);
   }
   const auto* info = testing::UnitTest::GetInstance()->current_test_info();
   const std::string test = std::string(info->test_suite_name()) + "." + info->name();
-  const Listener store = listen_on_loopback();
+  FileDescriptor socket = listen_on_loopback();
+  const Ports ports{free_loopback_port(), options.rank_zero_serves ? 0 : port_of(socket)};
   std::vector<Child> children;
-  for (int rank = 0; rank < size; ++rank) children.push_back(start(rank, size, store, test, options));
-  ::close(store.fd);
+  for (int rank = 0; rank < size; ++rank) children.push_back(start(rank, size, ports, test, options));
+  std::optional<StoreServer> server;
+  if (!options.rank_zero_serves) server.emplace(std::move(socket));
 
   const auto begin = Clock::now();
   std::vector<ProcessResult> results(size);

@@ -17,7 +17,9 @@ namespace weft::test {
 struct ProcessOptions {
   std::string label = "ranks";
   std::chrono::milliseconds timeout = std::chrono::seconds(60);
-  std::vector<std::string> hosts = {};  ///< a host name for each rank; empty: all on one
+  std::chrono::milliseconds meeting = std::chrono::seconds(30);  ///< what ranks have for finding each other
+  std::vector<std::string> hosts = {};                           ///< a host name for each rank; empty: all on one
+  bool rank_zero_serves = false;                                 ///< the store, as where no launcher does
 };
 
 struct ProcessResult {

@@ -20,6 +20,8 @@ class FileDescriptor {
 
   int get() const { return fd_; }
   explicit operator bool() const { return fd_ >= 0; }
+  /// For whoever closes it from now on.
+  int release() { return std::exchange(fd_, -1); }
   void close() {
     if (fd_ >= 0) ::close(std::exchange(fd_, -1));
   }

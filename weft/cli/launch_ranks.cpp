@@ -3,13 +3,16 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <memory>
 #include <string>
 
 #include "weft/base/printable.h"
+#include "weft/comm/store_server.h"
 
 namespace weft {
 
-int launch_ranks(const LaunchOptions& options) {
+int launch_ranks(LaunchOptions options) {
+  options.serve = [](FileDescriptor socket) { return std::make_shared<StoreServer>(std::move(socket)); };
   std::string error;
   const int status = launch(options, error);
   // A rank that was ended may have left half a progress bar.

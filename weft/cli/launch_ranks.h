@@ -5,7 +5,7 @@
 
 namespace weft {
 
-/// Runs the ranks, prints the culprit's error as the last line, returns the exit status.
-int launch_ranks(const LaunchOptions& options);
+/// Runs the ranks and serves their store, prints the culprit's error as the last line, returns the exit status.
+int launch_ranks(LaunchOptions options);
 
 }  // namespace weft

@@ -1,6 +1,7 @@
 // The command `weft`: parses, chooses the subcommand, and prints an error as one line, once.
 //
 // Exit status: 0, 1 when the work failed, 2 when the command line makes no sense, 128 + signal when a signal ended it.
+#include <c10/util/Logging.h>
 #include <signal.h>
 
 #include <CLI/CLI.hpp>
@@ -122,6 +123,8 @@ int main(int argc, char** argv) {
   // First of all: what is opened later must not take the number of a standard stream that was closed.
   weft::open_standard_descriptors();
   weft::survive_file_size_limit();
+  // c10d prints, over many lines, what it throws as well.
+  if (!weft::env_string("TORCH_CPP_LOG_LEVEL")) FLAGS_caffe2_log_level = c10::GLOG_FATAL;
   try {
     return weft::run({argv + 1, argv + argc});
   } catch (const weft::LostRank& error) {

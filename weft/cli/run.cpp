@@ -26,7 +26,6 @@ void add_run(CLI::App& app, const std::vector<std::string>& program, int& status
     LaunchOptions options;
     options.num_ranks = *num_ranks;
     options.command = program;
-    options.rendezvous = Rendezvous::free_port;
     status = launch_ranks(options);
   });
 }

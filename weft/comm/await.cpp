@@ -1,5 +1,7 @@
 #include "weft/comm/await.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
 #include <thread>
@@ -14,6 +16,7 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kShowAfter{20};
+constexpr milliseconds kToAnswer{500};  ///< for a store that is well, at the very end of a deadline
 /// Before a rank's earlier failure counts: it may be about to go on.
 constexpr milliseconds kLookAfter{200};
 
@@ -21,6 +24,13 @@ constexpr milliseconds kLookAfter{200};
   const RankTable::Report report = table.report(wait, waited_s);
   table.fail(report.culprit, report.text);
   throw_failure(report.culprit, report.text);
+}
+
+[[noreturn]] void throw_silent(const Store& store, const RankRow& wait, double waited_s) {
+  const RankTable::Report report = store.table()->report(wait, waited_s);
+  if (report.evident()) throw_failure(report.culprit, report.text);
+  throw CommError(
+      fmt::format("{}: the store, which {} serves, has not answered for {:.1f} s", wait.doing, store.server(), waited_s));
 }
 
 bool cannot_come(const RankRow& row) { return row.state == RankState::failed || row.state == RankState::ended; }
@@ -34,22 +44,26 @@ RankRow wait_for_rank(int rank, const std::string& doing) {
   return row;
 }
 
-std::string await_key(Store store, const std::string& key, milliseconds timeout, const RankRow& wait) {
+std::string await_key(Store store, const std::string& key, const Deadline& deadline, const RankRow& wait) {
   const auto begin = Clock::now();
   const int rank = wait.awaits.front();
   auto pause = std::chrono::microseconds(100);
   std::optional<RankTable::Waiting> waiting;
-  while (!store.has(key)) {
+  const double timeout_s = std::chrono::duration<double>(deadline.timeout()).count();
+  while (true) {
+    const std::optional<bool> there = store.has(key, deadline.with_at_least(kToAnswer));
+    if (there == true) break;
+    if (!there) throw_silent(store, wait, timeout_s);
     store.throw_if_failed();
     const auto waited = Clock::now() - begin;
     if (!waiting && waited >= kShowAfter) waiting.emplace(store.table(), wait);
     // What it set before it went still counts.
     const bool gone = waited >= kLookAfter && cannot_come(store.table()->read(rank)) && !store.has(key);
-    if (gone || waited >= timeout) give_up(*store.table(), wait, std::chrono::duration<double>(timeout).count());
+    if (gone || deadline.passed()) give_up(*store.table(), wait, timeout_s);
     std::this_thread::sleep_for(pause);
     pause = std::min(pause * 2, std::chrono::microseconds(20000));
   }
-  return store.get(key, timeout, wait.doing);
+  return store.get(key, deadline, wait.doing);
 }
 
 }  // namespace weft

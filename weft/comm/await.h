@@ -13,8 +13,8 @@ namespace weft {
 /// A wait for `rank`, on the way to `doing`: "joining group \"dp\"".
 RankRow wait_for_rank(int rank, const std::string& doing);
 
-/// The value under `key` of a store that has a table, which wait.awaits.front() sets. Throws LostRank after `timeout`, and
+/// The value under `key` of a store that has a table, which wait.awaits.front() sets. Throws LostRank at the deadline, and
 /// within some 200 ms where that rank has failed (with its error) or its process has ended.
-std::string await_key(Store store, const std::string& key, std::chrono::milliseconds timeout, const RankRow& wait);
+std::string await_key(Store store, const std::string& key, const Deadline& deadline, const RankRow& wait);
 
 }  // namespace weft

@@ -53,9 +53,10 @@ struct GroupPlan {
   std::vector<std::string> hosts;  ///< of the axis' ranks
   Store store;                     ///< with a table of who waits for whom
   GroupOptions options;
+  Deadline deadline = options.timeout;  ///< until when all must have joined
 };
 
-// Each returns when all ranks of the plan have joined, or throws CommError after options.timeout.
+// Each returns when all ranks of the plan have joined, or throws CommError at its deadline.
 std::shared_ptr<Group::Backend> make_shm_backend(const GroupPlan& plan);
 std::shared_ptr<Group::Backend> make_gloo_backend(const GroupPlan& plan);
 /// Defined by nccl.cpp or no_nccl.cpp, whichever is linked; the latter throws InputError.

@@ -48,19 +48,17 @@ std::string call_text(const std::string& name, const GroupOptions& options) {
 }
 
 // Ranks that name different axes, or different options, would otherwise wait for each other in different places.
-void agree(Store& store, const World& world, const std::string& name, const GroupOptions& options) {
+void agree(Store& store, const World& world, const std::string& name, const GroupOptions& options, const Deadline& deadline) {
   const std::string mine = call_text(name, options);
   if (world.rank() == 0) {
     store.set("call", mine);
     return;
   }
-  const std::string first =
-      await_key(store, "call", options.timeout, wait_for_rank(0, fmt::format("making group \"{}\"", name)));
+  const std::string first = await_key(store, "call", deadline, wait_for_rank(0, fmt::format("making group \"{}\"", name)));
   if (first == mine) return;
   const std::string text =
       fmt::format("groups are made in different order or with different options: rank 0 calls {}, rank {} calls {}", first,
                   world.rank(), mine);
-  world.announce_failure(text);
   store.table()->fail(-1, text);
   throw CommError(text);
 }
@@ -155,13 +153,18 @@ Axis Mesh::join(const std::vector<std::string>& names) const {
 
 Group Mesh::group(const Axis& axis, const GroupOptions& options) const {
   if (world_.size() == 1) return Group(options.device);
+  const Deadline deadline = options.timeout;
   Store store = world_.next_group_store();
-  agree(store, world_, axis.name, options);
-  if (axis.size() == 1) return Group(options.device);
-  std::vector<std::string> hosts;
-  for (int rank : axis.ranks) hosts.push_back(world_.host(rank));
-  const GroupPlan plan{axis, std::move(hosts), store.below(fmt::format("{}", axis.ranks.front())), options};
-  return Group(make_backend(plan));
+  try {
+    agree(store, world_, axis.name, options, deadline);
+    if (axis.size() == 1) return Group(options.device);
+    std::vector<std::string> hosts;
+    for (int rank : axis.ranks) hosts.push_back(world_.host(rank));
+    return Group(make_backend({axis, std::move(hosts), store.below(fmt::format("{}", axis.ranks.front())), options, deadline}));
+  } catch (const Error& error) {
+    store.announce(error);
+    throw;
+  }
 }
 
 }  // namespace weft

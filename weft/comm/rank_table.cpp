@@ -25,7 +25,8 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kPublishAfter{1000};  ///< a wait that has lasted so long is told to other hosts
 constexpr milliseconds kPublishEvery{250};
-constexpr size_t kTextBytes = 1024;  ///< of an error, and of what a rank does; longer ones are cut
+constexpr milliseconds kPatience{1000};  ///< with the store
+constexpr size_t kTextBytes = 1024;      ///< of an error, and of what a rank does; longer ones are cut
 
 std::string one_line(std::string text) {
   std::replace(text.begin(), text.end(), '\n', ' ');
@@ -155,7 +156,7 @@ class RankTable::Publisher {
     const std::string& due = tell ? text : none_;
     if (due == told_) return;
     try {
-      table_.store_->set(row_key(table_.rank_), due);
+      table_.store_->set(row_key(table_.rank_), due, kPatience);
       told_ = due;
     } catch (const CommError&) {
       // The store has gone: whoever looks for rows there is told so.
@@ -187,7 +188,7 @@ RankTable::RankTable(int rank, std::vector<std::string> hosts, std::unique_ptr<R
 RankTable::~RankTable() = default;
 
 std::shared_ptr<RankTable> RankTable::join(const Store& store, int rank, const std::vector<std::string>& hosts,
-                                           milliseconds timeout) {
+                                           const Deadline& deadline) {
   std::vector<int> ranks;
   for (int other = 0; other < static_cast<int>(hosts.size()); ++other) {
     if (hosts[other] == hosts[rank]) ranks.push_back(other);
@@ -199,7 +200,7 @@ std::shared_ptr<RankTable> RankTable::join(const Store& store, int rank, const s
     own.set(memory_key(rank), fmt::format("{} {}", ::getpid(), file.get()));
   } else {
     const std::string place =
-        own.get(memory_key(ranks.front()), timeout, fmt::format("rank {} waits for rank {} to start", rank, ranks.front()));
+        own.get(memory_key(ranks.front()), deadline, fmt::format("rank {} waits for rank {} to start", rank, ranks.front()));
     file = shm::open_peer_memory(std::stoi(place), std::stoi(place.substr(place.find(' ') + 1)));
   }
   auto rows = std::make_unique<Rows>(std::move(file), ranks, hosts.size());
@@ -250,8 +251,8 @@ RankRow RankTable::read(int rank) const {
   std::string text;
   if (local(rank)) {
     text = rows_->read(rank);
-  } else if (store_->has(row_key(rank))) {
-    text = store_->get(row_key(rank), milliseconds(1000), "reading who waits");
+  } else if (store_->has(row_key(rank), kPatience).value_or(false)) {
+    text = store_->get(row_key(rank), kPatience, "reading who waits");
   }
   const Entry entry = text.empty() ? Entry{} : Entry::from_text(text);
   RankRow row = entry.row;

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "weft/comm/deadline.h"
 #include "weft/comm/waits.h"
 
 namespace weft {
@@ -21,7 +22,7 @@ class RankTable {
  public:
   /// Collective over the world. `hosts` of all ranks.
   static std::shared_ptr<RankTable> join(const Store& store, int rank, const std::vector<std::string>& hosts,
-                                         std::chrono::milliseconds timeout);
+                                         const Deadline& deadline);
   /// For ranks that are threads of this process: element r is for rank r.
   static std::vector<std::shared_ptr<RankTable>> threads(const Store& store, const std::vector<std::string>& hosts);
   ~RankTable();

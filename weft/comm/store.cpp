@@ -7,21 +7,24 @@
 
 #include "weft/base/error.h"
 #include "weft/comm/c10d/store_connection.h"
+#include "weft/comm/lost_rank.h"
 
 namespace weft {
 namespace {
 
-// The store's own exceptions carry stack traces and no advice.
-template <class Action>
-auto on_store(const std::string& key, Action action) {
-  try {
-    return action();
-  } catch (const c10::Error& error) {
-    throw CommError(
-        fmt::format("the store that ranks meet at cannot be reached (key \"{}\"): {}; the rank that serves it, rank 0, "
-                    "may have ended",
-                    key, error.what_without_backtrace()));
-  }
+using Bytes = std::vector<uint8_t>;
+
+std::string text_of(const Bytes& bytes) { return {bytes.begin(), bytes.end()}; }
+
+struct Found {
+  std::optional<std::string> value, failure;
+};
+
+// One call for both, so that one wait for the store does. The failure counts where there is no value.
+Found look_up(c10d::Store& store, const std::string& key, const std::string& failure_key) {
+  if (store.check({key})) return {text_of(store.get(key)), std::nullopt};
+  if (failure_key.empty() || !store.check({failure_key})) return {};
+  return {std::nullopt, text_of(store.get(failure_key))};
 }
 
 }  // namespace
@@ -29,51 +32,76 @@ auto on_store(const std::string& key, Action action) {
 Store::Store(std::shared_ptr<Connection> connection, std::string prefix)
     : connection_(std::move(connection)), prefix_(std::move(prefix)) {}
 
-void Store::set(const std::string& key, const std::string& value) {
-  on_store(key, [&] {
-    connection_->store->set(prefix_ + key, std::vector<uint8_t>(value.begin(), value.end()));
-    return 0;
+const std::string& Store::server() const { return connection_->server(); }
+
+void Store::set(const std::string& key, const std::string& value) { set(key, value, connection_->timeout()); }
+
+void Store::set(const std::string& key, const std::string& value, const Deadline& deadline) {
+  connection_->insist(key, deadline, [key = prefix_ + key, value](c10d::Store& store) {
+    store.set(key, Bytes(value.begin(), value.end()));
+    return true;
   });
 }
 
 bool Store::has(const std::string& key) {
-  return on_store(key, [&] { return connection_->store->check({prefix_ + key}); });
+  const Deadline deadline = connection_->timeout();
+  const std::optional<bool> answer = has(key, deadline);
+  if (!answer) connection_->no_answer(key, deadline);
+  return *answer;
 }
 
-std::string Store::get(const std::string& key, std::chrono::milliseconds timeout, const std::string& what) {
-  const auto deadline = std::chrono::steady_clock::now() + timeout;
+std::optional<bool> Store::has(const std::string& key, const Deadline& deadline) {
+  return connection_->ask(key, deadline, [key = prefix_ + key](c10d::Store& store) { return store.check({key}); });
+}
+
+std::string Store::get(const std::string& key, const Deadline& deadline, const std::string& what) {
+  const std::string whole = prefix_ + key, failure = failure_ ? failure_->key : "";
   auto pause = std::chrono::microseconds(100);
-  while (!has(key)) {
-    throw_if_failed();
-    if (std::chrono::steady_clock::now() >= deadline) {
+  while (true) {
+    const auto found = connection_->ask(key, deadline.with_at_least(Connection::kToAnswer),
+                                        [whole, failure](c10d::Store& store) { return look_up(store, whole, failure); });
+    if (found && found->value) return *found->value;
+    if (found) throw_if(found->failure);
+    if (deadline.passed()) {
       throw CommError(
-          fmt::format("{}: still missing after {:.1f} s (key \"{}\")", what, timeout.count() / 1000.0, prefix_ + key));
+          fmt::format("{}: {} {:.1f} s (key \"{}\")", what,
+                      found ? "still missing after" : fmt::format("the store, which {} serves, has not answered for", server()),
+                      deadline.timeout().count() / 1000.0, whole));
     }
     std::this_thread::sleep_for(pause);
     pause = std::min(pause * 2, std::chrono::microseconds(20000));
   }
-  return on_store(key, [&] {
-    const std::vector<uint8_t> bytes = connection_->store->get(prefix_ + key);
-    return std::string(bytes.begin(), bytes.end());
-  });
 }
 
 int64_t Store::add(const std::string& key, int64_t amount) {
-  return on_store(key, [&] { return connection_->store->add(prefix_ + key, amount); });
+  return connection_->insist(key, connection_->timeout(),
+                             [key = prefix_ + key, amount](c10d::Store& store) { return store.add(key, amount); });
 }
 
 void Store::throw_if_failed() {
-  if (failure_key_.empty()) return;
-  on_store(failure_key_, [&] {
-    if (!connection_->store->check({failure_key_})) return 0;
-    const std::vector<uint8_t> bytes = connection_->store->get(failure_key_);
-    throw CommError(std::string(bytes.begin(), bytes.end()));
+  if (!failure_) return;
+  const auto look = [key = failure_->key](c10d::Store& store) { return look_up(store, key, "").value; };
+  throw_if(connection_->insist(failure_->key, connection_->timeout(), look));
+}
+
+void Store::announce(const Error& error) {
+  if (failure_->told.exchange(true) || dynamic_cast<const LostRank*>(&error) != nullptr) return;
+  const std::string text = error.what();
+  connection_->insist(failure_->key, connection_->timeout(), [key = failure_->key, text](c10d::Store& store) {
+    store.set(key, Bytes(text.begin(), text.end()));
+    return true;
   });
 }
 
-Store Store::failing_on(const std::string& key) const {
+void Store::throw_if(const std::optional<std::string>& failure) {
+  if (!failure) return;
+  failure_->told = true;
+  throw CommError(*failure);
+}
+
+Store Store::failing_on(std::shared_ptr<Failure> failure) const {
   Store result = *this;
-  result.failure_key_ = prefix_ + key;
+  result.failure_ = std::move(failure);
   return result;
 }
 

@@ -1,32 +1,51 @@
 // Store: strings under keys that all ranks of a world share, for meeting and for building groups; not for bulk data.
 //
-// A small value; copies share one connection. Every wait has a deadline, after which a CommError names the key waited for.
-// Waiting polls with growing pauses, so that a rank that waits never keeps another thread of its process from the store.
+// A small value; copies share one connection. Every call has a deadline, also where the store does not answer (whoever serves
+// it is stopped, or behind a network that swallows packets); then a CommError names what was waited for. Waiting polls with
+// growing pauses, so that a rank that waits never keeps another thread of its process from the store.
 #pragma once
 
-#include <chrono>
+#include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+
+#include "weft/comm/deadline.h"
 
 namespace weft {
 
+class Error;
 class RankTable;
 
 class Store {
  public:
-  struct Connection;  // holds the c10d store, comm/c10d/store_connection.h
+  class Connection;  // to a c10d store, comm/c10d/store_connection.h
+
+  /// A key whose value, once a rank has set it, is the error that ends the waits of all.
+  struct Failure {
+    explicit Failure(std::string key) : key(std::move(key)) {}
+    const std::string key;           ///< whole
+    std::atomic<bool> told = false;  ///< to this rank
+  };
 
   explicit Store(std::shared_ptr<Connection> connection, std::string prefix = "");
 
+  // Without a deadline of their own these take the one that the connection was made with.
   void set(const std::string& key, const std::string& value);
-  /// Waits until the key is there. `what` says in the error what was waited for.
-  std::string get(const std::string& key, std::chrono::milliseconds timeout, const std::string& what);
-  bool has(const std::string& key);
+  void set(const std::string& key, const std::string& value, const Deadline& deadline);
   int64_t add(const std::string& key, int64_t amount);
+  bool has(const std::string& key);
+  /// The same for whoever has better things to wait for: nothing when the store has not answered by then.
+  std::optional<bool> has(const std::string& key, const Deadline& deadline);
 
-  /// This store, whose get() also ends with the text under `key` as its error once another rank has set that.
-  Store failing_on(const std::string& key) const;
+  /// Waits until the key is there. `what` says in the error what was waited for.
+  std::string get(const std::string& key, const Deadline& deadline, const std::string& what);
+
+  /// This store, whose get() also ends with the failure's text as its error.
+  Store failing_on(std::shared_ptr<Failure> failure) const;
+  /// Sets it, unless it has been told already, or all find it by themselves (a rank that is lost).
+  void announce(const Error& error);
   /// Throws that error if it has been set. For whoever fails without waiting: a peer may have left because of it.
   void throw_if_failed();
   /// The same store with every key below `prefix`.
@@ -38,11 +57,15 @@ class Store {
 
   const std::string& prefix() const { return prefix_; }
   Connection& connection() const { return *connection_; }
+  /// "rank 0", "the launcher": who serves it.
+  const std::string& server() const;
 
  private:
+  void throw_if(const std::optional<std::string>& failure);
+
   std::shared_ptr<Connection> connection_;
   std::string prefix_;
-  std::string failure_key_;  ///< whole, with its prefix; empty for none
+  std::shared_ptr<Failure> failure_;
   std::shared_ptr<RankTable> table_;
 };
 

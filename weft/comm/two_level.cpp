@@ -15,7 +15,7 @@ int ranks_per_host(const std::vector<std::string>& hosts) {
 // The ranks at places begin, begin + stride, ... of the plan's axis.
 GroupPlan part_of(const GroupPlan& plan, const std::string& level, int begin, int stride, int count) {
   const std::string name = fmt::format("{} {}", plan.axis.name, level);
-  GroupPlan part{{name, {}, 0}, {}, plan.store.below(fmt::format("{}/{}", level, begin)), plan.options};
+  GroupPlan part{{name, {}, 0}, {}, plan.store.below(fmt::format("{}/{}", level, begin)), plan.options, plan.deadline};
   for (int i = 0; i < count; ++i) {
     const int place = begin + i * stride;
     if (place == plan.axis.index) part.axis.index = i;

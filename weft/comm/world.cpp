@@ -1,18 +1,13 @@
 #include "weft/comm/world.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <atomic>
-#include <charconv>
-#include <cstdlib>
 #include <optional>
-#include <torch/csrc/distributed/c10d/HashStore.hpp>
-#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "weft/base/error.h"
+#include "weft/base/loopback.h"
 #include "weft/comm/c10d/store_connection.h"
+#include "weft/comm/place.h"
 #include "weft/comm/rank_table.h"
 #include "weft/comm/store.h"
 
@@ -25,110 +20,49 @@ struct World::State {
   int local_size = 1;
   std::vector<std::string> hosts;
   std::optional<Store> store;
-  std::atomic<int> groups = 0;
+  int groups = 0;  ///< made in this attempt
+  int attempt = 0;
+  std::shared_ptr<Store::Failure> failure;  ///< of this attempt
+
+  void begin_attempt(int number) {
+    attempt = number;
+    groups = 0;
+    failure = std::make_shared<Store::Failure>(fmt::format("{}attempt/{}/failure", store->prefix(), number));
+  }
 };
 
 namespace {
 
-std::optional<std::string> variable(const char* name) {
-  const char* value = std::getenv(name);
-  if (value == nullptr || *value == '\0') return std::nullopt;
-  return std::string(value);
+std::string server_name(Rendezvous::Server server) {
+  switch (server) {
+    case Rendezvous::Server::launcher:
+      return "the launcher";
+    case Rendezvous::Server::agent:
+      return "torchrun's agent";
+    case Rendezvous::Server::rank_zero:
+      break;
+  }
+  return "rank 0";
 }
 
-std::optional<int> number(const char* name) {
-  const auto text = variable(name);
-  if (!text) return std::nullopt;
-  int value = 0;
-  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
-  if (error != std::errc() || end != text->data() + text->size() || value < 0) {
-    throw InputError(fmt::format("{}=\"{}\" in the environment: expected a number that is not negative", name, *text));
-  }
-  return value;
-}
-
-std::string this_host() {
-  if (const auto name = variable("WEFT_HOST")) return *name;
-  char name[256] = {};
-  if (gethostname(name, sizeof(name) - 1) != 0 || name[0] == '\0') return "localhost";
-  return name;
-}
-
-struct Place {
-  int rank = 0;
-  int size = 1;
-  std::optional<int> local_rank;
-  std::optional<int> local_size;
-};
-
-// torchrun's names first; SLURM's where RANK is unset and srun started more than one task.
-std::optional<Place> place_from_environment() {
-  auto rank = number("RANK");
-  auto size = number("WORLD_SIZE");
-  auto local_rank = number("LOCAL_RANK");
-  auto local_size = number("LOCAL_WORLD_SIZE");
-  if (!rank && !size) {
-    rank = number("SLURM_PROCID");
-    size = number("SLURM_NTASKS");
-    if (!rank || !size) return std::nullopt;
-    if (!local_rank) local_rank = number("SLURM_LOCALID");
-  }
-  if (!rank || !size) {
-    throw InputError(fmt::format("{} is set in the environment but {} is not: set both, or neither for one rank",
-                                 rank ? "RANK" : "WORLD_SIZE", rank ? "WORLD_SIZE" : "RANK"));
-  }
-  if (*size < 1 || *rank >= *size) {
-    throw InputError(fmt::format("RANK={} with WORLD_SIZE={}: the rank must be below the world's size", *rank, *size));
-  }
-  if (local_rank && local_size && *local_rank >= *local_size) {
-    throw InputError(
-        fmt::format("LOCAL_RANK={} with LOCAL_WORLD_SIZE={}: the rank must be below the size", *local_rank, *local_size));
-  }
-  return Place{*rank, *size, local_rank, local_size};
-}
-
-c10::intrusive_ptr<c10d::Store> connect(const Place& place, std::chrono::milliseconds timeout) {
-  const auto address = variable("MASTER_ADDR");
-  const auto port = number("MASTER_PORT");
-  if (!address || !port) {
-    throw InputError(fmt::format("WORLD_SIZE={} but {} is not set: it says where rank 0 serves the store", place.size,
-                                 address ? "MASTER_PORT" : "MASTER_ADDR"));
-  }
-  if (*port < 1 || *port > 65535) throw InputError(fmt::format("MASTER_PORT={}: not a TCP port", *port));
-  c10d::TCPStoreOptions options;
-  options.port = static_cast<std::uint16_t>(*port);
-  options.timeout = timeout;
-  options.waitWorkers = false;
-  // torchrun's agent may already serve a store there; then every rank is a client.
-  options.isServer = place.rank == 0 && variable("TORCHELASTIC_USE_AGENT_STORE") != "True";
-  if (options.isServer) {
-    if (const auto socket = number("WEFT_STORE_FD")) {
-      ::fcntl(*socket, F_SETFD, FD_CLOEXEC);  // this rank's own children have no business with it
-      options.masterListenFd = *socket;
-    }
-  }
+std::shared_ptr<Store::Connection> meet(const Place& place, std::chrono::milliseconds timeout) {
+  const Rendezvous rendezvous = rendezvous_from_environment(place);
+  const StoreAddress address{server_name(rendezvous.server), rendezvous.host, rendezvous.port};
   try {
-    return c10::make_intrusive<c10d::TCPStore>(*address, options);
-  } catch (const c10::Error& error) {
-    throw CommError(fmt::format("rank {} of {} cannot {} the store at {}:{} within {:.1f} s: {}", place.rank, place.size,
-                                options.isServer ? "serve" : "reach", *address, *port, timeout.count() / 1000.0,
-                                error.what_without_backtrace()));
+    if (place.rank > 0 || rendezvous.server != Rendezvous::Server::rank_zero) return connect(address, timeout);
+    return serve(address, rendezvous.loopback ? listen_on_loopback(address.port) : FileDescriptor(), timeout);
+  } catch (const InputError&) {
+    throw;
+  } catch (const Error& error) {
+    throw CommError(fmt::format("rank {} of {}: {}", place.rank, place.size, error.what()));
   }
 }
 
-// A store that outlives a restart of the ranks (torchrun's) still holds the keys of the ranks before.
-std::string generation() {
-  if (const auto restart = number("WEFT_RESTART")) return fmt::format("weft/{}/", *restart);
-  return fmt::format("weft/{}/", number("TORCHELASTIC_RESTART_COUNT").value_or(0));
-}
-
-std::vector<std::string> exchange_hosts(Store& store, const Place& place, std::chrono::milliseconds timeout) {
-  const auto deadline = std::chrono::steady_clock::now() + timeout;
-  store.set(fmt::format("host/{}", place.rank), this_host());
+std::vector<std::string> exchange_hosts(Store& store, const Place& place, const Deadline& deadline) {
+  store.set(fmt::format("host/{}", place.rank), this_host(), deadline);
   std::vector<std::string> hosts;
   for (int rank = 0; rank < place.size; ++rank) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
-    hosts.push_back(store.get(fmt::format("host/{}", rank), std::max(left, std::chrono::milliseconds(1)),
+    hosts.push_back(store.get(fmt::format("host/{}", rank), deadline,
                               fmt::format("rank {} of {} waits for rank {} to start", place.rank, place.size, rank)));
   }
   return hosts;
@@ -150,10 +84,11 @@ World World::from_environment(std::chrono::milliseconds timeout) {
     state->hosts = {this_host()};
     return World(state);
   }
-  auto connection = std::make_shared<Store::Connection>(Store::Connection{connect(*place, timeout)});
-  state->store.emplace(std::move(connection), generation());
-  state->hosts = exchange_hosts(*state->store, *place, timeout);
-  state->store = state->store->with(RankTable::join(*state->store, place->rank, state->hosts, timeout));
+  const Deadline deadline = timeout;
+  state->store.emplace(meet(*place, timeout), key_prefix_from_environment());
+  state->hosts = exchange_hosts(*state->store, *place, deadline);
+  state->store = state->store->with(RankTable::join(*state->store, place->rank, state->hosts, deadline));
+  state->begin_attempt(0);
 
   // Where the environment is silent, the ranks on this host count themselves.
   int before = 0, on_host = 0;
@@ -169,7 +104,7 @@ World World::from_environment(std::chrono::milliseconds timeout) {
 
 std::vector<World> World::threads(int size) {
   if (size < 1) throw InputError(fmt::format("World::threads({}): at least one rank is needed", size));
-  auto connection = std::make_shared<Store::Connection>(Store::Connection{c10::make_intrusive<c10d::HashStore>()});
+  const std::shared_ptr<Store::Connection> connection = make_local_store();
   const std::vector<std::string> hosts(size, this_host());
   const auto tables = RankTable::threads(Store(connection, "weft/0/"), hosts);
   std::vector<World> worlds;
@@ -179,6 +114,7 @@ std::vector<World> World::threads(int size) {
     state->size = state->local_size = size;
     state->hosts = hosts;
     state->store = Store(connection, "weft/0/").with(tables[rank]);
+    state->begin_attempt(0);
     worlds.push_back(World(std::move(state)));
   }
   return worlds;
@@ -199,13 +135,16 @@ Store& World::store() const {
   return *state_->store;
 }
 
-// One key for the whole world: a rank that made this group well may already wait in the next one.
+// What ranks make together they make in attempts. When one fails all ranks leave it, each at the group that it has come to;
+// their next groups, counted from none again, belong to the next attempt, which knows nothing of that failure.
 Store World::next_group_store() const {
-  const int number = state_->groups++;
-  store().table()->begin_meeting(number);
-  return store().failing_on("mismatch").below(fmt::format("group/{}", number));
+  State& s = *state_;
+  if (s.failure->told) s.begin_attempt(s.attempt + 1);
+  const int group = s.groups++;
+  store().table()->begin_meeting((int64_t{s.attempt} << 32) + group);
+  return store().failing_on(s.failure).below(fmt::format("attempt/{}/group/{}", s.attempt, group));
 }
 
-void World::announce_failure(const std::string& text) const { store().set("mismatch", text); }
+void World::announce_failure(const std::string& text) const { store().failing_on(state_->failure).announce(Error(text)); }
 
 }  // namespace weft

@@ -1,7 +1,7 @@
 // World: who this process (or test thread) is among all ranks, and the store through which ranks find each other.
 //
-// A World is a small value that shares its state when copied. Making one waits for all ranks (rank 0 serves the store);
-// size one needs no store and no environment. Nothing is global: two Worlds may live side by side.
+// A World is a small value that shares its state when copied. Making one waits for all ranks; the launcher serves the
+// store, or else rank 0. Size one needs no store and no environment. Nothing is global: two Worlds may live side by side.
 #pragma once
 
 #include <chrono>
@@ -39,7 +39,7 @@ class World {
 
   /// A part of the store for the next group, the same on all ranks that make their groups in the same order.
   Store next_group_store() const;
-  /// Ends, with this error, the waits of all ranks that are making a group.
+  /// Ends, with this error, the waits of all ranks that are making a group; then they may begin anew.
   void announce_failure(const std::string& text) const;
 
  private:

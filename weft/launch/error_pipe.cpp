@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <limits.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -16,6 +17,8 @@
 namespace weft {
 
 namespace {
+
+constexpr int kPatienceMs = 1000;
 
 bool parse(const std::string& line, RankError& error) {
   std::istringstream in(line);
@@ -53,6 +56,9 @@ bool report_error(std::string_view text, Blame blame, int culprit) {
   }
   line.resize(std::min<size_t>(line.size(), PIPE_BUF - 1));
   line += '\n';
+  // The pipe is full when a launcher that is stopped has not read it: then nobody listens.
+  pollfd room{fd, POLLOUT, 0};
+  if (poll(&room, 1, kPatienceMs) != 1 || (room.revents & POLLOUT) == 0) return false;
   ssize_t written = 0;
   do {
     written = write(fd, line.data(), line.size());

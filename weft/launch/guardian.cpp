@@ -76,7 +76,7 @@ Guardian::Guardian(int num_groups) {
 }
 
 Guardian::~Guardian() {
-  write_end_.close();
+  kill(pid_, SIGKILL);  // it may be stopped, and nothing is left to guard
   while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
 }

@@ -16,7 +16,7 @@ class Guardian {
  public:
   /// Forks. Call before the first rank is started; `num_groups` are noted at most.
   explicit Guardian(int num_groups);
-  /// Lets it end, and reaps it.
+  /// Ends it, and reaps it: the ranks have been ended.
   ~Guardian();
   Guardian(const Guardian&) = delete;
   Guardian& operator=(const Guardian&) = delete;

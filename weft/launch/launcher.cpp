@@ -14,6 +14,7 @@
 #include <optional>
 
 #include "weft/base/error.h"
+#include "weft/base/loopback.h"
 #include "weft/launch/cores.h"
 #include "weft/launch/culprit.h"
 #include "weft/launch/error_pipe.h"
@@ -30,14 +31,18 @@ constexpr int64_t kEcho = kSecond / 4;
 /// Some parents (timeout, a terminal's shell) send a signal twice; that is not a second Ctrl-C.
 constexpr int64_t kSamePress = kSecond / 5;
 
-/// Receives SIGINT, SIGTERM, SIGHUP and SIGCHLD through a descriptor while it lives, then puts everything back. No handler,
-/// so no global state.
+/// Receives SIGINT, SIGTERM, SIGHUP (unless it is ignored) and SIGCHLD through a descriptor while it lives, then puts
+/// everything back. No handler, so no global state.
 class SignalWatch {
  public:
   SignalWatch() {
     sigset_t watched;
     sigemptyset(&watched);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) sigaddset(&watched, signal);
+    for (const int signal : {SIGINT, SIGTERM, SIGCHLD}) sigaddset(&watched, signal);
+    // A blocked signal comes in even where it is ignored; under nohup a terminal that goes must end nothing.
+    struct sigaction hang_up {};
+    sigaction(SIGHUP, nullptr, &hang_up);
+    if (hang_up.sa_handler != SIG_IGN) sigaddset(&watched, SIGHUP);
     pthread_sigmask(SIG_BLOCK, &watched, &old_mask_);
     // A parent that ignores SIGCHLD hands that on to us, and ranks would be reaped behind our back.
     struct sigaction standard {};
@@ -101,11 +106,13 @@ class RankGroup {
  private:
   struct Rank {
     pid_t pid = -1;  ///< -1 once reaped
+    FileDescriptor exec_pipe;
     RankOutcome outcome;
   };
 
   bool any_left() const;
-  void signal_all(int signal);
+  static void signal(const Rank& rank, int number);
+  void signal_all(int number);
   void terminate();
   void enter(Phase phase, double seconds);
   void on_signal(int signal);
@@ -125,6 +132,7 @@ class RankGroup {
   std::optional<int64_t> deadline_ns_;
   int interrupt_ = 0;
   int64_t interrupt_ns_ = 0;
+  std::shared_ptr<void> server_;
 };
 
 /// Only after an exception are there ranks left.
@@ -138,8 +146,8 @@ RankGroup::~RankGroup() {
 }
 
 void RankGroup::start() {
-  const bool inherit = options_.rendezvous == Rendezvous::inherited_socket;
-  const RendezvousPort port = open_rendezvous_port(inherit);
+  FileDescriptor socket = options_.serve ? listen_on_loopback() : FileDescriptor();
+  const int port = free_loopback_port();
   const FileDescriptor null(open("/dev/null", O_RDONLY | O_CLOEXEC));
   const int threads = threads_per_rank(available_cores(), options_.num_ranks);
   for (int r = 0; r < options_.num_ranks; ++r) {
@@ -149,18 +157,20 @@ void RankGroup::start() {
                     .inherited = {errors_.write_end()},
                     .guardian_pipe = guardian_.pipe(),
                     .signal_mask = signals_.old_mask()};
-    const int store_fd = r == 0 && inherit ? port.socket.get() : -1;
-    if (store_fd >= 0) start.inherited.push_back(store_fd);
     start.environment = rank_environment({.rank = r,
                                           .num_ranks = options_.num_ranks,
-                                          .port = port.port,
-                                          .store_fd = store_fd,
+                                          .port = port,
+                                          .store_port = socket ? port_of(socket) : 0,
                                           .error_fd = errors_.write_end(),
                                           .threads = threads});
     Rank& rank = ranks_.emplace_back();
     rank.outcome.rank = r;
-    rank.pid = start_rank(start);
+    StartedRank started = start_rank(start);
+    rank.pid = started.pid;
+    rank.exec_pipe = std::move(started.exec_pipe);
   }
+  // After the last fork: it starts threads.
+  if (socket) server_ = options_.serve(std::move(socket));
 }
 
 void RankGroup::watch() {
@@ -181,16 +191,21 @@ bool RankGroup::any_left() const {
   return std::any_of(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return rank.pid >= 0; });
 }
 
-void RankGroup::signal_all(int signal) {
-  for (const Rank& rank : ranks_) {
-    if (rank.pid >= 0) kill(-rank.pid, signal);
-  }
+/// One that is stopped must run to hear it.
+void RankGroup::signal(const Rank& rank, int number) {
+  if (rank.pid < 0) return;
+  kill(-rank.pid, number);
+  kill(-rank.pid, SIGCONT);
+}
+
+void RankGroup::signal_all(int number) {
+  for (const Rank& rank : ranks_) signal(rank, number);
 }
 
 /// Ranks that have reported an error are about to end by themselves, with a status of their own.
 void RankGroup::terminate() {
   for (const Rank& rank : ranks_) {
-    if (rank.pid >= 0 && rank.outcome.said.empty()) kill(-rank.pid, SIGTERM);
+    if (rank.outcome.said.empty()) signal(rank, SIGTERM);
   }
   enter(Phase::terminating, options_.grace_s);
 }
@@ -243,6 +258,7 @@ void RankGroup::reap(Rank& rank) {
   siginfo_t info{};
   const auto pid = static_cast<id_t>(rank.pid);
   if (waitid(P_PID, pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid != rank.pid) return;
+  throw_unless_run(rank.exec_pipe, options_.command[0]);
   rank.outcome.ended = true;
   rank.outcome.ended_ns = monotonic_ns();
   rank.outcome.ended_by_us = phase_ > Phase::settling;

@@ -1,29 +1,26 @@
 // Launcher: starts the ranks of a program on this host, watches them, and ends them all when one fails.
 //
 // Each rank is a child in its own process group with RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and
-// MASTER_PORT set, and OMP_NUM_THREADS = cores / ranks where it was unset. Rank 0 inherits a standard input that is no
-// terminal; the others read nothing. Ranks and what they started die with the launcher, even when it is killed with SIGKILL
-// (launch/guardian.h). Torch-free. docs/launching.md tells the whole of it.
+// MASTER_PORT (a port that was free a moment ago) set, and OMP_NUM_THREADS = cores / ranks where it was unset. Rank 0 inherits
+// a standard input that is no terminal; the others read nothing. Ranks and what they started die with the launcher, even when
+// it is killed with SIGKILL (launch/guardian.h). Torch-free. docs/launching.md tells the whole of it.
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
-namespace weft {
+#include "weft/base/file_descriptor.h"
 
-/// How rank 0 comes by the port that MASTER_PORT names.
-enum class Rendezvous {
-  /// A socket that listens already is handed to rank 0 (WEFT_STORE_FD), so no port is raced for. For programs that call
-  /// World::from_environment.
-  inherited_socket,
-  /// A port that was free a moment ago; rank 0 binds it. For programs that know nothing of weft.
-  free_port,
-};
+namespace weft {
 
 struct LaunchOptions {
   int num_ranks = 1;
   std::vector<std::string> command;  ///< argv of every rank
-  Rendezvous rendezvous = Rendezvous::inherited_socket;
+  /// Serves the store that ranks meet at (WEFT_STORE), on a socket that listens on the loopback interface, for as long as what
+  /// it returns lives: until all ranks have ended. Called once all have been started. Empty: they meet without weft's help.
+  std::function<std::shared_ptr<void>(FileDescriptor socket)> serve = {};
   double grace_s = 1.0;             ///< between SIGTERM and SIGKILL when the group is ended
   double interrupt_grace_s = 10.0;  ///< what ranks have for ending by themselves after the first Ctrl-C
 };

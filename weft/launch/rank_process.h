@@ -21,24 +21,25 @@ struct RankStart {
   sigset_t signal_mask{};  ///< what the program starts with
 };
 
-/// Returns the rank's process, and group, number. Throws InputError when the program cannot be run.
-pid_t start_rank(const RankStart& start);
-
-/// A rendezvous port on the loopback interface.
-struct RendezvousPort {
-  FileDescriptor socket;  ///< listening; empty for a port that was only looked up
-  int port = 0;
+struct StartedRank {
+  pid_t pid = -1;            ///< its process, and its group
+  FileDescriptor exec_pipe;  ///< for throw_unless_run()
 };
-RendezvousPort open_rendezvous_port(bool keep_listening);
+
+/// Does not wait for the program, so that a rank which is stopped right away holds up nobody.
+StartedRank start_rank(const RankStart& start);
+
+/// Throws InputError when the program could not be run. For a rank that has ended; of any other it may not yet be known.
+void throw_unless_run(const FileDescriptor& exec_pipe, const std::string& program);
 
 /// One rank of `num_ranks` on one host.
 struct RankVariables {
   int rank = 0;
   int num_ranks = 1;
-  int port = 0;       ///< MASTER_PORT
-  int store_fd = -1;  ///< WEFT_STORE_FD; -1: none
-  int error_fd = -1;  ///< WEFT_ERROR_FD
-  int threads = 1;    ///< OMP_NUM_THREADS, where that is unset
+  int port = 0;        ///< MASTER_PORT
+  int store_port = 0;  ///< of WEFT_STORE; 0: none
+  int error_fd = -1;   ///< WEFT_ERROR_FD
+  int threads = 1;     ///< OMP_NUM_THREADS, where that is unset
 };
 
 /// This process's environment with those variables.

@@ -56,6 +56,26 @@ std::string options_text(const TrainerOptions& options, const OptimizerOptions& 
       options.clip);
 }
 
+void agree(const World& world, Store& store, const std::string& plan, const Deadline& deadline) {
+  const auto wait_for = [&](const std::string& key, int rank) {
+    return await_key(store, key, deadline, wait_for_rank(rank, "starting to train"));
+  };
+  const auto agrees = [](int rank) { return fmt::format("rank {} agrees", rank); };
+  if (world.rank() == 0) {
+    store.set("plan", plan);
+    for (int rank = 1; rank < world.size(); ++rank) wait_for(agrees(rank), rank);
+    store.set("all agree", "");
+    return;
+  }
+  const std::string first = wait_for("plan", 0);
+  if (first != plan) {
+    throw InputError(fmt::format("rank {} is about to train otherwise than rank 0{}; start all ranks with the same recipe",
+                                 world.rank(), difference(first, plan, world.rank())));
+  }
+  store.set(agrees(world.rank()), "");
+  wait_for("all agree", 0);
+}
+
 }  // namespace
 
 std::string agreement_text(const Program& program, const TrainerOptions& options, const OptimizerOptions& optimizer) {
@@ -82,31 +102,12 @@ std::string agreement_text(const Program& program, const TrainerOptions& options
 void check_agreement(const World& world, const std::string& plan, std::chrono::milliseconds timeout) {
   if (world.size() == 1) return;
   Store store = world.next_group_store();
-  const auto wait_for = [&](const std::string& key, int rank) {
-    return await_key(store, key, timeout, wait_for_rank(rank, "starting to train"));
-  };
-  const auto agrees = [](int rank) { return fmt::format("rank {} agrees", rank); };
-  if (world.rank() == 0) {
-    store.set("plan", plan);
-    try {
-      for (int rank = 1; rank < world.size(); ++rank) wait_for(agrees(rank), rank);
-    } catch (const CommError& error) {
-      world.announce_failure(error.what());
-      throw;
-    }
-    store.set("all agree", "");
-    return;
+  try {
+    agree(world, store, plan, timeout);
+  } catch (const Error& error) {
+    store.announce(error);
+    throw;
   }
-  const std::string first = wait_for("plan", 0);
-  if (first != plan) {
-    const std::string text =
-        fmt::format("rank {} is about to train otherwise than rank 0{}; start all ranks with the same recipe", world.rank(),
-                    difference(first, plan, world.rank()));
-    world.announce_failure(text);
-    throw InputError(text);
-  }
-  store.set(agrees(world.rank()), "");
-  wait_for("all agree", 0);
 }
 
 }  // namespace weft

@@ -143,7 +143,11 @@ Keys run_keys(RunRecipe& r) {
        from(1, 4096)},
       {"run", "reproducible_slots", &r.reproducible_slots, "0: off; a power of two that the ranks divide", from(0, kMostSlots)},
       {"run", "device", &r.device, "where tensors live", {}, {"auto", "cpu", "cuda"}},
-      {"run", "timeout_s", &r.timeout_s, "deadline of a collective, in seconds", {.min = 0.0, .max = 1e6, .open_min = true}},
+      {"run",
+       "timeout_s",
+       &r.timeout_s,
+       "how long ranks wait for one another: in a collective, and to start, in seconds",
+       {.min = 0.0, .max = 1e6, .open_min = true}},
   };
 }
 

@@ -25,7 +25,7 @@ void meet(const GroupPlan& plan) {
   Store store = plan.store;
   store.set(fmt::format("here/{}", plan.axis.index), "");
   for (int place = 0; place < plan.axis.size(); ++place) {
-    await_key(store, fmt::format("here/{}", place), plan.options.timeout, wait_in(kJoin, plan.axis, {place}));
+    await_key(store, fmt::format("here/{}", place), plan.deadline, wait_in(kJoin, plan.axis, {place}));
   }
 }
 

@@ -5,10 +5,9 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
 #include "weft/base/error.h"
-#include "weft/comm/c10d/store_connection.h"
+#include "weft/comm/c10d/engine_store.h"
 #include "weft/comm/call.h"
 
 namespace weft {
@@ -27,12 +26,17 @@ std::shared_ptr<gloo::transport::Device> make_device(const GroupPlan& plan) {
 
 c10::intrusive_ptr<GlooEngine> GlooEngine::connect(const GroupPlan& plan) {
   auto options = c10d::ProcessGroupGloo::Options::create(plan.options.timeout);
-  Store store = plan.store;
   try {
     options->devices.push_back(make_device(plan));
     options->threads = 1;
-    auto below = c10::make_intrusive<c10d::PrefixStore>(store.prefix() + "gloo", store.connection().store);
-    return c10::make_intrusive<GlooEngine>(below, plan.axis.index, plan.axis.size(), options);
+    const std::string what = rank_name(plan.axis, plan.axis.index) + " connects to its peers";
+    // All ranks of the group are here, so they finish this whatever fails elsewhere: Gloo cannot be called off while it
+    // connects.
+    const Store meeting = plan.store.failing_on(nullptr).below("gloo");
+    auto store = c10::make_intrusive<EngineStore>(meeting, plan.options.timeout, what);
+    return c10::make_intrusive<GlooEngine>(store, plan.axis.index, plan.axis.size(), options);
+  } catch (const CommError&) {
+    throw;
   } catch (const std::exception& error) {
     throw CommError(
         fmt::format("{} cannot connect to its peers through Gloo: {}; set GLOO_SOCKET_IFNAME to the network interface that all "

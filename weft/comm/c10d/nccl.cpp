@@ -7,14 +7,13 @@
 #include <fmt/format.h>
 
 #include <deque>
-#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 
 #include "weft/base/error.h"
 #include "weft/comm/backend.h"
+#include "weft/comm/c10d/engine_store.h"
 #include "weft/comm/c10d/gloo_backend.h"
 #include "weft/comm/c10d/operations.h"
-#include "weft/comm/c10d/store_connection.h"
 
 namespace weft {
 namespace {
@@ -97,10 +96,10 @@ class NcclBackend : public Group::Backend {
     }
     auto options = c10d::ProcessGroupNCCL::Options::create();
     options->timeout = plan.options.timeout;
-    Store store = plan.store;
+    const std::string what = fmt::format("rank {} of group \"{}\" starts NCCL", plan.axis.index, plan.axis.name);
     try {
-      auto below = c10::make_intrusive<c10d::PrefixStore>(store.prefix() + "nccl", store.connection().store);
-      return c10::make_intrusive<c10d::ProcessGroupNCCL>(below, plan.axis.index, plan.axis.size(), options);
+      auto store = c10::make_intrusive<EngineStore>(plan.store.below("nccl"), plan.options.timeout, what);
+      return c10::make_intrusive<c10d::ProcessGroupNCCL>(store, plan.axis.index, plan.axis.size(), options);
     } catch (const c10::Error& error) {
       throw CommError(
           fmt::format("{} cannot start NCCL: {}", rank_name(plan.axis, plan.axis.index), error.what_without_backtrace()));

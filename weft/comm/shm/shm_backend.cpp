@@ -51,7 +51,7 @@ Joined open_memory(const GroupPlan& group, const Plan& plan) {
     store.set("memory", fmt::format("{} {}", ::getpid(), file.get()));
     return {std::move(memory), std::move(file)};
   }
-  const std::string place = await_key(store, "memory", group.options.timeout, wait_in(kJoin, group.axis, {0}));
+  const std::string place = await_key(store, "memory", group.deadline, wait_in(kJoin, group.axis, {0}));
   const size_t space = place.find(' ');
   try {
     const FileDescriptor file = open_peer_memory(std::stoi(place), std::stoi(place.substr(space + 1)));
@@ -155,7 +155,7 @@ std::shared_ptr<Group::Backend> make_shm_backend(const GroupPlan& group) {
   Store store = group.store;
   store.set(fmt::format("joined/{}", group.axis.index), "");
   for (int rank = 0; rank < size; ++rank) {
-    await_key(store, fmt::format("joined/{}", rank), group.options.timeout, wait_in(kJoin, group.axis, {rank}));
+    await_key(store, fmt::format("joined/{}", rank), group.deadline, wait_in(kJoin, group.axis, {rank}));
   }
   backend->members().watch_peers();
   return backend;

@@ -1,0 +1,53 @@
+#include "weft/base/loopback.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "weft/base/error.h"
+
+namespace weft {
+
+namespace {
+
+[[noreturn]] void fail(int port) {
+  throw Error(fmt::format("cannot open port {} on 127.0.0.1: {}", port, std::strerror(errno)));
+}
+
+FileDescriptor bind_on_loopback(int port) {
+  FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  // Connections of a run before, which the kernel still remembers, do not keep a port that is named from being taken.
+  const int reuse = 1;
+  if (socket.get() < 0 || (port != 0 && setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &reuse, sizeof reuse) != 0) ||
+      bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
+    fail(port);
+  }
+  return socket;
+}
+
+}  // namespace
+
+FileDescriptor listen_on_loopback(int port) {
+  FileDescriptor socket = bind_on_loopback(port);
+  if (listen(socket.get(), SOMAXCONN) != 0) fail(port);
+  return socket;
+}
+
+int port_of(const FileDescriptor& socket) {
+  sockaddr_in address{};
+  socklen_t length = sizeof address;
+  if (getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &length) != 0) fail(0);
+  return ntohs(address.sin_port);
+}
+
+int free_loopback_port() { return port_of(bind_on_loopback(0)); }
+
+}  // namespace weft

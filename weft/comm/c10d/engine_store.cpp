@@ -1,0 +1,79 @@
+#include "weft/comm/c10d/engine_store.h"
+
+#include "weft/comm/c10d/store_connection.h"
+
+namespace weft {
+
+EngineStore::EngineStore(weft::Store store, Milliseconds timeout, std::string what)
+    : c10d::Store(timeout), store_(std::move(store)), what_(std::move(what)) {}
+
+template <class Call>
+auto EngineStore::ask(const std::string& key, Call call) {
+  return store_.connection().insist(key, timeout_, std::move(call));
+}
+
+EngineStore::Keys EngineStore::whole(const Keys& keys) const {
+  Keys result;
+  result.reserve(keys.size());
+  for (const std::string& key : keys) result.push_back(store_.prefix() + key);
+  return result;
+}
+
+c10::intrusive_ptr<c10d::Store> EngineStore::clone() { return c10::make_intrusive<EngineStore>(store_, timeout_, what_); }
+
+void EngineStore::set(const std::string& key, const Bytes& value) { store_.set(key, {value.begin(), value.end()}); }
+
+EngineStore::Bytes EngineStore::compareSet(const std::string& key, const Bytes& expected, const Bytes& desired) {
+  return ask(key, [key = store_.prefix() + key, expected, desired](c10d::Store& store) {
+    return store.compareSet(key, expected, desired);
+  });
+}
+
+EngineStore::Bytes EngineStore::get(const std::string& key) {
+  const std::string value = store_.get(key, timeout_, what_);
+  return {value.begin(), value.end()};
+}
+
+int64_t EngineStore::add(const std::string& key, int64_t value) { return store_.add(key, value); }
+
+bool EngineStore::deleteKey(const std::string& key) {
+  return ask(key, [key = store_.prefix() + key](c10d::Store& store) { return store.deleteKey(key); });
+}
+
+bool EngineStore::check(const Keys& keys) {
+  return ask(keys.empty() ? "" : keys.front(), [keys = whole(keys)](c10d::Store& store) { return store.check(keys); });
+}
+
+int64_t EngineStore::getNumKeys() {
+  return ask("", [](c10d::Store& store) { return store.getNumKeys(); });
+}
+
+void EngineStore::wait(const Keys& keys) { wait(keys, timeout_); }
+
+void EngineStore::wait(const Keys& keys, const Milliseconds& timeout) {
+  const Deadline deadline = timeout == kNoTimeout ? timeout_ : timeout;
+  for (const std::string& key : keys) store_.get(key, deadline, what_);
+}
+
+void EngineStore::append(const std::string& key, const Bytes& value) {
+  ask(key, [key = store_.prefix() + key, value](c10d::Store& store) {
+    store.append(key, value);
+    return true;
+  });
+}
+
+std::vector<EngineStore::Bytes> EngineStore::multiGet(const Keys& keys) {
+  std::vector<Bytes> values;
+  values.reserve(keys.size());
+  for (const std::string& key : keys) values.push_back(get(key));
+  return values;
+}
+
+void EngineStore::multiSet(const Keys& keys, const std::vector<Bytes>& values) {
+  ask(keys.empty() ? "" : keys.front(), [keys = whole(keys), values](c10d::Store& store) {
+    store.multiSet(keys, values);
+    return true;
+  });
+}
+
+}  // namespace weft
