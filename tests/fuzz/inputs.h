@@ -1,0 +1,22 @@
+// The inputs that a user hands to weft, good ones to be damaged, and the reading of each as the command does it.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tests/support/seeds.h"
+
+namespace weft::fuzz {
+
+enum class Kind { recipe, override_, hardware, profile, schedule, text, images, weights, environment };
+
+inline constexpr int kNumKinds = 9;
+
+std::string_view name(Kind kind);
+
+/// Makes a damaged input of this kind in the folder, and reads it. Returns what is wrong with how it was refused: an error that
+/// is none of weft's, or no clear line; nothing where it was refused well, or taken.
+std::string try_damaged(Kind kind, const std::string& folder, test::Random& random);
+
+}  // namespace weft::fuzz
