@@ -128,17 +128,45 @@ TEST(LearningRate, FollowsItsTable) {
   drops.decay_factor = 0.5;
   for (const Row& row : std::vector<Row>{{warm, 0, 0.5},
                                          {warm, 3, 2.0},
-                                         {warm, 4, 2.0},
-                                         {warm, 9, 1.1},
-                                         {warm, 14, 0.2},
+                                         {warm, 8, 1.1},
+                                         {warm, 13, 0.2},
                                          {warm, 99, 0.2},
-                                         {linear, 9, 1.1},
-                                         {linear, 14, 0.2},
+                                         {linear, 4, 1.82},
+                                         {linear, 8, 1.1},
+                                         {linear, 13, 0.2},
+                                         {linear, 99, 0.2},
                                          {constant, 13, 2.0},
                                          {drops, 6, 2.0},
                                          {drops, 7, 1.0},
                                          {drops, 10, 0.5}}) {
     EXPECT_NEAR(row.rate.at(row.step), row.expected, 1e-12) << "step " << row.step;
+  }
+}
+
+TEST(LearningRate, ReachesThePeakAndTheFinalRateToTheBit) {
+  for (const Decay decay : {Decay::linear, Decay::cosine}) {
+    for (const double share : {0.0, 0.1, 0.3, 1.0}) {
+      for (const int64_t warmup : {0, 1, 7}) {
+        for (const int64_t steps : {warmup + 1, warmup + 2, warmup + 100}) {
+          if (steps == 1) continue;
+          const LearningRate rate{.peak = 3e-4, .warmup = warmup, .steps = steps, .decay = decay, .final_share = share};
+          const int64_t top = std::max<int64_t>(0, warmup - 1);
+          SCOPED_TRACE(testing::Message() << static_cast<int>(decay) << " to " << share << ", " << warmup << " of " << steps);
+          EXPECT_EQ(rate.at(top), 3e-4);
+          EXPECT_EQ(rate.at(steps - 1), 3e-4 * share);
+          for (int64_t step = 1; step < steps; ++step) {
+            EXPECT_TRUE(step <= top ? rate.at(step) > rate.at(step - 1) : rate.at(step) <= rate.at(step - 1)) << step;
+            EXPECT_TRUE(step <= top || share == 1.0 || rate.at(step) < rate.at(step - 1)) << "the peak comes once";
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(LearningRate, OfASingleStepIsThePeak) {
+  for (const Decay decay : {Decay::constant, Decay::linear, Decay::cosine}) {
+    EXPECT_EQ((LearningRate{.peak = 2.0, .steps = 1, .decay = decay}.at(0)), 2.0);
   }
 }
 

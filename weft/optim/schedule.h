@@ -1,4 +1,5 @@
-// Learning rate by step: linear warm-up, then constant, linear, cosine or step decay.
+// Learning rate by step: linear warm-up, then constant, linear, cosine or step decay. The peak is reached at the warm-up's last
+// step, or at the first where there is none, and the final rate exactly at the run's last step.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +11,9 @@ enum class Decay { constant, linear, cosine, step };
 struct LearningRate {
   double peak = 0.0;   ///< in TrainerOptions 0 stands for the optimizer's lr
   int64_t warmup = 0;  ///< steps; step s of them has peak (s + 1) / warmup
-  int64_t steps = 1;   ///< of the whole run: where linear and cosine end
+  int64_t steps = 1;   ///< of the whole run: linear and cosine go from the step of the peak to its last one
   Decay decay = Decay::constant;
-  double final_share = 0.0;   ///< linear, cosine: share of the peak at the end
+  double final_share = 0.0;   ///< linear, cosine: share of the peak at the last step and after it
   int64_t decay_every = 1;    ///< step: steps between drops, counted after the warm-up
   double decay_factor = 0.1;  ///< step: factor of each drop
 

@@ -115,7 +115,7 @@ Keys optimizer_keys(OptimizerRecipe& o) {
   return {
       {"optimizer", "name", &o.name, "which optimizer", {}, {"adamw", "sgd"}},
       {"optimizer", "lr", &o.lr, "learning rate at its peak", above(0)},
-      {"optimizer", "warmup", &o.warmup, "steps of linear warm-up", from(0)},
+      {"optimizer", "warmup", &o.warmup, "steps of linear warm-up, the last of which has lr", from(0)},
       {"optimizer", "decay", &o.decay, "schedule after the warm-up", {}, {"constant", "linear", "cosine", "step"}},
       {"optimizer", "final_lr", &o.final_lr, "linear, cosine: share of lr at the last step", from(0, 1)},
       {"optimizer", "decay_every", &o.decay_every, "step decay: steps between drops", from(0)},
