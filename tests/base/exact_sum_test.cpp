@@ -18,7 +18,9 @@ ExactSum sum_of(const std::vector<double>& values) {
 }
 
 // As ranks do it: word by word.
-ExactSum joined(ExactSum a, const ExactSum& b) {
+ExactSum joined(ExactSum a, ExactSum b) {
+  a.carry();
+  b.carry();
   for (size_t i = 0; i < a.words().size(); ++i) a.words()[i] += b.words()[i];
   return a;
 }
@@ -119,11 +121,24 @@ TEST(ExactSum, ends_of_the_range) {
   EXPECT_TRUE(std::isnan(sum_of({std::numeric_limits<double>::max()}).value())) << "above the range";
 }
 
-TEST(ExactSum, as_many_of_the_largest_as_it_is_good_for) {
-  ExactSum sum = sum_of({std::ldexp(0x1.fffffffffffffp0, 286)});
-  const double one = sum.value();
-  for (int doubling = 0; doubling < 30; ++doubling) sum = joined(sum, sum);
-  EXPECT_EQ(sum.value(), std::ldexp(one, 30));
+TEST(ExactSum, any_number_of_additions) {
+  constexpr int kDoublings = 60;
+  for (const int exponent : {-300, 0, 286}) {
+    ExactSum sum = sum_of({std::ldexp(0x1.fffffffffffffp0, exponent)});
+    const double one = sum.value();
+    for (int doubling = 0; doubling < kDoublings; ++doubling) sum = joined(sum, sum);
+    EXPECT_EQ(sum.value(), std::ldexp(one, kDoublings)) << exponent;
+  }
+}
+
+TEST(ExactSum, a_word_is_carried_before_it_is_full) {
+  constexpr int kUnit = 10;  // the word whose lowest bit is 1
+  ExactSum sum;
+  sum.words()[kUnit] = (int64_t{1} << 62) - 1;
+  sum.add(1.0);
+  EXPECT_EQ(sum.words()[kUnit], 0);
+  EXPECT_EQ(sum.words()[kUnit + 1], int64_t{1} << 30);
+  EXPECT_EQ(sum.value(), 0x1p62);
 }
 
 TEST(ExactSum, what_is_not_finite_shows) {

@@ -9,6 +9,7 @@ namespace {
 constexpr int kLowest = -320;  // exponent of the lowest digit's lowest bit
 constexpr int kDigit = 32;
 constexpr uint64_t kDigitMask = 0xffffffff;
+constexpr int64_t kFull = int64_t{1} << 62;
 
 }  // namespace
 
@@ -33,9 +34,21 @@ void ExactSum::add(double value) {
   // 53 bits shifted by up to 31 touch three digits.
   const uint64_t low = mantissa << shift;
   const uint64_t high = shift == 0 ? 0 : mantissa >> (64 - shift);
-  words_[word] += static_cast<int64_t>(low & kDigitMask);
-  if (++word < kWords) words_[word] += static_cast<int64_t>(low >> kDigit);
-  if (++word < kWords) words_[word] += static_cast<int64_t>(high);
+  bool is_full = false;
+  for (const uint64_t digit : {low & kDigitMask, low >> kDigit, high}) {
+    if (word == kWords) break;
+    words_[word] += static_cast<int64_t>(digit);
+    is_full = is_full || words_[word] >= kFull;
+    ++word;
+  }
+  if (is_full) carry();
+}
+
+void ExactSum::carry() {
+  for (int i = 0; i + 1 < kWords; ++i) {
+    words_[i + 1] += words_[i] >> kDigit;
+    words_[i] &= static_cast<int64_t>(kDigitMask);
+  }
 }
 
 double ExactSum::value() const {

@@ -1,8 +1,8 @@
 // ExactSum: a sum of non-negative numbers without rounding, so that neither order nor grouping changes a bit of it.
 //
 // A fixed-point number of 32-bit digits, each in a 64-bit word (Kulisch's accumulator): words of several sums add up word by
-// word as integers, which is how ranks join theirs with an ordinary all_reduce. Good for 2^31 additions, and for values from
-// 2^-320 to 2^287: sums of squares of float32.
+// word as integers, which is how ranks join theirs with an ordinary all_reduce. A word that fills up is carried into the next
+// one. Good for any number of additions, and for values from 2^-320 to 2^287: sums of squares of float32.
 #pragma once
 
 #include <array>
@@ -19,6 +19,9 @@ class ExactSum {
   /// As a double, the same whatever the order of additions; within two units in the last place.
   double value() const;
 
+  /// Leaves the value, and a single digit in every word but the highest; to be called before 2 sums or more, up to 2^30 of
+  /// them, are added up word by word.
+  void carry();
   /// To be added up over ranks: kWords of digits, then the number of values that were not finite.
   std::array<int64_t, kWords + 1>& words() { return words_; }
   const std::array<int64_t, kWords + 1>& words() const { return words_; }
