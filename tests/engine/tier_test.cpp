@@ -89,6 +89,25 @@ TEST_P(TierTest, FillsALeafWithoutMovingItsVersion) {
   EXPECT_EQ(leaf._version(), version);
 }
 
+TEST_P(TierTest, WhatWasReleasedIsUsedAgain) {
+  std::vector<std::pair<int, at::Tensor>> kept;
+  for (int round = 0; round < 40; ++round) {
+    const int64_t numel = 1 + 37 * round % 29;
+    const int place = tier->reserve(numel * 4);
+    kept.emplace_back(place, at::full({numel}, 1.0 * round));
+    tier->put(place, kept.back().second);
+    if (kept.size() < 5) continue;
+    const auto oldest = kept.begin() + round % 4;
+    tier->release(oldest->first);
+    kept.erase(oldest);
+    for (const auto& [other, expected] : kept) {
+      const at::Tensor back = at::zeros_like(expected);
+      tier->get(other, back);
+      EXPECT_TRUE(at::equal(back, expected)) << "round " << round << ": one of " << expected.numel() << " was written over";
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Kinds, TierTest,
                          ::testing::Values(Kind{"host", [](const std::string&) { return host_tier(at::kCPU); }},
                                            Kind{"disk", [](const std::string& folder) { return disk_tier(folder); }}),
@@ -150,6 +169,38 @@ TEST(ScratchFile, GrowsByWhatIsReserved) {
   file.read(106, &last, 1);
   EXPECT_EQ(last, 0);
   EXPECT_THROW(file.read(106, &last, 2), Error) << "past the end";
+}
+
+TEST(ScratchFile, FillsItsHolesBeforeItGrows) {
+  const TempFolder folder;
+  ScratchFile file(folder.path().string());
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(file.reserve(10), 10 * i);
+  file.release(30, 10);
+  file.release(10, 10);
+  EXPECT_EQ(file.reserve(11), 60) << "no hole is large enough";
+  file.release(20, 10);  // joins both: [10, 40)
+  EXPECT_EQ(file.reserve(25), 10);
+  EXPECT_EQ(file.reserve(5), 35);
+  file.release(60, 11);
+  EXPECT_EQ(file.reserve(100), 60) << "the hole at the end grows";
+  EXPECT_EQ(file.size(), 160);
+  file.release(0, 10);
+  file.release(50, 10);
+  EXPECT_EQ(file.reserve(4), 0);
+  EXPECT_EQ(file.reserve(6), 4) << "the smallest that is large enough";
+  EXPECT_EQ(file.reserve(10), 50);
+  EXPECT_EQ(file.size(), 160);
+}
+
+TEST(ScratchFile, TakesNoMoreThanTheMostAtATime) {
+  const TempFolder folder;
+  ScratchFile file(folder.path().string());
+  for (int64_t length = 1; length <= 100; ++length) {
+    std::vector<int64_t> places;
+    for (int i = 0; i < 10; ++i) places.push_back(file.reserve(length));
+    for (const int64_t place : places) file.release(place, length);
+  }
+  EXPECT_EQ(file.size(), 1000);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 
 #include "weft/base/error.h"
 #include "weft/base/file_size_limit.h"
@@ -38,16 +39,49 @@ ScratchFile::ScratchFile(std::string folder) : folder_(std::move(folder)), fd_(a
 }
 
 int64_t ScratchFile::reserve(int64_t bytes) {
-  const int64_t begin = size_;
-  if (bytes == 0) return begin;
+  if (bytes == 0) return size_;
+  auto best = holes_.end();
+  for (auto hole = holes_.begin(); hole != holes_.end(); ++hole) {
+    const int64_t room = hole->second - hole->first;
+    if (room >= bytes && (best == holes_.end() || room < best->second - best->first)) best = hole;
+  }
+  if (best != holes_.end()) {
+    const auto [begin, end] = *best;
+    holes_.erase(best);
+    if (begin + bytes < end) holes_.emplace(begin + bytes, end);
+    return begin;
+  }
+  return grow(bytes);
+}
+
+/// From the hole at the end on, where there is one.
+int64_t ScratchFile::grow(int64_t bytes) {
+  const bool has_hole = !holes_.empty() && std::prev(holes_.end())->second == size_;
+  const int64_t begin = has_hole ? std::prev(holes_.end())->first : size_;
   const WithoutFileSizeSignal guard;
   if (const int error = ::posix_fallocate(fd_.get(), begin, bytes); error != 0) {
     throw InputError(fmt::format("{}: no room for {} of offloaded state: {}; {}, or name another folder", folder_,
                                  format_bytes(begin + bytes), cause(error),
                                  error == EFBIG ? "raise the limit on file sizes (ulimit -f)" : "free some"));
   }
-  size_ += bytes;
+  if (has_hole) holes_.erase(std::prev(holes_.end()));
+  size_ = begin + bytes;
   return begin;
+}
+
+void ScratchFile::release(int64_t begin, int64_t bytes) {
+  if (bytes == 0) return;
+  int64_t end = begin + bytes;
+  const auto next = holes_.lower_bound(begin);
+  if (next != holes_.begin() && std::prev(next)->second == begin) {
+    begin = std::prev(next)->first;
+    holes_.erase(std::prev(next));
+  }
+  if (next != holes_.end() && next->first == end) {
+    end = next->second;
+    holes_.erase(next);
+  }
+  holes_.emplace(begin, end);
 }
 
 void ScratchFile::write(int64_t offset, const void* data, int64_t bytes) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 
 #include "weft/base/file_descriptor.h"
@@ -14,9 +15,11 @@ class ScratchFile {
   /// In `folder`, which must exist. Throws InputError, naming the folder, when no file can be made there.
   explicit ScratchFile(std::string folder);
 
-  /// Room for `bytes` more, zero-filled; returns where it begins. Throws InputError when the disk has not enough, so that no
-  /// later write fails for that.
+  /// Room for `bytes`, in the smallest hole that is large enough, or else at the end; returns where it begins. Zero-filled but
+  /// for what was released. Throws InputError when the disk has not enough, so that no later write fails for that.
   int64_t reserve(int64_t bytes);
+  /// Gives back what was reserved at `begin`, in one piece or in parts.
+  void release(int64_t begin, int64_t bytes);
 
   /// Throw Error, naming folder and cause, when the device fails.
   void write(int64_t offset, const void* data, int64_t bytes);
@@ -25,9 +28,12 @@ class ScratchFile {
   int64_t size() const { return size_; }
 
  private:
+  int64_t grow(int64_t bytes);
+
   std::string folder_;
   FileDescriptor fd_;
   int64_t size_ = 0;
+  std::map<int64_t, int64_t> holes_;  ///< begin and end; none touches another
 };
 
 }  // namespace weft
