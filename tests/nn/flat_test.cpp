@@ -143,13 +143,13 @@ TEST(FlatModel, GivenValuesOfOtherRanksBlocksAreLetGo) {
   const auto block = [&](Parameter& parameter) {
     return std::make_shared<FunctionBlock>(pass, std::vector<ParamSpec>{{"weight", &parameter, {}}});
   };
-  int shared = 0;
+  std::vector<std::string> shared;
   Model model{.name = "test", .blocks = {{"a", "a", block(here)}, {"b", "b", block(elsewhere)}}, .loss = cross_entropy};
-  FlatModel flat(std::move(model), {.held = {true, false}, .share_given = [&](const at::Tensor&, const std::string& what) {
-                                      EXPECT_EQ(what, "weights of a");
-                                      ++shared;
-                                    }});
-  EXPECT_EQ(shared, 1) << "the ranks of another stage make no such call";
+  FlatModel flat(std::move(model),
+                 {.held = {true, false}, .share_given = [&](const at::Tensor&, bool held, const std::string& what) {
+                    shared.push_back(what + (held ? ", held" : ""));
+                  }});
+  EXPECT_EQ(shared, (std::vector<std::string>{"weights of a, held", "weights of b"})) << "whoever gives may hold others";
   EXPECT_TRUE(here.value.detach().eq(1.0).all().item<bool>());
   EXPECT_EQ(elsewhere.value.storage().nbytes(), 0U);
 }

@@ -225,7 +225,7 @@ TEST_P(GivenTest, ValuesAreRankZerosAndFrozenOnesStayFrozen) {
   FlatModel whole(given_model(0.0), {});
   std::map<std::string, at::Tensor> of_rank_zero;
   FlatOptions options{.num_shards = c.shards, .weight_dtype = c.dtype, .separate_shard = c.late, .late_shard = c.late};
-  options.share_given = [&](const at::Tensor& values, const std::string& what) {
+  options.share_given = [&](const at::Tensor& values, bool, const std::string& what) {
     const auto [entry, is_first] = of_rank_zero.try_emplace(what, values.clone());
     if (!is_first) values.copy_(entry->second);
   };

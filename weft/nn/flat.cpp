@@ -75,12 +75,8 @@ FlatModel::FlatModel(Model model, const FlatOptions& options) : model_(std::move
   refuse_shared(params_);
   allocate();
   for (int b = 0; b < num_blocks(); ++b) {
-    if (!holds(b)) {
-      let_go(b);
-      continue;
-    }
     take_given(b);
-    bind(b);
+    holds(b) ? bind(b) : let_go(b);
   }
 }
 

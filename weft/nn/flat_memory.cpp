@@ -119,21 +119,24 @@ void FlatModel::allocate_shards() {
   }
 }
 
-/// Values that the block's tensors have already, if any, become the master's: rank 0's, on every rank.
+/// Values that the block's tensors have already, if any, become the master's: rank 0's, on every rank that holds the block.
 void FlatModel::take_given(int block) {
   FlatBlock& flat = flat_[block];
   const auto is_given = [this](int i) { return params_[i].init.kind == Init::Kind::given; };
   if (std::none_of(flat.params.begin(), flat.params.end(), is_given)) return;
+  if (!holds(block) && !options_.share_given) return;
   c10::NoGradGuard no_grad;
-  for (FlatPart* part : flat.parts()) make_shard(*part);
-  const at::Tensor whole = at::zeros({with_frozen(flat)}, flat.weights.options().dtype(at::kFloat));
+  const at::TensorOptions wide = at::TensorOptions(at::kFloat).device(options_.device);
+  const at::Tensor whole = at::zeros({flat.whole_numel + flat.frozen.whole_numel}, wide);
   for (int index : flat.params) {
     const Param& param = params_[index];
     if (param.parameter->value.is_meta()) continue;
     whole.narrow(0, param.offset, param.numel).view(param.shape).copy_(param.parameter->value.detach());
   }
-  if (options_.share_given) options_.share_given(whole, "weights of " + model_.blocks[block].name);
+  if (options_.share_given) options_.share_given(whole, holds(block), "weights of " + model_.blocks[block].name);
+  if (!holds(block)) return;
   for (FlatPart* part : flat.parts()) {
+    make_shard(*part);
     part->master.copy_(whole.narrow(0, part->begin + part->owned.begin, part->num_owned()));
     publish(*part);
   }

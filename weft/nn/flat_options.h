@@ -33,8 +33,9 @@ struct FlatOptions {
   Allocate allocate_inner = {};                ///< the inner parts of all blocks
   Allocate allocate_master = {};               ///< of a block, beside narrower weights
   Allocate allocate_owned = {};                ///< gradients of a block's shard, for separate_gradients
-  /// Replaces values that were given, not drawn, by those that count (rank 0's).
-  std::function<void(const at::Tensor&, const std::string& what)> share_given = {};
+  /// Replaces a block's values, [numel] float32, that were given, not drawn, by those that count (rank 0's). Called on every
+  /// rank for the same blocks in the same order, held or not: rank 0 may hold others than those it gives.
+  std::function<void(const at::Tensor& values, bool held, const std::string& what)> share_given = {};
 };
 
 }  // namespace weft

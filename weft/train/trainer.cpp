@@ -221,8 +221,10 @@ FlatOptions Trainer::State::flat_options() const {
   flat.allocate_inner = from(groups.inner, Category::gathered);
   flat.allocate_master = plain(Category::master);
   flat.allocate_owned = plain(Category::gradients);
-  flat.share_given = [this](const at::Tensor& weights, const std::string& what) {
-    groups.data.broadcast(weights, 0, what).wait();
+  // From the world's rank 0 along its pipeline, and from there to each stage's other ranks.
+  flat.share_given = [this](const at::Tensor& values, bool held, const std::string& what) {
+    if (data_rank == 0) groups.pipeline.broadcast(values, 0, what).wait();
+    if (held) groups.data.broadcast(values, 0, what).wait();
   };
   return flat;
 }
