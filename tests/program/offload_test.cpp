@@ -90,6 +90,28 @@ TEST(Offload, frees_the_inputs_and_brings_all_back) {
   EXPECT_EQ(live, 0);
 }
 
+// Of a block that is not computed again the output goes with the input that it is, unless its own backward keeps it.
+TEST(Offload, an_input_that_the_block_before_made_and_would_keep) {
+  ModelCost model = toy_model(6);
+  for (const bool keeps_output : {false, true}) {
+    for (BlockCost& block : model.blocks) block.keeps_output = keeps_output;
+    const InstructionList before = recomputed(model, 2, 3), list = offload_activations(before, model, {.activations = true});
+    int64_t out = 0, in = 0, live = 0;
+    for (const Instruction& x : list) {
+      if (x.op == Op::evict) out += x.frees;
+      if (x.op == Op::fetch) in += x.allocates;
+      live += x.allocates - x.frees;
+      EXPECT_GE(live, 0) << text(x);
+      EXPECT_GE(x.frees, 0) << text(x);
+    }
+    EXPECT_EQ(live, 0);
+    EXPECT_EQ(in, out);
+    EXPECT_EQ(out, keeps_output ? 0 : 3 * (model.blocks[1].output_bytes + model.blocks[3].output_bytes));
+    const int64_t saved = step_cost(before).peak_activation_bytes - step_cost(list).peak_activation_bytes;
+    EXPECT_EQ(saved > 0, !keeps_output) << saved;
+  }
+}
+
 TEST(Offload, takes_less_memory_than_recompute_alone) {
   const ModelCost model = toy_model(20);
   const InstructionList list = recomputed(model, 1);

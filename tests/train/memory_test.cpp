@@ -22,6 +22,7 @@ struct Case {
   std::string level;
   std::string recompute;
   std::string precision;
+  std::string more = {};  ///< keys of the layout
 };
 
 std::vector<Case> cases() {
@@ -31,6 +32,7 @@ std::vector<Case> cases() {
     all.push_back({level, "blocks", "fp32"});
     all.push_back({level, level == std::string("none") ? "attention" : "none", "bf16"});
   }
+  all.push_back({"none", "blocks", "fp32", ", recompute_every = 2, offload_activations = \"disk\""});
   return all;
 }
 
@@ -40,10 +42,10 @@ Recipe recipe_of(const Case& c) {
     model = {{ name = "gpt", layers = 4, heads = 4, width = 128, context = 64 }}
     data = {{ name = "text", path = "none.txt" }}
     batch = {{ global = 16 }}
-    layout = {{ shard_level = "{}", recompute = "{}", precision = "{}" }}
+    layout = {{ shard_level = "{}", recompute = "{}", precision = "{}"{} }}
     run = {{ steps = 3, threads = 1 }}
   )",
-                                  c.level, c.recompute, c.precision),
+                                  c.level, c.recompute, c.precision, c.more),
                       "memory_test.toml");
 }
 
@@ -74,7 +76,7 @@ CategoryBytes measure(const Recipe& recipe, const ResolvedLayout& layout) {
 }
 
 std::ostream& operator<<(std::ostream& out, const Case& c) {
-  return out << c.level << " " << c.recompute << " " << c.precision;
+  return out << c.level << " " << c.recompute << " " << c.precision << c.more;
 }
 
 class MemoryTest : public ::testing::TestWithParam<Case> {};
@@ -111,8 +113,44 @@ TEST(MemoryLedger, CountsTheBuffersOfAGroupInTwoLevels) {
   for (const auto& result : results) EXPECT_EQ(result.output, "true true") << result.error;
 }
 
+struct Offloaded {
+  const char* what;
+  Case without;
+  const char* keys;
+  Category category;
+};
+
+/// Not the prediction alone, which can be wrong in the same way twice: bytes with and without.
+TEST(MemoryOffload, FreesWhatIsPredicted) {
+  const char* activations = ", offload_activations = \"disk\"";
+  const std::vector<Offloaded> cases = {
+      {"inputs of all blocks", {"none", "blocks", "fp32"}, activations, Category::activations},
+      {"of every second, narrow", {"none", "blocks", "bf16", ", recompute_every = 2"}, activations, Category::activations},
+      {"of every second, sharded",
+       {"parameters", "blocks", "fp32", ", recompute_every = 2"},
+       activations,
+       Category::activations},
+      {"optimizer", {"none", "none", "fp32"}, ", offload_optimizer = \"disk\"", Category::optimizer},
+      {"weights", {"parameters", "none", "fp32"}, ", offload_parameters = \"disk\"", Category::weights},
+      {"master weights", {"parameters", "none", "bf16"}, ", offload_parameters = \"disk\"", Category::master},
+  };
+  for (const Offloaded& c : cases) {
+    Case with = c.without;
+    with.more += c.keys;
+    int64_t predicted = 0, measured = 0;
+    for (const int sign : {1, -1}) {
+      const Recipe recipe = recipe_of(sign > 0 ? c.without : with);
+      const RecipeMemory memory = recipe_memory(recipe, kRanks);
+      predicted += sign * memory.estimate().of(c.category);
+      measured += sign * measure(recipe, memory.plan.layout)[static_cast<size_t>(c.category)];
+    }
+    EXPECT_GT(measured, 0) << c.what << ": nothing is freed";
+    EXPECT_NEAR(static_cast<double>(measured), static_cast<double>(predicted), 0.02 * static_cast<double>(predicted)) << c.what;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Layouts, MemoryTest, ::testing::ValuesIn(cases()), [](const auto& info) {
-  return info.param.level + "_" + info.param.recompute + "_" + info.param.precision;
+  return info.param.level + "_" + info.param.recompute + "_" + info.param.precision + (info.param.more.empty() ? "" : "_more");
 });
 
 }  // namespace

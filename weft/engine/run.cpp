@@ -76,6 +76,7 @@ void Engine::Run::begin(int64_t step, const InstructionList& list, const Next& n
     flight = {};
     flight.inputs.resize(blocks);
     flight.outputs.resize(blocks);
+    flight.ends.resize(blocks);
     flight.statistics.resize(blocks);
     flight.gradients.resize(blocks);
   }
@@ -193,14 +194,17 @@ void Engine::Run::load(int micro, const Next& next) {
   }
   InFlight& flight = in_flight_[micro];
   flight.batch = first_batch_ ? *std::exchange(first_batch_, std::nullopt) : next();
-  if (runner_.front() != options_.pipeline.rank()) flight.batch.inputs.clear();  // loaded for its targets
+  if (runner_.front() != options_.pipeline.rank()) {
+    flight.batch.inputs.clear();  // loaded for its targets
+  } else if (flight.batch.inputs.empty()) {
+    throw InputError(fmt::format("step {}, micro-batch {}: it has no inputs", step_, options_.first_micro_batch + micro));
+  }
   for (at::Tensor& input : flight.batch.inputs) {
     if (input.is_floating_point()) input = input.to(model_.options().weight_dtype);
   }
 }
 
-int64_t Engine::Run::first_sample(const InFlight& flight, int micro) const {
-  if (!flight.batch.inputs.empty()) return flight.batch.first_sample;
+int64_t Engine::Run::first_sample(int micro) const {
   return (step_ * options_.all_micro_batches + options_.first_micro_batch + micro) * options_.micro_batch;
 }
 
@@ -236,14 +240,18 @@ void Engine::Run::forward(int block, int micro) {
   }
   const Context context{.seed = options_.seed,
                         .step = step_,
-                        .first_sample = first_sample(flight, micro),
+                        .first_sample = first_sample(micro),
                         .training = true,
                         .recompute_parts = options_.recompute_parts};
   flight.outputs[block] = run_block(block, flight, context);
+  flight.ends[block] = flight.outputs[block];
 }
 
 /// The output goes with the graph; whoever took it as input keeps it.
-void Engine::Run::drop(int block, int micro) { in_flight_[micro].outputs[block].clear(); }
+void Engine::Run::drop(int block, int micro) {
+  in_flight_[micro].outputs[block].clear();
+  in_flight_[micro].ends[block] = {};
+}
 
 /// Slot s closes: with t trailing ones in s, the t last partial sums join it, left operand first, as a binary counter carries.
 void Engine::Run::combine(const Instruction& instruction) {

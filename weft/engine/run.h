@@ -3,13 +3,13 @@
 
 #include <map>
 #include <optional>
-#include <tuple>
 #include <vector>
 
 #include "weft/engine/engine.h"
 #include "weft/engine/step_clock.h"
 #include "weft/engine/transfers.h"
 #include "weft/engine/whole_weights.h"
+#include "weft/nn/graph.h"
 #include "weft/nn/split_backward.h"
 
 namespace weft {
@@ -34,18 +34,15 @@ struct Engine::Run {
     std::vector<int64_t> sizes;
     at::TensorOptions options;
     bool requires_grad = false;
-    int place = -1;
-  };
-  struct Place {
-    int number = -1;
-    int64_t bytes = 0;
+    std::optional<TierPlace> place = {};  ///< none: it has stayed, as something else holds its memory too
   };
 
   /// A micro-batch in this rank's blocks.
   struct InFlight {
     MicroBatch batch;                             ///< where this rank loads it
     std::vector<Tensors> inputs;                  ///< of each block, detached; gradients arrive in them
-    std::vector<Tensors> outputs;                 ///< of each block, with graph; none after a drop
+    std::vector<Tensors> outputs;                 ///< of each block; none after a drop, or once their memory is let go
+    std::vector<GraphEnds> ends;                  ///< of each block's graph, at its outputs; none after a drop
     std::vector<at::Tensor> statistics;           ///< of each block: the change its forward made, until its backward
     std::map<int, std::vector<Evicted>> evicted;  ///< by block
     std::vector<Tensors> gradients;               ///< of each block's output, once known
@@ -63,7 +60,7 @@ struct Engine::Run {
   void backward_weight(int block, int micro);
   Work send(const Instruction& instruction);
   Work receive(const Instruction& instruction);
-  int64_t first_sample(const InFlight& flight, int micro) const;
+  int64_t first_sample(int micro) const;  ///< its position in the run
   Tensors input_gradients(int block, const Tensors& inputs) const;
   static Tensors take_outputs(int block, InFlight& flight);
   void settle(int block, InFlight& flight);
@@ -78,7 +75,7 @@ struct Engine::Run {
   void update(int block);
   void evict(const Instruction& instruction);
   void fetch(const Instruction& instruction);
-  void evict_activation(int block, InFlight& flight, int micro);
+  void evict_activation(int block, InFlight& flight);
   void fetch_activation(int block, InFlight& flight);
   Tensors run_block(int block, InFlight& flight, const Context& context);
   [[noreturn]] void report_not_finite(int micro, double loss) const;
@@ -101,8 +98,7 @@ struct Engine::Run {
   bool loss_settled_ = false;
   StepResult result_;
   double divisor_ = 1.0;
-  std::vector<std::vector<int>> optimizer_places_;                ///< by block and state, where those are offloaded
-  std::map<std::tuple<int, int, int>, Place> activation_places_;  ///< by block, micro-batch and tensor
+  std::vector<std::vector<int>> optimizer_places_;  ///< by block and state, where those are offloaded
 };
 
 }  // namespace weft

@@ -45,9 +45,10 @@ void Engine::Run::backward(int block, int micro) {
   InFlight& flight = in_flight_[micro];
   {
     const Tensors outputs = take_outputs(block, flight);
+    const GraphEnds ends = std::exchange(flight.ends[block], {});
     const Tensors inputs = std::exchange(flight.inputs[block], {});
     const Tensors gradients = std::exchange(flight.gradients[block], {});
-    run_backward(outputs, gradients);
+    run_backward(ends, gradients);
     if (block > 0) flight.gradients[block - 1] = input_gradients(block, inputs);
   }
   settle(block, flight);
@@ -62,9 +63,10 @@ void Engine::Run::backward_input(int block, int micro) {
     parameters.insert(parameters.end(), more.begin(), more.end());
   }
   const Tensors outputs = take_outputs(block, flight);
+  const GraphEnds ends = std::exchange(flight.ends[block], {});
   const Tensors inputs = std::exchange(flight.inputs[block], {});
   const Tensors gradients = std::exchange(flight.gradients[block], {});
-  flight.deferred[block] = run_backward_input(parameters, outputs, gradients);
+  flight.deferred[block] = run_backward_input(parameters, ends, gradients);
   if (block > 0) flight.gradients[block - 1] = input_gradients(block, inputs);
   if (block == 0) flight.batch = {};  // what is deferred keeps what it needs of it
 }

@@ -17,17 +17,6 @@ namespace weft {
 
 namespace {
 
-/// Losses are computed in float32.
-Tensors widen(const Tensors& tensors) {
-  Tensors result;
-  result.reserve(tensors.size());
-  for (const at::Tensor& tensor : tensors) {
-    const bool narrow = tensor.scalar_type() == at::kBFloat16 || tensor.scalar_type() == at::kHalf;
-    result.push_back(narrow ? tensor.to(at::kFloat) : tensor);
-  }
-  return result;
-}
-
 bool finite(const Tensors& tensors) {
   for (const at::Tensor& tensor : tensors) {
     if (tensor.defined() && tensor.is_floating_point() && !tensor.isfinite().all().item<bool>()) return false;
@@ -56,8 +45,9 @@ void Engine::Run::loss(int micro) {
   const LossValue value = model_.model().loss(widen(inputs), flight.batch.target);
   const double sum = value.sum.item<double>();
   if (!std::isfinite(sum)) report_not_finite(micro, sum);
-  run_backward({value.sum}, {at::scalar_tensor(updater_.loss_scale() / nominal_count(static_cast<double>(nominal_targets_)),
-                                               value.sum.options())});
+  run_backward(
+      Tensors{value.sum},
+      {at::scalar_tensor(updater_.loss_scale() / nominal_count(static_cast<double>(nominal_targets_)), value.sum.options())});
   flight.gradients.back() = take_gradients(inputs);
   flight.batch.target.reset();
   const int64_t place = options_.first_micro_batch + micro;
@@ -97,6 +87,7 @@ void Engine::Run::norm(const Instruction& instruction) {
   ExactSum sum;
   updater_.add_squares(sum);
   if (instruction.axis != AxisName::none) {
+    sum.carry();
     auto& words = sum.words();
     const at::Tensor host = at::from_blob(words.data(), {static_cast<int64_t>(words.size())}, at::TensorOptions(at::kLong));
     const at::Tensor shared = host.to(model_.options().device);

@@ -17,7 +17,7 @@ void Engine::Run::evict(const Instruction& instruction) {
     }
     return;
   }
-  evict_activation(block, in_flight_[instruction.micro], instruction.micro);
+  evict_activation(block, in_flight_[instruction.micro]);
 }
 
 void Engine::Run::fetch(const Instruction& instruction) {
@@ -34,17 +34,17 @@ void Engine::Run::fetch(const Instruction& instruction) {
   fetch_activation(block, in_flight_[instruction.micro]);
 }
 
-void Engine::Run::evict_activation(int block, InFlight& flight, int micro) {
+/// The block before has no need of the values that it handed on: a backward starts from the ends of its graph. Where that graph
+/// keeps them itself, moving them would free nothing, and they stay.
+void Engine::Run::evict_activation(int block, InFlight& flight) {
   Tier& tier = *options_.tiers.activations;
   std::vector<Evicted>& evicted = flight.evicted[block];
-  int index = 0;
+  flight.outputs[block - 1].clear();
   for (at::Tensor& input : flight.inputs[block]) {
-    const auto [entry, is_new] = activation_places_.try_emplace({block, micro, index++}, Place{});
-    Place& place = entry->second;
-    const auto bytes = static_cast<int64_t>(input.nbytes());
-    if (place.bytes < bytes) place = {tier.reserve(bytes), bytes};
-    tier.put(place.number, input.contiguous());
-    evicted.push_back({input.sizes().vec(), input.options(), input.requires_grad(), place.number});
+    evicted.push_back({input.sizes().vec(), input.options(), input.requires_grad()});
+    if (input.storage().use_count() > 1) continue;
+    evicted.back().place.emplace(tier, static_cast<int64_t>(input.nbytes()));
+    tier.put(evicted.back().place->number(), input.contiguous());
     input.reset();
   }
 }
@@ -53,8 +53,9 @@ void Engine::Run::fetch_activation(int block, InFlight& flight) {
   Tensors& inputs = flight.inputs[block];
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Evicted& evicted = flight.evicted[block][i];
+    if (!evicted.place) continue;
     inputs[i] = at::empty(evicted.sizes, evicted.options);
-    options_.tiers.activations->get(evicted.place, inputs[i]);
+    options_.tiers.activations->get(evicted.place->number(), inputs[i]);
     inputs[i].requires_grad_(evicted.requires_grad);
   }
   flight.evicted.erase(block);

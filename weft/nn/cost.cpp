@@ -257,7 +257,11 @@ class BlockMeasurement {
     seen.flops = 0.0;
     seen.peak_bytes = 0;
     const Tensors gradients = gradients_of(out);
-    run_backward(out, gradients);
+    const GraphEnds ends = out;
+    out.clear();
+    cost.keeps_output =
+        std::any_of(outputs.begin(), outputs.end(), [](const at::Tensor& x) { return x.storage().use_count() > 1; });
+    run_backward(ends, gradients);
     cost.backward_flops = seen.flops;
     cost.backward_peak_bytes = seen.peak_bytes;
     return cost;
@@ -331,12 +335,7 @@ int64_t measure_loss_peak(const Model& model, const Tensors& outputs, const at::
   add(seen.inputs, leaves);
   add(seen.inputs, {target});
   Observer observer(seen);
-  const auto widen = [&] {
-    Tensors wide;
-    for (const at::Tensor& x : leaves) wide.push_back(x.is_floating_point() ? x.to(at::kFloat) : x);
-    return wide;
-  };
-  const LossValue loss = model.loss(widen(), target);
+  const LossValue loss = model.loss(widen(leaves), target);
   torch::autograd::backward({loss.sum}, {});
   return seen.peak_bytes;
 }

@@ -27,6 +27,7 @@ struct MeasuredCost {
   double backward_flops = 0.0;
   int64_t saved_bytes = 0;  ///< kept for backward: neither its input, its output nor its parameters
   int64_t output_bytes = 0;
+  bool keeps_output = false;        ///< its graph keeps what it hands on
   int64_t forward_peak_bytes = 0;   ///< most that its forward holds at a time, output and what is kept included
   int64_t backward_peak_bytes = 0;  ///< the same of backward: what was kept, the output, its gradient and the input's included
   double input_flops = 0.0;         ///< of backward_flops, those of the part that makes the input's gradient, where it splits

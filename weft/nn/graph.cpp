@@ -1,6 +1,7 @@
 #include "weft/nn/graph.h"
 
-#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/variable.h>
 
 namespace weft {
 
@@ -21,14 +22,35 @@ Tensors detach_outputs(const Tensors& outputs) {
   return result;
 }
 
-void run_backward(const Tensors& outputs, const Tensors& gradients) {
-  Tensors roots, seeds;
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    if (!outputs[i].requires_grad() || !gradients[i].defined()) continue;
-    roots.push_back(outputs[i]);
+Tensors widen(const Tensors& tensors) {
+  Tensors result;
+  result.reserve(tensors.size());
+  for (const at::Tensor& tensor : tensors) {
+    const bool narrow = tensor.scalar_type() == at::kBFloat16 || tensor.scalar_type() == at::kHalf;
+    result.push_back(narrow ? tensor.to(at::kFloat) : tensor);
+  }
+  return result;
+}
+
+GraphEnds::GraphEnds(const Tensors& outputs) {
+  for (const at::Tensor& output : outputs) {
+    const torch::autograd::Edge edge = torch::autograd::impl::gradient_edge(output);
+    ends_.push_back({edge.function, edge.input_nr});
+  }
+}
+
+void run_backward(const GraphEnds& ends, const Tensors& gradients) {
+  torch::autograd::edge_list roots;
+  Tensors seeds;
+  for (size_t i = 0; i < ends.ends_.size(); ++i) {
+    const auto& [node, output] = ends.ends_[i];
+    if (!node || !gradients[i].defined()) continue;
+    roots.emplace_back(node, output);
     seeds.push_back(gradients[i]);
   }
-  if (!roots.empty()) torch::autograd::backward(roots, seeds);
+  if (roots.empty()) return;
+  torch::autograd::Engine::get_default_engine().execute(roots, seeds, /*keep_graph=*/false, /*create_graph=*/false,
+                                                        /*accumulate_grad=*/true);
 }
 
 Tensors take_gradients(const Tensors& inputs) {

@@ -1,6 +1,9 @@
 // A block's piece of the autograd graph: cut off from the block before, and run backward by itself.
 #pragma once
 
+#include <cstdint>
+#include <memory>
+
 #include "weft/nn/block.h"
 
 namespace weft {
@@ -11,8 +14,26 @@ Tensors detach(const Tensors& tensors);
 /// others came from is trained.
 Tensors detach_outputs(const Tensors& outputs);
 
-/// Runs the graph behind `outputs` from `gradients` on; an output that nothing used, or that has no graph, is left out.
-void run_backward(const Tensors& outputs, const Tensors& gradients);
+/// What losses are computed in: bfloat16 and float16 become float32; all else is as it was.
+Tensors widen(const Tensors& tensors);
+
+/// Where a graph ends: all that a backward needs of the outputs. Whoever keeps it may let their values go.
+class GraphEnds {
+ public:
+  GraphEnds() = default;
+  GraphEnds(const Tensors& outputs);  // implicit: outputs stand for their ends
+
+ private:
+  friend void run_backward(const GraphEnds& ends, const Tensors& gradients);
+  struct End {
+    std::shared_ptr<torch::autograd::Node> node;  ///< null: no graph
+    uint32_t output = 0;                          ///< of the node
+  };
+  std::vector<End> ends_;
+};
+
+/// Runs the graph from `gradients` of its outputs on; an output that nothing used, or that has no graph, is left out.
+void run_backward(const GraphEnds& ends, const Tensors& gradients);
 
 /// What has arrived in leaves made by detach(); undefined where nothing has.
 Tensors take_gradients(const Tensors& inputs);

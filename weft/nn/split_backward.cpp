@@ -50,11 +50,11 @@ void DeferredGradients::run() {
   work_.clear();
 }
 
-DeferredGradients run_backward_input(const std::vector<Parameter*>& parameters, const Tensors& outputs,
+DeferredGradients run_backward_input(const std::vector<Parameter*>& parameters, const GraphEnds& ends,
                                      const Tensors& gradients) {
   DeferredGradients deferred;
   const Aside aside(parameters, deferred);
-  run_backward(outputs, gradients);
+  run_backward(ends, gradients);
   for (Parameter* parameter : parameters) {
     const at::Tensor gradient = parameter->value.grad();
     if (gradient.defined()) deferred.add([parameter, gradient] { add_gradient(*parameter, gradient); });

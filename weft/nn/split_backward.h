@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "weft/nn/block.h"
+#include "weft/nn/graph.h"
 
 namespace weft {
 
@@ -29,9 +30,9 @@ class DeferredGradients {
 /// The gradient may be of a wider type.
 void add_gradient(Parameter& parameter, const at::Tensor& addend);
 
-/// Runs the graph behind `outputs` from `gradients` on, as run_backward() does, but leaves the gradients of these parameters
+/// Runs the graph from `gradients` of its outputs on, as run_backward() does, but leaves the gradients of these parameters
 /// (all that the graph has) as they are.
-DeferredGradients run_backward_input(const std::vector<Parameter*>& parameters, const Tensors& outputs,
+DeferredGradients run_backward_input(const std::vector<Parameter*>& parameters, const GraphEnds& ends,
                                      const Tensors& gradients);
 
 }  // namespace weft

@@ -19,6 +19,7 @@ struct BlockCost {
   double backward_flops = 0.0;
   int64_t saved_bytes = 0;          ///< activations its backward keeps, its input excluded
   int64_t output_bytes = 0;         ///< what it hands to the next block
+  bool keeps_output = false;        ///< that is among what its backward keeps
   int64_t forward_peak_bytes = 0;   ///< most that forward holds at a time: nn/cost.h; 0: what stays
   int64_t backward_peak_bytes = 0;  ///< the same of backward
   std::vector<int> uses = {};       ///< other blocks whose weights it reads too (tied weights)

@@ -118,6 +118,7 @@ ModelCost model_cost(const Recipe& recipe, int64_t micro_batch, const LayoutOpti
                            .backward_flops = measured[b].backward_flops,
                            .saved_bytes = measured[b].saved_bytes,
                            .output_bytes = measured[b].output_bytes,
+                           .keeps_output = measured[b].keeps_output,
                            .forward_peak_bytes = measured[b].forward_peak_bytes,
                            .backward_peak_bytes = measured[b].backward_peak_bytes,
                            .uses = model.blocks[b].uses,

@@ -1,7 +1,9 @@
 #include "weft/program/passes/offload.h"
 
+#include <map>
 #include <set>
 #include <utility>
+#include <vector>
 
 namespace weft {
 namespace {
@@ -10,28 +12,70 @@ Instruction move(Op op, Matter what, int block, int micro = -1) {
   return {.op = op, .lane = Lane::copy, .first = block, .last = block + 1, .micro = micro, .what = what};
 }
 
-// What the block's input takes.
-int64_t input_bytes(const ModelCost& model, int block) { return block == 0 ? 0 : model.blocks[block - 1].output_bytes; }
+/// The input of a block on a micro-batch, which is the output of the block before it. That goes, and is brought back.
+struct Moved {
+  int64_t bytes = 0;    ///< 0: the block before keeps them for its own backward
+  bool shared = false;  ///< the block before would have kept them till its backward otherwise
+};
+
+class Activations {
+ public:
+  Activations(const InstructionList& list, const ModelCost& model)
+      : list_(list), model_(model), runs_(model.blocks.size(), false) {
+    for (const Instruction& x : list) {
+      if (x.op == Op::forward) runs_[x.first] = true;
+    }
+  }
+
+  InstructionList offload() {
+    for (const Instruction& x : list_) {
+      const auto moved = moved_.find({x.first, x.micro});
+      if (x.op == Op::forward && moved != moved_.end()) {
+        result_.push_back(move(Op::fetch, Matter::activation, x.first, x.micro));
+        result_.back().allocates = moved->second.bytes;
+      }
+      result_.push_back(x);
+      if (x.op == Op::drop) evict(x);
+      if (x.op == Op::backward || x.op == Op::backward_input) free_input(result_.back());
+    }
+    return std::move(result_);
+  }
+
+ private:
+  void evict(const Instruction& drop) {
+    dropped_.insert({drop.first, drop.micro});
+    if (drop.first == 0) return;  // the first block's input is the micro-batch itself
+    const BlockCost& before = model_.blocks[drop.first - 1];
+    Moved moved{.bytes = before.output_bytes};
+    if (runs_[drop.first - 1] && dropped_.count({drop.first - 1, drop.micro}) == 0) {
+      moved = {.bytes = before.keeps_output ? 0 : before.output_bytes, .shared = !before.keeps_output};
+    }
+    moved_[{drop.first, drop.micro}] = moved;
+    result_.push_back(move(Op::evict, Matter::activation, drop.first, drop.micro));
+    result_.back().frees = moved.bytes;
+  }
+
+  // What was brought back is the block's own, and goes with its backward rather than with that of the block before.
+  void free_input(Instruction& backward) const {
+    const auto bytes_of = [this, &backward](int block) {
+      const auto moved = moved_.find({block, backward.micro});
+      return moved != moved_.end() && moved->second.shared ? moved->second.bytes : 0;
+    };
+    backward.frees += bytes_of(backward.first) - bytes_of(backward.first + 1);
+  }
+
+  const InstructionList& list_;
+  const ModelCost& model_;
+  std::vector<bool> runs_;                      // by block
+  std::set<std::pair<int, int>> dropped_;       // block and micro-batch
+  std::map<std::pair<int, int>, Moved> moved_;  // the same
+  InstructionList result_;
+};
 
 }  // namespace
 
 InstructionList offload_activations(InstructionList list, const ModelCost& model, const OffloadOptions& options) {
-  if (!options.activations) return list;
-  std::set<std::pair<int, int>> dropped;  // block and micro-batch
-  InstructionList result;
-  for (const Instruction& x : list) {
-    const bool movable = x.first > 0;  // the first block's input is the micro-batch itself
-    if (x.op == Op::forward && movable && dropped.count({x.first, x.micro}) != 0) {
-      result.push_back(move(Op::fetch, Matter::activation, x.first, x.micro));
-      result.back().allocates = input_bytes(model, x.first);
-    }
-    result.push_back(x);
-    if (x.op != Op::drop || !movable) continue;
-    dropped.insert({x.first, x.micro});
-    result.push_back(move(Op::evict, Matter::activation, x.first, x.micro));
-    result.back().frees = input_bytes(model, x.first);
-  }
-  return result;
+  return options.activations ? Activations(list, model).offload() : list;
 }
 
 InstructionList offload_state(InstructionList list, const OffloadOptions& options) {

@@ -2,10 +2,11 @@
 // for its moment: optimizer state and the rank's own shard of the weights for the update, the shard for its gather, a block's
 // input from its forward to its recompute.
 //
-// Memory: what is offloaded, but for one block's at a time. Traffic between ranks: none; between tiers: the optimizer state and
-// the shard both ways once a step (and the shard in once a gather), block inputs both ways once a micro-batch.
-// offload_activations comes right after recompute, whose blocks alone can do without their input; offload_state comes after
-// update and splits it by block.
+// Memory: what is offloaded, but for one block's at a time. An input is the output of the block before it, which is let go with
+// it, unless that block's own backward needs it and the block is not computed again: then the input stays. Traffic between
+// ranks: none; between tiers: the optimizer state and the shard both ways once a step (and the shard in once a gather), block
+// inputs both ways once a micro-batch. offload_activations comes right after recompute, whose blocks alone can do without their
+// input; offload_state comes after update and splits it by block.
 #pragma once
 
 #include "weft/program/program.h"

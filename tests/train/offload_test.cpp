@@ -1,0 +1,99 @@
+// Activations that are moved out: the room they take there, and outputs that their own block's backward keeps.
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/randint.h>
+#include <ATen/ops/randn.h>
+#include <c10/core/GradMode.h>
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <torch/nn/modules/activation.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/linear.h>
+
+#include <filesystem>
+#include <string>
+
+#include "tests/data/temp_folder.h"
+#include "weft/engine/memory_ledger.h"
+#include "weft/nn/module_block.h"
+#include "weft/train/trainer.h"
+
+namespace weft {
+namespace {
+
+constexpr int64_t kWidth = 32, kSamples = 2, kMicroBatches = 4;
+constexpr int kBlocks = 6;
+
+/// Each block ends with a tanh, whose backward reads its own output.
+Model network() {
+  torch::nn::Sequential layers;
+  const c10::NoGradGuard no_grad;
+  auto generator = at::detail::createCPUGenerator(3);
+  for (int b = 0; b < kBlocks; ++b) {
+    layers->push_back(torch::nn::Linear(kWidth, kWidth));
+    layers->push_back(torch::nn::Tanh());
+  }
+  for (at::Tensor& parameter : layers->parameters()) parameter.uniform_(-0.3, 0.3, generator);
+  return sequential_model("net", layers);
+}
+
+/// [samples, length, width]
+Batch batch_of(int64_t step, int64_t length) {
+  const at::Generator generator = at::detail::createCPUGenerator(static_cast<uint64_t>(step) + 100);
+  const int64_t samples = kSamples * kMicroBatches;
+  return {{at::randn({samples, length, kWidth}, generator, at::kFloat)},
+          at::randint(kWidth, {samples, length}, generator, at::kLong)};
+}
+
+Trainer trainer_of(const LayoutOptions& layout, MemoryLedger* ledger = nullptr) {
+  return Trainer(Mesh(World(), {{"dp", 1}}), network(), Sgd{.lr = 0.1},
+                 {.global_batch = kSamples * kMicroBatches, .micro_batch = kSamples, .layout = layout, .ledger = ledger});
+}
+
+/// Of this process's open files in the folder, which have no names.
+int64_t bytes_on_disk(const std::filesystem::path& folder) {
+  int64_t bytes = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code error;
+    const std::string target = std::filesystem::read_symlink(entry.path(), error).string();
+    struct stat about {};
+    if (target.rfind(folder.string(), 0) != 0 || ::stat(entry.path().c_str(), &about) != 0) continue;
+    bytes += about.st_size;
+  }
+  return bytes;
+}
+
+TEST(OffloadedActivations, TakeTheRoomOfTheLongestStepWhenLengthsChange) {
+  const test::TempFolder folder;
+  Trainer trainer =
+      trainer_of({.recompute_every = 1, .offload_activations = Offload::disk, .offload_folder = folder.path().string()});
+  constexpr int64_t kLongest = 40;
+  for (int64_t length = 1; length <= kLongest; ++length) trainer.step(batch_of(length, length));
+  for (int64_t step = 0; step < 10; ++step) trainer.step(batch_of(step, 1 + 7 * step % kLongest));
+  const int64_t input = kSamples * kLongest * kWidth * static_cast<int64_t>(sizeof(float));
+  EXPECT_EQ(bytes_on_disk(folder.path()), (kBlocks - 2) * input) << "all but the first and the last, of one micro-batch";
+}
+
+TEST(OffloadedActivations, StayWhereTheirOwnBlocksBackwardKeepsThem) {
+  const test::TempFolder folder;
+  const auto train = [&](Offload tier, CategoryBytes& peak) {
+    MemoryLedger ledger;
+    Trainer trainer =
+        trainer_of({.recompute_every = 2, .offload_activations = tier, .offload_folder = folder.path().string()}, &ledger);
+    for (int64_t step = 0; step < 3; ++step) trainer.step(batch_of(step, 16));
+    peak = ledger.peak();
+    EXPECT_EQ(bytes_on_disk(folder.path()), 0) << "moving them frees nothing";
+    std::vector<at::Tensor> weights;
+    trainer.for_each_weight([&](const std::string&, const at::Tensor& value) { weights.push_back(value.clone()); });
+    return weights;
+  };
+  CategoryBytes without{}, with{};
+  const std::vector<at::Tensor> expected = train(Offload::none, without), actual = train(Offload::disk, with);
+  for (size_t i = 0; i < expected.size(); ++i) EXPECT_TRUE(at::equal(actual[i], expected[i])) << i;
+  const auto activations = static_cast<size_t>(Category::activations);
+  EXPECT_LE(with[activations], without[activations]);
+}
+
+}  // namespace
+}  // namespace weft
