@@ -222,6 +222,21 @@ TEST_F(WeftTrain, KilledRankIsNamedAndEndsTheRun) {
   EXPECT_EQ(std::count(error.begin(), error.end(), '\n'), 1) << error;
 }
 
+/// The only step is good, but makes weights of which nothing good comes.
+TEST_F(WeftTrain, EvaluationLossThatIsNotFiniteIsAnErrorLikeALoss) {
+  const std::string file = (folder_ / "nan.json").string(), weights = (folder_ / "nan.safetensors").string();
+  for (const char* ranks : {"1", "2"}) {
+    const CommandResult result = run_weft(train({"-n", ranks, "--set", "optimizer.lr=1e30", "--set", "optimizer.clip=0",
+                                                 "--set", "run.steps=1", "--summary", file, "--save", weights}));
+    EXPECT_EQ(result.status, 1) << result.out;
+    EXPECT_EQ(result.err.rfind("weft: ", 0), 0u) << result.err;
+    EXPECT_NE(result.err.find("evaluation after step 1: the loss of micro-batch 0 is "), std::string::npos) << result.err;
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+    EXPECT_FALSE(std::filesystem::exists(file)) << "nothing half-written";
+    EXPECT_FALSE(std::filesystem::exists(weights));
+  }
+}
+
 TEST_F(WeftTrain, LossThatIsNotFiniteNamesTheStepOnce) {
   const std::string file = (folder_ / "nan.json").string();
   const CommandResult result =

@@ -101,7 +101,7 @@ TEST_P(SlotsTest, AreSummedInTheFixedTreeBitForBit) {
   const at::Tensor expected = tree_sum(samples, static_cast<size_t>(slots)).div(micro_batches).reshape({64});
   for (int64_t step = 0; step < 2; ++step) {  // partial sums of the step before must not matter
     size_t next = 0;
-    engine.step(step, [&] { return MicroBatch{{samples[next++]}, at::zeros({1}), 0}; });
+    engine.step(step, [&] { return MicroBatch{{samples[next++]}, at::zeros({1})}; });
     EXPECT_TRUE(at::equal(model.flat(0).gradients, expected)) << "step " << step;
   }
   // Else the test would not see the order.
@@ -126,7 +126,8 @@ TEST_P(NotFiniteTest, IsToldWithStepMicroBatchAndBlockAndNothingIsUpdated) {
   Model chain{.name = "test", .blocks = {}, .loss = {}, .hits = {}};
   for (int b = 0; b < 3; ++b) {
     const auto run = [b, nan, c](const Tensors& in, const Context& context) -> Tensors {
-      return {in[0].mul(b == c.bad_block && context.first_sample == c.bad_micro ? nan : 1.0)};
+      const int64_t bad_sample = 7 * 4 + 2 + c.bad_micro;  // of its step and rank
+      return {in[0].mul(b == c.bad_block && context.first_sample == bad_sample ? nan : 1.0)};
     };
     chain.blocks.push_back({"b" + std::to_string(b), "", std::make_shared<FunctionBlock>(run, std::vector<ParamSpec>{})});
   }
@@ -142,7 +143,7 @@ TEST_P(NotFiniteTest, IsToldWithStepMicroBatchAndBlockAndNothingIsUpdated) {
   options.first_micro_batch = 2;
   options.all_micro_batches = 4;
   Engine engine(model, program, 0, updater, options);
-  const auto next = [micro = 0]() mutable { return MicroBatch{{at::ones({1, 2})}, at::zeros({1}), micro++}; };
+  const auto next = [] { return MicroBatch{{at::ones({1, 2})}, at::zeros({1})}; };
   try {
     engine.step(7, next);
     FAIL() << "a loss that is not finite passed";
@@ -167,7 +168,7 @@ TEST(Engine, LeavesNothingOfAFailedStepBehind) {
   Engine engine(model, program, 0, updater, local(2));
   const auto feed = [&](double second) {
     engine.step(0, [&, micro = 0]() mutable {
-      return MicroBatch{{at::full({1, 2}, micro++ == 0 ? 1.0 : second)}, at::zeros({1}), 0};
+      return MicroBatch{{at::full({1, 2}, micro++ == 0 ? 1.0 : second)}, at::zeros({1})};
     });
   };
   EXPECT_THROW(feed(std::numeric_limits<double>::infinity()), NumericError);
@@ -195,7 +196,7 @@ TEST(Engine, UnusedParametersAndOutputsGetZeroGradients) {
   IdleUpdater updater;
   const Program program = plain_program(2, 2);
   Engine engine(model, program, 0, updater, local(2));
-  engine.step(0, [] { return MicroBatch{{at::ones({1, 2})}, at::zeros({1}), 0}; });
+  engine.step(0, [] { return MicroBatch{{at::ones({1, 2})}, at::zeros({1})}; });
   EXPECT_TRUE(used.value.grad().eq(2.0).all().item<bool>());
   EXPECT_TRUE(unused.value.grad().eq(0.0).all().item<bool>());
   EXPECT_TRUE(behind.value.grad().eq(0.0).all().item<bool>());
@@ -226,7 +227,7 @@ TEST(Engine, HandsSeveralTensorsFromBlockToBlock) {
   IdleUpdater updater;
   const Program program = plain_program(3, 1);
   Engine engine(model, program, 0, updater, local(1));
-  const StepResult result = engine.step(0, [&] { return MicroBatch{{x, ids}, at::zeros({4}), 0}; });
+  const StepResult result = engine.step(0, [&] { return MicroBatch{{x, ids}, at::zeros({4})}; });
   EXPECT_NEAR(result.loss, expected.item<double>() / 4.0, 1e-5);
   EXPECT_TRUE(at::allclose(first.value.grad(), w.grad()));
   EXPECT_TRUE(at::allclose(second.value.grad(), v.grad()));
@@ -248,7 +249,7 @@ TEST(Engine, DividesByTheTargetsThatCounted) {
   target.narrow(0, 1, 4).fill_(-100);  // 3 left in the first half bar one, 1 in the second
   const auto feed = [&] {
     return engine.step(0, [&, begin = 0]() mutable {
-      const MicroBatch micro{{logits.narrow(0, begin, 4)}, target.narrow(0, begin, 4), begin};
+      const MicroBatch micro{{logits.narrow(0, begin, 4)}, target.narrow(0, begin, 4)};
       begin += 4;
       return micro;
     });
@@ -272,7 +273,7 @@ TEST(Engine, CountsEveryTargetTheSameWhateverTheFirstMicroBatch) {
   const auto feed = [](Engine& engine, int64_t step, std::vector<int64_t> targets) {
     engine.step(step, [&, j = 0]() mutable {
       const int64_t seed = 10 * step + j;
-      return MicroBatch{{at::randn({1, 64}, at::detail::createCPUGenerator(seed))}, at::zeros({1, targets[j++]}), 0};
+      return MicroBatch{{at::randn({1, 64}, at::detail::createCPUGenerator(seed))}, at::zeros({1, targets[j++]})};
     });
   };
   const Program program = plain_program(1, 3);
@@ -313,7 +314,7 @@ TEST(Engine, MovesStatisticsByTheMeanChangeOfTheMicroBatches) {
   at::Tensor mean = at::zeros({2}), variance = at::ones({2});
   for (int64_t step = 0; step < 2; ++step) {
     const at::Tensor x = at::randn({3, 5, 2, 4, 4});  // [micro-batches, samples, channels, height, width]
-    engine.step(step, [&, j = 0]() mutable { return MicroBatch{{x[j++]}, at::zeros({5}), 0}; });
+    engine.step(step, [&, j = 0]() mutable { return MicroBatch{{x[j++]}, at::zeros({5})}; });
     mean = mean.mul(0.9).add(x.mean(at::IntArrayRef{1, 3, 4}).mean(0), 0.1);
     variance = variance.mul(0.9).add(x.var(at::IntArrayRef{1, 3, 4}, /*unbiased=*/true).mean(0), 0.1);
   }
@@ -341,9 +342,9 @@ TEST(Engine, EvaluatesUnevenMicroBatchesWithoutTraining) {
   target[2] = (target[2].item<int64_t>() + 1) % 3;
   target[5] = -100;
   int64_t begin = 0;
-  const EvaluationResult result = engine.evaluate(3, [&] {
+  const EvaluationResult result = engine.evaluate({.count = 3, .all = 3}, [&] {
     const int64_t count = std::min<int64_t>(3, 7 - begin);
-    const MicroBatch micro{{logits.narrow(0, begin, count)}, target.narrow(0, begin, count), begin};
+    const MicroBatch micro{{logits.narrow(0, begin, count)}, target.narrow(0, begin, count)};
     begin += count;
     return micro;
   });

@@ -22,14 +22,15 @@ using WeakStorage = c10::weak_intrusive_ptr<c10::StorageImpl>;
 
 inline LossValue sum_loss(const Tensors& outputs, const at::Tensor& target) { return {outputs[0].sum(), target.numel()}; }
 
-/// y = x w with a scalar w; logs "F2 of 1" and "B2 of 1": forward and backward of block 2 on the micro-batch whose first sample
-/// is 1.
+/// y = x w with a scalar w; logs "F2 of 1" and "B2 of 1": forward and backward of block 2 on the micro-batch whose values
+/// are 1.
 class LoggedBlock : public Block {
  public:
   LoggedBlock(std::vector<std::string>& log, int index) : log_(log), index_(index), weight_{at::ones({1}), {}} {}
 
-  Tensors forward(const Tensors& inputs, const Context& context) override {
-    const std::string what = std::to_string(index_) + " of " + std::to_string(context.first_sample);
+  Tensors forward(const Tensors& inputs, const Context&) override {
+    const auto value = static_cast<int>(inputs[0].flatten()[0].item<float>());
+    const std::string what = std::to_string(index_) + " of " + std::to_string(value);
     log_.push_back("F" + what);
     const at::Tensor output = inputs[0].mul(weight_.value);
     output.register_hook([this, what](const at::Tensor& gradient) {
@@ -61,7 +62,7 @@ inline Model logged_model(std::vector<std::string>& log, int num_blocks) {
 
 /// Micro-batches of one sample each, whose value tells which they are.
 inline Engine::Next counted() {
-  return [count = 0]() mutable { return MicroBatch{{at::full({1, 2}, ++count)}, at::zeros({1}), count}; };
+  return [count = 0]() mutable { return MicroBatch{{at::full({1, 2}, ++count)}, at::zeros({1})}; };
 }
 
 /// loss = sum(w * x): the gradient of w is the sum of the x, over the number of targets.

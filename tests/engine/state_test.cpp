@@ -79,7 +79,7 @@ TEST(Engine, StatisticsMoveOnceHoweverOftenABlockRuns) {
     list.insert(list.end(), {backward(0, 0), reduce_loss(), update(0)});
     const Program program = with_list(list, 1, 1);
     Engine engine(model, program, 0, updater, local(1));
-    for (int64_t step = 0; step < 2; ++step) engine.step(step, [&] { return MicroBatch{{x}, at::zeros({5}), 0}; });
+    for (int64_t step = 0; step < 2; ++step) engine.step(step, [&] { return MicroBatch{{x}, at::zeros({5})}; });
     return Tensors{model.flat(0).weights.clone(), model.flat(0).gradients.clone()};
   };
   const Tensors once = run(false), twice = run(true);
@@ -157,7 +157,7 @@ TEST(Engine, MovesOptimizerStateOutAndBack) {
   options.tiers.optimizer = host_tier(at::kCPU);
   Engine engine(model, program, 0, updater, options);
   for (int64_t step = 0; step < 3; ++step) {
-    engine.step(step, [] { return MicroBatch{{at::ones({1, 64})}, at::zeros({1}), 0}; });
+    engine.step(step, [] { return MicroBatch{{at::ones({1, 64})}, at::zeros({1})}; });
     EXPECT_FALSE(updater.state(0)[0].defined()) << "between steps it is in its tier";
   }
   EXPECT_TRUE(weight.value.detach().eq(1.0 + 2.0 + 3.0).all().item<bool>());
@@ -188,7 +188,7 @@ TEST(Engine, ScalesTheLossAndLeavesOutAStepThatIsNotAccepted) {
   ScaledUpdater updater(log, model, 1024.0);
   const Program program = with_list({load(0), forward(0, 0), loss(0), backward(0, 0), reduce_loss(), norm(1), update(0)}, 1, 1);
   Engine engine(model, program, 0, updater, local(1));
-  const auto step = [&] { return engine.step(0, [] { return MicroBatch{{at::full({1, 4}, 3.0)}, at::zeros({1}), 0}; }); };
+  const auto step = [&] { return engine.step(0, [] { return MicroBatch{{at::full({1, 4}, 3.0)}, at::zeros({1})}; }); };
   const StepResult good = step();
   EXPECT_DOUBLE_EQ(good.loss, 12.0) << "as without a scale";
   EXPECT_DOUBLE_EQ(good.norm, 6.0) << "as without a scale";
@@ -234,7 +234,7 @@ TEST(Engine, ReduceScatterAddsUpOverMicroBatchesAndMasterWeightsAreWholeEverywhe
     EXPECT_TRUE(start.narrow(0, 64, 36).eq(11.0).all().item<bool>());
     for (int64_t step = 0; step < 2; ++step) {  // a step starts from nothing
       engine.step(step, [&, micro = 0]() mutable {
-        return MicroBatch{{at::full({1, 100}, 1.0 + 2 * rank + micro++)}, at::zeros({1}), 0};
+        return MicroBatch{{at::full({1, 100}, 1.0 + 2 * rank + micro++)}, at::zeros({1})};
       });
       const int64_t own = rank == 0 ? 64 : 36;
       EXPECT_TRUE(model.flat(0).owned_gradients.narrow(0, 0, own).eq((1.0 + 2 + 3 + 4) / 4).all().item<bool>());
@@ -283,10 +283,11 @@ TEST(Engine, WeightsInATierAreFetchedForOthersToRead) {
     EXPECT_FALSE(model.flat(0).master.defined()) << "back in its tier";
     // Rank 1 has nothing to evaluate, and gathers for rank 0.
     const bool has_some = shards.rank() == 0;
-    const EvaluationResult result = engine.evaluate(has_some ? 1 : 0, [has_some] {
-      EXPECT_TRUE(has_some);
-      return MicroBatch{{at::ones({1, 100})}, at::zeros({1}), 0};
-    });
+    const EvaluationResult result =
+        engine.evaluate({.first = has_some ? 0 : 1, .count = has_some ? 1 : 0, .all = 1}, [has_some] {
+          EXPECT_TRUE(has_some);
+          return MicroBatch{{at::ones({1, 100})}, at::zeros({1})};
+        });
     const double expected = whole.flat(0).weights.to(at::kBFloat16).to(at::kFloat).sum().item<double>();
     EXPECT_NEAR(result.loss, expected, 1e-4);
     EXPECT_EQ(result.count, 1);

@@ -194,7 +194,7 @@ Engine::Next batches(int step, int64_t rows = 4, int64_t last = 4) {
   return [=, j = 0]() mutable {
     const int64_t n = ++j == kMicroBatches ? last : rows;
     const at::Tensor ids = at::arange(2, -1, -1, at::kLong);
-    return MicroBatch{{random({n, 3}, 100 * step + j), ids}, at::zeros({n}), j};
+    return MicroBatch{{random({n, 3}, 100 * step + j), ids}, at::zeros({n})};
   };
 }
 
@@ -309,7 +309,7 @@ TEST(Stages, WhatWasSentIsLetGoOnceItHasArrived) {
         const bool between = rank == 0 || j == 0;
         EXPECT_EQ(alive(outputs), between ? 0 : 1) << "micro-batch " << j << ", rank " << rank;
         EXPECT_LE(alive(gradients), 1) << "the one that may still be on its way; micro-batch " << j << ", rank " << rank;
-        return MicroBatch{{at::full({1, kNumel}, ++j)}, at::zeros({1}), j};
+        return MicroBatch{{at::full({1, kNumel}, ++j)}, at::zeros({1})};
       });
     });
   }
@@ -337,11 +337,11 @@ TEST(Stages, EvaluateTogether) {
   const Program program = program_of(1);
   Engine alone(whole, program, 0, updater, local(kMicroBatches));
   // The last micro-batch of an evaluation set may be shorter.
-  const EvaluationResult expected = alone.evaluate(kMicroBatches, batches(7, 4, 2));
+  const EvaluationResult expected = alone.evaluate({.count = kMicroBatches, .all = kMicroBatches}, batches(7, 4, 2));
   EXPECT_EQ(expected.count, 10);
   on_two_stages([&](int, Engine& engine, FlatModel&, TwoBlocks&) {
     for (int round = 0; round < 2; ++round) {
-      const EvaluationResult result = engine.evaluate(kMicroBatches, batches(7, 4, 2));
+      const EvaluationResult result = engine.evaluate({.count = kMicroBatches, .all = kMicroBatches}, batches(7, 4, 2));
       EXPECT_EQ(result.loss, expected.loss);
       EXPECT_EQ(result.count, expected.count);
     }

@@ -199,16 +199,33 @@ TEST_F(Train, SavesTheWeightsItReports) {
 }
 
 TEST_F(Train, GivesTheSameBitsTwiceAndOnAnyNumberOfRanks) {
-  const std::string expected = train(text(), World()).weights_sha256;
-  EXPECT_EQ(train(text(), World()).weights_sha256, expected);
-  EXPECT_NE(train(text({"run.seed=2"}), World()).weights_sha256, expected);
-  for (const int ranks : {2, 4}) {
-    std::string digest;
-    test::run_ranks(ranks, [&](World world) {
-      FinalReport report = train(text(), world);
-      if (world.rank() == 0) digest = report.weights_sha256;
+  const FinalReport expected = train(text(), World());
+  EXPECT_EQ(train(text(), World()).weights_sha256, expected.weights_sha256);
+  EXPECT_NE(train(text({"run.seed=2"}), World()).weights_sha256, expected.weights_sha256);
+  const std::vector<std::pair<int, std::string>> layouts = {
+      {2, "pp=1"}, {4, "pp=1"}, {2, "pp=2"}, {4, "shard_level=parameters"}};
+  for (const auto& [ranks, layout] : layouts) {
+    FinalReport report;
+    test::run_ranks(ranks, [&, recipe = text({"layout." + layout})](World world) {
+      FinalReport mine = train(recipe, world);
+      if (world.rank() == 0) report = std::move(mine);
     });
-    EXPECT_EQ(digest, expected) << ranks << " ranks";
+    EXPECT_EQ(report.weights_sha256, expected.weights_sha256) << ranks << " ranks, " << layout;
+    EXPECT_EQ(report.evaluation->loss, expected.evaluation->loss) << ranks << " ranks, " << layout;
+  }
+}
+
+TEST_F(Train, TheLearningRateEndsWhereItIsSaidToAndHasItsPeakOnce) {
+  for (const std::string decay : {"linear", "cosine"}) {
+    std::vector<double> rates;
+    TrainOptions options;
+    options.on_step = [&](const StepReport& report) { rates.push_back(report.lr); };
+    train(images({"optimizer.decay=" + decay, "optimizer.warmup=2", "optimizer.final_lr=0.1"}), World(), options);
+    ASSERT_EQ(rates.size(), 7u);
+    EXPECT_EQ(rates[0], 0.005);
+    EXPECT_EQ(rates[1], 0.01);
+    EXPECT_EQ(std::count(rates.begin(), rates.end(), 0.01), 1) << decay;
+    EXPECT_EQ(rates.back(), 0.01 * 0.1) << decay;
   }
 }
 

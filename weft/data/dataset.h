@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace weft {
@@ -12,8 +13,11 @@ namespace weft {
 struct Batch {
   std::vector<at::Tensor> inputs;  ///< images [n, channels, height, width] float32, or token ids [n, tokens] int64
   at::Tensor target;               ///< labels [n] int64, or next tokens [n, tokens] int64; kIgnore where there is none
-  int64_t first_sample = 0;  ///< position of its first sample in the run (for random numbers): step * global batch + offset
+  int64_t first_sample = 0;  ///< position of its first sample in the run or set, as a loader tells; nothing is keyed by it
 };
+
+/// "input 1 has 16 samples": the first tensor of the batch that has not `samples` of them; empty where all have.
+std::string samples_misfit(const Batch& batch, int64_t samples);
 
 /// Targets with this value are not counted.
 inline constexpr int64_t kIgnore = -100;

@@ -41,6 +41,13 @@ void require(bool good, const std::string& message) {
   if (!good) throw InputError(message);
 }
 
+Batch get(const Dataset& dataset, const std::vector<int64_t>& indices, int64_t epoch) {
+  Batch batch = dataset.get(indices, epoch);
+  const std::string misfit = samples_misfit(batch, static_cast<int64_t>(indices.size()));
+  require(misfit.empty(), fmt::format("dataset: {} where {} were asked for", misfit, indices.size()));
+  return batch;
+}
+
 }  // namespace
 
 void check_batches(const LoaderOptions& o) {
@@ -95,7 +102,7 @@ Batch Loader::State::make(int64_t count) const {
     const int64_t epoch = sampler.epoch(position);
     indices.clear();
     for (; position < end && sampler.epoch(position) == epoch; ++position) indices.push_back(sampler.sample(position));
-    Batch part = dataset->get(indices, epoch);
+    Batch part = get(*dataset, indices, epoch);
     batch = batch.target.defined() ? join(batch, part) : std::move(part);
   }
   batch.first_sample = begin;
@@ -173,23 +180,23 @@ EvaluationLoader::EvaluationLoader(std::shared_ptr<const Dataset> dataset, int64
   require(shard >= 0 && shard < num_shards,
           fmt::format("evaluation: shard {} is not one of the {} data-parallel ranks", shard, num_shards));
   const int64_t size = dataset_->size();
-  // floor(k N / n) without an overflow of k N.
-  const auto edge = [&](int64_t k) { return size / num_shards * k + size % num_shards * k / num_shards; };
-  begin_ = edge(shard);
-  end_ = edge(shard + 1);
-  at_ = begin_;
+  const int64_t all = size / micro_batch + (size % micro_batch == 0 ? 0 : 1);
+  // floor(k M / n) without an overflow of k M.
+  const auto edge = [&](int64_t k) { return all / num_shards * k + all % num_shards * k / num_shards; };
+  share_ = {shard, num_shards, edge(shard), edge(shard + 1) - edge(shard), all};
+  rewind();
 }
 
 bool EvaluationLoader::next(Batch& batch) {
-  if (at_ >= end_) return false;
-  std::vector<int64_t> indices(static_cast<size_t>(std::min(micro_batch_, end_ - at_)));
-  std::iota(indices.begin(), indices.end(), at_);
-  batch = dataset_->get(indices, 0);
-  batch.first_sample = at_;
-  at_ += static_cast<int64_t>(indices.size());
+  if (next_ >= share_.first + share_.count) return false;
+  const int64_t begin = next_++ * micro_batch_;
+  std::vector<int64_t> indices(static_cast<size_t>(std::min(micro_batch_, dataset_->size() - begin)));
+  std::iota(indices.begin(), indices.end(), begin);
+  batch = get(*dataset_, indices, 0);
+  batch.first_sample = begin;
   return true;
 }
 
-void EvaluationLoader::rewind() { at_ = begin_; }
+void EvaluationLoader::rewind() { next_ = share_.first; }
 
 }  // namespace weft

@@ -44,19 +44,31 @@ class Loader {
   std::unique_ptr<State> state_;
 };
 
-/// The evaluation set once, in order, split into contiguous shares: rank `shard` visits [shard N / num_shards, ...), at most
-/// `micro_batch` at a time, the last one shorter. No sample is visited twice; a share may be empty.
+/// Which micro-batches of an evaluation set a rank visits: [first, first + count) of `all`; may be none.
+struct EvaluationShare {
+  int shard = 0;
+  int num_shards = 1;
+  int64_t first = 0;
+  int64_t count = 0;
+  int64_t all = 0;
+};
+
+/// The evaluation set once, in order: micro-batch j of M holds samples [j m, (j + 1) m), the last one fewer, whatever the
+/// number of ranks; rank `shard` of n visits micro-batches [shard M / n, ...). No sample is visited twice.
 class EvaluationLoader {
  public:
   EvaluationLoader(std::shared_ptr<const Dataset> dataset, int64_t micro_batch, int shard, int num_shards);
-  /// False when the share is done.
+  /// False when the share is done. Throws InputError when the dataset hands out another number of samples than it was asked
+  /// for.
   bool next(Batch& batch);
-  int64_t num_micro_batches() const { return (end_ - begin_ + micro_batch_ - 1) / micro_batch_; }
+  const EvaluationShare& share() const { return share_; }
   void rewind();
 
  private:
   std::shared_ptr<const Dataset> dataset_;
-  int64_t micro_batch_, begin_, end_, at_;
+  int64_t micro_batch_;
+  EvaluationShare share_;
+  int64_t next_ = 0;  ///< micro-batch
 };
 
 }  // namespace weft

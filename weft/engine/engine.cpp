@@ -6,10 +6,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "weft/base/error.h"
 #include "weft/engine/memory_ledger.h"
 #include "weft/engine/run.h"
+#include "weft/nn/graph.h"
 #include "weft/program/check_program.h"
 
 namespace weft {
@@ -27,6 +29,28 @@ const Program& checked(const Program& program, int rank, const FlatModel& model)
   if (program.num_blocks() == model.num_blocks()) return program;
   throw InputError(fmt::format("engine: the program is of {} blocks, model '{}' has {}", program.num_blocks(),
                                model.model().name, model.num_blocks()));
+}
+
+/// Of the table of an evaluation, which is the same on all ranks.
+EvaluationResult total(const at::Tensor& table, int64_t steps_done) {
+  const auto entry = table.accessor<double, 2>();
+  double sum = 0.0, count = 0.0, hits = 0.0;
+  for (int64_t j = 0; j < table.size(1); ++j) {
+    if (!std::isfinite(entry[0][j])) {
+      throw NumericError(
+          fmt::format("evaluation after step {}: the loss of micro-batch {} is {}; lower the learning rate, clip, or check the "
+                      "data",
+                      steps_done, j, entry[0][j]));
+    }
+    sum += entry[0][j];
+    count += entry[1][j];
+    hits += entry[2][j];
+  }
+  if (count == 0.0) {
+    throw InputError(
+        fmt::format("evaluation after step {}: no target counted in the whole evaluation set; check the data", steps_done));
+  }
+  return {sum / count, static_cast<int64_t>(count), static_cast<int64_t>(hits)};
 }
 
 }  // namespace
@@ -104,6 +128,7 @@ Tensors Engine::forward(int block, const Tensors& inputs) {
 
 /// Through the stages of all pipeline ranks; what this rank's last block hands on, empty when that is sent.
 Tensors Engine::forward_all(const MicroBatch& batch, bool mine) {
+  if (mine && runner_.front() == place_ && batch.inputs.empty()) throw InputError("evaluation: a micro-batch has no inputs");
   Tensors x = batch.inputs;
   for (at::Tensor& input : x) {
     if (input.is_floating_point()) input = input.to(model_.options().weight_dtype);
@@ -128,38 +153,43 @@ Tensors Engine::forward_all(const MicroBatch& batch, bool mine) {
   return x;
 }
 
-EvaluationResult Engine::evaluate(int64_t micro_batches, const Next& next) {
-  c10::NoGradGuard no_grad;
+/// Ranks that have run out still gather weights for those that have not.
+int64_t Engine::most_to_evaluate(int64_t mine) const {
+  if (program_.shard_level != ShardLevel::parameters) return mine;
+  const at::Tensor count = at::tensor({mine}, at::TensorOptions(at::kLong)).to(device());
+  options_.shards.all_reduce(count, ReduceOp::max, "micro-batches to evaluate").wait();
+  return count.item<int64_t>();
+}
+
+/// `table` is [3, all micro-batches] float64 on the host: sums of losses, counts, hits.
+void Engine::evaluate_one(int64_t place, const MicroBatch& batch, bool mine, const at::Tensor& table) {
+  const Tensors outputs = widen(forward_all(batch, mine));
+  if (!mine || runner_.back() != place_) return;
   const Model& model = model_.model();
-  int64_t most = micro_batches;
-  if (program_.shard_level == ShardLevel::parameters) {  // ranks that have run out still gather for those that have not
-    const at::Tensor count = at::tensor({micro_batches}, at::TensorOptions(at::kLong)).to(device());
-    options_.shards.all_reduce(count, ReduceOp::max, "micro-batches to evaluate").wait();
-    most = count.item<int64_t>();
-  }
+  const LossValue loss = model.loss(outputs, batch.target);
+  auto entry = table.accessor<double, 2>();
+  entry[0][place] = loss.sum.item<double>();
+  entry[1][place] = static_cast<double>(loss.count);
+  if (model.hits) entry[2][place] = static_cast<double>(model.hits(outputs, batch.target));
+}
+
+/// As in a step, every micro-batch has a place of its own, so that the total is summed in one order.
+EvaluationResult Engine::evaluate(const EvaluationPart& part, const Next& next) {
+  c10::NoGradGuard no_grad;
   const bool is_first = runner_.front() == place_, is_last = runner_.back() == place_;
-  double sum = 0.0;
-  int64_t count = 0, hits = 0;
+  at::Tensor table = at::zeros({3, part.all}, at::TensorOptions(at::kDouble));
+  const int64_t most = most_to_evaluate(part.count);
   for (int64_t i = 0; i < most; ++i) {
-    const bool mine = i < micro_batches;
+    const bool mine = i < part.count;
     MicroBatch batch;
     if (mine && (is_first || is_last)) batch = next();
     if (!is_first) batch.inputs.clear();
-    Tensors x = forward_all(batch, mine);
-    if (!mine || !is_last) continue;
-    for (at::Tensor& output : x) output = output.to(at::kFloat);
-    const LossValue loss = model.loss(x, batch.target);
-    sum += loss.sum.item<double>();
-    count += loss.count;
-    if (model.hits) hits += model.hits(x, batch.target);
+    evaluate_one(part.first + i, batch, mine, table);
   }
-  at::Tensor totals = at::tensor({sum, static_cast<double>(count), static_cast<double>(hits)}, at::TensorOptions(at::kDouble));
-  totals = totals.to(device());  // where the group's collectives run
+  table = table.to(device());  // where the group's collectives run
   const Group& everyone = program_.mesh.pp > 1 ? options_.world : options_.data;
-  everyone.all_reduce(totals, ReduceOp::sum, "evaluation loss").wait();
-  totals = totals.cpu();
-  const double* total = totals.const_data_ptr<double>();
-  return {total[1] > 0 ? total[0] / total[1] : 0.0, static_cast<int64_t>(total[1]), static_cast<int64_t>(total[2])};
+  everyone.all_reduce(table, ReduceOp::sum, "evaluation loss").wait();
+  return total(table.cpu(), part.steps_done);
 }
 
 }  // namespace weft

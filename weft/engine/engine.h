@@ -29,7 +29,6 @@ namespace weft {
 struct MicroBatch {
   Tensors inputs;
   at::Tensor target;
-  int64_t first_sample = 0;  ///< position in the run, for random numbers
 };
 
 /// What the optimizer does for the engine. Gradients in the flat buffers are to be divided by `divisor`.
@@ -67,7 +66,7 @@ struct EngineOptions {
   bool recompute_parts = false;   ///< Context::recompute_parts
   int64_t first_micro_batch = 0;  ///< index of this rank's first one in the step
   int64_t all_micro_batches = 1;  ///< of all data-parallel ranks
-  int64_t micro_batch = 1;        ///< samples of one: what a stage that loads none numbers them by
+  int64_t micro_batch = 1;        ///< samples of one, by which random numbers are keyed
 };
 
 struct StepResult {
@@ -82,6 +81,14 @@ struct StepResult {
 struct InstructionTime {
   double start_s = 0.0;
   double end_s = 0.0;
+};
+
+/// What a rank evaluates: micro-batches [first, first + count) of the set's `all`, the same on all ranks of a pipeline.
+struct EvaluationPart {
+  int64_t first = 0;
+  int64_t count = 0;
+  int64_t all = 0;
+  int64_t steps_done = 0;  ///< for errors
 };
 
 struct EvaluationResult {
@@ -118,15 +125,18 @@ class Engine {
   /// ranks.
   at::Tensor master_weights(int block);
 
-  /// Forward over this rank's share of the evaluation set, of so many micro-batches, in which `next` is called on first and
-  /// last stages. Collective over all ranks.
-  EvaluationResult evaluate(int64_t micro_batches, const Next& next);
+  /// Forward over this rank's part of the evaluation set, for each micro-batch of which `next` is called on first and last
+  /// stages. The loss has the same bits whatever the number of ranks. Collective over all ranks; on all of them throws
+  /// NumericError when a loss is not finite, and InputError when no target counted.
+  EvaluationResult evaluate(const EvaluationPart& part, const Next& next);
 
  private:
   struct Run;
   void gather_for(int block);
   Tensors forward(int block, const Tensors& inputs);
   Tensors forward_all(const MicroBatch& batch, bool mine);
+  int64_t most_to_evaluate(int64_t mine) const;
+  void evaluate_one(int64_t place, const MicroBatch& batch, bool mine, const at::Tensor& table);
   at::Device device() const;
 
   FlatModel& model_;

@@ -101,7 +101,7 @@ bool are_hosts_even(const World& world, int per_host) {
   return true;
 }
 
-Batch random_batch(const ModelRecipe& model, int64_t samples, int64_t micro, int64_t step) {
+Batch random_batch(const ModelRecipe& model, int64_t samples) {
   Batch batch;
   const int64_t tokens = tokens_per_sample(model);
   if (tokens > 0) {
@@ -114,7 +114,6 @@ Batch random_batch(const ModelRecipe& model, int64_t samples, int64_t micro, int
     batch.inputs = {at::randn(sizes)};
     batch.target = at::randint(model.classes, {samples}, at::kLong);
   }
-  batch.first_sample = (step + micro) * samples;
   return batch;
 }
 
@@ -200,8 +199,7 @@ class Profiler {
 
   void train(Trainer& trainer, bool traced) {
     trainer.trace(traced);
-    int64_t micro = 0;
-    trainer.step([&] { return random_batch(recipe_.model, micro_batch_, micro++, trainer.steps_done()); });
+    trainer.step([&] { return random_batch(recipe_.model, micro_batch_); });
     if (traced) durations_.add(trainer.program(), world_.rank(), trainer.step_times());
   }
 

@@ -120,7 +120,7 @@ class Run {
     const EvaluationResult result = trainer_.evaluate(evaluation_);
     EvaluationReport report{
         .step = step, .steps = recipe_.run.steps, .loss = result.loss, .accuracy = {}, .seconds = seconds_since(start)};
-    if (result.count > 0) report.accuracy = static_cast<double>(result.hits) / static_cast<double>(result.count);
+    report.accuracy = static_cast<double>(result.hits) / static_cast<double>(result.count);
     report_.evaluation = report;
     if (leads() && options_.on_evaluation) options_.on_evaluation(report);
   }

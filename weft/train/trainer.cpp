@@ -89,16 +89,16 @@ void check_batch(const TrainerOptions& options, int ranks) {
   }
 }
 
-void check_size(const Batch& batch, int64_t micro_batch) {
-  if (batch.target.size(0) == micro_batch) return;
-  throw InputError(
-      fmt::format("trainer: a micro-batch of {} samples, must be {}; make the loader with trainer.loader_options()",
-                  batch.target.size(0), micro_batch));
+void check_micro_batch(const Batch& batch, int64_t samples) {
+  const std::string misfit = samples_misfit(batch, samples);
+  if (misfit.empty()) return;
+  throw InputError(fmt::format("trainer: {} in a micro-batch, must have {}; make the loader with trainer.loader_options()",
+                               misfit, samples));
 }
 
 MicroBatch to_device(Batch batch, at::Device device) {
   for (at::Tensor& input : batch.inputs) input = input.to(device);
-  return {std::move(batch.inputs), batch.target.to(device), batch.first_sample};
+  return {std::move(batch.inputs), batch.target.to(device)};
 }
 
 }  // namespace
@@ -299,7 +299,7 @@ StepResult Trainer::one_step(const Next& next) {
   const at::Device device = s.options.communication.device;
   const StepResult result = s.engine->step(s.steps_done, [&] {
     Batch batch = next();
-    check_size(batch, s.options.micro_batch);
+    check_micro_batch(batch, s.options.micro_batch);
     return to_device(std::move(batch), device);
   });
   ++s.steps_done;
@@ -313,17 +313,17 @@ StepResult Trainer::step(Loader& loader) {
 StepResult Trainer::step(const Batch& batch) {
   const State& s = *state_;
   const int64_t share = s.options.global_batch / s.data_ranks;
-  if (batch.target.size(0) != share) {
+  const std::string misfit = samples_misfit(batch, share);
+  if (!misfit.empty()) {
     throw InputError(
-        fmt::format("trainer: a batch of {} samples on rank {}, must be {} (global batch {} over {} data-parallel ranks)",
-                    batch.target.size(0), s.mesh.world().rank(), share, s.options.global_batch, s.data_ranks));
+        fmt::format("trainer: {} in a batch on rank {}, must have {} (global batch {} over {} data-parallel ranks)", misfit,
+                    s.mesh.world().rank(), share, s.options.global_batch, s.data_ranks));
   }
   int64_t begin = 0;
   return step([&] {
     const int64_t micro = s.options.micro_batch;
-    Batch part{.inputs = {}, .target = batch.target.narrow(0, begin, micro), .first_sample = 0};
+    Batch part{.inputs = {}, .target = batch.target.narrow(0, begin, micro)};
     for (const at::Tensor& input : batch.inputs) part.inputs.push_back(input.narrow(0, begin, micro));
-    part.first_sample = s.steps_done * s.options.global_batch + s.data_rank * share + begin;
     begin += micro;
     return part;
   });
@@ -340,15 +340,24 @@ LoaderOptions Trainer::loader_options() const {
 }
 
 EvaluationResult Trainer::evaluate(EvaluationLoader& loader) {
+  const State& s = *state_;
+  const EvaluationShare& share = loader.share();
+  if (share.shard != s.data_rank || share.num_shards != s.data_ranks) {
+    throw InputError(
+        fmt::format("trainer: the evaluation loader is for data-parallel rank {} of {}, this one is {} of {}; make it with the "
+                    "index and size of mesh.join({{\"dp\", \"shard\"}})",
+                    share.shard, share.num_shards, s.data_rank, s.data_ranks));
+  }
   return state_->attempt("an evaluation", [&] { return evaluate_all(loader); });
 }
 
 EvaluationResult Trainer::evaluate_all(EvaluationLoader& loader) {
   State& s = *state_;
+  const EvaluationShare& share = loader.share();
   s.start();
   loader.rewind();
   const at::Device device = s.options.communication.device;
-  return s.engine->evaluate(loader.num_micro_batches(), [&] {
+  return s.engine->evaluate({share.first, share.count, share.all, s.steps_done}, [&] {
     Batch batch;
     loader.next(batch);
     return to_device(std::move(batch), device);

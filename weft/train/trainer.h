@@ -53,8 +53,8 @@ class Trainer {
   /// rank that is about to train otherwise than rank 0 (agreement.h), and CommError on the others then.
   void start();
 
-  /// One step over the global batch; `next` hands out this rank's micro-batches, first to last. Throws InputError for one of
-  /// another size.
+  /// One step over the global batch; `next` hands out this rank's micro-batches, first to last. Random numbers are keyed by a
+  /// sample's place in that order. Throws InputError for a micro-batch of which any tensor has another number of samples.
   StepResult step(const Next& next);
   StepResult step(Loader& loader);
   /// `batch` is this rank's share of the global batch: samples [r B, (r + 1) B) with r its place among the n ranks of "dp" and
@@ -64,7 +64,8 @@ class Trainer {
   /// For a Loader of this rank's micro-batches, from the next step on.
   LoaderOptions loader_options() const;
 
-  /// The whole evaluation set once, split across the ranks. Collective over the world.
+  /// The whole evaluation set once, split across the ranks. Collective over the world. Throws InputError for a loader that is
+  /// not of this rank's share and for a set in which no target counts, NumericError for a loss that is not finite.
   EvaluationResult evaluate(EvaluationLoader& loader);
 
   /// The next steps keep the times of their instructions.
