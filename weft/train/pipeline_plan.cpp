@@ -32,7 +32,7 @@ namespace {
 
 constexpr double kBetter = 1.0 - 1e-9;  ///< a smaller gain is rounding
 
-// Forwards of a pipeline's stages in all programs that are built while one is planned: each takes some 5 microseconds.
+// Forwards of blocks in all programs that are built while one is planned: each takes some 5 microseconds.
 constexpr int64_t kMostForwards = 50'000;           ///< to move blocks one at a time; in one that is built many times
 constexpr int64_t kMostForwardsOfCuts = 2'000'000;  ///< to find a cut that fits
 constexpr int64_t kMostForwardsToSearch = 300'000;  ///< in one whose schedule is searched
@@ -85,18 +85,18 @@ class Planner {
     return {.ranks = base_.layout.pp, .chunks = chunks, .micro_batches = base_.layout.micro_batches_per_rank};
   }
 
-  /// Of one stage a rank, in a step.
-  int64_t forwards() const { return int64_t{base_.layout.pp} * base_.layout.micro_batches_per_rank; }
+  /// Of all blocks, in a step.
+  int64_t forwards() const { return static_cast<int64_t>(work_.size()) * base_.layout.micro_batches_per_rank; }
 
   void check_searchable() const {
     const bool limited = recipe_.layout.stage_gb > 0.0;
     const int64_t most = limited ? kMostForwards : kMostForwardsToSearch;
     if (forwards() <= most) return;
     throw InputError(fmt::format(
-        "layout.schedule = \"auto\"{} is searched where pipeline ranks x micro-batches are at most {}, not {} x {}; name a "
+        "layout.schedule = \"auto\"{} is searched where blocks x micro-batches of a rank are at most {}, not {} x {}; name a "
         "schedule, or use at most {} micro-batches a rank, larger ones",
-        limited ? " within layout.stage_gb" : "", most, base_.layout.pp, base_.layout.micro_batches_per_rank,
-        most / base_.layout.pp));
+        limited ? " within layout.stage_gb" : "", most, work_.size(), base_.layout.micro_batches_per_rank,
+        most / static_cast<int64_t>(work_.size())));
   }
 
   int64_t max_activations() const {
@@ -146,7 +146,7 @@ class Planner {
       tried.insert(first_block);
       std::optional<std::vector<int>> next = smaller_cut(plan, bytes, by_place, limit);
       if (!next || tried.count(*next) != 0) next = smaller_cut(plan, bytes, by_place, most - 1);
-      const auto built_forwards = static_cast<int64_t>(tried.size()) * schedule.num_stages() * schedule.micro_batches;
+      const auto built_forwards = static_cast<int64_t>(tried.size()) * forwards();
       if (!next || tried.count(*next) != 0 || built_forwards > kMostForwardsOfCuts) break;
       plan = built(schedule, *next);
     }
@@ -203,9 +203,9 @@ class Planner {
     return found;
   }
 
-  static int most_tries(int64_t forwards) {
-    if (forwards <= kMostForwards / 4) return static_cast<int>(std::clamp<int64_t>(kMostForwards / forwards, 16, 300));
-    return static_cast<int>(std::clamp<int64_t>(4 * kMostForwards / forwards, 1, 16));
+  int most_tries(int64_t forwards_of_stages) const {
+    if (forwards() > kMostForwards) return static_cast<int>(std::clamp<int64_t>(4 * kMostForwards / forwards(), 1, 4));
+    return static_cast<int>(std::clamp<int64_t>(kMostForwards / forwards_of_stages, 16, 300));
   }
 
   /// Of each block, by what an element takes over the whole pipeline.
