@@ -219,10 +219,10 @@ TEST(Engine, ReduceScatterAddsUpOverMicroBatchesAndMasterWeightsAreWholeEverywhe
                        return shards.allocate(numel, dtype, what);
                      }});
     CountingUpdater updater(model);
-    Program program =
-        with_list({load(0), forward(0, 0), loss(0), backward(0, 0), on_block(Op::reduce_scatter, 0), load(1), forward(0, 1),
-                   loss(1), backward(0, 1), on_block(Op::reduce_scatter, 0), reduce_loss(), update(0), on_block(Op::gather, 0)},
-                  1, 2);
+    Program program = with_list(
+        {load(0), forward(0, 0), loss(0), backward(0, 0), on_block(Op::reduce_scatter, 0, 0), load(1), forward(0, 1), loss(1),
+         backward(0, 1), on_block(Op::reduce_scatter, 0, 1), reduce_loss(), update(0), on_block(Op::gather, 0)},
+        1, 2);
     program.shard_level = ShardLevel::gradients;
     program.shards = 2;
     EngineOptions options{.data = shards, .replicas = {}, .shards = shards, .all_micro_batches = 4};
