@@ -240,6 +240,27 @@ TEST(Frozen, BlocksBeforeTheFirstTrainedOneRunNoBackward) {
   EXPECT_EQ(wanted, expected) << "of each block's input and output";
 }
 
+// Where nothing before a block is trained its input takes no gradient, and autograd lets it be changed: computed again, the
+// block would see the changed one.
+TEST(Frozen, ABlockThatChangesItsInputIsAnError) {
+  for (const bool after_frozen : {true, false}) {
+    torch::nn::Linear frozen(6, 6), trained(6, 3);
+    frozen->weight.requires_grad_(false);
+    frozen->bias.requires_grad_(false);
+    const auto doubles = [trained](const Tensors& inputs) mutable -> Tensors {
+      return {trained->forward(at::Tensor(inputs.front()).mul_(2))};
+    };
+    const auto plain = [frozen](const Tensors& inputs) mutable -> Tensors { return {frozen->forward(inputs.front())}; };
+    Model model{.name = "in place", .blocks = {}, .loss = cross_entropy};
+    if (after_frozen) model.blocks.push_back({"frozen", "0.", module_block("frozen", frozen.ptr(), plain)});
+    model.blocks.push_back({"doubles", "1.", module_block("doubles", trained.ptr(), doubles)});
+    const Mesh mesh(World(), {{"dp", 1}});
+    Trainer trainer(mesh, std::move(model), Sgd{.lr = 0.1}, {.global_batch = kBatch, .micro_batch = kBatch});
+    const std::string error = refusal([&] { trainer.step(batch_of(0)); });
+    EXPECT_NE(error.find("the forward of block 'doubles' changed its input 0 in place"), std::string::npos) << error;
+  }
+}
+
 TEST(Frozen, AConstantBufferThatAForwardChangesIsAnError) {
   auto module = std::make_shared<torch::nn::Module>();
   module->register_module("norm", torch::nn::BatchNorm1d(3).ptr());

@@ -39,6 +39,25 @@ Category category_of(const Instruction& x) {
   }
 }
 
+/// The number of changes in place so far; tensors made in inference mode do not count them.
+uint32_t version_of(const at::Tensor& tensor) {
+  return tensor.is_inference() ? 0 : tensor.unsafeGetTensorImpl()->version_counter().current_version();
+}
+
+/// Forward of a block, which may not change its inputs: they may be computed with once more, or lie in a batch of the user's.
+/// Autograd sees that itself only where an input takes a gradient.
+Tensors forward_unchanged(Block& block, const std::string& name, const Tensors& inputs, const Context& context) {
+  std::vector<uint32_t> before;
+  for (const at::Tensor& input : inputs) before.push_back(version_of(input));
+  Tensors outputs = block.forward(inputs, context);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (version_of(inputs[i]) == before[i]) continue;
+    throw InputError(
+        fmt::format("model: the forward of block '{}' changed its input {} in place; make a new tensor instead", name, i));
+  }
+  return outputs;
+}
+
 }  // namespace
 
 Engine::Run::Run(FlatModel& model, const Program& program, Updater& updater, const EngineOptions& options)
@@ -212,7 +231,10 @@ int64_t Engine::Run::first_sample(int micro) const {
 /// gradient. Computing a block again changes nothing once more.
 Tensors Engine::Run::run_block(int block, InFlight& flight, const Context& context) {
   const GroupRange range = model_.statistics_range(block);
-  if (range.begin == range.end) return model_.block(block).forward(flight.inputs[block], context);
+  const auto forward = [&] {
+    return forward_unchanged(model_.block(block), program_.block_names[block], flight.inputs[block], context);
+  };
+  if (range.begin == range.end) return forward();
   // The graph keeps the statistics for backward but, while training, does not read them.
   at::Tensor statistics = model_.statistics(block);
   const at::Tensor before = statistics.clone();
@@ -222,7 +244,7 @@ Tensors Engine::Run::run_block(int block, InFlight& flight, const Context& conte
   };
   Tensors outputs;
   try {
-    outputs = model_.block(block).forward(flight.inputs[block], context);
+    outputs = forward();
   } catch (...) {
     restore();
     throw;

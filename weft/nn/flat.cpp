@@ -146,6 +146,9 @@ Param FlatModel::describe(const ParamSpec& spec, int block) const {
                     "narrower weights; use precision fp32, or weft's BatchNorm2d",
                     param.name));
   }
+  if (spec.statistic && spec.frozen) {
+    throw InputError(fmt::format("model: '{}' is both a running statistic, which changes, and frozen; choose one", param.name));
+  }
   if (value.scalar_type() != at::kFloat) {
     throw InputError(fmt::format("model: parameter '{}' is {}, must be float32", param.name, value.toString()));
   }

@@ -28,10 +28,11 @@ class Attempts {
 
  private:
   void check() const;
-  /// The first failure stays.
-  void fail(const std::string& what, const std::string& why);
+  /// The first failure stays; also where no memory is left to say what it was.
+  void fail(const std::string& what, const char* why) noexcept;
 
-  std::string failure_;  ///< empty: none
+  bool failed_ = false;
+  std::string failure_;
 };
 
 }  // namespace weft

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <limits>
 #include <optional>
 
 #include "weft/base/error.h"
@@ -74,11 +75,21 @@ void check_batch(const TrainerOptions& options, int ranks) {
     throw InputError(fmt::format("trainer: a global batch of {} with micro-batches of {}; both must be at least 1",
                                  options.global_batch, options.micro_batch));
   }
-  const int64_t unit = options.micro_batch * ranks;
+  int64_t unit = 0;
+  if (__builtin_mul_overflow(options.micro_batch, ranks, &unit)) {
+    throw InputError(fmt::format("trainer: micro-batches of {} on {} data-parallel ranks are more samples than can be counted",
+                                 options.micro_batch, ranks));
+  }
   if (options.global_batch % unit != 0) {
     throw InputError(fmt::format(
         "trainer: a global batch of {} is not divided by {} data-parallel ranks with micro-batches of {}; use a multiple of {}",
         options.global_batch, ranks, options.micro_batch, unit));
+  }
+  if (options.global_batch / unit > std::numeric_limits<int>::max()) {
+    throw InputError(
+        fmt::format("trainer: a global batch of {} in micro-batches of {} has more of them than can be counted; use "
+                    "larger ones",
+                    options.global_batch, options.micro_batch));
   }
   const int64_t slots = options.reproducible_slots, micro_batches = options.global_batch / options.micro_batch;
   if (slots != 0 && (!is_power_of_two(slots) || slots % ranks != 0 || micro_batches % slots != 0)) {
