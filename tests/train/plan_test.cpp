@@ -63,7 +63,8 @@ TEST(PlanOnOneRank, KeysOfAPipelineAreChecked) {
   EXPECT_EQ(error_of({"layout.stages=\"7,9\""}, 1),
             "plan_test.toml: layout.stages = \"7,9\" has 16 blocks in all, but the model has 8");
   EXPECT_THAT(error_of({"layout.profile=nope.toml"}, 1), HasSubstr("cannot read the hardware file 'nope.toml': No such file"));
-  EXPECT_THAT(error_of({"layout.schedule=csv", "layout.schedule_file=/tmp"}, 1), HasSubstr("'/tmp': Is a directory"));
+  EXPECT_THAT(error_of({"layout.schedule=csv", "layout.schedule_file=/tmp"}, 1),
+              HasSubstr("'/tmp': it is a folder, not a regular file"));
 }
 
 // The sizes of recipes/gpt.toml; what `weft memory` says is the measure.
@@ -304,7 +305,8 @@ TEST(PlanSchedule, AFileThatCannotBeReadIsToldWithTheReason) {
   const auto from = [](const std::string& file) {
     return error_of({"layout.pp=2", "layout.schedule=csv", "layout.schedule_file=" + file}, 2);
   };
-  EXPECT_THAT(from("/tmp"), HasSubstr("cannot read the schedule (layout.schedule_file) '/tmp': Is a directory"));
+  EXPECT_THAT(from("/tmp"),
+              HasSubstr("cannot read the schedule (layout.schedule_file) '/tmp': it is a folder, not a regular file"));
   EXPECT_THAT(from("/nonexistent.csv"), HasSubstr("'/nonexistent.csv': No such file or directory"));
 }
 
