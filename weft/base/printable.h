@@ -1,5 +1,5 @@
 // Text that came from outside (values, names, paths, what other libraries say), made fit for one line of a terminal or a log.
-// Every Error does so with its text (error.h), so only what is printed otherwise needs it: headings, titles, file names.
+// The command does so with whatever it prints, errors too; an Error's own text may hold bytes of a path as they are.
 #pragma once
 
 #include <cstddef>
