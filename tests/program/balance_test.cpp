@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "tests/support/cpu_limit.h"
 #include "tests/support/seeds.h"
 #include "weft/base/error.h"
 
@@ -58,7 +59,7 @@ BalanceOptions random_blocks(test::Random& random, int round) {
   for (int block = 0; block < blocks; ++block) {
     options.seconds.push_back(random.one_in(3) ? 0.1 * random.below(50) : static_cast<double>(random.below(kinds)));
   }
-  if (random.one_in(6)) options.seconds.back() = 1000.0;  // a large head
+  if (random.one_in(4)) options.seconds[random.of(std::vector<int>{0, blocks / 2, blocks - 1})] = 1000.0;  // one that is slow
   if (random.one_in(2)) return options;
   options.bytes = [round](int block, int stage) { return int64_t{1} + (block * 7 + stage * 3 + round) % 5; };
   options.max_bytes = 2 + random.below(3 * blocks);
@@ -93,6 +94,18 @@ TEST(Balance, AsksForEachBlockOfAStageAFewTimes) {
   const std::vector<int> first = balance_stages(options);
   EXPECT_EQ(first.back(), blocks - 1);
   EXPECT_LE(asked, int64_t{2} * blocks * stages);
+}
+
+// Where one block is slower than many others the best cut is far from even: no place is tried again for every end of a stage.
+TEST(Balance, OneSlowBlockAmongManyTakesNoLonger) {
+  const int blocks = 10'000, stages = 1000;
+  for (const int slow : {0, blocks / 2, blocks - 1}) {
+    EXPECT_TRUE(test::runs_within(20, [&] {
+      BalanceOptions options{.stages = stages, .seconds = std::vector<double>(blocks, 1.0)};
+      options.seconds[slow] = 5000.0;
+      balance_stages(options);
+    })) << slow;
+  }
 }
 
 }  // namespace

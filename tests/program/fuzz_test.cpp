@@ -14,6 +14,7 @@
 #include "weft/program/fingerprint.h"
 #include "weft/program/passes/waits.h"
 #include "weft/program/simulate.h"
+#include "weft/program/step_bytes.h"
 #include "weft/program/time_chart.h"
 #include "weft/program/timed.h"
 #include "weft/program/trace.h"
@@ -129,7 +130,27 @@ TEST(Fuzz, wrong_numbers_are_named) {
       {"a micro-batch of none", [](Program& x) { x.lists[0].back().micro = 9; }, "micro-batch 9 of 2"},
       {"blocks of none", [](Program& x) { x.lists[0][0].last = 50; }, "blocks [0, 50) of 3"},
       {"operations", [](Program& x) { x.lists[0][1].flops = std::nan(""); }, "nan operations"},
-      {"bytes", [](Program& x) { x.lists[0][1].wire_bytes = INT64_MAX; }, "add up to more than"},
+      {"bytes", [](Program& x) { x.lists[0][1].wire_bytes = INT64_MAX; }, "9223372036854775807 bytes: must be at most"},
+      {"bytes that are sent",
+       [](Program& x) {
+         for (Instruction& each : x.lists[0]) each.wire_bytes = kMostBytes / 2;
+       },
+       "those that are sent add up to more than"},
+      {"bytes that are live",
+       [](Program& x) {
+         for (Instruction& each : x.lists[0]) each.allocates = kMostBytes / 2;
+       },
+       "bytes are live: must be at most"},
+      {"elements",
+       [](Program& x) {
+         x.block_numel = {kMostElements, 1, 1};
+       },
+       "all together at most 4503599627370496"},
+      {"waits",
+       [](Program& x) {
+         x.lists[0].back().waits = {2, 1};
+       },
+       "waits for instruction 1 after 2: must be ascending"},
   };
   const Program good = build_program(toy_model(3), {.dp = 2, .micro_batches = 2});
   for (const Case& c : cases) {

@@ -2,15 +2,12 @@
 #include "weft/program/step_size.h"
 
 #include <gtest/gtest.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "tests/program/toy.h"
+#include "tests/support/cpu_limit.h"
 #include "weft/base/error.h"
 #include "weft/program/make_schedule.h"
 #include "weft/program/memory.h"
@@ -86,22 +83,46 @@ TEST(StepSize, WhatIsTooLargeIsRefusedWithWhatWouldDo) {
   EXPECT_THROW(build_program(toy_model(8), {.micro_batches = 100'000'000}), InputError);
 }
 
-/// What came of it in a process that may take so much: no machine is slow enough for the work that passes over the list do, and
-/// none fast enough for that of a pass over it for each block or micro-batch.
-bool runs_within(rlim_t cpu_s, const std::function<void()>& work) {
-  const pid_t pid = fork();
-  if (pid == 0) {
-    const rlimit limit = {cpu_s, cpu_s};
-    setrlimit(RLIMIT_CPU, &limit);
-    try {
-      work();
-    } catch (const std::exception&) {
-      _exit(1);
-    }
-    _exit(0);
+// What is named is not refused for another reason then: too few micro-batches for the ranks, or no multiple of the slots.
+TEST(StepSize, WhatIsNamedWouldDo) {
+  struct Refused {
+    const char* schedule;
+    int64_t blocks;
+    StepLayout layout;
+    const char* advice;
+  };
+  const Refused cases[] = {
+      {"1f1b",
+       10'002,
+       {.pp = 1000, .micro_batches = 4000},
+       "it takes 1000 micro-batches or more: use fewer pipeline ranks (layout.pp), or fewer blocks"},
+      {"1f1b",
+       1002,
+       {.pp = 1000, .keep_order = true, .micro_batches = 8192, .slots = 8192},
+       "it takes 8192 micro-batches or more: use fewer pipeline ranks (layout.pp), fewer slots (run.reproducible_slots), or "
+       "fewer blocks"},
+      {"naive", 10'002, {.pp = 1000, .micro_batches = 4000}, "; use 249 micro-batches or fewer: "},
+      {"gpipe", 1000, {.pp = 4, .keep_order = true, .micro_batches = 8192, .slots = 64}, "; use 2944 micro-batches or fewer: "},
+      {"interleaved", 1000, {.pp = 48, .micro_batches = 9600}, "; use 2496 micro-batches or fewer: "},
+      {"auto", 5, {.pp = 4, .micro_batches = 400'000}, " over 4 stages, and at most 6.00 M are planned; use "},
+      {"naive", 6'000'000, {.micro_batches = 1}, "it takes 1 micro-batches or more: use fewer blocks"},
+  };
+  for (const Refused& c : cases) {
+    const PipelineShape shape = {.ranks = c.layout.pp, .chunks = 2, .micro_batches = c.layout.micro_batches};
+    const std::string line = refusal(c.blocks, c.layout, schedule_size(c.schedule, shape));
+    EXPECT_NE(line.find(c.advice), std::string::npos) << c.schedule << ": " << line;
   }
-  int status = 0;
-  return waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+// A schedule with a split backward makes no second part of blocks that cannot be split; what a CSV says is not known before.
+TEST(StepSize, SecondPartsAreCountedWhereTheyAreMade) {
+  const PipelineShape shape = {.ranks = 2, .micro_batches = 8};
+  const StepLayout layout = {.pp = 2, .micro_batches = 8};
+  ScheduleSize size = schedule_size("zb-h1", shape);
+  const double split = count_instructions(100, layout, size);
+  size.whole_blocks = whole_blocks(toy_model(100));
+  EXPECT_EQ(split - count_instructions(100, layout, size), 800.0);
+  EXPECT_EQ(count_instructions(100, layout, schedule_size("csv", shape)), split - 800.0);
 }
 
 TEST(StepSize, LargeStepsAreBuiltAndSimulatedByPassesOverTheirList) {
@@ -115,7 +136,7 @@ TEST(StepSize, LargeStepsAreBuiltAndSimulatedByPassesOverTheirList) {
       {100, {"many ranks", {.pp = 100, .dp = 10'000, .micro_batches = 4}, "naive"}},
   };
   for (const auto& [blocks, given] : large) {
-    EXPECT_TRUE(runs_within(10, [&blocks = blocks, c = given]() mutable {
+    EXPECT_TRUE(test::runs_within(10, [&blocks = blocks, c = given]() mutable {
       if (c.layout.pp > 1) {
         c.layout.schedule =
             make_schedule(c.schedule, {.ranks = c.layout.pp, .chunks = 1, .micro_batches = c.layout.micro_batches});

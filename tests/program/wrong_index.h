@@ -25,7 +25,8 @@ class FieldDamage {
         -1, 0, 1, 2, 7, 64, 1000, 1 << 20, INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, int64_t{1} << 40};
     switch (random_.below(3)) {
       case 0:
-        value = static_cast<T>(value + (random_.one_in(2) ? 1 : T(-1)));  // NOLINT: wraps where it is at its end already
+        // Unsigned, as it wraps where it is at its end already.
+        value = static_cast<T>(static_cast<uint64_t>(value) + (random_.one_in(2) ? 1 : UINT64_MAX));
         return;
       case 1:
         value = static_cast<T>(kEdges[random_.below(std::size(kEdges))]);

@@ -101,14 +101,17 @@ class Cutter {
   }
 
   // Of the cuts that keep `longest`, the one with the least sum of squares; of equal ones that with the later stages shorter.
+  // The best place where a stage begins is never before that of one which ends earlier: squares of lengths satisfy the
+  // quadrangle inequality (Yao 1980), and bytes and lengths rule out first places only, more of them the later the end.
   std::vector<int> evenest(double longest) const {
     std::vector<int> begins(static_cast<size_t>(stages_) * places_, -1);
     std::vector<double> least(blocks_ + 1, kNever);
     least[0] = 0.0;
     for (int stage = 0; stage < stages_; ++stage) {
       std::vector<double> next(blocks_ + 1, kNever);
-      for (int end = first_end(stage); end <= last_end(stage); ++end) {
-        for (int begin = end - 1; begin >= first_fitting(stage, end); --begin) {
+      for (int end = first_end(stage), earliest = 0; end <= last_end(stage); ++end) {
+        const int from = std::max(earliest, first_fitting(stage, end));
+        for (int begin = stage == 0 ? 0 : end - 1; begin >= from; --begin) {
           const double length = seconds(begin, end);
           if (length > longest || cannot_gain(stage, begin, length, next[end])) break;
           const double cost = least[begin] + length * length;
@@ -116,6 +119,7 @@ class Cutter {
           next[end] = cost;
           begins[cell(stage, end)] = begin;
         }
+        earliest = std::max(earliest, begins[cell(stage, end)]);
       }
       least = std::move(next);
     }

@@ -1,8 +1,8 @@
 // balance: cuts a model into stages so that the slowest one is as fast as possible and every one fits its rank's memory.
 //
 // Exact, by dynamic programming over the places of the cuts: of all cuts that fit, the least longest stage; of those, the least
-// sum of squares, so that the other stages are even too. Time and memory: stages x blocks, and more time the further from even
-// the best cut is.
+// sum of squares, so that the other stages are even too. Time and memory: stages x blocks; where the best cut is far from even
+// up to the square of the blocks x log(stages) in time.
 #pragma once
 
 #include <cstdint>

@@ -24,13 +24,13 @@
 #include "weft/program/passes/waits.h"
 #include "weft/program/schedules/naive.h"
 #include "weft/program/stages.h"
+#include "weft/program/step_bytes.h"
 #include "weft/program/step_size.h"
 
 namespace weft {
 namespace {
 
 constexpr int64_t kUnit = 64;
-constexpr int64_t kMostElements = int64_t{1} << 50;  // of a block
 
 // Costs may be written by hand.
 void check_model(const ModelCost& model) {
@@ -38,14 +38,9 @@ void check_model(const ModelCost& model) {
   const int blocks = static_cast<int>(model.blocks.size());
   for (int b = 0; b < blocks; ++b) {
     const BlockCost& block = model.blocks[b];
-    const auto refuse = [&](const std::string& text) {
-      throw InputError(fmt::format("model '{}', block {} '{}': {}", model.name, b, block.name, text));
-    };
     for (const int used : block.uses) {
-      if (used < 0 || used >= blocks) refuse(fmt::format("uses block {} of {}", used, blocks));
-    }
-    for (const int64_t numel : {block.numel, block.frozen_numel}) {
-      if (numel < 0 || numel > kMostElements) refuse(fmt::format("{} elements, must be 0 to {}", numel, kMostElements));
+      if (used >= 0 && used < blocks) continue;
+      throw InputError(fmt::format("model '{}', block {} '{}': uses block {} of {}", model.name, b, block.name, used, blocks));
     }
   }
 }
@@ -154,12 +149,13 @@ InstructionList finish_list(InstructionList list, const ModelCost& model, const 
   return list;
 }
 
-ScheduleSize size_of(const Schedule& schedule) {
+ScheduleSize size_of(const ModelCost& model, const Schedule& schedule) {
   const auto is_part = [](const Task& task) { return task.kind == TaskKind::backward_input; };
   return {.stages = std::max(schedule.num_stages(), 1),
-          .splits_backward = std::any_of(schedule.tasks.begin(), schedule.tasks.end(), [&](const std::vector<Task>& tasks) {
-            return std::any_of(tasks.begin(), tasks.end(), is_part);
-          })};
+          .splits_backward =
+              std::any_of(schedule.tasks.begin(), schedule.tasks.end(),
+                          [&](const std::vector<Task>& tasks) { return std::any_of(tasks.begin(), tasks.end(), is_part); }),
+          .whole_blocks = whole_blocks(model)};
 }
 
 Schedule schedule_of(const StepLayout& layout) {
@@ -189,7 +185,8 @@ std::vector<int> even_stages(int blocks, int stages) {
 
 Program build_program(const ModelCost& model, const StepLayout& layout) {
   check(model, layout);
-  check_step_size(static_cast<int64_t>(model.blocks.size()), layout, size_of(layout.schedule));
+  check_step_size(static_cast<int64_t>(model.blocks.size()), layout, size_of(model, layout.schedule));
+  check_step_bytes(model, layout);
   const Schedule schedule = schedule_of(layout);
   const int num_blocks = static_cast<int>(model.blocks.size());
   const std::vector<StageBlocks> stages = stage_blocks(

@@ -8,11 +8,10 @@
 #include <vector>
 
 #include "weft/program/defect.h"
+#include "weft/program/step_bytes.h"
 
 namespace weft {
 namespace {
-
-constexpr int64_t kMostBytes = int64_t{1} << 60;  // of a step: sums of a few of them fit into 64 bits
 
 bool works_on_blocks(const Instruction& x) {
   return takes_one_block(x.op) || x.op == Op::combine || x.op == Op::reduce || x.op == Op::norm || x.op == Op::update;
@@ -97,11 +96,16 @@ class InstructionsCheck {
 
   void check_waits(int i) const {
     const int size = static_cast<int>(list_.size());
+    int before = -1;
     for (const int wait : list_[i].waits) {
       if (wait < 0 || wait >= size) {
         fail(Defect::bad_wait, i, fmt::format("waits for instruction {}, but the list has {}", wait, size));
       }
       if (wait >= i) fail(Defect::bad_wait, i, fmt::format("waits for instruction {}, which does not come before it", wait));
+      if (wait <= before) {
+        fail(Defect::bad_wait, i, fmt::format("waits for instruction {} after {}: must be ascending", wait, before));
+      }
+      before = wait;
     }
   }
 
@@ -114,11 +118,17 @@ class InstructionsCheck {
     }
     if (x.wire_bytes < 0) fail(Defect::bad_bytes, i, fmt::format("it sends {} bytes: must be at least 0", x.wire_bytes));
     for (const int64_t bytes : {x.allocates, x.frees, x.peak, x.wire_bytes}) {
-      if (bytes > kMostBytes - bytes_) {
-        fail(Defect::bad_bytes, i,
-             fmt::format("with its {} bytes those of the step add up to more than {}", bytes, kMostBytes));
-      }
-      bytes_ += bytes;
+      if (bytes > kMostBytes) fail(Defect::bad_bytes, i, fmt::format("{} bytes: must be at most {}", bytes, kMostBytes));
+    }
+    int64_t& live = x.op == Op::combine ? partials_ : activations_;
+    live += x.allocates - x.frees;
+    if (live > kMostBytes || live < -kMostBytes) {
+      fail(Defect::bad_bytes, i, fmt::format("after it {} bytes are live: must be at most {}", live, kMostBytes));
+    }
+    sent_ += x.wire_bytes;
+    if (sent_ > kMostBytes) {
+      fail(Defect::bad_bytes, i,
+           fmt::format("with its {} bytes those that are sent add up to more than {}", x.wire_bytes, kMostBytes));
     }
     if (!std::isfinite(x.flops) || x.flops < 0.0) {
       fail(Defect::out_of_range, i, fmt::format("{} operations: must be a number that is not negative", x.flops));
@@ -129,7 +139,8 @@ class InstructionsCheck {
   const InstructionList& list_;
   const Buffers& buffers_;
   int number_, rank_;
-  int64_t bytes_ = 0;  // of the instructions seen
+  int64_t activations_ = 0, partials_ = 0;  // live after the instructions seen
+  int64_t sent_ = 0;
 };
 
 }  // namespace

@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "weft/program/check_instructions.h"
+#include "weft/program/step_bytes.h"
 
 namespace weft {
 namespace {
 
 constexpr int kMostElementBytes = 8;
-constexpr size_t kFewMicroBatches = 4096;            // that verify() may look for one by one
-constexpr int64_t kMostElements = int64_t{1} << 56;  // of a model: its bytes fit into 64 bits with room to spare
+constexpr size_t kFewMicroBatches = 4096;  // that verify() may look for one by one
 
 [[noreturn]] void malformed(int rank, const std::string& text) {
   throw VerifyError(Defect::out_of_range, rank, fmt::format("program: {}", text));

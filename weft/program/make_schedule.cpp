@@ -68,8 +68,12 @@ std::vector<std::string> schedule_names() {
 }
 
 ScheduleSize schedule_size(std::string_view name, const PipelineShape& shape) {
-  const int64_t chunks = name == "interleaved" ? shape.chunks : name == "zb-v" || name == "auto" ? 2 : 1;
-  return {.stages = shape.ranks * chunks, .splits_backward = name == "auto" || name == "csv" || name.starts_with("zb-")};
+  const int64_t chunks = name == "interleaved" ? shape.chunks : name == "zb-v" ? 2 : 1;
+  const bool any_number = name == "naive" || name == "csv";
+  return {.stages = shape.ranks * chunks,
+          .splits_backward = name == "auto" || name.starts_with("zb-"),
+          .fewest_micro_batches = any_number ? 1 : shape.ranks,
+          .unit = name == "interleaved" ? shape.ranks : 1};
 }
 
 Schedule make_schedule(std::string_view name, PipelineShape shape, const ScheduleInputs& inputs) {

@@ -24,7 +24,8 @@ struct ScheduleInputs {
 /// naive, gpipe, 1f1b, interleaved, zb-h1, zb-h2, zb-v, auto, csv
 std::vector<std::string> schedule_names();
 
-/// Of a schedule by its name, before it is made: the most that auto may take, one stage a rank for csv.
+/// Of a schedule by its name, before it is made. Of auto that of the order it searches for, which has one stage a rank; of csv
+/// the least that a text can have.
 ScheduleSize schedule_size(std::string_view name, const PipelineShape& shape);
 
 /// PipelineShape::chunks is interleaved's: the others have 1 stage a rank, zb-v 2, csv what the text says. Throws InputError

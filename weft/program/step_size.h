@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "weft/program/build.h"
 
@@ -17,7 +18,16 @@ constexpr int64_t kMostPlaces = 12'000'000;       ///< pipeline ranks x blocks
 struct ScheduleSize {
   int64_t stages = 1;
   bool splits_backward = false;
+  int64_t whole_blocks = 0;          ///< of a split backward: those whose own cannot be split
+  int64_t fewest_micro_batches = 1;  ///< that it goes with
+  int64_t unit = 1;                  ///< it goes with multiples of so many micro-batches
 };
+
+/// Blocks whose backward cannot be split.
+int64_t whole_blocks(const ModelCost& model);
+
+/// What to do where a rank may have at most `most` micro-batches: have so many, or less of what asks for more than that.
+std::string advice_for_at_most(int64_t most, int64_t slots, const ScheduleSize& schedule);
 
 /// Of the lists of all pipeline ranks, for `blocks` blocks; nearly. The layout's own schedule is not read.
 double count_instructions(int64_t blocks, const StepLayout& layout, const ScheduleSize& schedule);

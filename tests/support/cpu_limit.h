@@ -1,0 +1,30 @@
+// Work in a process that may take so much of the processor: no machine is slow enough for what is linear, and none fast enough
+// for what is not.
+#pragma once
+
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <exception>
+#include <functional>
+
+namespace weft::test {
+
+inline bool runs_within(rlim_t cpu_s, const std::function<void()>& work) {
+  const pid_t pid = fork();
+  if (pid == 0) {
+    const rlimit limit = {cpu_s, cpu_s};
+    setrlimit(RLIMIT_CPU, &limit);
+    try {
+      work();
+    } catch (const std::exception&) {
+      _exit(1);
+    }
+    _exit(0);
+  }
+  int status = 0;
+  return waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+}  // namespace weft::test
