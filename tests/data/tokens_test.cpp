@@ -209,6 +209,9 @@ TEST(Tokens, AFolderOfManyFilesReadsAsOneStream) {
   folder.write("new", "000,");
   std::filesystem::rename(folder.path() / "new", folder.path() / "000");
   expect_input_error([&] { dataset->get({0}, 0); }, {folder.file("000"), "replaced by another file", "leave the data"});
+  std::filesystem::resize_file(folder.path() / "200", 1);
+  expect_input_error([&] { dataset->get({8}, 0); },
+                     {folder.file("200"), "cut off while it was in use", "from 4 bytes to 1", "leave the data"});
   std::filesystem::remove(folder.path() / "030");
   expect_input_error([&] { dataset->get({1}, 0); }, {folder.file("030"), "cannot be opened again", "No such file"});
 }

@@ -27,21 +27,23 @@ struct stat status_of(const InputFile& file) {
 
 size_t FileSet::add(std::string path, InputFile file) {
   const struct stat info = status_of(file);
-  members_.push_back({std::move(path), info.st_dev, info.st_ino});
+  members_.push_back({std::move(path), info.st_dev, info.st_ino, file.bytes});
   const std::lock_guard lock(mutex_);
   keep(members_.size() - 1, std::move(file));
   return members_.size() - 1;
 }
 
 void FileSet::read(size_t number, int64_t offset, void* out, int64_t bytes) const {
-  const std::string& path = members_[number].path;
+  const Member& member = members_[number];
   const std::shared_ptr<const InputFile> file = opened(number);
   const int64_t got = read_input(*file, offset, out, bytes);
-  if (got < 0) throw InputError(fmt::format("{}: reading failed: {}", path, std::system_category().message(errno)));
-  if (got < bytes) {
-    throw InputError(fmt::format("{}: it was cut off while it was in use, from {} bytes to {}; {}", path, file->bytes,
-                                 static_cast<int64_t>(status_of(*file).st_size), kLeaveIt));
-  }
+  if (got < 0) throw InputError(fmt::format("{}: reading failed: {}", member.path, std::system_category().message(errno)));
+  if (got < bytes) throw_cut_off(member, status_of(*file).st_size);
+}
+
+void FileSet::throw_cut_off(const Member& member, int64_t bytes) {
+  throw InputError(fmt::format("{}: it was cut off while it was in use, from {} bytes to {}; {}", member.path, member.bytes,
+                               bytes, kLeaveIt));
 }
 
 std::shared_ptr<const InputFile> FileSet::opened(size_t number) const {
@@ -60,6 +62,7 @@ std::shared_ptr<const InputFile> FileSet::opened(size_t number) const {
   if (info.st_dev != member.device || info.st_ino != member.inode) {
     throw InputError(fmt::format("{}: it was replaced by another file while it was in use; {}", member.path, kLeaveIt));
   }
+  if (file.bytes < member.bytes) throw_cut_off(member, file.bytes);
   return keep(number, std::move(file));
 }
 

@@ -19,8 +19,8 @@ class FileSet {
   /// Takes over an open file, and returns its number, counted from 0.
   size_t add(std::string path, InputFile file);
 
-  /// Throws InputError that names the file: when it is cut off before `offset + bytes`, when another one stands at its path by
-  /// now (those that were closed in between), and when reading fails. Thread-safe.
+  /// Throws InputError that names the file: when it is cut off before `offset + bytes`, when, of those that were closed in
+  /// between, another one stands at its path by now or it is shorter than it was, and when reading fails. Thread-safe.
   void read(size_t number, int64_t offset, void* out, int64_t bytes) const;
 
  private:
@@ -28,11 +28,13 @@ class FileSet {
     std::string path;
     dev_t device = 0;
     ino_t inode = 0;
+    int64_t bytes = 0;  ///< when it was added
   };
   struct Opened {
     size_t number;
     std::shared_ptr<const InputFile> file;
   };
+  [[noreturn]] static void throw_cut_off(const Member& member, int64_t bytes);
   std::shared_ptr<const InputFile> opened(size_t number) const;
   std::shared_ptr<const InputFile> keep(size_t number, InputFile file) const;
 
