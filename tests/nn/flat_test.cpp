@@ -207,6 +207,19 @@ TEST(FlatModel, RefusesParametersThatAreNotFloat32) {
   EXPECT_THROW(bind_block(block), InputError);
 }
 
+TEST(FlatModel, RefusesAStatisticThatIsFrozen) {
+  Parameter mean{at::ones({4}), {}};
+  auto block = std::make_shared<FunctionBlock>(
+      [](const Tensors& in, const Context&) { return in; },
+      std::vector<ParamSpec>{{.name = "mean", .parameter = &mean, .init = {}, .statistic = true, .frozen = true}});
+  try {
+    bind_block(block);
+    FAIL() << "nothing was thrown";
+  } catch (const InputError& error) {
+    EXPECT_STREQ(error.what(), "model: 'block.mean' is both a running statistic, which changes, and frozen; choose one");
+  }
+}
+
 TEST(FlatModel, RefusesTwoParametersOfOneName) {
   Parameter first{at::ones({4}), {}}, second{at::ones({4}), {}};
   auto block = std::make_shared<FunctionBlock>([](const Tensors& in, const Context&) { return in; },

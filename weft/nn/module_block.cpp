@@ -3,8 +3,10 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
 #include <fmt/core.h>
+#include <torch/nn/modules/batchnorm.h>
 
 #include <mutex>
+#include <string_view>
 
 #include "weft/base/error.h"
 #include "weft/nn/random.h"
@@ -16,12 +18,16 @@ namespace {
 /// Parameters with two dimensions or more take weight decay, as in weft's own layers.
 bool decays(const at::Tensor& value) { return value.dim() >= 2; }
 
-/// BatchNorm's running_mean and running_var, and what others name so.
-bool is_running(const std::string& name) {
-  constexpr std::string_view kBegin = "running_";
+std::string_view last_part(std::string_view name) {
   const size_t dot = name.rfind('.');
-  return name.compare(dot == std::string::npos ? 0 : dot + 1, kBegin.size(), kBegin) == 0;
+  return name.substr(dot == std::string_view::npos ? 0 : dot + 1);
 }
+
+/// BatchNorm's running_mean and running_var, and what others name so.
+bool is_running(const std::string& name) { return last_part(name).starts_with("running_"); }
+
+/// BatchNorm's count of forwards, which nothing reads where it has a momentum.
+bool is_count(const std::string& name) { return last_part(name) == "num_batches_tracked"; }
 
 class ModuleBlock : public Block {
  public:
@@ -29,17 +35,28 @@ class ModuleBlock : public Block {
       : name_(std::move(name)), module_(std::move(module)), forward_(std::move(forward)) {
     for (const auto& entry : module_->named_parameters()) add(entry.key(), entry.value(), Kind::parameter);
     for (const auto& entry : module_->named_buffers()) {
-      if (!entry.value().is_floating_point()) continue;
-      add(entry.key(), entry.value(), is_running(entry.key()) ? Kind::statistic : Kind::constant);
+      if (!entry.value().is_floating_point()) {
+        whole_.push_back({entry.key(), entry.value()});
+      } else {
+        add(entry.key(), entry.value(), is_running(entry.key()) ? Kind::statistic : Kind::constant);
+      }
     }
+    refuse_cumulative_means();
   }
 
   Tensors forward(const Tensors& inputs, const Context& context) override {
     if (module_->is_training() != context.training) module_->train(context.training);
     if (context.training) seed_generators(context, inputs);
+    if (!inputs.empty()) move_whole(inputs.front().device());
     for (const std::unique_ptr<Held>& held : held_) held->version = version_of(held->parameter.value);
+    for (Whole& whole : whole_) whole.version = version_of(whole.value);
     Tensors outputs = forward_(inputs);
-    for (const std::unique_ptr<Held>& held : held_) check_constant(*held);
+    for (const std::unique_ptr<Held>& held : held_) {
+      if (held->kind == Kind::constant) check_constant(held->name, held->parameter.value, held->version);
+    }
+    for (const Whole& whole : whole_) {
+      if (!is_count(whole.name)) check_constant(whole.name, whole.value, whole.version);
+    }
     return outputs;
   }
 
@@ -69,6 +86,13 @@ class ModuleBlock : public Block {
     uint32_t version = 0;  ///< before a forward
   };
 
+  /// A buffer of whole numbers or truth values, which flat memory has no place for.
+  struct Whole {
+    std::string name;
+    at::Tensor value;
+    uint32_t version = 0;  ///< before a forward
+  };
+
   void add(const std::string& name, const at::Tensor& value, Kind kind) {
     held_.push_back(std::make_unique<Held>(Held{name, {value, {}}, kind}));
   }
@@ -78,12 +102,42 @@ class ModuleBlock : public Block {
     return value.is_inference() ? 0 : value.unsafeGetTensorImpl()->version_counter().current_version();
   }
 
-  void check_constant(const Held& held) const {
-    if (held.kind != Kind::constant || version_of(held.parameter.value) == held.version) return;
+  /// To where the block runs. Not to the meta device, on which costs are taken: it keeps no values, and LibTorch gives no
+  /// tensor of another device its memory.
+  void move_whole(at::Device device) {
+    if (device.is_meta()) return;
+    for (Whole& whole : whole_) {
+      if (whole.value.device() != device) whole.value.set_data(whole.value.to(device));
+    }
+  }
+
+  /// Its running statistics are divided by the number of forwards so far, which differs with layouts and recomputing.
+  void refuse_cumulative_means() const {
+    for (const auto& entry : module_->named_modules()) {
+      if (!is_cumulative<torch::nn::BatchNorm1dImpl>(*entry.value()) &&
+          !is_cumulative<torch::nn::BatchNorm2dImpl>(*entry.value()) &&
+          !is_cumulative<torch::nn::BatchNorm3dImpl>(*entry.value())) {
+        continue;
+      }
+      throw InputError(fmt::format(
+          "model: block '{}' has a BatchNorm '{}' without momentum, whose statistics are means over all forwards so "
+          "far, which layouts count differently; give it a momentum",
+          name_, entry.key()));
+    }
+  }
+
+  template <class Norm>
+  static bool is_cumulative(const torch::nn::Module& module) {
+    const auto* norm = dynamic_cast<const Norm*>(&module);
+    return norm && norm->options.track_running_stats() && !norm->options.momentum().has_value();
+  }
+
+  void check_constant(const std::string& name, const at::Tensor& value, uint32_t version) const {
+    if (version_of(value) == version) return;
     throw InputError(
         fmt::format("model: the forward of block '{}' changed its buffer '{}', which is taken for constant; only buffers whose "
                     "names begin with 'running_' are combined over micro-batches",
-                    name_, held.name));
+                    name_, name));
   }
 
   /// The same numbers for the same samples, whichever rank has them, and however often they are computed: from the CPU's
@@ -115,6 +169,7 @@ class ModuleBlock : public Block {
   std::shared_ptr<torch::nn::Module> module_;
   std::function<Tensors(const Tensors&)> forward_;
   std::vector<std::unique_ptr<Held>> held_;
+  std::vector<Whole> whole_;
 };
 
 /// Several modules of a sequence in a row, seen as one.

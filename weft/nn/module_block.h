@@ -5,7 +5,7 @@
 //
 // Parameters that take no gradient (requires_grad) when training starts are frozen: they cost their memory, and no gradient,
 // optimizer state or reduction. Of floating-point buffers those whose names begin with "running_" (BatchNorm's statistics) are
-// combined over micro-batches as nn/flat.h says; others are constant, and a forward that changes one throws InputError.
+// combined as nn/flat.h says; others, whole numbers too, are constant: a forward that changes one throws InputError.
 //
 // Random numbers that it takes from LibTorch's default generators (Dropout), the CPU's and that of its inputs' device, are
 // keyed by (seed, step, block, sample), one rank a process; on a device whose generator cannot be seeded forward throws
