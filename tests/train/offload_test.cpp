@@ -12,9 +12,12 @@
 #include <torch/nn/modules/linear.h>
 
 #include <filesystem>
+#include <functional>
+#include <limits>
 #include <string>
 
 #include "tests/data/temp_folder.h"
+#include "weft/base/error.h"
 #include "weft/engine/memory_ledger.h"
 #include "weft/nn/module_block.h"
 #include "weft/train/trainer.h"
@@ -93,6 +96,81 @@ TEST(OffloadedActivations, StayWhereTheirOwnBlocksBackwardKeepsThem) {
   for (size_t i = 0; i < expected.size(); ++i) EXPECT_TRUE(at::equal(actual[i], expected[i])) << i;
   const auto activations = static_cast<size_t>(Category::activations);
   EXPECT_LE(with[activations], without[activations]);
+}
+
+/// A linear layer, then pairs of a block that hands on its input (as it is, or as a view of it) and a linear layer.
+Model network_with_views() {
+  Model model{.name = "views", .blocks = {}, .loss = cross_entropy};
+  const c10::NoGradGuard no_grad;
+  auto generator = at::detail::createCPUGenerator(3);
+  const auto add = [&](const std::string& name, const std::function<at::Tensor(const at::Tensor&)>& run,
+                       std::shared_ptr<torch::nn::Module> module) {
+    for (at::Tensor& parameter : module->parameters()) parameter.uniform_(-0.3, 0.3, generator);
+    model.blocks.push_back(
+        {name, name, module_block(name, std::move(module), [run](const Tensors& in) -> Tensors { return {run(in.front())}; })});
+  };
+  for (int i = 0; i < 4; ++i) {
+    const auto pass = [i](const at::Tensor& x) { return i % 2 ? x : x.flatten(1).view_as(x); };
+    if (i > 0) add("view" + std::to_string(i), pass, std::make_shared<torch::nn::Module>());
+    const auto layer = std::make_shared<torch::nn::LinearImpl>(kWidth, kWidth);
+    add(
+        "linear" + std::to_string(i), [layer](const at::Tensor& x) { return layer->forward(x); }, layer);
+  }
+  return model;
+}
+
+TEST(OffloadedActivations, GoWithTheLastBlockThatHandsOnAViewOfThem) {
+  constexpr int64_t kLength = 256, kInput = kSamples * kLength * kWidth * static_cast<int64_t>(sizeof(float));
+  const test::TempFolder folder;
+  int64_t on_disk = 0;
+  const auto train = [&](Offload tier, CategoryBytes& peak) {
+    MemoryLedger ledger;
+    Trainer trainer(Mesh(World(), {{"dp", 1}}), network_with_views(), Sgd{.lr = 0.1},
+                    {.global_batch = kSamples * kMicroBatches,
+                     .micro_batch = kSamples,
+                     .layout = {.recompute_every = 1, .offload_activations = tier, .offload_folder = folder.path().string()},
+                     .ledger = &ledger});
+    for (int64_t step = 0; step < 2; ++step) trainer.step(batch_of(step, kLength));
+    peak = ledger.peak();
+    on_disk = bytes_on_disk(folder.path());
+    std::vector<at::Tensor> weights;
+    trainer.for_each_weight([&](const std::string&, const at::Tensor& value) { weights.push_back(value.clone()); });
+    return weights;
+  };
+  CategoryBytes without{}, with{};
+  const std::vector<at::Tensor> expected = train(Offload::none, without), actual = train(Offload::disk, with);
+  for (size_t i = 0; i < expected.size(); ++i) EXPECT_TRUE(at::equal(actual[i], expected[i])) << i;
+  EXPECT_EQ(on_disk, 2 * kInput) << "each once, though two blocks have it as input; the last one is in use";
+  const auto activations = static_cast<size_t>(Category::activations);
+  EXPECT_EQ(without[activations] - with[activations], 2 * kInput);
+}
+
+TEST(OffloadedActivations, AreFetchedToTellWhichBlockWasNotFinite) {
+  const test::TempFolder folder;
+  for (const int every : {1, 2}) {
+    for (int bad = 0; bad < kBlocks; ++bad) {
+      torch::nn::Sequential layers;
+      for (int b = 0; b < kBlocks; ++b) layers->push_back(torch::nn::Linear(kWidth, kWidth));
+      {
+        const c10::NoGradGuard no_grad;
+        layers->ptr(static_cast<size_t>(bad))->parameters()[0].fill_(std::numeric_limits<float>::infinity());
+      }
+      Trainer trainer(
+          Mesh(World(), {{"dp", 1}}), sequential_model("net", layers), Sgd{.lr = 0.1},
+          {.global_batch = kSamples,
+           .micro_batch = kSamples,
+           .layout = {
+               .recompute_every = every, .offload_activations = Offload::disk, .offload_folder = folder.path().string()}});
+      const Batch batch = batch_of(0, 16);
+      try {
+        trainer.step({{batch.inputs[0].narrow(0, 0, kSamples)}, batch.target.narrow(0, 0, kSamples)});
+        ADD_FAILURE() << "a loss that is not finite passed";
+      } catch (const NumericError& error) {
+        const std::string text = error.what(), says = "first not finite: block " + std::to_string(bad) + ".";
+        EXPECT_NE(text.find(says), std::string::npos) << "every " << every << ": " << text;
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -245,12 +245,15 @@ Tensors Engine::Run::run_block(int block, InFlight& flight, const Context& conte
   Tensors outputs;
   try {
     outputs = forward();
+    c10::NoGradGuard no_grad;
+    if (!flight.statistics[block].defined()) flight.statistics[block] = at::sub(statistics, before);
   } catch (...) {
-    restore();
+    try {
+      restore();
+    } catch (...) {  // what went wrong first is what counts
+    }
     throw;
   }
-  c10::NoGradGuard no_grad;
-  if (!flight.statistics[block].defined()) flight.statistics[block] = at::sub(statistics, before);
   restore();
   return outputs;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -34,7 +35,7 @@ struct Engine::Run {
     std::vector<int64_t> sizes;
     at::TensorOptions options;
     bool requires_grad = false;
-    std::optional<TierPlace> place = {};  ///< none: it has stayed, as something else holds its memory too
+    std::shared_ptr<TierPlace> place = {};  ///< null: it has stayed, as something else holds its memory too
   };
 
   /// A micro-batch in this rank's blocks.
@@ -76,9 +77,11 @@ struct Engine::Run {
   void evict(const Instruction& instruction);
   void fetch(const Instruction& instruction);
   void evict_activation(int block, InFlight& flight);
+  void evict_memory(int block, const at::Tensor& input, InFlight& flight);
   void fetch_activation(int block, InFlight& flight);
   Tensors run_block(int block, InFlight& flight, const Context& context);
-  [[noreturn]] void report_not_finite(int micro, double loss) const;
+  [[noreturn]] void report_not_finite(int micro, double loss);
+  bool output_is_finite(int block, InFlight& flight);
   const Group& group_of(const Instruction& instruction) const;
 
   FlatModel& model_;

@@ -98,14 +98,23 @@ void Engine::Run::norm(const Instruction& instruction) {
   result_.skipped = !updater_.accept(result_.norm);
 }
 
-void Engine::Run::report_not_finite(int micro, double loss) const {
-  const InFlight& flight = in_flight_[micro];
+/// What another stage has kept counts as finite. For the way to an error only: activations are taken out of their tier, one
+/// after another, and let go.
+bool Engine::Run::output_is_finite(int block, InFlight& flight) {
+  if (!flight.outputs[block].empty() || block + 1 == model_.num_blocks()) return finite(flight.outputs[block]);
+  Tensors& handed_on = flight.inputs[block + 1];  // dropped, let go, or another stage's
+  if (flight.evicted.count(block + 1) > 0) fetch_activation(block + 1, flight);
+  const bool result = finite(handed_on);
+  handed_on.clear();
+  return result;
+}
+
+void Engine::Run::report_not_finite(int micro, double loss) {
   const Model& model = model_.model();
   std::string culprit = "the loss itself (every block's output was finite)";
   for (int b = model_.num_blocks() - 1; b >= 0; --b) {
+    if (output_is_finite(b, in_flight_[micro])) continue;
     const bool here = runner_[b] == options_.pipeline.rank();
-    const bool handed_on = b + 1 < model_.num_blocks() && flight.outputs[b].empty();  // dropped, or another stage's
-    if (finite(handed_on ? flight.inputs[b + 1] : flight.outputs[b])) continue;
     culprit = fmt::format("block {}{}", model.blocks[b].name, here ? "" : ", or one before it, on an earlier stage");
   }
   throw NumericError(fmt::format(
