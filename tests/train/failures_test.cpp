@@ -13,6 +13,7 @@
 #include "weft/base/error.h"
 #include "weft/models/vision.h"
 #include "weft/nn/module_block.h"
+#include "weft/train/attempts.h"
 #include "weft/train/trainer.h"
 
 namespace weft {
@@ -158,6 +159,7 @@ struct Fragile {
   torch::nn::BatchNorm1d norm{6};
   torch::nn::Linear head{6, 3};
   int forwards_left = 1000;
+  bool takes_all_memory = false;
 
   Model model() {
     auto both = std::make_shared<torch::nn::Module>();
@@ -166,7 +168,9 @@ struct Fragile {
     const auto forward = [this](const Tensors& inputs) -> Tensors {
       const at::Tensor y = norm->forward(inputs.front());
       if (--forwards_left < 0) throw std::runtime_error("a forward that throws");
-      return {head->forward(y)};
+      const at::Tensor z = head->forward(y);
+      if (takes_all_memory) allocations_left = 0;
+      return {z};
     };
     return {.name = "fragile", .blocks = {{"all", "", module_block("all", both, forward)}}, .loss = cross_entropy};
   }
@@ -182,6 +186,41 @@ TEST(Failures, AForwardThatThrowsLeavesRunningStatisticsAsTheyWere) {
   EXPECT_TRUE(at::equal(fragile.norm->running_mean, mean));
   EXPECT_TRUE(at::equal(fragile.norm->running_var, variance));
   expect_all_refused(trainer, "step 1");
+}
+
+TEST(Failures, AForwardThatLeavesNoMemoryLeavesRunningStatisticsAsTheyWere) {
+  Fragile fragile;
+  Trainer trainer(Mesh(World(), {{"dp", 1}}), fragile.model(), Sgd{}, {.global_batch = kBatch, .micro_batch = 4});
+  trainer.step(batch_of(0));
+  const at::Tensor mean = fragile.norm->running_mean.clone(), variance = fragile.norm->running_var.clone();
+  const Batch batch = batch_of(1);
+  std::string error;
+  {
+    const OutOfMemoryAfter unlimited(-1);
+    fragile.takes_all_memory = true;  // none is left for the change that the forward made
+    error = error_of([&] { trainer.step(batch); });
+  }
+  EXPECT_NE(error, "");
+  EXPECT_TRUE(at::equal(fragile.norm->running_mean, mean));
+  EXPECT_TRUE(at::equal(fragile.norm->running_var, variance));
+  expect_all_refused(trainer, "step 1");
+}
+
+/// An error whose text is long, and of several lines.
+class LongError : public std::exception {
+ public:
+  const char* what() const noexcept override { return text_.c_str(); }
+
+ private:
+  std::string text_ = std::string(10 << 20, 'x') + "\n" + std::string(10 << 20, 'y');
+};
+
+TEST(Failures, AnErrorOfAnyLengthIsRememberedInALineThatCanBeRead) {
+  Attempts attempts;
+  EXPECT_THROW(attempts.run("the first", []() -> int { throw LongError(); }), LongError);
+  EXPECT_THROW(attempts.run("the second", []() -> int { throw std::runtime_error("never called"); }), Error);
+  expect_refused([&] { attempts.run("the third", [] { return 0; }); }, "the first");
+  EXPECT_LT(error_of([&] { attempts.run("the third", [] { return 0; }); }).size(), 2000u);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/linear.h>
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <ostream>
@@ -184,14 +185,44 @@ TEST_P(FrozenTest, TakesNoGradientStateOrReduction) {
   });
 }
 
+/// Bytes that a rank has sent.
+int64_t sent(const Trainer& trainer) {
+  int64_t bytes = 0;
+  for (const Group& group : trainer.groups()) bytes += group.traffic().bytes;
+  return bytes;
+}
+
+/// What stages hand one another in a step, which the trainer's program does not tell; before the first of a block's outputs
+/// their shapes, in 64 numbers of 8 bytes.
+int64_t sent_to_stages(const InstructionList& list) {
+  const int64_t width[] = {10, 10, 12, 12, 12, 3};  // of each block's output
+  int64_t bytes = 0;
+  for (const Instruction& x : list) {
+    if (x.op != Op::send) continue;
+    bytes += kMicro * width[x.first] * static_cast<int64_t>(sizeof(float));
+    if (x.what == Matter::activation && x.micro == 0) bytes += 64 * 8;
+  }
+  return bytes;
+}
+
 TEST_P(FrozenTest, SendsWhatTheProgramSays) {
-  train(Sgd{}, GetParam().layout, 0, [](Trainer& trainer, MemoryLedger&, int rank) {
-    int64_t bytes = 0;
-    for (const Group& group : trainer.groups()) bytes += group.traffic().bytes;
-    const int64_t declared = kSteps * step_cost(trainer.program().of(rank)).wire_bytes();
-    const int64_t at_start = 8 + static_cast<int64_t>(sizeof(float)) * (448 + 704) * 4;  // agreement, given weights
-    EXPECT_GE(bytes, declared);
-    EXPECT_LE(bytes, declared + at_start);
+  test::run_ranks(ranks_of(GetParam()), [&](World world) {
+    const Mesh mesh(world, GetParam().mesh);
+    Trainer trainer(mesh, sequential_model("net", network()), Sgd{},
+                    {.global_batch = kBatch, .micro_batch = kMicro, .layout = GetParam().layout});
+    trainer.start();
+    const InstructionList& list = trainer.program().of(world.rank());
+    const int64_t declared = step_cost(list).wire_bytes() + sent_to_stages(list);
+    const bool has_loss = std::any_of(list.begin(), list.end(), [](const Instruction& x) { return x.op == Op::loss; });
+    const Axis data = mesh.join({"dp", "shard"});
+    const int64_t share = kBatch / data.size();
+    for (int64_t step = 0; step < kSteps; ++step) {
+      const int64_t before = sent(trainer);
+      trainer.step(slice(batch_of(step), data.index * share, share));
+      // Before the first step, what losses are scaled by.
+      const int64_t agreement = step == 0 && has_loss && data.index == 0 && data.size() > 1 ? 8 : 0;
+      EXPECT_EQ(sent(trainer) - before, declared + agreement) << "step " << step << ", rank " << world.rank();
+    }
   });
 }
 
@@ -216,7 +247,60 @@ TEST(Frozen, IsWhatTakesNoGradientWhenTheTrainerIsMade) {
   EXPECT_EQ(trainer.program().block_numel[3], 64);
   net->ptr(6)->parameters()[1].requires_grad_(false);
   const std::string error = refusal([&] { trainer.start(); });
-  EXPECT_NE(error.find("block '6' has other frozen parameters than when the trainer was made"), std::string::npos) << error;
+  EXPECT_NE(error.find("block '6' has other parameters, or other frozen parameters, than when the trainer was made"),
+            std::string::npos)
+      << error;
+}
+
+/// Two of the same size, of which one is frozen.
+struct OneOfTwo {
+  torch::nn::Linear layers[2] = {torch::nn::Linear(8, 8), torch::nn::Linear(8, 8)};
+
+  void freeze(int which) {
+    for (int i : {0, 1}) {
+      for (at::Tensor& parameter : layers[i]->parameters()) parameter.requires_grad_(i != which);
+    }
+  }
+  Model one_block() {
+    auto both = std::make_shared<torch::nn::Module>();
+    both->register_module("first", layers[0].ptr());
+    both->register_module("second", layers[1].ptr());
+    const auto run = [this](const Tensors& in) -> Tensors { return {layers[1]->forward(layers[0]->forward(in.front()))}; };
+    return {.name = "two", .blocks = {{"both", "", module_block("both", both, run)}}, .loss = cross_entropy};
+  }
+};
+
+TEST(Frozen, IsTheSameOnAllRanks) {
+  std::mutex mutex;
+  int refused = 0;
+  test::run_ranks(2, [&](World world) {
+    OneOfTwo two;
+    two.freeze(world.rank());
+    Trainer trainer(Mesh(world, {{"dp", 2}}), two.one_block(), Sgd{}, {.global_batch = kBatch, .micro_batch = kMicro});
+    try {
+      trainer.start();
+    } catch (const Error& error) {
+      const std::lock_guard lock(mutex);
+      ++refused;
+      const std::string text = error.what();
+      EXPECT_NE(
+          text.find("rank 1 is about to train otherwise than rank 0; rank 0 has parameters (their names, shapes, and which "
+                    "are frozen): fingerprint"),
+          std::string::npos)
+          << text;
+      EXPECT_EQ(text.find('\n'), std::string::npos) << text;
+    }
+  });
+  EXPECT_EQ(refused, 2);
+}
+
+TEST(Frozen, IsNotExchangedForAnotherOfTheSameSizeBeforeTheStart) {
+  OneOfTwo two;
+  two.freeze(0);
+  Trainer trainer(Mesh(World(), {{"dp", 1}}), two.one_block(), Sgd{}, {.global_batch = kBatch, .micro_batch = kMicro});
+  two.freeze(1);
+  const std::string error = refusal([&] { trainer.start(); });
+  EXPECT_NE(error.find("block 'both' has other parameters, or other frozen parameters, than when"), std::string::npos) << error;
 }
 
 /// Backward goes no further than it must: what comes before the first trained block takes no gradient.

@@ -157,6 +157,27 @@ TEST(Trainer, RefusesBatchesOfAnotherSize) {
       << micro;
 }
 
+TEST(Trainer, RefusesToTellBeforeTheStartWhatIsNotThereYet) {
+  Trainer trainer(Mesh(World(), {{"dp", 1}}), tiny_mlp(), Sgd{}, {.global_batch = 8, .micro_batch = 4});
+  EXPECT_EQ(refusal([&] { trainer.step_times(); }),
+            "trainer: step_times() before the start; call trace(true) and a step first");
+  EXPECT_EQ(refusal([&] { trainer.loss_scale(); }), "trainer: loss_scale() before the start; call start() or a step first");
+  trainer.trace(true);
+  trainer.step(batch_of(0));
+  EXPECT_EQ(trainer.step_times().size(), trainer.program().of(0).size());
+  EXPECT_EQ(trainer.loss_scale().scale, 1.0);
+}
+
+TEST(Trainer, RefusesToStepAModelWithNothingToTrain) {
+  torch::nn::Sequential net(torch::nn::Linear(6, 3), torch::nn::BatchNorm1d(torch::nn::BatchNorm1dOptions(3).affine(false)));
+  for (at::Tensor& parameter : net->parameters()) parameter.requires_grad_(false);
+  Trainer trainer(Mesh(World(), {{"dp", 1}}), sequential_model("net", net), Sgd{}, {.global_batch = 8, .micro_batch = 4});
+  EXPECT_EQ(
+      refusal([&] { trainer.step(batch_of(0)); }),
+      "trainer: the model has nothing to train, as all of its parameters are frozen or it has none; leave requires_grad on "
+      "some before the trainer is made, or only evaluate");
+}
+
 TEST(Trainer, TakesTheLearningRateOfTheOptimizerUnlessTold) {
   const Mesh mesh(World(), {{"dp", 1}});
   EXPECT_EQ(Trainer(mesh, tiny_mlp(), AdamW{.lr = 0.25}, {}).learning_rate(), 0.25);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "weft/base/error.h"
+#include "weft/base/hash.h"
 #include "weft/comm/await.h"
 #include "weft/comm/store.h"
 #include "weft/program/fingerprint.h"
@@ -78,22 +79,40 @@ void agree(const World& world, Store& store, const std::string& plan, const Dead
 
 }  // namespace
 
-std::string agreement_text(const Program& program, const TrainerOptions& options, const OptimizerOptions& optimizer) {
+std::vector<uint64_t> parameter_fingerprints(const Model& model) {
+  std::vector<uint64_t> result;
+  for (const NamedBlock& named : model.blocks) {
+    std::string text = named.prefix;
+    for (const ParamSpec& spec : named.block->parameters()) {
+      text += fmt::format("\n{} [{}] {} {} {} {}{}{}{}", spec.name, fmt::join(spec.parameter->value.sizes(), ", "),
+                          static_cast<int>(spec.init.kind), spec.init.a, spec.init.b, spec.decay ? "decays " : "",
+                          spec.statistic ? "statistic " : "", spec.wide ? "wide " : "", spec.frozen ? "frozen" : "");
+    }
+    result.push_back(fnv1a(text));
+  }
+  return result;
+}
+
+std::string agreement_text(const Program& program, const Model& model, const TrainerOptions& options,
+                           const OptimizerOptions& optimizer) {
   const MeshSizes& mesh = program.mesh;
+  uint64_t parameters = kFnvBasis;
+  for (const uint64_t block : parameter_fingerprints(model)) parameters = splitmix64(parameters ^ block);
   size_t instructions = 0;
   for (const InstructionList& list : program.lists) instructions += list.size();
   return fmt::format(
              "ranks: pp {} x dp {} x shard {}\n"
              "model: {} blocks, {} elements\n"
+             "parameters (their names, shapes, and which are frozen): fingerprint {:016x}\n"
              "micro-batches: {} a rank, in {} {}\n"
              "sharded: {}\n"
              "bytes of an element: {} of weights, {} of gradients\n"
              "reproducible slots: {}, sums {}\n"
              "instructions: {} of all pipeline ranks, fingerprint {:016x}\n",
              mesh.pp, mesh.dp, mesh.shard, program.num_blocks(),
-             std::accumulate(program.block_numel.begin(), program.block_numel.end(), int64_t{0}), program.micro_batches,
-             program.slots, program.slots == 1 ? "slot" : "slots", name(program.shard_level), program.weight_bytes,
-             program.gradient_bytes, options.reproducible_slots,
+             std::accumulate(program.block_numel.begin(), program.block_numel.end(), int64_t{0}), parameters,
+             program.micro_batches, program.slots, program.slots == 1 ? "slot" : "slots", name(program.shard_level),
+             program.weight_bytes, program.gradient_bytes, options.reproducible_slots,
              options.reproducible_slots > 0 || options.communication.tree_order ? "in tree order" : "in any order",
              instructions, fingerprint(program)) +
          options_text(options, optimizer) + options.agreement;

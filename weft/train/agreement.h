@@ -6,16 +6,23 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "weft/comm/world.h"
+#include "weft/nn/model.h"
 #include "weft/program/program.h"
 #include "weft/train/trainer.h"
 
 namespace weft {
 
+/// By block, of each of its parameters: name, shape, first values' rule, and whether it is trained, decays or is a statistic.
+std::vector<uint64_t> parameter_fingerprints(const Model& model);
+
 /// What must be alike on all ranks, a line a thing: "micro-batches: 4 a rank, in 2 slots".
-std::string agreement_text(const Program& program, const TrainerOptions& options, const OptimizerOptions& optimizer);
+std::string agreement_text(const Program& program, const Model& model, const TrainerOptions& options,
+                           const OptimizerOptions& optimizer);
 
 /// `plan` is of such lines. Collective over the world. On a rank whose lines are not those of rank 0, throws InputError that
 /// names both ranks and the lines that differ; on all others CommError with the same text, and where a rank does not come

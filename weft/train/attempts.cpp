@@ -5,8 +5,14 @@
 #include <string_view>
 
 #include "weft/base/error.h"
+#include "weft/base/printable.h"
 
 namespace weft {
+namespace {
+
+constexpr size_t kMostBytes = 1000;  // of an error's text, which is the user's to read in a line that says more
+
+}  // namespace
 
 void Attempts::check() const {
   if (!failed_) return;
@@ -21,7 +27,7 @@ void Attempts::fail(const std::string& what, const char* why) noexcept {
   failed_ = true;
   try {
     const std::string_view text = why;
-    failure_ = fmt::format("{} failed ({})", what, text.substr(0, text.find('\n')));
+    failure_ = fmt::format("{} failed ({})", what, shortened(text.substr(0, text.find('\n')), kMostBytes));
   } catch (...) {
     failure_.clear();
   }

@@ -58,6 +58,17 @@ void check_parts(const Model& model, const LayoutOptions& layout) {
       fmt::format("trainer: no block of model '{}' can compute its attention again; recompute whole blocks", model.name));
 }
 
+bool trains(const Model& model) {
+  const auto is_trained = [](const ParamSpec& spec) {
+    return !spec.frozen && !spec.statistic && spec.parameter->value.numel() > 0;
+  };
+  for (const NamedBlock& named : model.blocks) {
+    const std::vector<ParamSpec> specs = named.block->parameters();
+    if (std::any_of(specs.begin(), specs.end(), is_trained)) return true;
+  }
+  return false;
+}
+
 std::string offload_folder(const LayoutOptions& layout) {
   if (!layout.offload_folder.empty()) return layout.offload_folder;
   const char* folder = std::getenv("TMPDIR");
@@ -134,6 +145,8 @@ struct Trainer::State {
   int rank = 0;  ///< in the program
   int64_t steps_done = 0;
   Program program;
+  std::vector<uint64_t> parameters;  ///< by block, when the trainer was made: their fingerprints
+  bool has_trained = false;          ///< any parameter that is trained
   std::unique_ptr<FlatModel> model;
   std::unique_ptr<StepUpdater> updater;
   std::unique_ptr<Engine> engine;
@@ -157,6 +170,8 @@ Trainer::Trainer(const Mesh& mesh, Model model, const OptimizerOptions& optimize
   check_layout(options.layout, options.reproducible_slots > 0);
   check_parts(*state_->pending, options.layout);
   state_->program = state_->plan();
+  state_->parameters = parameter_fingerprints(*state_->pending);
+  state_->has_trained = trains(*state_->pending);
   if (options.learning_rate.peak == 0.0) state_->options.learning_rate.peak = lr_of(optimizer);
 }
 
@@ -244,7 +259,8 @@ void Trainer::State::start() {
   if (engine) return;
   const MemoryLedger::Attached attached(options.ledger);
   const MemoryScope scope(Category::weights);
-  check_agreement(mesh.world(), agreement_text(program, options, optimizer), options.communication.timeout);
+  check_agreement(mesh.world(), agreement_text(program, *pending, options, optimizer), options.communication.timeout);
+  check_still_frozen();
   GroupOptions communication = options.communication;
   communication.tree_order = communication.tree_order || reproducible();
   {
@@ -255,7 +271,6 @@ void Trainer::State::start() {
     for (const Group& group : groups.all()) options.ledger->add(Category::communication, group.memory_bytes());
   }
   model = std::make_unique<FlatModel>(std::move(*pending), flat_options());
-  check_still_frozen();
   pending.reset();
   const LayoutOptions& layout = options.layout;
   updater = std::make_unique<StepUpdater>(*model, optimizer, options.clip, layout.precision == Precision::fp16);
@@ -283,13 +298,12 @@ void Trainer::State::start() {
 
 /// The program was made when the trainer was.
 void Trainer::State::check_still_frozen() const {
+  const std::vector<uint64_t> now = parameter_fingerprints(*pending);
   for (int b = 0; b < program.num_blocks(); ++b) {
-    const FlatBlock& flat = model->flat(b);
-    if (flat.whole_numel == program.block_numel[b] && flat.frozen.whole_numel == program.weight_numel(b) - flat.whole_numel)
-      continue;
+    if (now[b] == parameters[b]) continue;
     throw InputError(
-        fmt::format("trainer: block '{}' has other frozen parameters than when the trainer was made; set "
-                    "requires_grad before that",
+        fmt::format("trainer: block '{}' has other parameters, or other frozen parameters, than when the trainer was made; "
+                    "set requires_grad before that",
                     program.block_names[b]));
   }
 }
@@ -299,6 +313,11 @@ void Trainer::start() {
 }
 
 StepResult Trainer::step(const Next& next) {
+  if (!state_->has_trained) {
+    throw InputError(
+        "trainer: the model has nothing to train, as all of its parameters are frozen or it has none; leave "
+        "requires_grad on some before the trainer is made, or only evaluate");
+  }
   return state_->attempt(fmt::format("step {}", state_->steps_done), [&] { return one_step(next); });
 }
 
@@ -381,6 +400,7 @@ void Trainer::trace(bool on) {
 }
 
 std::vector<TimedInstruction> Trainer::step_times() {
+  if (!state_->engine) throw InputError("trainer: step_times() before the start; call trace(true) and a step first");
   return state_->attempt("telling the times of a step", [this] { return all_times(); });
 }
 
@@ -439,7 +459,10 @@ const Program& Trainer::program() const { return state_->program; }
 std::vector<Group> Trainer::groups() const { return state_->groups.all(); }
 const Group& Trainer::data_group() const { return state_->groups.data; }
 const Group& Trainer::world_group() const { return state_->program.mesh.pp > 1 ? state_->groups.world : state_->groups.data; }
-const LossScale& Trainer::loss_scale() const { return state_->updater->scaling(); }
+const LossScale& Trainer::loss_scale() const {
+  if (!state_->updater) throw InputError("trainer: loss_scale() before the start; call start() or a step first");
+  return state_->updater->scaling();
+}
 int64_t Trainer::steps_done() const { return state_->steps_done; }
 double Trainer::learning_rate() const { return state_->options.learning_rate.at(state_->steps_done); }
 

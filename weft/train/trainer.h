@@ -54,7 +54,7 @@ class Trainer {
   void start();
 
   /// One step over the global batch; `next` hands out this rank's micro-batches, first to last. Random numbers are keyed by a
-  /// sample's place in that order. Throws InputError for a micro-batch of which any tensor has another number of samples.
+  /// sample's place in that order. Throws InputError for a micro-batch with a tensor of other samples, or nothing to train.
   StepResult step(const Next& next);
   StepResult step(Loader& loader);
   /// `batch` is this rank's share of the global batch: samples [r B, (r + 1) B) with r its place among the n ranks of "dp" and
@@ -71,7 +71,7 @@ class Trainer {
   /// The next steps keep the times of their instructions.
   void trace(bool on);
   /// Of the last step, those of all ranks, on rank 0 and counted from the first; ranks of different hosts are set side by side
-  /// by the end of the step, which they leave together. Collective over the world.
+  /// by the end of the step, which they leave together. Collective over the world. Throws InputError before the start.
   std::vector<TimedInstruction> step_times();
 
   FlatModel& model();
@@ -82,7 +82,7 @@ class Trainer {
   const Group& data_group() const;      ///< ranks that read different samples
   const Group& world_group() const;     ///< all ranks
   std::vector<Group> groups() const;    ///< all that the steps use, that one first
-  const LossScale& loss_scale() const;  ///< fp16's; a scale of 1 otherwise
+  const LossScale& loss_scale() const;  ///< fp16's; a scale of 1 otherwise; InputError before the start
   int64_t steps_done() const;
   double learning_rate() const;  ///< of the next step
 
