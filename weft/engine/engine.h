@@ -106,8 +106,6 @@ class Engine {
   /// index out of range (program/check_program.h), InputError for one of another number of blocks.
   Engine(FlatModel& model, const Program& program, int rank, Updater& updater, const EngineOptions& options);
   ~Engine();
-  Engine(const Engine&) = delete;
-  Engine& operator=(const Engine&) = delete;
 
   /// Throws NumericError when a loss is not finite, naming step, micro-batch and the first block whose output was not finite.
   /// Nothing is updated then on this rank.
