@@ -13,10 +13,9 @@
 namespace weft {
 namespace {
 
-// The evaluation set is large: apart, ranks would go through it for a minute.
 constexpr const char* kRecipe = R"(
 model = { name = "gpt", layers = 1, heads = 2, width = 16, context = 16 }
-data = { name = "text", evaluation = 0.5 }
+data = { name = "text", evaluation = 0.9 }
 batch = { global = 8 }
 run = { steps = 1000000, threads = 1, timeout_s = 3.0 }
 )";
@@ -65,7 +64,13 @@ TEST_F(StoppedRank, AtTheStart) { stop(0, "", {"layout.backend=gloo"}); }
 
 TEST_F(StoppedRank, BetweenSteps) { stop(0, "step", {"layout.backend=gloo"}); }
 
-TEST_F(StoppedRank, DuringAnEvaluation) { stop(1, "step 1", {"run.evaluate_every=1"}); }
+// Each rank by itself would be busy with so much for a minute before it waited for anybody.
+TEST_F(StoppedRank, DuringAnEvaluation) {
+  std::ofstream text(folder_ / "text");
+  for (int i = 0; i < 200000; ++i) text << "line " << i << " of a text that repeats itself\n";
+  text.close();
+  stop(1, "step", {"run.evaluate_every=1"});
+}
 
 // Rank 0 serves the store itself; the other must not wait in it.
 TEST_F(StoppedRank, WhereRanksWereStartedFromOutside) {

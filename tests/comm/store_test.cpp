@@ -13,6 +13,7 @@
 #include <future>
 #include <optional>
 #include <sstream>
+#include <thread>
 
 #include "tests/support/run_processes.h"
 #include "tests/support/run_ranks.h"
@@ -20,6 +21,7 @@
 #include "weft/base/error.h"
 #include "weft/base/loopback.h"
 #include "weft/comm/c10d/call_thread.h"
+#include "weft/comm/lost_rank.h"
 #include "weft/comm/mesh.h"
 #include "weft/comm/place.h"
 
@@ -232,6 +234,23 @@ TEST(World, GroupsCanBeMadeAfterAnAttemptThatFailed) {
       EXPECT_EQ(sum[0].item<double>(), 6.0);
     });
   }
+}
+
+// It is told that the others have given it up, once, and then goes along with them.
+TEST(World, ARankThatCameTooLateMakesTheNextGroup) {
+  test::run_ranks(3, [&](const World& world) {
+    const Mesh mesh(world, {{"dp", 3}});
+    if (world.rank() == 1) std::this_thread::sleep_for(milliseconds(500));
+    try {
+      mesh.group(mesh.axis("dp"), {.timeout = milliseconds(world.rank() == 1 ? 20000 : 200)});
+      ADD_FAILURE() << "no error";
+    } catch (const LostRank& error) {
+      EXPECT_EQ(error.rank(), 1) << error.what();
+    }
+    const at::Tensor sum = at::full({3}, world.rank(), at::kDouble);
+    mesh.group(mesh.axis("dp"), {.timeout = milliseconds(20000)}).all_reduce(sum, ReduceOp::sum, "ranks").wait();
+    EXPECT_EQ(sum[0].item<double>(), 3.0);
+  });
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // What goes wrong with pipelines is told before anything runs, or in bounded time: layouts that do not fit, ranks that were
 // started with different recipes, a rank that is killed in the middle of a step.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -178,6 +179,25 @@ TEST(PipelineMisuse, RanksWithDifferentRecipesAreToldWhenTheyStart) {
       }
     }
   }
+}
+
+TEST(PipelineMisuse, RanksStartAfterAStartThatWasRefused) {
+  test::run_ranks(kWorld, [](const World& world) {
+    for (int refused = 0; refused < 2; ++refused) {
+      Start start;
+      if (world.rank() == 2) start.options.seed = 7 + refused;
+      Trainer trainer = start.trainer(world);
+      try {
+        trainer.start();
+        ADD_FAILURE() << "trains with different seeds";
+      } catch (const Error& error) {
+        EXPECT_NE(std::string(error.what()).find(fmt::format("rank 2 has seed: {}", 7 + refused)), std::string::npos)
+            << error.what();
+      }
+    }
+    Start start;
+    EXPECT_GT(start.trainer(world).step(job("deep_modules").batch_of(0)).loss, 0.0);
+  });
 }
 
 TEST(PipelineMisuse, ARankThatDoesNotStartIsNamedByAllOthers) {

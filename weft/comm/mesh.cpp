@@ -160,7 +160,9 @@ Group Mesh::group(const Axis& axis, const GroupOptions& options) const {
     if (axis.size() == 1) return Group(options.device);
     std::vector<std::string> hosts;
     for (int rank : axis.ranks) hosts.push_back(world_.host(rank));
-    return Group(make_backend({axis, std::move(hosts), store.below(fmt::format("{}", axis.ranks.front())), options, deadline}));
+    Group group(make_backend({axis, std::move(hosts), store.below(fmt::format("{}", axis.ranks.front())), options, deadline}));
+    store.throw_if_failed();  // whoever comes late finds all that the others left behind when they gave it up
+    return group;
   } catch (const Error& error) {
     store.announce(error);
     throw;

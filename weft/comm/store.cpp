@@ -14,6 +14,8 @@ namespace {
 
 using Bytes = std::vector<uint8_t>;
 
+constexpr std::chrono::milliseconds kToTell{500};
+
 std::string text_of(const Bytes& bytes) { return {bytes.begin(), bytes.end()}; }
 
 struct Found {
@@ -84,19 +86,25 @@ void Store::throw_if_failed() {
   throw_if(connection_->insist(failure_->key, connection_->timeout(), look));
 }
 
+// Written as the number of the rank that was lost, or -1, and the text. Who cannot tell it has the error itself to throw.
 void Store::announce(const Error& error) {
-  if (failure_->told.exchange(true) || dynamic_cast<const LostRank*>(&error) != nullptr) return;
-  const std::string text = error.what();
-  connection_->insist(failure_->key, connection_->timeout(), [key = failure_->key, text](c10d::Store& store) {
-    store.set(key, Bytes(text.begin(), text.end()));
-    return true;
-  });
+  if (failure_->told.exchange(true)) return;
+  const auto* lost = dynamic_cast<const LostRank*>(&error);
+  const std::string text = fmt::format("{} {}", lost == nullptr ? -1 : lost->rank(), error.what());
+  try {
+    connection_->ask(failure_->key, kToTell, [key = failure_->key, text](c10d::Store& store) {
+      store.set(key, Bytes(text.begin(), text.end()));
+      return true;
+    });
+  } catch (const CommError&) {  // the store is gone, as all others find
+  }
 }
 
 void Store::throw_if(const std::optional<std::string>& failure) {
   if (!failure) return;
   failure_->told = true;
-  throw CommError(*failure);
+  const size_t space = failure->find(' ');
+  throw_failure(std::stoi(*failure), failure->substr(space + 1));
 }
 
 Store Store::failing_on(std::shared_ptr<Failure> failure) const {

@@ -44,7 +44,7 @@ class Store {
 
   /// This store, whose get() also ends with the failure's text as its error.
   Store failing_on(std::shared_ptr<Failure> failure) const;
-  /// Sets it, unless it has been told already, or all find it by themselves (a rank that is lost).
+  /// Sets it, with the number of the rank where one was lost; a rank that has been told already tells nothing.
   void announce(const Error& error);
   /// Throws that error if it has been set. For whoever fails without waiting: a peer may have left because of it.
   void throw_if_failed();

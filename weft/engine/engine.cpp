@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 
 #include "weft/base/error.h"
@@ -30,6 +31,38 @@ const Program& checked(const Program& program, int rank, const FlatModel& model)
   throw InputError(fmt::format("engine: the program is of {} blocks, model '{}' has {}", program.num_blocks(),
                                model.model().name, model.num_blocks()));
 }
+
+const Group& everyone(const Program& program, const EngineOptions& options) {
+  return program.mesh.pp > 1 ? options.world : options.data;
+}
+
+// Ranks that evaluate apart would learn only at the end that one of them has stopped: so they meet, about so often.
+class Meetings {
+ public:
+  Meetings(const Group& group, at::Device device) : group_(group), device_(device) {}
+
+  /// On every rank. How many micro-batches are done between two meetings follows from the slowest rank's time.
+  void micro_batch_done() {
+    if (group_.size() == 1 || ++done_ < interval_) return;
+    const double seconds = std::chrono::duration<double>(Clock::now() - start_).count() / static_cast<double>(done_);
+    const at::Tensor slowest = at::tensor({seconds}, at::TensorOptions(at::kDouble)).to(device_);
+    group_.all_reduce(slowest, ReduceOp::max, "evaluation goes on").wait();
+    const double fitting = std::min(kSecondsBetween / slowest.item<double>(), 4.0 * static_cast<double>(interval_));
+    interval_ = std::max<int64_t>(1, static_cast<int64_t>(fitting));
+    done_ = 0;
+    start_ = Clock::now();
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr double kSecondsBetween = 0.5;
+
+  const Group& group_;
+  at::Device device_;
+  Clock::time_point start_ = Clock::now();
+  int64_t done_ = 0;
+  int64_t interval_ = 1;
+};
 
 /// Of the table of an evaluation, which is the same on all ranks.
 EvaluationResult total(const at::Tensor& table, int64_t steps_done) {
@@ -153,11 +186,10 @@ Tensors Engine::forward_all(const MicroBatch& batch, bool mine) {
   return x;
 }
 
-/// Ranks that have run out still gather weights for those that have not.
+/// Ranks that have run out still gather weights for those that have not, and still meet them.
 int64_t Engine::most_to_evaluate(int64_t mine) const {
-  if (program_.shard_level != ShardLevel::parameters) return mine;
   const at::Tensor count = at::tensor({mine}, at::TensorOptions(at::kLong)).to(device());
-  options_.shards.all_reduce(count, ReduceOp::max, "micro-batches to evaluate").wait();
+  everyone(program_, options_).all_reduce(count, ReduceOp::max, "micro-batches to evaluate").wait();
   return count.item<int64_t>();
 }
 
@@ -179,16 +211,17 @@ EvaluationResult Engine::evaluate(const EvaluationPart& part, const Next& next) 
   const bool is_first = runner_.front() == place_, is_last = runner_.back() == place_;
   at::Tensor table = at::zeros({3, part.all}, at::TensorOptions(at::kDouble));
   const int64_t most = most_to_evaluate(part.count);
+  Meetings meetings(everyone(program_, options_), device());
   for (int64_t i = 0; i < most; ++i) {
     const bool mine = i < part.count;
     MicroBatch batch;
     if (mine && (is_first || is_last)) batch = next();
     if (!is_first) batch.inputs.clear();
     evaluate_one(part.first + i, batch, mine, table);
+    meetings.micro_batch_done();
   }
   table = table.to(device());  // where the group's collectives run
-  const Group& everyone = program_.mesh.pp > 1 ? options_.world : options_.data;
-  everyone.all_reduce(table, ReduceOp::sum, "evaluation loss").wait();
+  everyone(program_, options_).all_reduce(table, ReduceOp::sum, "evaluation loss").wait();
   return total(table.cpu(), part.steps_done);
 }
 
