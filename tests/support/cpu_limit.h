@@ -11,7 +11,14 @@
 
 namespace weft::test {
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr rlim_t kSlowness = 20;  ///< of a program that is watched
+#else
+constexpr rlim_t kSlowness = 1;
+#endif
+
 inline bool runs_within(rlim_t cpu_s, const std::function<void()>& work) {
+  cpu_s *= kSlowness;
   const pid_t pid = fork();
   if (pid == 0) {
     const rlimit limit = {cpu_s, cpu_s};
