@@ -177,7 +177,7 @@ TEST_F(InputFiles, LongValuesAreShortened) {
 
 TEST_F(InputFiles, DataThatIsCutOffWhileItIsReadIsNamed) {
   const pid_t run = start_weft(train({"-n", "1", "--set", "run.steps=1000000"}), folder_.path());
-  for (int i = 0; i < 3000 && read_text(folder_ / "out").find("step") == std::string::npos; ++i) {
+  for (int i = 0; i < 3000 && read_text(folder_ / "out").find("loss") == std::string::npos; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   std::filesystem::resize_file(folder_ / "text", 0);
