@@ -271,6 +271,7 @@ RankRow RankTable::read(int rank) const {
 
 std::vector<RankRow> RankTable::read() const {
   std::vector<RankRow> rows;
+  rows.reserve(hosts_.size());
   for (int rank = 0; rank < static_cast<int>(hosts_.size()); ++rank) rows.push_back(read(rank));
   return rows;
 }

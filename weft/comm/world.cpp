@@ -61,6 +61,7 @@ std::shared_ptr<Store::Connection> meet(const Place& place, std::chrono::millise
 std::vector<std::string> exchange_hosts(Store& store, const Place& place, const Deadline& deadline) {
   store.set(fmt::format("host/{}", place.rank), this_host(), deadline);
   std::vector<std::string> hosts;
+  hosts.reserve(place.size);
   for (int rank = 0; rank < place.size; ++rank) {
     hosts.push_back(store.get(fmt::format("host/{}", rank), deadline,
                               fmt::format("rank {} of {} waits for rank {} to start", place.rank, place.size, rank)));
