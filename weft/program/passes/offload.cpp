@@ -97,7 +97,7 @@ InstructionList offload_state(InstructionList list, const OffloadOptions& option
   return result;
 }
 
-InstructionList offload_shards(InstructionList list, const OffloadOptions& options) {
+InstructionList offload_shards(const InstructionList& list, const OffloadOptions& options) {
   if (!options.weights) return list;
   InstructionList result;
   for (const Instruction& x : list) {

@@ -22,6 +22,6 @@ struct OffloadOptions {
 InstructionList offload_activations(InstructionList list, const ModelCost& model, const OffloadOptions& options);
 InstructionList offload_state(InstructionList list, const OffloadOptions& options);
 /// After shard_parameters: brings the shard back around each gather.
-InstructionList offload_shards(InstructionList list, const OffloadOptions& options);
+InstructionList offload_shards(const InstructionList& list, const OffloadOptions& options);
 
 }  // namespace weft
