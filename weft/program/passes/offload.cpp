@@ -74,7 +74,7 @@ class Activations {
 
 }  // namespace
 
-InstructionList offload_activations(InstructionList list, const ModelCost& model, const OffloadOptions& options) {
+InstructionList offload_activations(const InstructionList& list, const ModelCost& model, const OffloadOptions& options) {
   return options.activations ? Activations(list, model).offload() : list;
 }
 

@@ -19,7 +19,7 @@ struct OffloadOptions {
   bool weights = false;  ///< level parameters only
 };
 
-InstructionList offload_activations(InstructionList list, const ModelCost& model, const OffloadOptions& options);
+InstructionList offload_activations(const InstructionList& list, const ModelCost& model, const OffloadOptions& options);
 InstructionList offload_state(InstructionList list, const OffloadOptions& options);
 /// After shard_parameters: brings the shard back around each gather.
 InstructionList offload_shards(const InstructionList& list, const OffloadOptions& options);
