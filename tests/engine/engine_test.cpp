@@ -342,7 +342,7 @@ TEST(Engine, EvaluatesUnevenMicroBatchesWithoutTraining) {
   target[2] = (target[2].item<int64_t>() + 1) % 3;
   target[5] = -100;
   int64_t begin = 0;
-  const EvaluationResult result = engine.evaluate({.count = 3, .all = 3}, [&] {
+  const EvaluationResult result = engine.evaluate({.count = 3}, [&] {
     const int64_t count = std::min<int64_t>(3, 7 - begin);
     const MicroBatch micro{{logits.narrow(0, begin, count)}, target.narrow(0, begin, count)};
     begin += count;

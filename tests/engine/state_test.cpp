@@ -283,11 +283,10 @@ TEST(Engine, WeightsInATierAreFetchedForOthersToRead) {
     EXPECT_FALSE(model.flat(0).master.defined()) << "back in its tier";
     // Rank 1 has nothing to evaluate, and gathers for rank 0.
     const bool has_some = shards.rank() == 0;
-    const EvaluationResult result =
-        engine.evaluate({.first = has_some ? 0 : 1, .count = has_some ? 1 : 0, .all = 1}, [has_some] {
-          EXPECT_TRUE(has_some);
-          return MicroBatch{{at::ones({1, 100})}, at::zeros({1})};
-        });
+    const EvaluationResult result = engine.evaluate({.first = has_some ? 0 : 1, .count = has_some ? 1 : 0}, [has_some] {
+      EXPECT_TRUE(has_some);
+      return MicroBatch{{at::ones({1, 100})}, at::zeros({1})};
+    });
     const double expected = whole.flat(0).weights.to(at::kBFloat16).to(at::kFloat).sum().item<double>();
     EXPECT_NEAR(result.loss, expected, 1e-4);
     EXPECT_EQ(result.count, 1);

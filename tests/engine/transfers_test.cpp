@@ -337,11 +337,11 @@ TEST(Stages, EvaluateTogether) {
   const Program program = program_of(1);
   Engine alone(whole, program, 0, updater, local(kMicroBatches));
   // The last micro-batch of an evaluation set may be shorter.
-  const EvaluationResult expected = alone.evaluate({.count = kMicroBatches, .all = kMicroBatches}, batches(7, 4, 2));
+  const EvaluationResult expected = alone.evaluate({.count = kMicroBatches}, batches(7, 4, 2));
   EXPECT_EQ(expected.count, 10);
   on_two_stages([&](int, Engine& engine, FlatModel&, TwoBlocks&) {
     for (int round = 0; round < 2; ++round) {
-      const EvaluationResult result = engine.evaluate({.count = kMicroBatches, .all = kMicroBatches}, batches(7, 4, 2));
+      const EvaluationResult result = engine.evaluate({.count = kMicroBatches}, batches(7, 4, 2));
       EXPECT_EQ(result.loss, expected.loss);
       EXPECT_EQ(result.count, expected.count);
     }

@@ -50,7 +50,6 @@ struct EvaluationShare {
   int num_shards = 1;
   int64_t first = 0;
   int64_t count = 0;
-  int64_t all = 0;
 };
 
 /// The evaluation set once, in order: micro-batch j of M holds samples [j m, (j + 1) m), the last one fewer, whatever the

@@ -83,11 +83,10 @@ struct InstructionTime {
   double end_s = 0.0;
 };
 
-/// What a rank evaluates: micro-batches [first, first + count) of the set's `all`, the same on all ranks of a pipeline.
+/// What a rank evaluates: the set's micro-batches [first, first + count), the same on all ranks of a pipeline.
 struct EvaluationPart {
   int64_t first = 0;
   int64_t count = 0;
-  int64_t all = 0;
   int64_t steps_done = 0;  ///< for errors
 };
 
@@ -96,6 +95,8 @@ struct EvaluationResult {
   int64_t count = 0;
   int64_t hits = 0;  ///< 0 for a model without them
 };
+
+class EvaluationSum;
 
 class Engine {
  public:
@@ -134,7 +135,7 @@ class Engine {
   Tensors forward(int block, const Tensors& inputs);
   Tensors forward_all(const MicroBatch& batch, bool mine);
   int64_t most_to_evaluate(int64_t mine) const;
-  void evaluate_one(int64_t place, const MicroBatch& batch, bool mine, const at::Tensor& table);
+  void evaluate_one(int64_t place, const MicroBatch& batch, bool mine, EvaluationSum& sum);
   at::Device device() const;
 
   FlatModel& model_;

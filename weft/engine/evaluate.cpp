@@ -1,0 +1,129 @@
+// Engine's evaluation: forward only, of a set that is divided over ranks.
+#include <ATen/ops/tensor.h>
+#include <c10/core/GradMode.h>
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "weft/base/error.h"
+#include "weft/engine/engine.h"
+#include "weft/engine/evaluation_sum.h"
+#include "weft/engine/run.h"
+#include "weft/nn/graph.h"
+
+namespace weft {
+namespace {
+
+const Group& everyone(const Program& program, const EngineOptions& options) {
+  return program.mesh.pp > 1 ? options.world : options.data;
+}
+
+// Ranks that evaluate apart would learn only at the end that one of them has stopped: so they meet, about so often.
+class LivenessCheck {
+ public:
+  LivenessCheck(const Group& group, at::Device device) : group_(group), device_(device) {}
+
+  /// On every rank. How many micro-batches are done between two meetings follows from the slowest rank's time.
+  void micro_batch_done() {
+    if (group_.size() == 1 || ++done_ < interval_) return;
+    const double seconds = std::chrono::duration<double>(Clock::now() - start_).count() / static_cast<double>(done_);
+    const at::Tensor slowest = at::tensor({seconds}, at::TensorOptions(at::kDouble)).to(device_);
+    group_.all_reduce(slowest, ReduceOp::max, "evaluation goes on").wait();
+    const double fitting = std::min(kSecondsBetween / slowest.item<double>(), 4.0 * static_cast<double>(interval_));
+    interval_ = std::max<int64_t>(1, static_cast<int64_t>(fitting));
+    done_ = 0;
+    start_ = Clock::now();
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr double kSecondsBetween = 0.5;
+
+  const Group& group_;
+  at::Device device_;
+  Clock::time_point start_ = Clock::now();
+  int64_t done_ = 0;
+  int64_t interval_ = 1;
+};
+
+}  // namespace
+
+void Engine::gather_for(int block) {
+  if (program_.shard_level != ShardLevel::parameters) return;
+  std::vector<int> needed = program_.block_uses[block];
+  needed.push_back(block);
+  for (int b : needed) {
+    const bool away = run_->weights.away(b);
+    if (away) run_->weights.fetch(b);
+    run_->weights.gather(b).wait();
+    if (away) run_->weights.evict(b);
+  }
+}
+
+Tensors Engine::forward(int block, const Tensors& inputs) {
+  model_.statistics(block);  // brings those up to date that are kept apart
+  return model_.block(block).forward(inputs, Context{.training = false});
+}
+
+/// Through the stages of all pipeline ranks; what this rank's last block hands on, empty when that is sent.
+Tensors Engine::forward_all(const MicroBatch& batch, bool mine) {
+  if (mine && runner_.front() == place_ && batch.inputs.empty()) throw InputError("evaluation: a micro-batch has no inputs");
+  Tensors x = batch.inputs;
+  for (at::Tensor& input : x) {
+    if (input.is_floating_point()) input = input.to(model_.options().weight_dtype);
+  }
+  std::vector<Work> sends;
+  run_->transfers.begin();
+  for (int b = 0; b < model_.num_blocks(); ++b) {
+    if (runner_[b] != place_) continue;
+    gather_for(b);
+    if (!mine) continue;
+    const std::string& name = model_.model().blocks[b].name;
+    if (b > 0 && runner_[b - 1] != place_) {
+      run_->transfers.receive_activation(runner_[b - 1], b - 1, x, "evaluation output before " + name).wait();
+    }
+    x = forward(b, x);
+    if (b + 1 < model_.num_blocks() && runner_[b + 1] != place_) {
+      const std::string what = "evaluation output before " + model_.model().blocks[b + 1].name;
+      sends.push_back(run_->transfers.send_activation(runner_[b + 1], b, x, what));
+    }
+  }
+  for (Work& send : sends) send.wait();
+  return x;
+}
+
+/// Ranks that have run out still gather weights for those that have not, and still meet them.
+int64_t Engine::most_to_evaluate(int64_t mine) const {
+  const at::Tensor count = at::tensor({mine}, at::TensorOptions(at::kLong)).to(device());
+  everyone(program_, options_).all_reduce(count, ReduceOp::max, "micro-batches to evaluate").wait();
+  return count.item<int64_t>();
+}
+
+void Engine::evaluate_one(int64_t place, const MicroBatch& batch, bool mine, EvaluationSum& sum) {
+  const Tensors outputs = widen(forward_all(batch, mine));
+  if (!mine || runner_.back() != place_) return;
+  const Model& model = model_.model();
+  const LossValue loss = model.loss(outputs, batch.target);
+  sum.add(place, loss.sum.item<double>(), loss.count, model.hits ? model.hits(outputs, batch.target) : 0);
+}
+
+EvaluationResult Engine::evaluate(const EvaluationPart& part, const Next& next) {
+  c10::NoGradGuard no_grad;
+  const bool is_first = runner_.front() == place_, is_last = runner_.back() == place_;
+  EvaluationSum sum;
+  const int64_t most = most_to_evaluate(part.count);
+  LivenessCheck check(everyone(program_, options_), device());
+  for (int64_t i = 0; i < most; ++i) {
+    const bool mine = i < part.count;
+    MicroBatch batch;
+    if (mine && (is_first || is_last)) batch = next();
+    if (!is_first) batch.inputs.clear();
+    evaluate_one(part.first + i, batch, mine, sum);
+    check.micro_batch_done();
+  }
+  return sum.total(everyone(program_, options_), device(), part.steps_done);
+}
+
+}  // namespace weft

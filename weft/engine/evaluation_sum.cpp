@@ -1,0 +1,75 @@
+#include "weft/engine/evaluation_sum.h"
+
+#include <ATen/ops/tensor.h>
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <vector>
+
+#include "weft/base/error.h"
+
+namespace weft {
+namespace {
+
+constexpr const char* kBad[] = {"nan", "inf", "-inf", "too large"};
+constexpr auto kKinds = static_cast<int64_t>(std::size(kBad));
+constexpr double kLimit = 0x1p287;  // what ExactSum takes
+
+/// An index into kBad, or -1.
+int64_t kind_of(double loss) {
+  if (std::isnan(loss)) return 0;
+  if (std::isinf(loss)) return loss > 0.0 ? 1 : 2;
+  return std::abs(loss) < kLimit ? -1 : 3;
+}
+
+std::vector<int64_t> reduced(const std::vector<int64_t>& values, ReduceOp op, const Group& group, at::Device device) {
+  at::Tensor shared = at::tensor(values, at::TensorOptions(at::kLong)).to(device);
+  group.all_reduce(shared, op, "evaluation loss").wait();
+  shared = shared.cpu();
+  const auto* data = shared.const_data_ptr<int64_t>();
+  return {data, data + shared.numel()};
+}
+
+}  // namespace
+
+void EvaluationSum::add(int64_t place, double loss, int64_t count, int64_t hits) {
+  const int64_t kind = kind_of(loss);
+  if (kind >= 0) {
+    first_bad_ = std::min(first_bad_, place * kKinds + kind);
+  } else {
+    (loss < 0.0 ? below_ : above_).add(std::abs(loss));
+  }
+  count_ += count;
+  hits_ += hits;
+}
+
+EvaluationResult EvaluationSum::total(const Group& group, at::Device device, int64_t steps_done) {
+  const int64_t bad = reduced({first_bad_}, ReduceOp::min, group, device)[0];
+  std::vector<int64_t> words;
+  for (ExactSum* sum : {&above_, &below_}) {
+    sum->carry();
+    words.insert(words.end(), sum->words().begin(), sum->words().end());
+  }
+  words.insert(words.end(), {count_, hits_});
+  words = reduced(words, ReduceOp::sum, group, device);
+  if (bad != kNone) {
+    throw NumericError(
+        fmt::format("evaluation after step {}: the loss of micro-batch {} is {}; lower the learning rate, clip, or check the "
+                    "data",
+                    steps_done, bad / kKinds, kBad[bad % kKinds]));
+  }
+  ExactSum above, below;
+  const auto length = static_cast<std::ptrdiff_t>(above.words().size());
+  std::copy_n(words.begin(), length, above.words().begin());
+  std::copy_n(words.begin() + length, length, below.words().begin());
+  const int64_t count = words[words.size() - 2], hits = words.back();
+  if (count == 0) {
+    throw InputError(
+        fmt::format("evaluation after step {}: no target counted in the whole evaluation set; check the data", steps_done));
+  }
+  return {(above.value() - below.value()) / static_cast<double>(count), count, hits};
+}
+
+}  // namespace weft
