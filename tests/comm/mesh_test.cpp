@@ -107,7 +107,7 @@ TEST(Mesh, WhoeverJoinsAfterAFailureIsToldOfIt) {
     const std::vector<World> worlds = World::threads(2);
     Store store = worlds[1].next_group_store();
     store.set("memory", "1 999999");
-    if (!test.announced.empty()) worlds[0].announce_failure(test.announced);
+    if (!test.announced.empty()) worlds[0].next_group_store().announce(Error(test.announced));
     const Mesh mesh(worlds[1], {{"dp", 2}});
     try {
       make_shm_backend({mesh.axis("dp"), {worlds[1].host(0), worlds[1].host(1)}, store, {}});

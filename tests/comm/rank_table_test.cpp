@@ -6,7 +6,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <numeric>
+#include <optional>
+#include <thread>
+#include <torch/csrc/distributed/c10d/HashStore.hpp>
+
 #include "tests/support/wait_until.h"
+#include "weft/comm/c10d/store_connection.h"
 #include "weft/comm/process.h"
 #include "weft/comm/store.h"
 #include "weft/comm/world.h"
@@ -41,10 +48,22 @@ TEST(RankTable, AWaitIsSeenWhileItLasts) {
     EXPECT_EQ(row.members, (std::vector<int>{0, 1, 2}));
     EXPECT_EQ(row.awaits, (std::vector<int>{0, 2}));
     EXPECT_EQ(row.doing, "barrier \"end of step\"");
-    const RankTable::Waiting another(tables[1], wait_for({2}));  // of another thread: the first counts
     waiting.now_awaits({0});
     EXPECT_EQ(tables[0]->read(1).awaits, (std::vector<int>{0}));
   }
+  EXPECT_EQ(tables.state(0, 1), RankState::running);
+}
+
+TEST(RankTable, OfSeveralWaitsTheOldestIsSeen) {
+  const Tables tables;
+  const auto seen = [&tables] { return tables[0]->read(1).awaits; };
+  std::optional<RankTable::Waiting> first(std::in_place, tables[1], wait_for({0}));
+  std::optional<RankTable::Waiting> second(std::in_place, tables[1], wait_for({2}));
+  second->now_awaits({0, 2});
+  EXPECT_EQ(seen(), (std::vector<int>{0}));
+  first.reset();
+  EXPECT_EQ(seen(), (std::vector<int>{0, 2})) << "the other goes on";
+  second.reset();
   EXPECT_EQ(tables.state(0, 1), RankState::running);
 }
 
@@ -82,8 +101,57 @@ TEST(RankTable, AFailureIsPastForThoseWhoFailedThemselvesOrWentOnTogether) {
   EXPECT_EQ(tables.state(2, 1), RankState::failed) << "the other has gone on without it";
   tables[2]->begin_meeting(5);
   EXPECT_EQ(tables.state(2, 1), RankState::running) << "both have gone on";
+  tables[1]->begin_meeting(6);
+  EXPECT_EQ(tables.state(2, 1), RankState::running) << "the other further";
+  tables[2]->begin_meeting(6);
   tables[1]->fail(-1, "again");
   EXPECT_EQ(tables.state(0, 1), RankState::failed) << "in a later one";
+}
+
+/// A store inside this process that may go, or fall silent.
+class UnsteadyStore : public Store::Connection {
+ public:
+  enum class Mood { well, gone, silent };
+  UnsteadyStore() : Connection("rank 0", std::chrono::seconds(10)) {}
+  bool run(std::function<void(c10d::Store&)> call, const Deadline& deadline) override {
+    TORCH_CHECK(mood != Mood::gone, "Connection reset by peer");
+    if (mood == Mood::silent) std::this_thread::sleep_until(deadline.end());
+    if (mood == Mood::well) call(*store_);
+    return mood == Mood::well;
+  }
+  std::atomic<Mood> mood = Mood::well;
+
+ private:
+  c10::intrusive_ptr<c10d::HashStore> store_ = c10::make_intrusive<c10d::HashStore>();
+};
+
+TEST(RankTable, AFailureIsToldToOtherHostsAtOnce) {
+  const Store store(std::make_shared<UnsteadyStore>());
+  const auto tables = RankTable::threads(store, {"a", "b"});
+  tables[1]->begin_meeting(1);
+  tables[1]->fail(1, "rank 1: gone");
+  const RankRow row = tables[0]->read(1);
+  EXPECT_EQ(row.state, RankState::failed);
+  EXPECT_EQ(row.failure, "rank 1: gone");
+}
+
+TEST(RankTable, WithoutTheStoreRanksOfThisHostAreStillKnown) {
+  for (const auto mood : {UnsteadyStore::Mood::gone, UnsteadyStore::Mood::silent}) {
+    const auto connection = std::make_shared<UnsteadyStore>();
+    std::vector<std::string> hosts(20, "b");
+    hosts[0] = hosts[1] = "a";
+    const auto tables = RankTable::threads(Store(connection), hosts);
+    for (const int rank : {0, 1}) tables[rank]->begin_meeting(1);
+    connection->mood = mood;
+    const auto begin = std::chrono::steady_clock::now();
+    tables[1]->fail(7, "rank 7: gone");
+    std::vector<int> all(hosts.size());
+    std::iota(all.begin(), all.end(), 0);
+    const RankTable::Report report = tables[0]->report(wait_for(all), 1.0);
+    EXPECT_EQ(report.text, "rank 7: gone");
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10)) << "one wait for the store, not one a rank";
+    connection->mood = UnsteadyStore::Mood::gone;  // lets the tables go quickly
+  }
 }
 
 TEST(ProcessState, RunsIsStoppedAndEnds) {

@@ -16,8 +16,7 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kShowAfter{20};
-constexpr milliseconds kToAnswer{500};  ///< for a store that is well, at the very end of a deadline
-/// Before a rank's earlier failure counts: it may be about to go on.
+/// Before a rank's earlier failure counts, as it may be about to go on; and between two looks.
 constexpr milliseconds kLookAfter{200};
 
 [[noreturn]] void give_up(RankTable& table, const RankRow& wait, double waited_s) {
@@ -29,8 +28,10 @@ constexpr milliseconds kLookAfter{200};
 [[noreturn]] void throw_silent(const Store& store, const RankRow& wait, double waited_s) {
   const RankTable::Report report = store.table()->report(wait, waited_s);
   if (report.evident()) throw_failure(report.culprit, report.text);
-  throw CommError(
-      fmt::format("{}: the store, which {} serves, has not answered for {:.1f} s", wait.doing, store.server(), waited_s));
+  const std::string text =
+      fmt::format("{}: the store, which {} serves, has not answered for {:.1f} s", wait.doing, store.server(), waited_s);
+  store.table()->fail(-1, text);  // so that others do not blame this rank for going
+  throw CommError(text);
 }
 
 bool cannot_come(const RankRow& row) { return row.state == RankState::failed || row.state == RankState::ended; }
@@ -49,21 +50,31 @@ std::string await_key(Store store, const std::string& key, const Deadline& deadl
   const int rank = wait.awaits.front();
   auto pause = std::chrono::microseconds(100);
   std::optional<RankTable::Waiting> waiting;
+  auto look = begin + kLookAfter;
   const double timeout_s = std::chrono::duration<double>(deadline.timeout()).count();
   while (true) {
-    const std::optional<bool> there = store.has(key, deadline.with_at_least(kToAnswer));
+    const std::optional<bool> there = store.has(key, deadline.with_at_least(Store::kToAnswer));
     if (there == true) break;
     if (!there) throw_silent(store, wait, timeout_s);
     store.throw_if_failed();
-    const auto waited = Clock::now() - begin;
-    if (!waiting && waited >= kShowAfter) waiting.emplace(store.table(), wait);
-    // What it set before it went still counts.
-    const bool gone = waited >= kLookAfter && cannot_come(store.table()->read(rank)) && !store.has(key);
+    const auto now = Clock::now();
+    if (!waiting && now - begin >= kShowAfter) waiting.emplace(store.table(), wait);
+    bool gone = false;
+    if (now >= look) {
+      look = now + kLookAfter;
+      gone = cannot_come(store.table()->read(rank)) && !store.has(key);  // what it set before it went still counts
+    }
     if (gone || deadline.passed()) give_up(*store.table(), wait, timeout_s);
     std::this_thread::sleep_for(pause);
     pause = std::min(pause * 2, std::chrono::microseconds(20000));
   }
   return store.get(key, deadline, wait.doing);
+}
+
+void tell_failure(Store& store, const Error& error) {
+  const auto* lost = dynamic_cast<const LostRank*>(&error);
+  store.table()->fail(lost == nullptr ? -1 : lost->rank(), error.what());
+  store.announce(error);
 }
 
 }  // namespace weft

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <string>
 
+#include "weft/base/error.h"
 #include "weft/comm/store.h"
 #include "weft/comm/waits.h"
 
@@ -16,5 +17,8 @@ RankRow wait_for_rank(int rank, const std::string& doing);
 /// The value under `key` of a store that has a table, which wait.awaits.front() sets. Throws LostRank at the deadline, and
 /// within some 200 ms where that rank has failed (with its error) or its process has ended.
 std::string await_key(Store store, const std::string& key, const Deadline& deadline, const RankRow& wait);
+
+/// To all that wait for this rank: those of its groups, and those that meet in the store.
+void tell_failure(Store& store, const Error& error);
 
 }  // namespace weft

@@ -154,7 +154,7 @@ Axis Mesh::join(const std::vector<std::string>& names) const {
 Group Mesh::group(const Axis& axis, const GroupOptions& options) const {
   if (world_.size() == 1) return Group(options.device);
   const Deadline deadline = options.timeout;
-  Store store = world_.next_group_store();
+  Store store = world_.next_group_store().within(deadline);
   try {
     agree(store, world_, axis.name, options, deadline);
     if (axis.size() == 1) return Group(options.device);
@@ -164,7 +164,7 @@ Group Mesh::group(const Axis& axis, const GroupOptions& options) const {
     store.throw_if_failed();  // whoever comes late finds all that the others left behind when they gave it up
     return group;
   } catch (const Error& error) {
-    store.announce(error);
+    tell_failure(store, error);
     throw;
   }
 }

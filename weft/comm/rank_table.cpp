@@ -1,19 +1,17 @@
 #include "weft/comm/rank_table.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <condition_variable>
-#include <cstring>
-#include <new>
-#include <sstream>
+#include <optional>
 #include <thread>
 
 #include "weft/base/error.h"
 #include "weft/comm/process.h"
+#include "weft/comm/rank_rows.h"
 #include "weft/comm/shm/memory.h"
 #include "weft/comm/store.h"
 
@@ -26,105 +24,18 @@ using std::chrono::milliseconds;
 constexpr milliseconds kPublishAfter{1000};  ///< a wait that has lasted so long is told to other hosts
 constexpr milliseconds kPublishEvery{250};
 constexpr milliseconds kPatience{1000};  ///< with the store
-constexpr size_t kTextBytes = 1024;      ///< of an error, and of what a rank does; longer ones are cut
-
-std::string one_line(std::string text) {
-  std::replace(text.begin(), text.end(), '\n', ' ');
-  return text.substr(0, kTextBytes);
-}
-
-std::vector<int> numbers(const std::string& line) {
-  std::istringstream in(line);
-  std::vector<int> result;
-  for (int number = 0; in >> number;) result.push_back(number);
-  return result;
-}
+constexpr milliseconds kLookEvery{20};   ///< for evidence, and ever more seldom
+constexpr milliseconds kLookSeldom{200};
 
 std::string memory_key(int rank) { return fmt::format("waits/memory/{}", rank); }
 std::string row_key(int rank) { return fmt::format("waits/{}", rank); }
 
 }  // namespace
 
-struct RankTable::Entry {
-  bool waiting = false;
-  bool failed = false;
-  int64_t begun = 0;      ///< the last meeting that this rank has begun
-  int64_t failed_in = 0;  ///< the meeting it failed in
-  int pid = 0;
-  RankRow row;
-
-  std::string to_text() const;
-  static Entry from_text(const std::string& text);
-};
-
-std::string RankTable::Entry::to_text() const {
-  return fmt::format("{:d} {:d} {} {} {} {} {} {}\n{}\n{}\n{}\n{}\n{}\n", waiting, failed, begun, failed_in, pid, row.place,
-                     row.call, row.culprit, one_line(row.axis), fmt::join(row.members, " "), fmt::join(row.awaits, " "),
-                     one_line(row.doing), one_line(row.failure));
-}
-
-RankTable::Entry RankTable::Entry::from_text(const std::string& text) {
-  std::istringstream in(text);
-  Entry entry;
-  RankRow& row = entry.row;
-  std::string members, awaits;
-  in >> entry.waiting >> entry.failed >> entry.begun >> entry.failed_in >> entry.pid >> row.place >> row.call >> row.culprit;
-  in.ignore();
-  std::getline(in, row.axis);
-  std::getline(in, members);
-  std::getline(in, awaits);
-  std::getline(in, row.doing);
-  std::getline(in, row.failure);
-  row.members = numbers(members);
-  row.awaits = numbers(awaits);
-  return entry;
-}
-
-// Shared memory of the host's ranks: for each a text and the number of times it was written, which is odd meanwhile.
-struct RankTable::Rows {
-  struct Head {
-    std::atomic<uint32_t> version{0};
-    uint32_t bytes = 0;
-  };
-
-  static size_t stride_of(size_t world) { return (sizeof(Head) + 4 * kTextBytes + 16 * world + 63) / 64 * 64; }
-
-  Rows(FileDescriptor file, const std::vector<int>& ranks, size_t world)
-      : file(std::move(file)), ranks(ranks), stride(stride_of(world)), memory(this->file, stride * ranks.size()) {}
-
-  Head& head(int rank) const {
-    const auto place = std::find(ranks.begin(), ranks.end(), rank) - ranks.begin();
-    return *reinterpret_cast<Head*>(memory.data() + static_cast<size_t>(place) * stride);
-  }
-  char* text(Head& head) const { return reinterpret_cast<char*>(&head + 1); }
-
-  void write(int rank, const std::string& text) const {
-    Head& own = head(rank);
-    const size_t bytes = std::min(text.size(), stride - sizeof(Head));
-    own.version.fetch_add(1, std::memory_order_acq_rel);
-    own.bytes = static_cast<uint32_t>(bytes);
-    std::memcpy(this->text(own), text.data(), bytes);
-    own.version.fetch_add(1, std::memory_order_acq_rel);
-  }
-
-  // A rank that was stopped while it wrote leaves its row odd; what can be read of it then has to do.
-  std::string read(int rank) const {
-    Head& other = head(rank);
-    std::string text;
-    for (int tries = 0; tries < 100; ++tries) {
-      const uint32_t before = other.version.load(std::memory_order_acquire);
-      text.assign(this->text(other), std::min<size_t>(other.bytes, stride - sizeof(Head)));
-      std::atomic_thread_fence(std::memory_order_acquire);
-      if (before % 2 == 0 && other.version.load(std::memory_order_acquire) == before) break;
-      std::this_thread::yield();
-    }
-    return text;
-  }
-
-  FileDescriptor file;  ///< kept by the first rank, for others to open
-  std::vector<int> ranks;
-  size_t stride;
-  shm::Mapping memory;
+// A store that has once not answered is not asked again.
+struct RankTable::Asking {
+  Deadline deadline = kPatience;
+  bool in_vain = false;
 };
 
 // Copies this rank's row to the store, for other hosts.
@@ -140,6 +51,12 @@ class RankTable::Publisher {
     thread_.join();
   }
 
+  /// At once. Whoever fails may have ended before the thread looks again.
+  void tell() {
+    const std::lock_guard lock(mutex_);
+    look();
+  }
+
  private:
   void run() {
     std::unique_lock lock(mutex_);
@@ -150,7 +67,7 @@ class RankTable::Publisher {
     const std::string text = table_.rows_->read(table_.rank_);
     if (text != seen_) since_ = Clock::now();
     seen_ = text;
-    const Entry entry = Entry::from_text(text);
+    const RankEntry entry = RankEntry::from_text(text);
     const bool tell = entry.failed || (entry.waiting && Clock::now() - since_ >= kPublishAfter);
     if (!tell && told_.empty()) return;
     const std::string& due = tell ? text : none_;
@@ -173,12 +90,12 @@ class RankTable::Publisher {
   std::thread thread_;
 };
 
-RankTable::RankTable(int rank, std::vector<std::string> hosts, std::unique_ptr<Rows> rows, const Store& store)
+RankTable::RankTable(int rank, std::vector<std::string> hosts, std::unique_ptr<RankRows> rows, const Store& store)
     : rank_(rank),
       hosts_(std::move(hosts)),
       rows_(std::move(rows)),
       store_(std::make_unique<Store>(store)),
-      own_(std::make_unique<Entry>()) {
+      own_(std::make_unique<RankEntry>()) {
   own_->pid = ::getpid();
   write();
   const bool several = std::any_of(hosts_.begin(), hosts_.end(), [&](const auto& host) { return host != hosts_.front(); });
@@ -196,35 +113,35 @@ std::shared_ptr<RankTable> RankTable::join(const Store& store, int rank, const s
   Store own = store;
   FileDescriptor file;
   if (ranks.front() == rank) {
-    file = shm::create_memory("waits", Rows::stride_of(hosts.size()) * ranks.size());
+    file = shm::create_memory("waits", RankRows::bytes(ranks.size(), hosts.size()));
     own.set(memory_key(rank), fmt::format("{} {}", ::getpid(), file.get()));
   } else {
     const std::string place =
         own.get(memory_key(ranks.front()), deadline, fmt::format("rank {} waits for rank {} to start", rank, ranks.front()));
     file = shm::open_peer_memory(std::stoi(place), std::stoi(place.substr(place.find(' ') + 1)));
   }
-  auto rows = std::make_unique<Rows>(std::move(file), ranks, hosts.size());
+  auto rows = std::make_unique<RankRows>(std::move(file), ranks, hosts.size());
   return std::shared_ptr<RankTable>(new RankTable(rank, hosts, std::move(rows), store));
 }
 
 std::vector<std::shared_ptr<RankTable>> RankTable::threads(const Store& store, const std::vector<std::string>& hosts) {
   std::vector<int> ranks(hosts.size());
   for (size_t rank = 0; rank < ranks.size(); ++rank) ranks[rank] = static_cast<int>(rank);
-  const FileDescriptor file = shm::create_memory("waits", Rows::stride_of(hosts.size()) * ranks.size());
+  const FileDescriptor file = shm::create_memory("waits", RankRows::bytes(ranks.size(), hosts.size()));
   std::vector<std::shared_ptr<RankTable>> tables;
   for (const int rank : ranks) {
-    auto rows = std::make_unique<Rows>(FileDescriptor(::dup(file.get())), ranks, hosts.size());
+    auto rows = std::make_unique<RankRows>(FileDescriptor(::fcntl(file.get(), F_DUPFD_CLOEXEC, 0)), ranks, hosts.size());
     tables.push_back(std::shared_ptr<RankTable>(new RankTable(rank, hosts, std::move(rows), store)));
   }
   return tables;
 }
 
 // The caller of both holds the mutex, or is the constructor.
-void RankTable::write(bool waiting, const RankRow& wait) {
-  RankRow row = wait;
+void RankTable::show_wait() {
+  RankRow row = waits_.empty() ? RankRow{} : waits_.front();
   row.culprit = own_->row.culprit;
   row.failure = std::move(own_->row.failure);
-  own_->waiting = waiting;
+  own_->waiting = !waits_.empty();
   own_->row = std::move(row);
   write();
 }
@@ -238,24 +155,36 @@ void RankTable::begin_meeting(int64_t number) {
 }
 
 void RankTable::fail(int culprit, const std::string& text) {
-  const std::lock_guard lock(mutex_);
-  if (own_->failed && own_->failed_in == own_->begun) return;
-  own_->failed = true;
-  own_->failed_in = past_ = own_->begun;
-  own_->row.culprit = culprit;
-  own_->row.failure = text;
-  write();
+  {
+    const std::lock_guard lock(mutex_);
+    if (own_->failed && own_->failed_in == own_->begun) return;
+    own_->failed = true;
+    own_->failed_in = past_ = own_->begun;
+    own_->row.culprit = culprit;
+    own_->row.failure = text;
+    write();
+  }
+  if (publisher_) publisher_->tell();
 }
 
-RankRow RankTable::read(int rank) const {
-  std::string text;
-  if (local(rank)) {
-    text = rows_->read(rank);
-  } else if (store_->has(row_key(rank), kPatience).value_or(false)) {
-    text = store_->get(row_key(rank), kPatience, "reading who waits");
+std::string RankTable::text_of(int rank, Asking& asking) const {
+  if (local(rank)) return rows_->read(rank);
+  try {
+    const std::optional<bool> there = asking.in_vain ? false : store_->has(row_key(rank), asking.deadline);
+    asking.in_vain |= !there;
+    if (there == true) return store_->get(row_key(rank), asking.deadline, "reading who waits");
+  } catch (const CommError&) {  // the store has gone, and with it perhaps the very rank that is looked for
+    asking.in_vain = true;
   }
-  const Entry entry = text.empty() ? Entry{} : Entry::from_text(text);
+  return {};
+}
+
+RankRow RankTable::read(int rank, Asking& asking) const {
+  const std::string text = text_of(rank, asking);
+  const RankEntry entry = text.empty() ? RankEntry{} : RankEntry::from_text(text);
   RankRow row = entry.row;
+  // A row may have been read while it was written.
+  std::erase_if(row.awaits, [this](int other) { return other < 0 || other >= static_cast<int>(hosts_.size()); });
   row.process = entry.pid > 0 ? fmt::format("process {} on host {}", entry.pid, hosts_[rank]) : "host " + hosts_[rank];
   row.state = entry.waiting ? RankState::waiting : RankState::running;
   if (local(rank) && entry.pid > 0) {
@@ -264,16 +193,26 @@ RankRow RankTable::read(int rank) const {
     if (process == ProcessState::ended) row.state = RankState::ended;
   }
   const std::lock_guard lock(mutex_);
-  const bool went_on = entry.begun > entry.failed_in && entry.begun <= own_->begun;
+  const bool went_on = std::min(entry.begun, own_->begun) > entry.failed_in;
   if (entry.failed && entry.failed_in > past_ && !went_on) row.state = RankState::failed;
   return row;
 }
 
-std::vector<RankRow> RankTable::read() const {
+RankRow RankTable::read(int rank) const {
+  Asking asking;
+  return read(rank, asking);
+}
+
+std::vector<RankRow> RankTable::read(Asking& asking) const {
   std::vector<RankRow> rows;
   rows.reserve(hosts_.size());
-  for (int rank = 0; rank < static_cast<int>(hosts_.size()); ++rank) rows.push_back(read(rank));
+  for (int rank = 0; rank < static_cast<int>(hosts_.size()); ++rank) rows.push_back(read(rank, asking));
   return rows;
+}
+
+std::vector<RankRow> RankTable::read() const {
+  Asking asking;
+  return read(asking);
 }
 
 bool RankTable::any_gone(const std::vector<int>& ranks) const {
@@ -286,36 +225,39 @@ bool RankTable::any_gone(const std::vector<int>& ranks) const {
 
 RankTable::Report RankTable::report(const RankRow& wait, double waited_s, milliseconds patience) const {
   const auto end = Clock::now() + patience;
-  while (true) {
-    std::vector<RankRow> rows = read();
+  Asking asking{patience + kPatience};
+  for (milliseconds pause = kLookEvery;; pause = std::min(pause * 2, kLookSeldom)) {
+    std::vector<RankRow> rows = read(asking);
     rows[rank_] = wait;
     rows[rank_].state = RankState::waiting;
     const Cause cause = find_cause(rows, rank_);
     const Report result{cause.state, blamed_rank(rows, cause), describe_cause(rows, cause, waited_s)};
     if (result.evident() || Clock::now() >= end) return result;
-    std::this_thread::sleep_for(milliseconds(20));
+    std::this_thread::sleep_for(pause);
   }
 }
 
-RankTable::Waiting::Waiting(std::shared_ptr<RankTable> table, const RankRow& row) : table_(std::move(table)), row_(row) {
+RankTable::Waiting::Waiting(std::shared_ptr<RankTable> table, const RankRow& row) : table_(std::move(table)) {
   if (!table_) return;
   const std::lock_guard lock(table_->mutex_);
-  if (table_->own_->waiting) return;
-  shown_ = true;
-  table_->write(true, row_);
+  row_ = table_->waits_.insert(table_->waits_.end(), row);
+  if (row_ == table_->waits_.begin()) table_->show_wait();
 }
 
 RankTable::Waiting::~Waiting() {
-  if (!shown_) return;
+  if (!table_) return;
   const std::lock_guard lock(table_->mutex_);
-  table_->write(false, {});
+  const bool was_shown = row_ == table_->waits_.begin();
+  table_->waits_.erase(row_);
+  if (was_shown) table_->show_wait();
 }
 
 void RankTable::Waiting::now_awaits(const std::vector<int>& ranks) {
-  if (!shown_ || ranks == row_.awaits) return;
-  row_.awaits = ranks;
+  if (!table_) return;
   const std::lock_guard lock(table_->mutex_);
-  table_->write(true, row_);
+  if (ranks == row_->awaits) return;
+  row_->awaits = ranks;
+  if (row_ == table_->waits_.begin()) table_->show_wait();
 }
 
 }  // namespace weft

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <chrono>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -16,7 +17,9 @@
 
 namespace weft {
 
+class RankRows;
 class Store;
+struct RankEntry;
 
 class RankTable {
  public:
@@ -30,7 +33,7 @@ class RankTable {
   RankTable& operator=(const RankTable&) = delete;
 
   int rank() const { return rank_; }
-  /// All rows; failures that are past read as running ranks.
+  /// All rows; failures that are past read as running ranks, and so do ranks of other hosts where the store does not answer.
   std::vector<RankRow> read() const;
   RankRow read(int rank) const;
   /// Whether one of these ranks has ended or failed, as far as this host knows.
@@ -52,7 +55,7 @@ class RankTable {
   /// Looks for evidence for up to `patience`: a rank that is about to die, say, closes its connections first.
   Report report(const RankRow& wait, double waited_s, std::chrono::milliseconds patience = std::chrono::milliseconds(0)) const;
 
-  /// This rank's row tells of a wait while this lives. Of several at a time, on different threads, the first counts.
+  /// This rank's row tells of a wait while this lives. Of several at a time, on different threads, the oldest counts.
   class Waiting {
    public:
     Waiting(std::shared_ptr<RankTable> table, const RankRow& row);
@@ -63,27 +66,29 @@ class RankTable {
 
    private:
     std::shared_ptr<RankTable> table_;
-    RankRow row_;
-    bool shown_ = false;
+    std::list<RankRow>::iterator row_;  // of the table's waits
   };
 
  private:
-  struct Entry;     // of a row, as written
-  struct Rows;      // the shared memory
   class Publisher;  // the thread
+  struct Asking;    // of the store, for rows of other hosts
 
-  RankTable(int rank, std::vector<std::string> hosts, std::unique_ptr<Rows> rows, const Store& store);
+  RankTable(int rank, std::vector<std::string> hosts, std::unique_ptr<RankRows> rows, const Store& store);
   bool local(int rank) const { return hosts_[rank] == hosts_[rank_]; }
-  void write(bool waiting, const RankRow& wait);
+  RankRow read(int rank, Asking& asking) const;
+  std::vector<RankRow> read(Asking& asking) const;
+  std::string text_of(int rank, Asking& asking) const;
+  void show_wait();
   void write();
 
   int rank_;
   std::vector<std::string> hosts_;
-  std::unique_ptr<Rows> rows_;
+  std::unique_ptr<RankRows> rows_;
   std::unique_ptr<Store> store_;
   mutable std::mutex mutex_;  // of the members below and of writing this rank's row
-  std::unique_ptr<Entry> own_;
-  int64_t past_ = -1;  ///< failures in meetings up to this one are past
+  std::unique_ptr<RankEntry> own_;
+  std::list<RankRow> waits_;  ///< under way, oldest first
+  int64_t past_ = -1;         ///< failures in meetings up to this one are past
   std::unique_ptr<Publisher> publisher_;
 };
 

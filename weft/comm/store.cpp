@@ -14,8 +14,6 @@ namespace {
 
 using Bytes = std::vector<uint8_t>;
 
-constexpr std::chrono::milliseconds kToTell{500};
-
 std::string text_of(const Bytes& bytes) { return {bytes.begin(), bytes.end()}; }
 
 struct Found {
@@ -36,7 +34,9 @@ Store::Store(std::shared_ptr<Connection> connection, std::string prefix)
 
 const std::string& Store::server() const { return connection_->server(); }
 
-void Store::set(const std::string& key, const std::string& value) { set(key, value, connection_->timeout()); }
+Deadline Store::deadline() const { return deadline_.value_or(connection_->timeout()); }
+
+void Store::set(const std::string& key, const std::string& value) { set(key, value, deadline()); }
 
 void Store::set(const std::string& key, const std::string& value, const Deadline& deadline) {
   connection_->insist(key, deadline, [key = prefix_ + key, value](c10d::Store& store) {
@@ -46,10 +46,7 @@ void Store::set(const std::string& key, const std::string& value, const Deadline
 }
 
 bool Store::has(const std::string& key) {
-  const Deadline deadline = connection_->timeout();
-  const std::optional<bool> answer = has(key, deadline);
-  if (!answer) connection_->no_answer(key, deadline);
-  return *answer;
+  return connection_->insist(key, deadline(), [key = prefix_ + key](c10d::Store& store) { return store.check({key}); });
 }
 
 std::optional<bool> Store::has(const std::string& key, const Deadline& deadline) {
@@ -60,7 +57,7 @@ std::string Store::get(const std::string& key, const Deadline& deadline, const s
   const std::string whole = prefix_ + key, failure = failure_ ? failure_->key : "";
   auto pause = std::chrono::microseconds(100);
   while (true) {
-    const auto found = connection_->ask(key, deadline.with_at_least(Connection::kToAnswer),
+    const auto found = connection_->ask(key, deadline.with_at_least(kToAnswer),
                                         [whole, failure](c10d::Store& store) { return look_up(store, whole, failure); });
     if (found && found->value) return *found->value;
     if (found) throw_if(found->failure);
@@ -76,14 +73,14 @@ std::string Store::get(const std::string& key, const Deadline& deadline, const s
 }
 
 int64_t Store::add(const std::string& key, int64_t amount) {
-  return connection_->insist(key, connection_->timeout(),
+  return connection_->insist(key, deadline(),
                              [key = prefix_ + key, amount](c10d::Store& store) { return store.add(key, amount); });
 }
 
 void Store::throw_if_failed() {
   if (!failure_) return;
   const auto look = [key = failure_->key](c10d::Store& store) { return look_up(store, key, "").value; };
-  throw_if(connection_->insist(failure_->key, connection_->timeout(), look));
+  throw_if(connection_->insist(failure_->key, deadline(), look));
 }
 
 // Written as the number of the rank that was lost, or -1, and the text. Who cannot tell it has the error itself to throw.
@@ -92,8 +89,8 @@ void Store::announce(const Error& error) {
   const auto* lost = dynamic_cast<const LostRank*>(&error);
   const std::string text = fmt::format("{} {}", lost == nullptr ? -1 : lost->rank(), error.what());
   try {
-    connection_->ask(failure_->key, kToTell, [key = failure_->key, text](c10d::Store& store) {
-      store.set(key, Bytes(text.begin(), text.end()));
+    connection_->ask(failure_->key, kToAnswer, [key = failure_->key, text](c10d::Store& store) {
+      store.compareSet(key, {}, Bytes(text.begin(), text.end()));  // the first stays
       return true;
     });
   } catch (const CommError&) {  // the store is gone, as all others find
@@ -110,6 +107,12 @@ void Store::throw_if(const std::optional<std::string>& failure) {
 Store Store::failing_on(std::shared_ptr<Failure> failure) const {
   Store result = *this;
   result.failure_ = std::move(failure);
+  return result;
+}
+
+Store Store::within(const Deadline& deadline) const {
+  Store result = *this;
+  result.deadline_ = deadline;
   return result;
 }
 

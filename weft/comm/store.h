@@ -6,6 +6,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -22,6 +23,9 @@ class Store {
  public:
   class Connection;  // to a c10d store, comm/c10d/store_connection.h
 
+  /// What a store that is well has for answering, also at the very end of a deadline.
+  static constexpr std::chrono::milliseconds kToAnswer{500};
+
   /// A key whose value, once a rank has set it, is the error that ends the waits of all.
   struct Failure {
     explicit Failure(std::string key) : key(std::move(key)) {}
@@ -31,7 +35,7 @@ class Store {
 
   explicit Store(std::shared_ptr<Connection> connection, std::string prefix = "");
 
-  // Without a deadline of their own these take the one that the connection was made with.
+  // Calls that are given no deadline have the store's own (within()), or as long as the connection was given.
   void set(const std::string& key, const std::string& value);
   void set(const std::string& key, const std::string& value, const Deadline& deadline);
   int64_t add(const std::string& key, int64_t amount);
@@ -51,6 +55,8 @@ class Store {
   /// The same store with every key below `prefix`.
   Store below(const std::string& prefix) const;
 
+  /// The same store, whose calls all end by then.
+  Store within(const Deadline& deadline) const;
   /// The same store, with the table of who waits for whom.
   Store with(std::shared_ptr<RankTable> table) const;
   const std::shared_ptr<RankTable>& table() const { return table_; }
@@ -61,12 +67,14 @@ class Store {
   const std::string& server() const;
 
  private:
+  Deadline deadline() const;
   void throw_if(const std::optional<std::string>& failure);
 
   std::shared_ptr<Connection> connection_;
   std::string prefix_;
   std::shared_ptr<Failure> failure_;
   std::shared_ptr<RankTable> table_;
+  std::optional<Deadline> deadline_;
 };
 
 }  // namespace weft

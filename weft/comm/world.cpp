@@ -139,13 +139,12 @@ Store& World::store() const {
 // What ranks make together they make in attempts. When one fails all ranks leave it, each at the group that it has come to;
 // their next groups, counted from none again, belong to the next attempt, which knows nothing of that failure.
 Store World::next_group_store() const {
+  const Store& all = store();
   State& s = *state_;
   if (s.failure->told) s.begin_attempt(s.attempt + 1);
   const int group = s.groups++;
-  store().table()->begin_meeting((int64_t{s.attempt} << 32) + group);
-  return store().failing_on(s.failure).below(fmt::format("attempt/{}/group/{}", s.attempt, group));
+  all.table()->begin_meeting((int64_t{s.attempt} << 32) + group);
+  return all.failing_on(s.failure).below(fmt::format("attempt/{}/group/{}", s.attempt, group));
 }
-
-void World::announce_failure(const std::string& text) const { store().failing_on(state_->failure).announce(Error(text)); }
 
 }  // namespace weft

@@ -39,8 +39,6 @@ class World {
 
   /// A part of the store for the next group, the same on all ranks that make their groups in the same order.
   Store next_group_store() const;
-  /// Ends, with this error, the waits of all ranks that are making a group; then they may begin anew.
-  void announce_failure(const std::string& text) const;
 
  private:
   struct State;

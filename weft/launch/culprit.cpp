@@ -49,9 +49,8 @@ const RankOutcome& follow(const std::vector<RankOutcome>& outcomes, const RankOu
   const RankOutcome* last = &first;
   for (size_t links = 0; links < outcomes.size(); ++links) {
     const int named = last->said.front().culprit;
-    const auto next = std::find_if(outcomes.begin(), outcomes.end(), [&](const RankOutcome& outcome) {
-      return outcome.rank == named && is_echo(outcome) && outcome.said.front().culprit >= 0;
-    });
+    const auto next = std::find_if(outcomes.begin(), outcomes.end(),
+                                   [&](const RankOutcome& outcome) { return outcome.rank == named && is_echo(outcome); });
     if (next == outcomes.end()) break;
     last = &*next;
   }

@@ -120,11 +120,12 @@ std::string agreement_text(const Program& program, const Model& model, const Tra
 
 void check_agreement(const World& world, const std::string& plan, std::chrono::milliseconds timeout) {
   if (world.size() == 1) return;
-  Store store = world.next_group_store();
+  const Deadline deadline = timeout;
+  Store store = world.next_group_store().within(deadline);
   try {
-    agree(world, store, plan, timeout);
+    agree(world, store, plan, deadline);
   } catch (const Error& error) {
-    store.announce(error);
+    tell_failure(store, error);
     throw;
   }
 }

@@ -21,7 +21,7 @@ EngineStore::Keys EngineStore::whole(const Keys& keys) const {
 
 c10::intrusive_ptr<c10d::Store> EngineStore::clone() { return c10::make_intrusive<EngineStore>(store_, timeout_, what_); }
 
-void EngineStore::set(const std::string& key, const Bytes& value) { store_.set(key, {value.begin(), value.end()}); }
+void EngineStore::set(const std::string& key, const Bytes& value) { store_.set(key, {value.begin(), value.end()}, timeout_); }
 
 EngineStore::Bytes EngineStore::compareSet(const std::string& key, const Bytes& expected, const Bytes& desired) {
   return ask(key, [key = store_.prefix() + key, expected, desired](c10d::Store& store) {
@@ -34,7 +34,9 @@ EngineStore::Bytes EngineStore::get(const std::string& key) {
   return {value.begin(), value.end()};
 }
 
-int64_t EngineStore::add(const std::string& key, int64_t value) { return store_.add(key, value); }
+int64_t EngineStore::add(const std::string& key, int64_t value) {
+  return ask(key, [key = store_.prefix() + key, value](c10d::Store& store) { return store.add(key, value); });
+}
 
 bool EngineStore::deleteKey(const std::string& key) {
   return ask(key, [key = store_.prefix() + key](c10d::Store& store) { return store.deleteKey(key); });

@@ -3,7 +3,9 @@
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "weft/base/hash.h"
 #include "weft/comm/await.h"
@@ -96,6 +98,7 @@ GlooBackend::GlooBackend(const GroupPlan& plan)
       timeout_(plan.options.timeout),
       device_(plan.options.device),
       table_(plan.store.table()),
+      one_host_(std::all_of(plan.hosts.begin(), plan.hosts.end(), [&](const auto& host) { return host == plan.hosts[0]; })),
       place_(fnv1a(plan.store.prefix())),
       own_record_(at::zeros({static_cast<int64_t>(sizeof(CallRecord))}, at::kByte)),
       all_records_(at::zeros({static_cast<int64_t>(sizeof(CallRecord)) * size()}, at::kByte)) {
@@ -103,15 +106,7 @@ GlooBackend::GlooBackend(const GroupPlan& plan)
   auto engine = connect(plan);
   engine_ = engine.get();
   const auto finish_pending = [this](const Operations::Pending& pending, Operations::Step) {
-    finish([&](std::chrono::milliseconds slice) {
-      try {
-        pending->wait(slice);
-      } catch (const std::exception&) {
-        if (pending->isCompleted()) throw;
-        return false;
-      }
-      return true;
-    });
+    finish([&](std::chrono::milliseconds slice) { return ends_within(*pending, slice); });
   };
   operations_ = std::make_unique<Operations>(std::move(engine), rank(), size(), plan.options.tree_order, finish_pending);
   thread_ = std::thread([this] { run_tasks(); });
@@ -209,7 +204,15 @@ void GlooBackend::fail(const RankRow& wait, Clock::time_point begin, const std::
   if (is_stopping()) throw CommError(problem);  // nobody waits for this call, and the destructor closed the connections
   const double waited_s = late ? static_cast<double>(timeout_.count()) / 1e3 : 0.0;
   const RankTable::Report report = table_->report(wait, waited_s, late ? std::chrono::milliseconds(0) : kEvidence);
-  set_failure(report.culprit, report.evident() || late ? report.text : fmt::format("{}; {}", report.text, problem));
+  if (report.evident() || late) {
+    set_failure(report.culprit, report.text);
+  } else if (one_host_) {
+    set_failure(report.culprit, fmt::format("{}; {}", report.text, problem));
+  } else {  // what other hosts do shows only after a while, and a connection that broke names its end
+    const Axis& ranks = axis();
+    set_failure(-1, fmt::format("rank {} in {}: {}", rank_on_axis(ranks.ranks[ranks.index], ranks.name, ranks.ranks),
+                                wait.doing, problem));
+  }
   engine_->close();
   throw_if_failed();
   throw CommError(problem);

@@ -67,6 +67,7 @@ class GlooBackend : public Group::Backend {
   std::chrono::milliseconds timeout_;
   at::Device device_;
   std::shared_ptr<RankTable> table_;
+  bool one_host_;
   uint64_t place_;  ///< of the group in the table
   std::unique_ptr<Operations> operations_;
   GlooEngine* engine_ = nullptr;  ///< owned by operations_

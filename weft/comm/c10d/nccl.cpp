@@ -96,9 +96,9 @@ class NcclBackend : public Group::Backend {
     }
     auto options = c10d::ProcessGroupNCCL::Options::create();
     options->timeout = plan.options.timeout;
-    const std::string what = fmt::format("rank {} of group \"{}\" starts NCCL", plan.axis.index, plan.axis.name);
+    const std::string what = rank_name(plan.axis, plan.axis.index) + " starts NCCL";
     try {
-      auto store = c10::make_intrusive<EngineStore>(plan.store.below("nccl"), plan.options.timeout, what);
+      auto store = c10::make_intrusive<EngineStore>(plan.store.failing_on(nullptr).below("nccl"), plan.options.timeout, what);
       return c10::make_intrusive<c10d::ProcessGroupNCCL>(store, plan.axis.index, plan.axis.size(), options);
     } catch (const c10::Error& error) {
       throw CommError(

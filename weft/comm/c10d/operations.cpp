@@ -75,6 +75,15 @@ void reduce_parts(const at::Tensor& output, const at::Tensor& parts, int size, R
 
 }  // namespace
 
+bool ends_within(c10d::Work& work, std::chrono::milliseconds time) {
+  try {
+    return work.wait(time);
+  } catch (const std::exception&) {  // its error, or that it has not ended, though it may have in this very moment
+    if (!work.isCompleted()) return false;
+  }
+  return work.wait();
+}
+
 Operations::Operations(c10::intrusive_ptr<c10d::Backend> engine, int rank, int size, bool tree_order, Finish finish)
     : engine_(std::move(engine)), rank_(rank), size_(size), tree_order_(tree_order), finish_(std::move(finish)) {}
 

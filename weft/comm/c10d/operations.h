@@ -4,12 +4,16 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <chrono>
 #include <functional>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
 #include "weft/comm/call.h"
 
 namespace weft {
+
+/// Whether it ends within `time`; throws its error where it fails.
+bool ends_within(c10d::Work& work, std::chrono::milliseconds time);
 
 class Operations {
  public:

@@ -12,9 +12,6 @@ namespace weft {
 
 class Store::Connection {
  public:
-  /// What a store that is well has for answering, also at the very end of a deadline.
-  static constexpr std::chrono::milliseconds kToAnswer{500};
-
   Connection(std::string server, std::chrono::milliseconds timeout) : server_(std::move(server)), timeout_(timeout) {}
   virtual ~Connection() = default;
   Connection(const Connection&) = delete;
