@@ -4,6 +4,9 @@
 
 #include <string>
 
+#include "weft/base/error.h"
+#include "weft/base/file_error.h"
+
 namespace weft {
 namespace {
 
@@ -47,6 +50,11 @@ TEST(Printable, long_text_keeps_its_ends_and_whole_characters) {
     for (int i = 0; i < 10; ++i) euros += "\xe2\x82\xac";
     EXPECT_EQ(printable(shortened(euros, most)), shortened(euros, most)) << "no character is cut at " << most;
   }
+}
+
+TEST(Printable, WhateverAnErrorSays) {
+  EXPECT_STREQ(Error("cannot read a\n\x1b[31mb\xff").what(), "cannot read a\\n\\x1b[31mb\\xff");
+  EXPECT_STREQ(FileError("grüße").what(), "grüße");
 }
 
 }  // namespace

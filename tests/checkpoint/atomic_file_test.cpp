@@ -104,6 +104,9 @@ TEST(AtomicFile, LeftOversOfTheDeadAreRemoved) {
   const std::string left = folder.names()[0];
   EXPECT_TRUE(left.starts_with(".weft-") && left.ends_with(".partial")) << left;
   const std::string other_host = folder.write(".weft-another-host-1-0.partial", "its own");
+  // ".weft-HOST-PID-NUMBER.partial" of a host whose name goes on where this one's ends
+  const std::string host = left.substr(0, left.rfind('-', left.rfind('-') - 1));
+  const std::string longer_host = folder.write(host + "-2-1-0.partial", "its own");
   AtomicFile living(folder.file("living"), AtomicFile::Kind::named);
   living.write("text", 4);
   EXPECT_FALSE(std::filesystem::exists(folder.path() / left));
@@ -112,7 +115,8 @@ TEST(AtomicFile, LeftOversOfTheDeadAreRemoved) {
   living.commit();
   EXPECT_EQ(read_file(folder.file("living")), "text");
   EXPECT_TRUE(std::filesystem::exists(other_host));
-  EXPECT_EQ(folder.names().size(), 3u);
+  EXPECT_TRUE(std::filesystem::exists(longer_host));
+  EXPECT_EQ(folder.names().size(), 4u);
 }
 
 TEST(AtomicFile, AFullDiskLeavesTheOldFileAndNothingElse) {

@@ -16,7 +16,6 @@
 #include "tests/fuzz/watched.h"
 #include "weft/base/environment.h"
 #include "weft/base/error.h"
-#include "weft/base/printable.h"
 #include "weft/checkpoint/safetensors.h"
 #include "weft/comm/world.h"
 #include "weft/data/images.h"
@@ -299,7 +298,7 @@ void environment(const std::string& /*folder*/, Random& random) {
       try {
         take();
       } catch (const InputError& error) {
-        const std::string wrong = wrong_with_line(printable(error.what()));
+        const std::string wrong = wrong_with_line(error.what());
         if (!wrong.empty()) throw;
       }
     };
@@ -324,7 +323,7 @@ std::string try_damaged(Kind kind, const std::string& folder, Random& random) {
     kKinds[static_cast<size_t>(kind)].second(folder, random);
     return {};
   } catch (const Error& error) {
-    return wrong_with_line(printable(error.what()));
+    return wrong_with_line(error.what());
   } catch (const std::exception& error) {
     return fmt::format("{} that is none of weft's: {:.600}", typeid(error).name(), error.what());
   }

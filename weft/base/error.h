@@ -3,12 +3,14 @@
 #pragma once
 
 #include <stdexcept>
+#include <string>
 
 namespace weft {
 
 class Error : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  /// The text becomes printable() (base/printable.h): names, paths and values in it may hold any bytes.
+  explicit Error(const std::string& text);
 };
 
 /// The caller's input is wrong (recipe key, file, argument): the user can mend it.

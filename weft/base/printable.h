@@ -1,5 +1,5 @@
 // Text that came from outside (values, names, paths, what other libraries say), made fit for one line of a terminal or a log.
-// The command does so with whatever it prints, errors too; an Error's own text may hold bytes of a path as they are.
+// Every Error's text is, and whatever the command prints.
 #pragma once
 
 #include <cstddef>

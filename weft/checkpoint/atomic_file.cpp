@@ -12,7 +12,6 @@
 
 #include "weft/base/error.h"
 #include "weft/base/file_size_limit.h"
-#include "weft/base/printable.h"
 #include "weft/base/standard_descriptors.h"
 #include "weft/checkpoint/left_overs.h"
 
@@ -22,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 [[noreturn]] void refuse(const std::string& path, const std::string& reason) {
-  throw InputError(fmt::format("{}: cannot write it: {}", printable(path), reason));
+  throw InputError(fmt::format("{}: cannot write it: {}", path, reason));
 }
 
 /// Where the file really goes. Refuses what a rename must not replace: a folder, a device.

@@ -30,6 +30,17 @@ std::string beginning() {
   return name;
 }
 
+/// Whether what follows the beginning is "PID-NUMBER.partial": the name of another host may begin with this one's.
+bool is_numbered(std::string_view rest) {
+  if (!rest.ends_with(kEnding)) return false;
+  rest.remove_suffix(kEnding.size());
+  const size_t dash = rest.find('-');
+  const auto is_number = [](std::string_view text) {
+    return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+  };
+  return dash != std::string_view::npos && is_number(rest.substr(0, dash)) && is_number(rest.substr(dash + 1));
+}
+
 bool lock(int descriptor) {
   while (::flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
     if (errno != EINTR) return false;
@@ -69,7 +80,8 @@ void remove_left_overs(const std::string& folder) {
   std::error_code code;
   for (fs::directory_iterator it(folder, code), end; !code && it != end; it.increment(code)) {
     const std::string name = it->path().filename().string();
-    if (name.starts_with(begin) && name.ends_with(kEnding)) remove_unless_held(it->path().string());
+    if (name.starts_with(begin) && is_numbered(std::string_view(name).substr(begin.size())))
+      remove_unless_held(it->path().string());
   }
 }
 

@@ -10,7 +10,6 @@
 
 #include "weft/base/error.h"
 #include "weft/base/input_file.h"
-#include "weft/base/printable.h"
 #include "weft/checkpoint/safetensors_header.h"
 
 namespace weft {
@@ -59,7 +58,7 @@ class Reader {
 
  private:
   [[noreturn]] void fail(const std::string& reason) const {
-    throw InputError(fmt::format("{}: cannot read it: {}; name a .safetensors file", printable(path_), reason));
+    throw InputError(fmt::format("{}: cannot read it: {}; name a .safetensors file", path_, reason));
   }
 
   std::string path_;

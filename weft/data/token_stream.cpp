@@ -9,7 +9,6 @@
 #include <system_error>
 
 #include "weft/base/error.h"
-#include "weft/base/printable.h"
 
 namespace weft {
 namespace {
@@ -21,7 +20,7 @@ constexpr const char* kGetIt = "set data.path to a file or folder (the default c
 int64_t token_bytes(TokenType type) { return type == TokenType::u8 ? 1 : type == TokenType::u16 ? 2 : 4; }
 
 [[noreturn]] void fail_to_open(const std::string& path, const std::string& reason) {
-  throw InputError(fmt::format("{}: cannot open it: {}; {}", printable(path), reason, kGetIt));
+  throw InputError(fmt::format("{}: cannot open it: {}; {}", path, reason, kGetIt));
 }
 
 std::vector<std::string> files_of(const fs::path& folder, TokenType type) {
