@@ -6,7 +6,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,6 +19,7 @@
 #include "weft/launch/error_pipe.h"
 #include "weft/launch/guardian.h"
 #include "weft/launch/rank_process.h"
+#include "weft/launch/signal_watch.h"
 
 namespace weft {
 
@@ -30,52 +30,6 @@ constexpr int64_t kSecond = 1'000'000'000;
 constexpr int64_t kEcho = kSecond / 4;
 /// Some parents (timeout, a terminal's shell) send a signal twice; that is not a second Ctrl-C.
 constexpr int64_t kSamePress = kSecond / 5;
-
-/// Receives SIGINT, SIGTERM, SIGHUP (unless it is ignored) and SIGCHLD through a descriptor while it lives, then puts
-/// everything back. No handler, so no global state.
-class SignalWatch {
- public:
-  SignalWatch() {
-    sigset_t watched;
-    sigemptyset(&watched);
-    for (const int signal : {SIGINT, SIGTERM, SIGCHLD}) sigaddset(&watched, signal);
-    // A blocked signal comes in even where it is ignored; under nohup a terminal that goes must end nothing.
-    struct sigaction hang_up {};
-    sigaction(SIGHUP, nullptr, &hang_up);
-    if (hang_up.sa_handler != SIG_IGN) sigaddset(&watched, SIGHUP);
-    pthread_sigmask(SIG_BLOCK, &watched, &old_mask_);
-    // A parent that ignores SIGCHLD hands that on to us, and ranks would be reaped behind our back.
-    struct sigaction standard {};
-    standard.sa_handler = SIG_DFL;
-    sigaction(SIGCHLD, &standard, &old_child_action_);
-    fd_ = FileDescriptor(signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK));
-    if (fd_.get() < 0) throw Error(fmt::format("cannot watch for signals: {}", strerror(errno)));
-  }
-  ~SignalWatch() {
-    sigaction(SIGCHLD, &old_child_action_, nullptr);
-    pthread_sigmask(SIG_SETMASK, &old_mask_, nullptr);
-  }
-  SignalWatch(const SignalWatch&) = delete;
-  SignalWatch& operator=(const SignalWatch&) = delete;
-
-  int fd() const { return fd_.get(); }
-  const sigset_t& old_mask() const { return old_mask_; }
-
-  /// The signals that have come in, SIGCHLD left out.
-  std::vector<int> receive() {
-    std::vector<int> signals;
-    signalfd_siginfo info{};
-    while (read(fd_.get(), &info, sizeof info) == sizeof info) {
-      if (info.ssi_signo != SIGCHLD) signals.push_back(static_cast<int>(info.ssi_signo));
-    }
-    return signals;
-  }
-
- private:
-  sigset_t old_mask_{};
-  struct sigaction old_child_action_ {};
-  FileDescriptor fd_;
-};
 
 /// Whether a child is stopped at this moment.
 bool is_stopped(pid_t pid) {

@@ -1,0 +1,44 @@
+#include "weft/launch/signal_watch.h"
+
+#include <errno.h>
+#include <fmt/core.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "weft/base/error.h"
+
+namespace weft {
+
+SignalWatch::SignalWatch() {
+  sigset_t watched;
+  sigemptyset(&watched);
+  for (const int signal : {SIGINT, SIGTERM, SIGCHLD}) sigaddset(&watched, signal);
+  // A blocked signal comes in even where it is ignored; under nohup a terminal that goes must end nothing.
+  struct sigaction hang_up {};
+  sigaction(SIGHUP, nullptr, &hang_up);
+  if (hang_up.sa_handler != SIG_IGN) sigaddset(&watched, SIGHUP);
+  pthread_sigmask(SIG_BLOCK, &watched, &old_mask_);
+  // A parent that ignores SIGCHLD hands that on to us, and ranks would be reaped behind our back.
+  struct sigaction standard {};
+  standard.sa_handler = SIG_DFL;
+  sigaction(SIGCHLD, &standard, &old_child_action_);
+  fd_ = FileDescriptor(signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (fd_.get() < 0) throw Error(fmt::format("cannot watch for signals: {}", strerror(errno)));
+}
+
+SignalWatch::~SignalWatch() {
+  sigaction(SIGCHLD, &old_child_action_, nullptr);
+  pthread_sigmask(SIG_SETMASK, &old_mask_, nullptr);
+}
+
+std::vector<int> SignalWatch::receive() {
+  std::vector<int> signals;
+  signalfd_siginfo info{};
+  while (read(fd_.get(), &info, sizeof info) == sizeof info) {
+    if (info.ssi_signo != SIGCHLD) signals.push_back(static_cast<int>(info.ssi_signo));
+  }
+  return signals;
+}
+
+}  // namespace weft
