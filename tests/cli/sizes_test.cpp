@@ -89,6 +89,19 @@ TEST_F(Sizes, AreAnswered) {
   }
 }
 
+TEST_F(Sizes, SayWhereOtherLevelsAreLeftOut) {
+  const std::vector<std::string> keys = {"model.layers=100", "batch.micro=1"};
+  for (const auto& [batch, left_out] : {std::pair{"batch.global=4", false}, {"batch.global=2000", true}}) {
+    std::vector<std::string> all = keys;
+    all.emplace_back(batch);
+    const std::string out = run("memory", 2, all).out;
+    EXPECT_EQ(out.find("Other levels are not worked out beside it: 102 blocks x 1000 micro-batches are more than 100000") !=
+                  std::string::npos,
+              left_out)
+        << out;
+  }
+}
+
 TEST_F(Sizes, AreRefusedInOneLine) {
   const struct {
     const char* command;
@@ -113,7 +126,11 @@ TEST_F(Sizes, AreRefusedInOneLine) {
       {"memory",
        1,
        {"model.width=1000000", "model.heads=1", "model.context=10000000", "batch.global=1000000000"},
-       ": a step of 1000000000 samples a rank, 1000000000 at a time, moves some"},
+       ": a micro-batch of 1000000000 samples makes some"},
+      {"show",
+       600,
+       {"model.layers=998", "layout.pp=600", "layout.schedule=auto", "batch.global=600", "batch.micro=1"},
+       "use 300 micro-batches or fewer"},
   };
   for (const auto& c : cases) {
     const Finished result = run(c.command, c.ranks, c.keys);

@@ -14,6 +14,7 @@
 
 #include <functional>
 
+#include "tests/support/refusal.h"
 #include "tests/support/run_processes.h"
 #include "weft/base/error.h"
 
@@ -83,16 +84,6 @@ TEST(ModuleBlock, RefusesADeviceWhoseNumbersItCannotSeed) {
   }
 }
 
-/// What `call` throws as InputError, or nothing.
-std::string refusal(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return {};
-}
-
 TEST(ModuleBlock, BuffersOfWholeNumbersAreConstantToo) {
   auto module = std::make_shared<torch::nn::Module>();
   at::Tensor table = module->register_buffer("table", at::tensor({3, 1, 2}, at::kLong));
@@ -104,10 +95,10 @@ TEST(ModuleBlock, BuffersOfWholeNumbersAreConstantToo) {
     return {norm->forward(inputs.front()).index_select(1, table.remainder(3))};
   });
   const at::Tensor x = at::ones({2, 3});
-  EXPECT_EQ(refusal([&] { block->forward({x}, {}); }), "");
+  EXPECT_EQ(test::refusal([&] { block->forward({x}, {}); }), "");
   EXPECT_EQ(norm->num_batches_tracked.item<int64_t>(), 1) << "counts, and nothing reads it";
   changes = true;
-  const std::string error = refusal([&] { block->forward({x}, {}); });
+  const std::string error = test::refusal([&] { block->forward({x}, {}); });
   EXPECT_NE(error.find("the forward of block 'lookup' changed its buffer 'table', which is taken for constant"),
             std::string::npos)
       << error;
@@ -127,7 +118,7 @@ TEST(ModuleBlock, BuffersOfWholeNumbersKeepTheirValuesOnTheMetaDevice) {
 TEST(ModuleBlock, RefusesABatchNormThatAveragesOverAllForwards) {
   using Options = torch::nn::BatchNormOptions;
   const auto made = [](const Options& options) {
-    return refusal(
+    return test::refusal(
         [&] { sequential_model("net", torch::nn::Sequential(torch::nn::Linear(3, 3), torch::nn::BatchNorm1d(options))); });
   };
   EXPECT_EQ(

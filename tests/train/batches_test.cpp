@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "tests/nn/bound_layer.h"
+#include "tests/support/refusal.h"
 #include "tests/support/run_ranks.h"
 #include "tests/train/jobs.h"
 #include "weft/base/error.h"
@@ -112,15 +113,6 @@ const std::vector<Misfit>& misfits() {
   return all;
 }
 
-std::string refusal(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "nothing was refused";
-}
-
 Trainer trainer_of_eight() {
   return Trainer(Mesh(World(), {{"dp", 1}}), tiny_mlp(), Sgd{}, {.global_batch = 8, .micro_batch = 8});
 }
@@ -128,8 +120,8 @@ Trainer trainer_of_eight() {
 TEST(Batches, EveryTensorMustHaveTheSamplesThatAreDue) {
   for (const Misfit& c : misfits()) {
     Trainer of_batches = trainer_of_eight(), of_micro_batches = trainer_of_eight();
-    const std::string whole = refusal([&] { of_batches.step(c.batch); });
-    const std::string micro = refusal([&] { of_micro_batches.step([&] { return c.batch; }); });
+    const std::string whole = test::refusal([&] { of_batches.step(c.batch); });
+    const std::string micro = test::refusal([&] { of_micro_batches.step([&] { return c.batch; }); });
     EXPECT_NE(whole.find(std::string("trainer: ") + c.says + " in a batch on rank 0, must have 8"), std::string::npos)
         << c.what << ": " << whole;
     EXPECT_NE(micro.find(std::string("trainer: ") + c.says + " in a micro-batch, must have 8"), std::string::npos)
@@ -139,7 +131,7 @@ TEST(Batches, EveryTensorMustHaveTheSamplesThatAreDue) {
 
 TEST(Batches, WithoutInputsAreRefused) {
   Trainer trainer(Mesh(World(), {{"dp", 1}}), tiny_mlp(), Sgd{}, {.global_batch = 8, .micro_batch = 4});
-  EXPECT_EQ(refusal([&] { trainer.step(Batch{{}, labels(8)}); }), "step 0, micro-batch 0: it has no inputs");
+  EXPECT_EQ(test::refusal([&] { trainer.step(Batch{{}, labels(8)}); }), "step 0, micro-batch 0: it has no inputs");
 }
 
 /// Hands out the same batch whatever it is asked for.
@@ -161,8 +153,8 @@ TEST(Batches, OfADatasetAreCheckedInTrainingAndEvaluation) {
     EvaluationLoader evaluation(data, 8, 0, 1);
     Loader training(data, Sampler(8, {}), trains.loader_options());
     const std::string expected = std::string("dataset: ") + c.says + " where 8 were asked for";
-    EXPECT_EQ(refusal([&] { evaluates.evaluate(evaluation); }), expected) << c.what;
-    EXPECT_EQ(refusal([&] { trains.step(training); }), expected) << c.what;
+    EXPECT_EQ(test::refusal([&] { evaluates.evaluate(evaluation); }), expected) << c.what;
+    EXPECT_EQ(test::refusal([&] { trains.step(training); }), expected) << c.what;
   }
 }
 
@@ -212,7 +204,7 @@ TEST(Evaluation, RefusesALoaderOfAnotherShare) {
   test::run_ranks(2, [](World world) {
     Trainer trainer(Mesh(world, {{"dp", 2}}), tiny_mlp(), Sgd{}, {.global_batch = 8, .micro_batch = 4});
     EvaluationLoader whole(std::make_shared<Fixed>(8, Batch{{rows(8)}, labels(8)}), 8, 0, 1);
-    const std::string error = refusal([&] { trainer.evaluate(whole); });
+    const std::string error = test::refusal([&] { trainer.evaluate(whole); });
     const std::string rank = std::to_string(world.rank());
     if (error.find("is for data-parallel rank 0 of 1, this one is " + rank + " of 2") == std::string::npos) throw Error(error);
   });
@@ -257,7 +249,7 @@ TEST(Evaluation, ALossThatIsNotFiniteIsAnErrorOnEveryRank) {
 TEST(Evaluation, OfNoTargetAtAllIsAnError) {
   Trainer trainer(Mesh(World(), {{"dp", 1}}), tiny_mlp(), Sgd{}, {.global_batch = 4, .micro_batch = 4});
   EvaluationLoader loader(std::make_shared<Fixed>(4, Batch{{rows(4)}, at::full({4}, kIgnore, at::kLong)}), 4, 0, 1);
-  EXPECT_NE(refusal([&] { trainer.evaluate(loader); }).find("no target counted in the whole evaluation set"),
+  EXPECT_NE(test::refusal([&] { trainer.evaluate(loader); }).find("no target counted in the whole evaluation set"),
             std::string::npos);
 }
 

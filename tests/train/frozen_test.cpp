@@ -16,6 +16,7 @@
 #include <mutex>
 #include <ostream>
 
+#include "tests/support/refusal.h"
 #include "tests/support/run_ranks.h"
 #include "tests/train/reference.h"
 #include "weft/base/error.h"
@@ -229,16 +230,6 @@ TEST_P(FrozenTest, SendsWhatTheProgramSays) {
 INSTANTIATE_TEST_SUITE_P(Layouts, FrozenTest, ::testing::ValuesIn(cases()),
                          [](const auto& info) { return std::string(info.param.name); });
 
-/// What `call` throws as InputError, or nothing.
-std::string refusal(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return {};
-}
-
 TEST(Frozen, IsWhatTakesNoGradientWhenTheTrainerIsMade) {
   torch::nn::Sequential net = network();
   Model model = sequential_model("net", net);
@@ -246,7 +237,7 @@ TEST(Frozen, IsWhatTakesNoGradientWhenTheTrainerIsMade) {
   Trainer trainer(Mesh(World(), {{"dp", 1}}), model, Sgd{}, {.global_batch = kBatch, .micro_batch = kBatch});
   EXPECT_EQ(trainer.program().block_numel[3], 64);
   net->ptr(6)->parameters()[1].requires_grad_(false);
-  const std::string error = refusal([&] { trainer.start(); });
+  const std::string error = test::refusal([&] { trainer.start(); });
   EXPECT_NE(error.find("block '6' has other parameters, or other frozen parameters, than when the trainer was made"),
             std::string::npos)
       << error;
@@ -299,7 +290,7 @@ TEST(Frozen, IsNotExchangedForAnotherOfTheSameSizeBeforeTheStart) {
   two.freeze(0);
   Trainer trainer(Mesh(World(), {{"dp", 1}}), two.one_block(), Sgd{}, {.global_batch = kBatch, .micro_batch = kMicro});
   two.freeze(1);
-  const std::string error = refusal([&] { trainer.start(); });
+  const std::string error = test::refusal([&] { trainer.start(); });
   EXPECT_NE(error.find("block 'both' has other parameters, or other frozen parameters, than when"), std::string::npos) << error;
 }
 
@@ -340,7 +331,7 @@ TEST(Frozen, ABlockThatChangesItsInputIsAnError) {
     model.blocks.push_back({"doubles", "1.", module_block("doubles", trained.ptr(), doubles)});
     const Mesh mesh(World(), {{"dp", 1}});
     Trainer trainer(mesh, std::move(model), Sgd{.lr = 0.1}, {.global_batch = kBatch, .micro_batch = kBatch});
-    const std::string error = refusal([&] { trainer.step(batch_of(0)); });
+    const std::string error = test::refusal([&] { trainer.step(batch_of(0)); });
     EXPECT_NE(error.find("the forward of block 'doubles' changed its input 0 in place"), std::string::npos) << error;
   }
 }
@@ -365,7 +356,9 @@ TEST(Frozen, AConstantBufferThatAForwardChangesIsAnError) {
   trainer.step({{at::ones({kBatch, 3})}, at::randint(3, {kBatch}, at::kLong), 0});
   EXPECT_EQ(mean.item<float>(), 2.0F) << "moved by the mean of two changes";
   counts = true;
-  const std::string error = refusal([&] { trainer.step({{at::ones({kBatch, 3})}, at::randint(3, {kBatch}, at::kLong), 0}); });
+  const std::string error = test::refusal([&] {
+    trainer.step({{at::ones({kBatch, 3})}, at::randint(3, {kBatch}, at::kLong), 0});
+  });
   EXPECT_NE(error.find("the forward of block 'all' changed its buffer 'count', which is taken for constant"), std::string::npos)
       << error;
 }

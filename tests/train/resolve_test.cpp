@@ -86,6 +86,10 @@ TEST(Resolve, BatchesThatDoNotDivide) {
       {{1'000'000'000, {}, 0},
        3,
        "r.toml: batch.global = 1000000000 does not divide over 3 data-parallel ranks; the nearest that do: 999999999"},
+      {{1'000'000'000, 999'999'999, 0},
+       3,
+       "r.toml: batch.global = 1000000000 does not divide over 3 data-parallel ranks times batch.micro = 999999999; nor does "
+       "any that is allowed: use a smaller batch.micro or fewer ranks"},
       {{2, {}, 0}, 4, "r.toml: batch.global = 2 does not divide over 4 data-parallel ranks; the nearest that do: 4"},
       {{60, {}, 8},
        2,

@@ -23,6 +23,7 @@
 #include <mutex>
 #include <ostream>
 
+#include "tests/support/refusal.h"
 #include "tests/support/run_processes.h"
 #include "tests/support/run_ranks.h"
 #include "tests/train/reference.h"
@@ -45,16 +46,6 @@ Batch batch_of(int64_t step) {
   return {{x}, at::randint(3, {kBatch}, generator, at::kLong), step * kBatch};
 }
 
-/// What `call` throws as InputError, or nothing.
-std::string refusal(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return {};
-}
-
 struct RefusedCase {
   const char* name;
   int world;
@@ -70,7 +61,7 @@ class TrainerRefuses : public ::testing::TestWithParam<RefusedCase> {};
 TEST_P(TrainerRefuses, WithOneLineThatSaysWhatToDo) {
   const RefusedCase& c = GetParam();
   const Mesh mesh(World::threads(c.world)[0], c.mesh);
-  const std::string error = refusal([&] { Trainer(mesh, tiny_mlp(), Sgd{}, c.options); });
+  const std::string error = test::refusal([&] { Trainer(mesh, tiny_mlp(), Sgd{}, c.options); });
   EXPECT_NE(error.find(c.says), std::string::npos) << "it said: " << error;
 }
 
@@ -144,14 +135,14 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(Trainer, RefusesBatchesOfAnotherSize) {
   Trainer trainer(Mesh(World(), {{"dp", 1}}), tiny_mlp(), Sgd{}, {.global_batch = 8, .micro_batch = 4});
-  const std::string share = refusal([&] { trainer.step(slice(batch_of(0), 0, 6)); });
+  const std::string share = test::refusal([&] { trainer.step(slice(batch_of(0), 0, 6)); });
   EXPECT_NE(share.find("input 0 has 6 samples in a batch on rank 0, must have 8 (global batch 8 over 1 data-parallel ranks)"),
             std::string::npos)
       << share;
   EXPECT_EQ(trainer.steps_done(), 0);
   trainer.step(batch_of(0));  // what was refused left nothing behind
   EXPECT_EQ(trainer.steps_done(), 1);
-  const std::string micro = refusal([&] { trainer.step([] { return slice(batch_of(0), 0, 2); }); });
+  const std::string micro = test::refusal([&] { trainer.step([] { return slice(batch_of(0), 0, 2); }); });
   EXPECT_NE(micro.find("input 0 has 2 samples in a micro-batch, must have 4; make the loader with trainer.loader_options()"),
             std::string::npos)
       << micro;
@@ -159,9 +150,10 @@ TEST(Trainer, RefusesBatchesOfAnotherSize) {
 
 TEST(Trainer, RefusesToTellBeforeTheStartWhatIsNotThereYet) {
   Trainer trainer(Mesh(World(), {{"dp", 1}}), tiny_mlp(), Sgd{}, {.global_batch = 8, .micro_batch = 4});
-  EXPECT_EQ(refusal([&] { trainer.step_times(); }),
+  EXPECT_EQ(test::refusal([&] { trainer.step_times(); }),
             "trainer: step_times() before the start; call trace(true) and a step first");
-  EXPECT_EQ(refusal([&] { trainer.loss_scale(); }), "trainer: loss_scale() before the start; call start() or a step first");
+  EXPECT_EQ(test::refusal([&] { trainer.loss_scale(); }),
+            "trainer: loss_scale() before the start; call start() or a step first");
   trainer.trace(true);
   trainer.step(batch_of(0));
   EXPECT_EQ(trainer.step_times().size(), trainer.program().of(0).size());
@@ -173,7 +165,7 @@ TEST(Trainer, RefusesToStepAModelWithNothingToTrain) {
   for (at::Tensor& parameter : net->parameters()) parameter.requires_grad_(false);
   Trainer trainer(Mesh(World(), {{"dp", 1}}), sequential_model("net", net), Sgd{}, {.global_batch = 8, .micro_batch = 4});
   EXPECT_EQ(
-      refusal([&] { trainer.step(batch_of(0)); }),
+      test::refusal([&] { trainer.step(batch_of(0)); }),
       "trainer: the model has nothing to train, as all of its parameters are frozen or it has none; leave requires_grad on "
       "some before the trainer is made, or only evaluate");
 }

@@ -29,8 +29,7 @@ namespace {
 
 constexpr const char* kOutOfMemory =
     "out of memory: the process got less than it needs for what was asked; ask for less (fewer micro-batches, layers or "
-    "ranks), "
-    "or raise its limit (ulimit -v, the container's)";
+    "ranks), or raise its limit (ulimit -v, the container's)";
 
 /// Writes beyond a limit on file sizes (ulimit -f) then fail with a reason. Not SIG_IGN: a handler ends with exec, so the
 /// programs of `weft run` are as they were.

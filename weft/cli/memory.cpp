@@ -34,14 +34,21 @@ RecipeMemory without_lists(RecipeMemory memory) {
   return memory;
 }
 
-/// The recipe's own layout first, then what the other shard levels would take.
+bool too_long_to_compare(const Plan& plan) {
+  return int64_t{plan.program.num_blocks()} * plan.program.micro_batches > kMostStepsToCompare;
+}
+
+/// Where there is nothing to compare with: other levels cannot move weights out, and divide nothing where one rank reads all
+/// samples.
+bool is_alone(const Recipe& recipe, const Plan& plan) {
+  return recipe.layout.offload_parameters != "none" || plan.layout.data_ranks() == 1;
+}
+
+/// The recipe's own layout first, then what the other shard levels would take, each as long to work out.
 std::vector<RecipeMemory> columns(const MemoryArguments& arguments, const Recipe& recipe) {
   std::vector<RecipeMemory> result = {without_lists(recipe_memory(recipe, arguments.num_ranks))};
-  // Other levels cannot move weights out, divide nothing where one rank reads all samples, and take as long again.
-  const int64_t steps = int64_t{result.front().plan.program.num_blocks()} * result.front().plan.program.micro_batches;
-  const bool alone =
-      recipe.layout.offload_parameters != "none" || result.front().plan.layout.data_ranks() == 1 || steps > kMostStepsToCompare;
-  if (alone || arguments.json) return result;
+  const Plan& own = result.front().plan;
+  if (is_alone(recipe, own) || too_long_to_compare(own) || arguments.json) return result;
   for (const char* level : kLevels) {
     if (level == recipe.layout.shard_level) continue;
     Recipe other = recipe;
@@ -96,6 +103,12 @@ std::string text_of(const Recipe& recipe, const std::vector<RecipeMemory>& memor
   }
   text += fmt::format("bytes a rank{}\n{}", memories.size() > 1 ? ", as the recipe says and with the other levels" : "",
                       table(memories));
+  if (!is_alone(recipe, own.plan) && too_long_to_compare(own.plan)) {
+    text += fmt::format(
+        "\nOther levels are not worked out beside it: {} blocks x {} micro-batches are more than {}. Ask for one "
+        "with --set layout.shard_level.\n",
+        own.plan.program.num_blocks(), own.plan.program.micro_batches, kMostStepsToCompare);
+  }
   return text +
          "\nEach line is that category's peak; they do not all come at once, so the sum is a bound. The process itself "
          "(code, thread stacks, what kernels use inside) comes on top.\n";

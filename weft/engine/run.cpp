@@ -1,18 +1,13 @@
 #include "weft/engine/run.h"
 
 #include <ATen/ops/empty_like.h>
-#include <ATen/ops/sub.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <optional>
-#include <utility>
 
-#include "weft/base/error.h"
 #include "weft/engine/memory_ledger.h"
-#include "weft/nn/graph.h"
 
 namespace weft {
 
@@ -37,25 +32,6 @@ Category category_of(const Instruction& x) {
     default:
       return Category::activations;
   }
-}
-
-/// The number of changes in place so far; tensors made in inference mode do not count them.
-uint32_t version_of(const at::Tensor& tensor) {
-  return tensor.is_inference() ? 0 : tensor.unsafeGetTensorImpl()->version_counter().current_version();
-}
-
-/// Forward of a block, which may not change its inputs: they may be computed with once more, or lie in a batch of the user's.
-/// Autograd sees that itself only where an input takes a gradient.
-Tensors forward_unchanged(Block& block, const std::string& name, const Tensors& inputs, const Context& context) {
-  std::vector<uint32_t> before;
-  for (const at::Tensor& input : inputs) before.push_back(version_of(input));
-  Tensors outputs = block.forward(inputs, context);
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (version_of(inputs[i]) == before[i]) continue;
-    throw InputError(
-        fmt::format("model: the forward of block '{}' changed its input {} in place; make a new tensor instead", name, i));
-  }
-  return outputs;
 }
 
 }  // namespace
@@ -203,79 +179,6 @@ const Group& Engine::Run::group_of(const Instruction& x) const {
     default:
       return options_.shards;
   }
-}
-
-void Engine::Run::load(int micro, const Next& next) {
-  if (micro != loaded_++) {
-    throw Error(
-        fmt::format("step {}: micro-batch {} is to be loaded where the loader hands out micro-batch {}; verify the program",
-                    step_, micro, loaded_ - 1));
-  }
-  InFlight& flight = in_flight_[micro];
-  flight.batch = first_batch_ ? *std::exchange(first_batch_, std::nullopt) : next();
-  if (runner_.front() != options_.pipeline.rank()) {
-    flight.batch.inputs.clear();  // loaded for its targets
-  } else if (flight.batch.inputs.empty()) {
-    throw InputError(fmt::format("step {}, micro-batch {}: it has no inputs", step_, options_.first_micro_batch + micro));
-  }
-  for (at::Tensor& input : flight.batch.inputs) {
-    if (input.is_floating_point()) input = input.to(model_.options().weight_dtype);
-  }
-}
-
-int64_t Engine::Run::first_sample(int micro) const {
-  return (step_ * options_.all_micro_batches + options_.first_micro_batch + micro) * options_.micro_batch;
-}
-
-/// Statistics (BatchNorm) are those of the step's start in every micro-batch; the change each one makes is summed like a
-/// gradient. Computing a block again changes nothing once more.
-Tensors Engine::Run::run_block(int block, InFlight& flight, const Context& context) {
-  const GroupRange range = model_.statistics_range(block);
-  const auto forward = [&] {
-    return forward_unchanged(model_.block(block), program_.block_names[block], flight.inputs[block], context);
-  };
-  if (range.begin == range.end) return forward();
-  // The graph keeps the statistics for backward but, while training, does not read them.
-  at::Tensor statistics = model_.statistics(block);
-  const at::Tensor before = statistics.clone();
-  const auto restore = [&] {
-    c10::NoGradGuard no_grad;
-    statistics.copy_(before);
-  };
-  Tensors outputs;
-  try {
-    outputs = forward();
-    c10::NoGradGuard no_grad;
-    if (!flight.statistics[block].defined()) flight.statistics[block] = at::sub(statistics, before);
-  } catch (...) {
-    try {
-      restore();
-    } catch (...) {  // what went wrong first is what counts
-    }
-    throw;
-  }
-  restore();
-  return outputs;
-}
-
-void Engine::Run::forward(int block, int micro) {
-  InFlight& flight = in_flight_[micro];
-  if (flight.inputs[block].empty()) {
-    flight.inputs[block] = block == 0 ? flight.batch.inputs : detach_outputs(flight.outputs[block - 1]);
-  }
-  const Context context{.seed = options_.seed,
-                        .step = step_,
-                        .first_sample = first_sample(micro),
-                        .training = true,
-                        .recompute_parts = options_.recompute_parts};
-  flight.outputs[block] = run_block(block, flight, context);
-  flight.ends[block] = flight.outputs[block];
-}
-
-/// The output goes with the graph; whoever took it as input keeps it.
-void Engine::Run::drop(int block, int micro) {
-  in_flight_[micro].outputs[block].clear();
-  in_flight_[micro].ends[block] = {};
 }
 
 /// Slot s closes: with t trailing ones in s, the t last partial sums join it, left operand first, as a binary counter carries.

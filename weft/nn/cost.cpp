@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <string>
 #include <string_view>
+#include <typeinfo>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -203,10 +204,10 @@ std::vector<ParamSpec> parameters_it_reads(const Model& model, const NamedBlock&
 std::string likeness(const NamedBlock& named, const Tensors& inputs) {
   const auto* with_kind = dynamic_cast<const HasKind*>(named.block.get());
   if (with_kind == nullptr || !named.uses.empty()) return {};
-  std::string text = with_kind->kind();
+  std::string text = fmt::format("{}; {}", typeid(*named.block).name(), with_kind->kind());
   const auto add_tensor = [&text](const at::Tensor& x) {
-    text +=
-        fmt::format("; {} [{}]{}", static_cast<int>(x.scalar_type()), fmt::join(x.sizes(), ","), x.requires_grad() ? " d" : "");
+    text += fmt::format("; {} [{}] [{}]{}", static_cast<int>(x.scalar_type()), fmt::join(x.sizes(), ","),
+                        fmt::join(x.strides(), ","), x.requires_grad() ? " d" : "");
   };
   for (const at::Tensor& input : inputs) add_tensor(input);
   for (const ParamSpec& spec : named.block->parameters()) {

@@ -17,8 +17,8 @@ namespace weft {
 class HasKind {
  public:
   virtual ~HasKind() = default;
-  /// Blocks of a model that give the same text run the same operations, forward and backward, on inputs and parameters of the
-  /// same shapes and types; what they are called and the values they hold may differ.
+  /// Blocks of one C++ type that give the same text run the same operations, forward and backward, on inputs and parameters of
+  /// the same shapes, strides and types; what they are called and the values they hold may differ.
   virtual std::string kind() const = 0;
 };
 

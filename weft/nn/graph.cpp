@@ -32,6 +32,10 @@ Tensors widen(const Tensors& tensors) {
   return result;
 }
 
+uint32_t version_of(const at::Tensor& tensor) {
+  return tensor.is_inference() ? 0 : tensor.unsafeGetTensorImpl()->version_counter().current_version();
+}
+
 GraphEnds::GraphEnds(const Tensors& outputs) {
   for (const at::Tensor& output : outputs) {
     const torch::autograd::Edge edge = torch::autograd::impl::gradient_edge(output);

@@ -17,6 +17,10 @@ Tensors detach_outputs(const Tensors& outputs);
 /// What losses are computed in: bfloat16 and float16 become float32; all else is as it was.
 Tensors widen(const Tensors& tensors);
 
+/// How often a tensor was changed in place; 0 for one made in inference mode, which does not count. A change is seen by it
+/// without a comparison of values.
+uint32_t version_of(const at::Tensor& tensor);
+
 /// Where a graph ends: all that a backward needs of the outputs. Whoever keeps it may let their values go.
 class GraphEnds {
  public:

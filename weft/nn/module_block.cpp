@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "weft/base/error.h"
+#include "weft/nn/graph.h"
 #include "weft/nn/random.h"
 
 namespace weft {
@@ -95,11 +96,6 @@ class ModuleBlock : public Block {
 
   void add(const std::string& name, const at::Tensor& value, Kind kind) {
     held_.push_back(std::make_unique<Held>(Held{name, {value, {}}, kind}));
-  }
-
-  /// Tells of changes in place, which a comparison of values would cost more to find than buffers are used for.
-  static uint32_t version_of(const at::Tensor& value) {
-    return value.is_inference() ? 0 : value.unsafeGetTensorImpl()->version_counter().current_version();
   }
 
   /// To where the block runs. Not to the meta device, on which costs are taken: it keeps no values, and LibTorch gives no

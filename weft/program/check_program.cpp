@@ -110,13 +110,6 @@ int checked_list(const Program& program, int rank) {
   malformed(rank, fmt::format("rank {} runs list {}, but there are {} lists", rank, list, program.lists.size()));
 }
 
-// The first rank of each list, -1 for lists that nobody runs.
-std::vector<int> first_ranks(const Program& program) {
-  std::vector<int> ranks(program.lists.size(), -1);
-  for (int rank = program.world_size() - 1; rank >= 0; --rank) ranks[checked_list(program, rank)] = rank;
-  return ranks;
-}
-
 // Every rank runs some block on every micro-batch: however many a program claims to have, its instructions bound what is taken
 // for them.
 void check_micro_batches(const Program& program, int rank, size_t instructions) {
@@ -142,6 +135,12 @@ void check_list(const Program& program, int list, int rank) {
 }
 
 }  // namespace
+
+std::vector<int> first_ranks(const Program& program) {
+  std::vector<int> ranks(program.lists.size(), -1);
+  for (int rank = program.world_size() - 1; rank >= 0; --rank) ranks[checked_list(program, rank)] = rank;
+  return ranks;
+}
 
 void check_program(const Program& program) {
   check_shape(program);

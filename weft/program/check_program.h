@@ -5,6 +5,8 @@
 // Whether the program makes sense is verify()'s to tell. One pass over the lists, in no memory to speak of.
 #pragma once
 
+#include <vector>
+
 #include "weft/program/defect.h"
 #include "weft/program/program.h"
 
@@ -19,6 +21,9 @@ void check_program(const Program& program);
 /// That the blocks of a list's instructions, and their buffers, are told of, and micro-batches no more than can be: what passes
 /// read of a program whose lists are not finished. Throws VerifyError.
 void check_blocks(const InstructionList& list, const Program& program, const Buffers& buffers = {});
+
+/// The first rank of each list, -1 for lists that nobody runs.
+std::vector<int> first_ranks(const Program& program);
 
 /// What check_program() does, of one rank: that it is there, and all that is told of it in range.
 void check_rank(const Program& program, int rank);

@@ -62,9 +62,8 @@ struct MeshSizes {
 
 struct Program {
   std::vector<std::string> block_names = {};
-  std::vector<int64_t> block_numel = {};  ///< elements of each block's flat buffer, padded so that it divides over the shards
-  std::vector<int64_t> block_frozen =
-      {};  ///< elements of frozen weights beside them, padded as they are; empty: there are none
+  std::vector<int64_t> block_numel = {};   ///< elements of each block's flat buffer, padded so that it divides over the shards
+  std::vector<int64_t> block_frozen = {};  ///< of frozen weights beside them, padded alike; empty: there are none
   std::vector<std::vector<int>> block_uses = {};  ///< BlockCost::uses
   ShardLevel shard_level = ShardLevel::none;
   int shards = 1;           ///< ranks that share one replica's state; 1 for level none

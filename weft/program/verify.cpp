@@ -14,13 +14,6 @@
 namespace weft {
 namespace {
 
-// The first rank of each list, -1 for lists that nobody runs.
-std::vector<int> first_ranks(const Program& program) {
-  std::vector<int> ranks(program.lists.size(), -1);
-  for (int rank = program.world_size() - 1; rank >= 0; --rank) ranks[program.list_of_rank[rank]] = rank;
-  return ranks;
-}
-
 // The ranks along the pipeline axis, for each different line.
 std::vector<std::vector<int>> pipelines(const Program& program) {
   const int stride = program.world_size() / program.mesh.pp;

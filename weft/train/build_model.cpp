@@ -8,6 +8,7 @@
 #include "weft/models/vision.h"
 #include "weft/nn/cost.h"
 #include "weft/nn/flat.h"
+#include "weft/program/step_bytes.h"
 
 namespace weft {
 
@@ -37,7 +38,7 @@ int64_t count_parameters(Block& block) {
   return count;
 }
 
-/// Bytes of one sample's activations over a step, and elements of the weights; roughly, and not below.
+/// Bytes of one sample's activations, and elements of the weights; roughly, and not below.
 struct RoughSize {
   double sample_bytes = 0.0;
   double weights = 0.0;
@@ -57,17 +58,20 @@ RoughSize rough_size(const ModelRecipe& m) {
 
 }  // namespace
 
-void check_countable(const Recipe& recipe, int64_t micro_batch, int64_t micro_batches) {
-  constexpr double kMost = 1LL << 60;
+void check_countable(const Recipe& recipe, int64_t micro_batch) {
   const RoughSize size = rough_size(recipe.model);
-  const int64_t samples = micro_batch * micro_batches;
-  const double activations = size.sample_bytes * static_cast<double>(samples);
-  const double weights = 8.0 * size.weights * static_cast<double>(micro_batches);  // gathered for each micro-batch
-  if (activations + weights <= kMost) return;
+  if (size.weights > static_cast<double>(kMostElements)) {
+    throw InputError(
+        fmt::format("{}: the model has some {:.1e} weights, more than the {:.1e} that can be counted; use fewer or "
+                    "narrower layers (model.layers, model.width)",
+                    recipe.path, size.weights, static_cast<double>(kMostElements)));
+  }
+  const double activations = size.sample_bytes * static_cast<double>(micro_batch);
+  if (activations <= static_cast<double>(kMostBytes)) return;
   throw InputError(
-      fmt::format("{}: a step of {} samples a rank, {} at a time, moves some {:.1e} bytes with this model, more than "
-                  "can be counted; use fewer samples (batch.global), more data-parallel ranks or a smaller model",
-                  recipe.path, samples, micro_batch, activations + weights));
+      fmt::format("{}: a micro-batch of {} samples makes some {:.1e} bytes with this model, more than can be counted; "
+                  "use smaller ones (batch.micro), more data-parallel ranks or a smaller model",
+                  recipe.path, micro_batch, activations));
 }
 
 Model build_model(const ModelRecipe& r) {

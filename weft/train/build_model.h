@@ -23,8 +23,8 @@ int64_t tokens_per_sample(const ModelRecipe& recipe);
 /// Of an image that the model reads; empty for models that read tokens.
 std::vector<int64_t> sample_shape(const ModelRecipe& recipe);
 
-/// Throws InputError for a model whose bytes do not fit a 64-bit number, all sums over a rank's step included.
-void check_countable(const Recipe& recipe, int64_t micro_batch, int64_t micro_batches);
+/// Throws InputError where model_cost() could not count with 64 bits; whether a step can is build_program()'s to tell.
+void check_countable(const Recipe& recipe, int64_t micro_batch);
 
 /// The model's costs for one micro-batch of `micro_batch` samples. Needs no data and allocates no weights.
 ModelCost model_cost(const Recipe& recipe, int64_t micro_batch, const LayoutOptions& layout = {}, bool reproducible = false);

@@ -55,10 +55,16 @@ void check_layout(const LayoutOptions& options, bool reproducible) {
   }
 }
 
-void check_size(int64_t blocks, const LayoutOptions& options, const StepCounts& counts) {
-  const ScheduleSize one_rank = {};
-  check_step_size(blocks, without_schedule(options, counts),
-                  counts.pp == 1 ? one_rank : schedule_size(options.pipeline.schedule, shape_of(options, counts)));
+ScheduleSize schedule_size(const ModelCost& model, const LayoutOptions& options, const StepCounts& counts) {
+  ScheduleSize size;
+  if (counts.pp > 1) size = schedule_size(options.pipeline.schedule, shape_of(options, counts));
+  size.whole_blocks = whole_blocks(model);
+  return size;
+}
+
+void check_size(const ModelCost& model, const LayoutOptions& options, const StepCounts& counts) {
+  check_step_size(static_cast<int64_t>(model.blocks.size()), without_schedule(options, counts),
+                  schedule_size(model, options, counts));
 }
 
 StepLayout step_layout(const LayoutOptions& options, const StepCounts& counts) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "weft/program/build.h"
+#include "weft/program/step_size.h"
 
 namespace weft {
 
@@ -57,8 +58,10 @@ struct StepCounts {
 /// Throws InputError for options that do not go together.
 void check_layout(const LayoutOptions& options, bool reproducible);
 
-/// Throws InputError for a step of too many instructions (program/step_size.h), before its schedule is made.
-void check_size(int64_t blocks, const LayoutOptions& options, const StepCounts& counts);
+/// Of the step's schedule (program/step_size.h), before it is made.
+ScheduleSize schedule_size(const ModelCost& model, const LayoutOptions& options, const StepCounts& counts);
+/// Throws InputError for a step of too many instructions, before its schedule is made.
+void check_size(const ModelCost& model, const LayoutOptions& options, const StepCounts& counts);
 
 /// Throws InputError for a schedule that these counts do not go with.
 StepLayout step_layout(const LayoutOptions& options, const StepCounts& counts);

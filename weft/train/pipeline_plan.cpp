@@ -70,6 +70,7 @@ class Planner {
   Plan run() {
     const std::string& name = recipe_.layout.schedule;
     if (name == "auto") check_searchable();
+    check_size(base_.cost, base_.layout.options, base_.layout.counts);
     const std::string csv = name == "csv" ? read_schedule(recipe_.layout) : "";
     Plan plan = name == "auto" ? automatic()
                                : fitted(make_schedule(name, shape(), {.csv = csv, .csv_path = recipe_.layout.schedule_file}));
@@ -91,12 +92,14 @@ class Planner {
   void check_searchable() const {
     const bool limited = recipe_.layout.stage_gb > 0.0;
     const int64_t most = limited ? kMostForwards : kMostForwardsToSearch;
-    if (forwards() <= most) return;
+    const auto blocks = static_cast<int64_t>(work_.size());
+    if (forwards() <= most || base_.layout.pp > blocks) return;  // what cannot be cut is refused as such
+    const ScheduleSize schedule = schedule_size(base_.cost, base_.layout.options, base_.layout.counts);
     throw InputError(fmt::format(
         "layout.schedule = \"auto\"{} is searched where blocks x micro-batches of a rank are at most {}, not {} x {}; name a "
-        "schedule, or use at most {} micro-batches a rank, larger ones",
-        limited ? " within layout.stage_gb" : "", most, work_.size(), base_.layout.micro_batches_per_rank,
-        most / static_cast<int64_t>(work_.size())));
+        "schedule, or {}",
+        limited ? " within layout.stage_gb" : "", most, blocks, base_.layout.micro_batches_per_rank,
+        advice_for_at_most(most / blocks, base_.layout.slots_per_rank, schedule)));
   }
 
   int64_t max_activations() const {

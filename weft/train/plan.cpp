@@ -32,22 +32,23 @@ void check_pipeline_keys(const LayoutRecipe& layout, const std::vector<std::stri
 Plan plan(const Recipe& recipe, int world_size) {
   Plan plan;
   plan.layout = resolve(recipe, world_size);
-  check_countable(recipe, plan.layout.micro_batch, plan.layout.micro_batches_per_rank);
+  check_countable(recipe, plan.layout.micro_batch);
   plan.cost = model_cost(recipe, plan.layout.micro_batch, plan.layout.options, recipe.run.reproducible_slots > 0);
   try {
-    check_size(static_cast<int64_t>(plan.cost.blocks.size()), plan.layout.options, plan.layout.counts);
     if (plan.layout.pp > 1) {
       plan = plan_pipeline(recipe, plan);
     } else {
       plan.program = build_program(plan.cost, step_layout(plan.layout.options, plan.layout.counts));
       check_pipeline_keys(recipe.layout, plan.program.block_names);
     }
+    verify(plan.program);
   } catch (const FileError&) {
     throw;
   } catch (const InputError& error) {
     throw InputError(fmt::format("{}: {}", recipe.path, error.what()));
+  } catch (const VerifyError& error) {
+    throw VerifyError(error.defect, error.rank, fmt::format("{}: {}", recipe.path, error.what()));
   }
-  verify(plan.program);
   return plan;
 }
 

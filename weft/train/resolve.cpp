@@ -15,10 +15,10 @@ namespace {
 
 constexpr int kMostRanks = 1'000'000;  ///< as layout.dp, layout.pp and layout.shard each may have
 
-/// "63, 66": the multiples of `unit` around `number` that batch.global may be.
+/// "63, 66": the multiples of `unit` around `number` that batch.global may be; empty where there are none.
 std::string nearest_multiples(int64_t number, int64_t unit) {
   const int64_t below = number / unit * unit, above = below + unit;
-  if (below == 0 && above > kMostCount) return "none";
+  if (below == 0 && above > kMostCount) return "";
   if (below == 0) return fmt::format("{}", above);
   return above > kMostCount ? fmt::format("{}", below) : fmt::format("{}, {}", below, above);
 }
@@ -110,8 +110,12 @@ int64_t resolve_micro(const Recipe& recipe, int64_t parts, const std::string& wh
   const int64_t unit = recipe.batch.micro.value_or(1) * parts;
   if (global % unit == 0) return recipe.batch.micro.value_or(global / parts);
   const std::string divisor = recipe.batch.micro ? fmt::format("{} times batch.micro = {}", what, *recipe.batch.micro) : what;
-  throw InputError(fmt::format("{}: batch.global = {} does not divide over {}; the nearest that do: {}", recipe.path, global,
-                               divisor, nearest_multiples(global, unit)));
+  const std::string nearest = nearest_multiples(global, unit);
+  throw InputError(fmt::format("{}: batch.global = {} does not divide over {}; {}", recipe.path, global, divisor,
+                               nearest.empty()
+                                   ? fmt::format("nor does any that is allowed: use a smaller batch.micro or fewer {}",
+                                                 recipe.run.reproducible_slots > 0 ? "slots" : "ranks")
+                                   : "the nearest that do: " + nearest));
 }
 
 /// The largest micro-batch of a rank's `share` that leaves four micro-batches to each stage, so that a pipeline is busy for

@@ -2,16 +2,13 @@
 
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <limits>
 #include <optional>
 
 #include "weft/base/error.h"
-#include "weft/base/math.h"
 #include "weft/program/build.h"
 #include "weft/program/verify.h"
 #include "weft/train/agreement.h"
@@ -20,6 +17,7 @@
 #include "weft/train/groups.h"
 #include "weft/train/out_of_memory.h"
 #include "weft/train/step_updater.h"
+#include "weft/train/trainer_checks.h"
 
 namespace weft {
 
@@ -27,46 +25,6 @@ namespace {
 
 double lr_of(const OptimizerOptions& optimizer) {
   return std::visit([](const auto& options) { return options.lr; }, optimizer);
-}
-
-void check_mesh(const Mesh& mesh) {
-  for (const AxisSize& axis : mesh.axes()) {
-    if (axis.name != "pp" && axis.name != "dp" && axis.name != "shard" && axis.size > 1) {
-      throw InputError(
-          fmt::format("trainer: mesh axis '{}' has size {}; only 'pp', 'dp' and 'shard' may be above 1", axis.name, axis.size));
-    }
-  }
-  // Which samples a rank reads, and in what order gradients are added up, follow the order of the axes.
-  const std::vector<std::string> order = {"pp", "dp", "shard"};
-  std::vector<std::string> names;
-  for (const AxisSize& axis : mesh.axes()) {
-    if (axis.size > 1) names.push_back(axis.name);
-  }
-  const auto place = [&](const std::string& name) { return std::find(order.begin(), order.end(), name); };
-  if (!std::is_sorted(names.begin(), names.end(), [&](const auto& a, const auto& b) { return place(a) < place(b); })) {
-    throw InputError(fmt::format("trainer: a mesh with the axes {}; outermost first they must be in the order pp, dp, shard",
-                                 fmt::join(names, ", ")));
-  }
-}
-
-void check_parts(const Model& model, const LayoutOptions& layout) {
-  if (!layout.recompute_parts) return;
-  for (const NamedBlock& named : model.blocks) {
-    if (named.block->can_recompute_parts()) return;
-  }
-  throw InputError(
-      fmt::format("trainer: no block of model '{}' can compute its attention again; recompute whole blocks", model.name));
-}
-
-bool trains(const Model& model) {
-  const auto is_trained = [](const ParamSpec& spec) {
-    return !spec.frozen && !spec.statistic && spec.parameter->value.numel() > 0;
-  };
-  for (const NamedBlock& named : model.blocks) {
-    const std::vector<ParamSpec> specs = named.block->parameters();
-    if (std::any_of(specs.begin(), specs.end(), is_trained)) return true;
-  }
-  return false;
 }
 
 std::string offload_folder(const LayoutOptions& layout) {
@@ -79,43 +37,6 @@ std::shared_ptr<Tier> make_tier(Offload kind, const LayoutOptions& layout, at::D
   if (kind == Offload::none) return nullptr;
   if (kind == Offload::host) return host_tier(device);
   return disk_tier(offload_folder(layout));
-}
-
-void check_batch(const TrainerOptions& options, int ranks) {
-  if (options.global_batch < 1 || options.micro_batch < 1) {
-    throw InputError(fmt::format("trainer: a global batch of {} with micro-batches of {}; both must be at least 1",
-                                 options.global_batch, options.micro_batch));
-  }
-  int64_t unit = 0;
-  if (__builtin_mul_overflow(options.micro_batch, ranks, &unit)) {
-    throw InputError(fmt::format("trainer: micro-batches of {} on {} data-parallel ranks are more samples than can be counted",
-                                 options.micro_batch, ranks));
-  }
-  if (options.global_batch % unit != 0) {
-    throw InputError(fmt::format(
-        "trainer: a global batch of {} is not divided by {} data-parallel ranks with micro-batches of {}; use a multiple of {}",
-        options.global_batch, ranks, options.micro_batch, unit));
-  }
-  if (options.global_batch / unit > std::numeric_limits<int>::max()) {
-    throw InputError(
-        fmt::format("trainer: a global batch of {} in micro-batches of {} has more of them than can be counted; use "
-                    "larger ones",
-                    options.global_batch, options.micro_batch));
-  }
-  const int64_t slots = options.reproducible_slots, micro_batches = options.global_batch / options.micro_batch;
-  if (slots != 0 && (!is_power_of_two(slots) || slots % ranks != 0 || micro_batches % slots != 0)) {
-    throw InputError(
-        fmt::format("trainer: {} reproducible slots; must be a power of two that the data-parallel ranks ({}) divide, and that "
-                    "divides the micro-batches a step ({})",
-                    slots, ranks, micro_batches));
-  }
-}
-
-void check_micro_batch(const Batch& batch, int64_t samples) {
-  const std::string misfit = samples_misfit(batch, samples);
-  if (misfit.empty()) return;
-  throw InputError(fmt::format("trainer: {} in a micro-batch, must have {}; make the loader with trainer.loader_options()",
-                               misfit, samples));
 }
 
 MicroBatch to_device(Batch batch, at::Device device) {
@@ -387,7 +308,7 @@ EvaluationResult Trainer::evaluate_all(EvaluationLoader& loader) {
   s.start();
   loader.rewind();
   const at::Device device = s.options.communication.device;
-  return s.engine->evaluate({share.first, share.count, share.all, s.steps_done}, [&] {
+  return s.engine->evaluate({share.first, share.count, s.steps_done}, [&] {
     Batch batch;
     loader.next(batch);
     return to_device(std::move(batch), device);
