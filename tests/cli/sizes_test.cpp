@@ -130,7 +130,7 @@ TEST_F(Sizes, AreRefusedInOneLine) {
       {"show",
        600,
        {"model.layers=998", "layout.pp=600", "layout.schedule=auto", "batch.global=600", "batch.micro=1"},
-       "use 300 micro-batches or fewer"},
+       "not 1000 x 600; it takes 600 micro-batches or more: use fewer pipeline ranks (layout.pp), or fewer blocks; or name"},
   };
   for (const auto& c : cases) {
     const Finished result = run(c.command, c.ranks, c.keys);

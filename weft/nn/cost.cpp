@@ -204,7 +204,8 @@ std::vector<ParamSpec> parameters_it_reads(const Model& model, const NamedBlock&
 std::string likeness(const NamedBlock& named, const Tensors& inputs) {
   const auto* with_kind = dynamic_cast<const HasKind*>(named.block.get());
   if (with_kind == nullptr || !named.uses.empty()) return {};
-  std::string text = fmt::format("{}; {}", typeid(*named.block).name(), with_kind->kind());
+  const Block& block = *named.block;
+  std::string text = fmt::format("{}; {}", typeid(block).name(), with_kind->kind());
   const auto add_tensor = [&text](const at::Tensor& x) {
     text += fmt::format("; {} [{}] [{}]{}", static_cast<int>(x.scalar_type()), fmt::join(x.sizes(), ","),
                         fmt::join(x.strides(), ","), x.requires_grad() ? " d" : "");

@@ -96,8 +96,8 @@ class Planner {
     if (forwards() <= most || base_.layout.pp > blocks) return;  // what cannot be cut is refused as such
     const ScheduleSize schedule = schedule_size(base_.cost, base_.layout.options, base_.layout.counts);
     throw InputError(fmt::format(
-        "layout.schedule = \"auto\"{} is searched where blocks x micro-batches of a rank are at most {}, not {} x {}; name a "
-        "schedule, or {}",
+        "layout.schedule = \"auto\"{} is searched where blocks x micro-batches of a rank are at most {}, not {} x {}; {}; or "
+        "name another schedule",
         limited ? " within layout.stage_gb" : "", most, blocks, base_.layout.micro_batches_per_rank,
         advice_for_at_most(most / blocks, base_.layout.slots_per_rank, schedule)));
   }
