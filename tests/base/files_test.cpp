@@ -17,10 +17,10 @@
 #include "tests/data/temp_folder.h"
 #include "weft/base/file_descriptor.h"
 #include "weft/base/file_error.h"
-#include "weft/base/file_size_limit.h"
 #include "weft/base/input_file.h"
 #include "weft/base/scratch_file.h"
 #include "weft/base/standard_descriptors.h"
+#include "weft/base/without_signal.h"
 
 namespace weft {
 namespace {
@@ -85,7 +85,7 @@ TEST(OpenStandardDescriptors, opens_those_that_are_closed_and_no_other) {
   EXPECT_EQ(status, 0);
 }
 
-TEST(WithoutFileSizeSignal, a_write_beyond_the_limit_is_an_error) {
+TEST(WithoutSignal, a_write_beyond_the_limit_is_an_error) {
   const TempFolder folder;
   const auto over_the_limit = [&](const std::function<int()>& body) {
     return in_process([&] {
@@ -103,7 +103,7 @@ TEST(WithoutFileSizeSignal, a_write_beyond_the_limit_is_an_error) {
   EXPECT_EQ(over_the_limit(grow), 128 + SIGXFSZ) << "or this test shows nothing";
   EXPECT_EQ(over_the_limit([&] {
               {
-                const WithoutFileSizeSignal guard;
+                const WithoutSignal guard(SIGXFSZ);
                 if (grow() != 0) return 1;
               }
               sigset_t left;
@@ -112,7 +112,7 @@ TEST(WithoutFileSizeSignal, a_write_beyond_the_limit_is_an_error) {
             }),
             0);
   EXPECT_EQ(over_the_limit([&] {
-              { const WithoutFileSizeSignal guard; }
+              { const WithoutSignal guard(SIGXFSZ); }
               return grow();
             }),
             128 + SIGXFSZ)

@@ -178,6 +178,14 @@ TEST_F(LauncherTest, StoppedProcessesEndWithTheRest) {
   EXPECT_EQ(WEXITSTATUS(wait_status(launcher, 5.0)), 128 + SIGTERM) << "ten seconds are for ranks that have something to do";
 }
 
+TEST_F(LauncherTest, AGuardianThatSomebodyKilledEndsNothing) {
+  const std::string kill_guardian =
+      "for p in $(cat /proc/$PPID/task/$PPID/children); do grep -q guardian /proc/$p/comm && kill -KILL $p; done; sleep 0.2;";
+  EXPECT_EQ(run(shell(1, kill_guardian + "exit 0")), 0) << error_;
+  EXPECT_EQ(run(shell(1, kill_guardian + "exit 3")), 3);
+  EXPECT_EQ(error_, "rank 0: ended with status 3");
+}
+
 TEST_F(LauncherTest, OneRankIsAnOrdinaryCase) { EXPECT_EQ(run(shell(1, "exit 0")), 0); }
 
 TEST_F(LauncherTest, MoreRanksThanCores) {

@@ -11,9 +11,9 @@
 #include <iterator>
 
 #include "weft/base/error.h"
-#include "weft/base/file_size_limit.h"
 #include "weft/base/standard_descriptors.h"
 #include "weft/base/units.h"
+#include "weft/base/without_signal.h"
 
 namespace weft {
 namespace {
@@ -58,7 +58,7 @@ int64_t ScratchFile::reserve(int64_t bytes) {
 int64_t ScratchFile::grow(int64_t bytes) {
   const bool has_hole = !holes_.empty() && std::prev(holes_.end())->second == size_;
   const int64_t begin = has_hole ? std::prev(holes_.end())->first : size_;
-  const WithoutFileSizeSignal guard;
+  const WithoutSignal guard(SIGXFSZ);
   if (const int error = ::posix_fallocate(fd_.get(), begin, bytes); error != 0) {
     throw InputError(fmt::format("{}: no room for {} of offloaded state: {}; {}, or name another folder", folder_,
                                  format_bytes(begin + bytes), cause(error),

@@ -11,8 +11,8 @@
 #include <system_error>
 
 #include "weft/base/error.h"
-#include "weft/base/file_size_limit.h"
 #include "weft/base/standard_descriptors.h"
+#include "weft/base/without_signal.h"
 #include "weft/checkpoint/left_overs.h"
 
 namespace weft {
@@ -102,7 +102,7 @@ void AtomicFile::fail(const char* action, int error) const {
 void AtomicFile::write(const void* data, size_t bytes) {
   constexpr size_t kLargest = size_t{1} << 30;  // Linux writes at most 2 GiB in one call
   const char* at = static_cast<const char*>(data);
-  const WithoutFileSizeSignal guard;
+  const WithoutSignal guard(SIGXFSZ);
   while (bytes > 0) {
     const ssize_t done = ::write(descriptor_.get(), at, std::min(bytes, kLargest));
     if (done < 0 && errno == EINTR) continue;

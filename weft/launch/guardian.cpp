@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "weft/base/error.h"
+#include "weft/base/without_signal.h"
 
 namespace weft {
 
@@ -22,7 +23,9 @@ struct Note {
   int alive;
 };
 
+/// A guardian that somebody killed guards nothing; the run goes on.
 void write_note(int pipe, const Note& note) {
+  const WithoutSignal guard(SIGPIPE);
   // Far below PIPE_BUF: whole or not at all.
   while (write(pipe, &note, sizeof note) < 0 && errno == EINTR) {
   }

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,6 +31,22 @@ constexpr int64_t kSecond = 1'000'000'000;
 constexpr int64_t kEcho = kSecond / 4;
 /// Some parents (timeout, a terminal's shell) send a signal twice; that is not a second Ctrl-C.
 constexpr int64_t kSamePress = kSecond / 5;
+
+constexpr int kFewRanks = 256, kMostRanksACore = 64;
+
+/// Raises this process's limit on open files, which ranks inherit, where it is too low and may be raised.
+void provide_descriptors(int num_ranks) {
+  const rlim_t needed = 64 + 4 * static_cast<rlim_t>(num_ranks);
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= needed) return;
+  if (limit.rlim_max < needed) {
+    throw Error(
+        fmt::format("{} rank{} need some {} open files a process, but at most {} are allowed; raise the limit (ulimit -n)",
+                    num_ranks, num_ranks == 1 ? "" : "s", needed, limit.rlim_max));
+  }
+  limit.rlim_cur = needed;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
 
 /// Whether a child is stopped at this moment.
 bool is_stopped(pid_t pid) {
@@ -100,6 +117,7 @@ RankGroup::~RankGroup() {
 }
 
 void RankGroup::start() {
+  provide_descriptors(options_.num_ranks);
   FileDescriptor socket = options_.serve ? listen_on_loopback() : FileDescriptor();
   const int port = free_loopback_port();
   const FileDescriptor null(open("/dev/null", O_RDONLY | O_CLOEXEC));
@@ -263,6 +281,13 @@ int RankGroup::result(std::string& error) const {
 
 int launch(const LaunchOptions& options, std::string& error) {
   if (options.num_ranks < 1) throw InputError(fmt::format("-n {}: the number of ranks must be at least 1", options.num_ranks));
+  const int cores = available_cores(), most = std::max(kFewRanks, kMostRanksACore * cores);
+  if (options.num_ranks > most) {
+    throw InputError(
+        fmt::format("-n {}: at most {} ranks are started on a host with {} core{}, so that a slip of the finger "
+                    "does not bring it down",
+                    options.num_ranks, most, cores, cores == 1 ? "" : "s"));
+  }
   if (options.command.empty()) throw InputError("no program to run");
   RankGroup group(options);
   group.start();

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "weft/base/error.h"
-#include "weft/base/file_size_limit.h"
 #include "weft/base/standard_descriptors.h"
+#include "weft/base/without_signal.h"
 
 namespace weft::shm {
 namespace {
@@ -49,7 +49,7 @@ void Mapping::discard() {
 FileDescriptor create_memory(const std::string& name, size_t bytes) {
   FileDescriptor file(above_standard(::memfd_create(("weft:" + name).substr(0, 200).c_str(), MFD_CLOEXEC)));
   if (!file) fail("create it", "are too many files open (ulimit -n)?");
-  const WithoutFileSizeSignal guard;  // memory counts as a file
+  const WithoutSignal guard(SIGXFSZ);  // memory counts as a file
   if (::ftruncate(file.get(), static_cast<off_t>(bytes)) != 0) {
     const bool limited = errno == EFBIG;
     fail(fmt::format("reserve {} bytes", bytes),

@@ -1,4 +1,4 @@
-#include "weft/base/file_size_limit.h"
+#include "weft/base/without_signal.h"
 
 #include <cerrno>
 #include <ctime>
@@ -6,32 +6,32 @@
 namespace weft {
 namespace {
 
-sigset_t only_file_size() {
+sigset_t only(int number) {
   sigset_t set;
   sigemptyset(&set);
-  sigaddset(&set, SIGXFSZ);
+  sigaddset(&set, number);
   return set;
 }
 
-bool is_pending() {
+bool is_pending(int number) {
   sigset_t pending;
   sigemptyset(&pending);
   sigpending(&pending);
-  return sigismember(&pending, SIGXFSZ) == 1;
+  return sigismember(&pending, number) == 1;
 }
 
 }  // namespace
 
 // The kernel sends the signal to the thread that writes, so blocking and taking it there is seen by nobody else.
-WithoutFileSizeSignal::WithoutFileSizeSignal() : was_pending_(is_pending()) {
-  const sigset_t set = only_file_size();
+WithoutSignal::WithoutSignal(int number) : number_(number), was_pending_(is_pending(number)) {
+  const sigset_t set = only(number_);
   pthread_sigmask(SIG_BLOCK, &set, &old_mask_);
 }
 
-WithoutFileSizeSignal::~WithoutFileSizeSignal() {
+WithoutSignal::~WithoutSignal() {
   const int error = errno;
-  if (!was_pending_ && is_pending()) {
-    const sigset_t set = only_file_size();
+  if (!was_pending_ && is_pending(number_)) {
+    const sigset_t set = only(number_);
     const timespec at_once{};
     while (sigtimedwait(&set, nullptr, &at_once) < 0 && errno == EINTR) {
     }
