@@ -3,9 +3,12 @@
 #include <signal.h>
 
 #include <chrono>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "tests/cli/command.h"
+#include "weft/base/loopback.h"
 
 namespace weft {
 namespace {
@@ -47,6 +50,41 @@ TEST(WeftRun, ProgramMayBindTheMasterPort) {
                                          "    time.sleep(0.01)\n"
                                          "  else: raise SystemExit(3)\n"});
   EXPECT_EQ(result.status, 0) << result.err;
+}
+
+TEST(WeftRun, RanksStartedByHandWithWrongNumbersAreTold) {
+  const std::string recipe = std::string(WEFT_SOURCE) + "/recipes/gpt.toml";
+  struct Started {
+    std::string rank, size;
+  };
+  struct Case {
+    std::vector<Started> ranks;
+    std::string says;
+  };
+  const Case cases[] = {
+      {{{"0", "2"}, {"1", "3"}}, "rank 0 is started in a world of 2, rank 1 in one of 3; give all the same WORLD_SIZE"},
+      {{{"0", "3"}, {"1", "3"}, {"1", "3"}}, "rank 1 of 3: another process has this rank too (RANK=1); give each a number"},
+  };
+  for (const Case& c : cases) {
+    const TemporaryFolder folder;
+    const std::string port = std::to_string(free_loopback_port());
+    std::vector<pid_t> pids;
+    std::string said;
+    for (size_t i = 0; i < c.ranks.size(); ++i) {
+      const std::filesystem::path own = folder / std::to_string(i);
+      std::filesystem::create_directory(own);
+      pids.push_back(start_weft({"train", recipe, "--set", "run.timeout_s=5"}, own,
+                                {.environment = {{"RANK", c.ranks[i].rank},
+                                                 {"WORLD_SIZE", c.ranks[i].size},
+                                                 {"MASTER_ADDR", "127.0.0.1"},
+                                                 {"MASTER_PORT", port}}}));
+    }
+    for (size_t i = 0; i < pids.size(); ++i) {
+      EXPECT_EQ(wait_for(pids[i], 60.0), 1);
+      said += read_text(folder / std::to_string(i) / "err");
+    }
+    EXPECT_NE(said.find(c.says), std::string::npos) << said;
+  }
 }
 
 TEST(WeftRun, KilledCommandLeavesNothing) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "weft/base/error.h"
@@ -58,13 +59,24 @@ std::shared_ptr<Store::Connection> meet(const Place& place, std::chrono::millise
   }
 }
 
+// Whoever starts ranks by hand may give two of them one number, or different sizes of the world.
 std::vector<std::string> exchange_hosts(Store& store, const Place& place, const Deadline& deadline) {
-  store.set(fmt::format("host/{}", place.rank), this_host(), deadline);
+  if (store.add(fmt::format("started/{}", place.rank), 1) > 1) {
+    throw InputError(fmt::format("rank {} of {}: another process has this rank too (RANK={}); give each a number of its own",
+                                 place.rank, place.size, place.rank));
+  }
+  store.set(fmt::format("host/{}", place.rank), fmt::format("{} {}", place.size, this_host()), deadline);
   std::vector<std::string> hosts;
   hosts.reserve(place.size);
   for (int rank = 0; rank < place.size; ++rank) {
-    hosts.push_back(store.get(fmt::format("host/{}", rank), deadline,
-                              fmt::format("rank {} of {} waits for rank {} to start", place.rank, place.size, rank)));
+    const std::string told = store.get(fmt::format("host/{}", rank), deadline,
+                                       fmt::format("rank {} of {} waits for rank {} to start", place.rank, place.size, rank));
+    const size_t space = std::min(told.find(' '), told.size());
+    if (told.substr(0, space) != std::to_string(place.size)) {
+      throw InputError(fmt::format("rank {} is started in a world of {}, rank {} in one of {}; give all the same WORLD_SIZE",
+                                   place.rank, place.size, rank, told.substr(0, space)));
+    }
+    hosts.push_back(told.substr(std::min(space + 1, told.size())));
   }
   return hosts;
 }
