@@ -2,6 +2,7 @@
 #include <ATen/ops/equal.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
+#include <ATen/ops/zeros.h>
 #include <c10/core/CPUAllocator.h>
 #include <gtest/gtest.h>
 #include <torch/nn/modules/batchnorm.h>
@@ -214,6 +215,21 @@ class LongError : public std::exception {
  private:
   std::string text_ = std::string(10 << 20, 'x') + "\n" + std::string(10 << 20, 'y');
 };
+
+TEST(Failures, WhatLibTorchThrowsIsALineThatNamesTheBlock) {
+  const auto model = [] { return sequential_model("net", torch::nn::Sequential(torch::nn::Linear(6, 3))); };
+  Trainer trainer(Mesh(World(), {{"dp", 1}}), model(), Sgd{}, {.global_batch = kBatch, .micro_batch = kBatch});
+  const std::string error = error_of([&] { trainer.step({{at::zeros({kBatch, 99})}, at::zeros({kBatch}, at::kLong), 0}); });
+  EXPECT_EQ(error.rfind("the forward of block '", 0), 0u) << error;
+  EXPECT_NE(error.find("mat1 and mat2 shapes cannot be multiplied (8x99 and "), std::string::npos) << error;
+  EXPECT_EQ(error.find("frame"), std::string::npos) << error;
+  Trainer another(Mesh(World(), {{"dp", 1}}), model(), Sgd{}, {.global_batch = kBatch, .micro_batch = kBatch});
+  Batch wrong = batch_of(0);
+  wrong.target.fill_(77);
+  const std::string loss = error_of([&] { another.step(wrong); });
+  EXPECT_EQ(loss.rfind("step 0: ", 0), 0u) << loss;
+  EXPECT_EQ(loss.find("frame"), std::string::npos) << loss;
+}
 
 TEST(Failures, AnErrorOfAnyLengthIsRememberedInALineThatCanBeRead) {
   Attempts attempts;

@@ -168,7 +168,7 @@ TEST(Recipe, EveryBadInputNamesPlaceKeyAndWhatIsValid) {
       {"negative seed", "[run]\nseed = -1", "r.toml:2:8: run.seed must be an integer of at least 0, found -1"},
       {"dropout of one", "[model]\ndropout = 1.0",
        "r.toml:2:11: model.dropout must be a number of at least 0 and below 1, found 1.0"},
-      {"NaN", "[optimizer]\nlr = nan", "r.toml:2:6: optimizer.lr must be a number above 0, found nan"},
+      {"NaN", "[optimizer]\nlr = nan", "r.toml:2:6: optimizer.lr must be a finite number above 0, found nan"},
       {"TOML that is none", "[run\nsteps = 3", "r.toml:1:5: "},
       {"the same key twice", "[run]\nsteps = 3\nsteps = 4", "r.toml:3:"},
       {"no model", without("name = \"gpt\", "),

@@ -1,6 +1,7 @@
 // The part of a step that loads micro-batches and runs forward.
 #include <ATen/ops/sub.h>
 #include <c10/core/GradMode.h>
+#include <c10/util/Exception.h>
 #include <fmt/core.h>
 
 #include <optional>
@@ -20,7 +21,14 @@ namespace {
 Tensors forward_unchanged(Block& block, const std::string& name, const Tensors& inputs, const Context& context) {
   std::vector<uint32_t> before;
   for (const at::Tensor& input : inputs) before.push_back(version_of(input));
-  Tensors outputs = block.forward(inputs, context);
+  Tensors outputs;
+  try {
+    outputs = block.forward(inputs, context);
+  } catch (const c10::OutOfMemoryError&) {
+    throw;
+  } catch (const c10::Error& error) {
+    throw Error(fmt::format("the forward of block '{}': {}", name, error.what_without_backtrace()));
+  }
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (version_of(inputs[i]) == before[i]) continue;
     throw InputError(

@@ -33,7 +33,7 @@ std::string range_text(const KeyRange& range, double found) {
 
 bool KeyRange::holds(double value) const {
   if (or_inf && value == std::numeric_limits<double>::infinity()) return true;
-  return (open_min ? value > min : value >= min) && (open_max ? value < max : value <= max);
+  return std::isfinite(value) && (open_min ? value > min : value >= min) && (open_max ? value < max : value <= max);
 }
 
 std::string what_is_valid(const FileKey& key, double found) {
@@ -41,7 +41,8 @@ std::string what_is_valid(const FileKey& key, double found) {
   if (std::holds_alternative<bool*>(key.target)) return "true or false";
   if (std::holds_alternative<std::string*>(key.target)) return "a string";
   const bool number = std::holds_alternative<double*>(key.target) || std::holds_alternative<std::optional<double>*>(key.target);
-  return (number ? "a number" : "an integer") + range_text(key.range, found);
+  const char* kind = !number ? "an integer" : std::isfinite(found) || key.range.or_inf ? "a number" : "a finite number";
+  return kind + range_text(key.range, found);
 }
 
 std::string unknown_key(const std::string& dotted, const std::vector<FileKey>& keys) {

@@ -17,7 +17,7 @@ struct KeyRange {
   bool open_min = false;  ///< min itself is not valid
   bool open_max = false;
   bool or_inf = false;             ///< infinity is valid beside the range
-  bool holds(double value) const;  ///< false for a NaN
+  bool holds(double value) const;  ///< false for a NaN, and for infinity but where it is valid
 };
 
 using KeyTarget =

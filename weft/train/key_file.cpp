@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <sstream>
+#include <string_view>
 
 #include "weft/base/error.h"
 #include "weft/base/printable.h"
@@ -77,8 +78,9 @@ void set(const FileKey& key, const toml::node& node, const std::string& where) {
                                  what_was_found(node)));
   }
   if (!assign(key, node)) {
-    throw InputError(fmt::format("{}: {} must be {}, found {}", where, key.dotted(),
-                                 what_is_valid(key, node.value<double>().value_or(0.0)), what_was_found(node)));
+    const double found = node.is_integer() ? static_cast<double>(node.as_integer()->get()) : node.value<double>().value_or(0.0);
+    throw InputError(
+        fmt::format("{}: {} must be {}, found {}", where, key.dotted(), what_is_valid(key, found), what_was_found(node)));
   }
 }
 
@@ -143,10 +145,39 @@ class Reader {
   std::vector<FileKey> known_;
 };
 
+constexpr size_t kMostParts = 256;  ///< of a dotted key, as toml++ allows for nested values
+
+/// Where the string that begins at `at` ends; a line's end ends what is not closed.
+size_t end_of_string(std::string_view text, size_t at) {
+  const char quote = text[at];
+  const std::string three(3, quote);
+  if (text.substr(at, 3) == three) {
+    const size_t end = text.find(three, at + 3);
+    return end == std::string_view::npos ? text.size() : end + 2;
+  }
+  for (++at; at < text.size() && text[at] != quote && text[at] != '\n'; ++at) {
+    if (quote == '"' && text[at] == '\\') ++at;
+  }
+  return at;
+}
+
+/// Whether a key has more parts than are allowed: toml++ handles each by recursion, as deep as the stack goes.
+bool has_deep_key(std::string_view text) {
+  size_t dots = 0;
+  for (size_t i = 0; i < text.size() && dots < kMostParts; ++i) {
+    if (text[i] == '#') i = std::min(text.find('\n', i), text.size() - 1);
+    if (text[i] == '"' || text[i] == '\'') i = end_of_string(text, i);
+    if (i >= text.size()) break;
+    if (text[i] == '.') ++dots;
+    if (std::string_view("\n=,[]{}").find(text[i]) != std::string_view::npos) dots = 0;
+  }
+  return dots >= kMostParts;
+}
+
 /// The text as TOML; text that is none counts as a string, as does all unquoted text where a string is wanted.
 toml::table override_value(const std::string& text, bool wants_string) {
   const bool quoted = !text.empty() && (text[0] == '"' || text[0] == '\'');
-  if (quoted || !wants_string) {
+  if ((quoted || !wants_string) && !has_deep_key(text)) {
     try {
       toml::table table = toml::parse("value = " + text);
       if (table.size() == 1) return table;
@@ -157,6 +188,10 @@ toml::table override_value(const std::string& text, bool wants_string) {
 }
 
 toml::table parse_toml(const std::string& text, const std::string& path) {
+  if (has_deep_key(text)) {
+    throw InputError(
+        fmt::format("{}: it has a dotted key of more than {} parts; the longest that there is has 2", path, kMostParts));
+  }
   try {
     return toml::parse(text, path);
   } catch (const toml::parse_error& error) {

@@ -162,7 +162,7 @@ ResolvedLayout resolve(const Recipe& recipe, int world_size) {
                    .micro_batches = layout.micro_batches_per_rank,
                    .slots = layout.slots_per_rank,
                    .reproducible = slots > 0,
-                   .bucket_bytes = bytes_of_mb(recipe.layout.bucket_mb),
+                   .bucket_bytes = std::max<int64_t>(1, bytes_of_mb(recipe.layout.bucket_mb)),
                    .clip = recipe.optimizer.clip > 0};
   return layout;
 }

@@ -1,6 +1,7 @@
 #include "weft/train/trainer.h"
 
 #include <ATen/ops/zeros.h>
+#include <c10/util/Exception.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,6 +26,16 @@ namespace {
 
 double lr_of(const OptimizerOptions& optimizer) {
   return std::visit([](const auto& options) { return options.lr; }, optimizer);
+}
+
+/// What LibTorch throws has a stack trace below its first line, and says nothing of where in a training it was.
+template <class Call>
+auto as_error(const std::string& what, const Call& call) {
+  try {
+    return call();
+  } catch (const c10::Error& error) {
+    throw Error(fmt::format("{}: {}", what, error.what_without_backtrace()));
+  }
 }
 
 std::string offload_folder(const LayoutOptions& layout) {
@@ -76,7 +87,7 @@ struct Trainer::State {
   /// call(), unless an earlier one has failed.
   template <class Call>
   auto attempt(const std::string& what, const Call& call) {
-    return attempts.run(what, [&] { return explain_memory(program, call); });
+    return attempts.run(what, [&] { return as_error(what, [&] { return explain_memory(program, call); }); });
   }
 };
 
