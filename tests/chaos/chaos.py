@@ -282,6 +282,7 @@ def main():
                         help="what an end may take beside its deadline: more on busy machines (default: %(default)s)")
     options = parser.parse_args()
     globals()["slack_s"] = options.slack
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # ignored where a script started this with &, and in all that it starts then
     seeds = iter(range(options.seed, options.seed + options.runs))
     lock, results = threading.Lock(), []
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <string>
 
 #include "tests/cli/command.h"
 
@@ -65,14 +66,33 @@ TEST_F(BadInput, Recipe) {
                "weft: --set model.layer=3: unknown key 'model.layer'; did you mean 'model.layers'?");
   expect_error(train({"--set", "run.steps=many"}), "weft: --set run.steps=many: run.steps must be an integer");
   expect_error(train({"-n", "2", "--set", "model.layer=3"}), "weft: --set model.layer=3: unknown key");
+  expect_error(train({"--set", "optimizer.lr=inf"}),
+               "weft: --set optimizer.lr=inf: optimizer.lr must be a finite number above 0, found inf");
+  expect_error(train({"--set", "run.steps=9223372036854775807"}),
+               "weft: --set run.steps=9223372036854775807: run.steps must be an integer of at least 1 and at most 1000000000");
   expect_error({"show", r, "-n", "3"},
                "weft: " + r + ": batch.global = 32 does not divide over 3 data-parallel ranks; the nearest that do: 30, 33");
+}
+
+TEST_F(BadInput, KeysAsDeepAsAFileHasRoom) {
+  std::string key = "a";
+  for (int i = 0; i < 100'000; ++i) key += ".a";
+  files_ = 2;
+  const std::string deep = (folder_ / "deep.toml").string();
+  for (const std::string& text : {key + " = 1", "[" + key + "]", "x = {" + key + " = 1}"}) {
+    std::ofstream(deep) << text << '\n';
+    expect_error({"show", deep}, "weft: " + deep + ": it has a dotted key of more than 256 parts");
+  }
+  const std::string dots(1000, '.');
+  std::ofstream(deep) << kRecipe << "# " << dots << "\n[layout]\noffload_folder = \"" << dots << "\"\n";
+  EXPECT_EQ(run_weft({"show", deep}).status, 0) << "dots in text are no key's";
 }
 
 TEST_F(BadInput, RanksAndMesh) {
   expect_error(train({"-n", "0"}), "weft: -n 0: the number of ranks must be at least 1");
   expect_error(train({"-n", "-2"}), "weft: ", 1);
   expect_error({"show", recipe_, "-n", "0"}, "weft: -n 0: the number of ranks must be at least 1");
+  expect_error({"run", "-n", "100000", "--", "true"}, "weft: -n 100000: at most ");
   expect_error({"run", "-n", "0", "--", "true"}, "weft: -n 0: the number of ranks must be at least 1");
   expect_error(train({"-n", "3"}), "weft: " + recipe_ + ": batch.global = 32 does not divide over 3 data-parallel ranks");
   expect_error(train({"-n", "2", "--set", "layout.dp=4"}),
@@ -85,6 +105,11 @@ TEST_F(BadInput, OutputPaths) {
                "weft: /nonexistent/s.json: cannot write it: the folder /nonexistent does not exist");
   expect_error(train({"-n", "2", "--save", folder_.path().string()}),
                "weft: " + folder_.path().string() + ": cannot write it: it is a folder");
+  const std::string out = (folder_ / "out").string();
+  expect_error(train({"--summary", ""}), "weft: --summary: the name of the file is empty; see weft train --help", 2);
+  expect_error(train({"--save", out, "--summary", folder_.path().string() + "/./out"}),
+               "weft: --summary and --save are the same file, ");
+  expect_error({"show", recipe_, "--svg", recipe_}, "weft: the recipe and --svg are the same file, ");
   expect_error({"show", recipe_, "--svg", "/dev/null"}, "weft: /dev/null: cannot write it: it is not a regular file");
 }
 

@@ -104,6 +104,23 @@ TEST_F(Streams, ALogThatCannotBeWrittenLosesNoWeights) {
   EXPECT_TRUE(nlohmann::json::parse(read_text(summary)).is_object());
 }
 
+TEST_F(Streams, APipeThatNobodyReadsEndsNoTraining) {
+  for (const char* ranks : {"1", "2"}) {
+    const std::filesystem::path weights = folder_ / "weights";
+    const CommandResult result = run_weft(
+        {"train", recipe(), "-n", ranks, "--set", "data.path=" + (folder_ / "text").string(), "--save", weights.string()},
+        {.prepare = [] {
+          int ends[2];
+          if (pipe(ends) == 0) dup2(ends[1], 1);
+          close(ends[0]);
+          close(ends[1]);
+        }});
+    EXPECT_EQ(result.status, 1);
+    EXPECT_NE(result.err.find("cannot write to standard output: Broken pipe"), std::string::npos) << result.err;
+    EXPECT_TRUE(std::filesystem::remove(weights));
+  }
+}
+
 TEST_F(Streams, ALimitOnFileSizesIsTold) {
   const auto limited = [&](rlim_t bytes, const std::vector<std::string>& arguments) {
     const CommandResult result = run_weft(arguments, {.environment = {}, .prepare = [=] {

@@ -11,6 +11,7 @@
 #include "weft/checkpoint/atomic_file.h"
 #include "weft/cli/commands.h"
 #include "weft/cli/output.h"
+#include "weft/cli/output_files.h"
 #include "weft/cli/overrides.h"
 #include "weft/cli/rank_process.h"
 #include "weft/train/hardware_file.h"
@@ -47,6 +48,7 @@ int run_profile(const ProfileArguments& arguments) {
   const Recipe recipe = load_recipe(arguments.recipe, arguments.overrides);
   if (arguments.num_ranks) {
     plan(recipe, *arguments.num_ranks);
+    check_different_files({{"the recipe", arguments.recipe}, {"--output", arguments.output}});
     check_writable(arguments.output);
   }
   return as_ranks(recipe, arguments.num_ranks, rank_command(arguments),
@@ -61,7 +63,7 @@ void add_profile(CLI::App& app, int& status) {
   command->add_option("recipe", arguments->recipe, "Recipe (TOML)")->required();
   command->add_option("-n,--ranks", arguments->num_ranks, "Ranks to start on this machine, as for weft train");
   add_overrides(*command, arguments->overrides);
-  command->add_option("-o,--output", arguments->output, "The hardware file (TOML) to write")->required();
+  add_output(*command, "-o,--output", arguments->output, "The hardware file (TOML) to write")->required();
   command->footer(
       "Trains a few steps on random data, every rank a replica, and keeps the median time of each block's forward and\n"
       "backward (whole, and in its two parts), of the loss, the update, the memory and the link between the ranks. The\n"

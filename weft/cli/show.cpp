@@ -46,7 +46,7 @@ std::string draw_time(const ShowArguments& arguments, const Recipe& recipe, cons
 }
 
 void show(const ShowArguments& arguments) {
-  arguments.files.check();
+  arguments.files.check(arguments.recipe);
   if (!arguments.hardware.empty() && !arguments.files.any()) {
     throw InputError("--hardware gives the times of --svg and --trace; ask for one of them, or see weft simulate");
   }

@@ -170,7 +170,7 @@ void print_json(const RecipeSimulation& result, const Hardware& hardware) {
 }
 
 void simulate_recipe(const SimulateArguments& arguments) {
-  arguments.files.check();
+  arguments.files.check(arguments.recipe);
   const Hardware hardware = load_hardware(arguments.hardware);
   const Recipe recipe = load_recipe(arguments.recipe, arguments.overrides);
   const RecipeSimulation result = recipe_simulation(recipe, arguments.num_ranks, hardware, arguments.hardware);

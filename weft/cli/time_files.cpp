@@ -9,6 +9,7 @@
 #include "weft/base/printable.h"
 #include "weft/base/units.h"
 #include "weft/checkpoint/atomic_file.h"
+#include "weft/cli/output_files.h"
 #include "weft/program/draw_svg.h"
 #include "weft/program/trace.h"
 
@@ -26,11 +27,12 @@ std::string subtitle(const Simulation& simulation, const Hardware& hardware) {
 }  // namespace
 
 void TimeFiles::add_to(CLI::App& command) {
-  command.add_option("--svg", svg, "Draw the step over time into this file");
-  command.add_option("--trace", trace, "Write it as a trace for chrome://tracing or ui.perfetto.dev");
+  add_output(command, "--svg", svg, "Draw the step over time into this file");
+  add_output(command, "--trace", trace, "Write it as a trace for chrome://tracing or ui.perfetto.dev");
 }
 
-void TimeFiles::check() const {
+void TimeFiles::check(const std::string& recipe) const {
+  check_different_files({{"the recipe", recipe}, {"--svg", svg}, {"--trace", trace}});
   if (!svg.empty()) check_writable(svg);
   if (!trace.empty()) check_writable(trace);
 }

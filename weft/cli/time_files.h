@@ -16,7 +16,7 @@ struct TimeFiles {
   void add_to(CLI::App& command);
   bool any() const { return !svg.empty() || !trace.empty(); }
   /// Throws InputError unless they can be written: before the work, not after.
-  void check() const;
+  void check(const std::string& recipe) const;
   /// `title` heads the picture. Each file is written whole or not at all.
   void write(const Program& program, const Simulation& simulation, const Hardware& hardware, const std::string& title) const;
 };

@@ -2,6 +2,7 @@
 #include "weft/train/train.h"
 
 #include <fmt/format.h>
+#include <signal.h>
 
 #include <CLI/CLI.hpp>
 #include <memory>
@@ -11,6 +12,7 @@
 #include "weft/checkpoint/atomic_file.h"
 #include "weft/cli/commands.h"
 #include "weft/cli/console.h"
+#include "weft/cli/output_files.h"
 #include "weft/cli/overrides.h"
 #include "weft/cli/rank_process.h"
 #include "weft/train/plan.h"
@@ -53,12 +55,24 @@ TrainOptions train_options(const TrainArguments& arguments) {
 
 /// By whoever writes them, or starts the rank that does: other ranks may have another working folder, or none of these.
 void check_outputs(const TrainArguments& arguments) {
+  check_different_files({{"the recipe", arguments.recipe},
+                         {"--summary", arguments.summary},
+                         {"--save", arguments.save},
+                         {"--trace", arguments.trace}});
   check_files(train_options(arguments));
   if (!arguments.summary.empty()) check_writable(arguments.summary);
 }
 
+/// Output that nobody reads any more then is an error like any that cannot be written, and ends no training.
+void survive_closed_pipe() {
+  struct sigaction action {};
+  sigaction(SIGPIPE, nullptr, &action);
+  if (action.sa_handler == SIG_DFL) signal(SIGPIPE, SIG_IGN);
+}
+
 /// One rank in this process.
 void train_here(Recipe recipe, const World& world, const TrainArguments& arguments) {
+  survive_closed_pipe();
   become_rank(recipe, world);
   const bool leads = world.rank() == 0;
   if (leads) check_outputs(arguments);
@@ -101,11 +115,11 @@ void add_train(CLI::App& app, int& status) {
                       "Ranks to start on this machine. Left out: join the ranks that torchrun or a cluster started (RANK, "
                       "WORLD_SIZE, ...), or train alone");
   add_overrides(*command, arguments->overrides);
-  command->add_option("--summary", arguments->summary, "Write what came of it to this JSON file");
-  command->add_option("--save", arguments->save, "Write the final weights to this .safetensors file");
+  add_output(*command, "--summary", arguments->summary, "Write what came of it to this JSON file");
+  add_output(*command, "--save", arguments->save, "Write the final weights to this .safetensors file");
   CLI::Option* trace =
-      command->add_option("--trace", arguments->trace,
-                          "Write when each instruction of a step ran to this file, for ui.perfetto.dev or chrome://tracing");
+      add_output(*command, "--trace", arguments->trace,
+                 "Write when each instruction of a step ran to this file, for ui.perfetto.dev or chrome://tracing");
   command
       ->add_option("--trace-step", arguments->trace_step,
                    "Which step, counted from 1. Left out: the third, or the last of fewer")
