@@ -62,8 +62,10 @@ std::shared_ptr<Store::Connection> meet(const Place& place, std::chrono::millise
 // Whoever starts ranks by hand may give two of them one number, or different sizes of the world.
 std::vector<std::string> exchange_hosts(Store& store, const Place& place, const Deadline& deadline) {
   if (store.add(fmt::format("started/{}", place.rank), 1) > 1) {
-    throw InputError(fmt::format("rank {} of {}: another process has this rank too (RANK={}); give each a number of its own",
-                                 place.rank, place.size, place.rank));
+    throw InputError(fmt::format(
+        "rank {} of {}: another process has this rank too (RANK={}), or this one has joined before; give each a number "
+        "of its own, and join once",
+        place.rank, place.size, place.rank));
   }
   store.set(fmt::format("host/{}", place.rank), fmt::format("{} {}", place.size, this_host()), deadline);
   std::vector<std::string> hosts;
