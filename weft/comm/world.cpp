@@ -1,6 +1,7 @@
 #include "weft/comm/world.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <optional>
@@ -9,6 +10,7 @@
 #include "weft/base/loopback.h"
 #include "weft/comm/c10d/store_connection.h"
 #include "weft/comm/place.h"
+#include "weft/comm/process.h"
 #include "weft/comm/rank_table.h"
 #include "weft/comm/store.h"
 
@@ -59,14 +61,26 @@ std::shared_ptr<Store::Connection> meet(const Place& place, std::chrono::millise
   }
 }
 
-// Whoever starts ranks by hand may give two of them one number, or different sizes of the world.
-std::vector<std::string> exchange_hosts(Store& store, const Place& place, const Deadline& deadline) {
-  if (store.add(fmt::format("started/{}", place.rank), 1) > 1) {
-    throw InputError(fmt::format(
-        "rank {} of {}: another process has this rank too (RANK={}), or this one has joined before; give each a number "
-        "of its own, and join once",
-        place.rank, place.size, place.rank));
+// The same environment may serve a program after another (weft run -- sh -c 'one; two'), each of which meets apart. Two at a
+// time are a mistake of whoever starts ranks by hand.
+Store join(const Store& all, const Place& place, const Deadline& deadline) {
+  Store store = all.within(deadline);
+  const auto process_key = [&place](int64_t turn) { return fmt::format("process/{}/{}", place.rank, turn); };
+  const int64_t turn = store.add(fmt::format("joined/{}", place.rank), 1);
+  store.set(process_key(turn), fmt::format("{} {}", ::getpid(), this_host()));
+  if (turn == 1) return all;
+  const std::string before = store.get(process_key(turn - 1), deadline, "joining the other ranks");
+  const int pid = std::stoi(before);
+  const bool here = before.substr(before.find(' ') + 1) == this_host();
+  if (!here || (pid != ::getpid() && process_state(pid) != ProcessState::ended)) {
+    throw InputError(
+        fmt::format("rank {} of {}: another process has this rank too (RANK={}), process {}; give each a number of its own",
+                    place.rank, place.size, place.rank, pid));
   }
+  return all.below(fmt::format("turn/{}", turn));
+}
+
+std::vector<std::string> exchange_hosts(Store& store, const Place& place, const Deadline& deadline) {
   store.set(fmt::format("host/{}", place.rank), fmt::format("{} {}", place.size, this_host()), deadline);
   std::vector<std::string> hosts;
   hosts.reserve(place.size);
@@ -100,7 +114,7 @@ World World::from_environment(std::chrono::milliseconds timeout) {
     return World(state);
   }
   const Deadline deadline = timeout;
-  state->store.emplace(meet(*place, timeout), key_prefix_from_environment());
+  state->store = join(Store(meet(*place, timeout), key_prefix_from_environment()), *place, deadline);
   state->hosts = exchange_hosts(*state->store, *place, deadline);
   state->store = state->store->with(RankTable::join(*state->store, place->rank, state->hosts, deadline));
   state->begin_attempt(0);
