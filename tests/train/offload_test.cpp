@@ -67,6 +67,26 @@ int64_t bytes_on_disk(const std::filesystem::path& folder) {
   return bytes;
 }
 
+struct Trained {
+  std::vector<at::Tensor> weights;
+  CategoryBytes peak{};
+  int64_t on_disk = 0;  ///< in the folder, after the last step
+
+  int64_t peak_of_activations() const { return peak[static_cast<size_t>(Category::activations)]; }
+};
+
+Trained trained(Trainer& trainer, const MemoryLedger& ledger, const test::TempFolder& folder, int steps, int64_t length) {
+  for (int64_t step = 0; step < steps; ++step) trainer.step(batch_of(step, length));
+  Trained result{.weights = {}, .peak = ledger.peak(), .on_disk = bytes_on_disk(folder.path())};
+  trainer.for_each_weight([&](const std::string&, const at::Tensor& value) { result.weights.push_back(value.clone()); });
+  return result;
+}
+
+void expect_same_weights(const Trained& actual, const Trained& expected) {
+  ASSERT_EQ(actual.weights.size(), expected.weights.size());
+  for (size_t i = 0; i < expected.weights.size(); ++i) EXPECT_TRUE(at::equal(actual.weights[i], expected.weights[i])) << i;
+}
+
 TEST(OffloadedActivations, TakeTheRoomOfTheLongestStepWhenLengthsChange) {
   const test::TempFolder folder;
   Trainer trainer =
@@ -80,22 +100,17 @@ TEST(OffloadedActivations, TakeTheRoomOfTheLongestStepWhenLengthsChange) {
 
 TEST(OffloadedActivations, StayWhereTheirOwnBlocksBackwardKeepsThem) {
   const test::TempFolder folder;
-  const auto train = [&](Offload tier, CategoryBytes& peak) {
+  const auto train = [&](Offload tier) {
     MemoryLedger ledger;
     Trainer trainer =
         trainer_of({.recompute_every = 2, .offload_activations = tier, .offload_folder = folder.path().string()}, &ledger);
-    for (int64_t step = 0; step < 3; ++step) trainer.step(batch_of(step, 16));
-    peak = ledger.peak();
-    EXPECT_EQ(bytes_on_disk(folder.path()), 0) << "moving them frees nothing";
-    std::vector<at::Tensor> weights;
-    trainer.for_each_weight([&](const std::string&, const at::Tensor& value) { weights.push_back(value.clone()); });
-    return weights;
+    return trained(trainer, ledger, folder, 3, 16);
   };
-  CategoryBytes without{}, with{};
-  const std::vector<at::Tensor> expected = train(Offload::none, without), actual = train(Offload::disk, with);
-  for (size_t i = 0; i < expected.size(); ++i) EXPECT_TRUE(at::equal(actual[i], expected[i])) << i;
-  const auto activations = static_cast<size_t>(Category::activations);
-  EXPECT_LE(with[activations], without[activations]);
+  const Trained without = train(Offload::none), with = train(Offload::disk);
+  expect_same_weights(with, without);
+  EXPECT_EQ(without.on_disk, 0);
+  EXPECT_EQ(with.on_disk, 0) << "moving them frees nothing";
+  EXPECT_LE(with.peak_of_activations(), without.peak_of_activations());
 }
 
 /// A linear layer, then pairs of a block that hands on its input (as it is, or as a view of it) and a linear layer.
@@ -122,27 +137,19 @@ Model network_with_views() {
 TEST(OffloadedActivations, GoWithTheLastBlockThatHandsOnAViewOfThem) {
   constexpr int64_t kLength = 256, kInput = kSamples * kLength * kWidth * static_cast<int64_t>(sizeof(float));
   const test::TempFolder folder;
-  int64_t on_disk = 0;
-  const auto train = [&](Offload tier, CategoryBytes& peak) {
+  const auto train = [&](Offload tier) {
     MemoryLedger ledger;
     Trainer trainer(Mesh(World(), {{"dp", 1}}), network_with_views(), Sgd{.lr = 0.1},
                     {.global_batch = kSamples * kMicroBatches,
                      .micro_batch = kSamples,
                      .layout = {.recompute_every = 1, .offload_activations = tier, .offload_folder = folder.path().string()},
                      .ledger = &ledger});
-    for (int64_t step = 0; step < 2; ++step) trainer.step(batch_of(step, kLength));
-    peak = ledger.peak();
-    on_disk = bytes_on_disk(folder.path());
-    std::vector<at::Tensor> weights;
-    trainer.for_each_weight([&](const std::string&, const at::Tensor& value) { weights.push_back(value.clone()); });
-    return weights;
+    return trained(trainer, ledger, folder, 2, kLength);
   };
-  CategoryBytes without{}, with{};
-  const std::vector<at::Tensor> expected = train(Offload::none, without), actual = train(Offload::disk, with);
-  for (size_t i = 0; i < expected.size(); ++i) EXPECT_TRUE(at::equal(actual[i], expected[i])) << i;
-  EXPECT_EQ(on_disk, 2 * kInput) << "each once, though two blocks have it as input; the last one is in use";
-  const auto activations = static_cast<size_t>(Category::activations);
-  EXPECT_EQ(without[activations] - with[activations], 2 * kInput);
+  const Trained without = train(Offload::none), with = train(Offload::disk);
+  expect_same_weights(with, without);
+  EXPECT_EQ(with.on_disk, 2 * kInput) << "each once, though two blocks have it as input; the last one is in use";
+  EXPECT_EQ(without.peak_of_activations() - with.peak_of_activations(), 2 * kInput);
 }
 
 TEST(OffloadedActivations, AreFetchedToTellWhichBlockWasNotFinite) {

@@ -31,16 +31,6 @@ constexpr const char* kOutOfMemory =
     "out of memory: the process got less than it needs for what was asked; ask for less (fewer micro-batches, layers or "
     "ranks), or raise its limit (ulimit -v, the container's)";
 
-/// Writes beyond a limit on file sizes (ulimit -f) then fail with a reason. Not SIG_IGN: a handler ends with exec, so the
-/// programs of `weft run` are as they were.
-void survive_file_size_limit() {
-  struct sigaction action {};
-  sigaction(SIGXFSZ, nullptr, &action);
-  if (action.sa_handler != SIG_DFL) return;
-  action.sa_handler = [](int) {};
-  sigaction(SIGXFSZ, &action, nullptr);
-}
-
 /// Everything after the first "--" belongs to the program that `weft run` starts.
 std::vector<std::string> split_program(std::vector<std::string>& arguments) {
   const auto mark = std::find(arguments.begin(), arguments.end(), "--");
@@ -121,7 +111,7 @@ int run(std::vector<std::string> arguments) {
 int main(int argc, char** argv) {
   // First of all: what is opened later must not take the number of a standard stream that was closed.
   weft::open_standard_descriptors();
-  weft::survive_file_size_limit();
+  weft::survive(SIGXFSZ);
   // c10d prints, over many lines, what it throws as well.
   if (!weft::env_string("TORCH_CPP_LOG_LEVEL")) FLAGS_caffe2_log_level = c10::GLOG_FATAL;
   try {

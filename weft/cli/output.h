@@ -10,4 +10,9 @@ namespace weft {
 /// limit on file sizes).
 void write_out(std::string_view text);
 
+/// From now on a write that would end this process by `signal` (SIGXFSZ beyond a limit on file sizes, SIGPIPE where nobody
+/// reads) fails with a reason; but where the signal is handled or ignored already. Programs that this process starts are as
+/// they were.
+void survive(int signal);
+
 }  // namespace weft

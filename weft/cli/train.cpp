@@ -12,6 +12,7 @@
 #include "weft/checkpoint/atomic_file.h"
 #include "weft/cli/commands.h"
 #include "weft/cli/console.h"
+#include "weft/cli/output.h"
 #include "weft/cli/output_files.h"
 #include "weft/cli/overrides.h"
 #include "weft/cli/rank_process.h"
@@ -63,16 +64,9 @@ void check_outputs(const TrainArguments& arguments) {
   if (!arguments.summary.empty()) check_writable(arguments.summary);
 }
 
-/// Output that nobody reads any more then is an error like any that cannot be written, and ends no training.
-void survive_closed_pipe() {
-  struct sigaction action {};
-  sigaction(SIGPIPE, nullptr, &action);
-  if (action.sa_handler == SIG_DFL) signal(SIGPIPE, SIG_IGN);
-}
-
 /// One rank in this process.
 void train_here(Recipe recipe, const World& world, const TrainArguments& arguments) {
-  survive_closed_pipe();
+  survive(SIGPIPE);  // a log that nobody reads any more ends no training
   become_rank(recipe, world);
   const bool leads = world.rank() == 0;
   if (leads) check_outputs(arguments);

@@ -72,8 +72,7 @@ std::string await_key(Store store, const std::string& key, const Deadline& deadl
 }
 
 void tell_failure(Store& store, const Error& error) {
-  const auto* lost = dynamic_cast<const LostRank*>(&error);
-  store.table()->fail(lost == nullptr ? -1 : lost->rank(), error.what());
+  store.table()->fail(lost_rank_of(error), error.what());
   store.announce(error);
 }
 

@@ -17,6 +17,12 @@ class LostRank : public CommError {
   int rank_;
 };
 
+/// The rank that an error knows was lost, or -1.
+inline int lost_rank_of(const Error& error) {
+  const auto* lost = dynamic_cast<const LostRank*>(&error);
+  return lost == nullptr ? -1 : lost->rank();
+}
+
 /// CommError, or LostRank where a rank is named (not below 0).
 [[noreturn]] inline void throw_failure(int rank, const std::string& text) {
   if (rank >= 0) throw LostRank(rank, text);

@@ -9,6 +9,7 @@
 #include "weft/base/error.h"
 #include "weft/comm/await.h"
 #include "weft/comm/backend.h"
+#include "weft/comm/place.h"
 #include "weft/comm/rank_table.h"
 #include "weft/comm/two_level.h"
 
@@ -20,10 +21,6 @@ std::string shape(const std::vector<AxisSize>& axes) {
   parts.reserve(axes.size());
   for (const AxisSize& axis : axes) parts.push_back(fmt::format("{}={}", axis.name, axis.size));
   return fmt::format("{}", fmt::join(parts, " x "));
-}
-
-bool on_one_host(const std::vector<std::string>& hosts) {
-  return std::all_of(hosts.begin(), hosts.end(), [&](const std::string& host) { return host == hosts.front(); });
 }
 
 std::string_view backend_name(BackendKind kind) {

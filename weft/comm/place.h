@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace weft {
 
@@ -36,6 +37,7 @@ Rendezvous rendezvous_from_environment(const Place& place);
 
 /// This host's name for telling who shares memory: WEFT_HOST, else the system's.
 std::string this_host();
+bool on_one_host(const std::vector<std::string>& hosts);
 
 /// What is put before keys: a store that outlives a restart of the ranks (torchrun's) still holds those of the ranks before.
 std::string key_prefix_from_environment();

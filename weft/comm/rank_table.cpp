@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "weft/base/error.h"
+#include "weft/comm/place.h"
 #include "weft/comm/process.h"
 #include "weft/comm/rank_rows.h"
 #include "weft/comm/shm/memory.h"
@@ -98,8 +99,7 @@ RankTable::RankTable(int rank, std::vector<std::string> hosts, std::unique_ptr<R
       own_(std::make_unique<RankEntry>()) {
   own_->pid = ::getpid();
   write();
-  const bool several = std::any_of(hosts_.begin(), hosts_.end(), [&](const auto& host) { return host != hosts_.front(); });
-  if (several) publisher_ = std::make_unique<Publisher>(*this);
+  if (!on_one_host(hosts_)) publisher_ = std::make_unique<Publisher>(*this);
 }
 
 RankTable::~RankTable() = default;

@@ -86,8 +86,7 @@ void Store::throw_if_failed() {
 // Written as the number of the rank that was lost, or -1, and the text. Who cannot tell it has the error itself to throw.
 void Store::announce(const Error& error) {
   if (failure_->told.exchange(true)) return;
-  const auto* lost = dynamic_cast<const LostRank*>(&error);
-  const std::string text = fmt::format("{} {}", lost == nullptr ? -1 : lost->rank(), error.what());
+  const std::string text = fmt::format("{} {}", lost_rank_of(error), error.what());
   try {
     connection_->ask(failure_->key, kToAnswer, [key = failure_->key, text](c10d::Store& store) {
       store.compareSet(key, {}, Bytes(text.begin(), text.end()));  // the first stays

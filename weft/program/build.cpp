@@ -123,7 +123,7 @@ InstructionList finish_list(InstructionList list, const ModelCost& model, const 
   const std::vector<Bucket> buckets =
       sharded ? single_blocks(program, held) : gradient_buckets(program, held, layout.bucket_bytes);
   list = recompute(std::move(list), model, layout.recompute);
-  list = offload_activations(std::move(list), model, layout.offload);
+  list = offload_activations(list, model, layout.offload);
   list = close_slots(std::move(list), program, {.buckets = buckets});
   if (sharded) {
     list = shard_gradients(std::move(list), program,
@@ -141,7 +141,7 @@ InstructionList finish_list(InstructionList list, const ModelCost& model, const 
   if (layout.shard_level == ShardLevel::parameters) {
     list = shard_parameters(std::move(list), program,
                             {.reshard_after_forward = layout.reshard_after_forward, .inner_shards = program.inner_shards});
-    list = offload_shards(std::move(list), layout.offload);
+    list = offload_shards(list, layout.offload);
     list = prefetch(std::move(list), program, {.depth = layout.prefetch, .max_bytes = layout.gathered_bytes});
   } else if (sharded) {
     list = gather_updated(std::move(list), program);

@@ -14,7 +14,8 @@
 #include "weft/program/verify.h"
 #include "weft/train/agreement.h"
 #include "weft/train/attempts.h"
-#include "weft/train/build_model.h"
+#include "weft/train/flat_memory.h"
+#include "weft/train/gather_times.h"
 #include "weft/train/groups.h"
 #include "weft/train/out_of_memory.h"
 #include "weft/train/step_updater.h"
@@ -63,7 +64,6 @@ struct Trainer::State {
 
   void start();
   Program plan() const;
-  FlatOptions flat_options() const;
   void check_still_frozen() const;
   bool reproducible() const { return options.reproducible_slots > 0; }
 
@@ -132,61 +132,6 @@ Program Trainer::State::plan() const {
   return result;
 }
 
-/// What collectives read from peers lies in buffers registered with their group.
-FlatOptions Trainer::State::flat_options() const {
-  const ShardLevel level = program.shard_level;
-  const auto from = [this](const Group& group, Category category) -> Allocate {
-    MemoryLedger* ledger = options.ledger;
-    return [group, category, ledger](int64_t numel, at::ScalarType dtype, const std::string& what) {
-      const MemoryScope scope(category);
-      const at::Tensor buffer = group.allocate(numel, dtype, what);
-      // Also of a group in two levels, whose buffers are those of its ranks on this host.
-      if (ledger && group.backend().starts_with("shm")) ledger->add(category, static_cast<int64_t>(buffer.nbytes()));
-      return buffer;
-    };
-  };
-  const auto plain = [this](Category category) -> Allocate {
-    const at::Device device = options.communication.device;
-    return [category, device](int64_t numel, at::ScalarType dtype, const std::string&) {
-      const MemoryScope scope(category);
-      return at::zeros({numel}, at::TensorOptions(dtype).device(device));
-    };
-  };
-  FlatOptions flat = {.device = options.communication.device,
-                      .num_shards = program.shards,
-                      .shard = groups.shards.rank(),
-                      .num_inner = program.inner_shards,
-                      .inner = groups.inner.rank(),
-                      .weight_dtype = dtype_of(options.layout.precision),
-                      .gradient_dtype = program.gradient_bytes == 4 ? at::kFloat : dtype_of(options.layout.precision),
-                      .separate_shard = level == ShardLevel::parameters,
-                      .late_shard = options.layout.offload_parameters != Offload::none,
-                      .separate_gradients = level >= ShardLevel::gradients,
-                      .weight_buffer = program.buffers_of(rank).weight,
-                      .gradient_buffer = program.buffers_of(rank).gradient};
-  for (int b = 0; b < program.num_blocks() && mesh.size("pp") > 1; ++b) {
-    const std::vector<int>& holders = program.holders[b];
-    const int place = mesh.coordinate("pp");
-    flat.held.push_back(std::find(holders.begin(), holders.end(), place) != holders.end());
-    flat.guest.push_back(flat.held.back() && holders.front() != place);
-  }
-  const bool gathers_own = level == ShardLevel::optimizer || level == ShardLevel::gradients;
-  const bool pooled = level == ShardLevel::parameters;
-  flat.allocate_gradients = from(level == ShardLevel::none ? groups.data : groups.shards, Category::gradients);
-  flat.allocate_weights =
-      gathers_own ? from(groups.shards, Category::weights) : plain(pooled ? Category::gathered : Category::weights);
-  flat.allocate_shard = from(groups.shards, Category::weights);
-  flat.allocate_inner = from(groups.inner, Category::gathered);
-  flat.allocate_master = plain(Category::master);
-  flat.allocate_owned = plain(Category::gradients);
-  // From the world's rank 0 along its pipeline, and from there to each stage's other ranks.
-  flat.share_given = [this](const at::Tensor& values, bool held, const std::string& what) {
-    if (data_rank == 0) groups.pipeline.broadcast(values, 0, what).wait();
-    if (held) groups.data.broadcast(values, 0, what).wait();
-  };
-  return flat;
-}
-
 void Trainer::State::start() {
   if (engine) return;
   const MemoryLedger::Attached attached(options.ledger);
@@ -202,7 +147,7 @@ void Trainer::State::start() {
   if (options.ledger) {
     for (const Group& group : groups.all()) options.ledger->add(Category::communication, group.memory_bytes());
   }
-  model = std::make_unique<FlatModel>(std::move(*pending), flat_options());
+  model = std::make_unique<FlatModel>(std::move(*pending), flat_memory(program, rank, mesh, groups, options));
   pending.reset();
   const LayoutOptions& layout = options.layout;
   updater = std::make_unique<StepUpdater>(*model, optimizer, options.clip, layout.precision == Precision::fp16);
@@ -333,35 +278,10 @@ void Trainer::trace(bool on) {
 
 std::vector<TimedInstruction> Trainer::step_times() {
   if (!state_->engine) throw InputError("trainer: step_times() before the start; call trace(true) and a step first");
-  return state_->attempt("telling the times of a step", [this] { return all_times(); });
-}
-
-std::vector<TimedInstruction> Trainer::all_times() {
-  const State& s = *state_;
-  const std::vector<InstructionTime>& mine = s.engine->times();
-  size_t longest = 0;
-  for (const InstructionList& list : s.program.lists) longest = std::max(longest, list.size());
-  const auto ranks = static_cast<int64_t>(s.program.world_size());
-  at::Tensor table = at::zeros({ranks, static_cast<int64_t>(longest), 2}, at::TensorOptions(at::kDouble));
-  auto times = table.accessor<double, 3>();
-  world_group().barrier("end of a traced step").wait();
-  const double end = std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-  for (size_t i = 0; i < mine.size(); ++i) {
-    times[s.rank][static_cast<int64_t>(i)][0] = mine[i].start_s - end;
-    times[s.rank][static_cast<int64_t>(i)][1] = mine[i].end_s - end;
-  }
-  table = table.to(s.options.communication.device);
-  world_group().all_reduce(table, ReduceOp::sum, "times of a step").wait();
-  table = table.cpu();
-  times = table.accessor<double, 3>();
-  const double first = table.min().item<double>();
-  std::vector<TimedInstruction> result;
-  for (int rank = 0; rank < static_cast<int>(ranks); ++rank) {
-    for (int i = 0; i < static_cast<int>(s.program.of(rank).size()); ++i) {
-      result.push_back({rank, i, times[rank][i][0] - first, times[rank][i][1] - first});
-    }
-  }
-  return result;
+  return state_->attempt("telling the times of a step", [this] {
+    const State& s = *state_;
+    return gather_times(s.program, s.rank, s.engine->times(), world_group(), s.options.communication.device);
+  });
 }
 
 FlatModel& Trainer::model() {

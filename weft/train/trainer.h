@@ -89,7 +89,6 @@ class Trainer {
  private:
   StepResult one_step(const Next& next);
   EvaluationResult evaluate_all(EvaluationLoader& loader);
-  std::vector<TimedInstruction> all_times();
 
   struct State;
   std::unique_ptr<State> state_;

@@ -3,15 +3,14 @@
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstring>
-#include <optional>
 
 #include "weft/base/hash.h"
 #include "weft/comm/await.h"
 #include "weft/comm/c10d/gloo_engine.h"
 #include "weft/comm/c10d/operations.h"
 #include "weft/comm/lost_rank.h"
+#include "weft/comm/place.h"
 
 namespace weft {
 namespace {
@@ -98,7 +97,7 @@ GlooBackend::GlooBackend(const GroupPlan& plan)
       timeout_(plan.options.timeout),
       device_(plan.options.device),
       table_(plan.store.table()),
-      one_host_(std::all_of(plan.hosts.begin(), plan.hosts.end(), [&](const auto& host) { return host == plan.hosts[0]; })),
+      one_host_(on_one_host(plan.hosts)),
       place_(fnv1a(plan.store.prefix())),
       own_record_(at::zeros({static_cast<int64_t>(sizeof(CallRecord))}, at::kByte)),
       all_records_(at::zeros({static_cast<int64_t>(sizeof(CallRecord)) * size()}, at::kByte)) {
@@ -209,9 +208,7 @@ void GlooBackend::fail(const RankRow& wait, Clock::time_point begin, const std::
   } else if (one_host_) {
     set_failure(report.culprit, fmt::format("{}; {}", report.text, problem));
   } else {  // what other hosts do shows only after a while, and a connection that broke names its end
-    const Axis& ranks = axis();
-    set_failure(-1, fmt::format("rank {} in {}: {}", rank_on_axis(ranks.ranks[ranks.index], ranks.name, ranks.ranks),
-                                wait.doing, problem));
+    set_failure(-1, fmt::format("{} in {}: {}", rank_name(axis(), rank()), wait.doing, problem));
   }
   engine_->close();
   throw_if_failed();

@@ -9,14 +9,13 @@
 #include "weft/base/error.h"
 #include "weft/comm/c10d/engine_store.h"
 #include "weft/comm/call.h"
+#include "weft/comm/place.h"
 
 namespace weft {
 namespace {
 
 std::shared_ptr<gloo::transport::Device> make_device(const GroupPlan& plan) {
-  const bool one_host =
-      std::all_of(plan.hosts.begin(), plan.hosts.end(), [&](const auto& host) { return host == plan.hosts.front(); });
-  if (one_host) return c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1");
+  if (on_one_host(plan.hosts)) return c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1");
   const char* interface = std::getenv("GLOO_SOCKET_IFNAME");
   if (interface != nullptr && *interface != '\0') return c10d::ProcessGroupGloo::createDeviceForInterface(interface);
   return c10d::ProcessGroupGloo::createDefaultDevice();
