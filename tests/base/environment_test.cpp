@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <string>
 
 #include "weft/base/error.h"
 
@@ -54,6 +55,16 @@ TEST_F(Environment, garbage_is_named) {
   EXPECT_THROW(env_double(kName), InputError);
   set("maybe");
   EXPECT_THROW(env_bool(kName), InputError);
+}
+
+TEST_F(Environment, a_long_value_is_told_in_part) {
+  set(std::string(5000, 'x').c_str());
+  try {
+    env_int(kName);
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_LT(std::string(error.what()).size(), 400U) << error.what();
+  }
 }
 
 }  // namespace

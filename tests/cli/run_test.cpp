@@ -74,10 +74,12 @@ TEST(WeftRun, RanksStartedByHandWithWrongNumbersAreTold) {
   struct Case {
     std::vector<Started> ranks;
     std::string says;
+    std::string timeout_s = "5";
   };
   const Case cases[] = {
       {{{"0", "2"}, {"1", "3"}}, "rank 0 is started in a world of 2, rank 1 in one of 3; give all the same WORLD_SIZE"},
       {{{"0", "3"}, {"1", "3"}, {"1", "3"}}, "rank 1 of 3: another process has this rank too (RANK=1), process "},
+      {{{"0", "2147483647"}}, "rank 0 of 2147483647 waits for rank 1 to start", "1"},
   };
   for (const Case& c : cases) {
     const TemporaryFolder folder;
@@ -87,7 +89,7 @@ TEST(WeftRun, RanksStartedByHandWithWrongNumbersAreTold) {
     for (size_t i = 0; i < c.ranks.size(); ++i) {
       const std::filesystem::path own = folder / std::to_string(i);
       std::filesystem::create_directory(own);
-      pids.push_back(start_weft({"train", recipe, "--set", "run.timeout_s=5"}, own,
+      pids.push_back(start_weft({"train", recipe, "--set", "run.timeout_s=" + c.timeout_s}, own,
                                 {.environment = {{"RANK", c.ranks[i].rank},
                                                  {"WORLD_SIZE", c.ranks[i].size},
                                                  {"MASTER_ADDR", "127.0.0.1"},

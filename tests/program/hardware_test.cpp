@@ -178,6 +178,18 @@ TEST(Hardware, numbers_that_make_no_sense_are_refused) {
             "hardware 'x': a time of block 'b' is inf, must be at least 0 and finite");
 }
 
+TEST(Hardware, long_names_are_told_in_part) {
+  const std::string name(5000, 'x');
+  EXPECT_LT(error_of({.name = name, .flops = 0.0}).size(), 500U);
+  EXPECT_LT(error_of({.name = "x", .blocks = {{.name = name, .weight_s = kFree}}}).size(), 500U);
+  try {
+    check_block_times({.name = name, .blocks = {{.name = name, .forward_s = 1.0}}}, {"h.0"});
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_LT(std::string(error.what()).size(), 800U) << error.what();
+  }
+}
+
 TEST(Hardware, blocks_without_times_are_told_where_others_have_some) {
   const std::vector<std::string> blocks = {"embedding", "h.0", "h.1", "h.2", "h.3", "head"};
   const auto told = [&blocks](const std::vector<const char*>& timed) {

@@ -7,12 +7,14 @@
 #include <string_view>
 
 #include "weft/base/error.h"
+#include "weft/base/printable.h"
 
 namespace weft {
 namespace {
 
 [[noreturn]] void refuse(const char* name, const std::string& value, std::string_view wanted) {
-  throw InputError(fmt::format("environment variable {}='{}' is not {}; set it to one or unset it", name, value, wanted));
+  throw InputError(
+      fmt::format("environment variable {}='{}' is not {}; set it to one or unset it", name, shortened(value), wanted));
 }
 
 template <typename Number>

@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "weft/base/file_error.h"
+#include "weft/base/printable.h"
 #include "weft/base/standard_descriptors.h"
 #include "weft/base/units.h"
 
@@ -57,7 +58,7 @@ int64_t read_input(const InputFile& file, int64_t offset, void* data, int64_t by
 
 std::string read_text_file(const std::string& what, const std::string& path, int64_t most_bytes) {
   const auto fail = [&](const std::string& reason) {
-    throw FileError(fmt::format("cannot read the {} '{}': {}", what, path, reason));
+    throw FileError(fmt::format("cannot read the {} '{}': {}", what, shortened(path, 1000), reason));
   };
   const InputFile file = open_input(path);
   if (!file.reason.empty()) fail(file.reason);

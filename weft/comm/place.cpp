@@ -9,6 +9,7 @@
 
 #include "weft/base/environment.h"
 #include "weft/base/error.h"
+#include "weft/base/printable.h"
 
 namespace weft {
 
@@ -26,7 +27,7 @@ std::optional<int> number(const char* name) {
   if (!text) return std::nullopt;
   const auto value = read_number(*text);
   if (value) return value;
-  throw InputError(fmt::format("{}=\"{}\" in the environment: expected a number that is not negative", name, *text));
+  throw InputError(fmt::format("{}=\"{}\" in the environment: expected a number that is not negative", name, shortened(*text)));
 }
 
 bool is_loopback(const std::string& host) { return host == "localhost" || host == "::1" || host.rfind("127.", 0) == 0; }
@@ -37,7 +38,9 @@ std::optional<Rendezvous> served_by_launcher(int master_port) {
   const auto text = env_string("WEFT_STORE");
   if (!text) return std::nullopt;
   const size_t slash = text->rfind('/'), colon = text->rfind(':', slash);
-  const auto refuse = [&] { return InputError(fmt::format("WEFT_STORE=\"{}\": expected ADDRESS:PORT/MASTER_PORT", *text)); };
+  const auto refuse = [&] {
+    return InputError(fmt::format("WEFT_STORE=\"{}\": expected ADDRESS:PORT/MASTER_PORT", shortened(*text)));
+  };
   if (slash == std::string::npos || colon == std::string::npos) throw refuse();
   const auto port = read_number(std::string_view(*text).substr(colon + 1, slash - colon - 1));
   const auto belongs_to = read_number(std::string_view(*text).substr(slash + 1));

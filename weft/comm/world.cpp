@@ -82,9 +82,9 @@ Store join(const Store& all, const Place& place, const Deadline& deadline) {
 
 std::vector<std::string> exchange_hosts(Store& store, const Place& place, const Deadline& deadline) {
   store.set(fmt::format("host/{}", place.rank), fmt::format("{} {}", place.size, this_host()), deadline);
-  std::vector<std::string> hosts;
-  hosts.reserve(place.size);
-  for (int rank = 0; rank < place.size; ++rank) {
+  std::vector<std::string> hosts;  // as many as come: a size that somebody mistyped takes no memory
+  while (static_cast<int>(hosts.size()) < place.size) {
+    const int rank = static_cast<int>(hosts.size());
     const std::string told = store.get(fmt::format("host/{}", rank), deadline,
                                        fmt::format("rank {} of {} waits for rank {} to start", place.rank, place.size, rank));
     const size_t space = std::min(told.find(' '), told.size());

@@ -8,24 +8,27 @@
 
 #include "weft/base/error.h"
 #include "weft/base/nearest.h"
+#include "weft/base/printable.h"
 
 namespace weft {
 namespace {
 
+std::string who(const Hardware& hardware) { return fmt::format("hardware '{}'", shortened(hardware.name)); }
+
 void check_positive(const Hardware& hardware, const char* what, double value) {
   if (value > 0.0) return;
-  throw InputError(fmt::format("hardware '{}': {} is {}, must be above 0", hardware.name, what, value));
+  throw InputError(fmt::format("{}: {} is {}, must be above 0", who(hardware), what, value));
 }
 
 void check_rate(const Hardware& hardware, const char* what, double value) {
   if (value == kFree || (value >= kLeastRate && value <= kMostRate)) return;
-  throw InputError(fmt::format("hardware '{}': {} is {}, must be at least {} and at most {}, or inf", hardware.name, what,
-                               value, kLeastRate, kMostRate));
+  throw InputError(fmt::format("{}: {} is {}, must be at least {} and at most {}, or inf", who(hardware), what, value,
+                               kLeastRate, kMostRate));
 }
 
 void check_time(const Hardware& hardware, const std::string& what, std::optional<double> value) {
   if (!value || (*value >= 0.0 && std::isfinite(*value))) return;
-  throw InputError(fmt::format("hardware '{}': {} is {}, must be at least 0 and finite", hardware.name, what, *value));
+  throw InputError(fmt::format("{}: {} is {}, must be at least 0 and finite", who(hardware), what, *value));
 }
 
 bool matches(const BlockTime& time, std::string_view block) {
@@ -68,9 +71,8 @@ const BlockTime* find_block_time(const Hardware& hardware, std::string_view bloc
 
 void check_known(const Hardware& hardware, const Link& link, std::string_view section, std::string_view user) {
   if (link.is_known) return;
-  throw InputError(
-      fmt::format("hardware '{}' does not tell {}, which {} needs: add [{}] with latency_s and bytes_per_s (inf: free)",
-                  hardware.name, section, user, section));
+  throw InputError(fmt::format("{} does not tell {}, which {} needs: add [{}] with latency_s and bytes_per_s (inf: free)",
+                               who(hardware), section, user, section));
 }
 
 void check_block_times(const Hardware& hardware, const std::vector<std::string>& block_names) {
@@ -79,9 +81,8 @@ void check_block_times(const Hardware& hardware, const std::vector<std::string>&
       return matches(time, block) || are_of_one_row(time.name, block);
     };
     if (std::any_of(block_names.begin(), block_names.end(), is_meant)) continue;
-    throw InputError(
-        fmt::format("hardware '{}': the model has no block '{}', which [[block]] gives times of; did you mean '{}'?",
-                    hardware.name, time.name, nearest(time.name, block_names)));
+    throw InputError(fmt::format("{}: the model has no block '{}', which [[block]] gives times of; did you mean '{}'?",
+                                 who(hardware), shortened(time.name), nearest(time.name, block_names)));
   }
 }
 
@@ -115,7 +116,7 @@ void check_hardware(const Hardware& hardware) {
   check_positive(hardware, "ranks_per_host", hardware.ranks_per_host);
   check_positive(hardware, "efficiency", hardware.efficiency);
   if (hardware.efficiency > 1.0) {
-    throw InputError(fmt::format("hardware '{}': efficiency is {}, must be at most 1", hardware.name, hardware.efficiency));
+    throw InputError(fmt::format("{}: efficiency is {}, must be at most 1", who(hardware), hardware.efficiency));
   }
   check_time(hardware, "launch_s", hardware.launch_s);
   check_time(hardware, "loss_s", hardware.loss_s);
@@ -128,7 +129,7 @@ void check_hardware(const Hardware& hardware) {
   }
   for (const BlockTime& time : hardware.blocks) {
     for (const auto& value : {time.forward_s, time.backward_s, time.input_s, time.weight_s}) {
-      check_time(hardware, fmt::format("a time of block '{}'", time.name), value);
+      check_time(hardware, fmt::format("a time of block '{}'", shortened(time.name)), value);
     }
   }
 }
@@ -136,9 +137,9 @@ void check_hardware(const Hardware& hardware) {
 void check_micro_batch(const Hardware& hardware, int64_t micro_batch) {
   if (!hardware.micro_batch || *hardware.micro_batch == micro_batch) return;
   throw InputError(
-      fmt::format("hardware '{}': its times are of micro-batches of {} samples, but these have {}; measure with "
+      fmt::format("{}: its times are of micro-batches of {} samples, but these have {}; measure with "
                   "`weft profile --set batch.micro={}`",
-                  hardware.name, *hardware.micro_batch, micro_batch, micro_batch));
+                  who(hardware), *hardware.micro_batch, micro_batch, micro_batch));
 }
 
 }  // namespace weft
