@@ -7,6 +7,7 @@
 #include <deque>
 #include <exception>
 #include <mutex>
+#include <utility>
 
 namespace weft {
 namespace {
@@ -53,7 +54,8 @@ bool CallThread::run(std::function<void()> call, const Deadline& deadline) {
     if (place != shared_->waiting.end()) shared_->waiting.erase(place);
     return false;
   }
-  if (job->error) std::rethrow_exception(job->error);
+  // Taken over: the last to let an exception go is the thread that reads it.
+  if (const std::exception_ptr error = std::exchange(job->error, nullptr)) std::rethrow_exception(error);
   return true;
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <optional>
 
 #include "weft/base/hash.h"
 #include "weft/comm/await.h"
@@ -55,6 +56,11 @@ c10::intrusive_ptr<GlooEngine> connect(const GroupPlan& plan) {
 
 class GlooBackend::Task : public Work::State {
  public:
+  struct Failure {
+    int culprit = -1;
+    std::string text;
+  };
+
   Task(const GlooBackend& backend, const Call& call, uint64_t number, std::function<void()> run)
       : backend_(backend), call_(call), what_(call.what), number_(number), run_(std::move(run)) {
     call_.what = what_;
@@ -63,10 +69,10 @@ class GlooBackend::Task : public Work::State {
   const Call& call() const { return call_; }
   uint64_t number() const { return number_; }
   void run() { run_(); }
-  void finish(std::exception_ptr error) {
+  void finish(std::optional<Failure> failure) {
     run_ = nullptr;  // lets the tensors go
     const std::lock_guard lock(mutex_);
-    error_ = std::move(error);
+    failure_ = std::move(failure);
     done_ = true;
     changed_.notify_all();
   }
@@ -77,7 +83,7 @@ class GlooBackend::Task : public Work::State {
       const RankTable::Waiting shown(backend_.table_, backend_.wait_row(call_, number_));
       changed_.wait(lock, done);
     }
-    if (error_) std::rethrow_exception(error_);
+    if (failure_) throw_failure(failure_->culprit, failure_->text);
   }
 
  private:
@@ -89,7 +95,7 @@ class GlooBackend::Task : public Work::State {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool done_ = false;
-  std::exception_ptr error_;
+  std::optional<Failure> failure_;  ///< not the exception, which threads would share
 };
 
 GlooBackend::GlooBackend(const GroupPlan& plan)
@@ -150,8 +156,8 @@ void GlooBackend::run_tasks() {
 }
 
 void GlooBackend::run(Task& task) {
-  std::exception_ptr error;
   const auto begin = Clock::now();
+  std::optional<Task::Failure> failure;
   try {
     throw_if_failed();
     try {
@@ -162,10 +168,10 @@ void GlooBackend::run(Task& task) {
     } catch (const std::exception& thrown) {
       fail(wait_row(task.call(), task.number()), begin, first_line_of(thrown.what()));
     }
-  } catch (...) {
-    error = std::current_exception();
+  } catch (const Error& error) {
+    failure = {lost_rank_of(error), error.what()};
   }
-  task.finish(error);
+  task.finish(std::move(failure));
 }
 
 RankRow GlooBackend::wait_row(const Call& call, uint64_t number) const {
