@@ -37,16 +37,17 @@ TEST_F(ProcessMemory, TensorsGrowAndShrink) {
   c10::GetCPUAllocator()->raw_deallocate(bare);
 }
 
-// Sanitizers have a malloc of their own, whose heap is not counted.
+// Blocks alone, as the small objects of a tensor may take a piece of a hole. Sanitizers have a malloc of their own, whose heap
+// is not counted.
 TEST_F(ProcessMemory, WhatWasFreedIsTakenAgain) {
   constexpr int kBlocks = 64;
   constexpr int64_t kSize = 1 << 20;
-  std::vector<at::Tensor> tensors;
-  for (int i = 0; i < kBlocks; ++i) tensors.push_back(bytes(kSize));
-  for (int i = 0; i < kBlocks; i += 2) tensors[i].reset();  // holes between blocks that stay
+  std::vector<at::DataPtr> blocks(kBlocks);
+  for (at::DataPtr& block : blocks) block = c10::GetCPUAllocator()->allocate(kSize);
+  for (int i = 0; i < kBlocks; i += 2) blocks[i].clear();  // holes between blocks that stay
   const size_t heap = mallinfo2().arena;
-  for (int i = 0; i < kBlocks; i += 2) tensors[i] = bytes(kSize);
-  EXPECT_LT(mallinfo2().arena, heap + kBlocks / 4 * kSize) << "the holes took few of them";  // of kBlocks / 2
+  for (int i = 0; i < kBlocks; i += 2) blocks[i] = c10::GetCPUAllocator()->allocate(kSize);
+  EXPECT_LT(mallinfo2().arena, heap + kSize) << "the holes took none of them";
 }
 
 TEST_F(ProcessMemory, TooMuchIsAnErrorThatSaysHowMuch) {

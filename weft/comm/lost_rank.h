@@ -2,6 +2,7 @@
 // begins with "rank N", in numbers of the world.
 #pragma once
 
+#include <exception>
 #include <string>
 
 #include "weft/base/error.h"
@@ -18,7 +19,7 @@ class LostRank : public CommError {
 };
 
 /// The rank that an error knows was lost, or -1.
-inline int lost_rank_of(const Error& error) {
+inline int lost_rank_of(const std::exception& error) {
   const auto* lost = dynamic_cast<const LostRank*>(&error);
   return lost == nullptr ? -1 : lost->rank();
 }

@@ -56,11 +56,6 @@ c10::intrusive_ptr<GlooEngine> connect(const GroupPlan& plan) {
 
 class GlooBackend::Task : public Work::State {
  public:
-  struct Failure {
-    int culprit = -1;
-    std::string text;
-  };
-
   Task(const GlooBackend& backend, const Call& call, uint64_t number, std::function<void()> run)
       : backend_(backend), call_(call), what_(call.what), number_(number), run_(std::move(run)) {
     call_.what = what_;
@@ -95,7 +90,7 @@ class GlooBackend::Task : public Work::State {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool done_ = false;
-  std::optional<Failure> failure_;  ///< not the exception, which threads would share
+  std::optional<Failure> failure_;
 };
 
 GlooBackend::GlooBackend(const GroupPlan& plan)
@@ -139,7 +134,7 @@ Work GlooBackend::submit(const Call& call, std::function<void()> run) {
 
 void GlooBackend::throw_if_failed() {
   const std::lock_guard lock(mutex_);
-  if (!failure_.empty()) throw_failure(culprit_, failure_);
+  if (failure_) throw_failure(failure_->culprit, failure_->text);
 }
 
 void GlooBackend::run_tasks() {
@@ -157,7 +152,7 @@ void GlooBackend::run_tasks() {
 
 void GlooBackend::run(Task& task) {
   const auto begin = Clock::now();
-  std::optional<Task::Failure> failure;
+  std::optional<Failure> failure;
   try {
     throw_if_failed();
     try {
@@ -168,7 +163,7 @@ void GlooBackend::run(Task& task) {
     } catch (const std::exception& thrown) {
       fail(wait_row(task.call(), task.number()), begin, first_line_of(thrown.what()));
     }
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {
     failure = {lost_rank_of(error), error.what()};
   }
   task.finish(std::move(failure));
@@ -191,7 +186,7 @@ void GlooBackend::exchange(const Call& call, uint64_t number) {
   std::memcpy(records.data(), all_records_.const_data_ptr(), sizeof(CallRecord) * size());
   for (int rank = 1; rank < size(); ++rank) {
     if (match(records[0], records[rank])) continue;
-    set_failure(-1, describe_mismatch(axis(), records[0], rank, records[rank]));
+    set_failure({.text = describe_mismatch(axis(), records[0], rank, records[rank])});
     throw_if_failed();
   }
 }
@@ -210,11 +205,11 @@ void GlooBackend::fail(const RankRow& wait, Clock::time_point begin, const std::
   const double waited_s = late ? static_cast<double>(timeout_.count()) / 1e3 : 0.0;
   const RankTable::Report report = table_->report(wait, waited_s, late ? std::chrono::milliseconds(0) : kEvidence);
   if (report.evident() || late) {
-    set_failure(report.culprit, report.text);
+    set_failure({report.culprit, report.text});
   } else if (one_host_) {
-    set_failure(report.culprit, fmt::format("{}; {}", report.text, problem));
+    set_failure({report.culprit, fmt::format("{}; {}", report.text, problem)});
   } else {  // what other hosts do shows only after a while, and a connection that broke names its end
-    set_failure(-1, fmt::format("{} in {}: {}", rank_name(axis(), rank()), wait.doing, problem));
+    set_failure({.text = fmt::format("{} in {}: {}", rank_name(axis(), rank()), wait.doing, problem)});
   }
   engine_->close();
   throw_if_failed();
@@ -227,16 +222,15 @@ bool GlooBackend::is_stopping() {
 }
 
 // The first of several wins. Peers must find it in the table before they find a closed connection.
-void GlooBackend::set_failure(int culprit, const std::string& text) {
+void GlooBackend::set_failure(const Failure& failure) {
   std::function<void()> action;
   {
     const std::lock_guard lock(mutex_);
-    if (!failure_.empty()) return;
-    failure_ = text;
-    culprit_ = culprit;
+    if (failure_) return;
+    failure_ = failure;
     action = std::move(on_failure_);
   }
-  table_->fail(culprit, text);
+  table_->fail(failure.culprit, failure.text);
   if (action) action();
 }
 

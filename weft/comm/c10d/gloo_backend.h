@@ -9,6 +9,8 @@
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <optional>
+#include <string>
 #include <thread>
 
 #include "weft/comm/backend.h"
@@ -43,6 +45,11 @@ class GlooBackend : public Group::Backend {
   void on_failure(std::function<void()> action);
 
  private:
+  /// An error as a value: threads share none of their exceptions.
+  struct Failure {
+    int culprit = -1;  ///< the rank that it names, or -1
+    std::string text;
+  };
   class Task;
   class Sending;
   class Receiving;
@@ -58,7 +65,7 @@ class GlooBackend : public Group::Backend {
   /// After what began then has failed in the engine.
   [[noreturn]] void fail(const RankRow& wait, std::chrono::steady_clock::time_point begin, const std::string& problem);
   bool is_stopping();
-  void set_failure(int culprit, const std::string& text);
+  void set_failure(const Failure& failure);
   /// Runs a part of a message on the caller's thread; an error ends the group.
   void or_fail(const Call& call, const std::function<void()>& action);
   Call describe_call(Operation operation, const at::Tensor& tensor, std::string_view what, ReduceOp op = ReduceOp::sum,
@@ -80,8 +87,7 @@ class GlooBackend : public Group::Backend {
   std::deque<std::shared_ptr<Task>> tasks_;
   bool stopping_ = false;
   std::function<void()> on_failure_;
-  std::string failure_;  ///< the error that ended the group,
-  int culprit_ = -1;     ///< and the rank that it names
+  std::optional<Failure> failure_;  ///< that ended the group
   std::thread thread_;
 };
 

@@ -91,7 +91,7 @@ void GlooBackend::or_fail(const Call& call, const std::function<void()>& action)
     action();
   } catch (const CommError& error) {
     // The peer waits for what will not come now: closing tells it.
-    set_failure(-1, error.what());
+    set_failure({.text = error.what()});
     engine_->close();
     throw;
   } catch (const std::exception& error) {

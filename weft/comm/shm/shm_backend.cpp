@@ -154,8 +154,13 @@ std::shared_ptr<Group::Backend> make_shm_backend(const GroupPlan& group) {
   auto backend = std::make_shared<shm::Backend>(group, plan, joined.memory);
   Store store = group.store;
   store.set(fmt::format("joined/{}", group.axis.index), "");
-  for (int rank = 0; rank < size; ++rank) {
-    await_key(store, fmt::format("joined/{}", rank), group.deadline, wait_in(kJoin, group.axis, {rank}));
+  try {
+    for (int rank = 0; rank < size; ++rank) {
+      await_key(store, fmt::format("joined/{}", rank), group.deadline, wait_in(kJoin, group.axis, {rank}));
+    }
+  } catch (const Error& error) {
+    store.announce(error);  // while the memory is there: a rank that finds it gone asks why
+    throw;
   }
   backend->members().watch_peers();
   return backend;
