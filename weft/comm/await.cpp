@@ -19,10 +19,15 @@ constexpr milliseconds kShowAfter{20};
 /// Before a rank's earlier failure counts, as it may be about to go on; and between two looks.
 constexpr milliseconds kLookAfter{200};
 
-[[noreturn]] void give_up(RankTable& table, const RankRow& wait, double waited_s) {
-  const RankTable::Report report = table.report(wait, waited_s);
-  table.fail(report.culprit, report.text);
-  throw_failure(report.culprit, report.text);
+// Told before what this rank has made for the others goes (its memory, its connections): whoever finds that gone asks why.
+[[noreturn]] void give_up(Store& store, const RankRow& wait, double waited_s) {
+  const RankTable::Report report = store.table()->report(wait, waited_s);
+  try {
+    throw_failure(report.culprit, report.text);
+  } catch (const Error& error) {
+    tell_failure(store, error);
+    throw;
+  }
 }
 
 [[noreturn]] void throw_silent(const Store& store, const RankRow& wait, double waited_s) {
@@ -64,7 +69,7 @@ std::string await_key(Store store, const std::string& key, const Deadline& deadl
       look = now + kLookAfter;
       gone = cannot_come(store.table()->read(rank)) && !store.has(key);  // what it set before it went still counts
     }
-    if (gone || deadline.passed()) give_up(*store.table(), wait, timeout_s);
+    if (gone || deadline.passed()) give_up(store, wait, timeout_s);
     std::this_thread::sleep_for(pause);
     pause = std::min(pause * 2, std::chrono::microseconds(20000));
   }

@@ -85,7 +85,7 @@ void Store::throw_if_failed() {
 
 // Written as the number of the rank that was lost, or -1, and the text. Who cannot tell it has the error itself to throw.
 void Store::announce(const Error& error) {
-  if (failure_->told.exchange(true)) return;
+  if (!failure_ || failure_->told.exchange(true)) return;
   const std::string text = fmt::format("{} {}", lost_rank_of(error), error.what());
   try {
     connection_->ask(failure_->key, kToAnswer, [key = failure_->key, text](c10d::Store& store) {

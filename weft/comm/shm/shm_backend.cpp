@@ -154,13 +154,8 @@ std::shared_ptr<Group::Backend> make_shm_backend(const GroupPlan& group) {
   auto backend = std::make_shared<shm::Backend>(group, plan, joined.memory);
   Store store = group.store;
   store.set(fmt::format("joined/{}", group.axis.index), "");
-  try {
-    for (int rank = 0; rank < size; ++rank) {
-      await_key(store, fmt::format("joined/{}", rank), group.deadline, wait_in(kJoin, group.axis, {rank}));
-    }
-  } catch (const Error& error) {
-    store.announce(error);  // while the memory is there: a rank that finds it gone asks why
-    throw;
+  for (int rank = 0; rank < size; ++rank) {
+    await_key(store, fmt::format("joined/{}", rank), group.deadline, wait_in(kJoin, group.axis, {rank}));
   }
   backend->members().watch_peers();
   return backend;
