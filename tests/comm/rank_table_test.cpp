@@ -172,5 +172,23 @@ TEST(ProcessState, RunsIsStoppedAndEnds) {
   EXPECT_EQ(process_state(::getpid()), ProcessState::runs);
 }
 
+// One that is let go between the opening of its file in /proc and the reading of it has ended; that is no error.
+TEST(ProcessState, OfOneThatEndsWhileItIsLookedAt) {
+  for (int i = 0; i < 200; ++i) {
+    const pid_t child = ::fork();
+    if (child == 0) ::_exit(0);
+    std::atomic<bool> gone = false;
+    std::thread reaper([&] {
+      ::waitpid(child, nullptr, 0);
+      gone = true;
+    });
+    EXPECT_NO_THROW({
+      while (!gone) process_state(child);
+    });
+    reaper.join();
+    EXPECT_EQ(process_state(child), ProcessState::ended);
+  }
+}
+
 }  // namespace
 }  // namespace weft

@@ -6,12 +6,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <string>
+#include <string_view>
 
 #include "weft/base/error.h"
+#include "weft/base/input_file.h"
 
 namespace weft {
 
@@ -33,11 +34,13 @@ bool has_ended(const FileDescriptor& watched) {
 
 ProcessState process_state(int pid) {
   if (pid == ::getpid()) return ProcessState::runs;
-  std::ifstream file(fmt::format("/proc/{}/stat", pid));
-  // "4711 (a name) T ...", where the name may hold anything.
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  // "4711 (a name) T ...", where the name may hold anything. The process may end between the opening and the reading.
+  char line[4096];
+  const InputFile file = open_input(fmt::format("/proc/{}/stat", pid));
+  const int64_t length = file.reason.empty() ? read_input(file, 0, line, sizeof line) : -1;
+  const std::string_view text(line, static_cast<size_t>(std::max<int64_t>(length, 0)));
   const size_t name_end = text.rfind(')');
-  if (name_end == std::string::npos || name_end + 2 >= text.size()) {
+  if (name_end == std::string_view::npos || name_end + 2 >= text.size()) {
     return ::kill(pid, 0) != 0 && errno == ESRCH ? ProcessState::ended : ProcessState::runs;
   }
   const char state = text[name_end + 2];
