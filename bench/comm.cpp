@@ -26,7 +26,7 @@
 #include "weft/base/loopback.h"
 #include "weft/comm/group.h"
 #include "weft/comm/mesh.h"
-#include "weft/comm/store_server.h"
+#include "weft/comm/store/store_server.h"
 
 namespace {
 

@@ -6,11 +6,11 @@
 #include <chrono>
 #include <string>
 
-#include "weft/program/build.h"
-#include "weft/program/make_schedule.h"
-#include "weft/program/schedule.h"
-#include "weft/program/simulate.h"
-#include "weft/program/verify.h"
+#include "weft/program/build/build.h"
+#include "weft/program/build/make_schedule.h"
+#include "weft/program/pipeline/schedule.h"
+#include "weft/program/simulate/simulate.h"
+#include "weft/program/verify/verify.h"
 
 namespace {
 

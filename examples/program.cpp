@@ -1,9 +1,9 @@
 // A training step as a value: built, verified and drawn without a tensor. Needs no LibTorch header.
 #include <iostream>
 
-#include "weft/program/build.h"
-#include "weft/program/draw.h"
-#include "weft/program/verify.h"
+#include "weft/program/build/build.h"
+#include "weft/program/draw/draw.h"
+#include "weft/program/verify/verify.h"
 
 int main() {
   // Six equal blocks; what each costs for one micro-batch.

@@ -7,7 +7,7 @@
 #include <iostream>
 
 #include "weft/nn/module_block.h"
-#include "weft/train/trainer.h"
+#include "weft/train/run/trainer.h"
 
 int main() {
   const weft::World world = weft::World::from_environment();

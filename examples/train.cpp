@@ -10,7 +10,7 @@
 #include <iostream>
 
 #include "weft/nn/module_block.h"
-#include "weft/train/trainer.h"
+#include "weft/train/run/trainer.h"
 
 /// Points of two interleaved rings, [n, 2], and which ring each is of. A loader's background thread asks for them.
 class Rings : public weft::Dataset {

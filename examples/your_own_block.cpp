@@ -6,7 +6,7 @@
 #include <iostream>
 
 #include "weft/nn/layers.h"
-#include "weft/train/trainer.h"
+#include "weft/train/run/trainer.h"
 
 /// x + W2 gelu(W1 norm(x)), on activations [batch, width]. A block is what is scheduled: the trainer runs its backward by
 /// itself.

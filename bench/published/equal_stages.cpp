@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "weft/program/build.h"
+#include "weft/program/build/build.h"
 
 namespace weft::published {
 

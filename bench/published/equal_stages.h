@@ -1,9 +1,9 @@
 // A published pipeline as a program: stages of one block that all take the same times, with nothing to reduce or to update.
 #pragma once
 
-#include "weft/program/schedule.h"
-#include "weft/program/simulate.h"
-#include "weft/program/task_times.h"
+#include "weft/program/pipeline/schedule.h"
+#include "weft/program/pipeline/task_times.h"
+#include "weft/program/simulate/simulate.h"
 
 namespace weft::published {
 

@@ -5,8 +5,8 @@
 #include <numeric>
 
 #include "bench/published/table.h"
+#include "weft/program/pipeline/task_times.h"
 #include "weft/program/schedules/gpipe.h"
-#include "weft/program/task_times.h"
 
 namespace weft::published {
 namespace {

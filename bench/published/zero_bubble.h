@@ -22,8 +22,8 @@
 #include <string>
 #include <vector>
 
-#include "weft/program/pipeline_costs.h"
-#include "weft/program/pipeline_shape.h"
+#include "weft/program/pipeline/costs.h"
+#include "weft/program/pipeline/shape.h"
 
 namespace weft::published {
 

@@ -35,7 +35,7 @@ class WeftOffload : public TrainingTest {
     return TrainingTest::train(more);
   }
 
-  std::filesystem::path tier_ = folder_ / "tier";
+  std::filesystem::path tier_ = folder_ / "offload";
 };
 
 int lines(const std::string& text) { return static_cast<int>(std::count(text.begin(), text.end(), '\n')); }

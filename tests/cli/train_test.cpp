@@ -1,5 +1,5 @@
 // weft train: real runs of tiny models, alone, launched, and joined from an environment that something else set.
-#include "weft/train/train.h"
+#include "weft/train/run/train.h"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
@@ -16,6 +16,7 @@
 #include "tests/cli/training.h"
 #include "tests/support/run_ranks.h"
 #include "tests/support/wait_until.h"
+#include "weft/train/recipe/read_recipe.h"
 
 namespace weft {
 namespace {

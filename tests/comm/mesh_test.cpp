@@ -10,7 +10,7 @@
 #include "tests/support/run_processes.h"
 #include "tests/support/run_ranks.h"
 #include "weft/base/error.h"
-#include "weft/comm/backend.h"
+#include "weft/comm/call/backend.h"
 
 namespace weft {
 namespace {

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "weft/comm/call/shard_range.h"
 namespace weft::test {
 namespace {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "weft/engine/engine.h"
-#include "weft/program/build.h"
+#include "weft/program/build/build.h"
 
 namespace weft {
 
@@ -25,11 +25,11 @@ inline Instruction update(int block, std::vector<int> waits = {}) {
   return {.op = Op::update, .first = block, .last = block + 1, .waits = std::move(waits)};
 }
 inline Instruction norm(int blocks) { return {.op = Op::norm, .first = 0, .last = blocks}; }
-inline Instruction evict(Matter what, int block, int micro = -1) {
-  return {.op = Op::evict, .lane = Lane::copy, .first = block, .last = block + 1, .micro = micro, .what = what};
+inline Instruction offload(Payload what, int block, int micro = -1) {
+  return {.op = Op::offload, .lane = Lane::copy, .first = block, .last = block + 1, .micro = micro, .what = what};
 }
-inline Instruction fetch(Matter what, int block, int micro = -1) {
-  return {.op = Op::fetch, .lane = Lane::copy, .first = block, .last = block + 1, .micro = micro, .what = what};
+inline Instruction reload(Payload what, int block, int micro = -1) {
+  return {.op = Op::reload, .lane = Lane::copy, .first = block, .last = block + 1, .micro = micro, .what = what};
 }
 
 /// What one rank runs: one micro-batch after another, then the updates.

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "tests/nn/bound_layer.h"
-#include "weft/comm/backend.h"
+#include "weft/comm/call/backend.h"
 #include "weft/engine/engine.h"
 #include "weft/nn/layers.h"
 
@@ -61,7 +61,7 @@ inline Model logged_model(std::vector<std::string>& log, int num_blocks) {
 }
 
 /// Micro-batches of one sample each, whose value tells which they are.
-inline Engine::Next counted() {
+inline NextMicroBatch counted() {
   return [count = 0]() mutable { return MicroBatch{{at::full({1, 2}, ++count)}, at::zeros({1})}; };
 }
 
@@ -110,7 +110,7 @@ class LoggedUpdater : public Updater {
 };
 
 /// Two ranks, of which the other one holds zeros; logs "start losses" and, once, "wait losses".
-class LoggedBackend : public Group::Backend {
+class LoggedBackend : public Backend {
  public:
   explicit LoggedBackend(std::vector<std::string>& log) : Backend({"data", {0, 1}, 0}), log_(log) {}
 

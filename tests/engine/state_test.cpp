@@ -1,4 +1,4 @@
-// The engine on lists that drop, move out and leave out: recompute, tiers, fp16's loss scale.
+// The engine on lists that drop, move out and leave out: recompute, offload, fp16's loss scale.
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
@@ -91,15 +91,15 @@ TEST(Engine, MovesActivationsOutAndBack) {
   Log log;
   FlatModel plain(logged_model(log, 2), {}), moved(logged_model(log, 2), {});
   IdleUpdater updater;
-  const auto activation = Matter::activation;
+  const auto activation = Payload::input;
   const Program stays = plain_program(2, 2);
   const Program moves = with_list({load(0),
                                    forward(0, 0),
                                    forward(1, 0),
                                    loss(0),
                                    drop(1, 0),
-                                   evict(activation, 1, 0),
-                                   fetch(activation, 1, 0),
+                                   offload(activation, 1, 0),
+                                   reload(activation, 1, 0),
                                    forward(1, 0),
                                    backward(1, 0),
                                    backward(0, 0),
@@ -108,8 +108,8 @@ TEST(Engine, MovesActivationsOutAndBack) {
                                    forward(1, 1),
                                    loss(1),
                                    drop(1, 1),
-                                   evict(activation, 1, 1),
-                                   fetch(activation, 1, 1),
+                                   offload(activation, 1, 1),
+                                   reload(activation, 1, 1),
                                    forward(1, 1),
                                    backward(1, 1),
                                    backward(0, 1),
@@ -118,7 +118,7 @@ TEST(Engine, MovesActivationsOutAndBack) {
                                    update(1)},
                                   2, 2);
   EngineOptions options = local(2);
-  options.tiers.activations = host_tier(at::kCPU);
+  options.offload.activations = host_offload(at::kCPU);
   Engine one(plain, stays, 0, updater, local(2)), other(moved, moves, 0, updater, options);
   for (int64_t step = 0; step < 2; ++step) {
     EXPECT_EQ(one.step(step, counted()).loss, other.step(step, counted()).loss);
@@ -137,7 +137,7 @@ class CountingUpdater : public IdleUpdater {
     if (!state.defined()) state = at::zeros_like(flat.master);
     state.add_(1.0);
     flat.master.add_(state);
-    model_.publish(block);
+    model_.copy_master_to_shard(block);
   }
   std::vector<at::Tensor>& state(int block) override { return states_[block]; }
 
@@ -150,11 +150,11 @@ TEST(Engine, MovesOptimizerStateOutAndBack) {
   Parameter weight{at::zeros({64}), {}};
   FlatModel model(weighted_sum(weight), {});
   CountingUpdater updater(model);
-  const auto state = Matter::optimizer;
+  const auto state = Payload::optimizer;
   const Program program = with_list(
-      {load(0), forward(0, 0), loss(0), backward(0, 0), reduce_loss(), fetch(state, 0), update(0), evict(state, 0)}, 1, 1);
+      {load(0), forward(0, 0), loss(0), backward(0, 0), reduce_loss(), reload(state, 0), update(0), offload(state, 0)}, 1, 1);
   EngineOptions options = local(1);
-  options.tiers.optimizer = host_tier(at::kCPU);
+  options.offload.optimizer = host_offload(at::kCPU);
   Engine engine(model, program, 0, updater, options);
   for (int64_t step = 0; step < 3; ++step) {
     engine.step(step, [] { return MicroBatch{{at::ones({1, 64})}, at::zeros({1})}; });
@@ -244,7 +244,7 @@ TEST(Engine, ReduceScatterAddsUpOverMicroBatchesAndMasterWeightsAreWholeEverywhe
   });
 }
 
-TEST(Engine, WeightsInATierAreFetchedForOthersToRead) {
+TEST(Engine, OffloadedWeightsAreReloadedForOthersToRead) {
   test::run_ranks(2, [](const World& world) {
     const Mesh mesh(world, {{"shard", 2}});
     const Group shards = mesh.group(mesh.axis("shard"), {});
@@ -265,7 +265,7 @@ TEST(Engine, WeightsInATierAreFetchedForOthersToRead) {
     program.shard_level = ShardLevel::parameters;
     program.shards = 2;
     EngineOptions options{.data = shards, .replicas = {}, .shards = shards, .seed = 3, .all_micro_batches = 2};
-    options.tiers.weights = host_tier(at::kCPU);
+    options.offload.weights = host_offload(at::kCPU);
     Engine engine(model, program, 0, updater, options);
     engine.initialise();
     EXPECT_FALSE(model.flat(0).master.defined()) << "in its tier";

@@ -18,7 +18,7 @@
 #include "weft/comm/mesh.h"
 #include "weft/program/schedules/naive.h"
 #include "weft/program/schedules/one_f_one_b.h"
-#include "weft/program/verify.h"
+#include "weft/program/verify/verify.h"
 
 namespace weft {
 namespace {
@@ -190,7 +190,7 @@ struct TwoBlocks {
 constexpr int kMicroBatches = 3;
 
 /// The last micro-batch has `last` rows, the others four.
-Engine::Next batches(int step, int64_t rows = 4, int64_t last = 4) {
+NextMicroBatch batches(int step, int64_t rows = 4, int64_t last = 4) {
   return [=, j = 0]() mutable {
     const int64_t n = ++j == kMicroBatches ? last : rows;
     const at::Tensor ids = at::arange(2, -1, -1, at::kLong);
@@ -252,7 +252,7 @@ TEST(Stages, OnlyTheRankThatRunsTheFirstBlockKeepsTheInputs) {
   test::run_ranks(2, [](const World& world) {
     const Mesh mesh(world, {{"pp", 2}});
     TwoBlocks blocks;
-    FlatModel model(blocks.model(), {.held = {true, world.rank() == 1}, .guest = {world.rank() == 1, false}});
+    FlatModel model(blocks.model(), {.held = {true, world.rank() == 1}, .tied_copy = {world.rank() == 1, false}});
     std::vector<WeakStorage> inputs;
     const auto alive = [&inputs] {
       return std::count_if(inputs.begin(), inputs.end(), [](const WeakStorage& x) { return !x.expired(); });

@@ -20,13 +20,13 @@
 #include "weft/comm/world.h"
 #include "weft/data/images.h"
 #include "weft/data/tokens.h"
-#include "weft/program/draw.h"
+#include "weft/program/draw/draw.h"
 #include "weft/program/schedules/csv.h"
 #include "weft/program/schedules/one_f_one_b.h"
-#include "weft/train/hardware_file.h"
-#include "weft/train/memory.h"
-#include "weft/train/recipe.h"
-#include "weft/train/simulation.h"
+#include "weft/train/plan/forecast.h"
+#include "weft/train/plan/rank_memory.h"
+#include "weft/train/recipe/hardware_file.h"
+#include "weft/train/recipe/read_recipe.h"
 
 namespace weft::fuzz {
 namespace {
@@ -140,7 +140,7 @@ bytes_per_s = 4e9
 [inter_host]
 latency_s = 100e-6
 bytes_per_s = 0.1175e9
-[tier]
+[offload]
 latency_s = 100e-6
 bytes_per_s = inf
 )";
@@ -158,7 +158,7 @@ forward_s = 1e-3
 input_s = 1e-3
 weight_s = 1e-3
 )";
-const std::vector<std::string> kHardwareWords = {"hardware", "device", "intra_host", "inter_host", "tier",
+const std::vector<std::string> kHardwareWords = {"hardware", "device", "intra_host", "inter_host", "offload",
                                                  "measured", "block",  "[[block]]",  "name",       "overlap",
                                                  "flops",    "inf",    "latency_s",  "forward_s"};
 
@@ -175,7 +175,7 @@ void plan_all(const Recipe& recipe, Random& random) {
   const int ranks = random.of<int>({1, 2, 4, 4, 8, 64, 0, -1, 1000003, 2147483647});
   switch (random.below(3)) {
     case 0:
-      draw(plan(recipe, ranks).program);
+      draw(make_plan(recipe, ranks).program);
       return;
     case 1:
       recipe_memory(recipe, ranks);

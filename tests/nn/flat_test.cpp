@@ -112,7 +112,7 @@ TEST(FlatModel, BlocksOfOtherRanksTakeNoMemoryAndChangeNothing) {
     return at::zeros({numel}, dtype);
   };
   FlatModel part(tiny_gpt(), {.held = {false, true, true, false},
-                              .guest = {false, false, true, false},
+                              .tied_copy = {false, false, true, false},
                               .allocate_weights = counting,
                               .allocate_gradients = counting});
   EXPECT_EQ(made, 2 * (all.flat(1).numel + all.flat(2).numel)) << "weights and gradients";
@@ -120,7 +120,7 @@ TEST(FlatModel, BlocksOfOtherRanksTakeNoMemoryAndChangeNothing) {
   for (int b = 0; b < 4; ++b) {
     const bool held = b == 1 || b == 2;
     EXPECT_EQ(part.holds(b), held);
-    EXPECT_EQ(part.is_guest(b), b == 2);
+    EXPECT_EQ(part.is_tied_copy(b), b == 2);
     EXPECT_EQ(part.flat(b).numel, held ? all.flat(b).numel : 0);
     EXPECT_EQ(part.flat(b).whole_numel, all.flat(b).numel) << "what its holder has";
     if (held) {

@@ -88,7 +88,7 @@ TEST(ShardedFlat, LateShardsAreMadeOneAtATime) {
     flat.initialise(b, 3);
     EXPECT_TRUE(flat.flat(b).master.defined());
     EXPECT_EQ(flat.flat(b).master.storage().nbytes(), flat.flat(b).master.nbytes()) << "memory of its own";
-    flat.flat(b).master.reset();  // as an evicted one
+    flat.flat(b).master.reset();  // as an offloaded one
     flat.flat(b).shard.reset();
   }
 }

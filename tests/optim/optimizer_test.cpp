@@ -11,7 +11,7 @@
 #include "tests/nn/bound_layer.h"
 #include "weft/base/error.h"
 #include "weft/optim/clip.h"
-#include "weft/optim/schedule.h"
+#include "weft/optim/learning_rate.h"
 
 namespace weft {
 namespace {

@@ -200,8 +200,8 @@ TEST(Norm, OfTheStagesOfAPipelineCountsASharedBlockOnce) {
   give_gradients(whole, 50, at::kFloat);
   ExactSum expected, sum;
   add_squares(whole, expected);
-  const std::vector<FlatOptions> stages = {{.held = {true, false}, .guest = {false, false}},
-                                           {.held = {true, true}, .guest = {true, false}}};
+  const std::vector<FlatOptions> stages = {{.held = {true, false}, .tied_copy = {false, false}},
+                                           {.held = {true, true}, .tied_copy = {true, false}}};
   for (const FlatOptions& options : stages) {
     FlatModel stage(two_blocks(), options);
     for (int b = 0; b < 2; ++b) {

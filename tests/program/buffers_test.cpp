@@ -7,7 +7,7 @@
 #include <set>
 
 #include "tests/program/toy.h"
-#include "weft/program/build.h"
+#include "weft/program/build/build.h"
 #include "weft/program/edit.h"
 
 namespace weft {
@@ -99,7 +99,7 @@ TEST(Buffers, hold_one_block_at_a_time) {
             }
             if (x.op == Op::release) weights[buffers.weight[x.first]] = -1;
             for (int block = 0; block < 6 && x.op == Op::backward; ++block) {
-              if (!runs(x, block, program.block_uses)) continue;
+              if (!reads_weights(x, block, program.block_uses)) continue;
               int& there = gradients[buffers.gradient[block]];
               EXPECT_TRUE(there == -1 || there == block) << text(x) << " finds the gradients of " << there;
               there = block;

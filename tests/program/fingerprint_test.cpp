@@ -6,8 +6,8 @@
 #include <functional>
 #include <map>
 
-#include "tests/program/damage.h"
 #include "tests/program/random_program.h"
+#include "tests/program/verify/damage.h"
 
 namespace weft {
 namespace {
@@ -47,7 +47,7 @@ TEST(Fingerprint, sees_whatever_the_program_says) {
       [](Program& x) { std::swap(x.lists[0], x.lists[1]); },
       [](Program& x) { x.lists[0][5].lane = Lane::copy; },
       [](Program& x) { x.lists[0][5].waits.push_back(0); },
-      [](Program& x) { x.lists[0][find(x.lists[0], Op::release)].keeps_part = true; },
+      [](Program& x) { x.lists[0][find(x.lists[0], Op::release)].keeps_inner_shard = true; },
   };
   std::map<uint64_t, size_t> seen = {{fingerprint(good_program()), changes.size()}};
   for (size_t i = 0; i < changes.size(); ++i) {

@@ -6,9 +6,8 @@
 #include <vector>
 
 #include "tests/program/toy.h"
-#include "weft/program/build.h"
-#include "weft/program/hardware.h"
-#include "weft/program/pipeline_shape.h"
+#include "weft/program/build/build.h"
+#include "weft/program/pipeline/shape.h"
 #include "weft/program/schedules/gpipe.h"
 #include "weft/program/schedules/interleaved.h"
 #include "weft/program/schedules/naive.h"
@@ -16,6 +15,7 @@
 #include "weft/program/schedules/zb_h1.h"
 #include "weft/program/schedules/zb_h2.h"
 #include "weft/program/schedules/zb_v.h"
+#include "weft/program/simulate/hardware.h"
 
 namespace weft {
 

@@ -3,9 +3,9 @@
 
 #include <set>
 
-#include "tests/program/damage.h"
 #include "tests/program/random_program.h"
-#include "weft/program/verify.h"
+#include "tests/program/verify/damage.h"
+#include "weft/program/verify/verify.h"
 
 namespace weft {
 namespace {
@@ -52,8 +52,8 @@ Names names_of(Op op) {
       return {missing_forward, missing_recompute, use_before_load, repeated};
     case Op::drop:
       return {repeated};
-    case Op::evict:
-    case Op::fetch:
+    case Op::offload:
+    case Op::reload:
       return {bad_move};
     case Op::loss:
       return {backward_before_loss, early_reduce, repeated};

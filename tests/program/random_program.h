@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "tests/program/schedule_table.h"
+#include "tests/program/pipeline/schedule_table.h"
 #include "tests/support/seeds.h"
 #include "weft/base/error.h"
-#include "weft/program/build.h"
+#include "weft/program/build/build.h"
 
 namespace weft {
 

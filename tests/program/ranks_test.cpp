@@ -6,7 +6,7 @@
 
 #include "tests/program/toy.h"
 #include "weft/base/error.h"
-#include "weft/program/build.h"
+#include "weft/program/build/build.h"
 
 namespace weft {
 namespace {
@@ -24,11 +24,11 @@ Program on_mesh(const MeshSizes& mesh) {
 
 TEST(Ranks, places_are_numbered_with_pp_outermost) {
   const Ranks ranks(on_mesh({.pp = 2, .dp = 3, .shard = 4, .tp = 5}));
-  const RankPlace place = ranks.place(60 + 20 + 3 * 5 + 4);
+  const MeshCoordinate place = ranks.coordinate(60 + 20 + 3 * 5 + 4);
   EXPECT_EQ(List({place.pp, place.dp, place.shard, place.tp}), List({1, 1, 3, 4}));
   for (int rank = 0; rank < 120; ++rank) {
-    EXPECT_EQ(ranks.rank_at(ranks.place(rank)), rank);
-    EXPECT_EQ(ranks.rank_of(ranks.column_of(rank), ranks.place(rank).pp), rank);
+    EXPECT_EQ(ranks.rank_at(ranks.coordinate(rank)), rank);
+    EXPECT_EQ(ranks.rank_of(ranks.column_of(rank), ranks.coordinate(rank).pp), rank);
   }
 }
 

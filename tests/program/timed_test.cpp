@@ -4,19 +4,20 @@
 #include <gtest/gtest.h>
 
 #include "tests/program/pipelines.h"
-#include "weft/program/boxes.h"
-#include "weft/program/time_scale.h"
+#include "weft/program/draw/bars.h"
+#include "weft/program/draw/time_scale.h"
+#include "weft/program/simulate/simulation.h"
 
 namespace weft {
 namespace {
 
-std::string text(const Box& box) {
+std::string text(const Bar& box) {
   return fmt::format("{}{} {}-{} [{}, {}]", name(box.kind), box.micro, box.first, box.last - 1, box.start_s, box.end_s);
 }
 
-std::vector<std::string> texts(const std::vector<Box>& boxes) {
+std::vector<std::string> texts(const std::vector<Bar>& boxes) {
   std::vector<std::string> result;
-  for (const Box& box : boxes) result.push_back(text(box));
+  for (const Bar& box : boxes) result.push_back(text(box));
   return result;
 }
 
@@ -43,7 +44,7 @@ TEST(Stack, rows_hold_what_does_not_overlap) {
   EXPECT_TRUE(stack({}).empty());
 }
 
-TEST(Boxes, blocks_of_a_task_are_one) {
+TEST(Bars, blocks_of_a_task_are_one) {
   const Program program = pipeline_program(one_f_one_b_schedule({.ranks = 2, .micro_batches = 2}), {.blocks = 3});
   const std::vector<BoxRow> rows = box_rows(program, timed_instructions(program, simulate(program, slow_device())));
   ASSERT_EQ(rows.size(), 2u);
@@ -56,7 +57,7 @@ TEST(Boxes, blocks_of_a_task_are_one) {
   EXPECT_TRUE(rows[0].side.empty()) << "transfers take no time here";
 }
 
-TEST(Boxes, a_gap_is_seen) {
+TEST(Bars, a_gap_is_seen) {
   const Program program = build_program(equal_blocks(3, {}), {});
   std::vector<TimedInstruction> timed;
   double start_s = 0.0;
@@ -68,7 +69,7 @@ TEST(Boxes, a_gap_is_seen) {
             (std::vector<std::string>{"forward0 0-1 [0, 2.00001]", "forward0 2-2 [2.10001, 3.10001]"}));
 }
 
-TEST(Boxes, kinds_and_stages_are_told_apart) {
+TEST(Bars, kinds_and_stages_are_told_apart) {
   const Program split = pipeline_program(zb_h1_schedule({.ranks = 2, .micro_batches = 2}));
   const std::vector<BoxRow> rows = box_rows(split, timed_instructions(split, simulate(split, slow_device())));
   EXPECT_EQ(texts(rows[1].compute),
@@ -78,20 +79,20 @@ TEST(Boxes, kinds_and_stages_are_told_apart) {
   const Program chunks = pipeline_program(interleaved_schedule({.ranks = 2, .chunks = 3, .micro_batches = 2}));
   const BoxRow first = box_rows(chunks, timed_instructions(chunks, simulate(chunks, slow_device())))[0];
   EXPECT_EQ(first.num_chunks, 3);
-  for (const Box& box : first.compute) EXPECT_EQ(box.chunk, box.first / 2) << text(box);
+  for (const Bar& box : first.compute) EXPECT_EQ(box.chunk, box.first / 2) << text(box);
 }
 
 // The last rank of a V holds two stages that follow one another in the model.
-TEST(Boxes, stages_may_be_neighbours) {
+TEST(Bars, stages_may_be_neighbours) {
   const Program program = pipeline_program(zb_v_schedule({.ranks = 2, .chunks = 2, .micro_batches = 6}), {.blocks = 2});
   const std::vector<BoxRow> rows = box_rows(program, timed_instructions(program, simulate(program, slow_device())));
   for (const BoxRow& row : rows) {
     EXPECT_EQ(row.num_chunks, 2) << row.rank;
-    for (const Box& box : row.compute) EXPECT_EQ(box.last - box.first, 2) << text(box);
+    for (const Bar& box : row.compute) EXPECT_EQ(box.last - box.first, 2) << text(box);
   }
 }
 
-TEST(Boxes, stages_that_follow_at_once_are_two) {
+TEST(Bars, stages_that_follow_at_once_are_two) {
   const Schedule schedule = {
       .name = "by hand",
       .micro_batches = 1,
@@ -103,15 +104,15 @@ TEST(Boxes, stages_that_follow_at_once_are_two) {
   EXPECT_EQ(row.num_chunks, 2);
 }
 
-TEST(Boxes, recompute_and_what_moves_bytes) {
+TEST(Bars, recompute_and_what_moves_bytes) {
   const Program program = build_program(
       equal_blocks(2, {.numel = 64}),
       {.dp = 2, .shard = 2, .shard_level = ShardLevel::parameters, .recompute = {.every = 1}, .micro_batches = 1});
   const BoxRow row = box_rows(program, timed_instructions(program, simulate(program, slow_device({.latency_s = 0.01}))))[0];
   std::vector<std::string> kinds;
-  for (const Box& box : row.compute) kinds.emplace_back(name(box.kind));
+  for (const Bar& box : row.compute) kinds.emplace_back(name(box.kind));
   EXPECT_EQ(kinds, (std::vector<std::string>{"forward", "backward", "recompute", "backward"}));
-  for (const Box& box : row.side) EXPECT_TRUE(box.kind == BoxKind::gather || box.kind == BoxKind::reduce) << text(box);
+  for (const Bar& box : row.side) EXPECT_TRUE(box.kind == BoxKind::gather || box.kind == BoxKind::reduce) << text(box);
   EXPECT_GT(row.side.size(), 4u);
 }
 

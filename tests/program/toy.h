@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "weft/program/build/stages.h"
 #include "weft/program/program.h"
 #include "weft/program/schedules/naive.h"
-#include "weft/program/stages.h"
 
 namespace weft {
 
@@ -55,7 +55,7 @@ inline InstructionList one_stage(const ModelCost& model, int micro_batches = 1) 
                      {{0, static_cast<int>(model.blocks.size())}})[0];
 }
 
-inline std::string short_name(Matter what) { return what == Matter::optimizer ? "optimizer" : std::string(name(what)); }
+inline std::string short_name(Payload what) { return what == Payload::optimizer ? "optimizer" : std::string(name(what)); }
 
 /// "load0 gather0 forward0.0 release0 loss0 backward0.0 reduce_scatter0.0 reduce0-1 combine0-1s0 reduce_loss norm0-1
 /// fetch_weights0 update0-1": blocks, then micro or slot. The axis is told where a rank may have the choice: reduce0-0@dp;
@@ -76,10 +76,10 @@ inline std::string text(const Instruction& x) {
     case Op::gather:
     case Op::release:
       return result + fmt::format("{}", x.first);
-    case Op::evict:
-    case Op::fetch:
+    case Op::offload:
+    case Op::reload:
       result += fmt::format("_{}{}", short_name(x.what), x.first);
-      return x.what == Matter::activation ? result + fmt::format(".{}", x.micro) : result;
+      return x.what == Payload::input ? result + fmt::format(".{}", x.micro) : result;
     case Op::send:
     case Op::receive:
       return result + fmt::format("_{}{}.{}{}{}", name(x.what), x.first, x.micro, x.op == Op::send ? '>' : '<', x.peer);

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "bench/published/table.h"
-#include "weft/program/build.h"
+#include "weft/program/build/build.h"
 #include "weft/program/memory.h"
 
 namespace weft {

@@ -124,8 +124,8 @@ expect "sudo" 0 "installing Debian packages: mold"
 
 new_machine
 rm "$folder/installed/all"
-machine_command apt-get <<<'echo "E: Failed to fetch mold: Temporary failure resolving" >&2; exit 100'
-expect "apt-get without network" 1 "could not install mold (E: Failed to fetch mold: Temporary failure resolving); check the network"
+machine_command apt-get <<<'echo "E: Failed to reload mold: Temporary failure resolving" >&2; exit 100'
+expect "apt-get without network" 1 "could not install mold (E: Failed to reload mold: Temporary failure resolving); check the network"
 machine_command apt-get <<<'exit 0'
 expect "apt-get that installs nothing" 1 "still not installed: mold"
 

@@ -15,7 +15,7 @@
 #include <thread>
 
 #include "weft/base/loopback.h"
-#include "weft/comm/store_server.h"
+#include "weft/comm/store/store_server.h"
 
 namespace weft::test {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tests/train/reference.h"
-#include "weft/train/trainer.h"
+#include "weft/train/run/trainer.h"
 
 namespace weft {
 

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "weft/train/progress.h"
+#include "weft/train/report/progress.h"
 
 namespace weft {
 

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "weft/train/recipe.h"
-#include "weft/train/resolve.h"
+#include "weft/train/plan/resolve.h"
+#include "weft/train/recipe/recipe.h"
 
 namespace weft {
 

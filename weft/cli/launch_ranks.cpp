@@ -7,7 +7,7 @@
 #include <string>
 
 #include "weft/base/printable.h"
-#include "weft/comm/store_server.h"
+#include "weft/comm/store/store_server.h"
 
 namespace weft {
 

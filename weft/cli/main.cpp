@@ -20,7 +20,7 @@
 #include "weft/base/standard_descriptors.h"
 #include "weft/cli/commands.h"
 #include "weft/cli/output.h"
-#include "weft/comm/lost_rank.h"
+#include "weft/comm/store/lost_rank.h"
 #include "weft/launch/error_pipe.h"
 
 namespace weft {

@@ -1,6 +1,4 @@
-// weft memory: what a rank needs for a recipe, by category. Prints; train/memory.h works it out.
-#include "weft/train/memory.h"
-
+// weft memory: what a rank needs for a recipe, by category. Prints; train/plan/rank_memory.h works it out.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -13,6 +11,8 @@
 #include "weft/cli/heading.h"
 #include "weft/cli/output.h"
 #include "weft/cli/overrides.h"
+#include "weft/train/plan/forecast.h"
+#include "weft/train/recipe/read_recipe.h"
 
 namespace weft {
 
@@ -77,7 +77,7 @@ std::string table(const std::vector<RecipeMemory>& memories) {
   }
   std::string text = row("shard_level", heads);
   for (int i = 0; i < kNumCategories; ++i) {
-    const auto category = static_cast<Category>(i);
+    const auto category = static_cast<MemoryCategory>(i);
     std::vector<std::string> cells;
     cells.reserve(memories.size());
     for (const RecipeMemory& m : memories)
@@ -95,9 +95,9 @@ std::string text_of(const Recipe& recipe, const std::vector<RecipeMemory>& memor
                       format_count(static_cast<double>(own.parameters)), own.plan.program.num_blocks(),
                       estimate.largest_block_index, own.plan.program.block_names[estimate.largest_block_index],
                       format_bytes(estimate.largest_block));
-  if (own.by_place.size() > 1) {
+  if (own.by_stage_rank.size() > 1) {
     std::vector<std::string> totals;
-    for (const MemoryEstimate& place : own.by_place) totals.push_back(format_bytes(place.total()));
+    for (const MemoryEstimate& place : own.by_stage_rank) totals.push_back(format_bytes(place.total()));
     text += fmt::format("pipeline ranks hold {}; below, the one that holds most: pipeline rank {}\n\n", fmt::join(totals, ", "),
                         own.fullest);
   }
@@ -117,7 +117,7 @@ std::string text_of(const Recipe& recipe, const std::vector<RecipeMemory>& memor
 std::string json_of(const RecipeMemory& memory) {
   nlohmann::ordered_json bytes;
   for (int i = 0; i < kNumCategories; ++i) {
-    bytes[std::string(name(static_cast<Category>(i)))] = memory.estimate().peak[static_cast<size_t>(i)];
+    bytes[std::string(name(static_cast<MemoryCategory>(i)))] = memory.estimate().peak[static_cast<size_t>(i)];
   }
   const nlohmann::ordered_json json = {
       {"world", memory.plan.layout.world},

@@ -1,5 +1,5 @@
 // weft profile: measures what a recipe's blocks take on this machine, as a hardware file for weft simulate and layout.profile.
-#include "weft/train/profile.h"
+#include "weft/train/run/profile.h"
 
 #include <fmt/format.h>
 
@@ -14,8 +14,9 @@
 #include "weft/cli/output_files.h"
 #include "weft/cli/overrides.h"
 #include "weft/cli/rank_process.h"
-#include "weft/train/hardware_file.h"
-#include "weft/train/plan.h"
+#include "weft/train/plan/make_plan.h"
+#include "weft/train/recipe/hardware_file.h"
+#include "weft/train/recipe/read_recipe.h"
 
 namespace weft {
 
@@ -47,7 +48,7 @@ void profile_here(Recipe recipe, const World& world, const ProfileArguments& arg
 int run_profile(const ProfileArguments& arguments) {
   const Recipe recipe = load_recipe(arguments.recipe, arguments.overrides);
   if (arguments.num_ranks) {
-    plan(recipe, *arguments.num_ranks);
+    make_plan(recipe, *arguments.num_ranks);
     check_different_files({{"the recipe", arguments.recipe}, {"--output", arguments.output}});
     check_writable(arguments.output);
   }

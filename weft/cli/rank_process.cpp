@@ -6,7 +6,7 @@
 #include "weft/base/environment.h"
 #include "weft/cli/launch_ranks.h"
 #include "weft/launch/cores.h"
-#include "weft/train/process_memory.h"
+#include "weft/train/run/process_memory.h"
 
 namespace weft {
 

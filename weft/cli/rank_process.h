@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "weft/comm/world.h"
-#include "weft/train/recipe.h"
+#include "weft/train/recipe/recipe.h"
 
 namespace weft {
 

@@ -14,9 +14,10 @@
 #include "weft/cli/output.h"
 #include "weft/cli/overrides.h"
 #include "weft/cli/time_files.h"
-#include "weft/program/draw.h"
-#include "weft/train/hardware_file.h"
-#include "weft/train/plan.h"
+#include "weft/program/draw/draw.h"
+#include "weft/train/plan/make_plan.h"
+#include "weft/train/recipe/hardware_file.h"
+#include "weft/train/recipe/read_recipe.h"
 
 namespace weft {
 
@@ -51,7 +52,7 @@ void show(const ShowArguments& arguments) {
     throw InputError("--hardware gives the times of --svg and --trace; ask for one of them, or see weft simulate");
   }
   const Recipe recipe = load_recipe(arguments.recipe, arguments.overrides);
-  const Plan all = plan(recipe, arguments.num_ranks);
+  const Plan all = make_plan(recipe, arguments.num_ranks);
   const std::string stages = all.stages_text.empty() ? "" : all.stages_text + "\n";
   std::string text =
       heading(recipe, all.layout) + "\n\n" +

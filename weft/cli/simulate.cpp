@@ -1,4 +1,4 @@
-// weft simulate: how long a step of a recipe would take on some hardware. Prints; train/simulation.h works it out.
+// weft simulate: how long a step of a recipe would take on some hardware. Prints; train/plan/forecast.h works it out.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -13,9 +13,11 @@
 #include "weft/cli/output.h"
 #include "weft/cli/overrides.h"
 #include "weft/cli/time_files.h"
-#include "weft/program/time_chart.h"
-#include "weft/train/hardware_file.h"
-#include "weft/train/simulation.h"
+#include "weft/program/draw/time_chart.h"
+#include "weft/program/simulate/simulation.h"
+#include "weft/train/plan/forecast.h"
+#include "weft/train/recipe/hardware_file.h"
+#include "weft/train/recipe/read_recipe.h"
 
 namespace weft {
 
@@ -101,7 +103,7 @@ std::string ranks_table(const Ranks& ranks) {
     const SimulatedRank& r = ranks[i];
     text += fmt::format("  {:>6}  {:>6}  {:>4}  {:>10}  {:>10}  {:>10}  {:>10}  {:>11}\n", r.rank, r.count, r.pp,
                         format_duration(r.busy_s), format_duration(r.exposed_s), format_duration(r.waiting_s),
-                        format_bytes(r.memory.total()), format_bytes(r.memory.of(Category::activations)));
+                        format_bytes(r.memory.total()), format_bytes(r.memory.of(MemoryCategory::activations)));
   }
   if (ranks.size() > kMaxRows) text += fmt::format("  ... and {} more\n", ranks.size() - kMaxRows);
   return text;
@@ -135,7 +137,7 @@ nlohmann::ordered_json rank_json(const SimulatedRank& rank) {
           {"end_s", rank.end_s},
           {"flops", rank.flops},
           {"memory_bytes", rank.memory.total()},
-          {"activation_bytes", rank.memory.of(Category::activations)}};
+          {"activation_bytes", rank.memory.of(MemoryCategory::activations)}};
 }
 
 void print_json(const RecipeSimulation& result, const Hardware& hardware) {

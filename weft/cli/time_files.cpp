@@ -10,8 +10,9 @@
 #include "weft/base/units.h"
 #include "weft/checkpoint/atomic_file.h"
 #include "weft/cli/output_files.h"
-#include "weft/program/draw_svg.h"
-#include "weft/program/trace.h"
+#include "weft/program/draw/svg.h"
+#include "weft/program/draw/trace.h"
+#include "weft/program/simulate/simulation.h"
 
 namespace weft {
 

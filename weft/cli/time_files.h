@@ -4,8 +4,8 @@
 #include <CLI/App.hpp>
 #include <string>
 
-#include "weft/program/hardware.h"
-#include "weft/program/simulate.h"
+#include "weft/program/simulate/hardware.h"
+#include "weft/program/simulate/simulate.h"
 
 namespace weft {
 

@@ -1,5 +1,5 @@
 // weft train: trains a recipe, alone, as N ranks that it starts, or as one rank of a world that something else started.
-#include "weft/train/train.h"
+#include "weft/train/run/train.h"
 
 #include <fmt/format.h>
 #include <signal.h>
@@ -16,8 +16,9 @@
 #include "weft/cli/output_files.h"
 #include "weft/cli/overrides.h"
 #include "weft/cli/rank_process.h"
-#include "weft/train/plan.h"
-#include "weft/train/summary.h"
+#include "weft/train/plan/make_plan.h"
+#include "weft/train/recipe/read_recipe.h"
+#include "weft/train/report/summary.h"
 
 namespace weft {
 
@@ -92,7 +93,7 @@ int run_train(const TrainArguments& arguments) {
   // Before ranks are started, so that a mistake is told once and at once.
   check_options(recipe, train_options(arguments));
   if (arguments.num_ranks) {
-    plan(recipe, *arguments.num_ranks);
+    make_plan(recipe, *arguments.num_ranks);
     check_outputs(arguments);
   }
   return as_ranks(recipe, arguments.num_ranks, rank_command(arguments),

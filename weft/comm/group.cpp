@@ -3,11 +3,11 @@
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <chrono>
 
 #include "weft/base/error.h"
-#include "weft/comm/backend.h"
-#include "weft/comm/call.h"
+#include "weft/comm/call/backend.h"
+#include "weft/comm/call/call.h"
 
 namespace weft {
 namespace {
@@ -29,43 +29,42 @@ class Stopwatch {
 // Adds the time spent waiting to the group's traffic, and keeps the backend alive until the work was waited for.
 class TimedWork : public Work::State {
  public:
-  TimedWork(std::shared_ptr<Group::Backend> backend, Work work) : backend_(std::move(backend)), work_(std::move(work)) {}
+  TimedWork(std::shared_ptr<Backend> backend, Work work) : backend_(std::move(backend)), work_(std::move(work)) {}
   void wait() override {
     Stopwatch watch(backend_->traffic());
     work_.wait();
   }
 
  private:
-  std::shared_ptr<Group::Backend> backend_;
+  std::shared_ptr<Backend> backend_;
   Work work_;
 };
 
 template <class Start>
-Work start(const std::shared_ptr<Group::Backend>& backend, int64_t bytes, Start start_work) {
+Work start(const std::shared_ptr<Backend>& backend, int64_t bytes, Start start_work) {
   Traffic& traffic = backend->traffic();
   traffic.calls += 1;
   traffic.bytes += bytes;
   Stopwatch watch(traffic);
   Work work = start_work();
-  return work.done() ? work : Work(std::make_shared<TimedWork>(backend, std::move(work)));
+  return work.empty() ? work : Work(std::make_shared<TimedWork>(backend, std::move(work)));
 }
 
-std::string where(const Group::Backend* backend, Operation operation, std::string_view what) {
+std::string where(const Backend* backend, Operation operation, std::string_view what) {
   const std::string group = backend == nullptr ? "a group of one" : fmt::format("group \"{}\"", backend->name());
   return fmt::format("{} \"{}\" on {}", operation_name(operation), what, group);
 }
 
-void require(bool holds, const Group::Backend* backend, Operation operation, std::string_view what,
-             const std::string& problem) {
+void require(bool holds, const Backend* backend, Operation operation, std::string_view what, const std::string& problem) {
   if (!holds) throw InputError(fmt::format("{}: {}", where(backend, operation, what), problem));
 }
 
-void check_tensor(const at::Tensor& tensor, const Group::Backend* backend, Operation operation, std::string_view what) {
+void check_tensor(const at::Tensor& tensor, const Backend* backend, Operation operation, std::string_view what) {
   require(tensor.defined(), backend, operation, what, "the tensor is undefined");
   require(tensor.is_contiguous(), backend, operation, what, "the tensor is not contiguous; pass tensor.contiguous()");
 }
 
-void check_reducible(const at::Tensor& tensor, const Group::Backend* backend, Operation operation, std::string_view what) {
+void check_reducible(const at::Tensor& tensor, const Backend* backend, Operation operation, std::string_view what) {
   const at::ScalarType dtype = tensor.scalar_type();
   const bool known = dtype == at::kFloat || dtype == at::kDouble || dtype == at::kBFloat16 || dtype == at::kHalf ||
                      dtype == at::kLong || dtype == at::kInt;
@@ -74,7 +73,7 @@ void check_reducible(const at::Tensor& tensor, const Group::Backend* backend, Op
 }
 
 void check_pair(const at::Tensor& output, const at::Tensor& input, int64_t output_numel, int64_t input_numel,
-                const Group::Backend* backend, Operation operation, std::string_view what) {
+                const Backend* backend, Operation operation, std::string_view what) {
   check_tensor(output, backend, operation, what);
   check_tensor(input, backend, operation, what);
   require(output.scalar_type() == input.scalar_type(), backend, operation, what,
@@ -84,7 +83,7 @@ void check_pair(const at::Tensor& output, const at::Tensor& input, int64_t outpu
                       input_numel));
 }
 
-void check_apart(const at::Tensor& output, const at::Tensor& input, const Group::Backend* backend, Operation operation,
+void check_apart(const at::Tensor& output, const at::Tensor& input, const Backend* backend, Operation operation,
                  std::string_view what) {
   const auto* out = static_cast<const char*>(output.const_data_ptr());
   const auto* in = static_cast<const char*>(input.const_data_ptr());
@@ -101,11 +100,6 @@ int64_t sent(const at::Tensor& tensor, int size, int rounds) {
 }
 
 }  // namespace
-
-ShardRange shard_range(int64_t numel, int size, int rank) {
-  const int64_t chunk = (numel + size - 1) / size;
-  return {std::min(numel, chunk * rank), std::min(numel, chunk * (rank + 1))};
-}
 
 Group::Group(at::Device device) : device_(device) {}
 Group::Group(std::shared_ptr<Backend> backend) : backend_(std::move(backend)) {}

@@ -10,72 +10,22 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
 
+#include "weft/comm/call/group_options.h"
+#include "weft/comm/call/reduce_op.h"
+#include "weft/comm/call/shard_range.h"
+#include "weft/comm/call/work.h"
+
 namespace weft {
 
-enum class ReduceOp { sum, max, min };
-
-/// Which engine moves the bytes. `automatic`: shm where all ranks of the group are on one host and the tensors on the CPU,
-/// NCCL where they are on GPUs, Gloo otherwise; where several hosts hold several ranks each, all_reduce goes in two levels.
-enum class BackendKind { automatic, shm, gloo, nccl };
-
-struct GroupOptions {
-  BackendKind backend = BackendKind::automatic;
-  at::Device device = at::kCPU;
-  std::chrono::milliseconds timeout = std::chrono::minutes(5);
-  /// Sum in the fixed tree on every backend, so that results do not depend on it. Costs c10d an all-to-all and an all-gather
-  /// instead of a ring (the same bytes). shm always does.
-  bool tree_order = false;
-  /// shm: so many bytes on their way to a peer cost the sender no wait. Of shared memory, for each pair of ranks that talk.
-  int64_t message_bytes = 1 << 20;
-};
-
-/// What this rank has done on a group so far.
-struct Traffic {
-  int64_t calls = 0;
-  int64_t bytes = 0;     ///< payload this rank had to send, by the algorithm-independent convention below
-  double seconds = 0.0;  ///< wall time this rank spent inside calls and waits
-};
-
-/// The part of a flat range of `numel` elements that `rank` of `size` owns in reduce_scatter, all_gather and all_to_all:
-/// chunks of ceil(numel / size), the last ones shorter or empty.
-struct ShardRange {
-  int64_t begin = 0;
-  int64_t end = 0;
-};
-ShardRange shard_range(int64_t numel, int size, int rank);
-
-/// A collective under way. wait() may be called more than once; the destructor does not wait.
-class Work {
- public:
-  class State {
-   public:
-    virtual ~State() = default;
-    virtual void wait() = 0;
-  };
-  Work() = default;  ///< already done
-  explicit Work(std::shared_ptr<State> state) : state_(std::move(state)) {}
-  bool done() const { return !state_; }  ///< nothing is left to wait for
-  void wait() {
-    if (state_) state_->wait();
-  }
-
- private:
-  std::shared_ptr<State> state_;
-};
-
-/// Group::memory_bytes() of a rank of a shm group.
-int64_t shm_memory_bytes(int ranks, const GroupOptions& options = {});
+class Backend;  // comm/call/backend.h
 
 class Group {
  public:
-  class Backend;  // comm/backend.h
-
   /// One rank, whose tensors are on `device`: every call is the identity.
   explicit Group(at::Device device);
   Group() : Group(at::Device(at::kCPU)) {}

@@ -7,11 +7,11 @@
 #include <set>
 
 #include "weft/base/error.h"
-#include "weft/comm/await.h"
-#include "weft/comm/backend.h"
-#include "weft/comm/place.h"
-#include "weft/comm/rank_table.h"
+#include "weft/comm/call/backend.h"
+#include "weft/comm/host/host_name.h"
 #include "weft/comm/two_level.h"
+#include "weft/comm/wait/await.h"
+#include "weft/comm/wait/rank_table.h"
 
 namespace weft {
 namespace {
@@ -69,7 +69,7 @@ void check_shm(const GroupPlan& plan) {
                                plan.axis.name, plan.options.device.str()));
 }
 
-std::shared_ptr<Group::Backend> make_backend(const GroupPlan& plan) {
+std::shared_ptr<Backend> make_backend(const GroupPlan& plan) {
   const bool one_host = on_one_host(plan.hosts);
   switch (plan.options.backend) {
     case BackendKind::shm:

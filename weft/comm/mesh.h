@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "weft/comm/call/axis.h"
 #include "weft/comm/group.h"
 #include "weft/comm/world.h"
 
@@ -16,13 +17,6 @@ namespace weft {
 struct AxisSize {
   std::string name;
   int size = 1;
-};
-
-struct Axis {
-  std::string name;        ///< "dp", or "dp+shard" for a joined axis
-  std::vector<int> ranks;  ///< world ranks on it, in axis order
-  int index = 0;           ///< where this rank stands in `ranks`
-  int size() const { return static_cast<int>(ranks.size()); }
 };
 
 class Mesh {

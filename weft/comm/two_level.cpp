@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "weft/comm/call/shard_range.h"
 namespace weft {
 namespace {
 
@@ -12,25 +13,25 @@ int ranks_per_host(const std::vector<std::string>& hosts) {
   return static_cast<int>(std::count(hosts.begin(), hosts.end(), hosts.front()));
 }
 
-// The ranks at places begin, begin + stride, ... of the plan's axis.
+// The ranks at positions begin, begin + stride, ... of the plan's axis.
 GroupPlan part_of(const GroupPlan& plan, const std::string& level, int begin, int stride, int count) {
   const std::string name = fmt::format("{} {}", plan.axis.name, level);
   GroupPlan part{{name, {}, 0}, {}, plan.store.below(fmt::format("{}/{}", level, begin)), plan.options, plan.deadline};
   for (int i = 0; i < count; ++i) {
-    const int place = begin + i * stride;
-    if (place == plan.axis.index) part.axis.index = i;
-    part.axis.ranks.push_back(plan.axis.ranks[place]);
-    part.hosts.push_back(plan.hosts[place]);
+    const int position = begin + i * stride;
+    if (position == plan.axis.index) part.axis.index = i;
+    part.axis.ranks.push_back(plan.axis.ranks[position]);
+    part.hosts.push_back(plan.hosts[position]);
   }
   return part;
 }
 
-class TwoLevelBackend : public Group::Backend {
+class TwoLevelBackend : public Backend {
  public:
-  explicit TwoLevelBackend(const GroupPlan& plan) : Group::Backend(plan.axis) {
-    const int per_host = ranks_per_host(plan.hosts), place = rank() % per_host;
-    inside_ = make_shm_backend(part_of(plan, "inside hosts", rank() - place, 1, per_host));
-    across_ = make_gloo_backend(part_of(plan, "across hosts", place, per_host, size() / per_host));
+  explicit TwoLevelBackend(const GroupPlan& plan) : Backend(plan.axis) {
+    const int per_host = ranks_per_host(plan.hosts), position = rank() % per_host;
+    inside_ = make_shm_backend(part_of(plan, "inside hosts", rank() - position, 1, per_host));
+    across_ = make_gloo_backend(part_of(plan, "across hosts", position, per_host, size() / per_host));
     GroupPlan flat = plan;
     flat.store = plan.store.below("flat");
     flat_ = make_gloo_backend(flat);
@@ -71,9 +72,9 @@ class TwoLevelBackend : public Group::Backend {
   }
 
  private:
-  std::shared_ptr<Group::Backend> inside_;
-  std::shared_ptr<Group::Backend> across_;
-  std::shared_ptr<Group::Backend> flat_;
+  std::shared_ptr<Backend> inside_;
+  std::shared_ptr<Backend> across_;
+  std::shared_ptr<Backend> flat_;
 };
 
 }  // namespace
@@ -94,8 +95,6 @@ bool suits_two_levels(const GroupPlan& plan) {
   return true;
 }
 
-std::shared_ptr<Group::Backend> make_two_level_backend(const GroupPlan& plan) {
-  return std::make_shared<TwoLevelBackend>(plan);
-}
+std::shared_ptr<Backend> make_two_level_backend(const GroupPlan& plan) { return std::make_shared<TwoLevelBackend>(plan); }
 
 }  // namespace weft

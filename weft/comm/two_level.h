@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "weft/comm/backend.h"
+#include "weft/comm/call/backend.h"
 
 namespace weft {
 
@@ -13,6 +13,6 @@ namespace weft {
 /// of two of them, since only then are the hosts' sums the lower branches of the group's tree.
 bool suits_two_levels(const GroupPlan& plan);
 
-std::shared_ptr<Group::Backend> make_two_level_backend(const GroupPlan& plan);
+std::shared_ptr<Backend> make_two_level_backend(const GroupPlan& plan);
 
 }  // namespace weft

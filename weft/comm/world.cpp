@@ -8,11 +8,12 @@
 
 #include "weft/base/error.h"
 #include "weft/base/loopback.h"
-#include "weft/comm/c10d/store_connection.h"
-#include "weft/comm/place.h"
-#include "weft/comm/process.h"
-#include "weft/comm/rank_table.h"
-#include "weft/comm/store.h"
+#include "weft/comm/host/host_name.h"
+#include "weft/comm/host/process.h"
+#include "weft/comm/rank_environment.h"
+#include "weft/comm/store/store.h"
+#include "weft/comm/store/store_connection.h"
+#include "weft/comm/wait/rank_table.h"
 
 namespace weft {
 
@@ -48,25 +49,25 @@ std::string server_name(Rendezvous::Server server) {
   return "rank 0";
 }
 
-std::shared_ptr<Store::Connection> meet(const Place& place, std::chrono::milliseconds timeout) {
-  const Rendezvous rendezvous = rendezvous_from_environment(place);
+std::shared_ptr<StoreConnection> meet(const RankEnvironment& mine, std::chrono::milliseconds timeout) {
+  const Rendezvous rendezvous = rendezvous_from_environment(mine);
   const StoreAddress address{server_name(rendezvous.server), rendezvous.host, rendezvous.port};
   try {
-    if (place.rank > 0 || rendezvous.server != Rendezvous::Server::rank_zero) return connect(address, timeout);
+    if (mine.rank > 0 || rendezvous.server != Rendezvous::Server::rank_zero) return connect(address, timeout);
     return serve(address, rendezvous.loopback ? listen_on_loopback(address.port) : FileDescriptor(), timeout);
   } catch (const InputError&) {
     throw;
   } catch (const Error& error) {
-    throw CommError(fmt::format("rank {} of {}: {}", place.rank, place.size, error.what()));
+    throw CommError(fmt::format("rank {} of {}: {}", mine.rank, mine.size, error.what()));
   }
 }
 
 // The same environment may serve a program after another (weft run -- sh -c 'one; two'), each of which meets apart. Two at a
 // time are a mistake of whoever starts ranks by hand.
-Store join(const Store& all, const Place& place, const Deadline& deadline) {
+Store join(const Store& all, const RankEnvironment& mine, const Deadline& deadline) {
   Store store = all.within(deadline);
-  const auto process_key = [&place](int64_t turn) { return fmt::format("process/{}/{}", place.rank, turn); };
-  const int64_t turn = store.add(fmt::format("joined/{}", place.rank), 1);
+  const auto process_key = [&mine](int64_t turn) { return fmt::format("process/{}/{}", mine.rank, turn); };
+  const int64_t turn = store.add(fmt::format("joined/{}", mine.rank), 1);
   store.set(process_key(turn), fmt::format("{} {}", ::getpid(), this_host()));
   if (turn == 1) return all;
   const std::string before = store.get(process_key(turn - 1), deadline, "joining the other ranks");
@@ -75,22 +76,22 @@ Store join(const Store& all, const Place& place, const Deadline& deadline) {
   if (!here || (pid != ::getpid() && process_state(pid) != ProcessState::ended)) {
     throw InputError(
         fmt::format("rank {} of {}: another process has this rank too (RANK={}), process {}; give each a number of its own",
-                    place.rank, place.size, place.rank, pid));
+                    mine.rank, mine.size, mine.rank, pid));
   }
   return all.below(fmt::format("turn/{}", turn));
 }
 
-std::vector<std::string> exchange_hosts(Store& store, const Place& place, const Deadline& deadline) {
-  store.set(fmt::format("host/{}", place.rank), fmt::format("{} {}", place.size, this_host()), deadline);
+std::vector<std::string> exchange_hosts(Store& store, const RankEnvironment& mine, const Deadline& deadline) {
+  store.set(fmt::format("host/{}", mine.rank), fmt::format("{} {}", mine.size, this_host()), deadline);
   std::vector<std::string> hosts;  // as many as come: a size that somebody mistyped takes no memory
-  while (static_cast<int>(hosts.size()) < place.size) {
+  while (static_cast<int>(hosts.size()) < mine.size) {
     const int rank = static_cast<int>(hosts.size());
     const std::string told = store.get(fmt::format("host/{}", rank), deadline,
-                                       fmt::format("rank {} of {} waits for rank {} to start", place.rank, place.size, rank));
+                                       fmt::format("rank {} of {} waits for rank {} to start", mine.rank, mine.size, rank));
     const size_t space = std::min(told.find(' '), told.size());
-    if (told.substr(0, space) != std::to_string(place.size)) {
+    if (told.substr(0, space) != std::to_string(mine.size)) {
       throw InputError(fmt::format("rank {} is started in a world of {}, rank {} in one of {}; give all the same WORLD_SIZE",
-                                   place.rank, place.size, rank, told.substr(0, space)));
+                                   mine.rank, mine.size, rank, told.substr(0, space)));
     }
     hosts.push_back(told.substr(std::min(space + 1, told.size())));
   }
@@ -104,36 +105,36 @@ World::World() : state_(std::make_shared<State>()) { state_->hosts = {this_host(
 World::World(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
 World World::from_environment(std::chrono::milliseconds timeout) {
-  const auto place = place_from_environment();
-  if (!place) return World();
+  const auto mine = rank_environment();
+  if (!mine) return World();
   auto state = std::make_shared<State>();
-  state->rank = place->rank;
-  state->size = place->size;
-  if (place->size == 1) {
+  state->rank = mine->rank;
+  state->size = mine->size;
+  if (mine->size == 1) {
     state->hosts = {this_host()};
     return World(state);
   }
   const Deadline deadline = timeout;
-  state->store = join(Store(meet(*place, timeout), key_prefix_from_environment()), *place, deadline);
-  state->hosts = exchange_hosts(*state->store, *place, deadline);
-  state->store = state->store->with(RankTable::join(*state->store, place->rank, state->hosts, deadline));
+  state->store = join(Store(meet(*mine, timeout), key_prefix_from_environment()), *mine, deadline);
+  state->hosts = exchange_hosts(*state->store, *mine, deadline);
+  state->store = state->store->with(RankTable::join(*state->store, mine->rank, state->hosts, deadline));
   state->begin_attempt(0);
 
   // Where the environment is silent, the ranks on this host count themselves.
   int before = 0, on_host = 0;
-  for (int rank = 0; rank < place->size; ++rank) {
-    if (state->hosts[rank] != state->hosts[place->rank]) continue;
+  for (int rank = 0; rank < mine->size; ++rank) {
+    if (state->hosts[rank] != state->hosts[mine->rank]) continue;
     ++on_host;
-    if (rank < place->rank) ++before;
+    if (rank < mine->rank) ++before;
   }
-  state->local_rank = place->local_rank.value_or(before);
-  state->local_size = place->local_size.value_or(on_host);
+  state->local_rank = mine->local_rank.value_or(before);
+  state->local_size = mine->local_size.value_or(on_host);
   return World(state);
 }
 
 std::vector<World> World::threads(int size) {
   if (size < 1) throw InputError(fmt::format("World::threads({}): at least one rank is needed", size));
-  const std::shared_ptr<Store::Connection> connection = make_local_store();
+  const std::shared_ptr<StoreConnection> connection = make_local_store();
   const std::vector<std::string> hosts(size, this_host());
   const auto tables = RankTable::threads(Store(connection, "weft/0/"), hosts);
   std::vector<World> worlds;

@@ -34,7 +34,7 @@ class World {
   /// Name of the host that `rank` runs on. Ranks with equal names share memory.
   const std::string& host(int rank) const;
 
-  /// Key-value store shared by all ranks, for building groups. Defined in comm/store.h; size-one worlds have none.
+  /// Key-value store shared by all ranks, for building groups. Defined in comm/store/store.h; size-one worlds have none.
   Store& store() const;
 
   /// A part of the store for the next group, the same on all ranks that make their groups in the same order.

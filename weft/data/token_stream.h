@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "weft/data/file_set.h"
-#include "weft/data/tokens.h"
+#include "weft/data/token_type.h"
 
 namespace weft {
 

@@ -5,10 +5,9 @@
 #include <string>
 
 #include "weft/data/dataset.h"
+#include "weft/data/token_type.h"
 
 namespace weft {
-
-enum class TokenType { u8, u16, u32 };
 
 struct TokenFile {
   std::string path;  ///< a file, or a folder whose regular files are read in name order, separated by nothing

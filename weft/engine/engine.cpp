@@ -9,6 +9,7 @@
 #include "weft/engine/memory_ledger.h"
 #include "weft/engine/run.h"
 #include "weft/program/check_program.h"
+#include "weft/program/stage_ranks.h"
 
 namespace weft {
 
@@ -34,9 +35,9 @@ Engine::Engine(FlatModel& model, const Program& program, int rank, Updater& upda
       program_(checked(program, rank, model)),
       rank_(rank),
       options_(options),
-      runner_(runners(program)),
-      place_(options.pipeline.rank()),
-      run_(std::make_unique<Run>(model, program, updater, options_)) {}
+      stage_ranks_(stage_rank_of_block(program)),
+      pp_rank_(options.pipeline.rank()),
+      run_(std::make_unique<StepRun>(model, program, updater, options_)) {}
 
 Engine::~Engine() = default;
 
@@ -44,7 +45,7 @@ void Engine::initialise() {
   for (int b = 0; b < model_.num_blocks(); ++b) {
     if (!model_.holds(b)) continue;
     model_.initialise(b, options_.seed);
-    if (run_->weights.has_tier()) run_->weights.evict(b);
+    if (run_->weights.is_offloaded()) run_->weights.offload(b);
   }
   const bool keeps_whole = program_.shard_level != ShardLevel::parameters;
   for (int b = 0; b < model_.num_blocks() && keeps_whole; ++b) {
@@ -53,17 +54,17 @@ void Engine::initialise() {
 }
 
 at::Tensor Engine::master_weights(int block) {
-  const MemoryScope scope(Category::gathered);
+  const MemoryScope scope(MemoryCategory::gathered);
   FlatBlock& flat = model_.flat(block);
   const std::string what = "weights of " + model_.model().blocks[block].name;
   at::Tensor whole = at::zeros({flat.whole_numel + flat.frozen.whole_numel}, at::TensorOptions(at::kFloat).device(device()));
   if (model_.holds(block)) {
     const bool away = run_->weights.away(block);
-    if (away) run_->weights.fetch(block);
+    if (away) run_->weights.reload(block);
     for (const FlatPart* part : flat.parts()) {
       options_.shards.all_gather(whole.narrow(0, part->begin, part->numel), part->master, what).wait();
     }
-    if (away) run_->weights.evict(block);
+    if (away) run_->weights.offload(block);
   }
   const int holder = program_.holders.empty() ? 0 : program_.holders[block].front();
   options_.pipeline.broadcast(whole, holder, what).wait();
@@ -73,7 +74,7 @@ at::Tensor Engine::master_weights(int block) {
 void Engine::trace(bool on) { run_->clock.turn(on); }
 const std::vector<InstructionTime>& Engine::times() const { return run_->clock.times(); }
 
-StepResult Engine::step(int64_t step, const Next& next) {
+StepResult Engine::step(int64_t step, const NextMicroBatch& next) {
   const InstructionList& list = program_.of(rank_);
   run_->begin(step, list, next);
   for (size_t i = 0; i < list.size(); ++i) run_->execute(list[i], static_cast<int>(i), next);

@@ -56,9 +56,9 @@ void Engine::gather_for(int block) {
   needed.push_back(block);
   for (int b : needed) {
     const bool away = run_->weights.away(b);
-    if (away) run_->weights.fetch(b);
+    if (away) run_->weights.reload(b);
     run_->weights.gather(b).wait();
-    if (away) run_->weights.evict(b);
+    if (away) run_->weights.offload(b);
   }
 }
 
@@ -69,7 +69,8 @@ Tensors Engine::forward(int block, const Tensors& inputs) {
 
 /// Through the stages of all pipeline ranks; what this rank's last block hands on, empty when that is sent.
 Tensors Engine::forward_all(const MicroBatch& batch, bool mine) {
-  if (mine && runner_.front() == place_ && batch.inputs.empty()) throw InputError("evaluation: a micro-batch has no inputs");
+  if (mine && stage_ranks_.front() == pp_rank_ && batch.inputs.empty())
+    throw InputError("evaluation: a micro-batch has no inputs");
   Tensors x = batch.inputs;
   for (at::Tensor& input : x) {
     if (input.is_floating_point()) input = input.to(model_.options().weight_dtype);
@@ -77,17 +78,17 @@ Tensors Engine::forward_all(const MicroBatch& batch, bool mine) {
   std::vector<Work> sends;
   run_->transfers.begin();
   for (int b = 0; b < model_.num_blocks(); ++b) {
-    if (runner_[b] != place_) continue;
+    if (stage_ranks_[b] != pp_rank_) continue;
     gather_for(b);
     if (!mine) continue;
     const std::string& name = model_.model().blocks[b].name;
-    if (b > 0 && runner_[b - 1] != place_) {
-      run_->transfers.receive_activation(runner_[b - 1], b - 1, x, "evaluation output before " + name).wait();
+    if (b > 0 && stage_ranks_[b - 1] != pp_rank_) {
+      run_->transfers.receive_activation(stage_ranks_[b - 1], b - 1, x, "evaluation output before " + name).wait();
     }
     x = forward(b, x);
-    if (b + 1 < model_.num_blocks() && runner_[b + 1] != place_) {
+    if (b + 1 < model_.num_blocks() && stage_ranks_[b + 1] != pp_rank_) {
       const std::string what = "evaluation output before " + model_.model().blocks[b + 1].name;
-      sends.push_back(run_->transfers.send_activation(runner_[b + 1], b, x, what));
+      sends.push_back(run_->transfers.send_activation(stage_ranks_[b + 1], b, x, what));
     }
   }
   for (Work& send : sends) send.wait();
@@ -103,15 +104,15 @@ int64_t Engine::most_to_evaluate(int64_t mine) const {
 
 void Engine::evaluate_one(int64_t place, const MicroBatch& batch, bool mine, EvaluationSum& sum) {
   const Tensors outputs = widen(forward_all(batch, mine));
-  if (!mine || runner_.back() != place_) return;
+  if (!mine || stage_ranks_.back() != pp_rank_) return;
   const Model& model = model_.model();
   const LossValue loss = model.loss(outputs, batch.target);
   sum.add(place, loss.sum.item<double>(), loss.count, model.hits ? model.hits(outputs, batch.target) : 0);
 }
 
-EvaluationResult Engine::evaluate(const EvaluationPart& part, const Next& next) {
+EvaluationResult Engine::evaluate(const EvaluationPart& part, const NextMicroBatch& next) {
   c10::NoGradGuard no_grad;
-  const bool is_first = runner_.front() == place_, is_last = runner_.back() == place_;
+  const bool is_first = stage_ranks_.front() == pp_rank_, is_last = stage_ranks_.back() == pp_rank_;
   EvaluationSum sum;
   const int64_t most = most_to_evaluate(part.count);
   LivenessCheck check(everyone(program_, options_), device());

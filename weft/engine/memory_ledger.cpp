@@ -12,7 +12,7 @@
 namespace weft {
 
 struct MemoryLedger::Counts {
-  void add(Category category, int64_t bytes) {
+  void add(MemoryCategory category, int64_t bytes) {
     const std::lock_guard lock(mutex);
     const auto i = static_cast<size_t>(category);
     live[i] += bytes;
@@ -30,12 +30,12 @@ namespace {
 
 // The allocator has no argument to say whose bytes these are, hence the thread-locals.
 thread_local std::shared_ptr<MemoryLedger::Counts> counting;
-thread_local Category current = Category::activations;
-thread_local std::optional<Category> failed;
+thread_local MemoryCategory current = MemoryCategory::activations;
+thread_local std::optional<MemoryCategory> failed;
 
 struct Counted {
   int64_t bytes;
-  Category category;
+  MemoryCategory category;
   std::shared_ptr<MemoryLedger::Counts> counts;
 };
 
@@ -107,7 +107,7 @@ void install() {
 MemoryLedger::MemoryLedger() : counts_(std::make_shared<Counts>()) { install(); }
 MemoryLedger::~MemoryLedger() = default;
 
-void MemoryLedger::add(Category category, int64_t bytes) { counts_->add(category, bytes); }
+void MemoryLedger::add(MemoryCategory category, int64_t bytes) { counts_->add(category, bytes); }
 
 CategoryBytes MemoryLedger::live() const {
   const std::lock_guard lock(counts_->mutex);
@@ -133,7 +133,7 @@ void MemoryLedger::reset_peaks() {
 MemoryLedger::Attached::Attached(MemoryLedger* ledger) : before_(std::exchange(counting, ledger ? ledger->counts_ : nullptr)) {}
 MemoryLedger::Attached::~Attached() { counting = std::static_pointer_cast<Counts>(before_); }
 
-MemoryScope::MemoryScope(Category category)
+MemoryScope::MemoryScope(MemoryCategory category)
     : before_(std::exchange(current, category)), exceptions_(std::uncaught_exceptions()) {}
 
 MemoryScope::~MemoryScope() {
@@ -141,6 +141,6 @@ MemoryScope::~MemoryScope() {
   current = before_;
 }
 
-std::optional<Category> MemoryScope::take_failed() { return std::exchange(failed, std::nullopt); }
+std::optional<MemoryCategory> MemoryScope::take_failed() { return std::exchange(failed, std::nullopt); }
 
 }  // namespace weft

@@ -20,7 +20,7 @@ class MemoryLedger {
   MemoryLedger();
   ~MemoryLedger();
 
-  void add(Category category, int64_t bytes);
+  void add(MemoryCategory category, int64_t bytes);
   CategoryBytes live() const;
   CategoryBytes peak() const;
   int64_t peak_total() const;
@@ -48,16 +48,16 @@ class MemoryLedger {
 /// What this thread allocates is for `category`.
 class MemoryScope {
  public:
-  explicit MemoryScope(Category category);
+  explicit MemoryScope(MemoryCategory category);
   ~MemoryScope();
   MemoryScope(const MemoryScope&) = delete;
   MemoryScope& operator=(const MemoryScope&) = delete;
 
   /// The innermost category that was open when the error that is being handled was thrown, once.
-  static std::optional<Category> take_failed();
+  static std::optional<MemoryCategory> take_failed();
 
  private:
-  Category before_;
+  MemoryCategory before_;
   int exceptions_;
 };
 

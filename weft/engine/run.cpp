@@ -8,35 +8,36 @@
 #include <algorithm>
 
 #include "weft/engine/memory_ledger.h"
+#include "weft/program/stage_ranks.h"
 
 namespace weft {
 
 namespace {
 
 /// Whose memory an instruction takes.
-Category category_of(const Instruction& x) {
+MemoryCategory category_of(const Instruction& x) {
   switch (x.op) {
     case Op::gather:
-      return Category::communication;
+      return MemoryCategory::communication;
     case Op::combine:
     case Op::reduce_scatter:
     case Op::reduce:
-      return Category::gradients;
+      return MemoryCategory::gradients;
     case Op::norm:
     case Op::update:
-      return Category::optimizer;
-    case Op::evict:
-    case Op::fetch:
-      if (x.what == Matter::optimizer) return Category::optimizer;
-      return x.what == Matter::weights ? Category::weights : Category::activations;
+      return MemoryCategory::optimizer;
+    case Op::offload:
+    case Op::reload:
+      if (x.what == Payload::optimizer) return MemoryCategory::optimizer;
+      return x.what == Payload::weights ? MemoryCategory::weights : MemoryCategory::activations;
     default:
-      return Category::activations;
+      return MemoryCategory::activations;
   }
 }
 
 }  // namespace
 
-Engine::Run::Run(FlatModel& model, const Program& program, Updater& updater, const EngineOptions& options)
+StepRun::StepRun(FlatModel& model, const Program& program, Updater& updater, const EngineOptions& options)
     : weights(model, program, options),
       transfers(options.pipeline, model.options().device),
       clock(model.options().device),
@@ -44,20 +45,20 @@ Engine::Run::Run(FlatModel& model, const Program& program, Updater& updater, con
       program_(program),
       updater_(updater),
       options_(options),
-      runner_(runners(program)),
+      stage_ranks_(stage_rank_of_block(program)),
       in_flight_(program.micro_batches),
       accumulated_(program.num_blocks(), false) {
-  if (!options.tiers.optimizer) return;
-  optimizer_places_.resize(program.num_blocks());
+  if (!options.offload.optimizer) return;
+  optimizer_rooms_.resize(program.num_blocks());
   for (int b = 0; b < program.num_blocks(); ++b) {
     for (size_t i = 0; i < updater_.state(b).size() && model.holds(b); ++i) {
-      optimizer_places_[b].push_back(
-          options.tiers.optimizer->reserve(model.flat(b).num_owned() * static_cast<int64_t>(sizeof(float))));
+      optimizer_rooms_[b].push_back(
+          options.offload.optimizer->reserve(model.flat(b).num_owned() * static_cast<int64_t>(sizeof(float))));
     }
   }
 }
 
-void Engine::Run::begin(int64_t step, const InstructionList& list, const Next& next) {
+void StepRun::begin(int64_t step, const InstructionList& list, const NextMicroBatch& next) {
   step_ = step;
   works_.clear();
   clock.begin();
@@ -84,9 +85,9 @@ void Engine::Run::begin(int64_t step, const InstructionList& list, const Next& n
   if (nominal_targets_ == 0 && std::any_of(list.begin(), list.end(), is_loss)) agree_on_targets(next);
 }
 
-void Engine::Run::execute(const Instruction& instruction, int index, const Next& next) {
+void StepRun::execute(const Instruction& instruction, int index, const NextMicroBatch& next) {
   for (int earlier : instruction.waits) {
-    if (earlier >= static_cast<int>(works_.size()) || works_[earlier].done()) continue;
+    if (earlier >= static_cast<int>(works_.size()) || works_[earlier].empty()) continue;
     works_[earlier].wait();
     works_[earlier] = {};
     clock.waited(earlier);
@@ -98,15 +99,15 @@ void Engine::Run::execute(const Instruction& instruction, int index, const Next&
   clock.end(index);
 }
 
-void Engine::Run::finish() {
+void StepRun::finish() {
   for (size_t i = 0; i < works_.size(); ++i) {
-    if (works_[i].done()) continue;
+    if (works_[i].empty()) continue;
     works_[i].wait();
     clock.waited(static_cast<int>(i));
   }
 }
 
-Work Engine::Run::start(const Instruction& instruction, const Next& next) {
+Work StepRun::start(const Instruction& instruction, const NextMicroBatch& next) {
   switch (instruction.op) {
     case Op::load:
       load(instruction.micro, next);
@@ -114,7 +115,7 @@ Work Engine::Run::start(const Instruction& instruction, const Next& next) {
     case Op::gather:
       return instruction.axis == AxisName::inner ? weights.gather_inner(instruction.first) : weights.gather(instruction.first);
     case Op::release:  // its buffer is free for whoever is gathered next
-      if (instruction.keeps_part) weights.keep_part(instruction.first);
+      if (instruction.keeps_inner_shard) weights.keep_inner_shard(instruction.first);
       return {};
     case Op::forward:
       forward(instruction.first, instruction.micro);
@@ -122,11 +123,11 @@ Work Engine::Run::start(const Instruction& instruction, const Next& next) {
     case Op::drop:
       drop(instruction.first, instruction.micro);
       return {};
-    case Op::evict:
-      evict(instruction);
+    case Op::offload:
+      offload(instruction);
       return {};
-    case Op::fetch:
-      fetch(instruction);
+    case Op::reload:
+      reload(instruction);
       return {};
     case Op::loss:
       loss(instruction.micro);
@@ -164,7 +165,7 @@ Work Engine::Run::start(const Instruction& instruction, const Next& next) {
   return {};
 }
 
-const Group& Engine::Run::group_of(const Instruction& x) const {
+const Group& StepRun::group_of(const Instruction& x) const {
   switch (x.axis) {
     case AxisName::data:
       return options_.data;
@@ -182,7 +183,7 @@ const Group& Engine::Run::group_of(const Instruction& x) const {
 }
 
 /// Slot s closes: with t trailing ones in s, the t last partial sums join it, left operand first, as a binary counter carries.
-void Engine::Run::combine(const Instruction& instruction) {
+void StepRun::combine(const Instruction& instruction) {
   c10::NoGradGuard no_grad;
   int level = 0;
   for (; (instruction.slot >> level) & 1; ++level) {
@@ -204,7 +205,7 @@ void Engine::Run::combine(const Instruction& instruction) {
 }
 
 /// The sum over the shards' ranks joins what earlier micro-batches left.
-Work Engine::Run::reduce_scatter(int block) {
+Work StepRun::reduce_scatter(int block) {
   FlatBlock& flat = model_.flat(block);
   const std::string what = "gradients of " + model_.model().blocks[block].name;
   const bool first = !accumulated_[block];
@@ -218,7 +219,7 @@ Work Engine::Run::reduce_scatter(int block) {
   return {};
 }
 
-Work Engine::Run::reduce(const Instruction& instruction) {
+Work StepRun::reduce(const Instruction& instruction) {
   const Model& model = model_.model();
   const std::string what =
       instruction.last - instruction.first == 1
@@ -230,12 +231,12 @@ Work Engine::Run::reduce(const Instruction& instruction) {
   return group_of(instruction).all_reduce(gradients, ReduceOp::sum, what);
 }
 
-void Engine::Run::update(int block) {
+void StepRun::update(int block) {
   updater_.update(block, divisor_);
   weights.mark_changed(block);
   if (model_.statistics_range(block).begin == model_.statistics_range(block).end) return;
   model_.apply_statistics(block, options_.all_micro_batches);
-  model_.publish(block);
+  model_.copy_master_to_shard(block);
 }
 
 }  // namespace weft

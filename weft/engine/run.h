@@ -6,21 +6,27 @@
 #include <optional>
 #include <vector>
 
-#include "weft/engine/engine.h"
+#include "weft/engine/engine_options.h"
+#include "weft/engine/micro_batch.h"
+#include "weft/engine/results.h"
 #include "weft/engine/step_clock.h"
 #include "weft/engine/transfers.h"
+#include "weft/engine/updater.h"
 #include "weft/engine/whole_weights.h"
+#include "weft/nn/flat.h"
 #include "weft/nn/graph.h"
 #include "weft/nn/split_backward.h"
+#include "weft/program/program.h"
 
 namespace weft {
 
-struct Engine::Run {
-  Run(FlatModel& model, const Program& program, Updater& updater, const EngineOptions& options);
+class StepRun {
+ public:
+  StepRun(FlatModel& model, const Program& program, Updater& updater, const EngineOptions& options);
 
   /// Before the first step of a run, ranks that compute losses agree on what to scale them by, for which `next` is asked.
-  void begin(int64_t step, const InstructionList& list, const Next& next);
-  void execute(const Instruction& instruction, int index, const Next& next);
+  void begin(int64_t step, const InstructionList& list, const NextMicroBatch& next);
+  void execute(const Instruction& instruction, int index, const NextMicroBatch& next);
   /// Waits for what nobody in the list waited for: gathers of updated weights.
   void finish();
   StepResult result() const { return result_; }
@@ -31,28 +37,28 @@ struct Engine::Run {
 
  private:
   /// A tensor of a block's input while it is in its tier.
-  struct Evicted {
+  struct Offloaded {
     std::vector<int64_t> sizes;
     at::TensorOptions options;
     bool requires_grad = false;
-    std::shared_ptr<TierPlace> place = {};  ///< null: it has stayed, as something else holds its memory too
+    std::shared_ptr<OffloadRoom> room = {};  ///< null: it has stayed, as something else holds its memory too
   };
 
   /// A micro-batch in this rank's blocks.
   struct InFlight {
-    MicroBatch batch;                             ///< where this rank loads it
-    std::vector<Tensors> inputs;                  ///< of each block, detached; gradients arrive in them
-    std::vector<Tensors> outputs;                 ///< of each block; none after a drop, or once their memory is let go
-    std::vector<GraphEnds> ends;                  ///< of each block's graph, at its outputs; none after a drop
-    std::vector<at::Tensor> statistics;           ///< of each block: the change its forward made, until its backward
-    std::map<int, std::vector<Evicted>> evicted;  ///< by block
-    std::vector<Tensors> gradients;               ///< of each block's output, once known
-    std::map<int, DeferredGradients> deferred;    ///< by block: what a split backward has left to do
-    std::map<int, Work> sent;                     ///< by block: its output on its way, and kept until it has arrived
+    MicroBatch batch;                                 ///< where this rank loads it
+    std::vector<Tensors> inputs;                      ///< of each block, detached; gradients arrive in them
+    std::vector<Tensors> outputs;                     ///< of each block; none after a drop, or once their memory is let go
+    std::vector<GraphEnds> ends;                      ///< of each block's graph, at its outputs; none after a drop
+    std::vector<at::Tensor> statistics;               ///< of each block: the change its forward made, until its backward
+    std::map<int, std::vector<Offloaded>> offloaded;  ///< by block
+    std::vector<Tensors> gradients;                   ///< of each block's output, once known
+    std::map<int, DeferredGradients> deferred;        ///< by block: what a split backward has left to do
+    std::map<int, Work> sent;                         ///< by block: its output on its way, and kept until it has arrived
   };
 
-  Work start(const Instruction& instruction, const Next& next);
-  void load(int micro, const Next& next);
+  Work start(const Instruction& instruction, const NextMicroBatch& next);
+  void load(int micro, const NextMicroBatch& next);
   void forward(int block, int micro);
   void drop(int block, int micro);
   void loss(int micro);
@@ -69,16 +75,16 @@ struct Engine::Run {
   Work reduce_scatter(int block);
   Work reduce(const Instruction& instruction);
   Work reduce_loss();
-  void agree_on_targets(const Next& next);
+  void agree_on_targets(const NextMicroBatch& next);
   double nominal_count(double targets) const;
   void settle_loss();
   void norm(const Instruction& instruction);
   void update(int block);
-  void evict(const Instruction& instruction);
-  void fetch(const Instruction& instruction);
-  void evict_activation(int block, InFlight& flight);
-  void evict_memory(int block, const at::Tensor& input, InFlight& flight);
-  void fetch_activation(int block, InFlight& flight);
+  void offload(const Instruction& instruction);
+  void reload(const Instruction& instruction);
+  void offload_input(int block, InFlight& flight);
+  void offload_memory(int block, const at::Tensor& input, InFlight& flight);
+  void reload_input(int block, InFlight& flight);
   Tensors run_block(int block, InFlight& flight, const Context& context);
   [[noreturn]] void report_not_finite(int micro, double loss);
   bool output_is_finite(int block, InFlight& flight);
@@ -88,7 +94,7 @@ struct Engine::Run {
   const Program& program_;
   Updater& updater_;
   const EngineOptions& options_;
-  std::vector<int> runner_;  ///< Engine::runner_
+  std::vector<int> stage_ranks_;  ///< Engine::stage_ranks_
   int64_t step_ = 0;
   int loaded_ = 0;                         ///< micro-batches taken so far in the step
   std::optional<MicroBatch> first_batch_;  ///< of the run, from its start till its load
@@ -101,7 +107,7 @@ struct Engine::Run {
   bool loss_settled_ = false;
   StepResult result_;
   double divisor_ = 1.0;
-  std::vector<std::vector<int>> optimizer_places_;  ///< by block and state, where those are offloaded
+  std::vector<std::vector<int>> optimizer_rooms_;  ///< by block and state, where those are offloaded
 };
 
 }  // namespace weft

@@ -12,16 +12,16 @@ namespace weft {
 namespace {
 
 std::string describe_message(const Model& model, const Instruction& x) {
-  return fmt::format("{}output of {}, micro-batch {}", x.what == Matter::gradient ? "gradient of the " : "",
+  return fmt::format("{}output of {}, micro-batch {}", x.what == Payload::gradient ? "gradient of the " : "",
                      model.blocks[x.first].name, x.micro);
 }
 
 }  // namespace
 
 /// What has arrived in a block's inputs. Those that go to another stage are all told: zero where nothing arrived.
-Tensors Engine::Run::input_gradients(int block, const Tensors& inputs) const {
+Tensors StepRun::input_gradients(int block, const Tensors& inputs) const {
   Tensors gradients = take_gradients(inputs);
-  const bool sent = block > 0 && runner_[block - 1] != runner_[block];
+  const bool sent = block > 0 && stage_ranks_[block - 1] != stage_ranks_[block];
   for (size_t i = 0; i < inputs.size() && sent; ++i) {
     if (inputs[i].is_floating_point() && !gradients[i].defined()) gradients[i] = at::zeros_like(inputs[i]);
   }
@@ -29,19 +29,19 @@ Tensors Engine::Run::input_gradients(int block, const Tensors& inputs) const {
 }
 
 /// What is run backward. Where the gradient came back from another stage, the output itself has arrived there.
-Tensors Engine::Run::take_outputs(int block, InFlight& flight) {
+Tensors StepRun::take_outputs(int block, InFlight& flight) {
   const auto sent = flight.sent.find(block);
   if (sent != flight.sent.end()) sent->second.wait();
   return std::exchange(flight.outputs[block], {});
 }
 
-void Engine::Run::settle(int block, InFlight& flight) {
+void StepRun::settle(int block, InFlight& flight) {
   model_.settle_gradients(block, flight.statistics[block]);
   for (int used : program_.block_uses[block]) model_.settle_gradients(used, {});
   flight.statistics[block].reset();
 }
 
-void Engine::Run::backward(int block, int micro) {
+void StepRun::backward(int block, int micro) {
   InFlight& flight = in_flight_[micro];
   {
     const Tensors outputs = take_outputs(block, flight);
@@ -55,7 +55,7 @@ void Engine::Run::backward(int block, int micro) {
   if (block == 0) flight.batch = {};
 }
 
-void Engine::Run::backward_input(int block, int micro) {
+void StepRun::backward_input(int block, int micro) {
   InFlight& flight = in_flight_[micro];
   std::vector<Parameter*> parameters = model_.trained(block);
   for (int used : program_.block_uses[block]) {
@@ -71,24 +71,24 @@ void Engine::Run::backward_input(int block, int micro) {
   if (block == 0) flight.batch = {};  // what is deferred keeps what it needs of it
 }
 
-void Engine::Run::backward_weight(int block, int micro) {
+void StepRun::backward_weight(int block, int micro) {
   InFlight& flight = in_flight_[micro];
   flight.deferred[block].run();
   flight.deferred.erase(block);
   settle(block, flight);
 }
 
-Work Engine::Run::send(const Instruction& x) {
+Work StepRun::send(const Instruction& x) {
   InFlight& flight = in_flight_[x.micro];
   const std::string what = describe_message(model_.model(), x);
-  if (x.what == Matter::gradient) return transfers.send_gradient(x.peer, std::exchange(flight.gradients[x.first], {}), what);
+  if (x.what == Payload::gradient) return transfers.send_gradient(x.peer, std::exchange(flight.gradients[x.first], {}), what);
   return flight.sent[x.first] = transfers.send_activation(x.peer, x.first, flight.outputs[x.first], what);
 }
 
-Work Engine::Run::receive(const Instruction& x) {
+Work StepRun::receive(const Instruction& x) {
   InFlight& flight = in_flight_[x.micro];
   const std::string what = describe_message(model_.model(), x);
-  if (x.what == Matter::activation) return transfers.receive_activation(x.peer, x.first, flight.inputs[x.first + 1], what);
+  if (x.what == Payload::activation) return transfers.receive_activation(x.peer, x.first, flight.inputs[x.first + 1], what);
   return transfers.receive_gradient(x.peer, x.first, flight.gradients[x.first], what);
 }
 

@@ -39,7 +39,7 @@ Tensors forward_unchanged(Block& block, const std::string& name, const Tensors& 
 
 }  // namespace
 
-void Engine::Run::load(int micro, const Next& next) {
+void StepRun::load(int micro, const NextMicroBatch& next) {
   if (micro != loaded_++) {
     throw Error(
         fmt::format("step {}: micro-batch {} is to be loaded where the loader hands out micro-batch {}; verify the program",
@@ -47,7 +47,7 @@ void Engine::Run::load(int micro, const Next& next) {
   }
   InFlight& flight = in_flight_[micro];
   flight.batch = first_batch_ ? *std::exchange(first_batch_, std::nullopt) : next();
-  if (runner_.front() != options_.pipeline.rank()) {
+  if (stage_ranks_.front() != options_.pipeline.rank()) {
     flight.batch.inputs.clear();  // loaded for its targets
   } else if (flight.batch.inputs.empty()) {
     throw InputError(fmt::format("step {}, micro-batch {}: it has no inputs", step_, options_.first_micro_batch + micro));
@@ -57,13 +57,13 @@ void Engine::Run::load(int micro, const Next& next) {
   }
 }
 
-int64_t Engine::Run::first_sample(int micro) const {
+int64_t StepRun::first_sample(int micro) const {
   return (step_ * options_.all_micro_batches + options_.first_micro_batch + micro) * options_.micro_batch;
 }
 
 /// Statistics (BatchNorm) are those of the step's start in every micro-batch; the change each one makes is summed like a
 /// gradient. Computing a block again changes nothing once more.
-Tensors Engine::Run::run_block(int block, InFlight& flight, const Context& context) {
+Tensors StepRun::run_block(int block, InFlight& flight, const Context& context) {
   const GroupRange range = model_.statistics_range(block);
   const auto forward = [&] {
     return forward_unchanged(model_.block(block), program_.block_names[block], flight.inputs[block], context);
@@ -92,7 +92,7 @@ Tensors Engine::Run::run_block(int block, InFlight& flight, const Context& conte
   return outputs;
 }
 
-void Engine::Run::forward(int block, int micro) {
+void StepRun::forward(int block, int micro) {
   InFlight& flight = in_flight_[micro];
   if (flight.inputs[block].empty()) {
     flight.inputs[block] = block == 0 ? flight.batch.inputs : detach_outputs(flight.outputs[block - 1]);
@@ -107,7 +107,7 @@ void Engine::Run::forward(int block, int micro) {
 }
 
 /// The output goes with the graph; whoever took it as input keeps it.
-void Engine::Run::drop(int block, int micro) {
+void StepRun::drop(int block, int micro) {
   in_flight_[micro].outputs[block].clear();
   in_flight_[micro].ends[block] = {};
 }

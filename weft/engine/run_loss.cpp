@@ -28,8 +28,8 @@ bool finite(const Tensors& tensors) {
 
 /// All ranks that compute losses take the number of the run's first micro-batch, on the first of them. It is the same until the
 /// end, and a power of two: whichever it is, gradients have the same bits once divided by what counted.
-void Engine::Run::agree_on_targets(const Next& next) {
-  const MemoryScope scope(Category::activations);
+void StepRun::agree_on_targets(const NextMicroBatch& next) {
+  const MemoryScope scope(MemoryCategory::activations);
   first_batch_ = next();
   const auto targets = static_cast<uint64_t>(first_batch_->target.numel());
   const at::Tensor agreed = at::full({1}, static_cast<int64_t>(std::bit_ceil(targets)), at::kLong).to(model_.options().device);
@@ -37,9 +37,9 @@ void Engine::Run::agree_on_targets(const Next& next) {
   nominal_targets_ = agreed.item<int64_t>();
 }
 
-double Engine::Run::nominal_count(double targets) const { return targets * static_cast<double>(options_.all_micro_batches); }
+double StepRun::nominal_count(double targets) const { return targets * static_cast<double>(options_.all_micro_batches); }
 
-void Engine::Run::loss(int micro) {
+void StepRun::loss(int micro) {
   InFlight& flight = in_flight_[micro];
   const Tensors inputs = detach(flight.outputs.back());
   const LossValue value = model_.model().loss(widen(inputs), flight.batch.target);
@@ -58,13 +58,13 @@ void Engine::Run::loss(int micro) {
 }
 
 /// Every micro-batch has a place of its own, so the total is summed in one order whatever the number of ranks.
-Work Engine::Run::reduce_loss() {
+Work StepRun::reduce_loss() {
   losses_ = losses_.to(model_.options().device);  // where the group's collectives run
   const Group& everyone = program_.mesh.pp > 1 ? options_.world : options_.data;
   return everyone.all_reduce(losses_, ReduceOp::sum, "losses");
 }
 
-void Engine::Run::settle_loss() {
+void StepRun::settle_loss() {
   if (loss_settled_) return;
   loss_settled_ = true;
   losses_ = losses_.cpu();
@@ -82,7 +82,7 @@ void Engine::Run::settle_loss() {
 }
 
 /// The ranks' sums are integers, so that they add up to the same bits in any order.
-void Engine::Run::norm(const Instruction& instruction) {
+void StepRun::norm(const Instruction& instruction) {
   settle_loss();
   ExactSum sum;
   updater_.add_squares(sum);
@@ -100,21 +100,21 @@ void Engine::Run::norm(const Instruction& instruction) {
 
 /// What another stage has kept counts as finite. For the way to an error only: activations are taken out of their tier, one
 /// after another, and let go.
-bool Engine::Run::output_is_finite(int block, InFlight& flight) {
+bool StepRun::output_is_finite(int block, InFlight& flight) {
   if (!flight.outputs[block].empty() || block + 1 == model_.num_blocks()) return finite(flight.outputs[block]);
   Tensors& handed_on = flight.inputs[block + 1];  // dropped, let go, or another stage's
-  if (flight.evicted.count(block + 1) > 0) fetch_activation(block + 1, flight);
+  if (flight.offloaded.count(block + 1) > 0) reload_input(block + 1, flight);
   const bool result = finite(handed_on);
   handed_on.clear();
   return result;
 }
 
-void Engine::Run::report_not_finite(int micro, double loss) {
+void StepRun::report_not_finite(int micro, double loss) {
   const Model& model = model_.model();
   std::string culprit = "the loss itself (every block's output was finite)";
   for (int b = model_.num_blocks() - 1; b >= 0; --b) {
     if (output_is_finite(b, in_flight_[micro])) continue;
-    const bool here = runner_[b] == options_.pipeline.rank();
+    const bool here = stage_ranks_[b] == options_.pipeline.rank();
     culprit = fmt::format("block {}{}", model.blocks[b].name, here ? "" : ", or one before it, on an earlier stage");
   }
   throw NumericError(fmt::format(

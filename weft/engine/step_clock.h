@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "weft/engine/engine.h"
+#include "weft/engine/results.h"
 
 namespace weft {
 

@@ -99,7 +99,7 @@ Work Transfers::send(int peer, const Tensors& tensors, const std::string& what) 
     sent.push_back(tensor.detach().contiguous());
     works.push_back(pipeline_.send(sent.back(), peer, what));
   }
-  if (std::all_of(works.begin(), works.end(), [](const Work& work) { return work.done(); })) return {};  // nothing to keep
+  if (std::all_of(works.begin(), works.end(), [](const Work& work) { return work.empty(); })) return {};  // nothing to keep
   return Work(std::make_shared<All>(std::move(works), std::move(sent)));
 }
 

@@ -28,16 +28,16 @@ class Both : public Work::State {
 }  // namespace
 
 WholeWeights::WholeWeights(FlatModel& model, const Program& program, const EngineOptions& options)
-    : model_(model), shards_(options.shards), inner_(options.inner), tier_(options.tiers.weights) {
-  if (!tier_) return;
-  places_.resize(program.num_blocks());
+    : model_(model), shards_(options.shards), inner_(options.inner), store_(options.offload.weights) {
+  if (!store_) return;
+  rooms_.resize(program.num_blocks());
   for (int b = 0; b < program.num_blocks(); ++b) {
-    for (size_t p = 0; p < places_[b].size(); ++p) {
+    for (size_t p = 0; p < rooms_[b].size(); ++p) {
       const int64_t numel = model.flat(b).parts()[p]->num_owned();
-      if (numel > 0) places_[b][p].number = tier_->reserve(numel * static_cast<int64_t>(sizeof(float)));
+      if (numel > 0) rooms_[b][p].number = store_->reserve(numel * static_cast<int64_t>(sizeof(float)));
     }
   }
-  away_.assign(places_.size(), false);
+  away_.assign(rooms_.size(), false);
 }
 
 Work WholeWeights::gather_parts(int block, const std::function<Work(const FlatPart&, const std::string& what)>& gather) const {
@@ -46,8 +46,8 @@ Work WholeWeights::gather_parts(int block, const std::function<Work(const FlatPa
   Work trained, frozen;
   if (flat.numel > 0) trained = gather(flat, what);
   if (flat.frozen.numel > 0) frozen = gather(flat.frozen, "frozen " + what);
-  if (trained.done()) return frozen;
-  return frozen.done() ? trained : Work(std::make_shared<Both>(std::move(trained), std::move(frozen)));
+  if (trained.empty()) return frozen;
+  return frozen.empty() ? trained : Work(std::make_shared<Both>(std::move(trained), std::move(frozen)));
 }
 
 Work WholeWeights::gather(int block) {
@@ -63,7 +63,7 @@ Work WholeWeights::gather_all(int block) {
   });
 }
 
-void WholeWeights::keep_part(int block) {
+void WholeWeights::keep_inner_shard(int block) {
   c10::NoGradGuard no_grad;
   for (const FlatPart* part : model_.flat(block).parts()) part->inner.copy_(model_.inner_part(*part));
 }
@@ -75,33 +75,33 @@ Work WholeWeights::gather_inner(int block) {
 }
 
 void WholeWeights::mark_changed(int block) {
-  if (tier_) places_[block][0].changed = true;
+  if (store_) rooms_[block][0].changed = true;
 }
 
-void WholeWeights::evict(int block) {
-  for (size_t p = 0; p < places_[block].size(); ++p) {
+void WholeWeights::offload(int block) {
+  for (size_t p = 0; p < rooms_[block].size(); ++p) {
     FlatPart& part = *model_.flat(block).parts()[p];
-    Place& place = places_[block][p];
-    if (place.changed && part.num_owned() > 0) tier_->put(place.number, part.master);
-    place.changed = false;
+    Room& room = rooms_[block][p];
+    if (room.changed && part.num_owned() > 0) store_->put(room.number, part.master);
+    room.changed = false;
     part.master.reset();
     part.shard.reset();
   }
   away_[block] = true;
 }
 
-void WholeWeights::fetch(int block) {
-  for (size_t p = 0; p < places_[block].size(); ++p) fetch(*model_.flat(block).parts()[p], places_[block][p]);
+void WholeWeights::reload(int block) {
+  for (size_t p = 0; p < rooms_[block].size(); ++p) reload(*model_.flat(block).parts()[p], rooms_[block][p]);
   away_[block] = false;
 }
 
-void WholeWeights::fetch(FlatPart& part, const Place& place) {
+void WholeWeights::reload(FlatPart& part, const Room& room) {
   const auto options = at::TensorOptions(at::kFloat).device(part.weights.device());
   const bool same = model_.options().weight_dtype == at::kFloat;
-  const MemoryScope scope(same ? Category::weights : Category::master);
+  const MemoryScope scope(same ? MemoryCategory::weights : MemoryCategory::master);
   part.master = at::empty({part.num_owned()}, options);
-  if (part.num_owned() > 0) tier_->get(place.number, part.master);
-  const MemoryScope narrow(Category::weights);
+  if (part.num_owned() > 0) store_->get(room.number, part.master);
+  const MemoryScope narrow(MemoryCategory::weights);
   part.shard = same ? part.master : part.master.to(model_.options().weight_dtype);
 }
 

@@ -1,4 +1,4 @@
-// Whole weights: gathering a block's from the ranks' shards, and where the shard itself is while it is evicted.
+// Whole weights: gathering a block's from the ranks' shards, and where the shard itself is while it is offloaded.
 #pragma once
 
 #include <array>
@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "weft/engine/engine.h"
+#include "weft/engine/engine_options.h"
+#include "weft/nn/flat.h"
+#include "weft/program/program.h"
 
 namespace weft {
 
@@ -19,31 +21,31 @@ class WholeWeights {
   /// Fills them all.
   Work gather_all(int block);
   /// Keeps this rank's inner part of a block's whole weights, and gathers them again from such parts.
-  void keep_part(int block);
+  void keep_inner_shard(int block);
   Work gather_inner(int block);
-  /// The optimizer has changed the block's shard: the next evict writes it.
+  /// The optimizer has changed the block's shard: the next offload writes it.
   void mark_changed(int block);
   /// Moves the shard (and the master weights) of a block to their tier, and back.
-  void evict(int block);
-  void fetch(int block);
-  bool has_tier() const { return tier_ != nullptr; }
-  bool away(int block) const { return has_tier() && away_[block]; }
+  void offload(int block);
+  void reload(int block);
+  bool is_offloaded() const { return store_ != nullptr; }
+  bool away(int block) const { return is_offloaded() && away_[block]; }
 
  private:
   /// Of one part of a block in its tier.
-  struct Place {
+  struct Room {
     int number = -1;
     bool changed = true;  ///< it is not what the tier has
   };
   Work gather_parts(int block, const std::function<Work(const FlatPart&, const std::string& what)>& gather) const;
-  void fetch(FlatPart& part, const Place& place);
+  void reload(FlatPart& part, const Room& room);
 
   FlatModel& model_;
   const Group& shards_;
   const Group& inner_;
-  std::shared_ptr<Tier> tier_;
-  std::vector<std::array<Place, 2>> places_;  ///< by block and part; empty without a tier
-  std::vector<bool> away_;                    ///< by block
+  std::shared_ptr<OffloadStore> store_;
+  std::vector<std::array<Room, 2>> rooms_;  ///< by block and part; empty without a tier
+  std::vector<bool> away_;                  ///< by block
 };
 
 }  // namespace weft

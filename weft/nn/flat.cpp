@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "weft/base/error.h"
+#include "weft/comm/call/shard_range.h"
 #include "weft/nn/random.h"
 
 namespace weft {
@@ -185,23 +186,23 @@ void FlatModel::initialise(int block, uint64_t seed) {
         break;
     }
   }
-  for (FlatPart* part : flat_[block].parts()) publish(*part);
+  for (FlatPart* part : flat_[block].parts()) copy_master_to_shard(*part);
 }
 
-void FlatModel::publish(int block) { publish(flat_[block]); }
+void FlatModel::copy_master_to_shard(int block) { copy_master_to_shard(flat_[block]); }
 
-void FlatModel::publish(FlatPart& part) {
+void FlatModel::copy_master_to_shard(FlatPart& part) {
   c10::NoGradGuard no_grad;
   if (!part.shard.is_same(part.master)) part.shard.copy_(part.master);
 }
 
 at::Tensor FlatModel::inner_part(const FlatPart& part) const {
-  const int64_t numel = part.numel / options_.num_inner;
+  const int64_t numel = part.numel / options_.num_inner_shards;
   return part.weights.narrow(0, numel * options_.inner, numel);
 }
 
 void FlatModel::clear_gradients(int block) {
-  flat_[block].fresh = true;
+  flat_[block].gradients_empty = true;
   for (int index : flat_[block].params) params_[index].parameter->value.mutable_grad().reset();
 }
 
@@ -223,10 +224,10 @@ void FlatModel::settle_gradients(int block, const at::Tensor& statistics_change)
   const GroupRange range = statistics_range(block);
   if (range.begin < range.end) {
     const at::Tensor sum = flat.gradients.narrow(0, range.begin, range.end - range.begin);
-    if (flat.fresh) sum.zero_();
+    if (flat.gradients_empty) sum.zero_();
     if (statistics_change.defined()) sum.add_(statistics_change);
   }
-  flat.fresh = false;
+  flat.gradients_empty = false;
 }
 
 GroupRange FlatModel::statistics_range(int block) const {

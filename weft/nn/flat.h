@@ -33,7 +33,7 @@ class FlatModel {
   /// Draws what this rank owns of every parameter of the block that has a rule, from (seed, name, element).
   void initialise(int block, uint64_t seed);
   /// After what is trained of a block's master weights changed: its shard in the weight type.
-  void publish(int block);
+  void copy_master_to_shard(int block);
 
   /// This rank's inner part of whole weights.
   at::Tensor inner_part(const FlatPart& part) const;
@@ -53,7 +53,7 @@ class FlatModel {
   const Model& model() const { return model_; }
   int num_blocks() const { return model_.num_blocks(); }
   bool holds(int block) const { return options_.held.empty() || options_.held[block]; }
-  bool is_guest(int block) const { return !options_.guest.empty() && options_.guest[block]; }
+  bool is_tied_copy(int block) const { return !options_.tied_copy.empty() && options_.tied_copy[block]; }
   /// The parameters of a block that are trained.
   std::vector<Parameter*> trained(int block) const;
   Block& block(int index) const { return *model_.blocks[index].block; }
@@ -81,7 +81,7 @@ class FlatModel {
   Param describe(const ParamSpec& spec, int block) const;
   FlatPart& part_of(const Param& param);
   void make_shard(FlatPart& part);
-  static void publish(FlatPart& part);
+  static void copy_master_to_shard(FlatPart& part);
 
   Model model_;
   FlatOptions options_;

@@ -39,8 +39,8 @@ struct GroupRange {
 struct FlatPart {
   at::Tensor weights;       ///< [numel] in the weight type; leaf views of it are the block's parameters
   ShardRange owned;         ///< this rank's part of [0, numel)
-  at::Tensor shard;         ///< [owned] in the weight type: what the other ranks gather; undefined while evicted
-  at::Tensor master;        ///< [owned] float32: what the optimizer works on; undefined while evicted
+  at::Tensor shard;         ///< [owned] in the weight type: what the other ranks gather; undefined while offloaded
+  at::Tensor master;        ///< [owned] float32: what the optimizer works on; undefined while offloaded
   at::Tensor inner;         ///< [numel / inner shards] in the weight type: kept from forward to backward
   int64_t begin = 0;        ///< in the block's flat buffer
   int64_t numel = 0;        ///< padding included; 0 for a block that is not held
@@ -54,10 +54,10 @@ struct FlatPart {
 /// What is trained, and statistics.
 struct FlatBlock : FlatPart {
   FlatPart frozen;
-  at::Tensor gradients;        ///< [numel] in the gradient type
-  at::Tensor owned_gradients;  ///< [owned] in the gradient type
-  at::Tensor wide_statistics;  ///< float32 values of the statistics that stay so; undefined where weights are float32
-  bool fresh = true;           ///< the gradients count as empty
+  at::Tensor gradients;         ///< [numel] in the gradient type
+  at::Tensor owned_gradients;   ///< [owned] in the gradient type
+  at::Tensor wide_statistics;   ///< float32 values of the statistics that stay so; undefined where weights are float32
+  bool gradients_empty = true;  ///< the gradients count as empty
   std::vector<GroupRange> groups;
   std::vector<int> params;      ///< indices into FlatModel::params
   std::vector<int> statistics;  ///< those of group statistic

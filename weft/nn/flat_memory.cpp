@@ -49,19 +49,19 @@ void FlatModel::allocate() {
   allocate_weights();
   allocate_gradients(total);
   allocate_shards();
-  if (options_.num_inner > 1) allocate_inner();
+  if (options_.num_inner_shards > 1) allocate_inner();
 }
 
 void FlatModel::allocate_inner() {
   int64_t total = 0;
   for (const FlatBlock& flat : flat_) total += with_frozen(flat);
-  const at::Tensor inner = or_plain(options_.allocate_inner, options_.device)(total / options_.num_inner, options_.weight_dtype,
-                                                                              "inner shards of the weights");
+  const at::Tensor inner = or_plain(options_.allocate_inner, options_.device)(
+      total / options_.num_inner_shards, options_.weight_dtype, "inner shards of the weights");
   int64_t at = 0;
   for (FlatBlock& flat : flat_) {
     for (FlatPart* part : flat.parts()) {
-      part->inner = inner.narrow(0, at, part->numel / options_.num_inner);
-      at += part->numel / options_.num_inner;
+      part->inner = inner.narrow(0, at, part->numel / options_.num_inner_shards);
+      at += part->numel / options_.num_inner_shards;
     }
   }
 }
@@ -138,7 +138,7 @@ void FlatModel::take_given(int block) {
   for (FlatPart* part : flat.parts()) {
     make_shard(*part);
     part->master.copy_(whole.narrow(0, part->begin + part->owned.begin, part->num_owned()));
-    publish(*part);
+    copy_master_to_shard(*part);
   }
 }
 

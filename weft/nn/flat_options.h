@@ -16,7 +16,7 @@ struct FlatOptions {
   at::Device device = at::kCPU;
   int num_shards = 1;
   int shard = 0;                               ///< this rank's
-  int num_inner = 1;                           ///< ranks that keep whole weights divided from forward to backward
+  int num_inner_shards = 1;                    ///< ranks that keep whole weights divided from forward to backward
   int inner = 0;                               ///< this rank among them
   at::ScalarType weight_dtype = at::kFloat;    ///< of what forward reads
   at::ScalarType gradient_dtype = at::kFloat;  ///< of what is reduced
@@ -24,7 +24,7 @@ struct FlatOptions {
   bool late_shard = false;                     ///< separate_shard that is made block by block, while it is initialised
   bool separate_gradients = false;             ///< so have its gradients (ZeRO-2, 3)
   std::vector<bool> held = {};                 ///< by block: this rank has it; empty: all. Others take no memory
-  std::vector<bool> guest = {};                ///< by block: held beside its first holder (tied weights); not in the norm here
+  std::vector<bool> tied_copy = {};            ///< by block: held beside its first holder (tied weights); not in the norm here
   std::vector<int> weight_buffer = {};         ///< by block; empty: each has its own
   std::vector<int> gradient_buffer = {};       ///< by block; empty: all lie in one buffer, block after block
   Allocate allocate_weights = {};              ///< whole weights; empty: plain memory

@@ -24,7 +24,7 @@ struct RandomKey {
 /// The stream of a parameter, or of a dropout layer at a step. Two names, or two steps, have unrelated streams.
 RandomKey random_key(uint64_t seed, std::string_view name, int64_t step = 0);
 
-/// Normal numbers (Box-Muller, at most 6.7 standard deviations out) into `slice`, whose first element is element
+/// Normal numbers (Bar-Muller, at most 6.7 standard deviations out) into `slice`, whose first element is element
 /// `first_element` of the whole tensor; elements in logical order. Drawn as float32, then converted to the slice's type and
 /// device. Autograd does not see it.
 void fill_normal(const at::Tensor& slice, RandomKey key, int64_t first_element, double mean, double stddev);

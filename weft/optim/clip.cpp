@@ -51,7 +51,7 @@ void add_squares(FlatModel& model, ExactSum& sum) {
   constexpr int64_t kChunk = int64_t{1} << 18;  // of gradients that must be converted first
   c10::NoGradGuard no_grad;
   for (int b = 0; b < model.num_blocks(); ++b) {
-    if (model.is_guest(b)) continue;  // its first holder counts it
+    if (model.is_tied_copy(b)) continue;  // its first holder counts it
     const FlatBlock& flat = model.flat(b);
     for (const GroupRange& group : flat.groups) {
       if (group.group == ParamGroup::statistic) continue;

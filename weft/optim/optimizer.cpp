@@ -50,7 +50,7 @@ class States {
         update(piece);
       }
     }
-    model_.publish(block);
+    model_.copy_master_to_shard(block);
   }
 
  private:

@@ -69,7 +69,7 @@ std::vector<int> colour(const Lifetimes& lifetimes, const std::vector<int>& held
 }
 
 bool begins_micro_batch(const Instruction& x) {
-  return x.op == Op::load || (x.op == Op::receive && x.what == Matter::activation);
+  return x.op == Op::load || (x.op == Op::receive && x.what == Payload::activation);
 }
 
 // Where a reduction that starts at some place has surely ended.

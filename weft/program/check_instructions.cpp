@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "weft/program/defect.h"
-#include "weft/program/step_bytes.h"
+#include "weft/program/limits.h"
 
 namespace weft {
 namespace {
@@ -46,7 +46,7 @@ class InstructionsCheck {
 
   void check_kinds(int i) const {
     const Instruction& x = list_[i];
-    const bool known = x.op <= Op::update && x.lane <= Lane::copy && x.axis <= AxisName::world && x.what <= Matter::optimizer;
+    const bool known = x.op <= Op::update && x.lane <= Lane::copy && x.axis <= AxisName::world && x.what <= Payload::optimizer;
     if (!known) fail(Defect::out_of_range, i, "its op, lane, axis or matter is none that there is");
   }
 
@@ -71,12 +71,12 @@ class InstructionsCheck {
     if (is_transfer(x.op) && (x.peer < 0 || x.peer >= program_.mesh.pp)) {
       fail(Defect::out_of_range, i, fmt::format("pipeline rank {} of {}", x.peer, program_.mesh.pp));
     }
-    if (is_transfer(x.op) && x.what != Matter::activation && x.what != Matter::gradient) {
+    if (is_transfer(x.op) && x.what != Payload::activation && x.what != Payload::gradient) {
       fail(Defect::out_of_range, i, "neither an activation nor its gradient");
     }
-    const bool moves = x.op == Op::evict || x.op == Op::fetch;
-    if (moves && (x.what == Matter::none || x.what == Matter::gradient)) {
-      fail(Defect::out_of_range, i, "neither an activation, weights nor optimizer state");
+    const bool moves = x.op == Op::offload || x.op == Op::reload;
+    if (moves && x.what != Payload::input && x.what != Payload::weights && x.what != Payload::optimizer) {
+      fail(Defect::out_of_range, i, "neither an input, weights nor optimizer state");
     }
     if (x.slot < (x.op == Op::combine ? 0 : -1) || x.slot >= program_.slots) {
       fail(Defect::out_of_range, i, fmt::format("slot {} of {}", x.slot, program_.slots));

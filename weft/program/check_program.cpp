@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "weft/program/check_instructions.h"
-#include "weft/program/step_bytes.h"
+#include "weft/program/limits.h"
 
 namespace weft {
 namespace {

@@ -1,8 +1,8 @@
 // check_program: that every index and size of a program is in range, so that whoever reads it need not look.
 //
 // verify() begins with it, and so does all else that takes a program which somebody may have written by hand: simulate(),
-// draw(), list(), estimate_memory(), runners(), timed_instructions(), draw_svg(), time_chart(), trace_json() and the Engine.
-// Whether the program makes sense is verify()'s to tell. One pass over the lists, in no memory to speak of.
+// draw(), list(), estimate_memory(), stage_rank_of_block(), timed_instructions(), draw_svg(), time_chart(), trace_json() and
+// the Engine. Whether the program makes sense is verify()'s to tell. One pass over the lists, in no memory to speak of.
 #pragma once
 
 #include <vector>

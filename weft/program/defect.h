@@ -32,7 +32,7 @@ enum class Defect {
   not_gathered,          ///< a block that runs without its whole weights, before their gather or after their release
   bad_gather,            ///< gathered twice, released twice, never released, or not gathered after its update
   buffer_conflict,       ///< a block is gathered, or runs backward, while another one is in its buffer
-  bad_move,              ///< evicted or fetched twice, or used while it is elsewhere
+  bad_move,              ///< offloaded or reloaded twice, or used while it is elsewhere
   bad_bytes,             ///< more bytes freed than are live, or some that the step never frees (bytes_check.h)
   order_mismatch,        ///< ranks that do the same, or share an axis, meet others for different things or in another order
   misplaced_block,       ///< a block that no pipeline rank runs, or several, or that the rank does not hold

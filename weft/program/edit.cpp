@@ -36,7 +36,7 @@ InstructionList insert(InstructionList list, std::vector<Insertion> insertions) 
   return result;
 }
 
-bool runs(const Instruction& x, int block, const std::vector<std::vector<int>>& uses) {
+bool reads_weights(const Instruction& x, int block, const std::vector<std::vector<int>>& uses) {
   return reads_weights(x.op) && (x.first == block || std::count(uses[x.first].begin(), uses[x.first].end(), block) > 0);
 }
 

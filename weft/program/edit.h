@@ -18,12 +18,12 @@ InstructionList insert(InstructionList list, std::vector<Insertion> insertions);
 
 /// True when `x` reads the weights of the block: runs it, or another one that uses them too (tied weights), forward or
 /// backward. A backward's weight part reads none.
-bool runs(const Instruction& x, int block, const std::vector<std::vector<int>>& uses);
+bool reads_weights(const Instruction& x, int block, const std::vector<std::vector<int>>& uses);
 
 /// By block: indices of instructions of a list, ascending.
 using Positions = std::vector<std::vector<int>>;
 
-/// Where runs() is true.
+/// Where reads_weights() is true.
 Positions weight_reads(const InstructionList& list, const std::vector<std::vector<int>>& uses);
 
 /// What adds to the block's gradients: a backward or a backward's weight part of one that holds or uses them, or a combine.

@@ -26,7 +26,7 @@ class Hash {
 void add_list(Hash& hash, const InstructionList& list) {
   hash.add(list.size());
   for (const Instruction& x : list) {
-    hash.add(x.op, x.lane, x.first, x.last, x.micro, x.slot, x.axis, x.what, x.peer, x.keeps_part);
+    hash.add(x.op, x.lane, x.first, x.last, x.micro, x.slot, x.axis, x.what, x.peer, x.keeps_inner_shard);
     hash.add_all(x.waits);
   }
 }

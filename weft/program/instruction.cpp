@@ -31,10 +31,10 @@ std::string_view name(Op op) {
       return "forward";
     case Op::drop:
       return "drop";
-    case Op::evict:
-      return "evict";
-    case Op::fetch:
-      return "fetch";
+    case Op::offload:
+      return "offload";
+    case Op::reload:
+      return "reload";
     case Op::loss:
       return "loss";
     case Op::backward:
@@ -97,18 +97,20 @@ std::string_view name(AxisName axis) {
   return "unknown";
 }
 
-std::string_view name(Matter matter) {
-  switch (matter) {
-    case Matter::none:
+std::string_view name(Payload payload) {
+  switch (payload) {
+    case Payload::none:
       return "none";
-    case Matter::activation:
+    case Payload::activation:
       return "activation";
-    case Matter::gradient:
+    case Payload::gradient:
       return "gradient";
-    case Matter::weights:
+    case Payload::weights:
       return "weights";
-    case Matter::optimizer:
+    case Payload::optimizer:
       return "optimizer state";
+    case Payload::input:
+      return "input";
   }
   return "unknown";
 }
@@ -123,12 +125,12 @@ bool adds_gradients(Op op) { return op == Op::backward || op == Op::backward_wei
 
 bool takes_one_block(Op op) {
   return op == Op::forward || is_backward(op) || is_transfer(op) || op == Op::gather || op == Op::release || op == Op::drop ||
-         op == Op::evict || op == Op::fetch || op == Op::reduce_scatter;
+         op == Op::offload || op == Op::reload || op == Op::reduce_scatter;
 }
 
 bool takes_micro_batch(const Instruction& x) {
   return x.op == Op::load || x.op == Op::loss || x.op == Op::forward || is_backward(x.op) || is_transfer(x.op) ||
-         x.op == Op::drop || x.op == Op::reduce_scatter || x.what == Matter::activation;
+         x.op == Op::drop || x.op == Op::reduce_scatter || x.what == Payload::input;
 }
 
 std::string describe(const Instruction& x, const std::vector<std::string>& block_names) {
@@ -147,13 +149,12 @@ std::string describe(const Instruction& x, const std::vector<std::string>& block
     case Op::send:
     case Op::receive:
       return fmt::format("{} of {}{}, micro-batch {}, {} pipeline rank {}", name(x.op),
-                         x.what == Matter::gradient ? "the gradient of the output of " : "the output of ",
+                         x.what == Payload::gradient ? "the gradient of the output of " : "the output of ",
                          range_text(x, block_names), x.micro, x.op == Op::send ? "to" : "from", x.peer);
-    case Op::evict:
-    case Op::fetch:
-      if (x.what != Matter::activation)
-        return fmt::format("{} of {} of {}", name(x.op), name(x.what), range_text(x, block_names));
-      return fmt::format("{} of activation of {}, micro-batch {}", name(x.op), range_text(x, block_names), x.micro);
+    case Op::offload:
+    case Op::reload:
+      return fmt::format("{} of the {} of {}{}", name(x.op), name(x.what), range_text(x, block_names),
+                         x.what == Payload::input ? fmt::format(", micro-batch {}", x.micro) : "");
     case Op::combine:
       return fmt::format("combine of slot {}, {}", x.slot, range_text(x, block_names));
     case Op::reduce_loss:
@@ -162,7 +163,7 @@ std::string describe(const Instruction& x, const std::vector<std::string>& block
       return fmt::format("gather of {}{}", range_text(x, block_names),
                          x.axis == AxisName::inner ? " over the inner shards" : "");
     case Op::release:
-      return fmt::format("release of {}{}", range_text(x, block_names), x.keeps_part ? ", keeping a part" : "");
+      return fmt::format("release of {}{}", range_text(x, block_names), x.keeps_inner_shard ? ", keeping a part" : "");
     case Op::reduce:
     case Op::norm:
     case Op::update:

@@ -21,8 +21,8 @@ enum class Op : uint8_t {
   release,          ///< the whole weights of block `first` are no longer needed; with an `inner` one to come, its part is kept
   forward,          ///< run block `first` on micro-batch `micro`; a second time after a drop: recompute
   drop,             ///< forget what block `first` keeps for its backward on `micro`, but for its input
-  evict,            ///< move `what` of block `first` (of `micro`, for an activation) out to a slower tier
-  fetch,            ///< bring it back
+  offload,          ///< move `what` of block `first` (of `micro`, for an input) out to a slower tier
+  reload,           ///< bring it back
   loss,             ///< loss of `micro` as (sum, count), and the gradient of its sum
   backward,         ///< run the backward of block `first` on `micro`; adds to the block's gradients
   backward_input,   ///< the part of it that makes the gradient of the block's input
@@ -42,8 +42,15 @@ enum class Op : uint8_t {
 /// hold parts of one replica; `tied` the pipeline ranks that hold the same block (tied weights); `world` all ranks.
 enum class AxisName : uint8_t { none, dp, shard, inner, data, model, tied, world };
 
-/// What evict, fetch, send and receive move.
-enum class Matter : uint8_t { none, activation, gradient, weights, optimizer };
+/// What offload, reload, send and receive move.
+enum class Payload : uint8_t {
+  none,
+  activation,  ///< send and receive: a block's output
+  gradient,    ///< the same: the gradient of one
+  weights,     ///< offload and reload: the rank's shard of them
+  optimizer,   ///< the same: optimizer state
+  input,       ///< the same: a block's input
+};
 
 enum class Lane : uint8_t { compute, comm, copy };
 
@@ -55,21 +62,21 @@ struct Instruction {
   int micro = -1;  ///< micro-batch, from the rank's first
   int slot = -1;   ///< for combine: slot, from the rank's first
   AxisName axis = AxisName::none;
-  Matter what = Matter::none;
-  int peer = -1;                ///< send and receive: the other rank's place on the pipeline axis
-  bool keeps_part = false;      ///< release: this rank's part of the inner axis stays, for a gather over it
-  std::vector<int> waits = {};  ///< earlier instructions of this list that must have finished, ascending
-  double flops = 0.0;           ///< forward and backward only: an optimizer's few operations a parameter are not counted
-  int64_t wire_bytes = 0;       ///< payload this rank sends (comm/group.h states the convention)
-  int64_t peak = 0;             ///< bytes above those live before it at its worst moment; 0 where that is `allocates`
-  int64_t allocates = 0;        ///< bytes live after it that were not before
-  int64_t frees = 0;            ///< bytes no longer live after it
+  Payload what = Payload::none;
+  int peer = -1;                   ///< send and receive: the other rank's place on the pipeline axis
+  bool keeps_inner_shard = false;  ///< release: this rank's part of the inner axis stays, for a gather over it
+  std::vector<int> waits = {};     ///< earlier instructions of this list that must have finished, ascending
+  double flops = 0.0;              ///< forward and backward only: an optimizer's few operations a parameter are not counted
+  int64_t wire_bytes = 0;          ///< payload this rank sends (comm/group.h states the convention)
+  int64_t peak = 0;                ///< bytes above those live before it at its worst moment; 0 where that is `allocates`
+  int64_t allocates = 0;           ///< bytes live after it that were not before
+  int64_t frees = 0;               ///< bytes no longer live after it
 };
 
 std::string_view name(Op op);
 std::string_view name(Lane lane);
 std::string_view name(AxisName axis);
-std::string_view name(Matter matter);
+std::string_view name(Payload payload);
 
 /// True when all ranks of its axis must meet in it.
 bool is_collective(const Instruction& instruction);

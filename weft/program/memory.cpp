@@ -38,14 +38,14 @@ class Estimate {
     gradients();
     optimizer();
     const StepCost cost = step_cost(list_);
-    add(Category::activations, cost.peak_activation_bytes);
-    add(Category::communication, options_.communication_bytes);
+    add(MemoryCategory::activations, cost.peak_activation_bytes);
+    add(MemoryCategory::communication, options_.communication_bytes);
     return result_;
   }
 
  private:
-  void add(Category category, int64_t bytes) { result_.peak[static_cast<size_t>(category)] += bytes; }
-  void keep(Category category, int64_t bytes) {
+  void add(MemoryCategory category, int64_t bytes) { result_.peak[static_cast<size_t>(category)] += bytes; }
+  void keep(MemoryCategory category, int64_t bytes) {
     add(category, bytes);
     result_.model_states += bytes;
   }
@@ -65,30 +65,30 @@ class Estimate {
     const int64_t all = sum(held_weights_);
     const int64_t shard = (options_.offload_weights ? largest(held_weights_) : all) / program_.shards;
     const bool pooled = program_.shard_level == ShardLevel::parameters;
-    keep(Category::weights, (pooled ? shard : all) * program_.weight_bytes);
-    if (narrow()) keep(Category::master, shard * kWide);
-    if (program_.inner_shards > 1) add(Category::gathered, all / program_.inner_shards * program_.weight_bytes);
-    if (pooled) add(Category::gathered, buffer_bytes(buffers_.weight, bytes_of(held_weights_, program_.weight_bytes)));
+    keep(MemoryCategory::weights, (pooled ? shard : all) * program_.weight_bytes);
+    if (narrow()) keep(MemoryCategory::master, shard * kWide);
+    if (program_.inner_shards > 1) add(MemoryCategory::gathered, all / program_.inner_shards * program_.weight_bytes);
+    if (pooled) add(MemoryCategory::gathered, buffer_bytes(buffers_.weight, bytes_of(held_weights_, program_.weight_bytes)));
   }
 
   // Partial sums: one stash a level of the tree over slots, each as large as all gradients. A reduce-scatter that adds to an
   // earlier one needs a shard of the block for the moment.
   void gradients() {
     const bool pooled = program_.shard_level >= ShardLevel::gradients;
-    keep(Category::gradients, (pooled ? own() : whole()) * program_.gradient_bytes);
+    keep(MemoryCategory::gradients, (pooled ? own() : whole()) * program_.gradient_bytes);
     int64_t bytes = pooled ? buffer_bytes(buffers_.gradient, bytes_of(held_numel_, program_.gradient_bytes)) : 0;
     bytes += floor_log2(program_.slots) * whole() * program_.gradient_bytes;
     const auto adds = [](const Instruction& x) { return x.op == Op::reduce_scatter && x.micro > 0; };
     const bool earlier = std::any_of(list_.begin(), list_.end(),
                                      [](const Instruction& x) { return x.op == Op::reduce_scatter && x.micro == 0; });
     if (earlier && std::any_of(list_.begin(), list_.end(), adds)) bytes += largest_own() * program_.gradient_bytes;
-    add(Category::gradients, bytes);
+    add(MemoryCategory::gradients, bytes);
   }
 
   void optimizer() {
     const int64_t state = options_.offload_optimizer ? largest_own() : own();
-    keep(Category::optimizer, state * kWide * options_.optimizer_states);
-    if (program_.gradient_bytes < kWide) add(Category::optimizer, std::min(largest_own() * kWide, kWidenedPiece));
+    keep(MemoryCategory::optimizer, state * kWide * options_.optimizer_states);
+    if (program_.gradient_bytes < kWide) add(MemoryCategory::optimizer, std::min(largest_own() * kWide, kWidenedPiece));
   }
 
   const Program& program_;
@@ -102,21 +102,21 @@ class Estimate {
 
 }  // namespace
 
-std::string_view name(Category category) {
+std::string_view name(MemoryCategory category) {
   switch (category) {
-    case Category::weights:
+    case MemoryCategory::weights:
       return "weights";
-    case Category::master:
+    case MemoryCategory::master:
       return "master weights";
-    case Category::gradients:
+    case MemoryCategory::gradients:
       return "gradients";
-    case Category::optimizer:
+    case MemoryCategory::optimizer:
       return "optimizer state";
-    case Category::gathered:
+    case MemoryCategory::gathered:
       return "gathered weights";
-    case Category::activations:
+    case MemoryCategory::activations:
       return "activations";
-    case Category::communication:
+    case MemoryCategory::communication:
       return "communication buffers";
   }
   return "unknown";

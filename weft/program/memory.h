@@ -13,7 +13,7 @@
 
 namespace weft {
 
-enum class Category : uint8_t {
+enum class MemoryCategory : uint8_t {
   weights,        ///< as forward reads them: whole, or the rank's shard where whole ones are gathered
   master,         ///< float32 weights of the optimizer, beside narrower ones
   gradients,      ///< whole ones, this rank's shard of them, partial sums of slots
@@ -24,7 +24,7 @@ enum class Category : uint8_t {
 };
 inline constexpr int kNumCategories = 7;
 
-std::string_view name(Category category);
+std::string_view name(MemoryCategory category);
 
 using CategoryBytes = std::array<int64_t, kNumCategories>;
 
@@ -41,7 +41,7 @@ struct MemoryEstimate {
   int64_t largest_block = 0;  ///< of block_bytes
   int largest_block_index = 0;
   int64_t total() const;
-  int64_t of(Category category) const { return peak[static_cast<size_t>(category)]; }
+  int64_t of(MemoryCategory category) const { return peak[static_cast<size_t>(category)]; }
 };
 
 MemoryEstimate estimate_memory(const Program& program, int rank, const MemoryOptions& options);

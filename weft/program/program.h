@@ -43,10 +43,6 @@ enum class ShardLevel : uint8_t { none, optimizer, gradients, parameters };
 
 std::string_view name(ShardLevel level);
 
-struct Program;
-/// By block: the place on the pipeline axis of the rank that runs it; -1 where none does.
-std::vector<int> runners(const Program& program);
-
 /// Which blocks lie in the same memory, one at a time (buffers.h): those with the same number. Empty: each has its own.
 struct Buffers {
   std::vector<int> weight, gradient;  ///< by block; -1 for one that the rank does not hold

@@ -89,26 +89,26 @@ Ranks::Ranks(const Program& program)
       num_blocks_(program.num_blocks()),
       holders_(program.holders) {}
 
-RankPlace Ranks::place(int rank) const {
-  RankPlace place;
-  place.tp = rank % mesh_.tp;
+MeshCoordinate Ranks::coordinate(int rank) const {
+  MeshCoordinate at;
+  at.tp = rank % mesh_.tp;
   rank /= mesh_.tp;
-  place.shard = rank % mesh_.shard;
+  at.shard = rank % mesh_.shard;
   rank /= mesh_.shard;
-  place.dp = rank % mesh_.dp;
-  place.pp = rank / mesh_.dp;
-  return place;
+  at.dp = rank % mesh_.dp;
+  at.pp = rank / mesh_.dp;
+  return at;
 }
 
-int Ranks::rank_at(const RankPlace& place) const {
-  return ((place.pp * mesh_.dp + place.dp) * mesh_.shard + place.shard) * mesh_.tp + place.tp;
+int Ranks::rank_at(const MeshCoordinate& at) const {
+  return ((at.pp * mesh_.dp + at.dp) * mesh_.shard + at.shard) * mesh_.tp + at.tp;
 }
 
 std::vector<int> Ranks::line(int rank, const Along& along) const {
-  const RankPlace own = place(rank);
-  const RankPlace begin = {along.pp ? 0 : own.pp, along.dp ? 0 : own.dp, along.shard ? 0 : own.shard, own.tp};
-  const RankPlace last = {along.pp ? mesh_.pp - 1 : own.pp, along.dp ? mesh_.dp - 1 : own.dp,
-                          along.shard ? mesh_.shard - 1 : own.shard, own.tp};
+  const MeshCoordinate own = coordinate(rank);
+  const MeshCoordinate begin = {along.pp ? 0 : own.pp, along.dp ? 0 : own.dp, along.shard ? 0 : own.shard, own.tp};
+  const MeshCoordinate last = {along.pp ? mesh_.pp - 1 : own.pp, along.dp ? mesh_.dp - 1 : own.dp,
+                               along.shard ? mesh_.shard - 1 : own.shard, own.tp};
   std::vector<int> result;
   for (int p = begin.pp; p <= last.pp; ++p) {
     for (int d = begin.dp; d <= last.dp; ++d) {
@@ -132,9 +132,9 @@ std::vector<int> Ranks::members(int rank, AxisName axis, int block) const {
     case AxisName::model:
       return line(rank, {.pp = true, .shard = true});
     case AxisName::inner: {
-      const int group = place(rank).shard / inner_shards_;
+      const int group = coordinate(rank).shard / inner_shards_;
       for (int other : line(rank, {.shard = true})) {
-        if (place(other).shard / inner_shards_ == group) result.push_back(other);
+        if (coordinate(other).shard / inner_shards_ == group) result.push_back(other);
       }
       return result;
     }

@@ -10,7 +10,7 @@
 
 namespace weft {
 
-struct RankPlace {
+struct MeshCoordinate {
   int pp = 0, dp = 0, shard = 0, tp = 0;
 };
 
@@ -20,8 +20,8 @@ class Ranks {
   explicit Ranks(const Program& program);
 
   const MeshSizes& mesh() const { return mesh_; }
-  RankPlace place(int rank) const;
-  int rank_at(const RankPlace& place) const;
+  MeshCoordinate coordinate(int rank) const;
+  int rank_at(const MeshCoordinate& at) const;
 
   /// World ranks that meet `rank` on the axis, ascending, itself included; itself alone for AxisName::none. `block` is for tied
   /// weights only. Throws InputError for a block that the program does not have.

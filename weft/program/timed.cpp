@@ -11,24 +11,6 @@
 
 namespace weft {
 
-std::vector<TimedInstruction> timed_instructions(const Program& program, const Simulation& simulation) {
-  check_program(program);
-  std::vector<TimedInstruction> timed;
-  for (const SimulatedRank& rank : simulation.ranks) {
-    if (rank.rank < 0 || rank.rank >= program.world_size() || rank.spans.size() != program.of(rank.rank).size()) {
-      throw InputError(fmt::format("the simulation of rank {} is of another program", rank.rank));
-    }
-    const InstructionList& list = program.of(rank.rank);
-    for (int i = 0; i < static_cast<int>(list.size()); ++i) {
-      const Span& span = rank.spans[i];
-      const double start_s = list[i].lane == Lane::compute ? span.start_s : span.begin_s;
-      timed.push_back({.rank = rank.rank, .index = i, .start_s = start_s, .end_s = span.end_s, .alike = rank.count});
-    }
-  }
-  std::stable_sort(timed.begin(), timed.end(), [](const auto& a, const auto& b) { return a.rank < b.rank; });
-  return timed;
-}
-
 void check_timed(const Program& program, const std::vector<TimedInstruction>& timed) {
   check_program(program);
   for (const TimedInstruction& t : timed) {

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "weft/program/program.h"
-#include "weft/program/simulate.h"
 
 namespace weft {
 
@@ -15,9 +14,6 @@ struct TimedInstruction {
   double end_s = 0.0;
   int alike = 1;  ///< ranks that do the same at the same time; `rank` is the first of them
 };
-
-/// Of the ranks that were simulated: one for each class of ranks that do the same. By rank, then in list order.
-std::vector<TimedInstruction> timed_instructions(const Program& program, const Simulation& simulation);
 
 /// Throws VerifyError for a rank or an instruction that the program does not have, and InputError for times that are not
 /// finite.

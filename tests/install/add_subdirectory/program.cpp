@@ -1,8 +1,8 @@
 // The ten-line program of someone who embeds weft for its plans alone: only the layers beneath them get compiled.
 #include <iostream>
 
-#include "weft/program/build.h"
-#include "weft/program/draw.h"
+#include "weft/program/build/build.h"
+#include "weft/program/draw/draw.h"
 
 int main() {
   const weft::ModelCost model = {.name = "mlp", .blocks = {{.name = "hidden", .parameters = 64, .numel = 64}}};

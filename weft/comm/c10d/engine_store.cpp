@@ -1,6 +1,6 @@
 #include "weft/comm/c10d/engine_store.h"
 
-#include "weft/comm/c10d/store_connection.h"
+#include "weft/comm/store/store_connection.h"
 
 namespace weft {
 

@@ -3,7 +3,7 @@
 
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
-#include "weft/comm/store.h"
+#include "weft/comm/store/store.h"
 
 namespace weft {
 

@@ -7,11 +7,11 @@
 #include <optional>
 
 #include "weft/base/hash.h"
-#include "weft/comm/await.h"
 #include "weft/comm/c10d/gloo_engine.h"
 #include "weft/comm/c10d/operations.h"
-#include "weft/comm/lost_rank.h"
-#include "weft/comm/place.h"
+#include "weft/comm/host/host_name.h"
+#include "weft/comm/store/lost_rank.h"
+#include "weft/comm/wait/await.h"
 
 namespace weft {
 namespace {
@@ -26,17 +26,17 @@ constexpr std::chrono::milliseconds kEvidence{1000};
 void meet(const GroupPlan& plan) {
   Store store = plan.store;
   store.set(fmt::format("here/{}", plan.axis.index), "");
-  for (int place = 0; place < plan.axis.size(); ++place) {
-    await_key(store, fmt::format("here/{}", place), plan.deadline, wait_in(kJoin, plan.axis, {place}));
+  for (int position = 0; position < plan.axis.size(); ++position) {
+    await_key(store, fmt::format("here/{}", position), plan.deadline, wait_in(kJoin, plan.axis, {position}));
   }
 }
 
 std::vector<int> others_on(const Axis& axis) {
-  std::vector<int> places;
-  for (int place = 0; place < axis.size(); ++place) {
-    if (place != axis.index) places.push_back(place);
+  std::vector<int> positions;
+  for (int position = 0; position < axis.size(); ++position) {
+    if (position != axis.index) positions.push_back(position);
   }
-  return places;
+  return positions;
 }
 
 c10::intrusive_ptr<GlooEngine> connect(const GroupPlan& plan) {
@@ -94,12 +94,12 @@ class GlooBackend::Task : public Work::State {
 };
 
 GlooBackend::GlooBackend(const GroupPlan& plan)
-    : Group::Backend(plan.axis),
+    : Backend(plan.axis),
       timeout_(plan.options.timeout),
       device_(plan.options.device),
       table_(plan.store.table()),
       one_host_(on_one_host(plan.hosts)),
-      place_(fnv1a(plan.store.prefix())),
+      group_id_(fnv1a(plan.store.prefix())),
       own_record_(at::zeros({static_cast<int64_t>(sizeof(CallRecord))}, at::kByte)),
       all_records_(at::zeros({static_cast<int64_t>(sizeof(CallRecord)) * size()}, at::kByte)) {
   meet(plan);
@@ -172,7 +172,7 @@ void GlooBackend::run(Task& task) {
 RankRow GlooBackend::wait_row(const Call& call, uint64_t number) const {
   const bool message = call.operation == Operation::send || call.operation == Operation::receive;
   RankRow row = wait_in(call, axis(), message ? std::vector<int>{call.root} : others_on(axis()));
-  row.place = place_;
+  row.group = group_id_;
   row.call = message ? 0 : number;
   return row;
 }

@@ -13,16 +13,16 @@
 #include <string>
 #include <thread>
 
-#include "weft/comm/backend.h"
-#include "weft/comm/call_record.h"
-#include "weft/comm/rank_table.h"
+#include "weft/comm/call/backend.h"
+#include "weft/comm/call/call_record.h"
+#include "weft/comm/wait/rank_table.h"
 
 namespace weft {
 
 class GlooEngine;
 class Operations;
 
-class GlooBackend : public Group::Backend {
+class GlooBackend : public Backend {
  public:
   explicit GlooBackend(const GroupPlan& plan);
   ~GlooBackend() override;
@@ -75,7 +75,7 @@ class GlooBackend : public Group::Backend {
   at::Device device_;
   std::shared_ptr<RankTable> table_;
   bool one_host_;
-  uint64_t place_;  ///< of the group in the table
+  uint64_t group_id_;  ///< of the group in the table
   std::unique_ptr<Operations> operations_;
   GlooEngine* engine_ = nullptr;  ///< owned by operations_
   uint64_t calls_ = 0;

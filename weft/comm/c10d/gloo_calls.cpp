@@ -157,6 +157,6 @@ Call GlooBackend::describe_call(Operation operation, const at::Tensor& tensor, s
       .operation = operation, .dtype = tensor.scalar_type(), .reduce = op, .root = root, .numel = tensor.numel(), .what = what};
 }
 
-std::shared_ptr<Group::Backend> make_gloo_backend(const GroupPlan& plan) { return std::make_shared<GlooBackend>(plan); }
+std::shared_ptr<Backend> make_gloo_backend(const GroupPlan& plan) { return std::make_shared<GlooBackend>(plan); }
 
 }  // namespace weft

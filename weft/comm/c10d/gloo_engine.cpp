@@ -8,8 +8,9 @@
 
 #include "weft/base/error.h"
 #include "weft/comm/c10d/engine_store.h"
-#include "weft/comm/call.h"
-#include "weft/comm/place.h"
+#include "weft/comm/call/call.h"
+#include "weft/comm/host/host_name.h"
+#include "weft/comm/store/answer_time.h"
 
 namespace weft {
 namespace {
@@ -32,7 +33,7 @@ c10::intrusive_ptr<GlooEngine> GlooEngine::connect(const GroupPlan& plan) {
     // All ranks of the group are here, so they finish this whatever fails elsewhere: Gloo cannot be called off while it
     // connects.
     const Store meeting = plan.store.failing_on(nullptr).below("gloo");
-    auto store = c10::make_intrusive<EngineStore>(meeting, std::max(plan.deadline.left(), Store::kToAnswer), what);
+    auto store = c10::make_intrusive<EngineStore>(meeting, std::max(plan.deadline.left(), kToAnswer), what);
     return c10::make_intrusive<GlooEngine>(store, plan.axis.index, plan.axis.size(), options);
   } catch (const CommError&) {
     throw;

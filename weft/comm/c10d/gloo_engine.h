@@ -9,7 +9,7 @@
 #endif
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
-#include "weft/comm/backend.h"
+#include "weft/comm/call/backend.h"
 
 namespace weft {
 

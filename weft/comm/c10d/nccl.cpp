@@ -10,18 +10,18 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 
 #include "weft/base/error.h"
-#include "weft/comm/backend.h"
 #include "weft/comm/c10d/engine_store.h"
 #include "weft/comm/c10d/gloo_backend.h"
 #include "weft/comm/c10d/operations.h"
+#include "weft/comm/call/backend.h"
 
 namespace weft {
 namespace {
 
-class NcclBackend : public Group::Backend {
+class NcclBackend : public Backend {
  public:
   explicit NcclBackend(const GroupPlan& plan)
-      : Group::Backend(plan.axis),
+      : Backend(plan.axis),
         device_(plan.options.device),
         checker_(std::make_shared<GlooBackend>(plan)),
         engine_(connect(plan)),
@@ -167,7 +167,7 @@ class NcclBackend : public Group::Backend {
 
 }  // namespace
 
-std::shared_ptr<Group::Backend> make_nccl_backend(const GroupPlan& plan) { return std::make_shared<NcclBackend>(plan); }
+std::shared_ptr<Backend> make_nccl_backend(const GroupPlan& plan) { return std::make_shared<NcclBackend>(plan); }
 
 bool has_nccl() { return true; }
 

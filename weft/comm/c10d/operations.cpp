@@ -9,6 +9,7 @@
 #include <mutex>
 #include <vector>
 
+#include "weft/comm/call/shard_range.h"
 #include "weft/comm/reduce/reduce.h"
 
 namespace weft {

@@ -8,7 +8,7 @@
 #include <functional>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
-#include "weft/comm/call.h"
+#include "weft/comm/call/call.h"
 
 namespace weft {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "weft/comm/reduce/reduce.h"
+#include "weft/comm/reduce/tree_reduction.h"
 
 namespace weft {
 

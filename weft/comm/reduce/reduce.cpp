@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "weft/base/error.h"
-#include "weft/comm/call.h"
+#include "weft/comm/call/call.h"
 #include "weft/comm/reduce/kernels.h"
 
 namespace weft {

@@ -5,18 +5,11 @@
 // Of the bits of a NaN only this is open: which of two NaN a sum keeps.
 #pragma once
 
-#include <c10/core/ScalarType.h>
-
 #include <cstdint>
 
-#include "weft/comm/group.h"
+#include "weft/comm/reduce/tree_reduction.h"
 
 namespace weft {
-
-struct TreeReduction {
-  at::ScalarType dtype = at::kFloat;
-  ReduceOp op = ReduceOp::sum;
-};
 
 /// outputs[i][k] = tree over r of sources[r][k], for each of `num_outputs` outputs. An output may be one of the sources.
 /// Throws InputError for a dtype without reduction.

@@ -10,24 +10,24 @@
 
 namespace weft::shm {
 
-Buffers::Buffers(Members& members, Meeting& meeting, std::shared_ptr<Mapping> control)
-    : members_(members), meeting_(meeting), control_(std::move(control)) {}
+Buffers::Buffers(Members& members, Barrier& meeting, std::shared_ptr<Mapping> control)
+    : members_(members), barrier_(meeting), control_(std::move(control)) {}
 
 at::Tensor Buffers::allocate(const Call& call) {
   const size_t bytes = std::max<size_t>(call.numel * c10::elementSize(call.dtype), 1);
-  CallRecord& own = meeting_.open(call);
+  CallRecord& own = barrier_.open(call);
   try {
     FileDescriptor memory = create_memory(members_.group(), bytes);
     own.pid = ::getpid();
     own.fd = memory.get();
     // A tensor may be released at any moment, so one rank decides for all which number is unused.
     if (members_.rank() == 0) own.buffer = unused_number();
-    meeting_.begin(call);
+    barrier_.begin(call);
     sweep();
-    const int32_t number = meeting_.record(0).buffer;
+    const int32_t number = barrier_.record(0).buffer;
     map_parts(number, std::move(memory), bytes);
     members_.control().buffer_users[number].fetch_add(1);
-    meeting_.meet(call);  // every part is mapped everywhere and every user counted
+    barrier_.meet(call);  // every part is mapped everywhere and every user counted
     return make_tensor(number, call);
   } catch (const CommError& error) {
     members_.throw_if_failed();
@@ -47,7 +47,7 @@ int32_t Buffers::unused_number() const {
 void Buffers::map_parts(int32_t number, FileDescriptor own, size_t bytes) {
   std::vector<std::shared_ptr<Mapping>> views;
   for (int rank = 0; rank < members_.size(); ++rank) {
-    const CallRecord& peer = meeting_.record(rank);
+    const CallRecord& peer = barrier_.record(rank);
     if (rank == members_.rank()) {
       views.push_back(std::make_shared<Mapping>(own, bytes));
     } else {
@@ -88,7 +88,7 @@ void Buffers::unmap(size_t number) {
   views.clear();
 }
 
-Buffers::Place Buffers::find(const void* data, size_t bytes) const {
+Buffers::Location Buffers::find(const void* data, size_t bytes) const {
   const auto* begin = static_cast<const std::byte*>(data);
   auto after = by_address_.upper_bound(begin);
   if (after == by_address_.begin()) return {};

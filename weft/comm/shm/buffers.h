@@ -11,26 +11,26 @@
 #include <memory>
 #include <vector>
 
+#include "weft/comm/host/shared_memory.h"
+#include "weft/comm/shm/barrier.h"
 #include "weft/comm/shm/control.h"
-#include "weft/comm/shm/meeting.h"
-#include "weft/comm/shm/memory.h"
 
 namespace weft::shm {
 
 class Buffers {
  public:
   /// `control` keeps the group's memory mapped for as long as tensors may live.
-  Buffers(Members& members, Meeting& meeting, std::shared_ptr<Mapping> control);
+  Buffers(Members& members, Barrier& meeting, std::shared_ptr<Mapping> control);
 
   /// Collective.
   at::Tensor allocate(const Call& call);
 
-  struct Place {
+  struct Location {
     int32_t buffer = -1;
     int64_t offset = 0;  ///< bytes
   };
   /// Where `bytes` at `data` lie in this rank's part of a buffer; buffer -1 if they do not.
-  Place find(const void* data, size_t bytes) const;
+  Location find(const void* data, size_t bytes) const;
   std::byte* at(int32_t buffer, int rank, int64_t offset) const { return buffers_[buffer].views[rank]->data() + offset; }
 
  private:
@@ -45,7 +45,7 @@ class Buffers {
   at::Tensor make_tensor(int32_t number, const Call& call);
 
   Members& members_;
-  Meeting& meeting_;
+  Barrier& barrier_;
   std::shared_ptr<Mapping> control_;
   std::vector<Buffer> buffers_;
   std::map<const std::byte*, int32_t> by_address_;  ///< of this rank's parts

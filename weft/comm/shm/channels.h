@@ -14,7 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "weft/comm/call.h"
+#include "weft/comm/call/call.h"
+#include "weft/comm/call/work.h"
 #include "weft/comm/shm/members.h"
 #include "weft/comm/shm/wait.h"
 
@@ -35,7 +36,7 @@ struct RingMemory {
 
 class Channels {
  public:
-  Channels(Members& members, RingMemory memory, Patience patience);
+  Channels(Members& members, RingMemory memory, SpinPolicy spin);
   Channels(const Channels&) = delete;
   Channels& operator=(const Channels&) = delete;
 
@@ -78,7 +79,7 @@ class Channels {
 
   Members& members_;
   RingMemory memory_;
-  Patience patience_;
+  SpinPolicy spin_;
   std::vector<Queue> outgoing_, incoming_;  ///< by peer
 };
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 
+#include "weft/comm/call/shard_range.h"
 #include "weft/comm/reduce/reduce.h"
 
 namespace weft::shm {
@@ -24,8 +25,8 @@ int64_t divide_up(int64_t value, int64_t by) { return (value + by - 1) / by; }
 
 }  // namespace
 
-Collectives::Collectives(Members& members, Meeting& meeting, Buffers& buffers, Staging staging)
-    : members_(members), meeting_(meeting), buffers_(buffers), staging_(staging) {}
+Collectives::Collectives(Members& members, Barrier& meeting, Buffers& buffers, Staging staging)
+    : members_(members), barrier_(meeting), buffers_(buffers), staging_(staging) {}
 
 std::byte* Collectives::area(int64_t index, int rank) const {
   const int64_t stage = (chunks_ + index) % kStages;
@@ -39,7 +40,7 @@ int Collectives::count_registered() const {
 }
 
 std::byte* Collectives::registered_data(int rank) const {
-  const CallRecord& record = meeting_.record(rank);
+  const CallRecord& record = barrier_.record(rank);
   return buffers_.at(record.buffer, rank, record.offset);
 }
 
@@ -48,27 +49,27 @@ int64_t Collectives::chunk_numel(const Call& call) const {
 }
 
 void Collectives::barrier(const Call& call) {
-  meeting_.open(call);
-  meeting_.begin(call);
+  barrier_.open(call);
+  barrier_.begin(call);
 }
 
 void Collectives::all_reduce(const Call& call, const at::Tensor& tensor) {
   std::byte* data = data_of(tensor);
-  CallRecord& own = meeting_.open(call);
+  CallRecord& own = barrier_.open(call);
   if (call.numel * item_bytes(call) <= kSmallBytes) return all_reduce_small(call, data);
-  const Buffers::Place place = buffers_.find(data, tensor.nbytes());
-  own.buffer = place.buffer;
-  own.offset = place.offset;
-  const bool mine = place.buffer >= 0;
+  const Buffers::Location location = buffers_.find(data, tensor.nbytes());
+  own.buffer = location.buffer;
+  own.offset = location.offset;
+  const bool mine = location.buffer >= 0;
   if (!mine) copy_bytes(area(0, members_.rank()), data, std::min(chunk_numel(call), call.numel) * item_bytes(call));
-  meeting_.begin(call);
+  barrier_.begin(call);
   if (count_registered() == members_.size()) return all_reduce_registered(call);
   all_reduce_staged(call, data, mine);
 }
 
 void Collectives::all_reduce_small(const Call& call, std::byte* data) {
   copy_bytes(area(0, members_.rank()), data, call.numel * item_bytes(call));
-  meeting_.begin(call);
+  barrier_.begin(call);
   std::array<const void*, kMaxRanks> sources;
   for (int rank = 0; rank < members_.size(); ++rank) sources[rank] = area(0, rank);
   void* output = data;
@@ -82,7 +83,7 @@ void Collectives::all_reduce_registered(const Call& call) {
   std::array<void*, kMaxRanks> buffers;
   for (int rank = 0; rank < members_.size(); ++rank) buffers[rank] = registered_data(rank) + own.begin * item_bytes(call);
   reduce_tree({call.dtype, call.reduce}, buffers.data(), members_.size(), buffers.data(), members_.size(), own.count());
-  meeting_.meet(call);
+  barrier_.meet(call);
 }
 
 void Collectives::all_reduce_staged(const Call& call, std::byte* data, bool registered) {
@@ -97,12 +98,12 @@ void Collectives::all_reduce_staged(const Call& call, std::byte* data, bool regi
     }
     if (turn <= chunks) reduce_slice(call, data, range(turn - 1), turn - 1);
     if (turn >= 2) copy_result(call, data, range(turn - 2), turn - 2);
-    if (turn <= chunks) meeting_.meet(call);
+    if (turn <= chunks) barrier_.meet(call);
   }
   chunks_ += chunks;
 }
 
-// The result goes to this rank's tensor and to its own slice of its staging area, where the peers fetch it.
+// The result goes to this rank's tensor and to its own slice of its staging area, where the peers reload it.
 void Collectives::reduce_slice(const Call& call, std::byte* data, Range chunk, int64_t index) {
   const int64_t item = item_bytes(call);
   const Range own = slice(chunk, members_.rank());
@@ -133,17 +134,17 @@ Collectives::Range Collectives::slice(Range chunk, int rank) const {
 }
 
 // Lets every rank read its own shard of all ranks' inputs, a piece at a time: consume(piece, sources) with the piece counted
-// from the shard's begin and sources[r] its place in rank r's memory.
+// from the shard's begin and sources[r] its location in rank r's memory.
 template <class Consume>
 void Collectives::scatter(const Call& call, const at::Tensor& input, Consume consume) {
   const int64_t item = item_bytes(call);
   const int size = members_.size(), me = members_.rank();
   const int64_t shard = divide_up(call.numel, size);
   const std::byte* data = data_of(input);
-  const Buffers::Place place = buffers_.find(data, input.nbytes());
-  CallRecord& own = meeting_.open(call);
-  own.buffer = place.buffer;
-  own.offset = place.offset;
+  const Buffers::Location location = buffers_.find(data, input.nbytes());
+  CallRecord& own = barrier_.open(call);
+  own.buffer = location.buffer;
+  own.offset = location.offset;
 
   const int64_t room = std::max<int64_t>(chunk_numel(call) / size / 64 * 64, 1);
   const auto piece_of = [&](int rank, int64_t begin, int64_t length) {
@@ -151,14 +152,14 @@ void Collectives::scatter(const Call& call, const at::Tensor& input, Consume con
     return Range{std::min(whole.end, whole.begin + begin), std::min(whole.end, whole.begin + begin + length)};
   };
   const auto copy_in = [&](int64_t index) {
-    if (place.buffer >= 0) return;
+    if (location.buffer >= 0) return;
     for (int rank = 0; rank < size; ++rank) {
       const Range piece = piece_of(rank, index * room, room);
       if (rank != me) copy_bytes(area(index, me) + rank * room * item, data + piece.begin * item, piece.count() * item);
     }
   };
   copy_in(0);
-  meeting_.begin(call);
+  barrier_.begin(call);
 
   const int num_registered = count_registered();
   const bool direct = num_registered == size;
@@ -167,7 +168,7 @@ void Collectives::scatter(const Call& call, const at::Tensor& input, Consume con
   for (int64_t index = 0; index < pieces; ++index) {
     if (index > 0 && !direct) {
       copy_in(index);
-      meeting_.meet(call);
+      barrier_.meet(call);
     }
     const Range piece = piece_of(me, index * length, length);
     std::array<const void*, kMaxRanks> sources;
@@ -179,7 +180,7 @@ void Collectives::scatter(const Call& call, const at::Tensor& input, Consume con
     if (piece.count() > 0) consume(Range{piece.begin - shard_begin, piece.end - shard_begin}, sources.data());
   }
   if (!direct) chunks_ += pieces;
-  if (num_registered > 0) meeting_.meet(call);  // before that, a peer may still read this rank's tensor
+  if (num_registered > 0) barrier_.meet(call);  // before that, a peer may still read this rank's tensor
 }
 
 void Collectives::reduce_scatter(const Call& call, const at::Tensor& output, const at::Tensor& input) {
@@ -210,20 +211,20 @@ void Collectives::all_gather(const Call& call, const at::Tensor& output, const a
   const std::byte* in = data_of(input);
   std::byte* own_part = out + shard_of(me).begin * item;
 
-  CallRecord& own = meeting_.open(call);
-  Buffers::Place place = buffers_.find(in, input.nbytes());
-  if (place.buffer < 0) place = buffers_.find(own_part, input.nbytes());
-  own.buffer = place.buffer;
-  own.offset = place.offset;
+  CallRecord& own = barrier_.open(call);
+  Buffers::Location location = buffers_.find(in, input.nbytes());
+  if (location.buffer < 0) location = buffers_.find(own_part, input.nbytes());
+  own.buffer = location.buffer;
+  own.offset = location.offset;
   copy_bytes(own_part, in, input.nbytes());
 
   const int64_t step = chunk_numel(call);
   const auto copy_in = [&](int64_t index) {
     const int64_t begin = index * step, count = std::min(step, input.numel() - begin);
-    if (place.buffer < 0 && count > 0) copy_bytes(area(index, me), in + begin * item, count * item);
+    if (location.buffer < 0 && count > 0) copy_bytes(area(index, me), in + begin * item, count * item);
   };
   copy_in(0);
-  meeting_.begin(call);
+  barrier_.begin(call);
 
   const int num_registered = count_registered();
   for (int rank = 0; rank < size; ++rank) {
@@ -235,7 +236,7 @@ void Collectives::all_gather(const Call& call, const at::Tensor& output, const a
   for (int64_t index = 0; index < chunks; ++index) {
     if (index > 0) {
       copy_in(index);
-      meeting_.meet(call);
+      barrier_.meet(call);
     }
     for (int rank = 0; rank < size; ++rank) {
       const ShardRange part = shard_of(rank);
@@ -244,35 +245,35 @@ void Collectives::all_gather(const Call& call, const at::Tensor& output, const a
     }
   }
   chunks_ += chunks;
-  if (num_registered > 0) meeting_.meet(call);
+  if (num_registered > 0) barrier_.meet(call);
 }
 
 void Collectives::broadcast(const Call& call, const at::Tensor& tensor) {
   const int64_t item = item_bytes(call);
   const bool is_root = call.root == members_.rank();
   std::byte* data = data_of(tensor);
-  CallRecord& own = meeting_.open(call);
-  const Buffers::Place place = is_root ? buffers_.find(data, tensor.nbytes()) : Buffers::Place{};
-  own.buffer = place.buffer;
-  own.offset = place.offset;
+  CallRecord& own = barrier_.open(call);
+  const Buffers::Location location = is_root ? buffers_.find(data, tensor.nbytes()) : Buffers::Location{};
+  own.buffer = location.buffer;
+  own.offset = location.offset;
 
   const int64_t step = chunk_numel(call);
   const auto bytes = [&](int64_t index) { return std::max<int64_t>(std::min(step, call.numel - index * step), 0) * item; };
   const auto copy_in = [&](int64_t index) {
-    if (is_root && place.buffer < 0) copy_bytes(area(index, call.root), data + index * step * item, bytes(index));
+    if (is_root && location.buffer < 0) copy_bytes(area(index, call.root), data + index * step * item, bytes(index));
   };
   copy_in(0);
-  meeting_.begin(call);
+  barrier_.begin(call);
   if (registered(call.root)) {
     if (!is_root) copy_bytes(data, registered_data(call.root), call.numel * item);
-    meeting_.meet(call);
+    barrier_.meet(call);
     return;
   }
   const int64_t chunks = divide_up(call.numel, step);
   for (int64_t index = 0; index < chunks; ++index) {
     if (index > 0) {
       copy_in(index);
-      meeting_.meet(call);
+      barrier_.meet(call);
     }
     if (!is_root) copy_bytes(data + index * step * item, area(index, call.root), bytes(index));
   }

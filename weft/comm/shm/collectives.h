@@ -8,9 +8,11 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "weft/comm/call.h"
+#include "weft/comm/call/call.h"
+#include "weft/comm/call/reduce_op.h"
+#include "weft/comm/call/work.h"
+#include "weft/comm/shm/barrier.h"
 #include "weft/comm/shm/buffers.h"
-#include "weft/comm/shm/meeting.h"
 #include "weft/comm/shm/members.h"
 
 namespace weft::shm {
@@ -24,7 +26,7 @@ struct Staging {
 
 class Collectives {
  public:
-  Collectives(Members& members, Meeting& meeting, Buffers& buffers, Staging staging);
+  Collectives(Members& members, Barrier& meeting, Buffers& buffers, Staging staging);
 
   void all_reduce(const Call& call, const at::Tensor& tensor);
   void reduce_scatter(const Call& call, const at::Tensor& output, const at::Tensor& input);
@@ -52,14 +54,14 @@ class Collectives {
   void scatter(const Call& call, const at::Tensor& input, Consume consume);
 
   std::byte* area(int64_t index, int rank) const;
-  bool registered(int rank) const { return meeting_.record(rank).buffer >= 0; }
+  bool registered(int rank) const { return barrier_.record(rank).buffer >= 0; }
   int count_registered() const;
   /// Where a registered rank's data of the call begins.
   std::byte* registered_data(int rank) const;
   int64_t chunk_numel(const Call& call) const;
 
   Members& members_;
-  Meeting& meeting_;
+  Barrier& barrier_;
   Buffers& buffers_;
   Staging staging_;
   int64_t chunks_ = 0;  ///< staged so far, over all calls: which area is next

@@ -7,7 +7,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "weft/comm/call_record.h"
+#include "weft/comm/call/call_record.h"
 
 namespace weft::shm {
 

@@ -7,8 +7,8 @@
 #include <cstring>
 #include <thread>
 
-#include "weft/comm/lost_rank.h"
 #include "weft/comm/shm/wait.h"
+#include "weft/comm/store/lost_rank.h"
 
 namespace weft::shm {
 namespace {

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "weft/comm/mesh.h"
-#include "weft/comm/rank_table.h"
+#include "weft/comm/call/axis.h"
+#include "weft/comm/host/shared_memory.h"
 #include "weft/comm/shm/control.h"
-#include "weft/comm/shm/memory.h"
+#include "weft/comm/wait/rank_table.h"
 
 namespace weft::shm {
 

@@ -6,12 +6,13 @@
 #include <new>
 
 #include "weft/base/error.h"
-#include "weft/comm/await.h"
-#include "weft/comm/backend.h"
+#include "weft/comm/call/backend.h"
 #include "weft/comm/shm/buffers.h"
 #include "weft/comm/shm/channels.h"
 #include "weft/comm/shm/collectives.h"
+#include "weft/comm/shm/memory_bytes.h"
 #include "weft/comm/shm/wait.h"
+#include "weft/comm/wait/await.h"
 
 namespace weft {
 namespace shm {
@@ -63,20 +64,20 @@ Joined open_memory(const GroupPlan& group, const Plan& plan) {
   }
 }
 
-class Backend : public Group::Backend {
+class ShmBackend : public Backend {
  public:
-  Backend(const GroupPlan& group, const Plan& plan, std::shared_ptr<Mapping> memory)
-      : Group::Backend(group.axis),
+  ShmBackend(const GroupPlan& group, const Plan& plan, std::shared_ptr<Mapping> memory)
+      : Backend(group.axis),
         memory_(std::move(memory)),
         memory_bytes_(static_cast<int64_t>(plan.total) / group.axis.size()),
-        patience_(patience_for(group.axis.size())),
+        spin_(patience_for(group.axis.size())),
         members_(*reinterpret_cast<Control*>(memory_->data()), group.axis, group.store.table(), group.options.timeout),
-        meeting_(members_, patience_),
-        buffers_(members_, meeting_, memory_),
-        collectives_(members_, meeting_, buffers_, {memory_->data() + plan.staging, plan.area_bytes}),
-        channels_(members_, {memory_->data() + plan.rings, plan.ring_bytes}, patience_) {}
+        barrier_(members_, spin_),
+        buffers_(members_, barrier_, memory_),
+        collectives_(members_, barrier_, buffers_, {memory_->data() + plan.staging, plan.area_bytes}),
+        channels_(members_, {memory_->data() + plan.rings, plan.ring_bytes}, spin_) {}
 
-  ~Backend() override { members_.leave(); }
+  ~ShmBackend() override { members_.leave(); }
 
   Members& members() { return members_; }
 
@@ -129,9 +130,9 @@ class Backend : public Group::Backend {
 
   std::shared_ptr<Mapping> memory_;
   int64_t memory_bytes_;
-  Patience patience_;
+  SpinPolicy spin_;
   Members members_;
-  Meeting meeting_;
+  Barrier barrier_;
   Buffers buffers_;
   Collectives collectives_;
   Channels channels_;
@@ -144,14 +145,14 @@ int64_t shm_memory_bytes(int ranks, const GroupOptions& options) {
   return ranks < 2 ? 0 : static_cast<int64_t>(shm::Plan(ranks, options.message_bytes).total) / ranks;
 }
 
-std::shared_ptr<Group::Backend> make_shm_backend(const GroupPlan& group) {
+std::shared_ptr<Backend> make_shm_backend(const GroupPlan& group) {
   const int size = group.axis.size();
   if (size > shm::kMaxRanks) {
     throw InputError(fmt::format("group \"{}\" has {} ranks; shm takes at most {}", group.axis.name, size, shm::kMaxRanks));
   }
   const shm::Plan plan(size, group.options.message_bytes);
   shm::Joined joined = shm::open_memory(group, plan);
-  auto backend = std::make_shared<shm::Backend>(group, plan, joined.memory);
+  auto backend = std::make_shared<shm::ShmBackend>(group, plan, joined.memory);
   Store store = group.store;
   store.set(fmt::format("joined/{}", group.axis.index), "");
   for (int rank = 0; rank < size; ++rank) {

@@ -20,11 +20,11 @@ void sleep_on(std::atomic<uint32_t>& word, uint32_t seen, std::chrono::milliseco
 
 void wake_all(std::atomic<uint32_t>& word) { ::syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0); }
 
-Patience patience_for(int ranks_on_host) {
+SpinPolicy patience_for(int ranks_on_host) {
   cpu_set_t cores;
   CPU_ZERO(&cores);
   const int count = ::sched_getaffinity(0, sizeof(cores), &cores) == 0 ? CPU_COUNT(&cores) : 1;
-  return ranks_on_host <= count ? Patience{.looks = 400, .yields = 40} : Patience{.looks = 20, .yields = 2};
+  return ranks_on_host <= count ? SpinPolicy{.looks = 400, .yields = 40} : SpinPolicy{.looks = 20, .yields = 2};
 }
 
 void yield_core() { ::sched_yield(); }

@@ -12,13 +12,13 @@ void sleep_on(std::atomic<uint32_t>& word, uint32_t seen, std::chrono::milliseco
 void wake_all(std::atomic<uint32_t>& word);
 
 /// How long to look before sleeping.
-struct Patience {
+struct SpinPolicy {
   int looks = 0;   ///< with a pause of the processor after each
   int yields = 0;  ///< then so often with the core offered to others, a peer among them perhaps
 };
 
 /// More where every rank has a core of its own, less where they share.
-Patience patience_for(int ranks_on_host);
+SpinPolicy patience_for(int ranks_on_host);
 
 inline void pause_cpu() {
 #if defined(__x86_64__)
@@ -30,14 +30,14 @@ inline void pause_cpu() {
 
 void yield_core();
 
-/// Whether `ready()` held before patience ran out.
+/// Whether `ready()` held before spin ran out.
 template <class Ready>
-bool look_for(Patience patience, Ready ready) {
-  for (int look = 0; look < patience.looks; ++look) {
+bool look_for(SpinPolicy spin, Ready ready) {
+  for (int look = 0; look < spin.looks; ++look) {
     if (ready()) return true;
     pause_cpu();
   }
-  for (int yield = 0; yield < patience.yields; ++yield) {
+  for (int yield = 0; yield < spin.yields; ++yield) {
     if (ready()) return true;
     yield_core();
   }

@@ -8,7 +8,7 @@
 namespace weft {
 namespace {
 
-Instruction move(Op op, Matter what, int block, int micro = -1) {
+Instruction move(Op op, Payload what, int block, int micro = -1) {
   return {.op = op, .lane = Lane::copy, .first = block, .last = block + 1, .micro = micro, .what = what};
 }
 
@@ -31,18 +31,18 @@ class Activations {
     for (const Instruction& x : list_) {
       const auto moved = moved_.find({x.first, x.micro});
       if (x.op == Op::forward && moved != moved_.end()) {
-        result_.push_back(move(Op::fetch, Matter::activation, x.first, x.micro));
+        result_.push_back(move(Op::reload, Payload::input, x.first, x.micro));
         result_.back().allocates = moved->second.bytes;
       }
       result_.push_back(x);
-      if (x.op == Op::drop) evict(x);
+      if (x.op == Op::drop) offload(x);
       if (x.op == Op::backward || x.op == Op::backward_input) free_input(result_.back());
     }
     return std::move(result_);
   }
 
  private:
-  void evict(const Instruction& drop) {
+  void offload(const Instruction& drop) {
     dropped_.insert({drop.first, drop.micro});
     if (drop.first == 0) return;  // the first block's input is the micro-batch itself
     const BlockCost& before = model_.blocks[drop.first - 1];
@@ -51,7 +51,7 @@ class Activations {
       moved = {.bytes = before.keeps_output ? 0 : before.output_bytes, .shared = !before.keeps_output};
     }
     moved_[{drop.first, drop.micro}] = moved;
-    result_.push_back(move(Op::evict, Matter::activation, drop.first, drop.micro));
+    result_.push_back(move(Op::offload, Payload::input, drop.first, drop.micro));
     result_.back().frees = moved.bytes;
   }
 
@@ -87,11 +87,11 @@ InstructionList offload_state(InstructionList list, const OffloadOptions& option
       continue;
     }
     for (int block = x.first; block < x.last; ++block) {
-      if (options.weights) result.push_back(move(Op::fetch, Matter::weights, block));
-      if (options.optimizer) result.push_back(move(Op::fetch, Matter::optimizer, block));
+      if (options.weights) result.push_back(move(Op::reload, Payload::weights, block));
+      if (options.optimizer) result.push_back(move(Op::reload, Payload::optimizer, block));
       result.push_back({.op = Op::update, .first = block, .last = block + 1});
-      if (options.optimizer) result.push_back(move(Op::evict, Matter::optimizer, block));
-      if (options.weights) result.push_back(move(Op::evict, Matter::weights, block));
+      if (options.optimizer) result.push_back(move(Op::offload, Payload::optimizer, block));
+      if (options.weights) result.push_back(move(Op::offload, Payload::weights, block));
     }
   }
   return result;
@@ -102,9 +102,9 @@ InstructionList offload_shards(const InstructionList& list, const OffloadOptions
   InstructionList result;
   for (const Instruction& x : list) {
     const bool from_shard = x.op == Op::gather && x.axis == AxisName::shard;
-    if (from_shard) result.push_back(move(Op::fetch, Matter::weights, x.first));
+    if (from_shard) result.push_back(move(Op::reload, Payload::weights, x.first));
     result.push_back(x);
-    if (from_shard) result.push_back(move(Op::evict, Matter::weights, x.first));
+    if (from_shard) result.push_back(move(Op::offload, Payload::weights, x.first));
   }
   return result;
 }

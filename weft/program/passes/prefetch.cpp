@@ -44,7 +44,7 @@ class Hoister {
     others_.push_back(i);
     if (x.op == Op::forward || is_backward(x.op)) runs_.push_back(place);
     if (x.op == Op::release) live_ -= bytes_of(x);
-    if (x.op != Op::release && x.op != Op::fetch) return;
+    if (x.op != Op::release && x.op != Op::reload) return;
     for (int block = x.first; block < x.last; ++block) last_barrier_[block] = place;
   }
 

@@ -34,7 +34,7 @@ int taker_of(const InstructionList& list, size_t forward, size_t num_blocks) {
     const Instruction& y = list[i];
     if (y.micro != x.micro) continue;
     const bool next_block = y.op == Op::forward && y.first == x.first + 1;
-    const bool sent = y.op == Op::send && y.what == Matter::activation && y.first == x.first;
+    const bool sent = y.op == Op::send && y.what == Payload::activation && y.first == x.first;
     if (next_block || sent) return static_cast<int>(i);
   }
   return -1;

@@ -25,8 +25,8 @@ Instruction gather(const Program& program, int block, AxisName axis, int ranks) 
           .wire_bytes = shard_bytes(program.weight_numel(block) * program.weight_bytes, ranks)};
 }
 
-Instruction release(int block, bool keeps_part) {
-  return {.op = Op::release, .first = block, .last = block + 1, .keeps_part = keeps_part};
+Instruction release(int block, bool keeps_inner_shard) {
+  return {.op = Op::release, .first = block, .last = block + 1, .keeps_inner_shard = keeps_inner_shard};
 }
 
 }  // namespace

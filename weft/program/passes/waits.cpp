@@ -26,7 +26,7 @@ enum class Datum : uint8_t {
   partial,
   weights,        // whole
   weight_buffer,  // the memory of them
-  kept_part,      // of them, from forward to backward
+  inner_shard,    // of them, from forward to backward
   shard,          // what this rank owns of the weights
   state,          // of the optimizer
   total,
@@ -88,12 +88,12 @@ class Linker {
       case Op::load:
         return write(Datum::input, 0, x.micro);
       case Op::gather:
-        read(x.axis == AxisName::inner ? Datum::kept_part : Datum::shard, x.first, 0);
+        read(x.axis == AxisName::inner ? Datum::inner_shard : Datum::shard, x.first, 0);
         occupy(buffers_.weight, Datum::weight_buffer, x.first);
         return write(Datum::weights, x.first, 0);
       case Op::release:
         read(Datum::weights, x.first, 0);
-        if (x.keeps_part) write(Datum::kept_part, x.first, 0);
+        if (x.keeps_inner_shard) write(Datum::inner_shard, x.first, 0);
         return occupy(buffers_.weight, Datum::weight_buffer, x.first);
       case Op::forward:
         read_weights(x.first);
@@ -104,8 +104,8 @@ class Linker {
         return write(Datum::output, x.first, x.micro);
       case Op::drop:
         return change(Datum::kept, x.first, x.micro);
-      case Op::evict:
-      case Op::fetch:
+      case Op::offload:
+      case Op::reload:
         return move(x);
       case Op::loss:
         read(Datum::input, 0, x.micro);
@@ -125,9 +125,9 @@ class Linker {
         read(Datum::deferred, x.first, x.micro);
         return add_all_gradients(x.first);
       case Op::send:
-        return read(x.what == Matter::gradient ? Datum::output_gradient : Datum::output, x.first, x.micro);
+        return read(x.what == Payload::gradient ? Datum::output_gradient : Datum::output, x.first, x.micro);
       case Op::receive:
-        return write(x.what == Matter::gradient ? Datum::output_gradient : Datum::output, x.first, x.micro);
+        return write(x.what == Payload::gradient ? Datum::output_gradient : Datum::output, x.first, x.micro);
       case Op::combine:
         change_blocks(Datum::partial, x);
         return change_blocks(Datum::gradient, x);
@@ -185,14 +185,14 @@ class Linker {
     const int64_t numel = datum == Datum::weight_buffer ? program_.weight_numel(block) : program_.block_numel[block];
     if (!buffer_of_block.empty() && numel > 0) change(datum, buffer_of_block[block], 0);
   }
-  // An evict waits for whoever reads or writes what it takes away.
+  // An offload waits for whoever reads or writes what it takes away.
   void move(const Instruction& x) {
-    if (x.what == Matter::optimizer) return change(Datum::state, x.first, 0);
-    if (x.what == Matter::activation) {
+    if (x.what == Payload::optimizer) return change(Datum::state, x.first, 0);
+    if (x.what == Payload::input) {
       read(Datum::kept, x.first, x.micro);
       return change(Datum::output, x.first - 1, x.micro);
     }
-    if (x.op == Op::evict) read(Datum::weights, x.first, 0);
+    if (x.op == Op::offload) read(Datum::weights, x.first, 0);
     change(Datum::shard, x.first, 0);
   }
 

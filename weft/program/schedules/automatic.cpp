@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "weft/base/error.h"
-#include "weft/program/greedy_order.h"
+#include "weft/program/pipeline/greedy_order.h"
 
 namespace weft {
 namespace {

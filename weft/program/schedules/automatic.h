@@ -13,8 +13,8 @@
 
 #include <cstdint>
 
-#include "weft/program/pipeline_costs.h"
-#include "weft/program/schedule.h"
+#include "weft/program/pipeline/costs.h"
+#include "weft/program/pipeline/schedule.h"
 
 namespace weft {
 

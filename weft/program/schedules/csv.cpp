@@ -9,8 +9,8 @@
 
 #include "weft/base/file_error.h"
 #include "weft/base/printable.h"
-#include "weft/program/check_schedule.h"
-#include "weft/program/task_times.h"
+#include "weft/program/pipeline/check_schedule.h"
+#include "weft/program/pipeline/task_times.h"
 
 namespace weft {
 namespace {

@@ -14,7 +14,7 @@
 #include <string>
 #include <string_view>
 
-#include "weft/program/schedule.h"
+#include "weft/program/pipeline/schedule.h"
 
 namespace weft {
 

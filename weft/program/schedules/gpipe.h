@@ -6,7 +6,7 @@
 // Bubble, with equal stages on p ranks: (p - 1) / (m + p - 1). Runs with any m; the paper finds the bubble small from m = 4 p.
 #pragma once
 
-#include "weft/program/pipeline_shape.h"
+#include "weft/program/pipeline/shape.h"
 
 namespace weft {
 

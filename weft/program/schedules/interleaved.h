@@ -7,7 +7,7 @@
 // Needs v >= 2 and m a multiple of p.
 #pragma once
 
-#include "weft/program/pipeline_shape.h"
+#include "weft/program/pipeline/shape.h"
 
 namespace weft {
 

@@ -5,7 +5,7 @@
 // Bubble, with equal stages on p ranks: (p - 1) / p, whatever the number of micro-batches (one is enough).
 #pragma once
 
-#include "weft/program/pipeline_shape.h"
+#include "weft/program/pipeline/shape.h"
 
 namespace weft {
 

@@ -5,7 +5,7 @@
 // Bubble, with equal stages: (p - 1) / (m + p - 1), as GPipe's.
 #pragma once
 
-#include "weft/program/pipeline_shape.h"
+#include "weft/program/pipeline/shape.h"
 
 namespace weft {
 

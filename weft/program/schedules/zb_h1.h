@@ -6,7 +6,7 @@
 // Bubble, with equal stages and times F, I, W a micro-batch: (p - 1) (F + I - W), a third of 1F1B's when F = I = W.
 #pragma once
 
-#include "weft/program/pipeline_shape.h"
+#include "weft/program/pipeline/shape.h"
 
 namespace weft {
 

@@ -1,6 +1,6 @@
 #include "weft/program/schedules/zb_h2.h"
 
-#include "weft/program/split_pattern.h"
+#include "weft/program/pipeline/split_pattern.h"
 
 namespace weft {
 

@@ -7,7 +7,7 @@
 // The bubble is gone from m = 2 p - 1.
 #pragma once
 
-#include "weft/program/pipeline_shape.h"
+#include "weft/program/pipeline/shape.h"
 
 namespace weft {
 

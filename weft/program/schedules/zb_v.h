@@ -6,7 +6,7 @@
 // Bubble, with equal stages and F = I = W: none, as ZB-H2's at half the memory, from m = 2 p - 1.
 #pragma once
 
-#include "weft/program/pipeline_shape.h"
+#include "weft/program/pipeline/shape.h"
 
 namespace weft {
 

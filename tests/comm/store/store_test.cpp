@@ -1,0 +1,259 @@
+// The store that ranks meet at: every call on it ends in time, whoever serves it.
+#include "weft/comm/store/store.h"
+
+#include <ATen/ops/full.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <future>
+#include <optional>
+#include <sstream>
+#include <thread>
+
+#include "tests/support/run_processes.h"
+#include "tests/support/run_ranks.h"
+#include "tests/support/wait_until.h"
+#include "weft/base/error.h"
+#include "weft/base/loopback.h"
+#include "weft/comm/mesh.h"
+#include "weft/comm/rank_environment.h"
+#include "weft/comm/store/call_thread.h"
+#include "weft/comm/store/lost_rank.h"
+
+namespace weft {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+TEST(CallThread, LeavesACallBehindThatDoesNotEnd) {
+  const auto gate = std::make_shared<std::promise<void>>();
+  const auto begun = std::make_shared<std::atomic<int>>(0);
+  const auto start = Clock::now();
+  {
+    CallThread thread;
+    EXPECT_TRUE(thread.run([begun] { ++*begun; }, milliseconds(10000)));
+    EXPECT_THROW(thread.run([] { throw InputError("no"); }, milliseconds(10000)), InputError);
+    EXPECT_FALSE(thread.run([begun, gate] { ++*begun, gate->get_future().wait(); }, milliseconds(500)));
+    EXPECT_FALSE(thread.run([begun] { ++*begun; }, milliseconds(50))) << "it stands behind the other";
+  }
+  EXPECT_LT(seconds_since(start), 5.0);
+  EXPECT_EQ(*begun, 2);
+  gate->set_value();
+  EXPECT_FALSE(wait_until([&] { return *begun == 3; }, 0.1)) << "nobody waits for it any more";
+}
+
+/// The environment of a rank, back as it was when this goes.
+class Environment {
+ public:
+  explicit Environment(std::vector<std::pair<std::string, std::string>> variables) : variables_(std::move(variables)) {
+    for (const auto& [name, value] : variables_) ::setenv(name.c_str(), value.c_str(), 1);
+  }
+  ~Environment() {
+    for (const auto& [name, value] : variables_) ::unsetenv(name.c_str());
+  }
+
+ private:
+  std::vector<std::pair<std::string, std::string>> variables_;
+};
+
+TEST(Store, OneThatDoesNotAnswerIsAnErrorInTime) {
+  const FileDescriptor silent = listen_on_loopback();  // the kernel accepts, nobody else
+  struct Case {
+    int port;
+    std::string problem;
+  };
+  for (const Case& test : {Case{port_of(silent), "no answer"}, Case{free_loopback_port(), "Connection refused"}}) {
+    const Environment environment(
+        {{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "localhost"}, {"MASTER_PORT", std::to_string(test.port)}});
+    const auto start = Clock::now();
+    try {
+      World::from_environment(milliseconds(300));
+      FAIL() << "no error";
+    } catch (const CommError& error) {
+      EXPECT_EQ(error.what(),
+                fmt::format("rank 1 of 2: cannot reach the store at 127.0.0.1:{}, which rank 0 serves, within 0.3 s: {}",
+                            test.port, test.problem));
+    }
+    EXPECT_LT(seconds_since(start), 10.0);
+  }
+}
+
+char state_of(int pid) {
+  std::ifstream in(fmt::format("/proc/{}/stat", pid));
+  std::string line;
+  std::getline(in, line);
+  const size_t name_end = line.rfind(')');
+  return name_end == std::string::npos ? '?' : line[name_end + 2];
+}
+
+/// On two ranks of which rank 0 serves the store and is stopped; what `action` on rank 1 threw, and after how long.
+std::string with_rank_zero_stopped(World world, const std::function<void(const World&)>& prepare,
+                                   const std::function<void(const World&)>& action) {
+  prepare(world);
+  if (world.rank() == 0) {
+    world.store().set("pid", std::to_string(::getpid()));
+    world.store().get("has it", milliseconds(20000), "the other");
+    ::raise(SIGSTOP);
+    return "";
+  }
+  const int pid = std::stoi(world.store().get("pid", milliseconds(20000), "the other's process"));
+  world.store().set("has it", "");
+  if (!wait_until([&] { return state_of(pid) == 'T'; }, 20.0)) return "rank 0 does not stop";
+  const auto start = Clock::now();
+  std::string text = "no error";
+  try {
+    action(world);
+  } catch (const CommError& error) {
+    text = error.what();
+  }
+  const double seconds = seconds_since(start);
+  ::kill(pid, SIGKILL);
+  return fmt::format("{}{}", seconds < 10.0 ? "" : fmt::format("only after {:.1f} s: ", seconds), text);
+}
+
+TEST(Processes, AStoppedRankZeroThatServesTheStoreHoldsNobodyUp) {
+  struct Case {
+    std::string label;
+    std::function<void(const World&)> prepare, action;
+    std::string expected;
+  };
+  const auto group = [](const World& world, BackendKind backend) {
+    return Mesh(world, {{"dp", 2}})
+        .group(Axis{"dp", {0, 1}, world.rank()}, {.backend = backend, .timeout = milliseconds(1000)});
+  };
+  std::optional<Group> made;
+  const Case cases[] = {
+      {"shm", [](const World&) {}, [&](const World& world) { group(world, BackendKind::shm); }, "rank 0: its process "},
+      {"gloo", [](const World&) {}, [&](const World& world) { group(world, BackendKind::gloo); }, "rank 0: its process "},
+      {"in a call", [&](const World& world) { made = group(world, BackendKind::gloo); },
+       [&](const World&) { made->all_reduce(at::full({3}, 1.0f), ReduceOp::sum, "x").wait(); },
+       "rank 0 (dp 0 of 2): its process "},
+  };
+  for (const Case& test : cases) {
+    const auto results =
+        test::run_processes(2, [&](const World& world) { return with_rank_zero_stopped(world, test.prepare, test.action); },
+                            {.label = test.label, .rank_zero_serves = true});
+    EXPECT_EQ(results[1].output.rfind(test.expected, 0), 0u) << test.label << ": " << results[1].output << results[1].error;
+  }
+}
+
+/// Where sockets listen on a port: "0100007F" and the like, of both tables of the kernel.
+std::vector<std::string> listening_at(int port) {
+  std::vector<std::string> found;
+  for (const char* table : {"/proc/net/tcp", "/proc/net/tcp6"}) {
+    std::ifstream in(table);
+    for (std::string line; std::getline(in, line);) {
+      std::istringstream fields(line);
+      std::string number, local, remote, state;
+      fields >> number >> local >> remote >> state;
+      const size_t colon = local.find(':');
+      if (state == "0A" && local.substr(colon + 1) == fmt::format("{:04X}", port)) found.push_back(local.substr(0, colon));
+    }
+  }
+  return found;
+}
+
+TEST(Processes, RankZeroServesOnTheLoopbackInterfaceOnlyWhereAllRanksAreLocal) {
+  const auto results = test::run_processes(2,
+                                           [](const World& world) {
+                                             const int port = std::atoi(std::getenv("MASTER_PORT"));
+                                             const std::string seen = fmt::format("{}", fmt::join(listening_at(port), " "));
+                                             world.store().set(fmt::format("seen/{}", world.rank()), "");
+                                             if (world.rank() == 0) {  // it serves: it stays until the other has seen
+                                               world.store().get("seen/1", milliseconds(20000), "rank 1");
+                                             }
+                                             return seen;
+                                           },
+                                           {.rank_zero_serves = true});
+  for (const auto& result : results) EXPECT_EQ(result.output, "0100007F") << result.error;
+}
+
+TEST(RankEnvironment, WhereRanksMeet) {
+  struct Case {
+    std::vector<std::pair<std::string, std::string>> variables;
+    Rendezvous::Server server;
+    std::string host;
+    int port;
+    bool loopback;
+  };
+  using Server = Rendezvous::Server;
+  const std::vector<std::pair<std::string, std::string>> slurm = {{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "2"}};
+  const auto with = [](std::vector<std::pair<std::string, std::string>> all,
+                       std::vector<std::pair<std::string, std::string>> more) {
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  };
+  const std::vector<std::pair<std::string, std::string>> node = {{"MASTER_ADDR", "node1"}, {"MASTER_PORT", "29500"}},
+                                                         two = with({{"RANK", "0"}, {"WORLD_SIZE", "2"}}, node);
+  const Case cases[] = {
+      {two, Server::rank_zero, "node1", 29500, false},
+      {with(two, {{"LOCAL_WORLD_SIZE", "1"}}), Server::rank_zero, "node1", 29500, false},
+      {with(two, {{"LOCAL_WORLD_SIZE", "2"}}), Server::rank_zero, "127.0.0.1", 29500, true},
+      {with(two, {{"MASTER_ADDR", "localhost"}}), Server::rank_zero, "127.0.0.1", 29500, true},
+      {with(two, {{"MASTER_ADDR", "127.0.1.1"}}), Server::rank_zero, "127.0.0.1", 29500, true},
+      {with(two, {{"TORCHELASTIC_USE_AGENT_STORE", "True"}, {"LOCAL_WORLD_SIZE", "2"}}), Server::agent, "node1", 29500, false},
+      {with(two, {{"WEFT_STORE", "127.0.0.1:4000/29500"}}), Server::launcher, "127.0.0.1", 4000, true},
+      {with(two, {{"WEFT_STORE", "127.0.0.1:4000/29501"}}), Server::rank_zero, "node1", 29500, false},  // an outer launcher's
+      {with(with(slurm, node), {{"SLURM_NNODES", "2"}}), Server::rank_zero, "node1", 29500, false},
+      {with(with(slurm, node), {{"SLURM_NNODES", "1"}}), Server::rank_zero, "127.0.0.1", 29500, true},
+  };
+  for (const Case& test : cases) {
+    const Environment environment(test.variables);
+    const Rendezvous rendezvous = rendezvous_from_environment(*rank_environment());
+    EXPECT_EQ(rendezvous.server, test.server);
+    EXPECT_EQ(rendezvous.host, test.host) << test.variables.back().first;
+    EXPECT_EQ(rendezvous.port, test.port) << test.variables.back().first;
+    EXPECT_EQ(rendezvous.loopback, test.loopback) << test.variables.back().first;
+  }
+  for (const std::string bad : {"4000", "127.0.0.1:x/29500", "127.0.0.1:4000/"}) {
+    const Environment environment(with(two, {{"WEFT_STORE", bad}}));
+    EXPECT_THROW(rendezvous_from_environment(*rank_environment()), InputError) << bad;
+  }
+}
+
+// The failure of one attempt is told to every rank, once; the next attempt knows nothing of it.
+TEST(World, GroupsCanBeMadeAfterAnAttemptThatFailed) {
+  for (const BackendKind backend : {BackendKind::shm, BackendKind::gloo}) {
+    test::run_ranks(4, [&](const World& world) {
+      const Mesh mesh(world, {{"dp", 2}, {"tp", 2}});
+      for (int attempt = 0; attempt < 3; ++attempt) {
+        try {
+          const BackendKind other = backend == BackendKind::shm ? BackendKind::gloo : BackendKind::shm;
+          mesh.group(mesh.join({"dp", "tp"}), {.backend = world.rank() == 3 ? other : backend});
+          ADD_FAILURE() << "no error";
+        } catch (const CommError& error) {
+          EXPECT_NE(std::string(error.what()).find("different order"), std::string::npos) << error.what();
+        }
+      }
+      const at::Tensor sum = at::full({3}, world.rank(), at::kDouble);
+      mesh.group(mesh.join({"dp", "tp"}), {.backend = backend}).all_reduce(sum, ReduceOp::sum, "ranks").wait();
+      EXPECT_EQ(sum[0].item<double>(), 6.0);
+    });
+  }
+}
+
+// It is told that the others have given it up, once, and then goes along with them.
+TEST(World, ARankThatCameTooLateMakesTheNextGroup) {
+  test::run_ranks(3, [&](const World& world) {
+    const Mesh mesh(world, {{"dp", 3}});
+    if (world.rank() == 1) std::this_thread::sleep_for(milliseconds(500));
+    try {
+      mesh.group(mesh.axis("dp"), {.timeout = milliseconds(world.rank() == 1 ? 20000 : 200)});
+      ADD_FAILURE() << "no error";
+    } catch (const LostRank& error) {
+      EXPECT_EQ(error.rank(), 1) << error.what();
+    }
+    const at::Tensor sum = at::full({3}, world.rank(), at::kDouble);
+    mesh.group(mesh.axis("dp"), {.timeout = milliseconds(20000)}).all_reduce(sum, ReduceOp::sum, "ranks").wait();
+    EXPECT_EQ(sum[0].item<double>(), 3.0);
+  });
+}
+
+}  // namespace
+}  // namespace weft

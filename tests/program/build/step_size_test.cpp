@@ -1,0 +1,152 @@
+// How large a step is, told before it is made; and that large ones are built by passes that look at a list a few times only.
+#include "weft/program/build/step_size.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/program/toy.h"
+#include "tests/support/cpu_limit.h"
+#include "weft/base/error.h"
+#include "weft/program/build/make_schedule.h"
+#include "weft/program/memory.h"
+#include "weft/program/simulate/simulate.h"
+
+namespace weft {
+namespace {
+
+using enum ShardLevel;
+
+struct Case {
+  const char* what;
+  StepLayout layout;
+  const char* schedule = "";
+};
+
+const std::vector<Case> kCases = {
+    {"one rank", {.micro_batches = 8, .clip = true}},
+    {"slots", {.dp = 2, .keep_order = true, .micro_batches = 16, .slots = 8}},
+    {"ZeRO-2", {.shard = 2, .shard_level = gradients, .micro_batches = 8}},
+    {"ZeRO-3", {.shard = 2, .shard_level = parameters, .micro_batches = 8}},
+    {"ZeRO-3, weights kept", {.shard = 2, .shard_level = parameters, .reshard_after_forward = false, .micro_batches = 8}},
+    {"ZeRO-3, weights moved out", {.shard = 2, .shard_level = parameters, .offload = {.weights = true}, .micro_batches = 8}},
+    {"recompute", {.recompute = {.every = 2}, .offload = {.activations = true}, .micro_batches = 8}},
+    {"optimizer moved out", {.offload = {.optimizer = true}, .micro_batches = 8, .bucket_bytes = 1}},
+    {"1F1B", {.pp = 4, .micro_batches = 8}, "1f1b"},
+    {"ZB-H2", {.pp = 4, .micro_batches = 8}, "zb-h2"},
+    {"ZB-V", {.pp = 4, .micro_batches = 8}, "zb-v"},
+    {"interleaved", {.pp = 4, .micro_batches = 8}, "interleaved"},
+};
+
+TEST(StepSize, IsToldNearlyBeforeItIsMade) {
+  ModelCost model = toy_model(24);
+  for (BlockCost& block : model.blocks) block.splits = true;
+  for (Case c : kCases) {
+    const PipelineShape shape = {.ranks = c.layout.pp, .chunks = 2, .micro_batches = c.layout.micro_batches};
+    ScheduleSize size;
+    if (c.layout.pp > 1) {
+      c.layout.schedule = make_schedule(c.schedule, shape);
+      size = schedule_size(c.schedule, shape);
+    }
+    double made = 0.0;
+    for (const InstructionList& list : build_program(model, c.layout).lists) made += static_cast<double>(list.size());
+    const double told = count_instructions(24, c.layout, size);
+    EXPECT_GE(told, 0.9 * made) << c.what;
+    EXPECT_LE(told, 1.2 * made) << c.what;
+  }
+}
+
+std::string refusal(int64_t blocks, const StepLayout& layout, const ScheduleSize& schedule = {}) {
+  try {
+    check_step_size(blocks, layout, schedule);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "none";
+}
+
+TEST(StepSize, WhatIsTooLargeIsRefusedWithWhatWouldDo) {
+  EXPECT_EQ(refusal(10'002, {.micro_batches = 32}), "none");
+  EXPECT_EQ(refusal(50, {.shard = 2, .shard_level = parameters, .micro_batches = 10'000}), "none");
+  EXPECT_EQ(
+      refusal(8, {.micro_batches = 100'000'000}),
+      "layout: 8 blocks and 100000000 micro-batches a rank make a step of 1.80 G instructions, and at most 6.00 M are planned; "
+      "use 333332 micro-batches or fewer: larger ones (batch.micro), fewer samples a step (batch.global) or more "
+      "data-parallel ranks");
+  EXPECT_EQ(refusal(8, {.micro_batches = 333'332}), "none");
+  EXPECT_NE(refusal(8, {.micro_batches = 333'333}), "none");
+  EXPECT_EQ(refusal(8, {.pp = 1'000'000, .micro_batches = 4}, {.stages = 1'000'000}),
+            "layout: 8 blocks cannot be cut into 1000000 stages; use fewer");
+  EXPECT_EQ(refusal(10'002, {.pp = 5000, .micro_batches = 4}, {.stages = 5000}),
+            "layout: 10002 blocks are planned on at most 1199 pipeline ranks, not 5000; use fewer, or fewer blocks");
+  EXPECT_THROW(build_program(toy_model(8), {.micro_batches = 100'000'000}), InputError);
+}
+
+// What is named is not refused for another reason then: too few micro-batches for the ranks, or no multiple of the slots.
+TEST(StepSize, WhatIsNamedWouldDo) {
+  struct Refused {
+    const char* schedule;
+    int64_t blocks;
+    StepLayout layout;
+    const char* advice;
+  };
+  const Refused cases[] = {
+      {"1f1b",
+       10'002,
+       {.pp = 1000, .micro_batches = 4000},
+       "it takes 1000 micro-batches or more: use fewer pipeline ranks (layout.pp), or fewer blocks"},
+      {"1f1b",
+       1002,
+       {.pp = 1000, .keep_order = true, .micro_batches = 8192, .slots = 8192},
+       "it takes 8192 micro-batches or more: use fewer pipeline ranks (layout.pp), fewer slots (run.reproducible_slots), or "
+       "fewer blocks"},
+      {"naive", 10'002, {.pp = 1000, .micro_batches = 4000}, "; use 249 micro-batches or fewer: "},
+      {"gpipe", 1000, {.pp = 4, .keep_order = true, .micro_batches = 8192, .slots = 64}, "; use 2944 micro-batches or fewer: "},
+      {"interleaved", 1000, {.pp = 48, .micro_batches = 9600}, "; use 2496 micro-batches or fewer: "},
+      {"auto", 5, {.pp = 4, .micro_batches = 400'000}, " over 4 stages, and at most 6.00 M are planned; use "},
+      {"naive", 6'000'000, {.micro_batches = 1}, "it takes 1 micro-batches or more: use fewer blocks"},
+  };
+  for (const Refused& c : cases) {
+    const PipelineShape shape = {.ranks = c.layout.pp, .chunks = 2, .micro_batches = c.layout.micro_batches};
+    const std::string line = refusal(c.blocks, c.layout, schedule_size(c.schedule, shape));
+    EXPECT_NE(line.find(c.advice), std::string::npos) << c.schedule << ": " << line;
+  }
+}
+
+// A schedule with a split backward makes no second part of blocks that cannot be split; what a CSV says is not known before.
+TEST(StepSize, SecondPartsAreCountedWhereTheyAreMade) {
+  const PipelineShape shape = {.ranks = 2, .micro_batches = 8};
+  const StepLayout layout = {.pp = 2, .micro_batches = 8};
+  ScheduleSize size = schedule_size("zb-h1", shape);
+  const double split = count_instructions(100, layout, size);
+  size.whole_blocks = whole_blocks(toy_model(100));
+  EXPECT_EQ(split - count_instructions(100, layout, size), 800.0);
+  EXPECT_EQ(count_instructions(100, layout, schedule_size("csv", shape)), split - 800.0);
+}
+
+TEST(StepSize, LargeStepsAreBuiltAndSimulatedByPassesOverTheirList) {
+  const std::vector<std::pair<int, Case>> large = {
+      {2500, {"many blocks", {.shard = 2, .shard_level = parameters, .micro_batches = 4}}},
+      {1500, {"many blocks in slots", {.dp = 2, .keep_order = true, .micro_batches = 16, .slots = 8, .bucket_bytes = 1}}},
+      {1500,
+       {"a limit of gathered weights", {.shard = 2, .shard_level = parameters, .prefetch = 1000, .gathered_bytes = 1 << 20}}},
+      {20, {"many micro-batches", {.shard = 2, .shard_level = parameters, .micro_batches = 2000}}},
+      {20, {"reduced every micro-batch", {.shard = 2, .shard_level = gradients, .micro_batches = 2500}}},
+      {100, {"many ranks", {.pp = 100, .dp = 10'000, .micro_batches = 4}, "naive"}},
+  };
+  for (const auto& [blocks, given] : large) {
+    EXPECT_TRUE(test::runs_within(10, [&blocks = blocks, c = given]() mutable {
+      if (c.layout.pp > 1) {
+        c.layout.schedule =
+            make_schedule(c.schedule, {.ranks = c.layout.pp, .chunks = 1, .micro_batches = c.layout.micro_batches});
+      }
+      const Program program = build_program(toy_model(blocks), c.layout);
+      simulate(program, nominal_hardware());
+      estimate_memory(program, 0, {});
+    })) << given.what;
+  }
+}
+
+}  // namespace
+}  // namespace weft

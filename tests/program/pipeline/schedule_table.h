@@ -1,0 +1,73 @@
+// Every schedule, and the lists and programs of a model in as many stages.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "tests/program/toy.h"
+#include "weft/program/build/build.h"
+#include "weft/program/schedules/gpipe.h"
+#include "weft/program/schedules/interleaved.h"
+#include "weft/program/schedules/naive.h"
+#include "weft/program/schedules/one_f_one_b.h"
+#include "weft/program/schedules/zb_h1.h"
+#include "weft/program/schedules/zb_h2.h"
+#include "weft/program/schedules/zb_v.h"
+
+namespace weft {
+
+struct NamedSchedule {
+  std::string name;
+  int chunks = 1;                  ///< stages a rank
+  bool multiple_of_ranks = false;  ///< what the micro-batches must be
+  Schedule (*make)(const PipelineShape&) = nullptr;
+
+  Schedule of(int ranks, int micro_batches) const {
+    return make({.ranks = ranks, .chunks = chunks, .micro_batches = micro_batches});
+  }
+};
+
+inline const std::vector<NamedSchedule>& schedule_table() {
+  static const std::vector<NamedSchedule> all = {
+      {"naive", 1, false, naive_schedule},
+      {"gpipe", 1, false, gpipe_schedule},
+      {"1f1b", 1, false, one_f_one_b_schedule},
+      {"interleaved", 2, true, interleaved_schedule},
+      {"interleaved of 3", 3, true, interleaved_schedule},
+      {"zb-h1", 1, false, zb_h1_schedule},
+      {"zb-h2", 1, false, zb_h2_schedule},
+      {"zb-v", 2, false, zb_v_schedule},
+  };
+  return all;
+}
+
+inline const NamedSchedule& schedule_named(const std::string& name) {
+  return *std::find_if(schedule_table().begin(), schedule_table().end(), [&](const auto& one) { return one.name == name; });
+}
+
+/// A list for each pipeline rank, the blocks spread evenly over the stages.
+inline std::vector<InstructionList> lists_of(const ModelCost& model, const Schedule& schedule) {
+  const int blocks = static_cast<int>(model.blocks.size());
+  return stage_lists(model, schedule, stage_blocks(model, schedule, even_stages(blocks, schedule.num_stages())));
+}
+
+/// `model`, of which every block's backward can be split.
+inline ModelCost splittable(ModelCost model) {
+  for (BlockCost& block : model.blocks) {
+    block.splits = true;
+    block.input_flops = block.backward_flops / 4;
+    block.deferred_bytes = block.saved_bytes / 2;
+  }
+  return model;
+}
+
+/// `layout` with the pipeline that this schedule makes of it.
+inline StepLayout pipelined(StepLayout layout, const NamedSchedule& schedule, int pp, int micro_batches) {
+  layout.pp = pp;
+  layout.micro_batches = micro_batches;
+  layout.schedule = schedule.of(pp, micro_batches);
+  return layout;
+}
+
+}  // namespace weft

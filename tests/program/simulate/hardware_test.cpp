@@ -1,0 +1,208 @@
+// What instructions cost on a hardware: work on a device, and rings and transfers between hosts.
+#include "weft/program/simulate/hardware.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "tests/program/pipelines.h"
+#include "weft/base/error.h"
+#include "weft/program/simulate/network.h"
+#include "weft/program/simulate/work_time.h"
+
+namespace weft {
+namespace {
+
+Instruction on_block(Op op, double flops = 0.0) { return {.op = op, .first = 0, .last = 1, .micro = 0, .flops = flops}; }
+
+Program one_block(int64_t numel = 0) { return toy_program(toy_model(1, numel)); }
+
+TEST(WorkTime, operations_at_the_rate_that_is_reached) {
+  Program program = one_block();
+  const Hardware hardware = {.flops = 100.0, .narrow_flops = 800.0, .efficiency = 0.5, .launch_s = 0.25};
+  EXPECT_EQ(WorkTime(program, hardware).seconds(on_block(Op::forward, 200.0)), 4.25);
+  program.weight_bytes = 2;
+  EXPECT_EQ(WorkTime(program, hardware).seconds(on_block(Op::forward, 200.0)), 0.75);
+  EXPECT_EQ(WorkTime(program, hardware).seconds({.op = Op::load, .micro = 0}), 0.0);
+  EXPECT_EQ(WorkTime(program, hardware).seconds(on_block(Op::drop)), 0.0);
+}
+
+TEST(WorkTime, bytes_where_they_take_longer) {
+  const Program program = one_block(1000);
+  const Hardware hardware = {.flops = 1.0, .memory_bytes_per_s = 1000.0};
+  const WorkTime work(program, hardware);
+  Instruction forward = on_block(Op::forward, 5.0);
+  forward.allocates = 500;
+  EXPECT_EQ(work.seconds(forward), 5.0) << "weights and twice what is made";
+  forward.allocates = 2000;
+  EXPECT_EQ(work.seconds(forward), 8.0);
+  Instruction backward = on_block(Op::backward);
+  backward.frees = 1000;
+  EXPECT_EQ(work.seconds(backward), 10.0) << "the gradients too";
+  EXPECT_EQ(work.seconds(on_block(Op::norm)), 4.0);
+  EXPECT_EQ(work.seconds(on_block(Op::combine)), 12.0);
+}
+
+TEST(WorkTime, an_update_is_of_what_the_rank_owns) {
+  Program program = one_block(1000);
+  program.shards = 4;
+  Hardware hardware = {.memory_bytes_per_s = 1000.0};
+  EXPECT_EQ(WorkTime(program, hardware).seconds(on_block(Op::update)), 7.0) << "28 bytes for each of 250";
+  program.weight_bytes = program.gradient_bytes = 2;
+  EXPECT_EQ(WorkTime(program, hardware).seconds(on_block(Op::update)), 7.0) << "2 of gradient, 24 of state, 2 of weight";
+  hardware.update_s_per_element = 0.1;
+  EXPECT_EQ(WorkTime(program, hardware).seconds(on_block(Op::update)), 25.0);
+}
+
+TEST(WorkTime, copies_move_what_they_say) {
+  const Program program = one_block(1000);
+  const Hardware hardware = {.offload = {.latency_s = 1.0, .bytes_per_s = 1000.0}};
+  const WorkTime work(program, hardware);
+  Instruction x = on_block(Op::offload);
+  x.what = Payload::optimizer;
+  EXPECT_EQ(work.copy_seconds(x), 9.0);
+  x.what = Payload::weights;
+  EXPECT_EQ(work.copy_seconds(x), 5.0);
+  x.what = Payload::input;
+  x.frees = 500;
+  EXPECT_EQ(work.copy_seconds(x), 1.5);
+}
+
+TEST(WorkTime, what_was_measured_counts) {
+  Program program = toy_program(toy_model(3, 0));
+  program.block_names = {"embedding", "h.0", "h.10"};
+  Hardware hardware = {.flops = 1.0, .launch_s = 0.5};
+  hardware.blocks = {{.name = "h.*", .forward_s = 3.0, .input_s = 4.0, .weight_s = 2.0}, {.name = "h.1*", .forward_s = 7.0}};
+  hardware.loss_s = 9.0;
+  const WorkTime work(program, hardware);
+  const auto seconds = [&](Op op, int block) {
+    return work.seconds({.op = op, .first = block, .last = block + 1, .micro = 0, .flops = 1.0});
+  };
+  EXPECT_EQ(seconds(Op::forward, 0), 1.5) << "not measured";
+  EXPECT_EQ(seconds(Op::forward, 1), 3.5);
+  EXPECT_EQ(seconds(Op::forward, 2), 7.5) << "the longer name";
+  EXPECT_EQ(seconds(Op::backward, 1), 6.5) << "both parts";
+  EXPECT_EQ(seconds(Op::backward_input, 1), 4.5);
+  EXPECT_EQ(seconds(Op::backward_weight, 1), 2.5);
+  EXPECT_EQ(seconds(Op::backward, 2), 1.5) << "not measured for this one";
+  EXPECT_EQ(work.seconds({.op = Op::loss, .micro = 0}), 9.5);
+}
+
+Hardware two_links(int ranks_per_host) {
+  return {.ranks_per_host = ranks_per_host,
+          .intra_host = {.latency_s = 0.5, .bytes_per_s = 40.0},
+          .inter_host = {.latency_s = 2.0, .bytes_per_s = 8.0}};
+}
+
+Program on_mesh(const MeshSizes& mesh) {
+  Program program = toy_program(toy_model(mesh.pp, 0));
+  program.mesh = mesh;
+  program.lists.resize(1);
+  program.list_of_rank.assign(mesh.world(), 0);
+  return program;
+}
+
+TEST(Network, a_ring_in_one_host_uses_the_fast_link) {
+  const Program program = on_mesh({.dp = 2, .shard = 4});
+  const Ranks ranks(program);
+  const Hardware hardware = two_links(4);
+  Network network(ranks, hardware);
+  EXPECT_EQ(network.ring(AxisName::shard).seconds({.op = Op::gather, .wire_bytes = 80}), 3 * 0.5 + 80 / 40.0);
+  EXPECT_EQ(network.ring(AxisName::shard).seconds({.op = Op::reduce_scatter, .wire_bytes = 80}), 3 * 0.5 + 80 / 40.0);
+  EXPECT_EQ(network.ring(AxisName::shard).seconds({.op = Op::reduce, .wire_bytes = 80}), 6 * 0.5 + 80 / 40.0);
+  EXPECT_EQ(network.ring(AxisName::shard).port, Port::host);
+  // One member on each of two hosts, then four.
+  EXPECT_EQ(network.ring(AxisName::dp).seconds({.op = Op::reduce, .wire_bytes = 80}), 2 * 2.0 + 80 / 8.0);
+  EXPECT_EQ(network.ring(AxisName::dp).port, Port::network);
+  EXPECT_EQ(network.ring(AxisName::data).seconds({.op = Op::reduce, .wire_bytes = 80}), 14 * 2.0 + 80 / 32.0);
+}
+
+TEST(Network, an_axis_is_as_slow_as_its_slowest_line) {
+  // Three ranks an axis, four a host: the second line lies on two hosts, with one member on the first.
+  const Program program = on_mesh({.dp = 2, .shard = 3});
+  const Ranks ranks(program);
+  const Hardware hardware = two_links(4);
+  Network network(ranks, hardware);
+  EXPECT_EQ(network.ring(AxisName::shard).link.bytes_per_s, 8.0);
+  EXPECT_EQ(network.ring(AxisName::shard).link.latency_s, 2.0);
+  EXPECT_EQ(network.ring(AxisName::shard).ranks, 3);
+}
+
+TEST(Network, tied_weights_meet_on_their_holders) {
+  Program program = on_mesh({.pp = 4, .dp = 2});
+  program.holders = {{0, 3}, {1}, {2}, {3}};
+  const Ranks ranks(program);
+  const Hardware hardware = two_links(8);
+  Network network(ranks, hardware);
+  EXPECT_EQ(network.ring(AxisName::tied, 0).ranks, 2);
+  EXPECT_EQ(network.ring(AxisName::tied, 1).ranks, 1);
+  EXPECT_EQ(network.ring(AxisName::tied, 1).seconds({.op = Op::reduce, .wire_bytes = 80}), 0.0);
+}
+
+TEST(Network, neighbours_of_a_pipeline_may_share_a_host) {
+  const Program program = on_mesh({.pp = 4, .dp = 2});
+  const Ranks ranks(program);
+  const Hardware hardware = two_links(4);
+  const Network network(ranks, hardware);
+  EXPECT_EQ(network.link(0, 1).bytes_per_s, 40.0);
+  EXPECT_EQ(network.link(1, 2).bytes_per_s, 8.0);
+  EXPECT_EQ(network.link(3, 2).bytes_per_s, 40.0);
+}
+
+std::string error_of(const Hardware& hardware) {
+  try {
+    check_hardware(hardware);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Hardware, numbers_that_make_no_sense_are_refused) {
+  EXPECT_EQ(error_of({}), "no error");
+  EXPECT_EQ(error_of(nominal_hardware()), "no error");
+  EXPECT_EQ(error_of({.name = "x", .flops = 0.0}), "hardware 'x': flops is 0, must be at least 1 and at most 1e+18, or inf");
+  EXPECT_EQ(error_of({.name = "x", .flops = 1e300}),
+            "hardware 'x': flops is 1e+300, must be at least 1 and at most 1e+18, or inf");
+  EXPECT_EQ(error_of({.name = "x", .flops = 1e-300}),
+            "hardware 'x': flops is 1e-300, must be at least 1 and at most 1e+18, or inf");
+  EXPECT_EQ(error_of({.name = "x", .memory_bytes = 1e19}),
+            "hardware 'x': memory_bytes is 1e+19, must be at least 1 and at most 1e+18, or inf");
+  EXPECT_EQ(error_of({.name = "x", .efficiency = 1.5}), "hardware 'x': efficiency is 1.5, must be at most 1");
+  EXPECT_EQ(error_of({.name = "x", .ranks_per_host = 0}), "hardware 'x': ranks_per_host is 0, must be above 0");
+  EXPECT_EQ(error_of({.name = "x", .inter_host = {.latency_s = -1.0}}),
+            "hardware 'x': inter_host.latency_s is -1, must be at least 0 and finite");
+  EXPECT_EQ(error_of({.name = "x", .offload = {.bytes_per_s = std::numeric_limits<double>::quiet_NaN()}}),
+            "hardware 'x': offload.bytes_per_s is nan, must be at least 1 and at most 1e+18, or inf");
+  EXPECT_EQ(error_of({.name = "x", .blocks = {{.name = "b", .weight_s = kFree}}}),
+            "hardware 'x': a time of block 'b' is inf, must be at least 0 and finite");
+}
+
+TEST(Hardware, long_names_are_told_in_part) {
+  const std::string name(5000, 'x');
+  EXPECT_LT(error_of({.name = name, .flops = 0.0}).size(), 500U);
+  EXPECT_LT(error_of({.name = "x", .blocks = {{.name = name, .weight_s = kFree}}}).size(), 500U);
+  try {
+    check_block_times({.name = name, .blocks = {{.name = name, .forward_s = 1.0}}}, {"h.0"});
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_LT(std::string(error.what()).size(), 800U) << error.what();
+  }
+}
+
+TEST(Hardware, blocks_without_times_are_told_where_others_have_some) {
+  const std::vector<std::string> blocks = {"embedding", "h.0", "h.1", "h.2", "h.3", "head"};
+  const auto told = [&blocks](const std::vector<const char*>& timed) {
+    Hardware hardware;
+    for (const char* name : timed) hardware.blocks.push_back({.name = name, .forward_s = 1.0});
+    return untimed_blocks_text(hardware, blocks);
+  };
+  EXPECT_EQ(told({}), "");
+  EXPECT_EQ(told({"*"}), "");
+  EXPECT_EQ(told({"embedding", "h.0", "h.1", "head"}), "no times of blocks h.2 to h.3: counted operations");
+  EXPECT_EQ(told({"h.*", "head"}), "no times of block embedding: counted operations");
+  EXPECT_EQ(told({"h.2"}), "no times of blocks embedding, h.0 to h.1, h.3, head: counted operations");
+}
+
+}  // namespace
+}  // namespace weft

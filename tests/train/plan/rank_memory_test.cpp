@@ -1,0 +1,160 @@
+// Measured against predicted memory: what the allocator saw during training, category by category.
+#include <ATen/ops/randint.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <mutex>
+
+#include "tests/support/run_processes.h"
+#include "tests/support/run_ranks.h"
+#include "weft/train/plan/forecast.h"
+#include "weft/train/recipe/build_model.h"
+#include "weft/train/recipe/read_recipe.h"
+#include "weft/train/run/trainer.h"
+
+namespace weft {
+namespace {
+
+constexpr int kRanks = 2;
+constexpr double kTolerance = 0.05;
+
+struct Case {
+  std::string level;
+  std::string recompute;
+  std::string precision;
+  std::string more = {};  ///< keys of the layout
+};
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  for (const char* level : {"none", "optimizer", "gradients", "parameters"}) {
+    all.push_back({level, "none", "fp32"});
+    all.push_back({level, "blocks", "fp32"});
+    all.push_back({level, level == std::string("none") ? "attention" : "none", "bf16"});
+  }
+  all.push_back({"none", "blocks", "fp32", ", recompute_every = 2, offload_activations = \"disk\""});
+  return all;
+}
+
+/// The GPT recipe's shape, a third of its size.
+Recipe recipe_of(const Case& c) {
+  return parse_recipe(fmt::format(R"(
+    model = {{ name = "gpt", layers = 4, heads = 4, width = 128, context = 64 }}
+    data = {{ name = "text", path = "none.txt" }}
+    batch = {{ global = 16 }}
+    layout = {{ shard_level = "{}", recompute = "{}", precision = "{}"{} }}
+    run = {{ steps = 3, threads = 1 }}
+  )",
+                                  c.level, c.recompute, c.precision, c.more),
+                      "memory_test.toml");
+}
+
+Batch batch_of(int64_t samples) {
+  const at::Tensor tokens = at::randint(256, {samples, 65}, at::kLong);
+  return {{tokens.narrow(1, 0, 64).contiguous()}, tokens.narrow(1, 1, 64).contiguous(), 0};
+}
+
+/// Peaks of rank 0 over the second step, the first in which all state is there.
+CategoryBytes measure(const Recipe& recipe, const ResolvedLayout& layout) {
+  CategoryBytes peak{};
+  test::run_ranks(kRanks, [&](World world) {
+    MemoryLedger ledger;
+    const Mesh mesh(world, {{"dp", layout.dp}, {"shard", layout.shard}});
+    Trainer trainer(mesh, build_model(recipe.model), AdamW{},
+                    {.global_batch = layout.global_batch,
+                     .micro_batch = layout.micro_batch,
+                     .layout = layout.options,
+                     .communication = {.backend = BackendKind::shm},
+                     .ledger = &ledger});
+    const Batch batch = batch_of(layout.global_batch / kRanks);
+    trainer.step(batch);
+    ledger.reset_peaks();
+    trainer.step(batch);
+    if (world.rank() == 0) peak = ledger.peak();
+  });
+  return peak;
+}
+
+std::ostream& operator<<(std::ostream& out, const Case& c) {
+  return out << c.level << " " << c.recompute << " " << c.precision << c.more;
+}
+
+class MemoryTest : public ::testing::TestWithParam<Case> {};
+
+TEST_P(MemoryTest, MeasuredIsAsPredicted) {
+  const Recipe recipe = recipe_of(GetParam());
+  const RecipeMemory predicted = recipe_memory(recipe, kRanks);
+  const CategoryBytes measured = measure(recipe, predicted.plan.layout);
+  for (int i = 0; i < kNumCategories; ++i) {
+    const auto category = static_cast<MemoryCategory>(i);
+    const auto expected = static_cast<double>(predicted.estimate().of(category));
+    const auto actual = static_cast<double>(measured[static_cast<size_t>(i)]);
+    EXPECT_NEAR(actual, expected, kTolerance * expected) << name(category);
+  }
+}
+
+// Buffers registered with a group in two levels are in the shared memory of its ranks on a host: no allocator sees them.
+TEST(MemoryLedger, CountsTheBuffersOfAGroupInTwoLevels) {
+  const auto results = test::run_processes(
+      4,
+      [](World world) {
+        MemoryLedger ledger;
+        const Recipe recipe = recipe_of({"none", "none", "fp32"});
+        Trainer trainer(Mesh(world, {{"dp", 4}}), build_model(recipe.model), AdamW{},
+                        {.global_batch = 4, .micro_batch = 1, .ledger = &ledger});
+        trainer.start();
+        int64_t numel = 0;
+        for (const Param& param : trainer.model().params()) numel += param.numel;
+        const CategoryBytes live = ledger.live();
+        const auto bytes = [&](MemoryCategory category) { return live[static_cast<size_t>(category)]; };
+        return fmt::format("{} {}", bytes(MemoryCategory::gradients) >= 4 * numel, bytes(MemoryCategory::communication) > 0);
+      },
+      {.hosts = {"a", "a", "b", "b"}});
+  for (const auto& result : results) EXPECT_EQ(result.output, "true true") << result.error;
+}
+
+struct Offloaded {
+  const char* what;
+  Case without;
+  const char* keys;
+  MemoryCategory category;
+};
+
+/// Not the prediction alone, which can be wrong in the same way twice: bytes with and without.
+TEST(MemoryOffload, FreesWhatIsPredicted) {
+  const char* activations = ", offload_activations = \"disk\"";
+  const std::vector<Offloaded> cases = {
+      {"inputs of all blocks", {"none", "blocks", "fp32"}, activations, MemoryCategory::activations},
+      {"of every second, narrow",
+       {"none", "blocks", "bf16", ", recompute_every = 2"},
+       activations,
+       MemoryCategory::activations},
+      {"of every second, sharded",
+       {"parameters", "blocks", "fp32", ", recompute_every = 2"},
+       activations,
+       MemoryCategory::activations},
+      {"optimizer", {"none", "none", "fp32"}, ", offload_optimizer = \"disk\"", MemoryCategory::optimizer},
+      {"weights", {"parameters", "none", "fp32"}, ", offload_parameters = \"disk\"", MemoryCategory::weights},
+      {"master weights", {"parameters", "none", "bf16"}, ", offload_parameters = \"disk\"", MemoryCategory::master},
+  };
+  for (const Offloaded& c : cases) {
+    Case with = c.without;
+    with.more += c.keys;
+    int64_t predicted = 0, measured = 0;
+    for (const int sign : {1, -1}) {
+      const Recipe recipe = recipe_of(sign > 0 ? c.without : with);
+      const RecipeMemory memory = recipe_memory(recipe, kRanks);
+      predicted += sign * memory.estimate().of(c.category);
+      measured += sign * measure(recipe, memory.plan.layout)[static_cast<size_t>(c.category)];
+    }
+    EXPECT_GT(measured, 0) << c.what << ": nothing is freed";
+    EXPECT_NEAR(static_cast<double>(measured), static_cast<double>(predicted), 0.02 * static_cast<double>(predicted)) << c.what;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Layouts, MemoryTest, ::testing::ValuesIn(cases()), [](const auto& info) {
+  return info.param.level + "_" + info.param.recompute + "_" + info.param.precision + (info.param.more.empty() ? "" : "_more");
+});
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,326 @@
+// Recipe: what is read, and the one line that every kind of bad input gets.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <sstream>
+
+#include "weft/base/error.h"
+#include "weft/train/recipe/read_recipe.h"
+#include "weft/train/recipe/recipe_keys.h"
+
+namespace weft {
+namespace {
+
+constexpr const char* kSmall = R"(
+model = { name = "gpt", heads = 4, width = 128 }
+data = { name = "text" }
+batch = { global = 64 }
+run = { steps = 20 }
+)";
+
+std::filesystem::path source_folder() { return WEFT_SOURCE; }
+
+std::string error_of(const std::string& text, const std::vector<std::string>& overrides = {}) {
+  try {
+    parse_recipe(text, "r.toml", overrides);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Recipe, InlineTablesAndSectionsMeanTheSame) {
+  const Recipe inline_tables = parse_recipe(kSmall, "r.toml");
+  const Recipe sections = parse_recipe(
+      "[model]\nname = 'gpt'\nheads = 4\nwidth = 128\n[data]\nname = \"text\"\n[batch]\nglobal = 64\n[run]\nsteps = 20\n",
+      "r.toml");
+  for (const Recipe& recipe : {inline_tables, sections}) {
+    EXPECT_EQ(recipe.path, "r.toml");
+    EXPECT_EQ(recipe.model.name, "gpt");
+    EXPECT_EQ(recipe.model.heads, 4);
+    EXPECT_EQ(recipe.model.layers, 6) << "left out: the default";
+    EXPECT_EQ(recipe.batch.global, 64);
+    EXPECT_FALSE(recipe.batch.micro.has_value());
+    EXPECT_FALSE(recipe.layout.dp.has_value());
+    EXPECT_EQ(recipe.run.steps, 20);
+  }
+}
+
+TEST(Recipe, EveryKeyReachesItsPlace) {
+  const Recipe recipe = parse_recipe(R"(
+    model = { name = "gpt", layers = 2, heads = 2, width = 8, context = 16, vocabulary = 300, classes = 3, dropout = 0.25 }
+    data = { name = "tokens", path = "ids.bin", tokenizer = "uint16", evaluation = 0.2 }
+    batch = { global = 32, micro = 4 }
+    layout = { dp = 2, pp = 3, shard = 4, cp = 5, tp = 6, backend = "gloo", bucket_mb = 1 }
+    [optimizer]
+    name = "sgd"
+    lr = 1
+    warmup = 3
+    decay = "step"
+    final_lr = 0.1
+    decay_every = 5
+    decay_factor = 0.5
+    weight_decay = 0.02
+    beta1 = 0.8
+    beta2 = 0.9
+    eps = 1e-6
+    momentum = 0.7
+    nesterov = true
+    clip = 2.5
+    [run]
+    steps = 100
+    evaluate_every = 10
+    seed = 42
+    threads = 2
+    reproducible_slots = 8
+    device = "cpu"
+    timeout_s = 7.5
+  )",
+                                     "r.toml");
+  const ModelRecipe& m = recipe.model;
+  EXPECT_EQ((std::vector<int64_t>{m.layers, m.heads, m.width, m.context, m.vocabulary, m.classes}),
+            (std::vector<int64_t>{2, 2, 8, 16, 300, 3}));
+  EXPECT_EQ(m.dropout, 0.25);
+  EXPECT_EQ(recipe.data.path + recipe.data.tokenizer, "ids.binuint16");
+  EXPECT_EQ(recipe.data.evaluation, 0.2);
+  EXPECT_EQ(recipe.batch.micro, 4);
+  const LayoutRecipe& l = recipe.layout;
+  EXPECT_EQ((std::vector<int64_t>{*l.dp, l.pp, *l.shard, l.cp, l.tp}), (std::vector<int64_t>{2, 3, 4, 5, 6}));
+  EXPECT_EQ(l.backend, "gloo");
+  EXPECT_EQ(l.bucket_mb, 1.0);
+  const OptimizerRecipe& o = recipe.optimizer;
+  EXPECT_EQ(o.name + o.decay, "sgdstep");
+  EXPECT_EQ(
+      (std::vector<double>{o.lr, o.final_lr, o.decay_factor, o.weight_decay, o.beta1, o.beta2, o.eps, o.momentum, o.clip}),
+      (std::vector<double>{1, 0.1, 0.5, 0.02, 0.8, 0.9, 1e-6, 0.7, 2.5}));
+  EXPECT_EQ((std::vector<int64_t>{o.warmup, o.decay_every}), (std::vector<int64_t>{3, 5}));
+  EXPECT_TRUE(o.nesterov);
+  const RunRecipe& r = recipe.run;
+  EXPECT_EQ((std::vector<int64_t>{r.steps, r.evaluate_every, *r.threads, r.reproducible_slots}),
+            (std::vector<int64_t>{100, 10, 2, 8}));
+  EXPECT_EQ(r.seed, 42u);
+  EXPECT_EQ(r.device, "cpu");
+  EXPECT_EQ(r.timeout_s, 7.5);
+}
+
+TEST(Recipe, OverridesWinAndTheLastWinsMost) {
+  const Recipe recipe = parse_recipe(
+      kSmall, "r.toml",
+      {"run.steps=30", "run.steps=40", "optimizer.lr=1e-2", "optimizer.clip=1", "layout.dp=2", "optimizer.nesterov=true",
+       "data.path=/some/file name=1.txt", "layout.backend=\"shm\"", "optimizer.decay=cosine"});
+  EXPECT_EQ(recipe.run.steps, 40);
+  EXPECT_EQ(recipe.optimizer.lr, 0.01);
+  EXPECT_EQ(recipe.optimizer.clip, 1.0);
+  EXPECT_EQ(recipe.layout.dp, 2);
+  EXPECT_TRUE(recipe.optimizer.nesterov);
+  EXPECT_EQ(recipe.data.path, "/some/file name=1.txt") << "unquoted text is a string";
+  EXPECT_EQ(recipe.layout.backend, "shm");
+  EXPECT_EQ(recipe.optimizer.decay, "cosine");
+  EXPECT_EQ(parse_recipe(kSmall, "r", {"data.path=123"}).data.path, "123") << "a file may be called so";
+}
+
+TEST(Recipe, RequiredKeysMayComeFromOverrides) {
+  EXPECT_EQ(parse_recipe("model = { name = 'cnn' }\ndata = { name = 'fashion-mnist' }", "r", {"batch.global=8", "run.steps=2"})
+                .batch.global,
+            8);
+}
+
+struct Bad {
+  const char* what;
+  std::string text;
+  std::string error;
+};
+
+std::string without(const std::string& part) {
+  std::string text = kSmall;
+  return text.erase(text.find(part), part.size());
+}
+
+TEST(Recipe, EveryBadInputNamesPlaceKeyAndWhatIsValid) {
+  const Bad cases[] = {
+      {"unknown key", "model = { name = 'gpt', layer = 3 }",
+       "r.toml:1:25: unknown key 'model.layer'; did you mean 'model.layers'?"},
+      {"unknown key in a section", "[run]\nsteps = 3\nsede = 1",
+       "r.toml:3:1: unknown key 'run.sede'; did you mean 'run.seed'?"},
+      {"key of another section", "[model]\nlr = 3", "r.toml:2:1: unknown key 'model.lr'; did you mean 'optimizer.lr'?"},
+      {"unknown section", "modle = { name = 'gpt' }", "r.toml:1:1: unknown key 'modle'; did you mean 'model'?"},
+      {"key outside its section", "lr = 1e-3", "r.toml:1:1: unknown key 'lr'; did you mean 'optimizer.lr'?"},
+      {"section that is no table", "model = 'gpt'",
+       "r.toml:1:1: model must be a table (model = { ... } or [model]), found 'gpt'"},
+      {"string for an integer", "model = { layers = 'six' }",
+       "r.toml:1:20: model.layers must be an integer of at least 1 and at most 10000, found 'six'"},
+      {"float for an integer", "[run]\nsteps = 2e3", "r.toml:2:9: run.steps must be an integer of at least 1, found 2000.0"},
+      {"above the largest", "[run]\nsteps = 2000000000",
+       "r.toml:2:9: run.steps must be an integer of at least 1 and at most 1000000000, found 2000000000"},
+      {"string for a number", "[optimizer]\nlr = '1e-3'", "r.toml:2:6: optimizer.lr must be a number above 0, found '1e-3'"},
+      {"integer for a truth", "[optimizer]\nnesterov = 1", "r.toml:2:12: optimizer.nesterov must be true or false, found 1"},
+      {"number for a string", "[data]\npath = 3", "r.toml:2:8: data.path must be a string, found 3"},
+      {"array for a number", "[optimizer]\nlr = [1, 2]",
+       "r.toml:2:6: optimizer.lr must be a number above 0, found an array ([ 1, 2 ])"},
+      {"table for a number", "[optimizer]\nlr = { a = 1 }",
+       "r.toml:2:6: optimizer.lr must be a number above 0, found a table ({ a = 1 })"},
+      {"not a choice", "model = { name = 'gtp' }",
+       "r.toml:1:18: model.name must be one of \"gpt\", \"cnn\", \"mlp\", found 'gtp'"},
+      {"zero steps", "[run]\nsteps = 0", "r.toml:2:9: run.steps must be an integer of at least 1, found 0"},
+      {"negative seed", "[run]\nseed = -1", "r.toml:2:8: run.seed must be an integer of at least 0, found -1"},
+      {"dropout of one", "[model]\ndropout = 1.0",
+       "r.toml:2:11: model.dropout must be a number of at least 0 and below 1, found 1.0"},
+      {"NaN", "[optimizer]\nlr = nan", "r.toml:2:6: optimizer.lr must be a finite number above 0, found nan"},
+      {"TOML that is none", "[run\nsteps = 3", "r.toml:1:5: "},
+      {"the same key twice", "[run]\nsteps = 3\nsteps = 4", "r.toml:3:"},
+      {"no model", without("name = \"gpt\", "),
+       "r.toml: model.name is missing (which model): one of \"gpt\", \"cnn\", \"mlp\""},
+      {"no batch", without("global = 64"),
+       "r.toml: batch.global is missing (samples a step, over all ranks): an integer of at least 1"},
+      {"an empty file", "", "r.toml: model.name is missing"},
+      {"a path that ends early", "data = { path = \"/a\\u0000b\" }",
+       "r.toml:1:17: data.path holds a NUL, which would end it early; take it out, found "},
+      {"a key that moves the cursor", "[run]\n\"\\u001b[2J\" = 1", "r.toml:2:1: unknown key 'run.\\x1b[2J'; did you mean "},
+  };
+  for (const Bad& bad : cases) {
+    SCOPED_TRACE(bad.what);
+    const std::string error = error_of(bad.text);
+    EXPECT_EQ(error.substr(0, bad.error.size()), bad.error) << error;
+    EXPECT_EQ(error.find('\n'), std::string::npos) << "one line";
+  }
+}
+
+TEST(Recipe, EveryBadOverrideNamesItself) {
+  const Bad cases[] = {
+      {"unknown key", "model.layer=3", "--set model.layer=3: unknown key 'model.layer'; did you mean 'model.layers'?"},
+      {"unknown section", "optimiser.lr=3", "--set optimiser.lr=3: unknown key 'optimiser.lr'; did you mean 'optimizer.lr'?"},
+      {"no value", "model.layers", "--set model.layers: write it as section.key=value"},
+      {"no key", "=3", "--set =3: write it as section.key=value"},
+      {"empty value",
+       "model.layers=", "--set model.layers=: model.layers must be an integer of at least 1 and at most 10000, found ''"},
+      {"word for a number", "run.steps=many", "--set run.steps=many: run.steps must be an integer of at least 1, found 'many'"},
+      {"not a choice", "optimizer.name=adam",
+       "--set optimizer.name=adam: optimizer.name must be one of \"adamw\", \"sgd\", found 'adam'"},
+      {"more than a value", "run.steps=3\nseed=4", "--set run.steps=3\\nseed=4: run.steps must be"},
+      {"zero", "batch.global=0", "--set batch.global=0: batch.global must be an integer of at least 1, found 0"},
+  };
+  for (const Bad& bad : cases) {
+    SCOPED_TRACE(bad.what);
+    const std::string error = error_of(kSmall, {bad.text});
+    EXPECT_EQ(error.substr(0, bad.error.size()), bad.error) << error;
+  }
+}
+
+TEST(Recipe, KeysThatDoNotFitTogether) {
+  struct Case {
+    std::vector<std::string> overrides;
+    std::string error;
+  };
+  const Case cases[] = {
+      {{"model.heads=5"}, "r.toml: model.heads = 5 does not divide model.width = 128; the nearest that does is 4"},
+      {{"batch.micro=65"}, "r.toml: batch.micro = 65 is more than batch.global = 64"},
+      {{"model.heads=1000", "model.width=16"},
+       "r.toml: model.heads = 1000 does not divide model.width = 16; the nearest that does is 16"},
+      {{"model.heads=10000", "model.width=10007"},
+       "r.toml: model.heads = 10000 does not divide model.width = 10007; the nearest that does is 1"},
+      {{"run.reproducible_slots=999999"},
+       "r.toml: run.reproducible_slots = 999999 must be a power of two; the nearest is 524288"},
+      {{"run.reproducible_slots=6"}, "r.toml: run.reproducible_slots = 6 must be a power of two; the nearest are 4 and 8"},
+      {{"optimizer.warmup=20"}, "r.toml: optimizer.warmup = 20 does not end within run.steps = 20; it must be below"},
+      {{"layout.schedule_file=own.csv"},
+       "r.toml: layout.schedule_file is read with layout.schedule = \"csv\" only, which is \"1f1b\" here; set that too, or "
+       "leave "
+       "it out"},
+      {{"layout.chunks=3", "layout.schedule=zb-v"},
+       "r.toml: layout.chunks is read with layout.schedule = \"interleaved\" only, which is \"zb-v\" here; set that too, or "
+       "leave it out"},
+      {{"layout.schedule_activations=3"},
+       "r.toml: layout.schedule_activations is read with layout.schedule = \"auto\" only, which is \"1f1b\" here; set that "
+       "too, or leave it out"},
+      {{"layout.stage_gb=3", "layout.stages=even"},
+       "r.toml: layout.stage_gb is read with layout.stages = \"auto\" only, which is \"even\" here; set that too, or leave it "
+       "out"},
+      {{"layout.gathered_mb=1"},
+       "r.toml: layout.gathered_mb is read with layout.shard_level = \"parameters\" only, which is \"none\" here; set that "
+       "too, or leave it out"},
+      {{"layout.prefetch=5", "layout.shard_level=optimizer"},
+       "r.toml: layout.prefetch is read with layout.shard_level = \"gradients\" or \"parameters\" only, which is \"optimizer\" "
+       "here; set that too, or leave it out"},
+      {{"layout.reshard_after_forward=false", "layout.shard_level=gradients"},
+       "r.toml: layout.reshard_after_forward is read with layout.shard_level = \"parameters\" only, which is \"gradients\" "
+       "here; set that too, or leave it out"},
+      {{"layout.bucket_mb=1", "layout.shard_level=gradients"},
+       "r.toml: layout.bucket_mb is read with layout.shard_level = \"none\" only, which is \"gradients\" here; set that too, "
+       "or leave it out"},
+      {{"layout.recompute_every=7"},
+       "r.toml: layout.recompute_every is read with layout.recompute = \"blocks\" only, which is \"none\" here; set that too, "
+       "or leave it out"},
+      {{"layout.schedule=csv"}, "r.toml: layout.schedule = \"csv\" needs layout.schedule_file"},
+      {{"layout.stages=evn"},
+       "r.toml: layout.stages = \"evn\"; it must be \"auto\", \"even\" or the number of blocks of each stage, as in \"3,2,3\""},
+      {{"optimizer.decay=step"}, "r.toml: optimizer.decay = \"step\" needs optimizer.decay_every, the steps between drops"},
+      {{"optimizer.nesterov=true", "optimizer.momentum=0"}, "r.toml: optimizer.nesterov needs an optimizer.momentum above 0"},
+      {{"data.name=fashion-mnist"},
+       "r.toml: model.name = \"gpt\" cannot learn from data.name = \"fashion-mnist\"; it needs \"text\" or \"tokens\""},
+      {{"model.name=mlp"},
+       "r.toml: model.name = \"mlp\" cannot learn from data.name = \"text\"; it needs \"fashion-mnist\" or \"images\""},
+      {{"data.tokenizer=uint16"},
+       "r.toml: data.tokenizer = \"uint16\" is for data.name = \"tokens\"; \"text\" takes \"bytes\""},
+      {{"data.name=tokens"},
+       "r.toml: data.name = \"tokens\" needs data.tokenizer = \"uint16\" or \"uint32\", the width of an id"},
+      {{"data.name=tokens", "data.tokenizer=uint16"},
+       "r.toml: data.path is missing: data.name = \"tokens\" has no default; add it or --set data.path=FILE"},
+      {{"model.vocabulary=65"}, "r.toml: model.vocabulary = 65 is too small for bytes; it must be at least 256"},
+      {{"layout.backend=nccl", "run.device=cpu"},
+       "r.toml: layout.backend = \"nccl\" moves tensors of GPUs, but run.device = \"cpu\""},
+      {{"layout.backend=shm", "run.device=cuda"},
+       "r.toml: layout.backend = \"shm\" moves tensors of CPUs, but run.device = \"cuda\""},
+  };
+  for (const Case& c : cases) EXPECT_EQ(error_of(kSmall, c.overrides), c.error);
+}
+
+TEST(Recipe, FilesThatCannotBeRead) {
+  EXPECT_THROW(
+      try { load_recipe("/nonexistent/r.toml"); } catch (const InputError& error) {
+        EXPECT_STREQ(error.what(), "cannot read the recipe '/nonexistent/r.toml': No such file or directory");
+        throw;
+      },
+      InputError);
+  EXPECT_THROW(
+      try { load_recipe("/tmp"); } catch (const InputError& error) {
+        EXPECT_STREQ(error.what(), "cannot read the recipe '/tmp': it is a folder, not a regular file");
+        throw;
+      },
+      InputError);
+}
+
+TEST(Recipe, TheRepositorysRecipesLoad) {
+  int found = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(source_folder() / "recipes")) {
+    if (entry.path().extension() != ".toml") continue;
+    SCOPED_TRACE(entry.path().string());
+    EXPECT_NO_THROW(load_recipe(entry.path().string(), {"data.path=somewhere"}));
+    ++found;
+  }
+  EXPECT_GE(found, 3);
+}
+
+TEST(Recipe, DocumentationHasEveryKeyAsItIsAndNoOther) {
+  std::ifstream in(source_folder() / "docs" / "recipes.md");
+  std::ostringstream text;
+  text << in.rdbuf();
+  Recipe recipe;
+  size_t rows = 0;
+  for (const FileKey& key : recipe_keys(recipe)) {
+    const std::string begin = "\n| `" + key.dotted() + "` | " + what_is_valid(key) + " | ", end = " | " + key.meaning + " |\n";
+    const size_t at = text.str().find(begin);
+    EXPECT_NE(at, std::string::npos) << begin << "..." << end;
+    if (at == std::string::npos) continue;
+    const std::string row = text.str().substr(at, text.str().find('\n', at + 1) + 1 - at);
+    EXPECT_TRUE(row.ends_with(end)) << row << "must end with:" << end;
+    ++rows;
+  }
+  size_t documented = 0;
+  for (size_t at = 0; (at = text.str().find("\n| `", at)) != std::string::npos; ++at) ++documented;
+  EXPECT_EQ(documented, rows);
+}
+
+}  // namespace
+}  // namespace weft

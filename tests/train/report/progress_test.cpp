@@ -1,0 +1,204 @@
+// Progress: the text a person sees, at every width and pace, without a terminal; and the summary's JSON.
+#include "weft/train/report/progress.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "weft/train/report/summary.h"
+
+namespace weft {
+namespace {
+
+StepReport report(int64_t step, int64_t steps) {
+  return {.step = step,
+          .steps = steps,
+          .loss = 2.34567,
+          .lr = 3e-4,
+          .samples_per_s = 12'345,
+          .tokens_per_s = 0,
+          .seconds_left = 83};
+}
+
+FinalReport final_report() {
+  FinalReport r;
+  r.model = "cnn";
+  r.parameters = 3'300'000;
+  r.world = 2;
+  r.layout = {{"dp", 2}, {"micro_batch", 32}};
+  r.backend = "shm";
+  r.steps = 2000;
+  r.loss = 0.2512;
+  r.evaluation = EvaluationReport{.step = 2000, .steps = 2000, .loss = 0.2712, .accuracy = 0.9123, .seconds = 1.5};
+  r.seconds = 125;
+  r.samples_per_s = 12'345;
+  r.first_step_s = 0.5;
+  r.step_ms_p50 = 5;
+  r.step_ms_p95 = 7;
+  r.communication_share = 0.034;
+  r.peak_rss_mb = {195.4, 201.2};
+  r.traffic_bytes = {1 << 20, 1 << 20};
+  r.weights_sha256 = "abc";
+  return r;
+}
+
+TEST(ProgressBar, ShowsEverythingWhereThereIsRoom) {
+  EXPECT_EQ(progress_bar(report(500, 2000), 110),
+            " 500/2000  [=========>                          ]  loss 2.3457  12.3 k images/s  lr 3.00e-04  1 min 23 s left");
+}
+
+TEST(ProgressBar, FitsEveryWidthAndKeepsTheCounterLongest) {
+  for (int width = 1; width < 200; ++width) {
+    const std::string line = progress_bar(report(500, 2000), width);
+    EXPECT_LT(line.size(), static_cast<size_t>(std::max(width, 2))) << width;
+    EXPECT_EQ(line.substr(0, 9), std::string(" 500/2000").substr(0, std::max(width - 1, 1))) << width;
+    EXPECT_EQ(line.find("loss 2.3457") != std::string::npos, width > 22) << width;
+  }
+  EXPECT_EQ(progress_bar(report(500, 2000), 24), " 500/2000  loss 2.3457");
+  EXPECT_NE(progress_bar(report(500, 2000), 80).find('['), std::string::npos);
+}
+
+TEST(ProgressBar, IsEmptyAtTheStartAndFullAtTheEnd) {
+  EXPECT_NE(progress_bar(report(1, 2000), 110).find("[>   "), std::string::npos);
+  EXPECT_NE(progress_bar(report(2000, 2000), 110).find("==]"), std::string::npos);
+  EXPECT_EQ(progress_bar(report(1, 0), 110).find("nan"), std::string::npos);
+}
+
+TEST(ProgressBar, TokensAndUnknownTime) {
+  StepReport r = report(3, 10);
+  r.tokens_per_s = 4400;
+  r.seconds_left = -1;
+  const std::string line = progress_bar(r, 120);
+  EXPECT_NE(line.find("4.40 k tokens/s"), std::string::npos) << line;
+  EXPECT_EQ(line.find("left"), std::string::npos) << line;
+  r.seconds_left = 0.4;
+  EXPECT_NE(progress_bar(r, 120).find("1.00 s left"), std::string::npos) << progress_bar(r, 120);
+  r.step = r.steps;
+  EXPECT_EQ(progress_bar(r, 120).find("left"), std::string::npos) << "done";
+}
+
+TEST(Progress, TerminalIsRedrawnInPlaceAtMostTenTimesASecond) {
+  Progress progress({.terminal = true});
+  int redraws = 0;
+  for (int step = 1; step <= 1000; ++step) {
+    const std::string text = progress.step(report(step, 1000), step * 0.001, 80);
+    if (text.empty()) continue;
+    ++redraws;
+    EXPECT_EQ(text.front(), '\r');
+    EXPECT_EQ(text.find('\n'), std::string::npos);
+    EXPECT_EQ(text.substr(text.size() - 3), "\x1b[K");
+  }
+  EXPECT_GE(redraws, 9);
+  EXPECT_LE(redraws, 12);
+}
+
+TEST(Progress, LastStepIsAlwaysDrawn) {
+  for (const bool terminal : {true, false}) {
+    Progress progress({.terminal = terminal});
+    EXPECT_NE(progress.step(report(1, 2), 0.0, 80), "");
+    EXPECT_NE(progress.step(report(2, 2), 0.0001, 80).find("2/2"), std::string::npos);
+  }
+}
+
+TEST(Progress, EvaluationStandsAboveTheBar) {
+  Progress progress({.terminal = true});
+  progress.step(report(200, 2000), 0.0, 80);
+  const std::string text = progress.evaluation({.step = 200, .steps = 2000, .loss = 0.5, .accuracy = 0.8123, .seconds = 2}, 80);
+  EXPECT_EQ(text.rfind("\revaluation after step 200: loss 0.5000  accuracy 81.23 %  (2.00 s)\x1b[K\n\r", 0), 0u) << text;
+  EXPECT_NE(text.find(" 200/2000"), std::string::npos);
+}
+
+TEST(Progress, LogHasPlainLinesAtSensibleIntervals) {
+  struct Case {
+    const char* what;
+    int steps;
+    double step_s;
+    int least, most;
+  };
+  const Case cases[] = {{"many fast steps", 10'000, 0.001, 8, 13},
+                        {"a few slow steps", 10, 40.0, 10, 10},
+                        {"an ordinary run", 2000, 0.05, 15, 25},
+                        {"a long run", 1000, 10.0, 300, 400},
+                        {"over before one looks", 100, 0.0001, 2, 2}};
+  for (const Case& c : cases) {
+    Progress progress({.terminal = false});
+    int lines = 0;
+    for (int step = 1; step <= c.steps; ++step) {
+      const std::string text = progress.step(report(step, c.steps), step * c.step_s, 80);
+      if (text.empty()) continue;
+      ++lines;
+      EXPECT_EQ(text.find_first_of("\r\x1b"), std::string::npos);
+      EXPECT_EQ(text.find('\n'), text.size() - 1);
+    }
+    EXPECT_GE(lines, c.least) << c.what;
+    EXPECT_LE(lines, c.most) << c.what;
+  }
+}
+
+TEST(Progress, LineAndEndOfLine) {
+  EXPECT_EQ(progress_line(report(5, 20)), "step  5/20  loss 2.3457  12.3 k images/s  lr 3.00e-04  1 min 23 s left");
+  EXPECT_EQ(evaluation_line({.step = 5, .steps = 20, .loss = 1.5, .accuracy = {}, .seconds = 0.25}),
+            "evaluation after step 5: loss 1.5000  (250 ms)");
+  Progress terminal({.terminal = true}), log({.terminal = false});
+  EXPECT_EQ(terminal.end_line(), "") << "nothing drawn yet";
+  terminal.step(report(1, 2), 0, 80);
+  log.step(report(1, 2), 0, 80);
+  EXPECT_EQ(terminal.end_line(), "\n");
+  EXPECT_EQ(terminal.end_line(), "");
+  EXPECT_EQ(log.end_line(), "");
+}
+
+TEST(FinalTable, HoldsTimeRateLossAccuracyMemoryAndCommunication) {
+  EXPECT_EQ(final_table(final_report()),
+            "  model          cnn, 3.30 M parameters, 2 ranks with 1 thread each\n"
+            "  time           2 min 05 s (2000 steps)\n"
+            "  rate           12.3 k images/s\n"
+            "  loss           0.2512\n"
+            "  evaluation     loss 0.2712\n"
+            "  accuracy       91.23 %\n"
+            "  peak memory    195 to 201 MB a rank\n"
+            "  communication  3.4 % of the time, 1.00 MiB a rank over shm\n");
+}
+
+TEST(FinalTable, OneRankWithoutEvaluation) {
+  FinalReport r = final_report();
+  r.world = 1;
+  r.evaluation.reset();
+  r.peak_rss_mb = {195.4};
+  const std::string table = final_table(r);
+  EXPECT_NE(table.find("1 rank with 1 thread each"), std::string::npos) << table;
+  EXPECT_NE(table.find("195 MB a rank"), std::string::npos) << table;
+  EXPECT_NE(table.find("none (one rank)"), std::string::npos) << table;
+  EXPECT_EQ(table.find("evaluation"), std::string::npos) << table;
+}
+
+TEST(Summary, HasEveryKeyAndSurvivesNumbersThatAreNone) {
+  FinalReport r = final_report();
+  r.loss = std::nan("");
+  const std::string text = summary_json(r);
+  EXPECT_EQ(text.back(), '\n');
+  const auto json = nlohmann::json::parse(text);
+  EXPECT_EQ(json.at("model"), "cnn");
+  EXPECT_EQ(json.at("parameters"), 3'300'000);
+  EXPECT_EQ(json.at("world"), 2);
+  EXPECT_EQ(json.at("layout").at("dp"), 2);
+  EXPECT_EQ(json.at("threads_per_rank"), 1);
+  EXPECT_EQ(json.at("steps"), 2000);
+  EXPECT_TRUE(json.at("loss").is_null());
+  EXPECT_DOUBLE_EQ(json.at("evaluation").at("loss"), 0.2712);
+  EXPECT_DOUBLE_EQ(json.at("evaluation").at("accuracy"), 0.9123);
+  EXPECT_DOUBLE_EQ(json.at("samples_per_s"), 12'345);
+  EXPECT_DOUBLE_EQ(json.at("tokens_per_s"), 0);
+  EXPECT_DOUBLE_EQ(json.at("first_step_s"), 0.5);
+  EXPECT_DOUBLE_EQ(json.at("step_ms").at("p50"), 5);
+  EXPECT_DOUBLE_EQ(json.at("step_ms").at("p95"), 7);
+  EXPECT_EQ(json.at("peak_rss_mb").size(), 2u);
+  EXPECT_EQ(json.at("traffic_bytes").size(), 2u);
+  EXPECT_EQ(json.at("weights_sha256"), "abc");
+  r.evaluation.reset();
+  EXPECT_TRUE(nlohmann::json::parse(summary_json(r)).at("evaluation").is_null());
+}
+
+}  // namespace
+}  // namespace weft

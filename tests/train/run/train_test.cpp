@@ -1,0 +1,243 @@
+// train(): whole runs from a recipe on data made here, alone and on threads as ranks.
+#include "weft/train/run/train.h"
+
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <mutex>
+
+#include "tests/data/temp_folder.h"
+#include "tests/support/run_ranks.h"
+#include "weft/base/error.h"
+#include "weft/checkpoint/digest.h"
+#include "weft/checkpoint/safetensors.h"
+#include "weft/train/recipe/read_recipe.h"
+
+namespace weft {
+namespace {
+
+std::string big_endian(uint32_t value) {
+  return {static_cast<char>(value >> 24), static_cast<char>(value >> 16), static_cast<char>(value >> 8),
+          static_cast<char>(value)};
+}
+
+/// `count` images of 28 x 28: the class is which third of the rows is bright.
+void write_images(const test::TempFolder& folder, const std::string& prefix, int count) {
+  std::string images =
+      std::string("\0\0\x08\x03", 4) + big_endian(static_cast<uint32_t>(count)) + big_endian(28) + big_endian(28);
+  std::string labels = std::string("\0\0\x08\x01", 4) + big_endian(static_cast<uint32_t>(count));
+  for (int i = 0; i < count; ++i) {
+    const int label = i * 7 % 3;
+    for (int p = 0; p < 28 * 28; ++p) {
+      images.push_back(static_cast<char>((p / 28 * 3 / 28 == label ? 200 : 20) + (i * 31 + p * 17) % 40));
+    }
+    labels.push_back(static_cast<char>(label));
+  }
+  folder.write(prefix + "-images-idx3-ubyte", images);
+  folder.write(prefix + "-labels-idx1-ubyte", labels);
+}
+
+class Train : public ::testing::Test {
+ protected:
+  Train() : threads_(at::get_num_threads()) {
+    write_images(folder_, "train", 60);
+    write_images(folder_, "t10k", 25);
+    std::string text;
+    for (int i = 0; i < 100; ++i) text += fmt::format("line {} of a text that repeats itself\n", i);
+    folder_.write("text", text);
+  }
+  ~Train() override { at::set_num_threads(threads_); }
+
+  Recipe images(const std::vector<std::string>& overrides = {}) const {
+    return parse_recipe(fmt::format(R"(
+model = {{ name = "mlp", width = 32, layers = 1, classes = 3 }}
+data = {{ name = "images", path = "{}" }}
+batch = {{ global = 12 }}
+optimizer = {{ lr = 0.01 }}
+run = {{ steps = 7, evaluate_every = 3, threads = 1 }})",
+                                    folder_.path().string()),
+                        "images.toml", overrides);
+  }
+  Recipe text(const std::vector<std::string>& overrides = {}) const {
+    return parse_recipe(fmt::format(R"(
+model = {{ name = "gpt", layers = 1, heads = 2, width = 16, context = 16 }}
+data = {{ name = "text", path = "{}" }}
+batch = {{ global = 8 }}
+optimizer = {{ lr = 1e-3, clip = 1.0 }}
+run = {{ steps = 4, threads = 1, reproducible_slots = 4 }})",
+                                    folder_.file("text")),
+                        "text.toml", overrides);
+  }
+
+  test::TempFolder folder_;
+  int threads_;
+};
+
+/// Of what a trainer alone would not notice: shapes and instructions are alike.
+TEST_F(Train, RanksWithDifferentRecipesAreToldWhenTheyStart) {
+  struct Case {
+    const char* override;
+    std::string says;
+  };
+  folder_.write("other", std::string(3800, 'x'));
+  for (const Case& c :
+       {Case{"model.heads=4", "; rank 0 has model.heads: 2, rank 1 has model.heads: 4; start all ranks"},
+        Case{"model.dropout=0.5", "rank 1 has model.dropout: 0.5"}, Case{"run.steps=5", "rank 1 has run.steps: 5"},
+        Case{"run.evaluate_every=2", "rank 1 has run.evaluate_every: 2"},
+        Case{"data.evaluation=0.2", "rank 1 has data.evaluation: 0.2"}, Case{nullptr, "; rank 0 has training data: "}}) {
+    const std::string change = c.override != nullptr ? c.override : "data.path=" + folder_.file("other");
+    try {
+      test::run_ranks(2, [&](const World& world) { train(world.rank() == 1 ? text({change}) : text(), world); });
+      ADD_FAILURE() << change << " passes, but should say: " << c.says;
+    } catch (const test::RankError& error) {
+      EXPECT_NE(std::string(error.what()).find(c.says), std::string::npos) << change << ": " << error.what();
+    }
+  }
+}
+
+TEST_F(Train, PathsAndThreadsMayDifferBetweenHosts) {
+  folder_.write("copy", test::read_file(folder_.file("text")));
+  const std::vector<std::string> own = {"data.path=" + folder_.file("copy"), "run.threads=2", "run.steps=1"};
+  test::run_ranks(2, [&](const World& world) { train(world.rank() == 1 ? text(own) : text({"run.steps=1"}), world); });
+}
+
+TEST_F(Train, FillsTheReport) {
+  const FinalReport report = train(images(), World());
+  EXPECT_EQ(report.model, "mlp");
+  EXPECT_EQ(report.parameters, 784 * 32 + 32 + 32 * 3 + 3);
+  EXPECT_EQ(report.world, 1);
+  EXPECT_EQ(report.layout.front(), (std::pair<std::string, int64_t>("pp", 1)));
+  EXPECT_EQ(report.backend, "identity");
+  EXPECT_EQ(report.threads_per_rank, 1);
+  EXPECT_EQ(report.steps, 7);
+  EXPECT_LT(report.loss, std::log(3.0));  // three bright bands are soon told apart
+  ASSERT_TRUE(report.evaluation && report.evaluation->accuracy);
+  EXPECT_EQ(report.evaluation->step, 7);
+  EXPECT_GT(*report.evaluation->accuracy, 0.9);
+  EXPECT_GT(report.first_step_s, 0.0);
+  EXPECT_GT(report.seconds, 0.0);
+  EXPECT_GT(report.samples_per_s, 12.0 * 5.0 / report.seconds);  // five of seven steps count, and no evaluation
+  EXPECT_EQ(report.tokens_per_s, 0.0);
+  EXPECT_GT(report.step_ms_p50, 0.0);
+  EXPECT_GE(report.step_ms_p95, report.step_ms_p50);
+  EXPECT_EQ(report.communication_share, 0.0);
+  EXPECT_EQ(report.traffic_bytes, std::vector<int64_t>{0});
+  ASSERT_EQ(report.peak_rss_mb.size(), 1u);
+  EXPECT_GT(report.peak_rss_mb[0], 10.0);
+  EXPECT_EQ(report.weights_sha256.size(), 64u);
+}
+
+TEST_F(Train, ReportsOfTwoRanksAreOfBoth) {
+  std::mutex mutex;
+  FinalReport report;
+  int steps_told = 0;
+  test::run_ranks(2, [&](World world) {
+    TrainOptions options;
+    options.on_step = [&, rank = world.rank()](const StepReport&) {
+      const std::lock_guard lock(mutex);
+      EXPECT_EQ(rank, 0);
+      ++steps_told;
+    };
+    FinalReport mine = train(text(), world, options);
+    const std::lock_guard lock(mutex);
+    if (world.rank() == 0) report = std::move(mine);
+  });
+  EXPECT_EQ(steps_told, 4);
+  EXPECT_EQ(report.world, 2);
+  EXPECT_EQ(report.layout[1], (std::pair<std::string, int64_t>("dp", 2)));
+  EXPECT_EQ(report.backend, "shm");
+  EXPECT_NEAR(report.tokens_per_s, report.samples_per_s * 16.0, 1e-6 * report.tokens_per_s);
+  EXPECT_GT(report.communication_share, 0.0);
+  EXPECT_LE(report.communication_share, 1.0);
+  EXPECT_EQ(report.peak_rss_mb.size(), 2u);
+  ASSERT_EQ(report.traffic_bytes.size(), 2u);
+  // Half of twice the gradients a step, as docs/data_parallel.md says; padding and losses are a few percent of so small a
+  // model.
+  const double gradients = 4.0 * static_cast<double>(report.parameters) * 4.0;
+  for (const int64_t bytes : report.traffic_bytes) {
+    EXPECT_GT(static_cast<double>(bytes), gradients);
+    EXPECT_LT(static_cast<double>(bytes), gradients * 1.05);
+  }
+}
+
+TEST_F(Train, EvaluatesWhenDueAndAtTheEndOnce) {
+  std::vector<int64_t> steps, evaluations;
+  TrainOptions options;
+  options.on_step = [&](const StepReport& report) { steps.push_back(report.step); };
+  options.on_evaluation = [&](const EvaluationReport& report) {
+    EXPECT_EQ(report.steps, 7);
+    evaluations.push_back(report.step);
+  };
+  train(images(), World(), options);
+  EXPECT_EQ(steps, (std::vector<int64_t>{1, 2, 3, 4, 5, 6, 7}));
+  EXPECT_EQ(evaluations, (std::vector<int64_t>{3, 6, 7}));
+}
+
+TEST_F(Train, DoesNotEvaluateTheLastStepTwice) {
+  std::vector<int64_t> evaluations;
+  TrainOptions options;
+  options.on_evaluation = [&](const EvaluationReport& report) { evaluations.push_back(report.step); };
+  train(images({"run.steps=6"}), World(), options);
+  EXPECT_EQ(evaluations, (std::vector<int64_t>{3, 6}));
+}
+
+TEST_F(Train, SavesTheWeightsItReports) {
+  const std::string path = folder_.file("weights.safetensors");
+  const FinalReport report = train(text(), World(), {.save_path = path});
+  const std::vector<NamedTensor> weights = load_safetensors(path);
+  EXPECT_EQ(weights_sha256(weights), report.weights_sha256);
+  int64_t elements = 0;
+  std::vector<std::string> names;
+  for (const NamedTensor& weight : weights) {
+    elements += weight.tensor.numel();
+    names.push_back(weight.name);
+  }
+  EXPECT_EQ(elements, report.parameters);
+  EXPECT_NE(std::find(names.begin(), names.end(), "h.0.attn.c_attn.weight"), names.end());
+}
+
+TEST_F(Train, GivesTheSameBitsTwiceAndOnAnyNumberOfRanks) {
+  const FinalReport expected = train(text(), World());
+  EXPECT_EQ(train(text(), World()).weights_sha256, expected.weights_sha256);
+  EXPECT_NE(train(text({"run.seed=2"}), World()).weights_sha256, expected.weights_sha256);
+  const std::vector<std::pair<int, std::string>> layouts = {
+      {2, "pp=1"}, {4, "pp=1"}, {2, "pp=2"}, {4, "shard_level=parameters"}};
+  for (const auto& [ranks, layout] : layouts) {
+    FinalReport report;
+    test::run_ranks(ranks, [&, recipe = text({"layout." + layout})](World world) {
+      FinalReport mine = train(recipe, world);
+      if (world.rank() == 0) report = std::move(mine);
+    });
+    EXPECT_EQ(report.weights_sha256, expected.weights_sha256) << ranks << " ranks, " << layout;
+    EXPECT_EQ(report.evaluation->loss, expected.evaluation->loss) << ranks << " ranks, " << layout;
+  }
+}
+
+TEST_F(Train, TheLearningRateEndsWhereItIsSaidToAndHasItsPeakOnce) {
+  for (const std::string decay : {"linear", "cosine"}) {
+    std::vector<double> rates;
+    TrainOptions options;
+    options.on_step = [&](const StepReport& report) { rates.push_back(report.lr); };
+    train(images({"optimizer.decay=" + decay, "optimizer.warmup=2", "optimizer.final_lr=0.1"}), World(), options);
+    ASSERT_EQ(rates.size(), 7u);
+    EXPECT_EQ(rates[0], 0.005);
+    EXPECT_EQ(rates[1], 0.01);
+    EXPECT_EQ(std::count(rates.begin(), rates.end(), 0.01), 1) << decay;
+    EXPECT_EQ(rates.back(), 0.01 * 0.1) << decay;
+  }
+}
+
+TEST_F(Train, RefusesAPathItCannotWriteToBeforeTraining) {
+  int steps = 0;
+  TrainOptions options;
+  options.save_path = folder_.file("missing") + "/weights.safetensors";
+  options.on_step = [&](const StepReport&) { ++steps; };
+  EXPECT_THROW(train(text(), World(), options), InputError);
+  EXPECT_EQ(steps, 0);
+}
+
+}  // namespace
+}  // namespace weft

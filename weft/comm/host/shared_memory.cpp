@@ -1,0 +1,72 @@
+#include "weft/comm/host/shared_memory.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "weft/base/error.h"
+#include "weft/base/standard_descriptors.h"
+#include "weft/base/without_signal.h"
+
+namespace weft::shm {
+namespace {
+
+[[noreturn]] void fail(const std::string& action, const std::string& advice) {
+  const int error = errno;
+  throw CommError(fmt::format("shared memory: cannot {}: {}; {}", action, std::strerror(error), advice));
+}
+
+}  // namespace
+
+Mapping::Mapping(const FileDescriptor& file, size_t bytes) : bytes_(bytes) {
+  void* address = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+  if (address == MAP_FAILED) fail(fmt::format("map {} bytes", bytes), "is there a limit on address space (ulimit -v)?");
+  data_ = static_cast<std::byte*>(address);
+}
+
+Mapping::~Mapping() {
+  if (data_ != nullptr) ::munmap(data_, bytes_);
+}
+
+Mapping::Mapping(Mapping&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+
+Mapping& Mapping::operator=(Mapping&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+void Mapping::discard() {
+  if (data_ != nullptr) ::madvise(data_, bytes_, MADV_REMOVE);
+}
+
+FileDescriptor create_memory(const std::string& name, size_t bytes) {
+  FileDescriptor file(above_standard(::memfd_create(("weft:" + name).substr(0, 200).c_str(), MFD_CLOEXEC)));
+  if (!file) fail("create it", "are too many files open (ulimit -n)?");
+  const WithoutSignal guard(SIGXFSZ);  // memory counts as a file
+  if (::ftruncate(file.get(), static_cast<off_t>(bytes)) != 0) {
+    const bool limited = errno == EFBIG;
+    fail(fmt::format("reserve {} bytes", bytes),
+         limited ? "raise the limit on file sizes (ulimit -f), which counts shared memory too" : "use smaller buffers");
+  }
+  return file;
+}
+
+FileDescriptor open_peer_memory(int pid, int fd) {
+  const std::string path = fmt::format("/proc/{}/fd/{}", pid, fd);
+  FileDescriptor file(above_standard(::open(path.c_str(), O_RDWR | O_CLOEXEC)));
+  if (!file) {
+    fail(fmt::format("open a peer's memory {}", path),
+         "the peer has ended, or ranks that share a host name cannot see each other's processes: give them different "
+         "WEFT_HOST then");
+  }
+  return file;
+}
+
+}  // namespace weft::shm

@@ -1,0 +1,40 @@
+// RankEnvironment: which rank this process is and where its world meets, as the environment says.
+#pragma once
+
+#include <optional>
+#include <string>
+
+namespace weft {
+
+struct RankEnvironment {
+  int rank = 0;
+  int size = 1;
+  std::optional<int> local_rank = {};
+  std::optional<int> local_size = {};
+  bool one_host = false;  ///< the variables say that all ranks are on this host
+};
+
+/// torchrun's names first; SLURM's where RANK is unset and srun started more than one task; nothing where none is set. Throws
+/// InputError for a half-set or contradictory environment.
+std::optional<RankEnvironment> rank_environment();
+
+/// Where a world's store is, and who serves it.
+struct Rendezvous {
+  enum class Server {
+    launcher,  ///< weft's, at WEFT_STORE
+    agent,     ///< torchrun's, at MASTER_ADDR and MASTER_PORT
+    rank_zero  ///< of the world, there
+  };
+  Server server = Server::rank_zero;
+  std::string host;
+  int port = 0;
+  bool loopback = false;  ///< rank 0 serves for this host only
+};
+
+/// Throws InputError where the environment does not say.
+Rendezvous rendezvous_from_environment(const RankEnvironment& ranks);
+
+/// What is put before keys: a store that outlives a restart of the ranks (torchrun's) still holds those of the ranks before.
+std::string key_prefix_from_environment();
+
+}  // namespace weft

@@ -1,0 +1,15 @@
+// TreeReduction: what is reduced, and how (reduce.h).
+#pragma once
+
+#include <c10/core/ScalarType.h>
+
+#include "weft/comm/call/reduce_op.h"
+
+namespace weft {
+
+struct TreeReduction {
+  at::ScalarType dtype = at::kFloat;
+  ReduceOp op = ReduceOp::sum;
+};
+
+}  // namespace weft

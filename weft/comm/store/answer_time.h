@@ -1,0 +1,11 @@
+// kToAnswer: how long a store may take to answer.
+#pragma once
+
+#include <chrono>
+
+namespace weft {
+
+/// What a store that is well has for answering, also at the very end of a deadline.
+inline constexpr std::chrono::milliseconds kToAnswer{500};
+
+}  // namespace weft

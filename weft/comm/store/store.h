@@ -1,0 +1,78 @@
+// Store: strings under keys that all ranks of a world share, for meeting and for building groups; not for bulk data.
+//
+// A small value; copies share one connection. Every call has a deadline, also where the store does not answer (whoever serves
+// it is stopped, or behind a network that swallows packets); then a CommError names what was waited for. Waiting polls with
+// growing pauses, so that a rank that waits never keeps another thread of its process from the store.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "weft/base/deadline.h"
+
+namespace weft {
+
+class Error;
+class RankTable;
+class StoreConnection;  // to a c10d store, comm/store/store_connection.h
+
+class Store {
+ public:
+  class Connection;  // to a c10d store, comm/store/store_connection.h
+
+  /// A key whose value, once a rank has set it, is the error that ends the waits of all.
+  struct Failure {
+    explicit Failure(std::string key) : key(std::move(key)) {}
+    const std::string key;           ///< whole
+    std::atomic<bool> told = false;  ///< to this rank
+  };
+
+  explicit Store(std::shared_ptr<StoreConnection> connection, std::string prefix = "");
+
+  // Calls that are given no deadline have the store's own (within()), or as long as the connection was given.
+  void set(const std::string& key, const std::string& value);
+  void set(const std::string& key, const std::string& value, const Deadline& deadline);
+  int64_t add(const std::string& key, int64_t amount);
+  bool has(const std::string& key);
+  /// The same for whoever has better things to wait for: nothing when the store has not answered by then.
+  std::optional<bool> has(const std::string& key, const Deadline& deadline);
+
+  /// Waits until the key is there. `what` says in the error what was waited for.
+  std::string get(const std::string& key, const Deadline& deadline, const std::string& what);
+
+  /// This store, whose get() also ends with the failure's text as its error.
+  Store failing_on(std::shared_ptr<Failure> failure) const;
+  /// Sets it, with the number of the rank where one was lost; a rank that has been told already tells nothing.
+  void announce(const Error& error);
+  /// Throws that error if it has been set. For whoever fails without waiting: a peer may have left because of it.
+  void throw_if_failed();
+  /// The same store with every key below `prefix`.
+  Store below(const std::string& prefix) const;
+
+  /// The same store, whose calls all end by then.
+  Store within(const Deadline& deadline) const;
+  /// The same store, with the table of who waits for whom.
+  Store with(std::shared_ptr<RankTable> table) const;
+  const std::shared_ptr<RankTable>& table() const { return table_; }
+
+  const std::string& prefix() const { return prefix_; }
+  StoreConnection& connection() const { return *connection_; }
+  /// "rank 0", "the launcher": who serves it.
+  const std::string& server() const;
+
+ private:
+  Deadline deadline() const;
+  void throw_if(const std::optional<std::string>& failure);
+
+  std::shared_ptr<StoreConnection> connection_;
+  std::string prefix_;
+  std::shared_ptr<Failure> failure_;
+  std::shared_ptr<RankTable> table_;
+  std::optional<Deadline> deadline_;
+};
+
+}  // namespace weft

@@ -1,0 +1,30 @@
+#include "weft/optim/learning_rate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+namespace weft {
+
+double LearningRate::at(int64_t step) const {
+  if (step < warmup) return peak * (static_cast<double>(step + 1) / static_cast<double>(warmup));
+  const int64_t top = std::max<int64_t>(0, warmup - 1);  // the step that has the peak
+  const double length = static_cast<double>(std::max<int64_t>(1, steps - 1 - top));
+  const double progress = std::min(1.0, static_cast<double>(step - top) / length);
+  const auto above_final = [this](double share) { return peak * (final_share + (1.0 - final_share) * share); };
+  switch (decay) {
+    case Decay::constant:
+      return peak;
+    case Decay::linear:
+      return above_final(1.0 - progress);
+    case Decay::cosine:
+      return above_final(0.5 * (1.0 + std::cos(std::numbers::pi * progress)));
+    case Decay::step: {
+      const int64_t drops = (step - warmup) / decay_every;
+      return peak * std::pow(decay_factor, static_cast<double>(drops));
+    }
+  }
+  return peak;
+}
+
+}  // namespace weft

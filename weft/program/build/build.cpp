@@ -1,0 +1,195 @@
+#include "weft/program/build/build.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "weft/base/error.h"
+#include "weft/base/math.h"
+#include "weft/program/buckets.h"
+#include "weft/program/buffers.h"
+#include "weft/program/build/stages.h"
+#include "weft/program/build/step_bytes.h"
+#include "weft/program/build/step_size.h"
+#include "weft/program/edit.h"
+#include "weft/program/passes/clip.h"
+#include "weft/program/passes/gather_updated.h"
+#include "weft/program/passes/prefetch.h"
+#include "weft/program/passes/replicate.h"
+#include "weft/program/passes/shard_gradients.h"
+#include "weft/program/passes/shard_parameters.h"
+#include "weft/program/passes/slots.h"
+#include "weft/program/passes/sum_losses.h"
+#include "weft/program/passes/tie_weights.h"
+#include "weft/program/passes/update.h"
+#include "weft/program/passes/waits.h"
+#include "weft/program/pipeline/check_schedule.h"
+#include "weft/program/schedules/naive.h"
+
+namespace weft {
+namespace {
+
+// Costs may be written by hand.
+void check_model(const ModelCost& model) {
+  if (model.blocks.empty()) throw InputError(fmt::format("model '{}' has no blocks: a program needs at least one", model.name));
+  const int blocks = static_cast<int>(model.blocks.size());
+  for (int b = 0; b < blocks; ++b) {
+    const BlockCost& block = model.blocks[b];
+    for (const int used : block.uses) {
+      if (used >= 0 && used < blocks) continue;
+      throw InputError(fmt::format("model '{}', block {} '{}': uses block {} of {}", model.name, b, block.name, used, blocks));
+    }
+  }
+}
+
+void check(const ModelCost& model, const StepLayout& layout) {
+  check_model(model);
+  const auto positive = [](const char* key, int64_t value) {
+    if (value < 1) throw InputError(fmt::format("layout: {} is {}, must be at least 1", key, value));
+  };
+  positive("pp", layout.pp);
+  positive("tp", layout.tp);
+  positive("dp", layout.dp);
+  positive("shard", layout.shard);
+  positive("micro_batches", layout.micro_batches);
+  positive("slots", layout.slots);
+  positive("bucket_bytes", layout.bucket_bytes);
+  if (layout.slots > 1 && layout.shard_level >= ShardLevel::gradients && !layout.keep_order) {
+    throw InputError("layout: several slots a rank need keep_order: gradients that are reduced every micro-batch fill no slot");
+  }
+  if (layout.offload.weights && layout.shard_level != ShardLevel::parameters) {
+    throw InputError("layout: weights are offloaded at shard level parameters only");
+  }
+  if (layout.inner_shards < 1 || layout.shard % layout.inner_shards != 0) {
+    throw InputError(
+        fmt::format("layout: weights resharded over {} ranks after forward; must divide the {} ranks of the shard axis",
+                    layout.inner_shards, layout.shard));
+  }
+  if (layout.prefetch < 0) throw InputError(fmt::format("layout: prefetch is {}, must be at least 0", layout.prefetch));
+  if (!is_power_of_two(layout.slots)) {
+    throw InputError(fmt::format("layout: {} slots a rank, must be a power of two (nearest below: {})", layout.slots,
+                                 floor_power_of_two(layout.slots)));
+  }
+  if (layout.micro_batches % layout.slots != 0) {
+    throw InputError(fmt::format("layout: {} slots do not divide {} micro-batches a rank; use {} micro-batches, or fewer slots",
+                                 layout.slots, layout.micro_batches, round_up(layout.micro_batches, layout.slots)));
+  }
+}
+
+Program describe_model(const ModelCost& model, const StepLayout& layout) {
+  const bool sharded = layout.shard_level != ShardLevel::none;
+  Program program;
+  program.shard_level = layout.shard_level;
+  program.shards = sharded ? layout.shard : 1;
+  program.replicas = sharded ? layout.dp : layout.dp * layout.shard;
+  program.inner_shards = layout.shard_level == ShardLevel::parameters && layout.reshard_after_forward ? layout.inner_shards : 1;
+  program.weight_bytes = layout.weight_bytes;
+  program.gradient_bytes = layout.gradient_bytes;
+  program.micro_batches = layout.micro_batches;
+  program.slots = layout.slots;
+  program.needs_norm = layout.clip || layout.check_finite;
+  program.mesh = {.pp = layout.pp, .dp = layout.dp, .shard = layout.shard, .tp = layout.tp};
+  for (int rank = 0; rank < program.mesh.world(); ++rank) {
+    program.list_of_rank.push_back(rank / (program.mesh.data() * layout.tp));
+  }
+  for (const BlockCost& block : model.blocks) {
+    program.block_names.push_back(block.name);
+    program.block_numel.push_back(padded_numel(block.numel, program.shards));
+    program.block_uses.push_back(block.uses);
+  }
+  const auto has_frozen = [](const BlockCost& block) { return block.frozen_numel > 0; };
+  if (std::any_of(model.blocks.begin(), model.blocks.end(), has_frozen)) {
+    for (const BlockCost& block : model.blocks) {
+      program.block_frozen.push_back(padded_numel(block.frozen_numel, program.shards));
+    }
+  }
+  return program;
+}
+
+void find_holders(Program& program, const std::vector<InstructionList>& lists) {
+  if (lists.size() == 1) return;
+  program.holders.resize(program.num_blocks());
+  for (int rank = 0; rank < static_cast<int>(lists.size()); ++rank) {
+    for (const int block : held_blocks(lists[rank], program.block_uses)) program.holders[block].push_back(rank);
+  }
+}
+
+InstructionList finish_list(InstructionList list, const ModelCost& model, const StepLayout& layout, const Program& program) {
+  const bool sharded = layout.shard_level != ShardLevel::none;
+  const std::vector<int> held = held_blocks(list, program.block_uses);
+  const std::vector<Bucket> buckets =
+      sharded ? single_blocks(program, held) : gradient_buckets(program, held, layout.bucket_bytes);
+  list = recompute(std::move(list), model, layout.recompute);
+  list = offload_activations(list, model, layout.offload);
+  list = close_slots(std::move(list), program, {.buckets = buckets});
+  if (sharded) {
+    list = shard_gradients(std::move(list), program,
+                           {.every_micro_batch = layout.shard_level >= ShardLevel::gradients && !layout.keep_order});
+  } else {
+    list = replicate(std::move(list), {.replicas = program.replicas, .buckets = buckets, .uses = program.block_uses});
+  }
+  list = tie_weights(std::move(list), program);
+  list = sum_losses(std::move(list), program);
+  const int parts = layout.pp * program.shards;
+  const AxisName axis = layout.pp > 1 ? AxisName::model : parts > 1 ? AxisName::shard : AxisName::none;
+  if (program.needs_norm) list = clip(std::move(list), {.axis = axis, .ranks = parts, .all = whole(buckets)});
+  list = update(std::move(list), {.buckets = buckets});
+  list = offload_state(std::move(list), layout.offload);
+  if (layout.shard_level == ShardLevel::parameters) {
+    list = shard_parameters(std::move(list), program,
+                            {.reshard_after_forward = layout.reshard_after_forward, .inner_shards = program.inner_shards});
+    list = offload_shards(list, layout.offload);
+    list = prefetch(std::move(list), program, {.depth = layout.prefetch, .max_bytes = layout.gathered_bytes});
+  } else if (sharded) {
+    list = gather_updated(std::move(list), program);
+  }
+  return list;
+}
+
+ScheduleSize size_of(const ModelCost& model, const Schedule& schedule) {
+  const auto is_part = [](const Task& task) { return task.kind == TaskKind::backward_input; };
+  return {.stages = std::max(schedule.num_stages(), 1),
+          .splits_backward =
+              std::any_of(schedule.tasks.begin(), schedule.tasks.end(),
+                          [&](const std::vector<Task>& tasks) { return std::any_of(tasks.begin(), tasks.end(), is_part); }),
+          .whole_blocks = whole_blocks(model)};
+}
+
+Schedule schedule_of(const StepLayout& layout) {
+  if (layout.schedule.tasks.empty()) {
+    if (layout.pp > 1) throw InputError(fmt::format("layout: {} pipeline ranks and no schedule; name one", layout.pp));
+    return naive_schedule({.ranks = 1, .micro_batches = layout.micro_batches});
+  }
+  if (layout.schedule.num_ranks() != layout.pp || layout.schedule.micro_batches != layout.micro_batches) {
+    throw InputError(fmt::format("layout: schedule {} is for {} pipeline ranks and {} micro-batches, the layout has {} and {}",
+                                 layout.schedule.name, layout.schedule.num_ranks(), layout.schedule.micro_batches, layout.pp,
+                                 layout.micro_batches));
+  }
+  check_schedule(layout.schedule);
+  return layout.schedule;
+}
+
+}  // namespace
+
+Program build_program(const ModelCost& model, const StepLayout& layout) {
+  check(model, layout);
+  check_step_size(static_cast<int64_t>(model.blocks.size()), layout, size_of(model, layout.schedule));
+  check_step_bytes(model, layout);
+  const Schedule schedule = schedule_of(layout);
+  const int num_blocks = static_cast<int>(model.blocks.size());
+  const std::vector<StageBlocks> stages = stage_blocks(
+      model, schedule, layout.first_block.empty() ? even_stages(num_blocks, schedule.num_stages()) : layout.first_block);
+  Program program = describe_model(model, layout);
+  std::vector<InstructionList> lists = stage_lists(model, schedule, stages);
+  find_holders(program, lists);
+  for (int rank = 0; rank < layout.pp; ++rank) {
+    InstructionList list = finish_list(std::move(lists[rank]), model, layout, program);
+    list.shrink_to_fit();
+    program.buffers.push_back({weight_buffers(list, program), gradient_buffers(list, program, layout.prefetch)});
+    program.lists.push_back(link_waits(std::move(list), program, program.buffers.back()));
+  }
+  return program;
+}
+
+}  // namespace weft

@@ -1,0 +1,15 @@
+// build_program: from a model's costs and a layout to the step program, by running the passes in one visible order.
+//
+// Costs no tensors and little time, whatever the number of ranks: the data-parallel copies of a pipeline rank share one list.
+#pragma once
+
+#include "weft/program/build/step_layout.h"
+#include "weft/program/program.h"
+
+namespace weft {
+
+/// Throws InputError when the model has no blocks, a count is not positive, slots is no power of two or does not divide
+/// micro_batches, the byte limit is below what the largest block needs, or schedule and stages do not fit.
+Program build_program(const ModelCost& model, const StepLayout& layout);
+
+}  // namespace weft

@@ -1,0 +1,36 @@
+// make_schedule: a pipeline schedule by its name, as a recipe gives it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weft/program/build/step_size.h"
+#include "weft/program/pipeline/costs.h"
+#include "weft/program/pipeline/schedule.h"
+#include "weft/program/pipeline/shape.h"
+
+namespace weft {
+
+/// What some schedules need beside their shape.
+struct ScheduleInputs {
+  PipelineCosts costs = {};       ///< auto; without stages: all times are 1, and a rank holds what it does with 1f1b
+  std::string csv = {};           ///< csv: the text (schedules/csv.h)
+  std::string csv_path = {};      ///< csv: the file it is from, for errors; empty: none
+  int64_t* tasks_left = nullptr;  ///< auto: as in automatic_schedule()
+};
+
+/// naive, gpipe, 1f1b, interleaved, zb-h1, zb-h2, zb-v, auto, csv
+std::vector<std::string> schedule_names();
+
+/// Of a schedule by its name, before it is made. Of auto that of the order it searches for, which has one stage a rank; of csv
+/// the least that a text can have.
+ScheduleSize schedule_size(std::string_view name, const PipelineShape& shape);
+
+/// PipelineShape::chunks is interleaved's: the others have 1 stage a rank, zb-v 2, csv what the text says. Throws InputError
+/// when the name is not known, when there are fewer micro-batches than ranks (but for naive and csv: some rank would always
+/// wait), when the shape does not suit the schedule, and as csv_schedule() and automatic_schedule() do.
+Schedule make_schedule(std::string_view name, PipelineShape shape, const ScheduleInputs& inputs = {});
+
+}  // namespace weft

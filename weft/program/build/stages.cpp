@@ -1,0 +1,204 @@
+#include "weft/program/build/stages.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "weft/base/error.h"
+#include "weft/program/pipeline/task_times.h"
+
+namespace weft {
+namespace {
+
+Instruction on_block(Op op, int block, int micro) { return {.op = op, .first = block, .last = block + 1, .micro = micro}; }
+
+Instruction forward(const ModelCost& model, int block, int micro) {
+  const BlockCost& cost = model.blocks[block];
+  Instruction x = on_block(Op::forward, block, micro);
+  x.flops = cost.forward_flops;
+  x.peak = cost.forward_peak_bytes;
+  x.allocates = cost.saved_bytes + cost.output_bytes;
+  return x;
+}
+
+// Its output goes only now: until here it was the next block's input, what was sent, or the loss's.
+Instruction backward(const ModelCost& model, Op op, int block, int micro, bool input_received) {
+  const BlockCost& cost = model.blocks[block];
+  Instruction x = on_block(op, block, micro);
+  if (op == Op::backward_weight) {
+    x.flops = cost.backward_flops - cost.input_flops;
+    x.frees = cost.deferred_bytes;
+    return x;
+  }
+  const int64_t input_bytes = block == 0 ? model.input_bytes : model.blocks[block - 1].output_bytes;
+  const int64_t output_and_gradient = 2 * cost.output_bytes;
+  const bool is_part = op == Op::backward_input;
+  x.flops = is_part ? cost.input_flops : cost.backward_flops;
+  x.peak = std::max<int64_t>(cost.backward_peak_bytes - cost.saved_bytes - output_and_gradient, 0);
+  x.allocates = (block == 0 ? 0 : input_bytes) + (is_part ? cost.deferred_bytes : 0);
+  x.frees = cost.saved_bytes + output_and_gradient + (block == 0 || input_received ? input_bytes : 0);
+  return x;
+}
+
+Instruction transfer(const ModelCost& model, Op op, Payload what, int block, int micro, int peer) {
+  const int64_t bytes = model.blocks[block].output_bytes;
+  Instruction x = on_block(op, block, micro);
+  x.lane = Lane::comm;
+  x.what = what;
+  x.peer = peer;
+  if (op == Op::send) x.wire_bytes = bytes;
+  if (op == Op::receive) x.allocates = bytes;
+  if (op == Op::send && what == Payload::gradient) x.frees = bytes;
+  return x;
+}
+
+// A transfer, and the task of its rank that it must not come before.
+struct Placed {
+  double made = 0.0;  // when its data is made
+  int before_task = 0;
+  int block = 0, micro = 0, peer = 0;
+  Payload what = Payload::none;
+  Op op = Op::send;
+
+  // Where it stands among all: by time, then in any fixed order.
+  std::tuple<double, Payload, int, int> order() const { return {made, what, block, micro}; }
+};
+
+class Expansion {
+ public:
+  Expansion(const ModelCost& model, const Schedule& schedule, const std::vector<StageBlocks>& stages)
+      : model_(model),
+        schedule_(schedule),
+        stages_(stages),
+        times_(task_times(schedule, std::vector<StageTimes>(stages.size()), 0.0)),
+        transfers_(schedule.num_ranks()),
+        next_target_(schedule.num_ranks(), 0) {}
+
+  std::vector<InstructionList> run() {
+    for (int rank = 0; rank < schedule_.num_ranks(); ++rank) place_transfers(rank);
+    std::vector<InstructionList> lists;
+    lists.reserve(transfers_.size());
+    for (int rank = 0; rank < schedule_.num_ranks(); ++rank) lists.push_back(list_of(rank));
+    return lists;
+  }
+
+ private:
+  int last_stage() const { return static_cast<int>(stages_.size()) - 1; }
+  int rank_of(int stage) const { return schedule_.rank_of_stage[stage]; }
+  bool leaves(int from, int to) const { return to >= 0 && to <= last_stage() && rank_of(from) != rank_of(to); }
+
+  // The transfers of what this rank's tasks make, on both sides.
+  void place_transfers(int rank) {
+    for (size_t k = 0; k < schedule_.tasks[rank].size(); ++k) {
+      const Task& task = schedule_.tasks[rank][k];
+      const double made = times_[rank][k].end;
+      if (task.kind == TaskKind::forward && leaves(task.stage, task.stage + 1)) {
+        place(made, Payload::activation, stages_[task.stage].last - 1, task.micro, rank, rank_of(task.stage + 1));
+      }
+      const bool makes_gradient = task.kind == TaskKind::backward || task.kind == TaskKind::backward_input;
+      if (makes_gradient && leaves(task.stage, task.stage - 1)) {
+        place(made, Payload::gradient, stages_[task.stage - 1].last - 1, task.micro, rank, rank_of(task.stage - 1));
+      }
+    }
+  }
+
+  void place(double made, Payload what, int block, int micro, int from, int to) {
+    const auto add = [&](Op op, int rank, int peer) {
+      const auto& times = times_[rank];
+      const auto next =
+          std::lower_bound(times.begin(), times.end(), made, [](const TaskTime& t, double time) { return t.start < time; });
+      transfers_[rank].push_back({.made = made,
+                                  .before_task = static_cast<int>(next - times.begin()),
+                                  .block = block,
+                                  .micro = micro,
+                                  .peer = peer,
+                                  .what = what,
+                                  .op = op});
+    };
+    add(Op::send, from, to);
+    add(Op::receive, to, from);
+  }
+
+  InstructionList list_of(int rank) {
+    std::vector<Placed> placed = std::move(transfers_[rank]);
+    std::sort(placed.begin(), placed.end(), [](const Placed& a, const Placed& b) { return a.order() < b.order(); });
+    InstructionList list;
+    auto next = placed.begin();
+    for (size_t k = 0; k <= schedule_.tasks[rank].size(); ++k) {
+      for (; next != placed.end() && static_cast<size_t>(next->before_task) <= k; ++next) {
+        list.push_back(transfer(model_, next->op, next->what, next->block, next->micro, next->peer));
+      }
+      if (k < schedule_.tasks[rank].size()) add_task(list, rank, schedule_.tasks[rank][k]);
+    }
+    return list;
+  }
+
+  void add_task(InstructionList& list, int rank, const Task& task) {
+    const StageBlocks& stage = stages_[task.stage];
+    if (task.kind == TaskKind::forward) {
+      if (task.stage == 0) list.push_back({.op = Op::load, .micro = task.micro, .allocates = model_.input_bytes});
+      for (int block = stage.first; block < stage.last; ++block) list.push_back(forward(model_, block, task.micro));
+      return;
+    }
+    if (task.kind != TaskKind::backward_weight && task.stage == last_stage()) add_loss(list, rank, task.micro);
+    const bool received = task.stage > 0 && leaves(task.stage, task.stage - 1);
+    for (int block = stage.last - 1; block >= stage.first; --block) {
+      const Op op = op_of(task.kind, model_.blocks[block].splits);
+      if (op == Op::load) continue;
+      list.push_back(backward(model_, op, block, task.micro, received && block == stage.first));
+    }
+  }
+
+  // The loader hands micro-batches out in order: targets of those before this one are taken too, where it runs before them.
+  void add_loss(InstructionList& list, int rank, int micro) {
+    for (int& next = next_target_[rank]; rank_of(0) != rank && next <= micro; ++next) {
+      list.push_back({.op = Op::load, .micro = next});
+    }
+    list.push_back(
+        {.op = Op::loss, .micro = micro, .peak = model_.loss_peak_bytes, .allocates = model_.blocks.back().output_bytes});
+  }
+
+  // A block that cannot be split runs its whole backward with the first part; Op::load stands for nothing.
+  static Op op_of(TaskKind kind, bool splits) {
+    if (kind == TaskKind::backward) return Op::backward;
+    if (kind == TaskKind::backward_input) return splits ? Op::backward_input : Op::backward;
+    return splits ? Op::backward_weight : Op::load;
+  }
+
+  const ModelCost& model_;
+  const Schedule& schedule_;
+  const std::vector<StageBlocks>& stages_;
+  std::vector<std::vector<TaskTime>> times_;
+  std::vector<std::vector<Placed>> transfers_;  // by rank
+  std::vector<int> next_target_;                // by rank: the micro-batch that it loads next for its targets
+};
+
+}  // namespace
+
+std::vector<StageBlocks> stage_blocks(const ModelCost& model, const Schedule& schedule, const std::vector<int>& first_block) {
+  const int blocks = static_cast<int>(model.blocks.size());
+  const int stages = schedule.num_stages();
+  if (static_cast<int>(first_block.size()) != stages) {
+    throw InputError(fmt::format("layout: the model is cut into {} stages, but schedule {} has {}", first_block.size(),
+                                 schedule.name, stages));
+  }
+  std::vector<StageBlocks> result;
+  for (int s = 0; s < stages; ++s) {
+    result.push_back({first_block[s], s + 1 < stages ? first_block[s + 1] : blocks});
+    if (result.back().first < result.back().last && (s > 0 || first_block[s] == 0)) continue;
+    throw InputError(
+        fmt::format("layout: stage {} has blocks [{}, {}) of {}; every stage needs at least one, the first begins "
+                    "at block 0",
+                    s, result.back().first, result.back().last, blocks));
+  }
+  return result;
+}
+
+std::vector<InstructionList> stage_lists(const ModelCost& model, const Schedule& schedule,
+                                         const std::vector<StageBlocks>& stages) {
+  return Expansion(model, schedule, stages).run();
+}
+
+}  // namespace weft

@@ -1,0 +1,87 @@
+#include "weft/program/build/step_bytes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
+#include "weft/base/error.h"
+#include "weft/program/limits.h"
+
+namespace weft {
+namespace {
+
+void check_block(const ModelCost& model, size_t b) {
+  const BlockCost& block = model.blocks[b];
+  const auto refuse = [&](const std::string& text) {
+    throw InputError(fmt::format("model '{}', block {} '{}': {}", model.name, b, block.name, text));
+  };
+  for (const int64_t numel : {block.numel, block.frozen_numel}) {
+    if (numel < 0 || numel > kMostElements) refuse(fmt::format("{} elements, must be 0 to {}", numel, kMostElements));
+  }
+  for (const int64_t bytes :
+       {block.saved_bytes, block.output_bytes, block.forward_peak_bytes, block.backward_peak_bytes, block.deferred_bytes}) {
+    if (bytes < 0 || bytes > kMostBytes) {
+      refuse(fmt::format("{} bytes on a micro-batch, must be 0 to {}; use smaller micro-batches (batch.micro)", bytes,
+                         kMostBytes));
+    }
+  }
+}
+
+// With gradients and frozen weights, as they are padded.
+double count_elements(const ModelCost& model, int shards) {
+  double elements = 0.0;
+  for (const BlockCost& block : model.blocks) {
+    elements += static_cast<double>(padded_numel(block.numel, shards));
+    elements += static_cast<double>(padded_numel(block.frozen_numel, shards));
+  }
+  return elements;
+}
+
+// Of all that a micro-batch allocates, on whatever ranks: what they keep, outputs, their gradients and both as they arrive.
+double activation_bytes(const ModelCost& model) {
+  double bytes = 2.0 * static_cast<double>(model.input_bytes);
+  for (const BlockCost& block : model.blocks) {
+    bytes += static_cast<double>(block.saved_bytes) + 4.0 * static_cast<double>(block.output_bytes) +
+             static_cast<double>(block.deferred_bytes);
+  }
+  return bytes;
+}
+
+// Of weights and gradients: what a micro-batch gathers and reduces, and what the step does at its end.
+double sent_bytes(double elements, const StepLayout& layout) {
+  double each = 0.0;
+  if (layout.shard_level == ShardLevel::parameters) each += 2.0 * layout.weight_bytes;
+  if (layout.shard_level >= ShardLevel::gradients) each += layout.gradient_bytes;
+  return elements * (each * layout.micro_batches + 4.0 * layout.gradient_bytes + layout.weight_bytes);
+}
+
+}  // namespace
+
+void check_step_bytes(const ModelCost& model, const StepLayout& layout) {
+  for (size_t b = 0; b < model.blocks.size(); ++b) check_block(model, b);
+  for (const int64_t bytes : {model.input_bytes, model.loss_peak_bytes}) {
+    if (bytes >= 0 && bytes <= kMostBytes) continue;
+    throw InputError(fmt::format("model '{}': its input or its loss has {} bytes on a micro-batch, must be 0 to {}", model.name,
+                                 bytes, kMostBytes));
+  }
+  const double elements = count_elements(model, layout.shard_level == ShardLevel::none ? 1 : layout.shard);
+  if (elements > static_cast<double>(kMostElements)) {
+    throw InputError(
+        fmt::format("model '{}': its {} blocks have {:.1e} elements, more than the {:.1e} that can be counted; use "
+                    "fewer or smaller blocks",
+                    model.name, model.blocks.size(), elements, static_cast<double>(kMostElements)));
+  }
+  const int at_a_time = layout.pp > 1 ? layout.micro_batches : 1;
+  const double activations = activation_bytes(model) * at_a_time;
+  const double sent = sent_bytes(elements, layout);
+  if (activations + sent <= static_cast<double>(kMostBytes)) return;
+  throw InputError(
+      fmt::format("layout: a step of {} micro-batches a rank holds up to {:.1e} bytes of activations and sends up to {:.1e} of "
+                  "weights and gradients, more than the {:.1e} that can be counted; use {} (batch.micro, batch.global) or a "
+                  "smaller model",
+                  layout.micro_batches, activations, sent, static_cast<double>(kMostBytes),
+                  activations > sent ? "fewer samples" : "fewer micro-batches"));
+}
+
+}  // namespace weft

@@ -1,0 +1,168 @@
+#include "weft/program/draw/bars.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "weft/program/ranks.h"
+
+namespace weft {
+namespace {
+
+constexpr double kJoinedGap = 2e-4;  // of the whole time: nobody would see it
+
+BoxKind kind_of(const Instruction& x, bool ran_before) {
+  switch (x.op) {
+    case Op::forward:
+      return ran_before ? BoxKind::recompute : BoxKind::forward;
+    case Op::backward:
+      return BoxKind::backward;
+    case Op::backward_input:
+      return BoxKind::backward_input;
+    case Op::backward_weight:
+      return BoxKind::backward_weight;
+    case Op::gather:
+      return BoxKind::gather;
+    case Op::reduce_scatter:
+    case Op::reduce:
+    case Op::reduce_loss:
+      return BoxKind::reduce;
+    case Op::send:
+    case Op::receive:
+      return BoxKind::transfer;
+    case Op::offload:
+    case Op::reload:
+      return BoxKind::copy;
+    default:
+      return BoxKind::other;
+  }
+}
+
+// Which of the rank's stages each block belongs to. A stage is a run of blocks of which each always runs right after the one
+// before it, forward and, the other way round, backward: two stages of a rank may be neighbours in the model.
+std::vector<int> chunk_of_block(const InstructionList& list, int num_blocks, int& num_chunks) {
+  std::vector<bool> begins(num_blocks, false);
+  std::set<std::pair<int, int>> ran;  // block and micro-batch
+  const Instruction* forward = nullptr;
+  const Instruction* backward = nullptr;
+  const auto follows = [](const Instruction& x, const Instruction* previous, int step) {
+    return previous != nullptr && previous->micro == x.micro && previous->first == x.first - step;
+  };
+  for (const Instruction& x : list) {
+    if (x.op == Op::forward && ran.insert({x.first, x.micro}).second) {
+      if (!follows(x, forward, 1)) begins[x.first] = true;
+      forward = &x;
+      backward = nullptr;
+    } else if (is_backward(x.op)) {
+      const bool is_later_part = x.op == Op::backward_weight;
+      if (!is_later_part && !follows(x, backward, -1) && ran.count({x.first + 1, x.micro}) != 0) begins[x.first + 1] = true;
+      forward = nullptr;
+      backward = is_later_part ? nullptr : &x;
+    }
+  }
+  std::vector<int> chunks(num_blocks, 0);
+  int chunk = -1;
+  for (int block = 0; block < num_blocks; ++block) {
+    if (begins[block]) ++chunk;
+    chunks[block] = std::max(chunk, 0);
+  }
+  num_chunks = std::max(chunk + 1, 1);
+  return chunks;
+}
+
+bool is_on_blocks(BoxKind kind) { return kind <= BoxKind::backward_weight; }
+
+bool joins(const Bar& bar, const Bar& next, double gap_s) {
+  return is_on_blocks(bar.kind) && bar.kind == next.kind && bar.micro == next.micro && bar.chunk == next.chunk &&
+         next.start_s - bar.end_s <= gap_s;
+}
+
+void add(std::vector<Bar>& bars, const Bar& bar, double gap_s) {
+  if (bars.empty() || !joins(bars.back(), bar, gap_s)) return bars.push_back(bar);
+  Bar& back = bars.back();
+  back.first = std::min(back.first, bar.first);
+  back.last = std::max(back.last, bar.last);
+  back.end_s = bar.end_s;
+  back.edges_s.push_back(bar.start_s);
+}
+
+struct RowPlace {
+  int rank, alike, pp;
+};
+
+class RowMaker {
+ public:
+  RowMaker(const InstructionList& list, int num_blocks, const RowPlace& place, double gap_s)
+      : list_(list),
+        gap_s_(gap_s),
+        row_{.rank = place.rank, .alike = place.alike, .pp = place.pp, .num_chunks = 1, .compute = {}, .side = {}} {
+    chunks_ = chunk_of_block(list, num_blocks, row_.num_chunks);
+  }
+
+  void add_one(const TimedInstruction& timed) {
+    const Instruction& x = list_[timed.index];
+    const bool ran_before = x.op == Op::forward && !ran_.insert({x.first, x.micro}).second;
+    if (timed.end_s <= timed.start_s) return;
+    Bar bar = {.kind = kind_of(x, ran_before), .micro = takes_micro_batch(x) ? x.micro : -1, .first = x.first, .last = x.last};
+    bar.start_s = timed.start_s;
+    bar.end_s = timed.end_s;
+    if (is_on_blocks(bar.kind)) bar.chunk = chunks_[x.first];
+    add(x.lane == Lane::compute ? row_.compute : row_.side, bar, gap_s_);
+  }
+
+  BoxRow take() { return std::move(row_); }
+
+ private:
+  const InstructionList& list_;
+  double gap_s_;
+  BoxRow row_;
+  std::vector<int> chunks_;
+  std::set<std::pair<int, int>> ran_;  // block and micro-batch
+};
+
+}  // namespace
+
+std::string_view name(BoxKind kind) {
+  switch (kind) {
+    case BoxKind::forward:
+      return "forward";
+    case BoxKind::recompute:
+      return "recompute";
+    case BoxKind::backward:
+      return "backward";
+    case BoxKind::backward_input:
+      return "backward, input";
+    case BoxKind::backward_weight:
+      return "backward, weights";
+    case BoxKind::other:
+      return "loss, update";
+    case BoxKind::gather:
+      return "gather";
+    case BoxKind::reduce:
+      return "reduce";
+    case BoxKind::transfer:
+      return "transfer";
+    case BoxKind::copy:
+      return "copy";
+  }
+  return "unknown";
+}
+
+std::vector<BoxRow> box_rows(const Program& program, const std::vector<TimedInstruction>& timed) {
+  check_timed(program, timed);
+  const Ranks ranks(program);
+  const double gap_s = kJoinedGap * end_of(timed);
+  std::vector<BoxRow> rows;
+  for (size_t begin = 0; begin < timed.size();) {
+    const int rank = timed[begin].rank;
+    const RowPlace place = {.rank = rank, .alike = timed[begin].alike, .pp = ranks.coordinate(rank).pp};
+    RowMaker maker(program.of(rank), program.num_blocks(), place, gap_s);
+    size_t at = begin;
+    for (; at < timed.size() && timed[at].rank == rank; ++at) maker.add_one(timed[at]);
+    begin = at;
+    rows.push_back(maker.take());
+  }
+  return rows;
+}
+
+}  // namespace weft

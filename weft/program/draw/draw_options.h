@@ -1,0 +1,11 @@
+// DrawOptions: how much of a program draw() shows.
+#pragma once
+
+namespace weft {
+
+struct DrawOptions {
+  int max_ranks = 8;  ///< distinct lists drawn at most; a pipeline has a row a list, and at least 16
+  int width = 100;    ///< columns, at least 40
+};
+
+}  // namespace weft

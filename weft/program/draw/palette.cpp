@@ -1,0 +1,42 @@
+#include "weft/program/draw/palette.h"
+
+#include <fmt/format.h>
+
+namespace weft {
+
+Colour colour_of(BoxKind kind) {
+  switch (kind) {
+    case BoxKind::forward:
+      return {86, 154, 214};
+    case BoxKind::recompute:
+      return {190, 218, 243};
+    case BoxKind::backward:
+    case BoxKind::backward_input:
+      return {0, 128, 110};
+    case BoxKind::backward_weight:
+      return {240, 178, 60};
+    case BoxKind::other:
+      return {130, 130, 130};
+    case BoxKind::gather:
+      return {204, 121, 167};
+    case BoxKind::reduce:
+      return {213, 94, 0};
+    case BoxKind::transfer:
+      return {70, 70, 70};
+    case BoxKind::copy:
+      return {140, 100, 60};
+  }
+  return {};
+}
+
+Colour shade(Colour c, int chunk, int num_chunks) {
+  const double part = num_chunks > 1 ? 0.55 * chunk / (num_chunks - 1) : 0.0;
+  const auto mix = [part](int channel) { return static_cast<int>(channel + (255 - channel) * part); };
+  return {mix(c.red), mix(c.green), mix(c.blue)};
+}
+
+bool is_dark(Colour c) { return 0.299 * c.red + 0.587 * c.green + 0.114 * c.blue < 130; }
+
+std::string text_of(Colour c) { return fmt::format("#{:02x}{:02x}{:02x}", c.red, c.green, c.blue); }
+
+}  // namespace weft

@@ -1,0 +1,25 @@
+// Palette: the colours of drawings. After Okabe and Ito's, and apart in lightness too, for readers who do not tell hues.
+#pragma once
+
+#include <string>
+
+#include "weft/program/draw/bars.h"
+
+namespace weft {
+
+struct Colour {
+  int red = 0, green = 0, blue = 0;  ///< 0 to 255
+};
+
+Colour colour_of(BoxKind kind);
+
+/// That of a rank's stage `chunk`: later ones are lighter, up to half way to white.
+Colour shade(Colour colour, int chunk, int num_chunks);
+
+/// White letters are read better on it than black ones.
+bool is_dark(Colour colour);
+
+/// "#00806e".
+std::string text_of(Colour colour);
+
+}  // namespace weft

@@ -1,0 +1,262 @@
+#include "weft/program/simulate/events.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <queue>
+
+#include "weft/base/error.h"
+#include "weft/program/simulate/collective_queue.h"
+#include "weft/program/simulate/mailbox.h"
+#include "weft/program/simulate/work_time.h"
+
+namespace weft {
+namespace {
+
+constexpr double kUnknown = -1.0;
+
+struct Side {
+  int next = 0;  // instruction to be started
+  bool is_queued = false;
+  double started_s = 0.0;  // the one before it
+  int last_on_lane = -1;   // the latest that keeps the compute lane till it has ended
+  double copy_free_s = 0.0;
+  std::map<int, Mailbox::Message> untaken;  // without overlap: messages that are there, by receive
+};
+
+class Events {
+ public:
+  Events(const Program& program, const Hardware& hardware, const Ranks& ranks, Simulation& simulation)
+      : program_(program),
+        hardware_(hardware),
+        ranks_(ranks),
+        simulation_(simulation),
+        work_(program, hardware),
+        network_(ranks, hardware),
+        collectives_(program, hardware, ranks, simulation),
+        sides_(simulation.ranks.size()) {}
+
+  void run();
+
+ private:
+  const InstructionList& list(int side) const { return program_.of(simulation_.ranks[side].rank); }
+  const Instruction& at(const InstructionRef& x) const { return list(x.side)[x.index]; }
+  Span& span(const InstructionRef& x) { return simulation_.ranks[x.side].spans[x.index]; }
+  std::string say(const InstructionRef& x) const { return describe(program_, simulation_, x); }
+
+  void schedule(int side);
+  bool wait_for(const InstructionRef& other, double& time);
+  bool takes_lane(const Instruction& x) const;
+  double take(const InstructionRef& receive, double time);
+  void start(const InstructionRef& x, double time);
+  void finish(const InstructionRef& x, double begin, double end);
+  void join(const InstructionRef& x, double ready);
+  void copy(const InstructionRef& x, double time);
+  void send(const InstructionRef& x, double time);
+  void receive(const InstructionRef& x);
+  void deliver(int from, int to);
+  int peer_of(const InstructionRef& x) const;
+
+  void check_finished();
+  bool waits_in_vain(const InstructionRef& x);
+  std::vector<int> awaited(const InstructionRef& x);
+  std::string standing(int side) const;
+
+  const Program& program_;
+  const Hardware& hardware_;
+  const Ranks& ranks_;
+  Simulation& simulation_;
+  WorkTime work_;
+  Network network_;
+  CollectiveQueue collectives_;
+  Mailbox mailbox_;
+  std::vector<Side> sides_;
+  using Event = std::pair<double, int>;  // time and side; equal times go by side
+  std::priority_queue<Event, std::vector<Event>, std::greater<>> queue_;
+};
+
+void Events::run() {
+  const int num_sides = static_cast<int>(sides_.size());
+  for (int side = 0; side < num_sides; ++side) {
+    simulation_.ranks[side].spans.assign(list(side).size(), {.end_s = kUnknown});
+  }
+  for (int side = 0; side < num_sides; ++side) schedule(side);
+  while (!queue_.empty()) {
+    const auto [time, side] = queue_.top();
+    queue_.pop();
+    sides_[side].is_queued = false;
+    start({.side = side, .index = sides_[side].next++}, time);
+    schedule(side);
+  }
+  check_finished();
+}
+
+bool Events::wait_for(const InstructionRef& other, double& time) {
+  const double end = span(other).end_s;
+  time = std::max(time, end);
+  return end != kUnknown;
+}
+
+bool Events::takes_lane(const Instruction& x) const {
+  return x.lane == Lane::compute || (!hardware_.overlap && x.op != Op::receive);
+}
+
+// Without overlap a message is taken when somebody waits for it, and that is work.
+double Events::take(const InstructionRef& receive, double time) {
+  auto& untaken = sides_[receive.side].untaken;
+  const auto found = untaken.find(receive.index);
+  if (found == untaken.end()) return time;
+  Span& taken = span(receive);
+  taken.begin_s = std::max(time, found->second.begin_s);
+  taken.end_s = taken.begin_s + found->second.end_s - found->second.begin_s;
+  untaken.erase(found);
+  return taken.end_s;
+}
+
+// Queues the side's next instruction once all that it waits for have a known end.
+void Events::schedule(int side) {
+  Side& state = sides_[side];
+  const InstructionRef x = {.side = side, .index = state.next};
+  if (state.is_queued || x.index == static_cast<int>(list(side).size())) return;
+  double time = state.started_s;
+  bool known = true;
+  for (int wait : at(x).waits) {
+    if (wait < 0 || wait >= x.index) throw Error(fmt::format("{}: waits for instruction {}", say(x), wait));
+    known = (wait_for({side, wait}, time) || state.untaken.count(wait) != 0) && known;
+  }
+  if (takes_lane(at(x)) && state.last_on_lane >= 0) known = wait_for({side, state.last_on_lane}, time) && known;
+  if (!known) return;
+  for (int wait : at(x).waits) time = take({side, wait}, time);
+  state.is_queued = true;
+  queue_.emplace(time, side);
+}
+
+void Events::start(const InstructionRef& x, double time) {
+  Side& state = sides_[x.side];
+  state.started_s = time;
+  span(x).start_s = time;
+  const Instruction& instruction = at(x);
+  if (takes_lane(instruction)) state.last_on_lane = x.index;
+  if (is_collective(instruction)) return join(x, time + work_.seconds(instruction));
+  if (instruction.op == Op::send) return send(x, time);
+  if (instruction.op == Op::receive) return receive(x);
+  if (instruction.op == Op::offload || instruction.op == Op::reload) return copy(x, time);
+  finish(x, time, time + work_.seconds(instruction));
+}
+
+void Events::finish(const InstructionRef& x, double begin, double end) {
+  span(x).begin_s = begin;
+  span(x).end_s = end;
+  schedule(x.side);
+}
+
+void Events::join(const InstructionRef& x, double ready) {
+  const std::optional<CollectiveQueue::Completed> completed = collectives_.join(x, ready);
+  if (!completed) return;
+  for (const InstructionRef& member : completed->members) {
+    span(member).begin_s = completed->begin_s;
+    span(member).end_s = completed->end_s;
+  }
+  for (const InstructionRef& member : completed->members) schedule(member.side);
+}
+
+// Copies go through one at a time.
+void Events::copy(const InstructionRef& x, double time) {
+  double& free = sides_[x.side].copy_free_s;
+  const double begin = std::max(time, free);
+  free = begin + work_.copy_seconds(at(x));
+  finish(x, begin, free);
+}
+
+int Events::peer_of(const InstructionRef& x) const {
+  const int peer = at(x).peer;
+  const SimulatedRank& rank = simulation_.ranks[x.side];
+  if (peer < 0 || peer >= ranks_.mesh().pp || peer == rank.pp) {
+    throw Error(fmt::format("{}: pipeline rank {} is none of the others, of {}", say(x), peer, ranks_.mesh().pp));
+  }
+  return simulation_.index_of_rank[ranks_.rank_of(ranks_.column_of(rank.rank), peer)];
+}
+
+void Events::send(const InstructionRef& x, double time) {
+  const int to = peer_of(x);
+  const Link& link = network_.link(simulation_.ranks[x.side].pp, at(x).peer);
+  const Mailbox::Message message = mailbox_.send(x, to, time, static_cast<double>(at(x).wire_bytes), link);
+  finish(x, message.begin_s, message.end_s);
+  deliver(x.side, to);
+}
+
+void Events::receive(const InstructionRef& x) {
+  const int from = peer_of(x);
+  mailbox_.expect(from, x);
+  deliver(from, x.side);
+}
+
+void Events::deliver(int from, int to) {
+  const std::optional<Mailbox::Delivery> delivery = mailbox_.take(from, to);
+  if (!delivery) return;
+  const auto& [message, receive] = *delivery;
+  const InstructionRef send = {.side = from, .index = message.send};
+  const Instruction& a = at(send);
+  const Instruction& b = at(receive);
+  if (a.first != b.first || a.micro != b.micro || a.what != b.what) {
+    throw Error(
+        fmt::format("{} is given another message: {}; messages between two ranks keep their order", say(receive), say(send)));
+  }
+  if (!hardware_.overlap) {
+    sides_[to].untaken[receive.index] = message;
+    return schedule(to);
+  }
+  const double start = span(receive).start_s;
+  finish(receive, std::max(start, message.begin_s), std::max(start, message.end_s));
+}
+
+// The sides that `x`, which has started and does not end, waits for.
+std::vector<int> Events::awaited(const InstructionRef& x) {
+  return is_collective(at(x)) ? collectives_.missing(x) : std::vector<int>{peer_of(x)};
+}
+
+bool Events::waits_in_vain(const InstructionRef& x) {
+  for (int side : awaited(x)) {
+    if (sides_[side].next == static_cast<int>(list(side).size())) return true;
+  }
+  return false;
+}
+
+std::string Events::standing(int side) const {
+  const int next = sides_[side].next;
+  if (next == static_cast<int>(list(side).size())) {
+    return fmt::format("rank {} has come to the end of its list", simulation_.ranks[side].rank);
+  }
+  return fmt::format("{} is not reached", say({.side = side, .index = next}));
+}
+
+void Events::check_finished() {
+  std::vector<InstructionRef> stuck;
+  for (int side = 0; side < static_cast<int>(sides_.size()); ++side) {
+    while (!sides_[side].untaken.empty()) {  // nobody waited for them
+      const InstructionRef receive = {.side = side, .index = sides_[side].untaken.begin()->first};
+      take(receive, span(receive).start_s);
+    }
+    for (int index = 0; index < sides_[side].next; ++index) {
+      if (span({side, index}).end_s == kUnknown) stuck.push_back({.side = side, .index = index});
+    }
+  }
+  if (!stuck.empty()) {
+    // Whoever waits for a rank that has nothing more to say is nearest to the cause.
+    const auto vain = std::find_if(stuck.begin(), stuck.end(), [this](const InstructionRef& x) { return waits_in_vain(x); });
+    const InstructionRef& x = vain == stuck.end() ? stuck.front() : *vain;
+    throw Error(fmt::format("{} never ends: {}", say(x), standing(awaited(x).front())));
+  }
+  if (const std::optional<InstructionRef> unread = mailbox_.left_over()) {
+    throw Error(fmt::format("{}: nobody receives it; {}", say(*unread), standing(peer_of(*unread))));
+  }
+}
+
+}  // namespace
+
+void run_events(const Program& program, const Hardware& hardware, const Ranks& ranks, Simulation& simulation) {
+  Events(program, hardware, ranks, simulation).run();
+}
+
+}  // namespace weft

@@ -1,0 +1,13 @@
+// Events: when each instruction of a program starts and ends. The inner half of simulate().
+#pragma once
+
+#include "weft/program/ranks.h"
+#include "weft/program/simulate/hardware.h"
+#include "weft/program/simulate/simulation.h"
+
+namespace weft {
+
+/// Sets the spans of simulation.ranks, whose ranks, counts and places are there. Throws as simulate() does.
+void run_events(const Program& program, const Hardware& hardware, const Ranks& ranks, Simulation& simulation);
+
+}  // namespace weft

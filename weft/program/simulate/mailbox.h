@@ -1,0 +1,44 @@
+// Mailbox: messages between simulated ranks, each pair's in the order in which they were sent.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "weft/program/simulate/hardware.h"
+#include "weft/program/simulate/instruction_ref.h"
+
+namespace weft {
+
+class Mailbox {
+ public:
+  struct Message {
+    int send = 0;  ///< the instruction that sent it
+    double begin_s = 0.0, end_s = 0.0;
+  };
+  struct Delivery {
+    Message message;
+    InstructionRef receive;
+  };
+
+  /// Sends `bytes` from one side to another: begins when the message before it has left.
+  Message send(const InstructionRef& from, int to, double time_s, double bytes, const Link& link);
+  /// `to` is ready to take the next message from this side.
+  void expect(int from, const InstructionRef& to);
+  /// The next message of the pair and who takes it, once both are there.
+  std::optional<Delivery> take(int from, int to);
+
+  /// A message that nobody took.
+  std::optional<InstructionRef> left_over() const;
+
+ private:
+  struct Pair {
+    double free_s = 0.0;
+    std::deque<Message> sent;
+    std::deque<int> expected;  // receives
+  };
+  std::map<std::pair<int, int>, Pair> pairs_;  // from, to
+};
+
+}  // namespace weft

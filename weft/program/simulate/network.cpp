@@ -1,0 +1,89 @@
+#include "weft/program/simulate/network.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace weft {
+
+double Ring::seconds(const Instruction& x) const {
+  if (ranks == 1) return 0.0;
+  const bool halves = x.op == Op::gather || x.op == Op::reduce_scatter;
+  const int rounds = (halves ? 1 : 2) * (ranks - 1);
+  return rounds * link.latency_s + static_cast<double>(x.wire_bytes) / link.bytes_per_s;
+}
+
+const Ring& Network::ring(AxisName axis, int block) {
+  const auto [found, is_new] = rings_.try_emplace({axis, axis == AxisName::tied ? block : 0});
+  Ring& ring = found->second;
+  if (!is_new) return ring;
+  const int world = ranks_.mesh().world();
+  std::vector<bool> seen(world, false);
+  for (int rank = 0; rank < world; ++rank) {
+    if (seen[rank]) continue;
+    const std::vector<int> line = ranks_.members(rank, axis, block);
+    for (int member : line) seen[member] = true;
+    add_line(ring, line, axis);
+  }
+  return ring;
+}
+
+void Network::add_line(Ring& ring, const std::vector<int>& members, AxisName axis) {
+  ring.ranks = static_cast<int>(members.size());
+  std::map<int, int> on_host;
+  for (int rank : members) ++on_host[host_of(rank)];
+  const auto check = [&](const Link& link, const char* section) {
+    check_known(hardware_, link, section,
+                fmt::format("axis '{}' (ranks {} to {})", name(axis), members.front(), members.back()));
+  };
+  const bool alone = on_host.size() == members.size();  // one a host
+  if (on_host.size() > 1) check(hardware_.inter_host, "inter_host");
+  if (!alone) check(hardware_.intra_host, "intra_host");
+  used_.inter_host |= on_host.size() > 1;
+  used_.intra_host |= !alone;
+  Link link = hardware_.intra_host;
+  if (on_host.size() > 1) {
+    const auto fewer = [](const auto& a, const auto& b) { return a.second < b.second; };
+    const int ports = std::min_element(on_host.begin(), on_host.end(), fewer)->second;
+    ring.port = Port::network;
+    link.latency_s = std::max(alone ? 0.0 : link.latency_s, hardware_.inter_host.latency_s);
+    link.bytes_per_s = std::min(alone ? kFree : link.bytes_per_s, ports * hardware_.inter_host.bytes_per_s);
+  }
+  ring.link.latency_s = std::max(ring.link.latency_s, link.latency_s);
+  ring.link.bytes_per_s = std::min(ring.link.bytes_per_s, link.bytes_per_s);
+}
+
+const Link& Network::link(int from_pp, int to_pp) {
+  const auto leaves_host = [&](int column) {
+    return host_of(ranks_.rank_of(column, from_pp)) != host_of(ranks_.rank_of(column, to_pp));
+  };
+  bool is_inter = false;
+  for (int column = 0; column < ranks_.num_columns() && !is_inter; ++column) is_inter = leaves_host(column);
+  (is_inter ? used_.inter_host : used_.intra_host) = true;
+  const Link& link = is_inter ? hardware_.inter_host : hardware_.intra_host;
+  check_known(hardware_, link, is_inter ? "inter_host" : "intra_host",
+              fmt::format("pipeline rank {} to reach {}", from_pp, to_pp));
+  return link;
+}
+
+LinksUsed links_used(const Program& program, const Hardware& hardware) {
+  Hardware known = hardware;
+  for (Link* link : {&known.intra_host, &known.inter_host, &known.offload}) link->is_known = true;
+  const Ranks ranks(program);
+  Network network(ranks, known);
+  bool offloads = false;
+  const int stride = program.world_size() / program.mesh.pp;
+  for (int pp = 0; pp < program.mesh.pp; ++pp) {
+    for (const Instruction& x : program.of(pp * stride)) {
+      if (is_collective(x)) network.ring(x.axis, x.first);
+      if (is_transfer(x.op)) network.link(pp, x.peer);
+      offloads |= x.op == Op::offload || x.op == Op::reload;
+    }
+  }
+  LinksUsed used = network.used();
+  used.offload = offloads;
+  return used;
+}
+
+}  // namespace weft

@@ -1,0 +1,63 @@
+// Network: how long collectives and transfers of a program take on its hardware.
+//
+// Collectives are rings (Patarasuk and Yuan 2009): an all-reduce among n takes 2 (n - 1) rounds, an all-gather or
+// reduce-scatter n - 1, each with the link's latency, and every rank sends Instruction::wire_bytes in all of them. A ring
+// inside one host uses the fast link. One that leaves it goes through as many network ports of a host as it has members there,
+// and no faster than the fast link. An axis is as slow as the slowest of its lines, so that copies of a pipeline stay copies.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <utility>
+
+#include "weft/program/ranks.h"
+#include "weft/program/simulate/hardware.h"
+
+namespace weft {
+
+/// Which of a rank's ports a collective takes: one at a time goes through each.
+enum class Port : uint8_t { host, network };
+inline constexpr int kNumPorts = 2;
+
+struct Ring {
+  int ranks = 1;
+  Port port = Port::host;
+  Link link = {};
+  double seconds(const Instruction& collective) const;
+};
+
+/// Which links of the hardware a program uses.
+struct LinksUsed {
+  bool intra_host = false;
+  bool inter_host = false;
+  bool offload = false;
+};
+
+/// Of `hardware`, ranks_per_host is read.
+LinksUsed links_used(const Program& program, const Hardware& hardware);
+
+class Network {
+ public:
+  /// Both must outlive it.
+  Network(const Ranks& ranks, const Hardware& hardware) : ranks_(ranks), hardware_(hardware) {}
+
+  /// `block` is for AxisName::tied only. Throws InputError for a link that the hardware does not tell; so does link().
+  const Ring& ring(AxisName axis, int block = 0);
+
+  /// Between two pipeline ranks.
+  const Link& link(int from_pp, int to_pp);
+
+  /// By the rings and links asked for so far.
+  const LinksUsed& used() const { return used_; }
+
+ private:
+  void add_line(Ring& ring, const std::vector<int>& members, AxisName axis);
+  int host_of(int rank) const { return rank / hardware_.ranks_per_host; }
+
+  const Ranks& ranks_;
+  const Hardware& hardware_;
+  LinksUsed used_;
+  std::map<std::pair<AxisName, int>, Ring> rings_;
+};
+
+}  // namespace weft

@@ -1,0 +1,171 @@
+#include "weft/program/verify/presence_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "weft/program/defect.h"
+
+namespace weft {
+namespace {
+
+class PresenceCheck {
+ public:
+  PresenceCheck(const Program& program, int rank, const StepIndex& at)
+      : program_(program), list_(program.of(rank)), rank_(rank), at_(at) {}
+
+  void run() const {
+    if (!program_.holders.empty()) check_held();
+    check_missing();
+    for (int i = 0; i < static_cast<int>(list_.size()); ++i) {
+      check_place(i);
+      check_axis(i);
+    }
+  }
+
+ private:
+  [[noreturn]] void fail(Defect defect, int i, const std::string& text) const { fail_at(program_, rank_, i, defect, text); }
+  [[noreturn]] void fail_missing(Defect defect, int block, const std::string& text) const {
+    throw VerifyError(defect, rank_,
+                      fmt::format("rank {}, block {} '{}': {}", rank_, block, program_.block_names[block], text));
+  }
+
+  void check_held() const;
+  void check_missing() const;
+  void check_run(int block) const;
+  void check_sent(int block) const;
+  void check_updated(int block) const;
+  void check_place(int i) const;
+  void check_axis(int i) const;
+  AxisName axis_of(const Instruction& x) const;
+
+  bool sharded() const { return program_.shard_level != ShardLevel::none; }
+
+  const Program& program_;
+  const InstructionList& list_;
+  int rank_;
+  const StepIndex& at_;
+};
+
+// Which blocks are shared, and by whom, is what tells that a tie is missing.
+void PresenceCheck::check_held() const {
+  const int pp = rank_ / (program_.world_size() / program_.mesh.pp);
+  for (int block = 0; block < program_.num_blocks(); ++block) {
+    const std::vector<int>& holders = program_.holders[block];
+    const bool says = std::find(holders.begin(), holders.end(), pp) != holders.end();
+    if (at_.held[block] == says) continue;
+    throw VerifyError(
+        Defect::misplaced_block, rank_,
+        fmt::format("rank {} {} block {} '{}', but the program says that pipeline rank {} {}", rank_,
+                    says ? "does not hold" : "holds", block, program_.block_names[block], pp, says ? "does" : "does not"));
+  }
+}
+
+void PresenceCheck::check_missing() const {
+  if (at_.reduce_loss < 0) {
+    throw VerifyError(Defect::missing_reduce, rank_,
+                      fmt::format("rank {}: no reduce_loss, whose count the updates divide by", rank_));
+  }
+  if (program_.needs_norm && at_.norm < 0) {
+    throw VerifyError(Defect::missing_norm, rank_, fmt::format("rank {}: no norm, which the updates are scaled by", rank_));
+  }
+  for (int block = 0; block < program_.num_blocks(); ++block) {
+    if (at_.runs[block]) {
+      check_run(block);
+      check_sent(block);
+    }
+    if (!is_left_out(program_, at_, block)) check_updated(block);
+  }
+}
+
+void PresenceCheck::check_run(int block) const {
+  for (int micro = 0; micro < program_.micro_batches; ++micro) {
+    if (at_.forward_of(block, micro) < 0) {
+      fail_missing(Defect::missing_forward, block, fmt::format("no forward for micro-batch {}", micro));
+    }
+    const bool has_input_part = at_.backward_of(block, micro) >= 0;
+    if (has_input_part && at_.weight_of(block, micro) >= 0) continue;
+    fail_missing(Defect::missing_backward, block,
+                 fmt::format("no backward{} for micro-batch {}", has_input_part ? " of its weights" : "", micro));
+  }
+}
+
+// What the ranks of the next and the stage before wait for.
+void PresenceCheck::check_sent(int block) const {
+  for (int micro = 0; micro < program_.micro_batches; ++micro) {
+    if (block + 1 < program_.num_blocks() && !at_.runs[block + 1] && at_.sent_of(Payload::activation, block, micro) < 0) {
+      fail_missing(Defect::missing_send, block, fmt::format("its output for micro-batch {} is never sent on", micro));
+    }
+    if (block > 0 && !at_.runs[block - 1] && at_.sent_of(Payload::gradient, block - 1, micro) < 0) {
+      fail_missing(Defect::missing_send, block,
+                   fmt::format("the gradient of its input for micro-batch {} is never sent back", micro));
+    }
+  }
+}
+
+void PresenceCheck::check_updated(int block) const {
+  if (at_.update[block] < 0) fail_missing(Defect::missing_update, block, "never updated");
+  if (sharded() && at_.scatter_of(block, program_.micro_batches - 1) < 0) {
+    fail_missing(Defect::missing_reduce, block,
+                 fmt::format("updated by instruction {} without a reduce_scatter that takes in the last micro-batch",
+                             at_.update[block]));
+  }
+  if (at_.reduce[block] < 0 && program_.replicas > 1) {
+    fail_missing(
+        Defect::missing_reduce, block,
+        fmt::format("updated by instruction {} without a reduce over the {} replicas", at_.update[block], program_.replicas));
+  }
+  if (at_.tie[block] < 0 && is_tied(program_, block)) {
+    fail_missing(Defect::missing_reduce, block,
+                 fmt::format("updated by instruction {} without a reduce over the {} stages that share it", at_.update[block],
+                             program_.num_holders(block)));
+  }
+  for (int slot = 0; slot < program_.slots && program_.slots > 1; ++slot) {
+    if (at_.combine_of(block, slot) >= 0) continue;
+    fail_missing(Defect::bad_combine, block, fmt::format("slot {} is never closed by a combine", slot));
+  }
+}
+
+// State and gradients of other ranks' blocks. A norm may span blocks that lie between this rank's.
+void PresenceCheck::check_place(int i) const {
+  const Instruction& x = list_[i];
+  const bool spans = x.op == Op::norm || is_transfer(x.op) || x.op == Op::load || x.op == Op::loss || x.op == Op::reduce_loss;
+  for (int block = x.first; block < x.last && !spans; ++block) {
+    if (at_.held[block]) continue;
+    fail(Defect::misplaced_block, i, fmt::format("block {} '{}' is not on this rank", block, program_.block_names[block]));
+  }
+}
+
+// The ranks that hold what an instruction joins.
+AxisName PresenceCheck::axis_of(const Instruction& x) const {
+  switch (x.op) {
+    case Op::gather:
+      return x.axis == AxisName::inner && program_.inner_shards > 1 ? AxisName::inner : AxisName::shard;
+    case Op::reduce_scatter:
+      return AxisName::shard;
+    case Op::reduce:
+      if (x.axis == AxisName::tied && is_tied(program_, x.first) && x.last == x.first + 1) return AxisName::tied;
+      return sharded() ? AxisName::dp : AxisName::data;
+    case Op::reduce_loss:
+      return program_.mesh.pp > 1 ? AxisName::world : AxisName::data;
+    case Op::norm:
+      if (program_.mesh.pp > 1) return AxisName::model;
+      return program_.shards > 1 ? AxisName::shard : AxisName::none;
+    default:
+      return AxisName::none;
+  }
+}
+
+void PresenceCheck::check_axis(int i) const {
+  const AxisName axis = axis_of(list_[i]);
+  if (list_[i].axis == axis) return;
+  fail(Defect::wrong_axis, i, fmt::format("over axis '{}', must be over '{}'", name(list_[i].axis), name(axis)));
+}
+
+}  // namespace
+
+void check_presence(const Program& program, int rank, const StepIndex& at) { PresenceCheck(program, rank, at).run(); }
+
+}  // namespace weft

@@ -1,0 +1,78 @@
+// StepIndex: where in a list each thing of a step is done. What verify() looks everything up in.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "weft/program/defect.h"
+#include "weft/program/program.h"
+
+namespace weft {
+
+/// An index for each block and column (micro-batch or slot), -1 until it is set. Blocks of which none is set take no memory.
+class Grid {
+ public:
+  Grid(int blocks, int columns) : columns_(columns), rows_(blocks) {}
+
+  int at(int block, int column) const { return rows_[block].empty() ? -1 : rows_[block][column]; }
+  int& cell(int block, int column) {
+    if (rows_[block].empty()) rows_[block].assign(columns_, -1);
+    return rows_[block][column];
+  }
+
+ private:
+  int columns_;
+  std::vector<std::vector<int>> rows_;
+};
+
+/// Indices into the list, -1 where a thing is not done.
+struct StepIndex {
+  StepIndex(int blocks, int micro_batches, int slots);
+
+  int forward_of(int block, int micro) const { return forward.at(block, micro); }
+  /// The backward, or its input's part.
+  int backward_of(int block, int micro) const { return backward.at(block, micro); }
+  /// What adds to the gradients: the backward, or its weights' part.
+  int weight_of(int block, int micro) const { return weight.at(block, micro); }
+  /// Transfers of the block's output, and of its gradient.
+  int sent_of(Payload what, int block, int micro) const { return moved(sent, what).at(block, micro); }
+  int received_of(Payload what, int block, int micro) const { return moved(received, what).at(block, micro); }
+  int drop_of(int block, int micro) const { return drop.at(block, micro); }
+  int recompute_of(int block, int micro) const { return recompute.at(block, micro); }
+  int scatter_of(int block, int micro) const { return scatter.at(block, micro); }
+  int combine_of(int block, int slot) const { return combine.at(block, slot); }
+
+  std::vector<int> load, loss;      ///< by micro-batch
+  Grid forward, backward;           ///< by block and micro-batch
+  Grid weight;                      ///< the same
+  Grid drop, recompute;             ///< the same: what was forgotten, and its second forward
+  Grid scatter;                     ///< the same: reduce_scatter, by the last micro-batch it sums
+  Grid combine;                     ///< by block and slot
+  std::vector<int> reduce, update;  ///< by block
+  std::vector<int> tie;             ///< by block: the reduce over the ranks that share it
+  std::vector<bool> runs, held;     ///< by block: run by this rank; that, or used by one that is
+  int reduce_loss = -1;
+  int norm = -1;
+
+  struct Moved {
+    Grid activation, gradient;  ///< by block and micro-batch
+  };
+  Moved sent, received;
+
+ private:
+  static const Grid& moved(const Moved& all, Payload what) { return what == Payload::gradient ? all.gradient : all.activation; }
+};
+
+/// Throws VerifyError for whatever is done twice. What check_program() lets through is in range.
+StepIndex index_step(const Program& program, int rank);
+
+/// Its gradients are summed over the pipeline ranks that share it.
+bool is_tied(const Program& program, int block);
+
+/// Blocks of other ranks; and sharded levels work block by block and leave those without parameters out.
+bool is_left_out(const Program& program, const StepIndex& at, int block);
+
+/// Throws a VerifyError whose text names rank and instruction.
+[[noreturn]] void fail_at(const Program& program, int rank, int instruction, Defect defect, const std::string& text);
+
+}  // namespace weft

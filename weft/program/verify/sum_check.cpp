@@ -1,0 +1,164 @@
+#include "weft/program/verify/sum_check.h"
+
+#include <fmt/format.h>
+
+#include "weft/program/defect.h"
+
+namespace weft {
+
+SumCheck::SumCheck(const Program& program, int rank, const StepIndex& at, const Order& order)
+    : program_(program),
+      list_(program.of(rank)),
+      rank_(rank),
+      blocks_(static_cast<int>(program.block_names.size())),
+      micro_batches_(program.micro_batches),
+      per_slot_(program.micro_batches / program.slots),
+      at_(at),
+      order_(order),
+      writers_(blocks_) {
+  for (int block = 0; block < blocks_; ++block) {
+    if (!at_.runs[block]) continue;
+    writers_[block].push_back(block);
+    for (const int used : program.block_uses[block]) writers_[used].push_back(block);
+  }
+}
+
+void SumCheck::check(int i) const {
+  switch (list_[i].op) {
+    case Op::combine:
+      return check_combine(i);
+    case Op::reduce_scatter:
+      return check_scatter(i);
+    case Op::reduce:
+    case Op::reduce_loss:
+      return check_reduce(i);
+    case Op::norm:
+      return check_norm(i);
+    case Op::update:
+      return check_update(i);
+    default:
+      return;
+  }
+}
+
+// The first micro-batch of [begin_micro, end_micro) that may not have been added to the block's gradients when `i` starts, or
+// -1. They are added in order (list_check.h), so that where the last one has been all have.
+int SumCheck::unfinished_backward(int block, int begin_micro, int end_micro, int i) const {
+  for (const int writer : writers_[block]) {
+    if (before(at_.weight_of(writer, end_micro - 1), i)) continue;
+    int micro = begin_micro;
+    while (before(at_.weight_of(writer, micro), i)) ++micro;
+    return micro;
+  }
+  return -1;
+}
+
+// Slots are closed in order because the backwards of a slot wait for the combine of the slot before it.
+void SumCheck::check_combine(int i) const {
+  const Instruction& x = list_[i];
+  for (int block = x.first; block < x.last; ++block) {
+    const int micro = unfinished_backward(block, x.slot * per_slot_, (x.slot + 1) * per_slot_, i);
+    if (micro >= 0) {
+      fail(Defect::bad_combine, i,
+           fmt::format("micro-batch {} of the slot has not reached block {} '{}' by then", micro, block,
+                       program_.block_names[block]));
+    }
+  }
+}
+
+// Why this rank's own sum of a block's gradients may not be whole when `i` starts; empty when it is.
+std::string SumCheck::not_summed_locally(int block, int i) const {
+  const std::string& block_name = program_.block_names[block];
+  const int micro = unfinished_backward(block, 0, micro_batches_, i);
+  if (micro >= 0)
+    return fmt::format("the backward of block {} '{}' for micro-batch {} has not been run by then", block, block_name, micro);
+  const int last_slot = program_.slots - 1;
+  if (last_slot > 0 && !before(at_.combine_of(block, last_slot), i)) {
+    return fmt::format("the last slot of block {} '{}' has not been closed by then", block, block_name);
+  }
+  return {};
+}
+
+// The same for the sum over the data-parallel ranks.
+std::string SumCheck::not_summed(int block, int i) const {
+  if (sharded() && program_.replicas == 1) {
+    if (before(last_scatter(block), i)) return {};
+    return fmt::format("it does not wait for the last reduce_scatter of block {} '{}'", block, program_.block_names[block]);
+  }
+  if (program_.replicas == 1 && at_.reduce[block] < 0) return not_summed_locally(block, i);
+  if (before(at_.reduce[block], i)) return {};
+  return fmt::format("it does not wait for the reduce of block {} '{}' (instruction {})", block, program_.block_names[block],
+                     at_.reduce[block]);
+}
+
+// The same for the sum over all ranks.
+std::string SumCheck::not_final(int block, int i) const {
+  if (is_left_out(program_, at_, block)) return {};
+  if (!is_tied(program_, block)) return not_summed(block, i);
+  if (before(at_.tie[block], i)) return {};
+  return fmt::format("it does not wait for the reduce of block {} '{}' over the stages that share it (instruction {})", block,
+                     program_.block_names[block], at_.tie[block]);
+}
+
+void SumCheck::check_reduce(int i) const {
+  const Instruction& x = list_[i];
+  if (x.op == Op::reduce_loss) {
+    for (int micro = 0; micro < micro_batches_ && at_.runs[blocks_ - 1]; ++micro) {
+      if (before(at_.loss[micro], i)) continue;
+      fail(Defect::early_reduce, i, fmt::format("the loss of micro-batch {} has not been computed by then", micro));
+    }
+    return;
+  }
+  for (int block = x.first; block < x.last; ++block) {
+    const std::string why = x.axis == AxisName::tied ? not_summed(block, i) : not_reducible(block, i);
+    if (!why.empty()) fail(Defect::early_reduce, i, why);
+  }
+}
+
+// Why a block's part of the gradients may not be ready to be summed over the replicas.
+std::string SumCheck::not_reducible(int block, int i) const {
+  if (!sharded()) return not_summed_locally(block, i);
+  if (before(last_scatter(block), i)) return {};
+  return fmt::format("the last reduce_scatter of block {} '{}' has not finished by then", block, program_.block_names[block]);
+}
+
+// It takes in every micro-batch up to its own that no earlier one took in.
+void SumCheck::check_scatter(int i) const {
+  const Instruction& x = list_[i];
+  const int micro = unfinished_backward(x.first, 0, x.micro + 1, i);
+  if (micro >= 0) fail(Defect::early_reduce, i, fmt::format("the backward for micro-batch {} has not been run by then", micro));
+  const int last_slot = program_.slots - 1;
+  if (last_slot > 0 && !before(at_.combine_of(x.first, last_slot), i)) {
+    fail(Defect::early_reduce, i, "the last slot has not been closed by then");
+  }
+}
+
+void SumCheck::check_norm(int i) const {
+  for (int block = list_[i].first; block < list_[i].last; ++block) {
+    const std::string why = not_final(block, i);
+    if (!why.empty()) fail(Defect::early_norm, i, why);
+  }
+  if (before(at_.reduce_loss, i)) return;
+  fail(Defect::early_norm, i, "it does not wait for the reduce_loss, whose count it divides by");
+}
+
+void SumCheck::check_update(int i) const {
+  const Instruction& x = list_[i];
+  for (int block = x.first; block < x.last; ++block) {
+    const std::string why = not_final(block, i);
+    if (!why.empty()) fail(Defect::early_update, i, why);
+  }
+  if (!before(at_.reduce_loss, i)) {
+    fail(Defect::early_update, i, "it does not wait for the reduce_loss, whose count it divides by");
+  }
+  if (at_.norm < 0) return;
+  if (!before(at_.norm, i)) {
+    fail(Defect::early_update, i, fmt::format("it does not wait for the norm (instruction {}) it is clipped by", at_.norm));
+  }
+  const Instruction& norm = list_[at_.norm];
+  if (x.first < norm.first || x.last > norm.last) {
+    fail(Defect::early_update, i, fmt::format("the norm (instruction {}) leaves out some of its blocks", at_.norm));
+  }
+}
+
+}  // namespace weft

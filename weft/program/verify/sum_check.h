@@ -1,0 +1,46 @@
+// The part of verify() that looks at sums: that gradients, their norm and the loss are whole before they are used.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "weft/program/program.h"
+#include "weft/program/verify/order.h"
+#include "weft/program/verify/step_index.h"
+
+namespace weft {
+
+class SumCheck {
+ public:
+  /// Of the list that `rank` runs; `at` is its index, `order` its order. All must outlive it.
+  SumCheck(const Program& program, int rank, const StepIndex& at, const Order& order);
+
+  /// Throws VerifyError when instruction `i` combines, reduces or uses gradients before all of them are there.
+  void check(int i) const;
+
+ private:
+  [[noreturn]] void fail(Defect defect, int i, const std::string& text) const { fail_at(program_, rank_, i, defect, text); }
+  void check_combine(int i) const;
+  void check_scatter(int i) const;
+  void check_reduce(int i) const;
+  void check_norm(int i) const;
+  void check_update(int i) const;
+
+  bool sharded() const { return program_.shard_level != ShardLevel::none; }
+  bool before(int a, int b) const { return order_.before(a, b); }
+  int last_scatter(int block) const { return at_.scatter_of(block, micro_batches_ - 1); }
+  int unfinished_backward(int block, int begin_micro, int end_micro, int i) const;
+  std::string not_summed_locally(int block, int i) const;
+  std::string not_reducible(int block, int i) const;
+  std::string not_summed(int block, int i) const;
+  std::string not_final(int block, int i) const;
+
+  const Program& program_;
+  const InstructionList& list_;
+  int rank_, blocks_, micro_batches_, per_slot_;
+  const StepIndex& at_;
+  const Order& order_;
+  std::vector<std::vector<int>> writers_;  ///< by block: those that this rank runs and that add to its gradients
+};
+
+}  // namespace weft

@@ -1,0 +1,69 @@
+#include "weft/train/plan/pipeline_plan.h"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "weft/base/input_file.h"
+#include "weft/program/build/make_schedule.h"
+#include "weft/train/plan/block_work.h"
+#include "weft/train/plan/schedule_search.h"
+#include "weft/train/plan/stage_fitter.h"
+#include "weft/train/plan/stages_text.h"
+#include "weft/train/recipe/hardware_file.h"
+
+namespace weft {
+
+namespace {
+
+Hardware hardware_of(const Recipe& recipe, const ResolvedLayout& layout) {
+  if (recipe.layout.profile.empty()) return counted_operations();
+  Hardware hardware = load_hardware(recipe.layout.profile);
+  in_hardware_file(recipe.layout.profile, [&] { check_micro_batch(hardware, layout.micro_batch); });
+  return hardware;
+}
+
+std::vector<BlockWork> work_of(const Recipe& recipe, const Plan& base, const Hardware& hardware) {
+  std::vector<BlockWork> work;
+  in_hardware_file(recipe.layout.profile,
+                   [&] { work = block_work(base.cost, base.layout.options, base.layout.counts, hardware); });
+  return work;
+}
+
+Plan with_named_schedule(const Recipe& recipe, const Plan& base, const std::vector<BlockWork>& work) {
+  const std::string& name = recipe.layout.schedule;
+  const std::string csv = name == "csv" ? read_schedule(recipe.layout) : "";
+  const PipelineShape shape = {.ranks = base.layout.pp,
+                               .chunks = base.layout.options.pipeline.chunks,
+                               .micro_batches = base.layout.micro_batches_per_rank};
+  const Schedule schedule = make_schedule(name, shape, {.csv = csv, .csv_path = recipe.layout.schedule_file});
+  return StageFitter(recipe, base, work).fitted(schedule).take();
+}
+
+}  // namespace
+
+std::string read_schedule(const LayoutRecipe& layout) {
+  constexpr int64_t kLongest = 64 << 20;  // ten million tasks
+  return read_text_file("schedule (layout.schedule_file)", layout.schedule_file, kLongest);
+}
+
+Plan plan_pipeline(const Recipe& recipe, const Plan& base) {
+  const Hardware hardware = hardware_of(recipe, base.layout);
+  const std::vector<BlockWork> work = work_of(recipe, base, hardware);
+  FoundSchedule found;
+  if (recipe.layout.schedule == "auto") {
+    found = search_schedule(recipe, base, hardware, work);
+  } else {
+    check_size(base.cost, base.layout.options, base.layout.counts);
+    found.plan = with_named_schedule(recipe, base, work);
+  }
+  Plan plan = std::move(found.plan);
+  plan.stages_text = stages_text(recipe.layout, plan, block_seconds(work), found.searched);
+  const std::string untimed = untimed_blocks_text(hardware, plan.program.block_names);
+  if (!untimed.empty()) plan.stages_text += fmt::format("  {}\n", untimed);
+  return plan;
+}
+
+}  // namespace weft

@@ -1,0 +1,17 @@
+// pipeline_plan: the pipeline of a recipe's plan: its schedule, where the model is cut into stages, and the program of both.
+#pragma once
+
+#include <string>
+
+#include "weft/train/plan/plan.h"
+#include "weft/train/recipe/recipe.h"
+
+namespace weft {
+
+/// The text of layout.schedule_file. Throws InputError when it cannot be read.
+std::string read_schedule(const LayoutRecipe& layout);
+
+/// Completes a plan that has its layout and the model's cost. Throws InputError for stages or a schedule that do not fit.
+Plan plan_pipeline(const Recipe& recipe, const Plan& base);
+
+}  // namespace weft

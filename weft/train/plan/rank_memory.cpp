@@ -1,0 +1,56 @@
+#include "weft/train/plan/rank_memory.h"
+
+#include <algorithm>
+
+#include "weft/comm/shm/memory_bytes.h"
+#include "weft/train/plan/group_specs.h"
+
+namespace weft {
+
+namespace {
+
+/// Shared memory is assumed where nothing else is asked for and a host could hold the ranks.
+int64_t communication_bytes(const Recipe& recipe, const Program& program, int pp_rank) {
+  constexpr int kMostRanksOfAHost = 16;
+  const bool other = recipe.layout.backend == "gloo" || recipe.layout.backend == "nccl";
+  if (other || program.world_size() > kMostRanksOfAHost) return 0;
+  int64_t bytes = 0;
+  for (const GroupSpec& spec : group_specs(program, pp_rank)) {
+    GroupOptions options;
+    if (spec.message_bytes > 0) options.message_bytes = spec.message_bytes;
+    bytes += shm_memory_bytes(spec.ranks, options);
+  }
+  return bytes;
+}
+
+int optimizer_states(const OptimizerRecipe& optimizer) {
+  if (optimizer.name == "adamw") return 2;
+  return optimizer.momentum > 0.0 ? 1 : 0;
+}
+
+}  // namespace
+
+MemoryOptions memory_options(const Recipe& recipe, const Plan& plan, int pp_rank) {
+  const LayoutOptions& options = plan.layout.options;
+  return {.optimizer_states = optimizer_states(recipe.optimizer),
+          .offload_optimizer = options.offload_optimizer != Offload::none,
+          .offload_weights = options.offload_parameters != Offload::none,
+          .communication_bytes = communication_bytes(recipe, plan.program, pp_rank)};
+}
+
+int fullest_stage_rank(const std::vector<MemoryEstimate>& by_stage_rank) {
+  const auto less = [](const MemoryEstimate& a, const MemoryEstimate& b) { return a.total() < b.total(); };
+  return static_cast<int>(std::max_element(by_stage_rank.begin(), by_stage_rank.end(), less) - by_stage_rank.begin());
+}
+
+std::vector<MemoryEstimate> memory_by_stage_rank(const Recipe& recipe, const Plan& plan) {
+  std::vector<MemoryEstimate> estimates;
+  estimates.reserve(plan.program.mesh.pp);
+  const int stride = plan.program.world_size() / plan.program.mesh.pp;
+  for (int pp = 0; pp < plan.program.mesh.pp; ++pp) {
+    estimates.push_back(estimate_memory(plan.program, pp * stride, memory_options(recipe, plan, pp)));
+  }
+  return estimates;
+}
+
+}  // namespace weft

@@ -1,0 +1,170 @@
+#include "weft/train/plan/resolve.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "weft/base/error.h"
+#include "weft/train/recipe/recipe_keys.h"
+
+namespace weft {
+
+namespace {
+
+constexpr int kMostRanks = 1'000'000;  ///< as layout.dp, layout.pp and layout.shard each may have
+
+/// "63, 66": the multiples of `unit` around `number` that batch.global may be; empty where there are none.
+std::string nearest_multiples(int64_t number, int64_t unit) {
+  const int64_t below = number / unit * unit, above = below + unit;
+  if (below == 0 && above > kMostCount) return "";
+  if (below == 0) return fmt::format("{}", above);
+  return above > kMostCount ? fmt::format("{}", below) : fmt::format("{}, {}", below, above);
+}
+
+void resolve_mesh(const Recipe& recipe, ResolvedLayout& result) {
+  const LayoutRecipe& layout = recipe.layout;
+  const std::pair<const char*, int64_t> others[] = {{"cp", layout.cp}, {"tp", layout.tp}};
+  for (const auto& [name, size] : others) {
+    if (size > 1) {
+      throw InputError(
+          fmt::format("{}: layout.{} = {} is not available yet; only layout.pp, layout.dp and layout.shard may be "
+                      "above 1",
+                      recipe.path, name, size));
+    }
+  }
+  if (result.world % layout.pp != 0) {
+    throw InputError(fmt::format("{}: layout.pp = {} does not divide the {} ranks (-n); use a multiple of {} ranks",
+                                 recipe.path, layout.pp, result.world, layout.pp));
+  }
+  result.pp = static_cast<int>(layout.pp);
+  const int64_t world = result.world / layout.pp;
+  const bool shard_takes_rest = layout.shard_level != "none" && !layout.shard;
+  const int64_t dp = layout.dp.value_or(shard_takes_rest ? 1 : std::max<int64_t>(1, world / layout.shard.value_or(1)));
+  const int64_t shard = layout.shard.value_or(shard_takes_rest ? std::max<int64_t>(1, world / dp) : 1);
+  const auto refuse_remainder = [&](const char* axis, int64_t size) {
+    if (world % size == 0) return;
+    throw InputError(fmt::format("{}: layout.{} = {} does not divide the {} ranks (-n{}); use a multiple of {} ranks",
+                                 recipe.path, axis, size, world, result.pp > 1 ? " over layout.pp" : "", size));
+  };
+  if (layout.shard && !layout.dp) refuse_remainder("shard", *layout.shard);
+  if (layout.dp && shard_takes_rest) refuse_remainder("dp", *layout.dp);
+  if (dp * shard != world) {
+    throw InputError(
+        fmt::format("{}: the mesh has {} ranks ({}layout.dp = {} x layout.shard = {}), but the world has {} (-n); leave "
+                    "one of them out and it takes the ranks that remain",
+                    recipe.path, layout.pp * dp * shard, layout.pp > 1 ? fmt::format("layout.pp = {} x ", layout.pp) : "", dp,
+                    shard, result.world));
+  }
+  result.dp = static_cast<int>(dp);
+  result.shard = static_cast<int>(shard);
+}
+
+Offload offload_of(const std::string& tier) {
+  if (tier == "host") return Offload::host;
+  return tier == "disk" ? Offload::disk : Offload::none;
+}
+
+ShardLevel shard_level_of(const std::string& name) {
+  if (name == "optimizer") return ShardLevel::optimizer;
+  if (name == "gradients") return ShardLevel::gradients;
+  return name == "parameters" ? ShardLevel::parameters : ShardLevel::none;
+}
+
+Precision precision_of(const std::string& name) {
+  if (name == "bf16") return Precision::bf16;
+  return name == "fp16" ? Precision::fp16 : Precision::fp32;
+}
+
+int64_t bytes_of_mb(double mb) { return static_cast<int64_t>(mb * 1024 * 1024); }
+
+LayoutOptions resolve_options(const LayoutRecipe& layout) {
+  return {.pipeline = {.schedule = layout.schedule, .chunks = static_cast<int>(layout.chunks)},
+          .shard_level = shard_level_of(layout.shard_level),
+          .reshard_after_forward = layout.reshard_after_forward,
+          .inner_shards = static_cast<int>(layout.inner_shards),
+          .prefetch = static_cast<int>(layout.prefetch),
+          .gathered_bytes = bytes_of_mb(layout.gathered_mb),
+          .recompute_every = layout.recompute == "blocks" ? static_cast<int>(layout.recompute_every) : 0,
+          .recompute_parts = layout.recompute == "attention",
+          .precision = precision_of(layout.precision),
+          .reduce_in_fp32 = layout.reduction == "fp32",
+          .offload_optimizer = offload_of(layout.offload_optimizer),
+          .offload_parameters = offload_of(layout.offload_parameters),
+          .offload_activations = offload_of(layout.offload_activations),
+          .offload_folder = layout.offload_folder};
+}
+
+void check_slots(const Recipe& recipe, int ranks) {
+  const int64_t slots = recipe.run.reproducible_slots;
+  if (slots % ranks == 0) return;
+  throw InputError(fmt::format(
+      "{}: run.reproducible_slots = {} does not divide over {} data-parallel ranks; use a power of two of ranks, at most {}",
+      recipe.path, slots, ranks, slots));
+}
+
+/// Samples a forward. Its multiple `parts` (ranks, or slots) must fill the global batch a whole number of times.
+int64_t resolve_micro(const Recipe& recipe, int64_t parts, const std::string& what) {
+  const int64_t global = recipe.batch.global;
+  const int64_t unit = recipe.batch.micro.value_or(1) * parts;
+  if (global % unit == 0) return recipe.batch.micro.value_or(global / parts);
+  const std::string divisor = recipe.batch.micro ? fmt::format("{} times batch.micro = {}", what, *recipe.batch.micro) : what;
+  const std::string nearest = nearest_multiples(global, unit);
+  throw InputError(fmt::format("{}: batch.global = {} does not divide over {}; {}", recipe.path, global, divisor,
+                               nearest.empty()
+                                   ? fmt::format("nor does any that is allowed: use a smaller batch.micro or fewer {}",
+                                                 recipe.run.reproducible_slots > 0 ? "slots" : "ranks")
+                                   : "the nearest that do: " + nearest));
+}
+
+/// The largest micro-batch of a rank's `share` that leaves four micro-batches to each stage, so that a pipeline is busy for
+/// four fifths of a step; one sample where there is none.
+int64_t pipeline_micro(int64_t share, int64_t stages) {
+  int64_t micro = std::max<int64_t>(1, share / (4 * stages));
+  while (share % micro != 0 || share / micro % stages != 0) {
+    if (--micro == 0) return 1;
+  }
+  return micro;
+}
+
+}  // namespace
+
+ResolvedLayout resolve(const Recipe& recipe, int world_size) {
+  if (world_size < 1) throw InputError(fmt::format("-n {}: the number of ranks must be at least 1", world_size));
+  if (world_size > kMostRanks) {
+    throw InputError(fmt::format("-n {}: the number of ranks must be at most {}", world_size, kMostRanks));
+  }
+  ResolvedLayout layout;
+  layout.world = world_size;
+  resolve_mesh(recipe, layout);
+  layout.global_batch = recipe.batch.global;
+  const int ranks = layout.data_ranks();
+  const int64_t slots = recipe.run.reproducible_slots;
+  if (slots > 0) {
+    check_slots(recipe, ranks);
+    layout.micro_batch = resolve_micro(recipe, slots, fmt::format("run.reproducible_slots = {}", slots));
+    layout.slots_per_rank = static_cast<int>(slots / ranks);
+  } else {
+    layout.micro_batch = resolve_micro(recipe, ranks, fmt::format("{} data-parallel ranks", ranks));
+    if (layout.pp > 1 && !recipe.batch.micro) layout.micro_batch = pipeline_micro(layout.micro_batch, layout.pp);
+  }
+  layout.micro_batches_per_rank = static_cast<int>(layout.global_batch / layout.micro_batch / ranks);
+  layout.options = resolve_options(recipe.layout);
+  try {
+    check_layout(layout.options, slots > 0);
+  } catch (const InputError& error) {
+    throw InputError(fmt::format("{}: {}", recipe.path, error.what()));
+  }
+  layout.counts = {.pp = layout.pp,
+                   .dp = layout.dp,
+                   .shard = layout.shard,
+                   .micro_batches = layout.micro_batches_per_rank,
+                   .slots = layout.slots_per_rank,
+                   .reproducible = slots > 0,
+                   .bucket_bytes = std::max<int64_t>(1, bytes_of_mb(recipe.layout.bucket_mb)),
+                   .clip = recipe.optimizer.clip > 0};
+  return layout;
+}
+
+}  // namespace weft

@@ -1,0 +1,33 @@
+// resolve: what a recipe means for a given number of ranks: the mesh, and how the global batch falls into micro-batches.
+//
+// dp takes the ranks that remain once pp has its own, or shard where something is sharded. Micro-batch j of a step always holds
+// samples [j m, (j + 1) m) of the global batch, and a rank takes a contiguous run of micro-batches. With run.reproducible_slots
+// = S a step has a multiple of S equal micro-batches whose size does not depend on the number of ranks (by default global / S),
+// each slot is the same contiguous run of them in any world, and every data-parallel rank owns the same number of slots: that
+// is what equal bits rest on. Torch-free.
+#pragma once
+
+#include <cstdint>
+
+#include "weft/train/plan/layout.h"
+#include "weft/train/recipe/recipe.h"
+
+namespace weft {
+
+struct ResolvedLayout {
+  int world = 1;
+  int dp = 1;
+  int pp = 1, shard = 1, cp = 1, tp = 1;
+  int64_t global_batch = 1;                      ///< samples a step, over all ranks
+  int64_t micro_batch = 1;                       ///< samples a forward
+  int micro_batches_per_rank = 1;                ///< a step
+  int slots_per_rank = 1;                        ///< a step; 1 unless run.reproducible_slots asks for more
+  LayoutOptions options = {};                    ///< what is sharded, computed again, moved out
+  StepCounts counts = {};                        ///< for step_layout()
+  int data_ranks() const { return dp * shard; }  ///< ranks that read different samples
+};
+
+/// Throws InputError, naming the recipe's keys, when the mesh is not the world, or when the batch does not divide.
+ResolvedLayout resolve(const Recipe& recipe, int world_size);
+
+}  // namespace weft

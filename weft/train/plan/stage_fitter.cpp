@@ -1,0 +1,136 @@
+#include "weft/train/plan/stage_fitter.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "weft/base/units.h"
+#include "weft/program/build/balance.h"
+#include "weft/program/build/build.h"
+#include "weft/train/plan/partition_stages.h"
+#include "weft/train/plan/rank_memory.h"
+
+namespace weft {
+
+namespace {
+
+// Forwards of blocks in all programs that are built while one is planned: each takes some 5 microseconds.
+constexpr int64_t kMostForwards = 50'000;           ///< to move blocks one at a time
+constexpr int64_t kMostForwardsOfCuts = 2'000'000;  ///< to find a cut that fits
+
+}  // namespace
+
+Found<std::vector<int>> StageFitter::cut(int stages) const {
+  return choose_cut({.choice = recipe_.layout.stages, .stages = stages, .seconds = block_seconds(work_)});
+}
+
+Plan StageFitter::built(const Schedule& schedule, std::vector<int> first_block) const {
+  Plan plan = base_;
+  plan.layout.options.pipeline.given = schedule;
+  plan.layout.options.pipeline.first_block = std::move(first_block);
+  plan.program = build_program(plan.cost, step_layout(plan.layout.options, plan.layout.counts));
+  return plan;
+}
+
+/// Cut so that no rank is estimated to hold more than layout.stage_gb.
+Found<Plan> StageFitter::fitted(const Schedule& schedule) const {
+  Found<std::vector<int>> first_cut = cut(schedule.num_stages());
+  if (!first_cut) return {.value = {}, .why_not = first_cut.why_not};
+  Plan plan = built(schedule, *first_cut);
+  if (recipe_.layout.stage_gb == 0.0) return {.value = std::move(plan)};
+  const int64_t limit = std::max<int64_t>(1, static_cast<int64_t>(recipe_.layout.stage_gb * (1 << 30)));
+  const StageBytes bytes(schedule, work_, state_bytes(plan));
+  std::set<std::vector<int>> tried;
+  std::pair<int64_t, int> least = {std::numeric_limits<int64_t>::max(), 0};  // and the rank that holds it
+  std::vector<int> least_cut;
+  for (;;) {
+    const std::vector<int>& first_block = plan.layout.options.pipeline.first_block;
+    const std::vector<MemoryEstimate> by_stage_rank = memory_by_stage_rank(recipe_, plan);
+    const int fullest = fullest_stage_rank(by_stage_rank);
+    const int64_t most = by_stage_rank[fullest].total();
+    if (most <= limit) return {.value = std::move(plan)};
+    if (most < least.first) least_cut = first_block;
+    least = std::min(least, {most, fullest});
+    tried.insert(first_block);
+    std::optional<std::vector<int>> next = smaller_cut(plan, bytes, by_stage_rank, limit);
+    if (!next || tried.count(*next) != 0) next = smaller_cut(plan, bytes, by_stage_rank, most - 1);
+    const auto built_forwards = static_cast<int64_t>(tried.size()) * forwards();
+    if (!next || tried.count(*next) != 0 || built_forwards > kMostForwardsOfCuts) break;
+    plan = built(schedule, *next);
+  }
+  if (const std::optional<std::vector<int>> found = cut_of_all_stages(schedule, least_cut, limit)) {
+    return {.value = built(schedule, *found)};
+  }
+  return {.value = {},
+          .why_not = fmt::format(
+              "layout.stage_gb = {:g} allows a rank {}, but with schedule {} and the best cut into {} stages that was "
+              "found pipeline rank {} holds {}; use more pipeline ranks, recompute or shards",
+              recipe_.layout.stage_gb, format_bytes(limit), schedule.name, schedule.num_stages(), least.second,
+              format_bytes(least.first))};
+}
+
+/// The fastest cut with which no rank should hold more than `limit`: each stage's blocks change, and what its rank holds
+/// beside them is taken to stay as it is estimated for this plan. None where there is no such cut.
+std::optional<std::vector<int>> StageFitter::smaller_cut(const Plan& plan, const StageBytes& bytes,
+                                                         const std::vector<MemoryEstimate>& by_stage_rank,
+                                                         int64_t limit) const {
+  if (recipe_.layout.stages != "auto") return {};
+  const PipelineOptions& pipeline = plan.layout.options.pipeline;
+  const int stages = pipeline.given.num_stages();
+  std::vector<int64_t> beside;
+  for (int stage = 0; stage < stages; ++stage) {
+    const int64_t rank_bytes = by_stage_rank[pipeline.given.rank_of_stage[stage]].total();
+    beside.push_back(rank_bytes - bytes.of(pipeline.first_block, stage));
+  }
+  return balance_stages({.stages = stages,
+                         .seconds = block_seconds(work_),
+                         .max_bytes = limit,
+                         .bytes = [&bytes](int block, int stage) { return bytes.of(block, stage); },
+                         .fixed_bytes = std::move(beside)})
+      .value;
+}
+
+/// smaller_cut() gives each stage what its rank's others leave, though they may be cut smaller too.
+std::optional<std::vector<int>> StageFitter::cut_of_all_stages(const Schedule& schedule, const std::vector<int>& near,
+                                                               int64_t limit) const {
+  const int stages = schedule.num_stages();
+  if (recipe_.layout.stages != "auto" || stages == schedule.num_ranks()) return {};
+  const auto rank_bytes = [&](const std::vector<int>& first_block) {
+    std::vector<int64_t> bytes;
+    for (const MemoryEstimate& rank : memory_by_stage_rank(recipe_, built(schedule, first_block)))
+      bytes.push_back(rank.total());
+    return bytes;
+  };
+  const FitOptions options = {.seconds = block_seconds(work_),
+                              .rank_of_stage = schedule.rank_of_stage,
+                              .max_bytes = limit,
+                              .most_tries = most_tries(int64_t{schedule.micro_batches} * stages),
+                              .rank_bytes = rank_bytes};
+  std::optional<std::vector<int>> found = fit_cut(options, near);
+  if (!found) found = fit_cut(options, even_stages(static_cast<int>(work_.size()), stages));
+  return found;
+}
+
+int StageFitter::most_tries(int64_t forwards_of_stages) const {
+  if (forwards() > kMostForwards) return static_cast<int>(std::clamp<int64_t>(4 * kMostForwards / forwards(), 1, 4));
+  return static_cast<int>(std::clamp<int64_t>(kMostForwards / forwards_of_stages, 16, 300));
+}
+
+/// Of each block, by what an element takes over the whole pipeline.
+std::vector<int64_t> StageFitter::state_bytes(const Plan& plan) const {
+  double bytes = 0.0, elements = 0.0;
+  for (const MemoryEstimate& estimate : memory_by_stage_rank(recipe_, plan))
+    bytes += static_cast<double>(estimate.model_states);
+  for (const int64_t numel : plan.program.block_numel) elements += static_cast<double>(numel);
+  std::vector<int64_t> result;
+  for (const int64_t numel : plan.program.block_numel) {
+    result.push_back(elements > 0.0 ? static_cast<int64_t>(bytes / elements * static_cast<double>(numel)) : 0);
+  }
+  return result;
+}
+
+}  // namespace weft

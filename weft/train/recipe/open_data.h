@@ -1,0 +1,19 @@
+// From a recipe to its datasets: the one place that knows the data's names and where set-up puts the defaults.
+#pragma once
+
+#include <memory>
+
+#include "weft/data/dataset.h"
+#include "weft/train/recipe/recipe.h"
+
+namespace weft {
+
+struct Datasets {
+  std::shared_ptr<Dataset> training;
+  std::shared_ptr<Dataset> evaluation;
+};
+
+/// Throws InputError naming the file and what to do, also when data and model do not fit (images for a gpt).
+Datasets open_data(const Recipe& recipe);
+
+}  // namespace weft

@@ -1,0 +1,148 @@
+#include "weft/train/recipe/recipe_checks.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "weft/base/error.h"
+#include "weft/base/math.h"
+#include "weft/train/recipe/recipe_keys.h"
+#include "weft/train/recipe/stages_by_hand.h"
+
+namespace weft {
+
+namespace {
+
+template <typename... Args>
+[[noreturn]] void fail(const Recipe& recipe, fmt::format_string<Args...> text, Args&&... args) {
+  throw InputError(fmt::format("{}: {}", recipe.path, fmt::format(text, std::forward<Args>(args)...)));
+}
+
+/// Up to `most`; of those as near, the smaller.
+int64_t nearest_divisor(int64_t number, int64_t wanted, int64_t most) {
+  int64_t nearest = 1;
+  const auto consider = [&](int64_t divisor) {
+    if (divisor > most) return;
+    const int64_t distance = std::abs(divisor - wanted), least = std::abs(nearest - wanted);
+    if (distance < least || (distance == least && divisor < nearest)) nearest = divisor;
+  };
+  for (int64_t divisor = 1; divisor * divisor <= number; ++divisor) {
+    if (number % divisor != 0) continue;
+    consider(divisor);
+    consider(number / divisor);
+  }
+  return nearest;
+}
+
+void check_model_and_data(const Recipe& recipe) {
+  const ModelRecipe& model = recipe.model;
+  const DataRecipe& data = recipe.data;
+  if (model.name == "gpt" && model.width % model.heads != 0) {
+    fail(recipe, "model.heads = {} does not divide model.width = {}; the nearest that does is {}", model.heads, model.width,
+         nearest_divisor(model.width, model.heads, kMostHeads));
+  }
+  const bool reads_text = data.name == "text" || data.name == "tokens";
+  if ((model.name == "gpt") != reads_text) {
+    fail(recipe, "model.name = \"{}\" cannot learn from data.name = \"{}\"; it needs {}", model.name, data.name,
+         model.name == "gpt" ? "\"text\" or \"tokens\"" : "\"fashion-mnist\" or \"images\"");
+  }
+  if (data.name == "text" && data.tokenizer != "bytes") {
+    fail(recipe, "data.tokenizer = \"{}\" is for data.name = \"tokens\"; \"text\" takes \"bytes\"", data.tokenizer);
+  }
+  if (data.name == "tokens" && data.tokenizer == "bytes") {
+    fail(recipe, "data.name = \"tokens\" needs data.tokenizer = \"uint16\" or \"uint32\", the width of an id");
+  }
+  if (data.name == "text" && model.vocabulary < 256) {
+    fail(recipe, "model.vocabulary = {} is too small for bytes; it must be at least 256", model.vocabulary);
+  }
+  if ((data.name == "tokens" || data.name == "images") && data.path.empty()) {
+    fail(recipe, "data.path is missing: data.name = \"{}\" has no default; add it or --set data.path={}", data.name,
+         data.name == "tokens" ? "FILE" : "FOLDER");
+  }
+}
+
+/// A key that only some values of another key read, and that was set beside another one, was meant otherwise.
+void check_layout_keys(const Recipe& recipe) {
+  const LayoutRecipe& layout = recipe.layout;
+  const LayoutRecipe unset;
+  const struct {
+    const char* key;
+    bool is_set;
+    const char* reader;
+    const std::string& found;
+    std::vector<std::string> needed;
+  } rules[] = {
+      {"chunks", layout.chunks != unset.chunks, "schedule", layout.schedule, {"interleaved"}},
+      {"schedule_activations",
+       layout.schedule_activations != unset.schedule_activations,
+       "schedule",
+       layout.schedule,
+       {"auto"}},
+      {"schedule_file", layout.schedule_file != unset.schedule_file, "schedule", layout.schedule, {"csv"}},
+      {"stage_gb", layout.stage_gb != unset.stage_gb, "stages", layout.stages, {"auto"}},
+      {"reshard_after_forward", !layout.reshard_after_forward, "shard_level", layout.shard_level, {"parameters"}},
+      {"prefetch", layout.prefetch != unset.prefetch, "shard_level", layout.shard_level, {"gradients", "parameters"}},
+      {"gathered_mb", layout.gathered_mb != unset.gathered_mb, "shard_level", layout.shard_level, {"parameters"}},
+      {"bucket_mb", layout.bucket_mb != unset.bucket_mb, "shard_level", layout.shard_level, {"none"}},
+      {"recompute_every", layout.recompute_every != unset.recompute_every, "recompute", layout.recompute, {"blocks"}},
+  };
+  for (const auto& [key, is_set, reader, found, needed] : rules) {
+    if (!is_set || std::count(needed.begin(), needed.end(), found) > 0) continue;
+    fail(recipe, "layout.{} is read with layout.{} = \"{}\" only, which is \"{}\" here; set that too, or leave it out", key,
+         reader, fmt::join(needed, "\" or \""), found);
+  }
+  if (layout.schedule == "csv" && layout.schedule_file.empty()) {
+    fail(recipe, "layout.schedule = \"csv\" needs layout.schedule_file");
+  }
+  try {
+    stages_by_hand(layout.stages);
+  } catch (const InputError& error) {
+    fail(recipe, "{}", error.what());
+  }
+}
+
+void check_optimizer(const Recipe& recipe) {
+  const OptimizerRecipe& optimizer = recipe.optimizer;
+  if (optimizer.warmup > 0 && optimizer.warmup >= recipe.run.steps) {
+    fail(recipe, "optimizer.warmup = {} does not end within run.steps = {}; it must be below", optimizer.warmup,
+         recipe.run.steps);
+  }
+  if (optimizer.decay == "step" && optimizer.decay_every == 0) {
+    fail(recipe, "optimizer.decay = \"step\" needs optimizer.decay_every, the steps between drops");
+  }
+  if (optimizer.nesterov && optimizer.momentum == 0.0) {
+    fail(recipe, "optimizer.nesterov needs an optimizer.momentum above 0");
+  }
+}
+
+void check_run(const Recipe& recipe) {
+  const int64_t slots = recipe.run.reproducible_slots;
+  if (slots > 0 && !is_power_of_two(slots)) {
+    const int64_t power = floor_power_of_two(slots);
+    const bool above = power * 2 <= kMostSlots;
+    fail(recipe, "run.reproducible_slots = {} must be a power of two; the nearest {} {}{}", slots, above ? "are" : "is", power,
+         above ? fmt::format(" and {}", power * 2) : "");
+  }
+  if (recipe.batch.micro && *recipe.batch.micro > recipe.batch.global) {
+    fail(recipe, "batch.micro = {} is more than batch.global = {}", *recipe.batch.micro, recipe.batch.global);
+  }
+  if (recipe.layout.backend == "nccl" && recipe.run.device == "cpu") {
+    fail(recipe, "layout.backend = \"nccl\" moves tensors of GPUs, but run.device = \"cpu\"");
+  }
+  if (recipe.layout.backend == "shm" && recipe.run.device == "cuda") {
+    fail(recipe, "layout.backend = \"shm\" moves tensors of CPUs, but run.device = \"cuda\"");
+  }
+}
+
+}  // namespace
+
+void check_recipe(const Recipe& recipe) {
+  check_model_and_data(recipe);
+  check_layout_keys(recipe);
+  check_optimizer(recipe);
+  check_run(recipe);
+}
+
+}  // namespace weft

@@ -1,0 +1,165 @@
+#include "weft/train/recipe/recipe_keys.h"
+
+#include <iterator>
+#include <utility>
+
+#include "weft/program/build/make_schedule.h"
+
+namespace weft {
+
+namespace {
+
+constexpr KeyRange from(double min, double max = kMostCount) { return {.min = min, .max = max}; }
+constexpr KeyRange above(double min) { return {.min = min, .open_min = true}; }
+constexpr KeyRange zero_to_below_one() { return {.min = 0.0, .max = 1.0, .open_max = true}; }
+
+using Keys = std::vector<FileKey>;
+
+Keys model_keys(ModelRecipe& m) {
+  return {
+      {"model", "name", &m.name, "which model", {}, {"gpt", "cnn", "mlp"}, true},
+      {"model", "layers", &m.layers, "gpt: transformer layers; mlp: hidden layers", from(1, 10'000)},
+      {"model", "heads", &m.heads, "gpt: attention heads; must divide the width", from(1, kMostHeads)},
+      {"model", "width", &m.width, "gpt: embedding; cnn: channels of the first stage; mlp: hidden layers", from(1, 1e6)},
+      {"model", "context", &m.context, "gpt: tokens a sample", from(1, 1e7)},
+      {"model", "vocabulary", &m.vocabulary, "gpt: different tokens", from(2)},
+      {"model", "classes", &m.classes, "cnn, mlp: labels", from(2, 1e6)},
+      {"model", "tied_embeddings", &m.tied_embeddings, "gpt: logits are products with the token embeddings"},
+      {"model", "dropout", &m.dropout, "gpt: share of activations dropped", zero_to_below_one()},
+  };
+}
+
+Keys data_keys(DataRecipe& d) {
+  return {
+      {"data", "name", &d.name, "what kind of data", {}, {"fashion-mnist", "images", "text", "tokens"}, true},
+      {"data", "path", &d.path, "file or folder; left out: where set-up puts the default data"},
+      {"data", "tokenizer", &d.tokenizer, "text: bytes; tokens: the width of an id", {}, {"bytes", "uint16", "uint32"}},
+      {"data",
+       "evaluation",
+       &d.evaluation,
+       "text, tokens: share at the end kept for evaluation",
+       {.min = 0.0, .max = 1.0, .open_min = true, .open_max = true}},
+  };
+}
+
+Keys batch_keys(BatchRecipe& b) {
+  return {
+      {"batch", "global", &b.global, "samples a step, over all ranks", from(1), {}, true},
+      {"batch", "micro", &b.micro,
+       "samples a forward; left out: global / data-parallel ranks (or / slots; with a pipeline, a part of that)", from(1)},
+  };
+}
+
+Keys layout_keys(LayoutRecipe& l) {
+  return {
+      {"layout", "dp", &l.dp, "replicas; left out: the ranks that remain", from(1, 1e6)},
+      {"layout", "pp", &l.pp, "pipeline ranks: each holds a stage of the model, or several", from(1, 1e6)},
+      {"layout", "schedule", &l.schedule, "pp: in which order micro-batches go through the stages", {}, schedule_names()},
+      {"layout", "chunks", &l.chunks, "schedule = \"interleaved\": stages a rank", from(1, 1e4)},
+      {"layout", "stages", &l.stages, "pp: blocks of each stage: \"auto\" (balanced), \"even\", or numbers: \"3,2,3\""},
+      {"layout", "stage_gb", &l.stage_gb,
+       "stages = \"auto\": most GiB that a rank may hold, as `weft memory` counts; 0: no limit", from(0, 1e6)},
+      {"layout", "schedule_activations", &l.schedule_activations,
+       "schedule = \"auto\": most micro-batches whose activations a rank holds; 0: pp, as 1f1b", from(0, 1e6)},
+      {"layout", "schedule_file", &l.schedule_file, "schedule = \"csv\": the file"},
+      {"layout", "profile", &l.profile, "a file of `weft profile`, whose times stages and schedule go by"},
+      {"layout", "shard", &l.shard, "ranks that share one replica's state; left out: those that remain, if anything is sharded",
+       from(1, 1e6)},
+      {"layout",
+       "shard_level",
+       &l.shard_level,
+       "what is divided over shard",
+       {},
+       {"none", "optimizer", "gradients", "parameters"}},
+      {"layout", "reshard_after_forward", &l.reshard_after_forward, "parameters: release weights between forward and backward"},
+      {"layout", "inner_shards", &l.inner_shards, "parameters: neighbours that keep weights till backward; 0: all",
+       from(0, 1e6)},
+      {"layout", "prefetch", &l.prefetch,
+       "parameters: blocks gathered ahead of the one that runs; gradients, parameters: reductions under way", from(0, 1000)},
+      {"layout", "gathered_mb", &l.gathered_mb, "parameters: most MiB of whole weights at a time; 0: no limit", from(0, 1e6)},
+      {"layout", "recompute", &l.recompute, "what backward computes again", {}, {"none", "blocks", "attention"}},
+      {"layout", "recompute_every", &l.recompute_every, "recompute = \"blocks\": every k-th", from(1, 10'000)},
+      {"layout", "precision", &l.precision, "type of weights and activations", {}, {"fp32", "bf16", "fp16"}},
+      {"layout",
+       "reduction",
+       &l.reduction,
+       "type gradients are reduced in; computed: that of precision",
+       {},
+       {"computed", "fp32"}},
+      {"layout", "offload_optimizer", &l.offload_optimizer, "where optimizer state waits", {}, {"none", "host", "disk"}},
+      {"layout",
+       "offload_parameters",
+       &l.offload_parameters,
+       "where shards of the weights wait; parameters only",
+       {},
+       {"none", "host", "disk"}},
+      {"layout",
+       "offload_activations",
+       &l.offload_activations,
+       "where block inputs wait; recompute = \"blocks\" only",
+       {},
+       {"none", "host", "disk"}},
+      {"layout", "offload_folder", &l.offload_folder, "of the disk tier; left out: $TMPDIR, or /var/tmp"},
+      {"layout", "cp", &l.cp, "context-parallel ranks", from(1, 1e6)},
+      {"layout", "tp", &l.tp, "tensor-parallel ranks", from(1, 1e6)},
+      {"layout", "backend", &l.backend, "what moves the bytes", {}, {"auto", "shm", "gloo", "nccl"}},
+      {"layout",
+       "bucket_mb",
+       &l.bucket_mb,
+       "gradients are reduced in ranges of about so many MiB; shard_level = \"none\" only",
+       {.min = 0.0, .max = 1e5, .open_min = true}},
+  };
+}
+
+Keys optimizer_keys(OptimizerRecipe& o) {
+  return {
+      {"optimizer", "name", &o.name, "which optimizer", {}, {"adamw", "sgd"}},
+      {"optimizer", "lr", &o.lr, "learning rate at its peak", above(0)},
+      {"optimizer", "warmup", &o.warmup, "steps of linear warm-up, the last of which has lr", from(0)},
+      {"optimizer", "decay", &o.decay, "schedule after the warm-up", {}, {"constant", "linear", "cosine", "step"}},
+      {"optimizer", "final_lr", &o.final_lr, "linear, cosine: share of lr at the last step", from(0, 1)},
+      {"optimizer", "decay_every", &o.decay_every, "step decay: steps between drops", from(0)},
+      {"optimizer",
+       "decay_factor",
+       &o.decay_factor,
+       "step decay: factor of each drop",
+       {.min = 0.0, .max = 1.0, .open_min = true}},
+      {"optimizer", "weight_decay", &o.weight_decay, "decoupled (adamw) or added to gradients (sgd)", {.min = 0.0}},
+      {"optimizer", "beta1", &o.beta1, "adamw", zero_to_below_one()},
+      {"optimizer", "beta2", &o.beta2, "adamw", zero_to_below_one()},
+      {"optimizer", "eps", &o.eps, "adamw", above(0)},
+      {"optimizer", "momentum", &o.momentum, "sgd", zero_to_below_one()},
+      {"optimizer", "nesterov", &o.nesterov, "sgd"},
+      {"optimizer", "clip", &o.clip, "largest global gradient norm; 0: no clipping", {.min = 0.0}},
+  };
+}
+
+Keys run_keys(RunRecipe& r) {
+  return {
+      {"run", "steps", &r.steps, "optimizer steps", from(1), {}, true},
+      {"run", "evaluate_every", &r.evaluate_every, "steps between evaluations; 0: only at the end", from(0)},
+      {"run", "seed", &r.seed, "of initialisation, data order and dropout", {.min = 0.0}},
+      {"run", "threads", &r.threads, "a rank; left out: OMP_NUM_THREADS if set, else cores / ranks; 1 with reproducible_slots",
+       from(1, 4096)},
+      {"run", "reproducible_slots", &r.reproducible_slots, "0: off; a power of two that the ranks divide", from(0, kMostSlots)},
+      {"run", "device", &r.device, "where tensors live", {}, {"auto", "cpu", "cuda"}},
+      {"run",
+       "timeout_s",
+       &r.timeout_s,
+       "how long ranks wait for one another: in a collective, and to start, in seconds",
+       {.min = 0.0, .max = 1e6, .open_min = true}},
+  };
+}
+
+}  // namespace
+
+std::vector<FileKey> recipe_keys(Recipe& recipe) {
+  Keys keys;
+  for (Keys section : {model_keys(recipe.model), data_keys(recipe.data), batch_keys(recipe.batch), layout_keys(recipe.layout),
+                       optimizer_keys(recipe.optimizer), run_keys(recipe.run)}) {
+    std::move(section.begin(), section.end(), std::back_inserter(keys));
+  }
+  return keys;
+}
+
+}  // namespace weft

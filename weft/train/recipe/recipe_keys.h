@@ -1,0 +1,19 @@
+// The keys of a recipe, as one table.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "weft/train/recipe/recipe.h"
+#include "weft/train/recipe/toml_schema.h"
+
+namespace weft {
+
+constexpr int64_t kMostCount = 1'000'000'000;  ///< of what has no maximum of its own: products of a few stay far inside int64
+constexpr int64_t kMostHeads = 10'000;
+constexpr int64_t kMostSlots = 1'000'000;
+
+/// The table, with targets in `recipe`, which must outlive it.
+std::vector<FileKey> recipe_keys(Recipe& recipe);
+
+}  // namespace weft

@@ -1,0 +1,61 @@
+#include "weft/train/report/meter.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <numeric>
+#include <string>
+
+namespace weft {
+
+std::vector<double> Meter::counted() const {
+  const size_t skip = steps_s_.size() > static_cast<size_t>(skipped_) ? static_cast<size_t>(skipped_) : 0;
+  return {steps_s_.begin() + static_cast<std::ptrdiff_t>(skip), steps_s_.end()};
+}
+
+double Meter::steps_per_s() const {
+  const std::vector<double> steps = counted();
+  const double seconds = std::accumulate(steps.begin(), steps.end(), 0.0);
+  return seconds > 0.0 ? static_cast<double>(steps.size()) / seconds : 0.0;
+}
+
+double Meter::recent_steps_per_s() const {
+  constexpr size_t kRecent = 20;
+  const size_t count = std::min(kRecent, steps_s_.size());
+  const double seconds = std::accumulate(steps_s_.end() - static_cast<std::ptrdiff_t>(count), steps_s_.end(), 0.0);
+  return seconds > 0.0 ? static_cast<double>(count) / seconds : 0.0;
+}
+
+double Meter::percentile_ms(double share) const {
+  std::vector<double> steps = counted();
+  if (steps.empty()) return 0.0;
+  const auto index = static_cast<std::ptrdiff_t>(std::lround(share * static_cast<double>(steps.size() - 1)));
+  std::nth_element(steps.begin(), steps.begin() + index, steps.end());
+  return steps[static_cast<size_t>(index)] * 1e3;
+}
+
+double process_age_s() {
+  // Field 22 of /proc/self/stat is the start time in clock ticks since boot; the name in field 2 may hold spaces.
+  std::ifstream stat("/proc/self/stat");
+  std::string line;
+  std::getline(stat, line);
+  line.erase(0, line.rfind(')') + 2);
+  constexpr int kFieldsBeforeStart = 19;
+  size_t at = 0;
+  for (int field = 0; field < kFieldsBeforeStart; ++field) at = line.find(' ', at) + 1;
+  const double started_s = std::stod(line.substr(at)) / static_cast<double>(sysconf(_SC_CLK_TCK));
+  double up_s = 0.0;
+  std::ifstream("/proc/uptime") >> up_s;
+  return up_s - started_s;
+}
+
+double peak_rss_mb() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_maxrss) / 1024.0;
+}
+
+}  // namespace weft

@@ -1,0 +1,166 @@
+#include "weft/train/report/progress.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "weft/base/units.h"
+
+namespace weft {
+
+namespace {
+
+constexpr int kLeastBar = 10, kMostBar = 40;
+constexpr const char* kEraseToEnd = "\x1b[K";
+
+std::string rate(double samples_per_s, double tokens_per_s) {
+  if (tokens_per_s > 0) return fmt::format("{} tokens/s", format_count(tokens_per_s));
+  return fmt::format("{} images/s", format_count(samples_per_s));
+}
+
+std::string time_left(const StepReport& report) {
+  if (report.seconds_left < 0 || report.step >= report.steps) return "";
+  return fmt::format("{} left", format_duration(std::ceil(report.seconds_left)));  // tenths would only flicker
+}
+
+std::string counter(const StepReport& report) {
+  const std::string steps = std::to_string(report.steps);
+  return fmt::format("{:>{}}/{}", report.step, steps.size(), steps);
+}
+
+std::string bar(const StepReport& report, int inside) {
+  const double share = report.steps > 0 ? static_cast<double>(report.step) / static_cast<double>(report.steps) : 0.0;
+  const int filled = std::clamp(static_cast<int>(share * inside), 0, inside);
+  std::string text(static_cast<size_t>(filled), '=');
+  if (filled < inside) text += '>';
+  text.resize(static_cast<size_t>(inside), ' ');
+  return "[" + text + "]";
+}
+
+size_t columns_of(const std::vector<std::string>& parts) {
+  size_t columns = 0;
+  for (const std::string& part : parts) {
+    if (!part.empty()) columns += part.size() + (columns > 0 ? 2 : 0);
+  }
+  return columns;
+}
+
+std::string joined(const std::vector<std::string>& parts) {
+  std::string text;
+  for (const std::string& part : parts) {
+    if (!part.empty()) text += (text.empty() ? "" : "  ") + part;
+  }
+  return text;
+}
+
+std::string percent(double share) { return fmt::format("{:.2f} %", 100.0 * share); }
+
+std::string memory(const std::vector<double>& peak_rss_mb) {
+  if (peak_rss_mb.empty()) return "unknown";
+  const auto [least, most] = std::minmax_element(peak_rss_mb.begin(), peak_rss_mb.end());
+  if (fmt::format("{:.0f}", *least) == fmt::format("{:.0f}", *most)) return fmt::format("{:.0f} MB a rank", *most);
+  return fmt::format("{:.0f} to {:.0f} MB a rank", *least, *most);
+}
+
+std::string communication(const FinalReport& report) {
+  if (report.world == 1) return "none (one rank)";
+  int64_t most = 0;
+  for (const int64_t bytes : report.traffic_bytes) most = std::max(most, bytes);
+  return fmt::format("{:.1f} % of the time, {} a rank over {}", 100.0 * report.communication_share, format_bytes(most),
+                     report.backend);
+}
+
+}  // namespace
+
+std::string progress_bar(const StepReport& report, int width) {
+  // The last column stays free: some terminals wrap when it is written.
+  const size_t room = static_cast<size_t>(std::max(width - 1, 1));
+  std::vector<std::string> parts = {counter(report),
+                                    "",
+                                    fmt::format("loss {:.4f}", report.loss),
+                                    rate(report.samples_per_s, report.tokens_per_s),
+                                    fmt::format("lr {:.2e}", report.lr),
+                                    time_left(report)};
+  constexpr size_t kFrame = 4;  // two blanks, two brackets
+  if (columns_of(parts) + kFrame + kLeastBar > room) parts[4].clear();
+  for (const size_t least : {3, 5, 2}) {
+    if (columns_of(parts) > room) parts[least].clear();
+  }
+  const size_t used = columns_of(parts) + kFrame;
+  if (used + kLeastBar <= room) parts[1] = bar(report, static_cast<int>(std::min<size_t>(room - used, kMostBar)));
+  return joined(parts).substr(0, room);
+}
+
+std::string progress_line(const StepReport& report) {
+  return joined({fmt::format("step {}", counter(report)), fmt::format("loss {:.4f}", report.loss),
+                 rate(report.samples_per_s, report.tokens_per_s), fmt::format("lr {:.2e}", report.lr), time_left(report)});
+}
+
+std::string evaluation_line(const EvaluationReport& report) {
+  return joined({fmt::format("evaluation after step {}: loss {:.4f}", report.step, report.loss),
+                 report.accuracy ? "accuracy " + percent(*report.accuracy) : "",
+                 fmt::format("({})", format_duration(report.seconds))});
+}
+
+std::string final_table(const FinalReport& report) {
+  std::vector<std::pair<std::string, std::string>> rows = {
+      {"model", fmt::format("{}, {} parameters, {} rank{} with {} thread{} each", report.model,
+                            format_count(static_cast<double>(report.parameters)), report.world, report.world == 1 ? "" : "s",
+                            report.threads_per_rank, report.threads_per_rank == 1 ? "" : "s")},
+      {"time", fmt::format("{} ({} steps)", format_duration(report.seconds), report.steps)},
+      {"rate", rate(report.samples_per_s, report.tokens_per_s)},
+      {"loss", fmt::format("{:.4f}", report.loss)}};
+  if (report.evaluation) {
+    rows.emplace_back("evaluation", fmt::format("loss {:.4f}", report.evaluation->loss));
+    if (report.evaluation->accuracy) rows.emplace_back("accuracy", percent(*report.evaluation->accuracy));
+  }
+  rows.emplace_back("peak memory", memory(report.peak_rss_mb));
+  rows.emplace_back("communication", communication(report));
+  if (report.skipped_steps > 0) {
+    rows.emplace_back("skipped steps",
+                      fmt::format("{} (a gradient was not finite; the loss scale was halved)", report.skipped_steps));
+  }
+  std::string table;
+  for (const auto& [name, value] : rows) table += fmt::format("  {:<14} {}\n", name, value);
+  return table;
+}
+
+bool Progress::line_is_due(const StepReport& report, double now_s) const {
+  if (!drawn_ || report.step == report.steps) return true;
+  const double gap = now_s - drawn_s_;
+  if (gap >= options_.longest_gap_s) return true;
+  return gap >= options_.line_s && (report.step - last_.step) * 20 >= report.steps;
+}
+
+std::string Progress::redraw(int width) const {
+  return drawn_ ? fmt::format("\r{}{}", progress_bar(last_, width), kEraseToEnd) : "";
+}
+
+std::string Progress::step(const StepReport& report, double now_s, int width) {
+  if (!options_.terminal) {
+    if (!line_is_due(report, now_s)) return "";
+  } else if (drawn_ && now_s - drawn_s_ < options_.redraw_s && report.step != report.steps) {
+    return "";
+  }
+  drawn_ = true;
+  drawn_s_ = now_s;
+  last_ = report;
+  return options_.terminal ? redraw(width) : progress_line(report) + "\n";
+}
+
+std::string Progress::evaluation(const EvaluationReport& report, int width) {
+  if (!options_.terminal) return evaluation_line(report) + "\n";
+  return fmt::format("\r{}{}\n{}", evaluation_line(report), kEraseToEnd, redraw(width));
+}
+
+std::string Progress::end_line() {
+  const bool mid_line = options_.terminal && drawn_;
+  drawn_ = false;
+  return mid_line ? "\n" : "";
+}
+
+std::string Progress::finish(const FinalReport& report) { return end_line() + final_table(report); }
+
+}  // namespace weft

@@ -1,0 +1,133 @@
+#include "weft/train/run/agreement.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <sstream>
+#include <type_traits>
+#include <variant>
+#include <vector>
+
+#include "weft/base/error.h"
+#include "weft/base/hash.h"
+#include "weft/comm/store/store.h"
+#include "weft/comm/wait/await.h"
+#include "weft/program/fingerprint.h"
+
+namespace weft {
+
+namespace {
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+std::string difference(const std::string& first, const std::string& own, int rank) {
+  const std::vector<std::string> theirs = lines_of(first), ours = lines_of(own);
+  std::string text;
+  for (size_t i = 0; i < std::max(ours.size(), theirs.size()); ++i) {
+    const std::string their_line = i < theirs.size() ? theirs[i] : "nothing", our_line = i < ours.size() ? ours[i] : "nothing";
+    if (their_line != our_line) text += fmt::format("; rank 0 has {}, rank {} has {}", their_line, rank, our_line);
+  }
+  return text;
+}
+
+std::string options_text(const TrainerOptions& options, const OptimizerOptions& optimizer) {
+  const LearningRate& rate = options.learning_rate;
+  const auto kind = [](const auto& o) -> std::string {
+    if constexpr (std::is_same_v<std::decay_t<decltype(o)>, AdamW>) {
+      return fmt::format("AdamW, betas {} and {}, eps {}, weight decay {}", o.beta1, o.beta2, o.eps, o.weight_decay);
+    } else {
+      return fmt::format("SGD, momentum {}{}, weight decay {}", o.momentum, o.nesterov ? " (Nesterov)" : "", o.weight_decay);
+    }
+  };
+  return fmt::format(
+      "batch: {} in micro-batches of {}\n"
+      "seed: {}\n"
+      "precision: {}\n"
+      "optimizer: {}\n"
+      "learning rate: peak {}, {} steps of warm-up, decay {} over {} to {}, every {} by {}\n"
+      "clip: {}\n",
+      options.global_batch, options.micro_batch, options.seed, name(options.layout.precision), std::visit(kind, optimizer),
+      rate.peak, rate.warmup, static_cast<int>(rate.decay), rate.steps, rate.final_share, rate.decay_every, rate.decay_factor,
+      options.clip);
+}
+
+void agree(const World& world, Store& store, const std::string& plan, const Deadline& deadline) {
+  const auto wait_for = [&](const std::string& key, int rank) {
+    return await_key(store, key, deadline, wait_for_rank(rank, "starting to train"));
+  };
+  const auto agrees = [](int rank) { return fmt::format("rank {} agrees", rank); };
+  if (world.rank() == 0) {
+    store.set("plan", plan);
+    for (int rank = 1; rank < world.size(); ++rank) wait_for(agrees(rank), rank);
+    store.set("all agree", "");
+    return;
+  }
+  const std::string first = wait_for("plan", 0);
+  if (first != plan) {
+    throw InputError(fmt::format("rank {} is about to train otherwise than rank 0{}; start all ranks with the same recipe",
+                                 world.rank(), difference(first, plan, world.rank())));
+  }
+  store.set(agrees(world.rank()), "");
+  wait_for("all agree", 0);
+}
+
+}  // namespace
+
+std::vector<uint64_t> parameter_fingerprints(const Model& model) {
+  std::vector<uint64_t> result;
+  for (const NamedBlock& named : model.blocks) {
+    std::string text = named.prefix;
+    for (const ParamSpec& spec : named.block->parameters()) {
+      text += fmt::format("\n{} [{}] {} {} {} {}{}{}{}", spec.name, fmt::join(spec.parameter->value.sizes(), ", "),
+                          static_cast<int>(spec.init.kind), spec.init.a, spec.init.b, spec.decay ? "decays " : "",
+                          spec.statistic ? "statistic " : "", spec.wide ? "wide " : "", spec.frozen ? "frozen" : "");
+    }
+    result.push_back(fnv1a(text));
+  }
+  return result;
+}
+
+std::string agreement_text(const Program& program, const Model& model, const TrainerOptions& options,
+                           const OptimizerOptions& optimizer) {
+  const MeshSizes& mesh = program.mesh;
+  uint64_t parameters = kFnvBasis;
+  for (const uint64_t block : parameter_fingerprints(model)) parameters = splitmix64(parameters ^ block);
+  size_t instructions = 0;
+  for (const InstructionList& list : program.lists) instructions += list.size();
+  return fmt::format(
+             "ranks: pp {} x dp {} x shard {}\n"
+             "model: {} blocks, {} elements\n"
+             "parameters (their names, shapes, and which are frozen): fingerprint {:016x}\n"
+             "micro-batches: {} a rank, in {} {}\n"
+             "sharded: {}\n"
+             "bytes of an element: {} of weights, {} of gradients\n"
+             "reproducible slots: {}, sums {}\n"
+             "instructions: {} of all pipeline ranks, fingerprint {:016x}\n",
+             mesh.pp, mesh.dp, mesh.shard, program.num_blocks(),
+             std::accumulate(program.block_numel.begin(), program.block_numel.end(), int64_t{0}), parameters,
+             program.micro_batches, program.slots, program.slots == 1 ? "slot" : "slots", name(program.shard_level),
+             program.weight_bytes, program.gradient_bytes, options.reproducible_slots,
+             options.reproducible_slots > 0 || options.communication.tree_order ? "in tree order" : "in any order",
+             instructions, fingerprint(program)) +
+         options_text(options, optimizer) + options.agreement;
+}
+
+void check_agreement(const World& world, const std::string& plan, std::chrono::milliseconds timeout) {
+  if (world.size() == 1) return;
+  const Deadline deadline = timeout;
+  Store store = world.next_group_store().within(deadline);
+  try {
+    agree(world, store, plan, deadline);
+  } catch (const Error& error) {
+    tell_failure(store, error);
+    throw;
+  }
+}
+
+}  // namespace weft

@@ -1,0 +1,24 @@
+// What a recipe says, as the options of those who do it.
+#pragma once
+
+#include "weft/comm/world.h"
+#include "weft/data/loader.h"
+#include "weft/optim/optimizer.h"
+#include "weft/train/plan/resolve.h"
+#include "weft/train/recipe/recipe.h"
+#include "weft/train/run/trainer.h"
+
+namespace weft {
+
+/// Threads of a rank: the recipe's; one in a reproducible run, whose bits depend on it; OMP_NUM_THREADS where a launcher set
+/// it; else this rank's share of the cores.
+int threads_of(const Recipe& recipe, const World& world);
+
+OptimizerOptions optimizer_of(const OptimizerRecipe& recipe);
+
+/// Of the rank that is number `shard` of those that read data.
+LoaderOptions loader_options(const Recipe& recipe, const ResolvedLayout& layout, int shard);
+
+TrainerOptions trainer_options(const Recipe& recipe, const ResolvedLayout& layout, at::Device device);
+
+}  // namespace weft

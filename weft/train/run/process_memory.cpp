@@ -1,0 +1,57 @@
+#include "weft/train/run/process_memory.h"
+
+#include <c10/core/Allocator.h>
+#include <c10/core/CPUAllocator.h>
+#include <c10/util/Exception.h>
+#include <malloc.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+
+namespace weft {
+
+namespace {
+
+constexpr size_t kAlign = c10::gAlignment;
+constexpr size_t kRoom = kAlign + sizeof(void*);
+
+/// The block that malloc gave lies before the tensor's memory, and its address right before it.
+void*& block_of(void* memory) { return static_cast<void**>(memory)[-1]; }
+
+void release(void* memory) {
+  if (memory) std::free(block_of(memory));
+}
+
+class PlainBlocks : public at::Allocator {
+ public:
+  at::DataPtr allocate(size_t bytes) override {
+    void* memory = bytes == 0 ? nullptr : take(bytes);
+    return {memory, memory, &release, at::Device(at::kCPU)};
+  }
+  at::DeleterFnPtr raw_deleter() const override { return &release; }
+  void copy_data(void* to, const void* from, std::size_t count) const override { default_copy_data(to, from, count); }
+
+ private:
+  static void* take(size_t bytes) {
+    void* block = bytes > SIZE_MAX - kRoom ? nullptr : std::malloc(bytes + kRoom);
+    TORCH_CHECK_WITH(OutOfMemoryError, block, "can't allocate memory: a tensor needs ", bytes, " bytes");
+    const auto first = reinterpret_cast<uintptr_t>(block) + sizeof(void*);
+    void* memory = reinterpret_cast<void*>((first + kAlign - 1) / kAlign * kAlign);  // NOLINT: an aligned address in the block
+    block_of(memory) = block;
+    return memory;
+  }
+};
+
+}  // namespace
+
+void keep_and_reuse_memory() {
+  constexpr int kAlways = 1 << 30;
+  mallopt(M_MMAP_THRESHOLD, kAlways);
+  mallopt(M_TRIM_THRESHOLD, kAlways);
+  static PlainBlocks blocks;  // lasts as long as the process, as its tensors may
+  constexpr uint8_t kPriority = 50;
+  c10::SetCPUAllocator(&blocks, kPriority);
+}
+
+}  // namespace weft

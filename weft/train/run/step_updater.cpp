@@ -1,0 +1,57 @@
+#include "weft/train/run/step_updater.h"
+
+#include <fmt/core.h>
+
+#include <cmath>
+
+#include "weft/base/error.h"
+#include "weft/optim/clip.h"
+
+namespace weft {
+
+namespace {
+
+constexpr double kFirstScale = 65536.0;
+constexpr int64_t kGrowthInterval = 2000;
+
+}  // namespace
+
+StepUpdater::StepUpdater(FlatModel& model, const OptimizerOptions& optimizer, double clip, bool scaled)
+    : model_(model), optimizer_(make_optimizer(model, optimizer)), clip_(clip), scaled_(scaled) {
+  if (scaled) loss_scale_.scale = kFirstScale;
+}
+
+void StepUpdater::begin(int64_t step, double lr) {
+  step_ = step;
+  lr_ = lr;
+  factor_ = 1.0;
+}
+
+void StepUpdater::add_squares(ExactSum& sum) { weft::add_squares(model_, sum); }
+
+bool StepUpdater::accept(double norm) {
+  if (!std::isfinite(norm)) {
+    if (!scaled_) {
+      throw NumericError(
+          fmt::format("step {}: the gradient norm is {}; lower the learning rate, or check the data", step_, norm));
+    }
+    if (loss_scale_.scale <= 1.0) {
+      throw NumericError(
+          fmt::format("step {}: gradients are not finite even with a loss scale of {}; use bf16", step_, loss_scale_.scale));
+    }
+    loss_scale_.scale /= 2.0;
+    loss_scale_.good_steps = 0;
+    ++loss_scale_.skipped_steps;
+    return false;
+  }
+  if (clip_ > 0.0) factor_ = clip_factor(norm, clip_);
+  if (scaled_ && ++loss_scale_.good_steps == kGrowthInterval) {
+    loss_scale_.scale *= 2.0;
+    loss_scale_.good_steps = 0;
+  }
+  return true;
+}
+
+void StepUpdater::update(int block, double divisor) { optimizer_->update(block, lr_, divisor / factor_); }
+
+}  // namespace weft

@@ -1,0 +1,213 @@
+#include "weft/train/run/train.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/ops/zeros.h>
+#include <c10/core/DeviceGuard.h>
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "weft/base/error.h"
+#include "weft/checkpoint/atomic_file.h"
+#include "weft/checkpoint/digest.h"
+#include "weft/checkpoint/safetensors.h"
+#include "weft/program/draw/trace.h"
+#include "weft/train/plan/make_plan.h"
+#include "weft/train/plan/resolve.h"
+#include "weft/train/recipe/build_model.h"
+#include "weft/train/recipe/open_data.h"
+#include "weft/train/report/meter.h"
+#include "weft/train/run/device.h"
+#include "weft/train/run/from_recipe.h"
+#include "weft/train/run/recipe_agreement.h"
+#include "weft/train/run/trainer.h"
+
+namespace weft {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+/// One number of every rank, in rank order.
+std::vector<double> gather(const Group& group, at::Device device, double value, std::string_view what) {
+  at::Tensor values = at::zeros({group.size()}, at::TensorOptions(at::kDouble).device(device));
+  values[group.rank()].fill_(value);
+  group.all_reduce(values, ReduceOp::sum, what).wait();
+  values = values.cpu();
+  return {values.data_ptr<double>(), values.data_ptr<double>() + group.size()};
+}
+
+/// The step to trace, counted from 1; 0 for none.
+int64_t traced_step(const TrainOptions& options, int64_t steps) {
+  return options.trace_path.empty() ? 0 : options.trace_step.value_or(std::min<int64_t>(3, steps));
+}
+
+/// One run on one rank.
+class Run {
+ public:
+  Run(const Recipe& recipe, const World& world, const TrainOptions& options)
+      : recipe_(recipe),
+        options_(options),
+        traced_step_(traced_step(options, recipe.run.steps)),
+        layout_(make_plan(recipe, world.size()).layout),
+        device_(rank_device(recipe.run.device, world)),
+        world_(world),
+        mesh_(world,
+              {{"pp", layout_.pp}, {"dp", layout_.dp}, {"shard", layout_.shard}, {"cp", layout_.cp}, {"tp", layout_.tp}}),
+        data_(open_data(recipe)),
+        loader_(data_.training, Sampler(data_.training->size(), {.seed = recipe.run.seed}),
+                loader_options(recipe, layout_, mesh_.join({"dp", "shard"}).index)),
+        evaluation_(data_.evaluation, layout_.micro_batch, mesh_.join({"dp", "shard"}).index, layout_.data_ranks()),
+        trainer_(mesh_, build_model(recipe.model), optimizer_of(recipe.optimizer),
+                 with_agreement(trainer_options(recipe, layout_, device_))) {}
+
+  FinalReport operator()() {
+    const Clock::time_point start = Clock::now();
+    for (int64_t step = 0; step < recipe_.run.steps; ++step) {
+      one_step(step);
+      const bool due = recipe_.run.evaluate_every > 0 && (step + 1) % recipe_.run.evaluate_every == 0;
+      if (due || step + 1 == recipe_.run.steps) evaluate(step + 1);
+    }
+    report_.seconds = seconds_since(start);
+    finish();
+    return report_;
+  }
+
+ private:
+  bool leads() const { return world_.rank() == 0; }
+  TrainerOptions with_agreement(TrainerOptions options) const {
+    options.agreement = recipe_agreement(recipe_, data_);
+    return options;
+  }
+  double samples_per_step() const { return static_cast<double>(layout_.global_batch); }
+  double tokens_per_step() const { return samples_per_step() * static_cast<double>(tokens_per_sample(recipe_.model)); }
+
+  void one_step(int64_t step) {
+    const double lr = trainer_.learning_rate();
+    const Clock::time_point start = Clock::now();
+    const bool traced = step + 1 == traced_step_;
+    if (traced) trainer_.trace(true);
+    report_.loss = trainer_.step(loader_).loss;
+    meter_.add(seconds_since(start));
+    if (traced) write_trace();
+    if (step == 0) report_.first_step_s = process_age_s();
+    if (!leads() || !options_.on_step) return;
+    const double rate = meter_.recent_steps_per_s();
+    options_.on_step({.step = step + 1,
+                      .steps = recipe_.run.steps,
+                      .loss = report_.loss,
+                      .lr = lr,
+                      .samples_per_s = rate * samples_per_step(),
+                      .tokens_per_s = rate * tokens_per_step(),
+                      .seconds_left = rate > 0 ? static_cast<double>(recipe_.run.steps - step - 1) / rate : -1.0});
+  }
+
+  void write_trace() {
+    trainer_.trace(false);
+    const std::vector<TimedInstruction> times = trainer_.step_times();
+    if (!leads()) return;
+    AtomicFile file(options_.trace_path);
+    weft::write_trace(trainer_.program(), times, [&file](std::string_view part) { file.write(part.data(), part.size()); });
+    file.commit();
+  }
+
+  void evaluate(int64_t step) {
+    const Clock::time_point start = Clock::now();
+    const EvaluationResult result = trainer_.evaluate(evaluation_);
+    EvaluationReport report{
+        .step = step, .steps = recipe_.run.steps, .loss = result.loss, .accuracy = {}, .seconds = seconds_since(start)};
+    report.accuracy = static_cast<double>(result.hits) / static_cast<double>(result.count);
+    report_.evaluation = report;
+    if (leads() && options_.on_evaluation) options_.on_evaluation(report);
+  }
+
+  void finish() {
+    const Group& group = trainer_.world_group();
+    Traffic traffic;
+    for (const Group& used : trainer_.groups()) {
+      traffic.bytes += used.traffic().bytes;
+      traffic.seconds += used.traffic().seconds;
+    }
+    report_.model = recipe_.model.name;
+    report_.parameters = trainer_.model().num_parameters();
+    report_.world = world_.size();
+    report_.layout = {{"pp", layout_.pp},
+                      {"dp", layout_.dp},
+                      {"shard", layout_.shard},
+                      {"cp", layout_.cp},
+                      {"tp", layout_.tp},
+                      {"micro_batch", layout_.micro_batch},
+                      {"micro_batches_per_rank", layout_.micro_batches_per_rank}};
+    report_.backend = group.backend();
+    report_.threads_per_rank = at::get_num_threads();
+    report_.steps = recipe_.run.steps;
+    report_.samples_per_s = meter_.steps_per_s() * samples_per_step();
+    report_.tokens_per_s = meter_.steps_per_s() * tokens_per_step();
+    report_.step_ms_p50 = meter_.percentile_ms(0.5);
+    report_.step_ms_p95 = meter_.percentile_ms(0.95);
+    const std::vector<double> shares = gather(group, device_, traffic.seconds / report_.seconds, "communication share");
+    report_.communication_share = *std::max_element(shares.begin(), shares.end());
+    for (double bytes : gather(group, device_, static_cast<double>(traffic.bytes), "traffic")) {
+      report_.traffic_bytes.push_back(static_cast<int64_t>(bytes));
+    }
+    report_.peak_rss_mb = gather(group, device_, peak_rss_mb(), "peak memory");
+    report_.skipped_steps = trainer_.loss_scale().skipped_steps;
+    finish_weights();
+  }
+
+  /// The digest takes the weights one at a time; a file takes them all, on rank 0.
+  void finish_weights() {
+    WeightsDigest digest;
+    std::vector<NamedTensor> weights;
+    trainer_.for_each_weight([&](const std::string& name, const at::Tensor& value) {
+      if (!leads()) return;
+      digest.add(name, value);
+      if (!options_.save_path.empty()) weights.push_back({name, value.clone()});
+    });
+    if (!leads()) return;
+    report_.weights_sha256 = digest.hex();
+    if (!options_.save_path.empty()) save_safetensors(options_.save_path, weights, {{"format", "pt"}});
+  }
+
+  const Recipe& recipe_;
+  const TrainOptions& options_;
+  int64_t traced_step_;  ///< counted from 1; 0: none
+  ResolvedLayout layout_;
+  at::Device device_;
+  World world_;
+  Mesh mesh_;
+  Datasets data_;
+  Loader loader_;
+  EvaluationLoader evaluation_;
+  Trainer trainer_;
+  Meter meter_;
+  FinalReport report_;
+};
+
+}  // namespace
+
+void check_files(const TrainOptions& options) {
+  for (const std::string& path : {options.save_path, options.trace_path}) {
+    if (!path.empty()) check_writable(path);
+  }
+}
+
+void check_options(const Recipe& recipe, const TrainOptions& options) {
+  if (options.trace_step && (*options.trace_step < 1 || *options.trace_step > recipe.run.steps)) {
+    throw InputError(fmt::format("step {} cannot be traced: run.steps = {}", *options.trace_step, recipe.run.steps));
+  }
+}
+
+FinalReport train(const Recipe& recipe, const World& world, const TrainOptions& options) {
+  check_options(recipe, options);
+  if (world.rank() == 0) check_files(options);
+  at::set_num_threads(threads_of(recipe, world));
+  Run run(recipe, world, options);
+  return run();
+}
+
+}  // namespace weft

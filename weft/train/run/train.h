@@ -1,0 +1,33 @@
+// train: a whole run from a recipe, as `weft train` does it: data, model, steps, evaluations, final report.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "weft/comm/world.h"
+#include "weft/train/recipe/recipe.h"
+#include "weft/train/report/report.h"
+
+namespace weft {
+
+struct TrainOptions {
+  std::string trace_path = {};                          ///< times of one step as a trace, written by rank 0; empty: none
+  std::optional<int64_t> trace_step = {};               ///< counted from 1; without: the third, or the last of fewer
+  std::string save_path = {};                           ///< final weights as safetensors, written by rank 0; empty: not saved
+  std::function<void(const StepReport&)> on_step = {};  ///< called on rank 0 after each step
+  std::function<void(const EvaluationReport&)> on_evaluation = {};  ///< called on rank 0 after each evaluation
+};
+
+/// Throws InputError for a step that the run does not have. train() does so as well, as it does the next; for whoever starts
+/// ranks, to tell it once.
+void check_options(const Recipe& recipe, const TrainOptions& options);
+
+/// Throws InputError for a file that cannot be written: by rank 0, which does. Other ranks need not have its folder.
+void check_files(const TrainOptions& options);
+
+/// Runs the recipe on this rank. Every rank of the world calls it with the same recipe; the report is complete on rank 0. Sets
+/// the number of threads of this process as the recipe says. Throws Error for what is wrong, before anything is written.
+FinalReport train(const Recipe& recipe, const World& world, const TrainOptions& options = {});
+
+}  // namespace weft

@@ -1,0 +1,81 @@
+// Trainer: where model, mesh, data and optimizer meet. One object a rank; every rank makes the same calls in the same order.
+//
+// Making one does not communicate; start() does (it makes the groups, binds the model to flat buffers and draws the weights),
+// and the first step calls it. What a rank holds depends on TrainerOptions::layout: docs/memory.md.
+//
+// Once a start, step or evaluation has failed, whatever it threw, every later call that needs the weights throws Error in one
+// line: they may be half updated. The model's blocks are not to be used again either. A batch of another size than the rank's
+// share is refused before the step begins, and leaves nothing behind.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "weft/comm/mesh.h"
+#include "weft/data/loader.h"
+#include "weft/engine/engine.h"
+#include "weft/nn/model.h"
+#include "weft/optim/optimizer.h"
+#include "weft/program/timed.h"
+#include "weft/train/run/step_updater.h"
+#include "weft/train/run/trainer_options.h"
+
+namespace weft {
+
+class Trainer {
+ public:
+  using Next = std::function<Batch()>;
+
+  /// Throws InputError when ranks and micro-batches do not divide the global batch, when slots or a pipeline's schedule do not
+  /// fit them, and for a mesh with an axis other than "pp", "dp" and "shard" above size one, which nothing here would use.
+  Trainer(const Mesh& mesh, Model model, const OptimizerOptions& optimizer, const TrainerOptions& options);
+  ~Trainer();
+
+  /// Collective over the world. Called by the first step; call it to have the weights drawn before that. Throws InputError on a
+  /// rank that is about to train otherwise than rank 0 (agreement.h), and CommError on the others then.
+  void start();
+
+  /// One step over the global batch; `next` hands out this rank's micro-batches, first to last. Random numbers are keyed by a
+  /// sample's place in that order. Throws InputError for a micro-batch with a tensor of other samples, or nothing to train.
+  StepResult step(const Next& next);
+  StepResult step(Loader& loader);
+  /// `batch` is this rank's share of the global batch: samples [r B, (r + 1) B) with r its place among the n ranks of "dp" and
+  /// "shard", B = global batch / n. Ranks of one pipeline have the same share.
+  StepResult step(const Batch& batch);
+
+  /// For a Loader of this rank's micro-batches, from the next step on.
+  LoaderOptions loader_options() const;
+
+  /// The whole evaluation set once, split across the ranks. Collective over the world. Throws InputError for a loader that is
+  /// not of this rank's share and for a set in which no target counts, NumericError for a loss that is not finite.
+  EvaluationResult evaluate(EvaluationLoader& loader);
+
+  /// The next steps keep the times of their instructions.
+  void trace(bool on);
+  /// Of the last step, those of all ranks, on rank 0 and counted from the first; ranks of different hosts are set side by side
+  /// by the end of the step, which they leave together. Collective over the world. Throws InputError before the start.
+  std::vector<TimedInstruction> step_times();
+
+  FlatModel& model();
+  /// Every parameter whole, in float32 on the CPU, in order of names. Collective over the world; one block at a time is whole.
+  void for_each_weight(const std::function<void(const std::string& name, const at::Tensor& value)>& visit);
+
+  const Program& program() const;
+  const Group& data_group() const;      ///< ranks that read different samples
+  const Group& world_group() const;     ///< all ranks
+  std::vector<Group> groups() const;    ///< all that the steps use, that one first
+  const LossScale& loss_scale() const;  ///< fp16's; a scale of 1 otherwise; InputError before the start
+  int64_t steps_done() const;
+  double learning_rate() const;  ///< of the next step
+
+ private:
+  StepResult one_step(const Next& next);
+  EvaluationResult evaluate_all(EvaluationLoader& loader);
+
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace weft

@@ -1,0 +1,93 @@
+#include "weft/train/run/trainer_checks.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "weft/base/error.h"
+#include "weft/base/math.h"
+
+namespace weft {
+
+void check_mesh(const Mesh& mesh) {
+  for (const AxisSize& axis : mesh.axes()) {
+    if (axis.name != "pp" && axis.name != "dp" && axis.name != "shard" && axis.size > 1) {
+      throw InputError(
+          fmt::format("trainer: mesh axis '{}' has size {}; only 'pp', 'dp' and 'shard' may be above 1", axis.name, axis.size));
+    }
+  }
+  // Which samples a rank reads, and in what order gradients are added up, follow the order of the axes.
+  const std::vector<std::string> order = {"pp", "dp", "shard"};
+  std::vector<std::string> names;
+  for (const AxisSize& axis : mesh.axes()) {
+    if (axis.size > 1) names.push_back(axis.name);
+  }
+  const auto place = [&](const std::string& name) { return std::find(order.begin(), order.end(), name); };
+  if (!std::is_sorted(names.begin(), names.end(), [&](const auto& a, const auto& b) { return place(a) < place(b); })) {
+    throw InputError(fmt::format("trainer: a mesh with the axes {}; outermost first they must be in the order pp, dp, shard",
+                                 fmt::join(names, ", ")));
+  }
+}
+
+void check_parts(const Model& model, const LayoutOptions& layout) {
+  if (!layout.recompute_parts) return;
+  for (const NamedBlock& named : model.blocks) {
+    if (named.block->can_recompute_parts()) return;
+  }
+  throw InputError(
+      fmt::format("trainer: no block of model '{}' can compute its attention again; recompute whole blocks", model.name));
+}
+
+bool trains(const Model& model) {
+  const auto is_trained = [](const ParamSpec& spec) {
+    return !spec.frozen && !spec.statistic && spec.parameter->value.numel() > 0;
+  };
+  for (const NamedBlock& named : model.blocks) {
+    const std::vector<ParamSpec> specs = named.block->parameters();
+    if (std::any_of(specs.begin(), specs.end(), is_trained)) return true;
+  }
+  return false;
+}
+
+void check_batch(const TrainerOptions& options, int ranks) {
+  if (options.global_batch < 1 || options.micro_batch < 1) {
+    throw InputError(fmt::format("trainer: a global batch of {} with micro-batches of {}; both must be at least 1",
+                                 options.global_batch, options.micro_batch));
+  }
+  int64_t unit = 0;
+  if (__builtin_mul_overflow(options.micro_batch, ranks, &unit)) {
+    throw InputError(fmt::format("trainer: micro-batches of {} on {} data-parallel ranks are more samples than can be counted",
+                                 options.micro_batch, ranks));
+  }
+  if (options.global_batch % unit != 0) {
+    throw InputError(fmt::format(
+        "trainer: a global batch of {} is not divided by {} data-parallel ranks with micro-batches of {}; use a multiple of {}",
+        options.global_batch, ranks, options.micro_batch, unit));
+  }
+  if (options.global_batch / unit > std::numeric_limits<int>::max()) {
+    throw InputError(
+        fmt::format("trainer: a global batch of {} in micro-batches of {} has more of them than can be counted; use "
+                    "larger ones",
+                    options.global_batch, options.micro_batch));
+  }
+  const int64_t slots = options.reproducible_slots, micro_batches = options.global_batch / options.micro_batch;
+  if (slots != 0 && (!is_power_of_two(slots) || slots % ranks != 0 || micro_batches % slots != 0)) {
+    throw InputError(
+        fmt::format("trainer: {} reproducible slots; must be a power of two that the data-parallel ranks ({}) divide, and that "
+                    "divides the micro-batches a step ({})",
+                    slots, ranks, micro_batches));
+  }
+}
+
+void check_micro_batch(const Batch& batch, int64_t samples) {
+  const std::string misfit = samples_misfit(batch, samples);
+  if (misfit.empty()) return;
+  throw InputError(fmt::format("trainer: {} in a micro-batch, must have {}; make the loader with trainer.loader_options()",
+                               misfit, samples));
+}
+
+}  // namespace weft
