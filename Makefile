@@ -2,7 +2,7 @@
 # Everything can be repeated and interrupted; what is done is not done again.
 PREFIX ?= $(CURDIR)/install
 .DEFAULT_GOAL := all
-.PHONY: all setup configure train test install format lint clean help
+.PHONY: all setup configure train test install package test-package format lint docs clean help
 
 all: configure  ## set this machine up and build the command: build/weft
 	@cmake --build --preset release --target weft
@@ -24,14 +24,27 @@ test: configure  ## build everything and run all tests
 install: all  ## install into PREFIX (install/ unless told)
 	@cmake --install build --prefix "$(PREFIX)" | grep -v '^-- Up-to-date:'
 
+package: all  ## Debian packages and a source tarball, into build/packages
+	@tools/bootstrap --packaging
+	@tools/package
+
+test-package: package  ## try them in a clean Debian (as root; 100 MB from the mirror the first time)
+	@tests/install/package_test.sh
+
 format:  ## rewrite the sources in the project's format
 	@tools/format --fix
 
 lint: configure  ## layers, format and clang-tidy
 	@tools/check_layers && tools/format --check && tools/lint
 
+docs:  ## make the API reference: build/docs/html
+	@tools/bootstrap --docs
+	@mkdir -p build/docs
+	@WEFT_VERSION=$$(sed -n 's/^project(weft VERSION \([^ )]*\).*/\1/p' CMakeLists.txt) doxygen docs/Doxyfile
+	@echo "build/docs/html/index.html"
+
 clean:  ## remove the build folders; the cache folder stays
 	@rm -rf build build-dev build-asan build-tsan build-clang build-cuda
 
 help:
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

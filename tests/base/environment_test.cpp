@@ -41,6 +41,15 @@ TEST_F(Environment, values) {
   EXPECT_EQ(env_bool(kName), false);
 }
 
+TEST_F(Environment, counts_are_not_negative) {
+  set("0");
+  EXPECT_EQ(env_count(kName), 0);
+  for (const char* wrong : {"-1", "2147483648", "1e3"}) {
+    set(wrong);
+    EXPECT_THROW(env_count(kName), InputError) << wrong;
+  }
+}
+
 TEST_F(Environment, garbage_is_named) {
   for (const char* garbage : {"two", "2x", "2.5", " 2", "99999999999999999999"}) {
     set(garbage);

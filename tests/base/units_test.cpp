@@ -26,6 +26,12 @@ TEST(Units, bytes) {
   for (const Case& c : cases) EXPECT_EQ(format_bytes(c.bytes), c.text) << c.bytes;
 }
 
+TEST(Units, counted) {
+  EXPECT_EQ(counted(0, "rank"), "0 ranks");
+  EXPECT_EQ(counted(1, "rank"), "1 rank");
+  EXPECT_EQ(counted(2, "micro-batch", "es"), "2 micro-batches");
+}
+
 TEST(Units, flops_and_counts) {
   EXPECT_EQ(format_flops(0), "0 FLOP");
   EXPECT_EQ(format_flops(950), "950 FLOP");

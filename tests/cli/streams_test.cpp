@@ -65,7 +65,7 @@ TEST_F(Streams, ProgramsGetOpenOnes) {
 TEST_F(Streams, WhatCannotBeWrittenIsAnError) {
   const std::string hardware = (folder_ / "h.toml").string();
   std::ofstream(hardware) << "hardware = { name = 'h', ranks_per_host = 1 }\ndevice = { flops = 1e12 }\n"
-                             "tier = { latency_s = 0, bytes_per_s = 1e9 }\n";
+                             "offload = { latency_s = 0, bytes_per_s = 1e9 }\n";
   const std::string data = "data.path=" + (folder_ / "text").string();
   struct Row {
     std::vector<std::string> arguments;

@@ -9,6 +9,7 @@
 
 #include "tests/engine/lists.h"
 #include "tests/engine/recorder.h"
+#include "tests/nn/function_allocator.h"
 #include "tests/support/run_ranks.h"
 #include "weft/comm/mesh.h"
 #include "weft/nn/layers.h"
@@ -215,9 +216,10 @@ TEST(Engine, ReduceScatterAddsUpOverMicroBatchesAndMasterWeightsAreWholeEverywhe
                     {.num_shards = 2,
                      .shard = rank,
                      .separate_gradients = true,
-                     .allocate_weights = [&](int64_t numel, at::ScalarType dtype, const std::string& what) {
-                       return shards.allocate(numel, dtype, what);
-                     }});
+                     .allocator = std::make_shared<test::FunctionAllocator>([&](FlatBuffer buffer, int64_t numel,
+                                                                                at::ScalarType dtype, const std::string& what) {
+                       return buffer == FlatBuffer::weights ? shards.allocate(numel, dtype, what) : at::zeros({numel}, dtype);
+                     })});
     CountingUpdater updater(model);
     Program program = with_list(
         {load(0), forward(0, 0), loss(0), backward(0, 0), on_block(Op::reduce_scatter, 0, 0), load(1), forward(0, 1), loss(1),

@@ -24,6 +24,7 @@
 #include "weft/program/schedules/csv.h"
 #include "weft/program/schedules/one_f_one_b.h"
 #include "weft/train/plan/forecast.h"
+#include "weft/train/plan/make_plan.h"
 #include "weft/train/plan/rank_memory.h"
 #include "weft/train/recipe/hardware_file.h"
 #include "weft/train/recipe/read_recipe.h"
@@ -175,7 +176,7 @@ void plan_all(const Recipe& recipe, Random& random) {
   const int ranks = random.of<int>({1, 2, 4, 4, 8, 64, 0, -1, 1000003, 2147483647});
   switch (random.below(3)) {
     case 0:
-      draw(make_plan(recipe, ranks).program);
+      draw(*make_plan(recipe, ranks).program);
       return;
     case 1:
       recipe_memory(recipe, ranks);

@@ -1,3 +1,4 @@
+#include "weft/base/math.h"
 #include "weft/nn/flat.h"
 
 #include <ATen/ops/allclose.h>
@@ -9,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/nn/bound_layer.h"
+#include "tests/nn/function_allocator.h"
 #include "tests/nn/shards.h"
 #include "weft/base/error.h"
 #include "weft/models/gpt.h"
@@ -107,14 +109,13 @@ TEST(FlatModel, BlocksOfOtherRanksTakeNoMemoryAndChangeNothing) {
   FlatModel all(tiny_gpt(), {});
   initialise(all, 3);
   int64_t made = 0;
-  const auto counting = [&made](int64_t numel, at::ScalarType dtype, const std::string&) {
+  const auto counting = [&made](FlatBuffer, int64_t numel, at::ScalarType dtype, const std::string&) {
     made += numel;
     return at::zeros({numel}, dtype);
   };
   FlatModel part(tiny_gpt(), {.held = {false, true, true, false},
                               .tied_copy = {false, false, true, false},
-                              .allocate_weights = counting,
-                              .allocate_gradients = counting});
+                              .allocator = std::make_shared<test::FunctionAllocator>(counting)});
   EXPECT_EQ(made, 2 * (all.flat(1).numel + all.flat(2).numel)) << "weights and gradients";
   for (int b : {1, 2}) part.initialise(b, 3);
   for (int b = 0; b < 4; ++b) {
@@ -145,10 +146,11 @@ TEST(FlatModel, GivenValuesOfOtherRanksBlocksAreLetGo) {
   };
   std::vector<std::string> shared;
   Model model{.name = "test", .blocks = {{"a", "a", block(here)}, {"b", "b", block(elsewhere)}}, .loss = cross_entropy};
-  FlatModel flat(std::move(model),
-                 {.held = {true, false}, .share_given = [&](const at::Tensor&, bool held, const std::string& what) {
-                    shared.push_back(what + (held ? ", held" : ""));
-                  }});
+  FlatModel flat(std::move(model), {.held = {true, false}, .shares_given = true});
+  flat.share_given([&](const at::Tensor& values, bool held, const std::string& what) {
+    shared.push_back(what + (held ? ", held" : ""));
+    EXPECT_EQ(values.sum().item<float>(), held ? 4.0F : 1000.0F) << "what this rank was given";
+  });
   EXPECT_EQ(shared, (std::vector<std::string>{"weights of a, held", "weights of b"})) << "whoever gives may hold others";
   EXPECT_TRUE(here.value.detach().eq(1.0).all().item<bool>());
   EXPECT_EQ(elsewhere.value.storage().nbytes(), 0U);

@@ -10,7 +10,9 @@
 #include <map>
 
 #include "tests/nn/bound_layer.h"
+#include "tests/nn/function_allocator.h"
 #include "tests/nn/shards.h"
+#include "weft/base/math.h"
 #include "weft/models/gpt.h"
 #include "weft/models/vision.h"
 #include "weft/nn/layers.h"
@@ -118,7 +120,8 @@ TEST(ShardedFlat, BlocksShareWeightBuffersOneAtATime) {
 
 TEST(ShardedFlat, AsksForEachBufferOnceAndInItsType) {
   std::map<std::string, std::pair<int64_t, at::ScalarType>> made;
-  const Allocate allocate = [&made](int64_t numel, at::ScalarType dtype, const std::string& what) {
+  const auto allocate = [&made](FlatBuffer buffer, int64_t numel, at::ScalarType dtype, const std::string& what) {
+    if (buffer == FlatBuffer::master) return at::zeros({numel}, dtype);  // of each part of a block
     EXPECT_TRUE(made.emplace(what, std::pair(numel, dtype)).second) << what;
     return at::zeros({numel}, dtype);
   };
@@ -126,9 +129,7 @@ TEST(ShardedFlat, AsksForEachBufferOnceAndInItsType) {
                                     .weight_dtype = at::kBFloat16,
                                     .gradient_dtype = at::kFloat,
                                     .separate_shard = true,
-                                    .allocate_weights = allocate,
-                                    .allocate_gradients = allocate,
-                                    .allocate_shard = allocate});
+                                    .allocator = std::make_shared<test::FunctionAllocator>(allocate)});
   int64_t total = 0;
   for (int b = 0; b < flat.num_blocks(); ++b) total += flat.gradients(b, b + 1).numel();
   EXPECT_EQ(made.size(), static_cast<size_t>(flat.num_blocks()) + 2);
@@ -225,12 +226,15 @@ TEST_P(GivenTest, ValuesAreRankZerosAndFrozenOnesStayFrozen) {
   FlatModel whole(given_model(0.0), {});
   std::map<std::string, at::Tensor> of_rank_zero;
   FlatOptions options{.num_shards = c.shards, .weight_dtype = c.dtype, .separate_shard = c.late, .late_shard = c.late};
-  options.share_given = [&](const at::Tensor& values, bool, const std::string& what) {
-    const auto [entry, is_first] = of_rank_zero.try_emplace(what, values.clone());
-    if (!is_first) values.copy_(entry->second);
-  };
+  options.shares_given = true;
   double value = 0.0;
   FlatRanks ranks = flat_ranks([&value] { return given_model(value++); }, options);
+  for (const auto& rank : ranks) {
+    rank->share_given([&](const at::Tensor& values, bool, const std::string& what) {
+      const auto [entry, is_first] = of_rank_zero.try_emplace(what, values.clone());
+      if (!is_first) values.copy_(entry->second);
+    });
+  }
   EXPECT_EQ(of_rank_zero.size(), 2u);
   initialise(ranks, 3);  // draws nothing
   for (int b = 0; b < 2; ++b) {

@@ -1,4 +1,5 @@
 // Timed instructions, and what is drawn of them: boxes, rows that do not overlap, the marks of an axis.
+#include "weft/program/simulate/simulate.h"
 #include "weft/program/timed.h"
 
 #include <gtest/gtest.h>

@@ -58,7 +58,7 @@ inline InstructionList one_stage(const ModelCost& model, int micro_batches = 1) 
 inline std::string short_name(Payload what) { return what == Payload::optimizer ? "optimizer" : std::string(name(what)); }
 
 /// "load0 gather0 forward0.0 release0 loss0 backward0.0 reduce_scatter0.0 reduce0-1 combine0-1s0 reduce_loss norm0-1
-/// fetch_weights0 update0-1": blocks, then micro or slot. The axis is told where a rank may have the choice: reduce0-0@dp;
+/// reload_weights0 update0-1": blocks, then micro or slot. The axis is told where a rank may have the choice: reduce0-0@dp;
 /// what crosses to or from pipeline rank 1 as "send_activation0.0>1 receive_gradient0.0<1".
 inline std::string text(const Instruction& x) {
   std::string result(name(x.op));

@@ -21,13 +21,14 @@ def wheel(name, files):
     with zipfile.ZipFile(pathlib.Path(sys.argv[1]) / name, "w") as archive:
         for path in files:
             archive.writestr(path, "content of " + path)
-wheel("torch-1.whl", ["torch/include/ATen/core/Tensor.h", "torch/lib/libtorch_cpu.so", "torch/lib/libtorch_python.so", "torch/x.py"])
+wheel("torch-1.whl", ["torch/include/ATen/core/Tensor.h", "torch/lib/libtorch_cpu.so", "torch/lib/libtorch_python.so", "torch/x.py",
+                      "torch-1.dist-info/licenses/LICENSE"])
 wheel("cudart-1.whl", ["nvidia/lib/libcudart.so", "nvidia/lib/other.so"])
 PYTHON
 sha() { sha256sum "$folder/served/$1" | cut -d' ' -f1; }
 cat >"$folder/pins" <<PINS
 # set name version file sha256 paths
-cpu torch 1 torch-1.whl $(sha torch-1.whl) torch/include torch/lib
+cpu torch 1 torch-1.whl $(sha torch-1.whl) torch/include torch/lib torch-1.dist-info/licenses
 cpu cudart 1 cudart-1.whl $(sha cudart-1.whl) nvidia/lib/libcudart.so
 cuda absent 1 absent.whl 0 lib
 tests cudart 1 cudart-1.whl $(sha cudart-1.whl) nvidia
@@ -157,6 +158,16 @@ expect "right hash afterwards" 0 "unpacking torch 1"
 new_machine
 machine_command python3 <<<'exit 1'
 expect "no pip" 1 "python3 has no pip: install one, or put torch-1.whl into" --no-packages
+
+# A cache from before the licenses were pinned.
+new_machine
+expect "licenses" 0 "unpacking torch 1"
+rm -r "$folder/cache/weft/libtorch-2.11.0/torch-1.dist-info"
+touch "$folder/cache/weft/libtorch-2.11.0/torch/lib/mine"
+expect "licenses that nobody needs" 0 ""
+expect "licenses for packaging" 0 "unpacking torch 1" --packaging
+present torch-1.dist-info/licenses/LICENSE && present torch/lib/mine || complain "licenses for packaging: not they alone were unpacked"
+expect "second run for packaging" 0 "" --packaging
 
 new_machine
 machine_command unzip <<<'echo "write error (disk full?)" >&2; exit 50'

@@ -10,13 +10,13 @@ class Deadline {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// Not explicit: where a Deadline is expected, a time means "from now on".
+  /// `timeout` from now on. Not explicit, so that a time stands for a Deadline.
   Deadline(std::chrono::milliseconds timeout) : timeout_(timeout), end_(Clock::now() + timeout) {}  // NOLINT
 
   std::chrono::milliseconds timeout() const { return timeout_; }
   Clock::time_point end() const { return end_; }
   bool passed() const { return Clock::now() >= end_; }
-  /// Never below zero.
+  /// The time left, never below zero.
   std::chrono::milliseconds left() const {
     return std::max(std::chrono::milliseconds(0), std::chrono::duration_cast<std::chrono::milliseconds>(end_ - Clock::now()));
   }

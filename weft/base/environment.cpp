@@ -39,6 +39,12 @@ std::optional<std::string> env_string(const char* name) {
 
 std::optional<int64_t> env_int(const char* name) { return env_number<int64_t>(name, "a whole number"); }
 
+std::optional<int> env_count(const char* name) {
+  const std::optional<int> value = env_number<int>(name, "a whole number of at least 0");
+  if (value && *value < 0) refuse(name, *env_string(name), "a whole number of at least 0");
+  return value;
+}
+
 std::optional<double> env_double(const char* name) { return env_number<double>(name, "a number"); }
 
 std::optional<bool> env_bool(const char* name) {

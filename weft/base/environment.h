@@ -10,8 +10,10 @@ namespace weft {
 
 std::optional<std::string> env_string(const char* name);
 std::optional<int64_t> env_int(const char* name);
+/// The variable as a number that is not negative.
+std::optional<int> env_count(const char* name);
 std::optional<double> env_double(const char* name);
-/// 1, true, yes, on and 0, false, no, off.
+/// True for 1, true, yes and on, false for 0, false, no and off.
 std::optional<bool> env_bool(const char* name);
 
 }  // namespace weft

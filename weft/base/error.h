@@ -7,6 +7,7 @@
 
 namespace weft {
 
+/// What all of weft's errors are; thrown itself where none of the classes below says more.
 class Error : public std::runtime_error {
  public:
   /// The text becomes printable() (base/printable.h): names, paths and values in it may hold any bytes.

@@ -9,13 +9,17 @@
 
 namespace weft {
 
+/// A value, or why there is none.
 template <class T>
 struct Found {
-  std::optional<T> value = {};
-  std::string why_not = {};  ///< as an error would say it
+  std::optional<T> value = {};  ///< empty: nothing was found
+  std::string why_not = {};     ///< as an error would say it
 
+  /// Whether there is a value.
   explicit operator bool() const { return value.has_value(); }
+  /// The value, which must be there.
   const T& operator*() const { return *value; }
+  /// A member of the value, which must be there.
   const T* operator->() const { return &*value; }
 
   /// The value; throws InputError with why_not where there is none.

@@ -12,6 +12,7 @@
 #include "weft/base/file_error.h"
 #include "weft/base/printable.h"
 #include "weft/base/standard_descriptors.h"
+#include "weft/base/uninterrupted.h"
 #include "weft/base/units.h"
 
 namespace weft {
@@ -47,8 +48,8 @@ int64_t read_input(const InputFile& file, int64_t offset, void* data, int64_t by
   int64_t done = 0;
   while (done < bytes) {
     const auto wanted = static_cast<size_t>(std::min(bytes - done, kLargest));
-    const ssize_t got = ::pread(file.descriptor.get(), static_cast<char*>(data) + done, wanted, offset + done);
-    if (got < 0 && errno == EINTR) continue;
+    const ssize_t got =
+        uninterrupted([&] { return ::pread(file.descriptor.get(), static_cast<char*>(data) + done, wanted, offset + done); });
     if (got < 0) return -1;
     if (got == 0) break;
     done += got;

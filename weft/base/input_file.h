@@ -15,10 +15,11 @@ struct InputFile {
   std::string reason;         ///< why there is none: "No such file or directory", "it is a FIFO, not a regular file"
 };
 
-/// Links are followed. Never waits and never throws: `reason` is for the caller's error, which knows what the file is.
+/// Opens a file; links are followed. Never waits and never throws: `reason` is for the caller's error, which knows what the
+/// file is.
 InputFile open_input(const std::string& path);
 
-/// Up to `bytes` of it from `offset` on; fewer only where the file ends. -1 when reading fails (errno).
+/// Reads up to `bytes` from `offset` on, and returns how many: fewer only where the file ends, -1 when reading fails (errno).
 int64_t read_input(const InputFile& file, int64_t offset, void* data, int64_t bytes);
 
 /// The text of a file that a person or a program wrote for weft to read whole. `what` names it in errors: "cannot read the

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <bit>
+#include <concepts>
 #include <cstdint>
+#include <type_traits>
 
 namespace weft {
 
@@ -17,9 +19,18 @@ constexpr int64_t floor_power_of_two(int64_t x) { return static_cast<int64_t>(st
 /// The exponent of the largest power of two that is at most `x`, which must be positive.
 constexpr int floor_log2(int64_t x) { return std::bit_width(static_cast<uint64_t>(x)) - 1; }
 
-constexpr int64_t ceil_divide(int64_t x, int64_t divisor) { return (x + divisor - 1) / divisor; }
+template <std::integral Int>
+constexpr Int ceil_divide(Int x, std::type_identity_t<Int> divisor) {
+  return (x + divisor - 1) / divisor;
+}
 
 /// The smallest multiple of `step` that is at least `x`.
-constexpr int64_t round_up(int64_t x, int64_t step) { return ceil_divide(x, step) * step; }
+template <std::integral Int>
+constexpr Int round_up(Int x, std::type_identity_t<Int> step) {
+  return ceil_divide(x, step) * step;
+}
+
+/// Elements to which parts of flat buffers are padded and aligned: no shard's edge cuts a vector or a cache line of them.
+inline constexpr int64_t kAlignElements = 64;
 
 }  // namespace weft

@@ -7,7 +7,7 @@
 
 namespace weft {
 
-/// The value in the middle by size, the upper of two; 0 of none.
+/// The value in the middle by size, the upper of two; 0 for no values.
 inline double median(std::vector<double> values) {
   if (values.empty()) return 0.0;
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);

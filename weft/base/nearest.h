@@ -7,11 +7,11 @@
 
 namespace weft {
 
-/// Insertions, deletions, replacements and swaps of neighbouring letters that turn `a` into `b`.
+/// The fewest insertions, deletions, replacements and swaps of neighbouring letters that turn `a` into `b`.
 int edit_distance(std::string_view a, std::string_view b);
 
 /// The candidate at the smallest edit distance from `word`, upper and lower case counting as equal; the first of several.
-/// Empty only when there are no candidates. Of a longer word the first 200 letters count.
+/// Empty only when there are no candidates. Only the first 200 letters of a word count.
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
 
 }  // namespace weft

@@ -8,8 +8,8 @@
 
 namespace weft {
 
-/// The same text in valid UTF-8 without anything that a terminal acts on: control characters, line separators and marks that
-/// turn the direction of writing become escapes (\n, \x1b, \u202e), as does each byte that is no UTF-8 (\xff). Plain text,
+/// `text` in valid UTF-8 without anything that a terminal acts on: control characters, line separators and marks that turn the
+/// direction of writing become escapes (`\n`, `\x1b`, `\u202e`), as does each byte that is no UTF-8 (`\xff`). Plain text,
 /// backslashes too, stays as it is, so doing it twice changes nothing.
 std::string printable(std::string_view text);
 

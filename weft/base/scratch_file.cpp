@@ -12,6 +12,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/standard_descriptors.h"
+#include "weft/base/uninterrupted.h"
 #include "weft/base/units.h"
 #include "weft/base/without_signal.h"
 
@@ -87,8 +88,7 @@ void ScratchFile::release(int64_t begin, int64_t bytes) {
 void ScratchFile::write(int64_t offset, const void* data, int64_t bytes) {
   const char* from = static_cast<const char*>(data);
   while (bytes > 0) {
-    const ssize_t done = ::pwrite(fd_.get(), from, static_cast<size_t>(bytes), offset);
-    if (done < 0 && errno == EINTR) continue;
+    const ssize_t done = uninterrupted([&] { return ::pwrite(fd_.get(), from, static_cast<size_t>(bytes), offset); });
     if (done <= 0) throw Error(fmt::format("{}: writing offloaded state failed: {}", folder_, cause(errno)));
     from += done;
     offset += done;
@@ -99,8 +99,7 @@ void ScratchFile::write(int64_t offset, const void* data, int64_t bytes) {
 void ScratchFile::read(int64_t offset, void* data, int64_t bytes) const {
   char* to = static_cast<char*>(data);
   while (bytes > 0) {
-    const ssize_t done = ::pread(fd_.get(), to, static_cast<size_t>(bytes), offset);
-    if (done < 0 && errno == EINTR) continue;
+    const ssize_t done = uninterrupted([&] { return ::pread(fd_.get(), to, static_cast<size_t>(bytes), offset); });
     if (done <= 0) {
       throw Error(fmt::format("{}: reading offloaded state failed: {}", folder_, done == 0 ? "end of file" : cause(errno)));
     }

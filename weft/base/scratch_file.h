@@ -12,7 +12,7 @@ namespace weft {
 
 class ScratchFile {
  public:
-  /// In `folder`, which must exist. Throws InputError, naming the folder, when no file can be made there.
+  /// Makes the file in `folder`, which must exist. Throws InputError, naming the folder, when it cannot be made there.
   explicit ScratchFile(std::string folder);
 
   /// Room for `bytes`, in the smallest hole that is large enough, or else at the end; returns where it begins. Zero-filled but
@@ -21,7 +21,7 @@ class ScratchFile {
   /// Gives back what was reserved at `begin`, in one piece or in parts.
   void release(int64_t begin, int64_t bytes);
 
-  /// Throw Error, naming folder and cause, when the device fails.
+  /// Throws Error, naming folder and cause, when the device fails; so does read().
   void write(int64_t offset, const void* data, int64_t bytes);
   void read(int64_t offset, void* data, int64_t bytes) const;
 

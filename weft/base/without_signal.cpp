@@ -3,6 +3,8 @@
 #include <cerrno>
 #include <ctime>
 
+#include "weft/base/uninterrupted.h"
+
 namespace weft {
 namespace {
 
@@ -33,8 +35,7 @@ WithoutSignal::~WithoutSignal() {
   if (!was_pending_ && is_pending(number_)) {
     const sigset_t set = only(number_);
     const timespec at_once{};
-    while (sigtimedwait(&set, nullptr, &at_once) < 0 && errno == EINTR) {
-    }
+    uninterrupted([&] { return sigtimedwait(&set, nullptr, &at_once); });
   }
   pthread_sigmask(SIG_SETMASK, &old_mask_, nullptr);
   errno = error;

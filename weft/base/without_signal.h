@@ -9,7 +9,7 @@ namespace weft {
 
 class WithoutSignal {
  public:
-  /// One that the kernel sends to the thread that writes.
+  /// `number` is that of a signal which the kernel sends to the thread that writes.
   explicit WithoutSignal(int number);
   /// Leaves errno alone.
   ~WithoutSignal();

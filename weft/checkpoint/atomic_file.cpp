@@ -12,6 +12,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/standard_descriptors.h"
+#include "weft/base/uninterrupted.h"
 #include "weft/base/without_signal.h"
 #include "weft/checkpoint/left_overs.h"
 
@@ -104,8 +105,7 @@ void AtomicFile::write(const void* data, size_t bytes) {
   const char* at = static_cast<const char*>(data);
   const WithoutSignal guard(SIGXFSZ);
   while (bytes > 0) {
-    const ssize_t done = ::write(descriptor_.get(), at, std::min(bytes, kLargest));
-    if (done < 0 && errno == EINTR) continue;
+    const ssize_t done = uninterrupted([&] { return ::write(descriptor_.get(), at, std::min(bytes, kLargest)); });
     if (done <= 0) fail("write all of it", done < 0 ? errno : ENOSPC);
     at += done;
     bytes -= static_cast<size_t>(done);

@@ -28,13 +28,13 @@ class AtomicFile {
 
   /// Throws InputError when the disk is full or fails.
   void write(const void* data, size_t bytes);
-  /// Once, as the last call.
+  /// Makes the bytes durable and gives the file its name. Once, as the last call.
   void commit();
 
  private:
   bool open_unnamed(const std::string& folder);
   void open_named(const std::string& folder);
-  /// Over an old file, as temporary_.
+  /// Names the file temporary_ and renames that over an old file.
   void link_in_place();
   [[noreturn]] void fail(const char* action, int error) const;
 

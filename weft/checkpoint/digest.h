@@ -10,14 +10,14 @@
 
 namespace weft {
 
-/// The digest of weights_sha256(), a tensor at a time, for models that are never whole in one place.
+/// Makes the digest of weights_sha256() a tensor at a time, for models that are never whole in one place.
 class WeightsDigest {
  public:
   WeightsDigest();
   ~WeightsDigest();
-  /// In order of names. Throws InputError as weights_sha256() does, and for a name out of order.
+  /// Adds a tensor; tensors come in order of names. Throws InputError as weights_sha256() does, and for a name out of order.
   void add(const std::string& name, const at::Tensor& tensor);
-  /// Ends the digest.
+  /// Ends the digest and returns it, as 64 lower-case hexadecimal digits.
   std::string hex();
 
  private:

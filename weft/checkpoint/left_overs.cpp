@@ -13,6 +13,7 @@
 #include <system_error>
 
 #include "weft/base/file_descriptor.h"
+#include "weft/base/uninterrupted.h"
 
 namespace weft {
 namespace {
@@ -42,10 +43,7 @@ bool is_numbered(std::string_view rest) {
 }
 
 bool lock(int descriptor) {
-  while (::flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EINTR) return false;
-  }
-  return true;
+  return uninterrupted([&] { return ::flock(descriptor, LOCK_EX | LOCK_NB); }) == 0;
 }
 
 /// Whether `path` names the very file of `descriptor`.

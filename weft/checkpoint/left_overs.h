@@ -5,7 +5,8 @@
 
 namespace weft {
 
-/// "FOLDER/.weft-HOST-PID-N.partial": no name of another writer that is alive, on any host.
+/// A name for a file that is not whole yet, "FOLDER/.weft-HOST-PID-N.partial": that of no other writer that is alive, on any
+/// host.
 std::string partial_name(const std::string& folder, int number);
 
 /// Holds the file of `descriptor` for this process until it is closed. False where somebody else holds it, or where it has no

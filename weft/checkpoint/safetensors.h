@@ -15,22 +15,23 @@
 
 namespace weft {
 
+/// One tensor of a file.
 struct NamedTensor {
-  std::string name;
-  at::Tensor tensor;
+  std::string name;   ///< unique in its file
+  at::Tensor tensor;  ///< whole
 };
 
-/// float64, float32, float16, bfloat16, int64, int32, int16, int8, uint8 and bool, of any shape, on any device. The file
-/// replaces an older one at once, or, on any failure, not at all. Throws InputError for a path that cannot be written, a full
-/// disk, an undefined tensor, another type, and a name that is empty, used twice, "__metadata__" or no UTF-8.
+/// Writes tensors of float64, float32, float16, bfloat16, int64, int32, int16, int8, uint8 and bool, of any shape, on any
+/// device. The file replaces an older one at once, or, on any failure, not at all. Throws InputError for a path that cannot be
+/// written, a full disk, an undefined tensor, another type, and a name that is empty, used twice, "__metadata__" or no UTF-8.
 void save_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
                       const std::map<std::string, std::string>& metadata = {});
 
-/// All tensors, on the CPU, in name order. Throws InputError for a missing, truncated or malformed file: whatever it holds,
-/// nothing outside it is read and no more memory is asked for than it is long.
+/// All tensors of a file, on the CPU, in name order. Throws InputError for a missing, truncated or malformed file: whatever it
+/// holds, nothing outside it is read and no more memory is asked for than it is long.
 std::vector<NamedTensor> load_safetensors(const std::string& path);
 
-/// The texts given to save_safetensors(). Reads the header alone.
+/// The metadata that save_safetensors() was given. Reads the header alone.
 std::map<std::string, std::string> load_safetensors_metadata(const std::string& path);
 
 }  // namespace weft

@@ -25,11 +25,11 @@ struct SafetensorsHeader {
 /// The format's name of a type ("F32"); nullptr for a type it lacks.
 const char* safetensors_type(at::ScalarType type);
 
-/// JSON padded to a multiple of 8. `path` is for errors.
+/// The header as JSON padded to a multiple of 8 bytes. `path` is for errors.
 std::string write_header(const SafetensorsHeader& header, const std::string& path);
 
-/// Checks everything: JSON, fields, types, shapes against sizes, and that the tensors fill `data_bytes` without gap or overlap.
-/// Tensors come back in name order.
+/// The header that `json` holds, its tensors in name order. Checks everything: JSON, fields, types, shapes against sizes, and
+/// that the tensors fill `data_bytes` without gap or overlap.
 SafetensorsHeader read_header(const std::string& json, int64_t data_bytes, const std::string& path);
 
 }  // namespace weft

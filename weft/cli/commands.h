@@ -10,7 +10,7 @@
 namespace weft {
 
 void add_train(CLI::App& app, int& status);
-/// `program` is what stood after "--" on the command line.
+/// Adds `weft run`; `program` is what stood after "--" on the command line.
 void add_run(CLI::App& app, const std::vector<std::string>& program, int& status);
 void add_show(CLI::App& app, int& status);
 void add_profile(CLI::App& app, int& status);
@@ -18,7 +18,7 @@ void add_memory(CLI::App& app, int& status);
 void add_simulate(CLI::App& app, int& status);
 void add_version(CLI::App& app);
 
-/// "weft 0.1.0, LibTorch 2.11.0".
+/// What `weft --version` prints: "weft 0.1.0, LibTorch 2.11.0".
 std::string version_text();
 
 }  // namespace weft

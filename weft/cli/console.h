@@ -16,7 +16,7 @@ class Console {
   void step(const StepReport& report);
   void evaluation(const EvaluationReport& report);
   void finish(const FinalReport& report);
-  /// Before an error is printed.
+  /// Leaves a terminal at the start of a line, before an error is printed.
   void end_line();
   /// Throws Error when any of it could not be written.
   void check() const;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "weft/base/printable.h"
+#include "weft/base/units.h"
 
 namespace weft {
 
@@ -23,9 +24,9 @@ std::string mesh_text(const ResolvedLayout& layout) {
 }  // namespace
 
 std::string heading(const Recipe& recipe, const ResolvedLayout& layout) {
-  return fmt::format("{} on {} rank{}: {}, a step of {} samples = {} x {} micro-batch{} of {}{}", printable(recipe.path),
-                     layout.world, layout.world == 1 ? "" : "s", mesh_text(layout), layout.global_batch, layout.data_ranks(),
-                     layout.micro_batches_per_rank, layout.micro_batches_per_rank == 1 ? "" : "es", layout.micro_batch,
+  return fmt::format("{} on {}: {}, a step of {} samples = {} x {} of {}{}", printable(recipe.path),
+                     counted(layout.world, "rank"), mesh_text(layout), layout.global_batch, layout.data_ranks(),
+                     counted(layout.micro_batches_per_rank, "micro-batch", "es"), layout.micro_batch,
                      layout.slots_per_rank > 1 ? fmt::format(", {} slots a rank", layout.slots_per_rank) : "");
 }
 

@@ -8,7 +8,7 @@
 
 namespace weft {
 
-/// "recipes/gpt.toml on 4 ranks: dp 4, a step of 32 samples = 4 x 1 micro-batch of 8"
+/// The line: "recipes/gpt.toml on 4 ranks: dp 4, a step of 32 samples = 4 x 1 micro-batch of 8".
 std::string heading(const Recipe& recipe, const ResolvedLayout& layout);
 
 }  // namespace weft

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <array>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
@@ -10,7 +11,8 @@
 #include "weft/cli/commands.h"
 #include "weft/cli/heading.h"
 #include "weft/cli/output.h"
-#include "weft/cli/overrides.h"
+#include "weft/cli/recipe_options.h"
+#include "weft/program/build/build.h"
 #include "weft/train/plan/forecast.h"
 #include "weft/train/recipe/read_recipe.h"
 
@@ -26,16 +28,17 @@ struct MemoryArguments {
 };
 
 constexpr int64_t kMostStepsToCompare = 100'000;  ///< blocks x micro-batches with which other levels are worked out too
-constexpr std::array<const char*, 4> kLevels = {"none", "optimizer", "gradients", "parameters"};
 
 /// Without the instructions, which are many and are not printed.
 RecipeMemory without_lists(RecipeMemory memory) {
-  memory.plan.program.lists.clear();
+  const ResolvedLayout& layout = memory.plan.layout;
+  const StepLayout step = layout_without_schedule(layout.options, layout.counts);
+  memory.plan.program = std::make_shared<const Program>(frame_program(memory.plan.cost, step));
   return memory;
 }
 
 bool too_long_to_compare(const Plan& plan) {
-  return int64_t{plan.program.num_blocks()} * plan.program.micro_batches > kMostStepsToCompare;
+  return int64_t{plan.program->num_blocks()} * plan.program->micro_batches > kMostStepsToCompare;
 }
 
 /// Where there is nothing to compare with: other levels cannot move weights out, and divide nothing where one rank reads all
@@ -49,7 +52,7 @@ std::vector<RecipeMemory> columns(const MemoryArguments& arguments, const Recipe
   std::vector<RecipeMemory> result = {without_lists(recipe_memory(recipe, arguments.num_ranks))};
   const Plan& own = result.front().plan;
   if (is_alone(recipe, own) || too_long_to_compare(own) || arguments.json) return result;
-  for (const char* level : kLevels) {
+  for (const std::string& level : kShardLevels.all()) {
     if (level == recipe.layout.shard_level) continue;
     Recipe other = recipe;
     other.layout.shard_level = level;
@@ -71,7 +74,7 @@ std::string row(const std::string& what, const std::vector<std::string>& cells) 
 std::string table(const std::vector<RecipeMemory>& memories) {
   std::vector<std::string> heads, totals, states;
   for (const RecipeMemory& m : memories) {
-    heads.emplace_back(name(m.plan.program.shard_level));
+    heads.emplace_back(name(m.plan.program->shard_level));
     totals.push_back(format_bytes(m.estimate().total()));
     states.push_back(format_bytes(m.estimate().model_states));
   }
@@ -92,8 +95,8 @@ std::string text_of(const Recipe& recipe, const std::vector<RecipeMemory>& memor
   const MemoryEstimate& estimate = own.estimate();
   std::string text = fmt::format("{}, {}\n", heading(recipe, own.plan.layout), name(own.plan.layout.options.precision));
   text += fmt::format("{} parameters in {} blocks; largest block: {} '{}', {} of weights\n\n",
-                      format_count(static_cast<double>(own.parameters)), own.plan.program.num_blocks(),
-                      estimate.largest_block_index, own.plan.program.block_names[estimate.largest_block_index],
+                      format_count(static_cast<double>(own.parameters)), own.plan.program->num_blocks(),
+                      estimate.largest_block_index, own.plan.program->block_names[estimate.largest_block_index],
                       format_bytes(estimate.largest_block));
   if (own.by_stage_rank.size() > 1) {
     std::vector<std::string> totals;
@@ -107,7 +110,7 @@ std::string text_of(const Recipe& recipe, const std::vector<RecipeMemory>& memor
     text += fmt::format(
         "\nOther levels are not worked out beside it: {} blocks x {} micro-batches are more than {}. Ask for one "
         "with --set layout.shard_level.\n",
-        own.plan.program.num_blocks(), own.plan.program.micro_batches, kMostStepsToCompare);
+        own.plan.program->num_blocks(), own.plan.program->micro_batches, kMostStepsToCompare);
   }
   return text +
          "\nEach line is that category's peak; they do not all come at once, so the sum is a bound. The process itself "
@@ -121,11 +124,11 @@ std::string json_of(const RecipeMemory& memory) {
   }
   const nlohmann::ordered_json json = {
       {"world", memory.plan.layout.world},
-      {"shard_level", name(memory.plan.program.shard_level)},
+      {"shard_level", name(memory.plan.program->shard_level)},
       {"bytes", bytes},
       {"sum", memory.estimate().total()},
       {"model_states", memory.estimate().model_states},
-      {"largest_block", memory.plan.program.block_names[memory.estimate().largest_block_index]},
+      {"largest_block", memory.plan.program->block_names[memory.estimate().largest_block_index]},
       {"largest_block_bytes", memory.estimate().largest_block}};
   return json.dump(2) + "\n";
 }
@@ -135,9 +138,8 @@ std::string json_of(const RecipeMemory& memory) {
 void add_memory(CLI::App& app, int& status) {
   CLI::App* command = app.add_subcommand("memory", "Tell what a rank needs for a recipe, by category, for any number of ranks");
   auto arguments = std::make_shared<MemoryArguments>();
-  command->add_option("recipe", arguments->recipe, "Recipe (TOML)")->required();
+  add_recipe(*command, arguments->recipe, arguments->overrides);
   command->add_option("-n,--ranks", arguments->num_ranks, "Ranks to tell it for; none is started")->capture_default_str();
-  add_overrides(*command, arguments->overrides);
   command->add_flag("--json", arguments->json, "The recipe's own layout, as JSON");
   command->footer(
       "Adds up weights, gradients, optimizer state, gathered weights, activations and communication buffers from the\n"

@@ -6,13 +6,13 @@
 
 namespace weft {
 
-/// In one piece, at once: a log that is watched should not lag behind. Throws Error when it cannot be written (a full disk, a
-/// limit on file sizes).
+/// Writes `text` in one piece, at once: a log that is watched should not lag behind. Throws Error when it cannot be written (a
+/// full disk, a limit on file sizes).
 void write_out(std::string_view text);
 
-/// From now on a write that would end this process by `signal` (SIGXFSZ beyond a limit on file sizes, SIGPIPE where nobody
-/// reads) fails with a reason; but where the signal is handled or ignored already. Programs that this process starts are as
-/// they were.
+/// Makes a write that would end this process by `signal` (SIGXFSZ beyond a limit on file sizes, SIGPIPE where nobody reads)
+/// fail with a reason, from now on; but where the signal is handled or ignored already. Programs that this process starts are
+/// as they were.
 void survive(int signal);
 
 }  // namespace weft

@@ -8,10 +8,11 @@
 
 namespace weft {
 
-/// An empty name is a mistake of the command line: a variable that was never set.
+/// Adds an option that takes a file's name. An empty name is a mistake of the command line: a variable that was never set.
 CLI::Option* add_output(CLI::App& command, const std::string& option, std::string& path, const std::string& meaning);
 
-/// Files by what names them: "--save", "the recipe". Throws InputError where two are one file; empty ones are none.
+/// Throws InputError where two of `files` are one file. Each comes with what names it: "--save", "the recipe"; an empty path is
+/// no file.
 void check_different_files(const std::vector<std::pair<std::string, std::string>>& files);
 
 }  // namespace weft

@@ -8,15 +8,17 @@
 #include <optional>
 
 #include "weft/base/printable.h"
+#include "weft/base/units.h"
 #include "weft/checkpoint/atomic_file.h"
 #include "weft/cli/commands.h"
 #include "weft/cli/output.h"
 #include "weft/cli/output_files.h"
-#include "weft/cli/overrides.h"
 #include "weft/cli/rank_process.h"
+#include "weft/cli/recipe_options.h"
 #include "weft/train/plan/make_plan.h"
 #include "weft/train/recipe/hardware_file.h"
 #include "weft/train/recipe/read_recipe.h"
+#include "weft/train/run/process_memory.h"
 
 namespace weft {
 
@@ -36,19 +38,19 @@ std::vector<std::string> rank_command(const ProfileArguments& arguments) {
 }
 
 void profile_here(Recipe recipe, const World& world, const ProfileArguments& arguments) {
-  become_rank(recipe, world);
+  keep_and_reuse_memory();
   if (world.rank() == 0) check_writable(arguments.output);  // it writes; other ranks may have another working folder
   const Hardware hardware = profile(recipe, world);
   if (world.rank() != 0) return;
   write_file(arguments.output, hardware_text(hardware));
-  write_out(fmt::format("wrote {}: {} blocks, measured on {} rank{} at once\n", printable(arguments.output),
-                        hardware.blocks.size(), world.size(), world.size() == 1 ? "" : "s"));
+  write_out(fmt::format("wrote {}: {} blocks, measured on {} at once\n", printable(arguments.output), hardware.blocks.size(),
+                        counted(world.size(), "rank")));
 }
 
 int run_profile(const ProfileArguments& arguments) {
   const Recipe recipe = load_recipe(arguments.recipe, arguments.overrides);
   if (arguments.num_ranks) {
-    make_plan(recipe, *arguments.num_ranks);
+    check_plan(recipe, *arguments.num_ranks);
     check_different_files({{"the recipe", arguments.recipe}, {"--output", arguments.output}});
     check_writable(arguments.output);
   }
@@ -61,9 +63,8 @@ int run_profile(const ProfileArguments& arguments) {
 void add_profile(CLI::App& app, int& status) {
   CLI::App* command = app.add_subcommand("profile", "Measure what a recipe's blocks take on this machine, for simulate");
   auto arguments = std::make_shared<ProfileArguments>();
-  command->add_option("recipe", arguments->recipe, "Recipe (TOML)")->required();
+  add_recipe(*command, arguments->recipe, arguments->overrides);
   command->add_option("-n,--ranks", arguments->num_ranks, "Ranks to start on this machine, as for weft train");
-  add_overrides(*command, arguments->overrides);
   add_output(*command, "-o,--output", arguments->output, "The hardware file (TOML) to write")->required();
   command->footer(
       "Trains a few steps on random data, every rank a replica, and keeps the median time of each block's forward and\n"

@@ -11,15 +11,12 @@
 
 namespace weft {
 
-/// This program, also when its file was replaced while it ran.
+/// A path that starts this program, also when its file was replaced while it ran.
 std::string own_path();
 
 /// Starts `command` as that many ranks and gives their exit status; or, for one rank or none told, runs `here` as one: alone,
 /// or in the world that something else started.
 int as_ranks(const Recipe& recipe, std::optional<int> num_ranks, const std::vector<std::string>& command,
              const std::function<void(const World&)>& here);
-
-/// Prepares this process to be a rank: freed memory is kept, and the recipe says how many threads where nothing else does.
-void become_rank(Recipe& recipe, const World& world);
 
 }  // namespace weft

@@ -12,7 +12,7 @@
 #include "weft/cli/commands.h"
 #include "weft/cli/heading.h"
 #include "weft/cli/output.h"
-#include "weft/cli/overrides.h"
+#include "weft/cli/recipe_options.h"
 #include "weft/cli/time_files.h"
 #include "weft/program/draw/draw.h"
 #include "weft/train/plan/make_plan.h"
@@ -39,9 +39,9 @@ std::string draw_time(const ShowArguments& arguments, const Recipe& recipe, cons
   Simulation simulation;
   in_hardware_file(arguments.hardware, [&] {
     check_micro_batch(hardware, plan.layout.micro_batch);
-    simulation = simulate(plan.program, hardware);
+    simulation = simulate(*plan.program, hardware);
   });
-  arguments.files.write(plan.program, simulation, hardware, heading(recipe, plan.layout));
+  arguments.files.write(*plan.program, simulation, hardware, heading(recipe, plan.layout));
   return fmt::format("\nTimes in the files are simulated on {}{}.\n", printable(hardware.name),
                      arguments.hardware.empty() ? "; --hardware names yours" : "");
 }
@@ -56,7 +56,7 @@ void show(const ShowArguments& arguments) {
   const std::string stages = all.stages_text.empty() ? "" : all.stages_text + "\n";
   std::string text =
       heading(recipe, all.layout) + "\n\n" +
-      (arguments.rank ? list(all.program, *arguments.rank) : stages + draw(all.program, {.width = arguments.width}));
+      (arguments.rank ? list(*all.program, *arguments.rank) : stages + draw(*all.program, {.width = arguments.width}));
   if (arguments.files.any()) text += draw_time(arguments, recipe, all);
   write_out(text);
 }
@@ -66,9 +66,8 @@ void show(const ShowArguments& arguments) {
 void add_show(CLI::App& app, int& status) {
   CLI::App* command = app.add_subcommand("show", "Draw what a training step of a recipe does, for any number of ranks");
   auto arguments = std::make_shared<ShowArguments>();
-  command->add_option("recipe", arguments->recipe, "Recipe (TOML)")->required();
+  add_recipe(*command, arguments->recipe, arguments->overrides);
   command->add_option("-n,--ranks", arguments->num_ranks, "Ranks to show it for; none is started")->capture_default_str();
-  add_overrides(*command, arguments->overrides);
   command->add_option("--rank", arguments->rank, "List every instruction of this rank instead");
   command->add_option("--width", arguments->width, "Columns of the drawing")
       ->capture_default_str()

@@ -11,7 +11,7 @@
 #include "weft/cli/commands.h"
 #include "weft/cli/heading.h"
 #include "weft/cli/output.h"
-#include "weft/cli/overrides.h"
+#include "weft/cli/recipe_options.h"
 #include "weft/cli/time_files.h"
 #include "weft/program/draw/time_chart.h"
 #include "weft/program/simulate/simulation.h"
@@ -77,11 +77,11 @@ std::string summary(const RecipeSimulation& result, const Hardware& hardware) {
   const Simulation& s = result.simulation;
   const SimulatedRank& busiest = most(s.ranks, busy_s);
   const SimulatedRank& exposed = most(s.ranks, exposed_s);
-  const double peak = hardware.peak_flops(result.plan.program.weight_bytes);
+  const double peak = hardware.peak_flops(result.plan.program->weight_bytes);
   std::string text = line("step", format_duration(s.step_s), speed_text(result));
   text += line("computing", format_duration(busiest.busy_s), fmt::format("the busiest, rank {}", busiest.rank));
   text += line("bubble", fmt::format("{:.1f} %", 100.0 * s.bubble_share()), "of the step that rank stands still");
-  if (result.plan.program.mesh.pp > 1) {
+  if (result.plan.program->mesh.pp > 1) {
     text += line("", fmt::format("{:.1f} %", 100.0 * s.span_bubble_share()),
                  "of the longest time from a rank's first forward to its last backward");
   }
@@ -111,10 +111,10 @@ std::string ranks_table(const Ranks& ranks) {
 
 void print_text(const SimulateArguments& arguments, const Recipe& recipe, const RecipeSimulation& result,
                 const Hardware& hardware) {
-  const Program& program = result.plan.program;
+  const Program& program = *result.plan.program;
   const std::string untimed = untimed_blocks_text(hardware, program.block_names);
-  std::string text = fmt::format("{}\nhardware: {}, {} rank{} a host\n", heading(recipe, result.plan.layout),
-                                 printable(hardware.name), hardware.ranks_per_host, hardware.ranks_per_host == 1 ? "" : "s");
+  std::string text = fmt::format("{}\nhardware: {}, {} a host\n", heading(recipe, result.plan.layout), printable(hardware.name),
+                                 counted(hardware.ranks_per_host, "rank"));
   if (!untimed.empty()) text += untimed + "\n";
   text += "\n" + summary(result, hardware);
   if (result.simulation.ranks.size() > 1) text += "\n" + ranks_table(result.simulation.ranks);
@@ -146,8 +146,8 @@ void print_json(const RecipeSimulation& result, const Hardware& hardware) {
   const SimulatedRank& emptiest = least(s.ranks, bytes);
   nlohmann::ordered_json ranks = nlohmann::ordered_json::array();
   for (const SimulatedRank& rank : s.ranks) ranks.push_back(rank_json(rank));
-  const MeshSizes& mesh = result.plan.program.mesh;
-  const nlohmann::ordered_json json = {{"world", result.plan.program.world_size()},
+  const MeshSizes& mesh = result.plan.program->mesh;
+  const nlohmann::ordered_json json = {{"world", result.plan.program->world_size()},
                                        {"mesh", {{"pp", mesh.pp}, {"dp", mesh.dp}, {"shard", mesh.shard}, {"tp", mesh.tp}}},
                                        {"hardware", hardware.name},
                                        {"step_s", s.step_s},
@@ -176,7 +176,7 @@ void simulate_recipe(const SimulateArguments& arguments) {
   const Hardware hardware = load_hardware(arguments.hardware);
   const Recipe recipe = load_recipe(arguments.recipe, arguments.overrides);
   const RecipeSimulation result = recipe_simulation(recipe, arguments.num_ranks, hardware, arguments.hardware);
-  arguments.files.write(result.plan.program, result.simulation, hardware, heading(recipe, result.plan.layout));
+  arguments.files.write(*result.plan.program, result.simulation, hardware, heading(recipe, result.plan.layout));
   arguments.json ? print_json(result, hardware) : print_text(arguments, recipe, result, hardware);
 }
 
@@ -186,10 +186,9 @@ void add_simulate(CLI::App& app, int& status) {
   CLI::App* command =
       app.add_subcommand("simulate", "Tell how long a step of a recipe takes on some hardware, on any number of ranks");
   auto arguments = std::make_shared<SimulateArguments>();
-  command->add_option("recipe", arguments->recipe, "Recipe (TOML)")->required();
+  add_recipe(*command, arguments->recipe, arguments->overrides);
   command->add_option("-n,--ranks", arguments->num_ranks, "Ranks to simulate; none is started")->capture_default_str();
   command->add_option("--hardware", arguments->hardware, "Hardware (TOML); hardware/ has some")->required();
-  add_overrides(*command, arguments->overrides);
   command->add_flag("--json", arguments->json, "As JSON");
   command->add_option("--width", arguments->width, "Columns of a pipeline's chart")
       ->capture_default_str()

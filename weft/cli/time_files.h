@@ -17,7 +17,7 @@ struct TimeFiles {
   bool any() const { return !svg.empty() || !trace.empty(); }
   /// Throws InputError unless they can be written: before the work, not after.
   void check(const std::string& recipe) const;
-  /// `title` heads the picture. Each file is written whole or not at all.
+  /// Writes the files, each whole or not at all. `title` heads the picture.
   void write(const Program& program, const Simulation& simulation, const Hardware& hardware, const std::string& title) const;
 };
 

@@ -9,16 +9,18 @@
 #include <optional>
 
 #include "weft/base/printable.h"
+#include "weft/base/units.h"
 #include "weft/checkpoint/atomic_file.h"
 #include "weft/cli/commands.h"
 #include "weft/cli/console.h"
 #include "weft/cli/output.h"
 #include "weft/cli/output_files.h"
-#include "weft/cli/overrides.h"
 #include "weft/cli/rank_process.h"
+#include "weft/cli/recipe_options.h"
 #include "weft/train/plan/make_plan.h"
 #include "weft/train/recipe/read_recipe.h"
 #include "weft/train/report/summary.h"
+#include "weft/train/run/process_memory.h"
 
 namespace weft {
 
@@ -47,8 +49,8 @@ std::vector<std::string> rank_command(const TrainArguments& arguments) {
 }
 
 std::string run_heading(const Recipe& recipe, const ResolvedLayout& layout) {
-  return fmt::format("{}: {} on {}, {} steps of {} samples, {} rank{}", printable(recipe.path), recipe.model.name,
-                     recipe.data.name, recipe.run.steps, layout.global_batch, layout.world, layout.world == 1 ? "" : "s");
+  return fmt::format("{}: {} on {}, {} steps of {} samples, {}", printable(recipe.path), recipe.model.name, recipe.data.name,
+                     recipe.run.steps, layout.global_batch, counted(layout.world, "rank"));
 }
 
 TrainOptions train_options(const TrainArguments& arguments) {
@@ -68,7 +70,7 @@ void check_outputs(const TrainArguments& arguments) {
 /// One rank in this process.
 void train_here(Recipe recipe, const World& world, const TrainArguments& arguments) {
   survive(SIGPIPE);  // a log that nobody reads any more ends no training
-  become_rank(recipe, world);
+  keep_and_reuse_memory();
   const bool leads = world.rank() == 0;
   if (leads) check_outputs(arguments);
   Console console;
@@ -93,7 +95,7 @@ int run_train(const TrainArguments& arguments) {
   // Before ranks are started, so that a mistake is told once and at once.
   check_options(recipe, train_options(arguments));
   if (arguments.num_ranks) {
-    make_plan(recipe, *arguments.num_ranks);
+    check_plan(recipe, *arguments.num_ranks);
     check_outputs(arguments);
   }
   return as_ranks(recipe, arguments.num_ranks, rank_command(arguments),
@@ -105,11 +107,10 @@ int run_train(const TrainArguments& arguments) {
 void add_train(CLI::App& app, int& status) {
   CLI::App* command = app.add_subcommand("train", "Train the model that a recipe names");
   auto arguments = std::make_shared<TrainArguments>();
-  command->add_option("recipe", arguments->recipe, "Recipe (TOML): model, data, batch, layout, optimizer, run")->required();
+  add_recipe(*command, arguments->recipe, arguments->overrides);
   command->add_option("-n,--ranks", arguments->num_ranks,
                       "Ranks to start on this machine. Left out: join the ranks that torchrun or a cluster started (RANK, "
                       "WORLD_SIZE, ...), or train alone");
-  add_overrides(*command, arguments->overrides);
   add_output(*command, "--summary", arguments->summary, "Write what came of it to this JSON file");
   add_output(*command, "--save", arguments->save, "Write the final weights to this .safetensors file");
   CLI::Option* trace =

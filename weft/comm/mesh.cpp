@@ -23,23 +23,9 @@ std::string shape(const std::vector<AxisSize>& axes) {
   return fmt::format("{}", fmt::join(parts, " x "));
 }
 
-std::string_view backend_name(BackendKind kind) {
-  switch (kind) {
-    case BackendKind::shm:
-      return "shm";
-    case BackendKind::gloo:
-      return "gloo";
-    case BackendKind::nccl:
-      return "nccl";
-    case BackendKind::automatic:
-      break;
-  }
-  return "automatic";
-}
-
 // What ranks must have alike to understand each other's calls and memory.
 std::string call_text(const std::string& name, const GroupOptions& options) {
-  return fmt::format("group(\"{}\", backend {} on {}, sums {}, messages of {} bytes)", name, backend_name(options.backend),
+  return fmt::format("group(\"{}\", backend {} on {}, sums {}, messages of {} bytes)", name, kBackends.of(options.backend),
                      options.device.is_cpu() ? "cpu" : "gpu", options.tree_order ? "in tree order" : "in any order",
                      options.message_bytes);
 }

@@ -14,27 +14,33 @@
 
 namespace weft {
 
+/// A named axis of a mesh.
 struct AxisSize {
-  std::string name;
-  int size = 1;
+  std::string name;  ///< unique in its mesh, without '+'
+  int size = 1;      ///< ranks along it
 };
 
+/// The ranks of a World arranged on named axes.
 class Mesh {
  public:
-  /// Throws InputError unless the sizes multiply to world.size(), naming the product and the world.
+  /// Arranges the ranks, outermost axis first. Throws InputError unless the sizes multiply to world.size(), naming the product
+  /// and the world, and for a name that is empty, comes twice or holds a '+'.
   Mesh(World world, std::vector<AxisSize> axes);
 
-  const World& world() const { return world_; }
-  const std::vector<AxisSize>& axes() const { return axes_; }
+  const World& world() const { return world_; }                ///< whose ranks they are
+  const std::vector<AxisSize>& axes() const { return axes_; }  ///< outermost first
+  /// Ranks along the axis; 1 for one that was not named.
   int size(std::string_view axis) const;
   /// This rank's coordinate on the axis.
   int coordinate(std::string_view axis) const;
 
+  /// The line of ranks along the axis that this rank is on.
   Axis axis(std::string_view name) const;
   /// One axis over all the ranks that differ only in these coordinates, ordered as the mesh is.
   Axis join(const std::vector<std::string>& names) const;
 
-  /// Collective over the world.
+  /// Connects the ranks of `axis`. Collective over the world. Throws InputError for a back end that cannot serve the axis and
+  /// CommError when ranks do not come in time, or call this for other axes or options.
   Group group(const Axis& axis, const GroupOptions& options = {}) const;
 
  private:

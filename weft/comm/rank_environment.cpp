@@ -2,31 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
-#include <cstdlib>
-
 #include "weft/base/environment.h"
 #include "weft/base/error.h"
+#include "weft/base/parse_number.h"
 #include "weft/base/printable.h"
 
 namespace weft {
 
 namespace {
-
-std::optional<int> read_number(std::string_view text) {
-  int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < 0) return std::nullopt;
-  return value;
-}
-
-std::optional<int> number(const char* name) {
-  const auto text = env_string(name);
-  if (!text) return std::nullopt;
-  const auto value = read_number(*text);
-  if (value) return value;
-  throw InputError(fmt::format("{}=\"{}\" in the environment: expected a number that is not negative", name, shortened(*text)));
-}
 
 bool is_loopback(const std::string& host) { return host == "localhost" || host == "::1" || host.rfind("127.", 0) == 0; }
 
@@ -40,9 +23,9 @@ std::optional<Rendezvous> served_by_launcher(int master_port) {
     return InputError(fmt::format("WEFT_STORE=\"{}\": expected ADDRESS:PORT/MASTER_PORT", shortened(*text)));
   };
   if (slash == std::string::npos || colon == std::string::npos) throw refuse();
-  const auto port = read_number(std::string_view(*text).substr(colon + 1, slash - colon - 1));
-  const auto belongs_to = read_number(std::string_view(*text).substr(slash + 1));
-  if (!port || !belongs_to) throw refuse();
+  const auto port = parse_number<int>(std::string_view(*text).substr(colon + 1, slash - colon - 1));
+  const auto belongs_to = parse_number<int>(std::string_view(*text).substr(slash + 1));
+  if (!port || !belongs_to || *port < 0) throw refuse();
   if (*belongs_to != master_port) return std::nullopt;
   return Rendezvous{Rendezvous::Server::launcher, text->substr(0, colon), *port, true};
 }
@@ -50,17 +33,17 @@ std::optional<Rendezvous> served_by_launcher(int master_port) {
 }  // namespace
 
 std::optional<RankEnvironment> rank_environment() {
-  auto rank = number("RANK");
-  auto size = number("WORLD_SIZE");
-  auto local_rank = number("LOCAL_RANK");
-  const auto local_size = number("LOCAL_WORLD_SIZE");
+  auto rank = env_count("RANK");
+  auto size = env_count("WORLD_SIZE");
+  auto local_rank = env_count("LOCAL_RANK");
+  const auto local_size = env_count("LOCAL_WORLD_SIZE");
   bool one_host = size && local_size && *size == *local_size;
   if (!rank && !size) {
-    rank = number("SLURM_PROCID");
-    size = number("SLURM_NTASKS");
+    rank = env_count("SLURM_PROCID");
+    size = env_count("SLURM_NTASKS");
     if (!rank || !size) return std::nullopt;
-    if (!local_rank) local_rank = number("SLURM_LOCALID");
-    one_host = number("SLURM_NNODES") == 1;
+    if (!local_rank) local_rank = env_count("SLURM_LOCALID");
+    one_host = env_count("SLURM_NNODES") == 1;
   }
   if (!rank || !size) {
     throw InputError(fmt::format("{} is set in the environment but {} is not: set both, or neither for one rank",
@@ -78,7 +61,7 @@ std::optional<RankEnvironment> rank_environment() {
 
 Rendezvous rendezvous_from_environment(const RankEnvironment& ranks) {
   const auto address = env_string("MASTER_ADDR");
-  const auto port = number("MASTER_PORT");
+  const auto port = env_count("MASTER_PORT");
   if (!address || !port) {
     throw InputError(fmt::format("WORLD_SIZE={} but {} is not set: it says where rank 0 serves the store", ranks.size,
                                  address ? "MASTER_PORT" : "MASTER_ADDR"));
@@ -91,8 +74,8 @@ Rendezvous rendezvous_from_environment(const RankEnvironment& ranks) {
 }
 
 std::string key_prefix_from_environment() {
-  if (const auto restart = number("WEFT_RESTART")) return fmt::format("weft/{}/", *restart);
-  return fmt::format("weft/{}/", number("TORCHELASTIC_RESTART_COUNT").value_or(0));
+  if (const auto restart = env_count("WEFT_RESTART")) return fmt::format("weft/{}/", *restart);
+  return fmt::format("weft/{}/", env_count("TORCHELASTIC_RESTART_COUNT").value_or(0));
 }
 
 }  // namespace weft

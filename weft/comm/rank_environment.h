@@ -14,8 +14,8 @@ struct RankEnvironment {
   bool one_host = false;  ///< the variables say that all ranks are on this host
 };
 
-/// torchrun's names first; SLURM's where RANK is unset and srun started more than one task; nothing where none is set. Throws
-/// InputError for a half-set or contradictory environment.
+/// What the environment says: torchrun's names first; SLURM's where RANK is unset and srun started more than one task; nothing
+/// where none is set. Throws InputError for a half-set or contradictory environment.
 std::optional<RankEnvironment> rank_environment();
 
 /// Where a world's store is, and who serves it.
@@ -31,10 +31,10 @@ struct Rendezvous {
   bool loopback = false;  ///< rank 0 serves for this host only
 };
 
-/// Throws InputError where the environment does not say.
+/// The rendezvous that the environment tells. Throws InputError where it tells none.
 Rendezvous rendezvous_from_environment(const RankEnvironment& ranks);
 
-/// What is put before keys: a store that outlives a restart of the ranks (torchrun's) still holds those of the ranks before.
+/// The prefix of all keys: a store that outlives a restart of the ranks (torchrun's) still holds those of the ranks before.
 std::string key_prefix_from_environment();
 
 }  // namespace weft

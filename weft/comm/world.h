@@ -13,23 +13,24 @@ namespace weft {
 
 class Store;
 
+/// This rank's place among all ranks.
 class World {
  public:
-  /// One rank alone.
+  /// A world of one rank.
   World();
 
-  /// From RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT, as torchrun and weft's launcher set
-  /// them (SLURM's SLURM_PROCID etc. where RANK is unset); one rank where none is set. Throws InputError for a half-set or
-  /// contradictory environment and CommError if the ranks do not meet within `timeout`.
+  /// The world that RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT tell of, as torchrun and weft's
+  /// launcher set them (SLURM's SLURM_PROCID etc. where RANK is unset); one rank where none is set. Throws InputError for a
+  /// half-set or contradictory environment and CommError if the ranks do not meet within `timeout`.
   static World from_environment(std::chrono::milliseconds timeout = std::chrono::minutes(5));
 
-  /// `size` ranks as threads of this process, for tests: element r is handed to thread r.
+  /// A world of `size` threads of this process, for tests: element r is handed to thread r.
   static std::vector<World> threads(int size);
 
-  int rank() const;
-  int size() const;
-  int local_rank() const;
-  int local_size() const;
+  int rank() const;        ///< this rank's number, from 0
+  int size() const;        ///< all ranks
+  int local_rank() const;  ///< this rank's number among those of its host, from 0
+  int local_size() const;  ///< ranks on its host
 
   /// Name of the host that `rank` runs on. Ranks with equal names share memory.
   const std::string& host(int rank) const;

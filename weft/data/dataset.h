@@ -16,17 +16,20 @@ struct Batch {
   int64_t first_sample = 0;  ///< position of its first sample in the run or set, as a loader tells; nothing is keyed by it
 };
 
-/// "input 1 has 16 samples": the first tensor of the batch that has not `samples` of them; empty where all have.
+/// The first tensor of the batch that has not `samples` samples, in words: "input 1 has 16 samples"; empty where all have.
 std::string samples_misfit(const Batch& batch, int64_t samples);
 
 /// Targets with this value are not counted.
 inline constexpr int64_t kIgnore = -100;
 
+/// Samples by index.
 class Dataset {
  public:
   virtual ~Dataset() = default;
+  /// How many samples there are. Thread-safe.
   virtual int64_t size() const = 0;
-  /// Thread-safe. `epoch` lets a dataset vary (shifted text windows); evaluation passes 0.
+  /// The samples with these indices, each in [0, size()), in their order. Called from a loader's background thread too, so it
+  /// must be thread-safe. `epoch` lets a dataset vary (shifted text windows); evaluation passes 0.
   virtual Batch get(const std::vector<int64_t>& indices, int64_t epoch) const = 0;
 };
 

@@ -19,8 +19,9 @@ class FileSet {
   /// Takes over an open file, and returns its number, counted from 0.
   size_t add(std::string path, InputFile file);
 
-  /// Throws InputError that names the file: when it is cut off before `offset + bytes`, when, of those that were closed in
-  /// between, another one stands at its path by now or it is shorter than it was, and when reading fails. Thread-safe.
+  /// Reads from file `number`. Throws InputError that names the file: when it is cut off before `offset + bytes`, when it was
+  /// closed in between and another one stands at its path by now or it is shorter than it was, and when reading fails.
+  /// Thread-safe.
   void read(size_t number, int64_t offset, void* out, int64_t bytes) const;
 
  private:

@@ -7,6 +7,7 @@
 
 namespace weft {
 
+/// What an IDX file holds.
 struct IdxFile {
   std::vector<int64_t> sizes;   ///< [n] labels, [n, height, width] images
   std::vector<uint8_t> values;  ///< row-major

@@ -9,25 +9,27 @@
 
 namespace weft {
 
+/// A set of images: two files in the IDX format.
 struct ImageFiles {
   std::string images;  ///< path of the idx3-ubyte file, or of its .gz
   std::string labels;  ///< path of the idx1-ubyte file, or of its .gz
   int classes = 10;    ///< labels must be in [0, classes)
 };
 
-/// Of pixels in [0, 1].
+/// Mean and standard deviation of a set's pixels, taken as numbers in [0, 1]. Fashion-MNIST's training set unless told.
 struct PixelScale {
-  double mean = 0.2860;  ///< Fashion-MNIST's training set
-  double stddev = 0.3530;
+  double mean = 0.2860;    ///< subtracted from each pixel
+  double stddev = 0.3530;  ///< what it is divided by then; positive
 };
 
-/// inputs[0] float32 [n, 1, height, width], scaled to zero mean and unit variance by `scale`; target int64 [n]. Throws
-/// InputError that names file and reason for a missing, truncated, corrupt or mismatched file.
+/// The images of `files`: inputs[0] float32 [n, 1, height, width], scaled by `scale`; target int64 [n]. Throws InputError that
+/// names file and reason for a missing, truncated, corrupt or mismatched file.
 std::shared_ptr<Dataset> open_images(const ImageFiles& files, const PixelScale& scale = {});
 
 /// Where Debian's dataset-fashion-mnist puts its four files.
 inline constexpr const char* kFashionMnistFolder = "/usr/share/datasets/fashion-mnist";
 
+/// A part of a set of images.
 enum class ImageSplit { training, evaluation };
 
 /// The files of one split in a folder laid out as MNIST is (train-* and t10k-*), the .gz unless there is a plain one.

@@ -11,12 +11,13 @@
 
 namespace weft {
 
+/// Which samples a rank is given, and how they are prepared. Trainer::loader_options() tells them.
 struct LoaderOptions {
-  int64_t global_batch = 1;
-  int64_t micro_batch = 1;
-  int shard = 0;  ///< this rank's coordinate among the data-parallel ranks
-  int num_shards = 1;
-  int64_t first_step = 0;
+  int64_t global_batch = 1;  ///< samples a step, over all ranks
+  int64_t micro_batch = 1;   ///< samples of one micro-batch
+  int shard = 0;             ///< this rank's coordinate among the data-parallel ranks
+  int num_shards = 1;        ///< data-parallel ranks
+  int64_t first_step = 0;    ///< of the run; counted from 0
   int ahead = 4;             ///< micro-batches prepared ahead
   double timeout_s = 300.0;  ///< next() gives up on a dataset that takes longer for one micro-batch
 };
@@ -25,9 +26,11 @@ struct LoaderOptions {
 /// micro_batch * num_shards divides global_batch (naming the nearest global batches that they divide) and the rest is in range.
 void check_batches(const LoaderOptions& options);
 
+/// Hands out a rank's micro-batches of a run.
 class Loader {
  public:
-  /// Throws InputError as check_batches() does, and when the dataset holds fewer than num_shards samples.
+  /// Throws InputError as check_batches() does, when the dataset holds fewer than num_shards samples, and when the sampler was
+  /// made for another number of them.
   Loader(std::shared_ptr<const Dataset> dataset, Sampler sampler, const LoaderOptions& options);
   /// Waits for the micro-batch in the making, no more.
   ~Loader();
@@ -37,6 +40,7 @@ class Loader {
   /// The next micro-batch of this rank: in a step first to last, then the next step's. Thread-safe. Throws what the dataset
   /// threw (again at each further call), and Error when nothing came within timeout_s.
   Batch next();
+  /// This rank's, not all ranks'.
   int micro_batches_per_step() const;
 
  private:
@@ -44,23 +48,27 @@ class Loader {
   std::unique_ptr<State> state_;
 };
 
-/// Which micro-batches of an evaluation set a rank visits: [first, first + count) of `all`; may be none.
+/// Which micro-batches of an evaluation set a rank visits: [first, first + count); may be none.
 struct EvaluationShare {
-  int shard = 0;
-  int num_shards = 1;
-  int64_t first = 0;
-  int64_t count = 0;
+  int shard = 0;       ///< the rank's coordinate among the data-parallel ranks
+  int num_shards = 1;  ///< data-parallel ranks
+  int64_t first = 0;   ///< the first micro-batch
+  int64_t count = 0;   ///< micro-batches
 };
 
 /// The evaluation set once, in order: micro-batch j of M holds samples [j m, (j + 1) m), the last one fewer, whatever the
 /// number of ranks; rank `shard` of n visits micro-batches [shard M / n, ...). No sample is visited twice.
 class EvaluationLoader {
  public:
+  /// For rank `shard` of `num_shards`, as LoaderOptions has them. Throws InputError when that is not a rank, or the micro-batch
+  /// has no samples.
   EvaluationLoader(std::shared_ptr<const Dataset> dataset, int64_t micro_batch, int shard, int num_shards);
-  /// False when the share is done. Throws InputError when the dataset hands out another number of samples than it was asked
-  /// for.
+  /// Fills `batch` with the next micro-batch of the share; false when there is none. Throws InputError when the dataset hands
+  /// out another number of samples than it was asked for.
   bool next(Batch& batch);
+  /// What this rank visits.
   const EvaluationShare& share() const { return share_; }
+  /// Begins the share anew.
   void rewind();
 
  private:

@@ -9,16 +9,21 @@
 
 namespace weft {
 
+/// Which sample stands at a position of a run.
 class Sampler {
  public:
+  /// How samples are ordered.
   struct Options {
-    uint64_t seed = 0;
-    bool shuffle = true;
+    uint64_t seed = 0;    ///< of all permutations
+    bool shuffle = true;  ///< false: every epoch in order
   };
-  /// Throws InputError when size < 1.
+  /// For a dataset of `size` samples. Throws InputError when there are none.
   Sampler(int64_t size, const Options& options);
+  /// Samples of the dataset: positions of an epoch.
   int64_t size() const { return size_; }
+  /// The epoch that a position of the run is in, from 0.
   int64_t epoch(int64_t position) const { return position / size_; }
+  /// The index in the dataset of the sample at a position of the run, which is not negative.
   int64_t sample(int64_t position) const;
 
  private:

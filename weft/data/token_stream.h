@@ -21,8 +21,8 @@ class TokenStream {
   TokenStream(const std::string& path, TokenType type, int64_t vocabulary);
 
   int64_t size() const { return size_; }
-  /// Tokens [begin, begin + count) to out. Throws InputError for an id that is not below the vocabulary, and for a file
-  /// that is not what it was any more. Thread-safe.
+  /// Reads tokens [begin, begin + count) into `out`. Throws InputError for an id that is not below the vocabulary, and for a
+  /// file that is not what it was any more. Thread-safe.
   void read(int64_t begin, int64_t count, int64_t* out) const;
 
  private:

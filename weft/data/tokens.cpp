@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "weft/base/error.h"
+#include "weft/base/math.h"
 #include "weft/data/sampler.h"
 #include "weft/data/token_stream.h"
 
@@ -21,7 +22,7 @@ class TokenDataset final : public Dataset {
       : file_(file), begin_(begin), length_(length), stream_(std::move(stream)) {
     const int64_t predicted = length - 1;
     const int64_t whole = predicted / file.context;
-    windows_ = file.shift ? std::max<int64_t>(1, whole - 1) : (predicted + file.context - 1) / file.context;
+    windows_ = file.shift ? std::max<int64_t>(1, whole - 1) : ceil_divide(predicted, file.context);
   }
 
   int64_t size() const override { return windows_; }

@@ -9,24 +9,25 @@
 
 namespace weft {
 
+/// A stream of tokens, and how it is cut into samples.
 struct TokenFile {
-  std::string path;  ///< a file, or a folder whose regular files are read in name order, separated by nothing
-  TokenType type = TokenType::u8;
-  int64_t vocabulary = 256;  ///< ids must be below it; checked as they are read
-  double begin = 0.0;        ///< part of the stream to use, as shares of its length: [begin, end)
-  double end = 1.0;
-  int64_t context = 0;  ///< tokens a sample
-  bool shift = false;   ///< shift the windows by an offset drawn from (seed, epoch), so that epochs differ
-  uint64_t seed = 0;
+  std::string path;                ///< a file, or a folder whose regular files are read in name order, separated by nothing
+  TokenType type = TokenType::u8;  ///< u8: text, whose bytes are the tokens
+  int64_t vocabulary = 256;        ///< ids must be below it; checked as they are read
+  double begin = 0.0;              ///< where the part of the stream that is used begins, as a share of its length
+  double end = 1.0;                ///< where that part ends
+  int64_t context = 0;             ///< tokens a sample
+  bool shift = false;              ///< shift the windows by an offset drawn from (seed, epoch), so that epochs differ
+  uint64_t seed = 0;               ///< of the shifts
 };
 
-/// Where Debian's fortunes puts its texts: the default corpus. Of a folder of text, links and *.dat index files are skipped.
+/// Where Debian's fortunes puts its texts: the default corpus. Links and *.dat index files in it are skipped.
 inline constexpr const char* kDefaultTextFolder = "/usr/share/games/fortunes";
 
-/// inputs[0] and target int64 [n, context]. Sample i is the window of `context` tokens that starts at i * context; target is
-/// the same one token later. The last, shorter window is padded, with kIgnore targets, so that every token but the first is
-/// predicted exactly once. With `shift` there is one window less (if there are two), none is padded, and all start later by an
-/// offset that is fixed for an epoch.
+/// The samples of `file`: inputs[0] and target int64 [n, context]. Sample i is the window of `context` tokens from token
+/// i * context on; target is the same one token later. The last, shorter window is padded, with kIgnore targets, so that every
+/// token but the first is predicted exactly once. With `shift` there is one window less (if there are two), none is padded, and
+/// all start later by an offset that is fixed for an epoch.
 /// Throws InputError for a missing, empty or too short file, a length that is no multiple of the token size, an id out of
 /// range.
 std::shared_ptr<Dataset> open_tokens(const TokenFile& file);

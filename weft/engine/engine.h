@@ -27,19 +27,21 @@ namespace weft {
 class EvaluationSum;
 class StepRun;
 
+/// Runs one rank's list of a program, step by step.
 class Engine {
  public:
-  /// Runs the list of `rank`. Takes the room in the tiers that the program needs. Throws VerifyError for a program with an
-  /// index out of range (program/check_program.h), InputError for one of another number of blocks.
+  /// Takes the room in the tiers that the list of `rank` needs. Model, program and updater must outlive the engine. Throws
+  /// VerifyError for a program with an index out of range (program/check_program.h), InputError for one of another number of
+  /// blocks.
   Engine(FlatModel& model, const Program& program, int rank, Updater& updater, const EngineOptions& options);
   ~Engine();
 
-  /// Throws NumericError when a loss is not finite, naming step, micro-batch and the first block whose output was not finite.
-  /// Nothing is updated then on this rank.
+  /// Runs the list once, as step `step` of the run (counted from 0). Throws NumericError when a loss is not finite, naming
+  /// step, micro-batch and the first block whose output was not finite; nothing is updated then on this rank.
   StepResult step(int64_t step, const NextMicroBatch& next);
-  /// Steps keep times from now on; a device is waited for after each instruction, so that its times are true.
+  /// Sets whether steps keep times; where they do, a device is waited for after each instruction, so that its times are true.
   void trace(bool on);
-  /// Of the last step, by instruction; empty where it was not traced.
+  /// When each instruction of the list ran in the last step; empty where that was not traced.
   const std::vector<InstructionTime>& times() const;
 
   /// Draws the weights that this rank owns, block by block, and moves them to their tier where they have one; ranks that keep
@@ -50,7 +52,7 @@ class Engine {
   /// ranks.
   at::Tensor master_weights(int block);
 
-  /// Forward over this rank's part of the evaluation set, for each micro-batch of which `next` is called on first and last
+  /// Runs forward over this rank's part of the evaluation set, for each micro-batch of which `next` is called on first and last
   /// stages. The loss has the same bits whatever the number of ranks. Collective over all ranks; on all of them throws
   /// NumericError when a loss is not finite, and InputError when no target counted.
   EvaluationResult evaluate(const EvaluationPart& part, const NextMicroBatch& next);

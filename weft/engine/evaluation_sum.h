@@ -11,13 +11,14 @@
 
 namespace weft {
 
+/// Adds up the losses of this rank's micro-batches, then those of all ranks.
 class EvaluationSum {
  public:
-  /// Of the set's micro-batch `place`, counted over all ranks.
+  /// Adds the loss of the set's micro-batch `place`, counted over all ranks.
   void add(int64_t place, double loss, int64_t count, int64_t hits);
 
-  /// Over all ranks of `group`, whose collectives run on `device`. Collective. On all of them throws NumericError that names
-  /// the first micro-batch whose loss is not finite or 2^287 or more, and InputError when no target counted.
+  /// The result over all ranks of `group`, whose collectives run on `device`. Collective. On all of them throws NumericError
+  /// that names the first micro-batch whose loss is not finite or 2^287 or more, and InputError when no target counted.
   EvaluationResult total(const Group& group, at::Device device, int64_t steps_done);
 
  private:

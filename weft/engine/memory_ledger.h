@@ -15,21 +15,27 @@
 
 namespace weft {
 
+/// Counts bytes of tensors by category. Thread-safe. What it has counted may outlive it.
 class MemoryLedger {
  public:
   MemoryLedger();
   ~MemoryLedger();
 
+  /// Counts memory that is not the allocator's; negative bytes take it off again.
   void add(MemoryCategory category, int64_t bytes);
+  /// Bytes held now.
   CategoryBytes live() const;
+  /// Most bytes held at a time in each category, which need not be the same time.
   CategoryBytes peak() const;
+  /// Most bytes held at a time in all categories together.
   int64_t peak_total() const;
-  /// Peaks start anew from what is live.
+  /// Lets peaks start anew from what is live.
   void reset_peaks();
 
   /// This thread's allocations are counted while it lives.
   class Attached {
    public:
+    /// Counts in `ledger`; null: nowhere. What counted before does so again afterwards.
     explicit Attached(MemoryLedger* ledger);
     ~Attached();
     Attached(const Attached&) = delete;
@@ -45,9 +51,10 @@ class MemoryLedger {
   std::shared_ptr<Counts> counts_;
 };
 
-/// What this thread allocates is for `category`.
+/// While it lives, what this thread allocates belongs to a category.
 class MemoryScope {
  public:
+  /// Takes the place of the scope around it. Without any, allocations are activations.
   explicit MemoryScope(MemoryCategory category);
   ~MemoryScope();
   MemoryScope(const MemoryScope&) = delete;

@@ -9,8 +9,8 @@ namespace weft {
 
 /// One micro-batch as the engine takes it.
 struct MicroBatch {
-  Tensors inputs;
-  at::Tensor target;
+  Tensors inputs;     ///< of the first block, on the run's device
+  at::Tensor target;  ///< what the loss compares the last block's outputs with
 };
 
 /// Hands out a rank's micro-batches, first to last.

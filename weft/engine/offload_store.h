@@ -12,22 +12,29 @@
 
 namespace weft {
 
+/// Numbered rooms for tensors in a slower tier.
 class OffloadStore {
  public:
   virtual ~OffloadStore() = default;
-  /// A room for `bytes`, zero-filled unless something was released before; throws InputError when there is no room.
+  /// Takes a room for `bytes`, zero-filled unless something was released before, and returns its number. Throws InputError when
+  /// there is no room.
   virtual int reserve(int64_t bytes) = 0;
+  /// Gives the room back, for others to reserve.
   virtual void release(int room) = 0;
-  /// `tensor` must be contiguous and have the bytes that the room was made for, or fewer.
+  /// Copies `tensor` into the room. It must be contiguous and have the bytes that the room was made for, or fewer.
   virtual void put(int room, const at::Tensor& tensor) = 0;
+  /// Copies what put() left in the room back into `tensor`, which is like the one that was put there.
   virtual void get(int room, const at::Tensor& tensor) = 0;
 };
 
 /// A room that is released with the object. The tier must outlive it.
 class OffloadRoom {
  public:
+  /// Reserves a room; throws as OffloadStore::reserve() does.
   OffloadRoom(OffloadStore& tier, int64_t bytes) : store_(&tier), number_(tier.reserve(bytes)) {}
+  /// Leaves `other` without a room.
   OffloadRoom(OffloadRoom&& other) noexcept : store_(std::exchange(other.store_, nullptr)), number_(other.number_) {}
+  /// Swaps the two rooms.
   OffloadRoom& operator=(OffloadRoom&& other) noexcept {
     std::swap(store_, other.store_);
     std::swap(number_, other.number_);
@@ -36,6 +43,7 @@ class OffloadRoom {
   ~OffloadRoom() {
     if (store_) store_->release(number_);
   }
+  /// The room's number in its store.
   int number() const { return number_; }
 
  private:
@@ -43,9 +51,9 @@ class OffloadRoom {
   int number_;
 };
 
-/// Pinned where the tensors are on a GPU.
+/// Rooms in host memory, pinned where `device`, that of the tensors, is a GPU.
 std::unique_ptr<OffloadStore> host_offload(at::Device device);
-/// A file in `folder`.
+/// Rooms in a file in `folder`. Throws InputError, naming the folder, when none can be made there.
 std::unique_ptr<OffloadStore> disk_offload(const std::string& folder);
 
 }  // namespace weft

@@ -5,6 +5,7 @@
 
 namespace weft {
 
+/// What came of a step; the same on every rank.
 struct StepResult {
   double loss = 0.0;     ///< sum over count, over all ranks
   int64_t count = 0;     ///< targets that counted
@@ -12,24 +13,24 @@ struct StepResult {
   bool skipped = false;  ///< fp16: a gradient was not finite, and nothing was updated
 };
 
-/// When an instruction of the last traced step ran, by a clock that all processes of a host share. Of one that runs beside
-/// others: to the moment at which somebody was done waiting for it.
+/// When an instruction of the last traced step ran, by a clock that all processes of a host share.
 struct InstructionTime {
-  double start_s = 0.0;
-  double end_s = 0.0;
+  double start_s = 0.0;  ///< after what it waited for
+  double end_s = 0.0;    ///< where it runs beside others: when somebody was done waiting for it
 };
 
 /// What a rank evaluates: the set's micro-batches [first, first + count), the same on all ranks of a pipeline.
 struct EvaluationPart {
-  int64_t first = 0;
-  int64_t count = 0;
+  int64_t first = 0;       ///< the first micro-batch, counted over all ranks
+  int64_t count = 0;       ///< micro-batches; may be none
   int64_t steps_done = 0;  ///< for errors
 };
 
+/// What came of an evaluation; the same on every rank.
 struct EvaluationResult {
-  double loss = 0.0;
-  int64_t count = 0;
-  int64_t hits = 0;  ///< 0 for a model without them
+  double loss = 0.0;  ///< sum over count, over all ranks
+  int64_t count = 0;  ///< targets that counted
+  int64_t hits = 0;   ///< those of them that were predicted right; 0 for a model without Model::hits
 };
 
 }  // namespace weft

@@ -24,7 +24,8 @@ class StepRun {
  public:
   StepRun(FlatModel& model, const Program& program, Updater& updater, const EngineOptions& options);
 
-  /// Before the first step of a run, ranks that compute losses agree on what to scale them by, for which `next` is asked.
+  /// Begins a step. Before the first of a run, ranks that compute losses agree on what to scale them by, for which `next` is
+  /// asked.
   void begin(int64_t step, const InstructionList& list, const NextMicroBatch& next);
   void execute(const Instruction& instruction, int index, const NextMicroBatch& next);
   /// Waits for what nobody in the list waited for: gathers of updated weights.

@@ -18,7 +18,7 @@ class StepClock {
   /// Instruction `index` starts, after what it waited for.
   void start(int index);
   void end(int index);
-  /// Somebody is done waiting for it.
+  /// Somebody is done waiting for instruction `index`.
   void waited(int index);
   const std::vector<InstructionTime>& times() const { return times_; }
 

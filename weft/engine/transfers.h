@@ -21,17 +21,17 @@ class Transfers {
   /// `pipeline`: the ranks that hold the stages.
   Transfers(const Group& pipeline, at::Device device);
 
-  /// Headers are sent anew.
+  /// A step begins: headers are sent anew.
   void begin();
 
-  /// The output of `block`. Throws InputError when its shape is not that of the step's first micro-batch.
+  /// Sends the output of `block`. Throws InputError when its shape is not that of the step's first micro-batch.
   Work send_activation(int peer, int block, const Tensors& tensors, const std::string& what);
-  /// Into `result`, once waited for; floating-point tensors take gradients.
+  /// Receives the output of `block`, which is in `result` once waited for; floating-point tensors take gradients.
   Work receive_activation(int peer, int block, Tensors& result, const std::string& what);
-  /// Those of `tensors` that are defined: all that are of floating-point inputs. Waits for the one sent to this peer before,
-  /// which has long arrived, so that no more than one is kept.
+  /// Sends those of `tensors` that are defined, the gradients of floating-point inputs. Waits for what was sent to this peer
+  /// before, which has long arrived, so that no more than one is kept.
   Work send_gradient(int peer, const Tensors& tensors, const std::string& what);
-  /// Of what was sent as the output of `block`; undefined where that is not floating point.
+  /// Receives the gradients of what was sent as the output of `block`; undefined where that is not floating point.
   Work receive_gradient(int peer, int block, Tensors& result, const std::string& what);
 
  private:

@@ -18,21 +18,23 @@ class WholeWeights {
 
   /// Fills the block's flat weights, but for frozen ones where every rank has them whole. The shard must be there.
   Work gather(int block);
-  /// Fills them all.
+  /// Fills the block's flat weights, frozen ones included.
   Work gather_all(int block);
-  /// Keeps this rank's inner part of a block's whole weights, and gathers them again from such parts.
+  /// Keeps this rank's inner part of a block's whole weights.
   void keep_inner_shard(int block);
+  /// Fills the block's flat weights from the inner parts that its ranks have kept.
   Work gather_inner(int block);
   /// The optimizer has changed the block's shard: the next offload writes it.
   void mark_changed(int block);
-  /// Moves the shard (and the master weights) of a block to their tier, and back.
+  /// Moves the shard (and the master weights) of a block to their tier.
   void offload(int block);
+  /// Brings the shard (and the master weights) of a block back from their tier.
   void reload(int block);
   bool is_offloaded() const { return store_ != nullptr; }
   bool away(int block) const { return is_offloaded() && away_[block]; }
 
  private:
-  /// Of one part of a block in its tier.
+  /// Where one part of a block is in its tier.
   struct Room {
     int number = -1;
     bool changed = true;  ///< it is not what the tier has

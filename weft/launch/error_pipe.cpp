@@ -8,11 +8,13 @@
 #include <time.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <sstream>
 
+#include "weft/base/environment.h"
 #include "weft/base/error.h"
+#include "weft/base/parse_number.h"
+#include "weft/base/uninterrupted.h"
 
 namespace weft {
 
@@ -27,11 +29,14 @@ bool parse(const std::string& line, RankError& error) {
   const std::string who = blame.substr(0, blame.find(':'));
   if (who != "self" && who != "peer") return false;
   error.blame = who == "peer" ? Blame::peer : Blame::self;
-  if (who.size() < blame.size()) error.culprit = std::atoi(blame.c_str() + who.size() + 1);
+  if (who.size() < blame.size()) error.culprit = parse_number<int>(blame.substr(who.size() + 1)).value_or(-1);
   in.get();
   std::getline(in, error.text);
   return true;
 }
+
+/// None for what is no number: an error that is reported must not make another.
+std::optional<int> number_of(const char* variable) { return parse_number<int>(env_string(variable).value_or("")); }
 
 }  // namespace
 
@@ -42,27 +47,22 @@ int64_t monotonic_ns() {
 }
 
 bool report_error(std::string_view text, Blame blame, int culprit) {
-  const char* fd_text = std::getenv("WEFT_ERROR_FD");
-  const char* rank_text = std::getenv("RANK");
-  if (fd_text == nullptr || rank_text == nullptr) return false;
-  const int fd = std::atoi(fd_text);
+  const std::optional<int> fd = number_of("WEFT_ERROR_FD"), rank = number_of("RANK");
+  if (!fd || !rank) return false;
   // The variable may have outlived the pipe (a grandchild whose descriptors were closed): never write into another file.
   struct stat status {};
-  if (fd <= 2 || fstat(fd, &status) != 0 || !S_ISFIFO(status.st_mode)) return false;
+  if (*fd <= 2 || fstat(*fd, &status) != 0 || !S_ISFIFO(status.st_mode)) return false;
   const std::string who = blame == Blame::self ? "self" : culprit < 0 ? "peer" : fmt::format("peer:{}", culprit);
-  std::string line = fmt::format("{} {} {} {}", monotonic_ns(), std::atoi(rank_text), who, text);
+  std::string line = fmt::format("{} {} {} {}", monotonic_ns(), *rank, who, text);
   for (char& c : line) {
     if (c == '\n' || c == '\r') c = ' ';
   }
   line.resize(std::min<size_t>(line.size(), PIPE_BUF - 1));
   line += '\n';
   // The pipe is full when a launcher that is stopped has not read it: then nobody listens.
-  pollfd room{fd, POLLOUT, 0};
+  pollfd room{*fd, POLLOUT, 0};
   if (poll(&room, 1, kPatienceMs) != 1 || (room.revents & POLLOUT) == 0) return false;
-  ssize_t written = 0;
-  do {
-    written = write(fd, line.data(), line.size());
-  } while (written < 0 && errno == EINTR);
+  const ssize_t written = uninterrupted([&] { return write(*fd, line.data(), line.size()); });
   return written == static_cast<ssize_t>(line.size());
 }
 
@@ -78,8 +78,7 @@ ErrorPipe::ErrorPipe() {
 std::vector<RankError> ErrorPipe::receive() {
   char buffer[4096];
   for (;;) {
-    const ssize_t got = read(read_end_.get(), buffer, sizeof buffer);
-    if (got < 0 && errno == EINTR) continue;
+    const ssize_t got = uninterrupted([&] { return read(read_end_.get(), buffer, sizeof buffer); });
     if (got <= 0) break;
     partial_.append(buffer, static_cast<size_t>(got));
   }

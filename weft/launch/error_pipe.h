@@ -16,12 +16,13 @@ namespace weft {
 /// Who is to blame. An error in a collective may be the echo of another rank's failure, and gives way to it.
 enum class Blame { self, peer };
 
+/// A message: why a rank is about to end.
 struct RankError {
-  int64_t time_ns = 0;  ///< CLOCK_MONOTONIC, the same clock in all processes of a host
-  int rank = 0;
-  Blame blame = Blame::self;
-  int culprit = -1;  ///< the rank that the text begins with, Blame::peer; -1: it names none
-  std::string text;
+  int64_t time_ns = 0;        ///< CLOCK_MONOTONIC, the same clock in all processes of a host
+  int rank = 0;               ///< that ends; of the world
+  Blame blame = Blame::self;  ///< who is to blame, as the rank sees it
+  int culprit = -1;           ///< the rank that the text begins with, Blame::peer; -1: it names none
+  std::string text;           ///< one line
 };
 
 /// Tells the launcher why this process is about to end. False when no launcher listens (WEFT_ERROR_FD is not set or is no
@@ -33,7 +34,9 @@ bool report_error(std::string_view text, Blame blame = Blame::self, int culprit 
 class ErrorPipe {
  public:
   ErrorPipe();
+  /// The end that the launcher polls; does not block.
   int read_end() const { return read_end_.get(); }
+  /// The end that ranks inherit, as WEFT_ERROR_FD says.
   int write_end() const { return write_end_.get(); }
   /// The messages that have come in since the last call; never blocks. Lines that are no message are ignored.
   std::vector<RankError> receive();
@@ -43,6 +46,7 @@ class ErrorPipe {
   std::string partial_;
 };
 
+/// The time on CLOCK_MONOTONIC.
 int64_t monotonic_ns();
 
 }  // namespace weft

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "weft/base/error.h"
+#include "weft/base/uninterrupted.h"
 #include "weft/base/without_signal.h"
 
 namespace weft {
@@ -27,8 +28,7 @@ struct Note {
 void write_note(int pipe, const Note& note) {
   const WithoutSignal guard(SIGPIPE);
   // Far below PIPE_BUF: whole or not at all.
-  while (write(pipe, &note, sizeof note) < 0 && errno == EINTR) {
-  }
+  uninterrupted([&] { return write(pipe, &note, sizeof note); });
 }
 
 /// Keeps nothing of the launcher's: not its terminal's signals, its output or its other descriptors.
@@ -48,8 +48,7 @@ void detach(int& pipe) {
   detach(pipe);
   Note note{};
   for (;;) {
-    const ssize_t got = read(pipe, &note, sizeof note);
-    if (got < 0 && errno == EINTR) continue;
+    const ssize_t got = uninterrupted([&] { return read(pipe, &note, sizeof note); });
     if (got != sizeof note) break;
     if (note.alive != 0) {
       groups.push_back(note.group);
@@ -80,8 +79,7 @@ Guardian::Guardian(int num_groups) {
 
 Guardian::~Guardian() {
   kill(pid_, SIGKILL);  // it may be stopped, and nothing is left to guard
-  while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  uninterrupted([&] { return waitpid(pid_, nullptr, 0); });
 }
 
 void Guardian::note(int pipe, pid_t group) { write_note(pipe, {group, 1}); }

@@ -16,15 +16,17 @@ class Guardian {
  public:
   /// Forks. Call before the first rank is started; `num_groups` are noted at most.
   explicit Guardian(int num_groups);
-  /// Ends it, and reaps it: the ranks have been ended.
+  /// Ends the guardian and reaps it: the ranks have been ended.
   ~Guardian();
   Guardian(const Guardian&) = delete;
   Guardian& operator=(const Guardian&) = delete;
 
-  /// For the rank itself, between fork and exec: writes one note.
+  /// What note() writes to.
   int pipe() const { return write_end_.get(); }
+  /// Notes a group. For the rank itself, between fork and exec.
   static void note(int pipe, pid_t group);
-  /// For the launcher, while the group's leader is not yet reaped, so that its number cannot stand for another group.
+  /// Strikes a note out. For the launcher, while the group's leader is not yet reaped, so that its number cannot stand for
+  /// another group.
   void forget(pid_t group);
 
  private:

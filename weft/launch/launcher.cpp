@@ -13,9 +13,10 @@
 #include <algorithm>
 #include <optional>
 
+#include "weft/base/cores.h"
 #include "weft/base/error.h"
 #include "weft/base/loopback.h"
-#include "weft/launch/cores.h"
+#include "weft/base/units.h"
 #include "weft/launch/culprit.h"
 #include "weft/launch/error_pipe.h"
 #include "weft/launch/guardian.h"
@@ -40,9 +41,8 @@ void provide_descriptors(int num_ranks) {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= needed) return;
   if (limit.rlim_max < needed) {
-    throw Error(
-        fmt::format("{} rank{} need some {} open files a process, but at most {} are allowed; raise the limit (ulimit -n)",
-                    num_ranks, num_ranks == 1 ? "" : "s", needed, limit.rlim_max));
+    throw Error(fmt::format("{} need some {} open files a process, but at most {} are allowed; raise the limit (ulimit -n)",
+                            counted(num_ranks, "rank"), needed, limit.rlim_max));
   }
   limit.rlim_cur = needed;
   setrlimit(RLIMIT_NOFILE, &limit);
@@ -284,9 +284,9 @@ int launch(const LaunchOptions& options, std::string& error) {
   const int cores = available_cores(), most = std::max(kFewRanks, kMostRanksACore * cores);
   if (options.num_ranks > most) {
     throw InputError(
-        fmt::format("-n {}: at most {} ranks are started on a host with {} core{}, so that a slip of the finger "
+        fmt::format("-n {}: at most {} ranks are started on a host with {}, so that a slip of the finger "
                     "does not bring it down",
-                    options.num_ranks, most, cores, cores == 1 ? "" : "s"));
+                    options.num_ranks, most, counted(cores, "core")));
   }
   if (options.command.empty()) throw InputError("no program to run");
   RankGroup group(options);

@@ -15,8 +15,9 @@
 
 namespace weft {
 
+/// What launch() starts, and how it ends it.
 struct LaunchOptions {
-  int num_ranks = 1;
+  int num_ranks = 1;                 ///< all on this host
   std::vector<std::string> command;  ///< argv of every rank
   /// Serves the store that ranks meet at (WEFT_STORE), on a socket that listens on the loopback interface, for as long as what
   /// it returns lives: until all ranks have ended. Called once all have been started. Empty: they meet without weft's help.

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "weft/base/environment.h"
 #include "weft/base/error.h"
 #include "weft/launch/guardian.h"
 
@@ -92,7 +93,7 @@ std::vector<std::string> rank_environment(const RankVariables& variables) {
                                   fmt::format("MASTER_PORT={}", variables.port),
                                   fmt::format("WEFT_ERROR_FD={}", variables.error_fd)};
   if (variables.store_port > 0) own.push_back(fmt::format("WEFT_STORE=127.0.0.1:{}/{}", variables.store_port, variables.port));
-  if (std::getenv("OMP_NUM_THREADS") == nullptr) own.push_back(fmt::format("OMP_NUM_THREADS={}", variables.threads));
+  if (!env_string("OMP_NUM_THREADS")) own.push_back(fmt::format("OMP_NUM_THREADS={}", variables.threads));
   std::vector<std::string> result;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string text = *entry;

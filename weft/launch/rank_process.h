@@ -26,10 +26,10 @@ struct StartedRank {
   FileDescriptor exec_pipe;  ///< for throw_unless_run()
 };
 
-/// Does not wait for the program, so that a rank which is stopped right away holds up nobody.
+/// Starts a rank. Does not wait for the program, so that a rank which is stopped right away holds up nobody.
 StartedRank start_rank(const RankStart& start);
 
-/// Throws InputError when the program could not be run. For a rank that has ended; of any other it may not yet be known.
+/// Throws InputError when the program could not be run. For a rank that has ended: of another it may not be known yet.
 void throw_unless_run(const FileDescriptor& exec_pipe, const std::string& program);
 
 /// One rank of `num_ranks` on one host.

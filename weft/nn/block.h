@@ -13,19 +13,21 @@
 
 namespace weft {
 
+/// What goes from one block to the next: a short list, in an order that both know.
 using Tensors = std::vector<at::Tensor>;
 
 /// Where in the run a forward stands: what random numbers are keyed by (never by rank).
 struct Context {
-  uint64_t seed = 0;
-  int64_t step = 0;
-  int64_t first_sample = 0;  ///< global index of the micro-batch's first sample
-  bool training = true;
+  uint64_t seed = 0;             ///< of the run
+  int64_t step = 0;              ///< of the run, from 0
+  int64_t first_sample = 0;      ///< global index of the micro-batch's first sample
+  bool training = true;          ///< false in an evaluation
   bool recompute_parts = false;  ///< blocks that can, keep less for backward and compute it again (nn/recompute.h)
 };
 
 /// How a parameter's first values are drawn, element by element, from (seed, full name, element index).
 struct Init {
+  /// The rule.
   enum class Kind { given, constant, normal, uniform };
   Kind kind = Kind::given;  ///< given: the values the tensor has already (rank 0's are taken everywhere)
   double a = 0.0;           ///< constant: value; normal: mean; uniform: low
@@ -37,28 +39,30 @@ class DeferredGradients;
 /// A trained tensor of a block, and the view of the flat gradient buffer that its gradient goes to. Until the model is bound to
 /// flat buffers, `value` may be on the meta device and `gradient` is undefined.
 struct Parameter {
-  at::Tensor value;
-  at::Tensor gradient;
+  at::Tensor value;                       ///< what forward reads; float32 until it is bound
+  at::Tensor gradient;                    ///< where its gradient goes, of the same shape
   DeferredGradients* deferred = nullptr;  ///< where a layer that can put off its weight gradient has to (nn/split_backward.h)
 };
 
-/// What a block tells about one of its parameters or statistics.
+/// A parameter or a statistic, as its block tells of it.
 struct ParamSpec {
-  std::string name;  ///< within the block, PyTorch style: "attn.qkv.weight"
-  Parameter* parameter = nullptr;
-  Init init;
-  bool decay = true;       ///< takes weight decay (matrices do, biases and norms do not)
-  bool statistic = false;  ///< not trained: a buffer such as BatchNorm's running mean, combined over micro-batches
-  bool wide = false;       ///< a statistic that stays float32 beside narrower weights
-  bool frozen = false;     ///< never changes: no gradient, no optimizer state, no reduction
+  std::string name;                ///< within the block, PyTorch style: "attn.qkv.weight"
+  Parameter* parameter = nullptr;  ///< in the block
+  Init init;                       ///< how its first values are drawn
+  bool decay = true;               ///< takes weight decay (matrices do, biases and norms do not)
+  bool statistic = false;          ///< not trained: a buffer such as BatchNorm's running mean, combined over micro-batches
+  bool wide = false;               ///< a statistic that stays float32 beside narrower weights
+  bool frozen = false;             ///< never changes: no gradient, no optimizer state, no reduction
 };
 
+/// A part of a model that is run as a whole.
 class Block {
  public:
   virtual ~Block() = default;
-  /// `inputs` of the first block are Batch::inputs. Must not change its inputs.
+  /// The block's outputs, with their graph. `inputs` are the outputs of the block before, those of the first block
+  /// Batch::inputs; they must not be changed.
   virtual Tensors forward(const Tensors& inputs, const Context& context) = 0;
-  /// The same entries in the same order at every call.
+  /// All parameters and statistics that the block owns: the same entries in the same order at every call.
   virtual std::vector<ParamSpec> parameters() = 0;
   /// True when it heeds Context::recompute_parts.
   virtual bool can_recompute_parts() const { return false; }

@@ -5,8 +5,8 @@
 
 namespace weft {
 
-/// x [n, in, h, w] convolved with weight.value [out, in, k, k] at stride 1 and padding k/2, plus bias.value [out] where given:
-/// [n, out, h, w]. Gradients as linear() (nn/linear.h). Heeds Parameter::deferred.
+/// Convolves x [n, in, h, w] with weight.value [out, in, k, k] at stride 1 and padding k/2, and adds bias.value [out] where
+/// given: [n, out, h, w]. Gradients as linear() (nn/linear.h). Heeds Parameter::deferred.
 at::Tensor convolution(const at::Tensor& x, Parameter& weight, Parameter* bias);
 
 }  // namespace weft

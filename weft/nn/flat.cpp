@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "weft/base/error.h"
+#include "weft/base/math.h"
 #include "weft/comm/call/shard_range.h"
 #include "weft/nn/random.h"
 
@@ -27,7 +28,7 @@ ParamGroup group_of(const ParamSpec& spec) {
   return spec.decay ? ParamGroup::decay : ParamGroup::no_decay;
 }
 
-int64_t padded(int64_t numel) { return (numel + kAlignElements - 1) / kAlignElements * kAlignElements; }
+int64_t padded(int64_t numel) { return round_up(numel, kAlignElements); }
 
 /// Throws when two parameters share memory: a block updates what it owns, so a shared weight would be updated twice.
 void refuse_shared(const std::vector<Param>& params) {
@@ -72,11 +73,14 @@ int64_t frozen_numel(Block& block) {
 
 FlatModel::FlatModel(Model model, const FlatOptions& options) : model_(std::move(model)), options_(options) {
   if (model_.blocks.empty()) throw InputError("model: it has no blocks");
+  if (!options_.allocator) options_.allocator = std::make_shared<PlainAllocator>(options_.device);
   lay_out();
   refuse_shared(params_);
   allocate();
+  const bool shares = options_.shares_given;
   for (int b = 0; b < num_blocks(); ++b) {
-    take_given(b);
+    if (holds(b) || shares) keep_given(b);
+    if (holds(b) && !shares) take_given(b, [](const at::Tensor&, bool, const std::string&) {});
     holds(b) ? bind(b) : let_go(b);
   }
 }
@@ -99,7 +103,7 @@ void FlatModel::lay_out(int block) {
                    [](const ParamSpec& x, const ParamSpec& y) { return group_of(x) < group_of(y); });
   const int64_t unit = kAlignElements * options_.num_shards;
   const auto close = [&](FlatPart& part, int64_t end) {
-    part.whole_numel = (end - part.begin + unit - 1) / unit * unit;
+    part.whole_numel = round_up(end - part.begin, unit);
     part.numel = holds(block) ? part.whole_numel : 0;
     part.owned = shard_range(part.numel, options_.num_shards, options_.shard);
   };

@@ -15,6 +15,8 @@
 // Memory: as the options say; for one rank and float32, 4 bytes a parameter for weights and 4 for gradients, plus padding.
 #pragma once
 
+#include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -24,48 +26,60 @@
 
 namespace weft {
 
+/// Replaces a block's values, [numel] float32, by those that count (rank 0's). `what` is "weights of block 3".
+using ShareValues = std::function<void(const at::Tensor& values, bool held, const std::string& what)>;
+
+/// A model's parameters in flat memory.
 class FlatModel {
  public:
-  /// Lays out and binds; values are the given ones where a parameter has some, zero where init() is to draw them. Throws
-  /// InputError when two parameters have the same name or share memory (naming both), or one is not float32.
+  /// Lays the model out and binds it; values are the given ones where a parameter has some, zero where initialise() is to draw
+  /// them. Throws InputError when two parameters have the same name or share memory (naming both), or one is not float32.
   FlatModel(Model model, const FlatOptions& options);
+
+  /// Replaces the values that were given by those that `share` makes of them; once, where FlatOptions::shares_given. It calls
+  /// `share` on every rank for the same blocks in the same order, held or not, as rank 0 may hold others than those it gives.
+  /// Until then the tensors that the values were given in stay.
+  void share_given(const ShareValues& share);
 
   /// Draws what this rank owns of every parameter of the block that has a rule, from (seed, name, element).
   void initialise(int block, uint64_t seed);
-  /// After what is trained of a block's master weights changed: its shard in the weight type.
+  /// Makes the block's shard in the weight type anew, after what is trained of its master weights changed.
   void copy_master_to_shard(int block);
 
-  /// This rank's inner part of whole weights.
+  /// This rank's inner part of the part's whole weights.
   at::Tensor inner_part(const FlatPart& part) const;
 
-  /// The gradients of a block count as empty: the next backward overwrites instead of adding.
+  /// Makes the gradients of a block count as empty: the next backward overwrites instead of adding.
   void clear_gradients(int block);
-  /// After a backward that added to the block's gradients: every one is in its place in the flat buffer (unused parameters:
-  /// zero). `statistics_change`, [its statistics] or undefined, is added to theirs.
+  /// Sees to it, after a backward that added to the block's gradients, that every one is in its place in the flat buffer
+  /// (unused parameters: zero). `statistics_change`, [its statistics] or undefined, is added to theirs.
   void settle_gradients(int block, const at::Tensor& statistics_change);
 
   /// The block's statistics as forward reads and changes them, [its statistics]: in their place in the weights, or the wide
   /// ones, set from there. With a version counter of their own.
   at::Tensor statistics(int block);
-  /// The block's statistics move by the mean of the changes its `micro_batches` micro-batches made.
+  /// Moves the block's statistics by the mean of the changes its `micro_batches` micro-batches made.
   void apply_statistics(int block, int64_t micro_batches);
 
-  const Model& model() const { return model_; }
-  int num_blocks() const { return model_.num_blocks(); }
+  const Model& model() const { return model_; }           ///< with blocks that are bound where this rank holds them
+  int num_blocks() const { return model_.num_blocks(); }  ///< of the whole model
+  /// Whether this rank has the block.
   bool holds(int block) const { return options_.held.empty() || options_.held[block]; }
+  /// Whether this rank has the block beside its first holder (tied weights).
   bool is_tied_copy(int block) const { return !options_.tied_copy.empty() && options_.tied_copy[block]; }
   /// The parameters of a block that are trained.
   std::vector<Parameter*> trained(int block) const;
-  Block& block(int index) const { return *model_.blocks[index].block; }
-  FlatBlock& flat(int index) { return flat_[index]; }
-  const std::vector<Param>& params() const { return params_; }
+  Block& block(int index) const { return *model_.blocks[index].block; }  ///< to be run
+  FlatBlock& flat(int index) { return flat_[index]; }                    ///< the block's memory
+  const std::vector<Param>& params() const { return params_; }           ///< of the whole model, block by block
   /// The gradients of blocks [first, last) as one range; those that share buffers only one at a time.
   at::Tensor gradients(int first, int last) const;
+  /// Where the block's gradients begin among those of all held blocks, side by side (as they lie unless they share buffers).
   int64_t gradient_offset(int block) const { return offsets_[block]; }
   /// The block's statistics within its weights: [begin, end), empty for a block without.
   GroupRange statistics_range(int block) const;
-  const FlatOptions& options() const { return options_; }
-  int64_t num_parameters() const;  ///< trained elements of the whole model, without padding
+  const FlatOptions& options() const { return options_; }  ///< as the model was laid out
+  int64_t num_parameters() const;                          ///< trained elements of the whole model, without padding
 
  private:
   void lay_out();
@@ -76,7 +90,10 @@ class FlatModel {
   void allocate_shards();
   void allocate_inner();
   void bind(int block);
-  void take_given(int block);
+  void keep_given(int block);
+  void take_given(int block, const ShareValues& share);
+  at::Tensor make(FlatBuffer buffer, int64_t numel, const std::string& what) const;
+  std::string weights_of(int block) const { return "weights of " + model_.blocks[block].name; }
   void let_go(int block);
   Param describe(const ParamSpec& spec, int block) const;
   FlatPart& part_of(const Param& param);
@@ -87,8 +104,9 @@ class FlatModel {
   FlatOptions options_;
   std::vector<Param> params_;
   std::vector<FlatBlock> flat_;
-  std::vector<int64_t> offsets_;  ///< of each block's gradients in gradients_
-  at::Tensor gradients_;          ///< undefined where blocks share buffers
+  std::vector<int64_t> offsets_;     ///< of each block's gradients in gradients_
+  std::map<int, at::Tensor> given_;  ///< by param, until they are taken
+  at::Tensor gradients_;             ///< undefined where blocks share buffers
 };
 
 }  // namespace weft

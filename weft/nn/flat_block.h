@@ -10,29 +10,30 @@
 
 namespace weft {
 
-inline constexpr int64_t kAlignElements = 64;
-
+/// What is done with a parameter, in the order of the flat buffers: trained with weight decay, or without; a statistic, or
+/// frozen.
 enum class ParamGroup { decay, no_decay, statistic, frozen };
-/// Has a gradient.
+/// Whether parameters of the group have gradients.
 inline bool is_trained(ParamGroup group) { return group < ParamGroup::statistic; }
 
-/// The one truth on who lies where.
+/// A parameter or statistic of the model, and where it lies: the one truth on that.
 struct Param {
-  std::string name;  ///< full dotted name
-  std::vector<int64_t> shape;
-  int block = 0;
-  int64_t offset = 0;  ///< in its block's flat buffer; frozen ones come last
-  int64_t numel = 0;
-  ParamGroup group = ParamGroup::decay;
-  bool wide = false;  ///< ParamSpec::wide
-  Init init;
-  Parameter* parameter = nullptr;
+  std::string name;                      ///< full dotted name
+  std::vector<int64_t> shape;            ///< of the whole
+  int block = 0;                         ///< that owns it
+  int64_t offset = 0;                    ///< in its block's flat buffer; frozen ones come last
+  int64_t numel = 0;                     ///< elements of the whole
+  ParamGroup group = ParamGroup::decay;  ///< which lie side by side
+  bool wide = false;                     ///< ParamSpec::wide, where weights are narrower than float32
+  Init init;                             ///< how its first values are drawn
+  Parameter* parameter = nullptr;        ///< in the block
 };
 
+/// A range of elements of one group.
 struct GroupRange {
-  ParamGroup group = ParamGroup::decay;
-  int64_t begin = 0;  ///< in the block's flat buffer
-  int64_t end = 0;
+  ParamGroup group = ParamGroup::decay;  ///< of all of them
+  int64_t begin = 0;                     ///< in the block's flat buffer
+  int64_t end = 0;                       ///< the element after the last
 };
 
 /// Weights that the shards' ranks divide evenly among them.
@@ -46,28 +47,31 @@ struct FlatPart {
   int64_t numel = 0;        ///< padding included; 0 for a block that is not held
   int64_t whole_numel = 0;  ///< the same, but for blocks that are not held
 
+  /// Elements that this rank owns.
   int64_t num_owned() const { return owned.end - owned.begin; }
-  /// What this rank owns of a range of the block's flat buffer, counted from the begin of its shard; may be empty.
+  /// The part that this rank owns of a range of the block's flat buffer, counted from the begin of its shard; may be empty.
   GroupRange own(const GroupRange& range) const;
 };
 
-/// What is trained, and statistics.
+/// A block's memory: as a FlatPart itself, that of what is trained and of statistics.
 struct FlatBlock : FlatPart {
-  FlatPart frozen;
-  at::Tensor gradients;         ///< [numel] in the gradient type
-  at::Tensor owned_gradients;   ///< [owned] in the gradient type
-  at::Tensor wide_statistics;   ///< float32 values of the statistics that stay so; undefined where weights are float32
-  bool gradients_empty = true;  ///< the gradients count as empty
-  std::vector<GroupRange> groups;
-  std::vector<int> params;      ///< indices into FlatModel::params
-  std::vector<int> statistics;  ///< those of group statistic
+  FlatPart frozen;                 ///< that of what is frozen
+  at::Tensor gradients;            ///< [numel] in the gradient type
+  at::Tensor owned_gradients;      ///< [owned] in the gradient type
+  at::Tensor wide_statistics;      ///< float32 values of the statistics that stay so; undefined where weights are float32
+  bool gradients_empty = true;     ///< the gradients count as empty
+  std::vector<GroupRange> groups;  ///< in order, without padding and without what is frozen
+  std::vector<int> params;         ///< indices into FlatModel::params
+  std::vector<int> statistics;     ///< those of group statistic
 
+  /// All memory of weights: what is trained and statistics, then what is frozen.
   std::array<FlatPart*, 2> parts() { return {this, &frozen}; }
 };
 
-/// Elements of the block's flat buffer that have a place for a gradient, and of those that have none; padding included. The
-/// block may be on the meta device.
+/// Elements of the block's flat buffer that have a place for a gradient, padding of groups included. The block may be on the
+/// meta device.
 int64_t flat_numel(Block& block);
+/// Elements of the block's flat buffer that are frozen, padding included. The block may be on the meta device.
 int64_t frozen_numel(Block& block);
 
 }  // namespace weft

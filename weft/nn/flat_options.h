@@ -3,18 +3,17 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <functional>
-#include <string>
+#include <memory>
 #include <vector>
+
+#include "weft/nn/flat_allocator.h"
 
 namespace weft {
 
-/// Makes a flat, zero-filled buffer: plain memory, or Group::allocate for buffers that collectives use in place.
-using Allocate = std::function<at::Tensor(int64_t numel, at::ScalarType dtype, const std::string& what)>;
-
+/// What a rank has of a model's flat memory, and how.
 struct FlatOptions {
-  at::Device device = at::kCPU;
-  int num_shards = 1;
+  at::Device device = at::kCPU;                ///< of parameters
+  int num_shards = 1;                          ///< ranks that each block is divided over
   int shard = 0;                               ///< this rank's
   int num_inner_shards = 1;                    ///< ranks that keep whole weights divided from forward to backward
   int inner = 0;                               ///< this rank among them
@@ -27,15 +26,8 @@ struct FlatOptions {
   std::vector<bool> tied_copy = {};            ///< by block: held beside its first holder (tied weights); not in the norm here
   std::vector<int> weight_buffer = {};         ///< by block; empty: each has its own
   std::vector<int> gradient_buffer = {};       ///< by block; empty: all lie in one buffer, block after block
-  Allocate allocate_weights = {};              ///< whole weights; empty: plain memory
-  Allocate allocate_gradients = {};            ///< whole gradients
-  Allocate allocate_shard = {};                ///< the shards of all blocks, for separate_shard
-  Allocate allocate_inner = {};                ///< the inner parts of all blocks
-  Allocate allocate_master = {};               ///< of a block, beside narrower weights
-  Allocate allocate_owned = {};                ///< gradients of a block's shard, for separate_gradients
-  /// Replaces a block's values, [numel] float32, that were given, not drawn, by those that count (rank 0's). Called on every
-  /// rank for the same blocks in the same order, held or not: rank 0 may hold others than those it gives.
-  std::function<void(const at::Tensor& values, bool held, const std::string& what)> share_given = {};
+  std::shared_ptr<FlatAllocator> allocator = {};  ///< of all buffers; empty: plain memory of the device
+  bool shares_given = false;                      ///< values that were given are taken by share_given(), not at once
 };
 
 }  // namespace weft

@@ -8,13 +8,13 @@
 
 namespace weft {
 
-/// The same values as new leaves that gradients arrive in; token ids take none.
+/// The values of `tensors` as new leaves that gradients arrive in; token ids take none.
 Tensors detach(const Tensors& tensors);
-/// The same of a block's outputs, for the next one. Gradients arrive only where there is a graph behind: nothing that the
-/// others came from is trained.
+/// The values of a block's outputs as new leaves, for the next block. Gradients arrive only where there is a graph behind:
+/// nothing that the others came from is trained.
 Tensors detach_outputs(const Tensors& outputs);
 
-/// What losses are computed in: bfloat16 and float16 become float32; all else is as it was.
+/// The tensors in the types that losses are computed in: bfloat16 and float16 become float32; all else is as it was.
 Tensors widen(const Tensors& tensors);
 
 /// How often a tensor was changed in place; 0 for one made in inference mode, which does not count. A change is seen by it
@@ -25,7 +25,7 @@ uint32_t version_of(const at::Tensor& tensor);
 class GraphEnds {
  public:
   GraphEnds() = default;
-  GraphEnds(const Tensors& outputs);  // implicit: outputs stand for their ends
+  GraphEnds(const Tensors& outputs);  ///< implicit: outputs stand for their ends
 
  private:
   friend void run_backward(const GraphEnds& ends, const Tensors& gradients);
@@ -39,7 +39,7 @@ class GraphEnds {
 /// Runs the graph from `gradients` of its outputs on; an output that nothing used, or that has no graph, is left out.
 void run_backward(const GraphEnds& ends, const Tensors& gradients);
 
-/// What has arrived in leaves made by detach(); undefined where nothing has.
+/// The gradients that have arrived in leaves made by detach(); undefined where none has.
 Tensors take_gradients(const Tensors& inputs);
 
 }  // namespace weft

@@ -14,55 +14,68 @@ namespace weft {
 
 /// y = x W^T + b; x [..., in], W [out, in]. Drawn as PyTorch's Linear: uniform in +-1/sqrt(in), unless told.
 struct Linear {
-  Linear(int64_t in, int64_t out, bool with_bias = true);
-  at::Tensor operator()(const at::Tensor& x);
+  Linear(int64_t in, int64_t out, bool with_bias = true);  ///< maps rows of `in` elements to rows of `out`
+  at::Tensor operator()(const at::Tensor& x);              ///< y [..., out]
+  /// Adds what Block::parameters() tells of the layer: `name`.weight and, where there is one, `name`.bias.
   void describe(std::vector<ParamSpec>& specs, const std::string& name);
   /// Weights from N(0, stddev^2), bias zero: GPT-2's rule.
   Linear& normal(double stddev);
 
-  Parameter weight, bias;
-  Init weight_init, bias_init;
+  Parameter weight;  ///< [out, in]
+  Parameter bias;    ///< [out]; undefined: none
+  Init weight_init;  ///< the weight's first values
+  Init bias_init;    ///< the bias's first values
 };
 
-/// Over the last dimension.
+/// Normalises over the last dimension, then y = x weight + bias; x [..., width]. Drawn as ones and zeros.
 struct LayerNorm {
-  explicit LayerNorm(int64_t width, double eps = 1e-5);
-  at::Tensor operator()(const at::Tensor& x);
+  explicit LayerNorm(int64_t width, double eps = 1e-5);  ///< for rows of `width` elements
+  at::Tensor operator()(const at::Tensor& x);            ///< y [..., width]
+  /// Adds what Block::parameters() tells of the layer: `name`.weight and `name`.bias.
   void describe(std::vector<ParamSpec>& specs, const std::string& name);
 
-  Parameter weight, bias;
-  double eps;
+  Parameter weight;  ///< [width]
+  Parameter bias;    ///< [width]
+  double eps;        ///< added to the variance
 };
 
-/// ids [...] int64 -> [..., width], from N(0, stddev^2).
+/// A row of its weight for each id. Drawn from N(0, stddev^2).
 struct Embedding {
-  Embedding(int64_t entries, int64_t width, double stddev);
-  at::Tensor operator()(const at::Tensor& ids);
+  Embedding(int64_t entries, int64_t width, double stddev);  ///< for ids in [0, entries)
+  at::Tensor operator()(const at::Tensor& ids);              ///< ids [...] int64 to [..., width]
+  /// Adds what Block::parameters() tells of the layer: `name`.weight.
   void describe(std::vector<ParamSpec>& specs, const std::string& name);
 
-  Parameter weight;
-  double stddev;
+  Parameter weight;  ///< [entries, width]
+  double stddev;     ///< of the weight's first values
 };
 
 /// 2-d, stride 1, padding kernel/2; x [n, in, h, w]. Drawn as PyTorch's Conv2d.
 struct Conv2d {
-  Conv2d(int64_t in, int64_t out, int64_t kernel, bool with_bias = true);
-  at::Tensor operator()(const at::Tensor& x);
+  Conv2d(int64_t in, int64_t out, int64_t kernel, bool with_bias = true);  ///< with filters of `kernel` x `kernel` pixels
+  at::Tensor operator()(const at::Tensor& x);  ///< y [n, out, h, w] for an odd kernel; h + 1 and w + 1 for an even one
+  /// Adds what Block::parameters() tells of the layer: `name`.weight and, where there is one, `name`.bias.
   void describe(std::vector<ParamSpec>& specs, const std::string& name);
 
-  Parameter weight, bias;
-  Init init;
+  Parameter weight;  ///< [out, in, kernel, kernel]
+  Parameter bias;    ///< [out]; undefined: none
+  Init init;         ///< the first values of both
 };
 
 /// Normalises each channel over the micro-batch; keeps running statistics for evaluation (nn/flat.h says how they are
 /// combined).
 struct BatchNorm2d {
-  explicit BatchNorm2d(int64_t channels, double momentum = 0.1, double eps = 1e-5);
-  at::Tensor operator()(const at::Tensor& x, bool training);
+  explicit BatchNorm2d(int64_t channels, double momentum = 0.1, double eps = 1e-5);  ///< for x [n, channels, h, w]
+  at::Tensor operator()(const at::Tensor& x, bool training);  ///< y like x; not training: normalised by the running statistics
+  /// Adds what Block::parameters() tells of the layer: `name`.weight, .bias, .running_mean and .running_var.
   void describe(std::vector<ParamSpec>& specs, const std::string& name);
 
-  Parameter weight, bias, running_mean, running_var;
-  double momentum, eps;
+  Parameter weight;        ///< [channels], ones at first
+  Parameter bias;          ///< [channels], zeros at first
+  Parameter running_mean;  ///< [channels], a statistic, zeros at first
+  Parameter running_var;   ///< [channels], a statistic, ones at first
+  double momentum;         ///< share of a micro-batch's statistics in the running ones
+  double eps;              ///< added to the variance
 };
 
 /// An empty parameter of that shape on the meta device.

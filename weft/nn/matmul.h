@@ -10,9 +10,9 @@ namespace weft {
 /// with oneDNN (bench/matmul). Small products, where oneDNN's call (12 us) costs more than they do, stay with MKL.
 bool goes_to_onednn(const at::Tensor& a, const at::Tensor& b);
 
-/// out = a b, or out += a b: a [m, k], b [k, n], out [m, n], of one type on one device; a and b may be transposed views. Not
-/// differentiable.
+/// out = a b: a [m, k], b [k, n], out [m, n], of one type on one device; a and b may be transposed views. Not differentiable.
 void multiply(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b);
+/// out += a b, of tensors as multiply() takes them. Not differentiable.
 void multiply_add(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b);
 
 }  // namespace weft

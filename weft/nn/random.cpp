@@ -85,7 +85,7 @@ inline void cos_sin(uint32_t turn, float& cosine, float& sine) {
   sine = std::bit_cast<float>(sine_bits ^ ((quarter & 2) << 30));
 }
 
-/// Two rows of uniform words become two rows of standard normal numbers (Bar and Muller 1958).
+/// Two rows of uniform words become two rows of standard normal numbers (Box and Muller 1958).
 void box_muller(const uint32_t* radius_word, const uint32_t* angle_word, float* out0, float* out1) {
   float radius[kBlocks];
   for (int64_t b = 0; b < kBlocks; ++b) {

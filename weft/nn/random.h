@@ -17,19 +17,20 @@ namespace weft {
 
 /// Names one endless sequence of numbers: `seed` is Philox's key, `stream` the upper half of its counter.
 struct RandomKey {
-  uint64_t seed;
-  uint64_t stream;
+  uint64_t seed;    ///< of the run
+  uint64_t stream;  ///< of a name and a step
 };
 
 /// The stream of a parameter, or of a dropout layer at a step. Two names, or two steps, have unrelated streams.
 RandomKey random_key(uint64_t seed, std::string_view name, int64_t step = 0);
 
-/// Normal numbers (Bar-Muller, at most 6.7 standard deviations out) into `slice`, whose first element is element
+/// Fills `slice` with normal numbers (Box-Muller, at most 6.7 standard deviations out). Its first element is element
 /// `first_element` of the whole tensor; elements in logical order. Drawn as float32, then converted to the slice's type and
 /// device. Autograd does not see it.
 void fill_normal(const at::Tensor& slice, RandomKey key, int64_t first_element, double mean, double stddev);
 
-/// Uniform numbers: low + (high - low) k 2^-24, k in [0, 2^24), each step rounded to float32. As fill_normal() otherwise.
+/// Fills `slice` with uniform numbers: low + (high - low) k 2^-24, k in [0, 2^24), each step rounded to float32. As
+/// fill_normal() otherwise.
 void fill_uniform(const at::Tensor& slice, RandomKey key, int64_t first_element, double low, double high);
 
 /// x with each element zeroed with probability p and the others divided by 1 - p; differentiable. Element i of x is element

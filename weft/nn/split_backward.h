@@ -17,17 +17,19 @@ namespace weft {
 /// Weight gradients put off, in the order in which a whole backward would add them.
 class DeferredGradients {
  public:
+  /// Puts off `work`, which adds one gradient to its place (add_gradient()).
   void add(std::function<void()> work) { work_.push_back(std::move(work)); }
-  /// Adds them to where Parameter::gradient says, once.
+  /// Does all that was put off, once.
   void run();
+  /// Whether nothing is put off.
   bool empty() const { return work_.empty(); }
 
  private:
   std::vector<std::function<void()>> work_;
 };
 
-/// parameter.gradient (+)= addend: overwritten while value.grad() is undefined (and that defined by it), added to otherwise.
-/// The gradient may be of a wider type.
+/// Adds to parameter.gradient, or overwrites it while value.grad() is undefined (and defines that). The gradient may be of a
+/// wider type than `addend`.
 void add_gradient(Parameter& parameter, const at::Tensor& addend);
 
 /// Runs the graph from `gradients` of its outputs on, as run_backward() does, but leaves the gradients of these parameters

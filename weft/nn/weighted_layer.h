@@ -10,16 +10,17 @@ namespace weft {
 
 /// The mathematics of such a layer, without state and without autograd. x is its input, dy the gradient of its output.
 struct WeightedLayer {
+  /// The layer's output.
   at::Tensor (*forward)(const at::Tensor& x, const at::Tensor& weight, const std::optional<at::Tensor>& bias);
   at::Tensor (*input_gradient)(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& weight);  ///< like x
-  /// Adds to both as add_gradient() does; null: without a bias.
+  /// Adds the gradients of both as add_gradient() does; `bias` null: there is none.
   void (*add_gradients)(Parameter& weight, Parameter* bias, const at::Tensor& dy, const at::Tensor& x);
 };
 
-/// Whether apply() can serve it: both parameters are bound to flat buffers, and neither is frozen.
+/// Whether apply() can serve a layer with these parameters: both are bound to flat buffers, and neither is frozen.
 bool gradients_have_places(const Parameter& weight, const Parameter* bias);
 
-/// As LibTorch's operators take it; null: none.
+/// The bias as LibTorch's operators take it; null: none.
 std::optional<at::Tensor> value_of(const Parameter* bias);
 
 /// The layer's output, which autograd goes on from. Both parameters are bound to flat buffers, and outlive its graph.

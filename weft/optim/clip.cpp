@@ -8,6 +8,8 @@
 #include <array>
 #include <cmath>
 
+#include "weft/base/math.h"
+
 namespace weft {
 
 namespace {
@@ -38,7 +40,7 @@ void add_squares(const at::Tensor& values, ExactSum& sum) {
 
 /// The same on another device: one number a run comes to the host.
 void add_squares_of_device(const at::Tensor& values, ExactSum& sum) {
-  const int64_t runs = (values.numel() + kAlignElements - 1) / kAlignElements;
+  const int64_t runs = ceil_divide(values.numel(), kAlignElements);
   at::Tensor squares = at::zeros({runs * kAlignElements}, values.options().dtype(at::kDouble));
   squares.narrow(0, 0, values.numel()).copy_(values).square_();
   const at::Tensor sums = squares.view({runs, kAlignElements}).sum(1).cpu();

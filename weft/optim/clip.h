@@ -6,12 +6,12 @@
 
 namespace weft {
 
-/// Adds the squares of all gradients that this rank owns. Statistics and padding do not count. Exact but for the rounding
-/// within aligned runs of 64 elements, which no shard edge cuts: however the model is divided, the ranks' sums add up to the
-/// same bits.
+/// Adds the squares of all gradients that this rank owns to `sum`. Statistics and padding do not count. Exact but for the
+/// rounding within aligned runs of 64 elements, which no shard edge cuts: however the model is divided, the ranks' sums add up
+/// to the same bits.
 void add_squares(FlatModel& model, ExactSum& sum);
 
-/// What gradients are multiplied by so that their norm is at most `limit` (Pascanu et al. 2013): min(1, limit / norm).
+/// The factor for gradients that keeps their norm to `limit` (Pascanu et al. 2013): min(1, limit / norm).
 double clip_factor(double norm, double limit);
 
 }  // namespace weft

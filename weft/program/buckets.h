@@ -11,15 +11,16 @@
 
 namespace weft {
 
+/// The blocks [first, last).
 struct Bucket {
-  int first = 0;  ///< blocks [first, last)
-  int last = 0;
+  int first = 0;      ///< the first block
+  int last = 0;       ///< the block after the last
   int64_t bytes = 0;  ///< of flat gradients
 };
 
-/// The `blocks` (ascending), last block first (the order in which backward fills them), merged while they are adjacent and stay
-/// within `bucket_bytes`; a block larger than that is a bucket of its own. Blocks without gradients add nothing and never make
-/// a bucket alone, unless none of their neighbours has any.
+/// Buckets of the `blocks` (ascending), last block first (the order in which backward fills them), merged while they are
+/// adjacent and stay within `bucket_bytes`; a block larger than that is a bucket of its own. Blocks without gradients add
+/// nothing and never make a bucket alone, unless none of their neighbours has any.
 std::vector<Bucket> gradient_buckets(const Program& program, const std::vector<int>& blocks, int64_t bucket_bytes);
 
 /// A bucket for each of the blocks that has gradients, last block first: what sharded levels reduce, since each block is

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <functional>
+#include <numeric>
 #include <queue>
 #include <utility>
 
+#include "weft/base/buffer_sizes.h"
 #include "weft/program/check_program.h"
 #include "weft/program/edit.h"
 
@@ -142,16 +144,9 @@ std::vector<int> gradient_buffers(const InstructionList& list, const Program& pr
 }
 
 int64_t buffer_bytes(const std::vector<int>& buffer_of_block, const std::vector<int64_t>& block_bytes) {
-  std::vector<int64_t> sizes;
-  for (size_t block = 0; block < block_bytes.size(); ++block) {
-    if (!buffer_of_block.empty() && buffer_of_block[block] < 0) continue;
-    const size_t buffer = buffer_of_block.empty() ? block : static_cast<size_t>(buffer_of_block[block]);
-    if (sizes.size() <= buffer) sizes.resize(buffer + 1, 0);
-    sizes[buffer] = std::max(sizes[buffer], block_bytes[block]);
-  }
-  int64_t total = 0;
-  for (int64_t size : sizes) total += size;
-  return total;
+  if (buffer_of_block.empty()) return std::accumulate(block_bytes.begin(), block_bytes.end(), int64_t{0});
+  const std::vector<int64_t> sizes = buffer_sizes(buffer_of_block, [&](size_t block) { return block_bytes[block]; });
+  return std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
 }
 
 }  // namespace weft

@@ -12,14 +12,14 @@
 
 namespace weft {
 
-/// Buffer of each block's whole weights; empty where they stay (all levels but parameters).
+/// The number of the buffer of each block's whole weights; empty where they stay (all levels but parameters).
 std::vector<int> weight_buffers(const InstructionList& list, const Program& program);
 
-/// Buffer of each block's whole gradients; empty where each block has its own (levels none and optimizer). A reduce-scatter
-/// may still be under way while the next `in_flight` blocks run backward.
+/// The number of the buffer of each block's whole gradients; empty where each block has its own (levels none and optimizer). A
+/// reduce-scatter may still be under way while the next `in_flight` blocks run backward.
 std::vector<int> gradient_buffers(const InstructionList& list, const Program& program, int in_flight);
 
-/// Bytes of all buffers.
+/// Bytes of all buffers together, each as large as its largest block.
 int64_t buffer_bytes(const std::vector<int>& buffer_of_block, const std::vector<int64_t>& block_bytes);
 
 }  // namespace weft

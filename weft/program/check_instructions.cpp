@@ -46,8 +46,8 @@ class InstructionsCheck {
 
   void check_kinds(int i) const {
     const Instruction& x = list_[i];
-    const bool known = x.op <= Op::update && x.lane <= Lane::copy && x.axis <= AxisName::world && x.what <= Payload::optimizer;
-    if (!known) fail(Defect::out_of_range, i, "its op, lane, axis or matter is none that there is");
+    const bool known = x.op <= Op::update && x.lane <= Lane::copy && x.axis <= AxisName::world && x.what <= Payload::input;
+    if (!known) fail(Defect::out_of_range, i, "its op, lane, axis or payload is none that there is");
   }
 
   // One after the other is what gradients rely on that are added up.

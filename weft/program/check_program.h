@@ -12,20 +12,21 @@
 
 namespace weft {
 
-/// Throws VerifyError: out_of_range for a block, micro-batch, slot, peer, list, buffer or count that the program does not have,
-/// and for vectors that do not tell of every block, list or rank; bad_wait; bad_bytes where bytes are negative, or add up to
-/// more than 64 bits hold; wrong_axis for a collective of tied weights of no block; misplaced_block for one without a buffer;
-/// missing_forward where there are more micro-batches than instructions. Lists that no rank runs are looked at too.
+/// Checks that all that the program tells is in range. Throws VerifyError: out_of_range for a block, micro-batch, slot, peer,
+/// list, buffer or count that the program does not have, and for vectors that do not tell of every block, list or rank;
+/// bad_wait; bad_bytes where bytes are negative, or add up to more than 64 bits hold; wrong_axis for a collective of tied
+/// weights of no block; misplaced_block for one without a buffer; missing_forward where there are more micro-batches than
+/// instructions. Lists that no rank runs are looked at too.
 void check_program(const Program& program);
 
-/// That the blocks of a list's instructions, and their buffers, are told of, and micro-batches no more than can be: what passes
-/// read of a program whose lists are not finished. Throws VerifyError.
+/// Checks that the blocks of a list's instructions, and their buffers, are told of, and micro-batches no more than can be: what
+/// passes read of a program whose lists are not finished. Throws VerifyError.
 void check_blocks(const InstructionList& list, const Program& program, const Buffers& buffers = {});
 
 /// The first rank of each list, -1 for lists that nobody runs.
 std::vector<int> first_ranks(const Program& program);
 
-/// What check_program() does, of one rank: that it is there, and all that is told of it in range.
+/// Checks one rank as check_program() does all: that it is there, and all that is told of it in range. Throws VerifyError.
 void check_rank(const Program& program, int rank);
 
 }  // namespace weft

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 
+#include "weft/base/math.h"
+
 namespace weft {
 
 // (ranks - 1) bytes / ranks, without a product that may not fit.
-int64_t shard_bytes(int64_t bytes, int ranks) { return bytes - (bytes + ranks - 1) / ranks; }
+int64_t shard_bytes(int64_t bytes, int ranks) { return bytes - ceil_divide(bytes, ranks); }
 
 int64_t all_reduce_bytes(int64_t bytes, int ranks) { return shard_bytes(2 * bytes, ranks); }
 

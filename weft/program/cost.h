@@ -12,23 +12,25 @@ int64_t all_reduce_bytes(int64_t bytes, int ranks);
 /// Bytes a rank sends in a reduce-scatter or an all-gather whose whole is `bytes`: (n-1)/n of them.
 int64_t shard_bytes(int64_t bytes, int ranks);
 
+/// What a step costs a rank.
 struct StepCost {
-  double forward_flops = 0.0;
-  double backward_flops = 0.0;
-  int64_t gradient_wire_bytes = 0;
-  int64_t weight_wire_bytes = 0;
-  int64_t transfer_wire_bytes = 0;  ///< activations and their gradients, to other stages
-  int64_t loss_wire_bytes = 0;      ///< the norm's too
-  int num_reduces = 0;              ///< gradient collectives
-  int num_gathers = 0;
+  double forward_flops = 0.0;         ///< floating-point operations, recompute included
+  double backward_flops = 0.0;        ///< those of backwards, whole or in parts
+  int64_t gradient_wire_bytes = 0;    ///< sent to reduce gradients
+  int64_t weight_wire_bytes = 0;      ///< sent to gather weights
+  int64_t transfer_wire_bytes = 0;    ///< activations and their gradients, to other stages
+  int64_t loss_wire_bytes = 0;        ///< the norm's too
+  int num_reduces = 0;                ///< gradient collectives
+  int num_gathers = 0;                ///< of weights
   int64_t peak_activation_bytes = 0;  ///< micro-batches, activations and their gradients, what backward keeps
   int64_t peak_partial_bytes = 0;     ///< partial gradient sums of finished slots
 
-  double flops() const { return forward_flops + backward_flops; }
+  double flops() const { return forward_flops + backward_flops; }  ///< all operations
+  /// All bytes that the rank sends.
   int64_t wire_bytes() const { return gradient_wire_bytes + weight_wire_bytes + transfer_wire_bytes + loss_wire_bytes; }
 };
 
-/// The peaks count what an instruction allocates before it frees anything, in list order.
+/// The cost of a rank's list. Peaks count what an instruction allocates before it frees anything, in list order.
 StepCost step_cost(const InstructionList& list);
 
 }  // namespace weft

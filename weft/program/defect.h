@@ -4,10 +4,12 @@
 #include <string>
 #include <string_view>
 
+#include "weft/base/enum_names.h"
 #include "weft/base/error.h"
 
 namespace weft {
 
+/// A kind of defect.
 enum class Defect {
   out_of_range,          ///< a block, micro-batch, slot or list that the program does not have
   bad_wait,              ///< an instruction waits for itself, for a later one, or for one that is not there
@@ -41,14 +43,25 @@ enum class Defect {
   transfer_mismatch,     ///< a message that is not the one its receiver takes next
   deadlock,              ///< ranks that wait for one another where a send waits for its receive
 };
+/// The words for defects.
+inline constexpr EnumNames<Defect, 31> kDefects("out_of_range", "bad_wait", "repeated", "use_before_load",
+                                                "backward_before_loss", "bad_order", "double_backward", "missing_recompute",
+                                                "missing_forward", "missing_backward", "bad_combine", "missing_reduce",
+                                                "double_reduce", "early_reduce", "wrong_axis", "missing_norm", "early_norm",
+                                                "missing_update", "double_update", "early_update", "not_gathered", "bad_gather",
+                                                "buffer_conflict", "bad_move", "bad_bytes", "order_mismatch", "misplaced_block",
+                                                "missing_send", "pending_send", "transfer_mismatch", "deadlock");
 
-std::string_view name(Defect defect);
+/// The word for a defect: "missing_reduce".
+inline std::string_view name(Defect defect) { return kDefects.of(defect); }
 
+/// A program has a defect; the text says where.
 class VerifyError : public Error {
  public:
+  /// `text` is the whole of what().
   VerifyError(Defect defect, int rank, const std::string& text) : Error(text), defect(defect), rank(rank) {}
-  Defect defect;
-  int rank;  ///< the first rank that has it
+  Defect defect;  ///< what is wrong
+  int rank;       ///< the first rank that has it
 };
 
 }  // namespace weft

@@ -31,10 +31,7 @@ void add_list(Hash& hash, const InstructionList& list) {
   }
 }
 
-}  // namespace
-
-uint64_t fingerprint(const Program& program) {
-  Hash hash;
+void add_frame(Hash& hash, const Program& program) {
   hash.add(program.block_names.size());
   for (const std::string& name : program.block_names) hash.add(fnv1a(name));
   hash.add_all(program.block_numel);
@@ -43,6 +40,19 @@ uint64_t fingerprint(const Program& program) {
   hash.add(program.shard_level, program.shards, program.inner_shards, program.weight_bytes, program.gradient_bytes,
            program.micro_batches, program.slots, program.replicas, program.needs_norm);
   hash.add(program.mesh.pp, program.mesh.dp, program.mesh.shard, program.mesh.tp);
+}
+
+}  // namespace
+
+uint64_t frame_fingerprint(const Program& program) {
+  Hash hash;
+  add_frame(hash, program);
+  return hash.value();
+}
+
+uint64_t fingerprint(const Program& program) {
+  Hash hash;
+  add_frame(hash, program);
   for (const std::vector<int>& holders : program.holders) hash.add_all(holders);
   for (const InstructionList& list : program.lists) add_list(hash, list);
   for (const Buffers& buffers : program.buffers) {

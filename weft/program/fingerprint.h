@@ -10,6 +10,9 @@
 
 namespace weft {
 
+/// The number of a whole program.
 uint64_t fingerprint(const Program& program);
+/// The number of a program's frame alone (program.h): what model and mesh it is for, and how these are laid out.
+uint64_t frame_fingerprint(const Program& program);
 
 }  // namespace weft

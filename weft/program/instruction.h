@@ -13,8 +13,11 @@
 #include <string_view>
 #include <vector>
 
+#include "weft/base/enum_names.h"
+
 namespace weft {
 
+/// What an instruction does. `first`, `micro` and the other names are members of Instruction.
 enum class Op : uint8_t {
   load,             ///< take micro-batch `micro` from the loader
   gather,           ///< make the whole weights of block `first` from the shards
@@ -36,13 +39,20 @@ enum class Op : uint8_t {
   norm,            ///< norm of the mean gradient of [first, last), for clipping and for fp16's check
   update,          ///< optimizer on what this rank owns of [first, last)
 };
+/// The words for instructions.
+inline constexpr EnumNames<Op, 19> kOps("load", "gather", "release", "forward", "drop", "offload", "reload", "loss", "backward",
+                                        "backward_input", "backward_weight", "send", "receive", "combine", "reduce_scatter",
+                                        "reduce", "reduce_loss", "norm", "update");
 
 /// Which ranks meet in a collective (comm/mesh.h): `data` is dp and shard joined, all ranks that read
 /// different samples; `inner` a part of the shard axis (neighbours, on one host); `model` pp and shard joined, all ranks that
 /// hold parts of one replica; `tied` the pipeline ranks that hold the same block (tied weights); `world` all ranks.
 enum class AxisName : uint8_t { none, dp, shard, inner, data, model, tied, world };
+/// The words for axes.
+inline constexpr EnumNames<AxisName, 8> kAxisNames("none", "dp", "shard", "inner shard", "dp+shard", "pp+shard", "tied",
+                                                   "world");
 
-/// What offload, reload, send and receive move.
+/// The data that offload, reload, send and receive move.
 enum class Payload : uint8_t {
   none,
   activation,  ///< send and receive: a block's output
@@ -51,18 +61,24 @@ enum class Payload : uint8_t {
   optimizer,   ///< the same: optimizer state
   input,       ///< the same: a block's input
 };
+/// The words for what is moved.
+inline constexpr EnumNames<Payload, 6> kPayloads("none", "activation", "gradient", "weights", "optimizer state", "input");
 
+/// What an instruction keeps busy: the device's arithmetic, its links to other ranks, or that to the slower tier.
 enum class Lane : uint8_t { compute, comm, copy };
+/// The words for lanes.
+inline constexpr EnumNames<Lane, 3> kLanes("compute", "comm", "copy");
 
+/// One entry of a list.
 struct Instruction {
-  Op op = Op::load;
-  Lane lane = Lane::compute;
-  int first = 0;  ///< blocks [first, last); forward and backward take one block, load and loss none
-  int last = 0;
-  int micro = -1;  ///< micro-batch, from the rank's first
-  int slot = -1;   ///< for combine: slot, from the rank's first
-  AxisName axis = AxisName::none;
-  Payload what = Payload::none;
+  Op op = Op::load;                ///< what it does
+  Lane lane = Lane::compute;       ///< where it runs
+  int first = 0;                   ///< blocks [first, last); forward and backward take one block, load and loss none
+  int last = 0;                    ///< the block after the last
+  int micro = -1;                  ///< micro-batch, from the rank's first
+  int slot = -1;                   ///< for combine: slot, from the rank's first
+  AxisName axis = AxisName::none;  ///< collectives: which ranks meet
+  Payload what = Payload::none;    ///< offload, reload, send, receive: what is moved
   int peer = -1;                   ///< send and receive: the other rank's place on the pipeline axis
   bool keeps_inner_shard = false;  ///< release: this rank's part of the inner axis stays, for a gather over it
   std::vector<int> waits = {};     ///< earlier instructions of this list that must have finished, ascending
@@ -73,12 +89,16 @@ struct Instruction {
   int64_t frees = 0;               ///< bytes no longer live after it
 };
 
-std::string_view name(Op op);
-std::string_view name(Lane lane);
-std::string_view name(AxisName axis);
-std::string_view name(Payload payload);
+/// The word for an instruction: "reduce_scatter".
+inline std::string_view name(Op op) { return kOps.of(op); }
+/// The word for a lane: "comm".
+inline std::string_view name(Lane lane) { return kLanes.of(lane); }
+/// The word for an axis, as Mesh joins it: "dp+shard".
+inline std::string_view name(AxisName axis) { return kAxisNames.of(axis); }
+/// The word for what is moved: "optimizer state".
+inline std::string_view name(Payload payload) { return kPayloads.of(payload); }
 
-/// True when all ranks of its axis must meet in it.
+/// True for a collective, in which all ranks of its axis must meet.
 bool is_collective(const Instruction& instruction);
 /// True for send and receive, in which two ranks meet.
 bool is_transfer(Op op);
@@ -91,7 +111,7 @@ bool takes_one_block(Op op);
 /// True for instructions on a micro-batch.
 bool takes_micro_batch(const Instruction& instruction);
 
-/// What it does, in words, for errors and listings: "backward of block 3 'h.2' on micro-batch 0".
+/// The instruction in words, for errors and listings: "backward of block 3 'h.2' on micro-batch 0".
 std::string describe(const Instruction& instruction, const std::vector<std::string>& block_names);
 
 }  // namespace weft

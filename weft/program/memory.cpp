@@ -102,26 +102,6 @@ class Estimate {
 
 }  // namespace
 
-std::string_view name(MemoryCategory category) {
-  switch (category) {
-    case MemoryCategory::weights:
-      return "weights";
-    case MemoryCategory::master:
-      return "master weights";
-    case MemoryCategory::gradients:
-      return "gradients";
-    case MemoryCategory::optimizer:
-      return "optimizer state";
-    case MemoryCategory::gathered:
-      return "gathered weights";
-    case MemoryCategory::activations:
-      return "activations";
-    case MemoryCategory::communication:
-      return "communication buffers";
-  }
-  return "unknown";
-}
-
 int64_t MemoryEstimate::total() const { return std::accumulate(peak.begin(), peak.end(), int64_t{0}); }
 
 MemoryEstimate estimate_memory(const Program& program, int rank, const MemoryOptions& options) {

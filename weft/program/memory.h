@@ -9,10 +9,12 @@
 #include <cstdint>
 #include <string_view>
 
+#include "weft/base/enum_names.h"
 #include "weft/program/program.h"
 
 namespace weft {
 
+/// What memory is for.
 enum class MemoryCategory : uint8_t {
   weights,        ///< as forward reads them: whole, or the rank's shard where whole ones are gathered
   master,         ///< float32 weights of the optimizer, beside narrower ones
@@ -22,12 +24,18 @@ enum class MemoryCategory : uint8_t {
   activations,    ///< micro-batches, activations, their gradients
   communication,  ///< what collectives are staged in
 };
-inline constexpr int kNumCategories = 7;
+/// The words for categories, for people.
+inline constexpr EnumNames<MemoryCategory, 7> kMemoryCategories("weights", "master weights", "gradients", "optimizer state",
+                                                                "gathered weights", "activations", "communication buffers");
+inline constexpr int kNumCategories = 7;  ///< values of MemoryCategory
 
-std::string_view name(MemoryCategory category);
+/// The words for a category: "master weights".
+inline std::string_view name(MemoryCategory category) { return kMemoryCategories.of(category); }
 
+/// Bytes of each category, in the order of MemoryCategory.
 using CategoryBytes = std::array<int64_t, kNumCategories>;
 
+/// What a rank's memory depends on beside the program.
 struct MemoryOptions {
   int optimizer_states = 2;         ///< float32 tensors of state: 2 for Adam, 1 for SGD with momentum
   bool offload_optimizer = false;   ///< one block's state at a time
@@ -35,15 +43,17 @@ struct MemoryOptions {
   int64_t communication_bytes = 0;  ///< of the groups
 };
 
+/// Bytes that a rank holds.
 struct MemoryEstimate {
-  CategoryBytes peak{};
-  int64_t model_states = 0;   ///< of it, what ZeRO calls so: weights, gradients and optimizer state, without buffers
-  int64_t largest_block = 0;  ///< of block_bytes
-  int largest_block_index = 0;
-  int64_t total() const;
-  int64_t of(MemoryCategory category) const { return peak[static_cast<size_t>(category)]; }
+  CategoryBytes peak{};         ///< most at a time, in each category
+  int64_t model_states = 0;     ///< of it, what ZeRO calls so: weights, gradients and optimizer state, without buffers
+  int64_t largest_block = 0;    ///< whole weights of the block that has most of them, of those the rank holds
+  int largest_block_index = 0;  ///< which block that is
+  int64_t total() const;        ///< all peaks together
+  int64_t of(MemoryCategory category) const { return peak[static_cast<size_t>(category)]; }  ///< the category's peak
 };
 
+/// What a rank of the program holds. Throws VerifyError for a rank that is not there, or of which something is out of range.
 MemoryEstimate estimate_memory(const Program& program, int rank, const MemoryOptions& options);
 
 }  // namespace weft

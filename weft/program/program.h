@@ -6,17 +6,18 @@
 #include <string_view>
 #include <vector>
 
+#include "weft/base/enum_names.h"
 #include "weft/program/instruction.h"
 
 namespace weft {
 
-/// What one block costs for one micro-batch. Measured on the meta device by nn/cost.h, or written by hand in tests.
+/// What one block costs for one micro-batch. Measured on the meta device by nn/cost.h, or written by hand.
 struct BlockCost {
-  std::string name;
-  int64_t parameters = 0;  ///< elements that are trained
-  int64_t numel = 0;       ///< elements of its flat buffer: groups padded to 64 each, statistics included
-  double forward_flops = 0.0;
-  double backward_flops = 0.0;
+  std::string name;                 ///< for people, and for measured times
+  int64_t parameters = 0;           ///< elements that are trained
+  int64_t numel = 0;                ///< elements of its flat buffer: groups padded to 64 each, statistics included
+  double forward_flops = 0.0;       ///< floating-point operations of its forward
+  double backward_flops = 0.0;      ///< those of its backward; a forward that runs again is not among them
   int64_t saved_bytes = 0;          ///< activations its backward keeps, its input excluded
   int64_t output_bytes = 0;         ///< what it hands to the next block
   bool keeps_output = false;        ///< that is among what its backward keeps
@@ -29,40 +30,51 @@ struct BlockCost {
   int64_t frozen_numel = 0;         ///< elements beside `numel` that have no gradient and never change
 };
 
+/// What a model costs for one micro-batch.
 struct ModelCost {
-  std::string name;
-  std::vector<BlockCost> blocks;
-  int64_t input_bytes = 0;      ///< one micro-batch as loaded
-  int64_t loss_peak_bytes = 0;  ///< most that the loss and its backward hold beside the outputs; 0: the outputs' gradient
+  std::string name;               ///< for people
+  std::vector<BlockCost> blocks;  ///< in the order in which they run
+  int64_t input_bytes = 0;        ///< one micro-batch as loaded
+  int64_t loss_peak_bytes = 0;    ///< most that the loss and its backward hold beside the outputs; 0: the outputs' gradient
 };
 
+/// What a rank does in a step, in order.
 using InstructionList = std::vector<Instruction>;
 
 /// What is divided over the shard axis: ZeRO's stages 1 to 3 (Rajbhandari et al. 2020).
 enum class ShardLevel : uint8_t { none, optimizer, gradients, parameters };
 
-std::string_view name(ShardLevel level);
+/// The words for levels, as recipes have them.
+inline constexpr EnumNames<ShardLevel, 4> kShardLevels("none", "optimizer", "gradients", "parameters");
+/// The word for a level.
+inline std::string_view name(ShardLevel level) { return kShardLevels.of(level); }
 
 /// Which blocks lie in the same memory, one at a time (buffers.h): those with the same number. Empty: each has its own.
 struct Buffers {
-  std::vector<int> weight, gradient;  ///< by block; -1 for one that the rank does not hold
+  std::vector<int> weight;    ///< of whole weights, by block; -1 for one that the rank does not hold
+  std::vector<int> gradient;  ///< of whole gradients, by block; -1 for one that the rank does not hold
 };
 
 /// How many ranks an axis has. Ranks are numbered with pp outermost:
 /// rank = ((pp * dp_size + dp) * shard_size + shard) * tp_size + tp.
 struct MeshSizes {
-  int pp = 1, dp = 1, shard = 1, tp = 1;
-  int data() const { return dp * shard; }
-  int world() const { return pp * dp * shard * tp; }
+  int pp = 1;                                         ///< pipeline ranks
+  int dp = 1;                                         ///< replicas
+  int shard = 1;                                      ///< ranks that share one replica's state
+  int tp = 1;                                         ///< ranks that share each block's work
+  int data() const { return dp * shard; }             ///< ranks that read different samples
+  int world() const { return pp * dp * shard * tp; }  ///< all ranks
 };
 
+/// The step of every rank. Its frame is what model and mesh it is for and how these are laid out; its lists are what its ranks
+/// do.
 struct Program {
-  std::vector<std::string> block_names = {};
+  std::vector<std::string> block_names = {};  ///< BlockCost::name
   std::vector<int64_t> block_numel = {};   ///< elements of each block's flat buffer, padded so that it divides over the shards
   std::vector<int64_t> block_frozen = {};  ///< of frozen weights beside them, padded alike; empty: there are none
   std::vector<std::vector<int>> block_uses = {};  ///< BlockCost::uses
-  ShardLevel shard_level = ShardLevel::none;
-  int shards = 1;           ///< ranks that share one replica's state; 1 for level none
+  ShardLevel shard_level = ShardLevel::none;      ///< what is divided over the shards
+  int shards = 1;                                 ///< ranks that share one replica's state; 1 for level none
   int inner_shards = 1;     ///< ranks that whole weights are kept divided over from forward to backward; 1: not kept
   int weight_bytes = 4;     ///< of an element that forward reads
   int gradient_bytes = 4;   ///< of an element that is reduced
@@ -70,20 +82,23 @@ struct Program {
   int slots = 1;            ///< per rank and step; divides micro_batches
   int replicas = 1;         ///< ranks that hold the same part of the state, its gradients summed over them
   bool needs_norm = false;  ///< updates await the global gradient norm: clipping, fp16's check
-  MeshSizes mesh = {};
+  MeshSizes mesh = {};      ///< of the world
+
   /// The pipeline ranks that hold each block: one, or several for tied weights. Empty: one pipeline rank holds all.
   std::vector<std::vector<int>> holders = {};
-  std::vector<InstructionList> lists = {};
-  std::vector<Buffers> buffers = {};   ///< by list
-  std::vector<int> list_of_rank = {};  ///< world rank -> index into lists
+  std::vector<InstructionList> lists = {};  ///< each once
+  std::vector<Buffers> buffers = {};        ///< by list
+  std::vector<int> list_of_rank = {};       ///< world rank -> index into lists
 
-  int world_size() const { return static_cast<int>(list_of_rank.size()); }
-  const InstructionList& of(int rank) const { return lists[list_of_rank[rank]]; }
-  const Buffers& buffers_of(int rank) const { return buffers[list_of_rank[rank]]; }
+  int world_size() const { return static_cast<int>(list_of_rank.size()); }           ///< all ranks
+  const InstructionList& of(int rank) const { return lists[list_of_rank[rank]]; }    ///< the list of a world rank
+  const Buffers& buffers_of(int rank) const { return buffers[list_of_rank[rank]]; }  ///< those of a world rank's list
+  /// Pipeline ranks that hold the block.
   int num_holders(int block) const { return holders.empty() ? 1 : static_cast<int>(holders[block].size()); }
-  int num_blocks() const { return static_cast<int>(block_names.size()); }
+  int num_blocks() const { return static_cast<int>(block_names.size()); }  ///< of the whole model
   /// Elements of a block's whole weights.
   int64_t weight_numel(int block) const { return block_numel[block] + (block_frozen.empty() ? 0 : block_frozen[block]); }
+  /// Bytes of a block's whole gradients.
   int64_t gradient_block_bytes(int block) const { return block_numel[block] * gradient_bytes; }
 };
 

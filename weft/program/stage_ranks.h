@@ -7,7 +7,7 @@
 
 namespace weft {
 
-/// By block: the index on the pipeline axis of the rank that runs it; -1 where none does. Throws as check_program() does.
+/// For each block the index on the pipeline axis of the rank that runs it; -1 where none does. Throws as check_program() does.
 std::vector<int> stage_rank_of_block(const Program& program);
 
 }  // namespace weft

@@ -7,12 +7,13 @@
 
 namespace weft {
 
+/// When a rank ran an instruction.
 struct TimedInstruction {
-  int rank = 0;
+  int rank = 0;          ///< of the world
   int index = 0;         ///< in the rank's list
   double start_s = 0.0;  ///< of those that move bytes between ranks: when the bytes began to move
-  double end_s = 0.0;
-  int alike = 1;  ///< ranks that do the same at the same time; `rank` is the first of them
+  double end_s = 0.0;    ///< from the same moment on as start_s
+  int alike = 1;         ///< ranks that do the same at the same time; `rank` is the first of them
 };
 
 /// Throws VerifyError for a rank or an instruction that the program does not have, and InputError for times that are not
@@ -22,12 +23,14 @@ void check_timed(const Program& program, const std::vector<TimedInstruction>& ti
 /// The latest end.
 double end_of(const std::vector<TimedInstruction>& timed);
 
+/// A stretch of time.
 struct Interval {
-  double start_s = 0.0, end_s = 0.0;
+  double start_s = 0.0;  ///< its begin
+  double end_s = 0.0;    ///< its end
 };
 
-/// Puts each interval into the lowest row, from 0, in which it overlaps none that starts earlier (or equally early and comes
-/// before it). Rows in the order of `intervals`.
+/// A row for each interval, in the order of `intervals`: the lowest, from 0, in which it overlaps none that starts earlier (or
+/// equally early and comes before it).
 std::vector<int> stack(const std::vector<Interval>& intervals);
 
 }  // namespace weft

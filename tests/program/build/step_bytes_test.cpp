@@ -1,4 +1,5 @@
 // Models at the ends of what 64 bits count: taken and verified, or refused in one line.
+#include "weft/program/build/build.h"
 #include "weft/program/build/step_bytes.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
 // How large a step is, told before it is made; and that large ones are built by passes that look at a list a few times only.
+#include "weft/program/build/build.h"
 #include "weft/program/build/step_size.h"
 
 #include <gtest/gtest.h>

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "tests/program/pipelines.h"
+#include "weft/program/simulate/simulate.h"
 #include "weft/program/simulate/simulation.h"
 
 namespace weft {

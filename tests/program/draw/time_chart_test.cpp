@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "tests/program/pipelines.h"
+#include "weft/program/simulate/simulate.h"
 #include "weft/program/simulate/simulation.h"
 
 namespace weft {

@@ -23,8 +23,8 @@ TEST(Offload, inputs_of_recomputed_blocks) {
   const Case cases[] = {
       // The first block's input is the micro-batch, which stays.
       {1,
-       "load0 forward0.0 forward1.0 drop0.0 forward2.0 drop1.0 evict_activation1.0 loss0 "
-       "backward2.0 fetch_activation1.0 forward1.0 backward1.0 forward0.0 backward0.0"},
+       "load0 forward0.0 forward1.0 drop0.0 forward2.0 drop1.0 offload_input1.0 loss0 "
+       "backward2.0 reload_input1.0 forward1.0 backward1.0 forward0.0 backward0.0"},
       {2, "load0 forward0.0 forward1.0 drop0.0 forward2.0 loss0 backward2.0 backward1.0 forward0.0 backward0.0"},
       {0, "load0 forward0.0 forward1.0 forward2.0 loss0 backward2.0 backward1.0 backward0.0"},
   };
@@ -42,20 +42,21 @@ TEST(Offload, optimizer_state_and_shards_around_the_update) {
                                 {.op = Op::update, .first = 0, .last = 1}};
   EXPECT_EQ(text(offload_state(list, {.activations = true})), text(list));
   EXPECT_EQ(text(offload_state(list, {.optimizer = true})),
-            "norm0-2 fetch_optimizer1 update1-1 evict_optimizer1 fetch_optimizer2 update2-2 evict_optimizer2 "
-            "fetch_optimizer0 update0-0 evict_optimizer0");
-  EXPECT_EQ(text(offload_state({list[2]}, {.weights = true})), "fetch_weights0 update0-0 evict_weights0");
+            "norm0-2 reload_optimizer1 update1-1 offload_optimizer1 reload_optimizer2 update2-2 offload_optimizer2 "
+            "reload_optimizer0 update0-0 offload_optimizer0");
+  EXPECT_EQ(text(offload_state({list[2]}, {.weights = true})), "reload_weights0 update0-0 offload_weights0");
   EXPECT_EQ(text(offload_state({list[2]}, {.optimizer = true, .weights = true})),
-            "fetch_weights0 fetch_optimizer0 update0-0 evict_optimizer0 evict_weights0");
+            "reload_weights0 reload_optimizer0 update0-0 offload_optimizer0 offload_weights0");
 }
 
 TEST(Offload, shards_around_every_gather) {
   const ModelCost model = toy_model(2);
   const Program program = toy_program(model, {.shard_level = ShardLevel::parameters, .shards = 2});
   const InstructionList list = shard_parameters(one_stage(model), program, {});
-  EXPECT_EQ(text(offload_shards(list, {.weights = true})),
-            "load0 fetch_weights0 gather0 evict_weights0 forward0.0 release0 fetch_weights1 gather1 evict_weights1 forward1.0 "
-            "loss0 backward1.0 release1 fetch_weights0 gather0 evict_weights0 backward0.0 release0");
+  EXPECT_EQ(
+      text(offload_shards(list, {.weights = true})),
+      "load0 reload_weights0 gather0 offload_weights0 forward0.0 release0 reload_weights1 gather1 offload_weights1 forward1.0 "
+      "loss0 backward1.0 release1 reload_weights0 gather0 offload_weights0 backward0.0 release0");
   EXPECT_EQ(text(offload_shards(list, {.activations = true, .optimizer = true})), text(list));
 }
 

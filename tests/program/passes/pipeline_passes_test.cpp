@@ -285,18 +285,18 @@ TEST(PipelineOffload, inputs_leave_once_their_block_is_dropped) {
     return text(offload_activations(recompute(lists[rank], model, {.every = 1}), model, {.activations = true}));
   };
   EXPECT_EQ(offloaded(0),
-            "load0 forward0.0 forward1.0 drop0.0 forward2.0 drop1.0 evict_activation1.0 send_activation2.0>1 drop2.0 "
-            "evict_activation2.0 load1 forward0.1 forward1.1 drop0.1 forward2.1 drop1.1 evict_activation1.1 "
-            "send_activation2.1>1 drop2.1 evict_activation2.1 receive_gradient2.0<1 fetch_activation2.0 forward2.0 backward2.0 "
-            "fetch_activation1.0 forward1.0 backward1.0 forward0.0 backward0.0 receive_gradient2.1<1 fetch_activation2.1 "
-            "forward2.1 backward2.1 fetch_activation1.1 forward1.1 backward1.1 forward0.1 backward0.1");
+            "load0 forward0.0 forward1.0 drop0.0 forward2.0 drop1.0 offload_input1.0 send_activation2.0>1 drop2.0 "
+            "offload_input2.0 load1 forward0.1 forward1.1 drop0.1 forward2.1 drop1.1 offload_input1.1 "
+            "send_activation2.1>1 drop2.1 offload_input2.1 receive_gradient2.0<1 reload_input2.0 forward2.0 backward2.0 "
+            "reload_input1.0 forward1.0 backward1.0 forward0.0 backward0.0 receive_gradient2.1<1 reload_input2.1 "
+            "forward2.1 backward2.1 reload_input1.1 forward1.1 backward1.1 forward0.1 backward0.1");
   // What was received is an input like any other.
   EXPECT_EQ(offloaded(1),
-            "receive_activation2.0<0 forward3.0 forward4.0 drop3.0 evict_activation3.0 forward5.0 drop4.0 "
-            "evict_activation4.0 receive_activation2.1<0 load0 loss0 backward5.0 fetch_activation4.0 forward4.0 backward4.0 "
-            "fetch_activation3.0 forward3.0 backward3.0 send_gradient2.0>0 forward3.1 forward4.1 drop3.1 evict_activation3.1 "
-            "forward5.1 drop4.1 evict_activation4.1 load1 loss1 backward5.1 fetch_activation4.1 forward4.1 backward4.1 "
-            "fetch_activation3.1 forward3.1 backward3.1 send_gradient2.1>0");
+            "receive_activation2.0<0 forward3.0 forward4.0 drop3.0 offload_input3.0 forward5.0 drop4.0 "
+            "offload_input4.0 receive_activation2.1<0 load0 loss0 backward5.0 reload_input4.0 forward4.0 backward4.0 "
+            "reload_input3.0 forward3.0 backward3.0 send_gradient2.0>0 forward3.1 forward4.1 drop3.1 offload_input3.1 "
+            "forward5.1 drop4.1 offload_input4.1 load1 loss1 backward5.1 reload_input4.1 forward4.1 backward4.1 "
+            "reload_input3.1 forward3.1 backward3.1 send_gradient2.1>0");
 }
 
 // Whatever the schedule, the share of blocks recomputed and where inputs wait.

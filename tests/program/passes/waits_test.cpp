@@ -75,12 +75,12 @@ TEST(Waits, of_what_is_moved) {
       toy_model(3), {.recompute = {.every = 1}, .offload = {.activations = true, .optimizer = true}, .bucket_bytes = 1});
   const InstructionList& list = program.of(0);
   const auto waits = [&](const std::string& who) { return list[find(list, who)].waits; };
-  EXPECT_EQ(waits("evict_activation1.0"), std::vector<int>{find(list, "drop1.0")});
-  EXPECT_EQ(waits("fetch_activation1.0"), (std::vector<int>{find(list, "drop1.0"), find(list, "evict_activation1.0")}));
+  EXPECT_EQ(waits("offload_input1.0"), std::vector<int>{find(list, "drop1.0")});
+  EXPECT_EQ(waits("reload_input1.0"), (std::vector<int>{find(list, "drop1.0"), find(list, "offload_input1.0")}));
   const std::vector<int> again = list[find(list, "forward1.0", 1)].waits;
-  EXPECT_EQ(std::count(again.begin(), again.end(), find(list, "fetch_activation1.0")), 1);
-  EXPECT_TRUE(waits("fetch_optimizer1").empty()) << "it may come as early as there is room";
-  EXPECT_EQ(waits("evict_optimizer1"), std::vector<int>{find(list, "update1-1")});
+  EXPECT_EQ(std::count(again.begin(), again.end(), find(list, "reload_input1.0")), 1);
+  EXPECT_TRUE(waits("reload_optimizer1").empty()) << "it may come as early as there is room";
+  EXPECT_EQ(waits("offload_optimizer1"), std::vector<int>{find(list, "update1-1")});
 }
 
 TEST(Waits, a_list_without_producers_gets_none) {

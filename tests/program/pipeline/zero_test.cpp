@@ -68,7 +68,7 @@ const Case kCases[] = {
     {"ZeRO-1 with its optimizer state in a slower tier",
      {.shard = 2, .shard_level = optimizer, .offload = {.optimizer = true}},
      "load0 forward0.0 forward1.0 loss0 reduce_loss backward1.0 reduce_scatter1.0 backward0.0 reduce_scatter0.0 "
-     "fetch_optimizer1 update1-1 evict_optimizer1 fetch_optimizer0 update0-0 evict_optimizer0 gather1 gather0"},
+     "reload_optimizer1 update1-1 offload_optimizer1 reload_optimizer0 update0-0 offload_optimizer0 gather1 gather0"},
     {"one rank as a shard of one: the identity, no gather after the update",
      {.shard = 1, .shard_level = optimizer},
      "load0 forward0.0 forward1.0 loss0 reduce_loss backward1.0 reduce_scatter1.0 backward0.0 reduce_scatter0.0 "

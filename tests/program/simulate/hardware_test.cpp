@@ -143,7 +143,7 @@ TEST(Network, neighbours_of_a_pipeline_may_share_a_host) {
   const Program program = on_mesh({.pp = 4, .dp = 2});
   const Ranks ranks(program);
   const Hardware hardware = two_links(4);
-  const Network network(ranks, hardware);
+  Network network(ranks, hardware);
   EXPECT_EQ(network.link(0, 1).bytes_per_s, 40.0);
   EXPECT_EQ(network.link(1, 2).bytes_per_s, 8.0);
   EXPECT_EQ(network.link(3, 2).bytes_per_s, 40.0);

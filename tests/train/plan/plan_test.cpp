@@ -290,7 +290,7 @@ TEST(PlanSchedule, AutoSearchesWithFewerActivationsWhereStageGbAsksForIt) {
   EXPECT_THAT(planned.stages_text, HasSubstr("searched with "));
   EXPECT_THAT(planned.stages_text, HasSubstr("activations, the most that keep layout.stage_gb"));
   const Hardware nominal = nominal_hardware();
-  const double step_s = simulate(planned.program, nominal).step_s;
+  const double step_s = simulate(*planned.program, nominal).step_s;
   EXPECT_LT(step_s, 0.5 * recipe_simulation(with("naive", "layout.pp=8"), 8, nominal).simulation.step_s);
 }
 

@@ -48,7 +48,7 @@ TEST(HardwareFile, links_that_are_left_out_are_not_known) {
   constexpr const char* kAlone = "hardware = { name = 'x', ranks_per_host = 1 }\ndevice = { flops = 1 }\n";
   for (const std::string& text : {std::string(kAlone), hardware_text(parse_hardware(kAlone, "h.toml"))}) {
     const Hardware alone = parse_hardware(text, "h.toml");
-    EXPECT_FALSE(alone.intra_host.is_known || alone.inter_host.is_known || alone.tier.is_known);
+    EXPECT_FALSE(alone.intra_host.is_known || alone.inter_host.is_known || alone.offload.is_known);
   }
   const std::string free = std::string(kAlone) + "inter_host = { bytes_per_s = inf }";
   for (const std::string& text : {free, hardware_text(parse_hardware(free, "h.toml"))}) {
@@ -57,15 +57,15 @@ TEST(HardwareFile, links_that_are_left_out_are_not_known) {
     EXPECT_TRUE(hardware.inter_host.is_known);
     EXPECT_EQ(hardware.inter_host.bytes_per_s, kFree);
   }
-  EXPECT_EQ(error_of(std::string(kAlone) + "tier = { latency_s = 1 }"),
-            "h.toml: tier.bytes_per_s is missing (one way, of a rank; inf: free): a number of at least 1, or inf");
+  EXPECT_EQ(error_of(std::string(kAlone) + "offload = { latency_s = 1 }"),
+            "h.toml: offload.bytes_per_s is missing (one way, of a rank; inf: free): a number of at least 1, or inf");
 }
 
 constexpr const char* kFull = R"(
 hardware = { name = "a \"quoted\" name", ranks_per_host = 2, overlap = false }
 intra_host = { latency_s = 1, bytes_per_s = 2 }
 inter_host = { latency_s = 3, bytes_per_s = 4 }
-tier = { latency_s = 5, bytes_per_s = 6 }
+offload = { latency_s = 5, bytes_per_s = 6 }
 measured = { loss_s = 0.25, update_s_per_element = 1e-9 }
 [device]
 flops = 10
@@ -99,8 +99,8 @@ void expect_full(const Hardware& h) {
   EXPECT_EQ(h.intra_host.bytes_per_s, 2.0);
   EXPECT_EQ(h.inter_host.latency_s, 3.0);
   EXPECT_EQ(h.inter_host.bytes_per_s, 4.0);
-  EXPECT_EQ(h.tier.latency_s, 5.0);
-  EXPECT_EQ(h.tier.bytes_per_s, 6.0);
+  EXPECT_EQ(h.offload.latency_s, 5.0);
+  EXPECT_EQ(h.offload.bytes_per_s, 6.0);
   EXPECT_EQ(h.loss_s, 0.25);
   EXPECT_EQ(h.update_s_per_element, 1e-9);
   ASSERT_EQ(h.blocks.size(), 2u);
@@ -141,11 +141,11 @@ TEST(HardwareFile, what_is_written_is_in_the_order_of_the_documentation) {
 
 TEST(HardwareFile, errors_tell_where_and_what) {
   EXPECT_EQ(error_of(with("devise = { flops = 1 }")), "h.toml:6:1: unknown key 'devise'; did you mean 'device'?");
-  EXPECT_EQ(error_of(with("tier = { byte_per_s = 1 }")),
-            "h.toml:6:10: unknown key 'tier.byte_per_s'; did you mean 'tier.bytes_per_s'?");
-  EXPECT_EQ(error_of(with("tier = { bytes_per_s = 0 }")),
-            "h.toml:6:24: tier.bytes_per_s must be a number of at least 1, or inf, found 0");
-  EXPECT_EQ(error_of(with("tier = 3")), "h.toml:6:1: tier must be a table (tier = { ... } or [offload]), found 3");
+  EXPECT_EQ(error_of(with("offload = { byte_per_s = 1 }")),
+            "h.toml:6:13: unknown key 'offload.byte_per_s'; did you mean 'offload.bytes_per_s'?");
+  EXPECT_EQ(error_of(with("offload = { bytes_per_s = 0 }")),
+            "h.toml:6:27: offload.bytes_per_s must be a number of at least 1, or inf, found 0");
+  EXPECT_EQ(error_of(with("offload = 3")), "h.toml:6:1: offload must be a table (offload = { ... } or [offload]), found 3");
   EXPECT_EQ(error_of("device = { flops = 1 }"), "h.toml: hardware.name is missing (what it is): a string");
   EXPECT_EQ(error_of("hardware = { name = 'x', ranks_per_host = 2.5 }"),
             "h.toml:1:43: hardware.ranks_per_host must be an integer of at least 1 and at most 1000000, found 2.5");

@@ -58,7 +58,7 @@ std::string error_of(const std::string& layout, int ranks, const Hardware& hardw
 
 TEST(Profile, links_that_were_not_measured_are_not_in_it) {
   const Hardware alone = profiled(1);
-  EXPECT_FALSE(alone.intra_host.is_known || alone.inter_host.is_known || alone.tier.is_known);
+  EXPECT_FALSE(alone.intra_host.is_known || alone.inter_host.is_known || alone.offload.is_known);
   EXPECT_EQ(error_of("", 1, alone), "no error");
   EXPECT_EQ(error_of("dp = 8", 8, alone),
             "hardware 'measured by weft profile' does not tell inter_host, which axis 'dp+shard' (ranks 0 to 7) needs: add "
@@ -84,7 +84,7 @@ TEST(Profile, serves_every_layout_of_its_ranks) {
   const Hardware pair = profiled(2);
   EXPECT_TRUE(pair.intra_host.is_known);
   EXPECT_LT(pair.intra_host.bytes_per_s, kFree);
-  EXPECT_FALSE(pair.inter_host.is_known || pair.tier.is_known);
+  EXPECT_FALSE(pair.inter_host.is_known || pair.offload.is_known);
   for (const char* layout : {"dp = 2", "pp = 2", "shard = 2", "pp = 2, schedule = \"zb-h1\""}) {
     EXPECT_EQ(error_of(layout, 2, pair), "no error") << layout;
   }
@@ -97,7 +97,7 @@ TEST(Profile, of_two_hosts_serves_every_layout_of_its_ranks) {
   const Hardware four = profiled_on({"a", "a", "b", "b"});
   EXPECT_EQ(four.ranks_per_host, 2);
   EXPECT_TRUE(four.intra_host.is_known && four.inter_host.is_known);
-  EXPECT_FALSE(four.tier.is_known);
+  EXPECT_FALSE(four.offload.is_known);
   for (const char* layout : {"dp = 4", "pp = 4", "shard = 4", "pp = 2, dp = 2"}) {
     EXPECT_EQ(error_of(layout, 4, four), "no error") << layout;
   }

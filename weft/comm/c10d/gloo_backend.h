@@ -38,10 +38,10 @@ class GlooBackend : public Backend {
   Work barrier(std::string_view what) override;
   at::Tensor allocate(int64_t numel, at::ScalarType dtype, std::string_view what) override;
 
-  /// Only compares the ranks' calls; for a backend that moves the data itself.
+  /// Compares the ranks' calls, no more; for a backend that moves the data itself.
   Work compare(const Call& call);
   void throw_if_failed();
-  /// Called once, from the group's thread, when the group fails.
+  /// Sets what is called once, from the group's thread, when the group fails.
   void on_failure(std::function<void()> action);
 
  private:
@@ -58,11 +58,11 @@ class GlooBackend : public Backend {
   void run_tasks();
   void run(Task& task);
   void exchange(const Call& call, uint64_t number);
-  /// A wait in a collective for all, or in a message for its peer.
+  /// The row of a wait: in a collective for all, in a message for its peer.
   RankRow wait_row(const Call& call, uint64_t number) const;
   /// Waits for c10d: `ended(slice)` says whether it ended within a slice of time, and throws its error if it failed.
   void finish(const std::function<bool(std::chrono::milliseconds)>& ended);
-  /// After what began then has failed in the engine.
+  /// Ends the group with the cause of a failure in the engine of what began at `begin`.
   [[noreturn]] void fail(const RankRow& wait, std::chrono::steady_clock::time_point begin, const std::string& problem);
   bool is_stopping();
   void set_failure(const Failure& failure);

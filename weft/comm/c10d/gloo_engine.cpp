@@ -4,8 +4,8 @@
 #include <gloo/context.h>
 
 #include <algorithm>
-#include <cstdlib>
 
+#include "weft/base/environment.h"
 #include "weft/base/error.h"
 #include "weft/comm/c10d/engine_store.h"
 #include "weft/comm/call/call.h"
@@ -17,8 +17,8 @@ namespace {
 
 std::shared_ptr<gloo::transport::Device> make_device(const GroupPlan& plan) {
   if (on_one_host(plan.hosts)) return c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1");
-  const char* interface = std::getenv("GLOO_SOCKET_IFNAME");
-  if (interface != nullptr && *interface != '\0') return c10d::ProcessGroupGloo::createDeviceForInterface(interface);
+  if (const auto interface = env_string("GLOO_SOCKET_IFNAME"))
+    return c10d::ProcessGroupGloo::createDeviceForInterface(*interface);
   return c10d::ProcessGroupGloo::createDefaultDevice();
 }
 

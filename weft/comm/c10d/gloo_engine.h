@@ -17,14 +17,15 @@ class GlooEngine : public c10d::ProcessGroupGloo {
  public:
   using ProcessGroupGloo::ProcessGroupGloo;
 
-  /// Over the loopback interface where the ranks share a host, else over GLOO_SOCKET_IFNAME or the host's own address.
+  /// Connects the group's ranks: over the loopback interface where they share a host, else over GLOO_SOCKET_IFNAME or the
+  /// host's own address.
   static c10::intrusive_ptr<GlooEngine> connect(const GroupPlan& plan);
 
   /// Ends whatever is under way, so that nothing waits for its time-out.
   void close();
 };
 
-/// Of an error's text that may go on with a stack trace.
+/// The first line of an error's text, which may go on with a stack trace.
 std::string first_line_of(const char* text);
 
 }  // namespace weft

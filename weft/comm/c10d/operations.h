@@ -12,15 +12,16 @@
 
 namespace weft {
 
-/// Whether it ends within `time`; throws its error where it fails.
+/// Whether `work` ends within `time`; throws its error where it fails.
 bool ends_within(c10d::Work& work, std::chrono::milliseconds time);
 
 class Operations {
  public:
   using Pending = c10::intrusive_ptr<c10d::Work>;
-  /// Whether something follows in the same call, on the host or on the current stream, that must find an operation done.
+  /// Where an operation stands in its call: whether something follows, on the host or on the current stream, that must find it
+  /// done.
   enum class Step { between, last };
-  /// Called with each c10d operation.
+  /// Is called with each c10d operation.
   using Finish = std::function<void(const Pending&, Step)>;
 
   Operations(c10::intrusive_ptr<c10d::Backend> engine, int rank, int size, bool tree_order, Finish finish);
@@ -30,7 +31,7 @@ class Operations {
   void all_gather(const at::Tensor& output, const at::Tensor& input);
   void broadcast(const at::Tensor& tensor, int root);
   void all_to_all(const at::Tensor& output, const at::Tensor& input);
-  /// As raw bytes from every rank, in rank order.
+  /// Gathers `input` as raw bytes from every rank, in rank order.
   void gather_bytes(at::Tensor& output, at::Tensor& input);
 
  private:

@@ -51,7 +51,7 @@ class Backend {
   Traffic traffic_;
 };
 
-/// What a backend needs to come into being: who is in it, and a store below which its ranks may meet.
+/// All that makes a backend: who is in it, and a store below which its ranks may meet.
 struct GroupPlan {
   Axis axis;
   std::vector<std::string> hosts;  ///< of the axis' ranks
@@ -63,7 +63,8 @@ struct GroupPlan {
 // Each returns when all ranks of the plan have joined, or throws CommError at its deadline.
 std::shared_ptr<Backend> make_shm_backend(const GroupPlan& plan);
 std::shared_ptr<Backend> make_gloo_backend(const GroupPlan& plan);
-/// Defined by nccl.cpp or no_nccl.cpp, whichever is linked; the latter throws InputError.
+/// Makes a group on NCCL as the others are made. Defined by nccl.cpp or no_nccl.cpp, whichever is linked; the latter throws
+/// InputError.
 std::shared_ptr<Backend> make_nccl_backend(const GroupPlan& plan);
 bool has_nccl();
 

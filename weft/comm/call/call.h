@@ -43,20 +43,20 @@ struct Call {
   bool reduces() const { return operation == Operation::all_reduce || operation == Operation::reduce_scatter; }
 };
 
-/// What a rank does before it can call anything.
+/// Joining a group: what a rank does before it can call anything.
 inline constexpr Call kJoin{.operation = Operation::join};
 
 /// The call whose larger tensor this is.
 Call call_on(Operation operation, const at::Tensor& tensor, std::string_view what, ReduceOp reduce, int root);
 
-/// Equal on ranks whose calls match. Covers everything but the caller's name.
+/// Whether the calls of two ranks match in all but the caller's names for them.
 bool same_shape(const Call& a, const Call& b);
 
-/// `broadcast of 1000 float32 "weights"`.
+/// A call in words: `broadcast of 1000 float32 "weights"`.
 std::string describe(const Call& call);
-/// `broadcast of 1000 float32 from rank 5 "weights"`: with the root or peer, as a rank of the world.
+/// A call in words, with the root or peer as a rank of the world: `broadcast of 1000 float32 from rank 5 "weights"`.
 std::string describe(const Call& call, const Axis& axis);
-/// Of the rank at a position of the axis: "rank 5 (shard 1 of 4)".
+/// The name of the rank at a position of the axis: "rank 5 (shard 1 of 4)".
 std::string rank_name(const Axis& axis, int position);
 /// A wait in that call for these positions of the axis.
 RankRow wait_in(const Call& call, const Axis& axis, const std::vector<int>& positions);

@@ -37,7 +37,7 @@ bool matches_receive(const CallRecord& sent, const Call& receive);
 
 /// The error's text for records that do not match, as every rank of the group would put it.
 std::string describe_mismatch(const Axis& axis, const CallRecord& first, int other_position, const CallRecord& other);
-/// The same of a message, as its receiver puts it.
+/// The error's text for a message that is not what its receiver expects, as the receiver puts it.
 std::string describe_mismatch(const Axis& axis, const CallRecord& sent, const Call& receive);
 
 }  // namespace weft

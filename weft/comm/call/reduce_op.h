@@ -3,6 +3,7 @@
 
 namespace weft {
 
+/// What is made of the elements that several ranks have at the same place.
 enum class ReduceOp { sum, max, min };
 
 }  // namespace weft

@@ -5,13 +5,14 @@
 
 namespace weft {
 
-/// To be asked has_ended(). Empty, and never ended, for this process itself.
+/// What has_ended() is asked about a process; empty, and never ended, for this process itself.
 FileDescriptor watch_process(int pid);
 bool has_ended(const FileDescriptor& watched);
 
 enum class ProcessState { runs, stopped, ended };
 
-/// As /proc tells; `runs` where it tells nothing. A number may have gone to another process since: has_ended() is surer.
+/// The state of a process as /proc tells it; `runs` where it tells nothing. A number may have gone to another process since:
+/// has_ended() is surer.
 ProcessState process_state(int pid);
 
 }  // namespace weft

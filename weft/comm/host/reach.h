@@ -7,8 +7,8 @@
 
 namespace weft {
 
-/// Returns once a TCP connection to it has been made (and closed again). Throws Error with the last attempt's reason when none
-/// has by the deadline; a name server may keep it longer.
+/// Returns once a TCP connection to that address has been made (and closed again). Throws Error with the last attempt's reason
+/// when none has by the deadline; a name server may keep it longer.
 void wait_until_reachable(const std::string& host, int port, const Deadline& deadline);
 
 }  // namespace weft

@@ -5,11 +5,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <string_view>
 #include <utility>
 
 #include "weft/base/error.h"
+#include "weft/base/parse_number.h"
 #include "weft/base/standard_descriptors.h"
 #include "weft/base/without_signal.h"
 
@@ -67,6 +70,17 @@ FileDescriptor open_peer_memory(int pid, int fd) {
          "WEFT_HOST then");
   }
   return file;
+}
+
+std::string memory_address(const FileDescriptor& file) { return fmt::format("{} {}", ::getpid(), file.get()); }
+
+FileDescriptor open_peer_memory(const std::string& address) {
+  const size_t space = std::min(address.find(' '), address.size());
+  const std::string_view text = address;
+  const auto pid = parse_number<int>(text.substr(0, space)),
+             fd = parse_number<int>(text.substr(std::min(space + 1, text.size())));
+  if (!pid || !fd) throw CommError(fmt::format("shared memory: '{}' is no address of it", address));
+  return open_peer_memory(*pid, *fd);
 }
 
 }  // namespace weft::shm

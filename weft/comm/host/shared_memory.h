@@ -28,8 +28,13 @@ class Mapping {
   size_t bytes_ = 0;
 };
 
-/// Zero-filled. Throws CommError where the system refuses.
+/// Makes zero-filled memory that others can open. Throws CommError where the system refuses.
 FileDescriptor create_memory(const std::string& name, size_t bytes);
+/// The memory of another process, or of another thread, that has it as `fd`. Throws CommError where that has ended.
 FileDescriptor open_peer_memory(int pid, int fd);
+
+/// This process's memory as a text that open_peer_memory() takes in another one.
+std::string memory_address(const FileDescriptor& file);
+FileDescriptor open_peer_memory(const std::string& address);
 
 }  // namespace weft::shm

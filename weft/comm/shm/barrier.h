@@ -18,7 +18,7 @@ class Barrier {
 
   /// This rank's record of the call it is about to begin, to be filled with where its data lies.
   CallRecord& open(const Call& call);
-  /// Meets; throws the group's error, on all ranks, unless all records match.
+  /// Meets at the start of a call; throws the group's error, on all ranks, unless all records match.
   void begin(const Call& call);
   void meet(const Call& call);
 

@@ -22,7 +22,7 @@ class Buffers {
   /// `control` keeps the group's memory mapped for as long as tensors may live.
   Buffers(Members& members, Barrier& meeting, std::shared_ptr<Mapping> control);
 
-  /// Collective.
+  /// Makes a buffer and returns this rank's part of it. Collective.
   at::Tensor allocate(const Call& call);
 
   struct Location {

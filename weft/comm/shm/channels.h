@@ -40,7 +40,7 @@ class Channels {
   Channels(const Channels&) = delete;
   Channels& operator=(const Channels&) = delete;
 
-  /// The channels must outlive the Work.
+  /// Begins to send `tensor`. The channels must outlive the Work.
   Work send(const Call& call, const at::Tensor& tensor);
   Work receive(const Call& call, const at::Tensor& tensor);
 
@@ -56,7 +56,7 @@ class Channels {
     size_t total() const { return sizeof(CallRecord) + tensor.nbytes(); }
     bool done() const { return moved == total(); }
     bool in_record() const { return moved < sizeof(CallRecord); }
-    /// What is to be moved next.
+    /// The bytes that are to be moved next.
     std::pair<std::byte*, size_t> rest();
   };
   using Queue = std::deque<std::shared_ptr<Message>>;
@@ -66,7 +66,7 @@ class Channels {
 
   Ring& ring(int from, int to) const;
   std::byte* ring_data(int from, int to) const;
-  /// Moves what fits; true if anything moved.
+  /// Moves what fits towards `peer`; true if anything moved.
   bool push(int peer);
   bool pull(int peer);
   bool move_all();

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 
+#include "weft/base/math.h"
 #include "weft/comm/call/shard_range.h"
 #include "weft/comm/reduce/reduce.h"
 
@@ -20,8 +21,6 @@ void copy_bytes(std::byte* to, const std::byte* from, int64_t bytes) {
 }
 
 int64_t item_bytes(const Call& call) { return static_cast<int64_t>(c10::elementSize(call.dtype)); }
-
-int64_t divide_up(int64_t value, int64_t by) { return (value + by - 1) / by; }
 
 }  // namespace
 
@@ -89,7 +88,7 @@ void Collectives::all_reduce_registered(const Call& call) {
 void Collectives::all_reduce_staged(const Call& call, std::byte* data, bool registered) {
   const int64_t item = item_bytes(call);
   const int64_t step = chunk_numel(call);
-  const int64_t chunks = divide_up(call.numel, step);
+  const int64_t chunks = ceil_divide(call.numel, step);
   const auto range = [&](int64_t index) { return Range{index * step, std::min(call.numel, (index + 1) * step)}; };
   // Chunk 0 was copied in before the ranks met.
   for (int64_t turn = 1; turn <= chunks + 1; ++turn) {
@@ -127,9 +126,9 @@ void Collectives::copy_result(const Call& call, std::byte* data, Range chunk, in
   }
 }
 
-// Slices begin at multiples of 64 elements, so that ranks share no cache line and kernels no vector.
+// Slices begin at multiples of kAlignElements, so that ranks share no cache line and kernels no vector.
 Collectives::Range Collectives::slice(Range chunk, int rank) const {
-  const int64_t step = divide_up(divide_up(chunk.count(), members_.size()), 64) * 64;
+  const int64_t step = round_up(ceil_divide(chunk.count(), members_.size()), kAlignElements);
   return {std::min(chunk.end, chunk.begin + step * rank), std::min(chunk.end, chunk.begin + step * (rank + 1))};
 }
 
@@ -139,14 +138,14 @@ template <class Consume>
 void Collectives::scatter(const Call& call, const at::Tensor& input, Consume consume) {
   const int64_t item = item_bytes(call);
   const int size = members_.size(), me = members_.rank();
-  const int64_t shard = divide_up(call.numel, size);
+  const int64_t shard = ceil_divide(call.numel, size);
   const std::byte* data = data_of(input);
   const Buffers::Location location = buffers_.find(data, input.nbytes());
   CallRecord& own = barrier_.open(call);
   own.buffer = location.buffer;
   own.offset = location.offset;
 
-  const int64_t room = std::max<int64_t>(chunk_numel(call) / size / 64 * 64, 1);
+  const int64_t room = std::max<int64_t>(chunk_numel(call) / size / kAlignElements * kAlignElements, 1);
   const auto piece_of = [&](int rank, int64_t begin, int64_t length) {
     const ShardRange whole = shard_range(call.numel, size, rank);
     return Range{std::min(whole.end, whole.begin + begin), std::min(whole.end, whole.begin + begin + length)};
@@ -164,7 +163,7 @@ void Collectives::scatter(const Call& call, const at::Tensor& input, Consume con
   const int num_registered = count_registered();
   const bool direct = num_registered == size;
   const int64_t length = direct ? std::max<int64_t>(shard, 1) : room;
-  const int64_t pieces = divide_up(shard, length);
+  const int64_t pieces = ceil_divide(shard, length);
   for (int64_t index = 0; index < pieces; ++index) {
     if (index > 0 && !direct) {
       copy_in(index);
@@ -232,7 +231,7 @@ void Collectives::all_gather(const Call& call, const at::Tensor& output, const a
     if (rank != me && registered(rank))
       copy_bytes(out + part.begin * item, registered_data(rank), (part.end - part.begin) * item);
   }
-  const int64_t chunks = num_registered == size ? 0 : divide_up(divide_up(call.numel, size), step);
+  const int64_t chunks = num_registered == size ? 0 : ceil_divide(ceil_divide(call.numel, size), step);
   for (int64_t index = 0; index < chunks; ++index) {
     if (index > 0) {
       copy_in(index);
@@ -269,7 +268,7 @@ void Collectives::broadcast(const Call& call, const at::Tensor& tensor) {
     barrier_.meet(call);
     return;
   }
-  const int64_t chunks = divide_up(call.numel, step);
+  const int64_t chunks = ceil_divide(call.numel, step);
   for (int64_t index = 0; index < chunks; ++index) {
     if (index > 0) {
       copy_in(index);

@@ -18,7 +18,7 @@ constexpr size_t kFailureBytes = 2048;
 
 enum class Presence : uint32_t { absent, present, left };
 
-/// What a rank that has waited for a while is blocked in, for its peers to see.
+/// The wait of a rank that has waited for a while, for its peers to see.
 enum class Blocked : uint32_t { no, meeting, sending, receiving };
 
 struct alignas(64) RankBlock {

@@ -38,9 +38,9 @@ class Members {
   [[noreturn]] void fail(int culprit, const std::string& text) const;
   void leave();
 
-  /// Set by the channels: moves what waits to be sent and says whether anything still does; whether nothing is on its way to
-  /// a peer.
+  /// Moves what waits to be sent and says whether anything still does. Set by the channels.
   std::function<bool()> push_pending = [] { return false; };
+  /// Whether nothing is on its way to a peer. Set by the channels.
   std::function<bool(int)> nothing_on_its_way = [](int) { return true; };
 
   /// One blocked wait, from when it goes to sleep. check() is called about every kCheckEvery and throws as said above.

@@ -6,6 +6,7 @@
 #include <new>
 
 #include "weft/base/error.h"
+#include "weft/base/math.h"
 #include "weft/comm/call/backend.h"
 #include "weft/comm/shm/buffers.h"
 #include "weft/comm/shm/channels.h"
@@ -20,7 +21,7 @@ namespace {
 
 constexpr size_t kPage = 4096;
 
-size_t whole_pages(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+size_t whole_pages(size_t bytes) { return round_up(bytes, kPage); }
 
 // What lies where in the group's memory. Untouched parts cost nothing.
 struct Plan {
@@ -49,13 +50,12 @@ Joined open_memory(const GroupPlan& group, const Plan& plan) {
     FileDescriptor file = create_memory(name, plan.total);
     auto memory = std::make_shared<Mapping>(file, plan.total);
     new (memory->data()) Control;
-    store.set("memory", fmt::format("{} {}", ::getpid(), file.get()));
+    store.set("memory", memory_address(file));
     return {std::move(memory), std::move(file)};
   }
-  const std::string place = await_key(store, "memory", group.deadline, wait_in(kJoin, group.axis, {0}));
-  const size_t space = place.find(' ');
+  const std::string address = await_key(store, "memory", group.deadline, wait_in(kJoin, group.axis, {0}));
   try {
-    const FileDescriptor file = open_peer_memory(std::stoi(place), std::stoi(place.substr(space + 1)));
+    const FileDescriptor file = open_peer_memory(address);
     return {std::make_shared<Mapping>(file, plan.total), FileDescriptor()};
   } catch (const CommError& error) {
     store.throw_if_failed();  // why rank 0 has left again

@@ -8,6 +8,8 @@
 #include <climits>
 #include <ctime>
 
+#include "weft/base/cores.h"
+
 namespace weft::shm {
 
 // The kernel reads the atomic's memory as a plain 32-bit word.
@@ -21,10 +23,7 @@ void sleep_on(std::atomic<uint32_t>& word, uint32_t seen, std::chrono::milliseco
 void wake_all(std::atomic<uint32_t>& word) { ::syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0); }
 
 SpinPolicy patience_for(int ranks_on_host) {
-  cpu_set_t cores;
-  CPU_ZERO(&cores);
-  const int count = ::sched_getaffinity(0, sizeof(cores), &cores) == 0 ? CPU_COUNT(&cores) : 1;
-  return ranks_on_host <= count ? SpinPolicy{.looks = 400, .yields = 40} : SpinPolicy{.looks = 20, .yields = 2};
+  return ranks_on_host <= available_cores() ? SpinPolicy{.looks = 400, .yields = 40} : SpinPolicy{.looks = 20, .yields = 2};
 }
 
 void yield_core() { ::sched_yield(); }

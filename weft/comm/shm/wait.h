@@ -17,7 +17,7 @@ struct SpinPolicy {
   int yields = 0;  ///< then so often with the core offered to others, a peer among them perhaps
 };
 
-/// More where every rank has a core of its own, less where they share.
+/// The spin for so many ranks on a host: more where every rank has a core of its own, less where they share.
 SpinPolicy patience_for(int ranks_on_host);
 
 inline void pause_cpu() {

@@ -5,7 +5,7 @@
 
 namespace weft {
 
-/// What a store that is well has for answering, also at the very end of a deadline.
+/// The time that a store which is well has for answering, also at the very end of a deadline.
 inline constexpr std::chrono::milliseconds kToAnswer{500};
 
 }  // namespace weft

@@ -21,7 +21,8 @@ class CallThread {
   CallThread(const CallThread&) = delete;
   CallThread& operator=(const CallThread&) = delete;
 
-  /// Throws what the call threw. False when it has not ended in time: then it may yet run to its end, unless it had not begun.
+  /// Runs `call`, and throws what it threw. False when it has not ended in time: then it may yet run to its end, unless it had
+  /// not begun.
   bool run(std::function<void()> call, const Deadline& deadline);
 
  private:

@@ -9,8 +9,10 @@
 
 namespace weft {
 
+/// An error of waiting for a rank that has died or hangs.
 class LostRank : public CommError {
  public:
+  /// `text` begins with "rank N", N being `rank`.
   LostRank(int rank, const std::string& text) : CommError(text), rank_(rank) {}
   int rank() const { return rank_; }  ///< of the world
 
@@ -24,7 +26,7 @@ inline int lost_rank_of(const std::exception& error) {
   return lost == nullptr ? -1 : lost->rank();
 }
 
-/// CommError, or LostRank where a rank is named (not below 0).
+/// Throws CommError, or LostRank where a rank is named (not below 0).
 [[noreturn]] inline void throw_failure(int rank, const std::string& text) {
   if (rank >= 0) throw LostRank(rank, text);
   throw CommError(text);

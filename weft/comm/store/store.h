@@ -38,7 +38,8 @@ class Store {
   void set(const std::string& key, const std::string& value, const Deadline& deadline);
   int64_t add(const std::string& key, int64_t amount);
   bool has(const std::string& key);
-  /// The same for whoever has better things to wait for: nothing when the store has not answered by then.
+  /// Whether the key is there, for whoever has better things to wait for: nothing when the store has not answered by the
+  /// deadline.
   std::optional<bool> has(const std::string& key, const Deadline& deadline);
 
   /// Waits until the key is there. `what` says in the error what was waited for.
@@ -46,22 +47,22 @@ class Store {
 
   /// This store, whose get() also ends with the failure's text as its error.
   Store failing_on(std::shared_ptr<Failure> failure) const;
-  /// Sets it, with the number of the rank where one was lost; a rank that has been told already tells nothing.
+  /// Sets the failure, with the number of the rank where one was lost; a rank that has been told already tells nothing.
   void announce(const Error& error);
-  /// Throws that error if it has been set. For whoever fails without waiting: a peer may have left because of it.
+  /// Throws the failure if it has been set. For whoever fails without waiting: a peer may have left because of it.
   void throw_if_failed();
-  /// The same store with every key below `prefix`.
+  /// This store with every key below `prefix`.
   Store below(const std::string& prefix) const;
 
-  /// The same store, whose calls all end by then.
+  /// This store, whose calls all end by the deadline.
   Store within(const Deadline& deadline) const;
-  /// The same store, with the table of who waits for whom.
+  /// This store, with the table of who waits for whom.
   Store with(std::shared_ptr<RankTable> table) const;
   const std::shared_ptr<RankTable>& table() const { return table_; }
 
   const std::string& prefix() const { return prefix_; }
   StoreConnection& connection() const { return *connection_; }
-  /// "rank 0", "the launcher": who serves it.
+  /// Who serves it: "rank 0", "the launcher".
   const std::string& server() const;
 
  private:

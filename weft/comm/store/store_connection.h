@@ -21,21 +21,22 @@ class StoreConnection {
   StoreConnection(const StoreConnection&) = delete;
   StoreConnection& operator=(const StoreConnection&) = delete;
 
-  /// Throws what the call threw. False when it has not ended by then; it may yet run, so it must own what it uses.
+  /// Makes the call, and throws what it threw. False when it has not ended by then; it may yet run, so it must own what it
+  /// uses.
   virtual bool run(std::function<void(c10d::Store&)> call, const Deadline& deadline) = 0;
 
   const std::string& server() const { return server_; }           ///< for errors: "rank 0", "the launcher"
   std::chrono::milliseconds timeout() const { return timeout_; }  ///< of calls that are given no deadline
 
-  /// What the call returns, or nothing when the store has not answered by the deadline. Throws CommError that names `key` when
-  /// the store is gone.
+  /// Makes the call and returns what it returns, or nothing when the store has not answered by the deadline. Throws CommError
+  /// that names `key` when the store is gone.
   template <class Call>
   auto ask(const std::string& key, const Deadline& deadline, Call call) {
     const auto answer = std::make_shared<std::optional<decltype(call(std::declval<c10d::Store&>()))>>();
     const auto ask = [answer, call = std::move(call)](c10d::Store& store) { *answer = call(store); };
     return run_or_explain(key, ask, deadline) ? std::move(*answer) : std::nullopt;
   }
-  /// The same, where no answer is an error too.
+  /// Makes the call as ask() does, where no answer is an error too.
   template <class Call>
   auto insist(const std::string& key, const Deadline& deadline, Call call) {
     auto answer = ask(key, deadline.with_at_least(kToAnswer), std::move(call));
@@ -51,18 +52,18 @@ class StoreConnection {
   std::chrono::milliseconds timeout_;
 };
 
-/// To a store over TCP that `server` serves at `host`:`port`.
+/// Where a store over TCP is: `server` serves it at `host`:`port`.
 struct StoreAddress {
   std::string server, host;
   int port = 0;
 };
 
-/// Throws CommError when it cannot be reached in time. `timeout` is also that of the connection's later calls.
+/// Connects to a store. Throws CommError when it cannot be reached in time. `timeout` is also that of the connection's later
+/// calls.
 std::shared_ptr<StoreConnection> connect(const StoreAddress& address, std::chrono::milliseconds timeout);
-/// The same from the process that is to serve the store: on a socket that listens at that port, or, where that is empty, on all
-/// interfaces.
+/// Serves a store and connects to it: on a socket that listens at that port, or, where that is empty, on all interfaces.
 std::shared_ptr<StoreConnection> serve(const StoreAddress& address, FileDescriptor socket, std::chrono::milliseconds timeout);
-/// To a store inside this process.
+/// Makes a store inside this process.
 std::shared_ptr<StoreConnection> make_local_store();
 
 }  // namespace weft

@@ -9,10 +9,11 @@
 
 namespace weft {
 
+/// Serves a world's store while it lives.
 class StoreServer {
  public:
-  /// On a socket that listens on the loopback interface; serves until this object goes. Starts threads, with the signal mask of
-  /// the caller. Throws CommError.
+  /// Serves on a socket that listens on the loopback interface. Starts threads, with the signal mask of the caller. Throws
+  /// CommError.
   explicit StoreServer(FileDescriptor socket);
 
  private:

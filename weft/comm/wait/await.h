@@ -18,7 +18,7 @@ RankRow wait_for_rank(int rank, const std::string& doing);
 /// within some 200 ms where that rank has failed (with its error) or its process has ended.
 std::string await_key(Store store, const std::string& key, const Deadline& deadline, const RankRow& wait);
 
-/// To all that wait for this rank: those of its groups, and those that meet in the store.
+/// Tells `error` to all that wait for this rank: those of its groups, and those that meet in the store.
 void tell_failure(Store& store, const Error& error);
 
 }  // namespace weft

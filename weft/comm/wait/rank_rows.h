@@ -27,15 +27,15 @@ struct RankEntry {
 
 class RankRows {
  public:
-  /// Bytes for `ranks` ranks of a world of `world`.
+  /// Bytes that the rows of `ranks` ranks of a world of `world` take.
   static size_t bytes(size_t ranks, size_t world);
 
   /// `ranks` are those of this host, `file` the memory that all of them map.
   RankRows(FileDescriptor file, const std::vector<int>& ranks, size_t world);
 
-  /// Of one rank by one thread at a time; others may read meanwhile.
+  /// Writes a rank's row: by one thread at a time; others may read meanwhile.
   void write(int rank, const std::string& text);
-  /// A rank that was stopped while it wrote leaves a text of old and new; what can be read of it then has to do.
+  /// Reads a rank's row. One that was stopped while it wrote leaves a text of old and new; what can be read of it has to do.
   std::string read(int rank) const;
 
  private:

@@ -114,11 +114,10 @@ std::shared_ptr<RankTable> RankTable::join(const Store& store, int rank, const s
   FileDescriptor file;
   if (ranks.front() == rank) {
     file = shm::create_memory("waits", RankRows::bytes(ranks.size(), hosts.size()));
-    own.set(memory_key(rank), fmt::format("{} {}", ::getpid(), file.get()));
+    own.set(memory_key(rank), shm::memory_address(file));
   } else {
-    const std::string place =
-        own.get(memory_key(ranks.front()), deadline, fmt::format("rank {} waits for rank {} to start", rank, ranks.front()));
-    file = shm::open_peer_memory(std::stoi(place), std::stoi(place.substr(place.find(' ') + 1)));
+    file = shm::open_peer_memory(
+        own.get(memory_key(ranks.front()), deadline, fmt::format("rank {} waits for rank {} to start", rank, ranks.front())));
   }
   auto rows = std::make_unique<RankRows>(std::move(file), ranks, hosts.size());
   return std::shared_ptr<RankTable>(new RankTable(rank, hosts, std::move(rows), store));

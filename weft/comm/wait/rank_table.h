@@ -23,10 +23,10 @@ struct RankEntry;
 
 class RankTable {
  public:
-  /// Collective over the world. `hosts` of all ranks.
+  /// Makes the world's table, with the hosts of all ranks. Collective over the world.
   static std::shared_ptr<RankTable> join(const Store& store, int rank, const std::vector<std::string>& hosts,
                                          const Deadline& deadline);
-  /// For ranks that are threads of this process: element r is for rank r.
+  /// Makes the tables of ranks that are threads of this process: element r is for rank r.
   static std::vector<std::shared_ptr<RankTable>> threads(const Store& store, const std::vector<std::string>& hosts);
   ~RankTable();
   RankTable(const RankTable&) = delete;
@@ -39,20 +39,21 @@ class RankTable {
   /// Whether one of these ranks has ended or failed, as far as this host knows.
   bool any_gone(const std::vector<int>& ranks) const;
 
-  /// Groups and agreements are numbered, the same on all ranks. A rank that fails in one and goes on with a later one leaves
-  /// that failure behind: its own ends with it, and so do those of others up to that number.
+  /// Begins a meeting: groups and agreements are numbered, the same on all ranks. A rank that fails in one and goes on with a
+  /// later one leaves that failure behind: its own ends with it, and so do those of others up to that number.
   void begin_meeting(int64_t number);
-  /// This rank's error, which its peers take for theirs. The first since the last meeting began stays.
+  /// Writes this rank's error, which its peers take for theirs. The first since the last meeting began stays.
   void fail(int culprit, const std::string& text);
 
-  /// What to say after a wait in vain, of `waited_s` where that was its deadline.
+  /// What came of a wait in vain.
   struct Report {
     RankState state = RankState::waiting;  ///< of the culprit; waiting: a circle
     int culprit = -1;
     std::string text;
     bool evident() const { return state != RankState::waiting && state != RankState::running; }
   };
-  /// Looks for evidence for up to `patience`: a rank that is about to die, say, closes its connections first.
+  /// Tells why `wait` was in vain, of `waited_s` where that was its deadline. Looks for evidence for up to `patience`: a rank
+  /// that is about to die, say, closes its connections first.
   Report report(const RankRow& wait, double waited_s, std::chrono::milliseconds patience = std::chrono::milliseconds(0)) const;
 
   /// This rank's row tells of a wait while this lives. Of several at a time, on different threads, the oldest counts.

@@ -39,24 +39,24 @@ struct RankRow {
   std::string failure = {};
 };
 
-/// What a wait in vain comes down to.
+/// Why a wait is in vain.
 struct Cause {
   RankState state = RankState::waiting;  ///< of the culprit; waiting: a circle
   int culprit = -1;                      ///< -1: a circle
   std::vector<int> chain = {};           ///< from the rank that asks to the culprit; of a circle, round it once
 };
 
-/// Of the rank `from`, whose row says what it waits for. Of several ends of chains one that has ended comes first, then one
-/// that is stopped, has failed, runs; of those the nearest.
+/// Why the wait of rank `from`, whose row says what it waits for, is in vain. Of several ends of chains one that has ended
+/// comes first, then one that is stopped, has failed, runs; of those the nearest.
 Cause find_cause(const std::vector<RankRow>& rows, int from);
 
-/// "rank 3 (shard 1 of 2): its process 4711 on host a is stopped; waits: ...". A failed culprit's own error as it is.
-/// `waited_s` is the deadline that has passed; 0 for none.
+/// A cause in words: "rank 3 (shard 1 of 2): its process 4711 on host a is stopped; waits: ...", or a failed culprit's own
+/// error as it is. `waited_s` is the deadline that has passed; 0 for none.
 std::string describe_cause(const std::vector<RankRow>& rows, const Cause& cause, double waited_s);
 /// The rank that the text names, which for a failed one is the one that it named; -1 for none.
 int blamed_rank(const std::vector<RankRow>& rows, const Cause& cause);
 
-/// "3 (shard 1 of 2)", or "3" where the rank is not on the axis.
+/// A rank's number with its place on an axis, "3 (shard 1 of 2)", or alone, "3", where it is not on that.
 std::string rank_on_axis(int rank, const std::string& axis, const std::vector<int>& members);
 
 }  // namespace weft

@@ -14,8 +14,9 @@
 
 namespace weft {
 
+/// What is cut, and what a cut must keep to.
 struct BalanceOptions {
-  int stages = 1;
+  int stages = 1;                    ///< to cut into
   std::vector<double> seconds = {};  ///< of each block: its forward and backward on a micro-batch, in any unit
   int64_t max_bytes = 0;             ///< most that a stage may take; 0: no limit
   std::function<int64_t(int block, int stage)> bytes = {};  ///< what a block takes on that stage; needed for the limit

@@ -77,36 +77,6 @@ void check(const ModelCost& model, const StepLayout& layout) {
   }
 }
 
-Program describe_model(const ModelCost& model, const StepLayout& layout) {
-  const bool sharded = layout.shard_level != ShardLevel::none;
-  Program program;
-  program.shard_level = layout.shard_level;
-  program.shards = sharded ? layout.shard : 1;
-  program.replicas = sharded ? layout.dp : layout.dp * layout.shard;
-  program.inner_shards = layout.shard_level == ShardLevel::parameters && layout.reshard_after_forward ? layout.inner_shards : 1;
-  program.weight_bytes = layout.weight_bytes;
-  program.gradient_bytes = layout.gradient_bytes;
-  program.micro_batches = layout.micro_batches;
-  program.slots = layout.slots;
-  program.needs_norm = layout.clip || layout.check_finite;
-  program.mesh = {.pp = layout.pp, .dp = layout.dp, .shard = layout.shard, .tp = layout.tp};
-  for (int rank = 0; rank < program.mesh.world(); ++rank) {
-    program.list_of_rank.push_back(rank / (program.mesh.data() * layout.tp));
-  }
-  for (const BlockCost& block : model.blocks) {
-    program.block_names.push_back(block.name);
-    program.block_numel.push_back(padded_numel(block.numel, program.shards));
-    program.block_uses.push_back(block.uses);
-  }
-  const auto has_frozen = [](const BlockCost& block) { return block.frozen_numel > 0; };
-  if (std::any_of(model.blocks.begin(), model.blocks.end(), has_frozen)) {
-    for (const BlockCost& block : model.blocks) {
-      program.block_frozen.push_back(padded_numel(block.frozen_numel, program.shards));
-    }
-  }
-  return program;
-}
-
 void find_holders(Program& program, const std::vector<InstructionList>& lists) {
   if (lists.size() == 1) return;
   program.holders.resize(program.num_blocks());
@@ -172,6 +142,36 @@ Schedule schedule_of(const StepLayout& layout) {
 
 }  // namespace
 
+Program frame_program(const ModelCost& model, const StepLayout& layout) {
+  const bool sharded = layout.shard_level != ShardLevel::none;
+  Program program;
+  program.shard_level = layout.shard_level;
+  program.shards = sharded ? layout.shard : 1;
+  program.replicas = sharded ? layout.dp : layout.dp * layout.shard;
+  program.inner_shards = layout.shard_level == ShardLevel::parameters && layout.reshard_after_forward ? layout.inner_shards : 1;
+  program.weight_bytes = layout.weight_bytes;
+  program.gradient_bytes = layout.gradient_bytes;
+  program.micro_batches = layout.micro_batches;
+  program.slots = layout.slots;
+  program.needs_norm = layout.clip || layout.check_finite;
+  program.mesh = {.pp = layout.pp, .dp = layout.dp, .shard = layout.shard, .tp = layout.tp};
+  for (int rank = 0; rank < program.mesh.world(); ++rank) {
+    program.list_of_rank.push_back(rank / (program.mesh.data() * layout.tp));
+  }
+  for (const BlockCost& block : model.blocks) {
+    program.block_names.push_back(block.name);
+    program.block_numel.push_back(padded_numel(block.numel, program.shards));
+    program.block_uses.push_back(block.uses);
+  }
+  const auto has_frozen = [](const BlockCost& block) { return block.frozen_numel > 0; };
+  if (std::any_of(model.blocks.begin(), model.blocks.end(), has_frozen)) {
+    for (const BlockCost& block : model.blocks) {
+      program.block_frozen.push_back(padded_numel(block.frozen_numel, program.shards));
+    }
+  }
+  return program;
+}
+
 Program build_program(const ModelCost& model, const StepLayout& layout) {
   check(model, layout);
   check_step_size(static_cast<int64_t>(model.blocks.size()), layout, size_of(model, layout.schedule));
@@ -180,7 +180,7 @@ Program build_program(const ModelCost& model, const StepLayout& layout) {
   const int num_blocks = static_cast<int>(model.blocks.size());
   const std::vector<StageBlocks> stages = stage_blocks(
       model, schedule, layout.first_block.empty() ? even_stages(num_blocks, schedule.num_stages()) : layout.first_block);
-  Program program = describe_model(model, layout);
+  Program program = frame_program(model, layout);
   std::vector<InstructionList> lists = stage_lists(model, schedule, stages);
   find_holders(program, lists);
   for (int rank = 0; rank < layout.pp; ++rank) {

@@ -8,8 +8,11 @@
 
 namespace weft {
 
-/// Throws InputError when the model has no blocks, a count is not positive, slots is no power of two or does not divide
-/// micro_batches, the byte limit is below what the largest block needs, or schedule and stages do not fit.
+/// The program of a step. Throws InputError when the model has no blocks, a count is not positive, slots is no power of two or
+/// does not divide micro_batches, the byte limit is below what the largest block needs, or schedule and stages do not fit.
 Program build_program(const ModelCost& model, const StepLayout& layout);
+/// The frame of the program that build_program() would make: no instructions, and nothing that follows from them (holders,
+/// buffers). Needs no schedule.
+Program frame_program(const ModelCost& model, const StepLayout& layout);
 
 }  // namespace weft

@@ -51,45 +51,63 @@ Schedule make_csv(const PipelineShape& shape, const ScheduleInputs& inputs) {
   throw FileError(fmt::format("{}: {}", inputs.csv_path, line));
 }
 
+/// What is known of a schedule by name before it is made.
 struct Named {
   std::string_view name;
-  Schedule (*make)(const PipelineShape&);
+  Schedule (*make)(const PipelineShape&) = nullptr;  ///< none for one that is made of more than its shape
+  int chunks = 1;                                    ///< stages a rank; kChosen: as many as the shape says
+  bool splits_backward = false;
+  bool fills_ranks = true;  ///< needs a micro-batch for every rank
+  bool in_rounds = false;   ///< needs a multiple of as many
 };
 
-constexpr Named kPipelined[] = {
-    {"gpipe", gpipe_schedule}, {"1f1b", one_f_one_b_schedule}, {"interleaved", interleaved_schedule},
-    {"zb-h1", zb_h1_schedule}, {"zb-h2", zb_h2_schedule},      {"zb-v", zb_v_schedule},
+constexpr int kChosen = 0;
+
+constexpr Named kSchedules[] = {
+    {.name = "naive", .make = naive_schedule, .fills_ranks = false},
+    {.name = "gpipe", .make = gpipe_schedule},
+    {.name = "1f1b", .make = one_f_one_b_schedule},
+    {.name = "interleaved", .make = interleaved_schedule, .chunks = kChosen, .in_rounds = true},
+    {.name = "zb-h1", .make = zb_h1_schedule, .splits_backward = true},
+    {.name = "zb-h2", .make = zb_h2_schedule, .splits_backward = true},
+    {.name = "zb-v", .make = zb_v_schedule, .chunks = 2, .splits_backward = true},
+    {.name = "auto", .splits_backward = true},
+    {.name = "csv", .fills_ranks = false},
 };
+
+const Named& named(std::string_view name) {
+  for (const Named& schedule : kSchedules) {
+    if (schedule.name == name) return schedule;
+  }
+  throw InputError(fmt::format("schedule '{}' is not known: use one of {}", name, fmt::join(schedule_names(), ", ")));
+}
+
+int chunks_of(const Named& schedule, const PipelineShape& shape) {
+  return schedule.chunks == kChosen ? shape.chunks : schedule.chunks;
+}
 
 }  // namespace
 
 std::vector<std::string> schedule_names() {
-  return {"naive", "gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "zb-v", "auto", "csv"};
+  std::vector<std::string> names;
+  for (const Named& schedule : kSchedules) names.emplace_back(schedule.name);
+  return names;
 }
 
 ScheduleSize schedule_size(std::string_view name, const PipelineShape& shape) {
-  const int64_t chunks = name == "interleaved" ? shape.chunks : name == "zb-v" ? 2 : 1;
-  const bool any_number = name == "naive" || name == "csv";
-  return {.stages = shape.ranks * chunks,
-          .splits_backward = name == "auto" || name.starts_with("zb-"),
-          .fewest_micro_batches = any_number ? 1 : shape.ranks,
-          .unit = name == "interleaved" ? shape.ranks : 1};
+  const Named& schedule = named(name);
+  return {.stages = int64_t{shape.ranks} * chunks_of(schedule, shape),
+          .splits_backward = schedule.splits_backward,
+          .fewest_micro_batches = schedule.fills_ranks ? shape.ranks : 1,
+          .unit = schedule.in_rounds ? shape.ranks : 1};
 }
 
 Schedule make_schedule(std::string_view name, PipelineShape shape, const ScheduleInputs& inputs) {
+  const Named& schedule = named(name);
   if (name == "csv") return make_csv(shape, inputs);
-  if (name != "interleaved") shape.chunks = name == "zb-v" ? 2 : 1;
-  if (name == "naive") return naive_schedule(shape);
-  if (name == "auto") {
-    check_fills_ranks(name, shape);
-    return make_automatic(shape, inputs.costs, inputs.tasks_left);
-  }
-  for (const Named& one : kPipelined) {
-    if (one.name != name) continue;
-    check_fills_ranks(name, shape);
-    return one.make(shape);
-  }
-  throw InputError(fmt::format("schedule '{}' is not known: use one of {}", name, fmt::join(schedule_names(), ", ")));
+  shape.chunks = chunks_of(schedule, shape);
+  if (schedule.fills_ranks) check_fills_ranks(name, shape);
+  return name == "auto" ? make_automatic(shape, inputs.costs, inputs.tasks_left) : schedule.make(shape);
 }
 
 }  // namespace weft

@@ -13,7 +13,7 @@
 
 namespace weft {
 
-/// What some schedules need beside their shape.
+/// The inputs that some schedules take beside their shape.
 struct ScheduleInputs {
   PipelineCosts costs = {};       ///< auto; without stages: all times are 1, and a rank holds what it does with 1f1b
   std::string csv = {};           ///< csv: the text (schedules/csv.h)
@@ -21,16 +21,16 @@ struct ScheduleInputs {
   int64_t* tasks_left = nullptr;  ///< auto: as in automatic_schedule()
 };
 
-/// naive, gpipe, 1f1b, interleaved, zb-h1, zb-h2, zb-v, auto, csv
+/// The names that make_schedule() knows: naive, gpipe, 1f1b, interleaved, zb-h1, zb-h2, zb-v, auto, csv.
 std::vector<std::string> schedule_names();
 
-/// Of a schedule by its name, before it is made. Of auto that of the order it searches for, which has one stage a rank; of csv
-/// the least that a text can have.
+/// The size of a schedule by its name, before it is made: for auto that of the order it searches for, which has one stage a
+/// rank; for csv the least that a text can have.
 ScheduleSize schedule_size(std::string_view name, const PipelineShape& shape);
 
-/// PipelineShape::chunks is interleaved's: the others have 1 stage a rank, zb-v 2, csv what the text says. Throws InputError
-/// when the name is not known, when there are fewer micro-batches than ranks (but for naive and csv: some rank would always
-/// wait), when the shape does not suit the schedule, and as csv_schedule() and automatic_schedule() do.
+/// The schedule of that name. PipelineShape::chunks is interleaved's: the others have 1 stage a rank, zb-v 2, csv what the text
+/// says. Throws InputError when the name is not known, when there are fewer micro-batches than ranks (but for naive and csv:
+/// some rank would always wait), when the shape does not suit the schedule, and as csv_schedule() and automatic_schedule() do.
 Schedule make_schedule(std::string_view name, PipelineShape shape, const ScheduleInputs& inputs = {});
 
 }  // namespace weft

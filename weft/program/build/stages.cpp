@@ -177,6 +177,15 @@ class Expansion {
 
 }  // namespace
 
+std::vector<StageBlocks> stages_of(const std::vector<int>& first_block, int num_blocks) {
+  std::vector<StageBlocks> stages;
+  for (const int first : first_block) {
+    if (!stages.empty()) stages.back().last = first;
+    stages.push_back({first, num_blocks});
+  }
+  return stages;
+}
+
 std::vector<StageBlocks> stage_blocks(const ModelCost& model, const Schedule& schedule, const std::vector<int>& first_block) {
   const int blocks = static_cast<int>(model.blocks.size());
   const int stages = schedule.num_stages();
@@ -184,14 +193,13 @@ std::vector<StageBlocks> stage_blocks(const ModelCost& model, const Schedule& sc
     throw InputError(fmt::format("layout: the model is cut into {} stages, but schedule {} has {}", first_block.size(),
                                  schedule.name, stages));
   }
-  std::vector<StageBlocks> result;
+  std::vector<StageBlocks> result = stages_of(first_block, blocks);
   for (int s = 0; s < stages; ++s) {
-    result.push_back({first_block[s], s + 1 < stages ? first_block[s + 1] : blocks});
-    if (result.back().first < result.back().last && (s > 0 || first_block[s] == 0)) continue;
+    if (result[s].first < result[s].last && (s > 0 || first_block[s] == 0)) continue;
     throw InputError(
         fmt::format("layout: stage {} has blocks [{}, {}) of {}; every stage needs at least one, the first begins "
                     "at block 0",
-                    s, result.back().first, result.back().last, blocks));
+                    s, result[s].first, result[s].last, blocks));
   }
   return result;
 }

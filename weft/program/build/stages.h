@@ -16,17 +16,20 @@
 
 namespace weft {
 
-/// Blocks [first, last) of a stage.
+/// The blocks [first, last) of a stage.
 struct StageBlocks {
-  int first = 0;
-  int last = 0;
+  int first = 0;  ///< the first block
+  int last = 0;   ///< the block after the last
 };
 
-/// `first_block` of each stage, ascending from 0. Throws InputError unless it has a stage's block for every stage of the
-/// schedule.
+/// The blocks of each stage of a model of `num_blocks`; `first_block` is not checked.
+std::vector<StageBlocks> stages_of(const std::vector<int>& first_block, int num_blocks);
+
+/// The blocks of each stage of a schedule; `first_block` has the first of each, ascending from 0. Throws InputError unless it
+/// has one for every stage.
 std::vector<StageBlocks> stage_blocks(const ModelCost& model, const Schedule& schedule, const std::vector<int>& first_block);
 
-/// A list for each pipeline rank.
+/// The list of each pipeline rank: what the schedule's tasks do, and no more.
 std::vector<InstructionList> stage_lists(const ModelCost& model, const Schedule& schedule,
                                          const std::vector<StageBlocks>& stages);
 

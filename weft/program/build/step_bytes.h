@@ -6,7 +6,8 @@
 
 namespace weft {
 
-/// Throws InputError, saying what would do, for negative sizes, and where elements, activations or what is sent may be more.
+/// Throws InputError, saying what would do, for negative sizes, and where elements, activations or what is sent may be more
+/// than the limits.
 void check_step_bytes(const ModelCost& model, const StepLayout& layout);
 
 }  // namespace weft

@@ -5,13 +5,7 @@
 #include "weft/base/math.h"
 
 namespace weft {
-namespace {
-
-constexpr int64_t kUnit = 64;
-
-}  // namespace
-
-int64_t padded_numel(int64_t numel, int shards) { return round_up(numel, kUnit * shards); }
+int64_t padded_numel(int64_t numel, int shards) { return round_up(numel, kAlignElements * shards); }
 
 std::vector<int> even_stages(int blocks, int stages) {
   std::vector<int> first;

@@ -11,6 +11,7 @@
 
 namespace weft {
 
+/// What a step does with a model.
 struct StepLayout {
   int pp = 1;                         ///< pipeline ranks
   Schedule schedule = {};             ///< of the pipeline, for micro_batches; none: one stage, a micro-batch at a time (pp = 1)
@@ -18,15 +19,15 @@ struct StepLayout {
   int tp = 1;     ///< ranks that share each block's work: costs are those of one of them. Simulated, not run
   int dp = 1;     ///< replicas
   int shard = 1;  ///< ranks that share one replica's state
-  ShardLevel shard_level = ShardLevel::none;
-  bool reshard_after_forward = true;  ///< level parameters: release after forward, gather again for backward
-  int inner_shards = 1;               ///< level parameters: ranks that keep whole weights divided between forward and backward
-  int prefetch = 1;                   ///< parameters: blocks gathered ahead; gradients, parameters: reductions under way
-  int64_t gathered_bytes = 0;         ///< level parameters: most bytes of gathered weights at a time; 0: no limit
-  RecomputeOptions recompute = {};
-  OffloadOptions offload = {};
-  int weight_bytes = 4;       ///< of an element that forward reads: 2 for bf16 and fp16
-  int gradient_bytes = 4;     ///< of an element that is reduced
+  ShardLevel shard_level = ShardLevel::none;  ///< what is divided over the ranks of `shard`
+  bool reshard_after_forward = true;          ///< level parameters: release after forward, gather again for backward
+  int inner_shards = 1;             ///< level parameters: ranks that keep whole weights divided between forward and backward
+  int prefetch = 1;                 ///< parameters: blocks gathered ahead; gradients, parameters: reductions under way
+  int64_t gathered_bytes = 0;       ///< level parameters: most bytes of gathered weights at a time; 0: no limit
+  RecomputeOptions recompute = {};  ///< which blocks are computed again for backward
+  OffloadOptions offload = {};      ///< what is moved to a slower tier
+  int weight_bytes = 4;             ///< of an element that forward reads: 2 for bf16 and fp16
+  int gradient_bytes = 4;           ///< of an element that is reduced
   bool keep_order = false;    ///< gradients are reduced once, after the last micro-batch, so that the order of sums is fixed
   bool check_finite = false;  ///< fp16: the norm is needed even without clipping
   int micro_batches = 1;      ///< per rank and step

@@ -15,22 +15,23 @@ namespace weft {
 constexpr int64_t kMostInstructions = 6'000'000;  ///< in all lists of a step
 constexpr int64_t kMostPlaces = 12'000'000;       ///< pipeline ranks x blocks
 
-/// What a pipeline's schedule adds; as it is for one rank.
+/// What a schedule says of a step's size, before it is made. As it is unless told: a single rank's.
 struct ScheduleSize {
-  int64_t stages = 1;
-  bool splits_backward = false;
+  int64_t stages = 1;                ///< of the whole pipeline
+  bool splits_backward = false;      ///< into backward_input and backward_weight
   int64_t whole_blocks = 0;          ///< of a split backward: those whose own cannot be split
   int64_t fewest_micro_batches = 1;  ///< that it goes with
   int64_t unit = 1;                  ///< it goes with multiples of so many micro-batches
 };
 
-/// Blocks whose backward cannot be split.
+/// How many blocks have a backward that cannot be split.
 int64_t whole_blocks(const ModelCost& model);
 
-/// What to do where a rank may have at most `most` micro-batches: have so many, or less of what asks for more than that.
+/// Advice for errors where a rank may have at most `most` micro-batches: have so many, or less of what asks for more than that.
 std::string advice_for_at_most(int64_t most, int64_t slots, const ScheduleSize& schedule);
 
-/// Of the lists of all pipeline ranks, for `blocks` blocks; nearly. The layout's own schedule is not read.
+/// How many instructions the lists of all pipeline ranks have, nearly, for a model of `blocks` blocks. The layout's own
+/// schedule is not read.
 double count_instructions(int64_t blocks, const StepLayout& layout, const ScheduleSize& schedule);
 
 /// Whether a step has at most kMostInstructions, and its blocks and ranks kMostPlaces.

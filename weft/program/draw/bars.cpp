@@ -122,32 +122,6 @@ class RowMaker {
 
 }  // namespace
 
-std::string_view name(BoxKind kind) {
-  switch (kind) {
-    case BoxKind::forward:
-      return "forward";
-    case BoxKind::recompute:
-      return "recompute";
-    case BoxKind::backward:
-      return "backward";
-    case BoxKind::backward_input:
-      return "backward, input";
-    case BoxKind::backward_weight:
-      return "backward, weights";
-    case BoxKind::other:
-      return "loss, update";
-    case BoxKind::gather:
-      return "gather";
-    case BoxKind::reduce:
-      return "reduce";
-    case BoxKind::transfer:
-      return "transfer";
-    case BoxKind::copy:
-      return "copy";
-  }
-  return "unknown";
-}
-
 std::vector<BoxRow> box_rows(const Program& program, const std::vector<TimedInstruction>& timed) {
   check_timed(program, timed);
   const Ranks ranks(program);

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "weft/base/enum_names.h"
 #include "weft/program/timed.h"
 
 namespace weft {
@@ -21,9 +22,11 @@ enum class BoxKind : uint8_t {
   transfer,
   copy,
 };
+inline constexpr EnumNames<BoxKind, 10> kBoxKinds("forward", "recompute", "backward", "backward, input", "backward, weights",
+                                                  "loss, update", "gather", "reduce", "transfer", "copy");
 inline constexpr int kNumBoxKinds = 10;
 
-std::string_view name(BoxKind kind);
+inline std::string_view name(BoxKind kind) { return kBoxKinds.of(kind); }
 
 struct Bar {
   BoxKind kind = BoxKind::forward;

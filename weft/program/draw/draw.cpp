@@ -12,6 +12,7 @@
 #include "weft/program/check_program.h"
 #include "weft/program/cost.h"
 #include "weft/program/draw/draw_pipeline.h"
+#include "weft/program/draw/runs_text.h"
 #include "weft/program/draw/timeline.h"
 
 namespace weft {
@@ -20,28 +21,15 @@ namespace {
 constexpr int kMinWidth = 40;
 constexpr size_t kMaxTableRows = 14;  // a longer table shows its beginning and its end
 
-// "1 slot", "2 slots"; `ending` is what the plural adds.
-std::string counted(int64_t n, const char* noun, const char* ending = "s") {
-  return fmt::format("{} {}{}", n, noun, n == 1 ? "" : ending);
-}
-
 std::string span(int first, int last) { return first == last ? fmt::format("{}", first) : fmt::format("{}-{}", first, last); }
 
 // "ranks 0-3, 8": the ranks that run a list.
 std::string ranks_text(const Program& program, int list) {
-  std::vector<std::string> runs;
-  int count = 0;
+  std::vector<int> ranks;
   for (int rank = 0; rank < program.world_size(); ++rank) {
-    if (program.list_of_rank[rank] != list) continue;
-    const int first = rank;
-    while (rank + 1 < program.world_size() && program.list_of_rank[rank + 1] == list) ++rank;
-    runs.push_back(span(first, rank));
-    count += rank - first + 1;
+    if (program.list_of_rank[rank] == list) ranks.push_back(rank);
   }
-  constexpr size_t kMaxRuns = 8;
-  const bool cut = runs.size() > kMaxRuns;
-  if (cut) runs.resize(kMaxRuns);
-  return fmt::format("{} {}{}", count == 1 ? "rank" : "ranks", fmt::join(runs, ", "), cut ? ", ..." : "");
+  return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", runs_text(ranks, 8));
 }
 
 std::string elided(const std::vector<std::string>& rows) {

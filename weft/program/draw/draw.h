@@ -12,8 +12,9 @@
 
 namespace weft {
 
-/// Without a pipeline a timeline for each distinct list, one lane a row, and the ranks that run it; with one a chart over time,
-/// one list a row, and a table of the stages. Then the legend, and bytes sent, operations and memory of a step.
+/// A program as a page of text. Without a pipeline it has a timeline for each distinct list, one lane a row, and the ranks that
+/// run it; with one a chart over time, one list a row, and a table of the stages. Then come the legend, and bytes sent,
+/// operations and memory of a step. Throws VerifyError as check_program() does.
 std::string draw(const Program& program, const DrawOptions& options = {});
 
 /// Every instruction of a rank, one a line: number, lane, what it does, what it waits for, what it costs. Throws InputError

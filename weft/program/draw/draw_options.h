@@ -3,6 +3,7 @@
 
 namespace weft {
 
+/// How much draw() shows.
 struct DrawOptions {
   int max_ranks = 8;  ///< distinct lists drawn at most; a pipeline has a row a list, and at least 16
   int width = 100;    ///< columns, at least 40

@@ -8,6 +8,7 @@
 #include "weft/base/error.h"
 #include "weft/base/units.h"
 #include "weft/program/cost.h"
+#include "weft/program/draw/runs_text.h"
 #include "weft/program/draw/time_chart.h"
 #include "weft/program/ranks.h"
 #include "weft/program/simulate/hardware.h"
@@ -23,17 +24,7 @@ std::string blocks_of(const InstructionList& list) {
   for (const Instruction& x : list) {
     if (x.op == Op::forward) blocks.insert(x.first);
   }
-  std::vector<std::string> runs;
-  for (auto block = blocks.begin(); block != blocks.end();) {
-    const int first = *block;
-    int last = first;
-    while (++block != blocks.end() && *block == last + 1) ++last;
-    runs.push_back(first == last ? fmt::to_string(first) : fmt::format("{}-{}", first, last));
-  }
-  constexpr size_t kMaxRuns = 2;
-  const bool cut = runs.size() > kMaxRuns;
-  if (cut) runs.resize(kMaxRuns);
-  return fmt::format("{}{}", fmt::join(runs, ", "), cut ? ", ..." : "");
+  return runs_text({blocks.begin(), blocks.end()}, 2);
 }
 
 std::string ranks_of(int first, int count) {

@@ -13,13 +13,13 @@ struct Colour {
 
 Colour colour_of(BoxKind kind);
 
-/// That of a rank's stage `chunk`: later ones are lighter, up to half way to white.
+/// The colour for a rank's stage `chunk`: later ones are lighter, up to half way to white.
 Colour shade(Colour colour, int chunk, int num_chunks);
 
-/// White letters are read better on it than black ones.
+/// Whether white letters are read better on it than black ones.
 bool is_dark(Colour colour);
 
-/// "#00806e".
+/// The colour as SVG has it: "#00806e".
 std::string text_of(Colour colour);
 
 }  // namespace weft

@@ -13,13 +13,14 @@
 
 namespace weft {
 
+/// What draw_svg() writes and shows.
 struct SvgOptions {
-  std::string title = {};
-  std::string subtitle = {};
-  int max_rows = 64;  ///< drawn at most
+  std::string title = {};     ///< heads the picture
+  std::string subtitle = {};  ///< stands below the title
+  int max_rows = 64;          ///< drawn at most
 };
 
-/// A whole SVG document, 900 to 2 800 units wide: as wide as a forward bar needs for its number, if it can be.
+/// The picture as a whole SVG document, 900 to 2 800 units wide: as wide as a forward bar needs for its number, if it can be.
 std::string draw_svg(const Program& program, const std::vector<TimedInstruction>& timed, const SvgOptions& options = {});
 
 }  // namespace weft

@@ -20,7 +20,7 @@ class TimeScale {
   };
   /// Round times (1, 2 or 5 times a power of ten) at least `distance` apart, from zero on.
   std::vector<Mark> marks(double distance) const;
-  /// "s", "ms", "us" or "ns": the unit of the labels.
+  /// The unit of the labels: "s", "ms", "us" or "ns".
   std::string unit() const;
 
  private:

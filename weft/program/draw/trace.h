@@ -17,11 +17,11 @@ namespace weft {
 /// Takes the next part of a text.
 using TraceSink = std::function<void(std::string_view)>;
 
-/// Times to the nanosecond. Instructions that take no time are left out. The text goes to `out` a megabyte or so at a time, as
-/// one of many ranks is long; in block names U+FFFD stands for what is no UTF-8.
+/// Writes the trace, times to the nanosecond. Instructions that take no time are left out. The text goes to `out` a megabyte or
+/// so at a time, as one of many ranks is long; in block names U+FFFD stands for what is no UTF-8.
 void write_trace(const Program& program, const std::vector<TimedInstruction>& timed, const TraceSink& out);
 
-/// The same as one text.
+/// What write_trace() writes, as one text.
 std::string trace_json(const Program& program, const std::vector<TimedInstruction>& timed);
 
 }  // namespace weft

@@ -10,12 +10,14 @@
 
 namespace weft {
 
+/// Whose gradients the norm is of.
 struct ClipOptions {
   AxisName axis = AxisName::none;  ///< over which ranks hold different parts of one replica
   int ranks = 1;                   ///< of it
   Bucket all;                      ///< what the norm covers, of what this rank holds
 };
 
+/// Adds the norm.
 InstructionList clip(InstructionList list, const ClipOptions& options);
 
 }  // namespace weft

@@ -7,6 +7,7 @@
 
 namespace weft {
 
+/// Adds a gather of each block after its update.
 InstructionList gather_updated(InstructionList list, const Program& program);
 
 }  // namespace weft

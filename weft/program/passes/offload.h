@@ -13,15 +13,18 @@
 
 namespace weft {
 
+/// What is offloaded.
 struct OffloadOptions {
-  bool activations = false;
-  bool optimizer = false;
-  bool weights = false;  ///< level parameters only
+  bool activations = false;  ///< inputs of blocks that are computed again
+  bool optimizer = false;    ///< optimizer state
+  bool weights = false;      ///< the rank's shard of them; level parameters only
 };
 
+/// Moves each dropped block's input out after its drop, and back before its forward runs again. Comes right after recompute.
 InstructionList offload_activations(const InstructionList& list, const ModelCost& model, const OffloadOptions& options);
+/// Brings optimizer state and the shard back around each update, which it splits by block. Comes after update.
 InstructionList offload_state(InstructionList list, const OffloadOptions& options);
-/// After shard_parameters: brings the shard back around each gather.
+/// Brings the shard back around each gather from it. Comes after shard_parameters.
 InstructionList offload_shards(const InstructionList& list, const OffloadOptions& options);
 
 }  // namespace weft

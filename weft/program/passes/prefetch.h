@@ -8,12 +8,13 @@
 
 namespace weft {
 
+/// How early gathers start.
 struct PrefetchOptions {
-  int depth = 1;
+  int depth = 1;          ///< runs of blocks between a gather and the run that needs it
   int64_t max_bytes = 0;  ///< 0: no limit
 };
 
-/// Throws InputError when the weights that one block needs are above the limit.
+/// Moves gathers forward. Throws InputError when the weights that one block needs are above the limit.
 InstructionList prefetch(InstructionList list, const Program& program, const PrefetchOptions& options);
 
 }  // namespace weft

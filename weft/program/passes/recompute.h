@@ -11,10 +11,12 @@
 
 namespace weft {
 
+/// Which blocks are computed again.
 struct RecomputeOptions {
   int every = 0;  ///< 1: every block, k: blocks 0, k, 2k, ...; 0: none
 };
 
+/// Adds a drop after each chosen block's forward, and a second forward before its backward.
 InstructionList recompute(InstructionList list, const ModelCost& model, const RecomputeOptions& options);
 
 }  // namespace weft

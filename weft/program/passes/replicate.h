@@ -13,12 +13,14 @@
 
 namespace weft {
 
+/// What is reduced over how many ranks.
 struct ReplicateOptions {
-  int replicas = 1;
-  std::vector<Bucket> buckets;
+  int replicas = 1;                    ///< ranks that hold the same part of the state
+  std::vector<Bucket> buckets;         ///< each reduced in one go
   std::vector<std::vector<int>> uses;  ///< Program::block_uses
 };
 
+/// Adds a reduce of each bucket.
 InstructionList replicate(InstructionList list, const ReplicateOptions& options);
 
 }  // namespace weft

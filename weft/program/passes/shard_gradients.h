@@ -12,10 +12,12 @@
 
 namespace weft {
 
+/// How often gradients are summed over the shards.
 struct ShardGradientsOptions {
-  bool every_micro_batch = false;
+  bool every_micro_batch = false;  ///< levels gradients and parameters; false: once a step
 };
 
+/// Adds a reduce-scatter of each block, and where there are replicas a reduce of the shard.
 InstructionList shard_gradients(InstructionList list, const Program& program, const ShardGradientsOptions& options);
 
 }  // namespace weft

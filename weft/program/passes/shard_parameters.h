@@ -10,11 +10,13 @@
 
 namespace weft {
 
+/// How long whole weights stay.
 struct ShardParametersOptions {
-  bool reshard_after_forward = true;
-  int inner_shards = 1;  ///< divides the shards
+  bool reshard_after_forward = true;  ///< false: from a micro-batch's forward to its backward
+  int inner_shards = 1;               ///< ranks that keep them divided from forward to backward; divides the shards
 };
 
+/// Adds gathers and releases around the runs of each block.
 InstructionList shard_parameters(InstructionList list, const Program& program, const ShardParametersOptions& options);
 
 }  // namespace weft

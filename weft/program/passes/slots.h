@@ -20,12 +20,14 @@
 
 namespace weft {
 
+/// How the last slot is closed.
 struct SlotOptions {
-  std::vector<Bucket> buckets;
+  std::vector<Bucket> buckets;  ///< each combined in one go
 };
 
-/// For `program.slots`, a power of two that divides its micro-batches. Throws InputError when a block's gradients mix slots:
-/// when its weights are tied to those of another stage of the rank, or of a block that splits its backward otherwise.
+/// Adds the combines of `program.slots`, a power of two that divides its micro-batches. Throws InputError when a block's
+/// gradients mix slots: when its weights are tied to those of another stage of the rank, or of a block that splits its backward
+/// otherwise.
 InstructionList close_slots(InstructionList list, const Program& program, const SlotOptions& options);
 
 }  // namespace weft

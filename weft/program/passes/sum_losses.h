@@ -10,6 +10,7 @@
 
 namespace weft {
 
+/// Adds the reduce_loss.
 InstructionList sum_losses(InstructionList list, const Program& program);
 
 }  // namespace weft

@@ -10,6 +10,7 @@
 
 namespace weft {
 
+/// Adds a reduce of each block that several pipeline ranks hold.
 InstructionList tie_weights(InstructionList list, const Program& program);
 
 }  // namespace weft

@@ -10,10 +10,12 @@
 
 namespace weft {
 
+/// What is updated.
 struct UpdateOptions {
-  std::vector<Bucket> buckets;
+  std::vector<Bucket> buckets;  ///< each updated in one go
 };
 
+/// Adds an update of each bucket.
 InstructionList update(InstructionList list, const UpdateOptions& options);
 
 }  // namespace weft

@@ -83,7 +83,6 @@ class Linker {
 
  private:
   void visit(const Instruction& x) {
-    const int last_block = program_.num_blocks() - 1;
     switch (x.op) {
       case Op::load:
         return write(Datum::input, 0, x.micro);
@@ -96,23 +95,14 @@ class Linker {
         if (x.keeps_inner_shard) write(Datum::inner_shard, x.first, 0);
         return occupy(buffers_.weight, Datum::weight_buffer, x.first);
       case Op::forward:
-        read_weights(x.first);
-        read_input(x);
-        write(Datum::kept, x.first, x.micro);
-        if (writers_.get(Datum::forward, x.first, x.micro) >= 0) return;  // recompute makes nothing new for others
-        write(Datum::forward, x.first, x.micro);
-        return write(Datum::output, x.first, x.micro);
+        return forward(x);
       case Op::drop:
         return change(Datum::kept, x.first, x.micro);
       case Op::offload:
       case Op::reload:
         return move(x);
       case Op::loss:
-        read(Datum::input, 0, x.micro);
-        read(Datum::output, last_block, x.micro);
-        write(Datum::loss, 0, x.micro);
-        micros_.push_back(x.micro);
-        return write(Datum::output_gradient, last_block, x.micro);
+        return loss(x);
       case Op::backward:
         read_for_backward(x);
         add_all_gradients(x.first);
@@ -146,12 +136,32 @@ class Linker {
         read_gradients(x);
         return write(Datum::norm, 0, 0);
       case Op::update:
-        read(Datum::total, 0, 0);
-        read(Datum::norm, 0, 0);
-        read_gradients(x);
-        change_blocks(Datum::state, x);
-        return change_blocks(Datum::shard, x);
+        return update(x);
     }
+  }
+
+  void forward(const Instruction& x) {
+    read_weights(x.first);
+    read_input(x);
+    write(Datum::kept, x.first, x.micro);
+    if (writers_.get(Datum::forward, x.first, x.micro) >= 0) return;  // recompute makes nothing new for others
+    write(Datum::forward, x.first, x.micro);
+    write(Datum::output, x.first, x.micro);
+  }
+  void loss(const Instruction& x) {
+    const int last_block = program_.num_blocks() - 1;
+    read(Datum::input, 0, x.micro);
+    read(Datum::output, last_block, x.micro);
+    write(Datum::loss, 0, x.micro);
+    micros_.push_back(x.micro);
+    write(Datum::output_gradient, last_block, x.micro);
+  }
+  void update(const Instruction& x) {
+    read(Datum::total, 0, 0);
+    read(Datum::norm, 0, 0);
+    read_gradients(x);
+    change_blocks(Datum::state, x);
+    change_blocks(Datum::shard, x);
   }
 
   void read_input(const Instruction& x) {

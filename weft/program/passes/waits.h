@@ -14,6 +14,7 @@
 
 namespace weft {
 
+/// Fills in all `waits`; `buffers` are the list's.
 InstructionList link_waits(InstructionList list, const Program& program, const Buffers& buffers);
 
 }  // namespace weft

@@ -15,21 +15,23 @@
 
 namespace weft {
 
-/// What a rank takes when a forward and a backward_input could both start.
+/// The task that a rank takes when a forward and a backward_input could both start.
 enum class Preference : uint8_t {
   backward,
   alternate,  ///< the one that it did not run last
   forward,
 };
 
+/// The rules that a rank follows.
 struct GreedyRules {
   std::vector<int> ahead;  ///< by rank: most forwards beyond its backward_inputs, at least 1
   double least_gap = 1.0;  ///< a backward_weight fills a wait of at least this share of its own time
   double patience = 0.0;   ///< a forward gives way to a backward_input that comes within this share of the forward's time
-  Preference preference = Preference::backward;
+  Preference preference = Preference::backward;  ///< where both could start
 };
 
-/// Keeps to the memory limit. The name is "auto". Throws InputError when a rule or the limit does not allow one micro-batch.
+/// The schedule that the rules make, within the memory limit. Its name is "auto". Throws InputError when a rule or the limit
+/// does not allow one micro-batch.
 Schedule greedy_order(const PipelineCosts& costs, int micro_batches, const GreedyRules& rules);
 
 }  // namespace weft

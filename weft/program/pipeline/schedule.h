@@ -9,32 +9,40 @@
 #include <string_view>
 #include <vector>
 
+#include "weft/base/enum_names.h"
+
 namespace weft {
 
+/// What a task does.
 enum class TaskKind : uint8_t {
   forward,
   backward,         ///< whole
   backward_input,   ///< the gradient of the stage's input only
   backward_weight,  ///< the weights' gradients that were left
 };
+/// The words for kinds of tasks.
+inline constexpr EnumNames<TaskKind, 4> kTaskKinds("forward", "backward", "backward_input", "backward_weight");
 
+/// One stage on one micro-batch.
 struct Task {
-  TaskKind kind = TaskKind::forward;
-  int stage = 0;
-  int micro = 0;
-  bool operator==(const Task&) const = default;
+  TaskKind kind = TaskKind::forward;             ///< in which direction
+  int stage = 0;                                 ///< from 0, where micro-batches come in
+  int micro = 0;                                 ///< micro-batch, from 0
+  bool operator==(const Task&) const = default;  ///< alike in all
 };
 
+/// The tasks of every rank.
 struct Schedule {
-  std::string name;
-  int micro_batches = 1;
+  std::string name;                      ///< for people
+  int micro_batches = 1;                 ///< of a step
   std::vector<int> rank_of_stage;        ///< stage -> place on the pipeline axis
   std::vector<std::vector<Task>> tasks;  ///< by place on the pipeline axis, in order of execution
 
-  int num_stages() const { return static_cast<int>(rank_of_stage.size()); }
-  int num_ranks() const { return static_cast<int>(tasks.size()); }
+  int num_stages() const { return static_cast<int>(rank_of_stage.size()); }  ///< of the model
+  int num_ranks() const { return static_cast<int>(tasks.size()); }           ///< of the pipeline
 };
 
-std::string_view name(TaskKind kind);
+/// The word for a kind of task: "backward_input".
+inline std::string_view name(TaskKind kind) { return kTaskKinds.of(kind); }
 
 }  // namespace weft

@@ -9,10 +9,11 @@
 
 namespace weft {
 
+/// The sizes of a pipeline.
 struct PipelineShape {
-  int ranks = 1;
-  int chunks = 1;  ///< stages a rank
-  int micro_batches = 1;
+  int ranks = 1;          ///< of the pipeline
+  int chunks = 1;         ///< stages a rank
+  int micro_batches = 1;  ///< of a step
 };
 
 /// Throws InputError when a size is not positive.

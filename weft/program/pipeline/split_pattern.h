@@ -9,11 +9,13 @@
 
 namespace weft {
 
+/// How far each rank runs ahead, and how far behind.
 struct SplitPattern {
   std::function<int(int rank)> ahead;      ///< forwards before the first backward, beside its own
   std::function<int(int rank)> kept_back;  ///< micro-batches whose weight parts wait
 };
 
+/// The schedule of a pattern. Throws InputError as one_stage_a_rank() does.
 Schedule split_schedule(std::string_view name, const PipelineShape& shape, const SplitPattern& pattern);
 
 }  // namespace weft

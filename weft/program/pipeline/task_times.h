@@ -14,46 +14,48 @@
 
 namespace weft {
 
-/// Of one micro-batch, in any one unit of time.
+/// How long a stage takes for one micro-batch, in any one unit of time.
 struct StageTimes {
-  double forward = 1.0;
-  double backward_input = 1.0;
-  double backward_weight = 1.0;
+  double forward = 1.0;                       ///< without the recompute
+  double backward_input = 1.0;                ///< the part of a backward that makes the gradient of the stage's input
+  double backward_weight = 1.0;               ///< the rest of it
   double recompute = 0.0;                     ///< the forward again, before the backward that needs it
   std::optional<double> whole_backward = {};  ///< of one that is not split; left out: the sum of the two parts
 
+  /// A backward that is not split, without the recompute.
   double backward() const { return whole_backward.value_or(backward_input + backward_weight); }
-  /// With the recompute, which is part of a backward or of its backward_input.
+  /// A whole task, with the recompute, which is part of a backward or of its backward_input.
   double of(TaskKind kind) const;
   /// How long a task runs before it needs its input: a recompute does not wait for the gradient.
   double before_input(TaskKind kind) const;
 };
 
+/// When a task runs; the first task of a schedule starts at 0.
 struct TaskTime {
-  double start = 0.0;
-  double end = 0.0;
+  double start = 0.0;  ///< when it starts, with its recompute where it has one
+  double end = 0.0;    ///< when its result is there
 };
 
-/// [rank][task], places as in Schedule::tasks.
+/// The times of all tasks, [rank][task], places as in Schedule::tasks.
 using TaskTimes = std::vector<std::vector<TaskTime>>;
 
-/// `by_stage` holds an entry for each stage. Throws InputError when it does not, when a task names a stage or a micro-batch
-/// that is not there, and when some task can never start because a task is missing or tasks wait for one another; the error
-/// names the rank and the task.
+/// When each task runs. `by_stage` holds an entry for each stage. Throws InputError when it does not, when a task names a stage
+/// or a micro-batch that is not there, and when some task can never start because a task is missing or tasks wait for one
+/// another; the error names the rank and the task.
 TaskTimes task_times(const Schedule& schedule, const std::vector<StageTimes>& by_stage, double transfer = 0.0);
 
 /// The end of the last task. The first starts at 0.
 double makespan(const TaskTimes& times);
 
-/// Of all ranks, the longest time from the start of the first task to the end of the last: what a step costs when the next may
+/// The longest time of a rank from the start of its first task to the end of its last: what a step costs when the next may
 /// begin on a rank as soon as that rank is done. It is the cost of a schedule in Qi et al. 2024 (arXiv:2401.10241,
 /// section 5.2).
 double longest_span(const TaskTimes& times);
 
-/// Most time that a rank computes.
+/// The longest time that a rank computes.
 double most_work(const TaskTimes& times);
 
-/// 1 - most_work / longest_span: the bubble rate of Qi et al. 2024. 0 when there are no tasks.
+/// The bubble rate of Qi et al. 2024: 1 - most_work / longest_span. 0 when there are no tasks.
 double bubble_share(const TaskTimes& times);
 
 /// Most activations that `rank` holds at a time: a forward's are held until its backward. Where that is split, its
@@ -62,7 +64,7 @@ double bubble_share(const TaskTimes& times);
 /// that the rank holds of the model, so that of v chunks each counts 1/v.
 double peak_activations(const Schedule& schedule, int rank, double kept_share = 1.0);
 
-/// Of all ranks.
+/// Most activations that any rank holds at a time, in that unit.
 double peak_activations(const Schedule& schedule);
 
 }  // namespace weft

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "weft/base/error.h"
+#include "weft/base/math.h"
 #include "weft/program/pipeline/greedy_order.h"
 
 namespace weft {
@@ -75,7 +76,7 @@ class Search {
   void try_grid() {
     const auto size =
         static_cast<int64_t>(kSlopes.size() * kBases.size() * kGaps.size() * kPatiences.size() * kPreferences.size());
-    const int64_t stride = (size + tries_left_ - 1) / tries_left_;
+    const int64_t stride = ceil_divide(size, tries_left_);
     int64_t place = 0;
     for (const double slope : kSlopes) {
       for (const int base : kBases) {

@@ -20,9 +20,9 @@ namespace weft {
 
 constexpr int64_t kMostSearchedTasks = 60'000'000;  ///< in all steps that one search simulates: a few seconds
 
-/// Never worse than any of `others` that has one stage a rank in order and keeps the memory limit. Throws InputError when the
-/// limit is below one activation or a time is negative or not finite. What the search places is taken off `tasks_left`, of
-/// which it takes at most half; null: twice kMostSearchedTasks.
+/// The best schedule found, never worse than any of `others` that has one stage a rank in order and keeps the memory limit.
+/// Throws InputError when the limit is below one activation or a time is negative or not finite. What the search places is
+/// taken off `tasks_left`, of which it takes at most half; null: twice kMostSearchedTasks.
 Schedule automatic_schedule(const PipelineCosts& costs, int micro_batches, const std::vector<Schedule>& others = {},
                             int64_t* tasks_left = nullptr);
 

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <optional>
 
 #include "weft/base/file_error.h"
+#include "weft/base/parse_number.h"
 #include "weft/base/printable.h"
 #include "weft/program/pipeline/check_schedule.h"
 #include "weft/program/pipeline/task_times.h"
@@ -33,10 +33,8 @@ std::string_view take_until(std::string_view& rest, char separator) {
 }
 
 std::optional<int> number(std::string_view text) {
-  int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < 0 || value > kMostNumber) return std::nullopt;
-  return value;
+  const std::optional<int> value = parse_number<int>(text);
+  return value && *value >= 0 && *value <= kMostNumber ? value : std::nullopt;
 }
 
 std::optional<Task> read_task(std::string_view cell) {

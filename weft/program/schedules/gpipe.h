@@ -10,6 +10,7 @@
 
 namespace weft {
 
+/// The schedule for `shape`. Throws InputError unless that has one chunk a rank.
 Schedule gpipe_schedule(const PipelineShape& shape);
 
 }  // namespace weft

@@ -11,6 +11,8 @@
 
 namespace weft {
 
+/// The schedule for `shape`. Throws InputError unless that has two chunks a rank or more, and a multiple of its ranks as
+/// micro-batches.
 Schedule interleaved_schedule(const PipelineShape& shape);
 
 }  // namespace weft

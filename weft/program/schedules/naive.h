@@ -9,6 +9,7 @@
 
 namespace weft {
 
+/// The schedule for `shape`. Throws InputError unless that has one chunk a rank.
 Schedule naive_schedule(const PipelineShape& shape);
 
 }  // namespace weft

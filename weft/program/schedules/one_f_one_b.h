@@ -9,6 +9,7 @@
 
 namespace weft {
 
+/// The schedule for `shape`. Throws InputError unless that has one chunk a rank.
 Schedule one_f_one_b_schedule(const PipelineShape& shape);
 
 }  // namespace weft

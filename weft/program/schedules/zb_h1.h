@@ -10,6 +10,7 @@
 
 namespace weft {
 
+/// The schedule for `shape`. Throws InputError unless that has one chunk a rank.
 Schedule zb_h1_schedule(const PipelineShape& shape);
 
 }  // namespace weft

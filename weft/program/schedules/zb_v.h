@@ -10,7 +10,7 @@
 
 namespace weft {
 
-/// PipelineShape::chunks must be 2.
+/// The schedule for `shape`. Throws InputError unless that has two chunks a rank.
 Schedule zb_v_schedule(const PipelineShape& shape);
 
 }  // namespace weft

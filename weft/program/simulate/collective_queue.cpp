@@ -15,12 +15,11 @@ bool same_blocks(AxisName axis) { return axis != AxisName::model && axis != Axis
 
 }  // namespace
 
-CollectiveQueue::CollectiveQueue(const Program& program, const Hardware& hardware, const Ranks& ranks,
-                                 const Simulation& simulation)
+CollectiveQueue::CollectiveQueue(const Program& program, Network& network, const Ranks& ranks, const Simulation& simulation)
     : program_(program),
       ranks_(ranks),
       simulation_(simulation),
-      network_(ranks, hardware),
+      network_(network),
       lines_(simulation.ranks.size()),
       joined_(simulation.ranks.size()),
       port_free_s_(simulation.ranks.size()) {}

@@ -20,11 +20,11 @@ class CollectiveQueue {
     double begin_s = 0.0, end_s = 0.0;
   };
 
-  /// All must outlive it. Of the simulation, ranks and index_of_rank are read.
-  CollectiveQueue(const Program& program, const Hardware& hardware, const Ranks& ranks, const Simulation& simulation);
+  /// All must outlive it. It reads ranks and index_of_rank of the simulation.
+  CollectiveQueue(const Program& program, Network& network, const Ranks& ranks, const Simulation& simulation);
 
-  /// What runs as soon as `issued` has joined at `ready_s`: a collective takes each member's port, one at a time. Throws
-  /// Error when it is another collective than the one that members who joined before wait for.
+  /// The collective that runs as soon as `issued` has joined at `ready_s`, if one does: it takes each member's port, one at a
+  /// time. Throws Error when `issued` is another collective than the one that members who joined before wait for.
   std::optional<Completed> join(const InstructionRef& issued, double ready_s);
 
   /// The sides that have not joined the collective that `issued` waits in.
@@ -49,7 +49,7 @@ class CollectiveQueue {
   const Program& program_;
   const Ranks& ranks_;
   const Simulation& simulation_;
-  Network network_;
+  Network& network_;
   std::map<std::pair<AxisName, std::vector<int>>, int> line_numbers_;
   std::vector<std::map<std::pair<AxisName, int>, Line>> lines_;  // by side
   std::vector<std::map<int, int>> joined_;                       // by side: line number -> collectives joined

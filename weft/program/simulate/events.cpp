@@ -34,7 +34,7 @@ class Events {
         simulation_(simulation),
         work_(program, hardware),
         network_(ranks, hardware),
-        collectives_(program, hardware, ranks, simulation),
+        collectives_(program, network_, ranks, simulation),
         sides_(simulation.ranks.size()) {}
 
   void run();

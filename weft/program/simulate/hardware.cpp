@@ -13,22 +13,20 @@
 namespace weft {
 namespace {
 
-std::string who(const Hardware& hardware) { return fmt::format("hardware '{}'", shortened(hardware.name)); }
-
 void check_positive(const Hardware& hardware, const char* what, double value) {
   if (value > 0.0) return;
-  throw InputError(fmt::format("{}: {} is {}, must be above 0", who(hardware), what, value));
+  throw InputError(fmt::format("{}: {} is {}, must be above 0", named(hardware), what, value));
 }
 
 void check_rate(const Hardware& hardware, const char* what, double value) {
   if (value == kFree || (value >= kLeastRate && value <= kMostRate)) return;
-  throw InputError(fmt::format("{}: {} is {}, must be at least {} and at most {}, or inf", who(hardware), what, value,
+  throw InputError(fmt::format("{}: {} is {}, must be at least {} and at most {}, or inf", named(hardware), what, value,
                                kLeastRate, kMostRate));
 }
 
 void check_time(const Hardware& hardware, const std::string& what, std::optional<double> value) {
   if (!value || (*value >= 0.0 && std::isfinite(*value))) return;
-  throw InputError(fmt::format("{}: {} is {}, must be at least 0 and finite", who(hardware), what, *value));
+  throw InputError(fmt::format("{}: {} is {}, must be at least 0 and finite", named(hardware), what, *value));
 }
 
 bool matches(const BlockTime& time, std::string_view block) {
@@ -46,6 +44,8 @@ std::string_view stem(std::string_view name) {
 bool are_of_one_row(std::string_view a, std::string_view b) { return !stem(a).empty() && stem(a) == stem(b); }
 
 }  // namespace
+
+std::string named(const Hardware& hardware) { return fmt::format("hardware '{}'", shortened(hardware.name)); }
 
 Hardware nominal_hardware() {
   return {.name = "nominal hardware: 100 TFLOP/s, 1 TB/s of memory, 8 ranks a host",
@@ -72,7 +72,7 @@ const BlockTime* find_block_time(const Hardware& hardware, std::string_view bloc
 void check_known(const Hardware& hardware, const Link& link, std::string_view section, std::string_view user) {
   if (link.is_known) return;
   throw InputError(fmt::format("{} does not tell {}, which {} needs: add [{}] with latency_s and bytes_per_s (inf: free)",
-                               who(hardware), section, user, section));
+                               named(hardware), section, user, section));
 }
 
 void check_block_times(const Hardware& hardware, const std::vector<std::string>& block_names) {
@@ -82,7 +82,7 @@ void check_block_times(const Hardware& hardware, const std::vector<std::string>&
     };
     if (std::any_of(block_names.begin(), block_names.end(), is_meant)) continue;
     throw InputError(fmt::format("{}: the model has no block '{}', which [[block]] gives times of; did you mean '{}'?",
-                                 who(hardware), shortened(time.name), nearest(time.name, block_names)));
+                                 named(hardware), shortened(time.name), nearest(time.name, block_names)));
   }
 }
 
@@ -116,7 +116,7 @@ void check_hardware(const Hardware& hardware) {
   check_positive(hardware, "ranks_per_host", hardware.ranks_per_host);
   check_positive(hardware, "efficiency", hardware.efficiency);
   if (hardware.efficiency > 1.0) {
-    throw InputError(fmt::format("{}: efficiency is {}, must be at most 1", who(hardware), hardware.efficiency));
+    throw InputError(fmt::format("{}: efficiency is {}, must be at most 1", named(hardware), hardware.efficiency));
   }
   check_time(hardware, "launch_s", hardware.launch_s);
   check_time(hardware, "loss_s", hardware.loss_s);
@@ -139,7 +139,7 @@ void check_micro_batch(const Hardware& hardware, int64_t micro_batch) {
   throw InputError(
       fmt::format("{}: its times are of micro-batches of {} samples, but these have {}; measure with "
                   "`weft profile --set batch.micro={}`",
-                  who(hardware), *hardware.micro_batch, micro_batch, micro_batch));
+                  named(hardware), *hardware.micro_batch, micro_batch, micro_batch));
 }
 
 }  // namespace weft

@@ -13,7 +13,7 @@ struct InstructionRef {
   int index = 0;  ///< into that rank's list
 };
 
-/// "rank 3, instruction 12 (reduce of block 0 'h.0')", for errors.
+/// An instruction in words, for errors: "rank 3, instruction 12 (reduce of block 0 'h.0')".
 std::string describe(const Program& program, const Simulation& simulation, const InstructionRef& ref);
 
 }  // namespace weft

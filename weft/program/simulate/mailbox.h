@@ -24,7 +24,7 @@ class Mailbox {
 
   /// Sends `bytes` from one side to another: begins when the message before it has left.
   Message send(const InstructionRef& from, int to, double time_s, double bytes, const Link& link);
-  /// `to` is ready to take the next message from this side.
+  /// Notes that `to` is ready to take the next message from the side `from`.
   void expect(int from, const InstructionRef& to);
   /// The next message of the pair and who takes it, once both are there.
   std::optional<Delivery> take(int from, int to);

@@ -33,7 +33,7 @@ struct LinksUsed {
   bool offload = false;
 };
 
-/// Of `hardware`, ranks_per_host is read.
+/// The links that a program uses where a host has hardware.ranks_per_host ranks.
 LinksUsed links_used(const Program& program, const Hardware& hardware);
 
 class Network {
@@ -41,13 +41,13 @@ class Network {
   /// Both must outlive it.
   Network(const Ranks& ranks, const Hardware& hardware) : ranks_(ranks), hardware_(hardware) {}
 
-  /// `block` is for AxisName::tied only. Throws InputError for a link that the hardware does not tell; so does link().
+  /// The ring of an axis; `block` is for AxisName::tied only. Throws InputError for a link that the hardware does not tell.
   const Ring& ring(AxisName axis, int block = 0);
 
-  /// Between two pipeline ranks.
+  /// The link between two pipeline ranks. Throws InputError for one that the hardware does not tell.
   const Link& link(int from_pp, int to_pp);
 
-  /// By the rings and links asked for so far.
+  /// The links that the rings and links asked for so far use.
   const LinksUsed& used() const { return used_; }
 
  private:

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "weft/base/error.h"
-#include "weft/base/printable.h"
 #include "weft/program/check_program.h"
 #include "weft/program/ranks.h"
 #include "weft/program/simulate/events.h"
@@ -52,9 +51,9 @@ void add_up(const Program& program, const Hardware& hardware, const std::vector<
   }
   if (!(simulation.step_s <= kLongestStep)) {
     throw InputError(
-        fmt::format("simulate: a step on hardware '{}' would take {:.3g} s; its rates are operations and bytes a "
+        fmt::format("simulate: a step on {} would take {:.3g} s; its rates are operations and bytes a "
                     "second, its times seconds",
-                    shortened(hardware.name), simulation.step_s));
+                    named(hardware), simulation.step_s));
   }
   for (SimulatedRank& rank : simulation.ranks) rank.waiting_s = simulation.step_s - rank.busy_s - rank.exposed_s;
   const double possible = hardware.peak_flops(program.weight_bytes) * simulation.step_s * program.world_size();

@@ -18,11 +18,11 @@ class WorkTime {
   /// Both must outlive it.
   WorkTime(const Program& program, const Hardware& hardware);
 
-  /// Of instructions on the compute lane, launch included. 0 for those that move bytes, for load (which was read ahead), and
-  /// for release and drop, which only forget.
+  /// The time of an instruction on the compute lane, launch included. 0 for those that move bytes, for load (which was read
+  /// ahead), and for release and drop, which only forget.
   double seconds(const Instruction& instruction) const;
 
-  /// Of offload and reload. Throws InputError where the hardware does not tell its tier.
+  /// The time of an offload or a reload. Throws InputError where the hardware does not tell its tier.
   double copy_seconds(const Instruction& instruction) const;
 
  private:

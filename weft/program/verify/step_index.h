@@ -25,17 +25,18 @@ class Grid {
   std::vector<std::vector<int>> rows_;
 };
 
-/// Indices into the list, -1 where a thing is not done.
+/// Where each thing is done: indices into the list, -1 where it is not.
 struct StepIndex {
   StepIndex(int blocks, int micro_batches, int slots);
 
   int forward_of(int block, int micro) const { return forward.at(block, micro); }
-  /// The backward, or its input's part.
+  /// Where the backward is, or its input's part.
   int backward_of(int block, int micro) const { return backward.at(block, micro); }
-  /// What adds to the gradients: the backward, or its weights' part.
+  /// Where something adds to the gradients: the backward, or its weights' part.
   int weight_of(int block, int micro) const { return weight.at(block, micro); }
-  /// Transfers of the block's output, and of its gradient.
+  /// Where the block's output, or its gradient, is sent.
   int sent_of(Payload what, int block, int micro) const { return moved(sent, what).at(block, micro); }
+  /// Where the block's output, or its gradient, is received.
   int received_of(Payload what, int block, int micro) const { return moved(received, what).at(block, micro); }
   int drop_of(int block, int micro) const { return drop.at(block, micro); }
   int recompute_of(int block, int micro) const { return recompute.at(block, micro); }
@@ -63,13 +64,15 @@ struct StepIndex {
   static const Grid& moved(const Moved& all, Payload what) { return what == Payload::gradient ? all.gradient : all.activation; }
 };
 
-/// Throws VerifyError for whatever is done twice. What check_program() lets through is in range.
+/// The index of the list that `rank` runs. Throws VerifyError for whatever is done twice. What check_program() lets through is
+/// in range.
 StepIndex index_step(const Program& program, int rank);
 
-/// Its gradients are summed over the pipeline ranks that share it.
+/// Whether the block's gradients are summed over the pipeline ranks that share it.
 bool is_tied(const Program& program, int block);
 
-/// Blocks of other ranks; and sharded levels work block by block and leave those without parameters out.
+/// Whether the rank does nothing for a block: it is another rank's, or has no parameters at a sharded level, which works block
+/// by block.
 bool is_left_out(const Program& program, const StepIndex& at, int block);
 
 /// Throws a VerifyError whose text names rank and instruction.

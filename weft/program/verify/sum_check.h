@@ -12,7 +12,7 @@ namespace weft {
 
 class SumCheck {
  public:
-  /// Of the list that `rank` runs; `at` is its index, `order` its order. All must outlive it.
+  /// Checks the list that `rank` runs; `at` is its index, `order` its order. All must outlive it.
   SumCheck(const Program& program, int rank, const StepIndex& at, const Order& order);
 
   /// Throws VerifyError when instruction `i` combines, reduces or uses gradients before all of them are there.

@@ -8,7 +8,7 @@
 
 namespace weft {
 
-/// `ranks` are the world ranks along one line of the pipeline axis. Throws VerifyError for the first defect.
+/// Throws VerifyError for the first defect among `ranks`, the world ranks along one line of the pipeline axis.
 ///
 /// Deadlock is looked for under the hardest rules: every instruction is finished before the next one of its rank starts, a send
 /// only once its receive has been started, and collectives over the line once all have. What passes runs on any engine.

@@ -1,6 +1,7 @@
 #include "weft/train/plan/block_work.h"
 
 #include "weft/program/build/build.h"
+#include "weft/program/build/stages.h"
 #include "weft/program/simulate/work_time.h"
 
 namespace weft {
@@ -59,10 +60,9 @@ std::vector<double> block_seconds(const std::vector<BlockWork>& work) {
 
 std::vector<StageTimes> stage_times(const std::vector<BlockWork>& work, const std::vector<int>& first_block) {
   std::vector<StageTimes> result;
-  for (size_t s = 0; s < first_block.size(); ++s) {
+  for (const auto& [first, last] : stages_of(first_block, static_cast<int>(work.size()))) {
     StageTimes sum = no_time();
-    const size_t last = s + 1 < first_block.size() ? static_cast<size_t>(first_block[s + 1]) : work.size();
-    for (auto b = static_cast<size_t>(first_block[s]); b < last; ++b) {
+    for (int b = first; b < last; ++b) {
       const StageTimes& times = work[b].times;
       sum.forward += times.forward;
       sum.backward_input += times.backward_input;

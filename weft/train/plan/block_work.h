@@ -11,19 +11,21 @@
 
 namespace weft {
 
+/// The work of one block.
 struct BlockWork {
   StageTimes times;        ///< the loss is part of the last block's backward
   int64_t kept_bytes = 0;  ///< of activations, from a forward till its backward
 };
 
-/// Of each block, as the layout has it run: recompute included. Throws InputError for times of blocks that the model lacks.
+/// The work of each block, as the layout has it run: recompute included. Throws InputError for times of blocks that the model
+/// lacks.
 std::vector<BlockWork> block_work(const ModelCost& cost, const LayoutOptions& options, const StepCounts& counts,
                                   const Hardware& hardware);
 
-/// Of each block, forward and backward.
+/// The time of each block, forward and backward together.
 std::vector<double> block_seconds(const std::vector<BlockWork>& work);
 
-/// The sums over the blocks of each stage.
+/// The times of each stage: the sums over its blocks.
 std::vector<StageTimes> stage_times(const std::vector<BlockWork>& work, const std::vector<int>& first_block);
 
 }  // namespace weft

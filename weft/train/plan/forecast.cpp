@@ -24,13 +24,13 @@ RecipeSimulation recipe_simulation(const Recipe& recipe, int world_size, const H
   RecipeSimulation result;
   result.plan = make_plan(recipe, world_size);
   std::vector<MemoryOptions> memory;
-  memory.reserve(result.plan.program.mesh.pp);
-  for (int pp = 0; pp < result.plan.program.mesh.pp; ++pp) {
+  memory.reserve(result.plan.program->mesh.pp);
+  for (int pp = 0; pp < result.plan.program->mesh.pp; ++pp) {
     memory.push_back(memory_options(recipe, result.plan, pp));
   }
   in_hardware_file(hardware_path, [&] {
     check_micro_batch(hardware, result.plan.layout.micro_batch);
-    result.simulation = simulate(result.plan.program, hardware, memory);
+    result.simulation = simulate(*result.plan.program, hardware, memory);
   });
   if (result.simulation.step_s > 0.0) {
     result.samples_per_s = static_cast<double>(result.plan.layout.global_batch) / result.simulation.step_s;

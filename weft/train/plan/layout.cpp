@@ -11,7 +11,9 @@ PipelineShape shape_of(const LayoutOptions& options, const StepCounts& counts) {
   return {.ranks = counts.pp, .chunks = options.pipeline.chunks, .micro_batches = counts.micro_batches};
 }
 
-StepLayout without_schedule(const LayoutOptions& options, const StepCounts& counts) {
+}  // namespace
+
+StepLayout layout_without_schedule(const LayoutOptions& options, const StepCounts& counts) {
   return {.pp = counts.pp,
           .first_block = options.pipeline.first_block,
           .dp = counts.dp,
@@ -34,8 +36,6 @@ StepLayout without_schedule(const LayoutOptions& options, const StepCounts& coun
           .bucket_bytes = counts.bucket_bytes,
           .clip = counts.clip};
 }
-
-}  // namespace
 
 void check_layout(const LayoutOptions& options, bool reproducible) {
   if (options.inner_shards > 0 && (options.shard_level != ShardLevel::parameters || !options.reshard_after_forward)) {
@@ -63,17 +63,17 @@ ScheduleSize schedule_size(const ModelCost& model, const LayoutOptions& options,
 }
 
 bool is_countable(const ModelCost& model, const LayoutOptions& options, const StepCounts& counts) {
-  return is_countable(static_cast<int64_t>(model.blocks.size()), without_schedule(options, counts),
+  return is_countable(static_cast<int64_t>(model.blocks.size()), layout_without_schedule(options, counts),
                       schedule_size(model, options, counts));
 }
 
 void check_size(const ModelCost& model, const LayoutOptions& options, const StepCounts& counts) {
-  check_step_size(static_cast<int64_t>(model.blocks.size()), without_schedule(options, counts),
+  check_step_size(static_cast<int64_t>(model.blocks.size()), layout_without_schedule(options, counts),
                   schedule_size(model, options, counts));
 }
 
 StepLayout step_layout(const LayoutOptions& options, const StepCounts& counts) {
-  StepLayout layout = without_schedule(options, counts);
+  StepLayout layout = layout_without_schedule(options, counts);
   layout.schedule = options.pipeline.given;
   if (layout.schedule.tasks.empty() && counts.pp > 1) {
     layout.schedule = make_schedule(options.pipeline.schedule, shape_of(options, counts));
@@ -85,30 +85,6 @@ int weight_bytes(Precision precision) { return precision == Precision::fp32 ? 4 
 
 int gradient_bytes(const LayoutOptions& options, bool reproducible) {
   return options.reduce_in_fp32 || reproducible ? 4 : weight_bytes(options.precision);
-}
-
-std::string_view name(Precision precision) {
-  switch (precision) {
-    case Precision::fp32:
-      return "fp32";
-    case Precision::bf16:
-      return "bf16";
-    case Precision::fp16:
-      return "fp16";
-  }
-  return "unknown";
-}
-
-std::string_view name(Offload tier) {
-  switch (tier) {
-    case Offload::none:
-      return "none";
-    case Offload::host:
-      return "host";
-    case Offload::disk:
-      return "disk";
-  }
-  return "unknown";
 }
 
 }  // namespace weft

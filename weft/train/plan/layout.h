@@ -9,15 +9,9 @@
 
 #include "weft/program/build/build.h"
 #include "weft/program/build/step_size.h"
+#include "weft/train/recipe/precision.h"
 
 namespace weft {
-
-/// Types of the weights that forward reads and of activations. The optimizer keeps float32 master weights beside narrower ones;
-/// normalisations and losses are computed in float32. fp16 scales the loss (Micikevicius et al. 2018, arXiv:1710.03740).
-enum class Precision { fp32, bf16, fp16 };
-
-/// Where state is kept while a step does not need it.
-enum class Offload { none, host, disk };
 
 /// How the model is cut into stages and in which order they run; for a mesh with a pp axis.
 struct PipelineOptions {
@@ -27,52 +21,54 @@ struct PipelineOptions {
   Schedule given = {};                ///< made beforehand (automatic, or the user's own); takes the place of the name
 };
 
+/// What is done with a step beside the mesh.
 struct LayoutOptions {
-  PipelineOptions pipeline = {};
-  ShardLevel shard_level = ShardLevel::none;
-  bool reshard_after_forward = true;  ///< level parameters: gather again for backward
+  PipelineOptions pipeline = {};              ///< for a mesh with a pp axis
+  ShardLevel shard_level = ShardLevel::none;  ///< what is divided over the mesh's shard axis
+  bool reshard_after_forward = true;          ///< level parameters: gather again for backward
   int inner_shards = 0;          ///< level parameters: after forward, over so many neighbours only; 0: all of the shard axis
   int prefetch = 1;              ///< parameters: blocks gathered ahead; gradients, parameters: reductions under way
   int64_t gathered_bytes = 0;    ///< level parameters: most whole weights at a time; 0: no limit
   int recompute_every = 0;       ///< 1: every block, k: every k-th; 0: none
   bool recompute_parts = false;  ///< attention of transformer layers only
-  Precision precision = Precision::fp32;
-  bool reduce_in_fp32 = false;  ///< gradients are kept and reduced in float32; always so with reproducible slots
-  Offload offload_optimizer = Offload::none;
-  Offload offload_parameters = Offload::none;   ///< the rank's shard; level parameters
+  Precision precision = Precision::fp32;       ///< of weights and activations
+  bool reduce_in_fp32 = false;                 ///< gradients are kept and reduced in float32; always so with reproducible slots
+  Offload offload_optimizer = Offload::none;   ///< optimizer state
+  Offload offload_parameters = Offload::none;  ///< the rank's shard; level parameters
   Offload offload_activations = Offload::none;  ///< block inputs; needs recompute
   std::string offload_folder = {};              ///< of the disk tier; empty: $TMPDIR, or /var/tmp
 };
 
+/// What mesh and batch say of a step.
 struct StepCounts {
-  int pp = 1;
-  int dp = 1;
-  int shard = 1;
-  int micro_batches = 1;  ///< per rank and step
-  int slots = 1;          ///< per rank and step
-  bool reproducible = false;
-  int64_t bucket_bytes = 25 << 20;
-  bool clip = false;
+  int pp = 1;                       ///< pipeline ranks
+  int dp = 1;                       ///< replicas
+  int shard = 1;                    ///< ranks that share one replica's state
+  int micro_batches = 1;            ///< per rank and step
+  int slots = 1;                    ///< per rank and step
+  bool reproducible = false;        ///< sums in a fixed order
+  int64_t bucket_bytes = 25 << 20;  ///< level none: gradients are reduced in ranges of about this size
+  bool clip = false;                ///< by the global gradient norm
 };
 
 /// Throws InputError for options that do not go together.
 void check_layout(const LayoutOptions& options, bool reproducible);
 
-/// Of the step's schedule (program/build/step_size.h), before it is made.
+/// The size of the step's schedule (program/build/step_size.h), before it is made.
 ScheduleSize schedule_size(const ModelCost& model, const LayoutOptions& options, const StepCounts& counts);
 /// Whether a step has no more instructions than are planned, before its schedule is made.
 bool is_countable(const ModelCost& model, const LayoutOptions& options, const StepCounts& counts);
-/// Throws InputError where it has more.
+/// Throws InputError where a step has more instructions than are planned, before its schedule is made.
 void check_size(const ModelCost& model, const LayoutOptions& options, const StepCounts& counts);
 
-/// Throws InputError for a schedule that these counts do not go with.
+/// The layout to build a program for, all but the schedule, which is not made.
+StepLayout layout_without_schedule(const LayoutOptions& options, const StepCounts& counts);
+/// The layout to build a program for, with its schedule. Throws InputError for a schedule that these counts do not go with.
 StepLayout step_layout(const LayoutOptions& options, const StepCounts& counts);
 
-/// Bytes of an element.
+/// Bytes of an element of the weights that forward reads.
 int weight_bytes(Precision precision);
+/// Bytes of an element of the gradients that are kept and reduced.
 int gradient_bytes(const LayoutOptions& options, bool reproducible);
-
-std::string_view name(Precision precision);
-std::string_view name(Offload tier);
 
 }  // namespace weft

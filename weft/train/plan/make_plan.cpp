@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -27,21 +28,11 @@ void check_pipeline_keys(const LayoutRecipe& layout, const std::vector<std::stri
   in_hardware_file(layout.profile, [&] { check_block_times(hardware, blocks); });
 }
 
-}  // namespace
-
-Plan make_plan(const Recipe& recipe, int world_size) {
-  Plan plan;
-  plan.layout = resolve(recipe, world_size);
-  check_countable(recipe, plan.layout.micro_batch);
-  plan.cost = model_cost(recipe, plan.layout.micro_batch, plan.layout.options, recipe.run.reproducible_slots > 0);
+/// call(), whose errors name the recipe.
+template <class Call>
+auto in_recipe(const Recipe& recipe, const Call& call) {
   try {
-    if (plan.layout.pp > 1) {
-      plan = plan_pipeline(recipe, plan);
-    } else {
-      plan.program = build_program(plan.cost, step_layout(plan.layout.options, plan.layout.counts));
-      check_pipeline_keys(recipe.layout, plan.program.block_names);
-    }
-    verify(plan.program);
+    return call();
   } catch (const FileError&) {
     throw;
   } catch (const InputError& error) {
@@ -49,7 +40,57 @@ Plan make_plan(const Recipe& recipe, int world_size) {
   } catch (const VerifyError& error) {
     throw VerifyError(error.defect, error.rank, fmt::format("{}: {}", recipe.path, error.what()));
   }
+}
+
+void build_and_verify(Plan& plan) {
+  plan.program =
+      std::make_shared<const Program>(build_program(plan.cost, step_layout(plan.layout.options, plan.layout.counts)));
+  verify(*plan.program);
+}
+
+}  // namespace
+
+Plan plan_without_program(const Recipe& recipe, int world_size) {
+  Plan plan;
+  plan.layout = resolve(recipe, world_size);
+  check_countable(recipe, plan.layout.micro_batch);
+  plan.cost = model_cost(recipe, plan.layout.micro_batch, plan.layout.options, recipe.run.reproducible_slots > 0);
   return plan;
+}
+
+Plan make_plan(const Recipe& recipe, int world_size) {
+  Plan plan = plan_without_program(recipe, world_size);
+  in_recipe(recipe, [&] {
+    if (plan.layout.pp > 1) {
+      plan = plan_pipeline(recipe, plan);
+      verify(*plan.program);
+    } else {
+      build_and_verify(plan);
+      check_pipeline_keys(recipe.layout, plan.program->block_names);
+    }
+  });
+  return plan;
+}
+
+bool is_searched(const Recipe& recipe) {
+  return recipe.layout.pp > 1 && (recipe.layout.schedule == "auto" || recipe.layout.stage_gb > 0.0);
+}
+
+Plan make_plan(const Recipe& recipe, int world_size, const PipelineOptions& found) {
+  Plan plan = plan_without_program(recipe, world_size);
+  plan.layout.options.pipeline.first_block = found.first_block;
+  plan.layout.options.pipeline.given = found.given;
+  in_recipe(recipe, [&] { build_and_verify(plan); });
+  return plan;
+}
+
+void check_plan(const Recipe& recipe, int world_size) {
+  if (!is_searched(recipe)) {
+    make_plan(recipe, world_size);
+    return;
+  }
+  const Plan plan = plan_without_program(recipe, world_size);
+  in_recipe(recipe, [&] { check_pipeline(recipe, plan); });
 }
 
 }  // namespace weft

@@ -10,4 +10,15 @@ namespace weft {
 /// a schedule that do not fit.
 Plan make_plan(const Recipe& recipe, int world_size);
 
+/// Whether make_plan() searches for the schedule or the stages, which may take seconds.
+bool is_searched(const Recipe& recipe);
+/// The plan that make_plan() would give once its search has found `found`, without searching.
+Plan make_plan(const Recipe& recipe, int world_size, const PipelineOptions& found);
+
+/// A plan with its layout and what the model costs, but no program.
+Plan plan_without_program(const Recipe& recipe, int world_size);
+
+/// Throws what make_plan() would throw, but for what only a search can tell; does not search.
+void check_plan(const Recipe& recipe, int world_size);
+
 }  // namespace weft

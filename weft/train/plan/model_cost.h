@@ -9,7 +9,8 @@
 
 namespace weft {
 
-/// Throws InputError where model_cost() could not count with 64 bits; whether a step can is build_program()'s to tell.
+/// Throws InputError for a model whose costs model_cost() could not count in 64 bits; whether a step's can be is
+/// build_program()'s to tell.
 void check_countable(const Recipe& recipe, int64_t micro_batch);
 
 /// The model's costs for one micro-batch of `micro_batch` samples. Needs no data and allocates no weights.

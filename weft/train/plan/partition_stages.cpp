@@ -8,6 +8,7 @@
 #include "weft/base/error.h"
 #include "weft/base/printable.h"
 #include "weft/program/build/balance.h"
+#include "weft/program/build/stages.h"
 #include "weft/program/build/step_layout.h"
 #include "weft/train/recipe/stages_by_hand.h"
 
@@ -58,10 +59,10 @@ class Fitter {
 
   std::vector<double> rank_seconds(const std::vector<int>& first_block) const {
     std::vector<double> result(options_.rank_of_stage.size(), 0.0);
-    size_t stage = 0;
-    for (size_t block = 0; block < options_.seconds.size(); ++block) {
-      if (stage + 1 < first_block.size() && static_cast<int>(block) == first_block[stage + 1]) ++stage;
-      result[static_cast<size_t>(options_.rank_of_stage[stage])] += options_.seconds[block];
+    const std::vector<StageBlocks> stages = stages_of(first_block, static_cast<int>(options_.seconds.size()));
+    for (size_t stage = 0; stage < stages.size(); ++stage) {
+      double& rank = result[static_cast<size_t>(options_.rank_of_stage[stage])];
+      for (int block = stages[stage].first; block < stages[stage].last; ++block) rank += options_.seconds[block];
     }
     return descending(std::move(result));
   }
@@ -69,10 +70,10 @@ class Fitter {
   /// To the first better cut in which one stage has a block more and one a block less.
   template <typename IsBetter>
   bool move(IsBetter is_better) {
-    const int stages = static_cast<int>(best_.size());
+    const std::vector<StageBlocks> blocks = stages_of(best_, static_cast<int>(options_.seconds.size()));
+    const int stages = static_cast<int>(blocks.size());
     for (int from = 0; from < stages; ++from) {
-      const int end = from + 1 < stages ? best_[from + 1] : static_cast<int>(options_.seconds.size());
-      for (int to = 0; to < stages && end - best_[from] > 1; ++to) {
+      for (int to = 0; to < stages && blocks[from].last - blocks[from].first > 1; ++to) {
         if (to == from || tries_ == options_.most_tries) continue;
         std::vector<int> cut = best_;
         for (int stage = from + 1; stage <= to; ++stage) --cut[stage];

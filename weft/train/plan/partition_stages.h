@@ -11,6 +11,7 @@
 
 namespace weft {
 
+/// What is cut, and how.
 struct CutOptions {
   const std::string& choice;         ///< layout.stages
   int stages = 1;                    ///< of the schedule
@@ -21,6 +22,7 @@ struct CutOptions {
 /// many. Throws InputError for stages by hand that are not those of the model.
 Found<std::vector<int>> choose_cut(const CutOptions& options);
 
+/// What a cut must fit.
 struct FitOptions {
   std::vector<double> seconds;     ///< of each block, in any unit
   std::vector<int> rank_of_stage;  ///< of the schedule

@@ -42,6 +42,11 @@ Plan with_named_schedule(const Recipe& recipe, const Plan& base, const std::vect
   return StageFitter(recipe, base, work).fitted(schedule).take();
 }
 
+void check_before_search(const Recipe& recipe, const Plan& base) {
+  if (recipe.layout.schedule == "auto") check_searchable(recipe, base);
+  check_size(base.cost, base.layout.options, base.layout.counts);
+}
+
 }  // namespace
 
 std::string read_schedule(const LayoutRecipe& layout) {
@@ -52,18 +57,23 @@ std::string read_schedule(const LayoutRecipe& layout) {
 Plan plan_pipeline(const Recipe& recipe, const Plan& base) {
   const Hardware hardware = hardware_of(recipe, base.layout);
   const std::vector<BlockWork> work = work_of(recipe, base, hardware);
+  check_before_search(recipe, base);
   FoundSchedule found;
   if (recipe.layout.schedule == "auto") {
     found = search_schedule(recipe, base, hardware, work);
   } else {
-    check_size(base.cost, base.layout.options, base.layout.counts);
     found.plan = with_named_schedule(recipe, base, work);
   }
   Plan plan = std::move(found.plan);
   plan.stages_text = stages_text(recipe.layout, plan, block_seconds(work), found.searched);
-  const std::string untimed = untimed_blocks_text(hardware, plan.program.block_names);
+  const std::string untimed = untimed_blocks_text(hardware, plan.program->block_names);
   if (!untimed.empty()) plan.stages_text += fmt::format("  {}\n", untimed);
   return plan;
+}
+
+void check_pipeline(const Recipe& recipe, const Plan& base) {
+  work_of(recipe, base, hardware_of(recipe, base.layout));
+  check_before_search(recipe, base);
 }
 
 }  // namespace weft

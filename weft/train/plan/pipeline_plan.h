@@ -14,4 +14,7 @@ std::string read_schedule(const LayoutRecipe& layout);
 /// Completes a plan that has its layout and the model's cost. Throws InputError for stages or a schedule that do not fit.
 Plan plan_pipeline(const Recipe& recipe, const Plan& base);
 
+/// Throws what plan_pipeline() throws, for what shows before a schedule or stages are searched.
+void check_pipeline(const Recipe& recipe, const Plan& base);
+
 }  // namespace weft

@@ -4,6 +4,7 @@
 
 #include "weft/comm/shm/memory_bytes.h"
 #include "weft/train/plan/group_specs.h"
+#include "weft/train/recipe/recipe_optimizer.h"
 
 namespace weft {
 
@@ -23,19 +24,14 @@ int64_t communication_bytes(const Recipe& recipe, const Program& program, int pp
   return bytes;
 }
 
-int optimizer_states(const OptimizerRecipe& optimizer) {
-  if (optimizer.name == "adamw") return 2;
-  return optimizer.momentum > 0.0 ? 1 : 0;
-}
-
 }  // namespace
 
 MemoryOptions memory_options(const Recipe& recipe, const Plan& plan, int pp_rank) {
   const LayoutOptions& options = plan.layout.options;
-  return {.optimizer_states = optimizer_states(recipe.optimizer),
+  return {.optimizer_states = num_states(optimizer_of(recipe.optimizer)),
           .offload_optimizer = options.offload_optimizer != Offload::none,
           .offload_weights = options.offload_parameters != Offload::none,
-          .communication_bytes = communication_bytes(recipe, plan.program, pp_rank)};
+          .communication_bytes = communication_bytes(recipe, *plan.program, pp_rank)};
 }
 
 int fullest_stage_rank(const std::vector<MemoryEstimate>& by_stage_rank) {
@@ -45,10 +41,10 @@ int fullest_stage_rank(const std::vector<MemoryEstimate>& by_stage_rank) {
 
 std::vector<MemoryEstimate> memory_by_stage_rank(const Recipe& recipe, const Plan& plan) {
   std::vector<MemoryEstimate> estimates;
-  estimates.reserve(plan.program.mesh.pp);
-  const int stride = plan.program.world_size() / plan.program.mesh.pp;
-  for (int pp = 0; pp < plan.program.mesh.pp; ++pp) {
-    estimates.push_back(estimate_memory(plan.program, pp * stride, memory_options(recipe, plan, pp)));
+  estimates.reserve(plan.program->mesh.pp);
+  const int stride = plan.program->world_size() / plan.program->mesh.pp;
+  for (int pp = 0; pp < plan.program->mesh.pp; ++pp) {
+    estimates.push_back(estimate_memory(*plan.program, pp * stride, memory_options(recipe, plan, pp)));
   }
   return estimates;
 }

@@ -9,10 +9,10 @@
 
 namespace weft {
 
-/// What estimate_memory() and simulate() need to know beside the program, for a place of the pipeline axis.
+/// The options of estimate_memory() and simulate() for a place of the pipeline axis.
 MemoryOptions memory_options(const Recipe& recipe, const Plan& plan, int pp_rank);
 
-/// Of a rank at each place of the pipeline axis.
+/// The memory of a rank at each place of the pipeline axis.
 std::vector<MemoryEstimate> memory_by_stage_rank(const Recipe& recipe, const Plan& plan);
 
 /// The place where most is held.

@@ -61,38 +61,22 @@ void resolve_mesh(const Recipe& recipe, ResolvedLayout& result) {
   result.shard = static_cast<int>(shard);
 }
 
-Offload offload_of(const std::string& tier) {
-  if (tier == "host") return Offload::host;
-  return tier == "disk" ? Offload::disk : Offload::none;
-}
-
-ShardLevel shard_level_of(const std::string& name) {
-  if (name == "optimizer") return ShardLevel::optimizer;
-  if (name == "gradients") return ShardLevel::gradients;
-  return name == "parameters" ? ShardLevel::parameters : ShardLevel::none;
-}
-
-Precision precision_of(const std::string& name) {
-  if (name == "bf16") return Precision::bf16;
-  return name == "fp16" ? Precision::fp16 : Precision::fp32;
-}
-
 int64_t bytes_of_mb(double mb) { return static_cast<int64_t>(mb * 1024 * 1024); }
 
 LayoutOptions resolve_options(const LayoutRecipe& layout) {
   return {.pipeline = {.schedule = layout.schedule, .chunks = static_cast<int>(layout.chunks)},
-          .shard_level = shard_level_of(layout.shard_level),
+          .shard_level = kShardLevels.value_of(layout.shard_level),
           .reshard_after_forward = layout.reshard_after_forward,
           .inner_shards = static_cast<int>(layout.inner_shards),
           .prefetch = static_cast<int>(layout.prefetch),
           .gathered_bytes = bytes_of_mb(layout.gathered_mb),
           .recompute_every = layout.recompute == "blocks" ? static_cast<int>(layout.recompute_every) : 0,
           .recompute_parts = layout.recompute == "attention",
-          .precision = precision_of(layout.precision),
+          .precision = kPrecisions.value_of(layout.precision),
           .reduce_in_fp32 = layout.reduction == "fp32",
-          .offload_optimizer = offload_of(layout.offload_optimizer),
-          .offload_parameters = offload_of(layout.offload_parameters),
-          .offload_activations = offload_of(layout.offload_activations),
+          .offload_optimizer = kOffloads.value_of(layout.offload_optimizer),
+          .offload_parameters = kOffloads.value_of(layout.offload_parameters),
+          .offload_activations = kOffloads.value_of(layout.offload_activations),
           .offload_folder = layout.offload_folder};
 }
 

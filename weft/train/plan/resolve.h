@@ -14,10 +14,14 @@
 
 namespace weft {
 
+/// A recipe's layout in numbers.
 struct ResolvedLayout {
-  int world = 1;
-  int dp = 1;
-  int pp = 1, shard = 1, cp = 1, tp = 1;
+  int world = 1;                                 ///< all ranks
+  int dp = 1;                                    ///< replicas
+  int pp = 1;                                    ///< pipeline ranks
+  int shard = 1;                                 ///< ranks that share one replica's state
+  int cp = 1;                                    ///< context-parallel ranks; there are none yet
+  int tp = 1;                                    ///< tensor-parallel ranks; there are none yet
   int64_t global_batch = 1;                      ///< samples a step, over all ranks
   int64_t micro_batch = 1;                       ///< samples a forward
   int micro_batches_per_rank = 1;                ///< a step
@@ -27,7 +31,8 @@ struct ResolvedLayout {
   int data_ranks() const { return dp * shard; }  ///< ranks that read different samples
 };
 
-/// Throws InputError, naming the recipe's keys, when the mesh is not the world, or when the batch does not divide.
+/// The layout of a recipe on that many ranks. Throws InputError, naming the recipe's keys, when the mesh is not the world, or
+/// when the batch does not divide.
 ResolvedLayout resolve(const Recipe& recipe, int world_size);
 
 }  // namespace weft

@@ -42,8 +42,6 @@ class Search {
       : recipe_(recipe), base_(base), hardware_(hardware), work_(work), fitter_(recipe, base, work) {}
 
   FoundSchedule run() {
-    check_searchable();
-    check_size(base_.cost, base_.layout.options, base_.layout.counts);
     const std::vector<int> first_block = fitter_.cut(base_.layout.pp).take();
     take_unknown_links_as_free(first_block);
     consider_searched(first_block);
@@ -61,19 +59,6 @@ class Search {
   int64_t max_activations() const {
     const int64_t most = recipe_.layout.schedule_activations;
     return most > 0 ? most : base_.layout.pp;
-  }
-
-  void check_searchable() const {
-    const bool limited = recipe_.layout.stage_gb > 0.0;
-    const int64_t most = limited ? kMostForwards : kMostForwardsToSearch;
-    const auto blocks = static_cast<int64_t>(work_.size());
-    if (fitter_.forwards() <= most || base_.layout.pp > blocks) return;  // what cannot be cut is refused as such
-    const ScheduleSize schedule = schedule_size(base_.cost, base_.layout.options, base_.layout.counts);
-    throw InputError(fmt::format(
-        "layout.schedule = \"auto\"{} is searched where blocks x micro-batches of a rank are at most {}, not {} x {}; {}; or "
-        "name another schedule",
-        limited ? " within layout.stage_gb" : "", most, blocks, base_.layout.micro_batches_per_rank,
-        advice_for_at_most(most / blocks, base_.layout.slots_per_rank, schedule)));
   }
 
   /// A step of one micro-batch: the links that the whole one uses.
@@ -182,7 +167,7 @@ class Search {
       return {};
     }
     std::vector<int> first_block = plan->layout.options.pipeline.first_block;
-    const StepTime step = step_time(plan->program);
+    const StepTime step = step_time(*plan->program);
     if (best_ && !is_shorter(step, best_step_)) return first_block;
     best_step_ = step;
     best_ = std::move(plan).take();
@@ -208,6 +193,20 @@ class Search {
 };
 
 }  // namespace
+
+void check_searchable(const Recipe& recipe, const Plan& base) {
+  const bool limited = recipe.layout.stage_gb > 0.0;
+  const int64_t most = limited ? kMostForwards : kMostForwardsToSearch;
+  const auto blocks = static_cast<int64_t>(base.cost.blocks.size());
+  const int64_t forwards = blocks * base.layout.micro_batches_per_rank;
+  if (forwards <= most || base.layout.pp > blocks) return;  // what cannot be cut is refused as such
+  const ScheduleSize schedule = schedule_size(base.cost, base.layout.options, base.layout.counts);
+  throw InputError(fmt::format(
+      "layout.schedule = \"auto\"{} is searched where blocks x micro-batches of a rank are at most {}, not {} x {}; {}; or "
+      "name another schedule",
+      limited ? " within layout.stage_gb" : "", most, blocks, base.layout.micro_batches_per_rank,
+      advice_for_at_most(most / blocks, base.layout.slots_per_rank, schedule)));
+}
 
 FoundSchedule search_schedule(const Recipe& recipe, const Plan& base, const Hardware& hardware,
                               const std::vector<BlockWork>& work) {

@@ -16,13 +16,17 @@
 
 namespace weft {
 
+/// What a search came to.
 struct FoundSchedule {
   Plan plan;
   Searched searched;  ///< what became of the search
 };
 
-/// `base` has its layout and the model's cost, `work` is of its blocks on that hardware. Throws InputError for a step that is
-/// too long to be searched, and where no schedule fits.
+/// Throws InputError for a step that is too long to be searched. `base` has its layout and the model's cost.
+void check_searchable(const Recipe& recipe, const Plan& base);
+
+/// Searches for the schedule. `base` has its layout and the model's cost, `work` is of its blocks on that hardware. Throws
+/// InputError where no schedule fits.
 FoundSchedule search_schedule(const Recipe& recipe, const Plan& base, const Hardware& hardware,
                               const std::vector<BlockWork>& work);
 

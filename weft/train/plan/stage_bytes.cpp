@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "weft/program/build/stages.h"
+
 namespace weft {
 
 namespace {
@@ -27,10 +29,9 @@ StageBytes::StageBytes(const Schedule& schedule, const std::vector<BlockWork>& w
 int64_t StageBytes::of(int block, int stage) const { return state_bytes_[block] + work_[block].kept_bytes * in_flight_[stage]; }
 
 int64_t StageBytes::of(const std::vector<int>& first_block, int stage) const {
-  const bool is_last = stage + 1 == static_cast<int>(first_block.size());
-  const int end = is_last ? static_cast<int>(work_.size()) : first_block[stage + 1];
+  const auto [first, last] = stages_of(first_block, static_cast<int>(work_.size()))[stage];
   int64_t bytes = 0;
-  for (int block = first_block[stage]; block < end; ++block) bytes += of(block, stage);
+  for (int block = first; block < last; ++block) bytes += of(block, stage);
   return bytes;
 }
 

@@ -11,13 +11,13 @@ namespace weft {
 
 class StageBytes {
  public:
-  /// `state_bytes` of each block: weights, gradients, optimizer state. `work` must outlive it.
+  /// `state_bytes` are those of each block: weights, gradients, optimizer state. `work` must outlive it.
   StageBytes(const Schedule& schedule, const std::vector<BlockWork>& work, std::vector<int64_t> state_bytes);
 
-  /// Of a block on a stage: its state, and activations of the most micro-batches that the stage has in flight.
+  /// Bytes of a block on a stage: its state, and activations of the most micro-batches that the stage has in flight.
   int64_t of(int block, int stage) const;
 
-  /// Of a stage.
+  /// Bytes of a stage, whose blocks `first_block` tells.
   int64_t of(const std::vector<int>& first_block, int stage) const;
 
  private:

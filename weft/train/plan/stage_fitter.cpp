@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
 #include <set>
 #include <string>
 #include <utility>
@@ -32,7 +33,8 @@ Plan StageFitter::built(const Schedule& schedule, std::vector<int> first_block) 
   Plan plan = base_;
   plan.layout.options.pipeline.given = schedule;
   plan.layout.options.pipeline.first_block = std::move(first_block);
-  plan.program = build_program(plan.cost, step_layout(plan.layout.options, plan.layout.counts));
+  plan.program =
+      std::make_shared<const Program>(build_program(plan.cost, step_layout(plan.layout.options, plan.layout.counts)));
   return plan;
 }
 
@@ -125,9 +127,9 @@ std::vector<int64_t> StageFitter::state_bytes(const Plan& plan) const {
   double bytes = 0.0, elements = 0.0;
   for (const MemoryEstimate& estimate : memory_by_stage_rank(recipe_, plan))
     bytes += static_cast<double>(estimate.model_states);
-  for (const int64_t numel : plan.program.block_numel) elements += static_cast<double>(numel);
+  for (const int64_t numel : plan.program->block_numel) elements += static_cast<double>(numel);
   std::vector<int64_t> result;
-  for (const int64_t numel : plan.program.block_numel) {
+  for (const int64_t numel : plan.program->block_numel) {
     result.push_back(elements > 0.0 ? static_cast<int64_t>(bytes / elements * static_cast<double>(numel)) : 0);
   }
   return result;

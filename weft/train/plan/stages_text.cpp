@@ -4,6 +4,9 @@
 
 #include <algorithm>
 
+#include "weft/base/units.h"
+#include "weft/program/build/stages.h"
+
 namespace weft {
 
 namespace {
@@ -21,10 +24,9 @@ std::string whole_backwards_text(const Schedule& schedule, const ModelCost& cost
 }
 
 std::string searched_text(const std::string& taken, const Searched& searched) {
-  const std::string fewer = searched.fewer_activations == 0
-                                ? ""
-                                : fmt::format(" with {} activation{}, the most that keep layout.stage_gb",
-                                              searched.fewer_activations, searched.fewer_activations == 1 ? "" : "s");
+  const std::string fewer = searched.fewer_activations == 0 ? ""
+                                                            : fmt::format(" with {}, the most that keep layout.stage_gb",
+                                                                          counted(searched.fewer_activations, "activation"));
   if (taken == "auto") return fewer.empty() ? "" : fmt::format("  schedule: searched{}\n", fewer);
   if (!searched.fits) return fmt::format("  schedule: that of {}, as what was searched does not keep layout.stage_gb\n", taken);
   return fmt::format("  schedule: that of {}, whose step is shorter than what was searched{}\n", taken, fewer);
@@ -38,13 +40,12 @@ std::string stages_text(const LayoutRecipe& recipe, const Plan& plan, const std:
   const ModelCost& cost = plan.cost;
   double total = 0.0, longest = 0.0;
   for (const double s : seconds) total += s;
-  const size_t stages = pipeline.first_block.size();
+  const std::vector<StageBlocks> stages = stages_of(pipeline.first_block, static_cast<int>(cost.blocks.size()));
   std::string text;
-  for (size_t s = 0; s < stages; ++s) {
-    const auto first = static_cast<size_t>(pipeline.first_block[s]);
-    const size_t last = s + 1 < stages ? static_cast<size_t>(pipeline.first_block[s + 1]) : cost.blocks.size();
+  for (size_t s = 0; s < stages.size(); ++s) {
+    const auto [first, last] = stages[s];
     double share = 0.0;
-    for (size_t b = first; b < last; ++b) share += seconds[b];
+    for (int b = first; b < last; ++b) share += seconds[b];
     longest = std::max(longest, share);
     const std::string names =
         last == first + 1 ? cost.blocks[first].name : cost.blocks[first].name + " .. " + cost.blocks[last - 1].name;
@@ -56,8 +57,9 @@ std::string stages_text(const LayoutRecipe& recipe, const Plan& plan, const std:
   if (recipe.schedule == "auto") text += searched_text(pipeline.given.name, searched);
   const std::string by = recipe.profile.empty() ? "counted operations" : "times of " + recipe.profile;
   const std::string how = recipe.stages == "auto" ? "balanced by " + by : "as layout.stages says";
-  const double ideal = total / static_cast<double>(stages);
-  return fmt::format("{} stages, {}; the slowest has {:.2f} times an even share\n{}", stages, how, longest / ideal, text);
+  const double ideal = total / static_cast<double>(stages.size());
+  return fmt::format("{} stages, {}; the slowest has {:.2f} times an even share\n{}", stages.size(), how, longest / ideal,
+                     text);
 }
 
 }  // namespace weft

@@ -17,7 +17,7 @@ struct Searched {
   bool free_messages = false;     ///< as layout.profile does not tell their links
 };
 
-/// `seconds` of each block, in any unit.
+/// What people are told of a plan's stages. `seconds` are those of each block, in any unit.
 std::string stages_text(const LayoutRecipe& recipe, const Plan& plan, const std::vector<double>& seconds,
                         const Searched& searched);
 

@@ -1,9 +1,13 @@
 #include "weft/train/recipe/build_model.h"
 
 #include <ATen/ops/empty.h>
-#include <fmt/core.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <string_view>
 
 #include "weft/base/error.h"
+#include "weft/base/printable.h"
 #include "weft/models/gpt.h"
 #include "weft/models/vision.h"
 
@@ -13,57 +17,94 @@ namespace {
 
 constexpr int64_t kImageSize = 28;  // the MNIST family
 
-}  // namespace
-
-Model build_model(const ModelRecipe& r) {
-  if (r.name == "gpt") {
-    return gpt({.layers = r.layers,
-                .heads = r.heads,
-                .width = r.width,
-                .context = r.context,
-                .vocabulary = r.vocabulary,
-                .tied_embeddings = r.tied_embeddings,
-                .dropout = r.dropout});
-  }
-  if (r.name == "cnn") return cnn({.channels = 1, .size = kImageSize, .width = r.width, .classes = r.classes});
-  if (r.name == "mlp") {
-    return mlp({.inputs = kImageSize * kImageSize, .width = r.width, .layers = r.layers, .classes = r.classes});
-  }
-  throw InputError(fmt::format("model.name is '{}'; it must be gpt, cnn or mlp", r.name));
+Model build_gpt(const ModelRecipe& r) {
+  return gpt({.layers = r.layers,
+              .heads = r.heads,
+              .width = r.width,
+              .context = r.context,
+              .vocabulary = r.vocabulary,
+              .tied_embeddings = r.tied_embeddings,
+              .dropout = r.dropout});
 }
 
-int64_t tokens_per_sample(const ModelRecipe& recipe) { return recipe.name == "gpt" ? recipe.context : 0; }
+RoughSize gpt_size(const ModelRecipe& m) {
+  const auto layers = static_cast<double>(m.layers), width = static_cast<double>(m.width);
+  const auto context = static_cast<double>(m.context), words = static_cast<double>(m.vocabulary);
+  return {.sample_bytes = context * (200.0 * layers * width + 24.0 * words),
+          .weights = layers * (12.0 * width + 13.0) * width + 2.0 * words * width + context * width};
+}
+
+Model build_cnn(const ModelRecipe& r) {
+  return cnn({.channels = 1, .size = kImageSize, .width = r.width, .classes = r.classes});
+}
+
+RoughSize cnn_size(const ModelRecipe& m) {
+  const auto width = static_cast<double>(m.width), classes = static_cast<double>(m.classes);
+  return {.sample_bytes = 100.0 * kImageSize * kImageSize * width, .weights = (1000.0 * width + 4.0 * classes) * width};
+}
+
+Model build_mlp(const ModelRecipe& r) {
+  return mlp({.inputs = kImageSize * kImageSize, .width = r.width, .layers = r.layers, .classes = r.classes});
+}
+
+RoughSize mlp_size(const ModelRecipe& m) {
+  const auto layers = static_cast<double>(m.layers), width = static_cast<double>(m.width);
+  const auto classes = static_cast<double>(m.classes), pixels = static_cast<double>(kImageSize * kImageSize);
+  return {.sample_bytes = 40.0 * layers * (width + pixels + classes), .weights = layers * width * (width + pixels + classes)};
+}
+
+struct NamedModel {
+  std::string_view name;
+  bool reads_tokens;  ///< or images of 1 x 28 x 28
+  Model (*build)(const ModelRecipe& recipe);
+  RoughSize (*size)(const ModelRecipe& recipe);
+};
+
+constexpr NamedModel kModels[] = {
+    {"gpt", true, build_gpt, gpt_size}, {"cnn", false, build_cnn, cnn_size}, {"mlp", false, build_mlp, mlp_size}};
+
+const NamedModel& named(const ModelRecipe& recipe) {
+  for (const NamedModel& model : kModels) {
+    if (model.name == recipe.name) return model;
+  }
+  throw InputError(
+      fmt::format("model.name is '{}'; it must be one of {}", shortened(recipe.name), fmt::join(model_names(), ", ")));
+}
+
+}  // namespace
+
+std::vector<std::string> model_names() {
+  std::vector<std::string> names;
+  for (const NamedModel& model : kModels) names.emplace_back(model.name);
+  return names;
+}
+
+bool reads_tokens(const ModelRecipe& recipe) { return named(recipe).reads_tokens; }
+
+Model build_model(const ModelRecipe& recipe) { return named(recipe).build(recipe); }
+
+int64_t tokens_per_sample(const ModelRecipe& recipe) { return reads_tokens(recipe) ? recipe.context : 0; }
 
 std::vector<int64_t> sample_shape(const ModelRecipe& recipe) {
-  if (recipe.name == "gpt") return {};
+  if (reads_tokens(recipe)) return {};
   return {1, kImageSize, kImageSize};
 }
 
 Tensors meta_inputs(const ModelRecipe& recipe, int64_t micro_batch) {
   const auto meta = at::TensorOptions().device(at::kMeta);
-  if (recipe.name == "gpt") return {at::empty({micro_batch, recipe.context}, meta.dtype(at::kLong))};
+  if (reads_tokens(recipe)) return {at::empty({micro_batch, recipe.context}, meta.dtype(at::kLong))};
   return {at::empty({micro_batch, 1, kImageSize, kImageSize}, meta.dtype(at::kFloat))};
 }
 
 std::pair<Tensors, at::Tensor> meta_loss_arguments(const ModelRecipe& recipe, int64_t micro_batch, at::ScalarType dtype) {
   const auto meta = at::TensorOptions(dtype).device(at::kMeta);
   const auto ids = meta.dtype(at::kLong);
-  if (recipe.name == "gpt") {
+  if (reads_tokens(recipe)) {
     return {{at::empty({micro_batch, recipe.context, recipe.vocabulary}, meta)}, at::empty({micro_batch, recipe.context}, ids)};
   }
   return {{at::empty({micro_batch, recipe.classes}, meta)}, at::empty({micro_batch}, ids)};
 }
 
-RoughSize rough_size(const ModelRecipe& m) {
-  const auto layers = static_cast<double>(m.layers), width = static_cast<double>(m.width);
-  const auto classes = static_cast<double>(m.classes), pixels = static_cast<double>(kImageSize * kImageSize);
-  if (m.name == "gpt") {
-    const auto context = static_cast<double>(m.context), words = static_cast<double>(m.vocabulary);
-    return {.sample_bytes = context * (200.0 * layers * width + 24.0 * words),
-            .weights = layers * (12.0 * width + 13.0) * width + 2.0 * words * width + context * width};
-  }
-  if (m.name == "cnn") return {.sample_bytes = 100.0 * pixels * width, .weights = (1000.0 * width + 4.0 * classes) * width};
-  return {.sample_bytes = 40.0 * layers * (width + pixels + classes), .weights = layers * width * (width + pixels + classes)};
-}
+RoughSize rough_size(const ModelRecipe& recipe) { return named(recipe).size(recipe); }
 
 }  // namespace weft

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -10,8 +11,13 @@
 
 namespace weft {
 
-/// Its parameters are on the meta device: nothing is allocated until a FlatModel binds them.
+/// The recipe's model. Its parameters are on the meta device: nothing is allocated until a FlatModel binds them.
 Model build_model(const ModelRecipe& recipe);
+
+/// What model.name may be.
+std::vector<std::string> model_names();
+/// Whether the model reads tokens; otherwise images.
+bool reads_tokens(const ModelRecipe& recipe);
 
 /// Tokens a sample, 0 for models that read images.
 int64_t tokens_per_sample(const ModelRecipe& recipe);
@@ -22,7 +28,7 @@ std::vector<int64_t> sample_shape(const ModelRecipe& recipe);
 /// One micro-batch of the model's inputs, on the meta device.
 Tensors meta_inputs(const ModelRecipe& recipe, int64_t micro_batch);
 
-/// What the model's loss gets of a micro-batch, on the meta device: outputs of `dtype`, and the target.
+/// The arguments of the model's loss for a micro-batch, on the meta device: outputs of `dtype`, and the target.
 std::pair<Tensors, at::Tensor> meta_loss_arguments(const ModelRecipe& recipe, int64_t micro_batch, at::ScalarType dtype);
 
 /// How large a model is; roughly, and not below.
@@ -30,6 +36,7 @@ struct RoughSize {
   double sample_bytes = 0.0;  ///< of one sample's activations
   double weights = 0.0;       ///< elements
 };
+/// The size of the recipe's model, without making it.
 RoughSize rough_size(const ModelRecipe& recipe);
 
 }  // namespace weft

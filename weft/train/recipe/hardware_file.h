@@ -8,17 +8,18 @@
 
 namespace weft {
 
-/// Throws FileError: one line that begins with the file and names file, line, key, what was found and what is valid.
+/// The hardware that a file tells. Throws FileError: one line that begins with the file and names line, key, what was found and
+/// what is valid.
 Hardware load_hardware(const std::string& path);
 
-/// The same from text; `path` names it in errors.
+/// The hardware that a text tells; `path` names it in errors. Throws FileError as load_hardware() does.
 Hardware parse_hardware(const std::string& text, const std::string& path);
 
-/// For what is done with hardware from `path`: an InputError that `call` throws becomes a FileError that begins with the path,
-/// if there is one.
+/// Makes `call`, which does something with hardware from `path`: an InputError that it throws becomes a FileError that begins
+/// with the path, if there is one.
 void in_hardware_file(const std::string& path, const std::function<void()>& call);
 
-/// A file that parse_hardware() makes the same hardware of. Links that are not known are left out.
+/// The text of a file that parse_hardware() makes the same hardware of. Links that are not known are left out.
 std::string hardware_text(const Hardware& hardware);
 
 }  // namespace weft

@@ -1,10 +1,9 @@
 #include "weft/train/recipe/open_data.h"
 
-#include <fmt/core.h>
-
-#include "weft/base/error.h"
 #include "weft/data/images.h"
 #include "weft/data/tokens.h"
+#include "weft/train/recipe/build_model.h"
+#include "weft/train/recipe/recipe_checks.h"
 
 namespace weft {
 
@@ -47,13 +46,8 @@ Datasets open_token_data(const Recipe& recipe) {
 }  // namespace
 
 Datasets open_data(const Recipe& recipe) {
-  const bool reads_tokens = recipe.model.name == "gpt";
-  const bool is_tokens = recipe.data.name == "text" || recipe.data.name == "tokens";
-  if (reads_tokens != is_tokens) {
-    throw InputError(fmt::format("data.name is '{}', which model '{}' cannot read; use {}", recipe.data.name, recipe.model.name,
-                                 reads_tokens ? "text or tokens" : "fashion-mnist or images"));
-  }
-  return is_tokens ? open_token_data(recipe) : open_image_data(recipe);
+  check_model_and_data(recipe);
+  return reads_tokens(recipe.model) ? open_token_data(recipe) : open_image_data(recipe);
 }
 
 }  // namespace weft

@@ -8,12 +8,14 @@
 
 namespace weft {
 
+/// The two parts of a recipe's data.
 struct Datasets {
-  std::shared_ptr<Dataset> training;
-  std::shared_ptr<Dataset> evaluation;
+  std::shared_ptr<Dataset> training;    ///< what steps draw from
+  std::shared_ptr<Dataset> evaluation;  ///< what no step sees
 };
 
-/// Throws InputError naming the file and what to do, also when data and model do not fit (images for a gpt).
+/// Opens the recipe's data. Throws InputError naming the file and what to do, also when data and model do not fit (images for a
+/// gpt).
 Datasets open_data(const Recipe& recipe);
 
 }  // namespace weft

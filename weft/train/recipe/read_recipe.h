@@ -15,7 +15,7 @@ namespace weft {
 /// string).
 Recipe load_recipe(const std::string& path, const std::vector<std::string>& overrides = {});
 
-/// The same from text, for tests; `path` names it in errors.
+/// The recipe in a text; `path` names it in errors, and `overrides` are as load_recipe() takes them.
 Recipe parse_recipe(const std::string& text, const std::string& path, const std::vector<std::string>& overrides = {});
 
 }  // namespace weft

@@ -8,18 +8,20 @@
 
 namespace weft {
 
+/// The section [model].
 struct ModelRecipe {
   std::string name;              ///< "gpt", "cnn", "mlp"
   int64_t layers = 6;            ///< gpt: transformer layers; mlp: hidden layers
-  int64_t heads = 6;             ///< gpt
+  int64_t heads = 6;             ///< gpt: attention heads; must divide the width
   int64_t width = 384;           ///< gpt: embedding width; cnn: channels of the first stage; mlp: hidden width
   int64_t context = 256;         ///< gpt: tokens a sample
-  int64_t vocabulary = 256;      ///< gpt
-  int64_t classes = 10;          ///< cnn, mlp
-  bool tied_embeddings = false;  ///< gpt
-  double dropout = 0.0;          ///< gpt
+  int64_t vocabulary = 256;      ///< gpt: different tokens
+  int64_t classes = 10;          ///< cnn, mlp: labels
+  bool tied_embeddings = false;  ///< gpt: logits are products with the token embeddings
+  double dropout = 0.0;          ///< gpt: share of activations dropped
 };
 
+/// The section [data].
 struct DataRecipe {
   std::string name;                 ///< "fashion-mnist" | "images" | "text" | "tokens"
   std::string path;                 ///< file or folder; empty: where set-up puts the default corpus
@@ -27,24 +29,29 @@ struct DataRecipe {
   double evaluation = 0.1;          ///< text, tokens: share at the end of the stream kept for evaluation
 };
 
+/// The section [batch].
 struct BatchRecipe {
-  int64_t global = 0;            ///< samples a step, over all ranks
-  std::optional<int64_t> micro;  ///< samples a forward; default: global / data-parallel ranks
+  int64_t global = 0;  ///< samples a step, over all ranks
+  /// Samples a forward; default: global / data-parallel ranks, or / slots; with a pipeline, a part of that.
+  std::optional<int64_t> micro;
 };
 
+/// The section [layout].
 struct LayoutRecipe {
-  std::optional<int64_t> dp;     ///< default: the ranks that remain
-  std::optional<int64_t> shard;  ///< default: the ranks that remain where shard_level is not "none", else 1
-  int64_t pp = 1, cp = 1, tp = 1;
-  std::string schedule = "1f1b";     ///< pp: in which order stages run: a name of program/build/make_schedule.h
-  int64_t chunks = 2;                ///< interleaved: stages a rank
-  std::string stages = "auto";       ///< pp: blocks of each stage: "auto" (balanced), "even", or as many numbers: "3,2,3"
-  double stage_gb = 0.0;             ///< stages = "auto": most GiB that a rank may hold, as estimated; 0: no limit
-  int64_t schedule_activations = 0;  ///< auto schedule: most forwards that a rank holds at a time; 0: as 1F1B
-  std::string schedule_file;         ///< csv schedule
-  std::string profile;               ///< a file of `weft profile`: measured times for stages = "auto" and the auto schedule
-  std::string shard_level = "none";  ///< "none" | "optimizer" | "gradients" | "parameters": ZeRO 0 to 3
-  bool reshard_after_forward = true;
+  std::optional<int64_t> dp;           ///< default: the ranks that remain
+  std::optional<int64_t> shard;        ///< default: the ranks that remain where shard_level is not "none", else 1
+  int64_t pp = 1;                      ///< pipeline ranks
+  int64_t cp = 1;                      ///< context-parallel ranks; more than 1 is refused
+  int64_t tp = 1;                      ///< tensor-parallel ranks; more than 1 is refused
+  std::string schedule = "1f1b";       ///< pp: in which order stages run: a name of program/build/make_schedule.h
+  int64_t chunks = 2;                  ///< interleaved: stages a rank
+  std::string stages = "auto";         ///< pp: blocks of each stage: "auto" (balanced), "even", or as many numbers: "3,2,3"
+  double stage_gb = 0.0;               ///< stages = "auto": most GiB that a rank may hold, as estimated; 0: no limit
+  int64_t schedule_activations = 0;    ///< auto schedule: most forwards that a rank holds at a time; 0: as 1F1B
+  std::string schedule_file;           ///< csv schedule
+  std::string profile;                 ///< a file of `weft profile`: measured times for stages = "auto" and the auto schedule
+  std::string shard_level = "none";    ///< "none" | "optimizer" | "gradients" | "parameters": ZeRO 0 to 3
+  bool reshard_after_forward = true;   ///< parameters: release whole weights after forward, gather them again for backward
   int64_t inner_shards = 0;            ///< after forward, over so many neighbours only; 0: all
   int64_t prefetch = 1;                ///< parameters: blocks gathered ahead; gradients, parameters: reductions under way
   double gathered_mb = 0.0;            ///< most whole weights at a time; 0: no limit
@@ -52,45 +59,52 @@ struct LayoutRecipe {
   int64_t recompute_every = 1;         ///< blocks: every k-th
   std::string precision = "fp32";      ///< "fp32" | "bf16" | "fp16"
   std::string reduction = "computed";  ///< gradients are kept and reduced "computed" (as the precision says) or in "fp32"
-  std::string offload_optimizer = "none", offload_parameters = "none", offload_activations = "none";  ///< "host" | "disk"
-  std::string offload_folder;    ///< of the disk tier; empty: $TMPDIR, or /var/tmp
-  std::string backend = "auto";  ///< "auto" | "shm" | "gloo" | "nccl"
-  double bucket_mb = 25.0;
+  std::string offload_optimizer = "none";    ///< optimizer state: "none" | "host" | "disk"
+  std::string offload_parameters = "none";   ///< the rank's shard of the weights: "none" | "host" | "disk"
+  std::string offload_activations = "none";  ///< inputs of blocks that are computed again: "none" | "host" | "disk"
+  std::string offload_folder;                ///< of the disk tier; empty: $TMPDIR, or /var/tmp
+  std::string backend = "auto";              ///< "auto" | "shm" | "gloo" | "nccl"
+  double bucket_mb = 25.0;                   ///< shard_level "none": gradients are reduced in ranges of about so many MiB
 };
 
+/// The section [optimizer].
 struct OptimizerRecipe {
-  std::string name = "adamw";  ///< "adamw" | "sgd"
-  double lr = 3e-4;
+  std::string name = "adamw";      ///< "adamw" | "sgd"
+  double lr = 3e-4;                ///< learning rate at its peak
   int64_t warmup = 0;              ///< steps of linear warm-up
   std::string decay = "constant";  ///< "constant" | "linear" | "cosine" | "step"
   double final_lr = 0.0;           ///< linear, cosine: share of lr at the last step
   int64_t decay_every = 0;         ///< step decay: steps between drops
   double decay_factor = 0.1;       ///< step decay: factor of each drop
-  double weight_decay = 0.01;
-  double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
-  double momentum = 0.9;  ///< sgd
-  bool nesterov = false;  ///< sgd
-  double clip = 0.0;      ///< global gradient norm; 0: no clipping
+  double weight_decay = 0.01;      ///< adamw: decoupled; sgd: added to gradients
+  double beta1 = 0.9;              ///< AdamW::beta1
+  double beta2 = 0.999;            ///< AdamW::beta2
+  double eps = 1e-8;               ///< AdamW::eps
+  double momentum = 0.9;           ///< Sgd::momentum
+  bool nesterov = false;           ///< Sgd::nesterov
+  double clip = 0.0;               ///< global gradient norm; 0: no clipping
 };
 
+/// The section [run].
 struct RunRecipe {
-  int64_t steps = 0;
-  int64_t evaluate_every = 0;  ///< 0: only at the end
-  uint64_t seed = 1;
+  int64_t steps = 0;               ///< to train
+  int64_t evaluate_every = 0;      ///< 0: only at the end
+  uint64_t seed = 1;               ///< of weights, dropout and the order of samples
   std::optional<int64_t> threads;  ///< per rank; default cores / local ranks, or 1 with reproducible_slots
   int64_t reproducible_slots = 0;  ///< 0: off; a power of two that the data-parallel ranks divide
   std::string device = "auto";     ///< "auto" | "cpu" | "cuda"
   double timeout_s = 300.0;        ///< deadline of a collective
 };
 
+/// A whole run.
 struct Recipe {
-  std::string path;
-  ModelRecipe model;
-  DataRecipe data;
-  BatchRecipe batch;
-  LayoutRecipe layout;
-  OptimizerRecipe optimizer;
-  RunRecipe run;
+  std::string path;           ///< of the file, for errors
+  ModelRecipe model;          ///< what is trained
+  DataRecipe data;            ///< what on
+  BatchRecipe batch;          ///< how many samples at a time
+  LayoutRecipe layout;        ///< how it is divided over ranks and memory
+  OptimizerRecipe optimizer;  ///< how weights are updated
+  RunRecipe run;              ///< how long
 };
 
 }  // namespace weft

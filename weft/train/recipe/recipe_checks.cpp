@@ -8,6 +8,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/math.h"
+#include "weft/train/recipe/build_model.h"
 #include "weft/train/recipe/recipe_keys.h"
 #include "weft/train/recipe/stages_by_hand.h"
 
@@ -36,6 +37,8 @@ int64_t nearest_divisor(int64_t number, int64_t wanted, int64_t most) {
   return nearest;
 }
 
+}  // namespace
+
 void check_model_and_data(const Recipe& recipe) {
   const ModelRecipe& model = recipe.model;
   const DataRecipe& data = recipe.data;
@@ -43,10 +46,10 @@ void check_model_and_data(const Recipe& recipe) {
     fail(recipe, "model.heads = {} does not divide model.width = {}; the nearest that does is {}", model.heads, model.width,
          nearest_divisor(model.width, model.heads, kMostHeads));
   }
-  const bool reads_text = data.name == "text" || data.name == "tokens";
-  if ((model.name == "gpt") != reads_text) {
+  const bool is_tokens = data.name == "text" || data.name == "tokens";
+  if (reads_tokens(model) != is_tokens) {
     fail(recipe, "model.name = \"{}\" cannot learn from data.name = \"{}\"; it needs {}", model.name, data.name,
-         model.name == "gpt" ? "\"text\" or \"tokens\"" : "\"fashion-mnist\" or \"images\"");
+         reads_tokens(model) ? "\"text\" or \"tokens\"" : "\"fashion-mnist\" or \"images\"");
   }
   if (data.name == "text" && data.tokenizer != "bytes") {
     fail(recipe, "data.tokenizer = \"{}\" is for data.name = \"tokens\"; \"text\" takes \"bytes\"", data.tokenizer);
@@ -62,6 +65,8 @@ void check_model_and_data(const Recipe& recipe) {
          data.name == "tokens" ? "FILE" : "FOLDER");
   }
 }
+
+namespace {
 
 /// A key that only some values of another key read, and that was set beside another one, was meant otherwise.
 void check_layout_keys(const Recipe& recipe) {

@@ -8,4 +8,7 @@ namespace weft {
 /// Throws InputError for keys that do not go together.
 void check_recipe(const Recipe& recipe);
 
+/// The part of it that data rests on.
+void check_model_and_data(const Recipe& recipe);
+
 }  // namespace weft

@@ -3,7 +3,12 @@
 #include <iterator>
 #include <utility>
 
+#include "weft/comm/call/group_options.h"
+#include "weft/optim/learning_rate.h"
 #include "weft/program/build/make_schedule.h"
+#include "weft/program/program.h"
+#include "weft/train/recipe/build_model.h"
+#include "weft/train/recipe/precision.h"
 
 namespace weft {
 
@@ -17,7 +22,7 @@ using Keys = std::vector<FileKey>;
 
 Keys model_keys(ModelRecipe& m) {
   return {
-      {"model", "name", &m.name, "which model", {}, {"gpt", "cnn", "mlp"}, true},
+      {"model", "name", &m.name, "which model", {}, model_names(), true},
       {"model", "layers", &m.layers, "gpt: transformer layers; mlp: hidden layers", from(1, 10'000)},
       {"model", "heads", &m.heads, "gpt: attention heads; must divide the width", from(1, kMostHeads)},
       {"model", "width", &m.width, "gpt: embedding; cnn: channels of the first stage; mlp: hidden layers", from(1, 1e6)},
@@ -65,12 +70,7 @@ Keys layout_keys(LayoutRecipe& l) {
       {"layout", "profile", &l.profile, "a file of `weft profile`, whose times stages and schedule go by"},
       {"layout", "shard", &l.shard, "ranks that share one replica's state; left out: those that remain, if anything is sharded",
        from(1, 1e6)},
-      {"layout",
-       "shard_level",
-       &l.shard_level,
-       "what is divided over shard",
-       {},
-       {"none", "optimizer", "gradients", "parameters"}},
+      {"layout", "shard_level", &l.shard_level, "what is divided over shard", {}, kShardLevels.all()},
       {"layout", "reshard_after_forward", &l.reshard_after_forward, "parameters: release weights between forward and backward"},
       {"layout", "inner_shards", &l.inner_shards, "parameters: neighbours that keep weights till backward; 0: all",
        from(0, 1e6)},
@@ -79,30 +79,30 @@ Keys layout_keys(LayoutRecipe& l) {
       {"layout", "gathered_mb", &l.gathered_mb, "parameters: most MiB of whole weights at a time; 0: no limit", from(0, 1e6)},
       {"layout", "recompute", &l.recompute, "what backward computes again", {}, {"none", "blocks", "attention"}},
       {"layout", "recompute_every", &l.recompute_every, "recompute = \"blocks\": every k-th", from(1, 10'000)},
-      {"layout", "precision", &l.precision, "type of weights and activations", {}, {"fp32", "bf16", "fp16"}},
+      {"layout", "precision", &l.precision, "type of weights and activations", {}, kPrecisions.all()},
       {"layout",
        "reduction",
        &l.reduction,
        "type gradients are reduced in; computed: that of precision",
        {},
        {"computed", "fp32"}},
-      {"layout", "offload_optimizer", &l.offload_optimizer, "where optimizer state waits", {}, {"none", "host", "disk"}},
+      {"layout", "offload_optimizer", &l.offload_optimizer, "where optimizer state waits", {}, kOffloads.all()},
       {"layout",
        "offload_parameters",
        &l.offload_parameters,
        "where shards of the weights wait; parameters only",
        {},
-       {"none", "host", "disk"}},
+       kOffloads.all()},
       {"layout",
        "offload_activations",
        &l.offload_activations,
        "where block inputs wait; recompute = \"blocks\" only",
        {},
-       {"none", "host", "disk"}},
+       kOffloads.all()},
       {"layout", "offload_folder", &l.offload_folder, "of the disk tier; left out: $TMPDIR, or /var/tmp"},
       {"layout", "cp", &l.cp, "context-parallel ranks", from(1, 1e6)},
       {"layout", "tp", &l.tp, "tensor-parallel ranks", from(1, 1e6)},
-      {"layout", "backend", &l.backend, "what moves the bytes", {}, {"auto", "shm", "gloo", "nccl"}},
+      {"layout", "backend", &l.backend, "what moves the bytes", {}, kBackends.all()},
       {"layout",
        "bucket_mb",
        &l.bucket_mb,
@@ -116,7 +116,7 @@ Keys optimizer_keys(OptimizerRecipe& o) {
       {"optimizer", "name", &o.name, "which optimizer", {}, {"adamw", "sgd"}},
       {"optimizer", "lr", &o.lr, "learning rate at its peak", above(0)},
       {"optimizer", "warmup", &o.warmup, "steps of linear warm-up, the last of which has lr", from(0)},
-      {"optimizer", "decay", &o.decay, "schedule after the warm-up", {}, {"constant", "linear", "cosine", "step"}},
+      {"optimizer", "decay", &o.decay, "schedule after the warm-up", {}, kDecays.all()},
       {"optimizer", "final_lr", &o.final_lr, "linear, cosine: share of lr at the last step", from(0, 1)},
       {"optimizer", "decay_every", &o.decay_every, "step decay: steps between drops", from(0)},
       {"optimizer",

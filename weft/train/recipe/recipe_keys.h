@@ -13,7 +13,7 @@ constexpr int64_t kMostCount = 1'000'000'000;  ///< of what has no maximum of it
 constexpr int64_t kMostHeads = 10'000;
 constexpr int64_t kMostSlots = 1'000'000;
 
-/// The table, with targets in `recipe`, which must outlive it.
+/// The keys of a recipe, with targets in `recipe`, which must outlive them.
 std::vector<FileKey> recipe_keys(Recipe& recipe);
 
 }  // namespace weft

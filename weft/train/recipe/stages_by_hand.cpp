@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <limits>
 #include <sstream>
 
 #include "weft/base/error.h"
+#include "weft/base/parse_number.h"
 #include "weft/base/printable.h"
 
 namespace weft {
@@ -16,11 +16,8 @@ namespace {
 
 /// 0 for what is none.
 int64_t number_of(const std::string& text) {
-  const char* begin = text.data() + std::min(text.find_first_not_of(' '), text.size());
-  const char* end = text.data() + text.find_last_not_of(' ') + 1;
-  int64_t number = 0;
-  const auto [read, error] = std::from_chars(begin, std::max(begin, end), number);
-  return error == std::errc() && read == end ? number : 0;
+  const size_t begin = std::min(text.find_first_not_of(' '), text.size()), end = text.find_last_not_of(' ') + 1;
+  return parse_number<int64_t>(std::string_view(text).substr(begin, std::max(begin, end) - begin)).value_or(0);
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 
 namespace weft {
 
-/// "3,2,3" as numbers, each at least 1; empty for "auto" and "even". Throws InputError for any other text.
+/// The numbers of a text such as "3,2,3", each at least 1; empty for "auto" and "even". Throws InputError for any other text.
 std::vector<int64_t> stages_by_hand(const std::string& text);
 
 /// Throws InputError unless stages by hand have as many blocks as the model.

@@ -22,7 +22,8 @@ struct RepeatedSection {
 std::vector<std::string> read_keys(const std::string& text, const std::string& path, const std::vector<FileKey>& keys,
                                    const std::vector<RepeatedSection>& repeated = {});
 
-/// "section.key=value" with the value as TOML (a bare word counts as a string). Returns the dotted name.
+/// Puts the value of "section.key=value", which is TOML (a bare word counts as a string), where the key points. Returns the
+/// dotted name.
 std::string read_override(const std::string& text, const std::vector<FileKey>& keys);
 
 /// Throws InputError for the first required key that was not given.

@@ -33,10 +33,11 @@ struct FileKey {
   std::string dotted() const { return section + "." + name; }
 };
 
-/// "an integer of at least 1", "one of \"gpt\", \"cnn\"", ... A far largest value is told where `found` is above it.
+/// What a key takes, in words: "an integer of at least 1", "one of \"gpt\", \"cnn\"", ... A far largest value is told where
+/// `found` is above it.
 std::string what_is_valid(const FileKey& key, double found = 0.0);
 
-/// "unknown key 'model.layer'; did you mean 'model.layers'?", for a name that no key of `keys` has.
+/// The error for a name that no key of `keys` has: "unknown key 'model.layer'; did you mean 'model.layers'?".
 std::string unknown_key(const std::string& dotted, const std::vector<FileKey>& keys);
 
 }  // namespace weft

@@ -7,17 +7,19 @@
 
 namespace weft {
 
+/// The times of a run's steps.
 class Meter {
  public:
-  /// The steps are timed by the caller; `skipped` first ones (warming up) are left out of the rates.
+  /// For steps that the caller times; the first `skipped` of them (warming up) are left out of the rates.
   explicit Meter(int64_t skipped = 2) : skipped_(skipped) {}
 
   void add(double step_s) { steps_s_.push_back(step_s); }
   /// Steps a second over all but the skipped first; over all where there are no others; 0 before any.
   double steps_per_s() const;
-  /// Over the last few steps, for progress.
+  /// Steps a second over the last few steps, for progress.
   double recent_steps_per_s() const;
-  /// Of the steps that count, in milliseconds; 0 before any. `share` in [0, 1]: 0.5 is the median.
+  /// The time, in milliseconds, within which a share of the steps that count are done, `share` in [0, 1]: 0.5 is the median. 0
+  /// before any.
   double percentile_ms(double share) const;
 
  private:

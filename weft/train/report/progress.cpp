@@ -106,9 +106,9 @@ std::string evaluation_line(const EvaluationReport& report) {
 
 std::string final_table(const FinalReport& report) {
   std::vector<std::pair<std::string, std::string>> rows = {
-      {"model", fmt::format("{}, {} parameters, {} rank{} with {} thread{} each", report.model,
-                            format_count(static_cast<double>(report.parameters)), report.world, report.world == 1 ? "" : "s",
-                            report.threads_per_rank, report.threads_per_rank == 1 ? "" : "s")},
+      {"model",
+       fmt::format("{}, {} parameters, {} with {} each", report.model, format_count(static_cast<double>(report.parameters)),
+                   counted(report.world, "rank"), counted(report.threads_per_rank, "thread"))},
       {"time", fmt::format("{} ({} steps)", format_duration(report.seconds), report.steps)},
       {"rate", rate(report.samples_per_s, report.tokens_per_s)},
       {"loss", fmt::format("{:.4f}", report.loss)}};

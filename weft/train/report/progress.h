@@ -10,23 +10,27 @@
 
 namespace weft {
 
+/// Where a run is shown, and how often.
 struct ProgressOptions {
-  bool terminal = false;
+  bool terminal = false;      ///< one line redrawn; false: a log
   double redraw_s = 0.1;      ///< terminal: least time between redraws
   double line_s = 1.0;        ///< log: least time between lines, of which there are about 20
   double longest_gap_s = 30;  ///< log: a line at least this often
 };
 
+/// Makes the text that shows a run, report by report.
 class Progress {
  public:
+  /// Nothing is shown yet.
   explicit Progress(const ProgressOptions& options) : options_(options) {}
 
-  /// `now_s` is any clock that runs evenly, `width` the terminal's columns now. May return nothing.
+  /// The text after a step, empty where none is due. `now_s` is any clock that runs evenly, `width` the terminal's columns now.
   std::string step(const StepReport& report, double now_s, int width);
+  /// The text after an evaluation; on a terminal the redrawn line comes after it.
   std::string evaluation(const EvaluationReport& report, int width);
   /// The table; leaves the terminal at the start of a line.
   std::string finish(const FinalReport& report);
-  /// Leaves the terminal at the start of a line, for an error that comes next.
+  /// What leaves the terminal at the start of a line, for an error that comes next.
   std::string end_line();
 
  private:
@@ -39,12 +43,14 @@ class Progress {
   StepReport last_;
 };
 
-/// " 420/2000 [=====>      ]  loss 2.3456  12.3 k tokens/s  lr 3.00e-04  1 min 23 s left", at most `width` columns: the
-/// learning rate gives way first, then the bar, the rate, the time left, the loss.
+/// A terminal's line: " 420/2000 [=====>      ]  loss 2.3456  12.3 k tokens/s  lr 3.00e-04  1 min 23 s left", at most `width`
+/// columns: the learning rate gives way first, then the bar, the rate, the time left, the loss.
 std::string progress_bar(const StepReport& report, int width);
+/// A log's line: "step  420/2000  loss 2.3456  12.3 k tokens/s  lr 3.00e-04  1 min 23 s left".
 std::string progress_line(const StepReport& report);
+/// The line for an evaluation: "evaluation after step 500: loss 2.0723  accuracy 40.36 %  (6.55 s)".
 std::string evaluation_line(const EvaluationReport& report);
-/// Time, rate, loss, accuracy, peak memory a rank, communication share and bytes.
+/// The end of a run as a table: time, rate, loss, accuracy, peak memory a rank, communication share and bytes.
 std::string final_table(const FinalReport& report);
 
 }  // namespace weft

@@ -9,48 +9,48 @@
 
 namespace weft {
 
-/// After each step, on rank 0; rates are over the steps since the last report or so, and global (all ranks together).
+/// What is told after each step, on rank 0; rates are over the last few steps, and global (all ranks together).
 struct StepReport {
-  int64_t step = 0;   ///< steps done, this one included
-  int64_t steps = 0;  ///< steps the run will do
-  double loss = 0.0;  ///< mean over the step's global batch
-  double lr = 0.0;
-  double samples_per_s = 0.0;
+  int64_t step = 0;            ///< steps done, this one included
+  int64_t steps = 0;           ///< steps the run will do
+  double loss = 0.0;           ///< mean over the step's global batch
+  double lr = 0.0;             ///< learning rate of the step
+  double samples_per_s = 0.0;  ///< of the global batch
   double tokens_per_s = 0.0;   ///< 0 for models that do not read tokens
   double seconds_left = -1.0;  ///< negative: not known yet
 };
 
-/// After each pass over the evaluation set.
+/// What is told after each pass over the evaluation set.
 struct EvaluationReport {
-  int64_t step = 0;   ///< steps done before it
-  int64_t steps = 0;  ///< steps the run will do
-  double loss = 0.0;
+  int64_t step = 0;                ///< steps done before it
+  int64_t steps = 0;               ///< steps the run will do
+  double loss = 0.0;               ///< mean over the targets that count
   std::optional<double> accuracy;  ///< share of targets predicted right, 0 to 1
   double seconds = 0.0;            ///< what the evaluation took
 };
 
-/// At the end of a run; what --summary writes. Lists have an entry a rank.
+/// What is told at the end of a run, and what --summary writes. Lists have an entry a rank.
 struct FinalReport {
-  std::string model;       ///< the recipe's model.name
-  int64_t parameters = 0;  ///< trained elements of the whole model
-  int world = 1;
+  std::string model;                                    ///< the recipe's model.name
+  int64_t parameters = 0;                               ///< trained elements of the whole model
+  int world = 1;                                        ///< ranks
   std::vector<std::pair<std::string, int64_t>> layout;  ///< in print order: pp, dp, shard, cp, tp, micro_batch, ...
-  std::string backend;                                  ///< of the gradients' group: "identity", "shm", "gloo", "nccl"
-  int threads_per_rank = 1;
-  int64_t steps = 0;
-  double loss = 0.0;  ///< of the last step
-  std::optional<EvaluationReport> evaluation;
-  double seconds = 0.0;        ///< of training, evaluation included
-  double samples_per_s = 0.0;  ///< over the steps after the first two
-  double tokens_per_s = 0.0;   ///< 0 for models that do not read tokens
-  double first_step_s = 0.0;   ///< from process start to the end of the first step
-  double step_ms_p50 = 0.0;
-  double step_ms_p95 = 0.0;
-  double communication_share = 0.0;  ///< share of step time that the slowest rank spent in collectives, 0 to 1
-  std::vector<double> peak_rss_mb;
-  std::vector<int64_t> traffic_bytes;
-  int64_t skipped_steps = 0;  ///< fp16: steps left out because a gradient was not finite
-  std::string weights_sha256;
+  std::string backend;                                  ///< of the group of all ranks: "identity", "shm", "gloo", "nccl"
+  int threads_per_rank = 1;                             ///< of rank 0
+  int64_t steps = 0;                                    ///< of the run
+  double loss = 0.0;                                    ///< of the last step
+  std::optional<EvaluationReport> evaluation;           ///< the last one
+  double seconds = 0.0;                                 ///< of training, evaluation included
+  double samples_per_s = 0.0;                           ///< over the steps after the first two
+  double tokens_per_s = 0.0;                            ///< 0 for models that do not read tokens
+  double first_step_s = 0.0;                            ///< from process start to the end of the first step
+  double step_ms_p50 = 0.0;                             ///< median time of a step, the first two left out
+  double step_ms_p95 = 0.0;                             ///< what 95 of 100 of those steps took at most
+  double communication_share = 0.0;    ///< share of `seconds` that a rank spent in collectives, the most of all ranks, 0 to 1
+  std::vector<double> peak_rss_mb;     ///< by rank: most memory that was resident, in MiB
+  std::vector<int64_t> traffic_bytes;  ///< by rank: payload that it sent
+  int64_t skipped_steps = 0;           ///< fp16: steps left out because a gradient was not finite
+  std::string weights_sha256;          ///< digest of the final weights (checkpoint/digest.h), on rank 0
 };
 
 }  // namespace weft

@@ -7,7 +7,7 @@
 
 namespace weft {
 
-/// One JSON object, indented, newline at its end. Numbers that are not finite are written as null.
+/// The report as one JSON object, indented, newline at its end. Numbers that are not finite are written as null.
 std::string summary_json(const FinalReport& report);
 
 }  // namespace weft

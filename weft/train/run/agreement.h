@@ -18,16 +18,17 @@
 
 namespace weft {
 
-/// By block, of each of its parameters: name, shape, first values' rule, and whether it is trained, decays or is a statistic.
+/// A number for each block, of what its parameters are: name, shape, first values' rule, and whether each is trained, decays or
+/// is a statistic.
 std::vector<uint64_t> parameter_fingerprints(const Model& model);
 
-/// What must be alike on all ranks, a line a thing: "micro-batches: 4 a rank, in 2 slots".
+/// Lines, one for each thing that must be alike on all ranks: "micro-batches: 4 a rank, in 2 slots".
 std::string agreement_text(const Program& program, const Model& model, const TrainerOptions& options,
                            const OptimizerOptions& optimizer);
 
-/// `plan` is of such lines. Collective over the world. On a rank whose lines are not those of rank 0, throws InputError that
-/// names both ranks and the lines that differ; on all others CommError with the same text, and where a rank does not come
-/// within `timeout` CommError that names it.
+/// Compares `plan`, such lines, with rank 0's. Collective over the world. On a rank whose lines are not those of rank 0, throws
+/// InputError that names both ranks and the lines that differ; on all others CommError with the same text, and where a rank
+/// does not come within `timeout` CommError that names it.
 void check_agreement(const World& world, const std::string& plan, std::chrono::milliseconds timeout);
 
 }  // namespace weft

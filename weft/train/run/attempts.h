@@ -9,9 +9,10 @@
 
 namespace weft {
 
+/// Makes calls until one of them fails.
 class Attempts {
  public:
-  /// call(), which `what` names for people ("step 3"). Throws Error, in one line, when an earlier one has failed.
+  /// Returns call(), which `what` names for people ("step 3"). Throws Error, in one line, when an earlier one has failed.
   template <class Call>
   auto run(const std::string& what, const Call& call) {
     check();

@@ -9,8 +9,8 @@
 
 namespace weft {
 
-/// "cpu", "cuda" (the GPU whose index is the rank's local rank) or "auto" (a GPU if this build and host have one for every
-/// local rank). Throws InputError when a GPU is asked for and there is none for this rank.
+/// The device that `wish` means: "cpu", "cuda" (the GPU whose index is the rank's local rank) or "auto" (a GPU if this build
+/// and host have one for every local rank). Throws InputError when a GPU is asked for and there is none for this rank.
 at::Device rank_device(const std::string& wish, const World& world);
 
 }  // namespace weft

@@ -1,8 +1,7 @@
 #include "weft/train/run/flat_memory.h"
 
-#include <ATen/ops/zeros.h>
-
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -12,38 +11,64 @@
 namespace weft {
 namespace {
 
-Allocate registered_with(const Group& group, MemoryCategory category, MemoryLedger* ledger) {
-  return [group, category, ledger](int64_t numel, at::ScalarType dtype, const std::string& what) {
+/// What collectives read from peers lies in buffers registered with their group, the rest in plain memory of the run's device.
+class TrainerAllocator : public FlatAllocator {
+ public:
+  TrainerAllocator(ShardLevel level, const RankGroups& groups, const TrainerOptions& options)
+      : level_(level), groups_(groups), ledger_(options.ledger), plain_(options.communication.device) {}
+
+  at::Tensor allocate(FlatBuffer buffer, int64_t numel, at::ScalarType dtype, const std::string& what) override {
+    const MemoryCategory category = category_of(buffer);
     const MemoryScope scope(category);
-    const at::Tensor buffer = group.allocate(numel, dtype, what);
+    const Group* group = group_of(buffer);
+    if (group == nullptr) return plain_.allocate(buffer, numel, dtype, what);
+    const at::Tensor memory = group->allocate(numel, dtype, what);
     // Also of a group in two levels, whose buffers are those of its ranks on this host.
-    if (ledger && group.backend().starts_with("shm")) ledger->add(category, static_cast<int64_t>(buffer.nbytes()));
-    return buffer;
-  };
-}
+    if (ledger_ && group->backend().starts_with("shm")) ledger_->add(category, static_cast<int64_t>(memory.nbytes()));
+    return memory;
+  }
 
-Allocate plain(at::Device device, MemoryCategory category) {
-  return [device, category](int64_t numel, at::ScalarType dtype, const std::string&) {
-    const MemoryScope scope(category);
-    return at::zeros({numel}, at::TensorOptions(dtype).device(device));
-  };
-}
+ private:
+  MemoryCategory category_of(FlatBuffer buffer) const {
+    switch (buffer) {
+      case FlatBuffer::weights:
+        return level_ == ShardLevel::parameters ? MemoryCategory::gathered : MemoryCategory::weights;
+      case FlatBuffer::shard:
+        return MemoryCategory::weights;
+      case FlatBuffer::inner:
+        return MemoryCategory::gathered;
+      case FlatBuffer::master:
+        return MemoryCategory::master;
+      case FlatBuffer::gradients:
+      case FlatBuffer::owned_gradients:
+        break;
+    }
+    return MemoryCategory::gradients;
+  }
 
-void set_allocators(FlatOptions& flat, ShardLevel level, const RankGroups& groups, const TrainerOptions& options) {
-  const at::Device device = options.communication.device;
-  const auto from = [&](const Group& group, MemoryCategory category) {
-    return registered_with(group, category, options.ledger);
-  };
-  const bool gathers_own = level == ShardLevel::optimizer || level == ShardLevel::gradients;
-  const bool pooled = level == ShardLevel::parameters;
-  flat.allocate_gradients = from(level == ShardLevel::none ? groups.data : groups.shards, MemoryCategory::gradients);
-  flat.allocate_weights = gathers_own ? from(groups.shards, MemoryCategory::weights)
-                                      : plain(device, pooled ? MemoryCategory::gathered : MemoryCategory::weights);
-  flat.allocate_shard = from(groups.shards, MemoryCategory::weights);
-  flat.allocate_inner = from(groups.inner, MemoryCategory::gathered);
-  flat.allocate_master = plain(device, MemoryCategory::master);
-  flat.allocate_owned = plain(device, MemoryCategory::gradients);
-}
+  /// None for plain memory.
+  const Group* group_of(FlatBuffer buffer) const {
+    switch (buffer) {
+      case FlatBuffer::weights:
+        return level_ == ShardLevel::optimizer || level_ == ShardLevel::gradients ? &groups_.shards : nullptr;
+      case FlatBuffer::gradients:
+        return level_ == ShardLevel::none ? &groups_.data : &groups_.shards;
+      case FlatBuffer::shard:
+        return &groups_.shards;
+      case FlatBuffer::inner:
+        return &groups_.inner;
+      case FlatBuffer::master:
+      case FlatBuffer::owned_gradients:
+        break;
+    }
+    return nullptr;
+  }
+
+  ShardLevel level_;
+  RankGroups groups_;
+  MemoryLedger* ledger_;
+  PlainAllocator plain_;
+};
 
 }  // namespace
 
@@ -61,21 +86,23 @@ FlatOptions flat_memory(const Program& program, int rank, const Mesh& mesh, cons
                       .late_shard = options.layout.offload_parameters != Offload::none,
                       .separate_gradients = level >= ShardLevel::gradients,
                       .weight_buffer = program.buffers_of(rank).weight,
-                      .gradient_buffer = program.buffers_of(rank).gradient};
+                      .gradient_buffer = program.buffers_of(rank).gradient,
+                      .allocator = std::make_shared<TrainerAllocator>(level, groups, options),
+                      .shares_given = true};
   for (int b = 0; b < program.num_blocks() && mesh.size("pp") > 1; ++b) {
     const std::vector<int>& holders = program.holders[b];
     const int pp = mesh.coordinate("pp");
     flat.held.push_back(std::find(holders.begin(), holders.end(), pp) != holders.end());
     flat.tied_copy.push_back(flat.held.back() && holders.front() != pp);
   }
-  set_allocators(flat, level, groups, options);
-  // From the world's rank 0 along its pipeline, and from there to each stage's other ranks.
-  flat.share_given = [data = groups.data, pipeline = groups.pipeline](const at::Tensor& values, bool held,
-                                                                      const std::string& what) {
-    if (data.rank() == 0) pipeline.broadcast(values, 0, what).wait();
-    if (held) data.broadcast(values, 0, what).wait();
-  };
   return flat;
+}
+
+void share_given(FlatModel& model, const RankGroups& groups) {
+  model.share_given([&groups](const at::Tensor& values, bool held, const std::string& what) {
+    if (groups.data.rank() == 0) groups.pipeline.broadcast(values, 0, what).wait();
+    if (held) groups.data.broadcast(values, 0, what).wait();
+  });
 }
 
 }  // namespace weft

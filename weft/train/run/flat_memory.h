@@ -9,9 +9,13 @@
 
 namespace weft {
 
-/// For `rank` of the program. What collectives read from peers lies in buffers registered with their group, the rest in plain
-/// memory of the run's device.
+/// What `rank` of the program has of the model's memory. What collectives read from peers lies in buffers registered with their
+/// group, the rest in plain memory of the run's device.
 FlatOptions flat_memory(const Program& program, int rank, const Mesh& mesh, const RankGroups& groups,
                         const TrainerOptions& options);
+
+/// Shares the values that torch modules were made with: from the world's rank 0 along its pipeline, and from there to each
+/// stage's other ranks. Collective over the world.
+void share_given(FlatModel& model, const RankGroups& groups);
 
 }  // namespace weft

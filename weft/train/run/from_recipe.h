@@ -1,9 +1,10 @@
 // What a recipe says, as the options of those who do it.
 #pragma once
 
+#include <chrono>
+
 #include "weft/comm/world.h"
 #include "weft/data/loader.h"
-#include "weft/optim/optimizer.h"
 #include "weft/train/plan/resolve.h"
 #include "weft/train/recipe/recipe.h"
 #include "weft/train/run/trainer.h"
@@ -14,11 +15,13 @@ namespace weft {
 /// it; else this rank's share of the cores.
 int threads_of(const Recipe& recipe, const World& world);
 
-OptimizerOptions optimizer_of(const OptimizerRecipe& recipe);
+/// The deadline of every wait.
+std::chrono::milliseconds timeout_of(const Recipe& recipe);
 
-/// Of the rank that is number `shard` of those that read data.
+/// The options of the loader of the rank that is number `shard` of those that read data.
 LoaderOptions loader_options(const Recipe& recipe, const ResolvedLayout& layout, int shard);
 
+/// The trainer's options, without the program, which is a plan's.
 TrainerOptions trainer_options(const Recipe& recipe, const ResolvedLayout& layout, at::Device device);
 
 }  // namespace weft

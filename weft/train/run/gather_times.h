@@ -10,8 +10,9 @@
 
 namespace weft {
 
-/// `mine` are those of `rank`, by instruction. Counted from the first of all ranks; ranks of different hosts are set side by
-/// side by this call, which they leave together. Collective over `world`, whose collectives run on `device`.
+/// The times of all ranks, counted from the first of them; the same on every rank. `mine` are those of `rank`, by instruction.
+/// Ranks of different hosts are set side by side by a barrier, which they leave together. Collective over `world`, whose
+/// collectives run on `device`.
 std::vector<TimedInstruction> gather_times(const Program& program, int rank, const std::vector<InstructionTime>& mine,
                                            const Group& world, at::Device device);
 

@@ -9,6 +9,7 @@
 
 namespace weft {
 
+/// The groups of one rank.
 struct RankGroups {
   Group data;                 ///< ranks that read different samples
   Group replicas;             ///< ranks that hold the same part of the state
@@ -19,7 +20,7 @@ struct RankGroups {
   Group world;                ///< all; empty where there is no pipeline
   std::map<int, Group> tied;  ///< by block that several stages hold
 
-  /// Each once, `data` first.
+  /// All groups that were made, each once, `data` first.
   std::vector<Group> all() const;
 
  private:
@@ -27,7 +28,7 @@ struct RankGroups {
   std::vector<Group> made_;
 };
 
-/// Collective over the world.
+/// Makes the groups of group_specs(). Collective over the world.
 RankGroups make_groups(const Mesh& mesh, const Program& program, const GroupOptions& options);
 
 }  // namespace weft

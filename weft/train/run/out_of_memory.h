@@ -7,10 +7,10 @@
 
 namespace weft {
 
-/// For use where an error is being handled: throws MemoryError if it says that memory ran out, returns otherwise.
+/// Throws MemoryError if `error`, which is being handled, says that memory ran out; returns otherwise.
 void explain_memory_error(const std::exception& error, ShardLevel level);
 
-/// call(), with such an error explained.
+/// Returns call(), with such an error explained.
 template <class Call>
 auto explain_memory(const Program& program, const Call& call) {
   try {

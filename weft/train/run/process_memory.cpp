@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <cstdlib>
 
+#include "weft/base/math.h"
+
 namespace weft {
 
 namespace {
@@ -37,7 +39,7 @@ class PlainBlocks : public at::Allocator {
     void* block = bytes > SIZE_MAX - kRoom ? nullptr : std::malloc(bytes + kRoom);
     TORCH_CHECK_WITH(OutOfMemoryError, block, "can't allocate memory: a tensor needs ", bytes, " bytes");
     const auto first = reinterpret_cast<uintptr_t>(block) + sizeof(void*);
-    void* memory = reinterpret_cast<void*>((first + kAlign - 1) / kAlign * kAlign);  // NOLINT: an aligned address in the block
+    void* memory = reinterpret_cast<void*>(round_up(first, kAlign));  // NOLINT: an aligned address in the block
     block_of(memory) = block;
     return memory;
   }

@@ -4,8 +4,8 @@
 
 namespace weft {
 
-/// Call it once, before the first tensor. A step frees and takes the same large blocks again and again, and of this two things
-/// go wrong by default:
+/// Keeps freed memory for the next tensors. To be called once, before the first tensor. A step frees and takes the same large
+/// blocks again and again, and of this two things go wrong by default:
 /// - Each goes back to the kernel and comes zeroed, page by page, which costs a tenth of a bf16 step. So freed memory is kept.
 /// - LibTorch takes aligned blocks, and glibc before 2.38 cannot give a freed one to a request of the same size and alignment.
 ///   The heap grows around them, by a sixth. So tensors take plain blocks with room to align.

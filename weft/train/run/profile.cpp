@@ -18,6 +18,7 @@
 #include "weft/program/build/make_schedule.h"
 #include "weft/train/plan/make_plan.h"
 #include "weft/train/recipe/build_model.h"
+#include "weft/train/recipe/recipe_optimizer.h"
 #include "weft/train/run/device.h"
 #include "weft/train/run/from_recipe.h"
 
@@ -167,7 +168,7 @@ class Profiler {
         world_(world),
         mesh_(world, {{"dp", world.size()}}),
         device_(rank_device(recipe.run.device, world)),
-        plan_(make_plan(recipe, world.size())),
+        plan_(plan_without_program(recipe, world.size())),
         micro_batch_(plan_.layout.micro_batch) {}
 
   Hardware run() {

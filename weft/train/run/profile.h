@@ -11,12 +11,14 @@
 
 namespace weft {
 
+/// How much is measured.
 struct ProfileOptions {
   int rounds = 3;         ///< traced steps of each kind
   int micro_batches = 4;  ///< a step
 };
 
-/// Collective over the world; the same on all ranks. The micro-batch is that of the recipe's layout on this world.
+/// Measures a model's blocks: hardware with their times, the same on all ranks. Collective over the world. The micro-batch is
+/// that of the recipe's layout on this world.
 Hardware profile(const Recipe& recipe, const World& world, const ProfileOptions& options = {});
 
 }  // namespace weft

@@ -11,24 +11,29 @@ namespace weft {
 /// Dynamic loss scaling (Micikevicius et al. 2018, arXiv:1710.03740): halved when a gradient is not finite, and that step is
 /// left out; doubled after 2 000 good steps in a row. Part of the training state.
 struct LossScale {
-  double scale = 1.0;
+  double scale = 1.0;         ///< what losses are multiplied by; a power of two
   int64_t good_steps = 0;     ///< since the scale last changed
   int64_t skipped_steps = 0;  ///< of the whole run
 };
 
+/// The Updater of an Optimizer, which clips, and scales losses for fp16.
 class StepUpdater : public Updater {
  public:
-  /// `scaled`: the gradients are fp16's.
+  /// `clip` is the largest norm, 0: none. `scaled`: the gradients are fp16's. The model must outlive it.
   StepUpdater(FlatModel& model, const OptimizerOptions& optimizer, double clip, bool scaled);
 
+  /// Begins a step, counted from 0, with its learning rate.
   void begin(int64_t step, double lr);
   void add_squares(ExactSum& sum) override;
-  /// Throws NumericError for a norm that is not finite, unless that is the loss scale's doing.
+  /// Takes the global norm, as Updater::accept() says. Throws NumericError for one that is not finite, unless that is the loss
+  /// scale's doing.
   bool accept(double norm) override;
+  /// Updates the block at begin()'s learning rate, its gradients divided by `divisor` and clipped.
   void update(int block, double divisor) override;
   std::vector<at::Tensor>& state(int block) override { return optimizer_->state(block); }
   double loss_scale() const override { return loss_scale_.scale; }
 
+  /// The loss scale as it is now.
   const LossScale& scaling() const { return loss_scale_; }
 
  private:

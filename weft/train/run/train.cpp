@@ -14,14 +14,14 @@
 #include "weft/checkpoint/digest.h"
 #include "weft/checkpoint/safetensors.h"
 #include "weft/program/draw/trace.h"
-#include "weft/train/plan/make_plan.h"
-#include "weft/train/plan/resolve.h"
 #include "weft/train/recipe/build_model.h"
 #include "weft/train/recipe/open_data.h"
+#include "weft/train/recipe/recipe_optimizer.h"
 #include "weft/train/report/meter.h"
 #include "weft/train/run/device.h"
 #include "weft/train/run/from_recipe.h"
 #include "weft/train/run/recipe_agreement.h"
+#include "weft/train/run/shared_plan.h"
 #include "weft/train/run/trainer.h"
 
 namespace weft {
@@ -53,7 +53,8 @@ class Run {
       : recipe_(recipe),
         options_(options),
         traced_step_(traced_step(options, recipe.run.steps)),
-        layout_(make_plan(recipe, world.size()).layout),
+        plan_(shared_plan(recipe, world)),
+        layout_(plan_.layout),
         device_(rank_device(recipe.run.device, world)),
         world_(world),
         mesh_(world,
@@ -63,7 +64,7 @@ class Run {
                 loader_options(recipe, layout_, mesh_.join({"dp", "shard"}).index)),
         evaluation_(data_.evaluation, layout_.micro_batch, mesh_.join({"dp", "shard"}).index, layout_.data_ranks()),
         trainer_(mesh_, build_model(recipe.model), optimizer_of(recipe.optimizer),
-                 with_agreement(trainer_options(recipe, layout_, device_))) {}
+                 of_plan(trainer_options(recipe, layout_, device_))) {}
 
   FinalReport operator()() {
     const Clock::time_point start = Clock::now();
@@ -79,7 +80,8 @@ class Run {
 
  private:
   bool leads() const { return world_.rank() == 0; }
-  TrainerOptions with_agreement(TrainerOptions options) const {
+  TrainerOptions of_plan(TrainerOptions options) const {
+    options.program = plan_.program;
     options.agreement = recipe_agreement(recipe_, data_);
     return options;
   }
@@ -176,7 +178,8 @@ class Run {
   const Recipe& recipe_;
   const TrainOptions& options_;
   int64_t traced_step_;  ///< counted from 1; 0: none
-  ResolvedLayout layout_;
+  Plan plan_;
+  const ResolvedLayout& layout_;
   at::Device device_;
   World world_;
   Mesh mesh_;

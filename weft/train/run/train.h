@@ -11,6 +11,7 @@
 
 namespace weft {
 
+/// What train() does beside the recipe.
 struct TrainOptions {
   std::string trace_path = {};                          ///< times of one step as a trace, written by rank 0; empty: none
   std::optional<int64_t> trace_step = {};               ///< counted from 1; without: the third, or the last of fewer
@@ -19,11 +20,11 @@ struct TrainOptions {
   std::function<void(const EvaluationReport&)> on_evaluation = {};  ///< called on rank 0 after each evaluation
 };
 
-/// Throws InputError for a step that the run does not have. train() does so as well, as it does the next; for whoever starts
-/// ranks, to tell it once.
+/// Throws InputError for a step to trace that the run does not have. train() checks that too, and check_files(): these are for
+/// whoever starts ranks, to tell it once.
 void check_options(const Recipe& recipe, const TrainOptions& options);
 
-/// Throws InputError for a file that cannot be written: by rank 0, which does. Other ranks need not have its folder.
+/// Throws InputError for a file that cannot be written. Rank 0's to call, which writes: others need not have its folder.
 void check_files(const TrainOptions& options);
 
 /// Runs the recipe on this rank. Every rank of the world calls it with the same recipe; the report is complete on rank 0. Sets

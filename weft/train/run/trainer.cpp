@@ -6,9 +6,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <optional>
 
+#include "weft/base/environment.h"
 #include "weft/base/error.h"
 #include "weft/program/build/build.h"
 #include "weft/program/verify/verify.h"
@@ -41,8 +41,7 @@ auto as_error(const std::string& what, const Call& call) {
 
 std::string offload_folder(const LayoutOptions& layout) {
   if (!layout.offload_folder.empty()) return layout.offload_folder;
-  const char* folder = std::getenv("TMPDIR");
-  return folder && *folder ? folder : "/var/tmp";
+  return env_string("TMPDIR").value_or("/var/tmp");
 }
 
 std::shared_ptr<OffloadStore> make_offload_store(Offload kind, const LayoutOptions& layout, at::Device device) {
@@ -63,7 +62,7 @@ struct Trainer::State {
       : mesh(mesh), pending(std::move(model)), optimizer(optimizer), options(options) {}
 
   void start();
-  Program plan() const;
+  std::shared_ptr<const Program> plan() const;
   void check_still_frozen() const;
   bool reproducible() const { return options.reproducible_slots > 0; }
 
@@ -76,7 +75,7 @@ struct Trainer::State {
   int data_rank = 0;
   int rank = 0;  ///< in the program
   int64_t steps_done = 0;
-  Program program;
+  std::shared_ptr<const Program> program;
   std::vector<uint64_t> parameters;  ///< by block, when the trainer was made: their fingerprints
   bool has_trained = false;          ///< any parameter that is trained
   std::unique_ptr<FlatModel> model;
@@ -87,7 +86,7 @@ struct Trainer::State {
   /// call(), unless an earlier one has failed.
   template <class Call>
   auto attempt(const std::string& what, const Call& call) {
-    return attempts.run(what, [&] { return as_error(what, [&] { return explain_memory(program, call); }); });
+    return attempts.run(what, [&] { return as_error(what, [&] { return explain_memory(*program, call); }); });
   }
 };
 
@@ -109,8 +108,8 @@ Trainer::Trainer(const Mesh& mesh, Model model, const OptimizerOptions& optimize
 
 Trainer::~Trainer() = default;
 
-/// Order is all that execution needs, so the blocks' floating-point operations are left out here.
-Program Trainer::State::plan() const {
+/// The program in the options, or one of its own. Order is all that execution needs, so that one has no costs.
+std::shared_ptr<const Program> Trainer::State::plan() const {
   ModelCost cost{.name = pending->name, .blocks = {}, .input_bytes = 0};
   for (const NamedBlock& named : pending->blocks) {
     cost.blocks.push_back({.name = named.name,
@@ -127,33 +126,38 @@ Program Trainer::State::plan() const {
                              .reproducible = reproducible(),
                              .bucket_bytes = options.bucket_bytes,
                              .clip = options.clip > 0.0};
+  if (options.program) {
+    check_program(*options.program, frame_program(cost, layout_without_schedule(options.layout, counts)));
+    return options.program;
+  }
   Program result = build_program(cost, step_layout(options.layout, counts));
   verify(result);
-  return result;
+  return std::make_shared<const Program>(std::move(result));
 }
 
 void Trainer::State::start() {
   if (engine) return;
   const MemoryLedger::Attached attached(options.ledger);
   const MemoryScope scope(MemoryCategory::weights);
-  check_agreement(mesh.world(), agreement_text(program, *pending, options, optimizer), options.communication.timeout);
+  check_agreement(mesh.world(), agreement_text(*program, *pending, options, optimizer), options.communication.timeout);
   check_still_frozen();
   GroupOptions communication = options.communication;
   communication.tree_order = communication.tree_order || reproducible();
   {
     const MemoryScope staged(MemoryCategory::communication);
-    groups = make_groups(mesh, program, communication);
+    groups = make_groups(mesh, *program, communication);
   }
   if (options.ledger) {
     for (const Group& group : groups.all()) options.ledger->add(MemoryCategory::communication, group.memory_bytes());
   }
-  model = std::make_unique<FlatModel>(std::move(*pending), flat_memory(program, rank, mesh, groups, options));
+  model = std::make_unique<FlatModel>(std::move(*pending), flat_memory(*program, rank, mesh, groups, options));
+  share_given(*model, groups);
   pending.reset();
   const LayoutOptions& layout = options.layout;
   updater = std::make_unique<StepUpdater>(*model, optimizer, options.clip, layout.precision == Precision::fp16);
   const at::Device device = options.communication.device;
   engine = std::make_unique<Engine>(
-      *model, program, rank, *updater,
+      *model, *program, rank, *updater,
       EngineOptions{.data = groups.data,
                     .replicas = groups.replicas,
                     .shards = groups.shards,
@@ -167,8 +171,8 @@ void Trainer::State::start() {
                                 .optimizer = make_offload_store(layout.offload_optimizer, layout, device)},
                     .seed = options.seed,
                     .recompute_parts = layout.recompute_parts,
-                    .first_micro_batch = static_cast<int64_t>(program.micro_batches) * data_rank,
-                    .all_micro_batches = static_cast<int64_t>(program.micro_batches) * data_ranks,
+                    .first_micro_batch = static_cast<int64_t>(program->micro_batches) * data_rank,
+                    .all_micro_batches = static_cast<int64_t>(program->micro_batches) * data_ranks,
                     .micro_batch = options.micro_batch});
   engine->initialise();
 }
@@ -176,12 +180,12 @@ void Trainer::State::start() {
 /// The program was made when the trainer was.
 void Trainer::State::check_still_frozen() const {
   const std::vector<uint64_t> now = parameter_fingerprints(*pending);
-  for (int b = 0; b < program.num_blocks(); ++b) {
+  for (int b = 0; b < program->num_blocks(); ++b) {
     if (now[b] == parameters[b]) continue;
     throw InputError(
         fmt::format("trainer: block '{}' has other parameters, or other frozen parameters, than when the trainer was made; "
                     "set requires_grad before that",
-                    program.block_names[b]));
+                    program->block_names[b]));
   }
 }
 
@@ -280,7 +284,7 @@ std::vector<TimedInstruction> Trainer::step_times() {
   if (!state_->engine) throw InputError("trainer: step_times() before the start; call trace(true) and a step first");
   return state_->attempt("telling the times of a step", [this] {
     const State& s = *state_;
-    return gather_times(s.program, s.rank, s.engine->times(), world_group(), s.options.communication.device);
+    return gather_times(*s.program, s.rank, s.engine->times(), world_group(), s.options.communication.device);
   });
 }
 
@@ -307,10 +311,10 @@ void Trainer::for_each_weight(const std::function<void(const std::string& name, 
   }
 }
 
-const Program& Trainer::program() const { return state_->program; }
+const Program& Trainer::program() const { return *state_->program; }
 std::vector<Group> Trainer::groups() const { return state_->groups.all(); }
 const Group& Trainer::data_group() const { return state_->groups.data; }
-const Group& Trainer::world_group() const { return state_->program.mesh.pp > 1 ? state_->groups.world : state_->groups.data; }
+const Group& Trainer::world_group() const { return state_->program->mesh.pp > 1 ? state_->groups.world : state_->groups.data; }
 const LossScale& Trainer::loss_scale() const {
   if (!state_->updater) throw InputError("trainer: loss_scale() before the start; call start() or a step first");
   return state_->updater->scaling();

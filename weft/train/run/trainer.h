@@ -24,51 +24,59 @@
 
 namespace weft {
 
+/// Trains a model on the ranks of a mesh.
 class Trainer {
  public:
+  /// Hands out this rank's next micro-batch.
   using Next = std::function<Batch()>;
 
-  /// Throws InputError when ranks and micro-batches do not divide the global batch, when slots or a pipeline's schedule do not
-  /// fit them, and for a mesh with an axis other than "pp", "dp" and "shard" above size one, which nothing here would use.
+  /// Makes or checks the program, and communicates with nobody. Throws InputError when ranks and micro-batches do not divide
+  /// the global batch, when slots or a pipeline's schedule do not fit them, and for a mesh with an axis other than "pp", "dp"
+  /// and "shard" above size one, which nothing here would use.
   Trainer(const Mesh& mesh, Model model, const OptimizerOptions& optimizer, const TrainerOptions& options);
   ~Trainer();
 
-  /// Collective over the world. Called by the first step; call it to have the weights drawn before that. Throws InputError on a
-  /// rank that is about to train otherwise than rank 0 (agreement.h), and CommError on the others then.
+  /// Makes the groups, binds the model and draws the weights; does nothing a second time. The first step does it, and so does
+  /// whatever else here needs the weights. Collective over the world. Throws InputError on a rank that is about to train
+  /// otherwise than rank 0 (agreement.h), and CommError on the others then.
   void start();
 
   /// One step over the global batch; `next` hands out this rank's micro-batches, first to last. Random numbers are keyed by a
   /// sample's place in that order. Throws InputError for a micro-batch with a tensor of other samples, or nothing to train.
   StepResult step(const Next& next);
+  /// One step on the loader's next micro-batches; made with loader_options().
   StepResult step(Loader& loader);
-  /// `batch` is this rank's share of the global batch: samples [r B, (r + 1) B) with r its place among the n ranks of "dp" and
-  /// "shard", B = global batch / n. Ranks of one pipeline have the same share.
+  /// One step on `batch`, this rank's share of the global batch: samples [r B, (r + 1) B) with r its place among the n ranks of
+  /// "dp" and "shard", B = global batch / n. Ranks of one pipeline have the same share. Throws InputError for another size.
   StepResult step(const Batch& batch);
 
-  /// For a Loader of this rank's micro-batches, from the next step on.
+  /// The options of a Loader of this rank's micro-batches, from the next step on.
   LoaderOptions loader_options() const;
 
-  /// The whole evaluation set once, split across the ranks. Collective over the world. Throws InputError for a loader that is
-  /// not of this rank's share and for a set in which no target counts, NumericError for a loss that is not finite.
+  /// Evaluates the whole set of the loader once, split across the ranks. Collective over the world. Throws InputError for a
+  /// loader that is not of this rank's share and for a set in which no target counts, NumericError for a loss that is not
+  /// finite.
   EvaluationResult evaluate(EvaluationLoader& loader);
 
-  /// The next steps keep the times of their instructions.
+  /// Sets whether the next steps keep the times of their instructions.
   void trace(bool on);
-  /// Of the last step, those of all ranks, on rank 0 and counted from the first; ranks of different hosts are set side by side
-  /// by the end of the step, which they leave together. Collective over the world. Throws InputError before the start.
+  /// When all ranks ran the instructions of the last step, counted from the first of them; the same on every rank. Ranks of
+  /// different hosts are set side by side by this call. Collective over the world. Throws InputError before the start.
   std::vector<TimedInstruction> step_times();
 
+  /// The model, bound: which parameters there are, and what this rank has of them.
   FlatModel& model();
-  /// Every parameter whole, in float32 on the CPU, in order of names. Collective over the world; one block at a time is whole.
+  /// Visits every parameter, whole, in float32 on the CPU, in order of names. Collective over the world; one block at a time is
+  /// whole.
   void for_each_weight(const std::function<void(const std::string& name, const at::Tensor& value)>& visit);
 
-  const Program& program() const;
+  const Program& program() const;       ///< what a step does
   const Group& data_group() const;      ///< ranks that read different samples
   const Group& world_group() const;     ///< all ranks
   std::vector<Group> groups() const;    ///< all that the steps use, that one first
   const LossScale& loss_scale() const;  ///< fp16's; a scale of 1 otherwise; InputError before the start
-  int64_t steps_done() const;
-  double learning_rate() const;  ///< of the next step
+  int64_t steps_done() const;           ///< of this trainer
+  double learning_rate() const;         ///< of the next step
 
  private:
   StepResult one_step(const Next& next);

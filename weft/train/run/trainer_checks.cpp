@@ -5,13 +5,39 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <string>
 #include <vector>
 
 #include "weft/base/error.h"
 #include "weft/base/math.h"
+#include "weft/program/fingerprint.h"
 
 namespace weft {
+
+namespace {
+
+std::string frame_text(const Program& program) {
+  const int64_t elements = std::accumulate(program.block_numel.begin(), program.block_numel.end(), int64_t{0});
+  const int64_t frozen = std::accumulate(program.block_frozen.begin(), program.block_frozen.end(), int64_t{0});
+  return fmt::format(
+      "{} blocks of {} elements and {} frozen ones, sharded: {} over {} ({} kept), {} and {} bytes an element, {} "
+      "micro-batches a rank in {} slots, {} norm, on pp {} x dp {} x shard {}",
+      program.num_blocks(), elements, frozen, name(program.shard_level), program.shards, program.inner_shards,
+      program.weight_bytes, program.gradient_bytes, program.micro_batches, program.slots, program.needs_norm ? "with" : "no",
+      program.mesh.pp, program.mesh.dp, program.mesh.shard);
+}
+
+}  // namespace
+
+void check_program(const Program& program, const Program& frame) {
+  if (frame_fingerprint(program) == frame_fingerprint(frame)) return;
+  const std::string given = frame_text(program), own = frame_text(frame);
+  throw InputError(
+      fmt::format("trainer: its options hold a program for {}; the model, the mesh and the other options make {}; plan it for "
+                  "these, or leave it out",
+                  given, given == own ? "blocks of other names or sizes" : own));
+}
 
 void check_mesh(const Mesh& mesh) {
   for (const AxisSize& axis : mesh.axes()) {

@@ -6,19 +6,23 @@
 #include "weft/comm/mesh.h"
 #include "weft/data/dataset.h"
 #include "weft/nn/model.h"
+#include "weft/program/program.h"
 #include "weft/train/run/trainer_options.h"
 
 namespace weft {
 
-/// Only 'pp', 'dp' and 'shard' may be above 1, outermost first in this order.
+/// Of a mesh's axes only 'pp', 'dp' and 'shard' may be above 1, outermost first in this order.
 void check_mesh(const Mesh& mesh);
 
-/// `ranks` read different samples.
+/// The global batch must divide over `ranks`, those that read different samples, and into their micro-batches and slots.
 void check_batch(const TrainerOptions& options, int ranks);
-/// That each tensor of a micro-batch has `samples` samples.
+/// Each tensor of a micro-batch must have `samples` samples.
 void check_micro_batch(const Batch& batch, int64_t samples);
 
-/// Some block has parts to compute again, where the layout asks for that.
+/// A program that was made beforehand must be for what `frame` is for.
+void check_program(const Program& program, const Program& frame);
+
+/// Some block must have parts to compute again, where the layout asks for that.
 void check_parts(const Model& model, const LayoutOptions& layout);
 /// Whether any parameter is trained.
 bool trains(const Model& model);

@@ -2,27 +2,33 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "weft/comm/call/group_options.h"
 #include "weft/engine/memory_ledger.h"
 #include "weft/optim/learning_rate.h"
+#include "weft/program/program.h"
 #include "weft/train/plan/layout.h"
 
 namespace weft {
 
+/// What a Trainer does with its model.
 struct TrainerOptions {
   int64_t global_batch = 1;         ///< samples a step, over all ranks
   int64_t micro_batch = 1;          ///< samples a forward; must divide each rank's share
   LearningRate learning_rate = {};  ///< constant at the optimizer's lr unless told
   double clip = 0.0;                ///< largest global gradient norm; 0: no clipping
-  uint64_t seed = 1;
+  uint64_t seed = 1;                ///< of weights and dropout
   int reproducible_slots = 0;       ///< 0: off; a power of two: the same bits for any number of ranks that divides it
   int64_t bucket_bytes = 25 << 20;  ///< gradients are reduced in ranges of about this size
-  LayoutOptions layout = {};
-  GroupOptions communication = {};
-  MemoryLedger* ledger = nullptr;  ///< counts what this rank holds, by category
-  std::string agreement = {};      ///< lines that start() finds alike on all ranks or throws, besides its own (agreement.h)
+  LayoutOptions layout = {};        ///< what is sharded, recomputed, moved out, and in which types
+  /// A program verified beforehand for this model, mesh and options, as Plan::program is; without one the trainer makes its
+  /// own.
+  std::shared_ptr<const Program> program = {};
+  GroupOptions communication = {};  ///< of all groups, and the device that the rank computes on
+  MemoryLedger* ledger = nullptr;   ///< counts what this rank holds, by category
+  std::string agreement = {};       ///< lines that start() finds alike on all ranks or throws, besides its own (agreement.h)
 };
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-#include "weft/launch/cores.h"
+#include "weft/base/cores.h"
 
 #include <fmt/format.h>
 #include <sched.h>

@@ -1,5 +1,5 @@
 // Cores: quotas of both versions of control groups, on a folder made to look like one.
-#include "weft/launch/cores.h"
+#include "weft/base/cores.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -10,10 +10,10 @@ struct CgroupFiles {
   std::string root = "/sys/fs/cgroup";
 };
 
-/// At least 1. A quota of 1.5 cores counts as 1.
+/// Cores that this process may use, at least 1. A quota of 1.5 cores counts as 1.
 int available_cores(const CgroupFiles& files = {});
 
-/// What each of `local_ranks` ranks on this host should use: at least 1.
+/// Threads that each of `local_ranks` ranks on this host should use: at least 1.
 int threads_per_rank(int cores, int local_ranks);
 
 }  // namespace weft
