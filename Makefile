@@ -22,7 +22,8 @@ test: configure  ## build everything and run all tests
 	@ctest --preset release
 
 install: all  ## install into PREFIX (install/ unless told)
-	@cmake --install build --prefix "$(PREFIX)" | grep -v '^-- Up-to-date:'
+	@cmake --install build --prefix "$(PREFIX)" >build/install.log || { cat build/install.log; exit 1; }
+	@grep -v '^-- Up-to-date:' build/install.log || true
 
 package: all  ## Debian packages and a source tarball, into build/packages
 	@tools/bootstrap --packaging
@@ -35,6 +36,7 @@ format:  ## rewrite the sources in the project's format
 	@tools/format --fix
 
 lint: configure  ## layers, format and clang-tidy
+	@tools/bootstrap --lint
 	@tools/check_layers && tools/format --check && tools/lint
 
 docs:  ## make the API reference: build/docs/html
@@ -44,7 +46,7 @@ docs:  ## make the API reference: build/docs/html
 	@echo "build/docs/html/index.html"
 
 clean:  ## remove the build folders; the cache folder stays
-	@rm -rf build build-dev build-asan build-tsan build-clang build-cuda
+	@rm -rf build build-dev build-embedded build-asan build-tsan build-cuda
 
 help:
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

@@ -40,5 +40,6 @@ endif()
 if(WEFT_SANITIZE)
   # -O1 keeps the tests quick; -g1 gives file and line. LibTorch itself is not instrumented.
   add_compile_options(-fsanitize=${WEFT_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -O1 -g1)
+  add_compile_options("$<$<CXX_COMPILER_ID:Clang>:-fsanitize-ignorelist=${PROJECT_SOURCE_DIR}/tools/ubsan.ignore>")
   add_link_options(-fsanitize=${WEFT_SANITIZE})
 endif()

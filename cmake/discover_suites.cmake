@@ -1,6 +1,9 @@
 # weft_discover_suites(target prefix): a ctest entry <prefix>.<Suite> for each GoogleTest suite in `target`. Not one for each test,
 # as gtest_discover_tests does: loading LibTorch costs a quarter of a second a process. A skipped, disabled or missing
 # test is a failed one, and so is a suite that takes minutes; sanitizers make all of it several times slower.
+#
+# Labels say which suites a sanitizer runs (CMakePresets.json): `again` has one that matches WEFT_AGAIN, `alone` one that matches
+# WEFT_ALONE. A suite that is named nowhere is run by all.
 function(weft_discover_suites target prefix)
   set(timeout 300)
   if(WEFT_SANITIZE)
@@ -29,6 +32,14 @@ foreach(suite IN LISTS suites)
   add_test("@prefix@.${suite}" ${executable} "--gtest_filter=${suite}.*" --gtest_brief=1)
   set_tests_properties("@prefix@.${suite}" PROPERTIES TIMEOUT @timeout@ WORKING_DIRECTORY "@PROJECT_SOURCE_DIR@"
     ENVIRONMENT "OMP_NUM_THREADS=1" FAIL_REGULAR_EXPRESSION "  SKIPPED ;\\] 0 tests")
+  set(labels)
+  if("@prefix@.${suite}" MATCHES "@WEFT_AGAIN@")
+    list(APPEND labels again)
+  endif()
+  if("@prefix@.${suite}" MATCHES "@WEFT_ALONE@")
+    list(APPEND labels alone)
+  endif()
+  set_tests_properties("@prefix@.${suite}" PROPERTIES LABELS "${labels}")
 endforeach()
 ]])
   set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${list})

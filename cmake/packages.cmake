@@ -31,17 +31,17 @@ set(libraries ${CMAKE_INSTALL_LIBDIR}/weft)
 set_property(TARGET weft PROPERTY INSTALL_RPATH $ORIGIN/../${libraries})
 install(RUNTIME_DEPENDENCY_SET weft_needs POST_EXCLUDE_REGEXES "^/(usr/)?lib" # those are in packages of their own
   LIBRARY DESTINATION ${libraries} COMPONENT command EXCLUDE_FROM_ALL)
-install(CODE "set(weft_command ${CMAKE_INSTALL_BINDIR}/weft)\n  set(weft_rpath $ORIGIN/../${libraries})
-  set(weft_documents ${CMAKE_INSTALL_DATADIR}/doc/weft)\n  set(libtorch_wheels ${LibTorch_INCLUDE_DIR}/../..)"
+install(CODE "set(weft_command [[${CMAKE_INSTALL_BINDIR}/weft]])\n  set(weft_rpath [[$ORIGIN/../${libraries}]])
+  set(weft_documents [[${CMAKE_INSTALL_DATADIR}/doc/weft]])\n  set(libtorch_wheels [[${LibTorch_INCLUDE_DIR}/../..]])"
   COMPONENT command EXCLUDE_FROM_ALL)
 install(CODE [[
   set(weft_prefix "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}")
-  file(RPATH_SET FILE ${weft_prefix}/${weft_command} NEW_RPATH ${weft_rpath}) # without this machine's LibTorch
-  file(GLOB licenses ${libtorch_wheels}/torch-*.dist-info/licenses ${libtorch_wheels}/nvidia_cuda_*.dist-info/licenses)
+  file(RPATH_SET FILE "${weft_prefix}/${weft_command}" NEW_RPATH "${weft_rpath}") # without this machine's LibTorch
+  file(GLOB licenses "${libtorch_wheels}/torch-*.dist-info/licenses" "${libtorch_wheels}/nvidia_cuda_*.dist-info/licenses")
   if(NOT licenses)
     message(FATAL_ERROR "${libtorch_wheels}/torch-*.dist-info holds no licenses: put them there, or run tools/bootstrap --packaging")
   endif()
   foreach(folder IN LISTS licenses)
-    string(REGEX REPLACE ".*/(.*)\\.dist-info/.*" "\\1" name ${folder})
-    file(COPY ${folder}/ DESTINATION ${weft_prefix}/${weft_documents}/${name})
+    string(REGEX REPLACE ".*/(.*)\\.dist-info/.*" "\\1" name "${folder}")
+    file(COPY "${folder}/" DESTINATION "${weft_prefix}/${weft_documents}/${name}")
   endforeach()]] COMPONENT command EXCLUDE_FROM_ALL)

@@ -24,18 +24,20 @@ run = { steps = 4, threads = 1 }
 
 class WeftOffload : public TrainingTest {
  protected:
-  WeftOffload() : TrainingTest(kRecipe) { std::filesystem::create_directory(tier_); }
+  WeftOffload() : TrainingTest(kRecipe) { std::filesystem::create_directory(offloaded_); }
   void TearDown() override {
     TrainingTest::TearDown();
-    if (std::filesystem::exists(tier_)) EXPECT_TRUE(std::filesystem::is_empty(tier_)) << "a file was left behind";
+    if (std::filesystem::exists(offloaded_)) {
+      EXPECT_TRUE(std::filesystem::is_empty(offloaded_)) << "a file was left behind";
+    }
   }
 
   std::vector<std::string> train(std::vector<std::string> more) const {
-    more.insert(more.end(), {"-n", "2", "--set", "layout.offload_folder=" + tier_.string()});
+    more.insert(more.end(), {"-n", "2", "--set", "layout.offload_folder=" + offloaded_.string()});
     return TrainingTest::train(more);
   }
 
-  std::filesystem::path tier_ = folder_ / "offload";
+  std::filesystem::path offloaded_ = folder_ / "offload";
 };
 
 int lines(const std::string& text) { return static_cast<int>(std::count(text.begin(), text.end(), '\n')); }
@@ -66,11 +68,12 @@ TEST_F(WeftOffload, LossThatIsNotFinite) {
 }
 
 TEST_F(WeftOffload, FolderThatIsNotThere) {
-  std::filesystem::remove(tier_);
+  std::filesystem::remove(offloaded_);
   const CommandResult result = run_weft(train({}));
   EXPECT_EQ(result.status, 1);
-  EXPECT_NE(result.err.find(tier_.string() + ": cannot make a scratch file: No such file or directory; name another folder"),
-            std::string::npos)
+  EXPECT_NE(
+      result.err.find(offloaded_.string() + ": cannot make a scratch file: No such file or directory; name another folder"),
+      std::string::npos)
       << result.err;
   EXPECT_EQ(lines(result.err), 1) << result.err;
 }

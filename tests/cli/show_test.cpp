@@ -32,7 +32,7 @@ TEST(WeftShow, AnswersForThousandsOfRanks) {
 }
 
 TEST(WeftHelp, ExplainsItselfWithAnExample) {
-  for (const char* command : {"train", "run", "show", "simulate"}) {
+  for (const char* command : {"train", "run", "show", "memory", "profile", "simulate"}) {
     const CommandResult result = run_weft({command, "--help"});
     EXPECT_EQ(result.status, 0);
     EXPECT_TRUE(contains(result.out, "Example")) << result.out;

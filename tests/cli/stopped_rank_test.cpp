@@ -48,7 +48,9 @@ class StoppedRank : public TrainingTest {
     const TemporaryFolder folder;
     const pid_t launcher = start_weft(train(arguments), folder.path());
     ASSERT_TRUE(wait_until([&] { return rank_of(launcher, rank) != 0; }, 20.0));
-    if (!moment.empty()) ASSERT_TRUE(said(folder.path(), moment)) << read_text(folder / "err");
+    if (!moment.empty()) {
+      ASSERT_TRUE(said(folder.path(), moment)) << read_text(folder / "err");
+    }
     kill(rank_of(launcher, rank), SIGSTOP);
     const auto start = std::chrono::steady_clock::now();
     EXPECT_EQ(wait_for(launcher, 45.0), 1);

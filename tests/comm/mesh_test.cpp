@@ -11,6 +11,7 @@
 #include "tests/support/run_ranks.h"
 #include "weft/base/error.h"
 #include "weft/comm/call/backend.h"
+#include "weft/comm/shm/shm_backend.h"
 
 namespace weft {
 namespace {

@@ -49,7 +49,7 @@ struct Kind {
 class OffloadStoreTest : public ::testing::TestWithParam<Kind> {
  protected:
   TempFolder folder;
-  std::unique_ptr<OffloadStore> tier = GetParam().make(folder.path().string());
+  std::unique_ptr<OffloadStore> store = GetParam().make(folder.path().string());
 };
 
 TEST_P(OffloadStoreTest, BringsBackWhatWasPut) {
@@ -57,34 +57,34 @@ TEST_P(OffloadStoreTest, BringsBackWhatWasPut) {
       at::randn({64}), at::randn({3, 5, 7}), at::arange(11, at::kLong), at::randn({64}).to(at::kBFloat16),
       at::randn({0}),  at::randn({100000})};
   std::vector<int> rooms;
-  for (const at::Tensor& tensor : all) rooms.push_back(tier->reserve(static_cast<int64_t>(tensor.nbytes())));
+  for (const at::Tensor& tensor : all) rooms.push_back(store->reserve(static_cast<int64_t>(tensor.nbytes())));
   for (int round = 0; round < 2; ++round) {  // a room is used every step
-    for (size_t i = 0; i < all.size(); ++i) tier->put(rooms[i], all[i].add(round));
+    for (size_t i = 0; i < all.size(); ++i) store->put(rooms[i], all[i].add(round));
     for (size_t i = all.size(); i-- > 0;) {
       const at::Tensor back = at::full(all[i].sizes(), 99, all[i].options());
-      tier->get(rooms[i], back);
+      store->get(rooms[i], back);
       EXPECT_TRUE(at::equal(back, all[i].add(round))) << "tensor " << i;
     }
   }
 }
 
 TEST_P(OffloadStoreTest, APlaceStartsWithZerosAndTakesFewerBytesToo) {
-  const int room = tier->reserve(64 * 4);
+  const int room = store->reserve(64 * 4);
   const at::Tensor all = at::full({64}, 99.0), few = at::full({5, 3}, 99.0).to(at::kHalf);
-  tier->get(room, all);
+  store->get(room, all);
   EXPECT_TRUE(all.eq(0.0).all().item<bool>());
-  tier->put(room, few);
+  store->put(room, few);
   const at::Tensor back = at::zeros_like(few);
-  tier->get(room, back);
+  store->get(room, back);
   EXPECT_TRUE(at::equal(back, few));
 }
 
 TEST_P(OffloadStoreTest, FillsALeafWithoutMovingItsVersion) {
-  const int room = tier->reserve(16);
-  tier->put(room, at::full({4}, 2.0));
+  const int room = store->reserve(16);
+  store->put(room, at::full({4}, 2.0));
   const at::Tensor leaf = at::full({4}, 1.0).requires_grad_(true);
   const auto version = leaf._version();
-  tier->get(room, leaf);
+  store->get(room, leaf);
   EXPECT_TRUE(leaf.detach().eq(2.0).all().item<bool>());
   EXPECT_EQ(leaf._version(), version);
 }
@@ -93,16 +93,16 @@ TEST_P(OffloadStoreTest, WhatWasReleasedIsUsedAgain) {
   std::vector<std::pair<int, at::Tensor>> kept;
   for (int round = 0; round < 40; ++round) {
     const int64_t numel = 1 + 37 * round % 29;
-    const int room = tier->reserve(numel * 4);
+    const int room = store->reserve(numel * 4);
     kept.emplace_back(room, at::full({numel}, 1.0 * round));
-    tier->put(room, kept.back().second);
+    store->put(room, kept.back().second);
     if (kept.size() < 5) continue;
     const auto oldest = kept.begin() + round % 4;
-    tier->release(oldest->first);
+    store->release(oldest->first);
     kept.erase(oldest);
     for (const auto& [other, expected] : kept) {
       const at::Tensor back = at::zeros_like(expected);
-      tier->get(other, back);
+      store->get(other, back);
       EXPECT_TRUE(at::equal(back, expected)) << "round " << round << ": one of " << expected.numel() << " was written over";
     }
   }
@@ -116,8 +116,8 @@ INSTANTIATE_TEST_SUITE_P(Kinds, OffloadStoreTest,
 TEST(DiskStore, LeavesNoFileInItsFolder) {
   const TempFolder folder;
   {
-    const auto tier = disk_offload(folder.path().string());
-    tier->put(tier->reserve(4096), at::full({1024}, 1.0));
+    const auto store = disk_offload(folder.path().string());
+    store->put(store->reserve(4096), at::full({1024}, 1.0));
     EXPECT_TRUE(folder.names().empty()) << folder.names()[0] << " would stay behind after a kill";
   }
   EXPECT_TRUE(folder.names().empty());
@@ -144,18 +144,18 @@ TEST(DiskStore, SaysThatTheFolderIsMissingOrNone) {
 
 TEST(DiskStore, AFullDiskIsToldBeforeAnythingIsWrittenAndWhatWasThereStays) {
   const TempFolder folder;
-  const auto tier = disk_offload(folder.path().string());
-  const int room = tier->reserve(4096);
-  tier->put(room, at::full({1024}, 7.0));
+  const auto store = disk_offload(folder.path().string());
+  const int room = store->reserve(4096);
+  store->put(room, at::full({1024}, 7.0));
   {
     const FullDisk full(1 << 20);
-    expect_input_error([&] { tier->reserve(2 << 20); }, {folder.path().string(), "no room for 2.00 MiB", "File too large"});
-    tier->put(tier->reserve(4096), at::full({1024}, 8.0));  // what still fits
+    expect_input_error([&] { store->reserve(2 << 20); }, {folder.path().string(), "no room for 2.00 MiB", "File too large"});
+    store->put(store->reserve(4096), at::full({1024}, 8.0));  // what still fits
   }
   const at::Tensor back = at::full({1024}, 0.0);
-  tier->get(room, back);
+  store->get(room, back);
   EXPECT_TRUE(back.eq(7.0).all().item<bool>());
-  tier->reserve(2 << 20);  // there is room again
+  store->reserve(2 << 20);  // there is room again
 }
 
 TEST(ScratchFile, GrowsByWhatIsReserved) {

@@ -159,7 +159,7 @@ TEST(Engine, MovesOptimizerStateOutAndBack) {
   Engine engine(model, program, 0, updater, options);
   for (int64_t step = 0; step < 3; ++step) {
     engine.step(step, [] { return MicroBatch{{at::ones({1, 64})}, at::zeros({1})}; });
-    EXPECT_FALSE(updater.state(0)[0].defined()) << "between steps it is in its tier";
+    EXPECT_FALSE(updater.state(0)[0].defined()) << "between steps it is offloaded";
   }
   EXPECT_TRUE(weight.value.detach().eq(1.0 + 2.0 + 3.0).all().item<bool>());
 }
@@ -270,7 +270,7 @@ TEST(Engine, OffloadedWeightsAreReloadedForOthersToRead) {
     options.offload.weights = host_offload(at::kCPU);
     Engine engine(model, program, 0, updater, options);
     engine.initialise();
-    EXPECT_FALSE(model.flat(0).master.defined()) << "in its tier";
+    EXPECT_FALSE(model.flat(0).master.defined()) << "offloaded";
     Parameter alone{at::zeros({100}, at::TensorOptions(at::kFloat).device(at::kMeta)), {}};
     FlatModel whole = FlatModel({.name = "sum",
                                  .blocks = {{"sum", "sum",
@@ -282,7 +282,7 @@ TEST(Engine, OffloadedWeightsAreReloadedForOthersToRead) {
     const at::Tensor master = engine.master_weights(0);
     EXPECT_TRUE(at::equal(master.narrow(0, 0, 100), whole.flat(0).weights.narrow(0, 0, 100)));
     EXPECT_EQ(master.scalar_type(), at::kFloat);
-    EXPECT_FALSE(model.flat(0).master.defined()) << "back in its tier";
+    EXPECT_FALSE(model.flat(0).master.defined()) << "offloaded again";
     // Rank 1 has nothing to evaluate, and gathers for rank 0.
     const bool has_some = shards.rank() == 0;
     const EvaluationResult result = engine.evaluate({.first = has_some ? 0 : 1, .count = has_some ? 1 : 0}, [has_some] {

@@ -11,11 +11,6 @@
 namespace weft {
 namespace {
 
-unsigned fuzz_count(unsigned usual) {
-  const char* asked = std::getenv("WEFT_FUZZ");
-  return asked == nullptr ? usual : static_cast<unsigned>(std::stoul(asked));
-}
-
 class Folder {
  public:
   Folder() {
@@ -37,7 +32,7 @@ class Fuzz : public ::testing::TestWithParam<int> {};
 TEST_P(Fuzz, damaged_inputs_are_refused_in_one_line) {
   const auto kind = static_cast<fuzz::Kind>(GetParam());
   const Folder folder;
-  const auto failures = fuzz::run_watched(test::seeds(fuzz_count(270) / fuzz::kNumKinds), [&](unsigned seed) {
+  const auto failures = fuzz::run_watched(test::seeds(test::fuzz_cases(270) / fuzz::kNumKinds), [&](unsigned seed) {
     test::Random random(seed * fuzz::kNumKinds + static_cast<unsigned>(kind));
     return fuzz::try_damaged(kind, folder.path(), random);
   });

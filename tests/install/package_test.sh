@@ -17,7 +17,7 @@ fail() {
 [[ $(id -u) == 0 ]] || fail "needs root: sudo XDG_CACHE_HOME='${cache%/weft}' $0"
 command -v debootstrap >/dev/null || fail "debootstrap is not installed: apt-get install debootstrap"
 ls "$packages"/*.deb "$packages"/*.tar.gz >/dev/null 2>&1 || fail "nothing in $packages: run make package"
-[[ ${1:-} == --unshared ]] || exec unshare --mount "$0" --unshared # its mounts go with it
+[[ ${1:-} == --unshared ]] || exec unshare --mount "$source/tests/install/package_test.sh" --unshared # its mounts go with it
 
 folder=$(mktemp -d)
 root=$folder/root
@@ -29,7 +29,8 @@ trap clean_up EXIT
 trap 'exit 130' INT TERM
 
 in_root() {
-  env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 DEBIAN_FRONTEND=noninteractive chroot "$root" "$@"
+  env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 DEBIAN_FRONTEND=noninteractive \
+    ${http_proxy:+http_proxy="$http_proxy"} ${https_proxy:+https_proxy="$https_proxy"} chroot "$root" "$@"
 }
 
 # [hint=TEXT] quietly WHAT COMMAND...: its output only when it fails; kept in $folder/log.
@@ -64,8 +65,9 @@ before=$(cd "$root" && find usr | sort)
 debs=("$root"/root/*.deb)
 hint="if its package lists are too old: rm -r $clean" quietly "install ${debs[*]##*/}" \
   in_root apt-get -q -y --no-install-recommends install "${debs[@]#"$root"}"
-cp -n "$root"/var/cache/apt/archives/*.deb "$clean/var/cache/apt/archives/"
-mapfile -t files < <(in_root dpkg -L weft libweft-dev)
+find "$root/var/cache/apt/archives" -name '*.deb' -exec cp -n -t "$clean/var/cache/apt/archives/" {} +
+list=$(in_root dpkg -L weft libweft-dev)
+mapfile -t files <<<"$list"
 for file in /usr/bin/weft /usr/lib/cmake/weft/weftConfig.cmake /usr/share/doc/{weft,libweft-dev}/copyright; do
   [[ -s $root$file ]] || fail "no $file"
 done

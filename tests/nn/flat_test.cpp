@@ -1,4 +1,3 @@
-#include "weft/base/math.h"
 #include "weft/nn/flat.h"
 
 #include <ATen/ops/allclose.h>
@@ -13,6 +12,7 @@
 #include "tests/nn/function_allocator.h"
 #include "tests/nn/shards.h"
 #include "weft/base/error.h"
+#include "weft/base/math.h"
 #include "weft/models/gpt.h"
 #include "weft/models/vision.h"
 

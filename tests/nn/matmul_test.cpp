@@ -72,7 +72,9 @@ TEST_P(MatmulTest, IsNearTheExactProduct) {
 TEST_P(MatmulTest, HasTheSameBitsWhereverItsOperandsLieAndOnAnyThread) {
   const at::Tensor first = added(0);
   for (const int64_t offset : {16, 64, 192}) EXPECT_TRUE(at::equal(added(offset), first)) << offset;
-  if (goes_to_onednn(a_, b_)) EXPECT_TRUE(at::equal(added(3), first)) << "MKL's bits are those of aligned operands only";
+  if (goes_to_onednn(a_, b_)) {
+    EXPECT_TRUE(at::equal(added(3), first)) << "MKL's bits are those of aligned operands only";
+  }
   at::Tensor elsewhere;
   std::thread([&] { elsewhere = added(0); }).join();
   EXPECT_TRUE(at::equal(elsewhere, first));

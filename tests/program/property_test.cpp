@@ -10,7 +10,7 @@
 namespace weft {
 namespace {
 
-constexpr unsigned kPrograms = 200;
+constexpr unsigned kPrograms = test::cases(200);
 constexpr int kDamages = 12;  // of each kind, per program, one at a time
 
 TEST(Property, random_layouts_verify) {

@@ -32,6 +32,7 @@ cpu torch 1 torch-1.whl $(sha torch-1.whl) torch/include torch/lib torch-1.dist-
 cpu cudart 1 cudart-1.whl $(sha cudart-1.whl) nvidia/lib/libcudart.so
 cuda absent 1 absent.whl 0 lib
 tests cudart 1 cudart-1.whl $(sha cudart-1.whl) nvidia
+lint cudart 1 cudart-1.whl $(sha cudart-1.whl) nvidia
 PINS
 
 # machine_command NAME: its body from standard input. Takes the place of the link in bin/: writing through a link would change
@@ -100,6 +101,8 @@ present torch/lib/libtorch_python.so || present torch/x.py || present nvidia/lib
 [[ -z $(ls "$folder/cache/weft/wheels") && ! -e $folder/cache/weft/set-up ]] || complain "left downloads or scratch files behind"
 expect "for the tests" 0 "unpacking cudart 1" --tests
 [[ -e $folder/cache/weft/test-packages/nvidia/lib/other.so ]] || complain "for the tests: not unpacked"
+expect "for lint" 0 "unpacking cudart 1" --lint
+[[ -e $folder/cache/weft/lint-packages/nvidia/lib/other.so ]] || complain "for lint: not unpacked"
 rm "$folder/bin/python3" "$folder/bin/apt-get"
 expect "second run" 0 ""
 expect "second run for the tests" 0 "" --tests
@@ -112,7 +115,7 @@ expect "missing package" 0 "installing Debian packages: mold"
 grep -q 'apt-get .*install .*mold' "$folder/calls" || complain "apt-get was not asked for mold"
 grep -q clang-16 "$folder/calls" && complain "clang was installed unasked"
 rm "$folder/installed/all"
-expect "for the clang preset" 0 "installing Debian packages: mold clang-16" --clang
+expect "for the sanitizers" 0 "installing Debian packages: mold clang-16" --clang
 
 new_machine
 rm "$folder/installed/all"
@@ -125,8 +128,8 @@ expect "sudo" 0 "installing Debian packages: mold"
 
 new_machine
 rm "$folder/installed/all"
-machine_command apt-get <<<'echo "E: Failed to reload mold: Temporary failure resolving" >&2; exit 100'
-expect "apt-get without network" 1 "could not install mold (E: Failed to reload mold: Temporary failure resolving); check the network"
+machine_command apt-get <<<'echo "E: Failed to fetch mold: Temporary failure resolving" >&2; exit 100'
+expect "apt-get without network" 1 "could not install mold (E: Failed to fetch mold: Temporary failure resolving); check the network"
 machine_command apt-get <<<'exit 0'
 expect "apt-get that installs nothing" 1 "still not installed: mold"
 

@@ -52,8 +52,21 @@ case_of weft/program/draw/svg.cpp '#include "weft/program/simulate/simulation.h"
 case_of weft/program/simulate/simulate.cpp '#include "weft/program/draw/svg.h"' "program/simulate/ may not include program/draw/"
 case_of weft/program/program.h '#include "weft/program/build/build.h"' "program/ may not include program/build/"
 case_of weft/train/plan/plan.h '#include "weft/train/run/trainer.h"' "train/plan/ may not include train/run/"
-case_of weft/comm/group.h '#include "weft/comm/shm/members.h"' "comm/ may not include comm/shm/"
+case_of weft/comm/call/work.h '#include "weft/comm/shm/members.h"' "comm/call/ may not include comm/shm/"
 case_of weft/program/paint/svg.h '// empty' "paint/ is not a room of program/"
+case_of weft/nn/kernels/gelu.h '// empty' "kernels/ is not a room of nn/"
+case_of weft/comm/mesh.cpp '#include "weft/comm/shm/shm_backend.h"' ""
+case_of weft/base/error.h '#include "../cli/commands.h"' "in full"
+case_of weft/nn/flat.h '#include "weft/nn/../cli/commands.h"' "in full"
+case_of weft/nn/flat.h '#include "flat.h"' "in full"
+case_of weft/nn/flat.hpp '// empty' "sources are .h and .cpp"
+
+rm -rf "$folder/weft" && mkdir "$folder/weft"
+output=$("$check" "$folder" 2>&1) && status=0 || status=$?
+[[ $status == 1 && $output == "weft/: holds no sources" ]] || {
+  echo "FAILED: an empty tree gave status $status: $output"
+  failures=$((failures + 1))
+}
 
 # Trees of several files, "PATH INCLUDED" each, that must be told of a ring.
 ring_of() {

@@ -9,6 +9,23 @@
 
 namespace weft::test {
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr unsigned kFewer = 4;
+#elif defined(__has_feature)
+constexpr unsigned kFewer = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) ? 4 : 1;
+#else
+constexpr unsigned kFewer = 1;
+#endif
+
+/// `count` random cases: a quarter of them with a sanitizer, which makes all several times slower.
+constexpr unsigned cases(unsigned count) { return (count + kFewer - 1) / kFewer; }
+
+/// As many as WEFT_FUZZ asks for, `usual` ones where it does not; with a sanitizer too, which is where they find most.
+inline unsigned fuzz_cases(unsigned usual) {
+  const char* asked = std::getenv("WEFT_FUZZ");
+  return asked == nullptr ? usual : static_cast<unsigned>(std::stoul(asked));
+}
+
 /// [0, count), or the one that WEFT_SEED names.
 inline std::vector<unsigned> seeds(unsigned count) {
   const char* one = std::getenv("WEFT_SEED");

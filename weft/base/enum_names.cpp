@@ -8,8 +8,8 @@
 
 namespace weft {
 
-void throw_not_among(std::string_view name, std::span<const std::string_view> names) {
-  throw InputError(fmt::format("'{}' is none of {}", shortened(name), fmt::join(names, ", ")));
+void throw_not_among(std::string_view what, std::string_view name, std::span<const std::string_view> names) {
+  throw InputError(fmt::format("{} = \"{}\" is none of {}", what, shortened(name), fmt::join(names, ", ")));
 }
 
 }  // namespace weft

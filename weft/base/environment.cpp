@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cstdlib>
 #include <string_view>
 
 #include "weft/base/error.h"
+#include "weft/base/parse_number.h"
 #include "weft/base/printable.h"
 
 namespace weft {
@@ -22,10 +22,9 @@ std::optional<Number> env_number(const char* name, std::string_view wanted) {
   const std::optional<std::string> text = env_string(name);
   if (!text) return std::nullopt;
   Number value{};
-  const char* end = text->data() + text->size();
-  const auto [stop, error] = std::from_chars(text->data(), end, value);
+  const std::errc error = read_number(*text, value);
   if (error == std::errc::result_out_of_range) refuse(name, *text, "in range");
-  if (error != std::errc() || stop != end) refuse(name, *text, wanted);
+  if (error != std::errc()) refuse(name, *text, wanted);
   return value;
 }
 

@@ -16,8 +16,10 @@
 
 namespace weft {
 
+/// A file that is there whole, or not at all.
 class AtomicFile {
  public:
+  /// Whether it has a name before it is whole.
   enum class Kind { unnamed_if_possible, named };
 
   /// A link is followed: what it points to is replaced. Throws InputError where no file can be written at `path`.

@@ -1,4 +1,4 @@
-// weft memory: what a rank needs for a recipe, by category. Prints; train/plan/rank_memory.h works it out.
+// weft memory: what a rank needs for a recipe, by category. Prints; train/plan/forecast.h works it out.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -79,7 +79,7 @@ std::string table(const std::vector<RecipeMemory>& memories) {
     states.push_back(format_bytes(m.estimate().model_states));
   }
   std::string text = row("shard_level", heads);
-  for (int i = 0; i < kNumCategories; ++i) {
+  for (size_t i = 0; i < kMemoryCategories.size(); ++i) {
     const auto category = static_cast<MemoryCategory>(i);
     std::vector<std::string> cells;
     cells.reserve(memories.size());
@@ -100,7 +100,8 @@ std::string text_of(const Recipe& recipe, const std::vector<RecipeMemory>& memor
                       format_bytes(estimate.largest_block));
   if (own.by_stage_rank.size() > 1) {
     std::vector<std::string> totals;
-    for (const MemoryEstimate& place : own.by_stage_rank) totals.push_back(format_bytes(place.total()));
+    totals.reserve(own.by_stage_rank.size());
+    for (const MemoryEstimate& rank : own.by_stage_rank) totals.push_back(format_bytes(rank.total()));
     text += fmt::format("pipeline ranks hold {}; below, the one that holds most: pipeline rank {}\n\n", fmt::join(totals, ", "),
                         own.fullest);
   }
@@ -119,8 +120,8 @@ std::string text_of(const Recipe& recipe, const std::vector<RecipeMemory>& memor
 
 std::string json_of(const RecipeMemory& memory) {
   nlohmann::ordered_json bytes;
-  for (int i = 0; i < kNumCategories; ++i) {
-    bytes[std::string(name(static_cast<MemoryCategory>(i)))] = memory.estimate().peak[static_cast<size_t>(i)];
+  for (size_t i = 0; i < kMemoryCategories.size(); ++i) {
+    bytes[std::string(name(static_cast<MemoryCategory>(i)))] = memory.estimate().peak[i];
   }
   const nlohmann::ordered_json json = {
       {"world", memory.plan.layout.world},

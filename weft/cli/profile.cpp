@@ -37,7 +37,7 @@ std::vector<std::string> rank_command(const ProfileArguments& arguments) {
   return command;
 }
 
-void profile_here(Recipe recipe, const World& world, const ProfileArguments& arguments) {
+void profile_here(const Recipe& recipe, const World& world, const ProfileArguments& arguments) {
   keep_and_reuse_memory();
   if (world.rank() == 0) check_writable(arguments.output);  // it writes; other ranks may have another working folder
   const Hardware hardware = profile(recipe, world);

@@ -68,7 +68,7 @@ void check_outputs(const TrainArguments& arguments) {
 }
 
 /// One rank in this process.
-void train_here(Recipe recipe, const World& world, const TrainArguments& arguments) {
+void train_here(const Recipe& recipe, const World& world, const TrainArguments& arguments) {
   survive(SIGPIPE);  // a log that nobody reads any more ends no training
   keep_and_reuse_memory();
   const bool leads = world.rank() == 0;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <cstdint>
 
 #include "weft/base/error.h"
 #include "weft/comm/call/backend.h"
@@ -95,6 +96,12 @@ void copy_if_apart(const at::Tensor& output, const at::Tensor& input) {
   if (output.numel() > 0 && output.const_data_ptr() != input.const_data_ptr()) output.view({-1}).copy_(input.view({-1}));
 }
 
+/// Whether `part` is what `whole` has from element `first` on. As numbers: tensors on the meta device lie nowhere.
+bool lies_at(const at::Tensor& part, const at::Tensor& whole, int64_t first) {
+  const auto address = [](const at::Tensor& x) { return reinterpret_cast<uintptr_t>(x.const_data_ptr()); };
+  return address(part) == address(whole) + static_cast<uintptr_t>(first * whole.element_size());
+}
+
 int64_t sent(const at::Tensor& tensor, int size, int rounds) {
   return static_cast<int64_t>(tensor.nbytes()) * rounds * (size - 1) / size;
 }
@@ -138,8 +145,7 @@ Work Group::reduce_scatter(const at::Tensor& output, const at::Tensor& input, Re
     copy_if_apart(output, input);
     return {};
   }
-  const void* own_place = static_cast<const char*>(input.const_data_ptr()) + own.begin * input.element_size();
-  if (output.const_data_ptr() != own_place) check_apart(output, input, backend_.get(), operation, what);
+  if (!lies_at(output, input, own.begin)) check_apart(output, input, backend_.get(), operation, what);
   return start(backend_, sent(input, size(), 1), [&] { return backend_->reduce_scatter(output, input, op, what); });
 }
 
@@ -152,8 +158,7 @@ Work Group::all_gather(const at::Tensor& output, const at::Tensor& input, std::s
     copy_if_apart(output, input);
     return {};
   }
-  const void* own_place = static_cast<const char*>(output.const_data_ptr()) + own.begin * output.element_size();
-  if (input.const_data_ptr() != own_place) check_apart(output, input, backend_.get(), operation, what);
+  if (!lies_at(input, output, own.begin)) check_apart(output, input, backend_.get(), operation, what);
   return start(backend_, sent(output, size(), 1), [&] { return backend_->all_gather(output, input, what); });
 }
 

@@ -7,8 +7,10 @@
 #include <set>
 
 #include "weft/base/error.h"
+#include "weft/comm/c10d/c10d_backends.h"
 #include "weft/comm/call/backend.h"
 #include "weft/comm/host/host_name.h"
+#include "weft/comm/shm/shm_backend.h"
 #include "weft/comm/two_level.h"
 #include "weft/comm/wait/await.h"
 #include "weft/comm/wait/rank_table.h"
@@ -142,6 +144,7 @@ Group Mesh::group(const Axis& axis, const GroupOptions& options) const {
     agree(store, world_, axis.name, options, deadline);
     if (axis.size() == 1) return Group(options.device);
     std::vector<std::string> hosts;
+    hosts.reserve(axis.ranks.size());
     for (int rank : axis.ranks) hosts.push_back(world_.host(rank));
     Group group(make_backend({axis, std::move(hosts), store.below(fmt::format("{}", axis.ranks.front())), options, deadline}));
     store.throw_if_failed();  // whoever comes late finds all that the others left behind when they gave it up

@@ -6,6 +6,7 @@
 
 namespace weft {
 
+/// What the environment says of a rank.
 struct RankEnvironment {
   int rank = 0;
   int size = 1;

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 
+#include "weft/comm/c10d/c10d_backends.h"
 #include "weft/comm/call/shard_range.h"
+#include "weft/comm/shm/shm_backend.h"
 namespace weft {
 namespace {
 

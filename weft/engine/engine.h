@@ -30,9 +30,9 @@ class StepRun;
 /// Runs one rank's list of a program, step by step.
 class Engine {
  public:
-  /// Takes the room in the tiers that the list of `rank` needs. Model, program and updater must outlive the engine. Throws
-  /// VerifyError for a program with an index out of range (program/check_program.h), InputError for one of another number of
-  /// blocks.
+  /// Takes the room for offloaded state that the list of `rank` needs. Model, program and updater must outlive the engine.
+  /// Throws VerifyError for a program with an index out of range (program/check_program.h), InputError for one of another
+  /// number of blocks.
   Engine(FlatModel& model, const Program& program, int rank, Updater& updater, const EngineOptions& options);
   ~Engine();
 
@@ -44,7 +44,7 @@ class Engine {
   /// When each instruction of the list ran in the last step; empty where that was not traced.
   const std::vector<InstructionTime>& times() const;
 
-  /// Draws the weights that this rank owns, block by block, and moves them to their tier where they have one; ranks that keep
+  /// Draws the weights that this rank owns, block by block, and moves them out where they are offloaded; ranks that keep
   /// whole weights then gather them. Collective over the shards.
   void initialise();
 

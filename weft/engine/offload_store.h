@@ -12,7 +12,7 @@
 
 namespace weft {
 
-/// Numbered rooms for tensors in a slower tier.
+/// Numbered rooms for tensors in slower memory.
 class OffloadStore {
  public:
   virtual ~OffloadStore() = default;
@@ -27,11 +27,11 @@ class OffloadStore {
   virtual void get(int room, const at::Tensor& tensor) = 0;
 };
 
-/// A room that is released with the object. The tier must outlive it.
+/// A room that is released with the object. The store must outlive it.
 class OffloadRoom {
  public:
   /// Reserves a room; throws as OffloadStore::reserve() does.
-  OffloadRoom(OffloadStore& tier, int64_t bytes) : store_(&tier), number_(tier.reserve(bytes)) {}
+  OffloadRoom(OffloadStore& store, int64_t bytes) : store_(&store), number_(store.reserve(bytes)) {}
   /// Leaves `other` without a room.
   OffloadRoom(OffloadRoom&& other) noexcept : store_(std::exchange(other.store_, nullptr)), number_(other.number_) {}
   /// Swaps the two rooms.

@@ -20,6 +20,7 @@
 
 namespace weft {
 
+/// One step of one rank.
 class StepRun {
  public:
   StepRun(FlatModel& model, const Program& program, Updater& updater, const EngineOptions& options);
@@ -37,7 +38,7 @@ class StepRun {
   StepClock clock;
 
  private:
-  /// A tensor of a block's input while it is in its tier.
+  /// A tensor of a block's input while it is offloaded.
   struct Offloaded {
     std::vector<int64_t> sizes;
     at::TensorOptions options;

@@ -98,7 +98,7 @@ void StepRun::norm(const Instruction& instruction) {
   result_.skipped = !updater_.accept(result_.norm);
 }
 
-/// What another stage has kept counts as finite. For the way to an error only: activations are taken out of their tier, one
+/// What another stage has kept counts as finite. For the way to an error only: activations are brought back, one
 /// after another, and let go.
 bool StepRun::output_is_finite(int block, InFlight& flight) {
   if (!flight.outputs[block].empty() || block + 1 == model_.num_blocks()) return finite(flight.outputs[block]);

@@ -1,4 +1,4 @@
-// The part of a step that moves state between offload.
+// The part of a step that moves state out of the device's memory and back.
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 
@@ -65,17 +65,17 @@ void StepRun::offload_memory(int block, const at::Tensor& input, InFlight& fligh
     found = sharers.size() - found;
   }
   if (input.storage().use_count() > sharers.size()) return;
-  OffloadStore& tier = *options_.offload.activations;
+  OffloadStore& store = *options_.offload.activations;
   const auto bytes = static_cast<int64_t>(input.nbytes());
   const auto is_same = [&input](const at::Tensor& other) {
     return other.is_contiguous() && input.is_contiguous() && other.data_ptr() == input.data_ptr() &&
            other.nbytes() == input.nbytes();
   };
-  const auto room = std::make_shared<OffloadRoom>(tier, bytes);
-  tier.put(room->number(), input.contiguous());
+  const auto room = std::make_shared<OffloadRoom>(store, bytes);
+  store.put(room->number(), input.contiguous());
   for (auto& [other, offloaded] : sharers) {
-    offloaded->room = is_same(*other) ? room : std::make_shared<OffloadRoom>(tier, static_cast<int64_t>(other->nbytes()));
-    if (offloaded->room != room) tier.put(offloaded->room->number(), other->contiguous());
+    offloaded->room = is_same(*other) ? room : std::make_shared<OffloadRoom>(store, static_cast<int64_t>(other->nbytes()));
+    if (offloaded->room != room) store.put(offloaded->room->number(), other->contiguous());
     other->reset();
   }
 }

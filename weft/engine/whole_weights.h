@@ -26,18 +26,18 @@ class WholeWeights {
   Work gather_inner(int block);
   /// The optimizer has changed the block's shard: the next offload writes it.
   void mark_changed(int block);
-  /// Moves the shard (and the master weights) of a block to their tier.
+  /// Moves the shard (and the master weights) of a block out.
   void offload(int block);
-  /// Brings the shard (and the master weights) of a block back from their tier.
+  /// Brings the shard (and the master weights) of a block back.
   void reload(int block);
   bool is_offloaded() const { return store_ != nullptr; }
   bool away(int block) const { return is_offloaded() && away_[block]; }
 
  private:
-  /// Where one part of a block is in its tier.
+  /// Where one part of a block is while it is offloaded.
   struct Room {
     int number = -1;
-    bool changed = true;  ///< it is not what the tier has
+    bool changed = true;  ///< it is not what was moved out
   };
   Work gather_parts(int block, const std::function<Work(const FlatPart&, const std::string& what)>& gather) const;
   void reload(FlatPart& part, const Room& room);
@@ -46,7 +46,7 @@ class WholeWeights {
   const Group& shards_;
   const Group& inner_;
   std::shared_ptr<OffloadStore> store_;
-  std::vector<std::array<Room, 2>> rooms_;  ///< by block and part; empty without a tier
+  std::vector<std::array<Room, 2>> rooms_;  ///< by block and part; empty where weights are not offloaded
   std::vector<bool> away_;                  ///< by block
 };
 

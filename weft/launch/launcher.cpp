@@ -266,6 +266,7 @@ int RankGroup::poll_timeout_ms() const {
 
 int RankGroup::result(std::string& error) const {
   std::vector<RankOutcome> outcomes;
+  outcomes.reserve(ranks_.size());
   for (const Rank& rank : ranks_) outcomes.push_back(rank.outcome);
   const Verdict verdict = find_culprit(outcomes);
   if (verdict.failed) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "weft/base/buffer_sizes.h"
+#include "weft/base/math.h"
 #include "weft/program/check_program.h"
 #include "weft/program/edit.h"
 
@@ -23,7 +24,7 @@ using Lifetimes = std::vector<std::vector<Interval>>;  // of each block, ascendi
 class Overlaps {
  public:
   Overlaps(const Lifetimes& lifetimes, const std::vector<int>& held)
-      : words_((held.size() + 63) / 64), bits_(words_ * held.size(), 0), alive_(words_, 0), open_(held.size(), 0) {
+      : words_(ceil_divide<size_t>(held.size(), 64)), bits_(words_ * held.size(), 0), alive_(words_, 0), open_(held.size(), 0) {
     std::vector<std::pair<Interval, int>> births;
     for (size_t i = 0; i < held.size(); ++i) {
       for (const Interval& x : lifetimes[held[i]]) births.emplace_back(x, static_cast<int>(i));

@@ -67,7 +67,7 @@ std::string describe(const Instruction& x, const std::vector<std::string>& block
       return fmt::format("gather of {}{}", range_text(x, block_names),
                          x.axis == AxisName::inner ? " over the inner shards" : "");
     case Op::release:
-      return fmt::format("release of {}{}", range_text(x, block_names), x.keeps_inner_shard ? ", keeping a part" : "");
+      return fmt::format("release of {}{}", range_text(x, block_names), x.keeps_inner_shard ? ", keeping the inner shard" : "");
     case Op::reduce:
     case Op::norm:
     case Op::update:

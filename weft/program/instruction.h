@@ -24,7 +24,7 @@ enum class Op : uint8_t {
   release,          ///< the whole weights of block `first` are no longer needed; with an `inner` one to come, its part is kept
   forward,          ///< run block `first` on micro-batch `micro`; a second time after a drop: recompute
   drop,             ///< forget what block `first` keeps for its backward on `micro`, but for its input
-  offload,          ///< move `what` of block `first` (of `micro`, for an input) out to a slower tier
+  offload,          ///< move `what` of block `first` (of `micro`, for an input) out to slower memory
   reload,           ///< bring it back
   loss,             ///< loss of `micro` as (sum, count), and the gradient of its sum
   backward,         ///< run the backward of block `first` on `micro`; adds to the block's gradients
@@ -64,7 +64,7 @@ enum class Payload : uint8_t {
 /// The words for what is moved.
 inline constexpr EnumNames<Payload, 6> kPayloads("none", "activation", "gradient", "weights", "optimizer state", "input");
 
-/// What an instruction keeps busy: the device's arithmetic, its links to other ranks, or that to the slower tier.
+/// What an instruction keeps busy: the device's arithmetic, its links to other ranks, or that to slower memory.
 enum class Lane : uint8_t { compute, comm, copy };
 /// The words for lanes.
 inline constexpr EnumNames<Lane, 3> kLanes("compute", "comm", "copy");

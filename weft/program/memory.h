@@ -27,13 +27,12 @@ enum class MemoryCategory : uint8_t {
 /// The words for categories, for people.
 inline constexpr EnumNames<MemoryCategory, 7> kMemoryCategories("weights", "master weights", "gradients", "optimizer state",
                                                                 "gathered weights", "activations", "communication buffers");
-inline constexpr int kNumCategories = 7;  ///< values of MemoryCategory
 
 /// The words for a category: "master weights".
 inline std::string_view name(MemoryCategory category) { return kMemoryCategories.of(category); }
 
 /// Bytes of each category, in the order of MemoryCategory.
-using CategoryBytes = std::array<int64_t, kNumCategories>;
+using CategoryBytes = std::array<int64_t, kMemoryCategories.size()>;
 
 /// What a rank's memory depends on beside the program.
 struct MemoryOptions {

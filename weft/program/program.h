@@ -49,6 +49,13 @@ inline constexpr EnumNames<ShardLevel, 4> kShardLevels("none", "optimizer", "gra
 /// The word for a level.
 inline std::string_view name(ShardLevel level) { return kShardLevels.of(level); }
 
+/// What is offloaded (passes/offload.h).
+struct OffloadOptions {
+  bool activations = false;  ///< inputs of blocks that are computed again
+  bool optimizer = false;    ///< optimizer state
+  bool weights = false;      ///< the rank's shard of them; level parameters only
+};
+
 /// Which blocks lie in the same memory, one at a time (buffers.h): those with the same number. Empty: each has its own.
 struct Buffers {
   std::vector<int> weight;    ///< of whole weights, by block; -1 for one that the rank does not hold
@@ -75,14 +82,16 @@ struct Program {
   std::vector<std::vector<int>> block_uses = {};  ///< BlockCost::uses
   ShardLevel shard_level = ShardLevel::none;      ///< what is divided over the shards
   int shards = 1;                                 ///< ranks that share one replica's state; 1 for level none
-  int inner_shards = 1;     ///< ranks that whole weights are kept divided over from forward to backward; 1: not kept
-  int weight_bytes = 4;     ///< of an element that forward reads
-  int gradient_bytes = 4;   ///< of an element that is reduced
-  int micro_batches = 1;    ///< per rank and step
-  int slots = 1;            ///< per rank and step; divides micro_batches
-  int replicas = 1;         ///< ranks that hold the same part of the state, its gradients summed over them
-  bool needs_norm = false;  ///< updates await the global gradient norm: clipping, fp16's check
-  MeshSizes mesh = {};      ///< of the world
+  int inner_shards = 1;         ///< ranks that whole weights are kept divided over from forward to backward; 1: not kept
+  int weight_bytes = 4;         ///< of an element that forward reads
+  int gradient_bytes = 4;       ///< of an element that is reduced
+  int micro_batches = 1;        ///< per rank and step
+  int slots = 1;                ///< per rank and step; divides micro_batches
+  int replicas = 1;             ///< ranks that hold the same part of the state, its gradients summed over them
+  bool needs_norm = false;      ///< updates await the global gradient norm: clipping, fp16's check
+  bool keep_order = false;      ///< gradients are reduced once, after the last micro-batch, though sharded
+  OffloadOptions offload = {};  ///< what is offloaded
+  MeshSizes mesh = {};          ///< of the world
 
   /// The pipeline ranks that hold each block: one, or several for tied weights. Empty: one pipeline rank holds all.
   std::vector<std::vector<int>> holders = {};

@@ -11,8 +11,8 @@ namespace weft {
 struct TimedInstruction {
   int rank = 0;          ///< of the world
   int index = 0;         ///< in the rank's list
-  double start_s = 0.0;  ///< of those that move bytes between ranks: when the bytes began to move
-  double end_s = 0.0;    ///< from the same moment on as start_s
+  double start_s = 0.0;  ///< when it began, or its bytes began to move, counted from one moment for all ranks
+  double end_s = 0.0;    ///< when it ended, counted from the same moment
   int alike = 1;         ///< ranks that do the same at the same time; `rank` is the first of them
 };
 

@@ -57,7 +57,9 @@ TEST_P(FrozenWeights, AreGatheredWhereTheyAreDivided) {
   Program program = program_of(some_frozen(), GetParam());
   if (GetParam() != ShardLevel::parameters) return;
   for (const Instruction& x : program.of(0)) {
-    if (x.op == Op::gather) EXPECT_EQ(x.wire_bytes, shard_bytes(4 * program.weight_numel(x.first), kShards)) << x.first;
+    if (x.op == Op::gather) {
+      EXPECT_EQ(x.wire_bytes, shard_bytes(4 * program.weight_numel(x.first), kShards)) << x.first;
+    }
   }
   std::erase_if(program.lists[0],
                 [](const Instruction& x) { return x.first == 0 && (x.op == Op::gather || x.op == Op::release); });

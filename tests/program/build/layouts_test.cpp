@@ -29,7 +29,7 @@ std::vector<StepLayout> layouts_of(ShardLevel level) {
           for (int every : {0, 1, 2}) {
             for (int prefetch : {0, 1, 2}) {
               for (int flags = 0; flags < 8; ++flags) {
-                const bool tiers = (flags & 1) != 0, reshard = (flags & 2) != 0, keep = (flags & 4) != 0;
+                const bool offloads = (flags & 1) != 0, reshard = (flags & 2) != 0, keep = (flags & 4) != 0;
                 if (whole && (prefetch == 2 || !reshard)) continue;  // say nothing there
                 if (slots > 1 && !keep) continue;                    // slots are for the order of sums
                 result.push_back({.dp = dp,
@@ -38,7 +38,7 @@ std::vector<StepLayout> layouts_of(ShardLevel level) {
                                   .reshard_after_forward = reshard,
                                   .prefetch = prefetch,
                                   .recompute = {.every = every},
-                                  .offload = {.activations = tiers, .optimizer = tiers, .weights = tiers && !whole},
+                                  .offload = {.activations = offloads, .optimizer = offloads, .weights = offloads && !whole},
                                   .keep_order = keep,
                                   .micro_batches = micro_batches,
                                   .slots = slots,

@@ -1,5 +1,4 @@
 // Models at the ends of what 64 bits count: taken and verified, or refused in one line.
-#include "weft/program/build/build.h"
 #include "weft/program/build/step_bytes.h"
 
 #include <gtest/gtest.h>
@@ -8,6 +7,7 @@
 
 #include "tests/program/toy.h"
 #include "weft/base/error.h"
+#include "weft/program/build/build.h"
 #include "weft/program/limits.h"
 #include "weft/program/simulate/simulate.h"
 #include "weft/program/verify/verify.h"

@@ -1,5 +1,4 @@
 // How large a step is, told before it is made; and that large ones are built by passes that look at a list a few times only.
-#include "weft/program/build/build.h"
 #include "weft/program/build/step_size.h"
 
 #include <gtest/gtest.h>
@@ -10,6 +9,7 @@
 #include "tests/program/toy.h"
 #include "tests/support/cpu_limit.h"
 #include "weft/base/error.h"
+#include "weft/program/build/build.h"
 #include "weft/program/build/make_schedule.h"
 #include "weft/program/memory.h"
 #include "weft/program/simulate/simulate.h"

@@ -79,7 +79,7 @@ TEST(Timeline, what_is_moved_has_a_row) {
                                                        .offload = {.activations = true, .optimizer = true, .weights = true}});
   const std::string text = timeline(program.of(0), 80);
   EXPECT_TRUE(contains(text, "  copy    | ")) << text;
-  for (const char* label : {"f0w", "e0w", "e1i", "f1i", "f2o", "e2o"})
+  for (const char* label : {"r0w", "o0w", "o1i", "r1i", "r2o", "o2o"})
     EXPECT_TRUE(contains(text, label)) << label << "\n" << text;
 }
 

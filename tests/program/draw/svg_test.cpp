@@ -67,7 +67,7 @@ std::string drawn(const Program& program, const SvgOptions& options = {}, const 
   return draw_svg(program, timed_instructions(program, simulate(program, hardware)), options);
 }
 
-TEST(DrawSvg, a_box_for_every_task) {
+TEST(DrawSvg, a_bar_for_every_task) {
   const Program program =
       pipeline_program(one_f_one_b_schedule({.ranks = 4, .micro_batches = 8}), {.blocks = 2, .message_bytes = 1}, {.dp = 8});
   const std::string svg =

@@ -72,7 +72,7 @@ TEST(OneStage, several_micro_batches_cost_no_more_memory_than_one) {
 
 InstructionList slotted(const ModelCost& model, int micro_batches, int slots, int64_t bucket_bytes) {
   const Program program = toy_program(model, {.micro_batches = micro_batches, .slots = slots});
-  return close_slots(one_stage(model, micro_batches), program, {.buckets = buckets_of(model, bucket_bytes)});
+  return close_slots(one_stage(model, micro_batches), program, {.buckets = buckets_of(model, bucket_bytes)}).take();
 }
 InstructionList slotted(int num_blocks, int micro_batches, int slots, int64_t bucket_bytes) {
   return slotted(toy_model(num_blocks), micro_batches, slots, bucket_bytes);

@@ -217,7 +217,7 @@ TEST(PipelineSlots, blocks_that_cannot_be_split_close_theirs_earlier) {
   const InstructionList list = lists_of(model, schedule)[1];
   const std::vector<Bucket> buckets = gradient_buckets(program, {3, 4, 5}, 1 << 20);
   EXPECT_EQ(
-      text(close_slots(list, program, {.buckets = buckets})),
+      text(close_slots(list, program, {.buckets = buckets}).take()),
       "receive_activation2.0<0 forward3.0 forward4.0 forward5.0 receive_activation2.1<0 load0 loss0 "
       "backward_input5.0 backward4.0 combine4-4s0 backward_input3.0 send_gradient2.0>0 "
       "forward3.1 forward4.1 forward5.1 load1 loss1 backward_input5.1 backward4.1 backward_input3.1 send_gradient2.1>0 "

@@ -24,7 +24,7 @@ InstructionList gathered(const ModelCost& model, int micro_batches = 1) {
 
 std::string hoisted(int blocks, const PrefetchOptions& options) {
   const ModelCost model = toy_model(blocks);
-  return text(prefetch(gathered(model), sharded(model), options));
+  return text(prefetch(gathered(model), sharded(model), options).take());
 }
 
 int64_t most_gathered(const InstructionList& list, const Program& program) {
@@ -80,7 +80,7 @@ TEST(Prefetch, whatever_the_limit_it_holds) {
             program.weight_bytes = width;
             const int64_t max_bytes = limit * 256 * width + 100;
             const InstructionList before = gathered(model, micro_batches);
-            const InstructionList list = prefetch(before, program, {.depth = depth, .max_bytes = max_bytes});
+            const InstructionList list = prefetch(before, program, {.depth = depth, .max_bytes = max_bytes}).take();
             const int most = std::min({blocks, depth + 1, limit});
             EXPECT_EQ(most_gathered(list, program), most * 256 * width) << blocks << " depth " << depth << " limit " << limit;
             EXPECT_EQ(step_cost(list).wire_bytes(), step_cost(before).wire_bytes());
@@ -97,7 +97,7 @@ TEST(Prefetch, a_limit_that_one_block_is_above) {
   model.blocks[1].numel = 512;
   const auto says = [&](const ModelCost& x, int64_t max_bytes) -> std::string {
     try {
-      prefetch(gathered(x), sharded(x), {.max_bytes = max_bytes});
+      prefetch(gathered(x), sharded(x), {.max_bytes = max_bytes}).take();
     } catch (const InputError& error) {
       return error.what();
     }
@@ -110,10 +110,10 @@ TEST(Prefetch, a_limit_that_one_block_is_above) {
   EXPECT_NE(says(tied_model(3), kBlockBytes).find("block 2 'layer2' needs 2.00 KiB with it"), std::string::npos);
 }
 
-TEST(Prefetch, not_before_the_shard_is_back_from_a_slower_tier) {
+TEST(Prefetch, not_before_the_shard_is_back_from_slower_memory) {
   const ModelCost model = toy_model(2);
   const InstructionList list = offload_shards(gathered(model), {.weights = true});
-  EXPECT_EQ(text(prefetch(list, sharded(model), {.depth = 2})), text(list));
+  EXPECT_EQ(text(prefetch(list, sharded(model), {.depth = 2}).take()), text(list));
 }
 
 }  // namespace

@@ -44,7 +44,8 @@ TEST(ShardGradients, follows_the_combine) {
   const ModelCost model = toy_model(1);
   Program program = sharded(model, 2, 1, 2);
   program.slots = 2;
-  const InstructionList list = close_slots(steps(model, 2), program, {.buckets = single_blocks(program, all_blocks(program))});
+  const InstructionList list =
+      close_slots(steps(model, 2), program, {.buckets = single_blocks(program, all_blocks(program))}).take();
   EXPECT_EQ(
       text(shard_gradients(list, program, {})),
       "load0 forward0.0 loss0 backward0.0 combine0-0s0 load1 forward0.1 loss1 backward0.1 combine0-0s1 reduce_scatter0.1");

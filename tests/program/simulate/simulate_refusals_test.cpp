@@ -69,12 +69,13 @@ TEST(SimulateRefusals, a_pipeline_names_the_link_that_it_lacks) {
             "and bytes_per_s (inf: free)");
 }
 
-TEST(SimulateRefusals, a_tier_that_is_not_told_is_named) {
+TEST(SimulateRefusals, slower_memory_that_is_not_told_is_named) {
   Hardware hardware = slow_device();
   hardware.offload = kUnknown;
   const Program program = copies(
       {{.op = Op::reload, .lane = Lane::copy, .first = 0, .last = 1, .micro = 0, .what = Payload::input, .allocates = 12}}, 1);
-  EXPECT_NE(error_of(program, hardware).find("does not tell offload, which offload needs: add [offload]"), std::string::npos);
+  EXPECT_NE(error_of(program, hardware).find("does not tell offload, which moving state out needs: add [offload]"),
+            std::string::npos);
 }
 
 TEST(SimulateRefusals, times_of_blocks_that_are_not_there_are_refused) {

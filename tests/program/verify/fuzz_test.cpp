@@ -26,11 +26,6 @@
 namespace weft {
 namespace {
 
-unsigned fuzz_count(unsigned usual) {
-  const char* asked = std::getenv("WEFT_FUZZ");
-  return asked == nullptr ? usual : static_cast<unsigned>(std::stoul(asked));
-}
-
 // What it throws is of the one family, and one line of it.
 bool accepts(const std::function<void()>& take) {
   try {
@@ -72,7 +67,7 @@ void link_again(const Program& program) {
 TEST(Fuzz, a_program_with_wrong_numbers_is_refused_or_works) {
   Program good;
   int verified = 0;
-  for (const unsigned seed : test::seeds(fuzz_count(400))) {
+  for (const unsigned seed : test::seeds(test::fuzz_cases(400))) {
     SCOPED_TRACE(test::replay(seed));
     test::Random random(seed + 1);
     // A good one takes longer to build than to damage.

@@ -96,7 +96,7 @@ TEST(PlanStages, NoRankHoldsMoreThanStageGb) {
   tight.insert(tight.end(), {"layout.schedule=gpipe", "layout.stage_gb=0.05"});
   EXPECT_THAT(error_of(tight, 2),
               HasSubstr("layout.stage_gb = 0.05 allows a rank 51.2 MiB, but with schedule gpipe and the best "
-                        "cut into 2 stages that was found pipeline rank 1 holds 340 MiB"));
+                        "cut into 2 stages that was found, pipeline rank 1 holds 340 MiB"));
 }
 
 /// All cuts of eight blocks into three stages.
@@ -299,6 +299,18 @@ TEST(PlanSchedule, AutoTellsWhoseScheduleItTook) {
   EXPECT_THAT(plan_of({"layout.pp=2", "layout.schedule=auto"}, 2).stages_text, HasSubstr("schedule: that of zb-v"));
   const std::vector<std::string> three = {"layout.pp=2", "layout.schedule=auto", "layout.stages=\"3,5\""};
   EXPECT_EQ(plan_of(three, 2).layout.options.pipeline.first_block, (std::vector<int>{0, 3}));
+}
+
+// With the tied weights on one rank zb-v would mix the slots' gradients: it is passed over.
+TEST(PlanSchedule, AutoPassesOverWhatCannotBeBuilt) {
+  const std::vector<std::string> tied = {"layout.pp=2", "model.tied_embeddings=true", "run.reproducible_slots=2"};
+  const auto with = [&](const std::string& schedule) {
+    std::vector<std::string> overrides = tied;
+    overrides.push_back("layout.schedule=" + schedule);
+    return overrides;
+  };
+  EXPECT_THAT(error_of(with("zb-v"), 2), HasSubstr("its gradients mix micro-batches of different slots"));
+  EXPECT_THAT(plan_of(with("auto"), 2).stages_text, Not(HasSubstr("zb-v")));
 }
 
 TEST(PlanSchedule, AFileThatCannotBeReadIsToldWithTheReason) {

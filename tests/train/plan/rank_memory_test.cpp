@@ -85,10 +85,10 @@ TEST_P(MemoryTest, MeasuredIsAsPredicted) {
   const Recipe recipe = recipe_of(GetParam());
   const RecipeMemory predicted = recipe_memory(recipe, kRanks);
   const CategoryBytes measured = measure(recipe, predicted.plan.layout);
-  for (int i = 0; i < kNumCategories; ++i) {
+  for (size_t i = 0; i < kMemoryCategories.size(); ++i) {
     const auto category = static_cast<MemoryCategory>(i);
     const auto expected = static_cast<double>(predicted.estimate().of(category));
-    const auto actual = static_cast<double>(measured[static_cast<size_t>(i)]);
+    const auto actual = static_cast<double>(measured[i]);
     EXPECT_NEAR(actual, expected, kTolerance * expected) << name(category);
   }
 }
@@ -153,7 +153,8 @@ TEST(MemoryOffload, FreesWhatIsPredicted) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Layouts, MemoryTest, ::testing::ValuesIn(cases()), [](const auto& info) {
-  return info.param.level + "_" + info.param.recompute + "_" + info.param.precision + (info.param.more.empty() ? "" : "_more");
+  const std::string more = info.param.more.empty() ? "" : "_more_" + std::to_string(info.index);
+  return info.param.level + "_" + info.param.recompute + "_" + info.param.precision + more;
 });
 
 }  // namespace

@@ -53,7 +53,8 @@ std::vector<Case> cases() {
 int64_t host_bytes(const MemoryLedger& ledger) {
   const CategoryBytes live = ledger.live();
   int64_t bytes = 0;
-  for (int i = 0; i < kNumCategories; ++i) bytes += i == static_cast<int>(MemoryCategory::communication) ? 0 : live[i];
+  for (size_t i = 0; i < kMemoryCategories.size(); ++i)
+    bytes += i == static_cast<size_t>(MemoryCategory::communication) ? 0 : live[i];
   return bytes;
 }
 

@@ -114,7 +114,9 @@ TEST_P(FailuresTest, AStartThatRanOutOfMemoryIsNotFollowedByAnything) {
       failed = !error_of([&] { trainer->start(); }).empty();
     }
     if (failed) expect_all_refused(*trainer, "the start");
-    if (!failed) EXPECT_GT(trainer->step(batch_of(0)).loss, 0.0);
+    if (!failed) {
+      EXPECT_GT(trainer->step(batch_of(0)).loss, 0.0);
+    }
   }
   EXPECT_GE(failures, 3);
 }

@@ -100,10 +100,10 @@ TEST(OffloadedActivations, TakeTheRoomOfTheLongestStepWhenLengthsChange) {
 
 TEST(OffloadedActivations, StayWhereTheirOwnBlocksBackwardKeepsThem) {
   const test::TempFolder folder;
-  const auto train = [&](Offload tier) {
+  const auto train = [&](Offload kind) {
     MemoryLedger ledger;
     Trainer trainer =
-        trainer_of({.recompute_every = 2, .offload_activations = tier, .offload_folder = folder.path().string()}, &ledger);
+        trainer_of({.recompute_every = 2, .offload_activations = kind, .offload_folder = folder.path().string()}, &ledger);
     return trained(trainer, ledger, folder, 3, 16);
   };
   const Trained without = train(Offload::none), with = train(Offload::disk);
@@ -137,12 +137,12 @@ Model network_with_views() {
 TEST(OffloadedActivations, GoWithTheLastBlockThatHandsOnAViewOfThem) {
   constexpr int64_t kLength = 256, kInput = kSamples * kLength * kWidth * static_cast<int64_t>(sizeof(float));
   const test::TempFolder folder;
-  const auto train = [&](Offload tier) {
+  const auto train = [&](Offload kind) {
     MemoryLedger ledger;
     Trainer trainer(Mesh(World(), {{"dp", 1}}), network_with_views(), Sgd{.lr = 0.1},
                     {.global_batch = kSamples * kMicroBatches,
                      .micro_batch = kSamples,
-                     .layout = {.recompute_every = 1, .offload_activations = tier, .offload_folder = folder.path().string()},
+                     .layout = {.recompute_every = 1, .offload_activations = kind, .offload_folder = folder.path().string()},
                      .ledger = &ledger});
     return trained(trainer, ledger, folder, 2, kLength);
   };

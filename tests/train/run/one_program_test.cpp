@@ -2,11 +2,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <memory>
-#include <mutex>
+#include <utility>
 
 #include "tests/support/run_ranks.h"
 #include "weft/base/error.h"
+#include "weft/program/defect.h"
 #include "weft/program/fingerprint.h"
 #include "weft/program/simulate/hardware.h"
 #include "weft/train/plan/forecast.h"
@@ -80,24 +82,56 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{2, {"layout.pp=2", "layout.schedule=auto"}},
                       Case{2, {"run.reproducible_slots=4", "batch.micro=2"}}));
 
+void expect_refused(const Mesh& mesh, const Recipe& recipe, const Recipe& other, const std::string& what) {
+  const int ranks = mesh.world().size();
+  try {
+    make_trainer(mesh, recipe, resolve(recipe, ranks), make_plan(other, ranks).program);
+    ADD_FAILURE() << what;
+  } catch (const InputError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("trainer: its options hold a program for ")) << what;
+    EXPECT_THAT(error.what(), HasSubstr("plan it for these, or leave it out")) << what;
+  }
+}
+
 // A trainer is not handed the program of another step.
 TEST(OneProgramOf, AnotherModelMeshOrBatchIsRefused) {
   const Recipe recipe = recipe_with({});
   const ResolvedLayout layout = resolve(recipe, 1);
   const Mesh mesh = mesh_of(World(), layout);
-  const std::vector<std::vector<std::string>> others = {{"model.layers=3"},        {"model.width=32"},
-                                                        {"batch.micro=2"},         {"optimizer.clip=1"},
-                                                        {"layout.precision=bf16"}, {"layout.shard_level=optimizer"}};
-  for (const auto& overrides : others) {
-    const Plan other = make_plan(recipe_with(overrides), 1);
-    try {
-      make_trainer(mesh, recipe, layout, other.program);
-      ADD_FAILURE() << overrides[0];
-    } catch (const InputError& error) {
-      EXPECT_THAT(error.what(), HasSubstr("trainer: its options hold a program for ")) << overrides[0];
-      EXPECT_THAT(error.what(), HasSubstr("plan it for these, or leave it out")) << overrides[0];
+  const std::vector<std::vector<std::string>> others = {{"model.layers=3"},
+                                                        {"model.width=32"},
+                                                        {"batch.micro=2"},
+                                                        {"optimizer.clip=1"},
+                                                        {"layout.precision=bf16"},
+                                                        {"layout.shard_level=optimizer"},
+                                                        {"layout.offload_optimizer=host"}};
+  for (const auto& overrides : others) expect_refused(mesh, recipe, recipe_with(overrides), overrides[0]);
+}
+
+// What the program does not move out there is no room for, and the other way round; a sum in another order has other bits.
+TEST(OneProgramOf, OtherOffloadingOrOrderOfSumsIsRefused) {
+  const std::string whole = "layout.shard_level=parameters", blocks = "layout.recompute=blocks", two = "layout.shard=2";
+  const std::vector<std::array<std::vector<std::string>, 2>> pairs = {
+      {{{whole, two}, {whole, two, "layout.offload_parameters=host"}}},
+      {{{blocks}, {blocks, "layout.offload_activations=host"}}},
+      {{{"layout.shard_level=gradients", two}, {"layout.shard_level=gradients", two, "run.reproducible_slots=2"}}},
+  };
+  test::run_ranks(2, [&](const World& world) {
+    for (const auto& [a, b] : pairs) {
+      for (const auto& [own, other] : {std::pair(a, b), std::pair(b, a)}) {
+        const Recipe recipe = recipe_with(own);
+        expect_refused(mesh_of(world, resolve(recipe, 2)), recipe, recipe_with(other), other.back());
+      }
     }
-  }
+  });
+}
+
+TEST(OneProgramOf, AProgramByHandIsCheckedFirst) {
+  const Recipe recipe = recipe_with({});
+  const ResolvedLayout layout = resolve(recipe, 1);
+  auto damaged = std::make_shared<Program>(*make_plan(recipe, 1).program);
+  damaged->lists[0].back().last = 99;
+  EXPECT_THROW(make_trainer(mesh_of(World(), layout), recipe, layout, damaged), VerifyError);
 }
 
 // Rank 1 asks for fewer activations: had it searched it would have found another schedule.
@@ -138,6 +172,11 @@ TEST(CheckPlan, RefusesBeforeItSearches) {
       {{"layout.pp=2", "layout.schedule=auto", "layout.profile=none.toml"}, "none.toml"},
       {{"layout.pp=2", "layout.schedule=auto", "batch.global=2000000"}, "is searched where blocks x micro-batches"},
       {{"layout.pp=2", "layout.stages=\"1,1\""}, "has 2 blocks in all, but the model has 4"},
+      {{"layout.pp=2", "layout.stage_gb=1", "layout.schedule=csv", "layout.schedule_file=none.csv"}, "none.csv"},
+      {{"layout.pp=2", "layout.stage_gb=1", "layout.schedule=gpipe", "batch.micro=8"},
+       "at least as many micro-batches as ranks"},
+      {{"layout.pp=2", "layout.schedule=auto", "batch.micro=8"}, "at least as many micro-batches as ranks"},
+      {{"layout.pp=2", "layout.stage_gb=1", "layout.schedule=interleaved", "layout.chunks=4"}, "stages"},
   };
   for (const auto& [overrides, says] : cases) {
     try {
@@ -153,14 +192,18 @@ TEST(PipelineText, IsReadBackAsItWasWritten) {
   for (const char* schedule : {"1f1b", "zb-v", "auto"}) {
     const Plan plan = make_plan(recipe_with({"layout.pp=2", std::string("layout.schedule=") + schedule}), 2);
     const PipelineOptions& pipeline = plan.layout.options.pipeline;
-    const PipelineOptions read = read_pipeline(pipeline_text(pipeline));
+    const PipelineOptions read = read_pipeline(pipeline_text(pipeline, false));
     EXPECT_EQ(read.first_block, pipeline.first_block);
     EXPECT_EQ(read.given.name, pipeline.given.name);
     EXPECT_EQ(read.given.rank_of_stage, pipeline.given.rank_of_stage);
     EXPECT_EQ(read.given.tasks, pipeline.given.tasks);
     EXPECT_EQ(read.given.micro_batches, pipeline.given.micro_batches);
+    const PipelineOptions named = read_pipeline(pipeline_text(pipeline, true));
+    EXPECT_EQ(named.first_block, pipeline.first_block);
+    EXPECT_TRUE(named.given.tasks.empty());
   }
-  for (const char* damaged : {"", "auto", "auto\n0 2", "auto\n0 x\nF0.0, B0.0\n", "auto\n0 2\n", "auto\n0 2\nF0.0\n"}) {
+  for (const char* damaged :
+       {"", "\n0 2\nF0.0\n", "auto", "auto\n0 2", "auto\n0 x\nF0.0, B0.0\n", "auto\n0 2\n", "auto\n0 2\nF0.0\n"}) {
     EXPECT_THROW(read_pipeline(damaged), InputError) << damaged;
   }
 }

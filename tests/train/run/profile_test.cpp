@@ -64,8 +64,8 @@ TEST(Profile, links_that_were_not_measured_are_not_in_it) {
             "hardware 'measured by weft profile' does not tell inter_host, which axis 'dp+shard' (ranks 0 to 7) needs: add "
             "[inter_host] with latency_s and bytes_per_s (inf: free)");
   EXPECT_EQ(error_of("offload_optimizer = \"disk\"", 1, alone),
-            "hardware 'measured by weft profile' does not tell offload, which offload needs: add [offload] with latency_s and "
-            "bytes_per_s (inf: free)");
+            "hardware 'measured by weft profile' does not tell offload, which moving state out needs: add [offload] with "
+            "latency_s and bytes_per_s (inf: free)");
 }
 
 TEST(Profile, every_block_has_its_times) {

@@ -10,7 +10,7 @@
 namespace weft {
 namespace {
 
-constexpr unsigned kLayouts = 50;
+constexpr unsigned kLayouts = test::cases(50);
 constexpr int kSteps = 3;
 constexpr int kSlots = 4;
 

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "weft/base/error.h"
+#include "weft/comm/c10d/c10d_backends.h"
 #include "weft/comm/c10d/gloo_backend.h"
 #include "weft/comm/c10d/gloo_engine.h"
 #include "weft/comm/c10d/operations.h"

@@ -10,6 +10,7 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 
 #include "weft/base/error.h"
+#include "weft/comm/c10d/c10d_backends.h"
 #include "weft/comm/c10d/engine_store.h"
 #include "weft/comm/c10d/gloo_backend.h"
 #include "weft/comm/c10d/operations.h"
@@ -168,7 +169,5 @@ class NcclBackend : public Backend {
 }  // namespace
 
 std::shared_ptr<Backend> make_nccl_backend(const GroupPlan& plan) { return std::make_shared<NcclBackend>(plan); }
-
-bool has_nccl() { return true; }
 
 }  // namespace weft

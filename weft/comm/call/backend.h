@@ -19,6 +19,7 @@
 
 namespace weft {
 
+/// What carries a group's calls.
 class Backend {
  public:
   explicit Backend(Axis axis) : axis_(std::move(axis)) {}
@@ -59,13 +60,5 @@ struct GroupPlan {
   GroupOptions options;
   Deadline deadline = options.timeout;  ///< until when all must have joined
 };
-
-// Each returns when all ranks of the plan have joined, or throws CommError at its deadline.
-std::shared_ptr<Backend> make_shm_backend(const GroupPlan& plan);
-std::shared_ptr<Backend> make_gloo_backend(const GroupPlan& plan);
-/// Makes a group on NCCL as the others are made. Defined by nccl.cpp or no_nccl.cpp, whichever is linked; the latter throws
-/// InputError.
-std::shared_ptr<Backend> make_nccl_backend(const GroupPlan& plan);
-bool has_nccl();
 
 }  // namespace weft

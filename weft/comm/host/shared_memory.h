@@ -35,6 +35,7 @@ FileDescriptor open_peer_memory(int pid, int fd);
 
 /// This process's memory as a text that open_peer_memory() takes in another one.
 std::string memory_address(const FileDescriptor& file);
+/// The memory that memory_address() named. Throws CommError for another text, and where its process has ended.
 FileDescriptor open_peer_memory(const std::string& address);
 
 }  // namespace weft::shm

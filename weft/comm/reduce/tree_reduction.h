@@ -7,6 +7,7 @@
 
 namespace weft {
 
+/// A reduction in tree order.
 struct TreeReduction {
   at::ScalarType dtype = at::kFloat;
   ReduceOp op = ReduceOp::sum;

@@ -12,6 +12,7 @@
 
 namespace weft::shm {
 
+/// Where the ranks of a group meet.
 class Barrier {
  public:
   explicit Barrier(Members& members, SpinPolicy spin);

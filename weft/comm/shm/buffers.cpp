@@ -10,8 +10,8 @@
 
 namespace weft::shm {
 
-Buffers::Buffers(Members& members, Barrier& meeting, std::shared_ptr<Mapping> control)
-    : members_(members), barrier_(meeting), control_(std::move(control)) {}
+Buffers::Buffers(Members& members, Barrier& barrier, std::shared_ptr<Mapping> control)
+    : members_(members), barrier_(barrier), control_(std::move(control)) {}
 
 at::Tensor Buffers::allocate(const Call& call) {
   const size_t bytes = std::max<size_t>(call.numel * c10::elementSize(call.dtype), 1);

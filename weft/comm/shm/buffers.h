@@ -20,7 +20,7 @@ namespace weft::shm {
 class Buffers {
  public:
   /// `control` keeps the group's memory mapped for as long as tensors may live.
-  Buffers(Members& members, Barrier& meeting, std::shared_ptr<Mapping> control);
+  Buffers(Members& members, Barrier& barrier, std::shared_ptr<Mapping> control);
 
   /// Makes a buffer and returns this rank's part of it. Collective.
   at::Tensor allocate(const Call& call);

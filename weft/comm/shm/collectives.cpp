@@ -24,8 +24,8 @@ int64_t item_bytes(const Call& call) { return static_cast<int64_t>(c10::elementS
 
 }  // namespace
 
-Collectives::Collectives(Members& members, Barrier& meeting, Buffers& buffers, Staging staging)
-    : members_(members), barrier_(meeting), buffers_(buffers), staging_(staging) {}
+Collectives::Collectives(Members& members, Barrier& barrier, Buffers& buffers, Staging staging)
+    : members_(members), barrier_(barrier), buffers_(buffers), staging_(staging) {}
 
 std::byte* Collectives::area(int64_t index, int rank) const {
   const int64_t stage = (chunks_ + index) % kStages;
@@ -102,7 +102,7 @@ void Collectives::all_reduce_staged(const Call& call, std::byte* data, bool regi
   chunks_ += chunks;
 }
 
-// The result goes to this rank's tensor and to its own slice of its staging area, where the peers reload it.
+// The result goes to this rank's tensor and to its own slice of its staging area, where the peers fetch it.
 void Collectives::reduce_slice(const Call& call, std::byte* data, Range chunk, int64_t index) {
   const int64_t item = item_bytes(call);
   const Range own = slice(chunk, members_.rank());

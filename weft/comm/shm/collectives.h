@@ -26,7 +26,7 @@ struct Staging {
 
 class Collectives {
  public:
-  Collectives(Members& members, Barrier& meeting, Buffers& buffers, Staging staging);
+  Collectives(Members& members, Barrier& barrier, Buffers& buffers, Staging staging);
 
   void all_reduce(const Call& call, const at::Tensor& tensor);
   void reduce_scatter(const Call& call, const at::Tensor& output, const at::Tensor& input);

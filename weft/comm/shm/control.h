@@ -1,7 +1,7 @@
 // The memory that the ranks of a shm group meet in: who is where, what each rank called, the error that ended the group, and
 // behind it the staging areas and the channels for point-to-point messages.
 //
-// Plain fields are written by one rank before it arrives at a meeting and read by the others after it, see meeting.h.
+// Plain fields are written by one rank before it arrives at a meeting and read by the others after it, see barrier.h.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,7 @@
 // The shm backend: joins the ranks of one host in one piece of shared memory and hands calls to its parts. Every call is done
 // when it returns, but for a send whose data did not fit its ring and a receive whose data has not come.
+#include "weft/comm/shm/shm_backend.h"
+
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -70,7 +72,7 @@ class ShmBackend : public Backend {
       : Backend(group.axis),
         memory_(std::move(memory)),
         memory_bytes_(static_cast<int64_t>(plan.total) / group.axis.size()),
-        spin_(patience_for(group.axis.size())),
+        spin_(spin_policy(group.axis.size())),
         members_(*reinterpret_cast<Control*>(memory_->data()), group.axis, group.store.table(), group.options.timeout),
         barrier_(members_, spin_),
         buffers_(members_, barrier_, memory_),

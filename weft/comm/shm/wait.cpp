@@ -22,7 +22,7 @@ void sleep_on(std::atomic<uint32_t>& word, uint32_t seen, std::chrono::milliseco
 
 void wake_all(std::atomic<uint32_t>& word) { ::syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0); }
 
-SpinPolicy patience_for(int ranks_on_host) {
+SpinPolicy spin_policy(int ranks_on_host) {
   return ranks_on_host <= available_cores() ? SpinPolicy{.looks = 400, .yields = 40} : SpinPolicy{.looks = 20, .yields = 2};
 }
 

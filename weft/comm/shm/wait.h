@@ -18,7 +18,7 @@ struct SpinPolicy {
 };
 
 /// The spin for so many ranks on a host: more where every rank has a core of its own, less where they share.
-SpinPolicy patience_for(int ranks_on_host);
+SpinPolicy spin_policy(int ranks_on_host);
 
 inline void pause_cpu() {
 #if defined(__x86_64__)
@@ -30,9 +30,9 @@ inline void pause_cpu() {
 
 void yield_core();
 
-/// Whether `ready()` held before spin ran out.
+/// Whether `ready()` held before the looks ran out.
 template <class Ready>
-bool look_for(SpinPolicy spin, Ready ready) {
+bool look_for(SpinPolicy spin, const Ready& ready) {
   for (int look = 0; look < spin.looks; ++look) {
     if (ready()) return true;
     pause_cpu();

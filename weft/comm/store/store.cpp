@@ -16,12 +16,12 @@ using Bytes = std::vector<uint8_t>;
 
 std::string text_of(const Bytes& bytes) { return {bytes.begin(), bytes.end()}; }
 
-struct Found {
+struct LookedUp {
   std::optional<std::string> value, failure;
 };
 
 // One call for both, so that one wait for the store does. The failure counts where there is no value.
-Found look_up(c10d::Store& store, const std::string& key, const std::string& failure_key) {
+LookedUp look_up(c10d::Store& store, const std::string& key, const std::string& failure_key) {
   if (store.check({key})) return {text_of(store.get(key)), std::nullopt};
   if (failure_key.empty() || !store.check({failure_key})) return {};
   return {std::nullopt, text_of(store.get(failure_key))};

@@ -20,23 +20,28 @@ class Error;
 class RankTable;
 class StoreConnection;  // to a c10d store, comm/store/store_connection.h
 
+/// Strings under keys, of all ranks of a world.
 class Store {
  public:
-  class Connection;  // to a c10d store, comm/store/store_connection.h
-
   /// A key whose value, once a rank has set it, is the error that ends the waits of all.
   struct Failure {
+    /// Not told yet.
     explicit Failure(std::string key) : key(std::move(key)) {}
     const std::string key;           ///< whole
     std::atomic<bool> told = false;  ///< to this rank
   };
 
+  /// All keys are below `prefix`. Calls that are given no deadline have the store's own (within()), or as long as the
+  /// connection was given.
   explicit Store(std::shared_ptr<StoreConnection> connection, std::string prefix = "");
 
-  // Calls that are given no deadline have the store's own (within()), or as long as the connection was given.
+  /// Sets a key to a value, over an older one.
   void set(const std::string& key, const std::string& value);
+  /// The same, by a deadline.
   void set(const std::string& key, const std::string& value, const Deadline& deadline);
+  /// Adds to the number that a key holds, 0 at first; returns the sum.
   int64_t add(const std::string& key, int64_t amount);
+  /// Whether the key is there.
   bool has(const std::string& key);
   /// Whether the key is there, for whoever has better things to wait for: nothing when the store has not answered by the
   /// deadline.
@@ -58,9 +63,12 @@ class Store {
   Store within(const Deadline& deadline) const;
   /// This store, with the table of who waits for whom.
   Store with(std::shared_ptr<RankTable> table) const;
+  /// That table, where there is one.
   const std::shared_ptr<RankTable>& table() const { return table_; }
 
+  /// What all keys are below.
   const std::string& prefix() const { return prefix_; }
+  /// What it asks.
   StoreConnection& connection() const { return *connection_; }
   /// Who serves it: "rank 0", "the launcher".
   const std::string& server() const;

@@ -14,6 +14,7 @@
 
 namespace weft {
 
+/// A connection to a c10d store.
 class StoreConnection {
  public:
   StoreConnection(std::string server, std::chrono::milliseconds timeout) : server_(std::move(server)), timeout_(timeout) {}

@@ -10,6 +10,8 @@
 #include <thread>
 #include <utility>
 
+#include "weft/base/math.h"
+
 namespace weft {
 namespace {
 
@@ -27,7 +29,7 @@ std::vector<int> numbers(const std::string& line) {
   return result;
 }
 
-size_t row_bytes(size_t world) { return (sizeof(uint64_t) + 4 * kTextBytes + 16 * world + 63) / 64 * 64; }
+size_t row_bytes(size_t world) { return round_up<size_t>(sizeof(uint64_t) + 4 * kTextBytes + 16 * world, 64); }
 
 }  // namespace
 

@@ -62,9 +62,8 @@ void check(const ModelCost& model, const StepLayout& layout) {
     throw InputError("layout: weights are offloaded at shard level parameters only");
   }
   if (layout.inner_shards < 1 || layout.shard % layout.inner_shards != 0) {
-    throw InputError(
-        fmt::format("layout: weights resharded over {} ranks after forward; must divide the {} ranks of the shard axis",
-                    layout.inner_shards, layout.shard));
+    throw InputError(fmt::format("layout: inner_shards is {}, must divide the {} ranks of the shard axis", layout.inner_shards,
+                                 layout.shard));
   }
   if (layout.prefetch < 0) throw InputError(fmt::format("layout: prefetch is {}, must be at least 0", layout.prefetch));
   if (!is_power_of_two(layout.slots)) {
@@ -85,17 +84,20 @@ void find_holders(Program& program, const std::vector<InstructionList>& lists) {
   }
 }
 
-InstructionList finish_list(InstructionList list, const ModelCost& model, const StepLayout& layout, const Program& program) {
+Found<InstructionList> finish_list(InstructionList list, const ModelCost& model, const StepLayout& layout,
+                                   const Program& program) {
   const bool sharded = layout.shard_level != ShardLevel::none;
   const std::vector<int> held = held_blocks(list, program.block_uses);
   const std::vector<Bucket> buckets =
       sharded ? single_blocks(program, held) : gradient_buckets(program, held, layout.bucket_bytes);
   list = recompute(std::move(list), model, layout.recompute);
   list = offload_activations(list, model, layout.offload);
-  list = close_slots(std::move(list), program, {.buckets = buckets});
+  Found<InstructionList> closed = close_slots(std::move(list), program, {.buckets = buckets});
+  if (!closed) return closed;
+  list = std::move(closed).take();
   if (sharded) {
     list = shard_gradients(std::move(list), program,
-                           {.every_micro_batch = layout.shard_level >= ShardLevel::gradients && !layout.keep_order});
+                           {.every_micro_batch = layout.shard_level >= ShardLevel::gradients && !program.keep_order});
   } else {
     list = replicate(std::move(list), {.replicas = program.replicas, .buckets = buckets, .uses = program.block_uses});
   }
@@ -110,11 +112,10 @@ InstructionList finish_list(InstructionList list, const ModelCost& model, const 
     list = shard_parameters(std::move(list), program,
                             {.reshard_after_forward = layout.reshard_after_forward, .inner_shards = program.inner_shards});
     list = offload_shards(list, layout.offload);
-    list = prefetch(std::move(list), program, {.depth = layout.prefetch, .max_bytes = layout.gathered_bytes});
-  } else if (sharded) {
-    list = gather_updated(std::move(list), program);
+    return prefetch(std::move(list), program, {.depth = layout.prefetch, .max_bytes = layout.gathered_bytes});
   }
-  return list;
+  if (sharded) list = gather_updated(std::move(list), program);
+  return {.value = std::move(list)};
 }
 
 ScheduleSize size_of(const ModelCost& model, const Schedule& schedule) {
@@ -154,6 +155,8 @@ Program frame_program(const ModelCost& model, const StepLayout& layout) {
   program.micro_batches = layout.micro_batches;
   program.slots = layout.slots;
   program.needs_norm = layout.clip || layout.check_finite;
+  program.keep_order = layout.keep_order && layout.shard_level >= ShardLevel::gradients;
+  program.offload = layout.offload;
   program.mesh = {.pp = layout.pp, .dp = layout.dp, .shard = layout.shard, .tp = layout.tp};
   for (int rank = 0; rank < program.mesh.world(); ++rank) {
     program.list_of_rank.push_back(rank / (program.mesh.data() * layout.tp));
@@ -172,7 +175,7 @@ Program frame_program(const ModelCost& model, const StepLayout& layout) {
   return program;
 }
 
-Program build_program(const ModelCost& model, const StepLayout& layout) {
+Found<Program> find_program(const ModelCost& model, const StepLayout& layout) {
   check(model, layout);
   check_step_size(static_cast<int64_t>(model.blocks.size()), layout, size_of(model, layout.schedule));
   check_step_bytes(model, layout);
@@ -184,12 +187,16 @@ Program build_program(const ModelCost& model, const StepLayout& layout) {
   std::vector<InstructionList> lists = stage_lists(model, schedule, stages);
   find_holders(program, lists);
   for (int rank = 0; rank < layout.pp; ++rank) {
-    InstructionList list = finish_list(std::move(lists[rank]), model, layout, program);
+    Found<InstructionList> finished = finish_list(std::move(lists[rank]), model, layout, program);
+    if (!finished) return {.why_not = std::move(finished.why_not)};
+    InstructionList list = std::move(finished).take();
     list.shrink_to_fit();
     program.buffers.push_back({weight_buffers(list, program), gradient_buffers(list, program, layout.prefetch)});
     program.lists.push_back(link_waits(std::move(list), program, program.buffers.back()));
   }
-  return program;
+  return {.value = std::move(program)};
 }
+
+Program build_program(const ModelCost& model, const StepLayout& layout) { return find_program(model, layout).take(); }
 
 }  // namespace weft

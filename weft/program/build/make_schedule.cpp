@@ -19,13 +19,6 @@
 namespace weft {
 namespace {
 
-void check_fills_ranks(std::string_view name, const PipelineShape& shape) {
-  if (shape.micro_batches >= shape.ranks) return;
-  throw InputError(
-      fmt::format("schedule {}: {} micro-batches on {} ranks: needs at least as many micro-batches as ranks ({} or more)", name,
-                  shape.micro_batches, shape.ranks, shape.ranks));
-}
-
 Schedule make_automatic(const PipelineShape& shape, PipelineCosts costs, int64_t* tasks_left) {
   const Schedule plain = one_stage_a_rank("auto", shape);
   if (costs.stages.empty()) {
@@ -102,11 +95,18 @@ ScheduleSize schedule_size(std::string_view name, const PipelineShape& shape) {
           .unit = schedule.in_rounds ? shape.ranks : 1};
 }
 
+void check_fills_ranks(std::string_view name, const PipelineShape& shape) {
+  if (shape.micro_batches >= shape.ranks || !named(name).fills_ranks) return;
+  throw InputError(
+      fmt::format("schedule {}: {} micro-batches on {} ranks: needs at least as many micro-batches as ranks ({} or more)", name,
+                  shape.micro_batches, shape.ranks, shape.ranks));
+}
+
 Schedule make_schedule(std::string_view name, PipelineShape shape, const ScheduleInputs& inputs) {
   const Named& schedule = named(name);
   if (name == "csv") return make_csv(shape, inputs);
   shape.chunks = chunks_of(schedule, shape);
-  if (schedule.fills_ranks) check_fills_ranks(name, shape);
+  check_fills_ranks(name, shape);
   return name == "auto" ? make_automatic(shape, inputs.costs, inputs.tasks_left) : schedule.make(shape);
 }
 

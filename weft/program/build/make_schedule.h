@@ -28,9 +28,13 @@ std::vector<std::string> schedule_names();
 /// rank; for csv the least that a text can have.
 ScheduleSize schedule_size(std::string_view name, const PipelineShape& shape);
 
+/// Throws InputError where there are fewer micro-batches than ranks, for a schedule in which some rank would then always wait:
+/// all but naive and csv.
+void check_fills_ranks(std::string_view name, const PipelineShape& shape);
+
 /// The schedule of that name. PipelineShape::chunks is interleaved's: the others have 1 stage a rank, zb-v 2, csv what the text
-/// says. Throws InputError when the name is not known, when there are fewer micro-batches than ranks (but for naive and csv:
-/// some rank would always wait), when the shape does not suit the schedule, and as csv_schedule() and automatic_schedule() do.
+/// says. Throws InputError when the name is not known, as check_fills_ranks() does, when the shape does not suit the schedule,
+/// and as csv_schedule() and automatic_schedule() do.
 Schedule make_schedule(std::string_view name, PipelineShape shape, const ScheduleInputs& inputs = {});
 
 }  // namespace weft

@@ -25,7 +25,7 @@ struct StepLayout {
   int prefetch = 1;                 ///< parameters: blocks gathered ahead; gradients, parameters: reductions under way
   int64_t gathered_bytes = 0;       ///< level parameters: most bytes of gathered weights at a time; 0: no limit
   RecomputeOptions recompute = {};  ///< which blocks are computed again for backward
-  OffloadOptions offload = {};      ///< what is moved to a slower tier
+  OffloadOptions offload = {};      ///< what is moved to slower memory
   int weight_bytes = 4;             ///< of an element that forward reads: 2 for bf16 and fp16
   int gradient_bytes = 4;           ///< of an element that is reduced
   bool keep_order = false;    ///< gradients are reduced once, after the last micro-batch, so that the order of sums is fixed

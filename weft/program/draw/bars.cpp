@@ -11,30 +11,30 @@ namespace {
 
 constexpr double kJoinedGap = 2e-4;  // of the whole time: nobody would see it
 
-BoxKind kind_of(const Instruction& x, bool ran_before) {
+BarKind kind_of(const Instruction& x, bool ran_before) {
   switch (x.op) {
     case Op::forward:
-      return ran_before ? BoxKind::recompute : BoxKind::forward;
+      return ran_before ? BarKind::recompute : BarKind::forward;
     case Op::backward:
-      return BoxKind::backward;
+      return BarKind::backward;
     case Op::backward_input:
-      return BoxKind::backward_input;
+      return BarKind::backward_input;
     case Op::backward_weight:
-      return BoxKind::backward_weight;
+      return BarKind::backward_weight;
     case Op::gather:
-      return BoxKind::gather;
+      return BarKind::gather;
     case Op::reduce_scatter:
     case Op::reduce:
     case Op::reduce_loss:
-      return BoxKind::reduce;
+      return BarKind::reduce;
     case Op::send:
     case Op::receive:
-      return BoxKind::transfer;
+      return BarKind::transfer;
     case Op::offload:
     case Op::reload:
-      return BoxKind::copy;
+      return BarKind::copy;
     default:
-      return BoxKind::other;
+      return BarKind::other;
   }
 }
 
@@ -70,7 +70,7 @@ std::vector<int> chunk_of_block(const InstructionList& list, int num_blocks, int
   return chunks;
 }
 
-bool is_on_blocks(BoxKind kind) { return kind <= BoxKind::backward_weight; }
+bool is_on_blocks(BarKind kind) { return kind <= BarKind::backward_weight; }
 
 bool joins(const Bar& bar, const Bar& next, double gap_s) {
   return is_on_blocks(bar.kind) && bar.kind == next.kind && bar.micro == next.micro && bar.chunk == next.chunk &&
@@ -110,23 +110,23 @@ class RowMaker {
     add(x.lane == Lane::compute ? row_.compute : row_.side, bar, gap_s_);
   }
 
-  BoxRow take() { return std::move(row_); }
+  BarRow take() { return std::move(row_); }
 
  private:
   const InstructionList& list_;
   double gap_s_;
-  BoxRow row_;
+  BarRow row_;
   std::vector<int> chunks_;
   std::set<std::pair<int, int>> ran_;  // block and micro-batch
 };
 
 }  // namespace
 
-std::vector<BoxRow> box_rows(const Program& program, const std::vector<TimedInstruction>& timed) {
+std::vector<BarRow> bar_rows(const Program& program, const std::vector<TimedInstruction>& timed) {
   check_timed(program, timed);
   const Ranks ranks(program);
   const double gap_s = kJoinedGap * end_of(timed);
-  std::vector<BoxRow> rows;
+  std::vector<BarRow> rows;
   for (size_t begin = 0; begin < timed.size();) {
     const int rank = timed[begin].rank;
     const RowPlace place = {.rank = rank, .alike = timed[begin].alike, .pp = ranks.coordinate(rank).pp};

@@ -10,7 +10,8 @@
 
 namespace weft {
 
-enum class BoxKind : uint8_t {
+/// What a bar is of.
+enum class BarKind : uint8_t {
   forward,
   recompute,
   backward,  ///< whole
@@ -22,14 +23,16 @@ enum class BoxKind : uint8_t {
   transfer,
   copy,
 };
-inline constexpr EnumNames<BoxKind, 10> kBoxKinds("forward", "recompute", "backward", "backward, input", "backward, weights",
+/// The words for kinds, as legends have them.
+inline constexpr EnumNames<BarKind, 10> kBarKinds("forward", "recompute", "backward", "backward, input", "backward, weights",
                                                   "loss, update", "gather", "reduce", "transfer", "copy");
-inline constexpr int kNumBoxKinds = 10;
 
-inline std::string_view name(BoxKind kind) { return kBoxKinds.of(kind); }
+/// The word for a kind.
+inline std::string_view name(BarKind kind) { return kBarKinds.of(kind); }
 
+/// What a rank does for some time, as a drawing shows it.
 struct Bar {
-  BoxKind kind = BoxKind::forward;
+  BarKind kind = BarKind::forward;
   int chunk = 0;            ///< which of the rank's stages, in the order of blocks
   int micro = -1;           ///< micro-batch, -1 for those of none
   int first = 0, last = 0;  ///< blocks [first, last)
@@ -37,7 +40,8 @@ struct Bar {
   std::vector<double> edges_s = {};  ///< where a further block begins
 };
 
-struct BoxRow {
+/// What ranks that do alike do in a step.
+struct BarRow {
   int rank = 0;
   int alike = 1;             ///< ranks that the row stands for; `rank` is the first
   int pp = 0;                ///< its place on the pipeline axis
@@ -48,6 +52,6 @@ struct BoxRow {
 
 /// A row for each rank of `timed`, in its order. Bars are joined across gaps of up to a fiftieth of a percent of the whole
 /// time.
-std::vector<BoxRow> box_rows(const Program& program, const std::vector<TimedInstruction>& timed);
+std::vector<BarRow> bar_rows(const Program& program, const std::vector<TimedInstruction>& timed);
 
 }  // namespace weft

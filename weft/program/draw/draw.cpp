@@ -29,7 +29,7 @@ std::string ranks_text(const Program& program, int list) {
   for (int rank = 0; rank < program.world_size(); ++rank) {
     if (program.list_of_rank[rank] == list) ranks.push_back(rank);
   }
-  return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", runs_text(ranks, 8));
+  return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", runs_text(ranks, 8));
 }
 
 std::string elided(const std::vector<std::string>& rows) {
@@ -115,8 +115,8 @@ std::string legend(const Program& program) {
       {Op::release, "  x3       release them\n"},
       {Op::forward, "  F3       forward of block 3; a second one is recompute\n"},
       {Op::drop, "  d3       drop what forward of block 3 kept for backward\n"},
-      {Op::offload, "  e3       move to slower memory: w weights, o optimizer state, i input\n"},
-      {Op::reload, "  f3       bring back\n"},
+      {Op::offload, "  o3       move to slower memory: w weights, o optimizer state, i input\n"},
+      {Op::reload, "  r3       bring it back\n"},
       {Op::loss, "  loss     loss and its gradient\n"},
       {Op::backward, "  B3       backward of block 3, adds to its gradients\n"},
       {Op::combine, "  C3-5     close a slot: merge the gradients of blocks 3 to 5 into the tree of partial sums\n"},
@@ -199,6 +199,7 @@ std::vector<int> lists_in_use(const Program& program) {
 std::string totals(const Program& program) {
   if (program.world_size() == 1) return {};
   std::vector<StepCost> costs;
+  costs.reserve(program.lists.size());
   for (const InstructionList& list : program.lists) costs.push_back(step_cost(list));
   double flops = 0.0;
   double bytes = 0.0;

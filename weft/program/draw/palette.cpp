@@ -4,26 +4,26 @@
 
 namespace weft {
 
-Colour colour_of(BoxKind kind) {
+Colour colour_of(BarKind kind) {
   switch (kind) {
-    case BoxKind::forward:
+    case BarKind::forward:
       return {86, 154, 214};
-    case BoxKind::recompute:
+    case BarKind::recompute:
       return {190, 218, 243};
-    case BoxKind::backward:
-    case BoxKind::backward_input:
+    case BarKind::backward:
+    case BarKind::backward_input:
       return {0, 128, 110};
-    case BoxKind::backward_weight:
+    case BarKind::backward_weight:
       return {240, 178, 60};
-    case BoxKind::other:
+    case BarKind::other:
       return {130, 130, 130};
-    case BoxKind::gather:
+    case BarKind::gather:
       return {204, 121, 167};
-    case BoxKind::reduce:
+    case BarKind::reduce:
       return {213, 94, 0};
-    case BoxKind::transfer:
+    case BarKind::transfer:
       return {70, 70, 70};
-    case BoxKind::copy:
+    case BarKind::copy:
       return {140, 100, 60};
   }
   return {};

@@ -11,7 +11,7 @@ struct Colour {
   int red = 0, green = 0, blue = 0;  ///< 0 to 255
 };
 
-Colour colour_of(BoxKind kind);
+Colour colour_of(BarKind kind);
 
 /// The colour for a rank's stage `chunk`: later ones are lighter, up to half way to white.
 Colour shade(Colour colour, int chunk, int num_chunks);

@@ -46,10 +46,10 @@ std::string escaped(const std::string& text) {
 class Svg {
  public:
   Svg(const Program& program, const std::vector<TimedInstruction>& timed, const SvgOptions& options)
-      : program_(program), options_(options), rows_(box_rows(program, timed)), scale_(0.0, 0.0) {
+      : program_(program), options_(options), rows_(bar_rows(program, timed)), scale_(0.0, 0.0) {
     num_left_out_ = std::max<int>(0, static_cast<int>(rows_.size()) - options.max_rows);
     rows_.resize(rows_.size() - num_left_out_);
-    for (const BoxRow& row : rows_) {
+    for (const BarRow& row : rows_) {
       side_rows_.push_back(side_rows(row));
       for (int side : side_rows_.back()) num_side_ = std::max(num_side_, side + 1);
       num_chunks_ = std::max(num_chunks_, row.num_chunks);
@@ -75,7 +75,7 @@ class Svg {
     tracks();
     axis(bottom);
     for (size_t row = 0; row < rows_.size(); ++row) collect(row);
-    for (const auto& [style, bars] : boxes_) {
+    for (const auto& [style, bars] : bars_) {
       const auto& [kind, chunk, num_chunks] = style;
       put("<g class=\"{}\" fill=\"{}\">\n{}</g>\n", class_of(kind), text_of(shade(colour_of(kind), chunk, num_chunks)), bars);
     }
@@ -86,7 +86,7 @@ class Svg {
   }
 
  private:
-  using Style = std::tuple<BoxKind, int, int>;  // kind, stage of the rank, of how many
+  using Style = std::tuple<BarKind, int, int>;  // kind, stage of the rank, of how many
 
   template <typename... Args>
   void put(fmt::format_string<Args...> format, Args&&... args) {
@@ -102,7 +102,7 @@ class Svg {
                     kSubtitleLetter * static_cast<double>(options_.subtitle.size()));
   }
 
-  static std::vector<int> side_rows(const BoxRow& row) {
+  static std::vector<int> side_rows(const BarRow& row) {
     std::vector<Interval> intervals;
     intervals.reserve(row.side.size());
     for (const Bar& bar : row.side) intervals.push_back({bar.start_s, bar.end_s});
@@ -112,22 +112,22 @@ class Svg {
   // So long that half of all forwards are wide enough for their number.
   double axis_length(double end_s) const {
     std::vector<double> forwards;
-    for (const BoxRow& row : rows_) {
+    for (const BarRow& row : rows_) {
       for (const Bar& bar : row.compute) {
-        if (bar.kind == BoxKind::forward) forwards.push_back(bar.end_s - bar.start_s);
+        if (bar.kind == BarKind::forward) forwards.push_back(bar.end_s - bar.start_s);
       }
     }
     if (forwards.empty()) return kMinLength;
     return std::clamp(kForwardWidth * end_s / median(std::move(forwards)), kMinLength, kMaxLength);
   }
 
-  std::string label_of(const BoxRow& row) const {
+  std::string label_of(const BarRow& row) const {
     const std::string pp = program_.mesh.pp > 1 ? fmt::format("pp {}, ", row.pp) : "";
     return fmt::format("{}rank {}{}", pp, row.rank, row.alike > 1 ? fmt::format(" and {} like it", row.alike - 1) : "");
   }
   size_t longest_label() const {
     size_t longest = 0;
-    for (const BoxRow& row : rows_) longest = std::max(longest, label_of(row).size());
+    for (const BarRow& row : rows_) longest = std::max(longest, label_of(row).size());
     return longest;
   }
 
@@ -164,7 +164,7 @@ class Svg {
   }
 
   void collect(size_t row) {
-    const BoxRow& bars = rows_[row];
+    const BarRow& bars = rows_[row];
     for (const Bar& bar : bars.compute) {
       add(bars, bar, row_top(row), height_of_row_);
       edges(bar, row_top(row));
@@ -176,12 +176,12 @@ class Svg {
   }
 
   // A hair's breadth is left between bars that are wide enough for it.
-  void add(const BoxRow& row, const Bar& bar, double top, double height) {
+  void add(const BarRow& row, const Bar& bar, double top, double height) {
     const double width = scale_.at(bar.end_s) - scale_.at(bar.start_s);
     if (width < kLeastWidth) return;
     const double hair = width > 4.0 ? 0.6 : 0.0;
     used_[static_cast<size_t>(bar.kind)] = true;
-    fmt::format_to(std::back_inserter(boxes_[{bar.kind, bar.chunk, row.num_chunks}]),
+    fmt::format_to(std::back_inserter(bars_[{bar.kind, bar.chunk, row.num_chunks}]),
                    "<rect x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{:.1f}\"><title>{}</title></rect>\n",
                    left_ + scale_.at(bar.start_s), top, width - hair, height, escaped(hint(bar)));
   }
@@ -207,8 +207,8 @@ class Svg {
     return result + fmt::format(": {}, from {}", format_duration(bar.end_s - bar.start_s), format_duration(bar.start_s));
   }
 
-  void number(const BoxRow& row, const Bar& bar, double top) {
-    if (bar.micro < 0 || bar.kind == BoxKind::other) return;
+  void number(const BarRow& row, const Bar& bar, double top) {
+    if (bar.micro < 0 || bar.kind == BarKind::other) return;
     const double width = scale_.at(bar.end_s) - scale_.at(bar.start_s);
     // All bars of a width have numbers or none has.
     const size_t most_digits = fmt::to_string(program_.micro_batches - 1).size();
@@ -227,9 +227,9 @@ class Svg {
       text(x + 19.0, top + 10.0, words, "");
       x += 19.0 + 6.6 * static_cast<double>(words.size()) + 22.0;
     };
-    for (int i = 0; i < kNumBoxKinds; ++i) {
-      const auto kind = static_cast<BoxKind>(i);
-      if (used_[static_cast<size_t>(i)]) entry(std::string(name(kind)), text_of(colour_of(kind)));
+    for (size_t i = 0; i < kBarKinds.size(); ++i) {
+      const auto kind = static_cast<BarKind>(i);
+      if (used_[i]) entry(std::string(name(kind)), text_of(colour_of(kind)));
     }
     entry("idle", kTrackColour);
     if (num_chunks_ > 1) text(x, top + 10.0, "a rank's later stages are lighter", "fill=\"#555\"");
@@ -237,7 +237,7 @@ class Svg {
   }
 
   // "backward-input"
-  static std::string class_of(BoxKind kind) {
+  static std::string class_of(BarKind kind) {
     const std::string_view words = name(kind);
     const size_t comma = words.find(", ");
     if (comma == std::string_view::npos) return std::string(words);
@@ -246,14 +246,14 @@ class Svg {
 
   const Program& program_;
   const SvgOptions& options_;
-  std::vector<BoxRow> rows_;
+  std::vector<BarRow> rows_;
   std::vector<std::vector<int>> side_rows_;  // of each row's side bars
   TimeScale scale_;
   int num_left_out_ = 0, num_side_ = 0, num_chunks_ = 1;
   double height_of_row_ = 0.0, side_height_ = 0.0, left_ = 0.0;
   std::string out_, numbers_, notches_;
-  std::map<Style, std::string> boxes_;
-  std::array<bool, kNumBoxKinds> used_{};
+  std::map<Style, std::string> bars_;
+  std::array<bool, kBarKinds.size()> used_{};
 };
 
 }  // namespace

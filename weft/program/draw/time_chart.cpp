@@ -17,17 +17,17 @@ constexpr double kJoinedGap = 0.5;  // of the shorter of two bars of a task
 constexpr double kMostSlots = 1e12;
 constexpr char kTooShort[] = "(too short to be seen)";
 
-char letter(BoxKind kind) {
+char letter(BarKind kind) {
   switch (kind) {
-    case BoxKind::forward:
+    case BarKind::forward:
       return 'F';
-    case BoxKind::recompute:
+    case BarKind::recompute:
       return 'R';
-    case BoxKind::backward:
+    case BarKind::backward:
       return 'B';
-    case BoxKind::backward_input:
+    case BarKind::backward_input:
       return 'I';
-    case BoxKind::backward_weight:
+    case BarKind::backward_weight:
       return 'W';
     default:
       return 'U';
@@ -35,14 +35,14 @@ char letter(BoxKind kind) {
 }
 
 // The shortest kind's usual time: each task gets a slot at least. 0 where nothing runs.
-double slot_of(const std::vector<BoxRow>& rows) {
-  std::array<std::vector<double>, kNumBoxKinds> times;
-  for (const BoxRow& row : rows) {
+double slot_of(const std::vector<BarRow>& rows) {
+  std::array<std::vector<double>, kBarKinds.size()> times;
+  for (const BarRow& row : rows) {
     for (const Bar& bar : row.compute) times[static_cast<size_t>(bar.kind)].push_back(bar.end_s - bar.start_s);
   }
   double slot = 0.0;
-  for (int kind = 0; kind < kNumBoxKinds; ++kind) {
-    const bool is_task = static_cast<BoxKind>(kind) != BoxKind::other && static_cast<BoxKind>(kind) != BoxKind::recompute;
+  for (size_t kind = 0; kind < kBarKinds.size(); ++kind) {
+    const bool is_task = static_cast<BarKind>(kind) != BarKind::other && static_cast<BarKind>(kind) != BarKind::recompute;
     if (times[kind].empty() || !is_task) continue;
     const double usual = median(times[kind]);
     slot = slot == 0.0 ? usual : std::min(slot, usual);
@@ -56,7 +56,7 @@ bool follows(const Bar& task, const Bar& next) {
          gap_s <= kJoinedGap * std::min(task.end_s - task.start_s, next.end_s - next.start_s);
 }
 
-bool is_backward(BoxKind kind) { return kind == BoxKind::backward || kind == BoxKind::backward_input; }
+bool is_backward(BarKind kind) { return kind == BarKind::backward || kind == BarKind::backward_input; }
 
 // Blocks with small gaps between them are one task, and recompute is part of the backward that it runs into.
 std::vector<Bar> tasks_of(const std::vector<Bar>& bars) {
@@ -64,7 +64,7 @@ std::vector<Bar> tasks_of(const std::vector<Bar>& bars) {
   for (size_t i = 0; i < bars.size(); ++i) {
     Bar task = bars[i];
     const bool runs_on = i + 1 < bars.size() && is_backward(bars[i + 1].kind) && follows(task, bars[i + 1]);
-    if (task.kind == BoxKind::recompute && runs_on) task.kind = bars[i + 1].kind;
+    if (task.kind == BarKind::recompute && runs_on) task.kind = bars[i + 1].kind;
     if (!tasks.empty() && tasks.back().kind == task.kind && follows(tasks.back(), task)) {
       tasks.back().end_s = task.end_s;
     } else {
@@ -74,15 +74,15 @@ std::vector<Bar> tasks_of(const std::vector<Bar>& bars) {
   return tasks;
 }
 
-std::vector<BoxRow> task_rows(const Program& program, const std::vector<TimedInstruction>& timed) {
-  std::vector<BoxRow> rows = box_rows(program, timed);
-  for (BoxRow& row : rows) row.compute = tasks_of(row.compute);
+std::vector<BarRow> task_rows(const Program& program, const std::vector<TimedInstruction>& timed) {
+  std::vector<BarRow> rows = bar_rows(program, timed);
+  for (BarRow& row : rows) row.compute = tasks_of(row.compute);
   return rows;
 }
 
-double end_of(const std::vector<BoxRow>& rows) {
+double end_of(const std::vector<BarRow>& rows) {
   double end_s = 0.0;
-  for (const BoxRow& row : rows) {
+  for (const BarRow& row : rows) {
     if (!row.compute.empty()) end_s = std::max(end_s, row.compute.back().end_s);
   }
   return end_s;
@@ -96,17 +96,17 @@ struct Shown {
 
 class Chart {
  public:
-  Chart(const Program& program, std::vector<BoxRow> rows, const TimeChartOptions& options)
+  Chart(const Program& program, std::vector<BarRow> rows, const TimeChartOptions& options)
       : program_(program),
         rows_(std::move(rows)),
         options_(options),
         slot_(std::max(slot_of(rows_), end_of(rows_) / kMostSlots)) {
-    for (const BoxRow& row : rows_) {
+    for (const BarRow& row : rows_) {
       margin_ = std::max(margin_, name_of(row).size());
       if (row.num_chunks > 1) has_chunks_ = true;
     }
     cell_ = 2 + fmt::to_string(program.micro_batches - 1).size() + (has_chunks_ ? 1 : 0);
-    for (const BoxRow& row : rows_) lines_.push_back(line_of(row));
+    for (const BarRow& row : rows_) lines_.push_back(line_of(row));
     for (size_t i = 0; i < rows_.size(); ++i) longest_ = std::max(longest_, length_of(i));
   }
 
@@ -123,19 +123,19 @@ class Chart {
   }
 
  private:
-  std::string name_of(const BoxRow& row) const {
+  std::string name_of(const BarRow& row) const {
     return program_.mesh.pp > 1 ? fmt::format("pp {}", row.pp) : fmt::format("rank {}", row.rank);
   }
 
   std::string label_of(const Bar& bar) const {
     std::string label(1, letter(bar.kind));
-    if (bar.micro >= 0 && bar.kind != BoxKind::other) label += fmt::to_string(bar.micro);
-    if (has_chunks_ && bar.kind != BoxKind::other) label += static_cast<char>('a' + bar.chunk % 26);
+    if (bar.micro >= 0 && bar.kind != BarKind::other) label += fmt::to_string(bar.micro);
+    if (has_chunks_ && bar.kind != BarKind::other) label += static_cast<char>('a' + bar.chunk % 26);
     return label;
   }
 
   // Both ends are rounded to slots; a task that would stand on the one before it moves to the right.
-  std::vector<Shown> line_of(const BoxRow& row) const {
+  std::vector<Shown> line_of(const BarRow& row) const {
     std::vector<Shown> line;
     size_t free = 0;  // slot
     for (const Bar& bar : row.compute) {
@@ -184,7 +184,7 @@ class Chart {
   }
 
   const Program& program_;
-  std::vector<BoxRow> rows_;
+  std::vector<BarRow> rows_;
   const TimeChartOptions& options_;
   double slot_;
   size_t margin_ = 0, cell_ = 0;
@@ -224,7 +224,7 @@ std::string chart_legend(const std::vector<TimedInstruction>& timed, const std::
 }
 
 std::string time_chart(const Program& program, const std::vector<TimedInstruction>& timed, const TimeChartOptions& options) {
-  std::vector<BoxRow> rows = task_rows(program, timed);
+  std::vector<BarRow> rows = task_rows(program, timed);
   if (slot_of(rows) <= 0.0) return {};
   return Chart(program, std::move(rows), options).print();
 }

@@ -192,9 +192,9 @@ std::string label(const Instruction& x) {
     case Op::drop:
       return on_blocks('d');
     case Op::offload:
-      return on_blocks('e') + letter(x.what);
+      return on_blocks('o') + letter(x.what);
     case Op::reload:
-      return on_blocks('f') + letter(x.what);
+      return on_blocks('r') + letter(x.what);
     case Op::backward:
       return on_blocks('B');
     case Op::backward_input:

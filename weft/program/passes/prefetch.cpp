@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
 #include <utility>
 #include <vector>
 
-#include "weft/base/error.h"
 #include "weft/base/units.h"
 
 namespace weft {
@@ -18,7 +18,7 @@ class Hoister {
   Hoister(InstructionList list, const Program& program, const PrefetchOptions& options)
       : list_(std::move(list)), program_(program), options_(options), last_barrier_(program.num_blocks(), -1) {}
 
-  InstructionList run() {
+  Found<InstructionList> run() {
     others_.reserve(list_.size());
     for (int i = 0; i < static_cast<int>(list_.size()); ++i) {
       const Instruction& x = list_[i];
@@ -31,8 +31,9 @@ class Hoister {
       }
     }
     InstructionList result = hoisted();
-    if (options_.max_bytes > 0) check_limit(result);
-    return result;
+    std::string why_not = options_.max_bytes > 0 ? above_limit(result) : "";
+    if (!why_not.empty()) return {.why_not = std::move(why_not)};
+    return {.value = std::move(result)};
   }
 
  private:
@@ -49,7 +50,7 @@ class Hoister {
   }
 
   // As far up as the rules allow: not above another gather, nor above the release of its block (or what brings it back from a
-  // slower tier), `depth` runs of blocks at most.
+  // slower memory), `depth` runs of blocks at most.
   int place_of(const Instruction& gather) const {
     const int own = static_cast<int>(others_.size()), runs = static_cast<int>(runs_.size());
     int highest = std::max(last_barrier_[gather.first] + 1, places_.empty() ? 0 : places_.back());
@@ -78,17 +79,17 @@ class Hoister {
     return result;
   }
 
-  void check_limit(const InstructionList& list) const {
+  std::string above_limit(const InstructionList& list) const {
     int64_t live = 0;
     for (const Instruction& x : list) {
       if (x.op == Op::release) live -= bytes_of(x);
       if (x.op != Op::gather) continue;
       live += bytes_of(x);
       if (live <= options_.max_bytes) continue;
-      throw InputError(fmt::format("layout: at most {} of gathered weights are allowed, but block {} '{}' needs {} with it",
-                                   format_bytes(options_.max_bytes), x.first, program_.block_names[x.first],
-                                   format_bytes(live)));
+      return fmt::format("layout: at most {} of gathered weights are allowed, but block {} '{}' needs {} with it",
+                         format_bytes(options_.max_bytes), x.first, program_.block_names[x.first], format_bytes(live));
     }
+    return {};
   }
 
   InstructionList list_;
@@ -103,7 +104,7 @@ class Hoister {
 
 }  // namespace
 
-InstructionList prefetch(InstructionList list, const Program& program, const PrefetchOptions& options) {
+Found<InstructionList> prefetch(InstructionList list, const Program& program, const PrefetchOptions& options) {
   return Hoister(std::move(list), program, options).run();
 }
 

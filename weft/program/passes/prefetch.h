@@ -4,6 +4,7 @@
 // Memory: `depth` blocks' whole weights more. Traffic: none. Comes after shard_parameters.
 #pragma once
 
+#include "weft/base/found.h"
 #include "weft/program/program.h"
 
 namespace weft {
@@ -14,7 +15,7 @@ struct PrefetchOptions {
   int64_t max_bytes = 0;  ///< 0: no limit
 };
 
-/// Moves gathers forward. Throws InputError when the weights that one block needs are above the limit.
-InstructionList prefetch(InstructionList list, const Program& program, const PrefetchOptions& options);
+/// Moves gathers forward. None where the weights that one block needs are above the limit.
+Found<InstructionList> prefetch(InstructionList list, const Program& program, const PrefetchOptions& options);
 
 }  // namespace weft

@@ -12,6 +12,7 @@ InstructionList replicate(InstructionList list, const ReplicateOptions& options)
   if (options.replicas == 1) return list;
   const Positions writes = gradient_writes(list, options.uses);
   std::vector<Insertion> insertions;
+  insertions.reserve(options.buckets.size());
   for (const Bucket& bucket : options.buckets) {
     insertions.push_back({last_position(writes, bucket.first, bucket.last),
                           {.op = Op::reduce,

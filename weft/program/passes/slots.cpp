@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <string>
 #include <utility>
 
-#include "weft/base/error.h"
 #include "weft/program/edit.h"
 
 namespace weft {
@@ -63,6 +63,16 @@ class Closer {
         per_slot_(program.micro_batches / program.slots),
         writes_(gradient_writes(list, program.block_uses)) {}
 
+  /// Why there are no such combines; empty where there are.
+  std::string why_not() const {
+    for (const Bucket& bucket : buckets_) {
+      for (int block = bucket.first; block < bucket.last; ++block) {
+        if (mixes_slots(block)) return refusal(block);
+      }
+    }
+    return {};
+  }
+
   std::vector<Insertion> run() const {
     const int last_slot = program_.slots - 1;
     std::vector<Insertion> insertions;
@@ -78,15 +88,19 @@ class Closer {
   }
 
  private:
+  int slot_of(int at) const { return list_[at].micro / per_slot_; }
+
+  bool mixes_slots(int block) const {
+    const auto earlier_slot = [this](int a, int b) { return slot_of(a) < slot_of(b); };
+    return !std::is_sorted(writes_[block].begin(), writes_[block].end(), earlier_slot);
+  }
+
   Range alone(int block) const {
     Range range{.blocks = {.first = block, .last = block + 1, .bytes = program_.gradient_block_bytes(block)},
                 .first = std::vector<int>(program_.slots, std::numeric_limits<int>::max()),
                 .last = std::vector<int>(program_.slots, -1)};
-    int latest = 0;
     for (const int at : writes_[block]) {
-      const int slot = list_[at].micro / per_slot_;
-      if (slot < latest) refuse(block);
-      latest = slot;
+      const int slot = slot_of(at);
       range.first[slot] = std::min(range.first[slot], at);
       range.last[slot] = at;
     }
@@ -111,12 +125,12 @@ class Closer {
     return result;
   }
 
-  [[noreturn]] void refuse(int block) const {
-    throw InputError(fmt::format(
+  std::string refusal(int block) const {
+    return fmt::format(
         "layout: block '{}' shares its weights with a block that this rank runs backward at other times, so that its "
         "gradients mix micro-batches of different slots; with several slots a rank use a schedule with one stage a "
         "rank and whole backwards",
-        program_.block_names[block]));
+        program_.block_names[block]);
   }
 
   const InstructionList& list_;
@@ -128,10 +142,13 @@ class Closer {
 
 }  // namespace
 
-InstructionList close_slots(InstructionList list, const Program& program, const SlotOptions& options) {
-  if (program.slots == 1) return list;
-  std::vector<Insertion> insertions = Closer(list, program, options.buckets).run();
-  return insert(std::move(list), std::move(insertions));
+Found<InstructionList> close_slots(InstructionList list, const Program& program, const SlotOptions& options) {
+  if (program.slots == 1) return {.value = std::move(list)};
+  const Closer closer(list, program, options.buckets);
+  std::string why_not = closer.why_not();
+  if (!why_not.empty()) return {.why_not = std::move(why_not)};
+  std::vector<Insertion> insertions = closer.run();
+  return {.value = insert(std::move(list), std::move(insertions))};
 }
 
 }  // namespace weft

@@ -15,6 +15,7 @@
 
 #include <vector>
 
+#include "weft/base/found.h"
 #include "weft/program/buckets.h"
 #include "weft/program/program.h"
 
@@ -25,9 +26,8 @@ struct SlotOptions {
   std::vector<Bucket> buckets;  ///< each combined in one go
 };
 
-/// Adds the combines of `program.slots`, a power of two that divides its micro-batches. Throws InputError when a block's
-/// gradients mix slots: when its weights are tied to those of another stage of the rank, or of a block that splits its backward
-/// otherwise.
-InstructionList close_slots(InstructionList list, const Program& program, const SlotOptions& options);
+/// Adds the combines of `program.slots`, a power of two that divides its micro-batches. None where a block's gradients mix
+/// slots: where its weights are tied to those of another stage of the rank, or of a block that splits its backward otherwise.
+Found<InstructionList> close_slots(InstructionList list, const Program& program, const SlotOptions& options);
 
 }  // namespace weft

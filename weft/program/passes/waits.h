@@ -1,5 +1,5 @@
 // Pass: who waits for whom. Fills in `waits` from what each instruction reads and writes: micro-batches, activations and their
-// gradients, the blocks' weights and gradients and the buffers they share, what is moved between tiers, the summed loss, the
+// gradients, the blocks' weights and gradients and the buffers they share, what is offloaded, the summed loss, the
 // norm.
 //
 // A collective also waits for all sends before it: an engine may have to move what is on its way to a peer itself, and must not

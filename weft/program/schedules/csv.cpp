@@ -110,6 +110,10 @@ Schedule parsed(std::string_view text) {
   return schedule;
 }
 
+std::string cell(const Task& task) {
+  return fmt::format("{}{}.{}", kLetters[static_cast<size_t>(task.kind)], task.stage, task.micro);
+}
+
 }  // namespace
 
 Schedule csv_schedule(std::string_view text, std::string_view path) {
@@ -130,11 +134,19 @@ std::string to_csv(const Schedule& schedule) {
     for (size_t i = 0; i < schedule.tasks[rank].size(); ++i) {
       const auto start = static_cast<int>(std::lround(times[rank][i].start));
       for (; column < start; ++column) text += fmt::format("{:{}}, ", "", width);
-      const Task& task = schedule.tasks[rank][i];
-      const std::string cell = fmt::format("{}{}.{}", kLetters[static_cast<size_t>(task.kind)], task.stage, task.micro);
-      text += i + 1 < schedule.tasks[rank].size() ? fmt::format("{:{}}, ", cell, width) : cell;
+      const std::string text_of_task = cell(schedule.tasks[rank][i]);
+      text += i + 1 < schedule.tasks[rank].size() ? fmt::format("{:{}}, ", text_of_task, width) : text_of_task;
       ++column;
     }
+    text += '\n';
+  }
+  return text;
+}
+
+std::string csv_rows(const Schedule& schedule) {
+  std::string text;
+  for (const std::vector<Task>& tasks : schedule.tasks) {
+    for (const Task& task : tasks) text += cell(task) + ',';
     text += '\n';
   }
   return text;

@@ -28,4 +28,7 @@ Schedule csv_schedule(std::string_view text, std::string_view path = {});
 /// a backward, were these equal and transfers free.
 std::string to_csv(const Schedule& schedule);
 
+/// The text that csv_schedule() reads as `schedule`, as short as may be: without idle cells.
+std::string csv_rows(const Schedule& schedule);
+
 }  // namespace weft

@@ -13,6 +13,7 @@
 
 namespace weft {
 
+/// The collectives that ranks have issued and that wait for others.
 class CollectiveQueue {
  public:
   struct Completed {

@@ -2,7 +2,7 @@
 // reads it from TOML.
 //
 // Everything defaults to what costs nothing, so that one made in code names only what matters to it. A file that leaves out a
-// link or the tier does not know it: a program that uses it is not simulated.
+// link does not know it: a program that uses it is not simulated.
 #pragma once
 
 #include <cstdint>
@@ -54,7 +54,7 @@ struct Hardware {
   int ranks_per_host = 1;  ///< neighbours by rank
   Link intra_host = {};    ///< of a rank to others of its host
   Link inter_host = {};    ///< of a rank to other hosts: its share of the host's network ports
-  Link offload = {};       ///< to the slower tier that offload uses
+  Link offload = {};       ///< to the slower memory that state is offloaded to
 
   std::optional<int64_t> micro_batch = {};          ///< samples of the micro-batch that the times below are of; left out: any
   std::vector<BlockTime> blocks = {};               ///< of the model that was measured; may be none
@@ -77,7 +77,7 @@ Hardware counted_operations();
 /// without one.
 const BlockTime* find_block_time(const Hardware& hardware, std::string_view block);
 
-/// Throws InputError, naming the section to add, for a link or tier of the hardware that is not known; `section` is its name in
+/// Throws InputError, naming the section to add, for a link of the hardware that is not known; `section` is its name in
 /// a file, `user` what needs it.
 void check_known(const Hardware& hardware, const Link& link, std::string_view section, std::string_view user);
 

@@ -8,6 +8,7 @@
 
 namespace weft {
 
+/// An instruction of a simulated rank.
 struct InstructionRef {
   int side = 0;   ///< index into Simulation::ranks
   int index = 0;  ///< into that rank's list

@@ -23,7 +23,7 @@ namespace weft {
 ///
 /// Throws Error, naming rank and instruction, for what would never end: a collective that a member does not join, a receive
 /// without a send, a message that is not the one expected or that nobody takes. Throws InputError for hardware that makes no
-/// sense, that lacks a link or tier the program uses or times blocks it does not have, for another number of memory options
+/// sense, that lacks a link the program uses or times blocks it does not have, for another number of memory options
 /// than places, and for a step of more than 1e15 s.
 Simulation simulate(const Program& program, const Hardware& hardware, const std::vector<MemoryOptions>& memory = {});
 

@@ -66,7 +66,7 @@ double WorkTime::copy_seconds(const Instruction& x) const {
   const double bytes = x.what == Payload::input     ? static_cast<double>(x.allocates + x.frees)
                        : x.what == Payload::weights ? program_.weight_bytes * owned(x)
                                                     : state * owned(x);
-  check_known(hardware_, hardware_.offload, "offload", "offload");
+  check_known(hardware_, hardware_.offload, "offload", "moving state out");
   return hardware_.offload.seconds(bytes);
 }
 

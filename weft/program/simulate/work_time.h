@@ -22,7 +22,7 @@ class WorkTime {
   /// ahead), and for release and drop, which only forget.
   double seconds(const Instruction& instruction) const;
 
-  /// The time of an offload or a reload. Throws InputError where the hardware does not tell its tier.
+  /// The time of an offload or a reload. Throws InputError where the hardware does not tell the link.
   double copy_seconds(const Instruction& instruction) const;
 
  private:

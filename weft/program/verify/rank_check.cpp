@@ -45,7 +45,7 @@ class RankCheck {
   std::string text(int rank, const Indices& issued, size_t k) const;
 
   const Program& program_;
-  int stride_;  // ranks at one pp of the pipeline
+  int stride_;  // ranks of one pipeline rank
 };
 
 Indices RankCheck::issued(int rank, const Wanted& wanted) const {
@@ -99,7 +99,7 @@ void RankCheck::compare_along(int pp, AxisName axis) const {
       [](const Instruction& a, const Instruction& b) { return a.op == b.op; });
 }
 
-// For each pp of the pipeline those before it that hold some block that it holds too.
+// For each pipeline rank those before it that hold some block that it holds too.
 std::vector<std::set<int>> RankCheck::earlier_sharers() const {
   std::vector<std::set<int>> result(program_.mesh.pp);
   for (std::vector<int> holders : program_.holders) {

@@ -1,4 +1,4 @@
-// The checks of verify() that compare ranks: that those at one pp of the pipeline meet others for the same things in the
+// The checks of verify() that compare ranks: that those of one pipeline rank meet others for the same things in the
 // same order, and that those along it share the collectives of the axes that run along it.
 #pragma once
 

@@ -95,7 +95,7 @@ class StateCheck {
     if (list_[i].axis == AxisName::inner) {
       const int kept = released_[block];
       if (kept < 0 || !list_[kept].keeps_inner_shard || !order_.before(kept, i)) {
-        fail(Defect::bad_gather, i, fmt::format("no part of {} was kept by its last release", block_text(block)));
+        fail(Defect::bad_gather, i, fmt::format("no inner shard of {} was kept by its last release", block_text(block)));
       }
     } else {
       check_reloaded(Payload::weights, block, -1, i);

@@ -1,5 +1,5 @@
 // check_state: the part of verify() that follows where state is: whole weights between gather and release, the buffers that
-// blocks share, what was moved to a slower tier.
+// blocks share, what was offloaded.
 #pragma once
 
 #include "weft/program/program.h"

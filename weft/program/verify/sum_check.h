@@ -10,6 +10,7 @@
 
 namespace weft {
 
+/// The checks of the sums in one list.
 class SumCheck {
  public:
   /// Checks the list that `rank` runs; `at` is its index, `order` its order. All must outlive it.

@@ -22,6 +22,7 @@ enum class GroupUse : uint8_t {
   tied,      ///< pipeline ranks that hold one block
 };
 
+/// Ranks that communicate, and what for.
 struct GroupSpec {
   std::vector<GroupUse> uses;     ///< that share it, as they are of the same ranks
   std::vector<std::string> axes;  ///< of the mesh, joined

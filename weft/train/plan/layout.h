@@ -36,7 +36,7 @@ struct LayoutOptions {
   Offload offload_optimizer = Offload::none;   ///< optimizer state
   Offload offload_parameters = Offload::none;  ///< the rank's shard; level parameters
   Offload offload_activations = Offload::none;  ///< block inputs; needs recompute
-  std::string offload_folder = {};              ///< of the disk tier; empty: $TMPDIR, or /var/tmp
+  std::string offload_folder = {};              ///< of what is offloaded to disk; empty: $TMPDIR, or /var/tmp
 };
 
 /// What mesh and batch say of a step.

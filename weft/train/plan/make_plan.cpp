@@ -79,8 +79,10 @@ bool is_searched(const Recipe& recipe) {
 Plan make_plan(const Recipe& recipe, int world_size, const PipelineOptions& found) {
   Plan plan = plan_without_program(recipe, world_size);
   plan.layout.options.pipeline.first_block = found.first_block;
-  plan.layout.options.pipeline.given = found.given;
-  in_recipe(recipe, [&] { build_and_verify(plan); });
+  in_recipe(recipe, [&] {
+    plan.layout.options.pipeline.given = found.given.tasks.empty() ? named_schedule(recipe, plan.layout) : found.given;
+    build_and_verify(plan);
+  });
   return plan;
 }
 

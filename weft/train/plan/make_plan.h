@@ -12,7 +12,8 @@ Plan make_plan(const Recipe& recipe, int world_size);
 
 /// Whether make_plan() searches for the schedule or the stages, which may take seconds.
 bool is_searched(const Recipe& recipe);
-/// The plan that make_plan() would give once its search has found `found`, without searching.
+/// The plan that make_plan() would give once its search has found `found` (read_pipeline()), without searching; its stages_text
+/// is empty.
 Plan make_plan(const Recipe& recipe, int world_size, const PipelineOptions& found);
 
 /// A plan with its layout and what the model costs, but no program.

@@ -32,14 +32,8 @@ std::vector<BlockWork> work_of(const Recipe& recipe, const Plan& base, const Har
   return work;
 }
 
-Plan with_named_schedule(const Recipe& recipe, const Plan& base, const std::vector<BlockWork>& work) {
-  const std::string& name = recipe.layout.schedule;
-  const std::string csv = name == "csv" ? read_schedule(recipe.layout) : "";
-  const PipelineShape shape = {.ranks = base.layout.pp,
-                               .chunks = base.layout.options.pipeline.chunks,
-                               .micro_batches = base.layout.micro_batches_per_rank};
-  const Schedule schedule = make_schedule(name, shape, {.csv = csv, .csv_path = recipe.layout.schedule_file});
-  return StageFitter(recipe, base, work).fitted(schedule).take();
+PipelineShape shape_of(const ResolvedLayout& layout) {
+  return {.ranks = layout.pp, .chunks = layout.options.pipeline.chunks, .micro_batches = layout.micro_batches_per_rank};
 }
 
 void check_before_search(const Recipe& recipe, const Plan& base) {
@@ -54,6 +48,14 @@ std::string read_schedule(const LayoutRecipe& layout) {
   return read_text_file("schedule (layout.schedule_file)", layout.schedule_file, kLongest);
 }
 
+Schedule named_schedule(const Recipe& recipe, const ResolvedLayout& layout) {
+  const std::string& name = recipe.layout.schedule;
+  ScheduleInputs inputs;
+  inputs.csv = name == "csv" ? read_schedule(recipe.layout) : "";
+  inputs.csv_path = recipe.layout.schedule_file;
+  return make_schedule(name, shape_of(layout), inputs);
+}
+
 Plan plan_pipeline(const Recipe& recipe, const Plan& base) {
   const Hardware hardware = hardware_of(recipe, base.layout);
   const std::vector<BlockWork> work = work_of(recipe, base, hardware);
@@ -62,7 +64,7 @@ Plan plan_pipeline(const Recipe& recipe, const Plan& base) {
   if (recipe.layout.schedule == "auto") {
     found = search_schedule(recipe, base, hardware, work);
   } else {
-    found.plan = with_named_schedule(recipe, base, work);
+    found.plan = StageFitter(recipe, base, work).fitted(named_schedule(recipe, base.layout)).take();
   }
   Plan plan = std::move(found.plan);
   plan.stages_text = stages_text(recipe.layout, plan, block_seconds(work), found.searched);
@@ -72,8 +74,12 @@ Plan plan_pipeline(const Recipe& recipe, const Plan& base) {
 }
 
 void check_pipeline(const Recipe& recipe, const Plan& base) {
-  work_of(recipe, base, hardware_of(recipe, base.layout));
+  const std::vector<BlockWork> work = work_of(recipe, base, hardware_of(recipe, base.layout));
   check_before_search(recipe, base);
+  const bool searched = recipe.layout.schedule == "auto";
+  if (searched) check_fills_ranks("auto", shape_of(base.layout));
+  const int stages = searched ? base.layout.pp : named_schedule(recipe, base.layout).num_stages();
+  StageFitter(recipe, base, work).cut(stages).take();
 }
 
 }  // namespace weft

@@ -11,6 +11,9 @@ namespace weft {
 /// The text of layout.schedule_file. Throws InputError when it cannot be read.
 std::string read_schedule(const LayoutRecipe& layout);
 
+/// The schedule of a recipe that names one: any but "auto". Throws InputError as make_schedule() does.
+Schedule named_schedule(const Recipe& recipe, const ResolvedLayout& layout);
+
 /// Completes a plan that has its layout and the model's cost. Throws InputError for stages or a schedule that do not fit.
 Plan plan_pipeline(const Recipe& recipe, const Plan& base);
 

@@ -37,14 +37,17 @@ std::vector<int> read_numbers(std::string_view line) {
 
 }  // namespace
 
-std::string pipeline_text(const PipelineOptions& pipeline) {
-  return fmt::format("{}\n{}\n{}", pipeline.given.name, fmt::join(pipeline.first_block, " "), to_csv(pipeline.given));
+std::string pipeline_text(const PipelineOptions& pipeline, bool names_schedule) {
+  const std::string first_block = fmt::format("{}", fmt::join(pipeline.first_block, " "));
+  if (names_schedule) return fmt::format("\n{}\n", first_block);
+  return fmt::format("{}\n{}\n{}", pipeline.given.name, first_block, csv_rows(pipeline.given));
 }
 
 PipelineOptions read_pipeline(std::string_view text) {
   PipelineOptions pipeline;
   const std::string_view name = take_line(text);
   pipeline.first_block = read_numbers(take_line(text));
+  if (name.empty() && text.empty()) return pipeline;
   pipeline.given = csv_schedule(text);
   pipeline.given.name = name;
   return pipeline;

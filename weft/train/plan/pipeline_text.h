@@ -7,10 +7,10 @@
 
 namespace weft {
 
-/// The name of the pipeline's schedule, the first block of each stage, and the schedule as csv_schedule() reads it.
-std::string pipeline_text(const PipelineOptions& pipeline);
+/// What a search found: the first block of each stage, and the schedule's name and tasks unless the recipe names it.
+std::string pipeline_text(const PipelineOptions& pipeline, bool names_schedule);
 
-/// The pipeline that pipeline_text() wrote. Throws InputError for another text.
+/// The pipeline that pipeline_text() wrote; without a schedule where the recipe names it. Throws InputError for another text.
 PipelineOptions read_pipeline(std::string_view text);
 
 }  // namespace weft

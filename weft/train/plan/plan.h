@@ -16,7 +16,7 @@ struct Plan {
   ResolvedLayout layout;                   ///< its options hold the stages and the schedule
   ModelCost cost;                          ///< of one micro-batch
   std::shared_ptr<const Program> program;  ///< verified
-  std::string stages_text;                 ///< for people: which stages, and why; empty without a pipeline
+  std::string stages_text;  ///< for people: which stages, and why; empty without a pipeline, or where another rank found it
 };
 
 }  // namespace weft

@@ -65,18 +65,18 @@ int64_t bytes_of_mb(double mb) { return static_cast<int64_t>(mb * 1024 * 1024); 
 
 LayoutOptions resolve_options(const LayoutRecipe& layout) {
   return {.pipeline = {.schedule = layout.schedule, .chunks = static_cast<int>(layout.chunks)},
-          .shard_level = kShardLevels.value_of(layout.shard_level),
+          .shard_level = kShardLevels.value_of(layout.shard_level, "layout.shard_level"),
           .reshard_after_forward = layout.reshard_after_forward,
           .inner_shards = static_cast<int>(layout.inner_shards),
           .prefetch = static_cast<int>(layout.prefetch),
           .gathered_bytes = bytes_of_mb(layout.gathered_mb),
           .recompute_every = layout.recompute == "blocks" ? static_cast<int>(layout.recompute_every) : 0,
           .recompute_parts = layout.recompute == "attention",
-          .precision = kPrecisions.value_of(layout.precision),
+          .precision = kPrecisions.value_of(layout.precision, "layout.precision"),
           .reduce_in_fp32 = layout.reduction == "fp32",
-          .offload_optimizer = kOffloads.value_of(layout.offload_optimizer),
-          .offload_parameters = kOffloads.value_of(layout.offload_parameters),
-          .offload_activations = kOffloads.value_of(layout.offload_activations),
+          .offload_optimizer = kOffloads.value_of(layout.offload_optimizer, "layout.offload_optimizer"),
+          .offload_parameters = kOffloads.value_of(layout.offload_parameters, "layout.offload_parameters"),
+          .offload_activations = kOffloads.value_of(layout.offload_activations, "layout.offload_activations"),
           .offload_folder = layout.offload_folder};
 }
 

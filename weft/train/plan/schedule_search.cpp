@@ -21,9 +21,7 @@ namespace {
 
 constexpr double kBetter = 1.0 - 1e-9;  ///< a smaller gain is rounding
 
-// Forwards of blocks in a program: each takes some 5 microseconds to build.
-constexpr int64_t kMostForwards = 50'000;           ///< of one that is built many times
-constexpr int64_t kMostForwardsToSearch = 300'000;  ///< of one whose schedule is searched
+constexpr int64_t kMostForwardsToSearch = 300'000;  ///< of blocks, in a program whose schedule is searched
 
 /// Of an automatic schedule's candidate. Where messages are free many are equally short: then the second counts.
 struct StepTime {
@@ -148,6 +146,7 @@ class Search {
   /// Whether it goes with the micro-batches and the blocks that there are, and its step can be planned.
   bool suits(const std::string& name) const {
     LayoutOptions options = base_.layout.options;
+    if (name == "interleaved" && options.pipeline.chunks < 2) return false;
     options.pipeline.schedule = name;
     const ScheduleSize size = schedule_size(base_.cost, options, base_.layout.counts);
     const int64_t micro_batches = base_.layout.micro_batches_per_rank;
@@ -163,7 +162,7 @@ class Search {
   std::vector<int> consider(const Schedule& schedule) {
     Found<Plan> plan = fitter_.fitted(schedule);
     if (!plan) {
-      if (refusal_.empty() || schedule.name == "auto") refusal_ = plan.why_not;
+      if (refusal_.empty() || schedule.name == "auto") refusal_ = std::move(plan.why_not);
       return {};
     }
     std::vector<int> first_block = plan->layout.options.pipeline.first_block;

@@ -19,9 +19,7 @@ namespace weft {
 
 namespace {
 
-// Forwards of blocks in all programs that are built while one is planned: each takes some 5 microseconds.
-constexpr int64_t kMostForwards = 50'000;           ///< to move blocks one at a time
-constexpr int64_t kMostForwardsOfCuts = 2'000'000;  ///< to find a cut that fits
+constexpr int64_t kMostForwardsOfCuts = 2'000'000;  // in all programs that are built to find a cut that fits
 
 }  // namespace
 
@@ -29,21 +27,22 @@ Found<std::vector<int>> StageFitter::cut(int stages) const {
   return choose_cut({.choice = recipe_.layout.stages, .stages = stages, .seconds = block_seconds(work_)});
 }
 
-Plan StageFitter::built(const Schedule& schedule, std::vector<int> first_block) const {
+Found<Plan> StageFitter::built(const Schedule& schedule, std::vector<int> first_block) const {
   Plan plan = base_;
   plan.layout.options.pipeline.given = schedule;
   plan.layout.options.pipeline.first_block = std::move(first_block);
-  plan.program =
-      std::make_shared<const Program>(build_program(plan.cost, step_layout(plan.layout.options, plan.layout.counts)));
-  return plan;
+  Found<Program> program = find_program(plan.cost, step_layout(plan.layout.options, plan.layout.counts));
+  if (!program) return {.why_not = std::move(program.why_not)};
+  plan.program = std::make_shared<const Program>(std::move(program).take());
+  return {.value = std::move(plan)};
 }
 
-/// Cut so that no rank is estimated to hold more than layout.stage_gb.
 Found<Plan> StageFitter::fitted(const Schedule& schedule) const {
   Found<std::vector<int>> first_cut = cut(schedule.num_stages());
-  if (!first_cut) return {.value = {}, .why_not = first_cut.why_not};
-  Plan plan = built(schedule, *first_cut);
-  if (recipe_.layout.stage_gb == 0.0) return {.value = std::move(plan)};
+  if (!first_cut) return {.why_not = std::move(first_cut.why_not)};
+  Found<Plan> first = built(schedule, *first_cut);
+  if (!first || recipe_.layout.stage_gb == 0.0) return first;
+  Plan plan = std::move(first).take();
   const int64_t limit = std::max<int64_t>(1, static_cast<int64_t>(recipe_.layout.stage_gb * (1 << 30)));
   const StageBytes bytes(schedule, work_, state_bytes(plan));
   std::set<std::vector<int>> tried;
@@ -62,15 +61,17 @@ Found<Plan> StageFitter::fitted(const Schedule& schedule) const {
     if (!next || tried.count(*next) != 0) next = smaller_cut(plan, bytes, by_stage_rank, most - 1);
     const auto built_forwards = static_cast<int64_t>(tried.size()) * forwards();
     if (!next || tried.count(*next) != 0 || built_forwards > kMostForwardsOfCuts) break;
-    plan = built(schedule, *next);
+    Found<Plan> other = built(schedule, *next);
+    if (!other) break;
+    plan = std::move(other).take();
   }
   if (const std::optional<std::vector<int>> found = cut_of_all_stages(schedule, least_cut, limit)) {
-    return {.value = built(schedule, *found)};
+    return built(schedule, *found);
   }
   return {.value = {},
           .why_not = fmt::format(
               "layout.stage_gb = {:g} allows a rank {}, but with schedule {} and the best cut into {} stages that was "
-              "found pipeline rank {} holds {}; use more pipeline ranks, recompute or shards",
+              "found, pipeline rank {} holds {}; use more pipeline ranks, recompute or shards",
               recipe_.layout.stage_gb, format_bytes(limit), schedule.name, schedule.num_stages(), least.second,
               format_bytes(least.first))};
 }
@@ -103,8 +104,9 @@ std::optional<std::vector<int>> StageFitter::cut_of_all_stages(const Schedule& s
   if (recipe_.layout.stages != "auto" || stages == schedule.num_ranks()) return {};
   const auto rank_bytes = [&](const std::vector<int>& first_block) {
     std::vector<int64_t> bytes;
-    for (const MemoryEstimate& rank : memory_by_stage_rank(recipe_, built(schedule, first_block)))
-      bytes.push_back(rank.total());
+    const Found<Plan> plan = built(schedule, first_block);
+    if (!plan) return std::vector<int64_t>(schedule.num_ranks(), limit + 1);  // a cut that does not fit
+    for (const MemoryEstimate& rank : memory_by_stage_rank(recipe_, *plan)) bytes.push_back(rank.total());
     return bytes;
   };
   const FitOptions options = {.seconds = block_seconds(work_),

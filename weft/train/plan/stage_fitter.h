@@ -14,6 +14,10 @@
 
 namespace weft {
 
+/// Forwards of blocks in a program that may be built many times: each takes some 5 microseconds.
+constexpr int64_t kMostForwards = 50'000;
+
+/// Cuts one model, by one recipe, for any schedule.
 class StageFitter {
  public:
   /// `base` has its layout and the model's cost, `work` is of its blocks. All must outlive it.
@@ -30,7 +34,7 @@ class StageFitter {
   Found<Plan> fitted(const Schedule& schedule) const;
 
  private:
-  Plan built(const Schedule& schedule, std::vector<int> first_block) const;
+  Found<Plan> built(const Schedule& schedule, std::vector<int> first_block) const;
   std::optional<std::vector<int>> smaller_cut(const Plan& plan, const StageBytes& bytes,
                                               const std::vector<MemoryEstimate>& by_stage_rank, int64_t limit) const;
   std::optional<std::vector<int>> cut_of_all_stages(const Schedule& schedule, const std::vector<int>& near,

@@ -66,7 +66,7 @@ Keys hardware_keys(Hardware& h, int64_t& ranks) {
   return keys;
 }
 
-/// Those of links and tier that are known, to be written; all, to be read.
+/// Those of links that are known, to be written; all, to be read.
 Keys all_link_keys(Hardware& h, bool only_known) {
   Keys keys;
   for (const LinkSection& section : links_of(h)) {

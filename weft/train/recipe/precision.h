@@ -15,12 +15,12 @@ inline constexpr EnumNames<Precision, 3> kPrecisions("fp32", "bf16", "fp16");
 
 /// Where state is kept while a step does not need it.
 enum class Offload { none, host, disk };
-/// The words for tiers, as recipes have them.
+/// The words for where state is offloaded to, as recipes have them.
 inline constexpr EnumNames<Offload, 3> kOffloads("none", "host", "disk");
 
 /// The word for a precision.
 inline std::string_view name(Precision precision) { return kPrecisions.of(precision); }
-/// The word for a tier.
+/// The word for one.
 inline std::string_view name(Offload offload) { return kOffloads.of(offload); }
 
 }  // namespace weft

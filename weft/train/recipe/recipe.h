@@ -62,7 +62,7 @@ struct LayoutRecipe {
   std::string offload_optimizer = "none";    ///< optimizer state: "none" | "host" | "disk"
   std::string offload_parameters = "none";   ///< the rank's shard of the weights: "none" | "host" | "disk"
   std::string offload_activations = "none";  ///< inputs of blocks that are computed again: "none" | "host" | "disk"
-  std::string offload_folder;                ///< of the disk tier; empty: $TMPDIR, or /var/tmp
+  std::string offload_folder;                ///< of what is offloaded to disk; empty: $TMPDIR, or /var/tmp
   std::string backend = "auto";              ///< "auto" | "shm" | "gloo" | "nccl"
   double bucket_mb = 25.0;                   ///< shard_level "none": gradients are reduced in ranges of about so many MiB
 };

@@ -99,7 +99,7 @@ Keys layout_keys(LayoutRecipe& l) {
        "where block inputs wait; recompute = \"blocks\" only",
        {},
        kOffloads.all()},
-      {"layout", "offload_folder", &l.offload_folder, "of the disk tier; left out: $TMPDIR, or /var/tmp"},
+      {"layout", "offload_folder", &l.offload_folder, "of what is offloaded to disk; left out: $TMPDIR, or /var/tmp"},
       {"layout", "cp", &l.cp, "context-parallel ranks", from(1, 1e6)},
       {"layout", "tp", &l.tp, "tensor-parallel ranks", from(1, 1e6)},
       {"layout", "backend", &l.backend, "what moves the bytes", {}, kBackends.all()},

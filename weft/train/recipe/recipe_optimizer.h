@@ -6,6 +6,7 @@
 
 namespace weft {
 
+/// The optimizer of a recipe. Throws InputError for a name that none has.
 OptimizerOptions optimizer_of(const OptimizerRecipe& recipe);
 
 }  // namespace weft

@@ -11,6 +11,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/hash.h"
+#include "weft/base/units.h"
 #include "weft/comm/store/store.h"
 #include "weft/comm/wait/await.h"
 #include "weft/program/fingerprint.h"
@@ -104,15 +105,15 @@ std::string agreement_text(const Program& program, const Model& model, const Tra
              "ranks: pp {} x dp {} x shard {}\n"
              "model: {} blocks, {} elements\n"
              "parameters (their names, shapes, and which are frozen): fingerprint {:016x}\n"
-             "micro-batches: {} a rank, in {} {}\n"
+             "micro-batches: {} a rank, in {}\n"
              "sharded: {}\n"
              "bytes of an element: {} of weights, {} of gradients\n"
              "reproducible slots: {}, sums {}\n"
              "instructions: {} of all pipeline ranks, fingerprint {:016x}\n",
              mesh.pp, mesh.dp, mesh.shard, program.num_blocks(),
              std::accumulate(program.block_numel.begin(), program.block_numel.end(), int64_t{0}), parameters,
-             program.micro_batches, program.slots, program.slots == 1 ? "slot" : "slots", name(program.shard_level),
-             program.weight_bytes, program.gradient_bytes, options.reproducible_slots,
+             program.micro_batches, counted(program.slots, "slot"), name(program.shard_level), program.weight_bytes,
+             program.gradient_bytes, options.reproducible_slots,
              options.reproducible_slots > 0 || options.communication.tree_order ? "in tree order" : "in any order",
              instructions, fingerprint(program)) +
          options_text(options, optimizer) + options.agreement;

@@ -29,22 +29,23 @@ LoaderOptions loader_options(const Recipe& recipe, const ResolvedLayout& layout,
 
 TrainerOptions trainer_options(const Recipe& recipe, const ResolvedLayout& layout, at::Device device) {
   const OptimizerRecipe& o = recipe.optimizer;
-  return {
-      .global_batch = layout.global_batch,
-      .micro_batch = layout.micro_batch,
-      .learning_rate = {.peak = o.lr,
-                        .warmup = o.warmup,
-                        .steps = recipe.run.steps,
-                        .decay = kDecays.value_of(o.decay),
-                        .final_share = o.final_lr,
-                        .decay_every = std::max<int64_t>(1, o.decay_every),
-                        .decay_factor = o.decay_factor},
-      .clip = o.clip,
-      .seed = recipe.run.seed,
-      .reproducible_slots = static_cast<int>(recipe.run.reproducible_slots),
-      .bucket_bytes = layout.counts.bucket_bytes,
-      .layout = layout.options,
-      .communication = {.backend = kBackends.value_of(recipe.layout.backend), .device = device, .timeout = timeout_of(recipe)}};
+  return {.global_batch = layout.global_batch,
+          .micro_batch = layout.micro_batch,
+          .learning_rate = {.peak = o.lr,
+                            .warmup = o.warmup,
+                            .steps = recipe.run.steps,
+                            .decay = kDecays.value_of(o.decay, "optimizer.decay"),
+                            .final_share = o.final_lr,
+                            .decay_every = std::max<int64_t>(1, o.decay_every),
+                            .decay_factor = o.decay_factor},
+          .clip = o.clip,
+          .seed = recipe.run.seed,
+          .reproducible_slots = static_cast<int>(recipe.run.reproducible_slots),
+          .bucket_bytes = layout.counts.bucket_bytes,
+          .layout = layout.options,
+          .communication = {.backend = kBackends.value_of(recipe.layout.backend, "layout.backend"),
+                            .device = device,
+                            .timeout = timeout_of(recipe)}};
 }
 
 }  // namespace weft

@@ -237,7 +237,7 @@ class Profiler {
     hardware.flops = hardware.narrow_flops = rounded(std::max(flops / seconds, 1.0));
   }
 
-  /// Memory, and the links between these ranks; other links and the tier are not measured.
+  /// Memory, and the links between these ranks; other links are not measured.
   void add_machine(Hardware& hardware, const Group& group) const {
     hardware.memory_bytes =
         static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGESIZE)) / world_.local_size();

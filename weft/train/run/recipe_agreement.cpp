@@ -36,6 +36,7 @@ std::string value_text(const KeyTarget& target) {
 std::string data_text(const Dataset& data) {
   constexpr int64_t kSamples = 16;
   std::vector<int64_t> indices;
+  indices.reserve(kSamples);
   for (int64_t i = 0; i < kSamples; ++i) indices.push_back(i * (data.size() - 1) / (kSamples - 1));
   const Batch batch = data.get(indices, 0);
   std::vector<NamedTensor> tensors = {{"target", batch.target}};

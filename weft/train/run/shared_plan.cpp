@@ -1,5 +1,7 @@
 #include "weft/train/run/shared_plan.h"
 
+#include <algorithm>
+#include <chrono>
 #include <string>
 
 #include "weft/base/deadline.h"
@@ -16,14 +18,22 @@ namespace {
 
 constexpr char kKey[] = "searched pipeline";
 
-Plan plan_of_rank(const Recipe& recipe, const World& world, Store& store, const Deadline& deadline) {
+// A search is limited to some 20 s of a processor, which a busy machine makes longer.
+constexpr std::chrono::minutes kLongestSearch{5};
+
+std::string text_for_others(const Recipe& recipe, const Plan& plan) {
+  return is_searched(recipe) ? pipeline_text(plan.layout.options.pipeline, recipe.layout.schedule != "auto") : "";
+}
+
+Plan plan_of_rank(const Recipe& recipe, const World& world, Store& store) {
   if (world.rank() == 0) {
     Plan plan = make_plan(recipe, world.size());
     // Also where nothing is searched, for ranks whose recipe says otherwise: they are told when ranks compare what they do.
-    store.set(kKey, is_searched(recipe) ? pipeline_text(plan.layout.options.pipeline) : "", deadline);
+    store.set(kKey, text_for_others(recipe, plan), timeout_of(recipe));
     return plan;
   }
   if (!is_searched(recipe)) return make_plan(recipe, world.size());
+  const Deadline deadline = std::max<std::chrono::milliseconds>(timeout_of(recipe), kLongestSearch);
   const std::string found = await_key(store, kKey, deadline, wait_for_rank(0, "reading the schedule that it searches"));
   if (found.empty()) return make_plan(recipe, world.size());
   return make_plan(recipe, world.size(), read_pipeline(found));
@@ -33,12 +43,12 @@ Plan plan_of_rank(const Recipe& recipe, const World& world, Store& store, const 
 
 Plan shared_plan(const Recipe& recipe, const World& world) {
   if (world.size() == 1) return make_plan(recipe, 1);
-  const Deadline deadline = timeout_of(recipe);
-  Store store = world.next_group_store().within(deadline);
+  Store store = world.next_group_store();
   try {
-    return plan_of_rank(recipe, world, store, deadline);
+    return plan_of_rank(recipe, world, store);
   } catch (const Error& error) {
-    tell_failure(store, error);
+    Store telling = store.within(timeout_of(recipe));
+    tell_failure(telling, error);
     throw;
   }
 }

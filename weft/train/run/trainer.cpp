@@ -11,6 +11,7 @@
 #include "weft/base/environment.h"
 #include "weft/base/error.h"
 #include "weft/program/build/build.h"
+#include "weft/program/check_program.h"
 #include "weft/program/verify/verify.h"
 #include "weft/train/run/agreement.h"
 #include "weft/train/run/attempts.h"
@@ -127,7 +128,8 @@ std::shared_ptr<const Program> Trainer::State::plan() const {
                              .bucket_bytes = options.bucket_bytes,
                              .clip = options.clip > 0.0};
   if (options.program) {
-    check_program(*options.program, frame_program(cost, layout_without_schedule(options.layout, counts)));
+    check_frame(*options.program, frame_program(cost, layout_without_schedule(options.layout, counts)));
+    check_program(*options.program);
     return options.program;
   }
   Program result = build_program(cost, step_layout(options.layout, counts));

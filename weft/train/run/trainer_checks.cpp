@@ -11,26 +11,36 @@
 
 #include "weft/base/error.h"
 #include "weft/base/math.h"
+#include "weft/base/units.h"
 #include "weft/program/fingerprint.h"
 
 namespace weft {
 
 namespace {
 
+std::string offloaded_text(const OffloadOptions& offload) {
+  std::vector<std::string> all;
+  if (offload.activations) all.emplace_back("activations");
+  if (offload.optimizer) all.emplace_back("optimizer");
+  if (offload.weights) all.emplace_back("parameters");
+  return all.empty() ? "nothing" : fmt::format("{}", fmt::join(all, ", "));
+}
+
 std::string frame_text(const Program& program) {
   const int64_t elements = std::accumulate(program.block_numel.begin(), program.block_numel.end(), int64_t{0});
   const int64_t frozen = std::accumulate(program.block_frozen.begin(), program.block_frozen.end(), int64_t{0});
   return fmt::format(
       "{} blocks of {} elements and {} frozen ones, sharded: {} over {} ({} kept), {} and {} bytes an element, {} "
-      "micro-batches a rank in {} slots, {} norm, on pp {} x dp {} x shard {}",
+      "micro-batches a rank in {}, {} norm, gradients reduced {}, offloaded: {}, on pp {} x dp {} x shard {}",
       program.num_blocks(), elements, frozen, name(program.shard_level), program.shards, program.inner_shards,
-      program.weight_bytes, program.gradient_bytes, program.micro_batches, program.slots, program.needs_norm ? "with" : "no",
-      program.mesh.pp, program.mesh.dp, program.mesh.shard);
+      program.weight_bytes, program.gradient_bytes, program.micro_batches, counted(program.slots, "slot"),
+      program.needs_norm ? "with" : "no", program.keep_order ? "in a fixed order" : "as they come",
+      offloaded_text(program.offload), program.mesh.pp, program.mesh.dp, program.mesh.shard);
 }
 
 }  // namespace
 
-void check_program(const Program& program, const Program& frame) {
+void check_frame(const Program& program, const Program& frame) {
   if (frame_fingerprint(program) == frame_fingerprint(frame)) return;
   const std::string given = frame_text(program), own = frame_text(frame);
   throw InputError(

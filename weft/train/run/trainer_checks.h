@@ -20,7 +20,7 @@ void check_batch(const TrainerOptions& options, int ranks);
 void check_micro_batch(const Batch& batch, int64_t samples);
 
 /// A program that was made beforehand must be for what `frame` is for.
-void check_program(const Program& program, const Program& frame);
+void check_frame(const Program& program, const Program& frame);
 
 /// Some block must have parts to compute again, where the layout asks for that.
 void check_parts(const Model& model, const LayoutOptions& layout);

@@ -65,7 +65,7 @@ const Case kCases[] = {
      "load0 forward0.0 forward1.0 loss0 backward1.0 reduce_scatter1.0 backward0.0 reduce_scatter0.0 "
      "load1 forward0.1 forward1.1 loss1 reduce_loss backward1.1 reduce_scatter1.1 reduce1-1@dp "
      "backward0.1 reduce_scatter0.1 reduce0-0@dp update1-1 update0-0 gather1 gather0"},
-    {"ZeRO-1 with its optimizer state in a slower tier",
+    {"ZeRO-1 with its optimizer state in slower memory",
      {.shard = 2, .shard_level = optimizer, .offload = {.optimizer = true}},
      "load0 forward0.0 forward1.0 loss0 reduce_loss backward1.0 reduce_scatter1.0 backward0.0 reduce_scatter0.0 "
      "reload_optimizer1 update1-1 offload_optimizer1 reload_optimizer0 update0-0 offload_optimizer0 gather1 gather0"},
