@@ -35,8 +35,9 @@ test-package: package  ## try them in a clean Debian (as root; 100 MB from the m
 format:  ## rewrite the sources in the project's format
 	@tools/format --fix
 
-lint: configure  ## layers, format and clang-tidy
+lint: setup  ## layers, format and clang-tidy
 	@tools/bootstrap --lint
+	@[ -e build-dev/build.ninja ] || tools/configure dev
 	@tools/check_layers && tools/format --check && tools/lint
 
 docs:  ## make the API reference: build/docs/html
@@ -46,7 +47,7 @@ docs:  ## make the API reference: build/docs/html
 	@echo "build/docs/html/index.html"
 
 clean:  ## remove the build folders; the cache folder stays
-	@rm -rf build build-dev build-embedded build-asan build-tsan build-cuda
+	@rm -rf build build-dev build-asan build-tsan build-cuda
 
 help:
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

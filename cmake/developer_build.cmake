@@ -1,9 +1,7 @@
 # What only a build of weft itself wants, never one that embeds it: compiler cache, quick linker, sanitizers, warnings
-# as errors, precompiled headers. Each is used where the machine has it and can be overridden by the CMake variable that it sets.
+# as errors. Each is used where the machine has it and can be overridden by the CMake variable that it sets.
 set(WEFT_SANITIZE "" CACHE STRING "Sanitizers to build with: 'address,undefined' or 'thread'")
 option(WEFT_WARNINGS_AS_ERRORS "Fail on compiler warnings" OFF)
-# Quicker, but a file that forgets to include what it uses goes unnoticed: not for the build that people start from.
-option(WEFT_PRECOMPILED_HEADERS "Precompile LibTorch's headers for the library too, as they always are for tests" OFF)
 
 if(NOT CMAKE_CXX_COMPILER_LAUNCHER)
   find_program(CCACHE ccache)

@@ -19,8 +19,6 @@
 namespace weft {
 namespace {
 
-Model tiny_gpt() { return gpt({.layers = 2, .heads = 2, .width = 16, .context = 8, .vocabulary = 11}); }
-
 TEST(FlatModel, LaysBlocksOutSideBySideAligned) {
   FlatModel flat(tiny_gpt(), {});
   int64_t end = 0;

@@ -23,13 +23,13 @@
 namespace weft {
 namespace {
 
-using Block = std::array<uint32_t, 4>;
+using Words = std::array<uint32_t, 4>;
 
 TEST(Philox, KnownAnswersOfRandom123) {
   struct Row {
-    Block counter;
+    Words counter;
     std::array<uint32_t, 2> key;
-    Block expected;
+    Words expected;
   };
   constexpr uint32_t kOnes = 0xffffffff;
   const Row table[] = {

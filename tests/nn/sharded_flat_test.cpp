@@ -21,7 +21,6 @@
 namespace weft {
 namespace {
 
-Model tiny_gpt() { return gpt({.layers = 2, .heads = 2, .width = 16, .context = 8, .vocabulary = 11}); }
 Model tiny_cnn() { return cnn({.width = 4}); }
 
 /// The first of the ranks' values are the whole's; what the larger padding adds is zero.

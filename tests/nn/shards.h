@@ -7,11 +7,14 @@
 #include <memory>
 #include <vector>
 
+#include "weft/models/gpt.h"
 #include "weft/nn/flat.h"
 
 namespace weft {
 
 using FlatRanks = std::vector<std::unique_ptr<FlatModel>>;
+
+inline Model tiny_gpt() { return gpt({.layers = 2, .heads = 2, .width = 16, .context = 8, .vocabulary = 11}); }
 
 /// `make` makes the model of one rank.
 inline FlatRanks flat_ranks(const std::function<Model()>& make, FlatOptions options) {

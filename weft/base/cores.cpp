@@ -23,7 +23,7 @@ int affinity_cores() {
   return static_cast<int>(std::thread::hardware_concurrency());  // more cores than the set has room for
 }
 
-double read_number(const std::string& path) {
+double number_in(const std::string& path) {
   std::ifstream in(path);
   double value = -1.0;
   in >> value;
@@ -39,7 +39,7 @@ double quota_v2(const std::string& folder) {
 
 /// Version 1: a quota of -1 means none.
 double quota_v1(const std::string& folder) {
-  const double quota = read_number(folder + "/cpu.cfs_quota_us"), period = read_number(folder + "/cpu.cfs_period_us");
+  const double quota = number_in(folder + "/cpu.cfs_quota_us"), period = number_in(folder + "/cpu.cfs_period_us");
   return quota > 0 && period > 0 ? quota / period : kUnlimited;
 }
 

@@ -17,7 +17,7 @@
 namespace weft {
 namespace {
 
-constexpr const char* kGetIt = "for Fashion-MNIST: apt-get install dataset-fashion-mnist; else set data.path";
+constexpr const char* kGetImages = "for Fashion-MNIST: apt-get install dataset-fashion-mnist; else set data.path";
 constexpr const char* kGetAgain = "get the file again (Fashion-MNIST: apt-get install --reinstall dataset-fashion-mnist)";
 
 struct CloseGz {
@@ -28,7 +28,7 @@ using GzFile = std::unique_ptr<gzFile_s, CloseGz>;
 GzFile open_gz(const std::string& path, const std::string& what) {
   const InputFile input = open_input(path);
   if (!input.reason.empty()) {
-    throw InputError(fmt::format("{}: cannot open the {} file: {}; {}", path, what, input.reason, kGetIt));
+    throw InputError(fmt::format("{}: cannot open the {} file: {}; {}", path, what, input.reason, kGetImages));
   }
   if (input.bytes == 0) throw InputError(fmt::format("{}: the {} file is empty; {}", path, what, kGetAgain));
   const int descriptor = ::fcntl(input.descriptor.get(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1);  // for zlib, which closes it

@@ -15,12 +15,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kGetIt = "set data.path to a file or folder (the default corpus of text: apt-get install fortunes)";
+constexpr const char* kGetText = "set data.path to a file or folder (the default corpus of text: apt-get install fortunes)";
 
 int64_t token_bytes(TokenType type) { return type == TokenType::u8 ? 1 : type == TokenType::u16 ? 2 : 4; }
 
 [[noreturn]] void fail_to_open(const std::string& path, const std::string& reason) {
-  throw InputError(fmt::format("{}: cannot open it: {}; {}", path, reason, kGetIt));
+  throw InputError(fmt::format("{}: cannot open it: {}; {}", path, reason, kGetText));
 }
 
 std::vector<std::string> files_of(const fs::path& folder, TokenType type) {
@@ -62,10 +62,10 @@ void TokenStream::open_pieces(const std::string& path) {
   std::error_code code;
   if (fs::is_directory(path, code)) {
     for (const std::string& file : files_of(path, type_)) add(file);
-    if (size_ == 0) throw InputError(fmt::format("{}: the folder holds no tokens in regular files; {}", path, kGetIt));
+    if (size_ == 0) throw InputError(fmt::format("{}: the folder holds no tokens in regular files; {}", path, kGetText));
   } else {
     add(path);
-    if (size_ == 0) throw InputError(fmt::format("{}: the file is empty; {}", path, kGetIt));
+    if (size_ == 0) throw InputError(fmt::format("{}: the file is empty; {}", path, kGetText));
   }
 }
 

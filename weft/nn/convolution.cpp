@@ -27,17 +27,18 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> gradients(const at::Tensor& dy, c
                                   /*transposed=*/false, /*output_padding=*/{0, 0}, /*groups=*/1, wanted);
 }
 
-at::Tensor input_gradient(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& weight) {
+at::Tensor convolution_input_gradient(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& weight) {
   return std::get<0>(gradients(dy, x, weight, {true, false, false}));
 }
 
-void add_gradients(Parameter& weight, Parameter* bias, const at::Tensor& dy, const at::Tensor& x) {
+void add_convolution_gradients(Parameter& weight, Parameter* bias, const at::Tensor& dy, const at::Tensor& x) {
   const auto [none, of_weight, of_bias] = gradients(dy, x, weight.value, {false, true, bias != nullptr});
   add_gradient(weight, of_weight);
   if (bias) add_gradient(*bias, of_bias);
 }
 
-constexpr WeightedLayer kConvolution = {.forward = convolve, .input_gradient = input_gradient, .add_gradients = add_gradients};
+constexpr WeightedLayer kConvolution = {
+    .forward = convolve, .input_gradient = convolution_input_gradient, .add_gradients = add_convolution_gradients};
 
 }  // namespace
 

@@ -11,6 +11,8 @@
 
 namespace weft {
 
+// Named as the operators that they stand for.
+namespace meta {
 namespace {
 
 using at::Tensor;
@@ -90,6 +92,7 @@ Three attention_backward(const Tensor&, const Tensor& q, const Tensor& k, const 
 }
 
 }  // namespace
+}  // namespace meta
 
 void register_meta_kernels() {
   // Never destroyed: at the end of the process the dispatcher may be gone before it.
@@ -97,17 +100,17 @@ void register_meta_kernels() {
   static const bool registered = [] {
     torch::Library& aten =
         *new (storage) torch::Library(torch::Library::IMPL, "aten", c10::DispatchKey::Meta, __FILE__, __LINE__);
-    aten.impl("relu", TORCH_FN(same_shape));
-    aten.impl("index_select", TORCH_FN(index_select));
-    aten.impl("embedding_dense_backward", TORCH_FN(embedding_dense_backward));
-    aten.impl("native_layer_norm", TORCH_FN(layer_norm));
-    aten.impl("native_layer_norm_backward", TORCH_FN(layer_norm_backward));
-    aten.impl("native_batch_norm", TORCH_FN(batch_norm));
-    aten.impl("native_batch_norm_backward", TORCH_FN(batch_norm_backward));
-    aten.impl("convolution", TORCH_FN(convolution));
-    aten.impl("convolution_backward", TORCH_FN(convolution_backward));
-    aten.impl("_scaled_dot_product_flash_attention_for_cpu", TORCH_FN(attention));
-    aten.impl("_scaled_dot_product_flash_attention_for_cpu_backward", TORCH_FN(attention_backward));
+    aten.impl("relu", TORCH_FN(meta::same_shape));
+    aten.impl("index_select", TORCH_FN(meta::index_select));
+    aten.impl("embedding_dense_backward", TORCH_FN(meta::embedding_dense_backward));
+    aten.impl("native_layer_norm", TORCH_FN(meta::layer_norm));
+    aten.impl("native_layer_norm_backward", TORCH_FN(meta::layer_norm_backward));
+    aten.impl("native_batch_norm", TORCH_FN(meta::batch_norm));
+    aten.impl("native_batch_norm_backward", TORCH_FN(meta::batch_norm_backward));
+    aten.impl("convolution", TORCH_FN(meta::convolution));
+    aten.impl("convolution_backward", TORCH_FN(meta::convolution_backward));
+    aten.impl("_scaled_dot_product_flash_attention_for_cpu", TORCH_FN(meta::attention));
+    aten.impl("_scaled_dot_product_flash_attention_for_cpu_backward", TORCH_FN(meta::attention_backward));
     return true;
   }();
   static_cast<void>(registered);

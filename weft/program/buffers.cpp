@@ -14,20 +14,20 @@
 namespace weft {
 namespace {
 
-struct Interval {
+struct Lifetime {
   int begin = 0, end = 0;  // list positions, both included
 };
 
-using Lifetimes = std::vector<std::vector<Interval>>;  // of each block, ascending
+using Lifetimes = std::vector<std::vector<Lifetime>>;  // of each block, ascending
 
 // Which blocks live at some time together: a bit for each pair.
 class Overlaps {
  public:
   Overlaps(const Lifetimes& lifetimes, const std::vector<int>& held)
       : words_(ceil_divide<size_t>(held.size(), 64)), bits_(words_ * held.size(), 0), alive_(words_, 0), open_(held.size(), 0) {
-    std::vector<std::pair<Interval, int>> births;
+    std::vector<std::pair<Lifetime, int>> births;
     for (size_t i = 0; i < held.size(); ++i) {
-      for (const Interval& x : lifetimes[held[i]]) births.emplace_back(x, static_cast<int>(i));
+      for (const Lifetime& x : lifetimes[held[i]]) births.emplace_back(x, static_cast<int>(i));
     }
     const auto sooner = [](const auto& a, const auto& b) { return a.first.begin < b.first.begin; };
     std::stable_sort(births.begin(), births.end(), sooner);
@@ -39,7 +39,7 @@ class Overlaps {
  private:
   static bool has(const uint64_t* row, int i) { return (row[i / 64] >> (i % 64) & 1) != 0; }
 
-  void add(const Interval& interval, int i) {
+  void add(const Lifetime& interval, int i) {
     for (; !deaths_.empty() && deaths_.top().first < interval.begin; deaths_.pop()) {
       const int dead = deaths_.top().second;
       if (--open_[dead] == 0) alive_[dead / 64] &= ~(uint64_t{1} << (dead % 64));
@@ -101,9 +101,9 @@ class Ends {
 };
 
 // From the first write after a reduction to the end of the next one.
-std::vector<Interval> between_reductions(const std::vector<int>& writes, const std::vector<int>& reductions, const Ends& ends,
+std::vector<Lifetime> between_reductions(const std::vector<int>& writes, const std::vector<int>& reductions, const Ends& ends,
                                          int list_end) {
-  std::vector<Interval> result;
+  std::vector<Lifetime> result;
   auto write = writes.begin();
   for (const int reduction : reductions) {
     if (write != writes.end() && *write < reduction) result.push_back({*write, ends.of(reduction)});

@@ -12,7 +12,6 @@
 namespace weft {
 namespace {
 
-constexpr int64_t kWide = 4;                // bytes of a float32
 constexpr int64_t kWidenedPiece = 1 << 20;  // an update widens narrower gradients a piece at a time (optim/optimizer.cpp)
 
 class Estimate {
@@ -55,7 +54,7 @@ class Estimate {
   int64_t whole() const { return sum(held_numel_); }
   int64_t own() const { return whole() / program_.shards; }
   int64_t largest_own() const { return largest(held_numel_) / program_.shards; }
-  bool narrow() const { return program_.weight_bytes < kWide; }
+  bool narrow() const { return program_.weight_bytes < kFloatBytes; }
   static Numels bytes_of(Numels numels, int64_t element) {
     for (int64_t& numel : numels) numel *= element;
     return numels;
@@ -66,7 +65,7 @@ class Estimate {
     const int64_t shard = (options_.offload_weights ? largest(held_weights_) : all) / program_.shards;
     const bool pooled = program_.shard_level == ShardLevel::parameters;
     keep(MemoryCategory::weights, (pooled ? shard : all) * program_.weight_bytes);
-    if (narrow()) keep(MemoryCategory::master, shard * kWide);
+    if (narrow()) keep(MemoryCategory::master, shard * kFloatBytes);
     if (program_.inner_shards > 1) add(MemoryCategory::gathered, all / program_.inner_shards * program_.weight_bytes);
     if (pooled) add(MemoryCategory::gathered, buffer_bytes(buffers_.weight, bytes_of(held_weights_, program_.weight_bytes)));
   }
@@ -87,8 +86,9 @@ class Estimate {
 
   void optimizer() {
     const int64_t state = options_.offload_optimizer ? largest_own() : own();
-    keep(MemoryCategory::optimizer, state * kWide * options_.optimizer_states);
-    if (program_.gradient_bytes < kWide) add(MemoryCategory::optimizer, std::min(largest_own() * kWide, kWidenedPiece));
+    keep(MemoryCategory::optimizer, state * kFloatBytes * options_.optimizer_states);
+    if (program_.gradient_bytes < kFloatBytes)
+      add(MemoryCategory::optimizer, std::min(largest_own() * kFloatBytes, kWidenedPiece));
   }
 
   const Program& program_;

@@ -11,6 +11,9 @@
 
 namespace weft {
 
+/// Bytes of a float32, which master weights and optimizer state are.
+inline constexpr int64_t kFloatBytes = 4;
+
 /// What one block costs for one micro-batch. Measured on the meta device by nn/cost.h, or written by hand.
 struct BlockCost {
   std::string name;                 ///< for people, and for measured times

@@ -49,12 +49,12 @@ TEST(CallThread, LeavesACallBehindThatDoesNotEnd) {
 }
 
 /// The environment of a rank, back as it was when this goes.
-class Environment {
+class EnvironmentVariables {
  public:
-  explicit Environment(std::vector<std::pair<std::string, std::string>> variables) : variables_(std::move(variables)) {
+  explicit EnvironmentVariables(std::vector<std::pair<std::string, std::string>> variables) : variables_(std::move(variables)) {
     for (const auto& [name, value] : variables_) ::setenv(name.c_str(), value.c_str(), 1);
   }
-  ~Environment() {
+  ~EnvironmentVariables() {
     for (const auto& [name, value] : variables_) ::unsetenv(name.c_str());
   }
 
@@ -69,7 +69,7 @@ TEST(Store, OneThatDoesNotAnswerIsAnErrorInTime) {
     std::string problem;
   };
   for (const Case& test : {Case{port_of(silent), "no answer"}, Case{free_loopback_port(), "Connection refused"}}) {
-    const Environment environment(
+    const EnvironmentVariables environment(
         {{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "localhost"}, {"MASTER_PORT", std::to_string(test.port)}});
     const auto start = Clock::now();
     try {
@@ -204,7 +204,7 @@ TEST(RankEnvironment, WhereRanksMeet) {
       {with(with(slurm, node), {{"SLURM_NNODES", "1"}}), Server::rank_zero, "127.0.0.1", 29500, true},
   };
   for (const Case& test : cases) {
-    const Environment environment(test.variables);
+    const EnvironmentVariables environment(test.variables);
     const Rendezvous rendezvous = rendezvous_from_environment(*rank_environment());
     EXPECT_EQ(rendezvous.server, test.server);
     EXPECT_EQ(rendezvous.host, test.host) << test.variables.back().first;
@@ -212,7 +212,7 @@ TEST(RankEnvironment, WhereRanksMeet) {
     EXPECT_EQ(rendezvous.loopback, test.loopback) << test.variables.back().first;
   }
   for (const std::string bad : {"4000", "127.0.0.1:x/29500", "127.0.0.1:4000/"}) {
-    const Environment environment(with(two, {{"WEFT_STORE", bad}}));
+    const EnvironmentVariables environment(with(two, {{"WEFT_STORE", bad}}));
     EXPECT_THROW(rendezvous_from_environment(*rank_environment()), InputError) << bad;
   }
 }

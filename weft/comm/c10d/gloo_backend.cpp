@@ -18,7 +18,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kLookEvery{200};
-constexpr std::chrono::milliseconds kShowAfter{50};
+constexpr std::chrono::milliseconds kShowInTableAfter{50};
 /// A rank that dies closes its connections before its process has ended.
 constexpr std::chrono::milliseconds kEvidence{1000};
 
@@ -74,7 +74,7 @@ class GlooBackend::Task : public Work::State {
   void wait() override {
     std::unique_lock lock(mutex_);
     const auto done = [this] { return done_; };
-    if (!changed_.wait_for(lock, kShowAfter, done)) {
+    if (!changed_.wait_for(lock, kShowInTableAfter, done)) {
       const RankTable::Waiting shown(backend_.table_, backend_.wait_row(call_, number_));
       changed_.wait(lock, done);
     }

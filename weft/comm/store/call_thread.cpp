@@ -15,13 +15,13 @@ namespace {
 // What a thread that has nothing to do needs to end.
 constexpr std::chrono::milliseconds kToEnd{200};
 
-struct Job {
+}  // namespace
+
+struct CallThread::Job {
   std::function<void()> call;
   bool done = false;
   std::exception_ptr error;
 };
-
-}  // namespace
 
 struct CallThread::Shared {
   std::mutex mutex;

@@ -26,6 +26,7 @@ class CallThread {
   bool run(std::function<void()> call, const Deadline& deadline);
 
  private:
+  struct Job;
   struct Shared;
   static void work(const std::shared_ptr<Shared>& shared);
 

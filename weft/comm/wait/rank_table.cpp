@@ -25,7 +25,7 @@ using std::chrono::milliseconds;
 constexpr milliseconds kPublishAfter{1000};  ///< a wait that has lasted so long is told to other hosts
 constexpr milliseconds kPublishEvery{250};
 constexpr milliseconds kPatience{1000};  ///< with the store
-constexpr milliseconds kLookEvery{20};   ///< for evidence, and ever more seldom
+constexpr milliseconds kLookOften{20};   ///< for evidence, and ever more seldom
 constexpr milliseconds kLookSeldom{200};
 
 std::string memory_key(int rank) { return fmt::format("waits/memory/{}", rank); }
@@ -225,7 +225,7 @@ bool RankTable::any_gone(const std::vector<int>& ranks) const {
 RankTable::Report RankTable::report(const RankRow& wait, double waited_s, milliseconds patience) const {
   const auto end = Clock::now() + patience;
   Asking asking{patience + kPatience};
-  for (milliseconds pause = kLookEvery;; pause = std::min(pause * 2, kLookSeldom)) {
+  for (milliseconds pause = kLookOften;; pause = std::min(pause * 2, kLookSeldom)) {
     std::vector<RankRow> rows = read(asking);
     rows[rank_] = wait;
     rows[rank_].state = RankState::waiting;

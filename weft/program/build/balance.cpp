@@ -13,8 +13,8 @@
 namespace weft {
 namespace {
 
-constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr double kRounding = 1.0 - 1e-9;
+constexpr double kImpossible = std::numeric_limits<double>::infinity();
+constexpr double kSurelyMore = 1.0 - 1e-9;
 
 // The best way to cut the first blocks into stages, for every number of both. Before a stage there are at least as many blocks
 // as stages, and after it too: of each stage only the ends that leave both are looked at.
@@ -32,7 +32,7 @@ class Cutter {
   Found<std::vector<int>> run() {
     if (options_.max_bytes > 0) find_fitting();
     const double longest = least_longest();
-    if (longest == kNever) return {.value = {}, .why_not = why_not()};
+    if (longest == kImpossible) return {.value = {}, .why_not = why_not()};
     return {.value = evenest(longest)};
   }
 
@@ -58,7 +58,7 @@ class Cutter {
 
   // The length of stage that the best cut needs, bit by bit of the number: those above it do, those below do not.
   double least_longest() const {
-    if (ends_ == 0 || !can_keep(sums_.back())) return kNever;
+    if (ends_ == 0 || !can_keep(sums_.back())) return kImpossible;
     auto too_short = std::bit_cast<int64_t>(0.0) - 1, enough = std::bit_cast<int64_t>(sums_.back());
     while (enough - too_short > 1) {
       const int64_t middle = too_short + (enough - too_short) / 2;
@@ -105,10 +105,10 @@ class Cutter {
   // quadrangle inequality (Yao 1980), and bytes and lengths rule out first places only, more of them the later the end.
   std::vector<int> evenest(double longest) const {
     std::vector<int> begins(static_cast<size_t>(stages_) * ends_, -1);
-    std::vector<double> least(blocks_ + 1, kNever);
+    std::vector<double> least(blocks_ + 1, kImpossible);
     least[0] = 0.0;
     for (int stage = 0; stage < stages_; ++stage) {
-      std::vector<double> next(blocks_ + 1, kNever);
+      std::vector<double> next(blocks_ + 1, kImpossible);
       for (int end = first_end(stage), earliest = 0; end <= last_end(stage); ++end) {
         const int from = std::max(earliest, first_fitting(stage, end));
         for (int begin = stage == 0 ? 0 : end - 1; begin >= from; --begin) {
@@ -132,7 +132,7 @@ class Cutter {
   // Whether no longer stage than [begin, end) can cost less than `cost`, were the stages before it all equal.
   bool cannot_gain(int stage, int begin, double length, double cost) const {
     if (stage == 0 || length * stage < sums_[begin]) return false;  // a longer one may be nearer to equal
-    return (sums_[begin] * sums_[begin] / stage + length * length) * kRounding > cost;
+    return (sums_[begin] * sums_[begin] / stage + length * length) * kSurelyMore > cost;
   }
 
   std::string why_not() const {

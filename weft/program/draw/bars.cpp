@@ -9,7 +9,7 @@
 namespace weft {
 namespace {
 
-constexpr double kJoinedGap = 2e-4;  // of the whole time: nobody would see it
+constexpr double kUnseenGap = 2e-4;  // of the whole time: nobody would see it
 
 BarKind kind_of(const Instruction& x, bool ran_before) {
   switch (x.op) {
@@ -125,7 +125,7 @@ class RowMaker {
 std::vector<BarRow> bar_rows(const Program& program, const std::vector<TimedInstruction>& timed) {
   check_timed(program, timed);
   const Ranks ranks(program);
-  const double gap_s = kJoinedGap * end_of(timed);
+  const double gap_s = kUnseenGap * end_of(timed);
   std::vector<BarRow> rows;
   for (size_t begin = 0; begin < timed.size();) {
     const int rank = timed[begin].rank;

@@ -12,7 +12,7 @@ namespace weft {
 namespace {
 
 constexpr size_t kLanes = 3;
-constexpr int kMargin = 12;      // "  compute | "
+constexpr int kLabelWidth = 12;  // "  compute | "
 constexpr size_t kMaxLines = 2;  // a row that wraps into more shows its beginning and its end
 
 enum class Phase { forward, backward, update };
@@ -71,7 +71,7 @@ std::vector<Segment> split(const InstructionList& list) {
 // Puts labels on lanes, a column for each, until one does not fit.
 class Line {
  public:
-  Line(const InstructionList& list, int width) : list_(list), width_(width - kMargin) {}
+  Line(const InstructionList& list, int width) : list_(list), width_(width - kLabelWidth) {}
 
   /// False, and nothing changes, when it would stick out; the first one always goes in.
   bool add(int i) {

@@ -12,7 +12,7 @@ namespace weft {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr double kRounding = 1e-9;  ///< relative to one activation, and to the longest forward and backward of a stage
+constexpr double kTolerance = 1e-9;  ///< relative to one activation, and to the longest forward and backward of a stage
 
 double longest_stage(const std::vector<StageTimes>& stages) {
   double longest = 0.0;
@@ -64,7 +64,7 @@ class Greedy {
         micro_batches_(micro_batches),
         last_(costs.num_ranks() - 1),
         limit_(costs.max_activations > 0.0 ? costs.max_activations : kNever),
-        tolerance_(kRounding * longest_stage(costs.stages)),
+        tolerance_(kTolerance * longest_stage(costs.stages)),
         ranks_(costs.stages.size()),
         agenda_(costs.stages.size()),
         outputs_(costs.stages.size() * micro_batches, kNever),
@@ -105,7 +105,7 @@ class Greedy {
     const double now = agenda_[rank] + tolerance_;
     const StageTimes& times = costs_.stages[rank];
     const bool wants_forward = self.forwards - self.inputs < rules_.ahead[rank];
-    const bool has_memory = self.activations + 1.0 <= limit_ + kRounding;
+    const bool has_memory = self.activations + 1.0 <= limit_ + kTolerance;
     const double forward = wants_forward ? forward_at(rank) : kNever;
     const double input = input_at(rank);
     if (input <= now && (forward > now || !has_memory || !prefers_forward(self))) return take(rank, TaskKind::backward_input);

@@ -9,17 +9,17 @@
 namespace weft {
 namespace {
 
-constexpr std::string_view kName = "interleaved";
+constexpr std::string_view kInterleaved = "interleaved";
 
 void check(const PipelineShape& shape) {
-  check_positive(kName, shape);
+  check_positive(kInterleaved, shape);
   if (shape.chunks < 2) {
     throw InputError(
-        fmt::format("schedule {}: {} chunk a rank, needs at least 2: give more, or use 1f1b", kName, shape.chunks));
+        fmt::format("schedule {}: {} chunk a rank, needs at least 2: give more, or use 1f1b", kInterleaved, shape.chunks));
   }
   if (shape.micro_batches % shape.ranks == 0) return;
   const int below = shape.micro_batches / shape.ranks * shape.ranks;
-  throw InputError(fmt::format("schedule {}: {} micro-batches on {} ranks: needs a multiple of the ranks ({}{})", kName,
+  throw InputError(fmt::format("schedule {}: {} micro-batches on {} ranks: needs a multiple of the ranks ({}{})", kInterleaved,
                                shape.micro_batches, shape.ranks, below > 0 ? fmt::format("{} or ", below) : "",
                                below + shape.ranks));
 }
@@ -37,7 +37,7 @@ Task nth(const PipelineShape& shape, TaskKind kind, int rank, int k) {
 
 Schedule interleaved_schedule(const PipelineShape& shape) {
   check(shape);
-  Schedule schedule{.name = std::string(kName), .micro_batches = shape.micro_batches, .rank_of_stage = {}, .tasks = {}};
+  Schedule schedule{.name = std::string(kInterleaved), .micro_batches = shape.micro_batches, .rank_of_stage = {}, .tasks = {}};
   for (int stage = 0; stage < shape.ranks * shape.chunks; ++stage) schedule.rank_of_stage.push_back(stage % shape.ranks);
   schedule.tasks.resize(shape.ranks);
   const int total = shape.micro_batches * shape.chunks;

@@ -10,7 +10,7 @@
 namespace weft {
 namespace {
 
-constexpr std::string_view kName = "zb-v";
+constexpr std::string_view kZbV = "zb-v";
 
 /// One rank's list. `down` is its stage on the way down the V, `up` the one on the way up.
 ///
@@ -90,9 +90,9 @@ class RankList {
 }  // namespace
 
 Schedule zb_v_schedule(const PipelineShape& shape) {
-  check_positive(kName, shape);
-  if (shape.chunks != 2) throw InputError(fmt::format("schedule {}: {} chunks a rank, takes 2", kName, shape.chunks));
-  Schedule schedule{.name = std::string(kName), .micro_batches = shape.micro_batches, .rank_of_stage = {}, .tasks = {}};
+  check_positive(kZbV, shape);
+  if (shape.chunks != 2) throw InputError(fmt::format("schedule {}: {} chunks a rank, takes 2", kZbV, shape.chunks));
+  Schedule schedule{.name = std::string(kZbV), .micro_batches = shape.micro_batches, .rank_of_stage = {}, .tasks = {}};
   for (int stage = 0; stage < 2 * shape.ranks; ++stage) {
     schedule.rank_of_stage.push_back(stage < shape.ranks ? stage : 2 * shape.ranks - 1 - stage);
   }

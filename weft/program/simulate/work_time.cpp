@@ -5,8 +5,6 @@
 namespace weft {
 namespace {
 
-constexpr double kWide = 4.0;  // bytes of a float32
-
 bool computes(Op op) {
   return op == Op::forward || is_backward(op) || op == Op::loss || op == Op::combine || op == Op::norm || op == Op::update;
 }
@@ -53,7 +51,7 @@ double WorkTime::moved_bytes(const Instruction& x) const {
     case Op::norm:
       return gradient * owned(x);
     case Op::update:
-      return (gradient + 6.0 * kWide + (weight < kWide ? weight : 0.0)) * owned(x);
+      return (gradient + 6.0 * kFloatBytes + (weight < kFloatBytes ? weight : 0.0)) * owned(x);
     default: {
       const double activations = 2.0 * static_cast<double>(x.allocates + x.frees);
       return activations + (weight + (adds_gradients(x.op) ? gradient : 0.0)) * elements(x);
@@ -62,7 +60,7 @@ double WorkTime::moved_bytes(const Instruction& x) const {
 }
 
 double WorkTime::copy_seconds(const Instruction& x) const {
-  const double state = 2.0 * kWide + (program_.weight_bytes < kWide ? kWide : 0.0);
+  const double state = 2.0 * kFloatBytes + (program_.weight_bytes < kFloatBytes ? kFloatBytes : 0.0);
   const double bytes = x.what == Payload::input     ? static_cast<double>(x.allocates + x.frees)
                        : x.what == Payload::weights ? program_.weight_bytes * owned(x)
                                                     : state * owned(x);

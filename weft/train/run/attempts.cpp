@@ -10,7 +10,7 @@
 namespace weft {
 namespace {
 
-constexpr size_t kMostBytes = 1000;  // of an error's text, which is the user's to read in a line that says more
+constexpr size_t kMostErrorBytes = 1000;  // of an error's text, which is the user's to read in a line that says more
 
 }  // namespace
 
@@ -27,7 +27,7 @@ void Attempts::fail(const std::string& what, const char* why) noexcept {
   failed_ = true;
   try {
     const std::string_view text = why;
-    failure_ = fmt::format("{} failed ({})", what, shortened(text.substr(0, text.find('\n')), kMostBytes));
+    failure_ = fmt::format("{} failed ({})", what, shortened(text.substr(0, text.find('\n')), kMostErrorBytes));
   } catch (...) {
     failure_.clear();
   }
