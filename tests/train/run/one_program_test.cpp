@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <functional>
 #include <memory>
 #include <utility>
 
@@ -126,12 +127,23 @@ TEST(OneProgramOf, OtherOffloadingOrOrderOfSumsIsRefused) {
   });
 }
 
-TEST(OneProgramOf, AProgramByHandIsCheckedFirst) {
+TEST(OneProgramOf, AProgramByHandIsVerifiedFirst) {
   const Recipe recipe = recipe_with({});
   const ResolvedLayout layout = resolve(recipe, 1);
-  auto damaged = std::make_shared<Program>(*make_plan(recipe, 1).program);
-  damaged->lists[0].back().last = 99;
-  EXPECT_THROW(make_trainer(mesh_of(World(), layout), recipe, layout, damaged), VerifyError);
+  const Program good = *make_plan(recipe, 1).program;
+  const std::function<void(InstructionList&)> damages[] = {
+      [](InstructionList& list) { list.back().last = 99; },
+      [](InstructionList& list) { list.clear(); },
+      [](InstructionList& list) { list.push_back(list.back()); },  // a second update
+      [](InstructionList& list) { list.pop_back(); },
+      [](InstructionList& list) { list.erase(list.begin()); },
+  };
+  EXPECT_NO_THROW(make_trainer(mesh_of(World(), layout), recipe, layout, std::make_shared<Program>(good)));
+  for (const auto& damage : damages) {
+    auto damaged = std::make_shared<Program>(good);
+    damage(damaged->lists[0]);
+    EXPECT_THROW(make_trainer(mesh_of(World(), layout), recipe, layout, damaged), VerifyError);
+  }
 }
 
 // Rank 1 asks for fewer activations: had it searched it would have found another schedule.
@@ -145,6 +157,23 @@ TEST(SharedPlan, IsSearchedByRankZeroAlone) {
     const Plan plan = shared_plan(recipe_with(world.rank() == 0 ? searched : fewer), world);
     EXPECT_EQ(fingerprint(*plan.program), number);
     EXPECT_EQ(plan.layout.options.pipeline.given.name, make_plan(recipe_with(searched), 2).layout.options.pipeline.given.name);
+  });
+}
+
+TEST(SharedPlan, OfAnotherModelSaysWhoseScheduleItIs) {
+  test::run_ranks(2, [](const World& world) {
+    const Recipe recipe =
+        recipe_with({"layout.pp=2", "layout.schedule=auto", world.rank() == 0 ? "batch.global=8" : "batch.global=4"});
+    if (world.rank() == 0) {
+      shared_plan(recipe, world);
+      return;
+    }
+    try {
+      shared_plan(recipe, world);
+      ADD_FAILURE() << "no error";
+    } catch (const InputError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("with the schedule that rank 0 found: were all started with the same recipe?"));
+    }
   });
 }
 

@@ -1,5 +1,7 @@
 #include "weft/train/run/shared_plan.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <string>
@@ -25,6 +27,15 @@ std::string text_for_others(const Recipe& recipe, const Plan& plan) {
   return is_searched(recipe) ? pipeline_text(plan.layout.options.pipeline, recipe.layout.schedule != "auto") : "";
 }
 
+Plan plan_of_found(const Recipe& recipe, const World& world, const PipelineOptions& found) {
+  try {
+    return make_plan(recipe, world.size(), found);
+  } catch (const InputError& error) {
+    throw InputError(fmt::format("{} (rank {} with the schedule that rank 0 found: were all started with the same recipe?)",
+                                 error.what(), world.rank()));
+  }
+}
+
 Plan plan_of_rank(const Recipe& recipe, const World& world, Store& store) {
   if (world.rank() == 0) {
     Plan plan = make_plan(recipe, world.size());
@@ -36,7 +47,7 @@ Plan plan_of_rank(const Recipe& recipe, const World& world, Store& store) {
   const Deadline deadline = std::max<std::chrono::milliseconds>(timeout_of(recipe), kLongestSearch);
   const std::string found = await_key(store, kKey, deadline, wait_for_rank(0, "reading the schedule that it searches"));
   if (found.empty()) return make_plan(recipe, world.size());
-  return make_plan(recipe, world.size(), read_pipeline(found));
+  return plan_of_found(recipe, world, read_pipeline(found));
 }
 
 }  // namespace

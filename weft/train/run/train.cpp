@@ -82,6 +82,7 @@ class Run {
   bool leads() const { return world_.rank() == 0; }
   TrainerOptions of_plan(TrainerOptions options) const {
     options.program = plan_.program;
+    options.program_is_verified = true;
     options.agreement = recipe_agreement(recipe_, data_);
     return options;
   }

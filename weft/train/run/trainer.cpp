@@ -128,8 +128,8 @@ std::shared_ptr<const Program> Trainer::State::plan() const {
                              .bucket_bytes = options.bucket_bytes,
                              .clip = options.clip > 0.0};
   if (options.program) {
+    options.program_is_verified ? check_program(*options.program) : verify(*options.program);
     check_frame(*options.program, frame_program(cost, layout_without_schedule(options.layout, counts)));
-    check_program(*options.program);
     return options.program;
   }
   Program result = build_program(cost, step_layout(options.layout, counts));

@@ -46,7 +46,7 @@ void check_frame(const Program& program, const Program& frame) {
   throw InputError(
       fmt::format("trainer: its options hold a program for {}; the model, the mesh and the other options make {}; plan it for "
                   "these, or leave it out",
-                  given, given == own ? "blocks of other names or sizes" : own));
+                  given, given == own ? "blocks of other names, sizes or uses" : own));
 }
 
 void check_mesh(const Mesh& mesh) {

@@ -23,12 +23,12 @@ struct TrainerOptions {
   int reproducible_slots = 0;       ///< 0: off; a power of two: the same bits for any number of ranks that divides it
   int64_t bucket_bytes = 25 << 20;  ///< gradients are reduced in ranges of about this size
   LayoutOptions layout = {};        ///< what is sharded, recomputed, moved out, and in which types
-  /// A program verified beforehand for this model, mesh and options, as Plan::program is; without one the trainer makes its
-  /// own.
+  /// A program for this model, mesh and options; without one the trainer makes its own.
   std::shared_ptr<const Program> program = {};
-  GroupOptions communication = {};  ///< of all groups, and the device that the rank computes on
-  MemoryLedger* ledger = nullptr;   ///< counts what this rank holds, by category
-  std::string agreement = {};       ///< lines that start() finds alike on all ranks or throws, besides its own (agreement.h)
+  bool program_is_verified = false;  ///< verify() has passed that program, as it has a Plan's: it is not verified once more
+  GroupOptions communication = {};   ///< of all groups, and the device that the rank computes on
+  MemoryLedger* ledger = nullptr;    ///< counts what this rank holds, by category
+  std::string agreement = {};        ///< lines that start() finds alike on all ranks or throws, besides its own (agreement.h)
 };
 
 }  // namespace weft
