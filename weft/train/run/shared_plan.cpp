@@ -8,6 +8,7 @@
 
 #include "weft/base/deadline.h"
 #include "weft/base/error.h"
+#include "weft/base/file_error.h"
 #include "weft/comm/store/store.h"
 #include "weft/comm/wait/await.h"
 #include "weft/train/plan/make_plan.h"
@@ -30,6 +31,8 @@ std::string text_for_others(const Recipe& recipe, const Plan& plan) {
 Plan plan_of_found(const Recipe& recipe, const World& world, const PipelineOptions& found) {
   try {
     return make_plan(recipe, world.size(), found);
+  } catch (const FileError&) {
+    throw;  // a file of this rank's own, whatever rank 0 found
   } catch (const InputError& error) {
     throw InputError(fmt::format("{} (rank {} with the schedule that rank 0 found: were all started with the same recipe?)",
                                  error.what(), world.rank()));
