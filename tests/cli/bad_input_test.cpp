@@ -7,7 +7,7 @@
 
 #include "tests/cli/command.h"
 
-namespace weft {
+namespace weft::bad_input_test {
 namespace {
 
 constexpr const char* kRecipe = R"(
@@ -125,4 +125,4 @@ TEST_F(BadInput, MissingProgram) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::bad_input_test

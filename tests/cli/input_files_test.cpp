@@ -11,7 +11,7 @@
 #include "tests/cli/training.h"
 #include "weft/base/printable.h"
 
-namespace weft {
+namespace weft::input_files_test {
 namespace {
 
 using std::string_literals::operator""s;
@@ -188,4 +188,4 @@ TEST_F(InputFiles, DataThatIsCutOffWhileItIsReadIsNamed) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::input_files_test

@@ -10,7 +10,7 @@
 
 #include "tests/cli/training.h"
 
-namespace weft {
+namespace weft::offload_test {
 namespace {
 
 constexpr const char* kRecipe = R"(
@@ -105,4 +105,4 @@ TEST(WeftMemory, ShowsTheOtherLevelsBeside) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::offload_test

@@ -10,7 +10,7 @@
 #include "tests/cli/command.h"
 #include "weft/base/loopback.h"
 
-namespace weft {
+namespace weft::run_test {
 namespace {
 
 std::vector<std::string> shell(int ranks, const std::string& script) {
@@ -141,4 +141,4 @@ TEST(WeftRun, LauncherServesTheStoreOnTheLoopbackInterface) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::run_test

@@ -3,7 +3,7 @@
 
 #include "tests/cli/command.h"
 
-namespace weft {
+namespace weft::show_test {
 namespace {
 
 const std::string kGpt = WEFT_SOURCE "/recipes/gpt.toml";
@@ -52,4 +52,4 @@ TEST(WeftVersion, NamesWeftAndLibTorch) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::show_test

@@ -7,7 +7,7 @@
 
 #include "tests/cli/command.h"
 
-namespace weft {
+namespace weft::simulate_test {
 namespace {
 
 const std::string kGpt = WEFT_SOURCE "/recipes/gpt.toml";
@@ -147,4 +147,4 @@ TEST(WeftShow, DrawsTimeOnNominalHardware) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::simulate_test

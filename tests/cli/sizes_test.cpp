@@ -9,7 +9,7 @@
 
 #include "tests/cli/command.h"
 
-namespace weft {
+namespace weft::sizes_test {
 namespace {
 
 constexpr const char* kRecipe = R"(
@@ -143,4 +143,4 @@ TEST_F(Sizes, AreRefusedInOneLine) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::sizes_test

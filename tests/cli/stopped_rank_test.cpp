@@ -10,7 +10,7 @@
 #include "tests/support/wait_until.h"
 #include "weft/base/loopback.h"
 
-namespace weft {
+namespace weft::stopped_rank_test {
 namespace {
 
 constexpr const char* kRecipe = R"(
@@ -99,4 +99,4 @@ TEST_F(StoppedRank, WhereRanksWereStartedFromOutside) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::stopped_rank_test

@@ -8,7 +8,7 @@
 
 #include "tests/cli/training.h"
 
-namespace weft {
+namespace weft::streams_test {
 namespace {
 
 constexpr const char* kRecipe = R"(
@@ -155,4 +155,4 @@ TEST_F(Streams, TheLimitsSignalIsTheProgramsOwn) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::streams_test

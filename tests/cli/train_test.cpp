@@ -18,7 +18,7 @@
 #include "tests/support/wait_until.h"
 #include "weft/train/recipe/read_recipe.h"
 
-namespace weft {
+namespace weft::train_test {
 namespace {
 
 constexpr const char* kRecipe = R"(
@@ -250,4 +250,4 @@ TEST_F(WeftTrain, LossThatIsNotFiniteNamesTheStepOnce) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::train_test

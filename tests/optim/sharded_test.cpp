@@ -12,7 +12,7 @@
 #include "weft/optim/clip.h"
 #include "weft/optim/optimizer.h"
 
-namespace weft {
+namespace weft::sharded_test {
 namespace {
 
 at::Tensor random(at::IntArrayRef sizes, uint64_t seed) { return at::randn(sizes, at::detail::createCPUGenerator(seed)); }
@@ -230,4 +230,4 @@ TEST(Clip, ANormOfGradientsThatAreNotFiniteIsNotANumber) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::sharded_test

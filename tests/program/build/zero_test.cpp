@@ -7,7 +7,7 @@
 #include "weft/program/cost.h"
 #include "weft/program/verify/verify.h"
 
-namespace weft {
+namespace weft::zero_test {
 namespace {
 
 using enum ShardLevel;
@@ -154,4 +154,4 @@ TEST(Zero, levels_1_and_2_send_what_replicas_do_and_level_3_half_as_much_again) 
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::zero_test

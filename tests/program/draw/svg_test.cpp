@@ -9,7 +9,7 @@
 #include "weft/program/simulate/simulate.h"
 #include "weft/program/simulate/simulation.h"
 
-namespace weft {
+namespace weft::svg_test {
 namespace {
 
 // What is wrong with it as XML, empty for nothing: tags that do not close, bare < or &.
@@ -148,4 +148,4 @@ TEST(DrawSvg, block_names_are_only_text) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::svg_test

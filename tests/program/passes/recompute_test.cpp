@@ -8,7 +8,7 @@
 #include "tests/program/toy.h"
 #include "weft/program/cost.h"
 
-namespace weft {
+namespace weft::recompute_test {
 namespace {
 
 InstructionList recomputed(const ModelCost& model, int every, int micro_batches = 1) {
@@ -85,4 +85,4 @@ TEST(Recompute, everything_is_freed) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::recompute_test

@@ -7,7 +7,7 @@
 #include "weft/program/cost.h"
 #include "weft/program/passes/recompute.h"
 
-namespace weft {
+namespace weft::shard_parameters_test {
 namespace {
 
 Program sharded(const ModelCost& model, int shards = 2) {
@@ -105,4 +105,4 @@ TEST(ShardParameters, costs_what_it_says) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::shard_parameters_test

@@ -11,7 +11,7 @@
 #include "weft/program/build/build.h"
 #include "weft/program/cost.h"
 
-namespace weft {
+namespace weft::simulate_test {
 namespace {
 
 TEST(Simulate, a_transfer_takes_latency_and_bandwidth) {
@@ -250,4 +250,4 @@ TEST(Simulate, the_same_program_gives_the_same_bits) {
 // Of those that wait, the one whose partner has nothing more to say; the others wait for it.
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::simulate_test

@@ -6,7 +6,7 @@
 #include "tests/program/verify/spoil.h"
 #include "weft/program/build/build.h"
 
-namespace weft {
+namespace weft::verify_sharded_test {
 namespace {
 
 int64_t peak_bytes() {
@@ -232,4 +232,4 @@ TEST(VerifySharded, collectives_are_over_the_ranks_that_hold_the_rest) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::verify_sharded_test

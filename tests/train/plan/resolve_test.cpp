@@ -8,7 +8,7 @@
 
 #include "weft/base/error.h"
 
-namespace weft {
+namespace weft::resolve_test {
 namespace {
 
 struct Batch {
@@ -164,4 +164,4 @@ TEST(Resolve, MeshesThatAreNotTheWorld) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::resolve_test

@@ -23,7 +23,7 @@
 #include "weft/models/vision.h"
 #include "weft/nn/layers.h"
 
-namespace weft {
+namespace weft::batches_test {
 namespace {
 
 constexpr int64_t kBatch = 16, kMicroBatch = 2;
@@ -254,4 +254,4 @@ TEST(Evaluation, OfNoTargetAtAllIsAnError) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::batches_test

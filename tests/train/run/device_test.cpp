@@ -12,7 +12,7 @@
 #include "weft/models/vision.h"
 #include "weft/train/run/trainer.h"
 
-namespace weft {
+namespace weft::device_test {
 namespace {
 
 struct Case {
@@ -124,4 +124,4 @@ TEST(Device, SharedMemoryIsNotTakenForOthersThanTheCpu) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::device_test

@@ -17,7 +17,7 @@
 #include "weft/train/run/attempts.h"
 #include "weft/train/run/trainer.h"
 
-namespace weft {
+namespace weft::failures_test {
 namespace {
 
 constexpr int64_t kBatch = 8;
@@ -242,4 +242,4 @@ TEST(Failures, AnErrorOfAnyLengthIsRememberedInALineThatCanBeRead) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::failures_test

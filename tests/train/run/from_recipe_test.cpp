@@ -4,7 +4,7 @@
 
 #include "weft/train/recipe/read_recipe.h"
 
-namespace weft {
+namespace weft::from_recipe_test {
 namespace {
 
 TEST(FromRecipe, EveryWaitHasTheRecipesDeadline) {
@@ -26,4 +26,4 @@ run = { steps = 2, timeout_s = 7.5 }
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::from_recipe_test

@@ -25,7 +25,7 @@
 #include "weft/program/memory.h"
 #include "weft/train/run/trainer.h"
 
-namespace weft {
+namespace weft::frozen_test {
 namespace {
 
 constexpr int64_t kBatch = 8, kMicro = 2;
@@ -364,4 +364,4 @@ TEST(Frozen, AConstantBufferThatAForwardChangesIsAnError) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::frozen_test

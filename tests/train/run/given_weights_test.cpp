@@ -17,7 +17,7 @@
 #include "weft/nn/module_block.h"
 #include "weft/train/run/trainer.h"
 
-namespace weft {
+namespace weft::given_weights_test {
 namespace {
 
 constexpr int64_t kBatch = 16, kMicroBatch = 4, kWidth = 6;
@@ -130,4 +130,4 @@ TEST(GivenWeights, TiedOnesOfTwoStagesAreTheSame) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::given_weights_test

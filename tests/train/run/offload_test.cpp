@@ -22,7 +22,7 @@
 #include "weft/nn/module_block.h"
 #include "weft/train/run/trainer.h"
 
-namespace weft {
+namespace weft::offload_test {
 namespace {
 
 constexpr int64_t kWidth = 32, kSamples = 2, kMicroBatches = 4;
@@ -181,4 +181,4 @@ TEST(OffloadedActivations, AreReloadedToTellWhichBlockWasNotFinite) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::offload_test

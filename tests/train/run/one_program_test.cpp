@@ -22,7 +22,7 @@
 #include "weft/train/run/shared_plan.h"
 #include "weft/train/run/trainer.h"
 
-namespace weft {
+namespace weft::one_program_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -238,4 +238,4 @@ TEST(PipelineText, IsReadBackAsItWasWritten) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::one_program_test

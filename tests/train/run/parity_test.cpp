@@ -4,7 +4,7 @@
 
 #include "tests/train/jobs.h"
 
-namespace weft {
+namespace weft::parity_test {
 namespace {
 
 constexpr int kSteps = 3;
@@ -64,4 +64,4 @@ INSTANTIATE_TEST_SUITE_P(Table, SameBitsTest, ::testing::ValuesIn(jobs()),
                          [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::parity_test

@@ -16,7 +16,7 @@
 #include "weft/models/vision.h"
 #include "weft/program/schedules/gpipe.h"
 
-namespace weft {
+namespace weft::pipeline_misuse_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -276,4 +276,4 @@ TEST(PipelineMisuse, ARankKilledInTheMiddleOfAFlushIsNamedByAllOthers) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::pipeline_misuse_test

@@ -7,7 +7,7 @@
 #include "tests/train/jobs.h"
 #include "weft/program/schedules/csv.h"
 
-namespace weft {
+namespace weft::pipeline_parity_test {
 namespace {
 
 constexpr int kSteps = 10;
@@ -191,4 +191,4 @@ TEST(PipelineParity, TiedWeights) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::pipeline_parity_test

@@ -7,7 +7,7 @@
 #include "tests/train/jobs.h"
 #include "weft/base/error.h"
 
-namespace weft {
+namespace weft::precision_test {
 namespace {
 
 constexpr int kSteps = 8;
@@ -82,4 +82,4 @@ TEST(LossScaling, ASkippedStepChangesNothing) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::precision_test

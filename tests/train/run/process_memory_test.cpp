@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace weft {
+namespace weft::process_memory_test {
 namespace {
 
 at::Tensor bytes(int64_t count) { return at::empty({count}, at::kByte); }
@@ -64,4 +64,4 @@ TEST_F(ProcessMemory, TooMuchIsAnErrorThatSaysHowMuch) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::process_memory_test

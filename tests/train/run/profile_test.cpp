@@ -11,7 +11,7 @@
 #include "weft/train/recipe/hardware_file.h"
 #include "weft/train/recipe/read_recipe.h"
 
-namespace weft {
+namespace weft::profile_test {
 namespace {
 
 Recipe small(const std::string& layout) {
@@ -127,4 +127,4 @@ TEST(Profile, times_of_another_model_are_refused) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::profile_test

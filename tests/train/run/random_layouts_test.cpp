@@ -7,7 +7,7 @@
 #include "tests/support/seeds.h"
 #include "tests/train/jobs.h"
 
-namespace weft {
+namespace weft::random_layouts_test {
 namespace {
 
 constexpr unsigned kLayouts = test::cases(50);
@@ -114,4 +114,4 @@ TEST(RandomLayouts, TrainAsOneDeviceDoes) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::random_layouts_test

@@ -5,7 +5,7 @@
 
 #include "tests/train/jobs.h"
 
-namespace weft {
+namespace weft::sharding_parity_test {
 namespace {
 
 constexpr int kSteps = 3;
@@ -152,4 +152,4 @@ TEST(ShardingChoices, ChangeNoBit) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::sharding_parity_test

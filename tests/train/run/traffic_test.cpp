@@ -8,7 +8,7 @@
 #include "tests/train/jobs.h"
 #include "weft/program/cost.h"
 
-namespace weft {
+namespace weft::traffic_test {
 namespace {
 
 struct Case {
@@ -72,4 +72,4 @@ INSTANTIATE_TEST_SUITE_P(Layouts, TrafficTest, ::testing::ValuesIn(cases()),
                          [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::traffic_test

@@ -16,7 +16,7 @@
 #include "weft/checkpoint/safetensors.h"
 #include "weft/train/recipe/read_recipe.h"
 
-namespace weft {
+namespace weft::train_test {
 namespace {
 
 std::string big_endian(uint32_t value) {
@@ -240,4 +240,4 @@ TEST_F(Train, RefusesAPathItCannotWriteToBeforeTraining) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::train_test

@@ -32,7 +32,7 @@
 #include "weft/models/vision.h"
 #include "weft/nn/module_block.h"
 
-namespace weft {
+namespace weft::trainer_test {
 namespace {
 
 constexpr int64_t kBatch = 8;
@@ -336,4 +336,4 @@ TEST(Trainer, ALossThatIsNotFiniteOnOneRankEndsAllOfThem) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::trainer_test

@@ -19,7 +19,7 @@
 #include "weft/nn/module_block.h"
 #include "weft/train/run/trainer.h"
 
-namespace weft {
+namespace weft::uneven_targets_test {
 namespace {
 
 constexpr int kSteps = 5;
@@ -145,4 +145,4 @@ INSTANTIATE_TEST_SUITE_P(Layouts, UnevenTargets,
                          [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::uneven_targets_test

@@ -3,7 +3,7 @@
 
 #include "tests/train/jobs.h"
 
-namespace weft {
+namespace weft::wide_products_test {
 namespace {
 
 constexpr int kSteps = 5;
@@ -47,4 +47,4 @@ TEST(WideProducts, HaveTheBitsOfOneDevice) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::wide_products_test
