@@ -37,7 +37,7 @@ format:  ## rewrite the sources in the project's format
 
 lint: setup  ## layers, format and clang-tidy
 	@tools/bootstrap --lint
-	@[ -e build-dev/build.ninja ] || tools/configure dev
+	@tools/configure release
 	@tools/check_layers && tools/format --check && tools/lint
 
 docs:  ## make the API reference: build/docs/html
