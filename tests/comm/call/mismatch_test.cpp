@@ -11,6 +11,7 @@
 #include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <mutex>
 #include <thread>
 
@@ -185,6 +186,36 @@ TEST(Failures, ARankThatLeavesIsNamed) {
     EXPECT_NE(error.find("rank 1"), std::string::npos) << error;
     EXPECT_NE(error.find("all_reduce"), std::string::npos) << error;
   }
+}
+
+/// This process' threads that SIGPIPE does not end it from.
+int threads_deaf_to_sigpipe() {
+  int count = 0;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream status(task.path() / "status");
+    for (std::string line; std::getline(status, line);) {
+      if (!line.starts_with("SigBlk:")) continue;
+      count += (std::stoull(line.substr(7), nullptr, 16) >> (SIGPIPE - 1)) & 1U;
+    }
+  }
+  return count;
+}
+
+// Whether a thread of Gloo's writes before it has read that the peer left is a matter of microseconds.
+TEST(Failures, APeersClosedConnectionEndsNoProcess) {
+  const auto deaf_threads = [](BackendKind backend) {
+    std::atomic<int> count = 0;
+    test::run_ranks(2, [&](World world) {
+      const Mesh mesh(world, {{"dp", 2}});
+      const Group group = mesh.group(mesh.axis("dp"), {.backend = backend});
+      all_reduce(group, 4, "warm-up");
+      if (world.rank() == 0) count = threads_deaf_to_sigpipe();
+      group.barrier("counted").wait();
+    });
+    return count.load();
+  };
+  const int of_each_rank = 3;  // Gloo's that reads and writes, c10d's that works, weft's that calls them
+  EXPECT_GE(deaf_threads(BackendKind::gloo), deaf_threads(BackendKind::shm) + 2 * of_each_rank);
 }
 
 TEST(Failures, AFailedGroupRepeatsItsError) {

@@ -2,9 +2,11 @@
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
+#include <csignal>
 #include <cstring>
 
 #include "weft/base/error.h"
+#include "weft/base/without_signal.h"
 #include "weft/comm/c10d/c10d_backends.h"
 #include "weft/comm/c10d/gloo_backend.h"
 #include "weft/comm/c10d/gloo_engine.h"
@@ -87,6 +89,7 @@ class GlooBackend::Receiving : public Work::State {
 
 void GlooBackend::or_fail(const Call& call, const std::function<void()>& action) {
   throw_if_failed();
+  const WithoutSignal guard(SIGPIPE);  // messages are written by the thread that asks for them
   const auto begin = std::chrono::steady_clock::now();
   try {
     action();
@@ -158,6 +161,11 @@ Call GlooBackend::describe_call(Operation operation, const at::Tensor& tensor, s
       .operation = operation, .dtype = tensor.scalar_type(), .reduce = op, .root = root, .numel = tensor.numel(), .what = what};
 }
 
-std::shared_ptr<Backend> make_gloo_backend(const GroupPlan& plan) { return std::make_shared<GlooBackend>(plan); }
+// Gloo writes to connections that a peer may have closed, which would end a process that does not expect it. The threads that
+// do are started here, and begin with what this one is deaf to.
+std::shared_ptr<Backend> make_gloo_backend(const GroupPlan& plan) {
+  const WithoutSignal guard(SIGPIPE);
+  return std::make_shared<GlooBackend>(plan);
+}
 
 }  // namespace weft
