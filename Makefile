@@ -8,7 +8,7 @@ all: configure  ## set this machine up and build the command: build/weft
 	@cmake --build --preset release --target weft
 
 setup:  ## install what building needs, unpack LibTorch
-	@tools/bootstrap
+	@tools/bootstrap $(setup_options)
 
 configure: setup
 	@[ -e build/build.ninja ] || tools/configure release
@@ -16,8 +16,8 @@ configure: setup
 train: all  ## train a convolutional network on Fashion-MNIST, on 2 ranks
 	@build/weft train recipes/fashion_mnist.toml -n 2
 
+test: setup_options = --tests
 test: configure  ## build everything and run all tests
-	@tools/bootstrap --tests
 	@cmake --build --preset release
 	@ctest --preset release
 

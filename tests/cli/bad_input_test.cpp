@@ -51,6 +51,7 @@ TEST_F(BadInput, CommandLine) {
   expect_error({"trian", "--help"}, "weft: unknown command 'trian'; did you mean 'train'? See weft --help", 2);
   expect_error({"train"}, "weft: recipe is required; see weft train --help", 2);
   expect_error(train({"-n", "two"}), "weft: ", 2);
+  expect_error({"verify", recipe_, "--steps", "0"}, "weft: --steps: Value 0 not in range", 2);
   expect_error(train({"--unknown"}), "weft: ", 2);
   expect_error({"run", "-n", "2"}, "weft: run: no program; write it after --");
   expect_error({"show", recipe_, "--hardware", "h.toml"}, "weft: --hardware gives the times of --svg and --trace");
@@ -95,9 +96,10 @@ TEST_F(BadInput, RanksAndMesh) {
   expect_error({"run", "-n", "100000", "--", "true"}, "weft: -n 100000: at most ");
   expect_error({"run", "-n", "0", "--", "true"}, "weft: -n 0: the number of ranks must be at least 1");
   expect_error(train({"-n", "3"}), "weft: " + recipe_ + ": batch.global = 32 does not divide over 3 data-parallel ranks");
+  expect_error({"verify", recipe_, "-n", "3"}, "weft: " + recipe_ + ": batch.global = 32 does not divide over 3 data");
   expect_error(train({"-n", "2", "--set", "layout.dp=4"}),
                "weft: " + recipe_ + ": the mesh has 4 ranks (layout.dp = 4 x layout.shard = 1), but the world has 2");
-  expect_error(train({"-n", "2", "--set", "layout.tp=2"}), "weft: " + recipe_ + ": layout.tp = 2 is not available yet");
+  expect_error(train({"-n", "3", "--set", "layout.tp=2"}), "weft: " + recipe_ + ": layout.tp = 2 does not divide the 3 ranks");
 }
 
 TEST_F(BadInput, OutputPaths) {

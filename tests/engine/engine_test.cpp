@@ -70,7 +70,7 @@ TEST(Engine, WaitsWhereTheListSaysAndOnlyThere) {
                                 reduce(1, 2), backward(0, 0), reduce(0, 1),  update(1, {4, 6}), update(0, {8})};
   const Program program = with_list(list, 2, 1);
   const Group data(std::make_shared<LoggedBackend>(log));
-  Engine engine(model, program, 0, updater, {.data = data, .replicas = data, .shards = {}, .all_micro_batches = 1});
+  Engine engine(model, program, 0, updater, {.groups = {{kDataAxes, data}}, .all_micro_batches = 1});
   engine.step(0, counted());
   EXPECT_EQ(log, (Log{"F0 of 1", "F1 of 1", "loss", "start losses", "B1 of 1", "start gradients of b1", "B0 of 1",
                       "start gradients of b0", "wait losses", "wait gradients of b1", "U1", "wait gradients of b0", "U0"}));

@@ -10,7 +10,8 @@
 namespace weft {
 
 inline Instruction on_block(Op op, int block, int micro = -1) {
-  return {.op = op, .first = block, .last = block + 1, .micro = micro};
+  const bool over_shards = op == Op::gather || op == Op::reduce_scatter;
+  return {.op = op, .first = block, .last = block + 1, .micro = micro, .axes = over_shards ? kShardAxis : kNoAxes};
 }
 inline Instruction load(int micro) { return {.op = Op::load, .micro = micro}; }
 inline Instruction forward(int block, int micro) { return on_block(Op::forward, block, micro); }
@@ -18,9 +19,9 @@ inline Instruction drop(int block, int micro) { return on_block(Op::drop, block,
 inline Instruction loss(int micro) { return {.op = Op::loss, .micro = micro}; }
 inline Instruction backward(int block, int micro) { return on_block(Op::backward, block, micro); }
 inline Instruction reduce(int first, int last) {
-  return {.op = Op::reduce, .lane = Lane::comm, .first = first, .last = last, .axis = AxisName::data};
+  return {.op = Op::reduce, .lane = Lane::comm, .first = first, .last = last, .axes = kDataAxes};
 }
-inline Instruction reduce_loss() { return {.op = Op::reduce_loss, .lane = Lane::comm, .axis = AxisName::data}; }
+inline Instruction reduce_loss() { return {.op = Op::reduce_loss, .lane = Lane::comm, .axes = kDataAxes}; }
 inline Instruction update(int block, std::vector<int> waits = {}) {
   return {.op = Op::update, .first = block, .last = block + 1, .waits = std::move(waits)};
 }

@@ -227,11 +227,11 @@ TEST(Engine, ReduceScatterAddsUpOverMicroBatchesAndMasterWeightsAreWholeEverywhe
         1, 2);
     program.shard_level = ShardLevel::gradients;
     program.shards = 2;
-    EngineOptions options{.data = shards, .replicas = {}, .shards = shards, .all_micro_batches = 4};
+    EngineOptions options{.groups = {{kDataAxes, shards}, {kShardAxis, shards}}, .all_micro_batches = 4};
     options.first_micro_batch = 2 * rank;
     Engine engine(model, program, 0, updater, options);
     engine.initialise();
-    const at::Tensor start = engine.master_weights(0);
+    const at::Tensor start = engine.master_weights(0)[0];
     EXPECT_TRUE(start.narrow(0, 0, 64).eq(10.0).all().item<bool>()) << "each rank's own part";
     EXPECT_TRUE(start.narrow(0, 64, 36).eq(11.0).all().item<bool>());
     for (int64_t step = 0; step < 2; ++step) {  // a step starts from nothing
@@ -242,7 +242,7 @@ TEST(Engine, ReduceScatterAddsUpOverMicroBatchesAndMasterWeightsAreWholeEverywhe
       EXPECT_TRUE(model.flat(0).owned_gradients.narrow(0, 0, own).eq((1.0 + 2 + 3 + 4) / 4).all().item<bool>());
     }
     EXPECT_TRUE(at::equal(weight.value.detach(), start.narrow(0, 0, 100).add(1.0 + 2.0))) << "gathered";
-    EXPECT_TRUE(at::equal(engine.master_weights(0).narrow(0, 0, 100), weight.value.detach()));
+    EXPECT_TRUE(at::equal(engine.master_weights(0)[0].narrow(0, 0, 100), weight.value.detach()));
   });
 }
 
@@ -266,7 +266,7 @@ TEST(Engine, OffloadedWeightsAreReloadedForOthersToRead) {
     Program program = plain_program(1, 1);
     program.shard_level = ShardLevel::parameters;
     program.shards = 2;
-    EngineOptions options{.data = shards, .replicas = {}, .shards = shards, .seed = 3, .all_micro_batches = 2};
+    EngineOptions options{.groups = {{kDataAxes, shards}, {kShardAxis, shards}}, .seed = 3, .all_micro_batches = 2};
     options.offload.weights = host_offload(at::kCPU);
     Engine engine(model, program, 0, updater, options);
     engine.initialise();
@@ -279,7 +279,7 @@ TEST(Engine, OffloadedWeightsAreReloadedForOthersToRead) {
                                                  std::vector<ParamSpec>{{"weight", &alone, {Init::Kind::normal, 0.0, 1.0}}})}}},
                                 {});
     whole.initialise(0, 3);
-    const at::Tensor master = engine.master_weights(0);
+    const at::Tensor master = engine.master_weights(0)[0];
     EXPECT_TRUE(at::equal(master.narrow(0, 0, 100), whole.flat(0).weights.narrow(0, 0, 100)));
     EXPECT_EQ(master.scalar_type(), at::kFloat);
     EXPECT_FALSE(model.flat(0).master.defined()) << "offloaded again";

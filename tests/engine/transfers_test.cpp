@@ -217,7 +217,7 @@ void on_two_stages(const std::function<void(int rank, Engine&, FlatModel&, TwoBl
     IdleUpdater updater;
     const Program program = program_of(2);
     EngineOptions options = local(kMicroBatches);
-    options.pipeline = options.model = options.world = pipeline;
+    options.groups = {{kPipelineAxis, pipeline}, {kPipelineAxis | kDataAxes, pipeline}};
     Engine engine(model, program, rank, updater, options);
     body(rank, engine, model, blocks);
   });
@@ -261,7 +261,8 @@ TEST(Stages, OnlyTheRankThatRunsTheFirstBlockKeepsTheInputs) {
     LoggedUpdater updater(log, [&] { return static_cast<int>(alive()); });
     const Program program = program_of(2);
     EngineOptions options = local(kMicroBatches);
-    options.pipeline = options.model = options.world = mesh.group(mesh.axis("pp"), {});
+    const Group pipeline = mesh.group(mesh.axis("pp"), {});
+    options.groups = {{kPipelineAxis, pipeline}, {kPipelineAxis | kDataAxes, pipeline}};
     Engine engine(model, program, world.rank(), updater, options);
     engine.step(0, [&, next = batches(0)] {
       EXPECT_TRUE(world.rank() == 0 || alive() == 0) << "what the rank before has is not kept";
@@ -302,7 +303,7 @@ TEST(Stages, WhatWasSentIsLetGoOnceItHasArrived) {
       IdleUpdater updater;
       const Program program = program_of(2, naive_schedule);
       EngineOptions options = local(kMicroBatches);
-      options.pipeline = options.model = options.world = pipeline;
+      options.groups = {{kPipelineAxis, pipeline}, {kPipelineAxis | kDataAxes, pipeline}};
       Engine engine(model, program, rank, updater, options);
       engine.step(0, [&, j = 0]() mutable {
         // The other rank has run its forward by now, but for the first micro-batch, which is asked for before the run.

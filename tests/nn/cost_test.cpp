@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "weft/models/gpt.h"
+#include "weft/models/llama.h"
 #include "weft/models/vision.h"
 
 namespace weft {
@@ -31,6 +32,21 @@ TEST(Cost, GptLayerCountsItsMatrixProducts) {
   EXPECT_EQ(costs[1].output_bytes, batch * tokens * width * 4);
   EXPECT_DOUBLE_EQ(costs[0].forward_flops, 0.0);
   EXPECT_DOUBLE_EQ(costs[3].forward_flops, 2.0 * batch * tokens * width * 100);
+}
+
+TEST(Cost, LlamaLayerCountsItsMatrixProducts) {
+  const int64_t batch = 3, tokens = 32, width = 64, ffn = 96;
+  Model model =
+      llama({.layers = 2, .heads = 4, .kv_heads = 2, .width = width, .ffn = ffn, .context = tokens, .vocabulary = 100});
+  const std::vector<MeasuredCost> costs = measure_cost(model, {meta({batch, tokens}, at::kLong)});
+  const double projections = 2.0 * batch * tokens * (3 * width + 3 * ffn) * width;  // q and o whole, k and v half
+  const double scores = 2.0 * 2.0 * batch * tokens * tokens * width;
+  EXPECT_DOUBLE_EQ(costs[1].forward_flops, projections + scores);
+  EXPECT_DOUBLE_EQ(costs[1].backward_flops, 2.0 * projections + 2.5 * scores);
+  // Two norms: input and a number a row, and output; q, k, v; attention's output, and its log-sums; gate, up and their product.
+  // Cosines and sines. The first norm's input is the layer's own.
+  const double kept = batch * tokens * (2.0 + 2 * width + width + 2 * width + width + 4 + 3 * ffn) + tokens * 16;
+  EXPECT_DOUBLE_EQ(static_cast<double>(costs[1].saved_bytes), 4.0 * kept);
 }
 
 TEST(Cost, ConvolutionCountsEveryMultiplyAddTwice) {
@@ -108,6 +124,7 @@ TEST(Cost, BlocksThatAreAlikeCostTheSame) {
   const std::pair<std::function<Model()>, Tensors> models[] = {
       {[&] { return small_gpt(false, 0.0); }, tokens},
       {[&] { return small_gpt(true, 0.5); }, tokens},
+      {[] { return llama({.layers = 5, .heads = 4, .kv_heads = 2, .width = 16, .context = 32, .vocabulary = 50}); }, tokens},
       {[] { return mlp({.inputs = 784, .width = 784, .layers = 6, .classes = 784}); }, images},
       {[] { return mlp({.inputs = 784, .width = 30, .layers = 4, .classes = 30}); }, images},
       {[] { return cnn({.width = 8}); }, images},
@@ -137,7 +154,7 @@ TEST(Cost, TheLossCostsOnTheMetaDeviceWhatItCostsForReal) {
   for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
     const auto peak = [&](at::Device device) {
       const at::Tensor logits = at::zeros({3, 8, 1000}, at::TensorOptions(dtype).device(device));
-      return measure_loss_peak(model, {logits}, at::zeros({3, 8}, at::TensorOptions(at::kLong).device(device)));
+      return measure_loss(model, {logits}, at::zeros({3, 8}, at::TensorOptions(at::kLong).device(device))).peak_bytes;
     };
     EXPECT_EQ(peak(at::kMeta), peak(at::kCPU)) << dtype;
     EXPECT_GE(peak(at::kMeta), 2 * 3 * 8 * 1000 * 4);
@@ -146,7 +163,8 @@ TEST(Cost, TheLossCostsOnTheMetaDeviceWhatItCostsForReal) {
 
 TEST(Cost, TheLossOfALargeVocabularyNeedsNoMemory) {
   const Model model = gpt({.layers = 1, .heads = 1, .width = 4, .context = 8, .vocabulary = 8});
-  const int64_t peak = measure_loss_peak(model, {meta({1 << 20, 8192, 128256}, at::kFloat)}, meta({1 << 20, 8192}, at::kLong));
+  const int64_t peak =
+      measure_loss(model, {meta({1 << 20, 8192, 128256}, at::kFloat)}, meta({1 << 20, 8192}, at::kLong)).peak_bytes;
   EXPECT_GE(peak, int64_t{2} * (1 << 20) * 8192 * 128256 * 4);
 }
 

@@ -13,6 +13,7 @@
 #include "tests/nn/bound_layer.h"
 #include "tests/nn/shards.h"
 #include "weft/models/gpt.h"
+#include "weft/models/llama.h"
 #include "weft/nn/layers.h"
 #include "weft/nn/random.h"
 
@@ -117,8 +118,10 @@ TEST(Recompute, UsesOfOneInputAddUp) {
   EXPECT_TRUE(at::allclose(x.grad(), x2.grad()));  // their order is autograd's
 }
 
-TEST(Recompute, OfTheAttentionOfAGptLayerGivesTheSameBits) {
-  const auto make = [] { return gpt({.layers = 1, .heads = 2, .width = 16, .context = 8, .vocabulary = 11, .dropout = 0.2}); };
+class RecomputePartsTest : public ::testing::TestWithParam<Model (*)()> {};
+
+TEST_P(RecomputePartsTest, OfTheAttentionOfALayerGivesTheSameBits) {
+  const auto make = GetParam();
   FlatModel plain(make(), {}), again(make(), {});
   initialise(plain, 1);
   initialise(again, 1);
@@ -135,6 +138,12 @@ TEST(Recompute, OfTheAttentionOfAGptLayerGivesTheSameBits) {
   const Tensors expected = run(plain, false), got = run(again, true);
   for (size_t i = 0; i < expected.size(); ++i) EXPECT_TRUE(at::equal(got[i], expected[i])) << i;
 }
+
+INSTANTIATE_TEST_SUITE_P(
+    Models, RecomputePartsTest,
+    ::testing::Values(
+        [] { return gpt({.layers = 1, .heads = 2, .width = 16, .context = 8, .vocabulary = 11, .dropout = 0.2}); },
+        [] { return llama({.layers = 1, .heads = 4, .kv_heads = 2, .width = 16, .context = 8}); }));
 
 }  // namespace
 }  // namespace weft

@@ -11,6 +11,7 @@
 
 #include "tests/nn/bound_layer.h"
 #include "weft/models/gpt.h"
+#include "weft/models/llama.h"
 #include "weft/models/vision.h"
 #include "weft/nn/graph.h"
 #include "weft/nn/layers.h"
@@ -56,6 +57,10 @@ std::shared_ptr<Block> gpt_block(int index) {
   return gpt({.layers = 1, .heads = 2, .width = 16, .context = 8, .vocabulary = 13, .dropout = 0.1}).blocks[index].block;
 }
 
+std::shared_ptr<Block> llama_block(int index) {
+  return llama({.layers = 1, .heads = 4, .kv_heads = 2, .width = 16, .ffn = 24, .vocabulary = 13}).blocks[index].block;
+}
+
 struct Case {
   const char* name;
   std::function<std::shared_ptr<Block>()> block;
@@ -75,6 +80,7 @@ std::vector<Case> cases() {
   const auto linear = [] { return block_of(Linear(8, 5)); };
   const auto convolution = [] { return block_of(Conv2d(3, 4, 3)); };
   const auto layer = [] { return gpt_block(1); };
+  const auto llama_layer = [] { return llama_block(1); };
   return {
       {"linear", linear, rows},
       {"linear_without_bias", [] { return block_of(Linear(8, 5, false)); }, rows},
@@ -94,6 +100,12 @@ std::vector<Case> cases() {
       {"gpt_layer_attention_again", layer, tokens, {.seed = 5, .recompute_parts = true}},
       {"gpt_layer_bf16", layer, narrow(tokens), {.seed = 5}, at::kBFloat16},
       {"gpt_head", [] { return gpt_block(2); }, tokens},
+      {"rms_norm", [] { return block_of(RmsNorm(8)); }, rows},
+      {"llama_embedding", [] { return llama_block(0); }, ids},
+      {"llama_layer", llama_layer, tokens},
+      {"llama_layer_attention_again", llama_layer, tokens, {.seed = 5, .recompute_parts = true}},
+      {"llama_layer_bf16", llama_layer, narrow(tokens), {.seed = 5}, at::kBFloat16},
+      {"llama_head", [] { return llama_block(2); }, tokens},
   };
 }
 

@@ -8,7 +8,7 @@
 #include "weft/base/error.h"
 #include "weft/program/build/build.h"
 
-namespace weft {
+namespace weft::ranks_test {
 namespace {
 
 using List = std::vector<int>;
@@ -38,16 +38,16 @@ TEST(Ranks, members_of_every_axis) {
   program.holders = {{0, 1}, {1}};
   const Ranks ranks(program);
   const int rank = 16 + 8 + 2 * 2 + 1;  // pp 1, dp 1, shard 2, tp 1
-  EXPECT_EQ(ranks.members(rank, AxisName::none), List({29}));
-  EXPECT_EQ(ranks.members(rank, AxisName::dp), List({21, 29}));
-  EXPECT_EQ(ranks.members(rank, AxisName::shard), List({25, 27, 29, 31}));
-  EXPECT_EQ(ranks.members(rank, AxisName::inner), List({29, 31}));
-  EXPECT_EQ(ranks.members(rank, AxisName::data), List({17, 19, 21, 23, 25, 27, 29, 31}));
-  EXPECT_EQ(ranks.members(rank, AxisName::model), List({9, 11, 13, 15, 25, 27, 29, 31}));
-  EXPECT_EQ(ranks.members(rank, AxisName::tied, 0), List({13, 29}));
-  EXPECT_EQ(ranks.members(rank, AxisName::tied, 1), List({29}));
-  EXPECT_EQ(ranks.members(rank, AxisName::world).size(), 32u);
-  EXPECT_THROW(ranks.members(rank, AxisName::tied, 2), InputError);
+  EXPECT_EQ(ranks.members(rank, kNoAxes), List({29}));
+  EXPECT_EQ(ranks.members(rank, kReplicaAxis), List({21, 29}));
+  EXPECT_EQ(ranks.members(rank, kShardAxis), List({25, 27, 29, 31}));
+  EXPECT_EQ(ranks.members(rank, kInnerAxis), List({29, 31}));
+  EXPECT_EQ(ranks.members(rank, kDataAxes), List({17, 19, 21, 23, 25, 27, 29, 31}));
+  EXPECT_EQ(ranks.members(rank, kPipelineAxis | kShardAxis), List({9, 11, 13, 15, 25, 27, 29, 31}));
+  EXPECT_EQ(ranks.members(rank, kPipelineAxis, 0), List({13, 29}));
+  EXPECT_EQ(ranks.members(rank, kPipelineAxis, 1), List({29}));
+  EXPECT_EQ(ranks.members(rank, kAllAxes).size(), 32u);
+  EXPECT_THROW(ranks.members(rank, kPipelineAxis, 2), InputError);
 }
 
 TEST(Ranks, members_of_members_are_the_same) {
@@ -55,11 +55,11 @@ TEST(Ranks, members_of_members_are_the_same) {
   program.inner_shards = 2;
   program.holders = {{0, 1}, {1}};
   const Ranks ranks(program);
-  for (AxisName axis : {AxisName::dp, AxisName::shard, AxisName::inner, AxisName::data, AxisName::model, AxisName::tied}) {
+  for (AxisSet axes : {kReplicaAxis, kShardAxis, kInnerAxis, kDataAxes, kPipelineAxis, kPipelineAxis | kShardAxis}) {
     for (int rank = 0; rank < program.world_size(); ++rank) {
-      const List line = ranks.members(rank, axis);
+      const List line = ranks.members(rank, axes);
       EXPECT_TRUE(std::is_sorted(line.begin(), line.end()));
-      for (int other : line) EXPECT_EQ(ranks.members(other, axis), line) << name(axis);
+      for (int other : line) EXPECT_EQ(ranks.members(other, axes), line) << name(axes);
     }
   }
 }
@@ -67,8 +67,8 @@ TEST(Ranks, members_of_members_are_the_same) {
 TEST(Ranks, those_of_a_program_that_was_built) {
   const Ranks ranks(build_program(toy_model(2), {.dp = 3, .shard = 2, .shard_level = ShardLevel::optimizer}));
   EXPECT_EQ(ranks.mesh().pp, 1);
-  EXPECT_EQ(ranks.members(3, AxisName::dp), List({1, 3, 5}));
-  EXPECT_EQ(ranks.members(3, AxisName::shard), List({2, 3}));
+  EXPECT_EQ(ranks.members(3, kReplicaAxis), List({1, 3, 5}));
+  EXPECT_EQ(ranks.members(3, kShardAxis), List({2, 3}));
   Program wrong = on_mesh({.pp = 2, .dp = 2});
   wrong.mesh.tp = 2;
   EXPECT_THROW(Ranks{wrong}, InputError);
@@ -102,4 +102,4 @@ TEST(ColumnClasses, any_stage_may_differ) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::ranks_test

@@ -84,7 +84,7 @@ inline std::string text(const Instruction& x) {
     case Op::receive:
       return result + fmt::format("_{}{}.{}{}{}", name(x.what), x.first, x.micro, x.op == Op::send ? '>' : '<', x.peer);
     case Op::reduce_loss:
-      return x.axis == AxisName::world ? result + "@world" : result;
+      return x.axes.has(kPipelineAxis) ? result + "@" + name(x.axes) : result;
     case Op::combine:
     case Op::reduce:
     case Op::norm:
@@ -93,8 +93,8 @@ inline std::string text(const Instruction& x) {
   }
   result += fmt::format("{}-{}", x.first, x.last - 1);
   if (x.op == Op::combine) result += fmt::format("s{}", x.slot);
-  const bool plain = x.axis == AxisName::none || x.axis == AxisName::data;
-  if (!plain) result += fmt::format("@{}", name(x.axis));
+  const bool plain = x.axes.empty() || x.axes == kDataAxes;
+  if (!plain) result += tied_block(x) >= 0 ? "@tied" : "@" + name(x.axes);
   return result;
 }
 

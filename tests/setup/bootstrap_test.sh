@@ -28,10 +28,11 @@ PYTHON
 sha() { sha256sum "$folder/served/$1" | cut -d' ' -f1; }
 cat >"$folder/pins" <<PINS
 # set name version file sha256 paths
-cpu torch 1 torch-1.whl $(sha torch-1.whl) torch/include torch/lib torch-1.dist-info/licenses
+cpu torch 1 torch-1.whl $(sha torch-1.whl) torch/include torch/lib -torch/lib/libtorch_python.so torch-1.dist-info/licenses
 cpu cudart 1 cudart-1.whl $(sha cudart-1.whl) nvidia/lib/libcudart.so
 cuda absent 1 absent.whl 0 lib
 tests cudart 1 cudart-1.whl $(sha cudart-1.whl) nvidia
+tests torch 1 torch-1.whl $(sha torch-1.whl) torch -torch/include -torch/lib/libtorch_[!p]*
 lint cudart 1 cudart-1.whl $(sha cudart-1.whl) nvidia
 PINS
 
@@ -100,12 +101,18 @@ present torch/include/ATen/core/Tensor.h && present torch/lib/libtorch_cpu.so &&
 present torch/lib/libtorch_python.so || present torch/x.py || present nvidia/lib/other.so && complain "unpacked too much"
 [[ -z $(ls "$folder/cache/weft/wheels") && ! -e $folder/cache/weft/set-up ]] || complain "left downloads or scratch files behind"
 expect "for the tests" 0 "unpacking cudart 1" --tests
-[[ -e $folder/cache/weft/test-packages/nvidia/lib/other.so ]] || complain "for the tests: not unpacked"
+tests_have() { [[ -e $folder/cache/weft/test-packages/$1 ]]; }
+tests_have nvidia/lib/other.so && tests_have torch/lib/libtorch_python.so && tests_have torch/x.py || complain "for the tests: not unpacked"
+tests_have torch/include || tests_have torch/lib/libtorch_cpu.so && complain "for the tests: unpacked too much"
 expect "for lint" 0 "unpacking cudart 1" --lint
 [[ -e $folder/cache/weft/lint-packages/nvidia/lib/other.so ]] || complain "for lint: not unpacked"
 rm "$folder/bin/python3" "$folder/bin/apt-get"
 expect "second run" 0 ""
 expect "second run for the tests" 0 "" --tests
+
+new_machine
+expect "all at once" 0 "unpacking cudart 1" --tests
+[[ $(grep -c 'pip .*torch==1' "$folder/calls") == 1 ]] || complain "all at once: a wheel was downloaded for each of its parts"
 
 # --- packages ------------------------------------------------------------------------------------------------------------
 
@@ -171,6 +178,11 @@ expect "licenses that nobody needs" 0 ""
 expect "licenses for packaging" 0 "unpacking torch 1" --packaging
 present torch-1.dist-info/licenses/LICENSE && present torch/lib/mine || complain "licenses for packaging: not they alone were unpacked"
 expect "second run for packaging" 0 "" --packaging
+
+# A cache from before a part of a wheel was pinned.
+rm -r "$folder/cache/weft/libtorch-2.11.0/torch/include"
+expect "a part that is new" 0 "unpacking torch 1"
+present torch/include/ATen/core/Tensor.h && present torch/lib/mine || complain "a part that is new: not it alone was unpacked"
 
 new_machine
 machine_command unzip <<<'echo "write error (disk full?)" >&2; exit 50'

@@ -14,6 +14,7 @@
 
 #include "tests/support/run_ranks.h"
 #include "weft/models/gpt.h"
+#include "weft/models/llama.h"
 #include "weft/models/vision.h"
 #include "weft/nn/module_block.h"
 
@@ -43,10 +44,18 @@ GptOptions small_gpt(bool tied, int64_t layers = 2) {
   return {.layers = layers, .heads = 2, .width = 16, .context = 8, .vocabulary = 13, .tied_embeddings = tied, .dropout = 0.1};
 }
 
+LlamaOptions small_llama(int64_t layers = 2) {
+  return {.layers = layers, .heads = 4, .kv_heads = 2, .width = 16, .ffn = 24, .context = 8, .vocabulary = 13};
+}
+
+int data_ranks(const Strategy& s, int world) { return world / (s.pp * s.cp * s.tp); }
+
 Mesh mesh_of(const World& world, const Strategy& s) {
-  const int ranks = world.size() / s.pp;
-  if (s.spread == Spread::hybrid) return Mesh(world, {{"pp", s.pp}, {"dp", 2}, {"shard", ranks / 2}});
-  return Mesh(world, {{"pp", s.pp}, {s.spread == Spread::dp ? "dp" : "shard", ranks}});
+  const int ranks = data_ranks(s, world.size());
+  if (s.spread == Spread::hybrid) {
+    return Mesh(world, {{"pp", s.pp}, {"dp", 2}, {"shard", ranks / 2}, {"cp", s.cp}, {"tp", s.tp}});
+  }
+  return Mesh(world, {{"pp", s.pp}, {s.spread == Spread::dp ? "dp" : "shard", ranks}, {"cp", s.cp}, {"tp", s.tp}});
 }
 
 /// Modules of torch's own, whose backward weft cannot split, and whose first values are given. They are not drawn by torch: its
@@ -100,6 +109,7 @@ const std::vector<Job>& jobs() {
       {"cnn", [] { return cnn({.size = 12, .width = 4}); }, [](int64_t step) { return image_batch(step); }},
       {"mlp", [] { return mlp({.inputs = 144, .width = 24, .layers = 2}); }, [](int64_t step) { return image_batch(step); }},
       {"tied_gpt", [] { return gpt(small_gpt(true)); }, [](int64_t step) { return token_batch(step); }},
+      {"llama", [] { return llama(small_llama()); }, [](int64_t step) { return token_batch(step); }},
   };
   return all;
 }
@@ -110,6 +120,7 @@ const std::vector<Job>& deep_jobs() {
       {"deep_tied_gpt", [] { return gpt(small_gpt(true, 6)); }, [](int64_t step) { return token_batch(step, 16); }, 16},
       {"deep_modules", modules, [](int64_t step) { return image_batch(step, 16); }, 16},
       {"deep_mixed", mixed, [](int64_t step) { return image_batch(step, 16); }, 16},
+      {"deep_llama", [] { return llama(small_llama(6)); }, [](int64_t step) { return token_batch(step, 16); }, 16},
   };
   return all;
 }
@@ -122,8 +133,20 @@ const std::vector<Job>& wide_jobs() {
   return all;
 }
 
+const std::vector<Job>& split_jobs() {
+  const auto batch_of = [](int64_t step) { return token_batch(step, 16); };
+  static const std::vector<Job> all = {
+      {"split_gpt", [] { return gpt({.layers = 2, .heads = 4, .width = 32, .context = 8, .vocabulary = 13, .dropout = 0.1}); },
+       batch_of, 16},
+      {"split_llama",
+       [] { return llama({.layers = 2, .heads = 8, .kv_heads = 4, .width = 32, .ffn = 48, .context = 8, .vocabulary = 13}); },
+       batch_of, 16},
+  };
+  return all;
+}
+
 const Job& job(const std::string& name) {
-  for (const auto* all : {&jobs(), &deep_jobs(), &wide_jobs()}) {
+  for (const auto* all : {&jobs(), &deep_jobs(), &wide_jobs(), &split_jobs()}) {
     for (const Job& job : *all) {
       if (job.name == name) return job;
     }
@@ -134,20 +157,21 @@ const Job& job(const std::string& name) {
 Sgd sgd_of(const Strategy& s) { return {.lr = 0.05, .momentum = 0.9, .weight_decay = 0.1, .nesterov = s.nesterov}; }
 
 int64_t micro_batch_of(const Job& job, const Strategy& s, int world) {
-  return s.micro_batch ? s.micro_batch : job.global_batch / (world / s.pp);
+  return s.micro_batch ? s.micro_batch : job.global_batch / data_ranks(s, world);
 }
 
 Trained train_ranks(const Job& job, const Strategy& s, int ranks, const OptimizerOptions& optimizer, int steps) {
   std::vector<Trained> results(static_cast<size_t>(ranks));
   test::run_ranks(ranks, [&](World world) {
     const Mesh mesh = mesh_of(world, s);
-    const int data_ranks = ranks / s.pp, data_rank = world.rank() % data_ranks;
+    const int data_ranks = weft::data_ranks(s, ranks), data_rank = world.rank() / (s.cp * s.tp) % data_ranks;
     Trainer trainer(mesh, job.model(), optimizer,
                     {.global_batch = job.global_batch,
                      .micro_batch = micro_batch_of(job, s, ranks),
                      .learning_rate = {.peak = 0.05, .steps = steps},
                      .clip = s.clip,
                      .reproducible_slots = s.slots,
+                     .reproducible_tp = s.reproducible_tp,
                      .bucket_bytes = s.bucket_bytes,
                      .layout = s.layout,
                      .communication = {.backend = s.backend}});

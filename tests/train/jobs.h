@@ -23,13 +23,17 @@ struct Job {
 
 std::ostream& operator<<(std::ostream& out, const Job& job);
 
-/// gpt (with dropout, and targets that do not count), cnn (with BatchNorm), mlp, and a gpt with tied embeddings.
+/// gpt (with dropout, and targets that do not count), cnn (with BatchNorm), mlp, a gpt with tied embeddings, and llama (with
+/// grouped queries).
 const std::vector<Job>& jobs();
 /// For pipelines: of at least eight blocks, with a global batch of 16: deep_gpt, deep_tied_gpt, deep_modules, of torch's own
-/// modules, and deep_mixed, of blocks whose backward can and cannot be split.
+/// modules, deep_mixed, of blocks whose backward can and cannot be split, and deep_llama.
 const std::vector<Job>& deep_jobs();
 /// Of matrix products that are large enough for oneDNN (nn/matmul.h) with micro-batches of 8 samples.
 const std::vector<Job>& wide_jobs();
+/// Whose heads, widths and tokens fall into four parts, and whose vocabulary into none: split_gpt, with dropout, and
+/// split_llama, with grouped queries.
+const std::vector<Job>& split_jobs();
 const Job& job(const std::string& name);
 
 /// Which axis the ranks of a stage are on: replicas, shards, or two replicas of two shards.
@@ -39,12 +43,15 @@ struct Strategy {
   std::string name = {};
   int64_t micro_batch = 0;  ///< 0: the rank's whole share
   int slots = 0;
+  int reproducible_tp = 0;
   BackendKind backend = BackendKind::shm;
   int64_t bucket_bytes = 25 << 20;
   double clip = 0.0;
   bool nesterov = false;
   Spread spread = Spread::dp;
   int pp = 1;  ///< pipeline ranks
+  int cp = 1;  ///< context-parallel ranks
+  int tp = 1;  ///< tensor-parallel ranks
   LayoutOptions layout = {};
 };
 

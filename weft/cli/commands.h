@@ -16,6 +16,7 @@ void add_show(CLI::App& app, int& status);
 void add_profile(CLI::App& app, int& status);
 void add_memory(CLI::App& app, int& status);
 void add_simulate(CLI::App& app, int& status);
+void add_verify(CLI::App& app, int& status);
 void add_version(CLI::App& app);
 
 /// What `weft --version` prints: "weft 0.1.0, LibTorch 2.11.0".

@@ -12,12 +12,14 @@ namespace weft {
 
 namespace {
 
-/// "pp 2 (1f1b) x dp 4"
+/// "pp 2 (1f1b) x dp 4 x tp 2"
 std::string mesh_text(const ResolvedLayout& layout) {
   std::vector<std::string> axes;
   if (layout.pp > 1) axes.push_back(fmt::format("pp {} ({})", layout.pp, layout.options.pipeline.schedule));
-  if (layout.dp > 1 || (layout.shard == 1 && layout.pp == 1)) axes.push_back(fmt::format("dp {}", layout.dp));
+  if (layout.dp > 1 || layout.world == 1) axes.push_back(fmt::format("dp {}", layout.dp));
   if (layout.shard > 1) axes.push_back(fmt::format("shard {}", layout.shard));
+  if (layout.cp > 1) axes.push_back(fmt::format("cp {}", layout.cp));
+  if (layout.tp > 1) axes.push_back(fmt::format("tp {}", layout.tp));
   return fmt::format("{}", fmt::join(axes, " x "));
 }
 

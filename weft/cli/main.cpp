@@ -1,6 +1,7 @@
 // The command `weft`: parses, chooses the subcommand, and prints an error as one line, once.
 //
-// Exit status: 0, 1 when the work failed, 2 when the command line makes no sense, 128 + signal when a signal ended it.
+// Exit status: 0, 1 when the work failed, 2 when the command line makes no sense, 3 when `weft verify` finds a difference,
+// 128 + signal when a signal ended it.
 #include <c10/util/Logging.h>
 #include <signal.h>
 
@@ -78,6 +79,7 @@ int run(std::vector<std::string> arguments) {
   add_memory(app, status);
   add_profile(app, status);
   add_simulate(app, status);
+  add_verify(app, status);
   add_version(app);
   if (const std::string unknown = unknown_command(app, arguments); !unknown.empty()) {
     std::fprintf(stderr, "weft: %s See weft --help\n", unknown.c_str());

@@ -86,6 +86,7 @@ void check_pair(const at::Tensor& output, const at::Tensor& input, int64_t outpu
 
 void check_apart(const at::Tensor& output, const at::Tensor& input, const Backend* backend, Operation operation,
                  std::string_view what) {
+  if (output.is_meta()) return;  // lies nowhere
   const auto* out = static_cast<const char*>(output.const_data_ptr());
   const auto* in = static_cast<const char*>(input.const_data_ptr());
   const bool apart = output.numel() == 0 || input.numel() == 0 || out + output.nbytes() <= in || in + input.nbytes() <= out;

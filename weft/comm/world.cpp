@@ -26,6 +26,7 @@ struct World::State {
   std::optional<Store> store;
   int groups = 0;  ///< made in this attempt
   int attempt = 0;
+  int parts = 0;
   std::shared_ptr<Store::Failure> failure;  ///< of this attempt
 
   void begin_attempt(int number) {
@@ -98,6 +99,9 @@ std::vector<std::string> exchange_hosts(Store& store, const RankEnvironment& min
   return hosts;
 }
 
+/// Numbers of groups that a part of the world has: its meetings come between those of the whole world before and after.
+constexpr int kGroupsOfPart = 1 << 16;
+
 }  // namespace
 
 World::World() : state_(std::make_shared<State>()) { state_->hosts = {this_host()}; }
@@ -158,6 +162,26 @@ int World::local_size() const { return state_->local_size; }
 const std::string& World::host(int rank) const {
   if (rank < 0 || rank >= state_->size) throw InputError(fmt::format("host({}): the world has {} ranks", rank, state_->size));
   return state_->hosts[rank];
+}
+
+std::optional<World> World::part(int size) const {
+  State& s = *state_;
+  if (size < 1 || size > s.size) throw InputError(fmt::format("part({}): the world has {} ranks", size, s.size));
+  auto state = std::make_shared<State>();
+  state->rank = s.rank;
+  state->size = size;
+  state->local_rank = s.local_rank;
+  state->hosts.assign(s.hosts.begin(), s.hosts.begin() + size);
+  if (size > 1) {
+    state->store = s.store->below(fmt::format("part/{}", s.parts));
+    state->begin_attempt(s.attempt);
+    state->groups = s.groups;
+  }
+  ++s.parts;
+  s.groups += kGroupsOfPart;
+  if (s.rank >= size) return std::nullopt;
+  state->local_size = static_cast<int>(std::count(state->hosts.begin(), state->hosts.end(), s.hosts[s.rank]));
+  return World(std::move(state));
 }
 
 Store& World::store() const {

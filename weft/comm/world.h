@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,11 @@ class World {
 
   /// Name of the host that `rank` runs on. Ranks with equal names share memory.
   const std::string& host(int rank) const;
+
+  /// The first `size` ranks as a world of their own, under the numbers that they have here; none on the others. Does not
+  /// communicate; all ranks call it, in the same order as what else they make together. Throws InputError for a size that is
+  /// not between 1 and all ranks.
+  std::optional<World> part(int size) const;
 
   /// Key-value store shared by all ranks, for building groups. Defined in comm/store/store.h; size-one worlds have none.
   Store& store() const;

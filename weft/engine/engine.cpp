@@ -1,5 +1,6 @@
 #include "weft/engine/engine.h"
 
+#include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
@@ -36,7 +37,7 @@ Engine::Engine(FlatModel& model, const Program& program, int rank, Updater& upda
       rank_(rank),
       options_(options),
       stage_ranks_(stage_rank_of_block(program)),
-      pp_rank_(options.pipeline.rank()),
+      pp_rank_(options.groups.along(kPipelineAxis).rank()),
       run_(std::make_unique<StepRun>(model, program, updater, options_)) {}
 
 Engine::~Engine() = default;
@@ -62,13 +63,17 @@ at::Tensor Engine::master_weights(int block) {
     const bool away = run_->weights.away(block);
     if (away) run_->weights.reload(block);
     for (const FlatPart* part : flat.parts()) {
-      options_.shards.all_gather(whole.narrow(0, part->begin, part->numel), part->master, what).wait();
+      options_.groups.along(kShardAxis).all_gather(whole.narrow(0, part->begin, part->numel), part->master, what).wait();
     }
     if (away) run_->weights.offload(block);
   }
   const int holder = program_.holders.empty() ? 0 : program_.holders[block].front();
-  options_.pipeline.broadcast(whole, holder, what).wait();
-  return whole;
+  options_.groups.along(kPipelineAxis).broadcast(whole, holder, what).wait();
+  const Group& tp = options_.groups.along(kTensorAxis);
+  if (tp.size() == 1) return whole.unsqueeze(0);
+  const at::Tensor parts = at::empty({tp.size(), whole.numel()}, whole.options());
+  tp.all_gather(parts, whole, what).wait();
+  return parts;
 }
 
 void Engine::trace(bool on) { run_->clock.turn(on); }

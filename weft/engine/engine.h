@@ -48,8 +48,8 @@ class Engine {
   /// whole weights then gather them. Collective over the shards.
   void initialise();
 
-  /// The whole block's weights in float32, [numel, frozen ones after the others], on every rank. Collective over the model's
-  /// ranks.
+  /// The whole block's weights in float32, [ranks of tp, what each has of them: frozen ones after the others], on every rank.
+  /// Collective over the model's ranks.
   at::Tensor master_weights(int block);
 
   /// Runs forward over this rank's part of the evaluation set, for each micro-batch of which `next` is called on first and last

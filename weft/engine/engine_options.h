@@ -2,11 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 
-#include "weft/comm/group.h"
+#include "weft/engine/axis_groups.h"
 #include "weft/engine/offload_store.h"
+#include "weft/nn/attention_method.h"
 
 namespace weft {
 
@@ -19,20 +19,15 @@ struct OffloadStores {
 
 /// The groups that a program's axes stand for, and what else the engine needs beside the program.
 struct EngineOptions {
-  Group data = {};                 ///< ranks that read different samples
-  Group replicas = {};             ///< ranks that hold the same part of the state
-  Group shards = {};               ///< ranks that share one replica's state
-  Group inner = {};                ///< those of them that keep whole weights divided from forward to backward
-  Group pipeline = {};             ///< ranks that hold the stages of one pipeline
-  Group model = {};                ///< ranks that together hold one replica's state: pipeline and shards
-  Group world = {};                ///< all ranks
-  std::map<int, Group> tied = {};  ///< by block that several stages hold: their ranks
-  OffloadStores offload = {};      ///< null ones where the program moves none
-  uint64_t seed = 0;               ///< of weights and random numbers
-  bool recompute_parts = false;    ///< Context::recompute_parts
-  int64_t first_micro_batch = 0;   ///< index of this rank's first one in the step
-  int64_t all_micro_batches = 1;   ///< of all data-parallel ranks
-  int64_t micro_batch = 1;         ///< samples of one, by which random numbers are keyed
+  AxisGroups groups = {};                                         ///< of the axes that the program has
+  OffloadStores offload = {};                                     ///< null ones where the program moves none
+  uint64_t seed = 0;                                              ///< of weights and random numbers
+  bool recompute_parts = false;                                   ///< Context::recompute_parts
+  bool sequence_parallel = false;                                 ///< Context::sequence_parallel
+  ContextAttention attention_over = ContextAttention::automatic;  ///< Context::attention_over
+  int64_t first_micro_batch = 0;                                  ///< index of this rank's first one in the step
+  int64_t all_micro_batches = 1;                                  ///< of all data-parallel ranks
+  int64_t micro_batch = 1;                                        ///< samples of one, by which random numbers are keyed
 };
 
 }  // namespace weft

@@ -10,14 +10,22 @@
 #include "weft/base/error.h"
 #include "weft/engine/engine.h"
 #include "weft/engine/evaluation_sum.h"
+#include "weft/engine/own_tokens.h"
 #include "weft/engine/run.h"
 #include "weft/nn/graph.h"
+#include "weft/program/axes.h"
 
 namespace weft {
 namespace {
 
-const Group& everyone(const Program& program, const EngineOptions& options) {
-  return program.mesh.pp > 1 ? options.world : options.data;
+const Group& everyone(const Program& program, const EngineOptions& options) { return options.groups.along(loss_axes(program)); }
+
+Context evaluation_context(const EngineOptions& options) {
+  return {.training = false,
+          .tp = options.groups.along(kTensorAxis),
+          .cp = options.groups.along(kContextAxis),
+          .sequence_parallel = options.sequence_parallel,
+          .attention_over = options.attention_over};
 }
 
 // Ranks that evaluate apart would learn only at the end that one of them has stopped: so they meet, about so often.
@@ -64,7 +72,7 @@ void Engine::gather_for(int block) {
 
 Tensors Engine::forward(int block, const Tensors& inputs) {
   model_.statistics(block);  // brings those up to date that are kept apart
-  return model_.block(block).forward(inputs, Context{.training = false});
+  return model_.block(block).forward(inputs, evaluation_context(options_));
 }
 
 /// Through the stages of all pipeline ranks; what this rank's last block hands on, empty when that is sent.
@@ -106,8 +114,9 @@ void Engine::evaluate_one(int64_t place, const MicroBatch& batch, bool mine, Eva
   const Tensors outputs = widen(forward_all(batch, mine));
   if (!mine || stage_ranks_.back() != pp_rank_) return;
   const Model& model = model_.model();
-  const LossValue loss = model.loss(outputs, batch.target);
-  sum.add(place, loss.sum.item<double>(), loss.count, model.hits ? model.hits(outputs, batch.target) : 0);
+  const Context context = evaluation_context(options_);
+  const LossValue loss = model.loss(outputs, batch.target, context);
+  sum.add(place, loss.sum.item<double>(), loss.count, model.hits ? model.hits(outputs, batch.target, context) : 0);
 }
 
 EvaluationResult Engine::evaluate(const EvaluationPart& part, const NextMicroBatch& next) {
@@ -119,7 +128,7 @@ EvaluationResult Engine::evaluate(const EvaluationPart& part, const NextMicroBat
   for (int64_t i = 0; i < most; ++i) {
     const bool mine = i < part.count;
     MicroBatch batch;
-    if (mine && (is_first || is_last)) batch = next();
+    if (mine && (is_first || is_last)) batch = own_tokens(next(), options_.groups.along(kContextAxis));
     if (!is_first) batch.inputs.clear();
     evaluate_one(part.first + i, batch, mine, sum);
     check.micro_batch_done();

@@ -39,7 +39,7 @@ MemoryCategory category_of(const Instruction& x) {
 
 StepRun::StepRun(FlatModel& model, const Program& program, Updater& updater, const EngineOptions& options)
     : weights(model, program, options),
-      transfers(options.pipeline, model.options().device),
+      transfers(options.groups.along(kPipelineAxis), model.options().device),
       clock(model.options().device),
       model_(model),
       program_(program),
@@ -113,7 +113,7 @@ Work StepRun::start(const Instruction& instruction, const NextMicroBatch& next) 
       load(instruction.micro, next);
       return {};
     case Op::gather:
-      return instruction.axis == AxisName::inner ? weights.gather_inner(instruction.first) : weights.gather(instruction.first);
+      return instruction.axes == kInnerAxis ? weights.gather_inner(instruction.first) : weights.gather(instruction.first);
     case Op::release:  // its buffer is free for whoever is gathered next
       if (instruction.keeps_inner_shard) weights.keep_inner_shard(instruction.first);
       return {};
@@ -149,11 +149,11 @@ Work StepRun::start(const Instruction& instruction, const NextMicroBatch& next) 
       combine(instruction);
       return {};
     case Op::reduce_scatter:
-      return reduce_scatter(instruction.first);
+      return reduce_scatter(instruction);
     case Op::reduce:
       return reduce(instruction);
     case Op::reduce_loss:
-      return reduce_loss();
+      return reduce_loss(instruction);
     case Op::norm:
       norm(instruction);
       return {};
@@ -166,20 +166,8 @@ Work StepRun::start(const Instruction& instruction, const NextMicroBatch& next) 
 }
 
 const Group& StepRun::group_of(const Instruction& x) const {
-  switch (x.axis) {
-    case AxisName::data:
-      return options_.data;
-    case AxisName::dp:
-      return options_.replicas;
-    case AxisName::model:
-      return options_.model;
-    case AxisName::world:
-      return options_.world;
-    case AxisName::tied:
-      return options_.tied.at(x.first);
-    default:
-      return options_.shards;
-  }
+  const int tied = tied_block(x);
+  return tied < 0 ? options_.groups.along(x.axes) : options_.groups.tied(tied);
 }
 
 /// Slot s closes: with t trailing ones in s, the t last partial sums join it, left operand first, as a binary counter carries.
@@ -205,16 +193,17 @@ void StepRun::combine(const Instruction& instruction) {
 }
 
 /// The sum over the shards' ranks joins what earlier micro-batches left.
-Work StepRun::reduce_scatter(int block) {
+Work StepRun::reduce_scatter(const Instruction& instruction) {
+  const int block = instruction.first;
   FlatBlock& flat = model_.flat(block);
   const std::string what = "gradients of " + model_.model().blocks[block].name;
   const bool first = !accumulated_[block];
   accumulated_[block] = true;
   model_.clear_gradients(block);
-  if (first) return options_.shards.reduce_scatter(flat.owned_gradients, flat.gradients, ReduceOp::sum, what);
+  if (first) return group_of(instruction).reduce_scatter(flat.owned_gradients, flat.gradients, ReduceOp::sum, what);
   c10::NoGradGuard no_grad;
   const at::Tensor part = at::empty_like(flat.owned_gradients);
-  options_.shards.reduce_scatter(part, flat.gradients, ReduceOp::sum, what).wait();
+  group_of(instruction).reduce_scatter(part, flat.gradients, ReduceOp::sum, what).wait();
   flat.owned_gradients.add_(part);
   return {};
 }

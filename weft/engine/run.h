@@ -70,13 +70,14 @@ class StepRun {
   Work send(const Instruction& instruction);
   Work receive(const Instruction& instruction);
   int64_t first_sample(int micro) const;  ///< its position in the run
+  Context context_of(int micro) const;
   Tensors input_gradients(int block, const Tensors& inputs) const;
   static Tensors take_outputs(int block, InFlight& flight);
   void settle(int block, InFlight& flight);
   void combine(const Instruction& instruction);
-  Work reduce_scatter(int block);
+  Work reduce_scatter(const Instruction& instruction);
   Work reduce(const Instruction& instruction);
-  Work reduce_loss();
+  Work reduce_loss(const Instruction& instruction);
   void agree_on_targets(const NextMicroBatch& next);
   double nominal_count(double targets) const;
   void settle_loss();

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "weft/base/error.h"
+#include "weft/engine/own_tokens.h"
 #include "weft/engine/run.h"
 #include "weft/nn/graph.h"
 
@@ -46,8 +47,9 @@ void StepRun::load(int micro, const NextMicroBatch& next) {
                     step_, micro, loaded_ - 1));
   }
   InFlight& flight = in_flight_[micro];
-  flight.batch = first_batch_ ? *std::exchange(first_batch_, std::nullopt) : next();
-  if (stage_ranks_.front() != options_.pipeline.rank()) {
+  flight.batch =
+      own_tokens(first_batch_ ? *std::exchange(first_batch_, std::nullopt) : next(), options_.groups.along(kContextAxis));
+  if (stage_ranks_.front() != options_.groups.along(kPipelineAxis).rank()) {
     flight.batch.inputs.clear();  // loaded for its targets
   } else if (flight.batch.inputs.empty()) {
     throw InputError(fmt::format("step {}, micro-batch {}: it has no inputs", step_, options_.first_micro_batch + micro));
@@ -92,17 +94,24 @@ Tensors StepRun::run_block(int block, InFlight& flight, const Context& context) 
   return outputs;
 }
 
+Context StepRun::context_of(int micro) const {
+  return {.seed = options_.seed,
+          .step = step_,
+          .first_sample = first_sample(micro),
+          .training = true,
+          .recompute_parts = options_.recompute_parts,
+          .tp = options_.groups.along(kTensorAxis),
+          .cp = options_.groups.along(kContextAxis),
+          .sequence_parallel = options_.sequence_parallel,
+          .attention_over = options_.attention_over};
+}
+
 void StepRun::forward(int block, int micro) {
   InFlight& flight = in_flight_[micro];
   if (flight.inputs[block].empty()) {
     flight.inputs[block] = block == 0 ? flight.batch.inputs : detach_outputs(flight.outputs[block - 1]);
   }
-  const Context context{.seed = options_.seed,
-                        .step = step_,
-                        .first_sample = first_sample(micro),
-                        .training = true,
-                        .recompute_parts = options_.recompute_parts};
-  flight.outputs[block] = run_block(block, flight, context);
+  flight.outputs[block] = run_block(block, flight, context_of(micro));
   flight.ends[block] = flight.outputs[block];
 }
 

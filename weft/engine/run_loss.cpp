@@ -33,7 +33,7 @@ void StepRun::agree_on_targets(const NextMicroBatch& next) {
   first_batch_ = next();
   const auto targets = static_cast<uint64_t>(first_batch_->target.numel());
   const at::Tensor agreed = at::full({1}, static_cast<int64_t>(std::bit_ceil(targets)), at::kLong).to(model_.options().device);
-  options_.data.broadcast(agreed, 0, "targets of a micro-batch").wait();
+  options_.groups.along(kDataAxes).broadcast(agreed, 0, "targets of a micro-batch").wait();
   nominal_targets_ = agreed.item<int64_t>();
 }
 
@@ -42,7 +42,7 @@ double StepRun::nominal_count(double targets) const { return targets * static_ca
 void StepRun::loss(int micro) {
   InFlight& flight = in_flight_[micro];
   const Tensors inputs = detach(flight.outputs.back());
-  const LossValue value = model_.model().loss(widen(inputs), flight.batch.target);
+  const LossValue value = model_.model().loss(widen(inputs), flight.batch.target, context_of(micro));
   const double sum = value.sum.item<double>();
   if (!std::isfinite(sum)) report_not_finite(micro, sum);
   run_backward(
@@ -54,14 +54,14 @@ void StepRun::loss(int micro) {
   auto losses = losses_.accessor<double, 2>();
   losses[0][place] = sum;
   losses[1][place] = static_cast<double>(value.count);
-  losses[2][place] = static_cast<double>(nominal_targets_);
+  // Of the whole sequences, and so told by one of the ranks that share them.
+  losses[2][place] = options_.groups.along(kContextAxis).rank() == 0 ? static_cast<double>(nominal_targets_) : 0.0;
 }
 
 /// Every micro-batch has a place of its own, so the total is summed in one order whatever the number of ranks.
-Work StepRun::reduce_loss() {
+Work StepRun::reduce_loss(const Instruction& instruction) {
   losses_ = losses_.to(model_.options().device);  // where the group's collectives run
-  const Group& everyone = program_.mesh.pp > 1 ? options_.world : options_.data;
-  return everyone.all_reduce(losses_, ReduceOp::sum, "losses");
+  return group_of(instruction).all_reduce(losses_, ReduceOp::sum, "losses");
 }
 
 void StepRun::settle_loss() {
@@ -86,7 +86,7 @@ void StepRun::norm(const Instruction& instruction) {
   settle_loss();
   ExactSum sum;
   updater_.add_squares(sum);
-  if (instruction.axis != AxisName::none) {
+  if (!instruction.axes.empty()) {
     sum.carry();
     auto& words = sum.words();
     const at::Tensor host = at::from_blob(words.data(), {static_cast<int64_t>(words.size())}, at::TensorOptions(at::kLong));
@@ -114,7 +114,7 @@ void StepRun::report_not_finite(int micro, double loss) {
   std::string culprit = "the loss itself (every block's output was finite)";
   for (int b = model_.num_blocks() - 1; b >= 0; --b) {
     if (output_is_finite(b, in_flight_[micro])) continue;
-    const bool here = stage_ranks_[b] == options_.pipeline.rank();
+    const bool here = stage_ranks_[b] == options_.groups.along(kPipelineAxis).rank();
     culprit = fmt::format("block {}{}", model.blocks[b].name, here ? "" : ", or one before it, on an earlier stage");
   }
   throw NumericError(fmt::format(

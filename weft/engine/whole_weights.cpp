@@ -28,7 +28,10 @@ class Both : public Work::State {
 }  // namespace
 
 WholeWeights::WholeWeights(FlatModel& model, const Program& program, const EngineOptions& options)
-    : model_(model), shards_(options.shards), inner_(options.inner), store_(options.offload.weights) {
+    : model_(model),
+      shards_(options.groups.along(kShardAxis)),
+      inner_(options.groups.along(kInnerAxis)),
+      store_(options.offload.weights) {
   if (!store_) return;
   rooms_.resize(program.num_blocks());
   for (int b = 0; b < program.num_blocks(); ++b) {

@@ -1,6 +1,5 @@
 #include "weft/models/gpt.h"
 
-#include <ATen/ops/arange.h>
 #include <ATen/ops/gelu.h>
 #include <fmt/core.h>
 
@@ -13,6 +12,9 @@
 #include "weft/nn/linear.h"
 #include "weft/nn/random.h"
 #include "weft/nn/recompute.h"
+#include "weft/nn/sequence_shards.h"
+#include "weft/nn/token_ranges.h"
+#include "weft/nn/vocabulary_loss.h"
 
 namespace weft {
 
@@ -20,11 +22,19 @@ namespace {
 
 constexpr double kStddev = 0.02;
 
-/// Dropout whose mask belongs to (seed, step, name, global sample), not to the rank that happens to hold the sample.
+/// Dropout of [batch, tokens, width] whose mask belongs to (seed, step, name, global sample, token), not to the rank that
+/// happens to hold them.
 at::Tensor drop(const at::Tensor& x, double p, const std::string& name, const Context& context) {
   if (p == 0.0 || !context.training) return x;
-  const int64_t elements_per_sample = x.numel() / x.size(0);
-  return dropout(x, p, random_key(context.seed, name, context.step), context.first_sample * elements_per_sample);
+  const int64_t width = x.size(2), ranks = int64_t{context.cp.size()} * (context.sequence_parallel ? context.tp.size() : 1);
+  const std::vector<ShardRange> tokens = own_ranges(context, x.size(1));
+  std::vector<ElementRun> runs;
+  for (int64_t sample = 0; sample < x.size(0); ++sample) {
+    const int64_t first_token = (context.first_sample + sample) * x.size(1) * ranks;
+    for (const ShardRange& range : tokens)
+      runs.push_back({(first_token + range.begin) * width, (range.end - range.begin) * width});
+  }
+  return dropout(x, p, random_key(context.seed, name, context.step), runs);
 }
 
 class EmbeddingBlock : public Block {
@@ -34,8 +44,8 @@ class EmbeddingBlock : public Block {
 
   Tensors forward(const Tensors& inputs, const Context& context) override {
     const at::Tensor& ids = inputs.front();
-    const at::Tensor positions = at::arange(ids.size(1), ids.options());
-    return {drop(tokens_(ids).add(positions_(positions)), dropout_, "embedding.dropout", context)};
+    const at::Tensor positions = shard_positions(sequence_ranges(context, ids.size(1)), ids.device());
+    return {drop(tokens_(ids, context).add(positions_(positions, context)), dropout_, "embedding.dropout", context)};
   }
 
   Parameter& token_weights() { return tokens_.weight; }
@@ -60,7 +70,7 @@ class LayerBlock : public Block, public HasKind {
   /// depth.
   LayerBlock(const GptOptions& o, std::string name)
       : name_(std::move(name)),
-        heads_(o.heads),
+        head_width_(o.width / o.heads),
         dropout_(o.dropout),
         norm1_(o.width),
         qkv_(o.width, 3 * o.width),
@@ -77,10 +87,14 @@ class LayerBlock : public Block, public HasKind {
 
   Tensors forward(const Tensors& inputs, const Context& context) override {
     at::Tensor x = inputs.front();
-    const auto attend = [this](const at::Tensor& in) { return out_(attention(qkv_(norm1_(in)), heads_)); };
+    const auto attend = [this, context](const at::Tensor& in) {  // backward may call it again
+      const at::Tensor qkv = qkv_(norm1_(in, context), context);
+      return out_(attention(qkv, qkv.size(2) / (3 * head_width_), context, name_), context);
+    };
     const at::Tensor attended = context.recompute_parts ? recompute(attend, x) : attend(x);
     x = x.add(drop(attended, dropout_, name_ + ".attn.dropout", context));
-    x = x.add(drop(down_(at::gelu(up_(norm2_(x)), "tanh")), dropout_, name_ + ".mlp.dropout", context));
+    x = x.add(
+        drop(down_(at::gelu(up_(norm2_(x, context), context), "tanh"), context), dropout_, name_ + ".mlp.dropout", context));
     return {x};
   }
 
@@ -95,13 +109,13 @@ class LayerBlock : public Block, public HasKind {
     return specs;
   }
 
-  std::string kind() const override { return fmt::format("layer of {} heads, dropout {}", heads_, dropout_); }
+  std::string kind() const override { return fmt::format("layer with heads of {}, dropout {}", head_width_, dropout_); }
   bool can_recompute_parts() const override { return true; }
   bool can_split_backward() const override { return true; }
 
  private:
   std::string name_;
-  int64_t heads_;
+  int64_t head_width_;
   double dropout_;
   LayerNorm norm1_;
   Linear qkv_, out_;
@@ -117,9 +131,9 @@ class HeadBlock : public Block {
     logits_.normal(kStddev);
   }
 
-  Tensors forward(const Tensors& inputs, const Context&) override {
-    const at::Tensor x = norm_(inputs.front());
-    return {tied_ ? linear(x, tied_->token_weights(), nullptr) : logits_(x)};
+  Tensors forward(const Tensors& inputs, const Context& context) override {
+    const at::Tensor x = norm_(inputs.front(), context);
+    return {tied_ ? linear(x, tied_->token_weights(), nullptr, context) : logits_(x, context)};
   }
 
   std::vector<ParamSpec> parameters() override {
@@ -137,6 +151,24 @@ class HeadBlock : public Block {
   std::shared_ptr<EmbeddingBlock> tied_;
 };
 
+/// Attention by heads, the MLP by its inner width, both with one sum at the end (Shoeybi et al. 2019); tokens by parts of the
+/// vocabulary.
+SplitTable gpt_splits(const GptOptions& o) {
+  SplitTable table = {
+      {.layer = "wte", .kind = SplitKind::vocabulary},
+      {.layer = "h.*.attn.c_attn",
+       .kind = SplitKind::columns,
+       .segments = {o.width, o.width, o.width},
+       .unit = o.width / o.heads,
+       .unit_name = "heads"},
+      {.layer = "h.*.attn.c_proj", .kind = SplitKind::rows, .unit = o.width / o.heads, .unit_name = "heads"},
+      {.layer = "h.*.mlp.c_fc", .kind = SplitKind::columns},
+      {.layer = "h.*.mlp.c_proj", .kind = SplitKind::rows},
+  };
+  if (!o.tied_embeddings) table.push_back({.layer = "lm_head", .kind = SplitKind::vocabulary});
+  return table;
+}
+
 }  // namespace
 
 Model gpt(const GptOptions& o) {
@@ -146,7 +178,12 @@ Model gpt(const GptOptions& o) {
   if (o.width % o.heads != 0) {
     throw InputError(fmt::format("model gpt: {} heads do not divide width {}; the width must be a multiple", o.heads, o.width));
   }
-  Model model{.name = "gpt", .blocks = {}, .loss = cross_entropy, .hits = count_hits};
+  Model model{.name = "gpt",
+              .blocks = {},
+              .loss = vocabulary_cross_entropy(o.vocabulary),
+              .hits = vocabulary_hits(o.vocabulary),
+              .splits = gpt_splits(o),
+              .splits_sequences = true};
   const auto embedding = std::make_shared<EmbeddingBlock>(o);
   model.blocks.push_back({"embedding", "", embedding});
   for (int64_t layer = 0; layer < o.layers; ++layer) {

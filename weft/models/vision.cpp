@@ -4,6 +4,8 @@
 #include <ATen/ops/relu.h>
 #include <fmt/core.h>
 
+#include <optional>
+
 #include "weft/base/error.h"
 #include "weft/nn/cost.h"
 #include "weft/nn/layers.h"
@@ -18,7 +20,7 @@ class StageBlock : public Block {
   StageBlock(int64_t in, int64_t out) : conv_(in, out, 3, /*with_bias=*/false), norm_(out) {}
 
   Tensors forward(const Tensors& inputs, const Context& context) override {
-    return {at::max_pool2d(at::relu(norm_(conv_(inputs.front()), context.training)), 2)};
+    return {at::max_pool2d(at::relu(norm_(conv_(inputs.front(), context), context.training)), 2)};
   }
 
   std::vector<ParamSpec> parameters() override {
@@ -40,8 +42,8 @@ class LinearBlock : public Block, public HasKind {
  public:
   LinearBlock(int64_t in, int64_t out, bool activate) : linear_(in, out), activate_(activate) {}
 
-  Tensors forward(const Tensors& inputs, const Context&) override {
-    const at::Tensor y = linear_(inputs.front().flatten(1));
+  Tensors forward(const Tensors& inputs, const Context& context) override {
+    const at::Tensor y = linear_(inputs.front().flatten(1), context);
     return {activate_ ? at::relu(y) : y};
   }
 
@@ -51,7 +53,11 @@ class LinearBlock : public Block, public HasKind {
     return specs;
   }
 
-  std::string kind() const override { return activate_ ? "linear layer and ReLU" : "linear layer"; }
+  std::string kind() const override {
+    const std::optional<Split>& split = linear_.weight.split;
+    return fmt::format("linear layer{}{}", activate_ ? " and ReLU" : "",
+                       split ? fmt::format(", split along dim {}{}", split->dim, split->joined ? ", joined" : "") : "");
+  }
   bool can_split_backward() const override { return true; }
 
  private:
@@ -63,13 +69,39 @@ void add(Model& model, const std::string& name, std::shared_ptr<Block> block) {
   model.blocks.push_back({name, name, std::move(block)});
 }
 
+/// The norms' statistics are of whole activations, so the convolutions' channels are put side by side; the two linear layers
+/// are a pair with one sum at the end.
+SplitTable cnn_splits() {
+  return {
+      {.layer = "*.conv", .kind = SplitKind::columns, .unit_name = "channels", .joined = true},
+      {.layer = "hidden.linear", .kind = SplitKind::columns},
+      {.layer = "head.linear", .kind = SplitKind::rows},
+  };
+}
+
+/// Pairs of layers, each with one sum at the end; a head that is left over gives whole logits.
+SplitTable mlp_splits(int64_t layers) {
+  SplitTable table;
+  for (int64_t layer = 0; layer < layers; ++layer) {
+    table.push_back(
+        {.layer = fmt::format("hidden.{}.linear", layer), .kind = layer % 2 == 0 ? SplitKind::columns : SplitKind::rows});
+  }
+  SplitRule head{.layer = "head.linear", .kind = SplitKind::rows};
+  if (layers % 2 == 0) {
+    head.kind = SplitKind::vocabulary;
+    head.joined = true;
+  }
+  table.push_back(head);
+  return table;
+}
+
 }  // namespace
 
 Model cnn(const CnnOptions& o) {
   if (o.channels < 1 || o.width < 1 || o.classes < 1 || o.size < 4) {
     throw InputError("model cnn: channels, width and classes must be at least 1, the image size at least 4");
   }
-  Model model{.name = "cnn", .blocks = {}, .loss = cross_entropy, .hits = count_hits};
+  Model model{.name = "cnn", .blocks = {}, .loss = cross_entropy, .hits = count_hits, .splits = cnn_splits()};
   const int64_t pooled = o.size / 2 / 2;
   add(model, "stage1", std::make_shared<StageBlock>(o.channels, o.width));
   add(model, "stage2", std::make_shared<StageBlock>(o.width, 2 * o.width));
@@ -82,7 +114,7 @@ Model mlp(const MlpOptions& o) {
   if (o.inputs < 1 || o.width < 1 || o.layers < 0 || o.classes < 1) {
     throw InputError("model mlp: inputs, width and classes must be at least 1, layers not negative");
   }
-  Model model{.name = "mlp", .blocks = {}, .loss = cross_entropy, .hits = count_hits};
+  Model model{.name = "mlp", .blocks = {}, .loss = cross_entropy, .hits = count_hits, .splits = mlp_splits(o.layers)};
   int64_t in = o.inputs;
   for (int64_t layer = 0; layer < o.layers; ++layer) {
     add(model, fmt::format("hidden.{}", layer), std::make_shared<LinearBlock>(in, o.width, true));

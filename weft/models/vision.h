@@ -1,4 +1,5 @@
-// Two image classifiers: a small convolutional network and a multilayer perceptron.
+// Two image classifiers: a small convolutional network and a multilayer perceptron. Both split over tp: convolutions by output
+// channels, put side by side again, linear layers by columns and rows in turn.
 #pragma once
 
 #include "weft/nn/model.h"

@@ -4,7 +4,14 @@
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_backward.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
+#include <fmt/core.h>
 #include <torch/csrc/autograd/custom_function.h>
+
+#include <utility>
+
+#include "weft/base/error.h"
+#include "weft/nn/context_attention.h"
+#include "weft/nn/repeat_heads.h"
 
 namespace weft {
 
@@ -19,16 +26,40 @@ at::Tensor split_heads(const at::Tensor& qkv, int64_t third, int64_t heads) {
   return qkv.narrow(2, third * width, width).view({qkv.size(0), qkv.size(1), heads, width / heads}).transpose(1, 2);
 }
 
+/// A rank that has less than a head, as of a projection that is not split by heads, has none.
+void check_heads(const at::Tensor& qkv, int64_t heads) {
+  if (heads >= 1 && qkv.size(2) % (3 * heads) == 0) return;
+  throw InputError(
+      fmt::format("attention: rows of {} are no queries, keys and values of {} heads; split the projection by whole heads",
+                  qkv.size(2), heads));
+}
+
 /// [batch, heads, tokens, head width] -> [batch, tokens, width].
 at::Tensor merge_heads(const at::Tensor& x) { return x.transpose(1, 2).flatten(2); }
 
+/// [batch, tokens, width] -> [batch, heads, tokens, head width]: a view.
+at::Tensor as_heads(const at::Tensor& x, int64_t heads) {
+  return x.view({x.size(0), x.size(1), heads, x.size(2) / heads}).transpose(1, 2);
+}
+
+/// The output [batch, tokens, width] and the log-sums of the CPU's kernel, which wants as many keys as queries.
+std::pair<at::Tensor, at::Tensor> flash(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
+  auto [out, logsumexp] = at::_scaled_dot_product_flash_attention_for_cpu(q, k, v, 0.0, /*causal=*/true);
+  return {merge_heads(out), std::move(logsumexp)};
+}
+
+/// The gradients of q, k and v, from that of the output.
+auto flash_backward(const at::Tensor& gradient, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                    const at::Tensor& merged, const at::Tensor& logsumexp) {
+  const int64_t heads = q.size(1);
+  return at::_scaled_dot_product_flash_attention_for_cpu_backward(as_heads(gradient.contiguous(), heads), q, k, v,
+                                                                  as_heads(merged, heads), logsumexp, 0.0, /*causal=*/true);
+}
+
 struct FlashAttention : torch::autograd::Function<FlashAttention> {
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& qkv, int64_t heads) {
-    const at::Tensor q = split_heads(qkv, 0, heads);
-    auto [out, logsumexp] = at::_scaled_dot_product_flash_attention_for_cpu(q, split_heads(qkv, 1, heads),
-                                                                            split_heads(qkv, 2, heads), 0.0, /*causal=*/true);
+    const auto [merged, logsumexp] = flash(split_heads(qkv, 0, heads), split_heads(qkv, 1, heads), split_heads(qkv, 2, heads));
     ctx->saved_data["heads"] = heads;
-    at::Tensor merged = merge_heads(out);
     ctx->save_for_backward({qkv, merged, logsumexp});
     return merged;
   }
@@ -37,22 +68,60 @@ struct FlashAttention : torch::autograd::Function<FlashAttention> {
     const variable_list saved = ctx->get_saved_variables();
     const at::Tensor& qkv = saved[0];
     const int64_t heads = ctx->saved_data["heads"].toInt();
-    const auto as_heads = [&](const at::Tensor& x) {
-      return x.view({x.size(0), x.size(1), heads, x.size(2) / heads}).transpose(1, 2);
-    };
-    auto [dq, dk, dv] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
-        as_heads(grads[0].contiguous()), split_heads(qkv, 0, heads), split_heads(qkv, 1, heads), split_heads(qkv, 2, heads),
-        as_heads(saved[1]), saved[2], 0.0, /*causal=*/true);
+    const auto [dq, dk, dv] = flash_backward(grads[0], split_heads(qkv, 0, heads), split_heads(qkv, 1, heads),
+                                             split_heads(qkv, 2, heads), saved[1], saved[2]);
     return {at::cat({merge_heads(dq), merge_heads(dk), merge_heads(dv)}, 2), {}};
+  }
+};
+
+/// Repeated keys and values live as long as a kernel runs.
+struct GroupedFlashAttention : torch::autograd::Function<GroupedFlashAttention> {
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
+    const int64_t times = q.size(1) / k.size(1);
+    const auto [merged, logsumexp] = flash(q, repeat_heads(k, times), repeat_heads(v, times));
+    ctx->save_for_backward({q, k, v, merged, logsumexp});
+    return merged;
+  }
+
+  static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
+    const variable_list saved = ctx->get_saved_variables();
+    const at::Tensor &q = saved[0], &k = saved[1], &v = saved[2];
+    const int64_t times = q.size(1) / k.size(1);
+    const auto [dq, dk, dv] = flash_backward(grads[0], q, repeat_heads(k, times), repeat_heads(v, times), saved[3], saved[4]);
+    return {dq, sum_repeats(dk, times), sum_repeats(dv, times)};
   }
 };
 
 }  // namespace
 
 at::Tensor attention(const at::Tensor& qkv, int64_t heads) {
+  check_heads(qkv, heads);
   if (qkv.is_cpu() || qkv.is_meta()) return FlashAttention::apply(qkv, heads);
   return merge_heads(at::scaled_dot_product_attention(split_heads(qkv, 0, heads), split_heads(qkv, 1, heads),
                                                       split_heads(qkv, 2, heads), {}, 0.0, /*is_causal=*/true));
+}
+
+at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
+  if (k.size(1) == 0 || q.size(1) % k.size(1) != 0) {
+    throw InputError(fmt::format("attention: {} query heads do not share {} key-value heads evenly; make them a multiple",
+                                 q.size(1), k.size(1)));
+  }
+  if (q.is_cpu() || q.is_meta()) return GroupedFlashAttention::apply(q, k, v);
+  const int64_t times = q.size(1) / k.size(1);
+  return merge_heads(at::scaled_dot_product_attention(q, repeat_heads(k, times), repeat_heads(v, times), {}, 0.0,
+                                                      /*is_causal=*/true));
+}
+
+at::Tensor attention(const at::Tensor& qkv, int64_t heads, const Context& context, const std::string& what) {
+  if (context.cp.size() == 1) return attention(qkv, heads);
+  check_heads(qkv, heads);
+  return attention(split_heads(qkv, 0, heads), split_heads(qkv, 1, heads), split_heads(qkv, 2, heads), context, what);
+}
+
+at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const Context& context,
+                     const std::string& what) {
+  if (context.cp.size() == 1) return attention(q, k, v);
+  return merge_heads(context_attention(q, k, v, context.cp, context.attention_over, "attention of " + what));
 }
 
 }  // namespace weft

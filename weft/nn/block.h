@@ -8,8 +8,13 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "weft/comm/group.h"
+#include "weft/nn/attention_method.h"
+#include "weft/nn/split.h"
 
 namespace weft {
 
@@ -23,6 +28,11 @@ struct Context {
   int64_t first_sample = 0;      ///< global index of the micro-batch's first sample
   bool training = true;          ///< false in an evaluation
   bool recompute_parts = false;  ///< blocks that can, keep less for backward and compute it again (nn/recompute.h)
+  Group tp = {};                 ///< ranks that share the block's layers: each has its part of what is split (nn/split.h)
+  Group cp = {};                 ///< ranks that share each sample's sequence
+  /// Between split layers each rank of `tp` has its part of the tokens (dim 1) alone (sequence parallelism).
+  bool sequence_parallel = false;
+  ContextAttention attention_over = ContextAttention::automatic;  ///< with cp
 };
 
 /// How a parameter's first values are drawn, element by element, from (seed, full name, element index).
@@ -42,6 +52,7 @@ struct Parameter {
   at::Tensor value;                       ///< what forward reads; float32 until it is bound
   at::Tensor gradient;                    ///< where its gradient goes, of the same shape
   DeferredGradients* deferred = nullptr;  ///< where a layer that can put off its weight gradient has to (nn/split_backward.h)
+  std::optional<Split> split = {};  ///< of the whole, which `value` has until it is bound, and this rank's part from then on
 };
 
 /// A parameter or a statistic, as its block tells of it.

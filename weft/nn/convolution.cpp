@@ -2,11 +2,15 @@
 
 #include <ATen/ops/conv2d.h>
 #include <ATen/ops/convolution_backward.h>
+#include <fmt/core.h>
 
 #include <array>
+#include <string>
 #include <tuple>
 #include <vector>
 
+#include "weft/base/error.h"
+#include "weft/nn/collectives.h"
 #include "weft/nn/split_backward.h"
 #include "weft/nn/weighted_layer.h"
 
@@ -40,11 +44,40 @@ void add_convolution_gradients(Parameter& weight, Parameter* bias, const at::Ten
 constexpr WeightedLayer kConvolution = {
     .forward = convolve, .input_gradient = convolution_input_gradient, .add_gradients = add_convolution_gradients};
 
+/// This rank's part of the channels of x.
+at::Tensor part_of_channels(const at::Tensor& x, const Parameter& weight, const Context& context) {
+  const Split& split = *weight.split;
+  const int64_t whole = split.segments.front(), part = weight.value.size(1);
+  if (x.size(1) == part) return x;
+  if (x.size(1) == whole) return own_part(x, 1, context.tp, "input of " + split.layer);
+  throw InputError(fmt::format(
+      "layer {}: its input has {} channels; split by rows over {} ranks it takes {}, or {} of which it takes its part",
+      split.layer, x.size(1), split.parts, part, whole));
+}
+
 }  // namespace
 
 at::Tensor convolution(const at::Tensor& x, Parameter& weight, Parameter* bias) {
   if (!gradients_have_places(weight, bias)) return convolve(x, weight.value, value_of(bias));
   return apply(kConvolution, x, weight, bias);
+}
+
+at::Tensor split_convolution(const at::Tensor& x, const Parameter& weight, Parameter* bias, const Context& context,
+                             const Convolve& convolve) {
+  const Split& split = *weight.split;
+  const std::string output = "output of " + split.layer;
+  if (split.dim == 0) {
+    const at::Tensor y = convolve(copy_to(x, context.tp, "input of " + split.layer), bias);
+    return split.joined ? join_over(y, 1, context.tp, output).narrow(1, 0, split.segments.front()) : y;
+  }
+  const at::Tensor y = sum_over(convolve(part_of_channels(x, weight, context), nullptr), context.tp, output);
+  return bias ? y.add_(bias->value.view({-1, 1, 1})) : y;
+}
+
+at::Tensor convolution(const at::Tensor& x, Parameter& weight, Parameter* bias, const Context& context) {
+  if (!weight.split) return convolution(x, weight, bias);
+  return split_convolution(x, weight, bias, context,
+                           [&weight](const at::Tensor& in, Parameter* added) { return convolution(in, weight, added); });
 }
 
 }  // namespace weft

@@ -8,6 +8,8 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
+#include <memory>
+#include <numeric>
 #include <string>
 #include <string_view>
 #include <typeinfo>
@@ -15,8 +17,10 @@
 #include <unordered_set>
 #include <utility>
 
+#include "weft/nn/flops.h"
 #include "weft/nn/graph.h"
 #include "weft/nn/meta_kernels.h"
+#include "weft/nn/recorded_context.h"
 #include "weft/nn/split_backward.h"
 
 namespace weft {
@@ -52,39 +56,6 @@ struct Observation {
   }
 };
 thread_local Observation* observation = nullptr;
-
-double product(at::IntArrayRef sizes) {
-  double result = 1.0;
-  for (int64_t size : sizes) result *= static_cast<double>(size);
-  return result;
-}
-
-/// 2 x rows x inner x columns, from the two factors among the inputs.
-double matrix_flops(const at::Tensor& left, const at::Tensor& right) { return 2.0 * product(left.sizes()) * right.size(-1); }
-
-/// Every output element sums over (input channels / groups) x kernel elements: numel(weight) / output channels.
-double convolution_flops(const at::Tensor& output, const at::Tensor& weight) {
-  return 2.0 * product(output.sizes()) * product(weight.sizes()) / static_cast<double>(weight.size(0));
-}
-
-/// Scores and weighted values: two products of [tokens, head width] and [tokens, tokens] a head, the masked half counted too.
-double attention_flops(const at::Tensor& query) { return 4.0 * product(query.sizes()) * static_cast<double>(query.size(2)); }
-
-double flops_of(const at::RecordFunction& fn) {
-  const std::string_view op = fn.name();
-  const auto in = fn.inputs();
-  if (op == "aten::mm" || op == "aten::bmm") return matrix_flops(in[0].toTensor(), in[1].toTensor());
-  if (op == "aten::addmm" || op == "aten::baddbmm") return matrix_flops(in[1].toTensor(), in[2].toTensor());
-  if (op == "aten::convolution_backward") {  // one convolution for the input's gradient, one for the weight's
-    const c10::List<bool> mask = fn.inputs()[10].toBoolList();
-    return (mask.get(0) + mask.get(1)) * convolution_flops(in[0].toTensor(), in[2].toTensor());
-  }
-  if (op == "aten::_scaled_dot_product_flash_attention_for_cpu") return attention_flops(in[0].toTensor());
-  if (op == "aten::_scaled_dot_product_flash_attention_for_cpu_backward") {  // the scores once more, and four products
-    return 2.5 * attention_flops(in[1].toTensor());
-  }
-  return 0.0;
-}
 
 void see_output(const c10::IValue& value) {
   if (value.isTensorList()) {
@@ -166,6 +137,7 @@ void prepare(Model& model, const CostOptions& options) {
   for (NamedBlock& named : model.blocks) {
     for (const ParamSpec& spec : named.block->parameters()) {
       Parameter& parameter = *spec.parameter;
+      if (parameter.split) parameter.value = take_part(parameter.value.detach(), *parameter.split);
       if (!spec.wide) parameter.value = parameter.value.detach().to(options.weight_dtype);
       if (spec.statistic || spec.frozen) continue;
       parameter.value.requires_grad_(true);
@@ -174,10 +146,21 @@ void prepare(Model& model, const CostOptions& options) {
   }
 }
 
+/// Of a parameter whose value is this rank's part.
+std::vector<int64_t> whole_shape(const Parameter& parameter) {
+  std::vector<int64_t> shape = parameter.value.sizes().vec();
+  if (!parameter.split) return shape;
+  if (parameter.split->pieces > 0) shape.erase(shape.begin());
+  const std::vector<int64_t>& segments = parameter.split->segments;
+  shape[parameter.split->dim] = std::accumulate(segments.begin(), segments.end(), int64_t{0});
+  return shape;
+}
+
 void restore(Model& model) {
   for (NamedBlock& named : model.blocks) {
     for (const ParamSpec& spec : named.block->parameters()) {
-      spec.parameter->value = spec.parameter->value.detach().to(at::kFloat);
+      at::Tensor& value = spec.parameter->value;
+      value = at::empty(whole_shape(*spec.parameter), value.options().dtype(at::kFloat));
       spec.parameter->gradient.reset();
     }
   }
@@ -226,7 +209,7 @@ class BlockMeasurement {
         is_first_(index == 0),
         specs_(parameters_it_reads(model, model.blocks[index])),
         parameters_(parameters),
-        context_{.recompute_parts = options.recompute_parts} {}
+        recorded_(options) {}
 
   MeasuredCost run(const Tensors& inputs, Tensors& outputs) const {
     MeasuredCost cost = whole(inputs, outputs);
@@ -250,7 +233,8 @@ class BlockMeasurement {
     const Tensors in = leaves(inputs);
     add(seen.inputs, in);
     Observer observer(seen);
-    Tensors out = block_.forward(in, context_);
+    Tensors out = block_.forward(in, recorded_.context());
+    cost.traffic.forward = recorded_.take();
     outputs = detach_outputs(out);
     cost.forward_flops = seen.flops;
     cost.output_bytes = bytes_of(out);
@@ -264,6 +248,7 @@ class BlockMeasurement {
     cost.keeps_output =
         std::any_of(outputs.begin(), outputs.end(), [](const at::Tensor& x) { return x.storage().use_count() > 1; });
     run_backward(ends, gradients);
+    cost.traffic.backward = recorded_.take();
     cost.backward_flops = seen.flops;
     cost.backward_peak_bytes = seen.peak_bytes;
     return cost;
@@ -279,20 +264,24 @@ class BlockMeasurement {
       if (!spec.statistic && !spec.frozen) trained.push_back(spec.parameter);
     }
     Observer observer(seen);
-    Tensors out = block_.forward(in, context_), gradients = gradients_of(out);
+    Tensors out = block_.forward(in, recorded_.context()), gradients = gradients_of(out);
+    recorded_.take();
     seen.flops = 0.0;
-    const DeferredGradients deferred = run_backward_input(trained, out, gradients);
+    DeferredGradients deferred = run_backward_input(trained, out, gradients);
+    cost.traffic.input = recorded_.take();
     cost.input_flops = seen.flops;
     out.clear();
     gradients.clear();
     cost.deferred_bytes = live_bytes_without(seen, take_gradients(in));
+    deferred.run();
+    cost.traffic.weight = recorded_.take();
   }
 
   Block& block_;
   bool is_first_;
   std::vector<ParamSpec> specs_;
   const Storages& parameters_;
-  Context context_;
+  RecordedContext recorded_;
 };
 
 /// What blocks that are alike have in common.
@@ -303,7 +292,7 @@ struct Measured {
 
 }  // namespace
 
-std::vector<MeasuredCost> measure_cost(Model& model, const Tensors& inputs, const CostOptions& options) {
+std::vector<MeasuredCost> measure_cost(Model& model, const Tensors& inputs, const CostOptions& options, Tensors* outputs) {
   register_meta_kernels();
   prepare(model, options);
   const Storages parameters = storages_of_parameters(model);
@@ -325,10 +314,11 @@ std::vector<MeasuredCost> measure_cost(Model& model, const Tensors& inputs, cons
     activations = found->second.outputs;
   }
   restore(model);
+  if (outputs) *outputs = activations;
   return costs;
 }
 
-int64_t measure_loss_peak(const Model& model, const Tensors& outputs, const at::Tensor& target) {
+LossCost measure_loss(const Model& model, const Tensors& outputs, const at::Tensor& target, const CostOptions& options) {
   register_meta_kernels();
   Tensors leaves;
   for (const at::Tensor& output : outputs) leaves.push_back(output.detach().requires_grad_(output.is_floating_point()));
@@ -337,9 +327,10 @@ int64_t measure_loss_peak(const Model& model, const Tensors& outputs, const at::
   add(seen.inputs, leaves);
   add(seen.inputs, {target});
   Observer observer(seen);
-  const LossValue loss = model.loss(widen(leaves), target);
+  const RecordedContext recorded(options);
+  const LossValue loss = model.loss(widen(leaves), target, recorded.context());
   torch::autograd::backward({loss.sum}, {});
-  return seen.peak_bytes;
+  return {seen.peak_bytes, recorded.take()};
 }
 
 }  // namespace weft

@@ -9,7 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "weft/nn/cost_options.h"
 #include "weft/nn/model.h"
+#include "weft/nn/recorded_group.h"
 
 namespace weft {
 
@@ -20,6 +22,14 @@ class HasKind {
   /// Blocks of one C++ type that give the same text run the same operations, forward and backward, on inputs and parameters of
   /// the same shapes, strides and types; what they are called and the values they hold may differ.
   virtual std::string kind() const = 0;
+};
+
+/// What a block sends while it runs: calls on the groups of its Context, in their order.
+struct BlockTraffic {
+  std::vector<RecordedCall> forward = {};   ///< of its forward
+  std::vector<RecordedCall> backward = {};  ///< of its backward
+  std::vector<RecordedCall> input = {};     ///< of backward's part that makes the input's gradient, where it splits
+  std::vector<RecordedCall> weight = {};    ///< of the rest
 };
 
 /// What one block costs for one micro-batch.
@@ -33,22 +43,24 @@ struct MeasuredCost {
   int64_t backward_peak_bytes = 0;  ///< the same of backward: what was kept, the output, its gradient and the input's included
   double input_flops = 0.0;         ///< of backward_flops, those of the part that makes the input's gradient, where it splits
   int64_t deferred_bytes = 0;       ///< kept between the two parts, the input excluded
-};
-
-/// How a model is run to be measured.
-struct CostOptions {
-  at::ScalarType weight_dtype = at::kFloat;    ///< of parameters and activations
-  at::ScalarType gradient_dtype = at::kFloat;  ///< of the parameters' gradients
-  bool recompute_parts = false;                ///< Context::recompute_parts
+  BlockTraffic traffic = {};        ///< what it sends
 };
 
 /// The cost of each block, found by running it forward and backward once; the model's parameters must be on the meta device.
 /// `inputs` is a micro-batch of meta tensors. Memory is what tensors take, to the byte; what a kernel needs inside one
 /// operation is not seen.
-std::vector<MeasuredCost> measure_cost(Model& model, const Tensors& inputs, const CostOptions& options = {});
+/// `outputs`, where given, becomes what the last block hands on.
+std::vector<MeasuredCost> measure_cost(Model& model, const Tensors& inputs, const CostOptions& options = {},
+                                       Tensors* outputs = nullptr);
 
-/// Most bytes that the loss of a micro-batch and its backward hold beside the outputs [samples, ...] it gets. Meant for tensors
-/// on the meta device, where nothing is allocated and there are no values to count; on others it runs for real.
-int64_t measure_loss_peak(const Model& model, const Tensors& outputs, const at::Tensor& target);
+/// What the loss of a micro-batch costs.
+struct LossCost {
+  int64_t peak_bytes = 0;           ///< most that it and its backward hold beside the outputs
+  std::vector<RecordedCall> calls;  ///< what both send
+};
+
+/// The cost of the loss of outputs [samples, ...]. Meant for tensors on the meta device, where nothing is allocated and there
+/// are no values to count; on others it runs for real.
+LossCost measure_loss(const Model& model, const Tensors& outputs, const at::Tensor& target, const CostOptions& options = {});
 
 }  // namespace weft

@@ -3,11 +3,13 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
+#include <c10/util/accumulate.h>
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <map>
 #include <unordered_map>
+#include <utility>
 
 #include "weft/base/error.h"
 #include "weft/base/math.h"
@@ -28,7 +30,34 @@ ParamGroup group_of(const ParamSpec& spec) {
   return spec.decay ? ParamGroup::decay : ParamGroup::no_decay;
 }
 
+/// What lies side by side in a block's flat buffer, in this order.
+std::pair<ParamGroup, bool> place_of(const ParamSpec& spec) { return {group_of(spec), spec.parameter->split.has_value()}; }
+
+/// Elements of this rank's part of a parameter that is not bound yet.
+int64_t own_numel(const Parameter& parameter) {
+  if (!parameter.split) return parameter.value.numel();
+  return part_numel(parameter.value.sizes().vec(), *parameter.split);
+}
+
 int64_t padded(int64_t numel) { return round_up(numel, kAlignElements); }
+
+/// Fills elements of a parameter, the first of which is `first_element` of the whole.
+void draw(const at::Tensor& values, const Param& param, uint64_t seed, int64_t first_element) {
+  const RandomKey key = random_key(seed, param.name);
+  switch (param.init.kind) {
+    case Init::Kind::given:
+      break;
+    case Init::Kind::constant:
+      values.fill_(param.init.a);
+      break;
+    case Init::Kind::normal:
+      fill_normal(values, key, first_element, param.init.a, param.init.b);
+      break;
+    case Init::Kind::uniform:
+      fill_uniform(values, key, first_element, param.init.a, param.init.b);
+      break;
+  }
+}
 
 /// Throws when two parameters share memory: a block updates what it owns, so a shared weight would be updated twice.
 void refuse_shared(const std::vector<Param>& params) {
@@ -51,23 +80,30 @@ void refuse_shared(const std::vector<Param>& params) {
 
 }  // namespace
 
+int64_t Param::whole_numel() const { return c10::multiply_integers(shape); }
+
+at::Tensor Param::own_in(const at::Tensor& place) const { return split ? part_in(place, shape, *split) : place.view(shape); }
+
+std::vector<SplitRun> Param::runs() const {
+  return split ? runs_of(shape, *split) : std::vector<SplitRun>{{.part_begin = 0, .whole_begin = 0, .numel = numel}};
+}
+
 GroupRange FlatPart::own(const GroupRange& range) const {
   const int64_t low = begin + owned.begin, high = begin + owned.end;
-  return {range.group, std::clamp(range.begin, low, high) - low, std::clamp(range.end, low, high) - low};
+  return {range.group, std::clamp(range.begin, low, high) - low, std::clamp(range.end, low, high) - low, range.split};
 }
 
 int64_t flat_numel(Block& block) {
-  std::map<ParamGroup, int64_t> groups;
-  for (const ParamSpec& spec : block.parameters()) groups[group_of(spec)] += spec.parameter->value.numel();
-  groups.erase(ParamGroup::frozen);
+  std::map<std::pair<ParamGroup, bool>, int64_t> groups;
+  for (const ParamSpec& spec : block.parameters()) groups[place_of(spec)] += own_numel(*spec.parameter);
   int64_t numel = 0;
-  for (const auto& [group, size] : groups) numel += padded(size);
+  for (const auto& [place, size] : groups) numel += place.first == ParamGroup::frozen ? 0 : padded(size);
   return numel;
 }
 
 int64_t frozen_numel(Block& block) {
   int64_t numel = 0;
-  for (const ParamSpec& spec : block.parameters()) numel += spec.frozen ? spec.parameter->value.numel() : 0;
+  for (const ParamSpec& spec : block.parameters()) numel += spec.frozen ? own_numel(*spec.parameter) : 0;
   return padded(numel);
 }
 
@@ -100,7 +136,7 @@ void FlatModel::lay_out(int block) {
   FlatBlock flat;
   std::vector<ParamSpec> specs = this->block(block).parameters();
   std::stable_sort(specs.begin(), specs.end(),
-                   [](const ParamSpec& x, const ParamSpec& y) { return group_of(x) < group_of(y); });
+                   [](const ParamSpec& x, const ParamSpec& y) { return place_of(x) < place_of(y); });
   const int64_t unit = kAlignElements * options_.num_shards;
   const auto close = [&](FlatPart& part, int64_t end) {
     part.whole_numel = round_up(end - part.begin, unit);
@@ -118,9 +154,10 @@ void FlatModel::lay_out(int block) {
     Param param = describe(spec, block);
     if (param.group == ParamGroup::frozen) {
       if (!in_frozen) open_frozen();
-    } else if (flat.groups.empty() || flat.groups.back().group != param.group) {
+    } else if (flat.groups.empty() || flat.groups.back().group != param.group ||
+               flat.groups.back().split != param.split.has_value()) {
       at = padded(at);
-      flat.groups.push_back({param.group, at, at});
+      flat.groups.push_back({param.group, at, at, param.split.has_value()});
     }
     param.offset = at;
     at += param.numel;
@@ -139,8 +176,9 @@ Param FlatModel::describe(const ParamSpec& spec, int block) const {
   const at::Tensor& value = spec.parameter->value;
   Param param{.name = full_name(model_.blocks[block].prefix, spec.name),
               .shape = value.sizes().vec(),
+              .split = spec.parameter->split,
               .block = block,
-              .numel = value.numel(),
+              .numel = own_numel(*spec.parameter),
               .group = group_of(spec),
               .wide = spec.wide && options_.weight_dtype != at::kFloat,
               .init = spec.init,
@@ -153,6 +191,10 @@ Param FlatModel::describe(const ParamSpec& spec, int block) const {
   }
   if (spec.statistic && spec.frozen) {
     throw InputError(fmt::format("model: '{}' is both a running statistic, which changes, and frozen; choose one", param.name));
+  }
+  if (spec.statistic && param.split) {
+    throw InputError(
+        fmt::format("model: '{}' is a running statistic, which cannot be split; leave its layer whole", param.name));
   }
   if (value.scalar_type() != at::kFloat) {
     throw InputError(fmt::format("model: parameter '{}' is {}, must be float32", param.name, value.toString()));
@@ -171,23 +213,13 @@ void FlatModel::initialise(int block, uint64_t seed) {
   for (int index : flat_[block].params) {
     const Param& param = params_[index];
     const FlatPart& part = part_of(param);
-    const GroupRange own = part.own({param.group, param.offset, param.offset + param.numel});
+    const GroupRange own = part.own({param.group, param.offset, param.offset + param.numel, false});
     if (own.begin == own.end) continue;
     const at::Tensor values = part.master.narrow(0, own.begin, own.end - own.begin);
-    const int64_t first_element = own.begin + part.owned.begin + part.begin - param.offset;
-    const RandomKey key = random_key(seed, param.name);
-    switch (param.init.kind) {
-      case Init::Kind::given:
-        break;
-      case Init::Kind::constant:
-        values.fill_(param.init.a);
-        break;
-      case Init::Kind::normal:
-        fill_normal(values, key, first_element, param.init.a, param.init.b);
-        break;
-      case Init::Kind::uniform:
-        fill_uniform(values, key, first_element, param.init.a, param.init.b);
-        break;
+    const int64_t first = own.begin + part.owned.begin + part.begin - param.offset, end = first + own.end - own.begin;
+    for (const SplitRun& run : param.runs()) {
+      const int64_t from = std::max(first, run.part_begin), to = std::min(end, run.part_begin + run.numel);
+      if (from < to) draw(values.narrow(0, from - first, to - from), param, seed, run.whole_begin + from - run.part_begin);
     }
   }
   for (FlatPart* part : flat_[block].parts()) copy_master_to_shard(*part);
@@ -224,6 +256,7 @@ void FlatModel::settle_gradients(int block, const at::Tensor& statistics_change)
       place.copy_(gradient);
     }
     gradient = place;
+    if (param.split) zero_padding(flat.gradients.narrow(0, param.offset, param.numel), param.shape, *param.split);
   }
   const GroupRange range = statistics_range(block);
   if (range.begin < range.end) {
@@ -236,7 +269,7 @@ void FlatModel::settle_gradients(int block, const at::Tensor& statistics_change)
 
 GroupRange FlatModel::statistics_range(int block) const {
   const FlatBlock& flat = flat_[block];
-  return flat.statistics.empty() ? GroupRange{ParamGroup::statistic, 0, 0} : flat.groups.back();
+  return flat.statistics.empty() ? GroupRange{ParamGroup::statistic, 0, 0, false} : flat.groups.back();
 }
 
 at::Tensor FlatModel::statistics(int block) {
@@ -274,7 +307,7 @@ std::vector<Parameter*> FlatModel::trained(int block) const {
 
 int64_t FlatModel::num_parameters() const {
   int64_t count = 0;
-  for (const Param& param : params_) count += is_trained(param.group) ? param.numel : 0;
+  for (const Param& param : params_) count += is_trained(param.group) ? param.whole_numel() : 0;
   return count;
 }
 

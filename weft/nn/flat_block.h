@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,21 +20,29 @@ inline bool is_trained(ParamGroup group) { return group < ParamGroup::statistic;
 /// A parameter or statistic of the model, and where it lies: the one truth on that.
 struct Param {
   std::string name;                      ///< full dotted name
-  std::vector<int64_t> shape;            ///< of the whole
+  std::vector<int64_t> shape;            ///< of the whole, as one device has it
+  std::optional<Split> split;            ///< this rank's part of it; none: all
   int block = 0;                         ///< that owns it
   int64_t offset = 0;                    ///< in its block's flat buffer; frozen ones come last
-  int64_t numel = 0;                     ///< elements of the whole
+  int64_t numel = 0;                     ///< elements there: of the part, with what pads its pieces
   ParamGroup group = ParamGroup::decay;  ///< which lie side by side
   bool wide = false;                     ///< ParamSpec::wide, where weights are narrower than float32
   Init init;                             ///< how its first values are drawn
   Parameter* parameter = nullptr;        ///< in the block
+
+  int64_t whole_numel() const;  ///< elements of the whole
+  /// What this rank has of it, in its shape, in its place in memory, which has `numel` elements.
+  at::Tensor own_in(const at::Tensor& place) const;
+  /// Where the part's elements lie in the whole, flattened.
+  std::vector<SplitRun> runs() const;
 };
 
-/// A range of elements of one group.
+/// A range of elements of one group, all of them split or none.
 struct GroupRange {
   ParamGroup group = ParamGroup::decay;  ///< of all of them
   int64_t begin = 0;                     ///< in the block's flat buffer
   int64_t end = 0;                       ///< the element after the last
+  bool split = false;                    ///< of parameters that are split
 };
 
 /// Weights that the shards' ranks divide evenly among them.
@@ -68,8 +77,8 @@ struct FlatBlock : FlatPart {
   std::array<FlatPart*, 2> parts() { return {this, &frozen}; }
 };
 
-/// Elements of the block's flat buffer that have a place for a gradient, padding of groups included. The block may be on the
-/// meta device.
+/// Elements of the block's flat buffer that have a place for a gradient, padding of groups included: of this rank's parts of
+/// what is split. The block is not bound yet, and may be on the meta device.
 int64_t flat_numel(Block& block);
 /// Elements of the block's flat buffer that are frozen, padding included. The block may be on the meta device.
 int64_t frozen_numel(Block& block);

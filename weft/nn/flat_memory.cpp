@@ -124,15 +124,28 @@ void FlatModel::take_given(int block, const ShareValues& share) {
   if (std::none_of(flat.params.begin(), flat.params.end(), is_given)) return;
   c10::NoGradGuard no_grad;
   const at::TensorOptions wide = at::TensorOptions(at::kFloat).device(options_.device);
-  const at::Tensor whole = at::zeros({flat.whole_numel + flat.frozen.whole_numel}, wide);
-  for (int index : flat.params) {
+  int64_t total = 0;
+  for (int index : flat.params) total += params_[index].whole_numel();
+  const at::Tensor shared = at::zeros({total}, wide);
+  const auto for_each = [&](const auto& visit) {
+    int64_t at = 0;
+    for (int index : flat.params) {
+      const Param& param = params_[index];
+      visit(index, param, shared.narrow(0, at, param.whole_numel()).view(param.shape));
+      at += param.whole_numel();
+    }
+  };
+  for_each([&](int index, const Param&, const at::Tensor& value) {
     const auto given = given_.extract(index);
-    if (given.empty() || given.mapped().is_meta()) continue;
-    const Param& param = params_[index];
-    whole.narrow(0, param.offset, param.numel).view(param.shape).copy_(given.mapped());
-  }
-  share(whole, holds(block), weights_of(block));
+    if (!given.empty() && !given.mapped().is_meta()) value.copy_(given.mapped());
+  });
+  share(shared, holds(block), weights_of(block));
   if (!holds(block)) return;
+  const at::Tensor whole = at::zeros({flat.whole_numel + flat.frozen.whole_numel}, wide);
+  for_each([&](int, const Param& param, const at::Tensor& value) {
+    const at::Tensor own = param.split ? take_part(value, *param.split) : value;
+    param.own_in(whole.narrow(0, param.offset, param.numel)).copy_(own);
+  });
   for (FlatPart* part : flat.parts()) {
     make_shard(*part);
     part->master.copy_(whole.narrow(0, part->begin + part->owned.begin, part->num_owned()));
@@ -162,9 +175,9 @@ void FlatModel::bind(int block) {
     const FlatPart& part = part_of(param);
     const at::Tensor place = param.wide ? flat.wide_statistics.narrow(0, param.offset - range.begin, param.numel)
                                         : part.weights.narrow(0, param.offset - part.begin, param.numel);
-    at::Tensor view = place.view(param.shape);
+    at::Tensor view = param.own_in(place);
     if (param.group != ParamGroup::frozen) {
-      parameter.gradient = flat.gradients.narrow(0, param.offset, param.numel).view(param.shape);
+      parameter.gradient = param.own_in(flat.gradients.narrow(0, param.offset, param.numel));
     }
     if (parameter.value.is_meta()) {
       parameter.value = view.detach();

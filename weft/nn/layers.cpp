@@ -4,17 +4,31 @@
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/layer_norm.h>
+#include <fmt/core.h>
 
 #include <cmath>
 
+#include "weft/base/error.h"
 #include "weft/nn/convolution.h"
+#include "weft/nn/embedding.h"
 #include "weft/nn/linear.h"
+#include "weft/nn/rms_norm.h"
+#include "weft/nn/whole_value.h"
 
 namespace weft {
 
 namespace {
 Init uniform(double bound) { return {Init::Kind::uniform, -bound, bound}; }
 Init constant(double value) { return {Init::Kind::constant, value, 0.0}; }
+
+/// Without the ranks that have the other parts the layer would compute something else.
+void refuse_split(const Parameter& weight) {
+  if (!weight.split) return;
+  throw InputError(
+      fmt::format("layer {}: it is split over {} ranks, but its block runs it without the Context that tells of them; call it "
+                  "as layer(x, context)",
+                  weight.split->layer, weight.split->parts));
+}
 }  // namespace
 
 Parameter meta_parameter(const std::vector<int64_t>& shape) {
@@ -33,7 +47,14 @@ Linear& Linear::normal(double stddev) {
   return *this;
 }
 
-at::Tensor Linear::operator()(const at::Tensor& x) { return linear(x, weight, bias.value.defined() ? &bias : nullptr); }
+at::Tensor Linear::operator()(const at::Tensor& x) {
+  refuse_split(weight);
+  return linear(x, weight, bias.value.defined() ? &bias : nullptr);
+}
+
+at::Tensor Linear::operator()(const at::Tensor& x, const Context& context) {
+  return linear(x, weight, bias.value.defined() ? &bias : nullptr, context);
+}
 
 void Linear::describe(std::vector<ParamSpec>& specs, const std::string& name) {
   specs.push_back({name + ".weight", &weight, weight_init});
@@ -44,15 +65,36 @@ LayerNorm::LayerNorm(int64_t width, double eps) : weight(meta_parameter({width})
 
 at::Tensor LayerNorm::operator()(const at::Tensor& x) { return at::layer_norm(x, {x.size(-1)}, weight.value, bias.value, eps); }
 
+at::Tensor LayerNorm::operator()(const at::Tensor& x, const Context& context) {
+  return at::layer_norm(x, {x.size(-1)}, whole_value(weight, context), whole_value(bias, context), eps);
+}
+
 void LayerNorm::describe(std::vector<ParamSpec>& specs, const std::string& name) {
   specs.push_back({name + ".weight", &weight, constant(1.0), /*decay=*/false});
   specs.push_back({name + ".bias", &bias, constant(0.0), /*decay=*/false});
 }
 
+RmsNorm::RmsNorm(int64_t width, double eps) : weight(meta_parameter({width})), eps(eps) {}
+
+at::Tensor RmsNorm::operator()(const at::Tensor& x, const Context& context) {
+  return rms_norm(x, whole_value(weight, context), eps);
+}
+
+at::Tensor RmsNorm::operator()(const at::Tensor& x) { return rms_norm(x, weight.value, eps); }
+
+void RmsNorm::describe(std::vector<ParamSpec>& specs, const std::string& name) {
+  specs.push_back({name + ".weight", &weight, constant(1.0), /*decay=*/false});
+}
+
 Embedding::Embedding(int64_t entries, int64_t width, double stddev)
     : weight(meta_parameter({entries, width})), stddev(stddev) {}
 
-at::Tensor Embedding::operator()(const at::Tensor& ids) { return at::embedding(weight.value, ids); }
+at::Tensor Embedding::operator()(const at::Tensor& ids) {
+  refuse_split(weight);
+  return at::embedding(weight.value, ids);
+}
+
+at::Tensor Embedding::operator()(const at::Tensor& ids, const Context& context) { return embedding(ids, weight, context); }
 
 void Embedding::describe(std::vector<ParamSpec>& specs, const std::string& name) {
   specs.push_back({name + ".weight", &weight, {Init::Kind::normal, 0.0, stddev}});
@@ -64,7 +106,14 @@ Conv2d::Conv2d(int64_t in, int64_t out, int64_t kernel, bool with_bias)
   if (with_bias) bias = meta_parameter({out});
 }
 
-at::Tensor Conv2d::operator()(const at::Tensor& x) { return convolution(x, weight, bias.value.defined() ? &bias : nullptr); }
+at::Tensor Conv2d::operator()(const at::Tensor& x) {
+  refuse_split(weight);
+  return convolution(x, weight, bias.value.defined() ? &bias : nullptr);
+}
+
+at::Tensor Conv2d::operator()(const at::Tensor& x, const Context& context) {
+  return convolution(x, weight, bias.value.defined() ? &bias : nullptr, context);
+}
 
 void Conv2d::describe(std::vector<ParamSpec>& specs, const std::string& name) {
   specs.push_back({name + ".weight", &weight, init});

@@ -3,6 +3,8 @@
 //
 // Their weight gradients are written straight into the flat gradient buffer (no temporary, no zeroing, no copy): the first
 // backward of a slot overwrites, later ones add. A layer that is used several times in one forward adds as well.
+//
+// A layer that is split runs with the Context alone; called without it, it throws InputError.
 #pragma once
 
 #include <string>
@@ -14,8 +16,9 @@ namespace weft {
 
 /// y = x W^T + b; x [..., in], W [out, in]. Drawn as PyTorch's Linear: uniform in +-1/sqrt(in), unless told.
 struct Linear {
-  Linear(int64_t in, int64_t out, bool with_bias = true);  ///< maps rows of `in` elements to rows of `out`
-  at::Tensor operator()(const at::Tensor& x);              ///< y [..., out]
+  Linear(int64_t in, int64_t out, bool with_bias = true);              ///< maps rows of `in` elements to rows of `out`
+  at::Tensor operator()(const at::Tensor& x);                          ///< y [..., out]
+  at::Tensor operator()(const at::Tensor& x, const Context& context);  ///< the same, split as nn/linear.h says
   /// Adds what Block::parameters() tells of the layer: `name`.weight and, where there is one, `name`.bias.
   void describe(std::vector<ParamSpec>& specs, const std::string& name);
   /// Weights from N(0, stddev^2), bias zero: GPT-2's rule.
@@ -29,8 +32,9 @@ struct Linear {
 
 /// Normalises over the last dimension, then y = x weight + bias; x [..., width]. Drawn as ones and zeros.
 struct LayerNorm {
-  explicit LayerNorm(int64_t width, double eps = 1e-5);  ///< for rows of `width` elements
-  at::Tensor operator()(const at::Tensor& x);            ///< y [..., width]
+  explicit LayerNorm(int64_t width, double eps = 1e-5);                ///< for rows of `width` elements
+  at::Tensor operator()(const at::Tensor& x);                          ///< y [..., width]
+  at::Tensor operator()(const at::Tensor& x, const Context& context);  ///< the same, of this rank's tokens (Context)
   /// Adds what Block::parameters() tells of the layer: `name`.weight and `name`.bias.
   void describe(std::vector<ParamSpec>& specs, const std::string& name);
 
@@ -39,10 +43,23 @@ struct LayerNorm {
   double eps;        ///< added to the variance
 };
 
+/// Divides by the root mean square over the last dimension (nn/rms_norm.h), then y = x weight; x [..., width]. Drawn as ones.
+struct RmsNorm {
+  explicit RmsNorm(int64_t width, double eps = 1e-5);                  ///< for rows of `width` elements
+  at::Tensor operator()(const at::Tensor& x, const Context& context);  ///< as below, of this rank's tokens (Context)
+  at::Tensor operator()(const at::Tensor& x);                          ///< y [..., width]
+  /// Adds what Block::parameters() tells of the layer: `name`.weight.
+  void describe(std::vector<ParamSpec>& specs, const std::string& name);
+
+  Parameter weight;  ///< [width]
+  double eps;        ///< added to the mean square
+};
+
 /// A row of its weight for each id. Drawn from N(0, stddev^2).
 struct Embedding {
-  Embedding(int64_t entries, int64_t width, double stddev);  ///< for ids in [0, entries)
-  at::Tensor operator()(const at::Tensor& ids);              ///< ids [...] int64 to [..., width]
+  Embedding(int64_t entries, int64_t width, double stddev);              ///< for ids in [0, entries)
+  at::Tensor operator()(const at::Tensor& ids);                          ///< ids [...] int64 to [..., width]
+  at::Tensor operator()(const at::Tensor& ids, const Context& context);  ///< the same, split as nn/embedding.h says
   /// Adds what Block::parameters() tells of the layer: `name`.weight.
   void describe(std::vector<ParamSpec>& specs, const std::string& name);
 
@@ -54,6 +71,7 @@ struct Embedding {
 struct Conv2d {
   Conv2d(int64_t in, int64_t out, int64_t kernel, bool with_bias = true);  ///< with filters of `kernel` x `kernel` pixels
   at::Tensor operator()(const at::Tensor& x);  ///< y [n, out, h, w] for an odd kernel; h + 1 and w + 1 for an even one
+  at::Tensor operator()(const at::Tensor& x, const Context& context);  ///< the same, split as nn/convolution.h says
   /// Adds what Block::parameters() tells of the layer: `name`.weight and, where there is one, `name`.bias.
   void describe(std::vector<ParamSpec>& specs, const std::string& name);
 

@@ -1,5 +1,6 @@
 #include "weft/nn/meta_kernels.h"
 
+#include <ATen/OpMathType.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <torch/library.h>
@@ -78,11 +79,12 @@ Three convolution_backward(const Tensor& grad, const Tensor& input, const Tensor
           mask[2] && bias_sizes ? at::empty(*bias_sizes, grad.options()) : Tensor()};
 }
 
-/// q [batch, heads, tokens, head width]; the kernel keeps tokens outside heads, and one log-sum a query and head.
+/// q [batch, heads, tokens, head width]; the kernel keeps tokens outside heads, and one log-sum a query and head, float32 at
+/// least.
 std::tuple<Tensor, Tensor> attention(const Tensor& q, const Tensor&, const Tensor&, double, bool, const Optional&,
                                      std::optional<double>) {
   return {at::empty({q.size(0), q.size(2), q.size(1), q.size(3)}, q.options()).transpose(1, 2),
-          at::empty({q.size(0), q.size(2), q.size(1)}, q.options()).transpose(1, 2)};
+          at::empty({q.size(0), q.size(2), q.size(1)}, q.options().dtype(at::toOpMathType(q.scalar_type()))).transpose(1, 2)};
 }
 
 Three attention_backward(const Tensor&, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor&, const Tensor&, double,

@@ -4,9 +4,12 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "weft/nn/block.h"
+#include "weft/nn/split_table.h"
 
 namespace weft {
 
@@ -16,10 +19,36 @@ struct LossValue {
   int64_t count = 0;  ///< targets that counted
 };
 
+/// What is computed from the last block's outputs and the target: a function of (outputs, target), or of (outputs, target,
+/// context) where outputs may be this rank's part of context.tp's.
+template <class Result>
+class OutputFunction {
+ public:
+  OutputFunction() = default;
+  template <class F>
+  requires std::is_invocable_r_v<Result, F, const Tensors&, const at::Tensor&, const Context&> OutputFunction(F function)
+      : function_(std::move(function)), takes_parts_(true) {}  ///< implicit
+  template <class F>
+  requires std::is_invocable_r_v<Result, F, const Tensors&, const at::Tensor&> OutputFunction(F function)  ///< implicit
+      : function_([function = std::move(function)](const Tensors& outputs, const at::Tensor& target, const Context&) mutable {
+          return function(outputs, target);
+        }) {}
+
+  Result operator()(const Tensors& outputs, const at::Tensor& target, const Context& context = {}) const {
+    return function_(outputs, target, context);
+  }
+  explicit operator bool() const { return static_cast<bool>(function_); }
+  bool takes_parts() const { return takes_parts_; }  ///< it is a function of the context too
+
+ private:
+  std::function<Result(const Tensors&, const at::Tensor&, const Context&)> function_;
+  bool takes_parts_ = false;
+};
+
 /// The loss of a micro-batch, from the last block's outputs and the target.
-using Loss = std::function<LossValue(const Tensors& outputs, const at::Tensor& target)>;
+using Loss = OutputFunction<LossValue>;
 /// How many of the counted targets were predicted correctly.
-using Hits = std::function<int64_t(const Tensors& outputs, const at::Tensor& target)>;
+using Hits = OutputFunction<int64_t>;
 
 /// A block in its place in a model.
 struct NamedBlock {
@@ -35,6 +64,10 @@ struct Model {
   std::vector<NamedBlock> blocks = {};  ///< in the order in which they run
   Loss loss = {};                       ///< what is trained for
   Hits hits = {};                       ///< empty: no accuracy is reported
+  SplitTable splits = {};               ///< which of its layers may be divided over ranks; empty: none
+  /// Its inputs and targets are [batch, tokens], its activations [batch, tokens, ...] and its attention minds Context::cp: a
+  /// sequence may be shared by ranks.
+  bool splits_sequences = false;
 
   int num_blocks() const { return static_cast<int>(blocks.size()); }  ///< of the chain
 };

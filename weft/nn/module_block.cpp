@@ -10,6 +10,7 @@
 
 #include "weft/base/error.h"
 #include "weft/nn/graph.h"
+#include "weft/nn/module_chain.h"
 #include "weft/nn/random.h"
 
 namespace weft {
@@ -30,8 +31,15 @@ bool is_running(const std::string& name) { return last_part(name).starts_with("r
 /// BatchNorm's count of forwards, which nothing reads where it has a momentum.
 bool is_count(const std::string& name) { return last_part(name) == "num_batches_tracked"; }
 
-class ModuleBlock : public Block {
+class ModuleBlock : public Block, public ChecksSplits {
  public:
+  /// Of modules that may be split one by one.
+  ModuleBlock(const std::string& name, std::shared_ptr<torch::nn::Module> module, const std::vector<ChainModule>& modules)
+      : ModuleBlock(name, std::move(module), std::function<Tensors(const Tensors&)>()) {
+    chain_ = std::make_unique<ModuleChain>(name, modules);
+    chain_->bind(parameters());
+  }
+
   ModuleBlock(std::string name, std::shared_ptr<torch::nn::Module> module, std::function<Tensors(const Tensors&)> forward)
       : name_(std::move(name)), module_(std::move(module)), forward_(std::move(forward)) {
     for (const auto& entry : module_->named_parameters()) add(entry.key(), entry.value(), Kind::parameter);
@@ -46,12 +54,13 @@ class ModuleBlock : public Block {
   }
 
   Tensors forward(const Tensors& inputs, const Context& context) override {
+    refuse_sequence_parts(context);
     if (module_->is_training() != context.training) module_->train(context.training);
     if (context.training) seed_generators(context, inputs);
     if (!inputs.empty()) move_whole(inputs.front().device());
     for (const std::unique_ptr<Held>& held : held_) held->version = version_of(held->parameter.value);
     for (Whole& whole : whole_) whole.version = version_of(whole.value);
-    Tensors outputs = forward_(inputs);
+    Tensors outputs = chain_ ? Tensors{chain_->forward(inputs.front(), context)} : forward_(inputs);
     for (const std::unique_ptr<Held>& held : held_) {
       if (held->kind == Kind::constant) check_constant(held->name, held->parameter.value, held->version);
     }
@@ -78,6 +87,22 @@ class ModuleBlock : public Block {
     return specs;
   }
 
+  ActivationForm check_splits(const ActivationForm& input) override {
+    if (chain_) return chain_->check_splits(input);
+    for (const std::unique_ptr<Held>& held : held_) {
+      if (!held->parameter.split) continue;
+      throw InputError(
+          fmt::format("layout: block '{}', layer {}: it is within a torch module that runs as one, whose layers cannot be "
+                      "split; make the model of its layers by sequential_model(), or leave it whole",
+                      name_, held->parameter.split->layer));
+    }
+    if (input.is_whole()) return {};
+    throw InputError(
+        fmt::format("layout: block '{}' takes the whole, but each rank has a part of the output of layer {}; join that one's "
+                    "outputs (SplitRule::joined)",
+                    name_, input.layer));
+  }
+
  private:
   enum class Kind { parameter, statistic, constant };
   struct Held {
@@ -96,6 +121,13 @@ class ModuleBlock : public Block {
 
   void add(const std::string& name, const at::Tensor& value, Kind kind) {
     held_.push_back(std::make_unique<Held>(Held{name, {value, {}}, kind}));
+  }
+
+  /// torch's layers would add up their gradients over this rank's tokens alone.
+  void refuse_sequence_parts(const Context& context) const {
+    if (!context.sequence_parallel) return;
+    throw InputError(fmt::format(
+        "layout.sequence_parallel: block '{}' is made of torch modules, which take whole sequences; leave it out", name_));
   }
 
   /// To where the block runs. Not to the meta device, on which costs are taken: it keeps no values, and LibTorch gives no
@@ -164,6 +196,7 @@ class ModuleBlock : public Block {
   std::string name_;
   std::shared_ptr<torch::nn::Module> module_;
   std::function<Tensors(const Tensors&)> forward_;
+  std::unique_ptr<ModuleChain> chain_;  ///< instead of forward_
   std::vector<std::unique_ptr<Held>> held_;
   std::vector<Whole> whole_;
 };
@@ -172,12 +205,14 @@ class ModuleBlock : public Block {
 std::shared_ptr<Block> joined_block(const std::string& name, const std::vector<torch::nn::AnyModule>& modules,
                                     const std::vector<std::string>& names) {
   auto holder = std::make_shared<torch::nn::Module>(name);
-  for (size_t i = 0; i < modules.size(); ++i) holder->register_module(names[i], modules[i].ptr());
-  return module_block(name, holder, [modules = modules](const Tensors& inputs) mutable -> Tensors {
-    at::Tensor x = inputs.front();
-    for (torch::nn::AnyModule& module : modules) x = module.forward(x);
-    return {x};
-  });
+  std::vector<ChainModule> chain;
+  for (size_t i = 0; i < modules.size(); ++i) {
+    holder->register_module(names[i], modules[i].ptr());
+    chain.push_back({.name = names[i],
+                     .module = modules[i].ptr(),
+                     .run = [module = modules[i]](const at::Tensor& x) mutable -> at::Tensor { return module.forward(x); }});
+  }
+  return std::make_shared<ModuleBlock>(name, std::move(holder), chain);
 }
 
 }  // namespace

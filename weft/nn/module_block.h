@@ -10,6 +10,10 @@
 // Random numbers that it takes from LibTorch's default generators (Dropout), the CPU's and that of its inputs' device, are
 // keyed by (seed, step, block, sample), one rank a process; on a device whose generator cannot be seeded forward throws
 // InputError.
+//
+// Model::splits may divide a Linear, Conv2d or Embedding that is a module of sequential_model()'s sequence itself
+// (nn/module_chain.h); their tensors are this rank's part once training starts. Nothing of another block is divided, and a rule
+// for it is refused.
 #pragma once
 
 #include <torch/nn/modules/container/any.h>

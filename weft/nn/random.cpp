@@ -182,16 +182,24 @@ void fill_uniform(const at::Tensor& slice, RandomKey key, int64_t first_element,
 }
 
 at::Tensor dropout(const at::Tensor& x, double p, RandomKey key, int64_t first_element) {
-  check_first(first_element);
+  return dropout(x, p, key, std::vector<ElementRun>{{first_element, x.numel()}});
+}
+
+at::Tensor dropout(const at::Tensor& x, double p, RandomKey key, const std::vector<ElementRun>& runs) {
+  for (const ElementRun& run : runs) check_first(run.first);
   if (!(p >= 0 && p <= 1)) throw InputError(fmt::format("dropout: p = {}; it must be in [0, 1]", p));
   if (p == 0) return x;
   const auto threshold = static_cast<uint32_t>(std::min(std::llround(p * 0x1p32), (1LL << 32) - 1));
   at::Tensor dropped = at::empty(x.sizes(), at::kBool);
-  generate(key, first_element, x.numel(), dropped.mutable_data_ptr<bool>(), [&](const Lanes& lanes, bool(&rows)[4][kBlocks]) {
-    for (int64_t l = 0; l < 4; ++l) {
-      for (int64_t b = 0; b < kBlocks; ++b) rows[l][b] = p == 1 || lanes.word[l][b] < threshold;
-    }
-  });
+  bool* to = dropped.mutable_data_ptr<bool>();
+  for (const ElementRun& run : runs) {
+    generate(key, run.first, run.numel, to, [&](const Lanes& lanes, bool(&rows)[4][kBlocks]) {
+      for (int64_t l = 0; l < 4; ++l) {
+        for (int64_t b = 0; b < kBlocks; ++b) rows[l][b] = p == 1 || lanes.word[l][b] < threshold;
+      }
+    });
+    to += run.numel;
+  }
   if (!x.is_cpu()) dropped = dropped.to(x.device());
   // The scaling saves nothing for backward and the fill only the mask.
   return at::mul(x, p == 1 ? 0.0 : 1 / (1 - p)).masked_fill_(dropped, 0);

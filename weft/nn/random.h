@@ -12,6 +12,7 @@
 #include <array>
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 namespace weft {
 
@@ -38,6 +39,14 @@ void fill_uniform(const at::Tensor& slice, RandomKey key, int64_t first_element,
 /// same elements, and recomputing with the same key does too. Keeps one byte an element for backward.
 /// Throws InputError unless 0 <= p <= 1.
 at::Tensor dropout(const at::Tensor& x, double p, RandomKey key, int64_t first_element);
+
+/// Elements that lie side by side in a whole activation.
+struct ElementRun {
+  int64_t first = 0;  ///< of the whole
+  int64_t numel = 0;  ///< how many
+};
+/// The same of an x that is these elements of the whole, in order.
+at::Tensor dropout(const at::Tensor& x, double p, RandomKey key, const std::vector<ElementRun>& runs);
 
 /// One block of Philox4x32-10.
 std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key);

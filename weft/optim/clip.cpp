@@ -56,7 +56,7 @@ void add_squares(FlatModel& model, ExactSum& sum) {
     if (model.is_tied_copy(b)) continue;  // its first holder counts it
     const FlatBlock& flat = model.flat(b);
     for (const GroupRange& group : flat.groups) {
-      if (group.group == ParamGroup::statistic) continue;
+      if (group.group == ParamGroup::statistic || (!group.split && !model.options().counts_unsplit)) continue;
       const GroupRange own = flat.own(group);
       for (int64_t begin = own.begin; begin < own.end; begin += kChunk) {
         const at::Tensor part = flat.owned_gradients.narrow(0, begin, std::min(kChunk, own.end - begin));

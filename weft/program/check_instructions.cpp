@@ -46,7 +46,7 @@ class InstructionsCheck {
 
   void check_kinds(int i) const {
     const Instruction& x = list_[i];
-    const bool known = x.op <= Op::update && x.lane <= Lane::copy && x.axis <= AxisName::world && x.what <= Payload::input;
+    const bool known = x.op <= Op::update && x.lane <= Lane::copy && x.axes.is_known() && x.what <= Payload::input;
     if (!known) fail(Defect::out_of_range, i, "its op, lane, axis or payload is none that there is");
   }
 
@@ -67,7 +67,7 @@ class InstructionsCheck {
     if (takes_one_block(x.op) && x.last != x.first + 1) {
       fail(Defect::out_of_range, i, fmt::format("takes one block, not {}", x.last - x.first));
     }
-    if (x.axis == AxisName::tied && x.last == x.first) fail(Defect::wrong_axis, i, "over the ranks that share no block");
+    if (tied_block(x) >= 0 && x.last == x.first) fail(Defect::wrong_axis, i, "over the ranks that share no block");
     if (is_transfer(x.op) && (x.peer < 0 || x.peer >= program_.mesh.pp)) {
       fail(Defect::out_of_range, i, fmt::format("pipeline rank {} of {}", x.peer, program_.mesh.pp));
     }

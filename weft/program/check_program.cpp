@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "weft/program/check_inner_calls.h"
 #include "weft/program/check_instructions.h"
 #include "weft/program/limits.h"
 
@@ -52,7 +53,7 @@ void check_blocks_told(const Program& program) {
 void check_counts(const Program& program) {
   const MeshSizes& mesh = program.mesh;
   int64_t world = 1;
-  for (const int size : {mesh.pp, mesh.dp, mesh.shard, mesh.tp}) {
+  for (const int size : {mesh.pp, mesh.dp, mesh.shard, mesh.cp, mesh.tp}) {
     if (size < 1) malformed(0, fmt::format("an axis of its mesh has {} ranks: each must have at least 1", size));
     world = std::min<int64_t>(world * size, INT32_MAX);
   }
@@ -123,6 +124,7 @@ void check_shape(const Program& program) {
   check_blocks_told(program);
   check_counts(program);
   check_holders(program);
+  check_inner_calls(program);
   if (program.buffers.size() != program.lists.size()) {
     malformed(0, fmt::format("buffers are told for {} lists of {}", program.buffers.size(), program.lists.size()));
   }

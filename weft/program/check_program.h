@@ -15,8 +15,8 @@ namespace weft {
 /// Checks that all that the program tells is in range. Throws VerifyError: out_of_range for a block, micro-batch, slot, peer,
 /// list, buffer or count that the program does not have, and for vectors that do not tell of every block, list or rank;
 /// bad_wait; bad_bytes where bytes are negative, or add up to more than 64 bits hold; wrong_axis for a collective of tied
-/// weights of no block; misplaced_block for one without a buffer; missing_forward where there are more micro-batches than
-/// instructions. Lists that no rank runs are looked at too.
+/// weights of no block, and for calls inside blocks along axes other than cp and tp; misplaced_block for one without a buffer;
+/// missing_forward where there are more micro-batches than instructions. Lists that no rank runs are looked at too.
 void check_program(const Program& program);
 
 /// Checks that the blocks of a list's instructions, and their buffers, are told of, and micro-batches no more than can be: what

@@ -16,6 +16,7 @@ namespace {
 int64_t& wire_bytes_of(StepCost& cost, Op op) {
   if (op == Op::gather) return cost.weight_wire_bytes;
   if (op == Op::send) return cost.transfer_wire_bytes;
+  if (op == Op::forward || op == Op::loss || is_backward(op)) return cost.inner_wire_bytes;
   return op == Op::reduce || op == Op::reduce_scatter ? cost.gradient_wire_bytes : cost.loss_wire_bytes;
 }
 

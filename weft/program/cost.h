@@ -20,6 +20,7 @@ struct StepCost {
   int64_t weight_wire_bytes = 0;      ///< sent to gather weights
   int64_t transfer_wire_bytes = 0;    ///< activations and their gradients, to other stages
   int64_t loss_wire_bytes = 0;        ///< the norm's too
+  int64_t inner_wire_bytes = 0;       ///< inside blocks and the loss: those of tensor and context parallelism
   int num_reduces = 0;                ///< gradient collectives
   int num_gathers = 0;                ///< of weights
   int64_t peak_activation_bytes = 0;  ///< micro-batches, activations and their gradients, what backward keeps
@@ -27,7 +28,9 @@ struct StepCost {
 
   double flops() const { return forward_flops + backward_flops; }  ///< all operations
   /// All bytes that the rank sends.
-  int64_t wire_bytes() const { return gradient_wire_bytes + weight_wire_bytes + transfer_wire_bytes + loss_wire_bytes; }
+  int64_t wire_bytes() const {
+    return gradient_wire_bytes + weight_wire_bytes + transfer_wire_bytes + loss_wire_bytes + inner_wire_bytes;
+  }
 };
 
 /// The cost of a rank's list. Peaks count what an instruction allocates before it frees anything, in list order.

@@ -26,7 +26,7 @@ class Hash {
 void add_list(Hash& hash, const InstructionList& list) {
   hash.add(list.size());
   for (const Instruction& x : list) {
-    hash.add(x.op, x.lane, x.first, x.last, x.micro, x.slot, x.axis, x.what, x.peer, x.keeps_inner_shard);
+    hash.add(x.op, x.lane, x.first, x.last, x.micro, x.slot, x.axes.bits(), x.what, x.peer, x.keeps_inner_shard);
     hash.add_all(x.waits);
   }
 }
@@ -40,7 +40,7 @@ void add_frame(Hash& hash, const Program& program) {
   hash.add(program.shard_level, program.shards, program.inner_shards, program.weight_bytes, program.gradient_bytes,
            program.micro_batches, program.slots, program.replicas, program.needs_norm, program.keep_order);
   hash.add(program.offload.activations, program.offload.optimizer, program.offload.weights);
-  hash.add(program.mesh.pp, program.mesh.dp, program.mesh.shard, program.mesh.tp);
+  hash.add(program.mesh.pp, program.mesh.dp, program.mesh.shard, program.mesh.cp, program.mesh.tp);
 }
 
 }  // namespace

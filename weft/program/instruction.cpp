@@ -19,7 +19,9 @@ std::string range_text(const Instruction& x, const std::vector<std::string>& nam
 
 }  // namespace
 
-bool is_collective(const Instruction& x) { return x.axis != AxisName::none; }
+bool is_collective(const Instruction& x) { return !x.axes.empty(); }
+
+int tied_block(const Instruction& x) { return x.op == Op::reduce && x.axes == kPipelineAxis ? x.first : -1; }
 
 bool is_transfer(Op op) { return op == Op::send || op == Op::receive; }
 
@@ -64,8 +66,7 @@ std::string describe(const Instruction& x, const std::vector<std::string>& block
     case Op::reduce_loss:
       return "reduce_loss";
     case Op::gather:
-      return fmt::format("gather of {}{}", range_text(x, block_names),
-                         x.axis == AxisName::inner ? " over the inner shards" : "");
+      return fmt::format("gather of {}{}", range_text(x, block_names), x.axes == kInnerAxis ? " over the inner shards" : "");
     case Op::release:
       return fmt::format("release of {}{}", range_text(x, block_names), x.keeps_inner_shard ? ", keeping the inner shard" : "");
     case Op::reduce:

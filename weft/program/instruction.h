@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "weft/base/enum_names.h"
+#include "weft/program/axis_set.h"
 
 namespace weft {
 
@@ -44,14 +45,6 @@ inline constexpr EnumNames<Op, 19> kOps("load", "gather", "release", "forward", 
                                         "backward_input", "backward_weight", "send", "receive", "combine", "reduce_scatter",
                                         "reduce", "reduce_loss", "norm", "update");
 
-/// Which ranks meet in a collective (comm/mesh.h): `data` is dp and shard joined, all ranks that read
-/// different samples; `inner` a part of the shard axis (neighbours, on one host); `model` pp and shard joined, all ranks that
-/// hold parts of one replica; `tied` the pipeline ranks that hold the same block (tied weights); `world` all ranks.
-enum class AxisName : uint8_t { none, dp, shard, inner, data, model, tied, world };
-/// The words for axes.
-inline constexpr EnumNames<AxisName, 8> kAxisNames("none", "dp", "shard", "inner shard", "dp+shard", "pp+shard", "tied",
-                                                   "world");
-
 /// The data that offload, reload, send and receive move.
 enum class Payload : uint8_t {
   none,
@@ -77,7 +70,7 @@ struct Instruction {
   int last = 0;                    ///< the block after the last
   int micro = -1;                  ///< micro-batch, from the rank's first
   int slot = -1;                   ///< for combine: slot, from the rank's first
-  AxisName axis = AxisName::none;  ///< collectives: which ranks meet
+  AxisSet axes = kNoAxes;          ///< collectives: which ranks meet
   Payload what = Payload::none;    ///< offload, reload, send, receive: what is moved
   int peer = -1;                   ///< send and receive: the other rank's place on the pipeline axis
   bool keeps_inner_shard = false;  ///< release: this rank's part of the inner axis stays, for a gather over it
@@ -93,13 +86,14 @@ struct Instruction {
 inline std::string_view name(Op op) { return kOps.of(op); }
 /// The word for a lane: "comm".
 inline std::string_view name(Lane lane) { return kLanes.of(lane); }
-/// The word for an axis, as Mesh joins it: "dp+shard".
-inline std::string_view name(AxisName axis) { return kAxisNames.of(axis); }
 /// The word for what is moved: "optimizer state".
 inline std::string_view name(Payload payload) { return kPayloads.of(payload); }
 
-/// True for a collective, in which all ranks of its axis must meet.
+/// True for a collective, in which all ranks of its axes must meet.
 bool is_collective(const Instruction& instruction);
+/// The block whose holders meet, for a reduce over the pipeline axis alone: pipeline ranks that hold one block sum its
+/// gradients (tied weights). -1 for everything else.
+int tied_block(const Instruction& instruction);
 /// True for send and receive, in which two ranks meet.
 bool is_transfer(Op op);
 /// True for backward and its two parts.

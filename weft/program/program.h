@@ -14,6 +14,21 @@ namespace weft {
 /// Bytes of a float32, which master weights and optimizer state are.
 inline constexpr int64_t kFloatBytes = 4;
 
+/// A call that a block makes on other ranks while it runs, in its forward or its backward.
+struct InnerCall {
+  AxisSet axes = {};       ///< along which ranks meet: cp or tp
+  int rounds = 1;          ///< messages one after another
+  int64_t wire_bytes = 0;  ///< that each rank sends
+};
+
+/// What a block calls while it runs, in order.
+struct InnerCalls {
+  std::vector<InnerCall> forward = {};   ///< in its forward
+  std::vector<InnerCall> backward = {};  ///< in its backward
+  std::vector<InnerCall> input = {};     ///< in backward_input, where backward is split
+  std::vector<InnerCall> weight = {};    ///< in backward_weight
+};
+
 /// What one block costs for one micro-batch. Measured on the meta device by nn/cost.h, or written by hand.
 struct BlockCost {
   std::string name;                 ///< for people, and for measured times
@@ -31,6 +46,7 @@ struct BlockCost {
   double input_flops = 0.0;         ///< of backward_flops, those of backward_input
   int64_t deferred_bytes = 0;       ///< what backward_input keeps for backward_weight
   int64_t frozen_numel = 0;         ///< elements beside `numel` that have no gradient and never change
+  InnerCalls calls = {};            ///< what it sends while it runs
 };
 
 /// What a model costs for one micro-batch.
@@ -39,6 +55,7 @@ struct ModelCost {
   std::vector<BlockCost> blocks;  ///< in the order in which they run
   int64_t input_bytes = 0;        ///< one micro-batch as loaded
   int64_t loss_peak_bytes = 0;    ///< most that the loss and its backward hold beside the outputs; 0: the outputs' gradient
+  std::vector<InnerCall> loss_calls = {};  ///< what the loss sends
 };
 
 /// What a rank does in a step, in order.
@@ -66,14 +83,15 @@ struct Buffers {
 };
 
 /// How many ranks an axis has. Ranks are numbered with pp outermost:
-/// rank = ((pp * dp_size + dp) * shard_size + shard) * tp_size + tp.
+/// rank = (((pp * dp_size + dp) * shard_size + shard) * cp_size + cp) * tp_size + tp.
 struct MeshSizes {
-  int pp = 1;                                         ///< pipeline ranks
-  int dp = 1;                                         ///< replicas
-  int shard = 1;                                      ///< ranks that share one replica's state
-  int tp = 1;                                         ///< ranks that share each block's work
-  int data() const { return dp * shard; }             ///< ranks that read different samples
-  int world() const { return pp * dp * shard * tp; }  ///< all ranks
+  int pp = 1;                                              ///< pipeline ranks
+  int dp = 1;                                              ///< replicas
+  int shard = 1;                                           ///< ranks that share one replica's state
+  int cp = 1;                                              ///< ranks that share each sample's sequence
+  int tp = 1;                                              ///< ranks that share each block's layers
+  int data() const { return dp * shard; }                  ///< ranks that read different samples
+  int world() const { return pp * dp * shard * cp * tp; }  ///< all ranks
 };
 
 /// The step of every rank. Its frame is what model and mesh it is for and how these are laid out; its lists are what its ranks
@@ -83,6 +101,8 @@ struct Program {
   std::vector<int64_t> block_numel = {};   ///< elements of each block's flat buffer, padded so that it divides over the shards
   std::vector<int64_t> block_frozen = {};  ///< of frozen weights beside them, padded alike; empty: there are none
   std::vector<std::vector<int>> block_uses = {};  ///< BlockCost::uses
+  std::vector<InnerCalls> block_calls = {};       ///< BlockCost::calls; empty: none
+  std::vector<InnerCall> loss_calls = {};         ///< ModelCost::loss_calls
   ShardLevel shard_level = ShardLevel::none;      ///< what is divided over the shards
   int shards = 1;                                 ///< ranks that share one replica's state; 1 for level none
   int inner_shards = 1;         ///< ranks that whole weights are kept divided over from forward to backward; 1: not kept
@@ -107,6 +127,8 @@ struct Program {
   const Buffers& buffers_of(int rank) const { return buffers[list_of_rank[rank]]; }  ///< those of a world rank's list
   /// Pipeline ranks that hold the block.
   int num_holders(int block) const { return holders.empty() ? 1 : static_cast<int>(holders[block].size()); }
+  /// What an instruction's block, or the loss, calls on other ranks while it runs.
+  const std::vector<InnerCall>& inner_calls(const Instruction& instruction) const;
   int num_blocks() const { return static_cast<int>(block_names.size()); }  ///< of the whole model
   /// Elements of a block's whole weights.
   int64_t weight_numel(int block) const { return block_numel[block] + (block_frozen.empty() ? 0 : block_frozen[block]); }

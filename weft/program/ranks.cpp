@@ -13,11 +13,13 @@ namespace {
 
 const MeshSizes& checked(const MeshSizes& mesh, int world) {
   int64_t ranks = 1;
-  for (const int size : {mesh.pp, mesh.dp, mesh.shard, mesh.tp})
+  for (const int size : {mesh.pp, mesh.dp, mesh.shard, mesh.cp, mesh.tp}) {
     ranks = size < 1 ? 0 : std::min<int64_t>(ranks * size, INT32_MAX);
+  }
   if (ranks != world || world < 1) {
-    throw InputError(fmt::format("program: the mesh pp {} x dp {} x shard {} x tp {} has {} ranks, but lists are told for {}",
-                                 mesh.pp, mesh.dp, mesh.shard, mesh.tp, ranks, world));
+    throw InputError(
+        fmt::format("program: the mesh pp {} x dp {} x shard {} x cp {} x tp {} has {} ranks, but lists are told for {}",
+                    mesh.pp, mesh.dp, mesh.shard, mesh.cp, mesh.tp, ranks, world));
   }
   return mesh;
 }
@@ -47,12 +49,12 @@ std::vector<int> colours_by_lists(const Program& program, const Ranks& ranks, in
 }
 
 // For each column, a number for the set of colours that it meets on the axis.
-std::vector<int> colours_met(const Ranks& ranks, AxisName axis, const std::vector<int>& colours) {
+std::vector<int> colours_met(const Ranks& ranks, AxisSet axes, const std::vector<int>& colours) {
   Numbering<std::vector<int>> numbering;
   std::vector<int> met(colours.size(), -1);
   for (int column = 0; column < ranks.num_columns(); ++column) {
     if (met[column] >= 0) continue;
-    const std::vector<int> line = ranks.members(column, axis);
+    const std::vector<int> line = ranks.members(column, axes);
     std::vector<int> set;
     set.reserve(line.size());
     for (int rank : line) set.push_back(colours[ranks.column_of(rank)]);
@@ -69,8 +71,9 @@ std::vector<int> refined(const Ranks& ranks, const std::vector<int>& colours, in
   std::vector<std::vector<int>> signatures;
   signatures.reserve(colours.size());
   for (int colour : colours) signatures.push_back({colour});
-  for (AxisName axis : {AxisName::dp, AxisName::shard, AxisName::inner, AxisName::data}) {
-    const std::vector<int> met = colours_met(ranks, axis, colours);
+  for (const AxisSet axes : {kReplicaAxis, kShardAxis, kInnerAxis, kDataAxes, kContextAxis, kTensorAxis,
+                             kReplicaAxis | kContextAxis, kDataAxes | kContextAxis, kShardAxis | kTensorAxis}) {
+    const std::vector<int> met = colours_met(ranks, axes, colours);
     for (size_t column = 0; column < met.size(); ++column) signatures[column].push_back(met[column]);
   }
   Numbering<std::vector<int>> numbering;
@@ -93,6 +96,8 @@ MeshCoordinate Ranks::coordinate(int rank) const {
   MeshCoordinate at;
   at.tp = rank % mesh_.tp;
   rank /= mesh_.tp;
+  at.cp = rank % mesh_.cp;
+  rank /= mesh_.cp;
   at.shard = rank % mesh_.shard;
   rank /= mesh_.shard;
   at.dp = rank % mesh_.dp;
@@ -101,57 +106,43 @@ MeshCoordinate Ranks::coordinate(int rank) const {
 }
 
 int Ranks::rank_at(const MeshCoordinate& at) const {
-  return ((at.pp * mesh_.dp + at.dp) * mesh_.shard + at.shard) * mesh_.tp + at.tp;
+  return (((at.pp * mesh_.dp + at.dp) * mesh_.shard + at.shard) * mesh_.cp + at.cp) * mesh_.tp + at.tp;
 }
 
-std::vector<int> Ranks::line(int rank, const Along& along) const {
+std::vector<int> Ranks::members(int rank, AxisSet axes, int block) const {
+  if (block >= 0) return holders_of(rank, block);
   const MeshCoordinate own = coordinate(rank);
-  const MeshCoordinate begin = {along.pp ? 0 : own.pp, along.dp ? 0 : own.dp, along.shard ? 0 : own.shard, own.tp};
-  const MeshCoordinate last = {along.pp ? mesh_.pp - 1 : own.pp, along.dp ? mesh_.dp - 1 : own.dp,
-                               along.shard ? mesh_.shard - 1 : own.shard, own.tp};
+  const int group = own.shard / inner_shards_;
+  const auto from = [&](AxisSet axis, int at) { return axes.has(axis) ? 0 : at; };
+  const auto to = [&](AxisSet axis, int at, int size) { return axes.has(axis) ? size : at + 1; };
+  const int first_outer = from(MeshAxis::outer, group), outers = mesh_.shard / inner_shards_;
+  const int first_inner = from(MeshAxis::inner, own.shard % inner_shards_);
   std::vector<int> result;
-  for (int p = begin.pp; p <= last.pp; ++p) {
-    for (int d = begin.dp; d <= last.dp; ++d) {
-      for (int s = begin.shard; s <= last.shard; ++s) result.push_back(rank_at({p, d, s, own.tp}));
+  for (int pp = from(kPipelineAxis, own.pp); pp < to(kPipelineAxis, own.pp, mesh_.pp); ++pp) {
+    for (int dp = from(kReplicaAxis, own.dp); dp < to(kReplicaAxis, own.dp, mesh_.dp); ++dp) {
+      for (int outer = first_outer; outer < to(MeshAxis::outer, group, outers); ++outer) {
+        for (int inner = first_inner; inner < to(MeshAxis::inner, own.shard % inner_shards_, inner_shards_); ++inner) {
+          for (int cp = from(kContextAxis, own.cp); cp < to(kContextAxis, own.cp, mesh_.cp); ++cp) {
+            for (int tp = from(kTensorAxis, own.tp); tp < to(kTensorAxis, own.tp, mesh_.tp); ++tp) {
+              result.push_back(rank_at({pp, dp, outer * inner_shards_ + inner, cp, tp}));
+            }
+          }
+        }
+      }
     }
   }
   return result;
 }
 
-std::vector<int> Ranks::members(int rank, AxisName axis, int block) const {
-  std::vector<int> result;
-  switch (axis) {
-    case AxisName::none:
-      return {rank};
-    case AxisName::dp:
-      return line(rank, {.dp = true});
-    case AxisName::shard:
-      return line(rank, {.shard = true});
-    case AxisName::data:
-      return line(rank, {.dp = true, .shard = true});
-    case AxisName::model:
-      return line(rank, {.pp = true, .shard = true});
-    case AxisName::inner: {
-      const int group = coordinate(rank).shard / inner_shards_;
-      for (int other : line(rank, {.shard = true})) {
-        if (coordinate(other).shard / inner_shards_ == group) result.push_back(other);
-      }
-      return result;
-    }
-    case AxisName::tied: {
-      if (block < 0 || block >= num_blocks_) {
-        throw InputError(fmt::format("block {} is not in the program: it has blocks 0 to {}", block, num_blocks_ - 1));
-      }
-      if (holders_.empty()) return {rank};
-      for (int pp : holders_[block]) result.push_back(rank_of(column_of(rank), pp));
-      std::sort(result.begin(), result.end());
-      return result;
-    }
-    case AxisName::world:
-      for (int other = 0; other < mesh_.world(); ++other) result.push_back(other);
-      return result;
+std::vector<int> Ranks::holders_of(int rank, int block) const {
+  if (block >= num_blocks_) {
+    throw InputError(fmt::format("block {} is not in the program: it has blocks 0 to {}", block, num_blocks_ - 1));
   }
-  return {rank};
+  if (holders_.empty()) return {rank};
+  std::vector<int> result;
+  for (const int pp : holders_[block]) result.push_back(rank_of(column_of(rank), pp));
+  std::sort(result.begin(), result.end());
+  return result;
 }
 
 ColumnClasses column_classes(const Program& program, const Ranks& ranks) {

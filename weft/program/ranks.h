@@ -15,7 +15,8 @@ struct MeshCoordinate {
   int pp = 0;     ///< which stages it runs
   int dp = 0;     ///< which replica it belongs to
   int shard = 0;  ///< which part of the replica's state it owns
-  int tp = 0;     ///< which part of each block's work it does
+  int cp = 0;     ///< which part of each sequence it computes
+  int tp = 0;     ///< which part of each block's layers it computes
 };
 
 /// The ranks of a program on their mesh.
@@ -28,9 +29,9 @@ class Ranks {
   MeshCoordinate coordinate(int rank) const;       ///< of a world rank
   int rank_at(const MeshCoordinate& at) const;     ///< the world rank at these places
 
-  /// World ranks that meet `rank` on the axis, ascending, itself included; itself alone for AxisName::none. `block` is for tied
-  /// weights only. Throws InputError for a block that the program does not have.
-  std::vector<int> members(int rank, AxisName axis, int block = 0) const;
+  /// World ranks that meet `rank` along the axes, ascending, itself included. Of pipeline ranks only those that hold `block`
+  /// (tied_block()), where it is not -1. Throws InputError for a block that the program does not have.
+  std::vector<int> members(int rank, AxisSet axes, int block = -1) const;
 
   int num_columns() const { return mesh_.world() / mesh_.pp; }    ///< pipelines
   int column_of(int rank) const { return rank % num_columns(); }  ///< the pipeline of a world rank
@@ -38,10 +39,7 @@ class Ranks {
   int rank_of(int column, int pp) const { return pp * num_columns() + column; }
 
  private:
-  struct Along {
-    bool pp = false, dp = false, shard = false;
-  };
-  std::vector<int> line(int rank, const Along& along) const;
+  std::vector<int> holders_of(int rank, int block) const;
 
   MeshSizes mesh_;
   int inner_shards_ = 1;

@@ -188,6 +188,28 @@ TEST(Failures, ARankThatLeavesIsNamed) {
   }
 }
 
+// Both are under way before either is waited for: Gloo's own thread finds out.
+TEST(Failures, AMessageThatIsTooLongEndsNoProcess) {
+  for (BackendKind backend : {BackendKind::shm, BackendKind::gloo}) {
+    std::string errors[2];
+    test::run_ranks(2, [&](World world) {
+      const Mesh mesh(world, {{"dp", 2}});
+      const Group group = mesh.group(mesh.axis("dp"), {.backend = backend, .timeout = 20s});
+      try {
+        Work message = world.rank() == 0 ? group.receive(at::ones({9}), 1, "keys") : group.send(at::ones({100}), 0, "keys");
+        group.barrier("under way").wait();
+        message.wait();
+        group.barrier("end").wait();
+      } catch (const CommError& thrown) {
+        errors[world.rank()] = thrown.what();
+      }
+    });
+    EXPECT_NE(errors[0].find("send of 100 float32"), std::string::npos) << errors[0];
+    EXPECT_NE(errors[0].find("receive of 9 float32 from rank 1"), std::string::npos) << errors[0];
+    EXPECT_NE(errors[1], "");
+  }
+}
+
 /// This process' threads that SIGPIPE does not end it from.
 int threads_deaf_to_sigpipe() {
   int count = 0;

@@ -22,8 +22,8 @@ TEST(InnerShards, BackwardGathersOverNeighbours) {
   for (const Instruction& x : program.lists[0]) {
     if (x.op != Op::gather) continue;
     const int64_t bytes = program.block_numel[x.first] * program.weight_bytes;
-    (x.axis == AxisName::inner ? over_inner : over_all) += 1;
-    EXPECT_EQ(x.wire_bytes, shard_bytes(bytes, x.axis == AxisName::inner ? 2 : 8));
+    (x.axes == kInnerAxis ? over_inner : over_all) += 1;
+    EXPECT_EQ(x.wire_bytes, shard_bytes(bytes, x.axes == kInnerAxis ? 2 : 8));
   }
   // The last block stays from forward to backward, and so does the first from one micro-batch's backward to the next forward.
   EXPECT_EQ(over_all, 5);

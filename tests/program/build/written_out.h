@@ -17,7 +17,7 @@ inline Instruction reduce(int64_t wire_bytes, std::vector<int> waits) {
           .lane = Lane::comm,
           .first = 0,
           .last = 1,
-          .axis = AxisName::data,
+          .axes = kDataAxes,
           .waits = std::move(waits),
           .wire_bytes = wire_bytes};
 }

@@ -164,9 +164,8 @@ TEST(Clip, ranks_that_share_a_replica_add_up_one_exact_sum) {
   const ModelCost model = toy_model(2);
   const InstructionList before = one_stage(model);
   for (int shards : {1, 2, 4, 8}) {
-    const InstructionList list = clip(
-        before,
-        {.axis = shards == 1 ? AxisName::none : AxisName::shard, .ranks = shards, .all = whole(buckets_of(model, kOneBlock))});
+    const InstructionList list =
+        clip(before, {.axes = shards == 1 ? kNoAxes : kShardAxis, .ranks = shards, .all = whole(buckets_of(model, kOneBlock))});
     EXPECT_EQ(text(list.back()), shards == 1 ? "norm0-1" : "norm0-1@shard");
     EXPECT_EQ(step_cost(list).loss_wire_bytes, 2 * (shards - 1) * 21 * 8 / shards) << "21 words of base/exact_sum.h";
     EXPECT_EQ(step_cost(list).gradient_wire_bytes, 0);
@@ -184,7 +183,7 @@ TEST(SumLosses, after_the_last_loss_beside_backward) {
     const int64_t table_bytes = 24 * 2 * ranks;  // 24 bytes for every micro-batch of every rank
     EXPECT_EQ(step_cost(list).loss_wire_bytes, 2 * (ranks - 1) * table_bytes / ranks);
     EXPECT_EQ(step_cost(list).gradient_wire_bytes, 0);
-    EXPECT_EQ(list[find(list, Op::reduce_loss)].axis, AxisName::data);
+    EXPECT_EQ(list[find(list, Op::reduce_loss)].axes, kDataAxes);
   }
 }
 

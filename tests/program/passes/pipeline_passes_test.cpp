@@ -78,7 +78,7 @@ TEST(SumLosses, the_ranks_of_a_pipeline_do_it_once_it_is_empty) {
     const std::vector<InstructionList> lists = lists_of(model, schedule_named("1f1b").of(2, 5));
     for (const InstructionList& list : lists) {
       const InstructionList summed = sum_losses(list, toy_program(model, {.micro_batches = 5, .mesh = {.pp = 2, .dp = dp}}));
-      EXPECT_EQ(text(summed), text(list) + " reduce_loss@world");
+      EXPECT_EQ(text(summed), text(list) + " reduce_loss@pp+dp+shard");
       EXPECT_EQ(summed.back().lane, Lane::comm);
       const int64_t table_bytes = 24 * 5 * dp;
       EXPECT_EQ(step_cost(summed).loss_wire_bytes, 2 * (2 * dp - 1) * table_bytes / (2 * dp));
@@ -93,7 +93,7 @@ TEST(Clip, pipeline_ranks_add_up_what_each_holds) {
         pipelined({.dp = 2, .shard = shard, .shard_level = optimizer, .clip = true}, schedule_named("1f1b"), 2, 2));
     for (const InstructionList& list : program.lists) {
       const Instruction& norm = list[find(list, Op::norm)];
-      EXPECT_EQ(norm.axis, AxisName::model);
+      EXPECT_EQ(norm.axes, shard == 1 ? kPipelineAxis : kPipelineAxis | kShardAxis);
       EXPECT_EQ(norm.wire_bytes, 2 * (2 * shard - 1) * 21 * 8 / (2 * shard)) << "21 words of base/exact_sum.h";
     }
   }
@@ -118,10 +118,10 @@ std::vector<Step> steps() {
        2,
        {"load0 forward0.0 forward1.0 send_activation1.0>1 load1 forward0.1 forward1.1 send_activation1.1>1 "
         "receive_gradient1.0<1 backward1.0 backward0.0 receive_gradient1.1<1 backward1.1 backward0.1 "
-        "reduce0-1 reduce0-0@tied reduce_loss@world norm0-1@pp+shard update0-1",
+        "reduce0-1 reduce0-0@tied reduce_loss@pp+dp+shard norm0-1@pp update0-1",
         "receive_activation1.0<0 forward2.0 forward3.0 receive_activation1.1<0 load0 loss0 backward3.0 backward2.0 "
         "send_gradient1.0>0 forward2.1 forward3.1 load1 loss1 backward3.1 reduce0-0 backward2.1 reduce2-3 "
-        "send_gradient1.1>0 reduce0-0@tied reduce_loss@world norm0-3@pp+shard update2-3 update0-0"}},
+        "send_gradient1.1>0 reduce0-0@tied reduce_loss@pp+dp+shard norm0-3@pp update2-3 update0-0"}},
       {"ZeRO-1 with tied weights: both holders sum their shards, and gather what they updated",
        tied_model(4),
        "1f1b",
@@ -129,10 +129,10 @@ std::vector<Step> steps() {
        2,
        {"load0 forward0.0 forward1.0 send_activation1.0>1 load1 forward0.1 forward1.1 send_activation1.1>1 "
         "receive_gradient1.0<1 backward1.0 backward0.0 receive_gradient1.1<1 backward1.1 reduce_scatter1.1 reduce1-1@dp "
-        "backward0.1 reduce_scatter0.1 reduce0-0@dp reduce0-0@tied reduce_loss@world update1-1 update0-0 gather1 gather0",
+        "backward0.1 reduce_scatter0.1 reduce0-0@dp reduce0-0@tied reduce_loss@pp+dp+shard update1-1 update0-0 gather1 gather0",
         "receive_activation1.0<0 forward2.0 forward3.0 receive_activation1.1<0 load0 loss0 backward3.0 backward2.0 "
         "send_gradient1.0>0 forward2.1 forward3.1 load1 loss1 backward3.1 reduce_scatter3.1 reduce3-3@dp reduce_scatter0.1 "
-        "reduce0-0@dp backward2.1 reduce_scatter2.1 reduce2-2@dp send_gradient1.1>0 reduce0-0@tied reduce_loss@world "
+        "reduce0-0@dp backward2.1 reduce_scatter2.1 reduce2-2@dp send_gradient1.1>0 reduce0-0@tied reduce_loss@pp+dp+shard "
         "update3-3 update2-2 update0-0 gather3 gather2 gather0"}},
       {"ZeRO-3: a block that is used again at once stays",
        toy_model(4),
@@ -142,12 +142,12 @@ std::vector<Step> steps() {
        {"load0 gather0 forward0.0 release0 gather1 forward1.0 release1 send_activation1.0>1 "
         "load1 gather0 forward0.1 release0 gather1 forward1.1 send_activation1.1>1 receive_gradient1.0<1 "
         "backward1.0 release1 reduce_scatter1.0 gather0 backward0.0 release0 reduce_scatter0.0 receive_gradient1.1<1 "
-        "gather1 backward1.1 release1 reduce_scatter1.1 gather0 backward0.1 release0 reduce_scatter0.1 reduce_loss@world "
+        "gather1 backward1.1 release1 reduce_scatter1.1 gather0 backward0.1 release0 reduce_scatter0.1 reduce_loss@pp+dp+shard "
         "update1-1 update0-0",
         "receive_activation1.0<0 gather2 forward2.0 release2 gather3 forward3.0 receive_activation1.1<0 load0 loss0 "
         "backward3.0 release3 reduce_scatter3.0 gather2 backward2.0 reduce_scatter2.0 send_gradient1.0>0 forward2.1 release2 "
         "gather3 forward3.1 load1 loss1 backward3.1 release3 reduce_scatter3.1 gather2 backward2.1 release2 "
-        "reduce_scatter2.1 send_gradient1.1>0 reduce_loss@world update3-3 update2-2"}},
+        "reduce_scatter2.1 send_gradient1.1>0 reduce_loss@pp+dp+shard update3-3 update2-2"}},
       {"ZeRO-2, two stages of one rank that share weights: reduced once, since their micro-batches mix",
        tied_model(4),
        "zb-v",
@@ -156,11 +156,11 @@ std::vector<Step> steps() {
        {"load0 forward0.0 send_activation0.0>1 load1 forward0.1 send_activation0.1>1 receive_activation2.0<1 forward3.0 loss0 "
         "backward3.0 reduce_scatter3.0 receive_activation2.1<1 send_gradient2.0>1 forward3.1 loss1 backward3.1 "
         "reduce_scatter3.1 receive_gradient0.0<1 send_gradient2.1>1 backward0.0 receive_gradient0.1<1 backward0.1 "
-        "reduce_scatter0.1 reduce_loss@world update3-3 update0-0 gather3 gather0",
+        "reduce_scatter0.1 reduce_loss@pp+dp+shard update3-3 update0-0 gather3 gather0",
         "receive_activation0.0<0 forward1.0 receive_activation0.1<0 forward2.0 send_activation2.0>0 forward1.1 forward2.1 "
         "send_activation2.1>0 receive_gradient2.0<0 backward2.0 reduce_scatter2.0 backward1.0 reduce_scatter1.0 "
         "send_gradient0.0>0 receive_gradient2.1<0 backward2.1 reduce_scatter2.1 backward1.1 reduce_scatter1.1 "
-        "send_gradient0.1>0 reduce_loss@world update2-2 update1-1 gather2 gather1"}},
+        "send_gradient0.1>0 reduce_loss@pp+dp+shard update2-2 update1-1 gather2 gather1"}},
       {"slots are closed stage by stage, the last one bucket by bucket",
        toy_model(4),
        "1f1b",
@@ -170,12 +170,12 @@ std::vector<Step> steps() {
         "receive_gradient1.0<1 backward1.0 backward0.0 load2 forward0.2 forward1.2 send_activation1.2>1 "
         "receive_gradient1.1<1 backward1.1 backward0.1 combine0-1s0 load3 forward0.3 forward1.3 send_activation1.3>1 "
         "receive_gradient1.2<1 backward1.2 backward0.2 receive_gradient1.3<1 backward1.3 combine1-1s1 reduce1-1 "
-        "backward0.3 combine0-0s1 reduce0-0 reduce_loss@world update1-1 update0-0",
+        "backward0.3 combine0-0s1 reduce0-0 reduce_loss@pp+dp+shard update1-1 update0-0",
         "receive_activation1.0<0 forward2.0 forward3.0 receive_activation1.1<0 load0 loss0 backward3.0 backward2.0 "
         "send_gradient1.0>0 forward2.1 forward3.1 load1 loss1 backward3.1 backward2.1 combine2-3s0 receive_activation1.2<0 "
         "send_gradient1.1>0 forward2.2 forward3.2 load2 loss2 backward3.2 backward2.2 receive_activation1.3<0 "
         "send_gradient1.2>0 forward2.3 forward3.3 load3 loss3 backward3.3 combine3-3s1 reduce3-3 backward2.3 combine2-2s1 "
-        "reduce2-2 send_gradient1.3>0 reduce_loss@world update3-3 update2-2"}},
+        "reduce2-2 send_gradient1.3>0 reduce_loss@pp+dp+shard update3-3 update2-2"}},
   };
 }
 

@@ -72,9 +72,9 @@ TEST(ShardGradients, collectives_run_beside_compute_on_their_axis) {
   for (const Instruction& x : shard_gradients(steps(model, 1), sharded(model, 2, 2, 1), {})) {
     EXPECT_EQ(x.lane, is_collective(x) ? Lane::comm : Lane::compute);
     if (x.op == Op::reduce_scatter) {
-      EXPECT_EQ(x.axis, AxisName::shard);
+      EXPECT_EQ(x.axes, kShardAxis);
     } else if (x.op == Op::reduce) {
-      EXPECT_EQ(x.axis, AxisName::dp);
+      EXPECT_EQ(x.axes, kReplicaAxis);
     }
   }
 }
@@ -124,7 +124,7 @@ TEST(GatherUpdated, costs_what_it_says) {
       const InstructionList list = gather_updated({{.op = Op::update, .first = 0, .last = 5}}, program);
       EXPECT_EQ(step_cost(list).weight_wire_bytes, 5 * numel * width * (shards - 1) / shards);
       EXPECT_EQ(step_cost(list).wire_bytes(), step_cost(list).weight_wire_bytes);
-      for (int i = 1; i < static_cast<int>(list.size()); ++i) EXPECT_EQ(list[i].axis, AxisName::shard);
+      for (int i = 1; i < static_cast<int>(list.size()); ++i) EXPECT_EQ(list[i].axes, kShardAxis);
     }
   }
 }

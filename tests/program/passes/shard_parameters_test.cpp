@@ -69,7 +69,7 @@ TEST(ShardParameters, gathers_run_beside_compute_on_the_shard_axis) {
   for (const Instruction& x : shard_parameters(one_stage(model), sharded(model), {})) {
     if (x.op == Op::gather) {
       EXPECT_EQ(x.lane, Lane::comm);
-      EXPECT_EQ(x.axis, AxisName::shard);
+      EXPECT_EQ(x.axes, kShardAxis);
     } else {
       EXPECT_EQ(x.lane, Lane::compute);
       EXPECT_FALSE(is_collective(x)) << text(x);

@@ -107,14 +107,14 @@ TEST(Network, a_ring_in_one_host_uses_the_fast_link) {
   const Ranks ranks(program);
   const Hardware hardware = two_links(4);
   Network network(ranks, hardware);
-  EXPECT_EQ(network.ring(AxisName::shard).seconds({.op = Op::gather, .wire_bytes = 80}), 3 * 0.5 + 80 / 40.0);
-  EXPECT_EQ(network.ring(AxisName::shard).seconds({.op = Op::reduce_scatter, .wire_bytes = 80}), 3 * 0.5 + 80 / 40.0);
-  EXPECT_EQ(network.ring(AxisName::shard).seconds({.op = Op::reduce, .wire_bytes = 80}), 6 * 0.5 + 80 / 40.0);
-  EXPECT_EQ(network.ring(AxisName::shard).port, Port::host);
+  EXPECT_EQ(network.ring(kShardAxis).seconds({.op = Op::gather, .wire_bytes = 80}), 3 * 0.5 + 80 / 40.0);
+  EXPECT_EQ(network.ring(kShardAxis).seconds({.op = Op::reduce_scatter, .wire_bytes = 80}), 3 * 0.5 + 80 / 40.0);
+  EXPECT_EQ(network.ring(kShardAxis).seconds({.op = Op::reduce, .wire_bytes = 80}), 6 * 0.5 + 80 / 40.0);
+  EXPECT_EQ(network.ring(kShardAxis).port, Port::host);
   // One member on each of two hosts, then four.
-  EXPECT_EQ(network.ring(AxisName::dp).seconds({.op = Op::reduce, .wire_bytes = 80}), 2 * 2.0 + 80 / 8.0);
-  EXPECT_EQ(network.ring(AxisName::dp).port, Port::network);
-  EXPECT_EQ(network.ring(AxisName::data).seconds({.op = Op::reduce, .wire_bytes = 80}), 14 * 2.0 + 80 / 32.0);
+  EXPECT_EQ(network.ring(kReplicaAxis).seconds({.op = Op::reduce, .wire_bytes = 80}), 2 * 2.0 + 80 / 8.0);
+  EXPECT_EQ(network.ring(kReplicaAxis).port, Port::network);
+  EXPECT_EQ(network.ring(kDataAxes).seconds({.op = Op::reduce, .wire_bytes = 80}), 14 * 2.0 + 80 / 32.0);
 }
 
 TEST(Network, an_axis_is_as_slow_as_its_slowest_line) {
@@ -123,9 +123,9 @@ TEST(Network, an_axis_is_as_slow_as_its_slowest_line) {
   const Ranks ranks(program);
   const Hardware hardware = two_links(4);
   Network network(ranks, hardware);
-  EXPECT_EQ(network.ring(AxisName::shard).link.bytes_per_s, 8.0);
-  EXPECT_EQ(network.ring(AxisName::shard).link.latency_s, 2.0);
-  EXPECT_EQ(network.ring(AxisName::shard).ranks, 3);
+  EXPECT_EQ(network.ring(kShardAxis).link.bytes_per_s, 8.0);
+  EXPECT_EQ(network.ring(kShardAxis).link.latency_s, 2.0);
+  EXPECT_EQ(network.ring(kShardAxis).ranks, 3);
 }
 
 TEST(Network, tied_weights_meet_on_their_holders) {
@@ -134,9 +134,9 @@ TEST(Network, tied_weights_meet_on_their_holders) {
   const Ranks ranks(program);
   const Hardware hardware = two_links(8);
   Network network(ranks, hardware);
-  EXPECT_EQ(network.ring(AxisName::tied, 0).ranks, 2);
-  EXPECT_EQ(network.ring(AxisName::tied, 1).ranks, 1);
-  EXPECT_EQ(network.ring(AxisName::tied, 1).seconds({.op = Op::reduce, .wire_bytes = 80}), 0.0);
+  EXPECT_EQ(network.ring(kPipelineAxis, 0).ranks, 2);
+  EXPECT_EQ(network.ring(kPipelineAxis, 1).ranks, 1);
+  EXPECT_EQ(network.ring(kPipelineAxis, 1).seconds({.op = Op::reduce, .wire_bytes = 80}), 0.0);
 }
 
 TEST(Network, neighbours_of_a_pipeline_may_share_a_host) {

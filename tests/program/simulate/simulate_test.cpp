@@ -121,7 +121,7 @@ TEST(Simulate, a_straggler_delays_those_it_meets) {
   std::vector<InstructionList> lists;
   for (double seconds : {1, 5}) {
     lists.push_back({forward(seconds), reduce(0, {0}), forward(1, {1})});
-    lists.back()[1].axis = AxisName::shard;
+    lists.back()[1].axes = kShardAxis;
   }
   Program program = data_parallel(lists);
   program.mesh = {.dp = 2, .shard = 2};
@@ -176,7 +176,7 @@ TEST(Simulate, a_collective_begins_when_the_slowest_has_done_its_part) {
   program.lists[1][0].first = 1;  // 4 s, for its weights
   program.lists[1][0].last = 2;
   for (int rank : {0, 1}) {
-    program.lists[rank].push_back({.op = Op::norm, .first = rank, .last = rank + 1, .axis = AxisName::model});
+    program.lists[rank].push_back({.op = Op::norm, .first = rank, .last = rank + 1, .axes = kPipelineAxis});
   }
   Hardware hardware = slow_device();
   hardware.memory_bytes_per_s = 1.0;

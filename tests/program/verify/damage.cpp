@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "weft/program/axes.h"
 #include "weft/program/passes/waits.h"
 #include "weft/program/verify/order.h"
 
@@ -124,29 +125,14 @@ class Damager {
 
   // Whether a rank that runs another list, or the same one undamaged, is in it too.
   bool has_other_members(const Instruction& x) const {
-    const MeshSizes& mesh = program_.mesh;
-    switch (x.axis) {
-      case AxisName::dp:
-        return alone_ && mesh.dp > 1;
-      case AxisName::shard:
-        return alone_ && mesh.shard > 1;
-      case AxisName::inner:
-        return alone_ && program_.inner_shards > 1;
-      case AxisName::data:
-        return alone_ && mesh.data() > 1;
-      case AxisName::tied:
-      case AxisName::model:
-      case AxisName::world:
-        return mesh.pp > 1;
-      case AxisName::none:
-        return is_transfer(x.op);
-    }
-    return false;
+    if (x.axes.empty()) return is_transfer(x.op);
+    if (x.axes.has(kPipelineAxis)) return program_.mesh.pp > 1;
+    return alone_ && size_along(program_, x.axes) > 1;
   }
 
   // Ties of two blocks that no two ranks share are no affair of one another.
   bool shared_by_two(const Instruction& x, const Instruction& y) const {
-    if (x.axis != AxisName::tied) return true;
+    if (tied_block(x) < 0) return true;
     const std::vector<int>& holders = program_.holders[y.first];
     const auto shared = [&](int place) { return std::count(holders.begin(), holders.end(), place) > 0; };
     return std::count_if(program_.holders[x.first].begin(), program_.holders[x.first].end(), shared) > 1;
@@ -160,7 +146,7 @@ class Damager {
     std::vector<int> others;
     for (int j = 0; j < static_cast<int>(list_.size()); ++j) {
       const Instruction &x = list_[i], &y = list_[j];
-      const bool same_channel = is_transfer(x.op) ? y.op == x.op && y.peer == x.peer : y.axis == x.axis;
+      const bool same_channel = is_transfer(x.op) ? y.op == x.op && y.peer == x.peer : y.axes == x.axes;
       if (same_channel && shared_by_two(x, y) && text(x) != text(y)) others.push_back(j);
     }
     if (others.empty()) return {};
@@ -174,11 +160,11 @@ class Damager {
     const Instruction& changed = random_.of(choices);
     if (is_early_scatter(list_[i]) && empty(changed)) return {};
     if (does_nothing(list_[i]) && does_nothing(changed)) return {};
-    if (list_[i].axis == AxisName::inner && changed.axis == AxisName::shard && !alone_) return {};
+    if (list_[i].axes == kInnerAxis && changed.axes == kShardAxis && !alone_) return {};
     InstructionList list = list_;
     list[i] = changed;
     return damaged(
-        fmt::format("{} became {}, axis {}, matter {}", text(list_[i]), text(changed), name(changed.axis), name(changed.what)),
+        fmt::format("{} became {}, axis {}, matter {}", text(list_[i]), text(changed), name(changed.axes), name(changed.what)),
         {list_[i].op}, list);
   }
 
@@ -201,9 +187,9 @@ class Damager {
     for (int peer = 0; peer < program_.mesh.pp && is_transfer(x.op); ++peer) {
       if (peer != x.peer) add([&](Instruction& y) { y.peer = peer; });
     }
-    for (const AxisName axis : {AxisName::none, AxisName::dp, AxisName::shard, AxisName::inner, AxisName::data, AxisName::model,
-                                AxisName::tied, AxisName::world}) {
-      if (is_collective(x) && axis != x.axis) add([&](Instruction& y) { y.axis = axis; });
+    for (const AxisSet axes : {kNoAxes, kReplicaAxis, kShardAxis, kInnerAxis, kDataAxes, kPipelineAxis,
+                               kPipelineAxis | kShardAxis, kPipelineAxis | kDataAxes, kAllAxes}) {
+      if (is_collective(x) && axes != x.axes) add([&](Instruction& y) { y.axes = axes; });
     }
     if (is_transfer(x.op)) {
       add([&](Instruction& y) { y.what = x.what == Payload::gradient ? Payload::activation : Payload::gradient; });

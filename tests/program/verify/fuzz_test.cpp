@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "tests/program/random_program.h"
+#include "tests/program/split_model.h"
 #include "tests/program/verify/wrong_index.h"
 #include "weft/program/buffers.h"
 #include "weft/program/build/step_bytes.h"
@@ -55,6 +56,14 @@ bool takes_too_long(const Program& program) {
   return flops > 1e20;
 }
 
+/// Over tp and cp too, with blocks that call others.
+RandomLayout split(RandomLayout x, test::Random& random) {
+  x.layout.cp = 1 + random.below(2);
+  x.layout.tp = 1 + random.below(2);
+  x.model = split_model(x.model, x.layout.cp, x.layout.tp);
+  return x;
+}
+
 void link_again(const Program& program) {
   if (program.buffers.empty()) return;
   for (const InstructionList& list : program.lists) {
@@ -73,7 +82,7 @@ TEST(Fuzz, a_program_with_wrong_numbers_is_refused_or_works) {
     // A good one takes longer to build than to damage.
     if (good.lists.empty() || seed % 8 == 0 || std::getenv("WEFT_SEED") != nullptr) {
       test::Random shared(seed / 8 * 8);
-      good = build_random(random_layout(shared));
+      good = build_random(seed % 16 < 8 ? random_layout(shared) : split(random_layout(shared), shared));
     }
     Program program = good;
     FieldDamage(program, random).change_some();

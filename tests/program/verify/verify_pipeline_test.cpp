@@ -188,7 +188,7 @@ TEST(VerifyPipeline, only_what_the_rank_holds_is_worked_on) {
            "block 2 'layer2' is not on this rank"},
           {"gather of another's block", Defect::misplaced_block,
            [&](List& x) {
-             x.insert(x.begin(), {.op = Op::gather, .lane = Lane::comm, .first = 2, .last = 3, .axis = AxisName::shard});
+             x.insert(x.begin(), {.op = Op::gather, .lane = Lane::comm, .first = 2, .last = 3, .axes = kShardAxis});
            },
            "block 2 'layer2' is not on this rank"},
           {"update of another's block instead", Defect::missing_update, changing("update1-1", to_block(2)), "block 1 'layer1'"},
@@ -204,32 +204,32 @@ Program tied(const char* schedule = "1f1b", int pp = 2) {
 }
 
 TEST(VerifyTies, every_defect_is_found) {
-  expect_all_found(
-      tied(), {
-                  {"no tie", Defect::missing_reduce, dropping("reduce0-0@tied"), "over the 2 stages that share it"},
-                  {"no tie on the other side", Defect::missing_reduce, dropping("reduce1-1@tied"),
-                   "over the 2 stages that share it", 1},
-                  {"two ties", Defect::double_reduce, doubling("reduce0-0@tied"), "'layer0' was reduced already"},
-                  {"tie before the replicas are summed", Defect::early_reduce, swapping("reduce0-0", "reduce0-0@tied"),
-                   "does not wait for the reduce of block 0"},
-                  {"norm before the tie", Defect::early_norm, moving("norm0-2@pp+shard", "reduce1-1@tied"),
-                   "reduce of block 1 'layer1' over the stages that share it"},
-                  {"update before the tie", Defect::early_update,
-                   [](List& x) {
-                     x[find(x, Op::norm)].first = 1;  // leaves block 0 to the update
-                     move(x, find(x, "update0-0"), find(x, "reduce0-0@tied"));
-                   },
-                   "over the stages that share it"},
-                  {"over the replicas instead", Defect::double_reduce,
-                   changing("reduce0-0@tied", [](Instruction& x) { x.axis = AxisName::data; }), "'layer0' was reduced already"},
-                  {"over all ranks", Defect::double_reduce,
-                   changing("reduce0-0@tied", [](Instruction& x) { x.axis = AxisName::world; })},
-                  {"of a block that is not shared", Defect::wrong_axis,
-                   changing("reduce2-2", [](Instruction& x) { x.axis = AxisName::model; }),
-                   "over axis 'pp+shard', must be over 'dp+shard'"},
-                  {"of another block", Defect::missing_reduce,
-                   changing("reduce0-0@tied", [](Instruction& x) { x.first = 2, x.last = 3; }), "block 0 'layer0'"},
-              });
+  expect_all_found(tied(),
+                   {
+                       {"no tie", Defect::missing_reduce, dropping("reduce0-0@tied"), "over the 2 stages that share it"},
+                       {"no tie on the other side", Defect::missing_reduce, dropping("reduce1-1@tied"),
+                        "over the 2 stages that share it", 1},
+                       {"two ties", Defect::double_reduce, doubling("reduce0-0@tied"), "'layer0' was reduced already"},
+                       {"tie before the replicas are summed", Defect::early_reduce, swapping("reduce0-0", "reduce0-0@tied"),
+                        "does not wait for the reduce of block 0"},
+                       {"norm before the tie", Defect::early_norm, moving("norm0-2@pp", "reduce1-1@tied"),
+                        "reduce of block 1 'layer1' over the stages that share it"},
+                       {"update before the tie", Defect::early_update,
+                        [](List& x) {
+                          x[find(x, Op::norm)].first = 1;  // leaves block 0 to the update
+                          move(x, find(x, "update0-0"), find(x, "reduce0-0@tied"));
+                        },
+                        "over the stages that share it"},
+                       {"over the replicas instead", Defect::double_reduce,
+                        changing("reduce0-0@tied", [](Instruction& x) { x.axes = kDataAxes; }), "'layer0' was reduced already"},
+                       {"over all ranks", Defect::double_reduce,
+                        changing("reduce0-0@tied", [](Instruction& x) { x.axes = kPipelineAxis | kDataAxes; })},
+                       {"of a block that is not shared", Defect::wrong_axis,
+                        changing("reduce2-2", [](Instruction& x) { x.axes = kPipelineAxis | kShardAxis; }),
+                        "over axis 'pp+shard', must be over 'dp+shard'"},
+                       {"of another block", Defect::missing_reduce,
+                        changing("reduce0-0@tied", [](Instruction& x) { x.first = 2, x.last = 3; }), "block 0 'layer0'"},
+                   });
 }
 
 TEST(VerifyTies, holders_are_as_the_program_says) {
@@ -256,20 +256,20 @@ TEST(VerifyPipeline, ranks_along_it_share_the_collectives_of_all) {
   drop(no_norm.lists[1], find(no_norm.lists[1], Op::norm));
   no_norm.lists[1] = link_waits(no_norm.lists[1], no_norm, no_norm.buffers[1]);
   expect_defect(no_norm, Defect::order_mismatch, "rank 2 issues none", 2);
-  const auto over = [](AxisName axis) { return [=](Instruction& x) { x.axis = axis; }; };
-  expect_all_found(clipped, {
-                                {"norm of a stage", Defect::wrong_axis, changing("norm0-1@pp+shard", over(AxisName::none)),
-                                 "must be over 'pp+shard'"},
-                                {"losses of the last stage", Defect::wrong_axis,
-                                 changing("reduce_loss@world", over(AxisName::data)), "must be over 'world'", 1},
-                                {"no losses on a stage that has none", Defect::missing_reduce, dropping("reduce_loss@world"),
-                                 "no reduce_loss"},
-                            });
+  const auto over = [](AxisSet axes) { return [=](Instruction& x) { x.axes = axes; }; };
+  expect_all_found(
+      clipped,
+      {
+          {"norm of a stage", Defect::wrong_axis, changing("norm0-1@pp", over(kNoAxes)), "must be over 'pp'"},
+          {"losses of the last stage", Defect::wrong_axis, changing("reduce_loss@pp+dp+shard", over(kDataAxes)),
+           "must be over 'pp+dp+shard'", 1},
+          {"no losses on a stage that has none", Defect::missing_reduce, dropping("reduce_loss@pp+dp+shard"), "no reduce_loss"},
+      });
   expect_all_found(tied(), {{"ties in another order", Defect::order_mismatch, swapping("reduce0-0@tied", "reduce1-1@tied"),
                              "rank 0 issues reduce of block 0 'layer0'", 1, 2},
                             {"ties in another order on the first rank", Defect::order_mismatch,
                              swapping("reduce0-0@tied", "reduce1-1@tied"), "rank 0 issues reduce of block 1 'layer1'", 0, 2},
-                            {"a tie after the losses", Defect::deadlock, swapping("reduce1-1@tied", "reduce_loss@world"),
+                            {"a tie after the losses", Defect::deadlock, swapping("reduce1-1@tied", "reduce_loss@pp+dp+shard"),
                              "none of these can go on before another does", 0, 0}});
 }
 

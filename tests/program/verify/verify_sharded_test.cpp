@@ -211,16 +211,16 @@ TEST(VerifySharded, ranks_must_meet_on_the_same_axes_in_the_same_order) {
 }
 
 TEST(VerifySharded, collectives_are_over_the_ranks_that_hold_the_rest) {
-  const auto over = [](const char* which, AxisName axis) { return [=](List& x) { x[find(x, which)].axis = axis; }; };
-  const AxisName none = AxisName::none, dp = AxisName::dp, shard = AxisName::shard, data = AxisName::data;
+  const auto over = [](const char* which, AxisSet axes) { return [=](List& x) { x[find(x, which)].axes = axes; }; };
+  const AxisSet none = kNoAxes, dp = kReplicaAxis, shard = kShardAxis, data = kDataAxes;
   expect_all_found(
       program_of(zero3()),
       {{"gather of replicas", Defect::wrong_axis, over("gather1", dp), "over axis 'dp', must be over 'shard'"},
-       {"gather of neighbours, who keep nothing", Defect::wrong_axis, over("gather1", AxisName::inner), "'inner shard'"},
+       {"gather of neighbours, who keep nothing", Defect::wrong_axis, over("gather1", kInnerAxis), "'inner shard'"},
        {"gather by itself", Defect::wrong_axis, over("gather1", none), "'none'"},
        {"reduce_scatter of all", Defect::wrong_axis, over("reduce_scatter1.1", data), "must be over 'shard'"},
        {"reduce of all, whose shards differ", Defect::wrong_axis, over("reduce1-1@dp", data), "must be over 'dp'"},
-       {"reduce of stages that share nothing", Defect::missing_reduce, over("reduce1-1@dp", AxisName::tied),
+       {"reduce of stages that share nothing", Defect::missing_reduce, over("reduce1-1@dp", kPipelineAxis),
         "over the 2 replicas"},
        {"norm of one shard", Defect::wrong_axis, over("norm0-2@shard", none), "must be over 'shard'"},
        {"norm of replicas", Defect::wrong_axis, over("norm0-2@shard", data), "must be over 'shard'"},

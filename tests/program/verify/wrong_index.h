@@ -59,7 +59,7 @@ class FieldDamage {
 
   void change() {
     if (random_.below(3) > 0) return change_instruction();
-    switch (random_.below(9)) {
+    switch (random_.below(10)) {
       case 0:
         return change_count();
       case 1:
@@ -79,8 +79,11 @@ class FieldDamage {
         return change_sizes();
       case 7:
         return kind(program_.shard_level);
+      case 8:
+        return change_call();
       default:
-        return number(*any_of({&program_.mesh.pp, &program_.mesh.dp, &program_.mesh.shard, &program_.mesh.tp}));
+        return number(
+            *any_of({&program_.mesh.pp, &program_.mesh.dp, &program_.mesh.shard, &program_.mesh.cp, &program_.mesh.tp}));
     }
   }
 
@@ -92,10 +95,30 @@ class FieldDamage {
     program_.needs_norm = random_.one_in(2);
   }
 
+  void change_call() {
+    InnerCalls* calls = any(program_.block_calls);
+    InnerCall* call = any(calls == nullptr || random_.one_in(4) ? program_.loss_calls
+                          : random_.one_in(2)                   ? calls->forward
+                                                                : calls->backward);
+    if (call == nullptr)
+      return sizes(random_.one_in(2) ? program_.loss_calls : calls == nullptr ? program_.loss_calls : calls->input);
+    switch (random_.below(3)) {
+      case 0:
+        call->axes = AxisSet::of_bits(static_cast<uint8_t>(random_.below(256)));
+        return;
+      case 1:
+        return number(call->rounds);
+      default:
+        return number(call->wire_bytes);
+    }
+  }
+
   void change_sizes() {
-    switch (random_.below(5)) {
+    switch (random_.below(6)) {
       case 0:
         return sizes(program_.block_names);
+      case 4:
+        return sizes(program_.block_calls);
       case 1:
         return sizes(program_.block_uses);
       case 2:
@@ -117,7 +140,8 @@ class FieldDamage {
       case 1:
         return kind(x->lane);
       case 2:
-        return kind(x->axis);
+        x->axes = AxisSet::of_bits(static_cast<uint8_t>(random_.below(256)));
+        return;
       case 3:
         return kind(x->what);
       case 4:

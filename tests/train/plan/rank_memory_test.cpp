@@ -23,6 +23,8 @@ struct Case {
   std::string recompute;
   std::string precision;
   std::string more = {};  ///< keys of the layout
+  std::string model = "gpt";
+  int ranks = 2;
 };
 
 std::vector<Case> cases() {
@@ -33,19 +35,32 @@ std::vector<Case> cases() {
     all.push_back({level, level == std::string("none") ? "attention" : "none", "bf16"});
   }
   all.push_back({"none", "blocks", "fp32", ", recompute_every = 2, offload_activations = \"disk\""});
+  all.push_back({"none", "none", "fp32", ", bucket_mb = 10", "llama"});
+  all.push_back({"parameters", "attention", "bf16", ", prefetch = 1", "llama"});
+  for (const char* model : {"gpt", "llama"}) {
+    all.push_back({"none", "none", "fp32", ", tp = 2", model});
+    all.push_back({"none", "none", "fp32", ", tp = 2, sequence_parallel = true", model});
+    all.push_back({"none", "blocks", "bf16", ", tp = 4, sequence_parallel = true", model, 4});
+    all.push_back({"none", "attention", "fp32", ", tp = 2, sequence_parallel = true", model});
+    all.push_back({"parameters", "none", "fp32", ", tp = 2, sequence_parallel = true", model, 4});
+    all.push_back({"none", "none", "fp32", ", cp = 2, context_attention = \"ring\"", model});
+    all.push_back({"none", "none", "bf16", ", cp = 4, context_attention = \"ring\"", model, 4});
+    all.push_back({"none", "none", "fp32", ", cp = 2, context_attention = \"all_to_all\"", model});
+    all.push_back({"none", "none", "fp32", ", cp = 2, tp = 2, sequence_parallel = true", model, 4});
+  }
   return all;
 }
 
 /// The GPT recipe's shape, a third of its size.
 Recipe recipe_of(const Case& c) {
   return parse_recipe(fmt::format(R"(
-    model = {{ name = "gpt", layers = 4, heads = 4, width = 128, context = 64 }}
+    model = {{ name = "{}", layers = 4, heads = 4, width = 128, context = 64 }}
     data = {{ name = "text", path = "none.txt" }}
     batch = {{ global = 16 }}
     layout = {{ shard_level = "{}", recompute = "{}", precision = "{}"{} }}
     run = {{ steps = 3, threads = 1 }}
   )",
-                                  c.level, c.recompute, c.precision, c.more),
+                                  c.model, c.level, c.recompute, c.precision, c.more),
                       "memory_test.toml");
 }
 
@@ -57,16 +72,17 @@ Batch batch_of(int64_t samples) {
 /// Peaks of rank 0 over the second step, the first in which all state is there.
 CategoryBytes measure(const Recipe& recipe, const ResolvedLayout& layout) {
   CategoryBytes peak{};
-  test::run_ranks(kRanks, [&](World world) {
+  const int data_ranks = layout.dp * layout.shard;
+  test::run_ranks(data_ranks * layout.cp * layout.tp, [&](World world) {
     MemoryLedger ledger;
-    const Mesh mesh(world, {{"dp", layout.dp}, {"shard", layout.shard}});
+    const Mesh mesh(world, {{"dp", layout.dp}, {"shard", layout.shard}, {"cp", layout.cp}, {"tp", layout.tp}});
     Trainer trainer(mesh, build_model(recipe.model), AdamW{},
                     {.global_batch = layout.global_batch,
                      .micro_batch = layout.micro_batch,
                      .layout = layout.options,
                      .communication = {.backend = BackendKind::shm},
                      .ledger = &ledger});
-    const Batch batch = batch_of(layout.global_batch / kRanks);
+    const Batch batch = batch_of(layout.global_batch / data_ranks);
     trainer.step(batch);
     ledger.reset_peaks();
     trainer.step(batch);
@@ -76,14 +92,14 @@ CategoryBytes measure(const Recipe& recipe, const ResolvedLayout& layout) {
 }
 
 std::ostream& operator<<(std::ostream& out, const Case& c) {
-  return out << c.level << " " << c.recompute << " " << c.precision << c.more;
+  return out << c.level << " " << c.recompute << " " << c.precision << c.more << " " << c.model;
 }
 
 class MemoryTest : public ::testing::TestWithParam<Case> {};
 
 TEST_P(MemoryTest, MeasuredIsAsPredicted) {
   const Recipe recipe = recipe_of(GetParam());
-  const RecipeMemory predicted = recipe_memory(recipe, kRanks);
+  const RecipeMemory predicted = recipe_memory(recipe, GetParam().ranks);
   const CategoryBytes measured = measure(recipe, predicted.plan.layout);
   for (size_t i = 0; i < kMemoryCategories.size(); ++i) {
     const auto category = static_cast<MemoryCategory>(i);

@@ -157,9 +157,16 @@ TEST(Resolve, MeshesThatAreNotTheWorld) {
       "r.toml: the mesh has 2 ranks (layout.dp = 2 x layout.shard = 1), but the world has 4 (-n); leave one of them out and it "
       "takes the ranks that remain");
   r.layout.dp.reset();
+  r.layout.tp = 3;
+  EXPECT_EQ(error_of(r, 4), "r.toml: layout.tp = 3 does not divide the 4 ranks (-n); use a multiple of 3 ranks");
   r.layout.tp = 2;
-  EXPECT_EQ(error_of(r, 4),
-            "r.toml: layout.tp = 2 is not available yet; only layout.pp, layout.dp and layout.shard may be above 1");
+  EXPECT_EQ(resolve(r, 4).dp, 2) << "dp takes the ranks that remain";
+  r.layout.cp = 2;
+  EXPECT_EQ(error_of(r, 6),
+            "r.toml: layout.cp = 2 x layout.tp = 2 does not divide the 6 ranks (-n); use a multiple of 4 ranks");
+  const ResolvedLayout both = resolve(r, 8);
+  EXPECT_EQ(both.dp * both.cp * both.tp, 8);
+  EXPECT_EQ(both.data_ranks(), 2) << "ranks of cp and tp read the same samples";
   EXPECT_EQ(error_of(recipe({64, {}, 0}), 0), "-n 0: the number of ranks must be at least 1");
 }
 

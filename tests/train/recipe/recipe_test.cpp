@@ -50,10 +50,35 @@ TEST(Recipe, InlineTablesAndSectionsMeanTheSame) {
 
 TEST(Recipe, EveryKeyReachesItsPlace) {
   const Recipe recipe = parse_recipe(R"(
-    model = { name = "gpt", layers = 2, heads = 2, width = 8, context = 16, vocabulary = 300, classes = 3, dropout = 0.25 }
-    data = { name = "tokens", path = "ids.bin", tokenizer = "uint16", evaluation = 0.2 }
-    batch = { global = 32, micro = 4 }
-    layout = { dp = 2, pp = 3, shard = 4, cp = 5, tp = 6, backend = "gloo", bucket_mb = 1 }
+    [model]
+    name = "gpt"
+    layers = 2
+    heads = 2
+    kv_heads = 1
+    width = 8
+    ffn = 24
+    context = 16
+    vocabulary = 300
+    classes = 3
+    dropout = 0.25
+    rope_theta = 5e5
+    norm_eps = 1e-6
+    [data]
+    name = "tokens"
+    path = "ids.bin"
+    tokenizer = "uint16"
+    evaluation = 0.2
+    [batch]
+    global = 32
+    micro = 4
+    [layout]
+    dp = 2
+    pp = 3
+    shard = 4
+    cp = 5
+    tp = 6
+    backend = "gloo"
+    bucket_mb = 1
     [optimizer]
     name = "sgd"
     lr = 1
@@ -75,14 +100,15 @@ TEST(Recipe, EveryKeyReachesItsPlace) {
     seed = 42
     threads = 2
     reproducible_slots = 8
+    reproducible_tp = 12
     device = "cpu"
     timeout_s = 7.5
   )",
                                      "r.toml");
   const ModelRecipe& m = recipe.model;
-  EXPECT_EQ((std::vector<int64_t>{m.layers, m.heads, m.width, m.context, m.vocabulary, m.classes}),
-            (std::vector<int64_t>{2, 2, 8, 16, 300, 3}));
-  EXPECT_EQ(m.dropout, 0.25);
+  EXPECT_EQ((std::vector<int64_t>{m.layers, m.heads, m.kv_heads, m.width, m.ffn, m.context, m.vocabulary, m.classes}),
+            (std::vector<int64_t>{2, 2, 1, 8, 24, 16, 300, 3}));
+  EXPECT_EQ((std::vector<double>{m.dropout, m.rope_theta, m.norm_eps}), (std::vector<double>{0.25, 5e5, 1e-6}));
   EXPECT_EQ(recipe.data.path + recipe.data.tokenizer, "ids.binuint16");
   EXPECT_EQ(recipe.data.evaluation, 0.2);
   EXPECT_EQ(recipe.batch.micro, 4);
@@ -98,8 +124,8 @@ TEST(Recipe, EveryKeyReachesItsPlace) {
   EXPECT_EQ((std::vector<int64_t>{o.warmup, o.decay_every}), (std::vector<int64_t>{3, 5}));
   EXPECT_TRUE(o.nesterov);
   const RunRecipe& r = recipe.run;
-  EXPECT_EQ((std::vector<int64_t>{r.steps, r.evaluate_every, *r.threads, r.reproducible_slots}),
-            (std::vector<int64_t>{100, 10, 2, 8}));
+  EXPECT_EQ((std::vector<int64_t>{r.steps, r.evaluate_every, *r.threads, r.reproducible_slots, r.reproducible_tp}),
+            (std::vector<int64_t>{100, 10, 2, 8, 12}));
   EXPECT_EQ(r.seed, 42u);
   EXPECT_EQ(r.device, "cpu");
   EXPECT_EQ(r.timeout_s, 7.5);
@@ -162,7 +188,7 @@ TEST(Recipe, EveryBadInputNamesPlaceKeyAndWhatIsValid) {
       {"table for a number", "[optimizer]\nlr = { a = 1 }",
        "r.toml:2:6: optimizer.lr must be a number above 0, found a table ({ a = 1 })"},
       {"not a choice", "model = { name = 'gtp' }",
-       "r.toml:1:18: model.name must be one of \"gpt\", \"cnn\", \"mlp\", found 'gtp'"},
+       "r.toml:1:18: model.name must be one of \"gpt\", \"llama\", \"cnn\", \"mlp\", found 'gtp'"},
       {"zero steps", "[run]\nsteps = 0", "r.toml:2:9: run.steps must be an integer of at least 1, found 0"},
       {"negative seed", "[run]\nseed = -1", "r.toml:2:8: run.seed must be an integer of at least 0, found -1"},
       {"dropout of one", "[model]\ndropout = 1.0",
@@ -171,7 +197,7 @@ TEST(Recipe, EveryBadInputNamesPlaceKeyAndWhatIsValid) {
       {"TOML that is none", "[run\nsteps = 3", "r.toml:1:5: "},
       {"the same key twice", "[run]\nsteps = 3\nsteps = 4", "r.toml:3:"},
       {"no model", without("name = \"gpt\", "),
-       "r.toml: model.name is missing (which model): one of \"gpt\", \"cnn\", \"mlp\""},
+       "r.toml: model.name is missing (which model): one of \"gpt\", \"llama\", \"cnn\", \"mlp\""},
       {"no batch", without("global = 64"),
        "r.toml: batch.global is missing (samples a step, over all ranks): an integer of at least 1"},
       {"an empty file", "", "r.toml: model.name is missing"},
@@ -220,6 +246,12 @@ TEST(Recipe, KeysThatDoNotFitTogether) {
        "r.toml: model.heads = 1000 does not divide model.width = 16; the nearest that does is 16"},
       {{"model.heads=10000", "model.width=10007"},
        "r.toml: model.heads = 10000 does not divide model.width = 10007; the nearest that does is 1"},
+      {{"model.name=llama", "model.heads=5"},
+       "r.toml: model.heads = 5 does not divide model.width = 128; the nearest that does is 4"},
+      {{"model.name=llama", "model.width=12"},
+       "r.toml: model.width = 12 over model.heads = 4 makes heads of 3; rotary positions need an even number"},
+      {{"model.name=llama", "model.kv_heads=3"},
+       "r.toml: model.kv_heads = 3 does not divide model.heads = 4; the nearest that does is 2"},
       {{"run.reproducible_slots=999999"},
        "r.toml: run.reproducible_slots = 999999 must be a power of two; the nearest is 524288"},
       {{"run.reproducible_slots=6"}, "r.toml: run.reproducible_slots = 6 must be a power of two; the nearest are 4 and 8"},

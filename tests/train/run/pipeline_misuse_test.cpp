@@ -148,7 +148,7 @@ TEST(PipelineMisuse, RanksWithDifferentRecipesAreToldWhenTheyStart) {
        [](Start& x) {
          x.mesh = {{"dp", kWorld}};
        },
-       "; rank 0 has ranks: pp 4 x dp 1 x shard 1, rank 2 has ranks: pp 1 x dp 4 x shard 1"},
+       "; rank 0 has ranks: pp 4 x dp 1 x shard 1 x cp 1 x tp 1, rank 2 has ranks: pp 1 x dp 4 x shard 1 x cp 1 x tp 1"},
       {"another model", [](Start& x) { x.model = [] { return eight_blocks(16); }; }, "; rank 0 has model: 8 blocks"},
       {"other sharding",
        [](Start& x) {

@@ -164,9 +164,9 @@ TEST(PipelineChoices, InputGradientsInAnyOrderChangeNoBit) {
   expect_equal(train_ranks(job("deep_gpt"), strategy, 2, AdamW{}, kSteps), one_device("deep_gpt"), "descending");
 }
 
-/// Blocks whose backward cannot be split, and is run whole: all of them, or every second one.
-TEST(PipelineChoices, BlocksThatCannotBeSplitChangeNoBit) {
-  for (const std::string name : {"deep_modules", "deep_mixed"}) {
+/// Blocks whose backward cannot be split, and is run whole: all of them, or every second one. And another model.
+TEST(PipelineChoices, OtherBlocksChangeNoBit) {
+  for (const std::string name : {"deep_modules", "deep_mixed", "deep_llama"}) {
     for (const std::string& schedule : schedules()) {
       for (const ShardLevel level : {ShardLevel::none, ShardLevel::parameters}) {
         const Cell cell{.schedule = schedule, .pp = 2, .data = 2, .spread = Spread::shard, .level = level};

@@ -27,7 +27,7 @@ TEST_P(PrecisionTest, FollowsFloat32) {
 
 INSTANTIATE_TEST_SUITE_P(Types, PrecisionTest,
                          ::testing::Combine(::testing::Values(Precision::bf16, Precision::fp16),
-                                            ::testing::Values("gpt", "cnn", "mlp")),
+                                            ::testing::Values("gpt", "llama", "cnn", "mlp")),
                          [](const auto& info) {
                            return std::string(name(std::get<0>(info.param))) + "_" + std::get<1>(info.param);
                          });

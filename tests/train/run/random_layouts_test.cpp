@@ -1,5 +1,5 @@
-// Random layouts train as one device does: any mesh of pp x dp x shard on up to eight ranks, any schedule, level, recompute and
-// offload. With reproducible slots to the bit, without to the reference's tolerance.
+// Random layouts train as one device does: any mesh of pp x dp x shard x cp x tp on up to eight ranks, any schedule, level,
+// recompute and offload. With reproducible slots to the bit, without, and with cp or tp, to the reference's tolerance.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -26,7 +26,9 @@ std::string text(const RandomRun& run) {
   const Strategy& s = run.strategy;
   const LayoutOptions& l = s.layout;
   return run.job + " on " + std::to_string(run.ranks) + " ranks, pp " + std::to_string(s.pp) + " " + l.pipeline.schedule +
-         ", spread " + std::to_string(static_cast<int>(s.spread)) + ", level " + std::string(name(l.shard_level)) + ", " +
+         ", cp " + std::to_string(s.cp) + " " + std::string(kContextAttentions.of(l.attention_over)) + ", tp " +
+         std::to_string(s.tp) + (l.sequence_parallel ? " with sequences" : "") + ", spread " +
+         std::to_string(static_cast<int>(s.spread)) + ", level " + std::string(name(l.shard_level)) + ", " +
          std::string(name(l.precision)) + ", micro-batches of " + std::to_string(s.micro_batch) + ", " +
          std::to_string(s.slots) + " slots, recompute " + std::to_string(l.recompute_every) +
          (l.recompute_parts ? " and attention" : "") + ", offload " + std::string(name(l.offload_optimizer)) + " " +
@@ -59,6 +61,18 @@ LayoutOptions random_layout(Random& random, const RandomRun& run) {
   return layout;
 }
 
+/// Splits inside the layers, of models that can be split so, as far as there are ranks.
+void split_inside(Random& random, RandomRun& run) {
+  Strategy& s = run.strategy;
+  if (run.job.find("gpt") == std::string::npos || run.ranks > 4) return;
+  s.tp = random.of<int>({1, 2});
+  s.cp = run.ranks * s.tp <= 4 ? random.of<int>({1, 2}) : 1;
+  s.layout.sequence_parallel = random.one_in(2);
+  // Its two heads are one a rank of tp, which ranks of cp cannot share.
+  s.layout.attention_over = s.tp == 1 ? static_cast<ContextAttention>(random.below(3)) : ContextAttention::ring;
+  run.ranks *= s.tp * s.cp;
+}
+
 RandomRun random_run(Random& random) {
   RandomRun run{.job = random.of<std::string>({"deep_gpt", "deep_gpt", "deep_tied_gpt", "deep_modules", "deep_mixed"})};
   Strategy& s = run.strategy;
@@ -75,7 +89,8 @@ RandomRun random_run(Random& random) {
   // Tied weights of two stages are summed in another order than on one device: slots would promise too much.
   const bool ties_stages = run.job == "deep_tied_gpt" && s.pp > 1;
   const bool has_reference = run.job != "deep_modules";  // of modules of torch's own only the bits of one device are known
-  s.slots = !ties_stages && (!has_reference || !random.one_in(4)) ? kSlots : 0;
+  split_inside(random, run);
+  s.slots = s.tp * s.cp == 1 && !ties_stages && (!has_reference || !random.one_in(4)) ? kSlots : 0;
   if (s.slots > 0 && random.one_in(3)) s.layout.precision = Precision::bf16;
   s.clip = random.one_in(2) ? 0.5 : 0.0;
   s.bucket_bytes = random.one_in(2) ? 1 << 10 : 25 << 20;

@@ -90,6 +90,10 @@ std::string name_of(const testing::TestParamInfo<Cell>& info) {
 // A suite each, so that they run side by side.
 INSTANTIATE_TEST_SUITE_P(Gpt, ShardingParityTest, testing::ValuesIn(cells("gpt")), name_of);
 INSTANTIATE_TEST_SUITE_P(TiedGpt, ShardingParityTest, testing::ValuesIn(cells("tied_gpt")), name_of);
+INSTANTIATE_TEST_SUITE_P(Llama, ShardingParityTest,
+                         testing::Values(Cell{strategy_of(ShardLevel::parameters, Spread::shard, extras()[1]), 2, "llama"},
+                                         Cell{strategy_of(ShardLevel::parameters, Spread::hybrid, extras()[2]), 4, "llama"}),
+                         name_of);
 INSTANTIATE_TEST_SUITE_P(Cnn, ShardingParityTest, testing::ValuesIn(cells("cnn")), name_of);
 
 /// All of the table with four slots, AdamW: the bits of one device.

@@ -3,10 +3,12 @@
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
+#include <csignal>
 #include <cstring>
 #include <optional>
 
 #include "weft/base/hash.h"
+#include "weft/base/without_signal.h"
 #include "weft/comm/c10d/gloo_engine.h"
 #include "weft/comm/c10d/operations.h"
 #include "weft/comm/host/host_name.h"
@@ -103,6 +105,9 @@ GlooBackend::GlooBackend(const GroupPlan& plan)
       own_record_(at::zeros({static_cast<int64_t>(sizeof(CallRecord))}, at::kByte)),
       all_records_(at::zeros({static_cast<int64_t>(sizeof(CallRecord)) * size()}, at::kByte)) {
   meet(plan);
+  // Gloo writes to connections that a peer may have closed, which would end a process that does not expect it. The threads that
+  // do are started from here on, and begin with what this one is deaf to.
+  const WithoutSignal guard(SIGPIPE);
   auto engine = connect(plan);
   engine_ = engine.get();
   const auto finish_pending = [this](const Operations::Pending& pending, Operations::Step) {

@@ -4,6 +4,7 @@
 
 #include <csignal>
 #include <cstring>
+#include <limits>
 
 #include "weft/base/error.h"
 #include "weft/base/without_signal.h"
@@ -16,7 +17,9 @@ namespace weft {
 namespace {
 
 constexpr int kRecordTag = 0;
-constexpr int kDataTag = 1;
+
+/// Data meets only data of its size: Gloo ends the process that is sent more than it asked for.
+int data_tag(const at::Tensor& tensor) { return static_cast<int>(1 + tensor.nbytes() % std::numeric_limits<int>::max()); }
 
 at::Tensor empty_record() { return at::zeros({static_cast<int64_t>(sizeof(CallRecord))}, at::kByte); }
 
@@ -36,7 +39,7 @@ class GlooBackend::Sending : public Work::State {
     sends_.push_back(backend.engine_->send(header, call.root, kRecordTag));
     if (tensor.numel() == 0) return;
     std::vector<at::Tensor> data = as_bytes(tensor);
-    sends_.push_back(backend.engine_->send(data, call.root, kDataTag));
+    sends_.push_back(backend.engine_->send(data, call.root, data_tag(tensor)));
   }
   void wait() override {
     if (sends_.empty()) return;
@@ -63,7 +66,7 @@ class GlooBackend::Receiving : public Work::State {
     pending_ = backend.engine_->recv(header_, call.root, kRecordTag);
     if (tensor_.numel() == 0) return;
     data_ = as_bytes(tensor_);
-    pending_data_ = backend.engine_->recv(data_, call.root, kDataTag);
+    pending_data_ = backend.engine_->recv(data_, call.root, data_tag(tensor_));
   }
   void wait() override {
     if (!pending_) return;
@@ -161,11 +164,6 @@ Call GlooBackend::describe_call(Operation operation, const at::Tensor& tensor, s
       .operation = operation, .dtype = tensor.scalar_type(), .reduce = op, .root = root, .numel = tensor.numel(), .what = what};
 }
 
-// Gloo writes to connections that a peer may have closed, which would end a process that does not expect it. The threads that
-// do are started here, and begin with what this one is deaf to.
-std::shared_ptr<Backend> make_gloo_backend(const GroupPlan& plan) {
-  const WithoutSignal guard(SIGPIPE);
-  return std::make_shared<GlooBackend>(plan);
-}
+std::shared_ptr<Backend> make_gloo_backend(const GroupPlan& plan) { return std::make_shared<GlooBackend>(plan); }
 
 }  // namespace weft

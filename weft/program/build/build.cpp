@@ -7,6 +7,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/math.h"
+#include "weft/program/axes.h"
 #include "weft/program/buckets.h"
 #include "weft/program/buffers.h"
 #include "weft/program/build/stages.h"
@@ -49,6 +50,7 @@ void check(const ModelCost& model, const StepLayout& layout) {
     if (value < 1) throw InputError(fmt::format("layout: {} is {}, must be at least 1", key, value));
   };
   positive("pp", layout.pp);
+  positive("cp", layout.cp);
   positive("tp", layout.tp);
   positive("dp", layout.dp);
   positive("shard", layout.shard);
@@ -84,6 +86,12 @@ void find_holders(Program& program, const std::vector<InstructionList>& lists) {
   }
 }
 
+void declare_inner_calls(InstructionList& list, const Program& program) {
+  for (Instruction& x : list) {
+    for (const InnerCall& call : program.inner_calls(x)) x.wire_bytes += call.wire_bytes;
+  }
+}
+
 Found<InstructionList> finish_list(InstructionList list, const ModelCost& model, const StepLayout& layout,
                                    const Program& program) {
   const bool sharded = layout.shard_level != ShardLevel::none;
@@ -99,13 +107,16 @@ Found<InstructionList> finish_list(InstructionList list, const ModelCost& model,
     list = shard_gradients(std::move(list), program,
                            {.every_micro_batch = layout.shard_level >= ShardLevel::gradients && !program.keep_order});
   } else {
-    list = replicate(std::move(list), {.replicas = program.replicas, .buckets = buckets, .uses = program.block_uses});
+    list = replicate(
+        std::move(list),
+        {.replicas = program.replicas, .axes = replica_axes(program), .buckets = buckets, .uses = program.block_uses});
   }
   list = tie_weights(std::move(list), program);
   list = sum_losses(std::move(list), program);
-  const int parts = layout.pp * program.shards;
-  const AxisName axis = layout.pp > 1 ? AxisName::model : parts > 1 ? AxisName::shard : AxisName::none;
-  if (program.needs_norm) list = clip(std::move(list), {.axis = axis, .ranks = parts, .all = whole(buckets)});
+  const AxisSet axes = model_axes(program);
+  if (program.needs_norm) {
+    list = clip(std::move(list), {.axes = axes, .ranks = size_along(program, axes), .all = whole(buckets)});
+  }
   list = update(std::move(list), {.buckets = buckets});
   list = offload_state(std::move(list), layout.offload);
   if (layout.shard_level == ShardLevel::parameters) {
@@ -148,7 +159,7 @@ Program frame_program(const ModelCost& model, const StepLayout& layout) {
   Program program;
   program.shard_level = layout.shard_level;
   program.shards = sharded ? layout.shard : 1;
-  program.replicas = sharded ? layout.dp : layout.dp * layout.shard;
+  program.replicas = (sharded ? layout.dp : layout.dp * layout.shard) * layout.cp;
   program.inner_shards = layout.shard_level == ShardLevel::parameters && layout.reshard_after_forward ? layout.inner_shards : 1;
   program.weight_bytes = layout.weight_bytes;
   program.gradient_bytes = layout.gradient_bytes;
@@ -157,11 +168,17 @@ Program frame_program(const ModelCost& model, const StepLayout& layout) {
   program.needs_norm = layout.clip || layout.check_finite;
   program.keep_order = layout.keep_order && layout.shard_level >= ShardLevel::gradients;
   program.offload = layout.offload;
-  program.mesh = {.pp = layout.pp, .dp = layout.dp, .shard = layout.shard, .tp = layout.tp};
+  program.mesh = {.pp = layout.pp, .dp = layout.dp, .shard = layout.shard, .cp = layout.cp, .tp = layout.tp};
   for (int rank = 0; rank < program.mesh.world(); ++rank) {
-    program.list_of_rank.push_back(rank / (program.mesh.data() * layout.tp));
+    program.list_of_rank.push_back(rank / (program.mesh.world() / layout.pp));
   }
+  const auto calls_others = [](const BlockCost& block) {
+    return !block.calls.forward.empty() || !block.calls.backward.empty();
+  };
+  const bool inner = std::any_of(model.blocks.begin(), model.blocks.end(), calls_others);
+  program.loss_calls = model.loss_calls;
   for (const BlockCost& block : model.blocks) {
+    if (inner) program.block_calls.push_back(block.calls);
     program.block_names.push_back(block.name);
     program.block_numel.push_back(padded_numel(block.numel, program.shards));
     program.block_uses.push_back(block.uses);
@@ -191,6 +208,7 @@ Found<Program> find_program(const ModelCost& model, const StepLayout& layout) {
     if (!finished) return {.why_not = std::move(finished.why_not)};
     InstructionList list = std::move(finished).take();
     list.shrink_to_fit();
+    declare_inner_calls(list, program);
     program.buffers.push_back({weight_buffers(list, program), gradient_buffers(list, program, layout.prefetch)});
     program.lists.push_back(link_waits(std::move(list), program, program.buffers.back()));
   }

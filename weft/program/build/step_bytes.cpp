@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
+#include <vector>
 
 #include "weft/base/error.h"
 #include "weft/program/limits.h"
@@ -26,6 +28,23 @@ void check_block(const ModelCost& model, size_t b) {
                          kMostBytes));
     }
   }
+}
+
+// Sent by these calls; NaN where one has bytes that cannot be.
+double bytes_of(const std::vector<InnerCall>& calls) {
+  double bytes = 0.0;
+  for (const InnerCall& call : calls) bytes += call.wire_bytes < 0 ? std::nan("") : static_cast<double>(call.wire_bytes);
+  return bytes;
+}
+
+// Of calls inside blocks and the loss, on a micro-batch; forward may run twice.
+double inner_bytes(const ModelCost& model) {
+  double bytes = bytes_of(model.loss_calls);
+  for (const BlockCost& block : model.blocks) {
+    const InnerCalls& calls = block.calls;
+    bytes += 2.0 * bytes_of(calls.forward) + bytes_of(calls.backward) + bytes_of(calls.input) + bytes_of(calls.weight);
+  }
+  return bytes;
 }
 
 // With gradients and frozen weights, as they are padded.
@@ -65,6 +84,13 @@ void check_step_bytes(const ModelCost& model, const StepLayout& layout) {
     throw InputError(fmt::format("model '{}': its input or its loss has {} bytes on a micro-batch, must be 0 to {}", model.name,
                                  bytes, kMostBytes));
   }
+  const double inner = inner_bytes(model) * layout.micro_batches;
+  if (!(inner <= static_cast<double>(kMostBytes))) {
+    throw InputError(
+        fmt::format("model '{}': a step of {} micro-batches sends {:.1e} bytes inside blocks, must be 0 to {:.1e}; "
+                    "use smaller micro-batches (batch.micro), or fewer",
+                    model.name, layout.micro_batches, inner, static_cast<double>(kMostBytes)));
+  }
   const double elements = count_elements(model, layout.shard_level == ShardLevel::none ? 1 : layout.shard);
   if (elements > static_cast<double>(kMostElements)) {
     throw InputError(
@@ -75,7 +101,7 @@ void check_step_bytes(const ModelCost& model, const StepLayout& layout) {
   const int at_a_time = layout.pp > 1 ? layout.micro_batches : 1;
   const double activations = activation_bytes(model) * at_a_time;
   const double sent = sent_bytes(elements, layout);
-  if (activations + sent <= static_cast<double>(kMostBytes)) return;
+  if (activations + sent + inner <= static_cast<double>(kMostBytes)) return;
   throw InputError(
       fmt::format("layout: a step of {} micro-batches a rank holds up to {:.1e} bytes of activations and sends up to {:.1e} of "
                   "weights and gradients, more than the {:.1e} that can be counted; use {} (batch.micro, batch.global) or a "

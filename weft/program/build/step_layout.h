@@ -16,9 +16,10 @@ struct StepLayout {
   int pp = 1;                         ///< pipeline ranks
   Schedule schedule = {};             ///< of the pipeline, for micro_batches; none: one stage, a micro-batch at a time (pp = 1)
   std::vector<int> first_block = {};  ///< of each stage; empty: the blocks evenly
-  int tp = 1;     ///< ranks that share each block's work: costs are those of one of them. Simulated, not run
-  int dp = 1;     ///< replicas
-  int shard = 1;  ///< ranks that share one replica's state
+  int cp = 1;                         ///< ranks that share each sample's sequence: costs are those of one of them
+  int tp = 1;                         ///< ranks that share each block's layers: costs are those of one of them
+  int dp = 1;                         ///< replicas
+  int shard = 1;                      ///< ranks that share one replica's state
   ShardLevel shard_level = ShardLevel::none;  ///< what is divided over the ranks of `shard`
   bool reshard_after_forward = true;          ///< level parameters: release after forward, gather again for backward
   int inner_shards = 1;             ///< level parameters: ranks that keep whole weights divided between forward and backward

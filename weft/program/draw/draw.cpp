@@ -172,6 +172,7 @@ std::string cost_table(const Program& program, const InstructionList& list) {
   if (cost.num_gathers > 0) {
     line("", "", fmt::format("weights {} in {}", format_bytes(cost.weight_wire_bytes), counted(cost.num_gathers, "gather")));
   }
+  if (cost.inner_wire_bytes > 0) line("", "", fmt::format("inside blocks {}", format_bytes(cost.inner_wire_bytes)));
   line("gradients", format_bytes(gradients), sharded ? "whole; weft memory tells what a rank holds of them" : "");
   line("activations, peak", format_bytes(cost.peak_activation_bytes), "");
   if (program.slots > 1) line("partial sums, peak", format_bytes(cost.peak_partial_bytes), counted(program.slots, "slot"));

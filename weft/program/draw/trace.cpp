@@ -88,7 +88,7 @@ class Writer {
     if (takes_micro_batch(x)) result["micro_batch"] = x.micro;
     if (x.flops > 0.0) result["flops"] = x.flops;
     if (x.wire_bytes > 0) result["bytes_sent"] = x.wire_bytes;
-    if (is_collective(x)) result["axis"] = name(x.axis);
+    if (is_collective(x)) result["axis"] = name(x.axes);
     if (is_transfer(x.op)) result["peer"] = x.peer;
     return result;
   }

@@ -10,7 +10,7 @@ InstructionList clip(InstructionList list, const ClipOptions& options) {
   list.push_back({.op = Op::norm,
                   .first = options.all.first,
                   .last = options.all.last,
-                  .axis = options.axis,
+                  .axes = options.axes,
                   .wire_bytes = all_reduce_bytes(kSumBytes, options.ranks)});
   return list;
 }

@@ -12,9 +12,9 @@ namespace weft {
 
 /// Whose gradients the norm is of.
 struct ClipOptions {
-  AxisName axis = AxisName::none;  ///< over which ranks hold different parts of one replica
-  int ranks = 1;                   ///< of it
-  Bucket all;                      ///< what the norm covers, of what this rank holds
+  AxisSet axes = {};  ///< along which ranks hold different parts of one replica
+  int ranks = 1;      ///< along them
+  Bucket all;         ///< what the norm covers, of what this rank holds
 };
 
 /// Adds the norm.

@@ -14,7 +14,7 @@ InstructionList gather_updated(InstructionList list, const Program& program) {
                          .lane = Lane::comm,
                          .first = block,
                          .last = block + 1,
-                         .axis = AxisName::shard,
+                         .axes = kShardAxis,
                          .wire_bytes = shard_bytes(program.block_numel[block] * program.weight_bytes, program.shards)});
     }
   }

@@ -101,7 +101,7 @@ InstructionList offload_shards(const InstructionList& list, const OffloadOptions
   if (!options.weights) return list;
   InstructionList result;
   for (const Instruction& x : list) {
-    const bool from_shard = x.op == Op::gather && x.axis == AxisName::shard;
+    const bool from_shard = x.op == Op::gather && x.axes == kShardAxis;
     if (from_shard) result.push_back(move(Op::reload, Payload::weights, x.first));
     result.push_back(x);
     if (from_shard) result.push_back(move(Op::offload, Payload::weights, x.first));

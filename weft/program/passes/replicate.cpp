@@ -19,7 +19,7 @@ InstructionList replicate(InstructionList list, const ReplicateOptions& options)
                            .lane = Lane::comm,
                            .first = bucket.first,
                            .last = bucket.last,
-                           .axis = AxisName::data,
+                           .axes = options.axes,
                            .wire_bytes = all_reduce_bytes(bucket.bytes, options.replicas)}});
   }
   return insert(std::move(list), std::move(insertions));

@@ -16,6 +16,7 @@ namespace weft {
 /// What is reduced over how many ranks.
 struct ReplicateOptions {
   int replicas = 1;                    ///< ranks that hold the same part of the state
+  AxisSet axes = kDataAxes;            ///< along which they lie
   std::vector<Bucket> buckets;         ///< each reduced in one go
   std::vector<std::vector<int>> uses;  ///< Program::block_uses
 };

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "weft/program/axes.h"
 #include "weft/program/cost.h"
 #include "weft/program/edit.h"
 
@@ -50,7 +51,7 @@ InstructionList shard_gradients(InstructionList list, const Program& program, co
                              .first = block,
                              .last = block + 1,
                              .micro = micro,
-                             .axis = AxisName::shard,
+                             .axes = kShardAxis,
                              .wire_bytes = shard_bytes(bytes, program.shards)}});
       if (micro < last_micro || program.replicas == 1) continue;
       insertions.push_back({after,
@@ -58,7 +59,7 @@ InstructionList shard_gradients(InstructionList list, const Program& program, co
                              .lane = Lane::comm,
                              .first = block,
                              .last = block + 1,
-                             .axis = AxisName::dp,
+                             .axes = replica_axes(program),
                              .wire_bytes = all_reduce_bytes(bytes / program.shards, program.replicas)}});
     }
   }

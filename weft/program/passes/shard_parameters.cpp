@@ -16,12 +16,12 @@ bool nothing_runs_between(const InstructionList& list, int from, int to) {
   return true;
 }
 
-Instruction gather(const Program& program, int block, AxisName axis, int ranks) {
+Instruction gather(const Program& program, int block, AxisSet axes, int ranks) {
   return {.op = Op::gather,
           .lane = Lane::comm,
           .first = block,
           .last = block + 1,
-          .axis = axis,
+          .axes = axes,
           .wire_bytes = shard_bytes(program.weight_numel(block) * program.weight_bytes, ranks)};
 }
 
@@ -46,8 +46,8 @@ InstructionList shard_parameters(InstructionList list, const Program& program, c
       const bool from_inner = !kept && same_micro && has_inner;
       if (!kept) {
         if (previous >= 0) insertions.push_back({previous, release(block, from_inner)});
-        gathers.push_back({use - 1, from_inner ? gather(program, block, AxisName::inner, options.inner_shards)
-                                               : gather(program, block, AxisName::shard, program.shards)});
+        gathers.push_back({use - 1, from_inner ? gather(program, block, kInnerAxis, options.inner_shards)
+                                               : gather(program, block, kShardAxis, program.shards)});
       }
       previous = use;
     }

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "weft/program/axes.h"
 #include "weft/program/cost.h"
 #include "weft/program/edit.h"
 
@@ -18,13 +19,13 @@ InstructionList sum_losses(InstructionList list, const Program& program) {
   for (int i = 0; i < static_cast<int>(list.size()) && alone; ++i) {
     if (list[i].op == Op::loss) after = i;
   }
-  const int ranks = program.mesh.pp * program.mesh.data();
+  const AxisSet axes = loss_axes(program);
   const int64_t table_bytes = kLossBytes * program.micro_batches * program.mesh.data();
   return insert(std::move(list), {{after,
                                    {.op = Op::reduce_loss,
                                     .lane = Lane::comm,
-                                    .axis = alone ? AxisName::data : AxisName::world,
-                                    .wire_bytes = all_reduce_bytes(table_bytes, ranks)}}});
+                                    .axes = axes,
+                                    .wire_bytes = all_reduce_bytes(table_bytes, size_along(program, axes))}}});
 }
 
 }  // namespace weft

@@ -14,7 +14,7 @@ InstructionList tie_weights(InstructionList list, const Program& program) {
                     .lane = Lane::comm,
                     .first = block,
                     .last = block + 1,
-                    .axis = AxisName::tied,
+                    .axes = kPipelineAxis,
                     .wire_bytes = all_reduce_bytes(bytes, holders)});
   }
   return list;

@@ -87,7 +87,7 @@ class Linker {
       case Op::load:
         return write(Datum::input, 0, x.micro);
       case Op::gather:
-        read(x.axis == AxisName::inner ? Datum::inner_shard : Datum::shard, x.first, 0);
+        read(x.axes == kInnerAxis ? Datum::inner_shard : Datum::shard, x.first, 0);
         occupy(buffers_.weight, Datum::weight_buffer, x.first);
         return write(Datum::weights, x.first, 0);
       case Op::release:

@@ -11,7 +11,7 @@ namespace weft {
 namespace {
 
 // Pipeline ranks hold different blocks: on an axis that joins them, each names its own.
-bool same_blocks(AxisName axis) { return axis != AxisName::model && axis != AxisName::world; }
+bool same_blocks(const Instruction& x) { return !x.axes.has(kPipelineAxis) || tied_block(x) >= 0; }
 
 }  // namespace
 
@@ -31,12 +31,12 @@ const Instruction& CollectiveQueue::at(const InstructionRef& issued) const {
 // Worked out once for all sides that are on it: those of one class meet the same classes.
 const CollectiveQueue::Line& CollectiveQueue::line_of(const InstructionRef& issued) {
   const Instruction& x = at(issued);
-  const std::pair key(x.axis, x.axis == AxisName::tied ? x.first : 0);
+  const std::pair key(x.axes, tied_block(x));
   const auto known = lines_[issued.side].find(key);
   if (known != lines_[issued.side].end()) return known->second;
   Line line;
   std::vector<bool> on_line(lines_.size(), false);
-  for (int rank : ranks_.members(simulation_.ranks[issued.side].rank, x.axis, key.second)) {
+  for (int rank : ranks_.members(simulation_.ranks[issued.side].rank, x.axes, key.second)) {
     on_line[simulation_.index_of_rank[rank]] = true;
   }
   for (int side = 0; side < static_cast<int>(on_line.size()); ++side) {
@@ -44,10 +44,10 @@ const CollectiveQueue::Line& CollectiveQueue::line_of(const InstructionRef& issu
   }
   if (!on_line[issued.side]) {
     throw Error(fmt::format("{}: this rank is not on the axis '{}' of the block", describe(program_, simulation_, issued),
-                            name(x.axis)));
+                            name(x.axes)));
   }
-  line.number = line_numbers_.try_emplace({x.axis, line.sides}, static_cast<int>(line_numbers_.size())).first->second;
-  line.ring = network_.ring(x.axis, key.second);
+  line.number = line_numbers_.try_emplace({x.axes, line.sides}, static_cast<int>(line_numbers_.size())).first->second;
+  line.ring = network_.ring(x.axes, key.second);
   for (const int side : line.sides) lines_[side].try_emplace(key, line);
   return lines_[issued.side].at(key);
 }
@@ -55,9 +55,9 @@ const CollectiveQueue::Line& CollectiveQueue::line_of(const InstructionRef& issu
 void CollectiveQueue::check_same(const InstructionRef& first, const InstructionRef& other) const {
   const Instruction& a = at(first);
   const Instruction& b = at(other);
-  if (a.op == b.op && (!same_blocks(a.axis) || (a.first == b.first && a.last == b.last))) return;
+  if (a.op == b.op && (!same_blocks(a) || (a.first == b.first && a.last == b.last))) return;
   throw Error(fmt::format("{} meets {} on axis '{}': all members of an axis must issue the same collectives in the same order",
-                          describe(program_, simulation_, other), describe(program_, simulation_, first), name(a.axis)));
+                          describe(program_, simulation_, other), describe(program_, simulation_, first), name(a.axes)));
 }
 
 std::optional<CollectiveQueue::Completed> CollectiveQueue::join(const InstructionRef& issued, double ready_s) {

@@ -51,11 +51,11 @@ class CollectiveQueue {
   const Ranks& ranks_;
   const Simulation& simulation_;
   Network& network_;
-  std::map<std::pair<AxisName, std::vector<int>>, int> line_numbers_;
-  std::vector<std::map<std::pair<AxisName, int>, Line>> lines_;  // by side
-  std::vector<std::map<int, int>> joined_;                       // by side: line number -> collectives joined
-  std::map<std::pair<int, int>, Waiting> waiting_;               // by line number and how many came before it
-  std::vector<std::array<double, kNumPorts>> port_free_s_;       // by side
+  std::map<std::pair<AxisSet, std::vector<int>>, int> line_numbers_;
+  std::vector<std::map<std::pair<AxisSet, int>, Line>> lines_;  // by side
+  std::vector<std::map<int, int>> joined_;                      // by side: line number -> collectives joined
+  std::map<std::pair<int, int>, Waiting> waiting_;              // by line number and how many came before it
+  std::vector<std::array<double, kNumPorts>> port_free_s_;      // by side
 };
 
 }  // namespace weft

@@ -142,7 +142,8 @@ void Events::start(const InstructionRef& x, double time) {
   if (instruction.op == Op::send) return send(x, time);
   if (instruction.op == Op::receive) return receive(x);
   if (instruction.op == Op::offload || instruction.op == Op::reload) return copy(x, time);
-  finish(x, time, time + work_.seconds(instruction));
+  const double calls = work_.is_measured(instruction) ? 0.0 : network_.seconds(program_.inner_calls(instruction));
+  finish(x, time, time + work_.seconds(instruction) + calls);
 }
 
 void Events::finish(const InstructionRef& x, double begin, double end) {

@@ -14,28 +14,37 @@ double Ring::seconds(const Instruction& x) const {
   return rounds * link.latency_s + static_cast<double>(x.wire_bytes) / link.bytes_per_s;
 }
 
-const Ring& Network::ring(AxisName axis, int block) {
-  const auto [found, is_new] = rings_.try_emplace({axis, axis == AxisName::tied ? block : 0});
+const Ring& Network::ring(AxisSet axes, int block) {
+  const auto [found, is_new] = rings_.try_emplace({axes, block});
   Ring& ring = found->second;
   if (!is_new) return ring;
   const int world = ranks_.mesh().world();
   std::vector<bool> seen(world, false);
   for (int rank = 0; rank < world; ++rank) {
     if (seen[rank]) continue;
-    const std::vector<int> line = ranks_.members(rank, axis, block);
+    const std::vector<int> line = ranks_.members(rank, axes, block);
     for (int member : line) seen[member] = true;
-    add_line(ring, line, axis);
+    add_line(ring, line, axes);
   }
   return ring;
 }
 
-void Network::add_line(Ring& ring, const std::vector<int>& members, AxisName axis) {
+double Network::seconds(const std::vector<InnerCall>& calls) {
+  double sum = 0.0;
+  for (const InnerCall& call : calls) {
+    const Link& link = ring(call.axes).link;
+    sum += call.rounds * link.latency_s + static_cast<double>(call.wire_bytes) / link.bytes_per_s;
+  }
+  return sum;
+}
+
+void Network::add_line(Ring& ring, const std::vector<int>& members, AxisSet axes) {
   ring.ranks = static_cast<int>(members.size());
   std::map<int, int> on_host;
   for (int rank : members) ++on_host[host_of(rank)];
   const auto check = [&](const Link& link, const char* section) {
     check_known(hardware_, link, section,
-                fmt::format("axis '{}' (ranks {} to {})", name(axis), members.front(), members.back()));
+                fmt::format("axis '{}' (ranks {} to {})", name(axes), members.front(), members.back()));
   };
   const bool alone = on_host.size() == members.size();  // one a host
   if (on_host.size() > 1) check(hardware_.inter_host, "inter_host");
@@ -76,8 +85,9 @@ LinksUsed links_used(const Program& program, const Hardware& hardware) {
   const int stride = program.world_size() / program.mesh.pp;
   for (int pp = 0; pp < program.mesh.pp; ++pp) {
     for (const Instruction& x : program.of(pp * stride)) {
-      if (is_collective(x)) network.ring(x.axis, x.first);
+      if (is_collective(x)) network.ring(x.axes, tied_block(x));
       if (is_transfer(x.op)) network.link(pp, x.peer);
+      for (const InnerCall& call : program.inner_calls(x)) network.ring(call.axes);
       offloads |= x.op == Op::offload || x.op == Op::reload;
     }
   }

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <utility>
+#include <vector>
 
 #include "weft/program/ranks.h"
 #include "weft/program/simulate/hardware.h"
@@ -41,8 +42,11 @@ class Network {
   /// Both must outlive it.
   Network(const Ranks& ranks, const Hardware& hardware) : ranks_(ranks), hardware_(hardware) {}
 
-  /// The ring of an axis; `block` is for AxisName::tied only. Throws InputError for a link that the hardware does not tell.
-  const Ring& ring(AxisName axis, int block = 0);
+  /// The ring along these axes; `block` as for Ranks::members(). Throws InputError for a link that the hardware does not tell.
+  const Ring& ring(AxisSet axes, int block = -1);
+
+  /// How long the calls take one after another. Throws as ring() does.
+  double seconds(const std::vector<InnerCall>& calls);
 
   /// The link between two pipeline ranks. Throws InputError for one that the hardware does not tell.
   const Link& link(int from_pp, int to_pp);
@@ -51,13 +55,13 @@ class Network {
   const LinksUsed& used() const { return used_; }
 
  private:
-  void add_line(Ring& ring, const std::vector<int>& members, AxisName axis);
+  void add_line(Ring& ring, const std::vector<int>& members, AxisSet axes);
   int host_of(int rank) const { return rank / hardware_.ranks_per_host; }
 
   const Ranks& ranks_;
   const Hardware& hardware_;
   LinksUsed used_;
-  std::map<std::pair<AxisName, int>, Ring> rings_;
+  std::map<std::pair<AxisSet, int>, Ring> rings_;
 };
 
 }  // namespace weft

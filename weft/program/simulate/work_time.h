@@ -22,6 +22,9 @@ class WorkTime {
   /// ahead), and for release and drop, which only forget.
   double seconds(const Instruction& instruction) const;
 
+  /// Whether that time was measured: what the block sends while it runs is in it.
+  bool is_measured(const Instruction& instruction) const { return measured(instruction).has_value(); }
+
   /// The time of an offload or a reload. Throws InputError where the hardware does not tell the link.
   double copy_seconds(const Instruction& instruction) const;
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "weft/program/axes.h"
 #include "weft/program/defect.h"
 
 namespace weft {
@@ -39,7 +40,7 @@ class PresenceCheck {
   void check_updated(int block) const;
   void check_place(int i) const;
   void check_axis(int i) const;
-  AxisName axis_of(const Instruction& x) const;
+  AxisSet axes_of(const Instruction& x) const;
 
   bool sharded() const { return program_.shard_level != ShardLevel::none; }
 
@@ -139,29 +140,28 @@ void PresenceCheck::check_place(int i) const {
 }
 
 // The ranks that hold what an instruction joins.
-AxisName PresenceCheck::axis_of(const Instruction& x) const {
+AxisSet PresenceCheck::axes_of(const Instruction& x) const {
   switch (x.op) {
     case Op::gather:
-      return x.axis == AxisName::inner && program_.inner_shards > 1 ? AxisName::inner : AxisName::shard;
+      return x.axes == kInnerAxis && program_.inner_shards > 1 ? kInnerAxis : kShardAxis;
     case Op::reduce_scatter:
-      return AxisName::shard;
+      return kShardAxis;
     case Op::reduce:
-      if (x.axis == AxisName::tied && is_tied(program_, x.first) && x.last == x.first + 1) return AxisName::tied;
-      return sharded() ? AxisName::dp : AxisName::data;
+      if (tied_block(x) >= 0 && is_tied(program_, x.first) && x.last == x.first + 1) return kPipelineAxis;
+      return replica_axes(program_);
     case Op::reduce_loss:
-      return program_.mesh.pp > 1 ? AxisName::world : AxisName::data;
+      return loss_axes(program_);
     case Op::norm:
-      if (program_.mesh.pp > 1) return AxisName::model;
-      return program_.shards > 1 ? AxisName::shard : AxisName::none;
+      return model_axes(program_);
     default:
-      return AxisName::none;
+      return {};
   }
 }
 
 void PresenceCheck::check_axis(int i) const {
-  const AxisName axis = axis_of(list_[i]);
-  if (list_[i].axis == axis) return;
-  fail(Defect::wrong_axis, i, fmt::format("over axis '{}', must be over '{}'", name(list_[i].axis), name(axis)));
+  const AxisSet axes = axes_of(list_[i]);
+  if (list_[i].axes == axes) return;
+  fail(Defect::wrong_axis, i, fmt::format("over axis '{}', must be over '{}'", name(list_[i].axes), name(axes)));
 }
 
 }  // namespace

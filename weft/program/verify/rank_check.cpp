@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "weft/program/axes.h"
 #include "weft/program/defect.h"
 
 namespace weft {
@@ -26,14 +27,14 @@ class RankCheck {
     compare_copies();
     const std::vector<std::set<int>> sharers = earlier_sharers();
     for (int pp = 1; pp < program_.mesh.pp; ++pp) {
-      for (const AxisName axis : {AxisName::model, AxisName::world}) compare_along(pp, axis);
+      for (const AxisSet axes : {model_axes(program_), loss_axes(program_)}) compare_along(pp, axes);
       for (const int other : sharers[pp]) compare_tied(other, pp);
     }
   }
 
  private:
   void compare_copies() const;
-  void compare_along(int pp, AxisName axis) const;
+  void compare_along(int pp, AxisSet axes) const;
   void compare_tied(int pp, int other) const;
   std::vector<std::set<int>> earlier_sharers() const;
   bool holds(int pp, int block) const { return contains(program_.holders[block], pp); }
@@ -86,16 +87,16 @@ void RankCheck::compare_copies() const {
         reference, rank, [](const Instruction& x) { return is_collective(x) || is_transfer(x.op); },
         [](const Instruction& a, const Instruction& b) {
           const bool same_message = a.what == b.what && a.peer == b.peer && a.micro == b.micro;
-          return a.op == b.op && a.first == b.first && a.last == b.last && a.axis == b.axis &&
+          return a.op == b.op && a.first == b.first && a.last == b.last && a.axes == b.axes &&
                  (same_message || !is_transfer(a.op));
         });
   }
 }
 
 // The norm's blocks are each rank's own.
-void RankCheck::compare_along(int pp, AxisName axis) const {
+void RankCheck::compare_along(int pp, AxisSet axes) const {
   compare(
-      0, pp * stride_, [axis](const Instruction& x) { return x.axis == axis; },
+      0, pp * stride_, [axes](const Instruction& x) { return x.axes == axes && tied_block(x) < 0; },
       [](const Instruction& a, const Instruction& b) { return a.op == b.op; });
 }
 
@@ -111,7 +112,7 @@ std::vector<std::set<int>> RankCheck::earlier_sharers() const {
 
 void RankCheck::compare_tied(int pp, int other) const {
   const auto both_hold = [&](int block) { return holds(pp, block) && holds(other, block); };
-  const auto shared = [&](const Instruction& x) { return x.axis == AxisName::tied && both_hold(x.first); };
+  const auto shared = [&](const Instruction& x) { return tied_block(x) >= 0 && both_hold(x.first); };
   compare(pp * stride_, other * stride_, shared,
           [](const Instruction& a, const Instruction& b) { return a.op == b.op && a.first == b.first; });
 }

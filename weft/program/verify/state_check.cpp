@@ -92,7 +92,7 @@ class StateCheck {
 
   void gather(int i) {
     const int block = list_[i].first;
-    if (list_[i].axis == AxisName::inner) {
+    if (list_[i].axes == kInnerAxis) {
       const int kept = released_[block];
       if (kept < 0 || !list_[kept].keeps_inner_shard || !order_.before(kept, i)) {
         fail(Defect::bad_gather, i, fmt::format("no inner shard of {} was kept by its last release", block_text(block)));

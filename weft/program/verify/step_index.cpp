@@ -104,7 +104,7 @@ void Finder::note_blocks(int i) {
     const std::string which = fmt::format("block {} '{}' was", block, program_.block_names[block]);
     if (x.op == Op::combine) note(at_.combine.cell(block, x.slot), i, Defect::bad_combine, which + " closed");
     if (x.op == Op::reduce) {
-      note(x.axis == AxisName::tied ? at_.tie[block] : at_.reduce[block], i, Defect::double_reduce, which + " reduced");
+      note(tied_block(x) >= 0 ? at_.tie[block] : at_.reduce[block], i, Defect::double_reduce, which + " reduced");
     }
     if (x.op == Op::update) note(at_.update[block], i, Defect::double_update, which + " updated");
   }

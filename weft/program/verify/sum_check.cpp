@@ -110,7 +110,7 @@ void SumCheck::check_reduce(int i) const {
     return;
   }
   for (int block = x.first; block < x.last; ++block) {
-    const std::string why = x.axis == AxisName::tied ? not_summed(block, i) : not_reducible(block, i);
+    const std::string why = tied_block(x) >= 0 ? not_summed(block, i) : not_reducible(block, i);
     if (!why.empty()) fail(Defect::early_reduce, i, why);
   }
 }

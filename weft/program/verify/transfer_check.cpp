@@ -103,11 +103,11 @@ void TransferCheck::check_channel(int from, int to, const Channel& channel) cons
 // True for what involves other ranks of the line; the other collectives' members all run the same list.
 bool TransferCheck::meets_others(const Instruction& x) const {
   if (size() == 1) return false;
-  return is_transfer(x.op) || x.axis == AxisName::model || x.axis == AxisName::world || x.axis == AxisName::tied;
+  return is_transfer(x.op) || x.axes.has(kPipelineAxis);
 }
 
 bool TransferCheck::is_member(int pp, const Instruction& x) const {
-  if (x.axis != AxisName::tied) return true;
+  if (tied_block(x) < 0) return true;
   const std::vector<int>& holders = program_.holders[x.first];
   return std::find(holders.begin(), holders.end(), pp) != holders.end();
 }
@@ -126,7 +126,7 @@ bool TransferCheck::all_there(int pp) const {
     if (at_[other] >= static_cast<int>(list(other).size())) return false;
     const Instruction& y = list(other)[at_[other]];
     const bool same = is_transfer(x.op) ? is_transfer(y.op) && y.op != x.op && y.peer == pp
-                                        : y.op == x.op && y.axis == x.axis && (x.axis != AxisName::tied || y.first == x.first);
+                                        : y.op == x.op && y.axes == x.axes && tied_block(y) == tied_block(x);
     if (!same) return false;
   }
   return true;

@@ -6,6 +6,7 @@
 
 #include "weft/program/check_program.h"
 #include "weft/program/verify/bytes_check.h"
+#include "weft/program/verify/inner_check.h"
 #include "weft/program/verify/list_check.h"
 #include "weft/program/verify/rank_check.h"
 #include "weft/program/verify/state_check.h"
@@ -44,6 +45,7 @@ void verify(const Program& program) {
     check_state(program, rank);
   }
   check_ranks(program);
+  check_inner(program);
   for (const std::vector<int>& ranks : pipelines(program)) check_transfers(program, ranks);
   for (const int rank : firsts) {
     if (rank >= 0) check_bytes(program, rank);

@@ -16,6 +16,8 @@ PipelineShape shape_of(const LayoutOptions& options, const StepCounts& counts) {
 StepLayout layout_without_schedule(const LayoutOptions& options, const StepCounts& counts) {
   return {.pp = counts.pp,
           .first_block = options.pipeline.first_block,
+          .cp = counts.cp,
+          .tp = counts.tp,
           .dp = counts.dp,
           .shard = counts.shard,
           .shard_level = options.shard_level,

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "weft/nn/attention_method.h"
 #include "weft/program/build/build.h"
 #include "weft/program/build/step_size.h"
 #include "weft/train/recipe/precision.h"
@@ -26,12 +27,14 @@ struct LayoutOptions {
   PipelineOptions pipeline = {};              ///< for a mesh with a pp axis
   ShardLevel shard_level = ShardLevel::none;  ///< what is divided over the mesh's shard axis
   bool reshard_after_forward = true;          ///< level parameters: gather again for backward
-  int inner_shards = 0;          ///< level parameters: after forward, over so many neighbours only; 0: all of the shard axis
-  int prefetch = 1;              ///< parameters: blocks gathered ahead; gradients, parameters: reductions under way
-  int64_t gathered_bytes = 0;    ///< level parameters: most whole weights at a time; 0: no limit
-  int recompute_every = 0;       ///< 1: every block, k: every k-th; 0: none
-  bool recompute_parts = false;  ///< attention of transformer layers only
-  Precision precision = Precision::fp32;       ///< of weights and activations
+  int inner_shards = 0;            ///< level parameters: after forward, over so many neighbours only; 0: all of the shard axis
+  int prefetch = 1;                ///< parameters: blocks gathered ahead; gradients, parameters: reductions under way
+  int64_t gathered_bytes = 0;      ///< level parameters: most whole weights at a time; 0: no limit
+  int recompute_every = 0;         ///< 1: every block, k: every k-th; 0: none
+  bool recompute_parts = false;    ///< attention of transformer layers only
+  bool sequence_parallel = false;  ///< with tp: between split layers each of its ranks has its part of the tokens
+  ContextAttention attention_over = ContextAttention::automatic;  ///< with cp: how ranks attend over a sequence that they share
+  Precision precision = Precision::fp32;                          ///< of weights and activations
   bool reduce_in_fp32 = false;                 ///< gradients are kept and reduced in float32; always so with reproducible slots
   Offload offload_optimizer = Offload::none;   ///< optimizer state
   Offload offload_parameters = Offload::none;  ///< the rank's shard; level parameters
@@ -44,6 +47,9 @@ struct StepCounts {
   int pp = 1;                       ///< pipeline ranks
   int dp = 1;                       ///< replicas
   int shard = 1;                    ///< ranks that share one replica's state
+  int cp = 1;                       ///< ranks that share each sample's sequence
+  int tp = 1;                       ///< ranks that share each block's layers
+  int reproducible_tp = 0;          ///< parts that layers are divided into whatever tp is; 0: as many as tp
   int micro_batches = 1;            ///< per rank and step
   int slots = 1;                    ///< per rank and step
   bool reproducible = false;        ///< sums in a fixed order

@@ -54,7 +54,7 @@ Plan plan_without_program(const Recipe& recipe, int world_size) {
   Plan plan;
   plan.layout = resolve(recipe, world_size);
   check_countable(recipe, plan.layout.micro_batch);
-  plan.cost = model_cost(recipe, plan.layout.micro_batch, plan.layout.options, recipe.run.reproducible_slots > 0);
+  in_recipe(recipe, [&] { plan.cost = model_cost(recipe, plan.layout.micro_batch, plan.layout.options, plan.layout.counts); });
   return plan;
 }
 

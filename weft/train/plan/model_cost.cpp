@@ -5,7 +5,9 @@
 #include "weft/base/error.h"
 #include "weft/nn/cost.h"
 #include "weft/nn/flat.h"
+#include "weft/nn/split_layers.h"
 #include "weft/program/limits.h"
+#include "weft/train/plan/composition.h"
 #include "weft/train/plan/weight_dtype.h"
 #include "weft/train/recipe/build_model.h"
 
@@ -17,6 +19,39 @@ int64_t count_parameters(Block& block) {
   int64_t count = 0;
   for (const ParamSpec& spec : block.parameters()) count += spec.statistic || spec.frozen ? 0 : spec.parameter->value.numel();
   return count;
+}
+
+std::vector<InnerCall> inner_calls(const std::vector<RecordedCall>& calls) {
+  std::vector<InnerCall> result;
+  result.reserve(calls.size());
+  for (const RecordedCall& call : calls) {
+    result.push_back({call.group == "tp" ? kTensorAxis : kContextAxis, call.rounds, call.wire_bytes});
+  }
+  return result;
+}
+
+BlockCost block_cost(const NamedBlock& named, const MeasuredCost& measured) {
+  Block& block = *named.block;
+  const BlockTraffic& traffic = measured.traffic;
+  return {.name = named.name,
+          .parameters = count_parameters(block),
+          .numel = flat_numel(block),
+          .forward_flops = measured.forward_flops,
+          .backward_flops = measured.backward_flops,
+          .saved_bytes = measured.saved_bytes,
+          .output_bytes = measured.output_bytes,
+          .keeps_output = measured.keeps_output,
+          .forward_peak_bytes = measured.forward_peak_bytes,
+          .backward_peak_bytes = measured.backward_peak_bytes,
+          .uses = named.uses,
+          .splits = block.can_split_backward(),
+          .input_flops = measured.input_flops,
+          .deferred_bytes = measured.deferred_bytes,
+          .frozen_numel = frozen_numel(block),
+          .calls = {.forward = inner_calls(traffic.forward),
+                    .backward = inner_calls(traffic.backward),
+                    .input = inner_calls(traffic.input),
+                    .weight = inner_calls(traffic.weight)}};
 }
 
 }  // namespace
@@ -37,36 +72,27 @@ void check_countable(const Recipe& recipe, int64_t micro_batch) {
                   recipe.path, micro_batch, activations));
 }
 
-ModelCost model_cost(const Recipe& recipe, int64_t micro_batch, const LayoutOptions& layout, bool reproducible) {
+ModelCost model_cost(const Recipe& recipe, int64_t micro_batch, const LayoutOptions& layout, const StepCounts& counts) {
   Model model = build_model(recipe.model);
-  const Tensors inputs = meta_inputs(recipe.model, micro_batch);
+  check_composition(facts_of(model, layout, counts, tokens_per_sample(recipe.model)));
+  split_layers(model, counts.tp, 0, counts.reproducible_tp);
+  const Tensors inputs = meta_inputs(recipe.model, micro_batch, counts.cp);
   ModelCost cost{.name = model.name, .blocks = {}, .input_bytes = 0};
   for (const at::Tensor& input : inputs) cost.input_bytes += input.numel() * static_cast<int64_t>(input.element_size());
   const at::ScalarType weights = dtype_of(layout.precision);
   const CostOptions options{.weight_dtype = weights,
-                            .gradient_dtype = gradient_bytes(layout, reproducible) == 4 ? at::kFloat : weights,
-                            .recompute_parts = layout.recompute_parts};
-  const std::vector<MeasuredCost> measured = measure_cost(model, inputs, options);
-  for (size_t b = 0; b < measured.size(); ++b) {
-    Block& block = *model.blocks[b].block;
-    cost.blocks.push_back({.name = model.blocks[b].name,
-                           .parameters = count_parameters(block),
-                           .numel = flat_numel(block),
-                           .forward_flops = measured[b].forward_flops,
-                           .backward_flops = measured[b].backward_flops,
-                           .saved_bytes = measured[b].saved_bytes,
-                           .output_bytes = measured[b].output_bytes,
-                           .keeps_output = measured[b].keeps_output,
-                           .forward_peak_bytes = measured[b].forward_peak_bytes,
-                           .backward_peak_bytes = measured[b].backward_peak_bytes,
-                           .uses = model.blocks[b].uses,
-                           .splits = block.can_split_backward(),
-                           .input_flops = measured[b].input_flops,
-                           .deferred_bytes = measured[b].deferred_bytes,
-                           .frozen_numel = frozen_numel(block)});
-  }
-  const auto [outputs, target] = meta_loss_arguments(recipe.model, micro_batch, weights);
-  cost.loss_peak_bytes = measure_loss_peak(model, outputs, target);
+                            .gradient_dtype = gradient_bytes(layout, counts.reproducible) == 4 ? at::kFloat : weights,
+                            .recompute_parts = layout.recompute_parts,
+                            .tp = counts.tp,
+                            .cp = counts.cp,
+                            .sequence_parallel = layout.sequence_parallel && counts.tp > 1,
+                            .attention_over = layout.attention_over};
+  Tensors outputs;
+  const std::vector<MeasuredCost> measured = measure_cost(model, inputs, options, &outputs);
+  for (size_t b = 0; b < measured.size(); ++b) cost.blocks.push_back(block_cost(model.blocks[b], measured[b]));
+  const LossCost loss = measure_loss(model, outputs, meta_target(recipe.model, micro_batch, counts.cp), options);
+  cost.loss_peak_bytes = loss.peak_bytes;
+  cost.loss_calls = inner_calls(loss.calls);
   return cost;
 }
 

@@ -13,7 +13,9 @@ namespace weft {
 /// build_program()'s to tell.
 void check_countable(const Recipe& recipe, int64_t micro_batch);
 
-/// The model's costs for one micro-batch of `micro_batch` samples. Needs no data and allocates no weights.
-ModelCost model_cost(const Recipe& recipe, int64_t micro_batch, const LayoutOptions& layout = {}, bool reproducible = false);
+/// The model's costs for one micro-batch of `micro_batch` samples on the first of the ranks of cp and tp. Needs no data and
+/// allocates no weights. Throws InputError where the model does not split so.
+ModelCost model_cost(const Recipe& recipe, int64_t micro_batch, const LayoutOptions& layout = {},
+                     const StepCounts& counts = {});
 
 }  // namespace weft

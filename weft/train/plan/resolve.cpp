@@ -1,10 +1,12 @@
 #include "weft/train/plan/resolve.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "weft/base/error.h"
 #include "weft/train/recipe/recipe_keys.h"
@@ -23,30 +25,34 @@ std::string nearest_multiples(int64_t number, int64_t unit) {
   return above > kMostCount ? fmt::format("{}", below) : fmt::format("{}, {}", below, above);
 }
 
+/// "layout.pp = 2 x layout.tp = 4": those above one, or the first.
+std::string axes_text(const std::vector<std::pair<std::string, int64_t>>& axes) {
+  std::vector<std::string> parts;
+  for (const auto& [name, size] : axes) {
+    if (size > 1) parts.push_back(fmt::format("layout.{} = {}", name, size));
+  }
+  return parts.empty() ? "layout.pp = 1" : fmt::format("{}", fmt::join(parts, " x "));
+}
+
 void resolve_mesh(const Recipe& recipe, ResolvedLayout& result) {
   const LayoutRecipe& layout = recipe.layout;
-  const std::pair<const char*, int64_t> others[] = {{"cp", layout.cp}, {"tp", layout.tp}};
-  for (const auto& [name, size] : others) {
-    if (size > 1) {
-      throw InputError(
-          fmt::format("{}: layout.{} = {} is not available yet; only layout.pp, layout.dp and layout.shard may be "
-                      "above 1",
-                      recipe.path, name, size));
-    }
-  }
-  if (result.world % layout.pp != 0) {
-    throw InputError(fmt::format("{}: layout.pp = {} does not divide the {} ranks (-n); use a multiple of {} ranks",
-                                 recipe.path, layout.pp, result.world, layout.pp));
+  const int64_t model_ranks = layout.pp * layout.cp * layout.tp;
+  const std::string model_axes = axes_text({{"pp", layout.pp}, {"cp", layout.cp}, {"tp", layout.tp}});
+  if (result.world % model_ranks != 0) {
+    throw InputError(fmt::format("{}: {} does not divide the {} ranks (-n); use a multiple of {} ranks", recipe.path,
+                                 model_axes, result.world, model_ranks));
   }
   result.pp = static_cast<int>(layout.pp);
-  const int64_t world = result.world / layout.pp;
+  result.cp = static_cast<int>(layout.cp);
+  result.tp = static_cast<int>(layout.tp);
+  const int64_t world = result.world / model_ranks;
   const bool shard_takes_rest = layout.shard_level != "none" && !layout.shard;
   const int64_t dp = layout.dp.value_or(shard_takes_rest ? 1 : std::max<int64_t>(1, world / layout.shard.value_or(1)));
   const int64_t shard = layout.shard.value_or(shard_takes_rest ? std::max<int64_t>(1, world / dp) : 1);
   const auto refuse_remainder = [&](const char* axis, int64_t size) {
     if (world % size == 0) return;
     throw InputError(fmt::format("{}: layout.{} = {} does not divide the {} ranks (-n{}); use a multiple of {} ranks",
-                                 recipe.path, axis, size, world, result.pp > 1 ? " over layout.pp" : "", size));
+                                 recipe.path, axis, size, world, model_ranks > 1 ? " over " + model_axes : "", size));
   };
   if (layout.shard && !layout.dp) refuse_remainder("shard", *layout.shard);
   if (layout.dp && shard_takes_rest) refuse_remainder("dp", *layout.dp);
@@ -54,8 +60,7 @@ void resolve_mesh(const Recipe& recipe, ResolvedLayout& result) {
     throw InputError(
         fmt::format("{}: the mesh has {} ranks ({}layout.dp = {} x layout.shard = {}), but the world has {} (-n); leave "
                     "one of them out and it takes the ranks that remain",
-                    recipe.path, layout.pp * dp * shard, layout.pp > 1 ? fmt::format("layout.pp = {} x ", layout.pp) : "", dp,
-                    shard, result.world));
+                    recipe.path, model_ranks * dp * shard, model_ranks > 1 ? model_axes + " x " : "", dp, shard, result.world));
   }
   result.dp = static_cast<int>(dp);
   result.shard = static_cast<int>(shard);
@@ -72,6 +77,8 @@ LayoutOptions resolve_options(const LayoutRecipe& layout) {
           .gathered_bytes = bytes_of_mb(layout.gathered_mb),
           .recompute_every = layout.recompute == "blocks" ? static_cast<int>(layout.recompute_every) : 0,
           .recompute_parts = layout.recompute == "attention",
+          .sequence_parallel = layout.sequence_parallel,
+          .attention_over = kContextAttentions.value_of(layout.context_attention, "layout.context_attention"),
           .precision = kPrecisions.value_of(layout.precision, "layout.precision"),
           .reduce_in_fp32 = layout.reduction == "fp32",
           .offload_optimizer = kOffloads.value_of(layout.offload_optimizer, "layout.offload_optimizer"),
@@ -143,6 +150,9 @@ ResolvedLayout resolve(const Recipe& recipe, int world_size) {
   layout.counts = {.pp = layout.pp,
                    .dp = layout.dp,
                    .shard = layout.shard,
+                   .cp = layout.cp,
+                   .tp = layout.tp,
+                   .reproducible_tp = static_cast<int>(recipe.run.reproducible_tp),
                    .micro_batches = layout.micro_batches_per_rank,
                    .slots = layout.slots_per_rank,
                    .reproducible = slots > 0,

@@ -1,10 +1,10 @@
 // resolve: what a recipe means for a given number of ranks: the mesh, and how the global batch falls into micro-batches.
 //
-// dp takes the ranks that remain once pp has its own, or shard where something is sharded. Micro-batch j of a step always holds
-// samples [j m, (j + 1) m) of the global batch, and a rank takes a contiguous run of micro-batches. With run.reproducible_slots
-// = S a step has a multiple of S equal micro-batches whose size does not depend on the number of ranks (by default global / S),
-// each slot is the same contiguous run of them in any world, and every data-parallel rank owns the same number of slots: that
-// is what equal bits rest on. Torch-free.
+// dp takes the ranks that remain once pp, cp and tp have their own, or shard where something is sharded. Micro-batch j of a
+// step always holds samples [j m, (j + 1) m) of the global batch, and a rank takes a contiguous run of micro-batches. With
+// run.reproducible_slots = S a step has a multiple of S equal micro-batches whose size does not depend on the number of ranks
+// (by default global / S), each slot is the same contiguous run of them in any world, and every data-parallel rank owns the
+// same number of slots: that is what equal bits rest on. Torch-free.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ struct ResolvedLayout {
   int dp = 1;                                    ///< replicas
   int pp = 1;                                    ///< pipeline ranks
   int shard = 1;                                 ///< ranks that share one replica's state
-  int cp = 1;                                    ///< context-parallel ranks; there are none yet
-  int tp = 1;                                    ///< tensor-parallel ranks; there are none yet
+  int cp = 1;                                    ///< ranks that share each sample's sequence
+  int tp = 1;                                    ///< ranks that share each block's layers
   int64_t global_batch = 1;                      ///< samples a step, over all ranks
   int64_t micro_batch = 1;                       ///< samples a forward
   int micro_batches_per_rank = 1;                ///< a step

@@ -9,6 +9,7 @@
 #include "weft/base/error.h"
 #include "weft/base/printable.h"
 #include "weft/models/gpt.h"
+#include "weft/models/llama.h"
 #include "weft/models/vision.h"
 
 namespace weft {
@@ -32,6 +33,27 @@ RoughSize gpt_size(const ModelRecipe& m) {
   const auto context = static_cast<double>(m.context), words = static_cast<double>(m.vocabulary);
   return {.sample_bytes = context * (200.0 * layers * width + 24.0 * words),
           .weights = layers * (12.0 * width + 13.0) * width + 2.0 * words * width + context * width};
+}
+
+Model build_llama(const ModelRecipe& r) {
+  return llama({.layers = r.layers,
+                .heads = r.heads,
+                .kv_heads = r.kv_heads,
+                .width = r.width,
+                .ffn = r.ffn,
+                .context = r.context,
+                .vocabulary = r.vocabulary,
+                .rope_theta = r.rope_theta,
+                .norm_eps = r.norm_eps,
+                .tied_embeddings = r.tied_embeddings});
+}
+
+RoughSize llama_size(const ModelRecipe& m) {
+  const auto layers = static_cast<double>(m.layers), width = static_cast<double>(m.width);
+  const auto context = static_cast<double>(m.context), words = static_cast<double>(m.vocabulary);
+  const auto ffn = static_cast<double>(m.ffn > 0 ? m.ffn : llama_ffn(m.width));
+  return {.sample_bytes = context * (layers * (100.0 * width + 40.0 * ffn) + 24.0 * words),
+          .weights = layers * (4.0 * width + 3.0 * ffn + 2.0) * width + 2.0 * words * width + width};
 }
 
 Model build_cnn(const ModelRecipe& r) {
@@ -60,8 +82,10 @@ struct NamedModel {
   RoughSize (*size)(const ModelRecipe& recipe);
 };
 
-constexpr NamedModel kModels[] = {
-    {"gpt", true, build_gpt, gpt_size}, {"cnn", false, build_cnn, cnn_size}, {"mlp", false, build_mlp, mlp_size}};
+constexpr NamedModel kModels[] = {{"gpt", true, build_gpt, gpt_size},
+                                  {"llama", true, build_llama, llama_size},
+                                  {"cnn", false, build_cnn, cnn_size},
+                                  {"mlp", false, build_mlp, mlp_size}};
 
 const NamedModel& named(const ModelRecipe& recipe) {
   for (const NamedModel& model : kModels) {
@@ -90,19 +114,15 @@ std::vector<int64_t> sample_shape(const ModelRecipe& recipe) {
   return {1, kImageSize, kImageSize};
 }
 
-Tensors meta_inputs(const ModelRecipe& recipe, int64_t micro_batch) {
+Tensors meta_inputs(const ModelRecipe& recipe, int64_t micro_batch, int cp) {
   const auto meta = at::TensorOptions().device(at::kMeta);
-  if (reads_tokens(recipe)) return {at::empty({micro_batch, recipe.context}, meta.dtype(at::kLong))};
+  if (reads_tokens(recipe)) return {at::empty({micro_batch, recipe.context / cp}, meta.dtype(at::kLong))};
   return {at::empty({micro_batch, 1, kImageSize, kImageSize}, meta.dtype(at::kFloat))};
 }
 
-std::pair<Tensors, at::Tensor> meta_loss_arguments(const ModelRecipe& recipe, int64_t micro_batch, at::ScalarType dtype) {
-  const auto meta = at::TensorOptions(dtype).device(at::kMeta);
-  const auto ids = meta.dtype(at::kLong);
-  if (reads_tokens(recipe)) {
-    return {{at::empty({micro_batch, recipe.context, recipe.vocabulary}, meta)}, at::empty({micro_batch, recipe.context}, ids)};
-  }
-  return {{at::empty({micro_batch, recipe.classes}, meta)}, at::empty({micro_batch}, ids)};
+at::Tensor meta_target(const ModelRecipe& recipe, int64_t micro_batch, int cp) {
+  const auto ids = at::TensorOptions(at::kLong).device(at::kMeta);
+  return reads_tokens(recipe) ? at::empty({micro_batch, recipe.context / cp}, ids) : at::empty({micro_batch}, ids);
 }
 
 RoughSize rough_size(const ModelRecipe& recipe) { return named(recipe).size(recipe); }

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "weft/nn/model.h"
@@ -25,11 +24,11 @@ int64_t tokens_per_sample(const ModelRecipe& recipe);
 /// Shape of an image that the model reads; empty for models that read tokens.
 std::vector<int64_t> sample_shape(const ModelRecipe& recipe);
 
-/// One micro-batch of the model's inputs, on the meta device.
-Tensors meta_inputs(const ModelRecipe& recipe, int64_t micro_batch);
+/// One micro-batch of the model's inputs, on the meta device; of sequences that `cp` ranks share, one's part.
+Tensors meta_inputs(const ModelRecipe& recipe, int64_t micro_batch, int cp = 1);
 
-/// The arguments of the model's loss for a micro-batch, on the meta device: outputs of `dtype`, and the target.
-std::pair<Tensors, at::Tensor> meta_loss_arguments(const ModelRecipe& recipe, int64_t micro_batch, at::ScalarType dtype);
+/// The target of a micro-batch, likewise.
+at::Tensor meta_target(const ModelRecipe& recipe, int64_t micro_batch, int cp = 1);
 
 /// How large a model is; roughly, and not below.
 struct RoughSize {

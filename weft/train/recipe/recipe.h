@@ -10,15 +10,19 @@ namespace weft {
 
 /// The section [model].
 struct ModelRecipe {
-  std::string name;              ///< "gpt", "cnn", "mlp"
-  int64_t layers = 6;            ///< gpt: transformer layers; mlp: hidden layers
-  int64_t heads = 6;             ///< gpt: attention heads; must divide the width
-  int64_t width = 384;           ///< gpt: embedding width; cnn: channels of the first stage; mlp: hidden width
-  int64_t context = 256;         ///< gpt: tokens a sample
-  int64_t vocabulary = 256;      ///< gpt: different tokens
+  std::string name;              ///< "gpt", "llama", "cnn", "mlp"
+  int64_t layers = 6;            ///< gpt, llama: transformer layers; mlp: hidden layers
+  int64_t heads = 6;             ///< gpt, llama: attention heads; must divide the width
+  int64_t kv_heads = 0;          ///< llama: key and value heads; must divide heads; 0: as many as heads
+  int64_t width = 384;           ///< gpt, llama: embedding width; cnn: channels of the first stage; mlp: hidden width
+  int64_t ffn = 0;               ///< llama: feed-forward width; 0: llama_ffn(width)
+  int64_t context = 256;         ///< gpt, llama: tokens a sample
+  int64_t vocabulary = 256;      ///< gpt, llama: different tokens
   int64_t classes = 10;          ///< cnn, mlp: labels
-  bool tied_embeddings = false;  ///< gpt: logits are products with the token embeddings
+  bool tied_embeddings = false;  ///< gpt, llama: logits are products with the token embeddings
   double dropout = 0.0;          ///< gpt: share of activations dropped
+  double rope_theta = 10000.0;   ///< llama: base of the rotary angles
+  double norm_eps = 1e-5;        ///< llama: added to the mean squares
 };
 
 /// The section [data].
@@ -38,17 +42,19 @@ struct BatchRecipe {
 
 /// The section [layout].
 struct LayoutRecipe {
-  std::optional<int64_t> dp;           ///< default: the ranks that remain
-  std::optional<int64_t> shard;        ///< default: the ranks that remain where shard_level is not "none", else 1
-  int64_t pp = 1;                      ///< pipeline ranks
-  int64_t cp = 1;                      ///< context-parallel ranks; more than 1 is refused
-  int64_t tp = 1;                      ///< tensor-parallel ranks; more than 1 is refused
-  std::string schedule = "1f1b";       ///< pp: in which order stages run: a name of program/build/make_schedule.h
-  int64_t chunks = 2;                  ///< interleaved: stages a rank
-  std::string stages = "auto";         ///< pp: blocks of each stage: "auto" (balanced), "even", or as many numbers: "3,2,3"
-  double stage_gb = 0.0;               ///< stages = "auto": most GiB that a rank may hold, as estimated; 0: no limit
-  int64_t schedule_activations = 0;    ///< auto schedule: most forwards that a rank holds at a time; 0: as 1F1B
-  std::string schedule_file;           ///< csv schedule
+  std::optional<int64_t> dp;               ///< default: the ranks that remain
+  std::optional<int64_t> shard;            ///< default: the ranks that remain where shard_level is not "none", else 1
+  int64_t pp = 1;                          ///< pipeline ranks
+  int64_t cp = 1;                          ///< context-parallel ranks
+  int64_t tp = 1;                          ///< tensor-parallel ranks
+  bool sequence_parallel = false;          ///< with tp
+  std::string context_attention = "auto";  ///< with cp: a word of nn/attention_method.h
+  std::string schedule = "1f1b";           ///< pp: in which order stages run: a name of program/build/make_schedule.h
+  int64_t chunks = 2;                      ///< interleaved: stages a rank
+  std::string stages = "auto";             ///< pp: blocks of each stage: "auto" (balanced), "even", or as many numbers: "3,2,3"
+  double stage_gb = 0.0;                   ///< stages = "auto": most GiB that a rank may hold, as estimated; 0: no limit
+  int64_t schedule_activations = 0;        ///< auto schedule: most forwards that a rank holds at a time; 0: as 1F1B
+  std::string schedule_file;               ///< csv schedule
   std::string profile;                 ///< a file of `weft profile`: measured times for stages = "auto" and the auto schedule
   std::string shard_level = "none";    ///< "none" | "optimizer" | "gradients" | "parameters": ZeRO 0 to 3
   bool reshard_after_forward = true;   ///< parameters: release whole weights after forward, gather them again for backward
@@ -90,8 +96,9 @@ struct RunRecipe {
   int64_t steps = 0;               ///< to train
   int64_t evaluate_every = 0;      ///< 0: only at the end
   uint64_t seed = 1;               ///< of weights, dropout and the order of samples
-  std::optional<int64_t> threads;  ///< per rank; default cores / local ranks, or 1 with reproducible_slots
+  std::optional<int64_t> threads;  ///< per rank; default cores / local ranks, or 1 with reproducible_slots or _tp
   int64_t reproducible_slots = 0;  ///< 0: off; a power of two that the data-parallel ranks divide
+  int64_t reproducible_tp = 0;     ///< 0: off; a power of two that layout.tp divides
   std::string device = "auto";     ///< "auto" | "cpu" | "cuda"
   double timeout_s = 300.0;        ///< deadline of a collective
 };

@@ -37,15 +37,29 @@ int64_t nearest_divisor(int64_t number, int64_t wanted, int64_t most) {
   return nearest;
 }
 
+/// Of a width that the heads divide.
+void check_llama(const Recipe& recipe) {
+  const ModelRecipe& model = recipe.model;
+  if (model.width / model.heads % 2 != 0) {
+    fail(recipe, "model.width = {} over model.heads = {} makes heads of {}; rotary positions need an even number", model.width,
+         model.heads, model.width / model.heads);
+  }
+  if (model.kv_heads > 0 && model.heads % model.kv_heads != 0) {
+    fail(recipe, "model.kv_heads = {} does not divide model.heads = {}; the nearest that does is {}", model.kv_heads,
+         model.heads, nearest_divisor(model.heads, model.kv_heads, kMostHeads));
+  }
+}
+
 }  // namespace
 
 void check_model_and_data(const Recipe& recipe) {
   const ModelRecipe& model = recipe.model;
   const DataRecipe& data = recipe.data;
-  if (model.name == "gpt" && model.width % model.heads != 0) {
+  if (reads_tokens(model) && model.width % model.heads != 0) {
     fail(recipe, "model.heads = {} does not divide model.width = {}; the nearest that does is {}", model.heads, model.width,
          nearest_divisor(model.width, model.heads, kMostHeads));
   }
+  if (model.name == "llama") check_llama(recipe);
   const bool is_tokens = data.name == "text" || data.name == "tokens";
   if (reads_tokens(model) != is_tokens) {
     fail(recipe, "model.name = \"{}\" cannot learn from data.name = \"{}\"; it needs {}", model.name, data.name,

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "weft/comm/call/group_options.h"
+#include "weft/nn/attention_method.h"
 #include "weft/optim/learning_rate.h"
 #include "weft/program/build/make_schedule.h"
 #include "weft/program/program.h"
@@ -23,14 +24,18 @@ using Keys = std::vector<FileKey>;
 Keys model_keys(ModelRecipe& m) {
   return {
       {"model", "name", &m.name, "which model", {}, model_names(), true},
-      {"model", "layers", &m.layers, "gpt: transformer layers; mlp: hidden layers", from(1, 10'000)},
-      {"model", "heads", &m.heads, "gpt: attention heads; must divide the width", from(1, kMostHeads)},
-      {"model", "width", &m.width, "gpt: embedding; cnn: channels of the first stage; mlp: hidden layers", from(1, 1e6)},
-      {"model", "context", &m.context, "gpt: tokens a sample", from(1, 1e7)},
-      {"model", "vocabulary", &m.vocabulary, "gpt: different tokens", from(2)},
+      {"model", "layers", &m.layers, "gpt, llama: transformer layers; mlp: hidden layers", from(1, 10'000)},
+      {"model", "heads", &m.heads, "gpt, llama: attention heads; must divide the width", from(1, kMostHeads)},
+      {"model", "kv_heads", &m.kv_heads, "llama: key and value heads; must divide heads; 0: as many", from(0, kMostHeads)},
+      {"model", "width", &m.width, "gpt, llama: embedding; cnn: channels of the first stage; mlp: hidden layers", from(1, 1e6)},
+      {"model", "ffn", &m.ffn, "llama: feed-forward width; 0: 8/3 width, rounded up to a multiple of 256", from(0, 1e7)},
+      {"model", "context", &m.context, "gpt, llama: tokens a sample", from(1, 1e7)},
+      {"model", "vocabulary", &m.vocabulary, "gpt, llama: different tokens", from(2)},
       {"model", "classes", &m.classes, "cnn, mlp: labels", from(2, 1e6)},
-      {"model", "tied_embeddings", &m.tied_embeddings, "gpt: logits are products with the token embeddings"},
+      {"model", "tied_embeddings", &m.tied_embeddings, "gpt, llama: logits are products with the token embeddings"},
       {"model", "dropout", &m.dropout, "gpt: share of activations dropped", zero_to_below_one()},
+      {"model", "rope_theta", &m.rope_theta, "llama: base of the rotary angles", above(0)},
+      {"model", "norm_eps", &m.norm_eps, "llama: added to the mean squares", zero_to_below_one()},
   };
 }
 
@@ -100,8 +105,21 @@ Keys layout_keys(LayoutRecipe& l) {
        {},
        kOffloads.all()},
       {"layout", "offload_folder", &l.offload_folder, "of what is offloaded to disk; left out: $TMPDIR, or /var/tmp"},
+  };
+}
+
+/// Within a layer and on the wire.
+Keys inner_layout_keys(LayoutRecipe& l) {
+  return {
       {"layout", "cp", &l.cp, "context-parallel ranks", from(1, 1e6)},
       {"layout", "tp", &l.tp, "tensor-parallel ranks", from(1, 1e6)},
+      {"layout",
+       "context_attention",
+       &l.context_attention,
+       "with cp: how ranks attend over a sequence that they share; auto: as sends fewer bytes",
+       {},
+       kContextAttentions.all()},
+      {"layout", "sequence_parallel", &l.sequence_parallel, "with tp: between split layers each rank has a part of the tokens"},
       {"layout", "backend", &l.backend, "what moves the bytes", {}, kBackends.all()},
       {"layout",
        "bucket_mb",
@@ -139,9 +157,10 @@ Keys run_keys(RunRecipe& r) {
       {"run", "steps", &r.steps, "optimizer steps", from(1), {}, true},
       {"run", "evaluate_every", &r.evaluate_every, "steps between evaluations; 0: only at the end", from(0)},
       {"run", "seed", &r.seed, "of initialisation, data order and dropout", {.min = 0.0}},
-      {"run", "threads", &r.threads, "a rank; left out: OMP_NUM_THREADS if set, else cores / ranks; 1 with reproducible_slots",
-       from(1, 4096)},
+      {"run", "threads", &r.threads,
+       "a rank; left out: OMP_NUM_THREADS if set, else cores / ranks; 1 with reproducible_slots or _tp", from(1, 4096)},
       {"run", "reproducible_slots", &r.reproducible_slots, "0: off; a power of two that the ranks divide", from(0, kMostSlots)},
+      {"run", "reproducible_tp", &r.reproducible_tp, "0: off; a power of two that layout.tp divides", from(0, kMostSlots)},
       {"run", "device", &r.device, "where tensors live", {}, {"auto", "cpu", "cuda"}},
       {"run",
        "timeout_s",
@@ -156,7 +175,7 @@ Keys run_keys(RunRecipe& r) {
 std::vector<FileKey> recipe_keys(Recipe& recipe) {
   Keys keys;
   for (Keys section : {model_keys(recipe.model), data_keys(recipe.data), batch_keys(recipe.batch), layout_keys(recipe.layout),
-                       optimizer_keys(recipe.optimizer), run_keys(recipe.run)}) {
+                       inner_layout_keys(recipe.layout), optimizer_keys(recipe.optimizer), run_keys(recipe.run)}) {
     std::move(section.begin(), section.end(), std::back_inserter(keys));
   }
   return keys;

@@ -102,20 +102,21 @@ std::string agreement_text(const Program& program, const Model& model, const Tra
   size_t instructions = 0;
   for (const InstructionList& list : program.lists) instructions += list.size();
   return fmt::format(
-             "ranks: pp {} x dp {} x shard {}\n"
+             "ranks: pp {} x dp {} x shard {} x cp {} x tp {}\n"
              "model: {} blocks, {} elements\n"
              "parameters (their names, shapes, and which are frozen): fingerprint {:016x}\n"
              "micro-batches: {} a rank, in {}\n"
              "sharded: {}\n"
              "bytes of an element: {} of weights, {} of gradients\n"
              "reproducible slots: {}, sums {}\n"
+             "reproducible parts of tp: {}\n"
              "instructions: {} of all pipeline ranks, fingerprint {:016x}\n",
-             mesh.pp, mesh.dp, mesh.shard, program.num_blocks(),
+             mesh.pp, mesh.dp, mesh.shard, mesh.cp, mesh.tp, program.num_blocks(),
              std::accumulate(program.block_numel.begin(), program.block_numel.end(), int64_t{0}), parameters,
              program.micro_batches, counted(program.slots, "slot"), name(program.shard_level), program.weight_bytes,
              program.gradient_bytes, options.reproducible_slots,
              options.reproducible_slots > 0 || options.communication.tree_order ? "in tree order" : "in any order",
-             instructions, fingerprint(program)) +
+             options.reproducible_tp, instructions, fingerprint(program)) +
          options_text(options, optimizer) + options.agreement;
 }
 

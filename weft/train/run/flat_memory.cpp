@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "weft/engine/memory_ledger.h"
+#include "weft/program/axes.h"
 #include "weft/train/plan/weight_dtype.h"
 
 namespace weft {
@@ -14,8 +15,12 @@ namespace {
 /// What collectives read from peers lies in buffers registered with their group, the rest in plain memory of the run's device.
 class TrainerAllocator : public FlatAllocator {
  public:
-  TrainerAllocator(ShardLevel level, const RankGroups& groups, const TrainerOptions& options)
-      : level_(level), groups_(groups), ledger_(options.ledger), plain_(options.communication.device) {}
+  TrainerAllocator(const Program& program, const AxisGroups& groups, const TrainerOptions& options)
+      : level_(program.shard_level),
+        replica_axes_(replica_axes(program)),
+        groups_(groups),
+        ledger_(options.ledger),
+        plain_(options.communication.device) {}
 
   at::Tensor allocate(FlatBuffer buffer, int64_t numel, at::ScalarType dtype, const std::string& what) override {
     const MemoryCategory category = category_of(buffer);
@@ -50,13 +55,13 @@ class TrainerAllocator : public FlatAllocator {
   const Group* group_of(FlatBuffer buffer) const {
     switch (buffer) {
       case FlatBuffer::weights:
-        return level_ == ShardLevel::optimizer || level_ == ShardLevel::gradients ? &groups_.shards : nullptr;
+        return level_ == ShardLevel::optimizer || level_ == ShardLevel::gradients ? &groups_.along(kShardAxis) : nullptr;
       case FlatBuffer::gradients:
-        return level_ == ShardLevel::none ? &groups_.data : &groups_.shards;
+        return &groups_.along(level_ == ShardLevel::none ? replica_axes_ : kShardAxis);
       case FlatBuffer::shard:
-        return &groups_.shards;
+        return &groups_.along(kShardAxis);
       case FlatBuffer::inner:
-        return &groups_.inner;
+        return &groups_.along(kInnerAxis);
       case FlatBuffer::master:
       case FlatBuffer::owned_gradients:
         break;
@@ -65,29 +70,31 @@ class TrainerAllocator : public FlatAllocator {
   }
 
   ShardLevel level_;
-  RankGroups groups_;
+  AxisSet replica_axes_;
+  AxisGroups groups_;
   MemoryLedger* ledger_;
   PlainAllocator plain_;
 };
 
 }  // namespace
 
-FlatOptions flat_memory(const Program& program, int rank, const Mesh& mesh, const RankGroups& groups,
+FlatOptions flat_memory(const Program& program, int rank, const Mesh& mesh, const AxisGroups& groups,
                         const TrainerOptions& options) {
   const ShardLevel level = program.shard_level;
   FlatOptions flat = {.device = options.communication.device,
                       .num_shards = program.shards,
-                      .shard = groups.shards.rank(),
+                      .shard = groups.along(kShardAxis).rank(),
                       .num_inner_shards = program.inner_shards,
-                      .inner = groups.inner.rank(),
+                      .inner = groups.along(kInnerAxis).rank(),
                       .weight_dtype = dtype_of(options.layout.precision),
                       .gradient_dtype = program.gradient_bytes == 4 ? at::kFloat : dtype_of(options.layout.precision),
                       .separate_shard = level == ShardLevel::parameters,
                       .late_shard = options.layout.offload_parameters != Offload::none,
                       .separate_gradients = level >= ShardLevel::gradients,
+                      .counts_unsplit = mesh.coordinate("tp") == 0,
                       .weight_buffer = program.buffers_of(rank).weight,
                       .gradient_buffer = program.buffers_of(rank).gradient,
-                      .allocator = std::make_shared<TrainerAllocator>(level, groups, options),
+                      .allocator = std::make_shared<TrainerAllocator>(program, groups, options),
                       .shares_given = true};
   for (int b = 0; b < program.num_blocks() && mesh.size("pp") > 1; ++b) {
     const std::vector<int>& holders = program.holders[b];
@@ -98,10 +105,13 @@ FlatOptions flat_memory(const Program& program, int rank, const Mesh& mesh, cons
   return flat;
 }
 
-void share_given(FlatModel& model, const RankGroups& groups) {
+void share_given(FlatModel& model, const AxisGroups& groups) {
   model.share_given([&groups](const at::Tensor& values, bool held, const std::string& what) {
-    if (groups.data.rank() == 0) groups.pipeline.broadcast(values, 0, what).wait();
-    if (held) groups.data.broadcast(values, 0, what).wait();
+    const Group &data = groups.along(kDataAxes), &cp = groups.along(kContextAxis), &tp = groups.along(kTensorAxis);
+    if (data.rank() == 0 && cp.rank() == 0 && tp.rank() == 0) groups.along(kPipelineAxis).broadcast(values, 0, what).wait();
+    if (held && cp.rank() == 0 && tp.rank() == 0) data.broadcast(values, 0, what).wait();
+    if (held && tp.rank() == 0) cp.broadcast(values, 0, what).wait();
+    if (held) tp.broadcast(values, 0, what).wait();
   });
 }
 

@@ -2,20 +2,20 @@
 #pragma once
 
 #include "weft/comm/mesh.h"
+#include "weft/engine/axis_groups.h"
 #include "weft/nn/flat.h"
 #include "weft/program/program.h"
-#include "weft/train/run/groups.h"
 #include "weft/train/run/trainer_options.h"
 
 namespace weft {
 
 /// What `rank` of the program has of the model's memory. What collectives read from peers lies in buffers registered with their
 /// group, the rest in plain memory of the run's device.
-FlatOptions flat_memory(const Program& program, int rank, const Mesh& mesh, const RankGroups& groups,
+FlatOptions flat_memory(const Program& program, int rank, const Mesh& mesh, const AxisGroups& groups,
                         const TrainerOptions& options);
 
 /// Shares the values that torch modules were made with: from the world's rank 0 along its pipeline, and from there to each
-/// stage's other ranks. Collective over the world.
-void share_given(FlatModel& model, const RankGroups& groups);
+/// stage's other ranks, axis by axis. Collective over the world.
+void share_given(FlatModel& model, const AxisGroups& groups);
 
 }  // namespace weft

@@ -10,7 +10,7 @@ namespace weft {
 
 int threads_of(const Recipe& recipe, const World& world) {
   if (recipe.run.threads) return static_cast<int>(*recipe.run.threads);
-  if (recipe.run.reproducible_slots > 0) return 1;
+  if (recipe.run.reproducible_slots > 0 || recipe.run.reproducible_tp > 0) return 1;
   if (const auto threads = env_int("OMP_NUM_THREADS")) return static_cast<int>(std::max<int64_t>(1, *threads));
   return threads_per_rank(available_cores(), world.local_size());
 }
@@ -41,6 +41,7 @@ TrainerOptions trainer_options(const Recipe& recipe, const ResolvedLayout& layou
           .clip = o.clip,
           .seed = recipe.run.seed,
           .reproducible_slots = static_cast<int>(recipe.run.reproducible_slots),
+          .reproducible_tp = static_cast<int>(recipe.run.reproducible_tp),
           .bucket_bytes = layout.counts.bucket_bytes,
           .layout = layout.options,
           .communication = {.backend = kBackends.value_of(recipe.layout.backend, "layout.backend"),

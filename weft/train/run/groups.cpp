@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "weft/program/axes.h"
 #include "weft/train/plan/group_specs.h"
 
 namespace weft {
@@ -23,57 +24,45 @@ Axis tied_axis(const Axis& pipeline, const std::vector<int>& holders, const std:
   return axis;
 }
 
-Axis axis_of(const GroupSpec& spec, const Mesh& mesh, const Program& program) {
-  switch (spec.uses.front()) {
-    case GroupUse::inner:
-      return inner_axis(mesh.axis("shard"), program.inner_shards);
-    case GroupUse::tied:
-      return tied_axis(mesh.axis("pp"), program.holders[spec.block], program.block_names[spec.block]);
-    default:
-      return mesh.join(spec.axes);
+std::vector<std::string> names(AxisSet axes) {
+  std::vector<std::string> result;
+  for (const AxisSet axis : {kPipelineAxis, kReplicaAxis, kShardAxis, kContextAxis, kTensorAxis}) {
+    if (axes.has(axis)) result.push_back(name(axis));
   }
+  return result;
 }
 
-Group RankGroups::*member_for(GroupUse use) {
-  switch (use) {
-    case GroupUse::data:
-      return &RankGroups::data;
-    case GroupUse::replicas:
-      return &RankGroups::replicas;
-    case GroupUse::shards:
-      return &RankGroups::shards;
-    case GroupUse::inner:
-      return &RankGroups::inner;
-    case GroupUse::pipeline:
-      return &RankGroups::pipeline;
-    case GroupUse::model:
-      return &RankGroups::model;
-    case GroupUse::world:
-    case GroupUse::tied:
-      break;
-  }
-  return &RankGroups::world;
+/// The ranks of one part of the sequence side by side: their sums over samples are then the lower branches of the group's tree,
+/// and the same however many ranks share the samples (law 2).
+void put_context_outermost(Axis& axis, const Mesh& mesh) {
+  const int own = axis.ranks[axis.index];
+  const auto part = [&mesh](int rank) { return rank / mesh.size("tp") % mesh.size("cp"); };
+  std::stable_sort(axis.ranks.begin(), axis.ranks.end(), [&](int a, int b) { return part(a) < part(b); });
+  axis.index = static_cast<int>(std::find(axis.ranks.begin(), axis.ranks.end(), own) - axis.ranks.begin());
+}
+
+Axis axis_of(const GroupSpec& spec, const Mesh& mesh, const Program& program) {
+  if (spec.block >= 0) return tied_axis(mesh.axis("pp"), program.holders[spec.block], program.block_names[spec.block]);
+  const AxisSet axes = spec.axes.front();
+  return axes == kInnerAxis ? inner_axis(mesh.axis("shard"), program.inner_shards) : mesh.join(names(axes));
 }
 
 }  // namespace
 
-std::vector<Group> RankGroups::all() const { return made_; }
-
 RankGroups make_groups(const Mesh& mesh, const Program& program, const GroupOptions& options) {
-  RankGroups groups;
-  const Group alone(options.device);
-  groups.replicas = groups.shards = groups.inner = groups.pipeline = groups.model = groups.world = alone;
+  RankGroups groups{.by_axes = AxisGroups(options.device), .all = {}};
   for (const GroupSpec& spec : group_specs(program, mesh.coordinate("pp"))) {
     GroupOptions own = options;
     if (spec.message_bytes > 0) own.message_bytes = spec.message_bytes;
-    const Group group = mesh.group(axis_of(spec, mesh, program), own);
-    groups.made_.push_back(group);
-    for (const GroupUse use : spec.uses) {
-      if (use == GroupUse::tied) {
-        groups.tied[spec.block] = group;
-      } else {
-        groups.*member_for(use) = group;
-      }
+    Axis axis = axis_of(spec, mesh, program);
+    const bool reduces = std::find(spec.axes.begin(), spec.axes.end(), replica_axes(program)) != spec.axes.end();
+    if (reduces && spec.block < 0 && own.tree_order) put_context_outermost(axis, mesh);
+    const Group group = mesh.group(axis, own);
+    groups.all.push_back(group);
+    if (spec.block >= 0) {
+      groups.by_axes.set_tied(spec.block, group);
+    } else {
+      for (const AxisSet axes : spec.axes) groups.by_axes.set(axes, group);
     }
   }
   return groups;

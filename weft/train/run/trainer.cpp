@@ -10,9 +10,11 @@
 
 #include "weft/base/environment.h"
 #include "weft/base/error.h"
+#include "weft/nn/split_layers.h"
 #include "weft/program/build/build.h"
 #include "weft/program/check_program.h"
 #include "weft/program/verify/verify.h"
+#include "weft/train/plan/composition.h"
 #include "weft/train/run/agreement.h"
 #include "weft/train/run/attempts.h"
 #include "weft/train/run/flat_memory.h"
@@ -49,6 +51,16 @@ std::shared_ptr<OffloadStore> make_offload_store(Offload kind, const LayoutOptio
   if (kind == Offload::none) return nullptr;
   if (kind == Offload::host) return host_offload(device);
   return disk_offload(offload_folder(layout));
+}
+
+/// The whole parameter, on the CPU, from what each rank of tp has of its block.
+at::Tensor join_parts(const Param& param, const at::Tensor& parts) {
+  const at::Tensor of_param = parts.narrow(1, param.offset, param.numel).cpu();
+  if (!param.split) return of_param[0].view(param.shape);
+  const at::Tensor whole = at::zeros(param.shape, of_param.options());
+  Split split = *param.split;
+  for (split.part = 0; split.part < split.parts; ++split.part) put_part(whole, of_param[split.part], split);
+  return whole;
 }
 
 MicroBatch to_device(Batch batch, at::Device device) {
@@ -96,11 +108,16 @@ Trainer::Trainer(const Mesh& mesh, Model model, const OptimizerOptions& optimize
   const Axis axis = mesh.join({"dp", "shard"});
   state_->data_ranks = axis.size();
   state_->data_rank = axis.index;
-  state_->rank = mesh.coordinate("pp") * axis.size() + axis.index;
+  state_->rank =
+      ((mesh.coordinate("pp") * axis.size() + axis.index) * mesh.size("cp") + mesh.coordinate("cp")) * mesh.size("tp") +
+      mesh.coordinate("tp");
   check_mesh(mesh);
   check_batch(options, axis.size());
   check_layout(options.layout, options.reproducible_slots > 0);
   check_parts(*state_->pending, options.layout);
+  check_composition(facts_of(*state_->pending, options.layout,
+                             {.cp = mesh.size("cp"), .tp = mesh.size("tp"), .reproducible_tp = options.reproducible_tp}, 0));
+  split_layers(*state_->pending, mesh.size("tp"), mesh.coordinate("tp"), options.reproducible_tp);
   state_->program = state_->plan();
   state_->parameters = parameter_fingerprints(*state_->pending);
   state_->has_trained = trains(*state_->pending);
@@ -122,6 +139,9 @@ std::shared_ptr<const Program> Trainer::State::plan() const {
   const StepCounts counts = {.pp = mesh.size("pp"),
                              .dp = mesh.size("dp"),
                              .shard = mesh.size("shard"),
+                             .cp = mesh.size("cp"),
+                             .tp = mesh.size("tp"),
+                             .reproducible_tp = options.reproducible_tp,
                              .micro_batches = static_cast<int>(options.global_batch / options.micro_batch / data_ranks),
                              .slots = reproducible() ? options.reproducible_slots / data_ranks : 1,
                              .reproducible = reproducible(),
@@ -144,35 +164,30 @@ void Trainer::State::start() {
   check_agreement(mesh.world(), agreement_text(*program, *pending, options, optimizer), options.communication.timeout);
   check_still_frozen();
   GroupOptions communication = options.communication;
-  communication.tree_order = communication.tree_order || reproducible();
+  communication.tree_order = communication.tree_order || reproducible() || options.reproducible_tp > 0;
   {
     const MemoryScope staged(MemoryCategory::communication);
     groups = make_groups(mesh, *program, communication);
   }
   if (options.ledger) {
-    for (const Group& group : groups.all()) options.ledger->add(MemoryCategory::communication, group.memory_bytes());
+    for (const Group& group : groups.all) options.ledger->add(MemoryCategory::communication, group.memory_bytes());
   }
-  model = std::make_unique<FlatModel>(std::move(*pending), flat_memory(*program, rank, mesh, groups, options));
-  share_given(*model, groups);
+  model = std::make_unique<FlatModel>(std::move(*pending), flat_memory(*program, rank, mesh, groups.by_axes, options));
+  share_given(*model, groups.by_axes);
   pending.reset();
   const LayoutOptions& layout = options.layout;
   updater = std::make_unique<StepUpdater>(*model, optimizer, options.clip, layout.precision == Precision::fp16);
   const at::Device device = options.communication.device;
   engine = std::make_unique<Engine>(
       *model, *program, rank, *updater,
-      EngineOptions{.data = groups.data,
-                    .replicas = groups.replicas,
-                    .shards = groups.shards,
-                    .inner = groups.inner,
-                    .pipeline = groups.pipeline,
-                    .model = groups.model,
-                    .world = groups.world,
-                    .tied = groups.tied,
+      EngineOptions{.groups = groups.by_axes,
                     .offload = {.activations = make_offload_store(layout.offload_activations, layout, device),
                                 .weights = make_offload_store(layout.offload_parameters, layout, device),
                                 .optimizer = make_offload_store(layout.offload_optimizer, layout, device)},
                     .seed = options.seed,
                     .recompute_parts = layout.recompute_parts,
+                    .sequence_parallel = layout.sequence_parallel && mesh.size("tp") > 1,
+                    .attention_over = layout.attention_over,
                     .first_micro_batch = static_cast<int64_t>(program->micro_batches) * data_rank,
                     .all_micro_batches = static_cast<int64_t>(program->micro_batches) * data_ranks,
                     .micro_batch = options.micro_batch});
@@ -302,21 +317,21 @@ void Trainer::for_each_weight(const std::function<void(const std::string& name, 
   for (const Param& param : s.model->params()) params.push_back(&param);
   std::sort(params.begin(), params.end(), [](const Param* a, const Param* b) { return a->name < b->name; });
   int block = -1;
-  at::Tensor whole;
+  at::Tensor parts;  // [ranks of tp, the block's elements]
   for (const Param* param : params) {
     if (param->block != block) {
-      whole.reset();
+      parts.reset();
       block = param->block;
-      s.attempt("reading weights", [&] { whole = s.engine->master_weights(block); });
+      s.attempt("reading weights", [&] { parts = s.engine->master_weights(block); });
     }
-    visit(param->name, whole.narrow(0, param->offset, param->numel).view(param->shape).cpu());
+    visit(param->name, join_parts(*param, parts));
   }
 }
 
 const Program& Trainer::program() const { return *state_->program; }
-std::vector<Group> Trainer::groups() const { return state_->groups.all(); }
-const Group& Trainer::data_group() const { return state_->groups.data; }
-const Group& Trainer::world_group() const { return state_->program->mesh.pp > 1 ? state_->groups.world : state_->groups.data; }
+std::vector<Group> Trainer::groups() const { return state_->groups.all; }
+const Group& Trainer::data_group() const { return state_->groups.by_axes.along(kDataAxes); }
+const Group& Trainer::world_group() const { return state_->groups.by_axes.along(kAllAxes); }
 const LossScale& Trainer::loss_scale() const {
   if (!state_->updater) throw InputError("trainer: loss_scale() before the start; call start() or a step first");
   return state_->updater->scaling();

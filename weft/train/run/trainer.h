@@ -31,8 +31,8 @@ class Trainer {
   using Next = std::function<Batch()>;
 
   /// Makes or checks the program, and communicates with nobody. Throws InputError when ranks and micro-batches do not divide
-  /// the global batch, when slots or a pipeline's schedule do not fit them, and for a mesh with an axis other than "pp", "dp"
-  /// and "shard" above size one, which nothing here would use.
+  /// the global batch, when slots or a pipeline's schedule do not fit them, when the model cannot be split so, and for a mesh
+  /// with an axis other than "pp", "dp", "shard", "cp" and "tp" above size one, which nothing here would use.
   Trainer(const Mesh& mesh, Model model, const OptimizerOptions& optimizer, const TrainerOptions& options);
   ~Trainer();
 
@@ -47,7 +47,8 @@ class Trainer {
   /// One step on the loader's next micro-batches; made with loader_options().
   StepResult step(Loader& loader);
   /// One step on `batch`, this rank's share of the global batch: samples [r B, (r + 1) B) with r its place among the n ranks of
-  /// "dp" and "shard", B = global batch / n. Ranks of one pipeline have the same share. Throws InputError for another size.
+  /// "dp" and "shard", B = global batch / n. Ranks that differ on "pp", "cp" and "tp" alone have the same. Throws InputError
+  /// for another size.
   StepResult step(const Batch& batch);
 
   /// The options of a Loader of this rank's micro-batches, from the next step on.

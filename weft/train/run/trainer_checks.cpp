@@ -31,11 +31,11 @@ std::string frame_text(const Program& program) {
   const int64_t frozen = std::accumulate(program.block_frozen.begin(), program.block_frozen.end(), int64_t{0});
   return fmt::format(
       "{} blocks of {} elements and {} frozen ones, sharded: {} over {} ({} kept), {} and {} bytes an element, {} "
-      "micro-batches a rank in {}, {} norm, gradients reduced {}, offloaded: {}, on pp {} x dp {} x shard {}",
+      "micro-batches a rank in {}, {} norm, gradients reduced {}, offloaded: {}, on pp {} x dp {} x shard {} x cp {} x tp {}",
       program.num_blocks(), elements, frozen, name(program.shard_level), program.shards, program.inner_shards,
       program.weight_bytes, program.gradient_bytes, program.micro_batches, counted(program.slots, "slot"),
       program.needs_norm ? "with" : "no", program.keep_order ? "in a fixed order" : "as they come",
-      offloaded_text(program.offload), program.mesh.pp, program.mesh.dp, program.mesh.shard);
+      offloaded_text(program.offload), program.mesh.pp, program.mesh.dp, program.mesh.shard, program.mesh.cp, program.mesh.tp);
 }
 
 }  // namespace
@@ -50,22 +50,21 @@ void check_frame(const Program& program, const Program& frame) {
 }
 
 void check_mesh(const Mesh& mesh) {
+  const std::vector<std::string> order = {"pp", "dp", "shard", "cp", "tp"};
   for (const AxisSize& axis : mesh.axes()) {
-    if (axis.name != "pp" && axis.name != "dp" && axis.name != "shard" && axis.size > 1) {
-      throw InputError(
-          fmt::format("trainer: mesh axis '{}' has size {}; only 'pp', 'dp' and 'shard' may be above 1", axis.name, axis.size));
-    }
+    if (axis.size == 1 || std::find(order.begin(), order.end(), axis.name) != order.end()) continue;
+    throw InputError(fmt::format("trainer: mesh axis '{}' has size {}; only {} may be above 1", axis.name, axis.size,
+                                 fmt::join(order, ", ")));
   }
   // Which samples a rank reads, and in what order gradients are added up, follow the order of the axes.
-  const std::vector<std::string> order = {"pp", "dp", "shard"};
   std::vector<std::string> names;
   for (const AxisSize& axis : mesh.axes()) {
     if (axis.size > 1) names.push_back(axis.name);
   }
   const auto place = [&](const std::string& name) { return std::find(order.begin(), order.end(), name); };
   if (!std::is_sorted(names.begin(), names.end(), [&](const auto& a, const auto& b) { return place(a) < place(b); })) {
-    throw InputError(fmt::format("trainer: a mesh with the axes {}; outermost first they must be in the order pp, dp, shard",
-                                 fmt::join(names, ", ")));
+    throw InputError(fmt::format("trainer: a mesh with the axes {}; outermost first they must be in the order {}",
+                                 fmt::join(names, ", "), fmt::join(order, ", ")));
   }
 }
 

@@ -11,7 +11,7 @@
 
 namespace weft {
 
-/// Of a mesh's axes only 'pp', 'dp' and 'shard' may be above 1, outermost first in this order.
+/// Of a mesh's axes only pp, dp, shard, cp and tp may be above 1, outermost first in this order.
 void check_mesh(const Mesh& mesh);
 
 /// The global batch must divide over `ranks`, those that read different samples, and into their micro-batches and slots.

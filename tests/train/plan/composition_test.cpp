@@ -1,0 +1,59 @@
+#include "weft/train/plan/composition.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/refusal.h"
+#include "weft/models/gpt.h"
+#include "weft/models/vision.h"
+
+namespace weft::composition_test {
+namespace {
+
+struct Case {
+  const char* name;
+  CompositionFacts facts;
+  std::string says;
+};
+
+TEST(Composition, WhatDoesNotGoTogetherIsRefusedWithWhatDoes) {
+  const CompositionFacts gpt{.model = "gpt", .has_splits = true, .has_sequences = true, .tokens = 64};
+  const auto with = [](CompositionFacts facts, int cp, int tp, bool sequence_parallel = false) {
+    facts.cp = cp;
+    facts.tp = tp;
+    facts.sequence_parallel = sequence_parallel;
+    return facts;
+  };
+  CompositionFacts plain{.model = "mine"}, odd = gpt, normed = gpt;
+  odd.tokens = 36;
+  normed.has_statistics = true;
+  const Case cases[] = {
+      {"all together", with(gpt, 4, 4, true), ""},
+      {"nothing asked of a plain model", with(plain, 1, 1, true), ""},
+      {"tokens that are not known", with({.model = "mine", .has_splits = true, .has_sequences = true}, 3, 5, true), ""},
+      {"no split table", with(plain, 1, 2),
+       "layout.tp = 2: model 'mine' does not say how its layers split; use tp = 1, or give it rules (Model::splits)"},
+      {"no sequences", with(plain, 2, 1),
+       "layout.cp = 2: the samples of model 'mine' are no sequences that ranks can share; use cp = 1"},
+      {"statistics", with(normed, 2, 1),
+       "layout.cp = 2: model 'gpt' has running statistics, which are of whole samples; use cp = 1"},
+      {"chunks", with(odd, 4, 1),
+       "layout.cp = 4: 36 tokens a sample do not fall into the 8 equal chunks of a zig-zag cut; use 32 or 40"},
+      {"tokens over tp", with(odd, 1, 8, true),
+       "layout.sequence_parallel: 36 tokens a sample do not divide over layout.tp = 8; use 32 or 40"},
+      {"tokens over both", with(odd, 2, 4, true),
+       "layout.sequence_parallel: 36 tokens a sample do not divide over layout.tp = 4 x layout.cp = 2; use 32 or 48"},
+  };
+  for (const Case& c : cases) EXPECT_EQ(test::refusal([&] { check_composition(c.facts); }), c.says) << c.name;
+}
+
+TEST(Composition, FactsAreOfTheModel) {
+  const CompositionFacts gpt_facts =
+      facts_of(gpt({.heads = 2, .width = 8}), {.sequence_parallel = true}, {.cp = 2, .tp = 4}, 8);
+  EXPECT_TRUE(gpt_facts.has_splits && gpt_facts.has_sequences && !gpt_facts.has_statistics && gpt_facts.sequence_parallel);
+  EXPECT_EQ(gpt_facts.cp * 10 + gpt_facts.tp, 24);
+  const CompositionFacts cnn_facts = facts_of(cnn({.size = 12, .width = 4}), {}, {}, 0);
+  EXPECT_TRUE(cnn_facts.has_statistics && !cnn_facts.has_sequences);
+}
+
+}  // namespace
+}  // namespace weft::composition_test

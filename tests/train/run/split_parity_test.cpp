@@ -1,0 +1,112 @@
+// The parity table (law 1) of splits inside the layer: tensor, sequence and context parallelism, by themselves and mixed with
+// all other axes; and that the other axes add no difference to theirs (law 2).
+#include <gtest/gtest.h>
+
+#include "tests/train/jobs.h"
+
+namespace weft::split_parity_test {
+namespace {
+
+constexpr int kSteps = 3;
+
+/// How a step is split.
+struct Split {
+  std::string name;
+  int ranks = 1;
+  int pp = 1, cp = 1, tp = 1;
+  Spread spread = Spread::dp;
+  ShardLevel level = ShardLevel::none;
+  bool sequence_parallel = false;
+  ContextAttention attention = ContextAttention::automatic;
+  const char* schedule = "1f1b";
+  bool recompute = false;
+};
+
+std::ostream& operator<<(std::ostream& out, const Split& split) { return out << split.name; }
+
+Strategy strategy_of(const Split& s, int slots = 0) {
+  Strategy strategy{
+      .name = s.name, .micro_batch = 1, .slots = slots, .clip = 0.05, .spread = s.spread, .pp = s.pp, .cp = s.cp, .tp = s.tp};
+  strategy.layout.pipeline.schedule = s.schedule;
+  strategy.layout.shard_level = s.level;
+  strategy.layout.sequence_parallel = s.sequence_parallel;
+  strategy.layout.attention_over = s.attention;
+  strategy.layout.recompute_every = s.recompute ? 1 : 0;
+  strategy.layout.recompute_parts = false;
+  return strategy;
+}
+
+constexpr auto kRing = ContextAttention::ring, kAllToAll = ContextAttention::all_to_all;
+constexpr auto kShard = Spread::shard;
+constexpr auto kOptimizer = ShardLevel::optimizer, kGradients = ShardLevel::gradients, kParameters = ShardLevel::parameters;
+
+const std::vector<Split>& splits() {
+  static const std::vector<Split> all = {
+      {.name = "tp2", .ranks = 2, .tp = 2},
+      {.name = "tp4", .ranks = 4, .tp = 4},
+      {.name = "tp2_sequence", .ranks = 2, .tp = 2, .sequence_parallel = true},
+      {.name = "tp4_sequence_recompute", .ranks = 4, .tp = 4, .sequence_parallel = true, .recompute = true},
+      {.name = "cp2_ring", .ranks = 2, .cp = 2, .attention = kRing},
+      {.name = "cp4_ring", .ranks = 4, .cp = 4, .attention = kRing},
+      {.name = "cp2_all_to_all", .ranks = 2, .cp = 2, .attention = kAllToAll},
+      {.name = "cp4_all_to_all", .ranks = 4, .cp = 4, .attention = kAllToAll},
+      {.name = "dp2_tp2", .ranks = 4, .tp = 2},
+      {.name = "optimizer2_tp2", .ranks = 4, .tp = 2, .spread = kShard, .level = kOptimizer},
+      {.name = "gradients2_tp2", .ranks = 4, .tp = 2, .spread = kShard, .level = kGradients},
+      {.name = "parameters2_tp2_sequence",
+       .ranks = 4,
+       .tp = 2,
+       .spread = kShard,
+       .level = kParameters,
+       .sequence_parallel = true,
+       .recompute = true},
+      {.name = "pp2_dp2_tp2_1f1b", .ranks = 8, .pp = 2, .tp = 2},
+      {.name = "pp2_dp2_tp2_zb_h1", .ranks = 8, .pp = 2, .tp = 2, .sequence_parallel = true, .schedule = "zb-h1"},
+      {.name = "pp2_tp2_interleaved", .ranks = 4, .pp = 2, .tp = 2, .schedule = "interleaved"},
+      {.name = "pp2_parameters2_tp2", .ranks = 8, .pp = 2, .tp = 2, .spread = kShard, .level = kParameters},
+      {.name = "pp2_dp2_cp2", .ranks = 8, .pp = 2, .cp = 2, .attention = kRing},
+      {.name = "pp2_gradients2_cp2",
+       .ranks = 8,
+       .pp = 2,
+       .cp = 2,
+       .spread = kShard,
+       .level = kGradients,
+       .attention = kAllToAll},
+      {.name = "cp2_tp2_sequence", .ranks = 4, .cp = 2, .tp = 2, .sequence_parallel = true, .attention = kRing},
+      {.name = "dp2_cp2_tp2", .ranks = 8, .cp = 2, .tp = 2, .attention = kAllToAll},
+  };
+  return all;
+}
+
+class SplitParityTest : public ::testing::TestWithParam<std::tuple<Split, std::string>> {};
+
+TEST_P(SplitParityTest, EqualsOneDevice) {
+  const auto& [split, name] = GetParam();
+  expect_parity(job(name), strategy_of(split), split.ranks, kSteps);
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, SplitParityTest,
+                         ::testing::Combine(::testing::ValuesIn(splits()),
+                                            ::testing::Values(std::string("split_gpt"), std::string("split_llama"))),
+                         [](const auto& info) { return std::get<0>(info.param).name + "_" + std::get<1>(info.param); });
+
+/// With tp 2 fixed, whatever else changes, the weights have the bits that tp 2 alone gives them.
+TEST(SplitBits, OtherAxesAddNoDifference) {
+  const Split alone{.name = "tp2", .ranks = 2, .tp = 2};
+  const std::vector<Split> others = {
+      {.name = "dp2", .ranks = 4, .tp = 2},
+      {.name = "optimizer2", .ranks = 4, .tp = 2, .spread = kShard, .level = kOptimizer},
+      {.name = "parameters2", .ranks = 4, .tp = 2, .spread = kShard, .level = kParameters, .recompute = true},
+      {.name = "pp2", .ranks = 4, .pp = 2, .tp = 2},
+      {.name = "pp2 zb-h1 dp2", .ranks = 8, .pp = 2, .tp = 2, .schedule = "zb-h1"},
+  };
+  for (const OptimizerOptions& optimizer : std::vector<OptimizerOptions>{AdamW{}, Sgd{}}) {
+    const Trained expected = train_ranks(job("split_gpt"), strategy_of(alone, 4), alone.ranks, optimizer, kSteps);
+    for (const Split& other : others) {
+      expect_equal(train_ranks(job("split_gpt"), strategy_of(other, 4), other.ranks, optimizer, kSteps), expected, other.name);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace weft::split_parity_test

@@ -1,0 +1,43 @@
+// AxisGroups: which group of ranks a set of axes stands for.
+#pragma once
+
+#include <initializer_list>
+#include <map>
+#include <utility>
+
+#include "weft/comm/group.h"
+#include "weft/program/axis_set.h"
+
+namespace weft {
+
+/// A rank's groups by axes. Along axes that none was set for it is alone.
+class AxisGroups {
+ public:
+  AxisGroups() = default;
+  AxisGroups(std::initializer_list<std::pair<const AxisSet, Group>> groups) : by_axes_(groups) {}  ///< implicit
+  /// Groups of ranks that compute on `device`.
+  explicit AxisGroups(at::Device device) : alone_(device) {}
+
+  /// Sets the group of the ranks along the axes.
+  void set(AxisSet axes, Group group) { by_axes_.insert_or_assign(axes, std::move(group)); }
+  /// Sets that of the pipeline ranks that hold a block (tied weights).
+  void set_tied(int block, Group group) { tied_.insert_or_assign(block, std::move(group)); }
+
+  /// The group along the axes.
+  const Group& along(AxisSet axes) const {
+    const auto found = by_axes_.find(axes);
+    return found == by_axes_.end() ? alone_ : found->second;
+  }
+  /// Those that hold the block; this rank alone where no other does.
+  const Group& tied(int block) const {
+    const auto found = tied_.find(block);
+    return found == tied_.end() ? alone_ : found->second;
+  }
+
+ private:
+  Group alone_;
+  std::map<AxisSet, Group> by_axes_;
+  std::map<int, Group> tied_;
+};
+
+}  // namespace weft

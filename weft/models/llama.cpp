@@ -1,0 +1,225 @@
+#include "weft/models/llama.h"
+
+#include <fmt/core.h>
+
+#include "weft/base/error.h"
+#include "weft/base/math.h"
+#include "weft/nn/attention.h"
+#include "weft/nn/cost.h"
+#include "weft/nn/layers.h"
+#include "weft/nn/linear.h"
+#include "weft/nn/recompute.h"
+#include "weft/nn/rotary.h"
+#include "weft/nn/sequence_shards.h"
+#include "weft/nn/swiglu.h"
+#include "weft/nn/token_ranges.h"
+#include "weft/nn/vocabulary_loss.h"
+
+namespace weft {
+
+namespace {
+
+constexpr double kLlamaStddev = 0.02;
+
+Linear projection(int64_t in, int64_t out) {
+  Linear made(in, out, /*with_bias=*/false);
+  made.normal(kLlamaStddev);
+  return made;
+}
+
+class LlamaEmbedding : public Block {
+ public:
+  explicit LlamaEmbedding(const LlamaOptions& o) : context_(o.context), tokens_(o.vocabulary, o.width, kLlamaStddev) {}
+
+  Tensors forward(const Tensors& inputs, const Context& context) override {
+    const at::Tensor& ids = inputs.front();
+    const int64_t tokens = ids.size(1) * context.cp.size();
+    if (tokens > context_) {
+      throw InputError(fmt::format("model llama: a sample of {} tokens is longer than the context of {}", tokens, context_));
+    }
+    return {tokens_(ids, context)};
+  }
+
+  Parameter& token_weights() { return tokens_.weight; }
+
+  std::vector<ParamSpec> parameters() override {
+    std::vector<ParamSpec> specs;
+    tokens_.describe(specs, "embed_tokens");
+    return specs;
+  }
+
+  bool can_split_backward() const override { return true; }
+
+ private:
+  int64_t context_;
+  Embedding tokens_;
+};
+
+/// How many heads there are here follows from what the projections give: they may be some of the layer's.
+class LlamaLayer : public Block, public HasKind {
+ public:
+  LlamaLayer(const LlamaOptions& o, std::string name)
+      : name_(std::move(name)),
+        head_width_(o.width / o.heads),
+        theta_(o.rope_theta),
+        norm1_(o.width, o.norm_eps),
+        q_(projection(o.width, o.width)),
+        k_(projection(o.width, o.kv_heads * head_width_)),
+        v_(projection(o.width, o.kv_heads * head_width_)),
+        out_(projection(o.width, o.width)),
+        norm2_(o.width, o.norm_eps),
+        gate_(projection(o.width, o.ffn)),
+        up_(projection(o.width, o.ffn)),
+        down_(projection(o.ffn, o.width)) {}
+
+  Tensors forward(const Tensors& inputs, const Context& context) override {
+    at::Tensor x = inputs.front();
+    const auto attend = [this, context](const at::Tensor& in) {  // backward may call it again
+      return out_(attention_of(norm1_(in, context), context), context);
+    };
+    x = x.add(context.recompute_parts ? recompute(attend, x) : attend(x));
+    const at::Tensor normed = norm2_(x, context);
+    const Tensors widened = linear_together(normed, {&gate_.weight, &up_.weight}, context);
+    return {x.add(down_(swiglu(widened[0], widened[1]), context))};
+  }
+
+  std::vector<ParamSpec> parameters() override {
+    std::vector<ParamSpec> specs;
+    norm1_.describe(specs, "input_layernorm");
+    q_.describe(specs, "self_attn.q_proj");
+    k_.describe(specs, "self_attn.k_proj");
+    v_.describe(specs, "self_attn.v_proj");
+    out_.describe(specs, "self_attn.o_proj");
+    norm2_.describe(specs, "post_attention_layernorm");
+    gate_.describe(specs, "mlp.gate_proj");
+    up_.describe(specs, "mlp.up_proj");
+    down_.describe(specs, "mlp.down_proj");
+    return specs;
+  }
+
+  std::string kind() const override { return fmt::format("layer with heads of {}", head_width_); }
+  bool can_recompute_parts() const override { return true; }
+  bool can_split_backward() const override { return true; }
+
+ private:
+  /// [batch, tokens, width] to [batch, tokens, what the heads here give].
+  at::Tensor attention_of(const at::Tensor& x, const Context& context) {
+    const Tensors qkv = linear_together(x, {&q_.weight, &k_.weight, &v_.weight}, context);
+    const at::Tensor q = heads_of(qkv[0]), k = heads_of(qkv[1]), v = heads_of(qkv[2]);
+    const at::Tensor positions = shard_positions(sequence_ranges(context, q.size(2)), x.device());
+    const Rotation rotation = rotation_at(positions, head_width_, theta_, x.scalar_type());
+    return attention(rotate(q, rotation), rotate(k, rotation), v, context, name_);
+  }
+
+  /// [batch, tokens, heads x head width] as [batch, heads, tokens, head width].
+  at::Tensor heads_of(const at::Tensor& x) const {
+    return x.view({x.size(0), x.size(1), x.size(2) / head_width_, head_width_}).transpose(1, 2);
+  }
+
+  std::string name_;
+  int64_t head_width_;
+  double theta_;
+  RmsNorm norm1_;
+  Linear q_, k_, v_, out_;
+  RmsNorm norm2_;
+  Linear gate_, up_, down_;
+};
+
+class LlamaHead : public Block {
+ public:
+  /// With tied weights the logits are products with the token embeddings, which the embedding block owns.
+  LlamaHead(const LlamaOptions& o, std::shared_ptr<LlamaEmbedding> tied)
+      : norm_(o.width, o.norm_eps),
+        logits_(tied ? Linear(1, 1, false) : projection(o.width, o.vocabulary)),
+        tied_(std::move(tied)) {}
+
+  Tensors forward(const Tensors& inputs, const Context& context) override {
+    const at::Tensor x = norm_(inputs.front(), context);
+    return {tied_ ? linear(x, tied_->token_weights(), nullptr, context) : logits_(x, context)};
+  }
+
+  std::vector<ParamSpec> parameters() override {
+    std::vector<ParamSpec> specs;
+    norm_.describe(specs, "model.norm");
+    if (!tied_) logits_.describe(specs, "lm_head");
+    return specs;
+  }
+
+  bool can_split_backward() const override { return true; }
+
+ private:
+  RmsNorm norm_;
+  Linear logits_;
+  std::shared_ptr<LlamaEmbedding> tied_;
+};
+
+/// Heads of queries with the key-value heads that they share; the MLP by its inner width (Shoeybi et al. 2019).
+SplitTable llama_splits(const LlamaOptions& o) {
+  const int64_t head = o.width / o.heads;
+  const auto by_heads = [head](const char* layer, SplitKind kind, const char* heads) {
+    return SplitRule{.layer = layer, .kind = kind, .unit = head, .unit_name = heads};
+  };
+  SplitTable table = {
+      {.layer = "model.embed_tokens", .kind = SplitKind::vocabulary},
+      by_heads("model.layers.*.self_attn.q_proj", SplitKind::columns, "heads"),
+      by_heads("model.layers.*.self_attn.k_proj", SplitKind::columns, "key-value heads"),
+      by_heads("model.layers.*.self_attn.v_proj", SplitKind::columns, "key-value heads"),
+      by_heads("model.layers.*.self_attn.o_proj", SplitKind::rows, "heads"),
+      {.layer = "model.layers.*.mlp.gate_proj", .kind = SplitKind::columns},
+      {.layer = "model.layers.*.mlp.up_proj", .kind = SplitKind::columns},
+      {.layer = "model.layers.*.mlp.down_proj", .kind = SplitKind::rows},
+  };
+  if (!o.tied_embeddings) table.push_back({.layer = "lm_head", .kind = SplitKind::vocabulary});
+  return table;
+}
+
+/// The options with what 0 stands for, after a look at them.
+LlamaOptions checked(LlamaOptions o) {
+  if (o.layers < 1 || o.heads < 1 || o.kv_heads < 0 || o.width < 1 || o.ffn < 0 || o.context < 1 || o.vocabulary < 1) {
+    throw InputError(
+        "model llama: layers, heads, width, context and vocabulary must all be at least 1, kv_heads and ffn 0 or more");
+  }
+  if (!(o.rope_theta > 0.0) || !(o.norm_eps >= 0.0)) {
+    throw InputError(
+        fmt::format("model llama: rope_theta = {} must be above 0, and norm_eps = {} not below", o.rope_theta, o.norm_eps));
+  }
+  if (o.kv_heads == 0) o.kv_heads = o.heads;
+  if (o.ffn == 0) o.ffn = llama_ffn(o.width);
+  if (o.width % (2 * o.heads) != 0) {
+    throw InputError(
+        fmt::format("model llama: width {} over {} heads makes no heads of even width, which rotary positions need; "
+                    "the width must be a multiple of {}",
+                    o.width, o.heads, 2 * o.heads));
+  }
+  if (o.heads % o.kv_heads != 0) {
+    throw InputError(
+        fmt::format("model llama: {} kv_heads do not divide {} heads; heads must be a multiple", o.kv_heads, o.heads));
+  }
+  return o;
+}
+
+}  // namespace
+
+int64_t llama_ffn(int64_t width) { return round_up(8 * width / 3, int64_t{256}); }
+
+Model llama(const LlamaOptions& options) {
+  const LlamaOptions o = checked(options);
+  Model model{.name = "llama",
+              .blocks = {},
+              .loss = vocabulary_cross_entropy(o.vocabulary),
+              .hits = vocabulary_hits(o.vocabulary),
+              .splits = llama_splits(o),
+              .splits_sequences = true};
+  const auto embedding = std::make_shared<LlamaEmbedding>(o);
+  model.blocks.push_back({"embedding", "model", embedding});
+  for (int64_t layer = 0; layer < o.layers; ++layer) {
+    const std::string name = fmt::format("layers.{}", layer);
+    model.blocks.push_back({name, "model." + name, std::make_shared<LlamaLayer>(o, name)});
+  }
+  NamedBlock head{"head", "", std::make_shared<LlamaHead>(o, o.tied_embeddings ? embedding : nullptr)};
+  if (o.tied_embeddings) head.uses = {0};
+  model.blocks.push_back(std::move(head));
+  return model;
+}
+
+}  // namespace weft

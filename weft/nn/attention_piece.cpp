@@ -1,0 +1,91 @@
+#include "weft/nn/attention_piece.h"
+
+#include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
+#include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_backward.h>
+#include <ATen/ops/logaddexp.h>
+#include <ATen/ops/logsumexp.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/ones.h>
+
+#include <cmath>
+#include <limits>
+
+namespace weft {
+
+namespace {
+
+double scale_of(const at::Tensor& q) { return 1.0 / std::sqrt(static_cast<double>(q.size(3))); }
+
+/// The query heads that read one kv head as further rows of it: [batch, kv heads, heads / kv heads x queries, last].
+at::Tensor rows_of_kv_heads(const at::Tensor& x, const at::Tensor& k) {
+  return x.unflatten(1, {k.size(1), x.size(1) / k.size(1)}).flatten(2, 3);
+}
+
+/// Back to `heads` heads.
+at::Tensor heads_of_rows(const at::Tensor& rows, int64_t heads) {
+  return rows.unflatten(2, {heads / rows.size(1), -1}).flatten(1, 2);
+}
+
+/// Scaled scores in float32 (or wider), rows as above; minus infinity where a query sees no key.
+at::Tensor scores_of(const at::Tensor& q, const at::Tensor& k, AttentionMask mask) {
+  const at::ScalarType wide = q.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+  at::Tensor scores = at::matmul(rows_of_kv_heads(q, k), k.transpose(2, 3)).to(wide).mul_(scale_of(q));
+  if (mask == AttentionMask::causal) {
+    const at::Tensor later = at::ones({q.size(2), k.size(2)}, scores.options().dtype(at::kBool)).triu(1);
+    scores.unflatten(2, {-1, q.size(2)}).masked_fill_(later, -std::numeric_limits<double>::infinity());
+  }
+  return scores;
+}
+
+AttentionPiece attend_by_formula(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, AttentionMask mask) {
+  const at::Tensor scores = scores_of(q, k, mask);
+  const at::Tensor logsumexp = at::logsumexp(scores, {-1}, /*keepdim=*/true);
+  const at::Tensor weights = scores.sub(logsumexp).exp_().to(v.scalar_type());
+  return {heads_of_rows(at::matmul(weights, v), q.size(1)), heads_of_rows(logsumexp, q.size(1)).squeeze(3)};
+}
+
+AttentionGradients attend_backward_by_formula(const at::Tensor& dout, const at::Tensor& q, const at::Tensor& k,
+                                              const at::Tensor& v, const AttentionPiece& whole, AttentionMask mask) {
+  const at::Tensor dout_rows = rows_of_kv_heads(dout, k);
+  const at::Tensor logsumexp = rows_of_kv_heads(whole.logsumexp.unsqueeze(3), k);
+  const at::Tensor weights = scores_of(q, k, mask).sub_(logsumexp).exp_();
+  const at::Tensor dv = at::matmul(weights.to(v.scalar_type()).transpose(2, 3), dout_rows);
+  // Through the softmax: what is taken off each row is the sum of its weights times their gradients, over all keys.
+  const at::Tensor taken = rows_of_kv_heads(whole.out.to(weights.scalar_type()).mul(dout).sum(-1, /*keepdim=*/true), k);
+  const at::Tensor dscores = at::matmul(dout_rows, v.transpose(2, 3)).to(weights.scalar_type()).sub_(taken).mul_(weights);
+  const at::Tensor narrow = dscores.mul_(scale_of(q)).to(q.scalar_type());
+  return {heads_of_rows(at::matmul(narrow, k), q.size(1)), at::matmul(narrow.transpose(2, 3), rows_of_kv_heads(q, k)), dv};
+}
+
+}  // namespace
+
+AttentionKernel attention_kernel(at::Device device) {
+  return device.is_cpu() || device.is_meta() ? AttentionKernel::flash : AttentionKernel::formula;
+}
+
+// The kernel groups query heads by itself, and takes any strides.
+AttentionPiece attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, AttentionMask mask,
+                      AttentionKernel kernel) {
+  if (kernel == AttentionKernel::formula) return attend_by_formula(q, k, v, mask);
+  auto [out, logsumexp] =
+      at::_scaled_dot_product_flash_attention_for_cpu(q, k, v, 0.0, /*is_causal=*/mask == AttentionMask::causal);
+  return {out, logsumexp};
+}
+
+AttentionGradients attend_backward(const at::Tensor& dout, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                                   const AttentionPiece& whole, AttentionMask mask, AttentionKernel kernel) {
+  if (kernel == AttentionKernel::formula) return attend_backward_by_formula(dout, q, k, v, whole, mask);
+  auto [dq, dk, dv] = at::_scaled_dot_product_flash_attention_for_cpu_backward(dout, q, k, v, whole.out, whole.logsumexp, 0.0,
+                                                                               /*is_causal=*/mask == AttentionMask::causal);
+  return {dq, dk, dv};
+}
+
+// The weight of `part` among both is exp(b) / (exp(a) + exp(b)) = sigmoid(b - a), which overflows nowhere.
+void join(const AttentionPiece& whole, const AttentionPiece& part) {
+  const at::Tensor weight = part.logsumexp.sub(whole.logsumexp).sigmoid_().unsqueeze(3);
+  whole.out.lerp_(part.out.to(whole.out.scalar_type()), weight);
+  at::Tensor sum = whole.logsumexp;
+  at::logaddexp_out(sum, whole.logsumexp, part.logsumexp);
+}
+
+}  // namespace weft

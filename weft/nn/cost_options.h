@@ -1,0 +1,21 @@
+// CostOptions: how a model is run to be measured (nn/cost.h).
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "weft/nn/attention_method.h"
+
+namespace weft {
+
+/// How a model is run to be measured.
+struct CostOptions {
+  at::ScalarType weight_dtype = at::kFloat;    ///< of parameters and activations
+  at::ScalarType gradient_dtype = at::kFloat;  ///< of the parameters' gradients
+  bool recompute_parts = false;                ///< Context::recompute_parts
+  int tp = 1;                                  ///< ranks of Context::tp; the model is split for the first of them
+  int cp = 1;                                  ///< ranks of Context::cp; inputs are one's part
+  bool sequence_parallel = false;              ///< Context::sequence_parallel
+  ContextAttention attention_over = ContextAttention::automatic;  ///< Context::attention_over
+};
+
+}  // namespace weft

@@ -1,0 +1,147 @@
+#include "weft/train/plan/composition.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "weft/base/error.h"
+#include "weft/base/math.h"
+
+namespace weft {
+
+namespace {
+
+std::string needs_splits(const CompositionFacts& f) {
+  if (f.tp == 1 || f.has_splits) return {};
+  return fmt::format(
+      "layout.tp = {}: model '{}' does not say how its layers split; use tp = 1, or give it rules (Model::splits)", f.tp,
+      f.model);
+}
+
+std::string sequences_for_cp(const CompositionFacts& f) {
+  if (f.cp == 1 || f.has_sequences) return {};
+  return fmt::format("layout.cp = {}: the samples of model '{}' are no sequences that ranks can share; use cp = 1", f.cp,
+                     f.model);
+}
+
+std::string statistics_for_cp(const CompositionFacts& f) {
+  if (f.cp == 1 || !f.has_statistics) return {};
+  return fmt::format("layout.cp = {}: model '{}' has running statistics, which are of whole samples; use cp = 1", f.cp,
+                     f.model);
+}
+
+/// "64 or 128": the multiples of a unit beside a number.
+std::string beside(int64_t number, int64_t unit) {
+  const int64_t below = number / unit * unit;
+  return below > 0 ? fmt::format("{} or {}", below, below + unit) : fmt::format("{}", unit);
+}
+
+std::string tokens_for_cp(const CompositionFacts& f) {
+  if (f.cp == 1 || f.tokens == 0 || f.tokens % (2 * f.cp) == 0) return {};
+  return fmt::format("layout.cp = {}: {} tokens a sample do not fall into the {} equal chunks of a zig-zag cut; use {}", f.cp,
+                     f.tokens, 2 * f.cp, beside(f.tokens, 2 * f.cp));
+}
+
+std::string sequences_for_tokens(const CompositionFacts& f) {
+  if (!f.sequence_parallel || f.tp == 1 || f.has_sequences) return {};
+  return fmt::format("layout.sequence_parallel: the samples of model '{}' are no sequences; leave it out", f.model);
+}
+
+std::string tokens_for_tp(const CompositionFacts& f) {
+  const int64_t unit = int64_t{f.tp} * f.cp * (f.cp > 1 ? 2 : 1);
+  if (!f.sequence_parallel || f.tp == 1 || f.tokens == 0 || f.tokens / f.cp % f.tp == 0) return {};
+  return fmt::format("layout.sequence_parallel: {} tokens a sample do not divide over layout.tp = {}{}; use {}", f.tokens, f.tp,
+                     f.cp > 1 ? fmt::format(" x layout.cp = {}", f.cp) : "", beside(f.tokens, unit));
+}
+
+std::string parts_for_reproducible(const CompositionFacts& f) {
+  if (f.reproducible_tp == 0) return {};
+  if (!is_power_of_two(f.reproducible_tp)) {
+    const int64_t below = floor_power_of_two(f.reproducible_tp);
+    return fmt::format("run.reproducible_tp = {} must be a power of two; the nearest are {} and {}", f.reproducible_tp, below,
+                       2 * below);
+  }
+  if (f.reproducible_tp % f.tp == 0) return {};
+  return fmt::format("run.reproducible_tp = {}: layout.tp = {} does not divide it; use a power of two for tp, at most {}",
+                     f.reproducible_tp, f.tp, f.reproducible_tp);
+}
+
+std::string splits_for_reproducible(const CompositionFacts& f) {
+  if (f.reproducible_tp == 0 || f.has_splits) return {};
+  return fmt::format(
+      "run.reproducible_tp = {}: model '{}' does not say how its layers split; leave it out, or give it rules "
+      "(Model::splits)",
+      f.reproducible_tp, f.model);
+}
+
+std::string whole_tokens_for_reproducible(const CompositionFacts& f) {
+  if (f.reproducible_tp == 0 || !f.sequence_parallel) return {};
+  return fmt::format(
+      "run.reproducible_tp = {} with layout.sequence_parallel, which sums the gradients of norms over each rank's tokens; "
+      "leave one of them out",
+      f.reproducible_tp);
+}
+
+std::string whole_samples_for_reproducible(const CompositionFacts& f) {
+  if (f.reproducible_tp == 0 || f.cp == 1) return {};
+  return fmt::format(
+      "run.reproducible_tp = {} with layout.cp = {}: attention over shared sequences joins what its ranks have in vectors that "
+      "end elsewhere for each tp; use cp = 1, or leave it out",
+      f.reproducible_tp, f.cp);
+}
+
+std::string float32_for_reproducible(const CompositionFacts& f) {
+  if (f.reproducible_tp == 0 || !f.narrow) return {};
+  return fmt::format(
+      "run.reproducible_tp = {}: sums over ranks round narrower types elsewhere than sums on one; use layout.precision = "
+      "\"fp32\"",
+      f.reproducible_tp);
+}
+
+bool has_statistics(const Model& model) {
+  return std::any_of(model.blocks.begin(), model.blocks.end(), [](const NamedBlock& named) {
+    const std::vector<ParamSpec> specs = named.block->parameters();
+    return std::any_of(specs.begin(), specs.end(), [](const ParamSpec& spec) { return spec.statistic; });
+  });
+}
+
+}  // namespace
+
+const std::vector<CompositionRule>& composition_rules() {
+  static const std::vector<CompositionRule> rules = {
+      {"layout.tp > 1", "a model with a split table, whose heads and widths tp divides", needs_splits},
+      {"layout.cp > 1", "a model of sequences (gpt, llama)", sequences_for_cp},
+      {"layout.cp > 1", "no running statistics (BatchNorm)", statistics_for_cp},
+      {"layout.cp > 1", "tokens a sample that 2 cp divides", tokens_for_cp},
+      {"layout.sequence_parallel", "a model of sequences (gpt, llama)", sequences_for_tokens},
+      {"layout.sequence_parallel", "tokens a sample that tp x cp divides", tokens_for_tp},
+      {"run.reproducible_tp", "a power of two that layout.tp divides", parts_for_reproducible},
+      {"run.reproducible_tp", "a model with a split table, whose heads and widths it divides", splits_for_reproducible},
+      {"run.reproducible_tp", "no layout.sequence_parallel", whole_tokens_for_reproducible},
+      {"run.reproducible_tp", "no layout.cp", whole_samples_for_reproducible},
+      {"run.reproducible_tp", "layout.precision = \"fp32\"", float32_for_reproducible},
+  };
+  return rules;
+}
+
+CompositionFacts facts_of(const Model& model, const LayoutOptions& options, const StepCounts& counts, int64_t tokens) {
+  return {.model = model.name,
+          .has_splits = !model.splits.empty(),
+          .has_sequences = model.splits_sequences,
+          .has_statistics = has_statistics(model),
+          .tokens = tokens,
+          .cp = counts.cp,
+          .tp = counts.tp,
+          .sequence_parallel = options.sequence_parallel,
+          .reproducible_tp = counts.reproducible_tp,
+          .narrow = options.precision != Precision::fp32};
+}
+
+void check_composition(const CompositionFacts& facts) {
+  for (const CompositionRule& rule : composition_rules()) {
+    const std::string why = rule.why_not(facts);
+    if (!why.empty()) throw InputError(why);
+  }
+}
+
+}  // namespace weft

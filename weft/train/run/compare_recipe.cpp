@@ -1,0 +1,37 @@
+#include "weft/train/run/compare_recipe.h"
+
+#include <ATen/Parallel.h>
+
+#include "weft/train/recipe/build_model.h"
+#include "weft/train/recipe/open_data.h"
+#include "weft/train/recipe/recipe_optimizer.h"
+#include "weft/train/run/compare_layouts.h"
+#include "weft/train/run/device.h"
+#include "weft/train/run/from_recipe.h"
+#include "weft/train/run/recipe_agreement.h"
+#include "weft/train/run/shared_plan.h"
+
+namespace weft {
+
+LayoutComparison compare_recipe(const Recipe& recipe, const World& world, const CompareRecipeOptions& options) {
+  at::set_num_threads(threads_of(recipe, world));
+  const Plan plan = shared_plan(recipe, world);
+  const ResolvedLayout& layout = plan.layout;
+  const Datasets data = open_data(recipe);
+  LayoutsToCompare compared{
+      .layout = {.axes = {{"pp", layout.pp}, {"dp", layout.dp}, {"shard", layout.shard}, {"cp", layout.cp}, {"tp", layout.tp}},
+                 .options = trainer_options(recipe, layout, rank_device(recipe.run.device, world))},
+      .trained = {.model = [&recipe] { return build_model(recipe.model); },
+                  .optimizer = optimizer_of(recipe.optimizer),
+                  .batches = dataset_batches(data.training, Sampler(data.training->size(), {.seed = recipe.run.seed})),
+                  .steps = options.steps},
+      .exact = options.exact,
+      .on_run = options.on_run};
+  TrainerOptions& trainer = compared.layout.options;
+  trainer.program = plan.program;
+  trainer.program_is_verified = true;
+  trainer.agreement = recipe_agreement(recipe, data);
+  return compare_layouts(world, compared);
+}
+
+}  // namespace weft
