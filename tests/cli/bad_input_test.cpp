@@ -72,7 +72,7 @@ TEST_F(BadInput, Recipe) {
   expect_error(train({"--set", "run.steps=9223372036854775807"}),
                "weft: --set run.steps=9223372036854775807: run.steps must be an integer of at least 1 and at most 1000000000");
   expect_error({"show", r, "-n", "3"},
-               "weft: " + r + ": batch.global = 32 does not divide over 3 data-parallel ranks; the nearest that do: 30, 33");
+               "weft: " + r + ": batch.global = 32 does not divide over 3 data-parallel ranks; the nearest that do: 30 or 33");
 }
 
 TEST_F(BadInput, KeysAsDeepAsAFileHasRoom) {

@@ -25,15 +25,12 @@ struct Layer {
   const char* name;
   Model (*make)();
   int64_t kv_heads;
-  int64_t attention_columns, mlp_columns;  ///< that take the same rows; with sequence_parallel each gathers them by itself
-  int64_t norm_numel, row_bias_numel;      ///< of parameters that every rank has whole: before a split layer, and after one
+  int64_t norm_numel, row_bias_numel;  ///< of parameters that every rank has whole: before a split layer, and after one
 };
 
-const Layer kGpt = {
-    "gpt",     [] { return gpt({.layers = 1, .heads = kHeads, .width = kWidth, .context = kTokens, .vocabulary = 13}); },
-    kHeads,    1,
-    1,         4 * kWidth,
-    2 * kWidth};
+const Layer kGpt = {"gpt",
+                    [] { return gpt({.layers = 1, .heads = kHeads, .width = kWidth, .context = kTokens, .vocabulary = 13}); },
+                    kHeads, 4 * kWidth, 2 * kWidth};
 const Layer kLlama = {"llama",
                       [] {
                         return llama({.layers = 1,
@@ -44,11 +41,7 @@ const Layer kLlama = {"llama",
                                       .context = kTokens,
                                       .vocabulary = 13});
                       },
-                      kKvHeads,
-                      3,
-                      2,
-                      2 * kWidth,
-                      0};
+                      kKvHeads, 2 * kWidth, 0};
 
 struct Case {
   const char* name;
@@ -56,6 +49,7 @@ struct Case {
   int tp = 1, cp = 1;
   bool sequence_parallel = false, recompute = false;
   ContextAttention attention = ContextAttention::ring;
+  int chunks = 1;
 };
 
 std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.name; }
@@ -78,6 +72,8 @@ std::vector<Case> cases() {
       {.name = "llama_tp4", .layer = &kLlama, .tp = 4},
       {.name = "llama_tp2_sequence", .layer = &kLlama, .tp = 2, .sequence_parallel = true},
       {.name = "llama_tp4_sequence", .layer = &kLlama, .tp = 4, .sequence_parallel = true},
+      {.name = "gpt_tp2_chunks", .layer = &kGpt, .tp = 2, .chunks = 3},
+      {.name = "llama_tp2_sequence_chunks", .layer = &kLlama, .tp = 2, .sequence_parallel = true, .chunks = 3},
       {.name = "llama_cp2_ring", .layer = &kLlama, .cp = 2},
       {.name = "llama_cp2_all_to_all", .layer = &kLlama, .cp = 2, .attention = kAllToAll},
       {.name = "llama_cp4_ring", .layer = &kLlama, .cp = 4},
@@ -113,7 +109,6 @@ int64_t attention_bytes(const Case& c, bool backward) {
 /// Two regions a layer, attention and MLP: rows go into layers by columns, sums come out of a layer by rows.
 Passes formulas(const Case& c) {
   const int64_t half_activation = half(c, kBatch * tokens_here(c) * kWidth * kFloat);
-  const int64_t columns = c.layer->attention_columns + c.layer->mlp_columns;
   Passes p;
   if (!c.sequence_parallel) {
     p.forward.tp = 2 * 2 * half_activation;  // the two sums
@@ -121,10 +116,10 @@ Passes formulas(const Case& c) {
     if (c.recompute) p.input.tp += 2 * half_activation;
   } else {
     const int64_t whole = half(c, (c.layer->norm_numel + c.layer->row_bias_numel) * kFloat);
-    p.forward.tp = (columns + 2) * half_activation;            // rows gathered, sums scattered
-    p.input.tp = (columns + 2) * half_activation + 2 * whole;  // the reverse; gradients of parameters that are whole
-    p.weight.tp = columns * half_activation;                   // the rows once more
-    if (c.recompute) p.input.tp += (c.layer->attention_columns + 1) * half_activation;
+    p.forward.tp = (2 + 2) * half_activation;            // rows gathered, sums scattered
+    p.input.tp = (2 + 2) * half_activation + 2 * whole;  // the reverse; gradients of parameters that are whole
+    p.weight.tp = 2 * half_activation;                   // the rows once more
+    if (c.recompute) p.input.tp += 2 * half_activation;
   }
   p.forward.cp = attention_bytes(c, false);
   p.input.cp = attention_bytes(c, true);
@@ -150,6 +145,7 @@ TEST_P(LayerTrafficTest, RecordedIsAsTheFormulasSay) {
                                              .tp = c.tp,
                                              .cp = c.cp,
                                              .sequence_parallel = c.sequence_parallel,
+                                             .tp_chunks = c.chunks,
                                              .attention_over = c.attention})[1]
                                    .traffic;
   const Passes expected = formulas(c);
@@ -179,7 +175,10 @@ TEST_P(LayerTrafficTest, RealGroupsCountTheSame) {
   const Case& c = GetParam();
   test::run_ranks(c.tp * c.cp, [&](World world) {
     const Mesh mesh(world, {{"cp", c.cp}, {"tp", c.tp}});
-    Context context{.recompute_parts = c.recompute, .sequence_parallel = c.sequence_parallel, .attention_over = c.attention};
+    Context context{.recompute_parts = c.recompute,
+                    .sequence_parallel = c.sequence_parallel,
+                    .tp_chunks = c.chunks,
+                    .attention_over = c.attention};
     context.tp = mesh.group(mesh.axis("tp"));
     context.cp = mesh.group(mesh.axis("cp"));
     Model model = c.layer->make();

@@ -2,6 +2,8 @@
 // wrong with it found by verify().
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <functional>
 
 #include "tests/program/pipelines.h"
@@ -85,6 +87,42 @@ TEST(InnerCalls, simulate_charges_them) {
   }
 }
 
+/// How much longer a forward takes, an operation a second, with these calls of a second each.
+double more_seconds(std::vector<InnerCall> calls) {
+  Program program = split_program({.tp = 2});
+  const Hardware hardware = slow_device({.latency_s = 0.0, .bytes_per_s = 1});
+  program.block_calls.assign(kBlocks, {});
+  program.loss_calls.clear();
+  const double alone = simulate(program, hardware).step_s;
+  program.block_calls[0].forward = std::move(calls);
+  return (simulate(program, hardware).step_s - alone) / kMicroBatches;
+}
+
+// A call goes its way beside what is computed until it is awaited; one at a time.
+TEST(InnerCalls, simulate_lets_them_travel_beside_what_is_computed) {
+  const InstructionList list = split_program({.tp = 2}).of(0);
+  const double flops = std::find_if(list.begin(), list.end(), [](const auto& x) { return x.op == Op::forward; })->flops;
+  ASSERT_GE(flops, 2.0);
+  const auto call = [](double begins_at, double awaited_at) { return InnerCall{kTensorAxis, 1, 1, begins_at, awaited_at}; };
+  struct {
+    const char* what;
+    std::vector<InnerCall> calls;
+    double more;
+  } const cases[] = {
+      {"awaited at once", {call(0, 0), call(flops, flops)}, 2},
+      {"hidden", {call(0, flops)}, 0},
+      {"hidden in part", {call(flops - 0.25, flops)}, 0.75},
+      {"two on one line", {call(flops - 1, flops), call(flops - 1, flops)}, 1},
+      {"awaited in another order", {call(0, flops), call(1, 1)}, 1},
+      {"behind another", {call(0, flops), call(0.5, 0.5)}, 1.5},
+      {"beyond the end", {call(flops + 5, flops + 9)}, 1},
+  };
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.what);
+    EXPECT_NEAR(more_seconds(c.calls), c.more, 1e-9);
+  }
+}
+
 TEST(InnerCalls, drawings_and_lists_tell_them) {
   const Program program = split_program({.tp = 2});
   EXPECT_NE(draw(program).find("inside blocks 182 B"), std::string::npos) << draw(program);
@@ -130,6 +168,15 @@ TEST(InnerCalls, verify_refuses_what_cannot_be) {
        "it declares 20 bytes sent, but calls inside it send 21"},
       {"declared, and not there", Defect::bad_bytes, [](Program& x) { x.block_calls.clear(); },
        "it declares 10 bytes sent, but calls inside it send 0"},
+      {"begins before the one before it", Defect::out_of_range,
+       [&](Program& x) {
+         first(x).begins_at = first(x).awaited_at = 5.0;
+         x.block_calls[1].forward.push_back({kTensorAxis, 1, 0});
+       },
+       "call 1 inside the forward of block 1 'layer1': it begins after 0 operations and is awaited after 0"},
+      {"awaited before it begins", Defect::out_of_range, [&](Program& x) { first(x).awaited_at = -1.0; }, "awaited after -1"},
+      {"awaited after what is no number", Defect::out_of_range, [&](Program& x) { first(x).awaited_at = NAN; },
+       "awaited after nan"},
       {"a loss that declares others", Defect::bad_bytes, [](Program& x) { x.loss_calls.clear(); }, "(loss of micro-batch 0)"},
   };
   const Program good = split_program({.tp = 2});

@@ -168,7 +168,7 @@ Trained train_ranks(const Job& job, const Strategy& s, int ranks, const Optimize
     Trainer trainer(mesh, job.model(), optimizer,
                     {.global_batch = job.global_batch,
                      .micro_batch = micro_batch_of(job, s, ranks),
-                     .learning_rate = {.peak = 0.05, .steps = steps},
+                     .learning_rate = {.peak = s.learning_rate, .steps = steps},
                      .clip = s.clip,
                      .reproducible_slots = s.slots,
                      .reproducible_tp = s.reproducible_tp,
@@ -178,7 +178,9 @@ Trained train_ranks(const Job& job, const Strategy& s, int ranks, const Optimize
     Trained& mine = results[static_cast<size_t>(world.rank())];
     for (int step = 0; step < steps; ++step) {
       const int64_t share = job.global_batch / data_ranks;
-      mine.losses.push_back(trainer.step(slice(job.batch_of(step), data_rank * share, share)).loss);
+      const StepResult result = trainer.step(slice(job.batch_of(step), data_rank * share, share));
+      mine.losses.push_back(result.loss);
+      mine.norms.push_back(result.norm);
     }
     trainer.for_each_weight(
         [&](const std::string& name, const at::Tensor& value) { mine.values.emplace_back(name, value.clone()); });
@@ -200,6 +202,21 @@ void expect_parity(const Job& job, const Strategy& strategy, int ranks, int step
   for (const auto& [name, value] : expected.values) {
     EXPECT_TRUE(at::allclose(find(actual, name), value, 1e-4, 2e-6))
         << name << ": largest difference " << find(actual, name).sub(value).abs().max().item<double>();
+  }
+}
+
+void expect_close(const Trained& actual, const Trained& expected, double tolerance, bool values) {
+  for (size_t step = 0; step < expected.losses.size(); ++step) {
+    EXPECT_NEAR(actual.losses[step], expected.losses[step], tolerance * expected.losses[step]) << "loss of step " << step;
+  }
+  for (size_t step = 0; step < expected.norms.size(); ++step) {
+    EXPECT_NEAR(actual.norms[step], expected.norms[step], tolerance * expected.norms[step]) << "norm of step " << step;
+  }
+  if (!values) return;
+  ASSERT_EQ(actual.values.size(), expected.values.size());
+  for (const auto& [name, value] : expected.values) {
+    const double largest = value.abs().max().item<double>();
+    EXPECT_LE(find(actual, name).sub(value).abs().max().item<double>(), tolerance * largest) << name;
   }
 }
 

@@ -49,6 +49,7 @@ struct Strategy {
   double clip = 0.0;
   bool nesterov = false;
   Spread spread = Spread::dp;
+  double learning_rate = 0.05;
   int pp = 1;  ///< pipeline ranks
   int cp = 1;  ///< context-parallel ranks
   int tp = 1;  ///< tensor-parallel ranks
@@ -65,6 +66,10 @@ Trained train_ranks(const Job& job, const Strategy& strategy, int ranks, const O
 
 /// Against one device in plain LibTorch (reference.h), with SGD.
 void expect_parity(const Job& job, const Strategy& strategy, int ranks, int steps);
+
+/// Numbers that a split rounds differently: losses, gradient norms where both tell them, and, with `values`, parameters and
+/// statistics, each within `tolerance` of the largest value of its tensor.
+void expect_close(const Trained& actual, const Trained& expected, double tolerance, bool values);
 
 /// Bit for bit.
 void expect_equal(const Trained& actual, const Trained& expected, const std::string& what);

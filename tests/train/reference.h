@@ -15,6 +15,7 @@ namespace weft {
 
 struct Trained {
   std::vector<double> losses;                              ///< mean of each step's global batch
+  std::vector<double> norms = {};                          ///< of each step's gradients, where a Trainer clips
   std::vector<std::pair<std::string, at::Tensor>> values;  ///< parameters and statistics, by full name
 };
 

@@ -24,6 +24,7 @@ struct EngineOptions {
   uint64_t seed = 0;                                              ///< of weights and random numbers
   bool recompute_parts = false;                                   ///< Context::recompute_parts
   bool sequence_parallel = false;                                 ///< Context::sequence_parallel
+  int tp_chunks = 1;                                              ///< Context::tp_chunks
   ContextAttention attention_over = ContextAttention::automatic;  ///< Context::attention_over
   int64_t first_micro_batch = 0;                                  ///< index of this rank's first one in the step
   int64_t all_micro_batches = 1;                                  ///< of all data-parallel ranks

@@ -25,6 +25,7 @@ Context evaluation_context(const EngineOptions& options) {
           .tp = options.groups.along(kTensorAxis),
           .cp = options.groups.along(kContextAxis),
           .sequence_parallel = options.sequence_parallel,
+          .tp_chunks = options.tp_chunks,
           .attention_over = options.attention_over};
 }
 

@@ -103,6 +103,7 @@ Context StepRun::context_of(int micro) const {
           .tp = options_.groups.along(kTensorAxis),
           .cp = options_.groups.along(kContextAxis),
           .sequence_parallel = options_.sequence_parallel,
+          .tp_chunks = options_.tp_chunks,
           .attention_over = options_.attention_over};
 }
 

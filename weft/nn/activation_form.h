@@ -16,7 +16,7 @@ struct ActivationForm {
     rows,      ///< the last one: [..., part]
     channels,  ///< dim 1: [n, part, h, w]
   };
-  Kind kind = Kind::whole;
+  Kind kind = Kind::whole;             ///< how it is divided
   std::string layer = {};              ///< that put the parts out: "0"
   std::vector<int64_t> segments = {};  ///< as Split::segments of that layer
 

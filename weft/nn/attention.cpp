@@ -1,7 +1,5 @@
 #include "weft/nn/attention.h"
 
-#include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
-#include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_backward.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <fmt/core.h>
@@ -10,6 +8,7 @@
 #include <utility>
 
 #include "weft/base/error.h"
+#include "weft/nn/attention_piece.h"
 #include "weft/nn/context_attention.h"
 #include "weft/nn/repeat_heads.h"
 
@@ -42,18 +41,18 @@ at::Tensor as_heads(const at::Tensor& x, int64_t heads) {
   return x.view({x.size(0), x.size(1), heads, x.size(2) / heads}).transpose(1, 2);
 }
 
-/// The output [batch, tokens, width] and the log-sums of the CPU's kernel, which wants as many keys as queries.
+/// The output [batch, tokens, width] and the log-sums of the CPU's kernel.
 std::pair<at::Tensor, at::Tensor> flash(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
-  auto [out, logsumexp] = at::_scaled_dot_product_flash_attention_for_cpu(q, k, v, 0.0, /*causal=*/true);
-  return {merge_heads(out), std::move(logsumexp)};
+  AttentionPiece all = attend(q, k, v, AttentionMask::causal, AttentionKernel::flash);
+  return {merge_heads(all.out), std::move(all.logsumexp)};
 }
 
 /// The gradients of q, k and v, from that of the output.
-auto flash_backward(const at::Tensor& gradient, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                    const at::Tensor& merged, const at::Tensor& logsumexp) {
+AttentionGradients flash_backward(const at::Tensor& gradient, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                                  const at::Tensor& merged, const at::Tensor& logsumexp) {
   const int64_t heads = q.size(1);
-  return at::_scaled_dot_product_flash_attention_for_cpu_backward(as_heads(gradient.contiguous(), heads), q, k, v,
-                                                                  as_heads(merged, heads), logsumexp, 0.0, /*causal=*/true);
+  return attend_backward(as_heads(gradient.contiguous(), heads), q, k, v, {as_heads(merged, heads), logsumexp},
+                         AttentionMask::causal, AttentionKernel::flash);
 }
 
 struct FlashAttention : torch::autograd::Function<FlashAttention> {
@@ -74,21 +73,17 @@ struct FlashAttention : torch::autograd::Function<FlashAttention> {
   }
 };
 
-/// Repeated keys and values live as long as a kernel runs.
 struct GroupedFlashAttention : torch::autograd::Function<GroupedFlashAttention> {
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
-    const int64_t times = q.size(1) / k.size(1);
-    const auto [merged, logsumexp] = flash(q, repeat_heads(k, times), repeat_heads(v, times));
+    const auto [merged, logsumexp] = flash(q, k, v);
     ctx->save_for_backward({q, k, v, merged, logsumexp});
     return merged;
   }
 
   static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
     const variable_list saved = ctx->get_saved_variables();
-    const at::Tensor &q = saved[0], &k = saved[1], &v = saved[2];
-    const int64_t times = q.size(1) / k.size(1);
-    const auto [dq, dk, dv] = flash_backward(grads[0], q, repeat_heads(k, times), repeat_heads(v, times), saved[3], saved[4]);
-    return {dq, sum_repeats(dk, times), sum_repeats(dv, times)};
+    const AttentionGradients gradients = flash_backward(grads[0], saved[0], saved[1], saved[2], saved[3], saved[4]);
+    return {gradients.q, gradients.k, gradients.v};
   }
 };
 

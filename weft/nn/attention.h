@@ -16,13 +16,14 @@ at::Tensor attention(const at::Tensor& qkv, int64_t heads);
 
 /// The same of queries [batch, heads, tokens, head width], and keys and values [batch, key-value heads, tokens, head width],
 /// each of which serves heads / key-value heads neighbouring queries (grouped queries, Ainslie et al. 2023, arXiv:2305.13245);
-/// returns [batch, tokens, heads x head width]. Backward keeps all three as they came; a copy of keys and values for every
-/// query head is there while a kernel runs (on GPUs until backward), unless there are as many of them. Throws InputError when
+/// returns [batch, tokens, heads x head width]. Backward keeps all three as they came; on GPUs
+/// a copy of keys and values for every query head is kept until then, unless there are as many of them. Throws InputError when
 /// heads is not a multiple.
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v);
 
-/// The same over sequences whose tokens are divided over context.cp (nn/context_attention.h). `what` names it in errors.
+/// The first over sequences whose tokens are divided over context.cp (nn/context_attention.h). `what` names it in errors.
 at::Tensor attention(const at::Tensor& qkv, int64_t heads, const Context& context, const std::string& what);
+/// The second over such sequences.
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const Context& context,
                      const std::string& what);
 

@@ -30,9 +30,9 @@ struct AttentionPiece {
 
 /// Gradients of a piece's inputs, each of its type and shape.
 struct AttentionGradients {
-  at::Tensor q;
-  at::Tensor k;
-  at::Tensor v;
+  at::Tensor q;  ///< of the queries
+  at::Tensor k;  ///< of the keys
+  at::Tensor v;  ///< of the values
 };
 
 /// Attends to these keys and no others.

@@ -32,6 +32,8 @@ struct Context {
   Group cp = {};                 ///< ranks that share each sample's sequence
   /// Between split layers each rank of `tp` has its part of the tokens (dim 1) alone (sequence parallelism).
   bool sequence_parallel = false;
+  /// Chunks of its rows in which the sum of a split layer's products travels over `tp` while the next chunk is multiplied.
+  int tp_chunks = 1;
   ContextAttention attention_over = ContextAttention::automatic;  ///< with cp
 };
 

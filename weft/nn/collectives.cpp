@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "weft/base/error.h"
+#include "weft/nn/travelling.h"
 
 namespace weft {
 
@@ -31,12 +32,6 @@ at::Tensor summed(const at::Tensor& gradient, const Call& call) {
   at::Tensor sum = alone ? gradient.variable_data() : gradient.clone(at::MemoryFormat::Contiguous);
   call.group.all_reduce(sum, ReduceOp::sum, call.backward()).wait();
   return sum;
-}
-
-void check_divides(const at::Tensor& x, int64_t dim, const Group& group, const std::string& what) {
-  if (x.size(dim) % group.size() == 0) return;
-  throw InputError(fmt::format("{}: {} positions along dim {} do not divide over the {} ranks of group \"{}\"; take a multiple",
-                               what, x.size(dim), dim, group.size(), group.name()));
 }
 
 at::Tensor part_along(const at::Tensor& x, int64_t dim, const Group& group, const std::string& what) {
@@ -113,12 +108,7 @@ void check_split_over(const Split& split, const Group& group) {
 
 at::Tensor gathered(const at::Tensor& x, int64_t dim, const Group& group, const std::string& what) {
   if (group.size() == 1) return x;
-  const at::Tensor own = x.contiguous();
-  std::vector<int64_t> shape = own.sizes().vec();
-  shape.insert(shape.begin(), group.size());
-  const at::Tensor all = at::empty(shape, own.options());
-  group.all_gather(all, own, what).wait();
-  return all.movedim(0, dim).flatten(dim, dim + 1);  // a copy, unless what comes before `dim` has one position
+  return begin_gather(x, dim, group, what).wait();
 }
 
 at::Tensor scattered_sum(const at::Tensor& x, int64_t dim, const Group& group, const std::string& what) {

@@ -57,6 +57,8 @@ struct Observation {
 };
 thread_local Observation* observation = nullptr;
 
+double flops_so_far() { return observation ? observation->flops : 0.0; }
+
 void see_output(const c10::IValue& value) {
   if (value.isTensorList()) {
     for (const at::Tensor& tensor : value.toTensorVector()) see_output(tensor);
@@ -209,7 +211,7 @@ class BlockMeasurement {
         is_first_(index == 0),
         specs_(parameters_it_reads(model, model.blocks[index])),
         parameters_(parameters),
-        recorded_(options) {}
+        recorded_(options, flops_so_far) {}
 
   MeasuredCost run(const Tensors& inputs, Tensors& outputs) const {
     MeasuredCost cost = whole(inputs, outputs);
@@ -273,6 +275,7 @@ class BlockMeasurement {
     out.clear();
     gradients.clear();
     cost.deferred_bytes = live_bytes_without(seen, take_gradients(in));
+    seen.flops = 0.0;
     deferred.run();
     cost.traffic.weight = recorded_.take();
   }
@@ -327,7 +330,7 @@ LossCost measure_loss(const Model& model, const Tensors& outputs, const at::Tens
   add(seen.inputs, leaves);
   add(seen.inputs, {target});
   Observer observer(seen);
-  const RecordedContext recorded(options);
+  const RecordedContext recorded(options, flops_so_far);
   const LossValue loss = model.loss(widen(leaves), target, recorded.context());
   torch::autograd::backward({loss.sum}, {});
   return {seen.peak_bytes, recorded.take()};

@@ -15,6 +15,7 @@ struct CostOptions {
   int tp = 1;                                  ///< ranks of Context::tp; the model is split for the first of them
   int cp = 1;                                  ///< ranks of Context::cp; inputs are one's part
   bool sequence_parallel = false;              ///< Context::sequence_parallel
+  int tp_chunks = 1;                           ///< Context::tp_chunks
   ContextAttention attention_over = ContextAttention::automatic;  ///< Context::attention_over
 };
 

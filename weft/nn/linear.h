@@ -20,7 +20,8 @@ at::Tensor linear(const at::Tensor& x, Parameter& weight, Parameter* bias);
 at::Tensor linear(const at::Tensor& x, Parameter& weight, Parameter* bias, const Context& context);
 
 /// The outputs of several layers without bias on the same x, [..., out] each: as linear() one after another, but where they are
-/// split by columns x enters them once, and its gradients are summed over the ranks once.
+/// all are split by columns x enters them once (with sequence_parallel it is gathered once), and its gradients are summed over
+/// the ranks once.
 Tensors linear_together(const at::Tensor& x, const std::vector<Parameter*>& weights, const Context& context);
 
 }  // namespace weft

@@ -25,20 +25,23 @@ template <class Result>
 class OutputFunction {
  public:
   OutputFunction() = default;
+  /// Implicit, of a function that takes the context too.
   template <class F>
   requires std::is_invocable_r_v<Result, F, const Tensors&, const at::Tensor&, const Context&> OutputFunction(F function)
-      : function_(std::move(function)), takes_parts_(true) {}  ///< implicit
+      : function_(std::move(function)), takes_parts_(true) {}
+  /// Implicit, of one that does not.
   template <class F>
-  requires std::is_invocable_r_v<Result, F, const Tensors&, const at::Tensor&> OutputFunction(F function)  ///< implicit
+  requires std::is_invocable_r_v<Result, F, const Tensors&, const at::Tensor&> OutputFunction(F function)
       : function_([function = std::move(function)](const Tensors& outputs, const at::Tensor& target, const Context&) mutable {
           return function(outputs, target);
         }) {}
 
+  /// Calls it; it is not empty.
   Result operator()(const Tensors& outputs, const at::Tensor& target, const Context& context = {}) const {
     return function_(outputs, target, context);
   }
-  explicit operator bool() const { return static_cast<bool>(function_); }
-  bool takes_parts() const { return takes_parts_; }  ///< it is a function of the context too
+  explicit operator bool() const { return static_cast<bool>(function_); }  ///< it is not empty
+  bool takes_parts() const { return takes_parts_; }                        ///< it is a function of the context too
 
  private:
   std::function<Result(const Tensors&, const at::Tensor&, const Context&)> function_;

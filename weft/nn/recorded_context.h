@@ -1,6 +1,7 @@
 // RecordedContext: a Context whose groups write down what blocks ask of them.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -14,19 +15,22 @@ namespace weft {
 /// The groups that a block meets others in, and what it has asked of them.
 class RecordedContext {
  public:
-  explicit RecordedContext(const CostOptions& options) : context_{.recompute_parts = options.recompute_parts} {
-    context_.tp = recorded_group("tp", options.tp, calls_);
-    context_.cp = recorded_group("cp", options.cp, calls_);
+  /// A context with the groups and choices of these options; `flops` as for CallRecord.
+  RecordedContext(const CostOptions& options, std::function<double()> flops)
+      : record_(std::make_shared<CallRecord>(std::move(flops))), context_{.recompute_parts = options.recompute_parts} {
+    context_.tp = recorded_group("tp", options.tp, record_);
+    context_.cp = recorded_group("cp", options.cp, record_);
     context_.sequence_parallel = options.sequence_parallel;
+    context_.tp_chunks = options.tp_chunks;
     context_.attention_over = options.attention_over;
   }
 
-  const Context& context() const { return context_; }
+  const Context& context() const { return context_; }  ///< that blocks run in
   /// The calls since the last time.
-  std::vector<RecordedCall> take() const { return std::exchange(*calls_, {}); }
+  std::vector<RecordedCall> take() const { return record_->take(); }
 
  private:
-  std::shared_ptr<std::vector<RecordedCall>> calls_ = std::make_shared<std::vector<RecordedCall>>();
+  std::shared_ptr<CallRecord> record_;
   Context context_;
 };
 

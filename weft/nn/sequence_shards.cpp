@@ -5,16 +5,11 @@
 #include <fmt/format.h>
 
 #include "weft/base/error.h"
+#include "weft/base/multiples.h"
 
 namespace weft {
 
 namespace {
-
-/// "8 or 16": the multiples of `step` beside `tokens`.
-std::string multiples_beside(int64_t tokens, int64_t step) {
-  const int64_t below = tokens / step * step;
-  return below > 0 ? fmt::format("{} or {}", below, below + step) : fmt::format("{}", step);
-}
 
 /// `part` of each range, side by side.
 template <class Part>

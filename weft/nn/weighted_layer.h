@@ -3,7 +3,6 @@
 #pragma once
 
 #include <optional>
-#include <string>
 
 #include "weft/nn/block.h"
 
@@ -26,11 +25,5 @@ std::optional<at::Tensor> value_of(const Parameter* bias);
 
 /// The layer's output, which autograd goes on from. Both parameters are bound to flat buffers, and outlive its graph.
 at::Tensor apply(const WeightedLayer& layer, const at::Tensor& x, Parameter& weight, Parameter* bias);
-
-/// The same of the ranks' x side by side along dim 1, their tokens. Keeps this rank's x alone for backward, where the others'
-/// are gathered once more (Korthikanti et al. 2022, arXiv:2205.05198), and the gradient of x is summed over the ranks. Traffic:
-/// an all-gather forward, an all-gather and a reduce-scatter backward.
-at::Tensor apply_gathered(const WeightedLayer& layer, const at::Tensor& x, Parameter& weight, Parameter* bias,
-                          const Group& group, const std::string& what);
 
 }  // namespace weft

@@ -9,7 +9,7 @@ namespace weft {
 /// An axis of the mesh, outermost first. `outer` and `inner` together are the shard axis: the `inner` ranks are neighbours, on
 /// one host, that may keep whole weights divided among them (Program::inner_shards).
 enum class MeshAxis : uint8_t { pp, dp, outer, inner, cp, tp };
-inline constexpr int kNumMeshAxes = 6;
+inline constexpr int kNumMeshAxes = 6;  ///< as MeshAxis names them
 
 /// A set of axes: the ranks that differ in their places on these alone meet.
 class AxisSet {
@@ -27,14 +27,14 @@ class AxisSet {
   constexpr uint8_t bits() const { return bits_; }                                           ///< 1 << axis for each
   constexpr AxisSet operator|(AxisSet other) const { return of_bits(bits_ | other.bits_); }  ///< the axes of either
   constexpr AxisSet operator&(AxisSet other) const { return of_bits(bits_ & other.bits_); }  ///< the axes of both
-  constexpr auto operator<=>(const AxisSet&) const = default;
+  constexpr auto operator<=>(const AxisSet&) const = default;                                ///< by bits()
 
  private:
   constexpr AxisSet(unsigned bits, int /*unused*/) : bits_(static_cast<uint8_t>(bits)) {}
   uint8_t bits_ = 0;
 };
 
-inline constexpr AxisSet kNoAxes;
+inline constexpr AxisSet kNoAxes;                                                  ///< nobody else is met
 inline constexpr AxisSet kPipelineAxis = MeshAxis::pp;                             ///< the stages of a pipeline
 inline constexpr AxisSet kReplicaAxis = MeshAxis::dp;                              ///< copies of all the rest
 inline constexpr AxisSet kInnerAxis = MeshAxis::inner;                             ///< neighbours on the shard axis

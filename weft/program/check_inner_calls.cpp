@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,7 @@ class InnerCallsCheck {
  private:
   void check(const std::vector<InnerCall>& calls, const std::string& where) const {
     int64_t sum = 0;
+    double begun = 0.0;
     for (size_t i = 0; i < calls.size(); ++i) {
       const auto fail = [&](Defect defect, const std::string& text) {
         throw VerifyError(defect, 0, fmt::format("program: call {} inside the {}: {}", i, where, text));
@@ -59,6 +61,13 @@ class InnerCallsCheck {
                                             call.wire_bytes, kMostBytes));
       }
       sum += call.wire_bytes;
+      if (!(call.begins_at >= begun && call.awaited_at >= call.begins_at && std::isfinite(call.awaited_at))) {
+        fail(Defect::out_of_range,
+             fmt::format("it begins after {} operations and is awaited after {}: must be in order, and not "
+                         "before the {} after which the last one began",
+                         call.begins_at, call.awaited_at, begun));
+      }
+      begun = call.begins_at;
     }
   }
 

@@ -16,12 +16,14 @@ inline constexpr int64_t kFloatBytes = 4;
 
 /// A call that a block makes on other ranks while it runs, in its forward or its backward.
 struct InnerCall {
-  AxisSet axes = {};       ///< along which ranks meet: cp or tp
-  int rounds = 1;          ///< messages one after another
-  int64_t wire_bytes = 0;  ///< that each rank sends
+  AxisSet axes = {};        ///< along which ranks meet: cp or tp
+  int rounds = 1;           ///< messages one after another
+  int64_t wire_bytes = 0;   ///< that each rank sends
+  double begins_at = 0.0;   ///< operations of the pass (Instruction::flops) that come before it
+  double awaited_at = 0.0;  ///< those that come before it is waited for: it travels beside what lies between
 };
 
-/// What a block calls while it runs, in order.
+/// What a block calls while it runs, in the order in which the calls begin.
 struct InnerCalls {
   std::vector<InnerCall> forward = {};   ///< in its forward
   std::vector<InnerCall> backward = {};  ///< in its backward

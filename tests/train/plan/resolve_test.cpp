@@ -74,14 +74,14 @@ TEST(Resolve, BatchesThatDoNotDivide) {
     std::string error;
   };
   const Case cases[] = {
-      {{64, {}, 0}, 3, "r.toml: batch.global = 64 does not divide over 3 data-parallel ranks; the nearest that do: 63, 66"},
+      {{64, {}, 0}, 3, "r.toml: batch.global = 64 does not divide over 3 data-parallel ranks; the nearest that do: 63 or 66"},
       {{64, 8, 0},
        3,
-       "r.toml: batch.global = 64 does not divide over 3 data-parallel ranks times batch.micro = 8; the nearest that do: 48, "
+       "r.toml: batch.global = 64 does not divide over 3 data-parallel ranks times batch.micro = 8; the nearest that do: 48 or "
        "72"},
       {{999'999'999, {}, 0},
        2,
-       "r.toml: batch.global = 999999999 does not divide over 2 data-parallel ranks; the nearest that do: 999999998, "
+       "r.toml: batch.global = 999999999 does not divide over 2 data-parallel ranks; the nearest that do: 999999998 or "
        "1000000000"},
       {{1'000'000'000, {}, 0},
        3,
@@ -93,11 +93,11 @@ TEST(Resolve, BatchesThatDoNotDivide) {
       {{2, {}, 0}, 4, "r.toml: batch.global = 2 does not divide over 4 data-parallel ranks; the nearest that do: 4"},
       {{60, {}, 8},
        2,
-       "r.toml: batch.global = 60 does not divide over run.reproducible_slots = 8; the nearest that do: 56, 64"},
+       "r.toml: batch.global = 60 does not divide over run.reproducible_slots = 8; the nearest that do: 56 or 64"},
       {{64, 12, 4},
        2,
        "r.toml: batch.global = 64 does not divide over run.reproducible_slots = 4 times batch.micro = 12; the nearest that do: "
-       "48, 96"},
+       "48 or 96"},
       {{64, {}, 4},
        3,
        "r.toml: run.reproducible_slots = 4 does not divide over 3 data-parallel ranks; use a power of two of ranks, at most 4"},

@@ -142,8 +142,9 @@ void Events::start(const InstructionRef& x, double time) {
   if (instruction.op == Op::send) return send(x, time);
   if (instruction.op == Op::receive) return receive(x);
   if (instruction.op == Op::offload || instruction.op == Op::reload) return copy(x, time);
-  const double calls = work_.is_measured(instruction) ? 0.0 : network_.seconds(program_.inner_calls(instruction));
-  finish(x, time, time + work_.seconds(instruction) + calls);
+  const double alone = work_.seconds(instruction);
+  const bool told = work_.is_measured(instruction);
+  finish(x, time, time + (told ? alone : network_.seconds(program_.inner_calls(instruction), instruction.flops, alone)));
 }
 
 void Events::finish(const InstructionRef& x, double begin, double end) {

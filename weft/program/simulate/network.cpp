@@ -3,9 +3,59 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <map>
 #include <vector>
 
 namespace weft {
+namespace {
+
+/// Time goes by while a pass computes and waits for its calls.
+class Pass {
+ public:
+  Pass(double flops, double alone) : flops_(flops), seconds_per_flop_(flops > 0.0 ? alone / flops : 0.0), rest_(alone) {}
+
+  void call(const InnerCall& call, double seconds) {
+    compute_until(call.begins_at);
+    line_free_s_ = std::max(line_free_s_, now_s_) + seconds;
+    under_way_.emplace(call.awaited_at, line_free_s_);
+  }
+
+  double end() {
+    compute_until(flops_);
+    while (!under_way_.empty()) await_first();
+    return now_s_ + rest_;
+  }
+
+ private:
+  void compute_until(double flops) {
+    while (!under_way_.empty() && under_way_.begin()->first <= flops) {
+      compute(under_way_.begin()->first);
+      await_first();
+    }
+    compute(flops);
+  }
+  void compute(double flops) {
+    const double seconds = std::clamp((flops - done_) * seconds_per_flop_, 0.0, rest_);
+    now_s_ += seconds;
+    rest_ -= seconds;
+    done_ = std::max(done_, flops);
+  }
+  void await_first() {
+    now_s_ = std::max(now_s_, under_way_.begin()->second);
+    under_way_.erase(under_way_.begin());
+  }
+
+  double flops_;
+  double seconds_per_flop_;
+  double rest_;  ///< to be computed
+  double done_ = 0.0;
+  double now_s_ = 0.0;
+  double line_free_s_ = 0.0;
+  std::multimap<double, double> under_way_;  ///< after how many operations calls are awaited, and when they are there
+};
+
+}  // namespace
 
 double Ring::seconds(const Instruction& x) const {
   if (ranks == 1) return 0.0;
@@ -29,13 +79,14 @@ const Ring& Network::ring(AxisSet axes, int block) {
   return ring;
 }
 
-double Network::seconds(const std::vector<InnerCall>& calls) {
-  double sum = 0.0;
+double Network::seconds(const std::vector<InnerCall>& calls, double flops, double alone) {
+  if (calls.empty() || !std::isfinite(alone)) return alone;
+  Pass pass(flops, alone);
   for (const InnerCall& call : calls) {
     const Link& link = ring(call.axes).link;
-    sum += call.rounds * link.latency_s + static_cast<double>(call.wire_bytes) / link.bytes_per_s;
+    pass.call(call, call.rounds * link.latency_s + static_cast<double>(call.wire_bytes) / link.bytes_per_s);
   }
-  return sum;
+  return pass.end();
 }
 
 void Network::add_line(Ring& ring, const std::vector<int>& members, AxisSet axes) {

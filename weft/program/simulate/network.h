@@ -45,8 +45,9 @@ class Network {
   /// The ring along these axes; `block` as for Ranks::members(). Throws InputError for a link that the hardware does not tell.
   const Ring& ring(AxisSet axes, int block = -1);
 
-  /// How long the calls take one after another. Throws as ring() does.
-  double seconds(const std::vector<InnerCall>& calls);
+  /// How long a pass takes that makes these calls, and that would take `alone` without them for its operations: a call goes its
+  /// way beside what is computed until it is awaited, one call at a time. Throws as ring() does.
+  double seconds(const std::vector<InnerCall>& calls, double flops, double alone);
 
   /// The link between two pipeline ranks. Throws InputError for one that the hardware does not tell.
   const Link& link(int from_pp, int to_pp);

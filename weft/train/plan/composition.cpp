@@ -6,6 +6,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/math.h"
+#include "weft/base/multiples.h"
 
 namespace weft {
 
@@ -30,16 +31,10 @@ std::string statistics_for_cp(const CompositionFacts& f) {
                      f.model);
 }
 
-/// "64 or 128": the multiples of a unit beside a number.
-std::string beside(int64_t number, int64_t unit) {
-  const int64_t below = number / unit * unit;
-  return below > 0 ? fmt::format("{} or {}", below, below + unit) : fmt::format("{}", unit);
-}
-
 std::string tokens_for_cp(const CompositionFacts& f) {
   if (f.cp == 1 || f.tokens == 0 || f.tokens % (2 * f.cp) == 0) return {};
   return fmt::format("layout.cp = {}: {} tokens a sample do not fall into the {} equal chunks of a zig-zag cut; use {}", f.cp,
-                     f.tokens, 2 * f.cp, beside(f.tokens, 2 * f.cp));
+                     f.tokens, 2 * f.cp, multiples_beside(f.tokens, 2 * f.cp));
 }
 
 std::string sequences_for_tokens(const CompositionFacts& f) {
@@ -51,7 +46,7 @@ std::string tokens_for_tp(const CompositionFacts& f) {
   const int64_t unit = int64_t{f.tp} * f.cp * (f.cp > 1 ? 2 : 1);
   if (!f.sequence_parallel || f.tp == 1 || f.tokens == 0 || f.tokens / f.cp % f.tp == 0) return {};
   return fmt::format("layout.sequence_parallel: {} tokens a sample do not divide over layout.tp = {}{}; use {}", f.tokens, f.tp,
-                     f.cp > 1 ? fmt::format(" x layout.cp = {}", f.cp) : "", beside(f.tokens, unit));
+                     f.cp > 1 ? fmt::format(" x layout.cp = {}", f.cp) : "", multiples_beside(f.tokens, unit));
 }
 
 std::string parts_for_reproducible(const CompositionFacts& f) {

@@ -33,6 +33,7 @@ struct LayoutOptions {
   int recompute_every = 0;         ///< 1: every block, k: every k-th; 0: none
   bool recompute_parts = false;    ///< attention of transformer layers only
   bool sequence_parallel = false;  ///< with tp: between split layers each of its ranks has its part of the tokens
+  int tp_chunks = 1;               ///< with tp: chunks in which a sum over it travels while the next one is multiplied
   ContextAttention attention_over = ContextAttention::automatic;  ///< with cp: how ranks attend over a sequence that they share
   Precision precision = Precision::fp32;                          ///< of weights and activations
   bool reduce_in_fp32 = false;                 ///< gradients are kept and reduced in float32; always so with reproducible slots

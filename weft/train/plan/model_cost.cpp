@@ -25,7 +25,8 @@ std::vector<InnerCall> inner_calls(const std::vector<RecordedCall>& calls) {
   std::vector<InnerCall> result;
   result.reserve(calls.size());
   for (const RecordedCall& call : calls) {
-    result.push_back({call.group == "tp" ? kTensorAxis : kContextAxis, call.rounds, call.wire_bytes});
+    result.push_back(
+        {call.group == "tp" ? kTensorAxis : kContextAxis, call.rounds, call.wire_bytes, call.begins_at, call.awaited_at});
   }
   return result;
 }
@@ -86,6 +87,7 @@ ModelCost model_cost(const Recipe& recipe, int64_t micro_batch, const LayoutOpti
                             .tp = counts.tp,
                             .cp = counts.cp,
                             .sequence_parallel = layout.sequence_parallel && counts.tp > 1,
+                            .tp_chunks = layout.tp_chunks,
                             .attention_over = layout.attention_over};
   Tensors outputs;
   const std::vector<MeasuredCost> measured = measure_cost(model, inputs, options, &outputs);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "weft/base/error.h"
+#include "weft/base/multiples.h"
 #include "weft/train/recipe/recipe_keys.h"
 
 namespace weft {
@@ -16,14 +17,6 @@ namespace weft {
 namespace {
 
 constexpr int kMostRanks = 1'000'000;  ///< as layout.dp, layout.pp and layout.shard each may have
-
-/// "63, 66": the multiples of `unit` around `number` that batch.global may be; empty where there are none.
-std::string nearest_multiples(int64_t number, int64_t unit) {
-  const int64_t below = number / unit * unit, above = below + unit;
-  if (below == 0 && above > kMostCount) return "";
-  if (below == 0) return fmt::format("{}", above);
-  return above > kMostCount ? fmt::format("{}", below) : fmt::format("{}, {}", below, above);
-}
 
 /// "layout.pp = 2 x layout.tp = 4": those above one, or the first.
 std::string axes_text(const std::vector<std::pair<std::string, int64_t>>& axes) {
@@ -78,6 +71,7 @@ LayoutOptions resolve_options(const LayoutRecipe& layout) {
           .recompute_every = layout.recompute == "blocks" ? static_cast<int>(layout.recompute_every) : 0,
           .recompute_parts = layout.recompute == "attention",
           .sequence_parallel = layout.sequence_parallel,
+          .tp_chunks = static_cast<int>(layout.tp_chunks),
           .attention_over = kContextAttentions.value_of(layout.context_attention, "layout.context_attention"),
           .precision = kPrecisions.value_of(layout.precision, "layout.precision"),
           .reduce_in_fp32 = layout.reduction == "fp32",
@@ -101,7 +95,7 @@ int64_t resolve_micro(const Recipe& recipe, int64_t parts, const std::string& wh
   const int64_t unit = recipe.batch.micro.value_or(1) * parts;
   if (global % unit == 0) return recipe.batch.micro.value_or(global / parts);
   const std::string divisor = recipe.batch.micro ? fmt::format("{} times batch.micro = {}", what, *recipe.batch.micro) : what;
-  const std::string nearest = nearest_multiples(global, unit);
+  const std::string nearest = multiples_beside(global, unit, kMostCount);
   throw InputError(fmt::format("{}: batch.global = {} does not divide over {}; {}", recipe.path, global, divisor,
                                nearest.empty()
                                    ? fmt::format("nor does any that is allowed: use a smaller batch.micro or fewer {}",

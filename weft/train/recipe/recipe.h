@@ -48,6 +48,7 @@ struct LayoutRecipe {
   int64_t cp = 1;                          ///< context-parallel ranks
   int64_t tp = 1;                          ///< tensor-parallel ranks
   bool sequence_parallel = false;          ///< with tp
+  int64_t tp_chunks = 1;                   ///< with tp
   std::string context_attention = "auto";  ///< with cp: a word of nn/attention_method.h
   std::string schedule = "1f1b";           ///< pp: in which order stages run: a name of program/build/make_schedule.h
   int64_t chunks = 2;                      ///< interleaved: stages a rank

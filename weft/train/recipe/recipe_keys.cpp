@@ -120,6 +120,8 @@ Keys inner_layout_keys(LayoutRecipe& l) {
        {},
        kContextAttentions.all()},
       {"layout", "sequence_parallel", &l.sequence_parallel, "with tp: between split layers each rank has a part of the tokens"},
+      {"layout", "tp_chunks", &l.tp_chunks,
+       "with tp: a layer's sum over it travels in so many chunks, each while the next one is multiplied", from(1, 1024)},
       {"layout", "backend", &l.backend, "what moves the bytes", {}, kBackends.all()},
       {"layout",
        "bucket_mb",

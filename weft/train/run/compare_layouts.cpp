@@ -26,7 +26,7 @@ constexpr int kNoiseRuns = 3;          ///< the sign of a single number comes ou
 /// Adds up a sum of one device's by its parts, which rounds otherwise.
 bool splits_sums(const LayoutSwitch& part) {
   const auto is = [&part](const char* name) { return part.name == name; };
-  return is("tp") || is("cp") || is("layout.sequence_parallel") || is("layout.context_attention");
+  return is("tp") || is("cp") || is("layout.sequence_parallel") || is("layout.tp_chunks") || is("layout.context_attention");
 }
 
 /// Decides on rank 0 which runs are made.

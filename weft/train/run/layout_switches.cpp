@@ -17,7 +17,10 @@ void switch_off_axis(LayoutSettings& settings, const std::string& name) {
   if (name == "pp") layout.pipeline = {};
   if (name == "shard") layout.inner_shards = 0;
   if (name == "dp" || name == "shard") layout.pipeline.given = {};  // it is for so many micro-batches a rank
-  if (name == "tp") layout.sequence_parallel = false;
+  if (name == "tp") {
+    layout.sequence_parallel = false;
+    layout.tp_chunks = 1;
+  }
   if (name == "cp") layout.attention_over = ContextAttention::automatic;
 }
 
@@ -39,6 +42,8 @@ constexpr Choice kChoices[] = {
      [](LayoutOptions& l) { l.pipeline = {}; }},
     {"layout.sequence_parallel", "tp", [](const LayoutOptions& l) { return l.sequence_parallel; },
      [](LayoutOptions& l) { l.sequence_parallel = false; }},
+    {"layout.tp_chunks", "tp", [](const LayoutOptions& l) { return l.tp_chunks > 1; },
+     [](LayoutOptions& l) { l.tp_chunks = 1; }},
     {"layout.context_attention", "cp", [](const LayoutOptions& l) { return l.attention_over != ContextAttention::automatic; },
      [](LayoutOptions& l) { l.attention_over = ContextAttention::automatic; }},
     {"layout.shard_level", "", [](const LayoutOptions& l) { return l.shard_level != ShardLevel::none; },

@@ -187,6 +187,7 @@ void Trainer::State::start() {
                     .seed = options.seed,
                     .recompute_parts = layout.recompute_parts,
                     .sequence_parallel = layout.sequence_parallel && mesh.size("tp") > 1,
+                    .tp_chunks = layout.tp_chunks,
                     .attention_over = layout.attention_over,
                     .first_micro_batch = static_cast<int64_t>(program->micro_batches) * data_rank,
                     .all_micro_batches = static_cast<int64_t>(program->micro_batches) * data_ranks,

@@ -1,0 +1,74 @@
+#include "weft/nn/matrix_layer.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/mm.h>
+#include <ATen/ops/sum.h>
+
+#include <vector>
+
+#include "weft/nn/matmul.h"
+#include "weft/nn/split_backward.h"
+
+namespace weft {
+
+namespace {
+
+/// gradient (+)= dy^T x, without a temporary where the types are the same: dy [n, out], x [n, in].
+void add_weight_gradient(Parameter& weight, const at::Tensor& dy, const at::Tensor& x) {
+  if (weight.gradient.scalar_type() != dy.scalar_type()) return add_gradient(weight, at::mm(dy.t(), x));
+  at::Tensor& gradient = weight.value.mutable_grad();
+  if (gradient.defined()) {
+    multiply_add(gradient, dy.t(), x);
+  } else {
+    gradient = weight.gradient;
+    multiply(gradient, dy.t(), x);
+  }
+}
+
+void add_bias_gradient(Parameter& bias, const at::Tensor& dy) {
+  if (bias.gradient.scalar_type() != dy.scalar_type()) return add_gradient(bias, dy.sum(0));
+  at::Tensor& gradient = bias.value.mutable_grad();
+  if (gradient.defined()) {
+    gradient.add_(dy.sum(0));
+  } else {
+    gradient = bias.gradient;
+    at::sum_out(gradient, dy, at::IntArrayRef{0});
+  }
+}
+
+at::Tensor matrix_output(const at::Tensor& x, const at::Tensor& weight, const std::optional<at::Tensor>& bias) {
+  const at::Tensor x_rows = rows_of(x);
+  if (!goes_to_onednn(x_rows, weight.t())) return at::linear(x, weight, bias);
+  const at::Tensor y = at::empty({x_rows.size(0), weight.size(0)}, x.options());
+  if (bias) {
+    y.copy_(*bias);
+    multiply_add(y, x_rows, weight.t());
+  } else {
+    multiply(y, x_rows, weight.t());
+  }
+  std::vector<int64_t> sizes = x.sizes().vec();
+  sizes.back() = weight.size(0);
+  return y.view(sizes);
+}
+
+at::Tensor matrix_input_gradient(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& weight) {
+  const at::Tensor dx = at::empty({dy.numel() / weight.size(0), weight.size(1)}, x.options());
+  multiply(dx, rows_of(dy), weight);
+  return dx.view(x.sizes());
+}
+
+void add_matrix_gradients(Parameter& weight, Parameter* bias, const at::Tensor& dy, const at::Tensor& x) {
+  const at::Tensor dy_rows = rows_of(dy);
+  add_weight_gradient(weight, dy_rows, rows_of(x));
+  if (bias) add_bias_gradient(*bias, dy_rows);
+}
+
+}  // namespace
+
+at::Tensor rows_of(const at::Tensor& x) { return x.reshape({-1, x.size(-1)}); }
+
+const WeightedLayer kMatrixLayer = {
+    .forward = matrix_output, .input_gradient = matrix_input_gradient, .add_gradients = add_matrix_gradients};
+
+}  // namespace weft
