@@ -36,6 +36,7 @@ class Comparison:
     replicas: int = 2  # tp and pp have one
     micro_batches: int = 1  # a replica and step
     peer_parameters: int | None = None  # those of the printing rank, where it holds only a part (pp)
+    own: dict | None = None  # weft in the peer's place: what is other than here, of as many samples a step
 
 
 @dataclasses.dataclass(frozen=True)
@@ -163,14 +164,31 @@ class Pair:
         self.environment = dict(environment, TMPDIR=str(folder))  # torchrun leaves folders behind
         self.folder, self.deadline_s = folder, deadline_s
 
-    def turn(self, comparison, warmup, steps):
-        """Both once, the peer first: (Outcome, Outcome)."""
-        peer = run_peer(lambda: peer_command(comparison, self.shared, self.python, warmup, steps), self.environment,
-                        self.deadline_s)
+    def run_weft(self, comparison, steps):
         recipe, summary = self.folder / "recipe.toml", self.folder / "summary.json"
-        recipe.write_text(weft_recipe(comparison, self.shared, warmup + steps))
+        recipe.write_text(weft_recipe(comparison, self.shared, steps))
         weft = run_command(weft_command(comparison, self.weft, recipe, summary), self.environment, self.deadline_s,
                            lambda lines: json.loads(summary.read_text()))
+        return dataclasses.replace(weft, report=dict(weft.report, peak_rss_mb=max(weft.report["peak_rss_mb"])))
+
+    def run_own(self, comparison, steps):
+        """weft in the peer's place, its report as the peer's."""
+        own = dataclasses.replace(comparison, own=None, **comparison.own)
+        outcome = self.run_weft(own, steps)
+        samples = {c.batch * c.replicas for c in (own, comparison)}
+        if len(samples) != 1:
+            raise BenchError(f"{comparison.name}: the two would train on {samples} samples a step")
+        return dataclasses.replace(outcome, report=dict(outcome.report, params=outcome.report["parameters"],
+                                                        threads=outcome.report["threads_per_rank"]))
+
+    def turn(self, comparison, warmup, steps):
+        """Both once, the peer first: (Outcome, Outcome)."""
+        if comparison.own is not None:
+            peer = self.run_own(comparison, warmup + steps)
+        else:
+            peer = run_peer(lambda: peer_command(comparison, self.shared, self.python, warmup, steps), self.environment,
+                            self.deadline_s)
+        weft = self.run_weft(comparison, warmup + steps)
         check_same_work(comparison, peer.report, weft.report, warmup + steps)
         return peer, weft
 
@@ -180,7 +198,7 @@ class Pair:
         first_peer, first_weft = self.turn(comparison, 0, 1)
         return {
             "tokens/s": (peer.report["tokens_per_s"], weft.report["tokens_per_s"]),
-            "peak MB a rank": (peer.report["peak_rss_mb"], max(weft.report["peak_rss_mb"])),
+            "peak MB a rank": (peer.report["peak_rss_mb"], weft.report["peak_rss_mb"]),
             "first step, s": (first_peer.first_step_s, first_weft.first_step_s),
             "one-step command, s": (first_peer.command_s, first_weft.command_s),
             "first step, s (weft's own)": (None, first_weft.report["first_step_s"]),

@@ -88,9 +88,10 @@ TEST(InnerCalls, simulate_charges_them) {
 }
 
 /// How much longer a forward takes, an operation a second, with these calls of a second each.
-double more_seconds(std::vector<InnerCall> calls) {
+double more_seconds(std::vector<InnerCall> calls, bool overlap = true) {
   Program program = split_program({.tp = 2});
-  const Hardware hardware = slow_device({.latency_s = 0.0, .bytes_per_s = 1});
+  Hardware hardware = slow_device({.latency_s = 0.0, .bytes_per_s = 1});
+  hardware.overlap = overlap;
   program.block_calls.assign(kBlocks, {});
   program.loss_calls.clear();
   const double alone = simulate(program, hardware).step_s;
@@ -120,6 +121,7 @@ TEST(InnerCalls, simulate_lets_them_travel_beside_what_is_computed) {
   for (const auto& c : cases) {
     SCOPED_TRACE(c.what);
     EXPECT_NEAR(more_seconds(c.calls), c.more, 1e-9);
+    EXPECT_NEAR(more_seconds(c.calls, /*overlap=*/false), static_cast<double>(c.calls.size()), 1e-9);
   }
 }
 

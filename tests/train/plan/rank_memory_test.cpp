@@ -65,7 +65,7 @@ Recipe recipe_of(const Case& c) {
 }
 
 Batch batch_of(int64_t samples) {
-  const at::Tensor tokens = at::randint(256, {samples, 65}, at::kLong);
+  const at::Tensor tokens = at::randint(256, {samples, 65}, at::detail::createCPUGenerator(5), at::kLong);
   return {{tokens.narrow(1, 0, 64).contiguous()}, tokens.narrow(1, 1, 64).contiguous(), 0};
 }
 

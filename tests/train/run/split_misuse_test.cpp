@@ -52,6 +52,40 @@ Batch batch_of(int64_t tokens = kTokens) {
           at::randint(kVocabulary, {kBatch, tokens}, generator, at::kLong)};
 }
 
+/// Each rank of one replica reads samples of its own, as under data parallelism.
+TEST(SplitMisuse, OtherSamplesOnOneAxisAreFound) {
+  struct Case {
+    std::vector<AxisSize> axes;
+    std::function<int(int rank)> seed;  ///< of a rank's samples
+    std::string says;                   ///< "": nothing is wrong
+  };
+  const Case cases[] = {
+      {{{"tp", 2}}, [](int rank) { return rank; }, "place 1 on axis 'tp' was given other samples than place 0"},
+      {{{"cp", 2}}, [](int rank) { return rank; }, "place 1 on axis 'cp' was given other samples than place 0"},
+      {{{"cp", 2}, {"tp", 2}}, [](int rank) { return rank / 2; }, "on axis 'cp'"},
+      {{{"cp", 2}, {"tp", 2}}, [](int rank) { return rank % 2; }, "on axis 'tp'"},
+      {{{"dp", 2}, {"tp", 2}}, [](int rank) { return rank / 2; }, ""},
+  };
+  for (const Case& c : cases) {
+    int ranks = 1;
+    for (const AxisSize& axis : c.axes) ranks *= axis.size;
+    test::run_ranks(ranks, [&](World world) {
+      const int64_t share = c.says.empty() ? 1 : 2;
+      Trainer trainer(Mesh(world, c.axes), small_gpt(), Sgd{}, {.global_batch = 2, .micro_batch = 1});
+      const at::Generator generator = at::detail::createCPUGenerator(static_cast<uint64_t>(c.seed(world.rank())) + 1);
+      const at::Tensor ids = at::randint(kVocabulary, {share, kTokens}, generator, at::kLong);
+      std::string error;
+      try {
+        trainer.step({{ids}, ids});
+      } catch (const InputError& refusal) {
+        error = refusal.what();
+      }
+      EXPECT_EQ(error.empty(), c.says.empty()) << error;
+      EXPECT_THAT(error, HasSubstr(c.says));
+    });
+  }
+}
+
 struct Table {
   std::string name;
   std::function<void(Model& model)> edit;

@@ -22,6 +22,7 @@ struct Split {
   const char* schedule = "1f1b";
   bool recompute = false;
   int chunks = 1;
+  bool offload = false;  ///< all that can be
 };
 
 std::ostream& operator<<(std::ostream& out, const Split& split) { return out << split.name; }
@@ -36,6 +37,10 @@ Strategy strategy_of(const Split& s, int slots = 0) {
   strategy.layout.tp_chunks = s.chunks;
   strategy.layout.recompute_every = s.recompute ? 1 : 0;
   strategy.layout.recompute_parts = false;
+  if (s.offload) {
+    strategy.layout.offload_optimizer = strategy.layout.offload_activations = Offload::host;
+    if (s.level == ShardLevel::parameters) strategy.layout.offload_parameters = Offload::host;
+  }
   return strategy;
 }
 
@@ -73,7 +78,7 @@ const std::vector<Split>& splits() {
        .recompute = true},
       {.name = "pp2_dp2_tp2_1f1b", .ranks = 8, .pp = 2, .tp = 2},
       {.name = "pp2_dp2_tp2_zb_h1", .ranks = 8, .pp = 2, .tp = 2, .sequence_parallel = true, .schedule = "zb-h1"},
-      {.name = "pp2_tp2_interleaved", .ranks = 4, .pp = 2, .tp = 2, .schedule = "interleaved"},
+      {.name = "pp2_dp2_tp2_interleaved", .ranks = 8, .pp = 2, .tp = 2, .schedule = "interleaved"},
       {.name = "pp2_parameters2_tp2", .ranks = 8, .pp = 2, .tp = 2, .spread = kShard, .level = kParameters},
       {.name = "pp2_dp2_cp2", .ranks = 8, .pp = 2, .cp = 2, .attention = kRing},
       {.name = "pp2_gradients2_cp2",
@@ -83,6 +88,13 @@ const std::vector<Split>& splits() {
        .spread = kShard,
        .level = kGradients,
        .attention = kAllToAll},
+      {.name = "pp2_dp2_shard2_cp2",
+       .ranks = 16,
+       .pp = 2,
+       .cp = 2,
+       .spread = Spread::hybrid,
+       .level = kParameters,
+       .attention = kRing},
       {.name = "cp2_tp2_sequence", .ranks = 4, .cp = 2, .tp = 2, .sequence_parallel = true, .attention = kRing},
       {.name = "dp2_cp2_tp2", .ranks = 8, .cp = 2, .tp = 2, .attention = kAllToAll},
   };
@@ -128,6 +140,20 @@ TEST(SplitBits, OtherAxesAddNoDifference) {
       {.name = "dp2", .ranks = 4, .tp = 2},
       {.name = "optimizer2", .ranks = 4, .tp = 2, .spread = kShard, .level = kOptimizer},
       {.name = "parameters2", .ranks = 4, .tp = 2, .spread = kShard, .level = kParameters, .recompute = true},
+      {.name = "gradients2 offload",
+       .ranks = 4,
+       .tp = 2,
+       .spread = kShard,
+       .level = kGradients,
+       .recompute = true,
+       .offload = true},
+      {.name = "dp2 parameters2 offload",
+       .ranks = 8,
+       .tp = 2,
+       .spread = Spread::hybrid,
+       .level = kParameters,
+       .recompute = true,
+       .offload = true},
       {.name = "pp2", .ranks = 4, .pp = 2, .tp = 2},
       {.name = "pp2 zb-h1 dp2", .ranks = 8, .pp = 2, .tp = 2, .schedule = "zb-h1"},
   };

@@ -15,10 +15,10 @@ class Pass {
  public:
   Pass(double flops, double alone) : flops_(flops), seconds_per_flop_(flops > 0.0 ? alone / flops : 0.0), rest_(alone) {}
 
-  void call(const InnerCall& call, double seconds) {
-    compute_until(call.begins_at);
+  void call(double begins_at, double awaited_at, double seconds) {
+    compute_until(begins_at);
     line_free_s_ = std::max(line_free_s_, now_s_) + seconds;
-    under_way_.emplace(call.awaited_at, line_free_s_);
+    under_way_.emplace(awaited_at, line_free_s_);
   }
 
   double end() {
@@ -84,7 +84,8 @@ double Network::seconds(const std::vector<InnerCall>& calls, double flops, doubl
   Pass pass(flops, alone);
   for (const InnerCall& call : calls) {
     const Link& link = ring(call.axes).link;
-    pass.call(call, call.rounds * link.latency_s + static_cast<double>(call.wire_bytes) / link.bytes_per_s);
+    pass.call(call.begins_at, hardware_.overlap ? call.awaited_at : call.begins_at,
+              call.rounds * link.latency_s + static_cast<double>(call.wire_bytes) / link.bytes_per_s);
   }
   return pass.end();
 }

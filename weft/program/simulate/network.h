@@ -46,7 +46,7 @@ class Network {
   const Ring& ring(AxisSet axes, int block = -1);
 
   /// How long a pass takes that makes these calls, and that would take `alone` without them for its operations: a call goes its
-  /// way beside what is computed until it is awaited, one call at a time. Throws as ring() does.
+  /// way beside what is computed until it is awaited (where the hardware overlaps), one call at a time. Throws as ring() does.
   double seconds(const std::vector<InnerCall>& calls, double flops, double alone);
 
   /// The link between two pipeline ranks. Throws InputError for one that the hardware does not tell.

@@ -50,11 +50,13 @@ std::string options_text(const TrainerOptions& options, const OptimizerOptions& 
       "batch: {} in micro-batches of {}\n"
       "seed: {}\n"
       "precision: {}\n"
+      "inside layers: sequence_parallel {}, tp_chunks {}, context_attention {}\n"
       "optimizer: {}\n"
       "learning rate: peak {}, {} steps of warm-up, decay {} over {} to {}, every {} by {}\n"
       "clip: {}\n",
-      options.global_batch, options.micro_batch, options.seed, name(options.layout.precision), std::visit(kind, optimizer),
-      rate.peak, rate.warmup, static_cast<int>(rate.decay), rate.steps, rate.final_share, rate.decay_every, rate.decay_factor,
+      options.global_batch, options.micro_batch, options.seed, name(options.layout.precision), options.layout.sequence_parallel,
+      options.layout.tp_chunks, kContextAttentions.of(options.layout.attention_over), std::visit(kind, optimizer), rate.peak,
+      rate.warmup, static_cast<int>(rate.decay), rate.steps, rate.final_share, rate.decay_every, rate.decay_factor,
       options.clip);
 }
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <optional>
+#include <utility>
 
 #include "weft/base/environment.h"
 #include "weft/base/error.h"
@@ -21,6 +22,7 @@
 #include "weft/train/run/gather_times.h"
 #include "weft/train/run/groups.h"
 #include "weft/train/run/out_of_memory.h"
+#include "weft/train/run/same_batch.h"
 #include "weft/train/run/step_updater.h"
 #include "weft/train/run/trainer_checks.h"
 
@@ -90,6 +92,7 @@ struct Trainer::State {
   int64_t steps_done = 0;
   std::shared_ptr<const Program> program;
   std::vector<uint64_t> parameters;  ///< by block, when the trainer was made: their fingerprints
+  bool has_compared = false;         ///< the first micro-batch, with those of ranks that share its samples
   bool has_trained = false;          ///< any parameter that is trained
   std::unique_ptr<FlatModel> model;
   std::unique_ptr<StepUpdater> updater;
@@ -229,6 +232,10 @@ StepResult Trainer::one_step(const Next& next) {
   const StepResult result = s.engine->step(s.steps_done, [&] {
     Batch batch = next();
     check_micro_batch(batch, s.options.micro_batch);
+    if (!std::exchange(s.has_compared, true)) {
+      for (const AxisSet axis : {kTensorAxis, kContextAxis})
+        check_same_batch(batch, s.groups.by_axes.along(axis), axis, device);
+    }
     return to_device(std::move(batch), device);
   });
   ++s.steps_done;

@@ -42,7 +42,8 @@ class Trainer {
   void start();
 
   /// One step over the global batch; `next` hands out this rank's micro-batches, first to last. Random numbers are keyed by a
-  /// sample's place in that order. Throws InputError for a micro-batch with a tensor of other samples, or nothing to train.
+  /// sample's place in that order. Throws InputError for a micro-batch with a tensor of other samples, or nothing to train, and
+  /// where the first micro-batches of ranks that differ on "cp" or "tp" alone are not the same.
   StepResult step(const Next& next);
   /// One step on the loader's next micro-batches; made with loader_options().
   StepResult step(Loader& loader);
