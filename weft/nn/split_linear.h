@@ -12,8 +12,8 @@ namespace weft {
 
 /// A linear layer's parameters.
 struct LinearParameters {
-  Parameter* weight;
-  Parameter* bias;  ///< null: none
+  Parameter* weight;  ///< [out, in]
+  Parameter* bias;    ///< [out]; null: none
 };
 
 /// The outputs of layers split by columns that take the same x, [batch, tokens, ..., in]: whole rows on every rank, or, with
