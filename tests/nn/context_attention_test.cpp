@@ -237,7 +237,8 @@ TEST(ContextAttentionMisuse, WhatDoesNotFitIsRefusedBeforeAnythingIsSent) {
       {kRing, two, ones(4, 6)[0], ones(4, 6), ones(4, 6), "do not fit"},
       {kRing, two, ones(4, 6), {}, ones(4, 6), "must be defined"},
       {kAllToAll, three, ones(4, 6), ones(4, 6), ones(4, 6),
-       "3 ranks cannot share 4 attention heads alike; take 1, 2, 4 ranks, or ring attention"},
+       "3 ranks cannot share 4 attention heads alike; take 1, 2, 4 ranks (layout.cp), or "
+       "layout.context_attention = \"ring\""},
   };
   for (const auto& c : cases) {
     const std::string text = test::refusal([&] { c.form.attend(c.q, c.k, c.v, c.group, "layer 3"); });

@@ -147,27 +147,28 @@ void print_json(const RecipeSimulation& result, const Hardware& hardware) {
   nlohmann::ordered_json ranks = nlohmann::ordered_json::array();
   for (const SimulatedRank& rank : s.ranks) ranks.push_back(rank_json(rank));
   const MeshSizes& mesh = result.plan.program->mesh;
-  const nlohmann::ordered_json json = {{"world", result.plan.program->world_size()},
-                                       {"mesh", {{"pp", mesh.pp}, {"dp", mesh.dp}, {"shard", mesh.shard}, {"tp", mesh.tp}}},
-                                       {"hardware", hardware.name},
-                                       {"step_s", s.step_s},
-                                       {"samples_per_s", result.samples_per_s},
-                                       {"tokens_per_s", result.tokens_per_s},
-                                       {"busiest_s", s.busiest_s()},
-                                       {"bubble_share", s.bubble_share()},
-                                       {"span_s", s.span_s},
-                                       {"span_bubble_share", s.span_bubble_share()},
-                                       {"exposed_s", most(s.ranks, exposed_s).exposed_s},
-                                       {"flops", s.flops},
-                                       {"model_flops", s.model_flops},
-                                       {"mfu", s.utilisation},
-                                       {"memory",
-                                        {{"most_bytes", fullest.memory.total()},
-                                         {"most_on_rank", fullest.rank},
-                                         {"least_bytes", emptiest.memory.total()},
-                                         {"least_on_rank", emptiest.rank},
-                                         {"fits", bytes(fullest) <= hardware.memory_bytes}}},
-                                       {"ranks", ranks}};
+  const nlohmann::ordered_json json = {
+      {"world", result.plan.program->world_size()},
+      {"mesh", {{"pp", mesh.pp}, {"dp", mesh.dp}, {"shard", mesh.shard}, {"cp", mesh.cp}, {"tp", mesh.tp}}},
+      {"hardware", hardware.name},
+      {"step_s", s.step_s},
+      {"samples_per_s", result.samples_per_s},
+      {"tokens_per_s", result.tokens_per_s},
+      {"busiest_s", s.busiest_s()},
+      {"bubble_share", s.bubble_share()},
+      {"span_s", s.span_s},
+      {"span_bubble_share", s.span_bubble_share()},
+      {"exposed_s", most(s.ranks, exposed_s).exposed_s},
+      {"flops", s.flops},
+      {"model_flops", s.model_flops},
+      {"mfu", s.utilisation},
+      {"memory",
+       {{"most_bytes", fullest.memory.total()},
+        {"most_on_rank", fullest.rank},
+        {"least_bytes", emptiest.memory.total()},
+        {"least_on_rank", emptiest.rank},
+        {"fits", bytes(fullest) <= hardware.memory_bytes}}},
+      {"ranks", ranks}};
   write_out(json.dump(2) + "\n");
 }
 

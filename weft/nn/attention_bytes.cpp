@@ -41,8 +41,9 @@ int64_t all_to_all_attention_bytes(const AttentionShape& shape, AttentionPass /*
 // r kv heads are a multiple of n first at r = n / gcd(n, kv heads), which divides heads / kv heads as n divides the heads.
 int64_t kv_head_repeats(int64_t heads, int64_t kv_heads, int ranks) {
   if (heads % ranks != 0) {
-    throw InputError(fmt::format("{} ranks cannot share {} attention heads alike; take {} ranks, or ring attention", ranks,
-                                 heads, divisors_text(heads)));
+    throw InputError(fmt::format(
+        "{} ranks cannot share {} attention heads alike; take {} ranks (layout.cp), or layout.context_attention = \"ring\"",
+        ranks, heads, divisors_text(heads)));
   }
   return ranks / std::gcd(int64_t{ranks}, kv_heads);
 }

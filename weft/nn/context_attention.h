@@ -24,7 +24,9 @@ namespace weft {
 /// its own, so that all have the same work. Pieces are joined, and gradients summed, in float32.
 /// - Bytes sent: forward (n-1) 2 kv P E; backward (n-1) 2 kv P (E + 4).
 /// - Memory: keeps q, k, v and the output, no copies. At a time, forward: 4 kv P E, and two outputs in float32; backward:
-///   4 kv P E, 6 kv P and heads P sums in float32, and the gradients of one piece.
+///   4 kv P E, 6 kv P and heads P sums in float32, and the gradients of one piece. On GPUs also the scores of a piece, up to
+///   two matrices of [batch, heads, own tokens, own tokens] in float32, three backward (AttentionKernel::formula), which
+///   `weft memory` does not count.
 ///
 /// `what` names the calls in errors. Throws InputError for shapes that do not fit, also where the sequence cannot be cut so,
 /// and what Group's calls throw.
@@ -36,7 +38,7 @@ at::Tensor ring_attention(const at::Tensor& q, const at::Tensor& k, const at::Te
 /// not divide them.
 /// - Bytes sent: (n-1)/n (2 heads + 2 kv repeats) P E, forward and backward alike (kv_head_repeats()).
 /// - Memory: keeps copies of q, k, v and the output, exchanged. At a time, forward: twice q, k and v as sent; backward: three
-///   times.
+///   times. On GPUs also scores, as above, of [batch, own heads, tokens, tokens].
 ///
 /// `what` and errors as above; InputError also where the ranks do not divide the heads.
 at::Tensor all_to_all_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const Group& cp,

@@ -269,15 +269,19 @@ class BlockMeasurement {
     Tensors out = block_.forward(in, recorded_.context()), gradients = gradients_of(out);
     recorded_.take();
     seen.flops = 0.0;
+    seen.peak_bytes = 0;
     DeferredGradients deferred = run_backward_input(trained, out, gradients);
     cost.traffic.input = recorded_.take();
     cost.input_flops = seen.flops;
+    cost.input_peak_bytes = seen.peak_bytes;
     out.clear();
     gradients.clear();
     cost.deferred_bytes = live_bytes_without(seen, take_gradients(in));
     seen.flops = 0.0;
+    seen.peak_bytes = 0;
     deferred.run();
     cost.traffic.weight = recorded_.take();
+    cost.weight_peak_bytes = seen.peak_bytes;
   }
 
   Block& block_;

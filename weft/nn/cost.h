@@ -41,6 +41,8 @@ struct MeasuredCost {
   bool keeps_output = false;        ///< its graph keeps what it hands on
   int64_t forward_peak_bytes = 0;   ///< most that its forward holds at a time, output and what is kept included
   int64_t backward_peak_bytes = 0;  ///< the same of backward: what was kept, the output, its gradient and the input's included
+  int64_t input_peak_bytes = 0;     ///< the same of backward's part that makes the input's gradient, where it splits
+  int64_t weight_peak_bytes = 0;    ///< the same of the rest: what the first part left for it included
   double input_flops = 0.0;         ///< of backward_flops, those of the part that makes the input's gradient, where it splits
   int64_t deferred_bytes = 0;       ///< kept between the two parts, the input excluded
   BlockTraffic traffic = {};        ///< what it sends

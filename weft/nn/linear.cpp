@@ -1,6 +1,7 @@
 #include "weft/nn/linear.h"
 
 #include <ATen/ops/linear.h>
+#include <c10/util/Exception.h>
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -85,6 +86,10 @@ at::Tensor linear(const at::Tensor& x, Parameter& weight, Parameter* bias, const
     const at::Tensor y = columns(x, {{&weight, bias}}, context).front();
     return weight.split->joined ? joined(y, *weight.split, context) : y;
   }
+  // An error of LibTorch's, as that of the product would be: whoever runs the block names it.
+  TORCH_CHECK(context.tp.size() == 1 || x.size(-1) == weight.value.size(1), "a linear layer that no rule splits takes rows of ",
+              weight.value.size(1), ", but its input has rows of ", x.size(-1),
+              ": if the layer before it is split by columns, split this one by rows, or join that one's outputs");
   if (!context.sequence_parallel) return linear(x, weight, bias);
   return at::linear(x, whole_value(weight, context), bias ? std::optional(whole_value(*bias, context)) : std::nullopt);
 }

@@ -194,14 +194,18 @@ at::Tensor rows_of_pieces(const at::Tensor& x, Parameter& weight, Parameter* bia
   return bias ? y.add_(bias->value) : y;
 }
 
-/// Rows of other pieces' entries are zero, so that sums are exact.
+/// Rows of other pieces' entries are zero, so that sums are exact. An id that is no entry at all is refused by LibTorch, as
+/// piece 0 looks it up behind its last row.
 at::Tensor embedding_of_pieces(const at::Tensor& ids, const Parameter& weight, const Context& context) {
   const Split& split = *weight.split;
   const std::vector<at::Tensor> pieces = weight.value.unbind(0);
+  const at::Tensor nowhere = ids.lt(0).bitwise_or_(ids.ge(split.segments.front()));
   const at::Tensor own = tree_sum(split.pieces, [&](int64_t piece) {
     const int64_t entries = weight.value.size(1), first = entries * (int64_t{split.part} * split.pieces + piece);
     const at::Tensor elsewhere = ids.lt(first).bitwise_or_(ids.ge(first + entries));
-    return at::embedding(pieces[piece], ids.sub(first).masked_fill_(elsewhere, 0)).masked_fill(elsewhere.unsqueeze(-1), 0);
+    at::Tensor index = ids.sub(first).masked_fill_(elsewhere, 0);
+    if (piece == 0) index = index.masked_fill_(nowhere, entries);
+    return at::embedding(pieces[piece], index).masked_fill(elsewhere.unsqueeze(-1), 0);
   });
   return sum_over(own, context.tp, "output of " + split.layer);
 }

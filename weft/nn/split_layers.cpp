@@ -100,6 +100,8 @@ class Splitter {
       fail(layer, fmt::format("its weight has {} dim, as that of a norm, which stays whole; leave out its rule",
                               weight.parameter->value.dim()));
     }
+    if (weight.parameter->value.dim() > 2 && fixed_parts_ > 0)
+      fail(layer, "run.reproducible_tp divides linear layers and embeddings alone, and this is a convolution; leave it out");
     if (weight.parameter->split) fail(layer, "two rules of its split table are for it");
     const Split split = split_of(rule, layer, dim, weight.parameter->value.size(dim));
     weight.parameter->split = split;

@@ -69,6 +69,7 @@ Travelling begin_sum_of_tokens(const Tensors& x, int64_t columns, const Multiply
   const std::vector<int64_t> own = with_last(ranks.front().sizes().slice(1), columns);
   const at::Tensor sum = at::empty(own, x.front().options());
   std::vector<Work> works;
+  Tensors outs;                                           // until all have been sent
   std::vector<std::pair<at::Tensor, at::Tensor>> copies;  // of parts to where they belong
   for (const Chunk& chunk : chunks_of(own[1], reduction.chunks)) {
     Tensors in;
@@ -76,12 +77,13 @@ Travelling begin_sum_of_tokens(const Tensors& x, int64_t columns, const Multiply
     const at::Tensor out = at::empty(with_last(in.front().sizes(), columns), sum.options());
     for (at::Tensor& tensor : in) tensor = as_rows(tensor);
     multiply(in, as_rows(out));
+    outs.push_back(out);
     const at::Tensor place = sum.narrow(1, chunk.first, chunk.count);
     const at::Tensor part = place.is_contiguous() ? place : at::empty(place.sizes(), place.options());
     works.push_back(reduction.group.reduce_scatter(part, out, ReduceOp::sum, reduction.what));
     if (!part.is_same(place)) copies.emplace_back(place, part);
   }
-  return {std::move(works), [sum, copies = std::move(copies)] {
+  return {std::move(works), [sum, outs = std::move(outs), copies = std::move(copies)] {
             for (const auto& [place, part] : copies) place.copy_(part);
             return sum;
           }};

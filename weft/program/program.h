@@ -47,6 +47,8 @@ struct BlockCost {
   bool splits = false;              ///< its backward can be split into the input's part and the weights' part
   double input_flops = 0.0;         ///< of backward_flops, those of backward_input
   int64_t deferred_bytes = 0;       ///< what backward_input keeps for backward_weight
+  int64_t input_peak_bytes = 0;     ///< most that backward_input holds at a time; 0: as backward
+  int64_t weight_peak_bytes = 0;    ///< the same of backward_weight; 0: what it was kept
   int64_t frozen_numel = 0;         ///< elements beside `numel` that have no gradient and never change
   InnerCalls calls = {};            ///< what it sends while it runs
 };

@@ -40,6 +40,7 @@ std::vector<Case> cases() {
   for (const char* model : {"gpt", "llama"}) {
     all.push_back({"none", "none", "fp32", ", tp = 2", model});
     all.push_back({"none", "none", "fp32", ", tp = 2, sequence_parallel = true", model});
+    all.push_back({"none", "none", "fp32", ", tp = 2, sequence_parallel = true, tp_chunks = 4", model});
     all.push_back({"none", "blocks", "bf16", ", tp = 4, sequence_parallel = true", model, 4});
     all.push_back({"none", "attention", "fp32", ", tp = 2, sequence_parallel = true", model});
     all.push_back({"parameters", "none", "fp32", ", tp = 2, sequence_parallel = true", model, 4});

@@ -16,8 +16,8 @@ constexpr const char* kGpt = R"(
   run = { steps = 3 }
 )";
 
-/// A step's seconds on two ranks; the link takes about as long as the products.
-double step_s(const std::string& layout, bool overlap, double latency_s = 0.0) {
+/// A step on two ranks; the link takes about as long as the products.
+Simulation step(const std::string& layout, bool overlap, double latency_s) {
   const Hardware hardware = {.name = "two",
                              .flops = 1e11,
                              .narrow_flops = 1e11,
@@ -25,7 +25,11 @@ double step_s(const std::string& layout, bool overlap, double latency_s = 0.0) {
                              .ranks_per_host = 2,
                              .intra_host = {latency_s, 2e8}};
   const Recipe recipe = parse_recipe(kGpt, "split_overlap_test.toml", {"layout.tp=2", layout});
-  return simulate(*make_plan(recipe, 2).program, hardware).step_s;
+  return simulate(*make_plan(recipe, 2).program, hardware);
+}
+
+double step_s(const std::string& layout, bool overlap, double latency_s = 0.0) {
+  return step(layout, overlap, latency_s).step_s;
 }
 
 TEST(SplitOverlap, SumsTravelBesideProducts) {
@@ -33,6 +37,17 @@ TEST(SplitOverlap, SumsTravelBesideProducts) {
     const double apart = step_s(more, false), beside = step_s(more, true);
     EXPECT_LT(beside, 0.95 * apart) << more;
     EXPECT_GT(beside, 0.5 * apart) << more;
+  }
+}
+
+/// Both ranks do the same, so neither waits for the other: what does not compute is exposed.
+TEST(SplitOverlap, WhatIsNotHiddenIsExposed) {
+  for (const bool overlap : {false, true}) {
+    const Simulation simulation = step("layout.tp_chunks=2", overlap, 1e-3);
+    for (const SimulatedRank& rank : simulation.ranks) {
+      EXPECT_NEAR(rank.exposed_s, simulation.step_s - rank.busy_s, 1e-6 * simulation.step_s) << overlap;
+      EXPECT_GT(rank.exposed_s, 0.1 * simulation.step_s) << overlap;
+    }
   }
 }
 

@@ -30,14 +30,17 @@ SplitRule& rule_of(Model& model, const std::string& layer) {
 
 /// The error of every rank that makes a trainer and one step of the batch; "" where there is none.
 std::vector<std::string> errors_of(const std::vector<AxisSize>& axes, const std::function<Model()>& model, const Batch& batch,
-                                   bool sequence_parallel = false) {
+                                   bool sequence_parallel = false, int reproducible_tp = 0) {
   int ranks = 1;
   for (const AxisSize& axis : axes) ranks *= axis.size;
   std::vector<std::string> errors(static_cast<size_t>(ranks));
   test::run_ranks(ranks, [&](World world) {
     try {
       Trainer trainer(Mesh(world, axes), model(), Sgd{},
-                      {.global_batch = kBatch, .micro_batch = kBatch, .layout = {.sequence_parallel = sequence_parallel}});
+                      {.global_batch = kBatch,
+                       .micro_batch = kBatch,
+                       .reproducible_tp = reproducible_tp,
+                       .layout = {.sequence_parallel = sequence_parallel}});
       trainer.step(batch);
     } catch (const Error& error) {
       errors[static_cast<size_t>(world.rank())] = error.what();
@@ -147,7 +150,7 @@ INSTANTIATE_TEST_SUITE_P(
         Table{"embedding_by_rows", [](Model& m) { rule_of(m, "wte").kind = kRows; }, "layer wte: an embedding", false},
         Table{"rows_left_out",
               [](Model& m) { std::erase_if(m.splits, [](const auto& r) { return r.layer == "h.*.mlp.c_proj"; }); },
-              "block 'h.0'", false},
+              "block 'h.0': a linear layer that no rule splits takes rows of 64, but its input has rows of 32", false},
         Table{"less_than_a_head",
               [](Model& m) {
                 m = gpt({.layers = 1, .heads = 1, .width = 16, .context = kTokens, .vocabulary = kVocabulary});
@@ -177,6 +180,18 @@ TEST(SplitMisuse, IdsAndTargetsOutOfRangeAreNotSkipped) {
         for (const std::string& error : errors_of({{"tp", tp}}, model, batch, sequence_parallel))
           EXPECT_THAT(error, HasSubstr(wrong.says)) << tp << ' ' << wrong.value;
       }
+    }
+  }
+}
+
+/// A target is checked by the loss before; here nothing but the embedding sees the id.
+TEST(SplitMisuse, IdsOutOfRangeAreNotSkippedInPieces) {
+  for (const int64_t value : {kVocabulary, int64_t{-1}, int64_t{1} << 20}) {
+    for (const int tp : {1, 2}) {
+      Batch batch = batch_of();
+      batch.inputs[0][1][3] = value;
+      for (const std::string& error : errors_of({{"tp", tp}}, small_gpt, batch, false, 2))
+        EXPECT_THAT(error, HasSubstr("index out of range")) << tp << ' ' << value;
     }
   }
 }

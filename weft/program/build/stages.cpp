@@ -29,6 +29,7 @@ Instruction backward(const ModelCost& model, Op op, int block, int micro, bool i
   Instruction x = on_block(op, block, micro);
   if (op == Op::backward_weight) {
     x.flops = cost.backward_flops - cost.input_flops;
+    x.peak = std::max<int64_t>(cost.weight_peak_bytes - cost.deferred_bytes, 0);
     x.frees = cost.deferred_bytes;
     return x;
   }
@@ -36,7 +37,8 @@ Instruction backward(const ModelCost& model, Op op, int block, int micro, bool i
   const int64_t output_and_gradient = 2 * cost.output_bytes;
   const bool is_part = op == Op::backward_input;
   x.flops = is_part ? cost.input_flops : cost.backward_flops;
-  x.peak = std::max<int64_t>(cost.backward_peak_bytes - cost.saved_bytes - output_and_gradient, 0);
+  const int64_t peak_bytes = is_part && cost.input_peak_bytes > 0 ? cost.input_peak_bytes : cost.backward_peak_bytes;
+  x.peak = std::max<int64_t>(peak_bytes - cost.saved_bytes - output_and_gradient, 0);
   x.allocates = (block == 0 ? 0 : input_bytes) + (is_part ? cost.deferred_bytes : 0);
   x.frees = cost.saved_bytes + output_and_gradient + (block == 0 || input_received ? input_bytes : 0);
   return x;

@@ -21,8 +21,8 @@ void check_block(const ModelCost& model, size_t b) {
   for (const int64_t numel : {block.numel, block.frozen_numel}) {
     if (numel < 0 || numel > kMostElements) refuse(fmt::format("{} elements, must be 0 to {}", numel, kMostElements));
   }
-  for (const int64_t bytes :
-       {block.saved_bytes, block.output_bytes, block.forward_peak_bytes, block.backward_peak_bytes, block.deferred_bytes}) {
+  for (const int64_t bytes : {block.saved_bytes, block.output_bytes, block.forward_peak_bytes, block.backward_peak_bytes,
+                              block.deferred_bytes, block.input_peak_bytes, block.weight_peak_bytes}) {
     if (bytes < 0 || bytes > kMostBytes) {
       refuse(fmt::format("{} bytes on a micro-batch, must be 0 to {}; use smaller micro-batches (batch.micro)", bytes,
                          kMostBytes));

@@ -39,7 +39,7 @@ class Exposure {
     if (x.lane != Lane::compute) return;
     close(rank_.spans[i].start_s);
     free_s_ = rank_.spans[i].start_s + own_s;
-    if (is_collective(x)) note(i);
+    note(i);  // a collective, or what a block waits for inside
   }
 
   double total() {

@@ -40,6 +40,9 @@ StepLayout layout_without_schedule(const LayoutOptions& options, const StepCount
 }
 
 void check_layout(const LayoutOptions& options, bool reproducible) {
+  if (options.tp_chunks < 1) {
+    throw InputError(fmt::format("layout: tp_chunks = {}; must be at least 1, the sum as a whole", options.tp_chunks));
+  }
   if (options.inner_shards > 0 && (options.shard_level != ShardLevel::parameters || !options.reshard_after_forward)) {
     throw InputError("layout: inner_shards needs shard_level = \"parameters\" and reshard_after_forward");
   }

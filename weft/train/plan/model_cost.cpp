@@ -48,6 +48,8 @@ BlockCost block_cost(const NamedBlock& named, const MeasuredCost& measured) {
           .splits = block.can_split_backward(),
           .input_flops = measured.input_flops,
           .deferred_bytes = measured.deferred_bytes,
+          .input_peak_bytes = measured.input_peak_bytes,
+          .weight_peak_bytes = measured.weight_peak_bytes,
           .frozen_numel = frozen_numel(block),
           .calls = {.forward = inner_calls(traffic.forward),
                     .backward = inner_calls(traffic.backward),

@@ -111,7 +111,7 @@ Keys layout_keys(LayoutRecipe& l) {
 /// Within a layer and on the wire.
 Keys inner_layout_keys(LayoutRecipe& l) {
   return {
-      {"layout", "cp", &l.cp, "context-parallel ranks", from(1, 1e6)},
+      {"layout", "cp", &l.cp, "context-parallel ranks", from(1, 16384)},
       {"layout", "tp", &l.tp, "tensor-parallel ranks", from(1, 1e6)},
       {"layout",
        "context_attention",
@@ -121,7 +121,7 @@ Keys inner_layout_keys(LayoutRecipe& l) {
        kContextAttentions.all()},
       {"layout", "sequence_parallel", &l.sequence_parallel, "with tp: between split layers each rank has a part of the tokens"},
       {"layout", "tp_chunks", &l.tp_chunks,
-       "with tp: a layer's sum over it travels in so many chunks, each while the next one is multiplied", from(1, 1024)},
+       "with tp: a layer's sum over it travels in so many chunks, each while the next one is multiplied", from(1, 64)},
       {"layout", "backend", &l.backend, "what moves the bytes", {}, kBackends.all()},
       {"layout",
        "bucket_mb",

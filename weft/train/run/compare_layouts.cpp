@@ -78,7 +78,8 @@ class Comparison {
   bool rest_promises_bits() const {
     const bool splits_all = std::all_of(switches_.begin(), switches_.end(), splits_sums);
     const bool splits_none = std::none_of(switches_.begin(), switches_.end(), splits_sums);
-    return !splits_all && !splits_none && rest_may_promise() && compared_.layout.options.reproducible_slots > 0;
+    return !splits_all && !splits_none && rest_may_promise() && compared_.layout.options.reproducible_slots > 0 &&
+           !result_.exact;  // which says it already
   }
 
   /// With tp and cp as they are, nothing else may change a bit.

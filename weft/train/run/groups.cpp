@@ -41,9 +41,16 @@ void put_context_outermost(Axis& axis, const Mesh& mesh) {
   axis.index = static_cast<int>(std::find(axis.ranks.begin(), axis.ranks.end(), own) - axis.ranks.begin());
 }
 
+/// What people know the group's ranks by: cp or tp where no other axis joins them, else what it was first made for.
+AxisSet known_as(const GroupSpec& spec) {
+  const auto plain = std::find_if(spec.axes.begin(), spec.axes.end(),
+                                  [](AxisSet axes) { return axes == kContextAxis || axes == kTensorAxis; });
+  return plain == spec.axes.end() ? spec.axes.front() : *plain;
+}
+
 Axis axis_of(const GroupSpec& spec, const Mesh& mesh, const Program& program) {
   if (spec.block >= 0) return tied_axis(mesh.axis("pp"), program.holders[spec.block], program.block_names[spec.block]);
-  const AxisSet axes = spec.axes.front();
+  const AxisSet axes = known_as(spec);
   return axes == kInnerAxis ? inner_axis(mesh.axis("shard"), program.inner_shards) : mesh.join(names(axes));
 }
 
