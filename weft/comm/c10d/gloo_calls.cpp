@@ -25,6 +25,10 @@ at::Tensor empty_record() { return at::zeros({static_cast<int64_t>(sizeof(CallRe
 
 std::vector<at::Tensor> as_bytes(const at::Tensor& tensor) { return {tensor.view({-1}).view(at::kByte)}; }
 
+/// The same memory, without the graph that the caller's tensor may be part of or may yet become: the thread that runs a call
+/// may be the last to let go of its tensors.
+at::Tensor plain(const at::Tensor& tensor) { return tensor.variable_data(); }
+
 }  // namespace
 
 // A message is a CallRecord and, unless it is empty, its data. Keeps the tensors until c10d has sent them.
@@ -121,25 +125,28 @@ Work GlooBackend::receive(const at::Tensor& tensor, int peer, std::string_view w
 }
 
 Work GlooBackend::all_reduce(const at::Tensor& tensor, ReduceOp op, std::string_view what) {
-  return submit(describe_call(Operation::all_reduce, tensor, what, op), [=, this] { operations_->all_reduce(tensor, op); });
+  return submit(describe_call(Operation::all_reduce, tensor, what, op),
+                [this, op, all = plain(tensor)] { operations_->all_reduce(all, op); });
 }
 
 Work GlooBackend::reduce_scatter(const at::Tensor& output, const at::Tensor& input, ReduceOp op, std::string_view what) {
   return submit(describe_call(Operation::reduce_scatter, input, what, op),
-                [=, this] { operations_->reduce_scatter(output, input, op); });
+                [this, op, out = plain(output), in = plain(input)] { operations_->reduce_scatter(out, in, op); });
 }
 
 Work GlooBackend::all_gather(const at::Tensor& output, const at::Tensor& input, std::string_view what) {
-  return submit(describe_call(Operation::all_gather, output, what), [=, this] { operations_->all_gather(output, input); });
+  return submit(describe_call(Operation::all_gather, output, what),
+                [this, out = plain(output), in = plain(input)] { operations_->all_gather(out, in); });
 }
 
 Work GlooBackend::broadcast(const at::Tensor& tensor, int root, std::string_view what) {
   return submit(describe_call(Operation::broadcast, tensor, what, ReduceOp::sum, root),
-                [=, this] { operations_->broadcast(tensor, root); });
+                [this, root, all = plain(tensor)] { operations_->broadcast(all, root); });
 }
 
 Work GlooBackend::all_to_all(const at::Tensor& output, const at::Tensor& input, std::string_view what) {
-  return submit(describe_call(Operation::all_to_all, input, what), [=, this] { operations_->all_to_all(output, input); });
+  return submit(describe_call(Operation::all_to_all, input, what),
+                [this, out = plain(output), in = plain(input)] { operations_->all_to_all(out, in); });
 }
 
 // The exchange of records is the barrier.
