@@ -29,6 +29,8 @@ bool is_faster_here() {
 
 }  // namespace
 
+at::Tensor rows_of(const at::Tensor& x) { return x.reshape({-1, x.size(-1)}); }
+
 bool goes_to_onednn(const at::Tensor& a, const at::Tensor& b) {
   return a.is_cpu() && a.scalar_type() == at::kFloat && a.size(0) * a.size(1) * b.size(1) >= kSmall && is_faster_here();
 }

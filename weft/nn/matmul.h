@@ -5,6 +5,9 @@
 
 namespace weft {
 
+/// x [..., n] as [rows, n], which products take.
+at::Tensor rows_of(const at::Tensor& x);
+
 /// True when a b goes to oneDNN, whose kernels are made for the processor at hand, and not to MKL, which LibTorch uses for
 /// float32 and which knows AVX-512 on Intel's processors only: a core of Zen 5 does about 100 GFLOP/s with it, and 160 to 240
 /// with oneDNN (bench/matmul). Small products, where oneDNN's call (12 us) costs more than they do, stay with MKL.

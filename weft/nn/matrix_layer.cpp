@@ -66,8 +66,6 @@ void add_matrix_gradients(Parameter& weight, Parameter* bias, const at::Tensor& 
 
 }  // namespace
 
-at::Tensor rows_of(const at::Tensor& x) { return x.reshape({-1, x.size(-1)}); }
-
 const WeightedLayer kMatrixLayer = {
     .forward = matrix_output, .input_gradient = matrix_input_gradient, .add_gradients = add_matrix_gradients};
 

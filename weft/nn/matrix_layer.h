@@ -1,14 +1,9 @@
 // The mathematics of a linear layer, without state and without autograd: what linear() and its split forms are made of.
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
 #include "weft/nn/weighted_layer.h"
 
 namespace weft {
-
-/// [..., n] as [rows, n].
-at::Tensor rows_of(const at::Tensor& x);
 
 /// y = x W^T + b: x [..., in], weight [out, in], bias [out].
 extern const WeightedLayer kMatrixLayer;

@@ -18,9 +18,6 @@ namespace weft {
 
 namespace {
 
-/// [..., n] as [rows, n].
-at::Tensor as_rows(const at::Tensor& x) { return x.reshape({-1, x.size(-1)}); }
-
 /// [pieces x batch, ..., n] as [pieces, rows, n].
 at::Tensor in_pieces(const at::Tensor& x, int64_t pieces) { return x.reshape({pieces, -1, x.size(-1)}); }
 
@@ -32,7 +29,7 @@ at::Tensor product(const at::Tensor& a, const at::Tensor& b) {
 
 /// [..., n] as [pieces, rows, n], the same for each.
 at::Tensor for_pieces(const at::Tensor& x, int64_t pieces) {
-  const at::Tensor flat = as_rows(x);
+  const at::Tensor flat = rows_of(x);
   return flat.unsqueeze(0).expand({pieces, flat.size(0), flat.size(1)});
 }
 
@@ -84,7 +81,7 @@ void add_piece_biases(Parameter& bias, const at::Tensor& dy) {
 /// y of piece p = x times its weight [out, in] transposed, plus its bias.
 at::Tensor columns(const at::Tensor& x, const at::Tensor& weight, const std::optional<at::Tensor>& bias) {
   const int64_t pieces = weight.size(0), out = weight.size(1);
-  const at::Tensor from = as_rows(x);
+  const at::Tensor from = rows_of(x);
   const at::Tensor y = at::empty({pieces, from.size(0), out}, x.options());
   for (int64_t piece = 0; piece < pieces; ++piece) {
     if (bias) y[piece].copy_((*bias)[piece]);
@@ -116,7 +113,7 @@ at::Tensor sum_of_rows(const at::Tensor& x, const at::Tensor& weight, const std:
 }
 
 at::Tensor rows_input_gradient(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& weight) {
-  const at::Tensor from = as_rows(dy);
+  const at::Tensor from = rows_of(dy);
   const at::Tensor dx = at::empty({weight.size(0), from.size(0), weight.size(2)}, dy.options());
   for (int64_t piece = 0; piece < weight.size(0); ++piece) multiply(dx[piece], from, weight[piece]);
   return dx.view(x.sizes());

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "weft/base/error.h"
+#include "weft/nn/matmul.h"
 
 namespace weft {
 
@@ -30,9 +31,6 @@ std::vector<Chunk> chunks_of(int64_t size, int chunks) {
   return result;
 }
 
-/// [..., n] as [rows, n].
-at::Tensor as_rows(const at::Tensor& x) { return x.reshape({-1, x.size(-1)}); }
-
 std::vector<int64_t> with_last(at::IntArrayRef sizes, int64_t last) {
   std::vector<int64_t> result = sizes.vec();
   result.back() = last;
@@ -41,13 +39,13 @@ std::vector<int64_t> with_last(at::IntArrayRef sizes, int64_t last) {
 
 Travelling begin_whole_sum(const Tensors& x, int64_t columns, const MultiplyRows& multiply, const Reduction& reduction) {
   Tensors rows;
-  for (const at::Tensor& tensor : x) rows.push_back(as_rows(tensor));
+  for (const at::Tensor& tensor : x) rows.push_back(rows_of(tensor));
   const at::Tensor sum = at::empty(with_last(x.front().sizes(), columns), x.front().options());
   std::vector<Work> works;
   for (const Chunk& chunk : chunks_of(rows.front().size(0), reduction.chunks)) {
     Tensors in;
     for (const at::Tensor& tensor : rows) in.push_back(tensor.narrow(0, chunk.first, chunk.count));
-    const at::Tensor out = as_rows(sum).narrow(0, chunk.first, chunk.count);
+    const at::Tensor out = rows_of(sum).narrow(0, chunk.first, chunk.count);
     multiply(in, out);
     works.push_back(reduction.group.all_reduce(out, ReduceOp::sum, reduction.what));
   }
@@ -75,8 +73,8 @@ Travelling begin_sum_of_tokens(const Tensors& x, int64_t columns, const Multiply
     Tensors in;
     for (const at::Tensor& tensor : ranks) in.push_back(tensor.narrow(2, chunk.first, chunk.count));
     const at::Tensor out = at::empty(with_last(in.front().sizes(), columns), sum.options());
-    for (at::Tensor& tensor : in) tensor = as_rows(tensor);
-    multiply(in, as_rows(out));
+    for (at::Tensor& tensor : in) tensor = rows_of(tensor);
+    multiply(in, rows_of(out));
     outs.push_back(out);
     const at::Tensor place = sum.narrow(1, chunk.first, chunk.count);
     const at::Tensor part = place.is_contiguous() ? place : at::empty(place.sizes(), place.options());
