@@ -77,7 +77,7 @@ TEST_P(OptimizerTest, FollowsItsFormula) {
     const at::Tensor g = at::randn(start.sizes());
     p.flat.flat(0).gradients.copy_(g);
     const double lr = 0.01 / (step + 1);
-    optimizer->update(0, lr, c.divisor);
+    optimizer->update(0, {.lr = lr, .divisor = c.divisor, .number = step + 1});
     for (int64_t i : elements) {
       const double gradient = g[i].item<double>() / c.divisor;
       const double expected =

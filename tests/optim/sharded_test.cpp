@@ -75,7 +75,8 @@ void expect_shards_equal_the_whole(const OptimizerOptions& options, const FlatOp
   for (uint64_t step = 0; step < 3; ++step) {
     const auto update = [&](FlatModel& flat, Optimizer& with) {
       give_gradients(flat, 100 + 10 * step, layout.gradient_dtype);
-      for (int b = flat.num_blocks() - 1; b >= 0; --b) with.update(b, 0.01, 1.5);
+      for (int b = flat.num_blocks() - 1; b >= 0; --b)
+        with.update(b, {.lr = 0.01, .divisor = 1.5, .number = static_cast<int64_t>(step) + 1});
     };
     update(whole, *optimizer);
     for (size_t r = 0; r < ranks.size(); ++r) update(*ranks[r], *optimizers[r]);
@@ -132,7 +133,7 @@ TEST(Optimizer, NarrowGradientsGiveTheBitsOfTheSameWideOnes) {
   for (const OptimizerOptions& options : {OptimizerOptions(AdamW{}), OptimizerOptions(Sgd{})}) {
     for (FlatModel* flat : {&wide, &narrow}) {
       flat->flat(0).owned_gradients.copy_(gradients);
-      make_optimizer(*flat, options)->update(0, 0.01, 0.7);
+      make_optimizer(*flat, options)->update(0, {.lr = 0.01, .divisor = 0.7});
     }
     EXPECT_TRUE(at::equal(wide.flat(0).master, narrow.flat(0).master));
   }
@@ -155,8 +156,8 @@ TEST(Optimizer, StateThatIsTakenAwayAndPutBackChangesNothing) {
     for (size_t i = 0; i < away.size(); ++i) other->state(0)[i] = away[i];
     give_gradients(kept, step, at::kFloat);
     give_gradients(moved, step, at::kFloat);
-    one->update(0, 0.01, 1.0);
-    other->update(0, 0.01, 1.0);
+    one->update(0, {.lr = 0.01});
+    other->update(0, {.lr = 0.01});
     EXPECT_TRUE(at::equal(kept.flat(0).master, moved.flat(0).master)) << "step " << step;
   }
 }

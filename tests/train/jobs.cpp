@@ -160,7 +160,19 @@ int64_t micro_batch_of(const Job& job, const Strategy& s, int world) {
   return s.micro_batch ? s.micro_batch : job.global_batch / data_ranks(s, world);
 }
 
-Trained train_ranks(const Job& job, const Strategy& s, int ranks, const OptimizerOptions& optimizer, int steps) {
+namespace {
+
+/// Where a run begins and ends, and the checkpoints that it loads and saves.
+struct Leg {
+  int first = 0;
+  int last = 0;
+  int steps = 0;  ///< of the whole run
+  std::string load = {};
+  std::string save = {};
+  bool in_background = false;
+};
+
+Trained train_leg(const Job& job, const Strategy& s, int ranks, const OptimizerOptions& optimizer, const Leg& span) {
   std::vector<Trained> results(static_cast<size_t>(ranks));
   test::run_ranks(ranks, [&](World world) {
     const Mesh mesh = mesh_of(world, s);
@@ -168,7 +180,7 @@ Trained train_ranks(const Job& job, const Strategy& s, int ranks, const Optimize
     Trainer trainer(mesh, job.model(), optimizer,
                     {.global_batch = job.global_batch,
                      .micro_batch = micro_batch_of(job, s, ranks),
-                     .learning_rate = {.peak = s.learning_rate, .steps = steps},
+                     .learning_rate = {.peak = s.learning_rate, .steps = span.steps, .decay = s.decay},
                      .clip = s.clip,
                      .reproducible_slots = s.slots,
                      .reproducible_tp = s.reproducible_tp,
@@ -176,17 +188,46 @@ Trained train_ranks(const Job& job, const Strategy& s, int ranks, const Optimize
                      .layout = s.layout,
                      .communication = {.backend = s.backend}});
     Trained& mine = results[static_cast<size_t>(world.rank())];
-    for (int step = 0; step < steps; ++step) {
+    if (!span.load.empty()) {
+      EXPECT_EQ(trainer.load(span.load).step, span.first);
+    }
+    for (int step = span.first; step < span.last; ++step) {
       const int64_t share = job.global_batch / data_ranks;
       const StepResult result = trainer.step(slice(job.batch_of(step), data_rank * share, share));
       mine.losses.push_back(result.loss);
       mine.norms.push_back(result.norm);
+      if (span.in_background && !span.save.empty()) trainer.save_in_background(span.save);
     }
+    if (span.in_background) trainer.finish_save();
+    if (!span.in_background && !span.save.empty()) trainer.save(span.save);
     trainer.for_each_weight(
         [&](const std::string& name, const at::Tensor& value) { mine.values.emplace_back(name, value.clone()); });
   });
   for (const Trained& other : results) expect_equal(other, results[0], "a rank that drifts apart");
   return results[0];
+}
+
+}  // namespace
+
+Trained train_ranks(const Job& job, const Strategy& s, int ranks, const OptimizerOptions& optimizer, int steps) {
+  return train_leg(job, s, ranks, optimizer, {.last = steps, .steps = steps});
+}
+
+Trained train_in_stretches(const Job& job, const std::vector<Stretch>& stretches, const OptimizerOptions& optimizer,
+                           const std::string& folder, bool in_background) {
+  Trained all;
+  Leg span{.steps = stretches.back().until, .in_background = in_background};
+  for (const Stretch& stretch : stretches) {
+    span.last = stretch.until;
+    span.save = &stretch == &stretches.back() ? "" : folder + "/step-" + std::to_string(stretch.until);
+    Trained part = train_leg(job, stretch.strategy, stretch.ranks, optimizer, span);
+    all.losses.insert(all.losses.end(), part.losses.begin(), part.losses.end());
+    all.norms.insert(all.norms.end(), part.norms.begin(), part.norms.end());
+    all.values = std::move(part.values);
+    span.first = span.last;
+    span.load = span.save;
+  }
+  return all;
 }
 
 void expect_parity(const Job& job, const Strategy& strategy, int ranks, int steps) {

@@ -50,6 +50,7 @@ struct Strategy {
   bool nesterov = false;
   Spread spread = Spread::dp;
   double learning_rate = 0.05;
+  Decay decay = Decay::constant;
   int pp = 1;  ///< pipeline ranks
   int cp = 1;  ///< context-parallel ranks
   int tp = 1;  ///< tensor-parallel ranks
@@ -63,6 +64,18 @@ Sgd sgd_of(const Strategy& strategy);
 
 /// Trains on every rank; what rank 0 has, after a check that all ranks hold the same weights.
 Trained train_ranks(const Job& job, const Strategy& strategy, int ranks, const OptimizerOptions& optimizer, int steps);
+
+/// A part of a run: in which layout, on how many ranks, until how many steps are done.
+struct Stretch {
+  Strategy strategy;
+  int ranks = 1;
+  int until = 0;
+};
+
+/// A run that is stopped and resumed: each stretch loads the checkpoint that the one before saved in `folder`. Saves are begun
+/// two steps before the end where `in_background`, and steps go on.
+Trained train_in_stretches(const Job& job, const std::vector<Stretch>& stretches, const OptimizerOptions& optimizer,
+                           const std::string& folder, bool in_background = false);
 
 /// Against one device in plain LibTorch (reference.h), with SGD.
 void expect_parity(const Job& job, const Strategy& strategy, int ranks, int steps);

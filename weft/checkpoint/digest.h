@@ -2,27 +2,24 @@
 // how a run laid them out: ranks, shards, strides, order or type of storage.
 #pragma once
 
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "weft/checkpoint/safetensors.h"
+#include "weft/checkpoint/sha256.h"
 
 namespace weft {
 
 /// Makes the digest of weights_sha256() a tensor at a time, for models that are never whole in one place.
 class WeightsDigest {
  public:
-  WeightsDigest();
-  ~WeightsDigest();
   /// Adds a tensor; tensors come in order of names. Throws InputError as weights_sha256() does, and for a name out of order.
   void add(const std::string& name, const at::Tensor& tensor);
   /// Ends the digest and returns it, as 64 lower-case hexadecimal digits.
   std::string hex();
 
  private:
-  struct Hash;
-  std::unique_ptr<Hash> hash_;
+  Sha256 hash_;
   std::string last_;
   bool is_first_ = true;
 };

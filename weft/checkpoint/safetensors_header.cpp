@@ -42,9 +42,7 @@ int64_t whole_number(const Json& value, const std::string& path, const std::stri
 at::ScalarType parse_type(const Json& entry, const std::string& path, const std::string& name) {
   const auto found = entry.find("dtype");
   if (found == entry.end() || !found->is_string()) malformed(path, fmt::format("tensor {} has no dtype", shown(name)));
-  for (const auto& [type, text] : kTypes) {
-    if (*found == text) return type;
-  }
+  if (const auto type = type_of_safetensors(found->get_ref<const std::string&>())) return *type;
   throw InputError(fmt::format("{}: tensor {} has type {}, which weft does not read; convert it to F32", path, shown(name),
                                shown(found->get<std::string>())));
 }
@@ -105,6 +103,13 @@ void check_coverage(const std::vector<StoredTensor>& tensors, int64_t data_bytes
 }
 
 }  // namespace
+
+std::optional<at::ScalarType> type_of_safetensors(std::string_view name) {
+  for (const auto& [type, text] : kTypes) {
+    if (name == text) return type;
+  }
+  return std::nullopt;
+}
 
 const char* safetensors_type(at::ScalarType type) {
   for (const auto& [known, text] : kTypes) {

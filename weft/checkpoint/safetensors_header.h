@@ -5,7 +5,9 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace weft {
@@ -24,6 +26,8 @@ struct SafetensorsHeader {
 
 /// The format's name of a type ("F32"); nullptr for a type it lacks.
 const char* safetensors_type(at::ScalarType type);
+/// The type that the format calls so; none for a name it lacks.
+std::optional<at::ScalarType> type_of_safetensors(std::string_view name);
 
 /// The header as JSON padded to a multiple of 8 bytes. `path` is for errors.
 std::string write_header(const SafetensorsHeader& header, const std::string& path);

@@ -48,11 +48,46 @@ void Engine::initialise() {
     model_.initialise(b, options_.seed);
     if (run_->weights.is_offloaded()) run_->weights.offload(b);
   }
+  gather_whole();
+}
+
+void Engine::gather_whole() {
   const bool keeps_whole = program_.shard_level != ShardLevel::parameters;
   for (int b = 0; b < model_.num_blocks() && keeps_whole; ++b) {
     if (model_.holds(b)) run_->weights.gather_all(b).wait();
   }
 }
+
+void Engine::with_state(int block, const VisitState& visit, bool changes) {
+  const bool away = run_->weights.away(block);
+  if (away) run_->weights.reload(block);
+  {
+    const MemoryScope scope(MemoryCategory::optimizer);
+    run_->reload_optimizer(block);
+  }
+  visit(block, run_->optimizer_state(block));
+  if (changes) {
+    run_->weights.mark_all_changed(block);
+    for (FlatPart* part : model_.flat(block).parts()) FlatModel::copy_master_to_shard(*part);
+  }
+  if (run_->offloads_optimizer()) run_->offload_optimizer(block, changes);
+  if (away) run_->weights.offload(block);
+}
+
+void Engine::for_each_state(const VisitState& visit) {
+  for (int b = 0; b < model_.num_blocks(); ++b) {
+    if (model_.holds(b)) with_state(b, visit, /*changes=*/false);
+  }
+}
+
+void Engine::fill_state(const VisitState& visit) {
+  for (int b = 0; b < model_.num_blocks(); ++b) {
+    if (model_.holds(b)) with_state(b, visit, /*changes=*/true);
+  }
+}
+
+int64_t Engine::nominal_targets() const { return run_->nominal_targets(); }
+void Engine::set_nominal_targets(int64_t targets) { run_->set_nominal_targets(targets); }
 
 at::Tensor Engine::master_weights(int block) {
   const MemoryScope scope(MemoryCategory::gathered);

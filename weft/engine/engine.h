@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -26,6 +27,9 @@ namespace weft {
 
 class EvaluationSum;
 class StepRun;
+
+/// Is called with a block and its optimizer state.
+using VisitState = std::function<void(int block, std::vector<at::Tensor>& optimizer)>;
 
 /// Runs one rank's list of a program, step by step.
 class Engine {
@@ -52,12 +56,25 @@ class Engine {
   /// Collective over the model's ranks.
   at::Tensor master_weights(int block);
 
+  /// Visits the blocks that this rank holds, each with its optimizer state (Updater::state()), while all that the rank owns of
+  /// them is in its memory: what is offloaded is brought back, a block at a time. State that no step has made yet is zero.
+  void for_each_state(const VisitState& visit);
+  /// The same for a visit that fills weights (FlatPart::master) and optimizer state. gather_whole() must follow, on all ranks.
+  void fill_state(const VisitState& visit);
+  /// Has ranks that keep whole weights gather them anew. Collective over the shards.
+  void gather_whole();
+  /// Targets of a micro-batch that gradients are scaled by, a power of two; 0: the next step's first micro-batch tells.
+  int64_t nominal_targets() const;
+  /// Takes that of an earlier run. All ranks do, or none.
+  void set_nominal_targets(int64_t targets);
+
   /// Runs forward over this rank's part of the evaluation set, for each micro-batch of which `next` is called on first and last
   /// stages. The loss has the same bits whatever the number of ranks. Collective over all ranks; on all of them throws
   /// NumericError when a loss is not finite, and InputError when no target counted.
   EvaluationResult evaluate(const EvaluationPart& part, const NextMicroBatch& next);
 
  private:
+  void with_state(int block, const VisitState& visit, bool changes);
   void gather_for(int block);
   Tensors forward(int block, const Tensors& inputs);
   Tensors forward_all(const MicroBatch& batch, bool mine);

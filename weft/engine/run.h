@@ -33,6 +33,17 @@ class StepRun {
   void finish();
   StepResult result() const { return result_; }
 
+  /// The optimizer's tensors for a block.
+  std::vector<at::Tensor>& optimizer_state(int block) { return updater_.state(block); }
+  bool offloads_optimizer() const { return options_.offload.optimizer != nullptr; }
+  /// Moves a block's optimizer state out; what did not change while it was here is only let go.
+  void offload_optimizer(int block, bool changed);
+  /// Brings a block's optimizer state back, or makes it.
+  void reload_optimizer(int block);
+
+  int64_t nominal_targets() const { return nominal_targets_; }  ///< 0: not known yet, or not to this rank
+  void set_nominal_targets(int64_t targets) { nominal_targets_ = targets; }
+
   WholeWeights weights;
   Transfers transfers;
   StepClock clock;

@@ -1,6 +1,7 @@
 // The part of a step that moves state out of the device's memory and back.
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/zeros_like.h>
 
 #include <utility>
 
@@ -11,29 +12,33 @@ namespace weft {
 void StepRun::offload(const Instruction& instruction) {
   const int block = instruction.first;
   if (instruction.what == Payload::weights) return weights.offload(block);
-  if (instruction.what == Payload::optimizer) {
-    std::vector<at::Tensor>& state = updater_.state(block);
-    for (size_t i = 0; i < state.size(); ++i) {
-      options_.offload.optimizer->put(optimizer_rooms_[block][i], state[i]);
-      state[i].reset();
-    }
-    return;
-  }
+  if (instruction.what == Payload::optimizer) return offload_optimizer(block, /*changed=*/true);
   offload_input(block, in_flight_[instruction.micro]);
 }
 
 void StepRun::reload(const Instruction& instruction) {
   const int block = instruction.first;
   if (instruction.what == Payload::weights) return weights.reload(block);
-  if (instruction.what == Payload::optimizer) {
-    std::vector<at::Tensor>& state = updater_.state(block);
-    for (size_t i = 0; i < state.size(); ++i) {
-      state[i] = at::empty_like(model_.flat(block).master);
-      options_.offload.optimizer->get(optimizer_rooms_[block][i], state[i]);
-    }
-    return;
-  }
+  if (instruction.what == Payload::optimizer) return reload_optimizer(block);
   reload_input(block, in_flight_[instruction.micro]);
+}
+
+void StepRun::offload_optimizer(int block, bool changed) {
+  std::vector<at::Tensor>& state = updater_.state(block);
+  for (size_t i = 0; i < state.size(); ++i) {
+    if (changed) options_.offload.optimizer->put(optimizer_rooms_[block][i], state[i]);
+    state[i].reset();
+  }
+}
+
+void StepRun::reload_optimizer(int block) {
+  std::vector<at::Tensor>& state = updater_.state(block);
+  for (size_t i = 0; i < state.size(); ++i) {
+    if (state[i].defined()) continue;
+    const at::Tensor& like = model_.flat(block).master;
+    state[i] = offloads_optimizer() ? at::empty_like(like) : at::zeros_like(like);
+    if (offloads_optimizer()) options_.offload.optimizer->get(optimizer_rooms_[block][i], state[i]);
+  }
 }
 
 /// The block before has no need of the values that it handed on: a backward starts from the ends of its graph.

@@ -81,6 +81,11 @@ void WholeWeights::mark_changed(int block) {
   if (store_) rooms_[block][0].changed = true;
 }
 
+void WholeWeights::mark_all_changed(int block) {
+  if (!store_) return;
+  for (Room& room : rooms_[block]) room.changed = true;
+}
+
 void WholeWeights::offload(int block) {
   for (size_t p = 0; p < rooms_[block].size(); ++p) {
     FlatPart& part = *model_.flat(block).parts()[p];

@@ -26,6 +26,8 @@ class WholeWeights {
   Work gather_inner(int block);
   /// The optimizer has changed the block's shard: the next offload writes it.
   void mark_changed(int block);
+  /// The same of frozen weights too.
+  void mark_all_changed(int block);
   /// Moves the shard (and the master weights) of a block out.
   void offload(int block);
   /// Brings the shard (and the master weights) of a block back.

@@ -45,6 +45,8 @@ class FlatModel {
   void initialise(int block, uint64_t seed);
   /// Makes the block's shard in the weight type anew, after what is trained of its master weights changed.
   void copy_master_to_shard(int block);
+  /// The same of one of the block's parts.
+  static void copy_master_to_shard(FlatPart& part);
 
   /// This rank's inner part of the part's whole weights.
   at::Tensor inner_part(const FlatPart& part) const;
@@ -98,7 +100,6 @@ class FlatModel {
   Param describe(const ParamSpec& spec, int block) const;
   FlatPart& part_of(const Param& param);
   void make_shard(FlatPart& part);
-  static void copy_master_to_shard(FlatPart& part);
 
   Model model_;
   FlatOptions options_;

@@ -66,17 +66,16 @@ std::optional<at::Tensor> scale(double divisor, const at::Tensor& like) {
 
 class AdamWOptimizer : public Optimizer {
  public:
-  AdamWOptimizer(FlatModel& model, const AdamW& options)
-      : options_(options), states_(model, 2), steps_(model.num_blocks(), 0.0) {}
+  AdamWOptimizer(FlatModel& model, const AdamW& options) : options_(options), states_(model, num_states(options)) {}
 
-  void update(int block, double lr, double divisor) override {
+  void update(int block, const UpdateStep& step) override {
     c10::NoGradGuard no_grad;
-    steps_[block] += 1.0;
     states_.for_each_piece(block, [&](Piece& p) {
-      const at::Tensor steps = at::scalar_tensor(steps_[block], p.weights.options());  // as the fused kernels want it
-      at::_fused_adamw_({p.weights}, {p.gradients}, {p.state[0]}, {p.state[1]}, {}, {steps}, lr, options_.beta1, options_.beta2,
-                        p.decay ? options_.weight_decay : 0.0, options_.eps, /*amsgrad=*/false, /*maximize=*/false,
-                        scale(divisor, p.weights));
+      const at::Tensor steps =
+          at::scalar_tensor(static_cast<double>(step.number), p.weights.options());  // as the fused kernels want it
+      at::_fused_adamw_({p.weights}, {p.gradients}, {p.state[0]}, {p.state[1]}, {}, {steps}, step.lr, options_.beta1,
+                        options_.beta2, p.decay ? options_.weight_decay : 0.0, options_.eps, /*amsgrad=*/false,
+                        /*maximize=*/false, scale(step.divisor, p.weights));
     });
   }
 
@@ -85,20 +84,19 @@ class AdamWOptimizer : public Optimizer {
  private:
   AdamW options_;
   States states_;
-  std::vector<double> steps_;
 };
 
 class SgdOptimizer : public Optimizer {
  public:
   SgdOptimizer(FlatModel& model, const Sgd& options) : options_(options), states_(model, num_states(options)) {}
 
-  void update(int block, double lr, double divisor) override {
+  void update(int block, const UpdateStep& step) override {
     c10::NoGradGuard no_grad;
     states_.for_each_piece(block, [&](Piece& p) {
       // A zero velocity makes the kernel's first-step case the ordinary one: v = momentum 0 + g.
-      at::_fused_sgd_({p.weights}, {p.gradients}, p.state, p.decay ? options_.weight_decay : 0.0, options_.momentum, lr,
+      at::_fused_sgd_({p.weights}, {p.gradients}, p.state, p.decay ? options_.weight_decay : 0.0, options_.momentum, step.lr,
                       /*dampening=*/0.0, options_.nesterov, /*maximize=*/false, /*is_first_step=*/false,
-                      scale(divisor, p.weights));
+                      scale(step.divisor, p.weights));
     });
   }
 
@@ -115,10 +113,13 @@ void require(bool good, const char* key, double value, const char* rule) {
 
 }  // namespace
 
-int num_states(const OptimizerOptions& options) {
-  if (std::holds_alternative<AdamW>(options)) return 2;
-  return std::get<Sgd>(options).momentum > 0.0 ? 1 : 0;
+std::vector<std::string> state_names(const OptimizerOptions& options) {
+  if (std::holds_alternative<AdamW>(options)) return {"exp_avg", "exp_avg_sq"};
+  if (std::get<Sgd>(options).momentum > 0.0) return {"momentum_buffer"};
+  return {};
 }
+
+int num_states(const OptimizerOptions& options) { return static_cast<int>(state_names(options).size()); }
 
 std::unique_ptr<Optimizer> make_optimizer(FlatModel& model, const OptimizerOptions& options) {
   if (const auto* adamw = std::get_if<AdamW>(&options)) {

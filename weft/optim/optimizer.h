@@ -4,7 +4,9 @@
 // a narrower type than float32 are widened a piece at a time.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <string>
 #include <variant>
 #include <vector>
 
@@ -33,12 +35,19 @@ struct Sgd {
 /// An optimizer by its options.
 using OptimizerOptions = std::variant<AdamW, Sgd>;
 
+/// What an update depends on beside gradients and state.
+struct UpdateStep {
+  double lr = 0.0;       ///< learning rate
+  double divisor = 1.0;  ///< of the gradients
+  int64_t number = 1;    ///< of the update in the run, from 1: AdamW's moments are young at first
+};
+
 /// Updates what this rank owns of a FlatModel.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
-  /// Updates what this rank owns of one block, from its gradients divided by `divisor` (may rewrite them so divided).
-  virtual void update(int block, double lr, double divisor) = 0;
+  /// Updates what this rank owns of one block, from its gradients divided by the step's divisor (may rewrite them so divided).
+  virtual void update(int block, const UpdateStep& step) = 0;
   /// The block's state, [owned] float32 each: AdamW's two moments, SGD's velocity. Undefined ones count as zero and are made by
   /// the next update; offloading takes them away and puts them back between updates.
   virtual std::vector<at::Tensor>& state(int block) = 0;
@@ -47,7 +56,10 @@ class Optimizer {
 /// The optimizer of `model`, which must outlive it. Throws InputError for a value out of its range.
 std::unique_ptr<Optimizer> make_optimizer(FlatModel& model, const OptimizerOptions& options);
 
-/// Tensors of state that the optimizer keeps for a block.
+/// The tensors of state that the optimizer keeps for a block, in their order, by PyTorch's names: "exp_avg" and "exp_avg_sq" of
+/// AdamW, "momentum_buffer" of SGD with momentum.
+std::vector<std::string> state_names(const OptimizerOptions& options);
+/// How many those are.
 int num_states(const OptimizerOptions& options);
 
 }  // namespace weft

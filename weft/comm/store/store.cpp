@@ -72,6 +72,10 @@ std::string Store::get(const std::string& key, const Deadline& deadline, const s
   }
 }
 
+void Store::remove(const std::string& key) {
+  connection_->insist(key, deadline(), [key = prefix_ + key](c10d::Store& store) { return store.deleteKey(key), true; });
+}
+
 int64_t Store::add(const std::string& key, int64_t amount) {
   return connection_->insist(key, deadline(),
                              [key = prefix_ + key, amount](c10d::Store& store) { return store.add(key, amount); });

@@ -39,6 +39,8 @@ class Store {
   void set(const std::string& key, const std::string& value);
   /// The same, by a deadline.
   void set(const std::string& key, const std::string& value, const Deadline& deadline);
+  /// Takes the key away again; one that is not there stays so.
+  void remove(const std::string& key);
   /// Adds to the number that a key holds, 0 at first; returns the sum.
   int64_t add(const std::string& key, int64_t amount);
   /// Whether the key is there.

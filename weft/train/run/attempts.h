@@ -27,6 +27,8 @@ class Attempts {
     }
   }
 
+  bool failed() const { return failed_; }  ///< a call has
+
  private:
   void check() const;
   /// The first failure stays; also where no memory is left to say what it was.

@@ -23,8 +23,16 @@ StepUpdater::StepUpdater(FlatModel& model, const OptimizerOptions& optimizer, do
 
 void StepUpdater::begin(int64_t step, double lr) {
   step_ = step;
+  number_ = step - loss_scale_.skipped_steps + 1;
   lr_ = lr;
   factor_ = 1.0;
+}
+
+void StepUpdater::set_scaling(const LossScale& scaling) {
+  loss_scale_.skipped_steps = scaling.skipped_steps;
+  if (!scaled_) return;
+  loss_scale_.scale = scaling.scale;
+  loss_scale_.good_steps = scaling.good_steps;
 }
 
 void StepUpdater::add_squares(ExactSum& sum) { weft::add_squares(model_, sum); }
@@ -52,6 +60,8 @@ bool StepUpdater::accept(double norm) {
   return true;
 }
 
-void StepUpdater::update(int block, double divisor) { optimizer_->update(block, lr_, divisor / factor_); }
+void StepUpdater::update(int block, double divisor) {
+  optimizer_->update(block, {.lr = lr_, .divisor = divisor / factor_, .number = number_});
+}
 
 }  // namespace weft

@@ -33,8 +33,10 @@ class StepUpdater : public Updater {
   std::vector<at::Tensor>& state(int block) override { return optimizer_->state(block); }
   double loss_scale() const override { return loss_scale_.scale; }
 
-  /// The loss scale as it is now.
+  /// The loss scale as it is now: all that steps change here, optimizer state aside.
   const LossScale& scaling() const { return loss_scale_; }
+  /// Takes that of an earlier run; a run without one (fp32, bf16) takes what it counted alone.
+  void set_scaling(const LossScale& scaling);
 
  private:
   FlatModel& model_;
@@ -43,6 +45,7 @@ class StepUpdater : public Updater {
   bool scaled_;
   LossScale loss_scale_;
   int64_t step_ = 0;
+  int64_t number_ = 1;
   double lr_ = 0.0;
   double factor_ = 1.0;
 };

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "weft/base/error.h"
+#include "weft/base/stopwatch.h"
 #include "weft/checkpoint/atomic_file.h"
 #include "weft/checkpoint/digest.h"
 #include "weft/checkpoint/safetensors.h"
@@ -27,10 +28,6 @@
 namespace weft {
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 /// One number of every rank, in rank order.
 std::vector<double> gather(const Group& group, at::Device device, double value, std::string_view what) {
@@ -67,13 +64,13 @@ class Run {
                  of_plan(trainer_options(recipe, layout_, device_))) {}
 
   FinalReport operator()() {
-    const Clock::time_point start = Clock::now();
+    const Stopwatch start;
     for (int64_t step = 0; step < recipe_.run.steps; ++step) {
       one_step(step);
       const bool due = recipe_.run.evaluate_every > 0 && (step + 1) % recipe_.run.evaluate_every == 0;
       if (due || step + 1 == recipe_.run.steps) evaluate(step + 1);
     }
-    report_.seconds = seconds_since(start);
+    report_.seconds = start.seconds();
     finish();
     return report_;
   }
@@ -91,11 +88,11 @@ class Run {
 
   void one_step(int64_t step) {
     const double lr = trainer_.learning_rate();
-    const Clock::time_point start = Clock::now();
+    const Stopwatch start;
     const bool traced = step + 1 == traced_step_;
     if (traced) trainer_.trace(true);
     report_.loss = trainer_.step(loader_).loss;
-    meter_.add(seconds_since(start));
+    meter_.add(start.seconds());
     if (traced) write_trace();
     if (step == 0) report_.first_step_s = process_age_s();
     if (!leads() || !options_.on_step) return;
@@ -119,10 +116,10 @@ class Run {
   }
 
   void evaluate(int64_t step) {
-    const Clock::time_point start = Clock::now();
+    const Stopwatch start;
     const EvaluationResult result = trainer_.evaluate(evaluation_);
     EvaluationReport report{
-        .step = step, .steps = recipe_.run.steps, .loss = result.loss, .accuracy = {}, .seconds = seconds_since(start)};
+        .step = step, .steps = recipe_.run.steps, .loss = result.loss, .accuracy = {}, .seconds = start.seconds()};
     report.accuracy = static_cast<double>(result.hits) / static_cast<double>(result.count);
     report_.evaluation = report;
     if (leads() && options_.on_evaluation) options_.on_evaluation(report);

@@ -1,7 +1,6 @@
 #include "weft/train/run/trainer.h"
 
 #include <ATen/ops/zeros.h>
-#include <c10/util/Exception.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,22 +8,18 @@
 #include <optional>
 #include <utility>
 
-#include "weft/base/environment.h"
 #include "weft/base/error.h"
+#include "weft/base/stopwatch.h"
+#include "weft/checkpoint/format/checkpoint_folder.h"
+#include "weft/checkpoint/storage/open_storage.h"
 #include "weft/nn/split_layers.h"
-#include "weft/program/build/build.h"
-#include "weft/program/check_program.h"
-#include "weft/program/verify/verify.h"
 #include "weft/train/plan/composition.h"
 #include "weft/train/run/agreement.h"
-#include "weft/train/run/attempts.h"
-#include "weft/train/run/flat_memory.h"
+#include "weft/train/run/checkpoint_state.h"
 #include "weft/train/run/gather_times.h"
-#include "weft/train/run/groups.h"
-#include "weft/train/run/out_of_memory.h"
 #include "weft/train/run/same_batch.h"
-#include "weft/train/run/step_updater.h"
 #include "weft/train/run/trainer_checks.h"
+#include "weft/train/run/trainer_parts.h"
 
 namespace weft {
 
@@ -32,27 +27,6 @@ namespace {
 
 double lr_of(const OptimizerOptions& optimizer) {
   return std::visit([](const auto& options) { return options.lr; }, optimizer);
-}
-
-/// What LibTorch throws has a stack trace below its first line, and says nothing of where in a training it was.
-template <class Call>
-auto as_error(const std::string& what, const Call& call) {
-  try {
-    return call();
-  } catch (const c10::Error& error) {
-    throw Error(fmt::format("{}: {}", what, error.what_without_backtrace()));
-  }
-}
-
-std::string offload_folder(const LayoutOptions& layout) {
-  if (!layout.offload_folder.empty()) return layout.offload_folder;
-  return env_string("TMPDIR").value_or("/var/tmp");
-}
-
-std::shared_ptr<OffloadStore> make_offload_store(Offload kind, const LayoutOptions& layout, at::Device device) {
-  if (kind == Offload::none) return nullptr;
-  if (kind == Offload::host) return host_offload(device);
-  return disk_offload(offload_folder(layout));
 }
 
 /// The whole parameter, on the CPU, from what each rank of tp has of its block.
@@ -72,42 +46,8 @@ MicroBatch to_device(Batch batch, at::Device device) {
 
 }  // namespace
 
-struct Trainer::State {
-  State(const Mesh& mesh, Model model, const OptimizerOptions& optimizer, const TrainerOptions& options)
-      : mesh(mesh), pending(std::move(model)), optimizer(optimizer), options(options) {}
-
-  void start();
-  std::shared_ptr<const Program> plan() const;
-  void check_still_frozen() const;
-  bool reproducible() const { return options.reproducible_slots > 0; }
-
-  Mesh mesh;
-  std::optional<Model> pending;  ///< until start() binds it
-  OptimizerOptions optimizer;
-  TrainerOptions options;
-  RankGroups groups;
-  int data_ranks = 1;
-  int data_rank = 0;
-  int rank = 0;  ///< in the program
-  int64_t steps_done = 0;
-  std::shared_ptr<const Program> program;
-  std::vector<uint64_t> parameters;  ///< by block, when the trainer was made: their fingerprints
-  bool has_compared = false;         ///< the first micro-batch, with those of ranks that share its samples
-  bool has_trained = false;          ///< any parameter that is trained
-  std::unique_ptr<FlatModel> model;
-  std::unique_ptr<StepUpdater> updater;
-  std::unique_ptr<Engine> engine;
-  Attempts attempts;
-
-  /// call(), unless an earlier one has failed.
-  template <class Call>
-  auto attempt(const std::string& what, const Call& call) {
-    return attempts.run(what, [&] { return as_error(what, [&] { return explain_memory(*program, call); }); });
-  }
-};
-
 Trainer::Trainer(const Mesh& mesh, Model model, const OptimizerOptions& optimizer, const TrainerOptions& options)
-    : state_(std::make_unique<State>(mesh, std::move(model), optimizer, options)) {
+    : state_(std::make_unique<TrainerParts>(mesh, std::move(model), optimizer, options)) {
   const Axis axis = mesh.join({"dp", "shard"});
   state_->data_ranks = axis.size();
   state_->data_rank = axis.index;
@@ -129,87 +69,6 @@ Trainer::Trainer(const Mesh& mesh, Model model, const OptimizerOptions& optimize
 
 Trainer::~Trainer() = default;
 
-/// The program in the options, or one of its own. Order is all that execution needs, so that one has no costs.
-std::shared_ptr<const Program> Trainer::State::plan() const {
-  ModelCost cost{.name = pending->name, .blocks = {}, .input_bytes = 0};
-  for (const NamedBlock& named : pending->blocks) {
-    cost.blocks.push_back({.name = named.name,
-                           .numel = flat_numel(*named.block),
-                           .uses = named.uses,
-                           .splits = named.block->can_split_backward(),
-                           .frozen_numel = frozen_numel(*named.block)});
-  }
-  const StepCounts counts = {.pp = mesh.size("pp"),
-                             .dp = mesh.size("dp"),
-                             .shard = mesh.size("shard"),
-                             .cp = mesh.size("cp"),
-                             .tp = mesh.size("tp"),
-                             .reproducible_tp = options.reproducible_tp,
-                             .micro_batches = static_cast<int>(options.global_batch / options.micro_batch / data_ranks),
-                             .slots = reproducible() ? options.reproducible_slots / data_ranks : 1,
-                             .reproducible = reproducible(),
-                             .bucket_bytes = options.bucket_bytes,
-                             .clip = options.clip > 0.0};
-  if (options.program) {
-    options.program_is_verified ? check_program(*options.program) : verify(*options.program);
-    check_frame(*options.program, frame_program(cost, layout_without_schedule(options.layout, counts)));
-    return options.program;
-  }
-  Program result = build_program(cost, step_layout(options.layout, counts));
-  verify(result);
-  return std::make_shared<const Program>(std::move(result));
-}
-
-void Trainer::State::start() {
-  if (engine) return;
-  const MemoryLedger::Attached attached(options.ledger);
-  const MemoryScope scope(MemoryCategory::weights);
-  check_agreement(mesh.world(), agreement_text(*program, *pending, options, optimizer), options.communication.timeout);
-  check_still_frozen();
-  GroupOptions communication = options.communication;
-  communication.tree_order = communication.tree_order || reproducible() || options.reproducible_tp > 0;
-  {
-    const MemoryScope staged(MemoryCategory::communication);
-    groups = make_groups(mesh, *program, communication);
-  }
-  if (options.ledger) {
-    for (const Group& group : groups.all) options.ledger->add(MemoryCategory::communication, group.memory_bytes());
-  }
-  model = std::make_unique<FlatModel>(std::move(*pending), flat_memory(*program, rank, mesh, groups.by_axes, options));
-  share_given(*model, groups.by_axes);
-  pending.reset();
-  const LayoutOptions& layout = options.layout;
-  updater = std::make_unique<StepUpdater>(*model, optimizer, options.clip, layout.precision == Precision::fp16);
-  const at::Device device = options.communication.device;
-  engine = std::make_unique<Engine>(
-      *model, *program, rank, *updater,
-      EngineOptions{.groups = groups.by_axes,
-                    .offload = {.activations = make_offload_store(layout.offload_activations, layout, device),
-                                .weights = make_offload_store(layout.offload_parameters, layout, device),
-                                .optimizer = make_offload_store(layout.offload_optimizer, layout, device)},
-                    .seed = options.seed,
-                    .recompute_parts = layout.recompute_parts,
-                    .sequence_parallel = layout.sequence_parallel && mesh.size("tp") > 1,
-                    .tp_chunks = layout.tp_chunks,
-                    .attention_over = layout.attention_over,
-                    .first_micro_batch = static_cast<int64_t>(program->micro_batches) * data_rank,
-                    .all_micro_batches = static_cast<int64_t>(program->micro_batches) * data_ranks,
-                    .micro_batch = options.micro_batch});
-  engine->initialise();
-}
-
-/// The program was made when the trainer was.
-void Trainer::State::check_still_frozen() const {
-  const std::vector<uint64_t> now = parameter_fingerprints(*pending);
-  for (int b = 0; b < program->num_blocks(); ++b) {
-    if (now[b] == parameters[b]) continue;
-    throw InputError(
-        fmt::format("trainer: block '{}' has other parameters, or other frozen parameters, than when the trainer was made; "
-                    "set requires_grad before that",
-                    program->block_names[b]));
-  }
-}
-
 void Trainer::start() {
   state_->attempt("the start", [this] { state_->start(); });
 }
@@ -224,7 +83,7 @@ StepResult Trainer::step(const Next& next) {
 }
 
 StepResult Trainer::one_step(const Next& next) {
-  State& s = *state_;
+  TrainerParts& s = *state_;
   s.start();
   const MemoryLedger::Attached attached(s.options.ledger);
   s.updater->begin(s.steps_done, s.options.learning_rate.at(s.steps_done));
@@ -247,7 +106,7 @@ StepResult Trainer::step(Loader& loader) {
 }
 
 StepResult Trainer::step(const Batch& batch) {
-  const State& s = *state_;
+  const TrainerParts& s = *state_;
   const int64_t share = s.options.global_batch / s.data_ranks;
   const std::string misfit = samples_misfit(batch, share);
   if (!misfit.empty()) {
@@ -266,7 +125,7 @@ StepResult Trainer::step(const Batch& batch) {
 }
 
 LoaderOptions Trainer::loader_options() const {
-  const State& s = *state_;
+  const TrainerParts& s = *state_;
   return {.global_batch = s.options.global_batch,
           .micro_batch = s.options.micro_batch,
           .shard = s.data_rank,
@@ -276,7 +135,7 @@ LoaderOptions Trainer::loader_options() const {
 }
 
 EvaluationResult Trainer::evaluate(EvaluationLoader& loader) {
-  const State& s = *state_;
+  const TrainerParts& s = *state_;
   const EvaluationShare& share = loader.share();
   if (share.shard != s.data_rank || share.num_shards != s.data_ranks) {
     throw InputError(
@@ -288,7 +147,7 @@ EvaluationResult Trainer::evaluate(EvaluationLoader& loader) {
 }
 
 EvaluationResult Trainer::evaluate_all(EvaluationLoader& loader) {
-  State& s = *state_;
+  TrainerParts& s = *state_;
   const EvaluationShare& share = loader.share();
   s.start();
   loader.rewind();
@@ -308,7 +167,7 @@ void Trainer::trace(bool on) {
 std::vector<TimedInstruction> Trainer::step_times() {
   if (!state_->engine) throw InputError("trainer: step_times() before the start; call trace(true) and a step first");
   return state_->attempt("telling the times of a step", [this] {
-    const State& s = *state_;
+    const TrainerParts& s = *state_;
     return gather_times(*s.program, s.rank, s.engine->times(), world_group(), s.options.communication.device);
   });
 }
@@ -320,7 +179,7 @@ FlatModel& Trainer::model() {
 
 void Trainer::for_each_weight(const std::function<void(const std::string& name, const at::Tensor& value)>& visit) {
   start();
-  State& s = *state_;
+  TrainerParts& s = *state_;
   std::vector<const Param*> params;
   for (const Param& param : s.model->params()) params.push_back(&param);
   std::sort(params.begin(), params.end(), [](const Param* a, const Param* b) { return a->name < b->name; });
@@ -334,6 +193,73 @@ void Trainer::for_each_weight(const std::function<void(const std::string& name, 
     }
     visit(param->name, join_parts(*param, parts));
   }
+}
+
+void Trainer::register_state(const std::string& name, RegisteredState state) {
+  for (const NamedTensor& t : state.tensors) {
+    if (t.tensor.defined() && t.tensor.is_contiguous()) continue;
+    throw InputError(
+        fmt::format("trainer: tensor '{}' of registered state '{}' is not contiguous, or undefined", t.name, name));
+  }
+  if (!state_->registered.emplace(name, std::move(state)).second) {
+    throw InputError(fmt::format("trainer: state '{}' is registered already; give each a name of its own", name));
+  }
+}
+
+std::unique_ptr<RankMeeting> Trainer::meet(const std::string& doing) const {
+  return std::make_unique<RankMeeting>(state_->mesh.world(), doing, state_->options.communication.timeout);
+}
+
+SaveReport Trainer::save(const std::string& path) {
+  save_in_background(path);
+  return finish_save();
+}
+
+void Trainer::save_in_background(const std::string& path, const std::function<void()>& after) {
+  start();
+  TrainerParts& s = *state_;
+  const Stopwatch asked;
+  if (s.saving.is_under_way()) finish_save();
+  const CheckpointPath to = parent_and_name(path);
+  BackgroundSave::Job job{.storage = to.storage, .checkpoint = to.checkpoint, .after = after};
+  job.report.path = path;
+  job.report.waited_s = asked.seconds();
+  const Stopwatch begin;
+  s.attempt(fmt::format("saving {}", path), [&] {
+    job.meeting = meet(fmt::format("saving {}", path));
+    job.texts = state_texts(s);
+    s.staging.clear();
+    for_each_written(s, [&s](const StatePart& part) { s.staging.add(part); });
+  });
+  job.parts = s.staging.parts();
+  job.report.copied_s = begin.seconds();
+  s.saving.start(std::move(job));
+}
+
+bool Trainer::is_saving() const { return state_->saving.is_under_way(); }
+bool Trainer::is_save_done() const { return state_->saving.is_done(); }
+
+SaveReport Trainer::finish_save() { return is_saving() ? state_->saving.wait() : SaveReport{}; }
+
+LoadReport Trainer::load(const std::string& path, const LoadOptions& options) {
+  start();
+  TrainerParts& s = *state_;
+  if (s.saving.is_under_way()) finish_save();
+  s.half_loaded.clear();
+  const std::unique_ptr<RankMeeting> meeting = s.attempt("loading a checkpoint", [&] { return meet("loading " + path); });
+  LoadReport report;
+  std::string failure;
+  try {
+    const CheckpointPath from = parent_and_name(path);
+    const std::unique_ptr<Storage> storage = open_storage(from.storage);
+    report = as_error("loading " + path, [&] { return load_state(s, *storage, from.checkpoint, options); });
+  } catch (const std::exception& error) {
+    failure = error.what();
+  }
+  s.half_loaded = meeting->verdict(failure);
+  if (!s.half_loaded.empty()) throw InputError(s.half_loaded);
+  s.attempt("gathering weights that were loaded", [&s] { s.engine->gather_whole(); });
+  return report;
 }
 
 const Program& Trainer::program() const { return *state_->program; }

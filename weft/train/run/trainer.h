@@ -19,10 +19,15 @@
 #include "weft/nn/model.h"
 #include "weft/optim/optimizer.h"
 #include "weft/program/timed.h"
+#include "weft/train/run/load_options.h"
+#include "weft/train/run/registered_state.h"
 #include "weft/train/run/step_updater.h"
 #include "weft/train/run/trainer_options.h"
+#include "weft/train/save/background_save.h"
 
 namespace weft {
+
+struct TrainerParts;
 
 /// Trains a model on the ranks of a mesh.
 class Trainer {
@@ -72,20 +77,42 @@ class Trainer {
   /// whole.
   void for_each_weight(const std::function<void(const std::string& name, const at::Tensor& value)>& visit);
 
+  /// Joins state of the caller's to the checkpoints that follow, under a name of its own. On all ranks, before load().
+  void register_state(const std::string& name, RegisteredState state);
+
+  /// Saves the state of the run (weights, optimizer, loss scale, clock, registered state) as a checkpoint: the folder `path`,
+  /// or a URL of an object store. The folder has to be new, empty, or an older checkpoint, which is replaced. Each rank writes
+  /// its share, and returns once all of it is durable. Collective over the world. Throws InputError on all ranks where one
+  /// cannot.
+  SaveReport save(const std::string& path);
+  /// The same beside the steps that follow: returns once the rank's share is copied, while a thread writes the copy. State that
+  /// is offloaded is not copied but written before it returns. Waits for the save before. `after` runs on rank 0's thread once
+  /// the checkpoint is whole.
+  void save_in_background(const std::string& path, const std::function<void()>& after = {});
+  bool is_saving() const;     ///< a save has begun that finish_save() has not told of
+  bool is_save_done() const;  ///< finish_save() would not wait
+  /// Waits for the save under way and tells what came of it; throws on all ranks what it failed with on one. An empty report
+  /// where there is none.
+  SaveReport finish_save();
+  /// Loads a checkpoint of save() into this trainer, whose model must have the same parameters; ranks, layout and precision may
+  /// be others. Loader and caller go on from steps_done(). Collective over the world. Throws InputError on all ranks, in one
+  /// line, where any of it is damaged or does not fit; another checkpoint may be loaded then, nothing else done.
+  LoadReport load(const std::string& path, const LoadOptions& options = {});
+
   const Program& program() const;       ///< what a step does
   const Group& data_group() const;      ///< ranks that read different samples
   const Group& world_group() const;     ///< all ranks
   std::vector<Group> groups() const;    ///< all that the steps use, that one first
   const LossScale& loss_scale() const;  ///< fp16's; a scale of 1 otherwise; InputError before the start
-  int64_t steps_done() const;           ///< of this trainer
+  int64_t steps_done() const;           ///< of the run
   double learning_rate() const;         ///< of the next step
 
  private:
   StepResult one_step(const Next& next);
   EvaluationResult evaluate_all(EvaluationLoader& loader);
+  std::unique_ptr<RankMeeting> meet(const std::string& doing) const;
 
-  struct State;
-  std::unique_ptr<State> state_;
+  std::unique_ptr<TrainerParts> state_;
 };
 
 }  // namespace weft

@@ -1,0 +1,110 @@
+#include "weft/checkpoint/format/check_index.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "weft/base/error.h"
+#include "weft/base/math.h"
+
+namespace weft {
+namespace {
+
+constexpr int64_t kMostElements = int64_t{1} << 56;
+
+void require(bool good, const std::string& what) {
+  if (!good) throw InputError(what);
+}
+
+/// A plain name: no file outside the checkpoint's folder.
+bool is_plain(const std::string& file) {
+  return !file.empty() && file != "." && file != ".." && file.find('/') == std::string::npos &&
+         file.find('\0') == std::string::npos;
+}
+
+using Range = std::pair<int64_t, int64_t>;
+
+/// Of sorted ranges: whether they lie side by side over [0, end), or at least apart.
+bool covers(std::vector<Range>& ranges, int64_t end, bool whole) {
+  std::sort(ranges.begin(), ranges.end());
+  int64_t at = 0;
+  for (const auto& [first, last] : ranges) {
+    if (whole ? first != at : first < at) return false;
+    at = last;
+  }
+  return whole ? at == end : at <= end;
+}
+
+void check_piece(const CheckpointIndex& index, const StoredPiece& piece, int64_t numel, int64_t element_bytes) {
+  const ElementRuns& e = piece.elements;
+  const bool in_range = e.begin >= 0 && e.length > 0 && e.count > 0 && e.begin < numel && e.length <= numel - e.begin &&
+                        (e.count == 1 || (e.stride >= e.length && e.stride <= numel)) &&
+                        (e.count == 1 || e.count - 1 <= (numel - e.begin - e.length) / e.stride);
+  require(in_range,
+          fmt::format("elements [{}, {}, {}, {}] are not within its {}", e.begin, e.length, e.stride, e.count, numel));
+  const auto file = index.files.find(piece.file);
+  require(file != index.files.end(), fmt::format("file '{}' is not among the files", piece.file));
+  const int64_t bytes = e.numel() * element_bytes;
+  require(piece.offset >= 0 && piece.offset <= file->second && bytes <= file->second - piece.offset,
+          fmt::format("{} bytes from {} on are not within {}", bytes, piece.offset, piece.file));
+  const auto sums = static_cast<int64_t>(piece.checksums.size());
+  require(sums == ceil_divide(bytes, index.chunk_bytes),
+          fmt::format("{} checksums for {} bytes in chunks of {}", sums, bytes, index.chunk_bytes));
+}
+
+/// Which elements its pieces have, run by run.
+void check_elements(const StoredState& tensor, int64_t numel, bool whole) {
+  int64_t runs = 0, elements = 0;
+  for (const StoredPiece& piece : tensor.pieces) {
+    runs += piece.elements.count;
+    elements += piece.elements.numel();
+    require(elements <= numel, "its pieces have more elements than it");
+  }
+  std::vector<Range> ranges;
+  ranges.reserve(static_cast<size_t>(runs));
+  for (const StoredPiece& piece : tensor.pieces) {
+    const ElementRuns& e = piece.elements;
+    for (int64_t i = 0; i < e.count; ++i) ranges.emplace_back(e.begin + i * e.stride, e.begin + i * e.stride + e.length);
+  }
+  require(covers(ranges, numel, whole), "its pieces overlap, or leave elements out");
+}
+
+}  // namespace
+
+int64_t checked_numel(const std::vector<int64_t>& shape) {
+  int64_t numel = 1;
+  for (const int64_t size : shape) {
+    require(size >= 0 && (size == 0 || numel <= kMostElements / size), "its shape cannot be");
+    numel *= size;
+  }
+  return numel;
+}
+
+void check_index(const CheckpointIndex& index, bool whole) {
+  require(index.chunk_bytes >= 4096 && index.chunk_bytes <= (int64_t{1} << 30), "\"chunk_bytes\" is out of range");
+  std::map<std::string, std::vector<Range>> used;
+  for (const auto& [file, bytes] : index.files) {
+    require(is_plain(file) && bytes >= 0, fmt::format("file '{}' cannot be", file));
+    used[file];
+  }
+  for (const auto& [name, tensor] : index.tensors) {
+    try {
+      const int64_t numel = checked_numel(tensor.shape);
+      const auto element_bytes = static_cast<int64_t>(c10::elementSize(tensor.type));
+      for (const StoredPiece& piece : tensor.pieces) {
+        check_piece(index, piece, numel, element_bytes);
+        used[piece.file].emplace_back(piece.offset, piece.offset + piece.elements.numel() * element_bytes);
+      }
+      check_elements(tensor, numel, whole);
+    } catch (const InputError& error) {
+      throw InputError(fmt::format("tensor '{}': {}", name, error.what()));
+    }
+  }
+  for (auto& [file, ranges] : used) {
+    require(covers(ranges, index.files.at(file), true), fmt::format("pieces in {} overlap, or leave bytes out", file));
+  }
+}
+
+}  // namespace weft

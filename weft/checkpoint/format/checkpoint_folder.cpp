@@ -1,0 +1,108 @@
+#include "weft/checkpoint/format/checkpoint_folder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "weft/base/error.h"
+#include "weft/base/parse_number.h"
+#include "weft/checkpoint/format/index_json.h"
+#include "weft/checkpoint/sha256.h"
+
+namespace weft {
+namespace {
+
+constexpr const char* kPrefix = "step-";
+constexpr int64_t kMostMarkerBytes = 1 << 16;
+
+std::string below(const std::string& folder, const char* file) { return folder.empty() ? file : folder + "/" + file; }
+
+/// Also what AtomicFile leaves when it is killed.
+bool is_of_checkpoint(const std::string& file) {
+  return file == kIndexFile || file == kCompleteFile || (file.starts_with("data-") && file.ends_with(".bin")) ||
+         (file.starts_with(".weft-") && file.ends_with(".partial"));
+}
+
+}  // namespace
+
+std::string checkpoint_name(int64_t step) { return fmt::format("{}{:08}", kPrefix, step); }
+
+std::optional<int64_t> checkpoint_step(const std::string& name) {
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  const auto step = parse_number<int64_t>(name.substr(std::char_traits<char>::length(kPrefix)));
+  return step && checkpoint_name(*step) == name ? step : std::nullopt;
+}
+
+void complete_checkpoint(Storage& storage, const std::string& path, const CheckpointIndex& index) {
+  const std::string text = index_text(index);
+  storage.write_text(below(path, kIndexFile), text);
+  const nlohmann::ordered_json marker = {{"index_bytes", text.size()}, {"index_sha256", sha256(text)}};
+  storage.write_text(below(path, kCompleteFile), marker.dump() + "\n");
+}
+
+bool is_complete(Storage& storage, const std::string& path) { return storage.has(below(path, kCompleteFile)); }
+
+CheckpointIndex read_checkpoint(Storage& storage, const std::string& path) {
+  if (!is_complete(storage, path)) {
+    throw InputError(fmt::format("{}: no checkpoint: it has no {}, which is written last; name the folder of one that is whole",
+                                 storage.full(path), kCompleteFile));
+  }
+  const std::string marker = storage.read_text(below(path, kCompleteFile), kMostMarkerBytes);
+  const std::string text = storage.read_text(below(path, kIndexFile), kMostIndexBytes);
+  const nlohmann::json told = nlohmann::json::parse(marker, nullptr, /*allow_exceptions=*/false);
+  const bool good = told.is_object() && told.contains("index_sha256") && told["index_sha256"] == sha256(text);
+  if (!good) {
+    throw InputError(
+        fmt::format("{}: it is not the index that was written: {} tells of another SHA-256; the checkpoint is damaged",
+                    storage.full(below(path, kIndexFile)), kCompleteFile));
+  }
+  return parse_index(text, storage.full(below(path, kIndexFile)));
+}
+
+std::vector<int64_t> complete_checkpoints(Storage& storage) {
+  std::vector<int64_t> steps;
+  for (const std::string& name : storage.list("")) {
+    const auto step = checkpoint_step(name);
+    if (step && is_complete(storage, name)) steps.push_back(*step);
+  }
+  std::sort(steps.begin(), steps.end());
+  return steps;
+}
+
+void remove_checkpoint(Storage& storage, const std::string& path) {
+  storage.remove(below(path, kCompleteFile));
+  for (const std::string& file : storage.list(path)) {
+    if (is_of_checkpoint(file)) storage.remove(below(path, file.c_str()));
+  }
+  storage.remove(path);
+}
+
+void clear_checkpoint(Storage& storage, const std::string& path) {
+  for (const std::string& file : storage.list(path)) {
+    if (is_of_checkpoint(file)) continue;
+    throw InputError(fmt::format("{}: it holds '{}', which is of no checkpoint; name a folder of its own for each checkpoint",
+                                 storage.full(path), file));
+  }
+  remove_checkpoint(storage, path);
+}
+
+void remove_incomplete(Storage& storage) {
+  for (const std::string& name : storage.list("")) {
+    if (checkpoint_step(name) && !is_complete(storage, name)) remove_checkpoint(storage, name);
+  }
+}
+
+CheckpointPath parent_and_name(const std::string& path) {
+  std::string plain = path;
+  while (plain.size() > 1 && plain.back() == '/') plain.pop_back();
+  const size_t scheme = plain.find("://"), slash = plain.rfind('/');
+  const std::string last = slash == std::string::npos ? plain : plain.substr(slash + 1);
+  const bool is_bucket = scheme != std::string::npos && slash < scheme + 3;
+  if (last.empty() || last == "." || last == ".." || is_bucket) {
+    throw InputError(fmt::format("'{}' names no folder for a checkpoint; name one in it", path));
+  }
+  return {slash == std::string::npos ? "." : slash == 0 ? "/" : plain.substr(0, slash), last};
+}
+
+}  // namespace weft

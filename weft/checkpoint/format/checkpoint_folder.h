@@ -1,0 +1,44 @@
+// Checkpoints within a storage: folders "step-00000500", each whole once its marker is there.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "weft/checkpoint/format/index.h"
+#include "weft/checkpoint/storage/storage.h"
+
+namespace weft {
+
+/// The folder of the checkpoint after so many steps.
+std::string checkpoint_name(int64_t step);
+/// The steps in a folder's name; none for other names.
+std::optional<int64_t> checkpoint_step(const std::string& name);
+
+/// Makes a checkpoint of the folder `path`, whose data files are there: writes the index, then the marker.
+void complete_checkpoint(Storage& storage, const std::string& path, const CheckpointIndex& index);
+/// Whether the folder has a marker.
+bool is_complete(Storage& storage, const std::string& path);
+/// The index of a checkpoint. Throws InputError for a folder that is none, or whose index is not the one that was written.
+CheckpointIndex read_checkpoint(Storage& storage, const std::string& path);
+
+/// The complete checkpoints of the storage, by steps, fewest first.
+std::vector<int64_t> complete_checkpoints(Storage& storage);
+/// Removes a checkpoint, whole or not: its marker first, so that what is left of it at a kill is none. Files in its folder that
+/// are none of a checkpoint stay, and the folder with them.
+void remove_checkpoint(Storage& storage, const std::string& path);
+/// Makes the folder ready for a new checkpoint, over an older one. Throws InputError for a folder that holds anything else.
+void clear_checkpoint(Storage& storage, const std::string& path);
+/// Removes folders of checkpoints that have no marker: what a save that was killed left.
+void remove_incomplete(Storage& storage);
+
+/// A folder and the storage that it is in.
+struct CheckpointPath {
+  std::string storage;     ///< for open_storage()
+  std::string checkpoint;  ///< below it
+};
+/// Cuts the last part off a path or URL. Throws InputError where there is none: "/", "s3://bucket".
+CheckpointPath parent_and_name(const std::string& path);
+
+}  // namespace weft

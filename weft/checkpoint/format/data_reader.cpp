@@ -1,0 +1,139 @@
+#include "weft/checkpoint/format/data_reader.h"
+
+#include <ATen/ops/empty_like.h>
+#include <c10/core/GradMode.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "weft/base/error.h"
+#include "weft/base/math.h"
+#include "weft/checkpoint/format/checksum.h"
+
+namespace weft {
+namespace {
+
+constexpr int64_t kWindowBytes = int64_t{8} << 20;  // that are read at a time, at least a chunk
+
+}  // namespace
+
+/// Bytes of a piece that go to the part's memory.
+struct DataReader::Copy {
+  int64_t from = 0;  ///< in the piece
+  int64_t to = 0;    ///< in memory
+  int64_t bytes = 0;
+};
+
+namespace {
+
+/// Calls visit(from in the piece, to in memory, elements) for what `piece` has of `runs`, which are sorted by whole_begin.
+template <class Visit>
+void for_each_overlap(const ElementRuns& piece, const std::vector<StateRun>& runs, const Visit& visit) {
+  auto run = runs.begin();
+  for (int64_t i = 0; i < piece.count; ++i) {
+    const int64_t begin = piece.begin + i * piece.stride, end = begin + piece.length;
+    run = std::partition_point(run, runs.end(), [begin](const StateRun& r) { return r.whole_begin + r.numel <= begin; });
+    for (auto r = run; r != runs.end() && r->whole_begin < end; ++r) {
+      const int64_t from = std::max(begin, r->whole_begin), to = std::min(end, r->whole_begin + r->numel);
+      visit(i * piece.length + from - begin, r->memory_begin + from - r->whole_begin, to - from);
+    }
+  }
+}
+
+}  // namespace
+
+DataReader::DataReader(Storage& storage, std::string checkpoint, const CheckpointIndex& index)
+    : storage_(storage), checkpoint_(std::move(checkpoint)), index_(index) {}
+
+void DataReader::read(const StatePart& part) {
+  const std::string where = storage_.full(checkpoint_);
+  const auto found = index_.tensors.find(part.name);
+  if (found == index_.tensors.end()) throw InputError(fmt::format("{}: it has no tensor '{}'", where, part.name));
+  const StoredState& stored = found->second;
+  if (stored.shape != part.shape) {
+    throw InputError(fmt::format("{}: tensor '{}' is [{}] there, [{}] is due", where, part.name, fmt::join(stored.shape, ", "),
+                                 fmt::join(part.shape, ", ")));
+  }
+  if (stored.type != part.memory.scalar_type()) {
+    throw InputError(fmt::format("{}: tensor '{}' is {} there, {} is due", where, part.name, c10::toString(stored.type),
+                                 c10::toString(part.memory.scalar_type())));
+  }
+  c10::NoGradGuard no_grad;
+  std::vector<StateRun> runs = part.runs;
+  std::sort(runs.begin(), runs.end(), [](const StateRun& a, const StateRun& b) { return a.whole_begin < b.whole_begin; });
+  const auto element = static_cast<int64_t>(c10::elementSize(stored.type));
+  const at::Tensor memory = part.memory.is_cpu() ? part.memory : part.memory.cpu();
+  for (const StoredPiece& piece : stored.pieces) {
+    std::vector<Copy> copies;
+    for_each_overlap(piece.elements, runs, [&](int64_t from, int64_t to, int64_t numel) {
+      copies.push_back({from * element, to * element, numel * element});
+    });
+    if (!copies.empty()) read_piece(part, piece, copies, static_cast<char*>(memory.mutable_data_ptr()));
+  }
+  if (!memory.is_same(part.memory)) part.memory.copy_(memory);
+}
+
+void DataReader::read_piece(const StatePart& part, const StoredPiece& piece, const std::vector<Copy>& copies, char* to) {
+  const int64_t chunk = index_.chunk_bytes, window = std::max(kWindowBytes / chunk, int64_t{1}) * chunk;
+  const int64_t end = piece.elements.numel() * static_cast<int64_t>(part.memory.element_size());
+  StorageReader& file = open(piece.file);
+  size_t next = 0;  // of copies, which are in the order of the piece
+  for (int64_t begin = 0; next < copies.size();) {
+    begin = std::max(begin, copies[next].from / chunk * chunk);
+    // Chunks side by side that are needed, as many as fit.
+    int64_t until = begin;
+    for (size_t i = next; i < copies.size() && (i == next || copies[i].from <= until); ++i) {
+      until = std::min(begin + window, std::max(until, round_up(copies[i].from + copies[i].bytes, chunk)));
+    }
+    const int64_t bytes = std::min(until, end) - begin;
+    const Copy& first = copies[next];
+    const bool direct = first.from <= begin && first.from + first.bytes >= begin + bytes;
+    if (!direct && buffer_.size() < static_cast<size_t>(bytes)) buffer_.resize(static_cast<size_t>(bytes));
+    char* data = direct ? to + first.to + begin - first.from : buffer_.data();
+    try {
+      file.read(piece.offset + begin, data, bytes);
+    } catch (const InputError& error) {
+      fail(piece.file, part, piece, error.what());
+    }
+    bytes_read_ += bytes;
+    for (int64_t at = 0; at < bytes; at += chunk) {
+      if (checksum(data + at, std::min(chunk, bytes - at)) == piece.checksums[static_cast<size_t>((begin + at) / chunk)])
+        continue;
+      fail(piece.file, part, piece,
+           fmt::format("its bytes from {} on are not what was written: they have another checksum", piece.offset + begin + at));
+    }
+    for (; next < copies.size() && copies[next].from < begin + bytes; ++next) {
+      const Copy& c = copies[next];
+      const int64_t from = std::max(c.from, begin), to_end = std::min(c.from + c.bytes, begin + bytes);
+      if (!direct) std::memcpy(to + c.to + from - c.from, data + from - begin, static_cast<size_t>(to_end - from));
+      if (c.from + c.bytes > begin + bytes) break;  // the rest is in the next window
+    }
+    begin += bytes;
+  }
+}
+
+StorageReader& DataReader::open(const std::string& file) {
+  std::unique_ptr<StorageReader>& reader = files_[file];
+  if (reader) return *reader;
+  const std::string path = checkpoint_.empty() ? file : checkpoint_ + "/" + file;
+  std::unique_ptr<StorageReader> opened = storage_.open(path);
+  const int64_t due = index_.files.at(file);
+  if (opened->size() != due) {
+    throw InputError(fmt::format("{}: it has {} bytes, {} are due: it is damaged", storage_.full(path), opened->size(), due));
+  }
+  reader = std::move(opened);
+  return *reader;
+}
+
+void DataReader::fail(const std::string& file, const StatePart& part, const StoredPiece& piece, const std::string& what) const {
+  const ElementRuns& e = piece.elements;
+  const int64_t last = e.begin + (e.count - 1) * e.stride + e.length;
+  throw InputError(fmt::format("{}: damaged in tensor '{}', within elements [{}, {}): {}",
+                               storage_.full(checkpoint_.empty() ? file : checkpoint_ + "/" + file), part.name, e.begin, last,
+                               what));
+}
+
+}  // namespace weft

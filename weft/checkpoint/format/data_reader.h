@@ -1,0 +1,43 @@
+// DataReader: fills parts of tensors from a checkpoint's data files, and checks what it reads.
+//
+// It reads the chunks of which a part needs something, each once, and no others. Memory: 8 MiB, or a part on another device
+// once more.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "weft/checkpoint/format/index.h"
+#include "weft/checkpoint/format/state_part.h"
+#include "weft/checkpoint/storage/storage.h"
+
+namespace weft {
+
+/// Reads tensors of a checkpoint.
+class DataReader {
+ public:
+  /// Of the folder `checkpoint` of the storage; storage and index must outlive the reader.
+  DataReader(Storage& storage, std::string checkpoint, const CheckpointIndex& index);
+
+  /// Fills the part's memory. Throws InputError, naming file, tensor and elements, for a tensor that the checkpoint lacks or
+  /// has in another shape or type, and for bytes that are not what was written.
+  void read(const StatePart& part);
+  int64_t bytes_read() const { return bytes_read_; }  ///< from data files, so far
+
+ private:
+  struct Copy;
+  void read_piece(const StatePart& part, const StoredPiece& piece, const std::vector<Copy>& copies, char* to);
+  StorageReader& open(const std::string& file);
+  [[noreturn]] void fail(const std::string& file, const StatePart& part, const StoredPiece& piece,
+                         const std::string& what) const;
+
+  Storage& storage_;
+  std::string checkpoint_;
+  const CheckpointIndex& index_;
+  std::map<std::string, std::unique_ptr<StorageReader>> files_;
+  std::vector<char> buffer_;
+  int64_t bytes_read_ = 0;
+};
+
+}  // namespace weft

@@ -1,0 +1,29 @@
+#include "weft/checkpoint/format/state_part.h"
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+namespace weft {
+
+int64_t StatePart::numel() const {
+  return std::accumulate(runs.begin(), runs.end(), int64_t{0},
+                         [](int64_t sum, const StateRun& run) { return sum + run.numel; });
+}
+
+int64_t StatePart::whole_numel() const { return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>()); }
+
+StatePart whole_part(const std::string& name, const at::Tensor& tensor) {
+  return {name, tensor.sizes().vec(), {{0, 0, tensor.numel()}}, tensor.detach().view({-1})};
+}
+
+std::vector<StateRun> clip_runs(const std::vector<StateRun>& runs, int64_t begin, int64_t end) {
+  std::vector<StateRun> result;
+  for (const StateRun& run : runs) {
+    const int64_t from = std::max(begin, run.memory_begin), to = std::min(end, run.memory_begin + run.numel);
+    if (from < to) result.push_back({from, run.whole_begin + from - run.memory_begin, to - from});
+  }
+  return result;
+}
+
+}  // namespace weft

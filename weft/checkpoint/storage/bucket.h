@@ -1,0 +1,15 @@
+// A part of an object store's bucket as a Storage: s3://bucket/path, gs://bucket/path, abfs://container@account/path.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "weft/checkpoint/storage/storage.h"
+
+namespace weft {
+
+/// Opens it; nothing is asked of the store yet. Throws InputError for a URL of another kind, and where weft is built without
+/// buckets.
+std::unique_ptr<Storage> open_bucket(const std::string& url);
+
+}  // namespace weft

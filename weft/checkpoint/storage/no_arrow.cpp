@@ -1,0 +1,15 @@
+// Built where Apache Arrow's file systems are not.
+#include <fmt/format.h>
+
+#include "weft/base/error.h"
+#include "weft/checkpoint/storage/bucket.h"
+
+namespace weft {
+
+std::unique_ptr<Storage> open_bucket(const std::string& url) {
+  throw InputError(fmt::format(
+      "{}: this weft is built without object stores; name a folder, or build it with WEFT_BUCKETS=ON (docs/checkpoints.md)",
+      url));
+}
+
+}  // namespace weft

@@ -1,0 +1,59 @@
+// Storage: a folder that checkpoints are kept in, on disk or in a bucket. Paths are below it, with '/' between their parts.
+//
+// What create() and write_text() make is there whole once close() or write_text() has returned, also after a power cut; until
+// then a reader may see none of it, or a part. Nothing here is shared between threads: each has a Storage of its own.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace weft {
+
+/// A file that is being written, from its beginning on. Without close() what was written is rubbish, to be removed.
+class StorageWriter {
+ public:
+  virtual ~StorageWriter() = default;
+  /// Appends. Throws InputError when there is no room, Error when the device or the network fails.
+  virtual void write(const void* data, int64_t bytes) = 0;
+  /// Makes all of it durable; the last call.
+  virtual void close() = 0;
+};
+
+/// A file that is read.
+class StorageReader {
+ public:
+  virtual ~StorageReader() = default;
+  /// Its length when it was opened.
+  virtual int64_t size() const = 0;
+  /// Fills `data` with the bytes from `offset` on. Throws InputError where it ends before that, or fails.
+  virtual void read(int64_t offset, void* data, int64_t bytes) = 0;
+};
+
+/// A folder of files.
+class Storage {
+ public:
+  virtual ~Storage() = default;
+  /// The folder, as people named it: "runs/a", "s3://bucket/runs/a".
+  virtual const std::string& name() const = 0;
+  /// Begins a file; folders on its way are made. One that is there already is replaced.
+  virtual std::unique_ptr<StorageWriter> create(const std::string& path) = 0;
+  /// Opens a file. Throws InputError for one that is not there.
+  virtual std::unique_ptr<StorageReader> open(const std::string& path) = 0;
+  /// Writes a file whole: it is there with all of the text, or as it was before.
+  virtual void write_text(const std::string& path, const std::string& text) = 0;
+  /// Names of the files and folders in a folder ("" for the storage itself), in order; none where there is no such folder.
+  virtual std::vector<std::string> list(const std::string& folder) = 0;
+  /// Whether there is a file.
+  virtual bool has(const std::string& path) = 0;
+  /// Removes a file, or a folder that is empty. What is not there, or not empty, stays as it is.
+  virtual void remove(const std::string& path) = 0;
+
+  /// `path` as people would name it.
+  std::string full(const std::string& path) const { return path.empty() ? name() : name() + "/" + path; }
+  /// All of a file. Throws InputError for one that is longer than `most_bytes`.
+  std::string read_text(const std::string& path, int64_t most_bytes);
+};
+
+}  // namespace weft

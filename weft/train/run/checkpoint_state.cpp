@@ -1,0 +1,184 @@
+#include "weft/train/run/checkpoint_state.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <nlohmann/json.hpp>
+
+#include "weft/base/error.h"
+#include "weft/checkpoint/format/checkpoint_folder.h"
+#include "weft/checkpoint/format/data_reader.h"
+#include "weft/train/run/own_state.h"
+
+namespace weft {
+namespace {
+
+using StateJson = nlohmann::ordered_json;
+
+constexpr const char* kTrainer = "trainer";
+constexpr const char* kLoss = "loss";
+constexpr const char* kRegistered = "registered";
+
+std::string registered_tensor(const std::string& state, const std::string& tensor) {
+  return "registered/" + state + "/" + tensor;
+}
+
+WriteShare share_of(const TrainerParts& trainer) {
+  const Mesh& mesh = trainer.mesh;
+  const bool sharded = trainer.program->shards > 1;
+  const Axis replicas = sharded ? mesh.join({"dp", "cp"}) : mesh.join({"dp", "shard", "cp"});
+  return {.replica = replicas.index, .replicas = replicas.size(), .tp = mesh.coordinate("tp"), .tps = mesh.size("tp")};
+}
+
+StateJson text_of(const CheckpointIndex& index, const char* entry, const std::string& where) {
+  const auto found = index.texts.find(entry);
+  if (found == index.texts.end()) throw InputError(fmt::format("{}: it has no entry \"{}\"", where, entry));
+  return StateJson::parse(found->second);
+}
+
+/// The numbers of a step's state. Every one of a struct by name: one more is an error here until it is saved too.
+StateJson scaling_json(const LossScale& scaling) {
+  const auto& [scale, good_steps, skipped_steps] = scaling;
+  return {{"scale", scale}, {"good_steps", good_steps}, {"skipped_steps", skipped_steps}};
+}
+
+LossScale scaling_of(const StateJson& json) {
+  return {.scale = json.at("scale").get<double>(),
+          .good_steps = json.at("good_steps").get<int64_t>(),
+          .skipped_steps = json.at("skipped_steps").get<int64_t>()};
+}
+
+/// What the checkpoint has and the trainer lacks, and the other way round.
+std::vector<std::string> misfits(const TrainerParts& trainer, const CheckpointIndex& index) {
+  std::map<std::string, std::vector<int64_t>> due = state_shapes(*trainer.model, state_names(trainer.optimizer));
+  for (const auto& [name, state] : trainer.registered) {
+    for (const NamedTensor& t : state.tensors) due[registered_tensor(name, t.name)] = t.tensor.sizes().vec();
+  }
+  std::vector<std::string> lines;
+  for (const auto& [name, shape] : due) {
+    const auto found = index.tensors.find(name);
+    if (found == index.tensors.end()) {
+      lines.push_back(fmt::format("tensor '{}' is not in the checkpoint", name));
+    } else if (found->second.shape != shape) {
+      lines.push_back(fmt::format("tensor '{}' is [{}] in the checkpoint, [{}] in the model", name,
+                                  fmt::join(found->second.shape, ", "), fmt::join(shape, ", ")));
+    }
+  }
+  for (const auto& [name, stored] : index.tensors) {
+    if (due.count(name) == 0) lines.push_back(fmt::format("tensor '{}' of the checkpoint is not in the model", name));
+  }
+  return lines;
+}
+
+/// Reads parts of tensors that the checkpoint has in their shape; strict loading has made sure that those are all.
+class Filler {
+ public:
+  Filler(Storage& storage, const std::string& checkpoint, const CheckpointIndex& index)
+      : index_(index), reader_(storage, checkpoint, index) {}
+  void fill(const StatePart& part) {
+    const auto found = index_.tensors.find(part.name);
+    if (found != index_.tensors.end() && found->second.shape == part.shape) reader_.read(part);
+  }
+  int64_t bytes_read() const { return reader_.bytes_read(); }
+
+ private:
+  const CheckpointIndex& index_;
+  DataReader reader_;
+};
+
+std::vector<std::string> load_registered(TrainerParts& trainer, const StateJson& texts) {
+  std::vector<std::string> lines;
+  for (const auto& [name, state] : trainer.registered) {
+    if (!state.load) continue;
+    if (texts.contains(name)) {
+      state.load(texts.at(name).get<std::string>());
+    } else {
+      lines.push_back(fmt::format("registered state '{}' is not in the checkpoint", name));
+    }
+  }
+  for (const auto& [name, text] : texts.items()) {
+    const auto found = trainer.registered.find(name);
+    if (found == trainer.registered.end() || !found->second.load) {
+      lines.push_back(fmt::format("registered state '{}' of the checkpoint is not registered here", name));
+    }
+  }
+  return lines;
+}
+
+void require_none(const std::vector<std::string>& lines, const std::string& where, bool strict) {
+  if (lines.empty() || !strict) return;
+  const std::string more = lines.size() > 1 ? fmt::format(", and {} more", lines.size() - 1) : "";
+  throw InputError(
+      fmt::format("{}: {}{}; load it into the model that it was saved of, or not strictly", where, lines.front(), more));
+}
+
+}  // namespace
+
+void for_each_written(TrainerParts& trainer, const std::function<void(const StatePart&)>& visit) {
+  const std::vector<std::string> names = state_names(trainer.optimizer);
+  const WriteShare share = share_of(trainer);
+  trainer.engine->for_each_state([&](int block, const std::vector<at::Tensor>& optimizer) {
+    for (const StatePart& part : written_state(*trainer.model, block, optimizer, names, share)) visit(part);
+  });
+  if (trainer.mesh.world().rank() != 0) return;
+  for (const auto& [name, state] : trainer.registered) {
+    for (const NamedTensor& t : state.tensors) visit(whole_part(registered_tensor(name, t.name), t.tensor));
+  }
+}
+
+std::map<std::string, std::string> state_texts(const TrainerParts& trainer) {
+  std::map<std::string, std::string> texts;
+  const int64_t targets = trainer.engine->nominal_targets();
+  if (targets > 0) {
+    texts[kLoss] = StateJson{{"nominal_targets", targets}, {"micro_batch", trainer.options.micro_batch}}.dump();
+  }
+  if (trainer.mesh.world().rank() != 0) return texts;
+  texts["clock"] =
+      StateJson{{"step", trainer.steps_done}, {"samples", trainer.steps_done * trainer.options.global_batch}}.dump();
+  texts[kTrainer] = StateJson{{"loss_scale", scaling_json(trainer.updater->scaling())}, {"seed", trainer.options.seed}}.dump();
+  StateJson registered = StateJson::object();
+  for (const auto& [name, state] : trainer.registered) {
+    if (state.save) registered[name] = state.save();
+  }
+  texts[kRegistered] = registered.dump();
+  return texts;
+}
+
+int64_t written_bytes(TrainerParts& trainer) {
+  int64_t bytes = 0;
+  for_each_written(
+      trainer, [&bytes](const StatePart& part) { bytes += part.numel() * static_cast<int64_t>(part.memory.element_size()); });
+  return bytes;
+}
+
+LoadReport load_state(TrainerParts& trainer, Storage& storage, const std::string& checkpoint, const LoadOptions& options) {
+  const std::string where = storage.full(checkpoint);
+  const CheckpointIndex index = read_checkpoint(storage, checkpoint);
+  LoadReport report{.step = 0, .bytes_read = 0, .skipped = misfits(trainer, index)};
+  require_none(report.skipped, where, options.strict);
+  Filler filler(storage, checkpoint, index);
+  const std::vector<std::string> names = state_names(trainer.optimizer);
+  trainer.engine->fill_state([&](int block, const std::vector<at::Tensor>& optimizer) {
+    for (const StatePart& part : own_state(*trainer.model, block, optimizer, names)) filler.fill(part);
+  });
+  for (const auto& [name, state] : trainer.registered) {
+    for (const NamedTensor& t : state.tensors) filler.fill(whole_part(registered_tensor(name, t.name), t.tensor));
+  }
+  report.bytes_read = filler.bytes_read();
+  try {
+    const std::vector<std::string> lines = load_registered(trainer, text_of(index, kRegistered, where));
+    require_none(lines, where, options.strict);
+    report.skipped.insert(report.skipped.end(), lines.begin(), lines.end());
+    trainer.updater->set_scaling(scaling_of(text_of(index, kTrainer, where).at("loss_scale")));
+    const StateJson loss = index.texts.count(kLoss) > 0 ? text_of(index, kLoss, where) : StateJson::object();
+    const bool same_micro_batch = loss.value("micro_batch", int64_t{0}) == trainer.options.micro_batch;
+    trainer.engine->set_nominal_targets(same_micro_batch ? loss.at("nominal_targets").get<int64_t>() : 0);
+    report.step = text_of(index, "clock", where).at("step").get<int64_t>();
+  } catch (const nlohmann::json::exception& error) {
+    throw InputError(fmt::format("{}: its index lacks what a trainer needs: {}", where, error.what()));
+  }
+  trainer.steps_done = report.step;
+  return report;
+}
+
+}  // namespace weft

@@ -1,0 +1,24 @@
+// How a Trainer loads a checkpoint, and what came of it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace weft {
+
+/// How a checkpoint is loaded.
+struct LoadOptions {
+  /// Tensors and registered states that the checkpoint has and the trainer lacks, or the other way round, are an error. false:
+  /// they are left out, and told.
+  bool strict = true;
+};
+
+/// What came of loading a checkpoint.
+struct LoadReport {
+  int64_t step = 0;                       ///< steps that were done when it was saved
+  int64_t bytes_read = 0;                 ///< of data files, by this rank
+  std::vector<std::string> skipped = {};  ///< what strict = false left out, a line each
+};
+
+}  // namespace weft

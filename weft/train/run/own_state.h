@@ -1,0 +1,35 @@
+// What a rank owns of a model's state, as parts of whole tensors: "model/NAME" for parameters and statistics in float32,
+// "exp_avg/NAME" and so on for what the optimizer keeps of those that are trained.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "weft/checkpoint/format/state_part.h"
+#include "weft/nn/flat.h"
+
+namespace weft {
+
+/// Which of the ranks that own the same state writes which of it: a share of its own each, so that all write at once.
+struct WriteShare {
+  int replica = 0;   ///< this rank among those that own the same (dp, cp)
+  int replicas = 1;  ///< those
+  int tp = 0;        ///< this rank's place on tp, whose ranks own the same of what is not split
+  int tps = 1;       ///< ranks of tp
+};
+
+/// All that this rank owns of a block, for loading; `optimizer` has a tensor a name.
+std::vector<StatePart> own_state(FlatModel& model, int block, const std::vector<at::Tensor>& optimizer,
+                                 const std::vector<std::string>& optimizer_names);
+/// What of it this rank writes.
+std::vector<StatePart> written_state(FlatModel& model, int block, const std::vector<at::Tensor>& optimizer,
+                                     const std::vector<std::string>& optimizer_names, const WriteShare& share);
+/// Names and shapes of the whole model's state.
+std::map<std::string, std::vector<int64_t>> state_shapes(const FlatModel& model,
+                                                         const std::vector<std::string>& optimizer_names);
+
+/// The name under which a checkpoint has a parameter.
+std::string model_state_name(const std::string& parameter);
+
+}  // namespace weft

@@ -1,0 +1,110 @@
+#include "weft/train/run/trainer_parts.h"
+
+#include "weft/base/environment.h"
+#include "weft/nn/split_layers.h"
+#include "weft/program/build/build.h"
+#include "weft/program/check_program.h"
+#include "weft/program/verify/verify.h"
+#include "weft/train/run/agreement.h"
+#include "weft/train/run/flat_memory.h"
+#include "weft/train/run/trainer_checks.h"
+
+namespace weft {
+
+namespace {
+
+std::string offload_folder(const LayoutOptions& layout) {
+  if (!layout.offload_folder.empty()) return layout.offload_folder;
+  return env_string("TMPDIR").value_or("/var/tmp");
+}
+
+std::shared_ptr<OffloadStore> make_offload_store(Offload kind, const LayoutOptions& layout, at::Device device) {
+  if (kind == Offload::none) return nullptr;
+  if (kind == Offload::host) return host_offload(device);
+  return disk_offload(offload_folder(layout));
+}
+
+}  // namespace
+
+/// The program in the options, or one of its own. Order is all that execution needs, so that one has no costs.
+std::shared_ptr<const Program> TrainerParts::plan() const {
+  ModelCost cost{.name = pending->name, .blocks = {}, .input_bytes = 0};
+  for (const NamedBlock& named : pending->blocks) {
+    cost.blocks.push_back({.name = named.name,
+                           .numel = flat_numel(*named.block),
+                           .uses = named.uses,
+                           .splits = named.block->can_split_backward(),
+                           .frozen_numel = frozen_numel(*named.block)});
+  }
+  const StepCounts counts = {.pp = mesh.size("pp"),
+                             .dp = mesh.size("dp"),
+                             .shard = mesh.size("shard"),
+                             .cp = mesh.size("cp"),
+                             .tp = mesh.size("tp"),
+                             .reproducible_tp = options.reproducible_tp,
+                             .micro_batches = static_cast<int>(options.global_batch / options.micro_batch / data_ranks),
+                             .slots = reproducible() ? options.reproducible_slots / data_ranks : 1,
+                             .reproducible = reproducible(),
+                             .bucket_bytes = options.bucket_bytes,
+                             .clip = options.clip > 0.0};
+  if (options.program) {
+    options.program_is_verified ? check_program(*options.program) : verify(*options.program);
+    check_frame(*options.program, frame_program(cost, layout_without_schedule(options.layout, counts)));
+    return options.program;
+  }
+  Program result = build_program(cost, step_layout(options.layout, counts));
+  verify(result);
+  return std::make_shared<const Program>(std::move(result));
+}
+
+void TrainerParts::start() {
+  if (engine) return;
+  const MemoryLedger::Attached attached(options.ledger);
+  const MemoryScope scope(MemoryCategory::weights);
+  check_agreement(mesh.world(), agreement_text(*program, *pending, options, optimizer), options.communication.timeout);
+  check_still_frozen();
+  GroupOptions communication = options.communication;
+  communication.tree_order = communication.tree_order || reproducible() || options.reproducible_tp > 0;
+  {
+    const MemoryScope staged(MemoryCategory::communication);
+    groups = make_groups(mesh, *program, communication);
+  }
+  if (options.ledger) {
+    for (const Group& group : groups.all) options.ledger->add(MemoryCategory::communication, group.memory_bytes());
+  }
+  model = std::make_unique<FlatModel>(std::move(*pending), flat_memory(*program, rank, mesh, groups.by_axes, options));
+  share_given(*model, groups.by_axes);
+  pending.reset();
+  const LayoutOptions& layout = options.layout;
+  updater = std::make_unique<StepUpdater>(*model, optimizer, options.clip, layout.precision == Precision::fp16);
+  const at::Device device = options.communication.device;
+  engine = std::make_unique<Engine>(
+      *model, *program, rank, *updater,
+      EngineOptions{.groups = groups.by_axes,
+                    .offload = {.activations = make_offload_store(layout.offload_activations, layout, device),
+                                .weights = make_offload_store(layout.offload_parameters, layout, device),
+                                .optimizer = make_offload_store(layout.offload_optimizer, layout, device)},
+                    .seed = options.seed,
+                    .recompute_parts = layout.recompute_parts,
+                    .sequence_parallel = layout.sequence_parallel && mesh.size("tp") > 1,
+                    .tp_chunks = layout.tp_chunks,
+                    .attention_over = layout.attention_over,
+                    .first_micro_batch = static_cast<int64_t>(program->micro_batches) * data_rank,
+                    .all_micro_batches = static_cast<int64_t>(program->micro_batches) * data_ranks,
+                    .micro_batch = options.micro_batch});
+  engine->initialise();
+}
+
+/// The program was made when the trainer was.
+void TrainerParts::check_still_frozen() const {
+  const std::vector<uint64_t> now = parameter_fingerprints(*pending);
+  for (int b = 0; b < program->num_blocks(); ++b) {
+    if (now[b] == parameters[b]) continue;
+    throw InputError(
+        fmt::format("trainer: block '{}' has other parameters, or other frozen parameters, than when the trainer was made; "
+                    "set requires_grad before that",
+                    program->block_names[b]));
+  }
+}
+
+}  // namespace weft

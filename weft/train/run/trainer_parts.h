@@ -1,0 +1,87 @@
+// TrainerParts: what a Trainer is made of on one rank, for the files that implement it: model, optimizer, engine and groups,
+// once started, and what steps change beside them.
+#pragma once
+
+#include <c10/util/Exception.h>
+#include <fmt/format.h>
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "weft/base/error.h"
+#include "weft/comm/mesh.h"
+#include "weft/engine/engine.h"
+#include "weft/nn/model.h"
+#include "weft/optim/optimizer.h"
+#include "weft/train/run/attempts.h"
+#include "weft/train/run/groups.h"
+#include "weft/train/run/out_of_memory.h"
+#include "weft/train/run/registered_state.h"
+#include "weft/train/run/step_updater.h"
+#include "weft/train/run/trainer_options.h"
+#include "weft/train/save/background_save.h"
+#include "weft/train/save/staging.h"
+
+namespace weft {
+
+/// What LibTorch throws has a stack trace below its first line, and says nothing of where in a training it was.
+template <class Call>
+auto as_error(const std::string& what, const Call& call) {
+  try {
+    return call();
+  } catch (const c10::Error& error) {
+    throw Error(fmt::format("{}: {}", what, error.what_without_backtrace()));
+  }
+}
+
+/// A rank's trainer.
+struct TrainerParts {
+  TrainerParts(const Mesh& mesh, Model model, const OptimizerOptions& optimizer, const TrainerOptions& options)
+      : mesh(mesh), pending(std::move(model)), optimizer(optimizer), options(options) {}
+
+  void start();
+  std::shared_ptr<const Program> plan() const;
+  void check_still_frozen() const;
+  ~TrainerParts() {
+    if (attempts.failed()) saving.abandon();
+  }
+  bool reproducible() const { return options.reproducible_slots > 0; }
+
+  Mesh mesh;
+  std::optional<Model> pending;  ///< until start() binds it
+  OptimizerOptions optimizer;
+  TrainerOptions options;
+  RankGroups groups;
+  int data_ranks = 1;
+  int data_rank = 0;
+  int rank = 0;  ///< in the program
+  int64_t steps_done = 0;
+  std::shared_ptr<const Program> program;
+  std::vector<uint64_t> parameters;  ///< by block, when the trainer was made: their fingerprints
+  bool has_compared = false;         ///< the first micro-batch, with those of ranks that share its samples
+  bool has_trained = false;          ///< any parameter that is trained
+  std::unique_ptr<FlatModel> model;
+  std::unique_ptr<StepUpdater> updater;
+  std::unique_ptr<Engine> engine;
+  std::map<std::string, RegisteredState> registered;
+  std::string half_loaded;  ///< why loading a checkpoint failed, until one is loaded; empty: the state is whole
+  Attempts attempts;
+  Staging staging;
+  BackgroundSave saving;  ///< after what it reads
+
+  /// call(), unless an earlier one has failed.
+  template <class Call>
+  auto attempt(const std::string& what, const Call& call) {
+    if (!half_loaded.empty()) {
+      throw Error(
+          fmt::format("trainer: loading a checkpoint failed ({}); load one that is whole, or make a new trainer", half_loaded));
+    }
+    return attempts.run(what, [&] { return as_error(what, [&] { return explain_memory(*program, call); }); });
+  }
+};
+
+}  // namespace weft

@@ -1,0 +1,67 @@
+#include "weft/train/save/background_save.h"
+
+#include <pthread.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "weft/checkpoint/storage/open_storage.h"
+#include "weft/train/save/checkpoint_write.h"
+
+namespace weft {
+namespace {
+
+/// Steps come first: on a host without a spare core the save takes what they leave.
+void run_behind_steps() {
+  constexpr int kNice = 5;
+  pthread_setname_np(pthread_self(), "weft-save");
+  setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kNice);  // of this thread alone, on Linux
+}
+
+}  // namespace
+
+BackgroundSave::~BackgroundSave() {
+  if (thread_.joinable()) thread_.join();
+}
+
+void BackgroundSave::start(Job job) {
+  job_ = std::move(job);
+  error_ = nullptr;
+  done_ = false;
+  begin_ = Stopwatch();
+  thread_ = std::thread([this] {
+    run_behind_steps();
+    run();
+  });
+}
+
+void BackgroundSave::run() {
+  try {
+    const std::unique_ptr<Storage> storage = open_storage(job_.storage);
+    job_.report.bytes = CheckpointWrite(*storage, job_.checkpoint, *job_.meeting)
+                            .run(
+                                [this](DataWriter& writer) {
+                                  for (const StatePart& part : job_.parts) writer.add(part);
+                                },
+                                job_.texts);
+    job_.report.seconds = begin_.seconds();
+    if (job_.meeting->rank() == 0 && job_.after) job_.after();
+  } catch (...) {
+    error_ = std::current_exception();
+  }
+  done_ = true;
+}
+
+SaveReport BackgroundSave::wait() {
+  thread_.join();
+  job_.parts.clear();
+  if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
+  return job_.report;
+}
+
+void BackgroundSave::abandon() {
+  if (thread_.joinable()) job_.meeting->give_up();
+}
+
+}  // namespace weft

@@ -1,0 +1,82 @@
+#include "weft/train/save/rank_meeting.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "weft/base/error.h"
+#include "weft/comm/wait/rank_table.h"
+#include "weft/comm/wait/waits.h"
+
+namespace weft {
+namespace {
+
+constexpr const char* kFailed = "failed";
+
+std::string of_rank(const std::string& key, int rank) { return fmt::format("{} {}", key, rank); }
+
+}  // namespace
+
+RankMeeting::RankMeeting(const World& world, std::string doing, std::chrono::milliseconds timeout)
+    : rank_(world.rank()), size_(world.size()), doing_(std::move(doing)), timeout_(timeout) {
+  if (size_ > 1) store_ = world.next_group_store();
+}
+
+void RankMeeting::tell(const std::string& key, const std::string& value) {
+  if (store_) store_->set(of_rank(key, rank_), value, timeout_);
+}
+
+std::string RankMeeting::wait_for(const std::string& key, int rank) {
+  look(of_rank(key, rank), rank);
+  return store_->get(of_rank(key, rank), timeout_, doing_);
+}
+
+std::string RankMeeting::take(const std::string& key, int rank) {
+  std::string value = wait_for(key, rank);
+  store_->within(timeout_).remove(of_rank(key, rank));
+  return value;
+}
+
+/// Waits till the key is there.
+void RankMeeting::look(const std::string& key, int rank) {
+  const Deadline deadline = timeout_;
+  auto pause = std::chrono::microseconds(200);
+  for (int looks = 1;; ++looks) {
+    if (given_up_) throw Error(fmt::format("{}: given up, as the training has ended", doing_));
+    if (store_->has(key, deadline).value_or(false)) return;
+    if (store_->has(kFailed, deadline).value_or(false)) throw Error(store_->get(kFailed, deadline, doing_));
+    store_->throw_if_failed();
+    const RankState state = looks % 10 == 0 ? store_->table()->read(rank).state : RankState::running;
+    const bool gone = (state == RankState::failed || state == RankState::ended) && !store_->has(key, deadline).value_or(false);
+    if (gone) throw CommError(fmt::format("rank {} has ended, while rank {} waited for it, {}", rank, rank_, doing_));
+    if (deadline.passed()) {
+      throw CommError(fmt::format("rank {} has told nothing for {:.1f} s, while rank {} waited for it, {}", rank,
+                                  std::chrono::duration<double>(timeout_).count(), rank_, doing_));
+    }
+    std::this_thread::sleep_for(pause);
+    pause = std::min(pause * 2, std::chrono::microseconds(20000));
+  }
+}
+
+void RankMeeting::fail(const std::string& why) {
+  if (store_) store_->set(kFailed, why, timeout_);
+}
+
+std::string RankMeeting::verdict(const std::string& own) {
+  if (!store_) return own;
+  tell("end", own);
+  if (rank_ == 0) {
+    std::string first = own;
+    for (int rank = 1; rank < size_; ++rank) {
+      const std::string theirs = wait_for("end", rank);
+      if (first.empty()) first = theirs;
+    }
+    tell("verdict", first);
+  }
+  return wait_for("verdict", 0);
+}
+
+}  // namespace weft
