@@ -42,6 +42,10 @@ void Console::step(const StepReport& report) { write(progress_.step(report, now_
 
 void Console::evaluation(const EvaluationReport& report) { write(progress_.evaluation(report, terminal_columns())); }
 
+void Console::save(const SaveReport& report) { note(save_line(report)); }
+
+void Console::note(const std::string& text) { write(progress_.line(text, terminal_columns())); }
+
 void Console::finish(const FinalReport& report) { write(progress_.finish(report)); }
 
 void Console::end_line() { write(progress_.end_line()); }

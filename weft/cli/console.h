@@ -15,6 +15,9 @@ class Console {
   void line(const std::string& text);
   void step(const StepReport& report);
   void evaluation(const EvaluationReport& report);
+  void save(const SaveReport& report);
+  /// A line between others.
+  void note(const std::string& text);
   void finish(const FinalReport& report);
   /// Leaves a terminal at the start of a line, before an error is printed.
   void end_line();

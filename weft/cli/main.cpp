@@ -1,7 +1,7 @@
 // The command `weft`: parses, chooses the subcommand, and prints an error as one line, once.
 //
-// Exit status: 0, 1 when the work failed, 2 when the command line makes no sense, 3 when `weft verify` finds a difference,
-// 128 + signal when a signal ended it.
+// Exit status: 0, 1 when the work failed, 2 when the command line makes no sense, 3 when `weft verify` finds a difference, 75
+// when a training was asked to end and has saved, 128 + signal when a signal ended it.
 #include <c10/util/Logging.h>
 #include <signal.h>
 

@@ -1,6 +1,7 @@
 #include "weft/cli/rank_process.h"
 
 #include <filesystem>
+#include <utility>
 
 #include "weft/cli/launch_ranks.h"
 #include "weft/train/run/from_recipe.h"
@@ -14,12 +15,11 @@ std::string own_path() {
 }
 
 int as_ranks(const Recipe& recipe, std::optional<int> num_ranks, const std::vector<std::string>& command,
-             const std::function<void(const World&)>& here) {
+             const std::function<void(const World&)>& here, LaunchOptions options) {
   if (num_ranks.value_or(1) > 1) {
-    LaunchOptions options;
     options.num_ranks = *num_ranks;
     options.command = command;
-    return launch_ranks(options);
+    return launch_ranks(std::move(options));
   }
   here(num_ranks ? World() : World::from_environment(timeout_of(recipe)));
   return 0;

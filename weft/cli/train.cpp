@@ -17,6 +17,8 @@
 #include "weft/cli/output_files.h"
 #include "weft/cli/rank_process.h"
 #include "weft/cli/recipe_options.h"
+#include "weft/cli/stop_signals.h"
+#include "weft/launch/exit_status.h"
 #include "weft/train/plan/make_plan.h"
 #include "weft/train/recipe/read_recipe.h"
 #include "weft/train/report/summary.h"
@@ -32,6 +34,8 @@ struct TrainArguments {
   std::vector<std::string> overrides;
   std::string summary, save, trace;
   std::optional<int64_t> trace_step;
+  std::string resume;
+  bool resume_anyway = false;
 };
 
 std::vector<std::string> rank_command(const TrainArguments& arguments) {
@@ -45,6 +49,8 @@ std::vector<std::string> rank_command(const TrainArguments& arguments) {
   if (!arguments.save.empty()) add("--save", arguments.save);
   if (!arguments.trace.empty()) add("--trace", arguments.trace);
   if (arguments.trace_step) add("--trace-step", fmt::to_string(*arguments.trace_step));
+  if (!arguments.resume.empty()) add("--resume", arguments.resume);
+  if (arguments.resume_anyway) command.emplace_back("--resume-anyway");
   return command;
 }
 
@@ -54,7 +60,10 @@ std::string run_heading(const Recipe& recipe, const ResolvedLayout& layout) {
 }
 
 TrainOptions train_options(const TrainArguments& arguments) {
-  return {.trace_path = arguments.trace, .trace_step = arguments.trace_step, .save_path = arguments.save};
+  return {.trace_path = arguments.trace,
+          .trace_step = arguments.trace_step,
+          .save_path = arguments.save,
+          .resume_anyway = arguments.resume_anyway};
 }
 
 /// By whoever writes them, or starts the rank that does: other ranks may have another working folder, or none of these.
@@ -67,8 +76,8 @@ void check_outputs(const TrainArguments& arguments) {
   if (!arguments.summary.empty()) check_writable(arguments.summary);
 }
 
-/// One rank in this process.
-void train_here(const Recipe& recipe, const World& world, const TrainArguments& arguments) {
+/// One rank in this process; its exit status.
+int train_here(const Recipe& recipe, const World& world, const TrainArguments& arguments) {
   survive(SIGPIPE);  // a log that nobody reads any more ends no training
   keep_and_reuse_memory();
   const bool leads = world.rank() == 0;
@@ -78,28 +87,51 @@ void train_here(const Recipe& recipe, const World& world, const TrainArguments& 
   TrainOptions options = train_options(arguments);
   options.on_step = [&](const StepReport& report) { console.step(report); };
   options.on_evaluation = [&](const EvaluationReport& report) { console.evaluation(report); };
+  options.on_save = [&](const SaveReport& report) { console.save(report); };
+  options.on_note = [&](const std::string& note) { console.note(note); };
+  if (!recipe.save.folder.empty()) {
+    note_stop_signals(recipe.save.deadline_s);
+    options.stop_asked = stop_was_asked;
+  }
+  int status = 0;
   try {
     const FinalReport report = train(recipe, world, options);
-    if (!leads) return;
+    if (report.stopped) status = kSavedAndStopped;
+    if (!leads) return status;
     if (!arguments.summary.empty()) write_file(arguments.summary, summary_json(report));
     console.finish(report);
+    if (report.stopped) console.line("stopped, as it was asked to, and saved: the same command goes on");
   } catch (...) {
     console.end_line();
     throw;
   }
   console.check();
+  return status;
+}
+
+LaunchOptions launch_options(const Recipe& recipe) {
+  LaunchOptions options;
+  if (recipe.save.folder.empty()) return options;
+  constexpr double kToEnd = 5.0;  // on top of the ranks' own deadline
+  options.interrupt_grace_s = recipe.save.deadline_s + kToEnd;
+  options.stopped_status = kSavedAndStopped;
+  return options;
 }
 
 int run_train(const TrainArguments& arguments) {
-  const Recipe recipe = load_recipe(arguments.recipe, arguments.overrides);
+  Recipe recipe = load_recipe(arguments.recipe, arguments.overrides);
+  if (!arguments.resume.empty()) recipe.run.resume = arguments.resume;
   // Before ranks are started, so that a mistake is told once and at once.
   check_options(recipe, train_options(arguments));
   if (arguments.num_ranks) {
     check_plan(recipe, *arguments.num_ranks);
     check_outputs(arguments);
   }
-  return as_ranks(recipe, arguments.num_ranks, rank_command(arguments),
-                  [&](const World& world) { train_here(recipe, world, arguments); });
+  int here = 0;
+  const int status = as_ranks(
+      recipe, arguments.num_ranks, rank_command(arguments),
+      [&](const World& world) { here = train_here(recipe, world, arguments); }, launch_options(recipe));
+  return status != 0 ? status : here;
 }
 
 }  // namespace
@@ -121,6 +153,12 @@ void add_train(CLI::App& app, int& status) {
                    "Which step, counted from 1. Left out: the third, or the last of fewer")
       ->needs(trace)
       ->check(CLI::PositiveNumber);
+  command->add_option(
+      "--resume", arguments->resume,
+      "\"auto\": go on from the newest checkpoint in save.folder, if there is one; \"none\": begin anew; or the "
+      "checkpoint to go on from. Instead of run.resume");
+  command->add_flag("--resume-anyway", arguments->resume_anyway,
+                    "Go on also where model, data, batch, optimizer or seed have changed, as far as the checkpoint fits");
   command->footer(
       "The recipe's keys are in docs/recipes.md. Ctrl-C ends all ranks, a second one at once.\n"
       "\n"

@@ -101,6 +101,7 @@ class RankGroup {
   std::vector<Rank> ranks_;
   Phase phase_ = Phase::running;
   std::optional<int64_t> deadline_ns_;
+  bool has_stopped_ = false;  ///< a rank ended with LaunchOptions::stopped_status
   int interrupt_ = 0;
   int64_t interrupt_ns_ = 0;
   std::shared_ptr<void> server_;
@@ -237,8 +238,13 @@ void RankGroup::reap(Rank& rank) {
   // What it left behind dies with it, while its number still names its group.
   kill(-rank.pid, SIGKILL);
   guardian_.forget(rank.pid);
-  waitpid(rank.pid, &rank.outcome.wait_status, 0);
+  int& status = rank.outcome.wait_status;
+  waitpid(rank.pid, &status, 0);
   rank.pid = -1;
+  if (options_.stopped_status != 0 && WIFEXITED(status) && WEXITSTATUS(status) == options_.stopped_status) {
+    has_stopped_ = true;
+    status = 0;
+  }
 }
 
 void RankGroup::judge() {
@@ -273,8 +279,12 @@ int RankGroup::result(std::string& error) const {
     error = verdict.error;
     return verdict.status;
   }
+  if (has_stopped_) return options_.stopped_status;
   if (interrupt_ == 0) return 0;
-  error = fmt::format("ended by {}", interrupt_ == SIGINT ? "Ctrl-C" : interrupt_ == SIGTERM ? "SIGTERM" : "SIGHUP");
+  error = fmt::format("ended by {}", interrupt_ == SIGINT    ? "Ctrl-C"
+                                     : interrupt_ == SIGTERM ? "SIGTERM"
+                                     : interrupt_ == SIGUSR1 ? "SIGUSR1"
+                                                             : "SIGHUP");
   return 128 + interrupt_;
 }
 

@@ -24,13 +24,14 @@ struct LaunchOptions {
   std::function<std::shared_ptr<void>(FileDescriptor socket)> serve = {};
   double grace_s = 1.0;             ///< between SIGTERM and SIGKILL when the group is ended
   double interrupt_grace_s = 10.0;  ///< what ranks have for ending by themselves after the first Ctrl-C
+  int stopped_status = 0;           ///< of ranks that ended well because they were asked to, and then of launch(); 0: none
 };
 
 /// Runs until every rank has ended. Returns 0 if all succeeded, else the first failing rank's exit status (128 + signal when
-/// killed). Forwards SIGINT, SIGTERM and SIGHUP to the ranks; a second one kills them at once. Rank output passes through; the
-/// first failing rank's error line (what it wrote to the error pipe, WEFT_ERROR_FD, else how it ended) is left in `error`,
-/// prefixed with its rank. Throws InputError when nothing can be started. The calling thread must outlive the call, as the
-/// ranks die with it.
+/// killed). Forwards SIGINT, SIGTERM, SIGHUP and SIGUSR1 to the ranks; a second one kills them at once. Rank output passes
+/// through; the first failing rank's error line (what it wrote to the error pipe, WEFT_ERROR_FD, else how it ended) is left in
+/// `error`, prefixed with its rank. Throws InputError when nothing can be started. The calling thread must outlive the call, as
+/// the ranks die with it.
 int launch(const LaunchOptions& options, std::string& error);
 
 }  // namespace weft

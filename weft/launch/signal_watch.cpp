@@ -13,7 +13,7 @@ namespace weft {
 SignalWatch::SignalWatch() {
   sigset_t watched;
   sigemptyset(&watched);
-  for (const int signal : {SIGINT, SIGTERM, SIGCHLD}) sigaddset(&watched, signal);
+  for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGCHLD}) sigaddset(&watched, signal);
   // A blocked signal comes in even where it is ignored; under nohup a terminal that goes must end nothing.
   struct sigaction hang_up {};
   sigaction(SIGHUP, nullptr, &hang_up);

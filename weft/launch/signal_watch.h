@@ -9,7 +9,7 @@
 
 namespace weft {
 
-/// Receives SIGINT, SIGTERM, SIGHUP (unless it is ignored) and SIGCHLD through a descriptor while it lives, then puts
+/// Receives SIGINT, SIGTERM, SIGUSR1, SIGHUP (unless it is ignored) and SIGCHLD through a descriptor while it lives, then puts
 /// everything back. No handler, so no global state.
 class SignalWatch {
  public:

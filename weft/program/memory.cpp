@@ -39,6 +39,7 @@ class Estimate {
     const StepCost cost = step_cost(list_);
     add(MemoryCategory::activations, cost.peak_activation_bytes);
     add(MemoryCategory::communication, options_.communication_bytes);
+    if (options_.saves) saving();
     return result_;
   }
 
@@ -89,6 +90,14 @@ class Estimate {
     keep(MemoryCategory::optimizer, state * kFloatBytes * options_.optimizer_states);
     if (program_.gradient_bytes < kFloatBytes)
       add(MemoryCategory::optimizer, std::min(largest_own() * kFloatBytes, kWidenedPiece));
+  }
+
+  /// Ranks that own the same write a part of it each.
+  void saving() {
+    const MeshSizes& mesh = program_.mesh;
+    const int64_t replicas = int64_t{mesh.dp} * mesh.cp * (program_.shards > 1 ? 1 : mesh.shard);
+    const int64_t weights = sum(held_weights_) / program_.shards, states = own() * options_.optimizer_states;
+    add(MemoryCategory::saving, (weights + states) * kFloatBytes / replicas);
   }
 
   const Program& program_;

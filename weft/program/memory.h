@@ -23,10 +23,12 @@ enum class MemoryCategory : uint8_t {
   gathered,       ///< buffers of whole weights
   activations,    ///< micro-batches, activations, their gradients
   communication,  ///< what collectives are staged in
+  saving,         ///< the copy of the rank's share of the state while it is saved
 };
 /// The words for categories, for people.
-inline constexpr EnumNames<MemoryCategory, 7> kMemoryCategories("weights", "master weights", "gradients", "optimizer state",
-                                                                "gathered weights", "activations", "communication buffers");
+inline constexpr EnumNames<MemoryCategory, 8> kMemoryCategories("weights", "master weights", "gradients", "optimizer state",
+                                                                "gathered weights", "activations", "communication buffers",
+                                                                "copy to save");
 
 /// The words for a category: "master weights".
 inline std::string_view name(MemoryCategory category) { return kMemoryCategories.of(category); }
@@ -40,6 +42,7 @@ struct MemoryOptions {
   bool offload_optimizer = false;   ///< one block's state at a time
   bool offload_weights = false;     ///< one block's shard at a time
   int64_t communication_bytes = 0;  ///< of the groups
+  bool saves = false;               ///< its share of the state is copied to be saved
 };
 
 /// Bytes that a rank holds.

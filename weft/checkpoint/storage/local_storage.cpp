@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,6 +24,8 @@ namespace weft {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr const char* kLockFile = ".weft.lock";
 
 [[noreturn]] void fail(const std::string& path, const char* action, int error) {
   const char* advice = error == ENOSPC || error == EDQUOT ? "free some space, or keep fewer checkpoints (save.keep)"
@@ -156,6 +159,26 @@ class LocalStorage : public Storage {
     fs::remove(full(path), code);
     if (code && code != std::errc::directory_not_empty)
       throw InputError(fmt::format("{}: cannot remove it: {}", full(path), code.message()));
+  }
+
+  std::shared_ptr<void> lock(const std::string& owner) override {
+    make_folders(folder_);
+    const std::string path = full(kLockFile);
+    auto held = std::make_shared<FileDescriptor>(above_standard(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)));
+    if (!*held) fail(path, "create the file", errno);
+    // Of the open file, not of this process: it goes with the last process that has it, however that ends.
+    if (uninterrupted([&] { return flock(held->get(), LOCK_EX | LOCK_NB); }) != 0) {
+      if (errno != EWOULDBLOCK) return held;  // a file system without locks
+      std::string other(200, '\0');
+      const ssize_t length = uninterrupted([&] { return pread(held->get(), other.data(), other.size(), 0); });
+      other.resize(static_cast<size_t>(std::max<ssize_t>(length, 0)));
+      throw InputError(fmt::format("{}: another run saves its checkpoints there: {}; wait for its end, or name another folder",
+                                   folder_, other.empty() ? "it does not say which" : other));
+    }
+    const bool told = ftruncate(held->get(), 0) == 0 &&
+                      pwrite(held->get(), owner.data(), owner.size(), 0) == static_cast<ssize_t>(owner.size());
+    if (!told) fail(path, "write all of it", errno);
+    return held;
   }
 
  private:

@@ -50,6 +50,10 @@ class Storage {
   /// Removes a file, or a folder that is empty. What is not there, or not empty, stays as it is.
   virtual void remove(const std::string& path) = 0;
 
+  /// Holds the storage for one run, of which `owner` tells, until what it returns goes, or the process ends. Throws InputError,
+  /// with the owner's text, where another holds it.
+  virtual std::shared_ptr<void> lock(const std::string& owner) = 0;
+
   /// `path` as people would name it.
   std::string full(const std::string& path) const { return path.empty() ? name() : name() + "/" + path; }
   /// All of a file. Throws InputError for one that is longer than `most_bytes`.

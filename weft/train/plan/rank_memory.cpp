@@ -24,6 +24,11 @@ int64_t communication_bytes(const Recipe& recipe, const Program& program, int pp
   return bytes;
 }
 
+/// Offloaded state is written as it is.
+bool saves_copies(const Recipe& recipe) {
+  return !recipe.save.folder.empty() && recipe.layout.offload_optimizer == "none" && recipe.layout.offload_parameters == "none";
+}
+
 }  // namespace
 
 MemoryOptions memory_options(const Recipe& recipe, const Plan& plan, int pp_rank) {
@@ -31,7 +36,8 @@ MemoryOptions memory_options(const Recipe& recipe, const Plan& plan, int pp_rank
   return {.optimizer_states = num_states(optimizer_of(recipe.optimizer)),
           .offload_optimizer = options.offload_optimizer != Offload::none,
           .offload_weights = options.offload_parameters != Offload::none,
-          .communication_bytes = communication_bytes(recipe, *plan.program, pp_rank)};
+          .communication_bytes = communication_bytes(recipe, *plan.program, pp_rank),
+          .saves = saves_copies(recipe)};
 }
 
 int fullest_stage_rank(const std::vector<MemoryEstimate>& by_stage_rank) {

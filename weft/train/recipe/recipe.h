@@ -92,6 +92,17 @@ struct OptimizerRecipe {
   double clip = 0.0;               ///< global gradient norm; 0: no clipping
 };
 
+/// The section [save].
+struct SaveRecipe {
+  std::string folder;      ///< of checkpoints: a path or a URL; empty: none are saved
+  std::string every;       ///< between two: an interval (train/recipe/run_interval.h); empty: at the end and on request alone
+  int64_t keep = 3;        ///< newest ones that stay; 0: all
+  std::string keep_every;  ///< those stay besides; an interval
+  std::string keep_best = "none";  ///< the one with the best "evaluation loss" or "evaluation accuracy" stays besides
+  bool on_end = true;              ///< after the last step too
+  double deadline_s = 60.0;        ///< what a run has for saving once it was asked to end (SIGTERM, SIGUSR1)
+};
+
 /// The section [run].
 struct RunRecipe {
   int64_t steps = 0;               ///< to train
@@ -102,6 +113,8 @@ struct RunRecipe {
   int64_t reproducible_tp = 0;     ///< 0: off; a power of two that layout.tp divides
   std::string device = "auto";     ///< "auto" | "cpu" | "cuda"
   double timeout_s = 300.0;        ///< deadline of a collective
+  std::string name;                ///< in checkpoints; empty: the recipe's file name
+  std::string resume = "auto";     ///< "auto": from save.folder's newest checkpoint, if any; "none"; or a checkpoint's path
 };
 
 /// A whole run.
@@ -113,6 +126,7 @@ struct Recipe {
   LayoutRecipe layout;        ///< how it is divided over ranks and memory
   OptimizerRecipe optimizer;  ///< how weights are updated
   RunRecipe run;              ///< how long
+  SaveRecipe save;            ///< where checkpoints go, and how often
 };
 
 }  // namespace weft

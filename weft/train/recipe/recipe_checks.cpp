@@ -10,6 +10,7 @@
 #include "weft/base/math.h"
 #include "weft/train/recipe/build_model.h"
 #include "weft/train/recipe/recipe_keys.h"
+#include "weft/train/recipe/run_interval.h"
 #include "weft/train/recipe/stages_by_hand.h"
 
 namespace weft {
@@ -155,6 +156,32 @@ void check_run(const Recipe& recipe) {
   }
 }
 
+void check_interval(const Recipe& recipe, const char* key, const std::string& text) {
+  RunInterval interval;
+  try {
+    interval = parse_run_interval(text);
+  } catch (const InputError& error) {
+    fail(recipe, "{} = {}", key, error.what());
+  }
+  if (interval && interval.unit == IntervalUnit::tokens && !reads_tokens(recipe.model)) {
+    fail(recipe, "{} counts tokens, which model \"{}\" does not read", key, recipe.model.name);
+  }
+}
+
+void check_save(const Recipe& recipe) {
+  const SaveRecipe& save = recipe.save;
+  check_interval(recipe, "save.every", save.every);
+  check_interval(recipe, "save.keep_every", save.keep_every);
+  const SaveRecipe unset;
+  const bool is_set = save.every != unset.every || save.keep != unset.keep || save.keep_every != unset.keep_every ||
+                      save.keep_best != unset.keep_best || save.on_end != unset.on_end || save.deadline_s != unset.deadline_s;
+  if (is_set && save.folder.empty()) fail(recipe, "[save] without save.folder: name the folder that checkpoints go to");
+  if (save.keep_best != unset.keep_best && recipe.run.evaluate_every == 0) {
+    fail(recipe, "save.keep_best = \"{}\" needs run.evaluate_every", save.keep_best);
+  }
+  if (recipe.run.resume.empty()) fail(recipe, "run.resume is empty: \"auto\", \"none\" or a checkpoint's folder");
+}
+
 }  // namespace
 
 void check_recipe(const Recipe& recipe) {
@@ -162,6 +189,7 @@ void check_recipe(const Recipe& recipe) {
   check_layout_keys(recipe);
   check_optimizer(recipe);
   check_run(recipe);
+  check_save(recipe);
 }
 
 }  // namespace weft

@@ -169,6 +169,25 @@ Keys run_keys(RunRecipe& r) {
        &r.timeout_s,
        "how long ranks wait for one another: in a collective, and to start, in seconds",
        {.min = 0.0, .max = 1e6, .open_min = true}},
+      {"run", "name", &r.name, "of the run, in its checkpoints; left out: the recipe's file name"},
+      {"run", "resume", &r.resume, "\"auto\": from the newest checkpoint in save.folder, if any; \"none\"; or a checkpoint"},
+  };
+}
+
+Keys save_keys(SaveRecipe& s) {
+  return {
+      {"save", "folder", &s.folder, "of checkpoints: a path, or a URL of an object store; left out: none are saved"},
+      {"save", "every", &s.every, "\"500 steps\", \"10 min\", \"1 epoch\", \"1e6 tokens\"; left out: at the end alone"},
+      {"save", "keep", &s.keep, "newest checkpoints that stay; 0: all", from(0, 1e6)},
+      {"save", "keep_every", &s.keep_every, "those stay besides: \"5000 steps\""},
+      {"save",
+       "keep_best",
+       &s.keep_best,
+       "the one with the best of it stays besides",
+       {},
+       {"none", "evaluation loss", "evaluation accuracy"}},
+      {"save", "on_end", &s.on_end, "after the last step too"},
+      {"save", "deadline_s", &s.deadline_s, "what a run has for saving once it is asked to end, in seconds", above(0)},
   };
 }
 
@@ -176,8 +195,9 @@ Keys run_keys(RunRecipe& r) {
 
 std::vector<FileKey> recipe_keys(Recipe& recipe) {
   Keys keys;
-  for (Keys section : {model_keys(recipe.model), data_keys(recipe.data), batch_keys(recipe.batch), layout_keys(recipe.layout),
-                       inner_layout_keys(recipe.layout), optimizer_keys(recipe.optimizer), run_keys(recipe.run)}) {
+  for (Keys section :
+       {model_keys(recipe.model), data_keys(recipe.data), batch_keys(recipe.batch), layout_keys(recipe.layout),
+        inner_layout_keys(recipe.layout), optimizer_keys(recipe.optimizer), run_keys(recipe.run), save_keys(recipe.save)}) {
     std::move(section.begin(), section.end(), std::back_inserter(keys));
   }
   return keys;

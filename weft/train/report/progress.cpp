@@ -72,6 +72,12 @@ std::string communication(const FinalReport& report) {
                      report.backend);
 }
 
+std::string steps_text(const FinalReport& report) {
+  const int64_t here = report.steps_done - report.resumed_from;
+  if (report.resumed_from == 0 && !report.stopped) return fmt::format("{} steps", report.steps);
+  return fmt::format("{} steps here, {} of {} in all", here, report.steps_done, report.steps);
+}
+
 }  // namespace
 
 std::string progress_bar(const StepReport& report, int width) {
@@ -104,17 +110,29 @@ std::string evaluation_line(const EvaluationReport& report) {
                  fmt::format("({})", format_duration(report.seconds))});
 }
 
+std::string save_line(const SaveReport& report) {
+  const std::string waited =
+      report.waited_s < 0.0005 ? "" : fmt::format(", and {} before that for the save before", format_duration(report.waited_s));
+  return fmt::format("saved {}: {} in {}, steps stood still for {}{}", report.path, format_bytes(report.bytes),
+                     format_duration(report.seconds), format_duration(report.copied_s), waited);
+}
+
 std::string final_table(const FinalReport& report) {
   std::vector<std::pair<std::string, std::string>> rows = {
       {"model",
        fmt::format("{}, {} parameters, {} with {} each", report.model, format_count(static_cast<double>(report.parameters)),
                    counted(report.world, "rank"), counted(report.threads_per_rank, "thread"))},
-      {"time", fmt::format("{} ({} steps)", format_duration(report.seconds), report.steps)},
-      {"rate", rate(report.samples_per_s, report.tokens_per_s)},
-      {"loss", fmt::format("{:.4f}", report.loss)}};
+      {"time", fmt::format("{} ({})", format_duration(report.seconds), steps_text(report))},
+  };
+  if (report.samples_per_s > 0.0) rows.emplace_back("rate", rate(report.samples_per_s, report.tokens_per_s));
+  rows.emplace_back("loss", fmt::format("{:.4f}", report.loss));
   if (report.evaluation) {
     rows.emplace_back("evaluation", fmt::format("loss {:.4f}", report.evaluation->loss));
     if (report.evaluation->accuracy) rows.emplace_back("accuracy", percent(*report.evaluation->accuracy));
+  }
+  if (report.saves > 0) {
+    rows.emplace_back("saved", fmt::format("{}, for which steps stood still for {}", counted(report.saves, "checkpoint"),
+                                           format_duration(report.save_stall_s)));
   }
   rows.emplace_back("peak memory", memory(report.peak_rss_mb));
   rows.emplace_back("communication", communication(report));
@@ -150,10 +168,12 @@ std::string Progress::step(const StepReport& report, double now_s, int width) {
   return options_.terminal ? redraw(width) : progress_line(report) + "\n";
 }
 
-std::string Progress::evaluation(const EvaluationReport& report, int width) {
-  if (!options_.terminal) return evaluation_line(report) + "\n";
-  return fmt::format("\r{}{}\n{}", evaluation_line(report), kEraseToEnd, redraw(width));
+std::string Progress::line(const std::string& text, int width) {
+  if (!options_.terminal) return text + "\n";
+  return fmt::format("\r{}{}\n{}", text, kEraseToEnd, redraw(width));
 }
+
+std::string Progress::evaluation(const EvaluationReport& report, int width) { return line(evaluation_line(report), width); }
 
 std::string Progress::end_line() {
   const bool mid_line = options_.terminal && drawn_;

@@ -28,6 +28,8 @@ class Progress {
   std::string step(const StepReport& report, double now_s, int width);
   /// The text after an evaluation; on a terminal the redrawn line comes after it.
   std::string evaluation(const EvaluationReport& report, int width);
+  /// The same for a line of another kind.
+  std::string line(const std::string& text, int width);
   /// The table; leaves the terminal at the start of a line.
   std::string finish(const FinalReport& report);
   /// What leaves the terminal at the start of a line, for an error that comes next.
@@ -50,6 +52,8 @@ std::string progress_bar(const StepReport& report, int width);
 std::string progress_line(const StepReport& report);
 /// The line for an evaluation: "evaluation after step 500: loss 2.0723  accuracy 40.36 %  (6.55 s)".
 std::string evaluation_line(const EvaluationReport& report);
+/// The line for a checkpoint: "saved runs/a/step-00000500: 126 MiB in 310 ms, steps stood still for 21.0 ms".
+std::string save_line(const SaveReport& report);
 /// The end of a run as a table: time, rate, loss, accuracy, peak memory a rank, communication share and bytes.
 std::string final_table(const FinalReport& report);
 

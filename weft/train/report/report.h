@@ -29,6 +29,15 @@ struct EvaluationReport {
   double seconds = 0.0;            ///< what the evaluation took
 };
 
+/// What a save of all ranks came to.
+struct SaveReport {
+  std::string path;       ///< the checkpoint's folder
+  int64_t bytes = 0;      ///< of all data files; on rank 0
+  double seconds = 0.0;   ///< from its begin till it was durable
+  double copied_s = 0.0;  ///< of them, what steps stood still for the copy
+  double waited_s = 0.0;  ///< what the save waited for an earlier one before it began
+};
+
 /// What is told at the end of a run, and what --summary writes. Lists have an entry a rank.
 struct FinalReport {
   std::string model;                                    ///< the recipe's model.name
@@ -49,6 +58,11 @@ struct FinalReport {
   double communication_share = 0.0;    ///< share of `seconds` that a rank spent in collectives, the most of all ranks, 0 to 1
   std::vector<double> peak_rss_mb;     ///< by rank: most memory that was resident, in MiB
   std::vector<int64_t> traffic_bytes;  ///< by rank: payload that it sent
+  int64_t resumed_from = 0;            ///< steps that were done when this process began; 0: it began the run
+  bool stopped = false;                ///< it was asked to end, and saved before the last step
+  int64_t steps_done = 0;              ///< of the run
+  int64_t saves = 0;                   ///< checkpoints that this process saved
+  double save_stall_s = 0.0;           ///< for which its steps stood still for that
   int64_t skipped_steps = 0;           ///< fp16: steps left out because a gradient was not finite
   std::string weights_sha256;          ///< digest of the final weights (checkpoint/digest.h), on rank 0
 };

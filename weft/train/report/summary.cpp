@@ -22,6 +22,9 @@ std::string summary_json(const FinalReport& report) {
       {"backend", report.backend},
       {"threads_per_rank", report.threads_per_rank},
       {"steps", report.steps},
+      {"steps_done", report.steps_done},
+      {"resumed_from", report.resumed_from},
+      {"stopped", report.stopped},
       {"loss", report.loss},
       {"evaluation", evaluation},
       {"seconds", report.seconds},
@@ -32,6 +35,8 @@ std::string summary_json(const FinalReport& report) {
       {"communication_share", report.communication_share},
       {"peak_rss_mb", report.peak_rss_mb},
       {"traffic_bytes", report.traffic_bytes},
+      {"saves", report.saves},
+      {"save_stall_s", report.save_stall_s},
       {"skipped_steps", report.skipped_steps},
       {"weights_sha256", report.weights_sha256},
   };

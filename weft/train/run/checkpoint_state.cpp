@@ -48,6 +48,14 @@ LossScale scaling_of(const StateJson& json) {
           .skipped_steps = json.at("skipped_steps").get<int64_t>()};
 }
 
+/// A text that is a JSON object stands in the index as one, for people to read.
+StateJson as_entry(const std::string& text) {
+  StateJson json = StateJson::parse(text, nullptr, /*allow_exceptions=*/false);
+  return json.is_object() ? json : StateJson(text);
+}
+
+std::string as_text(const StateJson& entry) { return entry.is_string() ? entry.get<std::string>() : entry.dump(); }
+
 /// What the checkpoint has and the trainer lacks, and the other way round.
 std::vector<std::string> misfits(const TrainerParts& trainer, const CheckpointIndex& index) {
   std::map<std::string, std::vector<int64_t>> due = state_shapes(*trainer.model, state_names(trainer.optimizer));
@@ -91,7 +99,7 @@ std::vector<std::string> load_registered(TrainerParts& trainer, const StateJson&
   for (const auto& [name, state] : trainer.registered) {
     if (!state.load) continue;
     if (texts.contains(name)) {
-      state.load(texts.at(name).get<std::string>());
+      state.load(as_text(texts.at(name)));
     } else {
       lines.push_back(fmt::format("registered state '{}' is not in the checkpoint", name));
     }
@@ -138,7 +146,7 @@ std::map<std::string, std::string> state_texts(const TrainerParts& trainer) {
   texts[kTrainer] = StateJson{{"loss_scale", scaling_json(trainer.updater->scaling())}, {"seed", trainer.options.seed}}.dump();
   StateJson registered = StateJson::object();
   for (const auto& [name, state] : trainer.registered) {
-    if (state.save) registered[name] = state.save();
+    if (state.save) registered[name] = as_entry(state.save());
   }
   texts[kRegistered] = registered.dump();
   return texts;

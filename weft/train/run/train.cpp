@@ -6,6 +6,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -18,10 +20,14 @@
 #include "weft/train/recipe/build_model.h"
 #include "weft/train/recipe/open_data.h"
 #include "weft/train/recipe/recipe_optimizer.h"
+#include "weft/train/recipe/recipe_values.h"
 #include "weft/train/report/meter.h"
+#include "weft/train/run/data_text.h"
 #include "weft/train/run/device.h"
 #include "weft/train/run/from_recipe.h"
 #include "weft/train/run/recipe_agreement.h"
+#include "weft/train/run/resume.h"
+#include "weft/train/run/run_saver.h"
 #include "weft/train/run/shared_plan.h"
 #include "weft/train/run/trainer.h"
 
@@ -43,6 +49,10 @@ int64_t traced_step(const TrainOptions& options, int64_t steps) {
   return options.trace_path.empty() ? 0 : options.trace_step.value_or(std::min<int64_t>(3, steps));
 }
 
+std::string run_name(const Recipe& recipe) {
+  return recipe.run.name.empty() ? std::filesystem::path(recipe.path).stem().string() : recipe.run.name;
+}
+
 /// One run on one rank.
 class Run {
  public:
@@ -57,25 +67,83 @@ class Run {
         mesh_(world,
               {{"pp", layout_.pp}, {"dp", layout_.dp}, {"shard", layout_.shard}, {"cp", layout_.cp}, {"tp", layout_.tp}}),
         data_(open_data(recipe)),
-        loader_(data_.training, Sampler(data_.training->size(), {.seed = recipe.run.seed}),
-                loader_options(recipe, layout_, mesh_.join({"dp", "shard"}).index)),
         evaluation_(data_.evaluation, layout_.micro_batch, mesh_.join({"dp", "shard"}).index, layout_.data_ranks()),
         trainer_(mesh_, build_model(recipe.model), optimizer_of(recipe.optimizer),
-                 of_plan(trainer_options(recipe, layout_, device_))) {}
+                 of_plan(trainer_options(recipe, layout_, device_))),
+        saver_(recipe, trainer_, options.stop_asked, options.on_save) {
+    state_.name = run_name(recipe);
+    state_.recipe = recipe_values(recipe);
+    state_.data = {{"training", data_text(*data_.training)}, {"evaluation", data_text(*data_.evaluation)}};
+    trainer_.register_state(kRunStateName, {.tensors = {},
+                                            .save = [this] { return run_state_text(state_); },
+                                            .load = [this](const std::string& text) { take_state(text); }});
+  }
 
   FinalReport operator()() {
-    const Stopwatch start;
-    for (int64_t step = 0; step < recipe_.run.steps; ++step) {
+    if (leads()) saver_.take_folder();
+    trainer_.start();
+    go_on();
+    loader_ = std::make_unique<Loader>(data_.training, Sampler(data_.training->size(), {.seed = recipe_.run.seed}),
+                                       first_loader_options());
+    const int64_t steps = recipe_.run.steps;
+    for (int64_t step = trainer_.steps_done(); step < steps && !report_.stopped; ++step) {
+      const RunClock before = state_.clock;
       one_step(step);
+      advance_clock();
       const bool due = recipe_.run.evaluate_every > 0 && (step + 1) % recipe_.run.evaluate_every == 0;
-      if (due || step + 1 == recipe_.run.steps) evaluate(step + 1);
+      if (due || step + 1 == steps) evaluate(step + 1);
+      report_.stopped = saver_.after_step(before, state_.clock, step + 1 == steps) && step + 1 < steps;
     }
-    report_.seconds = start.seconds();
+    saver_.finish();
+    report_.seconds = running_.seconds();
     finish();
     return report_;
   }
 
  private:
+  /// Loads the checkpoint that the run goes on from, if any.
+  void go_on() {
+    const auto resumed =
+        resume(trainer_, world_, {.folder = recipe_.save.folder, .from = recipe_.run.resume, .anyway = options_.resume_anyway},
+               state_);
+    running_ = Stopwatch();
+    if (!resumed) return;
+    report_.resumed_from = resumed->step;
+    report_.loss = state_.loss;
+    report_.evaluation = state_.evaluation;
+    if (report_.evaluation) report_.evaluation->steps = recipe_.run.steps;
+    seconds_before_ = state_.clock.seconds;
+    if (!leads() || !options_.on_note) return;
+    constexpr size_t kMostNotes = 10;
+    for (size_t i = 0; i < std::min(resumed->notes.size(), kMostNotes); ++i) options_.on_note(resumed->notes[i]);
+    if (resumed->notes.size() > kMostNotes) options_.on_note(fmt::format("and {} more", resumed->notes.size() - kMostNotes));
+    options_.on_note(fmt::format("going on from {}, after step {} of {}", resumed->path, resumed->step, recipe_.run.steps));
+  }
+
+  /// Of an earlier process; name, recipe and data stay this one's.
+  void take_state(const std::string& text) {
+    const RunState before = parse_run_state(text, "checkpoint");
+    state_.clock = before.clock;
+    state_.loss = before.loss;
+    state_.evaluation = before.evaluation;
+  }
+
+  LoaderOptions first_loader_options() const {
+    LoaderOptions options = weft::loader_options(recipe_, layout_, mesh_.join({"dp", "shard"}).index);
+    options.first_step = trainer_.steps_done();
+    return options;
+  }
+
+  void advance_clock() {
+    RunClock& clock = state_.clock;
+    clock.steps = static_cast<double>(trainer_.steps_done());
+    clock.samples = clock.steps * samples_per_step();
+    clock.tokens = clock.steps * tokens_per_step();
+    clock.epochs = clock.samples / static_cast<double>(data_.training->size());
+    clock.seconds = seconds_before_ + running_.seconds();
+    state_.loss = report_.loss;
+  }
+
   bool leads() const { return world_.rank() == 0; }
   TrainerOptions of_plan(TrainerOptions options) const {
     options.program = plan_.program;
@@ -91,10 +159,10 @@ class Run {
     const Stopwatch start;
     const bool traced = step + 1 == traced_step_;
     if (traced) trainer_.trace(true);
-    report_.loss = trainer_.step(loader_).loss;
+    report_.loss = trainer_.step(*loader_).loss;
     meter_.add(start.seconds());
     if (traced) write_trace();
-    if (step == 0) report_.first_step_s = process_age_s();
+    if (step == report_.resumed_from) report_.first_step_s = process_age_s();
     if (!leads() || !options_.on_step) return;
     const double rate = meter_.recent_steps_per_s();
     options_.on_step({.step = step + 1,
@@ -121,7 +189,7 @@ class Run {
     EvaluationReport report{
         .step = step, .steps = recipe_.run.steps, .loss = result.loss, .accuracy = {}, .seconds = start.seconds()};
     report.accuracy = static_cast<double>(result.hits) / static_cast<double>(result.count);
-    report_.evaluation = report;
+    report_.evaluation = state_.evaluation = report;
     if (leads() && options_.on_evaluation) options_.on_evaluation(report);
   }
 
@@ -145,6 +213,9 @@ class Run {
     report_.backend = group.backend();
     report_.threads_per_rank = at::get_num_threads();
     report_.steps = recipe_.run.steps;
+    report_.steps_done = trainer_.steps_done();
+    report_.saves = saver_.totals().saves;
+    report_.save_stall_s = saver_.totals().stall_s;
     report_.samples_per_s = meter_.steps_per_s() * samples_per_step();
     report_.tokens_per_s = meter_.steps_per_s() * tokens_per_step();
     report_.step_ms_p50 = meter_.percentile_ms(0.5);
@@ -182,11 +253,15 @@ class Run {
   World world_;
   Mesh mesh_;
   Datasets data_;
-  Loader loader_;
   EvaluationLoader evaluation_;
   Trainer trainer_;
+  RunSaver saver_;
+  std::unique_ptr<Loader> loader_;
   Meter meter_;
   FinalReport report_;
+  RunState state_;
+  Stopwatch running_;
+  double seconds_before_ = 0.0;  ///< of the run, in other processes
 };
 
 }  // namespace

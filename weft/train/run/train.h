@@ -18,6 +18,12 @@ struct TrainOptions {
   std::string save_path = {};                           ///< final weights as safetensors, written by rank 0; empty: not saved
   std::function<void(const StepReport&)> on_step = {};  ///< called on rank 0 after each step
   std::function<void(const EvaluationReport&)> on_evaluation = {};  ///< called on rank 0 after each evaluation
+  std::function<void(const SaveReport&)> on_save = {};              ///< called on rank 0 once a checkpoint is whole
+  std::function<void(const std::string&)> on_note = {};             ///< called on rank 0 with lines on what it resumes from
+  /// Whether this rank was asked to save and end; asked after each step, on every rank, where save.folder is set. Given on all
+  /// ranks or none. Empty: never.
+  std::function<bool()> stop_asked = {};
+  bool resume_anyway = false;  ///< a checkpoint of another model, data, batch, optimizer or seed will do, as far as it fits
 };
 
 /// Throws InputError for a step to trace that the run does not have. train() checks that too, and check_files(): these are for

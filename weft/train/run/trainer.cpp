@@ -211,29 +211,43 @@ std::unique_ptr<RankMeeting> Trainer::meet(const std::string& doing) const {
 }
 
 SaveReport Trainer::save(const std::string& path) {
-  save_in_background(path);
+  begin_save(path, {}, /*in_background=*/false);
   return finish_save();
 }
 
 void Trainer::save_in_background(const std::string& path, const std::function<void()>& after) {
+  const LayoutOptions& layout = state_->options.layout;
+  const bool offloads = layout.offload_optimizer != Offload::none || layout.offload_parameters != Offload::none;
+  begin_save(path, after, /*in_background=*/!offloads);
+}
+
+void Trainer::begin_save(const std::string& path, const std::function<void()>& after, bool in_background) {
   start();
   TrainerParts& s = *state_;
   const Stopwatch asked;
-  if (s.saving.is_under_way()) finish_save();
+  if (is_saving()) finish_save();
   const CheckpointPath to = parent_and_name(path);
   BackgroundSave::Job job{.storage = to.storage, .checkpoint = to.checkpoint, .after = after};
   job.report.path = path;
   job.report.waited_s = asked.seconds();
-  const Stopwatch begin;
   s.attempt(fmt::format("saving {}", path), [&] {
     job.meeting = meet(fmt::format("saving {}", path));
     job.texts = state_texts(s);
+    if (!in_background) {
+      job.write = [&s](DataWriter& writer) { for_each_written(s, [&writer](const StatePart& part) { writer.add(part); }); };
+      return s.saving.run_now(std::move(job));
+    }
+    const Stopwatch begin;
+    const MemoryLedger::Attached attached(s.options.ledger);
+    const MemoryScope scope(MemoryCategory::saving);
     s.staging.clear();
     for_each_written(s, [&s](const StatePart& part) { s.staging.add(part); });
+    job.write = [&s](DataWriter& writer) {
+      for (const StatePart& part : s.staging.parts()) writer.add(part);
+    };
+    job.report.copied_s = begin.seconds();
+    s.saving.start(std::move(job));
   });
-  job.parts = s.staging.parts();
-  job.report.copied_s = begin.seconds();
-  s.saving.start(std::move(job));
 }
 
 bool Trainer::is_saving() const { return state_->saving.is_under_way(); }
@@ -271,6 +285,7 @@ const LossScale& Trainer::loss_scale() const {
   return state_->updater->scaling();
 }
 int64_t Trainer::steps_done() const { return state_->steps_done; }
+std::chrono::milliseconds Trainer::timeout() const { return state_->options.communication.timeout; }
 double Trainer::learning_rate() const { return state_->options.learning_rate.at(state_->steps_done); }
 
 }  // namespace weft

@@ -8,6 +8,7 @@
 // share is refused before the step begins, and leaves nothing behind.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -19,14 +20,15 @@
 #include "weft/nn/model.h"
 #include "weft/optim/optimizer.h"
 #include "weft/program/timed.h"
+#include "weft/train/report/report.h"
 #include "weft/train/run/load_options.h"
 #include "weft/train/run/registered_state.h"
 #include "weft/train/run/step_updater.h"
 #include "weft/train/run/trainer_options.h"
-#include "weft/train/save/background_save.h"
 
 namespace weft {
 
+class RankMeeting;
 struct TrainerParts;
 
 /// Trains a model on the ranks of a mesh.
@@ -99,18 +101,20 @@ class Trainer {
   /// line, where any of it is damaged or does not fit; another checkpoint may be loaded then, nothing else done.
   LoadReport load(const std::string& path, const LoadOptions& options = {});
 
-  const Program& program() const;       ///< what a step does
-  const Group& data_group() const;      ///< ranks that read different samples
-  const Group& world_group() const;     ///< all ranks
-  std::vector<Group> groups() const;    ///< all that the steps use, that one first
-  const LossScale& loss_scale() const;  ///< fp16's; a scale of 1 otherwise; InputError before the start
-  int64_t steps_done() const;           ///< of the run
-  double learning_rate() const;         ///< of the next step
+  const Program& program() const;             ///< what a step does
+  const Group& data_group() const;            ///< ranks that read different samples
+  const Group& world_group() const;           ///< all ranks
+  std::vector<Group> groups() const;          ///< all that the steps use, that one first
+  const LossScale& loss_scale() const;        ///< fp16's; a scale of 1 otherwise; InputError before the start
+  int64_t steps_done() const;                 ///< of the run
+  double learning_rate() const;               ///< of the next step
+  std::chrono::milliseconds timeout() const;  ///< of every wait
 
  private:
   StepResult one_step(const Next& next);
   EvaluationResult evaluate_all(EvaluationLoader& loader);
   std::unique_ptr<RankMeeting> meet(const std::string& doing) const;
+  void begin_save(const std::string& path, const std::function<void()>& after, bool in_background);
 
   std::unique_ptr<TrainerParts> state_;
 };

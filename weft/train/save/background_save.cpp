@@ -25,26 +25,33 @@ BackgroundSave::~BackgroundSave() {
   if (thread_.joinable()) thread_.join();
 }
 
-void BackgroundSave::start(Job job) {
+void BackgroundSave::begin(Job job) {
   job_ = std::move(job);
   error_ = nullptr;
   done_ = false;
+  under_way_ = true;
   begin_ = Stopwatch();
+}
+
+void BackgroundSave::start(Job job) {
+  begin(std::move(job));
   thread_ = std::thread([this] {
     run_behind_steps();
     run();
   });
 }
 
+void BackgroundSave::run_now(Job job) {
+  begin(std::move(job));
+  run();
+  job_.report.copied_s += job_.report.seconds;
+}
+
 void BackgroundSave::run() {
   try {
     const std::unique_ptr<Storage> storage = open_storage(job_.storage);
-    job_.report.bytes = CheckpointWrite(*storage, job_.checkpoint, *job_.meeting)
-                            .run(
-                                [this](DataWriter& writer) {
-                                  for (const StatePart& part : job_.parts) writer.add(part);
-                                },
-                                job_.texts);
+    CheckpointWrite write(*storage, job_.checkpoint, *job_.meeting);
+    job_.report.bytes = write.run(job_.write, job_.texts);
     job_.report.seconds = begin_.seconds();
     if (job_.meeting->rank() == 0 && job_.after) job_.after();
   } catch (...) {
@@ -54,8 +61,9 @@ void BackgroundSave::run() {
 }
 
 SaveReport BackgroundSave::wait() {
-  thread_.join();
-  job_.parts.clear();
+  if (thread_.joinable()) thread_.join();
+  under_way_ = false;
+  job_.write = nullptr;
   if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
   return job_.report;
 }

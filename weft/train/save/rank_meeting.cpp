@@ -47,7 +47,7 @@ void RankMeeting::look(const std::string& key, int rank) {
   for (int looks = 1;; ++looks) {
     if (given_up_) throw Error(fmt::format("{}: given up, as the training has ended", doing_));
     if (store_->has(key, deadline).value_or(false)) return;
-    if (store_->has(kFailed, deadline).value_or(false)) throw Error(store_->get(kFailed, deadline, doing_));
+    if (store_->has(kFailed, deadline).value_or(false)) throw CommError(store_->get(kFailed, deadline, doing_));
     store_->throw_if_failed();
     const RankState state = looks % 10 == 0 ? store_->table()->read(rank).state : RankState::running;
     const bool gone = (state == RankState::failed || state == RankState::ended) && !store_->has(key, deadline).value_or(false);
@@ -63,6 +63,12 @@ void RankMeeting::look(const std::string& key, int rank) {
 
 void RankMeeting::fail(const std::string& why) {
   if (store_) store_->set(kFailed, why, timeout_);
+}
+
+std::string RankMeeting::of_rank_zero(const std::string& value) {
+  if (rank_ > 0) return wait_for("value", 0);
+  tell("value", value);
+  return value;
 }
 
 std::string RankMeeting::verdict(const std::string& own) {

@@ -24,7 +24,7 @@ class RankMeeting {
 
   /// Tells all ranks; a world of one tells nobody.
   void tell(const std::string& key, const std::string& value);
-  /// What `rank` told or will tell under the key. Throws CommError where that rank has ended or failed, Error with the text of
+  /// What `rank` told or will tell under the key. Throws CommError where that rank has ended or failed, or with the text of
   /// fail(), and Error once give_up() was called.
   std::string wait_for(const std::string& key, int rank);
   /// The same, which nobody else will ask for.
@@ -34,6 +34,8 @@ class RankMeeting {
   /// Ends the waits of other threads of this rank.
   void give_up() { given_up_ = true; }
 
+  /// Rank 0's value, on all ranks.
+  std::string of_rank_zero(const std::string& value);
   /// Whether it went well on all ranks, in the end: each tells its own error, "" for none; returns the first one, by rank.
   std::string verdict(const std::string& own);
 

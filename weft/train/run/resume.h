@@ -1,0 +1,32 @@
+// Where a run goes on from: the newest checkpoint that is whole, or the one that was named.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "weft/comm/world.h"
+#include "weft/train/run/trainer.h"
+#include "weft/train/save/run_state.h"
+
+namespace weft {
+
+/// Where from, and how strictly.
+struct ResumeOptions {
+  std::string folder = {};    ///< of the run's checkpoints; empty: none
+  std::string from = "auto";  ///< "auto": the newest in `folder`, if any; "none"; a checkpoint, or a folder of some
+  bool anyway = false;        ///< a run of another model, data, batch, optimizer or seed will do, as far as it fits
+};
+
+/// What came of it.
+struct Resumed {
+  std::string path;                ///< the checkpoint
+  int64_t step = 0;                ///< steps that were done
+  std::vector<std::string> notes;  ///< on rank 0: checkpoints that were passed over, and why; what was skipped
+};
+
+/// Loads the checkpoint that the run, as `now` describes it, goes on from; none where it begins anew. Collective over the
+/// world. Throws InputError where it may not, or none of the checkpoints that are there is whole.
+std::optional<Resumed> resume(Trainer& trainer, const World& world, const ResumeOptions& options, const RunState& now);
+
+}  // namespace weft

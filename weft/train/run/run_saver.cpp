@@ -1,0 +1,121 @@
+#include "weft/train/run/run_saver.h"
+
+#include <ATen/ops/zeros.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "weft/base/stopwatch.h"
+#include "weft/checkpoint/format/checkpoint_folder.h"
+#include "weft/checkpoint/storage/open_storage.h"
+#include "weft/comm/host/host_name.h"
+#include "weft/train/save/run_state.h"
+
+namespace weft {
+namespace {
+
+KeepBest best_of_word(const std::string& word) {
+  return word == "evaluation loss" ? KeepBest::loss : word == "evaluation accuracy" ? KeepBest::accuracy : KeepBest::none;
+}
+
+KeptCheckpoint kept(Storage& storage, int64_t step) {
+  KeptCheckpoint checkpoint{.step = step, .clock = {.steps = static_cast<double>(step)}, .loss = {}, .accuracy = {}};
+  const std::string name = checkpoint_name(step);
+  const auto text = run_state_in(read_checkpoint(storage, name).texts);
+  if (!text) return checkpoint;
+  const RunState state = parse_run_state(*text, storage.full(name));
+  checkpoint.clock = state.clock;
+  if (state.evaluation && state.evaluation->step == step) {
+    checkpoint.loss = state.evaluation->loss;
+    checkpoint.accuracy = state.evaluation->accuracy;
+  }
+  return checkpoint;
+}
+
+/// What the rules let go. One that is damaged is known by its step alone.
+void remove_old(const std::string& folder, const KeepRules& rules) {
+  const std::unique_ptr<Storage> storage = open_storage(folder);
+  std::vector<KeptCheckpoint> checkpoints;
+  for (const int64_t step : complete_checkpoints(*storage)) {
+    try {
+      checkpoints.push_back(kept(*storage, step));
+    } catch (const InputError&) {
+      checkpoints.push_back({.step = step, .clock = {.steps = static_cast<double>(step)}, .loss = {}, .accuracy = {}});
+    }
+  }
+  for (const int64_t step : checkpoints_to_remove(checkpoints, rules)) remove_checkpoint(*storage, checkpoint_name(step));
+}
+
+}  // namespace
+
+RunSaver::RunSaver(const Recipe& recipe, Trainer& trainer, std::function<bool()> stop_asked,
+                   std::function<void(const SaveReport&)> on_save)
+    : recipe_(recipe.save),
+      trainer_(trainer),
+      stop_asked_(std::move(stop_asked)),
+      on_save_(std::move(on_save)),
+      every_(parse_run_interval(recipe.save.every)),
+      rules_{.newest = recipe.save.keep,
+             .every = parse_run_interval(recipe.save.keep_every),
+             .best = best_of_word(recipe.save.keep_best)} {}
+
+RunSaver::~RunSaver() = default;
+
+void RunSaver::take_folder() {
+  if (recipe_.folder.empty()) return;
+  const std::unique_ptr<Storage> storage = open_storage(recipe_.folder);
+  lock_ = storage->lock(fmt::format("process {} on {}", getpid(), this_host()));
+  remove_incomplete(*storage);
+}
+
+bool RunSaver::after_step(const RunClock& before, const RunClock& now, bool is_last) {
+  if (recipe_.folder.empty()) return false;
+  Wishes wishes{.save = every_.passed(before, now) || (is_last && recipe_.on_end), .stop = stop_asked_ && stop_asked_()};
+  // Clocks and signals are each rank's own.
+  if (every_.unit == IntervalUnit::seconds || stop_asked_) wishes = agree(wishes);
+  if (trainer_.is_saving() && trainer_.is_save_done()) report(trainer_.finish_save());
+  const bool ends = wishes.stop || is_last;
+  if ((wishes.save || wishes.stop) && saved_step_ != trainer_.steps_done()) save(/*in_background=*/!ends);
+  return wishes.stop;
+}
+
+RunSaver::Wishes RunSaver::agree(Wishes own) const {
+  const Group& world = trainer_.world_group();
+  if (world.size() == 1) return own;
+  const at::Device device = trainer_.model().options().device;
+  at::Tensor wishes = at::zeros({2}, at::TensorOptions(at::kLong));
+  wishes[0].fill_(own.save ? 1 : 0);
+  wishes[1].fill_(own.stop ? 1 : 0);
+  wishes = wishes.to(device);
+  world.all_reduce(wishes, ReduceOp::sum, "saving").wait();
+  wishes = wishes.cpu();
+  return {.save = wishes[0].item<int64_t>() > 0, .stop = wishes[1].item<int64_t>() > 0};
+}
+
+void RunSaver::save(bool in_background) {
+  saved_step_ = trainer_.steps_done();
+  const std::string path =
+      fmt::format("{}{}{}", recipe_.folder, recipe_.folder.ends_with('/') ? "" : "/", checkpoint_name(*saved_step_));
+  const Stopwatch stalled;
+  if (trainer_.is_saving()) report(trainer_.finish_save());
+  const double waited_s = stalled.seconds();
+  const auto after = [folder = recipe_.folder, rules = rules_] { remove_old(folder, rules); };
+  trainer_.save_in_background(path, after);
+  waited_s_ = waited_s;
+  if (!in_background) finish();
+  totals_.stall_s += stalled.seconds();
+}
+
+void RunSaver::finish() {
+  if (trainer_.is_saving()) report(trainer_.finish_save());
+}
+
+void RunSaver::report(const SaveReport& report) {
+  ++totals_.saves;
+  SaveReport told = report;
+  told.waited_s += std::exchange(waited_s_, 0.0);
+  if (trainer_.world_group().rank() == 0 && on_save_) on_save_(told);
+}
+
+}  // namespace weft

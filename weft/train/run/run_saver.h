@@ -1,0 +1,61 @@
+// RunSaver: when a run saves, and what becomes of older checkpoints. One object a rank; all make the same calls after the same
+// steps.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "weft/train/recipe/recipe.h"
+#include "weft/train/run/trainer.h"
+#include "weft/train/save/keep_rules.h"
+
+namespace weft {
+
+/// What saving cost a run.
+struct SaveTotals {
+  int64_t saves = 0;     ///< that became durable
+  double stall_s = 0.0;  ///< for which steps stood still: copies, waits for earlier saves, saves that nothing went on beside
+};
+
+/// Saves a run as the recipe's section [save] says.
+class RunSaver {
+ public:
+  /// `stop_asked` tells whether this rank was asked to save and end; empty: never. `on_save` is called on rank 0 once a
+  /// checkpoint is whole. The trainer must outlive it.
+  RunSaver(const Recipe& recipe, Trainer& trainer, std::function<bool()> stop_asked,
+           std::function<void(const SaveReport&)> on_save);
+  ~RunSaver();
+
+  /// Holds the folder for this run, and clears it of what killed saves left. Throws InputError on the rank that finds another
+  /// run there; on rank 0, whose call it is.
+  void take_folder();
+  /// After a step and its evaluation: saves where that is due. True when the run is to end, saved, as some rank was asked to.
+  /// Collective over the world.
+  bool after_step(const RunClock& before, const RunClock& now, bool is_last);
+  /// Waits for the save under way.
+  void finish();
+  const SaveTotals& totals() const { return totals_; }  ///< so far
+
+ private:
+  struct Wishes {
+    bool save = false, stop = false;
+  };
+  Wishes agree(Wishes own) const;
+  void save(bool in_background);
+  void report(const SaveReport& report);
+
+  const SaveRecipe recipe_;
+  Trainer& trainer_;
+  std::function<bool()> stop_asked_;
+  std::function<void(const SaveReport&)> on_save_;
+  RunInterval every_;
+  KeepRules rules_;
+  std::optional<int64_t> saved_step_;  ///< the last save's
+  double waited_s_ = 0.0;              ///< that the save under way waited for the one before
+  SaveTotals totals_;
+  std::shared_ptr<void> lock_;
+};
+
+}  // namespace weft

@@ -1,0 +1,30 @@
+#include "weft/train/save/recipe_changes.h"
+
+#include <fmt/format.h>
+
+#include <set>
+
+namespace weft {
+
+bool may_change(const std::string& key) {
+  // The data is compared as what it holds, wherever that lies.
+  static const std::set<std::string> exceptions = {"data.path", "batch.micro"};
+  if (key == "run.seed") return false;
+  const std::string section = key.substr(0, key.find('.'));
+  const bool is_computed = section == "model" || section == "data" || section == "batch" || section == "optimizer";
+  return !is_computed || exceptions.count(key) > 0;
+}
+
+std::vector<std::string> recipe_changes(const std::map<std::string, std::string>& before,
+                                        const std::map<std::string, std::string>& now) {
+  std::vector<std::string> lines;
+  for (const auto& [key, value] : before) {
+    const auto found = now.find(key);
+    if (found == now.end() || found->second == value || may_change(key)) continue;
+    lines.push_back(fmt::format("{} was {}, is {}", key, value.empty() ? "left out" : value,
+                                found->second.empty() ? "left out" : found->second));
+  }
+  return lines;
+}
+
+}  // namespace weft
