@@ -13,6 +13,31 @@
 #include "weft/checkpoint/safetensors_header.h"
 
 namespace weft {
+
+/// An open file to read from, with errors that name it.
+class SafetensorsReader {
+ public:
+  explicit SafetensorsReader(const std::string& path) : path_(path), file_(open_input(path)) {
+    if (!file_.reason.empty()) fail(file_.reason);
+  }
+
+  int64_t size() const { return file_.bytes; }
+
+  void read(int64_t offset, int64_t bytes, void* out) const {
+    const int64_t got = read_input(file_, offset, out, bytes);
+    if (got < 0) fail(std::system_category().message(errno));
+    if (got < bytes) throw InputError(fmt::format("{}: it became shorter while it was read; get or save it again", path_));
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& reason) const {
+    throw InputError(fmt::format("{}: cannot read it: {}; name a .safetensors file", path_, reason));
+  }
+
+  std::string path_;
+  InputFile file_;
+};
+
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "values are written as they stand in memory");
@@ -41,32 +66,8 @@ std::vector<NamedTensor> lay_out(const std::string& path, std::vector<NamedTenso
   return tensors;
 }
 
-/// An open file to read from, with errors that name it.
-class Reader {
- public:
-  explicit Reader(const std::string& path) : path_(path), file_(open_input(path)) {
-    if (!file_.reason.empty()) fail(file_.reason);
-  }
-
-  int64_t size() const { return file_.bytes; }
-
-  void read(int64_t offset, int64_t bytes, void* out) const {
-    const int64_t got = read_input(file_, offset, out, bytes);
-    if (got < 0) fail(std::system_category().message(errno));
-    if (got < bytes) throw InputError(fmt::format("{}: it became shorter while it was read; get or save it again", path_));
-  }
-
- private:
-  [[noreturn]] void fail(const std::string& reason) const {
-    throw InputError(fmt::format("{}: cannot read it: {}; name a .safetensors file", path_, reason));
-  }
-
-  std::string path_;
-  InputFile file_;
-};
-
 /// The header, and where the values begin.
-SafetensorsHeader read_header_of(const Reader& file, const std::string& path, int64_t& data_begin) {
+SafetensorsHeader read_header_of(const SafetensorsReader& file, const std::string& path, int64_t& data_begin) {
   uint64_t length = 0;
   if (file.size() < 8) {
     throw InputError(fmt::format("{}: {} bytes are no safetensors file; get or save it again", path, file.size()));
@@ -107,20 +108,43 @@ void save_safetensors(const std::string& path, const std::vector<NamedTensor>& t
   file.commit();
 }
 
-std::vector<NamedTensor> load_safetensors(const std::string& path) {
-  const Reader file(path);
+struct SafetensorsFile::State {
+  explicit State(const std::string& path) : file(path), header(read_header_of(file, path, data_begin)) {}
+  SafetensorsReader file;
   int64_t data_begin = 0;
-  const SafetensorsHeader header = read_header_of(file, path, data_begin);
+  SafetensorsHeader header;
+};
+
+SafetensorsFile::SafetensorsFile(const std::string& path) : state_(std::make_unique<State>(path)) {}
+SafetensorsFile::~SafetensorsFile() = default;
+SafetensorsFile::SafetensorsFile(SafetensorsFile&&) noexcept = default;
+
+std::vector<std::string> SafetensorsFile::names() const {
+  std::vector<std::string> names;
+  for (const StoredTensor& stored : state_->header.tensors) names.push_back(stored.name);
+  return names;
+}
+
+at::Tensor SafetensorsFile::read(const std::string& name) const {
+  const auto& tensors = state_->header.tensors;  // in name order
+  const auto stored =
+      std::lower_bound(tensors.begin(), tensors.end(), name,
+                       [](const StoredTensor& tensor, const std::string& wanted) { return tensor.name < wanted; });
+  if (stored == tensors.end() || stored->name != name) throw InputError(fmt::format("it has no tensor \"{}\"", name));
+  at::Tensor tensor = at::empty(stored->shape, stored->type);
+  state_->file.read(state_->data_begin + stored->begin, stored->end - stored->begin, tensor.mutable_data_ptr());
+  return tensor;
+}
+
+std::vector<NamedTensor> load_safetensors(const std::string& path) {
+  const SafetensorsFile file(path);
   std::vector<NamedTensor> out;
-  for (const StoredTensor& stored : header.tensors) {
-    out.push_back({stored.name, at::empty(stored.shape, stored.type)});
-    file.read(data_begin + stored.begin, stored.end - stored.begin, out.back().tensor.mutable_data_ptr());
-  }
+  for (const std::string& name : file.names()) out.push_back({name, file.read(name)});
   return out;
 }
 
 std::map<std::string, std::string> load_safetensors_metadata(const std::string& path) {
-  const Reader file(path);
+  const SafetensorsReader file(path);
   int64_t data_begin = 0;
   return read_header_of(file, path, data_begin).metadata;
 }

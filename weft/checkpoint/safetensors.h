@@ -8,6 +8,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,24 @@ struct NamedTensor {
 /// written, a full disk, an undefined tensor, another type, and a name that is empty, used twice, "__metadata__" or no UTF-8.
 void save_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
                       const std::map<std::string, std::string>& metadata = {});
+
+/// A file that is read tensor by tensor.
+class SafetensorsFile {
+ public:
+  /// Reads the header. Throws InputError as load_safetensors() does.
+  explicit SafetensorsFile(const std::string& path);
+  ~SafetensorsFile();
+  SafetensorsFile(SafetensorsFile&&) noexcept;
+
+  /// Names of the tensors, in order.
+  std::vector<std::string> names() const;
+  /// The tensor of a name that is there, on the CPU.
+  at::Tensor read(const std::string& name) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 /// All tensors of a file, on the CPU, in name order. Throws InputError for a missing, truncated or malformed file: whatever it
 /// holds, nothing outside it is read and no more memory is asked for than it is long.

@@ -80,6 +80,7 @@ int run(std::vector<std::string> arguments) {
   add_profile(app, status);
   add_simulate(app, status);
   add_verify(app, status);
+  add_checkpoint(app, status);
   add_version(app);
   if (const std::string unknown = unknown_command(app, arguments); !unknown.empty()) {
     std::fprintf(stderr, "weft: %s See weft --help\n", unknown.c_str());

@@ -79,7 +79,6 @@ void DataReader::read(const StatePart& part) {
 void DataReader::read_piece(const StatePart& part, const StoredPiece& piece, const std::vector<Copy>& copies, char* to) {
   const int64_t chunk = index_.chunk_bytes, window = std::max(kWindowBytes / chunk, int64_t{1}) * chunk;
   const int64_t end = piece.elements.numel() * static_cast<int64_t>(part.memory.element_size());
-  StorageReader& file = open(piece.file);
   size_t next = 0;  // of copies, which are in the order of the piece
   for (int64_t begin = 0; next < copies.size();) {
     begin = std::max(begin, copies[next].from / chunk * chunk);
@@ -93,18 +92,7 @@ void DataReader::read_piece(const StatePart& part, const StoredPiece& piece, con
     const bool direct = first.from <= begin && first.from + first.bytes >= begin + bytes;
     if (!direct && buffer_.size() < static_cast<size_t>(bytes)) buffer_.resize(static_cast<size_t>(bytes));
     char* data = direct ? to + first.to + begin - first.from : buffer_.data();
-    try {
-      file.read(piece.offset + begin, data, bytes);
-    } catch (const InputError& error) {
-      fail(piece.file, part, piece, error.what());
-    }
-    bytes_read_ += bytes;
-    for (int64_t at = 0; at < bytes; at += chunk) {
-      if (checksum(data + at, std::min(chunk, bytes - at)) == piece.checksums[static_cast<size_t>((begin + at) / chunk)])
-        continue;
-      fail(piece.file, part, piece,
-           fmt::format("its bytes from {} on are not what was written: they have another checksum", piece.offset + begin + at));
-    }
+    read_checked(part.name, piece, begin, data, bytes);
     for (; next < copies.size() && copies[next].from < begin + bytes; ++next) {
       const Copy& c = copies[next];
       const int64_t from = std::max(c.from, begin), to_end = std::min(c.from + c.bytes, begin + bytes);
@@ -112,6 +100,38 @@ void DataReader::read_piece(const StatePart& part, const StoredPiece& piece, con
       if (c.from + c.bytes > begin + bytes) break;  // the rest is in the next window
     }
     begin += bytes;
+  }
+}
+
+/// Whole chunks of a piece, the last of which may end with it.
+void DataReader::read_checked(const std::string& tensor, const StoredPiece& piece, int64_t begin, char* data, int64_t bytes) {
+  const int64_t chunk = index_.chunk_bytes;
+  StorageReader& file = open(piece.file);
+  try {
+    file.read(piece.offset + begin, data, bytes);
+  } catch (const InputError& error) {
+    fail(tensor, piece, error.what());
+  }
+  bytes_read_ += bytes;
+  for (int64_t at = 0; at < bytes; at += chunk) {
+    if (checksum(data + at, std::min(chunk, bytes - at)) == piece.checksums[static_cast<size_t>((begin + at) / chunk)])
+      continue;
+    fail(tensor, piece,
+         fmt::format("its bytes from {} on are not what was written: they have another checksum", piece.offset + begin + at));
+  }
+}
+
+void DataReader::check(const std::string& name) {
+  const StoredState& stored = index_.tensors.at(name);
+  const auto element = static_cast<int64_t>(c10::elementSize(stored.type));
+  const int64_t window = std::max(kWindowBytes / index_.chunk_bytes, int64_t{1}) * index_.chunk_bytes;
+  for (const StoredPiece& piece : stored.pieces) {
+    const int64_t end = piece.elements.numel() * element;
+    for (int64_t begin = 0; begin < end; begin += window) {
+      const int64_t bytes = std::min(window, end - begin);
+      if (buffer_.size() < static_cast<size_t>(bytes)) buffer_.resize(static_cast<size_t>(bytes));
+      read_checked(name, piece, begin, buffer_.data(), bytes);
+    }
   }
 }
 
@@ -128,12 +148,12 @@ StorageReader& DataReader::open(const std::string& file) {
   return *reader;
 }
 
-void DataReader::fail(const std::string& file, const StatePart& part, const StoredPiece& piece, const std::string& what) const {
+void DataReader::fail(const std::string& tensor, const StoredPiece& piece, const std::string& what) const {
   const ElementRuns& e = piece.elements;
   const int64_t last = e.begin + (e.count - 1) * e.stride + e.length;
   throw InputError(fmt::format("{}: damaged in tensor '{}', within elements [{}, {}): {}",
-                               storage_.full(checkpoint_.empty() ? file : checkpoint_ + "/" + file), part.name, e.begin, last,
-                               what));
+                               storage_.full(checkpoint_.empty() ? piece.file : checkpoint_ + "/" + piece.file), tensor,
+                               e.begin, last, what));
 }
 
 }  // namespace weft

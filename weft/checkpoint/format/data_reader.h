@@ -23,14 +23,16 @@ class DataReader {
   /// Fills the part's memory. Throws InputError, naming file, tensor and elements, for a tensor that the checkpoint lacks or
   /// has in another shape or type, and for bytes that are not what was written.
   void read(const StatePart& part);
+  /// Reads all of a tensor's bytes and checks them, into no tensor. Throws as read() does.
+  void check(const std::string& name);
   int64_t bytes_read() const { return bytes_read_; }  ///< from data files, so far
 
  private:
   struct Copy;
   void read_piece(const StatePart& part, const StoredPiece& piece, const std::vector<Copy>& copies, char* to);
+  void read_checked(const std::string& tensor, const StoredPiece& piece, int64_t begin, char* data, int64_t bytes);
   StorageReader& open(const std::string& file);
-  [[noreturn]] void fail(const std::string& file, const StatePart& part, const StoredPiece& piece,
-                         const std::string& what) const;
+  [[noreturn]] void fail(const std::string& tensor, const StoredPiece& piece, const std::string& what) const;
 
   Storage& storage_;
   std::string checkpoint_;

@@ -23,6 +23,8 @@ struct ModelRecipe {
   double dropout = 0.0;          ///< gpt: share of activations dropped
   double rope_theta = 10000.0;   ///< llama: base of the rotary angles
   double norm_eps = 1e-5;        ///< llama: added to the mean squares
+  std::string weights;           ///< that it starts from (checkpoint/weights/weights_file.h); empty: drawn ones
+  std::string weight_names;      ///< a JSON file of the names that those have instead of the model's; empty: the same
 };
 
 /// The section [data].

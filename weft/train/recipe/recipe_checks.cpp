@@ -168,6 +168,13 @@ void check_interval(const Recipe& recipe, const char* key, const std::string& te
   }
 }
 
+void check_weights(const Recipe& recipe) {
+  const ModelRecipe& model = recipe.model;
+  if (model.weights.empty() && !model.weight_names.empty()) {
+    fail(recipe, "model.weight_names is read with model.weights only; set that too, or leave it out");
+  }
+}
+
 void check_save(const Recipe& recipe) {
   const SaveRecipe& save = recipe.save;
   check_interval(recipe, "save.every", save.every);
@@ -189,6 +196,7 @@ void check_recipe(const Recipe& recipe) {
   check_layout_keys(recipe);
   check_optimizer(recipe);
   check_run(recipe);
+  check_weights(recipe);
   check_save(recipe);
 }
 

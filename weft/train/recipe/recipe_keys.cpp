@@ -36,6 +36,10 @@ Keys model_keys(ModelRecipe& m) {
       {"model", "dropout", &m.dropout, "gpt: share of activations dropped", zero_to_below_one()},
       {"model", "rope_theta", &m.rope_theta, "llama: base of the rotary angles", above(0)},
       {"model", "norm_eps", &m.norm_eps, "llama: added to the mean squares", zero_to_below_one()},
+      {"model", "weights", &m.weights,
+       "what it starts from: .safetensors, a folder of them, .pt, or a checkpoint; left out: drawn"},
+      {"model", "weight_names", &m.weight_names,
+       "JSON file {\"name in weights\": \"name in the model\"}; '*' stands for any text"},
   };
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "weft/base/math.h"
+#include "weft/checkpoint/format/saved_checkpoint.h"
 
 namespace weft {
 namespace {
@@ -36,7 +37,7 @@ std::vector<StatePart> parts_of(FlatModel& model, int block, const std::vector<a
 
 }  // namespace
 
-std::string model_state_name(const std::string& parameter) { return "model/" + parameter; }
+std::string model_state_name(const std::string& parameter) { return kModelPrefix + parameter; }
 
 std::vector<StatePart> own_state(FlatModel& model, int block, const std::vector<at::Tensor>& optimizer,
                                  const std::vector<std::string>& optimizer_names) {

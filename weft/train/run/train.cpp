@@ -106,6 +106,7 @@ class Run {
     const auto resumed =
         resume(trainer_, world_, {.folder = recipe_.save.folder, .from = recipe_.run.resume, .anyway = options_.resume_anyway},
                state_);
+    if (!resumed && !recipe_.model.weights.empty()) take_weights();
     running_ = Stopwatch();
     if (!resumed) return;
     report_.resumed_from = resumed->step;
@@ -118,6 +119,18 @@ class Run {
     for (size_t i = 0; i < std::min(resumed->notes.size(), kMostNotes); ++i) options_.on_note(resumed->notes[i]);
     if (resumed->notes.size() > kMostNotes) options_.on_note(fmt::format("and {} more", resumed->notes.size() - kMostNotes));
     options_.on_note(fmt::format("going on from {}, after step {} of {}", resumed->path, resumed->step, recipe_.run.steps));
+  }
+
+  void take_weights() {
+    const std::string& names = recipe_.model.weight_names;
+    const std::vector<std::string> unused =
+        trainer_.load_weights(recipe_.model.weights, names.empty() ? WeightNames() : WeightNames::from_file(names));
+    if (!leads() || !options_.on_note) return;
+    options_.on_note(fmt::format("starting from {}", recipe_.model.weights));
+    if (!unused.empty()) {
+      const std::string more = unused.size() > 1 ? fmt::format(" and {} more", unused.size() - 1) : "";
+      options_.on_note(fmt::format("of which the model has no use for '{}'{}", unused.front(), more));
+    }
   }
 
   /// Of an earlier process; name, recipe and data stay this one's.

@@ -16,6 +16,7 @@
 #include "weft/train/plan/composition.h"
 #include "weft/train/run/agreement.h"
 #include "weft/train/run/checkpoint_state.h"
+#include "weft/train/run/fill_weights.h"
 #include "weft/train/run/gather_times.h"
 #include "weft/train/run/same_batch.h"
 #include "weft/train/run/trainer_checks.h"
@@ -257,23 +258,37 @@ SaveReport Trainer::finish_save() { return is_saving() ? state_->saving.wait() :
 
 LoadReport Trainer::load(const std::string& path, const LoadOptions& options) {
   start();
-  TrainerParts& s = *state_;
-  if (s.saving.is_under_way()) finish_save();
-  s.half_loaded.clear();
-  const std::unique_ptr<RankMeeting> meeting = s.attempt("loading a checkpoint", [&] { return meet("loading " + path); });
+  if (is_saving()) finish_save();
   LoadReport report;
-  std::string failure;
-  try {
+  fill(path, [&] {
     const CheckpointPath from = parent_and_name(path);
     const std::unique_ptr<Storage> storage = open_storage(from.storage);
-    report = as_error("loading " + path, [&] { return load_state(s, *storage, from.checkpoint, options); });
+    report = load_state(*state_, *storage, from.checkpoint, options);
+  });
+  return report;
+}
+
+std::vector<std::string> Trainer::load_weights(const std::string& path, const WeightNames& names) {
+  start();
+  std::vector<std::string> unused;
+  fill(path, [&] { unused = fill_weights(*state_, path, names); });
+  return unused;
+}
+
+/// Runs `fill` on every rank; all throw what it threw on one.
+void Trainer::fill(const std::string& path, const std::function<void()>& fill) {
+  TrainerParts& s = *state_;
+  s.half_loaded.clear();
+  const std::unique_ptr<RankMeeting> meeting = s.attempt("loading " + path, [&] { return meet("loading " + path); });
+  std::string failure;
+  try {
+    as_error("loading " + path, fill);
   } catch (const std::exception& error) {
     failure = error.what();
   }
   s.half_loaded = meeting->verdict(failure);
   if (!s.half_loaded.empty()) throw InputError(s.half_loaded);
   s.attempt("gathering weights that were loaded", [&s] { s.engine->gather_whole(); });
-  return report;
 }
 
 const Program& Trainer::program() const { return *state_->program; }

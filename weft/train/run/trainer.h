@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "weft/checkpoint/weights/weights_file.h"
 #include "weft/comm/mesh.h"
 #include "weft/data/loader.h"
 #include "weft/engine/engine.h"
@@ -101,6 +102,11 @@ class Trainer {
   /// line, where any of it is damaged or does not fit; another checkpoint may be loaded then, nothing else done.
   LoadReport load(const std::string& path, const LoadOptions& options = {});
 
+  /// Starts from weights that lie in a file, or in several (checkpoint/weights/weights_file.h), in any type; `names` tells what
+  /// they are called there. Optimizer state and clock stay as they are. Returns the names of those that the model has no use
+  /// for. Collective over the world. Throws InputError on all ranks where the model lacks one, or has it in another shape.
+  std::vector<std::string> load_weights(const std::string& path, const WeightNames& names = {});
+
   const Program& program() const;             ///< what a step does
   const Group& data_group() const;            ///< ranks that read different samples
   const Group& world_group() const;           ///< all ranks
@@ -114,6 +120,7 @@ class Trainer {
   StepResult one_step(const Next& next);
   EvaluationResult evaluate_all(EvaluationLoader& loader);
   std::unique_ptr<RankMeeting> meet(const std::string& doing) const;
+  void fill(const std::string& path, const std::function<void()>& fill);
   void begin_save(const std::string& path, const std::function<void()>& after, bool in_background);
 
   std::unique_ptr<TrainerParts> state_;

@@ -1,0 +1,45 @@
+#include "weft/checkpoint/format/saved_checkpoint.h"
+
+#include <ATen/ops/empty.h>
+#include <fmt/format.h>
+
+#include <string_view>
+
+#include "weft/base/error.h"
+#include "weft/checkpoint/format/checkpoint_folder.h"
+#include "weft/checkpoint/storage/open_storage.h"
+
+namespace weft {
+
+SavedCheckpoint::SavedCheckpoint(const std::string& path) : path_(path), storage_(open_storage(path)) {
+  if (!is_complete(*storage_, "")) {
+    const std::vector<int64_t> steps = complete_checkpoints(*storage_);
+    if (steps.empty()) throw InputError(fmt::format("{}: no checkpoint is there, and none below it", path));
+    path_ = storage_->full(checkpoint_name(steps.back()));
+    storage_ = open_storage(path_);
+  }
+  index_ = std::make_unique<const CheckpointIndex>(read_checkpoint(*storage_, ""));
+  reader_ = std::make_unique<DataReader>(*storage_, "", *index_);
+}
+
+at::Tensor SavedCheckpoint::read(const std::string& name) {
+  const auto found = index_->tensors.find(name);
+  if (found == index_->tensors.end()) throw InputError(fmt::format("{}: it has no tensor '{}'", path_, name));
+  at::Tensor tensor = at::empty(found->second.shape, found->second.type);
+  reader_->read(whole_part(name, tensor));
+  return tensor;
+}
+
+void SavedCheckpoint::check() {
+  for (const auto& [name, stored] : index_->tensors) reader_->check(name);
+}
+
+std::vector<std::string> SavedCheckpoint::weights() const {
+  std::vector<std::string> names;
+  for (const auto& [name, stored] : index_->tensors) {
+    if (name.starts_with(kModelPrefix)) names.push_back(name.substr(std::string_view(kModelPrefix).size()));
+  }
+  return names;
+}
+
+}  // namespace weft

@@ -1,0 +1,39 @@
+// SavedCheckpoint: a checkpoint that is read tensor by tensor, whole, without ranks or a model.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "weft/checkpoint/format/data_reader.h"
+#include "weft/checkpoint/format/index.h"
+#include "weft/checkpoint/storage/storage.h"
+
+namespace weft {
+
+/// An open checkpoint.
+class SavedCheckpoint {
+ public:
+  /// Opens a checkpoint's folder, or the newest one in a folder of some. Throws InputError where there is none, or its index is
+  /// damaged.
+  explicit SavedCheckpoint(const std::string& path);
+
+  const std::string& path() const { return path_; }         ///< of the checkpoint itself
+  const CheckpointIndex& index() const { return *index_; }  ///< what is in it
+  /// A tensor, on the CPU. Throws InputError where it is damaged.
+  at::Tensor read(const std::string& name);
+  /// Reads all files and checks every byte.
+  void check();
+  /// The names of the model's tensors, without the "model/" that the index has before them.
+  std::vector<std::string> weights() const;
+
+ private:
+  std::string path_;
+  std::unique_ptr<Storage> storage_;
+  std::unique_ptr<const CheckpointIndex> index_;  ///< stays where it is: the reader knows it
+  std::unique_ptr<DataReader> reader_;
+};
+
+inline constexpr const char* kModelPrefix = "model/";  ///< of weights in an index
+
+}  // namespace weft

@@ -1,0 +1,71 @@
+#include "weft/train/run/fill_weights.h"
+
+#include <c10/core/GradMode.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <map>
+#include <memory>
+
+#include "weft/base/error.h"
+#include "weft/checkpoint/format/saved_checkpoint.h"
+#include "weft/train/run/own_state.h"
+
+namespace weft {
+namespace {
+
+/// By the model's name: that in the file.
+std::map<std::string, std::string> names_in_file(const WeightsFile& file, const std::string& path, const WeightNames& names) {
+  std::map<std::string, std::string> result;
+  for (const std::string& name : file.names()) {
+    const auto [entry, is_new] = result.emplace(names.in_model(name), name);
+    if (is_new) continue;
+    throw InputError(fmt::format("{}: '{}' and '{}' both become the model's '{}'; mend model.weight_names", path, entry->second,
+                                 name, entry->first));
+  }
+  return result;
+}
+
+void fill_part(const StatePart& part, const at::Tensor& whole, const std::string& path) {
+  if (whole.sizes().vec() != part.shape) {
+    throw InputError(fmt::format("{}: '{}' is [{}] there, [{}] in the model", path, part.name, fmt::join(whole.sizes(), ", "),
+                                 fmt::join(part.shape, ", ")));
+  }
+  const at::Tensor values = whole.to(part.memory.options()).contiguous().view({-1});
+  for (const StateRun& run : part.runs) {
+    part.memory.narrow(0, run.memory_begin, run.numel).copy_(values.narrow(0, run.whole_begin, run.numel));
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> fill_weights(TrainerParts& trainer, const std::string& path, const WeightNames& names) {
+  const std::unique_ptr<WeightsFile> file = open_weights(path);
+  std::map<std::string, std::string> in_file = names_in_file(*file, path, names);
+  std::vector<std::string> missing;
+  std::map<std::string, std::string> used;
+  for (const Param& param : trainer.model->params()) {
+    const auto found = in_file.extract(param.name);
+    if (found.empty()) {
+      missing.push_back(param.name);
+    } else {
+      used[param.name] = found.mapped();
+    }
+  }
+  if (!missing.empty()) {
+    const std::string more = missing.size() > 1 ? fmt::format(" and {} more", missing.size() - 1) : "";
+    throw InputError(
+        fmt::format("{}: it has no '{}'{}; model.weight_names may tell of other names", path, missing.front(), more));
+  }
+  c10::NoGradGuard no_grad;
+  trainer.engine->fill_state([&](int block, std::vector<at::Tensor>&) {
+    for (const StatePart& part : own_state(*trainer.model, block, {}, {})) {
+      fill_part(part, file->read(used.at(part.name.substr(std::string_view(kModelPrefix).size()))), path);
+    }
+  });
+  std::vector<std::string> unused;
+  for (const auto& [name, theirs] : in_file) unused.push_back(theirs);
+  return unused;
+}
+
+}  // namespace weft

@@ -1,0 +1,16 @@
+// A model's weights from files of others.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "weft/checkpoint/weights/weights_file.h"
+#include "weft/train/run/trainer_parts.h"
+
+namespace weft {
+
+/// Fills what this rank owns of the weights; returns names of the file that the model has no use for. One tensor at a time is
+/// whole. Engine::gather_whole() must follow. Throws InputError where a weight is missing or has another shape.
+std::vector<std::string> fill_weights(TrainerParts& trainer, const std::string& path, const WeightNames& names);
+
+}  // namespace weft
