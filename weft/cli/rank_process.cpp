@@ -15,8 +15,9 @@ std::string own_path() {
 }
 
 int as_ranks(const Recipe& recipe, std::optional<int> num_ranks, const std::vector<std::string>& command,
-             const std::function<void(const World&)>& here, LaunchOptions options) {
+             const std::function<void(const World&)>& here) {
   if (num_ranks.value_or(1) > 1) {
+    LaunchOptions options;
     options.num_ranks = *num_ranks;
     options.command = command;
     return launch_ranks(std::move(options));

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "weft/comm/world.h"
-#include "weft/launch/launcher.h"
 #include "weft/train/recipe/recipe.h"
 
 namespace weft {
@@ -16,8 +15,8 @@ namespace weft {
 std::string own_path();
 
 /// Starts `command` as that many ranks and gives their exit status; or, for one rank or none told, runs `here` as one: alone,
-/// or in the world that something else started. `options` are launch()'s, but for ranks and command.
+/// or in the world that something else started.
 int as_ranks(const Recipe& recipe, std::optional<int> num_ranks, const std::vector<std::string>& command,
-             const std::function<void(const World&)>& here, LaunchOptions options = {});
+             const std::function<void(const World&)>& here);
 
 }  // namespace weft

@@ -8,11 +8,16 @@
 #include <memory>
 #include <optional>
 
+#include "weft/base/environment.h"
+#include "weft/base/error.h"
+#include "weft/base/parse_number.h"
 #include "weft/base/printable.h"
+#include "weft/base/run_board.h"
 #include "weft/base/units.h"
 #include "weft/checkpoint/atomic_file.h"
 #include "weft/cli/commands.h"
 #include "weft/cli/console.h"
+#include "weft/cli/launch_ranks.h"
 #include "weft/cli/output.h"
 #include "weft/cli/output_files.h"
 #include "weft/cli/rank_process.h"
@@ -22,6 +27,7 @@
 #include "weft/train/plan/make_plan.h"
 #include "weft/train/recipe/read_recipe.h"
 #include "weft/train/report/summary.h"
+#include "weft/train/run/from_recipe.h"
 #include "weft/train/run/process_memory.h"
 
 namespace weft {
@@ -30,7 +36,9 @@ namespace {
 
 struct TrainArguments {
   std::string recipe;
-  std::optional<int> num_ranks;
+  std::string ranks;  ///< -n: "4" or "2:4"; empty: not told
+  std::optional<int64_t> restarts;
+  double grow_after_s = 600.0;
   std::vector<std::string> overrides;
   std::string summary, save, trace;
   std::optional<int64_t> trace_step;
@@ -49,6 +57,7 @@ std::vector<std::string> rank_command(const TrainArguments& arguments) {
   if (!arguments.save.empty()) add("--save", arguments.save);
   if (!arguments.trace.empty()) add("--trace", arguments.trace);
   if (arguments.trace_step) add("--trace-step", fmt::to_string(*arguments.trace_step));
+  if (arguments.restarts) add("--restarts", fmt::to_string(*arguments.restarts));
   if (!arguments.resume.empty()) add("--resume", arguments.resume);
   if (arguments.resume_anyway) command.emplace_back("--resume-anyway");
   return command;
@@ -78,6 +87,12 @@ void check_outputs(const TrainArguments& arguments) {
 
 /// One rank in this process; its exit status.
 int train_here(const Recipe& recipe, const World& world, const TrainArguments& arguments) {
+  const std::unique_ptr<RunBoard> board = RunBoard::from_environment();
+  if (recipe.save.memory_every > 0 && (!board || board->most_ranks() == 0)) {
+    throw InputError(
+        "save.memory_every keeps copies in the memory of the launcher that starts ranks again: start them by "
+        "weft train -n with --restarts (or run.restarts), or leave it out");
+  }
   survive(SIGPIPE);  // a log that nobody reads any more ends no training
   keep_and_reuse_memory();
   const bool leads = world.rank() == 0;
@@ -89,6 +104,7 @@ int train_here(const Recipe& recipe, const World& world, const TrainArguments& a
   options.on_evaluation = [&](const EvaluationReport& report) { console.evaluation(report); };
   options.on_save = [&](const SaveReport& report) { console.save(report); };
   options.on_note = [&](const std::string& note) { console.note(note); };
+  options.board = board.get();
   if (!recipe.save.folder.empty()) {
     note_stop_signals(recipe.save.deadline_s);
     options.stop_asked = stop_was_asked;
@@ -109,8 +125,10 @@ int train_here(const Recipe& recipe, const World& world, const TrainArguments& a
   return status;
 }
 
-LaunchOptions launch_options(const Recipe& recipe) {
+LaunchOptions launch_options(const Recipe& recipe, const TrainArguments& arguments) {
   LaunchOptions options;
+  options.command = rank_command(arguments);
+  if (recipe.run.restarts > 0) options.end_signal = SIGKILL;  // nothing is lost, and the next start is waiting
   if (recipe.save.folder.empty()) return options;
   constexpr double kToEnd = 5.0;  // on top of the ranks' own deadline
   options.interrupt_grace_s = recipe.save.deadline_s + kToEnd;
@@ -118,20 +136,59 @@ LaunchOptions launch_options(const Recipe& recipe) {
   return options;
 }
 
+/// "4", or "2:4" for as many as go well.
+struct RankCounts {
+  int least = 1;
+  int most = 1;
+};
+
+RankCounts parse_ranks(const std::string& text) {
+  const size_t colon = text.find(':');
+  const auto most = parse_number<int>(text.substr(colon == std::string::npos ? 0 : colon + 1));
+  const auto least = colon == std::string::npos ? most : parse_number<int>(text.substr(0, colon));
+  if (!most || !least || *least < 1 || *least > *most) {
+    throw InputError(fmt::format("-n {}: write a number of ranks, or the fewest and the most as in 2:4", text));
+  }
+  return {*least, *most};
+}
+
+bool can_run_on(const Recipe& recipe, int ranks) {
+  try {
+    check_plan(recipe, ranks);
+    return true;
+  } catch (const InputError&) {
+    return false;
+  }
+}
+
 int run_train(const TrainArguments& arguments) {
   Recipe recipe = load_recipe(arguments.recipe, arguments.overrides);
   if (!arguments.resume.empty()) recipe.run.resume = arguments.resume;
+  if (arguments.restarts) recipe.run.restarts = *arguments.restarts;
   // Before ranks are started, so that a mistake is told once and at once.
   check_options(recipe, train_options(arguments));
-  if (arguments.num_ranks) {
-    check_plan(recipe, *arguments.num_ranks);
+  const bool joins = arguments.ranks.empty() && env_string("RANK").has_value();
+  const RankCounts counts = arguments.ranks.empty() ? RankCounts{} : parse_ranks(arguments.ranks);
+  if (!arguments.ranks.empty()) {
+    check_plan(recipe, counts.most);
     check_outputs(arguments);
   }
-  int here = 0;
-  const int status = as_ranks(
-      recipe, arguments.num_ranks, rank_command(arguments),
-      [&](const World& world) { here = train_here(recipe, world, arguments); }, launch_options(recipe));
-  return status != 0 ? status : here;
+  if (!joins && recipe.run.restarts > 0) {
+    const RestartLimits limits{.restarts = static_cast<int>(recipe.run.restarts),
+                               .least_ranks = counts.least,
+                               .most_ranks = counts.most,
+                               .fits = [recipe](int ranks) { return can_run_on(recipe, ranks); }};
+    return launch_ranks_again(launch_options(recipe, arguments),
+                              {.limits = limits, .keeps_state = true, .grow_after_s = arguments.grow_after_s, .tell = {}});
+  }
+  if (counts.least < counts.most)
+    throw InputError(fmt::format("-n {}: fewer ranks are for restarts; add --restarts", arguments.ranks));
+  if (counts.most > 1) {
+    LaunchOptions options = launch_options(recipe, arguments);
+    options.num_ranks = counts.most;
+    return launch_ranks(std::move(options));
+  }
+  return train_here(recipe, arguments.ranks.empty() ? World::from_environment(timeout_of(recipe)) : World(), arguments);
 }
 
 }  // namespace
@@ -140,9 +197,9 @@ void add_train(CLI::App& app, int& status) {
   CLI::App* command = app.add_subcommand("train", "Train the model that a recipe names");
   auto arguments = std::make_shared<TrainArguments>();
   add_recipe(*command, arguments->recipe, arguments->overrides);
-  command->add_option("-n,--ranks", arguments->num_ranks,
-                      "Ranks to start on this machine. Left out: join the ranks that torchrun or a cluster started (RANK, "
-                      "WORLD_SIZE, ...), or train alone");
+  command->add_option("-n,--ranks", arguments->ranks,
+                      "Ranks to start on this machine; with --restarts also the fewest and the most, as in 2:4. Left out: join "
+                      "the ranks that torchrun or a cluster started (RANK, WORLD_SIZE, ...), or train alone");
   add_output(*command, "--summary", arguments->summary, "Write what came of it to this JSON file");
   add_output(*command, "--save", arguments->save, "Write the final weights to this .safetensors file");
   CLI::Option* trace =
@@ -152,6 +209,15 @@ void add_train(CLI::App& app, int& status) {
       ->add_option("--trace-step", arguments->trace_step,
                    "Which step, counted from 1. Left out: the third, or the last of fewer")
       ->needs(trace)
+      ->check(CLI::PositiveNumber);
+  command
+      ->add_option("--restarts", arguments->restarts,
+                   "How often ranks that fail are started again, from the newest state. Instead of run.restarts")
+      ->check(CLI::NonNegativeNumber);
+  command
+      ->add_option("--grow-after", arguments->grow_after_s,
+                   "With -n 2:4, seconds on fewer ranks until all are tried again; twice as long each time")
+      ->capture_default_str()
       ->check(CLI::PositiveNumber);
   command->add_option(
       "--resume", arguments->resume,

@@ -5,7 +5,6 @@
 #include <limits.h>
 #include <poll.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include <cerrno>
 #include <cstring>
@@ -13,6 +12,7 @@
 
 #include "weft/base/environment.h"
 #include "weft/base/error.h"
+#include "weft/base/monotonic.h"
 #include "weft/base/parse_number.h"
 #include "weft/base/uninterrupted.h"
 
@@ -39,12 +39,6 @@ bool parse(const std::string& line, RankError& error) {
 std::optional<int> number_of(const char* variable) { return parse_number<int>(env_string(variable).value_or("")); }
 
 }  // namespace
-
-int64_t monotonic_ns() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-}
 
 bool report_error(std::string_view text, Blame blame, int culprit) {
   const std::optional<int> fd = number_of("WEFT_ERROR_FD"), rank = number_of("RANK");

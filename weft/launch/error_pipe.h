@@ -46,7 +46,4 @@ class ErrorPipe {
   std::string partial_;
 };
 
-/// The time on CLOCK_MONOTONIC.
-int64_t monotonic_ns();
-
 }  // namespace weft

@@ -16,6 +16,7 @@
 #include "weft/base/cores.h"
 #include "weft/base/error.h"
 #include "weft/base/loopback.h"
+#include "weft/base/monotonic.h"
 #include "weft/base/units.h"
 #include "weft/launch/culprit.h"
 #include "weft/launch/error_pipe.h"
@@ -37,7 +38,7 @@ constexpr int kFewRanks = 256, kMostRanksACore = 64;
 
 /// Raises this process's limit on open files, which ranks inherit, where it is too low and may be raised.
 void provide_descriptors(int num_ranks) {
-  const rlim_t needed = 64 + 4 * static_cast<rlim_t>(num_ranks);
+  const rlim_t needed = 64 + 8 * static_cast<rlim_t>(num_ranks);
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= needed) return;
   if (limit.rlim_max < needed) {
@@ -71,10 +72,11 @@ class RankGroup {
 
   void start();
   void watch();
-  /// 0, or the status of the culprit, or 128 + the signal that ended all.
-  int result(std::string& error) const;
+  LaunchOutcome outcome() const;
 
  private:
+  /// 0, or the status of the culprit, or 128 + the signal that ended all.
+  int result(std::string& error) const;
   struct Rank {
     pid_t pid = -1;  ///< -1 once reaped
     FileDescriptor exec_pipe;
@@ -101,6 +103,7 @@ class RankGroup {
   std::vector<Rank> ranks_;
   Phase phase_ = Phase::running;
   std::optional<int64_t> deadline_ns_;
+  bool has_asked_ = false;    ///< LaunchOptions::ask_to_stop
   bool has_stopped_ = false;  ///< a rank ended with LaunchOptions::stopped_status
   int interrupt_ = 0;
   int64_t interrupt_ns_ = 0;
@@ -127,7 +130,7 @@ void RankGroup::start() {
     RankStart start{.command = options_.command,
                     .environment = {},
                     .standard_input = r == 0 && isatty(STDIN_FILENO) == 0 ? -1 : null.get(),
-                    .inherited = {errors_.write_end()},
+                    .inherited = options_.inherited,
                     .guardian_pipe = guardian_.pipe(),
                     .signal_mask = signals_.old_mask()};
     start.environment = rank_environment({.rank = r,
@@ -136,6 +139,8 @@ void RankGroup::start() {
                                           .store_port = socket ? port_of(socket) : 0,
                                           .error_fd = errors_.write_end(),
                                           .threads = threads});
+    start.inherited.push_back(errors_.write_end());
+    start.environment.insert(start.environment.end(), options_.environment.begin(), options_.environment.end());
     Rank& rank = ranks_.emplace_back();
     rank.outcome.rank = r;
     StartedRank started = start_rank(start);
@@ -157,6 +162,10 @@ void RankGroup::watch() {
     collect_messages();  // after reaping: what a rank that has ended wrote is in the pipe by then
     judge();
     if (deadline_ns_ && monotonic_ns() >= *deadline_ns_) on_deadline();
+    if (phase_ == Phase::running && options_.ask_to_stop && !has_asked_ && options_.ask_to_stop()) {
+      has_asked_ = true;
+      signal_all(SIGUSR1);
+    }
   }
 }
 
@@ -178,7 +187,7 @@ void RankGroup::signal_all(int number) {
 /// Ranks that have reported an error are about to end by themselves, with a status of their own.
 void RankGroup::terminate() {
   for (const Rank& rank : ranks_) {
-    if (rank.outcome.said.empty()) signal(rank, SIGTERM);
+    if (rank.outcome.said.empty()) signal(rank, options_.end_signal != 0 ? options_.end_signal : SIGTERM);
   }
   enter(Phase::terminating, options_.grace_s);
 }
@@ -270,6 +279,13 @@ int RankGroup::poll_timeout_ms() const {
   return static_cast<int>(std::clamp<int64_t>((*deadline_ns_ - monotonic_ns()) / 1'000'000 + 1, 0, kLook));
 }
 
+LaunchOutcome RankGroup::outcome() const {
+  LaunchOutcome result;
+  result.status = this->result(result.error);
+  result.interrupted = interrupt_ != 0;
+  return result;
+}
+
 int RankGroup::result(std::string& error) const {
   std::vector<RankOutcome> outcomes;
   outcomes.reserve(ranks_.size());
@@ -290,7 +306,7 @@ int RankGroup::result(std::string& error) const {
 
 }  // namespace
 
-int launch(const LaunchOptions& options, std::string& error) {
+LaunchOutcome launch_once(const LaunchOptions& options) {
   if (options.num_ranks < 1) throw InputError(fmt::format("-n {}: the number of ranks must be at least 1", options.num_ranks));
   const int cores = available_cores(), most = std::max(kFewRanks, kMostRanksACore * cores);
   if (options.num_ranks > most) {
@@ -303,7 +319,13 @@ int launch(const LaunchOptions& options, std::string& error) {
   RankGroup group(options);
   group.start();
   group.watch();
-  return group.result(error);
+  return group.outcome();
+}
+
+int launch(const LaunchOptions& options, std::string& error) {
+  LaunchOutcome outcome = launch_once(options);
+  error = std::move(outcome.error);
+  return outcome.status;
 }
 
 }  // namespace weft

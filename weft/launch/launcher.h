@@ -24,7 +24,12 @@ struct LaunchOptions {
   std::function<std::shared_ptr<void>(FileDescriptor socket)> serve = {};
   double grace_s = 1.0;             ///< between SIGTERM and SIGKILL when the group is ended
   double interrupt_grace_s = 10.0;  ///< what ranks have for ending by themselves after the first Ctrl-C
-  int stopped_status = 0;           ///< of ranks that ended well because they were asked to, and then of launch(); 0: none
+  int end_signal = 0;               ///< that ends the others when a rank has failed; 0: SIGTERM, which they may heed first
+  std::vector<int> inherited = {};  ///< descriptors that ranks get under the same numbers
+  std::vector<std::string> environment = {};  ///< "KEY=value" of ranks, besides what launch() sets
+  /// Told once a second, and asked whether ranks are to be sent SIGUSR1, once.
+  std::function<bool()> ask_to_stop = {};
+  int stopped_status = 0;  ///< of ranks that ended well because they were asked to, and then of launch(); 0: none
 };
 
 /// Runs until every rank has ended. Returns 0 if all succeeded, else the first failing rank's exit status (128 + signal when
@@ -33,5 +38,14 @@ struct LaunchOptions {
 /// `error`, prefixed with its rank. Throws InputError when nothing can be started. The calling thread must outlive the call, as
 /// the ranks die with it.
 int launch(const LaunchOptions& options, std::string& error);
+
+/// What launch() tells beside its status.
+struct LaunchOutcome {
+  int status = 0;            ///< what launch() returns
+  std::string error = {};    ///< what it leaves there
+  bool interrupted = false;  ///< a signal to the launcher ended the ranks, not a failure
+};
+/// launch(), with all that is known of the end.
+LaunchOutcome launch_once(const LaunchOptions& options);
 
 }  // namespace weft

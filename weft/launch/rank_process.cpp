@@ -99,8 +99,8 @@ std::vector<std::string> rank_environment(const RankVariables& variables) {
     const std::string text = *entry;
     const std::string key = text.substr(0, text.find('=') + 1);
     const bool replaced = std::any_of(own.begin(), own.end(), [&](const auto& ours) { return ours.rfind(key, 0) == 0; });
-    // An outer launcher's store is not the one of these ranks.
-    const bool outer = key == "WEFT_STORE=" || key.rfind("TORCHELASTIC_", 0) == 0;
+    // An outer launcher's store is not the one of these ranks, nor its board.
+    const bool outer = key == "WEFT_STORE=" || key == "WEFT_BOARD=" || key.rfind("TORCHELASTIC_", 0) == 0;
     if (!replaced && !outer) result.push_back(text);
   }
   result.insert(result.end(), own.begin(), own.end());

@@ -2,47 +2,68 @@
 
 #include <ATen/core/ivalue.h>
 #include <c10/util/Exception.h>
+#include <caffe2/serialize/inline_container.h>
 #include <fmt/format.h>
-#include <torch/csrc/jit/serialization/pickle.h>
+#include <torch/csrc/jit/serialization/unpickler.h>
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <optional>
+#include <tuple>
 
 #include "weft/base/error.h"
-#include "weft/base/input_file.h"
+#include "weft/checkpoint/weights/plain_pickle.h"
 
 namespace weft {
 namespace {
 
-[[noreturn]] void refuse_torch_file(const std::string& path, const std::string& reason) {
-  throw InputError(fmt::format(
-      "{}: cannot read it as a state dict of torch.save(): {}; save model.state_dict(), or safetensors", path, reason));
+/// The entries, without the metadata that Python's state dicts have beside them (plain_pickle.h).
+std::map<std::string, at::Tensor> tensors_of(const c10::IValue& read) {
+  const bool has_state = read.isTuple() && read.toTupleRef().elements().size() == 2;
+  const c10::IValue& value = has_state ? read.toTupleRef().elements()[0] : read;
+  if (!value.isGenericDict()) throw InputError(fmt::format("it holds a {}", value.tagKind()));
+  std::map<std::string, at::Tensor> tensors;
+  for (const auto& entry : value.toGenericDict()) {
+    if (!entry.key().isString()) throw InputError("a key is no text");
+    const std::string& name = entry.key().toStringRef();
+    if (!entry.value().isTensor()) throw InputError(fmt::format("'{}' is no tensor but a {}", name, entry.value().tagKind()));
+    tensors[name] = entry.value().toTensor();
+  }
+  return tensors;
 }
 
-void collect(const c10::IValue& value, const std::string& path, std::map<std::string, at::Tensor>& out) {
-  if (!value.isGenericDict()) refuse_torch_file(path, fmt::format("it holds a {}", value.tagKind()));
-  for (const auto& entry : value.toGenericDict()) {
-    if (!entry.key().isString()) refuse_torch_file(path, "a key is no text");
-    if (!entry.value().isTensor()) {
-      refuse_torch_file(path, fmt::format("'{}' is no tensor but a {}", entry.key().toStringRef(), entry.value().tagKind()));
-    }
-    out[entry.key().toStringRef()] = entry.value().toTensor();
-  }
+c10::IValue unpickle(caffe2::serialize::PyTorchStreamReader& archive) {
+  const auto [bytes, size] = archive.getRecord("data.pkl");
+  const std::string pickle = with_plain_dicts({static_cast<const char*>(bytes.get()), size});
+  size_t at = 0;
+  const auto read = [&](char* buffer, size_t wanted) {
+    const size_t count = std::min(wanted, pickle.size() - at);
+    std::memcpy(buffer, pickle.data() + at, count);
+    at += count;
+    return count;
+  };
+  const auto record = [&archive](const std::string& name) { return std::get<0>(archive.getRecord("data/" + name)); };
+  torch::jit::Unpickler unpickler(read, nullptr, nullptr, record, std::nullopt);
+  unpickler.set_version(archive.version());
+  return unpickler.parse_ivalue();
 }
 
 }  // namespace
 
 std::map<std::string, at::Tensor> read_torch_file(const std::string& path) {
-  const InputFile file = open_input(path);
-  if (!file.reason.empty()) throw InputError(fmt::format("{}: cannot read it: {}", path, file.reason));
-  std::vector<char> bytes(static_cast<size_t>(file.bytes));
-  if (read_input(file, 0, bytes.data(), file.bytes) != file.bytes)
-    refuse_torch_file(path, "it became shorter while it was read");
-  std::map<std::string, at::Tensor> tensors;
+  std::string reason;
   try {
-    collect(torch::jit::pickle_load(bytes), path, tensors);
+    caffe2::serialize::PyTorchStreamReader archive(path);
+    return tensors_of(unpickle(archive));
   } catch (const c10::Error& error) {
-    const std::string text = error.what_without_backtrace();
-    refuse_torch_file(path, text.substr(0, text.find('\n')));
+    reason = error.what_without_backtrace();
+  } catch (const std::exception& error) {
+    reason = error.what();
   }
-  return tensors;
+  throw InputError(
+      fmt::format("{}: cannot read it as a state dict of torch.save(): {}; save model.state_dict(), or safetensors", path,
+                  reason.substr(0, reason.find('\n'))));
 }
 
 }  // namespace weft

@@ -102,6 +102,7 @@ struct SaveRecipe {
   std::string keep_every;  ///< those stay besides; an interval
   std::string keep_best = "none";  ///< the one with the best "evaluation loss" or "evaluation accuracy" stays besides
   bool on_end = true;              ///< after the last step too
+  int64_t memory_every = 0;        ///< steps between snapshots in the launcher's memory, for restarts; 0: none
   double deadline_s = 60.0;        ///< what a run has for saving once it was asked to end (SIGTERM, SIGUSR1)
 };
 
@@ -115,6 +116,7 @@ struct RunRecipe {
   int64_t reproducible_tp = 0;     ///< 0: off; a power of two that layout.tp divides
   std::string device = "auto";     ///< "auto" | "cpu" | "cuda"
   double timeout_s = 300.0;        ///< deadline of a collective
+  int64_t restarts = 0;            ///< how often the launcher starts a run again that failed
   std::string name;                ///< in checkpoints; empty: the recipe's file name
   std::string resume = "auto";     ///< "auto": from save.folder's newest checkpoint, if any; "none"; or a checkpoint's path
 };

@@ -181,7 +181,7 @@ void check_save(const Recipe& recipe) {
   check_interval(recipe, "save.keep_every", save.keep_every);
   const SaveRecipe unset;
   const bool is_set = save.every != unset.every || save.keep != unset.keep || save.keep_every != unset.keep_every ||
-                      save.keep_best != unset.keep_best || save.on_end != unset.on_end || save.deadline_s != unset.deadline_s;
+                      save.keep_best != unset.keep_best || save.on_end != unset.on_end;
   if (is_set && save.folder.empty()) fail(recipe, "[save] without save.folder: name the folder that checkpoints go to");
   if (save.keep_best != unset.keep_best && recipe.run.evaluate_every == 0) {
     fail(recipe, "save.keep_best = \"{}\" needs run.evaluate_every", save.keep_best);

@@ -173,6 +173,7 @@ Keys run_keys(RunRecipe& r) {
        &r.timeout_s,
        "how long ranks wait for one another: in a collective, and to start, in seconds",
        {.min = 0.0, .max = 1e6, .open_min = true}},
+      {"run", "restarts", &r.restarts, "how often ranks that failed are started again, from the newest state", from(0, 1e6)},
       {"run", "name", &r.name, "of the run, in its checkpoints; left out: the recipe's file name"},
       {"run", "resume", &r.resume, "\"auto\": from the newest checkpoint in save.folder, if any; \"none\"; or a checkpoint"},
   };
@@ -191,6 +192,8 @@ Keys save_keys(SaveRecipe& s) {
        {},
        {"none", "evaluation loss", "evaluation accuracy"}},
       {"save", "on_end", &s.on_end, "after the last step too"},
+      {"save", "memory_every", &s.memory_every,
+       "run.restarts: steps between copies of the state in the launcher's memory; 0: none", from(0)},
       {"save", "deadline_s", &s.deadline_s, "what a run has for saving once it is asked to end, in seconds", above(0)},
   };
 }

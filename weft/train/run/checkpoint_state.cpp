@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
-#include "weft/checkpoint/format/checkpoint_folder.h"
 #include "weft/checkpoint/format/data_reader.h"
 #include "weft/train/run/own_state.h"
 
@@ -159,9 +158,9 @@ int64_t written_bytes(TrainerParts& trainer) {
   return bytes;
 }
 
-LoadReport load_state(TrainerParts& trainer, Storage& storage, const std::string& checkpoint, const LoadOptions& options) {
+LoadReport load_state(TrainerParts& trainer, Storage& storage, const std::string& checkpoint, const CheckpointIndex& index,
+                      const LoadOptions& options) {
   const std::string where = storage.full(checkpoint);
-  const CheckpointIndex index = read_checkpoint(storage, checkpoint);
   LoadReport report{.step = 0, .bytes_read = 0, .skipped = misfits(trainer, index)};
   require_none(report.skipped, where, options.strict);
   Filler filler(storage, checkpoint, index);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "weft/checkpoint/format/index.h"
 #include "weft/checkpoint/format/state_part.h"
 #include "weft/checkpoint/storage/storage.h"
 #include "weft/train/run/load_options.h"
@@ -22,6 +23,7 @@ int64_t written_bytes(TrainerParts& trainer);
 
 /// Fills this rank's state from a checkpoint, and checks all that it reads. Engine::gather_whole() must follow. Throws
 /// InputError for one that is damaged or of something else; the state is half loaded then.
-LoadReport load_state(TrainerParts& trainer, Storage& storage, const std::string& checkpoint, const LoadOptions& options);
+LoadReport load_state(TrainerParts& trainer, Storage& storage, const std::string& checkpoint, const CheckpointIndex& index,
+                      const LoadOptions& options);
 
 }  // namespace weft

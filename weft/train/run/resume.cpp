@@ -82,6 +82,35 @@ std::vector<std::string> choose(const ResumeOptions& options, const RunState& no
   return good;
 }
 
+/// Steps in a path's last part; -1 for other names.
+int64_t step_of(const std::string& path) { return checkpoint_step(parent_and_name(path).checkpoint).value_or(-1); }
+
+/// Checkpoints of the folder that lie after `step` would be taken for this run's own later.
+void refuse_newer(const std::string& folder, int64_t step) {
+  if (folder.empty()) return;
+  const std::vector<int64_t> steps = complete_checkpoints(*open_storage(folder));
+  if (steps.empty() || steps.back() <= step) return;
+  throw InputError(
+      fmt::format("{}: it holds a checkpoint after step {} already, which is not the one to go on from; name another "
+                  "save.folder, or remove what is there",
+                  folder, steps.back()));
+}
+
+/// What rank 0 chooses: first to last.
+std::vector<std::string> choose_for(const ResumeOptions& options, const RunState& now, std::vector<std::string>& notes) {
+  if (options.from == "auto") return choose(options, now, notes);
+  // Ranks that are started again go on with what the ones before saved.
+  if (options.board && options.board->failed_ns() > 0) {
+    ResumeOptions again = options;
+    again.from = "auto";
+    std::vector<std::string> paths = choose(again, now, notes);
+    if (!paths.empty()) return paths;
+  }
+  std::vector<std::string> paths = choose(options, now, notes);
+  refuse_newer(options.folder, paths.empty() ? -1 : step_of(paths.front()));
+  return paths;
+}
+
 }  // namespace
 
 std::optional<Resumed> resume(Trainer& trainer, const World& world, const ResumeOptions& options, const RunState& now) {
@@ -90,25 +119,35 @@ std::optional<Resumed> resume(Trainer& trainer, const World& world, const Resume
   std::string chosen;
   if (world.rank() == 0) {
     try {
-      chosen = nlohmann::json(choose(options, now, resumed.notes)).dump();
+      chosen = nlohmann::json(choose_for(options, now, resumed.notes)).dump();
     } catch (const Error& error) {
       meeting.fail(error.what());
       throw;
     }
   }
   const auto paths = nlohmann::json::parse(meeting.of_rank_zero(chosen)).get<std::vector<std::string>>();
-  if (paths.empty()) return std::nullopt;
-  for (const std::string& path : paths) {
+  const auto loaded = [&](const std::string& path, const LoadReport& report) {
+    resumed.path = path;
+    resumed.step = report.step;
+    resumed.notes.insert(resumed.notes.end(), report.skipped.begin(), report.skipped.end());
+    return resumed;
+  };
+  if (options.board) {
     try {
-      const LoadReport report = trainer.load(path, {.strict = !options.anyway});
-      resumed.path = path;
-      resumed.step = report.step;
-      resumed.notes.insert(resumed.notes.end(), report.skipped.begin(), report.skipped.end());
-      return resumed;
+      const auto report = trainer.load_from(*options.board, paths.empty() ? -1 : step_of(paths.front()));
+      if (report) return loaded("the snapshot in memory", *report);
     } catch (const InputError& error) {
       resumed.notes.emplace_back(error.what());
     }
   }
+  for (const std::string& path : paths) {
+    try {
+      return loaded(path, trainer.load(path, {.strict = !options.anyway}));
+    } catch (const InputError& error) {
+      resumed.notes.emplace_back(error.what());
+    }
+  }
+  if (paths.empty()) return std::nullopt;
   throw InputError(fmt::format("{}; no other checkpoint is there: --resume none begins anew", resumed.notes.back()));
 }
 

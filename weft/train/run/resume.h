@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "weft/base/run_board.h"
 #include "weft/comm/world.h"
 #include "weft/train/run/trainer.h"
 #include "weft/train/save/run_state.h"
@@ -15,6 +16,7 @@ namespace weft {
 struct ResumeOptions {
   std::string folder = {};    ///< of the run's checkpoints; empty: none
   std::string from = "auto";  ///< "auto": the newest in `folder`, if any; "none"; a checkpoint, or a folder of some
+  RunBoard* board = nullptr;  ///< where a snapshot may be newer than any checkpoint; null: none
   bool anyway = false;        ///< a run of another model, data, batch, optimizer or seed will do, as far as it fits
 };
 

@@ -49,10 +49,11 @@ void remove_old(const std::string& folder, const KeepRules& rules) {
 
 }  // namespace
 
-RunSaver::RunSaver(const Recipe& recipe, Trainer& trainer, std::function<bool()> stop_asked,
+RunSaver::RunSaver(const Recipe& recipe, Trainer& trainer, RunBoard* board, std::function<bool()> stop_asked,
                    std::function<void(const SaveReport&)> on_save)
     : recipe_(recipe.save),
       trainer_(trainer),
+      board_(board),
       stop_asked_(std::move(stop_asked)),
       on_save_(std::move(on_save)),
       every_(parse_run_interval(recipe.save.every)),
@@ -70,6 +71,8 @@ void RunSaver::take_folder() {
 }
 
 bool RunSaver::after_step(const RunClock& before, const RunClock& now, bool is_last) {
+  if (board_ && trainer_.world_group().rank() == 0) board_->set_steps_done(trainer_.steps_done());
+  if (board_ && recipe_.memory_every > 0 && trainer_.steps_done() % recipe_.memory_every == 0 && !is_last) take_snapshot();
   if (recipe_.folder.empty()) return false;
   Wishes wishes{.save = every_.passed(before, now) || (is_last && recipe_.on_end), .stop = stop_asked_ && stop_asked_()};
   // Clocks and signals are each rank's own.
@@ -104,6 +107,13 @@ void RunSaver::save(bool in_background) {
   trainer_.save_in_background(path, after);
   waited_s_ = waited_s;
   if (!in_background) finish();
+  totals_.stall_s += stalled.seconds();
+}
+
+void RunSaver::take_snapshot() {
+  const Stopwatch stalled;
+  trainer_.save_to(*board_);
+  ++totals_.snapshots;
   totals_.stall_s += stalled.seconds();
 }
 

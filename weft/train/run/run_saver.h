@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "weft/base/run_board.h"
 #include "weft/train/recipe/recipe.h"
 #include "weft/train/run/trainer.h"
 #include "weft/train/save/keep_rules.h"
@@ -15,16 +16,17 @@ namespace weft {
 
 /// What saving cost a run.
 struct SaveTotals {
-  int64_t saves = 0;     ///< that became durable
-  double stall_s = 0.0;  ///< for which steps stood still: copies, waits for earlier saves, saves that nothing went on beside
+  int64_t saves = 0;      ///< that became durable
+  int64_t snapshots = 0;  ///< in memory
+  double stall_s = 0.0;   ///< for which steps stood still: copies, waits for earlier saves, saves that nothing went on beside
 };
 
 /// Saves a run as the recipe's section [save] says.
 class RunSaver {
  public:
-  /// `stop_asked` tells whether this rank was asked to save and end; empty: never. `on_save` is called on rank 0 once a
-  /// checkpoint is whole. The trainer must outlive it.
-  RunSaver(const Recipe& recipe, Trainer& trainer, std::function<bool()> stop_asked,
+  /// `board` is the launcher's, for snapshots; null: none. `stop_asked` tells whether this rank was asked to save and end;
+  /// empty: never. `on_save` is called on rank 0 once a checkpoint is whole. The trainer must outlive it.
+  RunSaver(const Recipe& recipe, Trainer& trainer, RunBoard* board, std::function<bool()> stop_asked,
            std::function<void(const SaveReport&)> on_save);
   ~RunSaver();
 
@@ -44,10 +46,12 @@ class RunSaver {
   };
   Wishes agree(Wishes own) const;
   void save(bool in_background);
+  void take_snapshot();
   void report(const SaveReport& report);
 
   const SaveRecipe recipe_;
   Trainer& trainer_;
+  RunBoard* board_;
   std::function<bool()> stop_asked_;
   std::function<void(const SaveReport&)> on_save_;
   RunInterval every_;

@@ -12,7 +12,9 @@
 #include <vector>
 
 #include "weft/base/error.h"
+#include "weft/base/monotonic.h"
 #include "weft/base/stopwatch.h"
+#include "weft/base/units.h"
 #include "weft/checkpoint/atomic_file.h"
 #include "weft/checkpoint/digest.h"
 #include "weft/checkpoint/safetensors.h"
@@ -70,7 +72,7 @@ class Run {
         evaluation_(data_.evaluation, layout_.micro_batch, mesh_.join({"dp", "shard"}).index, layout_.data_ranks()),
         trainer_(mesh_, build_model(recipe.model), optimizer_of(recipe.optimizer),
                  of_plan(trainer_options(recipe, layout_, device_))),
-        saver_(recipe, trainer_, options.stop_asked, options.on_save) {
+        saver_(recipe, trainer_, options.board, options.stop_asked, options.on_save) {
     state_.name = run_name(recipe);
     state_.recipe = recipe_values(recipe);
     state_.data = {{"training", data_text(*data_.training)}, {"evaluation", data_text(*data_.evaluation)}};
@@ -103,9 +105,10 @@ class Run {
  private:
   /// Loads the checkpoint that the run goes on from, if any.
   void go_on() {
-    const auto resumed =
-        resume(trainer_, world_, {.folder = recipe_.save.folder, .from = recipe_.run.resume, .anyway = options_.resume_anyway},
-               state_);
+    const auto resumed = resume(
+        trainer_, world_,
+        {.folder = recipe_.save.folder, .from = recipe_.run.resume, .board = options_.board, .anyway = options_.resume_anyway},
+        state_);
     if (!resumed && !recipe_.model.weights.empty()) take_weights();
     running_ = Stopwatch();
     if (!resumed) return;
@@ -114,11 +117,25 @@ class Run {
     report_.evaluation = state_.evaluation;
     if (report_.evaluation) report_.evaluation->steps = recipe_.run.steps;
     seconds_before_ = state_.clock.seconds;
-    if (!leads() || !options_.on_note) return;
+    if (!leads()) return;
+    tell_loss(resumed->step);
+    if (!options_.on_note) return;
     constexpr size_t kMostNotes = 10;
     for (size_t i = 0; i < std::min(resumed->notes.size(), kMostNotes); ++i) options_.on_note(resumed->notes[i]);
     if (resumed->notes.size() > kMostNotes) options_.on_note(fmt::format("and {} more", resumed->notes.size() - kMostNotes));
     options_.on_note(fmt::format("going on from {}, after step {} of {}", resumed->path, resumed->step, recipe_.run.steps));
+  }
+
+  /// What a failure cost, where these ranks were started again.
+  void tell_loss(int64_t step) {
+    RunBoard* board = options_.board;
+    if (!board) return;
+    if (board->failed_ns() > 0 && options_.on_note) {
+      const double down_s = static_cast<double>(monotonic_ns() - board->failed_ns()) * 1e-9;
+      options_.on_note(fmt::format("started again {} after the failure; {} to be done again", format_duration(down_s),
+                                   counted(board->steps_done() - step, "step")));
+    }
+    board->set_steps_done(step);
   }
 
   void take_weights() {

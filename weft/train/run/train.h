@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "weft/base/run_board.h"
 #include "weft/comm/world.h"
 #include "weft/train/recipe/recipe.h"
 #include "weft/train/report/report.h"
@@ -23,6 +24,7 @@ struct TrainOptions {
   /// Whether this rank was asked to save and end; asked after each step, on every rank, where save.folder is set. Given on all
   /// ranks or none. Empty: never.
   std::function<bool()> stop_asked = {};
+  RunBoard* board = nullptr;   ///< of the launcher that starts these ranks again; null: none
   bool resume_anyway = false;  ///< a checkpoint of another model, data, batch, optimizer or seed will do, as far as it fits
 };
 

@@ -11,6 +11,7 @@
 #include "weft/base/error.h"
 #include "weft/base/stopwatch.h"
 #include "weft/checkpoint/format/checkpoint_folder.h"
+#include "weft/checkpoint/storage/board_storage.h"
 #include "weft/checkpoint/storage/open_storage.h"
 #include "weft/nn/split_layers.h"
 #include "weft/train/plan/composition.h"
@@ -19,6 +20,7 @@
 #include "weft/train/run/fill_weights.h"
 #include "weft/train/run/gather_times.h"
 #include "weft/train/run/same_batch.h"
+#include "weft/train/run/snapshot.h"
 #include "weft/train/run/trainer_checks.h"
 #include "weft/train/run/trainer_parts.h"
 
@@ -38,6 +40,12 @@ at::Tensor join_parts(const Param& param, const at::Tensor& parts) {
   Split split = *param.split;
   for (split.part = 0; split.part < split.parts; ++split.part) put_part(whole, of_param[split.part], split);
   return whole;
+}
+
+/// The copy that is not the newest snapshot's.
+int first_copy(RunBoard& board) {
+  const std::optional<Snapshot> newest = newest_snapshot(board);
+  return newest ? 1 - newest->number : 0;
 }
 
 MicroBatch to_device(Batch batch, at::Device device) {
@@ -263,8 +271,30 @@ LoadReport Trainer::load(const std::string& path, const LoadOptions& options) {
   fill(path, [&] {
     const CheckpointPath from = parent_and_name(path);
     const std::unique_ptr<Storage> storage = open_storage(from.storage);
-    report = load_state(*state_, *storage, from.checkpoint, options);
+    report = load_state(*state_, *storage, from.checkpoint, read_checkpoint(*storage, from.checkpoint), options);
   });
+  return report;
+}
+
+void Trainer::save_to(RunBoard& board) {
+  start();
+  TrainerParts& s = *state_;
+  s.attempt("a snapshot", [&] {
+    if (!s.next_copy) s.next_copy = first_copy(board);
+    take_snapshot(s, board, *s.next_copy);
+    s.next_copy = 1 - *s.next_copy;
+  });
+}
+
+std::optional<LoadReport> Trainer::load_from(RunBoard& board, int64_t after_step) {
+  start();
+  TrainerParts& s = *state_;
+  s.next_copy = first_copy(board);
+  const std::optional<Snapshot> snapshot = newest_snapshot(board);
+  if (!snapshot || snapshot->step <= after_step) return std::nullopt;
+  LoadReport report;
+  fill("the snapshot in memory",
+       [&] { report = load_state(s, *board_storage(board, snapshot->number), "", snapshot->index, {}); });
   return report;
 }
 

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,7 @@
 namespace weft {
 
 class RankMeeting;
+class RunBoard;
 struct TrainerParts;
 
 /// Trains a model on the ranks of a mesh.
@@ -101,6 +103,12 @@ class Trainer {
   /// be others. Loader and caller go on from steps_done(). Collective over the world. Throws InputError on all ranks, in one
   /// line, where any of it is damaged or does not fit; another checkpoint may be loaded then, nothing else done.
   LoadReport load(const std::string& path, const LoadOptions& options = {});
+
+  /// Copies this rank's share of the state to the launcher's memory, for ranks that come after it. On all ranks after the same
+  /// step; none waits for another.
+  void save_to(RunBoard& board);
+  /// Loads the newest snapshot that is whole, if it was made after more steps than `after_step`. Collective over the world.
+  std::optional<LoadReport> load_from(RunBoard& board, int64_t after_step);
 
   /// Starts from weights that lie in a file, or in several (checkpoint/weights/weights_file.h), in any type; `names` tells what
   /// they are called there. Optimizer state and clock stay as they are. Returns the names of those that the model has no use

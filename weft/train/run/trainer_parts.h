@@ -70,6 +70,7 @@ struct TrainerParts {
   std::map<std::string, RegisteredState> registered;
   std::string half_loaded;  ///< why loading a checkpoint failed, until one is loaded; empty: the state is whole
   Attempts attempts;
+  std::optional<int> next_copy;  ///< that the next snapshot makes
   Staging staging;
   BackgroundSave saving;  ///< after what it reads
 

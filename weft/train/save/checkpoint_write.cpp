@@ -8,6 +8,7 @@
 #include "weft/checkpoint/format/check_index.h"
 #include "weft/checkpoint/format/checkpoint_folder.h"
 #include "weft/checkpoint/format/index_json.h"
+#include "weft/checkpoint/storage/board_storage.h"
 
 namespace weft {
 
@@ -36,7 +37,7 @@ int64_t CheckpointWrite::run_all(const std::function<void(DataWriter&)>& write,
   } else {
     meeting_.wait_for("ready", 0);
   }
-  DataWriter writer(storage_, checkpoint_, fmt::format("data-{:05}.bin", meeting_.rank()));
+  DataWriter writer(storage_, checkpoint_, data_file(meeting_.rank()));
   write(writer);
   CheckpointIndex index = writer.close();
   if (meeting_.rank() > 0) {
@@ -59,7 +60,7 @@ int64_t CheckpointWrite::run_all(const std::function<void(DataWriter&)>& write,
 void CheckpointWrite::clean_up() noexcept {
   try {
     if (meeting_.rank() == 0 && !is_complete(storage_, checkpoint_)) remove_checkpoint(storage_, checkpoint_);
-    if (meeting_.rank() > 0) storage_.remove(fmt::format("{}/data-{:05}.bin", checkpoint_, meeting_.rank()));
+    if (meeting_.rank() > 0) storage_.remove(checkpoint_ + "/" + data_file(meeting_.rank()));
   } catch (const std::exception&) {
     // What cannot be removed now the next save removes.
   }

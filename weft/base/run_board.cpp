@@ -1,0 +1,127 @@
+#include "weft/base/run_board.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <sstream>
+#include <utility>
+
+#include "weft/base/environment.h"
+#include "weft/base/error.h"
+#include "weft/base/parse_number.h"
+#include "weft/base/standard_descriptors.h"
+
+namespace weft {
+namespace {
+
+constexpr const char* kVariable = "WEFT_BOARD";
+
+FileDescriptor make_memory(const std::string& name) {
+  FileDescriptor file(above_standard(memfd_create(name.c_str(), MFD_CLOEXEC)));
+  if (!file) throw Error(fmt::format("cannot make memory for copies of the ranks' state: {}", std::strerror(errno)));
+  return file;
+}
+
+}  // namespace
+
+/// Atomic, as a process may read what another one writes; lock-free, as that one may be killed.
+struct RunBoard::Page {
+  struct Head {
+    std::atomic<int64_t> step, ranks, data_bytes, text_bytes;
+  };
+  std::atomic<int64_t> steps_done, failed_ns, most_ranks;
+  Head copies[1];  ///< rank x copy
+};
+
+RunBoard::RunBoard(int most_ranks) : page_file_(make_memory("weft:run board")) {
+  bytes_ = sizeof(Page) + sizeof(Page::Head) * static_cast<size_t>(most_ranks) * kStateCopies;
+  if (ftruncate(page_file_.get(), static_cast<off_t>(bytes_)) != 0) {
+    throw Error(fmt::format("cannot make the run's board: {}", std::strerror(errno)));
+  }
+  for (int i = 0; i < most_ranks * kStateCopies; ++i) {
+    files_.push_back(make_memory(fmt::format("weft:state of rank {}, copy {}", i / kStateCopies, i % kStateCopies)));
+  }
+  map();
+  page_->most_ranks = most_ranks;
+  for (int i = 0; i < most_ranks * kStateCopies; ++i) page_->copies[i].step = -1;
+}
+
+RunBoard::RunBoard(FileDescriptor page, std::vector<FileDescriptor> files)
+    : page_file_(std::move(page)), files_(std::move(files)) {
+  struct stat status {};
+  if (fstat(page_file_.get(), &status) == 0) bytes_ = static_cast<size_t>(status.st_size);
+  map();
+}
+
+void RunBoard::map() {
+  void* memory =
+      bytes_ < sizeof(Page) ? MAP_FAILED : mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, page_file_.get(), 0);
+  if (memory == MAP_FAILED) {
+    throw Error(
+        fmt::format("cannot read the run's board that {} names; unset it, or start the ranks by weft train -n", kVariable));
+  }
+  page_ = static_cast<Page*>(memory);
+}
+
+RunBoard::~RunBoard() {
+  if (page_ != nullptr) munmap(page_, bytes_);
+}
+
+std::unique_ptr<RunBoard> RunBoard::from_environment() {
+  const auto text = env_string(kVariable);
+  if (!text) return nullptr;
+  std::vector<FileDescriptor> files;
+  std::istringstream in(*text);
+  for (std::string number; std::getline(in, number, ',');) {
+    // Duplicates: the numbers themselves stay open, for a program that this rank may run.
+    files.emplace_back(fcntl(parse_number<int>(number).value_or(-1), F_DUPFD_CLOEXEC, 3));
+  }
+  if (files.empty() || !files.front()) {
+    throw Error(fmt::format("{}={} names no board of a launcher; unset it", kVariable, *text));
+  }
+  FileDescriptor page = std::move(files.front());
+  files.erase(files.begin());
+  return std::unique_ptr<RunBoard>(new RunBoard(std::move(page), std::move(files)));
+}
+
+std::vector<int> RunBoard::descriptors() const {
+  std::vector<int> numbers = {page_file_.get()};
+  for (const FileDescriptor& file : files_) numbers.push_back(file.get());
+  return numbers;
+}
+
+std::string RunBoard::environment() const { return fmt::format("{}={}", kVariable, fmt::join(descriptors(), ",")); }
+
+int64_t RunBoard::steps_done() const { return page_->steps_done; }
+void RunBoard::set_steps_done(int64_t steps) { page_->steps_done = steps; }
+int64_t RunBoard::failed_ns() const { return page_->failed_ns; }
+void RunBoard::set_failed_ns(int64_t time_ns) { page_->failed_ns = time_ns; }
+int RunBoard::most_ranks() const { return static_cast<int>(files_.size()) / kStateCopies; }
+
+RunBoard::Copy RunBoard::copy(int rank, int number) const {
+  const Page::Head& head = page_->copies[rank * kStateCopies + number];
+  Copy copy{.step = head.step};  // first: the rest was set before it
+  copy.ranks = static_cast<int>(head.ranks);
+  copy.data_bytes = head.data_bytes;
+  copy.text_bytes = head.text_bytes;
+  return copy;
+}
+
+void RunBoard::set_copy(int rank, int number, const Copy& copy) {
+  Page::Head& head = page_->copies[rank * kStateCopies + number];
+  head.step = -1;
+  head.ranks = copy.ranks;
+  head.data_bytes = copy.data_bytes;
+  head.text_bytes = copy.text_bytes;
+  head.step = copy.step;
+}
+
+int RunBoard::file(int rank, int number) const { return files_[static_cast<size_t>(rank * kStateCopies + number)].get(); }
+
+}  // namespace weft

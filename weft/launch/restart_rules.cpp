@@ -1,0 +1,56 @@
+#include "weft/launch/restart_rules.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "weft/base/units.h"
+
+namespace weft {
+namespace {
+
+constexpr int kMostInVain = 3;  ///< failures without progress on the fewest ranks
+constexpr double kFirstPause = 0.5, kLongestPause = 60.0;
+
+}  // namespace
+
+RestartRules::RestartRules(RestartLimits limits) : limits_(std::move(limits)), ranks_(limits_.most_ranks) {}
+
+int RestartRules::fewer() const {
+  for (int ranks = ranks_ - 1; ranks >= limits_.least_ranks; --ranks) {
+    if (!limits_.fits || limits_.fits(ranks)) return ranks;
+  }
+  return 0;
+}
+
+void RestartRules::grow() {
+  ranks_ = limits_.most_ranks;
+  same_ = 0;
+}
+
+RestartDecision RestartRules::failed(int64_t steps_done) {
+  const bool progress = steps_done != last_;
+  last_ = steps_done;
+  same_ = progress ? 1 : same_ + 1;
+  in_vain_ = progress ? 1 : in_vain_ + 1;
+  if (progress && restarts_ > 0 && is_smaller()) ranks_ = limits_.most_ranks;  // whatever was gone may be back
+  if (restarts_ == limits_.restarts) {
+    return {.again = false,
+            .why = limits_.restarts == 0 ? "" : fmt::format("all {} are used up", counted(limits_.restarts, "restart"))};
+  }
+  if (same_ > 1) {
+    if (const int smaller = fewer(); smaller > 0) {
+      ranks_ = smaller;
+      same_ = 0;
+    } else if (same_ >= kMostInVain) {
+      return {.again = false, .why = fmt::format("it has failed {} times after step {} without any progress", in_vain_, last_)};
+    }
+  }
+  ++restarts_;
+  double pause = in_vain_ > 1 ? kFirstPause : 0.0;
+  for (int i = 2; i < in_vain_; ++i) pause = std::min(2.0 * pause, kLongestPause);
+  return {.again = true, .ranks = ranks_, .pause_s = pause};
+}
+
+}  // namespace weft

@@ -1,0 +1,55 @@
+// Whether a run that failed is started again, on how many ranks and after which pause: pure, so that every course can be
+// tested.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace weft {
+
+/// What restarts are allowed.
+struct RestartLimits {
+  int restarts = 0;                          ///< in all; 0: none
+  int least_ranks = 1;                       ///< that the run goes on with
+  int most_ranks = 1;                        ///< that it is started with
+  std::function<bool(int ranks)> fits = {};  ///< whether the run can be laid out on so many; empty: always
+};
+
+/// What is done about a failure.
+struct RestartDecision {
+  bool again = false;    ///< start again
+  int ranks = 0;         ///< on so many
+  double pause_s = 0.0;  ///< after so long
+  std::string why = {};  ///< why not
+};
+
+/// Decides, failure after failure. One after the same step as the one before counts as the same: the second of them takes fewer
+/// ranks where that is allowed (a device may be gone), the third on the fewest ends the run, and each waits longer than the
+/// last. After another failure on fewer ranks all are tried again.
+class RestartRules {
+ public:
+  /// Nothing has failed yet.
+  explicit RestartRules(RestartLimits limits);
+
+  /// After a failure with `steps_done` of the run behind it.
+  RestartDecision failed(int64_t steps_done);
+  int ranks() const { return ranks_; }        ///< that the run has now
+  int restarts() const { return restarts_; }  ///< so far
+  /// Whether more ranks may be tried than the run has now; grow() does.
+  bool is_smaller() const { return ranks_ < limits_.most_ranks; }
+  /// Takes all ranks for the next start, which was not a failure's.
+  void grow();
+
+ private:
+  int fewer() const;
+
+  RestartLimits limits_;
+  int ranks_;
+  int restarts_ = 0;
+  int64_t last_ = -1;  ///< steps that were done at the last failure
+  int same_ = 0;       ///< failures in a row at that step, on these ranks
+  int in_vain_ = 0;    ///< on any
+};
+
+}  // namespace weft

@@ -1,0 +1,24 @@
+// Restarts: a launch that is started again when it fails, until the run is done or nothing helps.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "weft/launch/launcher.h"
+#include "weft/launch/restart_rules.h"
+
+namespace weft {
+
+/// How a run is started again.
+struct RestartOptions {
+  RestartLimits limits = {};
+  bool keeps_state = false;     ///< ranks get a board (base/run_board.h), on which they may leave copies of their state
+  double grow_after_s = 600.0;  ///< on fewer ranks than there were: how long until all are tried again; twice as long each time
+  std::function<void(const std::string&)> tell = {};  ///< a line on each failure and what is done about it
+};
+
+/// Runs launch_once() as often as it takes, its command and ranks being those of `options`; `num_ranks` is what the limits say.
+/// Signals to this process end the run, as they end a launch. The outcome is that of the last one.
+LaunchOutcome launch_again(LaunchOptions options, const RestartOptions& restarts);
+
+}  // namespace weft
