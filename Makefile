@@ -2,7 +2,7 @@
 # Everything can be repeated and interrupted; what is done is not done again.
 PREFIX ?= $(CURDIR)/install
 .DEFAULT_GOAL := all
-.PHONY: all setup configure train test install package test-package format lint docs clean help
+.PHONY: all buckets setup configure train test install package test-package format lint docs clean help
 
 all: configure  ## set this machine up and build the command: build/weft
 	@cmake --build --preset release --target weft
@@ -13,11 +13,17 @@ setup:  ## install what building needs, unpack LibTorch
 configure: setup
 	@[ -e build/build.ninja ] || tools/configure release
 
+buckets: setup_options = --buckets
+buckets: configure  ## build the command with object stores: checkpoints in s3://, gs://, abfs://
+	@tools/configure release -DWEFT_BUCKETS=ON
+	@cmake --build --preset release --target weft
+
 train: all  ## train a convolutional network on Fashion-MNIST, on 2 ranks
 	@build/weft train recipes/fashion_mnist.toml -n 2
 
 test: setup_options = --tests
 test: configure  ## build everything and run all tests
+	@tools/configure release -DWEFT_BUCKETS=ON
 	@cmake --build --preset release
 	@ctest --preset release
 

@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <thread>
 
+#include "weft/base/monotonic.h"
+
 namespace weft {
 namespace {
 

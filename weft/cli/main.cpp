@@ -12,6 +12,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "weft/base/environment.h"
@@ -19,6 +20,7 @@
 #include "weft/base/nearest.h"
 #include "weft/base/printable.h"
 #include "weft/base/standard_descriptors.h"
+#include "weft/checkpoint/storage/bucket.h"
 #include "weft/cli/commands.h"
 #include "weft/cli/output.h"
 #include "weft/comm/store/lost_rank.h"
@@ -107,6 +109,27 @@ int run(std::vector<std::string> arguments) {
   return status;
 }
 
+/// Every error becomes one line.
+int run_or_tell(std::vector<std::string> arguments) {
+  try {
+    return run(std::move(arguments));
+  } catch (const LostRank& error) {
+    return fail(error.what(), Blame::peer, error.rank());
+  } catch (const CommError& error) {
+    return fail(error.what(), Blame::peer);
+  } catch (const std::bad_alloc&) {
+    return fail(kOutOfMemory, Blame::self);
+  } catch (const std::length_error&) {  // a container of more than can be
+    return fail(kOutOfMemory, Blame::self);
+  } catch (const Error& error) {
+    return fail(error.what(), Blame::self);
+  } catch (const std::exception& error) {
+    // What LibTorch throws has a stack trace below its first line.
+    const std::string text = error.what();
+    return fail(text.substr(0, text.find('\n')), Blame::self);
+  }
+}
+
 }  // namespace
 
 }  // namespace weft
@@ -117,21 +140,7 @@ int main(int argc, char** argv) {
   weft::survive(SIGXFSZ);
   // c10d prints, over many lines, what it throws as well.
   if (!weft::env_string("TORCH_CPP_LOG_LEVEL")) FLAGS_caffe2_log_level = c10::GLOG_FATAL;
-  try {
-    return weft::run({argv + 1, argv + argc});
-  } catch (const weft::LostRank& error) {
-    return weft::fail(error.what(), weft::Blame::peer, error.rank());
-  } catch (const weft::CommError& error) {
-    return weft::fail(error.what(), weft::Blame::peer);
-  } catch (const std::bad_alloc&) {
-    return weft::fail(weft::kOutOfMemory, weft::Blame::self);
-  } catch (const std::length_error&) {  // a container of more than can be
-    return weft::fail(weft::kOutOfMemory, weft::Blame::self);
-  } catch (const weft::Error& error) {
-    return weft::fail(error.what(), weft::Blame::self);
-  } catch (const std::exception& error) {
-    // What LibTorch throws has a stack trace below its first line.
-    const std::string text = error.what();
-    return weft::fail(text.substr(0, text.find('\n')), weft::Blame::self);
-  }
+  const int status = weft::run_or_tell({argv + 1, argv + argc});
+  weft::close_buckets();
+  return status;
 }

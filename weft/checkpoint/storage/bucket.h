@@ -12,4 +12,8 @@ namespace weft {
 /// buckets.
 std::unique_ptr<Storage> open_bucket(const std::string& url);
 
+/// Ends the threads that object stores have. To be called before main() returns by a program that has opened one; none can be
+/// opened afterwards.
+void close_buckets();
+
 }  // namespace weft

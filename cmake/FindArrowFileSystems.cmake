@@ -1,0 +1,29 @@
+# Finds Apache Arrow's file systems (C++) in an unpacked pyarrow wheel, where `tools/bootstrap --buckets` puts it, or in another Arrow.
+# Input:  ARROW_ROOT (cache variable or environment): the folder that holds include/ and libarrow.so.*, libarrow_s3.so.*.
+# Output: ArrowFileSystems::ArrowFileSystems.
+set(_arrow_root ${ARROW_ROOT})
+if(NOT _arrow_root)
+  set(_arrow_root $ENV{ARROW_ROOT})
+endif()
+if(NOT _arrow_root)
+  weft_cache_folder(_arrow_root)
+  string(APPEND _arrow_root /arrow-26.0.0/pyarrow)
+endif()
+
+find_path(ArrowFileSystems_INCLUDE_DIR arrow/filesystem/s3fs.h PATHS ${_arrow_root}/include NO_DEFAULT_PATH NO_CACHE)
+# The wheel has no links without a version.
+file(GLOB _arrow_libraries ${_arrow_root}/libarrow.so* ${_arrow_root}/lib/libarrow.so*)
+list(POP_FRONT _arrow_libraries ArrowFileSystems_ARROW)
+file(GLOB _arrow_libraries ${_arrow_root}/libarrow_s3.so* ${_arrow_root}/lib/libarrow_s3.so*)
+list(POP_FRONT _arrow_libraries ArrowFileSystems_S3)
+
+include(FindPackageHandleStandardArgs)
+find_package_handle_standard_args(ArrowFileSystems
+  REQUIRED_VARS ArrowFileSystems_INCLUDE_DIR ArrowFileSystems_ARROW ArrowFileSystems_S3
+  REASON_FAILURE_MESSAGE "not found in ${_arrow_root}: run tools/bootstrap --buckets, or set ARROW_ROOT to an Arrow 26 with its S3")
+
+if(ArrowFileSystems_FOUND AND NOT TARGET ArrowFileSystems::ArrowFileSystems)
+  add_library(ArrowFileSystems::ArrowFileSystems INTERFACE IMPORTED)
+  target_include_directories(ArrowFileSystems::ArrowFileSystems SYSTEM INTERFACE ${ArrowFileSystems_INCLUDE_DIR})
+  target_link_libraries(ArrowFileSystems::ArrowFileSystems INTERFACE ${ArrowFileSystems_S3} ${ArrowFileSystems_ARROW})
+endif()
