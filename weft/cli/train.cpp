@@ -146,10 +146,19 @@ RankCounts parse_ranks(const std::string& text) {
   const size_t colon = text.find(':');
   const auto most = parse_number<int>(text.substr(colon == std::string::npos ? 0 : colon + 1));
   const auto least = colon == std::string::npos ? most : parse_number<int>(text.substr(0, colon));
-  if (!most || !least || *least < 1 || *least > *most) {
-    throw InputError(fmt::format("-n {}: write a number of ranks, or the fewest and the most as in 2:4", text));
-  }
+  if (!most || !least) throw InputError(fmt::format("-n {}: that is no number of ranks", text));
+  if (*least < 1) throw InputError(fmt::format("-n {}: the number of ranks must be at least 1", text));
+  if (*least > *most) throw InputError(fmt::format("-n {}: the fewest come first, as in 2:4", text));
   return {*least, *most};
+}
+
+/// For the parser: what is no number, or two, is a mistake of the command line.
+std::string ranks_misspelt(const std::string& text) {
+  const auto is_number = [](const std::string& part) { return parse_number<int64_t>(part).has_value(); };
+  const size_t colon = text.find(':');
+  const bool good =
+      colon == std::string::npos ? is_number(text) : is_number(text.substr(0, colon)) && is_number(text.substr(colon + 1));
+  return good ? "" : fmt::format("'{}' is no number of ranks, nor the fewest and the most as in 2:4", text);
 }
 
 bool can_run_on(const Recipe& recipe, int ranks) {
@@ -197,9 +206,11 @@ void add_train(CLI::App& app, int& status) {
   CLI::App* command = app.add_subcommand("train", "Train the model that a recipe names");
   auto arguments = std::make_shared<TrainArguments>();
   add_recipe(*command, arguments->recipe, arguments->overrides);
-  command->add_option("-n,--ranks", arguments->ranks,
-                      "Ranks to start on this machine; with --restarts also the fewest and the most, as in 2:4. Left out: join "
-                      "the ranks that torchrun or a cluster started (RANK, WORLD_SIZE, ...), or train alone");
+  command
+      ->add_option("-n,--ranks", arguments->ranks,
+                   "Ranks to start on this machine; with --restarts also the fewest and the most, as in 2:4. Left out: join "
+                   "the ranks that torchrun or a cluster started (RANK, WORLD_SIZE, ...), or train alone")
+      ->check(ranks_misspelt);
   add_output(*command, "--summary", arguments->summary, "Write what came of it to this JSON file");
   add_output(*command, "--save", arguments->save, "Write the final weights to this .safetensors file");
   CLI::Option* trace =

@@ -18,6 +18,12 @@ constexpr int64_t kMostMarkerBytes = 1 << 16;
 
 std::string below(const std::string& folder, const char* file) { return folder.empty() ? file : folder + "/" + file; }
 
+/// Of an index with that text.
+std::string marker_text(const std::string& index) {
+  const nlohmann::ordered_json marker = {{"index_bytes", index.size()}, {"index_sha256", sha256(index)}};
+  return marker.dump() + "\n";
+}
+
 /// Also what AtomicFile leaves when it is killed.
 bool is_of_checkpoint(const std::string& file) {
   return file == kIndexFile || file == kCompleteFile || (file.starts_with("data-") && file.ends_with(".bin")) ||
@@ -37,8 +43,7 @@ std::optional<int64_t> checkpoint_step(const std::string& name) {
 void complete_checkpoint(Storage& storage, const std::string& path, const CheckpointIndex& index) {
   const std::string text = index_text(index);
   storage.write_text(below(path, kIndexFile), text);
-  const nlohmann::ordered_json marker = {{"index_bytes", text.size()}, {"index_sha256", sha256(text)}};
-  storage.write_text(below(path, kCompleteFile), marker.dump() + "\n");
+  storage.write_text(below(path, kCompleteFile), marker_text(text));
 }
 
 bool is_complete(Storage& storage, const std::string& path) { return storage.has(below(path, kCompleteFile)); }
@@ -50,12 +55,9 @@ CheckpointIndex read_checkpoint(Storage& storage, const std::string& path) {
   }
   const std::string marker = storage.read_text(below(path, kCompleteFile), kMostMarkerBytes);
   const std::string text = storage.read_text(below(path, kIndexFile), kMostIndexBytes);
-  const nlohmann::json told = nlohmann::json::parse(marker, nullptr, /*allow_exceptions=*/false);
-  const bool good = told.is_object() && told.contains("index_sha256") && told["index_sha256"] == sha256(text);
-  if (!good) {
-    throw InputError(
-        fmt::format("{}: it is not the index that was written: {} tells of another SHA-256; the checkpoint is damaged",
-                    storage.full(below(path, kIndexFile)), kCompleteFile));
+  if (marker != marker_text(text)) {
+    throw InputError(fmt::format("{}: it is not the index that {} tells of, which has another SHA-256: one of them is damaged",
+                                 storage.full(below(path, kIndexFile)), kCompleteFile));
   }
   return parse_index(text, storage.full(below(path, kIndexFile)));
 }

@@ -265,7 +265,7 @@ bool Trainer::is_save_done() const { return state_->saving.is_done(); }
 SaveReport Trainer::finish_save() { return is_saving() ? state_->saving.wait() : SaveReport{}; }
 
 LoadReport Trainer::load(const std::string& path, const LoadOptions& options) {
-  start();
+  start_to_load();
   if (is_saving()) finish_save();
   LoadReport report;
   fill(path, [&] {
@@ -287,11 +287,11 @@ void Trainer::save_to(RunBoard& board) {
 }
 
 std::optional<LoadReport> Trainer::load_from(RunBoard& board, int64_t after_step) {
-  start();
   TrainerParts& s = *state_;
   s.next_copy = first_copy(board);
   const std::optional<Snapshot> snapshot = newest_snapshot(board);
   if (!snapshot || snapshot->step <= after_step) return std::nullopt;
+  start_to_load();
   LoadReport report;
   fill("the snapshot in memory",
        [&] { report = load_state(s, *board_storage(board, snapshot->number), "", snapshot->index, {}); });
@@ -299,16 +299,21 @@ std::optional<LoadReport> Trainer::load_from(RunBoard& board, int64_t after_step
 }
 
 std::vector<std::string> Trainer::load_weights(const std::string& path, const WeightNames& names) {
-  start();
+  start_to_load();
   std::vector<std::string> unused;
   fill(path, [&] { unused = fill_weights(*state_, path, names); });
   return unused;
 }
 
+/// What an earlier load left half done is about to be loaded anew.
+void Trainer::start_to_load() {
+  state_->half_loaded.clear();
+  start();
+}
+
 /// Runs `fill` on every rank; all throw what it threw on one.
 void Trainer::fill(const std::string& path, const std::function<void()>& fill) {
   TrainerParts& s = *state_;
-  s.half_loaded.clear();
   const std::unique_ptr<RankMeeting> meeting = s.attempt("loading " + path, [&] { return meet("loading " + path); });
   std::string failure;
   try {

@@ -128,6 +128,7 @@ class Trainer {
   StepResult one_step(const Next& next);
   EvaluationResult evaluate_all(EvaluationLoader& loader);
   std::unique_ptr<RankMeeting> meet(const std::string& doing) const;
+  void start_to_load();
   void fill(const std::string& path, const std::function<void()>& fill);
   void begin_save(const std::string& path, const std::function<void()>& after, bool in_background);
 

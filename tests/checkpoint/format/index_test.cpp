@@ -1,0 +1,94 @@
+// The index of a checkpoint as JSON and back, and what it must not contradict itself in.
+#include <gtest/gtest.h>
+
+#include "tests/support/refusal.h"
+#include "weft/checkpoint/format/check_index.h"
+#include "weft/checkpoint/format/checkpoint_folder.h"
+#include "weft/checkpoint/format/index_json.h"
+
+namespace weft::index_test {
+namespace {
+
+using test::refusal;
+
+CheckpointIndex sample() {
+  CheckpointIndex index;
+  index.files = {{"data-00000.bin", 48}, {"data-00001.bin", 48}};
+  index.texts = {{"clock", R"({"step":20})"}};
+  StoredState& t = index.tensors["model/w"];
+  t.shape = {4, 6};
+  t.pieces = {{{0, 3, 6, 4}, "data-00000.bin", 0, {0x123456789abcdef0}}, {{3, 3, 6, 4}, "data-00001.bin", 0, {7}}};
+  return index;
+}
+
+TEST(CheckpointIndex, ComesBackAsItWas) {
+  const std::string text = index_text(sample());
+  const CheckpointIndex index = parse_index(text, "here");
+  EXPECT_EQ(index_text(index), text);
+  EXPECT_EQ(index.tensors.at("model/w").pieces[0].checksums[0], 0x123456789abcdef0U);
+  EXPECT_EQ(index.texts.at("clock"), R"({"step":20})");
+  EXPECT_EQ(index.bytes(), 96);
+}
+
+/// An index that was changed in one way, and what is said of it.
+struct BrokenIndex {
+  const char* what;
+  void (*change)(CheckpointIndex&);
+  const char* said;
+};
+
+TEST(CheckpointIndex, MustNotContradictItself) {
+  const BrokenIndex cases[] = {
+      {"a piece is missing", [](CheckpointIndex& i) { i.tensors["model/w"].pieces.pop_back(); }, "leave elements out"},
+      {"a piece twice", [](CheckpointIndex& i) { i.tensors["model/w"].pieces[1].elements.begin = 0; }, "overlap"},
+      {"outside", [](CheckpointIndex& i) { i.tensors["model/w"].pieces[1].elements.begin = 7; }, "are not within its 24"},
+      {"negative", [](CheckpointIndex& i) { i.tensors["model/w"].pieces[1].elements.begin = -1; }, "are not within its 24"},
+      {"a stride that is too small", [](CheckpointIndex& i) { i.tensors["model/w"].pieces[1].elements.stride = 2; },
+       "not within"},
+      {"no such file", [](CheckpointIndex& i) { i.tensors["model/w"].pieces[1].file = "x"; }, "not among the files"},
+      {"past the file", [](CheckpointIndex& i) { i.files["data-00001.bin"] = 40; }, "are not within data-00001.bin"},
+      {"bytes of no piece", [](CheckpointIndex& i) { i.files["data-00001.bin"] = 52; }, "leave bytes out"},
+      {"a file elsewhere", [](CheckpointIndex& i) { i.files["../x"] = 0; }, "cannot be"},
+      {"too few checksums", [](CheckpointIndex& i) { i.tensors["model/w"].pieces[1].checksums.clear(); }, "0 checksums"},
+      {"a shape that cannot be",
+       [](CheckpointIndex& i) {
+         i.tensors["model/w"].shape = {int64_t{1} << 40, int64_t{1} << 40};
+       },
+       "cannot be"},
+      {"another shape",
+       [](CheckpointIndex& i) {
+         i.tensors["model/w"].shape = {4, 5};
+       },
+       "are not within its 20"},
+  };
+  for (const BrokenIndex& c : cases) {
+    CheckpointIndex index = sample();
+    c.change(index);
+    const std::string why = refusal([&] { check_index(index, /*whole=*/true); });
+    EXPECT_NE(why.find(c.said), std::string::npos) << c.what << ": " << why;
+  }
+}
+
+TEST(CheckpointIndex, RefusesOtherTexts) {
+  const auto said = [](const std::string& text) { return refusal([&] { parse_index(text, "runs/a/index.json"); }); };
+  EXPECT_EQ(said("").find("runs/a/index.json: not an index"), 0u);
+  EXPECT_NE(said("{}").find("\"format\""), std::string::npos);
+  std::string newer = index_text(sample());
+  newer.replace(newer.find("\"version\": 1"), 12, "\"version\": 9");
+  EXPECT_NE(said(newer).find("use a newer weft"), std::string::npos);
+}
+
+TEST(CheckpointFolder, NamesAndPaths) {
+  EXPECT_EQ(checkpoint_name(500), "step-00000500");
+  EXPECT_EQ(checkpoint_step("step-00000500"), 500);
+  EXPECT_EQ(checkpoint_step("step-500"), std::nullopt);
+  EXPECT_EQ(checkpoint_step("runs"), std::nullopt);
+  EXPECT_EQ(parent_and_name("runs/a/").storage, "runs");
+  EXPECT_EQ(parent_and_name("a").storage, ".");
+  EXPECT_EQ(parent_and_name("s3://bucket/a").storage, "s3://bucket");
+  EXPECT_NE(refusal([] { parent_and_name("s3://bucket"); }), "");
+  EXPECT_NE(refusal([] { parent_and_name("/"); }), "");
+}
+
+}  // namespace
+}  // namespace weft::index_test

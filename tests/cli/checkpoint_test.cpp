@@ -1,0 +1,195 @@
+// Runs that save, are stopped or killed and go on, by the command; what is refused; and what `weft checkpoint` tells.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "tests/cli/training.h"
+#include "tests/support/wait_until.h"
+
+namespace weft::checkpoint_test {
+namespace {
+
+constexpr const char* kRecipe = R"(
+model = { name = "gpt", layers = 2, heads = 2, width = 16, context = 16 }
+data = { name = "text" }
+batch = { global = 16, micro = 2 }
+optimizer = { lr = 1e-3, clip = 1.0 }
+run = { steps = 20, evaluate_every = 5, threads = 1, reproducible_slots = 4, timeout_s = 20 }
+)";
+
+using Words = std::vector<std::string>;
+
+class Checkpoints : public TrainingTest {
+ protected:
+  Checkpoints() : TrainingTest(kRecipe) {}
+
+  std::string runs() const { return (folder_ / "runs").string(); }
+
+  Words saving(Words more) const {
+    more.insert(more.end(), {"--set", "save.folder=" + runs(), "--summary", (folder_ / "summary.json").string()});
+    return train(more);
+  }
+  nlohmann::json summary() const { return nlohmann::json::parse(read_text(folder_ / "summary.json")); }
+  std::string weights() const { return summary()["weights_sha256"]; }
+
+  /// Of a run that nobody stops.
+  std::string undisturbed() {
+    EXPECT_EQ(run_weft(train({"--summary", (folder_ / "summary.json").string()})).status, 0);
+    return weights();
+  }
+  bool has(int step) const {
+    return std::filesystem::exists(folder_.path() / "runs" / ("step-0000000" + std::to_string(step)) / "complete.json");
+  }
+  void expect_line(const CommandResult& result, const std::string& part) const {
+    EXPECT_EQ(result.status, 1);
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+    EXPECT_NE(result.err.find(part), std::string::npos) << result.err;
+  }
+};
+
+TEST_F(Checkpoints, GoOnAfterSigtermInAnotherLayout) {
+  const std::string expected = undisturbed();
+  const pid_t pid = start_weft(saving({"-n", "2", "--set", "save.every=2 steps", "--set", "run.steps=100000"}), folder_.path());
+  ASSERT_TRUE(wait_until([&] { return has(4); }, 30));
+  kill(pid, SIGTERM);
+  EXPECT_EQ(wait_for(pid, 30), 75);
+  const int64_t stopped = summary()["steps_done"];
+  EXPECT_TRUE(summary()["stopped"]);
+  EXPECT_NE(read_text(folder_ / "out").find("stopped, as it was asked to"), std::string::npos);
+  const CommandResult on = run_weft(saving({"-n", "4", "--set", "layout.pp=2", "--set", "layout.shard_level=gradients", "--set",
+                                            "run.steps=" + std::to_string(stopped + 3)}));
+  EXPECT_EQ(on.status, 0) << on.err;
+  EXPECT_EQ(summary()["resumed_from"], stopped);
+  EXPECT_EQ(summary()["saves"], 1);
+  // From the start in as many steps: decay is constant, so that the length of the run changes nothing.
+  EXPECT_EQ(run_weft(train({"--set", "run.steps=" + std::to_string(stopped + 3), "--summary", (folder_ / "one.json").string()}))
+                .status,
+            0);
+  EXPECT_EQ(weights(), nlohmann::json::parse(read_text(folder_ / "one.json"))["weights_sha256"]);
+}
+
+TEST_F(Checkpoints, AreKeptByTheRules) {
+  EXPECT_EQ(
+      run_weft(saving({"--set", "save.every=2 steps", "--set", "save.keep=2", "--set", "save.keep_every=8 steps"})).status, 0);
+  const CommandResult list = run_weft({"checkpoint", "list", runs()});
+  Words steps;
+  std::istringstream in(list.out);
+  for (std::string line; std::getline(in, line);) steps.push_back(line.substr(0, line.find(' ')));
+  EXPECT_EQ(steps, (Words{"step-00000008", "step-00000016", "step-00000018", "step-00000020"})) << list.out;
+  EXPECT_NE(list.out.find("evaluation loss"), std::string::npos);
+}
+
+TEST_F(Checkpoints, OfAnotherRunAreRefusedInOneLine) {
+  ASSERT_EQ(run_weft(saving({"--set", "run.steps=4"})).status, 0);
+  expect_line(run_weft(saving({"-n", "2", "--set", "optimizer.lr=2e-3", "--set", "run.seed=9"})),
+              "it is of another run: optimizer.lr was 0.001, is 0.002; run.seed was 1, is 9");
+  expect_line(run_weft(saving({"--resume", "none"})), "holds a checkpoint after step 4 already");
+  expect_line(run_weft(saving({"--resume", (folder_ / "nothing").string()})), "no checkpoint is there");
+  const CommandResult anyway = run_weft(saving({"--resume-anyway", "--set", "optimizer.lr=2e-3"}));
+  EXPECT_EQ(anyway.status, 0) << anyway.err;
+  EXPECT_EQ(summary()["resumed_from"], 4);
+}
+
+TEST_F(Checkpoints, ADamagedOneIsPassedOverAndTold) {
+  const std::string expected = undisturbed();
+  ASSERT_EQ(run_weft(saving({"-n", "2", "--set", "save.every=4 steps", "--set", "run.steps=12"})).status, 0);
+  const auto hurt = [this](const std::string& step) {
+    const std::filesystem::path file = folder_.path() / "runs" / step / "data-00001.bin";
+    std::string bytes = read_text(file);
+    bytes[bytes.size() / 2] ^= 4;
+    std::ofstream(file, std::ios::binary) << bytes;
+  };
+  hurt("step-00000012");
+  const CommandResult verify = run_weft({"checkpoint", "verify", runs()});
+  expect_line(verify, "data-00001.bin: damaged in tensor '");
+  const CommandResult on = run_weft(saving({"-n", "1"}));
+  EXPECT_EQ(on.status, 0) << on.err;
+  EXPECT_NE(on.out.find("step-00000012/data-00001.bin: damaged"), std::string::npos) << on.out;
+  EXPECT_NE(on.out.find("going on from " + runs() + "/step-00000008, after step 8 of 20"), std::string::npos) << on.out;
+  EXPECT_EQ(weights(), expected);
+  for (const char* step : {"step-00000008", "step-00000020"}) hurt(step);
+  expect_line(run_weft(saving({"--set", "run.steps=30"})), "no other checkpoint is there");
+}
+
+TEST_F(Checkpoints, TwoRunsDoNotShareAFolder) {
+  const pid_t pid = start_weft(saving({"--set", "run.steps=100000", "--set", "save.every=2 steps"}), folder_.path());
+  ASSERT_TRUE(wait_until([&] { return has(2); }, 30));
+  expect_line(run_weft(saving({"-n", "2"})), "another run saves its checkpoints there: process " + std::to_string(pid));
+  kill(pid, SIGTERM);
+  EXPECT_EQ(wait_for(pid, 30), 75);
+}
+
+TEST_F(Checkpoints, AreToldOfComparedAndExported) {
+  ASSERT_EQ(run_weft(saving({"-n", "2", "--set", "save.every=10 steps"})).status, 0);
+  const std::string a = runs() + "/step-00000010", b = runs() + "/step-00000020", file = (folder_ / "w.safetensors").string();
+  EXPECT_NE(run_weft({"checkpoint", "show", a}).out.find("model/wte.weight"), std::string::npos);
+  EXPECT_EQ(run_weft({"checkpoint", "diff", b, runs()}).status, 0);
+  const CommandResult diff = run_weft({"checkpoint", "diff", a, b});
+  EXPECT_EQ(diff.status, 3);
+  EXPECT_NE(diff.out.find("model/wte.weight: "), std::string::npos);
+  EXPECT_EQ(run_weft({"checkpoint", "average", a, b, "-o", file}).status, 0);
+  EXPECT_EQ(run_weft({"checkpoint", "export", b, file}).status, 0);
+  // Weights that went out come in again: what a run that trains nothing has of them.
+  ASSERT_EQ(run_weft(train({"--set", "model.weights=" + file, "--set", "run.steps=1", "--set", "optimizer.lr=1e-30", "--set",
+                            "optimizer.weight_decay=0", "--summary", (folder_ / "one.json").string()}))
+                .status,
+            0);
+  EXPECT_EQ(nlohmann::json::parse(read_text(folder_ / "one.json"))["weights_sha256"], weights());
+  expect_line(run_weft({"checkpoint", "show", folder_.path().string()}), "no checkpoint is there");
+}
+
+/// The rank of a launcher with that number, once it runs.
+pid_t rank_of(pid_t launcher, int number) {
+  const std::string want = "RANK=" + std::to_string(number);
+  std::ifstream in("/proc/" + std::to_string(launcher) + "/task/" + std::to_string(launcher) + "/children");
+  for (pid_t child = 0; in >> child;) {
+    const std::string environment = read_text("/proc/" + std::to_string(child) + "/environ");
+    std::istringstream entries(environment);
+    for (std::string entry; std::getline(entries, entry, '\0');) {
+      if (entry == want) return child;
+    }
+  }
+  return -1;
+}
+
+TEST_F(Checkpoints, RanksThatDieAreStartedAgainFromMemory) {
+  const std::string expected = undisturbed();
+  Words words = saving({"-n", "2", "--restarts", "5", "--set", "save.memory_every=1", "--set", "save.every=1000 steps"});
+  const pid_t pid = start_weft(words, folder_.path());
+  int killed = 0;
+  for (const int rank : {0, 1}) {
+    const auto said = [&] { return read_text(folder_ / "out"); };
+    const size_t before = said().size();
+    ASSERT_TRUE(wait_until([&] { return said().find("evaluation after step", before) != std::string::npos; }, 30)) << said();
+    const pid_t victim = rank_of(pid, rank);
+    if (victim > 0 && kill(victim, SIGKILL) == 0) ++killed;
+  }
+  EXPECT_EQ(wait_for(pid, 60), 0) << read_text(folder_ / "err");
+  EXPECT_EQ(weights(), expected);
+  const std::string out = read_text(folder_ / "out"), err = read_text(folder_ / "err");
+  EXPECT_NE(err.find("killed by signal 9"), std::string::npos) << err;
+  EXPECT_NE(err.find("restart 1 of 5"), std::string::npos) << err;
+  EXPECT_NE(out.find("going on from the snapshot in memory"), std::string::npos) << out;
+  EXPECT_EQ(killed, 2);
+}
+
+TEST_F(Checkpoints, AFaultThatComesBackEndsTheRun) {
+  // A data set whose file is not there for the ranks: each start fails in the same way.
+  std::filesystem::rename(folder_ / "text", folder_ / "moved");
+  const CommandResult result = run_weft(saving({"-n", "2", "--restarts", "9"}));
+  EXPECT_EQ(result.status, 1);
+  EXPECT_NE(result.err.find("it has failed 3 times after step 0 without any progress"), std::string::npos) << result.err;
+}
+
+TEST_F(Checkpoints, SnapshotsNeedALauncherThatStartsAgain) {
+  expect_line(run_weft(saving({"--set", "save.memory_every=5"})), "--restarts");
+  expect_line(run_weft(train({"-n", "1:2"})), "add --restarts");
+}
+
+}  // namespace
+}  // namespace weft::checkpoint_test

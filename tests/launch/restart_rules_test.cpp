@@ -1,0 +1,65 @@
+// When a run is started again, on how many ranks, and when it is not.
+#include "weft/launch/restart_rules.h"
+
+#include <gtest/gtest.h>
+
+namespace weft::restart_rules_test {
+namespace {
+
+TEST(RestartRules, EndWhenRestartsAreUsedUp) {
+  RestartRules rules({.restarts = 2});
+  EXPECT_TRUE(rules.failed(5).again);
+  EXPECT_TRUE(rules.failed(9).again);
+  const RestartDecision last = rules.failed(14);
+  EXPECT_FALSE(last.again);
+  EXPECT_EQ(last.why, "all 2 restarts are used up");
+  RestartRules none({.restarts = 0});
+  EXPECT_FALSE(none.failed(3).again);
+}
+
+TEST(RestartRules, AFaultThatComesBackAtTheSameStepEndsTheRun) {
+  RestartRules rules({.restarts = 100});
+  EXPECT_EQ(rules.failed(7).pause_s, 0.0);
+  const RestartDecision second = rules.failed(7);
+  EXPECT_TRUE(second.again);
+  EXPECT_GT(second.pause_s, 0.0);
+  const RestartDecision third = rules.failed(7);
+  EXPECT_FALSE(third.again);
+  EXPECT_EQ(third.why, "it has failed 3 times after step 7 without any progress");
+}
+
+TEST(RestartRules, AnotherStepIsAnotherFault) {
+  RestartRules rules({.restarts = 100});
+  for (const int step : {7, 7, 8, 8, 9, 3, 3}) EXPECT_TRUE(rules.failed(step).again) << step;
+}
+
+TEST(RestartRules, GoOnWithFewerThatFitAndTryAllAgain) {
+  RestartRules rules({.restarts = 100, .least_ranks = 1, .most_ranks = 4, .fits = [](int ranks) { return ranks != 3; }});
+  EXPECT_EQ(rules.failed(7).ranks, 4);
+  EXPECT_EQ(rules.failed(7).ranks, 2);  // a device may be gone
+  EXPECT_TRUE(rules.is_smaller());
+  EXPECT_EQ(rules.failed(7).ranks, 2);
+  EXPECT_EQ(rules.failed(7).ranks, 1);
+  EXPECT_EQ(rules.failed(20).ranks, 4);  // it came further
+  EXPECT_FALSE(rules.is_smaller());
+  rules.failed(20);
+  EXPECT_EQ(rules.ranks(), 2);
+  rules.grow();
+  EXPECT_EQ(rules.ranks(), 4);
+  EXPECT_EQ(rules.restarts(), 6);
+}
+
+TEST(RestartRules, WaitLongerEachTimeInVain) {
+  RestartRules rules({.restarts = 100, .least_ranks = 1, .most_ranks = 8});
+  double before = -1.0;
+  for (int i = 0; i < 8; ++i) {
+    const RestartDecision decision = rules.failed(3);
+    EXPECT_TRUE(decision.again);
+    EXPECT_GE(decision.pause_s, before);
+    before = decision.pause_s;
+  }
+  EXPECT_LE(before, 60.0);
+}
+
+}  // namespace
+}  // namespace weft::restart_rules_test

@@ -1,0 +1,83 @@
+// Which checkpoints stay: rules alone, over whole runs.
+#include "weft/train/save/keep_rules.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/refusal.h"
+#include "weft/train/save/recipe_changes.h"
+
+namespace weft::keep_rules_test {
+namespace {
+
+using test::refusal;
+
+/// What stays of a run that saves every `every` steps, where evaluations have these losses by step.
+std::vector<int64_t> kept(const KeepRules& rules, int64_t every, int64_t steps, const std::map<int64_t, double>& losses = {}) {
+  std::vector<KeptCheckpoint> there;
+  for (int64_t step = every; step <= steps; step += every) {
+    KeptCheckpoint c{.step = step, .clock = {.steps = static_cast<double>(step), .seconds = static_cast<double>(step)}};
+    if (losses.count(step) > 0) c.loss = losses.at(step);
+    there.push_back(c);
+    for (const int64_t gone : checkpoints_to_remove(there, rules)) {
+      std::erase_if(there, [gone](const KeptCheckpoint& k) { return k.step == gone; });
+    }
+  }
+  std::vector<int64_t> result;
+  for (const KeptCheckpoint& c : there) result.push_back(c.step);
+  return result;
+}
+
+using Steps = std::vector<int64_t>;
+
+TEST(KeepRules, KeepTheNewestThoseOfAnIntervalAndTheBest) {
+  EXPECT_EQ(kept({.newest = 3}, 10, 100), (Steps{80, 90, 100}));
+  EXPECT_EQ(kept({.newest = 1}, 10, 100), (Steps{100}));
+  EXPECT_EQ(kept({.newest = 0}, 10, 40), (Steps{10, 20, 30, 40}));
+  EXPECT_EQ(kept({.newest = 2, .every = {50, IntervalUnit::steps}}, 10, 180), (Steps{50, 100, 150, 170, 180}));
+  EXPECT_EQ(kept({.newest = 1, .every = {50, IntervalUnit::steps}}, 30, 180), (Steps{60, 120, 150, 180}));
+  const std::map<int64_t, double> losses = {{20, 3.0}, {40, 2.0}, {60, 2.5}, {80, 2.0}};
+  EXPECT_EQ(kept({.newest = 1, .best = KeepBest::loss}, 10, 100, losses), (Steps{40, 100}));
+  EXPECT_EQ(kept({.newest = 1, .best = KeepBest::accuracy}, 10, 100, losses), (Steps{100}));
+}
+
+TEST(RunInterval, ReadsWhatPeopleWrite) {
+  EXPECT_FALSE(parse_run_interval(""));
+  const auto is = [](const char* text, double amount, IntervalUnit unit) {
+    const RunInterval interval = parse_run_interval(text);
+    return interval.amount == amount && interval.unit == unit;
+  };
+  EXPECT_TRUE(is("500 steps", 500, IntervalUnit::steps));
+  EXPECT_TRUE(is("1 epoch", 1, IntervalUnit::epochs));
+  EXPECT_TRUE(is("0.5 epochs", 0.5, IntervalUnit::epochs));
+  EXPECT_TRUE(is("1e6 tokens", 1e6, IntervalUnit::tokens));
+  EXPECT_TRUE(is("10 min", 600, IntervalUnit::seconds));
+  EXPECT_TRUE(is("2h", 7200, IntervalUnit::seconds));
+  for (const char* text : {"steps", "500", "0 steps", "-3 steps", "1.5 steps", "3 weeks", "nan s", "1 e"}) {
+    EXPECT_NE(refusal([&] { parse_run_interval(text); }), "") << text;
+  }
+}
+
+TEST(RunInterval, PassesAtItsMultiples) {
+  const RunInterval every{10, IntervalUnit::samples};
+  const auto passed = [&](double before, double now) { return every.passed({.samples = before}, {.samples = now}); };
+  EXPECT_FALSE(passed(0, 9));
+  EXPECT_TRUE(passed(9, 10));
+  EXPECT_FALSE(passed(10, 19));
+  EXPECT_TRUE(passed(19, 45));
+  EXPECT_FALSE(RunInterval{}.passed({}, {.samples = 100}));
+}
+
+TEST(RecipeChanges, TellOfWhatIsComputedAlone) {
+  for (const char* key : {"model.width", "data.name", "batch.global", "optimizer.lr", "run.seed"})
+    EXPECT_FALSE(may_change(key)) << key;
+  for (const char* key :
+       {"layout.tp", "run.steps", "run.threads", "data.path", "batch.micro", "save.every", "run.evaluate_every"}) {
+    EXPECT_TRUE(may_change(key)) << key;
+  }
+  EXPECT_EQ(recipe_changes({{"optimizer.lr", "0.1"}, {"layout.tp", "1"}, {"gone.key", "1"}, {"data.tokenizer", ""}},
+                           {{"optimizer.lr", "0.2"}, {"layout.tp", "2"}, {"data.tokenizer", "bytes"}}),
+            (std::vector<std::string>{"data.tokenizer was left out, is bytes", "optimizer.lr was 0.1, is 0.2"}));
+}
+
+}  // namespace
+}  // namespace weft::keep_rules_test
