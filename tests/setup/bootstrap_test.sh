@@ -62,10 +62,14 @@ echo "apt-get \$*" >>$folder/calls
 [[ \$* != *install* ]] || touch $folder/installed/all
 BODY
   machine_command id <<<"echo 0"
-  # pip: python3 -m pip download ... --dest DIR NAME==VERSION
+  # pip: python3 -m pip download ... --dest DIR NAME==VERSION, or install ... --target DIR -r FILE
   machine_command python3 <<BODY
 [[ \$3 != --version ]] || exit 0
 echo "pip \$*" >>$folder/calls
+if [[ \$3 == install ]]; then
+  while [[ \$1 != --target ]]; do shift; done
+  mkdir -p "\$2" && exit
+fi
 wheel=\${*: -1}
 while [[ \$1 != --dest ]]; do shift; done
 cat $folder/served/\${wheel/==/-}.whl >"\$2/\${wheel/==/-}.whl"

@@ -196,7 +196,7 @@ Trained train_leg(const Job& job, const Strategy& s, int ranks, const OptimizerO
       const StepResult result = trainer.step(slice(job.batch_of(step), data_rank * share, share));
       mine.losses.push_back(result.loss);
       mine.norms.push_back(result.norm);
-      if (span.in_background && !span.save.empty()) trainer.save_in_background(span.save);
+      if (span.in_background && !span.save.empty()) trainer.save_in_background(span.save, {.replace = true});
     }
     if (span.in_background) trainer.finish_save();
     if (!span.in_background && !span.save.empty()) trainer.save(span.save);

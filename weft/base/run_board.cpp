@@ -33,9 +33,9 @@ FileDescriptor make_memory(const std::string& name) {
 /// Atomic, as a process may read what another one writes; lock-free, as that one may be killed.
 struct RunBoard::Page {
   struct Head {
-    std::atomic<int64_t> step, ranks, data_bytes, text_bytes;
+    std::atomic<int64_t> step, ranks, launch, data_bytes, text_bytes;
   };
-  std::atomic<int64_t> steps_done, failed_ns, most_ranks;
+  std::atomic<int64_t> steps_done, launch, failed_ns, most_ranks;
   Head copies[1];  ///< rank x copy
 };
 
@@ -100,6 +100,8 @@ std::string RunBoard::environment() const { return fmt::format("{}={}", kVariabl
 
 int64_t RunBoard::steps_done() const { return page_->steps_done; }
 void RunBoard::set_steps_done(int64_t steps) { page_->steps_done = steps; }
+int64_t RunBoard::launch() const { return page_->launch; }
+void RunBoard::begin_launch() { ++page_->launch; }
 int64_t RunBoard::failed_ns() const { return page_->failed_ns; }
 void RunBoard::set_failed_ns(int64_t time_ns) { page_->failed_ns = time_ns; }
 int RunBoard::most_ranks() const { return static_cast<int>(files_.size()) / kStateCopies; }
@@ -108,6 +110,7 @@ RunBoard::Copy RunBoard::copy(int rank, int number) const {
   const Page::Head& head = page_->copies[rank * kStateCopies + number];
   Copy copy{.step = head.step};  // first: the rest was set before it
   copy.ranks = static_cast<int>(head.ranks);
+  copy.launch = head.launch;
   copy.data_bytes = head.data_bytes;
   copy.text_bytes = head.text_bytes;
   return copy;
@@ -117,6 +120,7 @@ void RunBoard::set_copy(int rank, int number, const Copy& copy) {
   Page::Head& head = page_->copies[rank * kStateCopies + number];
   head.step = -1;
   head.ranks = copy.ranks;
+  head.launch = copy.launch;
   head.data_bytes = copy.data_bytes;
   head.text_bytes = copy.text_bytes;
   head.step = copy.step;

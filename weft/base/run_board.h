@@ -25,7 +25,8 @@ class RunBoard {
   /// A copy of a rank's state: some bytes of data, and behind them a text that tells what they are.
   struct Copy {
     int64_t step = -1;       ///< steps that were done; -1: the copy is not whole
-    int ranks = 0;           ///< of the run that made it
+    int ranks = 0;           ///< of the launch that made it
+    int64_t launch = 0;      ///< which launch of the run that was
     int64_t data_bytes = 0;  ///< data
     int64_t text_bytes = 0;  ///< text
   };
@@ -45,6 +46,8 @@ class RunBoard {
 
   int64_t steps_done() const;           ///< of the run, as rank 0 told last
   void set_steps_done(int64_t steps);   ///< by rank 0, after each step
+  int64_t launch() const;               ///< number of the launch
+  void begin_launch();                  ///< by the launcher
   int64_t failed_ns() const;            ///< CLOCK_MONOTONIC of the failure that these ranks were started after; 0: none
   void set_failed_ns(int64_t time_ns);  ///< by the launcher
   int most_ranks() const;               ///< that have copies

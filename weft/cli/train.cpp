@@ -187,8 +187,9 @@ int run_train(const TrainArguments& arguments) {
                                .least_ranks = counts.least,
                                .most_ranks = counts.most,
                                .fits = [recipe](int ranks) { return can_run_on(recipe, ranks); }};
-    return launch_ranks_again(launch_options(recipe, arguments),
-                              {.limits = limits, .keeps_state = true, .grow_after_s = arguments.grow_after_s, .tell = {}});
+    return launch_ranks_again(
+        launch_options(recipe, arguments),
+        {.limits = limits, .keeps_state = recipe.save.memory_every > 0, .grow_after_s = arguments.grow_after_s, .tell = {}});
   }
   if (counts.least < counts.most)
     throw InputError(fmt::format("-n {}: fewer ranks are for restarts; add --restarts", arguments.ranks));
@@ -224,7 +225,7 @@ void add_train(CLI::App& app, int& status) {
   command
       ->add_option("--restarts", arguments->restarts,
                    "How often ranks that fail are started again, from the newest state. Instead of run.restarts")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0, 1000000));
   command
       ->add_option("--grow-after", arguments->grow_after_s,
                    "With -n 2:4, seconds on fewer ranks until all are tried again; twice as long each time")

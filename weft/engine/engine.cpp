@@ -65,13 +65,22 @@ void Engine::with_state(int block, const VisitState& visit, bool changes) {
     const MemoryScope scope(MemoryCategory::optimizer);
     run_->reload_optimizer(block);
   }
-  visit(block, run_->optimizer_state(block));
-  if (changes) {
-    run_->weights.mark_all_changed(block);
-    for (FlatPart* part : model_.flat(block).parts()) FlatModel::copy_master_to_shard(*part);
+  // Also where the visit throws: the next step expects to find it away.
+  const auto put_away = [&] {
+    if (changes) run_->weights.mark_all_changed(block);
+    if (run_->offloads_optimizer()) run_->offload_optimizer(block, changes);
+    if (away) run_->weights.offload(block);
+  };
+  try {
+    visit(block, run_->optimizer_state(block));
+    if (changes) {
+      for (FlatPart* part : model_.flat(block).parts()) FlatModel::copy_master_to_shard(*part);
+    }
+  } catch (...) {
+    put_away();
+    throw;
   }
-  if (run_->offloads_optimizer()) run_->offload_optimizer(block, changes);
-  if (away) run_->weights.offload(block);
+  put_away();
 }
 
 void Engine::for_each_state(const VisitState& visit) {

@@ -43,10 +43,11 @@ LaunchOutcome launch_again(LaunchOptions options, const RestartOptions& restarts
   double grow_after_s = restarts.grow_after_s;
   while (true) {
     options.num_ranks = rules.ranks();
+    board.begin_launch();
     const Stopwatch running;
     bool grows = false;
     options.ask_to_stop = [&] {
-      grows = rules.is_smaller() && running.seconds() >= grow_after_s;
+      grows = options.stopped_status != 0 && rules.is_smaller() && running.seconds() >= grow_after_s;
       return grows;
     };
     LaunchOutcome outcome = launch_once(options);
@@ -54,6 +55,7 @@ LaunchOutcome launch_again(LaunchOptions options, const RestartOptions& restarts
     if (stopped && grows && !outcome.interrupted) {
       rules.grow();
       grow_after_s *= 2.0;
+      board.set_failed_ns(monotonic_ns());
       restarts.tell(fmt::format("{}, saved: trying {} again", after_step(board.steps_done()), counted(rules.ranks(), "rank")));
       continue;
     }

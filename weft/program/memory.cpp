@@ -39,7 +39,7 @@ class Estimate {
     const StepCost cost = step_cost(list_);
     add(MemoryCategory::activations, cost.peak_activation_bytes);
     add(MemoryCategory::communication, options_.communication_bytes);
-    if (options_.saves) saving();
+    saving();
     return result_;
   }
 
@@ -97,7 +97,7 @@ class Estimate {
     const MeshSizes& mesh = program_.mesh;
     const int64_t replicas = int64_t{mesh.dp} * mesh.cp * (program_.shards > 1 ? 1 : mesh.shard);
     const int64_t weights = sum(held_weights_) / program_.shards, states = own() * options_.optimizer_states;
-    add(MemoryCategory::saving, (weights + states) * kFloatBytes / replicas);
+    add(MemoryCategory::saving, options_.state_copies * (weights + states) * kFloatBytes / replicas);
   }
 
   const Program& program_;

@@ -23,12 +23,12 @@ enum class MemoryCategory : uint8_t {
   gathered,       ///< buffers of whole weights
   activations,    ///< micro-batches, activations, their gradients
   communication,  ///< what collectives are staged in
-  saving,         ///< the copy of the rank's share of the state while it is saved
+  saving,         ///< copies of the rank's share of the state: to be saved, and snapshots in the launcher's memory
 };
 /// The words for categories, for people.
 inline constexpr EnumNames<MemoryCategory, 8> kMemoryCategories("weights", "master weights", "gradients", "optimizer state",
                                                                 "gathered weights", "activations", "communication buffers",
-                                                                "copy to save");
+                                                                "copies of the state");
 
 /// The words for a category: "master weights".
 inline std::string_view name(MemoryCategory category) { return kMemoryCategories.of(category); }
@@ -42,7 +42,7 @@ struct MemoryOptions {
   bool offload_optimizer = false;   ///< one block's state at a time
   bool offload_weights = false;     ///< one block's shard at a time
   int64_t communication_bytes = 0;  ///< of the groups
-  bool saves = false;               ///< its share of the state is copied to be saved
+  int state_copies = 0;             ///< of its share of the state, to be saved and as snapshots
 };
 
 /// Bytes that a rank holds.

@@ -147,7 +147,8 @@ TEST(Checkpoint, FailsOnAllRanksAndLeavesWhatWasThere) {
     }
     EXPECT_THROW(trainer.save(folder.file("home")), Error);
     trainer.step(slice(batch(0), world.rank() * 6, 6));
-    trainer.save(folder.file("good"));
+    EXPECT_THROW(trainer.save(folder.file("good")), Error);  // a kill meanwhile would lose it
+    trainer.save(folder.file("good"), {.replace = true});
     EXPECT_EQ(trainer.load(folder.file("good")).step, 1);
   });
   EXPECT_EQ(test::read_file(folder.file("home/thesis.tex")), "all of it");
@@ -232,7 +233,7 @@ TEST(Checkpoint, TakesTheMemoryThatIsTold) {
     with.ledger = &ledger;
     Trainer trainer(Mesh(World(), {{"shard", 1}}), small(), AdamW{}, with);
     trainer.step(batch(0));
-    trainer.save_in_background(folder.file("a"));
+    trainer.save_in_background(folder.file("a"), {.replace = true});
     trainer.finish_save();
     const auto saving = ledger.peak()[static_cast<size_t>(MemoryCategory::saving)];
     const int64_t state = SavedCheckpoint(folder.file("a")).index().bytes();

@@ -24,9 +24,24 @@ std::string marker_text(const std::string& index) {
   return marker.dump() + "\n";
 }
 
+/// "data-00003.bin".
+bool is_data(const std::string& file) {
+  if (!file.starts_with("data-") || !file.ends_with(".bin") || file.size() < 14) return false;
+  return std::all_of(file.begin() + 5, file.end() - 4, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+/// Whether a file begins as an index does.
+bool is_index(Storage& storage, const std::string& path) {
+  constexpr std::string_view kBegin = "{\n\"format\": \"weft checkpoint\"";
+  const std::unique_ptr<StorageReader> file = storage.open(path);
+  std::string begin(std::min<size_t>(kBegin.size(), static_cast<size_t>(file->size())), '\0');
+  file->read(0, begin.data(), static_cast<int64_t>(begin.size()));
+  return begin == kBegin;
+}
+
 /// Also what AtomicFile leaves when it is killed.
 bool is_of_checkpoint(const std::string& file) {
-  return file == kIndexFile || file == kCompleteFile || (file.starts_with("data-") && file.ends_with(".bin")) ||
+  return file == kIndexFile || file == kCompleteFile || is_data(file) ||
          (file.starts_with(".weft-") && file.ends_with(".partial"));
 }
 
@@ -74,6 +89,7 @@ std::vector<int64_t> complete_checkpoints(Storage& storage) {
 
 void remove_checkpoint(Storage& storage, const std::string& path) {
   storage.remove(below(path, kCompleteFile));
+  storage.sync(path);
   for (const std::string& file : storage.list(path)) {
     if (is_of_checkpoint(file)) storage.remove(below(path, file.c_str()));
   }
@@ -82,7 +98,7 @@ void remove_checkpoint(Storage& storage, const std::string& path) {
 
 void clear_checkpoint(Storage& storage, const std::string& path) {
   for (const std::string& file : storage.list(path)) {
-    if (is_of_checkpoint(file)) continue;
+    if (is_of_checkpoint(file) && (file != kIndexFile || is_index(storage, below(path, kIndexFile)))) continue;
     throw InputError(fmt::format("{}: it holds '{}', which is of no checkpoint; name a folder of its own for each checkpoint",
                                  storage.full(path), file));
   }
@@ -93,6 +109,26 @@ void remove_incomplete(Storage& storage) {
   for (const std::string& name : storage.list("")) {
     if (checkpoint_step(name) && !is_complete(storage, name)) remove_checkpoint(storage, name);
   }
+}
+
+void copy_checkpoint(Storage& from, Storage& to, const std::string& path) {
+  constexpr int64_t kAtATime = int64_t{8} << 20;
+  clear_checkpoint(to, path);
+  std::vector<char> buffer;
+  for (const std::string& file : from.list(path)) {
+    if (!is_data(file)) continue;
+    const std::unique_ptr<StorageReader> in = from.open(below(path, file.c_str()));
+    const std::unique_ptr<StorageWriter> out = to.create(below(path, file.c_str()));
+    buffer.resize(static_cast<size_t>(std::min(kAtATime, in->size())));
+    for (int64_t at = 0; at < in->size(); at += kAtATime) {
+      const int64_t bytes = std::min(kAtATime, in->size() - at);
+      in->read(at, buffer.data(), bytes);
+      out->write(buffer.data(), bytes);
+    }
+    out->close();
+  }
+  to.write_text(below(path, kIndexFile), from.read_text(below(path, kIndexFile), kMostIndexBytes));
+  to.write_text(below(path, kCompleteFile), from.read_text(below(path, kCompleteFile), kMostMarkerBytes));
 }
 
 CheckpointPath parent_and_name(const std::string& path) {

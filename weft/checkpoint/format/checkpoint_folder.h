@@ -33,6 +33,9 @@ void clear_checkpoint(Storage& storage, const std::string& path);
 /// Removes folders of checkpoints that have no marker: what a save that was killed left.
 void remove_incomplete(Storage& storage);
 
+/// Copies a complete checkpoint to the folder of the same name in another storage, its marker last. Memory: 8 MiB.
+void copy_checkpoint(Storage& from, Storage& to, const std::string& path);
+
 /// A folder and the storage that it is in.
 struct CheckpointPath {
   std::string storage;     ///< for open_storage()

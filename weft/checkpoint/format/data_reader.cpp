@@ -48,7 +48,8 @@ void for_each_overlap(const ElementRuns& piece, const std::vector<StateRun>& run
 DataReader::DataReader(Storage& storage, std::string checkpoint, const CheckpointIndex& index)
     : storage_(storage), checkpoint_(std::move(checkpoint)), index_(index) {}
 
-void DataReader::read(const StatePart& part) {
+void DataReader::read(const StatePart& given) {
+  const StatePart part = narrowed(given);
   const std::string where = storage_.full(checkpoint_);
   const auto found = index_.tensors.find(part.name);
   if (found == index_.tensors.end()) throw InputError(fmt::format("{}: it has no tensor '{}'", where, part.name));

@@ -77,7 +77,8 @@ std::vector<ElementRuns> join_runs(const std::vector<StateRun>& runs) {
   return pieces;
 }
 
-void DataWriter::add(const StatePart& part) {
+void DataWriter::add(const StatePart& given) {
+  const StatePart part = narrowed(given);
   if (part.runs.empty() && part.whole_numel() > 0) return;
   StoredState& stored =
       index_.tensors.try_emplace(part.name, StoredState{part.memory.scalar_type(), part.shape, {}}).first->second;

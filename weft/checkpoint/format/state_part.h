@@ -27,6 +27,8 @@ struct StatePart {
   int64_t whole_numel() const;  ///< elements of the whole
 };
 
+/// The part with no more of its memory than its runs span.
+StatePart narrowed(const StatePart& part);
 /// The part that is all of a contiguous tensor.
 StatePart whole_part(const std::string& name, const at::Tensor& tensor);
 

@@ -71,7 +71,7 @@ std::shared_ptr<arrow::fs::FileSystem> open_file_system(const std::string& url, 
   }
   start_s3();
   arrow::fs::S3Options options = take_ok(arrow::fs::S3Options::FromUri(url, &path), url, "read the URL");
-  constexpr int64_t kAttempts = 8;
+  constexpr int64_t kAttempts = 5;
   options.retry_strategy = arrow::fs::S3RetryStrategy::GetAwsStandardRetryStrategy(kAttempts);
   options.connect_timeout = 5.0;
   options.request_timeout = 30.0;
@@ -209,8 +209,8 @@ class BucketLock {
 bool has_ended(const std::string& owner) {
   int pid = 0;
   char host[256] = {};
-  if (std::sscanf(owner.c_str(), "process %d on %255s", &pid, host) != 2 || this_host() != host) return false;
-  return kill(pid, 0) != 0 && errno == ESRCH;
+  if (std::sscanf(owner.c_str(), "process %d on %255[^,]", &pid, host) != 2 || this_host() != host) return false;
+  return pid == getpid() || (kill(pid, 0) != 0 && errno == ESRCH);  // its number was given to this process
 }
 
 std::shared_ptr<void> Bucket::lock(const std::string& owner) {

@@ -161,6 +161,8 @@ class LocalStorage : public Storage {
       throw InputError(fmt::format("{}: cannot remove it: {}", full(path), code.message()));
   }
 
+  void sync(const std::string& folder) override { sync_folder(full(folder)); }
+
   std::shared_ptr<void> lock(const std::string& owner) override {
     make_folders(folder_);
     const std::string path = full(kLockFile);

@@ -50,6 +50,8 @@ class Storage {
   /// Removes a file, or a folder that is empty. What is not there, or not empty, stays as it is.
   virtual void remove(const std::string& path) = 0;
 
+  /// Makes durable what was removed from a folder.
+  virtual void sync(const std::string& /*folder*/) {}
   /// Holds the storage for one run, of which `owner` tells, until what it returns goes, or the process ends. Throws InputError,
   /// with the owner's text, where another holds it.
   virtual std::shared_ptr<void> lock(const std::string& owner) = 0;

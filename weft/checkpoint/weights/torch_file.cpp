@@ -44,7 +44,7 @@ c10::IValue unpickle(caffe2::serialize::PyTorchStreamReader& archive) {
     return count;
   };
   const auto record = [&archive](const std::string& name) { return std::get<0>(archive.getRecord("data/" + name)); };
-  torch::jit::Unpickler unpickler(read, nullptr, nullptr, record, std::nullopt);
+  torch::jit::Unpickler unpickler(read, nullptr, nullptr, record, at::Device(at::kCPU));  // wherever it was saved
   unpickler.set_version(archive.version());
   return unpickler.parse_ivalue();
 }

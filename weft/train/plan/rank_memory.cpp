@@ -24,9 +24,10 @@ int64_t communication_bytes(const Recipe& recipe, const Program& program, int pp
   return bytes;
 }
 
-/// Offloaded state is written as it is.
-bool saves_copies(const Recipe& recipe) {
-  return !recipe.save.folder.empty() && recipe.layout.offload_optimizer == "none" && recipe.layout.offload_parameters == "none";
+/// One for saving, but of offloaded state, which is written as it is; two snapshots.
+int state_copies(const Recipe& recipe) {
+  const bool offloads = recipe.layout.offload_optimizer != "none" || recipe.layout.offload_parameters != "none";
+  return (!recipe.save.folder.empty() && !offloads ? 1 : 0) + (recipe.save.memory_every > 0 ? 2 : 0);
 }
 
 }  // namespace
@@ -37,7 +38,7 @@ MemoryOptions memory_options(const Recipe& recipe, const Plan& plan, int pp_rank
           .offload_optimizer = options.offload_optimizer != Offload::none,
           .offload_weights = options.offload_parameters != Offload::none,
           .communication_bytes = communication_bytes(recipe, *plan.program, pp_rank),
-          .saves = saves_copies(recipe)};
+          .state_copies = state_copies(recipe)};
 }
 
 int fullest_stage_rank(const std::vector<MemoryEstimate>& by_stage_rank) {

@@ -181,11 +181,12 @@ void check_save(const Recipe& recipe) {
   check_interval(recipe, "save.keep_every", save.keep_every);
   const SaveRecipe unset;
   const bool is_set = save.every != unset.every || save.keep != unset.keep || save.keep_every != unset.keep_every ||
-                      save.keep_best != unset.keep_best || save.on_end != unset.on_end;
+                      save.keep_best != unset.keep_best || save.on_end != unset.on_end || save.upload != unset.upload;
   if (is_set && save.folder.empty()) fail(recipe, "[save] without save.folder: name the folder that checkpoints go to");
   if (save.keep_best != unset.keep_best && recipe.run.evaluate_every == 0) {
     fail(recipe, "save.keep_best = \"{}\" needs run.evaluate_every", save.keep_best);
   }
+  if (!save.upload.empty() && save.upload == save.folder) fail(recipe, "save.upload is save.folder itself; name another place");
   if (recipe.run.resume.empty()) fail(recipe, "run.resume is empty: \"auto\", \"none\" or a checkpoint's folder");
 }
 

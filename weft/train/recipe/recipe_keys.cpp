@@ -191,6 +191,7 @@ Keys save_keys(SaveRecipe& s) {
        "the one with the best of it stays besides",
        {},
        {"none", "evaluation loss", "evaluation accuracy"}},
+      {"save", "upload", &s.upload, "a second place, as an object store, that each checkpoint is copied to behind training"},
       {"save", "on_end", &s.on_end, "after the last step too"},
       {"save", "memory_every", &s.memory_every,
        "run.restarts: steps between copies of the state in the launcher's memory; 0: none", from(0)},

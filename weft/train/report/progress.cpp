@@ -113,8 +113,9 @@ std::string evaluation_line(const EvaluationReport& report) {
 std::string save_line(const SaveReport& report) {
   const std::string waited =
       report.waited_s < 0.0005 ? "" : fmt::format(", and {} before that for the save before", format_duration(report.waited_s));
-  return fmt::format("saved {}: {} in {}, steps stood still for {}{}", report.path, format_bytes(report.bytes),
-                     format_duration(report.seconds), format_duration(report.copied_s), waited);
+  return fmt::format("saved {}: {} in {}, steps stood still for {}{}{}", report.path, format_bytes(report.bytes),
+                     format_duration(report.seconds), format_duration(report.copied_s), waited,
+                     report.note.empty() ? "" : "; but then: " + report.note);
 }
 
 std::string final_table(const FinalReport& report) {

@@ -36,6 +36,7 @@ struct SaveReport {
   double seconds = 0.0;   ///< from its begin till it was durable
   double copied_s = 0.0;  ///< of them, what steps stood still for the copy
   double waited_s = 0.0;  ///< what the save waited for an earlier one before it began
+  std::string note = {};  ///< what failed after it was whole: copying it on, removing older ones; empty: nothing
 };
 
 /// What is told at the end of a run, and what --summary writes. Lists have an entry a rank.

@@ -142,7 +142,10 @@ std::map<std::string, std::string> state_texts(const TrainerParts& trainer) {
   if (trainer.mesh.world().rank() != 0) return texts;
   texts["clock"] =
       StateJson{{"step", trainer.steps_done}, {"samples", trainer.steps_done * trainer.options.global_batch}}.dump();
-  texts[kTrainer] = StateJson{{"loss_scale", scaling_json(trainer.updater->scaling())}, {"seed", trainer.options.seed}}.dump();
+  texts[kTrainer] = StateJson{{"loss_scale", scaling_json(trainer.updater->scaling())},
+                              {"is_scaled", trainer.updater->is_scaled()},
+                              {"seed", trainer.options.seed}}
+                        .dump();
   StateJson registered = StateJson::object();
   for (const auto& [name, state] : trainer.registered) {
     if (state.save) registered[name] = as_entry(state.save());
@@ -176,7 +179,8 @@ LoadReport load_state(TrainerParts& trainer, Storage& storage, const std::string
     const std::vector<std::string> lines = load_registered(trainer, text_of(index, kRegistered, where));
     require_none(lines, where, options.strict);
     report.skipped.insert(report.skipped.end(), lines.begin(), lines.end());
-    trainer.updater->set_scaling(scaling_of(text_of(index, kTrainer, where).at("loss_scale")));
+    const StateJson numbers = text_of(index, kTrainer, where);
+    trainer.updater->set_scaling(scaling_of(numbers.at("loss_scale")), numbers.at("is_scaled").get<bool>());
     const StateJson loss = index.texts.count(kLoss) > 0 ? text_of(index, kLoss, where) : StateJson::object();
     const bool same_micro_batch = loss.value("micro_batch", int64_t{0}) == trainer.options.micro_batch;
     trainer.engine->set_nominal_targets(same_micro_batch ? loss.at("nominal_targets").get<int64_t>() : 0);

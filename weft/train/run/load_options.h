@@ -1,11 +1,18 @@
-// How a Trainer loads a checkpoint, and what came of it.
+// How a Trainer saves and loads a checkpoint, and what came of loading.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
 namespace weft {
+
+/// How a checkpoint is saved.
+struct SaveOptions {
+  bool replace = false;              ///< a checkpoint that is there already
+  std::function<void()> after = {};  ///< run on rank 0's saving thread once the checkpoint is whole
+};
 
 /// How a checkpoint is loaded.
 struct LoadOptions {

@@ -26,18 +26,28 @@ std::string joined_path(const std::string& folder, const std::string& name) {
   return folder.ends_with('/') ? folder + name : folder + "/" + name;
 }
 
-/// The checkpoints to try, first to last, by path.
-std::vector<std::string> candidates(const ResumeOptions& options) {
-  if (options.from == "none" || (options.from == "auto" && options.folder.empty())) return {};
-  const std::string from = options.from == "auto" ? options.folder : options.from;
-  const std::unique_ptr<Storage> storage = open_storage(from);
-  if (is_complete(*storage, "")) return {from};
+/// The whole checkpoints of a folder by path, newest first; or the folder itself where it is one.
+std::vector<std::string> checkpoints_of(const std::string& folder) {
+  if (folder.empty()) return {};
+  const std::unique_ptr<Storage> storage = open_storage(folder);
+  if (is_complete(*storage, "")) return {folder};
   std::vector<std::string> paths;
   for (const int64_t step : complete_checkpoints(*storage))
-    paths.insert(paths.begin(), joined_path(from, checkpoint_name(step)));
-  if (paths.empty() && options.from != "auto") {
+    paths.insert(paths.begin(), joined_path(folder, checkpoint_name(step)));
+  return paths;
+}
+
+/// The checkpoints to try, first to last, by path.
+std::vector<std::string> candidates(const ResumeOptions& options) {
+  if (options.from == "none") return {};
+  if (options.from == "auto") {
+    std::vector<std::string> paths = checkpoints_of(options.folder);
+    return paths.empty() ? checkpoints_of(options.upload) : paths;
+  }
+  std::vector<std::string> paths = checkpoints_of(options.from);
+  if (paths.empty()) {
     throw InputError(
-        fmt::format("{}: no checkpoint is there, and none below it; `weft checkpoint list` tells of a folder's", from));
+        fmt::format("{}: no checkpoint is there, and none below it; `weft checkpoint list` tells of a folder's", options.from));
   }
   return paths;
 }
@@ -62,24 +72,28 @@ void check_same_run(const std::string& path, const RunState& now) {
                              path, fmt::join(changes, "; ")));
 }
 
-/// On rank 0: the checkpoints that may be loaded, and why others may not.
-std::vector<std::string> choose(const ResumeOptions& options, const RunState& now, std::vector<std::string>& notes) {
+/// What rank 0 chose.
+struct ResumeChoice {
+  std::vector<std::string> paths;  ///< checkpoints to try, first to last
+  bool any = false;                ///< there are some, be they good or not
+};
+
+/// The checkpoints that may be loaded, and why others may not. Those before one of another run are its past.
+ResumeChoice choose(const ResumeOptions& options, const RunState& now, std::vector<std::string>& notes) {
   const std::vector<std::string> all = candidates(options);
-  std::vector<std::string> good;
+  ResumeChoice choice{.paths = {}, .any = !all.empty()};
   for (const std::string& path : all) {
     try {
       if (!options.anyway) check_same_run(path, now);
-      good.push_back(path);
+      choice.paths.push_back(path);
     } catch (const OtherRun&) {
-      throw;
+      if (choice.paths.empty()) throw;
+      break;
     } catch (const InputError& error) {
       notes.emplace_back(error.what());
     }
   }
-  if (good.empty() && !all.empty()) {
-    throw InputError(fmt::format("{}; no other checkpoint is there: --resume none begins anew", notes.front()));
-  }
-  return good;
+  return choice;
 }
 
 /// Steps in a path's last part; -1 for other names.
@@ -96,59 +110,75 @@ void refuse_newer(const std::string& folder, int64_t step) {
                   folder, steps.back()));
 }
 
-/// What rank 0 chooses: first to last.
-std::vector<std::string> choose_for(const ResumeOptions& options, const RunState& now, std::vector<std::string>& notes) {
+/// What rank 0 chooses.
+ResumeChoice choose_for(const ResumeOptions& options, const RunState& now, std::vector<std::string>& notes) {
   if (options.from == "auto") return choose(options, now, notes);
   // Ranks that are started again go on with what the ones before saved.
   if (options.board && options.board->failed_ns() > 0) {
     ResumeOptions again = options;
     again.from = "auto";
-    std::vector<std::string> paths = choose(again, now, notes);
-    if (!paths.empty()) return paths;
+    ResumeChoice choice = choose(again, now, notes);
+    if (choice.any) return choice;
   }
-  std::vector<std::string> paths = choose(options, now, notes);
-  refuse_newer(options.folder, paths.empty() ? -1 : step_of(paths.front()));
-  return paths;
+  ResumeChoice choice = choose(options, now, notes);
+  refuse_newer(options.folder, choice.paths.empty() ? -1 : step_of(choice.paths.front()));
+  return choice;
+}
+
+/// The choice of rank 0, on all ranks.
+ResumeChoice agree_on_choice(const World& world, std::chrono::milliseconds timeout, const ResumeOptions& options,
+                             const RunState& now, std::vector<std::string>& notes) {
+  RankMeeting meeting(world, "choosing the checkpoint to go on from", timeout);
+  nlohmann::json told;
+  if (world.rank() == 0) {
+    try {
+      const ResumeChoice choice = choose_for(options, now, notes);
+      told = {{"paths", choice.paths}, {"any", choice.any}};
+    } catch (const std::exception& error) {
+      meeting.fail(error.what());
+      throw;
+    }
+  }
+  told = nlohmann::json::parse(meeting.of_rank_zero(told.dump()));
+  return {told.at("paths").get<std::vector<std::string>>(), told.at("any").get<bool>()};
 }
 
 }  // namespace
 
 std::optional<Resumed> resume(Trainer& trainer, const World& world, const ResumeOptions& options, const RunState& now) {
-  RankMeeting meeting(world, "choosing the checkpoint to go on from", trainer.timeout());
   Resumed resumed;
-  std::string chosen;
-  if (world.rank() == 0) {
+  const ResumeChoice choice = agree_on_choice(world, trainer.timeout(), options, now, resumed.notes);
+  bool tries_snapshot = options.board != nullptr, had_snapshot = false;
+  // The snapshot comes before the first checkpoint that is older.
+  const auto snapshot_after = [&](int64_t step) -> std::optional<LoadReport> {
+    if (!tries_snapshot) return std::nullopt;
     try {
-      chosen = nlohmann::json(choose_for(options, now, resumed.notes)).dump();
-    } catch (const Error& error) {
-      meeting.fail(error.what());
-      throw;
+      return trainer.load_from(*options.board, step);
+    } catch (const InputError& error) {
+      resumed.notes.emplace_back(error.what());
+      tries_snapshot = false;
+      had_snapshot = true;
+      return std::nullopt;
     }
-  }
-  const auto paths = nlohmann::json::parse(meeting.of_rank_zero(chosen)).get<std::vector<std::string>>();
+  };
   const auto loaded = [&](const std::string& path, const LoadReport& report) {
     resumed.path = path;
     resumed.step = report.step;
     resumed.notes.insert(resumed.notes.end(), report.skipped.begin(), report.skipped.end());
     return resumed;
   };
-  if (options.board) {
-    try {
-      const auto report = trainer.load_from(*options.board, paths.empty() ? -1 : step_of(paths.front()));
-      if (report) return loaded("the snapshot in memory", *report);
-    } catch (const InputError& error) {
-      resumed.notes.emplace_back(error.what());
-    }
-  }
-  for (const std::string& path : paths) {
+  for (const std::string& path : choice.paths) {
+    if (const auto report = snapshot_after(step_of(path))) return loaded("the snapshot in memory", *report);
     try {
       return loaded(path, trainer.load(path, {.strict = !options.anyway}));
     } catch (const InputError& error) {
       resumed.notes.emplace_back(error.what());
     }
   }
-  if (paths.empty()) return std::nullopt;
-  throw InputError(fmt::format("{}; no other checkpoint is there: --resume none begins anew", resumed.notes.back()));
+  if (const auto report = snapshot_after(-1)) return loaded("the snapshot in memory", *report);
+  if (!choice.any && !had_snapshot) return std::nullopt;
+  const std::string why = resumed.notes.empty() ? "no checkpoint could be loaded" : resumed.notes.back();
+  throw InputError(fmt::format("{}; no other checkpoint is there: --resume none begins anew", why));
 }
 
 }  // namespace weft

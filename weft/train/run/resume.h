@@ -15,6 +15,7 @@ namespace weft {
 /// Where from, and how strictly.
 struct ResumeOptions {
   std::string folder = {};    ///< of the run's checkpoints; empty: none
+  std::string upload = {};    ///< where they are copied to; what is there counts where `folder` has none
   std::string from = "auto";  ///< "auto": the newest in `folder`, if any; "none"; a checkpoint, or a folder of some
   RunBoard* board = nullptr;  ///< where a snapshot may be newer than any checkpoint; null: none
   bool anyway = false;        ///< a run of another model, data, batch, optimizer or seed will do, as far as it fits

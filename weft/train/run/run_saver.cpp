@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <random>
 #include <utility>
 
 #include "weft/base/stopwatch.h"
@@ -33,11 +34,14 @@ KeptCheckpoint kept(Storage& storage, int64_t step) {
   return checkpoint;
 }
 
-/// What the rules let go. One that is damaged is known by its step alone.
-void remove_old(const std::string& folder, const KeepRules& rules) {
+/// What the rules let go, of those up to the one that was just saved: any after it is not of this run's past, or was passed
+/// over as damaged. One that is damaged is known by its step alone.
+void remove_old(const std::string& folder, const KeepRules& rules, int64_t saved) {
+  if (rules.newest == 0) return;
   const std::unique_ptr<Storage> storage = open_storage(folder);
   std::vector<KeptCheckpoint> checkpoints;
   for (const int64_t step : complete_checkpoints(*storage)) {
+    if (step > saved) break;
     try {
       checkpoints.push_back(kept(*storage, step));
     } catch (const InputError&) {
@@ -63,11 +67,17 @@ RunSaver::RunSaver(const Recipe& recipe, Trainer& trainer, RunBoard* board, std:
 
 RunSaver::~RunSaver() = default;
 
-void RunSaver::take_folder() {
-  if (recipe_.folder.empty()) return;
-  const std::unique_ptr<Storage> storage = open_storage(recipe_.folder);
-  lock_ = storage->lock(fmt::format("process {} on {}", getpid(), this_host()));
-  remove_incomplete(*storage);
+std::vector<std::shared_ptr<void>> hold_folders(const SaveRecipe& recipe) {
+  std::vector<std::shared_ptr<void>> locks;
+  if (recipe.folder.empty()) return locks;
+  const std::string owner = fmt::format("process {} on {}, {:08x}", getpid(), this_host(), std::random_device()());
+  for (const std::string& folder : {recipe.folder, recipe.upload}) {
+    if (folder.empty()) continue;
+    const std::unique_ptr<Storage> storage = open_storage(folder);
+    locks.push_back(storage->lock(owner));
+    remove_incomplete(*storage);
+  }
+  return locks;
 }
 
 bool RunSaver::after_step(const RunClock& before, const RunClock& now, bool is_last) {
@@ -103,8 +113,13 @@ void RunSaver::save(bool in_background) {
   const Stopwatch stalled;
   if (trainer_.is_saving()) report(trainer_.finish_save());
   const double waited_s = stalled.seconds();
-  const auto after = [folder = recipe_.folder, rules = rules_] { remove_old(folder, rules); };
-  trainer_.save_in_background(path, after);
+  const auto after = [folder = recipe_.folder, upload = recipe_.upload, step = *saved_step_, rules = rules_] {
+    remove_old(folder, rules, step);
+    if (upload.empty()) return;
+    copy_checkpoint(*open_storage(folder), *open_storage(upload), checkpoint_name(step));
+    remove_old(upload, rules, step);
+  };
+  trainer_.save_in_background(path, {.replace = true, .after = after});
   waited_s_ = waited_s;
   if (!in_background) finish();
   totals_.stall_s += stalled.seconds();

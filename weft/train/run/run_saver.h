@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "weft/base/run_board.h"
 #include "weft/train/recipe/recipe.h"
@@ -30,9 +31,6 @@ class RunSaver {
            std::function<void(const SaveReport&)> on_save);
   ~RunSaver();
 
-  /// Holds the folder for this run, and clears it of what killed saves left. Throws InputError on the rank that finds another
-  /// run there; on rank 0, whose call it is.
-  void take_folder();
   /// After a step and its evaluation: saves where that is due. True when the run is to end, saved, as some rank was asked to.
   /// Collective over the world.
   bool after_step(const RunClock& before, const RunClock& now, bool is_last);
@@ -59,7 +57,10 @@ class RunSaver {
   std::optional<int64_t> saved_step_;  ///< the last save's
   double waited_s_ = 0.0;              ///< that the save under way waited for the one before
   SaveTotals totals_;
-  std::shared_ptr<void> lock_;
 };
+
+/// Holds folder and upload for this run while what it returns lives, and clears them of what killed saves left. Rank 0's call.
+/// Throws InputError where another run has one.
+std::vector<std::shared_ptr<void>> hold_folders(const SaveRecipe& recipe);
 
 }  // namespace weft

@@ -40,7 +40,7 @@ std::optional<Snapshot> whole_snapshot(RunBoard& board, int number) {
   Snapshot snapshot{.number = number, .step = first.step};
   for (int rank = 0; rank < first.ranks; ++rank) {
     const RunBoard::Copy copy = board.copy(rank, number);
-    if (copy.step != first.step || copy.ranks != first.ranks) return std::nullopt;
+    if (copy.step != first.step || copy.ranks != first.ranks || copy.launch != first.launch) return std::nullopt;
     snapshot.index.merge(parse_index(read_text(board, rank, number), fmt::format("rank {}'s copy", rank), /*whole=*/false));
   }
   check_index(snapshot.index, /*whole=*/true);
@@ -69,7 +69,11 @@ void take_snapshot(TrainerParts& trainer, RunBoard& board, int number) {
   const int64_t data_bytes = index.bytes();
   const int64_t text_bytes = append_text(board, world.rank(), number, data_bytes, index_text(index));
   board.set_copy(world.rank(), number,
-                 {.step = trainer.steps_done, .ranks = world.size(), .data_bytes = data_bytes, .text_bytes = text_bytes});
+                 {.step = trainer.steps_done,
+                  .ranks = world.size(),
+                  .launch = board.launch(),
+                  .data_bytes = data_bytes,
+                  .text_bytes = text_bytes});
 }
 
 }  // namespace weft

@@ -28,9 +28,9 @@ void StepUpdater::begin(int64_t step, double lr) {
   factor_ = 1.0;
 }
 
-void StepUpdater::set_scaling(const LossScale& scaling) {
+void StepUpdater::set_scaling(const LossScale& scaling, bool was_scaled) {
   loss_scale_.skipped_steps = scaling.skipped_steps;
-  if (!scaled_) return;
+  if (!scaled_ || !was_scaled) return;
   loss_scale_.scale = scaling.scale;
   loss_scale_.good_steps = scaling.good_steps;
 }

@@ -35,8 +35,9 @@ class StepUpdater : public Updater {
 
   /// The loss scale as it is now: all that steps change here, optimizer state aside.
   const LossScale& scaling() const { return loss_scale_; }
-  /// Takes that of an earlier run; a run without one (fp32, bf16) takes what it counted alone.
-  void set_scaling(const LossScale& scaling);
+  bool is_scaled() const { return scaled_; }  ///< losses are: fp16
+  /// Takes that of an earlier run; where one of the two has none (fp32, bf16), what it counted alone.
+  void set_scaling(const LossScale& scaling, bool was_scaled);
 
  private:
   FlatModel& model_;

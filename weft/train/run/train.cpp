@@ -82,7 +82,7 @@ class Run {
   }
 
   FinalReport operator()() {
-    if (leads()) saver_.take_folder();
+    if (leads()) locks_ = hold_folders(recipe_.save);
     trainer_.start();
     go_on();
     loader_ = std::make_unique<Loader>(data_.training, Sampler(data_.training->size(), {.seed = recipe_.run.seed}),
@@ -105,10 +105,13 @@ class Run {
  private:
   /// Loads the checkpoint that the run goes on from, if any.
   void go_on() {
-    const auto resumed = resume(
-        trainer_, world_,
-        {.folder = recipe_.save.folder, .from = recipe_.run.resume, .board = options_.board, .anyway = options_.resume_anyway},
-        state_);
+    const auto resumed = resume(trainer_, world_,
+                                {.folder = recipe_.save.folder,
+                                 .upload = recipe_.save.upload,
+                                 .from = recipe_.run.resume,
+                                 .board = options_.board,
+                                 .anyway = options_.resume_anyway},
+                                state_);
     if (!resumed && !recipe_.model.weights.empty()) take_weights();
     running_ = Stopwatch();
     if (!resumed) return;
@@ -132,7 +135,7 @@ class Run {
     if (!board) return;
     if (board->failed_ns() > 0 && options_.on_note) {
       const double down_s = static_cast<double>(monotonic_ns() - board->failed_ns()) * 1e-9;
-      options_.on_note(fmt::format("started again {} after the failure; {} to be done again", format_duration(down_s),
+      options_.on_note(fmt::format("started again within {}; {} to be done again", format_duration(down_s),
                                    counted(board->steps_done() - step, "step")));
     }
     board->set_steps_done(step);
@@ -257,7 +260,7 @@ class Run {
     }
     report_.peak_rss_mb = gather(group, device_, peak_rss_mb(), "peak memory");
     report_.skipped_steps = trainer_.loss_scale().skipped_steps;
-    finish_weights();
+    if (!report_.stopped) finish_weights();  // which are not the last, and those that asked are waiting
   }
 
   /// The digest takes the weights one at a time; a file takes them all, on rank 0.
@@ -284,6 +287,7 @@ class Run {
   Mesh mesh_;
   Datasets data_;
   EvaluationLoader evaluation_;
+  std::vector<std::shared_ptr<void>> locks_;  ///< of the folders, till the trainer's last save has ended
   Trainer trainer_;
   RunSaver saver_;
   std::unique_ptr<Loader> loader_;

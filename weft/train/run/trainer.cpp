@@ -9,18 +9,11 @@
 #include <utility>
 
 #include "weft/base/error.h"
-#include "weft/base/stopwatch.h"
-#include "weft/checkpoint/format/checkpoint_folder.h"
-#include "weft/checkpoint/storage/board_storage.h"
-#include "weft/checkpoint/storage/open_storage.h"
 #include "weft/nn/split_layers.h"
 #include "weft/train/plan/composition.h"
 #include "weft/train/run/agreement.h"
-#include "weft/train/run/checkpoint_state.h"
-#include "weft/train/run/fill_weights.h"
 #include "weft/train/run/gather_times.h"
 #include "weft/train/run/same_batch.h"
-#include "weft/train/run/snapshot.h"
 #include "weft/train/run/trainer_checks.h"
 #include "weft/train/run/trainer_parts.h"
 
@@ -40,12 +33,6 @@ at::Tensor join_parts(const Param& param, const at::Tensor& parts) {
   Split split = *param.split;
   for (split.part = 0; split.part < split.parts; ++split.part) put_part(whole, of_param[split.part], split);
   return whole;
-}
-
-/// The copy that is not the newest snapshot's.
-int first_copy(RunBoard& board) {
-  const std::optional<Snapshot> newest = newest_snapshot(board);
-  return newest ? 1 - newest->number : 0;
 }
 
 MicroBatch to_device(Batch batch, at::Device device) {
@@ -202,128 +189,6 @@ void Trainer::for_each_weight(const std::function<void(const std::string& name, 
     }
     visit(param->name, join_parts(*param, parts));
   }
-}
-
-void Trainer::register_state(const std::string& name, RegisteredState state) {
-  for (const NamedTensor& t : state.tensors) {
-    if (t.tensor.defined() && t.tensor.is_contiguous()) continue;
-    throw InputError(
-        fmt::format("trainer: tensor '{}' of registered state '{}' is not contiguous, or undefined", t.name, name));
-  }
-  if (!state_->registered.emplace(name, std::move(state)).second) {
-    throw InputError(fmt::format("trainer: state '{}' is registered already; give each a name of its own", name));
-  }
-}
-
-std::unique_ptr<RankMeeting> Trainer::meet(const std::string& doing) const {
-  return std::make_unique<RankMeeting>(state_->mesh.world(), doing, state_->options.communication.timeout);
-}
-
-SaveReport Trainer::save(const std::string& path) {
-  begin_save(path, {}, /*in_background=*/false);
-  return finish_save();
-}
-
-void Trainer::save_in_background(const std::string& path, const std::function<void()>& after) {
-  const LayoutOptions& layout = state_->options.layout;
-  const bool offloads = layout.offload_optimizer != Offload::none || layout.offload_parameters != Offload::none;
-  begin_save(path, after, /*in_background=*/!offloads);
-}
-
-void Trainer::begin_save(const std::string& path, const std::function<void()>& after, bool in_background) {
-  start();
-  TrainerParts& s = *state_;
-  const Stopwatch asked;
-  if (is_saving()) finish_save();
-  const CheckpointPath to = parent_and_name(path);
-  BackgroundSave::Job job{.storage = to.storage, .checkpoint = to.checkpoint, .after = after};
-  job.report.path = path;
-  job.report.waited_s = asked.seconds();
-  s.attempt(fmt::format("saving {}", path), [&] {
-    job.meeting = meet(fmt::format("saving {}", path));
-    job.texts = state_texts(s);
-    if (!in_background) {
-      job.write = [&s](DataWriter& writer) { for_each_written(s, [&writer](const StatePart& part) { writer.add(part); }); };
-      return s.saving.run_now(std::move(job));
-    }
-    const Stopwatch begin;
-    const MemoryLedger::Attached attached(s.options.ledger);
-    const MemoryScope scope(MemoryCategory::saving);
-    s.staging.clear();
-    for_each_written(s, [&s](const StatePart& part) { s.staging.add(part); });
-    job.write = [&s](DataWriter& writer) {
-      for (const StatePart& part : s.staging.parts()) writer.add(part);
-    };
-    job.report.copied_s = begin.seconds();
-    s.saving.start(std::move(job));
-  });
-}
-
-bool Trainer::is_saving() const { return state_->saving.is_under_way(); }
-bool Trainer::is_save_done() const { return state_->saving.is_done(); }
-
-SaveReport Trainer::finish_save() { return is_saving() ? state_->saving.wait() : SaveReport{}; }
-
-LoadReport Trainer::load(const std::string& path, const LoadOptions& options) {
-  start_to_load();
-  if (is_saving()) finish_save();
-  LoadReport report;
-  fill(path, [&] {
-    const CheckpointPath from = parent_and_name(path);
-    const std::unique_ptr<Storage> storage = open_storage(from.storage);
-    report = load_state(*state_, *storage, from.checkpoint, read_checkpoint(*storage, from.checkpoint), options);
-  });
-  return report;
-}
-
-void Trainer::save_to(RunBoard& board) {
-  start();
-  TrainerParts& s = *state_;
-  s.attempt("a snapshot", [&] {
-    if (!s.next_copy) s.next_copy = first_copy(board);
-    take_snapshot(s, board, *s.next_copy);
-    s.next_copy = 1 - *s.next_copy;
-  });
-}
-
-std::optional<LoadReport> Trainer::load_from(RunBoard& board, int64_t after_step) {
-  TrainerParts& s = *state_;
-  s.next_copy = first_copy(board);
-  const std::optional<Snapshot> snapshot = newest_snapshot(board);
-  if (!snapshot || snapshot->step <= after_step) return std::nullopt;
-  start_to_load();
-  LoadReport report;
-  fill("the snapshot in memory",
-       [&] { report = load_state(s, *board_storage(board, snapshot->number), "", snapshot->index, {}); });
-  return report;
-}
-
-std::vector<std::string> Trainer::load_weights(const std::string& path, const WeightNames& names) {
-  start_to_load();
-  std::vector<std::string> unused;
-  fill(path, [&] { unused = fill_weights(*state_, path, names); });
-  return unused;
-}
-
-/// What an earlier load left half done is about to be loaded anew.
-void Trainer::start_to_load() {
-  state_->half_loaded.clear();
-  start();
-}
-
-/// Runs `fill` on every rank; all throw what it threw on one.
-void Trainer::fill(const std::string& path, const std::function<void()>& fill) {
-  TrainerParts& s = *state_;
-  const std::unique_ptr<RankMeeting> meeting = s.attempt("loading " + path, [&] { return meet("loading " + path); });
-  std::string failure;
-  try {
-    as_error("loading " + path, fill);
-  } catch (const std::exception& error) {
-    failure = error.what();
-  }
-  s.half_loaded = meeting->verdict(failure);
-  if (!s.half_loaded.empty()) throw InputError(s.half_loaded);
-  s.attempt("gathering weights that were loaded", [&s] { s.engine->gather_whole(); });
 }
 
 const Program& Trainer::program() const { return *state_->program; }

@@ -86,14 +86,13 @@ class Trainer {
   void register_state(const std::string& name, RegisteredState state);
 
   /// Saves the state of the run (weights, optimizer, loss scale, clock, registered state) as a checkpoint: the folder `path`,
-  /// or a URL of an object store. The folder has to be new, empty, or an older checkpoint, which is replaced. Each rank writes
-  /// its share, and returns once all of it is durable. Collective over the world. Throws InputError on all ranks where one
-  /// cannot.
-  SaveReport save(const std::string& path);
+  /// or a URL of an object store. The folder has to be new or empty; a checkpoint that is there is refused, or replaced, but a
+  /// kill meanwhile would lose it. Each rank writes its share, and returns once all of it is durable. Collective over the
+  /// world. Throws InputError or CommError on all ranks where one cannot.
+  SaveReport save(const std::string& path, const SaveOptions& options = {});
   /// The same beside the steps that follow: returns once the rank's share is copied, while a thread writes the copy. State that
-  /// is offloaded is not copied but written before it returns. Waits for the save before. `after` runs on rank 0's thread once
-  /// the checkpoint is whole.
-  void save_in_background(const std::string& path, const std::function<void()>& after = {});
+  /// is offloaded is not copied but written before it returns. Waits for the save before.
+  void save_in_background(const std::string& path, const SaveOptions& options = {});
   bool is_saving() const;     ///< a save has begun that finish_save() has not told of
   bool is_save_done() const;  ///< finish_save() would not wait
   /// Waits for the save under way and tells what came of it; throws on all ranks what it failed with on one. An empty report
@@ -130,7 +129,7 @@ class Trainer {
   std::unique_ptr<RankMeeting> meet(const std::string& doing) const;
   void start_to_load();
   void fill(const std::string& path, const std::function<void()>& fill);
-  void begin_save(const std::string& path, const std::function<void()>& after, bool in_background);
+  void begin_save(const std::string& path, const SaveOptions& options, bool in_background);
 
   std::unique_ptr<TrainerParts> state_;
 };

@@ -5,6 +5,7 @@
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 
+#include <exception>
 #include <map>
 #include <memory>
 #include <optional>
@@ -47,7 +48,7 @@ struct TrainerParts {
   std::shared_ptr<const Program> plan() const;
   void check_still_frozen() const;
   ~TrainerParts() {
-    if (attempts.failed()) saving.abandon();
+    if (attempts.failed() || std::uncaught_exceptions() > 0) saving.abandon();
   }
   bool reproducible() const { return options.reproducible_slots > 0; }
 

@@ -50,14 +50,23 @@ void BackgroundSave::run_now(Job job) {
 void BackgroundSave::run() {
   try {
     const std::unique_ptr<Storage> storage = open_storage(job_.storage);
-    CheckpointWrite write(*storage, job_.checkpoint, *job_.meeting);
+    CheckpointWrite write(*storage, job_.checkpoint, *job_.meeting, job_.replace);
     job_.report.bytes = write.run(job_.write, job_.texts);
     job_.report.seconds = begin_.seconds();
-    if (job_.meeting->rank() == 0 && job_.after) job_.after();
+    if (job_.meeting->rank() == 0 && job_.after) run_after();
   } catch (...) {
     error_ = std::current_exception();
   }
   done_ = true;
+}
+
+/// The checkpoint is whole, whatever comes of this.
+void BackgroundSave::run_after() {
+  try {
+    job_.after();
+  } catch (const std::exception& error) {
+    job_.report.note = error.what();
+  }
 }
 
 SaveReport BackgroundSave::wait() {

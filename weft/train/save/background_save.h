@@ -24,6 +24,7 @@ class BackgroundSave {
   struct Job {
     std::string storage;                            ///< for open_storage()
     std::string checkpoint;                         ///< folder in it
+    bool replace = false;                           ///< a checkpoint that is there already
     std::function<void(DataWriter&)> write = {};    ///< hands over this rank's parts, of memory that nothing else touches
     std::map<std::string, std::string> texts = {};  ///< of the index
     std::unique_ptr<RankMeeting> meeting = {};      ///< of all ranks
@@ -51,6 +52,7 @@ class BackgroundSave {
  private:
   void begin(Job job);
   void run();
+  void run_after();
 
   Job job_;
   std::thread thread_;

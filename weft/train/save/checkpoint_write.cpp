@@ -12,8 +12,8 @@
 
 namespace weft {
 
-CheckpointWrite::CheckpointWrite(Storage& storage, std::string checkpoint, RankMeeting& meeting)
-    : storage_(storage), checkpoint_(std::move(checkpoint)), meeting_(meeting) {}
+CheckpointWrite::CheckpointWrite(Storage& storage, std::string checkpoint, RankMeeting& meeting, bool replace)
+    : storage_(storage), checkpoint_(std::move(checkpoint)), meeting_(meeting), replace_(replace) {}
 
 int64_t CheckpointWrite::run(const std::function<void(DataWriter&)>& write, const std::map<std::string, std::string>& texts) {
   try {
@@ -32,7 +32,7 @@ int64_t CheckpointWrite::run(const std::function<void(DataWriter&)>& write, cons
 int64_t CheckpointWrite::run_all(const std::function<void(DataWriter&)>& write,
                                  const std::map<std::string, std::string>& texts) {
   if (meeting_.rank() == 0) {
-    clear_checkpoint(storage_, checkpoint_);
+    make_room();
     meeting_.tell("ready", "");
   } else {
     meeting_.wait_for("ready", 0);
@@ -42,6 +42,7 @@ int64_t CheckpointWrite::run_all(const std::function<void(DataWriter&)>& write,
   CheckpointIndex index = writer.close();
   if (meeting_.rank() > 0) {
     meeting_.tell("part", index_text(index));
+    has_told_ = true;
     meeting_.wait_for("done", 0);
     return 0;
   }
@@ -51,16 +52,27 @@ int64_t CheckpointWrite::run_all(const std::function<void(DataWriter&)>& write,
   }
   index.texts = texts;
   check_index(index, /*whole=*/true);
+  meeting_.check();  // a rank may have given up since it told its part
   complete_checkpoint(storage_, checkpoint_, index);
   meeting_.tell("done", "");
   return index.bytes();
+}
+
+void CheckpointWrite::make_room() {
+  if (!replace_ && is_complete(storage_, checkpoint_)) {
+    throw InputError(
+        fmt::format("{}: it is a checkpoint already, which a save that is killed would lose; name a new folder, or "
+                    "replace it knowingly",
+                    storage_.full(checkpoint_)));
+  }
+  clear_checkpoint(storage_, checkpoint_);
 }
 
 /// Rank 0 removes the folder, the others may still be at their files: each sees to its own as well.
 void CheckpointWrite::clean_up() noexcept {
   try {
     if (meeting_.rank() == 0 && !is_complete(storage_, checkpoint_)) remove_checkpoint(storage_, checkpoint_);
-    if (meeting_.rank() > 0) storage_.remove(checkpoint_ + "/" + data_file(meeting_.rank()));
+    if (meeting_.rank() > 0 && !has_told_) storage_.remove(checkpoint_ + "/" + data_file(meeting_.rank()));
   } catch (const std::exception&) {
     // What cannot be removed now the next save removes.
   }

@@ -19,8 +19,9 @@ namespace weft {
 /// Writes a rank's data, and with the others makes a checkpoint of it.
 class CheckpointWrite {
  public:
-  /// `checkpoint` is the folder within the storage. Storage and meeting must outlive it.
-  CheckpointWrite(Storage& storage, std::string checkpoint, RankMeeting& meeting);
+  /// `checkpoint` is the folder within the storage; one that is whole already is refused, or replaced. Storage and meeting must
+  /// outlive it.
+  CheckpointWrite(Storage& storage, std::string checkpoint, RankMeeting& meeting, bool replace);
 
   /// Runs `write`, which hands this rank's parts to the writer; then the rest. `texts` of rank 0 are the index's. Throws on all
   /// ranks what failed on one; returns the bytes of all data files on rank 0.
@@ -28,11 +29,14 @@ class CheckpointWrite {
 
  private:
   int64_t run_all(const std::function<void(DataWriter&)>& write, const std::map<std::string, std::string>& texts);
+  void make_room();
   void clean_up() noexcept;
 
   Storage& storage_;
   std::string checkpoint_;
   RankMeeting& meeting_;
+  bool replace_;
+  bool has_told_ = false;  ///< what is in this rank's file: from then on it is rank 0's to keep or remove
 };
 
 }  // namespace weft

@@ -45,9 +45,8 @@ void RankMeeting::look(const std::string& key, int rank) {
   const Deadline deadline = timeout_;
   auto pause = std::chrono::microseconds(200);
   for (int looks = 1;; ++looks) {
-    if (given_up_) throw Error(fmt::format("{}: given up, as the training has ended", doing_));
     if (store_->has(key, deadline).value_or(false)) return;
-    if (store_->has(kFailed, deadline).value_or(false)) throw CommError(store_->get(kFailed, deadline, doing_));
+    check();
     store_->throw_if_failed();
     const RankState state = looks % 10 == 0 ? store_->table()->read(rank).state : RankState::running;
     const bool gone = (state == RankState::failed || state == RankState::ended) && !store_->has(key, deadline).value_or(false);
@@ -61,8 +60,16 @@ void RankMeeting::look(const std::string& key, int rank) {
   }
 }
 
+void RankMeeting::check() {
+  if (given_up_) throw Error(fmt::format("{}: given up, as the training has ended", doing_));
+  if (store_ && store_->has(kFailed, Deadline(timeout_)).value_or(false)) {
+    throw CommError(store_->get(kFailed, Deadline(timeout_), doing_));
+  }
+}
+
+/// The first one to tell is believed.
 void RankMeeting::fail(const std::string& why) {
-  if (store_) store_->set(kFailed, why, timeout_);
+  if (store_ && !store_->has(kFailed, Deadline(timeout_)).value_or(false)) store_->set(kFailed, why, timeout_);
 }
 
 std::string RankMeeting::of_rank_zero(const std::string& value) {

@@ -31,6 +31,8 @@ class RankMeeting {
   std::string take(const std::string& key, int rank);
   /// Tells all ranks that it came to nothing, and why.
   void fail(const std::string& why);
+  /// Throws where a rank has told so, or give_up() was called.
+  void check();
   /// Ends the waits of other threads of this rank.
   void give_up() { given_up_ = true; }
 

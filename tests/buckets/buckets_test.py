@@ -1,0 +1,163 @@
+#!/usr/bin/env -S python3 -B
+"""Trainings that save to S3: a real server on loopback, behind a proxy that fails every third request, is slow, or dies."""
+import argparse
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+from s3_server import S3, Proxy
+
+RECIPE = """
+model = { name = "gpt", layers = 2, heads = 2, width = 32, context = 32 }
+data = { name = "text", path = "text" }
+batch = { global = 16, micro = 2 }
+optimizer = { lr = 1e-3, clip = 1.0 }
+run = { steps = 12, evaluate_every = 4, threads = 1, reproducible_slots = 4, timeout_s = 60 }
+"""
+
+
+class Tests:
+    def __init__(self, weft):
+        self.weft, self.s3 = weft, S3()
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="weft_buckets_"))
+        (self.folder / "r.toml").write_text(RECIPE)
+        (self.folder / "text").write_text("".join(f"line {i} of a text that repeats itself\n" for i in range(2000)))
+        self.proxy = Proxy(self.s3.port)
+        self.sha = self.train([])["weights_sha256"]
+
+    def close(self):
+        self.s3.stop()
+        shutil.rmtree(self.folder)
+
+    def environment(self):
+        own = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_REGION": "us-east-1", "AWS_ENDPOINT_URL": self.proxy.url,
+               "AWS_EC2_METADATA_DISABLED": "true"}
+        return {key: value for key, value in os.environ.items() if not key.startswith("AWS_")} | own
+
+    def run(self, words):
+        return subprocess.run([self.weft, *words], cwd=self.folder, env=self.environment(), stdin=subprocess.DEVNULL, capture_output=True,
+                              text=True, timeout=120)
+
+    def words(self, more):
+        return ["train", "r.toml", "--summary", "summary.json", *more]
+
+    def train(self, more, status=0):
+        done = self.run(self.words(more))
+        assert done.returncode == status, f"{more}: status {done.returncode}, {done.stderr}"
+        self.said = done.stdout + done.stderr
+        return json.loads((self.folder / "summary.json").read_text()) if status == 0 else None
+
+    def goes_on_to_the_same_bits(self, folder):
+        """Saved on 2 ranks, killed, gone on with on others."""
+        save = ["--set", f"save.folder={folder}", "--set", "save.every=4 steps"]
+        self.train(["-n", "2", "--set", "run.steps=4", *save])
+        summary = self.train(["-n", "4", "--set", "layout.shard_level=parameters", *save])
+        assert summary["resumed_from"] == 4, summary
+        assert summary["weights_sha256"] == self.sha
+        listed = self.run(["checkpoint", "list", folder])
+        assert [line.split()[0] for line in listed.stdout.splitlines()] == [f"step-{s:08}" for s in (4, 8, 12)], listed
+        verified = self.run(["checkpoint", "verify", folder])
+        assert verified.returncode == 0, verified.stderr
+
+    # --- tests ------------------------------------------------------------------------------------------------------------
+
+    def test_saves_and_goes_on(self):
+        self.goes_on_to_the_same_bits("s3://bucket/plain")
+        assert all(key.startswith("plain/step-") for key in self.s3.keys("plain/") if not key.endswith("/")), self.s3.keys("plain/")
+        assert self.s3.uploads() == 0
+
+    def test_every_third_request_fails(self):
+        self.proxy = Proxy(self.s3.port, fails=3)
+        self.goes_on_to_the_same_bits("s3://bucket/third")
+        assert self.proxy.failed > 10, self.proxy.failed
+
+    def test_slow(self):
+        self.proxy = Proxy(self.s3.port, delay_s=0.1)
+        self.goes_on_to_the_same_bits("s3://bucket/slow")
+
+    def test_large_ones_go_up_in_parts(self):
+        """60 MB and more, in parts; what a killed upload left is no checkpoint."""
+        big = ["--set", "model.width=512", "--set", "model.layers=2", "--set", "run.steps=2",
+               "--set", "run.evaluate_every=0", "--set", "save.folder=s3://bucket/big"]
+        self.train(["-n", "2", *big])
+        shown = self.run(["checkpoint", "verify", "s3://bucket/big"])
+        assert shown.returncode == 0 and "MiB" in shown.stdout, shown
+        assert float(shown.stdout.split(" MiB")[0].split()[-1]) > 60, shown.stdout
+
+    def test_dies_in_the_middle(self):
+        save = ["--set", "save.folder=s3://bucket/dies", "--set", "save.every=2 steps", "--set", "run.timeout_s=20"]
+        self.train(["--set", "run.steps=4", *save])
+        process = subprocess.Popen([self.weft, *self.words(["--set", "run.steps=100000", *save])], cwd=self.folder, env=self.environment(),
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        end = time.monotonic() + 30
+        while not any("step-00000008/complete.json" in key for key in self.s3.keys("dies/")) and time.monotonic() < end:
+            time.sleep(0.05)
+        self.proxy.dead = True
+        error = process.communicate(timeout=120)[1]
+        assert process.returncode == 1 and len(error.splitlines()) == 1 and "s3://bucket/dies" in error, (process.returncode, error)
+        self.proxy.dead = False
+        steps = [int(key.split("step-")[1][:8]) for key in self.s3.keys("dies/") if key.endswith("complete.json")]
+        summary = self.train(["--set", f"run.steps={max(steps) + 2}", *save])
+        assert summary["resumed_from"] == max(steps), (summary, steps)
+
+    def test_two_runs(self):
+        save = ["--set", "save.folder=s3://bucket/two", "--set", "save.every=2 steps"]
+        process = subprocess.Popen([self.weft, *self.words(["--set", "run.steps=100000", *save])], cwd=self.folder, env=self.environment(),
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        end = time.monotonic() + 30
+        while not any("complete.json" in key for key in self.s3.keys("two/")) and time.monotonic() < end:
+            time.sleep(0.05)
+        self.train(save, status=1)
+        assert "another run saves its checkpoints there" in self.said, self.said
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        self.train(["--set", "run.steps=2000000", "--set", "run.evaluate_every=0", "--set", "run.seed=2", *save], status=1)
+        assert "it is of another run" in self.said, self.said  # the dead one holds nothing
+
+    def test_local_and_remote(self):
+        save = ["--set", "save.folder=local", "--set", "save.upload=s3://bucket/copy", "--set", "save.every=2 steps", "--set", "save.keep=2"]
+        self.train(["--set", "run.steps=6", *save])
+        names = sorted(p.name for p in (self.folder / "local").glob("step-*"))
+        remote = sorted({key.split("/")[1] for key in self.s3.keys("copy/step-")})
+        assert names == remote == ["step-00000004", "step-00000006"], (names, remote)
+        shutil.rmtree(self.folder / "local")  # the machine is gone
+        summary = self.train(save)
+        assert summary["resumed_from"] == 6 and summary["weights_sha256"] == self.sha, summary
+
+    def test_says_what_is_wrong(self):
+        for name, said in {"s3://none/x": "no checkpoint is there", "s4://a/b": "of no store that is known", "s3://bucket/x?a=b": "without '?'"}.items():
+            done = self.run(["checkpoint", "list", name])
+            assert done.returncode == 1 and said in done.stderr and len(done.stderr.splitlines()) == 1, done
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--weft", required=True)
+    parser.add_argument("--test", help="this one alone")
+    options = parser.parse_args()
+    tests, failed = Tests(options.weft), 0
+    names = [name for name in dir(Tests) if name.startswith("test_") and options.test in (None, name)]
+    try:
+        for name in names:
+            began = time.monotonic()
+            tests.proxy = Proxy(tests.s3.port)
+            try:
+                getattr(tests, name)()
+                print(f"  {name}: passed ({time.monotonic() - began:.1f} s)", flush=True)
+            except Exception as error:  # noqa: BLE001: each is told, the others go on
+                failed += 1
+                print(f"  {name}: FAILED: {type(error).__name__}: {str(error)[:1500]}", flush=True)
+    finally:
+        tests.close()
+    print(f"{len(names) - failed} passed, {failed} failed")
+    return 1 if failed or not names else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

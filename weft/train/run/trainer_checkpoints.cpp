@@ -1,0 +1,168 @@
+// The part of Trainer that saves and loads.
+#include <fmt/format.h>
+
+#include <exception>
+#include <utility>
+
+#include "weft/base/error.h"
+#include "weft/base/stopwatch.h"
+#include "weft/checkpoint/format/checkpoint_folder.h"
+#include "weft/checkpoint/safetensors_header.h"
+#include "weft/checkpoint/storage/board_storage.h"
+#include "weft/checkpoint/storage/open_storage.h"
+#include "weft/train/run/checkpoint_state.h"
+#include "weft/train/run/fill_weights.h"
+#include "weft/train/run/snapshot.h"
+#include "weft/train/run/trainer.h"
+#include "weft/train/run/trainer_parts.h"
+
+namespace weft {
+
+namespace {
+
+/// The copy that is not the newest snapshot's.
+int first_copy(RunBoard& board) {
+  const std::optional<Snapshot> newest = newest_snapshot(board);
+  return newest ? 1 - newest->number : 0;
+}
+
+}  // namespace
+
+void Trainer::register_state(const std::string& name, RegisteredState state) {
+  if (name.empty() || name.find('/') != std::string::npos) {
+    throw InputError(fmt::format("trainer: '{}' cannot name registered state; leave out '/'", name));
+  }
+  for (const NamedTensor& t : state.tensors) {
+    if (t.tensor.defined() && t.tensor.is_contiguous()) {
+      if (safetensors_type(t.tensor.scalar_type()) != nullptr) continue;
+      throw InputError(fmt::format("trainer: tensor '{}' of registered state '{}' is {}, which checkpoints have no type for",
+                                   t.name, name, c10::toString(t.tensor.scalar_type())));
+    }
+    throw InputError(
+        fmt::format("trainer: tensor '{}' of registered state '{}' is not contiguous, or undefined", t.name, name));
+  }
+  if (!state_->registered.emplace(name, std::move(state)).second) {
+    throw InputError(fmt::format("trainer: state '{}' is registered already; give each a name of its own", name));
+  }
+}
+
+std::unique_ptr<RankMeeting> Trainer::meet(const std::string& doing) const {
+  return std::make_unique<RankMeeting>(state_->mesh.world(), doing, state_->options.communication.timeout);
+}
+
+SaveReport Trainer::save(const std::string& path, const SaveOptions& options) {
+  begin_save(path, options, /*in_background=*/false);
+  return finish_save();
+}
+
+void Trainer::save_in_background(const std::string& path, const SaveOptions& options) {
+  const LayoutOptions& layout = state_->options.layout;
+  const bool offloads = layout.offload_optimizer != Offload::none || layout.offload_parameters != Offload::none;
+  begin_save(path, options, /*in_background=*/!offloads);
+}
+
+void Trainer::begin_save(const std::string& path, const SaveOptions& options, bool in_background) {
+  start();
+  TrainerParts& s = *state_;
+  const Stopwatch asked;
+  if (is_saving()) finish_save();
+  const CheckpointPath to = parent_and_name(path);
+  BackgroundSave::Job job{
+      .storage = to.storage, .checkpoint = to.checkpoint, .replace = options.replace, .after = options.after};
+  job.report.path = path;
+  job.report.waited_s = asked.seconds();
+  s.attempt(fmt::format("saving {}", path), [&] {
+    job.meeting = meet(fmt::format("saving {}", path));
+    RankMeeting& meeting = *job.meeting;
+    try {
+      job.texts = state_texts(s);
+      if (!in_background) {
+        job.write = [&s](DataWriter& writer) { for_each_written(s, [&writer](const StatePart& part) { writer.add(part); }); };
+        return s.saving.run_now(std::move(job));
+      }
+      const Stopwatch begin;
+      const MemoryLedger::Attached attached(s.options.ledger);
+      const MemoryScope scope(MemoryCategory::saving);
+      s.staging.clear();
+      for_each_written(s, [&s](const StatePart& part) { s.staging.add(part); });
+      job.write = [&s](DataWriter& writer) {
+        for (const StatePart& part : s.staging.parts()) writer.add(part);
+      };
+      job.report.copied_s = begin.seconds();
+      s.saving.start(std::move(job));
+    } catch (const std::exception& error) {  // before the others wait in vain
+      if (!s.saving.is_under_way()) meeting.fail(error.what());
+      throw;
+    }
+  });
+}
+
+bool Trainer::is_saving() const { return state_->saving.is_under_way(); }
+bool Trainer::is_save_done() const { return state_->saving.is_done(); }
+
+SaveReport Trainer::finish_save() { return is_saving() ? state_->saving.wait() : SaveReport{}; }
+
+LoadReport Trainer::load(const std::string& path, const LoadOptions& options) {
+  start_to_load();
+  if (is_saving()) finish_save();
+  LoadReport report;
+  fill(path, [&] {
+    const CheckpointPath from = parent_and_name(path);
+    const std::unique_ptr<Storage> storage = open_storage(from.storage);
+    report = load_state(*state_, *storage, from.checkpoint, read_checkpoint(*storage, from.checkpoint), options);
+  });
+  return report;
+}
+
+void Trainer::save_to(RunBoard& board) {
+  start();
+  TrainerParts& s = *state_;
+  s.attempt("a snapshot", [&] {
+    if (!s.next_copy) s.next_copy = first_copy(board);
+    take_snapshot(s, board, *s.next_copy);
+    s.next_copy = 1 - *s.next_copy;
+  });
+}
+
+std::optional<LoadReport> Trainer::load_from(RunBoard& board, int64_t after_step) {
+  TrainerParts& s = *state_;
+  s.next_copy = first_copy(board);
+  const std::optional<Snapshot> snapshot = newest_snapshot(board);
+  if (!snapshot || snapshot->step <= after_step) return std::nullopt;
+  start_to_load();
+  LoadReport report;
+  fill("the snapshot in memory",
+       [&] { report = load_state(s, *board_storage(board, snapshot->number), "", snapshot->index, {}); });
+  return report;
+}
+
+std::vector<std::string> Trainer::load_weights(const std::string& path, const WeightNames& names) {
+  start_to_load();
+  std::vector<std::string> unused;
+  fill(path, [&] { unused = fill_weights(*state_, path, names); });
+  return unused;
+}
+
+/// What an earlier load left half done is about to be loaded anew.
+void Trainer::start_to_load() {
+  state_->half_loaded.clear();
+  start();
+}
+
+/// Runs `fill` on every rank; all throw what it threw on one.
+void Trainer::fill(const std::string& path, const std::function<void()>& fill) {
+  TrainerParts& s = *state_;
+  const std::unique_ptr<RankMeeting> meeting = s.attempt("loading " + path, [&] { return meet("loading " + path); });
+  std::string failure;
+  try {
+    as_error("loading " + path, fill);
+  } catch (const std::exception& error) {
+    failure = error.what();
+  }
+  s.half_loaded = "it did not end on all ranks";
+  s.half_loaded = meeting->verdict(failure);
+  if (!s.half_loaded.empty()) throw InputError(s.half_loaded);
+  s.attempt("gathering weights that were loaded", [&s] { s.engine->gather_whole(); });
+}
+
+}  // namespace weft
