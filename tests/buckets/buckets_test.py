@@ -78,7 +78,7 @@ class Tests:
         assert self.proxy.failed > 10, self.proxy.failed
 
     def test_slow(self):
-        self.proxy = Proxy(self.s3.port, delay_s=0.1)
+        self.proxy = Proxy(self.s3.port, delay_s=0.03)
         self.goes_on_to_the_same_bits("s3://bucket/slow")
 
     def test_large_ones_go_up_in_parts(self):

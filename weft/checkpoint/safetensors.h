@@ -34,7 +34,7 @@ class SafetensorsFile {
   /// Reads the header. Throws InputError as load_safetensors() does.
   explicit SafetensorsFile(const std::string& path);
   ~SafetensorsFile();
-  SafetensorsFile(SafetensorsFile&&) noexcept;
+  SafetensorsFile(SafetensorsFile&&) noexcept;  ///< the other is closed
 
   /// Names of the tensors, in order.
   std::vector<std::string> names() const;

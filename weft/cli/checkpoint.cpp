@@ -121,6 +121,7 @@ void export_weights(const std::string& path, const std::string& output) {
 void average(const std::vector<std::string>& paths, const std::string& output) {
   check_writable(output);
   std::vector<SavedCheckpoint> checkpoints;
+  checkpoints.reserve(paths.size());
   for (const std::string& path : paths) checkpoints.emplace_back(path);
   save_safetensors(output, average_weights(checkpoints), {{"format", "pt"}});
   write_out(

@@ -39,7 +39,7 @@ constexpr std::chrono::seconds kLockStale{60};
 constexpr std::chrono::milliseconds kLockRace{500};  ///< in which another run that begins now shows
 
 [[noreturn]] void fail_bucket(const std::string& what, const std::string& action, const arrow::Status& status) {
-  const std::string reason = status.message();
+  const std::string& reason = status.message();
   throw InputError(fmt::format("{}: could not {}: {}; check the URL, AWS_ENDPOINT_URL, credentials and the network", what,
                                action, shortened(reason.substr(0, reason.find('\n')), 600)));
 }

@@ -52,6 +52,7 @@ class SafetensorsWeights : public WeightsFile {
 
   std::vector<std::string> names() const override {
     std::vector<std::string> names;
+    names.reserve(place_.size());
     for (const auto& [name, file] : place_) names.push_back(name);
     return names;
   }
@@ -72,6 +73,7 @@ class TorchWeights : public WeightsFile {
   explicit TorchWeights(const std::string& path) : tensors_(read_torch_file(path)) {}
   std::vector<std::string> names() const override {
     std::vector<std::string> names;
+    names.reserve(tensors_.size());
     for (const auto& [name, tensor] : tensors_) names.push_back(name);
     return names;
   }

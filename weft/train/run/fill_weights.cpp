@@ -64,6 +64,7 @@ std::vector<std::string> fill_weights(TrainerParts& trainer, const std::string& 
     }
   });
   std::vector<std::string> unused;
+  unused.reserve(in_file.size());
   for (const auto& [name, theirs] : in_file) unused.push_back(theirs);
   return unused;
 }
