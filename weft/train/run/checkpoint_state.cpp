@@ -14,9 +14,9 @@ namespace {
 
 using StateJson = nlohmann::ordered_json;
 
-constexpr const char* kTrainer = "trainer";
-constexpr const char* kLoss = "loss";
-constexpr const char* kRegistered = "registered";
+constexpr const char* kTrainerEntry = "trainer";
+constexpr const char* kLossEntry = "loss";
+constexpr const char* kRegisteredEntry = "registered";
 
 std::string registered_tensor(const std::string& state, const std::string& tensor) {
   return "registered/" + state + "/" + tensor;
@@ -137,20 +137,21 @@ std::map<std::string, std::string> state_texts(const TrainerParts& trainer) {
   std::map<std::string, std::string> texts;
   const int64_t targets = trainer.engine->nominal_targets();
   if (targets > 0) {
-    texts[kLoss] = StateJson{{"nominal_targets", targets}, {"micro_batch", trainer.options.micro_batch}}.dump();
+    texts[kLossEntry] = StateJson{{"nominal_targets", targets}, {"micro_batch", trainer.options.micro_batch}}.dump();
   }
   if (trainer.mesh.world().rank() != 0) return texts;
   texts["clock"] =
       StateJson{{"step", trainer.steps_done}, {"samples", trainer.steps_done * trainer.options.global_batch}}.dump();
-  texts[kTrainer] = StateJson{{"loss_scale", scaling_json(trainer.updater->scaling())},
-                              {"is_scaled", trainer.updater->is_scaled()},
-                              {"seed", trainer.options.seed}}
-                        .dump();
+  texts[kTrainerEntry] = StateJson{
+      {"loss_scale", scaling_json(trainer.updater->scaling())},
+      {"is_scaled", trainer.updater->is_scaled()},
+      {"seed",
+       trainer.options.seed}}.dump();
   StateJson registered = StateJson::object();
   for (const auto& [name, state] : trainer.registered) {
     if (state.save) registered[name] = as_entry(state.save());
   }
-  texts[kRegistered] = registered.dump();
+  texts[kRegisteredEntry] = registered.dump();
   return texts;
 }
 
@@ -176,12 +177,12 @@ LoadReport load_state(TrainerParts& trainer, Storage& storage, const std::string
   }
   report.bytes_read = filler.bytes_read();
   try {
-    const std::vector<std::string> lines = load_registered(trainer, text_of(index, kRegistered, where));
+    const std::vector<std::string> lines = load_registered(trainer, text_of(index, kRegisteredEntry, where));
     require_none(lines, where, options.strict);
     report.skipped.insert(report.skipped.end(), lines.begin(), lines.end());
-    const StateJson numbers = text_of(index, kTrainer, where);
+    const StateJson numbers = text_of(index, kTrainerEntry, where);
     trainer.updater->set_scaling(scaling_of(numbers.at("loss_scale")), numbers.at("is_scaled").get<bool>());
-    const StateJson loss = index.texts.count(kLoss) > 0 ? text_of(index, kLoss, where) : StateJson::object();
+    const StateJson loss = index.texts.count(kLossEntry) > 0 ? text_of(index, kLossEntry, where) : StateJson::object();
     const bool same_micro_batch = loss.value("micro_batch", int64_t{0}) == trainer.options.micro_batch;
     trainer.engine->set_nominal_targets(same_micro_batch ? loss.at("nominal_targets").get<int64_t>() : 0);
     report.step = text_of(index, "clock", where).at("step").get<int64_t>();
