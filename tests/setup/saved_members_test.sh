@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+"""Every member of the classes that a training step changes, and what becomes of it in a checkpoint. A member that is new is to be
+looked at: what the next step reads of it must be saved (docs/checkpoints.md), and MissesNothingThatTheNextStepReads of
+tests/train/run/checkpoint_test.cpp must fail without it."""
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SAVED, STEP, START, TOLD = "saved", "made anew in each step", "as it is from the start on", "told, and read by no step"
+
+# By file and class: members by what becomes of them.
+MEMBERS = {
+    ("weft/engine/run.h", "StepRun"): {
+        SAVED: "nominal_targets_ weights updater_",  # weights and what the updater keeps are the state itself
+        STEP: "transfers step_ loaded_ first_batch_ in_flight_ works_ stashes_ accumulated_ losses_ loss_settled_ result_ divisor_",
+        START: "model_ program_ options_ stage_ranks_ optimizer_rooms_",
+        TOLD: "clock",
+    },
+    ("weft/train/run/step_updater.h", "StepUpdater"): {
+        SAVED: "optimizer_ loss_scale_",
+        STEP: "step_ number_ lr_ factor_",
+        START: "model_ clip_ scaled_",
+    },
+    ("weft/train/run/step_updater.h", "LossScale"): {SAVED: "scale good_steps skipped_steps"},
+    ("weft/optim/optimizer.cpp", "States"): {SAVED: "states_", START: "model_"},
+    ("weft/optim/optimizer.cpp", "AdamWOptimizer"): {SAVED: "states_", START: "options_"},
+    ("weft/optim/optimizer.cpp", "SgdOptimizer"): {SAVED: "states_", START: "options_"},
+    ("weft/nn/flat_block.h", "FlatPart"): {
+        SAVED: "master",
+        STEP: "weights shard inner",  # made from the master weights
+        START: "owned begin numel whole_numel",
+    },
+    ("weft/nn/flat_block.h", "FlatBlock"): {
+        SAVED: "frozen",
+        STEP: "gradients owned_gradients wide_statistics gradients_empty",  # wide statistics are set from the weights
+        START: "groups params statistics",
+    },
+    ("weft/train/run/trainer_parts.h", "TrainerParts"): {
+        SAVED: "steps_done registered model updater engine",
+        STEP: "staging saving next_copy",
+        START: "mesh pending optimizer options groups data_ranks data_rank rank program parameters has_trained",
+        TOLD: "has_compared half_loaded attempts",
+    },
+    ("weft/train/run/train.cpp", "Run"): {
+        SAVED: "state_ trainer_",
+        STEP: "loader_ evaluation_",  # a loader is made at the step that the run goes on from
+        START: "recipe_ options_ traced_step_ plan_ layout_ device_ world_ mesh_ data_ locks_ saver_",
+        TOLD: "meter_ report_ running_ seconds_before_",
+    },
+    ("weft/train/save/run_state.h", "RunState"): {SAVED: "name clock loss evaluation recipe data"},
+    ("weft/train/recipe/run_interval.h", "RunClock"): {SAVED: "steps samples tokens epochs seconds"},
+    ("weft/data/sampler.h", "Sampler"): {START: "size_ options_ half_bits_"},
+}
+
+
+def body(text, name):
+    """Between the braces of the class, without those of what stands in it."""
+    begin = re.search(rf"^(?:class|struct) {name}\b[^;{{]*{{", text, re.MULTILINE)
+    if not begin:
+        return None
+    depth, out = 1, []
+    for char in text[begin.end():]:
+        depth += (char == "{") - (char == "}")
+        if depth == 0:
+            break
+        if depth == 1 or (depth == 2 and char == "{"):
+            out.append(char)
+    return "".join(out)
+
+
+def members(text):
+    text = re.sub(r"{}(?!\s*[;,])", ";", re.sub(r"//.*", "", text))  # functions end with their bodies
+    found = []
+    for statement in re.split(r";|(?:public|private|protected):", text):
+        statement = " ".join(statement.split())
+        value = re.match(r"(?:const |mutable )?[\w:]+(?:<.*>)?[ &*]+((?:\w+(?:, )?)+)(?: =.*| ?{.*)?$", statement)
+        if value and not re.match(r"(using|friend|return|explicit|virtual|static|enum|class|struct|template)\b", statement):
+            found += value.group(1).split(", ")
+    return found
+
+
+wrong = []
+for (file, name), table in MEMBERS.items():
+    inside = body((ROOT / file).read_text(), name)
+    if inside is None:
+        wrong.append(f"{file} has no class {name}")
+        continue
+    known, there = " ".join(table.values()).split(), members(inside)
+    wrong += [f"{name}::{member} ({file}) is new: is it saved? Then say so here" for member in there if member not in known]
+    wrong += [f"{name}::{member} is not in {file} any more" for member in known if member not in there]
+print("\n".join(wrong) or f"{sum(len(' '.join(t.values()).split()) for t in MEMBERS.values())} members are accounted for")
+sys.exit(1 if wrong else 0)
