@@ -1,6 +1,8 @@
 // The part of Trainer that saves and loads.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
 #include <exception>
 #include <utility>
 
@@ -19,6 +21,9 @@
 namespace weft {
 
 namespace {
+
+/// What a rank has for its share where others wait for it. One that dies or fails is found out at once.
+constexpr std::chrono::hours kSlowestDisk{1};
 
 /// The copy that is not the newest snapshot's.
 int first_copy(RunBoard& board) {
@@ -47,7 +52,9 @@ void Trainer::register_state(const std::string& name, RegisteredState state) {
 }
 
 std::unique_ptr<RankMeeting> Trainer::meet(const std::string& doing) const {
-  return std::make_unique<RankMeeting>(state_->mesh.world(), doing, state_->options.communication.timeout);
+  const std::chrono::milliseconds timeout =
+      std::max<std::chrono::milliseconds>(state_->options.communication.timeout, kSlowestDisk);
+  return std::make_unique<RankMeeting>(state_->mesh.world(), doing, timeout);
 }
 
 SaveReport Trainer::save(const std::string& path, const SaveOptions& options) {
