@@ -98,13 +98,14 @@ TEST_F(Checkpoints, OfAnotherRunAreRefusedInOneLine) {
 TEST_F(Checkpoints, ADamagedOneIsPassedOverAndTold) {
   const std::string expected = undisturbed();
   ASSERT_EQ(run_weft(saving({"-n", "2", "--set", "save.every=4 steps", "--set", "run.steps=12"})).status, 0);
-  const auto hurt = [this](const std::string& step) {
-    const std::filesystem::path file = folder_.path() / "runs" / step / "data-00001.bin";
+  const auto hurt = [this](const std::string& name) {
+    const std::filesystem::path file = folder_.path() / "runs" / name;
     std::string bytes = read_text(file);
+    ASSERT_FALSE(bytes.empty()) << name;
     bytes[bytes.size() / 2] ^= 4;
     std::ofstream(file, std::ios::binary) << bytes;
   };
-  hurt("step-00000012");
+  hurt("step-00000012/data-00001.bin");
   const CommandResult verify = run_weft({"checkpoint", "verify", runs()});
   expect_line(verify, "data-00001.bin: damaged in tensor '");
   const CommandResult on = run_weft(saving({"-n", "1"}));
@@ -112,7 +113,7 @@ TEST_F(Checkpoints, ADamagedOneIsPassedOverAndTold) {
   EXPECT_NE(on.out.find("step-00000012/data-00001.bin: damaged"), std::string::npos) << on.out;
   EXPECT_NE(on.out.find("going on from " + runs() + "/step-00000008, after step 8 of 20"), std::string::npos) << on.out;
   EXPECT_EQ(weights(), expected);
-  for (const char* step : {"step-00000008", "step-00000020"}) hurt(step);
+  for (const char* name : {"step-00000008/data-00001.bin", "step-00000020/data-00000.bin"}) hurt(name);  // and the damaged one
   expect_line(run_weft(saving({"--set", "run.steps=30"})), "no other checkpoint is there");
 }
 
