@@ -29,7 +29,7 @@ struct CheckpointArguments {
   std::vector<std::string> paths;
 };
 
-constexpr int kDiffer = 3;  ///< exit status of `diff` and `verify`
+constexpr int kDiffer = 3;  ///< exit status of `diff`
 
 std::string shape_text(const std::vector<int64_t>& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
 

@@ -8,7 +8,6 @@
 #include <memory>
 #include <optional>
 
-#include "weft/base/environment.h"
 #include "weft/base/error.h"
 #include "weft/base/parse_number.h"
 #include "weft/base/printable.h"
@@ -23,6 +22,7 @@
 #include "weft/cli/rank_process.h"
 #include "weft/cli/recipe_options.h"
 #include "weft/cli/stop_signals.h"
+#include "weft/comm/rank_environment.h"
 #include "weft/launch/exit_status.h"
 #include "weft/train/plan/make_plan.h"
 #include "weft/train/recipe/read_recipe.h"
@@ -176,7 +176,7 @@ int run_train(const TrainArguments& arguments) {
   if (arguments.restarts) recipe.run.restarts = *arguments.restarts;
   // Before ranks are started, so that a mistake is told once and at once.
   check_options(recipe, train_options(arguments));
-  const bool joins = arguments.ranks.empty() && env_string("RANK").has_value();
+  const bool joins = arguments.ranks.empty() && rank_environment().has_value();
   const RankCounts counts = arguments.ranks.empty() ? RankCounts{} : parse_ranks(arguments.ranks);
   if (!arguments.ranks.empty()) {
     check_plan(recipe, counts.most);

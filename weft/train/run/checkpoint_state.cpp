@@ -155,13 +155,6 @@ std::map<std::string, std::string> state_texts(const TrainerParts& trainer) {
   return texts;
 }
 
-int64_t written_bytes(TrainerParts& trainer) {
-  int64_t bytes = 0;
-  for_each_written(
-      trainer, [&bytes](const StatePart& part) { bytes += part.numel() * static_cast<int64_t>(part.memory.element_size()); });
-  return bytes;
-}
-
 LoadReport load_state(TrainerParts& trainer, Storage& storage, const std::string& checkpoint, const CheckpointIndex& index,
                       const LoadOptions& options) {
   const std::string where = storage.full(checkpoint);

@@ -18,8 +18,6 @@ namespace weft {
 void for_each_written(TrainerParts& trainer, const std::function<void(const StatePart&)>& visit);
 /// The entries of the index that this rank knows, JSON texts by name.
 std::map<std::string, std::string> state_texts(const TrainerParts& trainer);
-/// Bytes that this rank writes.
-int64_t written_bytes(TrainerParts& trainer);
 
 /// Fills this rank's state from a checkpoint, and checks all that it reads. Engine::gather_whole() must follow. Throws
 /// InputError for one that is damaged or of something else; the state is half loaded then.
