@@ -35,7 +35,7 @@ struct RunBoard::Page {
   struct Head {
     std::atomic<int64_t> step, ranks, launch, data_bytes, text_bytes;
   };
-  std::atomic<int64_t> steps_done, launch, failed_ns, most_ranks;
+  std::atomic<int64_t> steps_done, launch, failed_ns;
   Head copies[1];  ///< rank x copy
 };
 
@@ -48,7 +48,6 @@ RunBoard::RunBoard(int most_ranks) : page_file_(make_memory("weft:run board")) {
     files_.push_back(make_memory(fmt::format("weft:state of rank {}, copy {}", i / kStateCopies, i % kStateCopies)));
   }
   map();
-  page_->most_ranks = most_ranks;
   for (int i = 0; i < most_ranks * kStateCopies; ++i) page_->copies[i].step = -1;
 }
 

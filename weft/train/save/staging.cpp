@@ -3,8 +3,6 @@
 #include <ATen/ops/empty.h>
 #include <c10/core/GradMode.h>
 
-#include <numeric>
-
 namespace weft {
 
 void Staging::add(const StatePart& part) {
@@ -24,10 +22,5 @@ void Staging::add(const StatePart& part) {
 }
 
 void Staging::clear() { parts_.clear(); }
-
-int64_t Staging::bytes() const {
-  return std::accumulate(parts_.begin(), parts_.end(), int64_t{0},
-                         [](int64_t sum, const StatePart& part) { return sum + static_cast<int64_t>(part.memory.nbytes()); });
-}
 
 }  // namespace weft

@@ -18,7 +18,6 @@ class Staging {
   const std::vector<StatePart>& parts() const { return parts_; }
   /// Lets the copies go, not their memory.
   void clear();
-  int64_t bytes() const;  ///< of the copies
 
  private:
   std::vector<StatePart> parts_;
