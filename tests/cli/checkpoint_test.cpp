@@ -92,6 +92,7 @@ TEST_F(Checkpoints, OfAnotherRunAreRefusedInOneLine) {
   expect_line(run_weft(saving({"--resume", (folder_ / "nothing").string()})), "no checkpoint is there");
   const CommandResult anyway = run_weft(saving({"--resume-anyway", "--set", "optimizer.lr=2e-3"}));
   EXPECT_EQ(anyway.status, 0) << anyway.err;
+  EXPECT_NE(anyway.out.find("optimizer.lr was 0.001, is 0.002"), std::string::npos) << anyway.out;
   EXPECT_EQ(summary()["resumed_from"], 4);
 }
 
@@ -113,8 +114,37 @@ TEST_F(Checkpoints, ADamagedOneIsPassedOverAndTold) {
   EXPECT_NE(on.out.find("step-00000012/data-00001.bin: damaged"), std::string::npos) << on.out;
   EXPECT_NE(on.out.find("going on from " + runs() + "/step-00000008, after step 8 of 20"), std::string::npos) << on.out;
   EXPECT_EQ(weights(), expected);
-  for (const char* name : {"step-00000008/data-00001.bin", "step-00000020/data-00000.bin"}) hurt(name);  // and the damaged one
-  expect_line(run_weft(saving({"--set", "run.steps=30"})), "no other checkpoint is there");
+  // An index that is damaged stands in the way of no later save.
+  std::ofstream(folder_.path() / "runs/step-00000020/index.json") << "";
+  const CommandResult again = run_weft(saving({"--set", "save.every=4 steps"}));
+  EXPECT_EQ(again.status, 0) << again.err;
+  EXPECT_NE(again.out.find("passed over: " + runs() + "/step-00000020/index.json"), std::string::npos) << again.out;
+  EXPECT_EQ(weights(), expected);
+  for (const std::string& name : {"step-00000012", "step-00000016", "step-00000020"}) hurt(name + "/data-00000.bin");
+  expect_line(run_weft(saving({"--set", "run.steps=30"})), "no checkpoint is left to go on from");
+}
+
+TEST_F(Checkpoints, OneWhoseNameIsNotItsStepIsPassedOver) {
+  ASSERT_EQ(run_weft(saving({"--set", "save.every=10 steps"})).status, 0);
+  std::filesystem::copy(runs() + "/step-00000010", runs() + "/step-00000090");
+  const CommandResult on = run_weft(saving({"--set", "run.steps=21"}));
+  EXPECT_NE(on.out.find("step-00000090: it was saved after step 10, which is not what its name says"), std::string::npos)
+      << on.out;
+  EXPECT_EQ(summary()["resumed_from"], 20);
+}
+
+/// The last step is done: what is left is an evaluation and a save.
+TEST_F(Checkpoints, ASignalThatComesTooLateIsNoFailure) {
+  const pid_t pid = start_weft(
+      saving({"-n", "2", "--set", "run.steps=3", "--set", "data.evaluation=0.5", "--set", "save.on_end=true"}), folder_.path());
+  ASSERT_TRUE(wait_until([&] { return read_text(folder_ / "out").find("step 3/3") != std::string::npos; }, 30));
+  kill(pid, SIGTERM);
+  const int status = wait_for(pid, 30);
+  EXPECT_TRUE(status == 0 || status == 75) << status << read_text(folder_ / "err");
+  const CommandResult on = run_weft(saving({"--set", "run.steps=3", "--set", "data.evaluation=0.5"}));
+  EXPECT_EQ(on.status, 0) << on.err;
+  EXPECT_EQ(summary()["resumed_from"], 3);
+  EXPECT_TRUE(summary()["evaluation"].is_object()) << "what was left out is done";
 }
 
 TEST_F(Checkpoints, TwoRunsDoNotShareAFolder) {
@@ -142,6 +172,9 @@ TEST_F(Checkpoints, AreToldOfComparedAndExported) {
             0);
   EXPECT_EQ(nlohmann::json::parse(read_text(folder_ / "one.json"))["weights_sha256"], weights());
   expect_line(run_weft({"checkpoint", "show", folder_.path().string()}), "no checkpoint is there");
+  expect_line(run_weft({"checkpoint", "list", a}), "it is a checkpoint");
+  std::filesystem::remove(a + "/complete.json");
+  expect_line(run_weft({"checkpoint", "show", a}), "not whole");
 }
 
 /// The rank of a launcher with that number, once it runs.
@@ -174,7 +207,8 @@ TEST_F(Checkpoints, RanksThatDieAreStartedAgainFromMemory) {
   EXPECT_EQ(weights(), expected);
   const std::string out = read_text(folder_ / "out"), err = read_text(folder_ / "err");
   EXPECT_NE(err.find("killed by signal 9"), std::string::npos) << err;
-  EXPECT_NE(err.find("restart 1 of 5"), std::string::npos) << err;
+  EXPECT_NE(err.find("; restart 1 of 5"), std::string::npos) << err;
+  EXPECT_NE(err.find("weft: after step "), std::string::npos) << err;
   EXPECT_NE(out.find("going on from the snapshot in memory"), std::string::npos) << out;
   EXPECT_EQ(killed, 2);
 }

@@ -155,10 +155,10 @@ TEST_P(NotFiniteTest, IsToldWithStepMicroBatchAndBlockAndNothingIsUpdated) {
 
 INSTANTIATE_TEST_SUITE_P(
     Where, NotFiniteTest,
-    ::testing::Values(NotFiniteCase{0, 0, "step 7, micro-batch 2: the loss is nan; first not finite: block b0."},
-                      NotFiniteCase{2, 0, "step 7, micro-batch 2: the loss is nan; first not finite: block b2."},
-                      NotFiniteCase{1, 1, "step 7, micro-batch 3: the loss is nan; first not finite: block b1."},
-                      NotFiniteCase{-1, 1, "step 7, micro-batch 3: the loss is nan; first not finite: the loss itself"}));
+    ::testing::Values(NotFiniteCase{0, 0, "step 8, micro-batch 2: the loss is nan; first not finite: block b0."},
+                      NotFiniteCase{2, 0, "step 8, micro-batch 2: the loss is nan; first not finite: block b2."},
+                      NotFiniteCase{1, 1, "step 8, micro-batch 3: the loss is nan; first not finite: block b1."},
+                      NotFiniteCase{-1, 1, "step 8, micro-batch 3: the loss is nan; first not finite: the loss itself"}));
 
 TEST(Engine, LeavesNothingOfAFailedStepBehind) {
   Parameter weight{at::ones({2}), {}};

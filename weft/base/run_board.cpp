@@ -35,7 +35,7 @@ struct RunBoard::Page {
   struct Head {
     std::atomic<int64_t> step, ranks, launch, data_bytes, text_bytes;
   };
-  std::atomic<int64_t> steps_done, launch, failed_ns;
+  std::atomic<int64_t> steps_done, launch, failed_ns, growing;
   Head copies[1];  ///< rank x copy
 };
 
@@ -103,6 +103,8 @@ int64_t RunBoard::launch() const { return page_->launch; }
 void RunBoard::begin_launch() { ++page_->launch; }
 int64_t RunBoard::failed_ns() const { return page_->failed_ns; }
 void RunBoard::set_failed_ns(int64_t time_ns) { page_->failed_ns = time_ns; }
+bool RunBoard::is_growing() const { return page_->growing != 0; }
+void RunBoard::set_growing(bool is) { page_->growing = is ? 1 : 0; }
 int RunBoard::most_ranks() const { return static_cast<int>(files_.size()) / kStateCopies; }
 
 RunBoard::Copy RunBoard::copy(int rank, int number) const {

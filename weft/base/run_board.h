@@ -50,6 +50,8 @@ class RunBoard {
   void begin_launch();                  ///< by the launcher
   int64_t failed_ns() const;            ///< CLOCK_MONOTONIC of the failure that these ranks were started after; 0: none
   void set_failed_ns(int64_t time_ns);  ///< by the launcher
+  bool is_growing() const;              ///< these ranks are asked to end so that more can be started
+  void set_growing(bool is);            ///< by the launcher
   int most_ranks() const;               ///< that have copies
 
   /// What a rank's copy says of itself.

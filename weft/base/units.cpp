@@ -52,7 +52,8 @@ std::string format_count(double count) {
 
 std::string format_duration(double seconds) {
   if (seconds == 0.0) return "0 s";
-  if (!std::isfinite(seconds)) return "unknown";
+  constexpr double kAge = 1e15;  // beyond the years that anything counts
+  if (!std::isfinite(seconds) || std::abs(seconds) > kAge) return "unknown";
   if (seconds < 0.0) return fmt::format("-{}", format_duration(-seconds));
   if (seconds < 0.9995e-6) return three_digits(seconds * 1e9) + " ns";
   if (seconds < 0.9995e-3) return three_digits(seconds * 1e6) + " us";

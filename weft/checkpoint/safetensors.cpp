@@ -31,7 +31,7 @@ class SafetensorsReader {
 
  private:
   [[noreturn]] void fail(const std::string& reason) const {
-    throw InputError(fmt::format("{}: cannot read it: {}; name a .safetensors file", path_, reason));
+    throw InputError(fmt::format("{}: cannot read it: {}; name a file of weights", path_, reason));
   }
 
   std::string path_;

@@ -9,11 +9,13 @@
 #include <vector>
 
 #include "weft/base/error.h"
+#include "weft/base/printable.h"
 #include "weft/base/units.h"
 #include "weft/checkpoint/atomic_file.h"
 #include "weft/checkpoint/format/checkpoint_folder.h"
 #include "weft/checkpoint/format/compare_checkpoints.h"
 #include "weft/checkpoint/format/saved_checkpoint.h"
+#include "weft/checkpoint/safetensors_header.h"
 #include "weft/checkpoint/storage/open_storage.h"
 #include "weft/cli/commands.h"
 #include "weft/cli/output.h"
@@ -50,17 +52,22 @@ std::string state_text(const CheckpointIndex& index, const std::string& path) {
 void list(const std::string& folder) {
   const std::unique_ptr<Storage> storage = open_storage(folder);
   std::string text;
+  if (is_complete(*storage, "")) {
+    throw InputError(fmt::format(
+        "{}: it is a checkpoint; `weft checkpoint show` tells what is in it, list what a folder of some has", folder));
+  }
   for (const std::string& name : storage->list("")) {
-    if (!checkpoint_step(name)) continue;
+    if (storage->is_no_folder(name)) continue;
     if (!is_complete(*storage, name)) {
-      text += fmt::format("{}  not whole: it is being saved, or what saved it was killed\n", name);
+      if (checkpoint_step(name)) text += fmt::format("{}  not whole: it is being saved, or what saved it was killed\n", name);
       continue;
     }
     try {
       const CheckpointIndex index = read_checkpoint(*storage, name);
-      text += fmt::format("{}  {:>9}  {}\n", name, format_bytes(index.bytes()), state_text(index, storage->full(name)));
+      text += fmt::format("{}  {:>9}  {}\n", printable(name), format_bytes(index.bytes()),
+                          printable(state_text(index, storage->full(name))));
     } catch (const InputError& error) {
-      text += fmt::format("{}  {}\n", name, error.what());
+      text += fmt::format("{}  {}\n", printable(name), error.what());
     }
   }
   if (text.empty()) throw InputError(fmt::format("{}: no checkpoint is there", folder));
@@ -70,18 +77,18 @@ void list(const std::string& folder) {
 void show(const std::string& path) {
   const SavedCheckpoint checkpoint(path);
   const CheckpointIndex& index = checkpoint.index();
-  std::string text = fmt::format("{}: {} in {}, {}\n", checkpoint.path(), format_bytes(index.bytes()),
+  std::string text = fmt::format("{}: {} in {}, {}\n", printable(checkpoint.path()), format_bytes(index.bytes()),
                                  counted(static_cast<int64_t>(index.files.size()), "file"),
                                  counted(static_cast<int64_t>(index.tensors.size()), "tensor"));
-  if (const std::string state = state_text(index, checkpoint.path()); !state.empty()) text += state + "\n";
+  if (const std::string state = state_text(index, checkpoint.path()); !state.empty()) text += printable(state) + "\n";
   for (const auto& [name, entry] : index.texts) {
-    if (name != "registered") text += fmt::format("{}: {}\n", name, entry);
+    if (name != "registered") text += fmt::format("{}: {}\n", printable(name), printable(entry));
   }
   size_t width = 0;
-  for (const auto& [name, stored] : index.tensors) width = std::max(width, name.size());
+  for (const auto& [name, stored] : index.tensors) width = std::max(width, printable(name).size());
   for (const auto& [name, stored] : index.tensors) {
-    text += fmt::format("  {:<{}}  {:<8} {:<20} {}\n", name, width, c10::toString(stored.type), shape_text(stored.shape),
-                        counted(static_cast<int64_t>(stored.pieces.size()), "piece"));
+    text += fmt::format("  {:<{}}  {:<8} {:<20} {}\n", printable(name), width, safetensors_type(stored.type),
+                        shape_text(stored.shape), counted(static_cast<int64_t>(stored.pieces.size()), "piece"));
   }
   write_out(text);
 }
@@ -99,9 +106,10 @@ int diff(const std::string& first, const std::string& second) {
   const CheckpointDifference difference = compare_checkpoints(a, b);
   std::string text;
   for (const TensorDifference& d : difference.differences) {
-    text += d.only.empty() ? fmt::format("{}: {} of {} elements differ, by at most {:.3g} (largest value {:.3g})\n", d.name,
-                                         d.elements, d.numel, d.largest, d.scale)
-                           : fmt::format("{}: {}\n", d.name, d.only);
+    text += d.only.empty()
+                ? fmt::format("{}: {} of {} elements differ, by at most {:.3g} (largest value of the first: {:.3g})\n",
+                              printable(d.name), d.elements, d.numel, d.largest, d.scale)
+                : fmt::format("{}: {}\n", printable(d.name), d.only);
   }
   const auto differ = static_cast<int64_t>(difference.differences.size());
   text += fmt::format("{} and {}: {} of {} differ\n", a.path(), b.path(), differ, counted(difference.tensors, "tensor"));
@@ -160,7 +168,9 @@ void add_checkpoint(CLI::App& app, int& status) {
       "Examples:\n"
       "  weft checkpoint list runs/a\n"
       "  weft checkpoint diff runs/a/step-00000500 runs/b/step-00000500\n"
-      "  weft checkpoint export runs/a weights.safetensors");
+      "  weft checkpoint export runs/a weights.safetensors\n"
+      "  weft checkpoint average runs/a/step-00000400 runs/a/step-00000500 -o mean.safetensors");
+  for (CLI::App* part : command->get_subcommands({})) part->footer("docs/checkpoints.md has the rest.");
 }
 
 }  // namespace weft

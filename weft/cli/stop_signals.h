@@ -5,8 +5,8 @@
 namespace weft {
 
 /// From now on those signals are noted, and do not end this process; but SIGALRM does, when it has not ended by itself
-/// `deadline_s` after the first of them.
-void note_stop_signals(double deadline_s);
+/// `deadline_s` after the first of them; then it says so first, where it `tells`.
+void note_stop_signals(double deadline_s, bool tells);
 /// Whether one has come.
 bool stop_was_asked();
 

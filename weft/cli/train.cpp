@@ -64,8 +64,8 @@ std::vector<std::string> rank_command(const TrainArguments& arguments) {
 }
 
 std::string run_heading(const Recipe& recipe, const ResolvedLayout& layout) {
-  return fmt::format("{}: {} on {}, {} steps of {} samples, {}", printable(recipe.path), recipe.model.name, recipe.data.name,
-                     recipe.run.steps, layout.global_batch, counted(layout.world, "rank"));
+  return fmt::format("{}: {} on {}, {} of {} samples, {}", printable(recipe.path), recipe.model.name, recipe.data.name,
+                     counted(recipe.run.steps, "step"), layout.global_batch, counted(layout.world, "rank"));
 }
 
 TrainOptions train_options(const TrainArguments& arguments) {
@@ -103,10 +103,10 @@ int train_here(const Recipe& recipe, const World& world, const TrainArguments& a
   options.on_step = [&](const StepReport& report) { console.step(report); };
   options.on_evaluation = [&](const EvaluationReport& report) { console.evaluation(report); };
   options.on_save = [&](const SaveReport& report) { console.save(report); };
-  options.on_note = [&](const std::string& note) { console.note(note); };
+  options.on_note = [&](const std::string& note) { console.note(printable(note)); };
   options.board = board.get();
   if (!recipe.save.folder.empty()) {
-    note_stop_signals(recipe.save.deadline_s);
+    note_stop_signals(recipe.save.deadline_s, leads);
     options.stop_asked = stop_was_asked;
   }
   int status = 0;
@@ -115,8 +115,12 @@ int train_here(const Recipe& recipe, const World& world, const TrainArguments& a
     if (report.stopped) status = kSavedAndStopped;
     if (!leads) return status;
     if (!arguments.summary.empty()) write_file(arguments.summary, summary_json(report));
-    console.finish(report);
-    if (report.stopped) console.line("stopped, as it was asked to, and saved: the same command goes on");
+    if (board && board->is_growing() && report.stopped) {
+      console.line(fmt::format("saved after step {}, to go on on more ranks", report.steps_done));
+    } else {
+      console.finish(report);
+      if (report.stopped) console.line("stopped, as it was asked to, and saved: the same command goes on");
+    }
   } catch (...) {
     console.end_line();
     throw;
@@ -230,7 +234,7 @@ void add_train(CLI::App& app, int& status) {
       ->add_option("--grow-after", arguments->grow_after_s,
                    "With -n 2:4, seconds on fewer ranks until all are tried again; twice as long each time")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1e-3, 1e9));
   command->add_option(
       "--resume", arguments->resume,
       "\"auto\": go on from the newest checkpoint in save.folder, if there is one; \"none\": begin anew; or the "

@@ -86,6 +86,7 @@ struct Loader::State {
   std::deque<Batch> ready;
   std::exception_ptr error;
   bool stopping = false;
+  int64_t given = 0;  ///< micro-batches that next() has handed out
   std::thread thread;
 };
 
@@ -168,8 +169,14 @@ Batch Loader::next() {
   if (s.ready.empty()) std::rethrow_exception(s.error);
   Batch batch = std::move(s.ready.front());
   s.ready.pop_front();
+  ++s.given;
   s.taken.notify_one();
   return batch;
+}
+
+int64_t Loader::next_step() const {
+  std::lock_guard lock(state_->mutex);
+  return state_->options.first_step + state_->given / state_->micro_batches();
 }
 
 int Loader::micro_batches_per_step() const { return static_cast<int>(state_->micro_batches()); }

@@ -40,6 +40,8 @@ class Loader {
   /// The next micro-batch of this rank: in a step first to last, then the next step's. Thread-safe. Throws what the dataset
   /// threw (again at each further call), and Error when nothing came within timeout_s.
   Batch next();
+  /// The step whose micro-batches come next, or are being handed out; of the run, counted from 0. Thread-safe.
+  int64_t next_step() const;
   /// This rank's, not all ranks'.
   int micro_batches_per_step() const;
 

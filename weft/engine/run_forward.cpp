@@ -52,7 +52,7 @@ void StepRun::load(int micro, const NextMicroBatch& next) {
   if (stage_ranks_.front() != options_.groups.along(kPipelineAxis).rank()) {
     flight.batch.inputs.clear();  // loaded for its targets
   } else if (flight.batch.inputs.empty()) {
-    throw InputError(fmt::format("step {}, micro-batch {}: it has no inputs", step_, options_.first_micro_batch + micro));
+    throw InputError(fmt::format("step {}, micro-batch {}: it has no inputs", step_ + 1, options_.first_micro_batch + micro));
   }
   for (at::Tensor& input : flight.batch.inputs) {
     if (input.is_floating_point()) input = input.to(model_.options().weight_dtype);

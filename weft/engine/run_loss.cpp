@@ -75,7 +75,7 @@ void StepRun::settle_loss() {
     count += losses[options_.all_micro_batches + j];
   }
   if (count == 0.0)
-    throw InputError(fmt::format("step {}: no target counted in the whole global batch; check the data", step_));
+    throw InputError(fmt::format("step {}: no target counted in the whole global batch; check the data", step_ + 1));
   result_.loss = sum / count;
   result_.count = static_cast<int64_t>(count);
   divisor_ = count / nominal_count(losses[2 * options_.all_micro_batches]) * updater_.loss_scale();
@@ -118,8 +118,8 @@ void StepRun::report_not_finite(int micro, double loss) {
     culprit = fmt::format("block {}{}", model.blocks[b].name, here ? "" : ", or one before it, on an earlier stage");
   }
   throw NumericError(fmt::format(
-      "step {}, micro-batch {}: the loss is {}; first not finite: {}. Lower the learning rate, clip, or check the data", step_,
-      options_.first_micro_batch + micro, loss, culprit));
+      "step {}, micro-batch {}: the loss is {}; first not finite: {}. Lower the learning rate, clip, or check the data",
+      step_ + 1, options_.first_micro_batch + micro, loss, culprit));
 }
 
 }  // namespace weft

@@ -296,7 +296,9 @@ int RankGroup::result(std::string& error) const {
     return verdict.status;
   }
   if (has_stopped_) return options_.stopped_status;
-  if (interrupt_ == 0) return 0;
+  // Ranks that know of the signal came to their end before it mattered.
+  const bool all_done = std::all_of(outcomes.begin(), outcomes.end(), [](const RankOutcome& o) { return o.wait_status == 0; });
+  if (interrupt_ == 0 || (options_.stopped_status != 0 && all_done && phase_ == Phase::interrupted)) return 0;
   error = fmt::format("ended by {}", interrupt_ == SIGINT    ? "Ctrl-C"
                                      : interrupt_ == SIGTERM ? "SIGTERM"
                                      : interrupt_ == SIGUSR1 ? "SIGUSR1"

@@ -44,10 +44,12 @@ LaunchOutcome launch_again(LaunchOptions options, const RestartOptions& restarts
   while (true) {
     options.num_ranks = rules.ranks();
     board.begin_launch();
+    board.set_growing(false);
     const Stopwatch running;
     bool grows = false;
     options.ask_to_stop = [&] {
       grows = options.stopped_status != 0 && rules.is_smaller() && running.seconds() >= grow_after_s;
+      if (grows) board.set_growing(true);
       return grows;
     };
     LaunchOutcome outcome = launch_once(options);
@@ -67,7 +69,7 @@ LaunchOutcome launch_again(LaunchOptions options, const RestartOptions& restarts
       return outcome;
     }
     restarts.tell(fmt::format(
-        "{}, {}; restart {} of {}{}{}", outcome.error, after_step(board.steps_done()), rules.restarts(),
+        "{}: {}; restart {} of {}{}{}", after_step(board.steps_done()), outcome.error, rules.restarts(),
         restarts.limits.restarts,
         decision.ranks < options.num_ranks || rules.is_smaller() ? fmt::format(" on {}", counted(decision.ranks, "rank")) : "",
         decision.pause_s > 0.0 ? " in " + format_duration(decision.pause_s) : ""));

@@ -55,6 +55,20 @@ TEST(CheckpointIndex, MustNotContradictItself) {
          i.tensors["model/w"].shape = {int64_t{1} << 40, int64_t{1} << 40};
        },
        "cannot be"},
+      {"a shape that is empty and cannot be",
+       [](CheckpointIndex& i) {
+         i.tensors["model/w"].shape = {0, int64_t{1} << 62, int64_t{1} << 62};
+       },
+       "cannot be"},
+      {"runs without end",
+       [](CheckpointIndex& i) {
+         i.tensors["model/w"] = {.type = at::kByte, .shape = {int64_t{1} << 28}, .pieces = {}};
+         i.tensors["model/w"].pieces = {
+             {.elements = {0, 1, 1, int64_t{1} << 28}, .file = "big", .offset = 0, .checksums = {0}}};
+         i.files["big"] = int64_t{1} << 28;
+         i.chunk_bytes = int64_t{1} << 30;
+       },
+       "too many runs"},
       {"another shape",
        [](CheckpointIndex& i) {
          i.tensors["model/w"].shape = {4, 5};
@@ -76,6 +90,18 @@ TEST(CheckpointIndex, RefusesOtherTexts) {
   std::string newer = index_text(sample());
   newer.replace(newer.find("\"version\": 1"), 12, "\"version\": 9");
   EXPECT_NE(said(newer).find("use a newer weft"), std::string::npos);
+  const auto with = [](const std::string& entry) {
+    std::string text = index_text(sample());
+    return text.insert(text.find(",\n"), ",\n\"x\": " + entry);
+  };
+  EXPECT_EQ(said(with("1")), "");
+  const int deep = 200'000;
+  EXPECT_NE(said(with(std::string(deep, '[') + std::string(deep, ']'))).find("nested too deeply"), std::string::npos);
+  std::string bad_sum = index_text(sample());
+  const size_t sum = bad_sum.find("\"xxh3\":[\"") + 9;
+  bad_sum.replace(sum, 4, "zzzz");
+  EXPECT_NE(said(bad_sum).find("is no checksum of 16"), std::string::npos) << said(bad_sum);
+  EXPECT_EQ(said("[1").find("json.exception"), std::string::npos) << said("[1");
 }
 
 TEST(CheckpointFolder, NamesAndPaths) {

@@ -4,6 +4,7 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/ones.h>
+#include <caffe2/serialize/inline_container.h>
 #include <gtest/gtest.h>
 
 #include "tests/data/temp_folder.h"
@@ -73,6 +74,42 @@ TEST(WeightsFile, SurvivesDamage) {
   }
 }
 
+/// A state dict of one tensor "a" that lies in a record of `bytes` bytes; `sizes` in pickle's opcodes.
+std::string state_dict(const std::string& path, const std::string& numel, const std::string& offset, const std::string& size,
+                       const std::string& stride, size_t bytes) {
+  const auto text = [](const std::string& t) {
+    return "X" + std::string(1, static_cast<char>(t.size())) + std::string(3, '\0') + t;
+  };
+  const std::string storage = "(" + text("storage") + "ctorch\nFloatStorage\n" + text("0") + text("cpu") + numel + "tQ";
+  const std::string tensor = "ctorch._utils\n_rebuild_tensor_v2\n(" + storage + offset + size + "\x85" + stride +
+                             "\x85\x89"
+                             "ccollections\nOrderedDict\n)RtR";
+  const std::string pickle = std::string("\x80\x02}") + text("a") + tensor + "s.";
+  caffe2::serialize::PyTorchStreamWriter writer(path);
+  writer.writeRecord("data.pkl", pickle.data(), pickle.size());
+  const std::string data(bytes, '\0');
+  writer.writeRecord("data/0", data.data(), data.size());
+  writer.writeEndOfFile();
+  return path;
+}
+
+/// A pickle tells sizes of its own, which its records need not have.
+TEST(WeightsFile, ReadsNothingBeyondARecord) {
+  const test::TempFolder folder;
+  const std::string two = "K\x02", eight = "K\x08", none = std::string("K\0", 2), one = "K\x01", huge = "J\xff\xff\xff\x7f";
+  const auto open = [&](const std::string& numel, const std::string& offset, const std::string& size, const std::string& stride,
+                        size_t bytes) {
+    return refusal([&] { open_weights(state_dict(folder.file("x.pt"), numel, offset, size, stride, bytes)); });
+  };
+  EXPECT_EQ(open(eight, none, eight, one, 32), "");
+  for (const std::string& said :
+       {open(eight, none, eight, one, 4), open(huge, none, eight, one, 32), open(eight, two, eight, one, 32),
+        open(eight, none, eight, two, 32), open(eight, huge, two, one, 32)}) {
+    EXPECT_NE(said, "");
+    EXPECT_EQ(said.find('\n'), std::string::npos);
+  }
+}
+
 TEST(WeightNames, MapOneToAnother) {
   const test::TempFolder folder;
   const WeightNames names =
@@ -88,6 +125,13 @@ TEST(PlainPickle, RefusesWhatIsNoPickle) {
   EXPECT_NE(refusal([] { with_plain_dicts(std::string("\x80", 1)); }), "");
   EXPECT_NE(refusal([] { with_plain_dicts("X\xff\xff\xff\x7f"); }), "");
   EXPECT_NE(refusal([] { with_plain_dicts("\xf0"); }), "");
+  const int deep = 300'000;
+  EXPECT_NE(refusal([&] { with_plain_dicts(std::string(deep, '(') + std::string(deep, 't')); }).find("too deeply"),
+            std::string::npos);
+  EXPECT_NE(refusal([&] { with_plain_dicts("N" + std::string(deep, '\x85')); }).find("too deeply"), std::string::npos);
+  EXPECT_NE(refusal([&] { with_plain_dicts(std::string("\x80\x02}r\xff\xff\xff\x0f.", 9)); }).find("remembers"),
+            std::string::npos);
+  EXPECT_NE(refusal([&] { with_plain_dicts("t"); }).find("never began"), std::string::npos);
 }
 
 }  // namespace

@@ -131,7 +131,7 @@ TEST(Batches, EveryTensorMustHaveTheSamplesThatAreDue) {
 
 TEST(Batches, WithoutInputsAreRefused) {
   Trainer trainer(Mesh(World(), {{"dp", 1}}), tiny_mlp(), Sgd{}, {.global_batch = 8, .micro_batch = 4});
-  EXPECT_EQ(test::refusal([&] { trainer.step(Batch{{}, labels(8)}); }), "step 0, micro-batch 0: it has no inputs");
+  EXPECT_EQ(test::refusal([&] { trainer.step(Batch{{}, labels(8)}); }), "step 1, micro-batch 0: it has no inputs");
 }
 
 /// Hands out the same batch whatever it is asked for.

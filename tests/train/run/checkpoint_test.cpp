@@ -17,6 +17,7 @@
 #include "weft/checkpoint/format/checkpoint_folder.h"
 #include "weft/checkpoint/format/compare_checkpoints.h"
 #include "weft/checkpoint/format/index_json.h"
+#include "weft/checkpoint/format/saved_checkpoint.h"
 #include "weft/checkpoint/storage/open_storage.h"
 #include "weft/models/gpt.h"
 
@@ -39,6 +40,19 @@ Batch batch(int64_t step) { return job("gpt").batch_of(step); }
 Trainer alone(const LayoutOptions& layout = {}, const OptimizerOptions& optimizer = AdamW{}) {
   return Trainer(Mesh(World(), {{"shard", 1}}), small(), optimizer, options(layout));
 }
+
+/// The samples of a batch, again and again.
+class OneBatch final : public Dataset {
+ public:
+  explicit OneBatch(Batch batch) : batch_(std::move(batch)) {}
+  int64_t size() const override { return batch_.target.size(0); }
+  Batch get(const std::vector<int64_t>& indices, int64_t /*epoch*/) const override {
+    return slice(batch_, indices.front(), static_cast<int64_t>(indices.size()));
+  }
+
+ private:
+  Batch batch_;
+};
 
 std::map<std::string, at::Tensor> weights_of(Trainer& trainer) {
   std::map<std::string, at::Tensor> weights;
@@ -115,6 +129,12 @@ TEST(Checkpoint, MissesNothingThatTheNextStepReads) {
   };
   const auto good = nlohmann::ordered_json::parse(index);
   EXPECT_TRUE(goes_on_with(good));
+  for (const auto& [path, value] : std::vector<std::pair<std::string, nlohmann::ordered_json>>{
+           {"/clock/step", -5}, {"/clock/step", 1.5}, {"/clock/step", uint64_t{1} << 62}, {"/trainer/loss_scale/scale", 0.0}}) {
+    nlohmann::ordered_json absurd = good;
+    absurd[nlohmann::ordered_json::json_pointer(path)] = value;
+    EXPECT_THROW(goes_on_with(absurd), InputError) << path << value;
+  }
   const std::vector<std::string> numbers = {"/clock/step", "/trainer/loss_scale/scale", "/trainer/loss_scale/good_steps",
                                             "/trainer/loss_scale/skipped_steps"};
   for (const std::string& path : numbers) {
@@ -153,6 +173,33 @@ TEST(Checkpoint, FailsOnAllRanksAndLeavesWhatWasThere) {
   });
   EXPECT_EQ(test::read_file(folder.file("home/thesis.tex")), "all of it");
   EXPECT_EQ(SavedCheckpoint(folder.file("good")).index().files.size(), 2u);
+}
+
+TEST(Checkpoint, ThatIsThereAlreadyIsRefusedAndUntouched) {
+  const TempFolder folder;
+  const auto train = [&] {
+    test::run_ranks(2, [&](World world) {
+      Trainer trainer(Mesh(world, {{"shard", 2}}), small(), AdamW{},
+                      {.global_batch = kGlobalBatch, .micro_batch = kGlobalBatch / 2});
+      trainer.step(slice(batch(0), world.rank() * kGlobalBatch / 2, kGlobalBatch / 2));
+      trainer.save(folder.file("a"));
+    });
+  };
+  train();
+  EXPECT_NE(refusal(train).find("it is a checkpoint already"), std::string::npos);
+  SavedCheckpoint(folder.file("a")).check();
+}
+
+TEST(Checkpoint, ALoaderOfOtherSamplesIsRefused) {
+  const auto samples = std::make_shared<OneBatch>(batch(0));
+  Trainer trainer = alone();
+  Loader loader(samples, Sampler(samples->size(), {}), trainer.loader_options());
+  trainer.step(loader);
+  trainer.step(loader);
+  Loader late(samples, Sampler(samples->size(), {}), {.global_batch = kGlobalBatch, .micro_batch = 1});
+  EXPECT_NE(refusal([&] { trainer.step(late); }).find("the loader comes to the samples of step 1, but step 3 is due"),
+            std::string::npos);
+  trainer.step(loader);
 }
 
 TEST(Checkpoint, OfARankThatCannotReadItIsRefusedOnAll) {

@@ -132,7 +132,7 @@ TEST_P(FailuresTest, AStepThatRanOutOfMemoryIsNotFollowedByAnything) {
       failed = !error_of([&] { trainer->step(batch); }).empty();
     }
     EXPECT_EQ(trainer->steps_done(), failed ? 0 : 1);
-    if (failed) expect_all_refused(*trainer, "step 0");
+    if (failed) expect_all_refused(*trainer, "step 1");
   }
   EXPECT_GT(failures, 20);
 }
@@ -154,7 +154,7 @@ TEST(Failures, ALoaderThatThrewIsOneMicroBatchAhead) {
     return {{batch_of(1).inputs[0].narrow(0, 0, 4)}, batch_of(1).target.narrow(0, 0, 4), kBatch};
   }),
                std::runtime_error);
-  expect_all_refused(trainer, "step 1");
+  expect_all_refused(trainer, "step 2");
 }
 
 /// BatchNorm and a linear layer, whose forward throws where it is told to.
@@ -188,7 +188,7 @@ TEST(Failures, AForwardThatThrowsLeavesRunningStatisticsAsTheyWere) {
   EXPECT_THROW(trainer.step(batch_of(1)), std::runtime_error);
   EXPECT_TRUE(at::equal(fragile.norm->running_mean, mean));
   EXPECT_TRUE(at::equal(fragile.norm->running_var, variance));
-  expect_all_refused(trainer, "step 1");
+  expect_all_refused(trainer, "step 2");
 }
 
 TEST(Failures, AForwardThatLeavesNoMemoryLeavesRunningStatisticsAsTheyWere) {
@@ -206,7 +206,7 @@ TEST(Failures, AForwardThatLeavesNoMemoryLeavesRunningStatisticsAsTheyWere) {
   EXPECT_NE(error, "");
   EXPECT_TRUE(at::equal(fragile.norm->running_mean, mean));
   EXPECT_TRUE(at::equal(fragile.norm->running_var, variance));
-  expect_all_refused(trainer, "step 1");
+  expect_all_refused(trainer, "step 2");
 }
 
 /// An error whose text is long, and of several lines.
@@ -229,7 +229,7 @@ TEST(Failures, WhatLibTorchThrowsIsALineThatNamesTheBlock) {
   Batch wrong = batch_of(0);
   wrong.target.fill_(77);
   const std::string loss = error_of([&] { another.step(wrong); });
-  EXPECT_EQ(loss.rfind("step 0: ", 0), 0u) << loss;
+  EXPECT_EQ(loss.rfind("step 1: ", 0), 0u) << loss;
   EXPECT_EQ(loss.find("frame"), std::string::npos) << loss;
 }
 

@@ -326,7 +326,7 @@ TEST(Trainer, ALossThatIsNotFiniteOnOneRankEndsAllOfThem) {
                         const std::lock_guard lock(mutex);
                         if (world.rank() == 0) ++other;
                         if (world.rank() == 1) {
-                          EXPECT_NE(std::string(error.what()).find("step 1, micro-batch 3: "), std::string::npos)
+                          EXPECT_NE(std::string(error.what()).find("step 2, micro-batch 3: "), std::string::npos)
                               << error.what();
                           ++numeric;
                         }

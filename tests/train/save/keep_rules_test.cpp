@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "tests/support/refusal.h"
 #include "weft/train/save/recipe_changes.h"
 
@@ -40,6 +42,14 @@ TEST(KeepRules, KeepTheNewestThoseOfAnIntervalAndTheBest) {
   EXPECT_EQ(kept({.newest = 1, .best = KeepBest::accuracy}, 10, 100, losses), (Steps{100}));
 }
 
+TEST(KeepRules, ALossThatIsNoNumberIsNotTheBest) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const std::vector<KeptCheckpoint> checkpoints = {{.step = 1, .clock = {.steps = 1}, .loss = nan, .accuracy = {}},
+                                                   {.step = 2, .clock = {.steps = 2}, .loss = 0.5, .accuracy = {}},
+                                                   {.step = 3, .clock = {.steps = 3}, .loss = 0.9, .accuracy = {}}};
+  EXPECT_EQ(checkpoints_to_remove(checkpoints, {.newest = 1, .every = {}, .best = KeepBest::loss}), (std::vector<int64_t>{1}));
+}
+
 TEST(RunInterval, ReadsWhatPeopleWrite) {
   EXPECT_FALSE(parse_run_interval(""));
   const auto is = [](const char* text, double amount, IntervalUnit unit) {
@@ -52,7 +62,8 @@ TEST(RunInterval, ReadsWhatPeopleWrite) {
   EXPECT_TRUE(is("1e6 tokens", 1e6, IntervalUnit::tokens));
   EXPECT_TRUE(is("10 min", 600, IntervalUnit::seconds));
   EXPECT_TRUE(is("2h", 7200, IntervalUnit::seconds));
-  for (const char* text : {"steps", "500", "0 steps", "-3 steps", "1.5 steps", "3 weeks", "nan s", "1 e"}) {
+  for (const char* text : {"steps", "500", "0 steps", "-3 steps", "1.5 steps", "3 weeks", "nan s", "1 e", "1e-320 samples",
+                           "0.5 tokens", "1e-9 s"}) {
     EXPECT_NE(refusal([&] { parse_run_interval(text); }), "") << text;
   }
 }

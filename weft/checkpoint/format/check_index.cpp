@@ -13,6 +13,7 @@ namespace weft {
 namespace {
 
 constexpr int64_t kMostElements = int64_t{1} << 56;
+constexpr int64_t kMostRuns = int64_t{1} << 25;  // of a tensor's pieces: each takes some memory to check
 
 void require(bool good, const std::string& what) {
   if (!good) throw InputError(what);
@@ -59,6 +60,7 @@ void check_elements(const StoredState& tensor, int64_t numel, bool whole) {
   int64_t runs = 0, elements = 0;
   for (const StoredPiece& piece : tensor.pieces) {
     runs += piece.elements.count;
+    require(runs <= kMostRuns, "its pieces are cut into too many runs");
     elements += piece.elements.numel();
     require(elements <= numel, "its pieces have more elements than it");
   }
@@ -74,10 +76,11 @@ void check_elements(const StoredState& tensor, int64_t numel, bool whole) {
 }  // namespace
 
 int64_t checked_numel(const std::vector<int64_t>& shape) {
-  int64_t numel = 1;
+  int64_t numel = 1, others = 1;  // the sizes that are not zero
   for (const int64_t size : shape) {
-    require(size >= 0 && (size == 0 || numel <= kMostElements / size), "its shape cannot be");
+    require(size >= 0 && (size == 0 || others <= kMostElements / size), "its shape cannot be");
     numel *= size;
+    others *= std::max<int64_t>(1, size);
   }
   return numel;
 }

@@ -87,7 +87,9 @@ std::vector<int64_t> complete_checkpoints(Storage& storage) {
   return steps;
 }
 
+/// Of a link the link alone goes: what it leads to is another run's.
 void remove_checkpoint(Storage& storage, const std::string& path) {
+  if (storage.is_link(path)) return storage.remove(path);
   storage.remove(below(path, kCompleteFile));
   storage.sync(path);
   for (const std::string& file : storage.list(path)) {
@@ -97,8 +99,13 @@ void remove_checkpoint(Storage& storage, const std::string& path) {
 }
 
 void clear_checkpoint(Storage& storage, const std::string& path) {
-  for (const std::string& file : storage.list(path)) {
-    if (is_of_checkpoint(file) && (file != kIndexFile || is_index(storage, below(path, kIndexFile)))) continue;
+  if (storage.is_link(path)) return remove_checkpoint(storage, path);
+  const std::vector<std::string> files = storage.list(path);
+  // An index that is damaged is known by what is beside it.
+  const bool is_known =
+      std::any_of(files.begin(), files.end(), [](const std::string& file) { return file == kCompleteFile || is_data(file); });
+  for (const std::string& file : files) {
+    if (is_of_checkpoint(file) && (file != kIndexFile || is_known || is_index(storage, below(path, kIndexFile)))) continue;
     throw InputError(fmt::format("{}: it holds '{}', which is of no checkpoint; name a folder of its own for each checkpoint",
                                  storage.full(path), file));
   }
@@ -107,7 +114,8 @@ void clear_checkpoint(Storage& storage, const std::string& path) {
 
 void remove_incomplete(Storage& storage) {
   for (const std::string& name : storage.list("")) {
-    if (checkpoint_step(name) && !is_complete(storage, name)) remove_checkpoint(storage, name);
+    if (!checkpoint_step(name) || storage.is_link(name) || storage.is_no_folder(name)) continue;
+    if (!is_complete(storage, name)) remove_checkpoint(storage, name);
   }
 }
 

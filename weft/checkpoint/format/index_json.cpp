@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 
 #include "weft/base/error.h"
+#include "weft/base/printable.h"
 #include "weft/checkpoint/format/check_index.h"
 #include "weft/checkpoint/safetensors_header.h"
 
@@ -18,6 +20,12 @@ using IndexJson = nlohmann::ordered_json;
 constexpr const char* kFormat = "weft checkpoint";
 const std::set<std::string> kOwnEntries = {"format", "version", "chunk_bytes", "files", "tensors"};
 
+/// Without the "[json.exception...]" before it.
+std::string plain_json_error(const std::string& text) {
+  const size_t end = text.starts_with("[json.exception") ? text.find("] ") : std::string::npos;
+  return end == std::string::npos ? text : text.substr(end + 2);
+}
+
 IndexJson piece_json(const StoredPiece& piece) {
   const ElementRuns& e = piece.elements;
   IndexJson sums = IndexJson::array();
@@ -26,8 +34,16 @@ IndexJson piece_json(const StoredPiece& piece) {
   return {{"elements", std::move(elements)}, {"file", piece.file}, {"offset", piece.offset}, {"xxh3", std::move(sums)}};
 }
 
+/// An index is flat; what is deep was made to do harm.
+bool refuse_depth(int depth, nlohmann::detail::parse_event_t /*event*/, IndexJson& /*parsed*/) {
+  constexpr int kDeepest = 64;
+  if (depth > kDeepest) throw InputError("it is nested too deeply");
+  return true;
+}
+
 int64_t integer(const IndexJson& json) {
-  if (!json.is_number_integer()) throw InputError(fmt::format("{} is no whole number", json.dump()));
+  constexpr size_t kMostText = 60;
+  if (!json.is_number_integer()) throw InputError(fmt::format("{} is no whole number", shortened(json.dump(), kMostText)));
   return json.get<int64_t>();
 }
 
@@ -43,9 +59,11 @@ ElementRuns elements_of(const IndexJson& json) {
 
 uint64_t checksum_of(const IndexJson& json) {
   const auto text = json.get<std::string>();
-  size_t used = 0;
-  const uint64_t sum = text.size() == 16 ? std::stoull(text, &used, 16) : 0;
-  if (used != 16) throw InputError(fmt::format("\"{}\" is no checksum of 16 hexadecimal digits", text));
+  uint64_t sum = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), sum, 16);
+  if (text.size() != 16 || error != std::errc() || end != text.data() + text.size()) {
+    throw InputError(fmt::format("\"{}\" is no checksum of 16 hexadecimal digits", shortened(text)));
+  }
   return sum;
 }
 
@@ -80,7 +98,7 @@ CheckpointIndex index_of(const IndexJson& json) {
     try {
       index.tensors[name] = tensor_of(tensor);
     } catch (const std::exception& error) {
-      throw InputError(fmt::format("tensor '{}': {}", name, error.what()));
+      throw InputError(fmt::format("tensor '{}': {}", shortened(name), plain_json_error(error.what())));
     }
   }
   for (const auto& [name, entry] : json.items()) {
@@ -123,11 +141,11 @@ std::string index_text(const CheckpointIndex& index) {
 
 CheckpointIndex parse_index(const std::string& text, const std::string& where, bool whole) {
   try {
-    CheckpointIndex index = index_of(IndexJson::parse(text));
+    CheckpointIndex index = index_of(IndexJson::parse(text, refuse_depth));
     check_index(index, whole);
     return index;
   } catch (const std::exception& error) {
-    throw InputError(fmt::format("{}: not an index of a checkpoint, or damaged: {}", where, error.what()));
+    throw InputError(fmt::format("{}: not an index of a checkpoint, or damaged: {}", where, plain_json_error(error.what())));
   }
 }
 

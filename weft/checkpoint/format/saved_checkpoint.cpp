@@ -14,7 +14,11 @@ namespace weft {
 SavedCheckpoint::SavedCheckpoint(const std::string& path) : path_(path), storage_(open_storage(path)) {
   if (!is_complete(*storage_, "")) {
     const std::vector<int64_t> steps = complete_checkpoints(*storage_);
-    if (steps.empty()) throw InputError(fmt::format("{}: no checkpoint is there, and none below it", path));
+    if (steps.empty()) {
+      const bool half = storage_->has(kIndexFile) || storage_->has("data-00000.bin");
+      throw InputError(half ? fmt::format("{}: not whole: it is being saved, or what saved it was killed", path)
+                            : fmt::format("{}: no checkpoint is there, and none below it", path));
+    }
     path_ = storage_->full(checkpoint_name(steps.back()));
     storage_ = open_storage(path_);
   }

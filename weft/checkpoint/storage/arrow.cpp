@@ -156,7 +156,7 @@ class Bucket : public Storage {
       require_ok(file_system_->DeleteDir(within(path)), full(path), "remove it");
     }
   }
-  std::shared_ptr<void> lock(const std::string& owner) override;
+  std::shared_ptr<StorageLock> lock(const std::string& owner) override;
 
   arrow::fs::FileInfo info(const std::string& path) {
     return take_ok(file_system_->GetFileInfo(within(path)), full(path), "look for it");
@@ -170,12 +170,12 @@ class Bucket : public Storage {
 };
 
 /// A lock is an object that its owner writes again and again while it lives.
-class BucketLock {
+class BucketLock : public StorageLock {
  public:
   BucketLock(const std::string& url, std::string owner) : storage_(url), owner_(std::move(owner)) {
     thread_ = std::jthread([this](const std::stop_token& stop) { refresh(stop); });
   }
-  ~BucketLock() {
+  ~BucketLock() override {
     thread_.request_stop();
     thread_.join();
     try {
@@ -213,7 +213,7 @@ bool has_ended(const std::string& owner) {
   return pid == getpid() || (kill(pid, 0) != 0 && errno == ESRCH);  // its number was given to this process
 }
 
-std::shared_ptr<void> Bucket::lock(const std::string& owner) {
+std::shared_ptr<StorageLock> Bucket::lock(const std::string& owner) {
   constexpr int64_t kMostBytes = 4096;
   const auto refuse = [this](const std::string& other) {
     throw InputError(

@@ -75,7 +75,7 @@ class BoardStorage : public Storage {
   void write_text(const std::string& /*path*/, const std::string& /*text*/) override { not_here(); }
   std::vector<std::string> list(const std::string& /*folder*/) override { not_here(); }
   void remove(const std::string& /*path*/) override { not_here(); }
-  std::shared_ptr<void> lock(const std::string& /*owner*/) override { not_here(); }
+  std::shared_ptr<StorageLock> lock(const std::string& /*owner*/) override { not_here(); }
 
  private:
   int rank_of(const std::string& path) const {

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +16,7 @@
 #include "weft/base/error.h"
 #include "weft/base/file_descriptor.h"
 #include "weft/base/input_file.h"
+#include "weft/base/printable.h"
 #include "weft/base/standard_descriptors.h"
 #include "weft/base/uninterrupted.h"
 #include "weft/base/without_signal.h"
@@ -47,7 +49,8 @@ void make_folders(const std::string& folder) {
   const std::string parent = fs::path(folder).parent_path().string();
   if (!parent.empty()) make_folders(parent);
   fs::create_directory(folder, code);
-  if (code && !fs::is_directory(folder)) fail(folder, "make the folder", code.value());
+  std::error_code ignored;
+  if (code && !fs::is_directory(folder, ignored)) fail(folder, "make the folder", code.value());
   sync_folder(parent.empty() ? "." : parent);
 }
 
@@ -113,6 +116,45 @@ class LocalReader : public StorageReader {
   InputFile file_;
 };
 
+/// The file of a folder's lock, open and locked.
+FileDescriptor take_lock(const std::string& folder, const std::string& owner) {
+  make_folders(folder);
+  const std::string path = folder + "/" + kLockFile;
+  FileDescriptor held(above_standard(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666)));
+  if (!held) fail(path, "create the file", errno);
+  // Of the open file, not of this process: it goes with the last process that has it, however that ends.
+  if (uninterrupted([&] { return flock(held.get(), LOCK_EX | LOCK_NB); }) != 0) {
+    if (errno != EWOULDBLOCK) return held;  // a file system without locks
+    std::string other(200, '\0');
+    const ssize_t length = uninterrupted([&] { return pread(held.get(), other.data(), other.size(), 0); });
+    other.resize(static_cast<size_t>(std::max<ssize_t>(length, 0)));
+    throw InputError(fmt::format("{}: another run saves its checkpoints there: {}; wait for its end, or name another folder",
+                                 folder, other.empty() ? "it does not say which" : printable(other)));
+  }
+  const bool told =
+      ftruncate(held.get(), 0) == 0 && pwrite(held.get(), owner.data(), owner.size(), 0) == static_cast<ssize_t>(owner.size());
+  if (!told) fail(path, "write all of it", errno);
+  return held;
+}
+
+class LocalLock : public StorageLock {
+ public:
+  LocalLock(std::string folder, std::string owner)
+      : folder_(std::move(folder)), owner_(std::move(owner)), held_(take_lock(folder_, owner_)) {}
+
+  void keep() override {
+    struct stat own {
+    }, there{};
+    const bool is_there = ::stat((folder_ + "/" + kLockFile).c_str(), &there) == 0;
+    const bool same = is_there && fstat(held_.get(), &own) == 0 && own.st_dev == there.st_dev && own.st_ino == there.st_ino;
+    if (!same) held_ = take_lock(folder_, owner_);
+  }
+
+ private:
+  std::string folder_, owner_;
+  FileDescriptor held_;
+};
+
 class LocalStorage : public Storage {
  public:
   explicit LocalStorage(std::string folder) : folder_(std::move(folder)) {
@@ -151,7 +193,22 @@ class LocalStorage : public Storage {
 
   bool has(const std::string& path) override {
     std::error_code code;
-    return fs::is_regular_file(full(path), code);
+    const fs::file_status status = fs::status(full(path), code);
+    const bool absent = !code || code == std::errc::no_such_file_or_directory || code == std::errc::not_a_directory ||
+                        code == std::errc::too_many_symbolic_link_levels;
+    if (!absent) throw InputError(fmt::format("{}: cannot tell whether it is there: {}", full(path), code.message()));
+    return fs::is_regular_file(status);
+  }
+
+  bool is_link(const std::string& path) override {
+    std::error_code code;
+    return fs::is_symlink(fs::symlink_status(full(path), code));
+  }
+
+  bool is_no_folder(const std::string& path) override {
+    std::error_code code;
+    const fs::file_status status = fs::status(full(path), code);
+    return fs::exists(status) && !fs::is_directory(status);
   }
 
   void remove(const std::string& path) override {
@@ -163,25 +220,7 @@ class LocalStorage : public Storage {
 
   void sync(const std::string& folder) override { sync_folder(full(folder)); }
 
-  std::shared_ptr<void> lock(const std::string& owner) override {
-    make_folders(folder_);
-    const std::string path = full(kLockFile);
-    auto held = std::make_shared<FileDescriptor>(above_standard(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)));
-    if (!*held) fail(path, "create the file", errno);
-    // Of the open file, not of this process: it goes with the last process that has it, however that ends.
-    if (uninterrupted([&] { return flock(held->get(), LOCK_EX | LOCK_NB); }) != 0) {
-      if (errno != EWOULDBLOCK) return held;  // a file system without locks
-      std::string other(200, '\0');
-      const ssize_t length = uninterrupted([&] { return pread(held->get(), other.data(), other.size(), 0); });
-      other.resize(static_cast<size_t>(std::max<ssize_t>(length, 0)));
-      throw InputError(fmt::format("{}: another run saves its checkpoints there: {}; wait for its end, or name another folder",
-                                   folder_, other.empty() ? "it does not say which" : other));
-    }
-    const bool told = ftruncate(held->get(), 0) == 0 &&
-                      pwrite(held->get(), owner.data(), owner.size(), 0) == static_cast<ssize_t>(owner.size());
-    if (!told) fail(path, "write all of it", errno);
-    return held;
-  }
+  std::shared_ptr<StorageLock> lock(const std::string& owner) override { return std::make_shared<LocalLock>(folder_, owner); }
 
  private:
   std::string folder_;

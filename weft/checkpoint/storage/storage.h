@@ -31,6 +31,15 @@ class StorageReader {
   virtual void read(int64_t offset, void* data, int64_t bytes) = 0;
 };
 
+/// Holds a storage for one run while it lives.
+class StorageLock {
+ public:
+  virtual ~StorageLock() = default;
+  /// Sees to it that the storage is still held: takes it anew where somebody removed its folder meanwhile. Throws InputError
+  /// where another run has it by now.
+  virtual void keep() {}
+};
+
 /// A folder of files.
 class Storage {
  public:
@@ -45,8 +54,12 @@ class Storage {
   virtual void write_text(const std::string& path, const std::string& text) = 0;
   /// Names of the files and folders in a folder ("" for the storage itself), in order; none where there is no such folder.
   virtual std::vector<std::string> list(const std::string& folder) = 0;
-  /// Whether there is a file.
+  /// Whether there is a file. Throws InputError where that cannot be told.
   virtual bool has(const std::string& path) = 0;
+  /// Whether a path names something of another place: a symbolic link.
+  virtual bool is_link(const std::string& /*path*/) { return false; }
+  /// Whether there is something else than a folder.
+  virtual bool is_no_folder(const std::string& path) { return has(path); }
   /// Removes a file, or a folder that is empty. What is not there, or not empty, stays as it is.
   virtual void remove(const std::string& path) = 0;
 
@@ -54,7 +67,7 @@ class Storage {
   virtual void sync(const std::string& /*folder*/) {}
   /// Holds the storage for one run, of which `owner` tells, until what it returns goes, or the process ends. Throws InputError,
   /// with the owner's text, where another holds it.
-  virtual std::shared_ptr<void> lock(const std::string& owner) = 0;
+  virtual std::shared_ptr<StorageLock> lock(const std::string& owner) = 0;
 
   /// `path` as people would name it.
   std::string full(const std::string& path) const { return path.empty() ? name() : name() + "/" + path; }

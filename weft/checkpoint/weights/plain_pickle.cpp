@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <map>
 #include <set>
+#include <vector>
 
 #include "weft/base/error.h"
 
@@ -102,12 +105,108 @@ class PickleReader {
   size_t at_ = 0;
 };
 
+/// How deep the values of a pickle are nested, found on a stack of depths as its machine has one of values.
+class PickleDepth {
+ public:
+  void see(std::string_view op) {
+    ++count_;
+    const auto code = static_cast<unsigned char>(op[0]);
+    switch (code) {
+      case 0x80:  // PROTO
+      case 0x95:  // FRAME
+      case '.':   // STOP
+        return;
+      case '(':  // MARK
+        marks_.push_back(stack_.size());
+        return;
+      case kBinPut:
+      case kLongBinPut:
+      case 0x94:  // MEMOIZE
+        return remember(code == 0x94 ? memo_.size() : index_of(op));
+      case kBinGet:
+      case kLongBinGet: {
+        const auto found = memo_.find(index_of(op));
+        return push(found == memo_.end() ? 0 : found->second);
+      }
+      case 't':  // TUPLE
+      case 'l':  // LIST
+      case 'd':  // DICT
+        return push(pop_to_mark() + 1);
+      case 'e':   // APPENDS
+      case 'u':   // SETITEMS
+      case 0x90:  // ADDITEMS
+        return add(pop_to_mark());
+      case 'a':  // APPEND
+        return add(pop(1));
+      case 's':  // SETITEM
+        return add(pop(2));
+      case 0x85:  // TUPLE1
+      case 'Q':   // BINPERSID
+        return push(pop(1) + 1);
+      case kTuple2:
+      case kReduce:
+      case kBuild:
+      case 0x81:  // NEWOBJ
+        return push(pop(2) + 1);
+      case 0x87:  // TUPLE3
+        return push(pop(3) + 1);
+      default:
+        return push(0);
+    }
+  }
+
+ private:
+  static uint32_t index_of(std::string_view op) {
+    uint32_t index = 0;
+    std::memcpy(&index, op.data() + 1, std::min(sizeof index, op.size() - 1));
+    return index;
+  }
+  void push(int depth) {
+    constexpr int kDeepest = 64;
+    if (depth > kDeepest) throw InputError("its pickle is nested too deeply");
+    stack_.push_back(depth);
+  }
+  int pop(size_t count) {
+    int deepest = 0;
+    for (; count > 0 && !stack_.empty(); --count, stack_.pop_back()) deepest = std::max(deepest, stack_.back());
+    return deepest;
+  }
+  int pop_to_mark() {
+    if (marks_.empty()) throw InputError("its pickle ends what it never began");
+    const size_t mark = std::min(marks_.back(), stack_.size());
+    marks_.pop_back();
+    return pop(stack_.size() - mark);
+  }
+  /// Something of that depth joins what is on top.
+  void add(int depth) {
+    const int whole = std::max(pop(1), depth + 1);
+    push(whole);
+  }
+  void remember(size_t index) {
+    // Picklers number them one after another; the unpickler makes room for as many.
+    if (index > count_) throw InputError("its pickle remembers values that there are not");
+    memo_[index] = stack_.empty() ? 0 : stack_.back();
+  }
+
+  std::vector<int> stack_;
+  std::vector<size_t> marks_;
+  std::map<size_t, int> memo_;
+  size_t count_ = 0;
+};
+
+void check_pickle(std::string_view pickle) {
+  PickleReader reader(pickle);
+  PickleDepth depth;
+  while (!reader.at_end()) depth.see(reader.next());
+}
+
 constexpr std::string_view kOrderedDict = "ccollections\nOrderedDict\n";
 constexpr std::string_view kCall = ")R";
 
 }  // namespace
 
 std::string with_plain_dicts(std::string_view pickle) {
+  check_pickle(pickle);
   PickleReader reader(pickle);
   std::string out;
   std::set<std::string> ordered;  // BINPUT and LONG_BINPUT arguments under which the class was remembered

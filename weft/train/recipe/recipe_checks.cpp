@@ -8,6 +8,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/math.h"
+#include "weft/base/printable.h"
 #include "weft/train/recipe/build_model.h"
 #include "weft/train/recipe/recipe_keys.h"
 #include "weft/train/recipe/run_interval.h"
@@ -175,8 +176,22 @@ void check_weights(const Recipe& recipe) {
   }
 }
 
+/// They stand in each checkpoint's index.
+void check_names(const Recipe& recipe) {
+  const std::pair<const char*, const std::string&> names[] = {
+      {"save.folder", recipe.save.folder}, {"save.upload", recipe.save.upload}, {"run.name", recipe.run.name},
+      {"run.resume", recipe.run.resume},   {"data.path", recipe.data.path},     {"the recipe's path", recipe.path}};
+  for (const auto& [key, name] : names) {
+    if (printable(name) == name) continue;
+    fail(recipe,
+         "{} = '{}' has control characters, or is no UTF-8, which a checkpoint's index cannot tell of; use another name", key,
+         shortened(name));
+  }
+}
+
 void check_save(const Recipe& recipe) {
   const SaveRecipe& save = recipe.save;
+  if (!save.folder.empty()) check_names(recipe);
   check_interval(recipe, "save.every", save.every);
   check_interval(recipe, "save.keep_every", save.keep_every);
   const SaveRecipe unset;

@@ -195,7 +195,11 @@ Keys save_keys(SaveRecipe& s) {
       {"save", "on_end", &s.on_end, "after the last step too"},
       {"save", "memory_every", &s.memory_every,
        "run.restarts: steps between copies of the state in the launcher's memory; 0: none", from(0)},
-      {"save", "deadline_s", &s.deadline_s, "what a run has for saving once it is asked to end, in seconds", above(0)},
+      {"save",
+       "deadline_s",
+       &s.deadline_s,
+       "what a run has for saving once it is asked to end, in seconds",
+       {.min = 0.0, .max = 1e6, .open_min = true}},
   };
 }
 

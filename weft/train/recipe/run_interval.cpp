@@ -61,6 +61,10 @@ RunInterval parse_run_interval(const std::string& text) {
   if (unit == IntervalUnit::steps && *amount != std::floor(*amount)) {
     throw InputError(fmt::format("\"{}\" is no interval; steps are whole", text));
   }
+  constexpr double kLeast = 1e-6;
+  if (*amount < (unit == IntervalUnit::samples || unit == IntervalUnit::tokens ? 1.0 : kLeast)) {
+    throw InputError(fmt::format("\"{}\" is no interval; it is shorter than anything that a run counts", text));
+  }
   return {*amount * factor, unit};
 }
 

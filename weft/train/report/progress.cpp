@@ -6,6 +6,7 @@
 #include <cmath>
 #include <vector>
 
+#include "weft/base/printable.h"
 #include "weft/base/units.h"
 
 namespace weft {
@@ -75,7 +76,7 @@ std::string communication(const FinalReport& report) {
 std::string steps_text(const FinalReport& report) {
   const int64_t here = report.steps_done - report.resumed_from;
   if (report.resumed_from == 0 && !report.stopped) return fmt::format("{} steps", report.steps);
-  return fmt::format("{} steps here, {} of {} in all", here, report.steps_done, report.steps);
+  return fmt::format("{} here, {} of {} in all", counted(here, "step"), report.steps_done, report.steps);
 }
 
 }  // namespace
@@ -113,7 +114,7 @@ std::string evaluation_line(const EvaluationReport& report) {
 std::string save_line(const SaveReport& report) {
   const std::string waited =
       report.waited_s < 0.0005 ? "" : fmt::format(", and {} before that for the save before", format_duration(report.waited_s));
-  return fmt::format("saved {}: {} in {}, steps stood still for {}{}{}", report.path, format_bytes(report.bytes),
+  return fmt::format("saved {}: {} in {}, steps stood still for {}{}{}", printable(report.path), format_bytes(report.bytes),
                      format_duration(report.seconds), format_duration(report.copied_s), waited,
                      report.note.empty() ? "" : "; but then: " + report.note);
 }

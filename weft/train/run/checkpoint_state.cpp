@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
+#include "weft/base/printable.h"
 #include "weft/checkpoint/format/data_reader.h"
 #include "weft/train/run/own_state.h"
 
@@ -45,6 +47,14 @@ LossScale scaling_of(const StateJson& json) {
   return {.scale = json.at("scale").get<double>(),
           .good_steps = json.at("good_steps").get<int64_t>(),
           .skipped_steps = json.at("skipped_steps").get<int64_t>()};
+}
+
+int64_t count_of(const StateJson& json, const char* what, const std::string& where) {
+  constexpr int64_t kMost = int64_t{1} << 53;
+  const bool good = json.is_number_integer() && (!json.is_number_unsigned() || json.get<uint64_t>() <= kMost) &&
+                    json.get<int64_t>() >= 0 && json.get<int64_t>() <= kMost;
+  if (!good) throw InputError(fmt::format("{}: its \"{}\" is {}, which cannot be", where, what, shortened(json.dump(), 60)));
+  return json.get<int64_t>();
 }
 
 /// A text that is a JSON object stands in the index as one, for people to read.
@@ -115,8 +125,8 @@ std::vector<std::string> load_registered(TrainerParts& trainer, const StateJson&
 void require_none(const std::vector<std::string>& lines, const std::string& where, bool strict) {
   if (lines.empty() || !strict) return;
   const std::string more = lines.size() > 1 ? fmt::format(", and {} more", lines.size() - 1) : "";
-  throw InputError(
-      fmt::format("{}: {}{}; load it into the model that it was saved of, or not strictly", where, lines.front(), more));
+  throw InputError(fmt::format("{}: {}{}; load it into the model that it was saved of (strict = false takes what fits)", where,
+                               lines.front(), more));
 }
 
 }  // namespace
@@ -174,11 +184,15 @@ LoadReport load_state(TrainerParts& trainer, Storage& storage, const std::string
     require_none(lines, where, options.strict);
     report.skipped.insert(report.skipped.end(), lines.begin(), lines.end());
     const StateJson numbers = text_of(index, kTrainerEntry, where);
-    trainer.updater->set_scaling(scaling_of(numbers.at("loss_scale")), numbers.at("is_scaled").get<bool>());
+    const LossScale scaling = scaling_of(numbers.at("loss_scale"));
+    const bool good =
+        std::isfinite(scaling.scale) && scaling.scale >= 1.0 && scaling.good_steps >= 0 && scaling.skipped_steps >= 0;
+    if (!good) throw InputError(fmt::format("{}: its loss scale of {} cannot be", where, scaling.scale));
+    trainer.updater->set_scaling(scaling, numbers.at("is_scaled").get<bool>());
     const StateJson loss = index.texts.count(kLossEntry) > 0 ? text_of(index, kLossEntry, where) : StateJson::object();
     const bool same_micro_batch = loss.value("micro_batch", int64_t{0}) == trainer.options.micro_batch;
-    trainer.engine->set_nominal_targets(same_micro_batch ? loss.at("nominal_targets").get<int64_t>() : 0);
-    report.step = text_of(index, "clock", where).at("step").get<int64_t>();
+    trainer.engine->set_nominal_targets(same_micro_batch ? count_of(loss.at("nominal_targets"), "nominal_targets", where) : 0);
+    report.step = count_of(text_of(index, "clock", where).at("step"), "step", where);
   } catch (const nlohmann::json::exception& error) {
     throw InputError(fmt::format("{}: its index lacks what a trainer needs: {}", where, error.what()));
   }

@@ -26,6 +26,8 @@ std::string joined_path(const std::string& folder, const std::string& name) {
   return folder.ends_with('/') ? folder + name : folder + "/" + name;
 }
 
+std::string passed_over(const std::exception& why) { return fmt::format("passed over: {}", why.what()); }
+
 /// The whole checkpoints of a folder by path, newest first; or the folder itself where it is one.
 std::vector<std::string> checkpoints_of(const std::string& folder) {
   if (folder.empty()) return {};
@@ -52,13 +54,14 @@ std::vector<std::string> candidates(const ResumeOptions& options) {
   return paths;
 }
 
-/// Throws InputError where the checkpoint is of another run than this one.
-void check_same_run(const std::string& path, const RunState& now) {
+/// What a run that goes on from the checkpoint would do otherwise than the one that saved it. Throws InputError where the
+/// checkpoint is damaged.
+std::vector<std::string> changes_since(const std::string& path, const RunState& now) {
   const CheckpointPath at = parent_and_name(path);
   const std::unique_ptr<Storage> storage = open_storage(at.storage);
   const CheckpointIndex index = read_checkpoint(*storage, at.checkpoint);
   const auto text = run_state_in(index.texts);
-  if (!text) return;  // loading it says what is missing
+  if (!text) return {};  // loading it says what is missing
   const RunState before = parse_run_state(*text, path);
   std::vector<std::string> changes = recipe_changes(before.recipe, now.recipe);
   for (const auto& [which, data] : before.data) {
@@ -67,9 +70,24 @@ void check_same_run(const std::string& path, const RunState& now) {
       changes.push_back(fmt::format("the {} data was {}, is {}", which, data, found->second));
     }
   }
-  if (changes.empty()) return;
-  throw OtherRun(fmt::format("{}: it is of another run: {}; --resume-anyway goes on all the same, --resume none begins anew",
-                             path, fmt::join(changes, "; ")));
+  const auto named = checkpoint_step(at.checkpoint);
+  if (named && static_cast<double>(*named) != before.clock.steps) {
+    throw InputError(
+        fmt::format("{}: it was saved after step {:.0f}, which is not what its name says", path, before.clock.steps));
+  }
+  return changes;
+}
+
+/// Throws OtherRun where the checkpoint is of another run than this one; where that does not matter, notes what changed.
+void check_same_run(const std::string& path, const RunState& now, bool anyway, std::vector<std::string>& notes) {
+  const std::vector<std::string> changes = changes_since(path, now);
+  if (anyway) {
+    notes.insert(notes.end(), changes.begin(), changes.end());
+  } else if (!changes.empty()) {
+    throw OtherRun(
+        fmt::format("{}: it is of another run: {}; --resume-anyway goes on all the same, another save.folder begins anew", path,
+                    fmt::join(changes, "; ")));
+  }
 }
 
 /// What rank 0 chose.
@@ -84,13 +102,15 @@ ResumeChoice choose(const ResumeOptions& options, const RunState& now, std::vect
   ResumeChoice choice{.paths = {}, .any = !all.empty()};
   for (const std::string& path : all) {
     try {
-      if (!options.anyway) check_same_run(path, now);
+      std::vector<std::string> changes;
+      check_same_run(path, now, options.anyway, changes);
+      if (choice.paths.empty()) notes.insert(notes.end(), changes.begin(), changes.end());
       choice.paths.push_back(path);
     } catch (const OtherRun&) {
       if (choice.paths.empty()) throw;
       break;
     } catch (const InputError& error) {
-      notes.emplace_back(error.what());
+      notes.push_back(passed_over(error));
     }
   }
   return choice;
@@ -172,13 +192,14 @@ std::optional<Resumed> resume(Trainer& trainer, const World& world, const Resume
     try {
       return loaded(path, trainer.load(path, {.strict = !options.anyway}));
     } catch (const InputError& error) {
-      resumed.notes.emplace_back(error.what());
+      resumed.notes.push_back(passed_over(error));
     }
   }
   if (const auto report = snapshot_after(-1)) return loaded("the snapshot in memory", *report);
   if (!choice.any && !had_snapshot) return std::nullopt;
-  const std::string why = resumed.notes.empty() ? "no checkpoint could be loaded" : resumed.notes.back();
-  throw InputError(fmt::format("{}; no other checkpoint is there: --resume none begins anew", why));
+  const std::string why =
+      resumed.notes.empty() ? "no checkpoint could be loaded" : fmt::format("{}", fmt::join(resumed.notes, "; "));
+  throw InputError(fmt::format("{}: no checkpoint is left to go on from; another save.folder begins anew", why));
 }
 
 }  // namespace weft

@@ -67,8 +67,8 @@ RunSaver::RunSaver(const Recipe& recipe, Trainer& trainer, RunBoard* board, std:
 
 RunSaver::~RunSaver() = default;
 
-std::vector<std::shared_ptr<void>> hold_folders(const SaveRecipe& recipe) {
-  std::vector<std::shared_ptr<void>> locks;
+StorageLocks hold_folders(const SaveRecipe& recipe) {
+  StorageLocks locks;
   if (recipe.folder.empty()) return locks;
   const std::string owner = fmt::format("process {} on {}, {:08x}", getpid(), this_host(), std::random_device()());
   for (const std::string& folder : {recipe.folder, recipe.upload}) {
@@ -93,6 +93,8 @@ bool RunSaver::after_step(const RunClock& before, const RunClock& now, bool is_l
   return wishes.stop;
 }
 
+bool RunSaver::is_stop_asked() const { return !recipe_.folder.empty() && stop_asked_ && agree({.stop = stop_asked_()}).stop; }
+
 RunSaver::Wishes RunSaver::agree(Wishes own) const {
   const Group& world = trainer_.world_group();
   if (world.size() == 1) return own;
@@ -110,9 +112,10 @@ void RunSaver::save(bool in_background) {
   saved_step_ = trainer_.steps_done();
   const std::string path =
       fmt::format("{}{}{}", recipe_.folder, recipe_.folder.ends_with('/') ? "" : "/", checkpoint_name(*saved_step_));
-  const Stopwatch stalled;
+  for (const auto& lock : locks_) lock->keep();
+  const Stopwatch waiting;
   if (trainer_.is_saving()) report(trainer_.finish_save());
-  const double waited_s = stalled.seconds();
+  const double waited_s = waiting.seconds();
   const auto after = [folder = recipe_.folder, upload = recipe_.upload, step = *saved_step_, rules = rules_] {
     remove_old(folder, rules, step);
     if (upload.empty()) return;
@@ -121,8 +124,12 @@ void RunSaver::save(bool in_background) {
   };
   trainer_.save_in_background(path, {.replace = true, .after = after});
   waited_s_ = waited_s;
-  if (!in_background) finish();
-  totals_.stall_s += stalled.seconds();
+  if (in_background) return;
+  const Stopwatch writing;
+  if (trainer_.is_saving()) {
+    const SaveReport done = trainer_.finish_save();
+    report(done, writing.seconds());
+  }
 }
 
 void RunSaver::take_snapshot() {
@@ -132,15 +139,17 @@ void RunSaver::take_snapshot() {
   totals_.stall_s += stalled.seconds();
 }
 
+/// Of the run: there are no steps left to stand still.
 void RunSaver::finish() {
   if (trainer_.is_saving()) report(trainer_.finish_save());
 }
 
-void RunSaver::report(const SaveReport& report) {
+void RunSaver::report(SaveReport report, double stood_still_s) {
   ++totals_.saves;
-  SaveReport told = report;
-  told.waited_s += std::exchange(waited_s_, 0.0);
-  if (trainer_.world_group().rank() == 0 && on_save_) on_save_(told);
+  report.copied_s += stood_still_s;
+  report.waited_s += std::exchange(waited_s_, 0.0);
+  totals_.stall_s += report.copied_s + report.waited_s;
+  if (trainer_.world_group().rank() == 0 && on_save_) on_save_(report);
 }
 
 }  // namespace weft

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "weft/base/run_board.h"
+#include "weft/checkpoint/storage/storage.h"
 #include "weft/train/recipe/recipe.h"
 #include "weft/train/run/trainer.h"
 #include "weft/train/save/keep_rules.h"
@@ -22,6 +23,9 @@ struct SaveTotals {
   double stall_s = 0.0;   ///< for which steps stood still: copies, waits for earlier saves, saves that nothing went on beside
 };
 
+/// Of the folders that a run saves to.
+using StorageLocks = std::vector<std::shared_ptr<StorageLock>>;
+
 /// Saves a run as the recipe's section [save] says.
 class RunSaver {
  public:
@@ -34,6 +38,10 @@ class RunSaver {
   /// After a step and its evaluation: saves where that is due. True when the run is to end, saved, as some rank was asked to.
   /// Collective over the world.
   bool after_step(const RunClock& before, const RunClock& now, bool is_last);
+  /// Whether some rank was asked to save and end: what takes long is left out then. Collective over the world.
+  bool is_stop_asked() const;
+  /// Each save sees to it that these are still held; on rank 0.
+  void hold(StorageLocks locks) { locks_ = std::move(locks); }
   /// Waits for the save under way.
   void finish();
   const SaveTotals& totals() const { return totals_; }  ///< so far
@@ -45,7 +53,7 @@ class RunSaver {
   Wishes agree(Wishes own) const;
   void save(bool in_background);
   void take_snapshot();
-  void report(const SaveReport& report);
+  void report(SaveReport report, double stood_still_s = 0.0);
 
   const SaveRecipe recipe_;
   Trainer& trainer_;
@@ -55,12 +63,13 @@ class RunSaver {
   RunInterval every_;
   KeepRules rules_;
   std::optional<int64_t> saved_step_;  ///< the last save's
-  double waited_s_ = 0.0;              ///< that the save under way waited for the one before
+  StorageLocks locks_;
+  double waited_s_ = 0.0;  ///< that the save under way waited for the one before
   SaveTotals totals_;
 };
 
 /// Holds folder and upload for this run while what it returns lives, and clears them of what killed saves left. Rank 0's call.
 /// Throws InputError where another run has one.
-std::vector<std::shared_ptr<void>> hold_folders(const SaveRecipe& recipe);
+StorageLocks hold_folders(const SaveRecipe& recipe);
 
 }  // namespace weft

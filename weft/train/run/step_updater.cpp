@@ -41,11 +41,11 @@ bool StepUpdater::accept(double norm) {
   if (!std::isfinite(norm)) {
     if (!scaled_) {
       throw NumericError(
-          fmt::format("step {}: the gradient norm is {}; lower the learning rate, or check the data", step_, norm));
+          fmt::format("step {}: the gradient norm is {}; lower the learning rate, or check the data", step_ + 1, norm));
     }
     if (loss_scale_.scale <= 1.0) {
-      throw NumericError(
-          fmt::format("step {}: gradients are not finite even with a loss scale of {}; use bf16", step_, loss_scale_.scale));
+      throw NumericError(fmt::format("step {}: gradients are not finite even with a loss scale of {}; use bf16", step_ + 1,
+                                     loss_scale_.scale));
     }
     loss_scale_.scale /= 2.0;
     loss_scale_.good_steps = 0;

@@ -83,6 +83,7 @@ class Run {
 
   FinalReport operator()() {
     if (leads()) locks_ = hold_folders(recipe_.save);
+    saver_.hold(locks_);
     trainer_.start();
     go_on();
     loader_ = std::make_unique<Loader>(data_.training, Sampler(data_.training->size(), {.seed = recipe_.run.seed}),
@@ -92,10 +93,14 @@ class Run {
       const RunClock before = state_.clock;
       one_step(step);
       advance_clock();
-      const bool due = recipe_.run.evaluate_every > 0 && (step + 1) % recipe_.run.evaluate_every == 0;
-      if (due || step + 1 == steps) evaluate(step + 1);
-      report_.stopped = saver_.after_step(before, state_.clock, step + 1 == steps) && step + 1 < steps;
+      const bool is_last = step + 1 == steps;
+      const bool due = is_last || (recipe_.run.evaluate_every > 0 && (step + 1) % recipe_.run.evaluate_every == 0);
+      const bool left_out = due && saver_.is_stop_asked();  // it may take longer than there is time
+      if (due && !left_out) evaluate(step + 1);
+      report_.stopped = saver_.after_step(before, state_.clock, is_last) && (!is_last || left_out);
     }
+    const bool is_evaluated = report_.evaluation && report_.evaluation->step >= steps;
+    if (!report_.stopped && !is_evaluated) evaluate(steps);
     saver_.finish();
     report_.seconds = running_.seconds();
     finish();
@@ -126,7 +131,8 @@ class Run {
     constexpr size_t kMostNotes = 10;
     for (size_t i = 0; i < std::min(resumed->notes.size(), kMostNotes); ++i) options_.on_note(resumed->notes[i]);
     if (resumed->notes.size() > kMostNotes) options_.on_note(fmt::format("and {} more", resumed->notes.size() - kMostNotes));
-    options_.on_note(fmt::format("going on from {}, after step {} of {}", resumed->path, resumed->step, recipe_.run.steps));
+    options_.on_note(fmt::format("going on from {}, after step {} of {}{}", resumed->path, resumed->step, recipe_.run.steps,
+                                 resumed->step < recipe_.run.steps ? "" : ": there are no steps left"));
   }
 
   /// What a failure cost, where these ranks were started again.
@@ -287,7 +293,7 @@ class Run {
   Mesh mesh_;
   Datasets data_;
   EvaluationLoader evaluation_;
-  std::vector<std::shared_ptr<void>> locks_;  ///< of the folders, till the trainer's last save has ended
+  StorageLocks locks_;  ///< of the folders, till the trainer's last save has ended
   Trainer trainer_;
   RunSaver saver_;
   std::unique_ptr<Loader> loader_;

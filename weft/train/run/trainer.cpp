@@ -75,7 +75,7 @@ StepResult Trainer::step(const Next& next) {
         "trainer: the model has nothing to train, as all of its parameters are frozen or it has none; leave "
         "requires_grad on some before the trainer is made, or only evaluate");
   }
-  return state_->attempt(fmt::format("step {}", state_->steps_done), [&] { return one_step(next); });
+  return state_->attempt(fmt::format("step {}", state_->steps_done + 1), [&] { return one_step(next); });
 }
 
 StepResult Trainer::one_step(const Next& next) {
@@ -98,6 +98,12 @@ StepResult Trainer::one_step(const Next& next) {
 }
 
 StepResult Trainer::step(Loader& loader) {
+  if (loader.next_step() != state_->steps_done) {
+    throw InputError(fmt::format(
+        "trainer: the loader comes to the samples of step {}, but step {} is due; make it with loader_options(), after a "
+        "load() if there is one",
+        loader.next_step() + 1, state_->steps_done + 1));
+  }
   return step([&loader] { return loader.next(); });
 }
 

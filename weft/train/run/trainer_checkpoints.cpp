@@ -54,7 +54,7 @@ void Trainer::register_state(const std::string& name, RegisteredState state) {
 std::unique_ptr<RankMeeting> Trainer::meet(const std::string& doing) const {
   const std::chrono::milliseconds timeout =
       std::max<std::chrono::milliseconds>(state_->options.communication.timeout, kSlowestDisk);
-  return std::make_unique<RankMeeting>(state_->mesh.world(), doing, timeout);
+  return std::make_unique<RankMeeting>(state_->mesh.world(), doing, timeout, state_->options.communication.timeout);
 }
 
 SaveReport Trainer::save(const std::string& path, const SaveOptions& options) {
@@ -87,7 +87,6 @@ void Trainer::begin_save(const std::string& path, const SaveOptions& options, bo
         job.write = [&s](DataWriter& writer) { for_each_written(s, [&writer](const StatePart& part) { writer.add(part); }); };
         return s.saving.run_now(std::move(job));
       }
-      const Stopwatch begin;
       const MemoryLedger::Attached attached(s.options.ledger);
       const MemoryScope scope(MemoryCategory::saving);
       s.staging.clear();
@@ -95,7 +94,7 @@ void Trainer::begin_save(const std::string& path, const SaveOptions& options, bo
       job.write = [&s](DataWriter& writer) {
         for (const StatePart& part : s.staging.parts()) writer.add(part);
       };
-      job.report.copied_s = begin.seconds();
+      job.report.copied_s = asked.seconds() - job.report.waited_s;
       s.saving.start(std::move(job));
     } catch (const std::exception& error) {  // before the others wait in vain
       if (!s.saving.is_under_way()) meeting.fail(error.what());

@@ -37,6 +37,7 @@ int64_t CheckpointWrite::run_all(const std::function<void(DataWriter&)>& write,
   } else {
     meeting_.wait_for("ready", 0);
   }
+  has_room_ = true;
   DataWriter writer(storage_, checkpoint_, data_file(meeting_.rank()));
   write(writer);
   CheckpointIndex index = writer.close();
@@ -68,8 +69,10 @@ void CheckpointWrite::make_room() {
   clear_checkpoint(storage_, checkpoint_);
 }
 
-/// Rank 0 removes the folder, the others may still be at their files: each sees to its own as well.
+/// Rank 0 removes the folder, the others may still be at their files: each sees to its own as well. Before there was room
+/// nothing in it is this save's.
 void CheckpointWrite::clean_up() noexcept {
+  if (!has_room_) return;
   try {
     if (meeting_.rank() == 0 && !is_complete(storage_, checkpoint_)) remove_checkpoint(storage_, checkpoint_);
     if (meeting_.rank() > 0 && !has_told_) storage_.remove(checkpoint_ + "/" + data_file(meeting_.rank()));

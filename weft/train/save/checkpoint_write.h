@@ -36,6 +36,7 @@ class CheckpointWrite {
   std::string checkpoint_;
   RankMeeting& meeting_;
   bool replace_;
+  bool has_room_ = false;  ///< what is in the folder from then on is this save's
   bool has_told_ = false;  ///< what is in this rank's file: from then on it is rank 0's to keep or remove
 };
 

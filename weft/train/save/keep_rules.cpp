@@ -1,12 +1,15 @@
 #include "weft/train/save/keep_rules.h"
 
+#include <cmath>
+
 namespace weft {
 namespace {
 
 std::optional<double> number_of(const KeptCheckpoint& checkpoint, KeepBest best) {
   if (best == KeepBest::none) return std::nullopt;
-  if (best == KeepBest::accuracy) return checkpoint.accuracy;
-  return checkpoint.loss ? std::optional<double>(-*checkpoint.loss) : std::nullopt;
+  const std::optional<double> number = best == KeepBest::accuracy ? checkpoint.accuracy : checkpoint.loss;
+  if (!number || std::isnan(*number)) return std::nullopt;
+  return best == KeepBest::accuracy ? *number : -*number;
 }
 
 /// The index of the best; -1 where none has the number.

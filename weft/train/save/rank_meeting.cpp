@@ -20,8 +20,9 @@ std::string of_rank(const std::string& key, int rank) { return fmt::format("{} {
 
 }  // namespace
 
-RankMeeting::RankMeeting(const World& world, std::string doing, std::chrono::milliseconds timeout)
-    : rank_(world.rank()), size_(world.size()), doing_(std::move(doing)), timeout_(timeout) {
+RankMeeting::RankMeeting(const World& world, std::string doing, std::chrono::milliseconds timeout,
+                         std::chrono::milliseconds stopped)
+    : rank_(world.rank()), size_(world.size()), doing_(std::move(doing)), timeout_(timeout), stopped_(stopped) {
   if (size_ > 1) store_ = world.next_group_store();
 }
 
@@ -43,6 +44,7 @@ std::string RankMeeting::take(const std::string& key, int rank) {
 /// Waits till the key is there.
 void RankMeeting::look(const std::string& key, int rank) {
   const Deadline deadline = timeout_;
+  Deadline of_stopped = stopped_;  // from when it was last seen to run
   auto pause = std::chrono::microseconds(200);
   for (int looks = 1;; ++looks) {
     if (store_->has(key, deadline).value_or(false)) return;
@@ -51,6 +53,11 @@ void RankMeeting::look(const std::string& key, int rank) {
     const RankState state = looks % 10 == 0 ? store_->table()->read(rank).state : RankState::running;
     const bool gone = (state == RankState::failed || state == RankState::ended) && !store_->has(key, deadline).value_or(false);
     if (gone) throw CommError(fmt::format("rank {} has ended, while rank {} waited for it, {}", rank, rank_, doing_));
+    if (looks % 10 == 0 && state != RankState::stopped) of_stopped = Deadline(stopped_);
+    if (of_stopped.passed()) {
+      throw CommError(fmt::format("rank {} is stopped by a signal (kill -CONT lets it go on), while rank {} waited for it, {}",
+                                  rank, rank_, doing_));
+    }
     if (deadline.passed()) {
       throw CommError(fmt::format("rank {} has told nothing for {:.1f} s, while rank {} waited for it, {}", rank,
                                   std::chrono::duration<double>(timeout_).count(), rank_, doing_));

@@ -16,8 +16,10 @@ namespace weft {
 /// One meeting. Making it is for the thread that makes groups, on all ranks in the same order.
 class RankMeeting {
  public:
-  /// `doing` names it in errors: "saving". Waits end with CommError after `timeout`.
-  RankMeeting(const World& world, std::string doing, std::chrono::milliseconds timeout);
+  /// `doing` names it in errors: "saving". Waits end with CommError after `timeout`; after `stopped`, if that is shorter, for a
+  /// rank that stands still by a signal.
+  RankMeeting(const World& world, std::string doing, std::chrono::milliseconds timeout,
+              std::chrono::milliseconds stopped = std::chrono::hours(1));
 
   int rank() const { return rank_; }  ///< this one
   int size() const { return size_; }  ///< all
@@ -47,7 +49,7 @@ class RankMeeting {
   int rank_;
   int size_;
   std::string doing_;
-  std::chrono::milliseconds timeout_;
+  std::chrono::milliseconds timeout_, stopped_;
   std::optional<Store> store_;
   std::atomic<bool> given_up_ = false;
 };
