@@ -142,6 +142,36 @@ TEST(Loader, PreparesAheadAndNoFurther) {
   EXPECT_EQ(dataset->calls, 4) << "the one that was taken, and three";
 }
 
+TEST(Loader, AnyNumberOfWorkersHandsOutTheSameInTheSameOrder) {
+  for (const int workers : {0, 1, 2, 5}) {
+    auto dataset = std::make_shared<Counting>(23, Counting::Options{.delay = std::chrono::milliseconds(workers > 1 ? 1 : 0)});
+    Loader loader(dataset, Sampler(23, {.seed = 4}), {.global_batch = 6, .micro_batch = 3, .workers = workers});
+    Loader expected(std::make_shared<Counting>(23), Sampler(23, {.seed = 4}), {.global_batch = 6, .micro_batch = 3});
+    for (int i = 0; i < 30; ++i) EXPECT_EQ(targets(loader.next()), targets(expected.next())) << workers << " workers";
+    EXPECT_EQ(loader.waits().batches, 30);
+    EXPECT_GT(loader.waits().waited_s, 0.0);
+  }
+}
+
+TEST(Loader, WorkersPrepareNoFurtherThanTheyAreTold) {
+  auto dataset = std::make_shared<Counting>(100);
+  Loader loader(dataset, Sampler(100, {}), {.workers = 4, .ahead = 6});
+  loader.next();
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (dataset->calls < 7 && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  EXPECT_EQ(dataset->calls, 7) << "the one that was taken, and six";
+}
+
+TEST(Loader, AWorkersErrorComesInItsPlace) {
+  for (const int workers : {0, 1, 4}) {
+    auto dataset = std::make_shared<Counting>(10, Counting::Options{.fail_at = 7});
+    Loader loader(dataset, Sampler(10, {.shuffle = false}), {.global_batch = 2, .micro_batch = 2, .workers = workers});
+    for (int i = 0; i < 3; ++i) loader.next();
+    for (int again = 0; again < 3; ++again) test::expect_input_error([&] { loader.next(); }, {"sample 7 is broken"});
+  }
+}
+
 TEST(Loader, PreparesNothingForARankThatAsksForNothing) {
   auto dataset = std::make_shared<Counting>(100);
   {
@@ -199,6 +229,7 @@ TEST(Loader, RefusesWhatItCannotSplit) {
       {{.num_shards = 0}, 5, {"0 data-parallel ranks"}},
       {{.first_step = -1}, 5, {"-1"}},
       {{.ahead = 0}, 5, {"ahead = 0"}},
+      {{.workers = -1}, 5, {"workers = -1"}},
       {{.timeout_s = 0}, 5, {"timeout_s"}},
   };
   for (const Row& row : table) {

@@ -1,12 +1,13 @@
 // The fused optimizers against their formulas, written out in float64.
 #include "weft/optim/optimizer.h"
 
-#include <ATen/ops/allclose.h>
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/randn.h>
+#include <ATen/ops/zeros_like.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <map>
+#include <memory>
 
 #include "tests/nn/bound_layer.h"
 #include "weft/base/error.h"
@@ -33,31 +34,82 @@ struct Case {
 
 std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.name; }
 
-/// One element through `steps` updates with gradient g each.
+/// One tensor in float64, by the formulas of optimizer_options.h.
 class Reference {
  public:
-  explicit Reference(double w) : w_(w) {}
+  explicit Reference(const at::Tensor& w) : w_(w.to(at::kDouble)), m_(at::zeros_like(w_)), v_(at::zeros_like(w_)) {}
 
-  double step(const AdamW& o, double lr, double g, bool decay) {
+  const at::Tensor& values() const { return w_; }
+
+  void step(const AdamW& o, double lr, at::Tensor g, bool decay) {
     ++t_;
-    w_ -= lr * (decay ? o.weight_decay : 0.0) * w_;
-    m_ = o.beta1 * m_ + (1 - o.beta1) * g;
-    v_ = o.beta2 * v_ + (1 - o.beta2) * g * g;
-    w_ -= lr * (m_ / (1 - std::pow(o.beta1, t_))) / (std::sqrt(v_ / (1 - std::pow(o.beta2, t_))) + o.eps);
-    return w_;
+    w_ = w_ - lr * (decay ? o.weight_decay : 0.0) * w_;
+    w_ = w_ - lr * adam(o.beta1, o.beta2, o.eps, g);
   }
 
-  double step(const Sgd& o, double lr, double g, bool decay) {
-    g += (decay ? o.weight_decay : 0.0) * w_;
+  void step(const Sgd& o, double lr, at::Tensor g, bool decay) {
+    g = g + (decay ? o.weight_decay : 0.0) * w_;
     m_ = o.momentum * m_ + g;
-    w_ -= lr * (o.nesterov ? g + o.momentum * m_ : m_);
-    return w_;
+    w_ = w_ - lr * (o.nesterov ? g + o.momentum * m_ : m_);
+  }
+
+  void step(const Lars& o, double lr, at::Tensor g, bool decay) {
+    double ratio = 1.0;
+    if (decay) {
+      ratio = o.trust * norm(w_) / (norm(g) + o.weight_decay * norm(w_) + o.eps);
+      if (o.trust_limit > 0.0) ratio = std::min(ratio, o.trust_limit);
+    }
+    g = ratio * (g + (decay ? o.weight_decay : 0.0) * w_);
+    m_ = o.momentum * m_ + g;
+    w_ = w_ - lr * (o.nesterov ? g + o.momentum * m_ : m_);
+  }
+
+  void step(const Lamb& o, double lr, at::Tensor g, bool decay) {
+    ++t_;
+    const at::Tensor move = adam(o.beta1, o.beta2, o.eps, g) + (decay ? o.weight_decay : 0.0) * w_;
+    double ratio = decay ? norm(w_) / norm(move) : 1.0;
+    if (o.trust_limit > 0.0) ratio = std::min(ratio, o.trust_limit);
+    w_ = w_ - lr * ratio * move;
+  }
+
+  void step(const Lion& o, double lr, at::Tensor g, bool decay) {
+    w_ = w_ - lr * ((o.beta1 * m_ + (1 - o.beta1) * g).sign() + (decay ? o.weight_decay : 0.0) * w_);
+    m_ = o.beta2 * m_ + (1 - o.beta2) * g;
+  }
+
+  void step(const RmsProp& o, double lr, at::Tensor g, bool decay) {
+    g = g + (decay ? o.weight_decay : 0.0) * w_;
+    v_ = o.alpha * v_ + (1 - o.alpha) * g * g;
+    m_ = o.momentum * m_ + g / (v_.sqrt() + o.eps);
+    w_ = w_ - lr * m_;
+  }
+
+  void step(const Adagrad& o, double lr, at::Tensor g, bool decay) {
+    g = g + (decay ? o.weight_decay : 0.0) * w_;
+    v_ = v_ + g * g;
+    w_ = w_ - lr * g / (v_.sqrt() + o.eps);
   }
 
  private:
-  double w_, m_ = 0.0, v_ = 0.0;
+  static double norm(const at::Tensor& values) { return std::sqrt(values.square().sum().item<double>()); }
+
+  at::Tensor adam(double beta1, double beta2, double eps, const at::Tensor& g) {
+    m_ = beta1 * m_ + (1 - beta1) * g;
+    v_ = beta2 * v_ + (1 - beta2) * g * g;
+    return (m_ / (1 - std::pow(beta1, t_))) / ((v_ / (1 - std::pow(beta2, t_))).sqrt() + eps);
+  }
+
+  at::Tensor w_, m_, v_;
   int t_ = 0;
 };
+
+/// An update as a step makes it: norms first, where the optimizer needs some.
+void update(Optimizer& optimizer, const FlatModel& model, const UpdateStep& step) {
+  TensorSquares squares(2 * model.params().size());
+  optimizer.add_tensor_squares(step, squares);
+  optimizer.take_tensor_squares(step, squares);
+  optimizer.update(0, step);
+}
 
 class OptimizerTest : public ::testing::TestWithParam<Case> {};
 
@@ -65,40 +117,64 @@ TEST_P(OptimizerTest, FollowsItsFormula) {
   const Case& c = GetParam();
   TwoParameters p;
   std::unique_ptr<Optimizer> optimizer = make_optimizer(p.flat, c.options);
-  const at::Tensor start = p.flat.flat(0).weights.clone();
-  std::vector<int64_t> elements;
-  for (const GroupRange& group : p.flat.flat(0).groups) {
-    for (int64_t i = group.begin; i < group.end; ++i) elements.push_back(i);
-  }
-  ASSERT_EQ(elements.size(), 88u);
-  std::map<int64_t, Reference> references;
-  for (int64_t i : elements) references.emplace(i, start[i].item<double>());
-  for (int step = 0; step < 3; ++step) {
-    const at::Tensor g = at::randn(start.sizes());
+  const std::vector<Param>& params = p.flat.params();
+  ASSERT_EQ(params.size(), 2u);
+  const auto part = [&](const at::Tensor& whole, const Param& param) { return whole.narrow(0, param.offset, param.numel); };
+  std::vector<Reference> references;
+  for (const Param& param : params) references.emplace_back(part(p.flat.flat(0).weights, param));
+  for (int step = 0; step < 20; ++step) {
+    const at::Tensor g = at::randn(p.flat.flat(0).gradients.sizes());
     p.flat.flat(0).gradients.copy_(g);
     const double lr = 0.01 / (step + 1);
-    optimizer->update(0, {.lr = lr, .divisor = c.divisor, .number = step + 1});
-    for (int64_t i : elements) {
-      const double gradient = g[i].item<double>() / c.divisor;
-      const double expected =
-          std::visit([&](const auto& o) { return references.at(i).step(o, lr, gradient, i < 77); }, c.options);
-      EXPECT_NEAR(p.flat.flat(0).weights[i].item<double>(), expected, 2e-6) << "element " << i << " step " << step;
+    update(*optimizer, p.flat, {.lr = lr, .divisor = c.divisor, .number = step + 1});
+    for (size_t i = 0; i < params.size(); ++i) {
+      const at::Tensor gradient = part(g, params[i]).to(at::kDouble) / c.divisor;
+      std::visit([&](const auto& o) { references[i].step(o, lr, gradient, params[i].group == ParamGroup::decay); }, c.options);
+      const at::Tensor ours = part(p.flat.flat(0).weights, params[i]).to(at::kDouble);
+      EXPECT_LT((ours - references[i].values()).abs().max().item<double>(), 1e-6) << params[i].name << " step " << step;
     }
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Table, OptimizerTest,
-                         ::testing::Values(Case{"adamw", AdamW{}}, Case{"adamw_decay", AdamW{.weight_decay = 0.5}},
-                                           Case{"adamw_divisor", AdamW{}, 3.0}, Case{"sgd", Sgd{.momentum = 0.0}},
-                                           Case{"sgd_momentum", Sgd{.weight_decay = 0.1}},
-                                           Case{"sgd_nesterov", Sgd{.nesterov = true}}, Case{"sgd_divisor", Sgd{}, 0.5}),
-                         [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    Table, OptimizerTest,
+    ::testing::Values(Case{"adamw", AdamW{}}, Case{"adamw_decay", AdamW{.weight_decay = 0.5}},
+                      Case{"adamw_divisor", AdamW{}, 3.0}, Case{"sgd", Sgd{.momentum = 0.0}},
+                      Case{"sgd_momentum", Sgd{.weight_decay = 0.1}}, Case{"sgd_nesterov", Sgd{.nesterov = true}},
+                      Case{"sgd_divisor", Sgd{}, 0.5}, Case{"lars", Lars{.weight_decay = 0.1, .trust = 0.02}, 3.0},
+                      Case{"lars_nesterov", Lars{.weight_decay = 0.1, .nesterov = true}},
+                      Case{"lars_limit", Lars{.momentum = 0.0, .trust = 0.5, .trust_limit = 0.4}},
+                      Case{"lamb", Lamb{.weight_decay = 0.1}, 3.0}, Case{"lamb_limit", Lamb{.trust_limit = 0.5}},
+                      Case{"lion", Lion{.weight_decay = 0.1}, 3.0}, Case{"rmsprop", RmsProp{.weight_decay = 0.1}, 3.0},
+                      Case{"rmsprop_momentum", RmsProp{.momentum = 0.9}}, Case{"adagrad", Adagrad{.weight_decay = 0.1}, 3.0}),
+    [](const auto& info) { return info.param.name; });
 
 TEST(Optimizer, RefusesValuesOutOfRange) {
   TwoParameters p;
-  for (const OptimizerOptions& bad : std::vector<OptimizerOptions>{
-           AdamW{.lr = -1}, AdamW{.beta1 = 1.0}, AdamW{.beta2 = -0.1}, AdamW{.eps = 0.0}, AdamW{.weight_decay = -1},
-           Sgd{.lr = -1}, Sgd{.momentum = 1.0}, Sgd{.momentum = 0.0, .nesterov = true}}) {
+  for (const OptimizerOptions& bad : std::vector<OptimizerOptions>{AdamW{.lr = -1},
+                                                                   AdamW{.beta1 = 1.0},
+                                                                   AdamW{.beta2 = -0.1},
+                                                                   AdamW{.eps = 0.0},
+                                                                   AdamW{.weight_decay = -1},
+                                                                   Sgd{.lr = -1},
+                                                                   Sgd{.momentum = 1.0},
+                                                                   Sgd{.momentum = 0.0, .nesterov = true},
+                                                                   Lars{.trust = 0.0},
+                                                                   Lars{.eps = 0.0},
+                                                                   Lars{.momentum = 0.0, .nesterov = true},
+                                                                   Lars{.trust_limit = -1},
+                                                                   Lamb{.beta1 = 1.0},
+                                                                   Lamb{.beta2 = 1.0},
+                                                                   Lamb{.eps = 0.0},
+                                                                   Lamb{.trust_limit = -1},
+                                                                   Lion{.beta1 = 1.0},
+                                                                   Lion{.beta2 = -0.1},
+                                                                   Lion{.weight_decay = -1},
+                                                                   RmsProp{.alpha = 1.0},
+                                                                   RmsProp{.eps = 0.0},
+                                                                   RmsProp{.momentum = 1.0},
+                                                                   Adagrad{.eps = 0.0},
+                                                                   Adagrad{.lr = -1}}) {
     EXPECT_THROW(make_optimizer(p.flat, bad), InputError);
   }
 }
@@ -120,7 +196,8 @@ TEST(LearningRate, FollowsItsTable) {
     double expected;
   };
   const LearningRate warm{.peak = 2.0, .warmup = 4, .steps = 14, .decay = Decay::cosine, .final_share = 0.1};
-  LearningRate linear = warm, constant = warm, drops = warm;
+  LearningRate linear = warm, constant = warm, drops = warm, gradual = warm;
+  gradual.warmup_share = 0.25;
   linear.decay = Decay::linear;
   constant.decay = Decay::constant;
   drops.decay = Decay::step;
@@ -128,6 +205,10 @@ TEST(LearningRate, FollowsItsTable) {
   drops.decay_factor = 0.5;
   for (const Row& row : std::vector<Row>{{warm, 0, 0.5},
                                          {warm, 3, 2.0},
+                                         {gradual, 0, 0.875},
+                                         {gradual, 1, 1.25},
+                                         {gradual, 3, 2.0},
+                                         {gradual, 8, 1.1},
                                          {warm, 8, 1.1},
                                          {warm, 13, 0.2},
                                          {warm, 99, 0.2},
@@ -141,6 +222,13 @@ TEST(LearningRate, FollowsItsTable) {
                                          {drops, 10, 0.5}}) {
     EXPECT_NEAR(row.rate.at(row.step), row.expected, 1e-12) << "step " << row.step;
   }
+}
+
+TEST(LearningRate, IsTakenToAnotherBatch) {
+  EXPECT_DOUBLE_EQ(rate_factor(RateScaling::none, 2048, 256), 1.0);
+  EXPECT_DOUBLE_EQ(rate_factor(RateScaling::linear, 2048, 256), 8.0);
+  EXPECT_DOUBLE_EQ(rate_factor(RateScaling::linear, 64, 256), 0.25);
+  EXPECT_DOUBLE_EQ(rate_factor(RateScaling::sqrt, 2304, 256), 3.0);
 }
 
 TEST(LearningRate, ReachesThePeakAndTheFinalRateToTheBit) {

@@ -3,17 +3,19 @@
 #include <ATen/ops/empty.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
-#include <deque>
 #include <exception>
 #include <mutex>
 #include <numeric>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "weft/base/error.h"
+#include "weft/base/stopwatch.h"
 
 namespace weft {
 namespace {
@@ -57,6 +59,9 @@ void check_batches(const LoaderOptions& o) {
   require(o.global_batch >= 1, fmt::format("batch.global = {}: must be at least 1", o.global_batch));
   require(o.micro_batch >= 1, fmt::format("batch.micro = {}: must be at least 1", o.micro_batch));
   require(o.first_step >= 0, fmt::format("loader: first step {} is negative", o.first_step));
+  constexpr int kMostWorkers = 1024;
+  require(o.workers >= 0 && o.workers <= kMostWorkers,
+          fmt::format("loader: workers = {}; must be in [0, {}]", o.workers, kMostWorkers));
   require(o.ahead >= 1, fmt::format("loader: ahead = {}; at least 1 micro-batch must be prepared ahead", o.ahead));
   require(o.timeout_s > 0, fmt::format("loader: timeout_s = {}; must be positive", o.timeout_s));
   const int64_t unit = o.micro_batch * o.num_shards;
@@ -71,11 +76,21 @@ void check_batches(const LoaderOptions& o) {
 
 struct Loader::State {
   State(std::shared_ptr<const Dataset> data, Sampler s, const LoaderOptions& o)
-      : dataset(std::move(data)), sampler(s), options(o) {}
+      : dataset(std::move(data)), sampler(s), options(o), ready(static_cast<size_t>(std::max(o.ahead, o.workers))) {}
+
+  /// A micro-batch that was prepared, or why it could not be.
+  struct Slot {
+    bool full = false;
+    Batch batch = {};
+    std::exception_ptr error = {};
+  };
 
   int64_t micro_batches() const { return options.global_batch / options.micro_batch / options.num_shards; }
+  /// Of those that are prepared: micro-batch number `count` goes there.
+  Slot& slot(int64_t count) { return ready[static_cast<size_t>(count) % ready.size()]; }
   Batch make(int64_t count) const;
-  void produce();
+  void work();
+  Batch take();
 
   const std::shared_ptr<const Dataset> dataset;
   const Sampler sampler;
@@ -83,11 +98,12 @@ struct Loader::State {
 
   std::mutex mutex;
   std::condition_variable taken, made;
-  std::deque<Batch> ready;
-  std::exception_ptr error;
+  std::vector<Slot> ready;
+  int64_t begun = 0;  ///< micro-batches that a worker has taken on
+  int64_t given = 0;  ///< that next() has handed out
   bool stopping = false;
-  int64_t given = 0;  ///< micro-batches that next() has handed out
-  std::thread thread;
+  LoaderWaits waits;
+  std::vector<std::thread> threads;
 };
 
 /// Micro-batch number `count` of this rank, counted from options.first_step.
@@ -110,25 +126,51 @@ Batch Loader::State::make(int64_t count) const {
   return batch;
 }
 
-void Loader::State::produce() {
-  try {
-    for (int64_t count = 0;; ++count) {
-      {
-        std::unique_lock lock(mutex);
-        // No deadline: the consumer may take as long as it likes over a step, and the destructor wakes this up.
-        taken.wait(lock, [&] { return stopping || static_cast<int>(ready.size()) < options.ahead; });
-        if (stopping) return;
-      }
-      Batch batch = make(count);
-      std::lock_guard lock(mutex);
-      ready.push_back(std::move(batch));
-      made.notify_one();
+/// A worker: takes on the next micro-batch that nobody has, as long as there is room for it.
+void Loader::State::work() {
+  while (true) {
+    int64_t count = 0;
+    {
+      std::unique_lock lock(mutex);
+      // No deadline: the consumer may take as long as it likes over a step, and the destructor wakes this up.
+      taken.wait(lock, [&] { return stopping || begun < given + static_cast<int64_t>(ready.size()); });
+      if (stopping) return;
+      count = begun++;
     }
-  } catch (...) {
+    Slot done{.full = true};
+    try {
+      done.batch = make(count);
+    } catch (...) {
+      done.error = std::current_exception();
+    }
+    const bool failed = static_cast<bool>(done.error);
     std::lock_guard lock(mutex);
-    error = std::current_exception();
+    slot(count) = std::move(done);
     made.notify_all();
+    if (failed) return;  // nothing after it is asked for
   }
+}
+
+/// The next micro-batch of those that workers prepare.
+Batch Loader::State::take() {
+  std::unique_lock lock(mutex);
+  // Not before: a rank in the middle of a pipeline asks for none.
+  while (static_cast<int>(threads.size()) < options.workers) threads.emplace_back([this] { work(); });
+  const Stopwatch waiting;
+  const auto limit = std::chrono::duration<double>(options.timeout_s);
+  if (!made.wait_for(lock, limit, [&] { return slot(given).full; })) {
+    throw Error(fmt::format("loader: the dataset took longer than {} s for a micro-batch; check the disk it reads from",
+                            options.timeout_s));
+  }
+  waits.waited_s += waiting.seconds();
+  Slot& next = slot(given);
+  if (next.error) std::rethrow_exception(next.error);  // again at the next call
+  Batch batch = std::move(next.batch);
+  next = {};
+  ++given;
+  ++waits.batches;
+  taken.notify_one();
+  return batch;
 }
 
 Loader::Loader(std::shared_ptr<const Dataset> dataset, Sampler sampler, const LoaderOptions& options) {
@@ -153,25 +195,24 @@ Loader::~Loader() {
     state_->stopping = true;
     state_->taken.notify_all();
   }
-  if (state_->thread.joinable()) state_->thread.join();
+  for (std::thread& thread : state_->threads) thread.join();
 }
 
 Batch Loader::next() {
   State& s = *state_;
-  std::unique_lock lock(s.mutex);
-  // Not before: a rank in the middle of a pipeline asks for none.
-  if (!s.thread.joinable()) s.thread = std::thread([&s] { s.produce(); });
-  const auto limit = std::chrono::duration<double>(s.options.timeout_s);
-  if (!s.made.wait_for(lock, limit, [&] { return !s.ready.empty() || s.error; })) {
-    throw Error(fmt::format("loader: the dataset took longer than {} s for a micro-batch; check the disk it reads from",
-                            s.options.timeout_s));
-  }
-  if (s.ready.empty()) std::rethrow_exception(s.error);
-  Batch batch = std::move(s.ready.front());
-  s.ready.pop_front();
+  if (s.options.workers > 0) return s.take();
+  std::lock_guard lock(s.mutex);
+  const Stopwatch making;
+  Batch batch = s.make(s.given);
   ++s.given;
-  s.taken.notify_one();
+  ++s.waits.batches;
+  s.waits.waited_s += making.seconds();
   return batch;
+}
+
+LoaderWaits Loader::waits() const {
+  std::lock_guard lock(state_->mutex);
+  return state_->waits;
 }
 
 int64_t Loader::next_step() const {

@@ -1,7 +1,8 @@
-// Loader: this rank's micro-batches, prepared ahead by a background thread from the first one that is asked for on.
+// Loader: this rank's micro-batches, prepared ahead by background threads from the first one that is asked for on. How many
+// threads changes nothing but the time: what is in a micro-batch, and their order, depends on its place in the run alone.
 //
 // Step s covers positions [s G, (s+1) G) of the run (G = global batch); micro-batch j of it holds [j m, (j+1) m); rank d of D
-// takes the micro-batches [d M/D, (d+1) M/D), M = G/m. Errors of the background thread are thrown by next().
+// takes the micro-batches [d M/D, (d+1) M/D), M = G/m. Errors of background threads are thrown by next(), in that order.
 #pragma once
 
 #include <memory>
@@ -18,13 +19,20 @@ struct LoaderOptions {
   int shard = 0;             ///< this rank's coordinate among the data-parallel ranks
   int num_shards = 1;        ///< data-parallel ranks
   int64_t first_step = 0;    ///< of the run; counted from 0
-  int ahead = 4;             ///< micro-batches prepared ahead
+  int workers = 1;           ///< background threads; 0: next() prepares its micro-batch itself
+  int ahead = 4;             ///< micro-batches prepared ahead; with more workers than that, as many as those
   double timeout_s = 300.0;  ///< next() gives up on a dataset that takes longer for one micro-batch
 };
 
 /// What Loader's constructor checks, for callers that want to know before any data is opened: throws InputError unless
 /// micro_batch * num_shards divides global_batch (naming the nearest global batches that they divide) and the rest is in range.
 void check_batches(const LoaderOptions& options);
+
+/// What next() cost.
+struct LoaderWaits {
+  int64_t batches = 0;  ///< that were handed out
+  double waited_s = 0;  ///< for which the callers of next() stood still
+};
 
 /// Hands out a rank's micro-batches of a run.
 class Loader {
@@ -42,6 +50,8 @@ class Loader {
   Batch next();
   /// The step whose micro-batches come next, or are being handed out; of the run, counted from 0. Thread-safe.
   int64_t next_step() const;
+  /// So far. Thread-safe.
+  LoaderWaits waits() const;
   /// This rank's, not all ranks'.
   int micro_batches_per_step() const;
 

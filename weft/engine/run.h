@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "weft/engine/engine_options.h"
@@ -93,6 +94,7 @@ class StepRun {
   double nominal_count(double targets) const;
   void settle_loss();
   void norm(const Instruction& instruction);
+  void add_up(const Instruction& instruction, std::vector<ExactSum>& sums, std::string_view what);
   void update(int block);
   void offload(const Instruction& instruction);
   void reload(const Instruction& instruction);

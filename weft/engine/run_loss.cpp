@@ -1,10 +1,11 @@
 // The part of a step that makes numbers of it: losses, their total, the gradient norm.
-#include <ATen/ops/from_blob.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
@@ -81,21 +82,38 @@ void StepRun::settle_loss() {
   divisor_ = count / nominal_count(losses[2 * options_.all_micro_batches]) * updater_.loss_scale();
 }
 
-/// The ranks' sums are integers, so that they add up to the same bits in any order.
+/// The global norm, and those of whole tensors, as far as updates need them.
 void StepRun::norm(const Instruction& instruction) {
   settle_loss();
-  ExactSum sum;
-  updater_.add_squares(sum);
-  if (!instruction.axes.empty()) {
-    sum.carry();
-    auto& words = sum.words();
-    const at::Tensor host = at::from_blob(words.data(), {static_cast<int64_t>(words.size())}, at::TensorOptions(at::kLong));
-    const at::Tensor shared = host.to(model_.options().device);
-    group_of(instruction).all_reduce(shared, ReduceOp::sum, "gradient norm").wait();
-    if (!shared.is_same(host)) host.copy_(shared);
+  if (updater_.wants_norm()) {
+    std::vector<ExactSum> sum(1);
+    updater_.add_squares(sum.front());
+    add_up(instruction, sum, "gradient norm");
+    result_.norm = std::sqrt(sum.front().value()) / divisor_;
+    result_.skipped = !updater_.accept(result_.norm);
   }
-  result_.norm = std::sqrt(sum.value()) / divisor_;
-  result_.skipped = !updater_.accept(result_.norm);
+  const int64_t num_squares = updater_.num_tensor_squares();
+  if (num_squares == 0 || result_.skipped) return;
+  std::vector<ExactSum> squares(static_cast<size_t>(num_squares));
+  updater_.add_tensor_squares(divisor_, squares);
+  add_up(instruction, squares, "norms of tensors");
+  updater_.take_tensor_squares(divisor_, squares);
+}
+
+/// The ranks' sums are integers, so that they add up to the same bits in any order.
+void StepRun::add_up(const Instruction& instruction, std::vector<ExactSum>& sums, std::string_view what) {
+  if (instruction.axes.empty()) return;
+  const auto count = static_cast<int64_t>(sums.size()), words = static_cast<int64_t>(sums.front().words().size());
+  const at::Tensor host = at::empty({count, words}, at::TensorOptions(at::kLong));
+  auto* data = host.mutable_data_ptr<int64_t>();
+  for (int64_t i = 0; i < count; ++i) {
+    sums[i].carry();
+    std::copy(sums[i].words().begin(), sums[i].words().end(), data + i * words);
+  }
+  const at::Tensor shared = host.to(model_.options().device);
+  group_of(instruction).all_reduce(shared, ReduceOp::sum, what).wait();
+  if (!shared.is_same(host)) host.copy_(shared);
+  for (int64_t i = 0; i < count; ++i) std::copy(data + i * words, data + (i + 1) * words, sums[i].words().begin());
 }
 
 /// What another stage has kept counts as finite. For the way to an error only: activations are brought back, one

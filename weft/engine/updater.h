@@ -13,11 +13,18 @@ namespace weft {
 class Updater {
  public:
   virtual ~Updater() = default;
-  /// Adds the squares of the gradients that this rank owns to `sum`. Called once a step, before any update, where the program
-  /// asks for the norm.
+  /// Whether updates need the global norm of the gradients, where the program has a norm at all.
+  virtual bool wants_norm() const { return true; }
+  /// Adds the squares of the gradients that this rank owns to `sum`. Called once a step, before any update.
   virtual void add_squares(ExactSum& sum) = 0;
   /// Takes the global norm of the gradients. False: this step's updates are left out (fp16, when a gradient was not finite).
   virtual bool accept(double norm) = 0;
+  /// How many sums of whole tensors updates need, beside that.
+  virtual int64_t num_tensor_squares() const { return 0; }
+  /// Adds what this rank owns to them. Called after accept(), with the divisor of update().
+  virtual void add_tensor_squares(double /*divisor*/, std::vector<ExactSum>& /*squares*/) {}
+  /// Takes them, all ranks' parts added up.
+  virtual void take_tensor_squares(double /*divisor*/, const std::vector<ExactSum>& /*squares*/) {}
   /// Updates what this rank owns of the block by its gradients in the flat buffers, divided by `divisor`.
   virtual void update(int block, double divisor) = 0;
   /// The tensors that the optimizer keeps for a block, for offloading.

@@ -18,31 +18,43 @@ namespace weft {
 
 namespace {
 
+template <int64_t kStride>
 at::Tensor convolve(const at::Tensor& x, const at::Tensor& weight, const std::optional<at::Tensor>& bias) {
-  return at::conv2d(x, weight, bias, /*stride=*/1, weight.size(2) / 2);
+  return at::conv2d(x, weight, bias, kStride, weight.size(2) / 2);
 }
 
 /// Gradients of x, weight and bias, those that are wanted. Reads the weight's values for that of x only.
+template <int64_t kStride>
 std::tuple<at::Tensor, at::Tensor, at::Tensor> gradients(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& weight,
                                                          std::array<bool, 3> wanted) {
   const int64_t padding = weight.size(2) / 2;
   const std::vector<int64_t> bias_sizes = {weight.size(0)};
-  return at::convolution_backward(dy, x, weight, bias_sizes, /*stride=*/{1, 1}, {padding, padding}, /*dilation=*/{1, 1},
+  return at::convolution_backward(dy, x, weight, bias_sizes, {kStride, kStride}, {padding, padding}, /*dilation=*/{1, 1},
                                   /*transposed=*/false, /*output_padding=*/{0, 0}, /*groups=*/1, wanted);
 }
 
+template <int64_t kStride>
 at::Tensor convolution_input_gradient(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& weight) {
-  return std::get<0>(gradients(dy, x, weight, {true, false, false}));
+  return std::get<0>(gradients<kStride>(dy, x, weight, {true, false, false}));
 }
 
+template <int64_t kStride>
 void add_convolution_gradients(Parameter& weight, Parameter* bias, const at::Tensor& dy, const at::Tensor& x) {
-  const auto [none, of_weight, of_bias] = gradients(dy, x, weight.value, {false, true, bias != nullptr});
+  const auto [none, of_weight, of_bias] = gradients<kStride>(dy, x, weight.value, {false, true, bias != nullptr});
   add_gradient(weight, of_weight);
   if (bias) add_gradient(*bias, of_bias);
 }
 
-constexpr WeightedLayer kConvolution = {
-    .forward = convolve, .input_gradient = convolution_input_gradient, .add_gradients = add_convolution_gradients};
+template <int64_t kStride>
+constexpr WeightedLayer kConvolution = {.forward = convolve<kStride>,
+                                        .input_gradient = convolution_input_gradient<kStride>,
+                                        .add_gradients = add_convolution_gradients<kStride>};
+
+const WeightedLayer& convolution_of(int64_t stride) {
+  if (stride == 1) return kConvolution<1>;
+  if (stride == 2) return kConvolution<2>;
+  throw InputError(fmt::format("convolution: a stride of {}; it must be 1 or 2", stride));
+}
 
 /// This rank's part of the channels of x.
 at::Tensor part_of_channels(const at::Tensor& x, const Parameter& weight, const Context& context) {
@@ -57,9 +69,10 @@ at::Tensor part_of_channels(const at::Tensor& x, const Parameter& weight, const 
 
 }  // namespace
 
-at::Tensor convolution(const at::Tensor& x, Parameter& weight, Parameter* bias) {
-  if (!gradients_have_places(weight, bias)) return convolve(x, weight.value, value_of(bias));
-  return apply(kConvolution, x, weight, bias);
+at::Tensor convolution(const at::Tensor& x, Parameter& weight, Parameter* bias, int64_t stride) {
+  const WeightedLayer& layer = convolution_of(stride);
+  if (!gradients_have_places(weight, bias)) return layer.forward(x, weight.value, value_of(bias));
+  return apply(layer, x, weight, bias);
 }
 
 at::Tensor split_convolution(const at::Tensor& x, const Parameter& weight, Parameter* bias, const Context& context,
@@ -74,10 +87,11 @@ at::Tensor split_convolution(const at::Tensor& x, const Parameter& weight, Param
   return bias ? y.add_(bias->value.view({-1, 1, 1})) : y;
 }
 
-at::Tensor convolution(const at::Tensor& x, Parameter& weight, Parameter* bias, const Context& context) {
-  if (!weight.split) return convolution(x, weight, bias);
-  return split_convolution(x, weight, bias, context,
-                           [&weight](const at::Tensor& in, Parameter* added) { return convolution(in, weight, added); });
+at::Tensor convolution(const at::Tensor& x, Parameter& weight, Parameter* bias, const Context& context, int64_t stride) {
+  if (!weight.split) return convolution(x, weight, bias, stride);
+  return split_convolution(x, weight, bias, context, [&weight, stride](const at::Tensor& in, Parameter* added) {
+    return convolution(in, weight, added, stride);
+  });
 }
 
 }  // namespace weft

@@ -3,6 +3,7 @@
 #include <ATen/ops/batch_norm.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/group_norm.h>
 #include <ATen/ops/layer_norm.h>
 #include <fmt/core.h>
 
@@ -100,19 +101,26 @@ void Embedding::describe(std::vector<ParamSpec>& specs, const std::string& name)
   specs.push_back({name + ".weight", &weight, {Init::Kind::normal, 0.0, stddev}});
 }
 
-Conv2d::Conv2d(int64_t in, int64_t out, int64_t kernel, bool with_bias)
+Conv2d::Conv2d(int64_t in, int64_t out, int64_t kernel, bool with_bias, int64_t stride)
     : weight(meta_parameter({out, in, kernel, kernel})),
-      init(uniform(1.0 / std::sqrt(static_cast<double>(in * kernel * kernel)))) {
+      init(uniform(1.0 / std::sqrt(static_cast<double>(in * kernel * kernel)))),
+      stride(stride) {
   if (with_bias) bias = meta_parameter({out});
 }
 
 at::Tensor Conv2d::operator()(const at::Tensor& x) {
   refuse_split(weight);
-  return convolution(x, weight, bias.value.defined() ? &bias : nullptr);
+  return convolution(x, weight, bias.value.defined() ? &bias : nullptr, stride);
 }
 
 at::Tensor Conv2d::operator()(const at::Tensor& x, const Context& context) {
-  return convolution(x, weight, bias.value.defined() ? &bias : nullptr, context);
+  return convolution(x, weight, bias.value.defined() ? &bias : nullptr, context, stride);
+}
+
+Conv2d& Conv2d::kaiming_normal() {
+  const auto fan_out = static_cast<double>(weight.value.size(0) * weight.value.size(2) * weight.value.size(3));
+  init = {Init::Kind::normal, 0.0, std::sqrt(2.0 / fan_out)};
+  return *this;
 }
 
 void Conv2d::describe(std::vector<ParamSpec>& specs, const std::string& name) {
@@ -139,6 +147,22 @@ void BatchNorm2d::describe(std::vector<ParamSpec>& specs, const std::string& nam
   specs.push_back({name + ".bias", &bias, constant(0.0), /*decay=*/false});
   specs.push_back({name + ".running_mean", &running_mean, constant(0.0), /*decay=*/false, /*statistic=*/true, /*wide=*/true});
   specs.push_back({name + ".running_var", &running_var, constant(1.0), /*decay=*/false, /*statistic=*/true, /*wide=*/true});
+}
+
+GroupNorm::GroupNorm(int64_t channels, int64_t groups, double eps)
+    : weight(meta_parameter({channels})), bias(meta_parameter({channels})), groups(groups), eps(eps) {
+  if (groups < 1 || channels % groups != 0) {
+    throw InputError(fmt::format("group norm: {} groups do not divide {} channels", groups, channels));
+  }
+}
+
+at::Tensor GroupNorm::operator()(const at::Tensor& x) {
+  return at::group_norm(x, groups, weight.value, bias.value, eps, /*cudnn_enabled=*/true);
+}
+
+void GroupNorm::describe(std::vector<ParamSpec>& specs, const std::string& name) {
+  specs.push_back({name + ".weight", &weight, constant(1.0), /*decay=*/false});
+  specs.push_back({name + ".bias", &bias, constant(0.0), /*decay=*/false});
 }
 
 }  // namespace weft

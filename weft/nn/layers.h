@@ -67,17 +67,24 @@ struct Embedding {
   double stddev;     ///< of the weight's first values
 };
 
-/// 2-d, stride 1, padding kernel/2; x [n, in, h, w]. Drawn as PyTorch's Conv2d.
+/// 2-d, padding kernel/2; x [n, in, h, w]. Drawn as PyTorch's Conv2d, unless told.
 struct Conv2d {
-  Conv2d(int64_t in, int64_t out, int64_t kernel, bool with_bias = true);  ///< with filters of `kernel` x `kernel` pixels
-  at::Tensor operator()(const at::Tensor& x);  ///< y [n, out, h, w] for an odd kernel; h + 1 and w + 1 for an even one
+  /// With filters of `kernel` x `kernel` pixels, at every pixel or, with a stride of 2, every second.
+  Conv2d(int64_t in, int64_t out, int64_t kernel, bool with_bias = true, int64_t stride = 1);
+  /// y [n, out, h, w] for an odd kernel, h + 1 and w + 1 for an even one; about half of them with a stride of 2.
+  at::Tensor operator()(const at::Tensor& x);
   at::Tensor operator()(const at::Tensor& x, const Context& context);  ///< the same, split as nn/convolution.h says
   /// Adds what Block::parameters() tells of the layer: `name`.weight and, where there is one, `name`.bias.
   void describe(std::vector<ParamSpec>& specs, const std::string& name);
 
+  /// Weights from N(0, 2 / (out kernel^2)), which keeps the size of gradients behind a ReLU (He et al. 2015, arXiv:1502.01852,
+  /// "fan out"); for a layer without bias.
+  Conv2d& kaiming_normal();
+
   Parameter weight;  ///< [out, in, kernel, kernel]
   Parameter bias;    ///< [out]; undefined: none
   Init init;         ///< the first values of both
+  int64_t stride;    ///< 1 or 2
 };
 
 /// Normalises each channel over the micro-batch; keeps running statistics for evaluation (nn/flat.h says how they are
@@ -94,6 +101,21 @@ struct BatchNorm2d {
   Parameter running_var;   ///< [channels], a statistic, ones at first
   double momentum;         ///< share of a micro-batch's statistics in the running ones
   double eps;              ///< added to the variance
+};
+
+/// Normalises groups of channels of each sample (Wu & He 2018, arXiv:1803.08494): without statistics, so that neither batch nor
+/// ranks matter to it.
+struct GroupNorm {
+  /// For x [n, channels, h, w]. Throws InputError unless `groups` divides the channels.
+  GroupNorm(int64_t channels, int64_t groups, double eps = 1e-5);
+  at::Tensor operator()(const at::Tensor& x);  ///< y like x
+  /// Adds what Block::parameters() tells of the layer: `name`.weight and `name`.bias.
+  void describe(std::vector<ParamSpec>& specs, const std::string& name);
+
+  Parameter weight;  ///< [channels], ones at first
+  Parameter bias;    ///< [channels], zeros at first
+  int64_t groups;    ///< of as many channels each
+  double eps;        ///< added to the variance
 };
 
 /// An empty parameter of that shape on the meta device.

@@ -6,8 +6,16 @@
 
 namespace weft {
 
+double rate_factor(RateScaling scaling, int64_t batch, int64_t reference) {
+  const double k = static_cast<double>(batch) / static_cast<double>(reference);
+  return scaling == RateScaling::none ? 1.0 : scaling == RateScaling::linear ? k : std::sqrt(k);
+}
+
 double LearningRate::at(int64_t step) const {
-  if (step < warmup) return peak * (static_cast<double>(step + 1) / static_cast<double>(warmup));
+  if (step < warmup) {
+    const double way = static_cast<double>(step + 1) / static_cast<double>(warmup);
+    return peak * (warmup_share == 0.0 ? way : warmup_share + (1.0 - warmup_share) * way);
+  }
   const int64_t top = std::max<int64_t>(0, warmup - 1);  // the step that has the peak
   const double length = static_cast<double>(std::max<int64_t>(1, steps - 1 - top));
   const double progress = std::min(1.0, static_cast<double>(step - top) / length);

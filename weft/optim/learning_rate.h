@@ -13,10 +13,21 @@ enum class Decay { constant, linear, cosine, step };
 /// The words for decays, as recipes have them.
 inline constexpr EnumNames<Decay, 4> kDecays("constant", "linear", "cosine", "step");
 
+/// How a rate that was found for one global batch is taken to another: times k = batch / reference, which keeps what an epoch
+/// of SGD moves where gradients hardly change meanwhile (Goyal et al. 2017, arXiv:1706.02677); times sqrt(k), which keeps the
+/// noise of Adam's steps (Malladi et al. 2022, arXiv:2205.10287); or not at all.
+enum class RateScaling { none, linear, sqrt };
+/// The words for them, as recipes have them.
+inline constexpr EnumNames<RateScaling, 3> kRateScalings("none", "linear", "sqrt");
+
+/// What a rate is multiplied by.
+double rate_factor(RateScaling scaling, int64_t batch, int64_t reference);
+
 /// The learning rate of every step of a run.
 struct LearningRate {
   double peak = 0.0;              ///< in TrainerOptions 0 stands for the optimizer's lr
-  int64_t warmup = 0;             ///< steps; step s of them has peak (s + 1) / warmup
+  int64_t warmup = 0;             ///< steps; step s of them is (s + 1) / warmup of the way to the peak
+  double warmup_share = 0.0;      ///< share of the peak that this way begins at; in [0, 1]
   int64_t steps = 1;              ///< of the whole run: linear and cosine go from the step of the peak to its last one
   Decay decay = Decay::constant;  ///< from the step of the peak on
   double final_share = 0.0;       ///< linear, cosine: share of the peak at the last step and after it

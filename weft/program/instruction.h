@@ -37,7 +37,7 @@ enum class Op : uint8_t {
   reduce_scatter,  ///< sum the gradients of block `first` over the shard axis, leaving each rank its shard; adds up over calls
   reduce,          ///< sum what this rank owns of the gradients of [first, last) over `axis`, leaving it on every rank of it
   reduce_loss,     ///< sum (loss, count) of every micro-batch over the axis
-  norm,            ///< norm of the mean gradient of [first, last), for clipping and for fp16's check
+  norm,            ///< norms of [first, last): of the mean gradient, for clipping and fp16's check, and of whole tensors
   update,          ///< optimizer on what this rank owns of [first, last)
 };
 /// The words for instructions.

@@ -35,6 +35,7 @@ struct InnerCalls {
 struct BlockCost {
   std::string name;                 ///< for people, and for measured times
   int64_t parameters = 0;           ///< elements that are trained
+  int64_t tensors = 0;              ///< parameters and statistics
   int64_t numel = 0;                ///< elements of its flat buffer: groups padded to 64 each, statistics included
   double forward_flops = 0.0;       ///< floating-point operations of its forward
   double backward_flops = 0.0;      ///< those of its backward; a forward that runs again is not among them
@@ -115,7 +116,7 @@ struct Program {
   int micro_batches = 1;        ///< per rank and step
   int slots = 1;                ///< per rank and step; divides micro_batches
   int replicas = 1;             ///< ranks that hold the same part of the state, its gradients summed over them
-  bool needs_norm = false;      ///< updates await the global gradient norm: clipping, fp16's check
+  bool needs_norm = false;      ///< updates await norms: clipping, fp16's check, rates of tensors
   bool keep_order = false;      ///< gradients are reduced once, after the last micro-batch, though sharded
   OffloadOptions offload = {};  ///< what is offloaded
   MeshSizes mesh = {};          ///< of the world

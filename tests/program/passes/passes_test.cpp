@@ -6,7 +6,7 @@
 
 #include "tests/program/toy.h"
 #include "weft/program/cost.h"
-#include "weft/program/passes/clip.h"
+#include "weft/program/passes/norms.h"
 #include "weft/program/passes/replicate.h"
 #include "weft/program/passes/slots.h"
 #include "weft/program/passes/sum_losses.h"
@@ -154,7 +154,7 @@ TEST(Replicate, tied_blocks_wait_for_whoever_reads_them_too) {
 TEST(Clip, one_norm_at_the_end_for_free) {
   const ModelCost model = toy_model(2);
   const InstructionList before = one_stage(model);
-  const InstructionList list = clip(before, {.all = whole(buckets_of(model, kOneBlock))});
+  const InstructionList list = add_norms(before, {.all = whole(buckets_of(model, kOneBlock))});
   EXPECT_EQ(text(list), text(before) + " norm0-1");
   EXPECT_EQ(step_cost(list).wire_bytes(), 0);
   EXPECT_EQ(step_cost(list).peak_activation_bytes, step_cost(before).peak_activation_bytes);
@@ -164,8 +164,8 @@ TEST(Clip, ranks_that_share_a_replica_add_up_one_exact_sum) {
   const ModelCost model = toy_model(2);
   const InstructionList before = one_stage(model);
   for (int shards : {1, 2, 4, 8}) {
-    const InstructionList list =
-        clip(before, {.axes = shards == 1 ? kNoAxes : kShardAxis, .ranks = shards, .all = whole(buckets_of(model, kOneBlock))});
+    const InstructionList list = add_norms(
+        before, {.axes = shards == 1 ? kNoAxes : kShardAxis, .ranks = shards, .all = whole(buckets_of(model, kOneBlock))});
     EXPECT_EQ(text(list.back()), shards == 1 ? "norm0-1" : "norm0-1@shard");
     EXPECT_EQ(step_cost(list).loss_wire_bytes, 2 * (shards - 1) * 21 * 8 / shards) << "21 words of base/exact_sum.h";
     EXPECT_EQ(step_cost(list).gradient_wire_bytes, 0);

@@ -7,7 +7,7 @@
 #include "weft/program/buckets.h"
 #include "weft/program/cost.h"
 #include "weft/program/edit.h"
-#include "weft/program/passes/clip.h"
+#include "weft/program/passes/norms.h"
 #include "weft/program/passes/offload.h"
 #include "weft/program/passes/recompute.h"
 #include "weft/program/passes/slots.h"

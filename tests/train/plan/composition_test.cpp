@@ -25,6 +25,8 @@ TEST(Composition, WhatDoesNotGoTogetherIsRefusedWithWhatDoes) {
   };
   CompositionFacts plain{.model = "mine"}, odd = gpt, normed = gpt;
   odd.tokens = 36;
+  CompositionFacts layer_wise = plain;
+  layer_wise.tensor_norms = layer_wise.offloads = true;
   normed.has_statistics = true;
   const Case cases[] = {
       {"all together", with(gpt, 4, 4, true), ""},
@@ -42,6 +44,9 @@ TEST(Composition, WhatDoesNotGoTogetherIsRefusedWithWhatDoes) {
        "layout.sequence_parallel: 36 tokens a sample do not divide over layout.tp = 8; use 32 or 40"},
       {"tokens over both", with(odd, 2, 4, true),
        "layout.sequence_parallel: 36 tokens a sample do not divide over layout.tp = 4 x layout.cp = 2; use 32 or 48"},
+      {"norms of what is away", layer_wise,
+       "optimizer.name = \"lars\" or \"lamb\" looks at all weights before it updates the first; use "
+       "layout.offload_optimizer = \"none\" and layout.offload_parameters = \"none\", or another optimizer"},
   };
   for (const Case& c : cases) EXPECT_EQ(test::refusal([&] { check_composition(c.facts); }), c.says) << c.name;
 }

@@ -119,7 +119,7 @@ TEST(Recipe, EveryKeyReachesItsPlace) {
   const OptimizerRecipe& o = recipe.optimizer;
   EXPECT_EQ(o.name + o.decay, "sgdstep");
   EXPECT_EQ(
-      (std::vector<double>{o.lr, o.final_lr, o.decay_factor, o.weight_decay, o.beta1, o.beta2, o.eps, o.momentum, o.clip}),
+      (std::vector<double>{o.lr, o.final_lr, o.decay_factor, o.weight_decay, *o.beta1, *o.beta2, *o.eps, *o.momentum, o.clip}),
       (std::vector<double>{1, 0.1, 0.5, 0.02, 0.8, 0.9, 1e-6, 0.7, 2.5}));
   EXPECT_EQ((std::vector<int64_t>{o.warmup, o.decay_every}), (std::vector<int64_t>{3, 5}));
   EXPECT_TRUE(o.nesterov);
@@ -288,7 +288,14 @@ TEST(Recipe, KeysThatDoNotFitTogether) {
       {{"layout.stages=evn"},
        "r.toml: layout.stages = \"evn\"; it must be \"auto\", \"even\" or the number of blocks of each stage, as in \"3,2,3\""},
       {{"optimizer.decay=step"}, "r.toml: optimizer.decay = \"step\" needs optimizer.decay_every, the steps between drops"},
-      {{"optimizer.nesterov=true", "optimizer.momentum=0"}, "r.toml: optimizer.nesterov needs an optimizer.momentum above 0"},
+      {{"optimizer.name=sgd", "optimizer.nesterov=true", "optimizer.momentum=0"},
+       "r.toml: optimizer.nesterov needs a momentum above 0"},
+      {{"optimizer.scale_lr=linear"},
+       "r.toml: optimizer.scale_lr = \"linear\" needs batch.reference, the global batch that optimizer.lr was found for"},
+      {{"batch.reference=256"},
+       "r.toml: batch.reference is read with optimizer.scale_lr = \"linear\" or \"sqrt\", which is \"none\" here"},
+      {{"optimizer.warmup=5", "optimizer.warmup_from=reference"},
+       "r.toml: optimizer.warmup_from = \"reference\" needs optimizer.scale_lr and optimizer.warmup"},
       {{"data.name=fashion-mnist"},
        "r.toml: model.name = \"gpt\" cannot learn from data.name = \"fashion-mnist\"; it needs \"text\" or \"tokens\""},
       {{"model.name=mlp"},

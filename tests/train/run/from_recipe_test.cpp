@@ -25,5 +25,23 @@ run = { steps = 2, timeout_s = 7.5 }
   EXPECT_EQ(loader.num_shards, 4);
 }
 
+TEST(FromRecipe, ScalesTheRateToTheBatch) {
+  const auto recipe = [](const std::string& batch, const std::string& optimizer) {
+    return parse_recipe("model = { name = \"mlp\" }\ndata = { name = \"fashion-mnist\" }\nbatch = { global = 2048" + batch +
+                            " }\noptimizer = { name = \"lars\", lr = 0.5" + optimizer + " }\nrun = { steps = 100 }",
+                        "r.toml");
+  };
+  const Recipe plain = recipe("", ", warmup = 10");
+  EXPECT_EQ(learning_rate_of(plain).peak, 0.5);
+  EXPECT_EQ(learning_rate_rule(plain), "");
+  const Recipe linear = recipe(", reference = 256", ", scale_lr = \"linear\", warmup = 10, warmup_from = \"reference\"");
+  EXPECT_EQ(learning_rate_of(linear).peak, 4.0);
+  EXPECT_EQ(learning_rate_of(linear).warmup_share, 0.125);
+  EXPECT_EQ(learning_rate_rule(linear), "0.5 x 2048 / 256 (linear)");
+  const Recipe root = recipe(", reference = 512", ", scale_lr = \"sqrt\"");
+  EXPECT_EQ(learning_rate_of(root).peak, 1.0);
+  EXPECT_EQ(learning_rate_rule(root), "0.5 x sqrt(2048 / 512) (sqrt)");
+}
+
 }  // namespace
 }  // namespace weft::from_recipe_test

@@ -14,8 +14,8 @@
 #include "weft/program/build/step_bytes.h"
 #include "weft/program/build/step_size.h"
 #include "weft/program/edit.h"
-#include "weft/program/passes/clip.h"
 #include "weft/program/passes/gather_updated.h"
+#include "weft/program/passes/norms.h"
 #include "weft/program/passes/prefetch.h"
 #include "weft/program/passes/replicate.h"
 #include "weft/program/passes/shard_gradients.h"
@@ -92,6 +92,12 @@ void declare_inner_calls(InstructionList& list, const Program& program) {
   }
 }
 
+int64_t num_tensors(const ModelCost& model) {
+  int64_t count = 0;
+  for (const BlockCost& block : model.blocks) count += block.tensors;
+  return count;
+}
+
 Found<InstructionList> finish_list(InstructionList list, const ModelCost& model, const StepLayout& layout,
                                    const Program& program) {
   const bool sharded = layout.shard_level != ShardLevel::none;
@@ -115,7 +121,11 @@ Found<InstructionList> finish_list(InstructionList list, const ModelCost& model,
   list = sum_losses(std::move(list), program);
   const AxisSet axes = model_axes(program);
   if (program.needs_norm) {
-    list = clip(std::move(list), {.axes = axes, .ranks = size_along(program, axes), .all = whole(buckets)});
+    list = add_norms(std::move(list), {.axes = axes,
+                                       .ranks = size_along(program, axes),
+                                       .all = whole(buckets),
+                                       .global = layout.clip || layout.check_finite,
+                                       .tensors = layout.tensor_norms ? num_tensors(model) : 0});
   }
   list = update(std::move(list), {.buckets = buckets});
   list = offload_state(std::move(list), layout.offload);
@@ -165,7 +175,7 @@ Program frame_program(const ModelCost& model, const StepLayout& layout) {
   program.gradient_bytes = layout.gradient_bytes;
   program.micro_batches = layout.micro_batches;
   program.slots = layout.slots;
-  program.needs_norm = layout.clip || layout.check_finite;
+  program.needs_norm = layout.clip || layout.check_finite || layout.tensor_norms;
   program.keep_order = layout.keep_order && layout.shard_level >= ShardLevel::gradients;
   program.offload = layout.offload;
   program.mesh = {.pp = layout.pp, .dp = layout.dp, .shard = layout.shard, .cp = layout.cp, .tp = layout.tp};

@@ -35,6 +35,7 @@ struct StepLayout {
   int slots = 1;              ///< reproducible slots per rank; 1 unless run.reproducible_slots asks for more
   int64_t bucket_bytes = 25 << 20;  ///< level none: gradients are reduced in ranges of about this size
   bool clip = false;                ///< adds the global norm
+  bool tensor_norms = false;        ///< updates need the norms of whole tensors
 };
 
 /// Elements of a block's flat buffer once padded to divide over `shards` in whole units of 64.

@@ -93,6 +93,12 @@ std::string float32_for_reproducible(const CompositionFacts& f) {
       f.reproducible_tp);
 }
 
+std::string resident_state_for_norms(const CompositionFacts& f) {
+  if (!f.tensor_norms || !f.offloads) return {};
+  return "optimizer.name = \"lars\" or \"lamb\" looks at all weights before it updates the first; use "
+         "layout.offload_optimizer = \"none\" and layout.offload_parameters = \"none\", or another optimizer";
+}
+
 bool has_statistics(const Model& model) {
   return std::any_of(model.blocks.begin(), model.blocks.end(), [](const NamedBlock& named) {
     const std::vector<ParamSpec> specs = named.block->parameters();
@@ -115,6 +121,8 @@ const std::vector<CompositionRule>& composition_rules() {
       {"run.reproducible_tp", "no layout.sequence_parallel", whole_tokens_for_reproducible},
       {"run.reproducible_tp", "no layout.cp", whole_samples_for_reproducible},
       {"run.reproducible_tp", "layout.precision = \"fp32\"", float32_for_reproducible},
+      {"optimizer.name = \"lars\", \"lamb\"", "neither layout.offload_optimizer nor layout.offload_parameters",
+       resident_state_for_norms},
   };
   return rules;
 }
@@ -129,7 +137,9 @@ CompositionFacts facts_of(const Model& model, const LayoutOptions& options, cons
           .tp = counts.tp,
           .sequence_parallel = options.sequence_parallel,
           .reproducible_tp = counts.reproducible_tp,
-          .narrow = options.precision != Precision::fp32};
+          .narrow = options.precision != Precision::fp32,
+          .tensor_norms = counts.tensor_norms,
+          .offloads = options.offload_optimizer != Offload::none || options.offload_parameters != Offload::none};
 }
 
 void check_composition(const CompositionFacts& facts) {

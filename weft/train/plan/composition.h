@@ -25,6 +25,8 @@ struct CompositionFacts {
   bool sequence_parallel = false;  ///< asked for, with tp
   int reproducible_tp = 0;         ///< parts that layers are divided into whatever tp is; 0: as many as tp
   bool narrow = false;             ///< weights and activations are narrower than float32
+  bool tensor_norms = false;       ///< updates need the norms of whole tensors
+  bool offloads = false;           ///< optimizer state or weights wait elsewhere
 };
 
 /// A condition under which a way of splitting goes with a model.

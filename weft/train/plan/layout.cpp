@@ -36,7 +36,8 @@ StepLayout layout_without_schedule(const LayoutOptions& options, const StepCount
           .micro_batches = counts.micro_batches,
           .slots = counts.slots,
           .bucket_bytes = counts.bucket_bytes,
-          .clip = counts.clip};
+          .clip = counts.clip,
+          .tensor_norms = counts.tensor_norms};
 }
 
 void check_layout(const LayoutOptions& options, bool reproducible) {

@@ -36,6 +36,7 @@ BlockCost block_cost(const NamedBlock& named, const MeasuredCost& measured) {
   const BlockTraffic& traffic = measured.traffic;
   return {.name = named.name,
           .parameters = count_parameters(block),
+          .tensors = static_cast<int64_t>(block.parameters().size()),
           .numel = flat_numel(block),
           .forward_flops = measured.forward_flops,
           .backward_flops = measured.backward_flops,

@@ -11,6 +11,7 @@
 #include "weft/base/error.h"
 #include "weft/base/multiples.h"
 #include "weft/train/recipe/recipe_keys.h"
+#include "weft/train/recipe/recipe_optimizer.h"
 
 namespace weft {
 
@@ -151,7 +152,8 @@ ResolvedLayout resolve(const Recipe& recipe, int world_size) {
                    .slots = layout.slots_per_rank,
                    .reproducible = slots > 0,
                    .bucket_bytes = std::max<int64_t>(1, bytes_of_mb(recipe.layout.bucket_mb)),
-                   .clip = recipe.optimizer.clip > 0};
+                   .clip = recipe.optimizer.clip > 0,
+                   .tensor_norms = needs_tensor_norms(optimizer_of(recipe.optimizer))};
   return layout;
 }
 

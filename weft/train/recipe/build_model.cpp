@@ -10,13 +10,12 @@
 #include "weft/base/printable.h"
 #include "weft/models/gpt.h"
 #include "weft/models/llama.h"
+#include "weft/models/resnet.h"
 #include "weft/models/vision.h"
 
 namespace weft {
 
 namespace {
-
-constexpr int64_t kImageSize = 28;  // the MNIST family
 
 Model build_gpt(const ModelRecipe& r) {
   return gpt({.layers = r.layers,
@@ -57,27 +56,41 @@ RoughSize llama_size(const ModelRecipe& m) {
 }
 
 Model build_cnn(const ModelRecipe& r) {
-  return cnn({.channels = 1, .size = kImageSize, .width = r.width, .classes = r.classes});
+  return cnn({.channels = r.channels, .size = r.image_size, .width = r.width, .classes = r.classes});
 }
 
 RoughSize cnn_size(const ModelRecipe& m) {
   const auto width = static_cast<double>(m.width), classes = static_cast<double>(m.classes);
-  return {.sample_bytes = 100.0 * kImageSize * kImageSize * width, .weights = (1000.0 * width + 4.0 * classes) * width};
+  const auto pixels = static_cast<double>(m.image_size * m.image_size);
+  return {.sample_bytes = 100.0 * pixels * width, .weights = (1000.0 + 0.5 * pixels) * width * width + 4.0 * classes * width};
 }
 
 Model build_mlp(const ModelRecipe& r) {
-  return mlp({.inputs = kImageSize * kImageSize, .width = r.width, .layers = r.layers, .classes = r.classes});
+  return mlp({.inputs = r.channels * r.image_size * r.image_size, .width = r.width, .layers = r.layers, .classes = r.classes});
 }
 
 RoughSize mlp_size(const ModelRecipe& m) {
   const auto layers = static_cast<double>(m.layers), width = static_cast<double>(m.width);
-  const auto classes = static_cast<double>(m.classes), pixels = static_cast<double>(kImageSize * kImageSize);
+  const auto classes = static_cast<double>(m.classes), pixels = static_cast<double>(m.channels * m.image_size * m.image_size);
   return {.sample_bytes = 40.0 * layers * (width + pixels + classes), .weights = layers * width * (width + pixels + classes)};
+}
+
+Model build_resnet(const ModelRecipe& r) {
+  return resnet({.depth = r.depth,
+                 .channels = r.channels,
+                 .classes = r.classes,
+                 .norm = kResnetNorms.value_of(r.norm, "model.norm"),
+                 .zero_init_residual = r.zero_init_residual});
+}
+
+RoughSize resnet_size(const ModelRecipe& m) {
+  const auto depth = static_cast<double>(m.depth), pixels = static_cast<double>(m.image_size * m.image_size);
+  return {.sample_bytes = 400.0 * pixels * depth, .weights = 1e6 * depth + 2048.0 * static_cast<double>(m.classes)};
 }
 
 struct NamedModel {
   std::string_view name;
-  bool reads_tokens;  ///< or images of 1 x 28 x 28
+  bool reads_tokens;  ///< or images
   Model (*build)(const ModelRecipe& recipe);
   RoughSize (*size)(const ModelRecipe& recipe);
 };
@@ -85,7 +98,8 @@ struct NamedModel {
 constexpr NamedModel kModels[] = {{"gpt", true, build_gpt, gpt_size},
                                   {"llama", true, build_llama, llama_size},
                                   {"cnn", false, build_cnn, cnn_size},
-                                  {"mlp", false, build_mlp, mlp_size}};
+                                  {"mlp", false, build_mlp, mlp_size},
+                                  {"resnet", false, build_resnet, resnet_size}};
 
 const NamedModel& named(const ModelRecipe& recipe) {
   for (const NamedModel& model : kModels) {
@@ -111,13 +125,13 @@ int64_t tokens_per_sample(const ModelRecipe& recipe) { return reads_tokens(recip
 
 std::vector<int64_t> sample_shape(const ModelRecipe& recipe) {
   if (reads_tokens(recipe)) return {};
-  return {1, kImageSize, kImageSize};
+  return {recipe.channels, recipe.image_size, recipe.image_size};
 }
 
 Tensors meta_inputs(const ModelRecipe& recipe, int64_t micro_batch, int cp) {
   const auto meta = at::TensorOptions().device(at::kMeta);
   if (reads_tokens(recipe)) return {at::empty({micro_batch, recipe.context / cp}, meta.dtype(at::kLong))};
-  return {at::empty({micro_batch, 1, kImageSize, kImageSize}, meta.dtype(at::kFloat))};
+  return {at::empty({micro_batch, recipe.channels, recipe.image_size, recipe.image_size}, meta.dtype(at::kFloat))};
 }
 
 at::Tensor meta_target(const ModelRecipe& recipe, int64_t micro_batch, int cp) {

@@ -1,6 +1,15 @@
 #include "weft/train/recipe/open_data.h"
 
-#include "weft/data/images.h"
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <filesystem>
+
+#include "weft/base/error.h"
+#include "weft/data/images/cifar.h"
+#include "weft/data/images/image_folder.h"
+#include "weft/data/images/image_set.h"
+#include "weft/data/images/images.h"
 #include "weft/data/tokens.h"
 #include "weft/train/recipe/build_model.h"
 #include "weft/train/recipe/recipe_checks.h"
@@ -9,14 +18,71 @@ namespace weft {
 
 namespace {
 
+/// Mean and standard deviation of a set's pixels, by channel: those that are customary for it.
+struct PixelStatistics {
+  std::vector<double> mean, stddev;
+};
+
+PixelStatistics pixel_statistics(const std::string& name) {
+  if (name == "cifar10") return {{0.4914, 0.4822, 0.4465}, {0.2470, 0.2435, 0.2616}};
+  if (name == "cifar100") return {{0.5071, 0.4865, 0.4409}, {0.2673, 0.2564, 0.2762}};
+  if (name == "image-folder") return {{0.485, 0.456, 0.406}, {0.229, 0.224, 0.225}};  // ImageNet's
+  return {{0.2860}, {0.3530}};                                                        // Fashion-MNIST's
+}
+
+/// The folder of a part: the first of its usual names that is there.
+std::string folder_of_part(const std::string& folder, bool training) {
+  const std::vector<std::string> names =
+      training ? std::vector<std::string>{"train"} : std::vector<std::string>{"val", "validation", "test", "evaluation"};
+  for (const std::string& name : names) {
+    std::error_code ignored;
+    const std::string part = (std::filesystem::path(folder) / name).string();
+    if (std::filesystem::is_directory(part, ignored)) return part;
+  }
+  throw InputError(fmt::format("{}: no folder '{}' in it, for {}", folder, fmt::join(names, "' or '"),
+                               training ? "training" : "evaluation"));
+}
+
+void check_classes(const Recipe& recipe, const std::string& folder, int64_t classes) {
+  if (classes <= recipe.model.classes) return;
+  throw InputError(fmt::format("{}: {} has {} classes, but model.classes is {}; set it to {}", recipe.path, folder, classes,
+                               recipe.model.classes, classes));
+}
+
+std::shared_ptr<ImageSource> open_image_source(const Recipe& recipe, bool training) {
+  const DataRecipe& data = recipe.data;
+  if (data.name == "cifar10" || data.name == "cifar100") {
+    const CifarKind kind = data.name == "cifar10" ? CifarKind::cifar10 : CifarKind::cifar100;
+    check_classes(recipe, data.path, kind == CifarKind::cifar10 ? 10 : 100);
+    return open_cifar(data.path, kind, training);
+  }
+  if (data.name == "image-folder") {
+    const std::string folder = folder_of_part(data.path, training);
+    check_classes(recipe, folder, static_cast<int64_t>(image_classes(folder).size()));
+    return open_image_folder(folder, recipe.model.channels);
+  }
+  ImageFiles files = mnist_files(data.path.empty() ? kFashionMnistFolder : data.path,
+                                 training ? ImageSplit::training : ImageSplit::evaluation);
+  files.classes = static_cast<int>(recipe.model.classes);
+  return open_idx_images(files);
+}
+
 Datasets open_image_data(const Recipe& recipe) {
-  const std::string folder = recipe.data.path.empty() ? kFashionMnistFolder : recipe.data.path;
-  const auto open = [&](ImageSplit split) {
-    ImageFiles files = mnist_files(folder, split);
-    files.classes = static_cast<int>(recipe.model.classes);
-    return open_images(files);
+  const ModelRecipe& model = recipe.model;
+  const DataRecipe& data = recipe.data;
+  const auto open = [&](bool training) {
+    const PixelStatistics statistics = pixel_statistics(data.name);
+    const bool grey = model.channels == 1 && statistics.mean.size() > 1;  // green, which is most of what grey is
+    ImageSetOptions options{.channels = model.channels,
+                            .height = model.image_size,
+                            .width = model.image_size,
+                            .mean = grey ? std::vector<double>{statistics.mean[1]} : statistics.mean,
+                            .stddev = grey ? std::vector<double>{statistics.stddev[1]} : statistics.stddev,
+                            .seed = recipe.run.seed};
+    if (training) options.augmentation = {data.crop_padding, data.flip, data.least_area};
+    return open_image_set(open_image_source(recipe, training), options);
   };
-  return {open(ImageSplit::training), open(ImageSplit::evaluation)};
+  return {open(true), open(false)};
 }
 
 TokenType token_type(const DataRecipe& data) {

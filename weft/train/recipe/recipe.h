@@ -10,29 +10,38 @@ namespace weft {
 
 /// The section [model].
 struct ModelRecipe {
-  std::string name;              ///< "gpt", "llama", "cnn", "mlp"
-  int64_t layers = 6;            ///< gpt, llama: transformer layers; mlp: hidden layers
-  int64_t heads = 6;             ///< gpt, llama: attention heads; must divide the width
-  int64_t kv_heads = 0;          ///< llama: key and value heads; must divide heads; 0: as many as heads
-  int64_t width = 384;           ///< gpt, llama: embedding width; cnn: channels of the first stage; mlp: hidden width
-  int64_t ffn = 0;               ///< llama: feed-forward width; 0: llama_ffn(width)
-  int64_t context = 256;         ///< gpt, llama: tokens a sample
-  int64_t vocabulary = 256;      ///< gpt, llama: different tokens
-  int64_t classes = 10;          ///< cnn, mlp: labels
-  bool tied_embeddings = false;  ///< gpt, llama: logits are products with the token embeddings
-  double dropout = 0.0;          ///< gpt: share of activations dropped
-  double rope_theta = 10000.0;   ///< llama: base of the rotary angles
-  double norm_eps = 1e-5;        ///< llama: added to the mean squares
-  std::string weights;           ///< that it starts from (checkpoint/weights/weights_file.h); empty: drawn ones
-  std::string weight_names;      ///< a JSON file of the names that those have instead of the model's; empty: the same
+  std::string name;                 ///< "gpt", "llama", "cnn", "mlp", "resnet"
+  int64_t layers = 6;               ///< gpt, llama: transformer layers; mlp: hidden layers
+  int64_t heads = 6;                ///< gpt, llama: attention heads; must divide the width
+  int64_t kv_heads = 0;             ///< llama: key and value heads; must divide heads; 0: as many as heads
+  int64_t width = 384;              ///< gpt, llama: embedding width; cnn: channels of the first stage; mlp: hidden width
+  int64_t depth = 20;               ///< resnet: layers with weights (models/resnet.h)
+  std::string norm = "batch";       ///< resnet: "batch" | "group"
+  bool zero_init_residual = false;  ///< resnet: ResnetOptions::zero_init_residual
+  int64_t channels = 1;             ///< cnn, mlp, resnet: of the images, 1 or 3
+  int64_t image_size = 28;          ///< cnn, mlp, resnet: height and width of the images
+  int64_t ffn = 0;                  ///< llama: feed-forward width; 0: llama_ffn(width)
+  int64_t context = 256;            ///< gpt, llama: tokens a sample
+  int64_t vocabulary = 256;         ///< gpt, llama: different tokens
+  int64_t classes = 10;             ///< cnn, mlp, resnet: labels
+  bool tied_embeddings = false;     ///< gpt, llama: logits are products with the token embeddings
+  double dropout = 0.0;             ///< gpt: share of activations dropped
+  double rope_theta = 10000.0;      ///< llama: base of the rotary angles
+  double norm_eps = 1e-5;           ///< llama: added to the mean squares
+  std::string weights;              ///< that it starts from (checkpoint/weights/weights_file.h); empty: drawn ones
+  std::string weight_names;         ///< a JSON file of the names that those have instead of the model's; empty: the same
 };
 
 /// The section [data].
 struct DataRecipe {
-  std::string name;                 ///< "fashion-mnist" | "images" | "text" | "tokens"
-  std::string path;                 ///< file or folder; empty: where set-up puts the default corpus
+  std::string name;  ///< "fashion-mnist" | "images" | "cifar10" | "cifar100" | "image-folder" | "text" | "tokens"
+  std::string path;  ///< file or folder; empty: where set-up puts the default corpus
   std::string tokenizer = "bytes";  ///< text; "uint16" or "uint32" token files for "tokens"
   double evaluation = 0.1;          ///< text, tokens: share at the end of the stream kept for evaluation
+  int64_t workers = 1;              ///< threads that prepare a rank's micro-batches; 0: none, each when it is asked for
+  int64_t crop_padding = 0;         ///< images: Augmentation::crop_padding
+  bool flip = false;                ///< images: Augmentation::flip
+  double least_area = 0.0;          ///< images: Augmentation::least_area
 };
 
 /// The section [batch].
@@ -40,6 +49,7 @@ struct BatchRecipe {
   int64_t global = 0;  ///< samples a step, over all ranks
   /// Samples a forward; default: global / data-parallel ranks, or / slots; with a pipeline, a part of that.
   std::optional<int64_t> micro;
+  int64_t reference = 0;  ///< the global batch that optimizer.lr was found for; 0: none is told
 };
 
 /// The section [layout].
@@ -78,20 +88,25 @@ struct LayoutRecipe {
 
 /// The section [optimizer].
 struct OptimizerRecipe {
-  std::string name = "adamw";      ///< "adamw" | "sgd"
-  double lr = 3e-4;                ///< learning rate at its peak
-  int64_t warmup = 0;              ///< steps of linear warm-up
-  std::string decay = "constant";  ///< "constant" | "linear" | "cosine" | "step"
-  double final_lr = 0.0;           ///< linear, cosine: share of lr at the last step
-  int64_t decay_every = 0;         ///< step decay: steps between drops
-  double decay_factor = 0.1;       ///< step decay: factor of each drop
-  double weight_decay = 0.01;      ///< adamw: decoupled; sgd: added to gradients
-  double beta1 = 0.9;              ///< AdamW::beta1
-  double beta2 = 0.999;            ///< AdamW::beta2
-  double eps = 1e-8;               ///< AdamW::eps
-  double momentum = 0.9;           ///< Sgd::momentum
-  bool nesterov = false;           ///< Sgd::nesterov
-  double clip = 0.0;               ///< global gradient norm; 0: no clipping
+  std::string name = "adamw";        ///< of optimizer_names()
+  double lr = 3e-4;                  ///< learning rate at its peak, of batch.reference where that is set
+  std::string scale_lr = "none";     ///< how it is taken to batch.global: "none" | "linear" | "sqrt"
+  int64_t warmup = 0;                ///< steps of linear warm-up
+  std::string warmup_from = "zero";  ///< "zero" | "reference": lr, where it is scaled
+  std::string decay = "constant";    ///< "constant" | "linear" | "cosine" | "step"
+  double final_lr = 0.0;             ///< linear, cosine: share of lr at the last step
+  int64_t decay_every = 0;           ///< step decay: steps between drops
+  double decay_factor = 0.1;         ///< step decay: factor of each drop
+  double weight_decay = 0.01;        ///< adamw, lion: decoupled; lamb: part of what moves weights; others: added to gradients
+  std::optional<double> beta1;       ///< adamw, lamb, lion
+  std::optional<double> beta2;       ///< the same
+  std::optional<double> alpha;       ///< rmsprop
+  std::optional<double> eps;         ///< all but sgd, lion
+  std::optional<double> momentum;    ///< sgd, lars, rmsprop
+  bool nesterov = false;             ///< sgd, lars
+  std::optional<double> trust;       ///< lars: Lars::trust
+  double trust_limit = 0.0;          ///< lars, lamb: largest ratio; 0: no limit
+  double clip = 0.0;                 ///< global gradient norm; 0: no clipping
 };
 
 /// The section [save].

@@ -10,7 +10,9 @@
 #include "weft/base/math.h"
 #include "weft/base/printable.h"
 #include "weft/train/recipe/build_model.h"
+#include "weft/train/recipe/data_names.h"
 #include "weft/train/recipe/recipe_keys.h"
+#include "weft/train/recipe/recipe_optimizer.h"
 #include "weft/train/recipe/run_interval.h"
 #include "weft/train/recipe/stages_by_hand.h"
 
@@ -39,6 +41,21 @@ int64_t nearest_divisor(int64_t number, int64_t wanted, int64_t most) {
   return nearest;
 }
 
+void check_images(const Recipe& recipe, const NamedData& named) {
+  const ModelRecipe& model = recipe.model;
+  if (model.channels == 2) fail(recipe, "model.channels = 2; it must be 1 or 3");
+  if (named.channels > model.channels) {
+    fail(recipe, "model.channels = {}: data.name = \"{}\" is in colour; set model.channels = 3", model.channels, named.name);
+  }
+  if (recipe.data.crop_padding >= model.image_size) {
+    fail(recipe, "data.crop_padding = {}: images of model.image_size = {} would be moved out of sight",
+         recipe.data.crop_padding, model.image_size);
+  }
+  if (recipe.data.crop_padding > 0 && recipe.data.least_area > 0.0) {
+    fail(recipe, "data.crop_padding and data.least_area are two ways to move an image; leave one of them out");
+  }
+}
+
 /// Of a width that the heads divide.
 void check_llama(const Recipe& recipe) {
   const ModelRecipe& model = recipe.model;
@@ -62,11 +79,12 @@ void check_model_and_data(const Recipe& recipe) {
          nearest_divisor(model.width, model.heads, kMostHeads));
   }
   if (model.name == "llama") check_llama(recipe);
-  const bool is_tokens = data.name == "text" || data.name == "tokens";
-  if (reads_tokens(model) != is_tokens) {
+  const NamedData& named = named_data(data.name);
+  if (reads_tokens(model) != named.is_tokens) {
     fail(recipe, "model.name = \"{}\" cannot learn from data.name = \"{}\"; it needs {}", model.name, data.name,
-         reads_tokens(model) ? "\"text\" or \"tokens\"" : "\"fashion-mnist\" or \"images\"");
+         reads_tokens(model) ? "\"text\" or \"tokens\"" : "images, as \"fashion-mnist\"");
   }
+  if (!named.is_tokens) check_images(recipe, named);
   if (data.name == "text" && data.tokenizer != "bytes") {
     fail(recipe, "data.tokenizer = \"{}\" is for data.name = \"tokens\"; \"text\" takes \"bytes\"", data.tokenizer);
   }
@@ -76,7 +94,7 @@ void check_model_and_data(const Recipe& recipe) {
   if (data.name == "text" && model.vocabulary < 256) {
     fail(recipe, "model.vocabulary = {} is too small for bytes; it must be at least 256", model.vocabulary);
   }
-  if ((data.name == "tokens" || data.name == "images") && data.path.empty()) {
+  if (named.needs_path && data.path.empty()) {
     fail(recipe, "data.path is missing: data.name = \"{}\" has no default; add it or --set data.path={}", data.name,
          data.name == "tokens" ? "FILE" : "FOLDER");
   }
@@ -130,11 +148,24 @@ void check_optimizer(const Recipe& recipe) {
     fail(recipe, "optimizer.warmup = {} does not end within run.steps = {}; it must be below", optimizer.warmup,
          recipe.run.steps);
   }
+  const bool scales = optimizer.scale_lr != "none";
+  if (scales && recipe.batch.reference == 0) {
+    fail(recipe, "optimizer.scale_lr = \"{}\" needs batch.reference, the global batch that optimizer.lr was found for",
+         optimizer.scale_lr);
+  }
+  if (!scales && recipe.batch.reference > 0) {
+    fail(recipe, "batch.reference is read with optimizer.scale_lr = \"linear\" or \"sqrt\", which is \"none\" here");
+  }
+  if (optimizer.warmup_from == "reference" && (!scales || optimizer.warmup == 0)) {
+    fail(recipe, "optimizer.warmup_from = \"reference\" needs optimizer.scale_lr and optimizer.warmup");
+  }
   if (optimizer.decay == "step" && optimizer.decay_every == 0) {
     fail(recipe, "optimizer.decay = \"step\" needs optimizer.decay_every, the steps between drops");
   }
-  if (optimizer.nesterov && optimizer.momentum == 0.0) {
-    fail(recipe, "optimizer.nesterov needs an optimizer.momentum above 0");
+  try {
+    check_optimizer(optimizer_of(optimizer));
+  } catch (const InputError& error) {
+    fail(recipe, "{}", error.what());
   }
 }
 

@@ -4,12 +4,15 @@
 #include <utility>
 
 #include "weft/comm/call/group_options.h"
+#include "weft/models/resnet.h"
 #include "weft/nn/attention_method.h"
 #include "weft/optim/learning_rate.h"
 #include "weft/program/build/make_schedule.h"
 #include "weft/program/program.h"
 #include "weft/train/recipe/build_model.h"
+#include "weft/train/recipe/data_names.h"
 #include "weft/train/recipe/precision.h"
+#include "weft/train/recipe/recipe_optimizer.h"
 
 namespace weft {
 
@@ -31,7 +34,13 @@ Keys model_keys(ModelRecipe& m) {
       {"model", "ffn", &m.ffn, "llama: feed-forward width; 0: 8/3 width, rounded up to a multiple of 256", from(0, 1e7)},
       {"model", "context", &m.context, "gpt, llama: tokens a sample", from(1, 1e7)},
       {"model", "vocabulary", &m.vocabulary, "gpt, llama: different tokens", from(2)},
-      {"model", "classes", &m.classes, "cnn, mlp: labels", from(2, 1e6)},
+      {"model", "depth", &m.depth, "resnet: layers; 8, 20, 32, 44, 56, 110 for small images, 18, 34, 50, 101, 152 for large",
+       from(8, 152)},
+      {"model", "norm", &m.norm, "resnet: what normalises its channels", {}, kResnetNorms.all()},
+      {"model", "zero_init_residual", &m.zero_init_residual, "resnet: each residual block begins as the identity"},
+      {"model", "channels", &m.channels, "cnn, mlp, resnet: of the images; 1 or 3", from(1, 3)},
+      {"model", "image_size", &m.image_size, "cnn, mlp, resnet: height and width of the images", from(4, 4096)},
+      {"model", "classes", &m.classes, "cnn, mlp, resnet: labels", from(2, 1e6)},
       {"model", "tied_embeddings", &m.tied_embeddings, "gpt, llama: logits are products with the token embeddings"},
       {"model", "dropout", &m.dropout, "gpt: share of activations dropped", zero_to_below_one()},
       {"model", "rope_theta", &m.rope_theta, "llama: base of the rotary angles", above(0)},
@@ -45,9 +54,15 @@ Keys model_keys(ModelRecipe& m) {
 
 Keys data_keys(DataRecipe& d) {
   return {
-      {"data", "name", &d.name, "what kind of data", {}, {"fashion-mnist", "images", "text", "tokens"}, true},
+      {"data", "name", &d.name, "what kind of data", {}, data_names(), true},
       {"data", "path", &d.path, "file or folder; left out: where set-up puts the default data"},
       {"data", "tokenizer", &d.tokenizer, "text: bytes; tokens: the width of an id", {}, {"bytes", "uint16", "uint32"}},
+      {"data", "workers", &d.workers, "threads that prepare a rank's micro-batches ahead; 0: none", from(0, 1024)},
+      {"data", "crop_padding", &d.crop_padding, "images: pixels that they are moved by at random, at most, for training",
+       from(0, 4096)},
+      {"data", "flip", &d.flip, "images: every second one is mirrored, for training"},
+      {"data", "least_area", &d.least_area,
+       "images: for training a random part, of at least this share of the area, stands for the whole; 0: none", from(0, 1)},
       {"data",
        "evaluation",
        &d.evaluation,
@@ -61,6 +76,8 @@ Keys batch_keys(BatchRecipe& b) {
       {"batch", "global", &b.global, "samples a step, over all ranks", from(1), {}, true},
       {"batch", "micro", &b.micro,
        "samples a forward; left out: global / data-parallel ranks (or / slots; with a pipeline, a part of that)", from(1)},
+      {"batch", "reference", &b.reference, "global batch that optimizer.lr was found for; read with optimizer.scale_lr",
+       from(0)},
   };
 }
 
@@ -137,8 +154,15 @@ Keys inner_layout_keys(LayoutRecipe& l) {
 
 Keys optimizer_keys(OptimizerRecipe& o) {
   return {
-      {"optimizer", "name", &o.name, "which optimizer", {}, {"adamw", "sgd"}},
+      {"optimizer", "name", &o.name, "which optimizer", {}, optimizer_names()},
       {"optimizer", "lr", &o.lr, "learning rate at its peak", above(0)},
+      {"optimizer", "scale_lr", &o.scale_lr, "lr times batch.global / batch.reference, or its root", {}, kRateScalings.all()},
+      {"optimizer",
+       "warmup_from",
+       &o.warmup_from,
+       "where the warm-up begins; reference: at lr before it is scaled",
+       {},
+       {"zero", "reference"}},
       {"optimizer", "warmup", &o.warmup, "steps of linear warm-up, the last of which has lr", from(0)},
       {"optimizer", "decay", &o.decay, "schedule after the warm-up", {}, kDecays.all()},
       {"optimizer", "final_lr", &o.final_lr, "linear, cosine: share of lr at the last step", from(0, 1)},
@@ -148,12 +172,19 @@ Keys optimizer_keys(OptimizerRecipe& o) {
        &o.decay_factor,
        "step decay: factor of each drop",
        {.min = 0.0, .max = 1.0, .open_min = true}},
-      {"optimizer", "weight_decay", &o.weight_decay, "decoupled (adamw) or added to gradients (sgd)", {.min = 0.0}},
-      {"optimizer", "beta1", &o.beta1, "adamw", zero_to_below_one()},
-      {"optimizer", "beta2", &o.beta2, "adamw", zero_to_below_one()},
-      {"optimizer", "eps", &o.eps, "adamw", above(0)},
-      {"optimizer", "momentum", &o.momentum, "sgd", zero_to_below_one()},
-      {"optimizer", "nesterov", &o.nesterov, "sgd"},
+      {"optimizer",
+       "weight_decay",
+       &o.weight_decay,
+       "decoupled (adamw, lion), part of the move (lamb), or added to gradients (the others)",
+       {.min = 0.0}},
+      {"optimizer", "beta1", &o.beta1, "adamw, lamb, lion; left out: 0.9", zero_to_below_one()},
+      {"optimizer", "beta2", &o.beta2, "adamw, lamb, lion; left out: 0.999, lion's 0.99", zero_to_below_one()},
+      {"optimizer", "alpha", &o.alpha, "rmsprop; left out: 0.99", zero_to_below_one()},
+      {"optimizer", "eps", &o.eps, "all but sgd, lion; left out: 1e-8, lamb's 1e-6, adagrad's 1e-10", above(0)},
+      {"optimizer", "momentum", &o.momentum, "sgd, lars, rmsprop; left out: 0.9, rmsprop's 0", zero_to_below_one()},
+      {"optimizer", "nesterov", &o.nesterov, "sgd, lars"},
+      {"optimizer", "trust", &o.trust, "lars: factor of the trust ratio; left out: 0.001", above(0)},
+      {"optimizer", "trust_limit", &o.trust_limit, "lars, lamb: largest trust ratio; 0: no limit", {.min = 0.0}},
       {"optimizer", "clip", &o.clip, "largest global gradient norm; 0: no clipping", {.min = 0.0}},
   };
 }

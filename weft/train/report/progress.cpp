@@ -73,6 +73,12 @@ std::string communication(const FinalReport& report) {
                      report.backend);
 }
 
+std::string waits_for_data(const FinalReport& report) {
+  constexpr double kMuch = 0.05;
+  return fmt::format("steps waited for it {:.1f} % of the time{}", 100.0 * report.data_wait_share,
+                     report.data_wait_share > kMuch ? "; more data.workers may help, or a faster disk" : "");
+}
+
 std::string steps_text(const FinalReport& report) {
   const int64_t here = report.steps_done - report.resumed_from;
   if (report.resumed_from == 0 && !report.stopped) return fmt::format("{} steps", report.steps);
@@ -127,6 +133,9 @@ std::string final_table(const FinalReport& report) {
       {"time", fmt::format("{} ({})", format_duration(report.seconds), steps_text(report))},
   };
   if (report.samples_per_s > 0.0) rows.emplace_back("rate", rate(report.samples_per_s, report.tokens_per_s));
+  if (!report.learning_rate_rule.empty()) {
+    rows.emplace_back("learning rate", fmt::format("{:.3g} at its peak: {}", report.learning_rate, report.learning_rate_rule));
+  }
   rows.emplace_back("loss", fmt::format("{:.4f}", report.loss));
   if (report.evaluation) {
     rows.emplace_back("evaluation", fmt::format("loss {:.4f}", report.evaluation->loss));
@@ -138,6 +147,7 @@ std::string final_table(const FinalReport& report) {
   }
   rows.emplace_back("peak memory", memory(report.peak_rss_mb));
   rows.emplace_back("communication", communication(report));
+  rows.emplace_back("data", waits_for_data(report));
   if (report.skipped_steps > 0) {
     rows.emplace_back("skipped steps",
                       fmt::format("{} (a gradient was not finite; the loss scale was halved)", report.skipped_steps));

@@ -48,6 +48,8 @@ struct FinalReport {
   std::string backend;                                  ///< of the group of all ranks: "identity", "shm", "gloo", "nccl"
   int threads_per_rank = 1;                             ///< of rank 0
   int64_t steps = 0;                                    ///< of the run
+  double learning_rate = 0.0;                           ///< at its peak
+  std::string learning_rate_rule = {};                  ///< how that came about; empty: as the recipe has it
   double loss = 0.0;                                    ///< of the last step
   std::optional<EvaluationReport> evaluation;           ///< the last one
   double seconds = 0.0;                                 ///< of training, evaluation included
@@ -56,6 +58,7 @@ struct FinalReport {
   double first_step_s = 0.0;                            ///< from process start to the end of the first step
   double step_ms_p50 = 0.0;                             ///< median time of a step, the first two left out
   double step_ms_p95 = 0.0;                             ///< what 95 of 100 of those steps took at most
+  double data_wait_share = 0.0;  ///< share of `seconds` that a rank's steps waited for samples, the most of all ranks, 0 to 1
   double communication_share = 0.0;    ///< share of `seconds` that a rank spent in collectives, the most of all ranks, 0 to 1
   std::vector<double> peak_rss_mb;     ///< by rank: most memory that was resident, in MiB
   std::vector<int64_t> traffic_bytes;  ///< by rank: payload that it sent

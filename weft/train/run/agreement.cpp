@@ -39,25 +39,18 @@ std::string difference(const std::string& first, const std::string& own, int ran
 
 std::string options_text(const TrainerOptions& options, const OptimizerOptions& optimizer) {
   const LearningRate& rate = options.learning_rate;
-  const auto kind = [](const auto& o) -> std::string {
-    if constexpr (std::is_same_v<std::decay_t<decltype(o)>, AdamW>) {
-      return fmt::format("AdamW, betas {} and {}, eps {}, weight decay {}", o.beta1, o.beta2, o.eps, o.weight_decay);
-    } else {
-      return fmt::format("SGD, momentum {}{}, weight decay {}", o.momentum, o.nesterov ? " (Nesterov)" : "", o.weight_decay);
-    }
-  };
   return fmt::format(
       "batch: {} in micro-batches of {}\n"
       "seed: {}\n"
       "precision: {}\n"
       "inside layers: sequence_parallel {}, tp_chunks {}, context_attention {}\n"
       "optimizer: {}\n"
-      "learning rate: peak {}, {} steps of warm-up, decay {} over {} to {}, every {} by {}\n"
+      "learning rate: peak {}, {} steps of warm-up from {} of it, decay {} over {} to {}, every {} by {}\n"
       "clip: {}\n",
       options.global_batch, options.micro_batch, options.seed, name(options.layout.precision), options.layout.sequence_parallel,
-      options.layout.tp_chunks, kContextAttentions.of(options.layout.attention_over), std::visit(kind, optimizer), rate.peak,
-      rate.warmup, static_cast<int>(rate.decay), rate.steps, rate.final_share, rate.decay_every, rate.decay_factor,
-      options.clip);
+      options.layout.tp_chunks, kContextAttentions.of(options.layout.attention_over), optimizer_text(optimizer), rate.peak,
+      rate.warmup, rate.warmup_share, static_cast<int>(rate.decay), rate.steps, rate.final_share, rate.decay_every,
+      rate.decay_factor, options.clip);
 }
 
 void agree(const World& world, Store& store, const std::string& plan, const Deadline& deadline) {

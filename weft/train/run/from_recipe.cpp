@@ -1,5 +1,7 @@
 #include "weft/train/run/from_recipe.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 
@@ -24,21 +26,36 @@ LoaderOptions loader_options(const Recipe& recipe, const ResolvedLayout& layout,
           .micro_batch = layout.micro_batch,
           .shard = shard,
           .num_shards = layout.data_ranks(),
+          .workers = static_cast<int>(recipe.data.workers),
           .timeout_s = recipe.run.timeout_s};
 }
 
-TrainerOptions trainer_options(const Recipe& recipe, const ResolvedLayout& layout, at::Device device) {
+LearningRate learning_rate_of(const Recipe& recipe) {
   const OptimizerRecipe& o = recipe.optimizer;
+  const double factor = rate_factor(kRateScalings.value_of(o.scale_lr, "optimizer.scale_lr"), recipe.batch.global,
+                                    std::max<int64_t>(1, recipe.batch.reference));
+  return {.peak = o.lr * factor,
+          .warmup = o.warmup,
+          .warmup_share = o.warmup_from == "reference" ? std::min(1.0, 1.0 / factor) : 0.0,
+          .steps = recipe.run.steps,
+          .decay = kDecays.value_of(o.decay, "optimizer.decay"),
+          .final_share = o.final_lr,
+          .decay_every = std::max<int64_t>(1, o.decay_every),
+          .decay_factor = o.decay_factor};
+}
+
+std::string learning_rate_rule(const Recipe& recipe) {
+  const std::string& rule = recipe.optimizer.scale_lr;
+  if (rule == "none") return {};
+  const std::string factor = fmt::format("{} / {}", recipe.batch.global, recipe.batch.reference);
+  return fmt::format("{} x {} ({})", recipe.optimizer.lr, rule == "sqrt" ? "sqrt(" + factor + ")" : factor, rule);
+}
+
+TrainerOptions trainer_options(const Recipe& recipe, const ResolvedLayout& layout, at::Device device) {
   return {.global_batch = layout.global_batch,
           .micro_batch = layout.micro_batch,
-          .learning_rate = {.peak = o.lr,
-                            .warmup = o.warmup,
-                            .steps = recipe.run.steps,
-                            .decay = kDecays.value_of(o.decay, "optimizer.decay"),
-                            .final_share = o.final_lr,
-                            .decay_every = std::max<int64_t>(1, o.decay_every),
-                            .decay_factor = o.decay_factor},
-          .clip = o.clip,
+          .learning_rate = learning_rate_of(recipe),
+          .clip = recipe.optimizer.clip,
           .seed = recipe.run.seed,
           .reproducible_slots = static_cast<int>(recipe.run.reproducible_slots),
           .reproducible_tp = static_cast<int>(recipe.run.reproducible_tp),

@@ -21,6 +21,11 @@ std::chrono::milliseconds timeout_of(const Recipe& recipe);
 /// The options of the loader of the rank that is number `shard` of those that read data.
 LoaderOptions loader_options(const Recipe& recipe, const ResolvedLayout& layout, int shard);
 
+/// The learning rate of every step, scaled to the batch as the recipe says.
+LearningRate learning_rate_of(const Recipe& recipe);
+/// How the recipe's rate was scaled: "0.1 x 2048 / 256 (linear)"; empty where it was not.
+std::string learning_rate_rule(const Recipe& recipe);
+
 /// The trainer's options, without the program, which is a plan's.
 TrainerOptions trainer_options(const Recipe& recipe, const ResolvedLayout& layout, at::Device device);
 

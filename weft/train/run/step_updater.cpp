@@ -17,7 +17,11 @@ constexpr int64_t kGrowthInterval = 2000;
 }  // namespace
 
 StepUpdater::StepUpdater(FlatModel& model, const OptimizerOptions& optimizer, double clip, bool scaled)
-    : model_(model), optimizer_(make_optimizer(model, optimizer)), clip_(clip), scaled_(scaled) {
+    : model_(model),
+      optimizer_(make_optimizer(model, optimizer)),
+      num_tensor_squares_(needs_tensor_norms(optimizer) ? 2 * static_cast<int64_t>(model.params().size()) : 0),
+      clip_(clip),
+      scaled_(scaled) {
   if (scaled) loss_scale_.scale = kFirstScale;
 }
 
@@ -60,8 +64,14 @@ bool StepUpdater::accept(double norm) {
   return true;
 }
 
-void StepUpdater::update(int block, double divisor) {
-  optimizer_->update(block, {.lr = lr_, .divisor = divisor / factor_, .number = number_});
+void StepUpdater::add_tensor_squares(double divisor, std::vector<ExactSum>& squares) {
+  optimizer_->add_tensor_squares(step_with(divisor), squares);
 }
+
+void StepUpdater::take_tensor_squares(double divisor, const std::vector<ExactSum>& squares) {
+  optimizer_->take_tensor_squares(step_with(divisor), squares);
+}
+
+void StepUpdater::update(int block, double divisor) { optimizer_->update(block, step_with(divisor)); }
 
 }  // namespace weft

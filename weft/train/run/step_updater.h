@@ -24,10 +24,14 @@ class StepUpdater : public Updater {
 
   /// Begins a step, counted from 0, with its learning rate.
   void begin(int64_t step, double lr);
+  bool wants_norm() const override { return clip_ > 0.0 || scaled_; }
   void add_squares(ExactSum& sum) override;
   /// Takes the global norm, as Updater::accept() says. Throws NumericError for one that is not finite, unless that is the loss
   /// scale's doing.
   bool accept(double norm) override;
+  int64_t num_tensor_squares() const override { return num_tensor_squares_; }
+  void add_tensor_squares(double divisor, std::vector<ExactSum>& squares) override;
+  void take_tensor_squares(double divisor, const std::vector<ExactSum>& squares) override;
   /// Updates the block at begin()'s learning rate, its gradients divided by `divisor` and clipped.
   void update(int block, double divisor) override;
   std::vector<at::Tensor>& state(int block) override { return optimizer_->state(block); }
@@ -40,8 +44,11 @@ class StepUpdater : public Updater {
   void set_scaling(const LossScale& scaling, bool was_scaled);
 
  private:
+  UpdateStep step_with(double divisor) const { return {.lr = lr_, .divisor = divisor / factor_, .number = number_}; }
+
   FlatModel& model_;
   std::unique_ptr<Optimizer> optimizer_;
+  int64_t num_tensor_squares_;
   double clip_;
   bool scaled_;
   LossScale loss_scale_;

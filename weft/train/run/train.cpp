@@ -252,6 +252,8 @@ class Run {
     report_.backend = group.backend();
     report_.threads_per_rank = at::get_num_threads();
     report_.steps = recipe_.run.steps;
+    report_.learning_rate = learning_rate_of(recipe_).peak;
+    report_.learning_rate_rule = learning_rate_rule(recipe_);
     report_.steps_done = trainer_.steps_done();
     report_.saves = saver_.totals().saves;
     report_.save_stall_s = saver_.totals().stall_s;
@@ -259,6 +261,8 @@ class Run {
     report_.tokens_per_s = meter_.steps_per_s() * tokens_per_step();
     report_.step_ms_p50 = meter_.percentile_ms(0.5);
     report_.step_ms_p95 = meter_.percentile_ms(0.95);
+    const std::vector<double> waits = gather(group, device_, loader_->waits().waited_s / report_.seconds, "waits for data");
+    report_.data_wait_share = *std::max_element(waits.begin(), waits.end());
     const std::vector<double> shares = gather(group, device_, traffic.seconds / report_.seconds, "communication share");
     report_.communication_share = *std::max_element(shares.begin(), shares.end());
     for (double bytes : gather(group, device_, static_cast<double>(traffic.bytes), "traffic")) {

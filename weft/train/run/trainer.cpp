@@ -55,7 +55,11 @@ Trainer::Trainer(const Mesh& mesh, Model model, const OptimizerOptions& optimize
   check_layout(options.layout, options.reproducible_slots > 0);
   check_parts(*state_->pending, options.layout);
   check_composition(facts_of(*state_->pending, options.layout,
-                             {.cp = mesh.size("cp"), .tp = mesh.size("tp"), .reproducible_tp = options.reproducible_tp}, 0));
+                             {.cp = mesh.size("cp"),
+                              .tp = mesh.size("tp"),
+                              .reproducible_tp = options.reproducible_tp,
+                              .tensor_norms = needs_tensor_norms(optimizer)},
+                             0));
   split_layers(*state_->pending, mesh.size("tp"), mesh.coordinate("tp"), options.reproducible_tp);
   state_->program = state_->plan();
   state_->parameters = parameter_fingerprints(*state_->pending);

@@ -31,6 +31,7 @@ std::shared_ptr<const Program> TrainerParts::plan() const {
   ModelCost cost{.name = pending->name, .blocks = {}, .input_bytes = 0};
   for (const NamedBlock& named : pending->blocks) {
     cost.blocks.push_back({.name = named.name,
+                           .tensors = static_cast<int64_t>(named.block->parameters().size()),
                            .numel = flat_numel(*named.block),
                            .uses = named.uses,
                            .splits = named.block->can_split_backward(),
@@ -46,7 +47,8 @@ std::shared_ptr<const Program> TrainerParts::plan() const {
                              .slots = reproducible() ? options.reproducible_slots / data_ranks : 1,
                              .reproducible = reproducible(),
                              .bucket_bytes = options.bucket_bytes,
-                             .clip = options.clip > 0.0};
+                             .clip = options.clip > 0.0,
+                             .tensor_norms = needs_tensor_norms(optimizer)};
   if (options.program) {
     options.program_is_verified ? check_program(*options.program) : verify(*options.program);
     check_frame(*options.program, frame_program(cost, layout_without_schedule(options.layout, counts)));

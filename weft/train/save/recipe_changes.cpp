@@ -8,7 +8,8 @@ namespace weft {
 
 bool may_change(const std::string& key) {
   // The data is compared as what it holds, wherever that lies; a checkpoint holds the weights that came of others.
-  static const std::set<std::string> exceptions = {"data.path", "batch.micro", "model.weights", "model.weight_names"};
+  static const std::set<std::string> exceptions = {"data.path", "data.workers", "batch.micro", "model.weights",
+                                                   "model.weight_names"};
   if (key == "run.seed") return false;
   const std::string section = key.substr(0, key.find('.'));
   const bool is_computed = section == "model" || section == "data" || section == "batch" || section == "optimizer";

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "weft/data/dataset.h"
+#include "weft/data/images/image_set.h"
 
 namespace weft {
 
@@ -25,6 +26,9 @@ struct PixelScale {
 /// The images of `files`: inputs[0] float32 [n, 1, height, width], scaled by `scale`; target int64 [n]. Throws InputError that
 /// names file and reason for a missing, truncated, corrupt or mismatched file.
 std::shared_ptr<Dataset> open_images(const ImageFiles& files, const PixelScale& scale = {});
+
+/// The same, for open_image_set().
+std::shared_ptr<ImageSource> open_idx_images(const ImageFiles& files);
 
 /// Where Debian's dataset-fashion-mnist puts its four files.
 inline constexpr const char* kFashionMnistFolder = "/usr/share/datasets/fashion-mnist";

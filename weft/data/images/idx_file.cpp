@@ -1,4 +1,4 @@
-#include "weft/data/idx_file.h"
+#include "weft/data/images/idx_file.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

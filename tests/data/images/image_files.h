@@ -1,0 +1,71 @@
+// Image files made on the spot.
+#pragma once
+
+#include <cstdio>
+
+// After <cstdio>, whose types it uses.
+#include <jpeglib.h>
+#include <png.h>
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+namespace weft::test {
+
+/// Pixels side by side, [height, width, channels].
+using Pixels = std::vector<uint8_t>;
+
+/// A smooth picture that differs in each corner and channel.
+inline Pixels gradient(int64_t height, int64_t width, int64_t channels) {
+  Pixels pixels;
+  for (int64_t y = 0; y < height; ++y) {
+    for (int64_t x = 0; x < width; ++x) {
+      for (int64_t c = 0; c < channels; ++c)
+        pixels.push_back(static_cast<uint8_t>((200 * y / height + 50 * x / width + 20 * c) % 256));
+    }
+  }
+  return pixels;
+}
+
+inline std::string jpeg_of(const Pixels& pixels, int64_t height, int64_t width, int64_t channels) {
+  jpeg_compress_struct info{};
+  jpeg_error_mgr errors{};
+  info.err = jpeg_std_error(&errors);
+  jpeg_create_compress(&info);
+  unsigned char* bytes = nullptr;
+  unsigned long size = 0;
+  jpeg_mem_dest(&info, &bytes, &size);
+  info.image_width = static_cast<JDIMENSION>(width);
+  info.image_height = static_cast<JDIMENSION>(height);
+  info.input_components = static_cast<int>(channels);
+  info.in_color_space = channels == 1 ? JCS_GRAYSCALE : channels == 3 ? JCS_RGB : JCS_CMYK;
+  jpeg_set_defaults(&info);
+  jpeg_set_quality(&info, 95, TRUE);
+  jpeg_start_compress(&info, TRUE);
+  while (info.next_scanline < info.image_height) {
+    auto* row = const_cast<uint8_t*>(pixels.data()) + info.next_scanline * width * channels;
+    jpeg_write_scanlines(&info, &row, 1);
+  }
+  jpeg_finish_compress(&info);
+  std::string out(reinterpret_cast<char*>(bytes), size);
+  jpeg_destroy_compress(&info);
+  std::free(bytes);
+  return out;
+}
+
+inline std::string png_of(const Pixels& pixels, int64_t height, int64_t width, int64_t channels) {
+  png_image image{};
+  image.version = PNG_IMAGE_VERSION;
+  image.width = static_cast<png_uint_32>(width);
+  image.height = static_cast<png_uint_32>(height);
+  image.format = channels == 1 ? PNG_FORMAT_GRAY : PNG_FORMAT_RGB;
+  png_alloc_size_t size = 0;
+  png_image_write_to_memory(&image, nullptr, &size, 0, pixels.data(), 0, nullptr);
+  std::string out(size, '\0');
+  png_image_write_to_memory(&image, out.data(), &size, 0, pixels.data(), 0, nullptr);
+  out.resize(size);
+  return out;
+}
+
+}  // namespace weft::test

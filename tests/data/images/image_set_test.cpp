@@ -1,0 +1,255 @@
+// Images from files of every kind, and what is made of them: value by value without augmentation, and with it the same for
+// everybody who asks for a sample of an epoch.
+#include "weft/data/images/image_set.h"
+
+#include <ATen/ops/equal.h>
+#include <ATen/ops/stack.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <set>
+
+#include "tests/data/expect_input_error.h"
+#include "tests/data/images/image_files.h"
+#include "tests/data/temp_folder.h"
+#include "weft/data/images/cifar.h"
+#include "weft/data/images/decode_image.h"
+#include "weft/data/images/image_folder.h"
+#include "weft/data/images/resample.h"
+
+namespace weft::image_set_test {
+namespace {
+
+using test::expect_input_error;
+using test::gradient;
+using test::TempFolder;
+
+/// Pictures of the test's own, in memory.
+class Pictures final : public ImageSource {
+ public:
+  Pictures(int64_t count, int64_t height, int64_t width, int64_t channels)
+      : count_(count), picture_{height, width, channels, gradient(height, width, channels)} {}
+  int64_t size() const override { return count_; }
+  int64_t label(int64_t index) const override { return index % 3; }
+  std::string name(int64_t index) const override { return "picture " + std::to_string(index); }
+  DecodedCrop decode(int64_t /*index*/, ChooseCrop choose) const override { return cropped(picture_, choose); }
+
+ private:
+  int64_t count_;
+  Picture picture_;
+};
+
+TEST(ImageSet, SamplesAreThePixelsScaled) {
+  const auto set = open_image_set(std::make_shared<Pictures>(4, 6, 5, 3),
+                                  {.height = 8, .width = 7, .mean = {0.1, 0.2, 0.3}, .stddev = {0.5, 0.6, 0.7}});
+  const Batch batch = set->get({3, 1}, 0);
+  ASSERT_EQ(batch.inputs[0].sizes(), (at::IntArrayRef{2, 3, 8, 7}));
+  EXPECT_EQ(batch.target[0].item<int64_t>() * 10 + batch.target[1].item<int64_t>(), 1);
+  const test::Pixels pixels = gradient(6, 5, 3);
+  const double mean[] = {0.1, 0.2, 0.3}, stddev[] = {0.5, 0.6, 0.7};
+  for (int64_t c = 0; c < 3; ++c) {
+    for (int64_t y = 0; y < 8; ++y) {
+      for (int64_t x = 0; x < 7; ++x) {
+        const bool inside = y >= 1 && y < 7 && x >= 1 && x < 6;
+        const double byte = inside ? pixels[((y - 1) * 5 + x - 1) * 3 + c] : 0;
+        EXPECT_NEAR(batch.inputs[0][0][c][y][x].item<double>(), (byte / 255.0 - mean[c]) / stddev[c], 1e-6) << c << y << x;
+      }
+    }
+  }
+}
+
+TEST(ImageSet, OneChannelFillsThree) {
+  const at::Tensor image =
+      open_image_set(std::make_shared<Pictures>(1, 8, 8, 1), {.height = 8, .width = 8})->get({0}, 0).inputs[0][0];
+  EXPECT_TRUE(at::equal(image[0], image[1]) && at::equal(image[0], image[2]));
+}
+
+TEST(ImageSet, AugmentationIsOfSeedEpochAndSampleAlone) {
+  const auto source = std::make_shared<Pictures>(40, 20, 24, 3);
+  const auto open = [&](uint64_t seed) {
+    return open_image_set(
+        source,
+        {.height = 16, .width = 16, .augmentation = {.crop_padding = 3, .flip = true, .least_area = 0.3}, .seed = seed});
+  };
+  const at::Tensor whole = open(1)->get({0, 1, 2, 3, 4, 5, 6, 7}, 2).inputs[0];
+  EXPECT_TRUE(at::equal(open(1)->get({5}, 2).inputs[0][0], whole[5])) << "by itself, from another set";
+  EXPECT_FALSE(at::equal(open(1)->get({5}, 3).inputs[0][0], whole[5])) << "another epoch";
+  EXPECT_FALSE(at::equal(open(2)->get({5}, 2).inputs[0][0], whole[5])) << "another seed";
+  EXPECT_FALSE(at::equal(whole[4], whole[5])) << "another sample";
+}
+
+/// The picture has another value in each pixel, so a sample tells where it came from.
+TEST(ImageSet, MovesByEveryOffsetAndFlipsHalf) {
+  constexpr int64_t kSamples = 400;
+  class Point final : public ImageSource {
+   public:
+    int64_t size() const override { return kSamples; }
+    int64_t label(int64_t /*index*/) const override { return 0; }
+    std::string name(int64_t /*index*/) const override { return "point"; }
+    DecodedCrop decode(int64_t /*index*/, ChooseCrop choose) const override {
+      Picture picture{8, 8, 1, test::Pixels(64, 0)};
+      picture.pixels[3 * 8 + 2] = 255;  // row 3, pixel 2
+      return cropped(picture, choose);
+    }
+  };
+  const auto set = open_image_set(std::make_shared<Point>(), {.channels = 1,
+                                                              .height = 8,
+                                                              .width = 8,
+                                                              .mean = {0.0},
+                                                              .stddev = {1.0},
+                                                              .augmentation = {.crop_padding = 2, .flip = true}});
+  std::set<std::pair<int64_t, int64_t>> places;
+  int64_t flipped = 0;
+  for (int64_t i = 0; i < kSamples; ++i) {
+    const int64_t at = set->get({i}, 0).inputs[0].flatten().argmax().item<int64_t>();
+    places.insert({at / 8, at % 8});
+    flipped += at % 8 > 4 ? 1 : 0;
+  }
+  std::set<std::pair<int64_t, int64_t>> expected;
+  for (int64_t y = 1; y <= 5; ++y) {
+    for (int64_t x = 0; x <= 7; ++x) expected.insert({y, x});  // 2 - 2 ... 2 + 2, and those mirrored
+  }
+  EXPECT_EQ(places, expected);
+  EXPECT_NEAR(static_cast<double>(flipped), 0.3 * kSamples, 0.1 * kSamples) << "pixels 5 to 7 of 3 to 7";
+}
+
+TEST(ImageSet, ReadsFoldersOfClassesInJpegAndPng) {
+  const TempFolder folder;
+  for (const char* part : {"ant", "bee/inner", ".hidden"}) std::filesystem::create_directories(folder.path() / part);
+  const test::Pixels colour = gradient(40, 30, 3), grey = gradient(40, 30, 1);
+  folder.write("ant/b.jpg", test::jpeg_of(colour, 40, 30, 3));
+  folder.write("ant/a.PNG", test::png_of(colour, 40, 30, 3));
+  folder.write("ant/notes.txt", "no image");
+  folder.write("bee/inner/c.jpeg", test::jpeg_of(grey, 40, 30, 1));
+  const auto source = open_image_folder(folder.path().string(), 3);
+  EXPECT_EQ(image_classes(folder.path().string()), (std::vector<std::string>{"ant", "bee"}));
+  ASSERT_EQ(source->size(), 3);
+  EXPECT_EQ(source->name(0), folder.file("ant/a.PNG"));
+  EXPECT_EQ(source->label(1) * 10 + source->label(2), 1);
+  const at::Tensor images =
+      open_image_set(source, {.height = 40, .width = 30, .mean = {0.0}, .stddev = {1.0}})->get({0, 1, 2}, 0).inputs[0];
+  for (int64_t i = 0; i < 40 * 30 * 3; ++i) {
+    const int64_t c = i % 3, x = i / 3 % 30, y = i / 90;
+    EXPECT_NEAR(images[0][c][y][x].item<float>(), colour[i] / 255.0, 1e-6);
+    EXPECT_NEAR(images[1][c][y][x].item<float>(), colour[i] / 255.0, 0.03) << "of a JPEG";
+    EXPECT_NEAR(images[2][c][y][x].item<float>(), grey[i / 3] / 255.0, 0.03) << "of a grey one";
+  }
+}
+
+/// A part of a JPEG, decoded by itself and at a smaller size, is that part of the whole.
+TEST(ImageSet, APartOfAJpegIsThatPartOfTheWhole) {
+  const int64_t height = 200, width = 160;
+  const std::string bytes = test::jpeg_of(gradient(height, width, 3), height, width, 3);
+  const std::vector<uint8_t> file(bytes.begin(), bytes.end());
+  const Picture picture = decode_image(
+                              file, 3, [](int64_t h, int64_t w) { return Crop{0, 0, h, w, h, w}; }, "whole")
+                              .picture;
+  struct Row {
+    Crop crop;
+    int64_t most_rows;  ///< that are decoded
+  };
+  for (const auto& [crop, most_rows] : std::vector<Row>{{{10, 21, 100, 90, 100, 90}, 106},
+                                                        {{0, 0, 200, 160, 50, 40}, 50},
+                                                        {{57, 33, 140, 120, 30, 30}, 41},
+                                                        {{199, 159, 1, 1, 1, 1}, 4},
+                                                        {{0, 0, 8, 8, 64, 64}, 12}}) {
+    const auto choose = [&c = crop](int64_t, int64_t) { return c; };
+    const DecodedCrop part = decode_image(file, 3, choose, "part");
+    EXPECT_LE(part.picture.height, most_rows);
+    const size_t numel = static_cast<size_t>(3 * crop.out_height * crop.out_width);
+    std::vector<float> of_part(numel), of_whole(numel);
+    resample(part, false, of_part.data());
+    resample(cropped(picture, choose), false, of_whole.data());
+    for (size_t i = 0; i < numel; ++i) EXPECT_NEAR(of_part[i], of_whole[i], 4.0) << "of 255, at " << i;
+  }
+}
+
+TEST(ImageSet, BadFilesAreNamed) {
+  const TempFolder folder;
+  std::filesystem::create_directories(folder.path() / "ant");
+  const std::string jpeg = test::jpeg_of(gradient(64, 64, 3), 64, 64, 3), png = test::png_of(gradient(64, 64, 3), 64, 64, 3);
+  const test::Pixels ink(16 * 16 * 4, 90);
+  struct Row {
+    std::string name, bytes;
+    std::vector<std::string> says;
+  };
+  for (const Row& row : std::vector<Row>{{"cut.jpg", jpeg.substr(0, jpeg.size() / 2), {"cut.jpg", "not a whole JPEG image"}},
+                                         {"head.jpg", jpeg.substr(0, 20), {"head.jpg", "not a whole JPEG image"}},
+                                         {"cut.png", png.substr(0, png.size() / 2), {"cut.png", "not a whole PNG image"}},
+                                         {"empty.jpg", "", {"empty.jpg", "an empty file"}},
+                                         {"text.png", "hello", {"text.png", "neither a JPEG nor a PNG image"}},
+                                         {"ink.jpg", test::jpeg_of(ink, 16, 16, 4), {"ink.jpg", "CMYK"}}}) {
+    const TempFolder own;
+    std::filesystem::create_directories(own.path() / "ant");
+    own.write("ant/" + row.name, row.bytes);
+    const auto set = open_image_set(open_image_folder(own.path().string(), 3), {});
+    expect_input_error([&] { set->get({0}, 0); }, row.says);
+  }
+  std::filesystem::create_directories(folder.path() / "bee");
+  folder.write("bee/a.png", png);
+  expect_input_error([&] { open_image_folder(folder.path().string(), 3); }, {"ant", "no image"});
+  expect_input_error([&] { open_image_folder(folder.file("none"), 3); }, {"none", "No such file"});
+  expect_input_error([&] { open_image_folder(folder.file("bee"), 3); }, {"bee", "no folders in it"});
+}
+
+std::string cifar_record(int label, int coarse = -1) {
+  std::string record;
+  if (coarse >= 0) record.push_back(static_cast<char>(coarse));
+  record.push_back(static_cast<char>(label));
+  for (int i = 0; i < 3 * 32 * 32; ++i) record.push_back(static_cast<char>((i / 1024 * 80 + i % 32 + label) % 256));
+  return record;
+}
+
+TEST(Cifar, ReadsBothForms) {
+  const TempFolder folder;
+  for (int i = 1; i <= 5; ++i) {
+    folder.write("data_batch_" + std::to_string(i) + ".bin", cifar_record(i) + cifar_record(9 - i));
+  }
+  folder.write("test_batch.bin", cifar_record(7));
+  const auto ten = open_cifar(folder.path().string(), CifarKind::cifar10, true);
+  ASSERT_EQ(ten->size(), 10);
+  EXPECT_EQ(ten->label(2) * 10 + ten->label(3), 27);
+  EXPECT_EQ(ten->name(3), folder.file("data_batch_2.bin") + ", image 1");
+  EXPECT_EQ(open_cifar(folder.path().string(), CifarKind::cifar10, false)->label(0), 7);
+  const at::Tensor image = open_image_set(ten, {.mean = {0.0}, .stddev = {1.0}})->get({2}, 0).inputs[0][0];
+  EXPECT_NEAR(image[2][5][11].item<double>(), (160 + 11 + 2) / 255.0, 1e-6) << "blue, row 5, pixel 11";
+
+  std::filesystem::create_directories(folder.path() / "cifar-100-binary");
+  folder.write("cifar-100-binary/train.bin", cifar_record(99, 19) + cifar_record(3, 4));
+  const auto hundred = open_cifar(folder.path().string(), CifarKind::cifar100, true);
+  EXPECT_EQ(hundred->label(0) * 1000 + hundred->label(1), 99003) << "the fine label";
+}
+
+TEST(Cifar, RefusesWhatIsDamaged) {
+  const TempFolder folder;
+  const auto open = [&] { open_cifar(folder.path().string(), CifarKind::cifar10, false); };
+  expect_input_error(open, {"test_batch.bin", "No such file"});
+  folder.write("test_batch.bin", cifar_record(7).substr(1));
+  expect_input_error(open, {"test_batch.bin", "3072 bytes are not a whole number of images"});
+  folder.write("test_batch.bin", "");
+  expect_input_error(open, {"test_batch.bin", "0 bytes"});
+  folder.write("test_batch.bin", cifar_record(1) + cifar_record(10));
+  expect_input_error(open, {"test_batch.bin, image 1", "label 10 is not below 10"});
+}
+
+TEST(ImageSet, RefusesOptionsOutOfRange) {
+  const auto source = std::make_shared<Pictures>(1, 8, 8, 3);
+  const std::vector<std::pair<ImageSetOptions, std::string>> rows = {
+      {{.channels = 2}, "2 channels"},
+      {{.height = 0}, "0 pixels"},
+      {{.mean = {0.1, 0.2}}, "2 means"},
+      {{.stddev = {0.0}}, "stddev"},
+      {{.augmentation = {.crop_padding = 32}}, "crop_padding"},
+      {{.augmentation = {.least_area = 1.5}}, "least_area"},
+      {{.middle = 0.0}, "middle"},
+  };
+  for (const auto& [options, says] : rows) {
+    expect_input_error([&, o = options] { open_image_set(source, o); }, {says});
+  }
+  expect_input_error([&] { open_image_set(source, {.channels = 1})->get({0}, 0); },
+                     {"picture 0", "3 channels, samples have 1"});
+  expect_input_error([&] { open_image_set(source, {})->get({1}, 0); }, {"sample 1", "there are 1"});
+}
+
+}  // namespace
+}  // namespace weft::image_set_test

@@ -1,0 +1,95 @@
+// resnet_sample FOLDER: for several ResNets, one file each of weights, images, logits in evaluation and in training, and the
+// gradients of a loss. The model's options are the file's metadata.
+#include <ATen/ops/randint.h>
+#include <ATen/ops/randn.h>
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdio>
+#include <exception>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "weft/checkpoint/safetensors.h"
+#include "weft/models/resnet.h"
+#include "weft/nn/flat.h"
+#include "weft/nn/random.h"
+
+namespace {
+
+struct Case {
+  const char* name;
+  weft::ResnetOptions options;
+  int64_t size;
+};
+
+std::vector<Case> cases() {
+  return {{"resnet18", {.depth = 18, .classes = 13}, 64},
+          {"resnet50", {.depth = 50, .classes = 7}, 64},
+          {"resnet101", {.depth = 101, .classes = 5}, 32}};
+}
+
+/// Values that show in the logits; statistics other than those that norms begin with.
+void draw(weft::FlatModel& flat) {
+  for (const weft::Param& param : flat.params()) {
+    const at::Tensor value = param.parameter->value.detach();
+    const weft::RandomKey key = weft::random_key(1, param.name);
+    if (param.name.ends_with("running_var")) {
+      weft::fill_uniform(value, key, 0, 0.5, 1.5);
+    } else if (param.shape.size() == 4) {
+      const auto fan_in = static_cast<double>(param.whole_numel() / param.shape[0]);
+      weft::fill_normal(value, key, 0, 0.0, 1.0 / std::sqrt(fan_in));
+    } else {
+      weft::fill_normal(value, key, 0, param.name.ends_with("weight") && param.shape.size() == 1 ? 1.0 : 0.0, 0.1);
+    }
+  }
+}
+
+weft::Tensors forward(weft::FlatModel& flat, const at::Tensor& images, bool training) {
+  weft::Tensors x = {images};
+  for (int b = 0; b < flat.num_blocks(); ++b) x = flat.block(b).forward(x, {.training = training});
+  return x;
+}
+
+std::vector<weft::NamedTensor> sample(const Case& c) {
+  weft::FlatModel flat(weft::resnet(c.options), {});
+  draw(flat);
+  for (int b = 0; b < flat.num_blocks(); ++b) flat.clear_gradients(b);
+  auto generator = at::detail::createCPUGenerator(7);
+  const at::Tensor images = at::randn({4, 3, c.size, c.size}, generator);
+  const at::Tensor target = at::randint(c.options.classes, {4}, generator, at::kLong);
+  std::vector<weft::NamedTensor> tensors = {{"images", images}, {"target", target}};
+  for (const weft::Param& param : flat.params())
+    tensors.push_back({"weight." + param.name, param.parameter->value.detach().clone()});
+  tensors.push_back({"evaluated", forward(flat, images, false)[0].detach()});
+  const weft::Tensors logits = forward(flat, images, true);
+  tensors.push_back({"logits", logits[0].detach()});
+  flat.model().loss(logits, target).sum.backward();
+  for (const weft::Param& param : flat.params()) {
+    if (param.group == weft::ParamGroup::statistic) {
+      tensors.push_back({"after." + param.name, param.parameter->value.detach().clone()});
+    } else {
+      tensors.push_back({"gradient." + param.name, param.parameter->gradient});
+    }
+  }
+  return tensors;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::fputs("usage: resnet_sample FOLDER\n", stderr);
+    return 2;
+  }
+  try {
+    for (const Case& c : cases()) {
+      const std::map<std::string, std::string> said = {{"name", c.name}, {"classes", fmt::format("{}", c.options.classes)}};
+      weft::save_safetensors(fmt::format("{}/{}.safetensors", argv[1], c.name), sample(c), said);
+    }
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "resnet_sample: %s\n", error.what());
+    return 1;
+  }
+}

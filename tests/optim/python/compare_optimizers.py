@@ -1,0 +1,61 @@
+"""weft's optimizers make the steps that PyTorch's and timm's make.
+
+usage: compare_optimizers.py FOLDER    (FOLDER: what optimizer_sample wrote)
+"""
+import ast
+import importlib
+import pathlib
+import sys
+import types
+
+import safetensors
+import torch
+
+CASES = 10
+STEPS = 20
+TOLERANCE = 1e-6
+
+
+def timm_optimizer(name):
+    """Of timm.optim, without the models and data sets that `import timm` loads."""
+    folder = next(pathlib.Path(path) / "timm" for path in sys.path if (pathlib.Path(path) / "timm").is_dir())
+    for package, path in (("timm", folder), ("timm.optim", folder / "optim")):
+        if package not in sys.modules:
+            sys.modules[package] = types.ModuleType(package)
+            sys.modules[package].__path__ = [str(path)]
+    return getattr(importlib.import_module(f"timm.optim.{name.lower()}"), name)
+
+
+def compare(path):
+    """The largest difference of a weight after any step."""
+    with safetensors.safe_open(path, framework="pt") as file:
+        options = {key: ast.literal_eval(value) for key, value in file.metadata().items()}
+        tensors = {name: file.get_tensor(name) for name in file.keys()}
+    name, weight_decay = options.pop("name"), options.pop("weight_decay")
+    weights = {key.removeprefix("begin."): torch.nn.Parameter(value) for key, value in tensors.items() if key.startswith("begin.")}
+    assert len(weights) == 3
+    make = getattr(torch.optim, name, None) or timm_optimizer(name)
+    optimizer = make([{"params": [weights["matrix"], weights["kernel"]], "weight_decay": weight_decay},
+                      {"params": [weights["bias"]], "weight_decay": 0.0}], **options)
+    worst = 0.0
+    for step in range(STEPS):
+        for group in optimizer.param_groups:
+            group["lr"] = 0.01 / (step + 1)
+        for key, weight in weights.items():
+            weight.grad = tensors[f"gradient.{step}.{key}"]
+        optimizer.step()
+        worst = max([worst] + [(tensors[f"weight.{step}.{key}"] - weight).abs().max().item() for key, weight in weights.items()])
+    return worst
+
+
+def main():
+    paths = sorted(pathlib.Path(sys.argv[1]).glob("*.safetensors"))
+    bad = len(paths) != CASES
+    for path in paths:
+        difference = compare(path)
+        print(f"{path.stem}: weights differ by {difference:.1e}")
+        bad = bad or not difference <= TOLERANCE
+    sys.exit(bad)
+
+
+main()

@@ -1,0 +1,104 @@
+// optimizer_sample FOLDER: for each of several optimizers, a file of weights, the gradients of 20 steps, and the weights after
+// each. Its options are the file's metadata.
+#include <ATen/ops/randn.h>
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <exception>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "weft/checkpoint/safetensors.h"
+#include "weft/nn/flat.h"
+#include "weft/optim/optimizer.h"
+
+namespace {
+
+constexpr int kSteps = 20;
+
+struct Case {
+  std::string name;
+  weft::OptimizerOptions options;
+  std::map<std::string, std::string> said;  ///< the same, in Python
+};
+
+std::vector<Case> cases() {
+  using weft::Adagrad, weft::AdamW, weft::Lamb, weft::Lars, weft::Lion, weft::RmsProp, weft::Sgd;
+  return {
+      {"adamw", AdamW{.weight_decay = 0.1}, {{"name", "'AdamW'"}, {"weight_decay", "0.1"}}},
+      {"sgd",
+       Sgd{.weight_decay = 0.1, .nesterov = true},
+       {{"name", "'SGD'"}, {"weight_decay", "0.1"}, {"momentum", "0.9"}, {"nesterov", "True"}}},
+      {"lars",
+       Lars{.weight_decay = 0.1, .trust = 0.02},
+       {{"name", "'Lars'"}, {"weight_decay", "0.1"}, {"momentum", "0.9"}, {"trust_coeff", "0.02"}}},
+      {"lars_nesterov",
+       Lars{.weight_decay = 0.1, .nesterov = true},
+       {{"name", "'Lars'"}, {"weight_decay", "0.1"}, {"momentum", "0.9"}, {"nesterov", "True"}}},
+      {"lamb", Lamb{.weight_decay = 0.1}, {{"name", "'Lamb'"}, {"weight_decay", "0.1"}, {"max_grad_norm", "None"}}},
+      {"lamb_limit",
+       Lamb{.weight_decay = 0.1, .trust_limit = 1.0},
+       {{"name", "'Lamb'"}, {"weight_decay", "0.1"}, {"max_grad_norm", "None"}, {"trust_clip", "True"}}},
+      {"lion", Lion{.weight_decay = 0.1}, {{"name", "'Lion'"}, {"weight_decay", "0.1"}}},
+      {"rmsprop", RmsProp{.weight_decay = 0.1}, {{"name", "'RMSprop'"}, {"weight_decay", "0.1"}}},
+      {"rmsprop_momentum",
+       RmsProp{.weight_decay = 0.1, .momentum = 0.9},
+       {{"name", "'RMSprop'"}, {"weight_decay", "0.1"}, {"momentum", "0.9"}}},
+      {"adagrad", Adagrad{.weight_decay = 0.1}, {{"name", "'Adagrad'"}, {"weight_decay", "0.1"}}},
+  };
+}
+
+/// A matrix, a convolution's kernel, and a bias, which takes no decay.
+class Weights : public weft::Block {
+ public:
+  weft::Tensors forward(const weft::Tensors& inputs, const weft::Context& /*context*/) override { return inputs; }
+  std::vector<weft::ParamSpec> parameters() override {
+    return {{"matrix", &matrix_, {}}, {"kernel", &kernel_, {}}, {"bias", &bias_, {}, /*decay=*/false}};
+  }
+
+ private:
+  weft::Parameter matrix_{at::randn({7, 11}), {}}, kernel_{at::randn({4, 3, 3, 3}), {}}, bias_{at::randn({11}), {}};
+};
+
+std::vector<weft::NamedTensor> sample(const Case& c) {
+  weft::Model model{.name = "weights"};
+  model.blocks.push_back({"weights", "", std::make_shared<Weights>()});
+  weft::FlatModel flat(model, {});
+  std::vector<weft::NamedTensor> tensors;
+  const auto keep = [&](const std::string& prefix, const at::Tensor& whole) {
+    for (const weft::Param& param : flat.params()) {
+      tensors.push_back({prefix + param.name, whole.narrow(0, param.offset, param.numel).clone().view(param.shape)});
+    }
+  };
+  keep("begin.", flat.flat(0).weights.detach());
+  const auto optimizer = weft::make_optimizer(flat, c.options);
+  for (int step = 0; step < kSteps; ++step) {
+    flat.flat(0).gradients.normal_();
+    keep(fmt::format("gradient.{}.", step), flat.flat(0).gradients);
+    const weft::UpdateStep update{.lr = 0.01 / (step + 1), .divisor = 1.0, .number = step + 1};
+    weft::TensorSquares squares(2 * flat.params().size());
+    optimizer->add_tensor_squares(update, squares);
+    optimizer->take_tensor_squares(update, squares);
+    optimizer->update(0, update);
+    keep(fmt::format("weight.{}.", step), flat.flat(0).weights.detach());
+  }
+  return tensors;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::fputs("usage: optimizer_sample FOLDER\n", stderr);
+    return 2;
+  }
+  try {
+    for (const Case& c : cases()) {
+      weft::save_safetensors(fmt::format("{}/{}.safetensors", argv[1], c.name), sample(c), c.said);
+    }
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "optimizer_sample: %s\n", error.what());
+    return 1;
+  }
+}

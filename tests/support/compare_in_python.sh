@@ -1,0 +1,31 @@
+#!/bin/sh
+# What weft computes against what Python packages do: runs SAMPLE with a folder that it writes to, then SCRIPT on that folder. The
+# Python parts of PyTorch's wheel run on the libraries of it that weft itself links; of the CUDA libraries that these ask for, and
+# no call on a CPU enters, empty ones with the same names are made where there are none.
+# usage: compare_in_python.sh PYTHON COMPILER LIBRARIES SAMPLE SCRIPT
+#        (PYTHON: with what tools/bootstrap --tests unpacks; COMPILER: makes the empty libraries; LIBRARIES: folders of LibTorch's,
+#        a:b; SAMPLE: a program; SCRIPT: a .py)
+set -eu
+python=$1
+compiler=$2
+export LD_LIBRARY_PATH="$3"
+sample=$4
+script=$5
+
+packages=${PYTHONPATH%%:*}
+for package in torch/lib/libtorch_python.so torchvision transformers timm; do
+  if ! [ -e "$packages/$package" ]; then
+    echo "$packages: no $package; run tools/bootstrap --tests" >&2
+    exit 1
+  fi
+done
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+mkdir "$folder/samples" "$folder/empty"
+"$sample" "$folder/samples"
+for library in $(ldd "$packages/torch/lib/libtorch_python.so" | sed -n 's/^[[:space:]]*\(lib[^ ]*\) => not found.*/\1/p' | sort -u); do
+  "$compiler" -shared -x c /dev/null -Wl,-soname,"$library" -o "$folder/empty/$library"
+done
+export LD_LIBRARY_PATH="$LD_LIBRARY_PATH:$folder/empty"
+# TORCH_USE_RTLD_GLOBAL: functions are looked up at their first call, so those that are not there may be missing.
+TORCH_USE_RTLD_GLOBAL=1 HF_HUB_OFFLINE=1 "$python" "$script" "$folder/samples"

@@ -1,0 +1,98 @@
+// Every optimizer in every layout: the bits of one device (law 2), LARS and LAMB with their norms of whole tensors too.
+#include <gtest/gtest.h>
+
+#include "tests/support/refusal.h"
+#include "tests/train/jobs.h"
+
+namespace weft::optimizers_test {
+namespace {
+
+constexpr int kSteps = 3;
+
+struct Case {
+  std::string name;
+  OptimizerOptions optimizer;
+};
+
+std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.name; }
+
+struct Cell {
+  Strategy strategy;
+  int ranks = 1;
+};
+
+Cell cell(
+    int ranks, Spread spread, ShardLevel level, const std::function<void(Strategy&)>& change = [](Strategy&) {}) {
+  Strategy strategy{.spread = spread};
+  strategy.layout.shard_level = level;
+  change(strategy);
+  return {strategy, ranks};
+}
+
+std::vector<Cell> cells() {
+  const auto pipeline = [](const char* schedule) {
+    return [schedule](Strategy& s) {
+      s.pp = 2;
+      s.layout.pipeline.schedule = schedule;
+    };
+  };
+  return {cell(2, Spread::dp, ShardLevel::none),
+          cell(2, Spread::shard, ShardLevel::optimizer),
+          cell(2, Spread::shard, ShardLevel::gradients),
+          cell(4, Spread::shard, ShardLevel::parameters),
+          cell(4, Spread::hybrid, ShardLevel::parameters),
+          cell(2, Spread::dp, ShardLevel::none, pipeline("zb-h1")),
+          cell(4, Spread::shard, ShardLevel::gradients, pipeline("1f1b")),
+          cell(2, Spread::shard, ShardLevel::optimizer, [](Strategy& s) { s.backend = BackendKind::gloo; })};
+}
+
+void expect_same_bits(const std::string& name, const OptimizerOptions& optimizer, double clip) {
+  const auto with = [&](Strategy strategy) {
+    strategy.micro_batch = 1;
+    strategy.slots = 4;
+    strategy.clip = clip;
+    strategy.learning_rate = 0.01;
+    return strategy;
+  };
+  const Trained one = train_ranks(job(name), with({}), 1, optimizer, kSteps);
+  int number = 0;
+  for (const Cell& cell : cells()) {
+    expect_equal(train_ranks(job(name), with(cell.strategy), cell.ranks, optimizer, kSteps), one,
+                 name + ", layout " + std::to_string(number++));
+  }
+}
+
+class OptimizerBits : public ::testing::TestWithParam<Case> {};
+
+TEST_P(OptimizerBits, AreThoseOfOneDevice) { expect_same_bits("gpt", GetParam().optimizer, 0.5); }
+TEST_P(OptimizerBits, TiedWithoutClipping) { expect_same_bits("tied_gpt", GetParam().optimizer, 0.0); }
+
+INSTANTIATE_TEST_SUITE_P(Table, OptimizerBits,
+                         testing::Values(Case{"lars", Lars{.weight_decay = 0.1, .trust = 0.02}}, Case{"lamb", Lamb{}},
+                                         Case{"lion", Lion{.weight_decay = 0.1}}, Case{"rmsprop", RmsProp{.momentum = 0.9}},
+                                         Case{"adagrad", Adagrad{}}),
+                         [](const auto& info) { return info.param.name; });
+
+/// Split layers' norms are sums over the ranks that share them, others' are counted once.
+TEST(LayerWise, EqualsOneRankWhereLayersAreSplit) {
+  for (const OptimizerOptions& optimizer : {OptimizerOptions(Lars{.trust = 0.02}), OptimizerOptions(Lamb{})}) {
+    const Strategy alone{.learning_rate = 0.01};
+    const Trained one = train_ranks(job("split_llama"), alone, 1, optimizer, kSteps);
+    for (const ShardLevel level : {ShardLevel::none, ShardLevel::parameters}) {
+      Strategy split = cell(4, level == ShardLevel::none ? Spread::dp : Spread::shard, level).strategy;
+      split.tp = 2;
+      split.learning_rate = 0.01;
+      expect_close(train_ranks(job("split_llama"), split, 4, optimizer, kSteps), one, 1e-4, /*values=*/true);
+    }
+  }
+}
+
+TEST(LayerWise, RefusesStateThatIsAway) {
+  Strategy away;
+  away.layout.offload_optimizer = Offload::host;
+  EXPECT_NE(test::refusal([&] { train_ranks(job("gpt"), away, 1, Lamb{}, 1); }).find("looks at all weights"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace weft::optimizers_test

@@ -1,0 +1,110 @@
+#include "weft/data/images/cifar.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <vector>
+
+#include "weft/base/error.h"
+#include "weft/base/input_file.h"
+#include "weft/data/images/decode_image.h"
+
+namespace weft {
+
+namespace {
+
+constexpr int64_t kSize = 32, kPlane = kSize * kSize, kPixels = 3 * kPlane;
+
+/// What differs between the two.
+struct Form {
+  int64_t labels;  ///< bytes before an image's pixels, the last of which counts
+  int classes;
+  const char* archive;
+  std::vector<std::string> training, test;
+};
+
+const Form& form_of(CifarKind kind) {
+  static const Form ten = {1,
+                           10,
+                           "cifar-10-batches-bin",
+                           {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin"},
+                           {"test_batch.bin"}};
+  static const Form hundred = {2, 100, "cifar-100-binary", {"train.bin"}, {"test.bin"}};
+  return kind == CifarKind::cifar10 ? ten : hundred;
+}
+
+class Cifar final : public ImageSource {
+ public:
+  Cifar(const std::string& folder, const Form& form, bool training) : form_(form) {
+    const std::string inner = folder + "/" + form.archive;
+    std::error_code ignored;
+    const std::string& place = std::filesystem::is_directory(inner, ignored) ? inner : folder;
+    for (const std::string& file : training ? form.training : form.test) read(place + "/" + file);
+  }
+
+  int64_t size() const override { return static_cast<int64_t>(bytes_.size()) / record(); }
+  int64_t label(int64_t index) const override { return at(index)[form_.labels - 1]; }
+
+  DecodedCrop decode(int64_t index, ChooseCrop choose) const override {
+    Picture picture{.height = kSize, .width = kSize, .channels = 3, .pixels = {}};
+    picture.pixels.resize(kPixels);
+    const uint8_t* planes = at(index) + form_.labels;
+    for (int64_t p = 0; p < kPlane; ++p) {
+      for (int64_t c = 0; c < 3; ++c) picture.pixels[p * 3 + c] = planes[c * kPlane + p];
+    }
+    return cropped(std::move(picture), choose);
+  }
+
+  std::string name(int64_t index) const override {
+    size_t file = 0;
+    while (file + 1 < files_.size() && files_[file + 1].first <= index) ++file;
+    return fmt::format("{}, image {}", files_[file].path, index - files_[file].first);
+  }
+
+ private:
+  struct File {
+    std::string path;
+    int64_t first;  ///< its first image
+  };
+
+  int64_t record() const { return form_.labels + kPixels; }
+  const uint8_t* at(int64_t index) const { return bytes_.data() + index * record(); }
+
+  void read(const std::string& path) {
+    const InputFile file = open_input(path);
+    if (!file.reason.empty()) throw InputError(fmt::format("cannot read '{}': {}", path, file.reason));
+    if (file.bytes == 0 || file.bytes % record() != 0) {
+      throw InputError(
+          fmt::format("{}: {} bytes are not a whole number of images of {} bytes; it is cut off, or of another set", path,
+                      file.bytes, record()));
+    }
+    const int64_t first = size();
+    bytes_.resize(bytes_.size() + static_cast<size_t>(file.bytes));
+    const int64_t count = read_input(file, 0, bytes_.data() + first * record(), file.bytes);
+    if (count != file.bytes) {
+      throw InputError(
+          fmt::format("cannot read '{}': {}", path, count < 0 ? std::strerror(errno) : "it was cut off meanwhile"));
+    }
+    files_.push_back({path, first});
+    for (int64_t i = first; i < size(); ++i) {
+      if (label(i) >= form_.classes) {
+        throw InputError(fmt::format("{}: label {} is not below {}; the file is damaged, or of another set", name(i), label(i),
+                                     form_.classes));
+      }
+    }
+  }
+
+  const Form& form_;
+  std::vector<uint8_t> bytes_;
+  std::vector<File> files_;
+};
+
+}  // namespace
+
+std::shared_ptr<ImageSource> open_cifar(const std::string& folder, CifarKind kind, bool training) {
+  return std::make_shared<Cifar>(folder, form_of(kind), training);
+}
+
+}  // namespace weft

@@ -1,0 +1,19 @@
+// An image file's bytes, in whichever format it is.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "weft/data/images/picture.h"
+
+namespace weft {
+
+/// The part that `choose` chooses of a JPEG or PNG file, with 1 or 3 `channels`. `name` begins errors. Throws InputError for
+/// bytes that are neither, or damaged.
+DecodedCrop decode_image(const std::vector<uint8_t>& file, int64_t channels, ChooseCrop choose, const std::string& name);
+
+/// The part of a picture that is there whole.
+DecodedCrop cropped(Picture picture, ChooseCrop choose);
+
+}  // namespace weft

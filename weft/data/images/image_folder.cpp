@@ -1,0 +1,98 @@
+#include "weft/data/images/image_folder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "weft/base/error.h"
+#include "weft/base/input_file.h"
+#include "weft/data/images/decode_image.h"
+
+namespace weft {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kMostBytes = int64_t{1} << 30;  // of an image's file
+
+std::vector<uint8_t> read_file(const std::string& path) {
+  const InputFile file = open_input(path);
+  if (!file.reason.empty()) throw InputError(fmt::format("cannot read the image '{}': {}", path, file.reason));
+  if (file.bytes > kMostBytes) throw InputError(fmt::format("{}: {} bytes, more than an image has", path, file.bytes));
+  std::vector<uint8_t> bytes(static_cast<size_t>(file.bytes));
+  const int64_t count = read_input(file, 0, bytes.data(), file.bytes);
+  if (count < 0) throw InputError(fmt::format("cannot read the image '{}': {}", path, std::strerror(errno)));
+  bytes.resize(static_cast<size_t>(count));
+  return bytes;
+}
+
+bool is_image(const fs::path& path) {
+  std::string ending = path.extension().string();
+  std::transform(ending.begin(), ending.end(), ending.begin(), [](unsigned char c) { return std::tolower(c); });
+  return ending == ".jpg" || ending == ".jpeg" || ending == ".png";
+}
+
+class ImageFolder final : public ImageSource {
+ public:
+  ImageFolder(const std::string& folder, int64_t channels) : channels_(channels) {
+    const std::vector<std::string> classes = image_classes(folder);
+    if (classes.empty()) {
+      throw InputError(fmt::format("{}: no folders in it; put the images of each class into a folder of its own", folder));
+    }
+    for (size_t label = 0; label < classes.size(); ++label) add(folder + "/" + classes[label], static_cast<int32_t>(label));
+  }
+
+  int64_t size() const override { return static_cast<int64_t>(paths_.size()); }
+  int64_t label(int64_t index) const override { return labels_[static_cast<size_t>(index)]; }
+  std::string name(int64_t index) const override { return paths_[static_cast<size_t>(index)]; }
+
+  DecodedCrop decode(int64_t index, ChooseCrop choose) const override {
+    const std::string& path = paths_[static_cast<size_t>(index)];
+    return decode_image(read_file(path), channels_, choose, path);
+  }
+
+ private:
+  void add(const std::string& folder, int32_t label) {
+    std::vector<std::string> found;
+    std::error_code error;
+    for (fs::recursive_directory_iterator entry(folder, fs::directory_options::follow_directory_symlink, error), end;
+         !error && entry != end; entry.increment(error)) {
+      if (entry->is_regular_file() && is_image(entry->path())) found.push_back(entry->path().string());
+    }
+    if (error) throw InputError(fmt::format("cannot list '{}': {}", folder, error.message()));
+    if (found.empty()) {
+      throw InputError(fmt::format("{}: no image (.jpg, .jpeg, .png) of this class; add some, or remove the folder", folder));
+    }
+    std::sort(found.begin(), found.end());
+    for (std::string& path : found) paths_.push_back(std::move(path));
+    labels_.resize(paths_.size(), label);
+  }
+
+  int64_t channels_;
+  std::vector<std::string> paths_;
+  std::vector<int32_t> labels_;
+};
+
+}  // namespace
+
+std::vector<std::string> image_classes(const std::string& folder) {
+  std::vector<std::string> classes;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (entry->is_directory() && name.front() != '.') classes.push_back(name);
+  }
+  if (error) throw InputError(fmt::format("cannot list '{}': {}", folder, error.message()));
+  std::sort(classes.begin(), classes.end());
+  return classes;
+}
+
+std::shared_ptr<ImageSource> open_image_folder(const std::string& folder, int64_t channels) {
+  return std::make_shared<ImageFolder>(folder, channels);
+}
+
+}  // namespace weft

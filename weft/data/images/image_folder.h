@@ -1,0 +1,21 @@
+// Images in folders, one folder a class: JPEG and PNG files, as torchvision's ImageFolder takes them.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "weft/data/images/image_source.h"
+
+namespace weft {
+
+/// The images in FOLDER/CLASS/..., at any depth below a class: files that end in .jpg, .jpeg or .png, links followed. Labels
+/// are the places of the classes' folders in the order of their names; the images of a class are in the order of their paths.
+/// `channels` (1 or 3) is what is made of each. Throws InputError for a folder that is not there, has no class, or of which a
+/// class has no image.
+std::shared_ptr<ImageSource> open_image_folder(const std::string& folder, int64_t channels);
+
+/// The names of the classes in it, in the order of their labels. Throws InputError for a folder that is not there.
+std::vector<std::string> image_classes(const std::string& folder);
+
+}  // namespace weft

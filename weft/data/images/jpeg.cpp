@@ -1,0 +1,144 @@
+#include "weft/data/images/jpeg.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csetjmp>
+#include <cstdio>
+
+// After <cstdio>, whose types they use.
+#include <jerror.h>
+#include <jpeglib.h>
+
+#include "weft/base/error.h"
+
+namespace weft {
+
+namespace {
+
+/// libjpeg's errors: a jump out of it, as it is C. Between setjmp and the jump nothing with a destructor is made.
+struct ErrorJump {
+  jpeg_error_mgr manager;
+  std::jmp_buf place;
+  char message[JMSG_LENGTH_MAX];
+};
+
+[[noreturn]] void jump_out(j_common_ptr info) {
+  auto* errors = reinterpret_cast<ErrorJump*>(info->err);
+  info->err->format_message(info, errors->message);
+  std::longjmp(errors->place, 1);
+}
+
+/// Warnings are of data that is not what it was; those of a file that ends too early or jumps are errors, others are passed
+/// over, as other readers do.
+void warn(j_common_ptr info, int level) {
+  if (level >= 0) return;
+  const int code = info->err->msg_code;
+  if (code == JWRN_JPEG_EOF || code == JWRN_HIT_MARKER || code == JWRN_HUFF_BAD_CODE) jump_out(info);
+}
+
+/// A decompressor and its errors.
+struct Decoder {
+  jpeg_decompress_struct info{};
+  ErrorJump errors{};
+
+  Decoder() {
+    info.err = jpeg_std_error(&errors.manager);
+    errors.manager.error_exit = jump_out;
+    errors.manager.emit_message = warn;
+    jpeg_create_decompress(&info);
+  }
+  ~Decoder() { jpeg_destroy_decompress(&info); }
+  Decoder(const Decoder&) = delete;
+  Decoder& operator=(const Decoder&) = delete;
+};
+
+bool read_header(Decoder& decoder, const uint8_t* data, size_t bytes) {
+  if (setjmp(decoder.errors.place) != 0) return false;
+  jpeg_mem_src(&decoder.info, data, bytes);
+  jpeg_read_header(&decoder.info, TRUE);
+  return true;
+}
+
+/// How much of 8 the image is decoded at: the least power of two that has the pixels that are asked for.
+unsigned int eighths(const Crop& crop) {
+  unsigned int least = 8;
+  for (const unsigned int n : {4U, 2U, 1U}) {
+    if (crop.height * n < crop.out_height * 8 || crop.width * n < crop.out_width * 8) break;
+    least = n;
+  }
+  return least;
+}
+
+/// Where the part lies, in pixels of the image as it is decoded.
+struct Window {
+  double top = 0.0, left = 0.0, height = 0.0, width = 0.0;
+};
+
+bool begin(Decoder& decoder, const Crop& crop, int64_t channels, Window& window) {
+  if (setjmp(decoder.errors.place) != 0) return false;
+  jpeg_decompress_struct& info = decoder.info;
+  info.scale_num = eighths(crop);
+  info.scale_denom = 8;
+  info.out_color_space = channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
+  jpeg_start_decompress(&info);
+  const double down = static_cast<double>(info.output_height) / static_cast<double>(info.image_height);
+  const double across = static_cast<double>(info.output_width) / static_cast<double>(info.image_width);
+  window = {static_cast<double>(crop.top) * down, static_cast<double>(crop.left) * across,
+            static_cast<double>(crop.height) * down, static_cast<double>(crop.width) * across};
+  return true;
+}
+
+/// Rows [first, first + count) of the picture, from column `left` on; what libjpeg gives may begin further left.
+bool read_rows(Decoder& decoder, JDIMENSION first, JDIMENSION count, JDIMENSION& left, JDIMENSION& width,
+               std::vector<uint8_t>& pixels) {
+  jpeg_decompress_struct& info = decoder.info;
+  if (setjmp(decoder.errors.place) != 0) return false;
+  if (left > 0 || width < info.output_width) jpeg_crop_scanline(&info, &left, &width);
+  const size_t row_bytes = static_cast<size_t>(width) * static_cast<size_t>(info.output_components);
+  pixels.resize(row_bytes * count);
+  if (first > 0) jpeg_skip_scanlines(&info, first);
+  for (JDIMENSION row = 0; row < count;) {
+    JSAMPROW at = pixels.data() + row_bytes * row;
+    row += jpeg_read_scanlines(&info, &at, 1);
+  }
+  jpeg_abort_decompress(&info);
+  return true;
+}
+
+}  // namespace
+
+bool is_jpeg(const std::vector<uint8_t>& file) { return file.size() > 2 && file[0] == 0xff && file[1] == 0xd8; }
+
+DecodedCrop decode_jpeg(const std::vector<uint8_t>& file, int64_t channels, ChooseCrop choose, const std::string& name) {
+  Decoder decoder;
+  const auto fail = [&] { throw InputError(fmt::format("{}: not a whole JPEG image: {}", name, decoder.errors.message)); };
+  if (!read_header(decoder, file.data(), file.size())) fail();
+  const jpeg_decompress_struct& info = decoder.info;
+  if (info.jpeg_color_space == JCS_CMYK || info.jpeg_color_space == JCS_YCCK) {
+    throw InputError(fmt::format("{}: a JPEG image in CMYK, for print; convert it to RGB", name));
+  }
+  const Crop crop = choose(info.image_height, info.image_width);
+  DecodedCrop result{.picture = {}, .out_height = crop.out_height, .out_width = crop.out_width};
+  Window window;
+  if (!begin(decoder, crop, channels, window)) fail();
+  // A pixel more on each side, for the means at the edges.
+  const auto clip = [](double value, JDIMENSION most) {
+    return static_cast<JDIMENSION>(std::clamp(value, 0.0, static_cast<double>(most)));
+  };
+  const JDIMENSION first = clip(window.top - 2.0, info.output_height - 1);
+  const JDIMENSION last = clip(window.top + window.height + 3.0, info.output_height);
+  JDIMENSION left = clip(window.left - 2.0, info.output_width - 1);
+  JDIMENSION width = clip(window.left + window.width + 3.0, info.output_width) - left;
+  if (!read_rows(decoder, first, last - first, left, width, result.picture.pixels)) fail();
+  result.picture.height = last - first;
+  result.picture.width = width;
+  result.picture.channels = channels;
+  result.top = window.top - first;
+  result.left = window.left - left;
+  result.height = window.height;
+  result.width = window.width;
+  return result;
+}
+
+}  // namespace weft

@@ -1,0 +1,37 @@
+// Picture: an image as bytes, and which part of it a sample is made of.
+#pragma once
+
+#include <c10/util/FunctionRef.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace weft {
+
+/// Pixels as bytes: rows from the top, pixels from the left, channels side by side.
+struct Picture {
+  int64_t height = 0;           ///< rows
+  int64_t width = 0;            ///< pixels of a row
+  int64_t channels = 0;         ///< 1 (grey) or 3 (red, green, blue)
+  std::vector<uint8_t> pixels;  ///< [height, width, channels]
+};
+
+/// A part of an image, in pixels of the whole, and how many pixels are made of it.
+struct Crop {
+  int64_t top = 0, left = 0;              ///< its first row and pixel
+  int64_t height = 0, width = 0;          ///< of the part; inside the image
+  int64_t out_height = 0, out_width = 0;  ///< of what is made of it
+};
+
+/// Chooses the part, once the image's size is known.
+using ChooseCrop = c10::function_ref<Crop(int64_t height, int64_t width)>;
+
+/// A decoded part: it may have been decoded at a half, a quarter or an eighth of its size, and more of it than was asked for.
+struct DecodedCrop {
+  Picture picture;
+  double top = 0.0, left = 0.0;           ///< of the part, in pixels of the picture
+  double height = 0.0, width = 0.0;       ///< of the part, the same
+  int64_t out_height = 0, out_width = 0;  ///< as Crop has them
+};
+
+}  // namespace weft

@@ -1,0 +1,77 @@
+#include "weft/data/images/resample.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace weft {
+
+namespace {
+
+/// For each pixel of the result, which pixels it is a sum of, and their weights.
+struct Taps {
+  std::vector<int64_t> first;  ///< by pixel of the result
+  std::vector<float> weights;  ///< [pixels, count]
+  int64_t count = 0;           ///< of a pixel, those of weight zero included
+};
+
+Taps make_taps(double begin, double length, int64_t out, int64_t limit) {
+  const double scale = length / static_cast<double>(out), support = std::max(1.0, scale);
+  Taps taps;
+  taps.count = std::min(limit, static_cast<int64_t>(std::ceil(2.0 * support)) + 1);
+  taps.first.resize(static_cast<size_t>(out));
+  taps.weights.assign(static_cast<size_t>(out * taps.count), 0.0F);
+  for (int64_t i = 0; i < out; ++i) {
+    const double centre = begin + (static_cast<double>(i) + 0.5) * scale;
+    const auto lowest = static_cast<int64_t>(std::floor(centre - support + 0.5));
+    const int64_t first = std::clamp<int64_t>(lowest, 0, limit - taps.count);
+    double total = 0.0;
+    std::vector<double> weights(static_cast<size_t>(taps.count));
+    for (int64_t k = 0; k < taps.count; ++k) {
+      const double distance = (static_cast<double>(first + k) + 0.5 - centre) / support;
+      weights[k] = std::max(0.0, 1.0 - std::abs(distance));
+      total += weights[k];
+    }
+    taps.first[i] = first;
+    for (int64_t k = 0; k < taps.count; ++k) taps.weights[i * taps.count + k] = static_cast<float>(weights[k] / total);
+  }
+  return taps;
+}
+
+void add_row(const uint8_t* from, float weight, int64_t count, float* to) {
+  for (int64_t i = 0; i < count; ++i) to[i] += weight * static_cast<float>(from[i]);
+}
+
+/// A row of the picture's width, pixels with their channels side by side, becomes a row of each plane.
+void make_row(const float* from, const Taps& taps, int64_t channels, int64_t width, int64_t plane, bool flip, float* out) {
+  for (int64_t x = 0; x < width; ++x) {
+    const float* weights = taps.weights.data() + x * taps.count;
+    const float* pixel = from + taps.first[x] * channels;
+    float* to = out + (flip ? width - 1 - x : x);
+    for (int64_t c = 0; c < channels; ++c) {
+      float sum = 0.0F;
+      for (int64_t k = 0; k < taps.count; ++k) sum += weights[k] * pixel[k * channels + c];
+      to[c * plane] = sum;
+    }
+  }
+}
+
+}  // namespace
+
+void resample(const DecodedCrop& crop, bool flip, float* out) {
+  const Picture& picture = crop.picture;
+  const Taps rows = make_taps(crop.top, crop.height, crop.out_height, picture.height);
+  const Taps columns = make_taps(crop.left, crop.width, crop.out_width, picture.width);
+  const int64_t row_bytes = picture.width * picture.channels;
+  std::vector<float> row(static_cast<size_t>(row_bytes));
+  for (int64_t y = 0; y < crop.out_height; ++y) {
+    std::fill(row.begin(), row.end(), 0.0F);
+    for (int64_t k = 0; k < rows.count; ++k) {
+      const float weight = rows.weights[y * rows.count + k];
+      if (weight != 0.0F) add_row(picture.pixels.data() + (rows.first[y] + k) * row_bytes, weight, row_bytes, row.data());
+    }
+    make_row(row.data(), columns, picture.channels, crop.out_width, crop.out_height * crop.out_width, flip,
+             out + y * crop.out_width);
+  }
+}
+
+}  // namespace weft

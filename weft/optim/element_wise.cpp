@@ -1,0 +1,84 @@
+// Lion, RMSprop, Adagrad: what has no fused kernel, element by element.
+#include <ATen/ops/mul.h>
+#include <ATen/ops/sqrt.h>
+#include <c10/core/GradMode.h>
+
+#include "weft/optim/piece_optimizer.h"
+
+namespace weft {
+
+namespace {
+
+/// Weight decay that is part of the gradient.
+void add_decay(UpdatePiece& p, double decay) {
+  if (decay != 0.0) p.gradients.add_(p.weights, decay);
+}
+
+class LionOptimizer : public PieceOptimizer<Lion> {
+ public:
+  using PieceOptimizer::PieceOptimizer;
+
+  void update(int block, const UpdateStep& step) override {
+    c10::NoGradGuard no_grad;
+    pieces_.update(block, [&](UpdatePiece& p) {
+      divide_gradients(p, step.divisor);
+      at::Tensor& mean = p.state[0];
+      const double decay = decay_of(p);
+      if (decay != 0.0) p.weights.mul_(1.0 - step.lr * decay);
+      at::Tensor towards = at::mul(mean, options_.beta1);
+      towards.add_(p.gradients, 1.0 - options_.beta1).sign_();
+      p.weights.sub_(towards, step.lr);
+      mean.mul_(options_.beta2).add_(p.gradients, 1.0 - options_.beta2);
+    });
+  }
+};
+
+class RmsPropOptimizer : public PieceOptimizer<RmsProp> {
+ public:
+  using PieceOptimizer::PieceOptimizer;
+
+  void update(int block, const UpdateStep& step) override {
+    c10::NoGradGuard no_grad;
+    pieces_.update(block, [&](UpdatePiece& p) {
+      divide_gradients(p, step.divisor);
+      add_decay(p, decay_of(p));
+      at::Tensor& squares = p.state[0];
+      squares.mul_(options_.alpha).addcmul_(p.gradients, p.gradients, 1.0 - options_.alpha);
+      const at::Tensor root = at::sqrt(squares).add_(options_.eps);
+      if (options_.momentum > 0.0) {
+        p.weights.sub_(p.state[1].mul_(options_.momentum).addcdiv_(p.gradients, root), step.lr);
+      } else {
+        p.weights.addcdiv_(p.gradients, root, -step.lr);
+      }
+    });
+  }
+};
+
+class AdagradOptimizer : public PieceOptimizer<Adagrad> {
+ public:
+  using PieceOptimizer::PieceOptimizer;
+
+  void update(int block, const UpdateStep& step) override {
+    c10::NoGradGuard no_grad;
+    pieces_.update(block, [&](UpdatePiece& p) {
+      divide_gradients(p, step.divisor);
+      add_decay(p, decay_of(p));
+      p.state[0].addcmul_(p.gradients, p.gradients);
+      p.weights.addcdiv_(p.gradients, at::sqrt(p.state[0]).add_(options_.eps), -step.lr);
+    });
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Optimizer> make_of(FlatModel& model, const Lion& options) {
+  return std::make_unique<LionOptimizer>(model, options);
+}
+std::unique_ptr<Optimizer> make_of(FlatModel& model, const RmsProp& options) {
+  return std::make_unique<RmsPropOptimizer>(model, options);
+}
+std::unique_ptr<Optimizer> make_of(FlatModel& model, const Adagrad& options) {
+  return std::make_unique<AdagradOptimizer>(model, options);
+}
+
+}  // namespace weft

@@ -1,0 +1,60 @@
+// AdamW and SGD: LibTorch's fused kernels, a group of a block at a time.
+#include <ATen/ops/_fused_adamw.h>
+#include <ATen/ops/_fused_sgd.h>
+#include <ATen/ops/scalar_tensor.h>
+#include <c10/core/GradMode.h>
+
+#include <optional>
+
+#include "weft/optim/piece_optimizer.h"
+
+namespace weft {
+
+namespace {
+
+/// The kernels' grad_scale divides; left out when there is nothing to divide by, which saves them a write of the gradient.
+std::optional<at::Tensor> scale(double divisor, const at::Tensor& like) {
+  if (divisor == 1.0) return std::nullopt;
+  return at::scalar_tensor(divisor, like.options());
+}
+
+class AdamWOptimizer : public PieceOptimizer<AdamW> {
+ public:
+  AdamWOptimizer(FlatModel& model, const AdamW& options) : PieceOptimizer(model, options, {}) {}
+
+  void update(int block, const UpdateStep& step) override {
+    c10::NoGradGuard no_grad;
+    pieces_.update(block, [&](UpdatePiece& p) {
+      const at::Tensor steps =
+          at::scalar_tensor(static_cast<double>(step.number), p.weights.options());  // as the fused kernels want it
+      at::_fused_adamw_({p.weights}, {p.gradients}, {p.state[0]}, {p.state[1]}, {}, {steps}, step.lr, options_.beta1,
+                        options_.beta2, decay_of(p), options_.eps, /*amsgrad=*/false, /*maximize=*/false,
+                        scale(step.divisor, p.weights));
+    });
+  }
+};
+
+class SgdOptimizer : public PieceOptimizer<Sgd> {
+ public:
+  SgdOptimizer(FlatModel& model, const Sgd& options) : PieceOptimizer(model, options, {}) {}
+
+  void update(int block, const UpdateStep& step) override {
+    c10::NoGradGuard no_grad;
+    pieces_.update(block, [&](UpdatePiece& p) {
+      // A zero velocity makes the kernel's first-step case the ordinary one: v = momentum 0 + g.
+      at::_fused_sgd_({p.weights}, {p.gradients}, p.state, decay_of(p), options_.momentum, step.lr, /*dampening=*/0.0,
+                      options_.nesterov, /*maximize=*/false, /*is_first_step=*/false, scale(step.divisor, p.weights));
+    });
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Optimizer> make_of(FlatModel& model, const AdamW& options) {
+  return std::make_unique<AdamWOptimizer>(model, options);
+}
+std::unique_ptr<Optimizer> make_of(FlatModel& model, const Sgd& options) {
+  return std::make_unique<SgdOptimizer>(model, options);
+}
+
+}  // namespace weft

@@ -1,0 +1,164 @@
+// LARS and LAMB: a rate of its own for each whole tensor, by the norms of its weights and of what moves them.
+#include <ATen/ops/add.h>
+#include <ATen/ops/div.h>
+#include <ATen/ops/mul.h>
+#include <ATen/ops/sqrt.h>
+#include <c10/core/GradMode.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "weft/optim/piece_optimizer.h"
+#include "weft/optim/squares.h"
+
+namespace weft {
+
+namespace {
+
+/// The norms of a whole tensor: of its weights, and of what moves them.
+struct TensorNorms {
+  double weights = 0.0, move = 0.0;
+};
+
+TensorNorms norms_of(const TensorSquares& squares, size_t param) {
+  return {std::sqrt(squares[2 * param].value()), std::sqrt(squares[2 * param + 1].value())};
+}
+
+double limited(double ratio, double limit) { return limit > 0.0 ? std::min(ratio, limit) : ratio; }
+
+/// An optimizer with a trust ratio for each tensor that takes weight decay.
+template <class Options>
+class LayerWise : public PieceOptimizer<Options> {
+ public:
+  LayerWise(FlatModel& model, const Options& options)
+      : PieceOptimizer<Options>(model, options, {.most = kPieceElements, .tensors = true}),
+        ratios_(model.params().size(), 1.0) {}
+
+  void add_tensor_squares(const UpdateStep& step, TensorSquares& squares) override {
+    c10::NoGradGuard no_grad;
+    FlatModel& model = this->pieces_.model();
+    for (int block = 0; block < model.num_blocks(); ++block) {
+      if (!model.holds(block) || model.is_tied_copy(block)) continue;  // its first holder counts it
+      this->pieces_.visit(block, [&](UpdatePiece& p) {
+        if (!p.decay || (!p.split && !model.options().counts_unsplit)) return;
+        const at::Tensor move = move_of(p, step);
+        for (const TensorPart& part : p.tensors) {
+          const auto add = [&](const at::Tensor& values, size_t which) {
+            add_squares(values.narrow(0, part.begin, part.end - part.begin), part.begin, squares[2 * part.param + which]);
+          };
+          add(p.weights, 0);
+          add(move, 1);
+        }
+      });
+    }
+  }
+
+  void take_tensor_squares(const UpdateStep& step, const TensorSquares& squares) override {
+    for (size_t i = 0; i < ratios_.size(); ++i) {
+      if (this->pieces_.model().params()[i].group != ParamGroup::decay) continue;
+      const TensorNorms norms = norms_of(squares, i);
+      const bool known = norms.weights > 0.0 && norms.move > 0.0;
+      ratios_[i] = known ? limited(ratio(norms, step), this->options_.trust_limit) : 1.0;
+    }
+  }
+
+ protected:
+  /// Values whose norm the ratio is by; the piece stays as it is.
+  virtual at::Tensor move_of(const UpdatePiece& piece, const UpdateStep& step) const = 0;
+  virtual double ratio(const TensorNorms& norms, const UpdateStep& step) const = 0;
+
+  /// Multiplies the values of each tensor in the piece by its ratio.
+  void scale_by_ratio(const UpdatePiece& piece, const at::Tensor& values) const {
+    for (const TensorPart& part : piece.tensors) {
+      if (ratios_[part.param] != 1.0) values.narrow(0, part.begin, part.end - part.begin).mul_(ratios_[part.param]);
+    }
+  }
+
+ private:
+  std::vector<double> ratios_;  ///< of each parameter, for the step at hand
+};
+
+class LarsOptimizer : public LayerWise<Lars> {
+ public:
+  using LayerWise::LayerWise;
+
+  void update(int block, const UpdateStep& step) override {
+    c10::NoGradGuard no_grad;
+    pieces_.update(block, [&](UpdatePiece& p) {
+      divide_gradients(p, step.divisor);
+      const double decay = decay_of(p);
+      if (decay != 0.0) p.gradients.add_(p.weights, decay);
+      scale_by_ratio(p, p.gradients);
+      if (options_.momentum > 0.0) {
+        at::Tensor& velocity = p.state[0];
+        velocity.mul_(options_.momentum).add_(p.gradients);
+        options_.nesterov ? p.gradients.add_(velocity, options_.momentum) : p.gradients.copy_(velocity);
+      }
+      p.weights.sub_(p.gradients, step.lr);
+    });
+  }
+
+ protected:
+  /// Undivided: its norm is.
+  at::Tensor move_of(const UpdatePiece& p, const UpdateStep& /*step*/) const override { return p.gradients; }
+
+  double ratio(const TensorNorms& norms, const UpdateStep& step) const override {
+    return options_.trust * norms.weights / (norms.move / step.divisor + options_.weight_decay * norms.weights + options_.eps);
+  }
+};
+
+class LambOptimizer : public LayerWise<Lamb> {
+ public:
+  using LayerWise::LayerWise;
+
+  void update(int block, const UpdateStep& step) override {
+    c10::NoGradGuard no_grad;
+    pieces_.update(block, [&](UpdatePiece& p) {
+      const Moments moments = moments_of(p, step);
+      p.state[0].copy_(moments.mean);
+      p.state[1].copy_(moments.squares);
+      const at::Tensor move = move_by(moments, p, step);
+      scale_by_ratio(p, move);
+      p.weights.sub_(move, step.lr);
+    });
+  }
+
+ protected:
+  at::Tensor move_of(const UpdatePiece& p, const UpdateStep& step) const override {
+    return move_by(moments_of(p, step), p, step);
+  }
+
+  double ratio(const TensorNorms& norms, const UpdateStep& /*step*/) const override { return norms.weights / norms.move; }
+
+ private:
+  struct Moments {
+    at::Tensor mean, squares;
+  };
+
+  /// After this step; the piece stays as it is.
+  Moments moments_of(const UpdatePiece& p, const UpdateStep& step) const {
+    const at::Tensor gradients = at::div(p.gradients, step.divisor);
+    return {at::mul(p.state[0], options_.beta1).add_(gradients, 1.0 - options_.beta1),
+            at::mul(p.state[1], options_.beta2).addcmul_(gradients, gradients, 1.0 - options_.beta2)};
+  }
+
+  at::Tensor move_by(const Moments& moments, const UpdatePiece& p, const UpdateStep& step) const {
+    const auto number = static_cast<double>(step.number);
+    const double of_mean = 1.0 - std::pow(options_.beta1, number), of_squares = 1.0 - std::pow(options_.beta2, number);
+    const at::Tensor root = at::sqrt(moments.squares).div_(std::sqrt(of_squares)).add_(options_.eps);
+    at::Tensor move = at::div(moments.mean, of_mean).div_(root);
+    const double decay = decay_of(p);
+    return decay != 0.0 ? move.add_(p.weights, decay) : move;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Optimizer> make_of(FlatModel& model, const Lars& options) {
+  return std::make_unique<LarsOptimizer>(model, options);
+}
+std::unique_ptr<Optimizer> make_of(FlatModel& model, const Lamb& options) {
+  return std::make_unique<LambOptimizer>(model, options);
+}
+
+}  // namespace weft

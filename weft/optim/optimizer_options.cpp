@@ -1,0 +1,107 @@
+#include "weft/optim/optimizer_options.h"
+
+#include <fmt/format.h>
+
+#include "weft/base/error.h"
+
+namespace weft {
+
+namespace {
+
+void require(bool good, const char* key, double value, const char* rule) {
+  if (!good) throw InputError(fmt::format("optimizer.{} is {}; it must be {}", key, value, rule));
+}
+
+void require_not_negative(const char* key, double value) { require(value >= 0, key, value, "at least 0"); }
+void require_positive(const char* key, double value) { require(value > 0, key, value, "above 0"); }
+void require_share(const char* key, double value) { require(value >= 0 && value < 1, key, value, "in [0, 1)"); }
+
+void require_momentum(bool nesterov, double momentum) {
+  require_share("momentum", momentum);
+  if (nesterov && momentum == 0) throw InputError("optimizer.nesterov needs a momentum above 0");
+}
+
+void check(const AdamW& o) {
+  require_share("beta1", o.beta1);
+  require_share("beta2", o.beta2);
+  require_positive("eps", o.eps);
+}
+
+void check(const Sgd& o) { require_momentum(o.nesterov, o.momentum); }
+
+void check(const Lars& o) {
+  require_momentum(o.nesterov, o.momentum);
+  require_positive("trust", o.trust);
+  require_positive("eps", o.eps);
+  require_not_negative("trust_limit", o.trust_limit);
+}
+
+void check(const Lamb& o) {
+  require_share("beta1", o.beta1);
+  require_share("beta2", o.beta2);
+  require_positive("eps", o.eps);
+  require_not_negative("trust_limit", o.trust_limit);
+}
+
+void check(const Lion& o) {
+  require_share("beta1", o.beta1);
+  require_share("beta2", o.beta2);
+}
+
+void check(const RmsProp& o) {
+  require_share("alpha", o.alpha);
+  require_positive("eps", o.eps);
+  require_share("momentum", o.momentum);
+}
+
+void check(const Adagrad& o) { require_positive("eps", o.eps); }
+
+std::string text(const AdamW& o) { return fmt::format("AdamW, betas {} and {}, eps {}", o.beta1, o.beta2, o.eps); }
+std::string text(const Sgd& o) { return fmt::format("SGD, momentum {}{}", o.momentum, o.nesterov ? " (Nesterov)" : ""); }
+std::string text(const Lars& o) {
+  return fmt::format("LARS, momentum {}{}, trust {}, eps {}, limit {}", o.momentum, o.nesterov ? " (Nesterov)" : "", o.trust,
+                     o.eps, o.trust_limit);
+}
+std::string text(const Lamb& o) {
+  return fmt::format("LAMB, betas {} and {}, eps {}, limit {}", o.beta1, o.beta2, o.eps, o.trust_limit);
+}
+std::string text(const Lion& o) { return fmt::format("Lion, betas {} and {}", o.beta1, o.beta2); }
+std::string text(const RmsProp& o) { return fmt::format("RMSprop, alpha {}, eps {}, momentum {}", o.alpha, o.eps, o.momentum); }
+std::string text(const Adagrad& o) { return fmt::format("Adagrad, eps {}", o.eps); }
+
+using Names = std::vector<std::string>;
+Names names(const AdamW& /*o*/) { return {"exp_avg", "exp_avg_sq"}; }
+Names names(const Sgd& o) { return o.momentum > 0.0 ? Names{"momentum_buffer"} : Names{}; }
+Names names(const Lars& o) { return o.momentum > 0.0 ? Names{"momentum_buffer"} : Names{}; }
+Names names(const Lamb& /*o*/) { return {"exp_avg", "exp_avg_sq"}; }
+Names names(const Lion& /*o*/) { return {"exp_avg"}; }
+Names names(const RmsProp& o) { return o.momentum > 0.0 ? Names{"square_avg", "momentum_buffer"} : Names{"square_avg"}; }
+Names names(const Adagrad& /*o*/) { return {"sum"}; }
+
+}  // namespace
+
+void check_optimizer(const OptimizerOptions& options) {
+  std::visit(
+      [](const auto& o) {
+        require_not_negative("lr", o.lr);
+        require_not_negative("weight_decay", o.weight_decay);
+        check(o);
+      },
+      options);
+}
+
+std::string optimizer_text(const OptimizerOptions& options) {
+  return std::visit([](const auto& o) { return fmt::format("{}, weight decay {}", text(o), o.weight_decay); }, options);
+}
+
+std::vector<std::string> state_names(const OptimizerOptions& options) {
+  return std::visit([](const auto& o) { return names(o); }, options);
+}
+
+int num_states(const OptimizerOptions& options) { return static_cast<int>(state_names(options).size()); }
+
+bool needs_tensor_norms(const OptimizerOptions& options) {
+  return std::holds_alternative<Lars>(options) || std::holds_alternative<Lamb>(options);
+}
+
+}  // namespace weft

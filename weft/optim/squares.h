@@ -1,0 +1,14 @@
+// Sums of squares that come to the same bits however a flat range is divided at multiples of 64 elements.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "weft/base/exact_sum.h"
+
+namespace weft {
+
+/// Adds the squares of `values`, float32 [n], that begin at element `offset` of a flat range. Exact but for the rounding within
+/// runs of 64 elements of the range, which no shard edge cuts.
+void add_squares(const at::Tensor& values, int64_t offset, ExactSum& sum);
+
+}  // namespace weft

@@ -1,0 +1,62 @@
+// UpdatePieces: an optimizer's state, and the walk of an update over what a rank owns of a block.
+#pragma once
+
+#include <c10/util/FunctionRef.h>
+
+#include <vector>
+
+#include "weft/nn/flat.h"
+
+namespace weft {
+
+/// Elements of one tensor in a piece.
+struct TensorPart {
+  int param = 0;      ///< index into FlatModel::params()
+  int64_t begin = 0;  ///< in the piece
+  int64_t end = 0;    ///< the element after the last
+};
+
+/// What is updated at a time: elements of one group of a block, side by side.
+struct UpdatePiece {
+  at::Tensor weights;                    ///< [n] float32
+  at::Tensor gradients;                  ///< [n] float32, not divided yet; may be rewritten
+  std::vector<at::Tensor> state;         ///< [n] float32 each
+  bool decay = true;                     ///< they take weight decay
+  bool split = false;                    ///< their tensors are split over the ranks of a layer
+  std::vector<TensorPart> tensors = {};  ///< of which they are; where the walk is asked for it
+};
+
+/// How a walk goes.
+struct PieceOptions {
+  int64_t most = 0;      ///< elements of a piece where gradients are float32; 0: a whole group
+  bool tensors = false;  ///< UpdatePiece::tensors
+};
+
+/// The state of an optimizer over a model, and its pieces.
+class UpdatePieces {
+ public:
+  using Visit = c10::function_ref<void(UpdatePiece&)>;
+
+  /// `count` tensors of state a block.
+  UpdatePieces(FlatModel& model, int count, const PieceOptions& options);
+
+  std::vector<at::Tensor>& state(int block) { return states_[block]; }  ///< the block's
+  /// Visits the pieces of a block, whose state is made zero where there is none.
+  void visit(int block, Visit visit);
+  /// The same for an update: what was trained goes to the rank's shard in the weight type then.
+  void update(int block, Visit visit);
+  FlatModel& model() { return model_; }  ///< whose state it is
+
+ private:
+  std::vector<TensorPart> tensors_of(int block, int64_t begin, int64_t end) const;
+
+  FlatModel& model_;
+  PieceOptions options_;
+  std::vector<std::vector<at::Tensor>> states_;
+};
+
+/// Elements of a piece for optimizers that need memory for intermediate values. A multiple of what shards are aligned to, so
+/// that vectors fall as in the whole.
+inline constexpr int64_t kPieceElements = int64_t{1} << 18;
+
+}  // namespace weft
