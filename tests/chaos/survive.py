@@ -23,7 +23,7 @@ import time
 from training import LAYOUTS, Wrong, proc
 
 STEPS = 40
-DEADLINE_S = 60.0
+DEADLINE_S = 60.0  # of a run, on a machine that has nothing else to do
 RECIPE = """
 model = { name = "gpt", layers = 4, heads = 2, width = 32, context = 32, dropout = 0.1 }
 data = { name = "text", path = "text" }
@@ -36,7 +36,8 @@ STOPPED = 75
 
 
 class Survivor:
-    def __init__(self, weft, failpoint, seed):
+    def __init__(self, weft, failpoint, seed, deadline_s=DEADLINE_S):
+        self.deadline_s = deadline_s
         self.random = random.Random(seed)
         self.weft, self.failpoint = weft, failpoint
         self.mark = f"WEFT_CHAOS=survive-{os.getpid()}-{seed}"
@@ -66,9 +67,9 @@ class Survivor:
 
     def end(self):
         try:
-            self.process.wait(DEADLINE_S)
+            self.process.wait(self.deadline_s)
         except subprocess.TimeoutExpired:
-            raise Wrong(f"hangs ({self.what})")
+            raise Wrong(f"no end within {self.deadline_s:.0f} s ({self.what})")
         return self.process.returncode
 
     def tell(self):
@@ -238,13 +239,14 @@ def main():
     parser.add_argument("--kills", type=int, default=20, help="harms in all")
     parser.add_argument("--seed", type=int, default=None, help="left out: another one each time")
     parser.add_argument("--harm", choices=sorted(set(HARMS)), help="this one alone")
+    parser.add_argument("--deadline", type=float, default=DEADLINE_S, metavar="S", help="more on a busy machine (default: %(default)s)")
     options = parser.parse_args()
     seed = options.seed if options.seed is not None else random.randrange(1 << 30)
     print(f"seed {seed}", flush=True)
     sha = undisturbed(options.weft)
     done, order, runs = collections.Counter(), random.Random(seed), 0
     while sum(done.values()) < options.kills:
-        survivor = Survivor(options.weft, options.failpoint, seed + runs)
+        survivor = Survivor(options.weft, options.failpoint, seed + runs, options.deadline)
         runs += 1
         try:
             # Some 6 of them a run, which is then let go to its end.

@@ -1,6 +1,4 @@
 // The fused optimizers against their formulas, written out in float64.
-#include "weft/optim/optimizer.h"
-
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/zeros_like.h>
@@ -13,6 +11,7 @@
 #include "weft/base/error.h"
 #include "weft/optim/clip.h"
 #include "weft/optim/learning_rate.h"
+#include "weft/optim/make_optimizer.h"
 
 namespace weft {
 namespace {

@@ -10,7 +10,7 @@
 #include "tests/nn/bound_layer.h"
 #include "tests/nn/shards.h"
 #include "weft/optim/clip.h"
-#include "weft/optim/optimizer.h"
+#include "weft/optim/make_optimizer.h"
 
 namespace weft::sharded_test {
 namespace {

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "weft/base/exact_sum.h"
@@ -39,8 +38,5 @@ class Optimizer {
   /// update; offloading takes them away and puts them back between updates.
   virtual std::vector<at::Tensor>& state(int block) = 0;
 };
-
-/// The optimizer of `model`, which must outlive it. Throws InputError for a value out of its range.
-std::unique_ptr<Optimizer> make_optimizer(FlatModel& model, const OptimizerOptions& options);
 
 }  // namespace weft

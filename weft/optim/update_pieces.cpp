@@ -40,6 +40,10 @@ void UpdatePieces::update(int block, Visit visit) {
   model_.copy_master_to_shard(block);
 }
 
+void divide_gradients(UpdatePiece& piece, double divisor) {
+  if (divisor != 1.0) piece.gradients.div_(divisor);
+}
+
 /// Of elements [begin, end) of the block's shard.
 std::vector<TensorPart> UpdatePieces::tensors_of(int block, int64_t begin, int64_t end) const {
   const FlatBlock& flat = model_.flat(block);

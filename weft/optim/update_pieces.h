@@ -26,6 +26,9 @@ struct UpdatePiece {
   std::vector<TensorPart> tensors = {};  ///< of which they are; where the walk is asked for it
 };
 
+/// Divides the piece's gradients.
+void divide_gradients(UpdatePiece& piece, double divisor);
+
 /// How a walk goes.
 struct PieceOptions {
   int64_t most = 0;      ///< elements of a piece where gradients are float32; 0: a whole group
@@ -35,6 +38,7 @@ struct PieceOptions {
 /// The state of an optimizer over a model, and its pieces.
 class UpdatePieces {
  public:
+  /// What is done with a piece.
   using Visit = c10::function_ref<void(UpdatePiece&)>;
 
   /// `count` tensors of state a block.

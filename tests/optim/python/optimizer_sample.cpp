@@ -11,7 +11,7 @@
 
 #include "weft/checkpoint/safetensors.h"
 #include "weft/nn/flat.h"
-#include "weft/optim/optimizer.h"
+#include "weft/optim/make_optimizer.h"
 
 namespace {
 

@@ -43,6 +43,19 @@ FinalReport final_report() {
   return r;
 }
 
+TEST(FinalTable, TellsWhatWaitedAndWhichRateWasUsed) {
+  FinalReport r = final_report();
+  EXPECT_EQ(final_table(r).find("waited for it"), std::string::npos);
+  EXPECT_EQ(final_table(r).find("learning rate"), std::string::npos);
+  r.data_wait_share = 0.04;
+  EXPECT_NE(final_table(r).find("steps waited for it 4.0 % of the time\n"), std::string::npos) << final_table(r);
+  r.data_wait_share = 0.25;
+  EXPECT_NE(final_table(r).find("25.0 % of the time; more data.workers may help"), std::string::npos) << final_table(r);
+  r.learning_rate = 0.8;
+  r.learning_rate_rule = "0.1 x 2048 / 256 (linear)";
+  EXPECT_NE(final_table(r).find("0.8 at its peak: 0.1 x 2048 / 256 (linear)"), std::string::npos) << final_table(r);
+}
+
 TEST(ProgressBar, ShowsEverythingWhereThereIsRoom) {
   EXPECT_EQ(progress_bar(report(500, 2000), 110),
             " 500/2000  [=========>                          ]  loss 2.3457  12.3 k images/s  lr 3.00e-04  1 min 23 s left");

@@ -24,10 +24,11 @@ struct ImageSetOptions {
   int64_t channels = 3;  ///< of samples; 1 (grey) or 3. A source with one channel fills all three
   int64_t height = 32;   ///< rows of samples
   int64_t width = 32;    ///< pixels of a row
-  /// Subtracted from each channel's pixels, taken as numbers in [0, 1], and what they are divided by then; one for all
+  /// Subtracted from each channel's pixels, taken as numbers in [0, 1], which are divided by the deviation then; one for all
   /// channels, or one each.
-  std::vector<double> mean = {0.5}, stddev = {0.5};
-  Augmentation augmentation = {};  ///< for training; none: the middle of the image
+  std::vector<double> mean = {0.5};
+  std::vector<double> stddev = {0.5};  ///< as the mean: above 0
+  Augmentation augmentation = {};      ///< for training; none: the middle of the image
   double middle = 0.875;  ///< without: the share of the image that is taken, by its sides, where it is larger than samples are
   uint64_t seed = 0;      ///< of the augmentation
 };

@@ -18,9 +18,12 @@ struct Picture {
 
 /// A part of an image, in pixels of the whole, and how many pixels are made of it.
 struct Crop {
-  int64_t top = 0, left = 0;              ///< its first row and pixel
-  int64_t height = 0, width = 0;          ///< of the part; inside the image
-  int64_t out_height = 0, out_width = 0;  ///< of what is made of it
+  int64_t top = 0;         ///< its first row
+  int64_t left = 0;        ///< its first pixel of a row
+  int64_t height = 0;      ///< rows of the part, which lies inside the image
+  int64_t width = 0;       ///< pixels of its rows
+  int64_t out_height = 0;  ///< rows of what is made of it
+  int64_t out_width = 0;   ///< pixels of those
 };
 
 /// Chooses the part, once the image's size is known.
@@ -28,10 +31,13 @@ using ChooseCrop = c10::function_ref<Crop(int64_t height, int64_t width)>;
 
 /// A decoded part: it may have been decoded at a half, a quarter or an eighth of its size, and more of it than was asked for.
 struct DecodedCrop {
-  Picture picture;
-  double top = 0.0, left = 0.0;           ///< of the part, in pixels of the picture
-  double height = 0.0, width = 0.0;       ///< of the part, the same
-  int64_t out_height = 0, out_width = 0;  ///< as Crop has them
+  Picture picture;         ///< in which the part lies
+  double top = 0.0;        ///< of the part, in pixels of the picture
+  double left = 0.0;       ///< the same
+  double height = 0.0;     ///< the same
+  double width = 0.0;      ///< the same
+  int64_t out_height = 0;  ///< as Crop has it
+  int64_t out_width = 0;   ///< as Crop has it
 };
 
 }  // namespace weft

@@ -11,6 +11,7 @@ namespace weft {
 /// An endless sequence of numbers for one sample of one epoch.
 class SampleRandom {
  public:
+  /// Of a run's seed; the same for whoever asks for that sample of that epoch.
   SampleRandom(uint64_t seed, int64_t epoch, int64_t sample)
       : key_(splitmix64(splitmix64(splitmix64(fnv1a("augmentation") ^ seed) ^ static_cast<uint64_t>(epoch)) ^
                         static_cast<uint64_t>(sample))) {}

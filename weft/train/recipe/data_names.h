@@ -10,10 +10,10 @@ namespace weft {
 
 /// A kind of data.
 struct NamedData {
-  std::string_view name;
-  bool is_tokens;    ///< or images
-  int64_t channels;  ///< that images have; 0: as many as are wanted
-  bool needs_path;   ///< it has no default place
+  std::string_view name;  ///< as recipes have it
+  bool is_tokens;         ///< or images
+  int64_t channels;       ///< that images have; 0: as many as are wanted
+  bool needs_path;        ///< it has no default place
 };
 
 /// The names of all kinds, as recipes have them.

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "weft/train/recipe/save_recipe.h"
+
 namespace weft {
 
 /// The section [model].
@@ -107,19 +109,6 @@ struct OptimizerRecipe {
   std::optional<double> trust;       ///< lars: Lars::trust
   double trust_limit = 0.0;          ///< lars, lamb: largest ratio; 0: no limit
   double clip = 0.0;                 ///< global gradient norm; 0: no clipping
-};
-
-/// The section [save].
-struct SaveRecipe {
-  std::string folder;      ///< of checkpoints: a path or a URL; empty: none are saved
-  std::string every;       ///< between two: an interval (train/recipe/run_interval.h); empty: at the end and on request alone
-  int64_t keep = 3;        ///< newest ones that stay; 0: all
-  std::string keep_every;  ///< those stay besides; an interval
-  std::string keep_best = "none";  ///< the one with the best "evaluation loss" or "evaluation accuracy" stays besides
-  std::string upload;              ///< where each checkpoint is copied to behind training: a path or a URL; empty: nowhere
-  bool on_end = true;              ///< after the last step too
-  int64_t memory_every = 0;        ///< steps between snapshots in the launcher's memory, for restarts; 0: none
-  double deadline_s = 60.0;        ///< what a run has for saving once it was asked to end (SIGTERM, SIGUSR1)
 };
 
 /// The section [run].

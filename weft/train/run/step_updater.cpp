@@ -6,6 +6,7 @@
 
 #include "weft/base/error.h"
 #include "weft/optim/clip.h"
+#include "weft/optim/make_optimizer.h"
 
 namespace weft {
 

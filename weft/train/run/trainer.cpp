@@ -102,7 +102,9 @@ StepResult Trainer::one_step(const Next& next) {
 }
 
 StepResult Trainer::step(Loader& loader) {
-  if (loader.next_step() != state_->steps_done) {
+  const InstructionList& list = state_->program->of(state_->rank);
+  const bool loads = std::any_of(list.begin(), list.end(), [](const Instruction& x) { return x.op == Op::load; });
+  if (loads && loader.next_step() != state_->steps_done) {
     throw InputError(fmt::format(
         "trainer: the loader comes to the samples of step {}, but step {} is due; make it with loader_options(), after a "
         "load() if there is one",
