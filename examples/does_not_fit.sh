@@ -29,7 +29,7 @@ under_limit -n 4 "${sharded[@]}" || { cat "$output" >&2; exit 1; }
 grep -E "model  |loss   |peak memory" "$output"
 
 echo "four times the parameters on one rank, state on disk:"
-under_limit -n 1 "${sharded[@]}" --set model.width=1024 --set layout.precision=bf16 --set layout.prefetch=0 \
+under_limit -n 1 "${sharded[@]}" --set model.width=1024 --set layout.prefetch=0 \
   --set layout.offload_optimizer=disk --set layout.offload_parameters=disk --set layout.offload_activations=disk ||
   { cat "$output" >&2; exit 1; }
 grep -E "model  |loss   |peak memory" "$output"

@@ -67,7 +67,7 @@ class Reference {
     ++t_;
     const at::Tensor move = adam(o.beta1, o.beta2, o.eps, g) + (decay ? o.weight_decay : 0.0) * w_;
     double ratio = decay ? norm(w_) / norm(move) : 1.0;
-    if (o.trust_limit > 0.0) ratio = std::min(ratio, o.trust_limit);
+    if (decay && o.trust_limit > 0.0) ratio = std::min(ratio, o.trust_limit);
     w_ = w_ - lr * ratio * move;
   }
 

@@ -20,12 +20,12 @@ MEMBERS = {
     ("weft/train/run/step_updater.h", "StepUpdater"): {
         SAVED: "optimizer_ loss_scale_",
         STEP: "step_ number_ lr_ factor_",
-        START: "model_ clip_ scaled_",
+        START: "model_ num_tensor_squares_ clip_ scaled_",
     },
     ("weft/train/run/step_updater.h", "LossScale"): {SAVED: "scale good_steps skipped_steps"},
-    ("weft/optim/optimizer.cpp", "States"): {SAVED: "states_", START: "model_"},
-    ("weft/optim/optimizer.cpp", "AdamWOptimizer"): {SAVED: "states_", START: "options_"},
-    ("weft/optim/optimizer.cpp", "SgdOptimizer"): {SAVED: "states_", START: "options_"},
+    ("weft/optim/update_pieces.h", "UpdatePieces"): {SAVED: "states_", START: "model_ options_"},
+    ("weft/optim/piece_optimizer.h", "PieceOptimizer"): {SAVED: "pieces_", START: "options_"},
+    ("weft/optim/layer_wise.cpp", "LayerWise"): {STEP: "ratios_"},
     ("weft/nn/flat_block.h", "FlatPart"): {
         SAVED: "master",
         STEP: "weights shard inner",  # made from the master weights

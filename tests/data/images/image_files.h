@@ -21,8 +21,7 @@ inline Pixels gradient(int64_t height, int64_t width, int64_t channels) {
   Pixels pixels;
   for (int64_t y = 0; y < height; ++y) {
     for (int64_t x = 0; x < width; ++x) {
-      for (int64_t c = 0; c < channels; ++c)
-        pixels.push_back(static_cast<uint8_t>((200 * y / height + 50 * x / width + 20 * c) % 256));
+      for (int64_t c = 0; c < channels; ++c) pixels.push_back(static_cast<uint8_t>(150 * y / height + 40 * x / width + 20 * c));
     }
   }
   return pixels;

@@ -25,8 +25,8 @@ struct Case {
 };
 
 std::vector<Case> cases() {
-  return {{"resnet18", {.depth = 18, .classes = 13}, 64},
-          {"resnet50", {.depth = 50, .classes = 7}, 64},
+  return {{"resnet18", {.depth = 18, .classes = 13}, 48},
+          {"resnet50", {.depth = 50, .classes = 7}, 48},
           {"resnet101", {.depth = 101, .classes = 5}, 32}};
 }
 
@@ -70,7 +70,7 @@ std::vector<weft::NamedTensor> sample(const Case& c) {
     if (param.group == weft::ParamGroup::statistic) {
       tensors.push_back({"after." + param.name, param.parameter->value.detach().clone()});
     } else {
-      tensors.push_back({"gradient." + param.name, param.parameter->gradient});
+      tensors.push_back({"gradient." + param.name, param.parameter->value.grad()});
     }
   }
   return tensors;

@@ -188,7 +188,7 @@ TEST(Recipe, EveryBadInputNamesPlaceKeyAndWhatIsValid) {
       {"table for a number", "[optimizer]\nlr = { a = 1 }",
        "r.toml:2:6: optimizer.lr must be a number above 0, found a table ({ a = 1 })"},
       {"not a choice", "model = { name = 'gtp' }",
-       "r.toml:1:18: model.name must be one of \"gpt\", \"llama\", \"cnn\", \"mlp\", found 'gtp'"},
+       "r.toml:1:18: model.name must be one of \"gpt\", \"llama\", \"cnn\", \"mlp\", \"resnet\", found 'gtp'"},
       {"zero steps", "[run]\nsteps = 0", "r.toml:2:9: run.steps must be an integer of at least 1, found 0"},
       {"negative seed", "[run]\nseed = -1", "r.toml:2:8: run.seed must be an integer of at least 0, found -1"},
       {"dropout of one", "[model]\ndropout = 1.0",
@@ -223,7 +223,8 @@ TEST(Recipe, EveryBadOverrideNamesItself) {
        "model.layers=", "--set model.layers=: model.layers must be an integer of at least 1 and at most 10000, found ''"},
       {"word for a number", "run.steps=many", "--set run.steps=many: run.steps must be an integer of at least 1, found 'many'"},
       {"not a choice", "optimizer.name=adam",
-       "--set optimizer.name=adam: optimizer.name must be one of \"adamw\", \"sgd\", found 'adam'"},
+       "--set optimizer.name=adam: optimizer.name must be one of \"adamw\", \"sgd\", \"lars\", \"lamb\", \"lion\", "
+       "\"rmsprop\", \"adagrad\", found 'adam'"},
       {"more than a value", "run.steps=3\nseed=4", "--set run.steps=3\\nseed=4: run.steps must be"},
       {"zero", "batch.global=0", "--set batch.global=0: batch.global must be an integer of at least 1, found 0"},
   };
@@ -299,7 +300,7 @@ TEST(Recipe, KeysThatDoNotFitTogether) {
       {{"data.name=fashion-mnist"},
        "r.toml: model.name = \"gpt\" cannot learn from data.name = \"fashion-mnist\"; it needs \"text\" or \"tokens\""},
       {{"model.name=mlp"},
-       "r.toml: model.name = \"mlp\" cannot learn from data.name = \"text\"; it needs \"fashion-mnist\" or \"images\""},
+       "r.toml: model.name = \"mlp\" cannot learn from data.name = \"text\"; it needs images, as \"fashion-mnist\""},
       {{"data.tokenizer=uint16"},
        "r.toml: data.tokenizer = \"uint16\" is for data.name = \"tokens\"; \"text\" takes \"bytes\""},
       {{"data.name=tokens"},
