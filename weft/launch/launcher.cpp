@@ -6,7 +6,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,10 +16,10 @@
 #include "weft/base/error.h"
 #include "weft/base/loopback.h"
 #include "weft/base/monotonic.h"
-#include "weft/base/units.h"
 #include "weft/launch/culprit.h"
 #include "weft/launch/error_pipe.h"
 #include "weft/launch/guardian.h"
+#include "weft/launch/rank_limits.h"
 #include "weft/launch/rank_process.h"
 #include "weft/launch/signal_watch.h"
 
@@ -33,27 +32,6 @@ constexpr int64_t kSecond = 1'000'000'000;
 constexpr int64_t kEcho = kSecond / 4;
 /// Some parents (timeout, a terminal's shell) send a signal twice; that is not a second Ctrl-C.
 constexpr int64_t kSamePress = kSecond / 5;
-
-constexpr int kFewRanks = 256, kMostRanksACore = 64;
-
-/// Raises this process's limit on open files, which ranks inherit, where it is too low and may be raised.
-void provide_descriptors(int num_ranks) {
-  const rlim_t needed = 64 + 8 * static_cast<rlim_t>(num_ranks);
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= needed) return;
-  if (limit.rlim_max < needed) {
-    throw Error(fmt::format("{} need some {} open files a process, but at most {} are allowed; raise the limit (ulimit -n)",
-                            counted(num_ranks, "rank"), needed, limit.rlim_max));
-  }
-  limit.rlim_cur = needed;
-  setrlimit(RLIMIT_NOFILE, &limit);
-}
-
-/// Whether a child is stopped at this moment.
-bool is_stopped(pid_t pid) {
-  siginfo_t info{};
-  return pid > 0 && waitid(P_PID, static_cast<id_t>(pid), &info, WSTOPPED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid;
-}
 
 enum class Phase {
   running,
@@ -75,14 +53,13 @@ class RankGroup {
   LaunchOutcome outcome() const;
 
  private:
-  /// 0, or the status of the culprit, or 128 + the signal that ended all.
-  int result(std::string& error) const;
   struct Rank {
     pid_t pid = -1;  ///< -1 once reaped
     FileDescriptor exec_pipe;
     RankOutcome outcome;
   };
 
+  std::vector<RankOutcome> outcomes() const;
   bool any_left() const;
   static void signal(const Rank& rank, int number);
   void signal_all(int number);
@@ -258,12 +235,8 @@ void RankGroup::reap(Rank& rank) {
 
 void RankGroup::judge() {
   if (phase_ > Phase::settling) return;
-  std::vector<RankOutcome> outcomes;
-  for (Rank& rank : ranks_) {
-    rank.outcome.stopped = is_stopped(rank.pid);
-    outcomes.push_back(rank.outcome);
-  }
-  const Verdict verdict = find_culprit(outcomes);
+  for (Rank& rank : ranks_) rank.outcome.stopped = is_stopped(rank.pid);
+  const Verdict verdict = find_culprit(outcomes());
   if (!verdict.failed) return;
   if (verdict.certain) {
     terminate();
@@ -279,44 +252,39 @@ int RankGroup::poll_timeout_ms() const {
   return static_cast<int>(std::clamp<int64_t>((*deadline_ns_ - monotonic_ns()) / 1'000'000 + 1, 0, kLook));
 }
 
-LaunchOutcome RankGroup::outcome() const {
-  LaunchOutcome result;
-  result.status = this->result(result.error);
-  result.interrupted = interrupt_ != 0;
-  return result;
+std::vector<RankOutcome> RankGroup::outcomes() const {
+  std::vector<RankOutcome> all;
+  all.reserve(ranks_.size());
+  for (const Rank& rank : ranks_) all.push_back(rank.outcome);
+  return all;
 }
 
-int RankGroup::result(std::string& error) const {
-  std::vector<RankOutcome> outcomes;
-  outcomes.reserve(ranks_.size());
-  for (const Rank& rank : ranks_) outcomes.push_back(rank.outcome);
-  const Verdict verdict = find_culprit(outcomes);
-  if (verdict.failed) {
-    error = verdict.error;
-    return verdict.status;
+/// Status 0, or that of the culprit, or 128 + the signal that ended all.
+LaunchOutcome RankGroup::outcome() const {
+  const std::vector<RankOutcome> ranks = outcomes();
+  LaunchOutcome result;
+  result.interrupted = interrupt_ != 0;
+  if (const Verdict verdict = find_culprit(ranks); verdict.failed) {
+    result.status = verdict.status;
+    result.error = verdict.error;
+    return result;
   }
-  if (has_stopped_) return options_.stopped_status;
+  if (has_stopped_) {
+    result.status = options_.stopped_status;
+    return result;
+  }
   // Ranks that know of the signal came to their end before it mattered.
-  const bool all_done = std::all_of(outcomes.begin(), outcomes.end(), [](const RankOutcome& o) { return o.wait_status == 0; });
-  if (interrupt_ == 0 || (options_.stopped_status != 0 && all_done && phase_ == Phase::interrupted)) return 0;
-  error = fmt::format("ended by {}", interrupt_ == SIGINT    ? "Ctrl-C"
-                                     : interrupt_ == SIGTERM ? "SIGTERM"
-                                     : interrupt_ == SIGUSR1 ? "SIGUSR1"
-                                                             : "SIGHUP");
-  return 128 + interrupt_;
+  const bool all_done = std::all_of(ranks.begin(), ranks.end(), [](const RankOutcome& o) { return o.wait_status == 0; });
+  if (interrupt_ == 0 || (options_.stopped_status != 0 && all_done && phase_ == Phase::interrupted)) return result;
+  result.status = 128 + interrupt_;
+  result.error = fmt::format("ended by {}", signal_text(interrupt_));
+  return result;
 }
 
 }  // namespace
 
 LaunchOutcome launch_once(const LaunchOptions& options) {
-  if (options.num_ranks < 1) throw InputError(fmt::format("-n {}: the number of ranks must be at least 1", options.num_ranks));
-  const int cores = available_cores(), most = std::max(kFewRanks, kMostRanksACore * cores);
-  if (options.num_ranks > most) {
-    throw InputError(
-        fmt::format("-n {}: at most {} ranks are started on a host with {}, so that a slip of the finger "
-                    "does not bring it down",
-                    options.num_ranks, most, counted(cores, "core")));
-  }
+  check_rank_count(options.num_ranks);
   if (options.command.empty()) throw InputError("no program to run");
   RankGroup group(options);
   group.start();

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
@@ -105,6 +106,11 @@ std::vector<std::string> rank_environment(const RankVariables& variables) {
   }
   result.insert(result.end(), own.begin(), own.end());
   return result;
+}
+
+bool is_stopped(pid_t pid) {
+  siginfo_t info{};
+  return pid > 0 && waitid(P_PID, static_cast<id_t>(pid), &info, WSTOPPED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid;
 }
 
 }  // namespace weft

@@ -45,4 +45,7 @@ struct RankVariables {
 /// This process's environment with those variables.
 std::vector<std::string> rank_environment(const RankVariables& variables);
 
+/// Whether a child is stopped at this moment.
+bool is_stopped(pid_t pid);
+
 }  // namespace weft

@@ -41,4 +41,9 @@ std::vector<int> SignalWatch::receive() {
   return signals;
 }
 
+const char* signal_text(int signal) {
+  if (signal == SIGINT) return "Ctrl-C";
+  return signal == SIGTERM ? "SIGTERM" : signal == SIGUSR1 ? "SIGUSR1" : "SIGHUP";
+}
+
 }  // namespace weft

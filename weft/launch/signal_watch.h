@@ -31,4 +31,7 @@ class SignalWatch {
   FileDescriptor fd_;
 };
 
+/// What people call a signal that is watched for: "Ctrl-C", "SIGTERM".
+const char* signal_text(int signal);
+
 }  // namespace weft
