@@ -1,7 +1,6 @@
 #include "weft/train/run/train.h"
 
 #include <ATen/Parallel.h>
-#include <ATen/ops/zeros.h>
 #include <c10/core/DeviceGuard.h>
 #include <fmt/core.h>
 
@@ -16,8 +15,6 @@
 #include "weft/base/stopwatch.h"
 #include "weft/base/units.h"
 #include "weft/checkpoint/atomic_file.h"
-#include "weft/checkpoint/digest.h"
-#include "weft/checkpoint/safetensors.h"
 #include "weft/program/draw/trace.h"
 #include "weft/train/recipe/build_model.h"
 #include "weft/train/recipe/open_data.h"
@@ -26,6 +23,7 @@
 #include "weft/train/report/meter.h"
 #include "weft/train/run/data_text.h"
 #include "weft/train/run/device.h"
+#include "weft/train/run/final_figures.h"
 #include "weft/train/run/from_recipe.h"
 #include "weft/train/run/recipe_agreement.h"
 #include "weft/train/run/resume.h"
@@ -36,15 +34,6 @@
 namespace weft {
 
 namespace {
-
-/// One number of every rank, in rank order.
-std::vector<double> gather(const Group& group, at::Device device, double value, std::string_view what) {
-  at::Tensor values = at::zeros({group.size()}, at::TensorOptions(at::kDouble).device(device));
-  values[group.rank()].fill_(value);
-  group.all_reduce(values, ReduceOp::sum, what).wait();
-  values = values.cpu();
-  return {values.data_ptr<double>(), values.data_ptr<double>() + group.size()};
-}
 
 /// The step to trace, counted from 1; 0 for none.
 int64_t traced_step(const TrainOptions& options, int64_t steps) {
@@ -233,12 +222,6 @@ class Run {
   }
 
   void finish() {
-    const Group& group = trainer_.world_group();
-    Traffic traffic;
-    for (const Group& used : trainer_.groups()) {
-      traffic.bytes += used.traffic().bytes;
-      traffic.seconds += used.traffic().seconds;
-    }
     report_.model = recipe_.model.name;
     report_.parameters = trainer_.model().num_parameters();
     report_.world = world_.size();
@@ -249,7 +232,7 @@ class Run {
                       {"tp", layout_.tp},
                       {"micro_batch", layout_.micro_batch},
                       {"micro_batches_per_rank", layout_.micro_batches_per_rank}};
-    report_.backend = group.backend();
+    report_.backend = trainer_.world_group().backend();
     report_.threads_per_rank = at::get_num_threads();
     report_.steps = recipe_.run.steps;
     report_.learning_rate = learning_rate_of(recipe_).peak;
@@ -261,30 +244,10 @@ class Run {
     report_.tokens_per_s = meter_.steps_per_s() * tokens_per_step();
     report_.step_ms_p50 = meter_.percentile_ms(0.5);
     report_.step_ms_p95 = meter_.percentile_ms(0.95);
-    const std::vector<double> waits = gather(group, device_, loader_->waits().waited_s / report_.seconds, "waits for data");
-    report_.data_wait_share = *std::max_element(waits.begin(), waits.end());
-    const std::vector<double> shares = gather(group, device_, traffic.seconds / report_.seconds, "communication share");
-    report_.communication_share = *std::max_element(shares.begin(), shares.end());
-    for (double bytes : gather(group, device_, static_cast<double>(traffic.bytes), "traffic")) {
-      report_.traffic_bytes.push_back(static_cast<int64_t>(bytes));
-    }
-    report_.peak_rss_mb = gather(group, device_, peak_rss_mb(), "peak memory");
+    gather_figures(trainer_, device_, loader_->waits().waited_s, report_);
     report_.skipped_steps = trainer_.loss_scale().skipped_steps;
-    if (!report_.stopped) finish_weights();  // which are not the last, and those that asked are waiting
-  }
-
-  /// The digest takes the weights one at a time; a file takes them all, on rank 0.
-  void finish_weights() {
-    WeightsDigest digest;
-    std::vector<NamedTensor> weights;
-    trainer_.for_each_weight([&](const std::string& name, const at::Tensor& value) {
-      if (!leads()) return;
-      digest.add(name, value);
-      if (!options_.save_path.empty()) weights.push_back({name, value.clone()});
-    });
-    if (!leads()) return;
-    report_.weights_sha256 = digest.hex();
-    if (!options_.save_path.empty()) save_safetensors(options_.save_path, weights, {{"format", "pt"}});
+    // A run that was stopped has not its last weights yet, and those that asked are waiting.
+    if (!report_.stopped) report_.weights_sha256 = final_weights(trainer_, options_.save_path);
   }
 
   const Recipe& recipe_;

@@ -1,0 +1,61 @@
+#include "weft/train/run/final_figures.h"
+
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+#include "weft/checkpoint/digest.h"
+#include "weft/checkpoint/safetensors.h"
+#include "weft/train/report/meter.h"
+
+namespace weft {
+
+namespace {
+
+/// One number of every rank, in rank order.
+std::vector<double> gather(const Group& group, at::Device device, double value, std::string_view what) {
+  at::Tensor values = at::zeros({group.size()}, at::TensorOptions(at::kDouble).device(device));
+  values[group.rank()].fill_(value);
+  group.all_reduce(values, ReduceOp::sum, what).wait();
+  values = values.cpu();
+  return {values.data_ptr<double>(), values.data_ptr<double>() + group.size()};
+}
+
+}  // namespace
+
+void gather_figures(Trainer& trainer, at::Device device, double waited_s, FinalReport& report) {
+  const Group& world = trainer.world_group();
+  Traffic traffic;
+  for (const Group& used : trainer.groups()) {
+    traffic.bytes += used.traffic().bytes;
+    traffic.seconds += used.traffic().seconds;
+  }
+  const auto largest_share = [&](double seconds, std::string_view what) {
+    const std::vector<double> shares = gather(world, device, seconds / report.seconds, what);
+    return *std::max_element(shares.begin(), shares.end());
+  };
+  report.data_wait_share = largest_share(waited_s, "waits for data");
+  report.communication_share = largest_share(traffic.seconds, "communication share");
+  for (const double bytes : gather(world, device, static_cast<double>(traffic.bytes), "traffic")) {
+    report.traffic_bytes.push_back(static_cast<int64_t>(bytes));
+  }
+  report.peak_rss_mb = gather(world, device, peak_rss_mb(), "peak memory");
+}
+
+std::string final_weights(Trainer& trainer, const std::string& path) {
+  const bool leads = trainer.world_group().rank() == 0;
+  WeightsDigest digest;
+  std::vector<NamedTensor> weights;
+  trainer.for_each_weight([&](const std::string& name, const at::Tensor& value) {
+    if (!leads) return;
+    digest.add(name, value);
+    if (!path.empty()) weights.push_back({name, value.clone()});
+  });
+  if (!leads) return {};
+  if (!path.empty()) save_safetensors(path, weights, {{"format", "pt"}});
+  return digest.hex();
+}
+
+}  // namespace weft
