@@ -9,11 +9,6 @@ namespace weft {
 
 namespace {
 
-/// Weight decay that is part of the gradient.
-void add_decay(UpdatePiece& p, double decay) {
-  if (decay != 0.0) p.gradients.add_(p.weights, decay);
-}
-
 class LionOptimizer : public PieceOptimizer<Lion> {
  public:
   using PieceOptimizer::PieceOptimizer;
@@ -21,7 +16,7 @@ class LionOptimizer : public PieceOptimizer<Lion> {
   void update(int block, const UpdateStep& step) override {
     c10::NoGradGuard no_grad;
     pieces_.update(block, [&](UpdatePiece& p) {
-      divide_gradients(p, step.divisor);
+      prepare_gradients(p, step.divisor, 0.0);  // its decay is of the weights alone
       at::Tensor& mean = p.state[0];
       const double decay = decay_of(p);
       if (decay != 0.0) p.weights.mul_(1.0 - step.lr * decay);
@@ -40,8 +35,7 @@ class RmsPropOptimizer : public PieceOptimizer<RmsProp> {
   void update(int block, const UpdateStep& step) override {
     c10::NoGradGuard no_grad;
     pieces_.update(block, [&](UpdatePiece& p) {
-      divide_gradients(p, step.divisor);
-      add_decay(p, decay_of(p));
+      prepare_gradients(p, step.divisor, decay_of(p));
       at::Tensor& squares = p.state[0];
       squares.mul_(options_.alpha).addcmul_(p.gradients, p.gradients, 1.0 - options_.alpha);
       const at::Tensor root = at::sqrt(squares).add_(options_.eps);
@@ -61,8 +55,7 @@ class AdagradOptimizer : public PieceOptimizer<Adagrad> {
   void update(int block, const UpdateStep& step) override {
     c10::NoGradGuard no_grad;
     pieces_.update(block, [&](UpdatePiece& p) {
-      divide_gradients(p, step.divisor);
-      add_decay(p, decay_of(p));
+      prepare_gradients(p, step.divisor, decay_of(p));
       p.state[0].addcmul_(p.gradients, p.gradients);
       p.weights.addcdiv_(p.gradients, at::sqrt(p.state[0]).add_(options_.eps), -step.lr);
     });

@@ -85,9 +85,7 @@ class LarsOptimizer : public LayerWise<Lars> {
   void update(int block, const UpdateStep& step) override {
     c10::NoGradGuard no_grad;
     pieces_.update(block, [&](UpdatePiece& p) {
-      divide_gradients(p, step.divisor);
-      const double decay = decay_of(p);
-      if (decay != 0.0) p.gradients.add_(p.weights, decay);
+      prepare_gradients(p, step.divisor, decay_of(p));
       scale_by_ratio(p, p.gradients);
       if (options_.momentum > 0.0) {
         at::Tensor& velocity = p.state[0];

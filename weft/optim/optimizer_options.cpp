@@ -16,45 +16,24 @@ void require_not_negative(const char* key, double value) { require(value >= 0, k
 void require_positive(const char* key, double value) { require(value > 0, key, value, "above 0"); }
 void require_share(const char* key, double value) { require(value >= 0 && value < 1, key, value, "in [0, 1)"); }
 
-void require_momentum(bool nesterov, double momentum) {
-  require_share("momentum", momentum);
-  if (nesterov && momentum == 0) throw InputError("optimizer.nesterov needs a momentum above 0");
+/// The numbers that such options have.
+template <class Options>
+void check(const Options& o) {
+  require_not_negative("lr", o.lr);
+  require_not_negative("weight_decay", o.weight_decay);
+  if constexpr (requires { o.beta1; }) {
+    require_share("beta1", o.beta1);
+    require_share("beta2", o.beta2);
+  }
+  if constexpr (requires { o.alpha; }) require_share("alpha", o.alpha);
+  if constexpr (requires { o.momentum; }) require_share("momentum", o.momentum);
+  if constexpr (requires { o.eps; }) require_positive("eps", o.eps);
+  if constexpr (requires { o.trust; }) require_positive("trust", o.trust);
+  if constexpr (requires { o.trust_limit; }) require_not_negative("trust_limit", o.trust_limit);
+  if constexpr (requires { o.nesterov; }) {
+    if (o.nesterov && o.momentum == 0) throw InputError("optimizer.nesterov needs a momentum above 0");
+  }
 }
-
-void check(const AdamW& o) {
-  require_share("beta1", o.beta1);
-  require_share("beta2", o.beta2);
-  require_positive("eps", o.eps);
-}
-
-void check(const Sgd& o) { require_momentum(o.nesterov, o.momentum); }
-
-void check(const Lars& o) {
-  require_momentum(o.nesterov, o.momentum);
-  require_positive("trust", o.trust);
-  require_positive("eps", o.eps);
-  require_not_negative("trust_limit", o.trust_limit);
-}
-
-void check(const Lamb& o) {
-  require_share("beta1", o.beta1);
-  require_share("beta2", o.beta2);
-  require_positive("eps", o.eps);
-  require_not_negative("trust_limit", o.trust_limit);
-}
-
-void check(const Lion& o) {
-  require_share("beta1", o.beta1);
-  require_share("beta2", o.beta2);
-}
-
-void check(const RmsProp& o) {
-  require_share("alpha", o.alpha);
-  require_positive("eps", o.eps);
-  require_share("momentum", o.momentum);
-}
-
-void check(const Adagrad& o) { require_positive("eps", o.eps); }
 
 std::string text(const AdamW& o) { return fmt::format("AdamW, betas {} and {}, eps {}", o.beta1, o.beta2, o.eps); }
 std::string text(const Sgd& o) { return fmt::format("SGD, momentum {}{}", o.momentum, o.nesterov ? " (Nesterov)" : ""); }
@@ -81,13 +60,7 @@ Names names(const Adagrad& /*o*/) { return {"sum"}; }
 }  // namespace
 
 void check_optimizer(const OptimizerOptions& options) {
-  std::visit(
-      [](const auto& o) {
-        require_not_negative("lr", o.lr);
-        require_not_negative("weight_decay", o.weight_decay);
-        check(o);
-      },
-      options);
+  std::visit([](const auto& o) { check(o); }, options);
 }
 
 std::string optimizer_text(const OptimizerOptions& options) {

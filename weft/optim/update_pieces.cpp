@@ -40,8 +40,9 @@ void UpdatePieces::update(int block, Visit visit) {
   model_.copy_master_to_shard(block);
 }
 
-void divide_gradients(UpdatePiece& piece, double divisor) {
+void prepare_gradients(UpdatePiece& piece, double divisor, double decay) {
   if (divisor != 1.0) piece.gradients.div_(divisor);
+  if (decay != 0.0) piece.gradients.add_(piece.weights, decay);
 }
 
 /// Of elements [begin, end) of the block's shard.

@@ -26,8 +26,8 @@ struct UpdatePiece {
   std::vector<TensorPart> tensors = {};  ///< of which they are; where the walk is asked for it
 };
 
-/// Divides the piece's gradients.
-void divide_gradients(UpdatePiece& piece, double divisor);
+/// Divides the piece's gradients, and adds `decay` times its weights to them.
+void prepare_gradients(UpdatePiece& piece, double divisor, double decay);
 
 /// How a walk goes.
 struct PieceOptions {

@@ -4,13 +4,11 @@
 #include <ATen/ops/randint.h>
 #include <fmt/format.h>
 
-#include <cstdio>
-#include <exception>
 #include <map>
 #include <string>
 #include <vector>
 
-#include "weft/checkpoint/safetensors.h"
+#include "tests/support/write_samples.h"
 #include "weft/models/llama.h"
 #include "weft/nn/flat.h"
 #include "weft/nn/random.h"
@@ -74,16 +72,8 @@ std::map<std::string, std::string> metadata(const weft::LlamaOptions& o) {
 
 }  // namespace
 
-int main(int argc, char** argv) try {
-  if (argc != 2) {
-    std::fprintf(stderr, "usage: llama_sample FOLDER\n");
-    return 2;
-  }
-  for (const Case& c : cases()) {
-    weft::save_safetensors(fmt::format("{}/{}.safetensors", argv[1], c.name), sample(c.options), metadata(c.options));
-  }
-  return 0;
-} catch (const std::exception& error) {
-  std::fprintf(stderr, "llama_sample: %s\n", error.what());
-  return 1;
+int main(int argc, char** argv) {
+  return weft::test::write_samples(
+      argc, argv, "llama_sample", cases(), [](const Case& c) { return sample(c.options); },
+      [](const Case& c) { return metadata(c.options); });
 }

@@ -5,13 +5,11 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <cstdio>
-#include <exception>
 #include <map>
 #include <string>
 #include <vector>
 
-#include "weft/checkpoint/safetensors.h"
+#include "tests/support/write_samples.h"
 #include "weft/models/resnet.h"
 #include "weft/nn/flat.h"
 #include "weft/nn/random.h"
@@ -79,17 +77,8 @@ std::vector<weft::NamedTensor> sample(const Case& c) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2) {
-    std::fputs("usage: resnet_sample FOLDER\n", stderr);
-    return 2;
-  }
-  try {
-    for (const Case& c : cases()) {
-      const std::map<std::string, std::string> said = {{"name", c.name}, {"classes", fmt::format("{}", c.options.classes)}};
-      weft::save_safetensors(fmt::format("{}/{}.safetensors", argv[1], c.name), sample(c), said);
-    }
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "resnet_sample: %s\n", error.what());
-    return 1;
-  }
+  const auto said = [](const Case& c) {
+    return std::map<std::string, std::string>{{"name", c.name}, {"classes", fmt::to_string(c.options.classes)}};
+  };
+  return weft::test::write_samples(argc, argv, "resnet_sample", cases(), sample, said);
 }

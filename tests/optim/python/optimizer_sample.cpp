@@ -3,13 +3,11 @@
 #include <ATen/ops/randn.h>
 #include <fmt/format.h>
 
-#include <cstdio>
-#include <exception>
 #include <map>
 #include <string>
 #include <vector>
 
-#include "weft/checkpoint/safetensors.h"
+#include "tests/support/write_samples.h"
 #include "weft/nn/flat.h"
 #include "weft/optim/make_optimizer.h"
 
@@ -89,16 +87,5 @@ std::vector<weft::NamedTensor> sample(const Case& c) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2) {
-    std::fputs("usage: optimizer_sample FOLDER\n", stderr);
-    return 2;
-  }
-  try {
-    for (const Case& c : cases()) {
-      weft::save_safetensors(fmt::format("{}/{}.safetensors", argv[1], c.name), sample(c), c.said);
-    }
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "optimizer_sample: %s\n", error.what());
-    return 1;
-  }
+  return weft::test::write_samples(argc, argv, "optimizer_sample", cases(), sample, [](const Case& c) { return c.said; });
 }

@@ -13,71 +13,27 @@ namespace weft {
 
 namespace {
 
-template <class Options>
-Options common(const OptimizerRecipe& recipe) {
-  Options options;
-  options.lr = recipe.lr;
-  options.weight_decay = recipe.weight_decay;
-  return options;
-}
-
 void take(const std::optional<double>& from, double& to) {
   if (from) to = *from;
 }
 
-OptimizerOptions adamw(const OptimizerRecipe& recipe) {
-  auto options = common<AdamW>(recipe);
-  take(recipe.beta1, options.beta1);
-  take(recipe.beta2, options.beta2);
-  take(recipe.eps, options.eps);
-  return options;
-}
-
-OptimizerOptions sgd(const OptimizerRecipe& recipe) {
-  auto options = common<Sgd>(recipe);
-  take(recipe.momentum, options.momentum);
-  options.nesterov = recipe.nesterov;
-  return options;
-}
-
-OptimizerOptions lars(const OptimizerRecipe& recipe) {
-  auto options = common<Lars>(recipe);
-  take(recipe.momentum, options.momentum);
-  take(recipe.trust, options.trust);
-  take(recipe.eps, options.eps);
-  options.nesterov = recipe.nesterov;
-  options.trust_limit = recipe.trust_limit;
-  return options;
-}
-
-OptimizerOptions lamb(const OptimizerRecipe& recipe) {
-  auto options = common<Lamb>(recipe);
-  take(recipe.beta1, options.beta1);
-  take(recipe.beta2, options.beta2);
-  take(recipe.eps, options.eps);
-  options.trust_limit = recipe.trust_limit;
-  return options;
-}
-
-OptimizerOptions lion(const OptimizerRecipe& recipe) {
-  auto options = common<Lion>(recipe);
-  take(recipe.beta1, options.beta1);
-  take(recipe.beta2, options.beta2);
-  return options;
-}
-
-OptimizerOptions rmsprop(const OptimizerRecipe& recipe) {
-  auto options = common<RmsProp>(recipe);
-  take(recipe.alpha, options.alpha);
-  take(recipe.eps, options.eps);
-  take(recipe.momentum, options.momentum);
-  return options;
-}
-
-OptimizerOptions adagrad(const OptimizerRecipe& recipe) {
-  auto options = common<Adagrad>(recipe);
-  take(recipe.eps, options.eps);
-  return options;
+/// What the recipe says of the numbers that such options have; the others are not theirs to read.
+template <class Options>
+OptimizerOptions read(const OptimizerRecipe& recipe) {
+  Options o;
+  o.lr = recipe.lr;
+  o.weight_decay = recipe.weight_decay;
+  if constexpr (requires { o.beta1; }) {
+    take(recipe.beta1, o.beta1);
+    take(recipe.beta2, o.beta2);
+  }
+  if constexpr (requires { o.alpha; }) take(recipe.alpha, o.alpha);
+  if constexpr (requires { o.eps; }) take(recipe.eps, o.eps);
+  if constexpr (requires { o.momentum; }) take(recipe.momentum, o.momentum);
+  if constexpr (requires { o.nesterov; }) o.nesterov = recipe.nesterov;
+  if constexpr (requires { o.trust; }) take(recipe.trust, o.trust);
+  if constexpr (requires { o.trust_limit; }) o.trust_limit = recipe.trust_limit;
+  return o;
 }
 
 struct NamedOptimizer {
@@ -85,8 +41,9 @@ struct NamedOptimizer {
   OptimizerOptions (*make)(const OptimizerRecipe& recipe);
 };
 
-constexpr NamedOptimizer kOptimizers[] = {{"adamw", adamw}, {"sgd", sgd},         {"lars", lars},      {"lamb", lamb},
-                                          {"lion", lion},   {"rmsprop", rmsprop}, {"adagrad", adagrad}};
+constexpr NamedOptimizer kOptimizers[] = {{"adamw", read<AdamW>},    {"sgd", read<Sgd>},   {"lars", read<Lars>},
+                                          {"lamb", read<Lamb>},      {"lion", read<Lion>}, {"rmsprop", read<RmsProp>},
+                                          {"adagrad", read<Adagrad>}};
 
 }  // namespace
 

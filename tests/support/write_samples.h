@@ -1,0 +1,31 @@
+// The main function of programs whose samples Python packages are compared with (compare_in_python.sh).
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <exception>
+#include <string>
+
+#include "weft/checkpoint/safetensors.h"
+
+namespace weft::test {
+
+/// Writes a file FOLDER/NAME.safetensors for each case, of `sample(case)` and, as its metadata, `said(case)`. Returns the exit
+/// status.
+template <class Cases, class Sample, class Said>
+int write_samples(int argc, char** argv, const char* program, const Cases& cases, const Sample& sample, const Said& said) {
+  if (argc != 2) {
+    std::fprintf(stderr, "usage: %s FOLDER\n", program);
+    return 2;
+  }
+  try {
+    for (const auto& c : cases) save_safetensors(fmt::format("{}/{}.safetensors", argv[1], c.name), sample(c), said(c));
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s: %s\n", program, error.what());
+    return 1;
+  }
+}
+
+}  // namespace weft::test
