@@ -18,7 +18,7 @@
 #include "weft/base/error.h"
 #include "weft/checkpoint/safetensors.h"
 #include "weft/comm/world.h"
-#include "weft/data/images/images.h"
+#include "weft/data/images/idx_images.h"
 #include "weft/data/tokens.h"
 #include "weft/program/draw/draw.h"
 #include "weft/program/schedules/csv.h"

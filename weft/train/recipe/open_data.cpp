@@ -3,13 +3,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "weft/base/error.h"
 #include "weft/data/images/cifar.h"
+#include "weft/data/images/idx_images.h"
 #include "weft/data/images/image_folder.h"
 #include "weft/data/images/image_set.h"
-#include "weft/data/images/images.h"
 #include "weft/data/tokens.h"
 #include "weft/train/recipe/build_model.h"
 #include "weft/train/recipe/recipe_checks.h"
@@ -49,6 +50,16 @@ void check_classes(const Recipe& recipe, const std::string& folder, int64_t clas
                                recipe.model.classes, classes));
 }
 
+/// Labels are places in the order of names, so that a class that one part lacks would move all others.
+void check_same_classes(const std::string& training, const std::string& evaluation) {
+  const std::vector<std::string> expected = image_classes(training), found = image_classes(evaluation);
+  if (found == expected) return;
+  const auto [first, other] = std::mismatch(expected.begin(), expected.end(), found.begin(), found.end());
+  throw InputError(fmt::format("{}: its classes are not those of {}: {} where that has {}; give both the same folders",
+                               evaluation, training, other == found.end() ? "none" : "'" + *other + "'",
+                               first == expected.end() ? "none" : "'" + *first + "'"));
+}
+
 std::shared_ptr<ImageSource> open_image_source(const Recipe& recipe, bool training) {
   const DataRecipe& data = recipe.data;
   if (data.name == "cifar10" || data.name == "cifar100") {
@@ -58,6 +69,7 @@ std::shared_ptr<ImageSource> open_image_source(const Recipe& recipe, bool traini
   }
   if (data.name == "image-folder") {
     const std::string folder = folder_of_part(data.path, training);
+    if (!training) check_same_classes(folder_of_part(data.path, true), folder);
     check_classes(recipe, folder, static_cast<int64_t>(image_classes(folder).size()));
     return open_image_folder(folder, recipe.model.channels);
   }

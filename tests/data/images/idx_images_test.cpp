@@ -1,4 +1,4 @@
-#include "weft/data/images/images.h"
+#include "weft/data/images/idx_images.h"
 
 #include <ATen/ops/equal.h>
 #include <ATen/ops/mean.h>

@@ -1,4 +1,4 @@
-#include "weft/data/images/images.h"
+#include "weft/data/images/idx_images.h"
 
 #include <fmt/format.h>
 
