@@ -1,0 +1,17 @@
+// BatchRecipe: the section [batch] of a recipe. Plain data.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+namespace weft {
+
+/// The section [batch].
+struct BatchRecipe {
+  int64_t global = 0;  ///< samples a step, over all ranks
+  /// Samples a forward; default: global / data-parallel ranks, or / slots; with a pipeline, a part of that.
+  std::optional<int64_t> micro;
+  int64_t reference = 0;  ///< the global batch that optimizer.lr was found for; 0: none is told
+};
+
+}  // namespace weft

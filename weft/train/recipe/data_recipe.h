@@ -1,0 +1,21 @@
+// DataRecipe: the section [data] of a recipe. Plain data.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace weft {
+
+/// The section [data].
+struct DataRecipe {
+  std::string name;  ///< "fashion-mnist" | "images" | "cifar10" | "cifar100" | "image-folder" | "text" | "tokens"
+  std::string path;  ///< file or folder; empty: where set-up puts the default corpus
+  std::string tokenizer = "bytes";  ///< text; "uint16" or "uint32" token files for "tokens"
+  double evaluation = 0.1;          ///< text, tokens: share at the end of the stream kept for evaluation
+  int64_t workers = 1;              ///< threads that prepare a rank's micro-batches; 0: none, each when it is asked for
+  int64_t crop_padding = 0;         ///< images: Augmentation::crop_padding
+  bool flip = false;                ///< images: Augmentation::flip
+  double least_area = 0.0;          ///< images: Augmentation::least_area
+};
+
+}  // namespace weft

@@ -1,0 +1,33 @@
+// ModelRecipe: the section [model] of a recipe. Plain data.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace weft {
+
+/// The section [model].
+struct ModelRecipe {
+  std::string name;                 ///< "gpt", "llama", "cnn", "mlp", "resnet"
+  int64_t layers = 6;               ///< gpt, llama: transformer layers; mlp: hidden layers
+  int64_t heads = 6;                ///< gpt, llama: attention heads; must divide the width
+  int64_t kv_heads = 0;             ///< llama: key and value heads; must divide heads; 0: as many as heads
+  int64_t width = 384;              ///< gpt, llama: embedding width; cnn: channels of the first stage; mlp: hidden width
+  int64_t depth = 20;               ///< resnet: layers with weights (models/resnet.h)
+  std::string norm = "batch";       ///< resnet: "batch" | "group"
+  bool zero_init_residual = false;  ///< resnet: ResnetOptions::zero_init_residual
+  int64_t channels = 1;             ///< cnn, mlp, resnet: of the images, 1 or 3
+  int64_t image_size = 28;          ///< cnn, mlp, resnet: height and width of the images
+  int64_t ffn = 0;                  ///< llama: feed-forward width; 0: llama_ffn(width)
+  int64_t context = 256;            ///< gpt, llama: tokens a sample
+  int64_t vocabulary = 256;         ///< gpt, llama: different tokens
+  int64_t classes = 10;             ///< cnn, mlp, resnet: labels
+  bool tied_embeddings = false;     ///< gpt, llama: logits are products with the token embeddings
+  double dropout = 0.0;             ///< gpt: share of activations dropped
+  double rope_theta = 10000.0;      ///< llama: base of the rotary angles
+  double norm_eps = 1e-5;           ///< llama: added to the mean squares
+  std::string weights;              ///< that it starts from (checkpoint/weights/weights_file.h); empty: drawn ones
+  std::string weight_names;         ///< a JSON file of the names that those have instead of the model's; empty: the same
+};
+
+}  // namespace weft

@@ -1,0 +1,33 @@
+// OptimizerRecipe: the section [optimizer] of a recipe. Plain data.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace weft {
+
+/// The section [optimizer].
+struct OptimizerRecipe {
+  std::string name = "adamw";        ///< of optimizer_names()
+  double lr = 3e-4;                  ///< learning rate at its peak, of batch.reference where that is set
+  std::string scale_lr = "none";     ///< how it is taken to batch.global: "none" | "linear" | "sqrt"
+  int64_t warmup = 0;                ///< steps of linear warm-up
+  std::string warmup_from = "zero";  ///< "zero" | "reference": lr, where it is scaled
+  std::string decay = "constant";    ///< "constant" | "linear" | "cosine" | "step"
+  double final_lr = 0.0;             ///< linear, cosine: share of lr at the last step
+  int64_t decay_every = 0;           ///< step decay: steps between drops
+  double decay_factor = 0.1;         ///< step decay: factor of each drop
+  double weight_decay = 0.01;        ///< adamw, lion: decoupled; lamb: part of what moves weights; others: added to gradients
+  std::optional<double> beta1;       ///< adamw, lamb, lion
+  std::optional<double> beta2;       ///< the same
+  std::optional<double> alpha;       ///< rmsprop
+  std::optional<double> eps;         ///< all but sgd, lion
+  std::optional<double> momentum;    ///< sgd, lars, rmsprop
+  bool nesterov = false;             ///< sgd, lars
+  std::optional<double> trust;       ///< lars: Lars::trust
+  double trust_limit = 0.0;          ///< lars, lamb: largest ratio; 0: no limit
+  double clip = 0.0;                 ///< global gradient norm; 0: no clipping
+};
+
+}  // namespace weft
