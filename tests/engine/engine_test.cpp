@@ -304,8 +304,7 @@ TEST(Engine, MovesStatisticsByTheMeanChangeOfTheMicroBatches) {
   chain.blocks.push_back(
       {"bn", "bn",
        std::make_shared<FunctionBlock>(
-           [layer](const Tensors& in, const Context& context) -> Tensors { return {(*layer)(in[0], context.training)}; },
-           specs)});
+           [layer](const Tensors& in, const Context& context) -> Tensors { return {(*layer)(in[0], context)}; }, specs)});
   FlatModel model(std::move(chain), {});
   model.initialise(0, /*seed=*/1);
   IdleUpdater updater;

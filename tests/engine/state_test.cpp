@@ -69,7 +69,7 @@ TEST(Engine, StatisticsMoveOnceHoweverOftenABlockRuns) {
     layer->describe(specs, "bn");
     Model chain{.name = "test", .blocks = {}, .loss = sum_loss, .hits = {}};
     const auto block = [layer](const Tensors& in, const Context& context) -> Tensors {
-      return {(*layer)(in[0], context.training).square()};
+      return {(*layer)(in[0], context).square()};
     };
     chain.blocks.push_back({"bn", "bn", std::make_shared<FunctionBlock>(block, specs)});
     FlatModel model(std::move(chain), {});

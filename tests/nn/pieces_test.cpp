@@ -15,6 +15,7 @@
 #include "weft/models/gpt.h"
 #include "weft/nn/cost.h"
 #include "weft/nn/split_layers.h"
+#include "weft/nn/tree_sum.h"
 
 namespace weft::pieces_test {
 namespace {

@@ -146,7 +146,7 @@ TEST(InnerCalls, verify_refuses_what_cannot_be) {
   const auto first = [](Program& x) -> InnerCall& { return x.block_calls[1].forward[0]; };
   const Wrong cases[] = {
       {"along the replicas", Defect::wrong_axis, [&](Program& x) { first(x).axes = kReplicaAxis; },
-       "call 0 inside the forward of block 1 'layer1': along dp: must be cp, tp or both"},
+       "call 0 inside the forward of block 1 'layer1': along dp: must be of cp+tp"},
       {"along more", Defect::wrong_axis, [&](Program& x) { first(x).axes = kTensorAxis | kPipelineAxis; }, "along pp+tp"},
       {"along none", Defect::wrong_axis, [&](Program& x) { first(x).axes = kNoAxes; }, "along none: must be"},
       {"along one that is not", Defect::wrong_axis, [&](Program& x) { first(x).axes = AxisSet::of_bits(0x80); },

@@ -23,6 +23,7 @@ struct EngineOptions {
   OffloadStores offload = {};                                     ///< null ones where the program moves none
   uint64_t seed = 0;                                              ///< of weights and random numbers
   bool recompute_parts = false;                                   ///< Context::recompute_parts
+  int batch_pieces = 1;                                           ///< Context::batch_pieces
   bool sequence_parallel = false;                                 ///< Context::sequence_parallel
   int tp_chunks = 1;                                              ///< Context::tp_chunks
   ContextAttention attention_over = ContextAttention::automatic;  ///< Context::attention_over

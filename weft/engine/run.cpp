@@ -65,7 +65,7 @@ void StepRun::begin(int64_t step, const InstructionList& list, const NextMicroBa
   result_ = {};
   loss_settled_ = false;
   loaded_ = 0;
-  losses_ = at::zeros({3, options_.all_micro_batches}, at::TensorOptions(at::kDouble));
+  losses_ = at::zeros({3, options_.all_micro_batches * options_.batch_pieces}, at::TensorOptions(at::kDouble));
   transfers.begin();
   const auto blocks = static_cast<size_t>(model_.num_blocks());
   for (InFlight& flight : in_flight_) {

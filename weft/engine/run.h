@@ -118,7 +118,7 @@ class StepRun {
   std::vector<Work> works_;          ///< by instruction
   std::vector<at::Tensor> stashes_;  ///< partial sums of finished slots, by level: [all gradients]
   std::vector<bool> accumulated_;    ///< by block: the owned gradients hold a sum already
-  at::Tensor losses_;                ///< [3, all micro-batches] float64 on the host: sums, counts, nominal targets
+  at::Tensor losses_;                ///< [3, pieces of all micro-batches] float64 on the host: sums, counts, nominal targets
   int64_t nominal_targets_ = 0;      ///< of a micro-batch, on ranks that compute losses; 0: not known yet
   bool loss_settled_ = false;
   StepResult result_;

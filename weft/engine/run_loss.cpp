@@ -12,6 +12,7 @@
 #include "weft/base/error.h"
 #include "weft/engine/memory_ledger.h"
 #include "weft/engine/run.h"
+#include "weft/nn/batch_pieces.h"
 #include "weft/nn/graph.h"
 
 namespace weft {
@@ -43,23 +44,30 @@ double StepRun::nominal_count(double targets) const { return targets * static_ca
 void StepRun::loss(int micro) {
   InFlight& flight = in_flight_[micro];
   const Tensors inputs = detach(flight.outputs.back());
-  const LossValue value = model_.model().loss(widen(inputs), flight.batch.target, context_of(micro));
-  const double sum = value.sum.item<double>();
-  if (!std::isfinite(sum)) report_not_finite(micro, sum);
-  run_backward(
-      Tensors{value.sum},
-      {at::scalar_tensor(updater_.loss_scale() / nominal_count(static_cast<double>(nominal_targets_)), value.sum.options())});
+  const Tensors outputs = widen(inputs);
+  const int64_t pieces = options_.batch_pieces, first_place = (options_.first_micro_batch + micro) * pieces;
+  auto losses = losses_.accessor<double, 2>();
+  Tensors sums;
+  for (int64_t piece = 0; piece < pieces; ++piece) {
+    Tensors own;
+    for (const at::Tensor& output : outputs) own.push_back(batch_piece(output, piece, pieces));
+    const LossValue value = model_.model().loss(own, batch_piece(flight.batch.target, piece, pieces), context_of(micro));
+    const double sum = value.sum.item<double>();
+    if (!std::isfinite(sum)) report_not_finite(micro, sum);
+    sums.push_back(value.sum);
+    losses[0][first_place + piece] = sum;
+    losses[1][first_place + piece] = static_cast<double>(value.count);
+  }
+  const double scale = updater_.loss_scale() / nominal_count(static_cast<double>(nominal_targets_));
+  run_backward(sums, Tensors(pieces, at::scalar_tensor(scale, sums.front().options())));
   flight.gradients.back() = take_gradients(inputs);
   flight.batch.target.reset();
-  const int64_t place = options_.first_micro_batch + micro;
-  auto losses = losses_.accessor<double, 2>();
-  losses[0][place] = sum;
-  losses[1][place] = static_cast<double>(value.count);
   // Of the whole sequences, and so told by one of the ranks that share them.
-  losses[2][place] = options_.groups.along(kContextAxis).rank() == 0 ? static_cast<double>(nominal_targets_) : 0.0;
+  losses[2][first_place] = options_.groups.along(kContextAxis).rank() == 0 ? static_cast<double>(nominal_targets_) : 0.0;
 }
 
-/// Every micro-batch has a place of its own, so the total is summed in one order whatever the number of ranks.
+/// Every micro-batch, or piece of one, has a place of its own, so the total is summed in one order whatever the number of
+/// ranks.
 Work StepRun::reduce_loss(const Instruction& instruction) {
   losses_ = losses_.to(model_.options().device);  // where the group's collectives run
   return group_of(instruction).all_reduce(losses_, ReduceOp::sum, "losses");
@@ -70,16 +78,17 @@ void StepRun::settle_loss() {
   loss_settled_ = true;
   losses_ = losses_.cpu();
   const double* losses = losses_.const_data_ptr<double>();
+  const int64_t places = losses_.size(1);
   double sum = 0.0, count = 0.0;
-  for (int64_t j = 0; j < options_.all_micro_batches; ++j) {
+  for (int64_t j = 0; j < places; ++j) {
     sum += losses[j];
-    count += losses[options_.all_micro_batches + j];
+    count += losses[places + j];
   }
   if (count == 0.0)
     throw InputError(fmt::format("step {}: no target counted in the whole global batch; check the data", step_ + 1));
   result_.loss = sum / count;
   result_.count = static_cast<int64_t>(count);
-  divisor_ = count / nominal_count(losses[2 * options_.all_micro_batches]) * updater_.loss_scale();
+  divisor_ = count / nominal_count(losses[2 * places]) * updater_.loss_scale();
 }
 
 /// The global norm, and those of whole tensors, as far as updates need them.

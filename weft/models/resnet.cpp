@@ -58,7 +58,7 @@ class Norm {
   }
 
   at::Tensor operator()(const at::Tensor& x, const Context& context) {
-    if (auto* batch = std::get_if<BatchNorm2d>(&norm_)) return (*batch)(x, context.training);
+    if (auto* batch = std::get_if<BatchNorm2d>(&norm_)) return (*batch)(x, context);
     return std::get<GroupNorm>(norm_)(x);
   }
 
@@ -107,6 +107,7 @@ class Stem : public Block {
   }
 
   bool can_split_backward() const override { return true; }
+  bool can_join_batches() const override { return true; }
 
  private:
   NormedConv layer_;
@@ -167,6 +168,7 @@ class Residual : public Block, public HasKind {
                        kResnetNorms.of(options_.norm));
   }
   bool can_split_backward() const override { return true; }
+  bool can_join_batches() const override { return true; }
 
  private:
   bool changes_shape() const { return options_.stride != 1 || options_.in != options_.out(); }
@@ -200,6 +202,7 @@ class Head : public Block {
   }
 
   bool can_split_backward() const override { return true; }
+  bool can_join_batches() const override { return true; }
 
  private:
   Linear linear_;

@@ -20,7 +20,7 @@ class StageBlock : public Block {
   StageBlock(int64_t in, int64_t out) : conv_(in, out, 3, /*with_bias=*/false), norm_(out) {}
 
   Tensors forward(const Tensors& inputs, const Context& context) override {
-    return {at::max_pool2d(at::relu(norm_(conv_(inputs.front(), context), context.training)), 2)};
+    return {at::max_pool2d(at::relu(norm_(conv_(inputs.front(), context), context)), 2)};
   }
 
   std::vector<ParamSpec> parameters() override {
@@ -31,6 +31,7 @@ class StageBlock : public Block {
   }
 
   bool can_split_backward() const override { return true; }
+  bool can_join_batches() const override { return true; }
 
  private:
   Conv2d conv_;
@@ -59,6 +60,7 @@ class LinearBlock : public Block, public HasKind {
                        split ? fmt::format(", split along dim {}{}", split->dim, split->joined ? ", joined" : "") : "");
   }
   bool can_split_backward() const override { return true; }
+  bool can_join_batches() const override { return true; }
 
  private:
   Linear linear_;

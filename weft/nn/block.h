@@ -30,6 +30,8 @@ struct Context {
   bool recompute_parts = false;  ///< blocks that can, keep less for backward and compute it again (nn/recompute.h)
   Group tp = {};                 ///< ranks that share the block's layers: each has its part of what is split (nn/split.h)
   Group cp = {};                 ///< ranks that share each sample's sequence
+  Group batch = {};              ///< ranks whose samples BatchNorm normalises together with this one's
+  int batch_pieces = 1;          ///< equal parts of a micro-batch that sums over samples are made of (nn/batch_pieces.h)
   /// Between split layers each rank of `tp` has its part of the tokens (dim 1) alone (sequence parallelism).
   bool sequence_parallel = false;
   /// Chunks of its rows in which the sum of a split layer's products travels over `tp` while the next chunk is multiplied.
@@ -81,6 +83,9 @@ class Block {
   virtual bool can_recompute_parts() const { return false; }
   /// True when its layers heed Parameter::deferred, so that its backward is worth splitting.
   virtual bool can_split_backward() const { return false; }
+  /// True when its statistics are those of all ranks of Context::batch, and it makes its sums over samples, those of gradients
+  /// too, over Context::batch_pieces.
+  virtual bool can_join_batches() const { return false; }
 };
 
 }  // namespace weft

@@ -62,7 +62,7 @@ at::Tensor run(Kind kind, const at::Tensor& x, const Call& call) {
   return {};
 }
 
-at::Tensor run_backward(Kind kind, const at::Tensor& dy, const Call& call) {
+at::Tensor backward_of(Kind kind, const at::Tensor& dy, const Call& call) {
   switch (kind) {
     case Kind::copy:
       return summed(dy, call);
@@ -89,7 +89,7 @@ struct Collective : torch::autograd::Function<Collective> {
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const auto capsule = context->saved_data["call"].toCapsule();
     const auto& call = static_cast<const Call&>(*capsule);
-    return {weft::run_backward(static_cast<Kind>(context->saved_data["kind"].toInt()), gradients[0], call), {}, {}};
+    return {backward_of(static_cast<Kind>(context->saved_data["kind"].toInt()), gradients[0], call), {}, {}};
   }
 };
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "weft/base/error.h"
+#include "weft/nn/batch_pieces.h"
 #include "weft/nn/collectives.h"
 #include "weft/nn/split_backward.h"
 #include "weft/nn/weighted_layer.h"
@@ -69,10 +70,11 @@ at::Tensor part_of_channels(const at::Tensor& x, const Parameter& weight, const 
 
 }  // namespace
 
-at::Tensor convolution(const at::Tensor& x, Parameter& weight, Parameter* bias, int64_t stride) {
+at::Tensor convolution(const at::Tensor& x, Parameter& weight, Parameter* bias, int64_t stride, int64_t pieces) {
   const WeightedLayer& layer = convolution_of(stride);
-  if (!gradients_have_places(weight, bias)) return layer.forward(x, weight.value, value_of(bias));
-  return apply(layer, x, weight, bias);
+  if (gradients_have_places(weight, bias)) return apply(layer, x, weight, bias, pieces);
+  return of_batch_pieces(
+      pieces, [&](int64_t piece) { return layer.forward(batch_piece(x, piece, pieces), weight.value, value_of(bias)); });
 }
 
 at::Tensor split_convolution(const at::Tensor& x, const Parameter& weight, Parameter* bias, const Context& context,
@@ -88,9 +90,10 @@ at::Tensor split_convolution(const at::Tensor& x, const Parameter& weight, Param
 }
 
 at::Tensor convolution(const at::Tensor& x, Parameter& weight, Parameter* bias, const Context& context, int64_t stride) {
-  if (!weight.split) return convolution(x, weight, bias, stride);
-  return split_convolution(x, weight, bias, context, [&weight, stride](const at::Tensor& in, Parameter* added) {
-    return convolution(in, weight, added, stride);
+  const int64_t pieces = context.batch_pieces;
+  if (!weight.split) return convolution(x, weight, bias, stride, pieces);
+  return split_convolution(x, weight, bias, context, [&weight, stride, pieces](const at::Tensor& in, Parameter* added) {
+    return convolution(in, weight, added, stride, pieces);
   });
 }
 

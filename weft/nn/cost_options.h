@@ -14,6 +14,8 @@ struct CostOptions {
   bool recompute_parts = false;                ///< Context::recompute_parts
   int tp = 1;                                  ///< ranks of Context::tp; the model is split for the first of them
   int cp = 1;                                  ///< ranks of Context::cp; inputs are one's part
+  int batch_ranks = 1;                         ///< ranks of Context::batch
+  int batch_pieces = 1;                        ///< Context::batch_pieces
   bool sequence_parallel = false;              ///< Context::sequence_parallel
   int tp_chunks = 1;                           ///< Context::tp_chunks
   ContextAttention attention_over = ContextAttention::automatic;  ///< Context::attention_over

@@ -1,6 +1,5 @@
 #include "weft/nn/layers.h"
 
-#include <ATen/ops/batch_norm.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/group_norm.h>
@@ -10,6 +9,7 @@
 #include <cmath>
 
 #include "weft/base/error.h"
+#include "weft/nn/batch_norm.h"
 #include "weft/nn/convolution.h"
 #include "weft/nn/embedding.h"
 #include "weft/nn/linear.h"
@@ -136,10 +136,8 @@ BatchNorm2d::BatchNorm2d(int64_t channels, double momentum, double eps)
       momentum(momentum),
       eps(eps) {}
 
-at::Tensor BatchNorm2d::operator()(const at::Tensor& x, bool training) {
-  // Beside narrower activations everything of the normalisation is float32.
-  return at::batch_norm(x, weight.value.to(running_mean.value.scalar_type()), bias.value.to(running_mean.value.scalar_type()),
-                        running_mean.value, running_var.value, training, momentum, eps, /*cudnn_enabled=*/true);
+at::Tensor BatchNorm2d::operator()(const at::Tensor& x, const Context& context) {
+  return batch_norm(x, {weight.value, bias.value, running_mean.value, running_var.value, momentum, eps}, context);
 }
 
 void BatchNorm2d::describe(std::vector<ParamSpec>& specs, const std::string& name) {

@@ -87,11 +87,11 @@ struct Conv2d {
   int64_t stride;    ///< 1 or 2
 };
 
-/// Normalises each channel over the micro-batch; keeps running statistics for evaluation (nn/flat.h says how they are
-/// combined).
+/// Normalises each channel over the micro-batch, or those of several ranks (nn/batch_norm.h); keeps running statistics for
+/// evaluation (nn/flat.h says how they are combined).
 struct BatchNorm2d {
   explicit BatchNorm2d(int64_t channels, double momentum = 0.1, double eps = 1e-5);  ///< for x [n, channels, h, w]
-  at::Tensor operator()(const at::Tensor& x, bool training);  ///< y like x; not training: normalised by the running statistics
+  at::Tensor operator()(const at::Tensor& x, const Context& context);                ///< y like x
   /// Adds what Block::parameters() tells of the layer: `name`.weight, .bias, .running_mean and .running_var.
   void describe(std::vector<ParamSpec>& specs, const std::string& name);
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "weft/base/error.h"
+#include "weft/nn/batch_pieces.h"
 #include "weft/nn/collectives.h"
 #include "weft/nn/matrix_layer.h"
 #include "weft/nn/pieces.h"
@@ -68,12 +69,15 @@ at::Tensor partial_rows(const at::Tensor& x, Parameter& weight, Parameter* bias,
   return bias ? y.add_(whole_value(*bias, context)) : y;
 }
 
+at::Tensor linear_in_pieces(const at::Tensor& x, Parameter& weight, Parameter* bias, int64_t pieces) {
+  if (gradients_have_places(weight, bias)) return apply(kMatrixLayer, x, weight, bias, pieces);
+  return of_batch_pieces(
+      pieces, [&](int64_t piece) { return at::linear(batch_piece(x, piece, pieces), weight.value, value_of(bias)); });
+}
+
 }  // namespace
 
-at::Tensor linear(const at::Tensor& x, Parameter& weight, Parameter* bias) {
-  if (!gradients_have_places(weight, bias)) return at::linear(x, weight.value, value_of(bias));
-  return apply(kMatrixLayer, x, weight, bias);
-}
+at::Tensor linear(const at::Tensor& x, Parameter& weight, Parameter* bias) { return linear_in_pieces(x, weight, bias, 1); }
 
 at::Tensor linear(const at::Tensor& x, Parameter& weight, Parameter* bias, const Context& context) {
   if (weight.split) {
@@ -90,7 +94,7 @@ at::Tensor linear(const at::Tensor& x, Parameter& weight, Parameter* bias, const
   TORCH_CHECK(context.tp.size() == 1 || x.size(-1) == weight.value.size(1), "a linear layer that no rule splits takes rows of ",
               weight.value.size(1), ", but its input has rows of ", x.size(-1),
               ": if the layer before it is split by columns, split this one by rows, or join that one's outputs");
-  if (!context.sequence_parallel) return linear(x, weight, bias);
+  if (!context.sequence_parallel) return linear_in_pieces(x, weight, bias, context.batch_pieces);
   return at::linear(x, whole_value(weight, context), bias ? std::optional(whole_value(*bias, context)) : std::nullopt);
 }
 

@@ -12,6 +12,7 @@
 #include "weft/base/error.h"
 #include "weft/nn/collectives.h"
 #include "weft/nn/matmul.h"
+#include "weft/nn/tree_sum.h"
 #include "weft/nn/weighted_layer.h"
 
 namespace weft {
@@ -163,13 +164,6 @@ at::Tensor side_by_side(const at::Tensor& y, int64_t pieces) {
 }
 
 }  // namespace
-
-at::Tensor tree_sum(int64_t pieces, const std::function<at::Tensor(int64_t)>& term) {
-  if (pieces == 1) return term(0);
-  const int64_t half = pieces / 2;
-  at::Tensor sum = tree_sum(half, term);
-  return sum.add_(tree_sum(half, [&](int64_t piece) { return term(half + piece); }));
-}
 
 at::Tensor columns_of_pieces(const at::Tensor& x, Parameter& weight, Parameter* bias, const Context& context) {
   check(weight, bias);

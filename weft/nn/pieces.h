@@ -12,8 +12,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <string>
 
 #include "weft/nn/block.h"
 
@@ -21,9 +19,6 @@ namespace weft {
 
 /// Elements of activations that a piece has a multiple of: two of the widest vectors, the step of LibTorch's kernels.
 inline constexpr int64_t kVectorElements = 32;
-
-/// The sum of term(0) to term(pieces - 1), whose memory is taken over; pieces is a power of two.
-at::Tensor tree_sum(int64_t pieces, const std::function<at::Tensor(int64_t)>& term);
 
 /// linear() of nn/linear.h for a weight in pieces that is split along dim 0: x [batch, ..., in], alike on all ranks, to
 /// [pieces x batch, ..., out of a piece]; or where Split::joined to all of [batch, ..., out]. Throws InputError for pieces that

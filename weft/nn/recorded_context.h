@@ -20,6 +20,8 @@ class RecordedContext {
       : record_(std::make_shared<CallRecord>(std::move(flops))), context_{.recompute_parts = options.recompute_parts} {
     context_.tp = recorded_group("tp", options.tp, record_);
     context_.cp = recorded_group("cp", options.cp, record_);
+    context_.batch = recorded_group("batch", options.batch_ranks, record_);
+    context_.batch_pieces = options.batch_pieces;
     context_.sequence_parallel = options.sequence_parallel;
     context_.tp_chunks = options.tp_chunks;
     context_.attention_over = options.attention_over;

@@ -23,7 +23,8 @@ bool gradients_have_places(const Parameter& weight, const Parameter* bias);
 /// The bias as LibTorch's operators take it; null: none.
 std::optional<at::Tensor> value_of(const Parameter* bias);
 
-/// The layer's output, which autograd goes on from. Both parameters are bound to flat buffers, and outlive its graph.
-at::Tensor apply(const WeightedLayer& layer, const at::Tensor& x, Parameter& weight, Parameter* bias);
+/// The layer's output, which autograd goes on from, of so many pieces of x (nn/batch_pieces.h). Both parameters are bound to
+/// flat buffers, and outlive its graph.
+at::Tensor apply(const WeightedLayer& layer, const at::Tensor& x, Parameter& weight, Parameter* bias, int64_t pieces = 1);
 
 }  // namespace weft

@@ -56,6 +56,8 @@ AxisSet model_axes(const Program& program) {
   return axes;
 }
 
+AxisSet inner_axes(const Program& program) { return kContextAxis | kTensorAxis | program.batch_axes; }
+
 AxisSet loss_axes(const Program& program) {
   return named(program, occupied(program, kPipelineAxis) | kDataAxes | kContextAxis);
 }

@@ -19,6 +19,8 @@ AxisSet named(const Program& program, AxisSet axes);
 AxisSet replica_axes(const Program& program);
 /// Along which ranks hold different parts of one replica, whose squares add up to the gradient norm; none where one holds all.
 AxisSet model_axes(const Program& program);
+/// Along which blocks and the loss call other ranks while they run.
+AxisSet inner_axes(const Program& program);
 /// Along which losses are summed: all but tp, whose ranks compute the same ones.
 AxisSet loss_axes(const Program& program);
 

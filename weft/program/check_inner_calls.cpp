@@ -46,9 +46,10 @@ class InnerCallsCheck {
         throw VerifyError(defect, 0, fmt::format("program: call {} inside the {}: {}", i, where, text));
       };
       const InnerCall& call = calls[i];
-      if (call.axes.empty() || !(kContextAxis | kTensorAxis).has(call.axes)) {
-        fail(Defect::wrong_axis, fmt::format("along {}: must be cp, tp or both",
-                                             call.axes.is_known() ? name(call.axes) : "an axis that there is not"));
+      if (call.axes.empty() || !inner_axes(program_).has(call.axes)) {
+        fail(Defect::wrong_axis,
+             fmt::format("along {}: must be of {}", call.axes.is_known() ? name(call.axes) : "an axis that there is not",
+                         name(inner_axes(program_))));
       }
       if (size_along(program_, call.axes) == 1) {
         fail(Defect::wrong_axis, fmt::format("along {}, on which the mesh has one rank", name(call.axes)));

@@ -71,6 +71,9 @@ void check_counts(const Program& program) {
   if (program.inner_shards < 1 || mesh.shard % program.inner_shards != 0) {
     malformed(0, fmt::format("{} inner shards do not divide the {} ranks of the shard axis", program.inner_shards, mesh.shard));
   }
+  if (!kDataAxes.has(program.batch_axes) || program.batch_axes.meets(kShardAxis) != program.batch_axes.has(kShardAxis)) {
+    malformed(0, "samples are normalised together along other axes than dp, shard or both");
+  }
   for (const int bytes : {program.weight_bytes, program.gradient_bytes}) {
     if (bytes >= 1 && bytes <= kMostElementBytes) continue;
     malformed(0, fmt::format("elements of {} bytes: must have 1 to {}", bytes, kMostElementBytes));

@@ -110,16 +110,17 @@ struct Program {
   std::vector<InnerCall> loss_calls = {};         ///< ModelCost::loss_calls
   ShardLevel shard_level = ShardLevel::none;      ///< what is divided over the shards
   int shards = 1;                                 ///< ranks that share one replica's state; 1 for level none
-  int inner_shards = 1;         ///< ranks that whole weights are kept divided over from forward to backward; 1: not kept
-  int weight_bytes = 4;         ///< of an element that forward reads
-  int gradient_bytes = 4;       ///< of an element that is reduced
-  int micro_batches = 1;        ///< per rank and step
-  int slots = 1;                ///< per rank and step; divides micro_batches
-  int replicas = 1;             ///< ranks that hold the same part of the state, its gradients summed over them
-  bool needs_norm = false;      ///< updates await norms: clipping, fp16's check, rates of tensors
-  bool keep_order = false;      ///< gradients are reduced once, after the last micro-batch, though sharded
-  OffloadOptions offload = {};  ///< what is offloaded
-  MeshSizes mesh = {};          ///< of the world
+  int inner_shards = 1;          ///< ranks that whole weights are kept divided over from forward to backward; 1: not kept
+  int weight_bytes = 4;          ///< of an element that forward reads
+  int gradient_bytes = 4;        ///< of an element that is reduced
+  int micro_batches = 1;         ///< per rank and step
+  int slots = 1;                 ///< per rank and step; divides micro_batches
+  AxisSet batch_axes = kNoAxes;  ///< along which samples are normalised together (BatchNorm); of kDataAxes
+  int replicas = 1;              ///< ranks that hold the same part of the state, its gradients summed over them
+  bool needs_norm = false;       ///< updates await norms: clipping, fp16's check, rates of tensors
+  bool keep_order = false;       ///< gradients are reduced once, after the last micro-batch, though sharded
+  OffloadOptions offload = {};   ///< what is offloaded
+  MeshSizes mesh = {};           ///< of the world
 
   /// The pipeline ranks that hold each block: one, or several for tied weights. Empty: one pipeline rank holds all.
   std::vector<std::vector<int>> holders = {};

@@ -178,6 +178,7 @@ Program frame_program(const ModelCost& model, const StepLayout& layout) {
   program.needs_norm = layout.clip || layout.check_finite || layout.tensor_norms;
   program.keep_order = layout.keep_order && layout.shard_level >= ShardLevel::gradients;
   program.offload = layout.offload;
+  program.batch_axes = layout.batch_axes;
   program.mesh = {.pp = layout.pp, .dp = layout.dp, .shard = layout.shard, .cp = layout.cp, .tp = layout.tp};
   for (int rank = 0; rank < program.mesh.world(); ++rank) {
     program.list_of_rank.push_back(rank / (program.mesh.world() / layout.pp));

@@ -29,6 +29,7 @@ struct StepLayout {
   OffloadOptions offload = {};      ///< what is moved to slower memory
   int weight_bytes = 4;             ///< of an element that forward reads: 2 for bf16 and fp16
   int gradient_bytes = 4;           ///< of an element that is reduced
+  AxisSet batch_axes = kNoAxes;     ///< along which samples are normalised together (BatchNorm); of kDataAxes
   bool keep_order = false;    ///< gradients are reduced once, after the last micro-batch, so that the order of sums is fixed
   bool check_finite = false;  ///< fp16: the norm is needed even without clipping
   int micro_batches = 1;      ///< per rank and step

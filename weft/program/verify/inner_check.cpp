@@ -8,8 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "weft/program/axes.h"
 #include "weft/program/check_program.h"
 #include "weft/program/defect.h"
+#include "weft/program/ranks.h"
 #include "weft/program/verify/step_index.h"
 
 namespace weft {
@@ -23,16 +25,26 @@ class InnerCheck {
     for (const int rank : first_ranks(program_)) {
       if (rank >= 0) check_bytes_declared(rank);
     }
-    const int neighbours = program_.mesh.cp * program_.mesh.tp;
+    const Ranks ranks(program_);
     std::set<std::pair<int, int>> compared;
     for (int rank = 0; rank < program_.world_size(); ++rank) {
-      const int first = rank / neighbours * neighbours;
+      const int first = first_neighbour(ranks, rank);
       if (program_.list_of_rank[first] == program_.list_of_rank[rank]) continue;
       if (compared.emplace(program_.list_of_rank[first], program_.list_of_rank[rank]).second) compare(first, rank);
     }
   }
 
  private:
+  /// Of those that a rank meets inside blocks.
+  int first_neighbour(const Ranks& ranks, int rank) const {
+    const AxisSet axes = inner_axes(program_);
+    MeshCoordinate at = ranks.coordinate(rank);
+    if (axes.has(kReplicaAxis)) at.dp = 0;
+    if (axes.has(kShardAxis)) at.shard = 0;
+    at.cp = at.tp = 0;
+    return ranks.rank_at(at);
+  }
+
   bool meets_others(const Instruction& x) const {
     return is_collective(x) || is_transfer(x.op) || !program_.inner_calls(x).empty();
   }
@@ -63,9 +75,9 @@ class InnerCheck {
       const bool both = k < ours.size() && k < theirs.size();
       if (both && alike(program_.of(rank)[ours[k]], program_.of(other)[theirs[k]])) continue;
       throw VerifyError(Defect::order_mismatch, other,
-                        fmt::format("ranks {} and {} share layers or sequences (tp, cp), but {} where {}; both must run the "
+                        fmt::format("ranks {} and {} meet inside blocks ({}), but {} where {}; both must run the "
                                     "same ones in the same order",
-                                    rank, other, text(rank, ours, k), text(other, theirs, k)));
+                                    rank, other, name(inner_axes(program_)), text(rank, ours, k), text(other, theirs, k)));
     }
   }
 

@@ -99,11 +99,63 @@ std::string resident_state_for_norms(const CompositionFacts& f) {
          "layout.offload_optimizer = \"none\" and layout.offload_parameters = \"none\", or another optimizer";
 }
 
-bool has_statistics(const Model& model) {
-  return std::any_of(model.blocks.begin(), model.blocks.end(), [](const NamedBlock& named) {
-    const std::vector<ParamSpec> specs = named.block->parameters();
-    return std::any_of(specs.begin(), specs.end(), [](const ParamSpec& spec) { return spec.statistic; });
-  });
+std::string statistics_for_sync(const CompositionFacts& f) {
+  if (f.sync == SyncBatchNorm::none || f.has_statistics) return {};
+  return fmt::format(
+      "layout.sync_batch_norm = \"{}\": model '{}' normalises no samples together (it has no BatchNorm); leave it out",
+      kSyncBatchNorms.of(f.sync), f.model);
+}
+
+std::string joined_blocks_for_sync(const CompositionFacts& f) {
+  if (f.sync == SyncBatchNorm::none || f.apart.empty()) return {};
+  return fmt::format(
+      "layout.sync_batch_norm = \"{}\": block '{}' of model '{}' has running statistics of its own ranks alone; make them "
+      "with weft's BatchNorm2d or batch_norm() and tell so (Block::can_join_batches), or leave it out",
+      kSyncBatchNorms.of(f.sync), f.apart, f.model);
+}
+
+std::string all_ranks_for_slots(const CompositionFacts& f) {
+  if (f.sync == SyncBatchNorm::none || f.sync == SyncBatchNorm::all || !f.reproducible) return {};
+  return fmt::format(
+      "layout.sync_batch_norm = \"{}\" with run.reproducible_slots: which samples are normalised together would follow the "
+      "mesh; use \"all\"",
+      kSyncBatchNorms.of(f.sync));
+}
+
+std::string float32_for_slots(const CompositionFacts& f) {
+  if (f.sync == SyncBatchNorm::none || !f.reproducible || !f.narrow) return {};
+  return "layout.sync_batch_norm with run.reproducible_slots: sums over several slots' samples round narrower types elsewhere; "
+         "use layout.precision = \"fp32\"";
+}
+
+std::string whole_layers_for_slots(const CompositionFacts& f) {
+  if (f.sync == SyncBatchNorm::none || !f.reproducible || f.tp == 1) return {};
+  return fmt::format(
+      "layout.tp = {} with layout.sync_batch_norm and run.reproducible_slots, whose sums over samples are made of whole "
+      "layers; "
+      "use tp = 1, or leave one of the others out",
+      f.tp);
+}
+
+std::string joined_blocks_for_slots(const CompositionFacts& f) {
+  if (f.sync == SyncBatchNorm::none || !f.reproducible || f.whole.empty()) return {};
+  return fmt::format(
+      "layout.sync_batch_norm with run.reproducible_slots: block '{}' of model '{}' does not make its sums over samples in "
+      "pieces (Block::can_join_batches); leave one of them out",
+      f.whole, f.model);
+}
+
+bool has_statistics(Block& block) {
+  const std::vector<ParamSpec> specs = block.parameters();
+  return std::any_of(specs.begin(), specs.end(), [](const ParamSpec& spec) { return spec.statistic; });
+}
+
+/// The first block with `property`; empty: none has it.
+template <class Property>
+std::string first_block(const Model& model, const Property& property) {
+  const auto found =
+      std::find_if(model.blocks.begin(), model.blocks.end(), [&](const NamedBlock& named) { return property(*named.block); });
+  return found == model.blocks.end() ? "" : found->name;
 }
 
 }  // namespace
@@ -121,6 +173,13 @@ const std::vector<CompositionRule>& composition_rules() {
       {"run.reproducible_tp", "no layout.sequence_parallel", whole_tokens_for_reproducible},
       {"run.reproducible_tp", "no layout.cp", whole_samples_for_reproducible},
       {"run.reproducible_tp", "layout.precision = \"fp32\"", float32_for_reproducible},
+      {"layout.sync_batch_norm", "a model with running statistics (BatchNorm)", statistics_for_sync},
+      {"layout.sync_batch_norm", "blocks with such that are Block::can_join_batches()", joined_blocks_for_sync},
+      {"layout.sync_batch_norm, run.reproducible_slots", "layout.sync_batch_norm = \"all\"", all_ranks_for_slots},
+      {"layout.sync_batch_norm, run.reproducible_slots", "layout.precision = \"fp32\"", float32_for_slots},
+      {"layout.sync_batch_norm, run.reproducible_slots", "layout.tp = 1", whole_layers_for_slots},
+      {"layout.sync_batch_norm, run.reproducible_slots", "blocks that are all Block::can_join_batches()",
+       joined_blocks_for_slots},
       {"optimizer.name = \"lars\", \"lamb\"", "neither layout.offload_optimizer nor layout.offload_parameters",
        resident_state_for_norms},
   };
@@ -131,13 +190,17 @@ CompositionFacts facts_of(const Model& model, const LayoutOptions& options, cons
   return {.model = model.name,
           .has_splits = !model.splits.empty(),
           .has_sequences = model.splits_sequences,
-          .has_statistics = has_statistics(model),
+          .has_statistics = !first_block(model, has_statistics).empty(),
+          .apart = first_block(model, [](Block& block) { return has_statistics(block) && !block.can_join_batches(); }),
+          .whole = first_block(model, [](Block& block) { return !block.can_join_batches(); }),
           .tokens = tokens,
           .cp = counts.cp,
           .tp = counts.tp,
           .sequence_parallel = options.sequence_parallel,
           .reproducible_tp = counts.reproducible_tp,
           .narrow = options.precision != Precision::fp32,
+          .sync = options.sync_batch_norm,
+          .reproducible = counts.reproducible,
           .tensor_norms = counts.tensor_norms,
           .offloads = options.offload_optimizer != Offload::none || options.offload_parameters != Offload::none};
 }

@@ -19,14 +19,18 @@ struct CompositionFacts {
   bool has_splits = false;         ///< Model::splits has rules
   bool has_sequences = false;      ///< Model::splits_sequences
   bool has_statistics = false;     ///< running ones, as BatchNorm's
+  std::string apart;               ///< a block with such that is not Block::can_join_batches(); empty: none
+  std::string whole;               ///< a block that is not Block::can_join_batches(), with or without them; empty: none
   int64_t tokens = 0;              ///< of a sample; 0: not known
   int cp = 1;                      ///< ranks that share each sample's sequence
   int tp = 1;                      ///< ranks that share each block's layers
   bool sequence_parallel = false;  ///< asked for, with tp
   int reproducible_tp = 0;         ///< parts that layers are divided into whatever tp is; 0: as many as tp
   bool narrow = false;             ///< weights and activations are narrower than float32
-  bool tensor_norms = false;       ///< updates need the norms of whole tensors
-  bool offloads = false;           ///< optimizer state or weights wait elsewhere
+  SyncBatchNorm sync = SyncBatchNorm::none;  ///< whose samples are to be normalised together
+  bool reproducible = false;                 ///< sums over samples are to be in a fixed order
+  bool tensor_norms = false;                 ///< updates need the norms of whole tensors
+  bool offloads = false;                     ///< optimizer state or weights wait elsewhere
 };
 
 /// A condition under which a way of splitting goes with a model.

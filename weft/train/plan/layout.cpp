@@ -31,6 +31,7 @@ StepLayout layout_without_schedule(const LayoutOptions& options, const StepCount
                       .weights = options.offload_parameters != Offload::none},
           .weight_bytes = weight_bytes(options.precision),
           .gradient_bytes = gradient_bytes(options, counts.reproducible),
+          .batch_axes = axes_of(options.sync_batch_norm),
           .keep_order = counts.reproducible,
           .check_finite = options.precision == Precision::fp16,
           .micro_batches = counts.micro_batches,

@@ -11,6 +11,7 @@
 #include "weft/program/build/build.h"
 #include "weft/program/build/step_size.h"
 #include "weft/train/recipe/precision.h"
+#include "weft/train/recipe/sync_batch_norm.h"
 
 namespace weft {
 
@@ -35,6 +36,7 @@ struct LayoutOptions {
   bool sequence_parallel = false;  ///< with tp: between split layers each of its ranks has its part of the tokens
   int tp_chunks = 1;               ///< with tp: chunks in which a sum over it travels while the next one is multiplied
   ContextAttention attention_over = ContextAttention::automatic;  ///< with cp: how ranks attend over a sequence that they share
+  SyncBatchNorm sync_batch_norm = SyncBatchNorm::none;            ///< whose samples BatchNorm normalises together
   Precision precision = Precision::fp32;                          ///< of weights and activations
   bool reduce_in_fp32 = false;                 ///< gradients are kept and reduced in float32; always so with reproducible slots
   Offload offload_optimizer = Offload::none;   ///< optimizer state
@@ -53,6 +55,7 @@ struct StepCounts {
   int reproducible_tp = 0;          ///< parts that layers are divided into whatever tp is; 0: as many as tp
   int micro_batches = 1;            ///< per rank and step
   int slots = 1;                    ///< per rank and step
+  int batch_pieces = 1;             ///< Context::batch_pieces
   bool reproducible = false;        ///< sums in a fixed order
   int64_t bucket_bytes = 25 << 20;  ///< level none: gradients are reduced in ranges of about this size
   bool clip = false;                ///< by the global gradient norm

@@ -21,17 +21,31 @@ int64_t count_parameters(Block& block) {
   return count;
 }
 
-std::vector<InnerCall> inner_calls(const std::vector<RecordedCall>& calls) {
+/// The axes of the groups that CostOptions counts the ranks of.
+struct CallAxes {
+  AxisSet batch;
+
+  AxisSet of(const std::string& group) const {
+    if (group == "batch") return batch;
+    return group == "tp" ? kTensorAxis : kContextAxis;
+  }
+};
+
+std::vector<InnerCall> inner_calls(const std::vector<RecordedCall>& calls, const CallAxes& axes) {
   std::vector<InnerCall> result;
   result.reserve(calls.size());
   for (const RecordedCall& call : calls) {
-    result.push_back(
-        {call.group == "tp" ? kTensorAxis : kContextAxis, call.rounds, call.wire_bytes, call.begins_at, call.awaited_at});
+    result.push_back({axes.of(call.group), call.rounds, call.wire_bytes, call.begins_at, call.awaited_at});
   }
   return result;
 }
 
-BlockCost block_cost(const NamedBlock& named, const MeasuredCost& measured) {
+int batch_ranks(SyncBatchNorm sync, const StepCounts& counts) {
+  const AxisSet axes = axes_of(sync);
+  return (axes.has(kReplicaAxis) ? counts.dp : 1) * (axes.has(kShardAxis) ? counts.shard : 1);
+}
+
+BlockCost block_cost(const NamedBlock& named, const MeasuredCost& measured, const CallAxes& axes) {
   Block& block = *named.block;
   const BlockTraffic& traffic = measured.traffic;
   return {.name = named.name,
@@ -52,10 +66,10 @@ BlockCost block_cost(const NamedBlock& named, const MeasuredCost& measured) {
           .input_peak_bytes = measured.input_peak_bytes,
           .weight_peak_bytes = measured.weight_peak_bytes,
           .frozen_numel = frozen_numel(block),
-          .calls = {.forward = inner_calls(traffic.forward),
-                    .backward = inner_calls(traffic.backward),
-                    .input = inner_calls(traffic.input),
-                    .weight = inner_calls(traffic.weight)}};
+          .calls = {.forward = inner_calls(traffic.forward, axes),
+                    .backward = inner_calls(traffic.backward, axes),
+                    .input = inner_calls(traffic.input, axes),
+                    .weight = inner_calls(traffic.weight, axes)}};
 }
 
 }  // namespace
@@ -89,15 +103,18 @@ ModelCost model_cost(const Recipe& recipe, int64_t micro_batch, const LayoutOpti
                             .recompute_parts = layout.recompute_parts,
                             .tp = counts.tp,
                             .cp = counts.cp,
+                            .batch_ranks = batch_ranks(layout.sync_batch_norm, counts),
+                            .batch_pieces = counts.batch_pieces,
                             .sequence_parallel = layout.sequence_parallel && counts.tp > 1,
                             .tp_chunks = layout.tp_chunks,
                             .attention_over = layout.attention_over};
+  const CallAxes axes{axes_of(layout.sync_batch_norm)};
   Tensors outputs;
   const std::vector<MeasuredCost> measured = measure_cost(model, inputs, options, &outputs);
-  for (size_t b = 0; b < measured.size(); ++b) cost.blocks.push_back(block_cost(model.blocks[b], measured[b]));
+  for (size_t b = 0; b < measured.size(); ++b) cost.blocks.push_back(block_cost(model.blocks[b], measured[b], axes));
   const LossCost loss = measure_loss(model, outputs, meta_target(recipe.model, micro_batch, counts.cp), options);
   cost.loss_peak_bytes = loss.peak_bytes;
-  cost.loss_calls = inner_calls(loss.calls);
+  cost.loss_calls = inner_calls(loss.calls, axes);
   return cost;
 }
 

@@ -74,6 +74,7 @@ LayoutOptions resolve_options(const LayoutRecipe& layout) {
           .sequence_parallel = layout.sequence_parallel,
           .tp_chunks = static_cast<int>(layout.tp_chunks),
           .attention_over = kContextAttentions.value_of(layout.context_attention, "layout.context_attention"),
+          .sync_batch_norm = kSyncBatchNorms.value_of(layout.sync_batch_norm, "layout.sync_batch_norm"),
           .precision = kPrecisions.value_of(layout.precision, "layout.precision"),
           .reduce_in_fp32 = layout.reduction == "fp32",
           .offload_optimizer = kOffloads.value_of(layout.offload_optimizer, "layout.offload_optimizer"),
@@ -102,6 +103,20 @@ int64_t resolve_micro(const Recipe& recipe, int64_t parts, const std::string& wh
                                    ? fmt::format("nor does any that is allowed: use a smaller batch.micro or fewer {}",
                                                  recipe.run.reproducible_slots > 0 ? "slots" : "ranks")
                                    : "the nearest that do: " + nearest));
+}
+
+/// A rank's slots become the pieces of one micro-batch, whose samples are normalised together.
+void join_slots(const Recipe& recipe, ResolvedLayout& layout) {
+  const int64_t slots = recipe.run.reproducible_slots;
+  if (layout.micro_batch * slots != layout.global_batch) {
+    throw InputError(
+        fmt::format("{}: batch.micro = {} with layout.sync_batch_norm and run.reproducible_slots = {}: a slot is normalised "
+                    "whole, so it is one micro-batch; leave batch.micro out (it is {} then), or one of the others",
+                    recipe.path, layout.micro_batch, slots, layout.global_batch / slots));
+  }
+  layout.batch_pieces = batch_pieces_of(layout.options.sync_batch_norm, slots, layout.data_ranks());
+  layout.micro_batch *= layout.batch_pieces;
+  layout.slots_per_rank = 1;
 }
 
 /// The largest micro-batch of a rank's `share` that leaves four micro-batches to each stage, so that a pipeline is busy for
@@ -135,8 +150,9 @@ ResolvedLayout resolve(const Recipe& recipe, int world_size) {
     layout.micro_batch = resolve_micro(recipe, ranks, fmt::format("{} data-parallel ranks", ranks));
     if (layout.pp > 1 && !recipe.batch.micro) layout.micro_batch = pipeline_micro(layout.micro_batch, layout.pp);
   }
-  layout.micro_batches_per_rank = static_cast<int>(layout.global_batch / layout.micro_batch / ranks);
   layout.options = resolve_options(recipe.layout);
+  if (layout.options.sync_batch_norm != SyncBatchNorm::none && slots > 0) join_slots(recipe, layout);
+  layout.micro_batches_per_rank = static_cast<int>(layout.global_batch / layout.micro_batch / ranks);
   try {
     check_layout(layout.options, slots > 0);
   } catch (const InputError& error) {
@@ -150,6 +166,7 @@ ResolvedLayout resolve(const Recipe& recipe, int world_size) {
                    .reproducible_tp = static_cast<int>(recipe.run.reproducible_tp),
                    .micro_batches = layout.micro_batches_per_rank,
                    .slots = layout.slots_per_rank,
+                   .batch_pieces = layout.batch_pieces,
                    .reproducible = slots > 0,
                    .bucket_bytes = std::max<int64_t>(1, bytes_of_mb(recipe.layout.bucket_mb)),
                    .clip = recipe.optimizer.clip > 0,

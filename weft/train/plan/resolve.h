@@ -26,6 +26,7 @@ struct ResolvedLayout {
   int64_t micro_batch = 1;                       ///< samples a forward
   int micro_batches_per_rank = 1;                ///< a step
   int slots_per_rank = 1;                        ///< a step; 1 unless run.reproducible_slots asks for more
+  int batch_pieces = 1;                          ///< of a micro-batch; slots where layout.sync_batch_norm joins them
   LayoutOptions options = {};                    ///< what is sharded, computed again, moved out
   StepCounts counts = {};                        ///< for step_layout()
   int data_ranks() const { return dp * shard; }  ///< ranks that read different samples

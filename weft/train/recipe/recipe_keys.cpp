@@ -13,6 +13,7 @@
 #include "weft/train/recipe/data_names.h"
 #include "weft/train/recipe/precision.h"
 #include "weft/train/recipe/recipe_optimizer.h"
+#include "weft/train/recipe/sync_batch_norm.h"
 
 namespace weft {
 
@@ -140,6 +141,12 @@ Keys inner_layout_keys(LayoutRecipe& l) {
        "with cp: how ranks attend over a sequence that they share; auto: as sends fewer bytes",
        {},
        kContextAttentions.all()},
+      {"layout",
+       "sync_batch_norm",
+       &l.sync_batch_norm,
+       "whose k-th micro-batches BatchNorm normalises together; all: of all ranks that read different samples",
+       {},
+       kSyncBatchNorms.all()},
       {"layout", "sequence_parallel", &l.sequence_parallel, "with tp: between split layers each rank has a part of the tokens"},
       {"layout", "tp_chunks", &l.tp_chunks,
        "with tp: a layer's sum over it travels in so many chunks, each while the next one is multiplied", from(1, 64)},

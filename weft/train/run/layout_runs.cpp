@@ -12,6 +12,7 @@
 #include "weft/base/error.h"
 #include "weft/comm/store/lost_rank.h"
 #include "weft/comm/wait/await.h"
+#include "weft/train/run/joined_batches.h"
 #include "weft/train/run/rounding_noise.h"
 #include "weft/train/run/weight_difference.h"
 
@@ -189,7 +190,7 @@ void LayoutRuns::lead(const LayoutRun& run, const Visit& visit) {
 void LayoutRuns::train(const World& part, const LayoutRun& run, const Visit& visit) const {
   in_run(run.text(), [&] {
     Trainer trainer = make_trainer(mesh_of(part, run), trained_, run);
-    const Trainer::Next next = trained_.batches(trainer.loader_options());
+    const Trainer::Next next = joined_batches(trained_.batches, trainer.loader_options(), run.settings);
     trainer.start();
     visit(trainer, 0, {});
     for (int64_t step = 1; step <= trained_.steps; ++step) {

@@ -9,11 +9,18 @@ namespace weft {
 
 namespace {
 
+bool is_normalised_over(const LayoutOptions& layout, const std::string& axis) {
+  const AxisSet axes = axes_of(layout.sync_batch_norm);
+  return (axis == "dp" && axes.has(kReplicaAxis)) || (axis == "shard" && axes.has(kShardAxis));
+}
+
 void switch_off_axis(LayoutSettings& settings, const std::string& name) {
-  for (AxisSize& axis : settings.axes) {
-    if (axis.name == name) axis.size = 1;
-  }
   LayoutOptions& layout = settings.options.layout;
+  for (AxisSize& axis : settings.axes) {
+    if (axis.name != name) continue;
+    if (is_normalised_over(layout, name)) settings.options.micro_batch *= axis.size;
+    axis.size = 1;
+  }
   if (name == "pp") layout.pipeline = {};
   if (name == "shard") layout.inner_shards = 0;
   if (name == "dp" || name == "shard") layout.pipeline.given = {};  // it is for so many micro-batches a rank
@@ -102,8 +109,12 @@ std::vector<LayoutSwitch> layout_switches(const LayoutSettings& settings) {
 
 LayoutSettings without(LayoutSettings settings, const std::vector<LayoutSwitch>& switches) {
   if (switches.empty()) return settings;
+  const std::vector<AxisSize> axes = settings.axes;
   settings.options.program.reset();
   settings.options.program_is_verified = false;
+  for (const LayoutSwitch& part : switches) {
+    if (is_normalised_over(settings.options.layout, part.name)) settings.whole = axes;
+  }
   for (const LayoutSwitch& part : switches) part.off(settings);
   return settings;
 }

@@ -2,7 +2,8 @@
 // choices beside it.
 //
 // All off is one device that computes the same micro-batches one after another. The micro-batch, the precision and the slots
-// are no switches: they belong to what is computed.
+// are no switches: they belong to what is computed. So does what is normalised together: without the axis, in one micro-batch
+// (joined_batches.h).
 #pragma once
 
 #include <functional>
@@ -18,6 +19,8 @@ namespace weft {
 struct LayoutSettings {
   std::vector<AxisSize> axes;  ///< as Mesh takes them
   TrainerOptions options;      ///< TrainerOptions::layout holds the choices
+  /// Before an axis was switched off whose samples are normalised together (layout.sync_batch_norm); else empty.
+  std::vector<AxisSize> whole = {};
 
   int ranks() const;         ///< the product of the axes
   std::string text() const;  ///< "pp 2 x dp 2"; "one device"

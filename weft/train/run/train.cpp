@@ -58,7 +58,8 @@ class Run {
         mesh_(world,
               {{"pp", layout_.pp}, {"dp", layout_.dp}, {"shard", layout_.shard}, {"cp", layout_.cp}, {"tp", layout_.tp}}),
         data_(open_data(recipe)),
-        evaluation_(data_.evaluation, layout_.micro_batch, mesh_.join({"dp", "shard"}).index, layout_.data_ranks()),
+        evaluation_(data_.evaluation, layout_.micro_batch / layout_.batch_pieces, mesh_.join({"dp", "shard"}).index,
+                    layout_.data_ranks()),
         trainer_(mesh_, build_model(recipe.model), optimizer_of(recipe.optimizer),
                  of_plan(trainer_options(recipe, layout_, device_))),
         saver_(recipe, trainer_, options.board, options.stop_asked, options.on_save) {

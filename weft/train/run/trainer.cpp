@@ -58,6 +58,7 @@ Trainer::Trainer(const Mesh& mesh, Model model, const OptimizerOptions& optimize
                              {.cp = mesh.size("cp"),
                               .tp = mesh.size("tp"),
                               .reproducible_tp = options.reproducible_tp,
+                              .reproducible = options.reproducible_slots > 0,
                               .tensor_norms = needs_tensor_norms(optimizer)},
                              0));
   split_layers(*state_->pending, mesh.size("tp"), mesh.coordinate("tp"), options.reproducible_tp);

@@ -88,6 +88,21 @@ bool trains(const Model& model) {
   return false;
 }
 
+namespace {
+
+/// A rank's slots are the pieces of its one micro-batch.
+void check_joined_slots(const TrainerOptions& options, int ranks) {
+  const int64_t slots = options.reproducible_slots, share = options.global_batch / ranks;
+  if (is_power_of_two(slots) && slots % ranks == 0 && share % (slots / ranks) == 0 && options.micro_batch == share) return;
+  throw InputError(
+      fmt::format("trainer: {} reproducible slots whose samples are normalised together (sync_batch_norm); must be a power of "
+                  "two that the data-parallel ranks ({}) divide and that divides the global batch of {}, in micro-batches of "
+                  "all samples of a rank ({}, not {})",
+                  slots, ranks, options.global_batch, share, options.micro_batch));
+}
+
+}  // namespace
+
 void check_batch(const TrainerOptions& options, int ranks) {
   if (options.global_batch < 1 || options.micro_batch < 1) {
     throw InputError(fmt::format("trainer: a global batch of {} with micro-batches of {}; both must be at least 1",
@@ -109,7 +124,12 @@ void check_batch(const TrainerOptions& options, int ranks) {
                     "larger ones",
                     options.global_batch, options.micro_batch));
   }
-  const int64_t slots = options.reproducible_slots, micro_batches = options.global_batch / options.micro_batch;
+  const int64_t slots = options.reproducible_slots;
+  if (slots != 0 && options.layout.sync_batch_norm != SyncBatchNorm::none) {
+    check_joined_slots(options, ranks);
+    return;
+  }
+  const int64_t micro_batches = options.global_batch / options.micro_batch;
   if (slots != 0 && (!is_power_of_two(slots) || slots % ranks != 0 || micro_batches % slots != 0)) {
     throw InputError(
         fmt::format("trainer: {} reproducible slots; must be a power of two that the data-parallel ranks ({}) divide, and that "

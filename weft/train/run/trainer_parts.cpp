@@ -37,6 +37,7 @@ std::shared_ptr<const Program> TrainerParts::plan() const {
                            .splits = named.block->can_split_backward(),
                            .frozen_numel = frozen_numel(*named.block)});
   }
+  const int pieces = batch_pieces();
   const StepCounts counts = {.pp = mesh.size("pp"),
                              .dp = mesh.size("dp"),
                              .shard = mesh.size("shard"),
@@ -44,7 +45,8 @@ std::shared_ptr<const Program> TrainerParts::plan() const {
                              .tp = mesh.size("tp"),
                              .reproducible_tp = options.reproducible_tp,
                              .micro_batches = static_cast<int>(options.global_batch / options.micro_batch / data_ranks),
-                             .slots = reproducible() ? options.reproducible_slots / data_ranks : 1,
+                             .slots = reproducible() ? options.reproducible_slots / data_ranks / pieces : 1,
+                             .batch_pieces = pieces,
                              .reproducible = reproducible(),
                              .bucket_bytes = options.bucket_bytes,
                              .clip = options.clip > 0.0,
@@ -88,6 +90,7 @@ void TrainerParts::start() {
                                 .optimizer = make_offload_store(layout.offload_optimizer, layout, device)},
                     .seed = options.seed,
                     .recompute_parts = layout.recompute_parts,
+                    .batch_pieces = batch_pieces(),
                     .sequence_parallel = layout.sequence_parallel && mesh.size("tp") > 1,
                     .tp_chunks = layout.tp_chunks,
                     .attention_over = layout.attention_over,

@@ -51,6 +51,7 @@ struct TrainerParts {
     if (attempts.failed() || std::uncaught_exceptions() > 0) saving.abandon();
   }
   bool reproducible() const { return options.reproducible_slots > 0; }
+  int batch_pieces() const { return batch_pieces_of(options.layout.sync_batch_norm, options.reproducible_slots, data_ranks); }
 
   Mesh mesh;
   std::optional<Model> pending;  ///< until start() binds it

@@ -1,0 +1,145 @@
+#include "weft/nn/batch_norm.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/batch_norm.h>
+#include <ATen/ops/batch_norm_update_stats.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/native_batch_norm.h>
+#include <ATen/ops/native_batch_norm_backward.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
+#include <fmt/core.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "weft/base/error.h"
+#include "weft/nn/batch_pieces.h"
+#include "weft/nn/graph.h"
+#include "weft/nn/tree_sum.h"
+
+namespace weft {
+
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+struct BatchRanks : torch::CustomClassHolder {
+  BatchRanks(Group group, int64_t pieces) : group(std::move(group)), pieces(pieces) {}
+
+  Group group;
+  int64_t pieces;
+};
+
+/// Mean and variance (of all values, not one less) of each channel, float32.
+std::tuple<at::Tensor, at::Tensor> moments(const at::Tensor& x) {
+  const at::TensorOptions wide = x.options().dtype(at::kFloat);
+  const int64_t channels = x.size(1);
+  if (x.is_meta() || x.numel() == 0) return {at::zeros({channels}, wide), at::zeros({channels}, wide)};
+  // With running statistics of their own those of a narrow x are wide.
+  return at::batch_norm_update_stats(x, at::zeros({channels}, wide), at::ones({channels}, wide), /*momentum=*/0.0);
+}
+
+/// Sums and sums of squares of each channel, and how many values one has: [2 channels + 1] float64, in which squares of float32
+/// are exact and nothing cancels.
+at::Tensor sums_of(const at::Tensor& x) {
+  const auto [mean, var] = moments(x);
+  const int64_t channels = x.size(1), count = channels > 0 ? x.numel() / channels : 0;
+  const at::Tensor sums = at::empty({2 * channels + 1}, x.options().dtype(at::kDouble));
+  const at::Tensor wide_mean = mean.to(at::kDouble);
+  sums.narrow(0, 0, channels).copy_(wide_mean).mul_(count);
+  sums.narrow(0, channels, channels).copy_(var).addcmul_(wide_mean, wide_mean).mul_(count);
+  sums.narrow(0, 2 * channels, 1).fill_(static_cast<double>(count));
+  return sums;
+}
+
+/// The running ones move towards the mean and the unbiased variance of `count` values.
+void move_running(const BatchNormState& state, const at::Tensor& mean, const at::Tensor& var, double count) {
+  const auto move = [&](const at::Tensor& running, const at::Tensor& now) {
+    running.mul_(1.0 - state.momentum).add_(now, state.momentum);
+  };
+  move(state.running_mean, mean);
+  move(state.running_var, count > 1.0 ? var * (count / (count - 1.0)) : var);
+}
+
+/// [channels] as it meets x [samples, channels, ...].
+at::Tensor beside(const at::Tensor& of_channels, const at::Tensor& x) {
+  std::vector<int64_t> sizes(x.dim(), 1);
+  sizes[1] = x.size(1);
+  return of_channels.view(sizes);
+}
+
+struct BatchNormFunction : torch::autograd::Function<BatchNormFunction> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
+                            const BatchNormState& state, const c10::intrusive_ptr<BatchRanks>& ranks) {
+    const int64_t channels = x.size(1);
+    const at::Tensor sums =
+        tree_sum(ranks->pieces, [&](int64_t piece) { return sums_of(batch_piece(x, piece, ranks->pieces)); });
+    ranks->group.all_reduce(sums, ReduceOp::sum, "statistics of samples").wait();
+    const double count = x.is_meta() ? 2.0 : sums[2 * channels].item<double>();
+    if (count < 2.0) {
+      throw InputError(fmt::format(
+          "batch norm: {} values a channel, over all ranks that are normalised together; it takes 2 or more: larger "
+          "micro-batches",
+          static_cast<int64_t>(count)));
+    }
+    const at::Tensor wide_mean = sums.narrow(0, 0, channels) / count;
+    const at::Tensor wide_var = (sums.narrow(0, channels, channels) / count).sub_(wide_mean.square()).clamp_min_(0.0);
+    const at::ScalarType type = state.running_mean.scalar_type();
+    const at::Tensor mean = wide_mean.to(type), var = wide_var.to(type);
+    move_running(state, mean, var, count);
+    context->save_for_backward({x, weight, mean, var});
+    context->saved_data["ranks"] = c10::IValue::make_capsule(ranks);
+    context->saved_data["count"] = count;
+    context->saved_data["eps"] = state.eps;
+    return std::get<0>(at::native_batch_norm(x, weight, bias, mean, var, /*training=*/false, 0.0, state.eps));
+  }
+
+  /// With n = (x - mean) / root and sums over the values of all ranks: dx = weight / root (dy - (sum dy + n sum(dy n)) /
+  /// count). The gradients of weight and bias are this rank's sums alone, as any layer's are.
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const variable_list saved = context->get_saved_variables();
+    const at::Tensor &dy = gradients[0], &x = saved[0], &weight = saved[1], &mean = saved[2], &var = saved[3];
+    const auto ranks = c10::static_intrusive_pointer_cast<BatchRanks>(context->saved_data["ranks"].toCapsule());
+    const double count = context->saved_data["count"].toDouble(), eps = context->saved_data["eps"].toDouble();
+    const int64_t channels = x.size(1);
+    std::vector<at::Tensor> dx;  // of each piece, as if mean and variance were given
+    const at::Tensor own = tree_sum(ranks->pieces, [&](int64_t piece) {
+      auto [of_x, of_weight, of_bias] = at::native_batch_norm_backward(
+          batch_piece(dy, piece, ranks->pieces).contiguous(), batch_piece(x, piece, ranks->pieces), weight, mean, var, {}, {},
+          /*train=*/false, eps, {true, true, true});
+      dx.push_back(std::move(of_x));
+      return at::cat({of_bias, of_weight});
+    });
+    at::Tensor all = own.to(at::kDouble);
+    if (all.is_same(own)) all = own.clone();
+    ranks->group.all_reduce(all, ReduceOp::sum, "gradients of statistics of samples").wait();
+    const at::Tensor root = var.to(at::kDouble).add_(eps).sqrt_(), scale = weight.to(at::kDouble) / root / -count;
+    const at::Tensor slope = all.narrow(0, channels, channels).mul(scale).div_(root);
+    const at::Tensor offset = all.narrow(0, 0, channels).mul(scale).sub_(slope * mean.to(at::kDouble));
+    const at::Tensor slopes = beside(slope.to(var.scalar_type()), x), offsets = beside(offset.to(var.scalar_type()), x);
+    for (size_t piece = 0; piece < dx.size(); ++piece) {
+      const at::Tensor of_piece = widen({batch_piece(x, static_cast<int64_t>(piece), ranks->pieces)})[0];
+      dx[piece] = widen({dx[piece]})[0].addcmul_(of_piece, slopes).add_(offsets).to(x.scalar_type());
+    }
+    return {dx.size() == 1 ? dx.front() : at::cat(dx), own.narrow(0, channels, channels), own.narrow(0, 0, channels), {}, {}};
+  }
+};
+
+}  // namespace
+
+at::Tensor batch_norm(const at::Tensor& x, const BatchNormState& state, const Context& context) {
+  const at::ScalarType type = state.running_mean.scalar_type();
+  const at::Tensor weight = state.weight.to(type), bias = state.bias.to(type);
+  if (!context.training || (context.batch.size() == 1 && context.batch_pieces == 1)) {
+    return at::batch_norm(x, weight, bias, state.running_mean, state.running_var, context.training, state.momentum, state.eps,
+                          /*cudnn_enabled=*/true);
+  }
+  return BatchNormFunction::apply(x, weight, bias, state, c10::make_intrusive<BatchRanks>(context.batch, context.batch_pieces));
+}
+
+}  // namespace weft
