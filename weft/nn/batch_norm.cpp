@@ -57,10 +57,11 @@ at::Tensor sums_of(const at::Tensor& x) {
   return sums;
 }
 
-/// The running ones move towards the mean and the unbiased variance of `count` values.
+/// The running ones move towards the mean and the unbiased variance of `count` values. As in at::batch_norm() that is no change
+/// that autograd hears of: they lie in one memory with weights that backward reads.
 void move_running(const BatchNormState& state, const at::Tensor& mean, const at::Tensor& var, double count) {
   const auto move = [&](const at::Tensor& running, const at::Tensor& now) {
-    running.mul_(1.0 - state.momentum).add_(now, state.momentum);
+    running.variable_data().mul_(1.0 - state.momentum).add_(now, state.momentum);
   };
   move(state.running_mean, mean);
   move(state.running_var, count > 1.0 ? var * (count / (count - 1.0)) : var);
@@ -107,16 +108,18 @@ struct BatchNormFunction : torch::autograd::Function<BatchNormFunction> {
     const auto ranks = c10::static_intrusive_pointer_cast<BatchRanks>(context->saved_data["ranks"].toCapsule());
     const double count = context->saved_data["count"].toDouble(), eps = context->saved_data["eps"].toDouble();
     const int64_t channels = x.size(1);
-    std::vector<at::Tensor> dx;  // of each piece, as if mean and variance were given
-    const at::Tensor own = tree_sum(ranks->pieces, [&](int64_t piece) {
+    std::vector<at::Tensor> dx, of_pieces;  // dx as if mean and variance were given
+    for (int64_t piece = 0; piece < ranks->pieces; ++piece) {
       auto [of_x, of_weight, of_bias] = at::native_batch_norm_backward(
           batch_piece(dy, piece, ranks->pieces).contiguous(), batch_piece(x, piece, ranks->pieces), weight, mean, var, {}, {},
           /*train=*/false, eps, {true, true, true});
       dx.push_back(std::move(of_x));
-      return at::cat({of_bias, of_weight});
-    });
-    at::Tensor all = own.to(at::kDouble);
-    if (all.is_same(own)) all = own.clone();
+      of_pieces.push_back(at::cat({of_bias, of_weight}));
+    }
+    // Ranks add up what statistics need in float64 and gradients in their own type; so do pieces.
+    const at::Tensor all =
+        tree_sum(ranks->pieces, [&](int64_t piece) { return of_pieces[piece].to(at::kDouble, false, true); });
+    const at::Tensor own = tree_sum(ranks->pieces, [&](int64_t piece) { return of_pieces[piece]; });
     ranks->group.all_reduce(all, ReduceOp::sum, "gradients of statistics of samples").wait();
     const at::Tensor root = var.to(at::kDouble).add_(eps).sqrt_(), scale = weight.to(at::kDouble) / root / -count;
     const at::Tensor slope = all.narrow(0, channels, channels).mul(scale).div_(root);
