@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "tests/support/run_ranks.h"
+#include "weft/comm/mesh.h"
 #include "weft/models/gpt.h"
 #include "weft/models/llama.h"
 #include "weft/nn/attention_bytes.h"

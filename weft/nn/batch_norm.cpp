@@ -5,10 +5,12 @@
 #include <ATen/ops/batch_norm_update_stats.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/native_batch_norm.h>
 #include <ATen/ops/native_batch_norm_backward.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 #include <fmt/core.h>
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -35,9 +37,9 @@ struct BatchRanks : torch::CustomClassHolder {
   int64_t pieces;
 };
 
-/// Mean and variance (of all values, not one less) of each channel, float32.
+/// Mean and variance (of all values, not one less) of each channel, float32 or wider.
 std::tuple<at::Tensor, at::Tensor> moments(const at::Tensor& x) {
-  const at::TensorOptions wide = x.options().dtype(at::kFloat);
+  const at::TensorOptions wide = x.options().dtype(x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat);
   const int64_t channels = x.size(1);
   if (x.is_meta() || x.numel() == 0) return {at::zeros({channels}, wide), at::zeros({channels}, wide)};
   // With running statistics of their own those of a narrow x are wide.
@@ -72,6 +74,14 @@ at::Tensor beside(const at::Tensor& of_channels, const at::Tensor& x) {
   std::vector<int64_t> sizes(x.dim(), 1);
   sizes[1] = x.size(1);
   return of_channels.view(sizes);
+}
+
+/// Gradients of x, weight and bias, as if mean and variance were given. LibTorch's kernel divides by the size of x.
+std::tuple<at::Tensor, at::Tensor, at::Tensor> backward_if_given(const at::Tensor& dy, const at::Tensor& x,
+                                                                 const at::Tensor& weight, const at::Tensor& mean,
+                                                                 const at::Tensor& var, double eps) {
+  if (x.numel() == 0) return {at::empty_like(x), at::zeros_like(mean), at::zeros_like(mean)};
+  return at::native_batch_norm_backward(dy, x, weight, mean, var, {}, {}, /*train=*/false, eps, {true, true, true});
 }
 
 struct BatchNormFunction : torch::autograd::Function<BatchNormFunction> {
@@ -110,9 +120,8 @@ struct BatchNormFunction : torch::autograd::Function<BatchNormFunction> {
     const int64_t channels = x.size(1);
     std::vector<at::Tensor> dx, of_pieces;  // dx as if mean and variance were given
     for (int64_t piece = 0; piece < ranks->pieces; ++piece) {
-      auto [of_x, of_weight, of_bias] = at::native_batch_norm_backward(
-          batch_piece(dy, piece, ranks->pieces).contiguous(), batch_piece(x, piece, ranks->pieces), weight, mean, var, {}, {},
-          /*train=*/false, eps, {true, true, true});
+      auto [of_x, of_weight, of_bias] = backward_if_given(batch_piece(dy, piece, ranks->pieces).contiguous(),
+                                                          batch_piece(x, piece, ranks->pieces), weight, mean, var, eps);
       dx.push_back(std::move(of_x));
       of_pieces.push_back(at::cat({of_bias, of_weight}));
     }

@@ -28,6 +28,11 @@ TEST(Composition, WhatDoesNotGoTogetherIsRefusedWithWhatDoes) {
   CompositionFacts layer_wise = plain;
   layer_wise.tensor_norms = layer_wise.offloads = true;
   normed.has_statistics = true;
+  const auto synchronised = [&](const std::function<void(CompositionFacts&)>& change) {
+    CompositionFacts facts{.model = "net", .has_splits = true, .has_statistics = true, .sync = SyncBatchNorm::all};
+    change(facts);
+    return facts;
+  };
   const Case cases[] = {
       {"all together", with(gpt, 4, 4, true), ""},
       {"nothing asked of a plain model", with(plain, 1, 1, true), ""},
@@ -44,6 +49,34 @@ TEST(Composition, WhatDoesNotGoTogetherIsRefusedWithWhatDoes) {
        "layout.sequence_parallel: 36 tokens a sample do not divide over layout.tp = 8; use 32 or 40"},
       {"tokens over both", with(odd, 2, 4, true),
        "layout.sequence_parallel: 36 tokens a sample do not divide over layout.tp = 4 x layout.cp = 2; use 32 or 48"},
+      {"samples together", synchronised([](CompositionFacts& f) { f.reproducible = true; }), ""},
+      {"nothing to normalise", synchronised([](CompositionFacts& f) { f.has_statistics = false; }),
+       "layout.sync_batch_norm = \"all\": model 'net' normalises no samples together (it has no BatchNorm); leave it out"},
+      {"statistics apart", synchronised([](CompositionFacts& f) { f.apart = "bn"; }),
+       "layout.sync_batch_norm = \"all\": block 'bn' of model 'net' has running statistics of its own ranks alone; make them "
+       "with weft's BatchNorm2d or batch_norm() and tell so (Block::can_join_batches), or leave it out"},
+      {"slots over one axis", synchronised([](CompositionFacts& f) {
+         f.reproducible = true;
+         f.sync = SyncBatchNorm::dp;
+       }),
+       "layout.sync_batch_norm = \"dp\" with run.reproducible_slots: which samples are normalised together would follow the "
+       "mesh; use \"all\""},
+      {"slots of narrow numbers", synchronised([](CompositionFacts& f) { f.reproducible = f.narrow = true; }),
+       "layout.sync_batch_norm with run.reproducible_slots: sums over several slots' samples round narrower types elsewhere; "
+       "use layout.precision = \"fp32\""},
+      {"slots of split layers", synchronised([](CompositionFacts& f) {
+         f.reproducible = true;
+         f.tp = 2;
+       }),
+       "layout.tp = 2 with layout.sync_batch_norm and run.reproducible_slots, whose sums over samples are made of whole "
+       "layers; "
+       "use tp = 1, or leave one of the others out"},
+      {"slots of other blocks", synchronised([](CompositionFacts& f) {
+         f.reproducible = true;
+         f.whole = "mine";
+       }),
+       "layout.sync_batch_norm with run.reproducible_slots: block 'mine' of model 'net' does not make its sums over samples in "
+       "pieces (Block::can_join_batches); leave one of them out"},
       {"norms of what is away", layer_wise,
        "optimizer.name = \"lars\" or \"lamb\" looks at all weights before it updates the first; use "
        "layout.offload_optimizer = \"none\" and layout.offload_parameters = \"none\", or another optimizer"},
