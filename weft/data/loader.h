@@ -6,6 +6,9 @@
 #pragma once
 
 #include <memory>
+#include <set>
+#include <string>
+#include <vector>
 
 #include "weft/data/dataset.h"
 #include "weft/data/sampler.h"
@@ -52,6 +55,8 @@ class Loader {
   int64_t next_step() const;
   /// So far. Thread-safe.
   LoaderWaits waits() const;
+  /// Names of the bad samples of the micro-batches that were handed out, each once, in order. Thread-safe.
+  std::vector<std::string> skipped() const;
   /// This rank's, not all ranks'.
   int micro_batches_per_step() const;
 
@@ -82,12 +87,15 @@ class EvaluationLoader {
   const EvaluationShare& share() const { return share_; }
   /// Begins the share anew.
   void rewind();
+  /// As Loader::skipped().
+  std::vector<std::string> skipped() const { return {skipped_.begin(), skipped_.end()}; }
 
  private:
   std::shared_ptr<const Dataset> dataset_;
   int64_t micro_batch_;
   EvaluationShare share_;
   int64_t next_ = 0;  ///< micro-batch
+  std::set<std::string> skipped_;
 };
 
 }  // namespace weft

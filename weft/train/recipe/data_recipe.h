@@ -13,6 +13,7 @@ struct DataRecipe {
   std::string tokenizer = "bytes";  ///< text; "uint16" or "uint32" token files for "tokens"
   double evaluation = 0.1;          ///< text, tokens: share at the end of the stream kept for evaluation
   int64_t workers = 1;              ///< threads that prepare a rank's micro-batches; 0: none, each when it is asked for
+  bool skip_bad = false;            ///< images: damaged ones are passed over and named, not refused
   int64_t crop_padding = 0;         ///< images: Augmentation::crop_padding
   bool flip = false;                ///< images: Augmentation::flip
   double least_area = 0.0;          ///< images: Augmentation::least_area

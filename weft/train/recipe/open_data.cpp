@@ -62,20 +62,22 @@ void check_same_classes(const std::string& training, const std::string& evaluati
 
 std::shared_ptr<ImageSource> open_image_source(const Recipe& recipe, bool training) {
   const DataRecipe& data = recipe.data;
+  const BadData bad = data.skip_bad ? BadData::skip : BadData::refuse;
   if (data.name == "cifar10" || data.name == "cifar100") {
     const CifarKind kind = data.name == "cifar10" ? CifarKind::cifar10 : CifarKind::cifar100;
     check_classes(recipe, data.path, kind == CifarKind::cifar10 ? 10 : 100);
-    return open_cifar(data.path, kind, training);
+    return open_cifar(data.path, kind, training, bad);
   }
   if (data.name == "image-folder") {
     const std::string folder = folder_of_part(data.path, training);
     if (!training) check_same_classes(folder_of_part(data.path, true), folder);
     check_classes(recipe, folder, static_cast<int64_t>(image_classes(folder).size()));
-    return open_image_folder(folder, recipe.model.channels);
+    return open_image_folder(folder, recipe.model.channels, bad);
   }
   ImageFiles files = mnist_files(data.path.empty() ? kFashionMnistFolder : data.path,
                                  training ? ImageSplit::training : ImageSplit::evaluation);
   files.classes = static_cast<int>(recipe.model.classes);
+  files.bad = bad;
   return open_idx_images(files);
 }
 
@@ -91,6 +93,7 @@ Datasets open_image_data(const Recipe& recipe) {
                             .mean = grey ? std::vector<double>{statistics.mean[1]} : statistics.mean,
                             .stddev = grey ? std::vector<double>{statistics.stddev[1]} : statistics.stddev,
                             .seed = recipe.run.seed};
+    if (data.skip_bad) options.bad = training ? BadSample::replace : BadSample::ignore;
     if (training) options.augmentation = {data.crop_padding, data.flip, data.least_area};
     return open_image_set(open_image_source(recipe, training), options);
   };

@@ -85,6 +85,9 @@ void check_model_and_data(const Recipe& recipe) {
          reads_tokens(model) ? "\"text\" or \"tokens\"" : "images, as \"fashion-mnist\"");
   }
   if (!named.is_tokens) check_images(recipe, named);
+  if (named.is_tokens && data.skip_bad) {
+    fail(recipe, "data.skip_bad passes over damaged images; data.name = \"{}\" has none; leave it out", data.name);
+  }
   if (data.name == "text" && data.tokenizer != "bytes") {
     fail(recipe, "data.tokenizer = \"{}\" is for data.name = \"tokens\"; \"text\" takes \"bytes\"", data.tokenizer);
   }

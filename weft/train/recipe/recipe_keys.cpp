@@ -59,6 +59,7 @@ Keys data_keys(DataRecipe& d) {
       {"data", "path", &d.path, "file or folder; left out: where set-up puts the default data"},
       {"data", "tokenizer", &d.tokenizer, "text: bytes; tokens: the width of an id", {}, {"bytes", "uint16", "uint32"}},
       {"data", "workers", &d.workers, "threads that prepare a rank's micro-batches ahead; 0: none", from(0, 1024)},
+      {"data", "skip_bad", &d.skip_bad, "images: those that are damaged are passed over, counted and named; false: refused"},
       {"data", "crop_padding", &d.crop_padding, "images: pixels that they are moved by at random, at most, for training",
        from(0, 4096)},
       {"data", "flip", &d.flip, "images: every second one is mirrored, for training"},
