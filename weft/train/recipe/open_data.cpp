@@ -11,8 +11,10 @@
 #include "weft/data/images/idx_images.h"
 #include "weft/data/images/image_folder.h"
 #include "weft/data/images/image_set.h"
+#include "weft/data/images/web_dataset.h"
 #include "weft/data/tokens.h"
 #include "weft/train/recipe/build_model.h"
+#include "weft/train/recipe/open_shards.h"
 #include "weft/train/recipe/recipe_checks.h"
 
 namespace weft {
@@ -27,7 +29,7 @@ struct PixelStatistics {
 PixelStatistics pixel_statistics(const std::string& name) {
   if (name == "cifar10") return {{0.4914, 0.4822, 0.4465}, {0.2470, 0.2435, 0.2616}};
   if (name == "cifar100") return {{0.5071, 0.4865, 0.4409}, {0.2673, 0.2564, 0.2762}};
-  if (name == "image-folder") return {{0.485, 0.456, 0.406}, {0.229, 0.224, 0.225}};  // ImageNet's
+  if (name == "image-folder" || name == "webdataset") return {{0.485, 0.456, 0.406}, {0.229, 0.224, 0.225}};  // ImageNet's
   return {{0.2860}, {0.3530}};                                                        // Fashion-MNIST's
 }
 
@@ -60,6 +62,17 @@ void check_same_classes(const std::string& training, const std::string& evaluati
                                first == expected.end() ? "none" : "'" + *first + "'"));
 }
 
+/// Which shards a part is: those of a folder, or what the two keys name.
+std::string shards_of_part(const DataRecipe& data, bool training) {
+  if (!data.evaluation_path.empty()) return training ? data.path : data.evaluation_path;
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(data.path, ignored)) {
+    throw InputError(fmt::format("data.path = '{}' is no folder with train and val in it: if it names the shards for training, name those for "
+                                 "evaluation with data.evaluation_path", data.path));
+  }
+  return folder_of_part(data.path, training);
+}
+
 std::shared_ptr<ImageSource> open_image_source(const Recipe& recipe, bool training) {
   const DataRecipe& data = recipe.data;
   const BadData bad = data.skip_bad ? BadData::skip : BadData::refuse;
@@ -73,6 +86,10 @@ std::shared_ptr<ImageSource> open_image_source(const Recipe& recipe, bool traini
     if (!training) check_same_classes(folder_of_part(data.path, true), folder);
     check_classes(recipe, folder, static_cast<int64_t>(image_classes(folder).size()));
     return open_image_folder(folder, recipe.model.channels, bad);
+  }
+  if (data.name == "webdataset") {
+    return open_web_dataset(open_shards(shards_of_part(data, training)),
+                            {.channels = recipe.model.channels, .classes = recipe.model.classes, .bad = bad});
   }
   ImageFiles files = mnist_files(data.path.empty() ? kFashionMnistFolder : data.path,
                                  training ? ImageSplit::training : ImageSplit::evaluation);

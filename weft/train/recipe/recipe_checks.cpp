@@ -88,6 +88,10 @@ void check_model_and_data(const Recipe& recipe) {
   if (named.is_tokens && data.skip_bad) {
     fail(recipe, "data.skip_bad passes over damaged images; data.name = \"{}\" has none; leave it out", data.name);
   }
+  if (!data.evaluation_path.empty() && data.name != "webdataset") {
+    fail(recipe, "data.evaluation_path is read with data.name = \"webdataset\" only, which is \"{}\" here; leave it out",
+         data.name);
+  }
   if (data.name == "text" && data.tokenizer != "bytes") {
     fail(recipe, "data.tokenizer = \"{}\" is for data.name = \"tokens\"; \"text\" takes \"bytes\"", data.tokenizer);
   }

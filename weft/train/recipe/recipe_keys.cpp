@@ -57,6 +57,8 @@ Keys data_keys(DataRecipe& d) {
   return {
       {"data", "name", &d.name, "what kind of data", {}, data_names(), true},
       {"data", "path", &d.path, "file or folder; left out: where set-up puts the default data"},
+      {"data", "evaluation_path", &d.evaluation_path,
+       "webdataset: shards for evaluation; left out: in the folders train and val of data.path"},
       {"data", "tokenizer", &d.tokenizer, "text: bytes; tokens: the width of an id", {}, {"bytes", "uint16", "uint32"}},
       {"data", "workers", &d.workers, "threads that prepare a rank's micro-batches ahead; 0: none", from(0, 1024)},
       {"data", "skip_bad", &d.skip_bad, "images: those that are damaged are passed over, counted and named; false: refused"},
