@@ -34,6 +34,8 @@ class Dataset {
   virtual Batch get(const std::vector<int64_t>& indices, int64_t epoch) const = 0;
   /// What its files hold that is bad and no sample of it (data/bad_data.h), a name each. Thread-safe.
   virtual std::vector<std::string> left_out() const { return {}; }
+  /// Whether its samples stand in the order to train in already, so that nobody is to shuffle them.
+  virtual bool is_ordered() const { return false; }
 };
 
 }  // namespace weft

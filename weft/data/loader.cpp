@@ -76,6 +76,10 @@ void check_batches(const LoaderOptions& o) {
                   o.global_batch, o.micro_batch, o.num_shards, unit, nearest));
 }
 
+Sampler sampler_of(const Dataset& dataset, uint64_t seed) {
+  return {dataset.size(), {.seed = seed, .shuffle = !dataset.is_ordered()}};
+}
+
 struct Loader::State {
   State(std::shared_ptr<const Dataset> data, Sampler s, const LoaderOptions& o)
       : dataset(std::move(data)), sampler(s), options(o), ready(static_cast<size_t>(std::max(o.ahead, o.workers))) {}

@@ -31,6 +31,9 @@ struct LoaderOptions {
 /// micro_batch * num_shards divides global_batch (naming the nearest global batches that they divide) and the rest is in range.
 void check_batches(const LoaderOptions& options);
 
+/// The order that a run trains on the dataset in: shuffled by `seed`, or the dataset's own.
+Sampler sampler_of(const Dataset& dataset, uint64_t seed);
+
 /// What next() cost.
 struct LoaderWaits {
   int64_t batches = 0;  ///< that were handed out

@@ -16,6 +16,7 @@
 #include "weft/data/images/web_dataset.h"
 #include "weft/train/recipe/open_shards.h"
 #include "weft/train/recipe/read_recipe.h"
+#include "weft/train/recipe/recipe_checks.h"
 
 namespace weft::open_data_test {
 namespace {
@@ -138,6 +139,26 @@ TEST_F(WebDatasets, AreReadFromStoragesByAnyNumberOfThreads) {
   EXPECT_EQ(wrong, 0);
   EXPECT_LE(opened, 5) << "a storage a thread";
   EXPECT_EQ(open_web_dataset(shards, {.classes = 10})->size(), 3);
+}
+
+TEST(MixedData, TakesTextsByWeightAndEvaluatesAll) {
+  const test::TempFolder folder;
+  folder.write("a", std::string(900, 'a'));
+  folder.write("b", std::string(4500, 'b'));
+  const Recipe recipe = parse_recipe(
+      "model = { name = \"gpt\", context = 8 }\nbatch = { global = 1 }\nrun = { steps = 1 }\n"
+      "data = { name = \"mix\", mix = [{ name = \"text\", weight = 2 }, { name = \"text\" }] }",
+      "r.toml", {"data.mix.1.path=" + folder.file("a"), "data.mix.2.path=" + folder.file("b")});
+  const Datasets data = open_data(recipe);
+  const Datasets a = open_data(recipe_of_part(recipe, 0)), b = open_data(recipe_of_part(recipe, 1));
+  ASSERT_EQ(data.training->size(), a.training->size() + b.training->size());
+  ASSERT_EQ(data.evaluation->size(), a.evaluation->size() + b.evaluation->size());
+  EXPECT_TRUE(data.training->is_ordered());
+  int64_t of_a = 0;
+  for (int64_t i = 0; i < 300; ++i) of_a += data.training->get({i}, 0).inputs[0][0][0].item<int64_t>() == 'a' ? 1 : 0;
+  EXPECT_EQ(of_a, 200);
+  EXPECT_EQ(data.evaluation->get({0}, 0).inputs[0][0][0].item<int64_t>(), 'a');
+  EXPECT_EQ(data.evaluation->get({data.evaluation->size() - 1}, 0).inputs[0][0][0].item<int64_t>(), 'b');
 }
 
 }  // namespace

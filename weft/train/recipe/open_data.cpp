@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <utility>
 
 #include "weft/base/error.h"
 #include "weft/data/images/cifar.h"
@@ -12,8 +13,10 @@
 #include "weft/data/images/image_folder.h"
 #include "weft/data/images/image_set.h"
 #include "weft/data/images/web_dataset.h"
+#include "weft/data/mixture.h"
 #include "weft/data/tokens.h"
 #include "weft/train/recipe/build_model.h"
+#include "weft/train/recipe/data_names.h"
 #include "weft/train/recipe/open_shards.h"
 #include "weft/train/recipe/recipe_checks.h"
 
@@ -30,7 +33,7 @@ PixelStatistics pixel_statistics(const std::string& name) {
   if (name == "cifar10") return {{0.4914, 0.4822, 0.4465}, {0.2470, 0.2435, 0.2616}};
   if (name == "cifar100") return {{0.5071, 0.4865, 0.4409}, {0.2673, 0.2564, 0.2762}};
   if (name == "image-folder" || name == "webdataset") return {{0.485, 0.456, 0.406}, {0.229, 0.224, 0.225}};  // ImageNet's
-  return {{0.2860}, {0.3530}};                                                        // Fashion-MNIST's
+  return {{0.2860}, {0.3530}};                                                                                // Fashion-MNIST's
 }
 
 /// The folder of a part: the first of its usual names that is there.
@@ -67,8 +70,10 @@ std::string shards_of_part(const DataRecipe& data, bool training) {
   if (!data.evaluation_path.empty()) return training ? data.path : data.evaluation_path;
   std::error_code ignored;
   if (!std::filesystem::is_directory(data.path, ignored)) {
-    throw InputError(fmt::format("data.path = '{}' is no folder with train and val in it: if it names the shards for training, name those for "
-                                 "evaluation with data.evaluation_path", data.path));
+    throw InputError(fmt::format(
+        "data.path = '{}' is no folder with train and val in it: if it names the shards for training, name those for "
+        "evaluation with data.evaluation_path",
+        data.path));
   }
   return folder_of_part(data.path, training);
 }
@@ -141,10 +146,23 @@ Datasets open_token_data(const Recipe& recipe) {
   return datasets;
 }
 
+Datasets open_parts(const Recipe& recipe) {
+  std::vector<MixtureSource> training, evaluation;
+  for (size_t i = 0; i < recipe.data.mix.size(); ++i) {
+    const MixPart& part = recipe.data.mix[i];
+    const std::string name = fmt::format("data.mix.{} ({})", i + 1, part.path.empty() ? part.name : part.path);
+    const Datasets opened = open_data(recipe_of_part(recipe, i));
+    training.push_back({opened.training, part.weight, name});
+    evaluation.push_back({opened.evaluation, part.weight, name});
+  }
+  return {open_mixture(std::move(training), recipe.run.seed), join_datasets(std::move(evaluation))};
+}
+
 }  // namespace
 
 Datasets open_data(const Recipe& recipe) {
   check_model_and_data(recipe);
+  if (recipe.data.name == kMixName) return open_parts(recipe);
   return reads_tokens(recipe.model) ? open_token_data(recipe) : open_image_data(recipe);
 }
 

@@ -1,5 +1,7 @@
 #include "weft/train/recipe/recipe_keys.h"
 
+#include <fmt/format.h>
+
 #include <iterator>
 #include <utility>
 
@@ -246,12 +248,33 @@ Keys save_keys(SaveRecipe& s) {
 
 }  // namespace
 
+std::vector<FileKey> mix_keys(MixPart& p, const std::string& section) {
+  std::vector<std::string> names = data_names();
+  std::erase(names, kMixName);
+  const bool is_read = section == "data.mix";  // and not one that is there already
+  return {
+      {section, "name", &p.name, "mix: what kind of data a part is", {}, names, is_read},
+      {section, "path", &p.path, "as data.path, of the part"},
+      {section, "evaluation_path", &p.evaluation_path, "as data.evaluation_path, of the part"},
+      {section, "tokenizer", &p.tokenizer, "as data.tokenizer, of the part", {}, {"bytes", "uint16", "uint32"}},
+      {section,
+       "weight",
+       &p.weight,
+       "the part's share of the samples trained on, beside the others'",
+       {.min = 0.0, .max = 1e6, .open_min = true}},
+  };
+}
+
 std::vector<FileKey> recipe_keys(Recipe& recipe) {
   Keys keys;
   for (Keys section :
        {model_keys(recipe.model), data_keys(recipe.data), batch_keys(recipe.batch), layout_keys(recipe.layout),
         inner_layout_keys(recipe.layout), optimizer_keys(recipe.optimizer), run_keys(recipe.run), save_keys(recipe.save)}) {
     std::move(section.begin(), section.end(), std::back_inserter(keys));
+  }
+  for (size_t i = 0; i < recipe.data.mix.size(); ++i) {
+    Keys part = mix_keys(recipe.data.mix[i], fmt::format("data.mix.{}", i + 1));
+    std::move(part.begin(), part.end(), std::back_inserter(keys));
   }
   return keys;
 }

@@ -78,8 +78,7 @@ class Run {
     tell_left_out();
     trainer_.start();
     go_on();
-    loader_ = std::make_unique<Loader>(data_.training, Sampler(data_.training->size(), {.seed = recipe_.run.seed}),
-                                       first_loader_options());
+    loader_ = std::make_unique<Loader>(data_.training, sampler_of(*data_.training, recipe_.run.seed), first_loader_options());
     const int64_t steps = recipe_.run.steps;
     for (int64_t step = trainer_.steps_done(); step < steps && !report_.stopped; ++step) {
       const RunClock before = state_.clock;
