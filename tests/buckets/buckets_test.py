@@ -1,15 +1,19 @@
 #!/usr/bin/env -S python3 -B
-"""Trainings that save to S3: a real server on loopback, behind a proxy that fails every third request, is slow, or dies."""
+"""Trainings that save to S3, and read from it: a real server on loopback, behind a proxy that fails every third request, is slow, or dies."""
 import argparse
+import io
 import json
 import os
 import pathlib
 import shutil
 import signal
+import struct
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
+import zlib
 
 from s3_server import S3, Proxy
 
@@ -20,6 +24,15 @@ batch = { global = 16, micro = 2 }
 optimizer = { lr = 1e-3, clip = 1.0 }
 run = { steps = 12, evaluate_every = 4, threads = 1, reproducible_slots = 4, timeout_s = 60 }
 """
+
+
+def png(side, colour):
+    """An image of one colour."""
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    rows = (b"\0" + bytes([colour, 255 - colour, 7]) * side) * side
+    head = chunk(b"IHDR", struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0))
+    return b"\x89PNG\r\n\x1a\n" + head + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
 
 
 class Tests:
@@ -129,6 +142,34 @@ class Tests:
         shutil.rmtree(self.folder / "local")  # the machine is gone
         summary = self.train(save)
         assert summary["resumed_from"] == 6 and summary["weights_sha256"] == self.sha, summary
+
+    def test_web_dataset(self):
+        """Shards in a bucket are the same data as on disk, also where requests fail."""
+        for part, count in (("train", 3), ("val", 1)):
+            for shard in range(count):
+                name = f"{part}-{shard:02}.tar"
+                with tarfile.open(self.folder / name, "w") as tar:
+                    for i in range(20):
+                        for kind, data in (("png", png(8, 10 * i + shard)), ("cls", str(i % 2).encode())):
+                            member = tarfile.TarInfo(f"{i:04}.{kind}")
+                            member.size = len(data)
+                            tar.addfile(member, io.BytesIO(data))
+                assert self.s3.request("PUT", f"/bucket/shards/{name}", (self.folder / name).read_bytes())[0] == 200
+        recipe = self.folder / "images.toml"
+        recipe.write_text(RECIPE[RECIPE.index("batch ="):] +
+                          'model = { name = "mlp", layers = 1, width = 8, channels = 3, image_size = 8, classes = 2 }\n'
+                          'data = { name = "webdataset", flip = true, workers = 3 }\n')
+        shas = []
+        for place, train, ranks in ((".", "train-*.tar", 1), ("s3://bucket/shards", "train-{00..02}.tar", 2), ("s3://bucket/shards", "train-*.tar", 1)):
+            words = ["train", str(recipe), "--summary", "summary.json", "-n", str(ranks), "--set", f"data.path={place}/{train}",
+                     "--set", f"data.evaluation_path={place}/val-00.tar"]
+            done = self.run(words)
+            assert done.returncode == 0, done.stderr
+            shas.append(json.loads((self.folder / "summary.json").read_text())["weights_sha256"])
+            self.proxy = Proxy(self.s3.port, fails=3)
+        assert len(set(shas)) == 1, shas
+        none = self.run([*words[:-4], "--set", "data.path=s3://bucket/shards/x*.tar", *words[-2:]]).stderr
+        assert none.count("s3://bucket/shards/x*.tar: no shards (.tar) there") == 1, none
 
     def test_says_what_is_wrong(self):
         for name, said in {"s3://none/x": "no checkpoint is there", "s4://a/b": "of no store that is known", "s3://bucket/x?a=b": "without '?'"}.items():

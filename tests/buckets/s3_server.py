@@ -32,9 +32,9 @@ class S3:
                 time.sleep(0.05)
         raise RuntimeError("moto's server does not start")
 
-    def request(self, method, path):
+    def request(self, method, path, body=None):
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
-        connection.request(method, path)
+        connection.request(method, path, body)
         answer = connection.getresponse()
         return answer.status, answer.read()
 

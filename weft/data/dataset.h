@@ -14,6 +14,7 @@ struct Batch {
   std::vector<at::Tensor> inputs;  ///< images [n, channels, height, width] float32, or token ids [n, tokens] int64
   at::Tensor target;               ///< labels [n] int64, or next tokens [n, tokens] int64; kIgnore where there is none
   int64_t first_sample = 0;  ///< position of its first sample in the run or set, as a loader tells; nothing is keyed by it
+  std::vector<std::string> skipped = {};  ///< names of bad samples in whose places others stand, or targets that do not count
 };
 
 /// The first tensor of the batch that has not `samples` samples, in words: "input 1 has 16 samples"; empty where all have.
@@ -31,6 +32,10 @@ class Dataset {
   /// The samples with these indices, each in [0, size()), in their order. Called from a loader's background thread too, so it
   /// must be thread-safe. `epoch` lets a dataset vary (shifted text windows); evaluation passes 0.
   virtual Batch get(const std::vector<int64_t>& indices, int64_t epoch) const = 0;
+  /// What its files hold that is bad and no sample of it (data/bad_data.h), a name each. Thread-safe.
+  virtual std::vector<std::string> left_out() const { return {}; }
+  /// Whether its samples stand in the order to train in already, so that nobody is to shuffle them.
+  virtual bool is_ordered() const { return false; }
 };
 
 }  // namespace weft

@@ -36,6 +36,8 @@ Batch join(const Batch& a, const Batch& b) {
   Batch out;
   for (size_t i = 0; i < a.inputs.size(); ++i) out.inputs.push_back(join_rows(a.inputs[i], b.inputs[i]));
   out.target = join_rows(a.target, b.target);
+  out.skipped = a.skipped;
+  out.skipped.insert(out.skipped.end(), b.skipped.begin(), b.skipped.end());
   return out;
 }
 
@@ -74,6 +76,10 @@ void check_batches(const LoaderOptions& o) {
                   o.global_batch, o.micro_batch, o.num_shards, unit, nearest));
 }
 
+Sampler sampler_of(const Dataset& dataset, uint64_t seed) {
+  return {dataset.size(), {.seed = seed, .shuffle = !dataset.is_ordered()}};
+}
+
 struct Loader::State {
   State(std::shared_ptr<const Dataset> data, Sampler s, const LoaderOptions& o)
       : dataset(std::move(data)), sampler(s), options(o), ready(static_cast<size_t>(std::max(o.ahead, o.workers))) {}
@@ -91,6 +97,7 @@ struct Loader::State {
   Batch make(int64_t count) const;
   void work();
   Batch take();
+  void hand_out(const Batch& batch);
 
   const std::shared_ptr<const Dataset> dataset;
   const Sampler sampler;
@@ -103,6 +110,7 @@ struct Loader::State {
   int64_t given = 0;  ///< that next() has handed out
   bool stopping = false;
   LoaderWaits waits;
+  std::set<std::string> skipped;
   std::vector<std::thread> threads;
 };
 
@@ -151,6 +159,13 @@ void Loader::State::work() {
   }
 }
 
+/// Counts a micro-batch that next() returns. With the lock held.
+void Loader::State::hand_out(const Batch& batch) {
+  ++given;
+  ++waits.batches;
+  skipped.insert(batch.skipped.begin(), batch.skipped.end());
+}
+
 /// The next micro-batch of those that workers prepare.
 Batch Loader::State::take() {
   std::unique_lock lock(mutex);
@@ -167,8 +182,7 @@ Batch Loader::State::take() {
   if (next.error) std::rethrow_exception(next.error);  // again at the next call
   Batch batch = std::move(next.batch);
   next = {};
-  ++given;
-  ++waits.batches;
+  hand_out(batch);
   taken.notify_one();
   return batch;
 }
@@ -204,8 +218,7 @@ Batch Loader::next() {
   std::lock_guard lock(s.mutex);
   const Stopwatch making;
   Batch batch = s.make(s.given);
-  ++s.given;
-  ++s.waits.batches;
+  s.hand_out(batch);
   s.waits.waited_s += making.seconds();
   return batch;
 }
@@ -213,6 +226,11 @@ Batch Loader::next() {
 LoaderWaits Loader::waits() const {
   std::lock_guard lock(state_->mutex);
   return state_->waits;
+}
+
+std::vector<std::string> Loader::skipped() const {
+  std::lock_guard lock(state_->mutex);
+  return {state_->skipped.begin(), state_->skipped.end()};
 }
 
 int64_t Loader::next_step() const {
@@ -242,6 +260,7 @@ bool EvaluationLoader::next(Batch& batch) {
   std::iota(indices.begin(), indices.end(), begin);
   batch = get(*dataset_, indices, 0);
   batch.first_sample = begin;
+  skipped_.insert(batch.skipped.begin(), batch.skipped.end());
   return true;
 }
 

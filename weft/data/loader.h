@@ -6,6 +6,9 @@
 #pragma once
 
 #include <memory>
+#include <set>
+#include <string>
+#include <vector>
 
 #include "weft/data/dataset.h"
 #include "weft/data/sampler.h"
@@ -27,6 +30,9 @@ struct LoaderOptions {
 /// What Loader's constructor checks, for callers that want to know before any data is opened: throws InputError unless
 /// micro_batch * num_shards divides global_batch (naming the nearest global batches that they divide) and the rest is in range.
 void check_batches(const LoaderOptions& options);
+
+/// The order that a run trains on the dataset in: shuffled by `seed`, or the dataset's own.
+Sampler sampler_of(const Dataset& dataset, uint64_t seed);
 
 /// What next() cost.
 struct LoaderWaits {
@@ -52,6 +58,8 @@ class Loader {
   int64_t next_step() const;
   /// So far. Thread-safe.
   LoaderWaits waits() const;
+  /// Names of the bad samples of the micro-batches that were handed out, each once, in order. Thread-safe.
+  std::vector<std::string> skipped() const;
   /// This rank's, not all ranks'.
   int micro_batches_per_step() const;
 
@@ -82,12 +90,15 @@ class EvaluationLoader {
   const EvaluationShare& share() const { return share_; }
   /// Begins the share anew.
   void rewind();
+  /// As Loader::skipped().
+  std::vector<std::string> skipped() const { return {skipped_.begin(), skipped_.end()}; }
 
  private:
   std::shared_ptr<const Dataset> dataset_;
   int64_t micro_batch_;
   EvaluationShare share_;
   int64_t next_ = 0;  ///< micro-batch
+  std::set<std::string> skipped_;
 };
 
 }  // namespace weft

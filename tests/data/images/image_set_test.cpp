@@ -184,10 +184,13 @@ TEST(ImageSet, BadFilesAreNamed) {
     own.write("ant/" + row.name, row.bytes);
     const auto set = open_image_set(open_image_folder(own.path().string(), 3), {});
     expect_input_error([&] { set->get({0}, 0); }, row.says);
+    expect_input_error([&] { set->get({0}, 0); }, {"mend or remove it, or set data.skip_bad = true"});
+    const auto even_so = open_image_set(open_image_folder(own.path().string(), 3), {.bad = BadSample::replace});
+    expect_input_error([&] { even_so->get({0}, 0); }, {row.name, "100 images one after another are bad"});
   }
   std::filesystem::create_directories(folder.path() / "bee");
   folder.write("bee/a.png", png);
-  expect_input_error([&] { open_image_folder(folder.path().string(), 3); }, {"ant", "no image"});
+  expect_input_error([&] { open_image_folder(folder.path().string(), 3); }, {"ant", "no image", "or set data.skip_bad = true"});
   expect_input_error([&] { open_image_folder(folder.file("none"), 3); }, {"none", "No such file"});
   expect_input_error([&] { open_image_folder(folder.file("bee"), 3); }, {"bee", "no folders in it"});
 }

@@ -3,12 +3,20 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <filesystem>
+#include <thread>
+#include <tuple>
 
 #include "tests/data/images/image_files.h"
+#include "tests/data/tar_file.h"
 #include "tests/data/temp_folder.h"
 #include "tests/support/refusal.h"
+#include "weft/checkpoint/storage/local_storage.h"
+#include "weft/data/images/web_dataset.h"
+#include "weft/train/recipe/open_shards.h"
 #include "weft/train/recipe/read_recipe.h"
+#include "weft/train/recipe/recipe_checks.h"
 
 namespace weft::open_data_test {
 namespace {
@@ -46,6 +54,111 @@ TEST_F(ImageFolders, NeedAPartOfEachKind) {
   EXPECT_NE(
       test::refusal([&] { open(2); }).find("no folder 'val' or 'validation' or 'test' or 'evaluation' in it, for evaluation"),
       std::string::npos);
+}
+
+class WebDatasets : public ::testing::Test {
+ protected:
+  /// A shard of images of one colour.
+  void add(const std::string& place, const std::vector<int>& colours) const {
+    std::filesystem::create_directories((folder_.path() / place).parent_path());
+    std::vector<std::pair<std::string, std::string>> members;
+    for (const int colour : colours) {
+      members.push_back(
+          {std::to_string(colour) + ".png", test::png_of(test::Pixels(8 * 8 * 3, static_cast<uint8_t>(colour)), 8, 8, 3)});
+      members.push_back({std::to_string(colour) + ".cls", std::to_string(colour % 10)});
+    }
+    folder_.write(place, test::tar_of(members));
+  }
+  Datasets open(const std::string& path, const std::string& evaluation_path) const {
+    return open_data(
+        parse_recipe("model = { name = \"mlp\", channels = 3, image_size = 8, classes = 10 }\n"
+                     "data = { name = \"webdataset\" }\nbatch = { global = 1 }\nrun = { steps = 1 }",
+                     "r.toml", {"data.path=" + path, "data.evaluation_path=" + evaluation_path}));
+  }
+  static std::vector<int64_t> labels(const Dataset& set) {
+    std::vector<int64_t> found;
+    for (int64_t i = 0; i < set.size(); ++i) found.push_back(set.get({i}, 0).target[0].item<int64_t>());
+    return found;
+  }
+
+  using Labels = std::vector<int64_t>;
+  test::TempFolder folder_;
+};
+
+TEST_F(WebDatasets, AreFoldersBracesOrGlobs) {
+  add("train/a.tar", {11, 12});
+  add("train/b.tar", {13});
+  add("val/c.tar", {14});
+  folder_.write("train/notes.txt", "no shard");
+  const std::string root = folder_.path().string();
+  const Datasets whole = open(root, "");
+  EXPECT_EQ(labels(*whole.training), (Labels{1, 2, 3}));
+  EXPECT_EQ(labels(*whole.evaluation), (Labels{4}));
+  EXPECT_EQ(labels(*open(root + "/train/{b,a}.tar", root + "/val").training), (Labels{3, 1, 2}));
+  EXPECT_EQ(labels(*open(root + "/train/?.tar", root + "/val/*").training), (Labels{1, 2, 3}));
+  EXPECT_EQ(labels(*open(root + "/train/b.tar", root + "/val").training), (Labels{3}));
+}
+
+TEST_F(WebDatasets, ThatAreNotThereAreNamed) {
+  add("train/a.tar", {11});
+  const std::string root = folder_.path().string();
+  const std::vector<std::tuple<std::string, std::string, std::string>> rows = {
+      {root, "", "no folder 'val'"},
+      {root + "/train/a.tar", "", "name those for evaluation with data.evaluation_path"},
+      {root + "/train/x*.tar", root + "/train", "/train/x*.tar: no shards (.tar) there"},
+      {root + "/train/{a,b}.tar", root + "/train", "cannot open the shard '" + root + "/train/b.tar'"},
+      {root + "/*/a.tar", root + "/train", "'*' and '?' may stand in its last part alone"}};
+  for (const auto& [path, evaluation, says] : rows) {
+    const std::string text = test::refusal([&, p = path, e = evaluation] { open(p, e); });
+    EXPECT_NE(text.find(says), std::string::npos) << text;
+  }
+}
+
+/// What a bucket's files are read by, over a folder.
+TEST_F(WebDatasets, AreReadFromStoragesByAnyNumberOfThreads) {
+  add("a.tar", {11, 12});
+  add("b.tar", {13});
+  const std::string root = folder_.path().string();
+  std::atomic<int> opened = 0;
+  const auto shards = storage_shards([&] { return ++opened, local_storage(root); }, {"a.tar", "b.tar"});
+  EXPECT_EQ(shards->name(1), root + "/b.tar");
+  const std::string whole = test::read_file(root + "/a.tar");
+  ASSERT_EQ(shards->size(0), static_cast<int64_t>(whole.size()));
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong = 0;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int64_t i = t; i < 200; ++i) {
+        std::string part(40, ' ');
+        shards->read(0, i * 7, part.data(), 40);
+        wrong += part == whole.substr(static_cast<size_t>(i * 7), 40) ? 0 : 1;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_LE(opened, 5) << "a storage a thread";
+  EXPECT_EQ(open_web_dataset(shards, {.classes = 10})->size(), 3);
+}
+
+TEST(MixedData, TakesTextsByWeightAndEvaluatesAll) {
+  const test::TempFolder folder;
+  folder.write("a", std::string(900, 'a'));
+  folder.write("b", std::string(4500, 'b'));
+  const Recipe recipe = parse_recipe(
+      "model = { name = \"gpt\", context = 8 }\nbatch = { global = 1 }\nrun = { steps = 1 }\n"
+      "data = { name = \"mix\", mix = [{ name = \"text\", weight = 2 }, { name = \"text\" }] }",
+      "r.toml", {"data.mix.1.path=" + folder.file("a"), "data.mix.2.path=" + folder.file("b")});
+  const Datasets data = open_data(recipe);
+  const Datasets a = open_data(recipe_of_part(recipe, 0)), b = open_data(recipe_of_part(recipe, 1));
+  ASSERT_EQ(data.training->size(), a.training->size() + b.training->size());
+  ASSERT_EQ(data.evaluation->size(), a.evaluation->size() + b.evaluation->size());
+  EXPECT_TRUE(data.training->is_ordered());
+  int64_t of_a = 0;
+  for (int64_t i = 0; i < 300; ++i) of_a += data.training->get({i}, 0).inputs[0][0][0].item<int64_t>() == 'a' ? 1 : 0;
+  EXPECT_EQ(of_a, 200);
+  EXPECT_EQ(data.evaluation->get({0}, 0).inputs[0][0][0].item<int64_t>(), 'a');
+  EXPECT_EQ(data.evaluation->get({data.evaluation->size() - 1}, 0).inputs[0][0][0].item<int64_t>(), 'b');
 }
 
 }  // namespace

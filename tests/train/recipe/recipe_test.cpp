@@ -6,9 +6,11 @@
 #include <functional>
 #include <sstream>
 
+#include "tests/support/refusal.h"
 #include "weft/base/error.h"
 #include "weft/train/recipe/read_recipe.h"
 #include "weft/train/recipe/recipe_keys.h"
+#include "weft/train/recipe/recipe_values.h"
 
 namespace weft {
 namespace {
@@ -331,6 +333,61 @@ TEST(Recipe, FilesThatCannotBeRead) {
       InputError);
 }
 
+constexpr const char* kMixture = R"(
+model = { name = "gpt", layers = 1, heads = 2, width = 16, context = 16 }
+batch = { global = 4 }
+run = { steps = 1 }
+[data]
+name = "mix"
+[[data.mix]]
+name = "text"
+path = "books"
+weight = 0.7
+[[data.mix]]
+name = "tokens"
+path = "code"
+tokenizer = "uint16"
+)";
+
+TEST(Recipe, MixturesHaveParts) {
+  const Recipe recipe = parse_recipe(kMixture, "r.toml", {"data.mix.2.weight=0.3", "data.mix.1.path=texts"});
+  ASSERT_EQ(recipe.data.mix.size(), 2u);
+  EXPECT_EQ(recipe.data.mix[0].path, "texts");
+  EXPECT_EQ(recipe.data.mix[0].weight, 0.7);
+  EXPECT_EQ(recipe.data.mix[1].tokenizer, "uint16");
+  EXPECT_EQ(recipe.data.mix[1].weight, 0.3);
+  EXPECT_EQ(recipe_values(recipe).at("data.mix.2.path"), "code") << "in checkpoints";
+  const std::vector<std::pair<std::vector<std::string>, std::string>> rows = {
+      {{"data.mix.3.weight=1"}, "--set data.mix.3.weight=1: unknown key 'data.mix.3.weight'"},
+      {{"data.mix.1.weight=0"}, "data.mix.1.weight must be a number above 0"},
+      {{"data.mix.1.weight=0.12345678"}, "at most six digits after the point"},
+      {{"data.mix.1.name=mix"}, "data.mix.1.name must be one of"},
+      {{"data.mix.1.name=cifar10"}, "cannot learn from data.name = \"cifar10\""},
+      {{"data.mix.2.tokenizer=bytes"}, "needs data.tokenizer = \"uint16\""},
+      {{"data.mix.2.path="}, "data.path is missing"},
+      {{"data.name=text"}, "[[data.mix]] is read with data.name = \"mix\" only"},
+      {{"data.path=x"}, "move them below [[data.mix]]"},
+      {{"data.skip_bad=true"}, "data.skip_bad passes over damaged images"},
+  };
+  for (const auto& [more, says] : rows) {
+    const std::string text = test::refusal([&, m = more] { parse_recipe(kMixture, "r.toml", m); });
+    EXPECT_NE(text.find(says), std::string::npos) << text;
+  }
+  const std::string start = "model = { name = \"gpt\" }\nbatch = { global = 4 }\nrun = { steps = 1 }\n";
+  const std::vector<std::pair<std::string, std::string>> files = {
+      {"data = { name = \"mix\" }", "needs [[data.mix]], once a part"},
+      {"data = { name = \"mix\", mix = 3 }", "write [[data.mix]] above each"},
+      {"data = { name = \"mix\", mix = [{ path = \"x\" }] }", "data.mix.name is missing"},
+      {"data = { name = \"mix\", mix = [{ name = \"text\", wait = 1 }] }", "unknown key 'data.mix.wait'"},
+      {"data = { name = \"mix\", mix = [{ name = \"text\", weight = \"1\" }] }", "data.mix.weight must be a number"},
+      {"[[data]]\nname = \"mix\"", "data must be a table"},
+  };
+  for (const auto& [data, says] : files) {
+    const std::string text = test::refusal([&, d = data] { parse_recipe(start + d, "r.toml"); });
+    EXPECT_NE(text.find(says), std::string::npos) << text;
+  }
+}
+
 TEST(Recipe, TheRepositorysRecipesLoad) {
   int found = 0;
   for (const auto& entry : std::filesystem::directory_iterator(source_folder() / "recipes")) {
@@ -348,7 +405,10 @@ TEST(Recipe, DocumentationHasEveryKeyAsItIsAndNoOther) {
   text << in.rdbuf();
   Recipe recipe;
   size_t rows = 0;
-  for (const FileKey& key : recipe_keys(recipe)) {
+  MixPart part;
+  std::vector<FileKey> keys = recipe_keys(recipe);
+  for (const FileKey& key : mix_keys(part, "data.mix")) keys.push_back(key);
+  for (const FileKey& key : keys) {
     const std::string begin = "\n| `" + key.dotted() + "` | " + what_is_valid(key) + " | ", end = " | " + key.meaning + " |\n";
     const size_t at = text.str().find(begin);
     EXPECT_NE(at, std::string::npos) << begin << "..." << end;

@@ -51,6 +51,12 @@ TEST(FinalTable, TellsWhatWaitedAndWhichRateWasUsed) {
   EXPECT_NE(final_table(r).find("steps waited for it 4.0 % of the time\n"), std::string::npos) << final_table(r);
   r.data_wait_share = 0.25;
   EXPECT_NE(final_table(r).find("25.0 % of the time; more data.workers may help"), std::string::npos) << final_table(r);
+  EXPECT_EQ(final_table(r).find("skipped data"), std::string::npos);
+  r.skipped_data = {"a.jpg"};
+  EXPECT_NE(final_table(r).find("  skipped data   1 that is bad: a.jpg\n"), std::string::npos) << final_table(r);
+  r.skipped_data = {"a", "b\n", "c", "d", "e", "f", "g"};
+  EXPECT_NE(final_table(r).find("7 that are bad: a; b\\n; c; d; e; and 2 more\n"), std::string::npos) << final_table(r);
+  EXPECT_NE(summary_json(r).find("\"count\": 7"), std::string::npos) << summary_json(r);
   r.learning_rate = 0.8;
   r.learning_rate_rule = "0.1 x 2048 / 256 (linear)";
   EXPECT_NE(final_table(r).find("0.8 at its peak: 0.1 x 2048 / 256 (linear)"), std::string::npos) << final_table(r);

@@ -37,14 +37,15 @@ const Form& form_of(CifarKind kind) {
 
 class Cifar final : public ImageSource {
  public:
-  Cifar(const std::string& folder, const Form& form, bool training) : form_(form) {
+  Cifar(const std::string& folder, const Form& form, bool training, BadData bad) : form_(form), bad_(bad) {
     const std::string inner = folder + "/" + form.archive;
     std::error_code ignored;
     const std::string& place = std::filesystem::is_directory(inner, ignored) ? inner : folder;
     for (const std::string& file : training ? form.training : form.test) read(place + "/" + file);
+    if (size() == 0) throw InputError(fmt::format("{}: no good image in its files; get the set again", place));
   }
 
-  int64_t size() const override { return static_cast<int64_t>(bytes_.size()) / record(); }
+  int64_t size() const override { return static_cast<int64_t>(good_.size()); }
   int64_t label(int64_t index) const override { return at(index)[form_.labels - 1]; }
 
   DecodedCrop decode(int64_t index, ChooseCrop choose) const override {
@@ -57,54 +58,74 @@ class Cifar final : public ImageSource {
     return cropped(std::move(picture), choose);
   }
 
-  std::string name(int64_t index) const override {
-    size_t file = 0;
-    while (file + 1 < files_.size() && files_[file + 1].first <= index) ++file;
-    return fmt::format("{}, image {}", files_[file].path, index - files_[file].first);
-  }
+  std::string name(int64_t index) const override { return name_of(good_[static_cast<size_t>(index)]); }
+  std::vector<std::string> left_out() const override { return left_out_; }
 
  private:
   struct File {
     std::string path;
-    int64_t first;  ///< its first image
+    int64_t first;  ///< its first record
   };
 
   int64_t record() const { return form_.labels + kPixels; }
-  const uint8_t* at(int64_t index) const { return bytes_.data() + index * record(); }
+  int64_t records() const { return static_cast<int64_t>(bytes_.size()) / record(); }
+  const uint8_t* at(int64_t index) const { return bytes_.data() + good_[static_cast<size_t>(index)] * record(); }
+
+  std::string name_of(int64_t record) const {
+    size_t file = 0;
+    while (file + 1 < files_.size() && files_[file + 1].first <= record) ++file;
+    return fmt::format("{}, image {}", files_[file].path, record - files_[file].first);
+  }
 
   void read(const std::string& path) {
     const InputFile file = open_input(path);
     if (!file.reason.empty()) throw InputError(fmt::format("cannot read '{}': {}", path, file.reason));
-    if (file.bytes == 0 || file.bytes % record() != 0) {
-      throw InputError(
-          fmt::format("{}: {} bytes are not a whole number of images of {} bytes; it is cut off, or of another set", path,
-                      file.bytes, record()));
+    const int64_t rest = file.bytes % record();
+    if (file.bytes == 0 || rest != 0) {
+      if (bad_ == BadData::refuse) {
+        throw InputError(
+            fmt::format("{}: {} bytes are not a whole number of images of {} bytes; it is cut off, or of another set; get it "
+                        "again, {}",
+                        path, file.bytes, record(), kOrSkip));
+      }
+      left_out_.push_back(fmt::format("{}: its last {} bytes, which are no whole image", path, rest));
     }
-    const int64_t first = size();
-    bytes_.resize(bytes_.size() + static_cast<size_t>(file.bytes));
-    const int64_t count = read_input(file, 0, bytes_.data() + first * record(), file.bytes);
-    if (count != file.bytes) {
+    const int64_t first = records(), bytes = file.bytes - rest;
+    bytes_.resize(bytes_.size() + static_cast<size_t>(bytes));
+    const int64_t count = read_input(file, 0, bytes_.data() + first * record(), bytes);
+    if (count != bytes) {
       throw InputError(
           fmt::format("cannot read '{}': {}", path, count < 0 ? std::strerror(errno) : "it was cut off meanwhile"));
     }
     files_.push_back({path, first});
-    for (int64_t i = first; i < size(); ++i) {
-      if (label(i) >= form_.classes) {
-        throw InputError(fmt::format("{}: label {} is not below {}; the file is damaged, or of another set", name(i), label(i),
-                                     form_.classes));
-      }
+    for (int64_t i = first; i < records(); ++i) take(i);
+  }
+
+  void take(int64_t i) {
+    const int label = bytes_[static_cast<size_t>(i * record() + form_.labels - 1)];
+    if (label < form_.classes) {
+      good_.push_back(i);
+      return;
     }
+    const std::string what = fmt::format("{}: label {} is not below {}", name_of(i), label, form_.classes);
+    if (bad_ == BadData::refuse) {
+      throw InputError(fmt::format("{}; the file is damaged, or of another set; get it again, {}", what, kOrSkip));
+    }
+    left_out_.push_back(what);
   }
 
   const Form& form_;
+  const BadData bad_;
   std::vector<uint8_t> bytes_;
+  std::vector<int64_t> good_;  ///< records that are samples
   std::vector<File> files_;
+  std::vector<std::string> left_out_;
 };
 
 }  // namespace
 
-std::shared_ptr<ImageSource> open_cifar(const std::string& folder, CifarKind kind, bool training) {
-  return std::make_shared<Cifar>(folder, form_of(kind), training);
+std::shared_ptr<ImageSource> open_cifar(const std::string& folder, CifarKind kind, bool training, BadData bad) {
+  return std::make_shared<Cifar>(folder, form_of(kind), training, bad);
 }
 
 }  // namespace weft

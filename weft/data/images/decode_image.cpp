@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "weft/base/error.h"
+#include "weft/data/bad_data.h"
 #include "weft/data/images/jpeg.h"
 #include "weft/data/images/png.h"
 
@@ -13,7 +13,7 @@ namespace weft {
 DecodedCrop decode_image(const std::vector<uint8_t>& file, int64_t channels, ChooseCrop choose, const std::string& name) {
   if (is_jpeg(file)) return decode_jpeg(file, channels, choose, name);
   if (is_png(file)) return cropped(decode_png(file, channels, name), choose);
-  throw InputError(fmt::format("{}: {}", name, file.empty() ? "an empty file" : "neither a JPEG nor a PNG image"));
+  throw BadDataError(fmt::format("{}: {}", name, file.empty() ? "an empty file" : "neither a JPEG nor a PNG image"));
 }
 
 DecodedCrop cropped(Picture picture, ChooseCrop choose) {

@@ -43,8 +43,8 @@ GzFile open_gz(const std::string& path, const std::string& what) {
   return file;
 }
 
-/// Up to `count` bytes; fewer at the end of the file.
-size_t read_some(gzFile file, uint8_t* out, size_t count, const std::string& path) {
+/// Up to `count` bytes; fewer at the end of the file, and of what is there of a gzip stream that ends early and may.
+size_t read_some(gzFile file, uint8_t* out, size_t count, const std::string& path, BadData bad) {
   size_t done = 0;
   while (done < count) {
     const auto chunk = static_cast<unsigned>(std::min<size_t>(count - done, 1 << 24));
@@ -52,8 +52,10 @@ size_t read_some(gzFile file, uint8_t* out, size_t count, const std::string& pat
     // zlib reports a cut-off stream as an error of its own only once its last bytes are out.
     int code = Z_OK;
     const char* text = gzerror(file, &code);
+    if (code == Z_BUF_ERROR && bad == BadData::skip) return done + static_cast<size_t>(std::max(got, 0));
     if (got < 0 || (code != Z_OK && code != Z_STREAM_END)) {
-      if (code == Z_BUF_ERROR) throw InputError(fmt::format("{}: truncated: the gzip stream ends early; {}", path, kGetAgain));
+      if (code == Z_BUF_ERROR)
+        throw InputError(fmt::format("{}: truncated: the gzip stream ends early; {}, {}", path, kGetAgain, kOrSkip));
       const std::string reason = code == Z_ERRNO ? std::system_category().message(errno) : text;
       throw InputError(fmt::format("{}: corrupt gzip ({}); {}", path, reason, kGetAgain));
     }
@@ -71,7 +73,7 @@ uint32_t big_endian(const uint8_t* bytes) {
 std::vector<int64_t> read_header(gzFile file, int dims, const std::string& path, const std::string& what, int64_t& total) {
   uint8_t bytes[4 * 4] = {};
   const size_t header = 4 + 4 * static_cast<size_t>(dims);
-  const size_t got = read_some(file, bytes, header, path);
+  const size_t got = read_some(file, bytes, header, path, BadData::refuse);
   const uint32_t magic = big_endian(bytes), expected = 0x800u + static_cast<uint32_t>(dims);
   if (got >= 4 && magic != expected) {
     throw InputError(
@@ -101,9 +103,17 @@ void make_room(std::vector<uint8_t>& values, size_t bytes, const std::string& pa
   }
 }
 
+/// Leaves what there is whole of a file with `have` bytes where its header says `total`.
+void keep_whole(IdxFile& file, size_t have, int64_t total) {
+  const auto whole = static_cast<int64_t>(have) / (total / file.sizes[0]);
+  file.missing = file.sizes[0] - whole;
+  file.sizes[0] = whole;
+  file.values.resize(static_cast<size_t>(total / (whole + file.missing) * whole));
+}
+
 }  // namespace
 
-IdxFile read_idx(const std::string& path, int dims, const std::string& what) {
+IdxFile read_idx(const std::string& path, int dims, const std::string& what, BadData bad) {
   const GzFile file = open_gz(path, what);
   IdxFile out;
   int64_t total = 0;
@@ -114,16 +124,18 @@ IdxFile read_idx(const std::string& path, int dims, const std::string& what) {
   while (have < wanted) {
     const size_t step = std::min<size_t>(wanted - have, std::max<size_t>(have, size_t{1} << 24));
     make_room(out.values, have + step, path);
-    const size_t got = read_some(file.get(), out.values.data() + have, step, path);
+    const size_t got = read_some(file.get(), out.values.data() + have, step, path, bad);
     have += got;
     if (got < step) break;
   }
-  if (have != static_cast<size_t>(total)) {
-    throw InputError(fmt::format("{}: {}: its header says {} bytes of {}, it has {}{}; {}", path,
-                                 have < wanted ? "truncated" : "too long", total, what, have < wanted ? "" : "at least ", have,
-                                 kGetAgain));
+  const bool short_of_it = have < static_cast<size_t>(total);
+  if (have > static_cast<size_t>(total) || (short_of_it && bad == BadData::refuse)) {
+    throw InputError(fmt::format("{}: {}: its header says {} bytes of {}, it has {}{}; {}{}", path,
+                                 short_of_it ? "truncated" : "too long", total, what, short_of_it ? "" : "at least ", have,
+                                 kGetAgain, short_of_it ? std::string(", ") + kOrSkip : ""));
   }
   out.values.resize(have);
+  if (short_of_it) keep_whole(out, have, total);
   return out;
 }
 

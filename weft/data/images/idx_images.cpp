@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <utility>
 
 #include "weft/base/error.h"
+#include "weft/base/units.h"
 #include "weft/data/images/decode_image.h"
 #include "weft/data/images/idx_file.h"
 
@@ -14,16 +17,27 @@ namespace {
 
 class IdxImages final : public ImageSource {
  public:
-  IdxImages(IdxFile images, IdxFile labels, std::string path)
-      : images_(std::move(images)), labels_(std::move(labels)), path_(std::move(path)) {}
+  explicit IdxImages(const ImageFiles& files)
+      : images_(read_idx(files.images, 3, "images", files.bad)),
+        labels_(read_idx(files.labels, 1, "labels", files.bad)),
+        path_(files.images) {
+    pair(files);
+    if (files.bad == BadData::refuse) {
+      check_labels(files);
+    } else {
+      pass_over_labels(files);
+    }
+    if (size() == 0) throw InputError(fmt::format("{}: no image of it has a label below {}", path_, files.classes));
+  }
 
-  int64_t size() const override { return images_.sizes[0]; }
-  int64_t label(int64_t index) const override { return labels_.values[static_cast<size_t>(index)]; }
-  std::string name(int64_t index) const override { return fmt::format("{}, image {}", path_, index); }
+  int64_t size() const override { return good_ ? static_cast<int64_t>(good_->size()) : images_.sizes[0]; }
+  int64_t label(int64_t index) const override { return labels_.values[static_cast<size_t>(place(index))]; }
+  std::string name(int64_t index) const override { return fmt::format("{}, image {}", path_, place(index)); }
+  std::vector<std::string> left_out() const override { return left_out_; }
 
   DecodedCrop decode(int64_t index, ChooseCrop choose) const override {
     const int64_t height = images_.sizes[1], width = images_.sizes[2];
-    const uint8_t* first = images_.values.data() + index * height * width;
+    const uint8_t* first = images_.values.data() + place(index) * height * width;
     return cropped({.height = height, .width = width, .channels = 1, .pixels = {first, first + height * width}}, choose);
   }
 
@@ -31,38 +45,61 @@ class IdxImages final : public ImageSource {
   int64_t width() const { return images_.sizes[2]; }
 
  private:
-  IdxFile images_, labels_;
-  std::string path_;
-};
+  /// In the files.
+  int64_t place(int64_t index) const { return good_ ? (*good_)[static_cast<size_t>(index)] : index; }
 
-void check_labels(const IdxFile& labels, const ImageFiles& files) {
-  for (size_t i = 0; i < labels.values.size(); ++i) {
-    if (labels.values[i] >= files.classes) {
-      throw InputError(
-          fmt::format("{}: label {} at index {} is not in [0, {}); set model.classes to at least {} or mend the file",
-                      files.labels, labels.values[i], i, files.classes, labels.values[i] + 1));
+  /// Of a file that is cut off the other one's rest is of no use.
+  void pair(const ImageFiles& files) {
+    const int64_t images = images_.sizes[0] + images_.missing, labels = labels_.sizes[0] + labels_.missing;
+    if (images != labels) {
+      throw InputError(fmt::format("{} holds {} images but {} holds {} labels; name the two files of one set", files.images,
+                                   images, files.labels, labels));
+    }
+    const auto note = [&](const IdxFile& file, const std::string& path, const char* what) {
+      if (file.missing > 0) left_out_.push_back(fmt::format("{}: {} at its end, cut off", path, counted(file.missing, what)));
+    };
+    note(images_, files.images, "image");
+    note(labels_, files.labels, "label");
+    images_.sizes[0] = labels_.sizes[0] = std::min(images_.sizes[0], labels_.sizes[0]);
+    labels_.values.resize(static_cast<size_t>(labels_.sizes[0]));
+  }
+
+  void check_labels(const ImageFiles& files) const {
+    for (size_t i = 0; i < labels_.values.size(); ++i) {
+      if (labels_.values[i] >= files.classes) {
+        throw InputError(
+            fmt::format("{}: label {} at index {} is not in [0, {}); set model.classes to at least {}, mend the file, {}",
+                        files.labels, labels_.values[i], i, files.classes, labels_.values[i] + 1, kOrSkip));
+      }
     }
   }
-}
 
-std::shared_ptr<IdxImages> open(const ImageFiles& files) {
-  IdxFile images = read_idx(files.images, 3, "images");
-  IdxFile labels = read_idx(files.labels, 1, "labels");
-  if (images.sizes[0] != labels.sizes[0]) {
-    throw InputError(fmt::format("{} holds {} images but {} holds {} labels; name the two files of one set", files.images,
-                                 images.sizes[0], files.labels, labels.sizes[0]));
+  void pass_over_labels(const ImageFiles& files) {
+    std::vector<int64_t> good;
+    for (int64_t i = 0; i < images_.sizes[0]; ++i) {
+      const int label = labels_.values[static_cast<size_t>(i)];
+      if (label < files.classes) {
+        good.push_back(i);
+      } else {
+        left_out_.push_back(fmt::format("{}: label {} at index {}", files.labels, label, i));
+      }
+    }
+    if (static_cast<int64_t>(good.size()) < images_.sizes[0]) good_ = std::move(good);
   }
-  check_labels(labels, files);
-  return std::make_shared<IdxImages>(std::move(images), std::move(labels), files.images);
-}
+
+  IdxFile images_, labels_;
+  std::string path_;
+  std::optional<std::vector<int64_t>> good_;  ///< places of the images, where not all are
+  std::vector<std::string> left_out_;
+};
 
 }  // namespace
 
-std::shared_ptr<ImageSource> open_idx_images(const ImageFiles& files) { return open(files); }
+std::shared_ptr<ImageSource> open_idx_images(const ImageFiles& files) { return std::make_shared<IdxImages>(files); }
 
 std::shared_ptr<Dataset> open_images(const ImageFiles& files, const PixelScale& scale) {
   if (!(scale.stddev > 0)) throw InputError(fmt::format("images: stddev = {}; it must be positive", scale.stddev));
-  const std::shared_ptr<IdxImages> source = open(files);
+  const auto source = std::make_shared<IdxImages>(files);
   return open_image_set(
       source,
       {.channels = 1, .height = source->height(), .width = source->width(), .mean = {scale.mean}, .stddev = {scale.stddev}});

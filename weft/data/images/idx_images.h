@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "weft/data/bad_data.h"
 #include "weft/data/dataset.h"
 #include "weft/data/images/image_set.h"
 
@@ -12,9 +13,10 @@ namespace weft {
 
 /// A set of images: two files in the IDX format.
 struct ImageFiles {
-  std::string images;  ///< path of the idx3-ubyte file, or of its .gz
-  std::string labels;  ///< path of the idx1-ubyte file, or of its .gz
-  int classes = 10;    ///< labels must be in [0, classes)
+  std::string images;             ///< path of the idx3-ubyte file, or of its .gz
+  std::string labels;             ///< path of the idx1-ubyte file, or of its .gz
+  int classes = 10;               ///< labels must be in [0, classes)
+  BadData bad = BadData::refuse;  ///< what to do with other labels, and with a file that is cut off
 };
 
 /// Mean and standard deviation of a set's pixels, taken as numbers in [0, 1]. Fashion-MNIST's training set unless told.

@@ -22,7 +22,7 @@ constexpr int64_t kMostBytes = int64_t{1} << 30;  // of an image's file
 std::vector<uint8_t> read_file(const std::string& path) {
   const InputFile file = open_input(path);
   if (!file.reason.empty()) throw InputError(fmt::format("cannot read the image '{}': {}", path, file.reason));
-  if (file.bytes > kMostBytes) throw InputError(fmt::format("{}: {} bytes, more than an image has", path, file.bytes));
+  if (file.bytes > kMostBytes) throw BadDataError(fmt::format("{}: {} bytes, more than an image has", path, file.bytes));
   std::vector<uint8_t> bytes(static_cast<size_t>(file.bytes));
   const int64_t count = read_input(file, 0, bytes.data(), file.bytes);
   if (count < 0) throw InputError(fmt::format("cannot read the image '{}': {}", path, std::strerror(errno)));
@@ -38,17 +38,19 @@ bool is_image(const fs::path& path) {
 
 class ImageFolder final : public ImageSource {
  public:
-  ImageFolder(const std::string& folder, int64_t channels) : channels_(channels) {
+  ImageFolder(const std::string& folder, int64_t channels, BadData bad) : channels_(channels), bad_(bad) {
     const std::vector<std::string> classes = image_classes(folder);
     if (classes.empty()) {
       throw InputError(fmt::format("{}: no folders in it; put the images of each class into a folder of its own", folder));
     }
     for (size_t label = 0; label < classes.size(); ++label) add(folder + "/" + classes[label], static_cast<int32_t>(label));
+    if (paths_.empty()) throw InputError(fmt::format("{}: no image (.jpg, .jpeg, .png) of any class", folder));
   }
 
   int64_t size() const override { return static_cast<int64_t>(paths_.size()); }
   int64_t label(int64_t index) const override { return labels_[static_cast<size_t>(index)]; }
   std::string name(int64_t index) const override { return paths_[static_cast<size_t>(index)]; }
+  std::vector<std::string> left_out() const override { return left_out_; }
 
   DecodedCrop decode(int64_t index, ChooseCrop choose) const override {
     const std::string& path = paths_[static_cast<size_t>(index)];
@@ -65,7 +67,9 @@ class ImageFolder final : public ImageSource {
     }
     if (error) throw InputError(fmt::format("cannot list '{}': {}", folder, error.message()));
     if (found.empty()) {
-      throw InputError(fmt::format("{}: no image (.jpg, .jpeg, .png) of this class; add some, or remove the folder", folder));
+      const std::string what = fmt::format("{}: no image (.jpg, .jpeg, .png) of this class", folder);
+      if (bad_ == BadData::refuse) throw InputError(fmt::format("{}; add some, remove the folder, {}", what, kOrSkip));
+      left_out_.push_back(what);
     }
     std::sort(found.begin(), found.end());
     for (std::string& path : found) paths_.push_back(std::move(path));
@@ -73,8 +77,10 @@ class ImageFolder final : public ImageSource {
   }
 
   int64_t channels_;
+  BadData bad_;
   std::vector<std::string> paths_;
   std::vector<int32_t> labels_;
+  std::vector<std::string> left_out_;
 };
 
 }  // namespace
@@ -91,8 +97,8 @@ std::vector<std::string> image_classes(const std::string& folder) {
   return classes;
 }
 
-std::shared_ptr<ImageSource> open_image_folder(const std::string& folder, int64_t channels) {
-  return std::make_shared<ImageFolder>(folder, channels);
+std::shared_ptr<ImageSource> open_image_folder(const std::string& folder, int64_t channels, BadData bad) {
+  return std::make_shared<ImageFolder>(folder, channels, bad);
 }
 
 }  // namespace weft

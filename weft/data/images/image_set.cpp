@@ -72,6 +72,7 @@ class ImageSet final : public Dataset {
   }
 
   int64_t size() const override { return source_->size(); }
+  std::vector<std::string> left_out() const override { return source_->left_out(); }
 
   Batch get(const std::vector<int64_t>& indices, int64_t epoch) const override {
     const auto count = static_cast<int64_t>(indices.size());
@@ -80,26 +81,47 @@ class ImageSet final : public Dataset {
     at::Tensor labels = at::empty({count}, at::kLong);
     auto* out = images.mutable_data_ptr<float>();
     auto* label = labels.mutable_data_ptr<int64_t>();
+    std::vector<std::string> skipped;
     for (const int64_t index : indices) {
       if (index < 0 || index >= size())
         throw InputError(fmt::format("images: sample {} asked for, there are {}", index, size()));
-      make(index, epoch, out);
-      *label++ = source_->label(index);
+      *label++ = fill(index, epoch, out, skipped);
       out += numel;
     }
-    return {.inputs = {images}, .target = labels};
+    return {.inputs = {images}, .target = labels, .skipped = std::move(skipped)};
   }
 
  private:
-  void make(int64_t index, int64_t epoch, float* out) const {
-    SampleRandom random(options_.seed, epoch, index);
+  /// Makes sample `index`, of that image or, where it is bad, of another; returns its label.
+  int64_t fill(int64_t index, int64_t epoch, float* out, std::vector<std::string>& skipped) const {
+    constexpr int kMostTries = 100;  // that many one after another are no accident
+    SampleRandom others(splitmix64(options_.seed), epoch, index);
+    int64_t image = index;
+    std::string last;
+    for (int tries = 0; tries < kMostTries; ++tries, image = others.below(size())) {
+      try {
+        make(image, SampleRandom(options_.seed, epoch, index), out);
+        return source_->label(image);
+      } catch (const BadDataError& error) {
+        last = error.what();
+      }
+      if (options_.bad == BadSample::refuse) throw InputError(fmt::format("{}; mend or remove it, {}", last, kOrSkip));
+      skipped.push_back(source_->name(image));
+      if (options_.bad == BadSample::replace) continue;
+      std::fill(out, out + options_.channels * options_.height * options_.width, 0.0F);
+      return kIgnore;
+    }
+    throw InputError(fmt::format("{} images one after another are bad, the last one: {}; check data.path", kMostTries, last));
+  }
+
+  void make(int64_t index, SampleRandom random, float* out) const {
     Placing placing;
     const DecodedCrop part = source_->decode(index, [&](int64_t height, int64_t width) {
       placing = place(height, width, random);
       return placing.crop;
     });
     if (part.picture.channels != options_.channels && part.picture.channels != 1) {
-      throw InputError(
+      throw BadDataError(
           fmt::format("{}: {} channels, samples have {}", source_->name(index), part.picture.channels, options_.channels));
     }
     const Crop& crop = placing.crop;

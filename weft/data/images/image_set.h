@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "weft/data/bad_data.h"
 #include "weft/data/dataset.h"
 #include "weft/data/images/image_source.h"
 
@@ -31,10 +32,12 @@ struct ImageSetOptions {
   Augmentation augmentation = {};      ///< for training; none: the middle of the image
   double middle = 0.875;  ///< without: the share of the image that is taken, by its sides, where it is larger than samples are
   uint64_t seed = 0;      ///< of the augmentation
+  BadSample bad = BadSample::refuse;  ///< what to do with an image that cannot be decoded
 };
 
 /// Samples of `source`: inputs[0] float32 [n, channels, height, width], target int64 [n]. An image smaller than that has black
-/// around it. Throws InputError for options out of range; get() what the source throws.
+/// around it. Throws InputError for options out of range; get() what the source throws, and where a hundred images one after
+/// another are bad.
 std::shared_ptr<Dataset> open_image_set(std::shared_ptr<const ImageSource> source, const ImageSetOptions& options);
 
 }  // namespace weft

@@ -10,7 +10,7 @@
 #include <jerror.h>
 #include <jpeglib.h>
 
-#include "weft/base/error.h"
+#include "weft/data/bad_data.h"
 
 namespace weft {
 
@@ -112,11 +112,11 @@ bool is_jpeg(const std::vector<uint8_t>& file) { return file.size() > 2 && file[
 
 DecodedCrop decode_jpeg(const std::vector<uint8_t>& file, int64_t channels, ChooseCrop choose, const std::string& name) {
   Decoder decoder;
-  const auto fail = [&] { throw InputError(fmt::format("{}: not a whole JPEG image: {}", name, decoder.errors.message)); };
+  const auto fail = [&] { throw BadDataError(fmt::format("{}: not a whole JPEG image: {}", name, decoder.errors.message)); };
   if (!read_header(decoder, file.data(), file.size())) fail();
   const jpeg_decompress_struct& info = decoder.info;
   if (info.jpeg_color_space == JCS_CMYK || info.jpeg_color_space == JCS_YCCK) {
-    throw InputError(fmt::format("{}: a JPEG image in CMYK, for print; convert it to RGB", name));
+    throw BadDataError(fmt::format("{}: a JPEG image in CMYK, for print; convert it to RGB", name));
   }
   const Crop crop = choose(info.image_height, info.image_width);
   DecodedCrop result{.picture = {}, .out_height = crop.out_height, .out_width = crop.out_width};

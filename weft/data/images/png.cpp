@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-#include "weft/base/error.h"
+#include "weft/data/bad_data.h"
 
 namespace weft {
 
@@ -18,7 +18,7 @@ Picture decode_png(const std::vector<uint8_t>& file, int64_t channels, const std
   const auto fail = [&](const char* message) {
     const std::string text = message;  // of the image, which is freed
     png_image_free(&image);
-    throw InputError(fmt::format("{}: not a whole PNG image: {}", name, text));
+    throw BadDataError(fmt::format("{}: not a whole PNG image: {}", name, text));
   };
   if (png_image_begin_read_from_memory(&image, file.data(), file.size()) == 0) fail(image.message);
   if (int64_t{image.width} * image.height > kMostPixels) fail("it has more pixels than an image for training");

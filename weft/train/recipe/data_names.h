@@ -8,10 +8,13 @@
 
 namespace weft {
 
+/// The kind that is made of others.
+inline constexpr std::string_view kMixName = "mix";
+
 /// A kind of data.
 struct NamedData {
   std::string_view name;  ///< as recipes have it
-  bool is_tokens;         ///< or images
+  bool is_tokens;         ///< or images; of a mix its parts tell
   int64_t channels;       ///< that images have; 0: as many as are wanted
   bool needs_path;        ///< it has no default place
 };

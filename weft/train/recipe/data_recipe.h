@@ -3,19 +3,33 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace weft {
 
+/// One of the sets that data.name = "mix" is made of, [[data.mix]]: keys of [data] that are its own.
+struct MixPart {
+  std::string name;                 ///< as DataRecipe::name, but "mix"
+  std::string path;                 ///< DataRecipe::path
+  std::string evaluation_path;      ///< DataRecipe::evaluation_path
+  std::string tokenizer = "bytes";  ///< DataRecipe::tokenizer
+  double weight = 1.0;              ///< its share of the samples that are trained on, beside the others'
+};
+
 /// The section [data].
 struct DataRecipe {
-  std::string name;  ///< "fashion-mnist" | "images" | "cifar10" | "cifar100" | "image-folder" | "text" | "tokens"
-  std::string path;  ///< file or folder; empty: where set-up puts the default corpus
+  std::string name;  ///< "fashion-mnist" | "images" | "cifar10" | "cifar100" | "image-folder" | "webdataset" | "text" |
+                     ///< "tokens" | "mix"
+  std::string path;                 ///< file or folder; empty: where set-up puts the default corpus
+  std::string evaluation_path;      ///< webdataset: the shards for evaluation; data.path has those for training then
   std::string tokenizer = "bytes";  ///< text; "uint16" or "uint32" token files for "tokens"
   double evaluation = 0.1;          ///< text, tokens: share at the end of the stream kept for evaluation
   int64_t workers = 1;              ///< threads that prepare a rank's micro-batches; 0: none, each when it is asked for
+  bool skip_bad = false;            ///< images: damaged ones are passed over and named, not refused
   int64_t crop_padding = 0;         ///< images: Augmentation::crop_padding
   bool flip = false;                ///< images: Augmentation::flip
   double least_area = 0.0;          ///< images: Augmentation::least_area
+  std::vector<MixPart> mix = {};    ///< mix: what it is made of
 };
 
 }  // namespace weft

@@ -5,14 +5,19 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <utility>
 
 #include "weft/base/error.h"
 #include "weft/data/images/cifar.h"
 #include "weft/data/images/idx_images.h"
 #include "weft/data/images/image_folder.h"
 #include "weft/data/images/image_set.h"
+#include "weft/data/images/web_dataset.h"
+#include "weft/data/mixture.h"
 #include "weft/data/tokens.h"
 #include "weft/train/recipe/build_model.h"
+#include "weft/train/recipe/data_names.h"
+#include "weft/train/recipe/open_shards.h"
 #include "weft/train/recipe/recipe_checks.h"
 
 namespace weft {
@@ -27,8 +32,8 @@ struct PixelStatistics {
 PixelStatistics pixel_statistics(const std::string& name) {
   if (name == "cifar10") return {{0.4914, 0.4822, 0.4465}, {0.2470, 0.2435, 0.2616}};
   if (name == "cifar100") return {{0.5071, 0.4865, 0.4409}, {0.2673, 0.2564, 0.2762}};
-  if (name == "image-folder") return {{0.485, 0.456, 0.406}, {0.229, 0.224, 0.225}};  // ImageNet's
-  return {{0.2860}, {0.3530}};                                                        // Fashion-MNIST's
+  if (name == "image-folder" || name == "webdataset") return {{0.485, 0.456, 0.406}, {0.229, 0.224, 0.225}};  // ImageNet's
+  return {{0.2860}, {0.3530}};                                                                                // Fashion-MNIST's
 }
 
 /// The folder of a part: the first of its usual names that is there.
@@ -60,22 +65,41 @@ void check_same_classes(const std::string& training, const std::string& evaluati
                                first == expected.end() ? "none" : "'" + *first + "'"));
 }
 
+/// Which shards a part is: those of a folder, or what the two keys name.
+std::string shards_of_part(const DataRecipe& data, bool training) {
+  if (!data.evaluation_path.empty()) return training ? data.path : data.evaluation_path;
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(data.path, ignored)) {
+    throw InputError(fmt::format(
+        "data.path = '{}' is no folder with train and val in it: if it names the shards for training, name those for "
+        "evaluation with data.evaluation_path",
+        data.path));
+  }
+  return folder_of_part(data.path, training);
+}
+
 std::shared_ptr<ImageSource> open_image_source(const Recipe& recipe, bool training) {
   const DataRecipe& data = recipe.data;
+  const BadData bad = data.skip_bad ? BadData::skip : BadData::refuse;
   if (data.name == "cifar10" || data.name == "cifar100") {
     const CifarKind kind = data.name == "cifar10" ? CifarKind::cifar10 : CifarKind::cifar100;
     check_classes(recipe, data.path, kind == CifarKind::cifar10 ? 10 : 100);
-    return open_cifar(data.path, kind, training);
+    return open_cifar(data.path, kind, training, bad);
   }
   if (data.name == "image-folder") {
     const std::string folder = folder_of_part(data.path, training);
     if (!training) check_same_classes(folder_of_part(data.path, true), folder);
     check_classes(recipe, folder, static_cast<int64_t>(image_classes(folder).size()));
-    return open_image_folder(folder, recipe.model.channels);
+    return open_image_folder(folder, recipe.model.channels, bad);
+  }
+  if (data.name == "webdataset") {
+    return open_web_dataset(open_shards(shards_of_part(data, training)),
+                            {.channels = recipe.model.channels, .classes = recipe.model.classes, .bad = bad});
   }
   ImageFiles files = mnist_files(data.path.empty() ? kFashionMnistFolder : data.path,
                                  training ? ImageSplit::training : ImageSplit::evaluation);
   files.classes = static_cast<int>(recipe.model.classes);
+  files.bad = bad;
   return open_idx_images(files);
 }
 
@@ -91,6 +115,7 @@ Datasets open_image_data(const Recipe& recipe) {
                             .mean = grey ? std::vector<double>{statistics.mean[1]} : statistics.mean,
                             .stddev = grey ? std::vector<double>{statistics.stddev[1]} : statistics.stddev,
                             .seed = recipe.run.seed};
+    if (data.skip_bad) options.bad = training ? BadSample::replace : BadSample::ignore;
     if (training) options.augmentation = {data.crop_padding, data.flip, data.least_area};
     return open_image_set(open_image_source(recipe, training), options);
   };
@@ -121,10 +146,23 @@ Datasets open_token_data(const Recipe& recipe) {
   return datasets;
 }
 
+Datasets open_parts(const Recipe& recipe) {
+  std::vector<MixtureSource> training, evaluation;
+  for (size_t i = 0; i < recipe.data.mix.size(); ++i) {
+    const MixPart& part = recipe.data.mix[i];
+    const std::string name = fmt::format("data.mix.{} ({})", i + 1, part.path.empty() ? part.name : part.path);
+    const Datasets opened = open_data(recipe_of_part(recipe, i));
+    training.push_back({opened.training, part.weight, name});
+    evaluation.push_back({opened.evaluation, part.weight, name});
+  }
+  return {open_mixture(std::move(training), recipe.run.seed), join_datasets(std::move(evaluation))};
+}
+
 }  // namespace
 
 Datasets open_data(const Recipe& recipe) {
   check_model_and_data(recipe);
+  if (recipe.data.name == kMixName) return open_parts(recipe);
   return reads_tokens(recipe.model) ? open_token_data(recipe) : open_image_data(recipe);
 }
 

@@ -16,8 +16,11 @@ constexpr int64_t kLongestRecipe = 1 << 20;  // a recipe with every key takes a 
 Recipe parse_recipe(const std::string& text, const std::string& path, const std::vector<std::string>& overrides) {
   Recipe recipe;
   recipe.path = path;
-  const std::vector<FileKey> keys = recipe_keys(recipe);
-  std::vector<std::string> given = read_keys(text, path, keys);
+  MixPart any;
+  const auto next_part = [&recipe] { return mix_keys(recipe.data.mix.emplace_back(), "data.mix"); };
+  std::vector<std::string> given = read_keys(text, path, recipe_keys(recipe),
+                                             {{.section = "data.mix", .known = mix_keys(any, "data.mix"), .next = next_part}});
+  const std::vector<FileKey> keys = recipe_keys(recipe);  // with the parts' own
   for (const std::string& override : overrides) given.push_back(read_override(override, keys));
   check_required(path, keys, given);
   check_recipe(recipe);

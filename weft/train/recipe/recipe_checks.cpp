@@ -7,8 +7,10 @@
 #include <cstdlib>
 
 #include "weft/base/error.h"
+#include "weft/base/hash.h"
 #include "weft/base/math.h"
 #include "weft/base/printable.h"
+#include "weft/data/interleave.h"
 #include "weft/train/recipe/build_model.h"
 #include "weft/train/recipe/data_names.h"
 #include "weft/train/recipe/recipe_keys.h"
@@ -69,11 +71,45 @@ void check_llama(const Recipe& recipe) {
   }
 }
 
+void check_mix(const Recipe& recipe) {
+  const DataRecipe& data = recipe.data;
+  if (data.name != kMixName) {
+    fail(recipe, "[[data.mix]] is read with data.name = \"mix\" only, which is \"{}\" here; set that, or leave it out",
+         data.name);
+  }
+  if (data.mix.empty()) fail(recipe, "data.name = \"mix\" needs [[data.mix]], once a part, with name, path and weight");
+  if (!data.path.empty() || !data.evaluation_path.empty() || data.tokenizer != DataRecipe().tokenizer) {
+    fail(recipe,
+         "data.path, data.evaluation_path and data.tokenizer of a mixture are its parts': move them below [[data.mix]]");
+  }
+  std::vector<double> weights;
+  for (const MixPart& part : data.mix) weights.push_back(part.weight);
+  try {
+    whole_weights(weights);
+  } catch (const InputError& error) {
+    fail(recipe, "[[data.mix]]: {}", error.what());
+  }
+  for (size_t i = 0; i < data.mix.size(); ++i) check_model_and_data(recipe_of_part(recipe, i));
+}
+
 }  // namespace
+
+Recipe recipe_of_part(const Recipe& recipe, size_t number) {
+  Recipe of_part = recipe;
+  const MixPart& part = recipe.data.mix[number];
+  of_part.data.mix.clear();
+  of_part.data.name = part.name;
+  of_part.data.path = part.path;
+  of_part.data.evaluation_path = part.evaluation_path;
+  of_part.data.tokenizer = part.tokenizer;
+  of_part.run.seed = splitmix64(recipe.run.seed + number + 1);  // no two parts are changed alike
+  return of_part;
+}
 
 void check_model_and_data(const Recipe& recipe) {
   const ModelRecipe& model = recipe.model;
   const DataRecipe& data = recipe.data;
+  if (data.name == kMixName || !data.mix.empty()) return check_mix(recipe);
   if (reads_tokens(model) && model.width % model.heads != 0) {
     fail(recipe, "model.heads = {} does not divide model.width = {}; the nearest that does is {}", model.heads, model.width,
          nearest_divisor(model.width, model.heads, kMostHeads));
@@ -85,6 +121,13 @@ void check_model_and_data(const Recipe& recipe) {
          reads_tokens(model) ? "\"text\" or \"tokens\"" : "images, as \"fashion-mnist\"");
   }
   if (!named.is_tokens) check_images(recipe, named);
+  if (named.is_tokens && data.skip_bad) {
+    fail(recipe, "data.skip_bad passes over damaged images; data.name = \"{}\" has none; leave it out", data.name);
+  }
+  if (!data.evaluation_path.empty() && data.name != "webdataset") {
+    fail(recipe, "data.evaluation_path is read with data.name = \"webdataset\" only, which is \"{}\" here; leave it out",
+         data.name);
+  }
   if (data.name == "text" && data.tokenizer != "bytes") {
     fail(recipe, "data.tokenizer = \"{}\" is for data.name = \"tokens\"; \"text\" takes \"bytes\"", data.tokenizer);
   }

@@ -1,5 +1,7 @@
 #include "weft/train/recipe/recipe_keys.h"
 
+#include <fmt/format.h>
+
 #include <iterator>
 #include <utility>
 
@@ -57,8 +59,11 @@ Keys data_keys(DataRecipe& d) {
   return {
       {"data", "name", &d.name, "what kind of data", {}, data_names(), true},
       {"data", "path", &d.path, "file or folder; left out: where set-up puts the default data"},
+      {"data", "evaluation_path", &d.evaluation_path,
+       "webdataset: shards for evaluation; left out: in the folders train and val of data.path"},
       {"data", "tokenizer", &d.tokenizer, "text: bytes; tokens: the width of an id", {}, {"bytes", "uint16", "uint32"}},
       {"data", "workers", &d.workers, "threads that prepare a rank's micro-batches ahead; 0: none", from(0, 1024)},
+      {"data", "skip_bad", &d.skip_bad, "images: those that are damaged are passed over, counted and named; false: refused"},
       {"data", "crop_padding", &d.crop_padding, "images: pixels that they are moved by at random, at most, for training",
        from(0, 4096)},
       {"data", "flip", &d.flip, "images: every second one is mirrored, for training"},
@@ -243,12 +248,33 @@ Keys save_keys(SaveRecipe& s) {
 
 }  // namespace
 
+std::vector<FileKey> mix_keys(MixPart& p, const std::string& section) {
+  std::vector<std::string> names = data_names();
+  std::erase(names, kMixName);
+  const bool is_read = section == "data.mix";  // and not one that is there already
+  return {
+      {section, "name", &p.name, "mix: what kind of data a part is", {}, names, is_read},
+      {section, "path", &p.path, "as data.path, of the part"},
+      {section, "evaluation_path", &p.evaluation_path, "as data.evaluation_path, of the part"},
+      {section, "tokenizer", &p.tokenizer, "as data.tokenizer, of the part", {}, {"bytes", "uint16", "uint32"}},
+      {section,
+       "weight",
+       &p.weight,
+       "the part's share of the samples trained on, beside the others'",
+       {.min = 0.0, .max = 1e6, .open_min = true}},
+  };
+}
+
 std::vector<FileKey> recipe_keys(Recipe& recipe) {
   Keys keys;
   for (Keys section :
        {model_keys(recipe.model), data_keys(recipe.data), batch_keys(recipe.batch), layout_keys(recipe.layout),
         inner_layout_keys(recipe.layout), optimizer_keys(recipe.optimizer), run_keys(recipe.run), save_keys(recipe.save)}) {
     std::move(section.begin(), section.end(), std::back_inserter(keys));
+  }
+  for (size_t i = 0; i < recipe.data.mix.size(); ++i) {
+    Keys part = mix_keys(recipe.data.mix[i], fmt::format("data.mix.{}", i + 1));
+    std::move(part.begin(), part.end(), std::back_inserter(keys));
   }
   return keys;
 }

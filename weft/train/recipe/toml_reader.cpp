@@ -95,9 +95,7 @@ class Reader {
     std::vector<std::string> given;
     for (const auto& [key, node] : document) {
       const std::string section(key.str());
-      const auto repeats =
-          std::find_if(repeated_.begin(), repeated_.end(), [&](const auto& r) { return r.section == section; });
-      if (repeats != repeated_.end()) {
+      if (const RepeatedSection* repeats = repeated(section)) {
         read_repeated(*repeats, node, at(path_, key.source()));
       } else if (is_section(keys_, section)) {
         read_section(section, keys_, node, at(path_, key.source()), given);
@@ -109,6 +107,11 @@ class Reader {
   }
 
  private:
+  const RepeatedSection* repeated(const std::string& name) const {
+    const auto found = std::find_if(repeated_.begin(), repeated_.end(), [&](const auto& r) { return r.section == name; });
+    return found == repeated_.end() ? nullptr : &*found;
+  }
+
   void read_section(const std::string& section, const std::vector<FileKey>& keys, const toml::node& node,
                     const std::string& where, std::vector<std::string>& given) const {
     const toml::table* table = node.as_table();
@@ -118,6 +121,10 @@ class Reader {
     }
     for (const auto& [key, value] : *table) {
       const std::string dotted = section + "." + std::string(key.str());
+      if (const RepeatedSection* repeats = repeated(dotted)) {
+        read_repeated(*repeats, value, at(path_, key.source()));
+        continue;
+      }
       const FileKey* known = find(keys, dotted);
       if (known == nullptr) throw InputError(fmt::format("{}: {}", at(path_, key.source()), unknown_key(dotted, known_)));
       set(*known, value, at(path_, value.source()));

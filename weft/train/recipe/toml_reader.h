@@ -10,7 +10,7 @@
 
 namespace weft {
 
-/// A section that may come any number of times, as [[section]].
+/// A section that may come any number of times, as [[section]], or within another one, as [[other.section]].
 struct RepeatedSection {
   std::string section;
   std::vector<FileKey> known;                  ///< its keys, for errors

@@ -59,6 +59,8 @@ struct FinalReport {
   double step_ms_p50 = 0.0;                             ///< median time of a step, the first two left out
   double step_ms_p95 = 0.0;                             ///< what 95 of 100 of those steps took at most
   double data_wait_share = 0.0;  ///< share of `seconds` that a rank's steps waited for samples, the most of all ranks, 0 to 1
+  std::vector<std::string> skipped_data =
+      {};                              ///< what was bad of the data that this process used (data.skip_bad), named, in order
   double communication_share = 0.0;    ///< share of `seconds` that a rank spent in collectives, the most of all ranks, 0 to 1
   std::vector<double> peak_rss_mb;     ///< by rank: most memory that was resident, in MiB
   std::vector<int64_t> traffic_bytes;  ///< by rank: payload that it sent

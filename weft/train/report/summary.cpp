@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "weft/train/report/skipped_data.h"
+
 namespace weft {
 
 // nlohmann writes NaN and infinities as null by itself; the order of keys is kept for people who read the file.
@@ -34,6 +36,7 @@ std::string summary_json(const FinalReport& report) {
       {"first_step_s", report.first_step_s},
       {"step_ms", {{"p50", report.step_ms_p50}, {"p95", report.step_ms_p95}}},
       {"data_wait_share", report.data_wait_share},
+      {"skipped_data", {{"count", report.skipped_data.size()}, {"first", first_skipped(report.skipped_data)}}},
       {"communication_share", report.communication_share},
       {"peak_rss_mb", report.peak_rss_mb},
       {"traffic_bytes", report.traffic_bytes},

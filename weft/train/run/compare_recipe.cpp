@@ -2,6 +2,7 @@
 
 #include <ATen/Parallel.h>
 
+#include "weft/data/loader.h"
 #include "weft/train/recipe/build_model.h"
 #include "weft/train/recipe/open_data.h"
 #include "weft/train/recipe/recipe_optimizer.h"
@@ -23,7 +24,7 @@ LayoutComparison compare_recipe(const Recipe& recipe, const World& world, const 
                  .options = trainer_options(recipe, layout, rank_device(recipe.run.device, world))},
       .trained = {.model = [&recipe] { return build_model(recipe.model); },
                   .optimizer = optimizer_of(recipe.optimizer),
-                  .batches = dataset_batches(data.training, Sampler(data.training->size(), {.seed = recipe.run.seed})),
+                  .batches = dataset_batches(data.training, sampler_of(*data.training, recipe.run.seed)),
                   .steps = options.steps},
       .exact = options.exact,
       .on_run = options.on_run};

@@ -3,6 +3,11 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <numeric>
+#include <set>
+#include <sstream>
 #include <string_view>
 #include <vector>
 
@@ -42,6 +47,29 @@ void gather_figures(Trainer& trainer, at::Device device, double waited_s, FinalR
     report.traffic_bytes.push_back(static_cast<int64_t>(bytes));
   }
   report.peak_rss_mb = gather(world, device, peak_rss_mb(), "peak memory");
+}
+
+std::vector<std::string> united(Trainer& trainer, at::Device device, const std::vector<std::string>& texts) {
+  const Group& world = trainer.world_group();
+  std::string own;
+  for (const std::string& text : texts) own += text + '\0';
+  const std::vector<double> sizes = gather(world, device, static_cast<double>(own.size()), "lengths of names");
+  const auto edge = [&](int rank) { return static_cast<int64_t>(std::accumulate(sizes.begin(), sizes.begin() + rank, 0.0)); };
+  const int64_t total = edge(world.size()), first = edge(world.rank());
+  if (total == 0) return {};
+  at::Tensor bytes = at::zeros({total}, at::kFloat);  // each rank's one after another, as numbers that a sum leaves alone
+  std::copy_n(reinterpret_cast<const uint8_t*>(own.data()), own.size(), bytes.mutable_data_ptr<float>() + first);
+  bytes = bytes.to(device);
+  world.all_reduce(bytes, ReduceOp::sum, "names").wait();
+  bytes = bytes.cpu();
+  const auto* data = bytes.const_data_ptr<float>();
+  std::string joined;
+  std::transform(data, data + total, std::back_inserter(joined),
+                 [](float byte) { return static_cast<char>(static_cast<uint8_t>(byte)); });
+  std::set<std::string> all;
+  std::istringstream stream(joined);
+  for (std::string text; std::getline(stream, text, '\0');) all.insert(text);
+  return {all.begin(), all.end()};
 }
 
 std::string final_weights(Trainer& trainer, const std::string& path) {

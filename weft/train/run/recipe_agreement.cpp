@@ -13,7 +13,8 @@ namespace {
 /// The other sections are compared as what becomes of them (agreement.h).
 bool is_compared(const FileKey& key) {
   if (key.section == "run") return key.name == "steps" || key.name == "evaluate_every";
-  return key.section == "model" || (key.section == "data" && key.name != "path");
+  const bool is_place = key.name == "path" || key.name == "evaluation_path";
+  return key.section == "model" || (key.section.starts_with("data") && !is_place);
 }
 
 }  // namespace

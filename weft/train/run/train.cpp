@@ -21,6 +21,7 @@
 #include "weft/train/recipe/recipe_optimizer.h"
 #include "weft/train/recipe/recipe_values.h"
 #include "weft/train/report/meter.h"
+#include "weft/train/report/skipped_data.h"
 #include "weft/train/run/data_text.h"
 #include "weft/train/run/device.h"
 #include "weft/train/run/final_figures.h"
@@ -74,10 +75,10 @@ class Run {
   FinalReport operator()() {
     if (leads()) locks_ = hold_folders(recipe_.save);
     saver_.hold(locks_);
+    tell_left_out();
     trainer_.start();
     go_on();
-    loader_ = std::make_unique<Loader>(data_.training, Sampler(data_.training->size(), {.seed = recipe_.run.seed}),
-                                       first_loader_options());
+    loader_ = std::make_unique<Loader>(data_.training, sampler_of(*data_.training, recipe_.run.seed), first_loader_options());
     const int64_t steps = recipe_.run.steps;
     for (int64_t step = trainer_.steps_done(); step < steps && !report_.stopped; ++step) {
       const RunClock before = state_.clock;
@@ -123,6 +124,25 @@ class Run {
     if (resumed->notes.size() > kMostNotes) options_.on_note(fmt::format("and {} more", resumed->notes.size() - kMostNotes));
     options_.on_note(fmt::format("going on from {}, after step {} of {}{}", resumed->path, resumed->step, recipe_.run.steps,
                                  resumed->step < recipe_.run.steps ? "" : ": there are no steps left"));
+  }
+
+  std::vector<std::string> left_out() const {
+    std::vector<std::string> names = data_.training->left_out();
+    for (std::string& name : data_.evaluation->left_out()) names.push_back(std::move(name));
+    return names;
+  }
+
+  void tell_left_out() const {
+    const std::vector<std::string> names = left_out();
+    if (leads() && options_.on_note && !names.empty()) options_.on_note("data.skip_bad left out " + skipped_text(names));
+  }
+
+  /// Of all ranks: which samples each of them trained on is a matter of the layout.
+  std::vector<std::string> skipped_data() {
+    std::vector<std::string> names = left_out();
+    for (std::string& name : loader_->skipped()) names.push_back(std::move(name));
+    for (std::string& name : evaluation_.skipped()) names.push_back(std::move(name));
+    return united(trainer_, device_, names);
   }
 
   /// What a failure cost, where these ranks were started again.
@@ -246,6 +266,7 @@ class Run {
     report_.step_ms_p50 = meter_.percentile_ms(0.5);
     report_.step_ms_p95 = meter_.percentile_ms(0.95);
     gather_figures(trainer_, device_, loader_->waits().waited_s, report_);
+    if (recipe_.data.skip_bad) report_.skipped_data = skipped_data();
     report_.skipped_steps = trainer_.loss_scale().skipped_steps;
     // A run that was stopped has not its last weights yet, and those that asked are waiting.
     if (!report_.stopped) report_.weights_sha256 = final_weights(trainer_, options_.save_path);

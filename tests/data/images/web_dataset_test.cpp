@@ -1,0 +1,161 @@
+// Images in tar files: what a shard's members become, where they lie, and what is said of shards and keys that are bad.
+#include "weft/data/images/web_dataset.h"
+
+#include <ATen/ops/equal.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "tests/data/expect_input_error.h"
+#include "tests/data/images/image_files.h"
+#include "tests/data/tar_file.h"
+#include "tests/data/temp_folder.h"
+#include "weft/data/images/image_set.h"
+
+namespace weft::web_dataset_test {
+namespace {
+
+using Members = std::vector<std::pair<std::string, std::string>>;
+using Names = std::vector<std::string>;
+
+/// An image of one colour, which tells it from others.
+std::string picture(int colour) { return test::png_of(test::Pixels(8 * 8 * 3, static_cast<uint8_t>(colour)), 8, 8, 3); }
+
+int colour_of(const ImageSource& source, int64_t index) {
+  return source.decode(index, [](int64_t h, int64_t w) { return Crop{0, 0, h, w, h, w}; }).picture.pixels[0];
+}
+
+class WebShards : public ::testing::Test {
+ protected:
+  /// Of shards with these bytes, "0.tar", "1.tar", ...
+  std::shared_ptr<ImageSource> open(const std::vector<std::string>& shards, BadData bad = BadData::refuse) const {
+    std::vector<std::string> paths;
+    for (size_t i = 0; i < shards.size(); ++i) paths.push_back(folder_.write(std::to_string(i) + ".tar", shards[i]));
+    return open_web_dataset(local_shards(paths), {.classes = 10, .bad = bad});
+  }
+
+  test::TempFolder folder_;
+};
+
+TEST_F(WebShards, MembersOfAKeyAreASample) {
+  const std::string jpeg = test::jpeg_of(test::Pixels(16 * 16 * 3, 200), 16, 16, 3);
+  const auto source = open({test::tar_of({{"a/1.cls", "7\n"},
+                                          {"a/1.png", picture(11)},
+                                          {"README", "no sample"},
+                                          {"a/.hidden.png", "no sample"},
+                                          {"b/1.JPEG", jpeg},
+                                          {"b/1.json", "{}"},
+                                          {"b/1.cls", " 0"}}),
+                            test::tar_of({{"a/1.png", picture(33)}, {"a/1.cls", "9"}})});
+  ASSERT_EQ(source->size(), 3);
+  EXPECT_EQ(source->label(0) * 100 + source->label(1) * 10 + source->label(2), 709);
+  EXPECT_EQ(colour_of(*source, 2), 33);
+  EXPECT_EQ(colour_of(*source, 0), 11);
+  EXPECT_NEAR(colour_of(*source, 1), 200, 3);
+  EXPECT_EQ(source->name(1), folder_.file("0.tar") + ", key b/1");
+  EXPECT_TRUE(source->left_out().empty());
+}
+
+/// Larger than the blocks that headers are read in, so that bytes are passed over; in the order of names, labels first.
+TEST_F(WebShards, ManyLargeMembersAreFoundWhereTheyLie) {
+  Members members;
+  for (int i = 0; i < 60; ++i) {
+    const std::string key = fmt::format("{:04}", i);
+    members.push_back({key + ".cls", std::to_string(i % 10)});
+    members.push_back({key + ".bin", std::string(static_cast<size_t>(1000 * i), 'x')});
+    members.push_back({key + ".png", picture(4 * i)});
+  }
+  const auto source = open({test::tar_of(members)});
+  ASSERT_EQ(source->size(), 60);
+  for (int i = 59; i >= 0; --i) {
+    EXPECT_EQ(source->label(i), i % 10);
+    EXPECT_EQ(colour_of(*source, i), 4 * i);
+  }
+}
+
+/// As the tar command writes it, with names too long for the old format and whole-file padding.
+TEST_F(WebShards, TheTarCommandWritesThem) {
+  const std::string key(180, 'k');
+  for (const std::string format : {"ustar", "gnu", "pax"}) {
+    const std::string inner = format == "ustar" ? "short" : key;
+    folder_.write(inner + ".png", picture(55));
+    folder_.write(inner + ".cls", "3");
+    const std::string tar = folder_.file(format + ".tar");
+    const std::string command = "cd " + folder_.path().string() + " && tar --format=" + format + " -cf " + format + ".tar " +
+                                inner + ".cls " + inner + ".png";
+    ASSERT_EQ(std::system(command.c_str()), 0) << command;
+    const auto source = open_web_dataset(local_shards({tar}), {.classes = 10});
+    ASSERT_EQ(source->size(), 1) << format;
+    EXPECT_EQ(colour_of(*source, 0) * 10 + source->label(0), 553) << format;
+    EXPECT_EQ(source->name(0), tar + ", key " + inner);
+  }
+}
+
+TEST_F(WebShards, WhatIsBadIsNamedOrPassedOver) {
+  const std::pair<std::string, std::string> image = {"good.png", picture(1)}, label = {"good.cls", "1"};
+  struct Row {
+    const char* what;
+    Members members;
+    std::string says;
+  };
+  const std::vector<Row> rows = {
+      {"no label", {{"bad.png", picture(2)}}, ", key bad: no .cls beside its image"},
+      {"no image", {{"bad.cls", "2"}}, ", key bad: a .cls without an image (.jpg, .jpeg, .png)"},
+      {"text", {{"bad.png", picture(2)}, {"bad.cls", "cat"}}, ", key bad: its .cls is no number"},
+      {"a half number", {{"bad.png", picture(2)}, {"bad.cls", "1.5"}}, ", key bad: its .cls is no number"},
+      {"empty", {{"bad.png", picture(2)}, {"bad.cls", ""}}, ", key bad: its .cls is no number"},
+      {"long", {{"bad.png", picture(2)}, {"bad.cls", std::string(100, '1')}}, ", key bad: its .cls is no number"},
+      {"too large", {{"bad.png", picture(2)}, {"bad.cls", "10"}}, ", key bad: label 10 is not in [0, 10)"},
+      {"negative", {{"bad.png", picture(2)}, {"bad.cls", "-1"}}, ", key bad: label -1 is not in [0, 10)"},
+      {"twice", {{"bad.png", picture(2)}, {"bad.cls", "1"}, {"bad.jpg", "x"}}, ", key bad: it comes twice in the shard"},
+  };
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.what);
+    Members members = row.members;
+    members.insert(members.begin(), {image, label});
+    const std::string shard = test::tar_of(members);
+    test::expect_input_error([&] { open({shard}); }, {"0.tar" + row.says, "or set data.skip_bad = true"});
+    const auto source = open({shard}, BadData::skip);
+    EXPECT_EQ(source->size(), 1);
+    EXPECT_EQ(source->left_out(), Names{folder_.file("0.tar") + row.says});
+  }
+}
+
+TEST_F(WebShards, ShardsThatAreCutShortAreNamed) {
+  const Members first = {{"0.png", picture(1)}, {"0.cls", "1"}};
+  const std::string whole = test::tar_of({first[0], first[1], {"1.png", picture(2)}, {"1.cls", "2"}});
+  const size_t of_first = test::tar_member("0.png", picture(1)).size() + test::tar_member("0.cls", "1").size();
+  const size_t of_image = test::tar_member("1.png", picture(2)).size();
+  struct Row {
+    size_t bytes;
+    const char* says;
+  };
+  for (const Row& row : {Row{of_first + 530, "it ends within 1.png"}, Row{of_first, "it ends without an end mark"},
+                         Row{of_first + 100, "runcated"}, Row{of_first + of_image, "it ends without an end mark"}}) {
+    SCOPED_TRACE(row.bytes);
+    test::expect_input_error([&] { open({whole.substr(0, row.bytes)}); }, {"0.tar: no whole, uncompressed tar file: ", row.says,
+                                                                           "get it again, or set data.skip_bad = true"});
+    const auto source = open({whole.substr(0, row.bytes)}, BadData::skip);
+    EXPECT_EQ(source->size(), 1);
+    EXPECT_EQ(source->left_out().size(), row.bytes == of_first + of_image ? 2u : 1u) << "the image without its .cls too";
+  }
+  EXPECT_EQ(open({whole})->size(), 2);
+  for (const std::string& bytes : {std::string("no tar"), std::string(), std::string("\x1f\x8b gzip")}) {
+    test::expect_input_error([&] { open({bytes}); }, {"0.tar: no whole, uncompressed tar file"});
+    test::expect_input_error([&] { open({bytes}, BadData::skip); }, {"0.tar", "no image with a label"});
+  }
+  test::expect_input_error([&] { local_shards({folder_.file("none.tar")}); }, {"none.tar", "No such file"});
+}
+
+TEST_F(WebShards, AnImageThatCannotBeDecodedIsNamedByShardAndKey) {
+  const auto source = open({test::tar_of({{"x.png", picture(1).substr(0, 50)}, {"x.cls", "1"}})});
+  test::expect_input_error([&] { open_image_set(source, {})->get({0}, 0); },
+                           {"0.tar, key x: not a whole PNG image", "or set data.skip_bad = true"});
+  std::filesystem::resize_file(folder_.file("0.tar"), 540);
+  test::expect_input_error([&] { open_image_set(source, {.bad = BadSample::replace})->get({0}, 0); },
+                           {"0.tar: it was cut off while it was in use"});
+}
+
+}  // namespace
+}  // namespace weft::web_dataset_test

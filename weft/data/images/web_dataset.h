@@ -1,0 +1,27 @@
+// WebDataset: images in tar files ("shards"), as the Python library of that name has them: members KEY.jpg (or .jpeg, .png) and
+// KEY.cls, whose text is the label's number.
+#pragma once
+
+#include <memory>
+
+#include "weft/data/bad_data.h"
+#include "weft/data/images/image_source.h"
+#include "weft/data/shard_files.h"
+
+namespace weft {
+
+/// How shards become images.
+struct WebDatasetOptions {
+  int64_t channels = 3;           ///< that are made of each image: 1 or 3
+  int64_t classes = 1000;         ///< labels must be in [0, classes)
+  BadData bad = BadData::refuse;  ///< what to do with a shard that is cut short, and a key without a good label
+};
+
+/// The images of the shards, in the order of the shards and of the images in them; other members are passed over. Where they
+/// lie is found once, here, in one pass over the headers (about 100 bytes of memory an image), so that each is read by itself
+/// later, in any order. Throws InputError that names shard and key: for an image without .cls or with a label out of range, a
+/// .cls without an image, a key that comes twice, a shard that is no whole uncompressed tar file, and where there is no image
+/// at all.
+std::shared_ptr<ImageSource> open_web_dataset(std::shared_ptr<const ShardFiles> shards, const WebDatasetOptions& options);
+
+}  // namespace weft

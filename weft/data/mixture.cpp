@@ -1,0 +1,158 @@
+#include "weft/data/mixture.h"
+
+#include <ATen/ops/empty.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <map>
+#include <utility>
+
+#include "weft/base/error.h"
+#include "weft/base/hash.h"
+#include "weft/data/interleave.h"
+#include "weft/data/sampler.h"
+
+namespace weft {
+namespace {
+
+/// A sample of one of the sources.
+struct Pick {
+  size_t source = 0;
+  int64_t epoch = 0, index = 0;  ///< the source's
+};
+
+/// `wide` but for its first size.
+bool same_samples(const at::Tensor& a, const at::Tensor& wide) {
+  return a.scalar_type() == wide.scalar_type() && a.dim() == wide.dim() && a.sizes().slice(1) == wide.sizes().slice(1);
+}
+
+/// Puts the rows of `from` where `rows` tells, into `to` of `count` rows. Not by at::index_copy: that may start a second pool
+/// of OpenMP threads for this thread.
+void scatter_rows(const at::Tensor& from, const std::vector<size_t>& rows, int64_t count, const std::string& name,
+                  at::Tensor& to) {
+  if (!to.defined()) {
+    std::vector<int64_t> sizes = from.sizes().vec();
+    sizes[0] = count;
+    to = at::empty(sizes, from.options());
+  }
+  if (!same_samples(from, to)) {
+    throw InputError(
+        fmt::format("mixture: samples of {} have another shape or type than those of the sources before it", name));
+  }
+  const at::Tensor packed = from.contiguous();
+  const size_t bytes = packed.nbytes() / rows.size();
+  const auto* source = static_cast<const char*>(packed.const_data_ptr());
+  auto* target = static_cast<char*>(to.mutable_data_ptr());
+  for (size_t i = 0; i < rows.size(); ++i) std::memcpy(target + rows[i] * bytes, source + i * bytes, bytes);
+}
+
+class Combination : public Dataset {
+ public:
+  explicit Combination(std::vector<MixtureSource> sources) : sources_(std::move(sources)) {
+    for (const MixtureSource& source : sources_) size_ += source.samples->size();
+  }
+
+  int64_t size() const override { return size_; }
+  std::vector<std::string> left_out() const override {
+    std::vector<std::string> all;
+    for (const MixtureSource& source : sources_) {
+      for (std::string& name : source.samples->left_out()) all.push_back(std::move(name));
+    }
+    return all;
+  }
+
+  /// One call a source and epoch of it, whose samples go to their rows.
+  Batch get(const std::vector<int64_t>& indices, int64_t epoch) const override {
+    std::map<std::pair<size_t, int64_t>, std::pair<std::vector<int64_t>, std::vector<size_t>>> calls;
+    for (size_t row = 0; row < indices.size(); ++row) {
+      const int64_t index = indices[row];
+      if (index < 0 || index >= size_) {
+        throw InputError(fmt::format("mixture: sample {} asked for, there are {}", index, size_));
+      }
+      const Pick pick = this->pick(index, epoch);
+      auto& [samples, rows] = calls[{pick.source, pick.epoch}];
+      samples.push_back(pick.index);
+      rows.push_back(row);
+    }
+    Batch batch;
+    for (const auto& [key, call] : calls) add(sources_[key.first], key.second, call.first, call.second, indices.size(), batch);
+    return batch;
+  }
+
+ protected:
+  virtual Pick pick(int64_t index, int64_t epoch) const = 0;
+  const std::vector<MixtureSource>& sources() const { return sources_; }
+
+ private:
+  static void add(const MixtureSource& source, int64_t epoch, const std::vector<int64_t>& samples,
+                  const std::vector<size_t>& rows, size_t all, Batch& batch) {
+    Batch part = source.samples->get(samples, epoch);
+    const std::string misfit = samples_misfit(part, static_cast<int64_t>(samples.size()));
+    if (!misfit.empty()) {
+      throw InputError(fmt::format("mixture: of {}, {} where {} were asked for", source.name, misfit, samples.size()));
+    }
+    if (!batch.target.defined()) batch.inputs.resize(part.inputs.size());
+    if (part.inputs.size() != batch.inputs.size()) {
+      throw InputError(fmt::format("mixture: samples of {} have {} inputs, those of the sources before it {}", source.name,
+                                   part.inputs.size(), batch.inputs.size()));
+    }
+    const auto count = static_cast<int64_t>(all);
+    for (size_t i = 0; i < part.inputs.size(); ++i) scatter_rows(part.inputs[i], rows, count, source.name, batch.inputs[i]);
+    scatter_rows(part.target, rows, count, source.name, batch.target);
+    std::move(part.skipped.begin(), part.skipped.end(), std::back_inserter(batch.skipped));
+  }
+
+  std::vector<MixtureSource> sources_;
+  int64_t size_ = 0;
+};
+
+std::vector<int64_t> weights_of(const std::vector<MixtureSource>& sources) {
+  std::vector<double> shares;
+  for (const MixtureSource& source : sources) shares.push_back(source.weight);
+  return whole_weights(shares);
+}
+
+class Mixture final : public Combination {
+ public:
+  Mixture(std::vector<MixtureSource> parts, uint64_t seed) : Combination(std::move(parts)), interleave_(weights_of(sources())) {
+    for (const MixtureSource& source : sources()) {
+      orders_.emplace_back(source.samples->size(), Sampler::Options{.seed = splitmix64(seed + orders_.size())});
+    }
+  }
+  bool is_ordered() const override { return true; }
+
+ private:
+  Pick pick(int64_t index, int64_t epoch) const override {
+    const auto [source, count] = interleave_.at(epoch * size() + index);
+    return {source, orders_[source].epoch(count), orders_[source].sample(count)};
+  }
+
+  Interleave interleave_;
+  std::vector<Sampler> orders_;
+};
+
+class Joined final : public Combination {
+ public:
+  using Combination::Combination;
+
+ private:
+  Pick pick(int64_t index, int64_t epoch) const override {
+    size_t source = 0;
+    for (; index >= sources()[source].samples->size(); ++source) index -= sources()[source].samples->size();
+    return {source, epoch, index};
+  }
+};
+
+}  // namespace
+
+std::shared_ptr<Dataset> open_mixture(std::vector<MixtureSource> sources, uint64_t seed) {
+  return std::make_shared<Mixture>(std::move(sources), seed);
+}
+
+std::shared_ptr<Dataset> join_datasets(std::vector<MixtureSource> sources) {
+  return std::make_shared<Joined>(std::move(sources));
+}
+
+}  // namespace weft

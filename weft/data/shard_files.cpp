@@ -1,0 +1,43 @@
+#include "weft/data/shard_files.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "weft/base/error.h"
+#include "weft/base/input_file.h"
+#include "weft/data/file_set.h"
+
+namespace weft {
+namespace {
+
+class LocalShards final : public ShardFiles {
+ public:
+  explicit LocalShards(const std::vector<std::string>& paths) : paths_(paths) {
+    for (const std::string& path : paths) {
+      InputFile file = open_input(path);
+      if (!file.reason.empty()) throw InputError(fmt::format("cannot open the shard '{}': {}", path, file.reason));
+      sizes_.push_back(file.bytes);
+      files_.add(path, std::move(file));
+    }
+  }
+
+  size_t count() const override { return paths_.size(); }
+  const std::string& name(size_t number) const override { return paths_[number]; }
+  int64_t size(size_t number) const override { return sizes_[number]; }
+  int64_t block_bytes() const override { return int64_t{16} << 10; }  // of a tar's headers, what lies between is left alone
+  void read(size_t number, int64_t offset, void* out, int64_t bytes) const override { files_.read(number, offset, out, bytes); }
+
+ private:
+  std::vector<std::string> paths_;
+  std::vector<int64_t> sizes_;
+  FileSet files_;
+};
+
+}  // namespace
+
+std::shared_ptr<const ShardFiles> local_shards(const std::vector<std::string>& paths) {
+  return std::make_shared<LocalShards>(paths);
+}
+
+}  // namespace weft

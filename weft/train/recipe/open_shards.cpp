@@ -1,0 +1,133 @@
+#include "weft/train/recipe/open_shards.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "weft/base/error.h"
+#include "weft/checkpoint/storage/open_storage.h"
+#include "weft/data/shard_pattern.h"
+
+namespace weft {
+
+namespace {
+
+/// A storage with the files of it that one thread has open.
+struct Opened {
+  std::unique_ptr<Storage> storage;
+  std::map<size_t, std::unique_ptr<StorageReader>> readers;
+};
+
+class StorageShards final : public ShardFiles {
+ public:
+  StorageShards(std::function<std::unique_ptr<Storage>()> open, const std::vector<std::string>& paths)
+      : open_(std::move(open)), paths_(paths) {
+    Opened first{.storage = open_(), .readers = {}};
+    for (const std::string& path : paths) {
+      names_.push_back(first.storage->full(path));
+      sizes_.push_back(first.storage->open(path)->size());
+    }
+    free_.push_back(std::move(first));
+  }
+
+  size_t count() const override { return names_.size(); }
+  const std::string& name(size_t number) const override { return names_[number]; }
+  int64_t size(size_t number) const override { return sizes_[number]; }
+  int64_t block_bytes() const override { return int64_t{4} << 20; }  // a request costs more than the bytes in between
+
+  void read(size_t number, int64_t offset, void* out, int64_t bytes) const override {
+    if (bytes == 0) return;
+    constexpr size_t kMostOpen = 256;
+    Opened opened = take();
+    if (opened.readers.size() >= kMostOpen) opened.readers.clear();
+    std::unique_ptr<StorageReader>& reader = opened.readers[number];
+    if (!reader) reader = opened.storage->open(paths_[number]);
+    if (reader->size() != sizes_[number]) {
+      throw InputError(fmt::format("{}: it had {} bytes and has {}; leave the data alone while a training reads it",
+                                   names_[number], sizes_[number], reader->size()));
+    }
+    reader->read(offset, out, bytes);
+    const std::lock_guard lock(mutex_);
+    free_.push_back(std::move(opened));
+  }
+
+ private:
+  Opened take() const {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!free_.empty()) {
+        Opened opened = std::move(free_.back());
+        free_.pop_back();
+        return opened;
+      }
+    }
+    return {.storage = open_(), .readers = {}};
+  }
+
+  std::function<std::unique_ptr<Storage>()> open_;
+  std::vector<std::string> paths_, names_;
+  std::vector<int64_t> sizes_;
+  mutable std::mutex mutex_;
+  mutable std::vector<Opened> free_;  ///< that no thread reads from now
+};
+
+/// "a/b/c.tar": "a/b" and "c.tar".
+std::pair<std::string, std::string> split(const std::string& name) {
+  const size_t slash = name.rfind('/');
+  if (slash == std::string::npos) return {".", name};
+  return {slash == 0 ? "/" : name.substr(0, slash), name.substr(slash + 1)};
+}
+
+std::vector<std::string> listed(Storage& storage, const std::string& pattern) {
+  std::vector<std::string> found;
+  for (const std::string& name : storage.list("")) {
+    if (fits_glob(name, pattern)) found.push_back(name);
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+/// Whether a name without a pattern is a folder of shards: what does not end as one is.
+bool is_folder(const std::string& name) {
+  std::error_code ignored;
+  return !name.ends_with(".tar") || std::filesystem::is_directory(name, ignored);
+}
+
+}  // namespace
+
+std::shared_ptr<const ShardFiles> storage_shards(std::function<std::unique_ptr<Storage>()> open,
+                                                 const std::vector<std::string>& paths) {
+  return std::make_shared<StorageShards>(std::move(open), paths);
+}
+
+std::shared_ptr<const ShardFiles> open_shards(const std::string& pattern) {
+  const bool is_url = pattern.find("://") != std::string::npos;
+  std::vector<std::pair<std::string, std::string>> files;  // folder, name
+  for (const std::string& name : expand_braces(pattern)) {
+    const bool whole_folder = !is_glob(name) && is_folder(name);
+    const auto [folder, last] = whole_folder ? std::pair(name, std::string("*.tar")) : split(name);
+    if (is_glob(folder)) throw InputError(fmt::format("{}: '*' and '?' may stand in its last part alone", pattern));
+    if (!is_glob(last)) {
+      files.emplace_back(folder, last);
+      continue;
+    }
+    for (std::string& found : listed(*open_storage(folder), last)) files.emplace_back(folder, std::move(found));
+  }
+  if (files.empty()) throw InputError(fmt::format("{}: no shards (.tar) there; check data.path", pattern));
+  std::vector<std::string> paths;
+  if (!is_url) {
+    for (const auto& [folder, name] : files) paths.push_back(folder == "." ? name : folder + "/" + name);
+    return local_shards(paths);
+  }
+  for (const auto& [folder, name] : files) {
+    if (folder != files.front().first) throw InputError(fmt::format("{}: its shards are in several folders; use one", pattern));
+    paths.push_back(name);
+  }
+  return storage_shards([folder = files.front().first] { return open_storage(folder); }, paths);
+}
+
+}  // namespace weft

@@ -1,0 +1,22 @@
+// From data.path to the files that it stands for, on disk or in an object store.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "weft/checkpoint/storage/storage.h"
+#include "weft/data/shard_files.h"
+
+namespace weft {
+
+/// The .tar files of a folder, or those that a pattern stands for: with braces (data/shard_pattern.h), and with '*' and '?' in
+/// the last part of a name. A URL needs a weft that is built with object stores. Throws InputError where there are none.
+std::shared_ptr<const ShardFiles> open_shards(const std::string& pattern);
+
+/// Files of a storage; each thread that reads at the same time has one of its own from `open`.
+std::shared_ptr<const ShardFiles> storage_shards(std::function<std::unique_ptr<Storage>()> open,
+                                                 const std::vector<std::string>& paths);
+
+}  // namespace weft

@@ -1,0 +1,15 @@
+// What data.skip_bad passed over, as reports tell it: how much, and the first few names.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace weft {
+
+/// The first few of the names, each without what a terminal would mind.
+std::vector<std::string> first_skipped(const std::vector<std::string>& names);
+
+/// "5 that are bad: train/ant/a.jpg; train/ant/c.jpg; train/bee/x.jpg; and 2 more".
+std::string skipped_text(const std::vector<std::string>& names);
+
+}  // namespace weft
