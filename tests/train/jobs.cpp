@@ -181,6 +181,7 @@ Trained train_leg(const Job& job, const Strategy& s, int ranks, const OptimizerO
                     {.global_batch = job.global_batch,
                      .micro_batch = micro_batch_of(job, s, ranks),
                      .learning_rate = {.peak = s.learning_rate, .steps = span.steps, .decay = s.decay},
+                     .parameters = s.parameters,
                      .clip = s.clip,
                      .reproducible_slots = s.slots,
                      .reproducible_tp = s.reproducible_tp,

@@ -55,6 +55,7 @@ struct Strategy {
   int cp = 1;  ///< context-parallel ranks
   int tp = 1;  ///< tensor-parallel ranks
   LayoutOptions layout = {};
+  ParameterRules parameters = {};
 };
 
 std::ostream& operator<<(std::ostream& out, const Strategy& strategy);

@@ -19,10 +19,10 @@ class LionOptimizer : public PieceOptimizer<Lion> {
       prepare_gradients(p, step.divisor, 0.0);  // its decay is of the weights alone
       at::Tensor& mean = p.state[0];
       const double decay = decay_of(p);
-      if (decay != 0.0) p.weights.mul_(1.0 - step.lr * decay);
+      if (decay != 0.0) p.weights.mul_(1.0 - rate_of(p, step) * decay);
       at::Tensor towards = at::mul(mean, options_.beta1);
       towards.add_(p.gradients, 1.0 - options_.beta1).sign_();
-      p.weights.sub_(towards, step.lr);
+      p.weights.sub_(towards, rate_of(p, step));
       mean.mul_(options_.beta2).add_(p.gradients, 1.0 - options_.beta2);
     });
   }
@@ -40,9 +40,9 @@ class RmsPropOptimizer : public PieceOptimizer<RmsProp> {
       squares.mul_(options_.alpha).addcmul_(p.gradients, p.gradients, 1.0 - options_.alpha);
       const at::Tensor root = at::sqrt(squares).add_(options_.eps);
       if (options_.momentum > 0.0) {
-        p.weights.sub_(p.state[1].mul_(options_.momentum).addcdiv_(p.gradients, root), step.lr);
+        p.weights.sub_(p.state[1].mul_(options_.momentum).addcdiv_(p.gradients, root), rate_of(p, step));
       } else {
-        p.weights.addcdiv_(p.gradients, root, -step.lr);
+        p.weights.addcdiv_(p.gradients, root, -rate_of(p, step));
       }
     });
   }
@@ -57,21 +57,21 @@ class AdagradOptimizer : public PieceOptimizer<Adagrad> {
     pieces_.update(block, [&](UpdatePiece& p) {
       prepare_gradients(p, step.divisor, decay_of(p));
       p.state[0].addcmul_(p.gradients, p.gradients);
-      p.weights.addcdiv_(p.gradients, at::sqrt(p.state[0]).add_(options_.eps), -step.lr);
+      p.weights.addcdiv_(p.gradients, at::sqrt(p.state[0]).add_(options_.eps), -rate_of(p, step));
     });
   }
 };
 
 }  // namespace
 
-std::unique_ptr<Optimizer> make_of(FlatModel& model, const Lion& options) {
-  return std::make_unique<LionOptimizer>(model, options);
+std::unique_ptr<Optimizer> make_of(FlatModel& model, const Lion& options, const ParameterRules& rules) {
+  return std::make_unique<LionOptimizer>(model, options, rules);
 }
-std::unique_ptr<Optimizer> make_of(FlatModel& model, const RmsProp& options) {
-  return std::make_unique<RmsPropOptimizer>(model, options);
+std::unique_ptr<Optimizer> make_of(FlatModel& model, const RmsProp& options, const ParameterRules& rules) {
+  return std::make_unique<RmsPropOptimizer>(model, options, rules);
 }
-std::unique_ptr<Optimizer> make_of(FlatModel& model, const Adagrad& options) {
-  return std::make_unique<AdagradOptimizer>(model, options);
+std::unique_ptr<Optimizer> make_of(FlatModel& model, const Adagrad& options, const ParameterRules& rules) {
+  return std::make_unique<AdagradOptimizer>(model, options, rules);
 }
 
 }  // namespace weft

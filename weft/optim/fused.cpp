@@ -20,14 +20,15 @@ std::optional<at::Tensor> scale(double divisor, const at::Tensor& like) {
 
 class AdamWOptimizer : public PieceOptimizer<AdamW> {
  public:
-  AdamWOptimizer(FlatModel& model, const AdamW& options) : PieceOptimizer(model, options, {}) {}
+  AdamWOptimizer(FlatModel& model, const AdamW& options, const ParameterRules& rules)
+      : PieceOptimizer(model, options, rules, {}) {}
 
   void update(int block, const UpdateStep& step) override {
     c10::NoGradGuard no_grad;
     pieces_.update(block, [&](UpdatePiece& p) {
       const at::Tensor steps =
           at::scalar_tensor(static_cast<double>(step.number), p.weights.options());  // as the fused kernels want it
-      at::_fused_adamw_({p.weights}, {p.gradients}, {p.state[0]}, {p.state[1]}, {}, {steps}, step.lr, options_.beta1,
+      at::_fused_adamw_({p.weights}, {p.gradients}, {p.state[0]}, {p.state[1]}, {}, {steps}, rate_of(p, step), options_.beta1,
                         options_.beta2, decay_of(p), options_.eps, /*amsgrad=*/false, /*maximize=*/false,
                         scale(step.divisor, p.weights));
     });
@@ -36,13 +37,13 @@ class AdamWOptimizer : public PieceOptimizer<AdamW> {
 
 class SgdOptimizer : public PieceOptimizer<Sgd> {
  public:
-  SgdOptimizer(FlatModel& model, const Sgd& options) : PieceOptimizer(model, options, {}) {}
+  SgdOptimizer(FlatModel& model, const Sgd& options, const ParameterRules& rules) : PieceOptimizer(model, options, rules, {}) {}
 
   void update(int block, const UpdateStep& step) override {
     c10::NoGradGuard no_grad;
     pieces_.update(block, [&](UpdatePiece& p) {
       // A zero velocity makes the kernel's first-step case the ordinary one: v = momentum 0 + g.
-      at::_fused_sgd_({p.weights}, {p.gradients}, p.state, decay_of(p), options_.momentum, step.lr, /*dampening=*/0.0,
+      at::_fused_sgd_({p.weights}, {p.gradients}, p.state, decay_of(p), options_.momentum, rate_of(p, step), /*dampening=*/0.0,
                       options_.nesterov, /*maximize=*/false, /*is_first_step=*/false, scale(step.divisor, p.weights));
     });
   }
@@ -50,11 +51,11 @@ class SgdOptimizer : public PieceOptimizer<Sgd> {
 
 }  // namespace
 
-std::unique_ptr<Optimizer> make_of(FlatModel& model, const AdamW& options) {
-  return std::make_unique<AdamWOptimizer>(model, options);
+std::unique_ptr<Optimizer> make_of(FlatModel& model, const AdamW& options, const ParameterRules& rules) {
+  return std::make_unique<AdamWOptimizer>(model, options, rules);
 }
-std::unique_ptr<Optimizer> make_of(FlatModel& model, const Sgd& options) {
-  return std::make_unique<SgdOptimizer>(model, options);
+std::unique_ptr<Optimizer> make_of(FlatModel& model, const Sgd& options, const ParameterRules& rules) {
+  return std::make_unique<SgdOptimizer>(model, options, rules);
 }
 
 }  // namespace weft

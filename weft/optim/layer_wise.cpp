@@ -30,8 +30,8 @@ double limited(double ratio, double limit) { return limit > 0.0 ? std::min(ratio
 template <class Options>
 class LayerWise : public PieceOptimizer<Options> {
  public:
-  LayerWise(FlatModel& model, const Options& options)
-      : PieceOptimizer<Options>(model, options, {.most = kPieceElements, .tensors = true}),
+  LayerWise(FlatModel& model, const Options& options, const ParameterRules& rules)
+      : PieceOptimizer<Options>(model, options, rules, {.most = kPieceElements, .tensors = true}),
         ratios_(model.params().size(), 1.0) {}
 
   void add_tensor_squares(const UpdateStep& step, TensorSquares& squares) override {
@@ -57,15 +57,16 @@ class LayerWise : public PieceOptimizer<Options> {
     for (size_t i = 0; i < ratios_.size(); ++i) {
       if (this->pieces_.model().params()[i].group != ParamGroup::decay) continue;
       const TensorNorms norms = norms_of(squares, i);
+      const double decay = this->pieces_.decay_of(i, this->options_.weight_decay);
       const bool known = norms.weights > 0.0 && norms.move > 0.0;
-      ratios_[i] = known ? limited(ratio(norms, step), this->options_.trust_limit) : 1.0;
+      ratios_[i] = known ? limited(ratio(norms, step, decay), this->options_.trust_limit) : 1.0;
     }
   }
 
  protected:
   /// Values whose norm the ratio is by; the piece stays as it is.
   virtual at::Tensor move_of(const UpdatePiece& piece, const UpdateStep& step) const = 0;
-  virtual double ratio(const TensorNorms& norms, const UpdateStep& step) const = 0;
+  virtual double ratio(const TensorNorms& norms, const UpdateStep& step, double decay) const = 0;
 
   /// Multiplies the values of each tensor in the piece by its ratio.
   void scale_by_ratio(const UpdatePiece& piece, const at::Tensor& values) const {
@@ -92,7 +93,7 @@ class LarsOptimizer : public LayerWise<Lars> {
         velocity.mul_(options_.momentum).add_(p.gradients);
         options_.nesterov ? p.gradients.add_(velocity, options_.momentum) : p.gradients.copy_(velocity);
       }
-      p.weights.sub_(p.gradients, step.lr);
+      p.weights.sub_(p.gradients, rate_of(p, step));
     });
   }
 
@@ -100,8 +101,8 @@ class LarsOptimizer : public LayerWise<Lars> {
   /// Undivided: its norm is.
   at::Tensor move_of(const UpdatePiece& p, const UpdateStep& /*step*/) const override { return p.gradients; }
 
-  double ratio(const TensorNorms& norms, const UpdateStep& step) const override {
-    return options_.trust * norms.weights / (norms.move / step.divisor + options_.weight_decay * norms.weights + options_.eps);
+  double ratio(const TensorNorms& norms, const UpdateStep& step, double decay) const override {
+    return options_.trust * norms.weights / (norms.move / step.divisor + decay * norms.weights + options_.eps);
   }
 };
 
@@ -117,7 +118,7 @@ class LambOptimizer : public LayerWise<Lamb> {
       p.state[1].copy_(moments.squares);
       const at::Tensor move = move_by(moments, p, step);
       scale_by_ratio(p, move);
-      p.weights.sub_(move, step.lr);
+      p.weights.sub_(move, rate_of(p, step));
     });
   }
 
@@ -126,7 +127,9 @@ class LambOptimizer : public LayerWise<Lamb> {
     return move_by(moments_of(p, step), p, step);
   }
 
-  double ratio(const TensorNorms& norms, const UpdateStep& /*step*/) const override { return norms.weights / norms.move; }
+  double ratio(const TensorNorms& norms, const UpdateStep& /*step*/, double /*decay*/) const override {
+    return norms.weights / norms.move;
+  }
 
  private:
   struct Moments {
@@ -152,11 +155,11 @@ class LambOptimizer : public LayerWise<Lamb> {
 
 }  // namespace
 
-std::unique_ptr<Optimizer> make_of(FlatModel& model, const Lars& options) {
-  return std::make_unique<LarsOptimizer>(model, options);
+std::unique_ptr<Optimizer> make_of(FlatModel& model, const Lars& options, const ParameterRules& rules) {
+  return std::make_unique<LarsOptimizer>(model, options, rules);
 }
-std::unique_ptr<Optimizer> make_of(FlatModel& model, const Lamb& options) {
-  return std::make_unique<LambOptimizer>(model, options);
+std::unique_ptr<Optimizer> make_of(FlatModel& model, const Lamb& options, const ParameterRules& rules) {
+  return std::make_unique<LambOptimizer>(model, options, rules);
 }
 
 }  // namespace weft

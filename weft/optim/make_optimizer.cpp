@@ -4,9 +4,9 @@
 
 namespace weft {
 
-std::unique_ptr<Optimizer> make_optimizer(FlatModel& model, const OptimizerOptions& options) {
+std::unique_ptr<Optimizer> make_optimizer(FlatModel& model, const OptimizerOptions& options, const ParameterRules& rules) {
   check_optimizer(options);
-  return std::visit([&](const auto& o) { return make_of(model, o); }, options);
+  return std::visit([&](const auto& o) { return make_of(model, o, rules); }, options);
 }
 
 }  // namespace weft

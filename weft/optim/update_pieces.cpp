@@ -6,8 +6,17 @@
 
 namespace weft {
 
-UpdatePieces::UpdatePieces(FlatModel& model, int count, const PieceOptions& options)
-    : model_(model), options_(options), states_(model.num_blocks(), std::vector<at::Tensor>(static_cast<size_t>(count))) {}
+UpdatePieces::UpdatePieces(FlatModel& model, int count, const ParameterRules& rules, const PieceOptions& options)
+    : model_(model),
+      options_(options),
+      has_rules_(!rules.empty()),
+      states_(model.num_blocks(), std::vector<at::Tensor>(static_cast<size_t>(count))) {
+  for (const Param& param : model.params()) {
+    const ParameterRule* rule = rule_of(rules, param.name);
+    settings_.push_back(rule ? Setting{rule->lr_factor, rule->weight_decay} : Setting{});
+  }
+  if (has_rules_ && options_.most == 0) options_.most = kPieceElements;  // of which copies are made
+}
 
 void UpdatePieces::visit(int block, Visit visit) {
   const FlatBlock& flat = model_.flat(block);
@@ -29,8 +38,42 @@ void UpdatePieces::visit(int block, Visit visit) {
                         .decay = group.group == ParamGroup::decay,
                         .split = group.split};
       for (const at::Tensor& state : states_[block]) piece.state.push_back(part(state));
-      if (options_.tensors) piece.tensors = tensors_of(block, begin, end);
-      visit(piece);
+      const std::vector<TensorPart> tensors =
+          options_.tensors || has_rules_ ? tensors_of(block, begin, end) : std::vector<TensorPart>{};
+      if (has_rules_) {
+        visit_by_setting(piece, tensors, visit);
+      } else {
+        piece.tensors = tensors;
+        visit(piece);
+      }
+    }
+  }
+}
+
+/// Where parameters of several settings lie in one piece, it is visited as a whole with each, and what belongs to the setting
+/// is kept: so a vector begins where it does without rules, and every element has the same bits however it is sharded.
+void UpdatePieces::visit_by_setting(const UpdatePiece& piece, const std::vector<TensorPart>& tensors, Visit visit) const {
+  std::map<Setting, std::vector<TensorPart>> by_setting;
+  for (const TensorPart& part : tensors) by_setting[settings_[part.param]].push_back(part);
+  for (auto& [setting, parts] : by_setting) {
+    UpdatePiece own = piece;
+    own.lr_factor = setting.lr_factor;
+    own.weight_decay = setting.weight_decay;
+    own.tensors = parts;
+    if (by_setting.size() == 1) {
+      visit(own);
+      return;
+    }
+    own.weights = piece.weights.clone();
+    own.gradients = piece.gradients.clone();
+    for (at::Tensor& state : own.state) state = state.clone();
+    visit(own);
+    for (const TensorPart& part : parts) {
+      const auto keep = [&part](const at::Tensor& to, const at::Tensor& from) {
+        to.narrow(0, part.begin, part.end - part.begin).copy_(from.narrow(0, part.begin, part.end - part.begin));
+      };
+      keep(piece.weights, own.weights);
+      for (size_t i = 0; i < own.state.size(); ++i) keep(piece.state[i], own.state[i]);
     }
   }
 }

@@ -3,9 +3,13 @@
 
 #include <c10/util/FunctionRef.h>
 
+#include <map>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "weft/nn/flat.h"
+#include "weft/optim/parameter_rule.h"
 
 namespace weft {
 
@@ -18,12 +22,14 @@ struct TensorPart {
 
 /// What is updated at a time: elements of one group of a block, side by side.
 struct UpdatePiece {
-  at::Tensor weights;                    ///< [n] float32
-  at::Tensor gradients;                  ///< [n] float32, not divided yet; may be rewritten
-  std::vector<at::Tensor> state;         ///< [n] float32 each
-  bool decay = true;                     ///< they take weight decay
-  bool split = false;                    ///< their tensors are split over the ranks of a layer
-  std::vector<TensorPart> tensors = {};  ///< of which they are; where the walk is asked for it
+  at::Tensor weights;                       ///< [n] float32
+  at::Tensor gradients;                     ///< [n] float32, not divided yet; may be rewritten
+  std::vector<at::Tensor> state;            ///< [n] float32 each
+  bool decay = true;                        ///< they take weight decay
+  double lr_factor = 1.0;                   ///< their rate is the step's times this
+  std::optional<double> weight_decay = {};  ///< in place of the optimizer's, whatever `decay`
+  bool split = false;                       ///< their tensors are split over the ranks of a layer
+  std::vector<TensorPart> tensors = {};     ///< of which they are; where the walk is asked for it
 };
 
 /// Divides the piece's gradients, and adds `decay` times its weights to them.
@@ -42,7 +48,7 @@ class UpdatePieces {
   using Visit = c10::function_ref<void(UpdatePiece&)>;
 
   /// `count` tensors of state a block.
-  UpdatePieces(FlatModel& model, int count, const PieceOptions& options);
+  UpdatePieces(FlatModel& model, int count, const ParameterRules& rules, const PieceOptions& options);
 
   std::vector<at::Tensor>& state(int block) { return states_[block]; }  ///< the block's
   /// Visits the pieces of a block, whose state is made zero where there is none.
@@ -50,12 +56,23 @@ class UpdatePieces {
   /// The same for an update: what was trained goes to the rank's shard in the weight type then.
   void update(int block, Visit visit);
   FlatModel& model() { return model_; }  ///< whose state it is
+  /// The weight decay of a parameter, where the optimizer's is that.
+  double decay_of(size_t param, double decay) const { return settings_[param].weight_decay.value_or(decay); }
 
  private:
+  /// What a rule says of a parameter.
+  struct Setting {
+    double lr_factor = 1.0;
+    std::optional<double> weight_decay = {};
+    auto operator<=>(const Setting&) const = default;
+  };
   std::vector<TensorPart> tensors_of(int block, int64_t begin, int64_t end) const;
+  void visit_by_setting(const UpdatePiece& piece, const std::vector<TensorPart>& tensors, Visit visit) const;
 
   FlatModel& model_;
   PieceOptions options_;
+  std::vector<Setting> settings_;  ///< by parameter
+  bool has_rules_;
   std::vector<std::vector<at::Tensor>> states_;
 };
 

@@ -37,7 +37,7 @@ FlatModel tiny_model() { return FlatModel(job("mlp").model(), {}); }
 
 TEST(LossScaling, HalvesOnOverflowAndGrowsAgain) {
   FlatModel model = tiny_model();
-  StepUpdater updater(model, AdamW{}, /*clip=*/0.0, /*scaled=*/true);
+  StepUpdater updater(model, AdamW{}, {}, /*clip=*/0.0, /*scaled=*/true);
   const double first = updater.loss_scale();
   updater.begin(0, 1e-3);
   EXPECT_FALSE(updater.accept(std::numeric_limits<double>::infinity()));
@@ -52,7 +52,7 @@ TEST(LossScaling, HalvesOnOverflowAndGrowsAgain) {
 
 TEST(LossScaling, GivesUpAtOne) {
   FlatModel model = tiny_model();
-  StepUpdater updater(model, AdamW{}, 0.0, true);
+  StepUpdater updater(model, AdamW{}, {}, 0.0, true);
   updater.begin(7, 1e-3);
   while (updater.loss_scale() > 1.0) EXPECT_FALSE(updater.accept(std::nan("")));
   EXPECT_THROW(updater.accept(std::nan("")), NumericError);
@@ -60,7 +60,7 @@ TEST(LossScaling, GivesUpAtOne) {
 
 TEST(LossScaling, OtherTypesTakeNoNormThatIsNotFinite) {
   FlatModel model = tiny_model();
-  StepUpdater updater(model, AdamW{}, 1.0, false);
+  StepUpdater updater(model, AdamW{}, {}, 1.0, false);
   updater.begin(7, 1e-3);
   EXPECT_EQ(updater.loss_scale(), 1.0);
   EXPECT_THROW(updater.accept(std::nan("")), NumericError);

@@ -17,9 +17,10 @@ constexpr int64_t kGrowthInterval = 2000;
 
 }  // namespace
 
-StepUpdater::StepUpdater(FlatModel& model, const OptimizerOptions& optimizer, double clip, bool scaled)
+StepUpdater::StepUpdater(FlatModel& model, const OptimizerOptions& optimizer, const ParameterRules& rules, double clip,
+                         bool scaled)
     : model_(model),
-      optimizer_(make_optimizer(model, optimizer)),
+      optimizer_(make_optimizer(model, optimizer, rules)),
       num_tensor_squares_(needs_tensor_norms(optimizer) ? 2 * static_cast<int64_t>(model.params().size()) : 0),
       clip_(clip),
       scaled_(scaled) {

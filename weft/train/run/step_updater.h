@@ -5,6 +5,7 @@
 
 #include "weft/engine/engine.h"
 #include "weft/optim/optimizer.h"
+#include "weft/optim/parameter_rule.h"
 
 namespace weft {
 
@@ -20,7 +21,7 @@ struct LossScale {
 class StepUpdater : public Updater {
  public:
   /// `clip` is the largest norm, 0: none. `scaled`: the gradients are fp16's. The model must outlive it.
-  StepUpdater(FlatModel& model, const OptimizerOptions& optimizer, double clip, bool scaled);
+  StepUpdater(FlatModel& model, const OptimizerOptions& optimizer, const ParameterRules& rules, double clip, bool scaled);
 
   /// Begins a step, counted from 0, with its learning rate.
   void begin(int64_t step, double lr);

@@ -10,6 +10,7 @@
 
 #include "weft/base/error.h"
 #include "weft/nn/split_layers.h"
+#include "weft/optim/parameter_rules.h"
 #include "weft/train/plan/composition.h"
 #include "weft/train/run/agreement.h"
 #include "weft/train/run/gather_times.h"
@@ -43,7 +44,7 @@ MicroBatch to_device(Batch batch, at::Device device) {
 }  // namespace
 
 Trainer::Trainer(const Mesh& mesh, Model model, const OptimizerOptions& optimizer, const TrainerOptions& options)
-    : state_(std::make_unique<TrainerParts>(mesh, std::move(model), optimizer, options)) {
+    : state_(std::make_unique<TrainerParts>(mesh, with_rules(std::move(model), options.parameters), optimizer, options)) {
   const Axis axis = mesh.join({"dp", "shard"});
   state_->data_ranks = axis.size();
   state_->data_rank = axis.index;
