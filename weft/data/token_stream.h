@@ -8,11 +8,12 @@
 #include <vector>
 
 #include "weft/data/file_set.h"
+#include "weft/data/token_source.h"
 #include "weft/data/token_type.h"
 
 namespace weft {
 
-class TokenStream {
+class TokenStream final : public TokenSource {
  public:
   /// Throws InputError for a missing or empty file, one that is not regular (a FIFO would be waited for, a device has no end)
   /// and for a length that is no multiple of the token size. Of a folder it
@@ -20,10 +21,8 @@ class TokenStream {
   /// fortune keeps next to its texts.
   TokenStream(const std::string& path, TokenType type, int64_t vocabulary);
 
-  int64_t size() const { return size_; }
-  /// Reads tokens [begin, begin + count) into `out`. Throws InputError for an id that is not below the vocabulary, and for a
-  /// file that is not what it was any more. Thread-safe.
-  void read(int64_t begin, int64_t count, int64_t* out) const;
+  int64_t size() const override { return size_; }
+  void read(int64_t begin, int64_t count, int64_t* out) const override;
 
  private:
   struct Piece {

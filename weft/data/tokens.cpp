@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <utility>
+#include <vector>
 
 #include "weft/base/error.h"
 #include "weft/base/math.h"
@@ -18,7 +19,7 @@ namespace {
 /// Tokens [begin, begin + length) of a stream, in windows.
 class TokenDataset final : public Dataset {
  public:
-  TokenDataset(const TokenFile& file, int64_t begin, int64_t length, std::unique_ptr<TokenStream> stream)
+  TokenDataset(const TokenFile& file, int64_t begin, int64_t length, std::shared_ptr<const TokenSource> stream)
       : file_(file), begin_(begin), length_(length), stream_(std::move(stream)) {
     const int64_t predicted = length - 1;
     const int64_t whole = predicted / file.context;
@@ -26,6 +27,7 @@ class TokenDataset final : public Dataset {
   }
 
   int64_t size() const override { return windows_; }
+  std::vector<std::string> left_out() const override { return stream_->left_out(); }
 
   Batch get(const std::vector<int64_t>& indices, int64_t epoch) const override {
     const auto count = static_cast<int64_t>(indices.size());
@@ -55,36 +57,45 @@ class TokenDataset final : public Dataset {
   void fill(int64_t start, int64_t* in, int64_t* out) const {
     const int64_t context = file_.context;
     const int64_t real = std::min(context, length_ - 1 - start);
-    stream_->read(begin_ + start, 1, in);
-    stream_->read(begin_ + start + 1, real, out);
-    std::copy_n(out, real - 1, in + 1);
+    std::vector<int64_t> tokens(static_cast<size_t>(real + 1));
+    stream_->read(begin_ + start, real + 1, tokens.data());
+    std::copy_n(tokens.begin(), real, in);
+    std::copy_n(tokens.begin() + 1, real, out);
     std::fill(in + real, in + context, 0);
     std::fill(out + real, out + context, kIgnore);
   }
 
   TokenFile file_;
   int64_t begin_, length_, windows_;
-  std::unique_ptr<TokenStream> stream_;
+  std::shared_ptr<const TokenSource> stream_;
 };
 
-}  // namespace
-
-std::shared_ptr<Dataset> open_tokens(const TokenFile& file) {
+void check(const TokenFile& file) {
   if (file.context < 1) throw InputError(fmt::format("model.context = {}: must be at least 1", file.context));
   if (!(file.begin >= 0 && file.begin < file.end && file.end <= 1)) {
     throw InputError(
         fmt::format("{}: the part [{}, {}) is not one within [0, 1); check data.evaluation", file.path, file.begin, file.end));
   }
-  auto stream = std::make_unique<TokenStream>(file.path, file.type, file.vocabulary);
-  const auto cut = [&](double share) { return static_cast<int64_t>(std::floor(share * static_cast<double>(stream->size()))); };
+}
+
+}  // namespace
+
+std::shared_ptr<Dataset> open_tokens(const TokenFile& file) {
+  check(file);
+  return open_tokens(file, std::make_shared<TokenStream>(file.path, file.type, file.vocabulary));
+}
+
+std::shared_ptr<Dataset> open_tokens(const TokenFile& file, std::shared_ptr<const TokenSource> source) {
+  check(file);
+  const auto cut = [&](double share) { return static_cast<int64_t>(std::floor(share * static_cast<double>(source->size()))); };
   const int64_t begin = cut(file.begin), length = cut(file.end) - begin;
   if (length < file.context + 1) {
     throw InputError(
         fmt::format("{}: {} of its {} tokens are in the part [{}, {}), fewer than context + 1 = {}; use more text, a "
                     "smaller model.context or another data.evaluation",
-                    file.path, length, stream->size(), file.begin, file.end, file.context + 1));
+                    file.path, length, source->size(), file.begin, file.end, file.context + 1));
   }
-  return std::make_shared<TokenDataset>(file, begin, length, std::move(stream));
+  return std::make_shared<TokenDataset>(file, begin, length, std::move(source));
 }
 
 }  // namespace weft

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "weft/data/dataset.h"
+#include "weft/data/token_source.h"
 #include "weft/data/token_type.h"
 
 namespace weft {
@@ -31,5 +32,8 @@ inline constexpr const char* kDefaultTextFolder = "/usr/share/games/fortunes";
 /// Throws InputError for a missing, empty or too short file, a length that is no multiple of the token size, an id out of
 /// range.
 std::shared_ptr<Dataset> open_tokens(const TokenFile& file);
+
+/// The same of tokens from elsewhere; `file` tells how they are cut into samples, and what errors call them.
+std::shared_ptr<Dataset> open_tokens(const TokenFile& file, std::shared_ptr<const TokenSource> source);
 
 }  // namespace weft

@@ -141,6 +141,26 @@ TEST_F(WebDatasets, AreReadFromStoragesByAnyNumberOfThreads) {
   EXPECT_EQ(open_web_dataset(shards, {.classes = 10})->size(), 3);
 }
 
+TEST(JsonLinesData, IsOneStreamInTwoParts) {
+  const test::TempFolder folder;
+  std::string rows = "{\"no\": 1}\n";
+  for (int i = 0; i < 100; ++i) rows += "{\"body\": \"" + std::string(9, static_cast<char>('a' + i % 26)) + "\"}\n";
+  const std::string file = folder.write("a.jsonl", rows);
+  const auto open = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> all = {"data.path=" + file};
+    all.insert(all.end(), more.begin(), more.end());
+    return open_data(
+        parse_recipe("model = { name = \"gpt\", context = 8 }\nbatch = { global = 1 }\nrun = { steps = 1 }\n"
+                     "data = { name = \"jsonl\", column = \"body\", skip_bad = true }",
+                     "r.toml", all));
+  };
+  const Datasets data = open({});
+  EXPECT_EQ(data.evaluation->get({0}, 0).inputs[0][0][0].item<int64_t>(), 'a' + 90 % 26) << "the last tenth";
+  EXPECT_EQ(data.training->left_out(), std::vector<std::string>{file + ", row 1: it has no 'body'"});
+  EXPECT_NE(test::refusal([&] { open({"data.skip_bad=false"}); }).find(", row 1: it has no 'body'; mend it, check data.column"),
+            std::string::npos);
+}
+
 TEST(MixedData, TakesTextsByWeightAndEvaluatesAll) {
   const test::TempFolder folder;
   folder.write("a", std::string(900, 'a'));

@@ -300,7 +300,8 @@ TEST(Recipe, KeysThatDoNotFitTogether) {
       {{"optimizer.warmup=5", "optimizer.warmup_from=reference"},
        "r.toml: optimizer.warmup_from = \"reference\" needs optimizer.scale_lr and optimizer.warmup"},
       {{"data.name=fashion-mnist"},
-       "r.toml: model.name = \"gpt\" cannot learn from data.name = \"fashion-mnist\"; it needs \"text\" or \"tokens\""},
+       "r.toml: model.name = \"gpt\" cannot learn from data.name = \"fashion-mnist\"; it needs \"text\", \"jsonl\" or "
+       "\"tokens\""},
       {{"model.name=mlp"},
        "r.toml: model.name = \"mlp\" cannot learn from data.name = \"text\"; it needs images, as \"fashion-mnist\""},
       {{"data.tokenizer=uint16"},
@@ -367,7 +368,9 @@ TEST(Recipe, MixturesHaveParts) {
       {{"data.mix.2.path="}, "data.path is missing"},
       {{"data.name=text"}, "[[data.mix]] is read with data.name = \"mix\" only"},
       {{"data.path=x"}, "move them below [[data.mix]]"},
-      {{"data.skip_bad=true"}, "data.skip_bad passes over damaged images"},
+      {{"data.skip_bad=true"}, "data.skip_bad passes over damaged images and rows"},
+      {{"data.mix.1.column=body"}, "data.column is read with data.name = \"jsonl\" only"},
+      {{"data.mix.1.name=jsonl", "data.mix.1.tokenizer=uint16"}, "\"jsonl\" takes \"bytes\""},
   };
   for (const auto& [more, says] : rows) {
     const std::string text = test::refusal([&, m = more] { parse_recipe(kMixture, "r.toml", m); });

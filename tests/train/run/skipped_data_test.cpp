@@ -73,7 +73,7 @@ TEST_F(SkippedData, IsRefusedUnlessAskedFor) {
   EXPECT_NE(text.find("mend or remove it, or set data.skip_bad = true"), std::string::npos) << text;
   EXPECT_NE(test::refusal([&] {
               recipe({"data.name=text", "model.name=gpt", "model.heads=2", "data.skip_bad=true"});
-            }).find("data.skip_bad passes over damaged images; data.name = \"text\" has none"),
+            }).find("data.skip_bad passes over damaged images and rows; data.name = \"text\" has none"),
             std::string::npos);
 }
 

@@ -10,10 +10,11 @@ namespace weft {
 
 namespace {
 
-constexpr NamedData kData[] = {
-    {"fashion-mnist", false, 1, false}, {"images", false, 1, true},       {"cifar10", false, 3, true},
-    {"cifar100", false, 3, true},       {"image-folder", false, 0, true}, {"webdataset", false, 0, true},
-    {"text", true, 0, false},           {"tokens", true, 0, true},        {kMixName, false, 0, false}};
+constexpr NamedData kData[] = {{"fashion-mnist", false, 1, false}, {"images", false, 1, true},
+                               {"cifar10", false, 3, true},        {"cifar100", false, 3, true},
+                               {"image-folder", false, 0, true},   {"webdataset", false, 0, true},
+                               {"text", true, 0, false},           {"tokens", true, 0, true},
+                               {"jsonl", true, 0, true},           {kMixName, false, 0, false}};
 
 }  // namespace
 

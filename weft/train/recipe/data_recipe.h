@@ -13,16 +13,18 @@ struct MixPart {
   std::string path;                 ///< DataRecipe::path
   std::string evaluation_path;      ///< DataRecipe::evaluation_path
   std::string tokenizer = "bytes";  ///< DataRecipe::tokenizer
+  std::string column = "text";      ///< DataRecipe::column
   double weight = 1.0;              ///< its share of the samples that are trained on, beside the others'
 };
 
 /// The section [data].
 struct DataRecipe {
   std::string name;  ///< "fashion-mnist" | "images" | "cifar10" | "cifar100" | "image-folder" | "webdataset" | "text" |
-                     ///< "tokens" | "mix"
-  std::string path;                 ///< file or folder; empty: where set-up puts the default corpus
+                     ///< "tokens" | "jsonl" | "mix"
+  std::string path;  ///< file or folder; empty: where set-up puts the default corpus
   std::string evaluation_path;      ///< webdataset: the shards for evaluation; data.path has those for training then
   std::string tokenizer = "bytes";  ///< text; "uint16" or "uint32" token files for "tokens"
+  std::string column = "text";      ///< jsonl: the key whose value is a row's document
   double evaluation = 0.1;          ///< text, tokens: share at the end of the stream kept for evaluation
   int64_t workers = 1;              ///< threads that prepare a rank's micro-batches; 0: none, each when it is asked for
   bool skip_bad = false;            ///< images: damaged ones are passed over and named, not refused

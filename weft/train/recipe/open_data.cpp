@@ -13,6 +13,7 @@
 #include "weft/data/images/image_folder.h"
 #include "weft/data/images/image_set.h"
 #include "weft/data/images/web_dataset.h"
+#include "weft/data/json_lines.h"
 #include "weft/data/mixture.h"
 #include "weft/data/tokens.h"
 #include "weft/train/recipe/build_model.h"
@@ -137,12 +138,20 @@ Datasets open_token_data(const Recipe& recipe) {
                  .context = recipe.model.context,
                  .shift = true,
                  .seed = recipe.run.seed};
+  std::shared_ptr<const TokenSource> rows;  // which are looked for once, for both parts
+  if (recipe.data.name == "jsonl") {
+    rows = open_json_lines({.path = file.path,
+                            .column = recipe.data.column,
+                            .vocabulary = file.vocabulary,
+                            .bad = recipe.data.skip_bad ? BadData::skip : BadData::refuse});
+  }
+  const auto open = [&] { return rows ? open_tokens(file, rows) : open_tokens(file); };
   Datasets datasets;
-  datasets.training = open_tokens(file);
+  datasets.training = open();
   file.begin = split;
   file.end = 1.0;
   file.shift = false;
-  datasets.evaluation = open_tokens(file);
+  datasets.evaluation = open();
   return datasets;
 }
 

@@ -78,9 +78,9 @@ void check_mix(const Recipe& recipe) {
          data.name);
   }
   if (data.mix.empty()) fail(recipe, "data.name = \"mix\" needs [[data.mix]], once a part, with name, path and weight");
-  if (!data.path.empty() || !data.evaluation_path.empty() || data.tokenizer != DataRecipe().tokenizer) {
-    fail(recipe,
-         "data.path, data.evaluation_path and data.tokenizer of a mixture are its parts': move them below [[data.mix]]");
+  if (!data.path.empty() || !data.evaluation_path.empty() || data.tokenizer != DataRecipe().tokenizer ||
+      data.column != DataRecipe().column) {
+    fail(recipe, "data.path, evaluation_path, tokenizer and column of a mixture are its parts': move them below [[data.mix]]");
   }
   std::vector<double> weights;
   for (const MixPart& part : data.mix) weights.push_back(part.weight);
@@ -102,6 +102,7 @@ Recipe recipe_of_part(const Recipe& recipe, size_t number) {
   of_part.data.path = part.path;
   of_part.data.evaluation_path = part.evaluation_path;
   of_part.data.tokenizer = part.tokenizer;
+  of_part.data.column = part.column;
   of_part.run.seed = splitmix64(recipe.run.seed + number + 1);  // no two parts are changed alike
   return of_part;
 }
@@ -118,18 +119,21 @@ void check_model_and_data(const Recipe& recipe) {
   const NamedData& named = named_data(data.name);
   if (reads_tokens(model) != named.is_tokens) {
     fail(recipe, "model.name = \"{}\" cannot learn from data.name = \"{}\"; it needs {}", model.name, data.name,
-         reads_tokens(model) ? "\"text\" or \"tokens\"" : "images, as \"fashion-mnist\"");
+         reads_tokens(model) ? "\"text\", \"jsonl\" or \"tokens\"" : "images, as \"fashion-mnist\"");
   }
   if (!named.is_tokens) check_images(recipe, named);
-  if (named.is_tokens && data.skip_bad) {
-    fail(recipe, "data.skip_bad passes over damaged images; data.name = \"{}\" has none; leave it out", data.name);
+  if (named.is_tokens && data.skip_bad && data.name != "jsonl") {
+    fail(recipe, "data.skip_bad passes over damaged images and rows; data.name = \"{}\" has none; leave it out", data.name);
+  }
+  if (data.name != "jsonl" && data.column != DataRecipe().column) {
+    fail(recipe, "data.column is read with data.name = \"jsonl\" only, which is \"{}\" here; leave it out", data.name);
   }
   if (!data.evaluation_path.empty() && data.name != "webdataset") {
     fail(recipe, "data.evaluation_path is read with data.name = \"webdataset\" only, which is \"{}\" here; leave it out",
          data.name);
   }
-  if (data.name == "text" && data.tokenizer != "bytes") {
-    fail(recipe, "data.tokenizer = \"{}\" is for data.name = \"tokens\"; \"text\" takes \"bytes\"", data.tokenizer);
+  if ((data.name == "text" || data.name == "jsonl") && data.tokenizer != "bytes") {
+    fail(recipe, "data.tokenizer = \"{}\" is for data.name = \"tokens\"; \"{}\" takes \"bytes\"", data.tokenizer, data.name);
   }
   if (data.name == "tokens" && data.tokenizer == "bytes") {
     fail(recipe, "data.name = \"tokens\" needs data.tokenizer = \"uint16\" or \"uint32\", the width of an id");

@@ -62,8 +62,10 @@ Keys data_keys(DataRecipe& d) {
       {"data", "evaluation_path", &d.evaluation_path,
        "webdataset: shards for evaluation; left out: in the folders train and val of data.path"},
       {"data", "tokenizer", &d.tokenizer, "text: bytes; tokens: the width of an id", {}, {"bytes", "uint16", "uint32"}},
+      {"data", "column", &d.column, "jsonl: the key of a row that holds its text, or its token ids"},
       {"data", "workers", &d.workers, "threads that prepare a rank's micro-batches ahead; 0: none", from(0, 1024)},
-      {"data", "skip_bad", &d.skip_bad, "images: those that are damaged are passed over, counted and named; false: refused"},
+      {"data", "skip_bad", &d.skip_bad,
+       "images, jsonl: those that are damaged are passed over, counted and named; false: refused"},
       {"data", "crop_padding", &d.crop_padding, "images: pixels that they are moved by at random, at most, for training",
        from(0, 4096)},
       {"data", "flip", &d.flip, "images: every second one is mirrored, for training"},
@@ -72,7 +74,7 @@ Keys data_keys(DataRecipe& d) {
       {"data",
        "evaluation",
        &d.evaluation,
-       "text, tokens: share at the end kept for evaluation",
+       "text, tokens, jsonl: share at the end kept for evaluation",
        {.min = 0.0, .max = 1.0, .open_min = true, .open_max = true}},
   };
 }
@@ -257,6 +259,7 @@ std::vector<FileKey> mix_keys(MixPart& p, const std::string& section) {
       {section, "path", &p.path, "as data.path, of the part"},
       {section, "evaluation_path", &p.evaluation_path, "as data.evaluation_path, of the part"},
       {section, "tokenizer", &p.tokenizer, "as data.tokenizer, of the part", {}, {"bytes", "uint16", "uint32"}},
+      {section, "column", &p.column, "as data.column, of the part"},
       {section,
        "weight",
        &p.weight,

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -127,9 +128,11 @@ class Run {
   }
 
   std::vector<std::string> left_out() const {
-    std::vector<std::string> names = data_.training->left_out();
-    for (std::string& name : data_.evaluation->left_out()) names.push_back(std::move(name));
-    return names;
+    std::set<std::string> names;  // the two parts of one stream tell the same
+    for (const auto& part : {data_.training, data_.evaluation}) {
+      for (const std::string& name : part->left_out()) names.insert(name);
+    }
+    return {names.begin(), names.end()};
   }
 
   void tell_left_out() const {

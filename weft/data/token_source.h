@@ -1,0 +1,23 @@
+// TokenSource: a stream of tokens that can be read anywhere.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace weft {
+
+/// Tokens by position. Thread-safe.
+class TokenSource {
+ public:
+  virtual ~TokenSource() = default;
+  /// How many there are.
+  virtual int64_t size() const = 0;
+  /// Reads tokens [begin, begin + count) into `out`. Throws InputError for a range that is not within size(), for an id that is
+  /// not below the vocabulary, and for a file that is not what it was any more.
+  virtual void read(int64_t begin, int64_t count, int64_t* out) const = 0;
+  /// As Dataset::left_out().
+  virtual std::vector<std::string> left_out() const { return {}; }
+};
+
+}  // namespace weft
