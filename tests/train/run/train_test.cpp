@@ -176,6 +176,18 @@ TEST_F(Train, EvaluatesWhenDueAndAtTheEndOnce) {
   EXPECT_EQ(evaluations, (std::vector<int64_t>{3, 6, 7}));
 }
 
+/// 60 samples in steps of 12: an epoch is 5 steps.
+TEST_F(Train, EpochsAreStepsOfTheData) {
+  std::vector<int64_t> evaluations;
+  std::vector<std::string> notes;
+  TrainOptions options;
+  options.on_note = [&](const std::string& note) { notes.push_back(note); };
+  options.on_evaluation = [&](const EvaluationReport& report) { evaluations.push_back(report.step); };
+  EXPECT_EQ(train(images({"run.epochs=2.5", "run.evaluate_every=0.5 epochs"}), World(), options).steps_done, 13);
+  EXPECT_EQ(evaluations, (std::vector<int64_t>{3, 5, 8, 10, 13}));
+  EXPECT_EQ(notes, (std::vector<std::string>{"2.5 epochs of 60 samples: 13 steps; between evaluations 0.5 epochs: 3 steps"}));
+}
+
 TEST_F(Train, DoesNotEvaluateTheLastStepTwice) {
   std::vector<int64_t> evaluations;
   TrainOptions options;

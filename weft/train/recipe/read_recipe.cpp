@@ -11,6 +11,20 @@ namespace {
 
 constexpr int64_t kLongestRecipe = 1 << 20;  // a recipe with every key takes a few kilobytes
 
+/// Of two ways to say how long a run is, the later override counts.
+void forget_other_lengths(RunRecipe& run, const std::string& dotted) {
+  const RunRecipe told = run;
+  if (dotted != "run.steps" && dotted != "run.epochs" && dotted != "run.samples" && dotted != "run.tokens") return;
+  run.steps.reset();
+  run.epochs.reset();
+  run.samples.reset();
+  run.tokens.reset();
+  if (dotted == "run.steps") run.steps = told.steps;
+  if (dotted == "run.epochs") run.epochs = told.epochs;
+  if (dotted == "run.samples") run.samples = told.samples;
+  if (dotted == "run.tokens") run.tokens = told.tokens;
+}
+
 }  // namespace
 
 Recipe parse_recipe(const std::string& text, const std::string& path, const std::vector<std::string>& overrides) {
@@ -21,7 +35,10 @@ Recipe parse_recipe(const std::string& text, const std::string& path, const std:
   std::vector<std::string> given = read_keys(text, path, recipe_keys(recipe),
                                              {{.section = "data.mix", .known = mix_keys(any, "data.mix"), .next = next_part}});
   const std::vector<FileKey> keys = recipe_keys(recipe);  // with the parts' own
-  for (const std::string& override : overrides) given.push_back(read_override(override, keys));
+  for (const std::string& override : overrides) {
+    given.push_back(read_override(override, keys));
+    forget_other_lengths(recipe.run, given.back());
+  }
   check_required(path, keys, given);
   check_recipe(recipe);
   return recipe;

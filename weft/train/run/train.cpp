@@ -28,6 +28,7 @@
 #include "weft/train/run/from_recipe.h"
 #include "weft/train/run/recipe_agreement.h"
 #include "weft/train/run/resume.h"
+#include "weft/train/run/run_lengths.h"
 #include "weft/train/run/run_saver.h"
 #include "weft/train/run/shared_plan.h"
 #include "weft/train/run/trainer.h"
@@ -36,8 +37,15 @@ namespace weft {
 
 namespace {
 
+void check_traced_step(const TrainOptions& options, int64_t steps) {
+  if (options.trace_step && (*options.trace_step < 1 || *options.trace_step > steps)) {
+    throw InputError(fmt::format("step {} cannot be traced: the run has {}", *options.trace_step, counted(steps, "step")));
+  }
+}
+
 /// The step to trace, counted from 1; 0 for none.
 int64_t traced_step(const TrainOptions& options, int64_t steps) {
+  check_traced_step(options, steps);
   return options.trace_path.empty() ? 0 : options.trace_step.value_or(std::min<int64_t>(3, steps));
 }
 
@@ -51,7 +59,6 @@ class Run {
   Run(const Recipe& recipe, const World& world, const TrainOptions& options)
       : recipe_(recipe),
         options_(options),
-        traced_step_(traced_step(options, recipe.run.steps)),
         plan_(shared_plan(recipe, world)),
         layout_(plan_.layout),
         device_(rank_device(recipe.run.device, world)),
@@ -59,11 +66,13 @@ class Run {
         mesh_(world,
               {{"pp", layout_.pp}, {"dp", layout_.dp}, {"shard", layout_.shard}, {"cp", layout_.cp}, {"tp", layout_.tp}}),
         data_(open_data(recipe)),
+        lengths_(run_lengths(recipe, data_.training->size())),
+        traced_step_(traced_step(options, lengths_.steps)),
         evaluation_(data_.evaluation, layout_.micro_batch / layout_.batch_pieces, mesh_.join({"dp", "shard"}).index,
                     layout_.data_ranks()),
         trainer_(mesh_, build_model(recipe.model), optimizer_of(recipe.optimizer),
                  of_plan(trainer_options(recipe, layout_, device_))),
-        saver_(recipe, trainer_, options.board, options.stop_asked, options.on_save) {
+        saver_(recipe, lengths_, trainer_, options.board, options.stop_asked, options.on_save) {
     state_.name = run_name(recipe);
     state_.recipe = recipe_values(recipe);
     state_.data = {{"training", data_text(*data_.training)}, {"evaluation", data_text(*data_.evaluation)}};
@@ -76,16 +85,18 @@ class Run {
     if (leads()) locks_ = hold_folders(recipe_.save);
     saver_.hold(locks_);
     tell_left_out();
+    const std::string lengths = run_lengths_text(recipe_, data_.training->size());
+    if (leads() && options_.on_note && !lengths.empty()) options_.on_note(lengths);
     trainer_.start();
     go_on();
     loader_ = std::make_unique<Loader>(data_.training, sampler_of(*data_.training, recipe_.run.seed), first_loader_options());
-    const int64_t steps = recipe_.run.steps;
+    const int64_t steps = lengths_.steps;
     for (int64_t step = trainer_.steps_done(); step < steps && !report_.stopped; ++step) {
       const RunClock before = state_.clock;
       one_step(step);
       advance_clock();
       const bool is_last = step + 1 == steps;
-      const bool due = is_last || (recipe_.run.evaluate_every > 0 && (step + 1) % recipe_.run.evaluate_every == 0);
+      const bool due = is_last || lengths_.evaluate_every.passed(before, state_.clock);
       const bool left_out = due && saver_.is_stop_asked();  // it may take longer than there is time
       if (due && !left_out) evaluate(step + 1);
       report_.stopped = saver_.after_step(before, state_.clock, is_last) && (!is_last || left_out);
@@ -114,7 +125,7 @@ class Run {
     report_.resumed_from = resumed->step;
     report_.loss = state_.loss;
     report_.evaluation = state_.evaluation;
-    if (report_.evaluation) report_.evaluation->steps = recipe_.run.steps;
+    if (report_.evaluation) report_.evaluation->steps = lengths_.steps;
     seconds_before_ = state_.clock.seconds;
     if (!leads()) return;
     tell_loss(resumed->step);
@@ -122,8 +133,8 @@ class Run {
     constexpr size_t kMostNotes = 10;
     for (size_t i = 0; i < std::min(resumed->notes.size(), kMostNotes); ++i) options_.on_note(resumed->notes[i]);
     if (resumed->notes.size() > kMostNotes) options_.on_note(fmt::format("and {} more", resumed->notes.size() - kMostNotes));
-    options_.on_note(fmt::format("going on from {}, after step {} of {}{}", resumed->path, resumed->step, recipe_.run.steps,
-                                 resumed->step < recipe_.run.steps ? "" : ": there are no steps left"));
+    options_.on_note(fmt::format("going on from {}, after step {} of {}{}", resumed->path, resumed->step, lengths_.steps,
+                                 resumed->step < lengths_.steps ? "" : ": there are no steps left"));
   }
 
   std::vector<std::string> left_out() const {
@@ -197,6 +208,7 @@ class Run {
   TrainerOptions of_plan(TrainerOptions options) const {
     options.program = plan_.program;
     options.program_is_verified = true;
+    options.learning_rate = learning_rate_of(recipe_, lengths_);
     options.agreement = recipe_agreement(recipe_, data_);
     return options;
   }
@@ -215,12 +227,12 @@ class Run {
     if (!leads() || !options_.on_step) return;
     const double rate = meter_.recent_steps_per_s();
     options_.on_step({.step = step + 1,
-                      .steps = recipe_.run.steps,
+                      .steps = lengths_.steps,
                       .loss = report_.loss,
                       .lr = lr,
                       .samples_per_s = rate * samples_per_step(),
                       .tokens_per_s = rate * tokens_per_step(),
-                      .seconds_left = rate > 0 ? static_cast<double>(recipe_.run.steps - step - 1) / rate : -1.0});
+                      .seconds_left = rate > 0 ? static_cast<double>(lengths_.steps - step - 1) / rate : -1.0});
   }
 
   void write_trace() {
@@ -236,7 +248,7 @@ class Run {
     const Stopwatch start;
     const EvaluationResult result = trainer_.evaluate(evaluation_);
     EvaluationReport report{
-        .step = step, .steps = recipe_.run.steps, .loss = result.loss, .accuracy = {}, .seconds = start.seconds()};
+        .step = step, .steps = lengths_.steps, .loss = result.loss, .accuracy = {}, .seconds = start.seconds()};
     report.accuracy = static_cast<double>(result.hits) / static_cast<double>(result.count);
     report_.evaluation = state_.evaluation = report;
     if (leads() && options_.on_evaluation) options_.on_evaluation(report);
@@ -255,8 +267,8 @@ class Run {
                       {"micro_batches_per_rank", layout_.micro_batches_per_rank}};
     report_.backend = trainer_.world_group().backend();
     report_.threads_per_rank = at::get_num_threads();
-    report_.steps = recipe_.run.steps;
-    report_.learning_rate = learning_rate_of(recipe_).peak;
+    report_.steps = lengths_.steps;
+    report_.learning_rate = learning_rate_of(recipe_, lengths_).peak;
     report_.learning_rate_rule = learning_rate_rule(recipe_);
     report_.steps_done = trainer_.steps_done();
     report_.saves = saver_.totals().saves;
@@ -274,13 +286,14 @@ class Run {
 
   const Recipe& recipe_;
   const TrainOptions& options_;
-  int64_t traced_step_;  ///< counted from 1; 0: none
   Plan plan_;
   const ResolvedLayout& layout_;
   at::Device device_;
   World world_;
   Mesh mesh_;
   Datasets data_;
+  RunLengths lengths_;
+  int64_t traced_step_;  ///< counted from 1; 0: none
   EvaluationLoader evaluation_;
   StorageLocks locks_;  ///< of the folders, till the trainer's last save has ended
   Trainer trainer_;
@@ -302,9 +315,7 @@ void check_files(const TrainOptions& options) {
 }
 
 void check_options(const Recipe& recipe, const TrainOptions& options) {
-  if (options.trace_step && (*options.trace_step < 1 || *options.trace_step > recipe.run.steps)) {
-    throw InputError(fmt::format("step {} cannot be traced: run.steps = {}", *options.trace_step, recipe.run.steps));
-  }
+  if (recipe.run.steps) check_traced_step(options, *recipe.run.steps);
 }
 
 FinalReport train(const Recipe& recipe, const World& world, const TrainOptions& options) {

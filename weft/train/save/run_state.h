@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "weft/train/recipe/run_interval.h"
+#include "weft/train/recipe/run_length.h"
 #include "weft/train/report/report.h"
 
 namespace weft {
