@@ -48,7 +48,7 @@ MEMBERS = {
         START: "recipe_ options_ traced_step_ lengths_ plan_ layout_ device_ world_ mesh_ data_ locks_ saver_",
         TOLD: "meter_ report_ running_ seconds_before_",
     },
-    ("weft/train/save/run_state.h", "RunState"): {SAVED: "name clock loss evaluation recipe data"},
+    ("weft/train/save/run_state.h", "RunState"): {SAVED: "name clock loss evaluation others best recipe data"},
     ("weft/train/recipe/run_length.h", "RunClock"): {SAVED: "steps samples tokens epochs seconds"},
     ("weft/data/sampler.h", "Sampler"): {START: "size_ options_ half_bits_"},
 }

@@ -117,7 +117,8 @@ void Engine::evaluate_one(int64_t place, const MicroBatch& batch, bool mine, Eva
   const Model& model = model_.model();
   const Context context = evaluation_context(options_);
   const LossValue loss = model.loss(outputs, batch.target, context);
-  sum.add(place, loss.sum.item<double>(), loss.count, model.hits ? model.hits(outputs, batch.target, context) : 0);
+  const auto count = [&](const Hits& hits) { return hits ? hits(outputs, batch.target, context) : 0; };
+  sum.add(place, {.loss = loss.sum.item<double>(), .count = loss.count, .hits = count(model.hits), .top5 = count(model.top5)});
 }
 
 EvaluationResult Engine::evaluate(const EvaluationPart& part, const NextMicroBatch& next) {

@@ -67,6 +67,7 @@ struct Model {
   std::vector<NamedBlock> blocks = {};  ///< in the order in which they run
   Loss loss = {};                       ///< what is trained for
   Hits hits = {};                       ///< empty: no accuracy is reported
+  Hits top5 = {};                       ///< the target is among the five likeliest; empty: that is not reported
   SplitTable splits = {};               ///< which of its layers may be divided over ranks; empty: none
   /// Its inputs and targets are [batch, tokens], its activations [batch, tokens, ...] and its attention minds Context::cp: a
   /// sequence may be shared by ranks.
@@ -79,5 +80,9 @@ struct Model {
 LossValue cross_entropy(const Tensors& outputs, const at::Tensor& target);
 /// How many of the targets that cross_entropy() counts have the largest logit.
 int64_t count_hits(const Tensors& outputs, const at::Tensor& target);
+/// How many of them have one of the five largest; of equal ones those of the lower classes count as larger.
+int64_t count_top5(const Tensors& outputs, const at::Tensor& target);
+/// count_top5() where there are more than five classes; otherwise none, as it would say nothing.
+Hits top5_of(int64_t classes);
 
 }  // namespace weft

@@ -159,6 +159,20 @@ TEST(Recipe, TheLaterOfTwoLengthsOfTheRunCounts) {
   }
 }
 
+TEST(Recipe, EvaluationSetsComeAnyNumberOfTimes) {
+  const std::string two = std::string(kSmall) + "[[evaluation]]\nname = 'a'\npath = 'x'\n[[evaluation]]\nname = '";
+  const Recipe recipe = parse_recipe(two + "b'\npath = 'y'", "r.toml");
+  ASSERT_EQ(recipe.evaluations.size(), 2u);
+  EXPECT_EQ(recipe.evaluations[0].name + recipe.evaluations[1].path, "ay");
+  for (const auto& [text, error] : std::vector<std::pair<std::string, std::string>>{
+           {two + "a'\npath = 'y'", "r.toml: two evaluation sets are called 'a'; give each a name of its own"},
+           {two + "'\npath = 'y'", "r.toml: evaluation.name and evaluation.path cannot be empty"},
+           {two + "b'", "r.toml:9:1: evaluation.path is missing"},
+           {two + "b'\npaht = 'y'", "r.toml:11:1: unknown key 'evaluation.paht'; did you mean 'evaluation.path'?"}}) {
+    EXPECT_EQ(error_of(text).substr(0, error.size()), error);
+  }
+}
+
 TEST(Recipe, RequiredKeysMayComeFromOverrides) {
   EXPECT_EQ(parse_recipe("model = { name = 'cnn' }\ndata = { name = 'fashion-mnist' }", "r", {"batch.global=8", "run.steps=2"})
                 .batch.global,
@@ -434,9 +448,10 @@ TEST(Recipe, DocumentationHasEveryKeyAsItIsAndNoOther) {
   text << in.rdbuf();
   Recipe recipe;
   size_t rows = 0;
-  MixPart part;
   std::vector<FileKey> keys = recipe_keys(recipe);
-  for (const FileKey& key : mix_keys(part, "data.mix")) keys.push_back(key);
+  for (const RepeatedSection& section : repeated_recipe_sections(recipe)) {
+    keys.insert(keys.end(), section.known.begin(), section.known.end());
+  }
   for (const FileKey& key : keys) {
     const std::string begin = "\n| `" + key.dotted() + "` | " + what_is_valid(key) + " | ", end = " | " + key.meaning + " |\n";
     const size_t at = text.str().find(begin);

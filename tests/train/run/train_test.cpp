@@ -188,6 +188,61 @@ TEST_F(Train, EpochsAreStepsOfTheData) {
   EXPECT_EQ(notes, (std::vector<std::string>{"2.5 epochs of 60 samples: 13 steps; between evaluations 0.5 epochs: 3 steps"}));
 }
 
+/// 25 and 13 images in micro-batches that ranks have more or fewer of.
+TEST_F(Train, EvaluatesOnSeveralSetsWithTheSameBitsOnAnyNumberOfRanks) {
+  test::TempFolder night;
+  write_images(night, "t10k", 13);
+  const Recipe recipe = parse_recipe(fmt::format(R"(
+model = {{ name = "mlp", width = 16, layers = 1, classes = 7 }}
+data = {{ name = "images", path = "{}" }}
+batch = {{ global = 12, micro = 3 }}
+optimizer = {{ lr = 0.01 }}
+run = {{ steps = 6, evaluate_every = 2, threads = 1, reproducible_slots = 4 }}
+[[evaluation]]
+name = "night"
+path = "{}")",
+                                                 folder_.path().string(), night.path().string()),
+                                     "images.toml");
+  FinalReport expected;
+  for (const int ranks : {1, 2, 4}) {
+    FinalReport report;
+    std::vector<EvaluationReport> told;
+    test::run_ranks(ranks, [&](World world) {
+      TrainOptions options;
+      if (world.rank() == 0) options.on_evaluation = [&](const EvaluationReport& e) { told.push_back(e); };
+      FinalReport mine = train(recipe, world, options);
+      if (world.rank() == 0) report = std::move(mine);
+    });
+    ASSERT_EQ(told.size(), 6u);
+    EXPECT_EQ(told[3].set, "night");
+    EXPECT_EQ(told[3].step, 4);
+    ASSERT_EQ(report.other_evaluations.size(), 1u);
+    const EvaluationReport &own = *report.evaluation, &other = report.other_evaluations[0];
+    EXPECT_EQ(std::fmod(*own.accuracy * 25, 1.0), 0.0);
+    EXPECT_GT(*own.top5, *own.accuracy);
+    EXPECT_FALSE(own.perplexity);
+    double least = own.loss;
+    for (size_t i = 0; i < told.size(); i += 2) least = std::min(least, told[i].loss);
+    EXPECT_EQ(report.best.loss->value, least);
+    if (ranks == 1) expected = report;
+    EXPECT_EQ(own.loss, expected.evaluation->loss) << ranks;
+    EXPECT_EQ(own.top5, expected.evaluation->top5) << ranks;
+    EXPECT_EQ(other.loss, expected.other_evaluations[0].loss) << ranks;
+    EXPECT_EQ(other.accuracy, expected.other_evaluations[0].accuracy) << ranks;
+    EXPECT_EQ(report.best.accuracy->step, expected.best.accuracy->step) << ranks;
+  }
+}
+
+TEST_F(Train, TextHasAPerplexityAndSetsOfItsOwn) {
+  folder_.write("other", std::string(3800, 'x'));
+  Recipe recipe = text();
+  recipe.evaluations = {{"other", folder_.file("other")}};
+  const FinalReport report = train(recipe, World());
+  EXPECT_DOUBLE_EQ(*report.evaluation->perplexity, std::exp(report.evaluation->loss));
+  EXPECT_FALSE(report.evaluation->top5);
+  EXPECT_NE(report.other_evaluations.at(0).loss, report.evaluation->loss);
+}
+
 TEST_F(Train, DoesNotEvaluateTheLastStepTwice) {
   std::vector<int64_t> evaluations;
   TrainOptions options;

@@ -78,26 +78,28 @@ std::string shards_of_part(const DataRecipe& data, bool training) {
   return folder_of_part(data.path, training);
 }
 
-std::shared_ptr<ImageSource> open_image_source(const Recipe& recipe, bool training) {
+/// `set` is the path of a further set to evaluate on; empty: the data's own.
+std::shared_ptr<ImageSource> open_image_source(const Recipe& recipe, const std::string& set, bool training) {
   const DataRecipe& data = recipe.data;
   const BadData bad = data.skip_bad ? BadData::skip : BadData::refuse;
+  const std::string& path = set.empty() ? data.path : set;
   if (data.name == "cifar10" || data.name == "cifar100") {
     const CifarKind kind = data.name == "cifar10" ? CifarKind::cifar10 : CifarKind::cifar100;
-    check_classes(recipe, data.path, kind == CifarKind::cifar10 ? 10 : 100);
-    return open_cifar(data.path, kind, training, bad);
+    check_classes(recipe, path, kind == CifarKind::cifar10 ? 10 : 100);
+    return open_cifar(path, kind, training, bad);
   }
   if (data.name == "image-folder") {
-    const std::string folder = folder_of_part(data.path, training);
+    const std::string folder = set.empty() ? folder_of_part(path, training) : set;
     if (!training) check_same_classes(folder_of_part(data.path, true), folder);
     check_classes(recipe, folder, static_cast<int64_t>(image_classes(folder).size()));
     return open_image_folder(folder, recipe.model.channels, bad);
   }
   if (data.name == "webdataset") {
-    return open_web_dataset(open_shards(shards_of_part(data, training)),
+    return open_web_dataset(open_shards(set.empty() ? shards_of_part(data, training) : set),
                             {.channels = recipe.model.channels, .classes = recipe.model.classes, .bad = bad});
   }
-  ImageFiles files = mnist_files(data.path.empty() ? kFashionMnistFolder : data.path,
-                                 training ? ImageSplit::training : ImageSplit::evaluation);
+  ImageFiles files =
+      mnist_files(path.empty() ? kFashionMnistFolder : path, training ? ImageSplit::training : ImageSplit::evaluation);
   files.classes = static_cast<int>(recipe.model.classes);
   files.bad = bad;
   return open_idx_images(files);
@@ -106,7 +108,7 @@ std::shared_ptr<ImageSource> open_image_source(const Recipe& recipe, bool traini
 Datasets open_image_data(const Recipe& recipe) {
   const ModelRecipe& model = recipe.model;
   const DataRecipe& data = recipe.data;
-  const auto open = [&](bool training) {
+  const auto open = [&](const std::string& set, bool training) {
     const PixelStatistics statistics = pixel_statistics(data.name);
     const bool grey = model.channels == 1 && statistics.mean.size() > 1;  // green, which is most of what grey is
     ImageSetOptions options{.channels = model.channels,
@@ -117,9 +119,11 @@ Datasets open_image_data(const Recipe& recipe) {
                             .seed = recipe.run.seed};
     if (data.skip_bad) options.bad = training ? BadSample::replace : BadSample::ignore;
     if (training) options.augmentation = {data.crop_padding, data.flip, data.least_area};
-    return open_image_set(open_image_source(recipe, training), options);
+    return open_image_set(open_image_source(recipe, set, training), options);
   };
-  return {open(true), open(false)};
+  Datasets datasets{open("", true), open("", false)};
+  for (const EvaluationRecipe& set : recipe.evaluations) datasets.others.push_back({set.name, open(set.path, false)});
+  return datasets;
 }
 
 TokenType token_type(const DataRecipe& data) {
@@ -143,6 +147,11 @@ Datasets open_token_data(const Recipe& recipe) {
   file.end = 1.0;
   file.shift = false;
   datasets.evaluation = open_tokens(file);
+  file.begin = 0.0;
+  for (const EvaluationRecipe& set : recipe.evaluations) {
+    file.path = set.path;
+    datasets.others.push_back({set.name, open_tokens(file)});
+  }
   return datasets;
 }
 

@@ -30,11 +30,8 @@ void forget_other_lengths(RunRecipe& run, const std::string& dotted) {
 Recipe parse_recipe(const std::string& text, const std::string& path, const std::vector<std::string>& overrides) {
   Recipe recipe;
   recipe.path = path;
-  MixPart any;
-  const auto next_part = [&recipe] { return mix_keys(recipe.data.mix.emplace_back(), "data.mix"); };
-  std::vector<std::string> given = read_keys(text, path, recipe_keys(recipe),
-                                             {{.section = "data.mix", .known = mix_keys(any, "data.mix"), .next = next_part}});
-  const std::vector<FileKey> keys = recipe_keys(recipe);  // with the parts' own
+  std::vector<std::string> given = read_keys(text, path, recipe_keys(recipe), repeated_recipe_sections(recipe));
+  const std::vector<FileKey> keys = recipe_keys(recipe);  // with the parts of a mixture
   for (const std::string& override : overrides) {
     given.push_back(read_override(override, keys));
     forget_other_lengths(recipe.run, given.back());

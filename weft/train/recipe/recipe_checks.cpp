@@ -278,6 +278,20 @@ void check_names(const Recipe& recipe) {
   }
 }
 
+void check_evaluations(const Recipe& recipe) {
+  if (!recipe.evaluations.empty() && recipe.data.name == kMixName) {
+    fail(recipe, "[[evaluation]] is read as data.name says, which is \"{}\" here: no kind of file; leave it out", kMixName);
+  }
+  std::vector<std::string> names;
+  for (const EvaluationRecipe& set : recipe.evaluations) {
+    if (set.name.empty() || set.path.empty()) fail(recipe, "evaluation.name and evaluation.path cannot be empty");
+    if (printable(set.name) != set.name) fail(recipe, "evaluation.name = '{}' has control characters", shortened(set.name));
+    if (std::count(names.begin(), names.end(), set.name) > 0)
+      fail(recipe, "two evaluation sets are called '{}'; give each a name of its own", shortened(set.name));
+    names.push_back(set.name);
+  }
+}
+
 void check_save(const Recipe& recipe) {
   const SaveRecipe& save = recipe.save;
   if (!save.folder.empty()) check_names(recipe);
@@ -301,6 +315,7 @@ void check_recipe(const Recipe& recipe) {
   check_optimizer(recipe);
   check_run(recipe);
   check_weights(recipe);
+  check_evaluations(recipe);
   check_save(recipe);
 }
 

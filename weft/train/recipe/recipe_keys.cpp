@@ -249,6 +249,13 @@ Keys save_keys(SaveRecipe& s) {
   };
 }
 
+Keys evaluation_keys(EvaluationRecipe& e) {
+  return {
+      {"evaluation", "name", &e.name, "of a further set to evaluate on, for people", {}, {}, true},
+      {"evaluation", "path", &e.path, "its file or folder, of the kind that data.name says; all of it counts", {}, {}, true},
+  };
+}
+
 }  // namespace
 
 std::vector<FileKey> mix_keys(MixPart& p, const std::string& section) {
@@ -266,6 +273,15 @@ std::vector<FileKey> mix_keys(MixPart& p, const std::string& section) {
        "the part's share of the samples trained on, beside the others'",
        {.min = 0.0, .max = 1e6, .open_min = true}},
   };
+}
+
+std::vector<RepeatedSection> repeated_recipe_sections(Recipe& recipe) {
+  MixPart part;
+  EvaluationRecipe set;
+  const auto next_part = [&recipe] { return mix_keys(recipe.data.mix.emplace_back(), "data.mix"); };
+  const auto next_set = [&recipe] { return evaluation_keys(recipe.evaluations.emplace_back()); };
+  return {{.section = "data.mix", .known = mix_keys(part, "data.mix"), .next = next_part},
+          {.section = "evaluation", .known = evaluation_keys(set), .next = next_set}};
 }
 
 std::vector<FileKey> recipe_keys(Recipe& recipe) {

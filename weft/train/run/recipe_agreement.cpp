@@ -28,7 +28,9 @@ std::string recipe_agreement(const Recipe& recipe, const Datasets& data) {
   for (const FileKey& key : recipe_keys(copy)) {
     if (is_compared(key)) text += fmt::format("{}: {}\n", key.dotted(), value_text(key.target));
   }
-  return text + fmt::format("training data: {}\nevaluation data: {}\n", data_text(*data.training), data_text(*data.evaluation));
+  text += fmt::format("training data: {}\nevaluation data: {}\n", data_text(*data.training), data_text(*data.evaluation));
+  for (const NamedDataset& set : data.others) text += fmt::format("evaluation data {}: {}\n", set.name, data_text(*set.data));
+  return text;
 }
 
 }  // namespace weft

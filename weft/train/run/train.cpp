@@ -24,6 +24,7 @@
 #include "weft/train/report/skipped_data.h"
 #include "weft/train/run/data_text.h"
 #include "weft/train/run/device.h"
+#include "weft/train/run/evaluation_sets.h"
 #include "weft/train/run/final_figures.h"
 #include "weft/train/run/from_recipe.h"
 #include "weft/train/run/recipe_agreement.h"
@@ -68,7 +69,7 @@ class Run {
         data_(open_data(recipe)),
         lengths_(run_lengths(recipe, data_.training->size())),
         traced_step_(traced_step(options, lengths_.steps)),
-        evaluation_(data_.evaluation, layout_.micro_batch / layout_.batch_pieces, mesh_.join({"dp", "shard"}).index,
+        evaluation_(recipe, data_, layout_.micro_batch / layout_.batch_pieces, mesh_.join({"dp", "shard"}).index,
                     layout_.data_ranks()),
         trainer_(mesh_, build_model(recipe.model), optimizer_of(recipe.optimizer),
                  of_plan(trainer_options(recipe, layout_, device_))),
@@ -98,11 +99,11 @@ class Run {
       const bool is_last = step + 1 == steps;
       const bool due = is_last || lengths_.evaluate_every.passed(before, state_.clock);
       const bool left_out = due && saver_.is_stop_asked();  // it may take longer than there is time
-      if (due && !left_out) evaluate(step + 1);
+      if (due && !left_out) evaluate();
       report_.stopped = saver_.after_step(before, state_.clock, is_last) && (!is_last || left_out);
     }
     const bool is_evaluated = report_.evaluation && report_.evaluation->step >= steps;
-    if (!report_.stopped && !is_evaluated) evaluate(steps);
+    if (!report_.stopped && !is_evaluated) evaluate();
     saver_.finish();
     report_.seconds = running_.seconds();
     finish();
@@ -125,7 +126,8 @@ class Run {
     report_.resumed_from = resumed->step;
     report_.loss = state_.loss;
     report_.evaluation = state_.evaluation;
-    if (report_.evaluation) report_.evaluation->steps = lengths_.steps;
+    report_.other_evaluations = state_.others;
+    report_.best = state_.best;
     seconds_before_ = state_.clock.seconds;
     if (!leads()) return;
     tell_loss(resumed->step);
@@ -140,6 +142,9 @@ class Run {
   std::vector<std::string> left_out() const {
     std::vector<std::string> names = data_.training->left_out();
     for (std::string& name : data_.evaluation->left_out()) names.push_back(std::move(name));
+    for (const NamedDataset& set : data_.others) {
+      for (std::string& name : set.data->left_out()) names.push_back(std::move(name));
+    }
     return names;
   }
 
@@ -186,6 +191,8 @@ class Run {
     state_.clock = before.clock;
     state_.loss = before.loss;
     state_.evaluation = before.evaluation;
+    state_.others = before.others;
+    state_.best = before.best;
   }
 
   LoaderOptions first_loader_options() const {
@@ -244,14 +251,16 @@ class Run {
     file.commit();
   }
 
-  void evaluate(int64_t step) {
-    const Stopwatch start;
-    const EvaluationResult result = trainer_.evaluate(evaluation_);
-    EvaluationReport report{
-        .step = step, .steps = lengths_.steps, .loss = result.loss, .accuracy = {}, .seconds = start.seconds()};
-    report.accuracy = static_cast<double>(result.hits) / static_cast<double>(result.count);
-    report_.evaluation = state_.evaluation = report;
-    if (leads() && options_.on_evaluation) options_.on_evaluation(report);
+  void evaluate() {
+    std::vector<EvaluationReport> reports = evaluation_.evaluate(trainer_, lengths_.steps);
+    if (leads() && options_.on_evaluation) {
+      for (const EvaluationReport& report : reports) options_.on_evaluation(report);
+    }
+    report_.evaluation = state_.evaluation = reports.front();
+    state_.best.add(reports.front());
+    report_.best = state_.best;
+    reports.erase(reports.begin());
+    report_.other_evaluations = state_.others = reports;
   }
 
   void finish() {
@@ -294,7 +303,7 @@ class Run {
   Datasets data_;
   RunLengths lengths_;
   int64_t traced_step_;  ///< counted from 1; 0: none
-  EvaluationLoader evaluation_;
+  EvaluationSets evaluation_;
   StorageLocks locks_;  ///< of the folders, till the trainer's last save has ended
   Trainer trainer_;
   RunSaver saver_;
