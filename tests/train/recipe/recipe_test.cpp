@@ -301,6 +301,8 @@ TEST(Recipe, KeysThatDoNotFitTogether) {
        "r.toml: run.evaluate_every counts tokens, which model \"mlp\" does not read"},
       {{"model.name=mlp", "data.name=fashion-mnist", "run.tokens=9"},
        "r.toml: run.tokens counts tokens, which model \"mlp\" does not read"},
+      {{"data.mixup=0.2"}, "r.toml: data.mixup is for labels of images, not for text; leave it out"},
+      {{"model.label_smoothing=0.1"}, "r.toml: model.label_smoothing is for labels of images, not for text; leave it out"},
       {{"layout.schedule_file=own.csv"},
        "r.toml: layout.schedule_file is read with layout.schedule = \"csv\" only, which is \"1f1b\" here; set that too, or "
        "leave "

@@ -196,7 +196,7 @@ TEST_F(Train, EvaluatesOnSeveralSetsWithTheSameBitsOnAnyNumberOfRanks) {
 model = {{ name = "mlp", width = 16, layers = 1, classes = 7 }}
 data = {{ name = "images", path = "{}" }}
 batch = {{ global = 12, micro = 3 }}
-optimizer = {{ lr = 0.01 }}
+optimizer = {{ lr = 1e-4 }}
 run = {{ steps = 6, evaluate_every = 2, threads = 1, reproducible_slots = 4 }}
 [[evaluation]]
 name = "night"
@@ -231,6 +231,45 @@ path = "{}")",
     EXPECT_EQ(other.accuracy, expected.other_evaluations[0].accuracy) << ranks;
     EXPECT_EQ(report.best.accuracy->step, expected.best.accuracy->step) << ranks;
   }
+}
+
+/// A network with its blocks over stages, shards and replicas, on mixed samples with two labels each.
+TEST_F(Train, MixupAndLabelSmoothingGiveTheSameBitsOnAnyNumberOfRanks) {
+  const std::vector<std::string> mixed = {"data.mixup=0.4",           "model.label_smoothing=0.1",
+                                          "run.reproducible_slots=4", "batch.micro=3",
+                                          "model.layers=3",           "data.workers=2"};
+  const auto recipe = [&](const std::string& layout) {
+    std::vector<std::string> all = mixed;
+    all.push_back(layout);
+    return images(all);
+  };
+  const FinalReport expected = train(recipe("layout.dp=1"), World());
+  EXPECT_NE(expected.weights_sha256, train(recipe("data.mixup=0"), World()).weights_sha256);
+  EXPECT_NE(expected.weights_sha256, train(recipe("model.label_smoothing=0"), World()).weights_sha256);
+  EXPECT_EQ(expected.weights_sha256, train(recipe("data.workers=0"), World()).weights_sha256);
+  const std::vector<std::pair<int, std::string>> layouts = {
+      {2, "layout.dp=2"}, {4, "layout.dp=4"}, {2, "layout.pp=2"}, {4, "layout.shard_level=parameters"}};
+  for (const auto& [ranks, layout] : layouts) {
+    FinalReport report;
+    test::run_ranks(ranks, [&, own = recipe(layout)](World world) {
+      FinalReport mine = train(own, world);
+      if (world.rank() == 0) report = std::move(mine);
+    });
+    EXPECT_EQ(report.weights_sha256, expected.weights_sha256) << ranks << " ranks, " << layout;
+    EXPECT_EQ(report.loss, expected.loss) << ranks << " ranks, " << layout;
+    EXPECT_EQ(report.evaluation->loss, expected.evaluation->loss) << ranks << " ranks, " << layout;
+  }
+}
+
+/// With weights that hardly move, evaluations of both are of the same network.
+TEST_F(Train, EvaluationsKnowNothingOfMixupOrSmoothing) {
+  const std::vector<std::string> plain = {"run.steps=1", "optimizer.lr=1e-30", "optimizer.weight_decay=0"};
+  std::vector<std::string> mixed = plain;
+  mixed.insert(mixed.end(), {"data.mixup=1", "model.label_smoothing=0.5"});
+  const FinalReport a = train(images(plain), World()), b = train(images(mixed), World());
+  EXPECT_EQ(a.evaluation->loss, b.evaluation->loss);
+  EXPECT_EQ(a.evaluation->accuracy, b.evaluation->accuracy);
+  EXPECT_NE(a.loss, b.loss);
 }
 
 TEST_F(Train, TextHasAPerplexityAndSetsOfItsOwn) {

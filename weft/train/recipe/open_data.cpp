@@ -12,6 +12,7 @@
 #include "weft/data/images/idx_images.h"
 #include "weft/data/images/image_folder.h"
 #include "weft/data/images/image_set.h"
+#include "weft/data/images/mixup.h"
 #include "weft/data/images/web_dataset.h"
 #include "weft/data/mixture.h"
 #include "weft/data/tokens.h"
@@ -122,6 +123,9 @@ Datasets open_image_data(const Recipe& recipe) {
     return open_image_set(open_image_source(recipe, set, training), options);
   };
   Datasets datasets{open("", true), open("", false)};
+  if (data.mixup > 0.0) {
+    datasets.training = mix_up(datasets.training, {.alpha = data.mixup, .classes = model.classes, .seed = recipe.run.seed});
+  }
   for (const EvaluationRecipe& set : recipe.evaluations) datasets.others.push_back({set.name, open(set.path, false)});
   return datasets;
 }

@@ -127,6 +127,10 @@ void check_model_and_data(const Recipe& recipe) {
     fail(recipe, "data.evaluation_path is read with data.name = \"webdataset\" only, which is \"{}\" here; leave it out",
          data.name);
   }
+  if (named.is_tokens && (data.mixup > 0.0 || model.label_smoothing > 0.0)) {
+    fail(recipe, "{} is for labels of images, not for text; leave it out",
+         data.mixup > 0.0 ? "data.mixup" : "model.label_smoothing");
+  }
   if (data.name == "text" && data.tokenizer != "bytes") {
     fail(recipe, "data.tokenizer = \"{}\" is for data.name = \"tokens\"; \"text\" takes \"bytes\"", data.tokenizer);
   }
