@@ -171,6 +171,12 @@ TEST(Recipe, EvaluationSetsComeAnyNumberOfTimes) {
            {two + "b'\npaht = 'y'", "r.toml:11:1: unknown key 'evaluation.paht'; did you mean 'evaluation.path'?"}}) {
     EXPECT_EQ(error_of(text).substr(0, error.size()), error);
   }
+  const std::string mixture =
+      "model = { name = 'gpt' }\ndata = { name = 'mix', mix = [{ name = 'text' }] }\nbatch = { global = 1 }\nrun = { steps = 1 "
+      "}\n";
+  EXPECT_EQ(error_of(mixture), "no error");
+  EXPECT_EQ(error_of(mixture + "[[evaluation]]\nname = 'a'\npath = 'x'"),
+            "r.toml: [[evaluation]] is read as data.name says, which is \"mix\" here: no kind of file; leave it out");
 }
 
 TEST(Recipe, RequiredKeysMayComeFromOverrides) {

@@ -20,7 +20,7 @@ struct MixPart {
 struct DataRecipe {
   std::string name;  ///< "fashion-mnist" | "images" | "cifar10" | "cifar100" | "image-folder" | "webdataset" | "text" |
                      ///< "tokens" | "mix"
-  std::string path;                 ///< file or folder; empty: where set-up puts the default corpus
+  std::string path;  ///< file or folder; empty: where set-up puts the default corpus
   std::string evaluation_path;      ///< webdataset: the shards for evaluation; data.path has those for training then
   std::string tokenizer = "bytes";  ///< text; "uint16" or "uint32" token files for "tokens"
   double evaluation = 0.1;          ///< text, tokens: share at the end of the stream kept for evaluation
