@@ -57,7 +57,7 @@ TEST_F(BadInput, CommandLine) {
   expect_error({"show", recipe_, "--hardware", "h.toml"}, "weft: --hardware gives the times of --svg and --trace");
   expect_error(train({"--trace-step", "2"}), "weft: --trace-step requires --trace; see weft train --help", 2);
   expect_error(train({"--trace", (folder_ / "t.json").string(), "--trace-step", "3", "-n", "2"}),
-               "weft: step 3 cannot be traced: run.steps = 2");
+               "weft: step 3 cannot be traced: the run has 2 steps");
 }
 
 TEST_F(BadInput, Recipe) {

@@ -18,7 +18,7 @@ constexpr int64_t kFar = int64_t{1} << 40;  // in a set for which no table of al
 TEST(EvaluationSum, HasTheSameBitsHoweverTheSetIsDivided) {
   const std::vector<double> losses = {0.1, 1e9, -3.7, 2.5e-7, 0.3, -1e9, 12.0, 0.7};
   EvaluationSum alone;
-  for (size_t i = 0; i < losses.size(); ++i) alone.add(kFar + static_cast<int64_t>(i), losses[i], 2, 1);
+  for (size_t i = 0; i < losses.size(); ++i) alone.add(kFar + static_cast<int64_t>(i), {losses[i], 2, 1, 2});
   const EvaluationResult expected = alone.total(Group(), at::kCPU, 0);
   EXPECT_NEAR(expected.loss, 9.40000025 / 16, 1e9 * 0x1p-52);
   EXPECT_EQ(expected.count, 16);
@@ -26,12 +26,13 @@ TEST(EvaluationSum, HasTheSameBitsHoweverTheSetIsDivided) {
   test::run_ranks(4, [&](World world) {
     EvaluationSum mine;
     const auto own = static_cast<size_t>(world.rank());
-    for (const size_t i : {own + 4, own}) mine.add(kFar + static_cast<int64_t>(i), losses[i], 2, 1);
+    for (const size_t i : {own + 4, own}) mine.add(kFar + static_cast<int64_t>(i), {losses[i], 2, 1, 2});
     const Mesh mesh(world, {{"dp", 4}});
     const EvaluationResult result = mine.total(mesh.group(mesh.axis("dp"), {}), at::kCPU, 0);
     EXPECT_EQ(result.loss, expected.loss);
     EXPECT_EQ(result.count, 16);
     EXPECT_EQ(result.hits, 8);
+    EXPECT_EQ(result.top5, 16);
   });
 }
 
@@ -47,9 +48,9 @@ TEST(EvaluationSum, NamesTheFirstLossThatCannotBeAddedUp) {
                {-0x1p300, "too large"}};
   for (const auto& row : table) {
     EvaluationSum sum;
-    sum.add(kFar + 1, inf, 1, 0);
-    sum.add(kFar, row.loss, 1, 0);
-    sum.add(kFar - 1, 0x1p286, 1, 0);
+    sum.add(kFar + 1, {inf, 1});
+    sum.add(kFar, {row.loss, 1});
+    sum.add(kFar - 1, {0x1p286, 1});
     try {
       sum.total(Group(), at::kCPU, 3);
       ADD_FAILURE() << "nothing was thrown for " << row.loss;

@@ -75,9 +75,13 @@ name = "sgd"
 lr = 0.1
 momentum = 0.9
 [run]
-steps = 10
+epochs = 1.5
+evaluate_every = "1e3 tokens"
 threads = 1
 timeout_s = 3
+[[evaluation]]
+name = "other"
+path = "u.bin"
 )",
     R"(model = { name = "mlp", layers = 3, width = 64, classes = 10 }
 data = { name = "images", path = "images" }

@@ -45,11 +45,11 @@ MEMBERS = {
     ("weft/train/run/train.cpp", "Run"): {
         SAVED: "state_ trainer_",
         STEP: "loader_ evaluation_",  # a loader is made at the step that the run goes on from
-        START: "recipe_ options_ traced_step_ plan_ layout_ device_ world_ mesh_ data_ locks_ saver_",
+        START: "recipe_ options_ traced_step_ lengths_ plan_ layout_ device_ world_ mesh_ data_ locks_ saver_",
         TOLD: "meter_ report_ running_ seconds_before_",
     },
-    ("weft/train/save/run_state.h", "RunState"): {SAVED: "name clock loss evaluation recipe data"},
-    ("weft/train/recipe/run_interval.h", "RunClock"): {SAVED: "steps samples tokens epochs seconds"},
+    ("weft/train/save/run_state.h", "RunState"): {SAVED: "name clock loss evaluation others best recipe data"},
+    ("weft/train/recipe/run_length.h", "RunClock"): {SAVED: "steps samples tokens epochs seconds"},
     ("weft/data/sampler.h", "Sampler"): {START: "size_ options_ half_bits_"},
 }
 

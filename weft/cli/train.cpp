@@ -63,9 +63,12 @@ std::vector<std::string> rank_command(const TrainArguments& arguments) {
   return command;
 }
 
+/// What epochs come to is known, and told, once the data is open.
 std::string run_heading(const Recipe& recipe, const ResolvedLayout& layout) {
-  return fmt::format("{}: {} on {}, {} of {} samples, {}", printable(recipe.path), recipe.model.name, recipe.data.name,
-                     counted(recipe.run.steps, "step"), layout.global_batch, counted(layout.world, "rank"));
+  const std::string length =
+      recipe.run.steps ? counted(*recipe.run.steps, "step") : run_length_text(length_of(recipe.run)) + " in steps";
+  return fmt::format("{}: {} on {}, {} of {} samples, {}", printable(recipe.path), recipe.model.name, recipe.data.name, length,
+                     layout.global_batch, counted(layout.world, "rank"));
 }
 
 TrainOptions train_options(const TrainArguments& arguments) {
@@ -88,7 +91,7 @@ void check_outputs(const TrainArguments& arguments) {
 /// One rank in this process; its exit status.
 int train_here(const Recipe& recipe, const World& world, const TrainArguments& arguments) {
   const std::unique_ptr<RunBoard> board = RunBoard::from_environment();
-  if (recipe.save.memory_every > 0 && (!board || board->most_ranks() == 0)) {
+  if (recipe.save.memory_every && (!board || board->most_ranks() == 0)) {
     throw InputError(
         "save.memory_every keeps copies in the memory of the launcher that starts ranks again: start them by "
         "weft train -n with --restarts (or run.restarts), or leave it out");
@@ -191,9 +194,10 @@ int run_train(const TrainArguments& arguments) {
                                .least_ranks = counts.least,
                                .most_ranks = counts.most,
                                .fits = [recipe](int ranks) { return can_run_on(recipe, ranks); }};
-    return launch_ranks_again(
-        launch_options(recipe, arguments),
-        {.limits = limits, .keeps_state = recipe.save.memory_every > 0, .grow_after_s = arguments.grow_after_s, .tell = {}});
+    return launch_ranks_again(launch_options(recipe, arguments), {.limits = limits,
+                                                                  .keeps_state = static_cast<bool>(recipe.save.memory_every),
+                                                                  .grow_after_s = arguments.grow_after_s,
+                                                                  .tell = {}});
   }
   if (counts.least < counts.most)
     throw InputError(fmt::format("-n {}: fewer ranks are for restarts; add --restarts", arguments.ranks));

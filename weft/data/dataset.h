@@ -12,7 +12,9 @@ namespace weft {
 /// Samples side by side, first dimension = samples, in the order they were asked for.
 struct Batch {
   std::vector<at::Tensor> inputs;  ///< images [n, channels, height, width] float32, or token ids [n, tokens] int64
-  at::Tensor target;               ///< labels [n] int64, or next tokens [n, tokens] int64; kIgnore where there is none
+  /// Labels [n] int64, or next tokens [n, tokens] int64, kIgnore where there is none; or how likely each class is to be right,
+  /// [n, classes] float32.
+  at::Tensor target;
   int64_t first_sample = 0;  ///< position of its first sample in the run or set, as a loader tells; nothing is keyed by it
   std::vector<std::string> skipped = {};  ///< names of bad samples in whose places others stand, or targets that do not count
 };

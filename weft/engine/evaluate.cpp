@@ -116,8 +116,10 @@ void Engine::evaluate_one(int64_t place, const MicroBatch& batch, bool mine, Eva
   if (!mine || stage_ranks_.back() != pp_rank_) return;
   const Model& model = model_.model();
   const Context context = evaluation_context(options_);
-  const LossValue loss = model.loss(outputs, batch.target, context);
-  sum.add(place, loss.sum.item<double>(), loss.count, model.hits ? model.hits(outputs, batch.target, context) : 0);
+  const Loss& told = model.evaluation_loss ? model.evaluation_loss : model.loss;
+  const LossValue loss = told(outputs, batch.target, context);
+  const auto count = [&](const Hits& hits) { return hits ? hits(outputs, batch.target, context) : 0; };
+  sum.add(place, {.loss = loss.sum.item<double>(), .count = loss.count, .hits = count(model.hits), .top5 = count(model.top5)});
 }
 
 EvaluationResult Engine::evaluate(const EvaluationPart& part, const NextMicroBatch& next) {

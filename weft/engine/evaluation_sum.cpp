@@ -34,15 +34,16 @@ std::vector<int64_t> reduced(const std::vector<int64_t>& values, ReduceOp op, co
 
 }  // namespace
 
-void EvaluationSum::add(int64_t place, double loss, int64_t count, int64_t hits) {
-  const int64_t kind = kind_of(loss);
+void EvaluationSum::add(int64_t place, const EvaluationResult& sums) {
+  const int64_t kind = kind_of(sums.loss);
   if (kind >= 0) {
     first_bad_ = std::min(first_bad_, place * kKinds + kind);
   } else {
-    (loss < 0.0 ? below_ : above_).add(std::abs(loss));
+    (sums.loss < 0.0 ? below_ : above_).add(std::abs(sums.loss));
   }
-  count_ += count;
-  hits_ += hits;
+  count_ += sums.count;
+  hits_ += sums.hits;
+  top5_ += sums.top5;
 }
 
 EvaluationResult EvaluationSum::total(const Group& group, at::Device device, int64_t steps_done) {
@@ -52,7 +53,7 @@ EvaluationResult EvaluationSum::total(const Group& group, at::Device device, int
     sum->carry();
     words.insert(words.end(), sum->words().begin(), sum->words().end());
   }
-  words.insert(words.end(), {count_, hits_});
+  words.insert(words.end(), {count_, hits_, top5_});
   words = reduced(words, ReduceOp::sum, group, device);
   if (bad != kNone) {
     throw NumericError(
@@ -64,12 +65,13 @@ EvaluationResult EvaluationSum::total(const Group& group, at::Device device, int
   const auto length = static_cast<std::ptrdiff_t>(above.words().size());
   std::copy_n(words.begin(), length, above.words().begin());
   std::copy_n(words.begin() + length, length, below.words().begin());
-  const int64_t count = words[words.size() - 2], hits = words.back();
+  const auto counts = words.end() - 3;
+  const int64_t count = counts[0], hits = counts[1], top5 = counts[2];
   if (count == 0) {
     throw InputError(
         fmt::format("evaluation after step {}: no target counted in the whole evaluation set; check the data", steps_done));
   }
-  return {(above.value() - below.value()) / static_cast<double>(count), count, hits};
+  return {(above.value() - below.value()) / static_cast<double>(count), count, hits, top5};
 }
 
 }  // namespace weft

@@ -31,6 +31,7 @@ struct EvaluationResult {
   double loss = 0.0;  ///< sum over count, over all ranks
   int64_t count = 0;  ///< targets that counted
   int64_t hits = 0;   ///< those of them that were predicted right; 0 for a model without Model::hits
+  int64_t top5 = 0;   ///< those that were among the five likeliest; 0 for a model without Model::top5
 };
 
 }  // namespace weft

@@ -230,6 +230,7 @@ Model resnet(const ResnetOptions& o) {
               .blocks = {},
               .loss = cross_entropy,
               .hits = count_hits,
+              .top5 = top5_of(o.classes),
               .splits = resnet_splits()};
   int64_t width = o.width > 0 ? o.width : depth.small ? 16 : 64;
   model.blocks.push_back({"stem", "", std::make_shared<Stem>(o.channels, width, depth.small, o.norm)});

@@ -103,7 +103,12 @@ Model cnn(const CnnOptions& o) {
   if (o.channels < 1 || o.width < 1 || o.classes < 1 || o.size < 4) {
     throw InputError("model cnn: channels, width and classes must be at least 1, the image size at least 4");
   }
-  Model model{.name = "cnn", .blocks = {}, .loss = cross_entropy, .hits = count_hits, .splits = cnn_splits()};
+  Model model{.name = "cnn",
+              .blocks = {},
+              .loss = cross_entropy,
+              .hits = count_hits,
+              .top5 = top5_of(o.classes),
+              .splits = cnn_splits()};
   const int64_t pooled = o.size / 2 / 2;
   add(model, "stage1", std::make_shared<StageBlock>(o.channels, o.width));
   add(model, "stage2", std::make_shared<StageBlock>(o.width, 2 * o.width));
@@ -116,7 +121,12 @@ Model mlp(const MlpOptions& o) {
   if (o.inputs < 1 || o.width < 1 || o.layers < 0 || o.classes < 1) {
     throw InputError("model mlp: inputs, width and classes must be at least 1, layers not negative");
   }
-  Model model{.name = "mlp", .blocks = {}, .loss = cross_entropy, .hits = count_hits, .splits = mlp_splits(o.layers)};
+  Model model{.name = "mlp",
+              .blocks = {},
+              .loss = cross_entropy,
+              .hits = count_hits,
+              .top5 = top5_of(o.classes),
+              .splits = mlp_splits(o.layers)};
   int64_t in = o.inputs;
   for (int64_t layer = 0; layer < o.layers; ++layer) {
     add(model, fmt::format("hidden.{}", layer), std::make_shared<LinearBlock>(in, o.width, true));

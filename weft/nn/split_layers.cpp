@@ -87,7 +87,10 @@ class Splitter {
       auto* block = dynamic_cast<ChecksSplits*>(named.block.get());
       form = block ? block->check_splits(form) : ActivationForm();
     }
-    if (form.is_whole() || (model_.loss.takes_parts() && (!model_.hits || model_.hits.takes_parts()))) return;
+    const auto takes_parts = [](const auto& function) { return !function || function.takes_parts(); };
+    if (form.is_whole() || (model_.loss.takes_parts() && takes_parts(model_.evaluation_loss) && takes_parts(model_.hits) &&
+                            takes_parts(model_.top5)))
+      return;
     fail(form.layer,
          "each rank has a part of its output, of which the model's loss and hits take the whole; join it "
          "(SplitRule::joined), or take vocabulary_cross_entropy() and vocabulary_hits()");

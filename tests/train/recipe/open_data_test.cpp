@@ -27,10 +27,10 @@ class ImageFolders : public ::testing::Test {
     std::filesystem::create_directories(folder_.path() / place);
     folder_.write(place + "/a.png", test::png_of(test::gradient(8, 8, 3), 8, 8, 3));
   }
-  Datasets open(int classes) const {
+  Datasets open(int classes, const std::string& more = "") const {
     return open_data(parse_recipe("model = { name = \"resnet\", depth = 8, channels = 3, image_size = 8, classes = " +
                                       std::to_string(classes) + " }\ndata = { name = \"image-folder\", path = \"" +
-                                      folder_.path().string() + "\" }\nbatch = { global = 1 }\nrun = { steps = 1 }",
+                                      folder_.path().string() + "\" }\nbatch = { global = 1 }\nrun = { steps = 1 }" + more,
                                   "r.toml"));
   }
 
@@ -47,6 +47,19 @@ TEST_F(ImageFolders, HaveTheSameClassesInBothParts) {
   EXPECT_NE(test::refusal([&] { open(3); }).find("none where that has 'cow'"), std::string::npos);
   add("val/cat");
   EXPECT_NE(test::refusal([&] { open(3); }).find("'cat' where that has 'cow'"), std::string::npos);
+}
+
+TEST_F(ImageFolders, FurtherSetsAreFoldersOfTheSameClasses) {
+  for (const char* place : {"train/ant", "train/bee", "val/ant", "val/bee", "night/ant", "night/bee", "dusk/ant"}) add(place);
+  folder_.write("night/bee/b.png", test::png_of(test::gradient(8, 8, 3), 8, 8, 3));
+  const auto set = [&](const std::string& name) {
+    return "\n[[evaluation]]\nname = \"" + name + "\"\npath = \"" + (folder_.path() / name).string() + "\"";
+  };
+  const Datasets data = open(2, set("night"));
+  ASSERT_EQ(data.others.size(), 1u);
+  EXPECT_EQ(data.others[0].name, "night");
+  EXPECT_EQ(data.others[0].data->size(), 3);
+  EXPECT_NE(test::refusal([&] { open(2, set("dusk")); }).find("dusk: its classes are not those of"), std::string::npos);
 }
 
 TEST_F(ImageFolders, NeedAPartOfEachKind) {

@@ -87,7 +87,7 @@ TEST(Recipe, EveryKeyReachesItsPlace) {
     warmup = 3
     decay = "step"
     final_lr = 0.1
-    decay_every = 5
+    decay_every = "2 epochs"
     decay_factor = 0.5
     weight_decay = 0.02
     beta1 = 0.8
@@ -98,7 +98,7 @@ TEST(Recipe, EveryKeyReachesItsPlace) {
     clip = 2.5
     [run]
     steps = 100
-    evaluate_every = 10
+    evaluate_every = "1e6 tokens"
     seed = 42
     threads = 2
     reproducible_slots = 8
@@ -123,11 +123,12 @@ TEST(Recipe, EveryKeyReachesItsPlace) {
   EXPECT_EQ(
       (std::vector<double>{o.lr, o.final_lr, o.decay_factor, o.weight_decay, *o.beta1, *o.beta2, *o.eps, *o.momentum, o.clip}),
       (std::vector<double>{1, 0.1, 0.5, 0.02, 0.8, 0.9, 1e-6, 0.7, 2.5}));
-  EXPECT_EQ((std::vector<int64_t>{o.warmup, o.decay_every}), (std::vector<int64_t>{3, 5}));
+  EXPECT_EQ(run_length_text(o.warmup) + ", " + run_length_text(o.decay_every), "3, 2 epochs");
   EXPECT_TRUE(o.nesterov);
   const RunRecipe& r = recipe.run;
-  EXPECT_EQ((std::vector<int64_t>{r.steps, r.evaluate_every, *r.threads, r.reproducible_slots, r.reproducible_tp}),
-            (std::vector<int64_t>{100, 10, 2, 8, 12}));
+  EXPECT_EQ((std::vector<int64_t>{*r.steps, *r.threads, r.reproducible_slots, r.reproducible_tp}),
+            (std::vector<int64_t>{100, 2, 8, 12}));
+  EXPECT_EQ(run_length_text(r.evaluate_every), "1000000 tokens");
   EXPECT_EQ(r.seed, 42u);
   EXPECT_EQ(r.device, "cpu");
   EXPECT_EQ(r.timeout_s, 7.5);
@@ -147,6 +148,35 @@ TEST(Recipe, OverridesWinAndTheLastWinsMost) {
   EXPECT_EQ(recipe.layout.backend, "shm");
   EXPECT_EQ(recipe.optimizer.decay, "cosine");
   EXPECT_EQ(parse_recipe(kSmall, "r", {"data.path=123"}).data.path, "123") << "a file may be called so";
+}
+
+TEST(Recipe, TheLaterOfTwoLengthsOfTheRunCounts) {
+  for (const auto& [overrides, text] :
+       std::vector<std::pair<std::vector<std::string>, std::string>>{{{"run.epochs=1.5"}, "1.5 epochs"},
+                                                                     {{"run.epochs=2", "run.tokens=3e9"}, "3000000000 tokens"},
+                                                                     {{"run.samples=1000", "run.steps=7"}, "7"}}) {
+    EXPECT_EQ(run_length_text(length_of(parse_recipe(kSmall, "r", overrides).run)), text);
+  }
+}
+
+TEST(Recipe, EvaluationSetsComeAnyNumberOfTimes) {
+  const std::string two = std::string(kSmall) + "[[evaluation]]\nname = 'a'\npath = 'x'\n[[evaluation]]\nname = '";
+  const Recipe recipe = parse_recipe(two + "b'\npath = 'y'", "r.toml");
+  ASSERT_EQ(recipe.evaluations.size(), 2u);
+  EXPECT_EQ(recipe.evaluations[0].name + recipe.evaluations[1].path, "ay");
+  for (const auto& [text, error] : std::vector<std::pair<std::string, std::string>>{
+           {two + "a'\npath = 'y'", "r.toml: two evaluation sets are called 'a'; give each a name of its own"},
+           {two + "'\npath = 'y'", "r.toml: evaluation.name and evaluation.path cannot be empty"},
+           {two + "b'", "r.toml:9:1: evaluation.path is missing"},
+           {two + "b'\npaht = 'y'", "r.toml:11:1: unknown key 'evaluation.paht'; did you mean 'evaluation.path'?"}}) {
+    EXPECT_EQ(error_of(text).substr(0, error.size()), error);
+  }
+  const std::string mixture =
+      "model = { name = 'gpt' }\ndata = { name = 'mix', mix = [{ name = 'text' }] }\nbatch = { global = 1 }\nrun = { steps = 1 "
+      "}\n";
+  EXPECT_EQ(error_of(mixture), "no error");
+  EXPECT_EQ(error_of(mixture + "[[evaluation]]\nname = 'a'\npath = 'x'"),
+            "r.toml: [[evaluation]] is read as data.name says, which is \"mix\" here: no kind of file; leave it out");
 }
 
 TEST(Recipe, RequiredKeysMayComeFromOverrides) {
@@ -202,6 +232,10 @@ TEST(Recipe, EveryBadInputNamesPlaceKeyAndWhatIsValid) {
        "r.toml: model.name is missing (which model): one of \"gpt\", \"llama\", \"cnn\", \"mlp\""},
       {"no batch", without("global = 64"),
        "r.toml: batch.global is missing (samples a step, over all ranks): an integer of at least 1"},
+      {"no length", without("run = { steps = 20 }"),
+       "r.toml: run.steps is missing, or run.epochs, run.samples or run.tokens: how long the run is"},
+      {"two lengths", without("run = { steps = 20 }") + "run = { steps = 3, epochs = 1 }",
+       "r.toml: run.steps and run.epochs say twice how long the run is; leave one of them"},
       {"an empty file", "", "r.toml: model.name is missing"},
       {"a path that ends early", "data = { path = \"/a\\u0000b\" }",
        "r.toml:1:17: data.path holds a NUL, which would end it early; take it out, found "},
@@ -228,6 +262,14 @@ TEST(Recipe, EveryBadOverrideNamesItself) {
        "--set optimizer.name=adam: optimizer.name must be one of \"adamw\", \"sgd\", \"lars\", \"lamb\", \"lion\", "
        "\"rmsprop\", \"adagrad\", found 'adam'"},
       {"more than a value", "run.steps=3\nseed=4", "--set run.steps=3\\nseed=4: run.steps must be"},
+      {"no length", "optimizer.warmup=3 weeks",
+       "--set optimizer.warmup=3 weeks: optimizer.warmup must be a number of steps, or a length: \"2 epochs\", \"1e6 "
+       "samples\", "
+       "\"3e9 tokens\", found '3 weeks'"},
+      {"a negative length", "run.evaluate_every=-1",
+       "--set run.evaluate_every=-1: run.evaluate_every must be a number of steps"},
+      {"time where ranks would differ", "run.evaluate_every=10 min",
+       "--set run.evaluate_every=10 min: run.evaluate_every must be a number of steps"},
       {"zero", "batch.global=0", "--set batch.global=0: batch.global must be an integer of at least 1, found 0"},
   };
   for (const Bad& bad : cases) {
@@ -259,6 +301,14 @@ TEST(Recipe, KeysThatDoNotFitTogether) {
        "r.toml: run.reproducible_slots = 999999 must be a power of two; the nearest is 524288"},
       {{"run.reproducible_slots=6"}, "r.toml: run.reproducible_slots = 6 must be a power of two; the nearest are 4 and 8"},
       {{"optimizer.warmup=20"}, "r.toml: optimizer.warmup = 20 does not end within run.steps = 20; it must be below"},
+      {{"run.epochs=3", "optimizer.warmup=3 epochs"},
+       "r.toml: optimizer.warmup = 3 epochs does not end within run.epochs = 3; it must be below"},
+      {{"model.name=mlp", "data.name=fashion-mnist", "run.evaluate_every=9 tokens"},
+       "r.toml: run.evaluate_every counts tokens, which model \"mlp\" does not read"},
+      {{"model.name=mlp", "data.name=fashion-mnist", "run.tokens=9"},
+       "r.toml: run.tokens counts tokens, which model \"mlp\" does not read"},
+      {{"data.mixup=0.2"}, "r.toml: data.mixup is for labels of images, not for text; leave it out"},
+      {{"model.label_smoothing=0.1"}, "r.toml: model.label_smoothing is for labels of images, not for text; leave it out"},
       {{"layout.schedule_file=own.csv"},
        "r.toml: layout.schedule_file is read with layout.schedule = \"csv\" only, which is \"1f1b\" here; set that too, or "
        "leave "
@@ -290,7 +340,8 @@ TEST(Recipe, KeysThatDoNotFitTogether) {
       {{"layout.schedule=csv"}, "r.toml: layout.schedule = \"csv\" needs layout.schedule_file"},
       {{"layout.stages=evn"},
        "r.toml: layout.stages = \"evn\"; it must be \"auto\", \"even\" or the number of blocks of each stage, as in \"3,2,3\""},
-      {{"optimizer.decay=step"}, "r.toml: optimizer.decay = \"step\" needs optimizer.decay_every, the steps between drops"},
+      {{"optimizer.decay=step"},
+       "r.toml: optimizer.decay = \"step\" needs optimizer.decay_every, the steps or epochs between drops"},
       {{"optimizer.name=sgd", "optimizer.nesterov=true", "optimizer.momentum=0"},
        "r.toml: optimizer.nesterov needs a momentum above 0"},
       {{"optimizer.scale_lr=linear"},
@@ -408,9 +459,10 @@ TEST(Recipe, DocumentationHasEveryKeyAsItIsAndNoOther) {
   text << in.rdbuf();
   Recipe recipe;
   size_t rows = 0;
-  MixPart part;
   std::vector<FileKey> keys = recipe_keys(recipe);
-  for (const FileKey& key : mix_keys(part, "data.mix")) keys.push_back(key);
+  for (const RepeatedSection& section : repeated_recipe_sections(recipe)) {
+    keys.insert(keys.end(), section.known.begin(), section.known.end());
+  }
   for (const FileKey& key : keys) {
     const std::string begin = "\n| `" + key.dotted() + "` | " + what_is_valid(key) + " | ", end = " | " + key.meaning + " |\n";
     const size_t at = text.str().find(begin);

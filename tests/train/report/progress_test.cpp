@@ -159,6 +159,11 @@ TEST(Progress, LineAndEndOfLine) {
   EXPECT_EQ(progress_line(report(5, 20)), "step  5/20  loss 2.3457  12.3 k images/s  lr 3.00e-04  1 min 23 s left");
   EXPECT_EQ(evaluation_line({.step = 5, .steps = 20, .loss = 1.5, .accuracy = {}, .seconds = 0.25}),
             "evaluation after step 5: loss 1.5000  (250 ms)");
+  EXPECT_EQ(
+      evaluation_line({.set = "night", .step = 5, .steps = 20, .loss = 1.5, .accuracy = 0.5, .top5 = 0.875, .seconds = 0.25}),
+      "evaluation of night after step 5: loss 1.5000  accuracy 50.00 %  top-5 87.50 %  (250 ms)");
+  EXPECT_EQ(evaluation_line({.step = 5, .steps = 20, .loss = 1.5, .perplexity = 4.481689, .seconds = 0.25}),
+            "evaluation after step 5: loss 1.5000  perplexity 4.482  (250 ms)");
   Progress terminal({.terminal = true}), log({.terminal = false});
   EXPECT_EQ(terminal.end_line(), "") << "nothing drawn yet";
   terminal.step(report(1, 2), 0, 80);
@@ -180,6 +185,32 @@ TEST(FinalTable, HoldsTimeRateLossAccuracyMemoryAndCommunication) {
             "  communication  3.4 % of the time, 1.00 MiB a rank over shm\n");
 }
 
+TEST(FinalTable, TellsEveryEvaluationAndTheBest) {
+  FinalReport r = final_report();
+  r.evaluation->top5 = 0.995;
+  r.best = {.loss = BestValue{0.25, 900}, .accuracy = BestValue{0.9223, 1200}};
+  r.other_evaluations = {{.set = "night", .loss = 0.5, .accuracy = 0.75}};
+  EXPECT_NE(final_table(r).find("  accuracy       91.23 %\n"
+                                "  top-5          99.50 %\n"
+                                "  best           accuracy 92.23 % after step 1200\n"
+                                "  night          loss 0.5000  accuracy 75.00 %\n"),
+            std::string::npos)
+      << final_table(r);
+  r.evaluation->perplexity = 1.3115;
+  EXPECT_NE(final_table(r).find("  perplexity     1.312\n"), std::string::npos) << final_table(r);
+  EXPECT_NE(final_table(r).find("  best           loss 0.2500 after step 900\n"), std::string::npos) << final_table(r);
+}
+
+TEST(BestEvaluation, IsTheFirstThatHadIt) {
+  BestEvaluation best;
+  const double losses[] = {0.5, 0.3, 0.4, 0.3}, shares[] = {0.1, 0.1, 0.6, 0.2};
+  for (int i = 0; i < 4; ++i) best.add({.step = i, .loss = losses[i], .accuracy = shares[i]});
+  EXPECT_EQ(best.loss->step, 1);
+  EXPECT_EQ(best.loss->value, 0.3);
+  EXPECT_EQ(best.accuracy->step, 2);
+  EXPECT_EQ(best.accuracy->value, 0.6);
+}
+
 TEST(FinalTable, OneRankWithoutEvaluation) {
   FinalReport r = final_report();
   r.world = 1;
@@ -195,6 +226,8 @@ TEST(FinalTable, OneRankWithoutEvaluation) {
 TEST(Summary, HasEveryKeyAndSurvivesNumbersThatAreNone) {
   FinalReport r = final_report();
   r.loss = std::nan("");
+  r.best.loss = BestValue{0.25, 900};
+  r.other_evaluations = {{.set = "night", .loss = 0.5, .top5 = 0.75}};
   const std::string text = summary_json(r);
   EXPECT_EQ(text.back(), '\n');
   const auto json = nlohmann::json::parse(text);
@@ -207,6 +240,10 @@ TEST(Summary, HasEveryKeyAndSurvivesNumbersThatAreNone) {
   EXPECT_TRUE(json.at("loss").is_null());
   EXPECT_DOUBLE_EQ(json.at("evaluation").at("loss"), 0.2712);
   EXPECT_DOUBLE_EQ(json.at("evaluation").at("accuracy"), 0.9123);
+  EXPECT_TRUE(json.at("evaluation").at("perplexity").is_null());
+  EXPECT_EQ(json.at("best").at("loss").at("step"), 900);
+  EXPECT_TRUE(json.at("best").at("accuracy").is_null());
+  EXPECT_DOUBLE_EQ(json.at("other_evaluations").at("night").at("top5"), 0.75);
   EXPECT_DOUBLE_EQ(json.at("samples_per_s"), 12'345);
   EXPECT_DOUBLE_EQ(json.at("tokens_per_s"), 0);
   EXPECT_DOUBLE_EQ(json.at("first_step_s"), 0.5);

@@ -32,14 +32,17 @@ TEST(FromRecipe, ScalesTheRateToTheBatch) {
                         "r.toml");
   };
   const Recipe plain = recipe("", ", warmup = 10");
-  EXPECT_EQ(learning_rate_of(plain).peak, 0.5);
+  RunLengths lengths;
+  lengths.steps = 100;
+  lengths.warmup = 10;
+  EXPECT_EQ(learning_rate_of(plain, lengths).peak, 0.5);
   EXPECT_EQ(learning_rate_rule(plain), "");
   const Recipe linear = recipe(", reference = 256", ", scale_lr = \"linear\", warmup = 10, warmup_from = \"reference\"");
-  EXPECT_EQ(learning_rate_of(linear).peak, 4.0);
-  EXPECT_EQ(learning_rate_of(linear).warmup_share, 0.125);
+  EXPECT_EQ(learning_rate_of(linear, lengths).peak, 4.0);
+  EXPECT_EQ(learning_rate_of(linear, lengths).warmup_share, 0.125);
   EXPECT_EQ(learning_rate_rule(linear), "0.5 x 2048 / 256 (linear)");
   const Recipe root = recipe(", reference = 512", ", scale_lr = \"sqrt\"");
-  EXPECT_EQ(learning_rate_of(root).peak, 1.0);
+  EXPECT_EQ(learning_rate_of(root, lengths).peak, 1.0);
   EXPECT_EQ(learning_rate_rule(root), "0.5 x sqrt(2048 / 512) (sqrt)");
 }
 

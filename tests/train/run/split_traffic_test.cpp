@@ -82,7 +82,7 @@ Recorded record(const Recipe& recipe, const ResolvedLayout& layout) {
   Tensors outputs;
   Recorded recorded;
   recorded.blocks = measure_cost(model, meta_inputs(recipe.model, kMicroBatch, layout.cp), options, &outputs);
-  recorded.loss = measure_loss(model, outputs, meta_target(recipe.model, kMicroBatch, layout.cp), options).calls;
+  recorded.loss = measure_loss(model, outputs, meta_target(recipe, kMicroBatch, layout.cp), options).calls;
   return recorded;
 }
 

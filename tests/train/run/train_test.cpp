@@ -176,6 +176,112 @@ TEST_F(Train, EvaluatesWhenDueAndAtTheEndOnce) {
   EXPECT_EQ(evaluations, (std::vector<int64_t>{3, 6, 7}));
 }
 
+/// 60 samples in steps of 12: an epoch is 5 steps.
+TEST_F(Train, EpochsAreStepsOfTheData) {
+  std::vector<int64_t> evaluations;
+  std::vector<std::string> notes;
+  TrainOptions options;
+  options.on_note = [&](const std::string& note) { notes.push_back(note); };
+  options.on_evaluation = [&](const EvaluationReport& report) { evaluations.push_back(report.step); };
+  EXPECT_EQ(train(images({"run.epochs=2.5", "run.evaluate_every=0.5 epochs"}), World(), options).steps_done, 13);
+  EXPECT_EQ(evaluations, (std::vector<int64_t>{3, 5, 8, 10, 13}));
+  EXPECT_EQ(notes, (std::vector<std::string>{"2.5 epochs of 60 samples: 13 steps; between evaluations 0.5 epochs: 3 steps"}));
+}
+
+/// 25 and 13 images in micro-batches that ranks have more or fewer of.
+TEST_F(Train, EvaluatesOnSeveralSetsWithTheSameBitsOnAnyNumberOfRanks) {
+  test::TempFolder night;
+  write_images(night, "t10k", 13);
+  const Recipe recipe = parse_recipe(fmt::format(R"(
+model = {{ name = "mlp", width = 16, layers = 1, classes = 7 }}
+data = {{ name = "images", path = "{}" }}
+batch = {{ global = 12, micro = 3 }}
+optimizer = {{ lr = 1e-4 }}
+run = {{ steps = 6, evaluate_every = 2, threads = 1, reproducible_slots = 4 }}
+[[evaluation]]
+name = "night"
+path = "{}")",
+                                                 folder_.path().string(), night.path().string()),
+                                     "images.toml");
+  FinalReport expected;
+  for (const int ranks : {1, 2, 4}) {
+    FinalReport report;
+    std::vector<EvaluationReport> told;
+    test::run_ranks(ranks, [&](World world) {
+      TrainOptions options;
+      if (world.rank() == 0) options.on_evaluation = [&](const EvaluationReport& e) { told.push_back(e); };
+      FinalReport mine = train(recipe, world, options);
+      if (world.rank() == 0) report = std::move(mine);
+    });
+    ASSERT_EQ(told.size(), 6u);
+    EXPECT_EQ(told[3].set, "night");
+    EXPECT_EQ(told[3].step, 4);
+    ASSERT_EQ(report.other_evaluations.size(), 1u);
+    const EvaluationReport &own = *report.evaluation, &other = report.other_evaluations[0];
+    EXPECT_EQ(std::fmod(*own.accuracy * 25, 1.0), 0.0);
+    EXPECT_GT(*own.top5, *own.accuracy);
+    EXPECT_FALSE(own.perplexity);
+    double least = own.loss;
+    for (size_t i = 0; i < told.size(); i += 2) least = std::min(least, told[i].loss);
+    EXPECT_EQ(report.best.loss->value, least);
+    if (ranks == 1) expected = report;
+    EXPECT_EQ(own.loss, expected.evaluation->loss) << ranks;
+    EXPECT_EQ(own.top5, expected.evaluation->top5) << ranks;
+    EXPECT_EQ(other.loss, expected.other_evaluations[0].loss) << ranks;
+    EXPECT_EQ(other.accuracy, expected.other_evaluations[0].accuracy) << ranks;
+    EXPECT_EQ(report.best.accuracy->step, expected.best.accuracy->step) << ranks;
+  }
+}
+
+/// A network with its blocks over stages, shards and replicas, on mixed samples with two labels each.
+TEST_F(Train, MixupAndLabelSmoothingGiveTheSameBitsOnAnyNumberOfRanks) {
+  const std::vector<std::string> mixed = {"data.mixup=0.4",           "model.label_smoothing=0.1",
+                                          "run.reproducible_slots=4", "batch.micro=3",
+                                          "model.layers=3",           "data.workers=2"};
+  const auto recipe = [&](const std::string& layout) {
+    std::vector<std::string> all = mixed;
+    all.push_back(layout);
+    return images(all);
+  };
+  const FinalReport expected = train(recipe("layout.dp=1"), World());
+  EXPECT_NE(expected.weights_sha256, train(recipe("data.mixup=0"), World()).weights_sha256);
+  EXPECT_NE(expected.weights_sha256, train(recipe("model.label_smoothing=0"), World()).weights_sha256);
+  EXPECT_EQ(expected.weights_sha256, train(recipe("data.workers=0"), World()).weights_sha256);
+  const std::vector<std::pair<int, std::string>> layouts = {
+      {2, "layout.dp=2"}, {4, "layout.dp=4"}, {2, "layout.pp=2"}, {4, "layout.shard_level=parameters"}};
+  for (const auto& [ranks, layout] : layouts) {
+    FinalReport report;
+    test::run_ranks(ranks, [&, own = recipe(layout)](World world) {
+      FinalReport mine = train(own, world);
+      if (world.rank() == 0) report = std::move(mine);
+    });
+    EXPECT_EQ(report.weights_sha256, expected.weights_sha256) << ranks << " ranks, " << layout;
+    EXPECT_EQ(report.loss, expected.loss) << ranks << " ranks, " << layout;
+    EXPECT_EQ(report.evaluation->loss, expected.evaluation->loss) << ranks << " ranks, " << layout;
+  }
+}
+
+/// With weights that hardly move, evaluations of both are of the same network.
+TEST_F(Train, EvaluationsKnowNothingOfMixupOrSmoothing) {
+  const std::vector<std::string> plain = {"run.steps=1", "optimizer.lr=1e-30", "optimizer.weight_decay=0"};
+  std::vector<std::string> mixed = plain;
+  mixed.insert(mixed.end(), {"data.mixup=1", "model.label_smoothing=0.5"});
+  const FinalReport a = train(images(plain), World()), b = train(images(mixed), World());
+  EXPECT_EQ(a.evaluation->loss, b.evaluation->loss);
+  EXPECT_EQ(a.evaluation->accuracy, b.evaluation->accuracy);
+  EXPECT_NE(a.loss, b.loss);
+}
+
+TEST_F(Train, TextHasAPerplexityAndSetsOfItsOwn) {
+  folder_.write("other", std::string(3800, 'x'));
+  Recipe recipe = text();
+  recipe.evaluations = {{"other", folder_.file("other")}};
+  const FinalReport report = train(recipe, World());
+  EXPECT_DOUBLE_EQ(*report.evaluation->perplexity, std::exp(report.evaluation->loss));
+  EXPECT_FALSE(report.evaluation->top5);
+  EXPECT_NE(report.other_evaluations.at(0).loss, report.evaluation->loss);
+}
+
 TEST_F(Train, DoesNotEvaluateTheLastStepTwice) {
   std::vector<int64_t> evaluations;
   TrainOptions options;

@@ -5,13 +5,10 @@
 
 #include <limits>
 
-#include "tests/support/refusal.h"
 #include "weft/train/save/recipe_changes.h"
 
 namespace weft::keep_rules_test {
 namespace {
-
-using test::refusal;
 
 /// What stays of a run that saves every `every` steps, where evaluations have these losses by step.
 std::vector<int64_t> kept(const KeepRules& rules, int64_t every, int64_t steps, const std::map<int64_t, double>& losses = {}) {
@@ -35,8 +32,8 @@ TEST(KeepRules, KeepTheNewestThoseOfAnIntervalAndTheBest) {
   EXPECT_EQ(kept({.newest = 3}, 10, 100), (Steps{80, 90, 100}));
   EXPECT_EQ(kept({.newest = 1}, 10, 100), (Steps{100}));
   EXPECT_EQ(kept({.newest = 0}, 10, 40), (Steps{10, 20, 30, 40}));
-  EXPECT_EQ(kept({.newest = 2, .every = {50, IntervalUnit::steps}}, 10, 180), (Steps{50, 100, 150, 170, 180}));
-  EXPECT_EQ(kept({.newest = 1, .every = {50, IntervalUnit::steps}}, 30, 180), (Steps{60, 120, 150, 180}));
+  EXPECT_EQ(kept({.newest = 2, .every = {50, LengthUnit::steps}}, 10, 180), (Steps{50, 100, 150, 170, 180}));
+  EXPECT_EQ(kept({.newest = 1, .every = {50, LengthUnit::steps}}, 30, 180), (Steps{60, 120, 150, 180}));
   const std::map<int64_t, double> losses = {{20, 3.0}, {40, 2.0}, {60, 2.5}, {80, 2.0}};
   EXPECT_EQ(kept({.newest = 1, .best = KeepBest::loss}, 10, 100, losses), (Steps{40, 100}));
   EXPECT_EQ(kept({.newest = 1, .best = KeepBest::accuracy}, 10, 100, losses), (Steps{100}));
@@ -48,34 +45,6 @@ TEST(KeepRules, ALossThatIsNoNumberIsNotTheBest) {
                                                    {.step = 2, .clock = {.steps = 2}, .loss = 0.5, .accuracy = {}},
                                                    {.step = 3, .clock = {.steps = 3}, .loss = 0.9, .accuracy = {}}};
   EXPECT_EQ(checkpoints_to_remove(checkpoints, {.newest = 1, .every = {}, .best = KeepBest::loss}), (std::vector<int64_t>{1}));
-}
-
-TEST(RunInterval, ReadsWhatPeopleWrite) {
-  EXPECT_FALSE(parse_run_interval(""));
-  const auto is = [](const char* text, double amount, IntervalUnit unit) {
-    const RunInterval interval = parse_run_interval(text);
-    return interval.amount == amount && interval.unit == unit;
-  };
-  EXPECT_TRUE(is("500 steps", 500, IntervalUnit::steps));
-  EXPECT_TRUE(is("1 epoch", 1, IntervalUnit::epochs));
-  EXPECT_TRUE(is("0.5 epochs", 0.5, IntervalUnit::epochs));
-  EXPECT_TRUE(is("1e6 tokens", 1e6, IntervalUnit::tokens));
-  EXPECT_TRUE(is("10 min", 600, IntervalUnit::seconds));
-  EXPECT_TRUE(is("2h", 7200, IntervalUnit::seconds));
-  for (const char* text : {"steps", "500", "0 steps", "-3 steps", "1.5 steps", "3 weeks", "nan s", "1 e", "1e-320 samples",
-                           "0.5 tokens", "1e-9 s"}) {
-    EXPECT_NE(refusal([&] { parse_run_interval(text); }), "") << text;
-  }
-}
-
-TEST(RunInterval, PassesAtItsMultiples) {
-  const RunInterval every{10, IntervalUnit::samples};
-  const auto passed = [&](double before, double now) { return every.passed({.samples = before}, {.samples = now}); };
-  EXPECT_FALSE(passed(0, 9));
-  EXPECT_TRUE(passed(9, 10));
-  EXPECT_FALSE(passed(10, 19));
-  EXPECT_TRUE(passed(19, 45));
-  EXPECT_FALSE(RunInterval{}.passed({}, {.samples = 100}));
 }
 
 TEST(RecipeChanges, TellOfWhatIsComputedAlone) {

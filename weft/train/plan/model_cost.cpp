@@ -112,7 +112,7 @@ ModelCost model_cost(const Recipe& recipe, int64_t micro_batch, const LayoutOpti
   Tensors outputs;
   const std::vector<MeasuredCost> measured = measure_cost(model, inputs, options, &outputs);
   for (size_t b = 0; b < measured.size(); ++b) cost.blocks.push_back(block_cost(model.blocks[b], measured[b], axes));
-  const LossCost loss = measure_loss(model, outputs, meta_target(recipe.model, micro_batch, counts.cp), options);
+  const LossCost loss = measure_loss(model, outputs, meta_target(recipe, micro_batch, counts.cp), options);
   cost.loss_peak_bytes = loss.peak_bytes;
   cost.loss_calls = inner_calls(loss.calls, axes);
   return cost;

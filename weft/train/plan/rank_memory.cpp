@@ -27,7 +27,7 @@ int64_t communication_bytes(const Recipe& recipe, const Program& program, int pp
 /// One for saving, but of offloaded state, which is written as it is; two snapshots.
 int state_copies(const Recipe& recipe) {
   const bool offloads = recipe.layout.offload_optimizer != "none" || recipe.layout.offload_parameters != "none";
-  return (!recipe.save.folder.empty() && !offloads ? 1 : 0) + (recipe.save.memory_every > 0 ? 2 : 0);
+  return (!recipe.save.folder.empty() && !offloads ? 1 : 0) + (recipe.save.memory_every ? 2 : 0);
 }
 
 }  // namespace

@@ -119,7 +119,14 @@ std::vector<std::string> model_names() {
 
 bool reads_tokens(const ModelRecipe& recipe) { return named(recipe).reads_tokens; }
 
-Model build_model(const ModelRecipe& recipe) { return named(recipe).build(recipe); }
+Model build_model(const ModelRecipe& recipe) {
+  Model model = named(recipe).build(recipe);
+  if (recipe.label_smoothing > 0.0) {
+    model.evaluation_loss = model.loss;
+    model.loss = smoothed_cross_entropy(recipe.label_smoothing);
+  }
+  return model;
+}
 
 int64_t tokens_per_sample(const ModelRecipe& recipe) { return reads_tokens(recipe) ? recipe.context : 0; }
 
@@ -134,9 +141,11 @@ Tensors meta_inputs(const ModelRecipe& recipe, int64_t micro_batch, int cp) {
   return {at::empty({micro_batch, recipe.channels, recipe.image_size, recipe.image_size}, meta.dtype(at::kFloat))};
 }
 
-at::Tensor meta_target(const ModelRecipe& recipe, int64_t micro_batch, int cp) {
+at::Tensor meta_target(const Recipe& recipe, int64_t micro_batch, int cp) {
   const auto ids = at::TensorOptions(at::kLong).device(at::kMeta);
-  return reads_tokens(recipe) ? at::empty({micro_batch, recipe.context / cp}, ids) : at::empty({micro_batch}, ids);
+  if (reads_tokens(recipe.model)) return at::empty({micro_batch, recipe.model.context / cp}, ids);
+  return recipe.data.mixup > 0.0 ? at::empty({micro_batch, recipe.model.classes}, ids.dtype(at::kFloat))
+                                 : at::empty({micro_batch}, ids);
 }
 
 RoughSize rough_size(const ModelRecipe& recipe) { return named(recipe).size(recipe); }

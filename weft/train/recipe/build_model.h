@@ -27,8 +27,8 @@ std::vector<int64_t> sample_shape(const ModelRecipe& recipe);
 /// One micro-batch of the model's inputs, on the meta device; of sequences that `cp` ranks share, one's part.
 Tensors meta_inputs(const ModelRecipe& recipe, int64_t micro_batch, int cp = 1);
 
-/// The target of a micro-batch, likewise.
-at::Tensor meta_target(const ModelRecipe& recipe, int64_t micro_batch, int cp = 1);
+/// The target of a micro-batch, as its data has it, likewise.
+at::Tensor meta_target(const Recipe& recipe, int64_t micro_batch, int cp = 1);
 
 /// How large a model is; roughly, and not below.
 struct RoughSize {

@@ -31,6 +31,7 @@ struct DataRecipe {
   int64_t crop_padding = 0;         ///< images: Augmentation::crop_padding
   bool flip = false;                ///< images: Augmentation::flip
   double least_area = 0.0;          ///< images: Augmentation::least_area
+  double mixup = 0.0;               ///< images: MixupOptions::alpha; 0: none
   std::vector<MixPart> mix = {};    ///< mix: what it is made of
 };
 

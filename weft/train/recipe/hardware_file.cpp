@@ -94,6 +94,8 @@ std::string key_line(const FileKey& key) {
       return *target ? text(**target) : "";
     } else if constexpr (std::is_same_v<Target, uint64_t>) {
       return text(static_cast<int64_t>(*target));
+    } else if constexpr (std::is_same_v<Target, RunLength>) {
+      return text(run_length_text(*target));
     } else {
       return text(*target);
     }

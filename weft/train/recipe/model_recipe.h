@@ -22,6 +22,7 @@ struct ModelRecipe {
   int64_t context = 256;            ///< gpt, llama: tokens a sample
   int64_t vocabulary = 256;         ///< gpt, llama: different tokens
   int64_t classes = 10;             ///< cnn, mlp, resnet: labels
+  double label_smoothing = 0.0;     ///< cnn, mlp, resnet: share of the target that all classes have alike
   bool tied_embeddings = false;     ///< gpt, llama: logits are products with the token embeddings
   double dropout = 0.0;             ///< gpt: share of activations dropped
   double rope_theta = 10000.0;      ///< llama: base of the rotary angles

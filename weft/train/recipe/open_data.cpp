@@ -12,6 +12,7 @@
 #include "weft/data/images/idx_images.h"
 #include "weft/data/images/image_folder.h"
 #include "weft/data/images/image_set.h"
+#include "weft/data/images/mixup.h"
 #include "weft/data/images/web_dataset.h"
 #include "weft/data/json_lines.h"
 #include "weft/data/mixture.h"
@@ -79,26 +80,28 @@ std::string shards_of_part(const DataRecipe& data, bool training) {
   return folder_of_part(data.path, training);
 }
 
-std::shared_ptr<ImageSource> open_image_source(const Recipe& recipe, bool training) {
+/// `set` is the path of a further set to evaluate on; empty: the data's own.
+std::shared_ptr<ImageSource> open_image_source(const Recipe& recipe, const std::string& set, bool training) {
   const DataRecipe& data = recipe.data;
   const BadData bad = data.skip_bad ? BadData::skip : BadData::refuse;
+  const std::string& path = set.empty() ? data.path : set;
   if (data.name == "cifar10" || data.name == "cifar100") {
     const CifarKind kind = data.name == "cifar10" ? CifarKind::cifar10 : CifarKind::cifar100;
-    check_classes(recipe, data.path, kind == CifarKind::cifar10 ? 10 : 100);
-    return open_cifar(data.path, kind, training, bad);
+    check_classes(recipe, path, kind == CifarKind::cifar10 ? 10 : 100);
+    return open_cifar(path, kind, training, bad);
   }
   if (data.name == "image-folder") {
-    const std::string folder = folder_of_part(data.path, training);
+    const std::string folder = set.empty() ? folder_of_part(path, training) : set;
     if (!training) check_same_classes(folder_of_part(data.path, true), folder);
     check_classes(recipe, folder, static_cast<int64_t>(image_classes(folder).size()));
     return open_image_folder(folder, recipe.model.channels, bad);
   }
   if (data.name == "webdataset") {
-    return open_web_dataset(open_shards(shards_of_part(data, training)),
+    return open_web_dataset(open_shards(set.empty() ? shards_of_part(data, training) : set),
                             {.channels = recipe.model.channels, .classes = recipe.model.classes, .bad = bad});
   }
-  ImageFiles files = mnist_files(data.path.empty() ? kFashionMnistFolder : data.path,
-                                 training ? ImageSplit::training : ImageSplit::evaluation);
+  ImageFiles files =
+      mnist_files(path.empty() ? kFashionMnistFolder : path, training ? ImageSplit::training : ImageSplit::evaluation);
   files.classes = static_cast<int>(recipe.model.classes);
   files.bad = bad;
   return open_idx_images(files);
@@ -107,7 +110,7 @@ std::shared_ptr<ImageSource> open_image_source(const Recipe& recipe, bool traini
 Datasets open_image_data(const Recipe& recipe) {
   const ModelRecipe& model = recipe.model;
   const DataRecipe& data = recipe.data;
-  const auto open = [&](bool training) {
+  const auto open = [&](const std::string& set, bool training) {
     const PixelStatistics statistics = pixel_statistics(data.name);
     const bool grey = model.channels == 1 && statistics.mean.size() > 1;  // green, which is most of what grey is
     ImageSetOptions options{.channels = model.channels,
@@ -118,14 +121,28 @@ Datasets open_image_data(const Recipe& recipe) {
                             .seed = recipe.run.seed};
     if (data.skip_bad) options.bad = training ? BadSample::replace : BadSample::ignore;
     if (training) options.augmentation = {data.crop_padding, data.flip, data.least_area};
-    return open_image_set(open_image_source(recipe, training), options);
+    return open_image_set(open_image_source(recipe, set, training), options);
   };
-  return {open(true), open(false)};
+  Datasets datasets{open("", true), open("", false)};
+  if (data.mixup > 0.0) {
+    datasets.training = mix_up(datasets.training, {.alpha = data.mixup, .classes = model.classes, .seed = recipe.run.seed});
+  }
+  for (const EvaluationRecipe& set : recipe.evaluations) datasets.others.push_back({set.name, open(set.path, false)});
+  return datasets;
 }
 
 TokenType token_type(const DataRecipe& data) {
   if (data.name == "text") return TokenType::u8;
   return data.tokenizer == "uint32" ? TokenType::u32 : TokenType::u16;
+}
+
+/// The documents of JSON lines; null where the data is none.
+std::shared_ptr<const TokenSource> json_rows(const Recipe& recipe, const std::string& path) {
+  if (recipe.data.name != "jsonl") return nullptr;
+  return open_json_lines({.path = path,
+                          .column = recipe.data.column,
+                          .vocabulary = recipe.model.vocabulary,
+                          .bad = recipe.data.skip_bad ? BadData::skip : BadData::refuse});
 }
 
 Datasets open_token_data(const Recipe& recipe) {
@@ -138,13 +155,7 @@ Datasets open_token_data(const Recipe& recipe) {
                  .context = recipe.model.context,
                  .shift = true,
                  .seed = recipe.run.seed};
-  std::shared_ptr<const TokenSource> rows;  // which are looked for once, for both parts
-  if (recipe.data.name == "jsonl") {
-    rows = open_json_lines({.path = file.path,
-                            .column = recipe.data.column,
-                            .vocabulary = file.vocabulary,
-                            .bad = recipe.data.skip_bad ? BadData::skip : BadData::refuse});
-  }
+  std::shared_ptr<const TokenSource> rows = json_rows(recipe, file.path);  // which are looked for once, for both parts
   const auto open = [&] { return rows ? open_tokens(file, rows) : open_tokens(file); };
   Datasets datasets;
   datasets.training = open();
@@ -152,6 +163,12 @@ Datasets open_token_data(const Recipe& recipe) {
   file.end = 1.0;
   file.shift = false;
   datasets.evaluation = open();
+  file.begin = 0.0;
+  for (const EvaluationRecipe& set : recipe.evaluations) {
+    file.path = set.path;
+    rows = json_rows(recipe, file.path);
+    datasets.others.push_back({set.name, open()});
+  }
   return datasets;
 }
 

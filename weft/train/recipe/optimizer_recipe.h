@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "weft/train/recipe/run_length.h"
+
 namespace weft {
 
 /// The section [optimizer].
@@ -12,11 +14,11 @@ struct OptimizerRecipe {
   std::string name = "adamw";        ///< of optimizer_names()
   double lr = 3e-4;                  ///< learning rate at its peak, of batch.reference where that is set
   std::string scale_lr = "none";     ///< how it is taken to batch.global: "none" | "linear" | "sqrt"
-  int64_t warmup = 0;                ///< steps of linear warm-up
+  RunLength warmup;                  ///< linear warm-up
   std::string warmup_from = "zero";  ///< "zero" | "reference": lr, where it is scaled
   std::string decay = "constant";    ///< "constant" | "linear" | "cosine" | "step"
   double final_lr = 0.0;             ///< linear, cosine: share of lr at the last step
-  int64_t decay_every = 0;           ///< step decay: steps between drops
+  RunLength decay_every;             ///< step decay: between drops
   double decay_factor = 0.1;         ///< step decay: factor of each drop
   double weight_decay = 0.01;        ///< adamw, lion: decoupled; lamb: part of what moves weights; others: added to gradients
   std::optional<double> beta1;       ///< adamw, lamb, lion

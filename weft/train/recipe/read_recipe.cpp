@@ -11,17 +11,31 @@ namespace {
 
 constexpr int64_t kLongestRecipe = 1 << 20;  // a recipe with every key takes a few kilobytes
 
+/// Of two ways to say how long a run is, the later override counts.
+void forget_other_lengths(RunRecipe& run, const std::string& dotted) {
+  const RunRecipe told = run;
+  if (dotted != "run.steps" && dotted != "run.epochs" && dotted != "run.samples" && dotted != "run.tokens") return;
+  run.steps.reset();
+  run.epochs.reset();
+  run.samples.reset();
+  run.tokens.reset();
+  if (dotted == "run.steps") run.steps = told.steps;
+  if (dotted == "run.epochs") run.epochs = told.epochs;
+  if (dotted == "run.samples") run.samples = told.samples;
+  if (dotted == "run.tokens") run.tokens = told.tokens;
+}
+
 }  // namespace
 
 Recipe parse_recipe(const std::string& text, const std::string& path, const std::vector<std::string>& overrides) {
   Recipe recipe;
   recipe.path = path;
-  MixPart any;
-  const auto next_part = [&recipe] { return mix_keys(recipe.data.mix.emplace_back(), "data.mix"); };
-  std::vector<std::string> given = read_keys(text, path, recipe_keys(recipe),
-                                             {{.section = "data.mix", .known = mix_keys(any, "data.mix"), .next = next_part}});
-  const std::vector<FileKey> keys = recipe_keys(recipe);  // with the parts' own
-  for (const std::string& override : overrides) given.push_back(read_override(override, keys));
+  std::vector<std::string> given = read_keys(text, path, recipe_keys(recipe), repeated_recipe_sections(recipe));
+  const std::vector<FileKey> keys = recipe_keys(recipe);  // with the parts of a mixture
+  for (const std::string& override : overrides) {
+    given.push_back(read_override(override, keys));
+    forget_other_lengths(recipe.run, given.back());
+  }
   check_required(path, keys, given);
   check_recipe(recipe);
   return recipe;

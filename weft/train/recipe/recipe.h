@@ -2,9 +2,11 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "weft/train/recipe/batch_recipe.h"
 #include "weft/train/recipe/data_recipe.h"
+#include "weft/train/recipe/evaluation_recipe.h"
 #include "weft/train/recipe/layout_recipe.h"
 #include "weft/train/recipe/model_recipe.h"
 #include "weft/train/recipe/optimizer_recipe.h"
@@ -15,14 +17,15 @@ namespace weft {
 
 /// A whole run.
 struct Recipe {
-  std::string path;           ///< of the file, for errors
-  ModelRecipe model;          ///< what is trained
-  DataRecipe data;            ///< what on
-  BatchRecipe batch;          ///< how many samples at a time
-  LayoutRecipe layout;        ///< how it is divided over ranks and memory
-  OptimizerRecipe optimizer;  ///< how weights are updated
-  RunRecipe run;              ///< how long
-  SaveRecipe save;            ///< where checkpoints go, and how often
+  std::string path;                                ///< of the file, for errors
+  ModelRecipe model;                               ///< what is trained
+  DataRecipe data;                                 ///< what on
+  BatchRecipe batch;                               ///< how many samples at a time
+  LayoutRecipe layout;                             ///< how it is divided over ranks and memory
+  OptimizerRecipe optimizer;                       ///< how weights are updated
+  RunRecipe run;                                   ///< how long
+  SaveRecipe save;                                 ///< where checkpoints go, and how often
+  std::vector<EvaluationRecipe> evaluations = {};  ///< further sets to evaluate on
 };
 
 }  // namespace weft

@@ -15,7 +15,6 @@
 #include "weft/train/recipe/data_names.h"
 #include "weft/train/recipe/recipe_keys.h"
 #include "weft/train/recipe/recipe_optimizer.h"
-#include "weft/train/recipe/run_interval.h"
 #include "weft/train/recipe/stages_by_hand.h"
 
 namespace weft {
@@ -132,6 +131,10 @@ void check_model_and_data(const Recipe& recipe) {
     fail(recipe, "data.evaluation_path is read with data.name = \"webdataset\" only, which is \"{}\" here; leave it out",
          data.name);
   }
+  if (named.is_tokens && (data.mixup > 0.0 || model.label_smoothing > 0.0)) {
+    fail(recipe, "{} is for labels of images, not for text; leave it out",
+         data.mixup > 0.0 ? "data.mixup" : "model.label_smoothing");
+  }
   if ((data.name == "text" || data.name == "jsonl") && data.tokenizer != "bytes") {
     fail(recipe, "data.tokenizer = \"{}\" is for data.name = \"tokens\"; \"{}\" takes \"bytes\"", data.tokenizer, data.name);
   }
@@ -191,10 +194,6 @@ void check_layout_keys(const Recipe& recipe) {
 
 void check_optimizer(const Recipe& recipe) {
   const OptimizerRecipe& optimizer = recipe.optimizer;
-  if (optimizer.warmup > 0 && optimizer.warmup >= recipe.run.steps) {
-    fail(recipe, "optimizer.warmup = {} does not end within run.steps = {}; it must be below", optimizer.warmup,
-         recipe.run.steps);
-  }
   const bool scales = optimizer.scale_lr != "none";
   if (scales && recipe.batch.reference == 0) {
     fail(recipe, "optimizer.scale_lr = \"{}\" needs batch.reference, the global batch that optimizer.lr was found for",
@@ -203,11 +202,11 @@ void check_optimizer(const Recipe& recipe) {
   if (!scales && recipe.batch.reference > 0) {
     fail(recipe, "batch.reference is read with optimizer.scale_lr = \"linear\" or \"sqrt\", which is \"none\" here");
   }
-  if (optimizer.warmup_from == "reference" && (!scales || optimizer.warmup == 0)) {
+  if (optimizer.warmup_from == "reference" && (!scales || !optimizer.warmup)) {
     fail(recipe, "optimizer.warmup_from = \"reference\" needs optimizer.scale_lr and optimizer.warmup");
   }
-  if (optimizer.decay == "step" && optimizer.decay_every == 0) {
-    fail(recipe, "optimizer.decay = \"step\" needs optimizer.decay_every, the steps between drops");
+  if (optimizer.decay == "step" && !optimizer.decay_every) {
+    fail(recipe, "optimizer.decay = \"step\" needs optimizer.decay_every, the steps or epochs between drops");
   }
   try {
     check_optimizer(optimizer_of(optimizer));
@@ -235,15 +234,35 @@ void check_run(const Recipe& recipe) {
   }
 }
 
-void check_interval(const Recipe& recipe, const char* key, const std::string& text) {
-  RunInterval interval;
-  try {
-    interval = parse_run_interval(text);
-  } catch (const InputError& error) {
-    fail(recipe, "{} = {}", key, error.what());
+/// What can be told of them before the data is known; run_lengths() checks the rest.
+void check_lengths(const Recipe& recipe) {
+  const RunRecipe& run = recipe.run;
+  const std::pair<const char*, bool> told[] = {{"run.steps", run.steps.has_value()},
+                                               {"run.epochs", run.epochs.has_value()},
+                                               {"run.samples", run.samples.has_value()},
+                                               {"run.tokens", run.tokens.has_value()}};
+  std::vector<std::string> found;
+  for (const auto& [key, is_told] : told) {
+    if (is_told) found.emplace_back(key);
   }
-  if (interval && interval.unit == IntervalUnit::tokens && !reads_tokens(recipe.model)) {
-    fail(recipe, "{} counts tokens, which model \"{}\" does not read", key, recipe.model.name);
+  if (found.empty()) fail(recipe, "run.steps is missing, or run.epochs, run.samples or run.tokens: how long the run is");
+  if (found.size() > 1) fail(recipe, "{} say twice how long the run is; leave one of them", fmt::join(found, " and "));
+  const std::pair<const char*, RunLength> lengths[] = {{found.front().c_str(), length_of(run)},
+                                                       {"run.evaluate_every", run.evaluate_every},
+                                                       {"optimizer.warmup", recipe.optimizer.warmup},
+                                                       {"optimizer.decay_every", recipe.optimizer.decay_every},
+                                                       {"save.every", recipe.save.every},
+                                                       {"save.keep_every", recipe.save.keep_every},
+                                                       {"save.memory_every", recipe.save.memory_every}};
+  for (const auto& [key, length] : lengths) {
+    if (length && length.unit == LengthUnit::tokens && !reads_tokens(recipe.model)) {
+      fail(recipe, "{} counts tokens, which model \"{}\" does not read", key, recipe.model.name);
+    }
+  }
+  const RunLength &warmup = recipe.optimizer.warmup, whole = length_of(run);
+  if (warmup && warmup.unit == whole.unit && warmup.amount >= whole.amount) {
+    fail(recipe, "optimizer.warmup = {} does not end within {} = {}; it must be below", run_length_text(warmup), found.front(),
+         whole.amount);
   }
 }
 
@@ -267,16 +286,28 @@ void check_names(const Recipe& recipe) {
   }
 }
 
+void check_evaluations(const Recipe& recipe) {
+  if (!recipe.evaluations.empty() && recipe.data.name == kMixName) {
+    fail(recipe, "[[evaluation]] is read as data.name says, which is \"{}\" here: no kind of file; leave it out", kMixName);
+  }
+  std::vector<std::string> names;
+  for (const EvaluationRecipe& set : recipe.evaluations) {
+    if (set.name.empty() || set.path.empty()) fail(recipe, "evaluation.name and evaluation.path cannot be empty");
+    if (printable(set.name) != set.name) fail(recipe, "evaluation.name = '{}' has control characters", shortened(set.name));
+    if (std::count(names.begin(), names.end(), set.name) > 0)
+      fail(recipe, "two evaluation sets are called '{}'; give each a name of its own", shortened(set.name));
+    names.push_back(set.name);
+  }
+}
+
 void check_save(const Recipe& recipe) {
   const SaveRecipe& save = recipe.save;
   if (!save.folder.empty()) check_names(recipe);
-  check_interval(recipe, "save.every", save.every);
-  check_interval(recipe, "save.keep_every", save.keep_every);
   const SaveRecipe unset;
-  const bool is_set = save.every != unset.every || save.keep != unset.keep || save.keep_every != unset.keep_every ||
-                      save.keep_best != unset.keep_best || save.on_end != unset.on_end || save.upload != unset.upload;
+  const bool is_set = save.every || save.keep != unset.keep || save.keep_every || save.keep_best != unset.keep_best ||
+                      save.on_end != unset.on_end || save.upload != unset.upload;
   if (is_set && save.folder.empty()) fail(recipe, "[save] without save.folder: name the folder that checkpoints go to");
-  if (save.keep_best != unset.keep_best && recipe.run.evaluate_every == 0) {
+  if (save.keep_best != unset.keep_best && !recipe.run.evaluate_every) {
     fail(recipe, "save.keep_best = \"{}\" needs run.evaluate_every", save.keep_best);
   }
   if (!save.upload.empty() && save.upload == save.folder) fail(recipe, "save.upload is save.folder itself; name another place");
@@ -288,9 +319,11 @@ void check_save(const Recipe& recipe) {
 void check_recipe(const Recipe& recipe) {
   check_model_and_data(recipe);
   check_layout_keys(recipe);
+  check_lengths(recipe);
   check_optimizer(recipe);
   check_run(recipe);
   check_weights(recipe);
+  check_evaluations(recipe);
   check_save(recipe);
 }
 

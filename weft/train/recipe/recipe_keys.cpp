@@ -44,6 +44,8 @@ Keys model_keys(ModelRecipe& m) {
       {"model", "channels", &m.channels, "cnn, mlp, resnet: of the images; 1 or 3", from(1, 3)},
       {"model", "image_size", &m.image_size, "cnn, mlp, resnet: height and width of the images", from(4, 4096)},
       {"model", "classes", &m.classes, "cnn, mlp, resnet: labels", from(2, 1e6)},
+      {"model", "label_smoothing", &m.label_smoothing, "cnn, mlp, resnet: share of the target that all classes have alike",
+       zero_to_below_one()},
       {"model", "tied_embeddings", &m.tied_embeddings, "gpt, llama: logits are products with the token embeddings"},
       {"model", "dropout", &m.dropout, "gpt: share of activations dropped", zero_to_below_one()},
       {"model", "rope_theta", &m.rope_theta, "llama: base of the rotary angles", above(0)},
@@ -71,6 +73,8 @@ Keys data_keys(DataRecipe& d) {
       {"data", "flip", &d.flip, "images: every second one is mirrored, for training"},
       {"data", "least_area", &d.least_area,
        "images: for training a random part, of at least this share of the area, stands for the whole; 0: none", from(0, 1)},
+      {"data", "mixup", &d.mixup,
+       "images: for training each is mixed with another, the weight drawn from Beta(mixup, mixup); 0: none", from(0, 4)},
       {"data",
        "evaluation",
        &d.evaluation,
@@ -177,10 +181,10 @@ Keys optimizer_keys(OptimizerRecipe& o) {
        "where the warm-up begins; reference: at lr before it is scaled",
        {},
        {"zero", "reference"}},
-      {"optimizer", "warmup", &o.warmup, "steps of linear warm-up, the last of which has lr", from(0)},
+      {"optimizer", "warmup", &o.warmup, "linear warm-up, whose last step has lr", from(0)},
       {"optimizer", "decay", &o.decay, "schedule after the warm-up", {}, kDecays.all()},
       {"optimizer", "final_lr", &o.final_lr, "linear, cosine: share of lr at the last step", from(0, 1)},
-      {"optimizer", "decay_every", &o.decay_every, "step decay: steps between drops", from(0)},
+      {"optimizer", "decay_every", &o.decay_every, "step decay: between drops", from(0)},
       {"optimizer",
        "decay_factor",
        &o.decay_factor,
@@ -205,8 +209,11 @@ Keys optimizer_keys(OptimizerRecipe& o) {
 
 Keys run_keys(RunRecipe& r) {
   return {
-      {"run", "steps", &r.steps, "optimizer steps", from(1), {}, true},
-      {"run", "evaluate_every", &r.evaluate_every, "steps between evaluations; 0: only at the end", from(0)},
+      {"run", "steps", &r.steps, "how long it is, in updates; or one of the next three", from(1)},
+      {"run", "epochs", &r.epochs, "in passes over the training data", above(0)},
+      {"run", "samples", &r.samples, "in samples trained on", from(1, 1e15)},
+      {"run", "tokens", &r.tokens, "in tokens trained on", from(1, 1e15)},
+      {"run", "evaluate_every", &r.evaluate_every, "between evaluations; 0: only at the end", from(0)},
       {"run", "seed", &r.seed, "of initialisation, data order and dropout", {.min = 0.0}},
       {"run", "threads", &r.threads,
        "a rank; left out: OMP_NUM_THREADS if set, else cores / ranks; 1 with reproducible_slots or _tp", from(1, 4096)},
@@ -227,9 +234,9 @@ Keys run_keys(RunRecipe& r) {
 Keys save_keys(SaveRecipe& s) {
   return {
       {"save", "folder", &s.folder, "of checkpoints: a path, or a URL of an object store; left out: none are saved"},
-      {"save", "every", &s.every, "\"500 steps\", \"10 min\", \"1 epoch\", \"1e6 tokens\"; left out: at the end alone"},
+      {"save", "every", &s.every, "between two; 0: at the end alone", from(0), {}, false, true},
       {"save", "keep", &s.keep, "newest checkpoints that stay; 0: all", from(0, 1e6)},
-      {"save", "keep_every", &s.keep_every, "those stay besides: \"5000 steps\""},
+      {"save", "keep_every", &s.keep_every, "those stay besides; 0: none", from(0), {}, false, true},
       {"save",
        "keep_best",
        &s.keep_best,
@@ -238,13 +245,20 @@ Keys save_keys(SaveRecipe& s) {
        {"none", "evaluation loss", "evaluation accuracy"}},
       {"save", "upload", &s.upload, "a second place, as an object store, that each checkpoint is copied to behind training"},
       {"save", "on_end", &s.on_end, "after the last step too"},
-      {"save", "memory_every", &s.memory_every,
-       "run.restarts: steps between copies of the state in the launcher's memory; 0: none", from(0)},
+      {"save", "memory_every", &s.memory_every, "run.restarts: between copies of the state in the launcher's memory; 0: none",
+       from(0)},
       {"save",
        "deadline_s",
        &s.deadline_s,
        "what a run has for saving once it is asked to end, in seconds",
        {.min = 0.0, .max = 1e6, .open_min = true}},
+  };
+}
+
+Keys evaluation_keys(EvaluationRecipe& e) {
+  return {
+      {"evaluation", "name", &e.name, "of a further set to evaluate on, for people", {}, {}, true},
+      {"evaluation", "path", &e.path, "its file or folder, of the kind that data.name says; all of it counts", {}, {}, true},
   };
 }
 
@@ -266,6 +280,15 @@ std::vector<FileKey> mix_keys(MixPart& p, const std::string& section) {
        "the part's share of the samples trained on, beside the others'",
        {.min = 0.0, .max = 1e6, .open_min = true}},
   };
+}
+
+std::vector<RepeatedSection> repeated_recipe_sections(Recipe& recipe) {
+  MixPart part;
+  EvaluationRecipe set;
+  const auto next_part = [&recipe] { return mix_keys(recipe.data.mix.emplace_back(), "data.mix"); };
+  const auto next_set = [&recipe] { return evaluation_keys(recipe.evaluations.emplace_back()); };
+  return {{.section = "data.mix", .known = mix_keys(part, "data.mix"), .next = next_part},
+          {.section = "evaluation", .known = evaluation_keys(set), .next = next_set}};
 }
 
 std::vector<FileKey> recipe_keys(Recipe& recipe) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "weft/train/recipe/recipe.h"
+#include "weft/train/recipe/toml_reader.h"
 #include "weft/train/recipe/toml_schema.h"
 
 namespace weft {
@@ -19,5 +20,8 @@ std::vector<FileKey> mix_keys(MixPart& part, const std::string& section);
 
 /// The keys of a recipe, with targets in `recipe`, which must outlive them; also of each part that its mixture has.
 std::vector<FileKey> recipe_keys(Recipe& recipe);
+
+/// Its sections that may come any number of times, likewise.
+std::vector<RepeatedSection> repeated_recipe_sections(Recipe& recipe);
 
 }  // namespace weft

@@ -15,6 +15,8 @@ std::string value_text(const KeyTarget& target) {
     if constexpr (std::is_same_v<decltype(value), const std::optional<int64_t>*> ||
                   std::is_same_v<decltype(value), const std::optional<double>*>) {
       return *value ? fmt::format("{}", **value) : "left out";
+    } else if constexpr (std::is_same_v<decltype(value), const RunLength*>) {
+      return run_length_text(*value);
     } else {
       return fmt::format("{}", *value);
     }

@@ -5,12 +5,18 @@
 #include <optional>
 #include <string>
 
+#include "weft/train/recipe/run_length.h"
+
 namespace weft {
 
 /// The section [run].
 struct RunRecipe {
-  int64_t steps = 0;               ///< to train
-  int64_t evaluate_every = 0;      ///< 0: only at the end
+  // How long it is: one of these four.
+  std::optional<int64_t> steps;    ///< updates
+  std::optional<double> epochs;    ///< passes over the training data
+  std::optional<double> samples;   ///< trained on
+  std::optional<double> tokens;    ///< trained on
+  RunLength evaluate_every;        ///< none: only at the end
   uint64_t seed = 1;               ///< of weights, dropout and the order of samples
   std::optional<int64_t> threads;  ///< per rank; default cores / local ranks, or 1 with reproducible_slots or _tp
   int64_t reproducible_slots = 0;  ///< 0: off; a power of two that the data-parallel ranks divide
@@ -21,5 +27,8 @@ struct RunRecipe {
   std::string name;                ///< in checkpoints; empty: the recipe's file name
   std::string resume = "auto";     ///< "auto": from save.folder's newest checkpoint, if any; "none"; or a checkpoint's path
 };
+
+/// How long it is, by whichever is told; none where none is.
+RunLength length_of(const RunRecipe& recipe);
 
 }  // namespace weft

@@ -35,6 +35,18 @@ std::string what_was_found(const toml::node& node) {
   }
 }
 
+/// An integer is a number of steps, whatever else there is a text.
+bool assign_length(const FileKey& key, const toml::node& node, RunLength& length) {
+  if (node.is_integer()) {
+    length = {static_cast<double>(node.as_integer()->get()), LengthUnit::steps};
+    return key.range.holds(length.amount);
+  }
+  const auto parsed = node.is_string() ? parse_run_length(node.as_string()->get()) : std::nullopt;
+  if (!parsed || (parsed->unit == LengthUnit::seconds && !key.takes_time)) return false;
+  length = *parsed;
+  return length.unit != LengthUnit::steps || key.range.holds(length.amount);
+}
+
 /// Puts `node` where `key` points; false when its type or value is not valid.
 bool assign(const FileKey& key, const toml::node& node) {
   const auto put = [&](auto* target) -> bool {
@@ -52,6 +64,8 @@ bool assign(const FileKey& key, const toml::node& node) {
       if (!node.is_number()) return false;  // 1 is a number too
       *target = *node.value<double>();
       return key.range.holds(*node.value<double>());
+    } else if constexpr (std::is_same_v<Target, RunLength>) {
+      return assign_length(key, node, *target);
     } else {
       if (!node.is_integer()) return false;
       const int64_t value = node.as_integer()->get();

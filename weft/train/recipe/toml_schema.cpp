@@ -40,6 +40,10 @@ std::string what_is_valid(const FileKey& key, double found) {
   if (!key.choices.empty()) return fmt::format("one of \"{}\"", fmt::join(key.choices, "\", \""));
   if (std::holds_alternative<bool*>(key.target)) return "true or false";
   if (std::holds_alternative<std::string*>(key.target)) return "a string";
+  if (std::holds_alternative<RunLength*>(key.target)) {
+    return fmt::format("a number of steps, or a length: \"2 epochs\", \"1e6 samples\", \"3e9 tokens\"{}",
+                       key.takes_time ? ", \"10 min\"" : "");
+  }
   const bool number = std::holds_alternative<double*>(key.target) || std::holds_alternative<std::optional<double>*>(key.target);
   const char* kind = !number ? "an integer" : std::isfinite(found) || key.range.or_inf ? "a number" : "a finite number";
   return kind + range_text(key.range, found);

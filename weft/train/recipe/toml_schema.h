@@ -9,6 +9,8 @@
 #include <variant>
 #include <vector>
 
+#include "weft/train/recipe/run_length.h"
+
 namespace weft {
 
 struct KeyRange {
@@ -20,8 +22,8 @@ struct KeyRange {
   bool holds(double value) const;  ///< false for a NaN, and for infinity but where it is valid
 };
 
-using KeyTarget =
-    std::variant<int64_t*, uint64_t*, std::optional<int64_t>*, double*, std::optional<double>*, bool*, std::string*>;
+using KeyTarget = std::variant<int64_t*, uint64_t*, std::optional<int64_t>*, double*, std::optional<double>*, bool*,
+                               std::string*, RunLength*>;
 
 struct FileKey {
   std::string section, name;
@@ -30,6 +32,7 @@ struct FileKey {
   KeyRange range = {};
   std::vector<std::string> choices = {};
   bool required = false;
+  bool takes_time = false;  ///< a length: in time too
   std::string dotted() const { return section + "." + name; }
 };
 

@@ -59,6 +59,33 @@ std::string joined(const std::vector<std::string>& parts) {
 
 std::string percent(double share) { return fmt::format("{:.2f} %", 100.0 * share); }
 
+/// Of an evaluation, without its loss.
+std::string beside_loss(const EvaluationReport& report) {
+  return joined({report.perplexity ? fmt::format("perplexity {:.4g}", *report.perplexity) : "",
+                 report.accuracy ? "accuracy " + percent(*report.accuracy) : "",
+                 report.top5 ? "top-5 " + percent(*report.top5) : ""});
+}
+
+std::string best_text(const BestEvaluation& best, bool by_accuracy) {
+  if (by_accuracy && best.accuracy)
+    return fmt::format("accuracy {} after step {}", percent(best.accuracy->value), best.accuracy->step);
+  return fmt::format("loss {:.4f} after step {}", best.loss->value, best.loss->step);
+}
+
+void add_evaluations(const FinalReport& report, std::vector<std::pair<std::string, std::string>>& rows) {
+  if (!report.evaluation) return;
+  const EvaluationReport& own = *report.evaluation;
+  rows.emplace_back("evaluation", fmt::format("loss {:.4f}", own.loss));
+  if (own.perplexity) rows.emplace_back("perplexity", fmt::format("{:.4g}", *own.perplexity));
+  if (own.accuracy) rows.emplace_back("accuracy", percent(*own.accuracy));
+  if (own.top5) rows.emplace_back("top-5", percent(*own.top5));
+  // Of a model that reads tokens the loss is what is looked at.
+  if (report.best.loss) rows.emplace_back("best", best_text(report.best, !own.perplexity));
+  for (const EvaluationReport& other : report.other_evaluations) {
+    rows.emplace_back(printable(other.set), joined({fmt::format("loss {:.4f}", other.loss), beside_loss(other)}));
+  }
+}
+
 std::string memory(const std::vector<double>& peak_rss_mb) {
   if (peak_rss_mb.empty()) return "unknown";
   const auto [least, most] = std::minmax_element(peak_rss_mb.begin(), peak_rss_mb.end());
@@ -113,8 +140,8 @@ std::string progress_line(const StepReport& report) {
 }
 
 std::string evaluation_line(const EvaluationReport& report) {
-  return joined({fmt::format("evaluation after step {}: loss {:.4f}", report.step, report.loss),
-                 report.accuracy ? "accuracy " + percent(*report.accuracy) : "",
+  const std::string set = report.set.empty() ? "" : " of " + printable(report.set);
+  return joined({fmt::format("evaluation{} after step {}: loss {:.4f}", set, report.step, report.loss), beside_loss(report),
                  fmt::format("({})", format_duration(report.seconds))});
 }
 
@@ -138,10 +165,7 @@ std::string final_table(const FinalReport& report) {
     rows.emplace_back("learning rate", fmt::format("{:.3g} at its peak: {}", report.learning_rate, report.learning_rate_rule));
   }
   rows.emplace_back("loss", fmt::format("{:.4f}", report.loss));
-  if (report.evaluation) {
-    rows.emplace_back("evaluation", fmt::format("loss {:.4f}", report.evaluation->loss));
-    if (report.evaluation->accuracy) rows.emplace_back("accuracy", percent(*report.evaluation->accuracy));
-  }
+  add_evaluations(report, rows);
   if (report.saves > 0) {
     rows.emplace_back("saved", fmt::format("{}, for which steps stood still for {}", counted(report.saves, "checkpoint"),
                                            format_duration(report.save_stall_s)));

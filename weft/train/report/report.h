@@ -20,13 +20,30 @@ struct StepReport {
   double seconds_left = -1.0;  ///< negative: not known yet
 };
 
-/// What is told after each pass over the evaluation set.
+/// What is told after each pass over an evaluation set.
 struct EvaluationReport {
-  int64_t step = 0;                ///< steps done before it
-  int64_t steps = 0;               ///< steps the run will do
-  double loss = 0.0;               ///< mean over the targets that count
-  std::optional<double> accuracy;  ///< share of targets predicted right, 0 to 1
-  double seconds = 0.0;            ///< what the evaluation took
+  std::string set = {};                   ///< evaluation.name; empty: the data's own
+  int64_t step = 0;                       ///< steps done before it
+  int64_t steps = 0;                      ///< steps the run will do
+  double loss = 0.0;                      ///< mean over the targets that count
+  std::optional<double> accuracy = {};    ///< share of targets predicted right, 0 to 1
+  std::optional<double> top5 = {};        ///< share of them among the five likeliest; of more than five classes
+  std::optional<double> perplexity = {};  ///< e to the loss; of models that read tokens
+  double seconds = 0.0;                   ///< what the evaluation took
+};
+
+/// The best that evaluations had of something, and when.
+struct BestValue {
+  double value = 0.0;  ///< of loss or accuracy
+  int64_t step = 0;    ///< steps done before the first evaluation that had it
+};
+
+/// The best of the evaluations on the data's own set.
+struct BestEvaluation {
+  std::optional<BestValue> loss = {};      ///< the least
+  std::optional<BestValue> accuracy = {};  ///< the highest
+  /// Takes one more.
+  void add(const EvaluationReport& report);
 };
 
 /// What a save of all ranks came to.
@@ -51,7 +68,9 @@ struct FinalReport {
   double learning_rate = 0.0;                           ///< at its peak
   std::string learning_rate_rule = {};                  ///< how that came about; empty: as the recipe has it
   double loss = 0.0;                                    ///< of the last step
-  std::optional<EvaluationReport> evaluation;           ///< the last one
+  std::optional<EvaluationReport> evaluation;           ///< the last one, on the data's own set
+  std::vector<EvaluationReport> other_evaluations;      ///< the last ones, on sets that the recipe names
+  BestEvaluation best;                                  ///< of all
   double seconds = 0.0;                                 ///< of training, evaluation included
   double samples_per_s = 0.0;                           ///< over the steps after the first two
   double tokens_per_s = 0.0;                            ///< 0 for models that do not read tokens

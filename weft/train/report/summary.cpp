@@ -6,16 +6,34 @@
 
 namespace weft {
 
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+template <class Value>
+Json or_null(const std::optional<Value>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+Json json_of(const EvaluationReport& report) {
+  return {{"loss", report.loss},
+          {"accuracy", or_null(report.accuracy)},
+          {"top5", or_null(report.top5)},
+          {"perplexity", or_null(report.perplexity)}};
+}
+
+Json json_of(const std::optional<BestValue>& best) {
+  return best ? Json{{"value", best->value}, {"step", best->step}} : Json(nullptr);
+}
+
+}  // namespace
+
 // nlohmann writes NaN and infinities as null by itself; the order of keys is kept for people who read the file.
 std::string summary_json(const FinalReport& report) {
-  using Json = nlohmann::ordered_json;
   Json layout = Json::object();
   for (const auto& [name, size] : report.layout) layout[name] = size;
-  Json evaluation = nullptr;
-  if (report.evaluation) {
-    evaluation = Json{{"loss", report.evaluation->loss}};
-    evaluation["accuracy"] = report.evaluation->accuracy ? Json(*report.evaluation->accuracy) : Json(nullptr);
-  }
+  Json others = Json::object();
+  for (const EvaluationReport& other : report.other_evaluations) others[other.set] = json_of(other);
   const Json json = {
       {"model", report.model},
       {"parameters", report.parameters},
@@ -29,7 +47,9 @@ std::string summary_json(const FinalReport& report) {
       {"stopped", report.stopped},
       {"learning_rate", report.learning_rate},
       {"loss", report.loss},
-      {"evaluation", evaluation},
+      {"evaluation", report.evaluation ? json_of(*report.evaluation) : Json(nullptr)},
+      {"best", {{"loss", json_of(report.best.loss)}, {"accuracy", json_of(report.best.accuracy)}}},
+      {"other_evaluations", others},
       {"seconds", report.seconds},
       {"samples_per_s", report.samples_per_s},
       {"tokens_per_s", report.tokens_per_s},

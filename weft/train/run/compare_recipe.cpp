@@ -31,6 +31,7 @@ LayoutComparison compare_recipe(const Recipe& recipe, const World& world, const 
   TrainerOptions& trainer = compared.layout.options;
   trainer.program = plan.program;
   trainer.program_is_verified = true;
+  trainer.learning_rate = learning_rate_of(recipe, run_lengths(recipe, data.training->size()));
   trainer.agreement = recipe_agreement(recipe, data);
   return compare_layouts(world, compared);
 }

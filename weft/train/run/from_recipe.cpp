@@ -30,17 +30,17 @@ LoaderOptions loader_options(const Recipe& recipe, const ResolvedLayout& layout,
           .timeout_s = recipe.run.timeout_s};
 }
 
-LearningRate learning_rate_of(const Recipe& recipe) {
+LearningRate learning_rate_of(const Recipe& recipe, const RunLengths& lengths) {
   const OptimizerRecipe& o = recipe.optimizer;
   const double factor = rate_factor(kRateScalings.value_of(o.scale_lr, "optimizer.scale_lr"), recipe.batch.global,
                                     std::max<int64_t>(1, recipe.batch.reference));
   return {.peak = o.lr * factor,
-          .warmup = o.warmup,
+          .warmup = lengths.warmup,
           .warmup_share = o.warmup_from == "reference" ? std::min(1.0, 1.0 / factor) : 0.0,
-          .steps = recipe.run.steps,
+          .steps = lengths.steps,
           .decay = kDecays.value_of(o.decay, "optimizer.decay"),
           .final_share = o.final_lr,
-          .decay_every = std::max<int64_t>(1, o.decay_every),
+          .decay_every = std::max<int64_t>(1, lengths.decay_every),
           .decay_factor = o.decay_factor};
 }
 
@@ -54,7 +54,6 @@ std::string learning_rate_rule(const Recipe& recipe) {
 TrainerOptions trainer_options(const Recipe& recipe, const ResolvedLayout& layout, at::Device device) {
   return {.global_batch = layout.global_batch,
           .micro_batch = layout.micro_batch,
-          .learning_rate = learning_rate_of(recipe),
           .clip = recipe.optimizer.clip,
           .seed = recipe.run.seed,
           .reproducible_slots = static_cast<int>(recipe.run.reproducible_slots),

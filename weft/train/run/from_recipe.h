@@ -7,6 +7,7 @@
 #include "weft/data/loader.h"
 #include "weft/train/plan/resolve.h"
 #include "weft/train/recipe/recipe.h"
+#include "weft/train/run/run_lengths.h"
 #include "weft/train/run/trainer.h"
 
 namespace weft {
@@ -22,11 +23,13 @@ std::chrono::milliseconds timeout_of(const Recipe& recipe);
 LoaderOptions loader_options(const Recipe& recipe, const ResolvedLayout& layout, int shard);
 
 /// The learning rate of every step, scaled to the batch as the recipe says.
-LearningRate learning_rate_of(const Recipe& recipe);
+LearningRate learning_rate_of(const Recipe& recipe, const RunLengths& lengths);
+
 /// How the recipe's rate was scaled: "0.1 x 2048 / 256 (linear)"; empty where it was not.
 std::string learning_rate_rule(const Recipe& recipe);
 
-/// The trainer's options, without the program, which is a plan's.
+/// The trainer's options, without the program, which is a plan's, and the learning rate, which is the optimizer's till the data
+/// is known.
 TrainerOptions trainer_options(const Recipe& recipe, const ResolvedLayout& layout, at::Device device);
 
 }  // namespace weft

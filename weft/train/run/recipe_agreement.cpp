@@ -12,7 +12,10 @@ namespace {
 
 /// The other sections are compared as what becomes of them (agreement.h).
 bool is_compared(const FileKey& key) {
-  if (key.section == "run") return key.name == "steps" || key.name == "evaluate_every";
+  if (key.section == "run") {
+    return key.name == "steps" || key.name == "epochs" || key.name == "samples" || key.name == "tokens" ||
+           key.name == "evaluate_every";
+  }
   const bool is_place = key.name == "path" || key.name == "evaluation_path";
   return key.section == "model" || (key.section.starts_with("data") && !is_place);
 }
@@ -25,7 +28,9 @@ std::string recipe_agreement(const Recipe& recipe, const Datasets& data) {
   for (const FileKey& key : recipe_keys(copy)) {
     if (is_compared(key)) text += fmt::format("{}: {}\n", key.dotted(), value_text(key.target));
   }
-  return text + fmt::format("training data: {}\nevaluation data: {}\n", data_text(*data.training), data_text(*data.evaluation));
+  text += fmt::format("training data: {}\nevaluation data: {}\n", data_text(*data.training), data_text(*data.evaluation));
+  for (const NamedDataset& set : data.others) text += fmt::format("evaluation data {}: {}\n", set.name, data_text(*set.data));
+  return text;
 }
 
 }  // namespace weft

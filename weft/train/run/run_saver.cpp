@@ -53,17 +53,16 @@ void remove_old(const std::string& folder, const KeepRules& rules, int64_t saved
 
 }  // namespace
 
-RunSaver::RunSaver(const Recipe& recipe, Trainer& trainer, RunBoard* board, std::function<bool()> stop_asked,
-                   std::function<void(const SaveReport&)> on_save)
+RunSaver::RunSaver(const Recipe& recipe, const RunLengths& lengths, Trainer& trainer, RunBoard* board,
+                   std::function<bool()> stop_asked, std::function<void(const SaveReport&)> on_save)
     : recipe_(recipe.save),
       trainer_(trainer),
       board_(board),
       stop_asked_(std::move(stop_asked)),
       on_save_(std::move(on_save)),
-      every_(parse_run_interval(recipe.save.every)),
-      rules_{.newest = recipe.save.keep,
-             .every = parse_run_interval(recipe.save.keep_every),
-             .best = best_of_word(recipe.save.keep_best)} {}
+      every_(lengths.save_every),
+      memory_every_(lengths.memory_every),
+      rules_{.newest = recipe.save.keep, .every = lengths.keep_every, .best = best_of_word(recipe.save.keep_best)} {}
 
 RunSaver::~RunSaver() = default;
 
@@ -82,11 +81,11 @@ StorageLocks hold_folders(const SaveRecipe& recipe) {
 
 bool RunSaver::after_step(const RunClock& before, const RunClock& now, bool is_last) {
   if (board_ && trainer_.world_group().rank() == 0) board_->set_steps_done(trainer_.steps_done());
-  if (board_ && recipe_.memory_every > 0 && trainer_.steps_done() % recipe_.memory_every == 0 && !is_last) take_snapshot();
+  if (board_ && memory_every_.passed(before, now) && !is_last) take_snapshot();
   if (recipe_.folder.empty()) return false;
   Wishes wishes{.save = every_.passed(before, now) || (is_last && recipe_.on_end), .stop = stop_asked_ && stop_asked_()};
   // Clocks and signals are each rank's own.
-  if (every_.unit == IntervalUnit::seconds || stop_asked_) wishes = agree(wishes);
+  if (every_.unit == LengthUnit::seconds || stop_asked_) wishes = agree(wishes);
   if (trainer_.is_saving() && trainer_.is_save_done()) report(trainer_.finish_save());
   const bool ends = wishes.stop || is_last;
   if ((wishes.save || wishes.stop) && saved_step_ != trainer_.steps_done()) save(/*in_background=*/!ends);

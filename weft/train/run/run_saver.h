@@ -11,6 +11,7 @@
 #include "weft/base/run_board.h"
 #include "weft/checkpoint/storage/storage.h"
 #include "weft/train/recipe/recipe.h"
+#include "weft/train/run/run_lengths.h"
 #include "weft/train/run/trainer.h"
 #include "weft/train/save/keep_rules.h"
 
@@ -31,7 +32,7 @@ class RunSaver {
  public:
   /// `board` is the launcher's, for snapshots; null: none. `stop_asked` tells whether this rank was asked to save and end;
   /// empty: never. `on_save` is called on rank 0 once a checkpoint is whole. The trainer must outlive it.
-  RunSaver(const Recipe& recipe, Trainer& trainer, RunBoard* board, std::function<bool()> stop_asked,
+  RunSaver(const Recipe& recipe, const RunLengths& lengths, Trainer& trainer, RunBoard* board, std::function<bool()> stop_asked,
            std::function<void(const SaveReport&)> on_save);
   ~RunSaver();
 
@@ -60,7 +61,7 @@ class RunSaver {
   RunBoard* board_;
   std::function<bool()> stop_asked_;
   std::function<void(const SaveReport&)> on_save_;
-  RunInterval every_;
+  RunLength every_, memory_every_;
   KeepRules rules_;
   std::optional<int64_t> saved_step_;  ///< the last save's
   StorageLocks locks_;

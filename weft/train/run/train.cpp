@@ -25,10 +25,12 @@
 #include "weft/train/report/skipped_data.h"
 #include "weft/train/run/data_text.h"
 #include "weft/train/run/device.h"
+#include "weft/train/run/evaluation_sets.h"
 #include "weft/train/run/final_figures.h"
 #include "weft/train/run/from_recipe.h"
 #include "weft/train/run/recipe_agreement.h"
 #include "weft/train/run/resume.h"
+#include "weft/train/run/run_lengths.h"
 #include "weft/train/run/run_saver.h"
 #include "weft/train/run/shared_plan.h"
 #include "weft/train/run/trainer.h"
@@ -37,8 +39,15 @@ namespace weft {
 
 namespace {
 
+void check_traced_step(const TrainOptions& options, int64_t steps) {
+  if (options.trace_step && (*options.trace_step < 1 || *options.trace_step > steps)) {
+    throw InputError(fmt::format("step {} cannot be traced: the run has {}", *options.trace_step, counted(steps, "step")));
+  }
+}
+
 /// The step to trace, counted from 1; 0 for none.
 int64_t traced_step(const TrainOptions& options, int64_t steps) {
+  check_traced_step(options, steps);
   return options.trace_path.empty() ? 0 : options.trace_step.value_or(std::min<int64_t>(3, steps));
 }
 
@@ -52,7 +61,6 @@ class Run {
   Run(const Recipe& recipe, const World& world, const TrainOptions& options)
       : recipe_(recipe),
         options_(options),
-        traced_step_(traced_step(options, recipe.run.steps)),
         plan_(shared_plan(recipe, world)),
         layout_(plan_.layout),
         device_(rank_device(recipe.run.device, world)),
@@ -60,11 +68,13 @@ class Run {
         mesh_(world,
               {{"pp", layout_.pp}, {"dp", layout_.dp}, {"shard", layout_.shard}, {"cp", layout_.cp}, {"tp", layout_.tp}}),
         data_(open_data(recipe)),
-        evaluation_(data_.evaluation, layout_.micro_batch / layout_.batch_pieces, mesh_.join({"dp", "shard"}).index,
+        lengths_(run_lengths(recipe, data_.training->size())),
+        traced_step_(traced_step(options, lengths_.steps)),
+        evaluation_(recipe, data_, layout_.micro_batch / layout_.batch_pieces, mesh_.join({"dp", "shard"}).index,
                     layout_.data_ranks()),
         trainer_(mesh_, build_model(recipe.model), optimizer_of(recipe.optimizer),
                  of_plan(trainer_options(recipe, layout_, device_))),
-        saver_(recipe, trainer_, options.board, options.stop_asked, options.on_save) {
+        saver_(recipe, lengths_, trainer_, options.board, options.stop_asked, options.on_save) {
     state_.name = run_name(recipe);
     state_.recipe = recipe_values(recipe);
     state_.data = {{"training", data_text(*data_.training)}, {"evaluation", data_text(*data_.evaluation)}};
@@ -77,22 +87,24 @@ class Run {
     if (leads()) locks_ = hold_folders(recipe_.save);
     saver_.hold(locks_);
     tell_left_out();
+    const std::string lengths = run_lengths_text(recipe_, data_.training->size());
+    if (leads() && options_.on_note && !lengths.empty()) options_.on_note(lengths);
     trainer_.start();
     go_on();
     loader_ = std::make_unique<Loader>(data_.training, sampler_of(*data_.training, recipe_.run.seed), first_loader_options());
-    const int64_t steps = recipe_.run.steps;
+    const int64_t steps = lengths_.steps;
     for (int64_t step = trainer_.steps_done(); step < steps && !report_.stopped; ++step) {
       const RunClock before = state_.clock;
       one_step(step);
       advance_clock();
       const bool is_last = step + 1 == steps;
-      const bool due = is_last || (recipe_.run.evaluate_every > 0 && (step + 1) % recipe_.run.evaluate_every == 0);
+      const bool due = is_last || lengths_.evaluate_every.passed(before, state_.clock);
       const bool left_out = due && saver_.is_stop_asked();  // it may take longer than there is time
-      if (due && !left_out) evaluate(step + 1);
+      if (due && !left_out) evaluate();
       report_.stopped = saver_.after_step(before, state_.clock, is_last) && (!is_last || left_out);
     }
     const bool is_evaluated = report_.evaluation && report_.evaluation->step >= steps;
-    if (!report_.stopped && !is_evaluated) evaluate(steps);
+    if (!report_.stopped && !is_evaluated) evaluate();
     saver_.finish();
     report_.seconds = running_.seconds();
     finish();
@@ -115,7 +127,8 @@ class Run {
     report_.resumed_from = resumed->step;
     report_.loss = state_.loss;
     report_.evaluation = state_.evaluation;
-    if (report_.evaluation) report_.evaluation->steps = recipe_.run.steps;
+    report_.other_evaluations = state_.others;
+    report_.best = state_.best;
     seconds_before_ = state_.clock.seconds;
     if (!leads()) return;
     tell_loss(resumed->step);
@@ -123,15 +136,18 @@ class Run {
     constexpr size_t kMostNotes = 10;
     for (size_t i = 0; i < std::min(resumed->notes.size(), kMostNotes); ++i) options_.on_note(resumed->notes[i]);
     if (resumed->notes.size() > kMostNotes) options_.on_note(fmt::format("and {} more", resumed->notes.size() - kMostNotes));
-    options_.on_note(fmt::format("going on from {}, after step {} of {}{}", resumed->path, resumed->step, recipe_.run.steps,
-                                 resumed->step < recipe_.run.steps ? "" : ": there are no steps left"));
+    options_.on_note(fmt::format("going on from {}, after step {} of {}{}", resumed->path, resumed->step, lengths_.steps,
+                                 resumed->step < lengths_.steps ? "" : ": there are no steps left"));
   }
 
   std::vector<std::string> left_out() const {
     std::set<std::string> names;  // the two parts of one stream tell the same
-    for (const auto& part : {data_.training, data_.evaluation}) {
-      for (const std::string& name : part->left_out()) names.insert(name);
-    }
+    const auto add = [&names](const Dataset& part) {
+      for (const std::string& name : part.left_out()) names.insert(name);
+    };
+    add(*data_.training);
+    add(*data_.evaluation);
+    for (const NamedDataset& set : data_.others) add(*set.data);
     return {names.begin(), names.end()};
   }
 
@@ -178,6 +194,8 @@ class Run {
     state_.clock = before.clock;
     state_.loss = before.loss;
     state_.evaluation = before.evaluation;
+    state_.others = before.others;
+    state_.best = before.best;
   }
 
   LoaderOptions first_loader_options() const {
@@ -200,6 +218,7 @@ class Run {
   TrainerOptions of_plan(TrainerOptions options) const {
     options.program = plan_.program;
     options.program_is_verified = true;
+    options.learning_rate = learning_rate_of(recipe_, lengths_);
     options.agreement = recipe_agreement(recipe_, data_);
     return options;
   }
@@ -218,12 +237,12 @@ class Run {
     if (!leads() || !options_.on_step) return;
     const double rate = meter_.recent_steps_per_s();
     options_.on_step({.step = step + 1,
-                      .steps = recipe_.run.steps,
+                      .steps = lengths_.steps,
                       .loss = report_.loss,
                       .lr = lr,
                       .samples_per_s = rate * samples_per_step(),
                       .tokens_per_s = rate * tokens_per_step(),
-                      .seconds_left = rate > 0 ? static_cast<double>(recipe_.run.steps - step - 1) / rate : -1.0});
+                      .seconds_left = rate > 0 ? static_cast<double>(lengths_.steps - step - 1) / rate : -1.0});
   }
 
   void write_trace() {
@@ -235,14 +254,16 @@ class Run {
     file.commit();
   }
 
-  void evaluate(int64_t step) {
-    const Stopwatch start;
-    const EvaluationResult result = trainer_.evaluate(evaluation_);
-    EvaluationReport report{
-        .step = step, .steps = recipe_.run.steps, .loss = result.loss, .accuracy = {}, .seconds = start.seconds()};
-    report.accuracy = static_cast<double>(result.hits) / static_cast<double>(result.count);
-    report_.evaluation = state_.evaluation = report;
-    if (leads() && options_.on_evaluation) options_.on_evaluation(report);
+  void evaluate() {
+    std::vector<EvaluationReport> reports = evaluation_.evaluate(trainer_, lengths_.steps);
+    if (leads() && options_.on_evaluation) {
+      for (const EvaluationReport& report : reports) options_.on_evaluation(report);
+    }
+    report_.evaluation = state_.evaluation = reports.front();
+    state_.best.add(reports.front());
+    report_.best = state_.best;
+    reports.erase(reports.begin());
+    report_.other_evaluations = state_.others = reports;
   }
 
   void finish() {
@@ -258,8 +279,8 @@ class Run {
                       {"micro_batches_per_rank", layout_.micro_batches_per_rank}};
     report_.backend = trainer_.world_group().backend();
     report_.threads_per_rank = at::get_num_threads();
-    report_.steps = recipe_.run.steps;
-    report_.learning_rate = learning_rate_of(recipe_).peak;
+    report_.steps = lengths_.steps;
+    report_.learning_rate = learning_rate_of(recipe_, lengths_).peak;
     report_.learning_rate_rule = learning_rate_rule(recipe_);
     report_.steps_done = trainer_.steps_done();
     report_.saves = saver_.totals().saves;
@@ -277,14 +298,15 @@ class Run {
 
   const Recipe& recipe_;
   const TrainOptions& options_;
-  int64_t traced_step_;  ///< counted from 1; 0: none
   Plan plan_;
   const ResolvedLayout& layout_;
   at::Device device_;
   World world_;
   Mesh mesh_;
   Datasets data_;
-  EvaluationLoader evaluation_;
+  RunLengths lengths_;
+  int64_t traced_step_;  ///< counted from 1; 0: none
+  EvaluationSets evaluation_;
   StorageLocks locks_;  ///< of the folders, till the trainer's last save has ended
   Trainer trainer_;
   RunSaver saver_;
@@ -305,9 +327,7 @@ void check_files(const TrainOptions& options) {
 }
 
 void check_options(const Recipe& recipe, const TrainOptions& options) {
-  if (options.trace_step && (*options.trace_step < 1 || *options.trace_step > recipe.run.steps)) {
-    throw InputError(fmt::format("step {} cannot be traced: run.steps = {}", *options.trace_step, recipe.run.steps));
-  }
+  if (recipe.run.steps) check_traced_step(options, *recipe.run.steps);
 }
 
 FinalReport train(const Recipe& recipe, const World& world, const TrainOptions& options) {

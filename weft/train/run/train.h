@@ -28,8 +28,8 @@ struct TrainOptions {
   bool resume_anyway = false;  ///< a checkpoint of another model, data, batch, optimizer or seed will do, as far as it fits
 };
 
-/// Throws InputError for a step to trace that the run does not have. train() checks that too, and check_files(): these are for
-/// whoever starts ranks, to tell it once.
+/// Throws InputError for a step to trace that the run does not have, where it is told in steps. train() checks that too, and
+/// check_files(): these are for whoever starts ranks, to tell it once.
 void check_options(const Recipe& recipe, const TrainOptions& options);
 
 /// Throws InputError for a file that cannot be written. Rank 0's to call, which writes: others need not have its folder.

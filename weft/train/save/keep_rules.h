@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "weft/train/recipe/run_interval.h"
+#include "weft/train/recipe/run_length.h"
 
 namespace weft {
 
@@ -24,7 +24,7 @@ enum class KeepBest { none, loss, accuracy };
 /// Rules for what stays; a checkpoint stays that any of them keeps.
 struct KeepRules {
   int64_t newest = 3;              ///< so many; 0: all
-  RunInterval every = {};          ///< the first one after each multiple
+  RunLength every = {};            ///< the first one after each multiple
   KeepBest best = KeepBest::none;  ///< the one with the least loss, or the highest accuracy; of equal ones the first
 };
 

@@ -16,31 +16,57 @@ using RunJson = nlohmann::ordered_json;
 /// JSON has no infinities.
 double number_of(const RunJson& json) { return json.is_null() ? std::numeric_limits<double>::quiet_NaN() : json.get<double>(); }
 
+RunJson or_null(const std::optional<double>& value) { return value ? RunJson(*value) : RunJson(nullptr); }
+std::optional<double> optional_of(const RunJson& json) {
+  return json.is_null() ? std::nullopt : std::optional(json.get<double>());
+}
+
 RunJson evaluation_json(const EvaluationReport& report) {
-  RunJson json = {{"step", report.step}, {"loss", report.loss}, {"accuracy", nullptr}, {"seconds", report.seconds}};
-  if (report.accuracy) json["accuracy"] = *report.accuracy;
-  return json;
+  return {{"set", report.set},
+          {"step", report.step},
+          {"loss", report.loss},
+          {"accuracy", or_null(report.accuracy)},
+          {"top5", or_null(report.top5)},
+          {"perplexity", or_null(report.perplexity)},
+          {"seconds", report.seconds}};
+}
+
+RunJson best_json(const std::optional<BestValue>& best) {
+  return best ? RunJson{{"value", best->value}, {"step", best->step}} : RunJson(nullptr);
+}
+
+std::optional<BestValue> best_of(const RunJson& json) {
+  if (json.is_null()) return std::nullopt;
+  return BestValue{json.at("value").get<double>(), json.at("step").get<int64_t>()};
 }
 
 EvaluationReport evaluation_of(const RunJson& json) {
-  EvaluationReport report{.step = json.at("step").get<int64_t>(),
-                          .steps = 0,
-                          .loss = number_of(json.at("loss")),
-                          .accuracy = {},
-                          .seconds = number_of(json.at("seconds"))};
-  if (!json.at("accuracy").is_null()) report.accuracy = json.at("accuracy").get<double>();
-  return report;
+  return {.set = json.at("set").get<std::string>(),
+          .step = json.at("step").get<int64_t>(),
+          .steps = 0,
+          .loss = number_of(json.at("loss")),
+          .accuracy = optional_of(json.at("accuracy")),
+          .top5 = optional_of(json.at("top5")),
+          .perplexity = optional_of(json.at("perplexity")),
+          .seconds = number_of(json.at("seconds"))};
 }
 
 }  // namespace
 
 std::string run_state_text(const RunState& state) {
-  const auto& [name, clock, loss, evaluation, recipe, data] = state;  // one more is an error here until it is saved too
+  const auto& [name, clock, loss, evaluation, others, best, recipe, data] =
+      state;  // one more is an error here until it is saved too
   const auto& [steps, samples, tokens, epochs, seconds] = clock;
+  RunJson other_sets = RunJson::array();
+  for (const EvaluationReport& report : others) other_sets.push_back(evaluation_json(report));
   return RunJson{
       {"name", name},
       {"clock", {{"steps", steps}, {"samples", samples}, {"tokens", tokens}, {"epochs", epochs}, {"seconds", seconds}}},
-      {"metrics", {{"loss", loss}, {"evaluation", evaluation ? evaluation_json(*evaluation) : RunJson(nullptr)}}},
+      {"metrics",
+       {{"loss", loss},
+        {"evaluation", evaluation ? evaluation_json(*evaluation) : RunJson(nullptr)},
+        {"other_evaluations", other_sets},
+        {"best", {{"loss", best_json(best.loss)}, {"accuracy", best_json(best.accuracy)}}}}},
       {"recipe", recipe},
       {"data", data}}
       .dump();
@@ -58,9 +84,12 @@ RunState parse_run_state(const std::string& text, const std::string& where) {
                              .seconds = clock.at("seconds").get<double>()},
                    .loss = number_of(metrics.at("loss")),
                    .evaluation = {},
+                   .others = {},
+                   .best = {best_of(metrics.at("best").at("loss")), best_of(metrics.at("best").at("accuracy"))},
                    .recipe = json.at("recipe").get<std::map<std::string, std::string>>(),
                    .data = json.at("data").get<std::map<std::string, std::string>>()};
     if (!metrics.at("evaluation").is_null()) state.evaluation = evaluation_of(metrics.at("evaluation"));
+    for (const RunJson& other : metrics.at("other_evaluations")) state.others.push_back(evaluation_of(other));
     return state;
   } catch (const nlohmann::json::exception& error) {
     throw InputError(fmt::format("{}: its run state is not as weft writes it: {}", where, error.what()));

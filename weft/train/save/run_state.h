@@ -4,8 +4,9 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
-#include "weft/train/recipe/run_interval.h"
+#include "weft/train/recipe/run_length.h"
 #include "weft/train/report/report.h"
 
 namespace weft {
@@ -15,7 +16,9 @@ struct RunState {
   std::string name = {};                            ///< run.name
   RunClock clock = {};                              ///< where it is
   double loss = 0.0;                                ///< of the last step
-  std::optional<EvaluationReport> evaluation = {};  ///< the last one
+  std::optional<EvaluationReport> evaluation = {};  ///< the last one, on the data's own set
+  std::vector<EvaluationReport> others = {};        ///< the last ones, on sets that the recipe names
+  BestEvaluation best = {};                         ///< of all
   std::map<std::string, std::string> recipe = {};   ///< by key
   std::map<std::string, std::string> data = {};     ///< data_text() of "training" and "evaluation"
 };

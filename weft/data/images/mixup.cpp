@@ -1,0 +1,109 @@
+#include "weft/data/images/mixup.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "weft/base/error.h"
+#include "weft/base/hash.h"
+#include "weft/data/images/sample_random.h"
+
+namespace weft {
+namespace {
+
+constexpr double kMostAlpha = 4.0;  // above it Joehnk's method draws too often
+
+/// Beta(alpha, alpha) by Joehnk's method (1964), in logarithms: small alphas leave nothing of the numbers themselves.
+double draw_weight(double alpha, SampleRandom& random) {
+  while (true) {
+    const double x = std::log1p(-random.uniform()) / alpha, y = std::log1p(-random.uniform()) / alpha;
+    const double top = std::max(x, y);
+    const double sum = top + std::log(std::exp(x - top) + std::exp(y - top));
+    if (sum <= 0.0) return std::exp(x - sum);
+  }
+}
+
+/// Not by operators: those may start a second pool of OpenMP threads for a loader's thread.
+void mix(const float* own, const float* other, float weight, int64_t count, float* out) {
+  for (int64_t i = 0; i < count; ++i) out[i] = weight * own[i] + (1.0F - weight) * other[i];
+}
+
+class MixedSet final : public Dataset {
+ public:
+  MixedSet(std::shared_ptr<const Dataset> dataset, const MixupOptions& options)
+      : dataset_(std::move(dataset)), options_(options) {}
+
+  int64_t size() const override { return dataset_->size(); }
+  std::vector<std::string> left_out() const override { return dataset_->left_out(); }
+  bool is_ordered() const override { return dataset_->is_ordered(); }
+
+  Batch get(const std::vector<int64_t>& indices, int64_t epoch) const override {
+    std::vector<float> weights;
+    std::vector<int64_t> partners;
+    for (const int64_t index : indices) {
+      const MixupDraw draw = draw_mixup(options_, size(), epoch, index);
+      weights.push_back(static_cast<float>(draw.weight));
+      partners.push_back(draw.partner);
+    }
+    Batch own = dataset_->get(indices, epoch), other = dataset_->get(partners, epoch);
+    check(own);
+    check(other);
+    const auto count = static_cast<int64_t>(indices.size());
+    const at::Tensor a = own.inputs.front().contiguous(), b = other.inputs.front().contiguous();
+    const int64_t numel = a.numel() / count;
+    const at::Tensor images = at::empty(a.sizes(), a.options()), target = at::zeros({count, options_.classes}, at::kFloat);
+    const auto *label = own.target.const_data_ptr<int64_t>(), *other_label = other.target.const_data_ptr<int64_t>();
+    auto* row = target.mutable_data_ptr<float>();
+    for (int64_t i = 0; i < count; ++i, row += options_.classes) {
+      const float weight = weights[static_cast<size_t>(i)];
+      mix(a.const_data_ptr<float>() + i * numel, b.const_data_ptr<float>() + i * numel, weight, numel,
+          images.mutable_data_ptr<float>() + i * numel);
+      row[label[i]] += weight;
+      row[other_label[i]] += 1.0F - weight;
+    }
+    own.inputs.front() = images;
+    own.target = target;
+    own.skipped.insert(own.skipped.end(), other.skipped.begin(), other.skipped.end());
+    return own;
+  }
+
+ private:
+  void check(Batch& batch) const {
+    if (batch.inputs.empty() || batch.inputs.front().scalar_type() != at::kFloat || batch.target.scalar_type() != at::kLong ||
+        batch.target.dim() != 1) {
+      throw InputError("mixup: samples must be float32 images with labels [n] int64");
+    }
+    batch.target = batch.target.contiguous();
+    const auto* label = batch.target.const_data_ptr<int64_t>();
+    for (int64_t i = 0; i < batch.target.numel(); ++i) {
+      if (label[i] < 0 || label[i] >= options_.classes)
+        throw InputError(fmt::format("mixup: label {} is no class of {}", label[i], options_.classes));
+    }
+  }
+
+  const std::shared_ptr<const Dataset> dataset_;
+  const MixupOptions options_;
+};
+
+}  // namespace
+
+MixupDraw draw_mixup(const MixupOptions& options, int64_t size, int64_t epoch, int64_t sample) {
+  SampleRandom random(fnv1a("mixup") ^ options.seed, epoch, sample);
+  const int64_t partner = random.below(size);
+  return {.weight = draw_weight(options.alpha, random), .partner = partner};
+}
+
+std::shared_ptr<Dataset> mix_up(std::shared_ptr<const Dataset> dataset, const MixupOptions& options) {
+  if (!(options.alpha > 0.0 && options.alpha <= kMostAlpha))
+    throw InputError(fmt::format("mixup: alpha = {}; it must be above 0 and at most {}", options.alpha, kMostAlpha));
+  if (options.classes < 1) throw InputError(fmt::format("mixup: {} classes; there must be at least 1", options.classes));
+  return std::make_shared<MixedSet>(std::move(dataset), options);
+}
+
+}  // namespace weft

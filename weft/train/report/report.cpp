@@ -1,0 +1,10 @@
+#include "weft/train/report/report.h"
+
+namespace weft {
+
+void BestEvaluation::add(const EvaluationReport& report) {
+  if (!loss || report.loss < loss->value) loss = {report.loss, report.step};
+  if (report.accuracy && (!accuracy || *report.accuracy > accuracy->value)) accuracy = {*report.accuracy, report.step};
+}
+
+}  // namespace weft

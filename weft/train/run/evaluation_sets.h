@@ -1,0 +1,36 @@
+// EvaluationSets: what a run is evaluated on: its data's own set first, then those that the recipe names. One object a rank;
+// all make the same calls.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "weft/train/recipe/open_data.h"
+#include "weft/train/recipe/recipe.h"
+#include "weft/train/report/report.h"
+#include "weft/train/run/trainer.h"
+
+namespace weft {
+
+/// The sets of a run, each cut over the ranks that read data.
+class EvaluationSets {
+ public:
+  /// For rank `shard` of `num_shards` of those, in micro-batches of so many samples.
+  EvaluationSets(const Recipe& recipe, const Datasets& data, int64_t micro_batch, int shard, int num_shards);
+
+  /// Names of the bad samples of all, on this rank, as EvaluationLoader::skipped().
+  std::vector<std::string> skipped() const;
+
+  /// Evaluates on each, first to last, as the reports are. Collective over the world.
+  std::vector<EvaluationReport> evaluate(Trainer& trainer, int64_t steps);
+
+ private:
+  struct Set {
+    std::string name;
+    EvaluationLoader loader;
+  };
+  std::vector<Set> sets_;
+  bool reads_tokens_;
+};
+
+}  // namespace weft
