@@ -401,6 +401,26 @@ path = "code"
 tokenizer = "uint16"
 )";
 
+TEST(Recipe, ParametersHaveGroups) {
+  const std::string text = R"(
+model = { name = "mlp", layers = 1, width = 16 }
+data = { name = "fashion-mnist" }
+batch = { global = 4 }
+optimizer = { groups = [{ names = "hidden.*", lr_factor = 0.5, weight_decay = 0.1 }, { names = "*.bias", frozen = true }] }
+run = { steps = 1 }
+)";
+  const Recipe recipe = parse_recipe(text, "r.toml", {"optimizer.groups.2.lr_factor=2"});
+  EXPECT_EQ(rules_text(recipe.optimizer.groups), "'hidden.*': rate x 0.5, weight decay 0.1, '*.bias': rate x 2, frozen");
+  EXPECT_EQ(recipe_values(recipe).at("optimizer.groups.2.names"), "*.bias") << "in checkpoints";
+  const std::vector<std::pair<std::string, std::string>> rows = {
+      {"optimizer.groups.1.lr_factor=-1", "optimizer.groups.1.lr_factor must be a number of at least 0"},
+      {"optimizer.groups.3.frozen=true", "unknown key 'optimizer.groups.3.frozen'"},
+      {"optimizer.groups.1.names=", "optimizer.groups.1.names is empty"}};
+  for (const auto& [override, says] : rows) {
+    EXPECT_NE(test::refusal([&, &o = override] { parse_recipe(text, "r.toml", {o}); }).find(says), std::string::npos) << says;
+  }
+}
+
 TEST(Recipe, MixturesHaveParts) {
   const Recipe recipe = parse_recipe(kMixture, "r.toml", {"data.mix.2.weight=0.3", "data.mix.1.path=texts"});
   ASSERT_EQ(recipe.data.mix.size(), 2u);

@@ -54,6 +54,9 @@ TEST(RecipeChanges, TellOfWhatIsComputedAlone) {
        {"layout.tp", "run.steps", "run.threads", "data.path", "batch.micro", "save.every", "run.evaluate_every"}) {
     EXPECT_TRUE(may_change(key)) << key;
   }
+  EXPECT_EQ(recipe_changes({{"optimizer.groups.1.names", "a"}}, {{"optimizer.groups.2.names", "b"}}),
+            (std::vector<std::string>{"optimizer.groups.2.names was not there, is b",
+                                      "optimizer.groups.1.names was a, is not there"}));
   EXPECT_EQ(recipe_changes({{"optimizer.lr", "0.1"}, {"layout.tp", "1"}, {"gone.key", "1"}, {"data.tokenizer", ""}},
                            {{"optimizer.lr", "0.2"}, {"layout.tp", "2"}, {"data.tokenizer", "bytes"}}),
             (std::vector<std::string>{"data.tokenizer was left out, is bytes", "optimizer.lr was 0.1, is 0.2"}));

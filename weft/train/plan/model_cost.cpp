@@ -6,6 +6,7 @@
 #include "weft/nn/cost.h"
 #include "weft/nn/flat.h"
 #include "weft/nn/split_layers.h"
+#include "weft/optim/parameter_rules.h"
 #include "weft/program/limits.h"
 #include "weft/train/plan/composition.h"
 #include "weft/train/plan/weight_dtype.h"
@@ -91,7 +92,7 @@ void check_countable(const Recipe& recipe, int64_t micro_batch) {
 }
 
 ModelCost model_cost(const Recipe& recipe, int64_t micro_batch, const LayoutOptions& layout, const StepCounts& counts) {
-  Model model = build_model(recipe.model);
+  Model model = with_rules(build_model(recipe.model), recipe.optimizer.groups);
   check_composition(facts_of(model, layout, counts, tokens_per_sample(recipe.model)));
   split_layers(model, counts.tp, 0, counts.reproducible_tp);
   const Tensors inputs = meta_inputs(recipe.model, micro_batch, counts.cp);

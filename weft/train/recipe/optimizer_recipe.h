@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "weft/optim/parameter_rule.h"
 #include "weft/train/recipe/run_length.h"
 
 namespace weft {
@@ -30,6 +32,7 @@ struct OptimizerRecipe {
   std::optional<double> trust;       ///< lars: Lars::trust
   double trust_limit = 0.0;          ///< lars, lamb: largest ratio; 0: no limit
   double clip = 0.0;                 ///< global gradient norm; 0: no clipping
+  ParameterRules groups = {};        ///< [[optimizer.groups]]: what holds for parameters by their names
 };
 
 }  // namespace weft

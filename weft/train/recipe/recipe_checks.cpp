@@ -91,6 +91,13 @@ void check_mix(const Recipe& recipe) {
   for (size_t i = 0; i < data.mix.size(); ++i) check_model_and_data(recipe_of_part(recipe, i));
 }
 
+void check_groups(const Recipe& recipe) {
+  for (size_t i = 0; i < recipe.optimizer.groups.size(); ++i) {
+    if (!recipe.optimizer.groups[i].names.empty()) continue;
+    fail(recipe, "optimizer.groups.{}.names is empty; write the names that it is for: \"h.0.*\", \"*.bias\"", i + 1);
+  }
+}
+
 }  // namespace
 
 Recipe recipe_of_part(const Recipe& recipe, size_t number) {
@@ -317,6 +324,7 @@ void check_save(const Recipe& recipe) {
 }  // namespace
 
 void check_recipe(const Recipe& recipe) {
+  check_groups(recipe);
   check_model_and_data(recipe);
   check_layout_keys(recipe);
   check_lengths(recipe);

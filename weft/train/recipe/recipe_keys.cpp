@@ -282,13 +282,27 @@ std::vector<FileKey> mix_keys(MixPart& p, const std::string& section) {
   };
 }
 
+std::vector<FileKey> group_keys(ParameterRule& g, const std::string& section) {
+  const bool is_read = section == "optimizer.groups";  // and not one that is there already
+  return {
+      {section, "names", &g.names, "full names of parameters, as a shell's pattern: \"h.0.*\"", {}, {}, is_read},
+      {section, "lr_factor", &g.lr_factor, "times the learning rate, of those", from(0.0, 1e6)},
+      {section, "weight_decay", &g.weight_decay, "in place of optimizer.weight_decay, of those, biases and norms too",
+       from(0.0, 1e6)},
+      {section, "frozen", &g.frozen, "those keep their values"},
+  };
+}
+
 std::vector<RepeatedSection> repeated_recipe_sections(Recipe& recipe) {
   MixPart part;
   EvaluationRecipe set;
+  ParameterRule group;
   const auto next_part = [&recipe] { return mix_keys(recipe.data.mix.emplace_back(), "data.mix"); };
   const auto next_set = [&recipe] { return evaluation_keys(recipe.evaluations.emplace_back()); };
+  const auto next_group = [&recipe] { return group_keys(recipe.optimizer.groups.emplace_back(), "optimizer.groups"); };
   return {{.section = "data.mix", .known = mix_keys(part, "data.mix"), .next = next_part},
-          {.section = "evaluation", .known = evaluation_keys(set), .next = next_set}};
+          {.section = "evaluation", .known = evaluation_keys(set), .next = next_set},
+          {.section = "optimizer.groups", .known = group_keys(group, "optimizer.groups"), .next = next_group}};
 }
 
 std::vector<FileKey> recipe_keys(Recipe& recipe) {
@@ -301,6 +315,10 @@ std::vector<FileKey> recipe_keys(Recipe& recipe) {
   for (size_t i = 0; i < recipe.data.mix.size(); ++i) {
     Keys part = mix_keys(recipe.data.mix[i], fmt::format("data.mix.{}", i + 1));
     std::move(part.begin(), part.end(), std::back_inserter(keys));
+  }
+  for (size_t i = 0; i < recipe.optimizer.groups.size(); ++i) {
+    Keys group = group_keys(recipe.optimizer.groups[i], fmt::format("optimizer.groups.{}", i + 1));
+    std::move(group.begin(), group.end(), std::back_inserter(keys));
   }
   return keys;
 }

@@ -54,6 +54,7 @@ std::string learning_rate_rule(const Recipe& recipe) {
 TrainerOptions trainer_options(const Recipe& recipe, const ResolvedLayout& layout, at::Device device) {
   return {.global_batch = layout.global_batch,
           .micro_batch = layout.micro_batch,
+          .parameters = recipe.optimizer.groups,
           .clip = recipe.optimizer.clip,
           .seed = recipe.run.seed,
           .reproducible_slots = static_cast<int>(recipe.run.reproducible_slots),

@@ -80,7 +80,8 @@ void TrainerParts::start() {
   share_given(*model, groups.by_axes);
   pending.reset();
   const LayoutOptions& layout = options.layout;
-  updater = std::make_unique<StepUpdater>(*model, optimizer, options.parameters, options.clip, layout.precision == Precision::fp16);
+  updater =
+      std::make_unique<StepUpdater>(*model, optimizer, options.parameters, options.clip, layout.precision == Precision::fp16);
   const at::Device device = options.communication.device;
   engine = std::make_unique<Engine>(
       *model, *program, rank, *updater,

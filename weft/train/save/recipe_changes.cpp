@@ -6,6 +6,13 @@
 
 namespace weft {
 
+namespace {
+
+/// The names of sections that come any number of times.
+bool is_repeated(const std::string& key) { return key.starts_with("optimizer.groups.") && key.ends_with(".names"); }
+
+}  // namespace
+
 bool may_change(const std::string& key) {
   // The data is compared as what it holds, wherever that lies; a checkpoint holds the weights that came of others.
   static const std::set<std::string> exceptions = {"data.path",   "data.evaluation_path", "data.workers",
@@ -20,8 +27,12 @@ bool may_change(const std::string& key) {
 std::vector<std::string> recipe_changes(const std::map<std::string, std::string>& before,
                                         const std::map<std::string, std::string>& now) {
   std::vector<std::string> lines;
+  for (const auto& [key, value] : now) {
+    if (is_repeated(key) && before.count(key) == 0) lines.push_back(fmt::format("{} was not there, is {}", key, value));
+  }
   for (const auto& [key, value] : before) {
     const auto found = now.find(key);
+    if (is_repeated(key) && found == now.end()) lines.push_back(fmt::format("{} was {}, is not there", key, value));
     if (found == now.end() || found->second == value || may_change(key)) continue;
     lines.push_back(fmt::format("{} was {}, is {}", key, value.empty() ? "left out" : value,
                                 found->second.empty() ? "left out" : found->second));
