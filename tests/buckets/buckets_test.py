@@ -149,7 +149,7 @@ class Tests:
             for shard in range(count):
                 name = f"{part}-{shard:02}.tar"
                 with tarfile.open(self.folder / name, "w") as tar:
-                    for i in range(20):
+                    for i in range(8):
                         for kind, data in (("png", png(8, 10 * i + shard)), ("cls", str(i % 2).encode())):
                             member = tarfile.TarInfo(f"{i:04}.{kind}")
                             member.size = len(data)
@@ -161,12 +161,12 @@ class Tests:
                           'data = { name = "webdataset", flip = true, workers = 3 }\n')
         shas = []
         for place, train, ranks in ((".", "train-*.tar", 1), ("s3://bucket/shards", "train-{00..02}.tar", 2), ("s3://bucket/shards", "train-*.tar", 1)):
-            words = ["train", str(recipe), "--summary", "summary.json", "-n", str(ranks), "--set", f"data.path={place}/{train}",
+            words = ["train", str(recipe), "--summary", "summary.json", "-n", str(ranks), "--set", "run.steps=2", "--set", f"data.path={place}/{train}",
                      "--set", f"data.evaluation_path={place}/val-00.tar"]
             done = self.run(words)
             assert done.returncode == 0, done.stderr
             shas.append(json.loads((self.folder / "summary.json").read_text())["weights_sha256"])
-            self.proxy = Proxy(self.s3.port, fails=3)
+            self.proxy = Proxy(self.s3.port, fails=8)
         assert len(set(shas)) == 1, shas
         none = self.run([*words[:-4], "--set", "data.path=s3://bucket/shards/x*.tar", *words[-2:]]).stderr
         assert none.count("s3://bucket/shards/x*.tar: no shards (.tar) there") == 1, none
