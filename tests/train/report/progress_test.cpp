@@ -62,6 +62,23 @@ TEST(FinalTable, TellsWhatWaitedAndWhichRateWasUsed) {
   EXPECT_NE(final_table(r).find("0.8 at its peak: 0.1 x 2048 / 256 (linear)"), std::string::npos) << final_table(r);
 }
 
+TEST(FinalTable, TellsWhetherTheTargetWasReached) {
+  FinalReport r = final_report();
+  EXPECT_EQ(final_table(r).find("target"), std::string::npos);
+  EXPECT_TRUE(nlohmann::json::parse(summary_json(r)).at("target").is_null());
+  r.target = "accuracy >= 0.9";
+  r.steps_done = 420;
+  r.target_step = 420;
+  EXPECT_NE(final_table(r).find("target         accuracy >= 0.9: reached after step 420\n"), std::string::npos)
+      << final_table(r);
+  EXPECT_NE(final_table(r).find("(420 of 2000 steps)"), std::string::npos) << final_table(r);
+  EXPECT_EQ(nlohmann::json::parse(summary_json(r)).at("target"), nlohmann::json({{"asked", "accuracy >= 0.9"}, {"step", 420}}));
+  r.target_step.reset();
+  r.steps_done = 2000;
+  EXPECT_NE(final_table(r).find(">= 0.9: not reached in 2000 steps\n"), std::string::npos) << final_table(r);
+  EXPECT_TRUE(nlohmann::json::parse(summary_json(r)).at("target").at("step").is_null());
+}
+
 TEST(ProgressBar, ShowsEverythingWhereThereIsRoom) {
   EXPECT_EQ(progress_bar(report(500, 2000), 110),
             " 500/2000  [=========>                          ]  loss 2.3457  12.3 k images/s  lr 3.00e-04  1 min 23 s left");

@@ -205,6 +205,8 @@ Keys run_keys(RunRecipe& r) {
   return {
       {"run", "steps", &r.steps, "optimizer steps", from(1), {}, true},
       {"run", "evaluate_every", &r.evaluate_every, "steps between evaluations; 0: only at the end", from(0)},
+      {"run", "target", &r.target,
+       "\"accuracy >= 0.9\" or \"loss <= 2.1\": the run ends at the first evaluation that reaches it"},
       {"run", "seed", &r.seed, "of initialisation, data order and dropout", {.min = 0.0}},
       {"run", "threads", &r.threads,
        "a rank; left out: OMP_NUM_THREADS if set, else cores / ranks; 1 with reproducible_slots or _tp", from(1, 4096)},

@@ -52,6 +52,8 @@ struct FinalReport {
   std::string learning_rate_rule = {};                  ///< how that came about; empty: as the recipe has it
   double loss = 0.0;                                    ///< of the last step
   std::optional<EvaluationReport> evaluation;           ///< the last one
+  std::string target = {};                              ///< run.target; empty: none
+  std::optional<int64_t> target_step = {};              ///< steps done before the evaluation that reached it; none: none did
   double seconds = 0.0;                                 ///< of training, evaluation included
   double samples_per_s = 0.0;                           ///< over the steps after the first two
   double tokens_per_s = 0.0;                            ///< 0 for models that do not read tokens

@@ -16,6 +16,11 @@ std::string summary_json(const FinalReport& report) {
     evaluation = Json{{"loss", report.evaluation->loss}};
     evaluation["accuracy"] = report.evaluation->accuracy ? Json(*report.evaluation->accuracy) : Json(nullptr);
   }
+  Json target = nullptr;
+  if (!report.target.empty()) {
+    target = Json{{"asked", report.target}};
+    target["step"] = report.target_step ? Json(*report.target_step) : Json(nullptr);
+  }
   const Json json = {
       {"model", report.model},
       {"parameters", report.parameters},
@@ -30,6 +35,7 @@ std::string summary_json(const FinalReport& report) {
       {"learning_rate", report.learning_rate},
       {"loss", report.loss},
       {"evaluation", evaluation},
+      {"target", target},
       {"seconds", report.seconds},
       {"samples_per_s", report.samples_per_s},
       {"tokens_per_s", report.tokens_per_s},

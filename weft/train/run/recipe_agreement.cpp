@@ -12,7 +12,7 @@ namespace {
 
 /// The other sections are compared as what becomes of them (agreement.h).
 bool is_compared(const FileKey& key) {
-  if (key.section == "run") return key.name == "steps" || key.name == "evaluate_every";
+  if (key.section == "run") return key.name == "steps" || key.name == "evaluate_every" || key.name == "target";
   const bool is_place = key.name == "path" || key.name == "evaluation_path";
   return key.section == "model" || (key.section.starts_with("data") && !is_place);
 }

@@ -20,6 +20,7 @@
 #include "weft/train/recipe/open_data.h"
 #include "weft/train/recipe/recipe_optimizer.h"
 #include "weft/train/recipe/recipe_values.h"
+#include "weft/train/recipe/run_target.h"
 #include "weft/train/report/meter.h"
 #include "weft/train/report/skipped_data.h"
 #include "weft/train/run/data_text.h"
@@ -52,6 +53,7 @@ class Run {
       : recipe_(recipe),
         options_(options),
         traced_step_(traced_step(options, recipe.run.steps)),
+        target_(parse_run_target(recipe.run.target)),
         plan_(shared_plan(recipe, world)),
         layout_(plan_.layout),
         device_(rank_device(recipe.run.device, world)),
@@ -80,17 +82,18 @@ class Run {
     go_on();
     loader_ = std::make_unique<Loader>(data_.training, sampler_of(*data_.training, recipe_.run.seed), first_loader_options());
     const int64_t steps = recipe_.run.steps;
-    for (int64_t step = trainer_.steps_done(); step < steps && !report_.stopped; ++step) {
+    make_up_for_evaluation();
+    for (int64_t step = trainer_.steps_done(); step < steps && !report_.stopped && !is_target_reached(); ++step) {
       const RunClock before = state_.clock;
       one_step(step);
       advance_clock();
-      const bool is_last = step + 1 == steps;
-      const bool due = is_last || (recipe_.run.evaluate_every > 0 && (step + 1) % recipe_.run.evaluate_every == 0);
+      const bool due = step + 1 == steps || is_evaluation_due(step + 1);
       const bool left_out = due && saver_.is_stop_asked();  // it may take longer than there is time
       if (due && !left_out) evaluate(step + 1);
+      const bool is_last = step + 1 == steps || is_target_reached();
       report_.stopped = saver_.after_step(before, state_.clock, is_last) && (!is_last || left_out);
     }
-    const bool is_evaluated = report_.evaluation && report_.evaluation->step >= steps;
+    const bool is_evaluated = is_target_reached() || (report_.evaluation && report_.evaluation->step >= steps);
     if (!report_.stopped && !is_evaluated) evaluate(steps);
     saver_.finish();
     report_.seconds = running_.seconds();
@@ -193,6 +196,19 @@ class Run {
     state_.loss = report_.loss;
   }
 
+  bool is_evaluation_due(int64_t step) const {
+    return step > 0 && recipe_.run.evaluate_every > 0 && step % recipe_.run.evaluate_every == 0;
+  }
+  /// One that was left out when the run was asked to end may be the first that reaches the target.
+  void make_up_for_evaluation() {
+    const int64_t done = trainer_.steps_done();
+    const bool is_there = report_.evaluation && report_.evaluation->step == done;
+    if (target_ && done < recipe_.run.steps && !is_there && !is_target_reached() && is_evaluation_due(done)) evaluate(done);
+  }
+  /// By the last evaluation: the same on all ranks, as its figures are.
+  bool is_target_reached() const {
+    return target_ && report_.evaluation && target_->is_reached(report_.evaluation->loss, report_.evaluation->accuracy);
+  }
   bool leads() const { return world_.rank() == 0; }
   TrainerOptions of_plan(TrainerOptions options) const {
     options.program = plan_.program;
@@ -259,6 +275,8 @@ class Run {
     report_.learning_rate = learning_rate_of(recipe_).peak;
     report_.learning_rate_rule = learning_rate_rule(recipe_);
     report_.steps_done = trainer_.steps_done();
+    report_.target = recipe_.run.target;
+    if (is_target_reached()) report_.target_step = report_.evaluation->step;
     report_.saves = saver_.totals().saves;
     report_.save_stall_s = saver_.totals().stall_s;
     report_.samples_per_s = meter_.steps_per_s() * samples_per_step();
@@ -275,6 +293,7 @@ class Run {
   const Recipe& recipe_;
   const TrainOptions& options_;
   int64_t traced_step_;  ///< counted from 1; 0: none
+  const std::optional<RunTarget> target_;
   Plan plan_;
   const ResolvedLayout& layout_;
   at::Device device_;
