@@ -85,6 +85,7 @@ int run(std::vector<std::string> arguments) {
   add_simulate(app, status);
   add_verify(app, status);
   add_study(app, status);
+  add_scale(app, status);
   add_checkpoint(app, status);
   add_version(app);
   if (const std::string unknown = unknown_command(app, arguments); !unknown.empty()) {

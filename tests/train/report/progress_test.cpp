@@ -37,6 +37,7 @@ FinalReport final_report() {
   r.step_ms_p50 = 5;
   r.step_ms_p95 = 7;
   r.communication_share = 0.034;
+  r.step_communication_share = 0.07;
   r.peak_rss_mb = {195.4, 201.2};
   r.traffic_bytes = {1 << 20, 1 << 20};
   r.weights_sha256 = "abc";
@@ -229,6 +230,7 @@ TEST(Summary, HasEveryKeyAndSurvivesNumbersThatAreNone) {
   EXPECT_DOUBLE_EQ(json.at("first_step_s"), 0.5);
   EXPECT_DOUBLE_EQ(json.at("step_ms").at("p50"), 5);
   EXPECT_DOUBLE_EQ(json.at("step_ms").at("p95"), 7);
+  EXPECT_DOUBLE_EQ(json.at("step_communication_share"), 0.07);
   EXPECT_EQ(json.at("peak_rss_mb").size(), 2u);
   EXPECT_EQ(json.at("traffic_bytes").size(), 2u);
   EXPECT_EQ(json.at("weights_sha256"), "abc");

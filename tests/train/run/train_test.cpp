@@ -153,6 +153,8 @@ TEST_F(Train, ReportsOfTwoRanksAreOfBoth) {
   EXPECT_NEAR(report.tokens_per_s, report.samples_per_s * 16.0, 1e-6 * report.tokens_per_s);
   EXPECT_GT(report.communication_share, 0.0);
   EXPECT_LE(report.communication_share, 1.0);
+  EXPECT_GT(report.step_communication_share, 0.0);
+  EXPECT_LE(report.step_communication_share, 1.0);
   EXPECT_EQ(report.peak_rss_mb.size(), 2u);
   ASSERT_EQ(report.traffic_bytes.size(), 2u);
   // Half of twice the gradients a step, as docs/data_parallel.md says; padding and losses are a few percent of so small a

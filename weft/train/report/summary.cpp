@@ -44,6 +44,7 @@ std::string summary_json(const FinalReport& report) {
       {"data_wait_share", report.data_wait_share},
       {"skipped_data", {{"count", report.skipped_data.size()}, {"first", first_skipped(report.skipped_data)}}},
       {"communication_share", report.communication_share},
+      {"step_communication_share", report.step_communication_share},
       {"peak_rss_mb", report.peak_rss_mb},
       {"traffic_bytes", report.traffic_bytes},
       {"saves", report.saves},

@@ -221,11 +221,16 @@ class Run {
 
   void one_step(int64_t step) {
     const double lr = trainer_.learning_rate();
+    const double communicated_s = communication_seconds(trainer_);
     const Stopwatch start;
     const bool traced = step + 1 == traced_step_;
     if (traced) trainer_.trace(true);
     report_.loss = trainer_.step(*loader_).loss;
     meter_.add(start.seconds());
+    if (step >= report_.resumed_from + 2) {  // the first two warm up
+      counted_s_ += start.seconds();
+      communicated_s_ += communication_seconds(trainer_) - communicated_s;
+    }
     if (traced) write_trace();
     if (step == report_.resumed_from) report_.first_step_s = process_age_s();
     if (!leads() || !options_.on_step) return;
@@ -283,7 +288,10 @@ class Run {
     report_.tokens_per_s = meter_.steps_per_s() * tokens_per_step();
     report_.step_ms_p50 = meter_.percentile_ms(0.5);
     report_.step_ms_p95 = meter_.percentile_ms(0.95);
-    gather_figures(trainer_, device_, loader_->waits().waited_s, report_);
+    gather_figures(trainer_, device_,
+                   {.waited_s = loader_->waits().waited_s,
+                    .step_communication_share = counted_s_ > 0.0 ? communicated_s_ / counted_s_ : 0.0},
+                   report_);
     if (recipe_.data.skip_bad) report_.skipped_data = skipped_data();
     report_.skipped_steps = trainer_.loss_scale().skipped_steps;
     // A run that was stopped has not its last weights yet, and those that asked are waiting.
@@ -309,7 +317,8 @@ class Run {
   FinalReport report_;
   RunState state_;
   Stopwatch running_;
-  double seconds_before_ = 0.0;  ///< of the run, in other processes
+  double counted_s_ = 0.0, communicated_s_ = 0.0;  ///< of the steps after the first two: their time, and that in collectives
+  double seconds_before_ = 0.0;                    ///< of the run, in other processes
 };
 
 }  // namespace
