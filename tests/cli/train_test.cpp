@@ -229,7 +229,7 @@ TEST_F(WeftTrain, EvaluationLossThatIsNotFiniteIsAnErrorLikeALoss) {
   for (const char* ranks : {"1", "2"}) {
     const CommandResult result = run_weft(train({"-n", ranks, "--set", "optimizer.lr=1e30", "--set", "optimizer.clip=0",
                                                  "--set", "run.steps=1", "--summary", file, "--save", weights}));
-    EXPECT_EQ(result.status, 1) << result.out;
+    EXPECT_EQ(result.status, 4) << result.out;
     EXPECT_EQ(result.err.rfind("weft: ", 0), 0u) << result.err;
     EXPECT_NE(result.err.find("evaluation after step 1: the loss of micro-batch 0 is "), std::string::npos) << result.err;
     EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
@@ -242,7 +242,7 @@ TEST_F(WeftTrain, LossThatIsNotFiniteNamesTheStepOnce) {
   const std::string file = (folder_ / "nan.json").string();
   const CommandResult result =
       run_weft(train({"-n", "2", "--set", "optimizer.lr=1e30", "--set", "optimizer.clip=0", "--summary", file}));
-  EXPECT_EQ(result.status, 1);
+  EXPECT_EQ(result.status, 4);
   EXPECT_EQ(result.err.rfind("weft: rank ", 0), 0u) << result.err;
   EXPECT_NE(result.err.find("step"), std::string::npos) << result.err;
   EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;

@@ -17,6 +17,8 @@ void add_profile(CLI::App& app, int& status);
 void add_memory(CLI::App& app, int& status);
 void add_simulate(CLI::App& app, int& status);
 void add_verify(CLI::App& app, int& status);
+void add_study(CLI::App& app, int& status);
+void add_scale(CLI::App& app, int& status);
 void add_checkpoint(CLI::App& app, int& status);
 void add_version(CLI::App& app);
 

@@ -1,7 +1,8 @@
 // The command `weft`: parses, chooses the subcommand, and prints an error as one line, once.
 //
-// Exit status: 0, 1 when the work failed, 2 when the command line makes no sense, 3 when `weft verify` finds a difference, 75
-// when a training was asked to end and has saved, 128 + signal when a signal ended it.
+// Exit status: 0, 1 when the work failed, 2 when the command line makes no sense, 3 when `weft verify` finds a difference, 4
+// when the loss of a training is no number, 75 when a training was asked to end and has saved, 128 + signal when a signal ended
+// it.
 #include <c10/util/Logging.h>
 #include <signal.h>
 
@@ -25,6 +26,7 @@
 #include "weft/cli/output.h"
 #include "weft/comm/store/lost_rank.h"
 #include "weft/launch/error_pipe.h"
+#include "weft/launch/exit_status.h"
 
 namespace weft {
 
@@ -82,6 +84,8 @@ int run(std::vector<std::string> arguments) {
   add_profile(app, status);
   add_simulate(app, status);
   add_verify(app, status);
+  add_study(app, status);
+  add_scale(app, status);
   add_checkpoint(app, status);
   add_version(app);
   if (const std::string unknown = unknown_command(app, arguments); !unknown.empty()) {
@@ -117,6 +121,9 @@ int run_or_tell(std::vector<std::string> arguments) {
     return fail(error.what(), Blame::peer, error.rank());
   } catch (const CommError& error) {
     return fail(error.what(), Blame::peer);
+  } catch (const NumericError& error) {
+    fail(error.what(), Blame::self);
+    return kDiverged;
   } catch (const std::bad_alloc&) {
     return fail(kOutOfMemory, Blame::self);
   } catch (const std::length_error&) {  // a container of more than can be

@@ -56,6 +56,10 @@ void restore_dispositions() {
   restore_dispositions();
   sigprocmask(SIG_SETMASK, &start.signal_mask, nullptr);
   if (start.standard_input >= 0) dup2(start.standard_input, STDIN_FILENO);
+  if (start.standard_output >= 0) {
+    dup2(start.standard_output, STDOUT_FILENO);
+    dup2(start.standard_output, STDERR_FILENO);
+  }
   for (const int fd : start.inherited) fcntl(fd, F_SETFD, 0);
   execvpe(child.argv[0], child.argv, child.envp);
   const int reason = errno;

@@ -16,6 +16,7 @@ struct RankStart {
   std::vector<std::string> command;
   std::vector<std::string> environment;  ///< "KEY=value"
   int standard_input = -1;               ///< -1: inherited
+  int standard_output = -1;              ///< and error; -1: inherited
   std::vector<int> inherited;            ///< descriptors the program gets under the same numbers
   int guardian_pipe = -1;
   sigset_t signal_mask{};  ///< what the program starts with

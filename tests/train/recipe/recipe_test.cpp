@@ -99,6 +99,7 @@ TEST(Recipe, EveryKeyReachesItsPlace) {
     [run]
     steps = 100
     evaluate_every = "1e6 tokens"
+    target = "loss <= 2.1"
     seed = 42
     threads = 2
     reproducible_slots = 8
@@ -129,6 +130,7 @@ TEST(Recipe, EveryKeyReachesItsPlace) {
   EXPECT_EQ((std::vector<int64_t>{*r.steps, *r.threads, r.reproducible_slots, r.reproducible_tp}),
             (std::vector<int64_t>{100, 2, 8, 12}));
   EXPECT_EQ(run_length_text(r.evaluate_every), "1000000 tokens");
+  EXPECT_EQ(r.target, "loss <= 2.1");
   EXPECT_EQ(r.seed, 42u);
   EXPECT_EQ(r.device, "cpu");
   EXPECT_EQ(r.timeout_s, 7.5);
@@ -300,6 +302,10 @@ TEST(Recipe, KeysThatDoNotFitTogether) {
       {{"run.reproducible_slots=999999"},
        "r.toml: run.reproducible_slots = 999999 must be a power of two; the nearest is 524288"},
       {{"run.reproducible_slots=6"}, "r.toml: run.reproducible_slots = 6 must be a power of two; the nearest are 4 and 8"},
+      {{"run.target=0.9"},
+       "r.toml: run.target = \"0.9\" is no target: it compares nothing; write one as \"accuracy >= 0.9\" or \"loss <= 2.1\""},
+      {{"run.target=loss <= 2.1"},
+       "r.toml: run.target = \"loss <= 2.1\" needs run.evaluate_every: evaluations tell whether it is reached"},
       {{"optimizer.warmup=20"}, "r.toml: optimizer.warmup = 20 does not end within run.steps = 20; it must be below"},
       {{"run.epochs=3", "optimizer.warmup=3 epochs"},
        "r.toml: optimizer.warmup = 3 epochs does not end within run.epochs = 3; it must be below"},

@@ -37,6 +37,7 @@ FinalReport final_report() {
   r.step_ms_p50 = 5;
   r.step_ms_p95 = 7;
   r.communication_share = 0.034;
+  r.step_communication_share = 0.07;
   r.peak_rss_mb = {195.4, 201.2};
   r.traffic_bytes = {1 << 20, 1 << 20};
   r.weights_sha256 = "abc";
@@ -60,6 +61,23 @@ TEST(FinalTable, TellsWhatWaitedAndWhichRateWasUsed) {
   r.learning_rate = 0.8;
   r.learning_rate_rule = "0.1 x 2048 / 256 (linear)";
   EXPECT_NE(final_table(r).find("0.8 at its peak: 0.1 x 2048 / 256 (linear)"), std::string::npos) << final_table(r);
+}
+
+TEST(FinalTable, TellsWhetherTheTargetWasReached) {
+  FinalReport r = final_report();
+  EXPECT_EQ(final_table(r).find("target"), std::string::npos);
+  EXPECT_TRUE(nlohmann::json::parse(summary_json(r)).at("target").is_null());
+  r.target = "accuracy >= 0.9";
+  r.steps_done = 420;
+  r.target_step = 420;
+  EXPECT_NE(final_table(r).find("target         accuracy >= 0.9: reached after step 420\n"), std::string::npos)
+      << final_table(r);
+  EXPECT_NE(final_table(r).find("(420 of 2000 steps)"), std::string::npos) << final_table(r);
+  EXPECT_EQ(nlohmann::json::parse(summary_json(r)).at("target"), nlohmann::json({{"asked", "accuracy >= 0.9"}, {"step", 420}}));
+  r.target_step.reset();
+  r.steps_done = 2000;
+  EXPECT_NE(final_table(r).find(">= 0.9: not reached in 2000 steps\n"), std::string::npos) << final_table(r);
+  EXPECT_TRUE(nlohmann::json::parse(summary_json(r)).at("target").at("step").is_null());
 }
 
 TEST(ProgressBar, ShowsEverythingWhereThereIsRoom) {
@@ -249,6 +267,7 @@ TEST(Summary, HasEveryKeyAndSurvivesNumbersThatAreNone) {
   EXPECT_DOUBLE_EQ(json.at("first_step_s"), 0.5);
   EXPECT_DOUBLE_EQ(json.at("step_ms").at("p50"), 5);
   EXPECT_DOUBLE_EQ(json.at("step_ms").at("p95"), 7);
+  EXPECT_DOUBLE_EQ(json.at("step_communication_share"), 0.07);
   EXPECT_EQ(json.at("peak_rss_mb").size(), 2u);
   EXPECT_EQ(json.at("traffic_bytes").size(), 2u);
   EXPECT_EQ(json.at("weights_sha256"), "abc");

@@ -67,7 +67,7 @@ model = {{ name = "gpt", layers = 1, heads = 2, width = 16, context = 16 }}
 data = {{ name = "text", path = "{}" }}
 batch = {{ global = 8 }}
 optimizer = {{ lr = 1e-3, clip = 1.0 }}
-run = {{ steps = 4, threads = 1, reproducible_slots = 4 }})",
+run = {{ steps = 4, evaluate_every = 4, threads = 1, reproducible_slots = 4 }})",
                                     folder_.file("text")),
                         "text.toml", overrides);
   }
@@ -87,6 +87,7 @@ TEST_F(Train, RanksWithDifferentRecipesAreToldWhenTheyStart) {
        {Case{"model.heads=4", "; rank 0 has model.heads: 2, rank 1 has model.heads: 4; start all ranks"},
         Case{"model.dropout=0.5", "rank 1 has model.dropout: 0.5"}, Case{"run.steps=5", "rank 1 has run.steps: 5"},
         Case{"run.evaluate_every=2", "rank 1 has run.evaluate_every: 2"},
+        Case{"run.target=loss <= 9", "rank 1 has run.target: loss <= 9"},
         Case{"data.evaluation=0.2", "rank 1 has data.evaluation: 0.2"}, Case{nullptr, "; rank 0 has training data: "}}) {
     const std::string change = c.override != nullptr ? c.override : "data.path=" + folder_.file("other");
     try {
@@ -152,6 +153,8 @@ TEST_F(Train, ReportsOfTwoRanksAreOfBoth) {
   EXPECT_NEAR(report.tokens_per_s, report.samples_per_s * 16.0, 1e-6 * report.tokens_per_s);
   EXPECT_GT(report.communication_share, 0.0);
   EXPECT_LE(report.communication_share, 1.0);
+  EXPECT_GT(report.step_communication_share, 0.0);
+  EXPECT_LE(report.step_communication_share, 1.0);
   EXPECT_EQ(report.peak_rss_mb.size(), 2u);
   ASSERT_EQ(report.traffic_bytes.size(), 2u);
   // Half of twice the gradients a step, as docs/data_parallel.md says; padding and losses are a few percent of so small a
@@ -288,6 +291,82 @@ TEST_F(Train, DoesNotEvaluateTheLastStepTwice) {
   options.on_evaluation = [&](const EvaluationReport& report) { evaluations.push_back(report.step); };
   train(images({"run.steps=6"}), World(), options);
   EXPECT_EQ(evaluations, (std::vector<int64_t>{3, 6}));
+}
+
+/// The evaluations of a run, and its report.
+struct Watched {
+  std::vector<EvaluationReport> evaluations;
+  FinalReport report;
+};
+
+Watched watch(const Recipe& recipe, const World& world = World(), TrainOptions options = {}) {
+  Watched watched;
+  options.on_evaluation = [&](const EvaluationReport& report) { watched.evaluations.push_back(report); };
+  watched.report = train(recipe, world, options);
+  return watched;
+}
+
+/// A loss that the evaluation after step 4 is the first to reach, of those every 2 steps.
+std::string loss_target(const std::vector<EvaluationReport>& evaluations) {
+  EXPECT_LT(evaluations.at(1).loss, evaluations.at(0).loss);
+  return fmt::format("run.target=loss <= {}", (evaluations[0].loss + evaluations[1].loss) / 2);
+}
+
+TEST_F(Train, EndsAtTheFirstEvaluationThatReachesTheTarget) {
+  const std::vector<std::string> base = {"run.evaluate_every=2", "run.steps=12"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), base.begin(), base.end());
+    return images(more);
+  };
+  const Watched whole = watch(with({}));
+  const std::string target = loss_target(whole.evaluations);
+  for (const int ranks : {1, 2}) {
+    Watched found;
+    test::run_ranks(ranks, [&](const World& world) {
+      const Watched mine = watch(with({target}), world);
+      if (world.rank() == 0) found = mine;
+    });
+    EXPECT_EQ(found.evaluations.size(), 2u);
+    EXPECT_EQ(found.report.target_step, 4);
+    EXPECT_EQ(found.report.steps_done, 4);
+    EXPECT_EQ(found.report.steps, 12);
+    EXPECT_EQ("run.target=" + found.report.target, target);
+    EXPECT_EQ(found.report.weights_sha256.size(), 64u);
+  }
+  const Watched missed = watch(with({"run.target=loss <= -1"}));
+  EXPECT_EQ(missed.report.steps_done, 12);
+  EXPECT_FALSE(missed.report.target_step.has_value());
+  EXPECT_EQ(missed.report.weights_sha256, whole.report.weights_sha256) << "a target changes nothing else";
+}
+
+TEST_F(Train, WhatReachedItsTargetIsSavedAndDoesNotGoOn) {
+  const std::vector<std::string> base = {"run.evaluate_every=2", "run.steps=12"};
+  const std::string target = loss_target(watch(images(base)).evaluations);
+  const auto into = [&](const std::string& name, std::vector<std::string> more = {}) {
+    more.insert(more.begin(), {base[0], base[1], target, "save.folder=" + folder_.file(name)});
+    return images(more);
+  };
+  const Watched first = watch(into("a"));
+  EXPECT_EQ(first.report.saves, 1) << "of the last step";
+  const Watched again = watch(into("a"));
+  EXPECT_EQ(again.report.resumed_from, 4);
+  EXPECT_EQ(again.report.steps_done, 4);
+  EXPECT_EQ(again.report.target_step, 4);
+  EXPECT_TRUE(again.evaluations.empty());
+  EXPECT_EQ(again.report.weights_sha256, first.report.weights_sha256);
+  // Asked to end after step 4, it leaves out the evaluation that would have reached the target.
+  int asked = 0;
+  TrainOptions options;
+  options.on_step = [&](const StepReport& report) { asked = report.step >= 4 ? 1 : 0; };
+  options.stop_asked = [&] { return asked == 1; };
+  const Watched stopped = watch(into("b"), World(), options);
+  EXPECT_TRUE(stopped.report.stopped);
+  EXPECT_EQ(stopped.evaluations.size(), 1u);
+  EXPECT_FALSE(stopped.report.target_step.has_value());
+  const Watched resumed = watch(into("b"));
+  EXPECT_EQ(resumed.report.target_step, 4);
+  EXPECT_EQ(resumed.report.steps_done, 4);
+  EXPECT_EQ(resumed.report.weights_sha256, first.report.weights_sha256);
 }
 
 TEST_F(Train, SavesTheWeightsItReports) {

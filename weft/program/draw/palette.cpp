@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <iterator>
+
 namespace weft {
 
 Colour colour_of(BarKind kind) {
@@ -27,6 +29,12 @@ Colour colour_of(BarKind kind) {
       return {140, 100, 60};
   }
   return {};
+}
+
+Colour line_colour(int line) {
+  constexpr Colour kLines[] = {{0, 114, 178}, {213, 94, 0},   {0, 158, 115}, {204, 121, 167},
+                               {230, 159, 0}, {86, 180, 233}, {60, 60, 60}};
+  return kLines[static_cast<size_t>(line) % std::size(kLines)];
 }
 
 Colour shade(Colour c, int chunk, int num_chunks) {

@@ -13,6 +13,9 @@ struct Colour {
 
 Colour colour_of(BarKind kind);
 
+/// The colour of a chart's line, by its number; after seven they come again.
+Colour line_colour(int line);
+
 /// The colour for a rank's stage `chunk`: later ones are lighter, up to half way to white.
 Colour shade(Colour colour, int chunk, int num_chunks);
 

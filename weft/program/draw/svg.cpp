@@ -12,6 +12,7 @@
 #include "weft/base/units.h"
 #include "weft/program/draw/bars.h"
 #include "weft/program/draw/palette.h"
+#include "weft/program/draw/svg_text.h"
 #include "weft/program/draw/time_scale.h"
 
 namespace weft {
@@ -21,27 +22,10 @@ constexpr double kMinLength = 780.0, kMaxLength = 2680.0;  // of the axis
 constexpr double kForwardWidth = 22.0;                     // that a number fits into
 constexpr double kTop = 64.0, kMargin = 24.0;
 constexpr double kRowGap = 6.0;
-constexpr double kDigitWidth = 6.4, kFontSize = 11.0;
-constexpr double kTitleLetter = 10.8, kSubtitleLetter = 7.2;  // wide
+constexpr double kDigitWidth = 6.4;
 constexpr const char* kTrackColour = "#eeeef1";
 constexpr double kLeastBlockWidth = 4.0;
 constexpr double kLeastWidth = 0.15;  // of a bar that is drawn: less is not seen
-
-std::string escaped(const std::string& text) {
-  std::string result;
-  for (const char c : text) {
-    if (c == '&') {
-      result += "&amp;";
-    } else if (c == '<') {
-      result += "&lt;";
-    } else if (c == '>') {
-      result += "&gt;";
-    } else if (static_cast<unsigned char>(c) >= 0x20) {
-      result += c;
-    }
-  }
-  return result;
-}
 
 class Svg {
  public:
@@ -56,7 +40,8 @@ class Svg {
     }
     const double end_s = end_of(timed);
     left_ = kMargin + 7.0 * static_cast<double>(longest_label()) + 10.0;
-    scale_ = TimeScale(end_s, std::max(axis_length(end_s), kMargin + heading_width() - left_));
+    scale_ =
+        TimeScale(end_s, std::max(axis_length(end_s), kMargin + svg_heading_width(options_.title, options_.subtitle) - left_));
     height_of_row_ = rows_.size() > 16 ? 18.0 : rows_.size() > 2 ? 24.0 : 34.0;
     side_height_ = rows_.size() > 8 ? 5.0 : rows_.size() > 2 ? 8.0 : 11.0;
   }
@@ -65,13 +50,7 @@ class Svg {
     const double bottom = kTop + static_cast<double>(rows_.size()) * row_pitch();
     const double width = left_ + scale_.length() + kMargin;
     const double height = bottom + 66.0 + (num_left_out_ > 0 ? 18.0 : 0.0);
-    out_ = fmt::format(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} {1:.0f}\" "
-        "font-family=\"DejaVu Sans, Verdana, Helvetica, Arial, sans-serif\" font-size=\"{2:.0f}\" fill=\"#222\">\n"
-        "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n",
-        width, height, kFontSize);
-    text(kMargin, 26.0, options_.title, "font-size=\"16\" font-weight=\"bold\"");
-    text(kMargin, 46.0, options_.subtitle, "font-size=\"12\" fill=\"#555\"");
+    out_ = svg_opening(width, height) + svg_heading(kMargin, options_.title, options_.subtitle);
     tracks();
     axis(bottom);
     for (size_t row = 0; row < rows_.size(); ++row) collect(row);
@@ -92,15 +71,7 @@ class Svg {
   void put(fmt::format_string<Args...> format, Args&&... args) {
     fmt::format_to(std::back_inserter(out_), format, std::forward<Args>(args)...);
   }
-  void text(double x, double y, const std::string& words, const char* attributes) {
-    if (!words.empty()) put("<text x=\"{:.1f}\" y=\"{:.1f}\" {}>{}</text>\n", x, y, attributes, escaped(words));
-  }
-
-  // By the widest of the fonts that a viewer may take.
-  double heading_width() const {
-    return std::max(kTitleLetter * static_cast<double>(options_.title.size()),
-                    kSubtitleLetter * static_cast<double>(options_.subtitle.size()));
-  }
+  void text(double x, double y, const std::string& words, const char* attributes) { out_ += svg_text(x, y, words, attributes); }
 
   static std::vector<int> side_rows(const BarRow& row) {
     std::vector<Interval> intervals;
@@ -133,7 +104,7 @@ class Svg {
 
   double row_pitch() const { return height_of_row_ + num_side_ * side_height_ + kRowGap; }
   double row_top(size_t row) const { return kTop + static_cast<double>(row) * row_pitch(); }
-  double numbers_size() const { return rows_.size() > 16 ? kFontSize - 1.0 : kFontSize; }
+  double numbers_size() const { return rows_.size() > 16 ? kSvgFontSize - 1.0 : kSvgFontSize; }
 
   void tracks() {
     put("<g class=\"track\" fill=\"{}\">\n", kTrackColour);
@@ -183,7 +154,7 @@ class Svg {
     used_[static_cast<size_t>(bar.kind)] = true;
     fmt::format_to(std::back_inserter(bars_[{bar.kind, bar.chunk, row.num_chunks}]),
                    "<rect x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{:.1f}\"><title>{}</title></rect>\n",
-                   left_ + scale_.at(bar.start_s), top, width - hair, height, escaped(hint(bar)));
+                   left_ + scale_.at(bar.start_s), top, width - hair, height, svg_escaped(hint(bar)));
   }
 
   // Notches at the foot of a bar where its blocks meet.

@@ -15,6 +15,7 @@
 #include "weft/train/recipe/data_names.h"
 #include "weft/train/recipe/recipe_keys.h"
 #include "weft/train/recipe/recipe_optimizer.h"
+#include "weft/train/recipe/run_target.h"
 #include "weft/train/recipe/stages_by_hand.h"
 
 namespace weft {
@@ -222,7 +223,19 @@ void check_optimizer(const Recipe& recipe) {
   }
 }
 
+void check_target(const Recipe& recipe) {
+  try {
+    parse_run_target(recipe.run.target);
+  } catch (const InputError& error) {
+    fail(recipe, "run.target = {}", error.what());
+  }
+  if (!recipe.run.target.empty() && !recipe.run.evaluate_every) {
+    fail(recipe, "run.target = \"{}\" needs run.evaluate_every: evaluations tell whether it is reached", recipe.run.target);
+  }
+}
+
 void check_run(const Recipe& recipe) {
+  check_target(recipe);
   const int64_t slots = recipe.run.reproducible_slots;
   if (slots > 0 && !is_power_of_two(slots)) {
     const int64_t power = floor_power_of_two(slots);

@@ -214,6 +214,8 @@ Keys run_keys(RunRecipe& r) {
       {"run", "samples", &r.samples, "in samples trained on", from(1, 1e15)},
       {"run", "tokens", &r.tokens, "in tokens trained on", from(1, 1e15)},
       {"run", "evaluate_every", &r.evaluate_every, "between evaluations; 0: only at the end", from(0)},
+      {"run", "target", &r.target,
+       "\"accuracy >= 0.9\" or \"loss <= 2.1\": the run ends at the first evaluation that reaches it"},
       {"run", "seed", &r.seed, "of initialisation, data order and dropout", {.min = 0.0}},
       {"run", "threads", &r.threads,
        "a rank; left out: OMP_NUM_THREADS if set, else cores / ranks; 1 with reproducible_slots or _tp", from(1, 4096)},

@@ -107,9 +107,17 @@ std::string waits_for_data(const FinalReport& report) {
                      report.data_wait_share > kMuch ? "; more data.workers may help, or a faster disk" : "");
 }
 
+std::string target_text(const FinalReport& report) {
+  if (report.target_step) return fmt::format("{}: reached after step {}", report.target, *report.target_step);
+  return fmt::format("{}: not reached in {}", report.target, counted(report.steps_done, "step"));
+}
+
 std::string steps_text(const FinalReport& report) {
   const int64_t here = report.steps_done - report.resumed_from;
-  if (report.resumed_from == 0 && !report.stopped) return fmt::format("{} steps", report.steps);
+  if (report.resumed_from == 0 && !report.stopped) {
+    return report.target_step ? fmt::format("{} of {} steps", report.steps_done, report.steps)
+                              : fmt::format("{} steps", report.steps);
+  }
   return fmt::format("{} here, {} of {} in all", counted(here, "step"), report.steps_done, report.steps);
 }
 
@@ -166,6 +174,7 @@ std::string final_table(const FinalReport& report) {
   }
   rows.emplace_back("loss", fmt::format("{:.4f}", report.loss));
   add_evaluations(report, rows);
+  if (!report.target.empty()) rows.emplace_back("target", target_text(report));
   if (report.saves > 0) {
     rows.emplace_back("saved", fmt::format("{}, for which steps stood still for {}", counted(report.saves, "checkpoint"),
                                            format_duration(report.save_stall_s)));

@@ -71,6 +71,8 @@ struct FinalReport {
   std::optional<EvaluationReport> evaluation;           ///< the last one, on the data's own set
   std::vector<EvaluationReport> other_evaluations;      ///< the last ones, on sets that the recipe names
   BestEvaluation best;                                  ///< of all
+  std::string target = {};                              ///< run.target; empty: none
+  std::optional<int64_t> target_step = {};              ///< steps done before the evaluation that reached it; none: none did
   double seconds = 0.0;                                 ///< of training, evaluation included
   double samples_per_s = 0.0;                           ///< over the steps after the first two
   double tokens_per_s = 0.0;                            ///< 0 for models that do not read tokens
@@ -79,17 +81,18 @@ struct FinalReport {
   double step_ms_p95 = 0.0;                             ///< what 95 of 100 of those steps took at most
   double data_wait_share = 0.0;  ///< share of `seconds` that a rank's steps waited for samples, the most of all ranks, 0 to 1
   std::vector<std::string> skipped_data =
-      {};                              ///< what was bad of the data that this process used (data.skip_bad), named, in order
-  double communication_share = 0.0;    ///< share of `seconds` that a rank spent in collectives, the most of all ranks, 0 to 1
-  std::vector<double> peak_rss_mb;     ///< by rank: most memory that was resident, in MiB
-  std::vector<int64_t> traffic_bytes;  ///< by rank: payload that it sent
-  int64_t resumed_from = 0;            ///< steps that were done when this process began; 0: it began the run
-  bool stopped = false;                ///< it was asked to end, and saved before the last step
-  int64_t steps_done = 0;              ///< of the run
-  int64_t saves = 0;                   ///< checkpoints that this process saved
-  double save_stall_s = 0.0;           ///< for which its steps stood still for that
-  int64_t skipped_steps = 0;           ///< fp16: steps left out because a gradient was not finite
-  std::string weights_sha256;          ///< digest of the final weights (checkpoint/digest.h), on rank 0
+      {};                            ///< what was bad of the data that this process used (data.skip_bad), named, in order
+  double communication_share = 0.0;  ///< share of `seconds` that a rank spent in collectives, the most of all ranks, 0 to 1
+  double step_communication_share = 0.0;  ///< the same of the time of steps alone, the first two left out
+  std::vector<double> peak_rss_mb;        ///< by rank: most memory that was resident, in MiB
+  std::vector<int64_t> traffic_bytes;     ///< by rank: payload that it sent
+  int64_t resumed_from = 0;               ///< steps that were done when this process began; 0: it began the run
+  bool stopped = false;                   ///< it was asked to end, and saved before the last step
+  int64_t steps_done = 0;                 ///< of the run
+  int64_t saves = 0;                      ///< checkpoints that this process saved
+  double save_stall_s = 0.0;              ///< for which its steps stood still for that
+  int64_t skipped_steps = 0;              ///< fp16: steps left out because a gradient was not finite
+  std::string weights_sha256;             ///< digest of the final weights (checkpoint/digest.h), on rank 0
 };
 
 }  // namespace weft

@@ -34,6 +34,11 @@ std::string summary_json(const FinalReport& report) {
   for (const auto& [name, size] : report.layout) layout[name] = size;
   Json others = Json::object();
   for (const EvaluationReport& other : report.other_evaluations) others[other.set] = json_of(other);
+  Json target = nullptr;
+  if (!report.target.empty()) {
+    target = Json{{"asked", report.target}};
+    target["step"] = report.target_step ? Json(*report.target_step) : Json(nullptr);
+  }
   const Json json = {
       {"model", report.model},
       {"parameters", report.parameters},
@@ -50,6 +55,7 @@ std::string summary_json(const FinalReport& report) {
       {"evaluation", report.evaluation ? json_of(*report.evaluation) : Json(nullptr)},
       {"best", {{"loss", json_of(report.best.loss)}, {"accuracy", json_of(report.best.accuracy)}}},
       {"other_evaluations", others},
+      {"target", target},
       {"seconds", report.seconds},
       {"samples_per_s", report.samples_per_s},
       {"tokens_per_s", report.tokens_per_s},
@@ -58,6 +64,7 @@ std::string summary_json(const FinalReport& report) {
       {"data_wait_share", report.data_wait_share},
       {"skipped_data", {{"count", report.skipped_data.size()}, {"first", first_skipped(report.skipped_data)}}},
       {"communication_share", report.communication_share},
+      {"step_communication_share", report.step_communication_share},
       {"peak_rss_mb", report.peak_rss_mb},
       {"traffic_bytes", report.traffic_bytes},
       {"saves", report.saves},

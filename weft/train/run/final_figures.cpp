@@ -30,20 +30,25 @@ std::vector<double> gather(const Group& group, at::Device device, double value, 
 
 }  // namespace
 
-void gather_figures(Trainer& trainer, at::Device device, double waited_s, FinalReport& report) {
+double communication_seconds(const Trainer& trainer) {
+  double seconds = 0.0;
+  for (const Group& used : trainer.groups()) seconds += used.traffic().seconds;
+  return seconds;
+}
+
+void gather_figures(Trainer& trainer, at::Device device, const RankFigures& own, FinalReport& report) {
   const Group& world = trainer.world_group();
-  Traffic traffic;
-  for (const Group& used : trainer.groups()) {
-    traffic.bytes += used.traffic().bytes;
-    traffic.seconds += used.traffic().seconds;
-  }
-  const auto largest_share = [&](double seconds, std::string_view what) {
-    const std::vector<double> shares = gather(world, device, seconds / report.seconds, what);
+  int64_t own_bytes = 0;
+  for (const Group& used : trainer.groups()) own_bytes += used.traffic().bytes;
+  const double communicated_s = communication_seconds(trainer);
+  const auto largest = [&](double share, std::string_view what) {
+    const std::vector<double> shares = gather(world, device, share, what);
     return *std::max_element(shares.begin(), shares.end());
   };
-  report.data_wait_share = largest_share(waited_s, "waits for data");
-  report.communication_share = largest_share(traffic.seconds, "communication share");
-  for (const double bytes : gather(world, device, static_cast<double>(traffic.bytes), "traffic")) {
+  report.data_wait_share = largest(own.waited_s / report.seconds, "waits for data");
+  report.communication_share = largest(communicated_s / report.seconds, "communication share");
+  report.step_communication_share = largest(own.step_communication_share, "communication share of steps");
+  for (const double bytes : gather(world, device, static_cast<double>(own_bytes), "traffic")) {
     report.traffic_bytes.push_back(static_cast<int64_t>(bytes));
   }
   report.peak_rss_mb = gather(world, device, peak_rss_mb(), "peak memory");

@@ -9,9 +9,18 @@
 
 namespace weft {
 
-/// Fills in what is told of each rank, or of the worst of them: shares of FinalReport::seconds, traffic, memory. `waited_s` is
-/// for how long this rank's steps waited for data; collectives run on `device`. Collective over the world.
-void gather_figures(Trainer& trainer, at::Device device, double waited_s, FinalReport& report);
+/// What a rank measured of its own steps.
+struct RankFigures {
+  double waited_s = 0.0;                  ///< for data
+  double step_communication_share = 0.0;  ///< FinalReport's, of this rank
+};
+
+/// Fills in what is told of each rank, or of the worst of them: shares of FinalReport::seconds and of the steps, traffic,
+/// memory. Collectives run on `device`. Collective over the world.
+void gather_figures(Trainer& trainer, at::Device device, const RankFigures& own, FinalReport& report);
+
+/// What this rank has spent in collectives so far, waiting included, in seconds.
+double communication_seconds(const Trainer& trainer);
 
 /// The texts of all ranks, each once, in order. Collective over the world.
 std::vector<std::string> united(Trainer& trainer, at::Device device, const std::vector<std::string>& texts);

@@ -21,6 +21,7 @@
 #include "weft/train/recipe/open_data.h"
 #include "weft/train/recipe/recipe_optimizer.h"
 #include "weft/train/recipe/recipe_values.h"
+#include "weft/train/recipe/run_target.h"
 #include "weft/train/report/meter.h"
 #include "weft/train/report/skipped_data.h"
 #include "weft/train/run/data_text.h"
@@ -61,6 +62,7 @@ class Run {
   Run(const Recipe& recipe, const World& world, const TrainOptions& options)
       : recipe_(recipe),
         options_(options),
+        target_(parse_run_target(recipe.run.target)),
         plan_(shared_plan(recipe, world)),
         layout_(plan_.layout),
         device_(rank_device(recipe.run.device, world)),
@@ -93,17 +95,18 @@ class Run {
     go_on();
     loader_ = std::make_unique<Loader>(data_.training, sampler_of(*data_.training, recipe_.run.seed), first_loader_options());
     const int64_t steps = lengths_.steps;
-    for (int64_t step = trainer_.steps_done(); step < steps && !report_.stopped; ++step) {
+    make_up_for_evaluation();
+    for (int64_t step = trainer_.steps_done(); step < steps && !report_.stopped && !is_target_reached(); ++step) {
       const RunClock before = state_.clock;
       one_step(step);
       advance_clock();
-      const bool is_last = step + 1 == steps;
-      const bool due = is_last || lengths_.evaluate_every.passed(before, state_.clock);
+      const bool due = step + 1 == steps || lengths_.evaluate_every.passed(before, state_.clock);
       const bool left_out = due && saver_.is_stop_asked();  // it may take longer than there is time
       if (due && !left_out) evaluate();
+      const bool is_last = step + 1 == steps || is_target_reached();
       report_.stopped = saver_.after_step(before, state_.clock, is_last) && (!is_last || left_out);
     }
-    const bool is_evaluated = report_.evaluation && report_.evaluation->step >= steps;
+    const bool is_evaluated = is_target_reached() || (report_.evaluation && report_.evaluation->step >= steps);
     if (!report_.stopped && !is_evaluated) evaluate();
     saver_.finish();
     report_.seconds = running_.seconds();
@@ -214,6 +217,20 @@ class Run {
     state_.loss = report_.loss;
   }
 
+  /// One that was left out when the run was asked to end may be the first that reaches the target.
+  void make_up_for_evaluation() {
+    const int64_t done = trainer_.steps_done();
+    const bool is_there = report_.evaluation && report_.evaluation->step == done;
+    if (!target_ || done == 0 || done >= lengths_.steps || is_there || is_target_reached()) return;
+    RunClock before = state_.clock;
+    before.steps -= 1.0;
+    before.samples -= samples_per_step();
+    if (lengths_.evaluate_every.passed(before, state_.clock)) evaluate();
+  }
+  /// By the last evaluation: the same on all ranks, as its figures are.
+  bool is_target_reached() const {
+    return target_ && report_.evaluation && target_->is_reached(report_.evaluation->loss, report_.evaluation->accuracy);
+  }
   bool leads() const { return world_.rank() == 0; }
   TrainerOptions of_plan(TrainerOptions options) const {
     options.program = plan_.program;
@@ -227,11 +244,16 @@ class Run {
 
   void one_step(int64_t step) {
     const double lr = trainer_.learning_rate();
+    const double communicated_s = communication_seconds(trainer_);
     const Stopwatch start;
     const bool traced = step + 1 == traced_step_;
     if (traced) trainer_.trace(true);
     report_.loss = trainer_.step(*loader_).loss;
     meter_.add(start.seconds());
+    if (step >= report_.resumed_from + 2) {  // the first two warm up
+      counted_s_ += start.seconds();
+      communicated_s_ += communication_seconds(trainer_) - communicated_s;
+    }
     if (traced) write_trace();
     if (step == report_.resumed_from) report_.first_step_s = process_age_s();
     if (!leads() || !options_.on_step) return;
@@ -283,13 +305,18 @@ class Run {
     report_.learning_rate = learning_rate_of(recipe_, lengths_).peak;
     report_.learning_rate_rule = learning_rate_rule(recipe_);
     report_.steps_done = trainer_.steps_done();
+    report_.target = recipe_.run.target;
+    if (is_target_reached()) report_.target_step = report_.evaluation->step;
     report_.saves = saver_.totals().saves;
     report_.save_stall_s = saver_.totals().stall_s;
     report_.samples_per_s = meter_.steps_per_s() * samples_per_step();
     report_.tokens_per_s = meter_.steps_per_s() * tokens_per_step();
     report_.step_ms_p50 = meter_.percentile_ms(0.5);
     report_.step_ms_p95 = meter_.percentile_ms(0.95);
-    gather_figures(trainer_, device_, loader_->waits().waited_s, report_);
+    gather_figures(trainer_, device_,
+                   {.waited_s = loader_->waits().waited_s,
+                    .step_communication_share = counted_s_ > 0.0 ? communicated_s_ / counted_s_ : 0.0},
+                   report_);
     if (recipe_.data.skip_bad) report_.skipped_data = skipped_data();
     report_.skipped_steps = trainer_.loss_scale().skipped_steps;
     // A run that was stopped has not its last weights yet, and those that asked are waiting.
@@ -298,6 +325,7 @@ class Run {
 
   const Recipe& recipe_;
   const TrainOptions& options_;
+  const std::optional<RunTarget> target_;
   Plan plan_;
   const ResolvedLayout& layout_;
   at::Device device_;
@@ -315,7 +343,8 @@ class Run {
   FinalReport report_;
   RunState state_;
   Stopwatch running_;
-  double seconds_before_ = 0.0;  ///< of the run, in other processes
+  double counted_s_ = 0.0, communicated_s_ = 0.0;  ///< of the steps after the first two: their time, and that in collectives
+  double seconds_before_ = 0.0;                    ///< of the run, in other processes
 };
 
 }  // namespace

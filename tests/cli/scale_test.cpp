@@ -1,0 +1,53 @@
+// weft scale: a few steps on one and two ranks, measured for real.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/training.h"
+
+namespace weft::scale_cli_test {
+namespace {
+
+constexpr const char* kRecipe = R"(
+model = { name = "gpt", layers = 2, heads = 2, width = 16, context = 16 }
+data = { name = "text" }
+batch = { global = 8 }
+optimizer = { lr = 1e-3, warmup = 20 }
+run = { steps = 100, evaluate_every = 10 }
+)";
+
+class WeftScale : public TrainingTest {
+ protected:
+  WeftScale() : TrainingTest(kRecipe) {}
+  std::vector<std::string> scale(const std::vector<std::string>& more) const {
+    std::vector<std::string> all = train({"--out", (folder_ / "scale").string(), "--steps", "4"});
+    all[0] = "scale";
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+};
+
+TEST_F(WeftScale, MeasuresEachLayoutOnEachNumberOfRanks) {
+  const CommandResult result = run_weft(scale({"-n", "1,2", "--layouts", "dp,layout.pp=2"}));
+  EXPECT_EQ(result.status, 0) << result.err;
+  const auto json = nlohmann::json::parse(read_text(folder_ / "scale" / "scale.json"));
+  ASSERT_EQ(json.at("rows").size(), 8u);
+  for (const auto& row : json.at("rows")) {
+    const bool refused = row.at("layout") == "layout.pp=2" && row.at("ranks") == 1;
+    EXPECT_EQ(row.at("failure").is_null(), !refused) << row;
+    if (refused) continue;
+    EXPECT_GT(row.at("samples_per_s").get<double>(), 0.0);
+    EXPECT_GT(row.at("efficiency").get<double>(), 0.0);
+    EXPECT_GT(row.at("peak_rss_mb").get<double>(), 10.0);
+    EXPECT_EQ(row.at("communication_share").get<double>() > 0.0, row.at("ranks") == 2) << row;
+    EXPECT_EQ(row.at("batch"), row.at("scaling") == "weak" && row.at("ranks") == 2 ? 16 : 8);
+  }
+  EXPECT_NE(read_text(folder_ / "scale" / "scale.svg").find(">dp, weak<"), std::string::npos);
+  EXPECT_NE(result.out.find("  strong  dp               2 "), std::string::npos) << result.out;
+  const CommandResult bad = run_weft(scale({"-n", "1", "--layouts", "zero4"}));
+  EXPECT_EQ(bad.status, 1);
+  EXPECT_NE(bad.err.find("unknown layout 'zero4'"), std::string::npos) << bad.err;
+}
+
+}  // namespace
+}  // namespace weft::scale_cli_test

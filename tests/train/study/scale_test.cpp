@@ -1,0 +1,139 @@
+// ScaleGrid and its report: points and layouts from a recipe, efficiency, table, JSON and picture from given summaries.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/data/temp_folder.h"
+#include "weft/base/error.h"
+#include "weft/train/recipe/read_recipe.h"
+#include "weft/train/report/summary.h"
+#include "weft/train/study/scale_report.h"
+
+namespace weft::scale_test {
+namespace {
+
+constexpr const char* kRecipe = R"(
+model = { name = "mlp", width = 64, layers = 3, classes = 3 }
+data = { name = "images", path = "somewhere" }
+batch = { global = 16 }
+optimizer = { name = "sgd", lr = 0.1, warmup = 50 }
+run = { steps = 100, evaluate_every = 8, target = "loss <= 1" }
+)";
+
+class ScaleGridTest : public ::testing::Test {
+ protected:
+  ScaleGridTest() { folder_.write("r.toml", kRecipe); }
+  std::vector<ScalePoint> points(const ScaleGrid& grid, const std::vector<std::string>& own = {}) const {
+    return scale_points(folder_.file("r.toml"), own, grid);
+  }
+  Recipe recipe(const ScalePoint& point) const { return load_recipe(folder_.file("r.toml"), point.overrides); }
+
+  test::TempFolder folder_;
+};
+
+TEST_F(ScaleGridTest, StrongKeepsTheBatchAndWeakThatOfARank) {
+  std::vector<std::string> names;
+  for (const ScalePoint& point :
+       points({.ranks = {4, 2}, .layouts = {"dp", "shard"}, .modes = {ScaleMode::strong, ScaleMode::weak}, .steps = 5})) {
+    names.push_back(fmt::format("{}:{}", point.name(), point.batch));
+    EXPECT_EQ(point.refusal, "");
+    const Recipe made = recipe(point);
+    EXPECT_EQ(made.run.steps, 5);
+    EXPECT_FALSE(made.run.evaluate_every);
+    EXPECT_EQ(made.run.target, "");
+    EXPECT_EQ(made.batch.global, point.batch);
+    EXPECT_EQ(made.layout.shard_level, point.layout == "dp" ? "none" : "parameters");
+    EXPECT_EQ(point.layout == "dp" ? made.layout.dp : made.layout.shard, point.ranks);
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"strong-dp-r2:16", "strong-dp-r4:16", "strong-shard-r2:16", "strong-shard-r4:16",
+                                             "weak-dp-r2:16", "weak-dp-r4:32", "weak-shard-r2:16", "weak-shard-r4:32"}));
+}
+
+TEST_F(ScaleGridTest, LayoutsAreNamesOrKeys) {
+  const Recipe pp = recipe(points({.ranks = {2}, .layouts = {"pp"}, .modes = {ScaleMode::strong}}).at(0));
+  EXPECT_EQ(pp.layout.pp, 2);
+  EXPECT_EQ(pp.layout.dp, 1);
+  EXPECT_EQ(layout_overrides("layout.pp=N+layout.schedule=gpipe", 4),
+            (std::vector<std::string>{"layout.pp=4", "layout.schedule=gpipe"}));
+  EXPECT_TRUE(layout_overrides("recipe", 4).empty());
+  try {
+    layout_overrides("zero4", 2);
+    ADD_FAILURE();
+  } catch (const InputError& error) {
+    EXPECT_NE(std::string(error.what()).find("unknown layout 'zero4'; did you mean 'zero"), std::string::npos) << error.what();
+  }
+}
+
+TEST_F(ScaleGridTest, WhatTheRecipeRefusesIsARowUnlessItIsAll) {
+  const auto some = points({.ranks = {1, 2}, .layouts = {"layout.pp=2"}, .modes = {ScaleMode::strong}});
+  ASSERT_EQ(some.size(), 2u);
+  EXPECT_NE(some[0].refusal, "");
+  EXPECT_EQ(some[1].refusal, "");
+  EXPECT_THROW(points({.ranks = {1, 2}, .layouts = {"layout.pp=3"}, .modes = {ScaleMode::strong}}), InputError);
+  EXPECT_THROW(points({.ranks = {1}, .layouts = {"layout.pq=3"}, .modes = {ScaleMode::strong}}), InputError);
+  EXPECT_THROW(points({.ranks = {1}, .modes = {ScaleMode::strong}}, {"save.folder=x"}), InputError);
+}
+
+ScaleResult result(ScaleMode mode, const char* layout, int ranks, double samples_per_s) {
+  FinalReport report;
+  report.samples_per_s = samples_per_s;
+  report.step_ms_p50 = 20;
+  report.step_communication_share = 0.125;
+  report.communication_share = 0.05;
+  report.peak_rss_mb = {100, 120};
+  return parse_scale_point({.mode = mode, .layout = layout, .ranks = ranks, .batch = 16}, summary_json(report), "s.json");
+}
+
+ScaleStudy study() {
+  ScaleStudy study{.recipe = "r.toml", .cores = 2, .threads = 1, .results = {}};
+  study.results = {result(ScaleMode::strong, "dp", 1, 1000), result(ScaleMode::strong, "dp", 2, 1800),
+                   result(ScaleMode::strong, "dp", 4, 2000), result(ScaleMode::weak, "dp", 2, 500)};
+  study.results.push_back(
+      {.point = {.mode = ScaleMode::weak, .layout = "dp", .ranks = 4, .batch = 32}, .failure = "out of memory"});
+  return study;
+}
+
+TEST(ScaleReport, EfficiencyIsAgainstTheFewestRanksOfTheSame) {
+  const ScaleStudy all = study();
+  std::vector<double> found;
+  for (const ScaleResult& one : all.results) found.push_back(efficiency(all, one));
+  EXPECT_EQ(found, (std::vector<double>{1.0, 0.9, 0.5, 1.0, 0.0}));
+}
+
+TEST(ScaleReport, TableTellsWhereCoresAreShared) {
+  EXPECT_EQ(scale_table(study()),
+            R"(  scaling layout       ranks    batch    samples/s   efficiency       step communication     memory
+  strong  dp               1       16       1.00 k      100.0 %    20.0 ms        12.5 %     120 MB
+  strong  dp               2       16       1.80 k       90.0 %    20.0 ms        12.5 %     120 MB
+  strong  dp               4*      16       2.00 k       50.0 %    20.0 ms        12.5 %     120 MB
+  weak    dp               2       16          500      100.0 %    20.0 ms        12.5 %     120 MB
+  weak    dp               4*      32  out of memory
+efficiency: against the fewest ranks of that layout, in proportion. communication: share of a step, waiting for other
+ranks included. memory: the most of a rank. strong: the same batch; weak: the same samples a rank.
+* more threads than the 2 cores here: these figures tell of sharing cores, not of scaling
+)");
+  ScaleStudy roomy = study();
+  roomy.cores = 4;
+  EXPECT_EQ(scale_table(roomy).find("sharing cores"), std::string::npos);
+}
+
+TEST(ScaleReport, JsonAndPictureHaveEveryPoint) {
+  const auto json = nlohmann::json::parse(scale_json(study()));
+  EXPECT_EQ(json.at("cores"), 2);
+  ASSERT_EQ(json.at("rows").size(), 5u);
+  EXPECT_EQ(json.at("rows").at(1).at("efficiency"), 0.9);
+  EXPECT_EQ(json.at("rows").at(1).at("communication_share"), 0.125);
+  EXPECT_EQ(json.at("rows").at(2).at("shares_cores"), true);
+  EXPECT_EQ(json.at("rows").at(4).at("failure"), "out of memory");
+  const std::string svg = scale_chart(study());
+  for (const char* words :
+       {">Throughput against ranks<", ">dp, strong<", ">dp, weak<", ">in proportion to ranks<", ">samples a second<"}) {
+    EXPECT_NE(svg.find(words), std::string::npos) << words;
+  }
+  EXPECT_EQ(scale_chart({.recipe = "r.toml", .results = {{.failure = "no"}}}), "");
+  EXPECT_THROW(parse_scale_point({}, "{}", "s.json"), InputError);
+}
+
+}  // namespace
+}  // namespace weft::scale_test

@@ -1,0 +1,66 @@
+#include "weft/cli/recipe_runs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "weft/base/cores.h"
+#include "weft/base/environment.h"
+#include "weft/base/printable.h"
+#include "weft/cli/rank_process.h"
+#include "weft/launch/exit_status.h"
+#include "weft/launch/jobs.h"
+
+namespace weft {
+
+namespace {
+
+/// What it said last, where it ended with that status.
+std::string last_words(const std::string& log, int status) {
+  std::ifstream in(log, std::ios::binary);
+  std::string last;
+  for (std::string line; std::getline(in, line);) {
+    if (!line.empty()) last = std::move(line);
+  }
+  const std::string prefix = "weft: ";
+  if (last.starts_with(prefix)) last.erase(0, prefix.size());
+  return last.empty() ? fmt::format("it ended with status {}", status) : shortened(last, 500);
+}
+
+Job job_of(const RecipeRun& run) {
+  Job job{.command = {own_path(), "train", run.recipe},
+          .environment = {fmt::format("OMP_NUM_THREADS={}", run.threads)},
+          .log = run.log};
+  for (const std::string& override : run.overrides) job.command.insert(job.command.end(), {"--set", override});
+  job.command.insert(job.command.end(), {"-n", fmt::to_string(run.ranks), "--summary", run.summary});
+  return job;
+}
+
+}  // namespace
+
+int run_threads(int ranks_at_a_time) {
+  if (const auto threads = env_int("OMP_NUM_THREADS")) return static_cast<int>(std::max<int64_t>(1, *threads));
+  return threads_per_rank(available_cores(), ranks_at_a_time);
+}
+
+std::string crowding_text(int ranks_at_a_time) {
+  const int cores = available_cores();
+  if (ranks_at_a_time <= cores) return {};
+  return fmt::format("; {} ranks share {} core{}, and their times tell of that", ranks_at_a_time, cores, cores == 1 ? "" : "s");
+}
+
+int run_recipes(const std::vector<RecipeRun>& runs, int side_by_side,
+                const std::function<void(size_t run, const RecipeRunEnd& end)>& on_end) {
+  std::vector<Job> jobs;
+  jobs.reserve(runs.size());
+  for (const RecipeRun& run : runs) jobs.push_back(job_of(run));
+  const auto ended = [&](size_t job, const JobEnd& end) {
+    if (end.status != 0 && end.interrupted) return;
+    if (end.status == 0) return on_end(job, {});
+    on_end(job, {.diverged = end.status == kDiverged, .error = last_words(runs[job].log, end.status)});
+  };
+  return run_jobs(jobs, {.side_by_side = side_by_side, .on_end = ended});
+}
+
+}  // namespace weft

@@ -1,0 +1,135 @@
+// weft scale: how much faster a recipe trains on more ranks, in several layouts.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+
+#include "weft/base/cores.h"
+#include "weft/base/error.h"
+#include "weft/base/input_file.h"
+#include "weft/base/printable.h"
+#include "weft/base/units.h"
+#include "weft/checkpoint/atomic_file.h"
+#include "weft/cli/commands.h"
+#include "weft/cli/output.h"
+#include "weft/cli/recipe_options.h"
+#include "weft/cli/recipe_runs.h"
+#include "weft/train/recipe/read_recipe.h"
+#include "weft/train/study/scale_report.h"
+
+namespace weft {
+
+namespace {
+
+struct ScaleArguments {
+  std::string recipe;
+  std::vector<std::string> overrides;
+  ScaleGrid grid;
+  bool strong = false, weak = false;
+  std::string out;
+};
+
+/// Those of a rank, the same for any number of them, as more threads for fewer ranks would hide what ranks are worth.
+int scale_threads(const Recipe& recipe, const ScaleGrid& grid) {
+  const auto most = static_cast<int>(*std::max_element(grid.ranks.begin(), grid.ranks.end()));
+  return recipe.run.threads ? static_cast<int>(*recipe.run.threads) : run_threads(most);
+}
+
+void write_scale(const ScaleArguments& arguments, const ScaleStudy& study) {
+  write_out("\n" + scale_table(study));
+  write_file(arguments.out + "/scale.json", scale_json(study));
+  const std::string chart = scale_chart(study);
+  if (!chart.empty()) write_file(arguments.out + "/scale.svg", chart);
+  write_out(fmt::format("in {}: scale.json{}, and each run's summary and log\n", printable(arguments.out),
+                        chart.empty() ? "" : ", scale.svg"));
+}
+
+int run_scale(ScaleArguments arguments) {
+  ScaleGrid& grid = arguments.grid;
+  if (arguments.strong || !arguments.weak) grid.modes.push_back(ScaleMode::strong);
+  if (arguments.weak || !arguments.strong) grid.modes.push_back(ScaleMode::weak);
+  if (arguments.out.empty()) arguments.out = std::filesystem::path(arguments.recipe).stem().string() + "-scale";
+  const Recipe recipe = load_recipe(arguments.recipe, arguments.overrides);
+  const std::vector<ScalePoint> points = scale_points(arguments.recipe, arguments.overrides, grid);
+  ScaleStudy study{
+      .recipe = arguments.recipe, .cores = available_cores(), .threads = scale_threads(recipe, grid), .results = {}};
+  std::error_code error;
+  std::filesystem::create_directories(arguments.out, error);
+  if (error) throw InputError(fmt::format("cannot make the folder '{}': {}", printable(arguments.out), error.message()));
+  std::vector<RecipeRun> runs;
+  std::vector<size_t> places;  // of the runs, among the points
+  for (const ScalePoint& point : points) {
+    study.results.push_back({.point = point, .failure = point.refusal});
+    if (!point.refusal.empty()) continue;
+    places.push_back(study.results.size() - 1);
+    RecipeRun run{.recipe = arguments.recipe,
+                  .overrides = arguments.overrides,
+                  .ranks = point.ranks,
+                  .threads = study.threads,
+                  .summary = fmt::format("{}/{}.json", arguments.out, point.name()),
+                  .log = fmt::format("{}/{}.log", arguments.out, point.name())};
+    run.overrides.insert(run.overrides.end(), point.overrides.begin(), point.overrides.end());
+    runs.push_back(std::move(run));
+  }
+  write_out(fmt::format("{}: {} of {}, {} a rank, on {}\n", printable(arguments.recipe),
+                        counted(static_cast<int64_t>(runs.size()), "run"), counted(grid.steps, "step"),
+                        counted(study.threads, "thread"), counted(study.cores, "core")));
+  size_t done = 0, failed = 0;
+  const int interrupt = run_recipes(runs, 1, [&](size_t run, const RecipeRunEnd& end) {
+    ScaleResult& result = study.results[places[run]];
+    result.failure = end.error;
+    constexpr int64_t kLongestSummary = 1 << 24;
+    if (end.error.empty()) {
+      result =
+          parse_scale_point(result.point, read_text_file("the summary", runs[run].summary, kLongestSummary), runs[run].summary);
+    } else {
+      ++failed;
+    }
+    write_out(fmt::format("[{}/{}] {}: {}\n", ++done, runs.size(), result.point.name(),
+                          end.error.empty() ? fmt::format("{} samples/s", format_count(result.samples_per_s)) : end.error));
+  });
+  write_scale(arguments, study);
+  if (interrupt != 0) return 128 + interrupt;
+  if (failed > 0) {
+    throw Error(fmt::format("{} failed; the logs in {} tell why", counted(static_cast<int64_t>(failed), "run"),
+                            printable(arguments.out)));
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_scale(CLI::App& app, int& status) {
+  CLI::App* command = app.add_subcommand("scale", "Measure how much faster a recipe trains on more ranks, by layout");
+  auto arguments = std::make_shared<ScaleArguments>();
+  ScaleGrid& grid = arguments->grid;
+  add_recipe(*command, arguments->recipe, arguments->overrides);
+  command->add_option("-n,--ranks", grid.ranks, "Numbers of ranks: 1,2,4")
+      ->required()
+      ->delimiter(',')
+      ->check(CLI::Range(1, 4096));
+  command
+      ->add_option(
+          "--layouts", grid.layouts,
+          "dp, zero1, zero2, zero3 (or shard), pp, cp, tp over all ranks; recipe, as it is; or keys of the recipe with + "
+          "between, where N is the number of ranks: layout.pp=N+layout.schedule=gpipe. Left out: recipe")
+      ->delimiter(',');
+  command->add_flag("--strong", arguments->strong, "Only with the recipe's batch on any number of ranks");
+  command->add_flag("--weak", arguments->weak, "Only with a batch in proportion: the recipe's is that of the fewest ranks");
+  command->add_option("--steps", grid.steps, "Steps of each run; the first two do not count")
+      ->capture_default_str()
+      ->check(CLI::Range(3, 1000000));
+  command->add_option("--out", arguments->out, "Folder for the results. Left out: the recipe's name and \"-scale\"");
+  command->footer(
+      "Each run is a `weft train` of its own, one after another, with as many threads a rank as the most ranks leave. What "
+      "the\n"
+      "evaluation at its end takes does not count.\n"
+      "\n"
+      "Example:\n"
+      "  weft scale recipes/fashion_mnist.toml -n 1,2 --layouts dp,shard,pp --steps 50");
+  command->callback([arguments, &status] { status = run_scale(*arguments); });
+}
+
+}  // namespace weft
