@@ -23,7 +23,7 @@ MEMBERS = {
         START: "model_ num_tensor_squares_ clip_ scaled_",
     },
     ("weft/train/run/step_updater.h", "LossScale"): {SAVED: "scale good_steps skipped_steps"},
-    ("weft/optim/update_pieces.h", "UpdatePieces"): {SAVED: "states_", START: "model_ options_"},
+    ("weft/optim/update_pieces.h", "UpdatePieces"): {SAVED: "states_", START: "model_ options_ settings_ has_rules_"},
     ("weft/optim/piece_optimizer.h", "PieceOptimizer"): {SAVED: "pieces_", START: "options_"},
     ("weft/optim/layer_wise.cpp", "LayerWise"): {STEP: "ratios_"},
     ("weft/nn/flat_block.h", "FlatPart"): {
@@ -45,8 +45,8 @@ MEMBERS = {
     ("weft/train/run/train.cpp", "Run"): {
         SAVED: "state_ trainer_",
         STEP: "loader_ evaluation_",  # a loader is made at the step that the run goes on from
-        START: "recipe_ options_ traced_step_ lengths_ plan_ layout_ device_ world_ mesh_ data_ locks_ saver_",
-        TOLD: "meter_ report_ running_ seconds_before_",
+        START: "recipe_ options_ traced_step_ target_ lengths_ plan_ layout_ device_ world_ mesh_ data_ locks_ saver_",
+        TOLD: "meter_ report_ running_ seconds_before_ counted_s_",
     },
     ("weft/train/save/run_state.h", "RunState"): {SAVED: "name clock loss evaluation others best recipe data"},
     ("weft/train/recipe/run_length.h", "RunClock"): {SAVED: "steps samples tokens epochs seconds"},

@@ -1,4 +1,5 @@
 // Measured against predicted memory: what the allocator saw during training, category by category.
+#include <ATen/cpu/Utils.h>
 #include <ATen/ops/randint.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -92,6 +93,14 @@ CategoryBytes measure(const Recipe& recipe, const ResolvedLayout& layout) {
   return peak;
 }
 
+/// Where a processor multiplies tiles of bf16, LibTorch's attention makes copies of queries, keys, values and gradients in the
+/// tiles' order while it runs: the forecast, which is for any device, does not know of them.
+double packed_for_tiles(const Recipe& recipe, const ResolvedLayout& layout) {
+  if (layout.options.precision != Precision::bf16 || !at::cpu::is_amx_tile_supported()) return 0.0;
+  return 4.0 * 2.0 *
+         static_cast<double>(layout.micro_batch * recipe.model.context / layout.cp * recipe.model.width / layout.tp);
+}
+
 std::ostream& operator<<(std::ostream& out, const Case& c) {
   return out << c.level << " " << c.recompute << " " << c.precision << c.more << " " << c.model;
 }
@@ -106,7 +115,9 @@ TEST_P(MemoryTest, MeasuredIsAsPredicted) {
     const auto category = static_cast<MemoryCategory>(i);
     const auto expected = static_cast<double>(predicted.estimate().of(category));
     const auto actual = static_cast<double>(measured[i]);
-    EXPECT_NEAR(actual, expected, kTolerance * expected) << name(category);
+    const double packed = category == MemoryCategory::activations ? packed_for_tiles(recipe, predicted.plan.layout) : 0.0;
+    EXPECT_GE(actual, (1.0 - kTolerance) * expected) << name(category);
+    EXPECT_LE(actual, (1.0 + kTolerance) * expected + packed) << name(category);
   }
 }
 

@@ -421,7 +421,7 @@ run = { steps = 1 }
   const std::vector<std::pair<std::string, std::string>> rows = {
       {"optimizer.groups.1.lr_factor=-1", "optimizer.groups.1.lr_factor must be a number of at least 0"},
       {"optimizer.groups.3.frozen=true", "unknown key 'optimizer.groups.3.frozen'"},
-      {"optimizer.groups.1.names=", "optimizer.groups.1.names is empty"}};
+      {"optimizer.groups.1.names=", "[[optimizer.groups]]: names is empty"}};
   for (const auto& [override, says] : rows) {
     EXPECT_NE(test::refusal([&, &o = override] { parse_recipe(text, "r.toml", {o}); }).find(says), std::string::npos) << says;
   }

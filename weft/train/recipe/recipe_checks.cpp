@@ -93,9 +93,8 @@ void check_mix(const Recipe& recipe) {
 }
 
 void check_groups(const Recipe& recipe) {
-  for (size_t i = 0; i < recipe.optimizer.groups.size(); ++i) {
-    if (!recipe.optimizer.groups[i].names.empty()) continue;
-    fail(recipe, "optimizer.groups.{}.names is empty; write the names that it is for: \"h.0.*\", \"*.bias\"", i + 1);
+  for (const ParameterRule& group : recipe.optimizer.groups) {
+    if (group.names.empty()) fail(recipe, "[[optimizer.groups]]: names is empty; it takes full names, as \"h.0.*\"");
   }
 }
 

@@ -7,12 +7,10 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "weft/base/error.h"
-#include "weft/base/monotonic.h"
 #include "weft/base/stopwatch.h"
 #include "weft/base/units.h"
 #include "weft/checkpoint/atomic_file.h"
@@ -32,6 +30,7 @@
 #include "weft/train/run/recipe_agreement.h"
 #include "weft/train/run/resume.h"
 #include "weft/train/run/run_lengths.h"
+#include "weft/train/run/run_notes.h"
 #include "weft/train/run/run_saver.h"
 #include "weft/train/run/shared_plan.h"
 #include "weft/train/run/trainer.h"
@@ -134,61 +133,37 @@ class Run {
     report_.best = state_.best;
     seconds_before_ = state_.clock.seconds;
     if (!leads()) return;
-    tell_loss(resumed->step);
-    if (!options_.on_note) return;
-    constexpr size_t kMostNotes = 10;
-    for (size_t i = 0; i < std::min(resumed->notes.size(), kMostNotes); ++i) options_.on_note(resumed->notes[i]);
-    if (resumed->notes.size() > kMostNotes) options_.on_note(fmt::format("and {} more", resumed->notes.size() - kMostNotes));
-    options_.on_note(fmt::format("going on from {}, after step {} of {}{}", resumed->path, resumed->step, lengths_.steps,
-                                 resumed->step < lengths_.steps ? "" : ": there are no steps left"));
+    if (RunBoard* board = options_.board) {
+      tell(restart_notes(*board, resumed->step));
+      board->set_steps_done(resumed->step);
+    }
+    tell(resume_notes(*resumed, lengths_.steps));
   }
 
-  std::vector<std::string> left_out() const {
-    std::set<std::string> names;  // the two parts of one stream tell the same
-    const auto add = [&names](const Dataset& part) {
-      for (const std::string& name : part.left_out()) names.insert(name);
-    };
-    add(*data_.training);
-    add(*data_.evaluation);
-    for (const NamedDataset& set : data_.others) add(*set.data);
-    return {names.begin(), names.end()};
+  /// On rank 0.
+  void tell(const std::vector<std::string>& notes) const {
+    if (!leads() || !options_.on_note) return;
+    for (const std::string& note : notes) options_.on_note(note);
   }
 
   void tell_left_out() const {
-    const std::vector<std::string> names = left_out();
-    if (leads() && options_.on_note && !names.empty()) options_.on_note("data.skip_bad left out " + skipped_text(names));
+    const std::vector<std::string> names = left_out(data_);
+    if (!names.empty()) tell({"data.skip_bad left out " + skipped_text(names)});
   }
 
   /// Of all ranks: which samples each of them trained on is a matter of the layout.
   std::vector<std::string> skipped_data() {
-    std::vector<std::string> names = left_out();
+    std::vector<std::string> names = left_out(data_);
     for (std::string& name : loader_->skipped()) names.push_back(std::move(name));
     for (std::string& name : evaluation_.skipped()) names.push_back(std::move(name));
     return united(trainer_, device_, names);
-  }
-
-  /// What a failure cost, where these ranks were started again.
-  void tell_loss(int64_t step) {
-    RunBoard* board = options_.board;
-    if (!board) return;
-    if (board->failed_ns() > 0 && options_.on_note) {
-      const double down_s = static_cast<double>(monotonic_ns() - board->failed_ns()) * 1e-9;
-      options_.on_note(fmt::format("started again within {}; {} to be done again", format_duration(down_s),
-                                   counted(board->steps_done() - step, "step")));
-    }
-    board->set_steps_done(step);
   }
 
   void take_weights() {
     const std::string& names = recipe_.model.weight_names;
     const std::vector<std::string> unused =
         trainer_.load_weights(recipe_.model.weights, names.empty() ? WeightNames() : WeightNames::from_file(names));
-    if (!leads() || !options_.on_note) return;
-    options_.on_note(fmt::format("starting from {}", recipe_.model.weights));
-    if (!unused.empty()) {
-      const std::string more = unused.size() > 1 ? fmt::format(" and {} more", unused.size() - 1) : "";
-      options_.on_note(fmt::format("of which the model has no use for '{}'{}", unused.front(), more));
-    }
+    tell(weights_notes(recipe_.model.weights, unused));
   }
 
   /// Of an earlier process; name, recipe and data stay this one's.

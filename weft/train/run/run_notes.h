@@ -1,0 +1,26 @@
+// What a run tells when it begins, or goes on.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "weft/base/run_board.h"
+#include "weft/train/recipe/open_data.h"
+#include "weft/train/run/resume.h"
+
+namespace weft {
+
+/// That it goes on from a checkpoint, of a run of `steps`, after what differs from then.
+std::vector<std::string> resume_notes(const Resumed& resumed, int64_t steps);
+
+/// That it starts from the weights in a file, of which the model has no use for some.
+std::vector<std::string> weights_notes(const std::string& path, const std::vector<std::string>& unused);
+
+/// What a failure cost, where these ranks were started again and go on after `step`; empty: they were not.
+std::vector<std::string> restart_notes(const RunBoard& board, int64_t step);
+
+/// What data.skip_bad left out when the data was opened, each once: the two parts of one stream tell the same.
+std::vector<std::string> left_out(const Datasets& data);
+
+}  // namespace weft
