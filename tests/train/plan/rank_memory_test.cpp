@@ -1,5 +1,5 @@
 // Measured against predicted memory: what the allocator saw during training, category by category.
-#include <ATen/cpu/Utils.h>
+#include <ATen/native/CPUBlas.h>
 #include <ATen/ops/randint.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -96,7 +96,7 @@ CategoryBytes measure(const Recipe& recipe, const ResolvedLayout& layout) {
 /// Where a processor multiplies tiles of bf16, LibTorch's attention makes copies of queries, keys, values and gradients in the
 /// tiles' order while it runs: the forecast, which is for any device, does not know of them.
 double packed_for_tiles(const Recipe& recipe, const ResolvedLayout& layout) {
-  if (layout.options.precision != Precision::bf16 || !at::cpu::is_amx_tile_supported()) return 0.0;
+  if (layout.options.precision != Precision::bf16 || !at::native::cpublas::could_pack(at::kBFloat16)) return 0.0;
   return 4.0 * 2.0 *
          static_cast<double>(layout.micro_batch * recipe.model.context / layout.cp * recipe.model.width / layout.tp);
 }
