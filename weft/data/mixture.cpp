@@ -110,6 +110,7 @@ class Combination : public Dataset {
 
 std::vector<int64_t> weights_of(const std::vector<MixtureSource>& sources) {
   std::vector<double> shares;
+  shares.reserve(sources.size());
   for (const MixtureSource& source : sources) shares.push_back(source.weight);
   return whole_weights(shares);
 }

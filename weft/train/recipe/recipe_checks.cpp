@@ -83,6 +83,7 @@ void check_mix(const Recipe& recipe) {
     fail(recipe, "data.path, evaluation_path, tokenizer and column of a mixture are its parts': move them below [[data.mix]]");
   }
   std::vector<double> weights;
+  weights.reserve(data.mix.size());
   for (const MixPart& part : data.mix) weights.push_back(part.weight);
   try {
     whole_weights(weights);

@@ -32,6 +32,7 @@ std::vector<std::vector<int>> joined_ranks(const LayoutSettings& settings, int p
     sets[{dp_off && together.has(kReplicaAxis) ? 0 : dp, shard_off && together.has(kShardAxis) ? 0 : shard}].push_back(rank);
   }
   std::vector<std::vector<int>> result;
+  result.reserve(sets.size());
   for (auto& [at, ranks] : sets) result.push_back(std::move(ranks));
   return result;
 }
@@ -61,6 +62,7 @@ class Joined {
     if (parts.size() == 1) return std::move(parts.front());
     const auto join = [&](const auto& tensor_of) {
       std::vector<at::Tensor> tensors;
+      tensors.reserve(parts.size());
       for (const Batch& part : parts) tensors.push_back(tensor_of(part));
       return at::cat(tensors);
     };
