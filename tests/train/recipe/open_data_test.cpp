@@ -14,9 +14,9 @@
 #include "tests/support/refusal.h"
 #include "weft/checkpoint/storage/local_storage.h"
 #include "weft/data/images/web_dataset.h"
+#include "weft/train/recipe/data_checks.h"
 #include "weft/train/recipe/open_shards.h"
 #include "weft/train/recipe/read_recipe.h"
-#include "weft/train/recipe/recipe_checks.h"
 
 namespace weft::open_data_test {
 namespace {

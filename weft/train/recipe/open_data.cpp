@@ -18,9 +18,9 @@
 #include "weft/data/mixture.h"
 #include "weft/data/tokens.h"
 #include "weft/train/recipe/build_model.h"
+#include "weft/train/recipe/data_checks.h"
 #include "weft/train/recipe/data_names.h"
 #include "weft/train/recipe/open_shards.h"
-#include "weft/train/recipe/recipe_checks.h"
 
 namespace weft {
 
