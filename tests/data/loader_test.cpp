@@ -15,7 +15,7 @@ namespace weft {
 namespace {
 
 /// Sample i is (i, epoch); target i. Can be slow, and can fail at one index.
-class Counting final : public Dataset {
+class Counting : public Dataset {
  public:
   struct Options {
     int64_t fail_at = -1;
@@ -237,6 +237,45 @@ TEST(Loader, RefusesWhatItCannotSplit) {
                              row.pieces);
   }
   test::expect_input_error([] { Loader(std::make_shared<Counting>(5), Sampler(6, {}), {}); }, {"6 samples", "5"});
+}
+
+/// Whose rows are longer, or of another type, in each epoch.
+class Changing final : public Dataset {
+ public:
+  explicit Changing(bool in_type) : in_type_(in_type) {}
+  int64_t size() const override { return 3; }
+  Batch get(const std::vector<int64_t>& indices, int64_t epoch) const override {
+    const auto count = static_cast<int64_t>(indices.size());
+    const at::ScalarType type = in_type_ && epoch > 0 ? at::kDouble : at::kFloat;
+    return {.inputs = {at::zeros({count, in_type_ ? 2 : 2 + epoch}, type)}, .target = at::zeros({count}, at::kLong)};
+  }
+
+ private:
+  bool in_type_;
+};
+
+TEST(Loader, RefusesRowsThatDifferWithinAMicroBatch) {
+  for (const bool in_type : {false, true}) {
+    for (const int workers : {0, 1}) {
+      Loader loader(std::make_shared<Changing>(in_type), Sampler(3, {}),
+                    {.global_batch = 2, .micro_batch = 2, .workers = workers});
+      loader.next();
+      test::expect_input_error([&] { loader.next(); }, {"other sizes or types in another epoch"});
+    }
+  }
+}
+
+class Ordered final : public Counting {
+ public:
+  using Counting::Counting;
+  bool is_ordered() const override { return true; }
+};
+
+TEST(Loader, LeavesADatasetsOwnOrderAlone) {
+  const auto dataset = std::make_shared<Ordered>(4);
+  test::expect_input_error([&] { Loader(dataset, Sampler(4, {.seed = 1}), {}); }, {"make it with sampler_of()"});
+  EXPECT_EQ(targets(Loader(dataset, sampler_of(*dataset, 1), {.global_batch = 4, .micro_batch = 4}).next()),
+            (std::vector<int64_t>{0, 1, 2, 3}));
 }
 
 TEST(EvaluationLoader, SharesHoldEverySampleOnceInOrder) {

@@ -18,13 +18,12 @@ namespace {
 
 /// What it said last, where it ended with that status.
 std::string last_words(const std::string& log, int status) {
+  const std::string prefix = "weft: ";
   std::ifstream in(log, std::ios::binary);
   std::string last;
   for (std::string line; std::getline(in, line);) {
-    if (!line.empty()) last = std::move(line);
+    if (line.starts_with(prefix)) last = line.substr(prefix.size());
   }
-  const std::string prefix = "weft: ";
-  if (last.starts_with(prefix)) last.erase(0, prefix.size());
   return last.empty() ? fmt::format("it ended with status {}", status) : shortened(last, 500);
 }
 
@@ -50,17 +49,18 @@ std::string crowding_text(int ranks_at_a_time) {
   return fmt::format("; {} ranks share {} core{}, and their times tell of that", ranks_at_a_time, cores, cores == 1 ? "" : "s");
 }
 
-int run_recipes(const std::vector<RecipeRun>& runs, int side_by_side,
+int run_recipes(const std::vector<RecipeRun>& runs, int side_by_side, double save_s,
                 const std::function<void(size_t run, const RecipeRunEnd& end)>& on_end) {
   std::vector<Job> jobs;
   jobs.reserve(runs.size());
   for (const RecipeRun& run : runs) jobs.push_back(job_of(run));
   const auto ended = [&](size_t job, const JobEnd& end) {
-    if (end.status != 0 && end.interrupted) return;
+    if ((end.status != 0 && end.interrupted) || end.status == kSavedAndStopped) return;  // it goes on another time
     if (end.status == 0) return on_end(job, {});
     on_end(job, {.diverged = end.status == kDiverged, .error = last_words(runs[job].log, end.status)});
   };
-  return run_jobs(jobs, {.side_by_side = side_by_side, .on_end = ended});
+  constexpr double kToEnd = 10.0;
+  return run_jobs(jobs, {.side_by_side = side_by_side, .grace_s = save_s + kToEnd, .on_end = ended});
 }
 
 }  // namespace weft

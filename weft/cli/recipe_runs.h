@@ -30,7 +30,8 @@ std::string crowding_text(int ranks_at_a_time);
 
 /// Trains them, `side_by_side` at a time. `on_end` is told the number of each that came to its end, and how it ended. Returns
 /// 0, or the signal that ended those that were left.
-int run_recipes(const std::vector<RecipeRun>& runs, int side_by_side,
+/// A run that saves has `save_s` for it then.
+int run_recipes(const std::vector<RecipeRun>& runs, int side_by_side, double save_s,
                 const std::function<void(size_t run, const RecipeRunEnd& end)>& on_end);
 
 }  // namespace weft

@@ -77,7 +77,7 @@ int run_scale(ScaleArguments arguments) {
                         counted(static_cast<int64_t>(runs.size()), "run"), counted(grid.steps, "step"),
                         counted(study.threads, "thread"), counted(study.cores, "core")));
   size_t done = 0, failed = 0;
-  const int interrupt = run_recipes(runs, 1, [&](size_t run, const RecipeRunEnd& end) {
+  const int interrupt = run_recipes(runs, 1, 0.0, [&](size_t run, const RecipeRunEnd& end) {
     ScaleResult& result = study.results[places[run]];
     result.failure = end.error;
     constexpr int64_t kLongestSummary = 1 << 24;

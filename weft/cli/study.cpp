@@ -6,6 +6,8 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <memory>
 
@@ -45,6 +47,10 @@ FileDescriptor hold_study_folder(const StudyArguments& arguments, const std::str
   if (error) throw InputError(fmt::format("cannot make the folder '{}': {}", printable(arguments.out), error.message()));
   FileDescriptor folder(open(arguments.out.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (folder.get() < 0 || flock(folder.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) {
+      throw InputError(
+          fmt::format("cannot hold the folder '{}': {}; name another --out", printable(arguments.out), std::strerror(errno)));
+    }
     throw InputError(fmt::format("another study is at work in '{}'; name another --out", printable(arguments.out)));
   }
   const std::string path = arguments.out + "/settings.json";
@@ -121,7 +127,8 @@ int run_study(StudyArguments arguments) {
     write_out(fmt::format("[{}/{}] {}, batch {}, lr {}: {}\n", ++done, runs.size(), result.point.optimizer, result.point.batch,
                           result.point.rate, outcome_text(result)));
   };
-  const int interrupt = run_recipes(runs, arguments.side_by_side, on_end);
+  const int interrupt =
+      run_recipes(runs, arguments.side_by_side, recipe.save.folder.empty() ? 0.0 : recipe.save.deadline_s, on_end);
   write_study(arguments, study);
   if (interrupt != 0) {
     write_out("ended by a signal; the same command goes on with the points that are left\n");

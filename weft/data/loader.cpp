@@ -20,6 +20,10 @@
 namespace weft {
 namespace {
 
+void require(bool good, const std::string& message) {
+  if (!good) throw InputError(message);
+}
+
 /// Rows of a, then rows of b. Not at::cat: that may start a second pool of OpenMP threads for this thread.
 at::Tensor join_rows(const at::Tensor& a, const at::Tensor& b) {
   const at::Tensor first = a.contiguous(), second = b.contiguous();
@@ -32,17 +36,21 @@ at::Tensor join_rows(const at::Tensor& a, const at::Tensor& b) {
   return out;
 }
 
+/// Whether their rows may stand in one tensor.
+bool are_alike(const at::Tensor& a, const at::Tensor& b) {
+  return a.scalar_type() == b.scalar_type() && a.dim() == b.dim() && a.sizes().slice(1) == b.sizes().slice(1);
+}
+
 Batch join(const Batch& a, const Batch& b) {
+  bool fits = a.inputs.size() == b.inputs.size() && are_alike(a.target, b.target);
+  for (size_t i = 0; fits && i < a.inputs.size(); ++i) fits = are_alike(a.inputs[i], b.inputs[i]);
+  require(fits, "dataset: its samples have other sizes or types in another epoch, and a micro-batch holds some of both");
   Batch out;
   for (size_t i = 0; i < a.inputs.size(); ++i) out.inputs.push_back(join_rows(a.inputs[i], b.inputs[i]));
   out.target = join_rows(a.target, b.target);
   out.skipped = a.skipped;
   out.skipped.insert(out.skipped.end(), b.skipped.begin(), b.skipped.end());
   return out;
-}
-
-void require(bool good, const std::string& message) {
-  if (!good) throw InputError(message);
 }
 
 Batch get(const Dataset& dataset, const std::vector<int64_t>& indices, int64_t epoch) {
@@ -200,6 +208,8 @@ Loader::Loader(std::shared_ptr<const Dataset> dataset, Sampler sampler, const Lo
         fmt::format("loader: the sampler was made for {} samples, the dataset has {}; make it with dataset->size()",
                     sampler.size(), dataset->size()));
   }
+  require(!dataset->is_ordered() || !sampler.is_shuffled(),
+          "loader: the dataset has an order of its own, which a sampler that shuffles would spoil; make it with sampler_of()");
   state_ = std::make_unique<State>(std::move(dataset), sampler, options);
 }
 

@@ -23,6 +23,8 @@ class Sampler {
   int64_t size() const { return size_; }
   /// The epoch that a position of the run is in, from 0.
   int64_t epoch(int64_t position) const { return position / size_; }
+  /// Whether epochs have orders drawn from the seed.
+  bool is_shuffled() const { return options_.shuffle; }
   /// The index in the dataset of the sample at a position of the run, which is not negative.
   int64_t sample(int64_t position) const;
 

@@ -101,8 +101,9 @@ std::string read_tar(const ShardFiles& files, size_t number, const std::string& 
                      .text = {}};
     const bool has_bytes = archive_entry_filetype(entry) == AE_IFREG && archive_entry_hardlink(entry) == nullptr;
     if (has_bytes && archive_entry_sparse_count(entry) > 0) return fmt::format("{} has holes (sparse)", member.name);
-    end = member.offset + (has_bytes ? (member.bytes + kBlock - 1) / kBlock * kBlock : 0);
-    if (member.offset + member.bytes > files.size(number)) return fmt::format("it ends within {}", member.name);
+    const int64_t bytes = has_bytes ? member.bytes : 0;
+    if (bytes < 0 || bytes > files.size(number) - member.offset) return fmt::format("it ends within {}", member.name);
+    end = member.offset + (bytes + kBlock - 1) / kBlock * kBlock;
     if (!has_bytes) continue;
     if (member.name.ends_with(text_ending) && member.bytes <= kMostText) member.text = text_of(reader.get(), member.bytes);
     take(std::move(member));

@@ -81,7 +81,8 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> backward_if_given(const at::Tenso
                                                                  const at::Tensor& weight, const at::Tensor& mean,
                                                                  const at::Tensor& var, double eps) {
   if (x.numel() == 0) return {at::empty_like(x), at::zeros_like(mean), at::zeros_like(mean)};
-  return at::native_batch_norm_backward(dy, x, weight, mean, var, {}, {}, /*train=*/false, eps, {true, true, true});
+  const at::Tensor none = at::empty({0}, mean.options());  // CUDA's kernel for channels-last wants them defined
+  return at::native_batch_norm_backward(dy, x, weight, mean, var, none, none, /*train=*/false, eps, {true, true, true});
 }
 
 struct BatchNormFunction : torch::autograd::Function<BatchNormFunction> {

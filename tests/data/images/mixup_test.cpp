@@ -112,8 +112,8 @@ class Mislabelled : public Numbered {
 };
 
 TEST(Mixup, RefusesWhatItCannotMix) {
-  for (const double alpha : {0.0, -1.0, 4.5, std::nan("")}) {
-    EXPECT_NE(test::refusal([&] { mix_up(std::make_shared<Numbered>(), options(alpha)); }).find("must be above 0"),
+  for (const double alpha : {0.0, -1.0, 1e-320, 4.5, std::nan("")}) {
+    EXPECT_NE(test::refusal([&] { mix_up(std::make_shared<Numbered>(), options(alpha)); }).find("must be at least 0.001"),
               std::string::npos);
   }
   const auto mixed = mix_up(std::make_shared<Mislabelled>(), options(1.0));

@@ -49,6 +49,21 @@ TEST_F(ImageFolders, HaveTheSameClassesInBothParts) {
   EXPECT_NE(test::refusal([&] { open(3); }).find("'cat' where that has 'cow'"), std::string::npos);
 }
 
+TEST_F(ImageFolders, PartsOfAMixtureHaveTheSameClasses) {
+  for (const char* place :
+       {"a/train/ant", "a/train/bee", "a/val/ant", "a/val/bee", "b/train/bee", "b/train/cat", "b/val/bee", "b/val/cat"}) {
+    add(place);
+  }
+  const auto open_mix = [&](const std::string& second) {
+    return open_data(parse_recipe(
+        "model = { name = \"resnet\", depth = 8, channels = 3, image_size = 8, classes = 2 }\nbatch = { global = 1 }\n"
+        "run = { steps = 1 }\ndata = { name = \"mix\", mix = [{ name = \"image-folder\" }, { name = \"image-folder\" }] }",
+        "r.toml", {"data.mix.1.path=" + folder_.file("a"), "data.mix.2.path=" + folder_.file(second)}));
+  };
+  EXPECT_EQ(open_mix("a").training->size(), 4);
+  EXPECT_NE(test::refusal([&] { open_mix("b"); }).find("its classes are not those of"), std::string::npos);
+}
+
 TEST_F(ImageFolders, FurtherSetsAreFoldersOfTheSameClasses) {
   for (const char* place : {"train/ant", "train/bee", "val/ant", "val/bee", "night/ant", "night/bee", "dusk/ant"}) add(place);
   folder_.write("night/bee/b.png", test::png_of(test::gradient(8, 8, 3), 8, 8, 3));

@@ -57,6 +57,10 @@ TEST_F(ScaleGridTest, LayoutsAreNamesOrKeys) {
   EXPECT_EQ(layout_overrides("layout.pp=N+layout.schedule=gpipe", 4),
             (std::vector<std::string>{"layout.pp=4", "layout.schedule=gpipe"}));
   EXPECT_TRUE(layout_overrides("recipe", 4).empty());
+  const std::string keys = "layout.pp=1+layout.offload_folder=" + std::string(300, 'x');
+  const ScalePoint a{.layout = keys + "1", .ranks = 2}, b{.layout = keys + "2", .ranks = 2};
+  EXPECT_LT(a.name().size(), 200u) << "a file's name";
+  EXPECT_NE(a.name(), b.name());
   try {
     layout_overrides("zero4", 2);
     ADD_FAILURE();

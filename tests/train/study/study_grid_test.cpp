@@ -152,10 +152,21 @@ TEST_F(StudyGridTest, AFolderIsOfOneRecipeAndTarget) {
   wider.batches = {8, 16};
   wider.rates = {1, 2};
   wider.optimizers = {"lars"};
-  wider.ranks = 2;
   wider.steps_limit = 100;
-  EXPECT_TRUE(settings_changes(before, settings({"run.threads=2", "optimizer.lr=3"}, wider), "s").empty());
+  EXPECT_TRUE(settings_changes(before, settings({"run.threads=2", "save.keep=1", "optimizer.lr=3"}, wider), "s").empty());
   using Lines = std::vector<std::string>;
+  const struct {
+    const char* key;
+    Lines lines;
+  } recipes[] = {{"data.path=x", {"data.path was left out, is x"}},
+                 {"model.weights=x", {"model.weights was left out, is x"}},
+                 {"layout.recompute=blocks", {"layout.recompute was none, is blocks"}}};
+  for (const auto& [key, lines] : recipes) EXPECT_EQ(settings_changes(before, settings({key}, grid), "s"), lines);
+  StudyGrid crowd = grid;
+  crowd.ranks = 2;
+  crowd.micro = 4;
+  EXPECT_EQ(settings_changes(before, settings({}, crowd), "s"),
+            (Lines{"most samples of a forward was left out, is 4", "ranks of a point was 1, is 2"}));
   EXPECT_EQ(settings_changes(before, settings({"model.width=32"}, grid), "s"), (Lines{"model.width was 16, is 32"}));
   EXPECT_EQ(settings_changes(before, settings({"run.seed=2"}, grid), "s"), (Lines{"run.seed was 1, is 2"}));
   wider.target = "loss <= 2";

@@ -80,7 +80,7 @@ TEST(StudyResult, IsReadFromItsFolder) {
 TEST(StudyResult, TheBestReachedTheTargetFirstOrCameNearest) {
   const Study all = study();
   const auto rate = [&](const char* optimizer, int64_t batch) {
-    const PointResult* best = best_of(all.results, optimizer, batch);
+    const PointResult* best = best_of(all.results, optimizer, batch, TargetMetric::accuracy);
     return best == nullptr ? 0.0 : best->point.rate;
   };
   EXPECT_EQ(rate("sgd", 32), 0.2) << "fewest steps";
@@ -88,6 +88,13 @@ TEST(StudyResult, TheBestReachedTheTargetFirstOrCameNearest) {
   EXPECT_EQ(rate("lars", 32), 0.2) << "nearest";
   EXPECT_EQ(rate("lars", 64), 0.1) << "the other failed";
   EXPECT_EQ(rate("sgd", 128), 0.0) << "not run";
+}
+
+TEST(StudyResult, TheNearestIsSoByWhatTheTargetIsAbout) {
+  const std::vector<PointResult> results = {result(point("sgd", 32, 0.1), summary(1000, std::nullopt, 0.5, 0.8)),
+                                            result(point("sgd", 32, 0.2), summary(1000, std::nullopt, 0.6, 0.85))};
+  EXPECT_EQ(best_of(results, "sgd", 32, TargetMetric::accuracy)->point.rate, 0.2);
+  EXPECT_EQ(best_of(results, "sgd", 32, TargetMetric::loss)->point.rate, 0.1);
 }
 
 TEST(StudyReport, TableHasARowForEachBatchAndOptimizer) {

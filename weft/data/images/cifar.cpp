@@ -88,7 +88,8 @@ class Cifar final : public ImageSource {
                         "again, {}",
                         path, file.bytes, record(), kOrSkip));
       }
-      left_out_.push_back(fmt::format("{}: its last {} bytes, which are no whole image", path, rest));
+      left_out_.push_back(file.bytes == 0 ? fmt::format("{}: it is empty", path)
+                                          : fmt::format("{}: its last {} bytes, which are no whole image", path, rest));
     }
     const int64_t first = records(), bytes = file.bytes - rest;
     bytes_.resize(bytes_.size() + static_cast<size_t>(bytes));

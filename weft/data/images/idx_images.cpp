@@ -27,7 +27,11 @@ class IdxImages final : public ImageSource {
     } else {
       pass_over_labels(files);
     }
-    if (size() == 0) throw InputError(fmt::format("{}: no image of it has a label below {}", path_, files.classes));
+    if (size() == 0) {
+      throw InputError(images_.missing + labels_.missing > 0
+                           ? fmt::format("{}: cut off before its first image or label ends; get it again", path_)
+                           : fmt::format("{}: no image of it has a label below {}", path_, files.classes));
+    }
   }
 
   int64_t size() const override { return good_ ? static_cast<int64_t>(good_->size()) : images_.sizes[0]; }

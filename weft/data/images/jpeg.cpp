@@ -10,6 +10,7 @@
 #include <jerror.h>
 #include <jpeglib.h>
 
+#include "weft/base/error.h"
 #include "weft/data/bad_data.h"
 
 namespace weft {
@@ -21,10 +22,12 @@ struct ErrorJump {
   jpeg_error_mgr manager;
   std::jmp_buf place;
   char message[JMSG_LENGTH_MAX];
+  bool is_memory;  ///< this process's want, no fault of the file
 };
 
 [[noreturn]] void jump_out(j_common_ptr info) {
   auto* errors = reinterpret_cast<ErrorJump*>(info->err);
+  errors->is_memory = info->err->msg_code == JERR_OUT_OF_MEMORY;
   info->err->format_message(info, errors->message);
   std::longjmp(errors->place, 1);
 }
@@ -112,7 +115,10 @@ bool is_jpeg(const std::vector<uint8_t>& file) { return file.size() > 2 && file[
 
 DecodedCrop decode_jpeg(const std::vector<uint8_t>& file, int64_t channels, ChooseCrop choose, const std::string& name) {
   Decoder decoder;
-  const auto fail = [&] { throw BadDataError(fmt::format("{}: not a whole JPEG image: {}", name, decoder.errors.message)); };
+  const auto fail = [&] {
+    if (decoder.errors.is_memory) throw MemoryError(fmt::format("{}: out of memory for decoding it", name));
+    throw BadDataError(fmt::format("{}: not a whole JPEG image: {}", name, decoder.errors.message));
+  };
   if (!read_header(decoder, file.data(), file.size())) fail();
   const jpeg_decompress_struct& info = decoder.info;
   if (info.jpeg_color_space == JCS_CMYK || info.jpeg_color_space == JCS_YCCK) {

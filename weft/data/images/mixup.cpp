@@ -1,7 +1,6 @@
 #include "weft/data/images/mixup.h"
 
 #include <ATen/ops/empty.h>
-#include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,7 +16,8 @@
 namespace weft {
 namespace {
 
-constexpr double kMostAlpha = 4.0;  // above it Joehnk's method draws too often
+constexpr double kLeastAlpha = 1e-3;  // below it all weights are 0 or 1
+constexpr double kMostAlpha = 4.0;    // above it Joehnk's method draws too often
 
 /// Beta(alpha, alpha) by Joehnk's method (1964), in logarithms: small alphas leave nothing of the numbers themselves.
 double draw_weight(double alpha, SampleRandom& random) {
@@ -52,14 +52,16 @@ class MixedSet final : public Dataset {
       partners.push_back(draw.partner);
     }
     Batch own = dataset_->get(indices, epoch), other = dataset_->get(partners, epoch);
-    check(own);
-    check(other);
+    check(own, indices.size());
+    check(other, partners.size());
+    if (own.inputs.front().sizes() != other.inputs.front().sizes()) throw InputError("mixup: images must be of one size");
     const auto count = static_cast<int64_t>(indices.size());
     const at::Tensor a = own.inputs.front().contiguous(), b = other.inputs.front().contiguous();
     const int64_t numel = a.numel() / count;
-    const at::Tensor images = at::empty(a.sizes(), a.options()), target = at::zeros({count, options_.classes}, at::kFloat);
+    const at::Tensor images = at::empty(a.sizes(), a.options()), target = at::empty({count, options_.classes}, at::kFloat);
     const auto *label = own.target.const_data_ptr<int64_t>(), *other_label = other.target.const_data_ptr<int64_t>();
     auto* row = target.mutable_data_ptr<float>();
+    std::fill_n(row, target.numel(), 0.0F);
     for (int64_t i = 0; i < count; ++i, row += options_.classes) {
       const float weight = weights[static_cast<size_t>(i)];
       mix(a.const_data_ptr<float>() + i * numel, b.const_data_ptr<float>() + i * numel, weight, numel,
@@ -74,7 +76,9 @@ class MixedSet final : public Dataset {
   }
 
  private:
-  void check(Batch& batch) const {
+  void check(Batch& batch, size_t samples) const {
+    const std::string misfit = samples_misfit(batch, static_cast<int64_t>(samples));
+    if (!misfit.empty()) throw InputError(fmt::format("mixup: {} where {} were asked for", misfit, samples));
     if (batch.inputs.empty() || batch.inputs.front().scalar_type() != at::kFloat || batch.target.scalar_type() != at::kLong ||
         batch.target.dim() != 1) {
       throw InputError("mixup: samples must be float32 images with labels [n] int64");
@@ -100,8 +104,10 @@ MixupDraw draw_mixup(const MixupOptions& options, int64_t size, int64_t epoch, i
 }
 
 std::shared_ptr<Dataset> mix_up(std::shared_ptr<const Dataset> dataset, const MixupOptions& options) {
-  if (!(options.alpha > 0.0 && options.alpha <= kMostAlpha))
-    throw InputError(fmt::format("mixup: alpha = {}; it must be above 0 and at most {}", options.alpha, kMostAlpha));
+  if (!(options.alpha >= kLeastAlpha && options.alpha <= kMostAlpha)) {
+    throw InputError(
+        fmt::format("mixup: alpha = {}; it must be at least {} and at most {}", options.alpha, kLeastAlpha, kMostAlpha));
+  }
   if (options.classes < 1) throw InputError(fmt::format("mixup: {} classes; there must be at least 1", options.classes));
   return std::make_shared<MixedSet>(std::move(dataset), options);
 }

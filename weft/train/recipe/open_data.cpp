@@ -172,7 +172,19 @@ Datasets open_token_data(const Recipe& recipe) {
   return datasets;
 }
 
+/// A label is one class, whichever part an image is of.
+void check_classes_of_parts(const std::vector<MixPart>& parts) {
+  std::string first;
+  for (const MixPart& part : parts) {
+    if (part.name != "image-folder") continue;
+    const std::string folder = folder_of_part(part.path, true);
+    if (first.empty()) first = folder;
+    check_same_classes(first, folder);
+  }
+}
+
 Datasets open_parts(const Recipe& recipe) {
+  check_classes_of_parts(recipe.data.mix);
   std::vector<MixtureSource> training, evaluation;
   for (size_t i = 0; i < recipe.data.mix.size(); ++i) {
     const MixPart& part = recipe.data.mix[i];

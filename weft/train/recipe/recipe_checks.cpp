@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "weft/train/recipe/recipe_failure.h"
 #include "weft/train/recipe/recipe_keys.h"
 #include "weft/train/recipe/recipe_optimizer.h"
+#include "weft/train/recipe/recipe_values.h"
 #include "weft/train/recipe/run_target.h"
 #include "weft/train/recipe/stages_by_hand.h"
 
@@ -163,16 +165,15 @@ void check_weights(const Recipe& recipe) {
   }
 }
 
-/// They stand in each checkpoint's index.
-void check_names(const Recipe& recipe) {
-  const std::pair<const char*, const std::string&> names[] = {
-      {"save.folder", recipe.save.folder}, {"save.upload", recipe.save.upload}, {"run.name", recipe.run.name},
-      {"run.resume", recipe.run.resume},   {"data.path", recipe.data.path},     {"the recipe's path", recipe.path}};
-  for (const auto& [key, name] : names) {
-    if (printable(name) == name) continue;
+/// All that is told stands in each checkpoint's index.
+void check_texts(const Recipe& recipe) {
+  std::map<std::string, std::string> texts = recipe_values(recipe);
+  texts["the recipe's path"] = recipe.path;
+  for (const auto& [key, text] : texts) {
+    if (printable(text) == text) continue;
     fail(recipe,
          "{} = '{}' has control characters, or is no UTF-8, which a checkpoint's index cannot tell of; use another name", key,
-         shortened(name));
+         shortened(text));
   }
 }
 
@@ -192,7 +193,7 @@ void check_evaluations(const Recipe& recipe) {
 
 void check_save(const Recipe& recipe) {
   const SaveRecipe& save = recipe.save;
-  if (!save.folder.empty()) check_names(recipe);
+  if (!save.folder.empty()) check_texts(recipe);
   const SaveRecipe unset;
   const bool is_set = save.every || save.keep != unset.keep || save.keep_every || save.keep_best != unset.keep_best ||
                       save.on_end != unset.on_end || save.upload != unset.upload;

@@ -24,10 +24,13 @@ const std::map<std::string, std::pair<LengthUnit, double>>& unit_words() {
   return words;
 }
 
-/// Up to a whole number; what is one but for rounding counts as one: 0.7 epochs of 60 000 samples are 42 000.
+/// Up to a whole number, of any amount at least 1; what is one but for rounding counts as one: 0.7 epochs of 60 000 samples are
+/// 42 000.
 double whole(double amount) {
+  if (amount <= 0.0) return amount;
   const double nearest = std::round(amount);
-  return std::abs(amount - nearest) < 1e-6 ? nearest : std::ceil(amount);
+  const bool is_whole = std::abs(amount - nearest) < std::max(1e-6, amount * 1e-12);
+  return std::max(1.0, is_whole ? nearest : std::ceil(amount));
 }
 
 }  // namespace

@@ -151,9 +151,9 @@ class Run {
     if (!names.empty()) tell({"data.skip_bad left out " + skipped_text(names)});
   }
 
-  /// Of all ranks: which samples each of them trained on is a matter of the layout.
+  /// Of all ranks: which samples each of them trained on is a matter of the layout. What was left out is the same on all.
   std::vector<std::string> skipped_data() {
-    std::vector<std::string> names = left_out(data_);
+    std::vector<std::string> names = leads() ? left_out(data_) : std::vector<std::string>();
     for (std::string& name : loader_->skipped()) names.push_back(std::move(name));
     for (std::string& name : evaluation_.skipped()) names.push_back(std::move(name));
     return united(trainer_, device_, names);

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "weft/base/error.h"
+#include "weft/base/hash.h"
 #include "weft/base/nearest.h"
 #include "weft/base/printable.h"
 #include "weft/train/plan/make_plan.h"
@@ -58,6 +59,8 @@ std::string ScalePoint::name() const {
   for (char& c : safe) {
     if (c == '/' || c == '"') c = '_';
   }
+  constexpr size_t kLongest = 100;  // file names are made of it
+  if (safe.size() > kLongest) safe = fmt::format("{}-{:016x}", safe.substr(0, kLongest), fnv1a(layout));
   return fmt::format("{}-{}-r{}", kScaleModes.of(mode), safe, ranks);
 }
 

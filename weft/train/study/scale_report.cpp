@@ -119,8 +119,9 @@ std::string scale_json(const ScaleStudy& study) {
     row["failure"] = is_measured(result) ? ScaleJson(nullptr) : ScaleJson(result.failure);
     rows.push_back(std::move(row));
   }
-  return ScaleJson{{"recipe", study.recipe}, {"cores", study.cores}, {"threads_per_rank", study.threads}, {"rows", rows}}.dump(
-             2) +
+  return ScaleJson{
+             {"recipe", printable(study.recipe)}, {"cores", study.cores}, {"threads_per_rank", study.threads}, {"rows", rows}}
+             .dump(2) +
          "\n";
 }
 

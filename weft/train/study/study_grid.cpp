@@ -109,7 +109,7 @@ class PointMaker {
     // Of a batch that divides, whatever the recipe's own does.
     Recipe even = recipe_;
     even.batch.micro.reset();
-    even.batch.global *= grid_.ranks;
+    even.batch.global = grid_.ranks * std::max<int64_t>(1, recipe_.run.reproducible_slots);
     return resolve(even, grid_.ranks).data_ranks();
   }
 

@@ -57,6 +57,11 @@ std::string steps_text(const PointResult* best) {
 }
 
 /// The rate in the grid, and what the recipe's rule made of it.
+const PointResult* best_in(const Study& study, const std::string& optimizer, int64_t batch) {
+  const auto target = parse_run_target(study.target);
+  return best_of(study.results, optimizer, batch, target ? target->metric : TargetMetric::accuracy);
+}
+
 std::string rate_text(const PointResult& result) {
   const bool is_scaled = result.learning_rate > 0.0 && std::abs(result.learning_rate / result.point.rate - 1.0) > 1e-9;
   return is_scaled ? fmt::format("{} ({:.4g})", result.point.rate, result.learning_rate) : fmt::format("{}", result.point.rate);
@@ -70,7 +75,7 @@ std::string table_row(const std::vector<std::string>& cells) {
 }
 
 std::string table_row_of(const Study& study, const std::string& optimizer, int64_t batch) {
-  const PointResult* best = best_of(study.results, optimizer, batch);
+  const PointResult* best = best_in(study, optimizer, batch);
   const bool is_reached = best != nullptr && best->outcome == PointOutcome::reached;
   return table_row({fmt::to_string(batch), optimizer, best ? rate_text(*best) : "-", steps_text(best),
                     is_reached ? format_count(static_cast<double>(best->samples())) : "-",
@@ -83,7 +88,7 @@ std::string table_row_of(const Study& study, const std::string& optimizer, int64
 std::string edge_lines(const Study& study, const std::string& optimizer) {
   std::vector<int64_t> least, most;
   for (const int64_t batch : batches_of(study)) {
-    const PointResult* best = best_of(study.results, optimizer, batch);
+    const PointResult* best = best_in(study, optimizer, batch);
     const std::vector<const PointResult*> points = points_of(study, optimizer, batch);
     if (best == nullptr || points.size() < 2) continue;
     const auto [low, high] = std::minmax_element(points.begin(), points.end(),
@@ -125,7 +130,7 @@ StudyJson json_of(const PointResult& result) {
 void add_lines(const Study& study, const std::string& optimizer, int colour, LineChart& chart) {
   ChartLine line{.name = optimizer, .colour = colour};
   for (const int64_t batch : batches_of(study)) {
-    const PointResult* best = best_of(study.results, optimizer, batch);
+    const PointResult* best = best_in(study, optimizer, batch);
     if (best == nullptr) continue;
     const bool is_reached = best->outcome == PointOutcome::reached;
     line.points.push_back({.x = static_cast<double>(batch),
@@ -180,14 +185,15 @@ std::string study_json(const Study& study) {
   for (const std::string& optimizer : series_of(study)) {
     StudyJson rows = StudyJson::array();
     for (const int64_t batch : batches_of(study)) {
-      const PointResult* best = best_of(study.results, optimizer, batch);
+      const PointResult* best = best_in(study, optimizer, batch);
       StudyJson points = StudyJson::array();
       for (const PointResult* point : points_of(study, optimizer, batch)) points.push_back(json_of(*point));
       rows.push_back({{"batch", batch}, {"best", best ? json_of(*best) : StudyJson(nullptr)}, {"points", points}});
     }
     series.push_back({{"optimizer", optimizer}, {"rows", rows}});
   }
-  return StudyJson{{"recipe", study.recipe}, {"target", study.target}, {"ranks", study.ranks}, {"series", series}}.dump(2) +
+  return StudyJson{{"recipe", printable(study.recipe)}, {"target", study.target}, {"ranks", study.ranks}, {"series", series}}
+             .dump(2) +
          "\n";
 }
 

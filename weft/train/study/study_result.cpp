@@ -25,9 +25,10 @@ bool has_ended(const PointResult& result) {
 }
 
 /// Lower is better.
-auto order_of(const PointResult& result) {
+auto order_of(const PointResult& result, TargetMetric metric) {
   const bool is_reached = result.outcome == PointOutcome::reached;
-  return std::tuple(is_reached ? 0 : 1, is_reached ? result.steps : 0, is_reached ? 0.0 : -result.accuracy.value_or(0.0),
+  const bool by_accuracy = !is_reached && metric == TargetMetric::accuracy;
+  return std::tuple(is_reached ? 0 : 1, is_reached ? result.steps : 0, by_accuracy ? -result.accuracy.value_or(0.0) : 0.0,
                     result.loss.value_or(INFINITY));
 }
 
@@ -81,11 +82,12 @@ PointResult read_point(const StudyPoint& point, const std::string& folder) {
   return parse_point(point, read_text_file("the summary", path, kLongestSummary), path);
 }
 
-const PointResult* best_of(const std::vector<PointResult>& results, const std::string& optimizer, int64_t batch) {
+const PointResult* best_of(const std::vector<PointResult>& results, const std::string& optimizer, int64_t batch,
+                           TargetMetric metric) {
   const PointResult* best = nullptr;
   for (const PointResult& result : results) {
     if (result.point.optimizer != optimizer || result.point.batch != batch || !has_ended(result)) continue;
-    if (best == nullptr || order_of(result) < order_of(*best)) best = &result;
+    if (best == nullptr || order_of(result, metric) < order_of(*best, metric)) best = &result;
   }
   return best;
 }

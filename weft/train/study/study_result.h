@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "weft/base/enum_names.h"
+#include "weft/train/recipe/run_target.h"
 #include "weft/train/study/study_grid.h"
 
 namespace weft {
@@ -53,7 +54,8 @@ PointResult parse_point(const StudyPoint& point, const std::string& text, const 
 PointResult read_point(const StudyPoint& point, const std::string& folder);
 
 /// The best of those of a series and batch: the one that reached the target after the fewest steps, of several the one with the
-/// least loss; where none did, the one that came nearest by accuracy, or else by loss. Null where none came to an end.
-const PointResult* best_of(const std::vector<PointResult>& results, const std::string& optimizer, int64_t batch);
+/// least loss; where none did, the one that came nearest by what the target is about. Null where none came to an end.
+const PointResult* best_of(const std::vector<PointResult>& results, const std::string& optimizer, int64_t batch,
+                           TargetMetric metric);
 
 }  // namespace weft
