@@ -30,6 +30,11 @@ bool GroupCache::holds(size_t group) const {
   return found != places_.end() && (*found->second)->is_loaded;
 }
 
+bool GroupCache::expects(size_t group) const {
+  const std::lock_guard lock(mutex_);
+  return places_.count(group) > 0;
+}
+
 std::shared_ptr<GroupCache::Entry> GroupCache::find_or_add(size_t group) const {
   const std::lock_guard lock(mutex_);
   const auto found = places_.find(group);

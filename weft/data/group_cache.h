@@ -31,6 +31,8 @@ class GroupCache {
   std::shared_ptr<const void> get(size_t group, c10::function_ref<LoadedGroup()> load) const;
   /// Whether the group is here, and asking for it costs nothing.
   bool holds(size_t group) const;
+  /// Whether it is here, or a thread is loading it.
+  bool expects(size_t group) const;
 
  private:
   struct Entry {

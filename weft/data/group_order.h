@@ -31,7 +31,8 @@ class GroupReader {
   virtual std::vector<SampleGroup> groups() const = 0;
   /// Whether a group is in memory.
   virtual bool holds(size_t group) const = 0;
-  /// Sees to it that it is. Throws what reading it does, but no BadDataError: that belongs to whoever asks for a sample.
+  /// Sees to it that it is, or will be, as another thread reads it already. Throws what reading it does, but no BadDataError:
+  /// that belongs to whoever asks for a sample.
   virtual void load(size_t group) const = 0;
 };
 

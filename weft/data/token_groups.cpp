@@ -49,6 +49,7 @@ class GroupedTokens final : public TokenSource, public GroupReader {
   }
   bool holds(size_t group) const override { return cache_.holds(group); }
   void load(size_t group) const override {
+    if (cache_.expects(group)) return;
     try {
       tokens_of(group);
     } catch (const BadDataError&) {

@@ -115,9 +115,11 @@ class GroupedTokenDataset final : public TokenDataset, private GroupReader {
 
   bool is_ordered() const override { return true; }
 
+  SampleRange near(int64_t index, int64_t epoch) const override { return order_.epoch(epoch)->window(index, cut_of(epoch)); }
+
   Batch get(const std::vector<int64_t>& indices, int64_t epoch) const override {
     const std::shared_ptr<const GroupEpoch> order = order_.epoch(epoch);
-    const GroupEpoch::Cut cut{.samples = size(), .unit = file().context, .shift = offset(epoch)};
+    const GroupEpoch::Cut cut = cut_of(epoch);
     std::vector<int64_t> windows;
     windows.reserve(indices.size());
     int64_t first = size();
@@ -136,6 +138,8 @@ class GroupedTokenDataset final : public TokenDataset, private GroupReader {
   std::vector<SampleGroup> groups() const override { return parts_.sizes; }
   bool holds(size_t part) const override { return stream().grouped()->holds(parts_.numbers[part]); }
   void load(size_t part) const override { stream().grouped()->load(parts_.numbers[part]); }
+
+  GroupEpoch::Cut cut_of(int64_t epoch) const { return {.samples = size(), .unit = file().context, .shift = offset(epoch)}; }
 
   void read_in_order(const GroupEpoch& order, int64_t at, int64_t count, int64_t* out) const {
     auto [turn, offset] = order.place(at);

@@ -156,7 +156,7 @@ TEST_F(ParquetImageFiles, RowsThatAreBadAreNamedOrPassedOver) {
 TEST_F(ParquetImageFiles, ARowGroupThatIsDamagedHasBadImages) {
   const std::string file = write("a.parquet", 0, 12);
   std::string bytes = test::read_file(file);
-  const size_t place = bytes.find(picture(5).substr(8, 20));  // of row group 1
+  const size_t place = bytes.find(picture(5).substr(33, 30));  // its pixels, in row group 1
   ASSERT_NE(place, std::string::npos);
   bytes[place + 2] ^= 1;
   folder_.write("a.parquet", bytes);

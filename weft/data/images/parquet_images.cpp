@@ -57,6 +57,7 @@ class ParquetImageSource final : public ImageSource, public GroupReader {
   }
   bool holds(size_t group) const override { return cache_.holds(group); }
   void load(size_t group) const override {
+    if (cache_.expects(group)) return;
     try {
       values_of(group);
     } catch (const BadDataError&) {

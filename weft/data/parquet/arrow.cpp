@@ -164,12 +164,14 @@ Leaf find_leaf(const parquet::arrow::SchemaManifest& manifest, const ParquetColu
 
 // --- files ----------------------------------------------------------------------------------------------------------------
 
-/// The bytes of all rows of text, where they are noted and none is null; -1 otherwise.
-int64_t noted_text(const parquet::ColumnChunkMetaData& chunk) {
-  const std::shared_ptr<parquet::SizeStatistics> sizes = chunk.size_statistics();
+/// The bytes of all rows of text, or the numbers of all lists, where they are noted and nothing is null; -1 otherwise. A list
+/// that is empty counts as null there.
+int64_t noted(const parquet::ColumnChunkMetaData& chunk, bool is_text) {
   const std::shared_ptr<parquet::Statistics> statistics = chunk.statistics();
-  if (!sizes || !sizes->unencoded_byte_array_data_bytes || !statistics || !statistics->HasNullCount()) return -1;
-  return statistics->null_count() == 0 ? *sizes->unencoded_byte_array_data_bytes : -1;
+  if (!statistics || !statistics->HasNullCount() || statistics->null_count() != 0) return -1;
+  if (!is_text) return chunk.num_values();
+  const std::shared_ptr<parquet::SizeStatistics> sizes = chunk.size_statistics();
+  return sizes ? sizes->unencoded_byte_array_data_bytes.value_or(-1) : -1;
 }
 
 parquet::ArrowReaderProperties reader_properties() {
@@ -259,10 +261,9 @@ class ArrowFiles final : public ParquetFiles {
       const auto row_group = opened.metadata->RowGroup(number);
       if (row_group->num_rows() == 0) continue;
       const auto chunk = row_group->ColumnChunk(opened.leaves.front().index);
-      ParquetGroup group{
-          .file = file, .number = number, .rows = row_group->num_rows(), .bytes = chunk->total_uncompressed_size()};
-      if (is_text_) group.text_bytes = noted_text(*chunk);
-      group.bytes = std::max(group.bytes, group.text_bytes);
+      const int64_t known = noted(*chunk, is_text_);
+      ParquetGroup group{.file = file, .number = number, .rows = row_group->num_rows(), .noted = known};
+      group.bytes = std::max(chunk->total_uncompressed_size(), is_text_ ? known : 0);
       added.push_back(group);
     }
     groups_.insert(groups_.end(), added.begin(), added.end());

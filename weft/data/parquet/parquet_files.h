@@ -35,8 +35,9 @@ struct ParquetGroup {
   /// Of the first column: bytes that it takes up in memory, as the file notes them (of columns that repeat themselves, and are
   /// of a writer that notes no sizes, too few).
   int64_t bytes = 0;
-  /// Of the first column, where it is text without nulls and the file notes it: the bytes of all rows. -1: not noted.
-  int64_t text_bytes = -1;
+  /// Of the first column, where it has no nulls and the file notes it: the bytes of all rows of text, the numbers of all lists.
+  /// -1: not noted.
+  int64_t noted = -1;
 };
 
 /// One column of a row group.

@@ -55,8 +55,8 @@ class ParquetGroups final : public TokenGroups {
 
   /// How many tokens a row group has.
   int64_t count_of(size_t group) {
-    const ParquetGroup& noted = files_->groups()[group];
-    if (noted.text_bytes >= 0 && text_.bad == BadData::refuse) return noted.text_bytes + noted.rows;
+    const ParquetGroup& known = files_->groups()[group];
+    if (known.noted >= 0 && text_.bad == BadData::refuse) return known.noted + (is_text() ? known.rows : 0);
     const auto take = [this](const std::string& what) {
       if (text_.bad == BadData::refuse) refuse(what);
       left_out_.push_back(what);
