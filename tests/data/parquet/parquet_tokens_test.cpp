@@ -11,6 +11,7 @@
 #include "tests/data/expect_input_error.h"
 #include "tests/data/temp_folder.h"
 #include "tests/support/parquet/write_parquet.h"
+#include "tests/support/seeds.h"
 #include "weft/data/tokens.h"
 
 namespace weft::parquet_tokens_test {
@@ -159,6 +160,38 @@ TEST(ParquetTokens, ARowGroupThatIsDamagedIsNamedOrPassedOver) {
     ASSERT_EQ(groups->left_out().size(), 1u);
     EXPECT_EQ(groups->left_out()[0].find(file + ", row group 1: "), 0u);
   }
+}
+
+/// Whatever bytes are wrong, it is an error that names the file, or other text of the length that was noted.
+TEST(ParquetTokens, AnyDamageIsOneLineOrIsNotSeen) {
+  const TempFolder folder;
+  std::vector<Cell> texts, lists;
+  for (int64_t i = 0; i < 40; ++i) {
+    texts.emplace_back(fmt::format("document {}", i * i * 7919));
+    lists.emplace_back(Tokens{i, i + 1, i * i % 256});
+  }
+  const std::string good = test::parquet_of({text(texts), {"ids", "list<int32>", lists}}, {.rows_per_group = 10});
+  int refused = 0;
+  for (const unsigned seed : test::seeds(300)) {
+    SCOPED_TRACE(test::replay(seed));
+    test::Random random(seed);
+    std::string bytes = good;
+    for (int i = random.below(3); i >= 0; --i) {
+      bytes[static_cast<size_t>(random.below(static_cast<int>(bytes.size())))] = static_cast<char>(random.below(256));
+    }
+    if (random.one_in(4)) bytes.resize(static_cast<size_t>(random.below(static_cast<int>(bytes.size()))));
+    const std::string file = folder.write("a.parquet", bytes);
+    try {
+      all_of(open({file},
+                  {.column = random.one_in(2) ? "text" : "ids", .bad = random.one_in(2) ? BadData::skip : BadData::refuse}));
+    } catch (const InputError& error) {
+      ++refused;
+      const std::string said = error.what();
+      EXPECT_EQ(said.find(file), 0u) << said;
+      EXPECT_EQ(said.find('\n'), std::string::npos) << said;
+    }
+  }
+  EXPECT_TRUE(refused > 0 || test::seeds(300).size() == 1);
 }
 
 TEST(ParquetTokens, ColumnsThatAreNotThereOrOfAnotherTypeAreNamed) {

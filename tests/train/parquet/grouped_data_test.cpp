@@ -1,5 +1,6 @@
 // Trainings on data that is read a group at a time, Parquet and JSON lines: the same bits on any number of ranks and workers,
 // and where a run goes on in the middle of an epoch.
+#include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -10,6 +11,7 @@
 #include "tests/support/run_ranks.h"
 #include "weft/train/recipe/open_data.h"
 #include "weft/train/recipe/read_recipe.h"
+#include "weft/train/run/data_text.h"
 #include "weft/train/run/train.h"
 
 namespace weft::grouped_data_test {
@@ -72,8 +74,8 @@ class GroupedData : public ::testing::TestWithParam<Case> {
     return test::parquet_of({image, kind}, {.rows_per_group = 5});
   }
 
-  Recipe recipe(const std::vector<std::string>& more) const {
-    std::string text = std::string(GetParam().recipe) + GetParam().data;
+  Recipe recipe(const std::vector<std::string>& more, const std::string& section = "") const {
+    std::string text = std::string(GetParam().recipe) + GetParam().data + section;
     for (size_t at = 0; (at = text.find("FOLDER", at)) != std::string::npos;) text.replace(at, 6, folder_.path().string());
     return parse_recipe(text, "r.toml", more);
   }
@@ -120,6 +122,41 @@ TEST_P(GroupedData, IsSeveralWindowsAnEpoch) {
     EXPECT_LT(data.training->near(0, 0).count, 25);
     EXPECT_GT(data.training->near(0, 0).count, 5);
   }
+}
+
+TEST_P(GroupedData, IsEvaluatedOnFurtherSets) {
+  const std::string name = GetParam().name, file = name == "images" ? "val.parquet"
+                                                   : name == "json" ? "a.jsonl"
+                                                                    : "text-1.parquet";
+  const std::string set = "\n[[evaluation]]\nname = \"other\"\npath = \"" + folder_.file(file) + "\"";
+  if (name == "mixture") {
+    EXPECT_NE(test::refusal([&] { recipe({}, set); }).find("[[evaluation]]"), std::string::npos);
+    return;
+  }
+  const Datasets data = open_data(recipe({}, set));
+  ASSERT_EQ(data.others.size(), 1u);
+  EXPECT_FALSE(data.others[0].data->is_ordered());
+  EXPECT_GE(data.others[0].data->size(), 12);
+}
+
+/// A set that tells which of its samples belong together.
+class Near final : public Dataset {
+ public:
+  int64_t size() const override { return 1000; }
+  SampleRange near(int64_t /*index*/, int64_t /*epoch*/) const override { return {40, 60}; }
+  Batch get(const std::vector<int64_t>& indices, int64_t /*epoch*/) const override {
+    asked = indices;
+    return {.inputs = {at::zeros({static_cast<int64_t>(indices.size()), 1})},
+            .target = at::zeros({static_cast<int64_t>(indices.size())})};
+  }
+  mutable std::vector<int64_t> asked;
+};
+
+TEST(GroupedDataText, IsOfSamplesThatAreReadTogether) {
+  const Near data;
+  EXPECT_EQ(data_text(data).find("1000 samples, digest "), 0u);
+  EXPECT_EQ(data.asked.front(), 40);
+  EXPECT_EQ(data.asked.back(), 99);
 }
 
 INSTANTIATE_TEST_SUITE_P(Table, GroupedData, ::testing::ValuesIn(kCases), [](const auto& info) { return info.param.name; });

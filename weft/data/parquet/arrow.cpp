@@ -101,7 +101,9 @@ template <class Action>
 auto guarded(const ShardInput& input, const std::string& name, const Action& action) {
   try {
     return action();
-  } catch (const parquet::ParquetException& error) {
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {  // Parquet's own, and whatever damaged lengths lead to
     input.rethrow();
     const std::string text = error.what();
     throw BadDataError(fmt::format("{}: {}", name, shortened(text.substr(0, text.find('\n')))));
@@ -150,6 +152,7 @@ const char* needs(ParquetContents contents) {
 
 Leaf find_leaf(const parquet::arrow::SchemaManifest& manifest, const ParquetColumn& column, const std::string& file) {
   std::vector<std::string> names;
+  names.reserve(manifest.schema_fields.size());
   for (const auto& field : manifest.schema_fields) {
     names.push_back(field.field->name());
     if (names.back() != column.name) continue;
@@ -243,6 +246,7 @@ class ArrowFiles final : public ParquetFiles {
           opened.metadata->schema(), opened.metadata->key_value_metadata(), reader_properties(), &manifest);
       if (!status.ok()) throw parquet::ParquetException(status.message());
     });
+    opened.leaves.reserve(columns_.size());
     for (const ParquetColumn& column : columns_) opened.leaves.push_back(find_leaf(manifest, column, name));
     if (groups_.empty()) {
       is_text_ = !opened.leaves.front().is_list;

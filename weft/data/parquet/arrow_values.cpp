@@ -17,6 +17,7 @@ using arrow::Type;
 template <class Array>
 void append_views(const arrow::Array& from, ParquetValues& values) {
   const auto& array = static_cast<const Array&>(from);
+  values.bytes.reserve(values.bytes.size() + static_cast<size_t>(array.length()));
   for (int64_t i = 0; i < array.length(); ++i) values.bytes.push_back(array.IsNull(i) ? std::string_view() : array.GetView(i));
 }
 
