@@ -16,7 +16,7 @@ std::string text(int file) {
   Column body{"body", "string", {}};
   for (int64_t i = 0; i < 300; ++i)
     body.cells.emplace_back(fmt::format("document {} of file {} says {}", i, file, i * i * 7919));
-  return parquet_of({body}, {.rows_per_group = 50});
+  return weft::test::parquet_of({body}, {.rows_per_group = 50});
 }
 
 std::string images(int64_t first, int64_t count) {
@@ -25,7 +25,7 @@ std::string images(int64_t first, int64_t count) {
     image.cells.emplace_back(weft::test::png_of(weft::test::Pixels(8 * 8 * 3, static_cast<uint8_t>(4 * i)), 8, 8, 3));
     label.cells.emplace_back(i % 2);
   }
-  return parquet_of({image, label}, {.rows_per_group = 8});
+  return weft::test::parquet_of({image, label}, {.rows_per_group = 8});
 }
 
 }  // namespace

@@ -36,15 +36,45 @@ struct Case {
 
 /// Fewer samples an epoch than the runs read, in windows of a few groups.
 const Case kCases[] = {
-    {"text", kGpt, R"(data = { name = "parquet", path = "FOLDER/text-{0,1}.parquet", column = "body", shuffle_mb = 0.0005 })"},
-    {"ids", kGpt, R"(data = { name = "parquet", path = "FOLDER/text-*.parquet", column = "ids", shuffle_mb = 0.0005,
-                              evaluation_path = "FOLDER/text-1.parquet" })"},
-    {"images", kMlp, R"(data = { name = "parquet", path = "FOLDER/images.parquet", evaluation_path = "FOLDER/val.parquet",
-                                 shuffle_mb = 0.002, flip = true, mixup = 0.2, label_column = "kind" })"},
-    {"json", kGpt, R"(data = { name = "jsonl", path = "FOLDER", shuffle_mb = 0.001 })"},
-    {"mixture", kGpt, R"(data = { name = "mix", shuffle_mb = 0.0005, mix = [
-                              { name = "parquet", path = "FOLDER/text-0.parquet", column = "body", weight = 2 },
-                              { name = "jsonl", path = "FOLDER/a.jsonl" }] })"},
+    {"text", kGpt, R"(
+[data]
+name = "parquet"
+path = "FOLDER/text-{0,1}.parquet"
+column = "body"
+shuffle_mb = 0.0005)"},
+    {"ids", kGpt, R"(
+[data]
+name = "parquet"
+path = "FOLDER/text-*.parquet"
+evaluation_path = "FOLDER/text-1.parquet"
+column = "ids"
+shuffle_mb = 0.0005)"},
+    {"images", kMlp, R"(
+[data]
+name = "parquet"
+path = "FOLDER/images.parquet"
+evaluation_path = "FOLDER/val.parquet"
+label_column = "kind"
+shuffle_mb = 0.002
+flip = true
+mixup = 0.2)"},
+    {"json", kGpt, R"(
+[data]
+name = "jsonl"
+path = "FOLDER"
+shuffle_mb = 0.001)"},
+    {"mixture", kGpt, R"(
+[data]
+name = "mix"
+shuffle_mb = 0.0005
+[[data.mix]]
+name = "parquet"
+path = "FOLDER/text-0.parquet"
+column = "body"
+weight = 2
+[[data.mix]]
+name = "jsonl"
+path = "FOLDER/a.jsonl")"},
 };
 
 class GroupedData : public ::testing::TestWithParam<Case> {

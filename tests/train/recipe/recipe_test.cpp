@@ -361,13 +361,18 @@ TEST(Recipe, KeysThatDoNotFitTogether) {
       {{"data.name=fashion-mnist"},
        "r.toml: model.name = \"gpt\" cannot learn from data.name = \"fashion-mnist\"; it needs \"text\", \"jsonl\", "
        "\"parquet\" or \"tokens\""},
-      {{"data.label_column=class"}, "r.toml: data.label_column is read of images with data.name = \"parquet\" only"},
-      {{"data.name=parquet", "data.path=x", "data.label_column=class"}, "r.toml: data.label_column is read of images"},
+      {{"data.label_column=class"},
+       "r.toml: data.label_column is read of images with data.name = \"parquet\" only; leave it out"},
+      {{"data.name=parquet", "data.path=x", "data.label_column=class"},
+       "r.toml: data.label_column is read of images with data.name = \"parquet\" only; leave it out"},
       {{"data.name=parquet", "data.path=x", "data.tokenizer=uint16"},
        "r.toml: data.tokenizer = \"uint16\" is for data.name = \"tokens\"; \"parquet\" takes \"bytes\""},
-      {{"data.name=parquet"}, "r.toml: data.path is missing"},
+      {{"data.name=parquet"},
+       "r.toml: data.path is missing: data.name = \"parquet\" has no default; add it or --set data.path=FOLDER"},
       {{"data.evaluation_path=x"},
-       "r.toml: data.evaluation_path is read with data.name = \"webdataset\", \"parquet\" or \"jsonl\" only"},
+       "r.toml: data.evaluation_path is read with data.name = \"webdataset\", \"parquet\" or \"jsonl\" only, which is \"text\" "
+       "here; "
+       "leave it out"},
       {{"model.name=mlp"},
        "r.toml: model.name = \"mlp\" cannot learn from data.name = \"text\"; it needs images, as \"fashion-mnist\""},
       {{"data.tokenizer=uint16"},
