@@ -14,7 +14,7 @@ configure: setup
 	@[ -e build/build.ninja ] || tools/configure release
 
 buckets: setup_options = --buckets
-buckets: configure  ## build the command with object stores: checkpoints in s3://, gs://, abfs://
+buckets: configure  ## build the command with object stores (s3://, gs://, abfs://) and Parquet
 	@tools/configure release -DWEFT_BUCKETS=ON
 	@cmake --build --preset release --target weft
 

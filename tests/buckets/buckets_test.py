@@ -36,8 +36,8 @@ def png(side, colour):
 
 
 class Tests:
-    def __init__(self, weft):
-        self.weft, self.s3 = weft, S3()
+    def __init__(self, weft, parquet_sample):
+        self.weft, self.parquet_sample, self.s3 = weft, parquet_sample, S3()
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="weft_buckets_"))
         (self.folder / "r.toml").write_text(RECIPE)
         (self.folder / "text").write_text("".join(f"line {i} of a text that repeats itself\n" for i in range(2000)))
@@ -169,7 +169,36 @@ class Tests:
             self.proxy = Proxy(self.s3.port, fails=8)
         assert len(set(shas)) == 1, shas
         none = self.run([*words[:-4], "--set", "data.path=s3://bucket/shards/x*.tar", *words[-2:]]).stderr
-        assert none.count("s3://bucket/shards/x*.tar: no shards (.tar) there") == 1, none
+        assert none.count("s3://bucket/shards/x*.tar: no files (.tar) there") == 1, none
+
+    def test_parquet_and_json_lines(self):
+        """Rows in a bucket are the same data as on disk, also where requests fail, and are asked for a group at a time."""
+        subprocess.run([self.parquet_sample, str(self.folder)], check=True)
+        rows = "".join(json.dumps({"text": f"row {i} says {i * i}"}) + "\n" for i in range(500))
+        (self.folder / "rows.jsonl").write_text(rows)
+        for name in ("text-0.parquet", "text-1.parquet", "train.parquet", "val.parquet", "rows.jsonl"):
+            assert self.s3.request("PUT", f"/bucket/rows/{name}", (self.folder / name).read_bytes())[0] == 200
+        batch = RECIPE[RECIPE.index("batch ="):]
+        gpt = 'model = { name = "gpt", layers = 1, heads = 1, width = 16, context = 32 }\n' + batch
+        mlp = 'model = { name = "mlp", layers = 1, width = 8, channels = 3, image_size = 8, classes = 2 }\n' + batch
+        kinds = {
+            "text": (gpt, 'name = "parquet", column = "body", path = "PLACE/text-{0,1}.parquet", shuffle_mb = 0.01'),
+            "images": (mlp, 'name = "parquet", path = "PLACE/train.parquet", evaluation_path = "PLACE/val*.parquet", shuffle_mb = 0.002'),
+            "rows": (gpt, 'name = "jsonl", path = "PLACE/rows.jsonl"'),
+        }
+        for kind, (recipe, data) in kinds.items():
+            shas = []
+            for place, ranks, fails in ((".", 1, 0), ("s3://bucket/rows", 1, 0), ("s3://bucket/rows", 2, 9)):
+                self.proxy = Proxy(self.s3.port, fails=fails)
+                (self.folder / "rows.toml").write_text(f"{recipe}\ndata = {{ {data.replace('PLACE', place)}, workers = 2 }}\n")
+                done = self.run(["train", "rows.toml", "--summary", "summary.json", "-n", str(ranks), "--set", "run.steps=6"])
+                assert done.returncode == 0, (kind, done.stderr)
+                shas.append(json.loads((self.folder / "summary.json").read_text())["weights_sha256"])
+                if place != "." and fails == 0:
+                    assert self.proxy.requests < 150, (kind, self.proxy.requests)
+            assert len(set(shas)) == 1, (kind, shas)
+        none = self.run(["train", "rows.toml", "--set", "data.path=s3://bucket/rows/x*.jsonl"]).stderr
+        assert none.count("s3://bucket/rows/x*.jsonl: no files (.jsonl) there") == 1, none
 
     def test_says_what_is_wrong(self):
         for name, said in {"s3://none/x": "no checkpoint is there", "s4://a/b": "of no store that is known", "s3://bucket/x?a=b": "without '?'"}.items():
@@ -180,9 +209,10 @@ class Tests:
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--weft", required=True)
+    parser.add_argument("--parquet-sample", required=True, help="the program that writes Parquet files")
     parser.add_argument("--test", help="this one alone")
     options = parser.parse_args()
-    tests, failed = Tests(options.weft), 0
+    tests, failed = Tests(options.weft, options.parquet_sample), 0
     names = [name for name in dir(Tests) if name.startswith("test_") and options.test in (None, name)]
     try:
         for name in names:

@@ -1,11 +1,16 @@
 // Documents in JSON lines: what the stream is, wherever it is read, and what is said of rows that hold none.
 #include "weft/data/json_lines.h"
 
+#include <ATen/ops/equal.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
+#include <map>
+#include <numeric>
 #include <random>
+#include <set>
 
+#include "tests/data/counted_shards.h"
 #include "tests/data/expect_input_error.h"
 #include "tests/data/temp_folder.h"
 #include "weft/data/tokens.h"
@@ -17,9 +22,14 @@ using test::expect_input_error;
 using test::TempFolder;
 using Tokens = std::vector<int64_t>;
 
-Tokens all_of(const TokenSource& source) {
-  Tokens tokens(static_cast<size_t>(source.size()));
-  source.read(0, source.size(), tokens.data());
+std::shared_ptr<const TokenGroups> open(const std::string& path, const JsonLines& lines = {}) {
+  return open_json_lines(local_shards({path}), lines);
+}
+
+Tokens all_of(const std::shared_ptr<const TokenGroups>& groups) {
+  const auto source = token_source(groups, 0);
+  Tokens tokens(static_cast<size_t>(source->size()));
+  source->read(0, source->size(), tokens.data());
   return tokens;
 }
 
@@ -35,21 +45,17 @@ TEST(JsonLines, TextsFollowOneAnother) {
                                         "{\"text\": \"one \\u00e9\", \"id\": 1}\n\n"
                                         "  {\"id\": 2, \"text\": \"\"}\r\n"
                                         "{\"text\": \"two\\nlines\"}");
-  const auto source = open_json_lines({.path = file});
-  EXPECT_EQ(all_of(*source), bytes_of("one \xc3\xa9\n\ntwo\nlines\n"));
-  EXPECT_TRUE(source->left_out().empty());
-  std::filesystem::create_directory(folder.path() / "set");
-  folder.write("set/b.jsonl", "{\"body\": \"b\"}\n");
-  folder.write("set/a.jsonl", "{\"body\": \"a\"}\n");
-  folder.write("set/.c.jsonl", "hidden");
-  folder.write("set/notes.txt", "no rows");
-  EXPECT_EQ(all_of(*open_json_lines({.path = folder.file("set"), .column = "body"})), bytes_of("a\nb\n"));
+  const auto groups = open(file);
+  EXPECT_EQ(all_of(groups), bytes_of("one \xc3\xa9\n\ntwo\nlines\n"));
+  EXPECT_TRUE(groups->left_out().empty());
+  const std::string b = folder.write("b.jsonl", "{\"body\": \"b\"}\n"), a = folder.write("a.jsonl", "{\"body\": \"a\"}\n");
+  EXPECT_EQ(all_of(open_json_lines(local_shards({a, b}), {.column = "body"})), bytes_of("a\nb\n"));
 }
 
 TEST(JsonLines, ListsOfIdsAreTokens) {
   const TempFolder folder;
   const std::string file = folder.write("a.jsonl", "{\"ids\": [5, 70000]}\n{\"ids\": []}\n{\"ids\": [0]}\n");
-  EXPECT_EQ(all_of(*open_json_lines({.path = file, .column = "ids", .vocabulary = 70001})), (Tokens{5, 70000, 0}));
+  EXPECT_EQ(all_of(open(file, {.column = "ids", .vocabulary = 70001})), (Tokens{5, 70000, 0}));
 }
 
 /// Rows that end where blocks do, and rows longer than a block.
@@ -70,10 +76,12 @@ TEST(JsonLines, AnyPartIsThatPartOfTheWhole) {
   add(block - around + 1);  // the second one just before it
   add(3 * block);
   for (int i = 0; i < 300; ++i) add(random() % 100);
-  const auto source = open_json_lines({.path = folder.write("a.jsonl", file)});
+  const auto groups = open(folder.write("a.jsonl", file));
+  EXPECT_EQ(groups->counts().size(), 4u) << "a megabyte of rows each, and the rest";
+  const auto source = token_source(groups, 0);
   ASSERT_EQ(source->size(), static_cast<int64_t>(text.size()));
   const Tokens whole = bytes_of(text);
-  ASSERT_EQ(all_of(*source), whole);
+  ASSERT_EQ(all_of(groups), whole);
   for (int i = 0; i < 200; ++i) {
     const auto begin = static_cast<int64_t>(text.size() - 1 - random() % 12'000);
     const auto count = static_cast<int64_t>(random() % (text.size() - static_cast<size_t>(begin) + 1));
@@ -104,23 +112,21 @@ TEST(JsonLines, RowsThatHoldNoDocumentAreNamedOrPassedOver) {
   };
   for (const Row& row : rows) {
     const std::string file = folder.write("a.jsonl", "{\"text\": \"a\"}\n\n" + row.line + "\n{\"text\": \"b\"}\n");
-    expect_input_error([&] { open_json_lines({.path = file}); },
-                       {file + ", row 3: " + row.says, "or set data.skip_bad = true"});
-    const auto source = open_json_lines({.path = file, .bad = BadData::skip});
-    EXPECT_EQ(all_of(*source), bytes_of("a\nb\n"));
-    ASSERT_EQ(source->left_out().size(), 1u);
-    EXPECT_EQ(source->left_out()[0].find(file + ", row 3: " + row.says), 0u) << source->left_out()[0];
+    expect_input_error([&] { open(file); }, {file + ", row 3: " + row.says, "or set data.skip_bad = true"});
+    const auto groups = open(file, {.bad = BadData::skip});
+    EXPECT_EQ(all_of(groups), bytes_of("a\nb\n"));
+    ASSERT_EQ(groups->left_out().size(), 1u);
+    EXPECT_EQ(groups->left_out()[0].find(file + ", row 3: " + row.says), 0u) << groups->left_out()[0];
   }
 }
 
 TEST(JsonLines, FilesThatAreNoneAreRefused) {
   const TempFolder folder;
-  expect_input_error([&] { open_json_lines({.path = folder.path().string()}); }, {"the folder holds no .jsonl files"});
-  expect_input_error([&] { open_json_lines({.path = folder.file("none")}); }, {"none: cannot open it: No such file"});
+  expect_input_error([&] { open(folder.file("none")); }, {"none: cannot open it: No such file"});
   const std::string empty = folder.write("empty.jsonl", "\n"), text = folder.write("text.jsonl", "{\"text\": \"abc\"}\n");
-  expect_input_error([&] { open_json_lines({.path = empty}); }, {"empty.jsonl: no documents in it"});
-  expect_input_error([&] { open_json_lines({.path = text, .vocabulary = 100}); }, {"model.vocabulary must be at least 256"});
-  const auto source = open_json_lines({.path = text});
+  expect_input_error([&] { open(empty); }, {"empty.jsonl: no documents in it"});
+  expect_input_error([&] { open(text, {.vocabulary = 100}); }, {"model.vocabulary must be at least 256"});
+  const auto source = token_source(open(text), 0);
   folder.write("text.jsonl", "{\"text\": \"ab\"}  \n");
   int64_t token = 0;
   expect_input_error([&] { source->read(0, 1, &token); }, {"text.jsonl: it was changed while it was in use"});
@@ -130,16 +136,96 @@ TEST(JsonLines, AreCutIntoWindowsAsTextIs) {
   const TempFolder folder;
   const std::string rows = folder.write("a.jsonl", "{\"text\": \"abcdefg\"}\n{\"text\": \"hijklmn\"}\n");
   const std::string text = folder.write("a.txt", "abcdefg\nhijklmn\n");
-  const TokenFile as_text{.path = text, .context = 3, .shift = true, .seed = 4};
-  const auto one = open_tokens(as_text),
-             other = open_tokens({.path = rows, .context = 3, .shift = true, .seed = 4}, open_json_lines({.path = rows}));
-  ASSERT_EQ(one->size(), other->size());
-  for (int64_t epoch = 0; epoch < 3; ++epoch) {
-    for (int64_t i = 0; i < one->size(); ++i) {
-      EXPECT_TRUE(one->get({i}, epoch).inputs[0].equal(other->get({i}, epoch).inputs[0]));
-      EXPECT_TRUE(one->get({i}, epoch).target.equal(other->get({i}, epoch).target));
+  const auto documents = token_source(open(rows), 0);
+  for (const bool training : {false, true}) {
+    const TokenFile file{.path = text, .context = 3, .shift = training, .seed = 4};
+    const auto one = open_tokens(file), other = open_tokens(file, documents);
+    ASSERT_EQ(one->size(), other->size());
+    EXPECT_FALSE(one->is_ordered());
+    EXPECT_EQ(other->is_ordered(), training);
+    for (int64_t epoch = 0; epoch < 3; ++epoch) {
+      std::multiset<Tokens> windows, others;
+      for (int64_t i = 0; i < one->size(); ++i) {
+        const Batch a = one->get({i}, epoch), b = other->get({i}, epoch);
+        EXPECT_TRUE(training || (a.inputs[0].equal(b.inputs[0]) && a.target.equal(b.target)));
+        const auto* tokens = a.inputs[0].const_data_ptr<int64_t>();
+        windows.insert(Tokens(tokens, tokens + 3));
+        tokens = b.inputs[0].const_data_ptr<int64_t>();
+        others.insert(Tokens(tokens, tokens + 3));
+      }
+      EXPECT_EQ(windows, others) << "the same windows, in an order of their own";
     }
   }
+}
+
+/// Documents of 1 000 bytes that tell their number in each word, in groups of a megabyte.
+class ManyGroups : public ::testing::Test {
+ protected:
+  ManyGroups() {
+    std::string rows;
+    for (int i = 0; i < kDocuments; ++i) {
+      std::string text;
+      while (text.size() < 990) text += fmt::format("{:06} ", i);
+      rows += "{\"text\": \"" + text + "\"}\n";
+    }
+    shards_ = std::make_shared<test::CountedShards>(std::vector<std::string>{folder_.write("a.jsonl", rows)});
+    groups_ = open_json_lines(shards_, {});
+    shards_->take_reads();
+  }
+  std::shared_ptr<Dataset> training(int64_t mix_bytes) const {
+    return open_tokens({.path = "a.jsonl", .context = 99, .shift = true, .seed = 3, .mix_bytes = mix_bytes},
+                       token_source(groups_, 2 * mix_bytes));
+  }
+  static constexpr int kDocuments = 12'000;
+  TempFolder folder_;
+  std::shared_ptr<test::CountedShards> shards_;
+  std::shared_ptr<const TokenGroups> groups_;
+};
+
+TEST_F(ManyGroups, EachIsReadOnceAnEpochWhileTheWindowFits) {
+  ASSERT_EQ(groups_->counts().size(), 12u);
+  const auto dataset = training(2'200'000);  // six windows of two groups
+  int64_t reads = 0;
+  for (int64_t epoch = 0; epoch < 3; ++epoch) {
+    for (int64_t i = 0; i + 64 <= dataset->size(); i += 64) {
+      std::vector<int64_t> indices(64);
+      std::iota(indices.begin(), indices.end(), i);
+      dataset->get(indices, epoch);
+    }
+    for (const auto& [place, count] : shards_->take_reads()) {
+      EXPECT_LE(count, 2) << "once, and as the next epoch's first";
+      reads += count;
+    }
+  }
+  EXPECT_LE(reads, 3 * 12 + 2) << "and those of the fourth epoch's first window, which are read ahead";
+  EXPECT_GE(reads, 3 * 12 - 2 * 4) << "four of them are kept, no more";
+}
+
+TEST_F(ManyGroups, EveryTokenIsPredictedOnceAnEpochAndNeighboursAreApart) {
+  const auto dataset = training(4 << 20);
+  std::map<int64_t, int> documents;
+  std::vector<int64_t> first;
+  for (int64_t i = 0; i < dataset->size(); ++i) {
+    const Batch batch = dataset->get({i}, 1);
+    const auto* tokens = batch.inputs[0].const_data_ptr<int64_t>();
+    std::string text(tokens, tokens + 99);
+    const int number = std::stoi(text.substr(text.find_first_of(" \n") + 1, 6));
+    ++documents[number];
+    first.push_back(number);
+  }
+  for (const auto& [document, windows] : documents) EXPECT_TRUE(windows >= 8 && windows <= 12) << document << " " << windows;
+  EXPECT_GE(documents.size(), static_cast<size_t>(kDocuments) - 25) << "but what the shift and the last window leave";
+  int64_t near = 0;
+  for (size_t i = 1; i < first.size(); ++i) near += std::abs(first[i] - first[i - 1]) < 10 ? 1 : 0;
+  EXPECT_LT(near, dataset->size() / 50);
+}
+
+TEST_F(ManyGroups, WhatReadingThrowsIsAnErrorAndNotKept) {
+  const auto dataset = training(4 << 20);
+  shards_->fails = true;
+  expect_input_error([&] { dataset->get({0}, 0); }, {"the network is down"});
+  shards_->fails = false;
+  EXPECT_NO_THROW(dataset->get({0}, 0));
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ namespace {
 using test::expect_input_error;
 
 /// Sample i is first + i, its target the epoch; every fifth is told to be bad.
-class Numbers final : public Dataset {
+class Numbers : public Dataset {
  public:
   Numbers(int64_t first, int64_t size, at::ScalarType type = at::kLong, int64_t width = 1)
       : first_(first), size_(size), type_(type), width_(width) {}
@@ -96,6 +96,25 @@ std::vector<MixtureSource> three() {
   return {{std::make_shared<Numbers>(0, 50), 0.5, "a"},
           {std::make_shared<Numbers>(1000, 7), 0.3, "b"},
           {std::make_shared<Numbers>(2000, 43), 0.2, "c"}};
+}
+
+/// Samples that stand in the order to train in.
+class OrderedNumbers final : public Numbers {
+ public:
+  using Numbers::Numbers;
+  bool is_ordered() const override { return true; }
+};
+
+TEST(Mixture, LeavesTheOrderOfASourceThatHasOne) {
+  const auto mixture =
+      open_mixture({{std::make_shared<OrderedNumbers>(0, 10), 1.0, "a"}, {std::make_shared<Numbers>(100, 10), 1.0, "b"}}, 1);
+  std::vector<int64_t> of_a, of_b;
+  for (int64_t i = 0; i < 20; ++i) {
+    const int64_t number = mixture->get({i}, 0).inputs[0][0][0].item<int64_t>();
+    (number < 100 ? of_a : of_b).push_back(number);
+  }
+  EXPECT_EQ(of_a, (std::vector<int64_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}));
+  EXPECT_FALSE(std::is_sorted(of_b.begin(), of_b.end()));
 }
 
 TEST(Mixture, HasEachSourceInItsShareAndWholeBeforeItComesAgain) {

@@ -25,6 +25,12 @@ std::string samples_misfit(const Batch& batch, int64_t samples);
 /// Targets with this value are not counted.
 inline constexpr int64_t kIgnore = -100;
 
+/// Samples [first, first + count).
+struct SampleRange {
+  int64_t first = 0;
+  int64_t count = 0;
+};
+
 /// Samples by index.
 class Dataset {
  public:
@@ -38,6 +44,8 @@ class Dataset {
   virtual std::vector<std::string> left_out() const { return {}; }
   /// Whether its samples stand in the order to train in already, so that nobody is to shuffle them.
   virtual bool is_ordered() const { return false; }
+  /// The samples that cost little to read when sample `index` is read: it is one of them. Thread-safe.
+  virtual SampleRange near(int64_t /*index*/, int64_t /*epoch*/) const { return {0, size()}; }
 };
 
 }  // namespace weft

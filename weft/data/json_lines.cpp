@@ -3,185 +3,176 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <nlohmann/json.hpp>
-#include <system_error>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "weft/base/error.h"
-#include "weft/base/input_file.h"
-#include "weft/base/printable.h"
-#include "weft/data/file_set.h"
 
 namespace weft {
 namespace {
 
-namespace fs = std::filesystem;
 using Json = nlohmann::json;
-using Tokens = std::vector<int64_t>;
 
 constexpr int64_t kBlock = int64_t{1} << 20, kLongestRow = int64_t{1} << 30;
+constexpr int64_t kGroup = int64_t{1} << 20;  ///< bytes of rows, and the last of them
 
-std::vector<std::string> files_of(const std::string& path) {
-  std::error_code code;
-  if (!fs::is_directory(path, code)) return {path};
-  std::vector<std::string> paths;
-  for (fs::directory_iterator it(path, code), end; !code && it != end; it.increment(code)) {
-    const bool is_hidden = it->path().filename().string().starts_with('.');
-    if (it->is_regular_file() && !is_hidden && it->path().extension() == ".jsonl") paths.push_back(it->path().string());
-  }
-  if (code) throw InputError(fmt::format("{}: cannot list it: {}; check data.path", path, code.message()));
-  if (paths.empty()) throw InputError(fmt::format("{}: the folder holds no .jsonl files; check data.path", path));
-  std::sort(paths.begin(), paths.end());
-  return paths;
-}
+bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\r") == std::string_view::npos; }
 
 /// A document, or why a row holds none.
 struct Document {
-  Tokens tokens;
+  std::string text = {};  ///< and a line break
+  std::vector<uint32_t> ids = {};
   bool is_text = false;
-  std::string wrong;
+  std::string wrong = {};
 };
 
-Document document_of(const std::string& line, const std::string& column, int64_t vocabulary) {
-  const Json row = Json::parse(line, nullptr, false);
-  if (row.is_discarded()) return {.tokens = {}, .wrong = "it is no JSON, or cut short"};
-  if (!row.is_object())
-    return {.tokens = {}, .wrong = fmt::format("it is {} {} and no object", row.is_array() ? "an" : "a", row.type_name())};
-  const auto found = row.find(column);
-  if (found == row.end()) return {.tokens = {}, .wrong = fmt::format("it has no '{}'", column)};
-  Document document{.tokens = {}, .is_text = found->is_string(), .wrong = {}};
-  if (document.is_text) {
-    const auto& text = found->get_ref<const std::string&>();
-    document.tokens.assign(reinterpret_cast<const uint8_t*>(text.data()),
-                           reinterpret_cast<const uint8_t*>(text.data()) + text.size());
-    document.tokens.push_back('\n');
-    return document;
+Document document_of(std::string_view line, const std::string& column, int64_t vocabulary) {
+  Json row = Json::parse(line, nullptr, false);
+  if (row.is_discarded()) return {.wrong = "it is no JSON, or cut short"};
+  if (!row.is_object()) {
+    return {.wrong = fmt::format("it is {} {} and no object", row.is_array() ? "an" : "a", row.type_name())};
   }
+  const auto found = row.find(column);
+  if (found == row.end()) return {.wrong = fmt::format("it has no '{}'", column)};
+  if (found->is_string()) return {.text = std::move(found->get_ref<std::string&>()) + "\n", .is_text = true};
   const auto is_whole = [](const Json& value) { return value.is_number_unsigned(); };
   if (!found->is_array() || !std::all_of(found->begin(), found->end(), is_whole)) {
     const std::string type = found->is_array() ? "a list of something else" : fmt::format("of type {}", found->type_name());
-    return {.tokens = {}, .wrong = fmt::format("'{}' is {}, neither text nor a list of token ids", column, type)};
+    return {.wrong = fmt::format("'{}' is {}, neither text nor a list of token ids", column, type)};
   }
+  Document document;
+  document.ids.reserve(found->size());
   for (const Json& value : *found) {
     const uint64_t id = value.get<uint64_t>();
     if (id >= static_cast<uint64_t>(vocabulary)) {
-      document.wrong =
-          fmt::format("token {} at index {} is not below the vocabulary of {}", id, document.tokens.size(), vocabulary);
-      return document;
+      return {.wrong =
+                  fmt::format("token {} at index {} is not below the vocabulary of {}", id, document.ids.size(), vocabulary)};
     }
-    document.tokens.push_back(static_cast<int64_t>(id));
+    document.ids.push_back(static_cast<uint32_t>(id));
   }
   return document;
 }
 
-class Rows final : public TokenSource {
+class JsonGroups final : public TokenGroups {
  public:
-  explicit Rows(const JsonLines& lines) : lines_(lines) {
-    for (const std::string& path : files_of(lines.path)) add(path);
-    if (size_ == 0) throw InputError(fmt::format("{}: no documents in it; check data.path and data.column", lines.path));
+  JsonGroups(std::shared_ptr<const ShardFiles> files, const JsonLines& lines) : files_(std::move(files)), lines_(lines) {
+    for (size_t file = 0; file < files_->count(); ++file) add(file);
+    if (counts_.empty()) {
+      throw InputError(fmt::format("{}: no documents in {}; check data.path and data.column",
+                                   files_->count() > 0 ? files_->name(0) : "jsonl",
+                                   files_->count() > 1 ? "it and the other files" : "it"));
+    }
   }
 
-  int64_t size() const override { return size_; }
+  bool is_text() const override { return is_text_; }
+  const std::vector<int64_t>& counts() const override { return counts_; }
   std::vector<std::string> left_out() const override { return left_out_; }
 
-  void read(int64_t begin, int64_t count, int64_t* out) const override {
-    if (begin < 0 || count < 0 || begin > size_ - count) {
-      throw InputError(fmt::format("tokens [{}, {}) asked for, the stream has {}", begin, begin + count, size_));
+  TokenRun load(size_t number) const override {
+    const Group& group = groups_[number];
+    std::string text(static_cast<size_t>(group.bytes), '\0');
+    files_->read(group.file, group.offset, text.data(), group.bytes);
+    TokenRun run;
+    is_text_ ? run.text.reserve(static_cast<size_t>(counts_[number])) : run.ids.reserve(static_cast<size_t>(counts_[number]));
+    for (size_t begin = 0; begin < text.size();) {
+      const size_t end = std::min(text.find('\n', begin), text.size());
+      const std::string_view line(text.data() + begin, end - begin);
+      begin = end + 1;
+      if (is_blank(line)) continue;
+      const Document document = document_of(line, lines_.column, lines_.vocabulary);
+      if (!document.wrong.empty() || document.is_text != is_text_) continue;  // which was told when it was found
+      run.text.insert(run.text.end(), document.text.begin(), document.text.end());
+      run.ids.insert(run.ids.end(), document.ids.begin(), document.ids.end());
     }
-    auto row = std::upper_bound(rows_.begin(), rows_.end(), begin, [](int64_t at, const Row& r) { return at < r.first; });
-    for (--row; count > 0; ++row) {
-      const Tokens tokens = tokens_of(*row);
-      const int64_t offset = begin - row->first;
-      const int64_t part = std::min(count, static_cast<int64_t>(tokens.size()) - offset);
-      out = std::copy_n(tokens.begin() + offset, part, out);
-      begin += part;
-      count -= part;
+    if (static_cast<int64_t>(run.text.size() + run.ids.size()) != counts_[number]) {
+      throw InputError(fmt::format("{}: it was changed while it was in use; leave the data alone while a training reads it",
+                                   files_->name(group.file)));
     }
+    return run;
   }
 
  private:
-  struct Row {
-    int64_t first;   ///< position of its first token in the stream
-    int64_t offset;  ///< of its line in the file
-    int64_t bytes;
+  /// Whole rows of a file.
+  struct Group {
     size_t file;
+    int64_t offset, bytes;
   };
 
-  void add(const std::string& path) {
-    InputFile opened = open_input(path);
-    if (!opened.reason.empty()) throw InputError(fmt::format("{}: cannot open it: {}; check data.path", path, opened.reason));
-    const int64_t bytes = opened.bytes;
-    const size_t file = files_.add(path, std::move(opened));
-    paths_.push_back(path);
+  void add(size_t file) {
+    const int64_t bytes = files_->size(file), most = std::max(kBlock, files_->block_bytes());
+    Group group{.file = file, .offset = 0, .bytes = 0};
     std::string line, block;
-    int64_t begin = 0, number = 0;  // of the line
+    int64_t tokens = 0, number = 0;  // of the group, of the line
     for (int64_t at = 0; at < bytes; at += static_cast<int64_t>(block.size())) {
-      block.resize(static_cast<size_t>(std::min(kBlock, bytes - at)));
-      files_.read(file, at, block.data(), static_cast<int64_t>(block.size()));
+      block.resize(static_cast<size_t>(std::min(most, bytes - at)));
+      files_->read(file, at, block.data(), static_cast<int64_t>(block.size()));
       for (size_t from = 0; from < block.size();) {
         const size_t end = std::min(block.find('\n', from), block.size());
         line.append(block, from, end - from);
-        if (end == block.size() && at + static_cast<int64_t>(end) < bytes) break;  // it goes on in the next one
-        take(line, {.first = size_, .offset = begin, .bytes = static_cast<int64_t>(line.size()), .file = file}, ++number);
-        begin += static_cast<int64_t>(line.size()) + 1;
-        line.clear();
         from = end + 1;
+        if (end == block.size() && at + static_cast<int64_t>(end) < bytes) break;  // it goes on in the next one
+        tokens += take(line, file, ++number);
+        group.bytes += static_cast<int64_t>(line.size()) + 1;
+        line.clear();
+        if (group.bytes >= kGroup) close(group, tokens);
       }
       if (static_cast<int64_t>(line.size()) > kLongestRow) {
-        throw InputError(fmt::format("{}, row {}: more than {} bytes; is it JSON lines?", path, number + 1, kLongestRow));
+        throw InputError(
+            fmt::format("{}, row {}: more than {} bytes; is it JSON lines?", files_->name(file), number + 1, kLongestRow));
       }
     }
+    group.bytes = bytes - group.offset;  // the last line may end without a line break
+    close(group, tokens);
   }
 
-  void take(const std::string& line, const Row& row, int64_t number) {
-    if (line.find_first_not_of(" \t\r") == std::string::npos) return;
-    Document document = document_of(line, lines_.column, lines_.vocabulary);
-    constexpr int64_t kBytes = 256;
-    if (document.wrong.empty() && document.is_text && lines_.vocabulary < kBytes) {
-      throw InputError(
-          fmt::format("{}: it holds text, for whose bytes model.vocabulary must be at least {}", lines_.path, kBytes));
+  /// Ends a group, and begins the next one.
+  void close(Group& group, int64_t& tokens) {
+    if (tokens > 0) {
+      groups_.push_back(group);
+      counts_.push_back(tokens);
     }
-    if (document.wrong.empty() && !rows_.empty() && document.is_text != is_text_) {
+    group = {.file = group.file, .offset = group.offset + group.bytes, .bytes = 0};
+    tokens = 0;
+  }
+
+  /// How many tokens a row has.
+  int64_t take(const std::string& line, size_t file, int64_t number) {
+    if (is_blank(line)) return 0;
+    Document document = document_of(line, lines_.column, lines_.vocabulary);
+    const bool is_first = !has_rows_;
+    if (document.wrong.empty() && !is_first && document.is_text != is_text_) {
       document.wrong = fmt::format("'{}' is {} there, and in the rows before it {}", lines_.column,
                                    document.is_text ? "text" : "a list of ids", is_text_ ? "text" : "a list of ids");
     }
     if (!document.wrong.empty()) {
-      const std::string what = fmt::format("{}, row {}: {}", paths_[row.file], number, document.wrong);
+      const std::string what = fmt::format("{}, row {}: {}", files_->name(file), number, document.wrong);
       if (lines_.bad == BadData::refuse) throw InputError(fmt::format("{}; mend it, check data.column, {}", what, kOrSkip));
       left_out_.push_back(what);
-      return;
+      return 0;
     }
-    if (document.tokens.empty()) return;
-    is_text_ = document.is_text;
-    rows_.push_back(row);
-    size_ += static_cast<int64_t>(document.tokens.size());
+    const auto tokens = static_cast<int64_t>(document.text.size() + document.ids.size());
+    if (is_first && tokens > 0) {
+      check_vocabulary(lines_.vocabulary, document.is_text, files_->name(file));
+      is_text_ = document.is_text;
+      has_rows_ = true;
+    }
+    return tokens;
   }
 
-  Tokens tokens_of(const Row& row) const {
-    std::string line(static_cast<size_t>(row.bytes), '\0');
-    files_.read(row.file, row.offset, line.data(), row.bytes);
-    Document document = document_of(line, lines_.column, lines_.vocabulary);
-    const int64_t next = &row == &rows_.back() ? size_ : (&row + 1)->first;
-    if (!document.wrong.empty() || document.is_text != is_text_ ||
-        static_cast<int64_t>(document.tokens.size()) != next - row.first) {
-      throw InputError(fmt::format("{}: it was changed while it was in use; leave the data alone while a training reads it",
-                                   paths_[row.file]));
-    }
-    return std::move(document.tokens);
-  }
-
+  const std::shared_ptr<const ShardFiles> files_;
   const JsonLines lines_;
-  FileSet files_;
-  std::vector<std::string> paths_, left_out_;
-  std::vector<Row> rows_;
-  int64_t size_ = 0;
-  bool is_text_ = false;
+  std::vector<std::string> left_out_;
+  std::vector<Group> groups_;
+  std::vector<int64_t> counts_;
+  bool is_text_ = false, has_rows_ = false;
 };
 
 }  // namespace
 
-std::shared_ptr<const TokenSource> open_json_lines(const JsonLines& lines) { return std::make_shared<Rows>(lines); }
+std::shared_ptr<const TokenGroups> open_json_lines(std::shared_ptr<const ShardFiles> files, const JsonLines& lines) {
+  return std::make_shared<JsonGroups>(std::move(files), lines);
+}
 
 }  // namespace weft

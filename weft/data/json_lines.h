@@ -5,23 +5,24 @@
 #include <string>
 
 #include "weft/data/bad_data.h"
-#include "weft/data/token_source.h"
+#include "weft/data/shard_files.h"
+#include "weft/data/token_groups.h"
 
 namespace weft {
 
-/// Which files, and what of them.
+/// What is read of the files.
 struct JsonLines {
-  std::string path;               ///< a file, or a folder whose regular files *.jsonl are read in name order
   std::string column = "text";    ///< the key whose value is the document
   int64_t vocabulary = 256;       ///< ids must be below it; of text at least 256
   BadData bad = BadData::refuse;  ///< what to do with a row that holds no document
 };
 
-/// The documents one after another: of text its bytes (UTF-8) and a line break after each document, of lists of ids just these.
-/// The files are read once here, to find where each document lies (32 bytes of memory a row), and then as they are asked for.
+/// The documents one after another: of text its bytes (UTF-8) and a line break after each document, of lists of ids just these;
+/// in groups of rows of a megabyte together. The files are read once here, to check each row and find where the groups lie (40
+/// bytes of memory a group), and then as they are asked for.
 /// Throws InputError that names file and row: for a line that is no JSON object, lacks the column or has another type there
 /// than text or a list of whole numbers, or than the rows before it; for an id out of range; and where there is no document at
 /// all.
-std::shared_ptr<const TokenSource> open_json_lines(const JsonLines& lines);
+std::shared_ptr<const TokenGroups> open_json_lines(std::shared_ptr<const ShardFiles> files, const JsonLines& lines);
 
 }  // namespace weft

@@ -12,6 +12,7 @@
 #include "weft/base/error.h"
 #include "weft/base/hash.h"
 #include "weft/data/interleave.h"
+#include "weft/data/loader.h"
 #include "weft/data/sampler.h"
 
 namespace weft {
@@ -118,8 +119,9 @@ std::vector<int64_t> weights_of(const std::vector<MixtureSource>& sources) {
 class Mixture final : public Combination {
  public:
   Mixture(std::vector<MixtureSource> parts, uint64_t seed) : Combination(std::move(parts)), interleave_(weights_of(sources())) {
+    orders_.reserve(sources().size());
     for (const MixtureSource& source : sources()) {
-      orders_.emplace_back(source.samples->size(), Sampler::Options{.seed = splitmix64(seed + orders_.size())});
+      orders_.push_back(sampler_of(*source.samples, splitmix64(seed + orders_.size())));
     }
   }
   bool is_ordered() const override { return true; }

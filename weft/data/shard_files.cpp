@@ -16,7 +16,7 @@ class LocalShards final : public ShardFiles {
   explicit LocalShards(const std::vector<std::string>& paths) : paths_(paths) {
     for (const std::string& path : paths) {
       InputFile file = open_input(path);
-      if (!file.reason.empty()) throw InputError(fmt::format("cannot open the shard '{}': {}", path, file.reason));
+      if (!file.reason.empty()) throw InputError(fmt::format("{}: cannot open it: {}; check data.path", path, file.reason));
       sizes_.push_back(file.bytes);
       files_.add(path, std::move(file));
     }

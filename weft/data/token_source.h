@@ -7,6 +7,8 @@
 
 namespace weft {
 
+class GroupReader;
+
 /// Tokens by position. Thread-safe.
 class TokenSource {
  public:
@@ -18,6 +20,9 @@ class TokenSource {
   virtual void read(int64_t begin, int64_t count, int64_t* out) const = 0;
   /// As Dataset::left_out().
   virtual std::vector<std::string> left_out() const { return {}; }
+  /// Where tokens are read a group at a time, so that an order by groups is better (data/group_order.h): the groups, whose
+  /// items are tokens, one after another. Null: any part costs the same.
+  virtual const GroupReader* grouped() const { return nullptr; }
 };
 
 }  // namespace weft

@@ -19,7 +19,9 @@ struct TokenFile {
   double end = 1.0;                ///< where that part ends
   int64_t context = 0;             ///< tokens a sample
   bool shift = false;              ///< shift the windows by an offset drawn from (seed, epoch), so that epochs differ
-  uint64_t seed = 0;               ///< of the shifts
+  uint64_t seed = 0;               ///< of the shifts, and of the order of groups
+  int64_t mix_bytes =
+      int64_t{128} << 20;  ///< of groups whose windows are mixed (GroupOrderOptions::window_bytes), with `shift`
 };
 
 /// Where Debian's fortunes puts its texts: the default corpus. Links and *.dat index files in it are skipped.
@@ -33,7 +35,9 @@ inline constexpr const char* kDefaultTextFolder = "/usr/share/games/fortunes";
 /// range.
 std::shared_ptr<Dataset> open_tokens(const TokenFile& file);
 
-/// The same of tokens from elsewhere; `file` tells how they are cut into samples, and what errors call them.
+/// The same of tokens from elsewhere; `file` tells how they are cut into samples, and what errors call them. Of a source that
+/// is read a group at a time, with `shift`, the windows are of the groups one after another in an order that is drawn anew each
+/// epoch, and in an order of their own (Dataset::is_ordered(), data/group_order.h).
 std::shared_ptr<Dataset> open_tokens(const TokenFile& file, std::shared_ptr<const TokenSource> source);
 
 }  // namespace weft

@@ -118,6 +118,7 @@ TEST_F(WebDatasets, AreFoldersBracesOrGlobs) {
   add("train/b.tar", {13});
   add("val/c.tar", {14});
   folder_.write("train/notes.txt", "no shard");
+  folder_.write("train/.b.tar", "hidden");
   const std::string root = folder_.path().string();
   const Datasets whole = open(root, "");
   EXPECT_EQ(labels(*whole.training), (Labels{1, 2, 3}));
@@ -133,8 +134,8 @@ TEST_F(WebDatasets, ThatAreNotThereAreNamed) {
   const std::vector<std::tuple<std::string, std::string, std::string>> rows = {
       {root, "", "no folder 'val'"},
       {root + "/train/a.tar", "", "name those for evaluation with data.evaluation_path"},
-      {root + "/train/x*.tar", root + "/train", "/train/x*.tar: no shards (.tar) there"},
-      {root + "/train/{a,b}.tar", root + "/train", "cannot open the shard '" + root + "/train/b.tar'"},
+      {root + "/train/x*.tar", root + "/train", "/train/x*.tar: no files (.tar) there"},
+      {root + "/train/{a,b}.tar", root + "/train", root + "/train/b.tar: cannot open it: No such file"},
       {root + "/*/a.tar", root + "/train", "'*' and '?' may stand in its last part alone"}};
   for (const auto& [path, evaluation, says] : rows) {
     const std::string text = test::refusal([&, p = path, e = evaluation] { open(p, e); });
@@ -184,9 +185,33 @@ TEST(JsonLinesData, IsOneStreamInTwoParts) {
   };
   const Datasets data = open({});
   EXPECT_EQ(data.evaluation->get({0}, 0).inputs[0][0][0].item<int64_t>(), 'a' + 90 % 26) << "the last tenth";
+  EXPECT_TRUE(data.training->is_ordered());
   EXPECT_EQ(data.training->left_out(), std::vector<std::string>{file + ", row 1: it has no 'body'"});
   EXPECT_NE(test::refusal([&] { open({"data.skip_bad=false"}); }).find(", row 1: it has no 'body'; mend it, check data.column"),
             std::string::npos);
+}
+
+TEST(JsonLinesData, IsFilesOfAFolderOrPatternAndOthersForEvaluation) {
+  const test::TempFolder folder;
+  for (const char* name : {"a.jsonl", "b.jsonl", "c.jsonl", ".d.jsonl", "notes.txt"}) {
+    folder.write(name, "{\"text\": \"" + std::string(40, name[0]) + "\"}\n");
+  }
+  const auto open = [&](const std::string& path, const std::string& evaluation, const std::string& more = "") {
+    return open_data(parse_recipe(
+        "model = { name = \"gpt\", context = 4 }\nbatch = { global = 1 }\nrun = { steps = 1 }\n"
+        "data = { name = \"jsonl\" }" +
+            more,
+        "r.toml",
+        {"data.path=" + folder.file(path), "data.evaluation_path=" + (evaluation.empty() ? "" : folder.file(evaluation))}));
+  };
+  const auto first = [](const Dataset& data) { return static_cast<char>(data.get({0}, 0).inputs[0][0][0].item<int64_t>()); };
+  EXPECT_EQ(open("", "").evaluation->size(), 3) << "a tenth of three documents of 41 tokens";
+  EXPECT_EQ(open("{a,b}.jsonl", "c.jsonl").evaluation->size(), 10);
+  EXPECT_EQ(first(*open("{a,b}.jsonl", "?.jsonl").evaluation), 'a');
+  const Datasets more = open("a.jsonl", "b.jsonl", "\n[[evaluation]]\nname = \"c\"\npath = \"" + folder.file("c.jsonl") + "\"");
+  ASSERT_EQ(more.others.size(), 1u);
+  EXPECT_EQ(first(*more.others[0].data), 'c');
+  EXPECT_NE(test::refusal([&] { open("x*.jsonl", ""); }).find("x*.jsonl: no files (.jsonl) there"), std::string::npos);
 }
 
 TEST(MixedData, TakesTextsByWeightAndEvaluatesAll) {

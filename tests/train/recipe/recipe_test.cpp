@@ -69,6 +69,7 @@ TEST(Recipe, EveryKeyReachesItsPlace) {
     name = "tokens"
     path = "ids.bin"
     tokenizer = "uint16"
+    shuffle_mb = 32.5
     evaluation = 0.2
     [batch]
     global = 32
@@ -114,6 +115,7 @@ TEST(Recipe, EveryKeyReachesItsPlace) {
   EXPECT_EQ((std::vector<double>{m.dropout, m.rope_theta, m.norm_eps}), (std::vector<double>{0.25, 5e5, 1e-6}));
   EXPECT_EQ(recipe.data.path + recipe.data.tokenizer, "ids.binuint16");
   EXPECT_EQ(recipe.data.evaluation, 0.2);
+  EXPECT_EQ(recipe.data.shuffle_mb, 32.5);
   EXPECT_EQ(recipe.batch.micro, 4);
   const LayoutRecipe& l = recipe.layout;
   EXPECT_EQ((std::vector<int64_t>{*l.dp, l.pp, *l.shard, l.cp, l.tp}), (std::vector<int64_t>{2, 3, 4, 5, 6}));
@@ -360,8 +362,20 @@ TEST(Recipe, KeysThatDoNotFitTogether) {
       {{"optimizer.warmup=5", "optimizer.warmup_from=reference"},
        "r.toml: optimizer.warmup_from = \"reference\" needs optimizer.scale_lr and optimizer.warmup"},
       {{"data.name=fashion-mnist"},
-       "r.toml: model.name = \"gpt\" cannot learn from data.name = \"fashion-mnist\"; it needs \"text\", \"jsonl\" or "
-       "\"tokens\""},
+       "r.toml: model.name = \"gpt\" cannot learn from data.name = \"fashion-mnist\"; it needs \"text\", \"jsonl\", "
+       "\"parquet\" or \"tokens\""},
+      {{"data.label_column=class"},
+       "r.toml: data.label_column is read of images with data.name = \"parquet\" only; leave it out"},
+      {{"data.name=parquet", "data.path=x", "data.label_column=class"},
+       "r.toml: data.label_column is read of images with data.name = \"parquet\" only; leave it out"},
+      {{"data.name=parquet", "data.path=x", "data.tokenizer=uint16"},
+       "r.toml: data.tokenizer = \"uint16\" is for data.name = \"tokens\"; \"parquet\" takes \"bytes\""},
+      {{"data.name=parquet"},
+       "r.toml: data.path is missing: data.name = \"parquet\" has no default; add it or --set data.path=FOLDER"},
+      {{"data.evaluation_path=x"},
+       "r.toml: data.evaluation_path is read with data.name = \"webdataset\", \"parquet\" or \"jsonl\" only, which is \"text\" "
+       "here; "
+       "leave it out"},
       {{"model.name=mlp"},
        "r.toml: model.name = \"mlp\" cannot learn from data.name = \"text\"; it needs images, as \"fashion-mnist\""},
       {{"data.tokenizer=uint16"},
@@ -449,7 +463,7 @@ TEST(Recipe, MixturesHaveParts) {
       {{"data.name=text"}, "[[data.mix]] is read with data.name = \"mix\" only"},
       {{"data.path=x"}, "move them below [[data.mix]]"},
       {{"data.skip_bad=true"}, "data.skip_bad passes over damaged images and rows"},
-      {{"data.mix.1.column=body"}, "data.column is read with data.name = \"jsonl\" only"},
+      {{"data.mix.1.column=body"}, "data.column is read with data.name = \"jsonl\" or \"parquet\" only"},
       {{"data.mix.1.name=jsonl", "data.mix.1.tokenizer=uint16"}, "\"jsonl\" takes \"bytes\""},
   };
   for (const auto& [more, says] : rows) {

@@ -42,14 +42,16 @@ class MixedSet final : public Dataset {
   int64_t size() const override { return dataset_->size(); }
   std::vector<std::string> left_out() const override { return dataset_->left_out(); }
   bool is_ordered() const override { return dataset_->is_ordered(); }
+  SampleRange near(int64_t index, int64_t epoch) const override { return dataset_->near(index, epoch); }
 
   Batch get(const std::vector<int64_t>& indices, int64_t epoch) const override {
     std::vector<float> weights;
     std::vector<int64_t> partners;
     for (const int64_t index : indices) {
-      const MixupDraw draw = draw_mixup(options_, size(), epoch, index);
+      const SampleRange near = dataset_->near(index, epoch);
+      const MixupDraw draw = draw_mixup(options_, near.count, epoch, index);
       weights.push_back(static_cast<float>(draw.weight));
-      partners.push_back(draw.partner);
+      partners.push_back(near.first + draw.partner);
     }
     Batch own = dataset_->get(indices, epoch), other = dataset_->get(partners, epoch);
     check(own, indices.size());

@@ -1,7 +1,8 @@
 // Mixup (Zhang et al. 2018, arXiv:1710.09412): a sample is a weighted mean of two images, and its target of their two labels.
 //
 // The other image and the weight are drawn from (seed, epoch, sample) alone, so neither workers, ranks nor micro-batches change
-// them: the other one is any of the set, not of the batch, and is read too. Reading takes twice as long.
+// them: the other one is any of the set (Dataset::near(), where a set is read in groups), not of the batch, and is read too.
+// Reading takes twice as long.
 #pragma once
 
 #include <cstdint>

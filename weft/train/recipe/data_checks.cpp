@@ -60,6 +60,18 @@ void check_llama(const Recipe& recipe) {
   }
 }
 
+void check_columns(const Recipe& recipe, const NamedData& named) {
+  const DataRecipe& data = recipe.data;
+  if (!named.has_columns && !data.column.empty()) {
+    fail(recipe, "data.column is read with data.name = \"jsonl\" or \"parquet\" only, which is \"{}\" here; leave it out",
+         data.name);
+  }
+  if (data.label_column == DataRecipe().label_column) return;
+  if (data.name != kParquetName || reads_tokens(recipe.model)) {
+    fail(recipe, "data.label_column is read of images with data.name = \"parquet\" only; leave it out");
+  }
+}
+
 void check_mix(const Recipe& recipe) {
   const DataRecipe& data = recipe.data;
   if (data.name != kMixName) {
@@ -93,7 +105,8 @@ Recipe recipe_of_part(const Recipe& recipe, size_t number) {
   of_part.data.evaluation_path = part.evaluation_path;
   of_part.data.tokenizer = part.tokenizer;
   of_part.data.column = part.column;
-  of_part.run.seed = splitmix64(recipe.run.seed + number + 1);  // no two parts are changed alike
+  if (part.name != kParquetName) of_part.data.label_column = DataRecipe().label_column;  // another part's
+  of_part.run.seed = splitmix64(recipe.run.seed + number + 1);                           // no two parts are changed alike
   return of_part;
 }
 
@@ -107,26 +120,27 @@ void check_model_and_data(const Recipe& recipe) {
   }
   if (model.name == "llama") check_llama(recipe);
   const NamedData& named = named_data(data.name);
-  if (reads_tokens(model) != named.is_tokens) {
+  const bool is_text = reads_tokens(model);
+  if (is_text ? !named.is_tokens : !named.is_images) {
     fail(recipe, "model.name = \"{}\" cannot learn from data.name = \"{}\"; it needs {}", model.name, data.name,
-         reads_tokens(model) ? "\"text\", \"jsonl\" or \"tokens\"" : "images, as \"fashion-mnist\"");
+         is_text ? "\"text\", \"jsonl\", \"parquet\" or \"tokens\"" : "images, as \"fashion-mnist\"");
   }
-  if (!named.is_tokens) check_images(recipe, named);
-  if (named.is_tokens && data.skip_bad && data.name != "jsonl") {
+  if (!is_text) check_images(recipe, named);
+  if (is_text && data.skip_bad && !named.has_columns) {
     fail(recipe, "data.skip_bad passes over damaged images and rows; data.name = \"{}\" has none; leave it out", data.name);
   }
-  if (data.name != "jsonl" && data.column != DataRecipe().column) {
-    fail(recipe, "data.column is read with data.name = \"jsonl\" only, which is \"{}\" here; leave it out", data.name);
-  }
-  if (!data.evaluation_path.empty() && data.name != "webdataset") {
-    fail(recipe, "data.evaluation_path is read with data.name = \"webdataset\" only, which is \"{}\" here; leave it out",
+  check_columns(recipe, named);
+  if (!data.evaluation_path.empty() && !named.is_files) {
+    fail(recipe,
+         "data.evaluation_path is read with data.name = \"webdataset\", \"parquet\" or \"jsonl\" only, which is \"{}\" here; "
+         "leave it out",
          data.name);
   }
-  if (named.is_tokens && (data.mixup > 0.0 || model.label_smoothing > 0.0)) {
+  if (is_text && (data.mixup > 0.0 || model.label_smoothing > 0.0)) {
     fail(recipe, "{} is for labels of images, not for text; leave it out",
          data.mixup > 0.0 ? "data.mixup" : "model.label_smoothing");
   }
-  if ((data.name == "text" || data.name == "jsonl") && data.tokenizer != "bytes") {
+  if (data.name != "tokens" && named.is_tokens && data.tokenizer != "bytes") {
     fail(recipe, "data.tokenizer = \"{}\" is for data.name = \"tokens\"; \"{}\" takes \"bytes\"", data.tokenizer, data.name);
   }
   if (data.name == "tokens" && data.tokenizer == "bytes") {

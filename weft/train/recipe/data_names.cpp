@@ -10,11 +10,18 @@ namespace weft {
 
 namespace {
 
-constexpr NamedData kData[] = {{"fashion-mnist", false, 1, false}, {"images", false, 1, true},
-                               {"cifar10", false, 3, true},        {"cifar100", false, 3, true},
-                               {"image-folder", false, 0, true},   {"webdataset", false, 0, true},
-                               {"text", true, 0, false},           {"tokens", true, 0, true},
-                               {"jsonl", true, 0, true},           {kMixName, false, 0, false}};
+constexpr NamedData kData[] = {
+    {.name = "fashion-mnist", .is_images = true, .channels = 1},
+    {.name = "images", .is_images = true, .channels = 1, .needs_path = true},
+    {.name = "cifar10", .is_images = true, .channels = 3, .needs_path = true},
+    {.name = "cifar100", .is_images = true, .channels = 3, .needs_path = true},
+    {.name = "image-folder", .is_images = true, .needs_path = true},
+    {.name = "webdataset", .is_images = true, .needs_path = true, .is_files = true},
+    {.name = kParquetName, .is_tokens = true, .is_images = true, .needs_path = true, .is_files = true, .has_columns = true},
+    {.name = "text", .is_tokens = true},
+    {.name = "tokens", .is_tokens = true, .needs_path = true},
+    {.name = kJsonName, .is_tokens = true, .needs_path = true, .is_files = true, .has_columns = true},
+    {.name = kMixName}};
 
 }  // namespace
 

@@ -9,13 +9,17 @@
 
 #include "weft/base/error.h"
 #include "weft/data/images/cifar.h"
+#include "weft/data/images/grouped_images.h"
 #include "weft/data/images/idx_images.h"
 #include "weft/data/images/image_folder.h"
 #include "weft/data/images/image_set.h"
 #include "weft/data/images/mixup.h"
+#include "weft/data/images/parquet_images.h"
 #include "weft/data/images/web_dataset.h"
 #include "weft/data/json_lines.h"
 #include "weft/data/mixture.h"
+#include "weft/data/parquet/parquet_tokens.h"
+#include "weft/data/token_groups.h"
 #include "weft/data/tokens.h"
 #include "weft/train/recipe/build_model.h"
 #include "weft/train/recipe/data_checks.h"
@@ -26,6 +30,8 @@ namespace weft {
 
 namespace {
 
+constexpr const char* kParquetEnding = ".parquet";
+
 /// Mean and standard deviation of a set's pixels, by channel: those that are customary for it.
 struct PixelStatistics {
   std::vector<double> mean, stddev;
@@ -34,8 +40,8 @@ struct PixelStatistics {
 PixelStatistics pixel_statistics(const std::string& name) {
   if (name == "cifar10") return {{0.4914, 0.4822, 0.4465}, {0.2470, 0.2435, 0.2616}};
   if (name == "cifar100") return {{0.5071, 0.4865, 0.4409}, {0.2673, 0.2564, 0.2762}};
-  if (name == "image-folder" || name == "webdataset") return {{0.485, 0.456, 0.406}, {0.229, 0.224, 0.225}};  // ImageNet's
-  return {{0.2860}, {0.3530}};                                                                                // Fashion-MNIST's
+  if (named_data(name).channels == 0) return {{0.485, 0.456, 0.406}, {0.229, 0.224, 0.225}};  // of any kind: ImageNet's
+  return {{0.2860}, {0.3530}};                                                                // Fashion-MNIST's
 }
 
 /// The folder of a part: the first of its usual names that is there.
@@ -80,6 +86,14 @@ std::string shards_of_part(const DataRecipe& data, bool training) {
   return folder_of_part(data.path, training);
 }
 
+int64_t window_bytes(const DataRecipe& data) {
+  constexpr double kMebibyte = 1 << 20;
+  return static_cast<int64_t>(data.shuffle_mb * kMebibyte);
+}
+
+/// Of groups that training keeps: those of a window, and of the next one. Evaluation goes through its own in order.
+int64_t cache_bytes(const DataRecipe& data, bool training) { return training ? 2 * window_bytes(data) : 0; }
+
 /// `set` is the path of a further set to evaluate on; empty: the data's own.
 std::shared_ptr<ImageSource> open_image_source(const Recipe& recipe, const std::string& set, bool training) {
   const DataRecipe& data = recipe.data;
@@ -96,9 +110,19 @@ std::shared_ptr<ImageSource> open_image_source(const Recipe& recipe, const std::
     check_classes(recipe, folder, static_cast<int64_t>(image_classes(folder).size()));
     return open_image_folder(folder, recipe.model.channels, bad);
   }
+  const auto shards = [&](const char* ending) {
+    return open_shards(set.empty() ? shards_of_part(data, training) : set, ending);
+  };
   if (data.name == "webdataset") {
-    return open_web_dataset(open_shards(set.empty() ? shards_of_part(data, training) : set),
-                            {.channels = recipe.model.channels, .classes = recipe.model.classes, .bad = bad});
+    return open_web_dataset(shards(".tar"), {.channels = recipe.model.channels, .classes = recipe.model.classes, .bad = bad});
+  }
+  if (data.name == kParquetName) {
+    return open_parquet_images(shards(kParquetEnding), {.column = data.column.empty() ? ParquetImages().column : data.column,
+                                                        .label_column = data.label_column,
+                                                        .channels = recipe.model.channels,
+                                                        .classes = recipe.model.classes,
+                                                        .bad = bad,
+                                                        .cache_bytes = cache_bytes(data, training)});
   }
   ImageFiles files =
       mnist_files(path.empty() ? kFashionMnistFolder : path, training ? ImageSplit::training : ImageSplit::evaluation);
@@ -121,7 +145,10 @@ Datasets open_image_data(const Recipe& recipe) {
                             .seed = recipe.run.seed};
     if (data.skip_bad) options.bad = training ? BadSample::replace : BadSample::ignore;
     if (training) options.augmentation = {data.crop_padding, data.flip, data.least_area};
-    return open_image_set(open_image_source(recipe, set, training), options);
+    const std::shared_ptr<const ImageSource> source = open_image_source(recipe, set, training);
+    std::shared_ptr<Dataset> images = open_image_set(source, options);
+    if (!training || source->grouped() == nullptr) return images;
+    return in_order_of_groups(images, source, {.seed = recipe.run.seed, .window_bytes = window_bytes(data)});
   };
   Datasets datasets{open("", true), open("", false)};
   if (data.mixup > 0.0) {
@@ -136,38 +163,48 @@ TokenType token_type(const DataRecipe& data) {
   return data.tokenizer == "uint32" ? TokenType::u32 : TokenType::u16;
 }
 
-/// The documents of JSON lines; null where the data is none.
-std::shared_ptr<const TokenSource> json_rows(const Recipe& recipe, const std::string& path) {
-  if (recipe.data.name != "jsonl") return nullptr;
-  return open_json_lines({.path = path,
-                          .column = recipe.data.column,
-                          .vocabulary = recipe.model.vocabulary,
-                          .bad = recipe.data.skip_bad ? BadData::skip : BadData::refuse});
+/// The documents of data that has some; null for a stream of tokens.
+std::shared_ptr<const TokenGroups> open_documents(const Recipe& recipe, const std::string& path) {
+  const DataRecipe& data = recipe.data;
+  const BadData bad = data.skip_bad ? BadData::skip : BadData::refuse;
+  const std::string column = data.column.empty() ? JsonLines().column : data.column;
+  const int64_t vocabulary = recipe.model.vocabulary;
+  if (data.name == kJsonName) {
+    return open_json_lines(open_shards(path, ".jsonl"), {.column = column, .vocabulary = vocabulary, .bad = bad});
+  }
+  if (data.name == kParquetName) {
+    return open_parquet_tokens(open_shards(path, kParquetEnding), {.column = column, .vocabulary = vocabulary, .bad = bad});
+  }
+  return nullptr;
 }
 
 Datasets open_token_data(const Recipe& recipe) {
-  const double split = 1.0 - recipe.data.evaluation;
-  TokenFile file{.path = recipe.data.path.empty() ? kDefaultTextFolder : recipe.data.path,
-                 .type = token_type(recipe.data),
+  const DataRecipe& data = recipe.data;
+  TokenFile file{.path = data.path.empty() ? kDefaultTextFolder : data.path,
+                 .type = token_type(data),
                  .vocabulary = recipe.model.vocabulary,
-                 .begin = 0.0,
-                 .end = split,
                  .context = recipe.model.context,
-                 .shift = true,
-                 .seed = recipe.run.seed};
-  std::shared_ptr<const TokenSource> rows = json_rows(recipe, file.path);  // which are looked for once, for both parts
-  const auto open = [&] { return rows ? open_tokens(file, rows) : open_tokens(file); };
+                 .seed = recipe.run.seed,
+                 .mix_bytes = window_bytes(data)};
+  const auto open = [&](const std::shared_ptr<const TokenGroups>& documents, double begin, double end, bool training) {
+    file.begin = begin;
+    file.end = end;
+    file.shift = training;
+    return documents ? open_tokens(file, token_source(documents, cache_bytes(data, training))) : open_tokens(file);
+  };
+  const bool has_own_files = !data.evaluation_path.empty();
+  const double split = has_own_files ? 1.0 : 1.0 - data.evaluation;
+  std::shared_ptr<const TokenGroups> documents = open_documents(recipe, file.path);  // once, for both parts
   Datasets datasets;
-  datasets.training = open();
-  file.begin = split;
-  file.end = 1.0;
-  file.shift = false;
-  datasets.evaluation = open();
-  file.begin = 0.0;
+  datasets.training = open(documents, 0.0, split, true);
+  if (has_own_files) {
+    file.path = data.evaluation_path;
+    documents = open_documents(recipe, file.path);
+  }
+  datasets.evaluation = open(documents, has_own_files ? 0.0 : split, 1.0, false);
   for (const EvaluationRecipe& set : recipe.evaluations) {
     file.path = set.path;
-    rows = json_rows(recipe, file.path);
-    datasets.others.push_back({set.name, open()});
+    datasets.others.push_back({set.name, open(open_documents(recipe, file.path), 0.0, 1.0, false)});
   }
   return datasets;
 }

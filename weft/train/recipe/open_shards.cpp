@@ -85,16 +85,18 @@ std::pair<std::string, std::string> split(const std::string& name) {
 std::vector<std::string> listed(Storage& storage, const std::string& pattern) {
   std::vector<std::string> found;
   for (const std::string& name : storage.list("")) {
-    if (fits_glob(name, pattern)) found.push_back(name);
+    const bool is_hidden = name.starts_with('.') && !pattern.starts_with('.');
+    if (!is_hidden && fits_glob(name, pattern)) found.push_back(name);
   }
   std::sort(found.begin(), found.end());
   return found;
 }
 
 /// Whether a name without a pattern is a folder of shards: what does not end as one is.
-bool is_folder(const std::string& name) {
+bool is_folder(const std::string& name, const std::string& ending) {
   std::error_code ignored;
-  return !name.ends_with(".tar") || std::filesystem::is_directory(name, ignored);
+  const bool is_file = name.ends_with(ending) || std::filesystem::exists(name, ignored);
+  return !is_file || std::filesystem::is_directory(name, ignored);
 }
 
 }  // namespace
@@ -104,12 +106,12 @@ std::shared_ptr<const ShardFiles> storage_shards(std::function<std::unique_ptr<S
   return std::make_shared<StorageShards>(std::move(open), paths);
 }
 
-std::shared_ptr<const ShardFiles> open_shards(const std::string& pattern) {
+std::shared_ptr<const ShardFiles> open_shards(const std::string& pattern, const std::string& ending) {
   const bool is_url = pattern.find("://") != std::string::npos;
   std::vector<std::pair<std::string, std::string>> files;  // folder, name
   for (const std::string& name : expand_braces(pattern)) {
-    const bool whole_folder = !is_glob(name) && is_folder(name);
-    const auto [folder, last] = whole_folder ? std::pair(name, std::string("*.tar")) : split(name);
+    const bool whole_folder = !is_glob(name) && is_folder(name, ending);
+    const auto [folder, last] = whole_folder ? std::pair(name, "*" + ending) : split(name);
     if (is_glob(folder)) throw InputError(fmt::format("{}: '*' and '?' may stand in its last part alone", pattern));
     if (!is_glob(last)) {
       files.emplace_back(folder, last);
@@ -117,14 +119,14 @@ std::shared_ptr<const ShardFiles> open_shards(const std::string& pattern) {
     }
     for (std::string& found : listed(*open_storage(folder), last)) files.emplace_back(folder, std::move(found));
   }
-  if (files.empty()) throw InputError(fmt::format("{}: no shards (.tar) there; check data.path", pattern));
+  if (files.empty()) throw InputError(fmt::format("{}: no files ({}) there; check data.path", pattern, ending));
   std::vector<std::string> paths;
   if (!is_url) {
     for (const auto& [folder, name] : files) paths.push_back(folder == "." ? name : folder + "/" + name);
     return local_shards(paths);
   }
   for (const auto& [folder, name] : files) {
-    if (folder != files.front().first) throw InputError(fmt::format("{}: its shards are in several folders; use one", pattern));
+    if (folder != files.front().first) throw InputError(fmt::format("{}: its files are in several folders; use one", pattern));
     paths.push_back(name);
   }
   return storage_shards([folder = files.front().first] { return open_storage(folder); }, paths);

@@ -11,9 +11,10 @@
 
 namespace weft {
 
-/// The .tar files of a folder, or those that a pattern stands for: with braces (data/shard_pattern.h), and with '*' and '?' in
-/// the last part of a name. A URL needs a weft that is built with object stores. Throws InputError where there are none.
-std::shared_ptr<const ShardFiles> open_shards(const std::string& pattern);
+/// The files of a folder that end in `ending` (".tar") and are not hidden, or those that a pattern stands for: with braces
+/// (data/shard_pattern.h), and with '*' and '?' in the last part of a name. A URL needs a weft that is built with object
+/// stores. Throws InputError where there are none.
+std::shared_ptr<const ShardFiles> open_shards(const std::string& pattern, const std::string& ending);
 
 /// Files of a storage; each thread that reads at the same time has one of its own from `open`.
 std::shared_ptr<const ShardFiles> storage_shards(std::function<std::unique_ptr<Storage>()> open,

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <iterator>
+#include <limits>
 #include <utility>
 
 #include "weft/comm/call/group_options.h"
@@ -22,7 +23,9 @@ namespace weft {
 namespace {
 
 constexpr KeyRange from(double min, double max = kMostCount) { return {.min = min, .max = max}; }
-constexpr KeyRange above(double min) { return {.min = min, .open_min = true}; }
+constexpr KeyRange above(double min, double max = std::numeric_limits<double>::infinity()) {
+  return {.min = min, .max = max, .open_min = true};
+}
 constexpr KeyRange zero_to_below_one() { return {.min = 0.0, .max = 1.0, .open_max = true}; }
 
 using Keys = std::vector<FileKey>;
@@ -62,12 +65,16 @@ Keys data_keys(DataRecipe& d) {
       {"data", "name", &d.name, "what kind of data", {}, data_names(), true},
       {"data", "path", &d.path, "file or folder; left out: where set-up puts the default data"},
       {"data", "evaluation_path", &d.evaluation_path,
-       "webdataset: shards for evaluation; left out: in the folders train and val of data.path"},
+       "webdataset, parquet, jsonl: files for evaluation; left out: of data.path, the folders train and val, or the end"},
       {"data", "tokenizer", &d.tokenizer, "text: bytes; tokens: the width of an id", {}, {"bytes", "uint16", "uint32"}},
-      {"data", "column", &d.column, "jsonl: the key of a row that holds its text, or its token ids"},
+      {"data", "column", &d.column,
+       "jsonl, parquet: what of a row is its text, its token ids or its image; left out: text, or image"},
+      {"data", "label_column", &d.label_column, "parquet: what of a row is the label of its image"},
+      {"data", "shuffle_mb", &d.shuffle_mb,
+       "jsonl, parquet: MiB of row groups that are mixed at a time; a rank keeps as many again", above(0, 1e6)},
       {"data", "workers", &d.workers, "threads that prepare a rank's micro-batches ahead; 0: none", from(0, 1024)},
       {"data", "skip_bad", &d.skip_bad,
-       "images, jsonl: those that are damaged are passed over, counted and named; false: refused"},
+       "images, jsonl, parquet: those that are damaged are passed over, counted and named; false: refused"},
       {"data", "crop_padding", &d.crop_padding, "images: pixels that they are moved by at random, at most, for training",
        from(0, 4096)},
       {"data", "flip", &d.flip, "images: every second one is mirrored, for training"},
@@ -78,7 +85,7 @@ Keys data_keys(DataRecipe& d) {
       {"data",
        "evaluation",
        &d.evaluation,
-       "text, tokens, jsonl: share at the end kept for evaluation",
+       "text, tokens, jsonl, parquet: share of the text at the end kept for evaluation",
        {.min = 0.0, .max = 1.0, .open_min = true, .open_max = true}},
   };
 }

@@ -12,7 +12,8 @@ std::string data_text(const Dataset& data) {
   constexpr int64_t kSamples = 16;
   std::vector<int64_t> indices;
   indices.reserve(kSamples);
-  for (int64_t i = 0; i < kSamples; ++i) indices.push_back(i * (data.size() - 1) / (kSamples - 1));
+  const SampleRange near = data.near(0, 0);  // all, but of data that is read in groups those that a run begins with
+  for (int64_t i = 0; i < kSamples; ++i) indices.push_back(near.first + i * (near.count - 1) / (kSamples - 1));
   const Batch batch = data.get(indices, 0);
   std::vector<NamedTensor> tensors = {{"target", batch.target}};
   for (size_t i = 0; i < batch.inputs.size(); ++i) tensors.push_back({fmt::format("input {}", i), batch.inputs[i]});
