@@ -85,6 +85,12 @@ class Rows final : public TokenSource {
 
   int64_t size() const override { return size_; }
   std::vector<std::string> left_out() const override { return left_out_; }
+  std::vector<int64_t> document_starts() const override {
+    std::vector<int64_t> starts;
+    starts.reserve(rows_.size());
+    for (const Row& row : rows_) starts.push_back(row.first);
+    return starts;
+  }
 
   void read(int64_t begin, int64_t count, int64_t* out) const override {
     if (begin < 0 || count < 0 || begin > size_ - count) {

@@ -21,7 +21,7 @@ struct JsonLines {
 /// The files are read once here, to find where each document lies (32 bytes of memory a row), and then as they are asked for.
 /// Throws InputError that names file and row: for a line that is no JSON object, lacks the column or has another type there
 /// than text or a list of whole numbers, or than the rows before it; for an id out of range; and where there is no document at
-/// all.
+/// all. It knows where documents begin.
 std::shared_ptr<const TokenSource> open_json_lines(const JsonLines& lines);
 
 }  // namespace weft

@@ -81,7 +81,7 @@ Recorded record(const Recipe& recipe, const ResolvedLayout& layout) {
   split_layers(model, layout.tp, 0);
   Tensors outputs;
   Recorded recorded;
-  recorded.blocks = measure_cost(model, meta_inputs(recipe.model, kMicroBatch, layout.cp), options, &outputs);
+  recorded.blocks = measure_cost(model, meta_inputs(recipe, kMicroBatch, layout.cp), options, &outputs);
   recorded.loss = measure_loss(model, outputs, meta_target(recipe, kMicroBatch, layout.cp), options).calls;
   return recorded;
 }

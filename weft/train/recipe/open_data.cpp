@@ -16,6 +16,8 @@
 #include "weft/data/images/web_dataset.h"
 #include "weft/data/json_lines.h"
 #include "weft/data/mixture.h"
+#include "weft/data/packed_tokens.h"
+#include "weft/data/token_stream.h"
 #include "weft/data/tokens.h"
 #include "weft/train/recipe/build_model.h"
 #include "weft/train/recipe/data_checks.h"
@@ -145,6 +147,13 @@ std::shared_ptr<const TokenSource> json_rows(const Recipe& recipe, const std::st
                           .bad = recipe.data.skip_bad ? BadData::skip : BadData::refuse});
 }
 
+/// The part of a source that `file` tells; `rows` where these are JSON lines.
+std::shared_ptr<Dataset> open_token_part(const Recipe& recipe, const TokenFile& file, std::shared_ptr<const TokenSource> rows) {
+  if (!rows) rows = std::make_shared<TokenStream>(file.path, file.type, file.vocabulary);
+  if (recipe.data.pack == "documents") return open_packed_tokens(file, std::move(rows), recipe.data.document_end);
+  return open_tokens(file, std::move(rows));
+}
+
 Datasets open_token_data(const Recipe& recipe) {
   const double split = 1.0 - recipe.data.evaluation;
   TokenFile file{.path = recipe.data.path.empty() ? kDefaultTextFolder : recipe.data.path,
@@ -156,7 +165,7 @@ Datasets open_token_data(const Recipe& recipe) {
                  .shift = true,
                  .seed = recipe.run.seed};
   std::shared_ptr<const TokenSource> rows = json_rows(recipe, file.path);  // which are looked for once, for both parts
-  const auto open = [&] { return rows ? open_tokens(file, rows) : open_tokens(file); };
+  const auto open = [&] { return open_token_part(recipe, file, rows); };
   Datasets datasets;
   datasets.training = open();
   file.begin = split;
