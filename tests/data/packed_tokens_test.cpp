@@ -137,8 +137,11 @@ TEST(PackedTokens, WhatCannotBePackedIsOneLine) {
   const auto silent = std::make_shared<Silent>();
   expect_input_error([&] { open_packed_tokens({.path = "s", .context = 4}, silent); },
                      {"s: it does not tell where its documents begin", "data.pack = \"stream\""});
-  expect_input_error([&] { open_packed_tokens({.path = "n", .context = 4}, std::make_shared<Numbers>(Tokens{1, 1})); },
-                     {"n: no document in the part [0, 1) has two tokens"});
+  expect_input_error(
+      [&] {
+        open_packed_tokens({.path = "n", .context = 4}, std::make_shared<Numbers>(Tokens{1, 1}));
+      },
+      {"n: no document in the part [0, 1) has two tokens"});
   expect_input_error([&] { open_packed_tokens({.path = "n", .begin = 0.5, .end = 0.2, .context = 4}, silent); },
                      {"check data.evaluation"});
   const auto data = open_packed_tokens({.path = "n", .context = 4}, std::make_shared<Numbers>(Tokens{9}));

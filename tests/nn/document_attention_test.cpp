@@ -83,8 +83,7 @@ TEST(DocumentAttention, IsThatOfEachDocumentAlone) {
   for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
     const at::Tensor qkv = random({4, 50, 3 * 32}, 1, dtype), dout = random({4, 50, 32}, 2, dtype);
     const DocumentRuns runs = runs_of(kSamples);
-    const Tensors packed =
-        results({qkv}, dout, [&](const Tensors& x) { return document_attention(x[0], 4, runs); });
+    const Tensors packed = results({qkv}, dout, [&](const Tensors& x) { return document_attention(x[0], 4, runs); });
     expect_same(packed, one_by_one({qkv}, dout, runs, 1, [](const Tensors& x) { return attention(x[0], 4); }));
   }
 }
@@ -94,8 +93,7 @@ TEST(DocumentAttention, GroupedQueriesToo) {
   const Tensors inputs = {heads(4, 1), heads(2, 2), heads(2, 3)};
   const at::Tensor dout = random({4, 50, 32}, 4);
   const DocumentRuns runs = runs_of(kSamples);
-  const Tensors packed =
-      results(inputs, dout, [&](const Tensors& x) { return document_attention(x[0], x[1], x[2], runs); });
+  const Tensors packed = results(inputs, dout, [&](const Tensors& x) { return document_attention(x[0], x[1], x[2], runs); });
   expect_same(packed, one_by_one(inputs, dout, runs, 2, [](const Tensors& x) { return attention(x[0], x[1], x[2]); }));
 }
 
@@ -156,11 +154,15 @@ TEST(Documents, PlacesThatAreNoneAreOneLine) {
 TEST(Documents, DoNotGoWithSequencesThatRanksShare) {
   test::run_ranks(2, [](World world) {
     const Mesh mesh(world, {{"cp", 2}});
-    const Context context{.cp = Group(mesh.axis("cp"))};
+    const Context context{.cp = mesh.group(mesh.axis("cp"))};
     const at::Tensor places = places_of({{2, 2}}), qkv = random({1, 4, 12}, 1);
-    EXPECT_NE(test::refusal([&] { Documents({places, places}, context, "model gpt"); }).find("(layout.cp = 2); use cp = 1"),
+    EXPECT_NE(test::refusal([&] {
+                Documents({places, places}, context, "model gpt");
+              }).find("(layout.cp = 2); use cp = 1"),
               std::string::npos);
-    EXPECT_NE(test::refusal([&] { attention(qkv, 2, context, "h.0", runs_of({{2, 2}})); }).find("do not go with sequences"),
+    EXPECT_NE(test::refusal([&] {
+                attention(qkv, 2, context, "h.0", runs_of({{2, 2}}));
+              }).find("do not go with sequences"),
               std::string::npos);
   });
 }
