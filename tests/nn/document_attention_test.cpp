@@ -9,6 +9,7 @@
 #include <ATen/ops/zeros_like.h>
 #include <gtest/gtest.h>
 
+#include "tests/nn/relative_error.h"
 #include "tests/support/refusal.h"
 #include "tests/support/run_ranks.h"
 #include "tests/support/seeds.h"
@@ -95,6 +96,18 @@ TEST(DocumentAttention, GroupedQueriesToo) {
   const DocumentRuns runs = runs_of(kSamples);
   const Tensors packed = results(inputs, dout, [&](const Tensors& x) { return document_attention(x[0], x[1], x[2], runs); });
   expect_same(packed, one_by_one(inputs, dout, runs, 2, [](const Tensors& x) { return attention(x[0], x[1], x[2]); }));
+}
+
+/// What GPUs run, on the CPU: other kernels, so within rounding.
+TEST(DocumentAttention, OfLibTorchsOperationsIsTheSame) {
+  const auto heads = [](int64_t number, uint64_t seed) { return random({4, 50, number, 8}, seed).transpose(1, 2); };
+  const Tensors inputs = {heads(4, 1), heads(2, 2), heads(2, 3)};
+  const at::Tensor dout = random({4, 50, 32}, 4);
+  const DocumentRuns runs = runs_of(kSamples);
+  const Tensors expected = results(inputs, dout, [&](const Tensors& x) { return document_attention(x[0], x[1], x[2], runs); });
+  const Tensors by_graph =
+      results(inputs, dout, [&](const Tensors& x) { return document_attention_by_graph(x[0], x[1], x[2], runs); });
+  for (size_t i = 0; i < expected.size(); ++i) EXPECT_LT(test::relative_error(by_graph[i], expected[i]), 2e-6) << i;
 }
 
 TEST(DocumentAttention, RunsCoverEachTokenOnce) {

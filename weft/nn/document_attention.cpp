@@ -101,8 +101,24 @@ struct GroupedWithinDocuments : torch::autograd::Function<GroupedWithinDocuments
   }
 };
 
-/// By LibTorch's attention, whose graph sees each document's part.
-at::Tensor attend_by_graph(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const DocumentRuns& runs) {
+bool has_kernel(const at::Tensor& x) { return x.is_cpu() || x.is_meta(); }
+
+}  // namespace
+
+at::Tensor document_attention(const at::Tensor& qkv, int64_t heads, const DocumentRuns& runs) {
+  check_heads(qkv, heads);
+  if (has_kernel(qkv)) return WithinDocuments::apply(qkv, heads, c10::make_intrusive<HeldRuns>(runs));
+  return document_attention_by_graph(split_heads(qkv, 0, heads), split_heads(qkv, 1, heads), split_heads(qkv, 2, heads), runs);
+}
+
+at::Tensor document_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const DocumentRuns& runs) {
+  check_grouped(q, k);
+  if (has_kernel(q)) return GroupedWithinDocuments::apply(q, k, v, c10::make_intrusive<HeldRuns>(runs));
+  return document_attention_by_graph(q, k, v, runs);
+}
+
+at::Tensor document_attention_by_graph(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                                       const DocumentRuns& runs) {
   const int64_t times = q.size(1) / k.size(1);
   std::vector<at::Tensor> samples, documents;
   samples.reserve(runs.size());
@@ -115,22 +131,6 @@ at::Tensor attend_by_graph(const at::Tensor& q, const at::Tensor& k, const at::T
     documents.clear();
   }
   return merge_heads(at::cat(samples, 0));
-}
-
-bool has_kernel(const at::Tensor& x) { return x.is_cpu() || x.is_meta(); }
-
-}  // namespace
-
-at::Tensor document_attention(const at::Tensor& qkv, int64_t heads, const DocumentRuns& runs) {
-  check_heads(qkv, heads);
-  if (has_kernel(qkv)) return WithinDocuments::apply(qkv, heads, c10::make_intrusive<HeldRuns>(runs));
-  return attend_by_graph(split_heads(qkv, 0, heads), split_heads(qkv, 1, heads), split_heads(qkv, 2, heads), runs);
-}
-
-at::Tensor document_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const DocumentRuns& runs) {
-  check_grouped(q, k);
-  if (has_kernel(q)) return GroupedWithinDocuments::apply(q, k, v, c10::make_intrusive<HeldRuns>(runs));
-  return attend_by_graph(q, k, v, runs);
 }
 
 }  // namespace weft

@@ -3,7 +3,7 @@
 //
 // Shapes as in nn/attention.h; `runs` covers all tokens (nn/documents.h). Results and gradients of a document are those of a
 // call with it alone, bit for bit. Keeps what attention() keeps; beside that, the output or the gradients of one document at a
-// time. On GPUs it is made of LibTorch's attention and a copy of its output.
+// time. On GPUs it is document_attention_by_graph().
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,5 +17,8 @@ at::Tensor document_attention(const at::Tensor& qkv, int64_t heads, const Docume
 
 /// The same of queries, keys and values by themselves, as attention(q, k, v).
 at::Tensor document_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const DocumentRuns& runs);
+
+/// The second, made of LibTorch's attention and copies of what it gives, on any device; autograd keeps what it needs.
+at::Tensor document_attention_by_graph(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const DocumentRuns& runs);
 
 }  // namespace weft

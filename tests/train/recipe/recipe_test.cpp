@@ -443,9 +443,9 @@ run = { steps = 1 }
 
 TEST(Recipe, DocumentsCanBePacked) {
   EXPECT_EQ(parse_recipe(kSmall, "r.toml").data.pack, "stream");
-  const Recipe recipe = parse_recipe(kSmall, "r.toml",
-                                     {"data.name=tokens", "data.tokenizer=uint16", "data.path=x", "data.pack=documents",
-                                      "data.document_end=7"});
+  const Recipe recipe =
+      parse_recipe(kSmall, "r.toml",
+                   {"data.name=tokens", "data.tokenizer=uint16", "data.path=x", "data.pack=documents", "data.document_end=7"});
   EXPECT_EQ(recipe.data.pack, "documents");
   EXPECT_EQ(recipe.data.document_end, 7);
   const Recipe parts = parse_recipe(kMixture, "r.toml", {"data.pack=documents", "data.mix.2.document_end=9"});

@@ -17,7 +17,8 @@ class PackedRun : public ::testing::Test {
     std::string rows;
     for (int i = 0; i < 300; ++i) {
       const int letter = i * 7 % 26;
-      rows += fmt::format("{{\"text\": \"{}\"}}\n", std::string(2 + static_cast<size_t>(letter) * 3 / 2, static_cast<char>('a' + letter)));
+      rows += fmt::format("{{\"text\": \"{}\"}}\n",
+                          std::string(2 + static_cast<size_t>(letter) * 3 / 2, static_cast<char>('a' + letter)));
     }
     folder_.write("a.jsonl", rows);
   }
