@@ -1,5 +1,5 @@
-// document_attention: causal attention within documents that lie side by side, a call a document: the work is that of the
-// documents alone, n documents of t tokens cost t / (n t) of what one of n t tokens does, and no mask is made.
+// document_attention: causal attention within documents that lie side by side, a call a document: n of one length cost the n-th
+// part of what one as long as all of them does, and no mask is made.
 //
 // Shapes as in nn/attention.h; `runs` covers all tokens (nn/documents.h). Results and gradients of a document are those of a
 // call with it alone, bit for bit. Keeps what attention() keeps; beside that, the output or the gradients of one document at a
