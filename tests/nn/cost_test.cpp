@@ -60,6 +60,33 @@ TEST(Cost, ConvolutionCountsEveryMultiplyAddTwice) {
   EXPECT_DOUBLE_EQ(costs[1].backward_flops, 2.0 * second);
 }
 
+/// Places of tokens within documents: an input of every block but no memory of its own, and sent where activations are.
+TEST(Cost, PlacesGoAlongTheChainAndAreKeptOnce) {
+  const int64_t batch = 3, tokens = 32, width = 64, places = batch * tokens * 8;
+  const std::vector<std::pair<Model, int64_t>> models = {
+      {gpt({.layers = 2, .heads = 4, .width = width, .context = tokens, .vocabulary = 100}), 0},
+      // Cosines and sines of each sample, not of all alike.
+      {llama({.layers = 2, .heads = 4, .width = width, .ffn = 96, .context = tokens, .vocabulary = 100}),
+       (batch - 1) * tokens * 16 * 4}};
+  for (auto [model, more] : models) {
+    const at::Tensor ids = meta({batch, tokens}, at::kLong);
+    const std::vector<MeasuredCost> plain = measure_cost(model, {ids}),
+                                    packed = measure_cost(model, {ids, meta({batch, tokens}, at::kLong)});
+    for (size_t b = 0; b < packed.size(); ++b) {
+      SCOPED_TRACE(model.name + " " + model.blocks[b].name);
+      const bool hands_on = b + 1 < packed.size();
+      EXPECT_EQ(packed[b].passed_bytes, hands_on ? places : 0);
+      EXPECT_EQ(plain[b].passed_bytes, 0);
+      EXPECT_EQ(packed[b].output_bytes, plain[b].output_bytes + packed[b].passed_bytes);
+      EXPECT_EQ(packed[b].keeps_output, plain[b].keeps_output);
+      EXPECT_DOUBLE_EQ(packed[b].forward_flops, plain[b].forward_flops) << "an upper bound: documents are not known";
+      if (b == 1) {
+        EXPECT_EQ(packed[b].saved_bytes, plain[b].saved_bytes + more);
+      }
+    }
+  }
+}
+
 TEST(Cost, SavedBytesGrowWithTheMicroBatch) {
   Model model = gpt({.layers = 1, .heads = 2, .width = 16, .context = 8, .vocabulary = 11});
   const int64_t one = measure_cost(model, {meta({1, 8}, at::kLong)})[1].saved_bytes;

@@ -1,9 +1,11 @@
 #include "tests/train/jobs.h"
 
 #include <ATen/ops/allclose.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
+#include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
 #include <gtest/gtest.h>
 #include <torch/nn/modules/activation.h>
@@ -13,6 +15,7 @@
 #include <stdexcept>
 
 #include "tests/support/run_ranks.h"
+#include "tests/support/seeds.h"
 #include "weft/models/gpt.h"
 #include "weft/models/llama.h"
 #include "weft/models/vision.h"
@@ -38,6 +41,26 @@ Batch token_batch(int64_t step, int64_t batch = kGlobalBatch) {
   at::Tensor target = tokens.narrow(1, 1, 8).clone();
   target.narrow(0, 0, 3).narrow(1, 2, 6).fill_(kIgnore);
   return {{tokens.narrow(1, 0, 8).contiguous()}, target, step * batch};
+}
+
+/// Documents side by side, by chance one alone, and padding behind them in some samples.
+Batch packed_batch(int64_t step, int64_t batch = 16) {
+  constexpr int64_t kContext = 12;
+  Batch all{{random_labels(step, {batch, kContext}, 13), at::zeros({batch, kContext}, at::kLong)},
+            random_labels(step + 1, {batch, kContext}, 13),
+            step * batch};
+  test::Random random(static_cast<unsigned>(step) + 1);
+  for (int64_t sample = 0; sample < batch; ++sample) {
+    int64_t left = kContext;
+    while (left > 0) {
+      const int64_t length = random.one_in(4) ? left : 1 + random.below(static_cast<int>(left));
+      const auto part = [&](const at::Tensor& x) { return x[sample].narrow(0, kContext - left, length); };
+      part(all.inputs[1]).copy_(at::arange(length, at::kLong));
+      if (length == left && random.one_in(2)) part(all.target).fill_(kIgnore);
+      left -= length;
+    }
+  }
+  return all;
 }
 
 GptOptions small_gpt(bool tied, int64_t layers = 2) {
@@ -145,8 +168,21 @@ const std::vector<Job>& split_jobs() {
   return all;
 }
 
+const std::vector<Job>& packed_jobs() {
+  const auto batch_of = [](int64_t step) { return packed_batch(step); };
+  static const std::vector<Job> all = {
+      {"packed_gpt",
+       [] { return gpt({.layers = 6, .heads = 4, .width = 32, .context = 12, .vocabulary = 13, .dropout = 0.1}); }, batch_of,
+       16},
+      {"packed_llama",
+       [] { return llama({.layers = 6, .heads = 8, .kv_heads = 4, .width = 32, .ffn = 48, .context = 12, .vocabulary = 13}); },
+       batch_of, 16},
+  };
+  return all;
+}
+
 const Job& job(const std::string& name) {
-  for (const auto* all : {&jobs(), &deep_jobs(), &wide_jobs(), &split_jobs()}) {
+  for (const auto* all : {&jobs(), &deep_jobs(), &wide_jobs(), &split_jobs(), &packed_jobs()}) {
     for (const Job& job : *all) {
       if (job.name == name) return job;
     }

@@ -34,6 +34,8 @@ const std::vector<Job>& wide_jobs();
 /// Whose heads, widths and tokens fall into four parts, and whose vocabulary into none: split_gpt, with dropout, and
 /// split_llama, with grouped queries.
 const std::vector<Job>& split_jobs();
+/// With documents side by side in their samples: packed_gpt, with dropout, and packed_llama, of eight blocks.
+const std::vector<Job>& packed_jobs();
 const Job& job(const std::string& name);
 
 /// Which axis the ranks of a stage are on: replicas, shards, or two replicas of two shards.

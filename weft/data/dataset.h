@@ -11,7 +11,9 @@ namespace weft {
 
 /// Samples side by side, first dimension = samples, in the order they were asked for.
 struct Batch {
-  std::vector<at::Tensor> inputs;  ///< images [n, channels, height, width] float32, or token ids [n, tokens] int64
+  /// Images [n, channels, height, width] float32, or token ids [n, tokens] int64; beside these, where a sample holds several
+  /// documents, each token's place within its own from 0 on, [n, tokens] int64.
+  std::vector<at::Tensor> inputs;
   /// Labels [n] int64, or next tokens [n, tokens] int64, kIgnore where there is none; or how likely each class is to be right,
   /// [n, classes] float32.
   at::Tensor target;
@@ -42,6 +44,8 @@ class Dataset {
   virtual Batch get(const std::vector<int64_t>& indices, int64_t epoch) const = 0;
   /// What its files hold that is bad and no sample of it (data/bad_data.h), a name each. Thread-safe.
   virtual std::vector<std::string> left_out() const { return {}; }
+  /// How much of its samples is no padding, for people: "windows 97.3 % full"; empty: nothing to tell. Thread-safe.
+  virtual std::string fullness() const { return {}; }
   /// Whether its samples stand in the order to train in already, so that nobody is to shuffle them.
   virtual bool is_ordered() const { return false; }
   /// The samples that cost little to read when sample `index` is read: it is one of them. Thread-safe.

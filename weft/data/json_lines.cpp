@@ -83,6 +83,7 @@ class JsonGroups final : public TokenGroups {
       if (is_blank(line)) continue;
       const Document document = document_of(line, lines_.column, lines_.vocabulary);
       if (!document.wrong.empty() || document.is_text != is_text_) continue;  // which was told when it was found
+      run.begin_document();
       run.text.insert(run.text.end(), document.text.begin(), document.text.end());
       run.ids.insert(run.ids.end(), document.ids.begin(), document.ids.end());
     }

@@ -64,6 +64,16 @@ class Combination : public Dataset {
     return all;
   }
 
+  std::string fullness() const override {
+    std::string all;
+    for (const MixtureSource& source : sources_) {
+      const std::string one = source.samples->fullness();
+      if (!one.empty())
+        all += fmt::format("{}{}{}{}", all.empty() ? "" : ", ", source.name, source.name.empty() ? "" : ": ", one);
+    }
+    return all;
+  }
+
   /// One call a source and epoch of it, whose samples go to their rows.
   Batch get(const std::vector<int64_t>& indices, int64_t epoch) const override {
     std::map<std::pair<size_t, int64_t>, std::pair<std::vector<int64_t>, std::vector<size_t>>> calls;

@@ -26,6 +26,15 @@ class GroupedTokens final : public TokenSource, public GroupReader {
   std::vector<std::string> left_out() const override { return groups_->left_out(); }
   const GroupReader* grouped() const override { return this; }
 
+  /// Reads all groups once.
+  std::vector<int64_t> document_starts() const override {
+    std::vector<int64_t> all;
+    for (size_t group = 0; group + 1 < starts_.size(); ++group) {
+      for (const int64_t start : groups_->load(group).starts) all.push_back(starts_[group] + start);
+    }
+    return all;
+  }
+
   void read(int64_t begin, int64_t count, int64_t* out) const override {
     if (begin < 0 || count < 0 || begin > size() - count) {
       throw InputError(fmt::format("tokens [{}, {}) asked for, the stream has {}", begin, begin + count, size()));
@@ -60,8 +69,9 @@ class GroupedTokens final : public TokenSource, public GroupReader {
  private:
   std::shared_ptr<const TokenRun> tokens_of(size_t group) const {
     return std::static_pointer_cast<const TokenRun>(cache_.get(group, [&] {
-      auto run = std::make_shared<const TokenRun>(groups_->load(group));
-      return LoadedGroup{run, groups_->counts()[group] * token_bytes_};
+      TokenRun run = groups_->load(group);
+      run.starts = {};  // nobody asks for them here
+      return LoadedGroup{std::make_shared<const TokenRun>(std::move(run)), groups_->counts()[group] * token_bytes_};
     }));
   }
 

@@ -98,6 +98,13 @@ void TokenStream::read(int64_t begin, int64_t count, int64_t* out) const {
   }
 }
 
+std::vector<int64_t> TokenStream::document_starts() const {
+  std::vector<int64_t> starts;
+  starts.reserve(pieces_.size());
+  for (const Piece& piece : pieces_) starts.push_back(piece.first);
+  return starts;
+}
+
 void TokenStream::read_piece(const Piece& piece, int64_t begin, int64_t count, int64_t* out) const {
   const auto vocabulary = static_cast<uint64_t>(vocabulary_);
   std::vector<std::byte> bytes(static_cast<size_t>(count * token_bytes(type_)));

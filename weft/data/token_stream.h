@@ -23,6 +23,8 @@ class TokenStream final : public TokenSource {
 
   int64_t size() const override { return size_; }
   void read(int64_t begin, int64_t count, int64_t* out) const override;
+  /// Each file is a document.
+  std::vector<int64_t> document_starts() const override;
 
  private:
   struct Piece {

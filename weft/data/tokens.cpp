@@ -156,7 +156,7 @@ class GroupedTokenDataset final : public TokenDataset, private GroupReader {
   const GroupOrder order_;
 };
 
-void check(const TokenFile& file) {
+void check_part(const TokenFile& file) {
   if (file.context < 1) throw InputError(fmt::format("model.context = {}: must be at least 1", file.context));
   if (!(file.begin >= 0 && file.begin < file.end && file.end <= 1)) {
     throw InputError(
@@ -167,14 +167,19 @@ void check(const TokenFile& file) {
 }  // namespace
 
 std::shared_ptr<Dataset> open_tokens(const TokenFile& file) {
-  check(file);
+  check_part(file);
   return open_tokens(file, std::make_shared<TokenStream>(file.path, file.type, file.vocabulary));
 }
 
+std::pair<int64_t, int64_t> part_of(const TokenFile& file, const TokenSource& source) {
+  check_part(file);
+  const auto cut = [&](double share) { return static_cast<int64_t>(std::floor(share * static_cast<double>(source.size()))); };
+  return {cut(file.begin), cut(file.end)};
+}
+
 std::shared_ptr<Dataset> open_tokens(const TokenFile& file, std::shared_ptr<const TokenSource> source) {
-  check(file);
-  const auto cut = [&](double share) { return static_cast<int64_t>(std::floor(share * static_cast<double>(source->size()))); };
-  const int64_t begin = cut(file.begin), length = cut(file.end) - begin;
+  const auto [begin, end] = part_of(file, *source);
+  const int64_t length = end - begin;
   if (length < file.context + 1) {
     throw InputError(
         fmt::format("{}: {} of its {} tokens are in the part [{}, {}), fewer than context + 1 = {}; use more text, a "

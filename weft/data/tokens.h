@@ -1,8 +1,10 @@
 // Token streams: text read as bytes, and memory-mapped files of uint16 or uint32 token ids, cut into windows.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "weft/data/dataset.h"
 #include "weft/data/token_source.h"
@@ -19,13 +21,16 @@ struct TokenFile {
   double end = 1.0;                ///< where that part ends
   int64_t context = 0;             ///< tokens a sample
   bool shift = false;              ///< shift the windows by an offset drawn from (seed, epoch), so that epochs differ
-  uint64_t seed = 0;               ///< of the shifts, and of the order of groups
+  uint64_t seed = 0;               ///< of the shifts, of the order of groups, and of which documents share a window
   int64_t mix_bytes =
       int64_t{128} << 20;  ///< of groups whose windows are mixed (GroupOrderOptions::window_bytes), with `shift`
 };
 
 /// Where Debian's fortunes puts its texts: the default corpus. Links and *.dat index files in it are skipped.
 inline constexpr const char* kDefaultTextFolder = "/usr/share/games/fortunes";
+
+/// The positions [begin, end) of the part that is used. Throws InputError for shares that are none, and a context below 1.
+std::pair<int64_t, int64_t> part_of(const TokenFile& file, const TokenSource& source);
 
 /// The samples of `file`: inputs[0] and target int64 [n, context]. Sample i is the window of `context` tokens from token
 /// i * context on; target is the same one token later. The last, shorter window is padded, with kIgnore targets, so that every

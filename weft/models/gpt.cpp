@@ -8,6 +8,7 @@
 #include "weft/base/error.h"
 #include "weft/nn/attention.h"
 #include "weft/nn/cost.h"
+#include "weft/nn/documents.h"
 #include "weft/nn/layers.h"
 #include "weft/nn/linear.h"
 #include "weft/nn/random.h"
@@ -44,8 +45,12 @@ class EmbeddingBlock : public Block {
 
   Tensors forward(const Tensors& inputs, const Context& context) override {
     const at::Tensor& ids = inputs.front();
-    const at::Tensor positions = shard_positions(sequence_ranges(context, ids.size(1)), ids.device());
-    return {drop(tokens_(ids, context).add(positions_(positions, context)), dropout_, "embedding.dropout", context)};
+    const Documents documents(inputs, context, "model gpt");
+    documents.check_beside(ids);
+    const at::Tensor positions =
+        documents.side_by_side() ? documents.places() : shard_positions(sequence_ranges(context, ids.size(1)), ids.device());
+    return documents.handed_on(
+        drop(tokens_(ids, context).add(positions_(positions, context)), dropout_, "embedding.dropout", context));
   }
 
   Parameter& token_weights() { return tokens_.weight; }
@@ -87,15 +92,16 @@ class LayerBlock : public Block, public HasKind {
 
   Tensors forward(const Tensors& inputs, const Context& context) override {
     at::Tensor x = inputs.front();
-    const auto attend = [this, context](const at::Tensor& in) {  // backward may call it again
+    const Documents documents(inputs, context, name_);
+    const auto attend = [this, context, runs = documents.runs()](const at::Tensor& in) {  // backward may call it again
       const at::Tensor qkv = qkv_(norm1_(in, context), context);
-      return out_(attention(qkv, qkv.size(2) / (3 * head_width_), context, name_), context);
+      return out_(attention(qkv, qkv.size(2) / (3 * head_width_), context, name_, runs), context);
     };
     const at::Tensor attended = context.recompute_parts ? recompute(attend, x) : attend(x);
     x = x.add(drop(attended, dropout_, name_ + ".attn.dropout", context));
     x = x.add(
         drop(down_(at::gelu(up_(norm2_(x, context), context), "tanh"), context), dropout_, name_ + ".mlp.dropout", context));
-    return {x};
+    return documents.handed_on(x);
   }
 
   std::vector<ParamSpec> parameters() override {

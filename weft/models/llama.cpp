@@ -6,6 +6,7 @@
 #include "weft/base/math.h"
 #include "weft/nn/attention.h"
 #include "weft/nn/cost.h"
+#include "weft/nn/documents.h"
 #include "weft/nn/layers.h"
 #include "weft/nn/linear.h"
 #include "weft/nn/recompute.h"
@@ -37,7 +38,9 @@ class LlamaEmbedding : public Block {
     if (tokens > context_) {
       throw InputError(fmt::format("model llama: a sample of {} tokens is longer than the context of {}", tokens, context_));
     }
-    return {tokens_(ids, context)};
+    const Documents documents(inputs, context, "model llama");
+    documents.check_beside(ids);
+    return documents.handed_on(tokens_(ids, context));
   }
 
   Parameter& token_weights() { return tokens_.weight; }
@@ -74,13 +77,14 @@ class LlamaLayer : public Block, public HasKind {
 
   Tensors forward(const Tensors& inputs, const Context& context) override {
     at::Tensor x = inputs.front();
-    const auto attend = [this, context](const at::Tensor& in) {  // backward may call it again
-      return out_(attention_of(norm1_(in, context), context), context);
+    const Documents documents(inputs, context, name_);
+    const auto attend = [this, context, documents](const at::Tensor& in) {  // backward may call it again
+      return out_(attention_of(norm1_(in, context), context, documents), context);
     };
     x = x.add(context.recompute_parts ? recompute(attend, x) : attend(x));
     const at::Tensor normed = norm2_(x, context);
     const Tensors widened = linear_together(normed, {&gate_.weight, &up_.weight}, context);
-    return {x.add(down_(swiglu(widened[0], widened[1]), context))};
+    return documents.handed_on(x.add(down_(swiglu(widened[0], widened[1]), context)));
   }
 
   std::vector<ParamSpec> parameters() override {
@@ -103,12 +107,13 @@ class LlamaLayer : public Block, public HasKind {
 
  private:
   /// [batch, tokens, width] to [batch, tokens, what the heads here give].
-  at::Tensor attention_of(const at::Tensor& x, const Context& context) {
+  at::Tensor attention_of(const at::Tensor& x, const Context& context, const Documents& documents) {
     const Tensors qkv = linear_together(x, {&q_.weight, &k_.weight, &v_.weight}, context);
     const at::Tensor q = heads_of(qkv[0]), k = heads_of(qkv[1]), v = heads_of(qkv[2]);
     const at::Tensor positions = shard_positions(sequence_ranges(context, q.size(2)), x.device());
-    const Rotation rotation = rotation_at(positions, head_width_, theta_, x.scalar_type());
-    return attention(rotate(q, rotation), rotate(k, rotation), v, context, name_);
+    Rotation rotation = rotation_at(positions, head_width_, theta_, x.scalar_type());
+    if (documents.side_by_side()) rotation = rotation_of_samples(rotation, documents.places());
+    return attention(rotate(q, rotation), rotate(k, rotation), v, context, name_, documents.runs());
   }
 
   /// [batch, tokens, heads x head width] as [batch, heads, tokens, head width].

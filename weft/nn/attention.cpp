@@ -8,8 +8,10 @@
 #include <utility>
 
 #include "weft/base/error.h"
+#include "weft/nn/attention_heads.h"
 #include "weft/nn/attention_piece.h"
 #include "weft/nn/context_attention.h"
+#include "weft/nn/document_attention.h"
 #include "weft/nn/repeat_heads.h"
 
 namespace weft {
@@ -18,28 +20,6 @@ namespace {
 
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
-
-/// One third of qkv as [batch, heads, tokens, head width]: a view.
-at::Tensor split_heads(const at::Tensor& qkv, int64_t third, int64_t heads) {
-  const int64_t width = qkv.size(2) / 3;
-  return qkv.narrow(2, third * width, width).view({qkv.size(0), qkv.size(1), heads, width / heads}).transpose(1, 2);
-}
-
-/// A rank that has less than a head, as of a projection that is not split by heads, has none.
-void check_heads(const at::Tensor& qkv, int64_t heads) {
-  if (heads >= 1 && qkv.size(2) % (3 * heads) == 0) return;
-  throw InputError(
-      fmt::format("attention: rows of {} are no queries, keys and values of {} heads; split the projection by whole heads",
-                  qkv.size(2), heads));
-}
-
-/// [batch, heads, tokens, head width] -> [batch, tokens, width].
-at::Tensor merge_heads(const at::Tensor& x) { return x.transpose(1, 2).flatten(2); }
-
-/// [batch, tokens, width] -> [batch, heads, tokens, head width]: a view.
-at::Tensor as_heads(const at::Tensor& x, int64_t heads) {
-  return x.view({x.size(0), x.size(1), heads, x.size(2) / heads}).transpose(1, 2);
-}
 
 /// The output [batch, tokens, width] and the log-sums of the CPU's kernel.
 std::pair<at::Tensor, at::Tensor> flash(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
@@ -87,6 +67,11 @@ struct GroupedFlashAttention : torch::autograd::Function<GroupedFlashAttention> 
   }
 };
 
+void check_alone(const Context& context, const std::string& what, const DocumentRuns& runs) {
+  if (runs.empty() || context.cp.size() == 1) return;
+  throw InputError(fmt::format("attention of {}: documents side by side do not go with sequences that ranks share", what));
+}
+
 }  // namespace
 
 at::Tensor attention(const at::Tensor& qkv, int64_t heads) {
@@ -97,24 +82,26 @@ at::Tensor attention(const at::Tensor& qkv, int64_t heads) {
 }
 
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
-  if (k.size(1) == 0 || q.size(1) % k.size(1) != 0) {
-    throw InputError(fmt::format("attention: {} query heads do not share {} key-value heads evenly; make them a multiple",
-                                 q.size(1), k.size(1)));
-  }
+  check_grouped(q, k);
   if (q.is_cpu() || q.is_meta()) return GroupedFlashAttention::apply(q, k, v);
   const int64_t times = q.size(1) / k.size(1);
   return merge_heads(at::scaled_dot_product_attention(q, repeat_heads(k, times), repeat_heads(v, times), {}, 0.0,
                                                       /*is_causal=*/true));
 }
 
-at::Tensor attention(const at::Tensor& qkv, int64_t heads, const Context& context, const std::string& what) {
+at::Tensor attention(const at::Tensor& qkv, int64_t heads, const Context& context, const std::string& what,
+                     const DocumentRuns& runs) {
+  check_alone(context, what, runs);
+  if (!runs.empty()) return document_attention(qkv, heads, runs);
   if (context.cp.size() == 1) return attention(qkv, heads);
   check_heads(qkv, heads);
   return attention(split_heads(qkv, 0, heads), split_heads(qkv, 1, heads), split_heads(qkv, 2, heads), context, what);
 }
 
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const Context& context,
-                     const std::string& what) {
+                     const std::string& what, const DocumentRuns& runs) {
+  check_alone(context, what, runs);
+  if (!runs.empty()) return document_attention(q, k, v, runs);
   if (context.cp.size() == 1) return attention(q, k, v);
   return merge_heads(context_attention(q, k, v, context.cp, context.attention_over, "attention of " + what));
 }

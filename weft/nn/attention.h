@@ -6,6 +6,7 @@
 #include <string>
 
 #include "weft/nn/block.h"
+#include "weft/nn/documents.h"
 
 namespace weft {
 
@@ -21,10 +22,12 @@ at::Tensor attention(const at::Tensor& qkv, int64_t heads);
 /// heads is not a multiple.
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v);
 
-/// The first over sequences whose tokens are divided over context.cp (nn/context_attention.h). `what` names it in errors.
-at::Tensor attention(const at::Tensor& qkv, int64_t heads, const Context& context, const std::string& what);
+/// The first over sequences whose tokens are divided over context.cp (nn/context_attention.h), or within documents that lie
+/// side by side in them (Documents::runs(); nn/document_attention.h), not both: InputError. `what` names it in errors.
+at::Tensor attention(const at::Tensor& qkv, int64_t heads, const Context& context, const std::string& what,
+                     const DocumentRuns& runs = {});
 /// The second over such sequences.
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const Context& context,
-                     const std::string& what);
+                     const std::string& what, const DocumentRuns& runs = {});
 
 }  // namespace weft

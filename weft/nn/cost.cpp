@@ -17,6 +17,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "weft/nn/activation_bytes.h"
 #include "weft/nn/flops.h"
 #include "weft/nn/graph.h"
 #include "weft/nn/meta_kernels.h"
@@ -109,12 +110,6 @@ class Observer {
  private:
   at::CallbackHandle handle_;
 };
-
-int64_t bytes_of(const Tensors& tensors) {
-  int64_t bytes = 0;
-  for (const at::Tensor& tensor : tensors) bytes += tensor.numel() * tensor.element_size();
-  return bytes;
-}
 
 void add(Storages& storages, const Tensors& tensors) {
   for (const at::Tensor& tensor : tensors) {
@@ -225,7 +220,9 @@ class BlockMeasurement {
 
   static Tensors gradients_of(const Tensors& outputs) {
     Tensors gradients;
-    for (const at::Tensor& output : outputs) gradients.push_back(at::empty_like(output));
+    for (const at::Tensor& output : outputs) {
+      gradients.push_back(output.is_floating_point() ? at::empty_like(output) : at::Tensor());
+    }
     return gradients;
   }
 
@@ -240,6 +237,7 @@ class BlockMeasurement {
     outputs = detach_outputs(out);
     cost.forward_flops = seen.flops;
     cost.output_bytes = bytes_of(out);
+    cost.passed_bytes = passed_bytes(in, out);
     cost.saved_bytes = live_bytes_without(seen, out);
     cost.forward_peak_bytes = seen.peak_bytes;
     seen.flops = 0.0;
@@ -247,8 +245,8 @@ class BlockMeasurement {
     const Tensors gradients = gradients_of(out);
     const GraphEnds ends = out;
     out.clear();
-    cost.keeps_output =
-        std::any_of(outputs.begin(), outputs.end(), [](const at::Tensor& x) { return x.storage().use_count() > 1; });
+    cost.keeps_output = std::any_of(outputs.begin(), outputs.end(),
+                                    [](const at::Tensor& x) { return x.is_floating_point() && x.storage().use_count() > 1; });
     run_backward(ends, gradients);
     cost.traffic.backward = recorded_.take();
     cost.backward_flops = seen.flops;

@@ -38,7 +38,8 @@ struct MeasuredCost {
   double backward_flops = 0.0;      ///< those of its backward, and of parts that this computes again
   int64_t saved_bytes = 0;          ///< kept for backward: neither its input, its output nor its parameters
   int64_t output_bytes = 0;         ///< what it hands on
-  bool keeps_output = false;        ///< its graph keeps what it hands on
+  int64_t passed_bytes = 0;         ///< of that, whole numbers that are an input of its: no memory of their own, no gradient
+  bool keeps_output = false;        ///< its graph keeps the rest of what it hands on
   int64_t forward_peak_bytes = 0;   ///< most that its forward holds at a time, output and what is kept included
   int64_t backward_peak_bytes = 0;  ///< the same of backward: what was kept, the output, its gradient and the input's included
   int64_t input_peak_bytes = 0;     ///< the same of backward's part that makes the input's gradient, where it splits

@@ -1,6 +1,7 @@
 #include "weft/nn/rotary.h"
 
 #include <ATen/ops/arange.h>
+#include <ATen/ops/embedding.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/pow.h>
@@ -50,6 +51,10 @@ Rotation rotation_at(const at::Tensor& positions, int64_t head_width, double the
   const at::Tensor exponents = at::arange(0, head_width, 2, positions.options().dtype(at::kFloat)).div_(head_width);
   const at::Tensor angles = positions.to(at::kFloat).unsqueeze(1).mul(at::pow(theta, exponents).reciprocal_());
   return {angles.cos().to(dtype), angles.sin().to(dtype)};
+}
+
+Rotation rotation_of_samples(const Rotation& table, const at::Tensor& places) {
+  return {at::embedding(table.cos, places).unsqueeze(1), at::embedding(table.sin, places).unsqueeze(1)};
 }
 
 at::Tensor rotate(const at::Tensor& x, const Rotation& rotation) {

@@ -16,6 +16,10 @@ struct Rotation {
 /// odd head width is an InputError.
 Rotation rotation_at(const at::Tensor& positions, int64_t head_width, double theta, at::ScalarType dtype);
 
+/// The same rows of a rotation at 0, 1, 2, ..., one at each of `places`, int64 [batch, tokens]: [batch, 1, tokens, head width /
+/// 2], the same for every head.
+Rotation rotation_of_samples(const Rotation& table, const at::Tensor& places);
+
 /// Turns x [..., tokens, head width]: element i and element i + head width / 2 are the two sides of an angle, as in Hugging
 /// Face's weights (the paper pairs neighbours). Differentiable; keeps nothing but the rotation, and reads x once.
 at::Tensor rotate(const at::Tensor& x, const Rotation& rotation);

@@ -41,7 +41,8 @@ struct BlockCost {
   double backward_flops = 0.0;      ///< those of its backward; a forward that runs again is not among them
   int64_t saved_bytes = 0;          ///< activations its backward keeps, its input excluded
   int64_t output_bytes = 0;         ///< what it hands to the next block
-  bool keeps_output = false;        ///< that is among what its backward keeps
+  int64_t passed_bytes = 0;         ///< of that, inputs handed on as they are: no memory of their own, and no gradient
+  bool keeps_output = false;        ///< the rest is among what its backward keeps
   int64_t forward_peak_bytes = 0;   ///< most that forward holds at a time: nn/cost.h; 0: what stays
   int64_t backward_peak_bytes = 0;  ///< the same of backward
   std::vector<int> uses = {};       ///< other blocks whose weights it reads too (tied weights)
@@ -52,6 +53,8 @@ struct BlockCost {
   int64_t weight_peak_bytes = 0;    ///< the same of backward_weight; 0: what it was kept
   int64_t frozen_numel = 0;         ///< elements beside `numel` that have no gradient and never change
   InnerCalls calls = {};            ///< what it sends while it runs
+
+  int64_t made_bytes() const { return output_bytes - passed_bytes; }  ///< of what it hands on, what it made; its gradient's
 };
 
 /// What a model costs for one micro-batch.

@@ -239,6 +239,29 @@ TEST(Stages, messages_cost_the_output_of_a_stage_once_each_way) {
   });
 }
 
+TEST(Stages, what_is_only_passed_on_is_sent_forward_and_has_no_memory_but_where_it_arrives) {
+  for_each([](const Pipeline& x) {
+    constexpr int64_t kPassed = 7;
+    ModelCost model = x.model;
+    for (BlockCost& block : model.blocks) block.passed_bytes = &block == &model.blocks.back() ? 0 : kPassed;
+    const std::vector<InstructionList> lists = lists_of(model, x.schedule);
+    for (int rank = 0; rank < x.pp; ++rank) {
+      int64_t live = 0;
+      for (size_t i = 0; i < lists[rank].size(); ++i) {
+        const Instruction &one = lists[rank][i], &before = x.lists[rank][i];
+        live += one.allocates - one.frees;
+        if (one.op == Op::send) {
+          EXPECT_EQ(one.wire_bytes, before.wire_bytes - (one.what == Payload::gradient ? kPassed : 0));
+        }
+        if (one.op == Op::receive) {
+          EXPECT_EQ(one.allocates, before.allocates - (one.what == Payload::gradient ? kPassed : 0));
+        }
+      }
+      EXPECT_EQ(live, 0) << "rank " << rank;
+    }
+  });
+}
+
 TEST(Stages, what_is_allocated_is_freed) {
   for_each([](const Pipeline& x) {
     for (int rank = 0; rank < x.pp; ++rank) {

@@ -1,5 +1,6 @@
 // Measured against predicted memory: what the allocator saw during training, category by category.
 #include <ATen/native/CPUBlas.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/randint.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -26,6 +27,7 @@ struct Case {
   std::string more = {};  ///< keys of the layout
   std::string model = "gpt";
   int ranks = 2;
+  std::string pack = "stream";
 };
 
 std::vector<Case> cases() {
@@ -39,6 +41,8 @@ std::vector<Case> cases() {
   all.push_back({"none", "none", "fp32", ", bucket_mb = 10", "llama"});
   all.push_back({"parameters", "attention", "bf16", ", prefetch = 1", "llama"});
   for (const char* model : {"gpt", "llama"}) {
+    all.push_back({"none", "none", "fp32", "", model, 1, "documents"});
+    all.push_back({"none", "blocks", "bf16", "", model, 2, "documents"});
     all.push_back({"none", "none", "fp32", ", tp = 2", model});
     all.push_back({"none", "none", "fp32", ", tp = 2, sequence_parallel = true", model});
     all.push_back({"none", "none", "fp32", ", tp = 2, sequence_parallel = true, tp_chunks = 4", model});
@@ -57,18 +61,23 @@ std::vector<Case> cases() {
 Recipe recipe_of(const Case& c) {
   return parse_recipe(fmt::format(R"(
     model = {{ name = "{}", layers = 4, heads = 4, width = 128, context = 64 }}
-    data = {{ name = "text", path = "none.txt" }}
+    data = {{ name = "text", path = "none.txt", pack = "{}" }}
     batch = {{ global = 16 }}
     layout = {{ shard_level = "{}", recompute = "{}", precision = "{}"{} }}
     run = {{ steps = 3, threads = 1 }}
   )",
-                                  c.model, c.level, c.recompute, c.precision, c.more),
+                                  c.model, c.pack, c.level, c.recompute, c.precision, c.more),
                       "memory_test.toml");
 }
 
-Batch batch_of(int64_t samples) {
+/// With places of two documents a sample where they are packed.
+Batch batch_of(int64_t samples, const Recipe& recipe) {
   const at::Tensor tokens = at::randint(256, {samples, 65}, at::detail::createCPUGenerator(5), at::kLong);
-  return {{tokens.narrow(1, 0, 64).contiguous()}, tokens.narrow(1, 1, 64).contiguous(), 0};
+  Batch batch{{tokens.narrow(1, 0, 64).contiguous()}, tokens.narrow(1, 1, 64).contiguous(), 0};
+  if (recipe.data.pack == "documents") {
+    batch.inputs.push_back(at::arange(64, at::kLong).remainder(40).expand({samples, 64}).contiguous());
+  }
+  return batch;
 }
 
 /// Peaks of rank 0 over the second step, the first in which all state is there.
@@ -84,7 +93,7 @@ CategoryBytes measure(const Recipe& recipe, const ResolvedLayout& layout) {
                      .layout = layout.options,
                      .communication = {.backend = BackendKind::shm},
                      .ledger = &ledger});
-    const Batch batch = batch_of(layout.global_batch / data_ranks);
+    const Batch batch = batch_of(layout.global_batch / data_ranks, recipe);
     trainer.step(batch);
     ledger.reset_peaks();
     trainer.step(batch);
@@ -102,7 +111,7 @@ double packed_for_tiles(const Recipe& recipe, const ResolvedLayout& layout) {
 }
 
 std::ostream& operator<<(std::ostream& out, const Case& c) {
-  return out << c.level << " " << c.recompute << " " << c.precision << c.more << " " << c.model;
+  return out << c.level << " " << c.recompute << " " << c.precision << c.more << " " << c.model << " " << c.pack;
 }
 
 class MemoryTest : public ::testing::TestWithParam<Case> {};
@@ -181,7 +190,7 @@ TEST(MemoryOffload, FreesWhatIsPredicted) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Layouts, MemoryTest, ::testing::ValuesIn(cases()), [](const auto& info) {
-  const std::string more = info.param.more.empty() ? "" : "_more_" + std::to_string(info.index);
+  const std::string more = info.param.more.empty() && info.param.pack == "stream" ? "" : "_more_" + std::to_string(info.index);
   return info.param.level + "_" + info.param.recompute + "_" + info.param.precision + more;
 });
 

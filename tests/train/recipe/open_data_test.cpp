@@ -214,6 +214,35 @@ TEST(JsonLinesData, IsFilesOfAFolderOrPatternAndOthersForEvaluation) {
   EXPECT_NE(test::refusal([&] { open("x*.jsonl", ""); }).find("x*.jsonl: no files (.jsonl) there"), std::string::npos);
 }
 
+TEST(PackedData, HoldsWholeDocumentsOfRowsFilesAndIds) {
+  const test::TempFolder folder;
+  std::string rows;
+  for (int i = 0; i < 40; ++i) rows += "{\"text\": \"" + std::string(3, static_cast<char>('a' + i % 26)) + "\"}\n";
+  folder.write("a.jsonl", rows);
+  std::filesystem::create_directory(folder.path() / "texts");
+  for (const char* name : {"texts/a", "texts/b", "texts/c"}) folder.write(name, std::string(40, 'x'));
+  folder.write("ids", std::string("\1\0\1\0\1\0\7\0\2\0\2\0\2\0\7\0\3\0\3\0\3\0\7\0\4\0\4\0\4\0\7\0", 32));
+  const auto open = [&](const std::string& name, const std::vector<std::string>& more) {
+    std::vector<std::string> all = {"data.path=" + folder.file(name)};
+    all.insert(all.end(), more.begin(), more.end());
+    return open_data(
+        parse_recipe("model = { name = \"gpt\", context = 9 }\nbatch = { global = 1 }\nrun = { steps = 1 }\n"
+                     "data = { name = \"jsonl\", pack = \"documents\", evaluation = 0.25 }",
+                     "r.toml", all));
+  };
+  const Datasets of_rows = open("a.jsonl", {});
+  EXPECT_EQ(of_rows.training->size(), 10) << "30 rows of 3 places, three a window";
+  EXPECT_EQ(of_rows.evaluation->size(), 4);
+  EXPECT_EQ(of_rows.training->fullness(), "windows 100.0 % full");
+  EXPECT_EQ(of_rows.evaluation->fullness(), "windows 83.3 % full");
+  const Batch batch = of_rows.training->get({0}, 0);
+  for (int64_t t = 0; t < 9; ++t) EXPECT_EQ(batch.inputs.at(1)[0][t].item<int64_t>(), t % 3);
+  EXPECT_EQ(open("texts", {"data.name=text"}).training->size(), 10) << "of 39, 39 and 9 places: nine pieces of 9, and 3 + 3";
+  const Datasets of_ids = open("ids", {"data.name=tokens", "data.tokenizer=uint16", "data.document_end=7"});
+  EXPECT_EQ(of_ids.training->size(), 1);
+  EXPECT_EQ(of_ids.training->fullness(), "windows 100.0 % full");
+}
+
 TEST(MixedData, TakesTextsByWeightAndEvaluatesAll) {
   const test::TempFolder folder;
   folder.write("a", std::string(900, 'a'));

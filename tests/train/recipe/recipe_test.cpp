@@ -8,6 +8,7 @@
 
 #include "tests/support/refusal.h"
 #include "weft/base/error.h"
+#include "weft/train/recipe/data_checks.h"
 #include "weft/train/recipe/read_recipe.h"
 #include "weft/train/recipe/recipe_keys.h"
 #include "weft/train/recipe/recipe_values.h"
@@ -319,6 +320,19 @@ TEST(Recipe, KeysThatDoNotFitTogether) {
       {{"model.name=mlp", "data.name=fashion-mnist", "run.tokens=9"},
        "r.toml: run.tokens counts tokens, which model \"mlp\" does not read"},
       {{"data.mixup=0.2"}, "r.toml: data.mixup is for labels of images, not for text; leave it out"},
+      {{"model.name=mlp", "data.name=fashion-mnist", "data.pack=documents"},
+       "r.toml: data.pack is for tokens, not for images; leave it out"},
+      {{"data.pack=documents", "layout.cp=2"},
+       "r.toml: data.pack = \"documents\" with layout.cp = 2, whose ranks share samples as one sequence; use cp = 1, or "
+       "\"stream\""},
+      {{"data.pack=documents", "data.name=tokens", "data.tokenizer=uint16", "data.path=x"},
+       "r.toml: data.pack = \"documents\" with data.name = \"tokens\" needs data.document_end, the id that ends a document"},
+      {{"data.pack=documents", "data.document_end=3"},
+       "r.toml: data.document_end is read with data.name = \"tokens\" and data.pack = \"documents\" only; leave it out"},
+      {{"data.document_end=3", "data.name=tokens", "data.tokenizer=uint16", "data.path=x"},
+       "r.toml: data.document_end is read with data.name = \"tokens\" and data.pack = \"documents\" only; leave it out"},
+      {{"data.pack=documents", "data.document_end=256", "data.name=tokens", "data.tokenizer=uint16", "data.path=x"},
+       "r.toml: data.document_end = 256 is not below model.vocabulary = 256"},
       {{"model.label_smoothing=0.1"}, "r.toml: model.label_smoothing is for labels of images, not for text; leave it out"},
       {{"layout.schedule_file=own.csv"},
        "r.toml: layout.schedule_file is read with layout.schedule = \"csv\" only, which is \"1f1b\" here; set that too, or "
@@ -444,6 +458,19 @@ run = { steps = 1 }
   }
 }
 
+TEST(Recipe, DocumentsCanBePacked) {
+  EXPECT_EQ(parse_recipe(kSmall, "r.toml").data.pack, "stream");
+  const Recipe recipe =
+      parse_recipe(kSmall, "r.toml",
+                   {"data.name=tokens", "data.tokenizer=uint16", "data.path=x", "data.pack=documents", "data.document_end=7"});
+  EXPECT_EQ(recipe.data.pack, "documents");
+  EXPECT_EQ(recipe.data.document_end, 7);
+  const Recipe parts = parse_recipe(kMixture, "r.toml", {"data.pack=documents", "data.mix.2.document_end=9"});
+  EXPECT_EQ(recipe_of_part(parts, 0).data.document_end, std::nullopt);
+  EXPECT_EQ(recipe_of_part(parts, 1).data.document_end, 9);
+  EXPECT_EQ(recipe_of_part(parts, 1).data.pack, "documents") << "the mixture's";
+}
+
 TEST(Recipe, MixturesHaveParts) {
   const Recipe recipe = parse_recipe(kMixture, "r.toml", {"data.mix.2.weight=0.3", "data.mix.1.path=texts"});
   ASSERT_EQ(recipe.data.mix.size(), 2u);
@@ -462,6 +489,9 @@ TEST(Recipe, MixturesHaveParts) {
       {{"data.mix.2.path="}, "data.path is missing"},
       {{"data.name=text"}, "[[data.mix]] is read with data.name = \"mix\" only"},
       {{"data.path=x"}, "move them below [[data.mix]]"},
+      {{"data.document_end=3"}, "move them below [[data.mix]]"},
+      {{"data.pack=documents"}, "needs data.document_end"},
+      {{"data.pack=documents", "data.mix.2.document_end=3", "layout.cp=2"}, "with layout.cp = 2"},
       {{"data.skip_bad=true"}, "data.skip_bad passes over damaged images and rows"},
       {{"data.mix.1.column=body"}, "data.column is read with data.name = \"jsonl\" or \"parquet\" only"},
       {{"data.mix.1.name=jsonl", "data.mix.1.tokenizer=uint16"}, "\"jsonl\" takes \"bytes\""},

@@ -1,5 +1,6 @@
 // Bytes on the wire of a step whose layers and sequences are divided over ranks: what the groups count while a Trainer runs it
 // is what the program declares, and inside blocks what measure_cost() recorded, instruction by instruction.
+#include <ATen/ops/arange.h>
 #include <ATen/ops/randint.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -25,6 +26,7 @@ struct Case {
   int ranks;
   const char* layout;  ///< keys
   const char* clip = "0.0";
+  const char* pack = "stream";
 };
 
 std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.name; }
@@ -43,6 +45,11 @@ const std::vector<Case>& cases() {
       {"cp2_tp2_sequence", 4, R"(cp = 2, tp = 2, sequence_parallel = true, context_attention = "ring")"},
       {"zero3_tp2", 4, R"(tp = 2, shard_level = "parameters")"},
       {"zero2_cp2", 4, R"(cp = 2, shard_level = "gradients")"},
+      {"pp2_documents", 2, "pp = 2", "0.0", "documents"},
+      {"pp2_documents_interleaved_recompute", 2, R"(pp = 2, schedule = "interleaved", recompute = "blocks")", "0.0",
+       "documents"},
+      {"pp2_tp2_sequence_documents_zb_h1", 4, R"(pp = 2, tp = 2, sequence_parallel = true, schedule = "zb-h1")", "0.0",
+       "documents"},
       {"pp2_tp2_zb_h1", 4, R"(pp = 2, tp = 2, sequence_parallel = true, schedule = "zb-h1")"},
   };
   return all;
@@ -52,13 +59,13 @@ Recipe recipe_of(const Case& c, const std::string& model) {
   const char* more = model == "llama" ? ", kv_heads = 4, ffn = 48" : ", dropout = 0.1";
   return parse_recipe(fmt::format(R"(
     model = {{ name = "{}", layers = 2, heads = 8, width = 32, context = {}, vocabulary = 257{} }}
-    data = {{ name = "text", path = "none.txt" }}
+    data = {{ name = "text", path = "none.txt", pack = "{}" }}
     batch = {{ global = {}, micro = {} }}
     layout = {{ {} }}
     optimizer = {{ clip = {} }}
     run = {{ steps = 3, threads = 1 }}
   )",
-                                  model, kTokens, more, kGlobal, kMicroBatch, c.layout, c.clip),
+                                  model, kTokens, more, c.pack, kGlobal, kMicroBatch, c.layout, c.clip),
                       "split_traffic_test.toml");
 }
 
@@ -81,7 +88,7 @@ Recorded record(const Recipe& recipe, const ResolvedLayout& layout) {
   split_layers(model, layout.tp, 0);
   Tensors outputs;
   Recorded recorded;
-  recorded.blocks = measure_cost(model, meta_inputs(recipe.model, kMicroBatch, layout.cp), options, &outputs);
+  recorded.blocks = measure_cost(model, meta_inputs(recipe, kMicroBatch, layout.cp), options, &outputs);
   recorded.loss = measure_loss(model, outputs, meta_target(recipe, kMicroBatch, layout.cp), options).calls;
   return recorded;
 }
@@ -115,9 +122,14 @@ int64_t shape_bytes(const InstructionList& list) {
   return static_cast<int64_t>(blocks.size()) * 512;
 }
 
-Batch batch_of(int64_t samples) {
+/// With places of two documents a sample where they are packed.
+Batch batch_of(int64_t samples, const Recipe& recipe) {
   const at::Tensor tokens = at::randint(256, {samples, kTokens + 1}, at::detail::createCPUGenerator(7), at::kLong);
-  return {{tokens.narrow(1, 0, kTokens).contiguous()}, tokens.narrow(1, 1, kTokens).contiguous(), 0};
+  Batch batch{{tokens.narrow(1, 0, kTokens).contiguous()}, tokens.narrow(1, 1, kTokens).contiguous(), 0};
+  if (recipe.data.pack == "documents") {
+    batch.inputs.push_back(at::arange(kTokens, at::kLong).remainder(kTokens - 3).expand({samples, kTokens}).contiguous());
+  }
+  return batch;
 }
 
 class SplitTrafficTest : public ::testing::TestWithParam<std::tuple<Case, std::string>> {};
@@ -148,7 +160,7 @@ TEST_P(SplitTrafficTest, CountedIsAsDeclaredAndAsRecorded) {
     EXPECT_EQ(declared.inner_wire_bytes, bytes_of(list, recorded));
     for (const int64_t step : {0, 1, 2}) {
       const int64_t before = sent();
-      trainer.step(batch_of(kGlobal / layout.data_ranks()));
+      trainer.step(batch_of(kGlobal / layout.data_ranks(), recipe));
       if (step == 0) continue;  // ranks also agree on what losses are scaled by
       EXPECT_EQ(sent() - before, declared.wire_bytes() + shape_bytes(list)) << "step " << step;
     }

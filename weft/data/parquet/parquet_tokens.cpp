@@ -91,6 +91,7 @@ class ParquetGroups final : public TokenGroups {
   std::string add(const ParquetValues& values, size_t row, TokenRun& run) const {
     if (is_text()) {
       const std::string_view document = values.bytes[row];
+      run.begin_document();
       run.text.insert(run.text.end(), document.begin(), document.end());
       run.text.push_back('\n');
       return "";
@@ -102,6 +103,7 @@ class ParquetGroups final : public TokenGroups {
       return fmt::format("has token {} at index {}, which is not in [0, {}), the vocabulary", *wrong, wrong - begin,
                          text_.vocabulary);
     }
+    run.begin_document();
     std::transform(begin, end, std::back_inserter(run.ids), [](int64_t id) { return static_cast<uint32_t>(id); });
     return "";
   }

@@ -19,7 +19,7 @@ Instruction forward(const ModelCost& model, int block, int micro) {
   Instruction x = on_block(Op::forward, block, micro);
   x.flops = cost.forward_flops;
   x.peak = cost.forward_peak_bytes;
-  x.allocates = cost.saved_bytes + cost.output_bytes;
+  x.allocates = cost.saved_bytes + cost.made_bytes();
   return x;
 }
 
@@ -34,18 +34,20 @@ Instruction backward(const ModelCost& model, Op op, int block, int micro, bool i
     return x;
   }
   const int64_t input_bytes = block == 0 ? model.input_bytes : model.blocks[block - 1].output_bytes;
-  const int64_t output_and_gradient = 2 * cost.output_bytes;
+  const int64_t input_gradient_bytes = block == 0 ? 0 : model.blocks[block - 1].made_bytes();
+  const int64_t output_and_gradient = 2 * cost.made_bytes();
   const bool is_part = op == Op::backward_input;
   x.flops = is_part ? cost.input_flops : cost.backward_flops;
   const int64_t peak_bytes = is_part && cost.input_peak_bytes > 0 ? cost.input_peak_bytes : cost.backward_peak_bytes;
   x.peak = std::max<int64_t>(peak_bytes - cost.saved_bytes - output_and_gradient, 0);
-  x.allocates = (block == 0 ? 0 : input_bytes) + (is_part ? cost.deferred_bytes : 0);
+  x.allocates = input_gradient_bytes + (is_part ? cost.deferred_bytes : 0);
   x.frees = cost.saved_bytes + output_and_gradient + (block == 0 || input_received ? input_bytes : 0);
   return x;
 }
 
 Instruction transfer(const ModelCost& model, Op op, Payload what, int block, int micro, int peer) {
-  const int64_t bytes = model.blocks[block].output_bytes;
+  const BlockCost& cost = model.blocks[block];
+  const int64_t bytes = what == Payload::gradient ? cost.made_bytes() : cost.output_bytes;
   Instruction x = on_block(op, block, micro);
   x.lane = Lane::comm;
   x.what = what;

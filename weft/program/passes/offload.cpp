@@ -46,9 +46,9 @@ class Activations {
     dropped_.insert({drop.first, drop.micro});
     if (drop.first == 0) return;  // the first block's input is the micro-batch itself
     const BlockCost& before = model_.blocks[drop.first - 1];
-    Moved moved{.bytes = before.output_bytes};
+    Moved moved{.bytes = before.made_bytes()};
     if (runs_[drop.first - 1] && dropped_.count({drop.first - 1, drop.micro}) == 0) {
-      moved = {.bytes = before.keeps_output ? 0 : before.output_bytes, .shared = !before.keeps_output};
+      moved = {.bytes = before.keeps_output ? 0 : before.made_bytes(), .shared = !before.keeps_output};
     }
     moved_[{drop.first, drop.micro}] = moved;
     result_.push_back(move(Op::offload, Payload::input, drop.first, drop.micro));

@@ -60,13 +60,13 @@ InstructionList recompute(InstructionList list, const ModelCost& model, const Re
       if (static_cast<int>(micros.size()) <= x.micro) micros.resize(x.micro + 1, false);
       micros[x.micro] = true;
       // What the next block took as its input lives on as that; what was sent does not.
-      const int64_t output = list[taker].op == Op::send ? cost.output_bytes : 0;
+      const int64_t output = list[taker].op == Op::send ? cost.made_bytes() : 0;
       insertions.push_back(
           {taker, {.op = Op::drop, .first = x.first, .last = x.last, .micro = x.micro, .frees = cost.saved_bytes + output}});
     }
     if (x.op != Op::backward && x.op != Op::backward_input) continue;
     const bool took_input = is_chosen(x.first - 1, x.micro);
-    if (took_input) list[i].frees += model.blocks[x.first - 1].output_bytes;
+    if (took_input) list[i].frees += model.blocks[x.first - 1].made_bytes();
     if (!is_chosen(x.first, x.micro)) continue;
     const BlockCost& cost = model.blocks[x.first];
     insertions.push_back({static_cast<int>(i) - 1,
@@ -76,7 +76,7 @@ InstructionList recompute(InstructionList list, const ModelCost& model, const Re
                            .micro = x.micro,
                            .flops = cost.forward_flops,
                            .peak = cost.forward_peak_bytes,
-                           .allocates = cost.saved_bytes + cost.output_bytes}});
+                           .allocates = cost.saved_bytes + cost.made_bytes()}});
   }
   return insert(std::move(list), std::move(insertions));
 }

@@ -57,6 +57,7 @@ BlockCost block_cost(const NamedBlock& named, const MeasuredCost& measured, cons
           .backward_flops = measured.backward_flops,
           .saved_bytes = measured.saved_bytes,
           .output_bytes = measured.output_bytes,
+          .passed_bytes = measured.passed_bytes,
           .keeps_output = measured.keeps_output,
           .forward_peak_bytes = measured.forward_peak_bytes,
           .backward_peak_bytes = measured.backward_peak_bytes,
@@ -95,7 +96,7 @@ ModelCost model_cost(const Recipe& recipe, int64_t micro_batch, const LayoutOpti
   Model model = with_rules(build_model(recipe.model), recipe.optimizer.groups);
   check_composition(facts_of(model, layout, counts, tokens_per_sample(recipe.model)));
   split_layers(model, counts.tp, 0, counts.reproducible_tp);
-  const Tensors inputs = meta_inputs(recipe.model, micro_batch, counts.cp);
+  const Tensors inputs = meta_inputs(recipe, micro_batch, counts.cp);
   ModelCost cost{.name = model.name, .blocks = {}, .input_bytes = 0};
   for (const at::Tensor& input : inputs) cost.input_bytes += input.numel() * static_cast<int64_t>(input.element_size());
   const at::ScalarType weights = dtype_of(layout.precision);

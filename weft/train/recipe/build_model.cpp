@@ -135,10 +135,15 @@ std::vector<int64_t> sample_shape(const ModelRecipe& recipe) {
   return {recipe.channels, recipe.image_size, recipe.image_size};
 }
 
-Tensors meta_inputs(const ModelRecipe& recipe, int64_t micro_batch, int cp) {
+Tensors meta_inputs(const Recipe& recipe, int64_t micro_batch, int cp) {
+  const ModelRecipe& model = recipe.model;
   const auto meta = at::TensorOptions().device(at::kMeta);
-  if (reads_tokens(recipe)) return {at::empty({micro_batch, recipe.context / cp}, meta.dtype(at::kLong))};
-  return {at::empty({micro_batch, recipe.channels, recipe.image_size, recipe.image_size}, meta.dtype(at::kFloat))};
+  if (!reads_tokens(model)) {
+    return {at::empty({micro_batch, model.channels, model.image_size, model.image_size}, meta.dtype(at::kFloat))};
+  }
+  Tensors inputs(recipe.data.pack == "documents" ? 2 : 1);  // with places of tokens within documents
+  for (at::Tensor& input : inputs) input = at::empty({micro_batch, model.context / cp}, meta.dtype(at::kLong));
+  return inputs;
 }
 
 at::Tensor meta_target(const Recipe& recipe, int64_t micro_batch, int cp) {

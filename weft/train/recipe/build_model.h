@@ -24,8 +24,9 @@ int64_t tokens_per_sample(const ModelRecipe& recipe);
 /// Shape of an image that the model reads; empty for models that read tokens.
 std::vector<int64_t> sample_shape(const ModelRecipe& recipe);
 
-/// One micro-batch of the model's inputs, on the meta device; of sequences that `cp` ranks share, one's part.
-Tensors meta_inputs(const ModelRecipe& recipe, int64_t micro_batch, int cp = 1);
+/// One micro-batch of the model's inputs, as its data has them, on the meta device; of sequences that `cp` ranks share, one's
+/// part.
+Tensors meta_inputs(const Recipe& recipe, int64_t micro_batch, int cp = 1);
 
 /// The target of a micro-batch, as its data has it, likewise.
 at::Tensor meta_target(const Recipe& recipe, int64_t micro_batch, int cp = 1);

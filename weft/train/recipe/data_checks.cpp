@@ -72,6 +72,27 @@ void check_columns(const Recipe& recipe, const NamedData& named) {
   }
 }
 
+void check_pack(const Recipe& recipe) {
+  const DataRecipe& data = recipe.data;
+  const bool packs = data.pack == "documents";
+  if (packs && !reads_tokens(recipe.model)) fail(recipe, "data.pack is for tokens, not for images; leave it out");
+  if (packs && data.name == "tokens" && !data.document_end) {
+    fail(recipe, "data.pack = \"documents\" with data.name = \"tokens\" needs data.document_end, the id that ends a document");
+  }
+  if (packs && recipe.layout.cp > 1) {
+    fail(recipe,
+         "data.pack = \"documents\" with layout.cp = {}, whose ranks share samples as one sequence; use cp = 1, or \"stream\"",
+         recipe.layout.cp);
+  }
+  if (!data.document_end) return;
+  if (!packs || data.name != "tokens") {
+    fail(recipe, "data.document_end is read with data.name = \"tokens\" and data.pack = \"documents\" only; leave it out");
+  }
+  if (*data.document_end >= recipe.model.vocabulary) {
+    fail(recipe, "data.document_end = {} is not below model.vocabulary = {}", *data.document_end, recipe.model.vocabulary);
+  }
+}
+
 void check_mix(const Recipe& recipe) {
   const DataRecipe& data = recipe.data;
   if (data.name != kMixName) {
@@ -80,8 +101,10 @@ void check_mix(const Recipe& recipe) {
   }
   if (data.mix.empty()) fail(recipe, "data.name = \"mix\" needs [[data.mix]], once a part, with name, path and weight");
   if (!data.path.empty() || !data.evaluation_path.empty() || data.tokenizer != DataRecipe().tokenizer ||
-      data.column != DataRecipe().column) {
-    fail(recipe, "data.path, evaluation_path, tokenizer and column of a mixture are its parts': move them below [[data.mix]]");
+      data.column != DataRecipe().column || data.document_end) {
+    fail(recipe,
+         "data.path, evaluation_path, tokenizer, column and document_end of a mixture are its parts': move them below "
+         "[[data.mix]]");
   }
   std::vector<double> weights;
   weights.reserve(data.mix.size());
@@ -105,6 +128,7 @@ Recipe recipe_of_part(const Recipe& recipe, size_t number) {
   of_part.data.evaluation_path = part.evaluation_path;
   of_part.data.tokenizer = part.tokenizer;
   of_part.data.column = part.column;
+  of_part.data.document_end = part.document_end;
   if (part.name != kParquetName) of_part.data.label_column = DataRecipe().label_column;  // another part's
   of_part.run.seed = splitmix64(recipe.run.seed + number + 1);                           // no two parts are changed alike
   return of_part;
@@ -126,6 +150,7 @@ void check_model_and_data(const Recipe& recipe) {
          is_text ? "\"text\", \"jsonl\", \"parquet\" or \"tokens\"" : "images, as \"fashion-mnist\"");
   }
   if (!is_text) check_images(recipe, named);
+  check_pack(recipe);
   if (is_text && data.skip_bad && !named.has_columns) {
     fail(recipe, "data.skip_bad passes over damaged images and rows; data.name = \"{}\" has none; leave it out", data.name);
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,8 @@ struct MixPart {
   std::string tokenizer = "bytes";  ///< DataRecipe::tokenizer
   std::string column;               ///< DataRecipe::column
   double weight = 1.0;              ///< its share of the samples that are trained on, beside the others'
+  /// DataRecipe::document_end
+  std::optional<int64_t> document_end = {};
 };
 
 /// The section [data].
@@ -35,6 +38,11 @@ struct DataRecipe {
   double least_area = 0.0;             ///< images: Augmentation::least_area
   double mixup = 0.0;                  ///< images: MixupOptions::alpha; 0: none
   std::vector<MixPart> mix = {};       ///< mix: what it is made of
+  /// text, tokens, jsonl, parquet: "stream", windows are cut across documents; "documents": windows hold whole ones side by
+  /// side
+  std::string pack = "stream";
+  /// tokens, with pack = "documents": the id that ends a document
+  std::optional<int64_t> document_end = {};
 };
 
 }  // namespace weft

@@ -18,8 +18,10 @@
 #include "weft/data/images/web_dataset.h"
 #include "weft/data/json_lines.h"
 #include "weft/data/mixture.h"
+#include "weft/data/packed_tokens.h"
 #include "weft/data/parquet/parquet_tokens.h"
 #include "weft/data/token_groups.h"
+#include "weft/data/token_stream.h"
 #include "weft/data/tokens.h"
 #include "weft/train/recipe/build_model.h"
 #include "weft/train/recipe/data_checks.h"
@@ -178,6 +180,19 @@ std::shared_ptr<const TokenGroups> open_documents(const Recipe& recipe, const st
   return nullptr;
 }
 
+/// The part of a source that `file` tells, of `documents` where the data has some in groups.
+std::shared_ptr<Dataset> open_token_part(const Recipe& recipe, const TokenFile& file,
+                                         const std::shared_ptr<const TokenGroups>& documents) {
+  const bool packs = recipe.data.pack == "documents";
+  std::shared_ptr<const TokenSource> source;
+  if (documents) {
+    source = token_source(documents, cache_bytes(recipe.data, file.shift || packs));
+  } else {
+    source = std::make_shared<TokenStream>(file.path, file.type, file.vocabulary);
+  }
+  return packs ? open_packed_tokens(file, std::move(source), recipe.data.document_end) : open_tokens(file, std::move(source));
+}
+
 Datasets open_token_data(const Recipe& recipe) {
   const DataRecipe& data = recipe.data;
   TokenFile file{.path = data.path.empty() ? kDefaultTextFolder : data.path,
@@ -190,7 +205,7 @@ Datasets open_token_data(const Recipe& recipe) {
     file.begin = begin;
     file.end = end;
     file.shift = training;
-    return documents ? open_tokens(file, token_source(documents, cache_bytes(data, training))) : open_tokens(file);
+    return open_token_part(recipe, file, documents);
   };
   const bool has_own_files = !data.evaluation_path.empty();
   const double split = has_own_files ? 1.0 : 1.0 - data.evaluation;

@@ -72,6 +72,15 @@ Keys data_keys(DataRecipe& d) {
       {"data", "label_column", &d.label_column, "parquet: what of a row is the label of its image"},
       {"data", "shuffle_mb", &d.shuffle_mb,
        "jsonl, parquet: MiB of row groups that are mixed at a time; a rank keeps as many again", above(0, 1e6)},
+      {"data",
+       "pack",
+       &d.pack,
+       "text, tokens, jsonl, parquet: windows are cut across documents, or hold whole ones side by side that see nothing of "
+       "each "
+       "other",
+       {},
+       {"stream", "documents"}},
+      {"data", "document_end", &d.document_end, "tokens, with pack = \"documents\": the id that ends a document", from(0)},
       {"data", "workers", &d.workers, "threads that prepare a rank's micro-batches ahead; 0: none", from(0, 1024)},
       {"data", "skip_bad", &d.skip_bad,
        "images, jsonl, parquet: those that are damaged are passed over, counted and named; false: refused"},
@@ -283,6 +292,7 @@ std::vector<FileKey> mix_keys(MixPart& p, const std::string& section) {
       {section, "evaluation_path", &p.evaluation_path, "as data.evaluation_path, of the part"},
       {section, "tokenizer", &p.tokenizer, "as data.tokenizer, of the part", {}, {"bytes", "uint16", "uint32"}},
       {section, "column", &p.column, "as data.column, of the part"},
+      {section, "document_end", &p.document_end, "as data.document_end, of the part", from(0)},
       {section,
        "weight",
        &p.weight,

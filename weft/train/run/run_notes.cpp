@@ -47,4 +47,10 @@ std::vector<std::string> left_out(const Datasets& data) {
   return {names.begin(), names.end()};
 }
 
+std::vector<std::string> fullness_notes(const Datasets& data) {
+  const std::string training = data.training->fullness();
+  if (training.empty()) return {};
+  return {fmt::format("training: {}; evaluation: {}", training, data.evaluation->fullness())};
+}
+
 }  // namespace weft

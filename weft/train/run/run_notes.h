@@ -23,4 +23,7 @@ std::vector<std::string> restart_notes(const RunBoard& board, int64_t step);
 /// What data.skip_bad left out when the data was opened, each once: the two parts of one stream tell the same.
 std::vector<std::string> left_out(const Datasets& data);
 
+/// How full the windows of packed documents are; empty: nothing is packed.
+std::vector<std::string> fullness_notes(const Datasets& data);
+
 }  // namespace weft

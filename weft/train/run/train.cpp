@@ -88,6 +88,7 @@ class Run {
     if (leads()) locks_ = hold_folders(recipe_.save);
     saver_.hold(locks_);
     tell_left_out();
+    tell(fullness_notes(data_));
     const std::string lengths = run_lengths_text(recipe_, data_.training->size());
     if (leads() && options_.on_note && !lengths.empty()) options_.on_note(lengths);
     trainer_.start();
