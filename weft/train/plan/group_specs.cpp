@@ -46,7 +46,7 @@ std::vector<GroupSpec> group_specs(const Program& program, int pp_rank) {
   all.add(replica_axes(program));
   all.add(kPipelineAxis, kPipelineMessageBytes);
   for (const AxisSet axes :
-       {model_axes(program), loss_axes(program), program.batch_axes, kContextAxis, kTensorAxis, kAllAxes}) {
+       {model_axes(program), loss_axes(program), total_axes(program), program.batch_axes, kContextAxis, kTensorAxis, kAllAxes}) {
     all.add(axes);
   }
   std::vector<GroupSpec> specs = all.take();
