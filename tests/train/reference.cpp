@@ -17,8 +17,8 @@ struct Entry {
   std::string name;
   ParamSpec spec;
   at::Tensor velocity;
-  at::Tensor start;   ///< statistics: value at the step's start
-  at::Tensor change;  ///< statistics: summed over micro-batches
+  at::Tensor start;     ///< statistics: value at the step's start
+  at::Tensor change;    ///< statistics: summed over micro-batches
   at::Tensor sum = {};  ///< gradients: the same
 };
 

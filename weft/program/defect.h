@@ -47,11 +47,12 @@ enum class Defect {
 /// The words for defects.
 inline constexpr EnumNames<Defect, 32> kDefects("out_of_range", "bad_wait", "repeated", "use_before_load",
                                                 "backward_before_loss", "bad_order", "double_backward", "missing_recompute",
-                                                "missing_forward", "missing_backward", "bad_combine", "bad_squares", "missing_reduce",
-                                                "double_reduce", "early_reduce", "wrong_axis", "missing_norm", "early_norm",
-                                                "missing_update", "double_update", "early_update", "not_gathered", "bad_gather",
-                                                "buffer_conflict", "bad_move", "bad_bytes", "order_mismatch", "misplaced_block",
-                                                "missing_send", "pending_send", "transfer_mismatch", "deadlock");
+                                                "missing_forward", "missing_backward", "bad_combine", "bad_squares",
+                                                "missing_reduce", "double_reduce", "early_reduce", "wrong_axis", "missing_norm",
+                                                "early_norm", "missing_update", "double_update", "early_update", "not_gathered",
+                                                "bad_gather", "buffer_conflict", "bad_move", "bad_bytes", "order_mismatch",
+                                                "misplaced_block", "missing_send", "pending_send", "transfer_mismatch",
+                                                "deadlock");
 
 /// The word for a defect: "missing_reduce".
 inline std::string_view name(Defect defect) { return kDefects.of(defect); }

@@ -45,7 +45,7 @@ TEST(NoiseSquares, cost_what_they_say) {
   layout.noise_scale = true;
   const InstructionList with = build_program(toy_model(3), layout).of(0);
   const auto sent = [](const InstructionList& list) { return list[find(list, Op::reduce_loss)].wire_bytes; };
-  EXPECT_EQ(sent(without), 24 * 4);                     // 2 (n - 1) / n of it over two ranks
+  EXPECT_EQ(sent(without), 24 * 4);                      // 2 (n - 1) / n of it over two ranks
   EXPECT_EQ(sent(with), (24 * 4 + 21 * 8) * 2 * 3 / 4);  // and over four
   EXPECT_EQ(step_cost(with).peak_activation_bytes, step_cost(without).peak_activation_bytes);
   EXPECT_EQ(count(with, Op::squares), 3);
@@ -84,8 +84,7 @@ TEST(NoiseSquares, are_refused_where_stages_share_weights) {
 
 // Two blocks; four micro-batches in two slots; two replicas.
 Program good_program() {
-  return build_program(toy_model(2),
-                       {.dp = 2, .micro_batches = 4, .slots = 2, .bucket_bytes = 1, .noise_scale = true});
+  return build_program(toy_model(2), {.dp = 2, .micro_batches = 4, .slots = 2, .bucket_bytes = 1, .noise_scale = true});
 }
 
 const std::vector<Spoiling> kOutOfOrder = {
@@ -94,8 +93,8 @@ const std::vector<Spoiling> kOutOfOrder = {
     {"twice", Defect::bad_squares, [](List& x) { repeat(x, find(x, Op::squares)); }, "taken already"},
     {"too early", Defect::bad_squares, [](List& x) { move(x, find(x, Op::squares), find(x, Op::backward)); },
      "the backward for it has not been run by then"},
-    {"with the next micro-batch", Defect::bad_squares,
-     [](List& x) { move(x, find(x, "squares1.0"), find(x, "backward0.1")); }, "(backward of block 1 'layer1' on micro-batch 1)"},
+    {"with the next micro-batch", Defect::bad_squares, [](List& x) { move(x, find(x, "squares1.0"), find(x, "backward0.1")); },
+     "(backward of block 1 'layer1' on micro-batch 1)"},
     {"of a closed slot", Defect::bad_squares, [](List& x) { move(x, find(x, "squares0.0"), find(x, "combine0-1s0")); },
      "may have changed them"},
     {"of no slot's first", Defect::bad_squares, [](List& x) { x[find(x, "squares1.0")].micro = 1; }, "not the first"},
@@ -110,7 +109,8 @@ TEST(NoiseSquares, every_defect_is_found) {
   // A reduce that waits for the backward alone may run beside them.
   const Program beside = build_program(toy_model(1), {.dp = 2, .noise_scale = true});
   const auto early = [](List& x) { move(x, find(x, Op::reduce_loss), find(x, Op::squares)); };
-  expect_found(beside, {"the sum before them", Defect::early_reduce, early, "squares of block 0 'layer0'"}, Waits::linked_again);
+  expect_found(beside, {"the sum before them", Defect::early_reduce, early, "squares of block 0 'layer0'"},
+               Waits::linked_again);
   const auto spoil = [](List& x) { x[find(x, Op::reduce)].waits = {find(x, Op::backward)}; };
   expect_found(beside, {"a reduce beside them", Defect::bad_squares, spoil, "(reduce of block 0 'layer0')"}, Waits::as_spoiled);
 }

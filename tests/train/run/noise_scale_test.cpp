@@ -16,7 +16,7 @@
 namespace weft::noise_scale_test {
 namespace {
 
-constexpr int kSteps = 2;
+constexpr int kSteps = 2, kMany = 200;
 
 struct Case {
   const char* name;
@@ -25,6 +25,8 @@ struct Case {
   int ranks;
   double tolerance = 1e-4;
 };
+
+std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.name; }
 
 Strategy measured(Strategy strategy) {
   strategy.noise_scale = true;
@@ -81,7 +83,8 @@ TEST_P(NoiseSquares, EqualThoseOfPlainLibTorch) {
   for (int step = 0; step < kSteps; ++step) {
     EXPECT_NEAR(actual.small_squares[step], expected.small_squares[step], c.tolerance * expected.small_squares[step]) << step;
     EXPECT_NEAR(actual.norms[step], expected.norms[step], c.tolerance * expected.norms[step]) << step;
-    EXPECT_GT(expected.small_squares[step], 1.05 * expected.norms[step] * expected.norms[step]) << "nothing to tell apart";
+    const double whole = expected.norms[step] * expected.norms[step];
+    EXPECT_GT(std::abs(expected.small_squares[step] - whole), 0.02 * whole) << "nothing to tell apart";
   }
 }
 
@@ -95,8 +98,7 @@ TEST(NoiseScale, HasTheSameBitsOnAnyNumberOfRanks) {
   expect_equal(one, unmeasured, "measuring changes nothing");
   for (const ShardLevel level : {ShardLevel::none, ShardLevel::gradients, ShardLevel::parameters}) {
     for (const int ranks : {2, 4}) {
-      const Strategy strategy =
-          measured({.micro_batch = 1, .slots = 4, .spread = Spread::shard, .layout = at_level(level)});
+      const Strategy strategy = measured({.micro_batch = 1, .slots = 4, .spread = Spread::shard, .layout = at_level(level)});
       const Trained trained = train_ranks(gpt, strategy, ranks, AdamW{}, kSteps);
       EXPECT_EQ(trained.small_squares, one.small_squares) << name(level) << " on " << ranks;
       EXPECT_EQ(trained.norms, one.norms) << name(level) << " on " << ranks;
@@ -151,12 +153,12 @@ TEST(NoiseScale, ComesToWhatIsKnownOfTheNoise) {
   const struct {
     int ranks;
     int64_t micro;
-  } layouts[] = {{1, 4}, {1, 16}, {2, 16}, {4, 2}};
+  } layouts[] = {{1, 16}, {2, 16}, {4, 2}};
   for (const auto& [ranks, micro] : layouts) {
     SCOPED_TRACE(testing::Message() << ranks << " ranks, micro-batches of " << micro);
-    const NoiseEstimate noise = estimate_known(ranks, micro, 0, 300);
+    const NoiseEstimate noise = estimate_known(ranks, micro, 0, kMany);
     ASSERT_TRUE(noise.batch && noise.spread);
-    EXPECT_EQ(noise.steps, 300);
+    EXPECT_EQ(noise.steps, kMany);
     EXPECT_NEAR(noise.trace, KnownNoise::kInputs * KnownNoise::kDeviation * KnownNoise::kDeviation, 0.1 * noise.trace);
     EXPECT_NEAR(*noise.batch, KnownNoise::kScale, 3.0 * *noise.spread);
     EXPECT_LT(*noise.spread, 0.15 * KnownNoise::kScale);

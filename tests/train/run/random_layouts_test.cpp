@@ -109,8 +109,8 @@ const Trained& one_device(const RandomRun& run) {
                        .clip = s.clip,
                        .noise_scale = s.noise_scale,
                        .layout = {.precision = s.layout.precision}};
-  const std::string key =
-      run.job + std::to_string(s.micro_batch) + std::to_string(s.clip) + std::to_string(s.noise_scale) + std::string(name(s.layout.precision));
+  const std::string key = run.job + std::to_string(s.micro_batch) + std::to_string(s.clip) + std::to_string(s.noise_scale) +
+                          std::string(name(s.layout.precision));
   const auto [entry, is_new] = trained.try_emplace(key);
   if (is_new) entry->second = train_ranks(job(run.job), alone, 1, AdamW{}, kSteps);
   return entry->second;

@@ -3,8 +3,8 @@
 //
 // The mean gradient of B samples has the expected squared norm |G|^2 + tr(Sigma) / B, with G the true gradient and Sigma the
 // covariance of one sample's. Two sizes of batch give both, unbiased, a step at a time; each is averaged exponentially over the
-// steps before the ratio, B_simple = tr(Sigma) / |G|^2, is taken. That is the batch from which on a larger one saves fewer steps
-// than it costs samples.
+// steps before the ratio, B_simple = tr(Sigma) / |G|^2, is taken. That is the batch from which on a larger one saves fewer
+// steps than it costs samples.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,11 @@ namespace weft {
 struct NoiseSums {
   static constexpr double kDecay = 0.99;  ///< so that the last hundred steps weigh most
 
-  int64_t steps = 0;             ///< that were taken
-  double weight = 0.0;           ///< of all of them
-  double squared_weights = 0.0;  ///< the sum of their squares
-  double gradient = 0.0;         ///< of estimates of |G|^2
-  double trace = 0.0;            ///< of estimates of tr(Sigma)
+  int64_t steps = 0;              ///< that were taken
+  double weight = 0.0;            ///< of all of them
+  double squared_weights = 0.0;   ///< the sum of their squares
+  double gradient = 0.0;          ///< of estimates of |G|^2
+  double trace = 0.0;             ///< of estimates of tr(Sigma)
   double gradient_squares = 0.0;  ///< of the first ones' squares
   double trace_squares = 0.0;     ///< of the others' squares
   double products = 0.0;          ///< of the products of both
@@ -28,11 +28,11 @@ struct NoiseSums {
 
 /// What is known of the noise scale.
 struct NoiseEstimate {
-  int64_t steps = 0;                   ///< that were taken
-  double gradient = 0.0;               ///< |G|^2, the squared norm of the true gradient; may come out below 0
-  double trace = 0.0;                  ///< tr(Sigma), the variance of one sample's gradient, over all elements
-  std::optional<double> batch = {};    ///< their ratio, in samples; none where either is not above 0
-  std::optional<double> spread = {};   ///< standard error of the ratio, from how the steps' estimates differ; none of one step
+  int64_t steps = 0;                  ///< that were taken
+  double gradient = 0.0;              ///< |G|^2, the squared norm of the true gradient; may come out below 0
+  double trace = 0.0;                 ///< tr(Sigma), the variance of one sample's gradient, over all elements
+  std::optional<double> batch = {};   ///< their ratio, in samples; none where either is not above 0
+  std::optional<double> spread = {};  ///< standard error of the ratio, from how the steps' estimates differ; none of one step
 };
 
 /// Takes steps and tells the noise scale.
