@@ -40,6 +40,7 @@ TEST(Fingerprint, sees_whatever_the_program_says) {
       [](Program& x) { x.slots = 2; },
       [](Program& x) { x.replicas = 1; },
       [](Program& x) { x.needs_norm = false; },
+      [](Program& x) { x.noise_scale = true; },
       [](Program& x) { x.keep_order = true; },
       [](Program& x) { x.offload.optimizer = true; },
       [](Program& x) { x.holders[0] = {0}; },

@@ -73,6 +73,8 @@ Names names_of(Op op) {
       return {missing_reduce, double_reduce};
     case Op::reduce_loss:
       return {missing_reduce, repeated};
+    case Op::squares:
+      return {bad_squares};
     case Op::norm:
       return {missing_norm, repeated};
     case Op::update:
@@ -85,7 +87,7 @@ Names names_of(Op op) {
 Names names_of_misaddressed(Op op) {
   using enum Defect;
   Names names = names_of(op);
-  names.insert({misplaced_block, missing_forward, missing_backward, bad_wait});
+  names.insert({misplaced_block, missing_forward, missing_backward, bad_wait, bad_squares});
   if (is_transfer(op)) names.insert({transfer_mismatch, order_mismatch});
   if (op == Op::gather || op == Op::reduce_scatter) names.insert({wrong_axis, order_mismatch, early_reduce});
   if (op == Op::reduce || op == Op::reduce_loss) names.insert({wrong_axis});
@@ -111,7 +113,7 @@ Names names_of(const Damage& damage, DamageKind kind) {
   }
   return {use_before_load, backward_before_loss, bad_order,         bad_combine,       early_reduce, early_norm,
           early_update,    not_gathered,         bad_gather,        bad_move,          repeated,     buffer_conflict,
-          deadlock,        order_mismatch,       transfer_mismatch, missing_recompute, pending_send};
+          deadlock,        order_mismatch,       transfer_mismatch, missing_recompute, pending_send, bad_squares};
 }
 
 TEST(Property, random_damage_is_found_by_name) {

@@ -75,7 +75,8 @@ inline RandomLayout random_layout(test::Random& random) {
                        .check_finite = random.one_in(4),
                        .slots = slots,
                        .bucket_bytes = 1 + random.below(20000),
-                       .clip = random.one_in(2)};
+                       .clip = random.one_in(2),
+                       .noise_scale = random.one_in(3)};
   layout.micro_batches = micro_batches;
   if (has_pipeline) {
     layout = pipelined(layout, schedule, pp, micro_batches);
@@ -84,7 +85,7 @@ inline RandomLayout random_layout(test::Random& random) {
   return {random_model(random, num_blocks), layout};
 }
 
-/// Without what it refuses with good reason: a limit that some block is above, ties of two stages of one rank with slots.
+/// Without what it refuses with good reason: a limit that some block is above, ties of stages with slots or the noise scale.
 inline Program build_random(RandomLayout x) {
   const auto try_again = [&](const auto& without) {
     try {
@@ -102,11 +103,11 @@ inline Program build_random(RandomLayout x) {
 
 inline std::string text(const StepLayout& x) {
   return fmt::format(
-      "{} on {} x {} x {} ranks, level {}, {} micro-batches, {} slots, recompute {}, prefetch {}, inner {}{}{}{}{}{}",
+      "{} on {} x {} x {} ranks, level {}, {} micro-batches, {} slots, recompute {}, prefetch {}, inner {}{}{}{}{}{}{}",
       x.schedule.name.empty() ? "one stage" : x.schedule.name, x.pp, x.dp, x.shard, name(x.shard_level), x.micro_batches,
       x.slots, x.recompute.every, x.prefetch, x.inner_shards, x.offload.activations ? ", activations out" : "",
       x.offload.optimizer ? ", optimizer out" : "", x.offload.weights ? ", weights out" : "", x.keep_order ? ", in order" : "",
-      x.clip ? ", clipped" : "");
+      x.clip ? ", clipped" : "", x.noise_scale ? ", noise scale" : "");
 }
 
 }  // namespace weft

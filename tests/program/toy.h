@@ -72,6 +72,7 @@ inline std::string text(const Instruction& x) {
     case Op::backward_weight:
     case Op::drop:
     case Op::reduce_scatter:
+    case Op::squares:
       return result + fmt::format("{}.{}", x.first, x.micro);
     case Op::gather:
     case Op::release:

@@ -221,6 +221,7 @@ Trained train_leg(const Job& job, const Strategy& s, int ranks, const OptimizerO
                      .clip = s.clip,
                      .reproducible_slots = s.slots,
                      .reproducible_tp = s.reproducible_tp,
+                     .noise_scale = s.noise_scale,
                      .bucket_bytes = s.bucket_bytes,
                      .layout = s.layout,
                      .communication = {.backend = s.backend}});
@@ -233,6 +234,7 @@ Trained train_leg(const Job& job, const Strategy& s, int ranks, const OptimizerO
       const StepResult result = trainer.step(slice(job.batch_of(step), data_rank * share, share));
       mine.losses.push_back(result.loss);
       mine.norms.push_back(result.norm);
+      mine.small_squares.push_back(result.small_squares);
       if (span.in_background && !span.save.empty()) trainer.save_in_background(span.save, {.replace = true});
     }
     if (span.in_background) trainer.finish_save();

@@ -50,6 +50,7 @@ struct Strategy {
   int64_t bucket_bytes = 25 << 20;
   double clip = 0.0;
   bool nesterov = false;
+  bool noise_scale = false;
   Spread spread = Spread::dp;
   double learning_rate = 0.05;
   Decay decay = Decay::constant;

@@ -5,6 +5,7 @@
 #include <c10/core/GradMode.h>
 
 #include <cmath>
+#include <utility>
 
 #include "weft/nn/flat.h"
 
@@ -16,8 +17,9 @@ struct Entry {
   std::string name;
   ParamSpec spec;
   at::Tensor velocity;
-  at::Tensor start;   ///< statistics: value at the step's start
-  at::Tensor change;  ///< statistics: summed over micro-batches
+  at::Tensor start;     ///< statistics: value at the step's start
+  at::Tensor change;    ///< statistics: summed over micro-batches
+  at::Tensor sum = {};  ///< gradients: the same
 };
 
 /// Ordinary tensors of their own, with the values that (seed, name) draws; no flat buffers.
@@ -57,13 +59,25 @@ double run_micro_batch(Model& model, std::vector<Entry>& entries, const Batch& b
   return loss.item<double>();
 }
 
-double clip_scale(const std::vector<Entry>& entries, double limit) {
+double squares(const std::vector<Entry>& entries) {
   double total = 0.0;
   for (const Entry& e : entries) {
     if (!e.spec.statistic) total += e.spec.parameter->value.grad().to(at::kDouble).square().sum().item<double>();
   }
-  return limit > 0.0 && std::sqrt(total) > limit ? limit / std::sqrt(total) : 1.0;
+  return total;
 }
+
+/// Gradients of one micro-batch join those of the ones before it.
+void add_up(std::vector<Entry>& entries) {
+  for (Entry& e : entries) {
+    if (e.spec.statistic) continue;
+    at::Tensor& gradient = e.spec.parameter->value.mutable_grad();
+    e.sum = e.sum.defined() ? e.sum.add(gradient) : gradient;
+    gradient.reset();
+  }
+}
+
+double clip_scale(double norm, double limit) { return limit > 0.0 && norm > limit ? limit / norm : 1.0; }
 
 void update(std::vector<Entry>& entries, const Sgd& sgd, double scale, int64_t micro_batches) {
   c10::NoGradGuard no_grad;
@@ -98,13 +112,23 @@ Trained train_reference(const std::function<Model()>& make_model, const std::fun
     const Batch batch = batch_of(step);
     const double count = static_cast<double>(batch.target.ne(kIgnore).sum().item<int64_t>());
     for (Entry& e : entries) e.change = at::zeros_like(e.velocity);
-    double loss = 0.0;
+    double loss = 0.0, small = 0.0, small_batches = 0.0;
     for (int64_t j = 0; j < micro_batches; ++j) {
       const Batch micro = slice(batch, j * o.micro_batch, o.micro_batch);
       loss += run_micro_batch(model, entries, micro, {.seed = o.seed, .step = step, .first_sample = micro.first_sample}, count);
+      if (o.small_batch_every > 0 && j % o.small_batch_every == 0) {
+        small += squares(entries) * static_cast<double>(micro_batches * micro_batches);
+        small_batches += 1.0;
+      }
+      add_up(entries);
+    }
+    for (Entry& e : entries) {
+      if (!e.spec.statistic) e.spec.parameter->value.mutable_grad() = std::exchange(e.sum, {});
     }
     trained.losses.push_back(loss);
-    update(entries, o.sgd, clip_scale(entries, o.clip), micro_batches);
+    trained.small_squares.push_back(small_batches > 0.0 ? small / small_batches : 0.0);
+    trained.norms.push_back(std::sqrt(squares(entries)));
+    update(entries, o.sgd, clip_scale(trained.norms.back(), o.clip), micro_batches);
   }
   for (Entry& e : entries) trained.values.emplace_back(e.name, e.spec.parameter->value.detach());
   return trained;

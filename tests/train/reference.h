@@ -15,7 +15,8 @@ namespace weft {
 
 struct Trained {
   std::vector<double> losses;                              ///< mean of each step's global batch
-  std::vector<double> norms = {};                          ///< of each step's gradients, where a Trainer clips
+  std::vector<double> norms = {};                          ///< of each step's gradients, where a Trainer takes them
+  std::vector<double> small_squares = {};                  ///< StepResult's
   std::vector<std::pair<std::string, at::Tensor>> values;  ///< parameters and statistics, by full name
 };
 
@@ -25,6 +26,7 @@ struct ReferenceOptions {
   int steps = 3;
   uint64_t seed = 1;
   double clip = 0.0;
+  int64_t small_batch_every = 0;  ///< which micro-batches are small ones of the noise scale; 0: none
   Sgd sgd;
 };
 

@@ -64,6 +64,7 @@ void StepRun::begin(int64_t step, const InstructionList& list, const NextMicroBa
   clock.begin();
   result_ = {};
   loss_settled_ = false;
+  squares_ = {};
   loaded_ = 0;
   losses_ = at::zeros({3, options_.all_micro_batches * options_.batch_pieces}, at::TensorOptions(at::kDouble));
   transfers.begin();
@@ -152,6 +153,9 @@ Work StepRun::start(const Instruction& instruction, const NextMicroBatch& next) 
       return reduce_scatter(instruction);
     case Op::reduce:
       return reduce(instruction);
+    case Op::squares:
+      updater_.add_block_squares(instruction.first, squares_);
+      return {};
     case Op::reduce_loss:
       return reduce_loss(instruction);
     case Op::norm:

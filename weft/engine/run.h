@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "weft/base/exact_sum.h"
 #include "weft/engine/engine_options.h"
 #include "weft/engine/micro_batch.h"
 #include "weft/engine/results.h"
@@ -92,6 +93,9 @@ class StepRun {
   Work reduce_loss(const Instruction& instruction);
   void agree_on_targets(const NextMicroBatch& next);
   double nominal_count(double targets) const;
+  double mean_small_squares() const;
+  void join_squares();
+  void part_squares();
   void settle_loss();
   void norm(const Instruction& instruction);
   void add_up(const Instruction& instruction, std::vector<ExactSum>& sums, std::string_view what);
@@ -118,6 +122,7 @@ class StepRun {
   std::vector<Work> works_;          ///< by instruction
   std::vector<at::Tensor> stashes_;  ///< partial sums of finished slots, by level: [all gradients]
   std::vector<bool> accumulated_;    ///< by block: the owned gradients hold a sum already
+  ExactSum squares_;                 ///< of the small batches' gradients: what this rank has of them, then all
   at::Tensor losses_;                ///< [3, pieces of all micro-batches] float64 on the host: sums, counts, nominal targets
   int64_t nominal_targets_ = 0;      ///< of a micro-batch, on ranks that compute losses; 0: not known yet
   bool loss_settled_ = false;

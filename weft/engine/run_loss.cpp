@@ -1,4 +1,5 @@
 // The part of a step that makes numbers of it: losses, their total, the gradient norm.
+#include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/isfinite.h>
@@ -69,14 +70,33 @@ void StepRun::loss(int micro) {
 /// Every micro-batch, or piece of one, has a place of its own, so the total is summed in one order whatever the number of
 /// ranks.
 Work StepRun::reduce_loss(const Instruction& instruction) {
+  if (program_.noise_scale) join_squares();
   losses_ = losses_.to(model_.options().device);  // where the group's collectives run
   return group_of(instruction).all_reduce(losses_, ReduceOp::sum, "losses");
+}
+
+/// The digits of an exact sum are integers that a double has room for, and so are sums of them over ranks. What all ranks of tp
+/// compute alike is told by one of them.
+void StepRun::join_squares() {
+  squares_.carry();
+  const at::Tensor digits = at::empty({static_cast<int64_t>(squares_.words().size())}, losses_.options());
+  std::copy(squares_.words().begin(), squares_.words().end(), digits.mutable_data_ptr<double>());
+  if (options_.groups.along(kTensorAxis).rank() > 0) losses_.zero_();
+  losses_ = at::cat({losses_.flatten(), digits});
+}
+
+void StepRun::part_squares() {
+  const auto words = static_cast<int64_t>(squares_.words().size()), numel = losses_.numel() - words;
+  const double* digits = losses_.const_data_ptr<double>() + numel;
+  std::transform(digits, digits + words, squares_.words().begin(), [](double digit) { return static_cast<int64_t>(digit); });
+  losses_ = losses_.narrow(0, 0, numel).view({3, numel / 3});
 }
 
 void StepRun::settle_loss() {
   if (loss_settled_) return;
   loss_settled_ = true;
   losses_ = losses_.cpu();
+  if (program_.noise_scale) part_squares();
   const double* losses = losses_.const_data_ptr<double>();
   const int64_t places = losses_.size(1);
   double sum = 0.0, count = 0.0;
@@ -91,16 +111,25 @@ void StepRun::settle_loss() {
   divisor_ = count / nominal_count(losses[2 * places]) * updater_.loss_scale();
 }
 
+/// Gradients are sums over samples, scaled for all M micro-batches: the mean gradient of one has M times what it left.
+double StepRun::mean_small_squares() const {
+  const auto all = static_cast<double>(options_.all_micro_batches);
+  const double small_batches = all / (static_cast<double>(program_.micro_batches) / program_.slots);
+  const double factor = all / divisor_;
+  return squares_.value() * factor * factor / small_batches;
+}
+
 /// The global norm, and those of whole tensors, as far as updates need them.
 void StepRun::norm(const Instruction& instruction) {
   settle_loss();
-  if (updater_.wants_norm()) {
+  if (updater_.wants_norm() || program_.noise_scale) {
     std::vector<ExactSum> sum(1);
     updater_.add_squares(sum.front());
     add_up(instruction, sum, "gradient norm");
     result_.norm = std::sqrt(sum.front().value()) / divisor_;
     result_.skipped = !updater_.accept(result_.norm);
   }
+  if (program_.noise_scale) result_.small_squares = mean_small_squares();
   const int64_t num_squares = updater_.num_tensor_squares();
   if (num_squares == 0 || result_.skipped) return;
   std::vector<ExactSum> squares(static_cast<size_t>(num_squares));

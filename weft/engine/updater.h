@@ -17,6 +17,8 @@ class Updater {
   virtual bool wants_norm() const { return true; }
   /// Adds the squares of the gradients that this rank owns to `sum`. Called once a step, before any update.
   virtual void add_squares(ExactSum& sum) = 0;
+  /// Adds the squares of all gradients of the block as this rank's backward has left them, before any sum over ranks.
+  virtual void add_block_squares(int /*block*/, ExactSum& /*sum*/) {}
   /// Takes the global norm of the gradients. False: this step's updates are left out (fp16, when a gradient was not finite).
   virtual bool accept(double norm) = 0;
   /// How many sums of whole tensors updates need, beside that.

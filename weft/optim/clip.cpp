@@ -8,19 +8,40 @@
 
 namespace weft {
 
-void add_squares(FlatModel& model, ExactSum& sum) {
+namespace {
+
+/// Of elements [begin, end) of `gradients`, as of a flat range that begins with them.
+void add_range(const at::Tensor& gradients, int64_t begin, int64_t end, ExactSum& sum) {
   constexpr int64_t kChunk = int64_t{1} << 18;  // of gradients that must be converted first
+  for (; begin < end; begin += kChunk) {
+    add_squares(gradients.narrow(0, begin, std::min(kChunk, end - begin)).to(at::kFloat), begin, sum);
+  }
+}
+
+bool counts(const FlatModel& model, const GroupRange& group) {
+  return group.group != ParamGroup::statistic && (group.split || model.options().counts_unsplit);
+}
+
+}  // namespace
+
+void add_squares(FlatModel& model, ExactSum& sum) {
   c10::NoGradGuard no_grad;
   for (int b = 0; b < model.num_blocks(); ++b) {
     if (model.is_tied_copy(b)) continue;  // its first holder counts it
     const FlatBlock& flat = model.flat(b);
     for (const GroupRange& group : flat.groups) {
-      if (group.group == ParamGroup::statistic || (!group.split && !model.options().counts_unsplit)) continue;
+      if (!counts(model, group)) continue;
       const GroupRange own = flat.own(group);
-      for (int64_t begin = own.begin; begin < own.end; begin += kChunk) {
-        add_squares(flat.owned_gradients.narrow(0, begin, std::min(kChunk, own.end - begin)).to(at::kFloat), begin, sum);
-      }
+      add_range(flat.owned_gradients, own.begin, own.end, sum);
     }
+  }
+}
+
+void add_block_squares(FlatModel& model, int block, ExactSum& sum) {
+  c10::NoGradGuard no_grad;
+  const FlatBlock& flat = model.flat(block);
+  for (const GroupRange& group : flat.groups) {
+    if (counts(model, group)) add_range(flat.gradients, group.begin, group.end, sum);
   }
 }
 

@@ -11,6 +11,9 @@ namespace weft {
 /// to the same bits.
 void add_squares(FlatModel& model, ExactSum& sum);
 
+/// Adds those of all gradients of a block, whole, as this rank's backward has left them: in the same runs.
+void add_block_squares(FlatModel& model, int block, ExactSum& sum);
+
 /// The factor for gradients that keeps their norm to `limit` (Pascanu et al. 2013): min(1, limit / norm).
 double clip_factor(double norm, double limit);
 

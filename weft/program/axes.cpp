@@ -62,4 +62,8 @@ AxisSet loss_axes(const Program& program) {
   return named(program, occupied(program, kPipelineAxis) | kDataAxes | kContextAxis);
 }
 
+AxisSet total_axes(const Program& program) {
+  return program.noise_scale ? loss_axes(program) | occupied(program, kTensorAxis) : loss_axes(program);
+}
+
 }  // namespace weft

@@ -23,5 +23,7 @@ AxisSet model_axes(const Program& program);
 AxisSet inner_axes(const Program& program);
 /// Along which losses are summed: all but tp, whose ranks compute the same ones.
 AxisSet loss_axes(const Program& program);
+/// Those of the reduce_loss: with squares of gradients, of which the ranks of tp have parts, these meet too.
+AxisSet total_axes(const Program& program);
 
 }  // namespace weft

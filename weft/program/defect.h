@@ -22,6 +22,7 @@ enum class Defect {
   missing_forward,       ///< a micro-batch that does not reach some block
   missing_backward,      ///< a micro-batch that does not reach some block's gradients
   bad_combine,           ///< a slot closed twice, not at all, out of order, or without all of its micro-batches and no others
+  bad_squares,           ///< squares of a small batch's gradients not taken, or of others than its first micro-batch's alone
   missing_reduce,        ///< a block is updated though its gradients, or the losses, were never summed over the replicas
   double_reduce,         ///< summed twice
   early_reduce,          ///< reduced before the last backward or loss it sums, or before the slots were combined
@@ -44,13 +45,14 @@ enum class Defect {
   deadlock,              ///< ranks that wait for one another where a send waits for its receive
 };
 /// The words for defects.
-inline constexpr EnumNames<Defect, 31> kDefects("out_of_range", "bad_wait", "repeated", "use_before_load",
+inline constexpr EnumNames<Defect, 32> kDefects("out_of_range", "bad_wait", "repeated", "use_before_load",
                                                 "backward_before_loss", "bad_order", "double_backward", "missing_recompute",
-                                                "missing_forward", "missing_backward", "bad_combine", "missing_reduce",
-                                                "double_reduce", "early_reduce", "wrong_axis", "missing_norm", "early_norm",
-                                                "missing_update", "double_update", "early_update", "not_gathered", "bad_gather",
-                                                "buffer_conflict", "bad_move", "bad_bytes", "order_mismatch", "misplaced_block",
-                                                "missing_send", "pending_send", "transfer_mismatch", "deadlock");
+                                                "missing_forward", "missing_backward", "bad_combine", "bad_squares",
+                                                "missing_reduce", "double_reduce", "early_reduce", "wrong_axis", "missing_norm",
+                                                "early_norm", "missing_update", "double_update", "early_update", "not_gathered",
+                                                "bad_gather", "buffer_conflict", "bad_move", "bad_bytes", "order_mismatch",
+                                                "misplaced_block", "missing_send", "pending_send", "transfer_mismatch",
+                                                "deadlock");
 
 /// The word for a defect: "missing_reduce".
 inline std::string_view name(Defect defect) { return kDefects.of(defect); }

@@ -31,12 +31,12 @@ bool adds_gradients(Op op) { return op == Op::backward || op == Op::backward_wei
 
 bool takes_one_block(Op op) {
   return op == Op::forward || is_backward(op) || is_transfer(op) || op == Op::gather || op == Op::release || op == Op::drop ||
-         op == Op::offload || op == Op::reload || op == Op::reduce_scatter;
+         op == Op::offload || op == Op::reload || op == Op::reduce_scatter || op == Op::squares;
 }
 
 bool takes_micro_batch(const Instruction& x) {
   return x.op == Op::load || x.op == Op::loss || x.op == Op::forward || is_backward(x.op) || is_transfer(x.op) ||
-         x.op == Op::drop || x.op == Op::reduce_scatter || x.what == Payload::input;
+         x.op == Op::drop || x.op == Op::reduce_scatter || x.op == Op::squares || x.what == Payload::input;
 }
 
 std::string describe(const Instruction& x, const std::vector<std::string>& block_names) {
@@ -50,6 +50,8 @@ std::string describe(const Instruction& x, const std::vector<std::string>& block
     case Op::backward_weight:
     case Op::drop:
       return fmt::format("{} of {} on micro-batch {}", name(x.op), range_text(x, block_names), x.micro);
+    case Op::squares:
+      return fmt::format("{} of {} after micro-batch {}", name(x.op), range_text(x, block_names), x.micro);
     case Op::reduce_scatter:
       return fmt::format("{} of {} up to micro-batch {}", name(x.op), range_text(x, block_names), x.micro);
     case Op::send:

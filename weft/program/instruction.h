@@ -36,14 +36,15 @@ enum class Op : uint8_t {
   combine,  ///< close slot `slot`: merge finished gradients of [first, last) by the binary tree over slots
   reduce_scatter,  ///< sum the gradients of block `first` over the shard axis, leaving each rank its shard; adds up over calls
   reduce,          ///< sum what this rank owns of the gradients of [first, last) over `axis`, leaving it on every rank of it
-  reduce_loss,     ///< sum (loss, count) of every micro-batch over the axis
+  squares,         ///< squares of the gradients of block `first` as `micro`, the first of its slot, left them: the noise scale
+  reduce_loss,     ///< sum (loss, count) of every micro-batch over the axis, and the squares
   norm,            ///< norms of [first, last): of the mean gradient, for clipping and fp16's check, and of whole tensors
   update,          ///< optimizer on what this rank owns of [first, last)
 };
 /// The words for instructions.
-inline constexpr EnumNames<Op, 19> kOps("load", "gather", "release", "forward", "drop", "offload", "reload", "loss", "backward",
+inline constexpr EnumNames<Op, 20> kOps("load", "gather", "release", "forward", "drop", "offload", "reload", "loss", "backward",
                                         "backward_input", "backward_weight", "send", "receive", "combine", "reduce_scatter",
-                                        "reduce", "reduce_loss", "norm", "update");
+                                        "reduce", "squares", "reduce_loss", "norm", "update");
 
 /// The data that offload, reload, send and receive move.
 enum class Payload : uint8_t {

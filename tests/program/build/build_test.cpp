@@ -79,11 +79,12 @@ TEST(Build, who_shares_and_who_replicates) {
   }
 }
 
-TEST(Build, the_norm_is_there_for_clipping_and_for_fp16) {
+TEST(Build, the_norm_is_there_for_clipping_for_fp16_and_for_the_noise_scale) {
   EXPECT_EQ(count(build_program(toy_model(2), {}).of(0), Op::norm), 0);
   EXPECT_EQ(count(build_program(toy_model(2), {.clip = true}).of(0), Op::norm), 1);
   EXPECT_EQ(count(build_program(toy_model(2), {.check_finite = true}).of(0), Op::norm), 1);
   EXPECT_EQ(count(build_program(toy_model(2), {.check_finite = true, .clip = true}).of(0), Op::norm), 1);
+  EXPECT_EQ(count(build_program(toy_model(2), {.micro_batches = 2, .noise_scale = true}).of(0), Op::norm), 1);
 }
 
 TEST(Build, refuses_what_cannot_be) {

@@ -43,7 +43,8 @@ std::vector<StepLayout> layouts_of(ShardLevel level) {
                                   .micro_batches = micro_batches,
                                   .slots = slots,
                                   .bucket_bytes = 5000,
-                                  .clip = every == 1});
+                                  .clip = every == 1,
+                                  .noise_scale = every == 2});
               }
             }
           }

@@ -28,6 +28,7 @@ struct Case {
 const std::vector<Case> kCases = {
     {"one rank", {.micro_batches = 8, .clip = true}},
     {"slots", {.dp = 2, .keep_order = true, .micro_batches = 16, .slots = 8}},
+    {"noise scale", {.dp = 2, .keep_order = true, .micro_batches = 16, .slots = 8, .noise_scale = true}},
     {"ZeRO-2", {.shard = 2, .shard_level = gradients, .micro_batches = 8}},
     {"ZeRO-3", {.shard = 2, .shard_level = parameters, .micro_batches = 8}},
     {"ZeRO-3, weights kept", {.shard = 2, .shard_level = parameters, .reshard_after_forward = false, .micro_batches = 8}},

@@ -27,6 +27,8 @@ TEST(Composition, WhatDoesNotGoTogetherIsRefusedWithWhatDoes) {
   odd.tokens = 36;
   CompositionFacts layer_wise = plain;
   layer_wise.tensor_norms = layer_wise.offloads = true;
+  CompositionFacts noisy = gpt;
+  noisy.noise_scale = true;
   normed.has_statistics = true;
   const auto synchronised = [&](const std::function<void(CompositionFacts&)>& change) {
     CompositionFacts facts{.model = "net", .has_splits = true, .has_statistics = true, .sync = SyncBatchNorm::all};
@@ -49,6 +51,12 @@ TEST(Composition, WhatDoesNotGoTogetherIsRefusedWithWhatDoes) {
        "layout.sequence_parallel: 36 tokens a sample do not divide over layout.tp = 8; use 32 or 40"},
       {"tokens over both", with(odd, 2, 4, true),
        "layout.sequence_parallel: 36 tokens a sample do not divide over layout.tp = 4 x layout.cp = 2; use 32 or 48"},
+      {"noise of replicas", with(noisy, 1, 2), ""},
+      {"noise of parts of samples", with(noisy, 2, 1),
+       "run.noise_scale with layout.cp = 2: no rank has the gradients of whole samples; use cp = 1, or leave it out"},
+      {"noise of samples together", synchronised([](CompositionFacts& f) { f.noise_scale = true; }),
+       "run.noise_scale with layout.sync_batch_norm = \"all\": ranks' gradients depend on one another's samples, and are no "
+       "small batches'; leave one of them out"},
       {"samples together", synchronised([](CompositionFacts& f) { f.reproducible = true; }), ""},
       {"nothing to normalise", synchronised([](CompositionFacts& f) { f.has_statistics = false; }),
        "layout.sync_batch_norm = \"all\": model 'net' normalises no samples together (it has no BatchNorm); leave it out"},

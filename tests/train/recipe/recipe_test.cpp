@@ -106,6 +106,7 @@ TEST(Recipe, EveryKeyReachesItsPlace) {
     threads = 2
     reproducible_slots = 8
     reproducible_tp = 12
+    noise_scale = true
     device = "cpu"
     timeout_s = 7.5
   )",
@@ -134,6 +135,7 @@ TEST(Recipe, EveryKeyReachesItsPlace) {
             (std::vector<int64_t>{100, 2, 8, 12}));
   EXPECT_EQ(run_length_text(r.evaluate_every), "1000000 tokens");
   EXPECT_EQ(r.target, "loss <= 2.1");
+  EXPECT_TRUE(r.noise_scale);
   EXPECT_EQ(r.seed, 42u);
   EXPECT_EQ(r.device, "cpu");
   EXPECT_EQ(r.timeout_s, 7.5);

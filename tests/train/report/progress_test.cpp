@@ -63,6 +63,23 @@ TEST(FinalTable, TellsWhatWaitedAndWhichRateWasUsed) {
   EXPECT_NE(final_table(r).find("0.8 at its peak: 0.1 x 2048 / 256 (linear)"), std::string::npos) << final_table(r);
 }
 
+TEST(FinalTable, TellsTheCriticalBatch) {
+  FinalReport r = final_report();
+  EXPECT_EQ(final_table(r).find("critical batch"), std::string::npos);
+  EXPECT_TRUE(nlohmann::json::parse(summary_json(r)).at("noise_scale").is_null());
+  r.noise_scale = NoiseEstimate{.steps = 300, .gradient = 2.0, .trace = 2480.0, .batch = 1240.0, .spread = 80.0};
+  EXPECT_NE(final_table(r).find("  critical batch 1.24 k +- 80 samples, by the gradient noise scale of 300 steps\n"),
+            std::string::npos)
+      << final_table(r);
+  const nlohmann::json told = nlohmann::json::parse(summary_json(r)).at("noise_scale");
+  EXPECT_EQ(told.at("critical_batch"), 1240.0);
+  EXPECT_EQ(told.at("variance"), 2480.0);
+  r.noise_scale = NoiseEstimate{.steps = 3, .gradient = -0.5, .trace = 7.0};
+  EXPECT_NE(final_table(r).find("  critical batch not told after 3 steps: what they saw is all noise"), std::string::npos)
+      << final_table(r);
+  EXPECT_TRUE(nlohmann::json::parse(summary_json(r)).at("noise_scale").at("critical_batch").is_null());
+}
+
 TEST(FinalTable, TellsWhetherTheTargetWasReached) {
   FinalReport r = final_report();
   EXPECT_EQ(final_table(r).find("target"), std::string::npos);

@@ -93,6 +93,7 @@ RandomRun random_run(Random& random) {
   s.slots = s.tp * s.cp == 1 && !ties_stages && (!has_reference || !random.one_in(4)) ? kSlots : 0;
   if (s.slots > 0 && random.one_in(3)) s.layout.precision = Precision::bf16;
   s.clip = random.one_in(2) ? 0.5 : 0.0;
+  s.noise_scale = s.cp == 1 && !ties_stages && random.one_in(3);
   s.bucket_bytes = random.one_in(2) ? 1 << 10 : 25 << 20;
   if (random.one_in(5)) s.backend = BackendKind::gloo;
   return run;
@@ -106,9 +107,10 @@ const Trained& one_device(const RandomRun& run) {
                        .micro_batch = s.micro_batch,
                        .slots = s.slots,
                        .clip = s.clip,
+                       .noise_scale = s.noise_scale,
                        .layout = {.precision = s.layout.precision}};
-  const std::string key =
-      run.job + std::to_string(s.micro_batch) + std::to_string(s.clip) + std::string(name(s.layout.precision));
+  const std::string key = run.job + std::to_string(s.micro_batch) + std::to_string(s.clip) + std::to_string(s.noise_scale) +
+                          std::string(name(s.layout.precision));
   const auto [entry, is_new] = trained.try_emplace(key);
   if (is_new) entry->second = train_ranks(job(run.job), alone, 1, AdamW{}, kSteps);
   return entry->second;

@@ -17,6 +17,7 @@ struct Case {
   LayoutOptions layout;
   int64_t micro_batch = 3;
   double clip = 0.0;
+  bool noise_scale = false;
 };
 
 std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.name; }
@@ -24,10 +25,12 @@ std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.nam
 const std::vector<Case>& cases() {
   static const std::vector<Case> all = {
       {"replicas", 4, 1, {}},
+      {"replicas_noise", 4, 1, {}, 3, 0.0, true},
       {"zero1", 1, 4, {.shard_level = ShardLevel::optimizer}},
       {"zero1_hybrid", 2, 2, {.shard_level = ShardLevel::optimizer}},
       {"zero2_accumulating", 1, 4, {.shard_level = ShardLevel::gradients}, 1},
       {"zero2_bf16_clip", 1, 2, {.shard_level = ShardLevel::gradients, .precision = Precision::bf16}, 3, 1.0},
+      {"zero2_noise", 2, 2, {.shard_level = ShardLevel::gradients}, 1, 0.0, true},
       {"zero3", 1, 4, {.shard_level = ShardLevel::parameters}},
       {"zero3_accumulating", 1, 2, {.shard_level = ShardLevel::parameters}, 1},
       {"zero3_hybrid_clip", 2, 2, {.shard_level = ShardLevel::parameters}, 3, 1.0},
@@ -49,7 +52,11 @@ TEST_P(TrafficTest, CountedIsAsDeclared) {
   const Job& gpt = job("gpt");
   test::run_ranks(ranks, [&](World world) {
     Trainer trainer(Mesh(world, {{"dp", c.dp}, {"shard", c.shard}}), gpt.model(), AdamW{},
-                    {.global_batch = kGlobalBatch, .micro_batch = c.micro_batch, .clip = c.clip, .layout = c.layout});
+                    {.global_batch = kGlobalBatch,
+                     .micro_batch = c.micro_batch,
+                     .clip = c.clip,
+                     .noise_scale = c.noise_scale,
+                     .layout = c.layout});
     trainer.start();
     const int64_t share = kGlobalBatch / ranks;
     const auto sent = [&trainer] {

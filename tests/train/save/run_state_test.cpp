@@ -12,6 +12,10 @@ TEST(RunState, ComesBackAsItWas) {
   state.evaluation = EvaluationReport{.step = 6, .loss = 0.5, .accuracy = 0.75, .top5 = 0.875, .seconds = 2};
   state.others = {{.set = "night", .step = 6, .loss = 1.5, .perplexity = 4.5}};
   state.best = {.loss = BestValue{0.4, 3}, .accuracy = {}};
+  NoiseScale noise;
+  noise.add(3.0, 1, 2.0, 4);
+  noise.add(5.0, 1, 2.5, 4);
+  state.noise = noise.sums();
   state.recipe = {{"run.steps", "7"}};
   state.data = {{"training", "60 samples"}};
   const std::string text = run_state_text(state);
@@ -23,6 +27,8 @@ TEST(RunState, ComesBackAsItWas) {
   EXPECT_FALSE(back.others[0].accuracy);
   EXPECT_EQ(back.best.loss->step, 3);
   EXPECT_FALSE(back.best.accuracy);
+  EXPECT_EQ(back.noise.steps, 2);
+  EXPECT_EQ(NoiseScale(back.noise).estimate()->spread, noise.estimate()->spread);
   EXPECT_NE(test::refusal([] { parse_run_state("{}", "here"); }), "");
 }
 

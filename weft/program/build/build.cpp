@@ -15,6 +15,7 @@
 #include "weft/program/build/step_size.h"
 #include "weft/program/edit.h"
 #include "weft/program/passes/gather_updated.h"
+#include "weft/program/passes/noise_squares.h"
 #include "weft/program/passes/norms.h"
 #include "weft/program/passes/prefetch.h"
 #include "weft/program/passes/replicate.h"
@@ -118,13 +119,18 @@ Found<InstructionList> finish_list(InstructionList list, const ModelCost& model,
         {.replicas = program.replicas, .axes = replica_axes(program), .buckets = buckets, .uses = program.block_uses});
   }
   list = tie_weights(std::move(list), program);
+  if (program.noise_scale) {
+    Found<InstructionList> measured = add_noise_squares(std::move(list), program);
+    if (!measured) return measured;
+    list = std::move(measured).take();
+  }
   list = sum_losses(std::move(list), program);
   const AxisSet axes = model_axes(program);
   if (program.needs_norm) {
     list = add_norms(std::move(list), {.axes = axes,
                                        .ranks = size_along(program, axes),
                                        .all = whole(buckets),
-                                       .global = layout.clip || layout.check_finite,
+                                       .global = layout.clip || layout.check_finite || layout.noise_scale,
                                        .tensors = layout.tensor_norms ? num_tensors(model) : 0});
   }
   list = update(std::move(list), {.buckets = buckets});
@@ -175,7 +181,8 @@ Program frame_program(const ModelCost& model, const StepLayout& layout) {
   program.gradient_bytes = layout.gradient_bytes;
   program.micro_batches = layout.micro_batches;
   program.slots = layout.slots;
-  program.needs_norm = layout.clip || layout.check_finite || layout.tensor_norms;
+  program.needs_norm = layout.clip || layout.check_finite || layout.tensor_norms || layout.noise_scale;
+  program.noise_scale = layout.noise_scale;
   program.keep_order = layout.keep_order && layout.shard_level >= ShardLevel::gradients;
   program.offload = layout.offload;
   program.batch_axes = layout.batch_axes;

@@ -58,7 +58,8 @@ double count_instructions(int64_t blocks, const StepLayout& layout, const Schedu
   const double a_micro_batch = of_blocks * of_block_and_micro_batch(layout) + second_parts + transfers + loads_and_loss;
   const double updates = 2.0 + (layout.offload.optimizer ? 2.0 : 0.0) + (layout.offload.weights ? 2.0 : 0.0);
   const double slots = layout.slots > 1 ? static_cast<double>(layout.slots) * layout.pp : 0.0;
-  return a_micro_batch * layout.micro_batches + updates * of_blocks + slots;
+  const double squares = layout.noise_scale ? static_cast<double>(layout.slots) * of_blocks : 0.0;
+  return a_micro_batch * layout.micro_batches + updates * of_blocks + slots + squares;
 }
 
 bool is_countable(int64_t blocks, const StepLayout& layout, const ScheduleSize& schedule) {

@@ -123,6 +123,7 @@ std::string legend(const Program& program) {
       {Op::reduce_scatter, "  S3       reduce-scatter the gradients of block 3 over the shards\n"},
       {Op::reduce, sharded ? "  R3       sum this rank's shard of the gradients of block 3 over the replicas\n"
                            : "  R3-5     sum the gradients of blocks 3 to 5 over the replicas\n"},
+      {Op::squares, "  Q3       squares of the gradients of block 3 after one micro-batch, for the noise scale\n"},
       {Op::reduce_loss, "  R(loss)  sum losses and counts over all ranks\n"},
       {Op::norm, "  norm     global gradient norm\n"},
       {Op::update, "  U3-5     optimizer on what the rank owns of blocks 3 to 5\n"}};

@@ -19,7 +19,7 @@ enum class Phase { forward, backward, update };
 
 // A second forward, for recompute, belongs to the backward it is for.
 Phase phase_of(Op op, Phase now) {
-  if (op == Op::backward || op == Op::combine) return Phase::backward;
+  if (op == Op::backward || op == Op::combine || op == Op::squares) return Phase::backward;
   if ((op == Op::forward || op == Op::release || op == Op::drop) && now == Phase::backward) return Phase::backward;
   if (op == Op::norm || op == Op::update) return Phase::update;
   return Phase::forward;
@@ -211,6 +211,8 @@ std::string label(const Instruction& x) {
       return on_blocks('S');
     case Op::reduce:
       return on_blocks('R');
+    case Op::squares:
+      return on_blocks('Q');
     case Op::update:
       return on_blocks('U');
     case Op::reduce_loss:

@@ -29,6 +29,7 @@ enum class Datum : uint8_t {
   inner_shard,    // of them, from forward to backward
   shard,          // what this rank owns of the weights
   state,          // of the optimizer
+  squares,
   total,
   norm
 };
@@ -128,8 +129,12 @@ class Linker {
       case Op::reduce:
         if (program_.shard_level != ShardLevel::none) return change_blocks(Datum::owned_gradient, x);
         return change_blocks(Datum::gradient, x);
+      case Op::squares:  // whoever adds to the gradients, or takes them away, waits for it
+        change(Datum::gradient, x.first, 0);
+        return change(Datum::squares, 0, 0);
       case Op::reduce_loss:
         for (int micro : micros_) read(Datum::loss, 0, micro);
+        read(Datum::squares, 0, 0);
         return write(Datum::total, 0, 0);
       case Op::norm:
         read(Datum::total, 0, 0);

@@ -6,7 +6,8 @@ namespace weft {
 namespace {
 
 bool computes(Op op) {
-  return op == Op::forward || is_backward(op) || op == Op::loss || op == Op::combine || op == Op::norm || op == Op::update;
+  return op == Op::forward || is_backward(op) || op == Op::loss || op == Op::combine || op == Op::squares || op == Op::norm ||
+         op == Op::update;
 }
 
 }  // namespace
@@ -48,6 +49,8 @@ double WorkTime::moved_bytes(const Instruction& x) const {
   switch (x.op) {
     case Op::combine:
       return 3.0 * gradient * elements(x);
+    case Op::squares:
+      return gradient * elements(x);
     case Op::norm:
       return gradient * owned(x);
     case Op::update:

@@ -123,6 +123,10 @@ void PresenceCheck::check_updated(int block) const {
                  fmt::format("updated by instruction {} without a reduce over the {} stages that share it", at_.update[block],
                              program_.num_holders(block)));
   }
+  for (int slot = 0; slot < program_.slots && program_.noise_scale && program_.block_numel[block] > 0; ++slot) {
+    if (at_.squares_of(block, slot) >= 0) continue;
+    fail_missing(Defect::bad_squares, block, fmt::format("no squares of the first micro-batch of slot {}", slot));
+  }
   for (int slot = 0; slot < program_.slots && program_.slots > 1; ++slot) {
     if (at_.combine_of(block, slot) >= 0) continue;
     fail_missing(Defect::bad_combine, block, fmt::format("slot {} is never closed by a combine", slot));
@@ -150,7 +154,7 @@ AxisSet PresenceCheck::axes_of(const Instruction& x) const {
       if (tied_block(x) >= 0 && is_tied(program_, x.first) && x.last == x.first + 1) return kPipelineAxis;
       return replica_axes(program_);
     case Op::reduce_loss:
-      return loss_axes(program_);
+      return total_axes(program_);
     case Op::norm:
       return model_axes(program_);
     default:

@@ -27,7 +27,7 @@ class RankCheck {
     compare_copies();
     const std::vector<std::set<int>> sharers = earlier_sharers();
     for (int pp = 1; pp < program_.mesh.pp; ++pp) {
-      for (const AxisSet axes : {model_axes(program_), loss_axes(program_)}) compare_along(pp, axes);
+      for (const AxisSet axes : {model_axes(program_), total_axes(program_)}) compare_along(pp, axes);
       for (const int other : sharers[pp]) compare_tied(other, pp);
     }
   }

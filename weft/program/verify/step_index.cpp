@@ -14,6 +14,7 @@ class Finder {
         list_(program.of(rank)),
         rank_(rank),
         blocks_(static_cast<int>(program.block_names.size())),
+        per_slot_(program.micro_batches / program.slots),
         at_(blocks_, program.micro_batches, program.slots) {}
 
   StepIndex run() {
@@ -36,7 +37,7 @@ class Finder {
 
   const Program& program_;
   const InstructionList& list_;
-  int rank_, blocks_;
+  int rank_, blocks_, per_slot_;
   StepIndex at_;
 };
 
@@ -73,6 +74,8 @@ void Finder::note_place(int i) {
     case Op::send:
     case Op::receive:
       return note_transfer(i);
+    case Op::squares:
+      return note(at_.squares.cell(x.first, x.micro / per_slot_), i, Defect::bad_squares, "taken");
     case Op::reduce_loss:
       return note(at_.reduce_loss, i, Defect::repeated, "summed");
     case Op::norm:
@@ -122,6 +125,7 @@ StepIndex::StepIndex(int blocks, int micro_batches, int slots)
       recompute(forward),
       scatter(forward),
       combine(blocks, slots),
+      squares(blocks, slots),
       reduce(blocks, -1),
       update(blocks, -1),
       tie(blocks, -1),

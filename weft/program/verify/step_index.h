@@ -42,13 +42,14 @@ struct StepIndex {
   int recompute_of(int block, int micro) const { return recompute.at(block, micro); }
   int scatter_of(int block, int micro) const { return scatter.at(block, micro); }
   int combine_of(int block, int slot) const { return combine.at(block, slot); }
+  int squares_of(int block, int slot) const { return squares.at(block, slot); }
 
   std::vector<int> load, loss;      ///< by micro-batch
   Grid forward, backward;           ///< by block and micro-batch
   Grid weight;                      ///< the same
   Grid drop, recompute;             ///< the same: what was forgotten, and its second forward
   Grid scatter;                     ///< the same: reduce_scatter, by the last micro-batch it sums
-  Grid combine;                     ///< by block and slot
+  Grid combine, squares;            ///< by block and slot
   std::vector<int> reduce, update;  ///< by block
   std::vector<int> tie;             ///< by block: the reduce over the ranks that share it
   std::vector<bool> runs, held;     ///< by block: run by this rank; that, or used by one that is

@@ -29,6 +29,8 @@ void SumCheck::check(int i) const {
       return check_combine(i);
     case Op::reduce_scatter:
       return check_scatter(i);
+    case Op::squares:
+      return check_squares(i);
     case Op::reduce:
     case Op::reduce_loss:
       return check_reduce(i);
@@ -107,7 +109,7 @@ void SumCheck::check_reduce(int i) const {
       if (before(at_.loss[micro], i)) continue;
       fail(Defect::early_reduce, i, fmt::format("the loss of micro-batch {} has not been computed by then", micro));
     }
-    return;
+    return check_squares_before(i);
   }
   for (int block = x.first; block < x.last; ++block) {
     const std::string why = tied_block(x) >= 0 ? not_summed(block, i) : not_reducible(block, i);
@@ -130,6 +132,44 @@ void SumCheck::check_scatter(int i) const {
   const int last_slot = program_.slots - 1;
   if (last_slot > 0 && !before(at_.combine_of(x.first, last_slot), i)) {
     fail(Defect::early_reduce, i, "the last slot has not been closed by then");
+  }
+}
+
+// They are of one micro-batch alone where it has been added by then, and nothing later has, nor begun to be taken away.
+void SumCheck::check_squares(int i) const {
+  const Instruction& x = list_[i];
+  const int slot = x.micro / per_slot_, last_slot = program_.slots - 1;
+  if (!program_.noise_scale) fail(Defect::bad_squares, i, "the program measures no noise scale");
+  if (x.micro % per_slot_ != 0) fail(Defect::bad_squares, i, "not the first micro-batch of a slot");
+  if (unfinished_backward(x.first, x.micro, x.micro + 1, i) >= 0) {
+    fail(Defect::bad_squares, i, "the backward for it has not been run by then");
+  }
+  const auto check_after = [&](int later) {
+    if (later < 0 || before(i, later)) return;
+    fail(Defect::bad_squares, i,
+         fmt::format("instruction {} ({}) may have changed them by then", later, describe(list_[later], program_.block_names)));
+  };
+  for (const int writer : writers_[x.first]) {
+    if (x.micro + 1 < micro_batches_) check_after(at_.weight_of(writer, x.micro + 1));
+  }
+  if (last_slot > 0) check_after(at_.combine_of(x.first, slot));
+  for (int micro = x.micro; micro < micro_batches_; ++micro) {
+    if (at_.scatter_of(x.first, micro) < 0) continue;
+    check_after(at_.scatter_of(x.first, micro));
+    break;
+  }
+  if (!sharded()) check_after(at_.reduce[x.first]);
+}
+
+void SumCheck::check_squares_before(int i) const {
+  for (int block = 0; block < blocks_; ++block) {
+    for (int slot = 0; slot < program_.slots; ++slot) {
+      const int squares = at_.squares_of(block, slot);
+      if (squares < 0 || before(squares, i)) continue;
+      fail(Defect::early_reduce, i,
+           fmt::format("the squares of block {} '{}' (instruction {}) have not been taken by then", block,
+                       program_.block_names[block], squares));
+    }
   }
 }
 

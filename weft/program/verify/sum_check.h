@@ -24,6 +24,8 @@ class SumCheck {
   void check_combine(int i) const;
   void check_scatter(int i) const;
   void check_reduce(int i) const;
+  void check_squares(int i) const;
+  void check_squares_before(int i) const;
   void check_norm(int i) const;
   void check_update(int i) const;
 

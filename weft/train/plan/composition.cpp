@@ -99,6 +99,20 @@ std::string resident_state_for_norms(const CompositionFacts& f) {
          "layout.offload_optimizer = \"none\" and layout.offload_parameters = \"none\", or another optimizer";
 }
 
+std::string whole_samples_for_noise(const CompositionFacts& f) {
+  if (!f.noise_scale || f.cp == 1) return {};
+  return fmt::format(
+      "run.noise_scale with layout.cp = {}: no rank has the gradients of whole samples; use cp = 1, or leave it out", f.cp);
+}
+
+std::string own_samples_for_noise(const CompositionFacts& f) {
+  if (!f.noise_scale || f.sync == SyncBatchNorm::none) return {};
+  return fmt::format(
+      "run.noise_scale with layout.sync_batch_norm = \"{}\": ranks' gradients depend on one another's samples, and are no "
+      "small batches'; leave one of them out",
+      kSyncBatchNorms.of(f.sync));
+}
+
 std::string statistics_for_sync(const CompositionFacts& f) {
   if (f.sync == SyncBatchNorm::none || f.has_statistics) return {};
   return fmt::format(
@@ -180,6 +194,8 @@ const std::vector<CompositionRule>& composition_rules() {
       {"layout.sync_batch_norm, run.reproducible_slots", "layout.tp = 1", whole_layers_for_slots},
       {"layout.sync_batch_norm, run.reproducible_slots", "blocks that are all Block::can_join_batches()",
        joined_blocks_for_slots},
+      {"run.noise_scale", "layout.cp = 1", whole_samples_for_noise},
+      {"run.noise_scale", "no layout.sync_batch_norm", own_samples_for_noise},
       {"optimizer.name = \"lars\", \"lamb\"", "neither layout.offload_optimizer nor layout.offload_parameters",
        resident_state_for_norms},
   };
@@ -202,6 +218,7 @@ CompositionFacts facts_of(const Model& model, const LayoutOptions& options, cons
           .sync = options.sync_batch_norm,
           .reproducible = counts.reproducible,
           .tensor_norms = counts.tensor_norms,
+          .noise_scale = counts.noise_scale,
           .offloads = options.offload_optimizer != Offload::none || options.offload_parameters != Offload::none};
 }
 

@@ -45,8 +45,8 @@ std::vector<GroupSpec> group_specs(const Program& program, int pp_rank) {
   if (program.shards > 1) all.add(kShardAxis);
   all.add(replica_axes(program));
   all.add(kPipelineAxis, kPipelineMessageBytes);
-  for (const AxisSet axes :
-       {model_axes(program), loss_axes(program), program.batch_axes, kContextAxis, kTensorAxis, kAllAxes}) {
+  for (const AxisSet axes : {model_axes(program), loss_axes(program), total_axes(program), program.batch_axes, kContextAxis,
+                             kTensorAxis, kAllAxes}) {
     all.add(axes);
   }
   std::vector<GroupSpec> specs = all.take();

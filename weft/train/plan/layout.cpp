@@ -38,7 +38,8 @@ StepLayout layout_without_schedule(const LayoutOptions& options, const StepCount
           .slots = counts.slots,
           .bucket_bytes = counts.bucket_bytes,
           .clip = counts.clip,
-          .tensor_norms = counts.tensor_norms};
+          .tensor_norms = counts.tensor_norms,
+          .noise_scale = counts.noise_scale};
 }
 
 void check_layout(const LayoutOptions& options, bool reproducible) {

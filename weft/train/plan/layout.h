@@ -60,7 +60,11 @@ struct StepCounts {
   int64_t bucket_bytes = 25 << 20;  ///< level none: gradients are reduced in ranges of about this size
   bool clip = false;                ///< by the global gradient norm
   bool tensor_norms = false;        ///< updates need the norms of whole tensors (LARS, LAMB)
+  bool noise_scale = false;         ///< the gradient noise scale is measured
 };
+
+/// Whether a step has two different batches, the whole and its first micro-batch, as the noise scale is measured by.
+inline bool has_small_batches(int64_t global_batch, int64_t micro_batch) { return micro_batch < global_batch; }
 
 /// Throws InputError for options that do not go together.
 void check_layout(const LayoutOptions& options, bool reproducible);

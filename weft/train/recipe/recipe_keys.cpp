@@ -237,6 +237,7 @@ Keys run_keys(RunRecipe& r) {
        "a rank; left out: OMP_NUM_THREADS if set, else cores / ranks; 1 with reproducible_slots or _tp", from(1, 4096)},
       {"run", "reproducible_slots", &r.reproducible_slots, "0: off; a power of two that the ranks divide", from(0, kMostSlots)},
       {"run", "reproducible_tp", &r.reproducible_tp, "0: off; a power of two that layout.tp divides", from(0, kMostSlots)},
+      {"run", "noise_scale", &r.noise_scale, "measure the gradient noise scale: the critical batch size"},
       {"run", "device", &r.device, "where tensors live", {}, {"auto", "cpu", "cuda"}},
       {"run",
        "timeout_s",

@@ -22,6 +22,7 @@ struct RunRecipe {
   std::optional<int64_t> threads;  ///< per rank; default cores / local ranks, or 1 with reproducible_slots or _tp
   int64_t reproducible_slots = 0;  ///< 0: off; a power of two that the data-parallel ranks divide
   int64_t reproducible_tp = 0;     ///< 0: off; a power of two that layout.tp divides
+  bool noise_scale = false;        ///< measure the gradient noise scale
   std::string device = "auto";     ///< "auto" | "cpu" | "cuda"
   double timeout_s = 300.0;        ///< deadline of a collective
   int64_t restarts = 0;            ///< how often the launcher starts a run again that failed

@@ -112,6 +112,13 @@ std::string target_text(const FinalReport& report) {
   return fmt::format("{}: not reached in {}", report.target, counted(report.steps_done, "step"));
 }
 
+std::string critical_batch(const NoiseEstimate& noise) {
+  const std::string steps = counted(noise.steps, "step");
+  if (!noise.batch) return fmt::format("not told after {}: what they saw is all noise, or none; measure longer", steps);
+  const std::string spread = noise.spread ? fmt::format(" +- {}", format_count(*noise.spread)) : "";
+  return fmt::format("{}{} samples, by the gradient noise scale of {}", format_count(*noise.batch), spread, steps);
+}
+
 std::string steps_text(const FinalReport& report) {
   const int64_t here = report.steps_done - report.resumed_from;
   if (report.resumed_from == 0 && !report.stopped) {
@@ -172,6 +179,7 @@ std::string final_table(const FinalReport& report) {
   if (!report.learning_rate_rule.empty()) {
     rows.emplace_back("learning rate", fmt::format("{:.3g} at its peak: {}", report.learning_rate, report.learning_rate_rule));
   }
+  if (report.noise_scale) rows.emplace_back("critical batch", critical_batch(*report.noise_scale));
   rows.emplace_back("loss", fmt::format("{:.4f}", report.loss));
   add_evaluations(report, rows);
   if (!report.target.empty()) rows.emplace_back("target", target_text(report));

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "weft/train/report/noise_scale.h"
+
 namespace weft {
 
 /// What is told after each step, on rank 0; rates are over the last few steps, and global (all ranks together).
@@ -65,6 +67,7 @@ struct FinalReport {
   std::string backend;                                  ///< of the group of all ranks: "identity", "shm", "gloo", "nccl"
   int threads_per_rank = 1;                             ///< of rank 0
   int64_t steps = 0;                                    ///< of the run
+  std::optional<NoiseEstimate> noise_scale = {};        ///< run.noise_scale; none where no step told of it
   double learning_rate = 0.0;                           ///< at its peak
   std::string learning_rate_rule = {};                  ///< how that came about; empty: as the recipe has it
   double loss = 0.0;                                    ///< of the last step

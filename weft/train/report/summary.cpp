@@ -26,6 +26,15 @@ Json json_of(const std::optional<BestValue>& best) {
   return best ? Json{{"value", best->value}, {"step", best->step}} : Json(nullptr);
 }
 
+Json json_of(const std::optional<NoiseEstimate>& noise) {
+  if (!noise) return nullptr;
+  return {{"critical_batch", or_null(noise->batch)},
+          {"spread", or_null(noise->spread)},
+          {"gradient_squared", noise->gradient},
+          {"variance", noise->trace},
+          {"steps", noise->steps}};
+}
+
 }  // namespace
 
 // nlohmann writes NaN and infinities as null by itself; the order of keys is kept for people who read the file.
@@ -56,6 +65,7 @@ std::string summary_json(const FinalReport& report) {
       {"best", {{"loss", json_of(report.best.loss)}, {"accuracy", json_of(report.best.accuracy)}}},
       {"other_evaluations", others},
       {"target", target},
+      {"noise_scale", json_of(report.noise_scale)},
       {"seconds", report.seconds},
       {"samples_per_s", report.samples_per_s},
       {"tokens_per_s", report.tokens_per_s},

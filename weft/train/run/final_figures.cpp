@@ -1,5 +1,6 @@
 #include "weft/train/run/final_figures.h"
 
+#include <ATen/Parallel.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
@@ -14,6 +15,7 @@
 #include "weft/checkpoint/digest.h"
 #include "weft/checkpoint/safetensors.h"
 #include "weft/train/report/meter.h"
+#include "weft/train/run/from_recipe.h"
 
 namespace weft {
 
@@ -29,6 +31,28 @@ std::vector<double> gather(const Group& group, at::Device device, double value, 
 }
 
 }  // namespace
+
+void tell_what_it_was(const Recipe& recipe, const ResolvedLayout& layout, const RunLengths& lengths, Trainer& trainer,
+                      FinalReport& report) {
+  report.model = recipe.model.name;
+  report.parameters = trainer.model().num_parameters();
+  report.world = layout.world;
+  report.layout = {{"pp", layout.pp},
+                   {"dp", layout.dp},
+                   {"shard", layout.shard},
+                   {"cp", layout.cp},
+                   {"tp", layout.tp},
+                   {"micro_batch", layout.micro_batch},
+                   {"micro_batches_per_rank", layout.micro_batches_per_rank}};
+  report.backend = trainer.world_group().backend();
+  report.threads_per_rank = at::get_num_threads();
+  report.steps = lengths.steps;
+  report.learning_rate = learning_rate_of(recipe, lengths).peak;
+  report.learning_rate_rule = learning_rate_rule(recipe);
+  report.steps_done = trainer.steps_done();
+  report.target = recipe.run.target;
+  report.skipped_steps = trainer.loss_scale().skipped_steps;
+}
 
 double communication_seconds(const Trainer& trainer) {
   double seconds = 0.0;

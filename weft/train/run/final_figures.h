@@ -1,10 +1,13 @@
-// What a run tells when it is over that takes all of its ranks.
+// What a run tells when it is over.
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include "weft/train/plan/resolve.h"
+#include "weft/train/recipe/recipe.h"
 #include "weft/train/report/report.h"
+#include "weft/train/run/run_lengths.h"
 #include "weft/train/run/trainer.h"
 
 namespace weft {
@@ -14,6 +17,10 @@ struct RankFigures {
   double waited_s = 0.0;                  ///< for data
   double step_communication_share = 0.0;  ///< FinalReport's, of this rank
 };
+
+/// Fills in what run it was and where it has come to, which takes no other rank.
+void tell_what_it_was(const Recipe& recipe, const ResolvedLayout& layout, const RunLengths& lengths, Trainer& trainer,
+                      FinalReport& report);
 
 /// Fills in what is told of each rank, or of the worst of them: shares of FinalReport::seconds and of the steps, traffic,
 /// memory. Collectives run on `device`. Collective over the world.

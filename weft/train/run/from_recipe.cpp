@@ -59,6 +59,7 @@ TrainerOptions trainer_options(const Recipe& recipe, const ResolvedLayout& layou
           .seed = recipe.run.seed,
           .reproducible_slots = static_cast<int>(recipe.run.reproducible_slots),
           .reproducible_tp = static_cast<int>(recipe.run.reproducible_tp),
+          .noise_scale = recipe.run.noise_scale,
           .bucket_bytes = layout.counts.bucket_bytes,
           .layout = layout.options,
           .communication = {.backend = kBackends.value_of(recipe.layout.backend, "layout.backend"),

@@ -36,6 +36,14 @@ std::vector<std::string> restart_notes(const RunBoard& board, int64_t step) {
                       counted(board.steps_done() - step, "step"))};
 }
 
+std::vector<std::string> noise_notes(const Recipe& recipe, const ResolvedLayout& layout) {
+  if (!recipe.run.noise_scale || has_small_batches(layout.global_batch, layout.micro_batch)) return {};
+  return {fmt::format(
+      "run.noise_scale: a step is one micro-batch of {}, so there are no two sizes of batch to compare; a smaller batch.micro, "
+      "or more ranks, would make them",
+      counted(layout.micro_batch, "sample"))};
+}
+
 std::vector<std::string> left_out(const Datasets& data) {
   std::set<std::string> names;
   const auto add = [&names](const Dataset& part) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "weft/base/run_board.h"
+#include "weft/train/plan/resolve.h"
 #include "weft/train/recipe/open_data.h"
 #include "weft/train/run/resume.h"
 
@@ -19,6 +20,9 @@ std::vector<std::string> weights_notes(const std::string& path, const std::vecto
 
 /// What a failure cost, where these ranks were started again and go on after `step`; empty: they were not.
 std::vector<std::string> restart_notes(const RunBoard& board, int64_t step);
+
+/// That run.noise_scale has nothing to measure, where it has not; empty else.
+std::vector<std::string> noise_notes(const Recipe& recipe, const ResolvedLayout& layout);
 
 /// What data.skip_bad left out when the data was opened, each once: the two parts of one stream tell the same.
 std::vector<std::string> left_out(const Datasets& data);

@@ -43,6 +43,8 @@ void StepUpdater::set_scaling(const LossScale& scaling, bool was_scaled) {
 
 void StepUpdater::add_squares(ExactSum& sum) { weft::add_squares(model_, sum); }
 
+void StepUpdater::add_block_squares(int block, ExactSum& sum) { weft::add_block_squares(model_, block, sum); }
+
 bool StepUpdater::accept(double norm) {
   if (!std::isfinite(norm)) {
     if (!scaled_) {

@@ -27,6 +27,7 @@ class StepUpdater : public Updater {
   void begin(int64_t step, double lr);
   bool wants_norm() const override { return clip_ > 0.0 || scaled_; }
   void add_squares(ExactSum& sum) override;
+  void add_block_squares(int block, ExactSum& sum) override;
   /// Takes the global norm, as Updater::accept() says. Throws NumericError for one that is not finite, unless that is the loss
   /// scale's doing.
   bool accept(double norm) override;

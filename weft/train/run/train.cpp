@@ -91,6 +91,7 @@ class Run {
     tell(fullness_notes(data_));
     const std::string lengths = run_lengths_text(recipe_, data_.training->size());
     if (leads() && options_.on_note && !lengths.empty()) options_.on_note(lengths);
+    tell(noise_notes(recipe_, layout_));
     trainer_.start();
     go_on();
     loader_ = std::make_unique<Loader>(data_.training, sampler_of(*data_.training, recipe_.run.seed), first_loader_options());
@@ -175,6 +176,7 @@ class Run {
     state_.evaluation = before.evaluation;
     state_.others = before.others;
     state_.best = before.best;
+    noise_ = NoiseScale(before.noise);
   }
 
   LoaderOptions first_loader_options() const {
@@ -224,7 +226,9 @@ class Run {
     const Stopwatch start;
     const bool traced = step + 1 == traced_step_;
     if (traced) trainer_.trace(true);
-    report_.loss = trainer_.step(*loader_).loss;
+    const StepResult result = trainer_.step(*loader_);
+    report_.loss = result.loss;
+    take_noise(result);
     meter_.add(start.seconds());
     if (step >= report_.resumed_from + 2) {  // the first two warm up
       counted_s_ += start.seconds();
@@ -241,6 +245,12 @@ class Run {
                       .samples_per_s = rate * samples_per_step(),
                       .tokens_per_s = rate * tokens_per_step(),
                       .seconds_left = rate > 0 ? static_cast<double>(lengths_.steps - step - 1) / rate : -1.0});
+  }
+
+  void take_noise(const StepResult& result) {
+    if (result.skipped || result.small_squares == 0.0) return;
+    noise_.add(result.small_squares, layout_.micro_batch, result.norm * result.norm, layout_.global_batch);
+    state_.noise = noise_.sums();
   }
 
   void write_trace() {
@@ -265,23 +275,8 @@ class Run {
   }
 
   void finish() {
-    report_.model = recipe_.model.name;
-    report_.parameters = trainer_.model().num_parameters();
-    report_.world = world_.size();
-    report_.layout = {{"pp", layout_.pp},
-                      {"dp", layout_.dp},
-                      {"shard", layout_.shard},
-                      {"cp", layout_.cp},
-                      {"tp", layout_.tp},
-                      {"micro_batch", layout_.micro_batch},
-                      {"micro_batches_per_rank", layout_.micro_batches_per_rank}};
-    report_.backend = trainer_.world_group().backend();
-    report_.threads_per_rank = at::get_num_threads();
-    report_.steps = lengths_.steps;
-    report_.learning_rate = learning_rate_of(recipe_, lengths_).peak;
-    report_.learning_rate_rule = learning_rate_rule(recipe_);
-    report_.steps_done = trainer_.steps_done();
-    report_.target = recipe_.run.target;
+    tell_what_it_was(recipe_, layout_, lengths_, trainer_, report_);
+    report_.noise_scale = noise_.estimate();
     if (is_target_reached()) report_.target_step = report_.evaluation->step;
     report_.saves = saver_.totals().saves;
     report_.save_stall_s = saver_.totals().stall_s;
@@ -294,7 +289,6 @@ class Run {
                     .step_communication_share = counted_s_ > 0.0 ? communicated_s_ / counted_s_ : 0.0},
                    report_);
     if (recipe_.data.skip_bad) report_.skipped_data = skipped_data();
-    report_.skipped_steps = trainer_.loss_scale().skipped_steps;
     // A run that was stopped has not its last weights yet, and those that asked are waiting.
     if (!report_.stopped) report_.weights_sha256 = final_weights(trainer_, options_.save_path);
   }
@@ -318,6 +312,7 @@ class Run {
   Meter meter_;
   FinalReport report_;
   RunState state_;
+  NoiseScale noise_;
   Stopwatch running_;
   double counted_s_ = 0.0, communicated_s_ = 0.0;  ///< of the steps after the first two: their time, and that in collectives
   double seconds_before_ = 0.0;                    ///< of the run, in other processes

@@ -50,7 +50,8 @@ std::shared_ptr<const Program> TrainerParts::plan() const {
                              .reproducible = reproducible(),
                              .bucket_bytes = options.bucket_bytes,
                              .clip = options.clip > 0.0,
-                             .tensor_norms = needs_tensor_norms(optimizer)};
+                             .tensor_norms = needs_tensor_norms(optimizer),
+                             .noise_scale = measures_noise()};
   if (options.program) {
     options.program_is_verified ? check_program(*options.program) : verify(*options.program);
     check_frame(*options.program, frame_program(cost, layout_without_schedule(options.layout, counts)));

@@ -50,6 +50,7 @@ struct TrainerParts {
   ~TrainerParts() {
     if (attempts.failed() || std::uncaught_exceptions() > 0) saving.abandon();
   }
+  bool measures_noise() const { return options.noise_scale && has_small_batches(options.global_batch, options.micro_batch); }
   bool reproducible() const { return options.reproducible_slots > 0; }
   int batch_pieces() const { return batch_pieces_of(options.layout.sync_batch_norm, options.reproducible_slots, data_ranks); }
 

@@ -40,6 +40,29 @@ std::optional<BestValue> best_of(const RunJson& json) {
   return BestValue{json.at("value").get<double>(), json.at("step").get<int64_t>()};
 }
 
+RunJson noise_json(const NoiseSums& noise) {
+  const auto& [steps, weight, squared_weights, gradient, trace, gradient_squares, trace_squares, products] = noise;
+  return {{"steps", steps},
+          {"weight", weight},
+          {"squared_weights", squared_weights},
+          {"gradient", gradient},
+          {"trace", trace},
+          {"gradient_squares", gradient_squares},
+          {"trace_squares", trace_squares},
+          {"products", products}};
+}
+
+NoiseSums noise_of(const RunJson& json) {
+  return {.steps = json.at("steps").get<int64_t>(),
+          .weight = json.at("weight").get<double>(),
+          .squared_weights = json.at("squared_weights").get<double>(),
+          .gradient = json.at("gradient").get<double>(),
+          .trace = json.at("trace").get<double>(),
+          .gradient_squares = json.at("gradient_squares").get<double>(),
+          .trace_squares = json.at("trace_squares").get<double>(),
+          .products = json.at("products").get<double>()};
+}
+
 EvaluationReport evaluation_of(const RunJson& json) {
   return {.set = json.at("set").get<std::string>(),
           .step = json.at("step").get<int64_t>(),
@@ -54,7 +77,7 @@ EvaluationReport evaluation_of(const RunJson& json) {
 }  // namespace
 
 std::string run_state_text(const RunState& state) {
-  const auto& [name, clock, loss, evaluation, others, best, recipe, data] =
+  const auto& [name, clock, loss, evaluation, others, best, noise, recipe, data] =
       state;  // one more is an error here until it is saved too
   const auto& [steps, samples, tokens, epochs, seconds] = clock;
   RunJson other_sets = RunJson::array();
@@ -67,6 +90,7 @@ std::string run_state_text(const RunState& state) {
         {"evaluation", evaluation ? evaluation_json(*evaluation) : RunJson(nullptr)},
         {"other_evaluations", other_sets},
         {"best", {{"loss", best_json(best.loss)}, {"accuracy", best_json(best.accuracy)}}}}},
+      {"noise_scale", noise_json(noise)},
       {"recipe", recipe},
       {"data", data}}
       .dump();
@@ -86,6 +110,7 @@ RunState parse_run_state(const std::string& text, const std::string& where) {
                    .evaluation = {},
                    .others = {},
                    .best = {best_of(metrics.at("best").at("loss")), best_of(metrics.at("best").at("accuracy"))},
+                   .noise = json.contains("noise_scale") ? noise_of(json.at("noise_scale")) : NoiseSums{},
                    .recipe = json.at("recipe").get<std::map<std::string, std::string>>(),
                    .data = json.at("data").get<std::map<std::string, std::string>>()};
     if (!metrics.at("evaluation").is_null()) state.evaluation = evaluation_of(metrics.at("evaluation"));

@@ -19,6 +19,7 @@ struct RunState {
   std::optional<EvaluationReport> evaluation = {};  ///< the last one, on the data's own set
   std::vector<EvaluationReport> others = {};        ///< the last ones, on sets that the recipe names
   BestEvaluation best = {};                         ///< of all
+  NoiseSums noise = {};                             ///< of the gradient noise scale
   std::map<std::string, std::string> recipe = {};   ///< by key
   std::map<std::string, std::string> data = {};     ///< data_text() of "training" and "evaluation"
 };
