@@ -10,13 +10,15 @@
 #include "weft/data/dataset.h"
 #include "weft/nn/model.h"
 #include "weft/optim/optimizer.h"
+#include "weft/optim/weight_average.h"
 
 namespace weft {
 
 struct Trained {
-  std::vector<double> losses;                              ///< mean of each step's global batch
-  std::vector<double> norms = {};                          ///< of each step's gradients, where a Trainer clips
-  std::vector<std::pair<std::string, at::Tensor>> values;  ///< parameters and statistics, by full name
+  std::vector<double> losses;                                     ///< mean of each step's global batch
+  std::vector<double> norms = {};                                 ///< of each step's gradients, where a Trainer clips
+  std::vector<std::pair<std::string, at::Tensor>> values;         ///< parameters and statistics, by full name
+  std::vector<std::pair<std::string, at::Tensor>> averages = {};  ///< of those, where they are kept
 };
 
 struct ReferenceOptions {
@@ -26,6 +28,7 @@ struct ReferenceOptions {
   uint64_t seed = 1;
   double clip = 0.0;
   Sgd sgd;
+  WeightAverage average = {};
 };
 
 /// `batch_of(step)` is the global batch.

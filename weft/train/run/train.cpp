@@ -295,7 +295,7 @@ class Run {
     if (recipe_.data.skip_bad) report_.skipped_data = skipped_data();
     report_.skipped_steps = trainer_.loss_scale().skipped_steps;
     // A run that was stopped has not its last weights yet, and those that asked are waiting.
-    if (!report_.stopped) report_.weights_sha256 = final_weights(trainer_, options_.save_path);
+    if (!report_.stopped) tell_final_weights(trainer_, recipe_, options_.save_path, report_);
   }
 
   const Recipe& recipe_;
