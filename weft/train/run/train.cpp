@@ -171,6 +171,8 @@ class Run {
     const RunState before = parse_run_state(text, "checkpoint");
     state_.clock = before.clock;
     state_.loss = before.loss;
+    // Evaluations of the average and of the weights are not compared.
+    if (before.evaluation && before.evaluation->averaged != evaluates_average(trainer_, recipe_.run.evaluate)) return;
     state_.evaluation = before.evaluation;
     state_.others = before.others;
     state_.best = before.best;
