@@ -141,6 +141,13 @@ Values average_of(Trainer& trainer) {
   return values;
 }
 
+std::vector<NamedTensor> named(const Values& values) {
+  std::vector<NamedTensor> tensors;
+  tensors.reserve(values.size());
+  for (const auto& [name, value] : values) tensors.push_back({name, value});
+  return tensors;
+}
+
 bool same(const Values& a, const Values& b) {
   return a.size() == b.size() &&
          std::all_of(a.begin(), a.end(), [&b](const auto& entry) { return at::equal(b.at(entry.first), entry.second); });
@@ -223,7 +230,7 @@ TEST(Average, IsEvaluatedAndTheWeightsComeBack) {
         EXPECT_TRUE(same(weights_of(plain.trainer), weights_of(evaluated.trainer)));
         const Values average = average_of(plain.trainer);
         EXPECT_TRUE(same(average, average_of(evaluated.trainer)));
-        if (world.rank() == 0) save_safetensors(file, {average.begin(), average.end()});
+        if (world.rank() == 0) save_safetensors(file, named(average));
         plain.trainer.world_group().barrier("saved").wait();
         Rank other(world, place, name, options(place.layout, {}));
         other.trainer.load_weights(file);
@@ -246,7 +253,7 @@ TEST(Average, AnEvaluationThatFailsLeavesTheWeights) {
         if (model.holds(b)) before.push_back(model.flat(b).master.clone());
       }
       Batch bad = job("cnn").batch_of(0);
-      bad.inputs[0] = at::full_like(bad.inputs[0], std::numeric_limits<float>::quiet_NaN());
+      bad.inputs[0] = at::full(bad.inputs[0].sizes(), std::numeric_limits<float>::quiet_NaN());
       const Axis data = Mesh(world, place.axes).join({"dp", "shard"});
       EvaluationLoader loader(std::make_shared<OneBatch>(bad), 2, data.index, data.size());
       EXPECT_THROW(rank.trainer.with_average([&] { rank.trainer.evaluate(loader); }), NumericError) << place.name;
