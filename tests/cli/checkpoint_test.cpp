@@ -177,6 +177,38 @@ TEST_F(Checkpoints, AreToldOfComparedAndExported) {
   expect_line(run_weft({"checkpoint", "show", a}), "not whole");
 }
 
+TEST_F(Checkpoints, KeepTheAverageOfTheWeights) {
+  const std::string file = (folder_ / "average.safetensors").string(), exported = (folder_ / "exported.safetensors").string();
+  const Words ema = {"--set", "optimizer.ema=0.9"};
+  const auto with = [&](Words more) {
+    more.insert(more.end(), ema.begin(), ema.end());
+    return more;
+  };
+  ASSERT_EQ(run_weft(train(with({"--summary", (folder_ / "summary.json").string(), "--save", file}))).status, 0);
+  const std::string expected = summary()["average_sha256"];
+  // Stopped and gone on in another layout: the same, and the checkpoint gives what --save gave.
+  ASSERT_EQ(run_weft(saving(with({"-n", "2", "--set", "run.steps=7"}))).status, 0);
+  ASSERT_EQ(run_weft(saving(with({"-n", "2", "--set", "layout.shard_level=parameters"}))).status, 0);
+  EXPECT_EQ(summary()["resumed_from"], 7);
+  EXPECT_EQ(summary()["average_sha256"], expected);
+  ASSERT_EQ(run_weft({"checkpoint", "export", runs(), exported, "--ema"}).status, 0);
+  EXPECT_EQ(read_text(exported), read_text(file));
+  ASSERT_EQ(run_weft({"checkpoint", "export", runs(), exported}).status, 0);
+  EXPECT_NE(read_text(exported), read_text(file));
+  expect_line(run_weft(saving({"--set", "run.steps=21"})), "it is of another run: optimizer.ema was 0.9, is 0;");
+}
+
+TEST_F(Checkpoints, WithoutAnAverageBeginOneAndSaySo) {
+  ASSERT_EQ(run_weft(saving({"--set", "run.steps=4"})).status, 0);
+  expect_line(run_weft({"checkpoint", "export", runs(), (folder_ / "a.safetensors").string(), "--ema"}),
+              "it has no average of the weights; its run kept none (optimizer.ema)");
+  expect_line(run_weft(saving({"--set", "optimizer.ema=0.9", "--set", "run.steps=6"})), "optimizer.ema was 0, is 0.9;");
+  const CommandResult on = run_weft(saving({"--set", "optimizer.ema=0.9", "--set", "run.steps=6", "--resume-anyway"}));
+  EXPECT_EQ(on.status, 0) << on.err;
+  EXPECT_NE((on.out + on.err).find("it has no average of the weights, which begins as they are there"), std::string::npos)
+      << on.out << on.err;
+}
+
 /// The rank of a launcher with that number, once it runs.
 pid_t rank_of(pid_t launcher, int number) {
   const std::string want = "RANK=" + std::to_string(number);

@@ -114,8 +114,8 @@ Model mixed() {
   return model;
 }
 
-const at::Tensor& find(const Trained& trained, const std::string& name) {
-  for (const auto& [other, value] : trained.values) {
+const at::Tensor& find(const std::vector<std::pair<std::string, at::Tensor>>& values, const std::string& name) {
+  for (const auto& [other, value] : values) {
     if (other == name) return value;
   }
   throw std::runtime_error("no parameter " + name);
@@ -208,6 +208,18 @@ struct Leg {
   bool in_background = false;
 };
 
+/// Weights are read once more after it: they have come back.
+void take_averages(Trainer& trainer, Trained& result) {
+  trainer.with_average([&] {
+    trainer.for_each_weight(
+        [&](const std::string& name, const at::Tensor& value) { result.averages.emplace_back(name, value.clone()); });
+  });
+  size_t i = 0;
+  trainer.for_each_weight([&](const std::string& name, const at::Tensor& value) {
+    EXPECT_TRUE(at::equal(result.values[i++].second, value)) << name << " after an average has stood in for it";
+  });
+}
+
 Trained train_leg(const Job& job, const Strategy& s, int ranks, const OptimizerOptions& optimizer, const Leg& span) {
   std::vector<Trained> results(static_cast<size_t>(ranks));
   test::run_ranks(ranks, [&](World world) {
@@ -218,6 +230,7 @@ Trained train_leg(const Job& job, const Strategy& s, int ranks, const OptimizerO
                      .micro_batch = micro_batch_of(job, s, ranks),
                      .learning_rate = {.peak = s.learning_rate, .steps = span.steps, .decay = s.decay},
                      .parameters = s.parameters,
+                     .average = s.average,
                      .clip = s.clip,
                      .reproducible_slots = s.slots,
                      .reproducible_tp = s.reproducible_tp,
@@ -241,6 +254,7 @@ Trained train_leg(const Job& job, const Strategy& s, int ranks, const OptimizerO
     if (!span.in_background && !span.save.empty()) trainer.save(span.save);
     trainer.for_each_weight(
         [&](const std::string& name, const at::Tensor& value) { mine.values.emplace_back(name, value.clone()); });
+    if (s.average.is_kept()) take_averages(trainer, mine);
   });
   for (const Trained& other : results) expect_equal(other, results[0], "a rank that drifts apart");
   return results[0];
@@ -263,6 +277,7 @@ Trained train_in_stretches(const Job& job, const std::vector<Stretch>& stretches
     all.losses.insert(all.losses.end(), part.losses.begin(), part.losses.end());
     all.norms.insert(all.norms.end(), part.norms.begin(), part.norms.end());
     all.values = std::move(part.values);
+    all.averages = std::move(part.averages);
     span.first = span.last;
     span.load = span.save;
   }
@@ -275,13 +290,16 @@ void expect_parity(const Job& job, const Strategy& strategy, int ranks, int step
                                             .micro_batch = micro_batch_of(job, strategy, ranks),
                                             .steps = steps,
                                             .clip = strategy.clip,
-                                            .sgd = sgd_of(strategy)});
+                                            .sgd = sgd_of(strategy),
+                                            .average = strategy.average});
   const Trained actual = train_ranks(job, strategy, ranks, sgd_of(strategy), steps);
   for (int step = 0; step < steps; ++step) EXPECT_NEAR(actual.losses[step], expected.losses[step], 2e-5) << "step " << step;
-  ASSERT_EQ(actual.values.size(), expected.values.size());
-  for (const auto& [name, value] : expected.values) {
-    EXPECT_TRUE(at::allclose(find(actual, name), value, 1e-4, 2e-6))
-        << name << ": largest difference " << find(actual, name).sub(value).abs().max().item<double>();
+  for (const auto values : {&Trained::values, &Trained::averages}) {
+    ASSERT_EQ((actual.*values).size(), (expected.*values).size());
+    for (const auto& [name, value] : expected.*values) {
+      EXPECT_TRUE(at::allclose(find(actual.*values, name), value, 1e-4, 2e-6))
+          << name << ": largest difference " << find(actual.*values, name).sub(value).abs().max().item<double>();
+    }
   }
 }
 
@@ -293,17 +311,22 @@ void expect_close(const Trained& actual, const Trained& expected, double toleran
     EXPECT_NEAR(actual.norms[step], expected.norms[step], tolerance * expected.norms[step]) << "norm of step " << step;
   }
   if (!values) return;
-  ASSERT_EQ(actual.values.size(), expected.values.size());
-  for (const auto& [name, value] : expected.values) {
-    const double largest = value.abs().max().item<double>();
-    EXPECT_LE(find(actual, name).sub(value).abs().max().item<double>(), tolerance * largest) << name;
+  for (const auto of : {&Trained::values, &Trained::averages}) {
+    ASSERT_EQ((actual.*of).size(), (expected.*of).size());
+    for (const auto& [name, value] : expected.*of) {
+      const double largest = value.abs().max().item<double>();
+      EXPECT_LE(find(actual.*of, name).sub(value).abs().max().item<double>(), tolerance * largest) << name;
+    }
   }
 }
 
 void expect_equal(const Trained& actual, const Trained& expected, const std::string& what) {
   EXPECT_EQ(actual.losses, expected.losses) << what;
-  ASSERT_EQ(actual.values.size(), expected.values.size()) << what;
-  for (const auto& [name, value] : expected.values) EXPECT_TRUE(at::equal(find(actual, name), value)) << what << ": " << name;
+  for (const auto values : {&Trained::values, &Trained::averages}) {
+    ASSERT_EQ((actual.*values).size(), (expected.*values).size()) << what;
+    for (const auto& [name, value] : expected.*values)
+      EXPECT_TRUE(at::equal(find(actual.*values, name), value)) << what << ": " << name;
+  }
 }
 
 }  // namespace weft

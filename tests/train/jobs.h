@@ -59,6 +59,7 @@ struct Strategy {
   int tp = 1;  ///< tensor-parallel ranks
   LayoutOptions layout = {};
   ParameterRules parameters = {};
+  WeightAverage average = {};
 };
 
 std::ostream& operator<<(std::ostream& out, const Strategy& strategy);

@@ -4,6 +4,7 @@
 #include <ATen/ops/zeros_like.h>
 #include <c10/core/GradMode.h>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -20,6 +21,7 @@ struct Entry {
   at::Tensor start;     ///< statistics: value at the step's start
   at::Tensor change;    ///< statistics: summed over micro-batches
   at::Tensor sum = {};  ///< gradients: the same
+  at::Tensor average = {};
 };
 
 /// Ordinary tensors of their own, with the values that (seed, name) draws; no flat buffers.
@@ -34,6 +36,7 @@ std::vector<Entry> make_parameters(Model& model, const std::function<Model()>& m
         if (param.name == entry.name) spec.parameter->value = param.parameter->value.detach().clone();
       }
       entry.velocity = at::zeros_like(spec.parameter->value);
+      entry.average = spec.parameter->value.detach().clone();
       spec.parameter->value.requires_grad_(!spec.statistic);
       entries.push_back(std::move(entry));
     }
@@ -94,6 +97,14 @@ void update(std::vector<Entry>& entries, const Sgd& sgd, double scale, int64_t m
   }
 }
 
+/// Written out: what weft has of it is not called here.
+void average(std::vector<Entry>& entries, const WeightAverage& options, int64_t step) {
+  c10::NoGradGuard no_grad;
+  const auto n = static_cast<double>(step);
+  const double keep = options.warmup ? std::min(options.decay, (1.0 + n) / (10.0 + n)) : options.decay;
+  for (Entry& e : entries) e.average = e.average.mul(keep).add(e.spec.parameter->value.detach(), 1.0 - keep);
+}
+
 }  // namespace
 
 Batch slice(const Batch& batch, int64_t begin, int64_t count) {
@@ -129,8 +140,12 @@ Trained train_reference(const std::function<Model()>& make_model, const std::fun
     trained.small_squares.push_back(small_batches > 0.0 ? small / small_batches : 0.0);
     trained.norms.push_back(std::sqrt(squares(entries)));
     update(entries, o.sgd, clip_scale(trained.norms.back(), o.clip), micro_batches);
+    average(entries, o.average, step);
   }
-  for (Entry& e : entries) trained.values.emplace_back(e.name, e.spec.parameter->value.detach());
+  for (Entry& e : entries) {
+    trained.values.emplace_back(e.name, e.spec.parameter->value.detach());
+    if (o.average.is_kept()) trained.averages.emplace_back(e.name, e.average);
+  }
   return trained;
 }
 

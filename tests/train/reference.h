@@ -10,14 +10,16 @@
 #include "weft/data/dataset.h"
 #include "weft/nn/model.h"
 #include "weft/optim/optimizer.h"
+#include "weft/optim/weight_average.h"
 
 namespace weft {
 
 struct Trained {
-  std::vector<double> losses;                              ///< mean of each step's global batch
-  std::vector<double> norms = {};                          ///< of each step's gradients, where a Trainer takes them
-  std::vector<double> small_squares = {};                  ///< StepResult's
-  std::vector<std::pair<std::string, at::Tensor>> values;  ///< parameters and statistics, by full name
+  std::vector<double> losses;                                     ///< mean of each step's global batch
+  std::vector<double> norms = {};                                 ///< of each step's gradients, where a Trainer takes them
+  std::vector<double> small_squares = {};                         ///< StepResult's
+  std::vector<std::pair<std::string, at::Tensor>> values;         ///< parameters and statistics, by full name
+  std::vector<std::pair<std::string, at::Tensor>> averages = {};  ///< of those, where they are kept
 };
 
 struct ReferenceOptions {
@@ -28,6 +30,7 @@ struct ReferenceOptions {
   double clip = 0.0;
   int64_t small_batch_every = 0;  ///< which micro-batches are small ones of the noise scale; 0: none
   Sgd sgd;
+  WeightAverage average = {};
 };
 
 /// `batch_of(step)` is the global batch.

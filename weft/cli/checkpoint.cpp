@@ -29,6 +29,7 @@ namespace {
 struct CheckpointArguments {
   std::string path, other, output;
   std::vector<std::string> paths;
+  bool ema = false;
 };
 
 constexpr int kDiffer = 3;  ///< exit status of `diff`
@@ -117,13 +118,13 @@ int diff(const std::string& first, const std::string& second) {
   return differ == 0 ? 0 : kDiffer;
 }
 
-void export_weights(const std::string& path, const std::string& output) {
+void export_weights(const std::string& path, const std::string& output, bool ema) {
   check_writable(output);
   SavedCheckpoint checkpoint(path);
-  const std::vector<NamedTensor> weights = read_weights(checkpoint);
+  const std::vector<NamedTensor> weights = ema ? read_average(checkpoint) : read_weights(checkpoint);
   save_safetensors(output, weights, {{"format", "pt"}});
-  write_out(fmt::format("{}: the {} of {}\n", output, counted(static_cast<int64_t>(weights.size()), "weight tensor"),
-                        checkpoint.path()));
+  write_out(fmt::format("{}: the {} of {}{}\n", output, counted(static_cast<int64_t>(weights.size()), "weight tensor"),
+                        checkpoint.path(), ema ? ", averaged" : ""));
 }
 
 void average(const std::vector<std::string>& paths, const std::string& output) {
@@ -159,7 +160,8 @@ void add_checkpoint(CLI::App& app, int& status) {
   CLI::App* exporting = command->add_subcommand("export", "Write a checkpoint's weights to a .safetensors file");
   exporting->add_option("checkpoint", arguments->path, what)->required();
   add_output(*exporting, "file", arguments->output, "The .safetensors file")->required();
-  exporting->callback([arguments] { export_weights(arguments->path, arguments->output); });
+  exporting->add_flag("--ema", arguments->ema, "Of the average that the run kept (optimizer.ema)");
+  exporting->callback([arguments] { export_weights(arguments->path, arguments->output, arguments->ema); });
   CLI::App* averaging = command->add_subcommand("average", "Write the mean of several checkpoints' weights");
   averaging->add_option("checkpoints", arguments->paths, "Checkpoints")->required();
   add_output(*averaging, "-o,--output", arguments->output, "The .safetensors file")->required();
@@ -169,6 +171,7 @@ void add_checkpoint(CLI::App& app, int& status) {
       "  weft checkpoint list runs/a\n"
       "  weft checkpoint diff runs/a/step-00000500 runs/b/step-00000500\n"
       "  weft checkpoint export runs/a weights.safetensors\n"
+      "  weft checkpoint export runs/a average.safetensors --ema\n"
       "  weft checkpoint average runs/a/step-00000400 runs/a/step-00000500 -o mean.safetensors");
   for (CLI::App* part : command->get_subcommands({})) part->footer("docs/checkpoints.md has the rest.");
 }

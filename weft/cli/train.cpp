@@ -221,7 +221,8 @@ void add_train(CLI::App& app, int& status) {
                    "the ranks that torchrun or a cluster started (RANK, WORLD_SIZE, ...), or train alone")
       ->check(ranks_misspelt);
   add_output(*command, "--summary", arguments->summary, "Write what came of it to this JSON file");
-  add_output(*command, "--save", arguments->save, "Write the final weights to this .safetensors file");
+  add_output(*command, "--save", arguments->save,
+             "Write the final weights, with optimizer.ema their average, to this .safetensors file");
   CLI::Option* trace =
       add_output(*command, "--trace", arguments->trace,
                  "Write when each instruction of a step ran to this file, for ui.perfetto.dev or chrome://tracing");

@@ -227,9 +227,12 @@ Work StepRun::reduce(const Instruction& instruction) {
 void StepRun::update(int block) {
   updater_.update(block, divisor_);
   weights.mark_changed(block);
-  if (model_.statistics_range(block).begin == model_.statistics_range(block).end) return;
-  model_.apply_statistics(block, options_.all_micro_batches);
-  model_.copy_master_to_shard(block);
+  const GroupRange statistics = model_.statistics_range(block);
+  if (statistics.begin < statistics.end) {
+    model_.apply_statistics(block, options_.all_micro_batches);
+    model_.copy_master_to_shard(block);
+  }
+  updater_.average(block);
 }
 
 }  // namespace weft

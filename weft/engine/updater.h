@@ -29,6 +29,8 @@ class Updater {
   virtual void take_tensor_squares(double /*divisor*/, const std::vector<ExactSum>& /*squares*/) {}
   /// Updates what this rank owns of the block by its gradients in the flat buffers, divided by `divisor`.
   virtual void update(int block, double divisor) = 0;
+  /// The block is updated, its statistics too: an average of the weights takes them in.
+  virtual void average(int /*block*/) {}
   /// The tensors that the optimizer keeps for a block, for offloading.
   virtual std::vector<at::Tensor>& state(int block) = 0;
   /// The factor that losses are multiplied by before backward, and gradients divided by again: fp16's loss scale.

@@ -9,6 +9,7 @@ namespace weft {
 UpdatePieces::UpdatePieces(FlatModel& model, int count, const ParameterRules& rules, const PieceOptions& options)
     : model_(model),
       options_(options),
+      count_(count),
       has_rules_(!rules.empty()),
       states_(model.num_blocks(), std::vector<at::Tensor>(static_cast<size_t>(count))) {
   for (const Param& param : model.params()) {
@@ -20,8 +21,8 @@ UpdatePieces::UpdatePieces(FlatModel& model, int count, const ParameterRules& ru
 
 void UpdatePieces::visit(int block, Visit visit) {
   const FlatBlock& flat = model_.flat(block);
-  for (at::Tensor& state : states_[block]) {
-    if (!state.defined()) state = at::zeros_like(flat.master);
+  for (int i = 0; i < count_; ++i) {
+    if (!states_[block][i].defined()) states_[block][i] = at::zeros_like(flat.master);
   }
   const bool wide = flat.owned_gradients.scalar_type() == at::kFloat;
   for (const GroupRange& group : flat.groups) {
@@ -37,7 +38,7 @@ void UpdatePieces::visit(int block, Visit visit) {
                         .state = {},
                         .decay = group.group == ParamGroup::decay,
                         .split = group.split};
-      for (const at::Tensor& state : states_[block]) piece.state.push_back(part(state));
+      for (int i = 0; i < count_; ++i) piece.state.push_back(part(states_[block][i]));
       const std::vector<TensorPart> tensors =
           options_.tensors || has_rules_ ? tensors_of(block, begin, end) : std::vector<TensorPart>{};
       if (has_rules_) {

@@ -50,7 +50,8 @@ class UpdatePieces {
   /// `count` tensors of state a block.
   UpdatePieces(FlatModel& model, int count, const ParameterRules& rules, const PieceOptions& options);
 
-  std::vector<at::Tensor>& state(int block) { return states_[block]; }  ///< the block's
+  /// The block's; what a caller adds to it comes last, and is no part of the pieces.
+  std::vector<at::Tensor>& state(int block) { return states_[block]; }
   /// Visits the pieces of a block, whose state is made zero where there is none.
   void visit(int block, Visit visit);
   /// The same for an update: what was trained goes to the rank's shard in the weight type then.
@@ -71,6 +72,7 @@ class UpdatePieces {
 
   FlatModel& model_;
   PieceOptions options_;
+  int count_;
   std::vector<Setting> settings_;  ///< by parameter
   bool has_rules_;
   std::vector<std::vector<at::Tensor>> states_;

@@ -38,7 +38,7 @@ using CategoryBytes = std::array<int64_t, kMemoryCategories.size()>;
 
 /// What a rank's memory depends on beside the program.
 struct MemoryOptions {
-  int optimizer_states = 2;         ///< float32 tensors of state: 2 for Adam, 1 for SGD with momentum
+  int optimizer_states = 2;         ///< float32 tensors of state: 2 for Adam, 1 for SGD with momentum, 1 for an average
   bool offload_optimizer = false;   ///< one block's state at a time
   bool offload_weights = false;     ///< one block's shard at a time
   int64_t communication_bytes = 0;  ///< of the groups

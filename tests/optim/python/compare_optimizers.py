@@ -1,4 +1,4 @@
-"""weft's optimizers make the steps that PyTorch's and timm's make.
+"""weft's optimizers make the steps that PyTorch's and timm's make, and its average of the weights is PyTorch's.
 
 usage: compare_optimizers.py FOLDER    (FOLDER: what optimizer_sample wrote)
 """
@@ -10,10 +10,12 @@ import types
 
 import safetensors
 import torch
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 CASES = 10
 STEPS = 20
 TOLERANCE = 1e-6
+DECAY = 0.9
 
 
 def timm_optimizer(name):
@@ -27,7 +29,7 @@ def timm_optimizer(name):
 
 
 def compare(path):
-    """The largest difference of a weight after any step."""
+    """The largest difference of a weight, and that of an average, after any step."""
     with safetensors.safe_open(path, framework="pt") as file:
         options = {key: ast.literal_eval(value) for key, value in file.metadata().items()}
         tensors = {name: file.get_tensor(name) for name in file.keys()}
@@ -37,14 +39,19 @@ def compare(path):
     make = getattr(torch.optim, name, None) or timm_optimizer(name)
     optimizer = make([{"params": [weights["matrix"], weights["kernel"]], "weight_decay": weight_decay},
                       {"params": [weights["bias"]], "weight_decay": 0.0}], **options)
-    worst = 0.0
+    module = torch.nn.ParameterDict(weights)
+    averaged = AveragedModel(module, multi_avg_fn=get_ema_multi_avg_fn(DECAY))
+    averaged.update_parameters(module)  # the first time it takes them as they are
+    worst = [0.0, 0.0]
     for step in range(STEPS):
         for group in optimizer.param_groups:
             group["lr"] = 0.01 / (step + 1)
         for key, weight in weights.items():
             weight.grad = tensors[f"gradient.{step}.{key}"]
         optimizer.step()
-        worst = max([worst] + [(tensors[f"weight.{step}.{key}"] - weight).abs().max().item() for key, weight in weights.items()])
+        averaged.update_parameters(module)
+        for i, (name, values) in enumerate({"weight": weights, "average": averaged.module}.items()):
+            worst[i] = max([worst[i]] + [(tensors[f"{name}.{step}.{key}"] - value).abs().max().item() for key, value in values.items()])
     return worst
 
 
@@ -52,9 +59,9 @@ def main():
     paths = sorted(pathlib.Path(sys.argv[1]).glob("*.safetensors"))
     bad = len(paths) != CASES
     for path in paths:
-        difference = compare(path)
-        print(f"{path.stem}: weights differ by {difference:.1e}")
-        bad = bad or not difference <= TOLERANCE
+        weights, averages = compare(path)
+        print(f"{path.stem}: weights differ by {weights:.1e}, averages by {averages:.1e}")
+        bad = bad or not max(weights, averages) <= TOLERANCE
     sys.exit(bad)
 
 

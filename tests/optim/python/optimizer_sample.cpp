@@ -1,5 +1,5 @@
 // optimizer_sample FOLDER: for each of several optimizers, a file of weights, the gradients of 20 steps, and the weights after
-// each. Its options are the file's metadata.
+// each and their moving average. Its options are the file's metadata.
 #include <ATen/ops/randn.h>
 #include <fmt/format.h>
 
@@ -10,10 +10,12 @@
 #include "tests/support/write_samples.h"
 #include "weft/nn/flat.h"
 #include "weft/optim/make_optimizer.h"
+#include "weft/optim/weight_average.h"
 
 namespace {
 
 constexpr int kSteps = 20;
+constexpr double kDecay = 0.9;  ///< of the average
 
 struct Case {
   std::string name;
@@ -71,6 +73,7 @@ std::vector<weft::NamedTensor> sample(const Case& c) {
   };
   keep("begin.", flat.flat(0).weights.detach());
   const auto optimizer = weft::make_optimizer(flat, c.options);
+  const at::Tensor average = flat.flat(0).master.clone();
   for (int step = 0; step < kSteps; ++step) {
     flat.flat(0).gradients.normal_();
     keep(fmt::format("gradient.{}.", step), flat.flat(0).gradients);
@@ -80,6 +83,8 @@ std::vector<weft::NamedTensor> sample(const Case& c) {
     optimizer->take_tensor_squares(update, squares);
     optimizer->update(0, update);
     keep(fmt::format("weight.{}.", step), flat.flat(0).weights.detach());
+    weft::add_to_average(average, flat.flat(0).master, kDecay);
+    keep(fmt::format("average.{}.", step), average);
   }
   return tensors;
 }

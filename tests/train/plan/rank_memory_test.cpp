@@ -27,6 +27,7 @@ struct Case {
   std::string more = {};  ///< keys of the layout
   std::string model = "gpt";
   int ranks = 2;
+  double ema = 0.0;
   std::string pack = "stream";
 };
 
@@ -40,9 +41,13 @@ std::vector<Case> cases() {
   all.push_back({"none", "blocks", "fp32", ", recompute_every = 2, offload_activations = \"disk\""});
   all.push_back({"none", "none", "fp32", ", bucket_mb = 10", "llama"});
   all.push_back({"parameters", "attention", "bf16", ", prefetch = 1", "llama"});
+  for (const char* level : {"none", "gradients", "parameters"}) {
+    all.push_back({level, "none", level == std::string("gradients") ? "bf16" : "fp32", "", "gpt", 2, 0.9});
+  }
+  all.push_back({"parameters", "none", "fp32", ", offload_optimizer = \"disk\"", "gpt", 2, 0.9});
   for (const char* model : {"gpt", "llama"}) {
-    all.push_back({"none", "none", "fp32", "", model, 1, "documents"});
-    all.push_back({"none", "blocks", "bf16", "", model, 2, "documents"});
+    all.push_back({"none", "none", "fp32", "", model, 1, 0.0, "documents"});
+    all.push_back({"none", "blocks", "bf16", "", model, 2, 0.0, "documents"});
     all.push_back({"none", "none", "fp32", ", tp = 2", model});
     all.push_back({"none", "none", "fp32", ", tp = 2, sequence_parallel = true", model});
     all.push_back({"none", "none", "fp32", ", tp = 2, sequence_parallel = true, tp_chunks = 4", model});
@@ -64,9 +69,10 @@ Recipe recipe_of(const Case& c) {
     data = {{ name = "text", path = "none.txt", pack = "{}" }}
     batch = {{ global = 16 }}
     layout = {{ shard_level = "{}", recompute = "{}", precision = "{}"{} }}
+    optimizer = {{ ema = {} }}
     run = {{ steps = 3, threads = 1 }}
   )",
-                                  c.model, c.pack, c.level, c.recompute, c.precision, c.more),
+                                  c.model, c.pack, c.level, c.recompute, c.precision, c.more, c.ema),
                       "memory_test.toml");
 }
 
@@ -90,6 +96,7 @@ CategoryBytes measure(const Recipe& recipe, const ResolvedLayout& layout) {
     Trainer trainer(mesh, build_model(recipe.model), AdamW{},
                     {.global_batch = layout.global_batch,
                      .micro_batch = layout.micro_batch,
+                     .average = {.decay = recipe.optimizer.ema},
                      .layout = layout.options,
                      .communication = {.backend = BackendKind::shm},
                      .ledger = &ledger});
@@ -111,7 +118,8 @@ double packed_for_tiles(const Recipe& recipe, const ResolvedLayout& layout) {
 }
 
 std::ostream& operator<<(std::ostream& out, const Case& c) {
-  return out << c.level << " " << c.recompute << " " << c.precision << c.more << " " << c.model << " " << c.pack;
+  return out << c.level << " " << c.recompute << " " << c.precision << c.more << " " << c.model << " " << c.pack
+             << (c.ema > 0 ? " ema" : "");
 }
 
 class MemoryTest : public ::testing::TestWithParam<Case> {};
@@ -190,7 +198,8 @@ TEST(MemoryOffload, FreesWhatIsPredicted) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Layouts, MemoryTest, ::testing::ValuesIn(cases()), [](const auto& info) {
-  const std::string more = info.param.more.empty() && info.param.pack == "stream" ? "" : "_more_" + std::to_string(info.index);
+  const bool plain = info.param.more.empty() && info.param.ema == 0.0 && info.param.pack == "stream";
+  const std::string more = plain ? "" : "_more_" + std::to_string(info.index);
   return info.param.level + "_" + info.param.recompute + "_" + info.param.precision + more;
 });
 

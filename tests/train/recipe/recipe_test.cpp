@@ -98,10 +98,13 @@ TEST(Recipe, EveryKeyReachesItsPlace) {
     momentum = 0.7
     nesterov = true
     clip = 2.5
+    ema = 0.99
+    ema_warmup = false
     [run]
     steps = 100
     evaluate_every = "1e6 tokens"
     target = "loss <= 2.1"
+    evaluate = "both"
     seed = 42
     threads = 2
     reproducible_slots = 8
@@ -125,16 +128,17 @@ TEST(Recipe, EveryKeyReachesItsPlace) {
   EXPECT_EQ(l.bucket_mb, 1.0);
   const OptimizerRecipe& o = recipe.optimizer;
   EXPECT_EQ(o.name + o.decay, "sgdstep");
-  EXPECT_EQ(
-      (std::vector<double>{o.lr, o.final_lr, o.decay_factor, o.weight_decay, *o.beta1, *o.beta2, *o.eps, *o.momentum, o.clip}),
-      (std::vector<double>{1, 0.1, 0.5, 0.02, 0.8, 0.9, 1e-6, 0.7, 2.5}));
+  EXPECT_EQ((std::vector<double>{o.lr, o.final_lr, o.decay_factor, o.weight_decay, *o.beta1, *o.beta2, *o.eps, *o.momentum,
+                                 o.clip, o.ema}),
+            (std::vector<double>{1, 0.1, 0.5, 0.02, 0.8, 0.9, 1e-6, 0.7, 2.5, 0.99}));
+  EXPECT_FALSE(o.ema_warmup);
   EXPECT_EQ(run_length_text(o.warmup) + ", " + run_length_text(o.decay_every), "3, 2 epochs");
   EXPECT_TRUE(o.nesterov);
   const RunRecipe& r = recipe.run;
   EXPECT_EQ((std::vector<int64_t>{*r.steps, *r.threads, r.reproducible_slots, r.reproducible_tp}),
             (std::vector<int64_t>{100, 2, 8, 12}));
   EXPECT_EQ(run_length_text(r.evaluate_every), "1000000 tokens");
-  EXPECT_EQ(r.target, "loss <= 2.1");
+  EXPECT_EQ(r.target + r.evaluate, "loss <= 2.1both");
   EXPECT_TRUE(r.noise_scale);
   EXPECT_EQ(r.seed, 42u);
   EXPECT_EQ(r.device, "cpu");
@@ -178,6 +182,8 @@ TEST(Recipe, EvaluationSetsComeAnyNumberOfTimes) {
            {two + "b'\npaht = 'y'", "r.toml:11:1: unknown key 'evaluation.paht'; did you mean 'evaluation.path'?"}}) {
     EXPECT_EQ(error_of(text).substr(0, error.size()), error);
   }
+  EXPECT_EQ(error_of(two + "c, not averaged'\npath = 'y'", {"optimizer.ema=0.9", "run.evaluate=both"}),
+            "r.toml: evaluation.name = 'c, not averaged' is what run.evaluate = \"both\" calls another; use another name");
   const std::string mixture =
       "model = { name = 'gpt' }\ndata = { name = 'mix', mix = [{ name = 'text' }] }\nbatch = { global = 1 }\nrun = { steps = 1 "
       "}\n";
@@ -310,6 +316,9 @@ TEST(Recipe, KeysThatDoNotFitTogether) {
       {{"run.reproducible_slots=999999"},
        "r.toml: run.reproducible_slots = 999999 must be a power of two; the nearest is 524288"},
       {{"run.reproducible_slots=6"}, "r.toml: run.reproducible_slots = 6 must be a power of two; the nearest are 4 and 8"},
+      {{"optimizer.ema_warmup=false"},
+       "r.toml: optimizer.ema_warmup is read with optimizer.ema only; set that too, or leave it out"},
+      {{"run.evaluate=both"}, "r.toml: run.evaluate = \"both\" is read with optimizer.ema only; set that too, or leave it out"},
       {{"run.target=0.9"},
        "r.toml: run.target = \"0.9\" is no target: it compares nothing; write one as \"accuracy >= 0.9\" or \"loss <= 2.1\""},
       {{"run.target=loss <= 2.1"},

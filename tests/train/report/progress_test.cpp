@@ -199,6 +199,10 @@ TEST(Progress, LineAndEndOfLine) {
       "evaluation of night after step 5: loss 1.5000  accuracy 50.00 %  top-5 87.50 %  (250 ms)");
   EXPECT_EQ(evaluation_line({.step = 5, .steps = 20, .loss = 1.5, .perplexity = 4.481689, .seconds = 0.25}),
             "evaluation after step 5: loss 1.5000  perplexity 4.482  (250 ms)");
+  EXPECT_EQ(evaluation_line({.step = 5, .loss = 1.5, .seconds = 0.25, .averaged = true}),
+            "evaluation of the average after step 5: loss 1.5000  (250 ms)");
+  EXPECT_EQ(evaluation_line({.set = "night", .step = 5, .loss = 1.5, .seconds = 0.25, .averaged = true}),
+            "evaluation of the average on night after step 5: loss 1.5000  (250 ms)");
   Progress terminal({.terminal = true}), log({.terminal = false});
   EXPECT_EQ(terminal.end_line(), "") << "nothing drawn yet";
   terminal.step(report(1, 2), 0, 80);
@@ -229,6 +233,15 @@ TEST(FinalTable, TellsEveryEvaluationAndTheBest) {
                                 "  top-5          99.50 %\n"
                                 "  best           accuracy 92.23 % after step 1200\n"
                                 "  night          loss 0.5000  accuracy 75.00 %\n"),
+            std::string::npos)
+      << final_table(r);
+  r.evaluation->averaged = true;
+  r.other_evaluations = {{.set = "night", .loss = 0.5, .averaged = true}, {.loss = 0.6}, {.set = "night", .loss = 0.7}};
+  EXPECT_NE(final_table(r).find("  evaluation     loss 0.2712  (of the average of the weights)\n"), std::string::npos)
+      << final_table(r);
+  EXPECT_NE(final_table(r).find("  night          loss 0.5000\n"
+                                "  not averaged   loss 0.6000\n"
+                                "  night, not averaged loss 0.7000\n"),
             std::string::npos)
       << final_table(r);
   r.evaluation->perplexity = 1.3115;
@@ -288,6 +301,14 @@ TEST(Summary, HasEveryKeyAndSurvivesNumbersThatAreNone) {
   EXPECT_EQ(json.at("peak_rss_mb").size(), 2u);
   EXPECT_EQ(json.at("traffic_bytes").size(), 2u);
   EXPECT_EQ(json.at("weights_sha256"), "abc");
+  EXPECT_TRUE(json.at("average_sha256").is_null());
+  EXPECT_FALSE(json.at("evaluation").at("averaged"));
+  r.average_sha256 = "def";
+  r.evaluation->averaged = true;
+  const auto averaged = nlohmann::json::parse(summary_json(r));
+  EXPECT_EQ(averaged.at("average_sha256"), "def");
+  EXPECT_TRUE(averaged.at("evaluation").at("averaged"));
+  EXPECT_DOUBLE_EQ(averaged.at("other_evaluations").at("night, not averaged").at("loss"), 0.5);
   r.evaluation.reset();
   EXPECT_TRUE(nlohmann::json::parse(summary_json(r)).at("evaluation").is_null());
 }

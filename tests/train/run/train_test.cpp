@@ -401,6 +401,45 @@ TEST_F(Train, GivesTheSameBitsTwiceAndOnAnyNumberOfRanks) {
   }
 }
 
+/// The average decides and is saved, beside it are the weights, which are those of a run that keeps none; on two ranks too.
+TEST_F(Train, EvaluatesAndSavesTheAverageOfTheWeights) {
+  const std::string path = folder_.file("weights.safetensors");
+  const auto run = [&](const std::vector<std::string>& overrides, int ranks = 1) {
+    FinalReport report;
+    test::run_ranks(ranks, [&, recipe = text(overrides)](World world) {
+      FinalReport mine = train(recipe, world, {.save_path = path});
+      if (world.rank() == 0) report = std::move(mine);
+    });
+    return report;
+  };
+  const std::string every = "run.evaluate_every=1", ema = "optimizer.ema=0.5";
+  const FinalReport plain = run({every});
+  EXPECT_EQ(plain.average_sha256, "");
+  EXPECT_FALSE(plain.evaluation->averaged);
+  const FinalReport both = run({every, ema, "run.evaluate=both"});
+  EXPECT_EQ(both.weights_sha256, plain.weights_sha256);
+  EXPECT_EQ(weights_sha256(load_safetensors(path)), both.average_sha256);
+  EXPECT_TRUE(both.evaluation->averaged);
+  EXPECT_GT(both.evaluation->loss, plain.evaluation->loss) << "of a loss that falls the average comes later";
+  EXPECT_EQ(both.best.loss->value, both.evaluation->loss);
+  ASSERT_EQ(both.other_evaluations.size(), 1u);
+  EXPECT_FALSE(both.other_evaluations[0].averaged);
+  EXPECT_EQ(both.other_evaluations[0].loss, plain.evaluation->loss);
+  const FinalReport average = run({every, ema, "layout.shard_level=parameters"}, 2);
+  EXPECT_EQ(average.average_sha256, both.average_sha256);
+  EXPECT_EQ(average.evaluation->loss, both.evaluation->loss);
+  EXPECT_TRUE(average.other_evaluations.empty());
+  const FinalReport weights = run({every, ema, "run.evaluate=weights"});
+  EXPECT_EQ(weights_sha256(load_safetensors(path)), plain.weights_sha256);
+  EXPECT_EQ(weights.average_sha256, both.average_sha256);
+  EXPECT_EQ(weights.evaluation->loss, plain.evaluation->loss);
+  EXPECT_FALSE(weights.evaluation->averaged);
+  // The weights reach it a step before their average.
+  const std::string target = fmt::format("run.target=loss <= {:.17g}", plain.evaluation->loss);
+  EXPECT_EQ(run({every, target}).target_step, 4);
+  EXPECT_FALSE(run({every, target, ema, "run.evaluate=both"}).target_step);
+}
+
 TEST_F(Train, TheLearningRateEndsWhereItIsSaidToAndHasItsPeakOnce) {
   for (const std::string decay : {"linear", "cosine"}) {
     std::vector<double> rates;

@@ -67,6 +67,20 @@ std::vector<NamedTensor> read_weights(SavedCheckpoint& checkpoint) {
   return tensors;
 }
 
+std::vector<NamedTensor> read_average(SavedCheckpoint& checkpoint) {
+  const std::string prefix = std::string(kAverageState) + "/";
+  const auto& stored = checkpoint.index().tensors;
+  std::vector<NamedTensor> tensors;
+  bool any = false;
+  for (const std::string& name : checkpoint.weights()) {
+    const bool is_averaged = stored.count(prefix + name) > 0;
+    any = any || is_averaged;
+    tensors.push_back({name, checkpoint.read((is_averaged ? prefix : kModelPrefix) + name)});
+  }
+  if (any) return tensors;
+  throw InputError(fmt::format("{}: it has no average of the weights; its run kept none (optimizer.ema)", checkpoint.path()));
+}
+
 std::vector<NamedTensor> average_weights(std::vector<SavedCheckpoint>& checkpoints) {
   SavedCheckpoint& first = checkpoints.front();
   const std::vector<std::string> names = first.weights();

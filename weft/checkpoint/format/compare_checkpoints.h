@@ -34,5 +34,7 @@ std::vector<NamedTensor> average_weights(std::vector<SavedCheckpoint>& checkpoin
 
 /// The weights of a checkpoint, under their names in the model.
 std::vector<NamedTensor> read_weights(SavedCheckpoint& checkpoint);
+/// The average of the weights that its run kept; of frozen ones themselves. Throws InputError where it kept none.
+std::vector<NamedTensor> read_average(SavedCheckpoint& checkpoint);
 
 }  // namespace weft

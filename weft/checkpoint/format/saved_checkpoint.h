@@ -35,5 +35,6 @@ class SavedCheckpoint {
 };
 
 inline constexpr const char* kModelPrefix = "model/";  ///< of weights in an index
+inline constexpr const char* kAverageState = "ema";    ///< the state that is their average: "ema/NAME"
 
 }  // namespace weft

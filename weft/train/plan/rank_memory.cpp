@@ -34,7 +34,7 @@ int state_copies(const Recipe& recipe) {
 
 MemoryOptions memory_options(const Recipe& recipe, const Plan& plan, int pp_rank) {
   const LayoutOptions& options = plan.layout.options;
-  return {.optimizer_states = num_states(optimizer_of(recipe.optimizer)),
+  return {.optimizer_states = num_states(optimizer_of(recipe.optimizer)) + (recipe.optimizer.ema > 0.0 ? 1 : 0),
           .offload_optimizer = options.offload_optimizer != Offload::none,
           .offload_weights = options.offload_parameters != Offload::none,
           .communication_bytes = communication_bytes(recipe, *plan.program, pp_rank),

@@ -32,6 +32,8 @@ struct OptimizerRecipe {
   std::optional<double> trust;       ///< lars: Lars::trust
   double trust_limit = 0.0;          ///< lars, lamb: largest ratio; 0: no limit
   double clip = 0.0;                 ///< global gradient norm; 0: no clipping
+  double ema = 0.0;                  ///< WeightAverage::decay; 0: no average of the weights
+  bool ema_warmup = true;            ///< WeightAverage::warmup
   ParameterRules groups = {};        ///< [[optimizer.groups]]: what holds for parameters by their names
 };
 

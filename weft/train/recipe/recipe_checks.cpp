@@ -88,6 +88,9 @@ void check_optimizer(const Recipe& recipe) {
   if (optimizer.decay == "step" && !optimizer.decay_every) {
     fail(recipe, "optimizer.decay = \"step\" needs optimizer.decay_every, the steps or epochs between drops");
   }
+  if (optimizer.ema == 0.0 && optimizer.ema_warmup != OptimizerRecipe().ema_warmup) {
+    fail(recipe, "optimizer.ema_warmup is read with optimizer.ema only; set that too, or leave it out");
+  }
   try {
     check_optimizer(optimizer_of(optimizer));
   } catch (const InputError& error) {
@@ -106,8 +109,15 @@ void check_target(const Recipe& recipe) {
   }
 }
 
+/// Which weights are evaluated.
+void check_evaluated(const Recipe& recipe) {
+  if (recipe.optimizer.ema > 0.0 || recipe.run.evaluate == RunRecipe().evaluate) return;
+  fail(recipe, "run.evaluate = \"{}\" is read with optimizer.ema only; set that too, or leave it out", recipe.run.evaluate);
+}
+
 void check_run(const Recipe& recipe) {
   check_target(recipe);
+  check_evaluated(recipe);
   const int64_t slots = recipe.run.reproducible_slots;
   if (slots > 0 && !is_power_of_two(slots)) {
     const int64_t power = floor_power_of_two(slots);
@@ -185,6 +195,10 @@ void check_evaluations(const Recipe& recipe) {
   for (const EvaluationRecipe& set : recipe.evaluations) {
     if (set.name.empty() || set.path.empty()) fail(recipe, "evaluation.name and evaluation.path cannot be empty");
     if (printable(set.name) != set.name) fail(recipe, "evaluation.name = '{}' has control characters", shortened(set.name));
+    if (recipe.run.evaluate == "both" && set.name.ends_with("not averaged")) {
+      fail(recipe, "evaluation.name = '{}' is what run.evaluate = \"both\" calls another; use another name",
+           shortened(set.name));
+    }
     if (std::count(names.begin(), names.end(), set.name) > 0)
       fail(recipe, "two evaluation sets are called '{}'; give each a name of its own", shortened(set.name));
     names.push_back(set.name);

@@ -220,6 +220,9 @@ Keys optimizer_keys(OptimizerRecipe& o) {
       {"optimizer", "trust", &o.trust, "lars: factor of the trust ratio; left out: 0.001", above(0)},
       {"optimizer", "trust_limit", &o.trust_limit, "lars, lamb: largest trust ratio; 0: no limit", {.min = 0.0}},
       {"optimizer", "clip", &o.clip, "largest global gradient norm; 0: no clipping", {.min = 0.0}},
+      {"optimizer", "ema", &o.ema, "what a moving average of the weights keeps of itself in a step; 0: none",
+       zero_to_below_one()},
+      {"optimizer", "ema_warmup", &o.ema_warmup, "at most (1 + n) / (10 + n) of it after n steps"},
   };
 }
 
@@ -230,6 +233,12 @@ Keys run_keys(RunRecipe& r) {
       {"run", "samples", &r.samples, "in samples trained on", from(1, 1e15)},
       {"run", "tokens", &r.tokens, "in tokens trained on", from(1, 1e15)},
       {"run", "evaluate_every", &r.evaluate_every, "between evaluations; 0: only at the end", from(0)},
+      {"run",
+       "evaluate",
+       &r.evaluate,
+       "with optimizer.ema, what is evaluated; both: the average first, which decides",
+       {},
+       {"ema", "weights", "both"}},
       {"run", "target", &r.target,
        "\"accuracy >= 0.9\" or \"loss <= 2.1\": the run ends at the first evaluation that reaches it"},
       {"run", "seed", &r.seed, "of initialisation, data order and dropout", {.min = 0.0}},

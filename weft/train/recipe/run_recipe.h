@@ -17,6 +17,7 @@ struct RunRecipe {
   std::optional<double> samples;   ///< trained on
   std::optional<double> tokens;    ///< trained on
   RunLength evaluate_every;        ///< none: only at the end
+  std::string evaluate = "ema";    ///< with optimizer.ema: "ema" | "weights" | "both", of which the average decides
   std::string target;              ///< as parse_run_target() reads it: an evaluation that reaches it ends the run
   uint64_t seed = 1;               ///< of weights, dropout and the order of samples
   std::optional<int64_t> threads;  ///< per rank; default cores / local ranks, or 1 with reproducible_slots or _tp

@@ -75,14 +75,15 @@ std::string best_text(const BestEvaluation& best, bool by_accuracy) {
 void add_evaluations(const FinalReport& report, std::vector<std::pair<std::string, std::string>>& rows) {
   if (!report.evaluation) return;
   const EvaluationReport& own = *report.evaluation;
-  rows.emplace_back("evaluation", fmt::format("loss {:.4f}", own.loss));
+  rows.emplace_back("evaluation",
+                    joined({fmt::format("loss {:.4f}", own.loss), own.averaged ? "(of the average of the weights)" : ""}));
   if (own.perplexity) rows.emplace_back("perplexity", fmt::format("{:.4g}", *own.perplexity));
   if (own.accuracy) rows.emplace_back("accuracy", percent(*own.accuracy));
   if (own.top5) rows.emplace_back("top-5", percent(*own.top5));
   // Of a model that reads tokens the loss is what is looked at.
   if (report.best.loss) rows.emplace_back("best", best_text(report.best, !own.perplexity));
   for (const EvaluationReport& other : report.other_evaluations) {
-    rows.emplace_back(printable(other.set), joined({fmt::format("loss {:.4f}", other.loss), beside_loss(other)}));
+    rows.emplace_back(printable(name_beside(own, other)), joined({fmt::format("loss {:.4f}", other.loss), beside_loss(other)}));
   }
 }
 
@@ -155,9 +156,10 @@ std::string progress_line(const StepReport& report) {
 }
 
 std::string evaluation_line(const EvaluationReport& report) {
-  const std::string set = report.set.empty() ? "" : " of " + printable(report.set);
-  return joined({fmt::format("evaluation{} after step {}: loss {:.4f}", set, report.step, report.loss), beside_loss(report),
-                 fmt::format("({})", format_duration(report.seconds))});
+  const std::string set = report.set.empty() ? "" : (report.averaged ? " on " : " of ") + printable(report.set);
+  return joined({fmt::format("evaluation{}{} after step {}: loss {:.4f}", report.averaged ? " of the average" : "", set,
+                             report.step, report.loss),
+                 beside_loss(report), fmt::format("({})", format_duration(report.seconds))});
 }
 
 std::string save_line(const SaveReport& report) {

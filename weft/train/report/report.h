@@ -32,6 +32,7 @@ struct EvaluationReport {
   std::optional<double> top5 = {};        ///< share of them among the five likeliest; of more than five classes
   std::optional<double> perplexity = {};  ///< e to the loss; of models that read tokens
   double seconds = 0.0;                   ///< what the evaluation took
+  bool averaged = false;                  ///< of the average of the weights
 };
 
 /// The best that evaluations had of something, and when.
@@ -47,6 +48,9 @@ struct BestEvaluation {
   /// Takes one more.
   void add(const EvaluationReport& report);
 };
+
+/// What one of several evaluations is called beside the first: by its set, and as "not averaged" where the first is.
+std::string name_beside(const EvaluationReport& first, const EvaluationReport& other);
 
 /// What a save of all ranks came to.
 struct SaveReport {
@@ -72,7 +76,7 @@ struct FinalReport {
   std::string learning_rate_rule = {};                  ///< how that came about; empty: as the recipe has it
   double loss = 0.0;                                    ///< of the last step
   std::optional<EvaluationReport> evaluation;           ///< the last one, on the data's own set
-  std::vector<EvaluationReport> other_evaluations;      ///< the last ones, on sets that the recipe names
+  std::vector<EvaluationReport> other_evaluations;      ///< the last ones beside it: of other sets, of weights not averaged
   BestEvaluation best;                                  ///< of all
   std::string target = {};                              ///< run.target; empty: none
   std::optional<int64_t> target_step = {};              ///< steps done before the evaluation that reached it; none: none did
@@ -96,6 +100,7 @@ struct FinalReport {
   double save_stall_s = 0.0;              ///< for which its steps stood still for that
   int64_t skipped_steps = 0;              ///< fp16: steps left out because a gradient was not finite
   std::string weights_sha256;             ///< digest of the final weights (checkpoint/digest.h), on rank 0
+  std::string average_sha256 = {};        ///< the same of their average; empty: none is kept
 };
 
 }  // namespace weft

@@ -16,7 +16,8 @@ Json or_null(const std::optional<Value>& value) {
 }
 
 Json json_of(const EvaluationReport& report) {
-  return {{"loss", report.loss},
+  return {{"averaged", report.averaged},
+          {"loss", report.loss},
           {"accuracy", or_null(report.accuracy)},
           {"top5", or_null(report.top5)},
           {"perplexity", or_null(report.perplexity)}};
@@ -42,7 +43,9 @@ std::string summary_json(const FinalReport& report) {
   Json layout = Json::object();
   for (const auto& [name, size] : report.layout) layout[name] = size;
   Json others = Json::object();
-  for (const EvaluationReport& other : report.other_evaluations) others[other.set] = json_of(other);
+  for (const EvaluationReport& other : report.other_evaluations) {
+    others[name_beside(report.evaluation.value_or(EvaluationReport{}), other)] = json_of(other);
+  }
   Json target = nullptr;
   if (!report.target.empty()) {
     target = Json{{"asked", report.target}};
@@ -81,6 +84,7 @@ std::string summary_json(const FinalReport& report) {
       {"save_stall_s", report.save_stall_s},
       {"skipped_steps", report.skipped_steps},
       {"weights_sha256", report.weights_sha256},
+      {"average_sha256", report.average_sha256.empty() ? Json(nullptr) : Json(report.average_sha256)},
   };
   return json.dump(2) + "\n";
 }

@@ -46,13 +46,15 @@ std::string options_text(const TrainerOptions& options, const OptimizerOptions& 
       "inside layers: sequence_parallel {}, tp_chunks {}, context_attention {}, sync_batch_norm {}\n"
       "optimizer: {}\n"
       "parameters by name: {}\n"
+      "average of the weights: {}\n"
       "learning rate: peak {}, {} steps of warm-up from {} of it, decay {} over {} to {}, every {} by {}\n"
       "clip: {}\n",
       options.global_batch, options.micro_batch, options.seed, name(options.layout.precision), options.layout.sequence_parallel,
       options.layout.tp_chunks, kContextAttentions.of(options.layout.attention_over),
       kSyncBatchNorms.of(options.layout.sync_batch_norm), optimizer_text(optimizer),
-      options.parameters.empty() ? "all alike" : rules_text(options.parameters), rate.peak, rate.warmup, rate.warmup_share,
-      static_cast<int>(rate.decay), rate.steps, rate.final_share, rate.decay_every, rate.decay_factor, options.clip);
+      options.parameters.empty() ? "all alike" : rules_text(options.parameters), options.average.text(), rate.peak, rate.warmup,
+      rate.warmup_share, static_cast<int>(rate.decay), rate.steps, rate.final_share, rate.decay_every, rate.decay_factor,
+      options.clip);
 }
 
 void agree(const World& world, Store& store, const std::string& plan, const Deadline& deadline) {

@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
 #include "weft/base/printable.h"
 #include "weft/checkpoint/format/data_reader.h"
+#include "weft/checkpoint/format/saved_checkpoint.h"
 #include "weft/train/run/own_state.h"
 
 namespace weft {
@@ -65,9 +67,17 @@ StateJson as_entry(const std::string& text) {
 
 std::string as_text(const StateJson& entry) { return entry.is_string() ? entry.get<std::string>() : entry.dump(); }
 
-/// What the checkpoint has and the trainer lacks, and the other way round.
+bool is_average(const std::string& tensor) { return tensor.starts_with(std::string(kAverageState) + "/"); }
+
+bool has_average(const CheckpointIndex& index) {
+  return std::any_of(index.tensors.begin(), index.tensors.end(), [](const auto& entry) { return is_average(entry.first); });
+}
+
+/// What the checkpoint has and the trainer lacks, and the other way round. No average at all is no misfit: one begins.
 std::vector<std::string> misfits(const TrainerParts& trainer, const CheckpointIndex& index) {
-  std::map<std::string, std::vector<int64_t>> due = state_shapes(*trainer.model, state_names(trainer.optimizer));
+  const bool averages = has_average(index), keeps = trainer.options.average.is_kept();
+  std::map<std::string, std::vector<int64_t>> due =
+      state_shapes(*trainer.model, averages ? trainer.state_names() : state_names(trainer.optimizer));
   for (const auto& [name, state] : trainer.registered) {
     for (const NamedTensor& t : state.tensors) due[registered_tensor(name, t.name)] = t.tensor.sizes().vec();
   }
@@ -81,7 +91,12 @@ std::vector<std::string> misfits(const TrainerParts& trainer, const CheckpointIn
                                   fmt::join(found->second.shape, ", "), fmt::join(shape, ", ")));
     }
   }
+  if (averages && !keeps) {
+    lines.push_back(
+        fmt::format("the checkpoint has an average of the weights ('{}/...'), and none is kept here", kAverageState));
+  }
   for (const auto& [name, stored] : index.tensors) {
+    if (is_average(name) && !keeps) continue;
     if (due.count(name) == 0) lines.push_back(fmt::format("tensor '{}' of the checkpoint is not in the model", name));
   }
   return lines;
@@ -122,6 +137,19 @@ std::vector<std::string> load_registered(TrainerParts& trainer, const StateJson&
   return lines;
 }
 
+/// How old the average is that was loaded, or that it begins here.
+void load_average(TrainerParts& trainer, const CheckpointIndex& index, const StateJson& numbers, const std::string& where,
+                  LoadReport& report) {
+  if (!trainer.options.average.is_kept()) return;
+  int64_t updates = 0;
+  if (has_average(index)) {
+    updates = count_of(numbers.at(kAverageState).at("updates"), "updates", where);
+  } else {
+    report.skipped.push_back(fmt::format("{}: it has no average of the weights, which begins as they are there", where));
+  }
+  trainer.updater->set_average_updates(report.step, updates);
+}
+
 void require_none(const std::vector<std::string>& lines, const std::string& where, bool strict) {
   if (lines.empty() || !strict) return;
   const std::string more = lines.size() > 1 ? fmt::format(", and {} more", lines.size() - 1) : "";
@@ -132,7 +160,7 @@ void require_none(const std::vector<std::string>& lines, const std::string& wher
 }  // namespace
 
 void for_each_written(TrainerParts& trainer, const std::function<void(const StatePart&)>& visit) {
-  const std::vector<std::string> names = state_names(trainer.optimizer);
+  const std::vector<std::string> names = trainer.state_names();
   const WriteShare share = share_of(trainer);
   trainer.engine->for_each_state([&](int block, const std::vector<at::Tensor>& optimizer) {
     for (const StatePart& part : written_state(*trainer.model, block, optimizer, names, share)) visit(part);
@@ -152,11 +180,13 @@ std::map<std::string, std::string> state_texts(const TrainerParts& trainer) {
   if (trainer.mesh.world().rank() != 0) return texts;
   texts["clock"] =
       StateJson{{"step", trainer.steps_done}, {"samples", trainer.steps_done * trainer.options.global_batch}}.dump();
-  texts[kTrainerEntry] = StateJson{
-      {"loss_scale", scaling_json(trainer.updater->scaling())},
-      {"is_scaled", trainer.updater->is_scaled()},
-      {"seed",
-       trainer.options.seed}}.dump();
+  StateJson numbers = {{"loss_scale", scaling_json(trainer.updater->scaling())},
+                       {"is_scaled", trainer.updater->is_scaled()},
+                       {"seed", trainer.options.seed}};
+  if (trainer.options.average.is_kept()) {
+    numbers[kAverageState] = {{"updates", trainer.updater->average_updates(trainer.steps_done)}};
+  }
+  texts[kTrainerEntry] = numbers.dump();
   StateJson registered = StateJson::object();
   for (const auto& [name, state] : trainer.registered) {
     if (state.save) registered[name] = as_entry(state.save());
@@ -171,9 +201,15 @@ LoadReport load_state(TrainerParts& trainer, Storage& storage, const std::string
   LoadReport report{.step = 0, .bytes_read = 0, .skipped = misfits(trainer, index)};
   require_none(report.skipped, where, options.strict);
   Filler filler(storage, checkpoint, index);
-  const std::vector<std::string> names = state_names(trainer.optimizer);
-  trainer.engine->fill_state([&](int block, const std::vector<at::Tensor>& optimizer) {
-    for (const StatePart& part : own_state(*trainer.model, block, optimizer, names)) filler.fill(part);
+  const std::vector<std::string> names = trainer.state_names();
+  trainer.engine->fill_state([&](int block, std::vector<at::Tensor>& optimizer) {
+    const std::vector<StatePart> parts = own_state(*trainer.model, block, optimizer, names);
+    for (const bool average : {false, true}) {  // which begins as the weights where the checkpoint has none of it
+      if (average) trainer.start_average(block, optimizer);
+      for (const StatePart& part : parts) {
+        if (is_average(part.name) == average) filler.fill(part);
+      }
+    }
   });
   for (const auto& [name, state] : trainer.registered) {
     for (const NamedTensor& t : state.tensors) filler.fill(whole_part(registered_tensor(name, t.name), t.tensor));
@@ -193,6 +229,7 @@ LoadReport load_state(TrainerParts& trainer, Storage& storage, const std::string
     const bool same_micro_batch = loss.value("micro_batch", int64_t{0}) == trainer.options.micro_batch;
     trainer.engine->set_nominal_targets(same_micro_batch ? count_of(loss.at("nominal_targets"), "nominal_targets", where) : 0);
     report.step = count_of(text_of(index, "clock", where).at("step"), "step", where);
+    load_average(trainer, index, numbers, where, report);
   } catch (const nlohmann::json::exception& error) {
     throw InputError(fmt::format("{}: its index lacks what a trainer needs: {}", where, error.what()));
   }

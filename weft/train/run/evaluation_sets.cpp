@@ -20,8 +20,12 @@ EvaluationReport report_of(const EvaluationResult& result, const Model& model, b
 
 }  // namespace
 
+bool evaluates_average(const Trainer& trainer, const std::string& evaluate) {
+  return trainer.keeps_average() && evaluate != "weights";
+}
+
 EvaluationSets::EvaluationSets(const Recipe& recipe, const Datasets& data, int64_t micro_batch, int shard, int num_shards)
-    : reads_tokens_(reads_tokens(recipe.model)) {
+    : reads_tokens_(reads_tokens(recipe.model)), evaluate_(recipe.run.evaluate) {
   sets_.push_back({"", {data.evaluation, micro_batch, shard, num_shards}});
   for (const NamedDataset& set : data.others) sets_.push_back({set.name, {set.data, micro_batch, shard, num_shards}});
 }
@@ -36,16 +40,23 @@ std::vector<std::string> EvaluationSets::skipped() const {
 
 std::vector<EvaluationReport> EvaluationSets::evaluate(Trainer& trainer, int64_t steps) {
   std::vector<EvaluationReport> reports;
+  const bool averages = evaluates_average(trainer, evaluate_);
+  if (averages) trainer.with_average([&] { evaluate(trainer, steps, /*averaged=*/true, reports); });
+  if (!averages || evaluate_ == "both") evaluate(trainer, steps, /*averaged=*/false, reports);
+  return reports;
+}
+
+void EvaluationSets::evaluate(Trainer& trainer, int64_t steps, bool averaged, std::vector<EvaluationReport>& reports) {
   for (Set& set : sets_) {
     const Stopwatch start;
     EvaluationReport report = report_of(trainer.evaluate(set.loader), trainer.model().model(), reads_tokens_);
     report.set = set.name;
+    report.averaged = averaged;
     report.step = trainer.steps_done();
     report.steps = steps;
     report.seconds = start.seconds();
     reports.push_back(report);
   }
-  return reports;
 }
 
 }  // namespace weft

@@ -12,6 +12,9 @@
 
 namespace weft {
 
+/// Whether evaluations go by the average of the weights, `evaluate` being run.evaluate.
+bool evaluates_average(const Trainer& trainer, const std::string& evaluate);
+
 /// The sets of a run, each cut over the ranks that read data.
 class EvaluationSets {
  public:
@@ -21,7 +24,8 @@ class EvaluationSets {
   /// Names of the bad samples of all, on this rank, as EvaluationLoader::skipped().
   std::vector<std::string> skipped() const;
 
-  /// Evaluates on each, first to last, as the reports are. Collective over the world.
+  /// Evaluates on each, first to last, as the reports are: the average of the weights where one is kept, the weights, or first
+  /// the one and then the other, as run.evaluate says. Collective over the world.
   std::vector<EvaluationReport> evaluate(Trainer& trainer, int64_t steps);
 
  private:
@@ -29,8 +33,11 @@ class EvaluationSets {
     std::string name;
     EvaluationLoader loader;
   };
+  void evaluate(Trainer& trainer, int64_t steps, bool averaged, std::vector<EvaluationReport>& reports);
+
   std::vector<Set> sets_;
   bool reads_tokens_;
+  std::string evaluate_;  ///< run.evaluate
 };
 
 }  // namespace weft

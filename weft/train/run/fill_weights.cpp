@@ -58,11 +58,13 @@ std::vector<std::string> fill_weights(TrainerParts& trainer, const std::string& 
         fmt::format("{}: it has no '{}'{}; model.weight_names may tell of other names", path, missing.front(), more));
   }
   c10::NoGradGuard no_grad;
-  trainer.engine->fill_state([&](int block, std::vector<at::Tensor>&) {
+  trainer.engine->fill_state([&](int block, std::vector<at::Tensor>& state) {
     for (const StatePart& part : own_state(*trainer.model, block, {}, {})) {
       fill_part(part, file->read(used.at(part.name.substr(std::string_view(kModelPrefix).size()))), path);
     }
+    trainer.start_average(block, state);
   });
+  trainer.updater->set_average_updates(trainer.steps_done, 0);
   std::vector<std::string> unused;
   unused.reserve(in_file.size());
   for (const auto& [name, theirs] : in_file) unused.push_back(theirs);

@@ -15,6 +15,7 @@
 #include "weft/checkpoint/digest.h"
 #include "weft/checkpoint/safetensors.h"
 #include "weft/train/report/meter.h"
+#include "weft/train/run/evaluation_sets.h"
 #include "weft/train/run/from_recipe.h"
 
 namespace weft {
@@ -101,7 +102,10 @@ std::vector<std::string> united(Trainer& trainer, at::Device device, const std::
   return {all.begin(), all.end()};
 }
 
-std::string final_weights(Trainer& trainer, const std::string& path) {
+namespace {
+
+/// The digest of the weights as they are, or of what stands in for them; on rank 0, as the rest.
+std::string digest_and_save(Trainer& trainer, const std::string& path) {
   const bool leads = trainer.world_group().rank() == 0;
   WeightsDigest digest;
   std::vector<NamedTensor> weights;
@@ -113,6 +117,15 @@ std::string final_weights(Trainer& trainer, const std::string& path) {
   if (!leads) return {};
   if (!path.empty()) save_safetensors(path, weights, {{"format", "pt"}});
   return digest.hex();
+}
+
+}  // namespace
+
+void tell_final_weights(Trainer& trainer, const Recipe& recipe, const std::string& path, FinalReport& report) {
+  const bool saves_average = evaluates_average(trainer, recipe.run.evaluate);
+  report.weights_sha256 = digest_and_save(trainer, saves_average ? "" : path);
+  if (!trainer.keeps_average()) return;
+  trainer.with_average([&] { report.average_sha256 = digest_and_save(trainer, saves_average ? path : ""); });
 }
 
 }  // namespace weft

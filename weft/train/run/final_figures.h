@@ -32,8 +32,9 @@ double communication_seconds(const Trainer& trainer);
 /// The texts of all ranks, each once, in order. Collective over the world.
 std::vector<std::string> united(Trainer& trainer, at::Device device, const std::vector<std::string>& texts);
 
-/// The digest of the weights (checkpoint/digest.h), on rank 0, which also writes them to the .safetensors file `path` unless
-/// that is empty: the digest takes them one at a time, a file takes them all. Collective over the world.
-std::string final_weights(Trainer& trainer, const std::string& path);
+/// Fills in, on rank 0, the digests (checkpoint/digest.h) of the weights and of their average, where one is kept. Rank 0 also
+/// writes to the .safetensors file `path`, unless that is empty, those of the two that evaluations decide by: a digest takes
+/// them one at a time, a file takes them all. Collective over the world.
+void tell_final_weights(Trainer& trainer, const Recipe& recipe, const std::string& path, FinalReport& report);
 
 }  // namespace weft

@@ -55,6 +55,7 @@ TrainerOptions trainer_options(const Recipe& recipe, const ResolvedLayout& layou
   return {.global_batch = layout.global_batch,
           .micro_batch = layout.micro_batch,
           .parameters = recipe.optimizer.groups,
+          .average = {.decay = recipe.optimizer.ema, .warmup = recipe.optimizer.ema_warmup},
           .clip = recipe.optimizer.clip,
           .seed = recipe.run.seed,
           .reproducible_slots = static_cast<int>(recipe.run.reproducible_slots),

@@ -25,7 +25,7 @@ struct LoadOptions {
 struct LoadReport {
   int64_t step = 0;                       ///< steps that were done when it was saved
   int64_t bytes_read = 0;                 ///< of data files, by this rank
-  std::vector<std::string> skipped = {};  ///< what strict = false left out, a line each
+  std::vector<std::string> skipped = {};  ///< what strict = false left out, or that an average begins anew, a line each
 };
 
 }  // namespace weft

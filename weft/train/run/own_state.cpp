@@ -10,6 +10,11 @@
 namespace weft {
 namespace {
 
+/// Statistics have an average, and no other state; what is frozen has none.
+bool has_state(ParamGroup group, const std::string& name) {
+  return is_trained(group) || (group == ParamGroup::statistic && name == kAverageState);
+}
+
 /// Elements [begin, end) of what this rank owns of a part.
 using Range = std::pair<int64_t, int64_t>;
 /// Which elements of a part are meant.
@@ -28,7 +33,8 @@ std::vector<StatePart> parts_of(FlatModel& model, int block, const std::vector<a
     const auto [begin, end] = range_of(part, param, i);
     runs = clip_runs(runs, begin, end);
     parts.push_back({model_state_name(param.name), param.shape, runs, part.master});
-    for (size_t s = 0; s < optimizer_names.size() && is_trained(param.group); ++s) {
+    for (size_t s = 0; s < optimizer_names.size(); ++s) {
+      if (!has_state(param.group, optimizer_names[s])) continue;
       parts.push_back({optimizer_names[s] + "/" + param.name, param.shape, runs, optimizer[s]});
     }
   }
@@ -62,7 +68,7 @@ std::map<std::string, std::vector<int64_t>> state_shapes(const FlatModel& model,
   for (const Param& param : model.params()) {
     shapes[model_state_name(param.name)] = param.shape;
     for (const std::string& name : optimizer_names) {
-      if (is_trained(param.group)) shapes[name + "/" + param.name] = param.shape;
+      if (has_state(param.group, name)) shapes[name + "/" + param.name] = param.shape;
     }
   }
   return shapes;

@@ -1,5 +1,6 @@
 // What a rank owns of a model's state, as parts of whole tensors: "model/NAME" for parameters and statistics in float32,
-// "exp_avg/NAME" and so on for what the optimizer keeps of those that are trained.
+// "exp_avg/NAME" and so on for what the optimizer keeps of those that are trained, "ema/NAME" for the average, which statistics
+// have too.
 #pragma once
 
 #include <map>

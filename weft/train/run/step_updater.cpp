@@ -18,13 +18,15 @@ constexpr int64_t kGrowthInterval = 2000;
 }  // namespace
 
 StepUpdater::StepUpdater(FlatModel& model, const OptimizerOptions& optimizer, const ParameterRules& rules, double clip,
-                         bool scaled)
+                         bool scaled, const WeightAverage& average)
     : model_(model),
       optimizer_(make_optimizer(model, optimizer, rules)),
       num_tensor_squares_(needs_tensor_norms(optimizer) ? 2 * static_cast<int64_t>(model.params().size()) : 0),
       clip_(clip),
-      scaled_(scaled) {
+      scaled_(scaled),
+      average_(average) {
   if (scaled) loss_scale_.scale = kFirstScale;
+  for (int block = 0; block < model.num_blocks() && average.is_kept(); ++block) optimizer_->state(block).emplace_back();
 }
 
 void StepUpdater::begin(int64_t step, double lr) {
@@ -39,6 +41,10 @@ void StepUpdater::set_scaling(const LossScale& scaling, bool was_scaled) {
   if (!scaled_ || !was_scaled) return;
   loss_scale_.scale = scaling.scale;
   loss_scale_.good_steps = scaling.good_steps;
+}
+
+void StepUpdater::set_average_updates(int64_t steps, int64_t updates) {
+  average_since_ = steps - loss_scale_.skipped_steps - updates;
 }
 
 void StepUpdater::add_squares(ExactSum& sum) { weft::add_squares(model_, sum); }
@@ -77,5 +83,11 @@ void StepUpdater::take_tensor_squares(double divisor, const std::vector<ExactSum
 }
 
 void StepUpdater::update(int block, double divisor) { optimizer_->update(block, step_with(divisor)); }
+
+void StepUpdater::average(int block) {
+  if (!average_.is_kept()) return;
+  const int64_t updates = number_ - 1 - average_since_;
+  add_to_average(optimizer_->state(block).back(), model_.flat(block).master, average_.decay_after(updates));
+}
 
 }  // namespace weft

@@ -6,6 +6,7 @@
 #include "weft/engine/engine.h"
 #include "weft/optim/optimizer.h"
 #include "weft/optim/parameter_rule.h"
+#include "weft/optim/weight_average.h"
 
 namespace weft {
 
@@ -17,11 +18,12 @@ struct LossScale {
   int64_t skipped_steps = 0;  ///< of the whole run
 };
 
-/// The Updater of an Optimizer, which clips, and scales losses for fp16.
+/// The Updater of an Optimizer, which clips, scales losses for fp16, and averages weights.
 class StepUpdater : public Updater {
  public:
   /// `clip` is the largest norm, 0: none. `scaled`: the gradients are fp16's. The model must outlive it.
-  StepUpdater(FlatModel& model, const OptimizerOptions& optimizer, const ParameterRules& rules, double clip, bool scaled);
+  StepUpdater(FlatModel& model, const OptimizerOptions& optimizer, const ParameterRules& rules, double clip, bool scaled,
+              const WeightAverage& average = {});
 
   /// Begins a step, counted from 0, with its learning rate.
   void begin(int64_t step, double lr);
@@ -36,6 +38,8 @@ class StepUpdater : public Updater {
   void take_tensor_squares(double divisor, const std::vector<ExactSum>& squares) override;
   /// Updates the block at begin()'s learning rate, its gradients divided by `divisor` and clipped.
   void update(int block, double divisor) override;
+  void average(int block) override;
+  /// The optimizer's; then the average of the block's weights, [owned] float32, where one is kept.
   std::vector<at::Tensor>& state(int block) override { return optimizer_->state(block); }
   double loss_scale() const override { return loss_scale_.scale; }
 
@@ -45,6 +49,11 @@ class StepUpdater : public Updater {
   /// Takes that of an earlier run; where one of the two has none (fp32, bf16), what it counted alone.
   void set_scaling(const LossScale& scaling, bool was_scaled);
 
+  /// Updates that the average has taken in, of a run of so many steps.
+  int64_t average_updates(int64_t steps) const { return steps - loss_scale_.skipped_steps - average_since_; }
+  /// The average, as it is after so many steps, has taken in so many updates. Comes after set_scaling().
+  void set_average_updates(int64_t steps, int64_t updates);
+
  private:
   UpdateStep step_with(double divisor) const { return {.lr = lr_, .divisor = divisor / factor_, .number = number_}; }
 
@@ -53,6 +62,8 @@ class StepUpdater : public Updater {
   int64_t num_tensor_squares_;
   double clip_;
   bool scaled_;
+  WeightAverage average_;
+  int64_t average_since_ = 0;  ///< updates of the run before the average began
   LossScale loss_scale_;
   int64_t step_ = 0;
   int64_t number_ = 1;

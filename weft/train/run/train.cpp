@@ -173,6 +173,8 @@ class Run {
     const RunState before = parse_run_state(text, "checkpoint");
     state_.clock = before.clock;
     state_.loss = before.loss;
+    // Evaluations of the average and of the weights are not compared.
+    if (before.evaluation && before.evaluation->averaged != evaluates_average(trainer_, recipe_.run.evaluate)) return;
     state_.evaluation = before.evaluation;
     state_.others = before.others;
     state_.best = before.best;
@@ -290,7 +292,7 @@ class Run {
                    report_);
     if (recipe_.data.skip_bad) report_.skipped_data = skipped_data();
     // A run that was stopped has not its last weights yet, and those that asked are waiting.
-    if (!report_.stopped) report_.weights_sha256 = final_weights(trainer_, options_.save_path);
+    if (!report_.stopped) tell_final_weights(trainer_, recipe_, options_.save_path, report_);
   }
 
   const Recipe& recipe_;

@@ -14,10 +14,11 @@ namespace weft {
 
 /// What train() does beside the recipe.
 struct TrainOptions {
-  std::string trace_path = {};                          ///< times of one step as a trace, written by rank 0; empty: none
-  std::optional<int64_t> trace_step = {};               ///< counted from 1; without: the third, or the last of fewer
-  std::string save_path = {};                           ///< final weights as safetensors, written by rank 0; empty: not saved
-  std::function<void(const StepReport&)> on_step = {};  ///< called on rank 0 after each step
+  std::string trace_path = {};             ///< times of one step as a trace, written by rank 0; empty: none
+  std::optional<int64_t> trace_step = {};  ///< counted from 1; without: the third, or the last of fewer
+  /// The final weights, or their average where that is evaluated, as safetensors, written by rank 0; empty: not saved.
+  std::string save_path = {};
+  std::function<void(const StepReport&)> on_step = {};              ///< called on rank 0 after each step
   std::function<void(const EvaluationReport&)> on_evaluation = {};  ///< called on rank 0 after each evaluation
   std::function<void(const SaveReport&)> on_save = {};              ///< called on rank 0 once a checkpoint is whole
   std::function<void(const std::string&)> on_note = {};             ///< called on rank 0 with lines on what it resumes from

@@ -54,6 +54,7 @@ Trainer::Trainer(const Mesh& mesh, Model model, const OptimizerOptions& optimize
   check_mesh(mesh);
   check_batch(options, axis.size());
   check_layout(options.layout, options.reproducible_slots > 0);
+  check_average(options.average);
   check_parts(*state_->pending, options.layout);
   check_composition(facts_of(*state_->pending, options.layout,
                              {.cp = mesh.size("cp"),
@@ -77,6 +78,7 @@ void Trainer::start() {
 }
 
 StepResult Trainer::step(const Next& next) {
+  state_->expect_weights("a step");
   if (!state_->has_trained) {
     throw InputError(
         "trainer: the model has nothing to train, as all of its parameters are frozen or it has none; leave "

@@ -70,6 +70,14 @@ class Trainer {
   /// finite.
   EvaluationResult evaluate(EvaluationLoader& loader);
 
+  bool keeps_average() const;  ///< TrainerOptions::average
+  /// Calls `call` while the average of the weights stands in for them, for evaluate() and for_each_weight(); steps, saves and
+  /// loads are refused meanwhile. After it the weights have the bits that they had, also where it throws: on all ranks then,
+  /// or none. Each rank exchanges what it owns in place, twice (256 KiB for the moment), and ranks that keep whole weights
+  /// gather them each time: the bytes of what follows an update. Collective over the world. Throws InputError where no average
+  /// is kept.
+  void with_average(const std::function<void()>& call);
+
   /// Sets whether the next steps keep the times of their instructions.
   void trace(bool on);
   /// When all ranks ran the instructions of the last step, counted from the first of them; the same on every rank. Ranks of

@@ -71,6 +71,7 @@ void Trainer::save_in_background(const std::string& path, const SaveOptions& opt
 void Trainer::begin_save(const std::string& path, const SaveOptions& options, bool in_background) {
   start();
   TrainerParts& s = *state_;
+  s.expect_weights("a save");
   const Stopwatch asked;
   if (is_saving()) finish_save();
   const CheckpointPath to = parent_and_name(path);
@@ -123,6 +124,7 @@ LoadReport Trainer::load(const std::string& path, const LoadOptions& options) {
 void Trainer::save_to(RunBoard& board) {
   start();
   TrainerParts& s = *state_;
+  s.expect_weights("a snapshot");
   s.attempt("a snapshot", [&] {
     if (!s.next_copy) s.next_copy = first_copy(board);
     take_snapshot(s, board, *s.next_copy);
@@ -151,6 +153,7 @@ std::vector<std::string> Trainer::load_weights(const std::string& path, const We
 
 /// What an earlier load left half done is about to be loaded anew.
 void Trainer::start_to_load() {
+  state_->expect_weights("a load");
   state_->half_loaded.clear();
   start();
 }

@@ -9,6 +9,7 @@
 #include "weft/engine/memory_ledger.h"
 #include "weft/optim/learning_rate.h"
 #include "weft/optim/parameter_rule.h"
+#include "weft/optim/weight_average.h"
 #include "weft/program/program.h"
 #include "weft/train/plan/layout.h"
 
@@ -20,6 +21,7 @@ struct TrainerOptions {
   int64_t micro_batch = 1;          ///< samples a forward; must divide each rank's share
   LearningRate learning_rate = {};  ///< constant at the optimizer's lr unless told
   ParameterRules parameters = {};   ///< by their names: other rates and decays, frozen ones
+  WeightAverage average = {};       ///< of the weights, for Trainer::with_average(); none unless told
   double clip = 0.0;                ///< largest global gradient norm; 0: no clipping
   uint64_t seed = 1;                ///< of weights and dropout
   int reproducible_slots = 0;       ///< 0: off; a power of two: the same bits for any number of ranks that divides it

@@ -81,8 +81,8 @@ void TrainerParts::start() {
   share_given(*model, groups.by_axes);
   pending.reset();
   const LayoutOptions& layout = options.layout;
-  updater =
-      std::make_unique<StepUpdater>(*model, optimizer, options.parameters, options.clip, layout.precision == Precision::fp16);
+  updater = std::make_unique<StepUpdater>(*model, optimizer, options.parameters, options.clip,
+                                          layout.precision == Precision::fp16, options.average);
   const at::Device device = options.communication.device;
   engine = std::make_unique<Engine>(
       *model, *program, rank, *updater,
@@ -100,6 +100,9 @@ void TrainerParts::start() {
                     .all_micro_batches = static_cast<int64_t>(program->micro_batches) * data_ranks,
                     .micro_batch = options.micro_batch});
   engine->initialise();
+  if (options.average.is_kept()) {
+    engine->fill_state([this](int block, std::vector<at::Tensor>& state) { start_average(block, state); });
+  }
 }
 
 /// The program was made when the trainer was.

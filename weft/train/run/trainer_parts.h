@@ -51,6 +51,14 @@ struct TrainerParts {
     if (attempts.failed() || std::uncaught_exceptions() > 0) saving.abandon();
   }
   bool measures_noise() const { return options.noise_scale && has_small_batches(options.global_batch, options.micro_batch); }
+  /// Names of what the optimizer keeps, and the average, for each parameter: as Updater::state() has it.
+  std::vector<std::string> state_names() const;
+  /// The average of a block, where one is kept, begins as its weights are.
+  void start_average(int block, std::vector<at::Tensor>& state) const;
+  /// Exchanges the weights that this rank owns and their average. Engine::gather_whole() must follow.
+  void exchange_average();
+  /// Throws InputError while the average stands in for the weights: `what` is of the weights.
+  void expect_weights(const char* what) const;
   bool reproducible() const { return options.reproducible_slots > 0; }
   int batch_pieces() const { return batch_pieces_of(options.layout.sync_batch_norm, options.reproducible_slots, data_ranks); }
 
@@ -67,6 +75,7 @@ struct TrainerParts {
   std::vector<uint64_t> parameters;  ///< by block, when the trainer was made: their fingerprints
   bool has_compared = false;         ///< the first micro-batch, with those of ranks that share its samples
   bool has_trained = false;          ///< any parameter that is trained
+  bool average_stands_in = false;    ///< for the weights: with_average()
   std::unique_ptr<FlatModel> model;
   std::unique_ptr<StepUpdater> updater;
   std::unique_ptr<Engine> engine;

@@ -28,7 +28,8 @@ RunJson evaluation_json(const EvaluationReport& report) {
           {"accuracy", or_null(report.accuracy)},
           {"top5", or_null(report.top5)},
           {"perplexity", or_null(report.perplexity)},
-          {"seconds", report.seconds}};
+          {"seconds", report.seconds},
+          {"averaged", report.averaged}};
 }
 
 RunJson best_json(const std::optional<BestValue>& best) {
@@ -71,7 +72,8 @@ EvaluationReport evaluation_of(const RunJson& json) {
           .accuracy = optional_of(json.at("accuracy")),
           .top5 = optional_of(json.at("top5")),
           .perplexity = optional_of(json.at("perplexity")),
-          .seconds = number_of(json.at("seconds"))};
+          .seconds = number_of(json.at("seconds")),
+          .averaged = json.value("averaged", false)};
 }
 
 }  // namespace
