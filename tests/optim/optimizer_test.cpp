@@ -173,8 +173,17 @@ TEST(Optimizer, RefusesValuesOutOfRange) {
                                                                    RmsProp{.eps = 0.0},
                                                                    RmsProp{.momentum = 1.0},
                                                                    Adagrad{.eps = 0.0},
+                                                                   Muon{.lr = 0.0},
+                                                                   Muon{.momentum = 1.0},
+                                                                   Muon{.momentum = 0.0},
+                                                                   Muon{.ns_steps = 0},
+                                                                   Muon{.ns_steps = 100},
+                                                                   Muon{.ns_eps = 0.0},
+                                                                   Muon{.adam_lr = -1},
+                                                                   Muon{.beta2 = 1.0},
+                                                                   Muon{.eps = 0.0},
                                                                    Adagrad{.lr = -1}}) {
-    EXPECT_THROW(make_optimizer(p.flat, bad), InputError);
+    EXPECT_THROW(make_optimizer(p.flat, bad, {{.names = "*matrix", .muon = true}}), InputError);
   }
 }
 

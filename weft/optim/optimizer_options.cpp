@@ -30,6 +30,12 @@ void check(const Options& o) {
   if constexpr (requires { o.eps; }) require_positive("eps", o.eps);
   if constexpr (requires { o.trust; }) require_positive("trust", o.trust);
   if constexpr (requires { o.trust_limit; }) require_not_negative("trust_limit", o.trust_limit);
+  if constexpr (requires { o.ns_steps; }) {
+    require_positive("lr", o.lr);
+    require(o.ns_steps >= 1 && o.ns_steps <= 99, "ns_steps", o.ns_steps, "in [1, 99]");
+    require_positive("ns_eps", o.ns_eps);
+    require_not_negative("adam_lr", o.adam_lr);
+  }
   if constexpr (requires { o.nesterov; }) {
     if (o.nesterov && o.momentum == 0) throw InputError("optimizer.nesterov needs a momentum above 0");
   }
@@ -47,6 +53,12 @@ std::string text(const Lamb& o) {
 std::string text(const Lion& o) { return fmt::format("Lion, betas {} and {}", o.beta1, o.beta2); }
 std::string text(const RmsProp& o) { return fmt::format("RMSprop, alpha {}, eps {}, momentum {}", o.alpha, o.eps, o.momentum); }
 std::string text(const Adagrad& o) { return fmt::format("Adagrad, eps {}", o.eps); }
+std::string text(const Muon& o) {
+  return fmt::format(
+      "Muon, momentum {}{}, {} Newton-Schulz steps, eps {}, rate {}; beside it AdamW, rate {}, betas {} and {}, eps {}",
+      o.momentum, o.nesterov ? " (Nesterov)" : "", o.ns_steps, o.ns_eps, kMatrixRates.of(o.adjust), o.adam_lr, o.beta1, o.beta2,
+      o.eps);
+}
 
 using Names = std::vector<std::string>;
 Names names(const AdamW& /*o*/) { return {"exp_avg", "exp_avg_sq"}; }
@@ -56,6 +68,7 @@ Names names(const Lamb& /*o*/) { return {"exp_avg", "exp_avg_sq"}; }
 Names names(const Lion& /*o*/) { return {"exp_avg"}; }
 Names names(const RmsProp& o) { return o.momentum > 0.0 ? Names{"square_avg", "momentum_buffer"} : Names{"square_avg"}; }
 Names names(const Adagrad& /*o*/) { return {"sum"}; }
+Names names(const Muon& /*o*/) { return {"momentum_buffer", "exp_avg_sq"}; }
 
 }  // namespace
 
@@ -76,5 +89,7 @@ int num_states(const OptimizerOptions& options) { return static_cast<int>(state_
 bool needs_tensor_norms(const OptimizerOptions& options) {
   return std::holds_alternative<Lars>(options) || std::holds_alternative<Lamb>(options);
 }
+
+bool needs_whole_tensors(const OptimizerOptions& options) { return std::holds_alternative<Muon>(options); }
 
 }  // namespace weft

@@ -38,12 +38,13 @@ enum class Op : uint8_t {
   reduce,          ///< sum what this rank owns of the gradients of [first, last) over `axis`, leaving it on every rank of it
   reduce_loss,     ///< sum (loss, count) of every micro-batch over the axis
   norm,            ///< norms of [first, last): of the mean gradient, for clipping and fp16's check, and of whole tensors
-  update,          ///< optimizer on what this rank owns of [first, last)
+  gather_gradients,  ///< make whole, from the shards, what the update of block `first` needs of its gradients
+  update,            ///< optimizer on what this rank owns of [first, last)
 };
 /// The words for instructions.
-inline constexpr EnumNames<Op, 19> kOps("load", "gather", "release", "forward", "drop", "offload", "reload", "loss", "backward",
+inline constexpr EnumNames<Op, 20> kOps("load", "gather", "release", "forward", "drop", "offload", "reload", "loss", "backward",
                                         "backward_input", "backward_weight", "send", "receive", "combine", "reduce_scatter",
-                                        "reduce", "reduce_loss", "norm", "update");
+                                        "reduce", "reduce_loss", "norm", "gather_gradients", "update");
 
 /// The data that offload, reload, send and receive move.
 enum class Payload : uint8_t {

@@ -11,9 +11,10 @@ import types
 import safetensors
 import torch
 
-CASES = 10
+CASES = 12
 STEPS = 20
 TOLERANCE = 1e-6
+ADAM_SHARE = 1.0  # of Muon's rate in the samples: adam_lr / lr
 
 
 def timm_optimizer(name):
@@ -35,15 +36,23 @@ def compare(path):
     weights = {key.removeprefix("begin."): torch.nn.Parameter(value) for key, value in tensors.items() if key.startswith("begin.")}
     assert len(weights) == 3
     make = getattr(torch.optim, name, None) or timm_optimizer(name)
-    optimizer = make([{"params": [weights["matrix"], weights["kernel"]], "weight_decay": weight_decay},
-                      {"params": [weights["bias"]], "weight_decay": 0.0}], **options)
+    if name == "Muon":
+        # PyTorch's takes matrices alone; a kernel is one of rows of all its inputs, and the rest is AdamW's.
+        weights = {key: torch.nn.Parameter(weight.detach().flatten(1)) if key != "bias" else weight for key, weight in weights.items()}
+        adamw = torch.optim.AdamW([weights["bias"]], weight_decay=0.0)
+        optimizers = [(make([weights["matrix"], weights["kernel"]], weight_decay=weight_decay, **options), 1.0), (adamw, ADAM_SHARE)]
+    else:
+        optimizers = [(make([{"params": [weights["matrix"], weights["kernel"]], "weight_decay": weight_decay},
+                             {"params": [weights["bias"]], "weight_decay": 0.0}], **options), 1.0)]
+    tensors = {key: value.flatten(1) if name == "Muon" and value.dim() > 1 else value for key, value in tensors.items()}
     worst = 0.0
     for step in range(STEPS):
-        for group in optimizer.param_groups:
-            group["lr"] = 0.01 / (step + 1)
         for key, weight in weights.items():
             weight.grad = tensors[f"gradient.{step}.{key}"]
-        optimizer.step()
+        for optimizer, share in optimizers:
+            for group in optimizer.param_groups:
+                group["lr"] = share * 0.01 / (step + 1)
+            optimizer.step()
         worst = max([worst] + [(tensors[f"weight.{step}.{key}"] - weight).abs().max().item() for key, weight in weights.items()])
     return worst
 

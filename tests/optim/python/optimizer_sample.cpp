@@ -22,7 +22,7 @@ struct Case {
 };
 
 std::vector<Case> cases() {
-  using weft::Adagrad, weft::AdamW, weft::Lamb, weft::Lars, weft::Lion, weft::RmsProp, weft::Sgd;
+  using weft::Adagrad, weft::AdamW, weft::Lamb, weft::Lars, weft::Lion, weft::Muon, weft::RmsProp, weft::Sgd;
   return {
       {"adamw", AdamW{.weight_decay = 0.1}, {{"name", "'AdamW'"}, {"weight_decay", "0.1"}}},
       {"sgd",
@@ -44,6 +44,14 @@ std::vector<Case> cases() {
        RmsProp{.weight_decay = 0.1, .momentum = 0.9},
        {{"name", "'RMSprop'"}, {"weight_decay", "0.1"}, {"momentum", "0.9"}}},
       {"adagrad", Adagrad{.weight_decay = 0.1}, {{"name", "'Adagrad'"}, {"weight_decay", "0.1"}}},
+      {"muon", Muon{.adam_lr = 1e-3}, {{"name", "'Muon'"}, {"weight_decay", "0.1"}}},
+      {"muon_matched",
+       Muon{.nesterov = false, .ns_steps = 3, .adjust = weft::MatrixRate::match_rms_adamw, .adam_lr = 1e-3},
+       {{"name", "'Muon'"},
+        {"weight_decay", "0.1"},
+        {"nesterov", "False"},
+        {"ns_steps", "3"},
+        {"adjust_lr_fn", "'match_rms_adamw'"}}},
   };
 }
 
@@ -70,7 +78,8 @@ std::vector<weft::NamedTensor> sample(const Case& c) {
     }
   };
   keep("begin.", flat.flat(0).weights.detach());
-  const auto optimizer = weft::make_optimizer(flat, c.options);
+  const weft::ParameterRules rules = {{.names = "matrix", .muon = true}, {.names = "kernel", .muon = true}};
+  const auto optimizer = weft::make_optimizer(flat, c.options, rules);
   for (int step = 0; step < kSteps; ++step) {
     flat.flat(0).gradients.normal_();
     keep(fmt::format("gradient.{}.", step), flat.flat(0).gradients);

@@ -11,6 +11,7 @@
 #include "weft/train/plan/forecast.h"
 #include "weft/train/recipe/build_model.h"
 #include "weft/train/recipe/read_recipe.h"
+#include "weft/train/recipe/recipe_optimizer.h"
 #include "weft/train/run/trainer.h"
 
 namespace weft {
@@ -26,6 +27,7 @@ struct Case {
   std::string more = {};  ///< keys of the layout
   std::string model = "gpt";
   int ranks = 2;
+  std::string optimizer = "adamw";
 };
 
 std::vector<Case> cases() {
@@ -50,6 +52,9 @@ std::vector<Case> cases() {
     all.push_back({"none", "none", "fp32", ", cp = 2, context_attention = \"all_to_all\"", model});
     all.push_back({"none", "none", "fp32", ", cp = 2, tp = 2, sequence_parallel = true", model, 4});
   }
+  for (const char* level : {"none", "optimizer", "gradients", "parameters"}) {
+    all.push_back({level, "none", level == std::string("gradients") ? "bf16" : "fp32", "", "gpt", 2, "muon"});
+  }
   return all;
 }
 
@@ -60,9 +65,10 @@ Recipe recipe_of(const Case& c) {
     data = {{ name = "text", path = "none.txt" }}
     batch = {{ global = 16 }}
     layout = {{ shard_level = "{}", recompute = "{}", precision = "{}"{} }}
+    optimizer = {{ name = "{}" }}
     run = {{ steps = 3, threads = 1 }}
   )",
-                                  c.model, c.level, c.recompute, c.precision, c.more),
+                                  c.model, c.level, c.recompute, c.precision, c.more, c.optimizer),
                       "memory_test.toml");
 }
 
@@ -78,7 +84,7 @@ CategoryBytes measure(const Recipe& recipe, const ResolvedLayout& layout) {
   test::run_ranks(data_ranks * layout.cp * layout.tp, [&](World world) {
     MemoryLedger ledger;
     const Mesh mesh(world, {{"dp", layout.dp}, {"shard", layout.shard}, {"cp", layout.cp}, {"tp", layout.tp}});
-    Trainer trainer(mesh, build_model(recipe.model), AdamW{},
+    Trainer trainer(mesh, build_model(recipe.model), optimizer_of(recipe.optimizer),
                     {.global_batch = layout.global_batch,
                      .micro_batch = layout.micro_batch,
                      .layout = layout.options,
@@ -102,7 +108,7 @@ double packed_for_tiles(const Recipe& recipe, const ResolvedLayout& layout) {
 }
 
 std::ostream& operator<<(std::ostream& out, const Case& c) {
-  return out << c.level << " " << c.recompute << " " << c.precision << c.more << " " << c.model;
+  return out << c.level << " " << c.recompute << " " << c.precision << c.more << " " << c.model << " " << c.optimizer;
 }
 
 class MemoryTest : public ::testing::TestWithParam<Case> {};
@@ -181,7 +187,8 @@ TEST(MemoryOffload, FreesWhatIsPredicted) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Layouts, MemoryTest, ::testing::ValuesIn(cases()), [](const auto& info) {
-  const std::string more = info.param.more.empty() ? "" : "_more_" + std::to_string(info.index);
+  const bool plain = info.param.more.empty() && info.param.optimizer == "adamw";
+  const std::string more = plain ? "" : "_more_" + std::to_string(info.index);
   return info.param.level + "_" + info.param.recompute + "_" + info.param.precision + more;
 });
 

@@ -25,6 +25,7 @@ class SumCheck {
   void check_scatter(int i) const;
   void check_reduce(int i) const;
   void check_norm(int i) const;
+  void check_final(int i) const;
   void check_update(int i) const;
 
   bool sharded() const { return program_.shard_level != ShardLevel::none; }

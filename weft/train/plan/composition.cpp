@@ -99,6 +99,15 @@ std::string resident_state_for_norms(const CompositionFacts& f) {
          "layout.offload_optimizer = \"none\" and layout.offload_parameters = \"none\", or another optimizer";
 }
 
+std::string whole_layers_for_matrices(const CompositionFacts& f) {
+  if (!f.whole_tensors || (f.tp == 1 && f.reproducible_tp == 0)) return {};
+  return fmt::format(
+      "optimizer.name = \"muon\" moves whole matrices, of which {} leaves each rank a part; use shard, dp, pp or cp, or "
+      "another "
+      "optimizer",
+      f.tp > 1 ? fmt::format("layout.tp = {}", f.tp) : fmt::format("run.reproducible_tp = {}", f.reproducible_tp));
+}
+
 std::string statistics_for_sync(const CompositionFacts& f) {
   if (f.sync == SyncBatchNorm::none || f.has_statistics) return {};
   return fmt::format(
@@ -182,6 +191,7 @@ const std::vector<CompositionRule>& composition_rules() {
        joined_blocks_for_slots},
       {"optimizer.name = \"lars\", \"lamb\"", "neither layout.offload_optimizer nor layout.offload_parameters",
        resident_state_for_norms},
+      {"optimizer.name = \"muon\"", "layout.tp = 1, without run.reproducible_tp", whole_layers_for_matrices},
   };
   return rules;
 }
@@ -202,6 +212,7 @@ CompositionFacts facts_of(const Model& model, const LayoutOptions& options, cons
           .sync = options.sync_batch_norm,
           .reproducible = counts.reproducible,
           .tensor_norms = counts.tensor_norms,
+          .whole_tensors = counts.whole_tensors,
           .offloads = options.offload_optimizer != Offload::none || options.offload_parameters != Offload::none};
 }
 

@@ -30,6 +30,7 @@ struct CompositionFacts {
   SyncBatchNorm sync = SyncBatchNorm::none;  ///< whose samples are to be normalised together
   bool reproducible = false;                 ///< sums over samples are to be in a fixed order
   bool tensor_norms = false;                 ///< updates need the norms of whole tensors
+  bool whole_tensors = false;                ///< updates need whole tensors
   bool offloads = false;                     ///< optimizer state or weights wait elsewhere
 };
 

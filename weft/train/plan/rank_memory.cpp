@@ -3,7 +3,10 @@
 #include <algorithm>
 
 #include "weft/comm/shm/memory_bytes.h"
+#include "weft/optim/block_update.h"
+#include "weft/optim/parameter_rules.h"
 #include "weft/train/plan/group_specs.h"
+#include "weft/train/recipe/build_model.h"
 #include "weft/train/recipe/recipe_optimizer.h"
 
 namespace weft {
@@ -30,11 +33,24 @@ int state_copies(const Recipe& recipe) {
   return (!recipe.save.folder.empty() && !offloads ? 1 : 0) + (recipe.save.memory_every ? 2 : 0);
 }
 
+/// None for optimizers that keep the same of all parameters.
+std::vector<BlockState> block_states(const Recipe& recipe) {
+  const OptimizerOptions optimizer = optimizer_of(recipe.optimizer);
+  if (!needs_whole_tensors(optimizer)) return {};
+  std::vector<BlockState> states;
+  const Model model = with_rules(build_model(recipe.model), recipe.optimizer.groups);
+  for (const BlockUpdate& update : block_updates(model, optimizer, recipe.optimizer.groups)) {
+    states.push_back({update.states, update.part_state, update.whole_state, update.temporary_bytes});
+  }
+  return states;
+}
+
 }  // namespace
 
 MemoryOptions memory_options(const Recipe& recipe, const Plan& plan, int pp_rank) {
   const LayoutOptions& options = plan.layout.options;
   return {.optimizer_states = num_states(optimizer_of(recipe.optimizer)),
+          .block_states = block_states(recipe),
           .offload_optimizer = options.offload_optimizer != Offload::none,
           .offload_weights = options.offload_parameters != Offload::none,
           .communication_bytes = communication_bytes(recipe, *plan.program, pp_rank),

@@ -170,7 +170,8 @@ ResolvedLayout resolve(const Recipe& recipe, int world_size) {
                    .reproducible = slots > 0,
                    .bucket_bytes = std::max<int64_t>(1, bytes_of_mb(recipe.layout.bucket_mb)),
                    .clip = recipe.optimizer.clip > 0,
-                   .tensor_norms = needs_tensor_norms(optimizer_of(recipe.optimizer))};
+                   .tensor_norms = needs_tensor_norms(optimizer_of(recipe.optimizer)),
+                   .whole_tensors = needs_whole_tensors(optimizer_of(recipe.optimizer))};
   return layout;
 }
 

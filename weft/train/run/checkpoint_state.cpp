@@ -67,7 +67,7 @@ std::string as_text(const StateJson& entry) { return entry.is_string() ? entry.g
 
 /// What the checkpoint has and the trainer lacks, and the other way round.
 std::vector<std::string> misfits(const TrainerParts& trainer, const CheckpointIndex& index) {
-  std::map<std::string, std::vector<int64_t>> due = state_shapes(*trainer.model, state_names(trainer.optimizer));
+  std::map<std::string, std::vector<int64_t>> due = state_shapes(*trainer.model, trainer.updater->optimizer());
   for (const auto& [name, state] : trainer.registered) {
     for (const NamedTensor& t : state.tensors) due[registered_tensor(name, t.name)] = t.tensor.sizes().vec();
   }
@@ -132,10 +132,10 @@ void require_none(const std::vector<std::string>& lines, const std::string& wher
 }  // namespace
 
 void for_each_written(TrainerParts& trainer, const std::function<void(const StatePart&)>& visit) {
-  const std::vector<std::string> names = state_names(trainer.optimizer);
   const WriteShare share = share_of(trainer);
   trainer.engine->for_each_state([&](int block, const std::vector<at::Tensor>& optimizer) {
-    for (const StatePart& part : written_state(*trainer.model, block, optimizer, names, share)) visit(part);
+    for (const StatePart& part : written_state(*trainer.model, block, {&optimizer, &trainer.updater->optimizer()}, share))
+      visit(part);
   });
   if (trainer.mesh.world().rank() != 0) return;
   for (const auto& [name, state] : trainer.registered) {
@@ -171,9 +171,9 @@ LoadReport load_state(TrainerParts& trainer, Storage& storage, const std::string
   LoadReport report{.step = 0, .bytes_read = 0, .skipped = misfits(trainer, index)};
   require_none(report.skipped, where, options.strict);
   Filler filler(storage, checkpoint, index);
-  const std::vector<std::string> names = state_names(trainer.optimizer);
   trainer.engine->fill_state([&](int block, const std::vector<at::Tensor>& optimizer) {
-    for (const StatePart& part : own_state(*trainer.model, block, optimizer, names)) filler.fill(part);
+    for (const StatePart& part : own_state(*trainer.model, block, {&optimizer, &trainer.updater->optimizer()}))
+      filler.fill(part);
   });
   for (const auto& [name, state] : trainer.registered) {
     for (const NamedTensor& t : state.tensors) filler.fill(whole_part(registered_tensor(name, t.name), t.tensor));

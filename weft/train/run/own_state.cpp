@@ -15,8 +15,7 @@ using Range = std::pair<int64_t, int64_t>;
 /// Which elements of a part are meant.
 using RangeOf = std::function<Range(const FlatPart& part, const Param& param, int index)>;
 
-std::vector<StatePart> parts_of(FlatModel& model, int block, const std::vector<at::Tensor>& optimizer,
-                                const std::vector<std::string>& optimizer_names, const RangeOf& range_of) {
+std::vector<StatePart> parts_of(FlatModel& model, int block, const BlockOptimizer& kept, const RangeOf& range_of) {
   FlatBlock& flat = model.flat(block);
   std::vector<StatePart> parts;
   for (int i = 0; i < static_cast<int>(flat.params.size()); ++i) {
@@ -28,8 +27,12 @@ std::vector<StatePart> parts_of(FlatModel& model, int block, const std::vector<a
     const auto [begin, end] = range_of(part, param, i);
     runs = clip_runs(runs, begin, end);
     parts.push_back({model_state_name(param.name), param.shape, runs, part.master});
-    for (size_t s = 0; s < optimizer_names.size() && is_trained(param.group); ++s) {
-      parts.push_back({optimizer_names[s] + "/" + param.name, param.shape, runs, optimizer[s]});
+    if (!kept.optimizer || !is_trained(param.group)) continue;
+    for (const StateTensor& state : kept.optimizer->state_tensors(flat.params[i])) {
+      const int64_t moved = state.begin - std::max<int64_t>(first, 0);  // from its place among what is owned
+      std::vector<StateRun> places = runs;
+      for (StateRun& run : places) run.memory_begin += moved;
+      parts.push_back({state.name + "/" + param.name, state.shape, places, (*kept.state)[state.index]});
     }
   }
   return parts;
@@ -39,31 +42,26 @@ std::vector<StatePart> parts_of(FlatModel& model, int block, const std::vector<a
 
 std::string model_state_name(const std::string& parameter) { return kModelPrefix + parameter; }
 
-std::vector<StatePart> own_state(FlatModel& model, int block, const std::vector<at::Tensor>& optimizer,
-                                 const std::vector<std::string>& optimizer_names) {
-  return parts_of(model, block, optimizer, optimizer_names, [](const FlatPart& part, const Param&, int) {
-    return Range{0, part.num_owned()};
-  });
+std::vector<StatePart> own_state(FlatModel& model, int block, const BlockOptimizer& optimizer) {
+  return parts_of(model, block, optimizer, [](const FlatPart& part, const Param&, int) { return Range{0, part.num_owned()}; });
 }
 
-std::vector<StatePart> written_state(FlatModel& model, int block, const std::vector<at::Tensor>& optimizer,
-                                     const std::vector<std::string>& optimizer_names, const WriteShare& share) {
+std::vector<StatePart> written_state(FlatModel& model, int block, const BlockOptimizer& optimizer, const WriteShare& share) {
   if (model.is_tied_copy(block)) return {};
-  return parts_of(model, block, optimizer, optimizer_names, [&share](const FlatPart& part, const Param& param, int index) {
+  return parts_of(model, block, optimizer, [&share](const FlatPart& part, const Param& param, int index) {
     if (!param.split && index % share.tps != share.tp) return Range{0, 0};
     const int64_t each = round_up(ceil_divide(part.num_owned(), share.replicas), kAlignElements);
     return Range{each * share.replica, std::min(each * (share.replica + 1), part.num_owned())};
   });
 }
 
-std::map<std::string, std::vector<int64_t>> state_shapes(const FlatModel& model,
-                                                         const std::vector<std::string>& optimizer_names) {
+std::map<std::string, std::vector<int64_t>> state_shapes(const FlatModel& model, const Optimizer& optimizer) {
   std::map<std::string, std::vector<int64_t>> shapes;
-  for (const Param& param : model.params()) {
+  for (int i = 0; i < static_cast<int>(model.params().size()); ++i) {
+    const Param& param = model.params()[i];
     shapes[model_state_name(param.name)] = param.shape;
-    for (const std::string& name : optimizer_names) {
-      if (is_trained(param.group)) shapes[name + "/" + param.name] = param.shape;
-    }
+    if (!is_trained(param.group)) continue;
+    for (const StateTensor& state : optimizer.state_tensors(i)) shapes[state.name + "/" + param.name] = state.shape;
   }
   return shapes;
 }

@@ -74,6 +74,10 @@ void StepUpdater::take_tensor_squares(double divisor, const std::vector<ExactSum
   optimizer_->take_tensor_squares(step_with(divisor), squares);
 }
 
+at::Tensor StepUpdater::part_of_gradients(int block, double divisor) {
+  return optimizer_->part_of_gradients(block, step_with(divisor));
+}
+
 void StepUpdater::update(int block, double divisor) { optimizer_->update(block, step_with(divisor)); }
 
 }  // namespace weft

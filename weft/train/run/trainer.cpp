@@ -60,7 +60,8 @@ Trainer::Trainer(const Mesh& mesh, Model model, const OptimizerOptions& optimize
                               .tp = mesh.size("tp"),
                               .reproducible_tp = options.reproducible_tp,
                               .reproducible = options.reproducible_slots > 0,
-                              .tensor_norms = needs_tensor_norms(optimizer)},
+                              .tensor_norms = needs_tensor_norms(optimizer),
+                              .whole_tensors = needs_whole_tensors(optimizer)},
                              0));
   split_layers(*state_->pending, mesh.size("tp"), mesh.coordinate("tp"), options.reproducible_tp);
   state_->program = state_->plan();
