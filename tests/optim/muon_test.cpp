@@ -1,5 +1,5 @@
 // Muon: which parameters it moves, that their moves are orthogonal, and what the others take. python/ compares with PyTorch.
-#include <ATen/ops/empty.h>
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/linalg_svdvals.h>
 #include <ATen/ops/randn.h>
@@ -36,21 +36,21 @@ class Shapes : public Block {
 
 /// An embedding, a hidden block with all kinds, and a head.
 Model model() {
-  Model model{.name = "test", .loss = cross_entropy};
+  Model model{.name = "test", .blocks = {}, .loss = cross_entropy};
   const auto add = [&](const char* name, std::vector<ParamSpec> specs, const std::vector<std::vector<int64_t>>& shapes) {
     model.blocks.push_back({name, name, std::make_shared<Shapes>(std::move(specs), shapes)});
   };
-  add("wte", {{.name = "weight", .embedding = true}}, {{17, 8}});
+  add("wte", {{.name = "weight", .init = {}, .embedding = true}}, {{17, 8}});
   add("h",
-      {{.name = "tall"},
-       {.name = "wide"},
-       {.name = "kernel"},
-       {.name = "table", .embedding = true},
-       {.name = "bias", .decay = false},
-       {.name = "gain", .decay = false},
-       {.name = "kept", .frozen = true}},
+      {{.name = "tall", .init = {}},
+       {.name = "wide", .init = {}},
+       {.name = "kernel", .init = {}},
+       {.name = "table", .init = {}, .embedding = true},
+       {.name = "bias", .init = {}, .decay = false},
+       {.name = "gain", .init = {}, .decay = false},
+       {.name = "kept", .init = {}, .frozen = true}},
       {{40, 24}, {24, 40}, {12, 4, 3, 3}, {5, 24}, {40}, {24, 1}, {6, 6}});
-  add("head", {{.name = "weight"}}, {{17, 24}});
+  add("head", {{.name = "weight", .init = {}}}, {{17, 24}});
   return model;
 }
 
@@ -78,7 +78,7 @@ TEST(HiddenMatrices, NoneOrNotOneIsAnError) {
 
 /// What a model that is not bound yet is told to take is what is kept of one that is.
 TEST(HiddenMatrices, AreCountedBeforehand) {
-  const std::vector<BlockUpdate> updates = block_updates(model(), Muon{}, {});
+  const std::vector<BlockUpdate> updates = block_updates(model(), Muon{}, {}, 4);
   FlatModel flat(model(), {});
   const auto optimizer = make_optimizer(flat, Muon{});
   for (int b = 0; b < flat.num_blocks(); ++b) {
@@ -92,7 +92,10 @@ TEST(HiddenMatrices, AreCountedBeforehand) {
 /// The values of a parameter.
 at::Tensor value_of(FlatModel& flat, const std::string& name) {
   for (const Param& param : flat.params()) {
-    if (param.name == name) return flat.flat(param.block).master.narrow(0, param.offset, param.numel).clone().view(param.shape);
+    if (param.name != name) continue;
+    const FlatBlock& block = flat.flat(param.block);
+    const FlatPart& part = param.group == ParamGroup::frozen ? block.frozen : block;
+    return part.master.narrow(0, param.offset - part.begin, param.numel).clone().view(param.shape);
   }
   ADD_FAILURE() << name;
   return {};

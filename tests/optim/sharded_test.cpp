@@ -73,6 +73,23 @@ void gather_gradients(const std::vector<std::unique_ptr<Optimizer>>& ranks, int 
   for (const auto& rank : ranks) rank->take_gradients(block, whole.clone());
 }
 
+/// The same of the norms of whole tensors.
+void take_norms(FlatModel& whole, Optimizer& optimizer, const FlatRanks& ranks,
+                const std::vector<std::unique_ptr<Optimizer>>& optimizers, const UpdateStep& step) {
+  TensorSquares squares(2 * whole.params().size());
+  optimizer.add_tensor_squares(step, squares);
+  optimizer.take_tensor_squares(step, squares);
+  TensorSquares sums(squares.size());
+  for (size_t r = 0; r < ranks.size(); ++r) {
+    TensorSquares own(squares.size());
+    optimizers[r]->add_tensor_squares(step, own);
+    for (size_t i = 0; i < own.size(); ++i) {
+      for (size_t w = 0; w < own[i].words().size(); ++w) sums[i].words()[w] += own[i].words()[w];
+    }
+  }
+  for (const auto& each : optimizers) each->take_tensor_squares(step, sums);
+}
+
 void expect_shards_equal_the_whole(const OptimizerOptions& options, const FlatOptions& layout) {
   FlatOptions alone = layout;
   alone.num_shards = 1;
@@ -82,11 +99,13 @@ void expect_shards_equal_the_whole(const OptimizerOptions& options, const FlatOp
   std::vector<std::unique_ptr<Optimizer>> optimizers;
   for (const auto& rank : ranks) optimizers.push_back(make_optimizer(*rank, options));
   const at::Tensor before = whole.flat(0).master.clone();
-  const std::vector<BlockUpdate> updates = block_updates(two_blocks(), options, {});
+  const std::vector<BlockUpdate> updates =
+      block_updates(two_blocks(), options, {}, static_cast<int>(c10::elementSize(layout.gradient_dtype)));
   for (uint64_t number = 0; number < 3; ++number) {
     const UpdateStep step{.lr = 0.01, .divisor = 1.5, .number = static_cast<int64_t>(number) + 1};
     give_gradients(whole, 100 + 10 * number, layout.gradient_dtype);
     for (const auto& rank : ranks) give_gradients(*rank, 100 + 10 * number, layout.gradient_dtype);
+    take_norms(whole, *optimizer, ranks, optimizers, step);
     for (int b = whole.num_blocks() - 1; b >= 0; --b) {
       optimizer->update(b, step);
       if (updates[b].gathered_bytes > 0) gather_gradients(optimizers, b, step, updates[b].gathered_bytes);
@@ -103,6 +122,10 @@ void expect_shards_equal_the_whole(const OptimizerOptions& options, const FlatOp
         std::vector<at::Tensor> states;
         for (const auto& each : optimizers) states.push_back(each->state(b)[i]);
         const at::Tensor& state = optimizer->state(b)[i];
+        if (updates[b].whole_state > 0) {
+          for (const at::Tensor& each : states) EXPECT_TRUE(at::equal(each, state)) << what << ": the whole on every rank";
+          continue;
+        }
         EXPECT_EQ(state.numel(), optimizer->state_numels(b)[i]) << what;
         EXPECT_TRUE(at::equal(at::cat(states).narrow(0, 0, state.numel()), state)) << what << ": state " << i;
       }
@@ -132,7 +155,8 @@ INSTANTIATE_TEST_SUITE_P(Table, ShardedOptimizerTest,
                          ::testing::Values(Case{"adamw", AdamW{.weight_decay = 0.3}}, Case{"sgd", Sgd{.momentum = 0.0}},
                                            Case{"sgd_momentum", Sgd{.weight_decay = 0.1}},
                                            Case{"sgd_nesterov", Sgd{.weight_decay = 0.1, .nesterov = true}},
-                                           Case{"muon", Muon{.adam_lr = 1e-2}}),
+                                           Case{"muon", Muon{.adam_lr = 1e-2}},
+                                           Case{"adafactor", Adafactor{.weight_decay = 0.3}}),
                          [](const auto& info) { return info.param.name; });
 
 /// More elements than are widened at a time.

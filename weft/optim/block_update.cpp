@@ -1,34 +1,57 @@
 #include "weft/optim/block_update.h"
 
+#include <algorithm>
 #include <variant>
 
+#include "weft/optim/factored_shape.h"
 #include "weft/optim/hidden_matrices.h"
 
 namespace weft {
 
 namespace {
 
-constexpr int64_t kFloatSize = 4, kMoveSize = 2;  ///< bytes of float32, and of what Muon gathers
+constexpr int kFloatSize = 4, kMoveSize = 2;  ///< bytes of float32, and of what Muon gathers
 
-/// Newton-Schulz steps hold their matrix, its successor, and two squares of the shorter side; and what the rank owns of the
-/// move is widened.
+/// Newton-Schulz steps hold a matrix, its successor, and two squares of the shorter side; later the move in both widths.
 BlockUpdate of_matrices(const MatrixCounts& counts) {
   BlockUpdate update{.states = 1, .part_state = counts.others};
   if (counts.matrices == 0) return update;
-  update.gathered_bytes = kMoveSize;
-  update.temporary_bytes = kMoveSize * 2 * (counts.largest + counts.largest_side * counts.largest_side);
+  const int64_t square = counts.largest_side * counts.largest_side;
+  update.gathered_bytes = update.part_bytes = kMoveSize;
+  update.piece_bytes = kFloatSize;
+  update.temporary_bytes = std::max(kMoveSize * 2 * (counts.largest + square), (kMoveSize + kFloatSize) * counts.largest);
+  return update;
+}
+
+/// Whole tensors one at a time: the gradient divided, its mean squares, which become the move, and a part of that.
+BlockUpdate of_factors(Block& block, int gradient_bytes) {
+  BlockUpdate update;
+  int64_t largest = 0;
+  for (const ParamSpec& spec : block.parameters()) {
+    if (spec.statistic || spec.frozen) continue;
+    update.whole_state += factored_numel(spec.parameter->value.sizes().vec());
+    largest = std::max(largest, spec.parameter->value.numel());
+  }
+  if (largest == 0) return update;
+  update.gathered_bytes = gradient_bytes;
+  update.temporary_bytes = 3 * kFloatSize * largest;
   return update;
 }
 
 }  // namespace
 
-std::vector<BlockUpdate> block_updates(const Model& model, const OptimizerOptions& options, const ParameterRules& rules) {
-  if (!std::holds_alternative<Muon>(options)) {
-    return std::vector<BlockUpdate>(model.blocks.size(), {.states = num_states(options)});
-  }
+std::vector<BlockUpdate> block_updates(const Model& model, const OptimizerOptions& options, const ParameterRules& rules,
+                                       int gradient_bytes) {
   std::vector<BlockUpdate> updates;
   updates.reserve(model.blocks.size());
-  for (const MatrixCounts& counts : count_matrices(model, rules)) updates.push_back(of_matrices(counts));
+  if (std::holds_alternative<Muon>(options)) {
+    for (const MatrixCounts& counts : count_matrices(model, rules)) updates.push_back(of_matrices(counts));
+    return updates;
+  }
+  const bool factored = std::holds_alternative<Adafactor>(options);
+  for (const NamedBlock& named : model.blocks) {
+    updates.push_back(factored ? of_factors(*named.block, gradient_bytes) : BlockUpdate{.states = num_states(options)});
+  }
   return updates;
 }
 

@@ -16,10 +16,14 @@ struct BlockUpdate {
   int states = 0;           ///< float32 tensors of state of all that it owns
   int64_t part_state = 0;   ///< elements of one more, which are divided over the shards unevenly
   int64_t whole_state = 0;  ///< elements of state that each of its ranks has
-  int64_t temporary_bytes = 0;  ///< most that the update holds for the moment, beside what is gathered
+  int part_bytes = 0;       ///< of an element that it owns, in a copy that others gather, or that it works on alone
+  int piece_bytes = 0;      ///< of an element of the piece (kPieceElements) that this is made of
+  int64_t temporary_bytes = 0;  ///< most that the update holds beside these, where a rank owns all
 };
 
-/// By block. Throws InputError for a model that the optimizer has nothing to do with (hidden_matrices.h).
-std::vector<BlockUpdate> block_updates(const Model& model, const OptimizerOptions& options, const ParameterRules& rules);
+/// By block, for gradients of `gradient_bytes` an element. Throws InputError for a model that the optimizer has nothing to do
+/// with (hidden_matrices.h).
+std::vector<BlockUpdate> block_updates(const Model& model, const OptimizerOptions& options, const ParameterRules& rules,
+                                       int gradient_bytes);
 
 }  // namespace weft

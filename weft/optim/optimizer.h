@@ -24,13 +24,14 @@ struct UpdateStep {
 /// Sums of squares of whole tensors: the weights of parameter i of FlatModel::params() at 2 i, and what moves them at 2 i + 1.
 using TensorSquares = std::vector<ExactSum>;
 
-/// A tensor of what an optimizer keeps of one parameter, as checkpoints have it: all of a parameter's elements, of which a rank
-/// has those that it owns of the parameter.
+/// A tensor of what an optimizer keeps of one parameter, as checkpoints have it. It has all of the parameter's elements, of
+/// which a rank has those that it owns of the parameter, or is `whole` on every rank that holds the block.
 struct StateTensor {
   std::string name;            ///< "exp_avg"
   std::vector<int64_t> shape;  ///< of the whole
   int index = 0;               ///< which of Optimizer::state() has it
   int64_t begin = 0;           ///< where the first element that the rank has lies in that
+  bool whole = false;          ///< the rank has all elements
 };
 
 /// Updates what this rank owns of a FlatModel.

@@ -30,6 +30,11 @@ void check(const Options& o) {
   if constexpr (requires { o.eps; }) require_positive("eps", o.eps);
   if constexpr (requires { o.trust; }) require_positive("trust", o.trust);
   if constexpr (requires { o.trust_limit; }) require_not_negative("trust_limit", o.trust_limit);
+  if constexpr (requires { o.beta2_decay; }) {
+    require(o.beta2_decay <= 0, "beta2_decay", o.beta2_decay, "at most 0");
+    require_not_negative("min_rms", o.min_rms);
+    require(o.update_clip >= 1, "update_clip", o.update_clip, "at least 1");
+  }
   if constexpr (requires { o.ns_steps; }) {
     require_positive("lr", o.lr);
     require(o.ns_steps >= 1 && o.ns_steps <= 99, "ns_steps", o.ns_steps, "in [1, 99]");
@@ -60,6 +65,11 @@ std::string text(const Muon& o) {
       o.eps);
 }
 
+std::string text(const Adafactor& o) {
+  return fmt::format("Adafactor, beta2_decay {}, eps {}, smallest rms {}, clip of updates {}", o.beta2_decay, o.eps, o.min_rms,
+                     o.update_clip);
+}
+
 using Names = std::vector<std::string>;
 Names names(const AdamW& /*o*/) { return {"exp_avg", "exp_avg_sq"}; }
 Names names(const Sgd& o) { return o.momentum > 0.0 ? Names{"momentum_buffer"} : Names{}; }
@@ -69,6 +79,7 @@ Names names(const Lion& /*o*/) { return {"exp_avg"}; }
 Names names(const RmsProp& o) { return o.momentum > 0.0 ? Names{"square_avg", "momentum_buffer"} : Names{"square_avg"}; }
 Names names(const Adagrad& /*o*/) { return {"sum"}; }
 Names names(const Muon& /*o*/) { return {"momentum_buffer", "exp_avg_sq"}; }
+Names names(const Adafactor& /*o*/) { return {"variance"}; }
 
 }  // namespace
 
@@ -87,9 +98,12 @@ std::vector<std::string> state_names(const OptimizerOptions& options) {
 int num_states(const OptimizerOptions& options) { return static_cast<int>(state_names(options).size()); }
 
 bool needs_tensor_norms(const OptimizerOptions& options) {
-  return std::holds_alternative<Lars>(options) || std::holds_alternative<Lamb>(options);
+  return std::holds_alternative<Lars>(options) || std::holds_alternative<Lamb>(options) ||
+         std::holds_alternative<Adafactor>(options);
 }
 
-bool needs_whole_tensors(const OptimizerOptions& options) { return std::holds_alternative<Muon>(options); }
+bool needs_whole_tensors(const OptimizerOptions& options) {
+  return std::holds_alternative<Muon>(options) || std::holds_alternative<Adafactor>(options);
+}
 
 }  // namespace weft

@@ -107,8 +107,23 @@ struct Muon {
   double eps = 1e-8;          ///< AdamW's, above 0
 };
 
+/// Squares of gradients by their means over rows and over columns (Shazeer & Stern 2018, arXiv:1804.04235), as PyTorch's
+/// Adafactor has it: of each whole tensor at update t, with s = 1 - t^beta2_decay: r = s r + (1 - s) mean over columns of g^2,
+/// c the same over rows, u = g / max(sqrt(r c / mean(r)), eps); w -= lr weight_decay w + rate u / max(1, rms(u) / update_clip),
+/// rate = min(lr, 1 / sqrt(t)) max(min_rms, rms(w)). Of more than two dimensions the last two are rows and columns; a vector
+/// keeps s of each element. State: 4 bytes for each row and each column of a matrix, on every rank, and 4 bytes an element of
+/// vectors. There is no momentum.
+struct Adafactor {
+  double lr = 0.01;  ///< learning rate, where no schedule tells it: the largest share of its rms that a weight moves by
+  double beta2_decay = -0.8;  ///< at most 0
+  double eps = 0x1p-23;       ///< above 0: float32's
+  double min_rms = 1e-3;      ///< at least 0
+  double update_clip = 1.0;   ///< the paper's d, at least 1
+  double weight_decay = 0.0;  ///< times the learning rate: the share of itself that a weight loses in a step
+};
+
 /// An optimizer by its options.
-using OptimizerOptions = std::variant<AdamW, Sgd, Lars, Lamb, Lion, RmsProp, Adagrad, Muon>;
+using OptimizerOptions = std::variant<AdamW, Sgd, Lars, Lamb, Lion, RmsProp, Adagrad, Muon, Adafactor>;
 
 /// Throws InputError for a value out of its range.
 void check_optimizer(const OptimizerOptions& options);
@@ -123,9 +138,9 @@ std::vector<std::string> state_names(const OptimizerOptions& options);
 /// How many those are.
 int num_states(const OptimizerOptions& options);
 
-/// Whether an update needs norms of whole tensors: LARS, LAMB.
+/// Whether an update needs norms of whole tensors: LARS, LAMB, Adafactor.
 bool needs_tensor_norms(const OptimizerOptions& options);
-/// Whether an update needs whole tensors, gathered from the shards: Muon.
+/// Whether an update needs whole tensors, gathered from the shards: Muon, Adafactor.
 bool needs_whole_tensors(const OptimizerOptions& options);
 
 }  // namespace weft

@@ -107,15 +107,14 @@ class Estimate {
       add(MemoryCategory::optimizer, std::min(largest_own() * kFloatBytes, kWidenedPiece));
   }
 
-  /// Most that the update of a block holds for the moment: this rank's part of what is gathered and the whole of it, or that
-  /// and what becomes of it.
+  /// Most that the update of a block holds for the moment: the gradients that it gathers, and what it says.
   int64_t largest_update() const {
     int64_t most = 0;
     for (int block = 0; block < program_.num_blocks() && !options_.block_states.empty(); ++block) {
       if (held_numel_[block] == 0) continue;
       const int64_t whole =
           program_.gathers_gradients(block) ? held_numel_[block] * program_.gathered_gradient_bytes[block] : 0;
-      most = std::max(most, whole + std::max(whole / program_.shards, options_.block_states[block].temporary_bytes));
+      most = std::max(most, whole + options_.block_states[block].temporary_bytes);
     }
     return most;
   }

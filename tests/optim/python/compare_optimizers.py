@@ -11,7 +11,7 @@ import types
 import safetensors
 import torch
 
-CASES = 12
+CASES = 14
 STEPS = 20
 TOLERANCE = 1e-6
 ADAM_SHARE = 1.0  # of Muon's rate in the samples: adam_lr / lr

@@ -22,7 +22,7 @@ struct Case {
 };
 
 std::vector<Case> cases() {
-  using weft::Adagrad, weft::AdamW, weft::Lamb, weft::Lars, weft::Lion, weft::Muon, weft::RmsProp, weft::Sgd;
+  using weft::Adafactor, weft::Adagrad, weft::AdamW, weft::Lamb, weft::Lars, weft::Lion, weft::Muon, weft::RmsProp, weft::Sgd;
   return {
       {"adamw", AdamW{.weight_decay = 0.1}, {{"name", "'AdamW'"}, {"weight_decay", "0.1"}}},
       {"sgd",
@@ -44,6 +44,10 @@ std::vector<Case> cases() {
        RmsProp{.weight_decay = 0.1, .momentum = 0.9},
        {{"name", "'RMSprop'"}, {"weight_decay", "0.1"}, {"momentum", "0.9"}}},
       {"adagrad", Adagrad{.weight_decay = 0.1}, {{"name", "'Adagrad'"}, {"weight_decay", "0.1"}}},
+      {"adafactor", Adafactor{.weight_decay = 0.1}, {{"name", "'Adafactor'"}, {"weight_decay", "0.1"}}},
+      {"adafactor_clip",
+       Adafactor{.beta2_decay = -0.5, .min_rms = 0.5, .update_clip = 1.2, .weight_decay = 0.1},
+       {{"name", "'Adafactor'"}, {"weight_decay", "0.1"}, {"beta2_decay", "-0.5"}, {"eps", "(None, 0.5)"}, {"d", "1.2"}}},
       {"muon", Muon{.adam_lr = 1e-3}, {{"name", "'Muon'"}, {"weight_decay", "0.1"}}},
       {"muon_matched",
        Muon{.nesterov = false, .ns_steps = 3, .adjust = weft::MatrixRate::match_rms_adamw, .adam_lr = 1e-3},

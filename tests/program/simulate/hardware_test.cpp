@@ -10,7 +10,7 @@
 #include "weft/program/simulate/network.h"
 #include "weft/program/simulate/work_time.h"
 
-namespace weft {
+namespace weft::hardware_test {
 namespace {
 
 Instruction on_block(Op op, double flops = 0.0) { return {.op = op, .first = 0, .last = 1, .micro = 0, .flops = flops}; }
@@ -205,4 +205,4 @@ TEST(Hardware, blocks_without_times_are_told_where_others_have_some) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::hardware_test

@@ -54,6 +54,7 @@ std::vector<Case> cases() {
   }
   for (const char* level : {"none", "optimizer", "gradients", "parameters"}) {
     all.push_back({level, "none", level == std::string("gradients") ? "bf16" : "fp32", "", "gpt", 2, "muon"});
+    all.push_back({level, "none", level == std::string("optimizer") ? "bf16" : "fp32", "", "gpt", 2, "adafactor"});
   }
   return all;
 }
@@ -122,7 +123,9 @@ TEST_P(MemoryTest, MeasuredIsAsPredicted) {
     const auto expected = static_cast<double>(predicted.estimate().of(category));
     const auto actual = static_cast<double>(measured[i]);
     const double packed = category == MemoryCategory::activations ? packed_for_tiles(recipe, predicted.plan.layout) : 0.0;
-    EXPECT_GE(actual, (1.0 - kTolerance) * expected) << name(category);
+    // Updates of whole tensors are told for a rank that owns all of the largest.
+    const bool bound = category == MemoryCategory::optimizer && GetParam().optimizer != "adamw";
+    EXPECT_GE(actual, (bound ? 0.5 : 1.0 - kTolerance) * expected) << name(category);
     EXPECT_LE(actual, (1.0 + kTolerance) * expected + packed) << name(category);
   }
 }

@@ -262,7 +262,7 @@ TEST(Recipe, EveryBadOverrideNamesItself) {
       {"word for a number", "run.steps=many", "--set run.steps=many: run.steps must be an integer of at least 1, found 'many'"},
       {"not a choice", "optimizer.name=adam",
        "--set optimizer.name=adam: optimizer.name must be one of \"adamw\", \"sgd\", \"lars\", \"lamb\", \"lion\", "
-       "\"rmsprop\", \"adagrad\", \"muon\", found 'adam'"},
+       "\"rmsprop\", \"adagrad\", \"muon\", \"adafactor\", found 'adam'"},
       {"more than a value", "run.steps=3\nseed=4", "--set run.steps=3\\nseed=4: run.steps must be"},
       {"no length", "optimizer.warmup=3 weeks",
        "--set optimizer.warmup=3 weeks: optimizer.warmup must be a number of steps, or a length: \"2 epochs\", \"1e6 "

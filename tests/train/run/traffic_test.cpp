@@ -41,6 +41,14 @@ const std::vector<Case>& cases() {
       {"zero1_muon", 1, 4, {.shard_level = ShardLevel::optimizer}, 3, 0.0, Muon{}},
       {"zero2_muon", 2, 2, {.shard_level = ShardLevel::gradients, .precision = Precision::bf16}, 3, 1.0, Muon{}},
       {"zero3_muon", 1, 2, {.shard_level = ShardLevel::parameters}, 1, 0.0, Muon{}},
+      {"zero1_adafactor", 2, 2, {.shard_level = ShardLevel::optimizer}, 3, 0.0, Adafactor{}},
+      {"zero3_adafactor_bf16",
+       1,
+       4,
+       {.shard_level = ShardLevel::parameters, .precision = Precision::bf16},
+       3,
+       0.0,
+       Adafactor{}},
       {"replicas_muon", 2, 1, {}, 3, 0.0, Muon{}},
   };
   return all;

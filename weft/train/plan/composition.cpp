@@ -95,14 +95,15 @@ std::string float32_for_reproducible(const CompositionFacts& f) {
 
 std::string resident_state_for_norms(const CompositionFacts& f) {
   if (!f.tensor_norms || !f.offloads) return {};
-  return "optimizer.name = \"lars\" or \"lamb\" looks at all weights before it updates the first; use "
+  return "optimizer.name = \"lars\", \"lamb\" or \"adafactor\" looks at all weights before it updates the first; use "
          "layout.offload_optimizer = \"none\" and layout.offload_parameters = \"none\", or another optimizer";
 }
 
-std::string whole_layers_for_matrices(const CompositionFacts& f) {
+std::string whole_layers_for_updates(const CompositionFacts& f) {
   if (!f.whole_tensors || (f.tp == 1 && f.reproducible_tp == 0)) return {};
   return fmt::format(
-      "optimizer.name = \"muon\" moves whole matrices, of which {} leaves each rank a part; use shard, dp, pp or cp, or "
+      "optimizer.name = \"muon\" or \"adafactor\" works on whole tensors, of which {} leaves each rank a part; use shard, dp, "
+      "pp or cp, or "
       "another "
       "optimizer",
       f.tp > 1 ? fmt::format("layout.tp = {}", f.tp) : fmt::format("run.reproducible_tp = {}", f.reproducible_tp));
@@ -189,9 +190,9 @@ const std::vector<CompositionRule>& composition_rules() {
       {"layout.sync_batch_norm, run.reproducible_slots", "layout.tp = 1", whole_layers_for_slots},
       {"layout.sync_batch_norm, run.reproducible_slots", "blocks that are all Block::can_join_batches()",
        joined_blocks_for_slots},
-      {"optimizer.name = \"lars\", \"lamb\"", "neither layout.offload_optimizer nor layout.offload_parameters",
+      {"optimizer.name = \"lars\", \"lamb\", \"adafactor\"", "neither layout.offload_optimizer nor layout.offload_parameters",
        resident_state_for_norms},
-      {"optimizer.name = \"muon\"", "layout.tp = 1, without run.reproducible_tp", whole_layers_for_matrices},
+      {"optimizer.name = \"muon\", \"adafactor\"", "layout.tp = 1, without run.reproducible_tp", whole_layers_for_updates},
   };
   return rules;
 }

@@ -114,7 +114,8 @@ ModelCost model_cost(const Recipe& recipe, int64_t micro_batch, const LayoutOpti
   const CallAxes axes{axes_of(layout.sync_batch_norm)};
   Tensors outputs;
   const std::vector<MeasuredCost> measured = measure_cost(model, inputs, options, &outputs);
-  const std::vector<BlockUpdate> updates = block_updates(model, optimizer_of(recipe.optimizer), recipe.optimizer.groups);
+  const std::vector<BlockUpdate> updates = block_updates(model, optimizer_of(recipe.optimizer), recipe.optimizer.groups,
+                                                         gradient_bytes(layout, counts.reproducible));
   for (size_t b = 0; b < measured.size(); ++b) {
     cost.blocks.push_back(block_cost(model.blocks[b], measured[b], axes));
     cost.blocks.back().gathered_gradient_bytes = updates[b].gathered_bytes;

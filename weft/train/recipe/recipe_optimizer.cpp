@@ -34,6 +34,11 @@ OptimizerOptions read(const OptimizerRecipe& recipe) {
   if constexpr (requires { o.nesterov; }) take(recipe.nesterov, o.nesterov);
   if constexpr (requires { o.trust; }) take(recipe.trust, o.trust);
   if constexpr (requires { o.trust_limit; }) o.trust_limit = recipe.trust_limit;
+  if constexpr (requires { o.beta2_decay; }) {
+    take(recipe.beta2_decay, o.beta2_decay);
+    take(recipe.min_rms, o.min_rms);
+    take(recipe.update_clip, o.update_clip);
+  }
   if constexpr (requires { o.ns_steps; }) {
     o.adjust = kMatrixRates.value_of(recipe.matrix_rate, "optimizer.matrix_rate");
     o.ns_steps = static_cast<int>(recipe.ns_steps);
@@ -50,7 +55,7 @@ struct NamedOptimizer {
 
 constexpr NamedOptimizer kOptimizers[] = {{"adamw", read<AdamW>},     {"sgd", read<Sgd>},   {"lars", read<Lars>},
                                           {"lamb", read<Lamb>},       {"lion", read<Lion>}, {"rmsprop", read<RmsProp>},
-                                          {"adagrad", read<Adagrad>}, {"muon", read<Muon>}};
+                                          {"adagrad", read<Adagrad>}, {"muon", read<Muon>}, {"adafactor", read<Adafactor>}};
 
 }  // namespace
 

@@ -1,5 +1,7 @@
 #include "weft/train/run/own_state.h"
 
+#include <c10/util/accumulate.h>
+
 #include <algorithm>
 #include <functional>
 #include <utility>
@@ -15,7 +17,8 @@ using Range = std::pair<int64_t, int64_t>;
 /// Which elements of a part are meant.
 using RangeOf = std::function<Range(const FlatPart& part, const Param& param, int index)>;
 
-std::vector<StatePart> parts_of(FlatModel& model, int block, const BlockOptimizer& kept, const RangeOf& range_of) {
+/// With `whole` also state of which the rank has all.
+std::vector<StatePart> parts_of(FlatModel& model, int block, const BlockOptimizer& kept, const RangeOf& range_of, bool whole) {
   FlatBlock& flat = model.flat(block);
   std::vector<StatePart> parts;
   for (int i = 0; i < static_cast<int>(flat.params.size()); ++i) {
@@ -29,6 +32,12 @@ std::vector<StatePart> parts_of(FlatModel& model, int block, const BlockOptimize
     parts.push_back({model_state_name(param.name), param.shape, runs, part.master});
     if (!kept.optimizer || !is_trained(param.group)) continue;
     for (const StateTensor& state : kept.optimizer->state_tensors(flat.params[i])) {
+      if (state.whole) {
+        const std::vector<StateRun> all = {{state.begin, 0, c10::multiply_integers(state.shape)}};
+        parts.push_back(
+            {state.name + "/" + param.name, state.shape, whole ? all : std::vector<StateRun>{}, (*kept.state)[state.index]});
+        continue;
+      }
       const int64_t moved = state.begin - std::max<int64_t>(first, 0);  // from its place among what is owned
       std::vector<StateRun> places = runs;
       for (StateRun& run : places) run.memory_begin += moved;
@@ -43,16 +52,18 @@ std::vector<StatePart> parts_of(FlatModel& model, int block, const BlockOptimize
 std::string model_state_name(const std::string& parameter) { return kModelPrefix + parameter; }
 
 std::vector<StatePart> own_state(FlatModel& model, int block, const BlockOptimizer& optimizer) {
-  return parts_of(model, block, optimizer, [](const FlatPart& part, const Param&, int) { return Range{0, part.num_owned()}; });
+  const RangeOf all = [](const FlatPart& part, const Param&, int) { return Range{0, part.num_owned()}; };
+  return parts_of(model, block, optimizer, all, /*whole=*/true);
 }
 
 std::vector<StatePart> written_state(FlatModel& model, int block, const BlockOptimizer& optimizer, const WriteShare& share) {
   if (model.is_tied_copy(block)) return {};
-  return parts_of(model, block, optimizer, [&share](const FlatPart& part, const Param& param, int index) {
+  const RangeOf mine = [&share](const FlatPart& part, const Param& param, int index) {
     if (!param.split && index % share.tps != share.tp) return Range{0, 0};
     const int64_t each = round_up(ceil_divide(part.num_owned(), share.replicas), kAlignElements);
     return Range{each * share.replica, std::min(each * (share.replica + 1), part.num_owned())};
-  });
+  };
+  return parts_of(model, block, optimizer, mine, /*whole=*/share.replica == 0 && model.options().shard == 0);
 }
 
 std::map<std::string, std::vector<int64_t>> state_shapes(const FlatModel& model, const Optimizer& optimizer) {

@@ -30,7 +30,8 @@ std::shared_ptr<OffloadStore> make_offload_store(Offload kind, const LayoutOptio
 /// The program in the options, or one of its own. Order is all that execution needs, so that one has no costs.
 std::shared_ptr<const Program> TrainerParts::plan() const {
   ModelCost cost{.name = pending->name, .blocks = {}, .input_bytes = 0};
-  const std::vector<BlockUpdate> updates = block_updates(*pending, optimizer, options.parameters);
+  const std::vector<BlockUpdate> updates =
+      block_updates(*pending, optimizer, options.parameters, gradient_bytes(options.layout, reproducible()));
   for (const NamedBlock& named : pending->blocks) {
     cost.blocks.push_back({.name = named.name,
                            .tensors = static_cast<int64_t>(named.block->parameters().size()),
