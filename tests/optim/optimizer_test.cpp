@@ -1,6 +1,8 @@
 // The fused optimizers against their formulas, written out in float64.
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/matmul.h>
 #include <ATen/ops/randn.h>
+#include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 #include <gtest/gtest.h>
 
@@ -36,7 +38,9 @@ std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.nam
 /// One tensor in float64, by the formulas of optimizer_options.h.
 class Reference {
  public:
-  explicit Reference(const at::Tensor& w) : w_(w.to(at::kDouble)), m_(at::zeros_like(w_)), v_(at::zeros_like(w_)) {}
+  /// `shape` is the tensor's, whose values are flattened.
+  Reference(const at::Tensor& w, std::vector<int64_t> shape)
+      : w_(w.to(at::kDouble)), m_(at::zeros_like(w_)), v_(at::zeros_like(w_)), shape_(std::move(shape)) {}
 
   const at::Tensor& values() const { return w_; }
 
@@ -89,6 +93,27 @@ class Reference {
     w_ = w_ - lr * g / (v_.sqrt() + o.eps);
   }
 
+  void step(const Adafactor& o, double lr, at::Tensor g, bool decay) {
+    ++t_;
+    const double share = std::pow(t_, o.beta2_decay);
+    const at::Tensor squares = g.view(shape_).square();
+    const double rate = std::min(lr, 1 / std::sqrt(t_)) * std::max(o.min_rms, norm(w_) / std::sqrt(g.numel()));
+    at::Tensor estimate;
+    if (shape_.size() == 2) {
+      rows_ = (1 - share) * rows_ + share * squares.mean(1, true);
+      columns_ = (1 - share) * columns_ + share * squares.mean(0, true);
+      estimate = at::matmul(rows_, columns_) / rows_.mean();
+    } else {
+      v_ = (1 - share) * v_ + share * squares;
+      estimate = v_;
+    }
+    const at::Tensor move = g.view(shape_) / estimate.clamp_min(o.eps * o.eps).sqrt();
+    w_ = w_ - lr * (decay ? o.weight_decay : 0.0) * w_;
+    w_ = w_ - rate / std::max(1.0, norm(move) / std::sqrt(g.numel()) / o.update_clip) * move.view(w_.sizes());
+  }
+
+  void step(const Muon& /*o*/, double /*lr*/, const at::Tensor& /*g*/, bool /*decay*/) { FAIL() << "muon_test.cpp has Muon"; }
+
  private:
   static double norm(const at::Tensor& values) { return std::sqrt(values.square().sum().item<double>()); }
 
@@ -99,6 +124,8 @@ class Reference {
   }
 
   at::Tensor w_, m_, v_;
+  at::Tensor rows_ = at::zeros({1, 1}, at::kDouble), columns_ = rows_;
+  std::vector<int64_t> shape_;
   int t_ = 0;
 };
 
@@ -120,7 +147,7 @@ TEST_P(OptimizerTest, FollowsItsFormula) {
   ASSERT_EQ(params.size(), 2u);
   const auto part = [&](const at::Tensor& whole, const Param& param) { return whole.narrow(0, param.offset, param.numel); };
   std::vector<Reference> references;
-  for (const Param& param : params) references.emplace_back(part(p.flat.flat(0).weights, param));
+  for (const Param& param : params) references.emplace_back(part(p.flat.flat(0).weights, param), param.shape);
   for (int step = 0; step < 20; ++step) {
     const at::Tensor g = at::randn(p.flat.flat(0).gradients.sizes());
     p.flat.flat(0).gradients.copy_(g);
@@ -145,7 +172,9 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"lars_limit", Lars{.momentum = 0.0, .trust = 0.5, .trust_limit = 0.4}},
                       Case{"lamb", Lamb{.weight_decay = 0.1}, 3.0}, Case{"lamb_limit", Lamb{.trust_limit = 0.5}},
                       Case{"lion", Lion{.weight_decay = 0.1}, 3.0}, Case{"rmsprop", RmsProp{.weight_decay = 0.1}, 3.0},
-                      Case{"rmsprop_momentum", RmsProp{.momentum = 0.9}}, Case{"adagrad", Adagrad{.weight_decay = 0.1}, 3.0}),
+                      Case{"rmsprop_momentum", RmsProp{.momentum = 0.9}}, Case{"adagrad", Adagrad{.weight_decay = 0.1}, 3.0},
+                      Case{"adafactor", Adafactor{.weight_decay = 0.1}, 3.0},
+                      Case{"adafactor_clip", Adafactor{.beta2_decay = -0.5, .update_clip = 1.1}}),
     [](const auto& info) { return info.param.name; });
 
 TEST(Optimizer, RefusesValuesOutOfRange) {
@@ -173,8 +202,21 @@ TEST(Optimizer, RefusesValuesOutOfRange) {
                                                                    RmsProp{.eps = 0.0},
                                                                    RmsProp{.momentum = 1.0},
                                                                    Adagrad{.eps = 0.0},
+                                                                   Adafactor{.beta2_decay = 0.1},
+                                                                   Adafactor{.eps = 0.0},
+                                                                   Adafactor{.min_rms = -1},
+                                                                   Adafactor{.update_clip = 0.9},
+                                                                   Muon{.lr = 0.0},
+                                                                   Muon{.momentum = 1.0},
+                                                                   Muon{.momentum = 0.0},
+                                                                   Muon{.ns_steps = 0},
+                                                                   Muon{.ns_steps = 100},
+                                                                   Muon{.ns_eps = 0.0},
+                                                                   Muon{.adam_lr = -1},
+                                                                   Muon{.beta2 = 1.0},
+                                                                   Muon{.eps = 0.0},
                                                                    Adagrad{.lr = -1}}) {
-    EXPECT_THROW(make_optimizer(p.flat, bad), InputError);
+    EXPECT_THROW(make_optimizer(p.flat, bad, {{.names = "*matrix", .muon = true}}), InputError);
   }
 }
 

@@ -9,6 +9,7 @@
 
 #include "tests/nn/bound_layer.h"
 #include "tests/nn/shards.h"
+#include "weft/optim/block_update.h"
 #include "weft/optim/clip.h"
 #include "weft/optim/make_optimizer.h"
 
@@ -63,6 +64,32 @@ std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.nam
 
 class ShardedOptimizerTest : public ::testing::TestWithParam<Case> {};
 
+/// As the engine does.
+void gather_gradients(const std::vector<std::unique_ptr<Optimizer>>& ranks, int block, const UpdateStep& step, int bytes) {
+  std::vector<at::Tensor> parts;
+  for (const auto& rank : ranks) parts.push_back(rank->part_of_gradients(block, step));
+  const at::Tensor whole = at::cat(parts);
+  EXPECT_EQ(whole.element_size(), static_cast<size_t>(bytes));
+  for (const auto& rank : ranks) rank->take_gradients(block, whole.clone());
+}
+
+/// The same of the norms of whole tensors.
+void take_norms(FlatModel& whole, Optimizer& optimizer, const FlatRanks& ranks,
+                const std::vector<std::unique_ptr<Optimizer>>& optimizers, const UpdateStep& step) {
+  TensorSquares squares(2 * whole.params().size());
+  optimizer.add_tensor_squares(step, squares);
+  optimizer.take_tensor_squares(step, squares);
+  TensorSquares sums(squares.size());
+  for (size_t r = 0; r < ranks.size(); ++r) {
+    TensorSquares own(squares.size());
+    optimizers[r]->add_tensor_squares(step, own);
+    for (size_t i = 0; i < own.size(); ++i) {
+      for (size_t w = 0; w < own[i].words().size(); ++w) sums[i].words()[w] += own[i].words()[w];
+    }
+  }
+  for (const auto& each : optimizers) each->take_tensor_squares(step, sums);
+}
+
 void expect_shards_equal_the_whole(const OptimizerOptions& options, const FlatOptions& layout) {
   FlatOptions alone = layout;
   alone.num_shards = 1;
@@ -72,16 +99,20 @@ void expect_shards_equal_the_whole(const OptimizerOptions& options, const FlatOp
   std::vector<std::unique_ptr<Optimizer>> optimizers;
   for (const auto& rank : ranks) optimizers.push_back(make_optimizer(*rank, options));
   const at::Tensor before = whole.flat(0).master.clone();
-  for (uint64_t step = 0; step < 3; ++step) {
-    const auto update = [&](FlatModel& flat, Optimizer& with) {
-      give_gradients(flat, 100 + 10 * step, layout.gradient_dtype);
-      for (int b = flat.num_blocks() - 1; b >= 0; --b)
-        with.update(b, {.lr = 0.01, .divisor = 1.5, .number = static_cast<int64_t>(step) + 1});
-    };
-    update(whole, *optimizer);
-    for (size_t r = 0; r < ranks.size(); ++r) update(*ranks[r], *optimizers[r]);
+  const std::vector<BlockUpdate> updates =
+      block_updates(two_blocks(), options, {}, static_cast<int>(c10::elementSize(layout.gradient_dtype)));
+  for (uint64_t number = 0; number < 3; ++number) {
+    const UpdateStep step{.lr = 0.01, .divisor = 1.5, .number = static_cast<int64_t>(number) + 1};
+    give_gradients(whole, 100 + 10 * number, layout.gradient_dtype);
+    for (const auto& rank : ranks) give_gradients(*rank, 100 + 10 * number, layout.gradient_dtype);
+    take_norms(whole, *optimizer, ranks, optimizers, step);
+    for (int b = whole.num_blocks() - 1; b >= 0; --b) {
+      optimizer->update(b, step);
+      if (updates[b].gathered_bytes > 0) gather_gradients(optimizers, b, step, updates[b].gathered_bytes);
+      for (const auto& each : optimizers) each->update(b, step);
+    }
     for (int b = 0; b < whole.num_blocks(); ++b) {
-      const std::string what = "block " + std::to_string(b) + ", step " + std::to_string(step);
+      const std::string what = "block " + std::to_string(b) + ", step " + std::to_string(number);
       const int64_t numel = whole.flat(b).numel;
       EXPECT_TRUE(at::equal(join(ranks, b, &FlatBlock::master).narrow(0, 0, numel), whole.flat(b).master)) << what;
       const at::Tensor shards = join(ranks, b, &FlatBlock::shard).narrow(0, 0, numel);
@@ -90,7 +121,13 @@ void expect_shards_equal_the_whole(const OptimizerOptions& options, const FlatOp
       for (size_t i = 0; i < optimizer->state(b).size(); ++i) {
         std::vector<at::Tensor> states;
         for (const auto& each : optimizers) states.push_back(each->state(b)[i]);
-        EXPECT_TRUE(at::equal(at::cat(states).narrow(0, 0, numel), optimizer->state(b)[i])) << what << ": state " << i;
+        const at::Tensor& state = optimizer->state(b)[i];
+        if (updates[b].whole_state > 0) {
+          for (const at::Tensor& each : states) EXPECT_TRUE(at::equal(each, state)) << what << ": the whole on every rank";
+          continue;
+        }
+        EXPECT_EQ(state.numel(), optimizer->state_numels(b)[i]) << what;
+        EXPECT_TRUE(at::equal(at::cat(states).narrow(0, 0, state.numel()), state)) << what << ": state " << i;
       }
     }
   }
@@ -117,7 +154,9 @@ TEST_P(ShardedOptimizerTest, DoesWhatOneRankDoesWithTheWhole) {
 INSTANTIATE_TEST_SUITE_P(Table, ShardedOptimizerTest,
                          ::testing::Values(Case{"adamw", AdamW{.weight_decay = 0.3}}, Case{"sgd", Sgd{.momentum = 0.0}},
                                            Case{"sgd_momentum", Sgd{.weight_decay = 0.1}},
-                                           Case{"sgd_nesterov", Sgd{.weight_decay = 0.1, .nesterov = true}}),
+                                           Case{"sgd_nesterov", Sgd{.weight_decay = 0.1, .nesterov = true}},
+                                           Case{"muon", Muon{.adam_lr = 1e-2}},
+                                           Case{"adafactor", Adafactor{.weight_decay = 0.3}}),
                          [](const auto& info) { return info.param.name; });
 
 /// More elements than are widened at a time.

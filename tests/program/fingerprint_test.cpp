@@ -36,6 +36,9 @@ TEST(Fingerprint, sees_whatever_the_program_says) {
       [](Program& x) { x.inner_shards = 2; },
       [](Program& x) { x.weight_bytes = 2; },
       [](Program& x) { x.gradient_bytes = 2; },
+      [](Program& x) {
+        x.gathered_gradient_bytes = {2, 2, 2, 2};
+      },
       [](Program& x) { x.micro_batches = 8; },
       [](Program& x) { x.slots = 2; },
       [](Program& x) { x.replicas = 1; },

@@ -77,6 +77,8 @@ Names names_of(Op op) {
       return {bad_squares};
     case Op::norm:
       return {missing_norm, repeated};
+    case Op::gather_gradients:
+      return {bad_gather};
     case Op::update:
       return {missing_update, double_update};
   }
@@ -92,6 +94,7 @@ Names names_of_misaddressed(Op op) {
   if (op == Op::gather || op == Op::reduce_scatter) names.insert({wrong_axis, order_mismatch, early_reduce});
   if (op == Op::reduce || op == Op::reduce_loss) names.insert({wrong_axis});
   if (op == Op::norm) names.insert({wrong_axis, early_update});
+  if (op == Op::gather_gradients) names.insert({wrong_axis, order_mismatch, early_update, bad_move});
   return names;
 }
 

@@ -82,7 +82,11 @@ inline RandomLayout random_layout(test::Random& random) {
     layout = pipelined(layout, schedule, pp, micro_batches);
     if (random.one_in(2)) layout.first_block = random_cut(random, num_blocks, stages);
   }
-  return {random_model(random, num_blocks), layout};
+  RandomLayout result{random_model(random, num_blocks), layout};
+  if (random.one_in(3)) {
+    for (BlockCost& block : result.model.blocks) block.gathered_gradient_bytes = random.of<int>({0, 2, 4});
+  }
+  return result;
 }
 
 /// Without what it refuses with good reason: a limit that some block is above, ties of stages with slots or the noise scale.

@@ -89,6 +89,7 @@ inline std::string text(const Instruction& x) {
     case Op::combine:
     case Op::reduce:
     case Op::norm:
+    case Op::gather_gradients:
     case Op::update:
       break;
   }

@@ -1,5 +1,6 @@
 #include "weft/engine/run.h"
 
+#include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
@@ -24,6 +25,7 @@ MemoryCategory category_of(const Instruction& x) {
     case Op::reduce:
       return MemoryCategory::gradients;
     case Op::norm:
+    case Op::gather_gradients:
     case Op::update:
       return MemoryCategory::optimizer;
     case Op::offload:
@@ -51,9 +53,10 @@ StepRun::StepRun(FlatModel& model, const Program& program, Updater& updater, con
   if (!options.offload.optimizer) return;
   optimizer_rooms_.resize(program.num_blocks());
   for (int b = 0; b < program.num_blocks(); ++b) {
-    for (size_t i = 0; i < updater_.state(b).size() && model.holds(b); ++i) {
-      optimizer_rooms_[b].push_back(
-          options.offload.optimizer->reserve(model.flat(b).num_owned() * static_cast<int64_t>(sizeof(float))));
+    if (!model.holds(b)) continue;
+    for (const int64_t numel : updater_.state_numels(b)) {
+      const int64_t bytes = numel * static_cast<int64_t>(sizeof(float));
+      optimizer_rooms_[b].push_back(bytes > 0 ? options.offload.optimizer->reserve(bytes) : -1);
     }
   }
 }
@@ -161,6 +164,9 @@ Work StepRun::start(const Instruction& instruction, const NextMicroBatch& next) 
     case Op::norm:
       norm(instruction);
       return {};
+    case Op::gather_gradients:
+      settle_loss();
+      return result_.skipped ? Work() : gather_gradients(instruction.first, group_of(instruction));
     case Op::update:
       settle_loss();
       for (int b = instruction.first; b < instruction.last && !result_.skipped; ++b) update(b);
@@ -222,6 +228,14 @@ Work StepRun::reduce(const Instruction& instruction) {
   const at::Tensor gradients =
       sharded ? model_.flat(instruction.first).owned_gradients : model_.gradients(instruction.first, instruction.last);
   return group_of(instruction).all_reduce(gradients, ReduceOp::sum, what);
+}
+
+/// Both tensors live as long as the collective: the updater keeps the whole until the update, which waits for it.
+Work StepRun::gather_gradients(int block, const Group& shards) {
+  const at::Tensor part = updater_.part_of_gradients(block, divisor_);
+  const at::Tensor whole = at::empty({model_.flat(block).numel}, part.options());
+  updater_.take_gradients(block, whole);
+  return shards.all_gather(whole, part, "gradients of " + model_.model().blocks[block].name + " for its update");
 }
 
 void StepRun::update(int block) {

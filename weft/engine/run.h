@@ -99,6 +99,7 @@ class StepRun {
   void settle_loss();
   void norm(const Instruction& instruction);
   void add_up(const Instruction& instruction, std::vector<ExactSum>& sums, std::string_view what);
+  Work gather_gradients(int block, const Group& shards);
   void update(int block);
   void offload(const Instruction& instruction);
   void reload(const Instruction& instruction);

@@ -1,7 +1,6 @@
 // The part of a step that moves state out of the device's memory and back.
 #include <ATen/ops/empty.h>
-#include <ATen/ops/empty_like.h>
-#include <ATen/ops/zeros_like.h>
+#include <ATen/ops/zeros.h>
 
 #include <utility>
 
@@ -26,18 +25,19 @@ void StepRun::reload(const Instruction& instruction) {
 void StepRun::offload_optimizer(int block, bool changed) {
   std::vector<at::Tensor>& state = updater_.state(block);
   for (size_t i = 0; i < state.size(); ++i) {
-    if (changed) options_.offload.optimizer->put(optimizer_rooms_[block][i], state[i]);
+    if (changed && state[i].numel() > 0) options_.offload.optimizer->put(optimizer_rooms_[block][i], state[i]);
     state[i].reset();
   }
 }
 
 void StepRun::reload_optimizer(int block) {
   std::vector<at::Tensor>& state = updater_.state(block);
+  const std::vector<int64_t> numels = updater_.state_numels(block);
+  const at::TensorOptions floats = at::TensorOptions(at::kFloat).device(model_.options().device);
   for (size_t i = 0; i < state.size(); ++i) {
     if (state[i].defined()) continue;
-    const at::Tensor& like = model_.flat(block).master;
-    state[i] = offloads_optimizer() ? at::empty_like(like) : at::zeros_like(like);
-    if (offloads_optimizer()) options_.offload.optimizer->get(optimizer_rooms_[block][i], state[i]);
+    state[i] = offloads_optimizer() ? at::empty({numels[i]}, floats) : at::zeros({numels[i]}, floats);
+    if (offloads_optimizer() && numels[i] > 0) options_.offload.optimizer->get(optimizer_rooms_[block][i], state[i]);
   }
 }
 

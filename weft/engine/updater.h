@@ -27,12 +27,19 @@ class Updater {
   virtual void add_tensor_squares(double /*divisor*/, std::vector<ExactSum>& /*squares*/) {}
   /// Takes them, all ranks' parts added up.
   virtual void take_tensor_squares(double /*divisor*/, const std::vector<ExactSum>& /*squares*/) {}
+  /// What this rank has, [owned], of what the block's update needs of the gradients of all shards. Called once a step, before
+  /// that update, with its divisor.
+  virtual at::Tensor part_of_gradients(int /*block*/, double /*divisor*/) { return {}; }
+  /// Takes what all of them have, side by side: filled by the time of the update.
+  virtual void take_gradients(int /*block*/, const at::Tensor& /*whole*/) {}
   /// Updates what this rank owns of the block by its gradients in the flat buffers, divided by `divisor`.
   virtual void update(int block, double divisor) = 0;
   /// The block is updated, its statistics too: an average of the weights takes them in.
   virtual void average(int /*block*/) {}
   /// The tensors that the optimizer keeps for a block, for offloading.
   virtual std::vector<at::Tensor>& state(int block) = 0;
+  /// Elements of each of them, float32.
+  virtual std::vector<int64_t> state_numels(int /*block*/) const { return {}; }
   /// The factor that losses are multiplied by before backward, and gradients divided by again: fp16's loss scale.
   virtual double loss_scale() const { return 1.0; }
 };

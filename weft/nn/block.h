@@ -68,6 +68,7 @@ struct ParamSpec {
   bool statistic = false;          ///< not trained: a buffer such as BatchNorm's running mean, combined over micro-batches
   bool wide = false;               ///< a statistic that stays float32 beside narrower weights
   bool frozen = false;             ///< never changes: no gradient, no optimizer state, no reduction
+  bool embedding = false;          ///< rows that are looked up by id: no matrix that activations are multiplied by
 };
 
 /// A part of a model that is run as a whole.

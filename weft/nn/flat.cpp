@@ -181,6 +181,7 @@ Param FlatModel::describe(const ParamSpec& spec, int block) const {
               .numel = own_numel(*spec.parameter),
               .group = group_of(spec),
               .wide = spec.wide && options_.weight_dtype != at::kFloat,
+              .embedding = spec.embedding,
               .init = spec.init,
               .parameter = spec.parameter};
   if (param.wide && spec.init.kind == Init::Kind::given) {

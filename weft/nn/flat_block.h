@@ -27,6 +27,7 @@ struct Param {
   int64_t numel = 0;                     ///< elements there: of the part, with what pads its pieces
   ParamGroup group = ParamGroup::decay;  ///< which lie side by side
   bool wide = false;                     ///< ParamSpec::wide, where weights are narrower than float32
+  bool embedding = false;                ///< ParamSpec::embedding
   Init init;                             ///< how its first values are drawn
   Parameter* parameter = nullptr;        ///< in the block
 

@@ -98,7 +98,8 @@ at::Tensor Embedding::operator()(const at::Tensor& ids) {
 at::Tensor Embedding::operator()(const at::Tensor& ids, const Context& context) { return embedding(ids, weight, context); }
 
 void Embedding::describe(std::vector<ParamSpec>& specs, const std::string& name) {
-  specs.push_back({name + ".weight", &weight, {Init::Kind::normal, 0.0, stddev}});
+  specs.push_back(
+      {.name = name + ".weight", .parameter = &weight, .init = {Init::Kind::normal, 0.0, stddev}, .embedding = true});
 }
 
 Conv2d::Conv2d(int64_t in, int64_t out, int64_t kernel, bool with_bias, int64_t stride)

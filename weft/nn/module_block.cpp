@@ -4,6 +4,7 @@
 #include <ATen/Context.h>
 #include <fmt/core.h>
 #include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/embedding.h>
 
 #include <mutex>
 #include <string_view>
@@ -43,6 +44,7 @@ class ModuleBlock : public Block, public ChecksSplits {
   ModuleBlock(std::string name, std::shared_ptr<torch::nn::Module> module, std::function<Tensors(const Tensors&)> forward)
       : name_(std::move(name)), module_(std::move(module)), forward_(std::move(forward)) {
     for (const auto& entry : module_->named_parameters()) add(entry.key(), entry.value(), Kind::parameter);
+    find_embeddings();
     for (const auto& entry : module_->named_buffers()) {
       if (!entry.value().is_floating_point()) {
         whole_.push_back({entry.key(), entry.value()});
@@ -82,7 +84,8 @@ class ModuleBlock : public Block, public ChecksSplits {
                        .decay = decays(value),
                        .statistic = statistic,
                        .wide = statistic,
-                       .frozen = held->kind == Kind::constant || (held->kind == Kind::parameter && !value.requires_grad())});
+                       .frozen = held->kind == Kind::constant || (held->kind == Kind::parameter && !value.requires_grad()),
+                       .embedding = held->embedding});
     }
     return specs;
   }
@@ -110,6 +113,7 @@ class ModuleBlock : public Block, public ChecksSplits {
     Parameter parameter;
     Kind kind;
     uint32_t version = 0;  ///< before a forward
+    bool embedding = false;
   };
 
   /// A buffer of whole numbers or truth values, which flat memory has no place for.
@@ -121,6 +125,16 @@ class ModuleBlock : public Block, public ChecksSplits {
 
   void add(const std::string& name, const at::Tensor& value, Kind kind) {
     held_.push_back(std::make_unique<Held>(Held{name, {value, {}}, kind}));
+  }
+
+  void find_embeddings() {
+    for (const auto& entry : module_->named_modules()) {
+      const auto* embedding = entry.value()->as<torch::nn::EmbeddingImpl>();
+      const auto* bag = entry.value()->as<torch::nn::EmbeddingBagImpl>();
+      if (!embedding && !bag) continue;
+      const std::string name = entry.key().empty() ? "weight" : entry.key() + ".weight";
+      for (const std::unique_ptr<Held>& held : held_) held->embedding = held->embedding || held->name == name;
+    }
   }
 
   /// torch's layers would add up their gradients over this rank's tokens alone.

@@ -30,6 +30,17 @@ void check(const Options& o) {
   if constexpr (requires { o.eps; }) require_positive("eps", o.eps);
   if constexpr (requires { o.trust; }) require_positive("trust", o.trust);
   if constexpr (requires { o.trust_limit; }) require_not_negative("trust_limit", o.trust_limit);
+  if constexpr (requires { o.beta2_decay; }) {
+    require(o.beta2_decay <= 0, "beta2_decay", o.beta2_decay, "at most 0");
+    require_not_negative("min_rms", o.min_rms);
+    require(o.update_clip >= 1, "update_clip", o.update_clip, "at least 1");
+  }
+  if constexpr (requires { o.ns_steps; }) {
+    require_positive("lr", o.lr);
+    require(o.ns_steps >= 1 && o.ns_steps <= 99, "ns_steps", o.ns_steps, "in [1, 99]");
+    require_positive("ns_eps", o.ns_eps);
+    require_not_negative("adam_lr", o.adam_lr);
+  }
   if constexpr (requires { o.nesterov; }) {
     if (o.nesterov && o.momentum == 0) throw InputError("optimizer.nesterov needs a momentum above 0");
   }
@@ -47,6 +58,17 @@ std::string text(const Lamb& o) {
 std::string text(const Lion& o) { return fmt::format("Lion, betas {} and {}", o.beta1, o.beta2); }
 std::string text(const RmsProp& o) { return fmt::format("RMSprop, alpha {}, eps {}, momentum {}", o.alpha, o.eps, o.momentum); }
 std::string text(const Adagrad& o) { return fmt::format("Adagrad, eps {}", o.eps); }
+std::string text(const Muon& o) {
+  return fmt::format(
+      "Muon, momentum {}{}, {} Newton-Schulz steps, eps {}, rate {}; beside it AdamW, rate {}, betas {} and {}, eps {}",
+      o.momentum, o.nesterov ? " (Nesterov)" : "", o.ns_steps, o.ns_eps, kMatrixRates.of(o.adjust), o.adam_lr, o.beta1, o.beta2,
+      o.eps);
+}
+
+std::string text(const Adafactor& o) {
+  return fmt::format("Adafactor, beta2_decay {}, eps {}, smallest rms {}, clip of updates {}", o.beta2_decay, o.eps, o.min_rms,
+                     o.update_clip);
+}
 
 using Names = std::vector<std::string>;
 Names names(const AdamW& /*o*/) { return {"exp_avg", "exp_avg_sq"}; }
@@ -56,6 +78,8 @@ Names names(const Lamb& /*o*/) { return {"exp_avg", "exp_avg_sq"}; }
 Names names(const Lion& /*o*/) { return {"exp_avg"}; }
 Names names(const RmsProp& o) { return o.momentum > 0.0 ? Names{"square_avg", "momentum_buffer"} : Names{"square_avg"}; }
 Names names(const Adagrad& /*o*/) { return {"sum"}; }
+Names names(const Muon& /*o*/) { return {"momentum_buffer", "exp_avg_sq"}; }
+Names names(const Adafactor& /*o*/) { return {"variance"}; }
 
 }  // namespace
 
@@ -74,7 +98,12 @@ std::vector<std::string> state_names(const OptimizerOptions& options) {
 int num_states(const OptimizerOptions& options) { return static_cast<int>(state_names(options).size()); }
 
 bool needs_tensor_norms(const OptimizerOptions& options) {
-  return std::holds_alternative<Lars>(options) || std::holds_alternative<Lamb>(options);
+  return std::holds_alternative<Lars>(options) || std::holds_alternative<Lamb>(options) ||
+         std::holds_alternative<Adafactor>(options);
+}
+
+bool needs_whole_tensors(const OptimizerOptions& options) {
+  return std::holds_alternative<Muon>(options) || std::holds_alternative<Adafactor>(options);
 }
 
 }  // namespace weft

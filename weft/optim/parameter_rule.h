@@ -13,6 +13,7 @@ struct ParameterRule {
   std::string names;                        ///< a pattern as of a shell: "h.0.*", "*.bias"; * stands for dots too
   double lr_factor = 1.0;                   ///< times the learning rate; at least 0
   std::optional<double> weight_decay = {};  ///< in place of the optimizer's, of biases and norms too; at least 0
+  std::optional<bool> muon = {};            ///< of the optimizer Muon: they are hidden matrices, or are not
   bool frozen = false;                      ///< they keep their values, and take neither gradients nor optimizer state
 };
 

@@ -78,6 +78,7 @@ std::string rules_text(const ParameterRules& rules) {
   for (const ParameterRule& rule : rules) {
     text += fmt::format("{}'{}': rate x {}", text.empty() ? "" : ", ", rule.names, rule.lr_factor);
     if (rule.weight_decay) text += fmt::format(", weight decay {}", *rule.weight_decay);
+    if (rule.muon) text += *rule.muon ? ", Muon" : ", no Muon";
     if (rule.frozen) text += ", frozen";
   }
   return text;

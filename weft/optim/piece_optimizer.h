@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "weft/optim/optimizer.h"
@@ -13,12 +14,26 @@ namespace weft {
 template <class Options>
 class PieceOptimizer : public Optimizer {
  public:
-  /// Of `model`, which must outlive it; `pieces` is how an update goes through it.
+  /// Of `model`, which must outlive it; `pieces` is how an update goes through it, with all states of state_names().
   PieceOptimizer(FlatModel& model, const Options& options, const ParameterRules& rules,
                  const PieceOptions& pieces = {.most = kPieceElements})
-      : options_(options), pieces_(model, num_states(options), rules, pieces) {}
+      : PieceOptimizer(model, options, rules, pieces, num_states(options)) {}
+  /// The same, of which pieces have the first `states`.
+  PieceOptimizer(FlatModel& model, const Options& options, const ParameterRules& rules, const PieceOptions& pieces, int states)
+      : options_(options), pieces_(model, states, rules, pieces) {}
 
   std::vector<at::Tensor>& state(int block) override { return pieces_.state(block); }
+  std::vector<int64_t> state_numels(int block) const override {
+    return std::vector<int64_t>(static_cast<size_t>(num_states(options_)), pieces_.model().flat(block).num_owned());
+  }
+  std::vector<StateTensor> state_tensors(int param) const override {
+    std::vector<StateTensor> tensors;
+    for (const std::string& name : state_names(options_)) {
+      const int index = static_cast<int>(tensors.size());
+      tensors.push_back({name, pieces_.model().params()[param].shape, index, pieces_.own(param).begin});
+    }
+    return tensors;
+  }
 
  protected:
   /// The weight decay of its parameters.
@@ -34,11 +49,13 @@ class PieceOptimizer : public Optimizer {
 
 /// make_optimizer() of each kind.
 std::unique_ptr<Optimizer> make_of(FlatModel& model, const AdamW& options, const ParameterRules& rules);
-std::unique_ptr<Optimizer> make_of(FlatModel& model, const Sgd& options, const ParameterRules& rules);      ///< the same
-std::unique_ptr<Optimizer> make_of(FlatModel& model, const Lars& options, const ParameterRules& rules);     ///< the same
-std::unique_ptr<Optimizer> make_of(FlatModel& model, const Lamb& options, const ParameterRules& rules);     ///< the same
-std::unique_ptr<Optimizer> make_of(FlatModel& model, const Lion& options, const ParameterRules& rules);     ///< the same
-std::unique_ptr<Optimizer> make_of(FlatModel& model, const RmsProp& options, const ParameterRules& rules);  ///< the same
-std::unique_ptr<Optimizer> make_of(FlatModel& model, const Adagrad& options, const ParameterRules& rules);  ///< the same
+std::unique_ptr<Optimizer> make_of(FlatModel& model, const Sgd& options, const ParameterRules& rules);        ///< the same
+std::unique_ptr<Optimizer> make_of(FlatModel& model, const Lars& options, const ParameterRules& rules);       ///< the same
+std::unique_ptr<Optimizer> make_of(FlatModel& model, const Lamb& options, const ParameterRules& rules);       ///< the same
+std::unique_ptr<Optimizer> make_of(FlatModel& model, const Lion& options, const ParameterRules& rules);       ///< the same
+std::unique_ptr<Optimizer> make_of(FlatModel& model, const RmsProp& options, const ParameterRules& rules);    ///< the same
+std::unique_ptr<Optimizer> make_of(FlatModel& model, const Adagrad& options, const ParameterRules& rules);    ///< the same
+std::unique_ptr<Optimizer> make_of(FlatModel& model, const Muon& options, const ParameterRules& rules);       ///< the same
+std::unique_ptr<Optimizer> make_of(FlatModel& model, const Adafactor& options, const ParameterRules& rules);  ///< the same
 
 }  // namespace weft

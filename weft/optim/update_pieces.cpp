@@ -10,13 +10,14 @@ UpdatePieces::UpdatePieces(FlatModel& model, int count, const ParameterRules& ru
     : model_(model),
       options_(options),
       count_(count),
-      has_rules_(!rules.empty()),
+      has_settings_(!rules.empty() || !options.matrices.empty()),
       states_(model.num_blocks(), std::vector<at::Tensor>(static_cast<size_t>(count))) {
   for (const Param& param : model.params()) {
     const ParameterRule* rule = rule_of(rules, param.name);
-    settings_.push_back(rule ? Setting{rule->lr_factor, rule->weight_decay} : Setting{});
+    const bool matrix = !options.matrices.empty() && options.matrices[settings_.size()];
+    settings_.push_back(rule ? Setting{rule->lr_factor, rule->weight_decay, matrix} : Setting{.matrix = matrix});
   }
-  if (has_rules_ && options_.most == 0) options_.most = kPieceElements;  // of which copies are made
+  if (has_settings_ && options_.most == 0) options_.most = kPieceElements;  // of which copies are made
 }
 
 void UpdatePieces::visit(int block, Visit visit) {
@@ -37,11 +38,12 @@ void UpdatePieces::visit(int block, Visit visit) {
                         .gradients = part(flat.owned_gradients).to(at::kFloat),
                         .state = {},
                         .decay = group.group == ParamGroup::decay,
-                        .split = group.split};
+                        .split = group.split,
+                        .begin = begin};
       for (int i = 0; i < count_; ++i) piece.state.push_back(part(states_[block][i]));
       const std::vector<TensorPart> tensors =
-          options_.tensors || has_rules_ ? tensors_of(block, begin, end) : std::vector<TensorPart>{};
-      if (has_rules_) {
+          options_.tensors || has_settings_ ? tensors_of(block, begin, end) : std::vector<TensorPart>{};
+      if (has_settings_) {
         visit_by_setting(piece, tensors, visit);
       } else {
         piece.tensors = tensors;
@@ -60,6 +62,7 @@ void UpdatePieces::visit_by_setting(const UpdatePiece& piece, const std::vector<
     UpdatePiece own = piece;
     own.lr_factor = setting.lr_factor;
     own.weight_decay = setting.weight_decay;
+    own.matrix = setting.matrix;
     own.tensors = parts;
     if (by_setting.size() == 1) {
       visit(own);
@@ -89,14 +92,18 @@ void prepare_gradients(UpdatePiece& piece, double divisor, double decay) {
   if (decay != 0.0) piece.gradients.add_(piece.weights, decay);
 }
 
+GroupRange UpdatePieces::own(int param) const {
+  const Param& p = model_.params()[param];
+  return model_.flat(p.block).own({.group = p.group, .begin = p.offset, .end = p.offset + p.numel});
+}
+
 /// Of elements [begin, end) of the block's shard.
 std::vector<TensorPart> UpdatePieces::tensors_of(int block, int64_t begin, int64_t end) const {
   const FlatBlock& flat = model_.flat(block);
   std::vector<TensorPart> parts;
   for (const int index : flat.params) {
-    const Param& param = model_.params()[index];
-    if (!is_trained(param.group)) continue;
-    const GroupRange own = flat.own({.group = param.group, .begin = param.offset, .end = param.offset + param.numel});
+    if (!is_trained(model_.params()[index].group)) continue;
+    const GroupRange own = this->own(index);
     const TensorPart part{index, std::max(own.begin, begin) - begin, std::min(own.end, end) - begin};
     if (part.begin < part.end) parts.push_back(part);
   }

@@ -29,6 +29,8 @@ struct UpdatePiece {
   double lr_factor = 1.0;                   ///< their rate is the step's times this
   std::optional<double> weight_decay = {};  ///< in place of the optimizer's, whatever `decay`
   bool split = false;                       ///< their tensors are split over the ranks of a layer
+  bool matrix = false;                      ///< they are of PieceOptions::matrices
+  int64_t begin = 0;                        ///< of the first one, among what the rank owns of the block
   std::vector<TensorPart> tensors = {};     ///< of which they are; where the walk is asked for it
 };
 
@@ -37,8 +39,9 @@ void prepare_gradients(UpdatePiece& piece, double divisor, double decay);
 
 /// How a walk goes.
 struct PieceOptions {
-  int64_t most = 0;      ///< elements of a piece where gradients are float32; 0: a whole group
-  bool tensors = false;  ///< UpdatePiece::tensors
+  int64_t most = 0;                 ///< elements of a piece where gradients are float32; 0: a whole group
+  bool tensors = false;             ///< UpdatePiece::tensors
+  std::vector<bool> matrices = {};  ///< by parameter: those that are visited apart from the others; empty: none
 };
 
 /// The state of an optimizer over a model, and its pieces.
@@ -47,7 +50,7 @@ class UpdatePieces {
   /// What is done with a piece.
   using Visit = c10::function_ref<void(UpdatePiece&)>;
 
-  /// `count` tensors of state a block.
+  /// `count` tensors of state a block, [owned] each.
   UpdatePieces(FlatModel& model, int count, const ParameterRules& rules, const PieceOptions& options);
 
   /// The block's; what a caller adds to it comes last, and is no part of the pieces.
@@ -56,15 +59,21 @@ class UpdatePieces {
   void visit(int block, Visit visit);
   /// The same for an update: what was trained goes to the rank's shard in the weight type then.
   void update(int block, Visit visit);
-  FlatModel& model() { return model_; }  ///< whose state it is
+  FlatModel& model() const { return model_; }  ///< whose state it is
+  /// The elements of a parameter that this rank owns, counted from the first that it owns of the block; may be none.
+  GroupRange own(int param) const;
   /// The weight decay of a parameter, where the optimizer's is that.
   double decay_of(size_t param, double decay) const { return settings_[param].weight_decay.value_or(decay); }
+  /// The rate of a parameter is the step's times this.
+  double lr_factor_of(size_t param) const { return settings_[param].lr_factor; }
+  bool is_matrix(size_t param) const { return settings_[param].matrix; }  ///< of PieceOptions::matrices
 
  private:
-  /// What a rule says of a parameter.
+  /// What holds for a parameter.
   struct Setting {
     double lr_factor = 1.0;
     std::optional<double> weight_decay = {};
+    bool matrix = false;
     auto operator<=>(const Setting&) const = default;
   };
   std::vector<TensorPart> tensors_of(int block, int64_t begin, int64_t end) const;
@@ -74,7 +83,7 @@ class UpdatePieces {
   PieceOptions options_;
   int count_;
   std::vector<Setting> settings_;  ///< by parameter
-  bool has_rules_;
+  bool has_settings_;
   std::vector<std::vector<at::Tensor>> states_;
 };
 

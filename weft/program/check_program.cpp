@@ -32,6 +32,15 @@ void check_blocks_told(const Program& program) {
   if (!program.block_frozen.empty() && program.block_frozen.size() != program.block_names.size()) {
     malformed(0, fmt::format("frozen weights are told for {} blocks of {}", program.block_frozen.size(), program.num_blocks()));
   }
+  if (!program.gathered_gradient_bytes.empty() && program.gathered_gradient_bytes.size() != program.block_names.size()) {
+    malformed(0, fmt::format("gathered gradients are told for {} blocks of {}", program.gathered_gradient_bytes.size(),
+                             program.num_blocks()));
+  }
+  for (const int bytes : program.gathered_gradient_bytes) {
+    if (bytes < 0 || bytes > kMostElementBytes) {
+      malformed(0, fmt::format("gathered gradients of {} bytes: must have 0 to {}", bytes, kMostElementBytes));
+    }
+  }
   int64_t elements = 0;
   for (int block = 0; block < program.num_blocks(); ++block) {
     const std::string& name = program.block_names[block];

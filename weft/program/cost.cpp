@@ -17,7 +17,8 @@ int64_t& wire_bytes_of(StepCost& cost, Op op) {
   if (op == Op::gather) return cost.weight_wire_bytes;
   if (op == Op::send) return cost.transfer_wire_bytes;
   if (op == Op::forward || op == Op::loss || is_backward(op)) return cost.inner_wire_bytes;
-  return op == Op::reduce || op == Op::reduce_scatter ? cost.gradient_wire_bytes : cost.loss_wire_bytes;
+  const bool of_gradients = op == Op::reduce || op == Op::reduce_scatter || op == Op::gather_gradients;
+  return of_gradients ? cost.gradient_wire_bytes : cost.loss_wire_bytes;
 }
 
 }  // namespace

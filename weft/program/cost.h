@@ -16,7 +16,7 @@ int64_t shard_bytes(int64_t bytes, int ranks);
 struct StepCost {
   double forward_flops = 0.0;         ///< floating-point operations, recompute included
   double backward_flops = 0.0;        ///< those of backwards, whole or in parts
-  int64_t gradient_wire_bytes = 0;    ///< sent to reduce gradients
+  int64_t gradient_wire_bytes = 0;    ///< sent to reduce gradients, and to gather them for updates
   int64_t weight_wire_bytes = 0;      ///< sent to gather weights
   int64_t transfer_wire_bytes = 0;    ///< activations and their gradients, to other stages
   int64_t loss_wire_bytes = 0;        ///< the norm's too

@@ -31,9 +31,9 @@ enum class Defect {
   early_norm,            ///< norm of gradients that are not final yet, or before the loss whose count it divides by
   missing_update,        ///< a block that is never updated
   double_update,         ///< updated twice
-  early_update,          ///< updated before its reduce, or before the norm or loss it is scaled by
+  early_update,          ///< updated, or gathered for it, before its reduce, the norm or loss it is scaled by, or that gather
   not_gathered,          ///< a block that runs without its whole weights, before their gather or after their release
-  bad_gather,            ///< gathered twice, released twice, never released, or not gathered after its update
+  bad_gather,            ///< gathered twice, released twice, never released, or not gathered after its update, or for it
   buffer_conflict,       ///< a block is gathered, or runs backward, while another one is in its buffer
   bad_move,              ///< offloaded or reloaded twice, or used while it is elsewhere
   bad_bytes,             ///< more bytes freed than are live, or some that the step never frees (bytes_check.h)

@@ -36,6 +36,7 @@ void add_frame(Hash& hash, const Program& program) {
   for (const std::string& name : program.block_names) hash.add(fnv1a(name));
   hash.add_all(program.block_numel);
   hash.add_all(program.block_frozen);
+  hash.add_all(program.gathered_gradient_bytes);
   for (const std::vector<int>& uses : program.block_uses) hash.add_all(uses);
   hash.add(program.shard_level, program.shards, program.inner_shards, program.weight_bytes, program.gradient_bytes,
            program.micro_batches, program.slots, program.replicas, program.needs_norm, program.noise_scale, program.keep_order);

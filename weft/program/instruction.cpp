@@ -31,7 +31,7 @@ bool adds_gradients(Op op) { return op == Op::backward || op == Op::backward_wei
 
 bool takes_one_block(Op op) {
   return op == Op::forward || is_backward(op) || is_transfer(op) || op == Op::gather || op == Op::release || op == Op::drop ||
-         op == Op::offload || op == Op::reload || op == Op::reduce_scatter || op == Op::squares;
+         op == Op::offload || op == Op::reload || op == Op::reduce_scatter || op == Op::squares || op == Op::gather_gradients;
 }
 
 bool takes_micro_batch(const Instruction& x) {
@@ -73,6 +73,7 @@ std::string describe(const Instruction& x, const std::vector<std::string>& block
       return fmt::format("release of {}{}", range_text(x, block_names), x.keeps_inner_shard ? ", keeping the inner shard" : "");
     case Op::reduce:
     case Op::norm:
+    case Op::gather_gradients:
     case Op::update:
       return fmt::format("{} of {}", name(x.op), range_text(x, block_names));
   }

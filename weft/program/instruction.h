@@ -39,12 +39,13 @@ enum class Op : uint8_t {
   squares,         ///< squares of the gradients of block `first` as `micro`, the first of its slot, left them: the noise scale
   reduce_loss,     ///< sum (loss, count) of every micro-batch over the axis, and the squares
   norm,            ///< norms of [first, last): of the mean gradient, for clipping and fp16's check, and of whole tensors
-  update,          ///< optimizer on what this rank owns of [first, last)
+  gather_gradients,  ///< make whole, from the shards, what the update of block `first` needs of its gradients
+  update,            ///< optimizer on what this rank owns of [first, last)
 };
 /// The words for instructions.
-inline constexpr EnumNames<Op, 20> kOps("load", "gather", "release", "forward", "drop", "offload", "reload", "loss", "backward",
+inline constexpr EnumNames<Op, 21> kOps("load", "gather", "release", "forward", "drop", "offload", "reload", "loss", "backward",
                                         "backward_input", "backward_weight", "send", "receive", "combine", "reduce_scatter",
-                                        "reduce", "squares", "reduce_loss", "norm", "update");
+                                        "reduce", "squares", "reduce_loss", "norm", "gather_gradients", "update");
 
 /// The data that offload, reload, send and receive move.
 enum class Payload : uint8_t {

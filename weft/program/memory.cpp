@@ -85,19 +85,46 @@ class Estimate {
     add(MemoryCategory::gradients, bytes);
   }
 
+  /// Elements of state of a block.
+  int64_t states_of(int block) const {
+    const int64_t own = held_numel_[block] / program_.shards;
+    if (options_.block_states.empty() || held_numel_[block] == 0) return own * options_.optimizer_states;
+    const BlockState& state = options_.block_states[block];
+    return own * state.states + std::min(own, state.part) + state.whole;
+  }
+
+  Numels states() const {
+    Numels result;
+    result.reserve(held_numel_.size());
+    for (int block = 0; block < program_.num_blocks(); ++block) result.push_back(states_of(block));
+    return result;
+  }
+
   void optimizer() {
-    const int64_t state = options_.offload_optimizer ? largest_own() : own();
-    keep(MemoryCategory::optimizer, state * kFloatBytes * options_.optimizer_states);
+    keep(MemoryCategory::optimizer, (options_.offload_optimizer ? largest(states()) : sum(states())) * kFloatBytes);
+    add(MemoryCategory::optimizer, largest_update());
     if (program_.gradient_bytes < kFloatBytes)
       add(MemoryCategory::optimizer, std::min(largest_own() * kFloatBytes, kWidenedPiece));
+  }
+
+  /// Most that the update of a block holds for the moment: the gradients that it gathers, and what it says.
+  int64_t largest_update() const {
+    int64_t most = 0;
+    for (int block = 0; block < program_.num_blocks() && !options_.block_states.empty(); ++block) {
+      if (held_numel_[block] == 0) continue;
+      const int64_t whole =
+          program_.gathers_gradients(block) ? held_numel_[block] * program_.gathered_gradient_bytes[block] : 0;
+      most = std::max(most, whole + options_.block_states[block].temporary_bytes);
+    }
+    return most;
   }
 
   /// Ranks that own the same write a part of it each.
   void saving() {
     const MeshSizes& mesh = program_.mesh;
     const int64_t replicas = int64_t{mesh.dp} * mesh.cp * (program_.shards > 1 ? 1 : mesh.shard);
-    const int64_t weights = sum(held_weights_) / program_.shards, states = own() * options_.optimizer_states;
-    add(MemoryCategory::saving, options_.state_copies * (weights + states) * kFloatBytes / replicas);
+    const int64_t weights = sum(held_weights_) / program_.shards;
+    add(MemoryCategory::saving, options_.state_copies * (weights + sum(states())) * kFloatBytes / replicas);
   }
 
   const Program& program_;

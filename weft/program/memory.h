@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "weft/base/enum_names.h"
 #include "weft/program/program.h"
@@ -36,13 +37,22 @@ inline std::string_view name(MemoryCategory category) { return kMemoryCategories
 /// Bytes of each category, in the order of MemoryCategory.
 using CategoryBytes = std::array<int64_t, kMemoryCategories.size()>;
 
+/// What an optimizer keeps of a block, where that is not the same tensors of all that it owns.
+struct BlockState {
+  int states = 0;               ///< float32 tensors of all that a rank owns
+  int64_t part = 0;             ///< elements of one more, of which one rank may own all
+  int64_t whole = 0;            ///< elements that each of its ranks has
+  int64_t temporary_bytes = 0;  ///< most that its update holds for the moment, beside gathered gradients
+};
+
 /// What a rank's memory depends on beside the program.
 struct MemoryOptions {
-  int optimizer_states = 2;         ///< float32 tensors of state: 2 for Adam, 1 for SGD with momentum, 1 for an average
-  bool offload_optimizer = false;   ///< one block's state at a time
-  bool offload_weights = false;     ///< one block's shard at a time
-  int64_t communication_bytes = 0;  ///< of the groups
-  int state_copies = 0;             ///< of its share of the state, to be saved and as snapshots
+  int optimizer_states = 2;  ///< float32 tensors of state: 2 for Adam, 1 for SGD with momentum, 1 for an average
+  std::vector<BlockState> block_states = {};  ///< by block, in place of optimizer_states; empty: those hold
+  bool offload_optimizer = false;             ///< one block's state at a time
+  bool offload_weights = false;               ///< one block's shard at a time
+  int64_t communication_bytes = 0;            ///< of the groups
+  int state_copies = 0;                       ///< of its share of the state, to be saved and as snapshots
 };
 
 /// Bytes that a rank holds.

@@ -52,7 +52,9 @@ struct BlockCost {
   int64_t input_peak_bytes = 0;     ///< most that backward_input holds at a time; 0: as backward
   int64_t weight_peak_bytes = 0;    ///< the same of backward_weight; 0: what it was kept
   int64_t frozen_numel = 0;         ///< elements beside `numel` that have no gradient and never change
-  InnerCalls calls = {};            ///< what it sends while it runs
+  /// Bytes of an element of its gradients that its update needs of all shards, which gather them for it; 0: it needs none.
+  int gathered_gradient_bytes = 0;
+  InnerCalls calls = {};  ///< what it sends while it runs
 
   int64_t made_bytes() const { return output_bytes - passed_bytes; }  ///< of what it hands on, what it made; its gradient's
 };
@@ -108,6 +110,7 @@ struct Program {
   std::vector<std::string> block_names = {};  ///< BlockCost::name
   std::vector<int64_t> block_numel = {};   ///< elements of each block's flat buffer, padded so that it divides over the shards
   std::vector<int64_t> block_frozen = {};  ///< of frozen weights beside them, padded alike; empty: there are none
+  std::vector<int> gathered_gradient_bytes = {};  ///< by block: BlockCost's; empty: no update gathers any
   std::vector<std::vector<int>> block_uses = {};  ///< BlockCost::uses
   std::vector<InnerCalls> block_calls = {};       ///< BlockCost::calls; empty: none
   std::vector<InnerCall> loss_calls = {};         ///< ModelCost::loss_calls
@@ -142,6 +145,8 @@ struct Program {
   int num_blocks() const { return static_cast<int>(block_names.size()); }  ///< of the whole model
   /// Elements of a block's whole weights.
   int64_t weight_numel(int block) const { return block_numel[block] + (block_frozen.empty() ? 0 : block_frozen[block]); }
+  /// Whether the block's update needs what all shards have of its gradients.
+  bool gathers_gradients(int block) const { return !gathered_gradient_bytes.empty() && gathered_gradient_bytes[block] > 0; }
   /// Bytes of a block's whole gradients.
   int64_t gradient_block_bytes(int block) const { return block_numel[block] * gradient_bytes; }
 };

@@ -24,7 +24,7 @@ struct Case {
 };
 
 std::vector<Case> cases() {
-  using weft::Adagrad, weft::AdamW, weft::Lamb, weft::Lars, weft::Lion, weft::RmsProp, weft::Sgd;
+  using weft::Adafactor, weft::Adagrad, weft::AdamW, weft::Lamb, weft::Lars, weft::Lion, weft::Muon, weft::RmsProp, weft::Sgd;
   return {
       {"adamw", AdamW{.weight_decay = 0.1}, {{"name", "'AdamW'"}, {"weight_decay", "0.1"}}},
       {"sgd",
@@ -46,6 +46,18 @@ std::vector<Case> cases() {
        RmsProp{.weight_decay = 0.1, .momentum = 0.9},
        {{"name", "'RMSprop'"}, {"weight_decay", "0.1"}, {"momentum", "0.9"}}},
       {"adagrad", Adagrad{.weight_decay = 0.1}, {{"name", "'Adagrad'"}, {"weight_decay", "0.1"}}},
+      {"adafactor", Adafactor{.weight_decay = 0.1}, {{"name", "'Adafactor'"}, {"weight_decay", "0.1"}}},
+      {"adafactor_clip",
+       Adafactor{.beta2_decay = -0.5, .min_rms = 0.5, .update_clip = 1.2, .weight_decay = 0.1},
+       {{"name", "'Adafactor'"}, {"weight_decay", "0.1"}, {"beta2_decay", "-0.5"}, {"eps", "(None, 0.5)"}, {"d", "1.2"}}},
+      {"muon", Muon{.adam_lr = 1e-3}, {{"name", "'Muon'"}, {"weight_decay", "0.1"}}},
+      {"muon_matched",
+       Muon{.nesterov = false, .ns_steps = 3, .adjust = weft::MatrixRate::match_rms_adamw, .adam_lr = 1e-3},
+       {{"name", "'Muon'"},
+        {"weight_decay", "0.1"},
+        {"nesterov", "False"},
+        {"ns_steps", "3"},
+        {"adjust_lr_fn", "'match_rms_adamw'"}}},
   };
 }
 
@@ -72,8 +84,13 @@ std::vector<weft::NamedTensor> sample(const Case& c) {
     }
   };
   keep("begin.", flat.flat(0).weights.detach());
+<<<<<<< HEAD
   const auto optimizer = weft::make_optimizer(flat, c.options);
   const at::Tensor average = flat.flat(0).master.clone();
+=======
+  const weft::ParameterRules rules = {{.names = "matrix", .muon = true}, {.names = "kernel", .muon = true}};
+  const auto optimizer = weft::make_optimizer(flat, c.options, rules);
+>>>>>>> c02c753f0189215b398394771334c4a761c7b785
   for (int step = 0; step < kSteps; ++step) {
     flat.flat(0).gradients.normal_();
     keep(fmt::format("gradient.{}.", step), flat.flat(0).gradients);

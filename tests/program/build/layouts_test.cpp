@@ -15,6 +15,7 @@ namespace {
 std::vector<ModelCost> models() {
   std::vector<ModelCost> result = {toy_model(1, 1000), toy_model(5, 1000), tied_model(5, 1000), toy_model(3, 0)};
   result[1].blocks[0].numel = 0;
+  result[1].blocks[2].gathered_gradient_bytes = result[1].blocks[3].gathered_gradient_bytes = 2;
   result[2].blocks[3].numel = 0;
   return result;
 }

@@ -12,6 +12,7 @@
 #include "weft/train/plan/forecast.h"
 #include "weft/train/recipe/build_model.h"
 #include "weft/train/recipe/read_recipe.h"
+#include "weft/train/recipe/recipe_optimizer.h"
 #include "weft/train/run/trainer.h"
 
 namespace weft {
@@ -29,6 +30,7 @@ struct Case {
   int ranks = 2;
   double ema = 0.0;
   std::string pack = "stream";
+  std::string optimizer = "adamw";
 };
 
 std::vector<Case> cases() {
@@ -59,6 +61,10 @@ std::vector<Case> cases() {
     all.push_back({"none", "none", "fp32", ", cp = 2, context_attention = \"all_to_all\"", model});
     all.push_back({"none", "none", "fp32", ", cp = 2, tp = 2, sequence_parallel = true", model, 4});
   }
+  for (const char* level : {"none", "optimizer", "gradients", "parameters"}) {
+    all.push_back({level, "none", level == std::string("gradients") ? "bf16" : "fp32", "", "gpt", 2, "muon"});
+    all.push_back({level, "none", level == std::string("optimizer") ? "bf16" : "fp32", "", "gpt", 2, "adafactor"});
+  }
   return all;
 }
 
@@ -69,10 +75,10 @@ Recipe recipe_of(const Case& c) {
     data = {{ name = "text", path = "none.txt", pack = "{}" }}
     batch = {{ global = 16 }}
     layout = {{ shard_level = "{}", recompute = "{}", precision = "{}"{} }}
-    optimizer = {{ ema = {} }}
+    optimizer = {{ name = "{}", ema = {} }}
     run = {{ steps = 3, threads = 1 }}
   )",
-                                  c.model, c.pack, c.level, c.recompute, c.precision, c.more, c.ema),
+                                  c.model, c.pack, c.level, c.recompute, c.precision, c.more, c.optimizer, c.ema),
                       "memory_test.toml");
 }
 
@@ -93,7 +99,7 @@ CategoryBytes measure(const Recipe& recipe, const ResolvedLayout& layout) {
   test::run_ranks(data_ranks * layout.cp * layout.tp, [&](World world) {
     MemoryLedger ledger;
     const Mesh mesh(world, {{"dp", layout.dp}, {"shard", layout.shard}, {"cp", layout.cp}, {"tp", layout.tp}});
-    Trainer trainer(mesh, build_model(recipe.model), AdamW{},
+    Trainer trainer(mesh, build_model(recipe.model), optimizer_of(recipe.optimizer),
                     {.global_batch = layout.global_batch,
                      .micro_batch = layout.micro_batch,
                      .average = {.decay = recipe.optimizer.ema},
@@ -118,8 +124,8 @@ double packed_for_tiles(const Recipe& recipe, const ResolvedLayout& layout) {
 }
 
 std::ostream& operator<<(std::ostream& out, const Case& c) {
-  return out << c.level << " " << c.recompute << " " << c.precision << c.more << " " << c.model << " " << c.pack
-             << (c.ema > 0 ? " ema" : "");
+  return out << c.level << " " << c.recompute << " " << c.precision << c.more << " " << c.model << " " << c.pack << " "
+             << c.optimizer << (c.ema > 0 ? " ema" : "");
 }
 
 class MemoryTest : public ::testing::TestWithParam<Case> {};
@@ -133,7 +139,9 @@ TEST_P(MemoryTest, MeasuredIsAsPredicted) {
     const auto expected = static_cast<double>(predicted.estimate().of(category));
     const auto actual = static_cast<double>(measured[i]);
     const double packed = category == MemoryCategory::activations ? packed_for_tiles(recipe, predicted.plan.layout) : 0.0;
-    EXPECT_GE(actual, (1.0 - kTolerance) * expected) << name(category);
+    // Updates of whole tensors are told for a rank that owns all of the largest.
+    const bool bound = category == MemoryCategory::optimizer && GetParam().optimizer != "adamw";
+    EXPECT_GE(actual, (bound ? 0.5 : 1.0 - kTolerance) * expected) << name(category);
     EXPECT_LE(actual, (1.0 + kTolerance) * expected + packed) << name(category);
   }
 }
@@ -198,7 +206,8 @@ TEST(MemoryOffload, FreesWhatIsPredicted) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Layouts, MemoryTest, ::testing::ValuesIn(cases()), [](const auto& info) {
-  const bool plain = info.param.more.empty() && info.param.ema == 0.0 && info.param.pack == "stream";
+  const bool plain =
+      info.param.more.empty() && info.param.ema == 0.0 && info.param.pack == "stream" && info.param.optimizer == "adamw";
   const std::string more = plain ? "" : "_more_" + std::to_string(info.index);
   return info.param.level + "_" + info.param.recompute + "_" + info.param.precision + more;
 });

@@ -133,7 +133,7 @@ TEST(Recipe, EveryKeyReachesItsPlace) {
             (std::vector<double>{1, 0.1, 0.5, 0.02, 0.8, 0.9, 1e-6, 0.7, 2.5, 0.99}));
   EXPECT_FALSE(o.ema_warmup);
   EXPECT_EQ(run_length_text(o.warmup) + ", " + run_length_text(o.decay_every), "3, 2 epochs");
-  EXPECT_TRUE(o.nesterov);
+  EXPECT_EQ(o.nesterov, true);
   const RunRecipe& r = recipe.run;
   EXPECT_EQ((std::vector<int64_t>{*r.steps, *r.threads, r.reproducible_slots, r.reproducible_tp}),
             (std::vector<int64_t>{100, 2, 8, 12}));
@@ -154,7 +154,7 @@ TEST(Recipe, OverridesWinAndTheLastWinsMost) {
   EXPECT_EQ(recipe.optimizer.lr, 0.01);
   EXPECT_EQ(recipe.optimizer.clip, 1.0);
   EXPECT_EQ(recipe.layout.dp, 2);
-  EXPECT_TRUE(recipe.optimizer.nesterov);
+  EXPECT_EQ(recipe.optimizer.nesterov, true);
   EXPECT_EQ(recipe.data.path, "/some/file name=1.txt") << "unquoted text is a string";
   EXPECT_EQ(recipe.layout.backend, "shm");
   EXPECT_EQ(recipe.optimizer.decay, "cosine");
@@ -273,7 +273,7 @@ TEST(Recipe, EveryBadOverrideNamesItself) {
       {"word for a number", "run.steps=many", "--set run.steps=many: run.steps must be an integer of at least 1, found 'many'"},
       {"not a choice", "optimizer.name=adam",
        "--set optimizer.name=adam: optimizer.name must be one of \"adamw\", \"sgd\", \"lars\", \"lamb\", \"lion\", "
-       "\"rmsprop\", \"adagrad\", found 'adam'"},
+       "\"rmsprop\", \"adagrad\", \"muon\", \"adafactor\", found 'adam'"},
       {"more than a value", "run.steps=3\nseed=4", "--set run.steps=3\\nseed=4: run.steps must be"},
       {"no length", "optimizer.warmup=3 weeks",
        "--set optimizer.warmup=3 weeks: optimizer.warmup must be a number of steps, or a length: \"2 epochs\", \"1e6 "
@@ -380,6 +380,7 @@ TEST(Recipe, KeysThatDoNotFitTogether) {
        "r.toml: optimizer.decay = \"step\" needs optimizer.decay_every, the steps or epochs between drops"},
       {{"optimizer.name=sgd", "optimizer.nesterov=true", "optimizer.momentum=0"},
        "r.toml: optimizer.nesterov needs a momentum above 0"},
+      {{"optimizer.name=muon", "optimizer.momentum=0"}, "r.toml: optimizer.nesterov needs a momentum above 0"},
       {{"optimizer.scale_lr=linear"},
        "r.toml: optimizer.scale_lr = \"linear\" needs batch.reference, the global batch that optimizer.lr was found for"},
       {{"batch.reference=256"},
@@ -463,7 +464,9 @@ run = { steps = 1 }
   const std::vector<std::pair<std::string, std::string>> rows = {
       {"optimizer.groups.1.lr_factor=-1", "optimizer.groups.1.lr_factor must be a number of at least 0"},
       {"optimizer.groups.3.frozen=true", "unknown key 'optimizer.groups.3.frozen'"},
-      {"optimizer.groups.1.names=", "[[optimizer.groups]]: names is empty"}};
+      {"optimizer.groups.1.names=", "[[optimizer.groups]]: names is empty"},
+      {"optimizer.groups.1.muon=true",
+       "optimizer.groups.muon is read with optimizer.name = \"muon\" only, which is \"adamw\""}};
   for (const auto& [override, says] : rows) {
     EXPECT_NE(test::refusal([&, &o = override] { parse_recipe(text, "r.toml", {o}); }).find(says), std::string::npos) << says;
   }

@@ -1,7 +1,9 @@
 // Every optimizer in every layout: the bits of one device (law 2), LARS and LAMB with their norms of whole tensors too.
 #include <gtest/gtest.h>
 
+#include "tests/data/temp_folder.h"
 #include "tests/support/refusal.h"
+#include "tests/support/run_ranks.h"
 #include "tests/train/jobs.h"
 
 namespace weft::optimizers_test {
@@ -73,7 +75,9 @@ TEST_P(OptimizerBits, TiedWithoutClipping) { expect_same_bits("tied_gpt", GetPar
 INSTANTIATE_TEST_SUITE_P(Table, OptimizerBits,
                          testing::Values(Case{"lars", Lars{.weight_decay = 0.1, .trust = 0.02}}, Case{"lamb", Lamb{}},
                                          Case{"lion", Lion{.weight_decay = 0.1}}, Case{"rmsprop", RmsProp{.momentum = 0.9}},
-                                         Case{"adagrad", Adagrad{}}),
+                                         Case{"adagrad", Adagrad{}}, Case{"muon", Muon{.adam_lr = 1e-3}},
+                                         Case{"muon_matched", Muon{.nesterov = false, .adjust = MatrixRate::match_rms_adamw}},
+                                         Case{"adafactor", Adafactor{.weight_decay = 0.1}}),
                          [](const auto& info) { return info.param.name; });
 
 /// A tensor that two stages hold has one norm, counted once.
@@ -100,6 +104,62 @@ TEST(LayerWise, EqualsOneRankWhereLayersAreSplit) {
       expect_close(train_ranks(job("split_llama"), split, 4, optimizer, kSteps), one, 1e-4, /*values=*/true);
     }
   }
+}
+
+/// Its state too is of whole tensors in a checkpoint: a run goes on in another layout, with the bits of one that never stopped.
+TEST(WholeTensors, GoOnInAnotherLayout) {
+  for (const OptimizerOptions& optimizer : {OptimizerOptions(Muon{.adam_lr = 1e-3}), OptimizerOptions(Adafactor{})}) {
+    const std::vector<Cell> layouts = cells();
+    const Trained one = train_ranks(job("gpt"), with({}, 0.5), 1, optimizer, 4);
+    const test::TempFolder folder;
+    std::vector<Stretch> stretches = {{with(layouts[3].strategy, 0.5), 4, 1},
+                                      {with(layouts[6].strategy, 0.5), 4, 2},
+                                      {with(layouts[0].strategy, 0.5), 2, 3},
+                                      {with({}, 0.5), 1, 4}};
+    if (std::holds_alternative<Muon>(optimizer)) stretches.front().strategy.layout.offload_optimizer = Offload::host;
+    expect_equal(train_in_stretches(job("gpt"), stretches, optimizer, folder.path().string()), one, optimizer_text(optimizer));
+  }
+}
+
+/// Their state may wait elsewhere.
+TEST(WholeTensors, HaveTheSameBitsWithStateThatIsAway) {
+  const Muon optimizer{.adam_lr = 1e-3};
+  const Trained one = train_ranks(job("gpt"), with({}, 0.5), 1, optimizer, kSteps);
+  for (const Offload kind : {Offload::host, Offload::disk}) {
+    Strategy strategy = cell(2, Spread::shard, ShardLevel::parameters).strategy;
+    strategy.layout.offload_optimizer = strategy.layout.offload_parameters = kind;
+    expect_equal(train_ranks(job("gpt"), with(strategy, 0.5), 2, optimizer, kSteps), one, "away");
+  }
+}
+
+/// Gradients that overflow leave a step out on all ranks, in which nothing is gathered.
+TEST(WholeTensors, LeaveStepsOutTogether) {
+  const Muon optimizer{.adam_lr = 1e-3};
+  Strategy alone{.learning_rate = 0.01};
+  alone.layout.precision = Precision::fp16;
+  Strategy sharded = alone;
+  sharded.spread = Spread::shard;
+  sharded.layout.shard_level = ShardLevel::parameters;
+  const Trained one = train_ranks(job("gpt"), alone, 1, optimizer, kSteps);
+  expect_close(train_ranks(job("gpt"), sharded, 2, optimizer, kSteps), one, 2e-2, /*values=*/true);
+}
+
+TEST(WholeTensors, AreRefusedWhereLayersAreSplit) {
+  const auto make = [](int parts) {
+    const Mesh mesh(World(), {{"dp", 1}});
+    Trainer(mesh, job("split_llama").model(), Muon{},
+            {.global_batch = kGlobalBatch, .micro_batch = kGlobalBatch, .reproducible_tp = parts});
+  };
+  EXPECT_EQ(test::refusal([&] { make(0); }), "");
+  EXPECT_NE(test::refusal([&] { make(4); }).find("works on whole tensors, of which run.reproducible_tp = 4"),
+            std::string::npos);
+  test::run_ranks(2, [&](World world) {
+    const std::string says = test::refusal([&] {
+      Trainer(Mesh(world, {{"tp", 2}}), job("split_llama").model(), Muon{},
+              {.global_batch = kGlobalBatch, .micro_batch = kGlobalBatch});
+    });
+    EXPECT_NE(says.find("of which layout.tp = 2 leaves each rank a part"), std::string::npos) << says;
+  });
 }
 
 TEST(LayerWise, RefusesStateThatIsAway) {

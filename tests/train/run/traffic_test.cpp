@@ -18,6 +18,7 @@ struct Case {
   int64_t micro_batch = 3;
   double clip = 0.0;
   bool noise_scale = false;
+  OptimizerOptions optimizer = AdamW{};
 };
 
 std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.name; }
@@ -40,6 +41,18 @@ const std::vector<Case>& cases() {
        1,
        4,
        {.shard_level = ShardLevel::parameters, .recompute_every = 1, .precision = Precision::bf16, .reduce_in_fp32 = true}},
+      {"zero1_muon", 1, 4, {.shard_level = ShardLevel::optimizer}, 3, 0.0, Muon{}},
+      {"zero2_muon", 2, 2, {.shard_level = ShardLevel::gradients, .precision = Precision::bf16}, 3, 1.0, Muon{}},
+      {"zero3_muon", 1, 2, {.shard_level = ShardLevel::parameters}, 1, 0.0, Muon{}},
+      {"zero1_adafactor", 2, 2, {.shard_level = ShardLevel::optimizer}, 3, 0.0, Adafactor{}},
+      {"zero3_adafactor_bf16",
+       1,
+       4,
+       {.shard_level = ShardLevel::parameters, .precision = Precision::bf16},
+       3,
+       0.0,
+       Adafactor{}},
+      {"replicas_muon", 2, 1, {}, 3, 0.0, Muon{}},
   };
   return all;
 }
@@ -51,7 +64,7 @@ TEST_P(TrafficTest, CountedIsAsDeclared) {
   const int ranks = c.dp * c.shard;
   const Job& gpt = job("gpt");
   test::run_ranks(ranks, [&](World world) {
-    Trainer trainer(Mesh(world, {{"dp", c.dp}, {"shard", c.shard}}), gpt.model(), AdamW{},
+    Trainer trainer(Mesh(world, {{"dp", c.dp}, {"shard", c.shard}}), gpt.model(), c.optimizer,
                     {.global_batch = kGlobalBatch,
                      .micro_batch = c.micro_batch,
                      .clip = c.clip,

@@ -14,6 +14,7 @@
 #include "weft/program/build/step_bytes.h"
 #include "weft/program/build/step_size.h"
 #include "weft/program/edit.h"
+#include "weft/program/passes/gather_gradients.h"
 #include "weft/program/passes/gather_updated.h"
 #include "weft/program/passes/noise_squares.h"
 #include "weft/program/passes/norms.h"
@@ -135,6 +136,7 @@ Found<InstructionList> finish_list(InstructionList list, const ModelCost& model,
   }
   list = update(std::move(list), {.buckets = buckets});
   list = offload_state(std::move(list), layout.offload);
+  list = gather_gradients(std::move(list), program);
   if (layout.shard_level == ShardLevel::parameters) {
     list = shard_parameters(std::move(list), program,
                             {.reshard_after_forward = layout.reshard_after_forward, .inner_shards = program.inner_shards});
@@ -206,6 +208,10 @@ Program frame_program(const ModelCost& model, const StepLayout& layout) {
     for (const BlockCost& block : model.blocks) {
       program.block_frozen.push_back(padded_numel(block.frozen_numel, program.shards));
     }
+  }
+  const auto gathers = [](const BlockCost& block) { return block.gathered_gradient_bytes > 0; };
+  if (program.shards > 1 && std::any_of(model.blocks.begin(), model.blocks.end(), gathers)) {
+    for (const BlockCost& block : model.blocks) program.gathered_gradient_bytes.push_back(block.gathered_gradient_bytes);
   }
   return program;
 }

@@ -22,6 +22,7 @@ BarKind kind_of(const Instruction& x, bool ran_before) {
     case Op::backward_weight:
       return BarKind::backward_weight;
     case Op::gather:
+    case Op::gather_gradients:
       return BarKind::gather;
     case Op::reduce_scatter:
     case Op::reduce:

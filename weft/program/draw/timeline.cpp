@@ -21,7 +21,7 @@ enum class Phase { forward, backward, update };
 Phase phase_of(Op op, Phase now) {
   if (op == Op::backward || op == Op::combine || op == Op::squares) return Phase::backward;
   if ((op == Op::forward || op == Op::release || op == Op::drop) && now == Phase::backward) return Phase::backward;
-  if (op == Op::norm || op == Op::update) return Phase::update;
+  if (op == Op::norm || op == Op::gather_gradients || op == Op::update) return Phase::update;
   return Phase::forward;
 }
 
@@ -213,6 +213,8 @@ std::string label(const Instruction& x) {
       return on_blocks('R');
     case Op::squares:
       return on_blocks('Q');
+    case Op::gather_gradients:
+      return on_blocks('M');
     case Op::update:
       return on_blocks('U');
     case Op::reduce_loss:

@@ -140,8 +140,13 @@ class Linker {
         read(Datum::total, 0, 0);
         read_gradients(x);
         return write(Datum::norm, 0, 0);
+      case Op::gather_gradients:
+        read_for_update(x);
+        return change(Datum::state, x.first, 0);
       case Op::update:
-        return update(x);
+        read_for_update(x);
+        change_blocks(Datum::state, x);
+        return change_blocks(Datum::shard, x);
     }
   }
 
@@ -161,12 +166,10 @@ class Linker {
     micros_.push_back(x.micro);
     write(Datum::output_gradient, last_block, x.micro);
   }
-  void update(const Instruction& x) {
+  void read_for_update(const Instruction& x) {
     read(Datum::total, 0, 0);
     read(Datum::norm, 0, 0);
     read_gradients(x);
-    change_blocks(Datum::state, x);
-    change_blocks(Datum::shard, x);
   }
 
   void read_input(const Instruction& x) {

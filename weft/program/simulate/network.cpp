@@ -59,7 +59,7 @@ class Pass {
 
 double Ring::seconds(const Instruction& x) const {
   if (ranks == 1) return 0.0;
-  const bool halves = x.op == Op::gather || x.op == Op::reduce_scatter;
+  const bool halves = x.op == Op::gather || x.op == Op::reduce_scatter || x.op == Op::gather_gradients;
   const int rounds = (halves ? 1 : 2) * (ranks - 1);
   return rounds * link.latency_s + static_cast<double>(x.wire_bytes) / link.bytes_per_s;
 }

@@ -108,6 +108,11 @@ void PresenceCheck::check_sent(int block) const {
 
 void PresenceCheck::check_updated(int block) const {
   if (at_.update[block] < 0) fail_missing(Defect::missing_update, block, "never updated");
+  if (at_.gather[block] < 0 && program_.gathers_gradients(block)) {
+    fail_missing(
+        Defect::bad_gather, block,
+        fmt::format("updated by instruction {} without a gather of the whole gradients that it needs", at_.update[block]));
+  }
   if (sharded() && at_.scatter_of(block, program_.micro_batches - 1) < 0) {
     fail_missing(Defect::missing_reduce, block,
                  fmt::format("updated by instruction {} without a reduce_scatter that takes in the last micro-batch",
@@ -141,6 +146,9 @@ void PresenceCheck::check_place(int i) const {
     if (at_.held[block]) continue;
     fail(Defect::misplaced_block, i, fmt::format("block {} '{}' is not on this rank", block, program_.block_names[block]));
   }
+  if (x.op == Op::gather_gradients && !program_.gathers_gradients(x.first)) {
+    fail(Defect::bad_gather, i, "no update needs whole gradients of that block");
+  }
 }
 
 // The ranks that hold what an instruction joins.
@@ -149,6 +157,7 @@ AxisSet PresenceCheck::axes_of(const Instruction& x) const {
     case Op::gather:
       return x.axes == kInnerAxis && program_.inner_shards > 1 ? kInnerAxis : kShardAxis;
     case Op::reduce_scatter:
+    case Op::gather_gradients:
       return kShardAxis;
     case Op::reduce:
       if (tied_block(x) >= 0 && is_tied(program_, x.first) && x.last == x.first + 1) return kPipelineAxis;

@@ -78,6 +78,8 @@ class StateCheck {
       case Op::offload:
       case Op::reload:
         return move(i);
+      case Op::gather_gradients:
+        return check_reloaded(Payload::optimizer, x.first, -1, i);
       case Op::update:
         for (int block = x.first; block < x.last; ++block) {
           updated_[block] = i;

@@ -80,6 +80,8 @@ void Finder::note_place(int i) {
       return note(at_.reduce_loss, i, Defect::repeated, "summed");
     case Op::norm:
       return note(at_.norm, i, Defect::repeated, "computed");
+    case Op::gather_gradients:
+      return note(at_.gather[x.first], i, Defect::bad_gather, "gathered");
     case Op::combine:
     case Op::reduce:
     case Op::update:
@@ -128,6 +130,7 @@ StepIndex::StepIndex(int blocks, int micro_batches, int slots)
       squares(blocks, slots),
       reduce(blocks, -1),
       update(blocks, -1),
+      gather(blocks, -1),
       tie(blocks, -1),
       runs(blocks, false),
       held(blocks, false),

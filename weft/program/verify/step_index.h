@@ -51,6 +51,7 @@ struct StepIndex {
   Grid scatter;                     ///< the same: reduce_scatter, by the last micro-batch it sums
   Grid combine, squares;            ///< by block and slot
   std::vector<int> reduce, update;  ///< by block
+  std::vector<int> gather;          ///< by block: the gather_gradients
   std::vector<int> tie;             ///< by block: the reduce over the ranks that share it
   std::vector<bool> runs, held;     ///< by block: run by this rank; that, or used by one that is
   int reduce_loss = -1;

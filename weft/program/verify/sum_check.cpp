@@ -36,6 +36,8 @@ void SumCheck::check(int i) const {
       return check_reduce(i);
     case Op::norm:
       return check_norm(i);
+    case Op::gather_gradients:
+      return check_final(i);
     case Op::update:
       return check_update(i);
     default:
@@ -182,7 +184,8 @@ void SumCheck::check_norm(int i) const {
   fail(Defect::early_norm, i, "it does not wait for the reduce_loss, whose count it divides by");
 }
 
-void SumCheck::check_update(int i) const {
+// What an update, or the gather for it, takes its gradients and their scale from.
+void SumCheck::check_final(int i) const {
   const Instruction& x = list_[i];
   for (int block = x.first; block < x.last; ++block) {
     const std::string why = not_final(block, i);
@@ -198,6 +201,17 @@ void SumCheck::check_update(int i) const {
   const Instruction& norm = list_[at_.norm];
   if (x.first < norm.first || x.last > norm.last) {
     fail(Defect::early_update, i, fmt::format("the norm (instruction {}) leaves out some of its blocks", at_.norm));
+  }
+}
+
+void SumCheck::check_update(int i) const {
+  check_final(i);
+  const Instruction& x = list_[i];
+  for (int block = x.first; block < x.last; ++block) {
+    if (at_.gather[block] < 0 || before(at_.gather[block], i)) continue;
+    fail(Defect::early_update, i,
+         fmt::format("it does not wait for the gather of the gradients of block {} '{}' (instruction {})", block,
+                     program_.block_names[block], at_.gather[block]));
   }
 }
 

@@ -27,6 +27,7 @@ class SumCheck {
   void check_squares(int i) const;
   void check_squares_before(int i) const;
   void check_norm(int i) const;
+  void check_final(int i) const;
   void check_update(int i) const;
 
   bool sharded() const { return program_.shard_level != ShardLevel::none; }

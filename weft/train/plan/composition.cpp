@@ -95,7 +95,7 @@ std::string float32_for_reproducible(const CompositionFacts& f) {
 
 std::string resident_state_for_norms(const CompositionFacts& f) {
   if (!f.tensor_norms || !f.offloads) return {};
-  return "optimizer.name = \"lars\" or \"lamb\" looks at all weights before it updates the first; use "
+  return "optimizer.name = \"lars\", \"lamb\" or \"adafactor\" looks at all weights before it updates the first; use "
          "layout.offload_optimizer = \"none\" and layout.offload_parameters = \"none\", or another optimizer";
 }
 
@@ -111,6 +111,16 @@ std::string own_samples_for_noise(const CompositionFacts& f) {
       "run.noise_scale with layout.sync_batch_norm = \"{}\": ranks' gradients depend on one another's samples, and are no "
       "small batches'; leave one of them out",
       kSyncBatchNorms.of(f.sync));
+}
+
+std::string whole_layers_for_updates(const CompositionFacts& f) {
+  if (!f.whole_tensors || (f.tp == 1 && f.reproducible_tp == 0)) return {};
+  return fmt::format(
+      "optimizer.name = \"muon\" or \"adafactor\" works on whole tensors, of which {} leaves each rank a part; use shard, dp, "
+      "pp or cp, or "
+      "another "
+      "optimizer",
+      f.tp > 1 ? fmt::format("layout.tp = {}", f.tp) : fmt::format("run.reproducible_tp = {}", f.reproducible_tp));
 }
 
 std::string statistics_for_sync(const CompositionFacts& f) {
@@ -196,8 +206,9 @@ const std::vector<CompositionRule>& composition_rules() {
        joined_blocks_for_slots},
       {"run.noise_scale", "layout.cp = 1", whole_samples_for_noise},
       {"run.noise_scale", "no layout.sync_batch_norm", own_samples_for_noise},
-      {"optimizer.name = \"lars\", \"lamb\"", "neither layout.offload_optimizer nor layout.offload_parameters",
+      {"optimizer.name = \"lars\", \"lamb\", \"adafactor\"", "neither layout.offload_optimizer nor layout.offload_parameters",
        resident_state_for_norms},
+      {"optimizer.name = \"muon\", \"adafactor\"", "layout.tp = 1, without run.reproducible_tp", whole_layers_for_updates},
   };
   return rules;
 }
@@ -219,6 +230,7 @@ CompositionFacts facts_of(const Model& model, const LayoutOptions& options, cons
           .reproducible = counts.reproducible,
           .tensor_norms = counts.tensor_norms,
           .noise_scale = counts.noise_scale,
+          .whole_tensors = counts.whole_tensors,
           .offloads = options.offload_optimizer != Offload::none || options.offload_parameters != Offload::none};
 }
 

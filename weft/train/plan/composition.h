@@ -31,6 +31,7 @@ struct CompositionFacts {
   bool reproducible = false;                 ///< sums over samples are to be in a fixed order
   bool tensor_norms = false;                 ///< updates need the norms of whole tensors
   bool noise_scale = false;                  ///< the gradient noise scale is measured
+  bool whole_tensors = false;                ///< updates need whole tensors
   bool offloads = false;                     ///< optimizer state or weights wait elsewhere
 };
 

@@ -59,7 +59,8 @@ struct StepCounts {
   bool reproducible = false;        ///< sums in a fixed order
   int64_t bucket_bytes = 25 << 20;  ///< level none: gradients are reduced in ranges of about this size
   bool clip = false;                ///< by the global gradient norm
-  bool tensor_norms = false;        ///< updates need the norms of whole tensors (LARS, LAMB)
+  bool tensor_norms = false;        ///< updates need the norms of whole tensors (LARS, LAMB, Adafactor)
+  bool whole_tensors = false;       ///< updates need whole tensors (Muon, Adafactor)
   bool noise_scale = false;         ///< the gradient noise scale is measured
 };
 

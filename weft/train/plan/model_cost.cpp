@@ -6,11 +6,13 @@
 #include "weft/nn/cost.h"
 #include "weft/nn/flat.h"
 #include "weft/nn/split_layers.h"
+#include "weft/optim/block_update.h"
 #include "weft/optim/parameter_rules.h"
 #include "weft/program/limits.h"
 #include "weft/train/plan/composition.h"
 #include "weft/train/plan/weight_dtype.h"
 #include "weft/train/recipe/build_model.h"
+#include "weft/train/recipe/recipe_optimizer.h"
 
 namespace weft {
 
@@ -113,7 +115,12 @@ ModelCost model_cost(const Recipe& recipe, int64_t micro_batch, const LayoutOpti
   const CallAxes axes{axes_of(layout.sync_batch_norm)};
   Tensors outputs;
   const std::vector<MeasuredCost> measured = measure_cost(model, inputs, options, &outputs);
-  for (size_t b = 0; b < measured.size(); ++b) cost.blocks.push_back(block_cost(model.blocks[b], measured[b], axes));
+  const std::vector<BlockUpdate> updates = block_updates(model, optimizer_of(recipe.optimizer), recipe.optimizer.groups,
+                                                         gradient_bytes(layout, counts.reproducible));
+  for (size_t b = 0; b < measured.size(); ++b) {
+    cost.blocks.push_back(block_cost(model.blocks[b], measured[b], axes));
+    cost.blocks.back().gathered_gradient_bytes = updates[b].gathered_bytes;
+  }
   const LossCost loss = measure_loss(model, outputs, meta_target(recipe, micro_batch, counts.cp), options);
   cost.loss_peak_bytes = loss.peak_bytes;
   cost.loss_calls = inner_calls(loss.calls, axes);

@@ -3,7 +3,11 @@
 #include <algorithm>
 
 #include "weft/comm/shm/memory_bytes.h"
+#include "weft/optim/block_update.h"
+#include "weft/optim/parameter_rules.h"
+#include "weft/optim/update_pieces.h"
 #include "weft/train/plan/group_specs.h"
+#include "weft/train/recipe/build_model.h"
 #include "weft/train/recipe/recipe_optimizer.h"
 
 namespace weft {
@@ -30,11 +34,36 @@ int state_copies(const Recipe& recipe) {
   return (!recipe.save.folder.empty() && !offloads ? 1 : 0) + (recipe.save.memory_every ? 2 : 0);
 }
 
+/// Bytes that the update of a block holds at its worst, beside the gradients that it gathers: while its part of them is made,
+/// or is gathered, or at work.
+int64_t temporary_bytes(const BlockUpdate& update, const Program& program, int block) {
+  const int64_t own = program.block_numel[block] / program.shards, part = own * update.part_bytes;
+  const bool gathers = program.gathers_gradients(block);
+  const int64_t whole = gathers ? program.block_numel[block] * update.gathered_bytes : 0;
+  const int64_t making = part + std::min(own, kPieceElements) * update.piece_bytes;
+  return std::max({making - whole, part, (gathers ? 0 : part) + update.temporary_bytes});
+}
+
+/// None for optimizers that keep the same of all parameters.
+std::vector<BlockState> block_states(const Recipe& recipe, const Program& program) {
+  const OptimizerOptions optimizer = optimizer_of(recipe.optimizer);
+  if (!needs_whole_tensors(optimizer)) return {};
+  const Model model = with_rules(build_model(recipe.model), recipe.optimizer.groups);
+  std::vector<BlockState> states;
+  for (const BlockUpdate& update : block_updates(model, optimizer, recipe.optimizer.groups, program.gradient_bytes)) {
+    const int block = static_cast<int>(states.size());
+    states.push_back({update.states + (recipe.optimizer.ema > 0.0 ? 1 : 0), update.part_state, update.whole_state,
+                      temporary_bytes(update, program, block)});
+  }
+  return states;
+}
+
 }  // namespace
 
 MemoryOptions memory_options(const Recipe& recipe, const Plan& plan, int pp_rank) {
   const LayoutOptions& options = plan.layout.options;
   return {.optimizer_states = num_states(optimizer_of(recipe.optimizer)) + (recipe.optimizer.ema > 0.0 ? 1 : 0),
+          .block_states = block_states(recipe, *plan.program),
           .offload_optimizer = options.offload_optimizer != Offload::none,
           .offload_weights = options.offload_parameters != Offload::none,
           .communication_bytes = communication_bytes(recipe, *plan.program, pp_rank),

@@ -171,6 +171,7 @@ ResolvedLayout resolve(const Recipe& recipe, int world_size) {
                    .bucket_bytes = std::max<int64_t>(1, bytes_of_mb(recipe.layout.bucket_mb)),
                    .clip = recipe.optimizer.clip > 0,
                    .tensor_norms = needs_tensor_norms(optimizer_of(recipe.optimizer)),
+                   .whole_tensors = needs_whole_tensors(optimizer_of(recipe.optimizer)),
                    .noise_scale = recipe.run.noise_scale && has_small_batches(layout.global_batch, layout.micro_batch)};
   return layout;
 }

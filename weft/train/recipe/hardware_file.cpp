@@ -90,7 +90,8 @@ std::string key_line(const FileKey& key) {
   };
   const auto write = [&text](const auto* target) -> std::string {
     using Target = std::remove_cv_t<std::remove_pointer_t<decltype(target)>>;
-    if constexpr (std::is_same_v<Target, std::optional<double>> || std::is_same_v<Target, std::optional<int64_t>>) {
+    if constexpr (std::is_same_v<Target, std::optional<double>> || std::is_same_v<Target, std::optional<int64_t>> ||
+                  std::is_same_v<Target, std::optional<bool>>) {
       return *target ? text(**target) : "";
     } else if constexpr (std::is_same_v<Target, uint64_t>) {
       return text(static_cast<int64_t>(*target));

@@ -29,6 +29,10 @@ namespace {
 void check_groups(const Recipe& recipe) {
   for (const ParameterRule& group : recipe.optimizer.groups) {
     if (group.names.empty()) fail(recipe, "[[optimizer.groups]]: names is empty; it takes full names, as \"h.0.*\"");
+    if (group.muon && recipe.optimizer.name != "muon") {
+      fail(recipe, "optimizer.groups.muon is read with optimizer.name = \"muon\" only, which is \"{}\" here; leave it out",
+           shortened(recipe.optimizer.name));
+    }
   }
 }
 

@@ -13,7 +13,8 @@ namespace weft {
 
 namespace {
 
-void take(const std::optional<double>& from, double& to) {
+template <class Value>
+void take(const std::optional<Value>& from, Value& to) {
   if (from) to = *from;
 }
 
@@ -30,9 +31,20 @@ OptimizerOptions read(const OptimizerRecipe& recipe) {
   if constexpr (requires { o.alpha; }) take(recipe.alpha, o.alpha);
   if constexpr (requires { o.eps; }) take(recipe.eps, o.eps);
   if constexpr (requires { o.momentum; }) take(recipe.momentum, o.momentum);
-  if constexpr (requires { o.nesterov; }) o.nesterov = recipe.nesterov;
+  if constexpr (requires { o.nesterov; }) take(recipe.nesterov, o.nesterov);
   if constexpr (requires { o.trust; }) take(recipe.trust, o.trust);
   if constexpr (requires { o.trust_limit; }) o.trust_limit = recipe.trust_limit;
+  if constexpr (requires { o.beta2_decay; }) {
+    take(recipe.beta2_decay, o.beta2_decay);
+    take(recipe.min_rms, o.min_rms);
+    take(recipe.update_clip, o.update_clip);
+  }
+  if constexpr (requires { o.ns_steps; }) {
+    o.adjust = kMatrixRates.value_of(recipe.matrix_rate, "optimizer.matrix_rate");
+    o.ns_steps = static_cast<int>(recipe.ns_steps);
+    o.ns_eps = recipe.ns_eps;
+    take(recipe.adam_lr, o.adam_lr);
+  }
   return o;
 }
 
@@ -41,9 +53,9 @@ struct NamedOptimizer {
   OptimizerOptions (*make)(const OptimizerRecipe& recipe);
 };
 
-constexpr NamedOptimizer kOptimizers[] = {{"adamw", read<AdamW>},    {"sgd", read<Sgd>},   {"lars", read<Lars>},
-                                          {"lamb", read<Lamb>},      {"lion", read<Lion>}, {"rmsprop", read<RmsProp>},
-                                          {"adagrad", read<Adagrad>}};
+constexpr NamedOptimizer kOptimizers[] = {{"adamw", read<AdamW>},     {"sgd", read<Sgd>},   {"lars", read<Lars>},
+                                          {"lamb", read<Lamb>},       {"lion", read<Lion>}, {"rmsprop", read<RmsProp>},
+                                          {"adagrad", read<Adagrad>}, {"muon", read<Muon>}, {"adafactor", read<Adafactor>}};
 
 }  // namespace
 

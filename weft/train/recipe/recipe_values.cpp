@@ -13,7 +13,8 @@ namespace weft {
 std::string value_text(const KeyTarget& target) {
   const auto text = [](const auto* value) -> std::string {
     if constexpr (std::is_same_v<decltype(value), const std::optional<int64_t>*> ||
-                  std::is_same_v<decltype(value), const std::optional<double>*>) {
+                  std::is_same_v<decltype(value), const std::optional<double>*> ||
+                  std::is_same_v<decltype(value), const std::optional<bool>*>) {
       return *value ? fmt::format("{}", **value) : "left out";
     } else if constexpr (std::is_same_v<decltype(value), const RunLength*>) {
       return run_length_text(*value);

@@ -56,7 +56,7 @@ bool assign(const FileKey& key, const toml::node& node) {
       if (value == nullptr) return false;
       *target = value->get();
       return key.choices.empty() || std::count(key.choices.begin(), key.choices.end(), *target) > 0;
-    } else if constexpr (std::is_same_v<Target, bool>) {
+    } else if constexpr (std::is_same_v<Target, bool> || std::is_same_v<Target, std::optional<bool>>) {
       if (!node.is_boolean()) return false;
       *target = node.as_boolean()->get();
       return true;

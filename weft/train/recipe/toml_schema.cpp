@@ -38,7 +38,8 @@ bool KeyRange::holds(double value) const {
 
 std::string what_is_valid(const FileKey& key, double found) {
   if (!key.choices.empty()) return fmt::format("one of \"{}\"", fmt::join(key.choices, "\", \""));
-  if (std::holds_alternative<bool*>(key.target)) return "true or false";
+  if (std::holds_alternative<bool*>(key.target) || std::holds_alternative<std::optional<bool>*>(key.target))
+    return "true or false";
   if (std::holds_alternative<std::string*>(key.target)) return "a string";
   if (std::holds_alternative<RunLength*>(key.target)) {
     return fmt::format("a number of steps, or a length: \"2 epochs\", \"1e6 samples\", \"3e9 tokens\"{}",

@@ -23,7 +23,7 @@ struct KeyRange {
 };
 
 using KeyTarget = std::variant<int64_t*, uint64_t*, std::optional<int64_t>*, double*, std::optional<double>*, bool*,
-                               std::string*, RunLength*>;
+                               std::optional<bool>*, std::string*, RunLength*>;
 
 struct FileKey {
   std::string section, name;

@@ -67,6 +67,10 @@ StateJson as_entry(const std::string& text) {
 
 std::string as_text(const StateJson& entry) { return entry.is_string() ? entry.get<std::string>() : entry.dump(); }
 
+BlockOptimizer kept_of(const TrainerParts& trainer, const std::vector<at::Tensor>& state) {
+  return {&state, &trainer.updater->optimizer(), trainer.options.average.is_kept()};
+}
+
 bool is_average(const std::string& tensor) { return tensor.starts_with(std::string(kAverageState) + "/"); }
 
 bool has_average(const CheckpointIndex& index) {
@@ -77,7 +81,7 @@ bool has_average(const CheckpointIndex& index) {
 std::vector<std::string> misfits(const TrainerParts& trainer, const CheckpointIndex& index) {
   const bool averages = has_average(index), keeps = trainer.options.average.is_kept();
   std::map<std::string, std::vector<int64_t>> due =
-      state_shapes(*trainer.model, averages ? trainer.state_names() : state_names(trainer.optimizer));
+      state_shapes(*trainer.model, trainer.updater->optimizer(), averages && keeps);
   for (const auto& [name, state] : trainer.registered) {
     for (const NamedTensor& t : state.tensors) due[registered_tensor(name, t.name)] = t.tensor.sizes().vec();
   }
@@ -160,10 +164,9 @@ void require_none(const std::vector<std::string>& lines, const std::string& wher
 }  // namespace
 
 void for_each_written(TrainerParts& trainer, const std::function<void(const StatePart&)>& visit) {
-  const std::vector<std::string> names = trainer.state_names();
   const WriteShare share = share_of(trainer);
-  trainer.engine->for_each_state([&](int block, const std::vector<at::Tensor>& optimizer) {
-    for (const StatePart& part : written_state(*trainer.model, block, optimizer, names, share)) visit(part);
+  trainer.engine->for_each_state([&](int block, const std::vector<at::Tensor>& state) {
+    for (const StatePart& part : written_state(*trainer.model, block, kept_of(trainer, state), share)) visit(part);
   });
   if (trainer.mesh.world().rank() != 0) return;
   for (const auto& [name, state] : trainer.registered) {
@@ -201,11 +204,10 @@ LoadReport load_state(TrainerParts& trainer, Storage& storage, const std::string
   LoadReport report{.step = 0, .bytes_read = 0, .skipped = misfits(trainer, index)};
   require_none(report.skipped, where, options.strict);
   Filler filler(storage, checkpoint, index);
-  const std::vector<std::string> names = trainer.state_names();
-  trainer.engine->fill_state([&](int block, std::vector<at::Tensor>& optimizer) {
-    const std::vector<StatePart> parts = own_state(*trainer.model, block, optimizer, names);
+  trainer.engine->fill_state([&](int block, std::vector<at::Tensor>& state) {
+    const std::vector<StatePart> parts = own_state(*trainer.model, block, kept_of(trainer, state));
     for (const bool average : {false, true}) {  // which begins as the weights where the checkpoint has none of it
-      if (average) trainer.start_average(block, optimizer);
+      if (average) trainer.start_average(block, state);
       for (const StatePart& part : parts) {
         if (is_average(part.name) == average) filler.fill(part);
       }

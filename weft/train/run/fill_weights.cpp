@@ -59,7 +59,7 @@ std::vector<std::string> fill_weights(TrainerParts& trainer, const std::string& 
   }
   c10::NoGradGuard no_grad;
   trainer.engine->fill_state([&](int block, std::vector<at::Tensor>& state) {
-    for (const StatePart& part : own_state(*trainer.model, block, {}, {})) {
+    for (const StatePart& part : own_state(*trainer.model, block, {})) {
       fill_part(part, file->read(used.at(part.name.substr(std::string_view(kModelPrefix).size()))), path);
     }
     trainer.start_average(block, state);

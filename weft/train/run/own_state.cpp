@@ -1,5 +1,7 @@
 #include "weft/train/run/own_state.h"
 
+#include <c10/util/accumulate.h>
+
 #include <algorithm>
 #include <functional>
 #include <utility>
@@ -11,17 +13,17 @@ namespace weft {
 namespace {
 
 /// Statistics have an average, and no other state; what is frozen has none.
-bool has_state(ParamGroup group, const std::string& name) {
-  return is_trained(group) || (group == ParamGroup::statistic && name == kAverageState);
-}
+bool has_average(ParamGroup group) { return is_trained(group) || group == ParamGroup::statistic; }
+
+std::string average_state_name(const std::string& parameter) { return std::string(kAverageState) + "/" + parameter; }
 
 /// Elements [begin, end) of what this rank owns of a part.
 using Range = std::pair<int64_t, int64_t>;
 /// Which elements of a part are meant.
 using RangeOf = std::function<Range(const FlatPart& part, const Param& param, int index)>;
 
-std::vector<StatePart> parts_of(FlatModel& model, int block, const std::vector<at::Tensor>& optimizer,
-                                const std::vector<std::string>& optimizer_names, const RangeOf& range_of) {
+/// With `whole` also state of which the rank has all.
+std::vector<StatePart> parts_of(FlatModel& model, int block, const BlockOptimizer& kept, const RangeOf& range_of, bool whole) {
   FlatBlock& flat = model.flat(block);
   std::vector<StatePart> parts;
   for (int i = 0; i < static_cast<int>(flat.params.size()); ++i) {
@@ -33,9 +35,21 @@ std::vector<StatePart> parts_of(FlatModel& model, int block, const std::vector<a
     const auto [begin, end] = range_of(part, param, i);
     runs = clip_runs(runs, begin, end);
     parts.push_back({model_state_name(param.name), param.shape, runs, part.master});
-    for (size_t s = 0; s < optimizer_names.size(); ++s) {
-      if (!has_state(param.group, optimizer_names[s])) continue;
-      parts.push_back({optimizer_names[s] + "/" + param.name, param.shape, runs, optimizer[s]});
+    if (kept.average && has_average(param.group)) {
+      parts.push_back({average_state_name(param.name), param.shape, runs, kept.state->back()});
+    }
+    if (!kept.optimizer || !is_trained(param.group)) continue;
+    for (const StateTensor& state : kept.optimizer->state_tensors(flat.params[i])) {
+      if (state.whole) {
+        const std::vector<StateRun> all = {{state.begin, 0, c10::multiply_integers(state.shape)}};
+        parts.push_back(
+            {state.name + "/" + param.name, state.shape, whole ? all : std::vector<StateRun>{}, (*kept.state)[state.index]});
+        continue;
+      }
+      const int64_t moved = state.begin - std::max<int64_t>(first, 0);  // from its place among what is owned
+      std::vector<StateRun> places = runs;
+      for (StateRun& run : places) run.memory_begin += moved;
+      parts.push_back({state.name + "/" + param.name, state.shape, places, (*kept.state)[state.index]});
     }
   }
   return parts;
@@ -45,31 +59,29 @@ std::vector<StatePart> parts_of(FlatModel& model, int block, const std::vector<a
 
 std::string model_state_name(const std::string& parameter) { return kModelPrefix + parameter; }
 
-std::vector<StatePart> own_state(FlatModel& model, int block, const std::vector<at::Tensor>& optimizer,
-                                 const std::vector<std::string>& optimizer_names) {
-  return parts_of(model, block, optimizer, optimizer_names, [](const FlatPart& part, const Param&, int) {
-    return Range{0, part.num_owned()};
-  });
+std::vector<StatePart> own_state(FlatModel& model, int block, const BlockOptimizer& optimizer) {
+  const RangeOf all = [](const FlatPart& part, const Param&, int) { return Range{0, part.num_owned()}; };
+  return parts_of(model, block, optimizer, all, /*whole=*/true);
 }
 
-std::vector<StatePart> written_state(FlatModel& model, int block, const std::vector<at::Tensor>& optimizer,
-                                     const std::vector<std::string>& optimizer_names, const WriteShare& share) {
+std::vector<StatePart> written_state(FlatModel& model, int block, const BlockOptimizer& optimizer, const WriteShare& share) {
   if (model.is_tied_copy(block)) return {};
-  return parts_of(model, block, optimizer, optimizer_names, [&share](const FlatPart& part, const Param& param, int index) {
+  const RangeOf mine = [&share](const FlatPart& part, const Param& param, int index) {
     if (!param.split && index % share.tps != share.tp) return Range{0, 0};
     const int64_t each = round_up(ceil_divide(part.num_owned(), share.replicas), kAlignElements);
     return Range{each * share.replica, std::min(each * (share.replica + 1), part.num_owned())};
-  });
+  };
+  return parts_of(model, block, optimizer, mine, /*whole=*/share.replica == 0 && model.options().shard == 0);
 }
 
-std::map<std::string, std::vector<int64_t>> state_shapes(const FlatModel& model,
-                                                         const std::vector<std::string>& optimizer_names) {
+std::map<std::string, std::vector<int64_t>> state_shapes(const FlatModel& model, const Optimizer& optimizer, bool average) {
   std::map<std::string, std::vector<int64_t>> shapes;
-  for (const Param& param : model.params()) {
+  for (int i = 0; i < static_cast<int>(model.params().size()); ++i) {
+    const Param& param = model.params()[i];
     shapes[model_state_name(param.name)] = param.shape;
-    for (const std::string& name : optimizer_names) {
-      if (has_state(param.group, name)) shapes[name + "/" + param.name] = param.shape;
-    }
+    if (average && has_average(param.group)) shapes[average_state_name(param.name)] = param.shape;
+    if (!is_trained(param.group)) continue;
+    for (const StateTensor& state : optimizer.state_tensors(i)) shapes[state.name + "/" + param.name] = state.shape;
   }
   return shapes;
 }

@@ -1,6 +1,6 @@
 // What a rank owns of a model's state, as parts of whole tensors: "model/NAME" for parameters and statistics in float32,
-// "exp_avg/NAME" and so on for what the optimizer keeps of those that are trained, "ema/NAME" for the average, which statistics
-// have too.
+// "exp_avg/NAME" and so on for what the optimizer keeps of those that are trained (StateTensor), "ema/NAME" for the average,
+// which statistics have too.
 #pragma once
 
 #include <map>
@@ -9,6 +9,7 @@
 
 #include "weft/checkpoint/format/state_part.h"
 #include "weft/nn/flat.h"
+#include "weft/optim/optimizer.h"
 
 namespace weft {
 
@@ -20,15 +21,19 @@ struct WriteShare {
   int tps = 1;       ///< ranks of tp
 };
 
-/// All that this rank owns of a block, for loading; `optimizer` has a tensor a name.
-std::vector<StatePart> own_state(FlatModel& model, int block, const std::vector<at::Tensor>& optimizer,
-                                 const std::vector<std::string>& optimizer_names);
+/// What is kept of a block beside its weights: the tensors of Updater::state(), and whose they are; by default nothing.
+struct BlockOptimizer {
+  const std::vector<at::Tensor>* state = nullptr;
+  const Optimizer* optimizer = nullptr;
+  bool average = false;  ///< the last of them is the weights' average
+};
+
+/// All that this rank owns of a block, for loading.
+std::vector<StatePart> own_state(FlatModel& model, int block, const BlockOptimizer& optimizer);
 /// What of it this rank writes.
-std::vector<StatePart> written_state(FlatModel& model, int block, const std::vector<at::Tensor>& optimizer,
-                                     const std::vector<std::string>& optimizer_names, const WriteShare& share);
+std::vector<StatePart> written_state(FlatModel& model, int block, const BlockOptimizer& optimizer, const WriteShare& share);
 /// Names and shapes of the whole model's state.
-std::map<std::string, std::vector<int64_t>> state_shapes(const FlatModel& model,
-                                                         const std::vector<std::string>& optimizer_names);
+std::map<std::string, std::vector<int64_t>> state_shapes(const FlatModel& model, const Optimizer& optimizer, bool average);
 
 /// The name under which a checkpoint has a parameter.
 std::string model_state_name(const std::string& parameter);

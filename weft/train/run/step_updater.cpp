@@ -82,6 +82,16 @@ void StepUpdater::take_tensor_squares(double divisor, const std::vector<ExactSum
   optimizer_->take_tensor_squares(step_with(divisor), squares);
 }
 
+std::vector<int64_t> StepUpdater::state_numels(int block) const {
+  std::vector<int64_t> numels = optimizer_->state_numels(block);
+  if (average_.is_kept()) numels.push_back(model_.flat(block).num_owned());
+  return numels;
+}
+
+at::Tensor StepUpdater::part_of_gradients(int block, double divisor) {
+  return optimizer_->part_of_gradients(block, step_with(divisor));
+}
+
 void StepUpdater::update(int block, double divisor) { optimizer_->update(block, step_with(divisor)); }
 
 void StepUpdater::average(int block) {

@@ -38,14 +38,18 @@ class StepUpdater : public Updater {
   void take_tensor_squares(double divisor, const std::vector<ExactSum>& squares) override;
   /// Updates the block at begin()'s learning rate, its gradients divided by `divisor` and clipped.
   void update(int block, double divisor) override;
+  at::Tensor part_of_gradients(int block, double divisor) override;
+  void take_gradients(int block, const at::Tensor& whole) override { optimizer_->take_gradients(block, whole); }
   void average(int block) override;
   /// The optimizer's; then the average of the block's weights, [owned] float32, where one is kept.
   std::vector<at::Tensor>& state(int block) override { return optimizer_->state(block); }
+  std::vector<int64_t> state_numels(int block) const override;
   double loss_scale() const override { return loss_scale_.scale; }
 
   /// The loss scale as it is now: all that steps change here, optimizer state aside.
   const LossScale& scaling() const { return loss_scale_; }
-  bool is_scaled() const { return scaled_; }  ///< losses are: fp16
+  const Optimizer& optimizer() const { return *optimizer_; }  ///< whose state checkpoints have
+  bool is_scaled() const { return scaled_; }                  ///< losses are: fp16
   /// Takes that of an earlier run; where one of the two has none (fp32, bf16), what it counted alone.
   void set_scaling(const LossScale& scaling, bool was_scaled);
 

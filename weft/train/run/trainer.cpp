@@ -62,6 +62,7 @@ Trainer::Trainer(const Mesh& mesh, Model model, const OptimizerOptions& optimize
                               .reproducible_tp = options.reproducible_tp,
                               .reproducible = options.reproducible_slots > 0,
                               .tensor_norms = needs_tensor_norms(optimizer),
+                              .whole_tensors = needs_whole_tensors(optimizer),
                               .noise_scale = state_->measures_noise()},
                              0));
   split_layers(*state_->pending, mesh.size("tp"), mesh.coordinate("tp"), options.reproducible_tp);

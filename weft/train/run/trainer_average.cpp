@@ -9,12 +9,6 @@
 
 namespace weft {
 
-std::vector<std::string> TrainerParts::state_names() const {
-  std::vector<std::string> names = weft::state_names(optimizer);
-  if (options.average.is_kept()) names.emplace_back(kAverageState);
-  return names;
-}
-
 void TrainerParts::start_average(int block, std::vector<at::Tensor>& state) const {
   if (options.average.is_kept()) state.back().copy_(model->flat(block).master);
 }

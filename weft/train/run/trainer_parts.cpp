@@ -2,6 +2,7 @@
 
 #include "weft/base/environment.h"
 #include "weft/nn/split_layers.h"
+#include "weft/optim/block_update.h"
 #include "weft/program/build/build.h"
 #include "weft/program/check_program.h"
 #include "weft/program/verify/verify.h"
@@ -29,13 +30,16 @@ std::shared_ptr<OffloadStore> make_offload_store(Offload kind, const LayoutOptio
 /// The program in the options, or one of its own. Order is all that execution needs, so that one has no costs.
 std::shared_ptr<const Program> TrainerParts::plan() const {
   ModelCost cost{.name = pending->name, .blocks = {}, .input_bytes = 0};
+  const std::vector<BlockUpdate> updates =
+      block_updates(*pending, optimizer, options.parameters, gradient_bytes(options.layout, reproducible()));
   for (const NamedBlock& named : pending->blocks) {
     cost.blocks.push_back({.name = named.name,
                            .tensors = static_cast<int64_t>(named.block->parameters().size()),
                            .numel = flat_numel(*named.block),
                            .uses = named.uses,
                            .splits = named.block->can_split_backward(),
-                           .frozen_numel = frozen_numel(*named.block)});
+                           .frozen_numel = frozen_numel(*named.block),
+                           .gathered_gradient_bytes = updates[cost.blocks.size()].gathered_bytes});
   }
   const int pieces = batch_pieces();
   const StepCounts counts = {.pp = mesh.size("pp"),

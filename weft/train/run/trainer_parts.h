@@ -51,8 +51,6 @@ struct TrainerParts {
     if (attempts.failed() || std::uncaught_exceptions() > 0) saving.abandon();
   }
   bool measures_noise() const { return options.noise_scale && has_small_batches(options.global_batch, options.micro_batch); }
-  /// Names of what the optimizer keeps, and the average, for each parameter: as Updater::state() has it.
-  std::vector<std::string> state_names() const;
   /// The average of a block, where one is kept, begins as its weights are.
   void start_average(int block, std::vector<at::Tensor>& state) const;
   /// Exchanges the weights that this rank owns and their average. Engine::gather_whole() must follow.

@@ -1,0 +1,58 @@
+#include "weft/optim/block_update.h"
+
+#include <algorithm>
+#include <variant>
+
+#include "weft/optim/factored_shape.h"
+#include "weft/optim/hidden_matrices.h"
+
+namespace weft {
+
+namespace {
+
+constexpr int kFloatSize = 4, kMoveSize = 2;  ///< bytes of float32, and of what Muon gathers
+
+/// Newton-Schulz steps hold a matrix, its successor, and two squares of the shorter side; later the move in both widths.
+BlockUpdate of_matrices(const MatrixCounts& counts) {
+  BlockUpdate update{.states = 1, .part_state = counts.others};
+  if (counts.matrices == 0) return update;
+  const int64_t square = counts.largest_side * counts.largest_side;
+  update.gathered_bytes = update.part_bytes = kMoveSize;
+  update.piece_bytes = kFloatSize;
+  update.temporary_bytes = std::max(kMoveSize * 2 * (counts.largest + square), (kMoveSize + kFloatSize) * counts.largest);
+  return update;
+}
+
+/// Whole tensors one at a time: the gradient divided, its mean squares, which become the move, and a part of that.
+BlockUpdate of_factors(Block& block, int gradient_bytes) {
+  BlockUpdate update;
+  int64_t largest = 0;
+  for (const ParamSpec& spec : block.parameters()) {
+    if (spec.statistic || spec.frozen) continue;
+    update.whole_state += factored_numel(spec.parameter->value.sizes().vec());
+    largest = std::max(largest, spec.parameter->value.numel());
+  }
+  if (largest == 0) return update;
+  update.gathered_bytes = gradient_bytes;
+  update.temporary_bytes = 3 * kFloatSize * largest;
+  return update;
+}
+
+}  // namespace
+
+std::vector<BlockUpdate> block_updates(const Model& model, const OptimizerOptions& options, const ParameterRules& rules,
+                                       int gradient_bytes) {
+  std::vector<BlockUpdate> updates;
+  updates.reserve(model.blocks.size());
+  if (std::holds_alternative<Muon>(options)) {
+    for (const MatrixCounts& counts : count_matrices(model, rules)) updates.push_back(of_matrices(counts));
+    return updates;
+  }
+  const bool factored = std::holds_alternative<Adafactor>(options);
+  for (const NamedBlock& named : model.blocks) {
+    updates.push_back(factored ? of_factors(*named.block, gradient_bytes) : BlockUpdate{.states = num_states(options)});
+  }
+  return updates;
+}
+
+}  // namespace weft
