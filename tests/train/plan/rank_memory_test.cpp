@@ -38,6 +38,8 @@ std::vector<Case> cases() {
   all.push_back({"none", "blocks", "fp32", ", recompute_every = 2, offload_activations = \"disk\""});
   all.push_back({"none", "none", "fp32", ", bucket_mb = 10", "llama"});
   all.push_back({"parameters", "attention", "bf16", ", prefetch = 1", "llama"});
+  all.push_back({"none", "none", "fp32", ", style = \"master\""});
+  all.push_back({"none", "blocks", "bf16", ", style = \"master\"", "llama", 4});
   for (const char* model : {"gpt", "llama"}) {
     all.push_back({"none", "none", "fp32", ", tp = 2", model});
     all.push_back({"none", "none", "fp32", ", tp = 2, sequence_parallel = true", model});
@@ -75,9 +77,10 @@ Batch batch_of(int64_t samples) {
 CategoryBytes measure(const Recipe& recipe, const ResolvedLayout& layout) {
   CategoryBytes peak{};
   const int data_ranks = layout.dp * layout.shard;
-  test::run_ranks(data_ranks * layout.cp * layout.tp, [&](World world) {
+  test::run_ranks(layout.pp * data_ranks * layout.cp * layout.tp, [&](World world) {
     MemoryLedger ledger;
-    const Mesh mesh(world, {{"dp", layout.dp}, {"shard", layout.shard}, {"cp", layout.cp}, {"tp", layout.tp}});
+    const Mesh mesh(world,
+                    {{"pp", layout.pp}, {"dp", layout.dp}, {"shard", layout.shard}, {"cp", layout.cp}, {"tp", layout.tp}});
     Trainer trainer(mesh, build_model(recipe.model), AdamW{},
                     {.global_batch = layout.global_batch,
                      .micro_batch = layout.micro_batch,

@@ -31,6 +31,11 @@ struct CompositionFacts {
   bool reproducible = false;                 ///< sums over samples are to be in a fixed order
   bool tensor_norms = false;                 ///< updates need the norms of whole tensors
   bool offloads = false;                     ///< optimizer state or weights wait elsewhere
+  bool master = false;                       ///< the ranks of pp work for the first of them
+  int data_ranks = 1;                        ///< of dp and shard
+  bool shards = false;                       ///< state is divided over shard
+  bool offloads_activations = false;         ///< block inputs wait elsewhere
+  bool scales_losses = false;                ///< fp16
 };
 
 /// A condition under which a way of splitting goes with a model.
