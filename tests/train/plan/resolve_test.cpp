@@ -100,7 +100,7 @@ TEST(Resolve, TextbookForms) {
   Recipe odd = recipe({66, {}, 0});
   odd.layout.style = "master";
   EXPECT_EQ(error_of(odd, 4),
-            "r.toml: batch.global = 66 does not divide over 4 data-parallel ranks; the nearest that do: 64 and 68");
+            "r.toml: batch.global = 66 does not divide over 4 data-parallel ranks; the nearest that do: 64 or 68");
 }
 
 TEST(Resolve, BatchesThatDoNotDivide) {

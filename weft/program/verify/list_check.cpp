@@ -201,11 +201,14 @@ void ListCheck::check_backward(int i) const {
   }
   if (!has_output_gradient(x.first, x.micro, i)) {
     const bool is_last = x.first == blocks_ - 1;
-    fail(Defect::backward_before_loss, i,
-         is_last && at_.loss[x.micro] >= 0   ? fmt::format("the loss of micro-batch {} has not been computed by then", x.micro)
-         : !is_last && at_.runs[x.first + 1] ? fmt::format("the backward of the next block, {} '{}', has not been run by then",
-                                                           x.first + 1, program_.block_names[x.first + 1])
-                                             : "the gradient of its output has not been received by then");
+    std::string what = "the gradient of its output has not been received";
+    if (is_last && owns_model(program_, rank_)) {
+      what = fmt::format("the loss of micro-batch {} has not been computed", x.micro);
+    } else if (!is_last && at_.runs[x.first + 1]) {
+      what = fmt::format("the backward of the next block, {} '{}', has not been run", x.first + 1,
+                         program_.block_names[x.first + 1]);
+    }
+    fail(Defect::backward_before_loss, i, what + " by then");
   }
   if (at_.drop_of(x.first, x.micro) >= 0 && !before(at_.recompute_of(x.first, x.micro), i)) {
     fail(Defect::missing_recompute, i,
