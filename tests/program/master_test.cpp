@@ -45,11 +45,11 @@ TEST(Master, adds_up_as_a_group_does) {
 TEST(Master, a_step_word_for_word) {
   const Program program = master_of(2);
   EXPECT_EQ(text(program.of(0)),
-            "send_weights0>1 send_weights1>1 load0 load1 send_batch0.1>1 forward0.0 forward1.0 receive_activation1.1<1 loss0 "
+            "load0 load1 send_batch0.1>1 send_weights0>1 send_weights1>1 forward0.0 forward1.0 receive_activation1.1<1 loss0 "
             "loss1 send_gradient1.1>1 backward1.0 receive_sum1<1 backward0.0 receive_sum0<1 reduce_loss@pp+dp+shard "
             "update0-1");
   EXPECT_EQ(text(program.of(1)),
-            "receive_weights0<0 receive_weights1<0 receive_batch0.1<0 forward0.1 forward1.1 send_activation1.1>0 "
+            "receive_batch0.1<0 receive_weights0<0 receive_weights1<0 forward0.1 forward1.1 send_activation1.1>0 "
             "receive_gradient1.1<0 backward1.1 send_sum1>0 backward0.1 send_sum0>0 reduce_loss@pp+dp+shard");
   EXPECT_EQ(stage_rank_of_block(program), (std::vector<int>{0, 0}));
   verify(program);
@@ -58,7 +58,7 @@ TEST(Master, a_step_word_for_word) {
 TEST(Master, slots_and_norms) {
   const Program program = master_of(2, {.keep_order = true, .micro_batches = 4, .slots = 2, .clip = true}, toy_model(1));
   EXPECT_EQ(text(program.of(1)),
-            "receive_weights0<0 receive_batch0.2<0 receive_batch0.3<0 forward0.2 send_activation0.2>0 forward0.3 "
+            "receive_batch0.2<0 receive_batch0.3<0 receive_weights0<0 forward0.2 send_activation0.2>0 forward0.3 "
             "send_activation0.3>0 receive_gradient0.2<0 receive_gradient0.3<0 backward0.2 combine0-0s0 backward0.3 "
             "combine0-0s1 send_sum0>0 reduce_loss@pp+dp+shard norm0-0@pp");
   verify(program);

@@ -159,8 +159,8 @@ Work Transfers::receive_gradient(int peer, int block, Tensors& result, const std
   return add(peer, std::move(message));
 }
 
-// A rank runs forward on its first inputs before it receives what comes after them, so this waits for no receive that is put
-// off for good.
+// The wait cannot be for a receive that is put off for good: whoever is sent inputs waits for them, or for what is behind them,
+// before it sends anything.
 Work Transfers::send_batch(int peer, const Tensors& inputs, const std::string& what) {
   Work& sent = sent_batches_[peer];
   sent.wait();
