@@ -85,6 +85,15 @@ Names names_of(Op op) {
   return {};
 }
 
+// What crosses to and from a master beside activations: weights and sums.
+Names names_with_master(Op op) {
+  using enum Defect;
+  if (op == Op::send) return {missing_reduce, double_reduce, early_reduce, not_gathered, transfer_mismatch, out_of_range};
+  if (op == Op::receive)
+    return {not_gathered, early_reduce, early_norm, early_update, transfer_mismatch, bad_order, out_of_range};
+  return {};
+}
+
 // An instruction for one block, rank or micro-batch is missing there and too often elsewhere, where it may not even be.
 Names names_of_misaddressed(Op op) {
   using enum Defect;
@@ -100,12 +109,15 @@ Names names_of_misaddressed(Op op) {
 
 Names names_of(const Damage& damage, DamageKind kind) {
   using enum Defect;
+  Names names = damage.program.master ? names_with_master(damage.ops[0]) : Names();
   switch (kind) {
     case DamageKind::dropped:
     case DamageKind::doubled:
-      return names_of(damage.ops[0]);
+      names.merge(names_of(damage.ops[0]));
+      return names;
     case DamageKind::misaddressed:
-      return names_of_misaddressed(damage.ops[0]);
+      names.merge(names_of_misaddressed(damage.ops[0]));
+      return names;
     case DamageKind::swapped_loads:
       return {bad_order};
     case DamageKind::wrong_free:

@@ -45,6 +45,17 @@ inline std::vector<int> random_cut(test::Random& random, int blocks, int stages)
   return inner;
 }
 
+// The same, but for what a master does without.
+inline StepLayout with_master(StepLayout layout, int pp, test::Random& random) {
+  layout.pp = pp;
+  layout.master = true;
+  layout.dp = layout.shard = layout.inner_shards = 1;
+  layout.shard_level = ShardLevel::none;
+  layout.offload = {};
+  layout.micro_batches = pp * layout.slots * (1 + random.below(2));
+  return layout;
+}
+
 inline RandomLayout random_layout(test::Random& random) {
   const int pp = random.of<int>({1, 1, 2, 2, 3, 4});
   const NamedSchedule& schedule = random.of(schedule_table());
@@ -78,6 +89,7 @@ inline RandomLayout random_layout(test::Random& random) {
                        .clip = random.one_in(2),
                        .noise_scale = random.one_in(3)};
   layout.micro_batches = micro_batches;
+  if (pp > 1 && random.one_in(4)) return {random_model(random, num_blocks), with_master(layout, pp, random)};
   if (has_pipeline) {
     layout = pipelined(layout, schedule, pp, micro_batches);
     if (random.one_in(2)) layout.first_block = random_cut(random, num_blocks, stages);
@@ -108,10 +120,13 @@ inline Program build_random(RandomLayout x) {
 inline std::string text(const StepLayout& x) {
   return fmt::format(
       "{} on {} x {} x {} ranks, level {}, {} micro-batches, {} slots, recompute {}, prefetch {}, inner {}{}{}{}{}{}{}",
-      x.schedule.name.empty() ? "one stage" : x.schedule.name, x.pp, x.dp, x.shard, name(x.shard_level), x.micro_batches,
-      x.slots, x.recompute.every, x.prefetch, x.inner_shards, x.offload.activations ? ", activations out" : "",
-      x.offload.optimizer ? ", optimizer out" : "", x.offload.weights ? ", weights out" : "", x.keep_order ? ", in order" : "",
-      x.clip ? ", clipped" : "", x.noise_scale ? ", noise scale" : "");
+      x.master                  ? "a master"
+      : x.schedule.name.empty() ? "one stage"
+                                : x.schedule.name,
+      x.pp, x.dp, x.shard, name(x.shard_level), x.micro_batches, x.slots, x.recompute.every, x.prefetch, x.inner_shards,
+      x.offload.activations ? ", activations out" : "", x.offload.optimizer ? ", optimizer out" : "",
+      x.offload.weights ? ", weights out" : "", x.keep_order ? ", in order" : "", x.clip ? ", clipped" : "",
+      x.noise_scale ? ", noise scale" : "");
 }
 
 }  // namespace weft

@@ -59,7 +59,7 @@ inline std::string short_name(Payload what) { return what == Payload::optimizer 
 
 /// "load0 gather0 forward0.0 release0 loss0 backward0.0 reduce_scatter0.0 reduce0-1 combine0-1s0 reduce_loss norm0-1
 /// reload_weights0 update0-1": blocks, then micro or slot. The axis is told where a rank may have the choice: reduce0-0@dp;
-/// what crosses to or from pipeline rank 1 as "send_activation0.0>1 receive_gradient0.0<1".
+/// what crosses to or from pipeline rank 1 as "send_activation0.0>1 receive_gradient0.0<1 send_sum0>1".
 inline std::string text(const Instruction& x) {
   std::string result(name(x.op));
   switch (x.op) {
@@ -83,7 +83,9 @@ inline std::string text(const Instruction& x) {
       return x.what == Payload::input ? result + fmt::format(".{}", x.micro) : result;
     case Op::send:
     case Op::receive:
-      return result + fmt::format("_{}{}.{}{}{}", name(x.what), x.first, x.micro, x.op == Op::send ? '>' : '<', x.peer);
+      result += fmt::format("_{}{}", name(x.what), x.first);
+      if (takes_micro_batch(x)) result += fmt::format(".{}", x.micro);
+      return result + fmt::format("{}{}", x.op == Op::send ? '>' : '<', x.peer);
     case Op::reduce_loss:
       return x.axes.has(kPipelineAxis) ? result + "@" + name(x.axes) : result;
     case Op::combine:

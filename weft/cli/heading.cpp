@@ -15,7 +15,11 @@ namespace {
 /// "pp 2 (1f1b) x dp 4 x tp 2"
 std::string mesh_text(const ResolvedLayout& layout) {
   std::vector<std::string> axes;
-  if (layout.pp > 1) axes.push_back(fmt::format("pp {} ({})", layout.pp, layout.options.pipeline.schedule));
+  if (layout.options.master && layout.pp > 1) {
+    axes.push_back(fmt::format("master of {}", layout.pp));
+  } else if (layout.pp > 1) {
+    axes.push_back(fmt::format("pp {} ({})", layout.pp, layout.options.pipeline.schedule));
+  }
   if (layout.dp > 1 || layout.world == 1) axes.push_back(fmt::format("dp {}", layout.dp));
   if (layout.shard > 1) axes.push_back(fmt::format("shard {}", layout.shard));
   if (layout.cp > 1) axes.push_back(fmt::format("cp {}", layout.cp));
@@ -27,8 +31,9 @@ std::string mesh_text(const ResolvedLayout& layout) {
 
 std::string heading(const Recipe& recipe, const ResolvedLayout& layout) {
   return fmt::format("{} on {}: {}, a step of {} samples = {} x {} of {}{}", printable(recipe.path),
-                     counted(layout.world, "rank"), mesh_text(layout), layout.global_batch, layout.data_ranks(),
-                     counted(layout.micro_batches_per_rank, "micro-batch", "es"), layout.micro_batch,
+                     counted(layout.world, "rank"), mesh_text(layout), layout.global_batch, layout.sample_ranks(),
+                     counted(layout.micro_batches_per_rank * layout.data_ranks() / layout.sample_ranks(), "micro-batch", "es"),
+                     layout.micro_batch,
                      layout.slots_per_rank > 1 ? fmt::format(", {} slots a rank", layout.slots_per_rank) : "");
 }
 

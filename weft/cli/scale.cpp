@@ -111,10 +111,10 @@ void add_scale(CLI::App& app, int& status) {
       ->delimiter(',')
       ->check(CLI::Range(1, 4096));
   command
-      ->add_option(
-          "--layouts", grid.layouts,
-          "dp, zero1, zero2, zero3 (or shard), pp, cp, tp over all ranks; recipe, as it is; or keys of the recipe with + "
-          "between, where N is the number of ranks: layout.pp=N+layout.schedule=gpipe. Left out: recipe")
+      ->add_option("--layouts", grid.layouts,
+                   "dp, zero1, zero2, zero3 (or shard), pp, cp, tp, master, naive over all ranks; recipe, as it is; or keys of "
+                   "the recipe with + "
+                   "between, where N is the number of ranks: layout.pp=N+layout.schedule=gpipe. Left out: recipe")
       ->delimiter(',');
   command->add_flag("--strong", arguments->strong, "Only with the recipe's batch on any number of ranks");
   command->add_flag("--weak", arguments->weak, "Only with a batch in proportion: the recipe's is that of the fewest ranks");

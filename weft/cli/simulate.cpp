@@ -121,7 +121,8 @@ void print_text(const SimulateArguments& arguments, const Recipe& recipe, const 
   if (program.mesh.pp > 1) {
     const std::vector<TimedInstruction> timed = timed_instructions(program, result.simulation);
     const std::string chart = time_chart(program, timed, {.width = arguments.width});
-    text += "\n" + result.plan.stages_text + "\n";
+    if (!result.plan.stages_text.empty()) text += "\n" + result.plan.stages_text;
+    text += "\n";
     if (!chart.empty()) text += "pipeline over time: a blank is a wait\n" + chart_legend(timed, chart) + chart;
   }
   write_out(text);

@@ -54,7 +54,7 @@ void Engine::initialise() {
 void Engine::gather_whole() {
   const bool keeps_whole = program_.shard_level != ShardLevel::parameters;
   for (int b = 0; b < model_.num_blocks() && keeps_whole; ++b) {
-    if (model_.holds(b)) run_->weights.gather_all(b).wait();
+    if (model_.owns(b)) run_->weights.gather_all(b).wait();
   }
 }
 
@@ -103,7 +103,7 @@ at::Tensor Engine::master_weights(int block) {
   FlatBlock& flat = model_.flat(block);
   const std::string what = "weights of " + model_.model().blocks[block].name;
   at::Tensor whole = at::zeros({flat.whole_numel + flat.frozen.whole_numel}, at::TensorOptions(at::kFloat).device(device()));
-  if (model_.holds(block)) {
+  if (model_.owns(block)) {
     const bool away = run_->weights.away(block);
     if (away) run_->weights.reload(block);
     for (const FlatPart* part : flat.parts()) {

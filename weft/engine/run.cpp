@@ -28,6 +28,10 @@ MemoryCategory category_of(const Instruction& x) {
     case Op::gather_gradients:
     case Op::update:
       return MemoryCategory::optimizer;
+    case Op::send:
+    case Op::receive:
+      if (x.what == Payload::weights) return MemoryCategory::communication;
+      return x.what == Payload::sum ? MemoryCategory::gradients : MemoryCategory::activations;
     case Op::offload:
     case Op::reload:
       if (x.what == Payload::optimizer) return MemoryCategory::optimizer;
@@ -66,7 +70,7 @@ void StepRun::begin(int64_t step, const InstructionList& list, const NextMicroBa
   works_.clear();
   clock.begin();
   result_ = {};
-  loss_settled_ = false;
+  loss_summed_ = loss_settled_ = false;
   squares_ = {};
   loaded_ = 0;
   losses_ = at::zeros({3, options_.all_micro_batches * options_.batch_pieces}, at::TensorOptions(at::kDouble));
@@ -109,6 +113,7 @@ void StepRun::finish() {
     works_[i].wait();
     clock.waited(static_cast<int>(i));
   }
+  if (loss_summed_) settle_loss();
 }
 
 Work StepRun::start(const Instruction& instruction, const NextMicroBatch& next) {

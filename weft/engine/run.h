@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -31,7 +32,7 @@ class StepRun {
   /// asked.
   void begin(int64_t step, const InstructionList& list, const NextMicroBatch& next);
   void execute(const Instruction& instruction, int index, const NextMicroBatch& next);
-  /// Waits for what nobody in the list waited for: gathers of updated weights.
+  /// Waits for what nobody in the list waited for, gathers of updated weights, and takes the loss where no update has.
   void finish();
   StepResult result() const { return result_; }
 
@@ -82,6 +83,7 @@ class StepRun {
   void backward_weight(int block, int micro);
   Work send(const Instruction& instruction);
   Work receive(const Instruction& instruction);
+  void receive_sum(const Instruction& instruction, const std::string& what);
   int64_t first_sample(int micro) const;  ///< its position in the run
   Context context_of(int micro) const;
   Tensors input_gradients(int block, const Tensors& inputs) const;
@@ -126,7 +128,7 @@ class StepRun {
   ExactSum squares_;                 ///< of the small batches' gradients: what this rank has of them, then all
   at::Tensor losses_;                ///< [3, pieces of all micro-batches] float64 on the host: sums, counts, nominal targets
   int64_t nominal_targets_ = 0;      ///< of a micro-batch, on ranks that compute losses; 0: not known yet
-  bool loss_settled_ = false;
+  bool loss_summed_ = false, loss_settled_ = false;
   StepResult result_;
   double divisor_ = 1.0;
   std::vector<std::vector<int>> optimizer_rooms_;  ///< by block and state, where those are offloaded

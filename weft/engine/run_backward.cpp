@@ -1,5 +1,7 @@
 // The part of a step that runs backward, whole or in two parts, and hands activations and gradients to other stages.
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/zeros_like.h>
+#include <c10/core/GradMode.h>
 #include <fmt/core.h>
 
 #include <utility>
@@ -12,6 +14,9 @@ namespace weft {
 namespace {
 
 std::string describe_message(const Model& model, const Instruction& x) {
+  if (x.what == Payload::batch) return fmt::format("micro-batch {}", x.micro);
+  if (x.what == Payload::weights) return "weights of " + model.blocks[x.first].name;
+  if (x.what == Payload::sum) return "gradients of " + model.blocks[x.first].name;
   return fmt::format("{}output of {}, micro-batch {}", x.what == Payload::gradient ? "gradient of the " : "",
                      model.blocks[x.first].name, x.micro);
 }
@@ -79,16 +84,39 @@ void StepRun::backward_weight(int block, int micro) {
 }
 
 Work StepRun::send(const Instruction& x) {
-  InFlight& flight = in_flight_[x.micro];
   const std::string what = describe_message(model_.model(), x);
-  if (x.what == Payload::gradient) return transfers.send_gradient(x.peer, std::exchange(flight.gradients[x.first], {}), what);
+  if (x.what == Payload::weights) return transfers.send_known(x.peer, weights.whole(x.first), what);
+  if (x.what == Payload::sum) return transfers.send_known(x.peer, {model_.flat(x.first).gradients}, what);
+  InFlight& flight = in_flight_[x.micro];
+  if (x.what == Payload::batch) return transfers.send_batch(x.peer, std::exchange(flight.batch.inputs, {}), what);
+  if (x.what == Payload::gradient) {
+    if (x.first + 1 == model_.num_blocks()) flight.outputs.back().clear();  // another rank's, of which only the loss was here
+    return transfers.send_gradient(x.peer, std::exchange(flight.gradients[x.first], {}), what);
+  }
   return flight.sent[x.first] = transfers.send_activation(x.peer, x.first, flight.outputs[x.first], what);
 }
 
+/// At once, so that there is room for one block's at a time only.
+void StepRun::receive_sum(const Instruction& x, const std::string& what) {
+  c10::NoGradGuard no_grad;
+  const at::Tensor sum = at::empty_like(model_.flat(x.first).gradients);
+  transfers.receive_known(x.peer, {sum}, what).wait();
+  model_.flat(x.first).gradients.add_(sum);
+}
+
 Work StepRun::receive(const Instruction& x) {
-  InFlight& flight = in_flight_[x.micro];
   const std::string what = describe_message(model_.model(), x);
-  if (x.what == Payload::activation) return transfers.receive_activation(x.peer, x.first, flight.inputs[x.first + 1], what);
+  if (x.what == Payload::weights) return transfers.receive_known(x.peer, weights.whole(x.first), what);
+  if (x.what == Payload::sum) {
+    receive_sum(x, what);
+    return {};
+  }
+  InFlight& flight = in_flight_[x.micro];
+  if (x.what == Payload::batch) return transfers.receive_batch(x.peer, flight.batch.inputs, what);
+  if (x.what == Payload::activation) {
+    const bool is_last = x.first + 1 == model_.num_blocks();
+    return transfers.receive_activation(x.peer, x.first, is_last ? flight.outputs.back() : flight.inputs[x.first + 1], what);
+  }
   return transfers.receive_gradient(x.peer, x.first, flight.gradients[x.first], what);
 }
 

@@ -15,6 +15,7 @@
 #include "weft/engine/run.h"
 #include "weft/nn/batch_pieces.h"
 #include "weft/nn/graph.h"
+#include "weft/program/master.h"
 
 namespace weft {
 
@@ -70,6 +71,7 @@ void StepRun::loss(int micro) {
 /// Every micro-batch, or piece of one, has a place of its own, so the total is summed in one order whatever the number of
 /// ranks.
 Work StepRun::reduce_loss(const Instruction& instruction) {
+  loss_summed_ = true;
   if (program_.noise_scale) join_squares();
   losses_ = losses_.to(model_.options().device);  // where the group's collectives run
   return group_of(instruction).all_reduce(losses_, ReduceOp::sum, "losses");
@@ -170,8 +172,11 @@ void StepRun::report_not_finite(int micro, double loss) {
   std::string culprit = "the loss itself (every block's output was finite)";
   for (int b = model_.num_blocks() - 1; b >= 0; --b) {
     if (output_is_finite(b, in_flight_[micro])) continue;
-    const bool here = stage_ranks_[b] == options_.groups.along(kPipelineAxis).rank();
-    culprit = fmt::format("block {}{}", model.blocks[b].name, here ? "" : ", or one before it, on an earlier stage");
+    const bool here = stage_ranks_[b] == options_.groups.along(kPipelineAxis).rank() && micros_run(program_, 0).has(micro);
+    culprit = fmt::format("block {}{}", model.blocks[b].name,
+                          here              ? ""
+                          : program_.master ? ", or one before it, on another rank"
+                                            : ", or one before it, on an earlier stage");
   }
   throw NumericError(fmt::format(
       "step {}, micro-batch {}: the loss is {}; first not finite: {}. Lower the learning rate, clip, or check the data",

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "weft/base/error.h"
 
@@ -13,6 +14,7 @@ namespace weft {
 namespace {
 
 constexpr int64_t kHeaderNumbers = 64;
+constexpr int kInputs = std::numeric_limits<int>::max();  // stands for the block whose output inputs are
 
 // How many tensors; of each its type, the number of its dimensions, and they.
 std::vector<int64_t> shapes_of(const Tensors& tensors) {
@@ -65,10 +67,10 @@ class All : public Work::State {
 
 struct Transfers::Incoming {
   int peer = 0;
-  int block = -1;  ///< of an activation: whose header tells the shapes
+  int block = -1;  ///< of an activation, or kInputs: whose header tells the shapes
   std::string what;
-  Tensors tensors;  ///< to receive into; some may be undefined
-  Tensors* result = nullptr;
+  Tensors tensors;            ///< to receive into; some may be undefined
+  Tensors* result = nullptr;  ///< null: nobody else wants them
   std::vector<Work> works;
   bool started = false, done = false;
 };
@@ -90,6 +92,7 @@ void Transfers::begin() {
   learnt_.clear();
   incoming_.clear();
   sent_gradients_.clear();
+  sent_batches_.clear();
 }
 
 Work Transfers::send(int peer, const Tensors& tensors, const std::string& what) {
@@ -105,7 +108,7 @@ Work Transfers::send(int peer, const Tensors& tensors, const std::string& what) 
 
 Work Transfers::send_activation(int peer, int block, const Tensors& tensors, const std::string& what) {
   const Shapes shapes = shapes_of(tensors);
-  const auto [told, is_new] = told_.try_emplace(block, shapes);
+  const auto [told, is_new] = told_.try_emplace({peer, block}, shapes);
   if (!is_new && told->second != shapes) {
     throw InputError(fmt::format("{}: {} but the step's first micro-batch had another shape; all of a step must have one", what,
                                  shape_text(tensors)));
@@ -149,10 +152,30 @@ Work Transfers::receive_gradient(int peer, int block, Tensors& result, const std
   message->peer = peer;
   message->what = what;
   message->result = &result;
-  message->tensors = make_tensors(told_.at(block), device_);
+  message->tensors = make_tensors(told_.at({peer, block}), device_);
   for (at::Tensor& tensor : message->tensors) {
     if (!tensor.is_floating_point()) tensor.reset();
   }
+  return add(peer, std::move(message));
+}
+
+// The wait cannot be for a receive that is put off for good: whoever is sent inputs waits for them, or for what is behind them,
+// before it sends anything.
+Work Transfers::send_batch(int peer, const Tensors& inputs, const std::string& what) {
+  Work& sent = sent_batches_[peer];
+  sent.wait();
+  return sent = send_activation(peer, kInputs, inputs, what);
+}
+
+Work Transfers::receive_batch(int peer, Tensors& result, const std::string& what) {
+  return receive_activation(peer, kInputs, result, what);
+}
+
+Work Transfers::receive_known(int peer, Tensors tensors, const std::string& what) {
+  auto message = std::make_shared<Incoming>();
+  message->peer = peer;
+  message->what = what;
+  message->tensors = std::move(tensors);
   return add(peer, std::move(message));
 }
 
@@ -161,7 +184,8 @@ Work Transfers::receive_gradient(int peer, int block, Tensors& result, const std
 Work Transfers::add(int peer, std::shared_ptr<Incoming> message) {
   auto& queue = incoming_[peer];
   queue.push_back(message);
-  while (!queue.empty() && (!device_.is_cpu() || queue.front()->block < 0 || learnt_.count(queue.front()->block) != 0)) {
+  while (!queue.empty() &&
+         (!device_.is_cpu() || queue.front()->block < 0 || learnt_.count({peer, queue.front()->block}) != 0)) {
     const std::shared_ptr<Incoming> next = queue.front();
     queue.pop_front();
     start(*next);
@@ -174,13 +198,13 @@ void Transfers::learn_shapes(const Incoming& message) {
   pipeline_.receive(header, message.peer, "shape of " + message.what).wait();
   header = header.cpu();
   const auto* numbers = header.const_data_ptr<int64_t>();
-  learnt_[message.block] = Shapes(numbers, numbers + kHeaderNumbers);
+  learnt_[{message.peer, message.block}] = Shapes(numbers, numbers + kHeaderNumbers);
 }
 
 void Transfers::start(Incoming& message) {
   if (message.block >= 0) {
-    if (learnt_.count(message.block) == 0) learn_shapes(message);
-    message.tensors = make_tensors(learnt_[message.block], device_);
+    if (learnt_.count({message.peer, message.block}) == 0) learn_shapes(message);
+    message.tensors = make_tensors(learnt_[{message.peer, message.block}], device_);
   }
   for (const at::Tensor& tensor : message.tensors) {
     if (tensor.defined()) message.works.push_back(pipeline_.receive(tensor, message.peer, message.what));
@@ -198,9 +222,10 @@ void Transfers::finish(const std::shared_ptr<Incoming>& message) {
   }
   for (Work& work : message->works) work.wait();
   for (at::Tensor& tensor : message->tensors) {
-    if (message->block >= 0 && tensor.is_floating_point()) tensor.requires_grad_(true);
+    if (message->block >= 0 && message->block != kInputs && tensor.is_floating_point()) tensor.requires_grad_(true);
   }
-  *message->result = std::move(message->tensors);
+  if (message->result != nullptr) *message->result = std::move(message->tensors);
+  message->tensors.clear();
   message->works.clear();
   message->done = true;
 }

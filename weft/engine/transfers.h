@@ -1,7 +1,9 @@
-// Transfers: activations and their gradients on their way between the stages of a pipeline.
+// Transfers: activations and their gradients on their way between the stages of a pipeline; and to and from a master, inputs,
+// weights and gradients too.
 //
 // A message is a list of tensors, sent one by one. The receiver learns their shapes and types from a header that goes before
-// the first micro-batch of a step, so they may change from step to step. Messages between two ranks keep their order.
+// the first micro-batch that a rank sends it in a step, so they may change from step to step; those of the model it knows.
+// Messages between two ranks keep their order.
 #pragma once
 
 #include <deque>
@@ -9,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "weft/comm/group.h"
@@ -31,6 +34,14 @@ class Transfers {
   /// Sends those of `tensors` that are defined, the gradients of floating-point inputs. Waits for what was sent to this peer
   /// before, which has long arrived, so that no more than one is kept.
   Work send_gradient(int peer, const Tensors& tensors, const std::string& what);
+  /// Sends a micro-batch's inputs. Throws as send_activation() does, and waits as send_gradient().
+  Work send_batch(int peer, const Tensors& inputs, const std::string& what);
+  /// Receives them.
+  Work receive_batch(int peer, Tensors& result, const std::string& what);
+  /// Sends tensors whose shapes the receiver knows.
+  Work send_known(int peer, const Tensors& tensors, const std::string& what) { return send(peer, tensors, what); }
+  /// Receives such into `tensors`.
+  Work receive_known(int peer, Tensors tensors, const std::string& what);
   /// Receives the gradients of what was sent as the output of `block`; undefined where that is not floating point.
   Work receive_gradient(int peer, int block, Tensors& result, const std::string& what);
 
@@ -47,8 +58,8 @@ class Transfers {
 
   const Group& pipeline_;
   at::Device device_;
-  std::map<int, Shapes> told_, learnt_;                            // by block
-  std::map<int, Work> sent_gradients_;                             // by peer: the last one
+  std::map<std::pair<int, int>, Shapes> told_, learnt_;            // by peer and block
+  std::map<int, Work> sent_gradients_, sent_batches_;              // by peer: the last one
   std::map<int, std::deque<std::shared_ptr<Incoming>>> incoming_;  // by peer: not started yet, in order
 };
 

@@ -53,6 +53,15 @@ Work WholeWeights::gather_parts(int block, const std::function<Work(const FlatPa
   return frozen.empty() ? trained : Work(std::make_shared<Both>(std::move(trained), std::move(frozen)));
 }
 
+// Behind the version counters, as above all else that fills them: the graph may hold views of them.
+Tensors WholeWeights::whole(int block) const {
+  Tensors tensors;
+  for (const FlatPart* part : model_.flat(block).parts()) {
+    if (part->numel > 0) tensors.push_back(part->weights.variable_data());
+  }
+  return tensors;
+}
+
 Work WholeWeights::gather(int block) {
   if (model_.options().separate_shard) return gather_all(block);
   const FlatBlock& flat = model_.flat(block);

@@ -16,6 +16,8 @@ class WholeWeights {
  public:
   WholeWeights(FlatModel& model, const Program& program, const EngineOptions& options);
 
+  /// The block's flat weights, frozen ones included, to be sent or filled.
+  Tensors whole(int block) const;
   /// Fills the block's flat weights, but for frozen ones where every rank has them whole. The shard must be there.
   Work gather(int block);
   /// Fills the block's flat weights, frozen ones included.

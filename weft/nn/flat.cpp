@@ -141,7 +141,7 @@ void FlatModel::lay_out(int block) {
   const auto close = [&](FlatPart& part, int64_t end) {
     part.whole_numel = round_up(end - part.begin, unit);
     part.numel = holds(block) ? part.whole_numel : 0;
-    part.owned = shard_range(part.numel, options_.num_shards, options_.shard);
+    if (!options_.is_copy) part.owned = shard_range(part.numel, options_.num_shards, options_.shard);
   };
   int64_t at = 0;
   bool in_frozen = false;

@@ -67,6 +67,8 @@ class FlatModel {
   int num_blocks() const { return model_.num_blocks(); }  ///< of the whole model
   /// Whether this rank has the block.
   bool holds(int block) const { return options_.held.empty() || options_.held[block]; }
+  /// Whether this rank has the block, and updates what it has of it.
+  bool owns(int block) const { return holds(block) && !options_.is_copy; }
   /// Whether this rank has the block beside its first holder (tied weights).
   bool is_tied_copy(int block) const { return !options_.tied_copy.empty() && options_.tied_copy[block]; }
   /// The parameters of a block that are trained.

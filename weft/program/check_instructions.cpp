@@ -46,7 +46,7 @@ class InstructionsCheck {
 
   void check_kinds(int i) const {
     const Instruction& x = list_[i];
-    const bool known = x.op <= Op::update && x.lane <= Lane::copy && x.axes.is_known() && x.what <= Payload::input;
+    const bool known = x.op <= Op::update && x.lane <= Lane::copy && x.axes.is_known() && x.what <= Payload::sum;
     if (!known) fail(Defect::out_of_range, i, "its op, lane, axis or payload is none that there is");
   }
 
@@ -71,8 +71,14 @@ class InstructionsCheck {
     if (is_transfer(x.op) && (x.peer < 0 || x.peer >= program_.mesh.pp)) {
       fail(Defect::out_of_range, i, fmt::format("pipeline rank {} of {}", x.peer, program_.mesh.pp));
     }
-    if (is_transfer(x.op) && x.what != Payload::activation && x.what != Payload::gradient) {
-      fail(Defect::out_of_range, i, "neither an activation nor its gradient");
+    const bool between_stages = x.what == Payload::activation || x.what == Payload::gradient;
+    const bool with_master = x.what == Payload::batch || x.what == Payload::weights || x.what == Payload::sum;
+    if (is_transfer(x.op) && !between_stages && !(with_master && program_.master)) {
+      fail(Defect::out_of_range, i,
+           program_.master ? "nothing that ranks send one another" : "neither an activation nor its gradient");
+    }
+    if (is_transfer(x.op) && x.what == Payload::batch && x.first != 0) {
+      fail(Defect::out_of_range, i, fmt::format("block {} takes no micro-batch, but the first one does", x.first));
     }
     const bool moves = x.op == Op::offload || x.op == Op::reload;
     if (moves && x.what != Payload::input && x.what != Payload::weights && x.what != Payload::optimizer) {

@@ -87,6 +87,14 @@ void check_counts(const Program& program) {
     if (bytes >= 1 && bytes <= kMostElementBytes) continue;
     malformed(0, fmt::format("elements of {} bytes: must have 1 to {}", bytes, kMostElementBytes));
   }
+  const bool is_alone = mesh.dp == 1 && mesh.shard == 1 && mesh.cp == 1 && mesh.tp == 1 && program.replicas == 1;
+  if (program.master && (!is_alone || program.shard_level != ShardLevel::none)) {
+    malformed(0, "it has a master, and other axes than pp or sharded state beside");
+  }
+  if (program.master && program.micro_batches % (int64_t{mesh.pp} * program.slots) != 0) {
+    malformed(0, fmt::format("{} micro-batches do not divide over a master's {} ranks with {} slots each",
+                             program.micro_batches, mesh.pp, program.slots));
+  }
   if (program.shard_level > ShardLevel::parameters) malformed(0, "its shard level is none of the four");
 }
 
@@ -123,10 +131,11 @@ int checked_list(const Program& program, int rank) {
   malformed(rank, fmt::format("rank {} runs list {}, but there are {} lists", rank, list, program.lists.size()));
 }
 
-// Every rank runs some block on every micro-batch: however many a program claims to have, its instructions bound what is taken
-// for them.
+// Every rank runs some block on every micro-batch of its own: however many a program claims to have, its instructions bound
+// what is taken for them.
 void check_micro_batches(const Program& program, int rank, size_t instructions) {
-  if (rank < 0 || static_cast<size_t>(program.micro_batches) <= std::max(instructions, kFewMicroBatches)) return;
+  const int own = program.micro_batches / (program.master ? program.mesh.pp : 1);
+  if (rank < 0 || static_cast<size_t>(own) <= std::max(instructions, kFewMicroBatches)) return;
   throw VerifyError(Defect::missing_forward, rank,
                     fmt::format("rank {} has {} instructions, fewer than the {} micro-batches of its step", rank, instructions,
                                 program.micro_batches));
@@ -165,7 +174,8 @@ void check_program(const Program& program) {
 void check_blocks(const InstructionList& list, const Program& program, const Buffers& buffers) {
   check_blocks_told(program);
   check_buffers(program, buffers);
-  const size_t micro_batches = std::max(list.size(), kFewMicroBatches);
+  const size_t ranks = program.master ? static_cast<size_t>(program.mesh.pp) : 1;
+  const size_t micro_batches = std::max(list.size() * ranks, kFewMicroBatches);
   for (size_t i = 0; i < list.size(); ++i) {
     const Instruction& x = list[i];
     const auto refuse = [&](const std::string& text) {

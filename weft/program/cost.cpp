@@ -13,8 +13,10 @@ int64_t all_reduce_bytes(int64_t bytes, int ranks) { return shard_bytes(2 * byte
 
 namespace {
 
-int64_t& wire_bytes_of(StepCost& cost, Op op) {
-  if (op == Op::gather) return cost.weight_wire_bytes;
+int64_t& wire_bytes_of(StepCost& cost, const Instruction& x) {
+  const Op op = x.op;
+  if (op == Op::gather || (op == Op::send && x.what == Payload::weights)) return cost.weight_wire_bytes;
+  if (op == Op::send && x.what == Payload::sum) return cost.gradient_wire_bytes;
   if (op == Op::send) return cost.transfer_wire_bytes;
   if (op == Op::forward || op == Op::loss || is_backward(op)) return cost.inner_wire_bytes;
   const bool of_gradients = op == Op::reduce || op == Op::reduce_scatter || op == Op::gather_gradients;
@@ -29,7 +31,7 @@ StepCost step_cost(const InstructionList& list) {
   int64_t partials = 0;
   for (const Instruction& x : list) {
     (is_backward(x.op) ? cost.backward_flops : cost.forward_flops) += x.flops;
-    wire_bytes_of(cost, x.op) += x.wire_bytes;
+    wire_bytes_of(cost, x) += x.wire_bytes;
     if (x.op == Op::reduce || x.op == Op::reduce_scatter) ++cost.num_reduces;
     if (x.op == Op::gather) ++cost.num_gathers;
     int64_t& live = x.op == Op::combine ? partials : activations;

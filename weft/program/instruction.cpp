@@ -17,6 +17,15 @@ std::string range_text(const Instruction& x, const std::vector<std::string>& nam
   return fmt::format("blocks {} to {}", block_text(names, x.first), block_text(names, x.last - 1));
 }
 
+// What a send or a receive moves.
+std::string message_text(const Instruction& x, const std::vector<std::string>& names) {
+  if (x.what == Payload::batch) return fmt::format("micro-batch {}", x.micro);
+  if (x.what == Payload::weights) return "the weights of " + range_text(x, names);
+  if (x.what == Payload::sum) return "the summed gradients of " + range_text(x, names);
+  return fmt::format("{} of {}, micro-batch {}", x.what == Payload::gradient ? "the gradient of the output" : "the output",
+                     range_text(x, names), x.micro);
+}
+
 }  // namespace
 
 bool is_collective(const Instruction& x) { return !x.axes.empty(); }
@@ -35,8 +44,10 @@ bool takes_one_block(Op op) {
 }
 
 bool takes_micro_batch(const Instruction& x) {
-  return x.op == Op::load || x.op == Op::loss || x.op == Op::forward || is_backward(x.op) || is_transfer(x.op) ||
-         x.op == Op::drop || x.op == Op::reduce_scatter || x.op == Op::squares || x.what == Payload::input;
+  const bool moves_state = x.what == Payload::weights || x.what == Payload::sum;
+  return x.op == Op::load || x.op == Op::loss || x.op == Op::forward || is_backward(x.op) ||
+         (is_transfer(x.op) && !moves_state) || x.op == Op::drop || x.op == Op::reduce_scatter || x.op == Op::squares ||
+         x.what == Payload::input;
 }
 
 std::string describe(const Instruction& x, const std::vector<std::string>& block_names) {
@@ -56,9 +67,8 @@ std::string describe(const Instruction& x, const std::vector<std::string>& block
       return fmt::format("{} of {} up to micro-batch {}", name(x.op), range_text(x, block_names), x.micro);
     case Op::send:
     case Op::receive:
-      return fmt::format("{} of {}{}, micro-batch {}, {} pipeline rank {}", name(x.op),
-                         x.what == Payload::gradient ? "the gradient of the output of " : "the output of ",
-                         range_text(x, block_names), x.micro, x.op == Op::send ? "to" : "from", x.peer);
+      return fmt::format("{} of {}, {} pipeline rank {}", name(x.op), message_text(x, block_names),
+                         x.op == Op::send ? "to" : "from", x.peer);
     case Op::offload:
     case Op::reload:
       return fmt::format("{} of the {} of {}{}", name(x.op), name(x.what), range_text(x, block_names),

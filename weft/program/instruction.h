@@ -31,14 +31,14 @@ enum class Op : uint8_t {
   backward,         ///< run the backward of block `first` on `micro`; adds to the block's gradients
   backward_input,   ///< the part of it that makes the gradient of the block's input
   backward_weight,  ///< the rest: adds to the block's gradients
-  send,     ///< hand `what` of `micro`, an activation (the output of block `first`) or its gradient, to pipeline rank `peer`
-  receive,  ///< take it from `peer`
-  combine,  ///< close slot `slot`: merge finished gradients of [first, last) by the binary tree over slots
-  reduce_scatter,  ///< sum the gradients of block `first` over the shard axis, leaving each rank its shard; adds up over calls
-  reduce,          ///< sum what this rank owns of the gradients of [first, last) over `axis`, leaving it on every rank of it
-  squares,         ///< squares of the gradients of block `first` as `micro`, the first of its slot, left them: the noise scale
-  reduce_loss,     ///< sum (loss, count) of every micro-batch over the axis, and the squares
-  norm,            ///< norms of [first, last): of the mean gradient, for clipping and fp16's check, and of whole tensors
+  send,             ///< hand `what` (an activation is the output of block `first` on `micro`) to pipeline rank `peer`
+  receive,          ///< take it from `peer`; a sum is added to what the block's gradients hold
+  combine,          ///< close slot `slot`: merge finished gradients of [first, last) by the binary tree over slots
+  reduce_scatter,   ///< sum the gradients of block `first` over the shard axis, leaving each rank its shard; adds up over calls
+  reduce,           ///< sum what this rank owns of the gradients of [first, last) over `axis`, leaving it on every rank of it
+  squares,          ///< squares of the gradients of block `first` as `micro`, the first of its slot, left them: the noise scale
+  reduce_loss,      ///< sum (loss, count) of every micro-batch over the axis, and the squares
+  norm,             ///< norms of [first, last): of the mean gradient, for clipping and fp16's check, and of whole tensors
   gather_gradients,  ///< make whole, from the shards, what the update of block `first` needs of its gradients
   update,            ///< optimizer on what this rank owns of [first, last)
 };
@@ -52,12 +52,15 @@ enum class Payload : uint8_t {
   none,
   activation,  ///< send and receive: a block's output
   gradient,    ///< the same: the gradient of one
-  weights,     ///< offload and reload: the rank's shard of them
+  weights,     ///< offload and reload: the rank's shard of them; send and receive: all of them
   optimizer,   ///< the same: optimizer state
   input,       ///< the same: a block's input
+  batch,       ///< send and receive: a micro-batch as it was loaded, without its targets
+  sum,         ///< the same: gradients of a block, summed over micro-batches
 };
 /// The words for what is moved.
-inline constexpr EnumNames<Payload, 6> kPayloads("none", "activation", "gradient", "weights", "optimizer state", "input");
+inline constexpr EnumNames<Payload, 8> kPayloads("none", "activation", "gradient", "weights", "optimizer state", "input",
+                                                 "batch", "sum");
 
 /// What an instruction keeps busy: the device's arithmetic, its links to other ranks, or that to slower memory.
 enum class Lane : uint8_t { compute, comm, copy };

@@ -8,6 +8,7 @@
 #include "weft/program/check_program.h"
 #include "weft/program/cost.h"
 #include "weft/program/edit.h"
+#include "weft/program/master.h"
 
 namespace weft {
 namespace {
@@ -21,6 +22,7 @@ class Estimate {
         list_(program.of(rank)),
         buffers_(program.buffers_of(rank)),
         options_(options),
+        owns_(owns_model(program, rank)),
         held_numel_(program.num_blocks(), 0),
         held_weights_(program.num_blocks(), 0) {
     for (const int block : held_blocks(list_, program.block_uses)) {
@@ -53,8 +55,8 @@ class Estimate {
   static int64_t sum(const Numels& numels) { return std::accumulate(numels.begin(), numels.end(), int64_t{0}); }
   static int64_t largest(const Numels& numels) { return *std::max_element(numels.begin(), numels.end()); }
   int64_t whole() const { return sum(held_numel_); }
-  int64_t own() const { return whole() / program_.shards; }
-  int64_t largest_own() const { return largest(held_numel_) / program_.shards; }
+  int64_t own() const { return owns_ ? whole() / program_.shards : 0; }
+  int64_t largest_own() const { return owns_ ? largest(held_numel_) / program_.shards : 0; }
   bool narrow() const { return program_.weight_bytes < kFloatBytes; }
   static Numels bytes_of(Numels numels, int64_t element) {
     for (int64_t& numel : numels) numel *= element;
@@ -66,13 +68,13 @@ class Estimate {
     const int64_t shard = (options_.offload_weights ? largest(held_weights_) : all) / program_.shards;
     const bool pooled = program_.shard_level == ShardLevel::parameters;
     keep(MemoryCategory::weights, (pooled ? shard : all) * program_.weight_bytes);
-    if (narrow()) keep(MemoryCategory::master, shard * kFloatBytes);
+    if (narrow() && owns_) keep(MemoryCategory::master, shard * kFloatBytes);
     if (program_.inner_shards > 1) add(MemoryCategory::gathered, all / program_.inner_shards * program_.weight_bytes);
     if (pooled) add(MemoryCategory::gathered, buffer_bytes(buffers_.weight, bytes_of(held_weights_, program_.weight_bytes)));
   }
 
-  // Partial sums: one stash a level of the tree over slots, each as large as all gradients. A reduce-scatter that adds to an
-  // earlier one needs a shard of the block for the moment.
+  // Partial sums: one stash a level of the tree over slots, each as large as all gradients. For the moment a reduce-scatter
+  // that adds to an earlier one needs a shard of the block, and a sum from another rank all of its gradients.
   void gradients() {
     const bool pooled = program_.shard_level >= ShardLevel::gradients;
     keep(MemoryCategory::gradients, (pooled ? own() : whole()) * program_.gradient_bytes);
@@ -82,13 +84,16 @@ class Estimate {
     const bool earlier = std::any_of(list_.begin(), list_.end(),
                                      [](const Instruction& x) { return x.op == Op::reduce_scatter && x.micro == 0; });
     if (earlier && std::any_of(list_.begin(), list_.end(), adds)) bytes += largest_own() * program_.gradient_bytes;
+    const bool takes_in = std::any_of(list_.begin(), list_.end(),
+                                      [](const Instruction& x) { return x.op == Op::receive && x.what == Payload::sum; });
+    if (takes_in) bytes += largest(held_numel_) * program_.gradient_bytes;
     add(MemoryCategory::gradients, bytes);
   }
 
   /// Elements of state of a block.
   int64_t states_of(int block) const {
-    const int64_t own = held_numel_[block] / program_.shards;
-    if (options_.block_states.empty() || held_numel_[block] == 0) return own * options_.optimizer_states;
+    const int64_t own = owns_ ? held_numel_[block] / program_.shards : 0;
+    if (options_.block_states.empty() || own == 0) return own * options_.optimizer_states;
     const BlockState& state = options_.block_states[block];
     return own * state.states + std::min(own, state.part) + state.whole;
   }
@@ -123,7 +128,7 @@ class Estimate {
   void saving() {
     const MeshSizes& mesh = program_.mesh;
     const int64_t replicas = int64_t{mesh.dp} * mesh.cp * (program_.shards > 1 ? 1 : mesh.shard);
-    const int64_t weights = sum(held_weights_) / program_.shards;
+    const int64_t weights = owns_ ? sum(held_weights_) / program_.shards : 0;
     add(MemoryCategory::saving, options_.state_copies * (weights + sum(states())) * kFloatBytes / replicas);
   }
 
@@ -131,6 +136,7 @@ class Estimate {
   const InstructionList& list_;
   const Buffers& buffers_;
   const MemoryOptions& options_;
+  bool owns_;            // with a master, that it is
   Numels held_numel_;    // elements with a gradient; 0 for the blocks of other ranks
   Numels held_weights_;  // all elements
   MemoryEstimate result_;

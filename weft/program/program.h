@@ -128,6 +128,7 @@ struct Program {
   bool keep_order = false;       ///< gradients are reduced once, after the last micro-batch, though sharded
   OffloadOptions offload = {};   ///< what is offloaded
   MeshSizes mesh = {};           ///< of the world
+  bool master = false;           ///< the first pipeline rank owns the model, the others work for it (master.h)
 
   /// The pipeline ranks that hold each block: one, or several for tied weights. Empty: one pipeline rank holds all.
   std::vector<std::vector<int>> holders = {};

@@ -6,6 +6,7 @@ namespace weft {
 
 std::vector<int> stage_rank_of_block(const Program& program) {
   check_program(program);
+  if (program.master) return std::vector<int>(program.num_blocks(), 0);
   std::vector<int> result(program.num_blocks(), -1);
   const int stride = program.world_size() / program.mesh.pp;
   for (int pp = 0; pp < program.mesh.pp; ++pp) {

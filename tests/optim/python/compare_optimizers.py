@@ -15,11 +15,8 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 CASES = 14
 STEPS = 20
 TOLERANCE = 1e-6
-<<<<<<< HEAD
 DECAY = 0.9
-=======
 ADAM_SHARE = 1.0  # of Muon's rate in the samples: adam_lr / lr
->>>>>>> c02c753f0189215b398394771334c4a761c7b785
 
 
 def timm_optimizer(name):
@@ -41,14 +38,6 @@ def compare(path):
     weights = {key.removeprefix("begin."): torch.nn.Parameter(value) for key, value in tensors.items() if key.startswith("begin.")}
     assert len(weights) == 3
     make = getattr(torch.optim, name, None) or timm_optimizer(name)
-<<<<<<< HEAD
-    optimizer = make([{"params": [weights["matrix"], weights["kernel"]], "weight_decay": weight_decay},
-                      {"params": [weights["bias"]], "weight_decay": 0.0}], **options)
-    module = torch.nn.ParameterDict(weights)
-    averaged = AveragedModel(module, multi_avg_fn=get_ema_multi_avg_fn(DECAY))
-    averaged.update_parameters(module)  # the first time it takes them as they are
-    worst = [0.0, 0.0]
-=======
     if name == "Muon":
         # PyTorch's takes matrices alone; a kernel is one of rows of all its inputs, and the rest is AdamW's.
         weights = {key: torch.nn.Parameter(weight.detach().flatten(1)) if key != "bias" else weight for key, weight in weights.items()}
@@ -58,23 +47,20 @@ def compare(path):
         optimizers = [(make([{"params": [weights["matrix"], weights["kernel"]], "weight_decay": weight_decay},
                              {"params": [weights["bias"]], "weight_decay": 0.0}], **options), 1.0)]
     tensors = {key: value.flatten(1) if name == "Muon" and value.dim() > 1 else value for key, value in tensors.items()}
-    worst = 0.0
->>>>>>> c02c753f0189215b398394771334c4a761c7b785
+    module = torch.nn.ParameterDict(weights)
+    averaged = AveragedModel(module, multi_avg_fn=get_ema_multi_avg_fn(DECAY))
+    averaged.update_parameters(module)  # the first time it takes them as they are
+    worst = [0.0, 0.0]
     for step in range(STEPS):
         for key, weight in weights.items():
             weight.grad = tensors[f"gradient.{step}.{key}"]
-<<<<<<< HEAD
-        optimizer.step()
-        averaged.update_parameters(module)
-        for i, (name, values) in enumerate({"weight": weights, "average": averaged.module}.items()):
-            worst[i] = max([worst[i]] + [(tensors[f"{name}.{step}.{key}"] - value).abs().max().item() for key, value in values.items()])
-=======
         for optimizer, share in optimizers:
             for group in optimizer.param_groups:
                 group["lr"] = share * 0.01 / (step + 1)
             optimizer.step()
-        worst = max([worst] + [(tensors[f"weight.{step}.{key}"] - weight).abs().max().item() for key, weight in weights.items()])
->>>>>>> c02c753f0189215b398394771334c4a761c7b785
+        averaged.update_parameters(module)
+        for i, (name, values) in enumerate({"weight": weights, "average": averaged.module}.items()):
+            worst[i] = max([worst[i]] + [(tensors[f"{name}.{step}.{key}"] - value).abs().max().item() for key, value in values.items()])
     return worst
 
 

@@ -84,13 +84,9 @@ std::vector<weft::NamedTensor> sample(const Case& c) {
     }
   };
   keep("begin.", flat.flat(0).weights.detach());
-<<<<<<< HEAD
-  const auto optimizer = weft::make_optimizer(flat, c.options);
-  const at::Tensor average = flat.flat(0).master.clone();
-=======
   const weft::ParameterRules rules = {{.names = "matrix", .muon = true}, {.names = "kernel", .muon = true}};
   const auto optimizer = weft::make_optimizer(flat, c.options, rules);
->>>>>>> c02c753f0189215b398394771334c4a761c7b785
+  const at::Tensor average = flat.flat(0).master.clone();
   for (int step = 0; step < kSteps; ++step) {
     flat.flat(0).gradients.normal_();
     keep(fmt::format("gradient.{}.", step), flat.flat(0).gradients);

@@ -39,6 +39,8 @@ const std::vector<Case> kCases = {
     {"ZB-H2", {.pp = 4, .micro_batches = 8}, "zb-h2"},
     {"ZB-V", {.pp = 4, .micro_batches = 8}, "zb-v"},
     {"interleaved", {.pp = 4, .micro_batches = 8}, "interleaved"},
+    {"a master", {.pp = 4, .master = true, .micro_batches = 8}},
+    {"a master, slots", {.pp = 4, .master = true, .keep_order = true, .micro_batches = 16, .slots = 4}},
 };
 
 TEST(StepSize, IsToldNearlyBeforeItIsMade) {
@@ -47,7 +49,7 @@ TEST(StepSize, IsToldNearlyBeforeItIsMade) {
   for (Case c : kCases) {
     const PipelineShape shape = {.ranks = c.layout.pp, .chunks = 2, .micro_batches = c.layout.micro_batches};
     ScheduleSize size;
-    if (c.layout.pp > 1) {
+    if (c.layout.pp > 1 && !c.layout.master) {
       c.layout.schedule = make_schedule(c.schedule, shape);
       size = schedule_size(c.schedule, shape);
     }

@@ -159,7 +159,7 @@ std::string error_of(const Hardware& hardware) {
 }
 
 TEST(Hardware, numbers_that_make_no_sense_are_refused) {
-  EXPECT_EQ(error_of({}), "no error");
+  EXPECT_EQ(error_of(Hardware{}), "no error");
   EXPECT_EQ(error_of(nominal_hardware()), "no error");
   EXPECT_EQ(error_of({.name = "x", .flops = 0.0}), "hardware 'x': flops is 0, must be at least 1 and at most 1e+18, or inf");
   EXPECT_EQ(error_of({.name = "x", .flops = 1e300}),

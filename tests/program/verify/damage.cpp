@@ -1,6 +1,7 @@
 #include "tests/program/verify/damage.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "weft/program/axes.h"
 #include "weft/program/passes/waits.h"
@@ -191,8 +192,10 @@ class Damager {
                                kPipelineAxis | kShardAxis, kPipelineAxis | kDataAxes, kAllAxes}) {
       if (is_collective(x) && axes != x.axes) add([&](Instruction& y) { y.axes = axes; });
     }
-    if (is_transfer(x.op)) {
-      add([&](Instruction& y) { y.what = x.what == Payload::gradient ? Payload::activation : Payload::gradient; });
+    const std::pair<Payload, Payload> alike[] = {{Payload::activation, Payload::gradient}, {Payload::weights, Payload::sum}};
+    for (const auto& [one, other] : alike) {
+      if (!is_transfer(x.op) || (x.what != one && x.what != other)) continue;
+      add([&](Instruction& y) { y.what = x.what == one ? other : one; });
     }
     for (const Payload what : {Payload::weights, Payload::optimizer}) {
       const bool moves_state = (x.op == Op::offload || x.op == Op::reload) && x.what != Payload::input;

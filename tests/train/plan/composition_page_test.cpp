@@ -42,6 +42,7 @@ std::vector<Choice> rows() {
   for (const char* schedule : {"naive", "gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "zb-v", "auto"}) {
     all.push_back({fmt::format("`pp`, `schedule = \"{}\"`", schedule), {{"pp", "2"}, {"schedule", schedule}}});
   }
+  all.push_back({"`style = \"master\"`", {{"pp", "2"}, {"style", "master"}}});
   all.push_back({"`dp`", kReplicas.keys});
   for (const char* level : {"optimizer", "gradients", "parameters"}) {
     all.push_back({fmt::format("`shard_level = \"{}\"`", level), {{"shard", "2"}, {"shard_level", level}}});

@@ -35,7 +35,34 @@ TEST(Composition, WhatDoesNotGoTogetherIsRefusedWithWhatDoes) {
     change(facts);
     return facts;
   };
+  const auto working = [&](const std::function<void(CompositionFacts&)>& change) {
+    CompositionFacts facts = gpt;
+    facts.master = true;
+    change(facts);
+    return facts;
+  };
+  const std::string others =
+      "layout.style = \"master\" takes all ranks; leave out layout.dp, layout.shard, layout.cp and layout.tp";
+  const std::string offloads =
+      "layout.style = \"master\" offloads nothing; use \"none\" for layout.offload_optimizer, layout.offload_parameters and "
+      "layout.offload_activations";
   const Case cases[] = {
+      {"a master", working([](CompositionFacts& f) { f.reproducible = f.narrow = f.tensor_norms = true; }), ""},
+      {"a master and replicas", working([](CompositionFacts& f) { f.data_ranks = 2; }), others},
+      {"a master and tp", working([](CompositionFacts& f) { f.tp = 2; }), others},
+      {"a master and cp", working([](CompositionFacts& f) { f.cp = 2; }), others},
+      {"a master of shards", working([](CompositionFacts& f) { f.shards = true; }),
+       "layout.style = \"master\": one rank has all of the state, so nothing is divided; use layout.shard_level = \"none\""},
+      {"a master that offloads", working([](CompositionFacts& f) { f.offloads = true; }), offloads},
+      {"a master that offloads inputs", working([](CompositionFacts& f) { f.offloads_activations = true; }), offloads},
+      {"a master and fp16", working([](CompositionFacts& f) { f.scales_losses = true; }),
+       "layout.style = \"master\" with layout.precision = \"fp16\": only the master would know the loss scale; use \"bf16\""},
+      {"a master and samples together", working([](CompositionFacts& f) { f.sync = SyncBatchNorm::all; }),
+       "layout.style = \"master\" with layout.sync_batch_norm = \"all\": its ranks do not meet inside blocks; leave one of "
+       "them "
+       "out"},
+      {"a master and parts of layers", working([](CompositionFacts& f) { f.reproducible_tp = 2; }),
+       "layout.style = \"master\" with run.reproducible_tp, which divides layers; leave one of them out"},
       {"all together", with(gpt, 4, 4, true), ""},
       {"nothing asked of a plain model", with(plain, 1, 1, true), ""},
       {"tokens that are not known", with({.model = "mine", .has_splits = true, .has_sequences = true}, 3, 5, true), ""},

@@ -47,6 +47,8 @@ std::vector<Case> cases() {
     all.push_back({level, "none", level == std::string("gradients") ? "bf16" : "fp32", "", "gpt", 2, 0.9});
   }
   all.push_back({"parameters", "none", "fp32", ", offload_optimizer = \"disk\"", "gpt", 2, 0.9});
+  all.push_back({"none", "none", "fp32", ", style = \"master\""});
+  all.push_back({"none", "blocks", "bf16", ", style = \"master\"", "llama", 4});
   for (const char* model : {"gpt", "llama"}) {
     all.push_back({"none", "none", "fp32", "", model, 1, 0.0, "documents"});
     all.push_back({"none", "blocks", "bf16", "", model, 2, 0.0, "documents"});
@@ -96,9 +98,10 @@ Batch batch_of(int64_t samples, const Recipe& recipe) {
 CategoryBytes measure(const Recipe& recipe, const ResolvedLayout& layout) {
   CategoryBytes peak{};
   const int data_ranks = layout.dp * layout.shard;
-  test::run_ranks(data_ranks * layout.cp * layout.tp, [&](World world) {
+  test::run_ranks(layout.pp * data_ranks * layout.cp * layout.tp, [&](World world) {
     MemoryLedger ledger;
-    const Mesh mesh(world, {{"dp", layout.dp}, {"shard", layout.shard}, {"cp", layout.cp}, {"tp", layout.tp}});
+    const Mesh mesh(world,
+                    {{"pp", layout.pp}, {"dp", layout.dp}, {"shard", layout.shard}, {"cp", layout.cp}, {"tp", layout.tp}});
     Trainer trainer(mesh, build_model(recipe.model), optimizer_of(recipe.optimizer),
                     {.global_batch = layout.global_batch,
                      .micro_batch = layout.micro_batch,

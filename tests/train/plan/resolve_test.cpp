@@ -67,6 +67,42 @@ TEST(Resolve, SlotsMakeTheMicroBatchIndependentOfTheWorld) {
   }
 }
 
+/// Both take the ranks that remain, and each rank's part, or the whole batch, goes through at once unless batch.micro says
+/// otherwise.
+TEST(Resolve, TextbookForms) {
+  struct Case {
+    const char* style;
+    Batch batch;
+    int64_t micro;
+    int micro_batches, slots;
+  };
+  const Case cases[] = {{"master", {64, {}, 0}, 16, 4, 1}, {"master", {64, 8, 0}, 8, 8, 1}, {"master", {64, {}, 8}, 8, 8, 2},
+                        {"naive", {64, {}, 0}, 64, 1, 1},  {"naive", {64, 8, 0}, 8, 8, 1},  {"naive", {64, {}, 8}, 8, 8, 8}};
+  for (const Case& c : cases) {
+    SCOPED_TRACE(testing::Message() << c.style << " of " << c.micro);
+    Recipe told = recipe(c.batch);
+    told.layout.style = c.style;
+    const ResolvedLayout layout = resolve(told, 4);
+    const bool is_master = c.style == std::string("master");
+    EXPECT_EQ(layout.pp, 4);
+    EXPECT_EQ(layout.dp * layout.shard, 1);
+    EXPECT_EQ(layout.options.master, is_master);
+    EXPECT_EQ(layout.options.pipeline.schedule, is_master ? "1f1b" : "naive");
+    EXPECT_EQ(layout.sample_ranks(), is_master ? 4 : 1);
+    EXPECT_EQ(layout.micro_batch, c.micro);
+    EXPECT_EQ(layout.micro_batches_per_rank, c.micro_batches);
+    EXPECT_EQ(layout.slots_per_rank, c.slots);
+    told.layout.dp = 2;
+    EXPECT_EQ(resolve(told, 4).pp, 2);
+    told.layout.pp = 4;
+    EXPECT_NE(error_of(told, 4), "no error");
+  }
+  Recipe odd = recipe({66, {}, 0});
+  odd.layout.style = "master";
+  EXPECT_EQ(error_of(odd, 4),
+            "r.toml: batch.global = 66 does not divide over 4 data-parallel ranks; the nearest that do: 64 or 68");
+}
+
 TEST(Resolve, BatchesThatDoNotDivide) {
   struct Case {
     Batch batch;

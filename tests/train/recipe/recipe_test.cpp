@@ -76,6 +76,7 @@ TEST(Recipe, EveryKeyReachesItsPlace) {
     global = 32
     micro = 4
     [layout]
+    style = "naive"
     dp = 2
     pp = 3
     shard = 4
@@ -124,7 +125,7 @@ TEST(Recipe, EveryKeyReachesItsPlace) {
   EXPECT_EQ(recipe.batch.micro, 4);
   const LayoutRecipe& l = recipe.layout;
   EXPECT_EQ((std::vector<int64_t>{*l.dp, l.pp, *l.shard, l.cp, l.tp}), (std::vector<int64_t>{2, 3, 4, 5, 6}));
-  EXPECT_EQ(l.backend, "gloo");
+  EXPECT_EQ(l.style + " " + l.backend, "naive gloo");
   EXPECT_EQ(l.bucket_mb, 1.0);
   const OptimizerRecipe& o = recipe.optimizer;
   EXPECT_EQ(o.name + o.decay, "sgdstep");
@@ -373,6 +374,14 @@ TEST(Recipe, KeysThatDoNotFitTogether) {
       {{"layout.recompute_every=7"},
        "r.toml: layout.recompute_every is read with layout.recompute = \"blocks\" only, which is \"none\" here; set that too, "
        "or leave it out"},
+      {{"layout.style=naive", "layout.schedule=gpipe"},
+       "r.toml: layout.schedule is not read with layout.style = \"naive\"; leave one of them out"},
+      {{"layout.style=naive", "layout.stage_gb=3"},
+       "r.toml: layout.stage_gb is not read with layout.style = \"naive\"; leave one of them out"},
+      {{"layout.style=master", "layout.stages=even"},
+       "r.toml: layout.stages is not read with layout.style = \"master\"; leave one of them out"},
+      {{"layout.style=master", "layout.profile=here.toml"},
+       "r.toml: layout.profile is not read with layout.style = \"master\"; leave one of them out"},
       {{"layout.schedule=csv"}, "r.toml: layout.schedule = \"csv\" needs layout.schedule_file"},
       {{"layout.stages=evn"},
        "r.toml: layout.stages = \"evn\"; it must be \"auto\", \"even\" or the number of blocks of each stage, as in \"3,2,3\""},

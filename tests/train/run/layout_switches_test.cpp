@@ -87,6 +87,15 @@ TEST(LayoutSwitches, ChoicesOfAnAxisGoWithIt) {
   }
 }
 
+// Without it the ranks are stages; without the ranks there is none.
+TEST(LayoutSwitches, AMasterIsAChoiceOfThePipelineAxis) {
+  const LayoutSettings master = {.axes = {{"pp", 4}}, .options = {.layout = {.master = true}}};
+  EXPECT_THAT(names(master), ElementsAre("pp", "layout.style"));
+  for (const LayoutSwitch& part : layout_switches(master)) {
+    EXPECT_FALSE(without(master, {part}).options.layout.master) << part.name;
+  }
+}
+
 TEST(LayoutSwitches, AScheduleMadeBeforehandIsForItsMicroBatches) {
   const std::vector<LayoutSwitch> all = layout_switches(full());
   EXPECT_EQ(without(full(), {all[1]}).options.layout.pipeline.given.name, "") << "shard: a rank has more micro-batches";

@@ -47,6 +47,7 @@ const Places& of_data() {
       {"hybrid_parameters", 4, {.spread = Spread::hybrid, .layout = sharded(ShardLevel::parameters)}},
       {"disk", 2, {.spread = Spread::shard, .layout = offloaded(Offload::disk)}},
       {"host", 1, {.spread = Spread::shard, .layout = offloaded(Offload::host)}},
+      {"master4", 4, {.pp = 4, .layout = {.master = true}}},
       {"gloo_optimizer", 2, {.backend = BackendKind::gloo, .spread = Spread::shard, .layout = sharded(ShardLevel::optimizer)}},
   };
   return all;

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <tuple>
 
 #include "tests/support/run_ranks.h"
 #include "weft/nn/cost.h"
@@ -50,6 +51,9 @@ const std::vector<Case>& cases() {
        "documents"},
       {"pp2_tp2_sequence_documents_zb_h1", 4, R"(pp = 2, tp = 2, sequence_parallel = true, schedule = "zb-h1")", "0.0",
        "documents"},
+      {"master2", 2, R"(style = "master", recompute = "blocks")", "1.0"},
+      {"master4_bf16", 4, R"(style = "master", precision = "bf16")"},
+      {"naive2", 2, R"(style = "naive")"},
       {"pp2_tp2_zb_h1", 4, R"(pp = 2, tp = 2, sequence_parallel = true, schedule = "zb-h1")"},
   };
   return all;
@@ -113,13 +117,15 @@ int64_t bytes_of(const InstructionList& list, const Recorded& recorded) {
   return bytes;
 }
 
-/// What pipelines send beside what they declare: the shapes of each block's activation once a step (engine/transfers.cpp).
+/// What pipelines and a master send beside what they declare: the shapes of each block's activation, and of inputs, once a step
+/// to each rank (engine/transfers.cpp).
 int64_t shape_bytes(const InstructionList& list) {
-  std::set<int> blocks;
+  std::set<std::tuple<int, Payload, int>> told;
   for (const Instruction& x : list) {
-    if (x.op == Op::send && x.what == Payload::activation) blocks.insert(x.first);
+    const bool has_shape = x.what == Payload::activation || x.what == Payload::batch;
+    if (x.op == Op::send && has_shape) told.insert({x.peer, x.what, x.first});
   }
-  return static_cast<int64_t>(blocks.size()) * 512;
+  return static_cast<int64_t>(told.size()) * 512;
 }
 
 /// With places of two documents a sample where they are packed.

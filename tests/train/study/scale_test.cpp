@@ -54,6 +54,14 @@ TEST_F(ScaleGridTest, LayoutsAreNamesOrKeys) {
   const Recipe pp = recipe(points({.ranks = {2}, .layouts = {"pp"}, .modes = {ScaleMode::strong}}).at(0));
   EXPECT_EQ(pp.layout.pp, 2);
   EXPECT_EQ(pp.layout.dp, 1);
+  for (const std::string style : {"master", "naive"}) {
+    const Recipe textbook = recipe(points({.ranks = {1, 2}, .layouts = {style}, .modes = {ScaleMode::strong}}).at(1));
+    EXPECT_EQ(textbook.layout.pp, 2);
+    EXPECT_EQ(textbook.layout.style, style);
+    EXPECT_EQ(points({.ranks = {2}, .layouts = {"dp"}, .modes = {ScaleMode::strong}}, {"layout.style=" + style}).at(0).refusal,
+              "")
+        << "other layouts are not of the recipe's style";
+  }
   EXPECT_EQ(layout_overrides("layout.pp=N+layout.schedule=gpipe", 4),
             (std::vector<std::string>{"layout.pp=4", "layout.schedule=gpipe"}));
   EXPECT_TRUE(layout_overrides("recipe", 4).empty());

@@ -10,6 +10,7 @@
 #include "weft/program/axes.h"
 #include "weft/program/buckets.h"
 #include "weft/program/buffers.h"
+#include "weft/program/build/master_lists.h"
 #include "weft/program/build/stages.h"
 #include "weft/program/build/step_bytes.h"
 #include "weft/program/build/step_size.h"
@@ -18,6 +19,7 @@
 #include "weft/program/passes/gather_updated.h"
 #include "weft/program/passes/noise_squares.h"
 #include "weft/program/passes/norms.h"
+#include "weft/program/passes/one_owner.h"
 #include "weft/program/passes/prefetch.h"
 #include "weft/program/passes/replicate.h"
 #include "weft/program/passes/shard_gradients.h"
@@ -46,6 +48,20 @@ void check_model(const ModelCost& model) {
   }
 }
 
+void check_master(const StepLayout& layout) {
+  if (int64_t{layout.dp} * layout.shard * layout.cp * layout.tp > 1 || layout.shard_level != ShardLevel::none) {
+    throw InputError("layout: with a master all ranks stand on the pipeline axis, and nothing is sharded");
+  }
+  if (layout.offload.activations || layout.offload.optimizer) {
+    throw InputError("layout: with a master nothing is offloaded");
+  }
+  if (layout.micro_batches % layout.pp != 0 || layout.micro_batches / layout.pp % layout.slots != 0) {
+    throw InputError(
+        fmt::format("layout: {} micro-batches do not divide over a master's {} ranks with {} slots each; use {} micro-batches",
+                    layout.micro_batches, layout.pp, layout.slots, round_up(layout.micro_batches, layout.pp * layout.slots)));
+  }
+}
+
 void check(const ModelCost& model, const StepLayout& layout) {
   check_model(model);
   const auto positive = [](const char* key, int64_t value) {
@@ -65,6 +81,7 @@ void check(const ModelCost& model, const StepLayout& layout) {
   if (layout.offload.weights && layout.shard_level != ShardLevel::parameters) {
     throw InputError("layout: weights are offloaded at shard level parameters only");
   }
+  if (layout.master) check_master(layout);
   if (layout.inner_shards < 1 || layout.shard % layout.inner_shards != 0) {
     throw InputError(fmt::format("layout: inner_shards is {}, must divide the {} ranks of the shard axis", layout.inner_shards,
                                  layout.shard));
@@ -101,14 +118,14 @@ int64_t num_tensors(const ModelCost& model) {
 }
 
 Found<InstructionList> finish_list(InstructionList list, const ModelCost& model, const StepLayout& layout,
-                                   const Program& program) {
+                                   const Program& program, int pp) {
   const bool sharded = layout.shard_level != ShardLevel::none;
   const std::vector<int> held = held_blocks(list, program.block_uses);
   const std::vector<Bucket> buckets =
       sharded ? single_blocks(program, held) : gradient_buckets(program, held, layout.bucket_bytes);
   list = recompute(std::move(list), model, layout.recompute);
   list = offload_activations(list, model, layout.offload);
-  Found<InstructionList> closed = close_slots(std::move(list), program, {.buckets = buckets});
+  Found<InstructionList> closed = close_slots(std::move(list), program, {.buckets = buckets, .pp = pp});
   if (!closed) return closed;
   list = std::move(closed).take();
   if (sharded) {
@@ -119,6 +136,7 @@ Found<InstructionList> finish_list(InstructionList list, const ModelCost& model,
         std::move(list),
         {.replicas = program.replicas, .axes = replica_axes(program), .buckets = buckets, .uses = program.block_uses});
   }
+  list = one_owner(std::move(list), program, pp);
   list = tie_weights(std::move(list), program);
   if (program.noise_scale) {
     Found<InstructionList> measured = add_noise_squares(std::move(list), program);
@@ -134,7 +152,7 @@ Found<InstructionList> finish_list(InstructionList list, const ModelCost& model,
                                        .global = layout.clip || layout.check_finite || layout.noise_scale,
                                        .tensors = layout.tensor_norms ? num_tensors(model) : 0});
   }
-  list = update(std::move(list), {.buckets = buckets});
+  if (!program.master || pp == 0) list = update(std::move(list), {.buckets = buckets});
   list = offload_state(std::move(list), layout.offload);
   list = gather_gradients(std::move(list), program);
   if (layout.shard_level == ShardLevel::parameters) {
@@ -170,6 +188,14 @@ Schedule schedule_of(const StepLayout& layout) {
   return layout.schedule;
 }
 
+std::vector<InstructionList> scheduled_lists(const ModelCost& model, const StepLayout& layout) {
+  const Schedule schedule = schedule_of(layout);
+  const int num_blocks = static_cast<int>(model.blocks.size());
+  const std::vector<StageBlocks> stages = stage_blocks(
+      model, schedule, layout.first_block.empty() ? even_stages(num_blocks, schedule.num_stages()) : layout.first_block);
+  return stage_lists(model, schedule, stages);
+}
+
 }  // namespace
 
 Program frame_program(const ModelCost& model, const StepLayout& layout) {
@@ -188,6 +214,7 @@ Program frame_program(const ModelCost& model, const StepLayout& layout) {
   program.keep_order = layout.keep_order && layout.shard_level >= ShardLevel::gradients;
   program.offload = layout.offload;
   program.batch_axes = layout.batch_axes;
+  program.master = layout.master && layout.pp > 1;  // one rank is its own
   program.mesh = {.pp = layout.pp, .dp = layout.dp, .shard = layout.shard, .cp = layout.cp, .tp = layout.tp};
   for (int rank = 0; rank < program.mesh.world(); ++rank) {
     program.list_of_rank.push_back(rank / (program.mesh.world() / layout.pp));
@@ -220,15 +247,11 @@ Found<Program> find_program(const ModelCost& model, const StepLayout& layout) {
   check(model, layout);
   check_step_size(static_cast<int64_t>(model.blocks.size()), layout, size_of(model, layout.schedule));
   check_step_bytes(model, layout);
-  const Schedule schedule = schedule_of(layout);
-  const int num_blocks = static_cast<int>(model.blocks.size());
-  const std::vector<StageBlocks> stages = stage_blocks(
-      model, schedule, layout.first_block.empty() ? even_stages(num_blocks, schedule.num_stages()) : layout.first_block);
   Program program = frame_program(model, layout);
-  std::vector<InstructionList> lists = stage_lists(model, schedule, stages);
+  std::vector<InstructionList> lists = program.master ? master_lists(model, program) : scheduled_lists(model, layout);
   find_holders(program, lists);
   for (int rank = 0; rank < layout.pp; ++rank) {
-    Found<InstructionList> finished = finish_list(std::move(lists[rank]), model, layout, program);
+    Found<InstructionList> finished = finish_list(std::move(lists[rank]), model, layout, program, rank);
     if (!finished) return {.why_not = std::move(finished.why_not)};
     InstructionList list = std::move(finished).take();
     list.shrink_to_fit();

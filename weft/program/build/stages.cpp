@@ -7,56 +7,11 @@
 #include <utility>
 
 #include "weft/base/error.h"
+#include "weft/program/build/block_instructions.h"
 #include "weft/program/pipeline/task_times.h"
 
 namespace weft {
 namespace {
-
-Instruction on_block(Op op, int block, int micro) { return {.op = op, .first = block, .last = block + 1, .micro = micro}; }
-
-Instruction forward(const ModelCost& model, int block, int micro) {
-  const BlockCost& cost = model.blocks[block];
-  Instruction x = on_block(Op::forward, block, micro);
-  x.flops = cost.forward_flops;
-  x.peak = cost.forward_peak_bytes;
-  x.allocates = cost.saved_bytes + cost.made_bytes();
-  return x;
-}
-
-// Its output goes only now: until here it was the next block's input, what was sent, or the loss's.
-Instruction backward(const ModelCost& model, Op op, int block, int micro, bool input_received) {
-  const BlockCost& cost = model.blocks[block];
-  Instruction x = on_block(op, block, micro);
-  if (op == Op::backward_weight) {
-    x.flops = cost.backward_flops - cost.input_flops;
-    x.peak = std::max<int64_t>(cost.weight_peak_bytes - cost.deferred_bytes, 0);
-    x.frees = cost.deferred_bytes;
-    return x;
-  }
-  const int64_t input_bytes = block == 0 ? model.input_bytes : model.blocks[block - 1].output_bytes;
-  const int64_t input_gradient_bytes = block == 0 ? 0 : model.blocks[block - 1].made_bytes();
-  const int64_t output_and_gradient = 2 * cost.made_bytes();
-  const bool is_part = op == Op::backward_input;
-  x.flops = is_part ? cost.input_flops : cost.backward_flops;
-  const int64_t peak_bytes = is_part && cost.input_peak_bytes > 0 ? cost.input_peak_bytes : cost.backward_peak_bytes;
-  x.peak = std::max<int64_t>(peak_bytes - cost.saved_bytes - output_and_gradient, 0);
-  x.allocates = input_gradient_bytes + (is_part ? cost.deferred_bytes : 0);
-  x.frees = cost.saved_bytes + output_and_gradient + (block == 0 || input_received ? input_bytes : 0);
-  return x;
-}
-
-Instruction transfer(const ModelCost& model, Op op, Payload what, int block, int micro, int peer) {
-  const BlockCost& cost = model.blocks[block];
-  const int64_t bytes = what == Payload::gradient ? cost.made_bytes() : cost.output_bytes;
-  Instruction x = on_block(op, block, micro);
-  x.lane = Lane::comm;
-  x.what = what;
-  x.peer = peer;
-  if (op == Op::send) x.wire_bytes = bytes;
-  if (op == Op::receive) x.allocates = bytes;
-  if (op == Op::send && what == Payload::gradient) x.frees = bytes;
-  return x;
-}
 
 // A transfer, and the task of its rank that it must not come before.
 struct Placed {
@@ -132,7 +87,7 @@ class Expansion {
     auto next = placed.begin();
     for (size_t k = 0; k <= schedule_.tasks[rank].size(); ++k) {
       for (; next != placed.end() && static_cast<size_t>(next->before_task) <= k; ++next) {
-        list.push_back(transfer(model_, next->op, next->what, next->block, next->micro, next->peer));
+        list.push_back(transfer_of(model_, next->op, next->what, next->block, next->micro, next->peer));
       }
       if (k < schedule_.tasks[rank].size()) add_task(list, rank, schedule_.tasks[rank][k]);
     }
@@ -142,8 +97,8 @@ class Expansion {
   void add_task(InstructionList& list, int rank, const Task& task) {
     const StageBlocks& stage = stages_[task.stage];
     if (task.kind == TaskKind::forward) {
-      if (task.stage == 0) list.push_back({.op = Op::load, .micro = task.micro, .allocates = model_.input_bytes});
-      for (int block = stage.first; block < stage.last; ++block) list.push_back(forward(model_, block, task.micro));
+      if (task.stage == 0) list.push_back(load_inputs(model_, task.micro));
+      for (int block = stage.first; block < stage.last; ++block) list.push_back(forward_of(model_, block, task.micro));
       return;
     }
     if (task.kind != TaskKind::backward_weight && task.stage == last_stage()) add_loss(list, rank, task.micro);
@@ -151,7 +106,7 @@ class Expansion {
     for (int block = stage.last - 1; block >= stage.first; --block) {
       const Op op = op_of(task.kind, model_.blocks[block].splits);
       if (op == Op::load) continue;
-      list.push_back(backward(model_, op, block, task.micro, received && block == stage.first));
+      list.push_back(backward_of(model_, op, block, task.micro, received && block == stage.first));
     }
   }
 
@@ -160,8 +115,7 @@ class Expansion {
     for (int& next = next_target_[rank]; rank_of(0) != rank && next <= micro; ++next) {
       list.push_back({.op = Op::load, .micro = next});
     }
-    list.push_back(
-        {.op = Op::loss, .micro = micro, .peak = model_.loss_peak_bytes, .allocates = model_.blocks.back().output_bytes});
+    list.push_back(loss_of(model_, micro));
   }
 
   // A block that cannot be split runs its whole backward with the first part; Op::load stands for nothing.

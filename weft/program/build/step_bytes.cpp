@@ -72,7 +72,8 @@ double sent_bytes(double elements, const StepLayout& layout) {
   double each = 0.0;
   if (layout.shard_level == ShardLevel::parameters) each += 2.0 * layout.weight_bytes;
   if (layout.shard_level >= ShardLevel::gradients) each += layout.gradient_bytes;
-  return elements * (each * layout.micro_batches + 4.0 * layout.gradient_bytes + layout.weight_bytes);
+  const double to_others = layout.master ? layout.pp * static_cast<double>(layout.weight_bytes + layout.gradient_bytes) : 0.0;
+  return elements * (each * layout.micro_batches + to_others + 4.0 * layout.gradient_bytes + layout.weight_bytes);
 }
 
 }  // namespace

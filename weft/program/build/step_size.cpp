@@ -27,6 +27,14 @@ double of_block_and_micro_batch(const StepLayout& layout) {
   return count;
 }
 
+// Inputs, outputs and their gradients cross on both sides, but for the master's own; weights and gradients once a rank.
+double count_with_master(double blocks, const StepLayout& layout) {
+  const double ranks = layout.pp;
+  const double a_micro_batch = blocks * of_block_and_micro_batch(layout) + 2.0 + 6.0 * (ranks - 1.0) / ranks;
+  const double slots = layout.slots > 1 ? static_cast<double>(layout.slots) * ranks : 0.0;
+  return a_micro_batch * layout.micro_batches + 4.0 * (ranks - 1.0) * blocks + blocks + 2.0 * ranks + slots;
+}
+
 }  // namespace
 
 int64_t whole_blocks(const ModelCost& model) {
@@ -52,6 +60,7 @@ std::string advice_for_at_most(int64_t most, int64_t slots, const ScheduleSize& 
 
 double count_instructions(int64_t blocks, const StepLayout& layout, const ScheduleSize& schedule) {
   const auto of_blocks = static_cast<double>(blocks);
+  if (layout.master) return count_with_master(of_blocks, layout);
   const double transfers = 4.0 * static_cast<double>(schedule.stages - 1);  // outputs and their gradients, on both sides
   const double loads_and_loss = layout.pp > 1 ? 3.0 : 2.0;
   const double second_parts = schedule.splits_backward ? of_blocks - static_cast<double>(schedule.whole_blocks) : 0.0;

@@ -30,7 +30,8 @@ BarKind kind_of(const Instruction& x, bool ran_before) {
       return BarKind::reduce;
     case Op::send:
     case Op::receive:
-      return BarKind::transfer;
+      if (x.what == Payload::weights) return BarKind::gather;
+      return x.what == Payload::sum ? BarKind::reduce : BarKind::transfer;
     case Op::offload:
     case Op::reload:
       return BarKind::copy;

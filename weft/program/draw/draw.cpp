@@ -14,6 +14,7 @@
 #include "weft/program/draw/draw_pipeline.h"
 #include "weft/program/draw/runs_text.h"
 #include "weft/program/draw/timeline.h"
+#include "weft/program/master.h"
 
 namespace weft {
 namespace {
@@ -229,9 +230,10 @@ std::string draw(const Program& program, const DrawOptions& options) {
   check_program(program);
   const std::vector<int> lists = lists_in_use(program);
   std::string result = fmt::format("{}, {} a rank in {}, {}", counted(program.block_names.size(), "block"),
-                                   counted(program.micro_batches, "micro-batch", "es"), counted(program.slots, "slot"),
+                                   counted(micros_run(program, 0).last, "micro-batch", "es"), counted(program.slots, "slot"),
                                    counted(program.replicas, "replica"));
   if (program.mesh.pp > 1) result += fmt::format(", {} pipeline ranks", program.mesh.pp);
+  if (program.master) result += ", the first of them the master of the others";
   if (program.shard_level != ShardLevel::none) {
     result += fmt::format(", {} of {}", counted(program.shards, "shard"), name(program.shard_level));
   }

@@ -172,7 +172,8 @@ class Folded {
 char letter(Payload what) {
   if (what == Payload::weights) return 'w';
   if (what == Payload::gradient) return 'g';
-  if (what == Payload::input) return 'i';
+  if (what == Payload::input || what == Payload::batch) return 'i';
+  if (what == Payload::sum) return 's';
   return what == Payload::optimizer ? 'o' : 'a';
 }
 

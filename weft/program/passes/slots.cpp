@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "weft/program/edit.h"
+#include "weft/program/master.h"
 
 namespace weft {
 namespace {
@@ -56,11 +57,12 @@ struct Range {
 
 class Closer {
  public:
-  Closer(const InstructionList& list, const Program& program, const std::vector<Bucket>& buckets)
+  Closer(const InstructionList& list, const Program& program, const SlotOptions& options)
       : list_(list),
         program_(program),
-        buckets_(buckets),
-        per_slot_(program.micro_batches / program.slots),
+        buckets_(options.buckets),
+        micros_(micros_run(program, options.pp)),
+        per_slot_((micros_.last - micros_.first) / program.slots),
         writes_(gradient_writes(list, program.block_uses)) {}
 
   /// Why there are no such combines; empty where there are.
@@ -88,7 +90,7 @@ class Closer {
   }
 
  private:
-  int slot_of(int at) const { return list_[at].micro / per_slot_; }
+  int slot_of(int at) const { return (list_[at].micro - micros_.first) / per_slot_; }
 
   bool mixes_slots(int block) const {
     const auto earlier_slot = [this](int a, int b) { return slot_of(a) < slot_of(b); };
@@ -136,6 +138,7 @@ class Closer {
   const InstructionList& list_;
   const Program& program_;
   const std::vector<Bucket>& buckets_;
+  MicroRange micros_;
   int per_slot_;
   Positions writes_;
 };
@@ -144,7 +147,7 @@ class Closer {
 
 Found<InstructionList> close_slots(InstructionList list, const Program& program, const SlotOptions& options) {
   if (program.slots == 1) return {.value = std::move(list)};
-  const Closer closer(list, program, options.buckets);
+  const Closer closer(list, program, options);
   std::string why_not = closer.why_not();
   if (!why_not.empty()) return {.why_not = std::move(why_not)};
   std::vector<Insertion> insertions = closer.run();

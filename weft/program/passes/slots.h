@@ -24,10 +24,12 @@ namespace weft {
 /// How the last slot is closed.
 struct SlotOptions {
   std::vector<Bucket> buckets;  ///< each combined in one go
+  int pp = 0;                   ///< the rank's place on the pipeline axis
 };
 
-/// Adds the combines of `program.slots`, a power of two that divides its micro-batches. None where a block's gradients mix
-/// slots: where its weights are tied to those of another stage of the rank, or of a block that splits its backward otherwise.
+/// Adds the combines of `program.slots`, a power of two that divides the rank's micro-batches. None where a block's gradients
+/// mix slots: where its weights are tied to those of another stage of the rank, or of a block that splits its backward
+/// otherwise.
 Found<InstructionList> close_slots(InstructionList list, const Program& program, const SlotOptions& options);
 
 }  // namespace weft

@@ -8,7 +8,7 @@ namespace weft {
 InstructionList tie_weights(InstructionList list, const Program& program) {
   for (const int block : held_blocks(list, program.block_uses)) {
     const int holders = program.num_holders(block);
-    if (holders == 1 || program.block_numel[block] == 0) continue;
+    if (holders == 1 || program.master || program.block_numel[block] == 0) continue;
     const int64_t bytes = program.gradient_block_bytes(block) / program.shards;
     list.push_back({.op = Op::reduce,
                     .lane = Lane::comm,

@@ -116,9 +116,9 @@ class Linker {
         read(Datum::deferred, x.first, x.micro);
         return add_all_gradients(x.first);
       case Op::send:
-        return read(x.what == Payload::gradient ? Datum::output_gradient : Datum::output, x.first, x.micro);
+        return read(datum_of(x.what), x.first, x.micro);
       case Op::receive:
-        return write(x.what == Payload::gradient ? Datum::output_gradient : Datum::output, x.first, x.micro);
+        return receive(x);
       case Op::combine:
         change_blocks(Datum::partial, x);
         return change_blocks(Datum::gradient, x);
@@ -150,6 +150,25 @@ class Linker {
     }
   }
 
+  static Datum datum_of(Payload what) {
+    switch (what) {
+      case Payload::gradient:
+        return Datum::output_gradient;
+      case Payload::batch:
+        return Datum::input;
+      case Payload::weights:
+        return Datum::weights;
+      case Payload::sum:
+        return Datum::gradient;
+      default:
+        return Datum::output;
+    }
+  }
+  // A sum is added to what is there.
+  void receive(const Instruction& x) {
+    const Datum datum = datum_of(x.what);
+    x.what == Payload::sum ? change(datum, x.first, x.micro) : write(datum, x.first, x.micro);
+  }
   void forward(const Instruction& x) {
     read_weights(x.first);
     read_input(x);

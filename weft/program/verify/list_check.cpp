@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "weft/program/defect.h"
+#include "weft/program/master.h"
 #include "weft/program/verify/order.h"
 #include "weft/program/verify/presence_check.h"
 #include "weft/program/verify/step_index.h"
@@ -22,7 +23,8 @@ class ListCheck {
         list_(program.of(rank)),
         rank_(rank),
         blocks_(static_cast<int>(program.block_names.size())),
-        per_slot_(program.micro_batches / program.slots),
+        micros_(micros_run_by(program, rank)),
+        per_slot_((micros_.last - micros_.first) / program.slots),
         at_(index_step(program, rank)),
         scatters_(blocks_) {
     for (const Instruction& x : list_) {
@@ -49,6 +51,7 @@ class ListCheck {
   void check_load(int i) const;
   void check_drop(int i) const;
   void check_forward(int i) const;
+  void check_weights(int i) const;
   void check_backward(int i) const;
   void check_weight(int i) const;
   void check_send(int i) const;
@@ -63,7 +66,9 @@ class ListCheck {
 
   const Program& program_;
   const InstructionList& list_;
-  int rank_, blocks_, per_slot_;
+  int rank_, blocks_;
+  MicroRange micros_;  // that the rank runs
+  int per_slot_;
   StepIndex at_;
   std::vector<std::vector<int>> scatters_;  // by block: the micro-batches of its reduce_scatters, ascending
   const Order* order_ = nullptr;
@@ -103,31 +108,36 @@ void ListCheck::check_drop(int i) const {
   const Instruction& x = list_[i];
   if (!before(at_.forward_of(x.first, x.micro), i)) fail(Defect::use_before_load, i, "its forward has not been run by then");
   const bool is_last = x.first == blocks_ - 1;
-  const int next = is_last                 ? at_.loss[x.micro]
-                   : at_.runs[x.first + 1] ? at_.forward_of(x.first + 1, x.micro)
-                                           : at_.sent_of(Payload::activation, x.first, x.micro);
+  const int next = is_last && at_.loss[x.micro] >= 0 ? at_.loss[x.micro]
+                   : is_last                         ? at_.sent_of(Payload::activation, x.first, x.micro)
+                   : at_.runs[x.first + 1]           ? at_.forward_of(x.first + 1, x.micro)
+                                                     : at_.sent_of(Payload::activation, x.first, x.micro);
   // A send keeps what it sends; it need only have started.
   const bool taken = before(next, i) || (next >= 0 && next < i && list_[next].op == Op::send);
   if (!taken) fail(Defect::use_before_load, i, "whoever takes its output has not been run by then");
 }
 
-// The output of the block before it, computed here or received.
+// The output of the block before it, computed here or received; of the first block the micro-batch, loaded or received.
 bool ListCheck::has_input(int block, int micro, int i) const {
-  if (block == 0) return before(at_.load[micro], i);
-  return before(at_.runs[block - 1] ? at_.forward_of(block - 1, micro) : at_.received_of(Payload::activation, block - 1, micro),
-                i);
+  if (block == 0) return before(at_.load[micro] >= 0 ? at_.load[micro] : at_.received.batch[micro], i);
+  const int computed = at_.forward_of(block - 1, micro);
+  return before(computed >= 0 ? computed : at_.received_of(Payload::activation, block - 1, micro), i);
 }
 
 // The gradient of its output, from the loss, computed here or received.
 bool ListCheck::has_output_gradient(int block, int micro, int i) const {
-  if (block == blocks_ - 1) return before(at_.loss[micro], i);
-  return before(at_.runs[block + 1] ? at_.backward_of(block + 1, micro) : at_.received_of(Payload::gradient, block, micro), i);
+  const bool has_loss = block == blocks_ - 1 && at_.loss[micro] >= 0;
+  if (has_loss) return before(at_.loss[micro], i);
+  return before(block + 1 < blocks_ && at_.runs[block + 1] ? at_.backward_of(block + 1, micro)
+                                                           : at_.received_of(Payload::gradient, block, micro),
+                i);
 }
 
 void ListCheck::check_forward(int i) const {
   const Instruction& x = list_[i];
-  const bool reads_batch = x.op == Op::loss || x.first == 0;
-  if (reads_batch && !before(at_.load[x.micro], i)) {
+  if (x.op == Op::forward) check_weights(i);
+  const bool has_batch = x.op == Op::loss ? before(at_.load[x.micro], i) : x.first > 0 || has_input(0, x.micro, i);
+  if (!has_batch) {
     fail(Defect::use_before_load, i, fmt::format("micro-batch {} has not been loaded by then", x.micro));
   }
   if (x.op == Op::forward && i == at_.recompute_of(x.first, x.micro) && !before(at_.drop_of(x.first, x.micro), i)) {
@@ -137,16 +147,37 @@ void ListCheck::check_forward(int i) const {
   if (has_input(block, x.micro, i)) return;
   fail(Defect::use_before_load, i,
        fmt::format("its input, the output of block {} '{}', has not been {} by then", block - 1,
-                   program_.block_names[block - 1], at_.runs[block - 1] ? "computed" : "received"));
+                   program_.block_names[block - 1], at_.runs[block - 1] && micros_.has(x.micro) ? "computed" : "received"));
+}
+
+// With a master all other ranks are sent them, anew each step.
+void ListCheck::check_weights(int i) const {
+  if (owns_model(program_, rank_)) return;
+  const auto check = [&](int block) {
+    if (program_.weight_numel(block) == 0 || before(at_.weights_received[block], i)) return;
+    fail(Defect::not_gathered, i,
+         fmt::format("the weights of block {} '{}' have not been received by then", block, program_.block_names[block]));
+  };
+  const Instruction& x = list_[i];
+  check(x.first);
+  if (x.op != Op::forward) return;
+  for (const int block : program_.block_uses[x.first]) check(block);
 }
 
 void ListCheck::check_send(int i) const {
   const Instruction& x = list_[i];
+  if (x.what == Payload::sum) return;  // sum_check.h
+  if (x.what == Payload::weights) return check_weights(i);
+  if (x.what == Payload::batch) {
+    if (!before(at_.load[x.micro], i)) fail(Defect::use_before_load, i, "it has not been loaded by then");
+    return;
+  }
   if (x.what == Payload::activation) {
     if (!before(at_.forward_of(x.first, x.micro), i)) fail(Defect::use_before_load, i, "it has not been computed by then");
     return;
   }
-  if (x.first + 1 == blocks_ || !before(at_.backward_of(x.first + 1, x.micro), i)) {
+  const bool is_last = x.first + 1 == blocks_;
+  if (!before(is_last ? at_.loss[x.micro] : at_.backward_of(x.first + 1, x.micro), i)) {
     fail(Defect::backward_before_loss, i, "the backward that makes it has not been run by then");
   }
 }
@@ -170,11 +201,14 @@ void ListCheck::check_backward(int i) const {
   }
   if (!has_output_gradient(x.first, x.micro, i)) {
     const bool is_last = x.first == blocks_ - 1;
-    fail(Defect::backward_before_loss, i,
-         is_last                 ? fmt::format("the loss of micro-batch {} has not been computed by then", x.micro)
-         : at_.runs[x.first + 1] ? fmt::format("the backward of the next block, {} '{}', has not been run by then", x.first + 1,
-                                               program_.block_names[x.first + 1])
-                                 : "the gradient of its output has not been received by then");
+    std::string what = "the gradient of its output has not been received";
+    if (is_last && owns_model(program_, rank_)) {
+      what = fmt::format("the loss of micro-batch {} has not been computed", x.micro);
+    } else if (!is_last && at_.runs[x.first + 1]) {
+      what = fmt::format("the backward of the next block, {} '{}', has not been run", x.first + 1,
+                         program_.block_names[x.first + 1]);
+    }
+    fail(Defect::backward_before_loss, i, what + " by then");
   }
   if (at_.drop_of(x.first, x.micro) >= 0 && !before(at_.recompute_of(x.first, x.micro), i)) {
     fail(Defect::missing_recompute, i,
@@ -189,7 +223,7 @@ void ListCheck::check_weight(int i) const {
   if (x.op == Op::backward_weight && !before(at_.backward_of(x.first, x.micro), i)) {
     fail(Defect::backward_before_loss, i, "the part of it that makes the input's gradient has not been run by then");
   }
-  if (x.micro > 0 && !before(at_.weight_of(x.first, x.micro - 1), i)) {
+  if (x.micro > micros_.first && !before(at_.weight_of(x.first, x.micro - 1), i)) {
     fail(Defect::bad_order, i,
          fmt::format("micro-batch {} has not been added to its gradients by then; they are summed in order", x.micro - 1));
   }
@@ -211,7 +245,7 @@ void ListCheck::check_adds_to(int i, int block) const {
   if (scatter >= 0 && !before(scatter, i)) {
     fail(Defect::early_reduce, i, fmt::format("adds to gradients that instruction {} is still reducing", scatter));
   }
-  const int slot = x.micro / per_slot_;
+  const int slot = (x.micro - micros_.first) / per_slot_;
   if (slot > 0 && !left_out(block) && !before(at_.combine_of(block, slot - 1), i)) {
     fail(Defect::bad_combine, i,
          fmt::format("adds micro-batch {} of slot {} before slot {} has been closed", x.micro, slot, slot - 1));

@@ -8,6 +8,7 @@
 
 #include "weft/program/axes.h"
 #include "weft/program/defect.h"
+#include "weft/program/master.h"
 
 namespace weft {
 namespace {
@@ -15,12 +16,18 @@ namespace {
 class PresenceCheck {
  public:
   PresenceCheck(const Program& program, int rank, const StepIndex& at)
-      : program_(program), list_(program.of(rank)), rank_(rank), at_(at) {}
+      : program_(program),
+        list_(program.of(rank)),
+        rank_(rank),
+        at_(at),
+        micros_(micros_run_by(program, rank)),
+        owns_(owns_model(program, rank)) {}
 
   void run() const {
     if (!program_.holders.empty()) check_held();
     check_missing();
     for (int i = 0; i < static_cast<int>(list_.size()); ++i) {
+      if (program_.master) check_work(i);
       check_place(i);
       check_axis(i);
     }
@@ -38,6 +45,10 @@ class PresenceCheck {
   void check_run(int block) const;
   void check_sent(int block) const;
   void check_updated(int block) const;
+  void check_summed(int block) const;
+  void check_sent_by(int block, int micro) const;
+  void check_work(int i) const;
+  void check_slots(int block) const;
   void check_place(int i) const;
   void check_axis(int i) const;
   AxisSet axes_of(const Instruction& x) const;
@@ -48,6 +59,8 @@ class PresenceCheck {
   const InstructionList& list_;
   int rank_;
   const StepIndex& at_;
+  MicroRange micros_;  // that the rank runs
+  bool owns_;          // it updates what it holds
 };
 
 // Which blocks are shared, and by whom, is what tells that a tie is missing.
@@ -76,13 +89,17 @@ void PresenceCheck::check_missing() const {
     if (at_.runs[block]) {
       check_run(block);
       check_sent(block);
+    } else if (program_.master) {
+      fail_missing(Defect::missing_forward, block, "this rank does not run it");
     }
-    if (!is_left_out(program_, at_, block)) check_updated(block);
+    if (is_left_out(program_, at_, block)) continue;
+    owns_ ? check_updated(block) : check_summed(block);
+    check_slots(block);
   }
 }
 
 void PresenceCheck::check_run(int block) const {
-  for (int micro = 0; micro < program_.micro_batches; ++micro) {
+  for (int micro = micros_.first; micro < micros_.last; ++micro) {
     if (at_.forward_of(block, micro) < 0) {
       fail_missing(Defect::missing_forward, block, fmt::format("no forward for micro-batch {}", micro));
     }
@@ -93,8 +110,13 @@ void PresenceCheck::check_run(int block) const {
   }
 }
 
-// What the ranks of the next and the stage before wait for.
+// What the ranks of the next and the stage before wait for, or a master, and those that work for it.
 void PresenceCheck::check_sent(int block) const {
+  if (program_.master) {
+    const bool is_last = block + 1 == program_.num_blocks();
+    for (int micro = 0; micro < program_.micro_batches && is_last; ++micro) check_sent_by(block, micro);
+    return;
+  }
   for (int micro = 0; micro < program_.micro_batches; ++micro) {
     if (block + 1 < program_.num_blocks() && !at_.runs[block + 1] && at_.sent_of(Payload::activation, block, micro) < 0) {
       fail_missing(Defect::missing_send, block, fmt::format("its output for micro-batch {} is never sent on", micro));
@@ -104,6 +126,28 @@ void PresenceCheck::check_sent(int block) const {
                    fmt::format("the gradient of its input for micro-batch {} is never sent back", micro));
     }
   }
+}
+
+void PresenceCheck::check_sent_by(int block, int micro) const {
+  const bool own = micros_.has(micro);
+  if (!owns_ && own && at_.sent_of(Payload::activation, block, micro) < 0) {
+    fail_missing(Defect::missing_send, block, fmt::format("its output for micro-batch {} is never sent to the master", micro));
+  }
+  if (!owns_ || own) return;
+  if (at_.sent.batch[micro] < 0) {
+    throw VerifyError(Defect::missing_send, rank_, fmt::format("rank {}: micro-batch {} is never sent on", rank_, micro));
+  }
+  if (at_.sent_of(Payload::gradient, block, micro) < 0) {
+    fail_missing(Defect::missing_send, block,
+                 fmt::format("the gradient of its output for micro-batch {} is never sent back", micro));
+  }
+}
+
+// Its gradients go into those of the rank that owns it. Each rank sends them once, after all that it was sent (sum_check.h),
+// and none waits in a ring (transfer_check.h): so all of them get there, once.
+void PresenceCheck::check_summed(int block) const {
+  if (program_.block_numel[block] == 0 || at_.sum_sent[block] >= 0) return;
+  fail_missing(Defect::missing_reduce, block, "its summed gradients are never sent towards the master");
 }
 
 void PresenceCheck::check_updated(int block) const {
@@ -132,10 +176,26 @@ void PresenceCheck::check_updated(int block) const {
     if (at_.squares_of(block, slot) >= 0) continue;
     fail_missing(Defect::bad_squares, block, fmt::format("no squares of the first micro-batch of slot {}", slot));
   }
+}
+
+void PresenceCheck::check_slots(int block) const {
   for (int slot = 0; slot < program_.slots && program_.slots > 1; ++slot) {
     if (at_.combine_of(block, slot) >= 0) continue;
     fail_missing(Defect::bad_combine, block, fmt::format("slot {} is never closed by a combine", slot));
   }
+}
+
+// With a master each rank has its micro-batches, and all that is not forward or backward is the master's.
+void PresenceCheck::check_work(int i) const {
+  const Instruction& x = list_[i];
+  const bool runs = x.op == Op::forward || is_backward(x.op);
+  if (runs && !micros_.has(x.micro)) {
+    fail(Defect::misplaced_block, i, fmt::format("this rank runs micro-batches {} to {}", micros_.first, micros_.last - 1));
+  }
+  const bool is_masters = x.op == Op::load || x.op == Op::loss || x.op == Op::update;
+  if (is_masters && !owns_) fail(Defect::misplaced_block, i, "it is the master's to do");
+  const bool is_others = (x.op == Op::receive && x.what == Payload::weights) || (x.op == Op::send && x.what == Payload::sum);
+  if (is_others && owns_) fail(Defect::misplaced_block, i, "the master owns them");
 }
 
 // State and gradients of other ranks' blocks. A norm may span blocks that lie between this rank's.

@@ -213,7 +213,7 @@ class StateCheck {
   bool ever_moved(const Thing& thing) {
     if (ever_moved_.empty()) {
       for (const Instruction& x : list_) {
-        if (x.what != Payload::none) ever_moved_[thing_of(x)] = true;
+        if (x.op == Op::offload || x.op == Op::reload) ever_moved_[thing_of(x)] = true;
       }
       ever_moved_[{Payload::none, -1, -1}] = true;
     }

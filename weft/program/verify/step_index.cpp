@@ -98,9 +98,23 @@ void Finder::note_backward(int i) {
 
 void Finder::note_transfer(int i) {
   const Instruction& x = list_[i];
-  StepIndex::Moved& moved = x.op == Op::send ? at_.sent : at_.received;
-  note((x.what == Payload::gradient ? moved.gradient : moved.activation).cell(x.first, x.micro), i, Defect::repeated,
-       x.op == Op::send ? "sent" : "received");
+  const bool is_send = x.op == Op::send;
+  const char* done = is_send ? "sent" : "received";
+  StepIndex::Moved& moved = is_send ? at_.sent : at_.received;
+  switch (x.what) {
+    case Payload::batch:
+      return note(moved.batch[x.micro], i, Defect::repeated, done);
+    case Payload::weights:  // to as many as want them
+      if (!is_send) note(at_.weights_received[x.first], i, Defect::repeated, done);
+      return;
+    case Payload::sum:  // from as many as send theirs here
+      if (is_send) return note(at_.sum_sent[x.first], i, Defect::double_reduce, done);
+      return at_.sums_received[x.first].push_back(i);
+    case Payload::gradient:
+      return note(moved.gradient.cell(x.first, x.micro), i, Defect::repeated, done);
+    default:
+      return note(moved.activation.cell(x.first, x.micro), i, Defect::repeated, done);
+  }
 }
 
 void Finder::note_blocks(int i) {
@@ -134,12 +148,17 @@ StepIndex::StepIndex(int blocks, int micro_batches, int slots)
       tie(blocks, -1),
       runs(blocks, false),
       held(blocks, false),
-      sent{forward, forward},
-      received{forward, forward} {}
+      sent{forward, forward, load},
+      received{forward, forward, load},
+      weights_received(blocks, -1),
+      sum_sent(blocks, -1),
+      sums_received(blocks) {}
 
 StepIndex index_step(const Program& program, int rank) { return Finder(program, rank).run(); }
 
-bool is_tied(const Program& program, int block) { return program.num_holders(block) > 1 && program.block_numel[block] > 0; }
+bool is_tied(const Program& program, int block) {
+  return !program.master && program.num_holders(block) > 1 && program.block_numel[block] > 0;
+}
 
 bool is_left_out(const Program& program, const StepIndex& at, int block) {
   return !at.held[block] || (program.shard_level != ShardLevel::none && program.block_numel[block] == 0);

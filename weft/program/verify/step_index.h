@@ -59,8 +59,12 @@ struct StepIndex {
 
   struct Moved {
     Grid activation, gradient;  ///< by block and micro-batch
+    std::vector<int> batch;     ///< by micro-batch
   };
   Moved sent, received;
+
+  std::vector<int> weights_received, sum_sent;  ///< by block
+  std::vector<std::vector<int>> sums_received;  ///< by block, in list order
 
  private:
   static const Grid& moved(const Moved& all, Payload what) { return what == Payload::gradient ? all.gradient : all.activation; }

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "weft/program/defect.h"
 
 namespace weft {
@@ -12,7 +15,7 @@ SumCheck::SumCheck(const Program& program, int rank, const StepIndex& at, const 
       rank_(rank),
       blocks_(static_cast<int>(program.block_names.size())),
       micro_batches_(program.micro_batches),
-      per_slot_(program.micro_batches / program.slots),
+      micros_(micros_run_by(program, rank)),
       at_(at),
       order_(order),
       writers_(blocks_) {
@@ -40,17 +43,21 @@ void SumCheck::check(int i) const {
       return check_final(i);
     case Op::update:
       return check_update(i);
+    case Op::send:
+    case Op::receive:
+      if (list_[i].what == Payload::sum) check_sum(i);
+      return;
     default:
       return;
   }
 }
 
-// The first micro-batch of [begin_micro, end_micro) that may not have been added to the block's gradients when `i` starts, or
+// The first of these micro-batches that may not have been added to the block's gradients when `i` starts, or
 // -1. They are added in order (list_check.h), so that where the last one has been all have.
-int SumCheck::unfinished_backward(int block, int begin_micro, int end_micro, int i) const {
+int SumCheck::unfinished_backward(int block, const MicroRange& micros, int i) const {
   for (const int writer : writers_[block]) {
-    if (before(at_.weight_of(writer, end_micro - 1), i)) continue;
-    int micro = begin_micro;
+    if (before(at_.weight_of(writer, micros.last - 1), i)) continue;
+    int micro = micros.first;
     while (before(at_.weight_of(writer, micro), i)) ++micro;
     return micro;
   }
@@ -61,7 +68,7 @@ int SumCheck::unfinished_backward(int block, int begin_micro, int end_micro, int
 void SumCheck::check_combine(int i) const {
   const Instruction& x = list_[i];
   for (int block = x.first; block < x.last; ++block) {
-    const int micro = unfinished_backward(block, x.slot * per_slot_, (x.slot + 1) * per_slot_, i);
+    const int micro = unfinished_backward(block, micros_of_slot(program_, micros_, x.slot), i);
     if (micro >= 0) {
       fail(Defect::bad_combine, i,
            fmt::format("micro-batch {} of the slot has not reached block {} '{}' by then", micro, block,
@@ -73,7 +80,7 @@ void SumCheck::check_combine(int i) const {
 // Why this rank's own sum of a block's gradients may not be whole when `i` starts; empty when it is.
 std::string SumCheck::not_summed_locally(int block, int i) const {
   const std::string& block_name = program_.block_names[block];
-  const int micro = unfinished_backward(block, 0, micro_batches_, i);
+  const int micro = unfinished_backward(block, micros_, i);
   if (micro >= 0)
     return fmt::format("the backward of block {} '{}' for micro-batch {} has not been run by then", block, block_name, micro);
   const int last_slot = program_.slots - 1;
@@ -89,15 +96,42 @@ std::string SumCheck::not_summed(int block, int i) const {
     if (before(last_scatter(block), i)) return {};
     return fmt::format("it does not wait for the last reduce_scatter of block {} '{}'", block, program_.block_names[block]);
   }
+  if (program_.master) return not_taken_in(block, i);
   if (program_.replicas == 1 && at_.reduce[block] < 0) return not_summed_locally(block, i);
   if (before(at_.reduce[block], i)) return {};
   return fmt::format("it does not wait for the reduce of block {} '{}' (instruction {})", block, program_.block_names[block],
                      at_.reduce[block]);
 }
 
-// The same for the sum over all ranks.
+// The same for the sums that other ranks send this one.
+std::string SumCheck::not_taken_in(int block, int i) const {
+  for (const int received : at_.sums_received[block]) {
+    if (before(received, i)) continue;
+    return fmt::format("it does not wait for the gradients of block {} '{}' from rank {} (instruction {})", block,
+                       program_.block_names[block], list_[received].peer, received);
+  }
+  return not_summed_locally(block, i);
+}
+
+// This rank's own sum must be there to be added to, and all that is added before it is sent on. The order of ranks is that of
+// the tree.
+void SumCheck::check_sum(int i) const {
+  const int block = list_[i].first;
+  const std::vector<int>& received = at_.sums_received[block];
+  const auto own = std::find(received.begin(), received.end(), i);
+  if (own != received.end() && own != received.begin()) {
+    const int earlier = *std::prev(own);
+    if (!before(earlier, i) || list_[earlier].peer >= list_[i].peer) {
+      fail(Defect::bad_order, i, fmt::format("not after that of a rank before it (instruction {})", earlier));
+    }
+  }
+  const std::string why = list_[i].op == Op::send ? not_taken_in(block, i) : not_summed_locally(block, i);
+  if (!why.empty()) fail(Defect::early_reduce, i, why);
+}
+
+// The same for the sum over all ranks. Those that work for a master have none.
 std::string SumCheck::not_final(int block, int i) const {
-  if (is_left_out(program_, at_, block)) return {};
+  if (is_left_out(program_, at_, block) || !owns_model(program_, rank_)) return {};
   if (!is_tied(program_, block)) return not_summed(block, i);
   if (before(at_.tie[block], i)) return {};
   return fmt::format("it does not wait for the reduce of block {} '{}' over the stages that share it (instruction {})", block,
@@ -107,7 +141,8 @@ std::string SumCheck::not_final(int block, int i) const {
 void SumCheck::check_reduce(int i) const {
   const Instruction& x = list_[i];
   if (x.op == Op::reduce_loss) {
-    for (int micro = 0; micro < micro_batches_ && at_.runs[blocks_ - 1]; ++micro) {
+    const bool has_losses = at_.runs[blocks_ - 1] && owns_model(program_, rank_);
+    for (int micro = 0; micro < micro_batches_ && has_losses; ++micro) {
       if (before(at_.loss[micro], i)) continue;
       fail(Defect::early_reduce, i, fmt::format("the loss of micro-batch {} has not been computed by then", micro));
     }
@@ -129,7 +164,7 @@ std::string SumCheck::not_reducible(int block, int i) const {
 // It takes in every micro-batch up to its own that no earlier one took in.
 void SumCheck::check_scatter(int i) const {
   const Instruction& x = list_[i];
-  const int micro = unfinished_backward(x.first, 0, x.micro + 1, i);
+  const int micro = unfinished_backward(x.first, {.first = 0, .last = x.micro + 1}, i);
   if (micro >= 0) fail(Defect::early_reduce, i, fmt::format("the backward for micro-batch {} has not been run by then", micro));
   const int last_slot = program_.slots - 1;
   if (last_slot > 0 && !before(at_.combine_of(x.first, last_slot), i)) {

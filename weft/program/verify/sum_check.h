@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "weft/program/master.h"
 #include "weft/program/program.h"
 #include "weft/program/verify/order.h"
 #include "weft/program/verify/step_index.h"
@@ -29,11 +30,13 @@ class SumCheck {
   void check_norm(int i) const;
   void check_final(int i) const;
   void check_update(int i) const;
+  void check_sum(int i) const;
 
   bool sharded() const { return program_.shard_level != ShardLevel::none; }
   bool before(int a, int b) const { return order_.before(a, b); }
   int last_scatter(int block) const { return at_.scatter_of(block, micro_batches_ - 1); }
-  int unfinished_backward(int block, int begin_micro, int end_micro, int i) const;
+  int unfinished_backward(int block, const MicroRange& micros, int i) const;
+  std::string not_taken_in(int block, int i) const;
   std::string not_summed_locally(int block, int i) const;
   std::string not_reducible(int block, int i) const;
   std::string not_summed(int block, int i) const;
@@ -41,7 +44,8 @@ class SumCheck {
 
   const Program& program_;
   const InstructionList& list_;
-  int rank_, blocks_, micro_batches_, per_slot_;
+  int rank_, blocks_, micro_batches_;
+  MicroRange micros_;  ///< that the rank runs
   const StepIndex& at_;
   const Order& order_;
   std::vector<std::vector<int>> writers_;  ///< by block: those that this rank runs and that add to its gradients

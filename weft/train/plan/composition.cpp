@@ -169,6 +169,45 @@ std::string joined_blocks_for_slots(const CompositionFacts& f) {
       f.whole, f.model);
 }
 
+std::string other_axes_for_master(const CompositionFacts& f) {
+  if (!f.master || (f.data_ranks == 1 && f.cp == 1 && f.tp == 1)) return {};
+  return "layout.style = \"master\" takes all ranks; leave out layout.dp, layout.shard, layout.cp and layout.tp";
+}
+
+std::string whole_state_for_master(const CompositionFacts& f) {
+  if (!f.master || !f.shards) return {};
+  return "layout.style = \"master\": one rank has all of the state, so nothing is divided; use layout.shard_level = \"none\"";
+}
+
+std::string resident_state_for_master(const CompositionFacts& f) {
+  if (!f.master || !(f.offloads || f.offloads_activations)) return {};
+  return "layout.style = \"master\" offloads nothing; use \"none\" for layout.offload_optimizer, layout.offload_parameters and "
+         "layout.offload_activations";
+}
+
+std::string unscaled_losses_for_master(const CompositionFacts& f) {
+  if (!f.master || !f.scales_losses) return {};
+  return "layout.style = \"master\" with layout.precision = \"fp16\": only the master would know the loss scale; use \"bf16\"";
+}
+
+std::string own_statistics_for_master(const CompositionFacts& f) {
+  if (!f.master || f.sync == SyncBatchNorm::none) return {};
+  return fmt::format(
+      "layout.style = \"master\" with layout.sync_batch_norm = \"{}\": its ranks do not meet inside blocks; leave one of them "
+      "out",
+      kSyncBatchNorms.of(f.sync));
+}
+
+std::string whole_layers_for_master(const CompositionFacts& f) {
+  if (!f.master || f.reproducible_tp == 0) return {};
+  return "layout.style = \"master\" with run.reproducible_tp, which divides layers; leave one of them out";
+}
+
+std::string own_norms_for_master(const CompositionFacts& f) {
+  if (!f.master || !f.noise_scale) return {};
+  return "layout.style = \"master\" with run.noise_scale: only the master has norms of gradients; leave one of them out";
+}
+
 bool has_statistics(Block& block) {
   const std::vector<ParamSpec> specs = block.parameters();
   return std::any_of(specs.begin(), specs.end(), [](const ParamSpec& spec) { return spec.statistic; });
@@ -186,6 +225,13 @@ std::string first_block(const Model& model, const Property& property) {
 
 const std::vector<CompositionRule>& composition_rules() {
   static const std::vector<CompositionRule> rules = {
+      {"layout.style = \"master\"", "no layout.dp, layout.shard, layout.cp, layout.tp above 1", other_axes_for_master},
+      {"layout.style = \"master\"", "layout.shard_level = \"none\"", whole_state_for_master},
+      {"layout.style = \"master\"", "nothing that is offloaded", resident_state_for_master},
+      {"layout.style = \"master\"", "layout.precision = \"fp32\" or \"bf16\"", unscaled_losses_for_master},
+      {"layout.style = \"master\"", "no layout.sync_batch_norm", own_statistics_for_master},
+      {"layout.style = \"master\"", "no run.reproducible_tp", whole_layers_for_master},
+      {"layout.style = \"master\"", "no run.noise_scale", own_norms_for_master},
       {"layout.tp > 1", "a model with a split table, whose heads and widths tp divides", needs_splits},
       {"layout.cp > 1", "a model of sequences (gpt, llama)", sequences_for_cp},
       {"layout.cp > 1", "no running statistics (BatchNorm)", statistics_for_cp},
@@ -231,7 +277,12 @@ CompositionFacts facts_of(const Model& model, const LayoutOptions& options, cons
           .tensor_norms = counts.tensor_norms,
           .noise_scale = counts.noise_scale,
           .whole_tensors = counts.whole_tensors,
-          .offloads = options.offload_optimizer != Offload::none || options.offload_parameters != Offload::none};
+          .offloads = options.offload_optimizer != Offload::none || options.offload_parameters != Offload::none,
+          .master = options.master,
+          .data_ranks = counts.dp * counts.shard,
+          .shards = options.shard_level != ShardLevel::none,
+          .offloads_activations = options.offload_activations != Offload::none,
+          .scales_losses = options.precision == Precision::fp16};
 }
 
 void check_composition(const CompositionFacts& facts) {

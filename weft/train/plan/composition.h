@@ -33,6 +33,11 @@ struct CompositionFacts {
   bool noise_scale = false;                  ///< the gradient noise scale is measured
   bool whole_tensors = false;                ///< updates need whole tensors
   bool offloads = false;                     ///< optimizer state or weights wait elsewhere
+  bool master = false;                       ///< the ranks of pp work for the first of them
+  int data_ranks = 1;                        ///< of dp and shard
+  bool shards = false;                       ///< state is divided over shard
+  bool offloads_activations = false;         ///< block inputs wait elsewhere
+  bool scales_losses = false;                ///< fp16
 };
 
 /// A condition under which a way of splitting goes with a model.

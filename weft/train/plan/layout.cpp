@@ -15,6 +15,7 @@ PipelineShape shape_of(const LayoutOptions& options, const StepCounts& counts) {
 
 StepLayout layout_without_schedule(const LayoutOptions& options, const StepCounts& counts) {
   return {.pp = counts.pp,
+          .master = options.master && counts.pp > 1,
           .first_block = options.pipeline.first_block,
           .cp = counts.cp,
           .tp = counts.tp,
@@ -65,7 +66,7 @@ void check_layout(const LayoutOptions& options, bool reproducible) {
 
 ScheduleSize schedule_size(const ModelCost& model, const LayoutOptions& options, const StepCounts& counts) {
   ScheduleSize size;
-  if (counts.pp > 1) size = schedule_size(options.pipeline.schedule, shape_of(options, counts));
+  if (counts.pp > 1 && !options.master) size = schedule_size(options.pipeline.schedule, shape_of(options, counts));
   size.whole_blocks = whole_blocks(model);
   return size;
 }
@@ -83,7 +84,7 @@ void check_size(const ModelCost& model, const LayoutOptions& options, const Step
 StepLayout step_layout(const LayoutOptions& options, const StepCounts& counts) {
   StepLayout layout = layout_without_schedule(options, counts);
   layout.schedule = options.pipeline.given;
-  if (layout.schedule.tasks.empty() && counts.pp > 1) {
+  if (layout.schedule.tasks.empty() && counts.pp > 1 && !options.master) {
     layout.schedule = make_schedule(options.pipeline.schedule, shape_of(options, counts));
   }
   return layout;

@@ -61,7 +61,7 @@ Plan plan_without_program(const Recipe& recipe, int world_size) {
 Plan make_plan(const Recipe& recipe, int world_size) {
   Plan plan = plan_without_program(recipe, world_size);
   in_recipe(recipe, [&] {
-    if (plan.layout.pp > 1) {
+    if (plan.layout.pp > 1 && !plan.layout.options.master) {
       plan = plan_pipeline(recipe, plan);
       verify(*plan.program);
     } else {

@@ -49,7 +49,7 @@ std::string read_schedule(const LayoutRecipe& layout) {
 }
 
 Schedule named_schedule(const Recipe& recipe, const ResolvedLayout& layout) {
-  const std::string& name = recipe.layout.schedule;
+  const std::string& name = layout.options.pipeline.schedule;
   ScheduleInputs inputs;
   inputs.csv = name == "csv" ? read_schedule(recipe.layout) : "";
   inputs.csv_path = recipe.layout.schedule_file;

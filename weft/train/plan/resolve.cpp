@@ -28,8 +28,17 @@ std::string axes_text(const std::vector<std::pair<std::string, int64_t>>& axes) 
   return parts.empty() ? "layout.pp = 1" : fmt::format("{}", fmt::join(parts, " x "));
 }
 
-void resolve_mesh(const Recipe& recipe, ResolvedLayout& result) {
-  const LayoutRecipe& layout = recipe.layout;
+/// With the ranks that a textbook form takes.
+LayoutRecipe with_style(LayoutRecipe layout, int world) {
+  if (layout.style == "mesh") return layout;
+  layout.dp = layout.dp.value_or(1);
+  layout.shard = layout.shard.value_or(1);
+  if (layout.pp == 1) layout.pp = std::max<int64_t>(1, world / (*layout.dp * *layout.shard * layout.cp * layout.tp));
+  if (layout.style == "naive") layout.schedule = "naive";
+  return layout;
+}
+
+void resolve_mesh(const Recipe& recipe, const LayoutRecipe& layout, ResolvedLayout& result) {
   const int64_t model_ranks = layout.pp * layout.cp * layout.tp;
   const std::string model_axes = axes_text({{"pp", layout.pp}, {"cp", layout.cp}, {"tp", layout.tp}});
   if (result.world % model_ranks != 0) {
@@ -63,7 +72,8 @@ void resolve_mesh(const Recipe& recipe, ResolvedLayout& result) {
 int64_t bytes_of_mb(double mb) { return static_cast<int64_t>(mb * 1024 * 1024); }
 
 LayoutOptions resolve_options(const LayoutRecipe& layout) {
-  return {.pipeline = {.schedule = layout.schedule, .chunks = static_cast<int>(layout.chunks)},
+  return {.master = layout.style == "master",
+          .pipeline = {.schedule = layout.schedule, .chunks = static_cast<int>(layout.chunks)},
           .shard_level = kShardLevels.value_of(layout.shard_level, "layout.shard_level"),
           .reshard_after_forward = layout.reshard_after_forward,
           .inner_shards = static_cast<int>(layout.inner_shards),
@@ -138,9 +148,11 @@ ResolvedLayout resolve(const Recipe& recipe, int world_size) {
   }
   ResolvedLayout layout;
   layout.world = world_size;
-  resolve_mesh(recipe, layout);
+  const LayoutRecipe styled = with_style(recipe.layout, world_size);
+  resolve_mesh(recipe, styled, layout);
+  layout.options = resolve_options(styled);
   layout.global_batch = recipe.batch.global;
-  const int ranks = layout.data_ranks();
+  const int ranks = layout.sample_ranks();
   const int64_t slots = recipe.run.reproducible_slots;
   if (slots > 0) {
     check_slots(recipe, ranks);
@@ -148,11 +160,11 @@ ResolvedLayout resolve(const Recipe& recipe, int world_size) {
     layout.slots_per_rank = static_cast<int>(slots / ranks);
   } else {
     layout.micro_batch = resolve_micro(recipe, ranks, fmt::format("{} data-parallel ranks", ranks));
-    if (layout.pp > 1 && !recipe.batch.micro) layout.micro_batch = pipeline_micro(layout.micro_batch, layout.pp);
+    const bool is_pipeline = layout.pp > 1 && recipe.layout.style == "mesh";
+    if (is_pipeline && !recipe.batch.micro) layout.micro_batch = pipeline_micro(layout.micro_batch, layout.pp);
   }
-  layout.options = resolve_options(recipe.layout);
   if (layout.options.sync_batch_norm != SyncBatchNorm::none && slots > 0) join_slots(recipe, layout);
-  layout.micro_batches_per_rank = static_cast<int>(layout.global_batch / layout.micro_batch / ranks);
+  layout.micro_batches_per_rank = static_cast<int>(layout.global_batch / layout.micro_batch / layout.data_ranks());
   try {
     check_layout(layout.options, slots > 0);
   } catch (const InputError& error) {

@@ -1,7 +1,8 @@
 // resolve: what a recipe means for a given number of ranks: the mesh, and how the global batch falls into micro-batches.
 //
-// dp takes the ranks that remain once pp, cp and tp have their own, or shard where something is sharded. Micro-batch j of a
-// step always holds samples [j m, (j + 1) m) of the global batch, and a rank takes a contiguous run of micro-batches. With
+// The textbook forms (layout.style) stand on the pp axis, on which ranks have lists of their own: it takes the ranks that
+// remain. dp takes the ranks that remain once pp, cp and tp have their own, or shard where something is sharded. Micro-batch j
+// of a step always holds samples [j m, (j + 1) m) of the global batch, and a rank takes a contiguous run of micro-batches. With
 // run.reproducible_slots = S a step has a multiple of S equal micro-batches whose size does not depend on the number of ranks
 // (by default global / S), each slot is the same contiguous run of them in any world, and every data-parallel rank owns the
 // same number of slots: that is what equal bits rest on. Torch-free.
@@ -30,6 +31,8 @@ struct ResolvedLayout {
   LayoutOptions options = {};                    ///< what is sharded, computed again, moved out
   StepCounts counts = {};                        ///< for step_layout()
   int data_ranks() const { return dp * shard; }  ///< ranks that read different samples
+  /// Ranks that compute different samples: those, or all that work for a master.
+  int sample_ranks() const { return data_ranks() * (options.master ? pp : 1); }
 };
 
 /// The layout of a recipe on that many ranks. Throws InputError, naming the recipe's keys, when the mesh is not the world, or

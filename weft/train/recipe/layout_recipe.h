@@ -9,6 +9,7 @@ namespace weft {
 
 /// The section [layout].
 struct LayoutRecipe {
+  std::string style = "mesh";              ///< "mesh" | "master" | "naive": a textbook form takes the pp axis
   std::optional<int64_t> dp;               ///< default: the ranks that remain
   std::optional<int64_t> shard;            ///< default: the ranks that remain where shard_level is not "none", else 1
   int64_t pp = 1;                          ///< pipeline ranks

@@ -36,6 +36,21 @@ void check_groups(const Recipe& recipe) {
   }
 }
 
+/// A textbook form says itself what the ranks of pp do.
+void check_style(const Recipe& recipe) {
+  const LayoutRecipe& layout = recipe.layout;
+  if (layout.style == "mesh") return;
+  const LayoutRecipe unset;
+  const bool is_master = layout.style == "master";
+  const std::pair<const char*, bool> told[] = {{"schedule", layout.schedule != unset.schedule},
+                                               {"stage_gb", layout.stage_gb != unset.stage_gb},
+                                               {"stages", is_master && layout.stages != unset.stages},
+                                               {"profile", is_master && !layout.profile.empty()}};
+  for (const auto& [key, is_set] : told) {
+    if (is_set) fail(recipe, "layout.{} is not read with layout.style = \"{}\"; leave one of them out", key, layout.style);
+  }
+}
+
 /// A key that only some values of another key read, and that was set beside another one, was meant otherwise.
 void check_layout_keys(const Recipe& recipe) {
   const LayoutRecipe& layout = recipe.layout;
@@ -66,6 +81,7 @@ void check_layout_keys(const Recipe& recipe) {
     fail(recipe, "layout.{} is read with layout.{} = \"{}\" only, which is \"{}\" here; set that too, or leave it out", key,
          reader, fmt::join(needed, "\" or \""), found);
   }
+  check_style(recipe);
   if (layout.schedule == "csv" && layout.schedule_file.empty()) {
     fail(recipe, "layout.schedule = \"csv\" needs layout.schedule_file");
   }

@@ -111,6 +111,12 @@ Keys batch_keys(BatchRecipe& b) {
 
 Keys layout_keys(LayoutRecipe& l) {
   return {
+      {"layout",
+       "style",
+       &l.style,
+       "mesh: as the axes say; or a textbook form over all ranks",
+       {},
+       {"mesh", "master", "naive"}},
       {"layout", "dp", &l.dp, "replicas; left out: the ranks that remain", from(1, 1e6)},
       {"layout", "pp", &l.pp, "pipeline ranks: each holds a stage of the model, or several", from(1, 1e6)},
       {"layout", "schedule", &l.schedule, "pp: in which order micro-batches go through the stages", {}, schedule_names()},

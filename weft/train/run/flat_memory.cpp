@@ -7,6 +7,7 @@
 
 #include "weft/engine/memory_ledger.h"
 #include "weft/program/axes.h"
+#include "weft/program/master.h"
 #include "weft/train/plan/weight_dtype.h"
 
 namespace weft {
@@ -91,6 +92,7 @@ FlatOptions flat_memory(const Program& program, int rank, const Mesh& mesh, cons
                       .separate_shard = level == ShardLevel::parameters,
                       .late_shard = options.layout.offload_parameters != Offload::none,
                       .separate_gradients = level >= ShardLevel::gradients,
+                      .is_copy = !owns_model(program, rank),
                       .counts_unsplit = mesh.coordinate("tp") == 0,
                       .weight_buffer = program.buffers_of(rank).weight,
                       .gradient_buffer = program.buffers_of(rank).gradient,

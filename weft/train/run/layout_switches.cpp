@@ -21,7 +21,10 @@ void switch_off_axis(LayoutSettings& settings, const std::string& name) {
     if (is_normalised_over(layout, name)) settings.options.micro_batch *= axis.size;
     axis.size = 1;
   }
-  if (name == "pp") layout.pipeline = {};
+  if (name == "pp") {
+    layout.pipeline = {};
+    layout.master = false;
+  }
   if (name == "shard") layout.inner_shards = 0;
   if (name == "dp" || name == "shard") layout.pipeline.given = {};  // it is for so many micro-batches a rank
   if (name == "tp") {
@@ -45,6 +48,7 @@ struct Choice {
 };
 
 constexpr Choice kChoices[] = {
+    {"layout.style", "pp", [](const LayoutOptions& l) { return l.master; }, [](LayoutOptions& l) { l.master = false; }},
     {"layout.schedule", "pp", [](const LayoutOptions& l) { return l.pipeline.schedule != "1f1b"; },
      [](LayoutOptions& l) { l.pipeline = {}; }},
     {"layout.sequence_parallel", "tp", [](const LayoutOptions& l) { return l.sequence_parallel; },

@@ -57,7 +57,9 @@ Trainer::Trainer(const Mesh& mesh, Model model, const OptimizerOptions& optimize
   check_average(options.average);
   check_parts(*state_->pending, options.layout);
   check_composition(facts_of(*state_->pending, options.layout,
-                             {.cp = mesh.size("cp"),
+                             {.dp = mesh.size("dp"),
+                              .shard = mesh.size("shard"),
+                              .cp = mesh.size("cp"),
                               .tp = mesh.size("tp"),
                               .reproducible_tp = options.reproducible_tp,
                               .reproducible = options.reproducible_slots > 0,

@@ -42,6 +42,7 @@ std::shared_ptr<const Program> TrainerParts::plan() const {
                            .gathered_gradient_bytes = updates[cost.blocks.size()].gathered_bytes});
   }
   const int pieces = batch_pieces();
+  const int sample_ranks = data_ranks * (options.layout.master ? mesh.size("pp") : 1);
   const StepCounts counts = {.pp = mesh.size("pp"),
                              .dp = mesh.size("dp"),
                              .shard = mesh.size("shard"),
@@ -49,7 +50,7 @@ std::shared_ptr<const Program> TrainerParts::plan() const {
                              .tp = mesh.size("tp"),
                              .reproducible_tp = options.reproducible_tp,
                              .micro_batches = static_cast<int>(options.global_batch / options.micro_batch / data_ranks),
-                             .slots = reproducible() ? options.reproducible_slots / data_ranks / pieces : 1,
+                             .slots = reproducible() ? options.reproducible_slots / sample_ranks / pieces : 1,
                              .batch_pieces = pieces,
                              .reproducible = reproducible(),
                              .bucket_bytes = options.bucket_bytes,

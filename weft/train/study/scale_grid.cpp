@@ -17,8 +17,9 @@ namespace weft {
 namespace {
 
 /// All axes at one, but for the given sizes.
-std::vector<std::string> mesh_overrides(const std::map<std::string, int>& sizes, const std::string& shard_level = "none") {
-  std::vector<std::string> overrides = {"layout.shard_level=" + shard_level};
+std::vector<std::string> mesh_overrides(const std::map<std::string, int>& sizes, const std::string& shard_level = "none",
+                                        const std::string& style = "mesh") {
+  std::vector<std::string> overrides = {"layout.style=" + style, "layout.shard_level=" + shard_level};
   for (const char* axis : {"pp", "dp", "shard", "cp", "tp"}) {
     const auto size = sizes.find(axis);
     overrides.push_back(fmt::format("layout.{}={}", axis, size == sizes.end() ? 1 : size->second));
@@ -70,10 +71,12 @@ std::vector<std::string> layout_overrides(const std::string& layout, int ranks) 
   if (layout == "zero1") return mesh_overrides({{"shard", ranks}}, "optimizer");
   if (layout == "zero2") return mesh_overrides({{"shard", ranks}}, "gradients");
   if (layout == "zero3" || layout == "shard") return mesh_overrides({{"shard", ranks}}, "parameters");
+  if (layout == "master" || layout == "naive") return mesh_overrides({{"pp", ranks}}, "none", layout);
   for (const char* axis : {"dp", "pp", "cp", "tp"}) {
     if (layout == axis) return mesh_overrides({{axis, ranks}});
   }
-  const std::vector<std::string> names = {"recipe", "dp", "zero1", "zero2", "zero3", "shard", "pp", "cp", "tp"};
+  const std::vector<std::string> names = {"recipe", "dp", "zero1", "zero2",  "zero3", "shard",
+                                          "pp",     "cp", "tp",    "master", "naive"};
   throw InputError(fmt::format("unknown layout '{}'; did you mean '{}'? Or keys, as layout.tp=2+layout.recompute=blocks",
                                shortened(layout), nearest(layout, names)));
 }

@@ -39,9 +39,9 @@ struct ScalePoint {
   std::string name() const;
 };
 
-/// The overrides of a layout by its name: "recipe" (none), "dp", "zero1", "zero2", "zero3" or "shard", "pp", "cp", "tp", each
-/// over all ranks; or keys of the recipe, "layout.tp=2+layout.recompute=blocks", where a value N stands for the number of
-/// ranks. Throws InputError for another one.
+/// The overrides of a layout by its name: "recipe" (none), "dp", "zero1", "zero2", "zero3" or "shard", "pp", "cp", "tp",
+/// "master", "naive", each over all ranks; or keys of the recipe, "layout.tp=2+layout.recompute=blocks", where a value N stands
+/// for the number of ranks. Throws InputError for another one.
 std::vector<std::string> layout_overrides(const std::string& layout, int ranks);
 
 /// The points, by mode, then layout, then ranks. The recipe's batch is that of the smallest number of ranks. Points that the
