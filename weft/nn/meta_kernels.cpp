@@ -69,7 +69,7 @@ Tensor convolution(const Tensor& input, const Tensor& weight, const Optional&, a
     shape.push_back(transposed ? (input.size(d + 2) - 1) * pick(stride) - 2 * pick(padding) + reach + pick(output_padding) + 1
                                : (input.size(d + 2) + 2 * pick(padding) - reach - 1) / pick(stride) + 1);
   }
-  return at::empty(shape, input.options());
+  return at::empty(shape, input.options().memory_format(input.suggest_memory_format()));
 }
 
 Three convolution_backward(const Tensor& grad, const Tensor& input, const Tensor& weight, at::OptionalIntArrayRef bias_sizes,
