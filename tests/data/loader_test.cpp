@@ -1,5 +1,6 @@
 #include "weft/data/loader.h"
 
+#include <ATen/Context.h>
 #include <ATen/ops/empty.h>
 #include <gtest/gtest.h>
 
@@ -237,6 +238,17 @@ TEST(Loader, RefusesWhatItCannotSplit) {
                              row.pieces);
   }
   test::expect_input_error([] { Loader(std::make_shared<Counting>(5), Sampler(6, {}), {}); }, {"6 samples", "5"});
+}
+
+TEST(Loader, PinsMemoryWhereThereIsAGpuToCopyIt) {
+  const auto dataset = std::make_shared<Counting>(5);
+  const auto next = [&](bool pinned) { return Loader(dataset, Sampler(5, {}), {.pinned = pinned}).next(); };
+  EXPECT_FALSE(next(false).target.is_pinned());
+  if (at::hasCUDA()) {
+    EXPECT_TRUE(next(true).target.is_pinned());
+  } else {
+    test::expect_input_error([&] { next(true); }, {"pinned memory is what GPUs copy from"});
+  }
 }
 
 TEST(EvaluationLoader, SharesHoldEverySampleOnceInOrder) {
