@@ -179,7 +179,7 @@ class WholeRun(unittest.TestCase):
                               capture_output=True, text=True, timeout=60)
 
     def test_table_and_json(self):
-        result = self.run_bench("--python", self.fake, "--runs", "2", "--only", "ddp, ", "--json", self.path / "out.json")
+        result = self.run_bench("--python", self.fake, "--runs", "2", "--only", " M)", "--json", self.path / "out.json")
         self.assertEqual((result.returncode, result.stderr.count("turn 2 of 2")), (0, 2), result.stderr)
         self.assertRegex(result.stdout, r"default .* peak MB a rank +400 \(400 to 400\) +160 \(.*\) +0.40x +<= 0.65x +met")
         self.assertRegex(result.stdout, r"small \(3 M\) +tokens/s .* 6.40x +>= 1.3x  met")
