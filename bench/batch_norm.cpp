@@ -2,8 +2,11 @@
 //
 //   weft run -n 2 -- build/bench/batch_norm FOLDER [--samples 32] [--channels 64] [--size 32] [--rounds 30]
 //
-// Each rank writes its first round's tensors to FOLDER/RANK-NAME.f32, plain float32: x, dy (made), y, dx, weight and bias (gradients),
-// mean and var (running). bench/vision compares them with BatchNorm over all samples on one device, and the time with PyTorch's.
+// Each rank writes its first round's tensors to FOLDER/RANK-NAME.f32, plain float32: x, dy (made), y, dx, weight and bias
+// (gradients), mean and var (running). bench/vision compares them with BatchNorm over all samples on one device, and the time
+// with PyTorch's.
+#include "weft/nn/batch_norm.h"
+
 #include <ATen/Parallel.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
@@ -22,7 +25,6 @@
 #include "weft/base/error.h"
 #include "weft/base/stopwatch.h"
 #include "weft/comm/mesh.h"
-#include "weft/nn/batch_norm.h"
 #include "weft/nn/channels_last.h"
 #include "weft/train/run/process_memory.h"
 
@@ -47,7 +49,8 @@ void run(const Settings& settings) {
   const weft::Context context{.training = true, .batch = mesh.group(mesh.axis("dp"))};
   auto generator = at::detail::createCPUGenerator(1 + static_cast<uint64_t>(world.rank()));
   const auto image = [&] {
-    return weft::channels_last(at::randn({settings.samples, settings.channels, settings.size, settings.size}, generator, at::kFloat));
+    return weft::channels_last(
+        at::randn({settings.samples, settings.channels, settings.size, settings.size}, generator, at::kFloat));
   };
   const at::Tensor x = image().add_(0.5).requires_grad_(), dy = image();
   const weft::BatchNormState state{.weight = at::full({settings.channels}, 1.5).requires_grad_(),

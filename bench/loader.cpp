@@ -1,9 +1,11 @@
-// How fast are images read, decoded, cropped at random, mirrored and normalised? A folder of images by class, once, as a training
-// reads it. A line of JSON.
+// How fast are images read, decoded, cropped at random, mirrored and normalised? A folder of images by class, once, as a
+// training reads it. A line of JSON.
 //
 //   build/bench/loader FOLDER [--workers 2] [--batch 64] [--size 224] [--skip 8]
 //
 // The rate leaves out the first batches, while workers start. bench/vision runs this beside torch.utils.data.DataLoader.
+#include "weft/data/loader.h"
+
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 
@@ -15,7 +17,6 @@
 #include "weft/base/stopwatch.h"
 #include "weft/data/images/image_folder.h"
 #include "weft/data/images/image_set.h"
-#include "weft/data/loader.h"
 #include "weft/train/run/process_memory.h"
 
 namespace {
@@ -36,7 +37,8 @@ void run(const Settings& settings) {
                                                      .augmentation = {.flip = true, .least_area = 0.08}});
   const int64_t batches = images->size() / settings.batch;
   if (batches <= settings.skip) {
-    throw weft::InputError(fmt::format("{} holds {} batches; it takes more than --skip {}", settings.folder, batches, settings.skip));
+    throw weft::InputError(
+        fmt::format("{} holds {} batches; it takes more than --skip {}", settings.folder, batches, settings.skip));
   }
   weft::Loader loader(dataset, weft::sampler_of(*dataset, 1),
                       {.global_batch = settings.batch, .micro_batch = settings.batch, .workers = settings.workers});

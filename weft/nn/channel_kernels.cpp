@@ -54,20 +54,12 @@ WEFT_INLINE void store(const Floats& from, int64_t count, Bfloat* to) {
   Words words;
   std::memcpy(&words, &from, sizeof(words));
   const Words rounded = (words + 0x7FFFU + ((words >> 16) & 1U)) >> 16;
-  const Words number = (Words)(from == from);
-  const Halves halves = __builtin_convertvector((rounded & number) | (~number & 0x7FC0U), Halves);
+  const Words none = Words{} + 0x7FC0U;
+  const Halves halves = __builtin_convertvector((words & 0x7FFFFFFFU) > 0x7F800000U ? none : rounded, Halves);
   std::memcpy(to, &halves, static_cast<size_t>(count == kWidth ? kWidth : count) * sizeof(uint16_t));
 }
 
 WEFT_INLINE void widen(const Floats& from, Doubles& to) { to = __builtin_convertvector(from, Doubles); }
-
-/// Zero where y is.
-WEFT_INLINE void mask(Floats& g, const Floats& y) {
-  Words bits;
-  std::memcpy(&bits, &g, sizeof(bits));
-  bits &= ~(Words)(y <= 0.0F);
-  std::memcpy(&g, &bits, sizeof(bits));
-}
 
 enum class Pass { sums, scale, gradient_sums, gradient };
 
@@ -143,7 +135,7 @@ WEFT_INLINE void gradient_sums(const Rows& r, int64_t channel, int64_t count) {
     load(dy, count, g);
     if (y) {
       load(y, count, value);
-      mask(g, value);
+      g = value <= 0.0F ? Floats{} : g;
       y += r.channels;
     }
     if (out) {
@@ -176,7 +168,7 @@ WEFT_INLINE void gradient(const Rows& r, int64_t channel, int64_t count) {
     load(dy, count, g);
     if (y) {
       load(y, count, value);
-      mask(g, value);
+      g = value <= 0.0F ? Floats{} : g;
       y += r.channels;
     }
     load(x, count, value);
