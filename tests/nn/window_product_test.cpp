@@ -1,6 +1,7 @@
 // Convolutions as products against LibTorch's in float64, and which ones are made so.
 #include "weft/nn/window_product.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/conv2d.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>

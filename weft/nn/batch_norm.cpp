@@ -106,8 +106,7 @@ struct BatchNormFunction : torch::autograd::Function<BatchNormFunction> {
         tree_sum(ranks->pieces, [&](int64_t piece) { return of_pieces[piece].to(at::kDouble, false, true); });
     const at::Tensor own = tree_sum(ranks->pieces, [&](int64_t piece) { return of_pieces[piece]; });
     ranks->group.all_reduce(all, ReduceOp::sum, "gradients of statistics of samples").wait();
-    all.narrow(0, channels, channels).mul_(var.to(at::kDouble).add_(eps).sqrt_());  // of dy (x - mean)
-    const auto [slope, beginning] = slope_and_offset(all, weight, var, eps, count);
+    const auto [slope, beginning] = slope_and_offset(all, weight, var.to(at::kDouble).add_(eps).sqrt_(), count);
     const at::Tensor offset = beginning.sub(slope * mean.to(at::kDouble));
     const at::Tensor slopes = beside(slope.to(var.scalar_type()), x), offsets = beside(offset.to(var.scalar_type()), x);
     for (size_t piece = 0; piece < dx.size(); ++piece) {

@@ -39,11 +39,11 @@ BatchStatistics batch_statistics(const at::Tensor& sums, const BatchNormState& s
   return now;
 }
 
-std::pair<at::Tensor, at::Tensor> slope_and_offset(const at::Tensor& sums, const at::Tensor& weight, const at::Tensor& var,
-                                                   double eps, double count) {
+std::pair<at::Tensor, at::Tensor> slope_and_offset(const at::Tensor& sums, const at::Tensor& weight, const at::Tensor& root,
+                                                   double count) {
   const int64_t channels = sums.numel() / 2;
-  const at::Tensor square = var.to(at::kDouble).add_(eps), scale = weight.to(at::kDouble) / square.sqrt() / -count;
-  return {sums.narrow(0, channels, channels).mul(scale).div_(square), sums.narrow(0, 0, channels).mul(scale)};
+  const at::Tensor scale = weight.to(at::kDouble) / root / -count;
+  return {sums.narrow(0, channels, channels).mul(scale).div_(root), sums.narrow(0, 0, channels).mul(scale)};
 }
 
 }  // namespace weft

@@ -86,7 +86,8 @@ struct PixelNormFunction : torch::autograd::Function<PixelNormFunction> {
     });
     const at::Tensor all = tree_sum(ranks->pieces, [&](int64_t i) { return of_pieces[i]; });
     ranks->group.all_reduce(all, ReduceOp::sum, "gradients of statistics of samples").wait();
-    const auto [slope, offset] = slope_and_offset(all, weight, var, eps, count);
+    all.narrow(0, channels, channels).div_(root);
+    const auto [slope, offset] = slope_and_offset(all, weight, root, count);
     if (of_added.defined()) whole = {of_added, {}, x, mean};
     const at::Tensor dx = at::empty_like(x);
     gradient_of_x(dx, whole, weight / (var + eps).sqrt_(), slope.to(mean.scalar_type()), offset.to(mean.scalar_type()));
