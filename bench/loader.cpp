@@ -1,7 +1,7 @@
 // How fast are images read, decoded, cropped at random, mirrored and normalised? A folder of images by class, once, as a
 // training reads it. A line of JSON.
 //
-//   build/bench/loader FOLDER [--workers 2] [--batch 64] [--size 224] [--skip 8]
+//   build/bench/loader FOLDER [--workers 2] [--ahead 2] [--batch 64] [--size 224] [--skip 8]
 //
 // The rate leaves out the first batches, while workers start. bench/vision runs this beside torch.utils.data.DataLoader.
 #include "weft/data/loader.h"
@@ -23,7 +23,7 @@ namespace {
 
 struct Settings {
   std::string folder;
-  int workers = 2;
+  int workers = 2, ahead = 2;
   int64_t batch = 64, size = 224, skip = 8;
 };
 
@@ -40,8 +40,9 @@ void run(const Settings& settings) {
     throw weft::InputError(
         fmt::format("{} holds {} batches; it takes more than --skip {}", settings.folder, batches, settings.skip));
   }
-  weft::Loader loader(dataset, weft::sampler_of(*dataset, 1),
-                      {.global_batch = settings.batch, .micro_batch = settings.batch, .workers = settings.workers});
+  weft::Loader loader(
+      dataset, weft::sampler_of(*dataset, 1),
+      {.global_batch = settings.batch, .micro_batch = settings.batch, .workers = settings.workers, .ahead = settings.ahead});
   for (int64_t i = 0; i < settings.skip; ++i) loader.next();
   const weft::Stopwatch watch;
   double first_pixels = 0.0;  // someone reads what is loaded
@@ -60,6 +61,7 @@ int main(int argc, char** argv) {
   CLI::App app("Times the loading of a folder of images");
   app.add_option("folder", settings.folder, "FOLDER/CLASS/*.jpg")->required();
   app.add_option("--workers", settings.workers, "background threads");
+  app.add_option("--ahead", settings.ahead, "batches that are prepared ahead");
   app.add_option("--batch", settings.batch)->check(CLI::PositiveNumber);
   app.add_option("--size", settings.size, "pixels a side")->check(CLI::PositiveNumber);
   app.add_option("--skip", settings.skip, "batches before the rate is taken")->check(CLI::NonNegativeNumber);
