@@ -9,7 +9,10 @@ import subprocess
 import threading
 import time
 
+from work import Gpt, Resnet
+
 WARMUP = 2  # steps before rates are taken; weft's own rates leave out the first two as well
+FIRST_STEP_S = "first step, s"
 FIRST_STEP = re.compile(r'^step\s+1/|^\{"peer"')  # how each says that its first step is done
 
 
@@ -21,11 +24,8 @@ class BenchError(Exception):
 class Comparison:
     """What is compared: one model, one batch, one way to train it, and what weft must reach (measure -> target)."""
     name: str
-    context: int
+    work: Gpt | Resnet
     batch: int  # samples a replica and step
-    width: int
-    layers: int
-    heads: int
     parameters: int
     steps: int  # that are timed
     targets: dict
@@ -105,12 +105,11 @@ def free_port():
         return listener.getsockname()[1]
 
 
-def peer_command(comparison, shared, python, warmup, steps):
+def peer_command(comparison, shared, folder, python, warmup, steps):
     """What torchrun is, at a free port: its own choice, 29500, is another torchrun's as well."""
     c = comparison
-    return [python, "-m", "torch.distributed.run", "--nproc-per-node", c.ranks, "--master-port", free_port(), shared / "peers" / "torch_gpt.py",
-            "--mode", c.mode, "--text", shared / "data" / "tinyshakespeare.txt", "--ctx", c.context, "--batch", c.batch,
-            "--dim", c.width, "--layers", c.layers, "--heads", c.heads, "--micro", c.micro_batches, "--threads", 1, "--dtype", c.dtype,
+    return [python, "-m", "torch.distributed.run", "--nproc-per-node", c.ranks, "--master-port", free_port(),
+            *c.work.peer_command(shared, folder, c.mode, c.micro_batches), "--batch", c.batch, "--threads", 1, "--dtype", c.dtype,
             "--warmup", warmup, "--steps", steps]
 
 
@@ -121,17 +120,13 @@ def peer_report(lines):
     return json.loads(found[0])
 
 
-def weft_recipe(comparison, shared, steps):
+def weft_recipe(comparison, shared, folder, steps):
     """The peer's work as a recipe. The evaluation that ends every training is kept to a few samples."""
     c = comparison
     chosen = {"dp": c.replicas, "precision": c.dtype, **c.layout}
     layout = ", ".join(f"{key} = {json.dumps(value)}" for key, value in chosen.items())
-    model = f'name = "gpt", layers = {c.layers}, heads = {c.heads}, width = {c.width}, context = {c.context}, vocabulary = 256'
-    return f"""model = {{ {model} }}
-data = {{ name = "text", path = {json.dumps(str(shared / "data" / "tinyshakespeare.txt"))}, evaluation = 0.001 }}
-batch = {{ global = {c.batch * c.replicas}, micro = {c.batch // c.micro_batches} }}
+    return c.work.weft_sections(shared, folder) + f"""batch = {{ global = {c.batch * c.replicas}, micro = {c.batch // c.micro_batches} }}
 layout = {{ {layout} }}
-optimizer = {{ name = "adamw", lr = 3e-4, weight_decay = 0.01 }}
 run = {{ steps = {steps}, threads = 1, device = "cpu" }}
 """
 
@@ -143,15 +138,13 @@ def weft_command(comparison, weft, recipe, summary):
 def check_same_work(comparison, peer, weft, steps):
     """Raises unless both trained the same model on the same batch; steps: weft's."""
     c = comparison
-    samples = weft["tokens_per_s"] / weft["samples_per_s"] if weft["samples_per_s"] else c.context
     batch = weft["layout"]["micro_batch"] * weft["layout"]["micro_batches_per_rank"]
     for what, found, expected in (
             ("the peer's parameters", peer["params"], c.peer_parameters or c.parameters),
             ("weft's parameters", weft["parameters"], c.parameters),
             ("the peer's ranks", peer["world"], c.ranks), ("weft's ranks", weft["world"], c.ranks),
             ("the peer's threads", peer["threads"], 1), ("weft's threads", weft["threads_per_rank"], 1),
-            ("weft's steps", weft["steps"], steps), ("weft's samples a replica", batch, c.batch),
-            ("weft's tokens a sample", round(samples), c.context)):
+            ("weft's steps", weft["steps"], steps), ("weft's samples a replica", batch, c.batch), *c.work.differences(weft)):
         if found != expected:
             raise BenchError(f"{c.name}: {what} are {found}, not {expected}: the two would not do the same work")
 
@@ -166,10 +159,11 @@ class Pair:
 
     def run_weft(self, comparison, steps):
         recipe, summary = self.folder / "recipe.toml", self.folder / "summary.json"
-        recipe.write_text(weft_recipe(comparison, self.shared, steps))
+        recipe.write_text(weft_recipe(comparison, self.shared, self.folder, steps))
         weft = run_command(weft_command(comparison, self.weft, recipe, summary), self.environment, self.deadline_s,
                            lambda lines: json.loads(summary.read_text()))
-        return dataclasses.replace(weft, report=dict(weft.report, peak_rss_mb=max(weft.report["peak_rss_mb"])))
+        report = dict(weft.report, peak_rss_mb=max(weft.report["peak_rss_mb"]), images_per_s=weft.report["samples_per_s"])
+        return dataclasses.replace(weft, report=report)
 
     def run_own(self, comparison, steps):
         """weft in the peer's place, its report as the peer's."""
@@ -186,20 +180,21 @@ class Pair:
         if comparison.own is not None:
             peer = self.run_own(comparison, warmup + steps)
         else:
-            peer = run_peer(lambda: peer_command(comparison, self.shared, self.python, warmup, steps), self.environment,
-                            self.deadline_s)
+            peer = run_peer(lambda: peer_command(comparison, self.shared, self.folder, self.python, warmup, steps),
+                            self.environment, self.deadline_s)
         weft = self.run_weft(comparison, warmup + steps)
         check_same_work(comparison, peer.report, weft.report, warmup + steps)
         return peer, weft
 
     def sample(self, comparison, steps):
-        """One turn for rate and memory and one for the first step: measure -> (peer, weft)."""
+        """One turn for rate and memory and, where it has a target, one for the first step: measure -> (peer, weft)."""
         peer, weft = self.turn(comparison, WARMUP, steps)
-        first_peer, first_weft = self.turn(comparison, 0, 1)
-        return {
-            "tokens/s": (peer.report["tokens_per_s"], weft.report["tokens_per_s"]),
-            "peak MB a rank": (peer.report["peak_rss_mb"], weft.report["peak_rss_mb"]),
-            "first step, s": (first_peer.first_step_s, first_weft.first_step_s),
-            "one-step command, s": (first_peer.command_s, first_weft.command_s),
-            "first step, s (weft's own)": (None, first_weft.report["first_step_s"]),
-        }
+        work = comparison.work
+        sample = {work.measure: (peer.report[work.rate], weft.report[work.rate]),
+                  "peak MB a rank": (peer.report["peak_rss_mb"], weft.report["peak_rss_mb"])}
+        if FIRST_STEP_S in comparison.targets:
+            peer, weft = self.turn(comparison, 0, 1)
+            sample |= {FIRST_STEP_S: (peer.first_step_s, weft.first_step_s),
+                       "one-step command, s": (peer.command_s, weft.command_s),
+                       "first step, s (weft's own)": (None, weft.report["first_step_s"])}
+        return sample

@@ -14,8 +14,9 @@ sys.path.insert(0, str(PEERS))
 import measure  # noqa: E402
 import prepare  # noqa: E402
 import table  # noqa: E402
+import work  # noqa: E402
 
-TINY = dict(name="tiny", context=8, batch=4, width=16, layers=2, heads=2, parameters=1234, steps=3, targets={})
+TINY = dict(name="tiny", work=work.Gpt(context=8, width=16, layers=2, heads=2), batch=4, parameters=1234, steps=3, targets={})
 COMPARISON = measure.Comparison(**TINY)
 PEER = {"peer": "pytorch", "world": 2, "threads": 1, "params": 1234, "tokens_per_s": 100.0, "peak_rss_mb": 400}
 WEFT = {"parameters": 1234, "world": 2, "threads_per_rank": 1, "steps": 5, "tokens_per_s": 80.0, "samples_per_s": 10.0,
@@ -77,12 +78,32 @@ class SameWork(unittest.TestCase):
         for comparison, batch, layout in ((COMPARISON, {"global": 8, "micro": 4}, {"dp": 2, "precision": "fp32"}),
                                           (pipeline, {"global": 4, "micro": 2},
                                            {"dp": 1, "precision": "fp32", "pp": 2})):
-            recipe = tomllib.loads(measure.weft_recipe(comparison, pathlib.Path('/a "b"'), steps=5))
+            recipe = tomllib.loads(measure.weft_recipe(comparison, pathlib.Path('/a "b"'), pathlib.Path("/c"), steps=5))
             self.assertEqual(recipe["batch"], batch)
             self.assertEqual(recipe["layout"], layout)
             self.assertEqual(recipe["data"]["path"], '/a "b"/data/tinyshakespeare.txt')
             self.assertEqual(recipe["run"], {"steps": 5, "threads": 1, "device": "cpu"})
             self.assertEqual((recipe["model"]["width"], recipe["model"]["context"]), (16, 8))
+
+    def test_resnet(self):
+        """Both are told of the same images, which are made once."""
+        resnet = measure.Comparison(**dict(TINY, work=work.Resnet(depth=20, size=4, channels_last=True)))
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            recipe = tomllib.loads(measure.weft_recipe(resnet, None, folder, steps=5))
+            images = pathlib.Path(recipe["data"]["path"])
+            command = measure.peer_command(resnet, None, folder, "python", 2, 3)
+            self.assertEqual(command[command.index("--images") + 1], images)
+            self.assertIn("--channels-last", command)
+            self.assertEqual((recipe["model"]["depth"], recipe["model"]["image_size"]), (20, 4))
+            self.assertEqual(recipe["batch"], {"global": 8, "micro": 4})
+            train = (images / "train-images-idx3-ubyte").read_bytes()
+            self.assertEqual(train[:16], bytes([0, 0, 8, 3, 0, 0, 4, 0, 0, 0, 0, 4, 0, 0, 0, 4]))
+            self.assertEqual(len(train), 16 + 1024 * 4 * 4)
+            self.assertLess(max((images / "train-labels-idx1-ubyte").read_bytes()[8:]), 10)
+            stamp = (images / "train-images-idx3-ubyte").stat().st_mtime_ns
+            measure.weft_recipe(resnet, None, folder, steps=5)
+            self.assertEqual((images / "train-images-idx3-ubyte").stat().st_mtime_ns, stamp)
 
     def test_peer_report(self):
         self.assertEqual(measure.peer_report(["W1121 noise", json.dumps(PEER), "{not it}"]), PEER)
@@ -125,13 +146,17 @@ arguments = sys.argv[1:]
 if arguments[0] == "-c":
     sys.exit(0)
 if arguments[0] == "-m":
-    width = int(arguments[arguments.index("--dim") + 1])
-    print(json.dumps(dict({peer}, params={{384: 10942464, 256: 3307008}}[width])))
+    value = lambda name: int(arguments[arguments.index(name) + 1])
+    params = {{384: 10942464, 256: 3307008}}[value("--dim")] if "--dim" in arguments else {{20: 269722, 18: 11181642}}[value("--depth")]
+    print(json.dumps(dict({peer}, params=params, images_per_s=50.0)))
 else:
     recipe = open(arguments[1]).read()
     number = lambda key: int(re.search(key + r" = (\\d+)", recipe).group(1))
-    report = dict({weft}, parameters={{384: 10942464, 256: 3307008}}[number("width")], steps=number("steps"))
-    report.update(tokens_per_s=10.0 * number("context"), layout=dict(micro_batch=number("micro"), micro_batches_per_rank=1))
+    gpt = "context" in recipe
+    params = {{384: 10942464, 256: 3307008}}[number("width")] if gpt else {{20: 269722, 18: 11181642}}[number("depth")]
+    report = dict({weft}, parameters=params, steps=number("steps"), samples_per_s=10.0 if gpt else 60.0)
+    report.update(tokens_per_s=10.0 * number("context") if gpt else 0.0)
+    report.update(layout=dict(micro_batch=number("micro"), micro_batches_per_rank=1))
     print("step 1/" + str(number("steps")))
     open(arguments[arguments.index("--summary") + 1], "w").write(json.dumps(report))
 """
@@ -154,13 +179,20 @@ class WholeRun(unittest.TestCase):
                               capture_output=True, text=True, timeout=60)
 
     def test_table_and_json(self):
-        result = self.run_bench("--python", self.fake, "--runs", "2", "--only", "ddp, ", "--json", self.path / "out.json")
+        result = self.run_bench("--python", self.fake, "--runs", "2", "--only", " M)", "--json", self.path / "out.json")
         self.assertEqual((result.returncode, result.stderr.count("turn 2 of 2")), (0, 2), result.stderr)
         self.assertRegex(result.stdout, r"default .* peak MB a rank +400 \(400 to 400\) +160 \(.*\) +0.40x +<= 0.65x +met")
         self.assertRegex(result.stdout, r"small \(3 M\) +tokens/s .* 6.40x +>= 1.3x  met")
         rows = json.loads((self.path / "out.json").read_text())["comparisons"]["ddp, small (3 M)"]
         self.assertEqual([row["measure"] for row in rows][:2], ["tokens/s", "peak MB a rank"])
         self.assertEqual(rows[1]["weft"]["samples"], [160.0, 160.0])
+
+    def test_images_a_second(self):
+        result = self.run_bench("--python", self.fake, "--runs", "1", "--only", "ddp, resnet")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stdout, r"resnet-20, 32 x 32 +images/s +50.0 +60.0 +1.20x +>= 1.1x  met")
+        self.assertRegex(result.stdout, r"resnet-18, 64 x 64 +peak MB a rank +400 +160 +0.40x +<= 0.7x  met")
+        self.assertNotIn("first step", result.stdout)
 
     def test_errors_are_one_line(self):
         for arguments, message in ((["--weft", self.path / "none"], "none: build it"), (["--shared", "/none"], "with --shared"),

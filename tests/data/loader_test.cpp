@@ -1,5 +1,6 @@
 #include "weft/data/loader.h"
 
+#include <ATen/Context.h>
 #include <ATen/ops/empty.h>
 #include <gtest/gtest.h>
 
@@ -276,6 +277,17 @@ TEST(Loader, LeavesADatasetsOwnOrderAlone) {
   test::expect_input_error([&] { Loader(dataset, Sampler(4, {.seed = 1}), {}); }, {"make it with sampler_of()"});
   EXPECT_EQ(targets(Loader(dataset, sampler_of(*dataset, 1), {.global_batch = 4, .micro_batch = 4}).next()),
             (std::vector<int64_t>{0, 1, 2, 3}));
+}
+
+TEST(Loader, PinsMemoryWhereThereIsAGpuToCopyIt) {
+  const auto dataset = std::make_shared<Counting>(5);
+  const auto next = [&](bool pinned) { return Loader(dataset, Sampler(5, {}), {.pinned = pinned}).next(); };
+  EXPECT_FALSE(next(false).target.is_pinned());
+  if (at::hasCUDA()) {
+    EXPECT_TRUE(next(true).target.is_pinned());
+  } else {
+    test::expect_input_error([&] { next(true); }, {"pinned memory is what GPUs copy from"});
+  }
 }
 
 TEST(EvaluationLoader, SharesHoldEverySampleOnceInOrder) {

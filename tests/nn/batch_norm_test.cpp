@@ -51,6 +51,7 @@ struct Case {
   std::vector<int64_t> samples;  ///< by rank
   at::ScalarType type = at::kFloat;
   double tolerance = 1e-6;  ///< of values of about one
+  bool channels_last = false;
 };
 
 TEST(BatchNorm, OverRanksIsThatOfOneDevice) {
@@ -60,7 +61,10 @@ TEST(BatchNorm, OverRanksIsThatOfOneDevice) {
                         {{1, 1, 1, 1}},
                         {{5}},
                         {{3, 2}, at::kDouble, 1e-12},
-                        {{3, 0, 2}, at::kBFloat16, 0.04}};
+                        {{3, 0, 2}, at::kBFloat16, 0.04},
+                        {{3, 2}, at::kFloat, 1e-6, true},
+                        {{4, 0, 1, 2}, at::kFloat, 1e-6, true},
+                        {{3, 0, 2}, at::kBFloat16, 0.04, true}};
   for (const Case& c : cases) {
     int64_t all = 0;
     for (const int64_t count : c.samples) all += count;
@@ -81,7 +85,8 @@ TEST(BatchNorm, OverRanksIsThatOfOneDevice) {
       for (int rank = 0; rank < world.rank(); ++rank) first += c.samples[static_cast<size_t>(rank)];
       const int64_t count = c.samples[static_cast<size_t>(world.rank())];
       Normed& mine = own[static_cast<size_t>(world.rank())] = fresh(c.type == at::kDouble ? at::kDouble : at::kFloat);
-      run(mine, x.narrow(0, first, count), dy.narrow(0, first, count),
+      const auto order = c.channels_last ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous;
+      run(mine, x.narrow(0, first, count).contiguous(order), dy.narrow(0, first, count),
           [&](const at::Tensor& in, const BatchNormState& s) { return batch_norm(in, s, context); });
     });
     const auto join = [&](at::Tensor Normed::*part) {

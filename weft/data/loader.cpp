@@ -1,5 +1,6 @@
 #include "weft/data/loader.h"
 
+#include <ATen/Context.h>
 #include <ATen/ops/empty.h>
 #include <fmt/format.h>
 
@@ -53,6 +54,13 @@ Batch join(const Batch& a, const Batch& b) {
   return out;
 }
 
+/// In page-locked memory.
+Batch pin(Batch batch) {
+  for (at::Tensor& input : batch.inputs) input = input.pin_memory();
+  batch.target = batch.target.pin_memory();
+  return batch;
+}
+
 Batch get(const Dataset& dataset, const std::vector<int64_t>& indices, int64_t epoch) {
   Batch batch = dataset.get(indices, epoch);
   const std::string misfit = samples_misfit(batch, static_cast<int64_t>(indices.size()));
@@ -74,6 +82,7 @@ void check_batches(const LoaderOptions& o) {
           fmt::format("loader: workers = {}; must be in [0, {}]", o.workers, kMostWorkers));
   require(o.ahead >= 1, fmt::format("loader: ahead = {}; at least 1 micro-batch must be prepared ahead", o.ahead));
   require(o.timeout_s > 0, fmt::format("loader: timeout_s = {}; must be positive", o.timeout_s));
+  require(!o.pinned || at::hasCUDA(), "loader: pinned memory is what GPUs copy from, and this build or host has none");
   const int64_t unit = o.micro_batch * o.num_shards;
   if (o.global_batch % unit == 0) return;
   const int64_t below = o.global_batch / unit * unit;
@@ -139,7 +148,7 @@ Batch Loader::State::make(int64_t count) const {
     batch = batch.target.defined() ? join(batch, part) : std::move(part);
   }
   batch.first_sample = begin;
-  return batch;
+  return options.pinned ? pin(std::move(batch)) : batch;
 }
 
 /// A worker: takes on the next micro-batch that nobody has, as long as there is room for it.

@@ -25,6 +25,7 @@ struct LoaderOptions {
   int workers = 1;           ///< background threads; 0: next() prepares its micro-batch itself
   int ahead = 4;             ///< micro-batches prepared ahead; with more workers than that, as many as those
   double timeout_s = 300.0;  ///< next() gives up on a dataset that takes longer for one micro-batch
+  bool pinned = false;       ///< in memory that a GPU copies from beside its work: a copy in the background thread
 };
 
 /// What Loader's constructor checks, for callers that want to know before any data is opened: throws InputError unless

@@ -3,7 +3,6 @@
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/max_pool2d.h>
 #include <ATen/ops/mean.h>
-#include <ATen/ops/relu.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 #include <variant>
 
 #include "weft/base/error.h"
+#include "weft/nn/channels_last.h"
 #include "weft/nn/cost.h"
 #include "weft/nn/layers.h"
 
@@ -62,6 +62,13 @@ class Norm {
     return std::get<GroupNorm>(norm_)(x);
   }
 
+  /// relu(normalised x + shortcut), the latter where it is defined.
+  at::Tensor relu(const at::Tensor& x, const Context& context, const at::Tensor& shortcut) {
+    if (auto* batch = std::get_if<BatchNorm2d>(&norm_)) return batch->relu(x, context, shortcut);
+    const at::Tensor y = std::get<GroupNorm>(norm_)(x);
+    return (shortcut.defined() ? y.add_(shortcut) : y).relu_();
+  }
+
   void describe(std::vector<ParamSpec>& specs, const std::string& name, bool zero = false) {
     const size_t first = specs.size();
     if (auto* batch = std::get_if<BatchNorm2d>(&norm_)) {
@@ -84,6 +91,9 @@ struct NormedConv {
   }
 
   at::Tensor operator()(const at::Tensor& x, const Context& context) { return norm(conv(x, context), context); }
+  at::Tensor relu(const at::Tensor& x, const Context& context, const at::Tensor& shortcut = {}) {
+    return norm.relu(conv(x, context), context, shortcut);
+  }
 
   Conv2d conv;
   Norm norm;
@@ -95,7 +105,7 @@ class Stem : public Block {
       : layer_(in, width, small ? 3 : 7, small ? 1 : 2, norm), small_(small) {}
 
   Tensors forward(const Tensors& inputs, const Context& context) override {
-    const at::Tensor y = layer_(inputs.front(), context).relu_();
+    const at::Tensor y = layer_.relu(inputs.front(), context);
     return {small_ ? y : at::max_pool2d(y, 3, 2, 1)};
   }
 
@@ -140,13 +150,10 @@ class Residual : public Block, public HasKind {
   }
 
   Tensors forward(const Tensors& inputs, const Context& context) override {
-    const at::Tensor& x = inputs.front();
+    const at::Tensor x = channels_last(inputs.front());  // once for layers and shortcut
     at::Tensor y = x;
-    for (size_t i = 0; i < layers_.size(); ++i) {
-      y = layers_[i](y, context);
-      if (i + 1 < layers_.size()) y = y.relu_();
-    }
-    return {at::relu(y.add_(shortcut(x, context)))};
+    for (size_t i = 0; i + 1 < layers_.size(); ++i) y = layers_[i].relu(y, context);
+    return {layers_.back().relu(y, context, shortcut(x, context))};
   }
 
   std::vector<ParamSpec> parameters() override {

@@ -20,7 +20,7 @@ class StageBlock : public Block {
   StageBlock(int64_t in, int64_t out) : conv_(in, out, 3, /*with_bias=*/false), norm_(out) {}
 
   Tensors forward(const Tensors& inputs, const Context& context) override {
-    return {at::max_pool2d(at::relu(norm_(conv_(inputs.front(), context), context)), 2)};
+    return {at::max_pool2d(norm_.relu(conv_(inputs.front(), context), context), 2)};
   }
 
   std::vector<ParamSpec> parameters() override {

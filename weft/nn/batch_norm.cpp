@@ -11,16 +11,16 @@
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
-#include <fmt/core.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <string>
 #include <tuple>
 #include <vector>
 
-#include "weft/base/error.h"
 #include "weft/nn/batch_pieces.h"
+#include "weft/nn/batch_statistics.h"
 #include "weft/nn/graph.h"
+#include "weft/nn/pixel_norm.h"
 #include "weft/nn/tree_sum.h"
 
 namespace weft {
@@ -46,8 +46,7 @@ std::tuple<at::Tensor, at::Tensor> moments(const at::Tensor& x) {
   return at::batch_norm_update_stats(x, at::zeros({channels}, wide), at::ones({channels}, wide), /*momentum=*/0.0);
 }
 
-/// Sums and sums of squares of each channel, and how many values one has: [2 channels + 1] float64, in which squares of float32
-/// are exact and nothing cancels.
+/// As batch_statistics() takes them.
 at::Tensor sums_of(const at::Tensor& x) {
   const auto [mean, var] = moments(x);
   const int64_t channels = x.size(1), count = channels > 0 ? x.numel() / channels : 0;
@@ -57,16 +56,6 @@ at::Tensor sums_of(const at::Tensor& x) {
   sums.narrow(0, channels, channels).copy_(var).addcmul_(wide_mean, wide_mean).mul_(count);
   sums.narrow(0, 2 * channels, 1).fill_(static_cast<double>(count));
   return sums;
-}
-
-/// The running ones move towards the mean and the unbiased variance of `count` values. As in at::batch_norm() that is no change
-/// that autograd hears of: they lie in one memory with weights that backward reads.
-void move_running(const BatchNormState& state, const at::Tensor& mean, const at::Tensor& var, double count) {
-  const auto move = [&](const at::Tensor& running, const at::Tensor& now) {
-    running.variable_data().mul_(1.0 - state.momentum).add_(now, state.momentum);
-  };
-  move(state.running_mean, mean);
-  move(state.running_var, count > 1.0 ? var * (count / (count - 1.0)) : var);
 }
 
 /// [channels] as it meets x [samples, channels, ...].
@@ -88,22 +77,9 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> backward_if_given(const at::Tenso
 struct BatchNormFunction : torch::autograd::Function<BatchNormFunction> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
                             const BatchNormState& state, const c10::intrusive_ptr<BatchRanks>& ranks) {
-    const int64_t channels = x.size(1);
     const at::Tensor sums =
         tree_sum(ranks->pieces, [&](int64_t piece) { return sums_of(batch_piece(x, piece, ranks->pieces)); });
-    ranks->group.all_reduce(sums, ReduceOp::sum, "statistics of samples").wait();
-    const double count = x.is_meta() ? 2.0 : sums[2 * channels].item<double>();
-    if (count < 2.0) {
-      throw InputError(fmt::format(
-          "batch norm: {} values a channel, over all ranks that are normalised together; it takes 2 or more: larger "
-          "micro-batches",
-          static_cast<int64_t>(count)));
-    }
-    const at::Tensor wide_mean = sums.narrow(0, 0, channels) / count;
-    const at::Tensor wide_var = (sums.narrow(0, channels, channels) / count).sub_(wide_mean.square()).clamp_min_(0.0);
-    const at::ScalarType type = state.running_mean.scalar_type();
-    const at::Tensor mean = wide_mean.to(type), var = wide_var.to(type);
-    move_running(state, mean, var, count);
+    const auto [mean, var, count] = batch_statistics(sums, state, ranks->group);
     context->save_for_backward({x, weight, mean, var});
     context->saved_data["ranks"] = c10::IValue::make_capsule(ranks);
     context->saved_data["count"] = count;
@@ -131,9 +107,8 @@ struct BatchNormFunction : torch::autograd::Function<BatchNormFunction> {
         tree_sum(ranks->pieces, [&](int64_t piece) { return of_pieces[piece].to(at::kDouble, false, true); });
     const at::Tensor own = tree_sum(ranks->pieces, [&](int64_t piece) { return of_pieces[piece]; });
     ranks->group.all_reduce(all, ReduceOp::sum, "gradients of statistics of samples").wait();
-    const at::Tensor root = var.to(at::kDouble).add_(eps).sqrt_(), scale = weight.to(at::kDouble) / root / -count;
-    const at::Tensor slope = all.narrow(0, channels, channels).mul(scale).div_(root);
-    const at::Tensor offset = all.narrow(0, 0, channels).mul(scale).sub_(slope * mean.to(at::kDouble));
+    const auto [slope, beginning] = slope_and_offset(all, weight, var.to(at::kDouble).add_(eps).sqrt_(), count);
+    const at::Tensor offset = beginning.sub(slope * mean.to(at::kDouble));
     const at::Tensor slopes = beside(slope.to(var.scalar_type()), x), offsets = beside(offset.to(var.scalar_type()), x);
     for (size_t piece = 0; piece < dx.size(); ++piece) {
       const at::Tensor of_piece = widen({batch_piece(x, static_cast<int64_t>(piece), ranks->pieces)})[0];
@@ -143,16 +118,38 @@ struct BatchNormFunction : torch::autograd::Function<BatchNormFunction> {
   }
 };
 
-}  // namespace
+/// Whether the values of x stand for themselves alone.
+bool is_alone(const Context& context) { return context.batch.size() == 1 && context.batch_pieces == 1; }
 
-at::Tensor batch_norm(const at::Tensor& x, const BatchNormState& state, const Context& context) {
+/// A single value is no matter of statistics; at::batch_norm() makes zero of it.
+bool has_statistics(const at::Tensor& x) { return x.size(1) > 0 && x.numel() / x.size(1) >= 2; }
+
+at::Tensor by_operators(const at::Tensor& x, const BatchNormState& state, const Context& context) {
   const at::ScalarType type = state.running_mean.scalar_type();
   const at::Tensor weight = state.weight.to(type), bias = state.bias.to(type);
-  if (!context.training || (context.batch.size() == 1 && context.batch_pieces == 1)) {
+  if (!context.training || is_alone(context)) {
     return at::batch_norm(x, weight, bias, state.running_mean, state.running_var, context.training, state.momentum, state.eps,
                           /*cudnn_enabled=*/true);
   }
   return BatchNormFunction::apply(x, weight, bias, state, c10::make_intrusive<BatchRanks>(context.batch, context.batch_pieces));
+}
+
+bool takes_pixels(const at::Tensor& x, const BatchNormState& state, const Context& context) {
+  return context.training && goes_by_pixels(x, state) && (!is_alone(context) || has_statistics(x));
+}
+
+}  // namespace
+
+at::Tensor batch_norm(const at::Tensor& x, const BatchNormState& state, const Context& context) {
+  return takes_pixels(x, state, context) ? pixel_norm(x, state, context, {}) : by_operators(x, state, context);
+}
+
+at::Tensor batch_norm_relu(const at::Tensor& x, const BatchNormState& state, const Context& context,
+                           const at::Tensor& shortcut) {
+  if (takes_pixels(x, state, context))
+    return pixel_norm(x, state, context, {.added = shortcut.defined() ? std::optional(shortcut) : std::nullopt, .relu = true});
+  const at::Tensor y = by_operators(x, state, context);
+  return (shortcut.defined() ? y.add_(shortcut) : y).relu_();
 }
 
 }  // namespace weft

@@ -11,43 +11,53 @@
 
 #include "weft/base/error.h"
 #include "weft/nn/batch_pieces.h"
+#include "weft/nn/channels_last.h"
 #include "weft/nn/collectives.h"
 #include "weft/nn/split_backward.h"
 #include "weft/nn/weighted_layer.h"
+#include "weft/nn/window_product.h"
 
 namespace weft {
 
 namespace {
 
-template <int64_t kStride>
-at::Tensor convolve(const at::Tensor& x, const at::Tensor& weight, const std::optional<at::Tensor>& bias) {
-  return at::conv2d(x, weight, bias, kStride, weight.size(2) / 2);
+/// With autograd's gradients.
+at::Tensor plain_convolution(const at::Tensor& x, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
+                             int64_t stride) {
+  return at::conv2d(channels_last(x), weight, bias, stride, weight.size(2) / 2);
 }
 
 /// Gradients of x, weight and bias, those that are wanted. Reads the weight's values for that of x only.
-template <int64_t kStride>
 std::tuple<at::Tensor, at::Tensor, at::Tensor> gradients(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& weight,
-                                                         std::array<bool, 3> wanted) {
+                                                         int64_t stride, std::array<bool, 3> wanted) {
   const int64_t padding = weight.size(2) / 2;
   const std::vector<int64_t> bias_sizes = {weight.size(0)};
-  return at::convolution_backward(dy, x, weight, bias_sizes, {kStride, kStride}, {padding, padding}, /*dilation=*/{1, 1},
-                                  /*transposed=*/false, /*output_padding=*/{0, 0}, /*groups=*/1, wanted);
+  return at::convolution_backward(channels_last(dy), channels_last(x), weight, bias_sizes, {stride, stride}, {padding, padding},
+                                  /*dilation=*/{1, 1}, /*transposed=*/false, /*output_padding=*/{0, 0}, /*groups=*/1, wanted);
+}
+
+template <int64_t kStride>
+at::Tensor convolution_output(const at::Tensor& x, const at::Tensor& weight, const std::optional<at::Tensor>& bias) {
+  return suits_windows(x, weight, kStride) ? window_product(x, weight, bias, kStride)
+                                           : plain_convolution(x, weight, bias, kStride);
 }
 
 template <int64_t kStride>
 at::Tensor convolution_input_gradient(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& weight) {
-  return std::get<0>(gradients<kStride>(dy, x, weight, {true, false, false}));
+  if (suits_windows(x, weight, kStride)) return window_input_gradient(dy, x, weight, kStride);
+  return std::get<0>(gradients(dy, x, weight, kStride, {true, false, false}));
 }
 
 template <int64_t kStride>
 void add_convolution_gradients(Parameter& weight, Parameter* bias, const at::Tensor& dy, const at::Tensor& x) {
-  const auto [none, of_weight, of_bias] = gradients<kStride>(dy, x, weight.value, {false, true, bias != nullptr});
+  if (suits_windows(x, weight.value, kStride)) return add_window_gradients(weight, bias, dy, x, kStride);
+  const auto [none, of_weight, of_bias] = gradients(dy, x, weight.value, kStride, {false, true, bias != nullptr});
   add_gradient(weight, of_weight);
   if (bias) add_gradient(*bias, of_bias);
 }
 
 template <int64_t kStride>
-constexpr WeightedLayer kConvolution = {.forward = convolve<kStride>,
+constexpr WeightedLayer kConvolution = {.forward = convolution_output<kStride>,
                                         .input_gradient = convolution_input_gradient<kStride>,
                                         .add_gradients = add_convolution_gradients<kStride>};
 
@@ -73,8 +83,9 @@ at::Tensor part_of_channels(const at::Tensor& x, const Parameter& weight, const 
 at::Tensor convolution(const at::Tensor& x, Parameter& weight, Parameter* bias, int64_t stride, int64_t pieces) {
   const WeightedLayer& layer = convolution_of(stride);
   if (gradients_have_places(weight, bias)) return apply(layer, x, weight, bias, pieces);
-  return of_batch_pieces(
-      pieces, [&](int64_t piece) { return layer.forward(batch_piece(x, piece, pieces), weight.value, value_of(bias)); });
+  return of_batch_pieces(pieces, [&](int64_t piece) {
+    return plain_convolution(batch_piece(x, piece, pieces), weight.value, value_of(bias), stride);
+  });
 }
 
 at::Tensor split_convolution(const at::Tensor& x, const Parameter& weight, Parameter* bias, const Context& context,

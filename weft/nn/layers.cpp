@@ -141,6 +141,11 @@ at::Tensor BatchNorm2d::operator()(const at::Tensor& x, const Context& context) 
   return batch_norm(x, {weight.value, bias.value, running_mean.value, running_var.value, momentum, eps}, context);
 }
 
+at::Tensor BatchNorm2d::relu(const at::Tensor& x, const Context& context, const at::Tensor& shortcut) {
+  return batch_norm_relu(x, {weight.value, bias.value, running_mean.value, running_var.value, momentum, eps}, context,
+                         shortcut);
+}
+
 void BatchNorm2d::describe(std::vector<ParamSpec>& specs, const std::string& name) {
   specs.push_back({name + ".weight", &weight, constant(1.0), /*decay=*/false});
   specs.push_back({name + ".bias", &bias, constant(0.0), /*decay=*/false});

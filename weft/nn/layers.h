@@ -92,6 +92,8 @@ struct Conv2d {
 struct BatchNorm2d {
   explicit BatchNorm2d(int64_t channels, double momentum = 0.1, double eps = 1e-5);  ///< for x [n, channels, h, w]
   at::Tensor operator()(const at::Tensor& x, const Context& context);                ///< y like x
+  /// relu(y + shortcut), as batch_norm_relu() makes it.
+  at::Tensor relu(const at::Tensor& x, const Context& context, const at::Tensor& shortcut = {});
   /// Adds what Block::parameters() tells of the layer: `name`.weight, .bias, .running_mean and .running_var.
   void describe(std::vector<ParamSpec>& specs, const std::string& name);
 

@@ -69,12 +69,15 @@ Tensor convolution(const Tensor& input, const Tensor& weight, const Optional&, a
     shape.push_back(transposed ? (input.size(d + 2) - 1) * pick(stride) - 2 * pick(padding) + reach + pick(output_padding) + 1
                                : (input.size(d + 2) + 2 * pick(padding) - reach - 1) / pick(stride) + 1);
   }
-  return at::empty(shape, input.options());
+  const at::MemoryFormat order = input.suggest_memory_format();
+  const Tensor turned = weight.contiguous(order);  // the CPU's does so, for the time of the call
+  return at::empty(shape, input.options().memory_format(order));
 }
 
 Three convolution_backward(const Tensor& grad, const Tensor& input, const Tensor& weight, at::OptionalIntArrayRef bias_sizes,
                            at::IntArrayRef, at::IntArrayRef, at::IntArrayRef, bool, at::IntArrayRef, int64_t,
                            std::array<bool, 3> mask) {
+  const Tensor turned = weight.contiguous(input.suggest_memory_format());
   return {like_if(mask[0], input), like_if(mask[1], weight),
           mask[2] && bias_sizes ? at::empty(*bias_sizes, grad.options()) : Tensor()};
 }

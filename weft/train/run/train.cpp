@@ -184,6 +184,7 @@ class Run {
   LoaderOptions first_loader_options() const {
     LoaderOptions options = weft::loader_options(recipe_, layout_, mesh_.join({"dp", "shard"}).index);
     options.first_step = trainer_.steps_done();
+    options.pinned = trainer_.loader_options().pinned;
     return options;
   }
 

@@ -15,6 +15,7 @@
 #include "weft/train/run/agreement.h"
 #include "weft/train/run/gather_times.h"
 #include "weft/train/run/same_batch.h"
+#include "weft/train/run/to_device.h"
 #include "weft/train/run/trainer_checks.h"
 #include "weft/train/run/trainer_parts.h"
 
@@ -34,11 +35,6 @@ at::Tensor join_parts(const Param& param, const at::Tensor& parts) {
   Split split = *param.split;
   for (split.part = 0; split.part < split.parts; ++split.part) put_part(whole, of_param[split.part], split);
   return whole;
-}
-
-MicroBatch to_device(Batch batch, at::Device device) {
-  for (at::Tensor& input : batch.inputs) input = input.to(device);
-  return {std::move(batch.inputs), batch.target.to(device)};
 }
 
 }  // namespace
@@ -147,7 +143,8 @@ LoaderOptions Trainer::loader_options() const {
           .shard = s.data_rank,
           .num_shards = s.data_ranks,
           .first_step = s.steps_done,
-          .timeout_s = std::chrono::duration<double>(s.options.communication.timeout).count()};
+          .timeout_s = std::chrono::duration<double>(s.options.communication.timeout).count(),
+          .pinned = s.options.communication.device.is_cuda()};
 }
 
 EvaluationResult Trainer::evaluate(EvaluationLoader& loader) {

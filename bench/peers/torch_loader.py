@@ -1,0 +1,35 @@
+"""torch.utils.data.DataLoader over torchvision's ImageFolder and transforms: what bench/loader.cpp does. Prints a line of JSON."""
+import argparse
+import json
+import time
+
+import torch
+from torchvision import datasets, transforms
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--batch", type=int, default=64)
+    parser.add_argument("--size", type=int, default=224)
+    parser.add_argument("--skip", type=int, default=8, help="batches before the rate is taken")
+    a = parser.parse_args()
+    torch.set_num_threads(1)
+    change = transforms.Compose([transforms.RandomResizedCrop(a.size), transforms.RandomHorizontalFlip(), transforms.ToTensor(),
+                                 transforms.Normalize((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))])
+    loader = torch.utils.data.DataLoader(datasets.ImageFolder(a.folder, change), batch_size=a.batch, shuffle=True,
+                                         num_workers=a.workers, drop_last=True)
+    count = first_pixels = 0
+    for i, (images, _) in enumerate(loader):
+        if i == a.skip:
+            start = time.perf_counter()
+        if i >= a.skip:
+            first_pixels += images.view(-1)[0].item()
+            count += len(images)
+    count -= a.batch  # the clock starts when that of i == skip is there
+    print(json.dumps({"images": count, "images_per_s": count / (time.perf_counter() - start), "sum_of_first_pixels": first_pixels}))
+
+
+if __name__ == "__main__":
+    main()

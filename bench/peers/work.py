@@ -1,0 +1,81 @@
+"""What is trained, in the peer's words and in weft's: a GPT, or a ResNet."""
+import dataclasses
+import json
+import pathlib
+import random
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+@dataclasses.dataclass(frozen=True)
+class Gpt:
+    """The GPT of peers/torch_gpt.py, on tinyshakespeare, with AdamW."""
+    context: int
+    width: int
+    layers: int
+    heads: int
+
+    measure, rate = "tokens/s", "tokens_per_s"
+
+    def peer_command(self, shared, folder, mode, micro_batches):
+        return [shared / "peers" / "torch_gpt.py", "--mode", mode, "--micro", micro_batches, "--text", corpus(shared),
+                "--ctx", self.context, "--dim", self.width, "--layers", self.layers, "--heads", self.heads]
+
+    def weft_sections(self, shared, folder):
+        return (f'model = {{ name = "gpt", layers = {self.layers}, heads = {self.heads}, width = {self.width}, '
+                f'context = {self.context}, vocabulary = 256 }}\n'
+                f'data = {{ name = "text", path = {quoted(corpus(shared))}, evaluation = 0.001 }}\n'
+                'optimizer = { name = "adamw", lr = 3e-4, weight_decay = 0.01 }\n')
+
+    def differences(self, weft):
+        """(what, found in weft's report, what it must be)"""
+        tokens = weft["tokens_per_s"] / weft["samples_per_s"] if weft["samples_per_s"] else self.context
+        return [("weft's tokens a sample", round(tokens), self.context)]
+
+
+@dataclasses.dataclass(frozen=True)
+class Resnet:
+    """The ResNet of torch_resnet.py, on grey noise of size x size in three channels, with SGD."""
+    depth: int
+    size: int
+    channels_last: bool = False  # the peer
+
+    measure, rate = "images/s", "images_per_s"
+
+    def peer_command(self, shared, folder, mode, micro_batches):
+        assert (mode, micro_batches) == ("ddp", 1), "torch_resnet.py knows no other"
+        return ([HERE / "torch_resnet.py", "--depth", self.depth, "--images", self.images(folder)] +
+                ["--channels-last"] * self.channels_last)
+
+    def weft_sections(self, shared, folder):
+        return (f'model = {{ name = "resnet", depth = {self.depth}, channels = 3, image_size = {self.size} }}\n'
+                f'data = {{ name = "images", path = {quoted(self.images(folder))} }}\n'
+                'optimizer = { name = "sgd", lr = 0.1, momentum = 0.9, nesterov = true, weight_decay = 5e-4 }\n')
+
+    def differences(self, weft):
+        return []
+
+    def images(self, folder):
+        """The IDX files, in `folder`: made when they are first asked for, always the same."""
+        path = folder / f"images-{self.size}"
+        if not path.is_dir():
+            path.mkdir()
+            noise = random.Random(1)
+            for part, count in (("train", 1024), ("t10k", 16)):
+                pixels, labels = noise.randbytes(count * self.size * self.size), bytes(noise.randrange(10) for _ in range(count))
+                write_idx(path / f"{part}-images-idx3-ubyte", (count, self.size, self.size), pixels)
+                write_idx(path / f"{part}-labels-idx1-ubyte", (count,), labels)
+        return path
+
+
+def corpus(shared):
+    return shared / "data" / "tinyshakespeare.txt"
+
+
+def quoted(path):
+    return json.dumps(str(path))
+
+
+def write_idx(path, sizes, values):
+    header = bytes([0, 0, 8, len(sizes)]) + b"".join(size.to_bytes(4, "big") for size in sizes)
+    path.write_bytes(header + values)

@@ -1,0 +1,30 @@
+// batch_statistics: mean and variance of each channel over the samples of several ranks, for what normalises by them.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <utility>
+
+#include "weft/comm/group.h"
+#include "weft/nn/batch_norm_state.h"
+
+namespace weft {
+
+/// Of the values of all ranks; tensors [channels], in the type of the running ones.
+struct BatchStatistics {
+  at::Tensor mean;
+  at::Tensor var;  ///< of all values, not one less
+  double count = 0.0;
+};
+
+/// From a rank's own `sums`: each channel's sum, then the sums of squares, then how many values one has, [2 channels + 1]
+/// float64, in which squares of float32 are exact and nothing cancels. They become those of all ranks. Moves the running
+/// statistics of `state`. Throws InputError for fewer than two values a channel.
+BatchStatistics batch_statistics(const at::Tensor& sums, const BatchNormState& state, const Group& group);
+
+/// What mean and variance add to a gradient of x that takes them for given: (x - mean) slope + offset, float64. From the sums of
+/// dy, then of dy n, over the values of all ranks, [2 channels] float64; n = (x - mean) / root, root = sqrt(var + eps) float64.
+std::pair<at::Tensor, at::Tensor> slope_and_offset(const at::Tensor& sums, const at::Tensor& weight, const at::Tensor& root,
+                                                   double count);
+
+}  // namespace weft

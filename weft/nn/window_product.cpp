@@ -1,0 +1,125 @@
+#include "weft/nn/window_product.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+
+#include "weft/nn/channels_last.h"
+#include "weft/nn/matmul.h"
+#include "weft/nn/matrix_layer.h"
+
+namespace weft {
+
+namespace {
+
+/// The sizes of such a convolution.
+struct Windows {
+  Windows(const at::Tensor& x, const at::Tensor& weight, int64_t stride)
+      : samples(x.size(0)),
+        channels(x.size(1)),
+        height(x.size(2)),
+        width(x.size(3)),
+        kernel(weight.size(2)),
+        stride(stride),
+        rows((height + 2 * (kernel / 2) - kernel) / stride + 1),
+        columns((width + 2 * (kernel / 2) - kernel) / stride + 1) {}
+
+  int64_t pixels() const { return samples * rows * columns; }
+  int64_t values() const { return channels * kernel * kernel; }  ///< of a window
+  bool are_pixels() const { return kernel == 1 && stride == 1; }
+
+  int64_t samples, channels, height, width, kernel, stride, rows, columns;
+};
+
+/// For each pixel of a row of outputs, calls each(its window's number, the place of the filter, the input pixel's number).
+template <class Each>
+void visit_row(const Windows& w, int64_t sample, int64_t row, const Each& each) {
+  for (int64_t column = 0; column < w.columns; ++column) {
+    const int64_t window = (sample * w.rows + row) * w.columns + column;
+    for (int64_t ky = 0; ky < w.kernel; ++ky) {
+      const int64_t y = row * w.stride + ky - w.kernel / 2;
+      if (y < 0 || y >= w.height) continue;
+      for (int64_t kx = 0; kx < w.kernel; ++kx) {
+        const int64_t x = column * w.stride + kx - w.kernel / 2;
+        if (x < 0 || x >= w.width) continue;
+        each(window, ky * w.kernel + kx, (sample * w.height + y) * w.width + x);
+      }
+    }
+  }
+}
+
+/// [n, c, h, w] that lies channels-last, as [pixels, c].
+at::Tensor as_matrix(const at::Tensor& x) { return x.permute({0, 2, 3, 1}).reshape({-1, x.size(1)}); }
+
+/// [pixels, in k k], values in the order of a filter's.
+at::Tensor windows_of(const at::Tensor& x, const Windows& w) {
+  const at::Tensor turned = channels_last(x);
+  if (w.are_pixels()) return as_matrix(turned);
+  const at::Tensor windows = at::zeros({w.pixels(), w.values()}, x.options());
+  if (x.is_meta()) return windows;
+  const auto* from = turned.const_data_ptr<float>();
+  auto* to = windows.mutable_data_ptr<float>();
+  at::parallel_for(0, w.samples * w.rows, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      visit_row(w, i / w.rows, i % w.rows, [&](int64_t window, int64_t place, int64_t pixel) {
+        const float* values = from + pixel * w.channels;
+        float* out = to + window * w.values() + place;
+        for (int64_t c = 0; c < w.channels; ++c) out[c * w.kernel * w.kernel] = values[c];
+      });
+    }
+  });
+  return windows;
+}
+
+/// The sum of what the windows hold of each input pixel.
+at::Tensor sum_of_windows(const at::Tensor& windows, const Windows& w) {
+  const auto order = windows.options().memory_format(at::MemoryFormat::ChannelsLast);
+  const at::Tensor x = at::empty({w.samples, w.channels, w.height, w.width}, order).zero_();
+  if (windows.is_meta()) return x;
+  const auto* from = windows.const_data_ptr<float>();
+  auto* to = x.mutable_data_ptr<float>();
+  at::parallel_for(0, w.samples, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin * w.rows; i < end * w.rows; ++i) {
+      visit_row(w, i / w.rows, i % w.rows, [&](int64_t window, int64_t place, int64_t pixel) {
+        const float* values = from + window * w.values() + place;
+        float* out = to + pixel * w.channels;
+        for (int64_t c = 0; c < w.channels; ++c) out[c] += values[c * w.kernel * w.kernel];
+      });
+    }
+  });
+  return x;
+}
+
+}  // namespace
+
+bool suits_windows(const at::Tensor& x, const at::Tensor& weight, int64_t stride) {
+  return x.dim() == 4 && x.scalar_type() == at::kFloat && weight.scalar_type() == at::kFloat && is_better_channels_last(x) &&
+         Windows(x, weight, stride).pixels() < weight.size(0);
+}
+
+at::Tensor window_product(const at::Tensor& x, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
+                          int64_t stride) {
+  const Windows w(x, weight, stride);
+  const at::Tensor y = kMatrixLayer.forward(windows_of(x, w), weight.flatten(1), bias);
+  return y.view({w.samples, w.rows, w.columns, weight.size(0)}).permute({0, 3, 1, 2});
+}
+
+at::Tensor window_input_gradient(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& weight, int64_t stride) {
+  const Windows w(x, weight, stride);
+  const at::Tensor windows = at::empty({w.pixels(), w.values()}, x.options().memory_format(at::MemoryFormat::Contiguous));
+  multiply(windows, as_matrix(channels_last(dy)), weight.flatten(1));
+  if (!w.are_pixels()) return sum_of_windows(windows, w);
+  return windows.view({w.samples, w.rows, w.columns, w.channels}).permute({0, 3, 1, 2});
+}
+
+void add_window_gradients(Parameter& weight, Parameter* bias, const at::Tensor& dy, const at::Tensor& x, int64_t stride) {
+  Parameter matrix{weight.value.detach().flatten(1), weight.gradient.flatten(1)};
+  at::Tensor& gradient = weight.value.mutable_grad();
+  if (gradient.defined()) matrix.value.mutable_grad() = gradient.flatten(1);
+  kMatrixLayer.add_gradients(matrix, bias, as_matrix(channels_last(dy)), windows_of(x, Windows(x, weight.value, stride)));
+  if (!gradient.defined()) gradient = weight.gradient;
+}
+
+}  // namespace weft
