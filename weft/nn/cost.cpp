@@ -220,6 +220,7 @@ class BlockMeasurement {
 
   static Tensors gradients_of(const Tensors& outputs) {
     Tensors gradients;
+    gradients.reserve(outputs.size());
     for (const at::Tensor& output : outputs) {
       gradients.push_back(output.is_floating_point() ? at::empty_like(output) : at::Tensor());
     }
