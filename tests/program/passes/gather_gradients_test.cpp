@@ -30,11 +30,10 @@ std::string end_of_step(const Program& program) {
 
 TEST(GatherGradients, right_before_the_update_that_needs_them) {
   EXPECT_EQ(end_of_step(built(2, ShardLevel::parameters)),
-            "norm0-2@pp+shard gather_gradients2-2@shard update2-2 gather_gradients1-1@shard update1-1 update0-0");
-  EXPECT_EQ(
-      end_of_step(built(2, ShardLevel::optimizer)),
-      "norm0-2@pp+shard gather_gradients2-2@shard update2-2 gather_gradients1-1@shard update1-1 update0-0 gather2 gather1 "
-      "gather0");
+            "norm0-2@shard gather_gradients2-2@shard update2-2 gather_gradients1-1@shard update1-1 update0-0");
+  EXPECT_EQ(end_of_step(built(2, ShardLevel::optimizer)),
+            "norm0-2@shard gather_gradients2-2@shard update2-2 gather_gradients1-1@shard update1-1 update0-0 gather2 gather1 "
+            "gather0");
 }
 
 TEST(GatherGradients, where_a_rank_owns_all_there_is_nothing_to_gather) {
@@ -45,7 +44,7 @@ TEST(GatherGradients, where_a_rank_owns_all_there_is_nothing_to_gather) {
 
 TEST(GatherGradients, after_the_state_that_they_are_made_of_is_back) {
   EXPECT_EQ(end_of_step(built(2, ShardLevel::gradients, {.optimizer = true})),
-            "norm0-2@pp+shard reload_optimizer2 gather_gradients2-2@shard update2-2 offload_optimizer2 "
+            "norm0-2@shard reload_optimizer2 gather_gradients2-2@shard update2-2 offload_optimizer2 "
             "reload_optimizer1 gather_gradients1-1@shard update1-1 offload_optimizer1 "
             "reload_optimizer0 update0-0 offload_optimizer0 gather2 gather1 gather0");
 }

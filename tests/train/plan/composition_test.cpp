@@ -46,6 +46,11 @@ TEST(Composition, WhatDoesNotGoTogetherIsRefusedWithWhatDoes) {
   const std::string offloads =
       "layout.style = \"master\" offloads nothing; use \"none\" for layout.offload_optimizer, layout.offload_parameters and "
       "layout.offload_activations";
+  const auto whole_tensors = [](const std::function<void(CompositionFacts&)>& change) {
+    CompositionFacts facts{.model = "net", .has_splits = true, .whole_tensors = true};
+    change(facts);
+    return facts;
+  };
   const Case cases[] = {
       {"a master", working([](CompositionFacts& f) { f.reproducible = f.narrow = f.tensor_norms = true; }), ""},
       {"a master and replicas", working([](CompositionFacts& f) { f.data_ranks = 2; }), others},
@@ -61,6 +66,8 @@ TEST(Composition, WhatDoesNotGoTogetherIsRefusedWithWhatDoes) {
        "layout.style = \"master\" with layout.sync_batch_norm = \"all\": its ranks do not meet inside blocks; leave one of "
        "them "
        "out"},
+      {"a master and the noise scale", working([](CompositionFacts& f) { f.noise_scale = true; }),
+       "layout.style = \"master\" with run.noise_scale: only the master has norms of gradients; leave one of them out"},
       {"a master and parts of layers", working([](CompositionFacts& f) { f.reproducible_tp = 2; }),
        "layout.style = \"master\" with run.reproducible_tp, which divides layers; leave one of them out"},
       {"all together", with(gpt, 4, 4, true), ""},
@@ -113,8 +120,14 @@ TEST(Composition, WhatDoesNotGoTogetherIsRefusedWithWhatDoes) {
        "layout.sync_batch_norm with run.reproducible_slots: block 'mine' of model 'net' does not make its sums over samples in "
        "pieces (Block::can_join_batches); leave one of them out"},
       {"norms of what is away", layer_wise,
-       "optimizer.name = \"lars\" or \"lamb\" looks at all weights before it updates the first; use "
+       "optimizer.name = \"lars\", \"lamb\" or \"adafactor\" looks at all weights before it updates the first; use "
        "layout.offload_optimizer = \"none\" and layout.offload_parameters = \"none\", or another optimizer"},
+      {"updates of split layers", whole_tensors([](CompositionFacts& f) { f.tp = 2; }),
+       "optimizer.name = \"muon\" or \"adafactor\" works on whole tensors, of which layout.tp = 2 leaves each rank a part; use "
+       "shard, dp, pp or cp, or another optimizer"},
+      {"updates of layers in parts", whole_tensors([](CompositionFacts& f) { f.reproducible_tp = 4; }),
+       "optimizer.name = \"muon\" or \"adafactor\" works on whole tensors, of which run.reproducible_tp = 4 leaves each rank a "
+       "part; use shard, dp, pp or cp, or another optimizer"},
   };
   for (const Case& c : cases) EXPECT_EQ(test::refusal([&] { check_composition(c.facts); }), c.says) << c.name;
 }
