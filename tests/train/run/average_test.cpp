@@ -376,6 +376,11 @@ TEST(Average, BeginsFromWeightsThatAreLoaded) {
   for (const auto& [name, value] : average_of(other.trainer)) {
     EXPECT_TRUE(at::equal(value, start.at(name).lerp(weights.at(name), 0.9))) << name;
   }
+  // It stays as young as it is in a checkpoint of the third step.
+  other.trainer.save(folder.file("b"));
+  one.trainer.load(folder.file("b"));
+  for (Rank* rank : {&one, &other}) rank->step(3);
+  EXPECT_TRUE(same(average_of(one.trainer), average_of(other.trainer)));
 }
 
 /// Every element and number of it is read back, or the checkpoint is refused.
