@@ -99,6 +99,60 @@ TEST(Loader, ShardsTogetherGiveTheGlobalBatchInOrderAtAnySplit) {
   }
 }
 
+TEST(Loader, ARampLeavesNoGapAndRepeatsNothing) {
+  constexpr int64_t kSize = 21;
+  const BatchRamp ramp = {{2, 3}, {4, 5}};  // then 8: 26 positions before
+  auto dataset = std::make_shared<Counting>(kSize);
+  const Sampler sampler(kSize, {.seed = 3});
+  for (const int64_t first_step : {0, 2, 3, 8, 9}) {
+    for (const int shards : {1, 2}) {
+      for (const int workers : {0, 2}) {
+        const BatchSizes sizes(8, ramp);
+        std::vector<std::unique_ptr<Loader>> loaders;
+        for (int d = 0; d < shards; ++d) {
+          loaders.push_back(std::make_unique<Loader>(dataset, sampler,
+                                                     LoaderOptions{.global_batch = 8,
+                                                                   .ramp = ramp,
+                                                                   .micro_batch = 1,
+                                                                   .shard = d,
+                                                                   .num_shards = shards,
+                                                                   .first_step = first_step,
+                                                                   .workers = workers}));
+        }
+        int64_t position = sizes.samples_before(first_step);
+        for (int64_t step = first_step; step < 12; ++step) {
+          for (auto& loader : loaders) {
+            EXPECT_EQ(loader->next_step(), step);
+            const int count = loader->micro_batches_per_step();
+            EXPECT_EQ(count, sizes.at(step) / shards);
+            for (int j = 0; j < count; ++j, ++position) {
+              const Batch batch = loader->next();
+              EXPECT_EQ(batch.first_sample, position);
+              EXPECT_EQ(targets(batch), std::vector<int64_t>{sampler.sample(position)});
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Loader, BeginsWhereItIsToldTo) {
+  auto dataset = std::make_shared<Counting>(50);
+  Loader loader(dataset, Sampler(50, {}), {.global_batch = 4, .micro_batch = 4, .first_step = 3, .first_sample = 7});
+  EXPECT_EQ(loader.next().first_sample, 7);
+  EXPECT_EQ(loader.next().first_sample, 11);
+  EXPECT_EQ(loader.next_step(), 5);
+}
+
+TEST(Loader, NamesThePhaseThatDoesNotDivide) {
+  test::expect_input_error(
+      [] {
+        check_batches({.global_batch = 8, .ramp = {{4, 1}, {6, 2}}, .micro_batch = 4});
+      },
+      {"batch.ramp, phase 2: global = 6 is not a multiple"});
+}
+
 TEST(Loader, EverySampleComesOnceAnEpoch) {
   for (const int shards : {1, 2, 4}) {
     const auto order = union_of_shards(21, 4, 1, shards, 0, 21);  // 84 positions = 4 epochs

@@ -220,6 +220,11 @@ void take_averages(Trainer& trainer, Trained& result) {
   });
 }
 
+/// Samples [begin, begin + count) of the run, which lie in one of the job's batches.
+Batch batch_at(const Job& job, int64_t begin, int64_t count) {
+  return slice(job.batch_of(begin / job.global_batch), begin % job.global_batch, count);
+}
+
 Trained train_leg(const Job& job, const Strategy& s, int ranks, const OptimizerOptions& optimizer, const Leg& span) {
   std::vector<Trained> results(static_cast<size_t>(ranks));
   test::run_ranks(ranks, [&](World world) {
@@ -227,6 +232,7 @@ Trained train_leg(const Job& job, const Strategy& s, int ranks, const OptimizerO
     const int data_ranks = weft::data_ranks(s, ranks), data_rank = world.rank() / (s.cp * s.tp) % data_ranks;
     Trainer trainer(mesh, job.model(), optimizer,
                     {.global_batch = job.global_batch,
+                     .ramp = s.ramp,
                      .micro_batch = micro_batch_of(job, s, ranks),
                      .learning_rate = {.peak = s.learning_rate, .steps = span.steps, .decay = s.decay},
                      .parameters = s.parameters,
@@ -243,8 +249,8 @@ Trained train_leg(const Job& job, const Strategy& s, int ranks, const OptimizerO
       EXPECT_EQ(trainer.load(span.load).step, span.first);
     }
     for (int step = span.first; step < span.last; ++step) {
-      const int64_t share = job.global_batch / data_ranks;
-      const StepResult result = trainer.step(slice(job.batch_of(step), data_rank * share, share));
+      const int64_t share = trainer.global_batch() / data_ranks;
+      const StepResult result = trainer.step(batch_at(job, trainer.samples_done() + data_rank * share, share));
       mine.losses.push_back(result.loss);
       mine.norms.push_back(result.norm);
       mine.small_squares.push_back(result.small_squares);
@@ -285,8 +291,11 @@ Trained train_in_stretches(const Job& job, const std::vector<Stretch>& stretches
 }
 
 void expect_parity(const Job& job, const Strategy& strategy, int ranks, int steps) {
-  const Trained expected = train_reference(job.model, job.batch_of,
+  const BatchSizes sizes(job.global_batch, strategy.ramp);
+  const auto batch_of = [&](int64_t step) { return batch_at(job, sizes.samples_before(step), sizes.at(step)); };
+  const Trained expected = train_reference(job.model, batch_of,
                                            {.global_batch = job.global_batch,
+                                            .ramp = strategy.ramp,
                                             .micro_batch = micro_batch_of(job, strategy, ranks),
                                             .steps = steps,
                                             .clip = strategy.clip,

@@ -51,6 +51,7 @@ struct Strategy {
   double clip = 0.0;
   bool nesterov = false;
   bool noise_scale = false;
+  BatchRamp ramp = {};  ///< steps before those of the job's global batch
   Spread spread = Spread::dp;
   double learning_rate = 0.05;
   Decay decay = Decay::constant;

@@ -117,9 +117,10 @@ Trained train_reference(const std::function<Model()>& make_model, const std::fun
                         const ReferenceOptions& o) {
   Model model = make_model();
   std::vector<Entry> entries = make_parameters(model, make_model, o.seed);
-  const int64_t micro_batches = o.global_batch / o.micro_batch;
+  const BatchSizes sizes(o.global_batch, o.ramp);
   Trained trained;
   for (int64_t step = 0; step < o.steps; ++step) {
+    const int64_t micro_batches = sizes.at(step) / o.micro_batch;
     const Batch batch = batch_of(step);
     const double count = static_cast<double>(batch.target.ne(kIgnore).sum().item<int64_t>());
     for (Entry& e : entries) e.change = at::zeros_like(e.velocity);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "weft/base/batch_sizes.h"
 #include "weft/data/dataset.h"
 #include "weft/nn/model.h"
 #include "weft/optim/optimizer.h"
@@ -24,6 +25,7 @@ struct Trained {
 
 struct ReferenceOptions {
   int64_t global_batch = 8;
+  BatchRamp ramp = {};
   int64_t micro_batch = 8;
   int steps = 3;
   uint64_t seed = 1;

@@ -27,6 +27,16 @@ std::string mesh_text(const ResolvedLayout& layout) {
   return fmt::format("{}", fmt::join(axes, " x "));
 }
 
+/// What is shown is the largest phase, and with it most memory and time.
+std::string ramp_text(const BatchRamp& ramp) {
+  if (ramp.empty()) return "";
+  std::vector<std::string> phases;
+  phases.reserve(ramp.size());
+  for (const BatchPhase& phase : ramp)
+    phases.push_back(fmt::format("{} of {}", counted(phase.steps, "step"), phase.global_batch));
+  return fmt::format("; the last phase of batch.ramp, after {}", fmt::join(phases, ", "));
+}
+
 }  // namespace
 
 std::string heading(const Recipe& recipe, const ResolvedLayout& layout) {
@@ -34,7 +44,8 @@ std::string heading(const Recipe& recipe, const ResolvedLayout& layout) {
                      counted(layout.world, "rank"), mesh_text(layout), layout.global_batch, layout.sample_ranks(),
                      counted(layout.micro_batches_per_rank * layout.data_ranks() / layout.sample_ranks(), "micro-batch", "es"),
                      layout.micro_batch,
-                     layout.slots_per_rank > 1 ? fmt::format(", {} slots a rank", layout.slots_per_rank) : "");
+                     layout.slots_per_rank > 1 ? fmt::format(", {} slots a rank", layout.slots_per_rank) : "") +
+         ramp_text(recipe.batch.ramp);
 }
 
 }  // namespace weft

@@ -67,8 +67,9 @@ std::vector<std::string> rank_command(const TrainArguments& arguments) {
 std::string run_heading(const Recipe& recipe, const ResolvedLayout& layout) {
   const std::string length =
       recipe.run.steps ? counted(*recipe.run.steps, "step") : run_length_text(length_of(recipe.run)) + " in steps";
-  return fmt::format("{}: {} on {}, {} of {} samples, {}", printable(recipe.path), recipe.model.name, recipe.data.name, length,
-                     layout.global_batch, counted(layout.world, "rank"));
+  const std::string ramp = recipe.batch.ramp.empty() ? "" : fmt::format("{} to ", recipe.batch.ramp.front().global_batch);
+  return fmt::format("{}: {} on {}, {} of {}{} samples, {}", printable(recipe.path), recipe.model.name, recipe.data.name,
+                     length, ramp, layout.global_batch, counted(layout.world, "rank"));
 }
 
 TrainOptions train_options(const TrainArguments& arguments) {

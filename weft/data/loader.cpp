@@ -68,6 +68,17 @@ Batch get(const Dataset& dataset, const std::vector<int64_t>& indices, int64_t e
   return batch;
 }
 
+void check_divides(const LoaderOptions& o, int64_t global_batch, const std::string& which) {
+  const int64_t unit = o.micro_batch * o.num_shards;
+  if (global_batch % unit == 0) return;
+  const int64_t below = global_batch / unit * unit;
+  const std::string nearest = below > 0 ? fmt::format("{} or {}", below, below + unit) : fmt::format("{}", unit);
+  throw InputError(
+      fmt::format("{} = {} is not a multiple of batch.micro * data-parallel ranks = {} * {} = {}; the "
+                  "nearest that is: {}",
+                  which, global_batch, o.micro_batch, o.num_shards, unit, nearest));
+}
+
 }  // namespace
 
 void check_batches(const LoaderOptions& o) {
@@ -83,14 +94,14 @@ void check_batches(const LoaderOptions& o) {
   require(o.ahead >= 1, fmt::format("loader: ahead = {}; at least 1 micro-batch must be prepared ahead", o.ahead));
   require(o.timeout_s > 0, fmt::format("loader: timeout_s = {}; must be positive", o.timeout_s));
   require(!o.pinned || at::hasCUDA(), "loader: pinned memory is what GPUs copy from, and this build or host has none");
-  const int64_t unit = o.micro_batch * o.num_shards;
-  if (o.global_batch % unit == 0) return;
-  const int64_t below = o.global_batch / unit * unit;
-  const std::string nearest = below > 0 ? fmt::format("{} or {}", below, below + unit) : fmt::format("{}", unit);
-  throw InputError(
-      fmt::format("batch.global = {} is not a multiple of batch.micro * data-parallel ranks = {} * {} = {}; the "
-                  "nearest that is: {}",
-                  o.global_batch, o.micro_batch, o.num_shards, unit, nearest));
+  for (size_t i = 0; i < o.ramp.size(); ++i) {
+    const BatchPhase& phase = o.ramp[i];
+    const std::string which = fmt::format("batch.ramp, phase {}: global", i + 1);
+    require(phase.global_batch >= 1 && phase.steps >= 1,
+            fmt::format("{} = {} for {} steps: both must be at least 1", which, phase.global_batch, phase.steps));
+    check_divides(o, phase.global_batch, which);
+  }
+  check_divides(o, o.global_batch, "batch.global");
 }
 
 Sampler sampler_of(const Dataset& dataset, uint64_t seed) {
@@ -99,7 +110,12 @@ Sampler sampler_of(const Dataset& dataset, uint64_t seed) {
 
 struct Loader::State {
   State(std::shared_ptr<const Dataset> data, Sampler s, const LoaderOptions& o)
-      : dataset(std::move(data)), sampler(s), options(o), ready(static_cast<size_t>(std::max(o.ahead, o.workers))) {}
+      : dataset(std::move(data)),
+        sampler(s),
+        options(o),
+        sizes(o.global_batch, o.ramp),
+        shift(o.first_sample.value_or(sizes.samples_before(o.first_step)) - sizes.samples_before(o.first_step)),
+        ready(static_cast<size_t>(std::max(o.ahead, o.workers))) {}
 
   /// A micro-batch that was prepared, or why it could not be.
   struct Slot {
@@ -108,7 +124,16 @@ struct Loader::State {
     std::exception_ptr error = {};
   };
 
-  int64_t micro_batches() const { return options.global_batch / options.micro_batch / options.num_shards; }
+  /// Where a micro-batch of this rank lies.
+  struct Place {
+    int64_t step = 0;   ///< of the run
+    int64_t begin = 0;  ///< its first sample, a position in the run
+  };
+
+  /// This rank's, a step of a phase.
+  int64_t micro_batches(int phase) const { return sizes.of_phase(phase) / options.micro_batch / options.num_shards; }
+  /// Of its micro-batch number `count`, counted from options.first_step.
+  Place place(int64_t count) const;
   /// Of those that are prepared: micro-batch number `count` goes there.
   Slot& slot(int64_t count) { return ready[static_cast<size_t>(count) % ready.size()]; }
   Batch make(int64_t count) const;
@@ -119,6 +144,8 @@ struct Loader::State {
   const std::shared_ptr<const Dataset> dataset;
   const Sampler sampler;
   const LoaderOptions options;
+  const BatchSizes sizes;
+  const int64_t shift;  ///< of positions, from where the batches before would have led
 
   std::mutex mutex;
   std::condition_variable taken, made;
@@ -131,12 +158,23 @@ struct Loader::State {
   std::vector<std::thread> threads;
 };
 
+Loader::State::Place Loader::State::place(int64_t count) const {
+  int64_t step = options.first_step;
+  int phase = sizes.phase_at(step);
+  for (; phase + 1 < sizes.num_phases(); ++phase) {
+    const int64_t left = (sizes.first_step(phase + 1) - step) * micro_batches(phase);
+    if (count < left) break;
+    count -= left;
+    step = sizes.first_step(phase + 1);
+  }
+  step += count / micro_batches(phase);
+  const int64_t micro = options.shard * micro_batches(phase) + count % micro_batches(phase);
+  return {.step = step, .begin = sizes.samples_before(step) + shift + micro * options.micro_batch};
+}
+
 /// Micro-batch number `count` of this rank, counted from options.first_step.
 Batch Loader::State::make(int64_t count) const {
-  const int64_t step = options.first_step + count / micro_batches();
-  const int64_t micro = options.shard * micro_batches() + count % micro_batches();
-  const int64_t begin = step * options.global_batch + micro * options.micro_batch;
-  const int64_t end = begin + options.micro_batch;
+  const int64_t begin = place(count).begin, end = begin + options.micro_batch;
   Batch batch;
   std::vector<int64_t> indices;
   for (int64_t position = begin; position < end;) {
@@ -254,10 +292,12 @@ std::vector<std::string> Loader::skipped() const {
 
 int64_t Loader::next_step() const {
   std::lock_guard lock(state_->mutex);
-  return state_->options.first_step + state_->given / state_->micro_batches();
+  return state_->place(state_->given).step;
 }
 
-int Loader::micro_batches_per_step() const { return static_cast<int>(state_->micro_batches()); }
+int Loader::micro_batches_per_step() const {
+  return static_cast<int>(state_->micro_batches(state_->sizes.phase_at(next_step())));
+}
 
 EvaluationLoader::EvaluationLoader(std::shared_ptr<const Dataset> dataset, int64_t micro_batch, int shard, int num_shards)
     : dataset_(std::move(dataset)), micro_batch_(micro_batch) {

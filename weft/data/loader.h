@@ -1,15 +1,18 @@
 // Loader: this rank's micro-batches, prepared ahead by background threads from the first one that is asked for on. How many
 // threads changes nothing but the time: what is in a micro-batch, and their order, depends on its place in the run alone.
 //
-// Step s covers positions [s G, (s+1) G) of the run (G = global batch); micro-batch j of it holds [j m, (j+1) m); rank d of D
-// takes the micro-batches [d M/D, (d+1) M/D), M = G/m. Errors of background threads are thrown by next(), in that order.
+// Step s covers the G positions of the run from where the step before it ends (s G, where all have the global batch G; a ramp
+// has smaller ones first); micro-batch j of it holds [j m, (j+1) m); rank d of D takes the micro-batches [d M/D, (d+1) M/D),
+// M = G/m. Errors of background threads are thrown by next(), in that order.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "weft/base/batch_sizes.h"
 #include "weft/data/dataset.h"
 #include "weft/data/sampler.h"
 
@@ -18,10 +21,13 @@ namespace weft {
 /// Which samples a rank is given, and how they are prepared. Trainer::loader_options() tells them.
 struct LoaderOptions {
   int64_t global_batch = 1;  ///< samples a step, over all ranks
+  BatchRamp ramp = {};       ///< steps with other batches before those
   int64_t micro_batch = 1;   ///< samples of one micro-batch
   int shard = 0;             ///< this rank's coordinate among the data-parallel ranks
   int num_shards = 1;        ///< data-parallel ranks
   int64_t first_step = 0;    ///< of the run; counted from 0
+  /// The position in the run that it begins at; none: where the steps before it end.
+  std::optional<int64_t> first_sample = {};
   int workers = 1;           ///< background threads; 0: next() prepares its micro-batch itself
   int ahead = 4;             ///< micro-batches prepared ahead; with more workers than that, as many as those
   double timeout_s = 300.0;  ///< next() gives up on a dataset that takes longer for one micro-batch
@@ -29,7 +35,8 @@ struct LoaderOptions {
 };
 
 /// What Loader's constructor checks, for callers that want to know before any data is opened: throws InputError unless
-/// micro_batch * num_shards divides global_batch (naming the nearest global batches that they divide) and the rest is in range.
+/// micro_batch * num_shards divides global_batch, and those of the ramp (naming the nearest global batches that they divide)
+/// and the rest is in range.
 void check_batches(const LoaderOptions& options);
 
 /// The order that a run trains on the dataset in: shuffled by `seed`, or the dataset's own.
@@ -61,7 +68,7 @@ class Loader {
   LoaderWaits waits() const;
   /// Names of the bad samples of the micro-batches that were handed out, each once, in order. Thread-safe.
   std::vector<std::string> skipped() const;
-  /// This rank's, not all ranks'.
+  /// This rank's, not all ranks', of next_step().
   int micro_batches_per_step() const;
 
  private:

@@ -33,7 +33,7 @@ const Program& checked(const Program& program, int rank, const FlatModel& model)
 
 Engine::Engine(FlatModel& model, const Program& program, int rank, Updater& updater, const EngineOptions& options)
     : model_(model),
-      program_(checked(program, rank, model)),
+      program_(&checked(program, rank, model)),
       rank_(rank),
       options_(options),
       stage_ranks_(stage_rank_of_block(program)),
@@ -41,6 +41,15 @@ Engine::Engine(FlatModel& model, const Program& program, int rank, Updater& upda
       run_(std::make_unique<StepRun>(model, program, updater, options_)) {}
 
 Engine::~Engine() = default;
+
+void Engine::change(const Program& program, const BatchShare& share) {
+  program_ = &checked(program, rank_, model_);
+  options_.first_micro_batch = share.first_micro_batch;
+  options_.all_micro_batches = share.all_micro_batches;
+  options_.first_step = share.first_step;
+  options_.first_sample = share.first_sample;
+  run_->change(program);
+}
 
 void Engine::initialise() {
   for (int b = 0; b < model_.num_blocks(); ++b) {
@@ -52,7 +61,7 @@ void Engine::initialise() {
 }
 
 void Engine::gather_whole() {
-  const bool keeps_whole = program_.shard_level != ShardLevel::parameters;
+  const bool keeps_whole = program_->shard_level != ShardLevel::parameters;
   for (int b = 0; b < model_.num_blocks() && keeps_whole; ++b) {
     if (model_.owns(b)) run_->weights.gather_all(b).wait();
   }
@@ -111,7 +120,7 @@ at::Tensor Engine::master_weights(int block) {
     }
     if (away) run_->weights.offload(block);
   }
-  const int holder = program_.holders.empty() ? 0 : program_.holders[block].front();
+  const int holder = program_->holders.empty() ? 0 : program_->holders[block].front();
   options_.groups.along(kPipelineAxis).broadcast(whole, holder, what).wait();
   const Group& tp = options_.groups.along(kTensorAxis);
   if (tp.size() == 1) return whole.unsqueeze(0);
@@ -124,7 +133,7 @@ void Engine::trace(bool on) { run_->clock.turn(on); }
 const std::vector<InstructionTime>& Engine::times() const { return run_->clock.times(); }
 
 StepResult Engine::step(int64_t step, const NextMicroBatch& next) {
-  const InstructionList& list = program_.of(rank_);
+  const InstructionList& list = program_->of(rank_);
   run_->begin(step, list, next);
   for (size_t i = 0; i < list.size(); ++i) run_->execute(list[i], static_cast<int>(i), next);
   run_->finish();

@@ -43,6 +43,9 @@ class Engine {
   /// Runs the list once, as step `step` of the run (counted from 0). Throws NumericError when a loss is not finite, naming
   /// step, micro-batch and the first block whose output was not finite; nothing is updated then on this rank.
   StepResult step(int64_t step, const NextMicroBatch& next);
+  /// Goes on with a program that differs in its micro-batches alone, as said: the next steps have another global batch. The
+  /// model was laid out for both: buffers are the same. Throws as the constructor does. It must outlive the engine.
+  void change(const Program& program, const BatchShare& share);
   /// Sets whether steps keep times; where they do, a device is waited for after each instruction, so that its times are true.
   void trace(bool on);
   /// When each instruction of the list ran in the last step; empty where that was not traced.
@@ -83,7 +86,7 @@ class Engine {
   at::Device device() const;
 
   FlatModel& model_;
-  const Program& program_;
+  const Program* program_;
   int rank_;
   EngineOptions options_;
   std::vector<int> stage_ranks_;  ///< by block: the index on the pipeline axis of the rank that runs it

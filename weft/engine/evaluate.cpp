@@ -60,8 +60,8 @@ class LivenessCheck {
 }  // namespace
 
 void Engine::gather_for(int block) {
-  if (program_.shard_level != ShardLevel::parameters) return;
-  std::vector<int> needed = program_.block_uses[block];
+  if (program_->shard_level != ShardLevel::parameters) return;
+  std::vector<int> needed = program_->block_uses[block];
   needed.push_back(block);
   for (int b : needed) {
     const bool away = run_->weights.away(b);
@@ -107,7 +107,7 @@ Tensors Engine::forward_all(const MicroBatch& batch, bool mine) {
 /// Ranks that have run out still gather weights for those that have not, and still meet them.
 int64_t Engine::most_to_evaluate(int64_t mine) const {
   const at::Tensor count = at::tensor({mine}, at::TensorOptions(at::kLong)).to(device());
-  everyone(program_, options_).all_reduce(count, ReduceOp::max, "micro-batches to evaluate").wait();
+  everyone(*program_, options_).all_reduce(count, ReduceOp::max, "micro-batches to evaluate").wait();
   return count.item<int64_t>();
 }
 
@@ -127,7 +127,7 @@ EvaluationResult Engine::evaluate(const EvaluationPart& part, const NextMicroBat
   const bool is_first = stage_ranks_.front() == pp_rank_, is_last = stage_ranks_.back() == pp_rank_;
   EvaluationSum sum;
   const int64_t most = most_to_evaluate(part.count);
-  LivenessCheck check(everyone(program_, options_), device());
+  LivenessCheck check(everyone(*program_, options_), device());
   for (int64_t i = 0; i < most; ++i) {
     const bool mine = i < part.count;
     MicroBatch batch;
@@ -136,7 +136,7 @@ EvaluationResult Engine::evaluate(const EvaluationPart& part, const NextMicroBat
     evaluate_one(part.first + i, batch, mine, sum);
     check.micro_batch_done();
   }
-  return sum.total(everyone(program_, options_), device(), part.steps_done);
+  return sum.total(everyone(*program_, options_), device(), part.steps_done);
 }
 
 }  // namespace weft

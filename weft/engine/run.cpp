@@ -48,7 +48,7 @@ StepRun::StepRun(FlatModel& model, const Program& program, Updater& updater, con
       transfers(options.groups.along(kPipelineAxis), model.options().device),
       clock(model.options().device),
       model_(model),
-      program_(program),
+      program_(&program),
       updater_(updater),
       options_(options),
       stage_ranks_(stage_rank_of_block(program)),
@@ -63,6 +63,11 @@ StepRun::StepRun(FlatModel& model, const Program& program, Updater& updater, con
       optimizer_rooms_[b].push_back(bytes > 0 ? options.offload.optimizer->reserve(bytes) : -1);
     }
   }
+}
+
+void StepRun::change(const Program& program) {
+  program_ = &program;
+  in_flight_ = std::vector<InFlight>(program.micro_batches);
 }
 
 void StepRun::begin(int64_t step, const InstructionList& list, const NextMicroBatch& next) {
@@ -195,7 +200,7 @@ void StepRun::combine(const Instruction& instruction) {
       flat.gradients.add_(stashes_[level].narrow(0, model_.gradient_offset(b), flat.numel));
     }
   }
-  if (instruction.slot == program_.slots - 1) return;  // the rank's last slot: the sum stays where it is
+  if (instruction.slot == program_->slots - 1) return;  // the rank's last slot: the sum stays where it is
   if (static_cast<int>(stashes_.size()) <= level) stashes_.resize(level + 1);
   if (!stashes_[level].defined()) {
     const int64_t total = model_.gradient_offset(model_.num_blocks() - 1) + model_.flat(model_.num_blocks() - 1).numel;
@@ -229,7 +234,7 @@ Work StepRun::reduce(const Instruction& instruction) {
       instruction.last - instruction.first == 1
           ? fmt::format("gradients of {}", model.blocks[instruction.first].name)
           : fmt::format("gradients of {} to {}", model.blocks[instruction.first].name, model.blocks[instruction.last - 1].name);
-  const bool sharded = program_.shard_level != ShardLevel::none;
+  const bool sharded = program_->shard_level != ShardLevel::none;
   const at::Tensor gradients =
       sharded ? model_.flat(instruction.first).owned_gradients : model_.gradients(instruction.first, instruction.last);
   return group_of(instruction).all_reduce(gradients, ReduceOp::sum, what);

@@ -28,6 +28,8 @@ class StepRun {
  public:
   StepRun(FlatModel& model, const Program& program, Updater& updater, const EngineOptions& options);
 
+  /// Goes on with another program, as Engine::change() says.
+  void change(const Program& program);
   /// Begins a step. Before the first of a run, ranks that compute losses agree on what to scale them by, for which `next` is
   /// asked.
   void begin(int64_t step, const InstructionList& list, const NextMicroBatch& next);
@@ -114,7 +116,7 @@ class StepRun {
   const Group& group_of(const Instruction& instruction) const;
 
   FlatModel& model_;
-  const Program& program_;
+  const Program* program_;
   Updater& updater_;
   const EngineOptions& options_;
   std::vector<int> stage_ranks_;  ///< Engine::stage_ranks_

@@ -42,7 +42,7 @@ Tensors StepRun::take_outputs(int block, InFlight& flight) {
 
 void StepRun::settle(int block, InFlight& flight) {
   model_.settle_gradients(block, flight.statistics[block]);
-  for (int used : program_.block_uses[block]) model_.settle_gradients(used, {});
+  for (int used : program_->block_uses[block]) model_.settle_gradients(used, {});
   flight.statistics[block].reset();
 }
 
@@ -63,7 +63,7 @@ void StepRun::backward(int block, int micro) {
 void StepRun::backward_input(int block, int micro) {
   InFlight& flight = in_flight_[micro];
   std::vector<Parameter*> parameters = model_.trained(block);
-  for (int used : program_.block_uses[block]) {
+  for (int used : program_->block_uses[block]) {
     const std::vector<Parameter*> more = model_.trained(used);
     parameters.insert(parameters.end(), more.begin(), more.end());
   }

@@ -60,7 +60,9 @@ void StepRun::load(int micro, const NextMicroBatch& next) {
 }
 
 int64_t StepRun::first_sample(int micro) const {
-  return (step_ * options_.all_micro_batches + options_.first_micro_batch + micro) * options_.micro_batch;
+  const int64_t steps = step_ - options_.first_step;
+  return options_.first_sample +
+         (steps * options_.all_micro_batches + options_.first_micro_batch + micro) * options_.micro_batch;
 }
 
 /// Statistics (BatchNorm) are those of the step's start in every micro-batch; the change each one makes is summed like a
@@ -68,7 +70,7 @@ int64_t StepRun::first_sample(int micro) const {
 Tensors StepRun::run_block(int block, InFlight& flight, const Context& context) {
   const GroupRange range = model_.statistics_range(block);
   const auto forward = [&] {
-    return forward_unchanged(model_.block(block), program_.block_names[block], flight.inputs[block], context);
+    return forward_unchanged(model_.block(block), program_->block_names[block], flight.inputs[block], context);
   };
   if (range.begin == range.end) return forward();
   // The graph keeps the statistics for backward but, while training, does not read them.
@@ -102,7 +104,7 @@ Context StepRun::context_of(int micro) const {
           .recompute_parts = options_.recompute_parts,
           .tp = options_.groups.along(kTensorAxis),
           .cp = options_.groups.along(kContextAxis),
-          .batch = options_.groups.along(program_.batch_axes),
+          .batch = options_.groups.along(program_->batch_axes),
           .batch_pieces = options_.batch_pieces,
           .sequence_parallel = options_.sequence_parallel,
           .tp_chunks = options_.tp_chunks,

@@ -72,7 +72,7 @@ void StepRun::loss(int micro) {
 /// ranks.
 Work StepRun::reduce_loss(const Instruction& instruction) {
   loss_summed_ = true;
-  if (program_.noise_scale) join_squares();
+  if (program_->noise_scale) join_squares();
   losses_ = losses_.to(model_.options().device);  // where the group's collectives run
   return group_of(instruction).all_reduce(losses_, ReduceOp::sum, "losses");
 }
@@ -98,7 +98,7 @@ void StepRun::settle_loss() {
   if (loss_settled_) return;
   loss_settled_ = true;
   losses_ = losses_.cpu();
-  if (program_.noise_scale) part_squares();
+  if (program_->noise_scale) part_squares();
   const double* losses = losses_.const_data_ptr<double>();
   const int64_t places = losses_.size(1);
   double sum = 0.0, count = 0.0;
@@ -116,7 +116,7 @@ void StepRun::settle_loss() {
 /// Gradients are sums over samples, scaled for all M micro-batches: the mean gradient of one has M times what it left.
 double StepRun::mean_small_squares() const {
   const auto all = static_cast<double>(options_.all_micro_batches);
-  const double small_batches = all / (static_cast<double>(program_.micro_batches) / program_.slots);
+  const double small_batches = all / (static_cast<double>(program_->micro_batches) / program_->slots);
   const double factor = all / divisor_;
   return squares_.value() * factor * factor / small_batches;
 }
@@ -124,14 +124,14 @@ double StepRun::mean_small_squares() const {
 /// The global norm, and those of whole tensors, as far as updates need them.
 void StepRun::norm(const Instruction& instruction) {
   settle_loss();
-  if (updater_.wants_norm() || program_.noise_scale) {
+  if (updater_.wants_norm() || program_->noise_scale) {
     std::vector<ExactSum> sum(1);
     updater_.add_squares(sum.front());
     add_up(instruction, sum, "gradient norm");
     result_.norm = std::sqrt(sum.front().value()) / divisor_;
     result_.skipped = !updater_.accept(result_.norm);
   }
-  if (program_.noise_scale) result_.small_squares = mean_small_squares();
+  if (program_->noise_scale) result_.small_squares = mean_small_squares();
   const int64_t num_squares = updater_.num_tensor_squares();
   if (num_squares == 0 || result_.skipped) return;
   std::vector<ExactSum> squares(static_cast<size_t>(num_squares));

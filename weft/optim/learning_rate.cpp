@@ -12,6 +12,14 @@ double rate_factor(RateScaling scaling, int64_t batch, int64_t reference) {
 }
 
 double LearningRate::at(int64_t step) const {
+  for (const RatePhase& phase : phases) {
+    if (step >= phase.before_step) continue;
+    LearningRate own = *this;
+    own.phases.clear();
+    own.peak = phase.peak;
+    own.warmup_share = phase.warmup_share;
+    return own.at(step);
+  }
   if (step < warmup) {
     const double way = static_cast<double>(step + 1) / static_cast<double>(warmup);
     return peak * (warmup_share == 0.0 ? way : warmup_share + (1.0 - warmup_share) * way);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "weft/base/enum_names.h"
 
@@ -23,6 +24,13 @@ inline constexpr EnumNames<RateScaling, 3> kRateScalings("none", "linear", "sqrt
 /// What a rate is multiplied by.
 double rate_factor(RateScaling scaling, int64_t batch, int64_t reference);
 
+/// What holds of a learning rate before a step: with a smaller batch.
+struct RatePhase {
+  int64_t before_step = 0;    ///< where the next phase begins
+  double peak = 0.0;          ///< in place of LearningRate's
+  double warmup_share = 0.0;  ///< the same
+};
+
 /// The learning rate of every step of a run.
 struct LearningRate {
   double peak = 0.0;              ///< in TrainerOptions 0 stands for the optimizer's lr
@@ -33,6 +41,8 @@ struct LearningRate {
   double final_share = 0.0;       ///< linear, cosine: share of the peak at the last step and after it
   int64_t decay_every = 1;        ///< step: steps between drops, counted after the warm-up
   double decay_factor = 0.1;      ///< step: factor of each drop
+  /// Phases with peaks of their own, in order, before the one that the others are of; warm-up and decay go on through them.
+  std::vector<RatePhase> phases = {};
 
   /// The learning rate of a step, counted from 0.
   double at(int64_t step) const;

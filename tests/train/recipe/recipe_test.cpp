@@ -146,6 +146,30 @@ TEST(Recipe, EveryKeyReachesItsPlace) {
   EXPECT_EQ(r.timeout_s, 7.5);
 }
 
+TEST(Recipe, ABatchMayGrowInPhases) {
+  const std::string text = std::string(R"(
+    model = { name = "mlp" }
+    data = { name = "fashion-mnist" }
+    batch = { global = 64, micro = 4, ramp = [{ global = 16, steps = 10 }, { global = 32, steps = 20 }] }
+    run = { steps = 100 }
+  )");
+  const Recipe recipe = parse_recipe(text, "r.toml", {"batch.ramp.2.steps=5"});
+  ASSERT_EQ(recipe.batch.ramp.size(), 2u);
+  EXPECT_EQ(recipe.batch.ramp[0].global_batch, 16);
+  EXPECT_EQ(recipe.batch.ramp[1].steps, 5);
+  EXPECT_EQ(recipe_values(recipe).at("batch.ramp.1.global"), "16") << "in checkpoints";
+  const std::pair<const char*, const char*> refused[] = {
+      {"batch.ramp.1.steps=0", "batch.ramp.1.steps must be an integer of at least 1"},
+      {"batch.ramp.1.global=33", "batch.ramp, phase 1: global = 33 is more than that of the phase = 32, which comes next"},
+      {"batch.global=16", "batch.ramp, phase 2: global = 32 is more than batch.global = 16"},
+      {"run.steps=30", "run.steps = 30 ends before the 30 steps of batch.ramp"},
+      {"optimizer.decay_every=1 epoch", "batch.ramp with optimizer.decay_every = \"1 epoch\""}};
+  for (const auto& [override, says] : refused) {
+    const std::string told = test::refusal([&, change = std::string(override)] { parse_recipe(text, "r.toml", {change}); });
+    EXPECT_NE(told.find(says), std::string::npos) << told;
+  }
+}
+
 TEST(Recipe, OverridesWinAndTheLastWinsMost) {
   const Recipe recipe = parse_recipe(
       kSmall, "r.toml",

@@ -61,7 +61,7 @@ TEST(RunLength, IsDueAfterTheFirstStepThatReachesAMultiple) {
       {{0.25, Unit::epochs}, {10, 2}, {2, 3, 5, 6, 8, 9, 11, 12}},  // 2.5 samples are 3
       {{2, Unit::epochs}, {3, 12}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}},
       {{9, Unit::samples}, {100, 4}, {3, 5, 7, 9, 12}},
-      {{100, Unit::tokens}, {100, 4, 32}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}},  // 4 samples
+      {{100, Unit::tokens}, {100, 4, {}, 32}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}},  // 4 samples
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(run_length_text(c.length));

@@ -46,5 +46,27 @@ TEST(FromRecipe, ScalesTheRateToTheBatch) {
   EXPECT_EQ(learning_rate_rule(root), "0.5 x sqrt(2048 / 512) (sqrt)");
 }
 
+TEST(FromRecipe, TheRateFollowsTheBatchOfARamp) {
+  const Recipe recipe = parse_recipe(R"(
+model = { name = "mlp" }
+data = { name = "fashion-mnist" }
+batch = { global = 1024, micro = 256, reference = 256, ramp = [{ global = 256, steps = 5 }, { global = 512, steps = 20 }] }
+optimizer = { name = "sgd", lr = 0.1, scale_lr = "linear", warmup = 10, warmup_from = "reference" }
+run = { steps = 100 })",
+                                     "r.toml");
+  RunLengths lengths;
+  lengths.steps = 100;
+  lengths.warmup = 10;
+  const LearningRate rate = learning_rate_of(recipe, lengths);
+  EXPECT_DOUBLE_EQ(rate.at(2), 0.1);                 // the reference itself
+  EXPECT_DOUBLE_EQ(rate.at(7), 0.1 + 0.1 * 8 / 10);  // on the way from 0.1 to 0.2
+  EXPECT_DOUBLE_EQ(rate.at(24), 0.2);
+  EXPECT_DOUBLE_EQ(rate.at(25), 0.4);
+  Recipe plain = recipe;
+  plain.optimizer.scale_lr = "none";
+  plain.optimizer.warmup_from = "zero";
+  EXPECT_DOUBLE_EQ(learning_rate_of(plain, lengths).at(24), learning_rate_of(plain, lengths).at(25));
+}
+
 }  // namespace
 }  // namespace weft::from_recipe_test

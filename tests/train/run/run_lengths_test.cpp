@@ -45,5 +45,20 @@ TEST(RunLengths, WhatDoesNotFitTheDataIsToldInOneLine) {
             "r.toml: the run is to last 1e+");
 }
 
+TEST(RunLengths, CountSamplesThroughARamp) {
+  Recipe recipe = recipe_with({"batch.micro=16", "optimizer.decay_every=1"});
+  recipe.batch.ramp = {{32, 100}, {64, 200}};  // 16000 samples, then 128 a step
+  const RunLengths lengths = run_lengths(recipe, 60000);
+  EXPECT_EQ(lengths.steps, 300 + (600000 - 16000) / 128 + 1);
+  EXPECT_EQ(lengths.warmup, 300 + (60000 - 16000) / 128 + 1);
+  EXPECT_EQ(run_lengths_text(recipe, 60000), "10 epochs of 60000 samples: 4863 steps; warm-up 1 epoch: 644 steps");
+  recipe.run.epochs = 0.25;
+  recipe.optimizer.warmup = {};
+  EXPECT_EQ(
+      test::refusal([&] { run_lengths(recipe, 60000); }),
+      "r.toml: the run is to last 0.25 epochs, which is 285 steps, and ends before the 300 steps of batch.ramp have led to "
+      "batch.global");
+}
+
 }  // namespace
 }  // namespace weft::run_lengths_test

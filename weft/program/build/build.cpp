@@ -256,7 +256,9 @@ Found<Program> find_program(const ModelCost& model, const StepLayout& layout) {
     InstructionList list = std::move(finished).take();
     list.shrink_to_fit();
     declare_inner_calls(list, program);
-    program.buffers.push_back({weight_buffers(list, program), gradient_buffers(list, program, layout.prefetch)});
+    program.buffers.push_back(layout.buffers.empty()
+                                  ? Buffers{weight_buffers(list, program), gradient_buffers(list, program, layout.prefetch)}
+                                  : layout.buffers[rank]);
     program.lists.push_back(link_waits(std::move(list), program, program.buffers.back()));
   }
   return {.value = std::move(program)};

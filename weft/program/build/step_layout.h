@@ -38,7 +38,9 @@ struct StepLayout {
   int64_t bucket_bytes = 25 << 20;  ///< level none: gradients are reduced in ranges of about this size
   bool clip = false;                ///< adds the global norm
   bool tensor_norms = false;        ///< updates need the norms of whole tensors
-  bool noise_scale = false;         ///< adds what the gradient noise scale is measured by
+  std::vector<Buffers> buffers =
+      {};                    ///< by pipeline rank, of another program of this model and mesh; empty: found for this one
+  bool noise_scale = false;  ///< adds what the gradient noise scale is measured by
 };
 
 /// Elements of a block's flat buffer once padded to divide over `shards` in whole units of 64.

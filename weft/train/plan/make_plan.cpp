@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "weft/base/file_error.h"
@@ -48,6 +49,37 @@ void build_and_verify(Plan& plan) {
   verify(*plan.program);
 }
 
+/// Stages and buffers are those of the last phase, which is the largest; micro-batches cost what they do there.
+std::shared_ptr<const Program> phase_program(const Recipe& recipe, const Plan& plan, int64_t global_batch) {
+  Recipe alone = recipe;
+  alone.batch.global = global_batch;
+  alone.batch.ramp.clear();
+  Plan phase;
+  phase.layout = resolve(alone, plan.layout.world);
+  LayoutOptions& options = phase.layout.options;
+  options.pipeline.first_block = plan.layout.options.pipeline.first_block;
+  StepLayout layout;
+  in_recipe(recipe, [&] {
+    if (phase.layout.pp > 1) options.pipeline.given = named_schedule(alone, phase.layout);
+    layout = step_layout(options, phase.layout.counts);
+    layout.buffers = plan.program->buffers;
+    phase.program = std::make_shared<const Program>(build_program(plan.cost, layout));
+    verify(*phase.program);
+  });
+  return phase.program;
+}
+
+Plan with_ramp(const Recipe& recipe, Plan plan) {
+  for (size_t i = 0; i < recipe.batch.ramp.size(); ++i) {
+    try {
+      plan.ramp.push_back(phase_program(recipe, plan, recipe.batch.ramp[i].global_batch));
+    } catch (const InputError& error) {
+      throw InputError(fmt::format("{} (batch.global of phase {} of batch.ramp)", error.what(), i + 1));
+    }
+  }
+  return plan;
+}
+
 }  // namespace
 
 Plan plan_without_program(const Recipe& recipe, int world_size) {
@@ -69,7 +101,7 @@ Plan make_plan(const Recipe& recipe, int world_size) {
       check_pipeline_keys(recipe.layout, plan.program->block_names);
     }
   });
-  return plan;
+  return with_ramp(recipe, std::move(plan));
 }
 
 bool is_searched(const Recipe& recipe) {
@@ -83,7 +115,7 @@ Plan make_plan(const Recipe& recipe, int world_size, const PipelineOptions& foun
     plan.layout.options.pipeline.given = found.given.tasks.empty() ? named_schedule(recipe, plan.layout) : found.given;
     build_and_verify(plan);
   });
-  return plan;
+  return with_ramp(recipe, std::move(plan));
 }
 
 void check_plan(const Recipe& recipe, int world_size) {

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "weft/program/program.h"
 #include "weft/train/plan/resolve.h"
@@ -13,9 +14,10 @@ namespace weft {
 
 /// A recipe's run for a number of ranks, before it starts.
 struct Plan {
-  ResolvedLayout layout;                   ///< its options hold the stages and the schedule
-  ModelCost cost;                          ///< of one micro-batch
-  std::shared_ptr<const Program> program;  ///< verified
+  ResolvedLayout layout;                             ///< its options hold the stages and the schedule
+  ModelCost cost;                                    ///< of one micro-batch
+  std::shared_ptr<const Program> program;            ///< verified
+  std::vector<std::shared_ptr<const Program>> ramp;  ///< of the phases of batch.ramp, in order; the others say the last phase
   std::string stages_text;  ///< for people: which stages, and why; empty without a pipeline, or where another rank found it
 };
 

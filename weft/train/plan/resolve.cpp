@@ -10,8 +10,8 @@
 
 #include "weft/base/error.h"
 #include "weft/base/multiples.h"
-#include "weft/train/recipe/recipe_keys.h"
 #include "weft/train/recipe/recipe_optimizer.h"
+#include "weft/train/recipe/section_keys.h"
 
 namespace weft {
 

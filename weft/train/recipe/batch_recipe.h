@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "weft/base/batch_sizes.h"
+
 namespace weft {
 
 /// The section [batch].
@@ -11,6 +13,7 @@ struct BatchRecipe {
   int64_t global = 0;  ///< samples a step, over all ranks
   /// Samples a forward; default: global / data-parallel ranks, or / slots; with a pipeline, a part of that.
   std::optional<int64_t> micro;
+  BatchRamp ramp = {};    ///< steps with smaller global batches before those; needs `micro`
   int64_t reference = 0;  ///< the global batch that optimizer.lr was found for; 0: none is told
 };
 

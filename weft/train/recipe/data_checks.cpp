@@ -10,7 +10,7 @@
 #include "weft/train/recipe/build_model.h"
 #include "weft/train/recipe/data_names.h"
 #include "weft/train/recipe/recipe_failure.h"
-#include "weft/train/recipe/recipe_keys.h"
+#include "weft/train/recipe/section_keys.h"
 
 namespace weft {
 

@@ -12,14 +12,15 @@
 #include "weft/base/error.h"
 #include "weft/base/math.h"
 #include "weft/base/printable.h"
+#include "weft/base/units.h"
 #include "weft/train/recipe/build_model.h"
 #include "weft/train/recipe/data_checks.h"
 #include "weft/train/recipe/data_names.h"
 #include "weft/train/recipe/recipe_failure.h"
-#include "weft/train/recipe/recipe_keys.h"
 #include "weft/train/recipe/recipe_optimizer.h"
 #include "weft/train/recipe/recipe_values.h"
 #include "weft/train/recipe/run_target.h"
+#include "weft/train/recipe/section_keys.h"
 #include "weft/train/recipe/stages_by_hand.h"
 
 namespace weft {
@@ -115,6 +116,37 @@ void check_optimizer(const Recipe& recipe) {
     check_optimizer(optimizer_of(optimizer));
   } catch (const InputError& error) {
     fail(recipe, "{}", error.what());
+  }
+}
+
+/// Whether phases divide over ranks and micro-batches is a matter of the mesh.
+void check_ramp(const Recipe& recipe) {
+  const BatchRamp& ramp = recipe.batch.ramp;
+  if (ramp.empty()) return;
+  if (!recipe.batch.micro) {
+    fail(recipe, "batch.ramp needs batch.micro: the samples of a forward are the same in all phases");
+  }
+  int64_t steps = 0;
+  for (size_t i = 0; i < ramp.size(); ++i) {
+    const bool is_last = i + 1 == ramp.size();
+    const int64_t next = is_last ? recipe.batch.global : ramp[i + 1].global_batch;
+    steps += ramp[i].steps;
+    if (ramp[i].global_batch <= next) continue;
+    fail(recipe, "batch.ramp, phase {}: global = {} is more than {} = {}, which comes next; the batch may only grow", i + 1,
+         ramp[i].global_batch, is_last ? "batch.global" : "that of the phase", next);
+  }
+  if (recipe.run.steps && *recipe.run.steps <= steps) {
+    fail(recipe, "run.steps = {} ends before the {} of batch.ramp have led to batch.global", *recipe.run.steps,
+         counted(steps, "step"));
+  }
+  if (recipe.layout.pp > 1 && (recipe.layout.schedule == "auto" || recipe.layout.schedule == "csv")) {
+    fail(recipe, "batch.ramp with layout.schedule = \"{}\", which is made for one number of micro-batches; name another one",
+         recipe.layout.schedule);
+  }
+  const RunLength& drops = recipe.optimizer.decay_every;
+  if (drops && drops.unit != LengthUnit::steps) {
+    fail(recipe, "batch.ramp with optimizer.decay_every = \"{}\", which is not the same steps in all phases; tell it in steps",
+         run_length_text(drops));
   }
 }
 
@@ -248,6 +280,7 @@ void check_recipe(const Recipe& recipe) {
   check_lengths(recipe);
   check_optimizer(recipe);
   check_run(recipe);
+  check_ramp(recipe);
   check_weights(recipe);
   check_evaluations(recipe);
   check_save(recipe);

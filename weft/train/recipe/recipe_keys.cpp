@@ -15,6 +15,7 @@
 #include "weft/train/recipe/build_model.h"
 #include "weft/train/recipe/data_names.h"
 #include "weft/train/recipe/precision.h"
+#include "weft/train/recipe/ramp_keys.h"
 #include "weft/train/recipe/recipe_optimizer.h"
 #include "weft/train/recipe/section_keys.h"
 #include "weft/train/recipe/sync_batch_norm.h"
@@ -247,12 +248,15 @@ std::vector<RepeatedSection> repeated_recipe_sections(Recipe& recipe) {
   MixPart part;
   EvaluationRecipe set;
   ParameterRule group;
+  BatchPhase phase;
   const auto next_part = [&recipe] { return mix_keys(recipe.data.mix.emplace_back(), "data.mix"); };
   const auto next_set = [&recipe] { return evaluation_keys(recipe.evaluations.emplace_back()); };
   const auto next_group = [&recipe] { return group_keys(recipe.optimizer.groups.emplace_back(), "optimizer.groups"); };
+  const auto next_phase = [&recipe] { return ramp_keys(recipe.batch.ramp.emplace_back(), "batch.ramp"); };
   return {{.section = "data.mix", .known = mix_keys(part, "data.mix"), .next = next_part},
           {.section = "evaluation", .known = evaluation_keys(set), .next = next_set},
-          {.section = "optimizer.groups", .known = group_keys(group, "optimizer.groups"), .next = next_group}};
+          {.section = "optimizer.groups", .known = group_keys(group, "optimizer.groups"), .next = next_group},
+          {.section = "batch.ramp", .known = ramp_keys(phase, "batch.ramp"), .next = next_phase}};
 }
 
 std::vector<FileKey> recipe_keys(Recipe& recipe) {
@@ -270,6 +274,8 @@ std::vector<FileKey> recipe_keys(Recipe& recipe) {
     Keys group = group_keys(recipe.optimizer.groups[i], fmt::format("optimizer.groups.{}", i + 1));
     std::move(group.begin(), group.end(), std::back_inserter(keys));
   }
+  Keys ramp = ramp_keys(recipe.batch.ramp);
+  std::move(ramp.begin(), ramp.end(), std::back_inserter(keys));
   return keys;
 }
 

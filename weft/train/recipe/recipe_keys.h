@@ -11,13 +11,6 @@
 
 namespace weft {
 
-constexpr int64_t kMostCount = 1'000'000'000;  ///< of what has no maximum of its own: products of a few stay far inside int64
-constexpr int64_t kMostHeads = 10'000;
-constexpr int64_t kMostSlots = 1'000'000;
-
-/// The keys of one part of a mixture; `section` is "data.mix" as it is read, or "data.mix.1" of the first there is.
-std::vector<FileKey> mix_keys(MixPart& part, const std::string& section);
-
 /// The keys of a recipe, with targets in `recipe`, which must outlive them; also of each part that its mixture has.
 std::vector<FileKey> recipe_keys(Recipe& recipe);
 

@@ -66,7 +66,7 @@ RunLength RunLength::counted_by(const RunMeasure& measure) const {
 double RunLength::steps(const RunMeasure& measure) const {
   const RunLength counted = counted_by(measure);
   if (counted.unit == LengthUnit::steps) return counted.amount;
-  return std::ceil(counted.amount / static_cast<double>(measure.step_samples));
+  return BatchSizes(measure.step_samples, measure.ramp).steps_for(counted.amount);
 }
 
 std::optional<RunLength> parse_run_length(const std::string& text) {

@@ -9,6 +9,8 @@
 #include <optional>
 #include <string>
 
+#include "weft/base/batch_sizes.h"
+
 namespace weft {
 
 /// What a length is counted in.
@@ -29,6 +31,7 @@ struct RunClock {
 struct RunMeasure {
   int64_t epoch_samples = 1;  ///< of the training data
   int64_t step_samples = 1;   ///< the global batch
+  BatchRamp ramp = {};        ///< steps with others before
   int64_t sample_tokens = 0;  ///< 0 for models that do not read tokens
 };
 

@@ -1,12 +1,19 @@
 // The tables of a recipe's first sections, and what tables are made with.
 #pragma once
 
+#include <cstdint>
 #include <limits>
+#include <string>
 #include <vector>
 
-#include "weft/train/recipe/recipe_keys.h"
+#include "weft/train/recipe/recipe.h"
+#include "weft/train/recipe/toml_schema.h"
 
 namespace weft {
+
+constexpr int64_t kMostCount = 1'000'000'000;  ///< of what has no maximum of its own: products of a few stay far inside int64
+constexpr int64_t kMostHeads = 10'000;
+constexpr int64_t kMostSlots = 1'000'000;
 
 /// Values from `min` on, up to `max`.
 constexpr KeyRange from(double min, double max = kMostCount) { return {.min = min, .max = max}; }
@@ -19,5 +26,8 @@ constexpr KeyRange zero_to_below_one() { return {.min = 0.0, .max = 1.0, .open_m
 
 std::vector<FileKey> model_keys(ModelRecipe& model);  ///< [model]
 std::vector<FileKey> data_keys(DataRecipe& data);     ///< [data]
+
+/// The keys of one part of a mixture; `section` is "data.mix" as it is read, or "data.mix.1" of the first there is.
+std::vector<FileKey> mix_keys(MixPart& part, const std::string& section);
 
 }  // namespace weft

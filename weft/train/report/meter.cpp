@@ -11,26 +11,30 @@
 
 namespace weft {
 
-std::vector<double> Meter::counted() const {
-  const size_t skip = steps_s_.size() > static_cast<size_t>(skipped_) ? static_cast<size_t>(skipped_) : 0;
-  return {steps_s_.begin() + static_cast<std::ptrdiff_t>(skip), steps_s_.end()};
+size_t Meter::first_counted() const {
+  return steps_s_.size() > static_cast<size_t>(skipped_) ? static_cast<size_t>(skipped_) : 0;
 }
 
-double Meter::steps_per_s() const {
-  const std::vector<double> steps = counted();
-  const double seconds = std::accumulate(steps.begin(), steps.end(), 0.0);
-  return seconds > 0.0 ? static_cast<double>(steps.size()) / seconds : 0.0;
-}
-
-double Meter::recent_steps_per_s() const {
+size_t Meter::first_recent() const {
   constexpr size_t kRecent = 20;
-  const size_t count = std::min(kRecent, steps_s_.size());
-  const double seconds = std::accumulate(steps_s_.end() - static_cast<std::ptrdiff_t>(count), steps_s_.end(), 0.0);
-  return seconds > 0.0 ? static_cast<double>(count) / seconds : 0.0;
+  return steps_s_.size() - std::min(kRecent, steps_s_.size());
 }
+
+/// Of the steps from `first` on: samples, or steps, a second.
+double Meter::rate_from(size_t first, bool of_samples) const {
+  const auto from = static_cast<std::ptrdiff_t>(first);
+  const double seconds = std::accumulate(steps_s_.begin() + from, steps_s_.end(), 0.0);
+  const double done =
+      of_samples ? std::accumulate(samples_.begin() + from, samples_.end(), 0.0) : static_cast<double>(steps_s_.size() - first);
+  return seconds > 0.0 ? done / seconds : 0.0;
+}
+
+double Meter::samples_per_s() const { return rate_from(first_counted(), /*of_samples=*/true); }
+double Meter::recent_samples_per_s() const { return rate_from(first_recent(), /*of_samples=*/true); }
+double Meter::recent_steps_per_s() const { return rate_from(first_recent(), /*of_samples=*/false); }
 
 double Meter::percentile_ms(double share) const {
-  std::vector<double> steps = counted();
+  std::vector<double> steps(steps_s_.begin() + static_cast<std::ptrdiff_t>(first_counted()), steps_s_.end());
   if (steps.empty()) return 0.0;
   const auto index = static_cast<std::ptrdiff_t>(std::lround(share * static_cast<double>(steps.size() - 1)));
   std::nth_element(steps.begin(), steps.begin() + index, steps.end());

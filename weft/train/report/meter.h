@@ -13,20 +13,28 @@ class Meter {
   /// For steps that the caller times; the first `skipped` of them (warming up) are left out of the rates.
   explicit Meter(int64_t skipped = 2) : skipped_(skipped) {}
 
-  void add(double step_s) { steps_s_.push_back(step_s); }
-  /// Steps a second over all but the skipped first; over all where there are no others; 0 before any.
-  double steps_per_s() const;
-  /// Steps a second over the last few steps, for progress.
+  void add(double step_s, int64_t samples) {
+    steps_s_.push_back(step_s);
+    samples_.push_back(static_cast<double>(samples));
+  }
+  /// Samples a second over all but the skipped first steps; over all where there are no others; 0 before any.
+  double samples_per_s() const;
+  /// Samples a second over the last few steps, for progress.
+  double recent_samples_per_s() const;
+  /// Steps a second over the same.
   double recent_steps_per_s() const;
   /// The time, in milliseconds, within which a share of the steps that count are done, `share` in [0, 1]: 0.5 is the median. 0
   /// before any.
   double percentile_ms(double share) const;
 
  private:
-  std::vector<double> counted() const;
+  size_t first_counted() const;
+  size_t first_recent() const;
+  double rate_from(size_t first, bool of_samples) const;
 
   int64_t skipped_;
-  std::vector<double> steps_s_;
+  std::vector<double> steps_s_;  ///< by step
+  std::vector<double> samples_;  ///< the same
 };
 
 /// Seconds since this process was started, as the kernel says.

@@ -37,6 +37,14 @@ std::string difference(const std::string& first, const std::string& own, int ran
   return text;
 }
 
+std::string phases_text(const LearningRate& rate) {
+  std::string text;
+  for (const RatePhase& phase : rate.phases) {
+    text += fmt::format(", before step {} peak {} from {} of it", phase.before_step, phase.peak, phase.warmup_share);
+  }
+  return text;
+}
+
 std::string options_text(const TrainerOptions& options, const OptimizerOptions& optimizer) {
   const LearningRate& rate = options.learning_rate;
   return fmt::format(
@@ -47,14 +55,24 @@ std::string options_text(const TrainerOptions& options, const OptimizerOptions& 
       "optimizer: {}\n"
       "parameters by name: {}\n"
       "average of the weights: {}\n"
-      "learning rate: peak {}, {} steps of warm-up from {} of it, decay {} over {} to {}, every {} by {}\n"
+      "learning rate: peak {}, {} steps of warm-up from {} of it, decay {} over {} to {}, every {} by {}{}\n"
       "clip: {}\n",
       options.global_batch, options.micro_batch, options.seed, name(options.layout.precision), options.layout.sequence_parallel,
       options.layout.tp_chunks, kContextAttentions.of(options.layout.attention_over),
       kSyncBatchNorms.of(options.layout.sync_batch_norm), optimizer_text(optimizer),
       options.parameters.empty() ? "all alike" : rules_text(options.parameters), options.average.text(), rate.peak, rate.warmup,
       rate.warmup_share, static_cast<int>(rate.decay), rate.steps, rate.final_share, rate.decay_every, rate.decay_factor,
-      options.clip);
+      phases_text(rate), options.clip);
+}
+
+/// Without a ramp nothing.
+std::string ramp_text(const BatchRamp& ramp, const std::vector<std::shared_ptr<const Program>>& programs) {
+  std::string text;
+  for (size_t i = 0; i < ramp.size(); ++i) {
+    text += fmt::format("phase {} of the batch ramp: {} of {}, fingerprint {:016x}\n", i + 1, counted(ramp[i].steps, "step"),
+                        ramp[i].global_batch, fingerprint(*programs[i]));
+  }
+  return text;
 }
 
 void agree(const World& world, Store& store, const std::string& plan, const Deadline& deadline) {
@@ -93,8 +111,9 @@ std::vector<uint64_t> parameter_fingerprints(const Model& model) {
   return result;
 }
 
-std::string agreement_text(const Program& program, const Model& model, const TrainerOptions& options,
-                           const OptimizerOptions& optimizer) {
+std::string agreement_text(const std::vector<std::shared_ptr<const Program>>& programs, const Model& model,
+                           const TrainerOptions& options, const OptimizerOptions& optimizer) {
+  const Program& program = *programs.back();
   const MeshSizes& mesh = program.mesh;
   uint64_t parameters = kFnvBasis;
   for (const uint64_t block : parameter_fingerprints(model)) parameters = splitmix64(parameters ^ block);
@@ -116,7 +135,7 @@ std::string agreement_text(const Program& program, const Model& model, const Tra
              program.gradient_bytes, options.reproducible_slots,
              options.reproducible_slots > 0 || options.communication.tree_order ? "in tree order" : "in any order",
              options.reproducible_tp, instructions, fingerprint(program)) +
-         options_text(options, optimizer) + options.agreement;
+         ramp_text(options.ramp, programs) + options_text(options, optimizer) + options.agreement;
 }
 
 void check_agreement(const World& world, const std::string& plan, std::chrono::milliseconds timeout) {

@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -22,9 +23,10 @@ namespace weft {
 /// is a statistic.
 std::vector<uint64_t> parameter_fingerprints(const Model& model);
 
-/// Lines, one for each thing that must be alike on all ranks: "micro-batches: 4 a rank, in 2 slots".
-std::string agreement_text(const Program& program, const Model& model, const TrainerOptions& options,
-                           const OptimizerOptions& optimizer);
+/// Lines, one for each thing that must be alike on all ranks: "micro-batches: 4 a rank, in 2 slots". Of the programs of all
+/// phases of the batch, the last one's last.
+std::string agreement_text(const std::vector<std::shared_ptr<const Program>>& programs, const Model& model,
+                           const TrainerOptions& options, const OptimizerOptions& optimizer);
 
 /// Compares `plan`, such lines, with rank 0's. Collective over the world. On a rank whose lines are not those of rank 0, throws
 /// InputError that names both ranks and the lines that differ; on all others CommError with the same text, and where a rank

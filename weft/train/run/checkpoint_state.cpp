@@ -181,8 +181,7 @@ std::map<std::string, std::string> state_texts(const TrainerParts& trainer) {
     texts[kLossEntry] = StateJson{{"nominal_targets", targets}, {"micro_batch", trainer.options.micro_batch}}.dump();
   }
   if (trainer.mesh.world().rank() != 0) return texts;
-  texts["clock"] =
-      StateJson{{"step", trainer.steps_done}, {"samples", trainer.steps_done * trainer.options.global_batch}}.dump();
+  texts["clock"] = StateJson{{"step", trainer.steps_done}, {"samples", trainer.samples_done()}}.dump();
   StateJson numbers = {{"loss_scale", scaling_json(trainer.updater->scaling())},
                        {"is_scaled", trainer.updater->is_scaled()},
                        {"seed", trainer.options.seed}};
@@ -217,6 +216,7 @@ LoadReport load_state(TrainerParts& trainer, Storage& storage, const std::string
     for (const NamedTensor& t : state.tensors) filler.fill(whole_part(registered_tensor(name, t.name), t.tensor));
   }
   report.bytes_read = filler.bytes_read();
+  int64_t samples = 0;
   try {
     const std::vector<std::string> lines = load_registered(trainer, text_of(index, kRegisteredEntry, where));
     require_none(lines, where, options.strict);
@@ -230,12 +230,15 @@ LoadReport load_state(TrainerParts& trainer, Storage& storage, const std::string
     const StateJson loss = index.texts.count(kLossEntry) > 0 ? text_of(index, kLossEntry, where) : StateJson::object();
     const bool same_micro_batch = loss.value("micro_batch", int64_t{0}) == trainer.options.micro_batch;
     trainer.engine->set_nominal_targets(same_micro_batch ? count_of(loss.at("nominal_targets"), "nominal_targets", where) : 0);
-    report.step = count_of(text_of(index, "clock", where).at("step"), "step", where);
+    const StateJson clock = text_of(index, "clock", where);
+    report.step = count_of(clock.at("step"), "step", where);
     load_average(trainer, index, numbers, where, report);
+    samples = count_of(clock.at("samples"), "samples", where);
   } catch (const nlohmann::json::exception& error) {
     throw InputError(fmt::format("{}: its index lacks what a trainer needs: {}", where, error.what()));
   }
   trainer.steps_done = report.step;
+  trainer.shift = samples - trainer.batches.samples_before(report.step);  // its steps may have been of other sizes
   return report;
 }
 

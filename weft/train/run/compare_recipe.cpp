@@ -14,7 +14,9 @@
 
 namespace weft {
 
-LayoutComparison compare_recipe(const Recipe& recipe, const World& world, const CompareRecipeOptions& options) {
+LayoutComparison compare_recipe(const Recipe& whole, const World& world, const CompareRecipeOptions& options) {
+  Recipe recipe = whole;
+  recipe.batch.ramp.clear();  // each phase is a step like any other: the largest is compared
   at::set_num_threads(threads_of(recipe, world));
   const Plan plan = shared_plan(recipe, world);
   const ResolvedLayout& layout = plan.layout;

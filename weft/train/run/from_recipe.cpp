@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
+#include <vector>
 
 #include "weft/base/cores.h"
 #include "weft/base/environment.h"
@@ -32,16 +34,29 @@ LoaderOptions loader_options(const Recipe& recipe, const ResolvedLayout& layout,
 
 LearningRate learning_rate_of(const Recipe& recipe, const RunLengths& lengths) {
   const OptimizerRecipe& o = recipe.optimizer;
-  const double factor = rate_factor(kRateScalings.value_of(o.scale_lr, "optimizer.scale_lr"), recipe.batch.global,
-                                    std::max<int64_t>(1, recipe.batch.reference));
+  const auto factor_of = [&](int64_t batch) {
+    return rate_factor(kRateScalings.value_of(o.scale_lr, "optimizer.scale_lr"), batch,
+                       std::max<int64_t>(1, recipe.batch.reference));
+  };
+  const auto share_of = [&](double factor) { return o.warmup_from == "reference" ? std::min(1.0, 1.0 / factor) : 0.0; };
+  std::vector<RatePhase> phases;
+  int64_t step = 0;
+  for (const BatchPhase& phase : recipe.batch.ramp) {
+    if (o.scale_lr == "none") break;
+    const double factor = factor_of(phase.global_batch);
+    step += phase.steps;
+    phases.push_back({.before_step = step, .peak = o.lr * factor, .warmup_share = share_of(factor)});
+  }
+  const double factor = factor_of(recipe.batch.global);
   return {.peak = o.lr * factor,
           .warmup = lengths.warmup,
-          .warmup_share = o.warmup_from == "reference" ? std::min(1.0, 1.0 / factor) : 0.0,
+          .warmup_share = share_of(factor),
           .steps = lengths.steps,
           .decay = kDecays.value_of(o.decay, "optimizer.decay"),
           .final_share = o.final_lr,
           .decay_every = std::max<int64_t>(1, lengths.decay_every),
-          .decay_factor = o.decay_factor};
+          .decay_factor = o.decay_factor,
+          .phases = std::move(phases)};
 }
 
 std::string learning_rate_rule(const Recipe& recipe) {

@@ -195,6 +195,7 @@ class Profiler {
                       .reduce_in_fp32 = kept.reduce_in_fp32};
     TrainerOptions options = trainer_options(recipe_, layout, device_);
     options.reproducible_slots = 0;
+    options.noise_scale = false;
     return std::make_unique<Trainer>(mesh_, build_model(recipe_.model), optimizer_of(recipe_.optimizer), options);
   }
 

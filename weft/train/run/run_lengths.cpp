@@ -9,14 +9,18 @@
 #include "weft/base/error.h"
 #include "weft/base/units.h"
 #include "weft/train/recipe/build_model.h"
-#include "weft/train/recipe/recipe_keys.h"
+#include "weft/train/recipe/section_keys.h"
 
 namespace weft {
 namespace {
 
 RunMeasure measure_of(const Recipe& recipe, int64_t training_samples) {
   return {
-      .epoch_samples = training_samples, .step_samples = recipe.batch.global, .sample_tokens = tokens_per_sample(recipe.model)};
+
+      .epoch_samples = training_samples,
+      .step_samples = recipe.batch.global,
+      .ramp = recipe.batch.ramp,
+      .sample_tokens = tokens_per_sample(recipe.model)};
 }
 
 /// At most one more than a run may have.
@@ -45,6 +49,14 @@ RunLengths run_lengths(const Recipe& recipe, int64_t training_samples) {
                                  recipe.path, run_length_text(recipe.optimizer.warmup), counted(lengths.warmup, "step"),
                                  lengths.steps));
   }
+  if (int64_t ramp = 0; !recipe.batch.ramp.empty()) {
+    for (const BatchPhase& phase : recipe.batch.ramp) ramp += phase.steps;
+    if (lengths.steps > ramp) return lengths;
+    throw InputError(
+        fmt::format("{}: the run is to last {}, which is {}, and ends before the {} of batch.ramp have led to "
+                    "batch.global",
+                    recipe.path, run_length_text(length), counted(lengths.steps, "step"), counted(ramp, "step")));
+  }
   return lengths;
 }
 
@@ -61,6 +73,8 @@ std::string run_lengths_text(const Recipe& recipe, int64_t training_samples) {
                                                              {"between evaluations", recipe.run.evaluate_every},
                                                              {"between checkpoints", recipe.save.every}};
   for (const auto& [what, other] : others) {
+    const bool repeats = &other != &recipe.optimizer.warmup;  // and is not the same steps in every phase of a ramp
+    if (repeats && !recipe.batch.ramp.empty()) continue;
     if (!other || other.unit == LengthUnit::steps || other.unit == LengthUnit::seconds) continue;
     parts.push_back(fmt::format("{} {}: {}", what, run_length_text(other), counted(steps_of(other, measure), "step")));
   }

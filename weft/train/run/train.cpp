@@ -70,6 +70,7 @@ class Run {
               {{"pp", layout_.pp}, {"dp", layout_.dp}, {"shard", layout_.shard}, {"cp", layout_.cp}, {"tp", layout_.tp}}),
         data_(open_data(recipe)),
         lengths_(run_lengths(recipe, data_.training->size())),
+        batches_(recipe.batch.global, recipe.batch.ramp),
         traced_step_(traced_step(options, lengths_.steps)),
         evaluation_(recipe, data_, layout_.micro_batch / layout_.batch_pieces, mesh_.join({"dp", "shard"}).index,
                     layout_.data_ranks()),
@@ -183,16 +184,18 @@ class Run {
 
   LoaderOptions first_loader_options() const {
     LoaderOptions options = weft::loader_options(recipe_, layout_, mesh_.join({"dp", "shard"}).index);
+    options.ramp = recipe_.batch.ramp;
     options.first_step = trainer_.steps_done();
     options.pinned = trainer_.loader_options().pinned;
+    options.first_sample = trainer_.samples_done();
     return options;
   }
 
   void advance_clock() {
     RunClock& clock = state_.clock;
     clock.steps = static_cast<double>(trainer_.steps_done());
-    clock.samples = clock.steps * samples_per_step();
-    clock.tokens = clock.steps * tokens_per_step();
+    clock.samples = static_cast<double>(trainer_.samples_done());
+    clock.tokens = clock.samples * tokens();
     clock.epochs = clock.samples / static_cast<double>(data_.training->size());
     clock.seconds = seconds_before_ + running_.seconds();
     state_.loss = report_.loss;
@@ -205,7 +208,7 @@ class Run {
     if (!target_ || done == 0 || done >= lengths_.steps || is_there || is_target_reached()) return;
     RunClock before = state_.clock;
     before.steps -= 1.0;
-    before.samples -= samples_per_step();
+    before.samples -= static_cast<double>(batches_.at(done - 1));
     if (lengths_.evaluate_every.passed(before, state_.clock)) evaluate();
   }
   /// By the last evaluation: the same on all ranks, as its figures are.
@@ -215,13 +218,14 @@ class Run {
   bool leads() const { return world_.rank() == 0; }
   TrainerOptions of_plan(TrainerOptions options) const {
     options.program = plan_.program;
+    options.ramp = recipe_.batch.ramp;
+    options.ramp_programs = plan_.ramp;
     options.program_is_verified = true;
     options.learning_rate = learning_rate_of(recipe_, lengths_);
     options.agreement = recipe_agreement(recipe_, data_);
     return options;
   }
-  double samples_per_step() const { return static_cast<double>(layout_.global_batch); }
-  double tokens_per_step() const { return samples_per_step() * static_cast<double>(tokens_per_sample(recipe_.model)); }
+  double tokens() const { return static_cast<double>(tokens_per_sample(recipe_.model)); }  ///< of a sample
 
   void one_step(int64_t step) {
     const double lr = trainer_.learning_rate();
@@ -232,7 +236,7 @@ class Run {
     const StepResult result = trainer_.step(*loader_);
     report_.loss = result.loss;
     take_noise(result);
-    meter_.add(start.seconds());
+    meter_.add(start.seconds(), batches_.at(step));
     if (step >= report_.resumed_from + 2) {  // the first two warm up
       counted_s_ += start.seconds();
       communicated_s_ += communication_seconds(trainer_) - communicated_s;
@@ -240,19 +244,19 @@ class Run {
     if (traced) write_trace();
     if (step == report_.resumed_from) report_.first_step_s = process_age_s();
     if (!leads() || !options_.on_step) return;
-    const double rate = meter_.recent_steps_per_s();
+    const double rate = meter_.recent_steps_per_s(), samples = meter_.recent_samples_per_s();
     options_.on_step({.step = step + 1,
                       .steps = lengths_.steps,
                       .loss = report_.loss,
                       .lr = lr,
-                      .samples_per_s = rate * samples_per_step(),
-                      .tokens_per_s = rate * tokens_per_step(),
+                      .samples_per_s = samples,
+                      .tokens_per_s = samples * tokens(),
                       .seconds_left = rate > 0 ? static_cast<double>(lengths_.steps - step - 1) / rate : -1.0});
   }
 
   void take_noise(const StepResult& result) {
     if (result.skipped || result.small_squares == 0.0) return;
-    noise_.add(result.small_squares, layout_.micro_batch, result.norm * result.norm, layout_.global_batch);
+    noise_.add(result.small_squares, layout_.micro_batch, result.norm * result.norm, batches_.at(trainer_.steps_done() - 1));
     state_.noise = noise_.sums();
   }
 
@@ -283,8 +287,8 @@ class Run {
     if (is_target_reached()) report_.target_step = report_.evaluation->step;
     report_.saves = saver_.totals().saves;
     report_.save_stall_s = saver_.totals().stall_s;
-    report_.samples_per_s = meter_.steps_per_s() * samples_per_step();
-    report_.tokens_per_s = meter_.steps_per_s() * tokens_per_step();
+    report_.samples_per_s = meter_.samples_per_s();
+    report_.tokens_per_s = report_.samples_per_s * tokens();
     report_.step_ms_p50 = meter_.percentile_ms(0.5);
     report_.step_ms_p95 = meter_.percentile_ms(0.95);
     gather_figures(trainer_, device_,
@@ -306,6 +310,7 @@ class Run {
   Mesh mesh_;
   Datasets data_;
   RunLengths lengths_;
+  BatchSizes batches_;
   int64_t traced_step_;  ///< counted from 1; 0: none
   EvaluationSets evaluation_;
   StorageLocks locks_;  ///< of the folders, till the trainer's last save has ended

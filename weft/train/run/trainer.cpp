@@ -64,7 +64,7 @@ Trainer::Trainer(const Mesh& mesh, Model model, const OptimizerOptions& optimize
                               .noise_scale = state_->measures_noise()},
                              0));
   split_layers(*state_->pending, mesh.size("tp"), mesh.coordinate("tp"), options.reproducible_tp);
-  state_->program = state_->plan();
+  state_->plan();
   state_->parameters = parameter_fingerprints(*state_->pending);
   state_->has_trained = trains(*state_->pending);
   if (options.learning_rate.peak == 0.0) state_->options.learning_rate.peak = lr_of(optimizer);
@@ -90,6 +90,7 @@ StepResult Trainer::one_step(const Next& next) {
   TrainerParts& s = *state_;
   s.start();
   const MemoryLedger::Attached attached(s.options.ledger);
+  s.enter_phase();
   s.updater->begin(s.steps_done, s.options.learning_rate.at(s.steps_done));
   const at::Device device = s.options.communication.device;
   const StepResult result = s.engine->step(s.steps_done, [&] {
@@ -106,7 +107,7 @@ StepResult Trainer::one_step(const Next& next) {
 }
 
 StepResult Trainer::step(Loader& loader) {
-  const InstructionList& list = state_->program->of(state_->rank);
+  const InstructionList& list = state_->current().of(state_->rank);
   const bool loads = std::any_of(list.begin(), list.end(), [](const Instruction& x) { return x.op == Op::load; });
   if (loads && loader.next_step() != state_->steps_done) {
     throw InputError(fmt::format(
@@ -119,12 +120,12 @@ StepResult Trainer::step(Loader& loader) {
 
 StepResult Trainer::step(const Batch& batch) {
   const TrainerParts& s = *state_;
-  const int64_t share = s.options.global_batch / s.data_ranks;
+  const int64_t global_batch = s.batches.at(s.steps_done), share = global_batch / s.data_ranks;
   const std::string misfit = samples_misfit(batch, share);
   if (!misfit.empty()) {
     throw InputError(
         fmt::format("trainer: {} in a batch on rank {}, must have {} (global batch {} over {} data-parallel ranks)", misfit,
-                    s.mesh.world().rank(), share, s.options.global_batch, s.data_ranks));
+                    s.mesh.world().rank(), share, global_batch, s.data_ranks));
   }
   int64_t begin = 0;
   return step([&] {
@@ -139,10 +140,12 @@ StepResult Trainer::step(const Batch& batch) {
 LoaderOptions Trainer::loader_options() const {
   const TrainerParts& s = *state_;
   return {.global_batch = s.options.global_batch,
+          .ramp = s.options.ramp,
           .micro_batch = s.options.micro_batch,
           .shard = s.data_rank,
           .num_shards = s.data_ranks,
           .first_step = s.steps_done,
+          .first_sample = s.samples_done(),
           .timeout_s = std::chrono::duration<double>(s.options.communication.timeout).count(),
           .pinned = s.options.communication.device.is_cuda()};
 }
@@ -181,7 +184,7 @@ std::vector<TimedInstruction> Trainer::step_times() {
   if (!state_->engine) throw InputError("trainer: step_times() before the start; call trace(true) and a step first");
   return state_->attempt("telling the times of a step", [this] {
     const TrainerParts& s = *state_;
-    return gather_times(*s.program, s.rank, s.engine->times(), world_group(), s.options.communication.device);
+    return gather_times(*s.programs[s.phase], s.rank, s.engine->times(), world_group(), s.options.communication.device);
   });
 }
 
@@ -208,7 +211,7 @@ void Trainer::for_each_weight(const std::function<void(const std::string& name, 
   }
 }
 
-const Program& Trainer::program() const { return *state_->program; }
+const Program& Trainer::program() const { return state_->engine ? *state_->programs[state_->phase] : *state_->program; }
 std::vector<Group> Trainer::groups() const { return state_->groups.all; }
 const Group& Trainer::data_group() const { return state_->groups.by_axes.along(kDataAxes); }
 const Group& Trainer::world_group() const { return state_->groups.by_axes.along(kAllAxes); }
@@ -217,6 +220,8 @@ const LossScale& Trainer::loss_scale() const {
   return state_->updater->scaling();
 }
 int64_t Trainer::steps_done() const { return state_->steps_done; }
+int64_t Trainer::samples_done() const { return state_->samples_done(); }
+int64_t Trainer::global_batch() const { return state_->batches.at(state_->steps_done); }
 std::chrono::milliseconds Trainer::timeout() const { return state_->options.communication.timeout; }
 double Trainer::learning_rate() const { return state_->options.learning_rate.at(state_->steps_done); }
 

@@ -57,7 +57,7 @@ class Trainer {
   StepResult step(const Next& next);
   /// One step on the loader's next micro-batches; made with loader_options().
   StepResult step(Loader& loader);
-  /// One step on `batch`, this rank's share of the global batch: samples [r B, (r + 1) B) with r its place among the n ranks of
+  /// One step on `batch`, this rank's share of global_batch(): samples [r B, (r + 1) B) with r its place among the n ranks of
   /// "dp" and "shard", B = global batch / n. Ranks that differ on "pp", "cp" and "tp" alone have the same. Throws InputError
   /// for another size.
   StepResult step(const Batch& batch);
@@ -122,12 +122,14 @@ class Trainer {
   /// for. Collective over the world. Throws InputError on all ranks where the model lacks one, or has it in another shape.
   std::vector<std::string> load_weights(const std::string& path, const WeightNames& names = {});
 
-  const Program& program() const;             ///< what a step does
+  const Program& program() const;             ///< what the last step did; before the first one, the last phase's of a ramp
   const Group& data_group() const;            ///< ranks that read different samples
   const Group& world_group() const;           ///< all ranks
   std::vector<Group> groups() const;          ///< all that the steps use, that one first
   const LossScale& loss_scale() const;        ///< fp16's; a scale of 1 otherwise; InputError before the start
   int64_t steps_done() const;                 ///< of the run
+  int64_t samples_done() const;               ///< of the run: those of its steps
+  int64_t global_batch() const;               ///< of the next step
   double learning_rate() const;               ///< of the next step
   std::chrono::milliseconds timeout() const;  ///< of every wait
 

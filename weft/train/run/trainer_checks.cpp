@@ -103,7 +103,9 @@ void check_joined_slots(const TrainerOptions& options, int ranks) {
 
 }  // namespace
 
-void check_batch(const TrainerOptions& options, int ranks) {
+namespace {
+
+void check_one_batch(const TrainerOptions& options, int ranks) {
   if (options.global_batch < 1 || options.micro_batch < 1) {
     throw InputError(fmt::format("trainer: a global batch of {} with micro-batches of {}; both must be at least 1",
                                  options.global_batch, options.micro_batch));
@@ -136,6 +138,41 @@ void check_batch(const TrainerOptions& options, int ranks) {
                     "divides the micro-batches a step ({})",
                     slots, ranks, micro_batches));
   }
+}
+
+}  // namespace
+
+void check_batch(const TrainerOptions& options, int ranks) {
+  check_one_batch(options, ranks);
+  for (size_t i = 0; i < options.ramp.size(); ++i) {
+    const BatchPhase& phase = options.ramp[i];
+    const int64_t next = i + 1 < options.ramp.size() ? options.ramp[i + 1].global_batch : options.global_batch;
+    if (phase.steps < 1 || phase.global_batch > next) {
+      throw InputError(fmt::format(
+          "trainer: phase {} of the batch ramp has {} of {} samples, and {} come next; it must have a step at least, "
+          "and no larger ones than the next",
+          i + 1, counted(phase.steps, "step"), phase.global_batch, next));
+    }
+    TrainerOptions alone = options;
+    alone.global_batch = phase.global_batch;
+    try {
+      check_one_batch(alone, ranks);
+    } catch (const InputError& error) {
+      throw InputError(fmt::format("{} (phase {} of the batch ramp)", error.what(), i + 1));
+    }
+  }
+}
+
+void check_same_memory(const Program& program, const Program& phase) {
+  const auto same = [](const Buffers& a, const Buffers& b) { return a.weight == b.weight && a.gradient == b.gradient; };
+  if (program.holders == phase.holders && program.list_of_rank == phase.list_of_rank &&
+      std::equal(program.buffers.begin(), program.buffers.end(), phase.buffers.begin(), phase.buffers.end(), same)) {
+    return;
+  }
+  throw InputError(
+      fmt::format("trainer: the program of a batch ramp's phase of {} a rank places blocks or buffers otherwise than that of "
+                  "the last phase; plan it with that one's (StepLayout::buffers)",
+                  counted(phase.micro_batches, "micro-batch", "es")));
 }
 
 void check_micro_batch(const Batch& batch, int64_t samples) {

@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "weft/base/batch_sizes.h"
 #include "weft/comm/call/group_options.h"
 #include "weft/engine/memory_ledger.h"
 #include "weft/optim/learning_rate.h"
@@ -18,6 +20,7 @@ namespace weft {
 /// What a Trainer does with its model.
 struct TrainerOptions {
   int64_t global_batch = 1;         ///< samples a step, over all ranks
+  BatchRamp ramp = {};              ///< steps with smaller batches before those, in the same micro-batches
   int64_t micro_batch = 1;          ///< samples a forward; must divide each rank's share
   LearningRate learning_rate = {};  ///< constant at the optimizer's lr unless told
   ParameterRules parameters = {};   ///< by their names: other rates and decays, frozen ones
@@ -31,7 +34,8 @@ struct TrainerOptions {
   LayoutOptions layout = {};        ///< what is sharded, recomputed, moved out, and in which types
   /// A program for this model, mesh and options; without one the trainer makes its own.
   std::shared_ptr<const Program> program = {};
-  bool program_is_verified = false;  ///< verify() has passed that program, as it has a Plan's: it is not verified once more
+  std::vector<std::shared_ptr<const Program>> ramp_programs = {};  ///< with it: one for each phase of the ramp
+  bool program_is_verified = false;  ///< verify() has passed these, as it has a Plan's: they are not verified once more
   GroupOptions communication = {};   ///< of all groups, and the device that the rank computes on
   MemoryLedger* ledger = nullptr;    ///< counts what this rank holds, by category
   std::string agreement = {};        ///< lines that start() finds alike on all ranks or throws, besides its own (agreement.h)

@@ -1,6 +1,11 @@
 #include "weft/train/run/trainer_parts.h"
 
+#include <fmt/format.h>
+
+#include <utility>
+
 #include "weft/base/environment.h"
+#include "weft/base/units.h"
 #include "weft/nn/split_layers.h"
 #include "weft/optim/block_update.h"
 #include "weft/program/build/build.h"
@@ -27,8 +32,44 @@ std::shared_ptr<OffloadStore> make_offload_store(Offload kind, const LayoutOptio
 
 }  // namespace
 
-/// The program in the options, or one of its own. Order is all that execution needs, so that one has no costs.
-std::shared_ptr<const Program> TrainerParts::plan() const {
+StepCounts TrainerParts::counts(int phase) const {
+  const int pieces = batch_pieces();
+  const int64_t global_batch = batches.of_phase(phase);
+  const int sample_ranks = data_ranks * (options.layout.master ? mesh.size("pp") : 1);
+  return {.pp = mesh.size("pp"),
+          .dp = mesh.size("dp"),
+          .shard = mesh.size("shard"),
+          .cp = mesh.size("cp"),
+          .tp = mesh.size("tp"),
+          .reproducible_tp = options.reproducible_tp,
+          .micro_batches = static_cast<int>(global_batch / options.micro_batch / data_ranks),
+          .slots = reproducible() ? options.reproducible_slots / sample_ranks / pieces : 1,
+          .batch_pieces = pieces,
+          .reproducible = reproducible(),
+          .bucket_bytes = options.bucket_bytes,
+          .clip = options.clip > 0.0,
+          .tensor_norms = needs_tensor_norms(optimizer),
+          .noise_scale = options.noise_scale && has_small_batches(global_batch, options.micro_batch)};
+}
+
+/// The program that was given, or one of its own. Order is all that execution needs, so that one has no costs. A phase of the
+/// ramp has the buffers of the last one, which the model lies in.
+std::shared_ptr<const Program> TrainerParts::plan_phase(const ModelCost& cost, int phase,
+                                                        const std::shared_ptr<const Program>& given) const {
+  if (given) {
+    options.program_is_verified ? check_program(*given) : verify(*given);
+    check_frame(*given, frame_program(cost, layout_without_schedule(options.layout, counts(phase))));
+    if (program) check_same_memory(*program, *given);
+    return given;
+  }
+  StepLayout layout = step_layout(options.layout, counts(phase));
+  if (program) layout.buffers = program->buffers;
+  Program result = build_program(cost, layout);
+  verify(result);
+  return std::make_shared<const Program>(std::move(result));
+}
+
+void TrainerParts::plan() {
   ModelCost cost{.name = pending->name, .blocks = {}, .input_bytes = 0};
   const std::vector<BlockUpdate> updates =
       block_updates(*pending, optimizer, options.parameters, gradient_bytes(options.layout, reproducible()));
@@ -41,37 +82,38 @@ std::shared_ptr<const Program> TrainerParts::plan() const {
                            .frozen_numel = frozen_numel(*named.block),
                            .gathered_gradient_bytes = updates[cost.blocks.size()].gathered_bytes});
   }
-  const int pieces = batch_pieces();
-  const int sample_ranks = data_ranks * (options.layout.master ? mesh.size("pp") : 1);
-  const StepCounts counts = {.pp = mesh.size("pp"),
-                             .dp = mesh.size("dp"),
-                             .shard = mesh.size("shard"),
-                             .cp = mesh.size("cp"),
-                             .tp = mesh.size("tp"),
-                             .reproducible_tp = options.reproducible_tp,
-                             .micro_batches = static_cast<int>(options.global_batch / options.micro_batch / data_ranks),
-                             .slots = reproducible() ? options.reproducible_slots / sample_ranks / pieces : 1,
-                             .batch_pieces = pieces,
-                             .reproducible = reproducible(),
-                             .bucket_bytes = options.bucket_bytes,
-                             .clip = options.clip > 0.0,
-                             .tensor_norms = needs_tensor_norms(optimizer),
-                             .noise_scale = measures_noise()};
-  if (options.program) {
-    options.program_is_verified ? check_program(*options.program) : verify(*options.program);
-    check_frame(*options.program, frame_program(cost, layout_without_schedule(options.layout, counts)));
-    return options.program;
+  const int last = batches.num_phases() - 1;
+  const std::vector<std::shared_ptr<const Program>>& given = options.ramp_programs;
+  if (options.program && given.size() != options.ramp.size()) {
+    throw InputError(fmt::format("trainer: its options hold {} for the {} of a batch ramp; plan one for each",
+                                 counted(static_cast<int64_t>(given.size()), "program"),
+                                 counted(static_cast<int64_t>(options.ramp.size()), "phase")));
   }
-  Program result = build_program(cost, step_layout(options.layout, counts));
-  verify(result);
-  return std::make_shared<const Program>(std::move(result));
+  program = plan_phase(cost, last, options.program);
+  programs.assign(batches.num_phases(), program);
+  for (int earlier = 0; earlier < last; ++earlier) {
+    programs[earlier] = plan_phase(cost, earlier, options.program ? given[earlier] : nullptr);
+  }
+  phase = last;
+}
+
+void TrainerParts::enter_phase() {
+  const int due = batches.phase_at(steps_done);
+  const auto micro_batches = static_cast<int64_t>(programs[due]->micro_batches);
+  const BatchShare share = {.first_micro_batch = micro_batches * data_rank,
+                            .all_micro_batches = micro_batches * data_ranks,
+                            .first_step = batches.first_step(due),
+                            .first_sample = batches.samples_before(batches.first_step(due)) + shift};
+  const bool is_in_it = due == std::exchange(phase, due) && shift == engine_shift;
+  engine_shift = shift;
+  if (!is_in_it) engine->change(*programs[due], share);
 }
 
 void TrainerParts::start() {
   if (engine) return;
   const MemoryLedger::Attached attached(options.ledger);
   const MemoryScope scope(MemoryCategory::weights);
-  check_agreement(mesh.world(), agreement_text(*program, *pending, options, optimizer), options.communication.timeout);
+  check_agreement(mesh.world(), agreement_text(programs, *pending, options, optimizer), options.communication.timeout);
   check_still_frozen();
   GroupOptions communication = options.communication;
   communication.tree_order = communication.tree_order || reproducible() || options.reproducible_tp > 0;
@@ -103,7 +145,9 @@ void TrainerParts::start() {
                     .attention_over = layout.attention_over,
                     .first_micro_batch = static_cast<int64_t>(program->micro_batches) * data_rank,
                     .all_micro_batches = static_cast<int64_t>(program->micro_batches) * data_ranks,
-                    .micro_batch = options.micro_batch});
+                    .micro_batch = options.micro_batch,
+                    .first_step = batches.first_step(phase),
+                    .first_sample = batches.samples_before(batches.first_step(phase))});
   engine->initialise();
   if (options.average.is_kept()) {
     engine->fill_state([this](int block, std::vector<at::Tensor>& state) { start_average(block, state); });

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "weft/base/batch_sizes.h"
 #include "weft/base/error.h"
 #include "weft/comm/mesh.h"
 #include "weft/engine/engine.h"
@@ -42,10 +43,19 @@ auto as_error(const std::string& what, const Call& call) {
 /// A rank's trainer.
 struct TrainerParts {
   TrainerParts(const Mesh& mesh, Model model, const OptimizerOptions& optimizer, const TrainerOptions& options)
-      : mesh(mesh), pending(std::move(model)), optimizer(optimizer), options(options) {}
+      : mesh(mesh),
+        pending(std::move(model)),
+        optimizer(optimizer),
+        options(options),
+        batches(options.global_batch, options.ramp) {}
 
   void start();
-  std::shared_ptr<const Program> plan() const;
+  /// The programs of all phases, that of the last first.
+  void plan();
+  /// Sees to it that the engine is in the phase of the step that is due.
+  void enter_phase();
+  const Program& current() const { return *programs[batches.phase_at(steps_done)]; }  ///< of the step that is due
+  int64_t samples_done() const { return batches.samples_before(steps_done) + shift; }
   void check_still_frozen() const;
   ~TrainerParts() {
     if (attempts.failed() || std::uncaught_exceptions() > 0) saving.abandon();
@@ -57,6 +67,9 @@ struct TrainerParts {
   void exchange_average();
   /// Throws InputError while the average stands in for the weights: `what` is of the weights.
   void expect_weights(const char* what) const;
+  StepCounts counts(int phase) const;
+  std::shared_ptr<const Program> plan_phase(const ModelCost& cost, int phase,
+                                            const std::shared_ptr<const Program>& given) const;
   bool reproducible() const { return options.reproducible_slots > 0; }
   int batch_pieces() const { return batch_pieces_of(options.layout.sync_batch_norm, options.reproducible_slots, data_ranks); }
 
@@ -64,16 +77,21 @@ struct TrainerParts {
   std::optional<Model> pending;  ///< until start() binds it
   OptimizerOptions optimizer;
   TrainerOptions options;
+  BatchSizes batches;
   RankGroups groups;
   int data_ranks = 1;
   int data_rank = 0;
   int rank = 0;  ///< in the program
   int64_t steps_done = 0;
-  std::shared_ptr<const Program> program;
-  std::vector<uint64_t> parameters;  ///< by block, when the trainer was made: their fingerprints
-  bool has_compared = false;         ///< the first micro-batch, with those of ranks that share its samples
-  bool has_trained = false;          ///< any parameter that is trained
-  bool average_stands_in = false;    ///< for the weights: with_average()
+  int64_t shift = 0;  ///< samples that were trained on beyond those of so many steps of these sizes: in a run before
+  std::shared_ptr<const Program> program;  ///< of the last phase, which is the largest: what all memory is laid out for
+  std::vector<std::shared_ptr<const Program>> programs;  ///< by phase, that one too
+  int phase = 0;                                         ///< that the engine is in
+  int64_t engine_shift = 0;                              ///< the shift that it knows of
+  std::vector<uint64_t> parameters;                      ///< by block, when the trainer was made: their fingerprints
+  bool has_compared = false;                             ///< the first micro-batch, with those of ranks that share its samples
+  bool has_trained = false;                              ///< any parameter that is trained
+  bool average_stands_in = false;                        ///< for the weights: with_average()
   std::unique_ptr<FlatModel> model;
   std::unique_ptr<StepUpdater> updater;
   std::unique_ptr<Engine> engine;

@@ -9,7 +9,10 @@ namespace weft {
 namespace {
 
 /// The names of sections that come any number of times.
-bool is_repeated(const std::string& key) { return key.starts_with("optimizer.groups.") && key.ends_with(".names"); }
+bool is_repeated(const std::string& key) {
+  return (key.starts_with("optimizer.groups.") && key.ends_with(".names")) ||
+         (key.starts_with("batch.ramp.") && key.ends_with(".global"));
+}
 
 }  // namespace
 

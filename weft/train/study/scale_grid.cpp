@@ -87,6 +87,9 @@ std::vector<ScalePoint> scale_points(const std::string& recipe_path, const std::
   if (!recipe.save.folder.empty()) {
     throw InputError(fmt::format("{}: a measurement saves no checkpoints; leave out the section [save]", recipe_path));
   }
+  if (!recipe.batch.ramp.empty()) {
+    throw InputError(fmt::format("{}: a measurement has one batch; leave out batch.ramp", recipe_path));
+  }
   const std::set<int64_t> ranks(grid.ranks.begin(), grid.ranks.end());
   std::vector<ScalePoint> points;
   for (const ScaleMode mode : grid.modes) {

@@ -61,6 +61,9 @@ class PointMaker {
       : path_(path), own_(own), grid_(grid), recipe_(load_recipe(path, own)), data_ranks_(data_ranks()) {
     if (!recipe_.save.upload.empty())
       throw InputError(fmt::format("{}: a study keeps what it saves in its folder; leave out save.upload", path));
+    if (!recipe_.batch.ramp.empty()) {
+      throw InputError(fmt::format("{}: each point of a study has one batch; leave out batch.ramp", path));
+    }
     if (!grid.steps_limit && !recipe_.run.steps) {
       throw InputError(fmt::format("{}: without run.steps the most steps of a point must be told: --steps-limit", path));
     }
