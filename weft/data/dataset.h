@@ -29,8 +29,8 @@ inline constexpr int64_t kIgnore = -100;
 
 /// Samples [first, first + count).
 struct SampleRange {
-  int64_t first = 0;
-  int64_t count = 0;
+  int64_t first = 0;  ///< an index
+  int64_t count = 0;  ///< samples
 };
 
 /// Samples by index.

@@ -28,6 +28,7 @@ struct SampleGroup {
 class GroupReader {
  public:
   virtual ~GroupReader() = default;
+  /// All of them; group k is the one at place k.
   virtual std::vector<SampleGroup> groups() const = 0;
   /// Whether a group is in memory.
   virtual bool holds(size_t group) const = 0;
@@ -45,6 +46,7 @@ struct GroupOrderOptions {
 /// The groups in the order of one epoch, one after another: the epoch's items.
 class GroupEpoch {
  public:
+  /// Of groups that have items, one at least: see GroupOrder.
   GroupEpoch(const std::vector<SampleGroup>& groups, const GroupOrderOptions& options, int64_t epoch);
 
   /// A group, and a place in it.

@@ -69,6 +69,13 @@ TEST(ParquetTokens, AreIdsOfAnyWidth) {
   }
 }
 
+TEST(ParquetTokens, AreIdsInListsOfOneLength) {
+  const TempFolder folder;
+  const std::string file = folder.write(
+      "a.parquet", test::parquet_of({text({Tokens{5, 6}, Tokens{7, 8}, Tokens{9, 1}}, "pair<int64>")}, {.rows_per_group = 2}));
+  EXPECT_EQ(all_of(open({file})), (Tokens{5, 6, 7, 8, 9, 1}));
+}
+
 /// Where files note how much text they have, opening them reads no text.
 TEST(ParquetTokens, OpenByMetadataWhereThatTells) {
   const TempFolder folder;

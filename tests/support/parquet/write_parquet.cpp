@@ -31,6 +31,7 @@ std::shared_ptr<arrow::DataType> type_of(const std::string& name) {
     return type_of(name.substr(begin.size(), name.size() - begin.size() - 1));
   };
   if (name.starts_with("list<")) return arrow::list(inside("list<"));
+  if (name.starts_with("pair<")) return arrow::fixed_size_list(inside("pair<"), 2);
   if (name.starts_with("large_list<")) return arrow::large_list(inside("large_list<"));
   if (name == "struct<bytes, path>") {
     return arrow::struct_({arrow::field("bytes", arrow::binary()), arrow::field("path", arrow::utf8())});
@@ -63,6 +64,7 @@ std::shared_ptr<arrow::Scalar> scalar_of(const std::shared_ptr<arrow::DataType>&
     }
     const std::shared_ptr<arrow::Array> values = take(builder->Finish());
     if (type->id() == arrow::Type::LARGE_LIST) return std::make_shared<arrow::LargeListScalar>(values, type);
+    if (type->id() == arrow::Type::FIXED_SIZE_LIST) return std::make_shared<arrow::FixedSizeListScalar>(values, type);
     return std::make_shared<arrow::ListScalar>(values, type);
   }
   return arrow::MakeNullScalar(type);

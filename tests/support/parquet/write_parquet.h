@@ -15,6 +15,7 @@ inline constexpr int64_t kNullNumber = INT64_MIN;
 struct Column {
   std::string name;
   /// As Arrow writes it: "string", "large_string", "binary", "int8" to "uint64", "float", "list<int32>", "large_list<uint16>",
+  /// "pair<int32>" (a fixed_size_list of two),
   /// "list<string>" (rows of which are null), and "struct<bytes, path>" of binary and string, as Hugging Face's datasets have
   /// images.
   std::string type;
