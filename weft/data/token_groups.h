@@ -13,17 +13,12 @@ namespace weft {
 
 /// Tokens of documents one after another, as they are kept: of text its bytes, with a line break after each document.
 struct TokenRun {
-<<<<<<< ours
-  std::vector<uint8_t> text;
+  std::vector<uint8_t> text;    ///< bytes
   std::vector<uint32_t> ids;    ///< in place of text
   std::vector<int64_t> starts;  ///< how many tokens come before each document
 
   int64_t size() const { return static_cast<int64_t>(text.size() + ids.size()); }  ///< tokens
   void begin_document() { starts.push_back(size()); }                              ///< with the next token
-=======
-  std::vector<uint8_t> text;  ///< bytes
-  std::vector<uint32_t> ids;  ///< in place of text
->>>>>>> theirs
 };
 
 /// Documents in groups. Thread-safe.
