@@ -175,10 +175,10 @@ void SumCheck::check_scatter(int i) const {
 // They are of one micro-batch alone where it has been added by then, and nothing later has, nor begun to be taken away.
 void SumCheck::check_squares(int i) const {
   const Instruction& x = list_[i];
-  const int slot = x.micro / per_slot_, last_slot = program_.slots - 1;
+  const int per_slot = micro_batches_ / program_.slots, slot = x.micro / per_slot, last_slot = program_.slots - 1;
   if (!program_.noise_scale) fail(Defect::bad_squares, i, "the program measures no noise scale");
-  if (x.micro % per_slot_ != 0) fail(Defect::bad_squares, i, "not the first micro-batch of a slot");
-  if (unfinished_backward(x.first, x.micro, x.micro + 1, i) >= 0) {
+  if (x.micro % per_slot != 0) fail(Defect::bad_squares, i, "not the first micro-batch of a slot");
+  if (unfinished_backward(x.first, {.first = x.micro, .last = x.micro + 1}, i) >= 0) {
     fail(Defect::bad_squares, i, "the backward for it has not been run by then");
   }
   const auto check_after = [&](int later) {
