@@ -124,6 +124,7 @@ class KnownNoise {
   static Batch samples(int64_t step, int64_t begin, int64_t count) {
     Batch batch{.inputs = {}, .target = at::zeros({count}, at::kLong), .first_sample = begin};
     std::vector<at::Tensor> rows;
+    rows.reserve(static_cast<size_t>(count));
     for (int64_t i = begin; i < begin + count; ++i) {
       auto generator = at::detail::createCPUGenerator(static_cast<uint64_t>(step * 1000 + i));
       rows.push_back(at::randn({kInputs}, generator, at::kFloat).mul(kDeviation).add(kMean));

@@ -70,6 +70,7 @@ std::shared_ptr<const Program> phase_program(const Recipe& recipe, const Plan& p
 }
 
 Plan with_ramp(const Recipe& recipe, Plan plan) {
+  plan.ramp.reserve(recipe.batch.ramp.size());
   for (size_t i = 0; i < recipe.batch.ramp.size(); ++i) {
     try {
       plan.ramp.push_back(phase_program(recipe, plan, recipe.batch.ramp[i].global_batch));

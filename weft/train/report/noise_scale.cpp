@@ -6,9 +6,9 @@
 namespace weft {
 
 void NoiseScale::add(double small_squares, int64_t small, double big_squares, int64_t big) {
-  const auto b = static_cast<double>(small), B = static_cast<double>(big);
-  const double gradient = (B * big_squares - b * small_squares) / (B - b);
-  const double trace = (small_squares - big_squares) / (1.0 / b - 1.0 / B);
+  const auto few = static_cast<double>(small), all = static_cast<double>(big);
+  const double gradient = (all * big_squares - few * small_squares) / (all - few);
+  const double trace = (small_squares - big_squares) / (1.0 / few - 1.0 / all);
   const auto take = [](double& sum, double value) { sum = NoiseSums::kDecay * sum + value; };
   ++sums_.steps;
   take(sums_.weight, 1.0);

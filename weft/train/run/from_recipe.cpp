@@ -40,6 +40,7 @@ LearningRate learning_rate_of(const Recipe& recipe, const RunLengths& lengths) {
   };
   const auto share_of = [&](double factor) { return o.warmup_from == "reference" ? std::min(1.0, 1.0 / factor) : 0.0; };
   std::vector<RatePhase> phases;
+  phases.reserve(recipe.batch.ramp.size());
   int64_t step = 0;
   for (const BatchPhase& phase : recipe.batch.ramp) {
     if (o.scale_lr == "none") break;
