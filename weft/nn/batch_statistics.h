@@ -22,8 +22,9 @@ struct BatchStatistics {
 /// statistics of `state`. Throws InputError for fewer than two values a channel.
 BatchStatistics batch_statistics(const at::Tensor& sums, const BatchNormState& state, const Group& group);
 
-/// What mean and variance add to a gradient of x that takes them for given: (x - mean) slope + offset, float64. From the sums of
-/// dy, then of dy n, over the values of all ranks, [2 channels] float64; n = (x - mean) / root, root = sqrt(var + eps) float64.
+/// What mean and variance add to a gradient of x that takes them for given: (x - mean) slope + offset, float64. From the sums
+/// of dy, then of dy n, over the values of all ranks, [2 channels] float64; n = (x - mean) / root, root = sqrt(var + eps)
+/// float64.
 std::pair<at::Tensor, at::Tensor> slope_and_offset(const at::Tensor& sums, const at::Tensor& weight, const at::Tensor& root,
                                                    double count);
 
