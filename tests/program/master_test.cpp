@@ -129,7 +129,7 @@ TEST(Master, every_defect_of_its_own_is_found) {
           {"no gradient sent", Defect::missing_send, dropping("send_gradient1.3>3"), "never sent back"},
           {"a gradient before its loss", Defect::backward_before_loss, moving("send_gradient1.3>3", "loss3"), "not been run"},
           {"a loss left out", Defect::backward_before_loss, dropping("loss3"), "has not been run by then"},
-          {"weights not sent", Defect::transfer_mismatch, dropping("send_weights1>2"), "message 1 from rank 0 to rank 2", 0, 2},
+          {"weights not sent", Defect::transfer_mismatch, dropping("send_weights1>2"), "message 2 from rank 0 to rank 2", 0, 2},
           {"weights sent to the wrong rank", Defect::transfer_mismatch,
            changing("send_weights0>2", [](Instruction& x) { x.peer = 1; }), "", 0, 1},
           {"gradients not taken in", Defect::transfer_mismatch, dropping("receive_sum1<2"), "message 1 from rank 2 to rank 0",
