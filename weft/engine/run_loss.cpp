@@ -172,11 +172,11 @@ void StepRun::report_not_finite(int micro, double loss) {
   std::string culprit = "the loss itself (every block's output was finite)";
   for (int b = model_.num_blocks() - 1; b >= 0; --b) {
     if (output_is_finite(b, in_flight_[micro])) continue;
-    const bool here = stage_ranks_[b] == options_.groups.along(kPipelineAxis).rank() && micros_run(program_, 0).has(micro);
+    const bool here = stage_ranks_[b] == options_.groups.along(kPipelineAxis).rank() && micros_run(*program_, 0).has(micro);
     culprit = fmt::format("block {}{}", model.blocks[b].name,
-                          here              ? ""
-                          : program_.master ? ", or one before it, on another rank"
-                                            : ", or one before it, on an earlier stage");
+                          here               ? ""
+                          : program_->master ? ", or one before it, on another rank"
+                                             : ", or one before it, on an earlier stage");
   }
   throw NumericError(fmt::format(
       "step {}, micro-batch {}: the loss is {}; first not finite: {}. Lower the learning rate, clip, or check the data",
