@@ -63,8 +63,9 @@ std::vector<Case> cases() {
     all.push_back({"none", "none", "fp32", ", cp = 2, tp = 2, sequence_parallel = true", model, 4});
   }
   for (const char* level : {"none", "optimizer", "gradients", "parameters"}) {
-    all.push_back({level, "none", level == std::string("gradients") ? "bf16" : "fp32", "", "gpt", 2, "muon"});
-    all.push_back({level, "none", level == std::string("optimizer") ? "bf16" : "fp32", "", "gpt", 2, "adafactor"});
+    all.push_back({level, "none", level == std::string("gradients") ? "bf16" : "fp32", "", "gpt", 2, 0.0, "stream", "muon"});
+    all.push_back(
+        {level, "none", level == std::string("optimizer") ? "bf16" : "fp32", "", "gpt", 2, 0.0, "stream", "adafactor"});
   }
   return all;
 }
