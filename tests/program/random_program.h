@@ -52,6 +52,7 @@ inline StepLayout with_master(StepLayout layout, int pp, test::Random& random) {
   layout.dp = layout.shard = layout.inner_shards = 1;
   layout.shard_level = ShardLevel::none;
   layout.offload = {};
+  layout.noise_scale = false;
   layout.micro_batches = pp * layout.slots * (1 + random.below(2));
   return layout;
 }

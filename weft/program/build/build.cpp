@@ -55,6 +55,7 @@ void check_master(const StepLayout& layout) {
   if (layout.offload.activations || layout.offload.optimizer) {
     throw InputError("layout: with a master nothing is offloaded");
   }
+  if (layout.noise_scale) throw InputError("layout: with a master no other rank has norms; the noise scale cannot be measured");
   if (layout.micro_batches % layout.pp != 0 || layout.micro_batches / layout.pp % layout.slots != 0) {
     throw InputError(
         fmt::format("layout: {} micro-batches do not divide over a master's {} ranks with {} slots each; use {} micro-batches",

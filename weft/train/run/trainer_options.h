@@ -22,7 +22,7 @@ struct TrainerOptions {
   int64_t global_batch = 1;         ///< samples a step, over all ranks
   BatchRamp ramp = {};              ///< steps with smaller batches before those, in the same micro-batches
   int64_t micro_batch = 1;          ///< samples a forward; must divide each rank's share
-  LearningRate learning_rate = {};  ///< constant at the optimizer's lr unless told
+  LearningRate learning_rate = LearningRate();  ///< constant at the optimizer's lr unless told
   ParameterRules parameters = {};   ///< by their names: other rates and decays, frozen ones
   WeightAverage average = {};       ///< of the weights, for Trainer::with_average(); none unless told
   double clip = 0.0;                ///< largest global gradient norm; 0: no clipping
