@@ -10,7 +10,7 @@
 namespace weft {
 
 inline Instruction on_block(Op op, int block, int micro = -1) {
-  const bool over_shards = op == Op::gather || op == Op::reduce_scatter;
+  const bool over_shards = op == Op::gather || op == Op::reduce_scatter || op == Op::gather_gradients;
   return {.op = op, .first = block, .last = block + 1, .micro = micro, .axes = over_shards ? kShardAxis : kNoAxes};
 }
 inline Instruction load(int micro) { return {.op = Op::load, .micro = micro}; }

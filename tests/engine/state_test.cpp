@@ -5,6 +5,7 @@
 #include <ATen/ops/randn.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "tests/engine/lists.h"
@@ -141,6 +142,7 @@ class CountingUpdater : public IdleUpdater {
     model_.copy_master_to_shard(block);
   }
   std::vector<at::Tensor>& state(int block) override { return states_[block]; }
+  std::vector<int64_t> state_numels(int block) const override { return {model_.flat(block).num_owned()}; }
 
  private:
   FlatModel& model_;
@@ -162,6 +164,43 @@ TEST(Engine, MovesOptimizerStateOutAndBack) {
     EXPECT_FALSE(updater.state(0)[0].defined()) << "between steps it is offloaded";
   }
   EXPECT_TRUE(weight.value.detach().eq(1.0 + 2.0 + 3.0).all().item<bool>());
+}
+
+/// Updates by a part of its own, once that has been put beside those of the other shards.
+class WholeUpdater : public IdleUpdater {
+ public:
+  bool accept(double) override { return accepts; }
+  at::Tensor part_of_gradients(int block, double divisor) override {
+    log.push_back(fmt::format("part {} by {}", block, divisor));
+    return at::full({64}, 3.0, at::kBFloat16);
+  }
+  void take_gradients(int, const at::Tensor& whole) override { whole_ = whole; }
+  void update(int block, double) override {
+    const bool there = whole_.defined() && whole_.numel() == 64 && whole_.eq(3.0).all().item<bool>();
+    log.push_back(fmt::format("update {} {}", block, there ? "by the whole" : "without"));
+  }
+  bool accepts = true;
+  Log log;
+
+ private:
+  at::Tensor whole_;
+};
+
+TEST(Engine, PutsGradientsSideBySideForTheUpdate) {
+  Parameter weight{at::ones({64}), {}};
+  FlatModel model(weighted_sum(weight), {});
+  WholeUpdater updater;
+  const Program program = with_list(
+      {load(0), forward(0, 0), loss(0), backward(0, 0), reduce_loss(), norm(1), on_block(Op::gather_gradients, 0), update(0)},
+      1, 1);
+  Engine engine(model, program, 0, updater, local(1));
+  const auto step = [&] { engine.step(0, [] { return MicroBatch{{at::ones({1, 64})}, at::zeros({1})}; }); };
+  step();
+  EXPECT_EQ(updater.log, (Log{"part 0 by 1", "update 0 by the whole"}));
+  updater.log.clear();
+  updater.accepts = false;
+  step();
+  EXPECT_EQ(updater.log, Log{}) << "of a step that is left out nothing is gathered";
 }
 
 /// Wants the norm, and leaves out the step when it is over a limit.
