@@ -70,9 +70,11 @@ std::vector<NamedTensor> read_weights(SavedCheckpoint& checkpoint) {
 std::vector<NamedTensor> read_average(SavedCheckpoint& checkpoint) {
   const std::string prefix = std::string(kAverageState) + "/";
   const auto& stored = checkpoint.index().tensors;
+  const std::vector<std::string> names = checkpoint.weights();
   std::vector<NamedTensor> tensors;
+  tensors.reserve(names.size());
   bool any = false;
-  for (const std::string& name : checkpoint.weights()) {
+  for (const std::string& name : names) {
     const bool is_averaged = stored.count(prefix + name) > 0;
     any = any || is_averaged;
     tensors.push_back({name, checkpoint.read((is_averaged ? prefix : kModelPrefix) + name)});

@@ -45,8 +45,11 @@ void Trainer::with_average(const std::function<void()>& call) {
   } catch (...) {
     s.average_stands_in = false;
     try {
-      // Other ranks may be gone where an attempt failed: what this one owns is put back without them.
-      s.attempts.failed() ? s.exchange_average() : s.attempt("putting the weights back", exchange);
+      if (s.attempts.failed()) {
+        s.exchange_average();  // of what this rank owns: others may be gone
+      } else {
+        s.attempt("putting the weights back", exchange);
+      }
     } catch (const std::exception&) {  // the trainer does not go on then; what came first is told
     }
     throw;
