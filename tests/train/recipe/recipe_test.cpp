@@ -324,8 +324,8 @@ TEST(Recipe, KeysThatDoNotFitTogether) {
   };
   const Case cases[] = {
       {{"model.heads=5"}, "r.toml: model.heads = 5 does not divide model.width = 128; the nearest that does is 4"},
-      {{"save.folder=s", "optimizer.groups.1.names=\"h.\\u0007\""},
-       "r.toml: optimizer.groups.1.names = 'h.\\x07' has control characters, or is no UTF-8, which a checkpoint's index cannot "
+      {{"save.folder=s", "model.weights=\"h.\\u0007\""},
+       "r.toml: model.weights = 'h.\\x07' has control characters, or is no UTF-8, which a checkpoint's index cannot "
        "tell of; use another name"},
       {{"batch.micro=65"}, "r.toml: batch.micro = 65 is more than batch.global = 64"},
       {{"model.heads=1000", "model.width=16"},

@@ -153,7 +153,7 @@ TEST_F(StudyGridTest, AFolderIsOfOneRecipeAndTarget) {
   wider.rates = {1, 2};
   wider.optimizers = {"lars"};
   wider.steps_limit = 100;
-  EXPECT_TRUE(settings_changes(before, settings({"run.threads=2", "save.keep=1", "optimizer.lr=3"}, wider), "s").empty());
+  EXPECT_TRUE(settings_changes(before, settings({"run.threads=2", "save.folder=s", "optimizer.lr=3"}, wider), "s").empty());
   using Lines = std::vector<std::string>;
   const struct {
     const char* key;

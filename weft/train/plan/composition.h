@@ -19,8 +19,8 @@ struct CompositionFacts {
   bool has_splits = false;         ///< Model::splits has rules
   bool has_sequences = false;      ///< Model::splits_sequences
   bool has_statistics = false;     ///< running ones, as BatchNorm's
-  std::string apart = {};              ///< a block with such that is not Block::can_join_batches(); empty: none
-  std::string whole = {};              ///< a block that is not Block::can_join_batches(), with or without them; empty: none
+  std::string apart = {};          ///< a block with such that is not Block::can_join_batches(); empty: none
+  std::string whole = {};          ///< a block that is not Block::can_join_batches(), with or without them; empty: none
   int64_t tokens = 0;              ///< of a sample; 0: not known
   int cp = 1;                      ///< ranks that share each sample's sequence
   int tp = 1;                      ///< ranks that share each block's layers
