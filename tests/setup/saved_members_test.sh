@@ -13,19 +13,21 @@ SAVED, STEP, START, TOLD = "saved", "made anew in each step", "as it is from the
 MEMBERS = {
     ("weft/engine/run.h", "StepRun"): {
         SAVED: "nominal_targets_ weights updater_",  # weights and what the updater keeps are the state itself
-        STEP: "transfers step_ loaded_ first_batch_ in_flight_ works_ stashes_ accumulated_ losses_ loss_settled_ result_ divisor_",
+        STEP: "transfers step_ loaded_ first_batch_ in_flight_ works_ stashes_ accumulated_ losses_ squares_ loss_summed_ loss_settled_ result_ divisor_",
         START: "model_ program_ options_ stage_ranks_ optimizer_rooms_",
         TOLD: "clock",
     },
     ("weft/train/run/step_updater.h", "StepUpdater"): {
-        SAVED: "optimizer_ loss_scale_",
+        SAVED: "optimizer_ loss_scale_ average_since_",  # the average itself is among the optimizer's state
         STEP: "step_ number_ lr_ factor_",
-        START: "model_ num_tensor_squares_ clip_ scaled_",
+        START: "model_ num_tensor_squares_ clip_ scaled_ average_",
     },
     ("weft/train/run/step_updater.h", "LossScale"): {SAVED: "scale good_steps skipped_steps"},
-    ("weft/optim/update_pieces.h", "UpdatePieces"): {SAVED: "states_", START: "model_ options_ settings_ has_rules_"},
+    ("weft/optim/update_pieces.h", "UpdatePieces"): {SAVED: "states_", START: "model_ options_ count_ settings_ has_settings_"},
     ("weft/optim/piece_optimizer.h", "PieceOptimizer"): {SAVED: "pieces_", START: "options_"},
     ("weft/optim/layer_wise.cpp", "LayerWise"): {STEP: "ratios_"},
+    ("weft/optim/muon.cpp", "MuonOptimizer"): {STEP: "gathered_", START: "second_begin_ second_numel_"},
+    ("weft/optim/adafactor.cpp", "AdafactorOptimizer"): {STEP: "gathered_ rms_", START: "begin_ numel_"},
     ("weft/nn/flat_block.h", "FlatPart"): {
         SAVED: "master",
         STEP: "weights shard inner",  # made from the master weights
@@ -37,18 +39,18 @@ MEMBERS = {
         START: "groups params statistics",
     },
     ("weft/train/run/trainer_parts.h", "TrainerParts"): {
-        SAVED: "steps_done registered model updater engine",
-        STEP: "staging saving next_copy",
-        START: "mesh pending optimizer options groups data_ranks data_rank rank program parameters has_trained",
+        SAVED: "steps_done shift registered model updater engine",  # the shift as samples
+        STEP: "staging saving next_copy phase engine_shift average_stands_in",  # nothing is saved while an average stands in
+        START: "mesh pending optimizer options batches groups data_ranks data_rank rank program programs parameters has_trained",
         TOLD: "has_compared half_loaded attempts",
     },
     ("weft/train/run/train.cpp", "Run"): {
-        SAVED: "state_ trainer_",
+        SAVED: "state_ trainer_ noise_",
         STEP: "loader_ evaluation_",  # a loader is made at the step that the run goes on from
-        START: "recipe_ options_ traced_step_ target_ lengths_ plan_ layout_ device_ world_ mesh_ data_ locks_ saver_",
+        START: "recipe_ options_ traced_step_ target_ lengths_ batches_ plan_ layout_ device_ world_ mesh_ data_ locks_ saver_",
         TOLD: "meter_ report_ running_ seconds_before_ counted_s_",
     },
-    ("weft/train/save/run_state.h", "RunState"): {SAVED: "name clock loss evaluation others best recipe data"},
+    ("weft/train/save/run_state.h", "RunState"): {SAVED: "name clock loss evaluation others best noise recipe data"},
     ("weft/train/recipe/run_length.h", "RunClock"): {SAVED: "steps samples tokens epochs seconds"},
     ("weft/data/sampler.h", "Sampler"): {START: "size_ options_ half_bits_"},
 }

@@ -130,7 +130,8 @@ class StepRun {
   ExactSum squares_;                 ///< of the small batches' gradients: what this rank has of them, then all
   at::Tensor losses_;                ///< [3, pieces of all micro-batches] float64 on the host: sums, counts, nominal targets
   int64_t nominal_targets_ = 0;      ///< of a micro-batch, on ranks that compute losses; 0: not known yet
-  bool loss_summed_ = false, loss_settled_ = false;
+  bool loss_summed_ = false;
+  bool loss_settled_ = false;
   StepResult result_;
   double divisor_ = 1.0;
   std::vector<std::vector<int>> optimizer_rooms_;  ///< by block and state, where those are offloaded
