@@ -141,6 +141,43 @@ TEST(GroupOrder, ReadsAheadEvenlyWhereTheWindowIsThere) {
     EXPECT_TRUE(of_last.holds(next->group(turn))) << "the next epoch's first window follows";
 }
 
+TEST(GroupOrder, ReadsNothingAheadThatWouldPushOutWhatIsThere) {
+  const GroupOrder order({{100, 500}, {100, 60}, {100, 60}}, {.seed = 1, .window_bytes = 128});
+  for (int64_t e = 0; e < 4; ++e) {
+    const auto epoch = order.epoch(e), next = order.epoch(e + 1);
+    for (int64_t item = 0; item < 300; item += 99) {
+      Loads loads;
+      const size_t turn = epoch->place(item).turn;
+      const auto is_large = [&](size_t t) { return epoch->group(t) == 0; };
+      for (size_t t = 0; t < 3; ++t) {  // its window: the large one, or its neighbours of the two
+        if (t == turn || (!is_large(t) && !is_large(turn) && (t > turn ? t - turn : turn - t) == 1))
+          loads.load(epoch->group(t));
+      }
+      const std::set<size_t> window = loads.loaded;
+      epoch->read_ahead(item, loads, *next);
+      int64_t bytes = 0;
+      for (const size_t group : loads.loaded) bytes += group == 0 ? 500 : 60;
+      EXPECT_TRUE(loads.loaded.size() <= 2 || bytes <= 256) << "more than the cache keeps";
+    }
+  }
+}
+
+/// Whose reading fails.
+class Failing final : public GroupReader {
+ public:
+  std::vector<SampleGroup> groups() const override { return {}; }
+  bool holds(size_t group) const override { return group == held; }
+  void load(size_t) const override { throw InputError("the network is down"); }
+  size_t held = 0;
+};
+
+TEST(GroupOrder, LeavesErrorsToWhoAsksForASample) {
+  const GroupOrder order({{100, 10}, {100, 10}}, {.seed = 1, .window_bytes = 10});
+  Failing reader;
+  reader.held = order.epoch(0)->group(0);
+  EXPECT_NO_THROW(order.epoch(0)->read_ahead(99, reader, *order.epoch(1)));
+}
+
 TEST(GroupOrder, NeedsGroupsWithItems) {
   test::expect_input_error([] { GroupOrder({}, {}); }, {"there are no groups"});
   test::expect_input_error([] { GroupOrder({{1, 1}, {0, 1}}, {}); }, {"a group has no items"});

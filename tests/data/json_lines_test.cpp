@@ -52,6 +52,14 @@ TEST(JsonLines, TextsFollowOneAnother) {
   EXPECT_EQ(all_of(open_json_lines(local_shards({a, b}), {.column = "body"})), bytes_of("a\nb\n"));
 }
 
+TEST(JsonLines, TheLastLineMayLackItsBreak) {
+  const TempFolder folder;
+  const std::string text(3 << 19, 'x');  // more than a group
+  EXPECT_EQ(all_of(open(folder.write("a.jsonl", "{\"text\": \"" + text + "\"}"))), bytes_of(text + "\n"));
+  EXPECT_EQ(all_of(open(folder.write("b.jsonl", "{\"text\": \"b\"}\n{\"text\": \"" + text + "\"}"))),
+            bytes_of("b\n" + text + "\n"));
+}
+
 TEST(JsonLines, ListsOfIdsAreTokens) {
   const TempFolder folder;
   const std::string file = folder.write("a.jsonl", "{\"ids\": [5, 70000]}\n{\"ids\": []}\n{\"ids\": [0]}\n");

@@ -6,11 +6,13 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/randn.h>
+#include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include "tests/nn/relative_error.h"
 #include "weft/nn/channels_last.h"
+#include "weft/nn/convolution.h"
 
 namespace weft::window_product_test {
 namespace {
@@ -59,6 +61,13 @@ TEST(WindowProduct, GoesOnInTheOrderOfConvolutions) {
   const at::Tensor x = at::randn({2, 4, 3, 3}), y = window_product(x, at::randn({20, 4, 3, 3}), {}, 1);
   EXPECT_TRUE(lies_channels_last(y));
   EXPECT_TRUE(lies_channels_last(window_input_gradient(y, x, at::randn({20, 4, 3, 3}), 1)));
+}
+
+TEST(WindowProduct, MayBeChangedInPlaceByWhoComesNext) {
+  const at::Tensor x = at::randn({2, 4, 2, 2}).requires_grad_();
+  Parameter weight{at::randn({16, 4, 3, 3}), at::zeros({16, 4, 3, 3})};
+  at::Tensor y = convolution(x, weight, nullptr);
+  EXPECT_NO_THROW(y.relu_().sum().backward());
 }
 
 TEST(WindowProduct, SuitsFewerPixelsThanFilters) {

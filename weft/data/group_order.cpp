@@ -11,7 +11,11 @@
 namespace weft {
 
 GroupEpoch::GroupEpoch(const std::vector<SampleGroup>& groups, const GroupOrderOptions& options, int64_t epoch)
-    : seed_(splitmix64(options.seed ^ fnv1a("groups"))), epoch_(epoch), starts_({0}), windows_({0}) {
+    : seed_(splitmix64(options.seed ^ fnv1a("groups"))),
+      epoch_(epoch),
+      starts_({0}),
+      windows_({0}),
+      window_bytes_(options.window_bytes) {
   const auto count = static_cast<int64_t>(groups.size());
   const Sampler sampler(count, {.seed = seed_});
   order_.reserve(groups.size());
@@ -21,6 +25,7 @@ GroupEpoch::GroupEpoch(const std::vector<SampleGroup>& groups, const GroupOrderO
     const auto group = static_cast<size_t>(sampler.sample(epoch * count + turn));
     if (static_cast<size_t>(turn) > windows_.back() && bytes + groups[group].bytes > options.window_bytes) {
       windows_.push_back(static_cast<size_t>(turn));
+      bytes_.push_back(bytes);
       bytes = 0;
     }
     bytes += groups[group].bytes;
@@ -28,6 +33,7 @@ GroupEpoch::GroupEpoch(const std::vector<SampleGroup>& groups, const GroupOrderO
     starts_.push_back(starts_.back() + groups[group].items);
   }
   windows_.push_back(groups.size());
+  bytes_.push_back(bytes);
 }
 
 GroupEpoch::Place GroupEpoch::place(int64_t item) const {
@@ -65,12 +71,19 @@ void GroupEpoch::read_ahead(int64_t item, const GroupReader& reader, const Group
   const bool is_last = window + 2 == windows_.size();
   const GroupEpoch& other = is_last ? next : *this;
   const size_t first = is_last ? 0 : windows_[window + 1], last = is_last ? other.windows_[1] : windows_[window + 2];
+  const size_t count = windows_[window + 1] - windows_[window] + last - first;
+  if (count > 2 && bytes_[window] + (is_last ? other.bytes_[0] : bytes_[window + 1]) > 2 * window_bytes_) return;
   // Not in the first quarter, in which others may still be at the window before.
   const double length = static_cast<double>(begin_of(window + 1) - begin_of(window));
   const double done = static_cast<double>(item - begin_of(window)) / length, due = (done - 0.25) / 0.75;
   for (size_t turn = first; turn < last && static_cast<double>(turn - first) < due * static_cast<double>(last - first);
        ++turn) {
-    if (!reader.holds(other.order_[turn])) reader.load(other.order_[turn]);
+    if (reader.holds(other.order_[turn])) continue;
+    try {
+      reader.load(other.order_[turn]);
+    } catch (const Error&) {
+      return;
+    }
   }
 }
 

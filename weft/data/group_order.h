@@ -71,7 +71,9 @@ class GroupEpoch {
   int64_t sample(int64_t position, const Cut& cut) const;
 
   /// Reads groups of the next window, which may be the first one of `next`, evenly over the window that `item` is in, so that
-  /// nothing is waited for when it begins. Only where all of this window is in memory: else nobody goes through it in order.
+  /// nothing is waited for when it begins. Only where all of this window is in memory: else nobody goes through it in order;
+  /// and not beside a group that is larger than a window may be, where both would not stay. Errors are left to who asks for a
+  /// sample.
   void read_ahead(int64_t item, const GroupReader& reader, const GroupEpoch& next) const;
 
  private:
@@ -83,6 +85,8 @@ class GroupEpoch {
   std::vector<size_t> order_;    ///< groups
   std::vector<int64_t> starts_;  ///< items before each of these, and before the end
   std::vector<size_t> windows_;  ///< the turn that each window begins with, and the end
+  std::vector<int64_t> bytes_;   ///< of each window
+  int64_t window_bytes_;         ///< GroupOrderOptions::window_bytes
 };
 
 /// The orders of all epochs. Thread-safe.

@@ -115,7 +115,7 @@ class JsonGroups final : public TokenGroups {
         from = end + 1;
         if (end == block.size() && at + static_cast<int64_t>(end) < bytes) break;  // it goes on in the next one
         tokens += take(line, file, ++number);
-        group.bytes += static_cast<int64_t>(line.size()) + 1;
+        group.bytes += static_cast<int64_t>(line.size()) + (end < block.size() ? 1 : 0);
         line.clear();
         if (group.bytes >= kGroup) close(group, tokens);
       }

@@ -54,10 +54,11 @@ Batch join(const Batch& a, const Batch& b) {
   return out;
 }
 
-/// In page-locked memory.
+/// In page-locked memory, but for what is there or on a device already.
 Batch pin(Batch batch) {
-  for (at::Tensor& input : batch.inputs) input = input.pin_memory();
-  batch.target = batch.target.pin_memory();
+  const auto pinned = [](const at::Tensor& x) { return x.is_cpu() && !x.is_pinned() ? x.pin_memory() : x; };
+  for (at::Tensor& input : batch.inputs) input = pinned(input);
+  batch.target = pinned(batch.target);
   return batch;
 }
 

@@ -30,22 +30,21 @@ std::vector<int64_t> starts_after(int64_t id, const TokenSource& source, int64_t
 }
 
 /// Where stretches of tokens [begin, end) that are packed by themselves end: of a source that is read a group at a time each
-/// ends with the document in which groups of `mix_bytes` do; of any other there is one.
+/// has groups of at most `mix_bytes`, or one, and ends with a document; of any other source there is one.
 std::vector<int64_t> stretch_ends(const TokenFile& file, const TokenSource& source, const std::vector<int64_t>& starts,
                                   int64_t begin, int64_t end) {
   std::vector<int64_t> ends;
-  if (source.grouped() != nullptr) {
-    int64_t at = 0, bytes = 0;
-    for (const SampleGroup& group : source.grouped()->groups()) {
-      at += group.items;
-      if (at <= begin) continue;
-      bytes += group.bytes;
-      if (bytes < file.mix_bytes) continue;
-      const auto next = std::lower_bound(starts.begin(), starts.end(), at);
+  int64_t first = 0, bytes = 0;  // of the group, of the stretch so far
+  for (const SampleGroup& group : source.grouped() != nullptr ? source.grouped()->groups() : std::vector<SampleGroup>()) {
+    const int64_t after = first + group.items;
+    if (after > begin && bytes > 0 && bytes + group.bytes > file.mix_bytes) {
+      const auto next = std::lower_bound(starts.begin(), starts.end(), first);
       if (next == starts.end() || *next >= end) break;
       if (ends.empty() || *next > ends.back()) ends.push_back(*next);
       bytes = 0;
     }
+    if (after > begin) bytes += group.bytes;
+    first = after;
   }
   ends.push_back(end);
   return ends;

@@ -175,11 +175,9 @@ Work StepRun::start(const Instruction& instruction, const NextMicroBatch& next) 
       norm(instruction);
       return {};
     case Op::gather_gradients:
-      settle_loss();
-      return result_.skipped ? Work() : gather_gradients(instruction.first, group_of(instruction));
+      return gather_gradients(instruction);
     case Op::update:
-      settle_loss();
-      for (int b = instruction.first; b < instruction.last && !result_.skipped; ++b) update(b);
+      update(instruction);
       return {};
   }
   return {};
@@ -241,14 +239,22 @@ Work StepRun::reduce(const Instruction& instruction) {
 }
 
 /// Both tensors live as long as the collective: the updater keeps the whole until the update, which waits for it.
-Work StepRun::gather_gradients(int block, const Group& shards) {
+Work StepRun::gather_gradients(const Instruction& instruction) {
+  settle_loss();
+  if (result_.skipped) return {};
+  const int block = instruction.first;
   const at::Tensor part = updater_.part_of_gradients(block, divisor_);
   const at::Tensor whole = at::empty({model_.flat(block).numel}, part.options());
   updater_.take_gradients(block, whole);
-  return shards.all_gather(whole, part, "gradients of " + model_.model().blocks[block].name + " for its update");
+  return group_of(instruction).all_gather(whole, part, "gradients of " + model_.model().blocks[block].name + " for its update");
 }
 
-void StepRun::update(int block) {
+void StepRun::update(const Instruction& instruction) {
+  settle_loss();
+  for (int block = instruction.first; block < instruction.last && !result_.skipped; ++block) update_block(block);
+}
+
+void StepRun::update_block(int block) {
   updater_.update(block, divisor_);
   weights.mark_changed(block);
   const GroupRange statistics = model_.statistics_range(block);

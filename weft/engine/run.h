@@ -103,8 +103,9 @@ class StepRun {
   void settle_loss();
   void norm(const Instruction& instruction);
   void add_up(const Instruction& instruction, std::vector<ExactSum>& sums, std::string_view what);
-  Work gather_gradients(int block, const Group& shards);
-  void update(int block);
+  Work gather_gradients(const Instruction& instruction);
+  void update(const Instruction& instruction);
+  void update_block(int block);
   void offload(const Instruction& instruction);
   void reload(const Instruction& instruction);
   void offload_input(int block, InFlight& flight);

@@ -199,7 +199,7 @@ class Head : public Block {
   Head(int64_t in, int64_t classes) : linear_(in, classes) {}
 
   Tensors forward(const Tensors& inputs, const Context& context) override {
-    return {linear_(at::mean(inputs.front(), {2, 3}), context)};
+    return {linear_(at::mean(channels_last(inputs.front()), {2, 3}), context)};  // a stage before hands on plain tensors
   }
 
   std::vector<ParamSpec> parameters() override {

@@ -1,7 +1,6 @@
 #include "weft/nn/pixel_norm.h"
 
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -9,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "weft/base/error.h"
 #include "weft/nn/batch_pieces.h"
 #include "weft/nn/batch_statistics.h"
 #include "weft/nn/channel_kernels.h"
@@ -71,22 +71,19 @@ struct PixelNormFunction : torch::autograd::Function<PixelNormFunction> {
     ChannelGradient whole{by_pixels(gradients[0]), saved[4], x, mean};
     // Where an input was added, its gradient is g, and dx can be made of that.
     const at::Tensor of_added = context->saved_data["added"].toBool() && saved[4].defined() ? at::empty_like(x) : at::Tensor();
+    const int64_t channels = x.size(1);
+    const at::Tensor root = var.to(at::kDouble).add_(eps).sqrt_();
     std::vector<at::Tensor> of_pieces;
     of_pieces.reserve(ranks->pieces);
     for (int64_t i = 0; i < ranks->pieces; ++i) {
       const auto piece = [&](const at::Tensor& all) { return all.defined() ? batch_piece(all, i, ranks->pieces) : all; };
       of_pieces.push_back(gradient_sums({piece(whole.dy), piece(whole.y), piece(x), mean}, piece(of_added)));
+      of_pieces.back().narrow(0, channels, channels).div_(root);  // as ranks add them up, whatever order theirs is
     }
-    const int64_t channels = x.size(1);
-    const at::Tensor root = var.to(at::kDouble).add_(eps).sqrt_();
     // Ranks add up what statistics need in float64 and gradients in their own type; so do pieces.
-    const at::Tensor own = tree_sum(ranks->pieces, [&](int64_t i) {
-      return at::cat({of_pieces[i].narrow(0, 0, channels), of_pieces[i].narrow(0, channels, channels) / root})
-          .to(mean.scalar_type());
-    });
+    const at::Tensor own = tree_sum(ranks->pieces, [&](int64_t i) { return of_pieces[i].to(mean.scalar_type()); });
     const at::Tensor all = tree_sum(ranks->pieces, [&](int64_t i) { return of_pieces[i]; });
     ranks->group.all_reduce(all, ReduceOp::sum, "gradients of statistics of samples").wait();
-    all.narrow(0, channels, channels).div_(root);
     const auto [slope, offset] = slope_and_offset(all, weight, root, count);
     if (of_added.defined()) whole = {of_added, {}, x, mean};
     const at::Tensor dx = at::empty_like(x);
@@ -106,6 +103,9 @@ bool goes_by_pixels(const at::Tensor& x, const BatchNormState& state) {
 }
 
 at::Tensor pixel_norm(const at::Tensor& x, const BatchNormState& state, const Context& context, const AfterNorm& after) {
+  if (after.added && (after.added->sizes() != x.sizes() || after.added->scalar_type() != x.scalar_type())) {
+    throw InputError("batch norm: what is added to its values must have their sizes and type");
+  }
   return PixelNormFunction::apply(x, state.weight.to(at::kFloat), state.bias.to(at::kFloat), after.added, state, after.relu,
                                   c10::make_intrusive<PixelRanks>(context.batch, context.batch_pieces));
 }

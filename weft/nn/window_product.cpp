@@ -103,7 +103,8 @@ at::Tensor window_product(const at::Tensor& x, const at::Tensor& weight, const s
                           int64_t stride) {
   const Windows w(x, weight, stride);
   const at::Tensor y = kMatrixLayer.forward(windows_of(x, w), weight.flatten(1), bias);
-  return y.view({w.samples, w.rows, w.columns, weight.size(0)}).permute({0, 3, 1, 2});
+  // No view of y: of what a function of ours hands on nobody could change a view in place.
+  return y.view({w.samples, w.rows, w.columns, weight.size(0)}).permute({0, 3, 1, 2}).variable_data();
 }
 
 at::Tensor window_input_gradient(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& weight, int64_t stride) {

@@ -31,7 +31,7 @@ class AdafactorOptimizer : public PieceOptimizer<Adafactor> {
         rms_(model.params().size(), 0.0) {
     for (size_t i = 0; i < model.params().size(); ++i) {
       const Param& param = model.params()[i];
-      if (!is_trained(param.group)) continue;
+      if (!is_trained(param.group) || !model.owns(param.block)) continue;
       begin_[i] = numel_[param.block];
       numel_[param.block] += factored_numel(param.shape);
     }
@@ -111,7 +111,7 @@ class AdafactorOptimizer : public PieceOptimizer<Adafactor> {
   }
 
   /// What the rank owns of the parameter; `squares` is overwritten.
-  void move(int index, const at::Tensor& gradient, at::Tensor squares, const UpdateStep& step) {
+  void move(int index, const at::Tensor& gradient, const at::Tensor& squares, const UpdateStep& step) {
     const GroupRange own = pieces_.own(index);
     if (own.begin == own.end) return;
     const Param& param = pieces_.model().params()[index];

@@ -12,14 +12,6 @@ double rate_factor(RateScaling scaling, int64_t batch, int64_t reference) {
 }
 
 double LearningRate::at(int64_t step) const {
-  for (const RatePhase& phase : phases) {
-    if (step >= phase.before_step) continue;
-    LearningRate own = *this;
-    own.phases.clear();
-    own.peak = phase.peak;
-    own.warmup_share = phase.warmup_share;
-    return own.at(step);
-  }
   if (step < warmup) {
     const double way = static_cast<double>(step + 1) / static_cast<double>(warmup);
     return peak * (warmup_share == 0.0 ? way : warmup_share + (1.0 - warmup_share) * way);
@@ -41,6 +33,16 @@ double LearningRate::at(int64_t step) const {
     }
   }
   return peak;
+}
+
+double rate_at(const LearningRate& rate, const std::vector<RatePhase>& phases, int64_t step) {
+  LearningRate own = rate;
+  const auto phase = std::find_if(phases.begin(), phases.end(), [step](const RatePhase& p) { return step < p.before_step; });
+  if (phase != phases.end()) {
+    own.peak = phase->peak;
+    own.warmup_share = phase->warmup_share;
+  }
+  return own.at(step);
 }
 
 }  // namespace weft

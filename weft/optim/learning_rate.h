@@ -41,11 +41,13 @@ struct LearningRate {
   double final_share = 0.0;       ///< linear, cosine: share of the peak at the last step and after it
   int64_t decay_every = 1;        ///< step: steps between drops, counted after the warm-up
   double decay_factor = 0.1;      ///< step: factor of each drop
-  /// Phases with peaks of their own, in order, before the one that the others are of; warm-up and decay go on through them.
-  std::vector<RatePhase> phases = {};
 
   /// The learning rate of a step, counted from 0.
   double at(int64_t step) const;
 };
+
+/// The same where phases have peaks of their own, in order, before the one that `rate` tells; warm-up and decay go on through
+/// them.
+double rate_at(const LearningRate& rate, const std::vector<RatePhase>& phases, int64_t step);
 
 }  // namespace weft

@@ -115,7 +115,7 @@ class Estimate {
   /// Most that the update of a block holds for the moment: the gradients that it gathers, and what it says.
   int64_t largest_update() const {
     int64_t most = 0;
-    for (int block = 0; block < program_.num_blocks() && !options_.block_states.empty(); ++block) {
+    for (int block = 0; block < program_.num_blocks() && owns_ && !options_.block_states.empty(); ++block) {
       if (held_numel_[block] == 0) continue;
       const int64_t whole =
           program_.gathers_gradients(block) ? held_numel_[block] * program_.gathered_gradient_bytes[block] : 0;

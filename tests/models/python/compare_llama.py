@@ -15,6 +15,7 @@ TOLERANCE = 1e-5  # of the largest number of a tensor
 
 
 def difference(got, expected):
+    assert torch.isfinite(got).all(), "not all numbers are finite"
     return ((got - expected).abs().max() / expected.abs().max().clamp(min=1.0)).item()
 
 

@@ -59,6 +59,7 @@ def compare(path):
                 group["lr"] = share * 0.01 / (step + 1)
             optimizer.step()
         averaged.update_parameters(module)
+        assert all(torch.isfinite(tensors[f"weight.{step}.{key}"]).all() for key in weights), "not all weights are finite"
         for i, (name, values) in enumerate({"weight": weights, "average": averaged.module}.items()):
             worst[i] = max([worst[i]] + [(tensors[f"{name}.{step}.{key}"] - value).abs().max().item() for key, value in values.items()])
     return worst

@@ -57,15 +57,17 @@ run = { steps = 100 })",
   RunLengths lengths;
   lengths.steps = 100;
   lengths.warmup = 10;
-  const LearningRate rate = learning_rate_of(recipe, lengths);
-  EXPECT_DOUBLE_EQ(rate.at(2), 0.1);                 // the reference itself
-  EXPECT_DOUBLE_EQ(rate.at(7), 0.1 + 0.1 * 8 / 10);  // on the way from 0.1 to 0.2
-  EXPECT_DOUBLE_EQ(rate.at(24), 0.2);
-  EXPECT_DOUBLE_EQ(rate.at(25), 0.4);
+  const auto rate = [&lengths](const Recipe& of, int64_t step) {
+    return rate_at(learning_rate_of(of, lengths), rate_phases_of(of), step);
+  };
+  EXPECT_DOUBLE_EQ(rate(recipe, 2), 0.1);                 // the reference itself
+  EXPECT_DOUBLE_EQ(rate(recipe, 7), 0.1 + 0.1 * 8 / 10);  // on the way from 0.1 to 0.2
+  EXPECT_DOUBLE_EQ(rate(recipe, 24), 0.2);
+  EXPECT_DOUBLE_EQ(rate(recipe, 25), 0.4);
   Recipe plain = recipe;
   plain.optimizer.scale_lr = "none";
   plain.optimizer.warmup_from = "zero";
-  EXPECT_DOUBLE_EQ(learning_rate_of(plain, lengths).at(24), learning_rate_of(plain, lengths).at(25));
+  EXPECT_DOUBLE_EQ(rate(plain, 24), rate(plain, 25));
 }
 
 }  // namespace

@@ -83,6 +83,19 @@ TEST(SyncBatchNorm, HasTheSameBitsInSlotsOnAnyNumberOfRanks) {
   for (const Layout& l : layouts()) expect_equal(train(l), one, l.name);
 }
 
+/// Stages hand on plain tensors, whatever order blocks leave pixels in: the head alone is a stage here.
+TEST(SyncBatchNorm, ResnetsHaveTheSameBitsInEveryCut) {
+  const Job job = resnet_job();
+  TrainerOptions options{.global_batch = kBatch, .micro_batch = 2, .reproducible_slots = 8};
+  test::run_ranks(5, [&](const World& world) {
+    const LayoutComparison found = compare_layouts(
+        world,
+        {.layout = {.axes = {{"pp", 5}}, .options = options},
+         .trained = {.model = job.model, .optimizer = Sgd{.lr = 0.05}, .batches = whole_batches(job.batch_of), .steps = 2}});
+    EXPECT_EQ(found.likeness, Likeness::bit_identical);
+  });
+}
+
 /// Which samples meet where a rank has several micro-batches, in a pipeline, and over one of the axes.
 TEST(SyncBatchNorm, MeetsTheOthersMicroBatchByMicroBatch) {
   struct Case {

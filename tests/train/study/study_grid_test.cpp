@@ -158,7 +158,7 @@ TEST_F(StudyGridTest, AFolderIsOfOneRecipeAndTarget) {
   const struct {
     const char* key;
     Lines lines;
-  } recipes[] = {{"data.path=x", {"data.path was left out, is x"}},
+  } recipes[] = {{"data.path=x", {"data.path was somewhere, is x"}},
                  {"model.weights=x", {"model.weights was left out, is x"}},
                  {"layout.recompute=blocks", {"layout.recompute was none, is blocks"}}};
   for (const auto& [key, lines] : recipes) EXPECT_EQ(settings_changes(before, settings({key}, grid), "s"), lines);

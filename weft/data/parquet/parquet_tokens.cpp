@@ -38,9 +38,7 @@ class ParquetGroups final : public TokenGroups {
 
   TokenRun load(size_t number) const override {
     const size_t group = groups_[number];
-    TokenRun run = run_of(group, [this](const std::string& what) {
-      if (text_.bad == BadData::refuse) refuse(what);
-    });
+    TokenRun run = whole_run_of(group);
     const auto found = static_cast<int64_t>(run.text.size() + run.ids.size());
     if (found == counts_[number]) return run;
     throw InputError(
@@ -50,6 +48,18 @@ class ParquetGroups final : public TokenGroups {
   }
 
  private:
+  /// As it is read again, of a group that was good or is taken at its word.
+  TokenRun whole_run_of(size_t group) const {
+    const bool refuses = text_.bad == BadData::refuse;
+    try {
+      return run_of(group, [refuses](const std::string& what) {
+        if (refuses) refuse(what);
+      });
+    } catch (const BadDataError& error) {
+      if (refuses) refuse(error.what());
+      throw;
+    }
+  }
   [[noreturn]] static void refuse(const std::string& what) {
     throw InputError(fmt::format("{}; mend it, check data.column, {}", what, kOrSkip));
   }

@@ -105,16 +105,9 @@ class Linker {
       case Op::loss:
         return loss(x);
       case Op::backward:
-        read_for_backward(x);
-        add_all_gradients(x.first);
-        return write(Datum::output_gradient, x.first - 1, x.micro);
       case Op::backward_input:
-        read_for_backward(x);
-        write(Datum::deferred, x.first, x.micro);
-        return write(Datum::output_gradient, x.first - 1, x.micro);
       case Op::backward_weight:
-        read(Datum::deferred, x.first, x.micro);
-        return add_all_gradients(x.first);
+        return backward(x);
       case Op::send:
         return read(datum_of(x.what), x.first, x.micro);
       case Op::receive:
@@ -148,6 +141,14 @@ class Linker {
         change_blocks(Datum::state, x);
         return change_blocks(Datum::shard, x);
     }
+  }
+
+  void backward(const Instruction& x) {
+    const bool has_input = x.op != Op::backward_weight, has_weights = x.op != Op::backward_input;
+    has_input ? read_for_backward(x) : read(Datum::deferred, x.first, x.micro);
+    if (has_weights) add_all_gradients(x.first);
+    if (!has_weights) write(Datum::deferred, x.first, x.micro);
+    if (has_input) write(Datum::output_gradient, x.first - 1, x.micro);
   }
 
   static Datum datum_of(Payload what) {

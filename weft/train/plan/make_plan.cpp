@@ -60,7 +60,7 @@ std::shared_ptr<const Program> phase_program(const Recipe& recipe, const Plan& p
   options.pipeline.first_block = plan.layout.options.pipeline.first_block;
   StepLayout layout;
   in_recipe(recipe, [&] {
-    if (phase.layout.pp > 1) options.pipeline.given = named_schedule(alone, phase.layout);
+    if (phase.layout.pp > 1 && !options.master) options.pipeline.given = named_schedule(alone, phase.layout);
     layout = step_layout(options, phase.layout.counts);
     layout.buffers = plan.program->buffers;
     phase.program = std::make_shared<const Program>(build_program(plan.cost, layout));

@@ -100,8 +100,11 @@ ModelCost model_cost(const Recipe& recipe, int64_t micro_batch, const LayoutOpti
   split_layers(model, counts.tp, 0, counts.reproducible_tp);
   const Tensors inputs = meta_inputs(recipe, micro_batch, counts.cp);
   ModelCost cost{.name = model.name, .blocks = {}, .input_bytes = 0};
-  for (const at::Tensor& input : inputs) cost.input_bytes += input.numel() * static_cast<int64_t>(input.element_size());
   const at::ScalarType weights = dtype_of(layout.precision);
+  for (const at::Tensor& input : inputs) {
+    cost.input_bytes +=
+        input.numel() * static_cast<int64_t>(elementSize(input.is_floating_point() ? weights : input.scalar_type()));
+  }
   const CostOptions options{.weight_dtype = weights,
                             .gradient_dtype = gradient_bytes(layout, counts.reproducible) == 4 ? at::kFloat : weights,
                             .recompute_parts = layout.recompute_parts,

@@ -41,7 +41,7 @@ Keys layout_keys(LayoutRecipe& l) {
       {"layout",
        "style",
        &l.style,
-       "mesh: as the axes say; or a textbook form over all ranks",
+       "mesh: as the axes say; textbook forms: master, over all ranks, naive, over those that remain",
        {},
        {"mesh", "master", "naive"}},
       {"layout", "dp", &l.dp, "replicas; left out: the ranks that remain", from(1, 1e6)},

@@ -37,9 +37,9 @@ std::string difference(const std::string& first, const std::string& own, int ran
   return text;
 }
 
-std::string phases_text(const LearningRate& rate) {
+std::string phases_text(const std::vector<RatePhase>& phases) {
   std::string text;
-  for (const RatePhase& phase : rate.phases) {
+  for (const RatePhase& phase : phases) {
     text += fmt::format(", before step {} peak {} from {} of it", phase.before_step, phase.peak, phase.warmup_share);
   }
   return text;
@@ -62,7 +62,7 @@ std::string options_text(const TrainerOptions& options, const OptimizerOptions& 
       kSyncBatchNorms.of(options.layout.sync_batch_norm), optimizer_text(optimizer),
       options.parameters.empty() ? "all alike" : rules_text(options.parameters), options.average.text(), rate.peak, rate.warmup,
       rate.warmup_share, static_cast<int>(rate.decay), rate.steps, rate.final_share, rate.decay_every, rate.decay_factor,
-      phases_text(rate), options.clip);
+      phases_text(options.rate_phases), options.clip);
 }
 
 /// Without a ramp nothing.

@@ -34,6 +34,7 @@ LayoutComparison compare_recipe(const Recipe& whole, const World& world, const C
   trainer.program = plan.program;
   trainer.program_is_verified = true;
   trainer.learning_rate = learning_rate_of(recipe, run_lengths(recipe, data.training->size()));
+  trainer.rate_phases = rate_phases_of(recipe);
   trainer.agreement = recipe_agreement(recipe, data);
   return compare_layouts(world, compared);
 }

@@ -32,32 +32,44 @@ LoaderOptions loader_options(const Recipe& recipe, const ResolvedLayout& layout,
           .timeout_s = recipe.run.timeout_s};
 }
 
+namespace {
+
+double factor_of(const Recipe& recipe, int64_t batch) {
+  return rate_factor(kRateScalings.value_of(recipe.optimizer.scale_lr, "optimizer.scale_lr"), batch,
+                     std::max<int64_t>(1, recipe.batch.reference));
+}
+
+double warmup_share_of(const Recipe& recipe, double factor) {
+  return recipe.optimizer.warmup_from == "reference" ? std::min(1.0, 1.0 / factor) : 0.0;
+}
+
+}  // namespace
+
 LearningRate learning_rate_of(const Recipe& recipe, const RunLengths& lengths) {
   const OptimizerRecipe& o = recipe.optimizer;
-  const auto factor_of = [&](int64_t batch) {
-    return rate_factor(kRateScalings.value_of(o.scale_lr, "optimizer.scale_lr"), batch,
-                       std::max<int64_t>(1, recipe.batch.reference));
-  };
-  const auto share_of = [&](double factor) { return o.warmup_from == "reference" ? std::min(1.0, 1.0 / factor) : 0.0; };
-  std::vector<RatePhase> phases;
-  phases.reserve(recipe.batch.ramp.size());
-  int64_t step = 0;
-  for (const BatchPhase& phase : recipe.batch.ramp) {
-    if (o.scale_lr == "none") break;
-    const double factor = factor_of(phase.global_batch);
-    step += phase.steps;
-    phases.push_back({.before_step = step, .peak = o.lr * factor, .warmup_share = share_of(factor)});
-  }
-  const double factor = factor_of(recipe.batch.global);
+  const double factor = factor_of(recipe, recipe.batch.global);
   return {.peak = o.lr * factor,
           .warmup = lengths.warmup,
-          .warmup_share = share_of(factor),
+          .warmup_share = warmup_share_of(recipe, factor),
           .steps = lengths.steps,
           .decay = kDecays.value_of(o.decay, "optimizer.decay"),
           .final_share = o.final_lr,
           .decay_every = std::max<int64_t>(1, lengths.decay_every),
-          .decay_factor = o.decay_factor,
-          .phases = std::move(phases)};
+          .decay_factor = o.decay_factor};
+}
+
+std::vector<RatePhase> rate_phases_of(const Recipe& recipe) {
+  std::vector<RatePhase> phases;
+  if (recipe.optimizer.scale_lr == "none") return phases;
+  phases.reserve(recipe.batch.ramp.size());
+  int64_t step = 0;
+  for (const BatchPhase& phase : recipe.batch.ramp) {
+    const double factor = factor_of(recipe, phase.global_batch);
+    step += phase.steps;
+    phases.push_back(
+        {.before_step = step, .peak = recipe.optimizer.lr * factor, .warmup_share = warmup_share_of(recipe, factor)});
+  }
+  return phases;
 }
 
 std::string learning_rate_rule(const Recipe& recipe) {

@@ -24,6 +24,8 @@ LoaderOptions loader_options(const Recipe& recipe, const ResolvedLayout& layout,
 
 /// The learning rate of every step, scaled to the batch as the recipe says.
 LearningRate learning_rate_of(const Recipe& recipe, const RunLengths& lengths);
+/// Where it is scaled, and the batch grows: the peaks of the phases before the last.
+std::vector<RatePhase> rate_phases_of(const Recipe& recipe);
 
 /// How the recipe's rate was scaled: "0.1 x 2048 / 256 (linear)"; empty where it was not.
 std::string learning_rate_rule(const Recipe& recipe);

@@ -61,7 +61,7 @@ std::string model_state_name(const std::string& parameter) { return kModelPrefix
 
 std::vector<StatePart> own_state(FlatModel& model, int block, const BlockOptimizer& optimizer) {
   const RangeOf all = [](const FlatPart& part, const Param&, int) { return Range{0, part.num_owned()}; };
-  return parts_of(model, block, optimizer, all, /*whole=*/true);
+  return parts_of(model, block, optimizer, all, /*whole=*/!model.options().is_copy);
 }
 
 std::vector<StatePart> written_state(FlatModel& model, int block, const BlockOptimizer& optimizer, const WriteShare& share) {

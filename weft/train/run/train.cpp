@@ -174,12 +174,12 @@ class Run {
     const RunState before = parse_run_state(text, "checkpoint");
     state_.clock = before.clock;
     state_.loss = before.loss;
+    noise_ = NoiseScale(state_.noise = before.noise);
     // Evaluations of the average and of the weights are not compared.
     if (before.evaluation && before.evaluation->averaged != evaluates_average(trainer_, recipe_.run.evaluate)) return;
     state_.evaluation = before.evaluation;
     state_.others = before.others;
     state_.best = before.best;
-    noise_ = NoiseScale(before.noise);
   }
 
   LoaderOptions first_loader_options() const {
@@ -222,6 +222,7 @@ class Run {
     options.ramp_programs = plan_.ramp;
     options.program_is_verified = true;
     options.learning_rate = learning_rate_of(recipe_, lengths_);
+    options.rate_phases = rate_phases_of(recipe_);
     options.agreement = recipe_agreement(recipe_, data_);
     return options;
   }

@@ -48,7 +48,7 @@ Trainer::Trainer(const Mesh& mesh, Model model, const OptimizerOptions& optimize
       ((mesh.coordinate("pp") * axis.size() + axis.index) * mesh.size("cp") + mesh.coordinate("cp")) * mesh.size("tp") +
       mesh.coordinate("tp");
   check_mesh(mesh);
-  check_batch(options, axis.size());
+  check_batch(options, axis.size() * (options.layout.master ? mesh.size("pp") : 1));
   check_layout(options.layout, options.reproducible_slots > 0);
   check_average(options.average);
   check_parts(*state_->pending, options.layout);
@@ -91,7 +91,7 @@ StepResult Trainer::one_step(const Next& next) {
   s.start();
   const MemoryLedger::Attached attached(s.options.ledger);
   s.enter_phase();
-  s.updater->begin(s.steps_done, s.options.learning_rate.at(s.steps_done));
+  s.updater->begin(s.steps_done, rate_at(s.options.learning_rate, s.options.rate_phases, s.steps_done));
   const at::Device device = s.options.communication.device;
   const StepResult result = s.engine->step(s.steps_done, [&] {
     Batch batch = next();
@@ -223,6 +223,8 @@ int64_t Trainer::steps_done() const { return state_->steps_done; }
 int64_t Trainer::samples_done() const { return state_->samples_done(); }
 int64_t Trainer::global_batch() const { return state_->batches.at(state_->steps_done); }
 std::chrono::milliseconds Trainer::timeout() const { return state_->options.communication.timeout; }
-double Trainer::learning_rate() const { return state_->options.learning_rate.at(state_->steps_done); }
+double Trainer::learning_rate() const {
+  return rate_at(state_->options.learning_rate, state_->options.rate_phases, state_->steps_done);
+}
 
 }  // namespace weft

@@ -19,16 +19,17 @@ namespace weft {
 
 /// What a Trainer does with its model.
 struct TrainerOptions {
-  int64_t global_batch = 1;                     ///< samples a step, over all ranks
-  BatchRamp ramp = {};                          ///< steps with smaller batches before those, in the same micro-batches
-  int64_t micro_batch = 1;                      ///< samples a forward; must divide each rank's share
-  LearningRate learning_rate = LearningRate();  ///< constant at the optimizer's lr unless told
-  ParameterRules parameters = {};               ///< by their names: other rates and decays, frozen ones
-  WeightAverage average = {};                   ///< of the weights, for Trainer::with_average(); none unless told
-  double clip = 0.0;                            ///< largest global gradient norm; 0: no clipping
-  uint64_t seed = 1;                            ///< of weights and dropout
-  int reproducible_slots = 0;       ///< 0: off; a power of two: the same bits for any number of ranks that divides it
-  int reproducible_tp = 0;          ///< 0: off; a power of two: the same bits for any mesh whose tp divides it
+  int64_t global_batch = 1;                 ///< samples a step, over all ranks
+  BatchRamp ramp = {};                      ///< steps with smaller batches before those, in the same micro-batches
+  int64_t micro_batch = 1;                  ///< samples a forward; must divide each rank's share
+  LearningRate learning_rate = {};          ///< constant at the optimizer's lr unless told
+  std::vector<RatePhase> rate_phases = {};  ///< other peaks before, as a ramp of the batch wants
+  ParameterRules parameters = {};           ///< by their names: other rates and decays, frozen ones
+  WeightAverage average = {};               ///< of the weights, for Trainer::with_average(); none unless told
+  double clip = 0.0;                        ///< largest global gradient norm; 0: no clipping
+  uint64_t seed = 1;                        ///< of weights and dropout
+  int reproducible_slots = 0;               ///< 0: off; a power of two: the same bits for any number of ranks that divides it
+  int reproducible_tp = 0;                  ///< 0: off; a power of two: the same bits for any mesh whose tp divides it
   bool noise_scale = false;         ///< steps tell what NoiseScale takes (noise_scale.h); of two micro-batches or more a step
   int64_t bucket_bytes = 25 << 20;  ///< gradients are reduced in ranges of about this size
   LayoutOptions layout = {};        ///< what is sharded, recomputed, moved out, and in which types
