@@ -39,7 +39,7 @@ class GroupReader {
 
 /// How groups are mixed.
 struct GroupOrderOptions {
-  uint64_t seed = 0;
+  uint64_t seed = 0;                          ///< of all orders
   int64_t window_bytes = int64_t{128} << 20;  ///< of the groups of a window, which has one at least
 };
 

@@ -12,9 +12,9 @@ namespace weft {
 
 /// Of the values of all ranks; tensors [channels], in the type of the running ones.
 struct BatchStatistics {
-  at::Tensor mean;
-  at::Tensor var;  ///< of all values, not one less
-  double count = 0.0;
+  at::Tensor mean;     ///< of each channel
+  at::Tensor var;      ///< of all values, not one less
+  double count = 0.0;  ///< values of a channel
 };
 
 /// From a rank's own `sums`: each channel's sum, then the sums of squares, then how many values one has, [2 channels + 1]

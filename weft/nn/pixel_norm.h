@@ -15,7 +15,7 @@ bool goes_by_pixels(const at::Tensor& x, const BatchNormState& state);
 /// What is done with normalised values.
 struct AfterNorm {
   std::optional<at::Tensor> added = std::nullopt;  ///< like x
-  bool relu = false;
+  bool relu = false;                               ///< negative values become 0
 };
 
 /// In training: relu(batch_norm(x) + added), which ranks, pieces and errors as batch_norm() has them. Keeps x, and y with a

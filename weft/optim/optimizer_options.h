@@ -94,12 +94,12 @@ inline constexpr EnumNames<MatrixRate, 2> kMatrixRates("original", "match_rms_ad
 /// hidden matrix (hidden_matrices.h) takes AdamW's update at the rate adam_lr, which the schedule changes as it does lr. State:
 /// 4 bytes a parameter of matrices, 8 of others. Each rank orthogonalises the matrices of which it owns a part.
 struct Muon {
-  double lr = 1e-3;        ///< learning rate of matrices, where no schedule tells it; above 0
-  double momentum = 0.95;  ///< in [0, 1)
-  bool nesterov = true;    ///< needs momentum
-  int ns_steps = 5;        ///< in [1, 99]
-  double ns_eps = 1e-7;    ///< smallest norm that u is divided by; above 0
-  MatrixRate adjust = MatrixRate::original;
+  double lr = 1e-3;                          ///< learning rate of matrices, where no schedule tells it; above 0
+  double momentum = 0.95;                    ///< in [0, 1)
+  bool nesterov = true;                      ///< needs momentum
+  int ns_steps = 5;                          ///< in [1, 99]
+  double ns_eps = 1e-7;                      ///< smallest norm that u is divided by; above 0
+  MatrixRate adjust = MatrixRate::original;  ///< what lr is times
   double weight_decay = 0.1;  ///< times the rate, lr or adam_lr: the share of itself that a weight loses in a step
   double adam_lr = 3e-4;      ///< AdamW's learning rate beside a rate of lr
   double beta1 = 0.9;         ///< AdamW's, in [0, 1)

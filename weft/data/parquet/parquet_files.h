@@ -29,7 +29,7 @@ struct ParquetColumn {
 
 /// A row group that has rows.
 struct ParquetGroup {
-  size_t file = 0;
+  size_t file = 0;   ///< among the files
   int number = 0;    ///< in its file, from 0
   int64_t rows = 0;  ///< above 0
   /// Of the first column: bytes that it takes up in memory, as the file notes them (of columns that repeat themselves, and are
