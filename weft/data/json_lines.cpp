@@ -15,8 +15,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int64_t kBlock = int64_t{1} << 20, kLongestRow = int64_t{1} << 30;
-constexpr int64_t kGroup = int64_t{1} << 20;  ///< bytes of rows, and the last of them
+constexpr int64_t kReadBytes = int64_t{1} << 20, kLongestRow = int64_t{1} << 30;
+constexpr int64_t kGroupBytes = int64_t{1} << 20;  ///< bytes of rows, and the last of them
 
 bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\r") == std::string_view::npos; }
 
@@ -102,7 +102,7 @@ class JsonGroups final : public TokenGroups {
   };
 
   void add(size_t file) {
-    const int64_t bytes = files_->size(file), most = std::max(kBlock, files_->block_bytes());
+    const int64_t bytes = files_->size(file), most = std::max(kReadBytes, files_->block_bytes());
     Group group{.file = file, .offset = 0, .bytes = 0};
     std::string line, block;
     int64_t tokens = 0, number = 0;  // of the group, of the line
@@ -117,7 +117,7 @@ class JsonGroups final : public TokenGroups {
         tokens += take(line, file, ++number);
         group.bytes += static_cast<int64_t>(line.size()) + (end < block.size() ? 1 : 0);
         line.clear();
-        if (group.bytes >= kGroup) close(group, tokens);
+        if (group.bytes >= kGroupBytes) close(group, tokens);
       }
       if (static_cast<int64_t>(line.size()) > kLongestRow) {
         throw InputError(

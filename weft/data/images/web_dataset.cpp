@@ -15,7 +15,7 @@
 namespace weft {
 namespace {
 
-constexpr int64_t kMostBytes = int64_t{1} << 30;  // of an image
+constexpr int64_t kMostImageBytes = int64_t{1} << 30;  // of an image
 
 /// What a shard has under one key.
 struct Entry {
@@ -53,7 +53,7 @@ class WebDataset final : public ImageSource {
 
   DecodedCrop decode(int64_t index, ChooseCrop choose) const override {
     const Sample& sample = at(index);
-    if (sample.bytes > kMostBytes) throw BadDataError(fmt::format("{}: more bytes than an image has", name(index)));
+    if (sample.bytes > kMostImageBytes) throw BadDataError(fmt::format("{}: more bytes than an image has", name(index)));
     std::vector<uint8_t> bytes(static_cast<size_t>(sample.bytes));
     shards_->read(static_cast<size_t>(sample.shard), sample.offset, bytes.data(), sample.bytes);
     return decode_image(bytes, options_.channels, choose, name(index));
