@@ -7,7 +7,7 @@
 
 #include "weft/base/error.h"
 
-namespace weft {
+namespace weft::check_schedule_test {
 namespace {
 
 using enum TaskKind;
@@ -67,4 +67,4 @@ TEST(CheckSchedule, what_is_wrong_is_named) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::check_schedule_test

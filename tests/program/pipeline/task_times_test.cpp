@@ -6,7 +6,7 @@
 
 #include "weft/base/error.h"
 
-namespace weft {
+namespace weft::task_times_test {
 namespace {
 
 using enum TaskKind;
@@ -104,4 +104,4 @@ TEST(TaskTimes, what_can_never_start_is_named) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::task_times_test
