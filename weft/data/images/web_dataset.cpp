@@ -101,7 +101,8 @@ class WebDataset final : public ImageSource {
     int64_t label = -1;
     constexpr const char* kBlanks = " \t\r\n";
     const std::string digits = entry.label.substr(std::min(entry.label.find_first_not_of(kBlanks), entry.label.size()));
-    const char* end = digits.data() + digits.find_last_not_of(kBlanks) + 1;
+    const size_t last = digits.find_last_not_of(kBlanks);
+    const char* end = digits.data() + (last == std::string::npos ? 0 : last + 1);
     const auto [stop, error] = std::from_chars(digits.data(), end, label);
     if (entry.twice) {
       bad(name + ": it comes twice in the shard", "give each sample a key of its own");
