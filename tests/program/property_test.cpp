@@ -88,7 +88,8 @@ Names names_of(Op op) {
 // What crosses to and from a master beside activations: weights and sums.
 Names names_with_master(Op op) {
   using enum Defect;
-  if (op == Op::send) return {missing_reduce, double_reduce, early_reduce, not_gathered, transfer_mismatch, out_of_range};
+  if (op == Op::send)
+    return {missing_reduce, double_reduce, early_reduce, not_gathered, transfer_mismatch, bad_order, out_of_range};
   if (op == Op::receive)
     return {not_gathered, early_reduce, early_norm, early_update, transfer_mismatch, bad_order, out_of_range};
   return {};

@@ -68,7 +68,7 @@ class Writers {
 class Linker {
  public:
   Linker(InstructionList list, const Program& program, const Buffers& buffers)
-      : list_(std::move(list)), program_(program), buffers_(buffers), writers_(list_) {}
+      : list_(std::move(list)), program_(program), buffers_(buffers), weight_sends_(program.num_blocks()), writers_(list_) {}
 
   InstructionList run() {
     for (at_ = 0; at_ < static_cast<int>(list_.size()); ++at_) {
@@ -109,6 +109,7 @@ class Linker {
       case Op::backward_weight:
         return backward(x);
       case Op::send:
+        if (x.what == Payload::weights) weight_sends_[x.first].push_back(at_);
         return read(datum_of(x.what), x.first, x.micro);
       case Op::receive:
         return receive(x);
@@ -172,6 +173,8 @@ class Linker {
   }
   void forward(const Instruction& x) {
     read_weights(x.first);
+    // It moves running statistics, which are put back after it: not while they are being sent.
+    waits_.insert(waits_.end(), weight_sends_[x.first].begin(), weight_sends_[x.first].end());
     read_input(x);
     write(Datum::kept, x.first, x.micro);
     if (writers_.get(Datum::forward, x.first, x.micro) >= 0) return;  // recompute makes nothing new for others
@@ -263,9 +266,10 @@ class Linker {
   const Program& program_;
   const Buffers& buffers_;
   int at_ = 0;
-  std::vector<int> waits_;   // of the instruction at hand
-  std::vector<int> micros_;  // whose loss is known
-  std::vector<int> sends_;   // since the last collective
+  std::vector<int> waits_;                      // of the instruction at hand
+  std::vector<int> micros_;                     // whose loss is known
+  std::vector<int> sends_;                      // since the last collective
+  std::vector<std::vector<int>> weight_sends_;  // by block
   Writers writers_;
 };
 

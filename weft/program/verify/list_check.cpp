@@ -136,6 +136,10 @@ bool ListCheck::has_output_gradient(int block, int micro, int i) const {
 void ListCheck::check_forward(int i) const {
   const Instruction& x = list_[i];
   if (x.op == Op::forward) check_weights(i);
+  for (size_t s = 0; x.op == Op::forward && s < at_.weights_sent[x.first].size(); ++s) {  // running statistics move meanwhile
+    const int send = at_.weights_sent[x.first][s];
+    if (!before(send, i)) fail(Defect::bad_order, i, fmt::format("its weights may be under way (instruction {})", send));
+  }
   const bool has_batch = x.op == Op::loss ? before(at_.load[x.micro], i) : x.first > 0 || has_input(0, x.micro, i);
   if (!has_batch) {
     fail(Defect::use_before_load, i, fmt::format("micro-batch {} has not been loaded by then", x.micro));

@@ -105,8 +105,8 @@ void Finder::note_transfer(int i) {
     case Payload::batch:
       return note(moved.batch[x.micro], i, Defect::repeated, done);
     case Payload::weights:  // to as many as want them
-      if (!is_send) note(at_.weights_received[x.first], i, Defect::repeated, done);
-      return;
+      if (is_send) return at_.weights_sent[x.first].push_back(i);
+      return note(at_.weights_received[x.first], i, Defect::repeated, done);
     case Payload::sum:  // from as many as send theirs here
       if (is_send) return note(at_.sum_sent[x.first], i, Defect::double_reduce, done);
       return at_.sums_received[x.first].push_back(i);
@@ -152,7 +152,8 @@ StepIndex::StepIndex(int blocks, int micro_batches, int slots)
       received{forward, forward, load},
       weights_received(blocks, -1),
       sum_sent(blocks, -1),
-      sums_received(blocks) {}
+      sums_received(blocks),
+      weights_sent(blocks) {}
 
 StepIndex index_step(const Program& program, int rank) { return Finder(program, rank).run(); }
 

@@ -65,6 +65,7 @@ struct StepIndex {
 
   std::vector<int> weights_received, sum_sent;  ///< by block
   std::vector<std::vector<int>> sums_received;  ///< by block, in list order
+  std::vector<std::vector<int>> weights_sent;   ///< the same
 
  private:
   static const Grid& moved(const Moved& all, Payload what) { return what == Payload::gradient ? all.gradient : all.activation; }
