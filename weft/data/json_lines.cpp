@@ -87,7 +87,7 @@ class JsonGroups final : public TokenGroups {
       run.text.insert(run.text.end(), document.text.begin(), document.text.end());
       run.ids.insert(run.ids.end(), document.ids.begin(), document.ids.end());
     }
-    if (static_cast<int64_t>(run.text.size() + run.ids.size()) != counts_[number]) {
+    if (run.size() != counts_[number]) {
       throw InputError(fmt::format("{}: it was changed while it was in use; leave the data alone while a training reads it",
                                    files_->name(group.file)));
     }

@@ -39,7 +39,7 @@ class ParquetGroups final : public TokenGroups {
   TokenRun load(size_t number) const override {
     const size_t group = groups_[number];
     TokenRun run = whole_run_of(group);
-    const auto found = static_cast<int64_t>(run.text.size() + run.ids.size());
+    const int64_t found = run.size();
     if (found == counts_[number]) return run;
     throw InputError(
         fmt::format("{}: it has {} tokens and not {} as when it was opened, or as the file notes; write it anew, and "
@@ -74,7 +74,7 @@ class ParquetGroups final : public TokenGroups {
     };
     try {
       const TokenRun run = run_of(group, take);
-      return static_cast<int64_t>(run.text.size() + run.ids.size());
+      return run.size();
     } catch (const BadDataError& error) {
       take(error.what());
       return 0;
