@@ -1,7 +1,7 @@
 // How fast are images read, decoded, cropped at random, mirrored and normalised? A folder of images by class, once, as a
 // training reads it. A line of JSON.
 //
-//   build/bench/loader FOLDER [--workers 2] [--ahead 2] [--batch 64] [--size 224] [--skip 8]
+//   build/bench/loader FOLDER [--workers 2] [--ahead 1] [--batch 64] [--size 224] [--skip 8]
 //
 // The rate leaves out the first batches, while workers start. bench/vision runs this beside torch.utils.data.DataLoader.
 #include "weft/data/loader.h"
@@ -23,7 +23,7 @@ namespace {
 
 struct Settings {
   std::string folder;
-  int workers = 2, ahead = 2;
+  int workers = 2, ahead = 1;
   int64_t batch = 64, size = 224, skip = 8;
 };
 

@@ -52,4 +52,16 @@ class Dataset {
   virtual SampleRange near(int64_t /*index*/, int64_t /*epoch*/) const { return {0, size()}; }
 };
 
+/// Of a dataset whose samples are of one size and take long each (images, which are decoded): what lets a loader's workers fill
+/// one micro-batch together, where otherwise each makes one of its own. get() gives the same.
+class FillsRows {
+ public:
+  virtual ~FillsRows() = default;
+  /// Room for `count` samples, with nothing in it yet.
+  virtual Batch make_rows(int64_t count) const = 0;
+  /// Puts sample `index` into that row of it; names of bad samples go to `skipped`. From several threads, each with another
+  /// row.
+  virtual void fill_row(int64_t index, int64_t epoch, Batch& rows, int64_t row, std::vector<std::string>& skipped) const = 0;
+};
+
 }  // namespace weft

@@ -1,14 +1,13 @@
 #include "weft/data/loader.h"
 
 #include <ATen/Context.h>
-#include <ATen/ops/empty.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
-#include <cstring>
 #include <exception>
+#include <functional>
 #include <mutex>
 #include <numeric>
 #include <thread>
@@ -16,7 +15,9 @@
 #include <vector>
 
 #include "weft/base/error.h"
+#include "weft/base/math.h"
 #include "weft/base/stopwatch.h"
+#include "weft/data/micro_batches.h"
 
 namespace weft {
 namespace {
@@ -25,48 +26,14 @@ void require(bool good, const std::string& message) {
   if (!good) throw InputError(message);
 }
 
-/// Rows of a, then rows of b. Not at::cat: that may start a second pool of OpenMP threads for this thread.
-at::Tensor join_rows(const at::Tensor& a, const at::Tensor& b) {
-  const at::Tensor first = a.contiguous(), second = b.contiguous();
-  auto sizes = first.sizes().vec();
-  sizes[0] += second.size(0);
-  at::Tensor out = at::empty(sizes, first.options());
-  auto* bytes = static_cast<char*>(out.mutable_data_ptr());
-  std::memcpy(bytes, first.const_data_ptr(), first.nbytes());
-  std::memcpy(bytes + first.nbytes(), second.const_data_ptr(), second.nbytes());
-  return out;
-}
-
-/// Whether their rows may stand in one tensor.
-bool are_alike(const at::Tensor& a, const at::Tensor& b) {
-  return a.scalar_type() == b.scalar_type() && a.dim() == b.dim() && a.sizes().slice(1) == b.sizes().slice(1);
-}
-
-Batch join(const Batch& a, const Batch& b) {
-  bool fits = a.inputs.size() == b.inputs.size() && are_alike(a.target, b.target);
-  for (size_t i = 0; fits && i < a.inputs.size(); ++i) fits = are_alike(a.inputs[i], b.inputs[i]);
-  require(fits, "dataset: its samples have other sizes or types in another epoch, and a micro-batch holds some of both");
-  Batch out;
-  for (size_t i = 0; i < a.inputs.size(); ++i) out.inputs.push_back(join_rows(a.inputs[i], b.inputs[i]));
-  out.target = join_rows(a.target, b.target);
-  out.skipped = a.skipped;
-  out.skipped.insert(out.skipped.end(), b.skipped.begin(), b.skipped.end());
-  return out;
-}
-
-/// In page-locked memory, but for what is there or on a device already.
-Batch pin(Batch batch) {
-  const auto pinned = [](const at::Tensor& x) { return x.is_cpu() && !x.is_pinned() ? x.pin_memory() : x; };
-  for (at::Tensor& input : batch.inputs) input = pinned(input);
-  batch.target = pinned(batch.target);
-  return batch;
-}
-
-Batch get(const Dataset& dataset, const std::vector<int64_t>& indices, int64_t epoch) {
-  Batch batch = dataset.get(indices, epoch);
-  const std::string misfit = samples_misfit(batch, static_cast<int64_t>(indices.size()));
-  require(misfit.empty(), fmt::format("dataset: {} where {} were asked for", misfit, indices.size()));
-  return batch;
+/// What work() throws, or none.
+std::exception_ptr error_of(const std::function<void()>& work) {
+  try {
+    work();
+    return {};
+  } catch (...) {
+    return std::current_exception();
+  }
 }
 
 void check_divides(const LoaderOptions& o, int64_t global_batch, const std::string& which) {
@@ -110,109 +77,101 @@ Sampler sampler_of(const Dataset& dataset, uint64_t seed) {
 }
 
 struct Loader::State {
-  State(std::shared_ptr<const Dataset> data, Sampler s, const LoaderOptions& o)
-      : dataset(std::move(data)),
-        sampler(s),
-        options(o),
-        sizes(o.global_batch, o.ramp),
-        shift(o.first_sample.value_or(sizes.samples_before(o.first_step)) - sizes.samples_before(o.first_step)),
-        ready(static_cast<size_t>(std::max(o.ahead, o.workers))) {}
+  State(std::shared_ptr<const Dataset> data, Sampler sampler, const LoaderOptions& o)
+      : options(o),
+        batches(std::move(data), sampler, o),
+        ready(static_cast<size_t>(std::max<int64_t>(o.ahead, ceil_divide(o.workers, batches.shares())))) {}
 
-  /// A micro-batch that was prepared, or why it could not be.
+  /// A micro-batch that is prepared, or why it could not be.
   struct Slot {
+    SharedBatch shared = {};  ///< while it is filled
+    int64_t filled = 0;       ///< shares of it
     bool full = false;
     Batch batch = {};
     std::exception_ptr error = {};
+    int64_t failed_share = 0;  ///< whose error that is
   };
 
-  /// Where a micro-batch of this rank lies.
-  struct Place {
-    int64_t step = 0;   ///< of the run
-    int64_t begin = 0;  ///< its first sample, a position in the run
+  /// A share of a micro-batch, for a worker.
+  struct Share {
+    int64_t count = 0;  ///< number of the micro-batch
+    int64_t share = 0;
   };
 
-  /// This rank's, a step of a phase.
-  int64_t micro_batches(int phase) const { return sizes.of_phase(phase) / options.micro_batch / options.num_shards; }
-  /// Of its micro-batch number `count`, counted from options.first_step.
-  Place place(int64_t count) const;
   /// Of those that are prepared: micro-batch number `count` goes there.
   Slot& slot(int64_t count) { return ready[static_cast<size_t>(count) % ready.size()]; }
-  Batch make(int64_t count) const;
+  bool has_share() const { return next.share > 0 || next.count < given + static_cast<int64_t>(ready.size()); }
+  Share take_share();
   void work();
+  void fill(const Share& share);
+  void start();
   Batch take();
   void hand_out(const Batch& batch);
 
-  const std::shared_ptr<const Dataset> dataset;
-  const Sampler sampler;
   const LoaderOptions options;
-  const BatchSizes sizes;
-  const int64_t shift;  ///< of positions, from where the batches before would have led
+  const MicroBatches batches;
 
   std::mutex mutex;
   std::condition_variable taken, made;
   std::vector<Slot> ready;
-  int64_t begun = 0;  ///< micro-batches that a worker has taken on
-  int64_t given = 0;  ///< that next() has handed out
+  Share next = {};    ///< that no worker has taken on
+  int64_t given = 0;  ///< micro-batches that next() has handed out
   bool stopping = false;
+  bool failed = false;  ///< a share; nothing after it is asked for
   LoaderWaits waits;
   std::set<std::string> skipped;
   std::vector<std::thread> threads;
 };
 
-Loader::State::Place Loader::State::place(int64_t count) const {
-  int64_t step = options.first_step;
-  int phase = sizes.phase_at(step);
-  for (; phase + 1 < sizes.num_phases(); ++phase) {
-    const int64_t left = (sizes.first_step(phase + 1) - step) * micro_batches(phase);
-    if (count < left) break;
-    count -= left;
-    step = sizes.first_step(phase + 1);
-  }
-  step += count / micro_batches(phase);
-  const int64_t micro = options.shard * micro_batches(phase) + count % micro_batches(phase);
-  return {.step = step, .begin = sizes.samples_before(step) + shift + micro * options.micro_batch};
+/// With the lock held.
+Loader::State::Share Loader::State::take_share() {
+  const Share share = next;
+  next = share.share + 1 < batches.shares() ? Share{share.count, share.share + 1} : Share{share.count + 1, 0};
+  return share;
 }
 
-/// Micro-batch number `count` of this rank, counted from options.first_step.
-Batch Loader::State::make(int64_t count) const {
-  const int64_t begin = place(count).begin, end = begin + options.micro_batch;
-  Batch batch;
-  std::vector<int64_t> indices;
-  for (int64_t position = begin; position < end;) {
-    // One call an epoch: a micro-batch may straddle epochs, and a dataset may vary with them.
-    const int64_t epoch = sampler.epoch(position);
-    indices.clear();
-    for (; position < end && sampler.epoch(position) == epoch; ++position) indices.push_back(sampler.sample(position));
-    Batch part = get(*dataset, indices, epoch);
-    batch = batch.target.defined() ? join(batch, part) : std::move(part);
-  }
-  batch.first_sample = begin;
-  return options.pinned ? pin(std::move(batch)) : batch;
-}
-
-/// A worker: takes on the next micro-batch that nobody has, as long as there is room for it.
+/// A worker: takes on the next share that nobody has, as long as there is room for its micro-batch.
 void Loader::State::work() {
   while (true) {
-    int64_t count = 0;
+    Share share;
     {
       std::unique_lock lock(mutex);
       // No deadline: the consumer may take as long as it likes over a step, and the destructor wakes this up.
-      taken.wait(lock, [&] { return stopping || begun < given + static_cast<int64_t>(ready.size()); });
-      if (stopping) return;
-      count = begun++;
+      taken.wait(lock, [&] { return stopping || failed || has_share(); });
+      if (stopping || failed) return;
+      share = take_share();
     }
-    Slot done{.full = true};
-    try {
-      done.batch = make(count);
-    } catch (...) {
-      done.error = std::current_exception();
-    }
-    const bool failed = static_cast<bool>(done.error);
-    std::lock_guard lock(mutex);
-    slot(count) = std::move(done);
-    made.notify_all();
-    if (failed) return;  // nothing after it is asked for
+    fill(share);
   }
+}
+
+/// Makes it; the last share of a micro-batch makes that ready.
+void Loader::State::fill(const Share& share) {
+  Slot& mine = slot(share.count);  // nobody's but its shares' until it is full
+  const std::exception_ptr error = error_of([&] {
+    if (batches.shares() == 1) {
+      mine.batch = batches.make(share.count);
+      return;
+    }
+    batches.fill(share.count, share.share, mine.shared);
+  });
+  {
+    std::lock_guard lock(mutex);
+    if (error && (!mine.error || share.share < mine.failed_share)) {
+      mine.error = error;
+      mine.failed_share = share.share;
+      failed = true;
+      taken.notify_all();
+    }
+    const int64_t begun = next.count > share.count ? batches.shares() : next.share;
+    if (++mine.filled < (mine.error ? begun : batches.shares())) return;
+  }
+  if (!mine.error && batches.shares() > 1) {
+    mine.error = error_of([&] { mine.batch = batches.finish(share.count, std::move(mine.shared)); });
+  }
+  std::lock_guard lock(mutex);
+  mine.full = true;
+  made.notify_all();
 }
 
 /// Counts a micro-batch that next() returns. With the lock held.
@@ -222,11 +181,16 @@ void Loader::State::hand_out(const Batch& batch) {
   skipped.insert(batch.skipped.begin(), batch.skipped.end());
 }
 
+/// With the lock held. Room is made by the threads that take, so that what they free of a micro-batch serves the next.
+void Loader::State::start() {
+  for (Slot& slot : ready) slot.shared = batches.begin();
+  while (static_cast<int>(threads.size()) < options.workers) threads.emplace_back([this] { work(); });
+}
+
 /// The next micro-batch of those that workers prepare.
 Batch Loader::State::take() {
   std::unique_lock lock(mutex);
-  // Not before: a rank in the middle of a pipeline asks for none.
-  while (static_cast<int>(threads.size()) < options.workers) threads.emplace_back([this] { work(); });
+  if (threads.empty()) start();  // not before: a rank in the middle of a pipeline asks for none
   const Stopwatch waiting;
   const auto limit = std::chrono::duration<double>(options.timeout_s);
   if (!made.wait_for(lock, limit, [&] { return slot(given).full; })) {
@@ -234,12 +198,13 @@ Batch Loader::State::take() {
                             options.timeout_s));
   }
   waits.waited_s += waiting.seconds();
-  Slot& next = slot(given);
-  if (next.error) std::rethrow_exception(next.error);  // again at the next call
-  Batch batch = std::move(next.batch);
-  next = {};
+  Slot& first = slot(given);
+  if (first.error) std::rethrow_exception(first.error);  // again at the next call
+  Slot empty{.shared = batches.begin()};                 // may throw; nothing has changed yet
+  Batch batch = std::move(first.batch);
+  first = std::move(empty);
   hand_out(batch);
-  taken.notify_one();
+  taken.notify_all();
   return batch;
 }
 
@@ -275,7 +240,7 @@ Batch Loader::next() {
   if (s.options.workers > 0) return s.take();
   std::lock_guard lock(s.mutex);
   const Stopwatch making;
-  Batch batch = s.make(s.given);
+  Batch batch = s.batches.make(s.given);
   s.hand_out(batch);
   s.waits.waited_s += making.seconds();
   return batch;
@@ -293,11 +258,12 @@ std::vector<std::string> Loader::skipped() const {
 
 int64_t Loader::next_step() const {
   std::lock_guard lock(state_->mutex);
-  return state_->place(state_->given).step;
+  return state_->batches.step(state_->given);
 }
 
 int Loader::micro_batches_per_step() const {
-  return static_cast<int>(state_->micro_batches(state_->sizes.phase_at(next_step())));
+  std::lock_guard lock(state_->mutex);
+  return static_cast<int>(state_->batches.per_step(state_->given));
 }
 
 EvaluationLoader::EvaluationLoader(std::shared_ptr<const Dataset> dataset, int64_t micro_batch, int shard, int num_shards)
@@ -318,7 +284,7 @@ bool EvaluationLoader::next(Batch& batch) {
   const int64_t begin = next_++ * micro_batch_;
   std::vector<int64_t> indices(static_cast<size_t>(std::min(micro_batch_, dataset_->size() - begin)));
   std::iota(indices.begin(), indices.end(), begin);
-  batch = get(*dataset_, indices, 0);
+  batch = get_samples(*dataset_, indices, 0);
   batch.first_sample = begin;
   skipped_.insert(batch.skipped.begin(), batch.skipped.end());
   return true;

@@ -29,7 +29,7 @@ struct LoaderOptions {
   /// The position in the run that it begins at; none: where the steps before it end.
   std::optional<int64_t> first_sample = {};
   int workers = 1;           ///< background threads; 0: next() prepares its micro-batch itself
-  int ahead = 4;             ///< micro-batches prepared ahead; with more workers than that, as many as those
+  int ahead = 4;             ///< micro-batches prepared ahead; more where that many would leave workers idle (FillsRows)
   double timeout_s = 300.0;  ///< next() gives up on a dataset that takes longer for one micro-batch
   bool pinned = false;       ///< in memory that a GPU copies from beside its work: a copy in the background thread
 };
@@ -54,7 +54,7 @@ class Loader {
   /// Throws InputError as check_batches() does, when the dataset holds fewer than num_shards samples, and when the sampler was
   /// made for another number of them.
   Loader(std::shared_ptr<const Dataset> dataset, Sampler sampler, const LoaderOptions& options);
-  /// Waits for the micro-batch in the making, no more.
+  /// Waits for what is in the making, no more: a micro-batch, or a share of one.
   ~Loader();
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;

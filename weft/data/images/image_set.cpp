@@ -56,7 +56,7 @@ Crop middle_part(int64_t height, int64_t width, const ImageSetOptions& o) {
   return {(height - h) / 2, (width - w) / 2, h, w, std::min(h, o.height), std::min(w, o.width)};
 }
 
-class ImageSet final : public Dataset {
+class ImageSet final : public Dataset, public FillsRows {
  public:
   ImageSet(std::shared_ptr<const ImageSource> source, const ImageSetOptions& options)
       : source_(std::move(source)), options_(options), scaled_(static_cast<size_t>(options.channels)) {
@@ -75,20 +75,25 @@ class ImageSet final : public Dataset {
   std::vector<std::string> left_out() const override { return source_->left_out(); }
 
   Batch get(const std::vector<int64_t>& indices, int64_t epoch) const override {
-    const auto count = static_cast<int64_t>(indices.size());
-    const int64_t numel = options_.channels * options_.height * options_.width;
-    at::Tensor images = at::empty({count, options_.channels, options_.height, options_.width}, at::kFloat);
-    at::Tensor labels = at::empty({count}, at::kLong);
-    auto* out = images.mutable_data_ptr<float>();
-    auto* label = labels.mutable_data_ptr<int64_t>();
-    std::vector<std::string> skipped;
-    for (const int64_t index : indices) {
-      if (index < 0 || index >= size())
-        throw InputError(fmt::format("images: sample {} asked for, there are {}", index, size()));
-      *label++ = fill(index, epoch, out, skipped);
-      out += numel;
+    Batch batch = make_rows(static_cast<int64_t>(indices.size()));
+    for (size_t row = 0; row < indices.size(); ++row) {
+      fill_row(indices[row], epoch, batch, static_cast<int64_t>(row), batch.skipped);
     }
-    return {.inputs = {images}, .target = labels, .skipped = std::move(skipped)};
+    return batch;
+  }
+
+  Batch make_rows(int64_t count) const override {
+    return {.inputs = {at::empty({count, options_.channels, options_.height, options_.width}, at::kFloat)},
+            .target = at::empty({count}, at::kLong)};
+  }
+
+  void fill_row(int64_t index, int64_t epoch, Batch& rows, int64_t row, std::vector<std::string>& skipped) const override {
+    if (index < 0 || index >= size()) {
+      throw InputError(fmt::format("images: sample {} asked for, there are {}", index, size()));
+    }
+    const int64_t numel = options_.channels * options_.height * options_.width;
+    float* out = rows.inputs.front().mutable_data_ptr<float>() + row * numel;
+    rows.target.mutable_data_ptr<int64_t>()[row] = fill(index, epoch, out, skipped);
   }
 
  private:

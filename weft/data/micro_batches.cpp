@@ -1,0 +1,138 @@
+#include "weft/data/micro_batches.h"
+
+#include <ATen/Context.h>
+#include <ATen/ops/empty.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <utility>
+
+#include "weft/base/error.h"
+#include "weft/base/math.h"
+
+namespace weft {
+namespace {
+
+constexpr int64_t kShareBytes = 256 << 10;  // less is not worth a thread's turn
+
+/// Rows of a, then rows of b. Not at::cat: that may start a second pool of OpenMP threads for this thread.
+at::Tensor join_rows(const at::Tensor& a, const at::Tensor& b) {
+  const at::Tensor first = a.contiguous(), second = b.contiguous();
+  auto sizes = first.sizes().vec();
+  sizes[0] += second.size(0);
+  at::Tensor out = at::empty(sizes, first.options());
+  auto* bytes = static_cast<char*>(out.mutable_data_ptr());
+  std::memcpy(bytes, first.const_data_ptr(), first.nbytes());
+  std::memcpy(bytes + first.nbytes(), second.const_data_ptr(), second.nbytes());
+  return out;
+}
+
+/// Whether their rows may stand in one tensor.
+bool are_alike(const at::Tensor& a, const at::Tensor& b) {
+  return a.scalar_type() == b.scalar_type() && a.dim() == b.dim() && a.sizes().slice(1) == b.sizes().slice(1);
+}
+
+Batch join(const Batch& a, const Batch& b) {
+  bool fits = a.inputs.size() == b.inputs.size() && are_alike(a.target, b.target);
+  for (size_t i = 0; fits && i < a.inputs.size(); ++i) fits = are_alike(a.inputs[i], b.inputs[i]);
+  if (!fits)
+    throw InputError("dataset: its samples have other sizes or types in another epoch, and a micro-batch holds some of both");
+  Batch out;
+  for (size_t i = 0; i < a.inputs.size(); ++i) out.inputs.push_back(join_rows(a.inputs[i], b.inputs[i]));
+  out.target = join_rows(a.target, b.target);
+  out.skipped = a.skipped;
+  out.skipped.insert(out.skipped.end(), b.skipped.begin(), b.skipped.end());
+  return out;
+}
+
+/// In page-locked memory, but for what is there or on a device already.
+Batch pin(Batch batch) {
+  const auto pinned = [](const at::Tensor& x) { return x.is_cpu() && !x.is_pinned() ? x.pin_memory() : x; };
+  for (at::Tensor& input : batch.inputs) input = pinned(input);
+  batch.target = pinned(batch.target);
+  return batch;
+}
+
+}  // namespace
+
+Batch get_samples(const Dataset& dataset, const std::vector<int64_t>& indices, int64_t epoch) {
+  Batch batch = dataset.get(indices, epoch);
+  const std::string misfit = samples_misfit(batch, static_cast<int64_t>(indices.size()));
+  if (!misfit.empty()) throw InputError(fmt::format("dataset: {} where {} were asked for", misfit, indices.size()));
+  return batch;
+}
+
+MicroBatches::MicroBatches(std::shared_ptr<const Dataset> dataset, Sampler sampler, const LoaderOptions& o)
+    : dataset_(std::move(dataset)),
+      rows_(dynamic_cast<const FillsRows*>(dataset_.get())),
+      sampler_(sampler),
+      options_(o),
+      sizes_(o.global_batch, o.ramp),
+      shift_(o.first_sample.value_or(sizes_.samples_before(o.first_step)) - sizes_.samples_before(o.first_step)) {
+  if (!rows_) return;
+  int64_t bytes = 1;
+  for (const at::Tensor& input : rows_->make_rows(1).inputs) bytes += static_cast<int64_t>(input.nbytes());
+  share_ = std::clamp<int64_t>(kShareBytes / bytes, 1, o.micro_batch);
+  shares_ = ceil_divide(o.micro_batch, share_);
+}
+
+int64_t MicroBatches::per_step(int64_t count) const { return micro_batches(sizes_.phase_at(step(count))); }
+
+MicroBatches::Place MicroBatches::place(int64_t count) const {
+  int64_t step = options_.first_step;
+  int phase = sizes_.phase_at(step);
+  for (; phase + 1 < sizes_.num_phases(); ++phase) {
+    const int64_t left = (sizes_.first_step(phase + 1) - step) * micro_batches(phase);
+    if (count < left) break;
+    count -= left;
+    step = sizes_.first_step(phase + 1);
+  }
+  step += count / micro_batches(phase);
+  const int64_t micro = options_.shard * micro_batches(phase) + count % micro_batches(phase);
+  return {.step = step, .begin = sizes_.samples_before(step) + shift_ + micro * options_.micro_batch};
+}
+
+Batch MicroBatches::make(int64_t count) const {
+  const int64_t begin = place(count).begin, end = begin + options_.micro_batch;
+  Batch batch;
+  std::vector<int64_t> indices;
+  for (int64_t position = begin; position < end;) {
+    // One call an epoch: a micro-batch may straddle epochs, and a dataset may vary with them.
+    const int64_t epoch = sampler_.epoch(position);
+    indices.clear();
+    for (; position < end && sampler_.epoch(position) == epoch; ++position) indices.push_back(sampler_.sample(position));
+    Batch part = get_samples(*dataset_, indices, epoch);
+    batch = batch.target.defined() ? join(batch, part) : std::move(part);
+  }
+  batch.first_sample = begin;
+  return options_.pinned ? pin(std::move(batch)) : batch;
+}
+
+SharedBatch MicroBatches::begin() const {
+  if (shares_ == 1) return {};
+  return {.batch = rows_->make_rows(options_.micro_batch),
+          .skipped = std::vector<std::vector<std::string>>(static_cast<size_t>(shares_))};
+}
+
+void MicroBatches::fill(int64_t count, int64_t share, SharedBatch& shared) const {
+  const int64_t begin = place(count).begin;
+  const int64_t last = std::min((share + 1) * share_, options_.micro_batch);
+  for (int64_t row = share * share_; row < last; ++row) {
+    const int64_t position = begin + row;
+    rows_->fill_row(sampler_.sample(position), sampler_.epoch(position), shared.batch, row,
+                    shared.skipped[static_cast<size_t>(share)]);
+  }
+}
+
+Batch MicroBatches::finish(int64_t count, SharedBatch shared) const {
+  Batch batch = std::move(shared.batch);
+  for (std::vector<std::string>& names : shared.skipped) {
+    batch.skipped.insert(batch.skipped.end(), std::make_move_iterator(names.begin()), std::make_move_iterator(names.end()));
+  }
+  batch.first_sample = place(count).begin;
+  return options_.pinned ? pin(std::move(batch)) : batch;
+}
+
+}  // namespace weft
