@@ -5,15 +5,15 @@ import statistics
 
 @dataclasses.dataclass(frozen=True)
 class Target:
-    """weft / peer must be at_least or at_most this."""
+    """weft / peer must be at_least or at_most this; of a measure without a peer, weft's own figure."""
     at_least: float | None = None
     at_most: float | None = None
 
-    def met(self, ratio):
-        return (self.at_least is None or ratio >= self.at_least) and (self.at_most is None or ratio <= self.at_most)
+    def met(self, found):
+        return (self.at_least is None or found >= self.at_least) and (self.at_most is None or found <= self.at_most)
 
-    def __str__(self):
-        return f">= {self.at_least:g}x" if self.at_least is not None else f"<= {self.at_most:g}x"
+    def text(self, unit):
+        return f">= {self.at_least:g}{unit}" if self.at_least is not None else f"<= {self.at_most:g}{unit}"
 
 
 def summary_of(values):
@@ -30,14 +30,17 @@ def rows_of(samples, targets):
         if row["peer"]:
             row["ratio"] = row["weft"]["median"] / row["peer"]["median"]
         if measure in targets:
-            row["target"], row["met"] = str(targets[measure]), targets[measure].met(row["ratio"])
+            found, unit = (row["ratio"], "x") if row["peer"] else (row["weft"]["median"], "")
+            row["target"], row["met"] = targets[measure].text(unit), targets[measure].met(found)
         rows.append(row)
     return rows
 
 
 def number(value):
     """Three or four digits that mean something."""
-    return f"{value:,.0f}".replace(",", " ") if abs(value) >= 100 else f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
+    if abs(value) >= 100:
+        return f"{value:,.0f}".replace(",", " ")
+    return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}" if abs(value) >= 0.1 or value == 0 else f"{value:.2g}"
 
 
 def spread(figures):

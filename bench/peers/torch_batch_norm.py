@@ -1,7 +1,7 @@
 """BatchNorm over ranks in PyTorch, on CPUs. Run by torchrun; rank 0 prints a line of JSON.
 
-torch.nn.SyncBatchNorm takes no CPU tensors (its forward says so). In its place is the module that is customary where it does not
-serve: means of x and x^2 by torch.distributed.nn.functional.all_reduce, which autograd goes through, and one affine map.
+torch.nn.SyncBatchNorm takes no CPU tensors (its forward says so). In its place is what it does, of the operators that CPUs have: one
+all-reduce of sums, squares and counts, LibTorch's batch_norm with what comes of them, one all-reduce of the two sums that backward needs.
 --check FOLDER instead, without torchrun: the largest difference of the tensors that bench/batch_norm.cpp left there from
 torch.nn.BatchNorm2d over the samples of all ranks, in float64, as a part of each tensor's largest value.
 """
@@ -13,21 +13,45 @@ import time
 import numpy
 import torch
 import torch.distributed as dist
+import torch.nn.functional as F
 from torch import nn
-from torch.distributed.nn.functional import all_reduce
+
+
+class OverRanks(torch.autograd.Function):
+    """y of x, normalised by the mean and variance over the samples of all ranks."""
+
+    @staticmethod
+    def forward(ctx, x, weight, bias, running_mean, running_var, momentum, eps):
+        count = x.numel() // x.shape[1]
+        var, mean = torch.var_mean(x, (0, 2, 3), correction=0)
+        sums = torch.cat([mean * count, (var + mean * mean) * count, mean.new_tensor([count])])
+        dist.all_reduce(sums)
+        total = sums[-1]
+        mean, square = (sums[:-1] / total).chunk(2)
+        var = square - mean * mean
+        running_mean.lerp_(mean, momentum)
+        running_var.lerp_(var * (total / (total - 1)), momentum)
+        ctx.save_for_backward(x, weight, mean, torch.rsqrt(var + eps), total)
+        return F.batch_norm(x, mean, var, weight, bias, training=False, eps=eps)
+
+    @staticmethod
+    def backward(ctx, dy):
+        x, weight, mean, inverse, total = ctx.saved_tensors
+        per_channel = lambda values: values.view(1, -1, 1, 1)
+        bias = dy.sum((0, 2, 3))
+        centred = x - per_channel(mean)
+        along = torch.sum(dy * centred, (0, 2, 3))
+        sums = torch.cat([bias, along])
+        dist.all_reduce(sums)
+        dy_mean, along_mean = (sums / total).chunk(2)
+        dx = centred.mul_(per_channel(-along_mean * inverse * inverse)).add_(dy).sub_(per_channel(dy_mean)).mul_(
+            per_channel(inverse * weight))
+        return dx, along * inverse, bias, None, None, None, None
 
 
 class BatchNormOverRanks(nn.BatchNorm2d):
     def forward(self, x):
-        channels = x.shape[1]
-        sums = all_reduce(torch.cat([x.mean((0, 2, 3)), (x * x).mean((0, 2, 3))])) / dist.get_world_size()
-        mean, square = sums.split(channels)
-        var = square - mean * mean
-        with torch.no_grad():
-            self.running_mean += self.momentum * (mean - self.running_mean)
-            self.running_var += self.momentum * (var - self.running_var)
-        scale = self.weight * torch.rsqrt(var + self.eps)
-        return x * scale.view(1, -1, 1, 1) + (self.bias - mean * scale).view(1, -1, 1, 1)
+        return OverRanks.apply(x, self.weight, self.bias, self.running_mean, self.running_var, self.momentum, self.eps)
 
 
 def refuses_cpu():
@@ -38,12 +62,33 @@ def refuses_cpu():
     return False
 
 
+def whole_batch_error(norm, x, dy):
+    """The largest difference of y and dx from those of BatchNorm2d over all ranks' samples, in float64."""
+    gathered = []
+    for tensor in (x.detach(), dy):
+        gathered.append([torch.empty_like(tensor) for _ in range(dist.get_world_size())])
+        dist.all_gather(gathered[-1], tensor)
+    all_x, all_dy = (torch.cat(parts).double() for parts in gathered)
+    whole = nn.BatchNorm2d(x.shape[1]).double()
+    all_y = whole(all_x.requires_grad_())
+    all_y.backward(all_dy)
+    y = norm(x)
+    y.backward(dy)
+    mine = slice(dist.get_rank() * len(x), (dist.get_rank() + 1) * len(x))
+    error = max((y - all_y[mine]).abs().max().item(), (x.grad - all_x.grad[mine]).abs().max().item(),
+                (norm.running_var - whole.running_var).abs().max().item())
+    x.grad = norm.weight.grad = norm.bias.grad = None
+    return error
+
+
 def measure(a):
     dist.init_process_group("gloo")
     torch.manual_seed(dist.get_rank())
     norm = BatchNormOverRanks(a.channels) if refuses_cpu() else nn.SyncBatchNorm(a.channels)
-    x = torch.randn(a.samples, a.channels, a.size, a.size, requires_grad=True)
-    dy = torch.randn(x.shape)
+    layout = torch.channels_last if a.channels_last else torch.contiguous_format
+    x = torch.randn(a.samples, a.channels, a.size, a.size).contiguous(memory_format=layout).requires_grad_()
+    dy = torch.randn(x.shape).contiguous(memory_format=layout)
+    exact_to = whole_batch_error(norm, x, dy)
     seconds = []
     for _ in range(a.rounds):
         dist.barrier()
@@ -53,7 +98,7 @@ def measure(a):
         x.grad = norm.weight.grad = norm.bias.grad = None
     if dist.get_rank() == 0:
         print(json.dumps({"ms": 1e3 * sorted(seconds)[len(seconds) // 2], "ranks": dist.get_world_size(),
-                          "module": type(norm).__name__}), flush=True)
+                          "module": type(norm).__name__, "exact_to": exact_to}), flush=True)
     dist.destroy_process_group()
 
 
@@ -82,6 +127,7 @@ def main():
     parser.add_argument("--check", type=pathlib.Path, metavar="FOLDER")
     for name, default in (("samples", 32), ("channels", 64), ("size", 32), ("rounds", 30)):
         parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--channels-last", action="store_true")
     a = parser.parse_args()
     torch.set_num_threads(1)
     check(a) if a.check else measure(a)

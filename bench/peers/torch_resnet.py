@@ -81,7 +81,9 @@ def main():
     layout = torch.channels_last if a.channels_last else torch.contiguous_format
     images, labels = idx(a.images / "train-images-idx3-ubyte"), idx(a.images / "train-labels-idx1-ubyte").long()
     model = nn.parallel.DistributedDataParallel(resnet(a.depth, 10).to(memory_format=layout), gradient_as_bucket_view=True)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, nesterov=True, weight_decay=5e-4, fused=True)
+    matrices, vectors = ([p for p in model.parameters() if (p.dim() > 1) == wanted] for wanted in (True, False))
+    optimizer = torch.optim.SGD([{"params": matrices, "weight_decay": 5e-4}, {"params": vectors, "weight_decay": 0.0}],
+                                lr=0.1, momentum=0.9, nesterov=True, fused=True)
     order = torch.Generator().manual_seed(1)
     for step in range(a.warmup + a.steps):
         if step == a.warmup:
