@@ -181,7 +181,7 @@ class Pair:
             peer = self.run_own(comparison, warmup + steps)
         else:
             peer = run_peer(lambda: peer_command(comparison, self.shared, self.folder, self.python, warmup, steps),
-                            self.environment, self.deadline_s)
+                            self.environment | comparison.work.peer_environment, self.deadline_s)
         weft = self.run_weft(comparison, warmup + steps)
         check_same_work(comparison, peer.report, weft.report, warmup + steps)
         return peer, weft

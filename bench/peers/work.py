@@ -15,7 +15,7 @@ class Gpt:
     layers: int
     heads: int
 
-    measure, rate = "tokens/s", "tokens_per_s"
+    measure, rate, peer_environment = "tokens/s", "tokens_per_s", {}
 
     def peer_command(self, shared, folder, mode, micro_batches):
         return [shared / "peers" / "torch_gpt.py", "--mode", mode, "--micro", micro_batches, "--text", corpus(shared),
@@ -38,14 +38,18 @@ class Resnet:
     """The ResNet of torch_resnet.py, on grey noise of size x size in three channels, with SGD."""
     depth: int
     size: int
-    channels_last: bool = False  # the peer
+    tuned: bool = False  # the peer as those who know its switches run it: channels last, memory that malloc keeps, as weft has it
 
     measure, rate = "images/s", "images_per_s"
 
     def peer_command(self, shared, folder, mode, micro_batches):
         assert (mode, micro_batches) == ("ddp", 1), "torch_resnet.py knows no other"
         return ([HERE / "torch_resnet.py", "--depth", self.depth, "--images", self.images(folder)] +
-                ["--channels-last"] * self.channels_last)
+                ["--channels-last"] * self.tuned)
+
+    @property
+    def peer_environment(self):
+        return {"MALLOC_MMAP_THRESHOLD_": str(1 << 30), "MALLOC_TRIM_THRESHOLD_": str(1 << 30)} if self.tuned else {}
 
     def weft_sections(self, shared, folder):
         return (f'model = {{ name = "resnet", depth = {self.depth}, channels = 3, image_size = {self.size} }}\n'

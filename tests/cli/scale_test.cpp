@@ -1,5 +1,8 @@
 // weft scale: a few steps on one and two ranks, measured for real.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 
@@ -47,6 +50,12 @@ TEST_F(WeftScale, MeasuresEachLayoutOnEachNumberOfRanks) {
   const CommandResult bad = run_weft(scale({"-n", "1", "--layouts", "zero4"}));
   EXPECT_EQ(bad.status, 1);
   EXPECT_NE(bad.err.find("unknown layout 'zero4'"), std::string::npos) << bad.err;
+  const int held = open((folder_ / "scale").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  ASSERT_EQ(flock(held, LOCK_EX), 0);
+  const CommandResult second = run_weft(scale({"-n", "1"}));
+  close(held);
+  EXPECT_EQ(second.status, 1);
+  EXPECT_NE(second.err.find("another study or scale is at work in"), std::string::npos) << second.err;
 }
 
 }  // namespace

@@ -108,6 +108,8 @@ TEST(JsonLines, RowsThatHoldNoDocumentAreNamedOrPassedOver) {
   const std::vector<Row> rows = {
       {"{\"text\": \"cut", "it is no JSON, or cut short"},
       {"{\"text\": \"\xff\"}", "it is no JSON"},
+      {"{\"text\": \"a\", \"more\": " + std::string(600, '[') + std::string(600, ']') + "}", "it is nested more than 512 deep"},
+      {std::string(100'000, '['), "it is nested more than 512 deep"},
       {"[1]", "it is an array and no object"},
       {"3", "it is a number and no object"},
       {"{\"body\": \"x\"}", "it has no 'text'"},

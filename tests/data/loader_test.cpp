@@ -187,6 +187,17 @@ TEST(Loader, GivesUpOnAStuckDataset) {
   }
 }
 
+TEST(Loader, DoesNotWaitForAThreadThatIsStuck) {
+  auto dataset = std::make_shared<Counting>(4, Counting::Options{.delay = std::chrono::seconds(2)});
+  const auto start = std::chrono::steady_clock::now();
+  {
+    Loader loader(dataset, Sampler(4, {}), {.timeout_s = 0.02});
+    EXPECT_THROW(loader.next(), Error);
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(1));
+  while (dataset.use_count() > 1) std::this_thread::sleep_for(std::chrono::milliseconds(10));  // what it left behind ends
+}
+
 TEST(Loader, PreparesAheadAndNoFurther) {
   auto dataset = std::make_shared<Counting>(100);
   Loader loader(dataset, Sampler(100, {}), {.ahead = 3});

@@ -1,12 +1,18 @@
 #include "weft/cli/recipe_runs.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
 #include <fstream>
 
 #include "weft/base/cores.h"
 #include "weft/base/environment.h"
+#include "weft/base/error.h"
 #include "weft/base/printable.h"
 #include "weft/cli/rank_process.h"
 #include "weft/launch/exit_status.h"
@@ -47,6 +53,21 @@ std::string crowding_text(int ranks_at_a_time) {
   const int cores = available_cores();
   if (ranks_at_a_time <= cores) return {};
   return fmt::format("; {} ranks share {} core{}, and their times tell of that", ranks_at_a_time, cores, cores == 1 ? "" : "s");
+}
+
+FileDescriptor hold_results_folder(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error) throw InputError(fmt::format("cannot make the folder '{}': {}", printable(path), error.message()));
+  FileDescriptor folder(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (folder.get() < 0 || flock(folder.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) {
+      throw InputError(
+          fmt::format("cannot hold the folder '{}': {}; name another --out", printable(path), std::strerror(errno)));
+    }
+    throw InputError(fmt::format("another study or scale is at work in '{}'; name another --out", printable(path)));
+  }
+  return folder;
 }
 
 int run_recipes(const std::vector<RecipeRun>& runs, int side_by_side, double save_s,

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "weft/base/file_descriptor.h"
+
 namespace weft {
 
 /// A training.
@@ -27,6 +29,10 @@ int run_threads(int ranks_at_a_time);
 
 /// "; 4 ranks share 2 cores: ..." where there are more ranks than cores, else nothing.
 std::string crowding_text(int ranks_at_a_time);
+
+/// The folder for the results, made where it is not there and held while what this returns lives. Throws InputError where
+/// another study or `weft scale` is at work in it, or it cannot be made.
+FileDescriptor hold_results_folder(const std::string& folder);
 
 /// Trains them, `side_by_side` at a time. `on_end` is told the number of each that came to its end, and how it ended. Returns
 /// 0, or the signal that ended those that were left.

@@ -55,9 +55,7 @@ int run_scale(ScaleArguments arguments) {
   const std::vector<ScalePoint> points = scale_points(arguments.recipe, arguments.overrides, grid);
   ScaleStudy study{
       .recipe = arguments.recipe, .cores = available_cores(), .threads = scale_threads(recipe, grid), .results = {}};
-  std::error_code error;
-  std::filesystem::create_directories(arguments.out, error);
-  if (error) throw InputError(fmt::format("cannot make the folder '{}': {}", printable(arguments.out), error.message()));
+  const FileDescriptor held = hold_results_folder(arguments.out);
   std::vector<RecipeRun> runs;
   std::vector<size_t> places;  // of the runs, among the points
   for (const ScalePoint& point : points) {

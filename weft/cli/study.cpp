@@ -1,13 +1,9 @@
 // weft study: trains a recipe at many batches and learning rates, and tells how many steps each needs to a target.
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <sys/file.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <memory>
 
@@ -42,17 +38,7 @@ struct StudyArguments {
 
 /// Read, and left there for the next time. Held while what it returns lives.
 FileDescriptor hold_study_folder(const StudyArguments& arguments, const std::string& settings) {
-  std::error_code error;
-  std::filesystem::create_directories(arguments.out, error);
-  if (error) throw InputError(fmt::format("cannot make the folder '{}': {}", printable(arguments.out), error.message()));
-  FileDescriptor folder(open(arguments.out.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (folder.get() < 0 || flock(folder.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK) {
-      throw InputError(
-          fmt::format("cannot hold the folder '{}': {}; name another --out", printable(arguments.out), std::strerror(errno)));
-    }
-    throw InputError(fmt::format("another study is at work in '{}'; name another --out", printable(arguments.out)));
-  }
+  FileDescriptor folder = hold_results_folder(arguments.out);
   const std::string path = arguments.out + "/settings.json";
   constexpr int64_t kLongestSettings = 1 << 20;
   if (std::filesystem::exists(path)) {

@@ -16,6 +16,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int64_t kReadBytes = int64_t{1} << 20, kLongestRow = int64_t{1} << 30;
+constexpr int kDeepest = 512;                      ///< lists and objects in one another
 constexpr int64_t kGroupBytes = int64_t{1} << 20;  ///< bytes of rows, and the last of them
 
 bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\r") == std::string_view::npos; }
@@ -28,8 +29,24 @@ struct Document {
   std::string wrong = {};
 };
 
+struct TooDeep {};
+
+/// The row without its other columns, which may be large; discarded where it is no JSON.
+Json parse_row(std::string_view line, const std::string& column) {
+  const auto is_wanted = [&](int depth, Json::parse_event_t event, const Json& value) {
+    if (depth > kDeepest) throw TooDeep();
+    return event != Json::parse_event_t::key || depth > 1 || value.get_ref<const std::string&>() == column;
+  };
+  return Json::parse(line, is_wanted, false);
+}
+
 Document document_of(std::string_view line, const std::string& column, int64_t vocabulary) {
-  Json row = Json::parse(line, nullptr, false);
+  Json row;
+  try {
+    row = parse_row(line, column);
+  } catch (const TooDeep&) {
+    return {.wrong = fmt::format("it is nested more than {} deep", kDeepest)};
+  }
   if (row.is_discarded()) return {.wrong = "it is no JSON, or cut short"};
   if (!row.is_object()) {
     return {.wrong = fmt::format("it is {} {} and no object", row.is_array() ? "an" : "a", row.type_name())};

@@ -22,6 +22,8 @@
 namespace weft {
 namespace {
 
+constexpr double kLongestEnd_s = 10.0;  // that a loader waits for its threads; one that is stuck is left behind
+
 void require(bool good, const std::string& message) {
   if (!good) throw InputError(message);
 }
@@ -76,7 +78,8 @@ Sampler sampler_of(const Dataset& dataset, uint64_t seed) {
   return {dataset.size(), {.seed = seed, .shuffle = !dataset.is_ordered()}};
 }
 
-struct Loader::State {
+/// Its threads own it too: one that is stuck in a read outlives the loader.
+struct Loader::State : std::enable_shared_from_this<State> {
   State(std::shared_ptr<const Dataset> data, Sampler sampler, const LoaderOptions& o)
       : options(o),
         batches(std::move(data), sampler, o),
@@ -121,6 +124,7 @@ struct Loader::State {
   LoaderWaits waits;
   std::set<std::string> skipped;
   std::vector<std::thread> threads;
+  size_t ended = 0;  ///< of them
 };
 
 /// With the lock held.
@@ -184,7 +188,14 @@ void Loader::State::hand_out(const Batch& batch) {
 /// With the lock held. Room is made by the threads that take, so that what they free of a micro-batch serves the next.
 void Loader::State::start() {
   for (Slot& slot : ready) slot.shared = batches.begin();
-  while (static_cast<int>(threads.size()) < options.workers) threads.emplace_back([this] { work(); });
+  while (static_cast<int>(threads.size()) < options.workers) {
+    threads.emplace_back([self = shared_from_this()] {
+      self->work();
+      std::lock_guard lock(self->mutex);
+      ++self->ended;
+      self->made.notify_all();
+    });
+  }
 }
 
 /// The next micro-batch of those that workers prepare.
@@ -223,16 +234,18 @@ Loader::Loader(std::shared_ptr<const Dataset> dataset, Sampler sampler, const Lo
   }
   require(!dataset->is_ordered() || !sampler.is_shuffled(),
           "loader: the dataset has an order of its own, which a sampler that shuffles would spoil; make it with sampler_of()");
-  state_ = std::make_unique<State>(std::move(dataset), sampler, options);
+  state_ = std::make_shared<State>(std::move(dataset), sampler, options);
 }
 
 Loader::~Loader() {
-  {
-    std::lock_guard lock(state_->mutex);
-    state_->stopping = true;
-    state_->taken.notify_all();
-  }
-  for (std::thread& thread : state_->threads) thread.join();
+  State& s = *state_;
+  std::unique_lock lock(s.mutex);
+  s.stopping = true;
+  s.taken.notify_all();
+  const auto limit = std::chrono::duration<double>(std::min(s.options.timeout_s, kLongestEnd_s));
+  const bool all_ended = s.made.wait_for(lock, limit, [&] { return s.ended == s.threads.size(); });
+  lock.unlock();
+  for (std::thread& thread : s.threads) all_ended ? thread.join() : thread.detach();
 }
 
 Batch Loader::next() {

@@ -54,7 +54,8 @@ class Loader {
   /// Throws InputError as check_batches() does, when the dataset holds fewer than num_shards samples, and when the sampler was
   /// made for another number of them.
   Loader(std::shared_ptr<const Dataset> dataset, Sampler sampler, const LoaderOptions& options);
-  /// Waits for what is in the making, no more: a micro-batch, or a share of one.
+  /// Waits for what is in the making, no more: a micro-batch, or a share of one; and for no longer than 10 s or timeout_s,
+  /// after which a thread that is stuck in the dataset is left behind with it.
   ~Loader();
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
@@ -73,7 +74,7 @@ class Loader {
 
  private:
   struct State;
-  std::unique_ptr<State> state_;
+  std::shared_ptr<State> state_;
 };
 
 /// Which micro-batches of an evaluation set a rank visits: [first, first + count); may be none.

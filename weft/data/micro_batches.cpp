@@ -2,6 +2,7 @@
 
 #include <ATen/Context.h>
 #include <ATen/ops/empty.h>
+#include <c10/util/FunctionRef.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,33 +18,40 @@ namespace {
 
 constexpr int64_t kShareBytes = 256 << 10;  // less is not worth a thread's turn
 
-/// Rows of a, then rows of b. Not at::cat: that may start a second pool of OpenMP threads for this thread.
-at::Tensor join_rows(const at::Tensor& a, const at::Tensor& b) {
-  const at::Tensor first = a.contiguous(), second = b.contiguous();
-  auto sizes = first.sizes().vec();
-  sizes[0] += second.size(0);
-  at::Tensor out = at::empty(sizes, first.options());
-  auto* bytes = static_cast<char*>(out.mutable_data_ptr());
-  std::memcpy(bytes, first.const_data_ptr(), first.nbytes());
-  std::memcpy(bytes + first.nbytes(), second.const_data_ptr(), second.nbytes());
-  return out;
-}
-
 /// Whether their rows may stand in one tensor.
 bool are_alike(const at::Tensor& a, const at::Tensor& b) {
   return a.scalar_type() == b.scalar_type() && a.dim() == b.dim() && a.sizes().slice(1) == b.sizes().slice(1);
 }
 
-Batch join(const Batch& a, const Batch& b) {
-  bool fits = a.inputs.size() == b.inputs.size() && are_alike(a.target, b.target);
-  for (size_t i = 0; fits && i < a.inputs.size(); ++i) fits = are_alike(a.inputs[i], b.inputs[i]);
-  if (!fits)
-    throw InputError("dataset: its samples have other sizes or types in another epoch, and a micro-batch holds some of both");
+/// The rows of all, one after another. Not at::cat: that may start a second pool of OpenMP threads for this thread.
+at::Tensor join_rows(const std::vector<Batch>& parts, c10::function_ref<const at::Tensor&(const Batch&)> tensor) {
+  const at::Tensor& first = tensor(parts.front());
+  auto sizes = first.sizes().vec();
+  sizes[0] = 0;
+  for (const Batch& part : parts) {
+    if (!are_alike(tensor(part), first)) {
+      throw InputError("dataset: its samples have other sizes or types in another epoch, and a micro-batch holds some of both");
+    }
+    sizes[0] += tensor(part).size(0);
+  }
+  at::Tensor out = at::empty(sizes, first.options());
+  auto* bytes = static_cast<char*>(out.mutable_data_ptr());
+  for (const Batch& part : parts) {
+    const at::Tensor rows = tensor(part).contiguous();
+    std::memcpy(bytes, rows.const_data_ptr(), rows.nbytes());
+    bytes += rows.nbytes();
+  }
+  return out;
+}
+
+Batch join(std::vector<Batch> parts) {
+  if (parts.size() == 1) return std::move(parts.front());
   Batch out;
-  for (size_t i = 0; i < a.inputs.size(); ++i) out.inputs.push_back(join_rows(a.inputs[i], b.inputs[i]));
-  out.target = join_rows(a.target, b.target);
-  out.skipped = a.skipped;
-  out.skipped.insert(out.skipped.end(), b.skipped.begin(), b.skipped.end());
+  for (size_t i = 0; i < parts.front().inputs.size(); ++i) {
+    out.inputs.push_back(join_rows(parts, [i](const Batch& part) -> const at::Tensor& { return part.inputs.at(i); }));
+  }
+  out.target = join_rows(parts, [](const Batch& part) -> const at::Tensor& { return part.target; });
+  for (Batch& part : parts) std::move(part.skipped.begin(), part.skipped.end(), std::back_inserter(out.skipped));
   return out;
 }
 
@@ -96,16 +104,19 @@ MicroBatches::Place MicroBatches::place(int64_t count) const {
 
 Batch MicroBatches::make(int64_t count) const {
   const int64_t begin = place(count).begin, end = begin + options_.micro_batch;
-  Batch batch;
+  std::vector<Batch> parts;
   std::vector<int64_t> indices;
   for (int64_t position = begin; position < end;) {
     // One call an epoch: a micro-batch may straddle epochs, and a dataset may vary with them.
     const int64_t epoch = sampler_.epoch(position);
     indices.clear();
     for (; position < end && sampler_.epoch(position) == epoch; ++position) indices.push_back(sampler_.sample(position));
-    Batch part = get_samples(*dataset_, indices, epoch);
-    batch = batch.target.defined() ? join(batch, part) : std::move(part);
+    parts.push_back(get_samples(*dataset_, indices, epoch));
+    if (parts.back().inputs.size() != parts.front().inputs.size()) {
+      throw InputError("dataset: its samples have another number of inputs in another epoch");
+    }
   }
+  Batch batch = join(std::move(parts));
   batch.first_sample = begin;
   return options_.pinned ? pin(std::move(batch)) : batch;
 }

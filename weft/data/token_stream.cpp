@@ -27,7 +27,8 @@ std::vector<std::string> files_of(const fs::path& folder, TokenType type) {
   std::vector<std::string> paths;
   std::error_code code;
   for (fs::directory_iterator it(folder, code), end; !code && it != end; it.increment(code)) {
-    const bool regular = it->symlink_status().type() == fs::file_type::regular;
+    std::error_code status;
+    const bool regular = it->symlink_status(status).type() == fs::file_type::regular;
     const bool hidden = it->path().filename().string().starts_with('.');
     const bool index = type == TokenType::u8 && it->path().extension() == ".dat";
     if (regular && !hidden && !index) paths.push_back(it->path().string());

@@ -11,6 +11,7 @@
 
 #include "tests/data/expect_input_error.h"
 #include "tests/data/temp_folder.h"
+#include "weft/data/images/idx_file.h"
 
 namespace weft {
 namespace {
@@ -151,6 +152,22 @@ TEST(Images, EveryBadFileIsOneClearLine) {
     const TempFolder folder;
     const ImageFiles files{.images = folder.write(row.name, row.images), .labels = folder.write("labels", row.labels)};
     expect_input_error([&] { open_images(files); }, row.pieces);
+  }
+}
+
+/// Whatever the size, the header is read and the whole images are kept.
+TEST(Images, OfAShortGzipStreamWhatIsWholeMayStay) {
+  std::string noise(1000 * 4, '\0');
+  for (size_t i = 0; i < noise.size(); ++i) noise[i] = static_cast<char>(i * i >> 5);
+  const std::string whole = gzip(idx(kImages, {1000, 2, 2}, noise));
+  for (const size_t cut : {size_t{1}, size_t{9}, whole.size() / 2}) {
+    const TempFolder folder;
+    const std::string path = folder.write("x.gz", whole.substr(0, whole.size() - cut));
+    const IdxFile file = read_idx(path, 3, "images", BadData::skip);
+    EXPECT_EQ(file.sizes[0] + file.missing, 1000);
+    EXPECT_EQ(file.missing > 0, cut >= 9) << cut;
+    EXPECT_EQ(std::string(file.values.begin(), file.values.end()), noise.substr(0, file.values.size()));
+    expect_input_error([&] { read_idx(path, 3, "images", BadData::refuse); }, {"x.gz", "the gzip stream ends early"});
   }
 }
 

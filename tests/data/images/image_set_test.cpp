@@ -5,8 +5,10 @@
 #include <ATen/ops/equal.h>
 #include <ATen/ops/stack.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
+#include <functional>
 #include <set>
 
 #include "tests/data/expect_input_error.h"
@@ -193,6 +195,35 @@ TEST(ImageSet, BadFilesAreNamed) {
   expect_input_error([&] { open_image_folder(folder.path().string(), 3); }, {"ant", "no image", "or set data.skip_bad = true"});
   expect_input_error([&] { open_image_folder(folder.file("none"), 3); }, {"none", "No such file"});
   expect_input_error([&] { open_image_folder(folder.file("bee"), 3); }, {"bee", "no folders in it"});
+}
+
+TEST(ImageSet, WhatIsNamedLikeAnImageAndIsNoneIsAnError) {
+  struct Row {
+    std::string name;
+    std::function<void(const std::string& path)> make;
+    std::string says;
+  };
+  const auto link = [](const std::string& to) {
+    return [to](const std::string& path) { std::filesystem::create_symlink(to, path); };
+  };
+  for (const Row& row : std::vector<Row>{
+           {"gone.jpg", link("/nonexistent"), "No such file"},
+           {"self.png", link("self.png"), "Too many levels"},
+           {"pipe.jpg", [](const std::string& path) { mkfifo(path.c_str(), 0600); }, "no file of one"},
+           {"folder.png", [](const std::string& path) { std::filesystem::create_directory(path); }, "no file of one"},
+           {"loop", link("."), "folders deep; a link in it leads back to it"},
+           {"self", link("self"), ""}}) {
+    const TempFolder folder;
+    std::filesystem::create_directories(folder.path() / "ant");
+    folder.write("ant/a.png", test::png_of(gradient(4, 4, 3), 4, 4, 3));
+    row.make(folder.file("ant/" + row.name));
+    const auto open = [&] { return open_image_folder(folder.path().string(), 3); };
+    if (row.says.empty()) {
+      EXPECT_EQ(open()->size(), 1) << row.name;
+    } else {
+      expect_input_error(open, {row.name, row.says});
+    }
+  }
 }
 
 std::string cifar_record(int label, int coarse = -1) {

@@ -289,6 +289,9 @@ TEST(Recipe, EveryBadInputNamesPlaceKeyAndWhatIsValid) {
 
 TEST(Recipe, EveryBadOverrideNamesItself) {
   const Bad cases[] = {
+      {"a list", "batch.ramp=[{ global = 2, steps = 1 }]",
+       "--set batch.ramp=[{ global = 2, steps = 1 }]: a list is told in the recipe's file; --set changes keys of its entries, "
+       "as batch.ramp.1.KEY"},
       {"unknown key", "model.layer=3", "--set model.layer=3: unknown key 'model.layer'; did you mean 'model.layers'?"},
       {"unknown section", "optimiser.lr=3", "--set optimiser.lr=3: unknown key 'optimiser.lr'; did you mean 'optimizer.lr'?"},
       {"no value", "model.layers", "--set model.layers: write it as section.key=value"},

@@ -49,6 +49,7 @@ size_t read_some(gzFile file, uint8_t* out, size_t count, const std::string& pat
   while (done < count) {
     const auto chunk = static_cast<unsigned>(std::min<size_t>(count - done, 1 << 24));
     const int got = gzread(file, out + done, chunk);
+    if (got > 0 && done + static_cast<size_t>(got) == count) return count;  // what comes after is told when it is read
     // zlib reports a cut-off stream as an error of its own only once its last bytes are out.
     int code = Z_OK;
     const char* text = gzerror(file, &code);
@@ -56,7 +57,10 @@ size_t read_some(gzFile file, uint8_t* out, size_t count, const std::string& pat
     if (got < 0 || (code != Z_OK && code != Z_STREAM_END)) {
       if (code == Z_BUF_ERROR)
         throw InputError(fmt::format("{}: truncated: the gzip stream ends early; {}, {}", path, kGetAgain, kOrSkip));
-      const std::string reason = code == Z_ERRNO ? std::system_category().message(errno) : text;
+      const std::string_view told = text;  // begins with the descriptor
+      const std::string reason = code == Z_ERRNO
+                                     ? std::system_category().message(errno)
+                                     : std::string(told.substr(told.find(": ") == told.npos ? 0 : told.find(": ") + 2));
       throw InputError(fmt::format("{}: corrupt gzip ({}); {}", path, reason, kGetAgain));
     }
     if (got == 0) break;

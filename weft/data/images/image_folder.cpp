@@ -17,6 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr int kDeepest = 32;                      // folders in a class
 constexpr int64_t kMostBytes = int64_t{1} << 30;  // of an image's file
 
 std::vector<uint8_t> read_file(const std::string& path) {
@@ -63,7 +64,16 @@ class ImageFolder final : public ImageSource {
     std::error_code error;
     for (fs::recursive_directory_iterator entry(folder, fs::directory_options::follow_directory_symlink, error), end;
          !error && entry != end; entry.increment(error)) {
-      if (entry->is_regular_file() && is_image(entry->path())) found.push_back(entry->path().string());
+      if (entry.depth() > kDeepest) {
+        throw InputError(fmt::format("{}: {} folders deep; a link in it leads back to it", entry->path().string(), kDeepest));
+      }
+      if (!is_image(entry->path())) continue;
+      std::error_code status;
+      if (!entry->is_regular_file(status)) {
+        throw InputError(fmt::format("{}: {}; remove it, or put the image there", entry->path().string(),
+                                     status ? status.message() : "named like an image, and no file of one"));
+      }
+      found.push_back(entry->path().string());
     }
     if (error) throw InputError(fmt::format("cannot list '{}': {}", folder, error.message()));
     if (found.empty()) {
@@ -90,7 +100,8 @@ std::vector<std::string> image_classes(const std::string& folder) {
   std::error_code error;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
     const std::string name = entry->path().filename().string();
-    if (entry->is_directory() && name.front() != '.') classes.push_back(name);
+    std::error_code status;  // of a link that leads nowhere: no folder
+    if (entry->is_directory(status) && name.front() != '.') classes.push_back(name);
   }
   if (error) throw InputError(fmt::format("cannot list '{}': {}", folder, error.message()));
   std::sort(classes.begin(), classes.end());

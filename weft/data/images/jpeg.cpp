@@ -124,6 +124,10 @@ DecodedCrop decode_jpeg(const std::vector<uint8_t>& file, int64_t channels, Choo
   if (info.jpeg_color_space == JCS_CMYK || info.jpeg_color_space == JCS_YCCK) {
     throw BadDataError(fmt::format("{}: a JPEG image in CMYK, for print; convert it to RGB", name));
   }
+  if (int64_t{info.image_height} * info.image_width > kMostPixels) {
+    throw BadDataError(
+        fmt::format("{}: {} x {} pixels, more than an image for training has", name, info.image_height, info.image_width));
+  }
   const Crop crop = choose(info.image_height, info.image_width);
   DecodedCrop result{.picture = {}, .out_height = crop.out_height, .out_width = crop.out_width};
   Window window;

@@ -8,6 +8,9 @@
 
 namespace weft {
 
+/// Larger ones are no samples of a training, but mistakes or harm.
+inline constexpr int64_t kMostPixels = int64_t{1} << 28;
+
 /// Pixels as bytes: rows from the top, pixels from the left, channels side by side.
 struct Picture {
   int64_t height = 0;           ///< rows

@@ -3,31 +3,113 @@
 #include <fmt/format.h>
 #include <png.h>
 
+#include <algorithm>
+#include <csetjmp>
 #include <cstring>
+#include <new>
 
+#include "weft/base/error.h"
 #include "weft/data/bad_data.h"
 
 namespace weft {
 
+namespace {
+
+/// libpng's reader, the bytes that it reads, and its errors: a jump out of it, as it is C. Between setjmp and the jump nothing
+/// with a destructor is made.
+struct Reader {
+  const uint8_t* next = nullptr;
+  size_t left = 0;
+  png_structp png = nullptr;
+  png_infop info = nullptr;
+  char message[128] = "out of memory";
+
+  explicit Reader(const std::vector<uint8_t>& file) : next(file.data()), left(file.size()) {
+    png = png_create_read_struct(
+        PNG_LIBPNG_VER_STRING, this,
+        [](png_structp png, png_const_charp message) {
+          auto* self = static_cast<Reader*>(png_get_error_ptr(png));
+          std::strncpy(self->message, message, sizeof self->message - 1);
+          png_longjmp(png, 1);
+        },
+        [](png_structp, png_const_charp) {});
+    info = png ? png_create_info_struct(png) : nullptr;
+    if (!info) throw std::bad_alloc();
+    png_set_read_fn(png, this, [](png_structp png, png_bytep out, size_t count) {
+      auto* self = static_cast<Reader*>(png_get_io_ptr(png));
+      if (count > self->left) png_error(png, "the file ends early");
+      std::memcpy(out, self->next, count);
+      self->next += count;
+      self->left -= count;
+    });
+  }
+  ~Reader() { png_destroy_read_struct(&png, &info, nullptr); }
+  Reader(const Reader&) = delete;
+  Reader& operator=(const Reader&) = delete;
+};
+
+bool read_header(Reader& reader) {
+  if (setjmp(png_jmpbuf(reader.png)) != 0) return false;
+  png_read_info(reader.png, reader.info);
+  return true;
+}
+
+/// Whatever the file has, bytes come: grey or red, green, blue, and how opaque they are, as stored (no gamma is applied).
+bool read_pixels(Reader& reader, std::vector<uint8_t>& pixels, std::vector<png_bytep>& rows) {
+  if (setjmp(png_jmpbuf(reader.png)) != 0) return false;
+  png_set_expand(reader.png);
+  png_set_scale_16(reader.png);
+  png_set_interlace_handling(reader.png);
+  png_read_update_info(reader.png, reader.info);
+  const size_t row_bytes = png_get_rowbytes(reader.png, reader.info);
+  pixels.resize(row_bytes * rows.size());
+  for (size_t row = 0; row < rows.size(); ++row) rows[row] = pixels.data() + row * row_bytes;
+  png_read_image(reader.png, rows.data());
+  return true;
+}
+
+/// Pixels of 1 to 4 channels (grey, grey and opacity, RGB, RGB and opacity) as 1 or 3, on black. Grey of colours is that of
+/// JPEG (ITU-R BT.601).
+void convert(const std::vector<uint8_t>& from, int64_t have, Picture& picture) {
+  const bool has_opacity = have % 2 == 0, is_grey = have < 3;
+  const int64_t count = picture.height * picture.width;
+  for (int64_t i = 0; i < count; ++i) {
+    const uint8_t* in = from.data() + i * have;
+    uint8_t* out = picture.pixels.data() + i * picture.channels;
+    const uint32_t opacity = has_opacity ? in[have - 1] : 255;
+    const auto colour = [&](int64_t c) { return (in[is_grey ? 0 : c] * opacity + 127) / 255; };
+    if (picture.channels == 3) {
+      for (int64_t c = 0; c < 3; ++c) out[c] = static_cast<uint8_t>(colour(c));
+    } else if (is_grey) {
+      *out = static_cast<uint8_t>(colour(0));
+    } else {
+      *out = static_cast<uint8_t>((19595 * colour(0) + 38470 * colour(1) + 7471 * colour(2) + (1 << 15)) >> 16);
+    }
+  }
+}
+
+}  // namespace
+
 bool is_png(const std::vector<uint8_t>& file) { return file.size() > 8 && png_sig_cmp(file.data(), 0, 8) == 0; }
 
 Picture decode_png(const std::vector<uint8_t>& file, int64_t channels, const std::string& name) {
-  constexpr int64_t kMostPixels = int64_t{1} << 28;
-  png_image image{};
-  image.version = PNG_IMAGE_VERSION;
   const auto fail = [&](const char* message) {
-    const std::string text = message;  // of the image, which is freed
-    png_image_free(&image);
-    throw BadDataError(fmt::format("{}: not a whole PNG image: {}", name, text));
+    throw BadDataError(fmt::format("{}: not a whole PNG image: {}", name, message));
   };
-  if (png_image_begin_read_from_memory(&image, file.data(), file.size()) == 0) fail(image.message);
-  if (int64_t{image.width} * image.height > kMostPixels) fail("it has more pixels than an image for training");
-  image.format = channels == 1 ? PNG_FORMAT_GRAY : PNG_FORMAT_RGB;
-  Picture picture{.height = image.height, .width = image.width, .channels = channels, .pixels = {}};
-  picture.pixels.resize(PNG_IMAGE_SIZE(image));
-  const png_color black{};
-  if (png_image_finish_read(&image, &black, picture.pixels.data(), 0, nullptr) == 0 || image.warning_or_error > 1) {
-    fail(image.message);
+  Reader reader(file);
+  if (!read_header(reader)) fail(reader.message);
+  const int64_t height = png_get_image_height(reader.png, reader.info), width = png_get_image_width(reader.png, reader.info);
+  if (width * height > kMostPixels) fail("it has more pixels than an image for training");
+  std::vector<uint8_t> pixels;
+  std::vector<png_bytep> rows(static_cast<size_t>(height));
+  if (!read_pixels(reader, pixels, rows)) fail(reader.message);
+  const int64_t have = png_get_channels(reader.png, reader.info);
+  Picture picture{.height = height, .width = width, .channels = channels, .pixels = {}};
+  if (have == channels) {
+    picture.pixels = std::move(pixels);
+  } else {
+    picture.pixels.resize(static_cast<size_t>(height * width * channels));
+    convert(pixels, have, picture);
   }
   return picture;
 }

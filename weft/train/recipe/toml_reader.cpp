@@ -235,6 +235,10 @@ std::string read_override(const std::string& text, const std::vector<FileKey>& k
   }
   const std::string dotted = text.substr(0, equals);
   const FileKey* key = find(keys, dotted);
+  if (key == nullptr && text.find('[', equals) == equals + 1) {
+    throw InputError(
+        fmt::format("{}: a list is told in the recipe's file; --set changes keys of its entries, as {}.1.KEY", where, dotted));
+  }
   if (key == nullptr) throw InputError(fmt::format("{}: {}", where, unknown_key(dotted, keys)));
   const toml::table value = override_value(text.substr(equals + 1), std::holds_alternative<std::string*>(key->target));
   set(*key, *value.get("value"), where);
