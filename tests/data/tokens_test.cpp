@@ -235,7 +235,7 @@ TEST(Tokens, EveryBadFileIsOneClearLine) {
       {nothing, nothing_else, {nothing, "no tokens", "data.path"}},
       {"/dev/null", nothing_else, {"/dev/null", "it is a device, not a regular file"}},
       {fifo, nothing_else, {fifo, "it is a FIFO, not a regular file", "data.path"}},
-      {ten, [](TokenFile& f) { f.context = 10; }, {ten, "10 of its 10 tokens", "context + 1 = 11", "model.context"}},
+      {ten, [](TokenFile& f) { f.context = 10; }, {ten, ": 10 tokens, fewer than ", "context + 1 = 11", "model.context"}},
       {ten, [](TokenFile& f) { f.begin = 0.9; }, {ten, "1 of its 10 tokens", "[0.9, 1)", "data.evaluation"}},
       {odd, [](TokenFile& f) { f.type = TokenType::u16; }, {odd, "3 bytes", "token size 2", "data.tokenizer"}},
       {ten, [](TokenFile& f) { f.type = TokenType::u32; }, {ten, "10 bytes", "token size 4"}},

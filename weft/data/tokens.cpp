@@ -181,10 +181,11 @@ std::shared_ptr<Dataset> open_tokens(const TokenFile& file, std::shared_ptr<cons
   const auto [begin, end] = part_of(file, *source);
   const int64_t length = end - begin;
   if (length < file.context + 1) {
-    throw InputError(
-        fmt::format("{}: {} of its {} tokens are in the part [{}, {}), fewer than context + 1 = {}; use more text, a "
-                    "smaller model.context or another data.evaluation",
-                    file.path, length, source->size(), file.begin, file.end, file.context + 1));
+    const bool is_whole = file.begin == 0.0 && file.end == 1.0;
+    const std::string part = is_whole ? "" : fmt::format(" are in the part [{}, {})", file.begin, file.end);
+    throw InputError(fmt::format("{}: {}{} tokens{}, fewer than context + 1 = {}; use more text{} a smaller model.context{}",
+                                 file.path, length, is_whole ? "" : fmt::format(" of its {}", source->size()), part,
+                                 file.context + 1, is_whole ? " or" : ",", is_whole ? "" : " or another data.evaluation"));
   }
   if (file.shift && source->grouped() != nullptr) return std::make_shared<GroupedTokenDataset>(file, begin, length, source);
   return std::make_shared<TokenDataset>(file, begin, length, std::move(source));

@@ -64,11 +64,15 @@ class PartlyFrozen : public Block, public HasKind, public ChecksSplits {
   std::vector<bool> frozen_;  ///< by parameter
 };
 
+bool has_such_a_name(const ParameterRule& rule, const std::string& name) {
+  return fnmatch(rule.names.c_str(), name.c_str(), 0) == 0;
+}
+
 }  // namespace
 
 const ParameterRule* rule_of(const ParameterRules& rules, const std::string& name) {
   for (const ParameterRule& rule : rules) {
-    if (fnmatch(rule.names.c_str(), name.c_str(), 0) == 0) return &rule;
+    if (has_such_a_name(rule, name)) return &rule;
   }
   return nullptr;
 }
@@ -86,7 +90,7 @@ std::string rules_text(const ParameterRules& rules) {
 
 Model with_rules(Model model, const ParameterRules& rules) {
   for (const ParameterRule& rule : rules) check_range(rule);
-  std::vector<bool> used(rules.size(), false);
+  std::vector<bool> used(rules.size(), false), matched(rules.size(), false);
   std::string example;
   for (NamedBlock& named : model.blocks) {
     std::vector<bool> frozen;
@@ -95,6 +99,9 @@ Model with_rules(Model model, const ParameterRules& rules) {
       const ParameterRule* rule = spec.statistic ? nullptr : rule_of(rules, full_name(named, spec));
       if (rule) used[static_cast<size_t>(rule - rules.data())] = true;
       if (example.empty() && !spec.statistic) example = full_name(named, spec);
+      for (size_t i = 0; i < rules.size() && !spec.statistic; ++i) {
+        if (has_such_a_name(rules[i], full_name(named, spec))) matched[i] = true;
+      }
       frozen.push_back(rule && rule->frozen);
       any = any || frozen.back();
     }
@@ -102,10 +109,10 @@ Model with_rules(Model model, const ParameterRules& rules) {
   }
   for (size_t i = 0; i < rules.size(); ++i) {
     if (used[i]) continue;
-    throw InputError(
-        fmt::format("parameters '{}': no parameter of model '{}' that an earlier pattern has not taken has such a "
-                    "name; its first is '{}'",
-                    shortened(rules[i].names), model.name, example));
+    throw InputError(fmt::format(
+        "parameters '{}' (group {}): {}", shortened(rules[i].names), i + 1,
+        matched[i] ? "earlier patterns have taken all that have such a name; put it before them"
+                   : fmt::format("no parameter of model '{}' has such a name; its first is '{}'", model.name, example)));
   }
   return model;
 }

@@ -358,7 +358,10 @@ TEST(Recipe, KeysThatDoNotFitTogether) {
        "r.toml: run.evaluate_every counts tokens, which model \"mlp\" does not read"},
       {{"model.name=mlp", "data.name=fashion-mnist", "run.tokens=9"},
        "r.toml: run.tokens counts tokens, which model \"mlp\" does not read"},
-      {{"data.mixup=0.2"}, "r.toml: data.mixup is for labels of images, not for text; leave it out"},
+      {{"data.flip=true"}, "r.toml: data.flip is for images, not for text; leave it out"},
+      {{"data.crop_padding=4"}, "r.toml: data.crop_padding is for images, not for text; leave it out"},
+      {{"data.least_area=0.5"}, "r.toml: data.least_area is for images, not for text; leave it out"},
+      {{"data.mixup=0.2"}, "r.toml: data.mixup is for images, not for text; leave it out"},
       {{"model.name=mlp", "data.name=fashion-mnist", "data.pack=documents"},
        "r.toml: data.pack is for tokens, not for images; leave it out"},
       {{"data.pack=documents", "layout.cp=2"},
@@ -372,7 +375,7 @@ TEST(Recipe, KeysThatDoNotFitTogether) {
        "r.toml: data.document_end is read with data.name = \"tokens\" and data.pack = \"documents\" only; leave it out"},
       {{"data.pack=documents", "data.document_end=256", "data.name=tokens", "data.tokenizer=uint16", "data.path=x"},
        "r.toml: data.document_end = 256 is not below model.vocabulary = 256"},
-      {{"model.label_smoothing=0.1"}, "r.toml: model.label_smoothing is for labels of images, not for text; leave it out"},
+      {{"model.label_smoothing=0.1"}, "r.toml: model.label_smoothing is for images, not for text; leave it out"},
       {{"layout.schedule_file=own.csv"},
        "r.toml: layout.schedule_file is read with layout.schedule = \"csv\" only, which is \"1f1b\" here; set that too, or "
        "leave "
@@ -499,7 +502,7 @@ run = { steps = 1 }
   EXPECT_EQ(recipe_values(recipe).at("optimizer.groups.2.names"), "*.bias") << "in checkpoints";
   const std::vector<std::pair<std::string, std::string>> rows = {
       {"optimizer.groups.1.lr_factor=-1", "optimizer.groups.1.lr_factor must be a number of at least 0"},
-      {"optimizer.groups.3.frozen=true", "unknown key 'optimizer.groups.3.frozen'"},
+      {"optimizer.groups.3.frozen=true", "the recipe has no entry 3 of optimizer.groups; add it to its file"},
       {"optimizer.groups.1.names=", "[[optimizer.groups]]: names is empty"},
       {"optimizer.groups.1.muon=true",
        "optimizer.groups.muon is read with optimizer.name = \"muon\" only, which is \"adamw\""}};
@@ -530,7 +533,7 @@ TEST(Recipe, MixturesHaveParts) {
   EXPECT_EQ(recipe.data.mix[1].weight, 0.3);
   EXPECT_EQ(recipe_values(recipe).at("data.mix.2.path"), "code") << "in checkpoints";
   const std::vector<std::pair<std::vector<std::string>, std::string>> rows = {
-      {{"data.mix.3.weight=1"}, "--set data.mix.3.weight=1: unknown key 'data.mix.3.weight'"},
+      {{"data.mix.3.weight=1"}, "--set data.mix.3.weight=1: the recipe has no entry 3 of data.mix; add it to its file"},
       {{"data.mix.1.weight=0"}, "data.mix.1.weight must be a number above 0"},
       {{"data.mix.1.weight=0.12345678"}, "at most six digits after the point"},
       {{"data.mix.1.name=mix"}, "data.mix.1.name must be one of"},

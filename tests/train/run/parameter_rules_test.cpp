@@ -90,11 +90,9 @@ TEST(ParameterRules, FreezePartsOfConvolutionalBlocks) {
 TEST(ParameterRules, ThatCannotBeAreRefused) {
   const std::pair<ParameterRules, const char*> cases[] = {
       {{{.names = "layer1.*"}, {.names = "stem.*"}},
-       "parameters 'stem.*': no parameter of model 'resnet8' that an earlier pattern has not taken has such a name; its first "
-       "is 'conv1.weight'"},
+       "parameters 'stem.*' (group 2): no parameter of model 'resnet8' has such a name; its first is 'conv1.weight'"},
       {{{.names = "*"}, {.names = "fc.*"}},
-       "parameters 'fc.*': no parameter of model 'resnet8' that an earlier pattern has not taken has such a name; its first is "
-       "'conv1.weight'"},
+       "parameters 'fc.*' (group 2): earlier patterns have taken all that have such a name; put it before them"},
       {{{.names = "*", .lr_factor = -1.0}}, "parameters '*': lr_factor = -1; must be a finite number of at least 0"},
       {{{.names = "*", .weight_decay = -0.5}}, "parameters '*': weight_decay = -0.5; must be a finite number of at least 0"},
   };

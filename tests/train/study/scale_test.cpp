@@ -139,8 +139,8 @@ TEST(ScaleReport, JsonAndPictureHaveEveryPoint) {
   EXPECT_EQ(json.at("rows").at(2).at("shares_cores"), true);
   EXPECT_EQ(json.at("rows").at(4).at("failure"), "out of memory");
   const std::string svg = scale_chart(study());
-  for (const char* words :
-       {">Throughput against ranks<", ">dp, strong<", ">dp, weak<", ">in proportion to ranks<", ">samples a second<"}) {
+  for (const char* words : {">Throughput against ranks<", ">dp, strong<", ">dp, weak<",
+                            ">in proportion to ranks, each in its colour<", ">samples a second<"}) {
     EXPECT_NE(svg.find(words), std::string::npos) << words;
   }
   EXPECT_EQ(scale_chart({.recipe = "r.toml", .results = {{.failure = "no"}}}), "");

@@ -133,7 +133,7 @@ class ChartDrawing {
   }
 
   void draw_point(const ChartPoint& point, int kind, const std::string& colour) {
-    const double x = at_x(point.x), y = at_y(point.y);
+    const double y = at_y(point.y), x = at_x(point.x) + (point.is_open ? beside(point) : 0.0);
     if (point.least_y > 0.0 && point.least_y < point.y) {
       put("<path class=\"whisker\" d=\"M{0:.1f} {1:.1f}V{2:.1f}M{3:.1f} {2:.1f}h6\" stroke=\"{4}\" stroke-width=\"1.2\" "
           "fill=\"none\"/>\n",
@@ -141,6 +141,13 @@ class ChartDrawing {
     }
     put("<g class=\"{}\" stroke=\"{}\" stroke-width=\"1.6\" fill=\"{}\">{}</g>\n", point.is_open ? "open" : "point", colour,
         point.is_open ? "#fff" : colour, mark_of(kind, x, y));
+  }
+
+  /// How far an open mark moves aside for those that stand there already.
+  double beside(const ChartPoint& point) {
+    constexpr double kMark = 12.0;
+    open_.emplace_back(point.x, point.y);
+    return kMark * static_cast<double>(std::count(open_.begin(), open_.end() - 1, open_.back()));
   }
 
   /// Where it ends.
@@ -184,6 +191,7 @@ class ChartDrawing {
   const LineChart& chart_;
   const ChartArea area_;
   LogScale x_, y_;
+  std::vector<std::pair<double, double>> open_;  ///< points whose open marks are drawn
   std::string out_;
 };
 

@@ -161,9 +161,15 @@ void check_model_and_data(const Recipe& recipe) {
          "leave it out",
          data.name);
   }
-  if (is_text && (data.mixup > 0.0 || model.label_smoothing > 0.0)) {
-    fail(recipe, "{} is for labels of images, not for text; leave it out",
-         data.mixup > 0.0 ? "data.mixup" : "model.label_smoothing");
+  if (is_text) {
+    const std::pair<bool, const char*> of_images[] = {{data.mixup > 0.0, "data.mixup"},
+                                                      {model.label_smoothing > 0.0, "model.label_smoothing"},
+                                                      {data.flip, "data.flip"},
+                                                      {data.crop_padding > 0, "data.crop_padding"},
+                                                      {data.least_area > 0.0, "data.least_area"}};
+    for (const auto& [is_set, key] : of_images) {
+      if (is_set) fail(recipe, "{} is for images, not for text; leave it out", key);
+    }
   }
   if (data.name != "tokens" && named.is_tokens && data.tokenizer != "bytes") {
     fail(recipe, "data.tokenizer = \"{}\" is for data.name = \"tokens\"; \"{}\" takes \"bytes\"", data.tokenizer, data.name);

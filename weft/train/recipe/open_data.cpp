@@ -55,6 +55,9 @@ std::string folder_of_part(const std::string& folder, bool training) {
     const std::string part = (std::filesystem::path(folder) / name).string();
     if (std::filesystem::is_directory(part, ignored)) return part;
   }
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(folder, ignored))
+    throw InputError(fmt::format("{}: no such folder; check data.path", folder));
   throw InputError(fmt::format("{}: no folder '{}' in it, for {}", folder, fmt::join(names, "' or '"),
                                training ? "training" : "evaluation"));
 }

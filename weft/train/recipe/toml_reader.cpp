@@ -227,6 +227,18 @@ std::vector<std::string> read_keys(const std::string& text, const std::string& p
   return Reader(path, keys, repeated).read(parse_toml(text, path));
 }
 
+/// "entry 3 of data.mix", of data.mix.3.weight; empty where the key is of no list.
+std::string missing_entry(const std::string& dotted) {
+  for (size_t dot = dotted.find('.'); dot != std::string::npos; dot = dotted.find('.', dot + 1)) {
+    const size_t end = std::min(dotted.find('.', dot + 1), dotted.size());
+    const std::string part = dotted.substr(dot + 1, end - dot - 1);
+    if (!part.empty() && part.size() < 10 && part.find_first_not_of("0123456789") == std::string::npos) {
+      return fmt::format("entry {} of {}", part, shortened(dotted.substr(0, dot)));
+    }
+  }
+  return {};
+}
+
 std::string read_override(const std::string& text, const std::vector<FileKey>& keys) {
   const std::string where = "--set " + shortened(text);
   const size_t equals = text.find('=');
@@ -235,6 +247,9 @@ std::string read_override(const std::string& text, const std::vector<FileKey>& k
   }
   const std::string dotted = text.substr(0, equals);
   const FileKey* key = find(keys, dotted);
+  if (const std::string entry = key ? "" : missing_entry(dotted); !entry.empty()) {
+    throw InputError(fmt::format("{}: the recipe has no {}; add it to its file", where, entry));
+  }
   if (key == nullptr && text.find('[', equals) == equals + 1) {
     throw InputError(
         fmt::format("{}: a list is told in the recipe's file; --set changes keys of its entries, as {}.1.KEY", where, dotted));

@@ -123,8 +123,7 @@ std::string critical_batch(const NoiseEstimate& noise) {
 std::string steps_text(const FinalReport& report) {
   const int64_t here = report.steps_done - report.resumed_from;
   if (report.resumed_from == 0 && !report.stopped) {
-    return report.target_step ? fmt::format("{} of {} steps", report.steps_done, report.steps)
-                              : fmt::format("{} steps", report.steps);
+    return report.target_step ? fmt::format("{} of {} steps", report.steps_done, report.steps) : counted(report.steps, "step");
   }
   return fmt::format("{} here, {} of {} in all", counted(here, "step"), report.steps_done, report.steps);
 }
@@ -179,7 +178,10 @@ std::string final_table(const FinalReport& report) {
   };
   if (report.samples_per_s > 0.0) rows.emplace_back("rate", rate(report.samples_per_s, report.tokens_per_s));
   if (!report.learning_rate_rule.empty()) {
-    rows.emplace_back("learning rate", fmt::format("{:.3g} at its peak: {}", report.learning_rate, report.learning_rate_rule));
+    const bool is_reached = report.largest_rate >= report.learning_rate * (1.0 - 1e-6);
+    rows.emplace_back("learning rate",
+                      fmt::format("{:.3g} at its peak: {}{}", report.learning_rate, report.learning_rate_rule,
+                                  is_reached ? "" : fmt::format("; no step had more than {:.3g}", report.largest_rate)));
   }
   if (report.noise_scale) rows.emplace_back("critical batch", critical_batch(*report.noise_scale));
   rows.emplace_back("loss", fmt::format("{:.4f}", report.loss));

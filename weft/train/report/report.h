@@ -73,6 +73,7 @@ struct FinalReport {
   int64_t steps = 0;                                    ///< of the run
   std::optional<NoiseEstimate> noise_scale = {};        ///< run.noise_scale; none where no step told of it
   double learning_rate = 0.0;                           ///< at its peak
+  double largest_rate = 0.0;                            ///< of the run's steps up to steps_done
   std::string learning_rate_rule = {};                  ///< how that came about; empty: as the recipe has it
   double loss = 0.0;                                    ///< of the last step
   std::optional<EvaluationReport> evaluation;           ///< the last one, on the data's own set

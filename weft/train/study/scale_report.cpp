@@ -145,7 +145,7 @@ std::string scale_chart(const ScaleStudy& study) {
     const ChartPoint first = line.points.front(), last = line.points.back();
     chart.lines.push_back(std::move(line));
     if (last.x > first.x) {
-      chart.lines.push_back({.name = colour == 0 ? "in proportion to ranks" : "",
+      chart.lines.push_back({.name = colour == 0 ? "in proportion to ranks, each in its colour" : "",
                              .points = {first, {.x = last.x, .y = first.y * last.x / first.x}},
                              .colour = colour,
                              .is_ideal = true});
