@@ -9,7 +9,7 @@
 
 #include "weft/base/batch_sizes.h"
 #include "weft/data/dataset.h"
-#include "weft/data/loader.h"
+#include "weft/data/loader_options.h"
 #include "weft/data/sampler.h"
 
 namespace weft {
