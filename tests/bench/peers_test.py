@@ -87,7 +87,7 @@ class SameWork(unittest.TestCase):
 
     def test_resnet(self):
         """Both are told of the same images, which are made once."""
-        resnet = measure.Comparison(**dict(TINY, work=work.Resnet(depth=20, size=4, channels_last=True)))
+        resnet = measure.Comparison(**dict(TINY, work=work.Resnet(depth=20, size=4, tuned=True)))
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)
             recipe = tomllib.loads(measure.weft_recipe(resnet, None, folder, steps=5))
@@ -95,6 +95,7 @@ class SameWork(unittest.TestCase):
             command = measure.peer_command(resnet, None, folder, "python", 2, 3)
             self.assertEqual(command[command.index("--images") + 1], images)
             self.assertIn("--channels-last", command)
+            self.assertEqual(set(resnet.work.peer_environment), {"MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_"})
             self.assertEqual((recipe["model"]["depth"], recipe["model"]["image_size"]), (20, 4))
             self.assertEqual(recipe["batch"], {"global": 8, "micro": 4})
             train = (images / "train-images-idx3-ubyte").read_bytes()

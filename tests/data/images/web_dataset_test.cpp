@@ -108,7 +108,9 @@ TEST_F(WebShards, WhatIsBadIsNamedOrPassedOver) {
       {"long", {{"bad.png", picture(2)}, {"bad.cls", std::string(100, '1')}}, ", key bad: its .cls is no number"},
       {"too large", {{"bad.png", picture(2)}, {"bad.cls", "10"}}, ", key bad: label 10 is not in [0, 10)"},
       {"negative", {{"bad.png", picture(2)}, {"bad.cls", "-1"}}, ", key bad: label -1 is not in [0, 10)"},
-      {"twice", {{"bad.png", picture(2)}, {"bad.cls", "1"}, {"bad.jpg", "x"}}, ", key bad: it comes twice in the shard"},
+      {"twice",
+       {{"bad.png", picture(2)}, {"bad.cls", "1"}, {"bad.jpg", "x"}},
+       ", key bad: it comes twice in the shard, or with two images or labels"},
   };
   for (const Row& row : rows) {
     SCOPED_TRACE(row.what);

@@ -105,7 +105,7 @@ class WebDataset final : public ImageSource {
     const char* end = digits.data() + (last == std::string::npos ? 0 : last + 1);
     const auto [stop, error] = std::from_chars(digits.data(), end, label);
     if (entry.twice) {
-      bad(name + ": it comes twice in the shard, or has two images or labels", "give each sample a key of its own");
+      bad(name + ": it comes twice in the shard, or with two images or labels", "give each sample a key of its own");
     } else if (entry.offset < 0) {
       bad(name + ": a .cls without an image (.jpg, .jpeg, .png)", "add it");
     } else if (!entry.has_label) {
