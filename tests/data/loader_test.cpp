@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "tests/data/expect_input_error.h"
+#include "weft/data/evaluation_loader.h"
 
 namespace weft {
 namespace {

@@ -17,4 +17,8 @@ std::string samples_misfit(const Batch& batch, int64_t samples) {
   return misfit("the target", batch.target);
 }
 
+bool have_like_rows(const at::Tensor& a, const at::Tensor& b) {
+  return a.scalar_type() == b.scalar_type() && a.dim() == b.dim() && a.sizes().slice(1) == b.sizes().slice(1);
+}
+
 }  // namespace weft

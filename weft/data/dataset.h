@@ -24,6 +24,9 @@ struct Batch {
 /// The first tensor of the batch that has not `samples` samples, in words: "input 1 has 16 samples"; empty where all have.
 std::string samples_misfit(const Batch& batch, int64_t samples);
 
+/// Whether rows of both may stand in one tensor: sizes but for the first, and type.
+bool have_like_rows(const at::Tensor& a, const at::Tensor& b);
+
 /// Targets with this value are not counted.
 inline constexpr int64_t kIgnore = -100;
 

@@ -41,13 +41,13 @@ Json parse_row(std::string_view line, const std::string& column) {
 }
 
 Document document_of(std::string_view line, const std::string& column, int64_t vocabulary) {
+  if (line.starts_with("\x1f\x8b")) return {.wrong = "it is gzip, which is not read; unpack the file"};
   Json row;
   try {
     row = parse_row(line, column);
   } catch (const TooDeep&) {
     return {.wrong = fmt::format("it is nested more than {} deep", kDeepest)};
   }
-  if (line.starts_with("\x1f\x8b")) return {.wrong = "it is gzip, which is not read; unpack the file"};
   if (row.is_discarded()) return {.wrong = "it is no JSON, or cut short"};
   if (!row.is_object()) {
     return {.wrong = fmt::format("it is {} {} and no object", row.is_array() ? "an" : "a", row.type_name())};

@@ -9,7 +9,6 @@
 #include <exception>
 #include <functional>
 #include <mutex>
-#include <numeric>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -152,13 +151,7 @@ void Loader::State::work() {
 /// Makes it; the last share of a micro-batch makes that ready.
 void Loader::State::fill(const Share& share) {
   Slot& mine = slot(share.count);  // nobody's but its shares' until it is full
-  const std::exception_ptr error = error_of([&] {
-    if (batches.shares() == 1) {
-      mine.batch = batches.make(share.count);
-      return;
-    }
-    batches.fill(share.count, share.share, mine.shared);
-  });
+  const std::exception_ptr error = error_of([&] { batches.fill(share.count, share.share, mine.shared); });
   {
     std::lock_guard lock(mutex);
     if (error && (!mine.error || share.share < mine.failed_share)) {
@@ -170,7 +163,7 @@ void Loader::State::fill(const Share& share) {
     const int64_t begun = next.count > share.count ? batches.shares() : next.share;
     if (++mine.filled < (mine.error ? begun : batches.shares())) return;
   }
-  if (!mine.error && batches.shares() > 1) {
+  if (!mine.error) {
     mine.error = error_of([&] { mine.batch = batches.finish(share.count, std::move(mine.shared)); });
   }
   std::lock_guard lock(mutex);
@@ -278,31 +271,5 @@ int Loader::micro_batches_per_step() const {
   std::lock_guard lock(state_->mutex);
   return static_cast<int>(state_->batches.per_step(state_->given));
 }
-
-EvaluationLoader::EvaluationLoader(std::shared_ptr<const Dataset> dataset, int64_t micro_batch, int shard, int num_shards)
-    : dataset_(std::move(dataset)), micro_batch_(micro_batch) {
-  require(micro_batch >= 1, fmt::format("evaluation: a micro-batch of {}; must be at least 1", micro_batch));
-  require(shard >= 0 && shard < num_shards,
-          fmt::format("evaluation: shard {} is not one of the {} data-parallel ranks", shard, num_shards));
-  const int64_t size = dataset_->size();
-  const int64_t all = size / micro_batch + (size % micro_batch == 0 ? 0 : 1);
-  // floor(k M / n) without an overflow of k M.
-  const auto edge = [&](int64_t k) { return all / num_shards * k + all % num_shards * k / num_shards; };
-  share_ = {shard, num_shards, edge(shard), edge(shard + 1) - edge(shard)};
-  rewind();
-}
-
-bool EvaluationLoader::next(Batch& batch) {
-  if (next_ >= share_.first + share_.count) return false;
-  const int64_t begin = next_++ * micro_batch_;
-  std::vector<int64_t> indices(static_cast<size_t>(std::min(micro_batch_, dataset_->size() - begin)));
-  std::iota(indices.begin(), indices.end(), begin);
-  batch = get_samples(*dataset_, indices, 0);
-  batch.first_sample = begin;
-  skipped_.insert(batch.skipped.begin(), batch.skipped.end());
-  return true;
-}
-
-void EvaluationLoader::rewind() { next_ = share_.first; }
 
 }  // namespace weft

@@ -18,18 +18,13 @@ namespace {
 
 constexpr int64_t kShareBytes = 256 << 10;  // less is not worth a thread's turn
 
-/// Whether their rows may stand in one tensor.
-bool are_alike(const at::Tensor& a, const at::Tensor& b) {
-  return a.scalar_type() == b.scalar_type() && a.dim() == b.dim() && a.sizes().slice(1) == b.sizes().slice(1);
-}
-
 /// The rows of all, one after another. Not at::cat: that may start a second pool of OpenMP threads for this thread.
 at::Tensor join_rows(const std::vector<Batch>& parts, c10::function_ref<const at::Tensor&(const Batch&)> tensor) {
   const at::Tensor& first = tensor(parts.front());
   auto sizes = first.sizes().vec();
   sizes[0] = 0;
   for (const Batch& part : parts) {
-    if (!are_alike(tensor(part), first)) {
+    if (!have_like_rows(tensor(part), first)) {
       throw InputError("dataset: its samples have other sizes or types in another epoch, and a micro-batch holds some of both");
     }
     sizes[0] += tensor(part).size(0);
@@ -102,7 +97,7 @@ MicroBatches::Place MicroBatches::place(int64_t count) const {
   return {.step = step, .begin = sizes_.samples_before(step) + shift_ + micro * options_.micro_batch};
 }
 
-Batch MicroBatches::make(int64_t count) const {
+Batch MicroBatches::whole(int64_t count) const {
   const int64_t begin = place(count).begin, end = begin + options_.micro_batch;
   std::vector<Batch> parts;
   std::vector<int64_t> indices;
@@ -116,9 +111,7 @@ Batch MicroBatches::make(int64_t count) const {
       throw InputError("dataset: its samples have another number of inputs in another epoch");
     }
   }
-  Batch batch = join(std::move(parts));
-  batch.first_sample = begin;
-  return options_.pinned ? pin(std::move(batch)) : batch;
+  return join(std::move(parts));
 }
 
 SharedBatch MicroBatches::begin() const {
@@ -128,6 +121,10 @@ SharedBatch MicroBatches::begin() const {
 }
 
 void MicroBatches::fill(int64_t count, int64_t share, SharedBatch& shared) const {
+  if (shares_ == 1) {
+    shared.batch = whole(count);
+    return;
+  }
   const int64_t begin = place(count).begin;
   const int64_t last = std::min((share + 1) * share_, options_.micro_batch);
   for (int64_t row = share * share_; row < last; ++row) {

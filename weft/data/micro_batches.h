@@ -31,11 +31,11 @@ class MicroBatches {
   /// A step has, from that of micro-batch number `count` on.
   int64_t per_step(int64_t count) const;
   /// Micro-batch number `count`, by this thread alone.
-  Batch make(int64_t count) const;
+  Batch make(int64_t count) const { return finish(count, {.batch = whole(count)}); }
 
-  /// How many shares a micro-batch has; 1: make() is the way, not fill() and finish().
+  /// How many shares a micro-batch has; more than one of a dataset that FillsRows.
   int64_t shares() const { return shares_; }
-  /// Room for the shares of a micro-batch, nothing in it.
+  /// Room for the shares of a micro-batch, nothing in it; none where one share makes it whole.
   SharedBatch begin() const;
   /// Fills share number `share` of it. From several threads, each with another share.
   void fill(int64_t count, int64_t share, SharedBatch& shared) const;
@@ -50,6 +50,8 @@ class MicroBatches {
   };
 
   Place place(int64_t count) const;
+  /// The samples of micro-batch number `count`.
+  Batch whole(int64_t count) const;
   /// This rank's, a step of a phase.
   int64_t micro_batches(int phase) const { return sizes_.of_phase(phase) / options_.micro_batch / options_.num_shards; }
 

@@ -24,11 +24,6 @@ struct Pick {
   int64_t epoch = 0, index = 0;  ///< the source's
 };
 
-/// `wide` but for its first size.
-bool same_samples(const at::Tensor& a, const at::Tensor& wide) {
-  return a.scalar_type() == wide.scalar_type() && a.dim() == wide.dim() && a.sizes().slice(1) == wide.sizes().slice(1);
-}
-
 /// Puts the rows of `from` where `rows` tells, into `to` of `count` rows. Not by at::index_copy: that may start a second pool
 /// of OpenMP threads for this thread.
 void scatter_rows(const at::Tensor& from, const std::vector<size_t>& rows, int64_t count, const std::string& name,
@@ -38,7 +33,7 @@ void scatter_rows(const at::Tensor& from, const std::vector<size_t>& rows, int64
     sizes[0] = count;
     to = at::empty(sizes, from.options());
   }
-  if (!same_samples(from, to)) {
+  if (!have_like_rows(from, to)) {
     throw InputError(
         fmt::format("mixture: samples of {} have another shape or type than those of the sources before it", name));
   }

@@ -96,11 +96,12 @@ Model with_rules(Model model, const ParameterRules& rules) {
     std::vector<bool> frozen;
     bool any = false;
     for (const ParamSpec& spec : named.block->parameters()) {
-      const ParameterRule* rule = spec.statistic ? nullptr : rule_of(rules, full_name(named, spec));
+      const std::string name = full_name(named, spec);
+      const ParameterRule* rule = spec.statistic ? nullptr : rule_of(rules, name);
       if (rule) used[static_cast<size_t>(rule - rules.data())] = true;
-      if (example.empty() && !spec.statistic) example = full_name(named, spec);
+      if (example.empty() && !spec.statistic) example = name;
       for (size_t i = 0; i < rules.size() && !spec.statistic; ++i) {
-        if (has_such_a_name(rules[i], full_name(named, spec))) matched[i] = true;
+        if (has_such_a_name(rules[i], name)) matched[i] = true;
       }
       frozen.push_back(rule && rule->frozen);
       any = any || frozen.back();

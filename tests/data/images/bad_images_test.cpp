@@ -11,6 +11,7 @@
 #include "tests/data/expect_input_error.h"
 #include "tests/data/images/image_files.h"
 #include "tests/data/temp_folder.h"
+#include "weft/data/evaluation_loader.h"
 #include "weft/data/images/cifar.h"
 #include "weft/data/images/idx_images.h"
 #include "weft/data/images/image_folder.h"

@@ -8,7 +8,7 @@
 #include "tests/data/temp_folder.h"
 #include "tests/support/parquet/write_parquet.h"
 #include "tests/support/refusal.h"
-#include "tests/support/run_ranks.h"
+#include "tests/train/run/train_on_ranks.h"
 #include "weft/train/recipe/open_data.h"
 #include "weft/train/recipe/read_recipe.h"
 #include "weft/train/run/data_text.h"
@@ -112,12 +112,7 @@ class GroupedData : public ::testing::TestWithParam<Case> {
 
   FinalReport run(int ranks, const std::vector<std::string>& more) const {
     const Recipe one = recipe(more);
-    FinalReport report;
-    test::run_ranks(ranks, [&](const World& world) {
-      const FinalReport own = train(one, world);
-      if (world.rank() == 0) report = own;
-    });
-    return report;
+    return test::train_on_ranks(ranks, one);
   }
 
   test::TempFolder folder_;

@@ -7,7 +7,7 @@
 
 #include "tests/data/images/image_files.h"
 #include "tests/data/temp_folder.h"
-#include "tests/support/run_ranks.h"
+#include "tests/train/run/train_on_ranks.h"
 #include "weft/train/recipe/read_recipe.h"
 #include "weft/train/run/train.h"
 
@@ -45,12 +45,7 @@ class AugmentedData : public ::testing::TestWithParam<Case> {
         "data = { name = \"image-folder\", flip = true }\nbatch = { global = 16, micro = 4 }\n"
         "run = { steps = 4, seed = 3, threads = 1, reproducible_slots = 4, evaluate_every = 4 }",
         "r.toml", all);
-    FinalReport report;
-    test::run_ranks(ranks, [&](const World& world) {
-      const FinalReport own = train(recipe, world);
-      if (world.rank() == 0) report = own;
-    });
-    return report;
+    return test::train_on_ranks(ranks, recipe);
   }
 
   test::TempFolder folder_;

@@ -15,7 +15,7 @@
 #include "weft/base/error.h"
 #include "weft/checkpoint/format/compare_checkpoints.h"
 #include "weft/checkpoint/safetensors.h"
-#include "weft/data/loader.h"
+#include "weft/data/evaluation_loader.h"
 
 namespace weft::average_test {
 namespace {

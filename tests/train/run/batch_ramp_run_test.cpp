@@ -6,7 +6,7 @@
 
 #include "tests/data/temp_folder.h"
 #include "tests/support/refusal.h"
-#include "tests/support/run_ranks.h"
+#include "tests/train/run/train_on_ranks.h"
 #include "weft/checkpoint/format/checkpoint_folder.h"
 #include "weft/train/plan/make_plan.h"
 #include "weft/train/recipe/read_recipe.h"
@@ -34,14 +34,7 @@ run = {{ samples = 56, evaluate_every = "24 samples", reproducible_slots = 4, no
                                     folder_.file("text")),
                         "ramp.toml", overrides);
   }
-  FinalReport run(int ranks, const Recipe& recipe) const {
-    FinalReport report;
-    test::run_ranks(ranks, [&](const World& world) {
-      const FinalReport own = train(recipe, world);
-      if (world.rank() == 0) report = own;
-    });
-    return report;
-  }
+  FinalReport run(int ranks, const Recipe& recipe) const { return test::train_on_ranks(ranks, recipe); }
 
   test::TempFolder folder_;
   int threads_;

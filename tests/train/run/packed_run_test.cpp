@@ -4,6 +4,7 @@
 
 #include "tests/data/temp_folder.h"
 #include "tests/support/run_ranks.h"
+#include "tests/train/run/train_on_ranks.h"
 #include "weft/train/recipe/read_recipe.h"
 #include "weft/train/run/train.h"
 
@@ -34,14 +35,9 @@ class PackedRun : public ::testing::Test {
   }
 
   FinalReport run(int ranks, const Recipe& one, std::vector<std::string>* notes = nullptr) const {
-    FinalReport report;
-    test::run_ranks(ranks, [&](const World& world) {
-      TrainOptions options;
-      if (notes != nullptr) options.on_note = [&](const std::string& note) { notes->push_back(note); };
-      const FinalReport own = train(one, world, options);
-      if (world.rank() == 0) report = own;
-    });
-    return report;
+    TrainOptions options;
+    if (notes != nullptr) options.on_note = [&](const std::string& note) { notes->push_back(note); };
+    return test::train_on_ranks(ranks, one, options);
   }
 
   test::TempFolder folder_;

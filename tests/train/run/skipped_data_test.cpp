@@ -8,6 +8,7 @@
 #include "tests/data/temp_folder.h"
 #include "tests/support/refusal.h"
 #include "tests/support/run_ranks.h"
+#include "tests/train/run/train_on_ranks.h"
 #include "weft/train/recipe/read_recipe.h"
 #include "weft/train/run/train.h"
 
@@ -40,12 +41,7 @@ class SkippedData : public ::testing::Test {
 
   FinalReport run(int ranks, int workers) const {
     const Recipe one = recipe({"data.skip_bad=true", "data.workers=" + std::to_string(workers)});
-    FinalReport report;
-    test::run_ranks(ranks, [&](const World& world) {
-      const FinalReport own = train(one, world);
-      if (world.rank() == 0) report = own;
-    });
-    return report;
+    return test::train_on_ranks(ranks, one);
   }
 
   test::TempFolder folder_;

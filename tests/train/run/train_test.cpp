@@ -11,6 +11,7 @@
 
 #include "tests/data/temp_folder.h"
 #include "tests/support/run_ranks.h"
+#include "tests/train/run/train_on_ranks.h"
 #include "weft/base/error.h"
 #include "weft/checkpoint/digest.h"
 #include "weft/checkpoint/safetensors.h"
@@ -253,11 +254,7 @@ TEST_F(Train, MixupAndLabelSmoothingGiveTheSameBitsOnAnyNumberOfRanks) {
   const std::vector<std::pair<int, std::string>> layouts = {
       {2, "layout.dp=2"}, {4, "layout.dp=4"}, {2, "layout.pp=2"}, {4, "layout.shard_level=parameters"}};
   for (const auto& [ranks, layout] : layouts) {
-    FinalReport report;
-    test::run_ranks(ranks, [&, own = recipe(layout)](World world) {
-      FinalReport mine = train(own, world);
-      if (world.rank() == 0) report = std::move(mine);
-    });
+    const FinalReport report = test::train_on_ranks(ranks, recipe(layout));
     EXPECT_EQ(report.weights_sha256, expected.weights_sha256) << ranks << " ranks, " << layout;
     EXPECT_EQ(report.loss, expected.loss) << ranks << " ranks, " << layout;
     EXPECT_EQ(report.evaluation->loss, expected.evaluation->loss) << ranks << " ranks, " << layout;
@@ -391,11 +388,7 @@ TEST_F(Train, GivesTheSameBitsTwiceAndOnAnyNumberOfRanks) {
   const std::vector<std::pair<int, std::string>> layouts = {
       {2, "pp=1"}, {4, "pp=1"}, {2, "pp=2"}, {4, "shard_level=parameters"}};
   for (const auto& [ranks, layout] : layouts) {
-    FinalReport report;
-    test::run_ranks(ranks, [&, recipe = text({"layout." + layout})](World world) {
-      FinalReport mine = train(recipe, world);
-      if (world.rank() == 0) report = std::move(mine);
-    });
+    const FinalReport report = test::train_on_ranks(ranks, text({"layout." + layout}));
     EXPECT_EQ(report.weights_sha256, expected.weights_sha256) << ranks << " ranks, " << layout;
     EXPECT_EQ(report.evaluation->loss, expected.evaluation->loss) << ranks << " ranks, " << layout;
   }
@@ -405,12 +398,7 @@ TEST_F(Train, GivesTheSameBitsTwiceAndOnAnyNumberOfRanks) {
 TEST_F(Train, EvaluatesAndSavesTheAverageOfTheWeights) {
   const std::string path = folder_.file("weights.safetensors");
   const auto run = [&](const std::vector<std::string>& overrides, int ranks = 1) {
-    FinalReport report;
-    test::run_ranks(ranks, [&, recipe = text(overrides)](World world) {
-      FinalReport mine = train(recipe, world, {.save_path = path});
-      if (world.rank() == 0) report = std::move(mine);
-    });
-    return report;
+    return test::train_on_ranks(ranks, text(overrides), {.save_path = path});
   };
   const std::string every = "run.evaluate_every=1", ema = "optimizer.ema=0.5";
   const FinalReport plain = run({every});

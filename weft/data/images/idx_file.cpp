@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <memory>
 #include <new>
 #include <system_error>
@@ -57,10 +58,8 @@ size_t read_some(gzFile file, uint8_t* out, size_t count, const std::string& pat
     if (got < 0 || (code != Z_OK && code != Z_STREAM_END)) {
       if (code == Z_BUF_ERROR)
         throw InputError(fmt::format("{}: truncated: the gzip stream ends early; {}, {}", path, kGetAgain, kOrSkip));
-      const std::string_view told = text;  // begins with the descriptor
-      const std::string reason = code == Z_ERRNO
-                                     ? std::system_category().message(errno)
-                                     : std::string(told.substr(told.find(": ") == told.npos ? 0 : told.find(": ") + 2));
+      const char* colon = std::strstr(text, ": ");  // before it, the number of the descriptor
+      const std::string reason = code == Z_ERRNO ? std::system_category().message(errno) : colon ? colon + 2 : text;
       throw InputError(fmt::format("{}: corrupt gzip ({}); {}", path, reason, kGetAgain));
     }
     if (got == 0) break;

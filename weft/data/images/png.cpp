@@ -3,12 +3,11 @@
 #include <fmt/format.h>
 #include <png.h>
 
-#include <algorithm>
 #include <csetjmp>
 #include <cstring>
 #include <new>
+#include <utility>
 
-#include "weft/base/error.h"
 #include "weft/data/bad_data.h"
 
 namespace weft {

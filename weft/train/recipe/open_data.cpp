@@ -50,12 +50,11 @@ PixelStatistics pixel_statistics(const std::string& name) {
 std::string folder_of_part(const std::string& folder, bool training) {
   const std::vector<std::string> names =
       training ? std::vector<std::string>{"train"} : std::vector<std::string>{"val", "validation", "test", "evaluation"};
+  std::error_code ignored;
   for (const std::string& name : names) {
-    std::error_code ignored;
     const std::string part = (std::filesystem::path(folder) / name).string();
     if (std::filesystem::is_directory(part, ignored)) return part;
   }
-  std::error_code ignored;
   if (!std::filesystem::is_directory(folder, ignored))
     throw InputError(fmt::format("{}: no such folder; check data.path", folder));
   throw InputError(fmt::format("{}: no folder '{}' in it, for {}", folder, fmt::join(names, "' or '"),

@@ -220,13 +220,6 @@ toml::table parse_toml(const std::string& text, const std::string& path) {
   }
 }
 
-}  // namespace
-
-std::vector<std::string> read_keys(const std::string& text, const std::string& path, const std::vector<FileKey>& keys,
-                                   const std::vector<RepeatedSection>& repeated) {
-  return Reader(path, keys, repeated).read(parse_toml(text, path));
-}
-
 /// "entry 3 of data.mix", of data.mix.3.weight; empty where the key is of no list.
 std::string missing_entry(const std::string& dotted) {
   for (size_t dot = dotted.find('.'); dot != std::string::npos; dot = dotted.find('.', dot + 1)) {
@@ -239,6 +232,20 @@ std::string missing_entry(const std::string& dotted) {
   return {};
 }
 
+std::string why_not_overridden(const std::string& dotted, bool is_list, const std::vector<FileKey>& keys) {
+  const std::string entry = missing_entry(dotted);
+  if (!entry.empty()) return fmt::format("the recipe has no {}; add it to its file", entry);
+  if (!is_list) return unknown_key(dotted, keys);
+  return fmt::format("a list is told in the recipe's file; --set changes keys of its entries, as {}.1.KEY", dotted);
+}
+
+}  // namespace
+
+std::vector<std::string> read_keys(const std::string& text, const std::string& path, const std::vector<FileKey>& keys,
+                                   const std::vector<RepeatedSection>& repeated) {
+  return Reader(path, keys, repeated).read(parse_toml(text, path));
+}
+
 std::string read_override(const std::string& text, const std::vector<FileKey>& keys) {
   const std::string where = "--set " + shortened(text);
   const size_t equals = text.find('=');
@@ -247,14 +254,10 @@ std::string read_override(const std::string& text, const std::vector<FileKey>& k
   }
   const std::string dotted = text.substr(0, equals);
   const FileKey* key = find(keys, dotted);
-  if (const std::string entry = key ? "" : missing_entry(dotted); !entry.empty()) {
-    throw InputError(fmt::format("{}: the recipe has no {}; add it to its file", where, entry));
+  if (key == nullptr) {
+    const bool is_list = text.substr(equals + 1).starts_with('[');
+    throw InputError(fmt::format("{}: {}", where, why_not_overridden(dotted, is_list, keys)));
   }
-  if (key == nullptr && text.find('[', equals) == equals + 1) {
-    throw InputError(
-        fmt::format("{}: a list is told in the recipe's file; --set changes keys of its entries, as {}.1.KEY", where, dotted));
-  }
-  if (key == nullptr) throw InputError(fmt::format("{}: {}", where, unknown_key(dotted, keys)));
   const toml::table value = override_value(text.substr(equals + 1), std::holds_alternative<std::string*>(key->target));
   set(*key, *value.get("value"), where);
   return dotted;

@@ -48,12 +48,13 @@ void tell_what_it_was(const Recipe& recipe, const ResolvedLayout& layout, const 
   report.backend = trainer.world_group().backend();
   report.threads_per_rank = at::get_num_threads();
   report.steps = lengths.steps;
-  report.learning_rate = learning_rate_of(recipe, lengths).peak;
+  const LearningRate rate = learning_rate_of(recipe, lengths);
+  report.learning_rate = rate.peak;
   report.learning_rate_rule = learning_rate_rule(recipe);
   report.steps_done = trainer.steps_done();
   const std::vector<RatePhase> phases = rate_phases_of(recipe);
   for (int64_t step = 0; step < report.steps_done && !report.learning_rate_rule.empty(); ++step) {
-    report.largest_rate = std::max(report.largest_rate, rate_at(learning_rate_of(recipe, lengths), phases, step));
+    report.largest_rate = std::max(report.largest_rate, rate_at(rate, phases, step));
   }
   report.target = recipe.run.target;
   report.skipped_steps = trainer.loss_scale().skipped_steps;

@@ -17,6 +17,7 @@
 
 #include "weft/checkpoint/weights/weights_file.h"
 #include "weft/comm/mesh.h"
+#include "weft/data/evaluation_loader.h"
 #include "weft/data/loader.h"
 #include "weft/engine/engine.h"
 #include "weft/nn/model.h"
