@@ -2,7 +2,7 @@
 # Everything can be repeated and interrupted; what is done is not done again.
 PREFIX ?= $(CURDIR)/install
 .DEFAULT_GOAL := all
-.PHONY: all buckets setup configure train test install package test-package format lint docs clean help
+.PHONY: all buckets setup configure train test test-cluster install package test-package format lint docs clean help
 
 all: configure  ## set this machine up and build the command: build/weft
 	@cmake --build --preset release --target weft
@@ -26,6 +26,12 @@ test: configure  ## build everything and run all tests
 	@tools/configure release -DWEFT_BUCKETS=ON
 	@cmake --build --preset release
 	@ctest --preset release
+
+test-cluster: setup_options = --tests --cluster
+test-cluster: configure  ## try hosts, cluster managers and containers on this machine (as root)
+	@tools/configure release -DWEFT_BUCKETS=ON
+	@cmake --build --preset release --target weft
+	@tests/cluster/run
 
 install: all  ## install into PREFIX (install/ unless told)
 	@cmake --install build --prefix "$(PREFIX)" >build/install.log || { cat build/install.log; exit 1; }
