@@ -22,6 +22,8 @@ class PlainGloo {
     std::vector<at::Tensor> tensors{tensor};
     engine_->allreduce(tensors)->wait();
   }
+  void reduce_scatter(at::Tensor output, at::Tensor input) { engine_->_reduce_scatter_base(output, input)->wait(); }
+  void all_gather(at::Tensor output, at::Tensor input) { engine_->_allgather_base(output, input)->wait(); }
 
  private:
   c10::intrusive_ptr<GlooEngine> engine_;

@@ -10,8 +10,8 @@
 #include "weft/comm/c10d/c10d_backends.h"
 #include "weft/comm/call/backend.h"
 #include "weft/comm/host/host_name.h"
+#include "weft/comm/hosts/host_backend.h"
 #include "weft/comm/shm/shm_backend.h"
-#include "weft/comm/two_level.h"
 #include "weft/comm/wait/await.h"
 #include "weft/comm/wait/rank_table.h"
 
@@ -27,8 +27,9 @@ std::string shape(const std::vector<AxisSize>& axes) {
 
 // What ranks must have alike to understand each other's calls and memory.
 std::string call_text(const std::string& name, const GroupOptions& options) {
-  return fmt::format("group(\"{}\", backend {} on {}, sums {}, messages of {} bytes)", name, kBackends.of(options.backend),
+  return fmt::format("group(\"{}\", backend {} on {}, sums {}, across hosts {}, messages of {} bytes)", name, kBackends.of(options.backend),
                      options.device.is_cpu() ? "cpu" : "gpu", options.tree_order ? "in tree order" : "in any order",
+                     kAcrossHosts.of(options.across_hosts),
                      options.message_bytes);
 }
 
@@ -75,8 +76,7 @@ std::shared_ptr<Backend> make_backend(const GroupPlan& plan) {
     check_shm(plan);
     return make_shm_backend(plan);
   }
-  if (suits_two_levels(plan)) return make_two_level_backend(plan);
-  return make_gloo_backend(plan);
+  return make_host_backend(plan);
 }
 
 }  // namespace

@@ -9,8 +9,8 @@
 
 #include "weft/base/hash.h"
 #include "weft/base/without_signal.h"
-#include "weft/comm/c10d/gloo_engine.h"
 #include "weft/comm/c10d/operations.h"
+#include "weft/comm/c10d/peer_watch.h"
 #include "weft/comm/host/host_name.h"
 #include "weft/comm/store/lost_rank.h"
 #include "weft/comm/wait/await.h"
@@ -54,6 +54,32 @@ c10::intrusive_ptr<GlooEngine> connect(const GroupPlan& plan) {
   }
 }
 
+/// Exchanges the ranks' records before each call.
+class ComparedOperations : public FlatOperations {
+ public:
+  ComparedOperations(const c10::intrusive_ptr<GlooEngine>& engine, const Axis& axis, bool tree_order, Finish finish)
+      : FlatOperations(engine, axis.index, axis.size(), tree_order, std::move(finish)),
+        axis_(axis),
+        own_(at::zeros({static_cast<int64_t>(sizeof(CallRecord))}, at::kByte)),
+        all_(at::zeros({static_cast<int64_t>(sizeof(CallRecord)) * axis.size()}, at::kByte)) {}
+
+  void begin(const Call& call, uint64_t number) override {
+    CallRecord own;
+    write_record(own, call, number);
+    std::memcpy(own_.data_ptr(), &own, sizeof(own));
+    gather_bytes(all_, own_);
+    std::vector<CallRecord> records(axis_.size());
+    std::memcpy(records.data(), all_.const_data_ptr(), sizeof(CallRecord) * axis_.size());
+    for (int rank = 1; rank < axis_.size(); ++rank) {
+      if (!match(records[0], records[rank])) throw CommError(describe_mismatch(axis_, 0, records[0], rank, records[rank]));
+    }
+  }
+
+ private:
+  Axis axis_;
+  at::Tensor own_, all_;  ///< records
+};
+
 }  // namespace
 
 class GlooBackend::Task : public Work::State {
@@ -96,24 +122,27 @@ class GlooBackend::Task : public Work::State {
 };
 
 GlooBackend::GlooBackend(const GroupPlan& plan)
+    : GlooBackend(plan, [this, &plan](const c10::intrusive_ptr<GlooEngine>& engine) {
+        const auto finish_pending = [this](const FlatOperations::Pending& pending, FlatOperations::Step) {
+          finish([&](std::chrono::milliseconds slice) { return ends_within(*pending, slice); });
+        };
+        return std::make_unique<ComparedOperations>(engine, plan.axis, plan.options.tree_order, finish_pending);
+      }, true) {}
+
+GlooBackend::GlooBackend(const GroupPlan& plan, const MakeOperations& make, bool interrupts)
     : Backend(plan.axis),
       timeout_(plan.options.timeout),
       device_(plan.options.device),
       table_(plan.store.table()),
       one_host_(on_one_host(plan.hosts)),
-      group_id_(fnv1a(plan.store.prefix())),
-      own_record_(at::zeros({static_cast<int64_t>(sizeof(CallRecord))}, at::kByte)),
-      all_records_(at::zeros({static_cast<int64_t>(sizeof(CallRecord)) * size()}, at::kByte)) {
+      group_id_(fnv1a(plan.store.prefix())) {
   meet(plan);
   // Gloo writes to connections that a peer may have closed, which would end a process that does not expect it. The threads that
   // do are started from here on, and begin with what this one is deaf to.
   const WithoutSignal guard(SIGPIPE);
-  auto engine = connect(plan);
-  engine_ = engine.get();
-  const auto finish_pending = [this](const Operations::Pending& pending, Operations::Step) {
-    finish([&](std::chrono::milliseconds slice) { return ends_within(*pending, slice); });
-  };
-  operations_ = std::make_unique<Operations>(std::move(engine), rank(), size(), plan.options.tree_order, finish_pending);
+  engine_ = connect(plan);
+  operations_ = make(engine_);
+  if (!interrupts) watch_ = std::make_unique<PeerWatch>(table_, plan.axis.ranks, [this] { engine_->close(); });
   thread_ = std::thread([this] { run_tasks(); });
 }
 
@@ -161,9 +190,12 @@ void GlooBackend::run(Task& task) {
   try {
     throw_if_failed();
     try {
-      exchange(task.call(), task.number());
+      const PeerWatch::Looking looking(watch_.get());
+      operations_->begin(task.call(), task.number());
       task.run();
-    } catch (const CommError&) {
+    } catch (const CommError& error) {
+      set_failure({lost_rank_of(error), error.what()});
+      if (watch_) engine_->close();  // those who wait for this rank know of nothing else
       throw;
     } catch (const std::exception& thrown) {
       fail(wait_row(task.call(), task.number()), begin, first_line_of(thrown.what()));
@@ -180,20 +212,6 @@ RankRow GlooBackend::wait_row(const Call& call, uint64_t number) const {
   row.group = group_id_;
   row.call = message ? 0 : number;
   return row;
-}
-
-void GlooBackend::exchange(const Call& call, uint64_t number) {
-  CallRecord own;
-  write_record(own, call, number);
-  std::memcpy(own_record_.data_ptr(), &own, sizeof(own));
-  operations_->gather_bytes(all_records_, own_record_);
-  std::vector<CallRecord> records(size());
-  std::memcpy(records.data(), all_records_.const_data_ptr(), sizeof(CallRecord) * size());
-  for (int rank = 1; rank < size(); ++rank) {
-    if (match(records[0], records[rank])) continue;
-    set_failure({.text = describe_mismatch(axis(), records[0], rank, records[rank])});
-    throw_if_failed();
-  }
 }
 
 void GlooBackend::finish(const std::function<bool(std::chrono::milliseconds)>& ended) {

@@ -13,18 +13,23 @@
 #include <string>
 #include <thread>
 
+#include "weft/comm/c10d/gloo_engine.h"
 #include "weft/comm/call/backend.h"
 #include "weft/comm/call/call_record.h"
 #include "weft/comm/wait/rank_table.h"
 
 namespace weft {
 
-class GlooEngine;
 class Operations;
+class PeerWatch;
 
 class GlooBackend : public Backend {
  public:
   explicit GlooBackend(const GroupPlan& plan);
+  using MakeOperations = std::function<std::unique_ptr<Operations>(const c10::intrusive_ptr<GlooEngine>& engine)>;
+  /// Makes the calls of other operations on the engine. Where these do not interrupt their waits (finish()), the engine is closed
+  /// when a rank has gone, and when a call fails.
+  GlooBackend(const GroupPlan& plan, const MakeOperations& make, bool interrupts = false);
   ~GlooBackend() override;
 
   std::string_view kind() const override { return "gloo"; }
@@ -57,7 +62,6 @@ class GlooBackend : public Backend {
   Work submit(const Call& call, std::function<void()> run);
   void run_tasks();
   void run(Task& task);
-  void exchange(const Call& call, uint64_t number);
   /// The row of a wait: in a collective for all, in a message for its peer.
   RankRow wait_row(const Call& call, uint64_t number) const;
   /// Waits for c10d: `ended(slice)` says whether it ended within a slice of time, and throws its error if it failed.
@@ -76,11 +80,10 @@ class GlooBackend : public Backend {
   std::shared_ptr<RankTable> table_;
   bool one_host_;
   uint64_t group_id_;  ///< of the group in the table
+  c10::intrusive_ptr<GlooEngine> engine_;
   std::unique_ptr<Operations> operations_;
-  GlooEngine* engine_ = nullptr;  ///< owned by operations_
+  std::unique_ptr<PeerWatch> watch_;  ///< where the operations do not look for ranks that have gone
   uint64_t calls_ = 0;
-  at::Tensor own_record_;
-  at::Tensor all_records_;
 
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -4,7 +4,6 @@
 
 #include <csignal>
 #include <cstring>
-#include <limits>
 
 #include "weft/base/error.h"
 #include "weft/base/without_signal.h"
@@ -12,14 +11,10 @@
 #include "weft/comm/c10d/gloo_backend.h"
 #include "weft/comm/c10d/gloo_engine.h"
 #include "weft/comm/c10d/operations.h"
+#include "weft/comm/c10d/tags.h"
 
 namespace weft {
 namespace {
-
-constexpr int kRecordTag = 0;
-
-/// Data meets only data of its size: Gloo ends the process that is sent more than it asked for.
-int data_tag(const at::Tensor& tensor) { return static_cast<int>(1 + tensor.nbytes() % std::numeric_limits<int>::max()); }
 
 at::Tensor empty_record() { return at::zeros({static_cast<int64_t>(sizeof(CallRecord))}, at::kByte); }
 
@@ -40,10 +35,10 @@ class GlooBackend::Sending : public Work::State {
     write_record(record, call, 0);
     std::vector<at::Tensor> header{empty_record()};
     std::memcpy(header[0].data_ptr(), &record, sizeof(record));
-    sends_.push_back(backend.engine_->send(header, call.root, kRecordTag));
+    sends_.push_back(start_call([&] { return backend.engine_->send(header, call.root, kRecordTag); }));
     if (tensor.numel() == 0) return;
     std::vector<at::Tensor> data = as_bytes(tensor);
-    sends_.push_back(backend.engine_->send(data, call.root, data_tag(tensor)));
+    sends_.push_back(start_call([&] { return backend.engine_->send(data, call.root, message_tag(tensor.nbytes())); }));
   }
   void wait() override {
     if (sends_.empty()) return;
@@ -67,10 +62,10 @@ class GlooBackend::Receiving : public Work::State {
   Receiving(GlooBackend& backend, const Call& call, const at::Tensor& tensor)
       : backend_(backend), call_(call), what_(call.what), tensor_(tensor), header_{empty_record()} {
     call_.what = what_;
-    pending_ = backend.engine_->recv(header_, call.root, kRecordTag);
+    pending_ = start_call([&] { return backend.engine_->recv(header_, call.root, kRecordTag); });
     if (tensor_.numel() == 0) return;
     data_ = as_bytes(tensor_);
-    pending_data_ = backend.engine_->recv(data_, call.root, data_tag(tensor_));
+    pending_data_ = start_call([&] { return backend.engine_->recv(data_, call.root, message_tag(tensor_.nbytes())); });
   }
   void wait() override {
     if (!pending_) return;
@@ -149,11 +144,10 @@ Work GlooBackend::all_to_all(const at::Tensor& output, const at::Tensor& input, 
                 [this, out = plain(output), in = plain(input)] { operations_->all_to_all(out, in); });
 }
 
-// The exchange of records is the barrier.
 Work GlooBackend::barrier(std::string_view what) { return compare({.operation = Operation::barrier, .what = what}); }
 
 Work GlooBackend::compare(const Call& call) {
-  return submit(call, [] {});
+  return submit(call, [this] { operations_->barrier(); });
 }
 
 at::Tensor GlooBackend::allocate(int64_t numel, at::ScalarType dtype, std::string_view what) {

@@ -27,7 +27,7 @@ class NcclBackend : public Backend {
         checker_(std::make_shared<GlooBackend>(plan)),
         engine_(connect(plan)),
         operations_(engine_, rank(), size(), plan.options.tree_order,
-                    [this](const Operations::Pending& work, Operations::Step step) { follow(work, step); }) {
+                    [this](const Operations::Pending& work, FlatOperations::Step step) { follow(work, step); }) {
     checker_->on_failure([engine = engine_] { engine->abort(); });
   }
 
@@ -108,8 +108,8 @@ class NcclBackend : public Backend {
   }
 
   // What follows between two operations runs on the caller's stream, which waits; the last one's waiting is the Work's.
-  void follow(const Operations::Pending& work, Operations::Step step) {
-    if (step == Operations::Step::between) {
+  void follow(const Operations::Pending& work, FlatOperations::Step step) {
+    if (step == FlatOperations::Step::between) {
       work->wait();
     } else {
       last_ = work;
@@ -161,7 +161,7 @@ class NcclBackend : public Backend {
   at::Device device_;
   std::shared_ptr<GlooBackend> checker_;
   c10::intrusive_ptr<c10d::ProcessGroupNCCL> engine_;
-  Operations operations_;
+  FlatOperations operations_;
   std::deque<Work> comparing_;
   Operations::Pending last_;
 };

@@ -6,7 +6,6 @@
 #include <ATen/ops/minimum.h>
 #include <ATen/ops/zeros.h>
 
-#include <mutex>
 #include <vector>
 
 #include "weft/comm/call/shard_range.h"
@@ -25,19 +24,6 @@ c10d::ReduceOp c10d_op(ReduceOp op) {
       break;
   }
   return c10d::ReduceOp::SUM;
-}
-
-// LibTorch 2.11 writes every call into one log of the process, and looks its table of groups up without a lock
-// (FlightRecorder::record): two groups, each on a thread of its own, must not start calls at the same time.
-std::mutex& start_mutex() {
-  static std::mutex mutex;
-  return mutex;
-}
-
-template <class Call>
-auto start(Call call) {
-  const std::lock_guard lock(start_mutex());
-  return call();
 }
 
 at::Tensor flat(const at::Tensor& tensor) { return tensor.view({-1}); }
@@ -85,16 +71,16 @@ bool ends_within(c10d::Work& work, std::chrono::milliseconds time) {
   return work.wait();
 }
 
-Operations::Operations(c10::intrusive_ptr<c10d::Backend> engine, int rank, int size, bool tree_order, Finish finish)
+FlatOperations::FlatOperations(c10::intrusive_ptr<c10d::Backend> engine, int rank, int size, bool tree_order, Finish finish)
     : engine_(std::move(engine)), rank_(rank), size_(size), tree_order_(tree_order), finish_(std::move(finish)) {}
 
-void Operations::all_reduce(const at::Tensor& tensor, ReduceOp op) {
+void FlatOperations::all_reduce(const at::Tensor& tensor, ReduceOp op) {
   if (tensor.numel() == 0) return;
   if (!tree_order_) {
     std::vector<at::Tensor> tensors{flat(tensor)};
     c10d::AllreduceOptions options;
     options.reduceOp = c10d_op(op);
-    finish_(start([&] { return engine_->allreduce(tensors, options); }), Step::last);
+    finish_(start_call([&] { return engine_->allreduce(tensors, options); }), Step::last);
     return;
   }
   const ShardRange own = shard_range(tensor.numel(), size_, rank_);
@@ -103,13 +89,13 @@ void Operations::all_reduce(const at::Tensor& tensor, ReduceOp op) {
   all_gather(tensor, part);
 }
 
-void Operations::reduce_scatter_tree(const at::Tensor& output, const at::Tensor& input, ReduceOp op) {
+void FlatOperations::reduce_scatter_tree(const at::Tensor& output, const at::Tensor& input, ReduceOp op) {
   const at::Tensor parts = at::empty({size_ * output.numel()}, input.options());
   exchange(parts, input, Step::between);
   if (output.numel() > 0) reduce_parts(output, parts, size_, op);
 }
 
-void Operations::reduce_scatter(const at::Tensor& output, const at::Tensor& input, ReduceOp op) {
+void FlatOperations::reduce_scatter(const at::Tensor& output, const at::Tensor& input, ReduceOp op) {
   if (input.numel() == 0) return;
   if (tree_order_) return reduce_scatter_tree(output, input, op);
   c10d::ReduceScatterOptions options;
@@ -124,41 +110,41 @@ void Operations::reduce_scatter(const at::Tensor& output, const at::Tensor& inpu
     in.narrow(0, 0, input.numel()).copy_(flat(input));
   }
   if (!direct) out = at::empty({part}, output.options());
-  finish_(start([&] { return engine_->_reduce_scatter_base(out, in, options); }), direct ? Step::last : Step::between);
+  finish_(start_call([&] { return engine_->_reduce_scatter_base(out, in, options); }), direct ? Step::last : Step::between);
   if (!direct) flat(output).copy_(out.narrow(0, 0, output.numel()));
 }
 
-void Operations::gather_bytes(at::Tensor& output, at::Tensor& input) {
-  finish_(start([&] { return engine_->_allgather_base(output, input); }), Step::last);
+void FlatOperations::gather_bytes(at::Tensor& output, at::Tensor& input) {
+  finish_(start_call([&] { return engine_->_allgather_base(output, input); }), Step::last);
 }
 
-void Operations::all_gather(const at::Tensor& output, const at::Tensor& input) {
+void FlatOperations::all_gather(const at::Tensor& output, const at::Tensor& input) {
   if (output.numel() == 0) return;
   const int64_t part = shard_range(output.numel(), size_, 0).end;
   if (output.numel() % size_ == 0) {
     at::Tensor out = bytes_of(output), in = bytes_of(input);
-    finish_(start([&] { return engine_->_allgather_base(out, in); }), Step::last);
+    finish_(start_call([&] { return engine_->_allgather_base(out, in); }), Step::last);
     return;
   }
   const at::Tensor padded_out = at::empty({part * size_}, output.options());
   const at::Tensor padded_in = at::zeros({part}, input.options());
   padded_in.narrow(0, 0, input.numel()).copy_(flat(input));
   at::Tensor out = bytes_of(padded_out), in = bytes_of(padded_in);
-  finish_(start([&] { return engine_->_allgather_base(out, in); }), Step::between);
+  finish_(start_call([&] { return engine_->_allgather_base(out, in); }), Step::between);
   flat(output).copy_(padded_out.narrow(0, 0, output.numel()));
 }
 
-void Operations::broadcast(const at::Tensor& tensor, int root) {
+void FlatOperations::broadcast(const at::Tensor& tensor, int root) {
   if (tensor.numel() == 0) return;
   std::vector<at::Tensor> tensors{bytes_of(tensor)};
   c10d::BroadcastOptions options;
   options.rootRank = root;
-  finish_(start([&] { return engine_->broadcast(tensors, options); }), Step::last);
+  finish_(start_call([&] { return engine_->broadcast(tensors, options); }), Step::last);
 }
 
-void Operations::all_to_all(const at::Tensor& output, const at::Tensor& input) { exchange(output, input, Step::last); }
+void FlatOperations::all_to_all(const at::Tensor& output, const at::Tensor& input) { exchange(output, input, Step::last); }
 
-void Operations::exchange(const at::Tensor& output, const at::Tensor& input, Step step) {
+void FlatOperations::exchange(const at::Tensor& output, const at::Tensor& input, Step step) {
   if (input.numel() == 0) return;
   const int64_t item = static_cast<int64_t>(input.element_size());
   std::vector<int64_t> input_counts;
@@ -169,7 +155,7 @@ void Operations::exchange(const at::Tensor& output, const at::Tensor& input, Ste
   std::vector<int64_t> output_counts(size_, input_counts[rank_]);
   at::Tensor out = output.numel() > 0 ? bytes_of(output) : at::empty({0}, output.options().dtype(at::kByte));
   at::Tensor in = bytes_of(input);
-  finish_(start([&] { return engine_->alltoall_base(out, in, output_counts, input_counts); }), step);
+  finish_(start_call([&] { return engine_->alltoall_base(out, in, output_counts, input_counts); }), step);
 }
 
 }  // namespace weft

@@ -1,11 +1,11 @@
-// The collectives of Group in terms of a c10d backend, which wants parts of equal size: uneven parts are padded or sent with
-// counts, and reductions in tree order become an all-to-all, a local tree and an all-gather.
+// The collectives of Group in terms of a c10d backend.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 #include <chrono>
 #include <functional>
+#include <mutex>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
 #include "weft/comm/call/call.h"
@@ -15,22 +15,49 @@ namespace weft {
 /// Whether `work` ends within `time`; throws its error where it fails.
 bool ends_within(c10d::Work& work, std::chrono::milliseconds time);
 
+/// Makes a call of c10d's. LibTorch 2.11 writes every call into one log of the process, and looks its table of groups up without a
+/// lock (FlightRecorder::record): two threads must not start calls at the same time.
+template <class Start>
+auto start_call(Start start) {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  return start();
+}
+
+/// What a group's calls come down to. The arguments have been checked by Group.
 class Operations {
  public:
   using Pending = c10::intrusive_ptr<c10d::Work>;
+  virtual ~Operations() = default;
+  /// Told of each call before it is made, also of one that moves nothing. Throws CommError, with both sides named, where the ranks
+  /// are found to call different things.
+  virtual void begin(const Call&, uint64_t /*number*/) {}
+  virtual void all_reduce(const at::Tensor& tensor, ReduceOp op) = 0;
+  virtual void reduce_scatter(const at::Tensor& output, const at::Tensor& input, ReduceOp op) = 0;
+  virtual void all_gather(const at::Tensor& output, const at::Tensor& input) = 0;
+  virtual void broadcast(const at::Tensor& tensor, int root) = 0;
+  virtual void all_to_all(const at::Tensor& output, const at::Tensor& input) = 0;
+  /// Ends once all ranks have come.
+  virtual void barrier() {}
+};
+
+/// On c10d's collectives, which want parts of equal size: uneven parts are padded or sent with counts, and reductions in tree order
+/// become an all-to-all, a local tree and an all-gather.
+class FlatOperations : public Operations {
+ public:
   /// Where an operation stands in its call: whether something follows, on the host or on the current stream, that must find it
   /// done.
   enum class Step { between, last };
   /// Is called with each c10d operation.
   using Finish = std::function<void(const Pending&, Step)>;
 
-  Operations(c10::intrusive_ptr<c10d::Backend> engine, int rank, int size, bool tree_order, Finish finish);
+  FlatOperations(c10::intrusive_ptr<c10d::Backend> engine, int rank, int size, bool tree_order, Finish finish);
 
-  void all_reduce(const at::Tensor& tensor, ReduceOp op);
-  void reduce_scatter(const at::Tensor& output, const at::Tensor& input, ReduceOp op);
-  void all_gather(const at::Tensor& output, const at::Tensor& input);
-  void broadcast(const at::Tensor& tensor, int root);
-  void all_to_all(const at::Tensor& output, const at::Tensor& input);
+  void all_reduce(const at::Tensor& tensor, ReduceOp op) override;
+  void reduce_scatter(const at::Tensor& output, const at::Tensor& input, ReduceOp op) override;
+  void all_gather(const at::Tensor& output, const at::Tensor& input) override;
+  void broadcast(const at::Tensor& tensor, int root) override;
+  void all_to_all(const at::Tensor& output, const at::Tensor& input) override;
   /// Gathers `input` as raw bytes from every rank, in rank order.
   void gather_bytes(at::Tensor& output, at::Tensor& input);
 

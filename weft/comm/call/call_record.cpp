@@ -42,9 +42,10 @@ bool matches_receive(const CallRecord& sent, const Call& receive) {
   return sent.numel == receive.numel && sent.dtype == receive.dtype && sent.what_hash == fnv1a(receive.what);
 }
 
-std::string describe_mismatch(const Axis& axis, const CallRecord& first, int other_position, const CallRecord& other) {
+std::string describe_mismatch(const Axis& axis, int first_position, const CallRecord& first, int other_position,
+                              const CallRecord& other) {
   return fmt::format("ranks of group \"{}\" do not match in call number {}: {} called {}, {} called {}", axis.name,
-                     first.number, rank_name(axis, 0), describe(read_record(first), axis), rank_name(axis, other_position),
+                     first.number, rank_name(axis, first_position), describe(read_record(first), axis), rank_name(axis, other_position),
                      describe(read_record(other), axis));
 }
 

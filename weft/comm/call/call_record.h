@@ -35,8 +35,9 @@ bool match(const CallRecord& a, const CallRecord& b);
 /// Whether a message is what its receiver expects.
 bool matches_receive(const CallRecord& sent, const Call& receive);
 
-/// The error's text for records that do not match, as every rank of the group would put it.
-std::string describe_mismatch(const Axis& axis, const CallRecord& first, int other_position, const CallRecord& other);
+/// The error's text for records of two positions that do not match, as every rank of the group would put it.
+std::string describe_mismatch(const Axis& axis, int first_position, const CallRecord& first, int other_position,
+                              const CallRecord& other);
 /// The error's text for a message that is not what its receiver expects, as the receiver puts it.
 std::string describe_mismatch(const Axis& axis, const CallRecord& sent, const Call& receive);
 

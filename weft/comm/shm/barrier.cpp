@@ -53,7 +53,7 @@ void Barrier::compare(const Call& call) const {
   const CallRecord& first = record(0);
   for (int rank = 1; rank < members_.size(); ++rank) {
     const CallRecord& other = record(rank);
-    if (!match(first, other)) members_.fail(-1, describe_mismatch(members_.axis(), first, rank, other));
+    if (!match(first, other)) members_.fail(-1, describe_mismatch(members_.axis(), 0, first, rank, other));
   }
 }
 

@@ -132,13 +132,29 @@ Collectives::Range Collectives::slice(Range chunk, int rank) const {
   return {std::min(chunk.end, chunk.begin + step * rank), std::min(chunk.end, chunk.begin + step * (rank + 1))};
 }
 
-// Lets every rank read its own shard of all ranks' inputs, a piece at a time: consume(piece, sources) with the piece counted
-// from the shard's begin and sources[r] its location in rank r's memory.
-template <class Consume>
-void Collectives::scatter(const Call& call, const at::Tensor& input, Consume consume) {
+std::vector<std::vector<Collectives::Range>> Collectives::rounds_of(const Ranges& ranges, int64_t room) {
+  std::vector<std::vector<Range>> rounds;
+  int64_t left = 0;
+  for (const ShardRange& range : ranges) {
+    for (int64_t begin = range.begin; begin < range.end;) {
+      if (left == 0) {
+        rounds.emplace_back();
+        left = room;
+      }
+      const int64_t end = std::min(range.end, begin + left);
+      rounds.back().push_back({begin, end});
+      left -= end - begin;
+      begin = end;
+    }
+  }
+  return rounds;
+}
+
+// Staged data goes in rounds: in each, every rank has room in each peer's area for so many of its elements.
+void Collectives::reduce_ranges(const Call& call, const at::Tensor& input, const std::vector<Ranges>& wanted,
+                                const Consume& consume) {
   const int64_t item = item_bytes(call);
   const int size = members_.size(), me = members_.rank();
-  const int64_t shard = ceil_divide(call.numel, size);
   const std::byte* data = data_of(input);
   const Buffers::Location location = buffers_.find(data, input.nbytes());
   CallRecord& own = barrier_.open(call);
@@ -146,15 +162,21 @@ void Collectives::scatter(const Call& call, const at::Tensor& input, Consume con
   own.offset = location.offset;
 
   const int64_t room = std::max<int64_t>(chunk_numel(call) / size / kAlignElements * kAlignElements, 1);
-  const auto piece_of = [&](int rank, int64_t begin, int64_t length) {
-    const ShardRange whole = shard_range(call.numel, size, rank);
-    return Range{std::min(whole.end, whole.begin + begin), std::min(whole.end, whole.begin + begin + length)};
-  };
-  const auto copy_in = [&](int64_t index) {
+  std::vector<std::vector<std::vector<Range>>> rounds;
+  size_t num_rounds = 0;
+  for (const Ranges& ranges : wanted) {
+    rounds.push_back(rounds_of(ranges, room));
+    num_rounds = std::max(num_rounds, rounds.back().size());
+  }
+  const auto copy_in = [&](size_t index) {
     if (location.buffer >= 0) return;
     for (int rank = 0; rank < size; ++rank) {
-      const Range piece = piece_of(rank, index * room, room);
-      if (rank != me) copy_bytes(area(index, me) + rank * room * item, data + piece.begin * item, piece.count() * item);
+      if (rank == me || index >= rounds[rank].size()) continue;
+      std::byte* to = area(static_cast<int64_t>(index), me) + rank * room * item;
+      for (const Range& piece : rounds[rank][index]) {
+        copy_bytes(to, data + piece.begin * item, piece.count() * item);
+        to += piece.count() * item;
+      }
     }
   };
   copy_in(0);
@@ -162,31 +184,39 @@ void Collectives::scatter(const Call& call, const at::Tensor& input, Consume con
 
   const int num_registered = count_registered();
   const bool direct = num_registered == size;
-  const int64_t length = direct ? std::max<int64_t>(shard, 1) : room;
-  const int64_t pieces = ceil_divide(shard, length);
-  for (int64_t index = 0; index < pieces; ++index) {
+  std::array<const void*, kMaxRanks> sources;
+  for (size_t index = 0; index < num_rounds; ++index) {
     if (index > 0 && !direct) {
       copy_in(index);
       barrier_.meet(call);
     }
-    const Range piece = piece_of(me, index * length, length);
-    std::array<const void*, kMaxRanks> sources;
-    for (int rank = 0; rank < size; ++rank) {
-      sources[rank] = registered(rank) ? registered_data(rank) + piece.begin * item : area(index, rank) + me * room * item;
+    if (index >= rounds[me].size()) continue;
+    int64_t before = 0;
+    for (const Range& piece : rounds[me][index]) {
+      for (int rank = 0; rank < size; ++rank) {
+        sources[rank] = registered(rank) ? registered_data(rank) + piece.begin * item
+                                         : area(static_cast<int64_t>(index), rank) + (me * room + before) * item;
+      }
+      sources[me] = data + piece.begin * item;
+      consume({piece.begin, piece.end}, sources.data());
+      before += piece.count();
     }
-    sources[me] = data + piece.begin * item;
-    const int64_t shard_begin = shard_range(call.numel, size, me).begin;
-    if (piece.count() > 0) consume(Range{piece.begin - shard_begin, piece.end - shard_begin}, sources.data());
   }
-  if (!direct) chunks_ += pieces;
+  if (!direct) chunks_ += static_cast<int64_t>(num_rounds);
   if (num_registered > 0) barrier_.meet(call);  // before that, a peer may still read this rank's tensor
 }
 
+std::vector<Ranges> Collectives::shards(int64_t numel) const {
+  std::vector<Ranges> ranges;
+  for (int rank = 0; rank < members_.size(); ++rank) ranges.push_back({shard_range(numel, members_.size(), rank)});
+  return ranges;
+}
+
 void Collectives::reduce_scatter(const Call& call, const at::Tensor& output, const at::Tensor& input) {
-  std::byte* out = data_of(output);
-  scatter(call, input, [&](Range piece, const void* const* sources) {
-    void* target = out + piece.begin * item_bytes(call);
-    reduce_tree({call.dtype, call.reduce}, &target, 1, sources, members_.size(), piece.count());
+  const int64_t begin = shard_range(call.numel, members_.size(), members_.rank()).begin;
+  reduce_ranges(call, input, shards(call.numel), [&](ShardRange piece, const void* const* sources) {
+    void* target = data_of(output) + (piece.begin - begin) * item_bytes(call);
+    reduce_tree({call.dtype, call.reduce}, &target, 1, sources, members_.size(), piece.end - piece.begin);
   });
 }
 
@@ -194,56 +224,80 @@ void Collectives::all_to_all(const Call& call, const at::Tensor& output, const a
   std::byte* out = data_of(output);
   const int64_t item = item_bytes(call);
   const ShardRange own = shard_range(call.numel, members_.size(), members_.rank());
-  scatter(call, input, [&](Range piece, const void* const* sources) {
+  reduce_ranges(call, input, shards(call.numel), [&](ShardRange piece, const void* const* sources) {
     for (int rank = 0; rank < members_.size(); ++rank) {
-      std::byte* target = out + (rank * (own.end - own.begin) + piece.begin) * item;
-      copy_bytes(target, static_cast<const std::byte*>(sources[rank]), piece.count() * item);
+      std::byte* target = out + (rank * (own.end - own.begin) + piece.begin - own.begin) * item;
+      copy_bytes(target, static_cast<const std::byte*>(sources[rank]), (piece.end - piece.begin) * item);
     }
   });
 }
 
 void Collectives::all_gather(const Call& call, const at::Tensor& output, const at::Tensor& input) {
+  const std::vector<Ranges> held = shards(call.numel);
+  const std::byte* in = data_of(input);
+  copy_bytes(data_of(output) + held[members_.rank()][0].begin * item_bytes(call), in, input.nbytes());
+  share(call, data_of(output), held, in);
+}
+
+void Collectives::gather_ranges(const Call& call, const at::Tensor& tensor, const std::vector<Ranges>& held) {
+  share(call, data_of(tensor), held, nullptr);
+}
+
+// `copy`: where else this rank's ranges lie, from the first one's begin on; null for nowhere.
+void Collectives::share(const Call& call, std::byte* out, const std::vector<Ranges>& held, const std::byte* copy) {
   const int64_t item = item_bytes(call);
   const int size = members_.size(), me = members_.rank();
-  const auto shard_of = [&](int rank) { return shard_range(call.numel, size, rank); };
-  std::byte* out = data_of(output);
-  const std::byte* in = data_of(input);
-  std::byte* own_part = out + shard_of(me).begin * item;
+  const auto first_of = [&](int rank) { return held[rank].empty() ? 0 : held[rank].front().begin; };
+  const std::byte* in = out + first_of(me) * item;
+  const size_t bytes = held[me].empty() ? 0 : static_cast<size_t>((held[me].back().end - first_of(me)) * item);
 
   CallRecord& own = barrier_.open(call);
-  Buffers::Location location = buffers_.find(in, input.nbytes());
-  if (location.buffer < 0) location = buffers_.find(own_part, input.nbytes());
+  Buffers::Location location = copy == nullptr ? Buffers::Location{} : buffers_.find(copy, bytes);
+  if (location.buffer < 0) location = buffers_.find(in, bytes);
   own.buffer = location.buffer;
   own.offset = location.offset;
-  copy_bytes(own_part, in, input.nbytes());
 
-  const int64_t step = chunk_numel(call);
-  const auto copy_in = [&](int64_t index) {
-    const int64_t begin = index * step, count = std::min(step, input.numel() - begin);
-    if (location.buffer < 0 && count > 0) copy_bytes(area(index, me), in + begin * item, count * item);
+  std::vector<std::vector<std::vector<Range>>> rounds;
+  size_t num_rounds = 0;
+  for (const Ranges& ranges : held) {
+    rounds.push_back(rounds_of(ranges, chunk_numel(call)));
+    num_rounds = std::max(num_rounds, rounds.back().size());
+  }
+  const auto copy_in = [&](size_t index) {
+    if (location.buffer >= 0 || index >= rounds[me].size()) return;
+    std::byte* to = area(static_cast<int64_t>(index), me);
+    for (const Range& piece : rounds[me][index]) {
+      copy_bytes(to, out + piece.begin * item, piece.count() * item);
+      to += piece.count() * item;
+    }
   };
   copy_in(0);
   barrier_.begin(call);
 
   const int num_registered = count_registered();
   for (int rank = 0; rank < size; ++rank) {
-    const ShardRange part = shard_of(rank);
-    if (rank != me && registered(rank))
-      copy_bytes(out + part.begin * item, registered_data(rank), (part.end - part.begin) * item);
+    if (rank == me || !registered(rank)) continue;
+    for (const ShardRange& range : held[rank]) {
+      copy_bytes(out + range.begin * item, registered_data(rank) + (range.begin - first_of(rank)) * item,
+                 (range.end - range.begin) * item);
+    }
   }
-  const int64_t chunks = num_registered == size ? 0 : ceil_divide(ceil_divide(call.numel, size), step);
-  for (int64_t index = 0; index < chunks; ++index) {
+  if (num_registered == size) num_rounds = 0;
+  for (size_t index = 0; index < num_rounds; ++index) {
     if (index > 0) {
       copy_in(index);
       barrier_.meet(call);
     }
     for (int rank = 0; rank < size; ++rank) {
-      const ShardRange part = shard_of(rank);
-      const int64_t begin = std::min(part.end, part.begin + index * step), end = std::min(part.end, begin + step);
-      if (rank != me && !registered(rank)) copy_bytes(out + begin * item, area(index, rank), (end - begin) * item);
+      if (rank == me || registered(rank) || index >= rounds[rank].size()) continue;
+      const std::byte* from = area(static_cast<int64_t>(index), rank);
+      for (const Range& piece : rounds[rank][index]) {
+        copy_bytes(out + piece.begin * item, from, piece.count() * item);
+        from += piece.count() * item;
+      }
     }
   }
-  chunks_ += chunks;
+  chunks_ += static_cast<int64_t>(num_rounds);
   if (num_registered > 0) barrier_.meet(call);
 }
 

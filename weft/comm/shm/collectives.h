@@ -13,6 +13,7 @@
 #include "weft/comm/call/work.h"
 #include "weft/comm/shm/barrier.h"
 #include "weft/comm/shm/buffers.h"
+#include "weft/comm/shm/host_group.h"
 #include "weft/comm/shm/members.h"
 
 namespace weft::shm {
@@ -35,6 +36,9 @@ class Collectives {
   void broadcast(const Call& call, const at::Tensor& tensor);
   void barrier(const Call& call);
 
+  void reduce_ranges(const Call& call, const at::Tensor& input, const std::vector<Ranges>& wanted, const Consume& consume);
+  void gather_ranges(const Call& call, const at::Tensor& tensor, const std::vector<Ranges>& held);
+
  private:
   // A range of elements.
   struct Range {
@@ -50,8 +54,11 @@ class Collectives {
   void copy_result(const Call& call, std::byte* data, Range chunk, int64_t index) const;
   Range slice(Range chunk, int rank) const;
 
-  template <class Consume>
-  void scatter(const Call& call, const at::Tensor& input, Consume consume);
+  /// The ranges one after another, cut into rounds of at most `room` elements.
+  static std::vector<std::vector<Range>> rounds_of(const Ranges& ranges, int64_t room);
+  /// Every rank's shard.
+  std::vector<Ranges> shards(int64_t numel) const;
+  void share(const Call& call, std::byte* out, const std::vector<Ranges>& held, const std::byte* copy);
 
   std::byte* area(int64_t index, int rank) const;
   bool registered(int rank) const { return barrier_.record(rank).buffer >= 0; }

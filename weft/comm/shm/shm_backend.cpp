@@ -13,6 +13,7 @@
 #include "weft/comm/shm/buffers.h"
 #include "weft/comm/shm/channels.h"
 #include "weft/comm/shm/collectives.h"
+#include "weft/comm/shm/host_group.h"
 #include "weft/comm/shm/memory_bytes.h"
 #include "weft/comm/shm/wait.h"
 #include "weft/comm/wait/await.h"
@@ -66,7 +67,7 @@ Joined open_memory(const GroupPlan& group, const Plan& plan) {
   }
 }
 
-class ShmBackend : public Backend {
+class ShmBackend : public Backend, public HostGroup {
  public:
   ShmBackend(const GroupPlan& group, const Plan& plan, std::shared_ptr<Mapping> memory)
       : Backend(group.axis),
@@ -116,6 +117,14 @@ class ShmBackend : public Backend {
     collectives_.barrier({.operation = Operation::barrier, .what = what});
     return {};
   }
+  void reduce_ranges(const Call& call, const at::Tensor& input, const std::vector<Ranges>& wanted,
+                     const Consume& consume) override {
+    collectives_.reduce_ranges(call, input, wanted, consume);
+  }
+  void gather_ranges(const Call& call, const at::Tensor& tensor, const std::vector<Ranges>& held) override {
+    collectives_.gather_ranges(call, tensor, held);
+  }
+  Backend& backend() override { return *this; }
   at::Tensor allocate(int64_t numel, at::ScalarType dtype, std::string_view what) override {
     return buffers_.allocate({.operation = Operation::allocate, .dtype = dtype, .numel = numel, .what = what});
   }
@@ -147,14 +156,17 @@ int64_t shm_memory_bytes(int ranks, const GroupOptions& options) {
   return ranks < 2 ? 0 : static_cast<int64_t>(shm::Plan(ranks, options.message_bytes).total) / ranks;
 }
 
-std::shared_ptr<Backend> make_shm_backend(const GroupPlan& group) {
+namespace shm {
+namespace {
+
+std::shared_ptr<ShmBackend> join(const GroupPlan& group) {
   const int size = group.axis.size();
-  if (size > shm::kMaxRanks) {
-    throw InputError(fmt::format("group \"{}\" has {} ranks; shm takes at most {}", group.axis.name, size, shm::kMaxRanks));
+  if (size > kMaxRanks) {
+    throw InputError(fmt::format("group \"{}\" has {} ranks; shm takes at most {}", group.axis.name, size, kMaxRanks));
   }
-  const shm::Plan plan(size, group.options.message_bytes);
-  shm::Joined joined = shm::open_memory(group, plan);
-  auto backend = std::make_shared<shm::ShmBackend>(group, plan, joined.memory);
+  const Plan plan(size, group.options.message_bytes);
+  Joined joined = open_memory(group, plan);
+  auto backend = std::make_shared<ShmBackend>(group, plan, joined.memory);
   Store store = group.store;
   store.set(fmt::format("joined/{}", group.axis.index), "");
   for (int rank = 0; rank < size; ++rank) {
@@ -163,5 +175,13 @@ std::shared_ptr<Backend> make_shm_backend(const GroupPlan& group) {
   backend->members().watch_peers();
   return backend;
 }
+
+}  // namespace
+
+std::shared_ptr<HostGroup> make_host_group(const GroupPlan& plan) { return join(plan); }
+
+}  // namespace shm
+
+std::shared_ptr<Backend> make_shm_backend(const GroupPlan& plan) { return shm::join(plan); }
 
 }  // namespace weft
