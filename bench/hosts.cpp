@@ -1,7 +1,8 @@
 // How long do collectives over several hosts take: weft's, in two levels, and Gloo's, flat? From 4 KiB to 64 MiB of float32.
 //
-// One rank of a world that its environment tells of; bench/hosts/run starts them on hosts that it makes. The two take turns within
-// one run, sample by sample; each figure is the median of its samples on rank 0, which prints a line of JSON for each size.
+// One rank of a world that its environment tells of; bench/hosts/run starts them on hosts that it makes. The two take turns
+// within one run, sample by sample; each figure is the median of its samples on rank 0, which prints a line of JSON for each
+// size.
 //
 //   hosts [MAX_BYTES]
 #include <ATen/Parallel.h>

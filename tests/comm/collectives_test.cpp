@@ -1,6 +1,9 @@
 // Every operation on every backend, number of ranks, element type and awkward size, bit by bit against the reference.
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/allclose.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/zeros_like.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -22,23 +25,34 @@ enum class Memory { own, registered, mixed };
 struct Row {
   BackendKind backend;
   Memory memory;
-  int ranks;
+  std::string hosts;  ///< of the ranks, a letter each
+
+  int ranks() const { return static_cast<int>(hosts.size()); }
 };
+
+std::vector<std::string> hosts_of(const std::string& letters) {
+  std::vector<std::string> hosts;
+  for (const char letter : letters) hosts.push_back(fmt::format("host {}", letter));
+  return hosts;
+}
 
 std::string name_of(const testing::TestParamInfo<Row>& info) {
   const Row& row = info.param;
   const char* memory = row.memory == Memory::own ? "" : row.memory == Memory::registered ? "registered" : "mixed";
-  return fmt::format("{}{}_{}", row.backend == BackendKind::shm ? "shm" : "gloo", memory, row.ranks);
+  const std::string where = row.backend == BackendKind::automatic ? row.hosts : std::to_string(row.ranks());
+  return fmt::format("{}{}_{}", kBackends.of(row.backend), memory, where);
 }
 
 class Collectives : public testing::TestWithParam<Row> {
  protected:
   void run(const std::function<void(const Group&)>& body) const {
     const Row row = GetParam();
-    run_ranks(row.ranks, [&](World world) {
-      const Mesh mesh(world, {{"dp", row.ranks}});
+    const auto on_rank = [&](World world) {
+      const Mesh mesh(world, {{"dp", row.ranks()}});
       body(mesh.group(mesh.axis("dp"), {.backend = row.backend, .timeout = std::chrono::seconds(20), .tree_order = true}));
-    });
+    };
+    run_ranks(row.ranks(), on_rank,
+              {.hosts = row.backend == BackendKind::automatic ? hosts_of(row.hosts) : std::vector<std::string>()});
   }
 
   // A tensor in the memory that the row asks for.
@@ -172,25 +186,36 @@ TEST_P(Collectives, MessagesWaitedForInAnyOrder) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Shm, Collectives,
-                         testing::Values(Row{BackendKind::shm, Memory::own, 1}, Row{BackendKind::shm, Memory::own, 2},
-                                         Row{BackendKind::shm, Memory::own, 3}, Row{BackendKind::shm, Memory::own, 4},
-                                         Row{BackendKind::shm, Memory::own, 16}, Row{BackendKind::shm, Memory::registered, 2},
-                                         Row{BackendKind::shm, Memory::registered, 3},
-                                         Row{BackendKind::shm, Memory::registered, 4}, Row{BackendKind::shm, Memory::mixed, 2},
-                                         Row{BackendKind::shm, Memory::mixed, 4}),
-                         name_of);
+INSTANTIATE_TEST_SUITE_P(
+    Shm, Collectives,
+    testing::Values(Row{BackendKind::shm, Memory::own, "a"}, Row{BackendKind::shm, Memory::own, "aa"},
+                    Row{BackendKind::shm, Memory::own, "aaa"}, Row{BackendKind::shm, Memory::own, "aaaa"},
+                    Row{BackendKind::shm, Memory::own, "aaaaaaaaaaaaaaaa"}, Row{BackendKind::shm, Memory::registered, "aa"},
+                    Row{BackendKind::shm, Memory::registered, "aaa"}, Row{BackendKind::shm, Memory::registered, "aaaa"},
+                    Row{BackendKind::shm, Memory::mixed, "aa"}, Row{BackendKind::shm, Memory::mixed, "aaaa"}),
+    name_of);
 INSTANTIATE_TEST_SUITE_P(Gloo, Collectives,
-                         testing::Values(Row{BackendKind::gloo, Memory::own, 1}, Row{BackendKind::gloo, Memory::own, 2},
-                                         Row{BackendKind::gloo, Memory::own, 3}, Row{BackendKind::gloo, Memory::own, 4}),
+                         testing::Values(Row{BackendKind::gloo, Memory::own, "a"}, Row{BackendKind::gloo, Memory::own, "aa"},
+                                         Row{BackendKind::gloo, Memory::own, "aaa"},
+                                         Row{BackendKind::gloo, Memory::own, "aaaa"}),
                          name_of);
+
+INSTANTIATE_TEST_SUITE_P(
+    Hosts, Collectives,
+    testing::Values(Row{BackendKind::automatic, Memory::own, "ab"}, Row{BackendKind::automatic, Memory::own, "aabb"},
+                    Row{BackendKind::automatic, Memory::registered, "aabb"}, Row{BackendKind::automatic, Memory::mixed, "aabb"},
+                    Row{BackendKind::automatic, Memory::own, "aaab"}, Row{BackendKind::automatic, Memory::registered, "abbb"},
+                    Row{BackendKind::automatic, Memory::mixed, "abab"}, Row{BackendKind::automatic, Memory::own, "abc"},
+                    Row{BackendKind::automatic, Memory::registered, "aabccca"}),
+    name_of);
 
 // More than one chunk of the staging areas, in every path, and the same bits in all of them.
 TEST(LargeCollectives, StagedRegisteredAndMixedAgree) {
-  for (int ranks : {2, 3}) {
-    run_ranks(ranks, [ranks](World world) {
+  for (const std::string letters : {"aa", "aaa", "ab", "aabb", "aaab", "abab"}) {
+    const int ranks = static_cast<int>(letters.size());
+    const auto on_rank = [ranks](World world) {
       const Mesh mesh(world, {{"dp", ranks}});
-      const Group group = mesh.group(mesh.axis("dp"));
+      const Group group = mesh.group(mesh.axis("dp"), {.tree_order = true});
       const int64_t numel = 1234567;
       const auto inputs = inputs_of(ranks, numel, at::kFloat);
       const at::Tensor expected = reduce_all(inputs, ReduceOp::sum);
@@ -209,7 +234,8 @@ TEST(LargeCollectives, StagedRegisteredAndMixedAgree) {
         group.all_gather(tensor, shard, "weights").wait();
         expect(same_bits(tensor, expected), group, "all_gather", numel, at::kFloat);
       }
-    });
+    };
+    run_ranks(ranks, on_rank, {.hosts = hosts_of(letters)});
   }
 }
 
@@ -227,22 +253,61 @@ TEST(LargeCollectives, PartsOfARegisteredBuffer) {
   });
 }
 
-// Without tree_order Gloo adds in its own order; exact types must still agree.
-TEST(Gloo, OwnOrderAgreesOnIntegers) {
-  run_ranks(3, [](World world) {
-    const Mesh mesh(world, {{"dp", 3}});
-    const Group group = mesh.group(mesh.axis("dp"), {.backend = BackendKind::gloo});
-    for (int64_t numel : kSizes) {
-      const auto inputs = inputs_of(3, numel, at::kLong);
-      const at::Tensor expected = reduce_all(inputs, ReduceOp::sum);
-      const at::Tensor tensor = inputs[world.rank()].clone();
-      group.all_reduce(tensor, ReduceOp::sum, "counts").wait();
-      expect(same_bits(tensor, expected), group, "all_reduce", numel, at::kLong);
-      const at::Tensor shard = at::empty_like(shard_of(expected, 3, world.rank()));
+// Without tree_order c10d and hosts add in an order of their own; exact types must still agree.
+TEST(OwnOrder, AgreesOnIntegers) {
+  struct OwnOrder {
+    BackendKind backend;
+    const char* hosts;
+  };
+  for (const OwnOrder row :
+       {OwnOrder{BackendKind::gloo, "aaa"}, {BackendKind::automatic, "aab"}, {BackendKind::automatic, "aba"}}) {
+    const auto on_rank = [row](World world) {
+      const Mesh mesh(world, {{"dp", 3}});
+      const Group group = mesh.group(mesh.axis("dp"), {.backend = row.backend});
+      for (int64_t numel : kSizes) {
+        const auto inputs = inputs_of(3, numel, at::kLong);
+        const at::Tensor expected = reduce_all(inputs, ReduceOp::sum);
+        const at::Tensor tensor = inputs[world.rank()].clone();
+        group.all_reduce(tensor, ReduceOp::sum, "counts").wait();
+        expect(same_bits(tensor, expected), group, "all_reduce", numel, at::kLong);
+        const at::Tensor shard = at::empty_like(shard_of(expected, 3, world.rank()));
+        group.reduce_scatter(shard, inputs[world.rank()], ReduceOp::sum, "shard").wait();
+        expect(same_bits(shard, shard_of(expected, 3, world.rank())), group, "reduce_scatter", numel, at::kLong);
+      }
+    };
+    run_ranks(3, on_rank, {.hosts = hosts_of(row.hosts)});
+  }
+}
+
+// Rounded to bfloat16 on their way between hosts: to 2^-8 of the hosts' sums, and the same on all ranks.
+TEST(AcrossHosts, RoundedSumsAreTheSameEverywhere) {
+  for (const std::string letters : {"ab", "aabb", "aaab", "abc"}) {
+    const int ranks = static_cast<int>(letters.size());
+    const auto on_rank = [&](World world) {
+      const Mesh mesh(world, {{"dp", ranks}});
+      const Group group = mesh.group(mesh.axis("dp"), {.across_hosts = AcrossHosts::bf16});
+      const int64_t numel = 300007;
+      const auto inputs = inputs_of(ranks, numel, at::kFloat);
+      const at::Tensor exact = reduce_all(inputs, ReduceOp::sum), sum = inputs[world.rank()].clone();
+      at::Tensor sizes = at::zeros_like(exact);
+      for (const at::Tensor& input : inputs) sizes.add_(input.abs());
+      group.all_reduce(sum, ReduceOp::sum, "gradients").wait();
+      expect((sum - exact).abs().le(sizes * 0x1p-7).all().item<bool>(), group, "all_reduce", numel, at::kFloat);
+      expect(!same_bits(sum, exact), group, "rounding of all_reduce", numel, at::kFloat);
+      const at::Tensor most = sum.clone(), least = sum.clone();
+      group.all_reduce(most, ReduceOp::max, "most").wait();
+      group.all_reduce(least, ReduceOp::min, "least").wait();
+      expect(same_bits(most, sum) && same_bits(least, sum), group, "all_reduce on other ranks", numel, at::kFloat);
+      const at::Tensor own = shard_of(exact, ranks, world.rank()), shard = at::empty_like(own);
       group.reduce_scatter(shard, inputs[world.rank()], ReduceOp::sum, "shard").wait();
-      expect(same_bits(shard, shard_of(expected, 3, world.rank())), group, "reduce_scatter", numel, at::kLong);
-    }
-  });
+      expect((shard - own).abs().le(shard_of(sizes, ranks, world.rank()) * 0x1p-7).all().item<bool>(), group, "reduce_scatter",
+             numel, at::kFloat);
+      const at::Tensor few = inputs[world.rank()].narrow(0, 0, 100).clone();
+      group.all_reduce(few, ReduceOp::sum, "loss").wait();
+      expect(at::allclose(few, exact.narrow(0, 0, 100), 1e-6, 1e-6), group, "small all_reduce", 100, at::kFloat);
+    };
+    run_ranks(ranks, on_rank, {.hosts = hosts_of(letters)});
+  }
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ void run_ranks(int size, std::function<void(World)> body, RunOptions options) {
   run->body = std::move(body);
   run->ended.assign(size, false);
   std::vector<std::thread> threads;
-  for (World& world : World::threads(size)) {
+  for (World& world : options.hosts.empty() ? World::threads(size) : World::threads(options.hosts)) {
     threads.emplace_back([run, world = std::move(world)]() mutable { run_rank(run, std::move(world)); });
   }
   std::unique_lock lock(run->mutex);

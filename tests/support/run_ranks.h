@@ -7,6 +7,8 @@
 #include <chrono>
 #include <functional>
 #include <stdexcept>
+#include <string>
+#include <vector>
 
 #include "weft/comm/world.h"
 
@@ -14,6 +16,7 @@ namespace weft::test {
 
 struct RunOptions {
   std::chrono::milliseconds timeout = std::chrono::seconds(60);
+  std::vector<std::string> hosts = {};  ///< a host name for each rank; empty: all on one
 };
 
 /// An error of a rank, or that the ranks did not end in time.

@@ -27,9 +27,9 @@ std::string shape(const std::vector<AxisSize>& axes) {
 
 // What ranks must have alike to understand each other's calls and memory.
 std::string call_text(const std::string& name, const GroupOptions& options) {
-  return fmt::format("group(\"{}\", backend {} on {}, sums {}, across hosts {}, messages of {} bytes)", name, kBackends.of(options.backend),
-                     options.device.is_cpu() ? "cpu" : "gpu", options.tree_order ? "in tree order" : "in any order",
-                     kAcrossHosts.of(options.across_hosts),
+  return fmt::format("group(\"{}\", backend {} on {}, sums {}, across hosts {}, messages of {} bytes)", name,
+                     kBackends.of(options.backend), options.device.is_cpu() ? "cpu" : "gpu",
+                     options.tree_order ? "in tree order" : "in any order", kAcrossHosts.of(options.across_hosts),
                      options.message_bytes);
 }
 

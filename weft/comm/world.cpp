@@ -29,6 +29,14 @@ struct World::State {
   int parts = 0;
   std::shared_ptr<Store::Failure> failure;  ///< of this attempt
 
+  void count_neighbours() {
+    local_rank = local_size = 0;
+    for (int other = 0; other < size; ++other) {
+      if (hosts[other] != hosts[rank]) continue;
+      ++local_size;
+      if (other < rank) ++local_rank;
+    }
+  }
   void begin_attempt(int number) {
     attempt = number;
     groups = 0;
@@ -124,29 +132,28 @@ World World::from_environment(std::chrono::milliseconds timeout) {
   state->store = state->store->with(RankTable::join(*state->store, mine->rank, state->hosts, deadline));
   state->begin_attempt(0);
 
-  // Where the environment is silent, the ranks on this host count themselves.
-  int before = 0, on_host = 0;
-  for (int rank = 0; rank < mine->size; ++rank) {
-    if (state->hosts[rank] != state->hosts[mine->rank]) continue;
-    ++on_host;
-    if (rank < mine->rank) ++before;
-  }
-  state->local_rank = mine->local_rank.value_or(before);
-  state->local_size = mine->local_size.value_or(on_host);
+  state->count_neighbours();  // where the environment is silent
+  state->local_rank = mine->local_rank.value_or(state->local_rank);
+  state->local_size = mine->local_size.value_or(state->local_size);
   return World(state);
 }
 
 std::vector<World> World::threads(int size) {
   if (size < 1) throw InputError(fmt::format("World::threads({}): at least one rank is needed", size));
+  return threads(std::vector<std::string>(size, this_host()));
+}
+
+std::vector<World> World::threads(const std::vector<std::string>& hosts) {
+  const int size = static_cast<int>(hosts.size());
   const std::shared_ptr<StoreConnection> connection = make_local_store();
-  const std::vector<std::string> hosts(size, this_host());
   const auto tables = RankTable::threads(Store(connection, "weft/0/"), hosts);
   std::vector<World> worlds;
   for (int rank = 0; rank < size; ++rank) {
     auto state = std::make_shared<State>();
-    state->rank = state->local_rank = rank;
-    state->size = state->local_size = size;
+    state->rank = rank;
+    state->size = size;
     state->hosts = hosts;
+    state->count_neighbours();
     state->store = Store(connection, "weft/0/").with(tables[rank]);
     state->begin_attempt(0);
     worlds.push_back(World(std::move(state)));

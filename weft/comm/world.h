@@ -27,6 +27,8 @@ class World {
 
   /// A world of `size` threads of this process, for tests: element r is handed to thread r.
   static std::vector<World> threads(int size);
+  /// The same, as if rank r ran on the host hosts[r].
+  static std::vector<World> threads(const std::vector<std::string>& hosts);
 
   int rank() const;        ///< this rank's number, from 0
   int size() const;        ///< all ranks

@@ -122,12 +122,15 @@ class GlooBackend::Task : public Work::State {
 };
 
 GlooBackend::GlooBackend(const GroupPlan& plan)
-    : GlooBackend(plan, [this, &plan](const c10::intrusive_ptr<GlooEngine>& engine) {
-        const auto finish_pending = [this](const FlatOperations::Pending& pending, FlatOperations::Step) {
-          finish([&](std::chrono::milliseconds slice) { return ends_within(*pending, slice); });
-        };
-        return std::make_unique<ComparedOperations>(engine, plan.axis, plan.options.tree_order, finish_pending);
-      }, true) {}
+    : GlooBackend(
+          plan,
+          [this, &plan](const c10::intrusive_ptr<GlooEngine>& engine) {
+            const auto finish_pending = [this](const FlatOperations::Pending& pending, FlatOperations::Step) {
+              finish([&](std::chrono::milliseconds slice) { return ends_within(*pending, slice); });
+            };
+            return std::make_unique<ComparedOperations>(engine, plan.axis, plan.options.tree_order, finish_pending);
+          },
+          true) {}
 
 GlooBackend::GlooBackend(const GroupPlan& plan, const MakeOperations& make, bool interrupts)
     : Backend(plan.axis),

@@ -27,8 +27,8 @@ class GlooBackend : public Backend {
  public:
   explicit GlooBackend(const GroupPlan& plan);
   using MakeOperations = std::function<std::unique_ptr<Operations>(const c10::intrusive_ptr<GlooEngine>& engine)>;
-  /// Makes the calls of other operations on the engine. Where these do not interrupt their waits (finish()), the engine is closed
-  /// when a rank has gone, and when a call fails.
+  /// Makes the calls of other operations on the engine. Where these do not interrupt their waits (finish()), the engine is
+  /// closed when a rank has gone, and when a call fails.
   GlooBackend(const GroupPlan& plan, const MakeOperations& make, bool interrupts = false);
   ~GlooBackend() override;
 

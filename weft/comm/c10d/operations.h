@@ -15,8 +15,8 @@ namespace weft {
 /// Whether `work` ends within `time`; throws its error where it fails.
 bool ends_within(c10d::Work& work, std::chrono::milliseconds time);
 
-/// Makes a call of c10d's. LibTorch 2.11 writes every call into one log of the process, and looks its table of groups up without a
-/// lock (FlightRecorder::record): two threads must not start calls at the same time.
+/// Makes a call of c10d's. LibTorch 2.11 writes every call into one log of the process, and looks its table of groups up
+/// without a lock (FlightRecorder::record): two threads must not start calls at the same time.
 template <class Start>
 auto start_call(Start start) {
   static std::mutex mutex;
@@ -29,8 +29,8 @@ class Operations {
  public:
   using Pending = c10::intrusive_ptr<c10d::Work>;
   virtual ~Operations() = default;
-  /// Told of each call before it is made, also of one that moves nothing. Throws CommError, with both sides named, where the ranks
-  /// are found to call different things.
+  /// Told of each call before it is made, also of one that moves nothing. Throws CommError, with both sides named, where the
+  /// ranks are found to call different things.
   virtual void begin(const Call&, uint64_t /*number*/) {}
   virtual void all_reduce(const at::Tensor& tensor, ReduceOp op) = 0;
   virtual void reduce_scatter(const at::Tensor& output, const at::Tensor& input, ReduceOp op) = 0;
@@ -41,8 +41,8 @@ class Operations {
   virtual void barrier() {}
 };
 
-/// On c10d's collectives, which want parts of equal size: uneven parts are padded or sent with counts, and reductions in tree order
-/// become an all-to-all, a local tree and an all-gather.
+/// On c10d's collectives, which want parts of equal size: uneven parts are padded or sent with counts, and reductions in tree
+/// order become an all-to-all, a local tree and an all-gather.
 class FlatOperations : public Operations {
  public:
   /// Where an operation stands in its call: whether something follows, on the host or on the current stream, that must find it

@@ -1,5 +1,5 @@
-// Tags of the messages between two ranks of a c10d group, by which it pairs them. Data meets only data of its size: Gloo ends the
-// process that is sent more than it asked for.
+// Tags of the messages between two ranks of a c10d group, by which it pairs them. Data meets only data of its size: Gloo ends
+// the process that is sent more than it asked for.
 #pragma once
 
 #include <cstddef>

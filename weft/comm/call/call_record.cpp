@@ -45,8 +45,8 @@ bool matches_receive(const CallRecord& sent, const Call& receive) {
 std::string describe_mismatch(const Axis& axis, int first_position, const CallRecord& first, int other_position,
                               const CallRecord& other) {
   return fmt::format("ranks of group \"{}\" do not match in call number {}: {} called {}, {} called {}", axis.name,
-                     first.number, rank_name(axis, first_position), describe(read_record(first), axis), rank_name(axis, other_position),
-                     describe(read_record(other), axis));
+                     first.number, rank_name(axis, first_position), describe(read_record(first), axis),
+                     rank_name(axis, other_position), describe(read_record(other), axis));
 }
 
 std::string describe_mismatch(const Axis& axis, const CallRecord& sent, const Call& receive) {

@@ -16,8 +16,8 @@ enum class BackendKind { automatic, shm, gloo, nccl };
 /// The words for back ends, as recipes have them.
 inline constexpr EnumNames<BackendKind, 4> kBackends("auto", "shm", "gloo", "nccl");
 
-/// How sums of float32 cross from host to host: as they are, or rounded to bfloat16, half the bytes. Hosts add up in float32 either
-/// way, and all ranks get the same result.
+/// How sums of float32 cross from host to host: as they are, or rounded to bfloat16, half the bytes. Hosts add up in float32
+/// either way, and all ranks get the same result.
 enum class AcrossHosts { exact, bf16 };
 /// The words for them, as recipes have them.
 inline constexpr EnumNames<AcrossHosts, 2> kAcrossHosts("exact", "bf16");

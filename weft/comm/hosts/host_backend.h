@@ -1,5 +1,6 @@
-// Two levels, for an axis over several hosts: shared memory inside each, Gloo between them, however many ranks a host has. Each byte
-// crosses the network once for a host instead of once for a rank (host_operations.h). Calls go on beside the caller's work.
+// Two levels, for an axis over several hosts: shared memory inside each, Gloo between them, however many ranks a host has. Each
+// byte crosses the network once for a host instead of once for a rank (host_operations.h). Calls go on beside the caller's
+// work.
 #pragma once
 
 #include <memory>

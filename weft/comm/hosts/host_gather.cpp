@@ -19,7 +19,8 @@ ShardRange chunk_of(ShardRange part, int64_t chunk, int64_t index) {
 
 std::vector<ShardRange> chunks_of(ShardRange part, int64_t chunk) {
   std::vector<ShardRange> chunks;
-  for (int64_t begin = part.begin; begin < part.end; begin += chunk) chunks.push_back({begin, std::min(part.end, begin + chunk)});
+  for (int64_t begin = part.begin; begin < part.end; begin += chunk)
+    chunks.push_back({begin, std::min(part.end, begin + chunk)});
   return chunks;
 }
 

@@ -1,7 +1,8 @@
 // HostMap: how the ranks of an axis lie on hosts, and who talks to whom across: pure, so that every shape can be tested.
 //
-// A rank has a place on its host. What a host sends to rank p of another host, or is sent by it, goes through one rank of its own:
-// the one whose place is p's, modulo the host's ranks. So every byte crosses once for each host, and a host's ranks share the work.
+// A rank has a place on its host. What a host sends to rank p of another host, or is sent by it, goes through one rank of its
+// own: the one whose place is p's, modulo the host's ranks. So every byte crosses once for each host, and a host's ranks share
+// the work.
 #pragma once
 
 #include <string>
@@ -47,8 +48,8 @@ class HostSum {
     int left = -1, right = -1;
   };
 
-  /// With `in_tree_order` the sum is that of the fixed tree over positions, bit for bit; a host has several terms where its ranks
-  /// are no whole branches of it. Else each host has one, and these are added up in the fixed tree over hosts.
+  /// With `in_tree_order` the sum is that of the fixed tree over positions, bit for bit; a host has several terms where its
+  /// ranks are no whole branches of it. Else each host has one, and these are added up in the fixed tree over hosts.
   HostSum(const HostMap& map, bool in_tree_order);
 
   const std::vector<Term>& terms() const { return terms_; }

@@ -215,7 +215,8 @@ void HostOperations::share_inside(const at::Tensor& tensor, const Parts& parts) 
   for (const int position : map_.members(map_.host_of(rank_))) {
     shm::Ranges ranges{parts[position]};
     for (const int other : map_.carried(position)) ranges.push_back(parts[other]);
-    ranges.erase(std::remove_if(ranges.begin(), ranges.end(), [](ShardRange range) { return count(range) == 0; }), ranges.end());
+    ranges.erase(std::remove_if(ranges.begin(), ranges.end(), [](ShardRange range) { return count(range) == 0; }),
+                 ranges.end());
     std::sort(ranges.begin(), ranges.end(), [](ShardRange a, ShardRange b) { return a.begin < b.begin; });
     held.push_back(std::move(ranges));
   }
@@ -224,6 +225,7 @@ void HostOperations::share_inside(const at::Tensor& tensor, const Parts& parts) 
 
 void HostOperations::all_reduce(const at::Tensor& tensor, ReduceOp op) {
   if (tree_order_ && is_narrow(tensor.scalar_type())) {  // the tree adds in float32 and rounds once
+    call_.dtype = at::kFloat;
     const at::Tensor wide = tensor.to(at::kFloat);
     all_reduce(wide, op);
     tensor.copy_(wide);
@@ -272,6 +274,7 @@ void HostOperations::all_reduce_small(const at::Tensor& flat, ReduceOp op) {
 
 void HostOperations::reduce_scatter(const at::Tensor& output, const at::Tensor& input, ReduceOp op) {
   if (tree_order_ && is_narrow(input.scalar_type())) {
+    call_.dtype = at::kFloat;
     const at::Tensor wide = at::empty({output.numel()}, output.options().dtype(at::kFloat));
     reduce_scatter(wide, input.to(at::kFloat), op);
     output.view({-1}).copy_(wide);

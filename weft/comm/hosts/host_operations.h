@@ -1,10 +1,11 @@
-// HostOperations: the collectives of ranks on several hosts, in two levels. What crosses is added up on each host before, and shared
-// out on each after, so that every byte crosses once for each host; a host's ranks share the work (host_map.h).
+// HostOperations: the collectives of ranks on several hosts, in two levels. What crosses is added up on each host before, and
+// shared out on each after, so that every byte crosses once for each host; a host's ranks share the work (host_map.h).
 //
-// A rank owns a part of the tensor: its shard, or in an all_reduce an equal share of its host's equal share. The owner's host adds up
-// its ranks' elements of the part; of every other host one rank adds up those of its own and sends them to the owner, which adds the
-// hosts' sums up (host_map.h, HostSum) and sends the result back to those same ranks, which share it with their hosts. In chunks, so
-// that a part is on its way both ways while more of it is added up. Reduce-scatter and all-gather are the two halves.
+// A rank owns a part of the tensor: its shard, or in an all_reduce an equal share of its host's equal share. The owner's host
+// adds up its ranks' elements of the part; of every other host one rank adds up those of its own and sends them to the owner,
+// which adds the hosts' sums up (host_map.h, HostSum) and sends the result back to those same ranks, which share it with their
+// hosts. In chunks, so that a part is on its way both ways while more of it is added up. Reduce-scatter and all-gather are the
+// two halves.
 #pragma once
 
 #include <functional>

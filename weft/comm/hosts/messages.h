@@ -1,7 +1,7 @@
 // Messages: what ranks of different hosts send each other in a group's collectives, over c10d.
 //
-// Between two ranks that talk in a call the first message each way is the call's record, so calls that do not match fail with both
-// sides named before their data is looked at; no round trip is spent on it.
+// Between two ranks that talk in a call the first message each way is the call's record, so calls that do not match fail with
+// both sides named before their data is looked at; no round trip is spent on it.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,5 +1,5 @@
-// Wire: how elements look on their way between hosts. All that crosses in a reduction goes through here: a compressor is another
-// pack() and unpack().
+// Wire: how elements look on their way between hosts. All that crosses in a reduction goes through here: a compressor is
+// another pack() and unpack().
 #pragma once
 
 #include <ATen/core/Tensor.h>
