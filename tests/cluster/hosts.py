@@ -82,12 +82,12 @@ class Host(Space):
         self.call("mount", "-t", "tmpfs", "tmpfs", "/dev/shm")
         self.call("ip", "link", "set", "lo", "up")
 
-    def start(self, argv, env=None, **options):
+    def start(self, argv, env=None, cwd="/", **options):
         """Starts a program; options are those of Popen, `env` is added to the environment (None takes a name away)."""
         whole = dict(os.environ)
         for key, value in (env or {}).items():
             whole.pop(key, None) if value is None else whole.__setitem__(key, str(value))
-        return Program(self.command([str(part) for part in argv]), env=whole, preexec_fn=die_with_parent, **options)
+        return Program(self.command(["env", "-C", str(cwd), *map(str, argv)]), env=whole, preexec_fn=die_with_parent, **options)
 
     def run(self, argv, env=None, timeout=120, **options):
         """Runs a program to its end; returns (status, standard output, standard error)."""

@@ -29,6 +29,7 @@ struct ShowArguments {
   std::vector<std::string> overrides;
   std::optional<int> rank;
   int width = 100;
+  int ranks_per_host = 0;
   std::string hardware;
   TimeFiles files;
 };
@@ -56,7 +57,8 @@ void show(const ShowArguments& arguments) {
   const std::string stages = all.stages_text.empty() ? "" : all.stages_text + "\n";
   std::string text =
       heading(recipe, all.layout) + "\n\n" +
-      (arguments.rank ? list(*all.program, *arguments.rank) : stages + draw(*all.program, {.width = arguments.width}));
+      (arguments.rank ? list(*all.program, *arguments.rank)
+                      : stages + draw(*all.program, {.width = arguments.width, .ranks_per_host = arguments.ranks_per_host}));
   if (arguments.files.any()) text += draw_time(arguments, recipe, all);
   write_out(text);
 }
@@ -72,6 +74,8 @@ void add_show(CLI::App& app, int& status) {
   command->add_option("--width", arguments->width, "Columns of the drawing")
       ->capture_default_str()
       ->check(CLI::Range(40, 1000));
+  command->add_option("--ranks-per-host", arguments->ranks_per_host, "Tell what crosses hosts of so many ranks each")
+      ->check(CLI::PositiveNumber);
   arguments->files.add_to(*command);
   command->add_option("--hardware", arguments->hardware, "For --svg and --trace: hardware (TOML) that gives the times");
   command->footer(

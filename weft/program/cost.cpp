@@ -11,16 +11,32 @@ int64_t shard_bytes(int64_t bytes, int ranks) { return bytes - ceil_divide(bytes
 
 int64_t all_reduce_bytes(int64_t bytes, int ranks) { return shard_bytes(2 * bytes, ranks); }
 
+WireKind wire_kind(const Instruction& x) {
+  const Op op = x.op;
+  if (op == Op::gather || (op == Op::send && x.what == Payload::weights)) return WireKind::weights;
+  if (op == Op::send && x.what == Payload::sum) return WireKind::gradients;
+  if (op == Op::send) return WireKind::transfers;
+  if (op == Op::forward || op == Op::loss || is_backward(op)) return WireKind::inner;
+  const bool of_gradients = op == Op::reduce || op == Op::reduce_scatter || op == Op::gather_gradients;
+  return of_gradients ? WireKind::gradients : WireKind::losses;
+}
+
 namespace {
 
-int64_t& wire_bytes_of(StepCost& cost, const Instruction& x) {
-  const Op op = x.op;
-  if (op == Op::gather || (op == Op::send && x.what == Payload::weights)) return cost.weight_wire_bytes;
-  if (op == Op::send && x.what == Payload::sum) return cost.gradient_wire_bytes;
-  if (op == Op::send) return cost.transfer_wire_bytes;
-  if (op == Op::forward || op == Op::loss || is_backward(op)) return cost.inner_wire_bytes;
-  const bool of_gradients = op == Op::reduce || op == Op::reduce_scatter || op == Op::gather_gradients;
-  return of_gradients ? cost.gradient_wire_bytes : cost.loss_wire_bytes;
+int64_t& wire_bytes_of(StepCost& cost, WireKind kind) {
+  switch (kind) {
+    case WireKind::gradients:
+      return cost.gradient_wire_bytes;
+    case WireKind::weights:
+      return cost.weight_wire_bytes;
+    case WireKind::transfers:
+      return cost.transfer_wire_bytes;
+    case WireKind::inner:
+      return cost.inner_wire_bytes;
+    case WireKind::losses:
+      break;
+  }
+  return cost.loss_wire_bytes;
 }
 
 }  // namespace
@@ -31,7 +47,7 @@ StepCost step_cost(const InstructionList& list) {
   int64_t partials = 0;
   for (const Instruction& x : list) {
     (is_backward(x.op) ? cost.backward_flops : cost.forward_flops) += x.flops;
-    wire_bytes_of(cost, x) += x.wire_bytes;
+    wire_bytes_of(cost, wire_kind(x)) += x.wire_bytes;
     if (x.op == Op::reduce || x.op == Op::reduce_scatter) ++cost.num_reduces;
     if (x.op == Op::gather) ++cost.num_gathers;
     int64_t& live = x.op == Op::combine ? partials : activations;

@@ -12,6 +12,17 @@ int64_t all_reduce_bytes(int64_t bytes, int ranks);
 /// Bytes a rank sends in a reduce-scatter or an all-gather whose whole is `bytes`: (n-1)/n of them.
 int64_t shard_bytes(int64_t bytes, int ranks);
 
+/// What bytes on the wire are of.
+enum class WireKind {
+  gradients,  ///< to reduce them, and to gather them for updates
+  weights,    ///< to gather them
+  transfers,  ///< activations and their gradients, to other stages
+  losses,     ///< the norm's too
+  inner,      ///< inside blocks and the loss: those of tensor and context parallelism
+};
+/// What an instruction's bytes are of.
+WireKind wire_kind(const Instruction& instruction);
+
 /// What a step costs a rank.
 struct StepCost {
   double forward_flops = 0.0;         ///< floating-point operations, recompute included

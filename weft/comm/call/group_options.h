@@ -26,11 +26,11 @@ inline constexpr EnumNames<AcrossHosts, 2> kAcrossHosts("exact", "bf16");
 struct GroupOptions {
   BackendKind backend = BackendKind::automatic;                 ///< what moves the bytes
   at::Device device = at::kCPU;                                 ///< where the tensors lie that the group is given
+  AcrossHosts across_hosts = AcrossHosts::exact;                ///< of the automatic back end, for tensors of the CPU
   std::chrono::milliseconds timeout = std::chrono::minutes(5);  ///< of making the group, and of every call on it
   /// Sum in the fixed tree on every backend, so that results do not depend on it. Costs c10d an all-to-all and an all-gather
   /// instead of a ring (the same bytes). shm always does.
   bool tree_order = false;
-  AcrossHosts across_hosts = AcrossHosts::exact;  ///< automatic back end, tensors of the CPU
   /// shm: so many bytes on their way to a peer cost the sender no wait. Each pair of ranks that talk takes as much shared
   /// memory.
   int64_t message_bytes = 1 << 20;

@@ -14,6 +14,7 @@
 #include "weft/program/draw/draw_pipeline.h"
 #include "weft/program/draw/runs_text.h"
 #include "weft/program/draw/timeline.h"
+#include "weft/program/host_traffic.h"
 #include "weft/program/master.h"
 
 namespace weft {
@@ -200,7 +201,24 @@ std::vector<int> lists_in_use(const Program& program) {
   return result;
 }
 
-std::string totals(const Program& program) {
+std::string hosts_text(const Program& program, int ranks_per_host) {
+  const std::vector<HostTraffic> hosts = host_traffic(program, ranks_per_host);
+  if (hosts.size() < 2) return {};
+  const HostTraffic most = most_traffic(hosts);
+  std::string parts;
+  const auto add = [&parts](const char* what, int64_t bytes) {
+    if (bytes > 0) parts += fmt::format("{}{} {}", parts.empty() ? ": " : ", ", what, format_bytes(bytes));
+  };
+  add("gradients", most.gradients);
+  add("weights", most.weights);
+  add("activations", most.transfers);
+  add("inside blocks", most.inner);
+  add("losses", most.losses);
+  return fmt::format("{} of {} each: in a step one sends the others {}{}\n", counted(hosts.size(), "host"),
+                     counted(ranks_per_host, "rank"), format_bytes(most.total()), parts);
+}
+
+std::string totals(const Program& program, int ranks_per_host) {
   if (program.world_size() == 1) return {};
   std::vector<StepCost> costs;
   costs.reserve(program.lists.size());
@@ -212,7 +230,8 @@ std::string totals(const Program& program) {
     bytes += static_cast<double>(costs[list].wire_bytes());
   }
   return fmt::format("\na step of all {}: {}, {} sent\n", counted(program.world_size(), "rank"), format_flops(flops),
-                     format_bytes(static_cast<int64_t>(std::min(bytes, 9.2e18))));
+                     format_bytes(static_cast<int64_t>(std::min(bytes, 9.2e18)))) +
+         (ranks_per_host > 0 ? hosts_text(program, ranks_per_host) : "");
 }
 
 // The ranks of a pipeline differ by their place in it: one chart shows them all, and list() one in full.
@@ -239,7 +258,7 @@ std::string draw(const Program& program, const DrawOptions& options) {
   }
   result += "\n\n";
   result += blocks_table(program) + "\n";
-  if (program.mesh.pp > 1) return result + pipeline(program, options) + totals(program);
+  if (program.mesh.pp > 1) return result + pipeline(program, options) + totals(program, options.ranks_per_host);
   result += legend(program) + "\n";
   for (size_t i = 0; i < lists.size(); ++i) {
     if (static_cast<int>(i) == options.max_ranks) {
@@ -249,7 +268,7 @@ std::string draw(const Program& program, const DrawOptions& options) {
     if (i > 0) result += '\n';
     result += draw_list(program, lists[i], std::max(options.width, kMinWidth));
   }
-  return result + totals(program);
+  return result + totals(program, options.ranks_per_host);
 }
 
 std::string list(const Program& program, int rank) {

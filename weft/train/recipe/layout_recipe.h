@@ -40,6 +40,7 @@ struct LayoutRecipe {
   std::string offload_activations = "none";  ///< inputs of blocks that are computed again: "none" | "host" | "disk"
   std::string offload_folder;                ///< of what is offloaded to disk; empty: $TMPDIR, or /var/tmp
   std::string backend = "auto";              ///< "auto" | "shm" | "gloo" | "nccl"
+  std::string across_hosts = "exact";        ///< "exact" | "bf16": of sums of float32, with backend "auto" on CPUs
   double bucket_mb = 25.0;                   ///< shard_level "none": gradients are reduced in ranges of about so many MiB
 };
 

@@ -183,6 +183,10 @@ void check_run(const Recipe& recipe) {
   if (recipe.layout.backend == "nccl" && recipe.run.device == "cpu") {
     fail(recipe, "layout.backend = \"nccl\" moves tensors of GPUs, but run.device = \"cpu\"");
   }
+  if (recipe.layout.across_hosts != "exact" && (recipe.layout.backend != "auto" || recipe.run.device == "cuda")) {
+    fail(recipe, "layout.across_hosts = \"{}\" is for layout.backend = \"auto\" on CPUs, but {}", recipe.layout.across_hosts,
+         recipe.run.device == "cuda" ? "run.device = \"cuda\"" : fmt::format("layout.backend = \"{}\"", recipe.layout.backend));
+  }
   if (recipe.layout.backend == "shm" && recipe.run.device == "cuda") {
     fail(recipe, "layout.backend = \"shm\" moves tensors of CPUs, but run.device = \"cuda\"");
   }

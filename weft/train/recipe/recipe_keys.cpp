@@ -111,6 +111,7 @@ Keys inner_layout_keys(LayoutRecipe& l) {
       {"layout", "tp_chunks", &l.tp_chunks,
        "with tp: a layer's sum over it travels in so many chunks, each while the next one is multiplied", from(1, 64)},
       {"layout", "backend", &l.backend, "what moves the bytes", {}, kBackends.all()},
+      {"layout", "across_hosts", &l.across_hosts, "how sums of gradients go from host to host", {}, kAcrossHosts.all()},
       {"layout",
        "bucket_mb",
        &l.bucket_mb,

@@ -93,6 +93,7 @@ TrainerOptions trainer_options(const Recipe& recipe, const ResolvedLayout& layou
           .layout = layout.options,
           .communication = {.backend = kBackends.value_of(recipe.layout.backend, "layout.backend"),
                             .device = device,
+                            .across_hosts = kAcrossHosts.value_of(recipe.layout.across_hosts, "layout.across_hosts"),
                             .timeout = timeout_of(recipe)}};
 }
 

@@ -1,0 +1,31 @@
+// What a step sends from host to host, where collectives go in two levels: every byte of a reduction or a gather leaves a host
+// once for all of its ranks (comm/hosts/host_operations.h).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "weft/program/program.h"
+
+namespace weft {
+
+/// Bytes that one host sends to others in a step, without headers of the network's.
+struct HostTraffic {
+  int64_t gradients = 0;
+  int64_t weights = 0;
+  int64_t transfers = 0;  ///< activations and their gradients, to other stages
+  int64_t losses = 0;     ///< norms too
+  int64_t inner = 0;      ///< inside blocks and the loss
+  /// All of them.
+  int64_t total() const { return gradients + weights + transfers + losses + inner; }
+};
+
+/// The traffic of each host, where neighbours by rank share one, `ranks_per_host` of them (the last may have fewer). Of n ranks
+/// of an axis on H hosts, c of them on this one, an all-reduce of B bytes sends 2 B (H-1)/H, a reduce-scatter B (n-c)/n, an
+/// all-gather B c/n (H-1). Throws InputError for less than one rank a host.
+std::vector<HostTraffic> host_traffic(const Program& program, int ranks_per_host);
+
+/// The host that sends most.
+HostTraffic most_traffic(const std::vector<HostTraffic>& hosts);
+
+}  // namespace weft
