@@ -14,6 +14,7 @@ void add_train(CLI::App& app, int& status);
 void add_run(CLI::App& app, const std::vector<std::string>& program, int& status);
 void add_show(CLI::App& app, int& status);
 void add_profile(CLI::App& app, int& status);
+void add_netcheck(CLI::App& app, int& status);
 void add_memory(CLI::App& app, int& status);
 void add_simulate(CLI::App& app, int& status);
 void add_verify(CLI::App& app, int& status);

@@ -82,6 +82,7 @@ int run(std::vector<std::string> arguments) {
   add_show(app, status);
   add_memory(app, status);
   add_profile(app, status);
+  add_netcheck(app, status);
   add_simulate(app, status);
   add_verify(app, status);
   add_study(app, status);

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <map>
 #include <string>
 
@@ -21,57 +20,11 @@
 #include "weft/train/recipe/recipe_optimizer.h"
 #include "weft/train/run/device.h"
 #include "weft/train/run/from_recipe.h"
+#include "weft/train/run/link_times.h"
 
 namespace weft {
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-/// Seconds of one call, the median of several after one that does not count.
-double time_of(const Group& group, const std::function<void()>& call) {
-  constexpr int kCalls = 9;
-  std::vector<double> seconds;
-  for (int i = 0; i <= kCalls; ++i) {
-    group.barrier("profile").wait();
-    const Clock::time_point start = Clock::now();
-    call();
-    if (i > 0) seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
-  }
-  return median(std::move(seconds));
-}
-
-/// To four digits, more than measuring is good for.
-double rounded(double value) { return std::stod(fmt::format("{:.4g}", value)); }
-
-/// The mean over the ranks.
-std::vector<double> shared(std::vector<double> values, const Group& group, at::Device device) {
-  at::Tensor table = at::empty({static_cast<int64_t>(values.size())}, at::TensorOptions(at::kDouble));
-  std::copy(values.begin(), values.end(), table.data_ptr<double>());
-  table = table.to(device);
-  group.all_reduce(table, ReduceOp::sum, "profile").wait();
-  table = table.cpu();
-  for (size_t i = 0; i < values.size(); ++i) values[i] = rounded(table.const_data_ptr<double>()[i] / group.size());
-  return values;
-}
-
-/// Two messages, a short and a long one, make a line: seconds = latency + bytes / rate. In an all-reduce of n ranks 2 (n-1)
-/// latencies and 2 (n-1)/n of the bytes.
-Link measure_link(const Group& group, at::Device device) {
-  constexpr int64_t kShort = 1 << 10, kLong = 4 << 20;  // elements
-  const auto seconds = [&](int64_t numel) {
-    const at::Tensor buffer = at::zeros({numel}, at::TensorOptions(at::kFloat).device(device));
-    return time_of(group, [&] {
-      group.all_reduce(buffer, ReduceOp::sum, "profile").wait();
-      if (!device.is_cpu()) buffer[0].item<float>();
-    });
-  };
-  const double n = group.size();
-  const double bytes = 2.0 * (n - 1.0) / n * 4.0;  // an element
-  const double brief = seconds(kShort), lengthy = seconds(kLong);
-  const double rate = bytes * static_cast<double>(kLong - kShort) / std::max(lengthy - brief, 1e-9);
-  return {.latency_s = std::max(0.0, brief - bytes * kShort / rate) / (2.0 * (n - 1.0)), .bytes_per_s = rate};
-}
 
 /// Bytes read and written a second, by all ranks at once.
 double measure_memory(const Group& group, at::Device device) {
@@ -81,25 +34,6 @@ double measure_memory(const Group& group, at::Device device) {
            to.copy_(from);
            if (!device.is_cpu()) to[0].item<uint8_t>();
          });
-}
-
-/// How many neighbours by rank share a host: the longest run of them.
-int ranks_per_host(const World& world) {
-  int longest = 1;
-  for (int rank = 1, run = 1; rank < world.size(); ++rank) {
-    run = world.host(rank) == world.host(rank - 1) ? run + 1 : 1;
-    longest = std::max(longest, run);
-  }
-  return longest;
-}
-
-/// Whether every such run is as long as the longest.
-bool are_hosts_even(const World& world, int per_host) {
-  if (world.size() % per_host != 0) return false;
-  for (int rank = 0; rank < world.size(); ++rank) {
-    if (world.host(rank) != world.host(rank - rank % per_host)) return false;
-  }
-  return true;
 }
 
 Batch random_batch(const ModelRecipe& model, int64_t samples) {
@@ -220,7 +154,7 @@ class Profiler {
       for (const Op op : {Op::forward, Op::backward, Op::backward_input, Op::backward_weight})
         mine.push_back(durations_.of(op, b));
     }
-    const std::vector<double> all = shared(std::move(mine), group, device_);
+    const std::vector<double> all = mean_over_ranks(std::move(mine), group, device_);
     hardware.micro_batch = micro_batch_;
     hardware.loss_s = all[0];
     hardware.update_s_per_element = all[1];
@@ -235,36 +169,15 @@ class Profiler {
       flops += cost.forward_flops + cost.backward_flops;
       seconds += t[0] + t[1];
     }
-    hardware.flops = hardware.narrow_flops = rounded(std::max(flops / seconds, 1.0));
+    hardware.flops = hardware.narrow_flops = four_digits(std::max(flops / seconds, 1.0));
   }
 
   /// Memory, and the links between these ranks; other links are not measured.
   void add_machine(Hardware& hardware, const Group& group) const {
     hardware.memory_bytes =
         static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGESIZE)) / world_.local_size();
-    hardware.memory_bytes_per_s = shared({measure_memory(group, device_)}, group, device_)[0];
-    hardware.ranks_per_host = ranks_per_host(world_);
-    for (Link* link : {&hardware.intra_host, &hardware.inter_host, &hardware.offload}) link->is_known = false;
-    if (world_.size() == 1) return;
-    if (!are_hosts_even(world_, hardware.ranks_per_host)) {
-      hardware.inter_host = mean_link(group, group);
-      return;
-    }
-    const int per_host = hardware.ranks_per_host;
-    const Mesh hosts(world_, {{"host", world_.size() / per_host}, {"local", per_host}});
-    if (hosts.size("local") > 1) hardware.intra_host = mean_link(link_group(hosts, "local"), group);
-    if (hosts.size("host") > 1) hardware.inter_host = mean_link(link_group(hosts, "host"), group);
-  }
-
-  Group link_group(const Mesh& mesh, std::string_view axis) const {
-    return mesh.group(mesh.axis(axis), trainer_options(recipe_, plan_.layout, device_).communication);
-  }
-
-  /// Of groups that are measured at once, as ranks of a host share its ports; the mean over `all` ranks.
-  Link mean_link(const Group& group, const Group& all) const {
-    const Link link = measure_link(group, device_);
-    const std::vector<double> mean = shared({link.latency_s, link.bytes_per_s}, all, device_);
-    return {.latency_s = mean[0], .bytes_per_s = mean[1]};
+    hardware.memory_bytes_per_s = mean_over_ranks({measure_memory(group, device_)}, group, device_)[0];
+    measure_links(hardware, world_, trainer_options(recipe_, plan_.layout, device_).communication);
   }
 
   const Recipe& recipe_;

@@ -1,0 +1,135 @@
+// weft netcheck: what messages and collectives take between the ranks of a job, which link is slow, and a hardware file of it.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "weft/base/error.h"
+#include "weft/base/printable.h"
+#include "weft/base/units.h"
+#include "weft/checkpoint/atomic_file.h"
+#include "weft/cli/commands.h"
+#include "weft/cli/launch_ranks.h"
+#include "weft/cli/output.h"
+#include "weft/cli/output_files.h"
+#include "weft/cli/rank_process.h"
+#include "weft/comm/mesh.h"
+#include "weft/train/recipe/hardware_file.h"
+#include "weft/train/run/link_times.h"
+
+namespace weft {
+
+namespace {
+
+struct NetcheckArguments {
+  std::optional<int> num_ranks;
+  std::string devices;  ///< a hardware file
+  std::string output;
+  double timeout_s = 60.0;
+  int64_t most_mb = 16;
+};
+
+std::string pairs_table(const World& world, const std::vector<PairTime>& pairs) {
+  constexpr size_t kMostRows = 64;
+  std::string text =
+      fmt::format("  {:>5} {:>5}  {:<24}  {:>10}  {:>12}  {:>12}\n", "from", "to", "hosts", "latency", "there", "back");
+  for (size_t i = 0; i < pairs.size() && i < kMostRows; ++i) {
+    const PairTime& pair = pairs[i];
+    const std::string hosts =
+        pair.one_host ? world.host(pair.first) : fmt::format("{} {}", world.host(pair.first), world.host(pair.second));
+    const auto rate = [&](int way) { return format_bytes(static_cast<int64_t>(pair.bytes_per_s[way])) + "/s"; };
+    text += fmt::format("  {:>5} {:>5}  {:<24}  {:>10}  {:>12}  {:>12}\n", pair.first, pair.second, shortened(hosts, 24),
+                        format_duration(pair.latency_s), rate(0), rate(1));
+  }
+  if (pairs.size() > kMostRows)
+    text += fmt::format("  and {} more\n", counted(static_cast<int64_t>(pairs.size() - kMostRows), "pair"));
+  return text;
+}
+
+std::string calls_table(const std::vector<CallTime>& calls) {
+  std::string text = fmt::format("  {:>10}  {:>12}  {:>14}  {:>12}\n", "bytes", "all_reduce", "reduce_scatter", "all_gather");
+  std::map<int64_t, std::map<std::string, double>> rows;
+  for (const CallTime& call : calls) rows[call.bytes][call.name] = call.seconds;
+  for (auto& [bytes, row] : rows) {
+    text += fmt::format("  {:>10}  {:>12}  {:>14}  {:>12}\n", format_bytes(bytes), format_duration(row["all_reduce"]),
+                        format_duration(row["reduce_scatter"]), format_duration(row["all_gather"]));
+  }
+  return text;
+}
+
+void check_here(const World& world, const NetcheckArguments& arguments) {
+  if (world.size() == 1) throw InputError("netcheck: one rank has no links; give -n, or start it on the job's ranks");
+  if (world.rank() == 0 && !arguments.output.empty()) check_writable(arguments.output);
+  const GroupOptions options{.timeout = std::chrono::milliseconds(static_cast<int64_t>(arguments.timeout_s * 1e3))};
+  const Mesh mesh(world, {{"all", world.size()}});
+  const Group all = mesh.group(mesh.axis("all"), options);
+  const std::vector<PairTime> pairs = measure_pairs(world, all);
+  const std::vector<CallTime> calls = measure_calls(all, arguments.most_mb << 20);
+  Hardware hardware = arguments.devices.empty() ? Hardware{} : load_hardware(arguments.devices);
+  hardware.name = "links measured by weft netcheck" + (arguments.devices.empty() ? "" : ", devices of " + hardware.name);
+  measure_links(hardware, world, options);
+  if (world.rank() != 0) return;
+  std::vector<std::string> hosts;
+  for (int rank = 0; rank < world.size(); ++rank) hosts.push_back(world.host(rank));
+  std::string text = fmt::format("pairs of ranks, one at a time\n{}\ncollectives of all {}\n{}", pairs_table(world, pairs),
+                                 counted(world.size(), "rank"), calls_table(calls));
+  const std::vector<std::string> slow = slow_links(pairs, hosts);
+  text += slow.empty() ? "\nno link is slower than the others\n" : "\nslow:\n";
+  for (const std::string& line : slow) text += "  " + line + "\n";
+  if (!arguments.output.empty()) {
+    write_file(arguments.output, hardware_text(hardware));
+    text += fmt::format("\nwrote {}\n", printable(arguments.output));
+  }
+  write_out(text);
+}
+
+int run_netcheck(const NetcheckArguments& arguments) {
+  check_different_files({{"--hardware", arguments.devices}, {"--output", arguments.output}});
+  if (!arguments.devices.empty()) load_hardware(arguments.devices);
+  if (arguments.num_ranks.value_or(1) > 1) {
+    LaunchOptions options;
+    options.num_ranks = *arguments.num_ranks;
+    options.command = {own_path(),     "netcheck",
+                       "--timeout",    fmt::to_string(arguments.timeout_s),
+                       "--largest-mb", fmt::to_string(arguments.most_mb)};
+    if (!arguments.devices.empty()) options.command.insert(options.command.end(), {"--hardware", arguments.devices});
+    if (!arguments.output.empty()) options.command.insert(options.command.end(), {"--output", arguments.output});
+    return launch_ranks(std::move(options));
+  }
+  const auto timeout = std::chrono::milliseconds(static_cast<int64_t>(arguments.timeout_s * 1e3));
+  check_here(arguments.num_ranks ? World() : World::from_environment(timeout), arguments);
+  return 0;
+}
+
+}  // namespace
+
+void add_netcheck(CLI::App& app, int& status) {
+  CLI::App* command = app.add_subcommand("netcheck", "Measure the links between a job's ranks, and name the slow ones");
+  auto arguments = std::make_shared<NetcheckArguments>();
+  command->add_option("-n,--ranks", arguments->num_ranks,
+                      "Ranks to start on this machine; left out: this is one of a job's ranks");
+  command->add_option("--hardware", arguments->devices, "A hardware file (weft profile's) whose devices go into the output")
+      ->check(CLI::ExistingFile);
+  add_output(*command, "-o,--output", arguments->output, "The hardware file (TOML) to write, for weft simulate");
+  command->add_option("--timeout", arguments->timeout_s, "Seconds that a rank waits for another")
+      ->capture_default_str()
+      ->check(CLI::Range(1.0, 3600.0));
+  command->add_option("--largest-mb", arguments->most_mb, "The largest collective, MiB")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 4096));
+  command->footer(
+      "Every pair of ranks in turn: latency, and bytes a second each way; then collectives of all ranks, as a training would\n"
+      "call them. A link below 0.6 of the median of its kind is named, a host when all of its links are.\n"
+      "\n"
+      "Examples:\n"
+      "  weft netcheck -n 4\n"
+      "  srun weft netcheck --hardware device.toml -o here.toml\n"
+      "  weft simulate recipes/gpt.toml -n 8 --hardware here.toml");
+  command->callback([arguments, &status] { status = run_netcheck(*arguments); });
+}
+
+}  // namespace weft

@@ -1,0 +1,274 @@
+#include "weft/train/run/link_times.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <set>
+
+#include "weft/base/median.h"
+#include "weft/base/units.h"
+#include "weft/comm/mesh.h"
+
+namespace weft {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr double kLongEnough = 0.02;      ///< seconds that a message for a rate should take
+constexpr int64_t kMostBytes = 32 << 20;  ///< of one
+constexpr int kPings = 20, kTurns = 5;    ///< the best turn counts: others of the machine's disturb only for worse
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+at::Tensor message(int64_t bytes) { return at::zeros({bytes}, at::TensorOptions(at::kByte)); }
+
+/// One side of a pair, which does what the other side waits for.
+class Side {
+ public:
+  Side(const Group& group, int other, bool leads) : group_(group), other_(other), leads_(leads) {}
+
+  /// Measured by the one that leads; nothing on the other.
+  PairTime measure() {
+    PairTime time;
+    time.latency_s = pings();
+    for (int i = 0; i < kTurns; ++i) time.latency_s = std::min(time.latency_s, pings());
+    for (int64_t bytes = 256 << 10;; bytes *= 2) {
+      double there = message_seconds(bytes, leads_), back = message_seconds(bytes, !leads_);
+      there = std::min(there, message_seconds(bytes, leads_));
+      back = std::min(back, message_seconds(bytes, !leads_));
+      time.bytes_per_s[0] = rate(bytes, there, time.latency_s);
+      time.bytes_per_s[1] = rate(bytes, back, time.latency_s);
+      at::Tensor done = message(1);
+      done.fill_(bytes >= kMostBytes || std::min(there, back) >= kLongEnough ? 1 : 0);
+      leads_ ? send(done) : receive(done);
+      if (done.item<uint8_t>() != 0) return time;
+    }
+  }
+
+ private:
+  void send(const at::Tensor& tensor) const { group_.send(tensor, other_, "netcheck").wait(); }
+  void receive(const at::Tensor& tensor) const { group_.receive(tensor, other_, "netcheck").wait(); }
+
+  static double rate(int64_t bytes, double seconds, double latency_s) {
+    return static_cast<double>(bytes) / std::max(seconds - 2.0 * latency_s, 1e-9);
+  }
+
+  double pings() const {
+    const at::Tensor ball = message(1);
+    const auto start = Clock::now();
+    for (int i = 0; i < kPings; ++i) {
+      leads_ ? send(ball) : receive(ball);
+      leads_ ? receive(ball) : send(ball);
+    }
+    return seconds_since(start) / (2.0 * kPings);
+  }
+
+  /// From the one side to the other, with an answer.
+  double message_seconds(int64_t bytes, bool sends) const {
+    const at::Tensor data = message(bytes), answer = message(1);
+    if (!leads_ && sends) receive(answer);  // the one that leads is ready
+    const auto start = Clock::now();
+    if (leads_ && !sends) send(answer);
+    sends ? send(data) : receive(data);
+    if (leads_) {
+      if (sends) receive(answer);
+    } else if (!sends) {
+      send(answer);
+    }
+    return seconds_since(start);
+  }
+
+  const Group& group_;
+  int other_;
+  bool leads_;
+};
+
+PairTime measure_pair(const Group& all, int first, int second) {
+  const bool leads = all.rank() == first;
+  PairTime time = Side(all, leads ? second : first, leads).measure();
+  time.first = first;
+  time.second = second;
+  return time;
+}
+
+}  // namespace
+
+double four_digits(double value) { return std::stod(fmt::format("{:.4g}", value)); }
+
+double time_of(const Group& group, const std::function<void()>& call) {
+  constexpr int kCalls = 9;
+  std::vector<double> seconds;
+  for (int i = 0; i <= kCalls; ++i) {
+    group.barrier("profile").wait();
+    const Clock::time_point start = Clock::now();
+    call();
+    if (i > 0) seconds.push_back(seconds_since(start));
+  }
+  return median(std::move(seconds));
+}
+
+std::vector<double> mean_over_ranks(std::vector<double> values, const Group& group, at::Device device) {
+  at::Tensor table = at::empty({static_cast<int64_t>(values.size())}, at::TensorOptions(at::kDouble));
+  std::copy(values.begin(), values.end(), table.data_ptr<double>());
+  table = table.to(device);
+  group.all_reduce(table, ReduceOp::sum, "profile").wait();
+  table = table.cpu();
+  for (size_t i = 0; i < values.size(); ++i) values[i] = four_digits(table.const_data_ptr<double>()[i] / group.size());
+  return values;
+}
+
+Link measure_link(const Group& group, at::Device device) {
+  constexpr int64_t kShort = 1 << 10, kLong = 4 << 20;  // elements
+  const auto seconds = [&](int64_t numel) {
+    const at::Tensor buffer = at::zeros({numel}, at::TensorOptions(at::kFloat).device(device));
+    return time_of(group, [&] {
+      group.all_reduce(buffer, ReduceOp::sum, "profile").wait();
+      if (!device.is_cpu()) buffer[0].item<float>();
+    });
+  };
+  const double n = group.size();
+  const double bytes = 2.0 * (n - 1.0) / n * 4.0;  // an element
+  const double brief = seconds(kShort), lengthy = seconds(kLong);
+  const double rate = bytes * static_cast<double>(kLong - kShort) / std::max(lengthy - brief, 1e-9);
+  return {.latency_s = std::max(0.0, brief - bytes * kShort / rate) / (2.0 * (n - 1.0)), .bytes_per_s = rate};
+}
+
+int ranks_per_host(const World& world) {
+  int longest = 1;
+  for (int rank = 1, run = 1; rank < world.size(); ++rank) {
+    run = world.host(rank) == world.host(rank - 1) ? run + 1 : 1;
+    longest = std::max(longest, run);
+  }
+  return longest;
+}
+
+bool are_hosts_even(const World& world, int per_host) {
+  if (world.size() % per_host != 0) return false;
+  for (int rank = 0; rank < world.size(); ++rank) {
+    if (world.host(rank) != world.host(rank - rank % per_host)) return false;
+  }
+  return true;
+}
+
+void measure_links(Hardware& hardware, const World& world, const GroupOptions& options) {
+  hardware.ranks_per_host = ranks_per_host(world);
+  for (Link* link : {&hardware.intra_host, &hardware.inter_host, &hardware.offload}) link->is_known = false;
+  if (world.size() == 1) return;
+  const int per_host = are_hosts_even(world, hardware.ranks_per_host) ? hardware.ranks_per_host : 1;
+  const Mesh hosts(world, {{"host", world.size() / per_host}, {"local", per_host}});
+  const Group all = hosts.group(hosts.join({"host", "local"}), options);
+  const auto measured = [&](const char* axis) {
+    const Link link = measure_link(hosts.group(hosts.axis(axis), options), options.device);
+    const std::vector<double> mean = mean_over_ranks({link.latency_s, link.bytes_per_s}, all, options.device);
+    return Link{.latency_s = mean[0], .bytes_per_s = mean[1]};
+  };
+  if (per_host > 1) hardware.intra_host = measured("local");
+  if (hosts.size("host") > 1) hardware.inter_host = measured("host");
+}
+
+// Rank 0 says whose turn it is; the others wait for their name.
+std::vector<PairTime> measure_pairs(const World& world, const Group& all) {
+  std::vector<PairTime> pairs;
+  for (int first = 0; first < world.size(); ++first) {
+    for (int second = first + 1; second < world.size(); ++second) {
+      pairs.push_back({first, second, world.host(first) == world.host(second)});
+    }
+  }
+  const at::Tensor turn = at::zeros({1}, at::kLong);
+  at::Tensor table = at::zeros({static_cast<int64_t>(pairs.size()), 3}, at::kDouble);
+  const auto take = [&](int64_t number) {
+    const PairTime time = measure_pair(all, pairs[number].first, pairs[number].second);
+    double* row = table.data_ptr<double>() + 3 * number;
+    if (all.rank() == time.first) row[0] = time.latency_s, row[1] = time.bytes_per_s[0], row[2] = time.bytes_per_s[1];
+  };
+  if (all.rank() == 0) {
+    for (int64_t number = 0; number < static_cast<int64_t>(pairs.size()); ++number) {
+      const PairTime& pair = pairs[number];
+      turn.fill_(number);
+      if (pair.first != 0) all.send(turn, pair.first, "netcheck's turn").wait();
+      all.send(turn, pair.second, "netcheck's turn").wait();
+      if (pair.first == 0) take(number);
+      if (pair.first != 0) all.receive(turn, pair.first, "netcheck's turn is over").wait();
+    }
+    turn.fill_(-1);
+    for (int rank = 1; rank < all.size(); ++rank) all.send(turn, rank, "netcheck's turn").wait();
+  } else {
+    while (true) {
+      all.receive(turn, 0, "netcheck's turn").wait();
+      const auto number = turn.item<int64_t>();
+      if (number < 0) break;
+      take(number);
+      if (pairs[number].first == all.rank()) all.send(turn, 0, "netcheck's turn is over").wait();
+    }
+  }
+  all.all_reduce(table, ReduceOp::sum, "netcheck's times").wait();
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    const double* row = table.const_data_ptr<double>() + 3 * i;
+    pairs[i].latency_s = four_digits(row[0]);
+    pairs[i].bytes_per_s[0] = four_digits(row[1]);
+    pairs[i].bytes_per_s[1] = four_digits(row[2]);
+  }
+  return pairs;
+}
+
+std::vector<std::string> slow_links(const std::vector<PairTime>& pairs, const std::vector<std::string>& hosts, double share) {
+  std::vector<std::string> lines;
+  std::set<std::string> slow_hosts;
+  const auto place = [&](int rank) { return fmt::format("rank {} on {}", rank, hosts[rank]); };
+  for (const bool inside : {false, true}) {
+    std::vector<double> rates, latencies;
+    std::map<std::string, std::vector<double>> of_host;
+    for (const PairTime& pair : pairs) {
+      if (pair.one_host != inside) continue;
+      rates.push_back(pair.slower());
+      latencies.push_back(pair.latency_s);
+      for (const int rank : {pair.first, pair.second}) of_host[hosts[rank]].push_back(pair.slower());
+    }
+    const double rate = median(rates), latency = median(latencies);
+    for (const auto& [host, own] : of_host) {
+      const double most = *std::max_element(own.begin(), own.end());
+      if (own.size() < 2 || of_host.size() < 3 || most >= share * rate) continue;
+      slow_hosts.insert(host);
+      lines.push_back(fmt::format("host {}: none of its links {} exceeds {}/s, where the median is {}/s", host,
+                                  inside ? "inside" : "to other hosts", format_bytes(static_cast<int64_t>(most)),
+                                  format_bytes(static_cast<int64_t>(rate))));
+    }
+    for (const PairTime& pair : pairs) {
+      if (pair.one_host != inside) continue;
+      if (slow_hosts.count(hosts[pair.first]) + slow_hosts.count(hosts[pair.second]) > 0) continue;
+      const bool back = pair.bytes_per_s[1] < pair.bytes_per_s[0];
+      if (pair.slower() < share * rate) {
+        lines.push_back(fmt::format("{} to {}: {}/s, where the median is {}/s", place(back ? pair.second : pair.first),
+                                    place(back ? pair.first : pair.second), format_bytes(static_cast<int64_t>(pair.slower())),
+                                    format_bytes(static_cast<int64_t>(rate))));
+      } else if (!inside && pair.latency_s * share > latency) {
+        lines.push_back(fmt::format("{} and {}: latency {}, where the median is {}", place(pair.first), place(pair.second),
+                                    format_duration(pair.latency_s), format_duration(latency)));
+      }
+    }
+  }
+  return lines;
+}
+
+std::vector<CallTime> measure_calls(const Group& all, int64_t most_bytes) {
+  std::vector<CallTime> calls;
+  for (int64_t bytes = 4 << 10; bytes <= most_bytes; bytes *= 16) {
+    const int64_t numel = bytes / 4;
+    const at::Tensor whole = all.allocate(numel, at::kFloat, "netcheck");
+    const ShardRange own = shard_range(numel, all.size(), all.rank());
+    const at::Tensor shard = at::zeros({own.end - own.begin}, at::kFloat);
+    const auto measure = [&](const char* name, const std::function<void()>& call) {
+      calls.push_back({name, bytes, mean_over_ranks({time_of(all, call)}, all, at::kCPU)[0]});
+    };
+    measure("all_reduce", [&] { all.all_reduce(whole, ReduceOp::sum, "netcheck").wait(); });
+    measure("reduce_scatter", [&] { all.reduce_scatter(shard, whole, ReduceOp::sum, "netcheck").wait(); });
+    measure("all_gather", [&] { all.all_gather(whole, shard, "netcheck").wait(); });
+  }
+  return calls;
+}
+
+}  // namespace weft
