@@ -49,7 +49,8 @@ struct PairTime {
 std::vector<PairTime> measure_pairs(const World& world, const Group& all);
 
 /// What is slow among pairs: a pair, or a host all of whose links are, below `share` of the median rate of its kind (inside
-/// hosts, between hosts), or with more than 1 / `share` times its latency. One line each; none where all are alike.
+/// hosts, between hosts), or between hosts with more than 1 / `share` times the median latency. One line each; none where all
+/// are alike.
 std::vector<std::string> slow_links(const std::vector<PairTime>& pairs, const std::vector<std::string>& hosts,
                                     double share = 0.6);
 
