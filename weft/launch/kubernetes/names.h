@@ -1,0 +1,14 @@
+// What Kubernetes takes as names, sizes and paths: told before a cluster is asked, which would tell it pod by pod.
+#pragma once
+
+#include "weft/launch/kubernetes/manifest.h"
+
+namespace weft {
+
+/// Throws InputError, one line that names the option of `weft k8s`.
+void check_names(const KubernetesOptions& options);
+
+/// The stem of its pods' host names: "gpt", of gpt-0, gpt-1, ..., and with a JobSet "gpt-hosts-0".
+std::string host_stem(const KubernetesOptions& options);
+
+}  // namespace weft
