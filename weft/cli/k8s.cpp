@@ -128,6 +128,9 @@ void add_sizes(CLI::App& command, K8sArguments& arguments) {
   command.add_option("--replacements", options.replacements, "How often a pod that fails is replaced; with --jobset: all of them together")
       ->default_val(3)
       ->check(CLI::Range(0, 1000000));
+  command.add_option("--join-timeout", options.join_timeout_s, "Seconds that pods wait for one that comes late, or in another's place")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1000000));
   command.add_option("--port", options.port, "Of the head")->capture_default_str()->check(CLI::Range(1024, 65535));
   command.add_option("--health-port", options.health_port, "Where each pod answers GET /healthz")
       ->capture_default_str()

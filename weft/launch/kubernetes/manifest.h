@@ -45,6 +45,7 @@ struct KubernetesOptions {
   std::string memory_reason = {};  ///< how it came about, for a comment
   std::string shared_memory = {};       ///< at /dev/shm; counts as the pod's memory too
 
+  int join_timeout_s = 1800;  ///< that pods wait for one another: machines are added, images pulled
   int port = 29500;        ///< of the head
   int health_port = 8080;  ///< of each agent
 

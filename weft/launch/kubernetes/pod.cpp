@@ -35,6 +35,8 @@ void put_arguments(Emitter& out, const KubernetesOptions& options) {
     put_text(out, fmt::format("--head={}-0.{}:{}", host_stem(options), options.name, options.port));
     put_text(out, fmt::format("--restarts={}", options.restarts));
     remark(out, "of ranks, within the pods");
+    put_text(out, fmt::format("--join-timeout={}", options.join_timeout_s));
+    remark(out, "seconds for a pod that comes late, or in another's place");
     put_text(out, fmt::format("--health-port={}", options.health_port));
     put_text(out, "--health-address=0.0.0.0");
     for (const std::string& argument : options.train_arguments) put_text(out, unexpanded(argument));
