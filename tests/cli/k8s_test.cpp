@@ -39,15 +39,18 @@ bool contains(const std::string& text, const std::string& part) { return text.fi
 
 TEST_F(WeftK8s, TakesSizesFromTheRecipe) {
   const std::string text = manifest({"--nodes", "2", "-n", "2", "--name", "a"});
-  for (const char* line : {"completions: 2\n", "- --ranks=2 ", "- --nodes=2 ", "- --head=a-0.a:29500\n", "- --restarts=3 ", "cpu: \"6\"\n",
-                           "terminationGracePeriodSeconds: 30 ", "# save.folder is not set", "# data.path is not set", "    run = { steps = 2, threads = 3 }\n"}) {
+  for (const char* line : {"completions: 2\n", "- --ranks=2 ", "- --nodes=2 ", "- --head=a-0.a:29500\n", "- --restarts=3 ",
+                           "cpu: \"6\"\n", "terminationGracePeriodSeconds: 30 ", "# save.folder is not set",
+                           "# data.path is not set", "    run = { steps = 2, threads = 3 }\n"}) {
     EXPECT_TRUE(contains(text, line)) << line << " is not in\n" << text;
   }
   EXPECT_TRUE(contains(text, "memory: \"3Gi\"  # a bound: 51")) << text;
-  const std::string saving = manifest({"--nodes", "2", "--gpus", "4", "--storage", "1Gi", "--set", "save.folder=runs/a", "--set",
-                                       "save.deadline_s=119.5", "--set", "run.restarts=7", "--memory", "64Gi", "--cpus", "500m"});
-  for (const char* line : {"terminationGracePeriodSeconds: 150 ", "- --restarts=7 ", "nvidia.com/gpu: 4\n", "memory: \"64Gi\"\n", "cpu: \"500m\"\n",
-                           "- --set=save.folder=runs/a\n", "# save.folder runs/a: /work/runs/a of the volume"}) {
+  const std::string saving =
+      manifest({"--nodes", "2", "--gpus", "4", "--storage", "1Gi", "--set", "save.folder=runs/a", "--set",
+                "save.deadline_s=119.5", "--set", "run.restarts=7", "--memory", "64Gi", "--cpus", "500m"});
+  for (const char* line :
+       {"terminationGracePeriodSeconds: 150 ", "- --restarts=7 ", "nvidia.com/gpu: 4\n", "memory: \"64Gi\"\n",
+        "cpu: \"500m\"\n", "- --set=save.folder=runs/a\n", "# save.folder runs/a: /work/runs/a of the volume"}) {
     EXPECT_TRUE(contains(saving, line)) << line << " is not in\n" << saving;
   }
 }

@@ -7,6 +7,7 @@
 
 #include "weft/base/error.h"
 #include "weft/launch/kubernetes/manifest.h"
+#include "weft/launch/kubernetes/names.h"
 #include "weft/launch/kubernetes/pod_paths.h"
 
 namespace weft::kubernetes_test {
@@ -38,7 +39,9 @@ std::string refusal(const std::function<void(KubernetesOptions&)>& change) {
 std::vector<YAML::Node> documents(const KubernetesOptions& wanted) { return YAML::LoadAll(kubernetes_manifest(wanted)); }
 
 TEST(Kubernetes, RefusesWhatTheClusterWould) {
-  const auto begins = [](const std::string& text, const std::string& start) { return text.starts_with(start) ? "" : "not so: " + text; };
+  const auto begins = [](const std::string& text, const std::string& start) {
+    return text.starts_with(start) ? "" : "not so: " + text;
+  };
   EXPECT_EQ(refusal([](auto&) {}), "");
   EXPECT_EQ(begins(refusal([](auto& o) { o.name = "Gpt"; }), "--name Gpt: "), "");
   EXPECT_EQ(begins(refusal([](auto& o) { o.name = "8gpt"; }), "--name 8gpt: "), "");
@@ -62,8 +65,9 @@ TEST(Kubernetes, RefusesWhatTheClusterWould) {
 }
 
 TEST(Kubernetes, TextComesThroughAsItIs) {
-  for (const std::string recipe : {"a = 1\n", "a = 1", "a = 1\n\n\n", "  indented = 1\n", "\n\nfirst = 1\n", "tab = \"\t\"\n", "crlf = 1\r\n",
-                                   "---\n...\n# comment: 'quotes\" \n", "control = \x01\n", "ä = \"ö\"\n", "ends in blanks   \n  \n"}) {
+  for (const std::string recipe :
+       {"a = 1\n", "a = 1", "a = 1\n\n\n", "  indented = 1\n", "\n\nfirst = 1\n", "tab = \"\t\"\n", "crlf = 1\r\n",
+        "---\n...\n# comment: 'quotes\" \n", "control = \x01\n", "ä = \"ö\"\n", "ends in blanks   \n  \n"}) {
     KubernetesOptions wanted = options();
     wanted.recipe = recipe;
     EXPECT_EQ(documents(wanted)[0]["data"]["gpt.toml"].as<std::string>(), recipe);
@@ -96,7 +100,9 @@ TEST(Kubernetes, PlacesWhatARecipeNames) {
       return std::string("refused: ") + error.what();
     }
   };
-  const auto has = [](const std::string& text, const std::string& part) { return text.find(part) == std::string::npos ? "no " + part + " in " + text : ""; };
+  const auto has = [](const std::string& text, const std::string& part) {
+    return text.find(part) == std::string::npos ? "no " + part + " in " + text : "";
+  };
   KubernetesOptions bare = options(), with = options();
   with.claim = "files";
   with.data = {{"corpus", "/data"}};
@@ -105,11 +111,18 @@ TEST(Kubernetes, PlacesWhatARecipeNames) {
   EXPECT_EQ(has(place(with, {.key = "data.path", .path = "../a.txt"}), "must be in the image"), "");
   EXPECT_EQ(has(place(with, {.key = "data.path", .path = "/data/a.txt"}), "in the volume corpus"), "");
   EXPECT_EQ(has(place(with, {.key = "data.path", .path = "/database"}), "must be in the image"), "");
-  EXPECT_EQ(has(place(with, {.key = "save.folder", .path = "/data/x", .is_kept = true}), "refused: save.folder /data/x: the volume corpus is"), "");
-  EXPECT_EQ(has(place(with, {.key = "save.folder", .path = "/tmp/x", .is_kept = true}), "refused: save.folder /tmp/x: in no volume"), "");
-  EXPECT_EQ(has(place(bare, {.key = "save.folder", .path = "s3://b/x", .is_url = true, .is_kept = true}), "WITHOUT credentials"), "");
+  EXPECT_EQ(has(place(with, {.key = "save.folder", .path = "/data/x", .is_kept = true}),
+                "refused: save.folder /data/x: the volume corpus is"),
+            "");
+  EXPECT_EQ(
+      has(place(with, {.key = "save.folder", .path = "/tmp/x", .is_kept = true}), "refused: save.folder /tmp/x: in no volume"),
+      "");
+  EXPECT_EQ(
+      has(place(bare, {.key = "save.folder", .path = "s3://b/x", .is_url = true, .is_kept = true}), "WITHOUT credentials"), "");
   bare.env_secrets = {"s3"};
-  EXPECT_EQ(has(place(bare, {.key = "save.folder", .path = "s3://b/x", .is_url = true, .is_kept = true}), "with the pods' credentials"), "");
+  EXPECT_EQ(has(place(bare, {.key = "save.folder", .path = "s3://b/x", .is_url = true, .is_kept = true}),
+                "with the pods' credentials"),
+            "");
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "weft/cli/output.h"
 #include "weft/cli/recipe_options.h"
 #include "weft/launch/kubernetes/manifest.h"
+#include "weft/launch/kubernetes/names.h"
 #include "weft/launch/kubernetes/pod_paths.h"
 #include "weft/train/plan/forecast.h"
 #include "weft/train/plan/host_memory.h"
@@ -84,7 +85,8 @@ void fill(K8sArguments& arguments, const Recipe& recipe) {
   for (const std::string& text : arguments.data) options.data.push_back(parse_mount(text));
   if (options.token_secret.empty()) options.token = random_token();
   if (options.cpus.empty()) {
-    options.cpus = fmt::to_string(options.ranks * (recipe.run.threads.value_or(kCpusOfRank) + (options.gpus ? recipe.data.workers : 0)));
+    options.cpus =
+        fmt::to_string(options.ranks * (recipe.run.threads.value_or(kCpusOfRank) + (options.gpus ? recipe.data.workers : 0)));
   }
   if (options.memory.empty()) forecast_memory(options, recipe, world);
 
@@ -96,14 +98,16 @@ void fill(K8sArguments& arguments, const Recipe& recipe) {
   if (recipe.data.path.empty() && recipe.data.mix.empty()) {
     options.notes.push_back(fmt::format("data.path is not set: {} is read from where the image has it", recipe.data.name));
   }
-  if (recipe.save.folder.empty()) options.notes.emplace_back("save.folder is not set: a training that is interrupted begins anew");
+  if (recipe.save.folder.empty())
+    options.notes.emplace_back("save.folder is not set: a training that is interrupted begins anew");
 }
 
 void add_places(CLI::App& command, K8sArguments& arguments) {
   KubernetesOptions& options = arguments.options;
-  CLI::Option* claim = command.add_option("--claim", options.claim,
-                                          "Claim of a volume that is there, mounted at /work, where the pods run: relative paths of "
-                                          "the recipe are in it. With several nodes it must be one that all can write");
+  CLI::Option* claim =
+      command.add_option("--claim", options.claim,
+                         "Claim of a volume that is there, mounted at /work, where the pods run: relative paths of "
+                         "the recipe are in it. With several nodes it must be one that all can write");
   command.add_option("--storage", options.storage, "Or the size of one that is made: 100Gi")->excludes(claim);
   command.add_option("--storage-class", options.storage_class, "Its class. Left out: the cluster's own");
   command.add_option("--data", arguments.data, "CLAIM:/FOLDER: a volume to be read, mounted there; repeatable")
@@ -112,7 +116,8 @@ void add_places(CLI::App& command, K8sArguments& arguments) {
       .add_option("--env-from-secret", options.env_secrets,
                   "Secret whose entries become environment variables, as AWS_ACCESS_KEY_ID; repeatable")
       ->allow_extra_args(false);
-  command.add_option("--service-account", options.service_account, "Service account of the pods, for clouds that give it credentials");
+  command.add_option("--service-account", options.service_account,
+                     "Service account of the pods, for clouds that give it credentials");
   command.add_option("--token-secret", options.token_secret,
                      "Secret with the job's shared secret as 'token'. Left out: one is made, of random numbers");
 }
@@ -123,12 +128,17 @@ void add_sizes(CLI::App& command, K8sArguments& arguments) {
   command.add_option("--memory", options.memory, "Of a pod: 64Gi. Left out: a bound by what `weft memory` tells");
   command.add_option("--shared-memory", options.shared_memory, "At /dev/shm, for NCCL")->default_val("1Gi");
   command
-      .add_option("--restarts", arguments.restarts, "How often ranks that fail are started again, within the pods. Left out: as the recipe says, or 3")
+      .add_option("--restarts", arguments.restarts,
+                  "How often ranks that fail are started again, within the pods. Left out: as the recipe says, or 3")
       ->check(CLI::Range(0, 1000000));
-  command.add_option("--replacements", options.replacements, "How often a pod that fails is replaced; with --jobset: all of them together")
+  command
+      .add_option("--replacements", options.replacements,
+                  "How often a pod that fails is replaced; with --jobset: all of them together")
       ->default_val(3)
       ->check(CLI::Range(0, 1000000));
-  command.add_option("--join-timeout", options.join_timeout_s, "Seconds that pods wait for one that comes late, or in another's place")
+  command
+      .add_option("--join-timeout", options.join_timeout_s,
+                  "Seconds that pods wait for one that comes late, or in another's place")
       ->capture_default_str()
       ->check(CLI::Range(1, 1000000));
   command.add_option("--port", options.port, "Of the head")->capture_default_str()->check(CLI::Range(1024, 65535));
@@ -160,7 +170,8 @@ void add_k8s(CLI::App& app, int& status) {
       "docs/kubernetes.md goes through it. --set is passed on to the pods.\n"
       "\n"
       "Example:\n"
-      "  weft k8s recipes/gpt.toml --nodes 4 --gpus 8 --image registry.example/weft --set save.folder=runs/gpt --storage 100Gi >gpt.yaml");
+      "  weft k8s recipes/gpt.toml --nodes 4 --gpus 8 --image registry.example/weft --set save.folder=runs/gpt --storage 100Gi "
+      ">gpt.yaml");
   command->callback([arguments, &status] {
     fill(*arguments, load_recipe(arguments->recipe, arguments->overrides));
     write_out(kubernetes_manifest(arguments->options));

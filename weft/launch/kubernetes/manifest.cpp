@@ -20,8 +20,8 @@ using YAML::Emitter;
 
 constexpr int kBadCommandLine = 2;
 
-void put_document(Emitter& out, const KubernetesOptions& options, const char* version, const char* kind, const std::string& name,
-                  const std::function<void()>& body) {
+void put_document(Emitter& out, const KubernetesOptions& options, const char* version, const char* kind,
+                  const std::string& name, const std::function<void()>& body) {
   out << YAML::BeginDoc << YAML::BeginMap;
   put(out, "apiVersion", version);
   put(out, "kind", kind);
@@ -35,9 +35,8 @@ void put_document(Emitter& out, const KubernetesOptions& options, const char* ve
 }
 
 void put_recipe(Emitter& out, const KubernetesOptions& options) {
-  put_document(out, options, "v1", "ConfigMap", recipe_map_name(options), [&] {
-    put_map(out, "data", [&] { put_lines(out, options.recipe_name.c_str(), options.recipe); });
-  });
+  put_document(out, options, "v1", "ConfigMap", recipe_map_name(options),
+               [&] { put_map(out, "data", [&] { put_lines(out, options.recipe_name.c_str(), options.recipe); }); });
 }
 
 void put_token(Emitter& out, const KubernetesOptions& options) {
@@ -108,7 +107,8 @@ void put_failure_policy(Emitter& out) {
           });
         });
       });
-      put_exit_codes(out, "FailJob", {kBadCommandLine, kDiverged}, "a mistake of the command line, a loss that is no number: comes again");
+      put_exit_codes(out, "FailJob", {kBadCommandLine, kDiverged},
+                     "a mistake of the command line, a loss that is no number: comes again");
     });
   });
 }
@@ -137,7 +137,8 @@ void put_jobset(Emitter& out, const KubernetesOptions& options) {
   put_map(out, "network", [&] {
     put(out, "enableDNSHostnames", true);
     put(out, "subdomain", options.name);
-    remark(out, fmt::format("host names {}-0.{}, {}-1.{}, ...", host_stem(options), options.name, host_stem(options), options.name));
+    remark(out,
+           fmt::format("host names {}-0.{}, {}-1.{}, ...", host_stem(options), options.name, host_stem(options), options.name));
     put(out, "publishNotReadyAddresses", true);
   });
   put_map(out, "failurePolicy", [&] {
@@ -161,13 +162,17 @@ void put_jobset(Emitter& out, const KubernetesOptions& options) {
 
 std::string head(const KubernetesOptions& options) {
   const std::string where = options.name_space.empty() ? "" : " -n " + options.name_space;
-  std::string text = fmt::format("# {}: {} with {} each{}, on Kubernetes 1.29 or later{}\n", options.recipe_name, counted(options.nodes, "pod"),
-                                 counted(options.ranks, "rank"), options.gpus ? ", a GPU a rank" : "", options.jobset ? " with JobSet" : "");
+  std::string text = fmt::format("# {}: {} with {} each{}, on Kubernetes 1.29 or later{}\n", options.recipe_name,
+                                 counted(options.nodes, "pod"), counted(options.ranks, "rank"),
+                                 options.gpus ? ", a GPU a rank" : "", options.jobset ? " with JobSet" : "");
   text += "# start:   kubectl apply -f FILE\n";
-  text += fmt::format("# watch:   kubectl logs{} -f -l app.kubernetes.io/instance={},batch.kubernetes.io/job-completion-index=0\n", where, options.name);
+  text +=
+      fmt::format("# watch:   kubectl logs{} -f -l app.kubernetes.io/instance={},batch.kubernetes.io/job-completion-index=0\n",
+                  where, options.name);
   text += fmt::format("# stop:    kubectl delete{} {} {}{}\n", where, options.jobset ? "jobset" : "job", options.name,
                       options.saves ? "   (it saves, and goes on when FILE is applied again)" : "");
-  text += fmt::format("# remove:  kubectl delete -f FILE{}\n", options.storage.empty() ? "" : "   (the volume with its checkpoints too)");
+  text += fmt::format("# remove:  kubectl delete -f FILE{}\n",
+                      options.storage.empty() ? "" : "   (the volume with its checkpoints too)");
   for (const std::string& note : options.notes) text += "# " + note + "\n";
   return text;
 }

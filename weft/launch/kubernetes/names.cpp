@@ -26,22 +26,24 @@ bool is_label(const std::string& text) {
 
 void check_label(const std::string& option, const std::string& name) {
   if (is_label(name)) return;
-  throw InputError(fmt::format(
-      "{} {}: Kubernetes takes lower-case letters, digits and '-' inside, {} characters at most", option, shortened(name), kLongestLabel));
+  throw InputError(fmt::format("{} {}: Kubernetes takes lower-case letters, digits and '-' inside, {} characters at most",
+                               option, shortened(name), kLongestLabel));
 }
 
 void check_object(const std::string& option, const std::string& name) {
   static const std::regex form("[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*");
   if (name.size() <= kLongestName && std::regex_match(name, form)) return;
-  throw InputError(fmt::format("{} {}: that is no name of an object in Kubernetes (lower-case letters, digits, '-' and '.' inside)",
-                               option, shortened(name)));
+  throw InputError(
+      fmt::format("{} {}: that is no name of an object in Kubernetes (lower-case letters, digits, '-' and '.' inside)", option,
+                  shortened(name)));
 }
 
 void check_size(const std::string& option, const std::string& size) {
   static const std::regex form("[0-9]{1,15}([.][0-9]{1,9})?(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?");
   static const std::regex zero("[0.]*[^0-9]*");
   if (std::regex_match(size, form) && !std::regex_match(size, zero)) return;
-  throw InputError(fmt::format("{} {}: that is no amount above 0 as Kubernetes writes them (8, 500m, 64Gi)", option, shortened(size)));
+  throw InputError(
+      fmt::format("{} {}: that is no amount above 0 as Kubernetes writes them (8, 500m, 64Gi)", option, shortened(size)));
 }
 
 void check_mounts(const KubernetesOptions& options) {
@@ -68,23 +70,26 @@ void check_names(const KubernetesOptions& options) {
   check_label("--name", options.name);
   const std::string last = fmt::format("{}-{}", host_stem(options), options.nodes - 1);
   if (last.size() + kSuffix > kLongestLabel) {
-    throw InputError(fmt::format("--name {}: its last pod would be {}, which with the {} characters that Kubernetes adds is longer than "
-                                 "the {} of a host name; choose a shorter --name",
-                                 options.name, last, kSuffix, kLongestLabel));
+    throw InputError(
+        fmt::format("--name {}: its last pod would be {}, which with the {} characters that Kubernetes adds is longer than "
+                    "the {} of a host name; choose a shorter --name",
+                    options.name, last, kSuffix, kLongestLabel));
   }
   if (std::isdigit(static_cast<unsigned char>(options.name[0])) != 0) {
     throw InputError(fmt::format("--name {}: a Service's name begins with a letter", options.name));
   }
   if (!options.name_space.empty()) check_label("--namespace", options.name_space);
   static const std::regex image("[^\\s\"'\\\\]+");
-  if (!std::regex_match(options.image, image)) throw InputError(fmt::format("--image {}: that is no image", shortened(options.image)));
+  if (!std::regex_match(options.image, image))
+    throw InputError(fmt::format("--image {}: that is no image", shortened(options.image)));
   static const std::regex key("[-._a-zA-Z0-9]{1,253}");
   if (!std::regex_match(options.recipe_name, key)) {
     throw InputError(fmt::format("{}: a ConfigMap takes letters, digits, '-', '_' and '.' in a file's name; rename the recipe",
                                  shortened(options.recipe_name)));
   }
   if (options.recipe.size() > kLongestRecipe) {
-    throw InputError(fmt::format("{}: {} bytes are more than a ConfigMap holds ({})", options.recipe_name, options.recipe.size(), kLongestRecipe));
+    throw InputError(fmt::format("{}: {} bytes are more than a ConfigMap holds ({})", options.recipe_name,
+                                 options.recipe.size(), kLongestRecipe));
   }
   check_size("--cpus", options.cpus);
   check_size("--memory", options.memory);
@@ -116,7 +121,8 @@ std::string kubernetes_name(const std::string& path) {
   constexpr size_t kShort = 40;
   name = name.substr(0, kShort);
   while (name.ends_with('-')) name.pop_back();
-  return name.empty() || std::isalpha(static_cast<unsigned char>(name[0])) == 0 ? "weft" + (name.empty() ? name : "-" + name) : name;
+  return name.empty() || std::isalpha(static_cast<unsigned char>(name[0])) == 0 ? "weft" + (name.empty() ? name : "-" + name)
+                                                                                : name;
 }
 
 }  // namespace weft

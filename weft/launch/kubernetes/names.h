@@ -1,7 +1,9 @@
 // What Kubernetes takes as names, sizes and paths: told before a cluster is asked, which would tell it pod by pod.
 #pragma once
 
-#include "weft/launch/kubernetes/manifest.h"
+#include <string>
+
+#include "weft/launch/kubernetes/options.h"
 
 namespace weft {
 
@@ -10,5 +12,8 @@ void check_names(const KubernetesOptions& options);
 
 /// The stem of its pods' host names: "gpt", of gpt-0, gpt-1, ..., and with a JobSet "gpt-hosts-0".
 std::string host_stem(const KubernetesOptions& options);
+
+/// "gpt-2" of "recipes/GPT 2.toml": a name that Kubernetes takes, as near as it goes.
+std::string kubernetes_name(const std::string& path);
 
 }  // namespace weft

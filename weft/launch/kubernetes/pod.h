@@ -3,7 +3,7 @@
 
 #include <yaml-cpp/emitter.h>
 
-#include "weft/launch/kubernetes/manifest.h"
+#include "weft/launch/kubernetes/options.h"
 
 namespace weft {
 

@@ -23,21 +23,25 @@ std::string placed(const KubernetesOptions& options, const PodPath& named) {
   }
   const bool relative = !named.path.starts_with('/');
   if (relative && !has_work_folder(options)) {
-    throw InputError(fmt::format("{}: a relative path is in the pods' volume at {}, and they have none: add --claim NAME or --storage SIZE",
-                                 shown, kWorkFolder));
+    throw InputError(
+        fmt::format("{}: a relative path is in the pods' volume at {}, and they have none: add --claim NAME or --storage SIZE",
+                    shown, kWorkFolder));
   }
-  const std::string path = (relative ? std::filesystem::path(kWorkFolder) / named.path : std::filesystem::path(named.path)).lexically_normal();
+  const std::string path =
+      (relative ? std::filesystem::path(kWorkFolder) / named.path : std::filesystem::path(named.path)).lexically_normal();
   if (lies_in(path, kWorkFolder) && has_work_folder(options)) {
     return fmt::format("{}: {} of the volume {}", shown, printable(path), work_claim_name(options));
   }
   for (const ClaimMount& mount : options.data) {
     if (!lies_in(path, mount.path)) continue;
     if (!named.is_kept) return fmt::format("{}: in the volume {}", shown, mount.claim);
-    throw InputError(fmt::format("{}: the volume {} is there to be read; save below {}, with --claim or --storage", shown, mount.claim, kWorkFolder));
+    throw InputError(fmt::format("{}: the volume {} is there to be read; save below {}, with --claim or --storage", shown,
+                                 mount.claim, kWorkFolder));
   }
   if (named.is_kept) {
-    throw InputError(fmt::format("{}: in no volume, so it would be gone with its pod; save below {}, with --claim or --storage, or in a bucket",
-                                 shown, kWorkFolder));
+    throw InputError(fmt::format(
+        "{}: in no volume, so it would be gone with its pod; save below {}, with --claim or --storage, or in a bucket", shown,
+        kWorkFolder));
   }
   return fmt::format("{}: must be in the image, for no volume has it (--data CLAIM:/FOLDER)", shown);
 }

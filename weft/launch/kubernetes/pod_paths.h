@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "weft/launch/kubernetes/manifest.h"
+#include "weft/launch/kubernetes/options.h"
 
 namespace weft {
 
@@ -16,8 +16,8 @@ struct PodPath {
   bool is_kept = false;  ///< written, for after the run
 };
 
-/// Where each is, one line each, for the manifest's head. Throws InputError, with what to do, for one that no pod could find, or that
-/// would be gone with the pod that wrote it.
+/// Where each is, one line each, for the manifest's head. Throws InputError, with what to do, for one that no pod could find,
+/// or that would be gone with the pod that wrote it.
 std::vector<std::string> placed_paths(const KubernetesOptions& options, const std::vector<PodPath>& paths);
 
 }  // namespace weft

@@ -10,9 +10,9 @@ namespace weft {
 
 /// A place that a recipe names.
 struct RecipePath {
-  std::string key;        ///< "data.path"
-  std::string path;       ///< as the recipe has it: a path, a pattern or a URL
-  bool is_kept = false;   ///< written, for after the run
+  std::string key;       ///< "data.path"
+  std::string path;      ///< as the recipe has it: a path, a pattern or a URL
+  bool is_kept = false;  ///< written, for after the run
 };
 
 /// Whether it is a place in an object store: "s3://bucket/path".
