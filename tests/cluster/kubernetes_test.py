@@ -25,9 +25,9 @@ data = { name = "fashion-mnist" }
 batch = { global = 16 }
 optimizer = { name = "sgd", lr = 0.01 }
 run = { steps = 60, reproducible_slots = 2, timeout_s = 30 }
-save = { folder = "runs/a", every = "100 steps" }
+save = { folder = "runs/a", every = "50 steps" }
 """
-LONG = ["--set", "run.steps=1000"]  # so that there is time to disturb it
+LONG = ["--set", "run.steps=600"]  # so that there is time to disturb it
 
 
 def weft(*arguments, status=0):
@@ -116,7 +116,7 @@ class Pods(KubernetesTest):
 
     def replace(self, index):
         cluster = self.start(*LONG, name_delay=1.0)
-        cluster.run(60, until=(self.folder / "files/runs/a/step-00000100/complete.json").exists)
+        cluster.run(60, until=(self.folder / "files/runs/a/step-00000050/complete.json").exists)
         cluster.lose(index)
         cluster.run(90)
         self.check(cluster, *LONG)
@@ -132,7 +132,7 @@ class Pods(KubernetesTest):
     def test_healthy_and_asked_to_stop(self):
         cluster = self.start(*LONG)
         cluster.run(60, until=lambda: len(cluster.pods) == 2 and all(pod.is_healthy() for pod in cluster.pods.values()))
-        cluster.run(60, until=(self.folder / "files/runs/a/step-00000100/complete.json").exists)
+        cluster.run(60, until=(self.folder / "files/runs/a/step-00000050/complete.json").exists)
         for pod in cluster.pods.values():
             pod.send_signal(signal.SIGTERM)
         begin = time.monotonic()
