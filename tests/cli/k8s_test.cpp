@@ -45,6 +45,7 @@ TEST_F(WeftK8s, TakesSizesFromTheRecipe) {
     EXPECT_TRUE(contains(text, line)) << line << " is not in\n" << text;
   }
   EXPECT_TRUE(contains(text, "memory: \"3Gi\"  # a bound: 51")) << text;
+  EXPECT_TRUE(contains(manifest({"--nodes", "2", "-n", "2", "--shared-memory", "8Gi"}), "memory: \"10Gi\""));
   const std::string saving =
       manifest({"--nodes", "2", "--gpus", "4", "--storage", "1Gi", "--set", "save.folder=runs/a", "--set",
                 "save.deadline_s=119.5", "--set", "run.restarts=7", "--memory", "64Gi", "--cpus", "500m"});

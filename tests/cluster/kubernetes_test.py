@@ -126,8 +126,8 @@ class Pods(KubernetesTest):
         self.assertEqual(self.replace(1).failures, {})
 
     def test_the_head_is_replaced(self):
-        """Which the other ends for, too: as often as the Job allows."""
-        self.replace(0)
+        """The other joins the new one, on its new address."""
+        self.assertEqual(self.replace(0).failures, {})
 
     def test_healthy_and_asked_to_stop(self):
         cluster = self.start(*LONG)

@@ -92,6 +92,16 @@ TEST(Kubernetes, NamesARecipeAsKubernetesDoes) {
   EXPECT_EQ(kubernetes_name(std::string(39, 'a') + "--b.toml"), std::string(39, 'a'));
 }
 
+TEST(Kubernetes, ReadsSizes) {
+  EXPECT_EQ(size_in_bytes("--memory", "1Gi"), 1073741824.0);
+  EXPECT_EQ(size_in_bytes("--memory", "1.5Ki"), 1536.0);
+  EXPECT_EQ(size_in_bytes("--memory", "2G"), 2e9);
+  EXPECT_EQ(size_in_bytes("--memory", "3k"), 3000.0);
+  EXPECT_EQ(size_in_bytes("--memory", "500"), 500.0);
+  EXPECT_EQ(size_in_bytes("--memory", "500m"), 0.5);
+  EXPECT_THROW(size_in_bytes("--memory", "1GB"), InputError);
+}
+
 TEST(Kubernetes, PlacesWhatARecipeNames) {
   const auto place = [](KubernetesOptions where, const PodPath& path) -> std::string {
     try {

@@ -37,7 +37,7 @@ struct K8sArguments {
 };
 
 constexpr int64_t kMostRecipeBytes = 1'000'000;  ///< that a ConfigMap holds
-constexpr int64_t kToEnd = 30;                   ///< seconds on top of save.deadline_s: the ranks' end, and the agents'
+constexpr int64_t kSecondsToEnd = 30;            ///< seconds on top of save.deadline_s: the ranks' end, and the agents'
 constexpr int kRestarts = 3;                     ///< where neither the recipe nor the command line says
 constexpr int kCpusOfRank = 4;                   ///< where the recipe does not say
 constexpr int64_t kGiB = int64_t{1} << 30;
@@ -60,7 +60,8 @@ ClaimMount parse_mount(const std::string& text) {
 void forecast_memory(KubernetesOptions& options, const Recipe& recipe, int world) {
   const int64_t rank = host_bytes_of_rank(recipe, recipe_memory(recipe, world), options.gpus);
   // A tenth more, as a bound that is met ends the pod.
-  const double bytes = 1.1 * static_cast<double>(rank) * options.ranks + kGiB;
+  const double bytes =
+      1.1 * static_cast<double>(rank) * options.ranks + size_in_bytes("--shared-memory", options.shared_memory);
   options.memory = fmt::format("{}Gi", static_cast<int64_t>(std::ceil(bytes / static_cast<double>(kGiB))));
   options.memory_reason =
       fmt::format("a bound: {} a rank{}, a tenth, and {} at /dev/shm", format_bytes(rank),
@@ -81,7 +82,7 @@ void fill(K8sArguments& arguments, const Recipe& recipe) {
   for (const std::string& override : arguments.overrides) options.train_arguments.push_back("--set=" + override);
   options.restarts = arguments.restarts.value_or(recipe.run.restarts > 0 ? static_cast<int>(recipe.run.restarts) : kRestarts);
   options.saves = !recipe.save.folder.empty();
-  if (options.saves) options.grace_s = static_cast<int64_t>(std::ceil(recipe.save.deadline_s)) + kToEnd;
+  if (options.saves) options.grace_s = static_cast<int64_t>(std::ceil(recipe.save.deadline_s)) + kSecondsToEnd;
   for (const std::string& text : arguments.data) options.data.push_back(parse_mount(text));
   if (options.token_secret.empty()) options.token = random_token();
   if (options.cpus.empty()) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <regex>
 #include <set>
 #include <string>
@@ -63,6 +64,17 @@ void check_mounts(const KubernetesOptions& options) {
 }
 
 }  // namespace
+
+double size_in_bytes(const std::string& option, const std::string& size) {
+  check_size(option, size);
+  const size_t digits = size.find_first_not_of("0123456789.");
+  const double number = std::stod(size.substr(0, digits));
+  if (digits == std::string::npos) return number;
+  if (size[digits] == 'm') return number / 1000.0;
+  const int power =
+      1 + static_cast<int>(std::string("kMGTPE").find(static_cast<char>(size[digits] == 'K' ? 'k' : size[digits])));
+  return number * std::pow(size.ends_with('i') ? 1024.0 : 1000.0, power);
+}
 
 std::string host_stem(const KubernetesOptions& options) { return options.name + (options.jobset ? "-hosts-0" : ""); }
 
