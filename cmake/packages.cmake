@@ -18,7 +18,7 @@ The weft command, its recipes, and the libraries of LibTorch 2.11 that it runs o
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libweft-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
-  "libarchive-dev, libfmt-dev, libhwy-dev, libjpeg-dev, libpng-dev, libssl-dev, libtomlplusplus-dev, nlohmann-json3-dev, zlib1g-dev")
+  "libarchive-dev, libfmt-dev, libhwy-dev, libjpeg-dev, libpng-dev, libssl-dev, libtomlplusplus-dev, libyaml-cpp-dev, nlohmann-json3-dev, zlib1g-dev")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_RECOMMENDS "weft (= ${PROJECT_VERSION})")
 set(CPACK_DEBIAN_DEVELOPMENT_DESCRIPTION "library that trains deep models on several processes at once
 Headers, static libraries and CMake files of weft. To build with them, unpack a LibTorch 2.11 and set LIBTORCH_ROOT to the

@@ -79,6 +79,7 @@ TEST_F(Streams, WhatCannotBeWrittenIsAnError) {
       {{"show", recipe()}},
       {{"memory", recipe()}},
       {{"memory", recipe(), "--json"}},
+      {{"k8s", recipe(), "--nodes", "2", "-n", "1", "--image", "weft"}},
       {{"simulate", recipe(), "--hardware", hardware}},
       {{"simulate", recipe(), "--hardware", hardware, "--json"}},
       {{"profile", recipe(), "-n", "1", "-o", (folder_ / "p.toml").string()}},

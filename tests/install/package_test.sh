@@ -6,8 +6,6 @@ set -euo pipefail
 source=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 packages=$source/build/packages
 cache=${XDG_CACHE_HOME:-${HOME:?set HOME or XDG_CACHE_HOME}/.cache}/weft
-suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
-clean=$cache/debian-$suite
 
 fail() {
   echo "package test: $*" >&2
@@ -15,7 +13,6 @@ fail() {
 }
 
 [[ $(id -u) == 0 ]] || fail "needs root: sudo XDG_CACHE_HOME='${cache%/weft}' $0"
-command -v debootstrap >/dev/null || fail "debootstrap is not installed: apt-get install debootstrap"
 ls "$packages"/*.deb "$packages"/*.tar.gz >/dev/null 2>&1 || fail "nothing in $packages: run make package"
 [[ ${1:-} == --unshared ]] || exec unshare --mount "$source/tests/install/package_test.sh" --unshared # its mounts go with it
 
@@ -39,20 +36,9 @@ quietly() {
   "${@:2}" >"$folder/log" 2>&1 </dev/null || fail "could not: $1${hint:+ ($hint)}"$'\n'"$(tail -n 30 "$folder/log")"
 }
 
-make_clean_root() {
-  local mirror
-  mirror=$(apt-get indextargets --format '$(REPO_URI)' "Identifier: Packages" "Codename: $suite" "Component: main" | head -n 1)
-  [[ -n $mirror ]] || fail "apt knows no source of $suite: apt-get update"
-  rm -rf "$clean.part"
-  quietly "make a clean $suite in $clean" debootstrap --variant=minbase "$suite" "$clean.part" "$mirror"
-  apt-config dump | grep -E '^Acquire::(https?::|Check-)' >"$clean.part/etc/apt/apt.conf.d/00host" || true
-  quietly "fetch its package lists" chroot "$clean.part" apt-get -q update
-  mv "$clean.part" "$clean"
-}
-
 # --- the clean root ------------------------------------------------------------------------------------------------------
 
-[[ -e $clean ]] || make_clean_root
+clean=$("$source/tests/install/clean_debian")
 cp -a "$clean" "$root"
 mount -t proc proc "$root/proc"
 mount -t tmpfs tmpfs "$root/dev/shm"

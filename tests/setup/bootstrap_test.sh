@@ -108,6 +108,8 @@ expect "for the tests" 0 "unpacking cudart 1" --tests
 tests_have() { [[ -e $folder/cache/weft/test-packages/$1 ]]; }
 tests_have nvidia/lib/other.so && tests_have torch/lib/libtorch_python.so && tests_have torch/x.py || complain "for the tests: not unpacked"
 tests_have torch/include || tests_have torch/lib/libtorch_cpu.so && complain "for the tests: unpacked too much"
+expect "for the cluster" 0 "schemas of Kubernetes" --cluster
+expect "second run for the cluster" 0 "" --cluster
 expect "for lint" 0 "unpacking cudart 1" --lint
 [[ -e $folder/cache/weft/lint-packages/nvidia/lib/other.so ]] || complain "for lint: not unpacked"
 rm "$folder/bin/python3" "$folder/bin/apt-get"

@@ -20,6 +20,7 @@ void add_simulate(CLI::App& app, int& status);
 void add_verify(CLI::App& app, int& status);
 void add_study(CLI::App& app, int& status);
 void add_scale(CLI::App& app, int& status);
+void add_k8s(CLI::App& app, int& status);
 void add_checkpoint(CLI::App& app, int& status);
 void add_version(CLI::App& app);
 

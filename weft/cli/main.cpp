@@ -87,6 +87,7 @@ int run(std::vector<std::string> arguments) {
   add_verify(app, status);
   add_study(app, status);
   add_scale(app, status);
+  add_k8s(app, status);
   add_checkpoint(app, status);
   add_version(app);
   if (const std::string unknown = unknown_command(app, arguments); !unknown.empty()) {

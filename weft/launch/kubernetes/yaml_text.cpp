@@ -1,0 +1,51 @@
+#include "weft/launch/kubernetes/yaml_text.h"
+
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <string_view>
+
+namespace weft {
+namespace {
+
+/// Words that YAML 1.1, which Kubernetes reads, takes for something else.
+constexpr std::array<std::string_view, 9> kTaken = {"true", "false", "yes", "no", "on", "off", "null", "y", "n"};
+
+bool is_safe(const std::string& text) {
+  if (text.empty()) return false;
+  const bool is_option = text.starts_with("--");
+  if (!is_option && std::isalpha(static_cast<unsigned char>(text[0])) == 0 && text[0] != '/') return false;
+  std::string lower = text;
+  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return std::find(kTaken.begin(), kTaken.end(), lower) == kTaken.end();
+}
+
+}  // namespace
+
+void put_text(YAML::Emitter& out, const std::string& text) {
+  if (!is_safe(text)) out << YAML::DoubleQuoted;
+  out << text;
+}
+
+void put_lines(YAML::Emitter& out, const char* key, const std::string& text) {
+  // What a block of lines loses (blanks before the first, none or several line ends after the last, control characters) is seen
+  // when it is read again.
+  YAML::Emitter trial;
+  trial << YAML::Literal << text;
+  bool whole = text.ends_with('\n') && text.find('\t') == std::string::npos && text.find('\r') == std::string::npos;
+  try {
+    whole = whole && YAML::Load(std::string(trial.c_str()) + "\n").as<std::string>() == text;
+  } catch (const YAML::Exception&) {
+    whole = false;
+  }
+  out << YAML::Key << key << YAML::Value;
+  if (whole) {
+    out << YAML::Literal << text;
+  } else {
+    out << YAML::DoubleQuoted << text;
+  }
+}
+
+}  // namespace weft
