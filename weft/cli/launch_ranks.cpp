@@ -7,7 +7,9 @@
 #include <string>
 #include <utility>
 
+#include "weft/base/environment.h"
 #include "weft/base/printable.h"
+#include "weft/base/token.h"
 #include "weft/comm/store/store_server.h"
 
 namespace weft {
@@ -21,12 +23,17 @@ void tell(const std::string& line) {
   std::fprintf(stderr, "weft: %s\n", shortened(line, 2000).c_str());
 }
 
-std::shared_ptr<void> serve_store(FileDescriptor socket) { return std::make_shared<StoreServer>(std::move(socket)); }
+/// A store that only the ranks reach: they share a token, of the environment or made for them, in their environment.
+void serve_store(LaunchOptions& options) {
+  std::string token = env_string("WEFT_TOKEN").value_or("");
+  if (token.empty()) options.environment.push_back("WEFT_TOKEN=" + (token = make_token()));
+  options.serve = [token](FileDescriptor socket) { return std::make_shared<StoreServer>(std::move(socket), token); };
+}
 
 }  // namespace
 
 int launch_ranks(LaunchOptions options) {
-  options.serve = serve_store;
+  serve_store(options);
   std::string error;
   const int status = launch(options, error);
   tell(error);
@@ -34,7 +41,7 @@ int launch_ranks(LaunchOptions options) {
 }
 
 int launch_ranks_again(LaunchOptions options, RestartOptions restarts) {
-  options.serve = serve_store;
+  serve_store(options);
   restarts.tell = tell;
   const LaunchOutcome outcome = launch_again(std::move(options), restarts);
   tell(outcome.error);

@@ -54,7 +54,7 @@ void EngineStore::wait(const Keys& keys) { wait(keys, timeout_); }
 
 void EngineStore::wait(const Keys& keys, const Milliseconds& timeout) {
   const Deadline deadline = timeout == kNoTimeout ? timeout_ : timeout;
-  for (const std::string& key : keys) store_.get(key, deadline, what_);
+  store_.get_all(keys, deadline, what_);
 }
 
 void EngineStore::append(const std::string& key, const Bytes& value) {
@@ -67,7 +67,7 @@ void EngineStore::append(const std::string& key, const Bytes& value) {
 std::vector<EngineStore::Bytes> EngineStore::multiGet(const Keys& keys) {
   std::vector<Bytes> values;
   values.reserve(keys.size());
-  for (const std::string& key : keys) values.push_back(get(key));
+  for (const std::string& value : store_.get_all(keys, timeout_, what_)) values.emplace_back(value.begin(), value.end());
   return values;
 }
 

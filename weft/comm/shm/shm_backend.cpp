@@ -155,11 +155,7 @@ std::shared_ptr<Backend> make_shm_backend(const GroupPlan& group) {
   const shm::Plan plan(size, group.options.message_bytes);
   shm::Joined joined = shm::open_memory(group, plan);
   auto backend = std::make_shared<shm::ShmBackend>(group, plan, joined.memory);
-  Store store = group.store;
-  store.set(fmt::format("joined/{}", group.axis.index), "");
-  for (int rank = 0; rank < size; ++rank) {
-    await_key(store, fmt::format("joined/{}", rank), group.deadline, wait_in(kJoin, group.axis, {rank}));
-  }
+  await_all(group.store, "joined", group.deadline, wait_in(kJoin, group.axis, {}));
   backend->members().watch_peers();
   return backend;
 }
