@@ -137,11 +137,17 @@ void KeyTable::ask(const Asker& asker, uint8_t kind, std::string_view body, Time
     default:
       throw Malformed();
   }
+  // First: what others do about it may be to stop the process that serves.
   answer(asker, Status::good, out.take());
+  for (const std::string& key : std::exchange(changed_, {})) wake(key);
 }
 
 void KeyTable::set(const std::string& key, std::string value) {
   values_[key] = std::move(value);
+  changed_.push_back(key);
+}
+
+void KeyTable::wake(const std::string& key) {
   const auto place = by_key_.find(key);
   if (place == by_key_.end()) return;
   const std::unordered_set<uint64_t> waiting = std::move(place->second);
@@ -213,8 +219,9 @@ void KeyTable::gather(const Asker& asker, Reader& in, Time now) {
     const Body body = std::make_shared<const std::string>(runs_of(all.values));
     const std::set<uint64_t> waiting = std::move(all.waiters);
     gatherings_.erase(waiter.gathering);
+    answer_(asker, Status::good, body);
     for (const uint64_t number : waiting) answer_(drop(number).asker, Status::good, body);
-    return answer_(asker, Status::good, body);
+    return;
   }
   if (answer_instead(waiter)) return;
   all.waiters.insert(keep(std::move(waiter), milliseconds, now));

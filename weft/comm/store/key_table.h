@@ -69,6 +69,7 @@ class KeyTable {
 
   void answer(const Asker& asker, message::Status status, std::string body = {});
   void set(const std::string& key, std::string value);
+  void wake(const std::string& key);
   void await(const Asker& asker, message::Reader& in, Time now);
   void gather(const Asker& asker, message::Reader& in, Time now);
   uint64_t keep(Waiter waiter, uint64_t milliseconds, Time now);
@@ -82,6 +83,7 @@ class KeyTable {
   Answer answer_;
   std::string address_;
   std::unordered_map<std::string, std::string> values_;
+  std::vector<std::string> changed_;  ///< by the request that is under way
   std::unordered_map<std::string, Gathering> gatherings_;
   uint64_t waits_ = 0;
   std::unordered_map<uint64_t, Waiter> waiters_;
