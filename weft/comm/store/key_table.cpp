@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "weft/comm/store/runs.h"
+
 namespace weft {
 namespace {
 
@@ -36,18 +38,6 @@ void drop_from(Map& map, const typename Map::key_type& key, uint64_t number) {
   if (place == map.end()) return;
   place->second.erase(number);
   if (place->second.empty()) map.erase(place);
-}
-
-std::string runs_of(const std::map<uint32_t, std::string>& values) {
-  Writer out;
-  for (auto begin = values.begin(); begin != values.end();) {
-    uint32_t count = 0;
-    auto end = begin;
-    while (end != values.end() && end->second == begin->second) ++end, ++count;
-    out.u32(count).text(begin->second);
-    begin = end;
-  }
-  return out.take();
 }
 
 }  // namespace
@@ -216,7 +206,7 @@ void KeyTable::gather(const Asker& asker, Reader& in, Time now) {
   if (all.other) return tell_mismatch(asker, waiter.size, all);
   all.values[rank] = std::move(value);
   if (all.values.size() == all.first.size) {
-    const Body body = std::make_shared<const std::string>(runs_of(all.values));
+    const Body body = std::make_shared<const std::string>(write_runs(all.values));
     const std::set<uint64_t> waiting = std::move(all.waiters);
     gatherings_.erase(waiter.gathering);
     answer_(asker, Status::good, body);

@@ -15,7 +15,7 @@ namespace weft::message {
 enum class Request : uint8_t {
   set = 1,      ///< key, value ->
   await,        ///< milliseconds (u64), key that ends the wait too (or empty), count (u32), keys -> values, or that key's
-  gather,       ///< milliseconds (u64), such a key, name, rank (u32), size (u32), value -> runs: ranks (u32), value
+  gather,       ///< milliseconds (u64), such a key, name, rank (u32), size (u32), value -> all values (runs.h)
   missing,      ///< name -> ranks that have not come: how many (u32), the first of them (u32 each)
   add,          ///< key, amount (u64) -> sum (u64)
   check,        ///< count (u32), keys -> 1 or 0 (u32)
@@ -72,6 +72,12 @@ class Reader {
   uint64_t u64() { return number(8); }
   uint8_t u8() { return static_cast<uint8_t>(number(1)); }
   std::string_view text() { return take(u32()); }
+  std::string_view take(size_t bytes) {
+    if (bytes > rest_.size()) throw Malformed();
+    const std::string_view result = rest_.substr(0, bytes);
+    rest_.remove_prefix(bytes);
+    return result;
+  }
   std::string own_text() { return std::string(text()); }
   bool at_end() const { return rest_.empty(); }
   void end() const {
@@ -79,12 +85,6 @@ class Reader {
   }
 
  private:
-  std::string_view take(size_t bytes) {
-    if (bytes > rest_.size()) throw Malformed();
-    const std::string_view result = rest_.substr(0, bytes);
-    rest_.remove_prefix(bytes);
-    return result;
-  }
   uint64_t number(int bytes) {
     uint64_t value = 0;
     const std::string_view text = take(static_cast<size_t>(bytes));

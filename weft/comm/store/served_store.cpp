@@ -5,6 +5,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/interfaces.h"
+#include "weft/comm/store/runs.h"
 
 namespace weft {
 namespace {
@@ -94,18 +95,6 @@ Gathered missing_in(const std::string& body) {
   return result;
 }
 
-std::vector<std::string> runs_in(const std::string& body, size_t size) {
-  Reader in(body);
-  std::vector<std::string> values;
-  while (values.size() < size) {
-    const uint32_t count = in.u32();
-    if (count > size - values.size()) throw message::Malformed();
-    values.insert(values.end(), count, in.own_text());
-  }
-  in.end();
-  return values;
-}
-
 uint64_t left_ms(const Deadline& deadline) { return static_cast<uint64_t>(deadline.left().count()); }
 
 }  // namespace
@@ -189,7 +178,7 @@ Gathered ServedConnection::gather(const Contribution& own, const std::string& un
     Gathered result{.end = WaitEnd::failed};
     switch (ended.answer.status) {
       case Status::good:
-        return {.end = WaitEnd::came, .values = runs_in(ended.answer.body, static_cast<size_t>(own.size))};
+        return {.end = WaitEnd::came, .values = read_runs(ended.answer.body, static_cast<size_t>(own.size))};
       case Status::passed:
         return missing_in(ended.answer.body);
       case Status::instead:
