@@ -1,10 +1,12 @@
 // How long do ranks that do nothing else take to join a world, and what does that cost the store? From 16 to 4096 ranks, each a
-// thread with a connection of its own, on names of 8 ranks a host; the store is served by a process apart, as the launcher does.
+// thread with a connection of its own, with names of 8 ranks a host and of one a host, whose answers are longer; the store is
+// served by a process apart, as the launcher does.
 //
-//   bench/join [--json] [--ranks 16,256,1024] [--ranks-per-host 8] [--samples 3]
+//   bench/join [--json] [--ranks 16,256,1024] [--ranks-per-host 8,1] [--samples 3]
 //
-// Of several samples the quickest counts. The last line tells 100 000 ranks from what the store's process took: its time for a
-// rank and for a byte that it answers, by least squares over all numbers of ranks.
+// Of several samples the quickest counts. The last line tells 100 000 ranks, as many a host as the first number says, from what the
+// store's process took beyond what one without ranks does: its time for a rank and for a byte of the answer to it, by
+// least squares over all of the above, each with the weight of its ranks.
 #include <fmt/format.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -36,20 +38,21 @@ constexpr int kAsked = 100'000;
 struct Settings {
   bool json = false;
   std::vector<int> ranks = {16, 64, 256, 1024, 2048, 4096};
-  int ranks_per_host = 8;
+  std::vector<int> ranks_per_host = {8, 1};
   int samples = 3;
 };
 
 struct Sample {
   int ranks = 0;
+  int ranks_per_host = 1;
   double seconds = 0;
   double store_seconds = 0;  ///< of a processor
-  weft::StoreCounts counts;
+  weft::StoreCounts counts = {};
 };
 
 double seconds_of(const timeval& time) { return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6; }
 
-std::string host_of(int rank, const Settings& settings) { return fmt::format("node{:05}", rank / settings.ranks_per_host); }
+std::string host_of(int rank, int ranks_per_host) { return fmt::format("node{:05}", rank / ranks_per_host); }
 
 // Serves in a process of its own until told to end, and then tells what it did.
 class Server {
@@ -93,13 +96,13 @@ class Server {
 };
 
 // What the answer to a gathering takes.
-int64_t answer_bytes(int ranks, const Settings& settings) {
+int64_t answer_bytes(int ranks, int ranks_per_host) {
   std::map<uint32_t, std::string> values;
-  for (int rank = 0; rank < ranks; ++rank) values[static_cast<uint32_t>(rank)] = host_of(rank, settings);
+  for (int rank = 0; rank < ranks; ++rank) values[static_cast<uint32_t>(rank)] = host_of(rank, ranks_per_host);
   return static_cast<int64_t>(weft::write_runs(values).size());
 }
 
-Sample join_all(int size, const Settings& settings) {
+Sample join_all(int size, int ranks_per_host) {
   weft::FileDescriptor socket = weft::listen_on_loopback();
   const int port = weft::port_of(socket);
   const std::string token = weft::make_token();
@@ -113,7 +116,7 @@ Sample join_all(int size, const Settings& settings) {
     place.rendezvous = {weft::Rendezvous::Server::launcher, "127.0.0.1", port, true};
     place.token = token;
     place.prefix = "weft/0/";
-    place.host = host_of(rank, settings);
+    place.host = host_of(rank, ranks_per_host);
     threads.emplace_back([&, rank, place = std::move(place)] {
       go.wait(false);
       try {
@@ -123,7 +126,7 @@ Sample join_all(int size, const Settings& settings) {
       }
     });
   }
-  Sample sample{.ranks = size};
+  Sample sample{.ranks = size, .ranks_per_host = ranks_per_host};
   const auto begin = std::chrono::steady_clock::now();
   go = true;
   go.notify_all();
@@ -134,13 +137,14 @@ Sample join_all(int size, const Settings& settings) {
   return sample;
 }
 
-// Seconds for a rank and for a byte of its answer: least squares of store_seconds / ranks = rank + byte * answer.
-std::pair<double, double> fit(const std::vector<Sample>& samples, const Settings& settings) {
+// Seconds for a rank and for a byte of its answer: store_seconds - idle = ranks x (rank + byte x answer).
+std::pair<double, double> fit(const std::vector<Sample>& samples, double idle) {
   double n = 0, x = 0, y = 0, xx = 0, xy = 0;
   for (const Sample& sample : samples) {
-    const auto bytes = static_cast<double>(answer_bytes(sample.ranks, settings));
-    const double each = sample.store_seconds / sample.ranks;
-    n += 1, x += bytes, y += each, xx += bytes * bytes, xy += bytes * each;
+    const auto weight = static_cast<double>(sample.ranks);
+    const auto bytes = static_cast<double>(answer_bytes(sample.ranks, sample.ranks_per_host));
+    const double each = (sample.store_seconds - idle) / weight;
+    n += weight, x += weight * bytes, y += weight * each, xx += weight * bytes * bytes, xy += weight * bytes * each;
   }
   const double byte = std::max(0.0, (n * xy - x * y) / (n * xx - x * x));
   return {(y - byte * x) / n, byte};
@@ -149,6 +153,7 @@ std::pair<double, double> fit(const std::vector<Sample>& samples, const Settings
 void print_sample(const Sample& sample, bool json) {
   const auto ranks = static_cast<double>(sample.ranks);
   const nlohmann::json row = {{"ranks", sample.ranks},
+                              {"ranks_per_host", sample.ranks_per_host},
                               {"seconds", sample.seconds},
                               {"store_seconds", sample.store_seconds},
                               {"trips_per_rank", static_cast<double>(sample.counts.requests) / ranks},
@@ -157,17 +162,20 @@ void print_sample(const Sample& sample, bool json) {
   if (json) {
     fmt::print("{}\n", row.dump());
   } else {
-    fmt::print("{:>6}  {:>8.3f}  {:>13.3f}  {:>10.1f}  {:>8.0f}  {:>10.0f}\n", sample.ranks, sample.seconds, sample.store_seconds,
+    fmt::print("{:>6}  {:>6}  {:>8.3f}  {:>13.3f}  {:>10.1f}  {:>8.0f}  {:>10.0f}\n", sample.ranks, sample.ranks_per_host,
+               sample.seconds, sample.store_seconds,
                row["trips_per_rank"].get<double>(), row["bytes_to_store_per_rank"].get<double>(),
                row["bytes_from_store_per_rank"].get<double>());
   }
   std::fflush(stdout);
 }
 
-void print_formula(const std::vector<Sample>& samples, const Settings& settings) {
-  const auto [rank_s, byte_s] = fit(samples, settings);
-  const auto bytes = static_cast<double>(answer_bytes(kAsked, settings));
+void print_formula(const std::vector<Sample>& samples, double idle, const Settings& settings) {
+  const auto [rank_s, byte_s] = fit(samples, idle);
+  const int per_host = settings.ranks_per_host.front();
+  const auto bytes = static_cast<double>(answer_bytes(kAsked, per_host));
   const nlohmann::json row = {{"ranks", kAsked},
+                              {"ranks_per_host", per_host},
                               {"told", true},
                               {"store_seconds_per_rank", rank_s},
                               {"store_seconds_per_byte", byte_s},
@@ -182,6 +190,17 @@ void print_formula(const std::vector<Sample>& samples, const Settings& settings)
   }
 }
 
+std::vector<int> numbers(const std::string& argument, const char* text) {
+  std::vector<int> result;
+  for (const char* rest = text; *rest != '\0';) {
+    char* end = nullptr;
+    result.push_back(static_cast<int>(std::strtol(rest, &end, 10)));
+    if (end == rest || result.back() < 1) throw std::runtime_error(fmt::format("{} {}: expected 16,1024 or the like", argument, text));
+    rest = *end == ',' ? end + 1 : end;
+  }
+  return result;
+}
+
 Settings parse(int argc, char** argv) {
   Settings settings;
   for (int i = 1; i < argc; ++i) {
@@ -189,19 +208,13 @@ Settings parse(int argc, char** argv) {
     if (argument == "--json") {
       settings.json = true;
     } else if (argument == "--ranks-per-host" && i + 1 < argc) {
-      settings.ranks_per_host = std::max(1, std::atoi(argv[++i]));
+      settings.ranks_per_host = numbers(argument, argv[++i]);
     } else if (argument == "--samples" && i + 1 < argc) {
       settings.samples = std::max(1, std::atoi(argv[++i]));
     } else if (argument == "--ranks" && i + 1 < argc) {
-      settings.ranks.clear();
-      for (const char* text = argv[++i]; *text != '\0';) {
-        char* end = nullptr;
-        settings.ranks.push_back(static_cast<int>(std::strtol(text, &end, 10)));
-        if (end == text) throw std::runtime_error(fmt::format("--ranks {}: expected numbers with commas between", argv[i]));
-        text = *end == ',' ? end + 1 : end;
-      }
+      settings.ranks = numbers(argument, argv[++i]);
     } else {
-      throw std::runtime_error(fmt::format("unknown argument {}; usage: join [--json] [--ranks 16,1024] [--ranks-per-host N] "
+      throw std::runtime_error(fmt::format("unknown argument {}; usage: join [--json] [--ranks 16,1024] [--ranks-per-host 8,1] "
                                            "[--samples N]",
                                            argument));
     }
@@ -219,17 +232,23 @@ int main(int argc, char** argv) {
     limit.rlim_cur = limit.rlim_max;
     ::setrlimit(RLIMIT_NOFILE, &limit);
     if (!settings.json) {
-      fmt::print(" ranks   seconds  store's CPU s  trips/rank  bytes to  bytes from (the store, a rank)\n");
+      fmt::print(" ranks  a host   seconds  store's CPU s  trips/rank  bytes to  bytes from (the store, a rank)\n");
     }
-    std::vector<Sample> best;
-    for (const int size : settings.ranks) {
+    const auto quickest = [&settings](int size, int ranks_per_host) {
       std::vector<Sample> samples;
-      for (int i = 0; i < settings.samples; ++i) samples.push_back(join_all(size, settings));
-      best.push_back(*std::min_element(samples.begin(), samples.end(),
-                                       [](const Sample& one, const Sample& other) { return one.seconds < other.seconds; }));
-      print_sample(best.back(), settings.json);
+      for (int i = 0; i < settings.samples; ++i) samples.push_back(join_all(size, ranks_per_host));
+      return *std::min_element(samples.begin(), samples.end(),
+                               [](const Sample& one, const Sample& other) { return one.seconds < other.seconds; });
+    };
+    const double idle = quickest(0, 1).store_seconds;
+    std::vector<Sample> best;
+    for (const int ranks_per_host : settings.ranks_per_host) {
+      for (const int size : settings.ranks) {
+        best.push_back(quickest(size, ranks_per_host));
+        print_sample(best.back(), settings.json);
+      }
     }
-    if (best.size() > 1) print_formula(best, settings);
+    if (best.size() > 1) print_formula(best, idle, settings);
   } catch (const std::exception& error) {
     fmt::print(stderr, "{}\n", error.what());
     return 1;
