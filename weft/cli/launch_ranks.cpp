@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <utility>
@@ -26,7 +27,11 @@ void tell(const std::string& line) {
 /// A store that only the ranks reach: they share a token, of the environment or made for them, in their environment.
 void serve_store(LaunchOptions& options) {
   std::string token = env_string("WEFT_TOKEN").value_or("");
-  if (token.empty()) options.environment.push_back("WEFT_TOKEN=" + (token = make_token()));
+  if (token.empty()) {
+    ::unsetenv("WEFT_TOKEN");  // an empty one would come before ours
+    token = make_token();
+    options.environment.push_back("WEFT_TOKEN=" + token);
+  }
   options.serve = [token](FileDescriptor socket) { return std::make_shared<StoreServer>(std::move(socket), token); };
 }
 

@@ -24,6 +24,7 @@
 #include "weft/comm/rank_environment.h"
 #include "weft/comm/store/call_thread.h"
 #include "weft/comm/store/lost_rank.h"
+#include "weft/comm/store/store_connection.h"
 
 namespace weft {
 namespace {
@@ -172,6 +173,35 @@ TEST(Processes, RankZeroServesOnTheLoopbackInterfaceOnlyWhereAllRanksAreLocal) {
                                            },
                                            {.rank_zero_serves = true});
   for (const auto& result : results) EXPECT_EQ(result.output, "0100007F") << result.error;
+}
+
+/// Trips to the store that making a group takes each rank.
+std::vector<int> trips_for_group(int size, BackendKind backend) {
+  const auto results = test::run_processes(
+      size,
+      [backend](const World& world) {
+        const Mesh mesh(world, {{"dp", world.size()}});
+        StoreConnection& connection = world.store().connection();
+        world.store().gather({"begin together", world.rank(), world.size()}, milliseconds(20000));
+        const int64_t before = connection.trips();
+        const Group group = mesh.group(mesh.axis("dp"), {.backend = backend, .timeout = milliseconds(20000)});
+        const int64_t trips = connection.trips() - before;
+        world.store().gather({"end together", world.rank(), world.size()}, milliseconds(20000));
+        return std::to_string(trips);
+      },
+      {.label = fmt::format("{} of {}", static_cast<int>(backend), size)});
+  std::vector<int> trips;
+  for (const auto& result : results) {
+    EXPECT_EQ(result.error, "");
+    trips.push_back(std::atoi(result.output.c_str()));
+  }
+  return trips;
+}
+
+TEST(Processes, TripsForAGroupDoNotGrowWithTheNumberOfRanks) {
+  for (const int size : {2, 4, 8}) {
+    fmt::print("shm {} gloo {}\n", trips_for_group(size, BackendKind::shm), trips_for_group(size, BackendKind::gloo));
+  }
 }
 
 TEST(RankEnvironment, WhereRanksMeet) {
