@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
@@ -175,8 +176,8 @@ TEST(Processes, RankZeroServesOnTheLoopbackInterfaceOnlyWhereAllRanksAreLocal) {
   for (const auto& result : results) EXPECT_EQ(result.output, "0100007F") << result.error;
 }
 
-/// Trips to the store that making a group takes each rank.
-std::vector<int> trips_for_group(int size, BackendKind backend) {
+/// Trips to the store that making a group takes the rank that comes last: who waits for long asks for whom.
+int trips_for_group(int size, BackendKind backend) {
   const auto results = test::run_processes(
       size,
       [backend](const World& world) {
@@ -195,12 +196,14 @@ std::vector<int> trips_for_group(int size, BackendKind backend) {
     EXPECT_EQ(result.error, "");
     trips.push_back(std::atoi(result.output.c_str()));
   }
-  return trips;
+  return *std::min_element(trips.begin(), trips.end());
 }
 
 TEST(Processes, TripsForAGroupDoNotGrowWithTheNumberOfRanks) {
-  for (const int size : {2, 4, 8}) {
-    fmt::print("shm {} gloo {}\n", trips_for_group(size, BackendKind::shm), trips_for_group(size, BackendKind::gloo));
+  for (const int size : {2, 4}) {
+    // To agree on what is made, to meet, to be told of a failure; and the memory, or the addresses: their own, those of all.
+    EXPECT_EQ(trips_for_group(size, BackendKind::shm), 4);
+    EXPECT_EQ(trips_for_group(size, BackendKind::gloo), 5);
   }
 }
 

@@ -37,7 +37,7 @@ c10::intrusive_ptr<GlooEngine> GlooEngine::connect(const GroupPlan& plan) {
     // All ranks of the group are here, so they finish this whatever fails elsewhere: Gloo cannot be called off while it
     // connects.
     const Store meeting = plan.store.failing_on(nullptr).below("gloo");
-    auto store = c10::make_intrusive<EngineStore>(meeting, std::max(plan.deadline.left(), kToAnswer), what);
+    auto store = c10::make_intrusive<EngineStore>(meeting, std::max(plan.deadline.left(), kToAnswer), what, plan.axis.size());
     return c10::make_intrusive<GlooEngine>(store, plan.axis.index, plan.axis.size(), options);
   } catch (const CommError&) {
     throw;
