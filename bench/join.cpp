@@ -4,9 +4,11 @@
 //
 //   bench/join [--json] [--ranks 16,256,1024] [--ranks-per-host 8,1] [--samples 3]
 //
-// Of several samples the quickest counts. The last line tells 100 000 ranks, as many a host as the first number says, from what the
-// store's process took beyond what one without ranks does: its time for a rank and for a byte of the answer to it, by
-// least squares over all of the above, each with the weight of its ranks.
+// Of several samples the quickest counts. The last line tells 100 000 ranks, as many a host as the first number says, from what
+// the store's process took beyond what one without ranks does: its time for a rank and for a byte of the answer to it, by least
+// squares over all of the above, each with the weight of its ranks.
+#include "weft/comm/join.h"
+
 #include <fmt/format.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -27,7 +29,6 @@
 
 #include "weft/base/loopback.h"
 #include "weft/base/token.h"
-#include "weft/comm/join.h"
 #include "weft/comm/store/runs.h"
 #include "weft/comm/store/store_server.h"
 
@@ -163,9 +164,8 @@ void print_sample(const Sample& sample, bool json) {
     fmt::print("{}\n", row.dump());
   } else {
     fmt::print("{:>6}  {:>6}  {:>8.3f}  {:>13.3f}  {:>10.1f}  {:>8.0f}  {:>10.0f}\n", sample.ranks, sample.ranks_per_host,
-               sample.seconds, sample.store_seconds,
-               row["trips_per_rank"].get<double>(), row["bytes_to_store_per_rank"].get<double>(),
-               row["bytes_from_store_per_rank"].get<double>());
+               sample.seconds, sample.store_seconds, row["trips_per_rank"].get<double>(),
+               row["bytes_to_store_per_rank"].get<double>(), row["bytes_from_store_per_rank"].get<double>());
   }
   std::fflush(stdout);
 }
@@ -185,8 +185,9 @@ void print_formula(const std::vector<Sample>& samples, double idle, const Settin
   if (settings.json) {
     fmt::print("{}\n", row.dump());
   } else {
-    fmt::print("the store's process: ranks x ({:.1f} us + answer x {:.3f} ns a byte); {} ranks: answers of {:.0f} bytes, {:.1f} s\n",
-               rank_s * 1e6, byte_s * 1e9, kAsked, bytes, row["store_seconds"].get<double>());
+    fmt::print(
+        "the store's process: ranks x ({:.1f} us + answer x {:.3f} ns a byte); {} ranks: answers of {:.0f} bytes, {:.1f} s\n",
+        rank_s * 1e6, byte_s * 1e9, kAsked, bytes, row["store_seconds"].get<double>());
   }
 }
 
@@ -195,7 +196,8 @@ std::vector<int> numbers(const std::string& argument, const char* text) {
   for (const char* rest = text; *rest != '\0';) {
     char* end = nullptr;
     result.push_back(static_cast<int>(std::strtol(rest, &end, 10)));
-    if (end == rest || result.back() < 1) throw std::runtime_error(fmt::format("{} {}: expected 16,1024 or the like", argument, text));
+    if (end == rest || result.back() < 1)
+      throw std::runtime_error(fmt::format("{} {}: expected 16,1024 or the like", argument, text));
     rest = *end == ',' ? end + 1 : end;
   }
   return result;
@@ -214,9 +216,10 @@ Settings parse(int argc, char** argv) {
     } else if (argument == "--ranks" && i + 1 < argc) {
       settings.ranks = numbers(argument, argv[++i]);
     } else {
-      throw std::runtime_error(fmt::format("unknown argument {}; usage: join [--json] [--ranks 16,1024] [--ranks-per-host 8,1] "
-                                           "[--samples N]",
-                                           argument));
+      throw std::runtime_error(
+          fmt::format("unknown argument {}; usage: join [--json] [--ranks 16,1024] [--ranks-per-host 8,1] "
+                      "[--samples N]",
+                      argument));
     }
   }
   return settings;

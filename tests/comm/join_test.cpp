@@ -1,4 +1,5 @@
-// Joining a world through weft's store: what it costs each rank, at any number of them, and what is told where some do not come.
+// Joining a world through weft's store: what it costs each rank, at any number of them, and what is told where some do not
+// come.
 #include "weft/comm/join.h"
 
 #include <fmt/format.h>
@@ -33,8 +34,8 @@ struct Joining {
   int errors = 0;
 };
 
-/// Ranks that do nothing but join, each a thread with a connection of its own. With the table of who waits for whom where all are
-/// on one host (on several it has a thread a rank).
+/// Ranks that do nothing but join, each a thread with a connection of its own. With the table of who waits for whom where all
+/// are on one host (on several it has a thread a rank).
 Joining join_all(int size, int ranks_per_host) {
   const StoreServer server(listen_on_loopback(), "secret");
   std::atomic<int> errors = 0;
@@ -124,10 +125,11 @@ TEST(Join, WithoutTheTokenNobodyJoins) {
   const StoreServer server(listen_on_loopback(), "secret");
   Place stranger = place(1, 2, server.port(), 1);
   stranger.token = "guessed";
-  EXPECT_EQ(error_of_joining(stranger, milliseconds(20000)),
-            fmt::format("rank 1 of 2: cannot reach the store at 127.0.0.1:{}, which the launcher serves, within 20.0 s: it refuses "
-                        "this rank, whose token is not the job's; give all ranks the same WEFT_TOKEN",
-                        server.port()));
+  EXPECT_EQ(
+      error_of_joining(stranger, milliseconds(20000)),
+      fmt::format("rank 1 of 2: cannot reach the store at 127.0.0.1:{}, which the launcher serves, within 20.0 s: it refuses "
+                  "this rank, whose token is not the job's; give all ranks the same WEFT_TOKEN",
+                  server.port()));
 }
 
 }  // namespace

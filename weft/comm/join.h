@@ -1,8 +1,8 @@
 // Joining a world: from a place that the environment names to the store that its ranks share and the hosts they are on.
 //
-// Each rank makes the same few trips to the store, whatever the number of ranks: connecting, which takes one, saying which process
-// has the rank, one, and the gathering of all hosts, one. Each gets one answer that names the hosts of all, neighbours of one
-// host once.
+// Each rank makes the same few trips to the store, whatever the number of ranks: connecting, which takes one, saying which
+// process has the rank, one, and the gathering of all hosts, one. Each gets one answer that names the hosts of all, neighbours
+// of one host once.
 #pragma once
 
 #include <string>
@@ -31,8 +31,8 @@ struct Joined {
   std::vector<std::string> hosts;  ///< by rank
 };
 
-/// Meets all other ranks. Throws CommError where some do not come, naming them, and InputError where ranks do not count the same
-/// number of ranks, or two have the same number.
+/// Meets all other ranks. Throws CommError where some do not come, naming them, and InputError where ranks do not count the
+/// same number of ranks, or two have the same number.
 Joined join_world(const Place& place, const Deadline& deadline);
 
 }  // namespace weft

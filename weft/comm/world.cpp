@@ -9,8 +9,8 @@
 #include "weft/comm/host/host_name.h"
 #include "weft/comm/join.h"
 #include "weft/comm/rank_environment.h"
-#include "weft/comm/store/store.h"
 #include "weft/comm/store/open_store.h"
+#include "weft/comm/store/store.h"
 #include "weft/comm/wait/rank_table.h"
 
 namespace weft {

@@ -71,11 +71,12 @@ TEST_F(KeyTableTest, Values) {
   ask(1, 9, Request::count, Writer());
   ask(1, 10, Request::remove, Writer().text("p"));
   ask(1, 11, Request::remove, Writer().text("p"));
-  const std::vector<std::string> bodies = {flag(0),   flag(1), number(static_cast<uint64_t>(-2)), text("-2"), text("y"),
-                                           text("z"), "",      "",                                number(4),  flag(1),
-                                           flag(0)};
+  const std::vector<std::string> bodies = {
+      flag(0), flag(1), number(static_cast<uint64_t>(-2)), text("-2"), text("y"), text("z"), "", "", number(4),
+      flag(1), flag(0)};
   ASSERT_EQ(taken().size(), bodies.size());
-  for (size_t i = 0; i < bodies.size(); ++i) EXPECT_EQ(last[i], (Told{1, static_cast<uint32_t>(i + 1), Status::good, bodies[i]}));
+  for (size_t i = 0; i < bodies.size(); ++i)
+    EXPECT_EQ(last[i], (Told{1, static_cast<uint32_t>(i + 1), Status::good, bodies[i]}));
 }
 
 TEST_F(KeyTableTest, AWaitIsAnsweredOnceAllItsKeysHaveCome) {
@@ -138,8 +139,7 @@ TEST_F(KeyTableTest, WhoHasGoneIsAnsweredNoMore) {
   ASSERT_EQ(last.size(), 2u);
   EXPECT_EQ(last[1].connection, 2u);
   gather(0, 2, "y");
-  EXPECT_EQ(taken(), (std::vector<Told>{{0, 1, Status::good, write_runs({{0, "y"}, {1, "x"}})}}))
-      << "what it brought counts";
+  EXPECT_EQ(taken(), (std::vector<Told>{{0, 1, Status::good, write_runs({{0, "y"}, {1, "x"}})}})) << "what it brought counts";
   EXPECT_FALSE(table.next_due());
 }
 

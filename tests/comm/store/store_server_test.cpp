@@ -240,9 +240,10 @@ TEST(StoreServer, AServerThatHasGoneIsNamed) {
     served.reset();
   });
   const auto begin = Clock::now();
-  EXPECT_EQ(error_of([&] { store.get("never", kSoon, "x"); }),
-            "the store that ranks meet at, which rank 0 serves, cannot be reached (key \"never\"): it closed the connection; rank "
-            "0 may have ended");
+  EXPECT_EQ(
+      error_of([&] { store.get("never", kSoon, "x"); }),
+      "the store that ranks meet at, which rank 0 serves, cannot be reached (key \"never\"): it closed the connection; rank "
+      "0 may have ended");
   thread.join();
   EXPECT_NE(error_of([&] { store.set("a", ""); }).find("cannot be reached (key \"a\")"), std::string::npos);
   EXPECT_LT(seconds_since(begin), 10.0);
@@ -256,7 +257,9 @@ TEST(StoreServer, IsNoStoreOfWefts) {
     bool closed = false;
     all_from(socket, kSoon, closed);
   });
-  EXPECT_NE(error_of([&] { connect({"rank 0", "127.0.0.1", port_of(listening)}, kSoon); }).find("is no store of weft's"),
+  EXPECT_NE(error_of([&] {
+              connect({"rank 0", "127.0.0.1", port_of(listening)}, kSoon);
+            }).find("is no store of weft's"),
             std::string::npos);
   other.join();
 }

@@ -30,7 +30,7 @@ EngineStore::Keys EngineStore::whole(const Keys& keys) const {
   return result;
 }
 
-c10::intrusive_ptr<c10d::Store> EngineStore::clone() { 
+c10::intrusive_ptr<c10d::Store> EngineStore::clone() {
   return c10::make_intrusive<EngineStore>(store_, timeout_, what_, numbered_);
 }
 

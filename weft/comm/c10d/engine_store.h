@@ -1,7 +1,7 @@
 // EngineStore: a Store as c10d's engines want it. Its waits end with the failure that ends the Store's too.
 //
-// Gloo's ranks put their addresses under keys that end with their numbers, and ask for one after another. Here one such key brings
-// those of its neighbours along, so that a group takes a trip for every 64 ranks, not two for each.
+// Gloo's ranks put their addresses under keys that end with their numbers, and ask for one after another. Here one such key
+// brings those of its neighbours along, so that a group takes a trip for every 64 ranks, not two for each.
 #pragma once
 
 #include <string>

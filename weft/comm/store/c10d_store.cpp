@@ -75,8 +75,8 @@ Waited PollingConnection::await(const std::vector<std::string>& keys, const std:
   auto next_look = Clock::now() + watch.every;
   const std::string key = keys.empty() ? "" : keys.front();
   while (true) {
-    auto found = ask(key, deadline.with_at_least(kToAnswer),
-                                [keys, unless](c10d::Store& store) { return look(store, keys, unless); });
+    auto found =
+        ask(key, deadline.with_at_least(kToAnswer), [keys, unless](c10d::Store& store) { return look(store, keys, unless); });
     if (!found) return {.end = WaitEnd::silent};
     if (found->there) return {.end = WaitEnd::came, .values = std::move(found->values)};
     if (found->failed) return {.end = WaitEnd::failed, .values = std::move(found->values)};
@@ -92,8 +92,7 @@ Waited PollingConnection::await(const std::vector<std::string>& keys, const std:
 
 Gathered PollingConnection::gather(const Contribution& own, const std::string& unless, const Deadline& deadline,
                                    const Watch& watch) {
-  const auto first =
-      ask(own.name, deadline.with_at_least(kToAnswer), [own](c10d::Store& store) { return come(store, own); });
+  const auto first = ask(own.name, deadline.with_at_least(kToAnswer), [own](c10d::Store& store) { return come(store, own); });
   if (!first) return {.end = WaitEnd::silent};
   if (!first->empty()) return other_size(*first);
   Waited waited = await({all_key(own)}, unless, deadline, watch);

@@ -1,6 +1,6 @@
-// PollingConnection: waits and gatherings made of the calls that any c10d store has, where no server keeps the waits: torchrun's
-// store, and one inside this process. It polls, with growing pauses, so that a rank that waits never keeps another thread of its
-// process from the store.
+// PollingConnection: waits and gatherings made of the calls that any c10d store has, where no server keeps the waits:
+// torchrun's store, and one inside this process. It polls, with growing pauses, so that a rank that waits never keeps another
+// thread of its process from the store.
 #pragma once
 
 #include <string>

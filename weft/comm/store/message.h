@@ -1,7 +1,8 @@
-// Messages between a store and its clients: frames of a length, a number that goes with the answer, a kind, and what that takes.
+// Messages between a store and its clients: frames of a length, a number that goes with the answer, a kind, and what that
+// takes.
 //
-// Numbers are little-endian. Frame: bytes after this number (u32), the request's number (u32), kind or status (u8), body. A text
-// is its length (u32) and bytes. docs/launching.md tells how a connection begins (proof.h).
+// Numbers are little-endian. Frame: bytes after this number (u32), the request's number (u32), kind or status (u8), body. A
+// text is its length (u32) and bytes. docs/launching.md tells how a connection begins (proof.h).
 #pragma once
 
 #include <cstdint>

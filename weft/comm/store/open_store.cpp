@@ -61,8 +61,8 @@ class C10dConnection : public PollingConnection {
 constexpr std::chrono::milliseconds kToSayWhy{200};
 
 // Opens with `open`, which may never come back (a name server does not answer), in time.
-std::shared_ptr<StoreConnection> open_in_time(const StoreAddress& address, std::chrono::milliseconds timeout,
-                                              const char* doing, const std::function<bool(const Deadline&)>& open,
+std::shared_ptr<StoreConnection> open_in_time(const StoreAddress& address, std::chrono::milliseconds timeout, const char* doing,
+                                              const std::function<bool(const Deadline&)>& open,
                                               const std::shared_ptr<StoreConnection>& connection) {
   std::string problem = "no answer";
   try {
@@ -96,9 +96,10 @@ std::shared_ptr<StoreConnection> connect(const StoreAddress& address, std::chron
 
 std::shared_ptr<StoreConnection> serve(const StoreAddress& address, FileDescriptor socket, std::chrono::milliseconds timeout) {
   const auto listening = std::make_shared<FileDescriptor>(std::move(socket));
-  return open_served(address, timeout, "serve", [address, listening, deadline = Deadline(timeout)](ServedConnection& connection) {
-    connection.serve(*listening ? std::move(*listening) : listen_as(address.host, address.port), address.token, deadline);
-  });
+  return open_served(
+      address, timeout, "serve", [address, listening, deadline = Deadline(timeout)](ServedConnection& connection) {
+        connection.serve(*listening ? std::move(*listening) : listen_as(address.host, address.port), address.token, deadline);
+      });
 }
 
 std::shared_ptr<StoreConnection> connect_c10d(const StoreAddress& address, std::chrono::milliseconds timeout) {

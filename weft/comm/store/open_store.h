@@ -18,8 +18,8 @@ struct StoreAddress {
   std::string token = {};
 };
 
-/// Connects to a store of weft's. Throws CommError when it cannot be reached in time, or is another job's. `timeout` is also that
-/// of the connection's later calls.
+/// Connects to a store of weft's. Throws CommError when it cannot be reached in time, or is another job's. `timeout` is also
+/// that of the connection's later calls.
 std::shared_ptr<StoreConnection> connect(const StoreAddress& address, std::chrono::milliseconds timeout);
 /// Serves a store and connects to it: on a socket that listens, or, where that is empty, on the interface that leads to those
 /// who know this host as `address.host` (base/interfaces.h, listen_as).

@@ -33,8 +33,8 @@ class Peer {
   size_t unsent() const { return unsent_; }
 
   bool proven = false;
-  uint32_t events = 0;      ///< that epoll is asked for
-  std::string nonce = {};   ///< the server's, until the client has proven itself
+  uint32_t events = 0;     ///< that epoll is asked for
+  std::string nonce = {};  ///< the server's, until the client has proven itself
 
  private:
   struct Part {

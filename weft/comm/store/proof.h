@@ -1,8 +1,8 @@
 // How a connection to a store begins: each side proves that it knows the job's token, which itself never leaves a process.
 //
 // The server greets with a random number. The client answers with one of its own and HMAC-SHA256 over both under the token, the
-// server with another HMAC over both: RFC 2104, with a word before the numbers that tells the two apart, so that nobody can send
-// one side's proof back to it. Where the server was given no token it asks for no proof, and refuses nobody who speaks
+// server with another HMAC over both: RFC 2104, with a word before the numbers that tells the two apart, so that nobody can
+// send one side's proof back to it. Where the server was given no token it asks for no proof, and refuses nobody who speaks
 // this language. What follows is neither signed nor encrypted.
 #pragma once
 

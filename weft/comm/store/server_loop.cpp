@@ -154,8 +154,8 @@ void ServerLoop::accept_all() {
       }
       drop(oldest->first);
     }
-    FileDescriptor socket(uninterrupted(
-        [this] { return ::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK); }));
+    FileDescriptor socket(
+        uninterrupted([this] { return ::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK); }));
     if (socket) {
       admit(std::move(socket));
     } else if (errno == EMFILE && raise_descriptor_limit()) {
@@ -273,8 +273,7 @@ void ServerLoop::answer(const KeyTable::Asker& asker, message::Status status, co
 bool ServerLoop::flush(Peer& peer) {
   const int64_t sent = peer.flush();
   bytes_out_ += std::max<int64_t>(sent, 0);
-  const uint32_t events =
-      (peer.unsent() < kMostUnsent ? uint32_t{EPOLLIN} : 0) | (peer.unsent() > 0 ? uint32_t{EPOLLOUT} : 0);
+  const uint32_t events = (peer.unsent() < kMostUnsent ? uint32_t{EPOLLIN} : 0) | (peer.unsent() > 0 ? uint32_t{EPOLLOUT} : 0);
   if (events != peer.events) {
     peer.events = events;
     epoll_event event{};

@@ -1,8 +1,8 @@
 // Store: strings under keys that all ranks of a world share, for meeting and for building groups; not for bulk data.
 //
 // A small value; copies share one connection. Every call has a deadline, also where the store does not answer (whoever serves
-// it is stopped, or behind a network that swallows packets); then a CommError names what was waited for. A call is one trip to a
-// store of weft's, also one that waits, for one key or for what all ranks bring; it keeps no other thread from the store.
+// it is stopped, or behind a network that swallows packets); then a CommError names what was waited for. A call is one trip to
+// a store of weft's, also one that waits, for one key or for what all ranks bring; it keeps no other thread from the store.
 #pragma once
 
 #include <atomic>
@@ -58,8 +58,8 @@ class Store {
   std::string get(const std::string& key, const Deadline& deadline, const std::string& what);
   /// The same for all of these keys.
   std::vector<std::string> get_all(const std::vector<std::string>& keys, const Deadline& deadline, const std::string& what);
-  /// Waits until the key is there, for whoever looks about meanwhile and knows better what to make of waiting in vain: ends with
-  /// came, passed, called_off or silent.
+  /// Waits until the key is there, for whoever looks about meanwhile and knows better what to make of waiting in vain: ends
+  /// with came, passed, called_off or silent.
   Waited await(const std::string& key, const Deadline& deadline, const Watch& watch);
 
   /// Brings a value under a name and waits for those that all other ranks bring, `own.size` of them with this one; each rank

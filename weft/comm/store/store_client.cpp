@@ -68,8 +68,9 @@ void StoreClient::meet(const std::string& token, const Deadline& deadline) {
     throw Error("it asks for the job's token, and this rank has none; give all ranks the same WEFT_TOKEN");
   }
   if (kind == proof::Greeting::open && !token.empty()) {
-    throw Error("it does not ask for the job's token, which this rank has, so it may be another job's; give whoever serves it "
-                "the same WEFT_TOKEN");
+    throw Error(
+        "it does not ask for the job's token, which this rank has, so it may be another job's; give whoever serves it "
+        "the same WEFT_TOKEN");
   }
   const std::string nonce = random_bytes(proof::kNonceBytes), text = proof::reply(token, server_nonce, nonce);
   if (::send(socket_.get(), text.data(), text.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(text.size())) {
@@ -88,8 +89,7 @@ void StoreClient::meet(const std::string& token, const Deadline& deadline) {
 std::string StoreClient::read_exactly(size_t bytes, const Deadline& deadline) {
   std::string text(bytes, '\0');
   for (size_t have = 0; have < bytes;) {
-    const ssize_t count =
-        uninterrupted([&] { return ::recv(socket_.get(), text.data() + have, bytes - have, MSG_DONTWAIT); });
+    const ssize_t count = uninterrupted([&] { return ::recv(socket_.get(), text.data() + have, bytes - have, MSG_DONTWAIT); });
     if (count > 0) {
       have += static_cast<size_t>(count);
     } else if (count == 0) {

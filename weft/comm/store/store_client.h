@@ -23,8 +23,8 @@ class StoreClient {
  public:
   using Clock = Deadline::Clock;
 
-  /// Connects, tries again while nobody listens yet, and proves itself with the token. Throws Error with the last reason: at the
-  /// deadline, or at once where the two sides do not have the same token.
+  /// Connects, tries again while nobody listens yet, and proves itself with the token. Throws Error with the last reason: at
+  /// the deadline, or at once where the two sides do not have the same token.
   StoreClient(const std::string& host, int port, const std::string& token, const Deadline& deadline);
 
   struct Answer {

@@ -1,5 +1,5 @@
-// StoreServer: serves a world's store: from rank 0, or from a process that is none of its ranks, such as the launcher, so that it
-// outlives each.
+// StoreServer: serves a world's store: from rank 0, or from a process that is none of its ranks, such as the launcher, so that
+// it outlives each.
 //
 // One thread, whatever the number of ranks; a wait costs it nothing while it lasts (key_table.h). With a token, a connection
 // that does not prove that it knows it (proof.h) within five seconds is dropped, as is one that speaks another language; until
@@ -20,8 +20,8 @@ class ServerLoop;  // its thread, comm/store/server_loop.h
 /// Serves a world's store while it lives.
 class StoreServer {
  public:
-  /// Serves on a socket that listens (base/loopback.h, base/interfaces.h); with an empty token to all who can reach that. Throws
-  /// CommError.
+  /// Serves on a socket that listens (base/loopback.h, base/interfaces.h); with an empty token to all who can reach that.
+  /// Throws CommError.
   explicit StoreServer(FileDescriptor socket, std::string token = "");
   /// Sends what has been answered, for up to a second.
   ~StoreServer();

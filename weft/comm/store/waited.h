@@ -43,7 +43,7 @@ struct Gathered {
   std::vector<std::string> values = {};  ///< of all ranks, by rank; of `failed` the one of that key
 
   // Of `passed`.
-  int missing = 0;                    ///< ranks that have not come
+  int missing = 0;                      ///< ranks that have not come
   std::vector<int> missing_ranks = {};  ///< the first of them
 
   // A rank that came with another size, where there is one; the gathering has failed then.
