@@ -5,8 +5,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <thread>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "tests/support/wait_until.h"
 #include "weft/base/error.h"
@@ -119,6 +121,29 @@ TEST(Join, ARankThatIsThereAlreadyIsNamed) {
   EXPECT_TRUE(wait_until([&] { return server.counts().requests == 2; }, 20.0));
   EXPECT_NE(error_of_joining(second, milliseconds(2000)).find("another process has this rank too (RANK=0)"), std::string::npos);
   thread.join();
+}
+
+// torchrun's agent serves a store of c10d's, which knows no token.
+TEST(Join, ThroughTorchrunsStore) {
+  FileDescriptor socket = listen_on_loopback();
+  const int port = port_of(socket);
+  c10d::TCPStoreOptions options;
+  options.isServer = true;
+  options.waitWorkers = false;
+  options.port = static_cast<uint16_t>(port);
+  options.masterListenFd = socket.release();
+  const auto server = c10::make_intrusive<c10d::TCPStore>("127.0.0.1", options);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 8; ++rank) {
+    threads.emplace_back([rank, port] {
+      Place own = place(rank, 8, port, 4);
+      own.rendezvous.server = Rendezvous::Server::agent;
+      const std::vector<std::string> hosts = join_world(own, milliseconds(20000)).hosts;
+      EXPECT_EQ(hosts.size(), 8u);
+      EXPECT_EQ(std::count(hosts.begin(), hosts.end(), "host1"), 4);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
 }
 
 TEST(Join, WithoutTheTokenNobodyJoins) {
