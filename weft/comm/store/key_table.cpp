@@ -18,9 +18,9 @@ using message::Writer;
 constexpr uint64_t kLongestMs = uint64_t{1000} * 60 * 60 * 24 * 365;
 
 std::vector<std::string> read_keys(Reader& in) {
-  const uint32_t count = in.u32();
+  uint32_t left = in.u32();
   std::vector<std::string> keys;  // grows with what comes, not with what is announced
-  for (uint32_t i = 0; i < count; ++i) keys.push_back(in.own_text());
+  while (left-- > 0) keys.push_back(in.own_text());
   return keys;
 }
 
@@ -48,88 +48,81 @@ void KeyTable::answer(const Asker& asker, Status status, std::string body) {
 
 void KeyTable::ask(const Asker& asker, uint8_t kind, std::string_view body, Time now) {
   Reader in(body);
-  Writer out;
-  switch (static_cast<Request>(kind)) {
-    case Request::set: {
-      const std::string key = in.own_text();
-      std::string value = in.own_text();
-      in.end();
-      set(key, std::move(value));
-      break;
-    }
-    case Request::await:
-      return await(asker, in, now);
-    case Request::gather:
-      return gather(asker, in, now);
-    case Request::missing: {
-      const std::string name = in.own_text();
-      in.end();
-      return answer(asker, Status::good, missing_of(name));
-    }
-    case Request::add: {
-      const std::string key = in.own_text();
-      const auto amount = static_cast<int64_t>(in.u64());
-      in.end();
-      const auto old = values_.find(key);
-      const auto before = static_cast<uint64_t>(old == values_.end() ? 0 : number_in(old->second));
-      const uint64_t sum = before + static_cast<uint64_t>(amount);  // without a sign, so that it may overflow
-      set(key, std::to_string(static_cast<int64_t>(sum)));
-      out.u64(sum);
-      break;
-    }
-    case Request::check: {
-      const std::vector<std::string> keys = read_keys(in);
-      in.end();
-      out.u32(std::all_of(keys.begin(), keys.end(), [this](const auto& key) { return values_.count(key) > 0; }) ? 1 : 0);
-      break;
-    }
-    case Request::remove: {
-      const std::string key = in.own_text();
-      in.end();
-      out.u32(static_cast<uint32_t>(values_.erase(key)));
-      break;
-    }
-    case Request::compare_set: {
-      const std::string key = in.own_text(), expected = in.own_text();
-      std::string desired = in.own_text();
-      in.end();
-      const auto old = values_.find(key);
-      const bool sets = old == values_.end() ? expected.empty() : old->second == expected;
-      out.text(sets ? desired : old == values_.end() ? expected : old->second);
-      if (sets) set(key, std::move(desired));
-      break;
-    }
-    case Request::append: {
-      const std::string key = in.own_text(), more = in.own_text();
-      in.end();
-      const auto old = values_.find(key);
-      set(key, old == values_.end() ? more : old->second + more);
-      break;
-    }
-    case Request::set_all: {
-      std::vector<std::pair<std::string, std::string>> pairs;
-      for (uint32_t left = in.u32(); left > 0; --left) {
-        std::string key = in.own_text();
-        pairs.emplace_back(std::move(key), in.own_text());
-      }
-      in.end();
-      for (auto& [key, value] : pairs) set(key, std::move(value));
-      break;
-    }
-    case Request::count:
-      in.end();
-      out.u64(values_.size());
-      break;
-    case Request::address:
-      in.end();
-      out.text(address_);
-      break;
-    default:
-      throw Malformed();
-  }
+  const auto request = static_cast<Request>(kind);
+  if (request == Request::await) return await(asker, in, now);
+  if (request == Request::gather) return gather(asker, in, now);
+  auto answered = look(request, in);
+  if (!answered) answered = change(request, in);
   // First: what others do about it may be to stop the process that serves.
-  answer(asker, Status::good, out.take());
+  answer(asker, Status::good, *std::move(answered));
   for (const std::string& key : std::exchange(changed_, {})) wake(key);
+}
+
+// The answer to a request that changes nothing; none to others.
+std::optional<std::string> KeyTable::look(Request request, Reader& in) const {
+  Writer out;
+  if (request == Request::check) {
+    const std::vector<std::string> keys = read_keys(in);
+    out.u32(std::all_of(keys.begin(), keys.end(), [this](const auto& key) { return values_.count(key) > 0; }) ? 1 : 0);
+  } else if (request == Request::missing) {
+    std::string missing = missing_of(in.own_text());
+    in.end();
+    return missing;
+  } else if (request == Request::count) {
+    out.u64(values_.size());
+  } else if (request == Request::address) {
+    out.text(address_);
+  } else {
+    return std::nullopt;
+  }
+  in.end();
+  return out.take();
+}
+
+std::string KeyTable::change(Request request, Reader& in) {
+  Writer out;
+  if (request == Request::set_all) {
+    std::vector<std::pair<std::string, std::string>> pairs;
+    for (uint32_t left = in.u32(); left > 0; --left) {
+      std::string key = in.own_text();
+      pairs.emplace_back(std::move(key), in.own_text());
+    }
+    in.end();
+    for (auto& [key, value] : pairs) set(key, std::move(value));
+    return out.take();
+  }
+  const std::string key = in.own_text();
+  const auto old = values_.find(key);
+  const bool is_there = old != values_.end();
+  if (request == Request::set) {
+    std::string value = in.own_text();
+    in.end();
+    set(key, std::move(value));
+  } else if (request == Request::add) {
+    const uint64_t amount = in.u64();
+    in.end();
+    // Without a sign, so that it may overflow.
+    const uint64_t sum = amount + static_cast<uint64_t>(is_there ? number_in(old->second) : 0);
+    set(key, std::to_string(static_cast<int64_t>(sum)));
+    out.u64(sum);
+  } else if (request == Request::remove) {
+    in.end();
+    out.u32(static_cast<uint32_t>(values_.erase(key)));
+  } else if (request == Request::compare_set) {
+    const std::string expected = in.own_text();
+    std::string desired = in.own_text();
+    in.end();
+    const bool sets = is_there ? old->second == expected : expected.empty();
+    out.text(sets ? desired : is_there ? old->second : expected);
+    if (sets) set(key, std::move(desired));
+  } else if (request == Request::append) {
+    const std::string more = in.own_text();
+    in.end();
+    set(key, is_there ? old->second + more : more);
+  } else {
+    throw Malformed();
+  }
+  return out.take();
 }
 
 void KeyTable::set(const std::string& key, std::string value) {

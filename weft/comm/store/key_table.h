@@ -68,6 +68,8 @@ class KeyTable {
   };
 
   void answer(const Asker& asker, message::Status status, std::string body = {});
+  std::optional<std::string> look(message::Request request, message::Reader& in) const;
+  std::string change(message::Request request, message::Reader& in);
   void set(const std::string& key, std::string value);
   void wake(const std::string& key);
   void await(const Asker& asker, message::Reader& in, Time now);

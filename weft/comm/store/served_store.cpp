@@ -57,6 +57,7 @@ class ServedStore : public c10d::Store {
     const std::string answer = ask(Request::await, body.take());
     Reader in(answer);
     std::vector<Value> values;
+    values.reserve(keys.size());
     for (size_t i = 0; i < keys.size(); ++i) values.push_back(bytes_of(in.text()));
     return values;
   }

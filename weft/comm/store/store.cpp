@@ -53,6 +53,7 @@ std::vector<std::string> Store::get_all(const std::vector<std::string>& keys, co
                                         const std::string& what) {
   if (keys.empty()) return {};
   std::vector<std::string> whole;
+  whole.reserve(keys.size());
   for (const std::string& key : keys) whole.push_back(prefix_ + key);
   Waited waited = connection_->await(whole, failure_key(), deadline, {});
   if (waited.end == WaitEnd::came) return std::move(waited.values);
