@@ -140,5 +140,24 @@ TEST(WeftRun, LauncherServesTheStoreOnTheLoopbackInterface) {
   EXPECT_EQ(result.status, 0) << result.err;
 }
 
+// Who is no rank is kept out of that store by a secret that all users of the machine cannot read from a command line.
+TEST(WeftRun, RanksShareAFreshTokenThatNoCommandLineShows) {
+  const TemporaryFolder folder;
+  for (const std::string given : {"", "chosen"}) {
+    const CommandResult result =
+        run_weft({"run", "-n", "2", "--", "python3", "-c",
+                  "import os, pathlib\n"
+                  "token = os.environ['WEFT_TOKEN']\n"
+                  "for pid in ('self', str(os.getppid())):\n"
+                  "  assert token.encode() not in pathlib.Path('/proc/' + pid + '/cmdline').read_bytes()\n"
+                  "pathlib.Path(os.environ['OUT'], os.environ['RANK']).write_text(token)\n"},
+                 {.environment = {{"OUT", folder.path().string()}, {"WEFT_TOKEN", given}}});
+    EXPECT_EQ(result.status, 0) << result.err;
+    const std::string token = read_text(folder / "0");
+    EXPECT_EQ(read_text(folder / "1"), token);
+    EXPECT_EQ(token.size(), given.empty() ? 64 : given.size()) << token;
+  }
+}
+
 }  // namespace
 }  // namespace weft::run_test

@@ -21,6 +21,7 @@ namespace weft::test {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+constexpr const char* kToken = "of the tests";
 
 // In a rank's process: its outcome goes through the pipe as one letter and a text.
 [[noreturn]] void run_body(const std::function<std::string(World)>& body, std::chrono::milliseconds timeout) {
@@ -53,6 +54,7 @@ Child start(int rank, int size, const Ports& ports, const std::string& test, con
   std::vector<std::string> variables = {fmt::format("RANK={}", rank),
                                         fmt::format("WORLD_SIZE={}", size),
                                         "MASTER_ADDR=127.0.0.1",
+                                        std::string("WEFT_TOKEN=") + kToken,
                                         fmt::format("MASTER_PORT={}", ports.master),
                                         "WEFT_TEST_LABEL=" + options.label,
                                         fmt::format("WEFT_TEST_PIPE={}", ends[1])};
@@ -102,7 +104,7 @@ std::vector<ProcessResult> run_processes(int size, const std::function<std::stri
   std::vector<Child> children;
   for (int rank = 0; rank < size; ++rank) children.push_back(start(rank, size, ports, test, options));
   std::optional<StoreServer> server;
-  if (!options.rank_zero_serves) server.emplace(std::move(socket));
+  if (!options.rank_zero_serves) server.emplace(std::move(socket), kToken);
 
   const auto begin = Clock::now();
   std::vector<ProcessResult> results(size);

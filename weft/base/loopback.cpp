@@ -42,10 +42,10 @@ FileDescriptor listen_on_loopback(int port) {
 }
 
 int port_of(const FileDescriptor& socket) {
-  sockaddr_in address{};
+  sockaddr_in6 address{};  // whose port is where that of IPv4 is
   socklen_t length = sizeof address;
   if (getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &length) != 0) fail(0);
-  return ntohs(address.sin_port);
+  return ntohs(address.sin6_port);
 }
 
 int free_loopback_port() { return port_of(bind_on_loopback(0)); }

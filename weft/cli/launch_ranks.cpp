@@ -3,11 +3,14 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <utility>
 
+#include "weft/base/environment.h"
 #include "weft/base/printable.h"
+#include "weft/base/token.h"
 #include "weft/comm/store/store_server.h"
 
 namespace weft {
@@ -21,12 +24,21 @@ void tell(const std::string& line) {
   std::fprintf(stderr, "weft: %s\n", shortened(line, 2000).c_str());
 }
 
-std::shared_ptr<void> serve_store(FileDescriptor socket) { return std::make_shared<StoreServer>(std::move(socket)); }
+/// A store that only the ranks reach: they share a token, of the environment or made for them, in their environment.
+void serve_store(LaunchOptions& options) {
+  std::string token = env_string("WEFT_TOKEN").value_or("");
+  if (token.empty()) {
+    ::unsetenv("WEFT_TOKEN");  // an empty one would come before ours
+    token = make_token();
+    options.environment.push_back("WEFT_TOKEN=" + token);
+  }
+  options.serve = [token](FileDescriptor socket) { return std::make_shared<StoreServer>(std::move(socket), token); };
+}
 
 }  // namespace
 
 int launch_ranks(LaunchOptions options) {
-  options.serve = serve_store;
+  serve_store(options);
   std::string error;
   const int status = launch(options, error);
   tell(error);
@@ -34,7 +46,7 @@ int launch_ranks(LaunchOptions options) {
 }
 
 int launch_ranks_again(LaunchOptions options, RestartOptions restarts) {
-  options.serve = serve_store;
+  serve_store(options);
   restarts.tell = tell;
   const LaunchOutcome outcome = launch_again(std::move(options), restarts);
   tell(outcome.error);

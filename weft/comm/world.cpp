@@ -1,18 +1,16 @@
 #include "weft/comm/world.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <optional>
 
 #include "weft/base/error.h"
-#include "weft/base/loopback.h"
 #include "weft/comm/host/host_name.h"
-#include "weft/comm/host/process.h"
+#include "weft/comm/join.h"
 #include "weft/comm/rank_environment.h"
+#include "weft/comm/store/open_store.h"
 #include "weft/comm/store/store.h"
-#include "weft/comm/store/store_connection.h"
 #include "weft/comm/wait/rank_table.h"
 
 namespace weft {
@@ -46,67 +44,6 @@ struct World::State {
 
 namespace {
 
-std::string server_name(Rendezvous::Server server) {
-  switch (server) {
-    case Rendezvous::Server::launcher:
-      return "the launcher";
-    case Rendezvous::Server::agent:
-      return "torchrun's agent";
-    case Rendezvous::Server::rank_zero:
-      break;
-  }
-  return "rank 0";
-}
-
-std::shared_ptr<StoreConnection> meet(const RankEnvironment& mine, std::chrono::milliseconds timeout) {
-  const Rendezvous rendezvous = rendezvous_from_environment(mine);
-  const StoreAddress address{server_name(rendezvous.server), rendezvous.host, rendezvous.port};
-  try {
-    if (mine.rank > 0 || rendezvous.server != Rendezvous::Server::rank_zero) return connect(address, timeout);
-    return serve(address, rendezvous.loopback ? listen_on_loopback(address.port) : FileDescriptor(), timeout);
-  } catch (const InputError&) {
-    throw;
-  } catch (const Error& error) {
-    throw CommError(fmt::format("rank {} of {}: {}", mine.rank, mine.size, error.what()));
-  }
-}
-
-// The same environment may serve a program after another (weft run -- sh -c 'one; two'), each of which meets apart. Two at a
-// time are a mistake of whoever starts ranks by hand.
-Store join(const Store& all, const RankEnvironment& mine, const Deadline& deadline) {
-  Store store = all.within(deadline);
-  const auto process_key = [&mine](int64_t turn) { return fmt::format("process/{}/{}", mine.rank, turn); };
-  const int64_t turn = store.add(fmt::format("joined/{}", mine.rank), 1);
-  store.set(process_key(turn), fmt::format("{} {}", ::getpid(), this_host()));
-  if (turn == 1) return all;
-  const std::string before = store.get(process_key(turn - 1), deadline, "joining the other ranks");
-  const int pid = std::stoi(before);
-  const bool here = before.substr(before.find(' ') + 1) == this_host();
-  if (!here || (pid != ::getpid() && process_state(pid) != ProcessState::ended)) {
-    throw InputError(
-        fmt::format("rank {} of {}: another process has this rank too (RANK={}), process {}; give each a number of its own",
-                    mine.rank, mine.size, mine.rank, pid));
-  }
-  return all.below(fmt::format("turn/{}", turn));
-}
-
-std::vector<std::string> exchange_hosts(Store& store, const RankEnvironment& mine, const Deadline& deadline) {
-  store.set(fmt::format("host/{}", mine.rank), fmt::format("{} {}", mine.size, this_host()), deadline);
-  std::vector<std::string> hosts;  // as many as come: a size that somebody mistyped takes no memory
-  while (static_cast<int>(hosts.size()) < mine.size) {
-    const int rank = static_cast<int>(hosts.size());
-    const std::string told = store.get(fmt::format("host/{}", rank), deadline,
-                                       fmt::format("rank {} of {} waits for rank {} to start", mine.rank, mine.size, rank));
-    const size_t space = std::min(told.find(' '), told.size());
-    if (told.substr(0, space) != std::to_string(mine.size)) {
-      throw InputError(fmt::format("rank {} is started in a world of {}, rank {} in one of {}; give all the same WORLD_SIZE",
-                                   mine.rank, mine.size, rank, told.substr(0, space)));
-    }
-    hosts.push_back(told.substr(std::min(space + 1, told.size())));
-  }
-  return hosts;
-}
-
 /// Numbers of groups that a part of the world has: its meetings come between those of the whole world before and after.
 constexpr int kGroupsOfPart = 1 << 16;
 
@@ -127,8 +64,9 @@ World World::from_environment(std::chrono::milliseconds timeout) {
     return World(state);
   }
   const Deadline deadline = timeout;
-  state->store = join(Store(meet(*mine, timeout), key_prefix_from_environment()), *mine, deadline);
-  state->hosts = exchange_hosts(*state->store, *mine, deadline);
+  Joined joined = join_world(place_from_environment(*mine), deadline);
+  state->store = std::move(joined.store);
+  state->hosts = std::move(joined.hosts);
   state->store = state->store->with(RankTable::join(*state->store, mine->rank, state->hosts, deadline));
   state->begin_attempt(0);
 

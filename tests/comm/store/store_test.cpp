@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
@@ -24,6 +25,7 @@
 #include "weft/comm/rank_environment.h"
 #include "weft/comm/store/call_thread.h"
 #include "weft/comm/store/lost_rank.h"
+#include "weft/comm/store/store_connection.h"
 
 namespace weft {
 namespace {
@@ -172,6 +174,37 @@ TEST(Processes, RankZeroServesOnTheLoopbackInterfaceOnlyWhereAllRanksAreLocal) {
                                            },
                                            {.rank_zero_serves = true});
   for (const auto& result : results) EXPECT_EQ(result.output, "0100007F") << result.error;
+}
+
+/// Trips to the store that making a group takes the rank that comes last: who waits for long asks for whom.
+int trips_for_group(int size, BackendKind backend) {
+  const auto results = test::run_processes(
+      size,
+      [backend](const World& world) {
+        const Mesh mesh(world, {{"dp", world.size()}});
+        StoreConnection& connection = world.store().connection();
+        world.store().gather({"begin together", world.rank(), world.size()}, milliseconds(20000));
+        const int64_t before = connection.trips();
+        const Group group = mesh.group(mesh.axis("dp"), {.backend = backend, .timeout = milliseconds(20000)});
+        const int64_t trips = connection.trips() - before;
+        world.store().gather({"end together", world.rank(), world.size()}, milliseconds(20000));
+        return std::to_string(trips);
+      },
+      {.label = fmt::format("{} of {}", static_cast<int>(backend), size)});
+  std::vector<int> trips;
+  for (const auto& result : results) {
+    EXPECT_EQ(result.error, "");
+    trips.push_back(std::atoi(result.output.c_str()));
+  }
+  return *std::min_element(trips.begin(), trips.end());
+}
+
+TEST(Processes, TripsForAGroupDoNotGrowWithTheNumberOfRanks) {
+  for (const int size : {2, 4}) {
+    // To agree on what is made, to meet, to be told of a failure; and the memory, or the addresses: their own, those of all.
+    EXPECT_EQ(trips_for_group(size, BackendKind::shm), 4);
+    EXPECT_EQ(trips_for_group(size, BackendKind::gloo), 5);
+  }
 }
 
 TEST(RankEnvironment, WhereRanksMeet) {

@@ -14,8 +14,8 @@
 
 #include "tests/support/wait_until.h"
 #include "weft/comm/host/process.h"
+#include "weft/comm/store/c10d_store.h"
 #include "weft/comm/store/store.h"
-#include "weft/comm/store/store_connection.h"
 #include "weft/comm/world.h"
 
 namespace weft {
@@ -109,10 +109,10 @@ TEST(RankTable, AFailureIsPastForThoseWhoFailedThemselvesOrWentOnTogether) {
 }
 
 /// A store inside this process that may go, or fall silent.
-class UnsteadyStore : public StoreConnection {
+class UnsteadyStore : public PollingConnection {
  public:
   enum class Mood { well, gone, silent };
-  UnsteadyStore() : StoreConnection("rank 0", std::chrono::seconds(10)) {}
+  UnsteadyStore() : PollingConnection("rank 0", std::chrono::seconds(10)) {}
   bool run(std::function<void(c10d::Store&)> call, const Deadline& deadline) override {
     TORCH_CHECK(mood != Mood::gone, "Connection reset by peer");
     if (mood == Mood::silent) std::this_thread::sleep_until(deadline.end());

@@ -1,11 +1,22 @@
 #include "weft/comm/c10d/engine_store.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "weft/base/parse_number.h"
 #include "weft/comm/store/store_connection.h"
 
 namespace weft {
+namespace {
 
-EngineStore::EngineStore(weft::Store store, Milliseconds timeout, std::string what)
-    : c10d::Store(timeout), store_(std::move(store)), what_(std::move(what)) {}
+/// As many addresses as come along: of a group of 1 024 ranks, whose addresses have 8 KiB each, half a MiB.
+constexpr int kNeighbours = 64;
+
+}  // namespace
+
+EngineStore::EngineStore(weft::Store store, Milliseconds timeout, std::string what, int numbered)
+    : c10d::Store(timeout), store_(std::move(store)), what_(std::move(what)), numbered_(numbered) {}
 
 template <class Call>
 auto EngineStore::ask(const std::string& key, Call call) {
@@ -19,7 +30,9 @@ EngineStore::Keys EngineStore::whole(const Keys& keys) const {
   return result;
 }
 
-c10::intrusive_ptr<c10d::Store> EngineStore::clone() { return c10::make_intrusive<EngineStore>(store_, timeout_, what_); }
+c10::intrusive_ptr<c10d::Store> EngineStore::clone() {
+  return c10::make_intrusive<EngineStore>(store_, timeout_, what_, numbered_);
+}
 
 void EngineStore::set(const std::string& key, const Bytes& value) { store_.set(key, {value.begin(), value.end()}, timeout_); }
 
@@ -29,7 +42,27 @@ EngineStore::Bytes EngineStore::compareSet(const std::string& key, const Bytes& 
   });
 }
 
+// Whether the key is one of those that come together; then its value is here.
+bool EngineStore::bring(const std::string& key) {
+  const size_t digits = key.find_last_not_of("0123456789") + 1;
+  const auto number = parse_number<int>(std::string_view(key).substr(digits));
+  if (!number || *number >= numbered_) return false;
+  if (brought_.count(key) > 0) return true;
+  Keys keys;
+  const int begin = *number / kNeighbours * kNeighbours;
+  for (int i = begin; i < std::min(begin + kNeighbours, numbered_); ++i) {
+    keys.push_back(fmt::format("{}{}", key.substr(0, digits), i));
+  }
+  std::vector<std::string> values = store_.get_all(keys, timeout_, what_);
+  for (size_t i = 0; i < keys.size(); ++i) brought_[keys[i]] = std::move(values[i]);
+  return brought_.count(key) > 0;
+}
+
 EngineStore::Bytes EngineStore::get(const std::string& key) {
+  if (bring(key)) {
+    const auto value = brought_.extract(key);
+    return {value.mapped().begin(), value.mapped().end()};
+  }
   const std::string value = store_.get(key, timeout_, what_);
   return {value.begin(), value.end()};
 }
@@ -53,8 +86,9 @@ int64_t EngineStore::getNumKeys() {
 void EngineStore::wait(const Keys& keys) { wait(keys, timeout_); }
 
 void EngineStore::wait(const Keys& keys, const Milliseconds& timeout) {
+  if (keys.size() == 1 && bring(keys.front())) return;
   const Deadline deadline = timeout == kNoTimeout ? timeout_ : timeout;
-  for (const std::string& key : keys) store_.get(key, deadline, what_);
+  store_.get_all(keys, deadline, what_);
 }
 
 void EngineStore::append(const std::string& key, const Bytes& value) {
@@ -67,7 +101,7 @@ void EngineStore::append(const std::string& key, const Bytes& value) {
 std::vector<EngineStore::Bytes> EngineStore::multiGet(const Keys& keys) {
   std::vector<Bytes> values;
   values.reserve(keys.size());
-  for (const std::string& key : keys) values.push_back(get(key));
+  for (const std::string& value : store_.get_all(keys, timeout_, what_)) values.emplace_back(value.begin(), value.end());
   return values;
 }
 

@@ -1,7 +1,13 @@
 // EngineStore: a Store as c10d's engines want it. Its waits end with the failure that ends the Store's too.
+//
+// Gloo's ranks put their addresses under keys that end with their numbers, and ask for one after another. Here one such key
+// brings those of its neighbours along, so that a group takes a trip for every 64 ranks, not two for each.
 #pragma once
 
+#include <string>
 #include <torch/csrc/distributed/c10d/Store.hpp>
+#include <unordered_map>
+#include <vector>
 
 #include "weft/comm/store/store.h"
 
@@ -14,7 +20,8 @@ class EngineStore : public c10d::Store {
   using Milliseconds = std::chrono::milliseconds;
 
   /// `what` says in errors what is waited for.
-  EngineStore(weft::Store store, Milliseconds timeout, std::string what);
+  /// Keys that end with a number below `numbered` are set once, by all, before anybody asks for them.
+  EngineStore(weft::Store store, Milliseconds timeout, std::string what, int numbered = 0);
 
   c10::intrusive_ptr<c10d::Store> clone() override;
   void set(const std::string& key, const Bytes& value) override;
@@ -35,9 +42,12 @@ class EngineStore : public c10d::Store {
   template <class Call>
   auto ask(const std::string& key, Call call);
   Keys whole(const Keys& keys) const;
+  bool bring(const std::string& key);
 
   weft::Store store_;
   std::string what_;
+  int numbered_;
+  std::unordered_map<std::string, std::string> brought_;  ///< and not asked for yet
 };
 
 }  // namespace weft

@@ -25,13 +25,7 @@ constexpr std::chrono::milliseconds kShowInTableAfter{50};
 constexpr std::chrono::milliseconds kEvidence{1000};
 
 // Connecting has no good way to be told of a rank that will not come, so ranks first meet in the store.
-void meet(const GroupPlan& plan) {
-  Store store = plan.store;
-  store.set(fmt::format("here/{}", plan.axis.index), "");
-  for (int position = 0; position < plan.axis.size(); ++position) {
-    await_key(store, fmt::format("here/{}", position), plan.deadline, wait_in(kJoin, plan.axis, {position}));
-  }
-}
+void meet(const GroupPlan& plan) { await_all(plan.store, "here", plan.deadline, wait_in(kJoin, plan.axis, {})); }
 
 std::vector<int> others_on(const Axis& axis) {
   std::vector<int> positions;

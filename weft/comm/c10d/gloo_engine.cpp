@@ -11,6 +11,7 @@
 #include "weft/comm/call/call.h"
 #include "weft/comm/host/host_name.h"
 #include "weft/comm/store/answer_time.h"
+#include "weft/comm/store/store_connection.h"
 
 namespace weft {
 namespace {
@@ -19,6 +20,9 @@ std::shared_ptr<gloo::transport::Device> make_device(const GroupPlan& plan) {
   if (on_one_host(plan.hosts)) return c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1");
   if (const auto interface = env_string("GLOO_SOCKET_IFNAME"))
     return c10d::ProcessGroupGloo::createDeviceForInterface(*interface);
+  // The interface that leads to the others. A host's own name often means 127.0.1.1 there, where nobody else comes.
+  if (const std::string address = plan.store.connection().address(); !address.empty())
+    return c10d::ProcessGroupGloo::createDeviceForHostname(address);
   return c10d::ProcessGroupGloo::createDefaultDevice();
 }
 
@@ -33,7 +37,7 @@ c10::intrusive_ptr<GlooEngine> GlooEngine::connect(const GroupPlan& plan) {
     // All ranks of the group are here, so they finish this whatever fails elsewhere: Gloo cannot be called off while it
     // connects.
     const Store meeting = plan.store.failing_on(nullptr).below("gloo");
-    auto store = c10::make_intrusive<EngineStore>(meeting, std::max(plan.deadline.left(), kToAnswer), what);
+    auto store = c10::make_intrusive<EngineStore>(meeting, std::max(plan.deadline.left(), kToAnswer), what, plan.axis.size());
     return c10::make_intrusive<GlooEngine>(store, plan.axis.index, plan.axis.size(), options);
   } catch (const CommError&) {
     throw;

@@ -18,11 +18,14 @@ namespace {
 
 using Addresses = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
 
-// Empty when it connected, else why not.
-std::string try_address(const addrinfo& address, const Deadline& deadline) {
-  const FileDescriptor socket(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+// Sets `connected`, or returns why not.
+std::string try_address(const addrinfo& address, const Deadline& deadline, FileDescriptor& connected) {
+  FileDescriptor socket(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket) return std::strerror(errno);
-  if (::connect(socket.get(), address.ai_addr, address.ai_addrlen) == 0) return "";
+  if (::connect(socket.get(), address.ai_addr, address.ai_addrlen) == 0) {
+    connected = std::move(socket);
+    return "";
+  }
   if (errno != EINPROGRESS) return std::strerror(errno);
   pollfd entry{socket.get(), POLLOUT, 0};
   // A host may have several addresses, of which some swallow what is sent to them.
@@ -31,10 +34,12 @@ std::string try_address(const addrinfo& address, const Deadline& deadline) {
   int error = 0;
   socklen_t length = sizeof error;
   ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &length);
-  return error == 0 ? "" : std::strerror(error);
+  if (error != 0) return std::strerror(error);
+  connected = std::move(socket);
+  return "";
 }
 
-std::string try_host(const std::string& host, int port, const Deadline& deadline) {
+std::string try_host(const std::string& host, int port, const Deadline& deadline, FileDescriptor& connected) {
   addrinfo wanted{};
   wanted.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
@@ -43,21 +48,24 @@ std::string try_host(const std::string& host, int port, const Deadline& deadline
   const Addresses addresses(found, &freeaddrinfo);
   std::string problem = "it has no address";
   for (const addrinfo* address = found; address != nullptr; address = address->ai_next) {
-    problem = try_address(*address, deadline);
-    if (problem.empty()) break;
+    problem = try_address(*address, deadline, connected);
+    if (connected) break;
   }
   return problem;
 }
 
 }  // namespace
 
-void wait_until_reachable(const std::string& host, int port, const Deadline& deadline) {
-  auto pause = std::chrono::milliseconds(2);
-  for (std::string problem; !(problem = try_host(host, port, deadline)).empty();) {
+FileDescriptor reach(const std::string& host, int port, const Deadline& deadline) {
+  FileDescriptor connected;
+  for (auto pause = std::chrono::milliseconds(2);; pause = std::min(pause * 2, std::chrono::milliseconds(100))) {
+    const std::string problem = try_host(host, port, deadline, connected);
+    if (connected) return connected;
     if (deadline.passed()) throw Error(problem);
     std::this_thread::sleep_for(std::min(pause, deadline.left()));
-    pause = std::min(pause * 2, std::chrono::milliseconds(100));
   }
 }
+
+void wait_until_reachable(const std::string& host, int port, const Deadline& deadline) { reach(host, port, deadline); }
 
 }  // namespace weft

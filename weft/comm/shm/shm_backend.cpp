@@ -167,11 +167,7 @@ std::shared_ptr<ShmBackend> join(const GroupPlan& group) {
   const Plan plan(size, group.options.message_bytes);
   Joined joined = open_memory(group, plan);
   auto backend = std::make_shared<ShmBackend>(group, plan, joined.memory);
-  Store store = group.store;
-  store.set(fmt::format("joined/{}", group.axis.index), "");
-  for (int rank = 0; rank < size; ++rank) {
-    await_key(store, fmt::format("joined/{}", rank), group.deadline, wait_in(kJoin, group.axis, {rank}));
-  }
+  await_all(group.store, "joined", group.deadline, wait_in(kJoin, group.axis, {}));
   backend->members().watch_peers();
   return backend;
 }

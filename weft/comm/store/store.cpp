@@ -2,9 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <thread>
-
 #include "weft/base/error.h"
 #include "weft/comm/store/lost_rank.h"
 #include "weft/comm/store/store_connection.h"
@@ -15,17 +12,6 @@ namespace {
 using Bytes = std::vector<uint8_t>;
 
 std::string text_of(const Bytes& bytes) { return {bytes.begin(), bytes.end()}; }
-
-struct LookedUp {
-  std::optional<std::string> value, failure;
-};
-
-// One call for both, so that one wait for the store does. The failure counts where there is no value.
-LookedUp look_up(c10d::Store& store, const std::string& key, const std::string& failure_key) {
-  if (store.check({key})) return {text_of(store.get(key)), std::nullopt};
-  if (failure_key.empty() || !store.check({failure_key})) return {};
-  return {std::nullopt, text_of(store.get(failure_key))};
-}
 
 }  // namespace
 
@@ -53,23 +39,50 @@ std::optional<bool> Store::has(const std::string& key, const Deadline& deadline)
   return connection_->ask(key, deadline, [key = prefix_ + key](c10d::Store& store) { return store.check({key}); });
 }
 
+std::string Store::set_once(const std::string& key, const std::string& value) {
+  return connection_->insist(key, deadline(), [key = prefix_ + key, value](c10d::Store& store) {
+    return text_of(store.compareSet(key, Bytes(), Bytes(value.begin(), value.end())));
+  });
+}
+
 std::string Store::get(const std::string& key, const Deadline& deadline, const std::string& what) {
-  const std::string whole = prefix_ + key, failure = failure_ ? failure_->key : "";
-  auto pause = std::chrono::microseconds(100);
-  while (true) {
-    const auto found = connection_->ask(key, deadline.with_at_least(kToAnswer),
-                                        [whole, failure](c10d::Store& store) { return look_up(store, whole, failure); });
-    if (found && found->value) return *found->value;
-    if (found) throw_if(found->failure);
-    if (deadline.passed()) {
-      throw CommError(
-          fmt::format("{}: {} {:.1f} s (key \"{}\")", what,
-                      found ? "still missing after" : fmt::format("the store, which {} serves, has not answered for", server()),
-                      deadline.timeout().count() / 1000.0, whole));
-    }
-    std::this_thread::sleep_for(pause);
-    pause = std::min(pause * 2, std::chrono::microseconds(20000));
-  }
+  return get_all({key}, deadline, what).front();
+}
+
+std::vector<std::string> Store::get_all(const std::vector<std::string>& keys, const Deadline& deadline,
+                                        const std::string& what) {
+  if (keys.empty()) return {};
+  std::vector<std::string> whole;
+  whole.reserve(keys.size());
+  for (const std::string& key : keys) whole.push_back(prefix_ + key);
+  Waited waited = connection_->await(whole, failure_key(), deadline, {});
+  if (waited.end == WaitEnd::came) return std::move(waited.values);
+  if (waited.end == WaitEnd::failed) throw_if(waited.values.front());
+  throw CommError(fmt::format("{}: {} {:.1f} s (key \"{}\")", what,
+                              waited.end == WaitEnd::passed
+                                  ? "still missing after"
+                                  : fmt::format("the store, which {} serves, has not answered for", server()),
+                              deadline.timeout().count() / 1000.0, whole.front()));
+}
+
+Waited Store::await(const std::string& key, const Deadline& deadline, const Watch& watch) {
+  Waited waited = connection_->await({prefix_ + key}, failure_key(), deadline, watch);
+  if (waited.end == WaitEnd::failed) throw_if(waited.values.front());
+  return waited;
+}
+
+Gathered Store::gather(const Contribution& own, const Deadline& deadline, const Watch& watch) {
+  Contribution whole = own;
+  whole.name = prefix_ + own.name;
+  Gathered gathered = connection_->gather(whole, failure_key(), deadline, watch);
+  if (gathered.end == WaitEnd::failed && gathered.other_rank < 0) throw_if(gathered.values.front());
+  return gathered;
+}
+
+Gathered Store::missing(const Contribution& own, const Deadline& deadline) {
+  Contribution whole = own;
+  whole.name = prefix_ + own.name;
+  return connection_->missing(whole, deadline);
 }
 
 void Store::remove(const std::string& key) {
@@ -83,7 +96,10 @@ int64_t Store::add(const std::string& key, int64_t amount) {
 
 void Store::throw_if_failed() {
   if (!failure_) return;
-  const auto look = [key = failure_->key](c10d::Store& store) { return look_up(store, key, "").value; };
+  const auto look = [key = failure_->key](c10d::Store& store) -> std::optional<std::string> {
+    if (!store.check({key})) return std::nullopt;
+    return text_of(store.get(key));
+  };
   throw_if(connection_->insist(failure_->key, deadline(), look));
 }
 

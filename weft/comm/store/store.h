@@ -1,8 +1,8 @@
 // Store: strings under keys that all ranks of a world share, for meeting and for building groups; not for bulk data.
 //
 // A small value; copies share one connection. Every call has a deadline, also where the store does not answer (whoever serves
-// it is stopped, or behind a network that swallows packets); then a CommError names what was waited for. Waiting polls with
-// growing pauses, so that a rank that waits never keeps another thread of its process from the store.
+// it is stopped, or behind a network that swallows packets); then a CommError names what was waited for. A call is one trip to
+// a store of weft's, also one that waits, for one key or for what all ranks bring; it keeps no other thread from the store.
 #pragma once
 
 #include <atomic>
@@ -11,8 +11,10 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "weft/base/deadline.h"
+#include "weft/comm/store/waited.h"
 
 namespace weft {
 
@@ -49,10 +51,24 @@ class Store {
   /// deadline.
   std::optional<bool> has(const std::string& key, const Deadline& deadline);
 
+  /// Sets the key where it is not there; its value then, by whomever.
+  std::string set_once(const std::string& key, const std::string& value);
+
   /// Waits until the key is there. `what` says in the error what was waited for.
   std::string get(const std::string& key, const Deadline& deadline, const std::string& what);
+  /// The same for all of these keys.
+  std::vector<std::string> get_all(const std::vector<std::string>& keys, const Deadline& deadline, const std::string& what);
+  /// Waits until the key is there, for whoever looks about meanwhile and knows better what to make of waiting in vain: ends
+  /// with came, passed, called_off or silent.
+  Waited await(const std::string& key, const Deadline& deadline, const Watch& watch);
 
-  /// This store, whose get() also ends with the failure's text as its error.
+  /// Brings a value under a name and waits for those that all other ranks bring, `own.size` of them with this one; each rank
+  /// once a name. Ends as await() does, or with failed where a rank counts another number of them.
+  Gathered gather(const Contribution& own, const Deadline& deadline, const Watch& watch = {});
+  /// Who has not come to a gathering that this rank waits in.
+  Gathered missing(const Contribution& own, const Deadline& deadline);
+
+  /// This store, whose waits also end with the failure's text as its error.
   Store failing_on(std::shared_ptr<Failure> failure) const;
   /// Sets the failure, with the number of the rank where one was lost; a rank that has been told already tells nothing.
   void announce(const Error& error);
@@ -77,6 +93,7 @@ class Store {
 
  private:
   Deadline deadline() const;
+  std::string failure_key() const { return failure_ ? failure_->key : ""; }
   void throw_if(const std::optional<std::string>& failure);
 
   std::shared_ptr<StoreConnection> connection_;

@@ -1,4 +1,8 @@
-// What a Store holds: a way to a c10d store, whose calls all end in time. Only sources that speak to c10d include this.
+// What a Store holds: a way to a store that is served somewhere, whose calls all end in time. Only sources that speak to c10d
+// include this.
+//
+// To a store of weft's every call is one trip, waits too (served_store.h); to others waits are made of c10d's calls, and poll
+// (c10d_store.h).
 #pragma once
 
 #include <chrono>
@@ -7,14 +11,15 @@
 #include <optional>
 #include <string>
 #include <torch/csrc/distributed/c10d/Store.hpp>
+#include <vector>
 
 #include "weft/base/deadline.h"
-#include "weft/base/file_descriptor.h"
 #include "weft/comm/store/answer_time.h"
+#include "weft/comm/store/waited.h"
 
 namespace weft {
 
-/// A connection to a c10d store.
+/// A connection to a store.
 class StoreConnection {
  public:
   StoreConnection(std::string server, std::chrono::milliseconds timeout) : server_(std::move(server)), timeout_(timeout) {}
@@ -25,6 +30,20 @@ class StoreConnection {
   /// Makes the call, and throws what it threw. False when it has not ended by then; it may yet run, so it must own what it
   /// uses.
   virtual bool run(std::function<void(c10d::Store&)> call, const Deadline& deadline) = 0;
+
+  /// Waits for all of the keys. Where `unless` is not empty, that key ends the wait too; theirs count first. Throws CommError
+  /// when the store is gone.
+  virtual Waited await(const std::vector<std::string>& keys, const std::string& unless, const Deadline& deadline,
+                       const Watch& watch) = 0;
+  /// Brings a value to a gathering and waits for those of all ranks, as await() does.
+  virtual Gathered gather(const Contribution& own, const std::string& unless, const Deadline& deadline, const Watch& watch) = 0;
+  /// Who has not come to a gathering that this rank waits in, as Gathered tells it; `silent` where the store does not answer.
+  virtual Gathered missing(const Contribution& own, const Deadline& deadline) = 0;
+
+  /// The address of this host that other hosts reach it at, as far as the connection tells; else empty.
+  virtual std::string address() { return {}; }
+  /// Trips to the store so far; 0 where they are not counted.
+  virtual int64_t trips() { return 0; }
 
   const std::string& server() const { return server_; }           ///< for errors: "rank 0", "the launcher"
   std::chrono::milliseconds timeout() const { return timeout_; }  ///< of calls that are given no deadline
@@ -46,25 +65,15 @@ class StoreConnection {
   }
   [[noreturn]] void no_answer(const std::string& key, const Deadline& deadline) const;
 
+ protected:
+  /// Throws CommError: the store is gone, as `problem` says.
+  [[noreturn]] void gone(const std::string& key, const std::string& problem) const;
+
  private:
   bool run_or_explain(const std::string& key, std::function<void(c10d::Store&)> call, const Deadline& deadline);
 
   std::string server_;
   std::chrono::milliseconds timeout_;
 };
-
-/// Where a store over TCP is: `server` serves it at `host`:`port`.
-struct StoreAddress {
-  std::string server, host;
-  int port = 0;
-};
-
-/// Connects to a store. Throws CommError when it cannot be reached in time. `timeout` is also that of the connection's later
-/// calls.
-std::shared_ptr<StoreConnection> connect(const StoreAddress& address, std::chrono::milliseconds timeout);
-/// Serves a store and connects to it: on a socket that listens at that port, or, where that is empty, on all interfaces.
-std::shared_ptr<StoreConnection> serve(const StoreAddress& address, FileDescriptor socket, std::chrono::milliseconds timeout);
-/// Makes a store inside this process.
-std::shared_ptr<StoreConnection> make_local_store();
 
 }  // namespace weft

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <thread>
 
 #include "weft/comm/store/answer_time.h"
 #include "weft/comm/store/lost_rank.h"
@@ -17,8 +16,10 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kShowAfter{20};
-/// Before a rank's earlier failure counts, as it may be about to go on; and between two looks.
+/// Before a rank's earlier failure counts, as it may be about to go on; and between two looks at one of this host.
 constexpr milliseconds kLookAfter{200};
+/// Between two looks at others in the end, as each is a trip to the store; what ends the wait comes by itself.
+constexpr milliseconds kLookAtLast{3200};
 
 // Told before what this rank has made for the others goes (its memory, its connections): whoever finds that gone asks why.
 [[noreturn]] void give_up(Store& store, const RankRow& wait, double waited_s) {
@@ -40,6 +41,39 @@ constexpr milliseconds kLookAfter{200};
   throw CommError(text);
 }
 
+// A wait in the table, once it has lasted for a moment, and when to look at those that it is for.
+class Lookout {
+ public:
+  Lookout(const Store& store, const RankRow& wait) : table_(store.table()), wait_(wait) {}
+
+  void show() {
+    if (!waiting_ && Clock::now() - begin_ >= kShowAfter) waiting_.emplace(table_, wait_);
+  }
+  void now_awaits(const std::vector<int>& ranks) {
+    if (waiting_) waiting_->now_awaits(ranks);
+  }
+  /// Whether to look at `rank` now: ever more seldom at one of another host (-1 is one).
+  bool is_time(int rank) {
+    const bool here = rank >= 0 && table_->on_this_host(rank);
+    auto& [next, pause] = here ? here_ : elsewhere_;
+    if (Clock::now() < next) return false;
+    next = Clock::now() + pause;
+    if (!here) pause = std::min(pause * 2, kLookAtLast);
+    return true;
+  }
+
+ private:
+  struct Turn {
+    Clock::time_point next = Clock::now() + kLookAfter;
+    milliseconds pause = kLookAfter;
+  };
+  std::shared_ptr<RankTable> table_;
+  const RankRow& wait_;
+  Clock::time_point begin_ = Clock::now();
+  std::optional<RankTable::Waiting> waiting_;
+  Turn here_, elsewhere_;
+};
+
 bool cannot_come(const RankRow& row) { return row.state == RankState::failed || row.state == RankState::ended; }
 
 }  // namespace
@@ -52,29 +86,55 @@ RankRow wait_for_rank(int rank, const std::string& doing) {
 }
 
 std::string await_key(Store store, const std::string& key, const Deadline& deadline, const RankRow& wait) {
-  const auto begin = Clock::now();
+  Lookout lookout(store, wait);
   const int rank = wait.awaits.front();
-  auto pause = std::chrono::microseconds(100);
-  std::optional<RankTable::Waiting> waiting;
-  auto look = begin + kLookAfter;
+  const auto go_on = [&] {
+    lookout.show();
+    return !lookout.is_time(rank) || !cannot_come(store.table()->read(rank));
+  };
+  const Waited waited = store.await(key, deadline, {kShowAfter, go_on});
   const double timeout_s = std::chrono::duration<double>(deadline.timeout()).count();
-  while (true) {
-    const std::optional<bool> there = store.has(key, deadline.with_at_least(kToAnswer));
-    if (there == true) break;
-    if (!there) throw_silent(store, wait, timeout_s);
-    store.throw_if_failed();
-    const auto now = Clock::now();
-    if (!waiting && now - begin >= kShowAfter) waiting.emplace(store.table(), wait);
-    bool gone = false;
-    if (now >= look) {
-      look = now + kLookAfter;
-      gone = cannot_come(store.table()->read(rank)) && !store.has(key);  // what it set before it went still counts
-    }
-    if (gone || deadline.passed()) give_up(store, wait, timeout_s);
-    std::this_thread::sleep_for(pause);
-    pause = std::min(pause * 2, std::chrono::microseconds(20000));
+  if (waited.end == WaitEnd::came) return waited.values.front();
+  if (waited.end == WaitEnd::silent) throw_silent(store, wait, timeout_s);
+  // What it set before it went still counts.
+  if (waited.end == WaitEnd::called_off && store.has(key)) return store.get(key, deadline, wait.doing);
+  give_up(store, wait, timeout_s);
+}
+
+void await_all(Store store, const std::string& name, const Deadline& deadline, RankRow wait) {
+  const RankTable& table = *store.table();
+  const auto own_place = std::find(wait.members.begin(), wait.members.end(), table.rank());
+  const Contribution own{name, static_cast<int>(own_place - wait.members.begin()), static_cast<int>(wait.members.size())};
+  wait.awaits = wait.members;
+  std::erase(wait.awaits, table.rank());
+  const auto narrow = [&wait](const Gathered& gathered) {
+    if (gathered.missing_ranks.empty()) return false;
+    wait.awaits.clear();
+    for (const int position : gathered.missing_ranks) wait.awaits.push_back(wait.members.at(static_cast<size_t>(position)));
+    return true;
+  };
+  Lookout lookout(store, wait);
+  bool gone_before = false;
+  const auto go_on = [&] {
+    lookout.show();
+    // Ranks of this host are looked at without the store; who of them has gone may have come before.
+    const bool gone = !gone_before && lookout.is_time(table.rank()) && table.any_gone(wait.awaits);
+    gone_before |= gone;
+    if (!gone && !lookout.is_time(-1)) return true;
+    if (!narrow(store.missing(own, kToAnswer))) return true;
+    lookout.now_awaits(wait.awaits);
+    return !table.any_gone(wait.awaits) && !cannot_come(table.read(wait.awaits.front()));
+  };
+  const Gathered gathered = store.gather(own, deadline, {kShowAfter, go_on});
+  const double timeout_s = std::chrono::duration<double>(deadline.timeout()).count();
+  if (gathered.end == WaitEnd::came) return;
+  if (gathered.end == WaitEnd::silent) throw_silent(store, wait, timeout_s);
+  if (gathered.other_rank >= 0) {
+    throw CommError(fmt::format("{}: rank {} counts {} ranks there, rank {} {}", wait.doing, table.rank(), own.size,
+                                gathered.other_rank, gathered.other_size));
   }
-  return store.get(key, deadline, wait.doing);
+  narrow(gathered);
+  give_up(store, wait, timeout_s);
 }
 
 void tell_failure(Store& store, const Error& error) {

@@ -18,6 +18,10 @@ RankRow wait_for_rank(int rank, const std::string& doing);
 /// within some 200 ms where that rank has failed (with its error) or its process has ended.
 std::string await_key(Store store, const std::string& key, const Deadline& deadline, const RankRow& wait);
 
+/// Returns once all of wait.members have called this with that name, once a name: one trip for each, whatever their number.
+/// Throws as await_key() does.
+void await_all(Store store, const std::string& name, const Deadline& deadline, RankRow wait);
+
 /// Tells `error` to all that wait for this rank: those of its groups, and those that meet in the store.
 void tell_failure(Store& store, const Error& error);
 

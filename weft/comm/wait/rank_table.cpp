@@ -167,7 +167,7 @@ void RankTable::fail(int culprit, const std::string& text) {
 }
 
 std::string RankTable::text_of(int rank, Asking& asking) const {
-  if (local(rank)) return rows_->read(rank);
+  if (on_this_host(rank)) return rows_->read(rank);
   try {
     const std::optional<bool> there = asking.in_vain ? false : store_->has(row_key(rank), asking.deadline);
     asking.in_vain |= !there;
@@ -186,7 +186,7 @@ RankRow RankTable::read(int rank, Asking& asking) const {
   std::erase_if(row.awaits, [this](int other) { return other < 0 || other >= static_cast<int>(hosts_.size()); });
   row.process = entry.pid > 0 ? fmt::format("process {} on host {}", entry.pid, hosts_[rank]) : "host " + hosts_[rank];
   row.state = entry.waiting ? RankState::waiting : RankState::running;
-  if (local(rank) && entry.pid > 0) {
+  if (on_this_host(rank) && entry.pid > 0) {
     const ProcessState process = process_state(entry.pid);
     if (process == ProcessState::stopped) row.state = RankState::stopped;
     if (process == ProcessState::ended) row.state = RankState::ended;
@@ -216,7 +216,7 @@ std::vector<RankRow> RankTable::read() const {
 
 bool RankTable::any_gone(const std::vector<int>& ranks) const {
   return std::any_of(ranks.begin(), ranks.end(), [this](int rank) {
-    if (rank == rank_ || !local(rank)) return false;
+    if (rank == rank_ || !on_this_host(rank)) return false;
     const RankState state = read(rank).state;
     return state == RankState::ended || state == RankState::failed;
   });

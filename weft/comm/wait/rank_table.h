@@ -33,6 +33,7 @@ class RankTable {
   RankTable& operator=(const RankTable&) = delete;
 
   int rank() const { return rank_; }
+  bool on_this_host(int rank) const { return hosts_[rank] == hosts_[rank_]; }
   /// All rows; failures that are past read as running ranks, and so do ranks of other hosts where the store does not answer.
   std::vector<RankRow> read() const;
   RankRow read(int rank) const;
@@ -75,7 +76,6 @@ class RankTable {
   struct Asking;    // of the store, for rows of other hosts
 
   RankTable(int rank, std::vector<std::string> hosts, std::unique_ptr<RankRows> rows, const Store& store);
-  bool local(int rank) const { return hosts_[rank] == hosts_[rank_]; }
   RankRow read(int rank, Asking& asking) const;
   std::vector<RankRow> read(Asking& asking) const;
   std::string text_of(int rank, Asking& asking) const;

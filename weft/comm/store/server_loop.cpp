@@ -1,0 +1,308 @@
+#include "weft/comm/store/server_loop.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <thread>
+
+#include "weft/base/error.h"
+#include "weft/base/interfaces.h"
+#include "weft/base/token.h"
+#include "weft/base/uninterrupted.h"
+#include "weft/comm/store/proof.h"
+
+namespace weft {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr uint64_t kListening = 0, kWake = 1, kFirstPeer = 2;  // numbers in epoll's events
+constexpr milliseconds kToProve{5000};
+/// Connections that have proven nothing yet, at a time. Beyond them the oldest makes room, unless it is younger than a second:
+/// until then newcomers wait in the kernel.
+constexpr size_t kMostUnproven = 4096;
+constexpr milliseconds kYoung{1000};
+constexpr milliseconds kLookForRoom{100};
+constexpr milliseconds kToSendTheRest{1000};
+constexpr size_t kReceiveBytes = size_t{64} << 10;
+/// A client that lets so much of its answers lie is not listened to until it has read some.
+constexpr size_t kMostUnsent = size_t{4} << 20;
+
+void set_option(int fd, int level, int name, int value) { ::setsockopt(fd, level, name, &value, sizeof value); }
+
+// A client whose host has vanished is given up after some 60 s, whether it owes an answer or is owed one.
+void keep_alive(int fd) {
+  set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+  set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, 30);
+  set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, 10);
+  set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, 3);
+  set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, 60'000);
+  set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+}
+
+bool raise_descriptor_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= limit.rlim_max) return false;
+  limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, std::max<rlim_t>(limit.rlim_cur * 2, 4096));
+  return ::setrlimit(RLIMIT_NOFILE, &limit) == 0;
+}
+
+FileDescriptor spare_descriptor() { return FileDescriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC)); }
+
+}  // namespace
+
+ServerLoop::ServerLoop(FileDescriptor listening, std::string token)
+    : listening_(std::move(listening)),
+      epoll_(::epoll_create1(EPOLL_CLOEXEC)),
+      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      spare_(spare_descriptor()),
+      token_(std::move(token)),
+      table_([this](const KeyTable::Asker& asker, message::Status status, const KeyTable::Body& body) {
+        answer(asker, status, body);
+      }),
+      next_number_(kFirstPeer) {
+  if (!epoll_ || !wake_ || ::fcntl(listening_.get(), F_SETFL, O_NONBLOCK) != 0) {
+    throw CommError(fmt::format("cannot serve a store: {}", std::strerror(errno)));
+  }
+  add(wake_.get(), EPOLLIN, kWake);
+  add(listening_.get(), 0, kListening);
+  listen(true);
+}
+
+void ServerLoop::add(int fd, uint32_t events, uint64_t number) {
+  epoll_event event{};
+  event.events = events;
+  event.data.u64 = number;
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) {
+    throw CommError(fmt::format("cannot serve a store: {}", std::strerror(errno)));
+  }
+}
+
+void ServerLoop::listen(bool on) {
+  listens_ = on;
+  epoll_event event{};
+  event.events = on ? uint32_t{EPOLLIN} : 0;
+  event.data.u64 = kListening;
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, listening_.get(), &event);
+}
+
+void ServerLoop::stop() {
+  stopping_ = true;
+  const uint64_t one = 1;
+  (void)!::write(wake_.get(), &one, sizeof one);
+}
+
+// Where the loop itself fails (out of memory), clients find their connections closed.
+void ServerLoop::run() {
+  try {
+    while (!stopping_) turn();
+    send_the_rest();
+  } catch (const std::exception&) {
+  }
+  listening_.close();
+  peers_.clear();
+}
+
+int ServerLoop::poll_ms() const {
+  Time due = Clock::now() + std::chrono::hours(1);
+  if (const auto next = table_.next_due()) due = std::min(due, *next);
+  if (!unproven_.empty()) due = std::min(due, unproven_.begin()->second);
+  if (!listens_) due = std::min(due, listen_again_);
+  const auto left = std::chrono::ceil<milliseconds>(due - Clock::now());
+  return static_cast<int>(std::max<int64_t>(0, left.count()));
+}
+
+void ServerLoop::turn() {
+  std::array<epoll_event, 256> events;
+  const int count = ::epoll_wait(epoll_.get(), events.data(), events.size(), poll_ms());
+  // What has come by now counts, so times that have passed come last.
+  for (int i = 0; i < count; ++i) {
+    const epoll_event& event = events[static_cast<size_t>(i)];
+    if (event.data.u64 == kListening) {
+      accept_all();
+    } else if (event.data.u64 != kWake) {
+      serve(event.data.u64, event.events);
+    }
+  }
+  table_.expire(Clock::now());
+  drop_unproven();
+  if (!listens_ && Clock::now() >= listen_again_) listen(true);
+}
+
+void ServerLoop::drop_unproven() {
+  const Time now = Clock::now();
+  while (!unproven_.empty() && unproven_.begin()->second <= now) drop(unproven_.begin()->first);
+}
+
+void ServerLoop::accept_all() {
+  for (int i = 0; i < 64; ++i) {  // then those that are here get their turn
+    if (unproven_.size() >= kMostUnproven) {
+      const auto oldest = unproven_.begin();
+      if (Clock::now() < oldest->second - kToProve + kYoung) {
+        listen_again_ = Clock::now() + kLookForRoom;
+        return listen(false);
+      }
+      drop(oldest->first);
+    }
+    FileDescriptor socket(
+        uninterrupted([this] { return ::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK); }));
+    if (socket) {
+      admit(std::move(socket));
+    } else if (errno == EMFILE && raise_descriptor_limit()) {
+      continue;
+    } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+      turn_away();
+      listen_again_ = Clock::now() + kLookForRoom;
+      return listen(false);
+    } else if (errno != ECONNABORTED) {
+      return;
+    }
+  }
+}
+
+// A descriptor is kept for telling whoever there is none for.
+void ServerLoop::turn_away() {
+  spare_.close();
+  const std::string text = proof::greeting(proof::Greeting::full, std::string(proof::kNonceBytes, '\0'));
+  for (int i = 0; i < 64; ++i) {
+    const FileDescriptor socket(::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!socket) break;
+    (void)!::send(socket.get(), text.data(), text.size(), MSG_NOSIGNAL);
+    ++dropped_;
+  }
+  spare_ = spare_descriptor();
+}
+
+// An error in here, and in serve(), concerns that client only.
+void ServerLoop::admit(FileDescriptor socket) {
+  const uint64_t number = next_number_++;
+  try {
+    keep_alive(socket.get());
+    Peer& peer = *peers_.emplace(number, std::make_unique<Peer>(std::move(socket), number)).first->second;
+    unproven_.emplace(number, Clock::now() + kToProve);
+    peer.nonce = random_bytes(proof::kNonceBytes);
+    peer.send(proof::greeting(token_.empty() ? proof::Greeting::open : proof::Greeting::prove, peer.nonce), nullptr);
+    peer.events = EPOLLIN;
+    add(peer.fd(), peer.events, number);
+    if (flush(peer)) return;
+  } catch (const std::exception&) {
+  }
+  drop(number);
+}
+
+void ServerLoop::serve(uint64_t number, uint32_t events) {
+  const auto place = peers_.find(number);
+  if (place == peers_.end()) return;  // dropped since
+  Peer& peer = *place->second;
+  bool good = false;
+  try {
+    good = (events & EPOLLERR) == 0 && ((events & (EPOLLIN | EPOLLHUP)) == 0 || receive(peer)) && flush(peer);
+  } catch (const std::exception&) {
+  }
+  if (!good) drop(number);
+}
+
+bool ServerLoop::receive(Peer& peer) {
+  // A reply is all that a client may send before it has been welcomed; one byte more is none of ours.
+  const size_t room = peer.proven ? kReceiveBytes : proof::kReplyBytes + 1 - peer.received().size();
+  const int64_t count = peer.receive(room);
+  if (count < 0) return false;
+  bytes_in_ += count;
+  return peer.proven ? take_requests(peer) : prove(peer);
+}
+
+bool ServerLoop::prove(Peer& peer) {
+  if (peer.received().size() < proof::kReplyBytes) return true;
+  std::string client_nonce;
+  if (!proof::is_proven(peer.received(), token_, peer.nonce, client_nonce)) {
+    peer.send(proof::refusal(), nullptr);
+    flush(peer);
+    return false;
+  }
+  peer.take_off(proof::kReplyBytes);
+  peer.send(proof::welcome(token_, peer.nonce, client_nonce), nullptr);
+  peer.proven = true;
+  std::string().swap(peer.nonce);
+  unproven_.erase(peer.number());
+  ++connections_;
+  const std::string here = own_address_of(peer.socket());
+  if (address_.empty() && !is_loopback_address(here) && here != peer_address_of(peer.socket())) {
+    address_ = here;
+    table_.set_address(address_);
+  }
+  return true;
+}
+
+bool ServerLoop::take_requests(Peer& peer) {
+  while (peer.received().size() >= message::kHeaderBytes) {
+    message::Reader in(peer.received());
+    const size_t bytes = in.u32();
+    if (bytes + 4 < message::kHeaderBytes || bytes > message::kMostRequestBytes) return false;
+    if (peer.received().size() < bytes + 4) return true;
+    const uint32_t number = in.u32();
+    const uint8_t kind = in.u8();
+    ++requests_;
+    const auto body = peer.received().substr(message::kHeaderBytes, bytes + 4 - message::kHeaderBytes);
+    table_.ask({peer.number(), number}, kind, body, Clock::now());
+    peer.take_off(bytes + 4);
+  }
+  return true;
+}
+
+// Of others than the one that is served now, those whom the table answers through its request.
+void ServerLoop::answer(const KeyTable::Asker& asker, message::Status status, const KeyTable::Body& body) {
+  const auto place = peers_.find(asker.connection);
+  if (place == peers_.end()) return;
+  Peer& peer = *place->second;
+  const bool was_idle = peer.unsent() == 0;
+  peer.send(message::header(asker.number, static_cast<uint8_t>(status), body->size()), body);
+  // Not dropped here, in the midst of the table's work: epoll tells of a connection that has broken.
+  if (was_idle) flush(peer);
+}
+
+bool ServerLoop::flush(Peer& peer) {
+  const int64_t sent = peer.flush();
+  bytes_out_ += std::max<int64_t>(sent, 0);
+  const uint32_t events = (peer.unsent() < kMostUnsent ? uint32_t{EPOLLIN} : 0) | (peer.unsent() > 0 ? uint32_t{EPOLLOUT} : 0);
+  if (events != peer.events) {
+    peer.events = events;
+    epoll_event event{};
+    event.events = events;
+    event.data.u64 = peer.number();
+    ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, peer.fd(), &event);
+  }
+  return sent >= 0;
+}
+
+void ServerLoop::drop(uint64_t number) {
+  if (unproven_.erase(number) > 0) ++dropped_;
+  table_.forget(number);
+  peers_.erase(number);
+}
+
+// Whoever serves may be done before the others have their last answers.
+void ServerLoop::send_the_rest() {
+  const Deadline deadline = kToSendTheRest;
+  while (!deadline.passed()) {
+    size_t unsent = 0;
+    for (auto& [number, peer] : peers_) {
+      if (peer->proven && peer->unsent() > 0 && peer->flush() >= 0) unsent += peer->unsent();
+    }
+    if (unsent == 0) return;
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+}
+
+StoreCounts ServerLoop::counts() const { return {connections_, dropped_, requests_, bytes_in_, bytes_out_}; }
+
+}  // namespace weft

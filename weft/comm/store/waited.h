@@ -1,0 +1,54 @@
+// Waits in a store: what may happen meanwhile, and how they end.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace weft {
+
+/// How a wait in a store has ended.
+enum class WaitEnd {
+  came,        ///< what was waited for
+  failed,      ///< the key that ends the wait too has come
+  passed,      ///< the deadline
+  called_off,  ///< by the watch
+  silent       ///< the store has not answered, not even that the deadline has passed
+};
+
+/// What a rank looks at while it waits.
+struct Watch {
+  std::chrono::milliseconds every{200};
+  std::function<bool()> go_on = {};  ///< false ends the wait; empty: nothing is looked at
+};
+
+/// What came of a wait for keys.
+struct Waited {
+  WaitEnd end = WaitEnd::came;
+  std::vector<std::string> values = {};  ///< of the keys; of `failed` the one of that key
+};
+
+/// What a rank brings to a gathering, and to which.
+struct Contribution {
+  std::string name;
+  int rank = 0;
+  int size = 1;  ///< of the gathering: how many ranks come
+  std::string value = {};
+};
+
+/// What came of a gathering.
+struct Gathered {
+  WaitEnd end = WaitEnd::came;
+  std::vector<std::string> values = {};  ///< of all ranks, by rank; of `failed` the one of that key
+
+  // Of `passed`.
+  int missing = 0;                      ///< ranks that have not come
+  std::vector<int> missing_ranks = {};  ///< the first of them
+
+  // A rank that came with another size, where there is one; the gathering has failed then.
+  int other_rank = -1;
+  int other_size = 0;
+};
+
+}  // namespace weft
