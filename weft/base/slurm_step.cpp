@@ -5,11 +5,13 @@
 #include <cstdint>
 #include <initializer_list>
 #include <numeric>
+#include <string_view>
 
 #include "weft/base/environment.h"
 #include "weft/base/error.h"
 #include "weft/base/hash.h"
 #include "weft/base/host_list.h"
+#include "weft/base/parse_number.h"
 
 namespace weft {
 
@@ -18,6 +20,14 @@ namespace {
 // Ids from here on are SLURM's own: of the batch script, of salloc's shell, of what holds the job together.
 constexpr int64_t kFirstOwnId = 0xfffffff0;
 constexpr int kFirstPort = 23000, kPorts = 5000;
+
+std::optional<int64_t> step_id() {
+  const auto id = env_int("SLURM_STEP_ID");
+  return id && *id >= 0 && *id < kFirstOwnId ? id : std::nullopt;
+}
+
+/// Whether the task itself is the rank, and not something that started it there.
+bool is_own_rank() { return step_id() && !env_string("RANK"); }
 
 /// A variable of those that mean the same: of the step, and where an older srun sets none, of the job.
 struct Variable {
@@ -80,8 +90,8 @@ int SlurmStep::port() const {
 std::string SlurmStep::token() const { return fmt::format("slurm {}/{}.{}", job, restarts, step); }
 
 std::optional<SlurmStep> slurm_step() {
-  const auto id = env_int("SLURM_STEP_ID");
-  if (!id || *id < 0 || *id >= kFirstOwnId) return std::nullopt;
+  const auto id = step_id();
+  if (!id) return std::nullopt;
   if (const auto parts = env_count("SLURM_HET_SIZE"); parts && *parts > 1) {
     throw InputError(fmt::format(
         "SLURM_HET_SIZE={}: ranks of a heterogeneous job do not find each other by SLURM's variables, which each of its parts has "
@@ -106,6 +116,14 @@ std::optional<SlurmStep> slurm_step() {
   if (counts.value) step.tasks_of_host = expand_counts(counts.name, *counts.value);
   check_hosts(step, list, counts);
   return step;
+}
+
+std::optional<int> slurm_cores_per_task() { return is_own_rank() ? env_count("SLURM_CPUS_PER_TASK") : std::nullopt; }
+
+std::optional<int> slurm_gpus_per_task() {
+  const auto told = env_string("SLURM_GPUS_PER_TASK");  // "1" or "a100:1"
+  if (!is_own_rank() || !told) return std::nullopt;
+  return parse_number<int>(std::string_view(*told).substr(told->rfind(':') + 1));
 }
 
 }  // namespace weft

@@ -33,4 +33,9 @@ struct SlurmStep {
 /// told of the job. Throws InputError for an environment that contradicts itself, and for a heterogeneous job.
 std::optional<SlurmStep> slurm_step();
 
+/// What srun gave each task of a step whose tasks are ranks, this process one of them: cores (--cpus-per-task), and GPUs that it
+/// alone sees (--gpus-per-task). None where that is not told.
+std::optional<int> slurm_cores_per_task();
+std::optional<int> slurm_gpus_per_task();
+
 }  // namespace weft

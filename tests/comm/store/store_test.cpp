@@ -183,7 +183,8 @@ TEST(RankEnvironment, WhereRanksMeet) {
     bool loopback;
   };
   using Server = Rendezvous::Server;
-  const std::vector<std::pair<std::string, std::string>> slurm = {{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "2"}};
+  const std::vector<std::pair<std::string, std::string>> slurm = {{"SLURM_STEP_ID", "0"}, {"SLURM_JOB_ID", "7"},     {"SLURM_PROCID", "0"},
+                                                                  {"SLURM_NTASKS", "2"},  {"SLURM_LOCALID", "0"}, {"SLURM_NODEID", "0"}};
   const auto with = [](std::vector<std::pair<std::string, std::string>> all,
                        std::vector<std::pair<std::string, std::string>> more) {
     all.insert(all.end(), more.begin(), more.end());
@@ -200,8 +201,8 @@ TEST(RankEnvironment, WhereRanksMeet) {
       {with(two, {{"TORCHELASTIC_USE_AGENT_STORE", "True"}, {"LOCAL_WORLD_SIZE", "2"}}), Server::agent, "node1", 29500, false},
       {with(two, {{"WEFT_STORE", "127.0.0.1:4000/29500"}}), Server::launcher, "127.0.0.1", 4000, true},
       {with(two, {{"WEFT_STORE", "127.0.0.1:4000/29501"}}), Server::rank_zero, "node1", 29500, false},  // an outer launcher's
-      {with(with(slurm, node), {{"SLURM_NNODES", "2"}}), Server::rank_zero, "node1", 29500, false},
-      {with(with(slurm, node), {{"SLURM_NNODES", "1"}}), Server::rank_zero, "127.0.0.1", 29500, true},
+      {with(with(slurm, node), {{"SLURM_STEP_NODELIST", "n[1-2]"}}), Server::rank_zero, "node1", 29500, false},
+      {with(with(slurm, node), {{"SLURM_STEP_NODELIST", "n1"}}), Server::rank_zero, "127.0.0.1", 29500, true},
   };
   for (const Case& test : cases) {
     const EnvironmentVariables environment(test.variables);
