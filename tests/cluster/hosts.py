@@ -51,8 +51,8 @@ class Space:
         # unshare has come to its end once the sleeper is one.
         wait_for(lambda: os.readlink(f"/proc/{self.pid}/exe").endswith("sleep"), "sleeper")
 
-    def command(self, argv):
-        return ["nsenter", "-t", str(self.pid), "-n", "-u", "-i", "-m", "-p", "--", *argv]
+    def command(self, argv, cwd="/"):
+        return ["nsenter", "-t", str(self.pid), "-n", "-u", "-i", "-m", "-p", f"--wdns={cwd}", "--", *argv]
 
     def call(self, *argv):
         subprocess.run(self.command(argv), check=True)
@@ -82,12 +82,12 @@ class Host(Space):
         self.call("mount", "-t", "tmpfs", "tmpfs", "/dev/shm")
         self.call("ip", "link", "set", "lo", "up")
 
-    def start(self, argv, env=None, **options):
+    def start(self, argv, env=None, cwd="/", **options):
         """Starts a program; options are those of Popen, `env` is added to the environment (None takes a name away)."""
         whole = dict(os.environ)
         for key, value in (env or {}).items():
             whole.pop(key, None) if value is None else whole.__setitem__(key, str(value))
-        return Program(self.command([str(part) for part in argv]), env=whole, preexec_fn=die_with_parent, **options)
+        return Program(self.command([str(part) for part in argv], cwd), env=whole, preexec_fn=die_with_parent, **options)
 
     def run(self, argv, env=None, timeout=120, **options):
         """Runs a program to its end; returns (status, standard output, standard error)."""

@@ -45,8 +45,8 @@ Variable first_set(std::initializer_list<const char*> names) {
 int count_of(std::initializer_list<const char*> names) {
   const Variable variable = first_set(names);
   if (const auto count = env_count(variable.name.c_str())) return *count;
-  throw InputError(fmt::format("SLURM_STEP_ID is set but {} is not: start ranks by srun, or give each RANK and WORLD_SIZE",
-                               variable.name));
+  throw InputError(
+      fmt::format("SLURM_STEP_ID is set but {} is not: start ranks by srun, or give each RANK and WORLD_SIZE", variable.name));
 }
 
 void check_hosts(const SlurmStep& step, const Variable& list, const Variable& counts) {
@@ -93,10 +93,11 @@ std::optional<SlurmStep> slurm_step() {
   const auto id = step_id();
   if (!id) return std::nullopt;
   if (const auto parts = env_count("SLURM_HET_SIZE"); parts && *parts > 1) {
-    throw InputError(fmt::format(
-        "SLURM_HET_SIZE={}: ranks of a heterogeneous job do not find each other by SLURM's variables, which each of its parts has "
-        "of its own; use one kind of node, or give each rank RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT",
-        *parts));
+    throw InputError(
+        fmt::format("SLURM_HET_SIZE={}: ranks of a heterogeneous job do not find each other by SLURM's variables, which each "
+                    "of its parts has "
+                    "of its own; use one kind of node, or give each rank RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT",
+                    *parts));
   }
   const auto job = first_set({"SLURM_JOB_ID", "SLURM_JOBID"}).value;
   const Variable list = first_set({"SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST"});

@@ -10,7 +10,7 @@ namespace weft {
 
 /// One task of a step that srun started. Its tasks may be ranks, or each the agent of a host that starts the ranks there.
 struct SlurmStep {
-  std::string job;   ///< "4711"
+  std::string job;  ///< "4711"
   int64_t step = 0;
   int restarts = 0;  ///< how often the job was requeued
   int task = 0;      ///< this one's number, from 0
@@ -29,12 +29,12 @@ struct SlurmStep {
   std::string token() const;
 };
 
-/// The step's task that this process is; none outside a step, as in a batch script or in the shell of salloc, whatever these are
-/// told of the job. Throws InputError for an environment that contradicts itself, and for a heterogeneous job.
+/// The step's task that this process is; none outside a step, as in a batch script or in the shell of salloc, whatever these
+/// are told of the job. Throws InputError for an environment that contradicts itself, and for a heterogeneous job.
 std::optional<SlurmStep> slurm_step();
 
-/// What srun gave each task of a step whose tasks are ranks, this process one of them: cores (--cpus-per-task), and GPUs that it
-/// alone sees (--gpus-per-task). None where that is not told.
+/// What srun gave each task of a step whose tasks are ranks, this process one of them: cores (--cpus-per-task), and GPUs that
+/// it alone sees (--gpus-per-task). None where that is not told.
 std::optional<int> slurm_cores_per_task();
 std::optional<int> slurm_gpus_per_task();
 

@@ -20,6 +20,7 @@ void add_verify(CLI::App& app, int& status);
 void add_study(CLI::App& app, int& status);
 void add_scale(CLI::App& app, int& status);
 void add_checkpoint(CLI::App& app, int& status);
+void add_slurm(CLI::App& app, int& status);
 void add_version(CLI::App& app);
 
 /// What `weft --version` prints: "weft 0.1.0, LibTorch 2.11.0".

@@ -98,6 +98,7 @@ int run(std::vector<std::string> arguments) {
   add_study(app, status);
   add_scale(app, status);
   add_checkpoint(app, status);
+  add_slurm(app, status);
   add_version(app);
   if (const std::string unknown = unknown_command(app, arguments); !unknown.empty()) {
     std::fprintf(stderr, "weft: %s See weft --help\n", unknown.c_str());

@@ -59,9 +59,10 @@ std::optional<RankEnvironment> of_mpi(const MpiNames& names, const std::string& 
   const auto rank = env_count(names.rank), size = env_count(names.size);
   if (!rank && !size) return std::nullopt;
   if (!rank || !size) {
-    throw InputError(fmt::format("{} is set in the environment but {} is not: start ranks by mpirun, or give each RANK and "
-                                 "WORLD_SIZE",
-                                 rank ? names.rank : names.size, rank ? names.size : names.rank));
+    throw InputError(
+        fmt::format("{} is set in the environment but {} is not: start ranks by mpirun, or give each RANK and "
+                    "WORLD_SIZE",
+                    rank ? names.rank : names.size, rank ? names.size : names.rank));
   }
   const auto local_size = env_count(names.local_size);
   RankEnvironment mine{*rank, *size, env_count(names.local_rank), local_size, local_size == size};
@@ -102,9 +103,10 @@ std::optional<RankEnvironment> of_cluster() {
   auto of_step = of_slurm();
   if (of_pmi && !(of_step && of_step->rank == of_pmi->rank && of_step->size == of_pmi->size)) return of_pmi;
   if (!of_step && env_string("PMIX_RANK")) {
-    throw InputError(fmt::format("PMIX_RANK={} is set, but nothing tells how many ranks there are: start them by mpirun or srun, "
-                                 "or give each RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT",
-                                 shortened(*env_string("PMIX_RANK"))));
+    throw InputError(
+        fmt::format("PMIX_RANK={} is set, but nothing tells how many ranks there are: start them by mpirun or srun, "
+                    "or give each RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT",
+                    shortened(*env_string("PMIX_RANK"))));
   }
   return of_step;
 }
@@ -116,7 +118,8 @@ std::optional<RankEnvironment> rank_environment() {
   if (!mine) mine = of_cluster();
   if (!mine) return std::nullopt;
   if (mine->size < 1 || mine->rank >= mine->size) {
-    throw InputError(fmt::format("RANK={} with WORLD_SIZE={}: the rank must be below the world's size", mine->rank, mine->size));
+    throw InputError(
+        fmt::format("RANK={} with WORLD_SIZE={}: the rank must be below the world's size", mine->rank, mine->size));
   }
   if (mine->local_rank && mine->local_size && *mine->local_rank >= *mine->local_size) {
     throw InputError(fmt::format("LOCAL_RANK={} with LOCAL_WORLD_SIZE={}: the rank must be below the size", *mine->local_rank,
@@ -129,9 +132,10 @@ std::optional<RankEnvironment> rank_environment() {
 Rendezvous rendezvous_from_environment(const RankEnvironment& ranks) {
   const std::string address = env_string("MASTER_ADDR").value_or(ranks.address);
   if (address.empty() && ranks.port) {
-    throw InputError(fmt::format("{} ranks on several hosts, but MASTER_ADDR is not set: it is the host that rank 0 runs on "
-                                 "(mpirun -x MASTER_ADDR=HOST, or -genv MASTER_ADDR HOST)",
-                                 ranks.size));
+    throw InputError(
+        fmt::format("{} ranks on several hosts, but MASTER_ADDR is not set: it is the host that rank 0 runs on "
+                    "(mpirun -x MASTER_ADDR=HOST, or -genv MASTER_ADDR HOST)",
+                    ranks.size));
   }
   auto port = env_count("MASTER_PORT");
   if (ranks.port && env_count("WEFT_PORT")) port = env_count("WEFT_PORT");

@@ -12,10 +12,10 @@ struct RankEnvironment {
   int size = 1;
   std::optional<int> local_rank = {};
   std::optional<int> local_size = {};
-  bool one_host = false;      ///< the variables say that all ranks are on this host
-  std::string address = {};   ///< where ranks meet, as whoever started them tells; empty: MASTER_ADDR must
+  bool one_host = false;         ///< the variables say that all ranks are on this host
+  std::string address = {};      ///< where ranks meet, as whoever started them tells; empty: MASTER_ADDR must
   std::optional<int> port = {};  ///< the same; none: MASTER_PORT must
-  std::string token = {};     ///< what only the ranks of this job have, for strays, and no secret; empty: nothing is known
+  std::string token = {};        ///< what only the ranks of this job have, for strays, and no secret; empty: nothing is known
 };
 
 /// What the environment says, of the first that is set of: torchrun's names (RANK, WORLD_SIZE), Open MPI's, MPICH's and Intel

@@ -183,8 +183,9 @@ TEST(RankEnvironment, WhereRanksMeet) {
     bool loopback;
   };
   using Server = Rendezvous::Server;
-  const std::vector<std::pair<std::string, std::string>> slurm = {{"SLURM_STEP_ID", "0"}, {"SLURM_JOB_ID", "7"},     {"SLURM_PROCID", "0"},
-                                                                  {"SLURM_NTASKS", "2"},  {"SLURM_LOCALID", "0"}, {"SLURM_NODEID", "0"}};
+  const std::vector<std::pair<std::string, std::string>> slurm = {{"SLURM_STEP_ID", "0"}, {"SLURM_JOB_ID", "7"},
+                                                                  {"SLURM_PROCID", "0"},  {"SLURM_NTASKS", "2"},
+                                                                  {"SLURM_LOCALID", "0"}, {"SLURM_NODEID", "0"}};
   const auto with = [](std::vector<std::pair<std::string, std::string>> all,
                        std::vector<std::pair<std::string, std::string>> more) {
     all.insert(all.end(), more.begin(), more.end());

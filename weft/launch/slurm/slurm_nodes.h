@@ -15,9 +15,9 @@ struct NodePlace {
   std::string token;  ///< only this step's agents have it; no secret. What WEFT_TOKEN is where nobody set it
 };
 
-/// This process's place where `srun` started one task a host, from SLURM's variables alone; none outside a step, in a step of one
-/// task, and in a rank (RANK is set) that somebody else started there. Throws InputError where a host has several tasks, each of
-/// which would start the ranks of its host.
+/// This process's place where `srun` started one task a host, from SLURM's variables alone; none outside a step, in a step of
+/// one task, and in a rank (RANK is set) that somebody else started there. Throws InputError where a host has several tasks,
+/// each of which would start the ranks of its host.
 std::optional<NodePlace> slurm_nodes();
 
 }  // namespace weft
