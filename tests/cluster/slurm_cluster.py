@@ -7,7 +7,6 @@ ends with the hosts.
         status, out, err = cluster.run(["srun", "-N2", "hostname"])
 """
 
-import json
 import os
 import subprocess
 import tempfile
@@ -35,16 +34,17 @@ SchedulerParameters=sched_interval=2,bf_interval=2,batch_sched_delay=0
 SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU
 ReturnToService=2
-SlurmdTimeout=6
+SlurmdTimeout=4
+MessageTimeout=3
+TCPTimeout=1
 InactiveLimit=0
-KillWait=5
-MinJobAge=300
+KillWait=2
 JobCompType=jobcomp/none
 NodeName=host[1-{nodes}] CPUs=4 State=UNKNOWN
 PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+# CPUs may be told that are not there, so that four ranks fit on any machine.
+SlurmdParameters=config_overrides
 """
-# CPUs that are not there are told, so that two ranks a host fit on any machine.
-SLURMD_PARAMETERS = "SlurmdParameters=config_overrides\n"
 
 
 class SlurmCluster:
@@ -58,7 +58,7 @@ class SlurmCluster:
             key.write_bytes(os.urandom(128))
             key.chmod(0o600)
             self.configuration = self.folder / "slurm.conf"
-            self.configuration.write_text(CONFIGURATION.format(folder=self.folder, nodes=nodes) + SLURMD_PARAMETERS)
+            self.configuration.write_text(CONFIGURATION.format(folder=self.folder, nodes=nodes))
             self.network = Network(nodes + 1)
             self.names = {host.name: host.address for host in self.network.hosts}
             for host in self.network.hosts:

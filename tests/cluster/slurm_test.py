@@ -3,8 +3,6 @@
 import hashlib
 import os
 import re
-import signal
-import subprocess
 import tempfile
 import unittest
 from pathlib import Path
@@ -23,12 +21,15 @@ run = {{ steps = 20, threads = 1, reproducible_slots = 4, timeout_s = 30 }}
 
 
 class SlurmTest(unittest.TestCase):
+    uninterrupted = None  # weights of the long training
+
     @classmethod
     def setUpClass(cls):
         cls.cluster = SlurmCluster(2)
         cls.addClassCleanup(cls.cluster.close)
 
     def setUp(self):
+        t=__import__("time").time(); self.addCleanup(lambda: print("TIME", self.id(), __import__("time").time()-t))
         folder = tempfile.TemporaryDirectory(prefix="weft slurm's $-")  # which every script must quote
         self.addCleanup(folder.cleanup)
         self.folder = Path(folder.name)
@@ -85,23 +86,82 @@ class SlurmTest(unittest.TestCase):
     def long_training(self):
         """A script of one that saves, and the weights that nobody interrupted."""
         steps = ("--set", "run.steps=300")
-        expected = self.train([], "-n", "2", *steps)
-        return expected, (*steps, "--set", f"save.folder={self.folder}/runs", "--set", "save.every=20 steps", "--set", "save.keep=0",
-                          "--set", "save.deadline_s=20", "--log", f"{self.folder}/log-%j", "-N", "2")
+        type(self).uninterrupted = self.uninterrupted or self.train([], "-n", "2", *steps)
+        return self.uninterrupted, (*steps, "--set", f"save.folder={self.folder}/runs", "--set", "save.every=5 steps", "--set", "save.keep=0", "-N", "2")
 
     def ended(self, job):
         """The log of a job that went to its end; its weights."""
         state = self.cluster.wait_for_state(job, ("COMPLETED", "FAILED", "CANCELLED", "NODE_FAIL", "TIMEOUT"), 90)
         self.assertEqual(state["JobState"], "COMPLETED", self.log(job))
+        return self.log(job), self.weights_saved()
+
+    def weights_saved(self):
         weights = self.folder / "weights"
         self.run_on(WEFT, "checkpoint", "export", self.folder / "runs", weights)
-        return self.log(job), hashlib.sha256(weights.read_bytes()).hexdigest()
+        return hashlib.sha256(weights.read_bytes()).hexdigest()
+
+    def slow(self, rate="1mbit"):
+        """Steps across hosts take long, until this is called with None."""
+        for host in self.cluster.network.hosts[1:]:
+            self.cluster.network.limit(host, rate)
+
+    def wait_for_log(self, job, text, seconds=60):
+        wait_for(lambda: text in self.log(job), f"'{text}' in the log of job {job}", seconds)
+
+    def begin_slowly(self, *more, log="log-%j"):
+        """Submits a long training, which has saved once it is given back, and is still far from its end."""
+        expected, options = self.long_training()
+        self.slow()
+        self.addCleanup(self.slow, None)
+        job = self.cluster.submit(self.script(*options, *more, "--log", f"{self.folder}/{log}"))
+        self.wait_for_log(job, "saved ")
+        return expected, job
 
     def test_what_is_saved_before_the_time_is_over_goes_on(self):
-        expected, options = self.long_training()
-        script = self.script(*options, "--time", "2", "--signal-before", "60")
-        log, weights = self.ended(self.cluster.submit(script))
-        print(log)
+        # SLURM looks at times every half minute: it signals at the first look.
+        expected, job = self.begin_slowly("--time", "1", "--signal-before", "30", "--set", "save.deadline_s=20")
+        self.wait_for_log(job, ": requeued, to go on")
+        self.slow(None)
+        log, weights = self.ended(job)
+        self.assertIn("stopped, as it was asked to, and saved", log)
+        self.assertRegex(log, r"going on from .*/step-0*\d+")
+        self.assertIn(f"job {job}, start 1: on host", log)
+        self.assertEqual(weights, expected)
+
+    def test_an_array_goes_on_until_all_is_done(self):
+        expected, job = self.begin_slowly("--array", "3", log="log-%A")
+        self.slow(None)
+        first = re.match(r"job (\d+), start 0", self.log(job))[1]
+        self.cluster.run(["scancel", "--signal=USR1", first])  # whose status, of a job of an array, is wrong in SLURM 22.05
+        wait_for(lambda: not self.run_on("squeue", "-h", "-j", job)[0], "end of the array", 60)
+        self.assertRegex(self.log(job), "(?s)the next job of the array goes on.*going on from ")
+        self.assertEqual(self.cluster.job(f"{job}_2")["JobState"], "COMPLETED")
+        self.assertEqual(self.cluster.job(f"{job}_3")["JobState"], "CANCELLED")
+        self.assertEqual(self.weights_saved(), expected)
+
+    def test_a_node_that_dies(self):
+        expected, job = self.begin_slowly()
+        self.cluster.lose(self.cluster.network.hosts[2])
+        self.cluster.wait_for_state(job, ("PENDING",))
+        self.cluster.replace(2)
+        self.slow(None)
+        log, weights = self.ended(job)
+        self.assertIn("going on from ", log)
+        self.assertEqual(weights, expected)
+
+    def test_scancel_is_the_end(self):
+        _, job = self.begin_slowly()
+        self.run_on("scancel", job)
+        self.cluster.wait_for_state(job, ("CANCELLED",))
+        self.assertNotIn("requeued", self.log(job))
+
+    def test_a_rank_that_dies_is_started_again_in_the_job(self):
+        expected, job = self.begin_slowly("--restarts", "1")
+        self.run_on("scancel", "--signal=KILL", f"{job}.0")
+        self.slow(None)
+        log, weights = self.ended(job)
+        self.assertRegex(log, "(?s)failed with status 137.*going on from ")
+        self.assertEqual(weights, expected)
 
 
 if __name__ == "__main__":
