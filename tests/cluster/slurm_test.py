@@ -29,7 +29,6 @@ class SlurmTest(unittest.TestCase):
         cls.addClassCleanup(cls.cluster.close)
 
     def setUp(self):
-        t=__import__("time").time(); self.addCleanup(lambda: print("TIME", self.id(), __import__("time").time()-t))
         folder = tempfile.TemporaryDirectory(prefix="weft slurm's $-")  # which every script must quote
         self.addCleanup(folder.cleanup)
         self.folder = Path(folder.name)
@@ -120,7 +119,7 @@ class SlurmTest(unittest.TestCase):
     def test_what_is_saved_before_the_time_is_over_goes_on(self):
         # SLURM looks at times every half minute: it signals at the first look.
         expected, job = self.begin_slowly("--time", "1", "--signal-before", "30", "--set", "save.deadline_s=20")
-        self.wait_for_log(job, ": requeued, to go on")
+        self.wait_for_log(job, ": is requeued, to go on")
         self.slow(None)
         log, weights = self.ended(job)
         self.assertIn("stopped, as it was asked to, and saved", log)

@@ -85,10 +85,9 @@ std::string when_asked_to_end(const BatchScript& script) {
   }
   return "      if ((${SLURM_RESTART_COUNT:-0} >= requeues)); then\n"
          "        say \"not requeued: it was $requeues times\"\n"
-         "      elif scontrol requeue \"$SLURM_JOB_ID\"; then\n"
-         "        say 'requeued, to go on'\n"
          "      else\n"
-         "        say 'not requeued: submit it again, and it goes on'\n"
+         "        say 'is requeued, to go on'\n"
+         "        scontrol requeue \"$SLURM_JOB_ID\" || say 'it could not be: submit it again, and it goes on'\n"
          "      fi\n"
          "      exit \"$status\" ;;\n";
 }
