@@ -64,6 +64,7 @@ TEST_F(WeftSlurm, TellsWhatWouldNotWorkOnTheCluster) {
       {{"--set", "save.folder="}, 1, "r.toml: save.folder is not set, so a job whose time is over would begin anew"},
       {{"--set", "run.resume=none"}, 1, "run.resume = \"none\""},
       {{"--set", "save.deadline_s=300", "--signal-before", "200"}, 1, "--signal-before 200: save.deadline_s = 300 s"},
+      {{"--set", "save.memory_every=2", "--set", "run.restarts=1"}, 1, "save.memory_every keeps copies in the memory of a launcher"},
       {{"--time", "3"}, 1, "--time 3: the job would be told to save 120 s before its end"},
       {{"--time", "soon"}, 1, "--time soon: not a time"},
       {{"--ntasks-per-node", "5"}, 1, "batch.global"},

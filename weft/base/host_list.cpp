@@ -6,6 +6,7 @@
 #include <cctype>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "weft/base/error.h"
 #include "weft/base/parse_number.h"
@@ -76,10 +77,7 @@ std::vector<std::string> numbers_of(const ListReader& list, std::string_view ran
     if (*last < *first) list.refuse(fmt::format("'{}' runs backwards", shortened(range)));
     if (*last - *first >= kMostHosts) list.check_size(kMostHosts + 1);
     list.check_size(numbers.size() + (*last - *first) + 1);
-    for (uint64_t number = *first; number - *first <= *last - *first; ++number) {
-      numbers.push_back(fmt::format("{:0{}}", number, low.size()));
-      if (number == *last) break;  // which may be the largest there is
-    }
+    for (uint64_t i = 0; i <= *last - *first; ++i) numbers.push_back(fmt::format("{:0{}}", *first + i, low.size()));
     begin = end + 1;
   }
   return numbers;
@@ -133,7 +131,7 @@ std::vector<int> expand_counts(std::string_view name, std::string_view text) {
   for (const std::string_view entry : list.entries()) {
     const size_t open = std::min(entry.find("(x"), entry.size());
     const auto count = parse_number<int>(entry.substr(0, open));
-    auto times = parse_number<int>("1");
+    std::optional<int> times = 1;
     if (open < entry.size()) {
       const bool closed = entry.ends_with(')') && entry.size() > open + 3;
       times = closed ? parse_number<int>(entry.substr(open + 2, entry.size() - open - 3)) : std::nullopt;

@@ -93,11 +93,10 @@ std::optional<SlurmStep> slurm_step() {
   const auto id = step_id();
   if (!id) return std::nullopt;
   if (const auto parts = env_count("SLURM_HET_SIZE"); parts && *parts > 1) {
-    throw InputError(
-        fmt::format("SLURM_HET_SIZE={}: ranks of a heterogeneous job do not find each other by SLURM's variables, which each "
-                    "of its parts has "
-                    "of its own; use one kind of node, or give each rank RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT",
-                    *parts));
+    throw InputError(fmt::format(
+        "SLURM_HET_SIZE={}: ranks of a heterogeneous job do not find each other by SLURM's variables, of which each of "
+        "its parts has its own; use one kind of node, or give each rank RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT",
+        *parts));
   }
   const auto job = first_set({"SLURM_JOB_ID", "SLURM_JOBID"}).value;
   const Variable list = first_set({"SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST"});

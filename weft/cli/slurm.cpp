@@ -41,7 +41,7 @@ struct SlurmArguments {
 };
 
 /// A run that is started again must go on, and so must have saved.
-void check_goes_on(const Recipe& recipe) {
+void check_goes_on(const Recipe& recipe, bool launcher) {
   const std::string where = printable(recipe.path);
   if (recipe.save.folder.empty()) {
     throw InputError(
@@ -54,6 +54,12 @@ void check_goes_on(const Recipe& recipe) {
         fmt::format("{}: run.resume = \"{}\", with which a job that starts again would not go on from its own "
                     "newest checkpoint; leave it \"auto\"",
                     where, shortened(recipe.run.resume)));
+  }
+  if (!launcher && recipe.save.memory_every) {
+    throw InputError(
+        fmt::format("{}: save.memory_every keeps copies in the memory of a launcher, which tasks of SLURM's do not have; ask "
+                    "for -n RANKS in place of --ntasks-per-node, or leave it out",
+                    where));
   }
 }
 
@@ -101,7 +107,6 @@ std::vector<std::string> train_command(const SlurmArguments& arguments) {
     if (arguments.script.restarts > 0) command.insert(command.end(), {"--restarts", std::to_string(arguments.script.restarts)});
   }
   for (const std::string& override : arguments.overrides) command.insert(command.end(), {"--set", override});
-  if (arguments.recipe.starts_with("-")) command.emplace_back("--");
   command.push_back(arguments.recipe);
   return command;
 }
@@ -113,7 +118,7 @@ std::string default_name(const std::string& recipe) {
 
 void write_slurm_script(const SlurmArguments& arguments) {
   const Recipe recipe = load_recipe(arguments.recipe, arguments.overrides);
-  check_goes_on(recipe);
+  check_goes_on(recipe, arguments.ranks.has_value());
   BatchScript script = arguments.script;
   script.launcher = arguments.ranks.has_value();
   script.ranks_per_node = arguments.ranks ? *arguments.ranks : arguments.tasks_per_node.value_or(1);
