@@ -51,8 +51,8 @@ class Space:
         # unshare has come to its end once the sleeper is one.
         wait_for(lambda: os.readlink(f"/proc/{self.pid}/exe").endswith("sleep"), "sleeper")
 
-    def command(self, argv):
-        return ["nsenter", "-t", str(self.pid), "-n", "-u", "-i", "-m", "-p", "--", *argv]
+    def command(self, argv, cwd="/"):
+        return ["nsenter", "-t", str(self.pid), "-n", "-u", "-i", "-m", "-p", f"--wdns={cwd}", "--", *argv]
 
     def call(self, *argv):
         subprocess.run(self.command(argv), check=True)
@@ -87,7 +87,7 @@ class Host(Space):
         whole = dict(os.environ)
         for key, value in (env or {}).items():
             whole.pop(key, None) if value is None else whole.__setitem__(key, str(value))
-        return Program(self.command(["env", "-C", str(cwd), *map(str, argv)]), env=whole, preexec_fn=die_with_parent, **options)
+        return Program(self.command([str(part) for part in argv], cwd), env=whole, preexec_fn=die_with_parent, **options)
 
     def run(self, argv, env=None, timeout=120, **options):
         """Runs a program to its end; returns (status, standard output, standard error)."""
@@ -137,6 +137,8 @@ class Network:
         else:
             self.hosts.append(host)
         port = f"port{host.number}"
+        # What is left of a host before it, which the kernel takes away in its own time.
+        subprocess.run(self.switch.command(["ip", "link", "del", port]), stderr=subprocess.DEVNULL, check=False)
         # By the host's number in this process's namespace, so without the switch's own view of processes.
         subprocess.run(["nsenter", "-t", str(self.switch.pid), "-n", "ip", "link", "add", port, "type", "veth", "peer", "name",
                         "eth0", "netns", str(host.pid)], check=True)

@@ -22,6 +22,7 @@ void add_study(CLI::App& app, int& status);
 void add_scale(CLI::App& app, int& status);
 void add_k8s(CLI::App& app, int& status);
 void add_checkpoint(CLI::App& app, int& status);
+void add_slurm(CLI::App& app, int& status);
 void add_version(CLI::App& app);
 
 /// What `weft --version` prints: "weft 0.1.0, LibTorch 2.11.0".

@@ -24,6 +24,7 @@
 #include "weft/checkpoint/storage/bucket.h"
 #include "weft/cli/commands.h"
 #include "weft/cli/output.h"
+#include "weft/comm/rank_environment.h"
 #include "weft/comm/store/lost_rank.h"
 #include "weft/launch/error_pipe.h"
 #include "weft/launch/exit_status.h"
@@ -47,12 +48,22 @@ std::vector<std::string> split_program(std::vector<std::string>& arguments) {
 
 constexpr size_t kLongestLine = 2000;
 
+/// "rank 1: ", of a rank among several.
+std::string own_rank() {
+  if (const auto rank = env_string("RANK")) return "rank " + shortened(*rank) + ": ";
+  try {
+    const auto mine = rank_environment();
+    return mine && mine->size > 1 ? "rank " + std::to_string(mine->rank) + ": " : "";
+  } catch (const Error&) {
+    return "";  // which is then what is told
+  }
+}
+
 /// A rank that a launcher watches tells it; otherwise stderr, with the rank where there are several.
 int fail(const std::string& text, Blame blame, int culprit = -1) {
   const std::string line = shortened(text, kLongestLine);
   if (report_error(line, blame, culprit)) return 1;
-  const auto rank = env_string("RANK");
-  const std::string who = rank ? "rank " + shortened(*rank) + ": " : "";
+  const std::string who = own_rank();
   std::fprintf(stderr, "weft: %s%s\n", who.c_str(), line.c_str());
   return 1;
 }
@@ -89,6 +100,7 @@ int run(std::vector<std::string> arguments) {
   add_scale(app, status);
   add_k8s(app, status);
   add_checkpoint(app, status);
+  add_slurm(app, status);
   add_version(app);
   if (const std::string unknown = unknown_command(app, arguments); !unknown.empty()) {
     std::fprintf(stderr, "weft: %s See weft --help\n", unknown.c_str());

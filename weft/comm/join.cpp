@@ -7,7 +7,6 @@
 #include <memory>
 #include <sstream>
 
-#include "weft/base/environment.h"
 #include "weft/base/error.h"
 #include "weft/base/loopback.h"
 #include "weft/base/token.h"
@@ -98,8 +97,7 @@ std::vector<std::string> exchange_hosts(Store& store, const Place& place, const 
 }  // namespace
 
 Place place_from_environment(const RankEnvironment& mine) {
-  return {mine, rendezvous_from_environment(mine), env_string("WEFT_TOKEN").value_or(""), key_prefix_from_environment(),
-          this_host()};
+  return {mine, rendezvous_from_environment(mine), mine.token, key_prefix_from_environment(), this_host()};
 }
 
 Joined join_world(const Place& place, const Deadline& deadline) {

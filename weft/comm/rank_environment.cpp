@@ -1,11 +1,16 @@
 #include "weft/comm/rank_environment.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstddef>
 
 #include "weft/base/environment.h"
 #include "weft/base/error.h"
+#include "weft/base/hash.h"
 #include "weft/base/parse_number.h"
 #include "weft/base/printable.h"
+#include "weft/base/slurm_step.h"
 
 namespace weft {
 
@@ -30,47 +35,120 @@ std::optional<Rendezvous> served_by_launcher(int master_port) {
   return Rendezvous{Rendezvous::Server::launcher, text->substr(0, colon), *port, true};
 }
 
-}  // namespace
-
-std::optional<RankEnvironment> rank_environment() {
-  auto rank = env_count("RANK");
-  auto size = env_count("WORLD_SIZE");
-  auto local_rank = env_count("LOCAL_RANK");
-  const auto local_size = env_count("LOCAL_WORLD_SIZE");
-  bool one_host = size && local_size && *size == *local_size;
-  if (!rank && !size) {
-    rank = env_count("SLURM_PROCID");
-    size = env_count("SLURM_NTASKS");
-    if (!rank || !size) return std::nullopt;
-    if (!local_rank) local_rank = env_count("SLURM_LOCALID");
-    one_host = env_count("SLURM_NNODES") == 1;
-  }
+/// What torchrun sets, or whoever starts ranks by hand.
+std::optional<RankEnvironment> of_torchrun() {
+  const auto rank = env_count("RANK"), size = env_count("WORLD_SIZE");
+  if (!rank && !size) return std::nullopt;
   if (!rank || !size) {
     throw InputError(fmt::format("{} is set in the environment but {} is not: set both, or neither for one rank",
                                  rank ? "RANK" : "WORLD_SIZE", rank ? "WORLD_SIZE" : "RANK"));
   }
-  if (*size < 1 || *rank >= *size) {
-    throw InputError(fmt::format("RANK={} with WORLD_SIZE={}: the rank must be below the world's size", *rank, *size));
-  }
-  if (local_rank && local_size && *local_rank >= *local_size) {
+  const auto local_size = env_count("LOCAL_WORLD_SIZE");
+  return RankEnvironment{*rank, *size, env_count("LOCAL_RANK"), local_size, local_size == size};
+}
+
+// Outside the range that the kernel hands out to others, and that of steps (base/slurm_step.cpp).
+constexpr int kFirstMpiPort = 28000, kMpiPorts = 4000;
+
+/// Names by which one MPI tells a process its place.
+struct MpiNames {
+  const char *rank, *size, *local_rank, *local_size;
+};
+
+std::optional<RankEnvironment> of_mpi(const MpiNames& names, const std::string& job) {
+  const auto rank = env_count(names.rank), size = env_count(names.size);
+  if (!rank && !size) return std::nullopt;
+  if (!rank || !size) {
     throw InputError(
-        fmt::format("LOCAL_RANK={} with LOCAL_WORLD_SIZE={}: the rank must be below the size", *local_rank, *local_size));
+        fmt::format("{} is set in the environment but {} is not: start ranks by mpirun, or give each RANK and "
+                    "WORLD_SIZE",
+                    rank ? names.rank : names.size, rank ? names.size : names.rank));
   }
-  return RankEnvironment{*rank, *size, local_rank, local_size, one_host};
+  const auto local_size = env_count(names.local_size);
+  RankEnvironment mine{*rank, *size, env_count(names.local_rank), local_size, local_size == size};
+  if (mine.one_host) mine.address = "127.0.0.1";
+  mine.port = kFirstMpiPort + static_cast<int>(fnv1a(job) % kMpiPorts);
+  mine.token = "mpi " + job;
+  return mine;
+}
+
+/// mpirun knows its job by a number; its processes have it from PMIx.
+std::optional<RankEnvironment> of_open_mpi() {
+  const auto job = env_string("PMIX_NAMESPACE");
+  return of_mpi({"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"},
+                job.value_or(fmt::format("user {}", ::geteuid())));
+}
+
+/// Hydra, which starts the processes of MPICH and Intel MPI, tells them nothing that only their job has.
+std::optional<RankEnvironment> of_mpich() {
+  return of_mpi({"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"}, fmt::format("user {}", ::geteuid()));
+}
+
+std::optional<RankEnvironment> of_slurm() {
+  const auto step = slurm_step();
+  if (!step) return std::nullopt;
+  RankEnvironment mine{step->task, step->num_tasks, step->local_task, {}, step->hosts.size() == 1};
+  if (!step->tasks_of_host.empty()) mine.local_size = step->tasks_of_host[static_cast<size_t>(step->node)];
+  mine.address = step->address();
+  mine.port = step->port();
+  mine.token = step->token();
+  return mine;
+}
+
+/// mpirun starts its daemons by srun where there is one, and their variables reach its ranks; so MPI's count first. But where
+/// srun itself speaks for MPI (--mpi=pmi2, pmix), both say the same, and SLURM's say more.
+std::optional<RankEnvironment> of_cluster() {
+  if (auto mine = of_open_mpi()) return mine;
+  auto of_pmi = of_mpich();
+  auto of_step = of_slurm();
+  if (of_pmi && !(of_step && of_step->rank == of_pmi->rank && of_step->size == of_pmi->size)) return of_pmi;
+  if (!of_step && env_string("PMIX_RANK")) {
+    throw InputError(
+        fmt::format("PMIX_RANK={} is set, but nothing tells how many ranks there are: start them by mpirun or srun, "
+                    "or give each RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT",
+                    shortened(*env_string("PMIX_RANK"))));
+  }
+  return of_step;
+}
+
+}  // namespace
+
+std::optional<RankEnvironment> rank_environment() {
+  auto mine = of_torchrun();
+  if (!mine) mine = of_cluster();
+  if (!mine) return std::nullopt;
+  if (mine->size < 1 || mine->rank >= mine->size) {
+    throw InputError(
+        fmt::format("RANK={} with WORLD_SIZE={}: the rank must be below the world's size", mine->rank, mine->size));
+  }
+  if (mine->local_rank && mine->local_size && *mine->local_rank >= *mine->local_size) {
+    throw InputError(fmt::format("LOCAL_RANK={} with LOCAL_WORLD_SIZE={}: the rank must be below the size", *mine->local_rank,
+                                 *mine->local_size));
+  }
+  if (const auto token = env_string("WEFT_TOKEN")) mine->token = *token;
+  return mine;
 }
 
 Rendezvous rendezvous_from_environment(const RankEnvironment& ranks) {
-  const auto address = env_string("MASTER_ADDR");
-  const auto port = env_count("MASTER_PORT");
-  if (!address || !port) {
+  const std::string address = env_string("MASTER_ADDR").value_or(ranks.address);
+  if (address.empty() && ranks.port) {
+    throw InputError(
+        fmt::format("{} ranks on several hosts, but MASTER_ADDR is not set: it is the host that rank 0 runs on "
+                    "(mpirun -x MASTER_ADDR=HOST, or -genv MASTER_ADDR HOST)",
+                    ranks.size));
+  }
+  auto port = env_count("MASTER_PORT");
+  if (ranks.port && env_count("WEFT_PORT")) port = env_count("WEFT_PORT");
+  if (!port) port = ranks.port;
+  if (address.empty() || !port) {
     throw InputError(fmt::format("WORLD_SIZE={} but {} is not set: it says where rank 0 serves the store", ranks.size,
-                                 address ? "MASTER_PORT" : "MASTER_ADDR"));
+                                 address.empty() ? "MASTER_ADDR" : "MASTER_PORT"));
   }
   if (*port < 1 || *port > 65535) throw InputError(fmt::format("MASTER_PORT={}: not a TCP port", *port));
   if (const auto launcher = served_by_launcher(*port)) return *launcher;
-  if (env_string("TORCHELASTIC_USE_AGENT_STORE") == "True") return {Rendezvous::Server::agent, *address, *port, false};
-  const bool loopback = ranks.one_host || is_loopback(*address);
-  return {Rendezvous::Server::rank_zero, loopback ? "127.0.0.1" : *address, *port, loopback};
+  if (env_string("TORCHELASTIC_USE_AGENT_STORE") == "True") return {Rendezvous::Server::agent, address, *port, false};
+  const bool loopback = ranks.one_host || is_loopback(address);
+  return {Rendezvous::Server::rank_zero, loopback ? "127.0.0.1" : address, *port, loopback};
 }
 
 std::string key_prefix_from_environment() {

@@ -16,13 +16,13 @@
 #include <sstream>
 #include <thread>
 
+#include "tests/support/environment_variables.h"
 #include "tests/support/run_processes.h"
 #include "tests/support/run_ranks.h"
 #include "tests/support/wait_until.h"
 #include "weft/base/error.h"
 #include "weft/base/loopback.h"
 #include "weft/comm/mesh.h"
-#include "weft/comm/rank_environment.h"
 #include "weft/comm/store/call_thread.h"
 #include "weft/comm/store/lost_rank.h"
 #include "weft/comm/store/store_connection.h"
@@ -50,19 +50,7 @@ TEST(CallThread, LeavesACallBehindThatDoesNotEnd) {
   EXPECT_FALSE(wait_until([&] { return *begun == 3; }, 0.1)) << "nobody waits for it any more";
 }
 
-/// The environment of a rank, back as it was when this goes.
-class EnvironmentVariables {
- public:
-  explicit EnvironmentVariables(std::vector<std::pair<std::string, std::string>> variables) : variables_(std::move(variables)) {
-    for (const auto& [name, value] : variables_) ::setenv(name.c_str(), value.c_str(), 1);
-  }
-  ~EnvironmentVariables() {
-    for (const auto& [name, value] : variables_) ::unsetenv(name.c_str());
-  }
-
- private:
-  std::vector<std::pair<std::string, std::string>> variables_;
-};
+using test::EnvironmentVariables;
 
 TEST(Store, OneThatDoesNotAnswerIsAnErrorInTime) {
   const FileDescriptor silent = listen_on_loopback();  // the kernel accepts, nobody else
@@ -204,49 +192,6 @@ TEST(Processes, TripsForAGroupDoNotGrowWithTheNumberOfRanks) {
     // To agree on what is made, to meet, to be told of a failure; and the memory, or the addresses: their own, those of all.
     EXPECT_EQ(trips_for_group(size, BackendKind::shm), 4);
     EXPECT_EQ(trips_for_group(size, BackendKind::gloo), 5);
-  }
-}
-
-TEST(RankEnvironment, WhereRanksMeet) {
-  struct Case {
-    std::vector<std::pair<std::string, std::string>> variables;
-    Rendezvous::Server server;
-    std::string host;
-    int port;
-    bool loopback;
-  };
-  using Server = Rendezvous::Server;
-  const std::vector<std::pair<std::string, std::string>> slurm = {{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "2"}};
-  const auto with = [](std::vector<std::pair<std::string, std::string>> all,
-                       std::vector<std::pair<std::string, std::string>> more) {
-    all.insert(all.end(), more.begin(), more.end());
-    return all;
-  };
-  const std::vector<std::pair<std::string, std::string>> node = {{"MASTER_ADDR", "node1"}, {"MASTER_PORT", "29500"}},
-                                                         two = with({{"RANK", "0"}, {"WORLD_SIZE", "2"}}, node);
-  const Case cases[] = {
-      {two, Server::rank_zero, "node1", 29500, false},
-      {with(two, {{"LOCAL_WORLD_SIZE", "1"}}), Server::rank_zero, "node1", 29500, false},
-      {with(two, {{"LOCAL_WORLD_SIZE", "2"}}), Server::rank_zero, "127.0.0.1", 29500, true},
-      {with(two, {{"MASTER_ADDR", "localhost"}}), Server::rank_zero, "127.0.0.1", 29500, true},
-      {with(two, {{"MASTER_ADDR", "127.0.1.1"}}), Server::rank_zero, "127.0.0.1", 29500, true},
-      {with(two, {{"TORCHELASTIC_USE_AGENT_STORE", "True"}, {"LOCAL_WORLD_SIZE", "2"}}), Server::agent, "node1", 29500, false},
-      {with(two, {{"WEFT_STORE", "127.0.0.1:4000/29500"}}), Server::launcher, "127.0.0.1", 4000, true},
-      {with(two, {{"WEFT_STORE", "127.0.0.1:4000/29501"}}), Server::rank_zero, "node1", 29500, false},  // an outer launcher's
-      {with(with(slurm, node), {{"SLURM_NNODES", "2"}}), Server::rank_zero, "node1", 29500, false},
-      {with(with(slurm, node), {{"SLURM_NNODES", "1"}}), Server::rank_zero, "127.0.0.1", 29500, true},
-  };
-  for (const Case& test : cases) {
-    const EnvironmentVariables environment(test.variables);
-    const Rendezvous rendezvous = rendezvous_from_environment(*rank_environment());
-    EXPECT_EQ(rendezvous.server, test.server);
-    EXPECT_EQ(rendezvous.host, test.host) << test.variables.back().first;
-    EXPECT_EQ(rendezvous.port, test.port) << test.variables.back().first;
-    EXPECT_EQ(rendezvous.loopback, test.loopback) << test.variables.back().first;
-  }
-  for (const std::string bad : {"4000", "127.0.0.1:x/29500", "127.0.0.1:4000/"}) {
-    const EnvironmentVariables environment(with(two, {{"WEFT_STORE", bad}}));
-    EXPECT_THROW(rendezvous_from_environment(*rank_environment()), InputError) << bad;
   }
 }
 

@@ -9,6 +9,7 @@
 
 #include "weft/base/cores.h"
 #include "weft/base/environment.h"
+#include "weft/base/slurm_step.h"
 
 namespace weft {
 
@@ -16,6 +17,8 @@ int threads_of(const Recipe& recipe, const World& world) {
   if (recipe.run.threads) return static_cast<int>(*recipe.run.threads);
   if (recipe.run.reproducible_slots > 0 || recipe.run.reproducible_tp > 0) return 1;
   if (const auto threads = env_int("OMP_NUM_THREADS")) return static_cast<int>(std::max<int64_t>(1, *threads));
+  // Those are this rank's own, which the affinity mask need not show; a launcher's ranks have OMP_NUM_THREADS.
+  if (const auto cores = slurm_cores_per_task()) return std::max(1, *cores);
   return threads_per_rank(available_cores(), world.local_size());
 }
 

@@ -1,0 +1,89 @@
+// weft slurm: what it refuses, and what it writes. Its scripts run on a cluster in tests/cluster/slurm_test.py.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tests/cli/training.h"
+
+namespace weft::slurm_test {
+namespace {
+
+constexpr const char* kRecipe = R"(
+model = { name = "gpt", layers = 1, heads = 2, width = 16, context = 16 }
+data = { name = "text" }
+batch = { global = 16 }
+run = { steps = 6 }
+save = { folder = "runs" }
+)";
+
+class WeftSlurm : public TrainingTest {
+ protected:
+  WeftSlurm() : TrainingTest(kRecipe) {}
+
+  CommandResult slurm(const std::vector<std::string>& more) const {
+    std::vector<std::string> all = {"slurm", (folder_ / "r.toml").string(), "-N", "2"};
+    all.insert(all.end(), more.begin(), more.end());
+    return run_weft(all);
+  }
+};
+
+TEST_F(WeftSlurm, WritesAScriptToAFileOrStandardOutput) {
+  const CommandResult told = slurm({"--ntasks-per-node", "4", "--set", "run.name=it's $HOME"});
+  EXPECT_EQ(told.status, 0) << told.err;
+  EXPECT_EQ(told.err, "");
+  EXPECT_EQ(told.out.rfind("#!/bin/bash\n# Trains ", 0), 0U) << told.out;
+  for (const std::string& part : {std::string("on 2 nodes with 4 ranks each"), std::string("#SBATCH --job-name=r\n"),
+                                  std::string("#SBATCH --signal=USR1@120\n"), std::string(" 'run.name=it'\\''s $HOME' "),
+                                  "#SBATCH --chdir=" + std::filesystem::current_path().string()}) {
+    EXPECT_NE(told.out.find(part), std::string::npos) << part << " in " << told.out;
+  }
+  const std::string file = (folder_ / "job.sbatch").string();
+  EXPECT_EQ(slurm({"--ntasks-per-node", "4", "--set", "run.name=it's $HOME", "-o", file}).status, 0);
+  EXPECT_EQ(read_text(file), told.out);
+}
+
+TEST_F(WeftSlurm, ATaskANodeStartsTheRanksThere) {
+  const CommandResult told = slurm({"-n", "4", "--restarts", "3"});
+  EXPECT_EQ(told.status, 0) << told.err;
+  for (const char* part :
+       {"#SBATCH --ntasks-per-node=1\n", "#SBATCH --cpus-per-task=4\n", " train -n 4 --restarts 3 ", "\nrestarts=0 # "}) {
+    EXPECT_NE(told.out.find(part), std::string::npos) << part << " in " << told.out;
+  }
+}
+
+TEST_F(WeftSlurm, TellsWhatWouldNotWorkOnTheCluster) {
+  struct Case {
+    std::vector<std::string> arguments;
+    int status;
+    std::string text;
+  };
+  const Case cases[] = {
+      {{"--set", "save.folder="}, 1, "r.toml: save.folder is not set, so a job whose time is over would begin anew"},
+      {{"--set", "run.resume=none"}, 1, "run.resume = \"none\""},
+      {{"--set", "save.deadline_s=300", "--signal-before", "200"}, 1, "--signal-before 200: save.deadline_s = 300 s"},
+      {{"--set", "save.memory_every=2", "--set", "run.restarts=1"},
+       1,
+       "save.memory_every keeps copies in the memory of a launcher"},
+      {{"--time", "3"}, 1, "--time 3: the job would be told to save 120 s before its end"},
+      {{"--time", "soon"}, 1, "--time soon: not a time"},
+      {{"--ntasks-per-node", "5"}, 1, "batch.global"},
+      {{"--sbatch", "exclusive"}, 1, "--sbatch exclusive: not an option of sbatch"},
+      {{"--job-name", "a\nb"}, 1, "control characters"},
+      {{"-o", (folder_ / "r.toml").string()}, 1, "are the same file"},
+      {{"--ntasks-per-node", "2", "-n", "2"}, 2, "excludes"},
+      {{"--array", "3", "--requeues", "5"}, 2, "excludes"},
+      {{"--nodes", "0"}, 2, "--nodes"},
+  };
+  for (const Case& test : cases) {
+    const CommandResult result = slurm(test.arguments);
+    EXPECT_EQ(result.status, test.status) << test.text << ": " << result.err;
+    EXPECT_NE(result.err.find(test.text), std::string::npos) << test.text << " in " << result.err;
+    EXPECT_EQ(result.out, "");
+  }
+}
+
+}  // namespace
+}  // namespace weft::slurm_test

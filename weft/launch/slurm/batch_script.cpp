@@ -1,0 +1,145 @@
+#include "weft/launch/slurm/batch_script.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "weft/base/error.h"
+#include "weft/base/printable.h"
+#include "weft/launch/exit_status.h"
+#include "weft/launch/slurm/shell_words.h"
+
+namespace weft {
+
+namespace {
+
+// What ranks that are left have, after the first has ended, until srun ends them. A rank that fails is noticed by the others at
+// once, or they find out in run.timeout_s; this is for one that does not even do that.
+constexpr int kWaitForOthers_s = 600;
+constexpr int kKilledByUsr1 = 128 + 10;
+
+/// The value of an option in an #SBATCH line, where sbatch takes a backslash for what it is within quotes and without.
+std::string option_value(std::string_view value) {
+  if (shell_word(value) == value) return std::string(value);
+  std::string quoted(1, '"');
+  for (const char c : value) {
+    if (c == '"' || c == '\\') quoted += '\\';
+    quoted += c;
+  }
+  quoted += '"';
+  return quoted;
+}
+
+std::string option_line(const std::string& option) {
+  if (std::any_of(option.begin(), option.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; })) {
+    throw InputError(fmt::format("{}: control characters cannot stand in an #SBATCH line", shortened(option)));
+  }
+  const size_t value = std::min(option.find('='), option.size() - 1) + 1;
+  return fmt::format("#SBATCH {}{}\n", option.substr(0, value),
+                     value < option.size() ? option_value(std::string_view(option).substr(value)) : "");
+}
+
+std::string asked_for(const BatchScript& script) {
+  std::string text;
+  const auto add = [&text](const std::string& option) { text += option_line(option); };
+  const auto say = [&text](const std::string& comment) { text += "# " + comment + "\n"; };
+  add("--job-name=" + script.job_name);
+  add(fmt::format("--nodes={}", script.nodes));
+  add(fmt::format("--ntasks-per-node={}", script.launcher ? 1 : script.ranks_per_node));
+  if (script.cpus_per_task) add(fmt::format("--cpus-per-task={}", *script.cpus_per_task));
+  for (const std::string& option : script.options) add(option);
+  add("--chdir=" + script.folder);
+  say("One log, which a job that starts again goes on with.");
+  add("--output=" + (script.log.empty() ? std::string(script.array > 0 ? "%x-%A.log" : "%x-%j.log") : script.log));
+  add("--open-mode=append");
+  say("The ranks, not this script, are told before the time is over: they save and end with status 75.");
+  add(fmt::format("--signal=USR1@{}", script.signal_before_s));
+  say("SLURM starts the job again when a node has failed.");
+  add("--requeue");
+  if (script.array > 0) {
+    say("One job after another; each goes on from the newest checkpoint.");
+    add(fmt::format("--array=1-{}%1", script.array));
+  }
+  return text;
+}
+
+/// The command over several lines, one option on each, as a person would write it.
+std::string command_lines(const BatchScript& script) {
+  std::vector<std::string> srun = {"srun", "--kill-on-bad-exit=0", fmt::format("--wait={}", kWaitForOthers_s)};
+  // srun of SLURM 22.05 and later takes it from no variable of the job.
+  if (script.cpus_per_task) srun.push_back(fmt::format("--cpus-per-task={}", *script.cpus_per_task));
+  std::string text = shell_words(srun);
+  if (!script.image.empty()) {
+    text += " \\\n    " + shell_words({"apptainer", "exec"}) + (script.gpus ? " --nv " : " ") + shell_word(script.image);
+  }
+  return text + " \\\n    " + shell_words(script.command);
+}
+
+/// What follows once ranks were asked to end. A job that is told so at once, each time, would be requeued for ever but for the
+/// limit.
+std::string when_asked_to_end(const BatchScript& script) {
+  if (script.array > 0) {
+    return "      say 'the next job of the array goes on'\n"
+           "      exit \"$status\" ;;\n";
+  }
+  return "      if ((${SLURM_RESTART_COUNT:-0} >= requeues)); then\n"
+         "        say \"not requeued: it was $requeues times\"\n"
+         "      else\n"
+         "        say 'is requeued, to go on'\n"
+         "        scontrol requeue \"$SLURM_JOB_ID\" || say 'it could not be: submit it again, and it goes on'\n"
+         "      fi\n"
+         "      exit \"$status\" ;;\n";
+}
+
+std::string loop(const BatchScript& script) {
+  const std::string end_array = script.array > 0 ? "      end_array\n" : "";
+  std::string text = fmt::format("restarts={} # of a training that fails, within a job{}\n",
+                                 script.launcher ? 0 : script.restarts, script.launcher ? "; see --restarts above" : "");
+  if (script.array == 0) text += fmt::format("requeues={} # at most, of a job whose time was over\n", script.requeues);
+  text +=
+      "failures=0\n"
+      "until train; do\n"
+      "  status=$?\n"
+      "  case $status in\n";
+  text += fmt::format("    {} | {}) # saved; or asked to so early that there was nothing to save\n", kSavedAndStopped,
+                      kKilledByUsr1);
+  text += when_asked_to_end(script);
+  text += fmt::format("    2 | {}) # a command line that makes no sense, a loss that is no number: they would come again\n",
+                      kDiverged);
+  text += end_array;
+  text +=
+      "      exit \"$status\" ;;\n"
+      "  esac\n"
+      "  say \"failed with status $status\"\n"
+      "  ((++failures <= restarts)) || exit \"$status\"\n"
+      "done\n";
+  return script.array > 0 ? text + "end_array\n" : text;
+}
+
+}  // namespace
+
+std::string batch_script(const BatchScript& script) {
+  std::string text = "#!/bin/bash\n# " + printable(script.title) + "\n" + asked_for(script);
+  text +=
+      "set -u\n"
+      "\n"
+      "# The job's secret: its ranks drop connections of whoever does not know it.\n"
+      "WEFT_TOKEN=$(od -An -N32 -tx1 /dev/urandom | tr -d ' \\n')\n"
+      "export WEFT_TOKEN\n";
+  if (script.cpus_per_task && !script.launcher) text += fmt::format("export OMP_NUM_THREADS={}\n", *script.cpus_per_task);
+  text +=
+      "\n"
+      "say() { echo \"job $SLURM_JOB_ID, start ${SLURM_RESTART_COUNT:-0}: $*\"; }\n"
+      "\n"
+      "train() {\n  " +
+      command_lines(script) + "\n}\n\n";
+  if (script.array > 0) {
+    text +=
+        "# Nothing is left to do for the jobs that wait.\n"
+        "end_array() { scancel --state=PENDING \"$SLURM_ARRAY_JOB_ID\"; }\n\n";
+  }
+  return text + "say \"on $SLURM_JOB_NODELIST\"\n" + loop(script);
+}
+
+}  // namespace weft
