@@ -88,6 +88,7 @@ int run(std::vector<std::string> arguments) {
   add_scale(app, status);
   add_checkpoint(app, status);
   add_version(app);
+  add_agent(app, status);
   if (const std::string unknown = unknown_command(app, arguments); !unknown.empty()) {
     std::fprintf(stderr, "weft: %s See weft --help\n", unknown.c_str());
     return 2;

@@ -20,7 +20,7 @@ int as_ranks(const Recipe& recipe, std::optional<int> num_ranks, const std::vect
     LaunchOptions options;
     options.num_ranks = *num_ranks;
     options.command = command;
-    return launch_ranks(std::move(options));
+    return launch_ranks(std::move(options), no_restarts(*num_ranks));
   }
   here(num_ranks ? World() : World::from_environment(timeout_of(recipe)));
   return 0;
