@@ -137,6 +137,8 @@ class Network:
         else:
             self.hosts.append(host)
         port = f"port{host.number}"
+        # What is left of a host before it, which the kernel takes away in its own time.
+        subprocess.run(self.switch.command(["ip", "link", "del", port]), stderr=subprocess.DEVNULL, check=False)
         # By the host's number in this process's namespace, so without the switch's own view of processes.
         subprocess.run(["nsenter", "-t", str(self.switch.pid), "-n", "ip", "link", "add", port, "type", "veth", "peer", "name",
                         "eth0", "netns", str(host.pid)], check=True)

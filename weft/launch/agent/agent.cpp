@@ -74,12 +74,13 @@ LaunchOutcome Agent::serve() {
     if (end_) break;
     const bool silent = head_->silent_s() > options_.host_timeout_s;
     if (!silent && !head_->closed()) continue;
+    const HeadLost lost(fmt::format("the head of the run, at {}:{}, {}: this host's ranks have been ended", options_.head_host,
+                                    options_.head_port,
+                                    silent ? fmt::format("has not answered for {}; it or its network is gone",
+                                                         format_duration(head_->silent_s()))
+                                           : fmt::format("has gone ({})", head_->why())));
     end_ranks();
-    throw HeadLost(fmt::format("the head of the run, at {}:{}, {}: this host's ranks have been ended", options_.head_host,
-                               options_.head_port,
-                               silent ? fmt::format("has not answered for {}; it or its network is gone",
-                                                    format_duration(head_->silent_s()))
-                                      : fmt::format("has gone ({})", head_->why())));
+    throw lost;
   }
   end_ranks();
   return *end_;
