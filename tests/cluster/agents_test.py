@@ -1,85 +1,15 @@
 """A training over several hosts: agents that join by themselves, what ends them, and what they go on from."""
 
-import os
-import pathlib
-import re
-import shutil
 import signal
-import subprocess
-import tempfile
 import time
-import unittest
 
-from hosts import Host, Network, wait_for
+from hosts import Host
+from trainings import WEFT, HostsTest, Started
 
-WEFT = os.environ["WEFT"]
 TOKEN = "a secret of these tests"
-RECIPE = """
-model = {{ name = "gpt", layers = 2, heads = 2, width = 32, context = 32 }}
-data = {{ name = "text", path = "text" }}
-batch = {{ global = 8, micro = 2 }}
-optimizer = {{ lr = 1e-3, warmup = 0 }}
-run = {{ steps = {steps}, evaluate_every = 0, threads = 1, reproducible_slots = 4, timeout_s = {timeout_s} }}
-save = {{ folder = "{save}", every = "5 steps" }}
-"""
 
 
-class Started:
-    """A program whose output goes to a file, so that it can be read while it runs."""
-
-    def __init__(self, host, argv, folder, env=None):
-        self.output = tempfile.TemporaryFile()
-        self.program = host.start(["env", "-C", folder, *argv], env, stdin=subprocess.DEVNULL, stdout=self.output,
-                                  stderr=subprocess.STDOUT)
-
-    def text(self):
-        self.output.seek(0)
-        return self.output.read().decode(errors="replace")
-
-    def wait(self, seconds=60):
-        try:
-            return self.program.wait(seconds)
-        except subprocess.TimeoutExpired:
-            self.program.send_signal(signal.SIGKILL)
-            raise AssertionError(f"still running after {seconds} s: {self.text()}") from None
-
-    def says(self, pattern, seconds=30):
-        try:
-            return wait_for(lambda: re.search(pattern, self.text()), pattern, seconds)
-        except TimeoutError:
-            raise AssertionError(f"did not say {pattern!r}: {self.text()}") from None
-
-
-class AgentsTest(unittest.TestCase):
-    COUNT = 2
-
-    def setUp(self):
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="weft-agents-"))
-        self.addCleanup(shutil.rmtree, self.folder)
-        self.network = Network(self.COUNT)
-        self.addCleanup(self.network.close)
-        self.hosts = self.network.hosts
-        self.started = []
-        self.addCleanup(self.close_all)
-        (self.folder / "text").write_text("".join(f"line {i} of a text that repeats itself\n" for i in range(500)))
-
-    def run(self, result=None):
-        begin = time.monotonic()
-        super().run(result)
-        print(f"{time.monotonic() - begin:.1f} s", flush=True)
-
-    def close_all(self):
-        for started in self.started:
-            if started.program.poll() is None:
-                started.program.send_signal(signal.SIGKILL)
-                started.program.wait()
-            started.output.close()
-
-    def recipe(self, name, steps=12, timeout_s=60):
-        text = RECIPE.format(steps=steps, timeout_s=timeout_s, save=name)
-        (self.folder / f"{name}.toml").write_text(text)
-        return f"{name}.toml"
-
+class AgentsTest(HostsTest):
     def start(self, node, *words, env=None, under=()):
         environment = {"WEFT_TOKEN": TOKEN, "OMP_NUM_THREADS": 1, "WEFT_NODE_RANK": node, "WEFT_HEAD": "host0:29400"}
         environment.update(env or {})
@@ -89,30 +19,8 @@ class AgentsTest(unittest.TestCase):
     def train(self, node, recipe, *words, nodes=None, ranks=1, **options):
         return self.start(node, "train", recipe, "-n", str(ranks), "--nodes", str(nodes or self.COUNT), *words, **options)
 
-    def wait_for_save(self, recipe, agents):
-        saves = self.folder / recipe.removesuffix(".toml")
-        try:
-            wait_for(lambda: list(saves.glob("step-*")), "checkpoint", 30)
-        except TimeoutError:
-            raise AssertionError("".join(agent.text() for agent in agents)) from None
-
-    def train_alone(self, name, ranks, **recipe):
-        words = [WEFT, "train", self.recipe(name, **recipe), "-n", str(ranks), "--save", f"{name}.safetensors"]
-        status, out, err = self.hosts[0].run(["env", "-C", self.folder, *words])
-        self.assertEqual(status, 0, out + err)
-
     def run_script(self, node, script, *words, ranks=1, **options):
         return self.start(node, "run", "-n", str(ranks), "--nodes", str(self.COUNT), *words, "--", "sh", "-c", script, **options)
-
-    def assert_nothing_runs(self, host):
-        """But the sleeper that holds the host."""
-        def programs():
-            _, text, _ = host.run(["ps", "-e", "-o", "pid=,args="])
-            return [line for line in text.splitlines() if "defunct" not in line and ("weft" in line or "sh -c" in line or "sleep 6" in line)]
-        try:
-            wait_for(lambda: not programs(), "end of all programs", 5)
-        except TimeoutError:
-            raise AssertionError(f"left on {host.name}: {programs()}") from None
 
 
 class TwoHosts(AgentsTest):
@@ -163,7 +71,7 @@ class TwoHosts(AgentsTest):
     def test_sigterm_to_all_saves_and_stops(self):
         recipe = self.recipe("stopped", steps=100000)
         agents = [self.train(node, recipe) for node in range(2)]
-        self.wait_for_save(recipe, agents)
+        agents[0].says("saved .*/step-")
         for agent in reversed(agents):
             agent.program.send_signal(signal.SIGTERM)
             time.sleep(0.3)  # more than what counts as one press
@@ -192,7 +100,7 @@ class TwoHosts(AgentsTest):
     def test_a_rank_is_killed_and_all_start_again(self):
         recipe = self.recipe("again", steps=150)
         agents = [self.train(node, recipe, "--restarts", "3", "--save", "again.safetensors") for node in range(2)]
-        self.wait_for_save(recipe, agents)
+        agents[0].says("saved .*/step-")
         _, text, _ = self.hosts[1].run(["pgrep", "-f", "weft train again.toml --save"])
         self.hosts[1].run(["kill", "-9", text.split()[0]])
         self.assertEqual([agent.wait() for agent in agents], [0, 0], agents[0].text())
@@ -203,7 +111,7 @@ class TwoHosts(AgentsTest):
         recipe = self.recipe("replaced", steps=60)
         words = ("--restarts", "3", "--host-timeout", "3")
         agents = [self.train(node, recipe, *words) for node in range(2)]
-        self.wait_for_save(recipe, agents)
+        agents[0].says("saved .*/step-")
         self.network.vanish(self.hosts[1])
         begin = time.monotonic()
         agents[0].says(r"host host1 \(rank 1\) has not answered for 3.\d+ s; it or its network is gone.*once the host or another")
@@ -219,7 +127,7 @@ class TwoHosts(AgentsTest):
         recipe = self.recipe("fewer", steps=60)
         agents = [self.train(node, recipe, "--restarts", "3", "--host-timeout", "3", "--save", "fewer.safetensors", nodes="1:2")
                   for node in range(2)]
-        self.wait_for_save(recipe, agents)
+        agents[0].says("saved .*/step-")
         self.network.vanish(self.hosts[1])
         self.assertEqual(agents[0].wait(), 0, agents[0].text())
         self.assertRegex(agents[0].text(), r"host host1 \(rank 1\) has not answered for 3.*; restart 1 of 3 on 1 rank")
@@ -229,7 +137,7 @@ class TwoHosts(AgentsTest):
     def test_a_link_that_is_cut_for_three_seconds(self):
         recipe = self.recipe("cut", steps=150)
         agents = [self.train(node, recipe) for node in range(2)]
-        self.wait_for_save(recipe, agents)
+        agents[0].says("saved .*/step-")
         self.network.cut(self.hosts[1])
         time.sleep(3)
         self.network.mend(self.hosts[1])
@@ -252,7 +160,7 @@ class TwoHosts(AgentsTest):
     def test_a_rank_that_waits_for_a_host_that_vanished_does_not_take_the_blame(self):
         recipe = self.recipe("waits", steps=100000, timeout_s=2)
         agents = [self.train(node, recipe, "--host-timeout", "5") for node in range(2)]
-        self.wait_for_save(recipe, agents)
+        agents[0].says("saved .*/step-")
         self.network.vanish(self.hosts[1])
         self.assertEqual(agents[0].wait(20), 1)
         self.assertRegex(agents[0].text(), r"weft: host host1 \(rank 1\) has not answered for 5.*; rank 0 on host host0: .*rank 1")
@@ -292,7 +200,7 @@ class TwoHosts(AgentsTest):
         recipe = self.recipe("health", steps=100000)
         agents = [self.train(node, recipe, "--health-port", "9090", "--health-address", "10.77.0.1") if node == 0 else
                   self.train(node, recipe) for node in range(2)]
-        self.wait_for_save(recipe, agents)
+        agents[0].says("saved .*/step-")
         time.sleep(1)
         status, text, _ = self.hosts[1].run(["python3", "-c", "import urllib.request as u\n"
                                              "for p in ('healthz', 'metrics'): print(u.urlopen(f'http://host0:9090/{p}').read().decode())"])
@@ -316,7 +224,7 @@ class FourHosts(AgentsTest):
     def test_two_of_four_vanish(self):
         recipe = self.recipe("two", steps=80)
         agents = [self.train(node, recipe, "--restarts", "5", "--host-timeout", "3", nodes="2:4") for node in range(4)]
-        self.wait_for_save(recipe, agents)
+        agents[0].says("saved .*/step-")
         self.network.vanish(self.hosts[1])
         self.network.vanish(self.hosts[3])
         self.assertEqual([agents[0].wait(), agents[2].wait()], [0, 0], agents[0].text())

@@ -1,8 +1,10 @@
 // weft agent: what `weft run --hosts` starts on each other host through ssh; told on its standard input what to do.
 #include "weft/launch/agent/agent.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <cerrno>
@@ -12,6 +14,7 @@
 
 #include "weft/base/environment.h"
 #include "weft/base/error.h"
+#include "weft/base/file_descriptor.h"
 #include "weft/cli/commands.h"
 #include "weft/cli/rank_process.h"
 #include "weft/launch/agent/ssh_agents.h"
@@ -41,6 +44,10 @@ std::string ssh_client() {
 int follow_order() {
   std::string line;
   std::getline(std::cin, line);
+  // It stays open while the head's ssh does; ranks read nothing.
+  const FileDescriptor lifeline(fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3));
+  const FileDescriptor null(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  dup2(null.get(), STDIN_FILENO);
   AgentOrder order = parse_order(line);
   for (const std::string& entry : order.environment) set_variable(entry);
   setenv("WEFT_TOKEN", order.token.c_str(), 1);
@@ -54,6 +61,7 @@ int follow_order() {
   agent.prefix = order.prefix;
   agent.host_timeout_s = order.host_timeout_s;
   agent.join_timeout_s = kReach_s;
+  agent.lifeline = lifeline.get();
   std::error_code error;
   std::filesystem::current_path(order.folder, error);
   if (error) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <poll.h>
+#include <signal.h>
 
 #include <nlohmann/json.hpp>
 
@@ -38,10 +39,11 @@ class Joining {
 };
 
 bool Joining::pause(int ms, const AgentConnection* connection) {
-  std::vector<pollfd> ready = {{signals_.fd(), POLLIN, 0}};
+  std::vector<pollfd> ready = {{signals_.fd(), POLLIN, 0}, {options_.lifeline, POLLIN, 0}};  // -1 is passed over
   if (connection != nullptr) connection->add_descriptors(ready);
   poll(ready.data(), ready.size(), ms);
   for (const int signal : signals_.receive()) signal_ = signal;
+  if (ready[1].revents != 0) signal_ = SIGHUP;
   return signal_ == 0;
 }
 

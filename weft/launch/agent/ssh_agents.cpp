@@ -41,16 +41,17 @@ FileDescriptor memory_file(const char* name) {
   return file;
 }
 
-/// A file in memory that holds the text, at its begin.
-FileDescriptor input_of(const std::string& text) {
-  FileDescriptor file = memory_file("weft:agent's order");
-  for (size_t at = 0; at < text.size();) {
-    const ssize_t done = uninterrupted([&] { return write(file.get(), text.data() + at, text.size() - at); });
-    if (done <= 0) throw Error(fmt::format("cannot write an agent's order: {}", std::strerror(errno)));
-    at += static_cast<size_t>(done);
+/// A pipe that holds the text: what to read from, and the end that keeps it open.
+std::pair<FileDescriptor, FileDescriptor> input_of(const std::string& text) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) throw Error(fmt::format("cannot make a pipe for an agent's order: {}", std::strerror(errno)));
+  std::pair<FileDescriptor, FileDescriptor> pipe{FileDescriptor(ends[0]), FileDescriptor(ends[1])};
+  fcntl(ends[1], F_SETPIPE_SZ, static_cast<int>(text.size()) + (64 << 10));  // nobody reads it yet
+  fcntl(ends[1], F_SETFL, O_NONBLOCK);
+  if (uninterrupted([&] { return write(ends[1], text.data(), text.size()); }) != static_cast<ssize_t>(text.size())) {
+    throw Error(fmt::format("cannot hand on {} bytes of command and environment; export less (-x)", text.size()));
   }
-  lseek(file.get(), 0, SEEK_SET);
-  return file;
+  return pipe;
 }
 
 /// The lines of a file as one.
@@ -107,7 +108,8 @@ SshAgents::~SshAgents() {
 }
 
 std::vector<std::string> SshAgents::command(const HostPlace& place, const FileDescriptor& log) const {
-  std::vector<std::string> words = {"ssh", "-T", "-E", fmt::format("/proc/self/fd/{}", log.get())};
+  // By this process's number: ssh closes what it inherits.
+  std::vector<std::string> words = {"ssh", "-T", "-E", fmt::format("/proc/{}/fd/{}", getpid(), log.get())};
   const auto add = [&](const std::string& option) {
     words.emplace_back("-o");
     words.push_back(option);
@@ -134,10 +136,10 @@ void SshAgents::start(int node) {
   order.host = short_host_name(place.host);
   process.log = memory_file("weft:what ssh says");
   process.failure.clear();
-  const FileDescriptor input = input_of(order_text(order));
+  auto [input, order_end] = input_of(order_text(order));
+  process.order = std::move(order_end);
   RankStart ssh{.command = command(place, process.log), .environment = {}, .standard_input = input.get(), .inherited = {}};
   for (char** entry = environ; *entry != nullptr; ++entry) ssh.environment.emplace_back(*entry);
-  ssh.inherited = {process.log.get()};
   ssh.guardian_pipe = guardian_.pipe();
   sigemptyset(&ssh.signal_mask);
   process.pid = start_rank(ssh).pid;
@@ -149,6 +151,7 @@ std::string SshAgents::failure(int node) {
   if (process.pid >= 0 && waitpid(process.pid, &status, WNOHANG) == process.pid) {
     guardian_.forget(process.pid);
     process.pid = -1;
+    process.order.close();
     process.failure = why(process, status);
   }
   return process.failure;

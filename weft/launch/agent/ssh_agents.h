@@ -58,6 +58,7 @@ class SshAgents : public AgentStarter {
   struct Process {
     pid_t pid = -1;
     FileDescriptor log;   ///< what ssh itself says
+    FileDescriptor order;  ///< the agent's standard input, which ends when this process does
     std::string failure;  ///< how the last one ended
   };
 
