@@ -16,7 +16,7 @@
 #include "weft/base/error.h"
 #include "weft/base/file_descriptor.h"
 #include "weft/cli/commands.h"
-#include "weft/cli/rank_process.h"
+#include "weft/cli/own_path.h"
 #include "weft/launch/agent/ssh_agents.h"
 
 namespace weft {

@@ -52,8 +52,8 @@ std::string label_value(const std::string& text) {
 
 HealthAnswer health_answer(const RunView& run, double stalled_s, int64_t now_ns) {
   HealthAnswer answer;
-  std::string text = fmt::format("{}, {}, {} done", state_name(run.state), counted(run.ranks, "rank"),
-                                 counted(run.steps_done, "step"));
+  std::string text =
+      fmt::format("{}, {}, {} done", state_name(run.state), counted(run.ranks, "rank"), counted(run.steps_done, "step"));
   if (run.restarts > 0) text += fmt::format(", {}", counted(run.restarts, "restart"));
   for (const HostStatus& host : run.hosts) {
     if (!host.is_there) text += fmt::format(", host {} is missing", host.name);
@@ -84,7 +84,8 @@ std::string metrics_text(const RunView& run, int64_t now_ns) {
   if (run.hosts.empty()) return text;
   text += "# HELP weft_host_up 1 while the host's agent is there\n# TYPE weft_host_up gauge\n";
   for (const HostStatus& host : run.hosts) {
-    text += fmt::format("weft_host_up{{host=\"{}\",node=\"{}\"}} {}\n", label_value(host.name), host.node, host.is_there ? 1 : 0);
+    text +=
+        fmt::format("weft_host_up{{host=\"{}\",node=\"{}\"}} {}\n", label_value(host.name), host.node, host.is_there ? 1 : 0);
   }
   text += "# HELP weft_host_silent_seconds Since the host was heard of\n# TYPE weft_host_silent_seconds gauge\n";
   for (const HostStatus& host : run.hosts) {
@@ -122,7 +123,8 @@ HealthServer::HealthServer(const HealthOptions& options, const RunStatus& status
     response.set_content(metrics_text(status.view(), monotonic_ns()), "text/plain; version=0.0.4; charset=utf-8");
   });
   if (!server.bind_to_port(options.address.c_str(), options.port)) {
-    throw InputError(fmt::format("--health-port {}: cannot listen there on {}; is the port taken?", options.port, options.address));
+    throw InputError(
+        fmt::format("--health-port {}: cannot listen there on {}; is the port taken?", options.port, options.address));
   }
   // Signals are the launcher's, and go to its thread.
   sigset_t all, before;

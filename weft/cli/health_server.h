@@ -10,9 +10,9 @@ namespace weft {
 
 /// Where a run's health is told.
 struct HealthOptions {
-  int port = 0;                        ///< 0: nowhere
-  std::string address = "127.0.0.1";   ///< of the interface to listen on
-  double stalled_s = 0.0;              ///< a run without a step for longer is not healthy; 0: it always is
+  int port = 0;                       ///< 0: nowhere
+  std::string address = "127.0.0.1";  ///< of the interface to listen on
+  double stalled_s = 0.0;             ///< a run without a step for longer is not healthy; 0: it always is
 };
 
 /// What /healthz says, and whether it is well: "ok: running, 4 ranks, step 12, ..."

@@ -50,27 +50,34 @@ void parse_head(const std::string& text, HostPlan& plan) {
 
 void add_host_options(CLI::App& command, HostOptions& options) {
   const std::string group = "Several hosts";
-  command.add_option("--hosts", options.hosts, "Hosts that are started through ssh, and the ranks of each: a:4,b:4")->group(group);
+  command.add_option("--hosts", options.hosts, "Hosts that are started through ssh, and the ranks of each: a:4,b:4")
+      ->group(group);
   command.add_option("--host-file", options.host_file, "The same, from a file: a line a host, \"a:4\" or \"a slots=4\"")
       ->group(group);
   command.add_option("--ssh-option", options.ssh_options, "An option for ssh, as in ssh_config: Port=2222. May be repeated")
       ->group(group)
       ->allow_extra_args(false);
-  command.add_option("--remote-weft", options.remote_weft, "Path of weft on those hosts. Left out: the same as here")->group(group);
+  command.add_option("--remote-weft", options.remote_weft, "Path of weft on those hosts. Left out: the same as here")
+      ->group(group);
   command
       .add_option("--head-address", options.head_address,
                   "What those hosts reach this one by. Left out: where their ssh connection comes from")
       ->group(group);
-  command.add_option("-x,--export", options.exported, "An environment variable to hand on, besides OMP_* and WEFT_*. May be repeated")
+  command
+      .add_option("-x,--export", options.exported,
+                  "An environment variable to hand on, besides OMP_* and WEFT_*. May be repeated")
       ->group(group)
       ->allow_extra_args(false);
-  command.add_option("--nodes", options.nodes, "Hosts on each of which this same command is started; 2:4: the fewest and the most")
+  command
+      .add_option("--nodes", options.nodes, "Hosts on each of which this same command is started; 2:4: the fewest and the most")
       ->envname("WEFT_NODES")
       ->group(group);
   command.add_option("--node-rank", options.node_rank, "Which of them this is, from 0. Node 0 leads")
       ->envname("WEFT_NODE_RANK")
       ->group(group);
-  command.add_option("--head", options.head, "HOST:PORT where node 0 is reached by the others")->envname("WEFT_HEAD")->group(group);
+  command.add_option("--head", options.head, "HOST:PORT where node 0 is reached by the others")
+      ->envname("WEFT_HEAD")
+      ->group(group);
   command.add_option("--host-timeout", options.host_timeout_s, "Seconds of silence after which a host is given up")
       ->capture_default_str()
       ->check(CLI::Range(1.0, 86400.0))
@@ -79,7 +86,8 @@ void add_host_options(CLI::App& command, HostOptions& options) {
       ->capture_default_str()
       ->check(CLI::Range(0.1, 1e7))
       ->group(group);
-  command.add_flag("--prefix", options.prefix, "Begin each line of the ranks' output with the host, where there are several, and the rank");
+  command.add_flag("--prefix", options.prefix,
+                   "Begin each line of the ranks' output with the host, where there are several, and the rank");
   command.add_option("--health-port", options.health.port, "Answer GET /healthz and GET /metrics on this port")
       ->check(CLI::Range(1, 65535));
   command.add_option("--health-address", options.health.address, "Address to answer on")->capture_default_str();

@@ -17,7 +17,7 @@
 #include "weft/base/printable.h"
 #include "weft/base/token.h"
 #include "weft/base/units.h"
-#include "weft/cli/rank_process.h"
+#include "weft/cli/own_path.h"
 #include "weft/comm/store/store_server.h"
 #include "weft/launch/agent/agent.h"
 #include "weft/launch/agent/head.h"

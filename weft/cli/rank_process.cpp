@@ -1,18 +1,11 @@
 #include "weft/cli/rank_process.h"
 
-#include <filesystem>
 #include <utility>
 
 #include "weft/cli/launch_ranks.h"
 #include "weft/train/run/from_recipe.h"
 
 namespace weft {
-
-std::string own_path() {
-  std::error_code error;
-  const std::filesystem::path path = std::filesystem::read_symlink("/proc/self/exe", error);
-  return !error && std::filesystem::exists(path) ? path.string() : "/proc/self/exe";
-}
 
 int as_ranks(const Recipe& recipe, std::optional<int> num_ranks, const std::vector<std::string>& command,
              const std::function<void(const World&)>& here) {

@@ -4,8 +4,8 @@
 #include <optional>
 
 #include "weft/base/error.h"
-#include "weft/cli/host_options.h"
 #include "weft/cli/commands.h"
+#include "weft/cli/host_options.h"
 #include "weft/cli/launch_ranks.h"
 
 namespace weft {

@@ -20,7 +20,7 @@
 #include "weft/cli/launch_ranks.h"
 #include "weft/cli/output.h"
 #include "weft/cli/output_files.h"
-#include "weft/cli/rank_process.h"
+#include "weft/cli/own_path.h"
 #include "weft/cli/recipe_options.h"
 #include "weft/cli/stop_signals.h"
 #include "weft/comm/rank_environment.h"
@@ -225,9 +225,10 @@ RankCounts rank_counts(const TrainArguments& arguments, const HostPlan& plan) {
   const RankCounts counts = parse_ranks(arguments.ranks);
   const bool by_nodes = plan.kind == HostPlan::Kind::head || plan.kind == HostPlan::Kind::agent;
   if (by_nodes && counts.least < counts.most) {
-    throw InputError(fmt::format("-n {} with --nodes: -n is the ranks of this host; the fewest and the most hosts are told as "
-                                 "--nodes 2:4",
-                                 arguments.ranks));
+    throw InputError(
+        fmt::format("-n {} with --nodes: -n is the ranks of this host; the fewest and the most hosts are told as "
+                    "--nodes 2:4",
+                    arguments.ranks));
   }
   return counts;
 }

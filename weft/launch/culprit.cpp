@@ -72,8 +72,7 @@ std::string describe_echo(const std::vector<RankOutcome>& outcomes, const RankOu
   for (const RankOutcome& outcome : outcomes) {
     if (!outcome.stopped) continue;
     const RankOutcome* names_it = first_to_name(outcomes, outcome.rank);
-    return names_it ? describe(*names_it)
-                    : name_of(outcome) + ": stopped by a signal, so that others waited in vain";
+    return names_it ? describe(*names_it) : name_of(outcome) + ": stopped by a signal, so that others waited in vain";
   }
   const RankOutcome& last = follow(outcomes, first);
   return last.said.front().culprit < 0 ? fmt::format("{}: {}", name_of(last), describe(last)) : describe(last);

@@ -12,8 +12,8 @@ namespace weft {
 /// What the launcher has seen of one rank.
 struct RankOutcome {
   int rank = 0;
-  std::string host = {};        ///< that it runs on; empty where there is but one
-  std::string host_loss = {};   ///< why its host is no longer heard of, a whole line; empty: it is
+  std::string host = {};       ///< that it runs on; empty where there is but one
+  std::string host_loss = {};  ///< why its host is no longer heard of, a whole line; empty: it is
   bool ended = false;
   int64_t ended_ns = 0;         ///< when the launcher noticed, CLOCK_MONOTONIC
   int wait_status = 0;          ///< as waitpid gives it

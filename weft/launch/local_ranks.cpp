@@ -9,7 +9,7 @@
 
 #include "weft/base/cores.h"
 #include "weft/base/monotonic.h"
-#include "weft/launch/launcher.h"
+#include "weft/launch/launch_options.h"
 #include "weft/launch/rank_limits.h"
 #include "weft/launch/rank_process.h"
 

@@ -52,7 +52,9 @@ OutputPrefix::Ends OutputPrefix::add(const std::string& host, int rank) {
   return {std::move(out_write), std::move(err_write)};
 }
 
-void OutputPrefix::start() { thread_ = std::thread([this] { run(); }); }
+void OutputPrefix::start() {
+  thread_ = std::thread([this] { run(); });
+}
 
 void OutputPrefix::run() {
   sigset_t all;

@@ -13,12 +13,12 @@ namespace weft {
 
 /// Which ranks a host starts, and what they are told of the world.
 struct HostStart {
-  int first_rank = 0;           ///< the host's ranks have consecutive numbers
-  int num_ranks = 1;            ///< on the host
-  int world = 1;                ///< ranks on all hosts
-  std::string master_address;   ///< MASTER_ADDR
-  int master_port = 0;          ///< MASTER_PORT
-  std::string store = {};       ///< "ADDRESS:PORT" of WEFT_STORE; empty: nobody serves one
+  int first_rank = 0;          ///< the host's ranks have consecutive numbers
+  int num_ranks = 1;           ///< on the host
+  int world = 1;               ///< ranks on all hosts
+  std::string master_address;  ///< MASTER_ADDR
+  int master_port = 0;         ///< MASTER_PORT
+  std::string store = {};      ///< "ADDRESS:PORT" of WEFT_STORE; empty: nobody serves one
 };
 
 /// Which ranks a signal goes to.

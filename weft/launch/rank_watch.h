@@ -8,7 +8,7 @@
 
 #include "weft/launch/culprit.h"
 #include "weft/launch/hosts.h"
-#include "weft/launch/launcher.h"
+#include "weft/launch/launch_options.h"
 #include "weft/launch/signal_watch.h"
 
 namespace weft {

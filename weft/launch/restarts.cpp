@@ -138,12 +138,12 @@ LaunchOutcome Run::run() {
     if (options_.status != nullptr) options_.status->set_restarting(rules_->restarts());
     const int room = rules_->most_within(hosts_.capacity());
     const int ranks = room > 0 ? std::min(room, decision.ranks) : decision.ranks;
-    restarts_.tell(fmt::format(
-        "{}: {}; restart {} of {}{}{}{}", after_step(board_.steps_done()), outcome.error, rules_->restarts(),
-        restarts_.limits.restarts,
-        ranks < options_.num_ranks || rules_->is_smaller() ? fmt::format(" on {}", counted(ranks, "rank")) : "",
-        decision.pause_s > 0.0 ? " in " + format_duration(decision.pause_s) : "",
-        room == 0 ? ", once the host or another in its place is there" : ""));
+    restarts_.tell(
+        fmt::format("{}: {}; restart {} of {}{}{}{}", after_step(board_.steps_done()), outcome.error, rules_->restarts(),
+                    restarts_.limits.restarts,
+                    ranks < options_.num_ranks || rules_->is_smaller() ? fmt::format(" on {}", counted(ranks, "rank")) : "",
+                    decision.pause_s > 0.0 ? " in " + format_duration(decision.pause_s) : "",
+                    room == 0 ? ", once the host or another in its place is there" : ""));
     if (pause(decision.pause_s) != 0) return outcome;
   }
 }

@@ -19,18 +19,18 @@ enum class RunPhase {
 struct HostStatus {
   std::string name;
   int node = 0;
-  bool is_there = false;       ///< its agent has joined, and is heard of
-  int64_t heard_ns = 0;        ///< when last, CLOCK_MONOTONIC
+  bool is_there = false;  ///< its agent has joined, and is heard of
+  int64_t heard_ns = 0;   ///< when last, CLOCK_MONOTONIC
 };
 
 /// One look at a run.
 struct RunView {
   RunPhase state = RunPhase::starting;
-  int ranks = 0;              ///< of the launch that runs, or of the last
-  int restarts = 0;           ///< so far
-  int64_t begin_ns = 0;       ///< of this launch, CLOCK_MONOTONIC; 0: there was none
-  int64_t steps_done = 0;     ///< of the run
-  int64_t step_ns = 0;        ///< when that number was seen to change, CLOCK_MONOTONIC; 0: it has not
+  int ranks = 0;                       ///< of the launch that runs, or of the last
+  int restarts = 0;                    ///< so far
+  int64_t begin_ns = 0;                ///< of this launch, CLOCK_MONOTONIC; 0: there was none
+  int64_t steps_done = 0;              ///< of the run
+  int64_t step_ns = 0;                 ///< when that number was seen to change, CLOCK_MONOTONIC; 0: it has not
   std::vector<HostStatus> hosts = {};  ///< where there are several
 };
 

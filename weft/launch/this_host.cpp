@@ -4,7 +4,7 @@
 #include "weft/base/file_descriptor.h"
 #include "weft/base/loopback.h"
 #include "weft/launch/hosts.h"
-#include "weft/launch/launcher.h"
+#include "weft/launch/launch_options.h"
 #include "weft/launch/local_ranks.h"
 
 namespace weft {

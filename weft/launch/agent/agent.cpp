@@ -74,11 +74,10 @@ LaunchOutcome Agent::serve() {
     if (end_) break;
     const bool silent = head_->silent_s() > options_.host_timeout_s;
     if (!silent && !head_->closed()) continue;
-    const HeadLost lost(fmt::format("the head of the run, at {}:{}, {}: this host's ranks have been ended", options_.head_host,
-                                    options_.head_port,
-                                    silent ? fmt::format("has not answered for {}; it or its network is gone",
-                                                         format_duration(head_->silent_s()))
-                                           : fmt::format("has gone ({})", head_->why())));
+    const HeadLost lost(fmt::format(
+        "the head of the run, at {}:{}, {}: this host's ranks have been ended", options_.head_host, options_.head_port,
+        silent ? fmt::format("has not answered for {}; it or its network is gone", format_duration(head_->silent_s()))
+               : fmt::format("has gone ({})", head_->why())));
     end_ranks();
     throw lost;
   }
@@ -125,7 +124,10 @@ void Agent::start(const nlohmann::json& message) {
   board_.set_growing(false);
   board_.set_steps_done(message.at("steps"));
   board_.set_failed_ns(failed_age_ns < 0 ? 0 : time_of_age(failed_age_ns));
-  HostStart start{.first_rank = message.at("first_rank"), .num_ranks = message.at("ranks"), .world = message.at("world"), .master_address = ""};
+  HostStart start{.first_rank = message.at("first_rank"),
+                  .num_ranks = message.at("ranks"),
+                  .world = message.at("world"),
+                  .master_address = ""};
   start.master_address = message.at("master_address");
   if (start.master_address.empty()) start.master_address = options_.head_host;
   start.master_port = message.at("master_port");
@@ -134,7 +136,8 @@ void Agent::start(const nlohmann::json& message) {
   told_.assign(static_cast<size_t>(start.num_ranks), {});
   try {
     if (!options_.problem.empty()) throw InputError(options_.problem);
-    LocalRanksOptions own{.command = options_.command, .environment = {board_.environment()}, .inherited = board_.descriptors()};
+    LocalRanksOptions own{
+        .command = options_.command, .environment = {board_.environment()}, .inherited = board_.descriptors()};
     own.signal_mask = signals_.old_mask();
     own.host = options_.prefix ? options_.host : "";
     own.prefix = options_.prefix;
@@ -209,7 +212,8 @@ LaunchOutcome run_agent(const AgentOptions& options) {
   while (true) {
     JoinedHead joined = join_head(options, signals);
     if (joined.signal != 0) {
-      return {.status = 128 + joined.signal, .error = fmt::format("ended by {}", signal_text(joined.signal)), .interrupted = true};
+      return {
+          .status = 128 + joined.signal, .error = fmt::format("ended by {}", signal_text(joined.signal)), .interrupted = true};
     }
     try {
       return Agent(options, signals, std::move(joined.connection)).serve();

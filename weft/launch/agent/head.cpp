@@ -14,7 +14,7 @@
 #include "weft/base/stopwatch.h"
 #include "weft/base/units.h"
 #include "weft/launch/agent/sockets.h"
-#include "weft/launch/launcher.h"
+#include "weft/launch/launch_options.h"
 #include "weft/launch/local_ranks.h"
 #include "weft/launch/run_status.h"
 #include "weft/launch/signal_watch.h"
@@ -209,8 +209,8 @@ int Head::gather(const std::function<bool(int capacity)>& enough) {
         if (options_.tell) options_.tell(absent + " did not come: starting without");
         break;
       }
-      throw Error(fmt::format("{} did not join within {}; is weft started there?", absent,
-                              format_duration(options_.join_timeout_s)));
+      throw Error(
+          fmt::format("{} did not join within {}; is weft started there?", absent, format_duration(options_.join_timeout_s)));
     }
     std::vector<pollfd> ready = {{signals.fd(), POLLIN, 0}};
     add_descriptors(ready);

@@ -1,5 +1,5 @@
-// Head: the one process that leads a run over several hosts. Their agents (launch/agent/agent.h) join it over TCP; it tells them
-// which ranks to start, hears what becomes of those, and notices when a host is gone.
+// Head: the one process that leads a run over several hosts. Their agents (launch/agent/agent.h) join it over TCP; it tells
+// them which ranks to start, hears what becomes of those, and notices when a host is gone.
 //
 // Ranks are numbered host by host, in the order of the nodes' numbers. A node whose agent is lost may be taken by another agent
 // that joins with its number. One thread, which must call receive() several times a second while the head lives: agents that
@@ -43,18 +43,18 @@ class AgentStarter {
 
 /// What a head is told.
 struct HeadOptions {
-  std::string token = {};             ///< that agents must prove to know; empty: none
-  int least_nodes = 1;                ///< that a launch may be made on
-  int most_nodes = 1;                 ///< that there may be
-  int own_node = -1;                  ///< this host's number, whose ranks need no agent; -1: it has none
-  int own_ranks = 0;                  ///< its ranks
-  std::string own_name = {};          ///< its name in errors
-  std::string own_address = {};       ///< what other hosts reach it by, for MASTER_ADDR
-  std::vector<std::string> names = {};  ///< of nodes, where they are known beforehand
-  double host_timeout_s = 10.0;       ///< a host that is silent for longer is gone
-  double join_timeout_s = 300.0;      ///< how long hosts that are missing are waited for
-  AgentStarter* starter = nullptr;    ///< null: agents come by themselves
-  RunStatus* status = nullptr;        ///< told of hosts
+  std::string token = {};                             ///< that agents must prove to know; empty: none
+  int least_nodes = 1;                                ///< that a launch may be made on
+  int most_nodes = 1;                                 ///< that there may be
+  int own_node = -1;                                  ///< this host's number, whose ranks need no agent; -1: it has none
+  int own_ranks = 0;                                  ///< its ranks
+  std::string own_name = {};                          ///< its name in errors
+  std::string own_address = {};                       ///< what other hosts reach it by, for MASTER_ADDR
+  std::vector<std::string> names = {};                ///< of nodes, where they are known beforehand
+  double host_timeout_s = 10.0;                       ///< a host that is silent for longer is gone
+  double join_timeout_s = 300.0;                      ///< how long hosts that are missing are waited for
+  AgentStarter* starter = nullptr;                    ///< null: agents come by themselves
+  RunStatus* status = nullptr;                        ///< told of hosts
   std::function<void(const std::string&)> tell = {};  ///< a line on what comes and goes
 };
 

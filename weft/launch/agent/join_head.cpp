@@ -93,9 +93,11 @@ bool Joining::is_let_in(AgentConnection& connection, const nlohmann::json& messa
                                  options_.host, why_));
   } else if (kind == "welcome") {
     // Whoever only listens where the head should must not lead this host's ranks.
-    if (options_.token.empty() || is_same_proof(message.at("proof").get<std::string>(), proof(options_.token, nonce_))) return true;
-    throw InputError(fmt::format("whoever listens at {}:{} does not know the job's secret; set the same WEFT_TOKEN on all hosts",
-                                 options_.head_host, options_.head_port));
+    if (options_.token.empty() || is_same_proof(message.at("proof").get<std::string>(), proof(options_.token, nonce_)))
+      return true;
+    throw InputError(
+        fmt::format("whoever listens at {}:{} does not know the job's secret; set the same WEFT_TOKEN on all hosts",
+                    options_.head_host, options_.head_port));
   }
   return false;
 }
@@ -109,10 +111,10 @@ JoinedHead join_head(const AgentOptions& options, SignalWatch& signals) {
     if (auto connection = joining.attempt()) return {std::move(connection), 0};
   } while (waited.seconds() < options.join_timeout_s && joining.pause(500));
   if (joining.signal() != 0) return {nullptr, joining.signal()};
-  throw Error(fmt::format("host {} cannot join the head of the run at {}:{}, tried for {}: {}; is node 0 started, and the "
-                          "port open between the hosts?",
-                          options.host, options.head_host, options.head_port, format_duration(waited.seconds()),
-                          joining.why()));
+  throw Error(
+      fmt::format("host {} cannot join the head of the run at {}:{}, tried for {}: {}; is node 0 started, and the "
+                  "port open between the hosts?",
+                  options.host, options.head_host, options.head_port, format_duration(waited.seconds()), joining.why()));
 }
 
 }  // namespace weft

@@ -56,22 +56,26 @@ bool Head::admit(Newcomer& newcomer, const nlohmann::json& message) {
     refuse(newcomer, "its weft is of another version than this one's; install the same on all hosts", false);
     return true;
   }
-  if (!options_.token.empty() && !is_same_proof(message.at("proof").get<std::string>(), proof(options_.token, newcomer.nonce))) {
+  if (!options_.token.empty() &&
+      !is_same_proof(message.at("proof").get<std::string>(), proof(options_.token, newcomer.nonce))) {
     refuse(newcomer, "it does not know the job's secret; set the same WEFT_TOKEN on all hosts", false);
     return true;
   }
   const int number = message.at("node"), ranks = message.at("ranks"), port = message.at("free_port");
   const std::string host = shortened(message.at("host").get<std::string>());
   if (number < 0 || number >= options_.most_nodes || ranks < 1 || ranks > 1 << 16) {
-    refuse(newcomer, fmt::format("--node-rank {}: there are {}", number, counted(options_.most_nodes, "node")), false);
+    refuse(newcomer,
+           fmt::format("--node-rank {}: there {} {}", number, options_.most_nodes == 1 ? "is" : "are",
+                       counted(options_.most_nodes, "node")),
+           false);
     return true;
   }
   const auto index = static_cast<size_t>(number);
   Node& node = nodes_[index];
   const bool own = number == options_.own_node;
   if (own || (node.agent && node.agent->silent_s() < kSurelyThere_s)) {
-    refuse(newcomer, fmt::format("node rank {} is taken by host {}; give each host a --node-rank of its own", number, node.name),
-           !own);
+    refuse(newcomer,
+           fmt::format("node rank {} is taken by host {}; give each host a --node-rank of its own", number, node.name), !own);
     return true;
   }
   if (node.agent) lose(index, fmt::format("is lost: another agent, on host {}, has taken its place", host));

@@ -79,9 +79,9 @@ void RemoteRanks::add_descriptors(std::vector<pollfd>&) const {}  // the head po
 
 std::string RemoteRanks::loss_text() const {
   const int last = start_.first_rank + start_.num_ranks - 1;
-  return fmt::format("host {} ({}) {}", host_,
-                     start_.num_ranks == 1 ? fmt::format("rank {}", last) : fmt::format("ranks {} to {}", start_.first_rank, last),
-                     loss_);
+  return fmt::format(
+      "host {} ({}) {}", host_,
+      start_.num_ranks == 1 ? fmt::format("rank {}", last) : fmt::format("ranks {} to {}", start_.first_rank, last), loss_);
 }
 
 void RemoteRanks::receive(bool ending) {

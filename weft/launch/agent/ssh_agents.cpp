@@ -44,7 +44,8 @@ FileDescriptor memory_file(const char* name) {
 /// A pipe that holds the text: what to read from, and the end that keeps it open.
 std::pair<FileDescriptor, FileDescriptor> input_of(const std::string& text) {
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) throw Error(fmt::format("cannot make a pipe for an agent's order: {}", std::strerror(errno)));
+  if (pipe2(ends, O_CLOEXEC) != 0)
+    throw Error(fmt::format("cannot make a pipe for an agent's order: {}", std::strerror(errno)));
   std::pair<FileDescriptor, FileDescriptor> pipe{FileDescriptor(ends[0]), FileDescriptor(ends[1])};
   fcntl(ends[1], F_SETPIPE_SZ, static_cast<int>(text.size()) + (64 << 10));  // nobody reads it yet
   fcntl(ends[1], F_SETFL, O_NONBLOCK);
@@ -97,7 +98,8 @@ AgentOrder parse_order(const std::string& line) {
     order.host_timeout_s = json.at("host_timeout_s");
     return order;
   } catch (const nlohmann::json::exception&) {
-    throw InputError("weft agent is started by weft run --hosts, which tells it what to do; the same weft must be on all hosts");
+    throw InputError(
+        "weft agent is started by weft run --hosts, which tells it what to do; the same weft must be on all hosts");
   }
 }
 
@@ -115,7 +117,8 @@ std::vector<std::string> SshAgents::command(const HostPlace& place, const FileDe
     words.push_back(option);
   };
   // ssh takes the first value that it is told.
-  for (const char* option : {"BatchMode=yes", "StrictHostKeyChecking=yes", "ForwardAgent=no", "ForwardX11=no", "LogLevel=ERROR"}) {
+  for (const char* option :
+       {"BatchMode=yes", "StrictHostKeyChecking=yes", "ForwardAgent=no", "ForwardX11=no", "LogLevel=ERROR"}) {
     add(option);
   }
   for (const std::string& option : options_.options) add(option);

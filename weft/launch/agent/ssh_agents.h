@@ -57,9 +57,9 @@ class SshAgents : public AgentStarter {
  private:
   struct Process {
     pid_t pid = -1;
-    FileDescriptor log;   ///< what ssh itself says
+    FileDescriptor log;    ///< what ssh itself says
     FileDescriptor order;  ///< the agent's standard input, which ends when this process does
-    std::string failure;  ///< how the last one ended
+    std::string failure;   ///< how the last one ended
   };
 
   std::vector<std::string> command(const HostPlace& place, const FileDescriptor& log) const;
