@@ -7,6 +7,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import time
 
 from trainings import WEFT, HostsTest, Started
 
@@ -41,9 +42,9 @@ class TorchrunTest(HostsTest):
         self.started.append(Started(self.hosts[node], command, self.folder, self.environment))
         return self.started[-1]
 
-    def train(self, node, recipe, *words):
+    def train(self, node, recipe, *words, launcher=()):
         # The libraries are Python's business: weft finds its own.
-        return self.torchrun(node, "--no-python", "env", "-u", "LD_LIBRARY_PATH", WEFT, "train", recipe, *words)
+        return self.torchrun(node, *launcher, "--no-python", "env", "-u", "LD_LIBRARY_PATH", WEFT, "train", recipe, *words)
 
     def test_same_bits_as_one_host(self):
         recipe = self.recipe("both")
@@ -51,3 +52,19 @@ class TorchrunTest(HostsTest):
         self.assertEqual([agent.wait() for agent in agents], [0, 0], agents[0].text() + agents[1].text())
         self.train_alone("one", 2)
         self.assertEqual((self.folder / "both.safetensors").read_bytes(), (self.folder / "one.safetensors").read_bytes())
+
+    def test_torchrun_restarts_and_weft_goes_on(self):
+        recipe = self.recipe("again", steps=300)
+        agents = [self.train(node, recipe, launcher=["--max-restarts", "2", "--monitor-interval", "0.1"]) for node in range(2)]
+        self.wait_for_save()
+        _, text, _ = self.hosts[1].run(["pgrep", "-f", f"^{WEFT} train again.toml"])
+        self.hosts[1].run(["kill", "-9", text.split()[0]])
+        self.assertEqual([agent.wait(90) for agent in agents], [0, 0], agents[0].text() + agents[1].text())
+        self.assertIn("going on from", agents[0].text() + agents[1].text())
+
+    def wait_for_save(self):
+        """Which host has rank 0 is torchrun's choice."""
+        end = time.monotonic() + 60
+        while not any("saved again/step-" in agent.text() for agent in self.started):
+            self.assertLess(time.monotonic(), end, "".join(agent.text() for agent in self.started))
+            time.sleep(0.05)

@@ -11,6 +11,7 @@
 #include "weft/comm/host/host_name.h"
 #include "weft/comm/host/process.h"
 #include "weft/comm/rank_environment.h"
+#include "weft/comm/store/agent_round.h"
 #include "weft/comm/store/store.h"
 #include "weft/comm/store/store_connection.h"
 #include "weft/comm/wait/rank_table.h"
@@ -119,7 +120,12 @@ World World::from_environment(std::chrono::milliseconds timeout) {
     return World(state);
   }
   const Deadline deadline = timeout;
-  state->store = join(Store(meet(*mine, timeout), key_prefix_from_environment()), *mine, deadline);
+  const std::shared_ptr<StoreConnection> connection = meet(*mine, timeout);
+  std::string prefix = key_prefix_from_environment();
+  if (rendezvous_from_environment(*mine).server == Rendezvous::Server::agent) {
+    prefix = fmt::format("weft/agent/{}/", agent_round(Store(connection, "weft/agent/"), mine->rank, mine->size, deadline));
+  }
+  state->store = join(Store(connection, prefix), *mine, deadline);
   state->hosts = exchange_hosts(*state->store, *mine, deadline);
   state->store = state->store->with(RankTable::join(*state->store, mine->rank, state->hosts, deadline));
   state->begin_attempt(0);
