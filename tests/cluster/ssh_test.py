@@ -108,7 +108,7 @@ class SshTest(HostsTest):
             self.assert_clean()
 
         refused("host1:1,nowhere:1", "host nowhere: ssh: .*Could not resolve hostname nowhere")
-        refused("host1:1,host2:1", r"host host1: there is no program /no/weft there; install weft at that path, or tell --remote-weft",
+        refused("host1:1,host2:1", r"host host[12]: there is no program /no/weft there; install weft at that path, or tell --remote-weft",
                 "--remote-weft", "/no/weft")
         self.know(["host1"])
         refused("host1:1,host2:1", "host host2: ssh: .*Host key verification failed")

@@ -25,6 +25,7 @@
 #include "weft/launch/agent/ssh_agents.h"
 #include "weft/launch/rank_limits.h"
 #include "weft/launch/run_status.h"
+#include "weft/launch/signal_watch.h"
 
 namespace weft {
 
@@ -176,8 +177,11 @@ int launch_ranks(LaunchOptions options, RestartOptions restarts, const LaunchPla
   options.hosts = &hosts.head();
   try {
     const LaunchOutcome outcome = launch_again(std::move(options), restarts);
+    // A cluster manager's SIGTERM comes to each host in its own time: to one whose run is over already it changes nothing.
+    SignalWatch late;
     hosts.head().finish(outcome.status, outcome.error);
     tell_line(outcome.error);
+    late.receive();
     return outcome.status;
   } catch (const Error& error) {
     hosts.head().finish(1, error.what());

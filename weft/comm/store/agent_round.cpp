@@ -44,8 +44,8 @@ int64_t agent_round(const Store& all, int rank, int size, const Deadline& deadli
   }
   const std::string word = make_nonce();
   store.set(fmt::format("round/asks/{}", rank), word);
-  const int64_t round =
-      std::stoll(store.get("round/answer/" + word, deadline, fmt::format("rank {} of {} waits for rank 0 to start", rank, size)));
+  const int64_t round = std::stoll(
+      store.get("round/answer/" + word, deadline, fmt::format("rank {} of {} waits for rank 0 to start", rank, size)));
   store.set(fmt::format("round/{}/heard/{}", round, rank), "yes");
   return round;
 }

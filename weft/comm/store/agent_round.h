@@ -1,9 +1,9 @@
 // agent_round: which start of its ranks this is, agreed through a store that outlives them all: torchrun's.
 //
-// torchrun's agents count restarts each for itself: one whose ranks failed counts, one that only starts its ranks again with the
-// others does not, so TORCHELASTIC_RESTART_COUNT differs between hosts, and keys of ranks before would be taken for those of now.
-// Rank 0 takes the next number and tells it whoever asks with a word that was never used; old askers get an answer that nobody
-// reads. A few keys a rank, each time.
+// torchrun's agents count restarts each for itself: one whose ranks failed counts, one that only starts its ranks again with
+// the others does not, so TORCHELASTIC_RESTART_COUNT differs between hosts, and keys of ranks before would be taken for those
+// of now. Rank 0 takes the next number and tells it whoever asks with a word that was never used; old askers get an answer that
+// nobody reads. A few keys a rank, each time.
 #pragma once
 
 #include <cstdint>

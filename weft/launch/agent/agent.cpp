@@ -216,7 +216,9 @@ LaunchOutcome run_agent(const AgentOptions& options) {
           .status = 128 + joined.signal, .error = fmt::format("ended by {}", signal_text(joined.signal)), .interrupted = true};
     }
     try {
-      return Agent(options, signals, std::move(joined.connection)).serve();
+      const LaunchOutcome outcome = Agent(options, signals, std::move(joined.connection)).serve();
+      signals.receive();  // the run is over: one that comes late changes nothing
+      return outcome;
     } catch (const nlohmann::json::exception&) {
       throw Error(fmt::format("what the head at {}:{} says is no message of this weft's; install the same version on all hosts",
                               options.head_host, options.head_port));
