@@ -87,6 +87,17 @@ class TwoHosts(AgentsTest):
         for host in self.hosts:
             self.assert_nothing_runs(host)
 
+    def test_a_head_that_is_started_again_is_joined_again(self):
+        """As when a cluster manager replaces the pod that leads."""
+        recipe = self.recipe("led", steps=150)
+        agents = [self.train(node, recipe, "--restarts", "3") for node in range(2)]
+        agents[0].says("saved .*/step-")
+        agents[0].program.send_signal(signal.SIGKILL)
+        agents[1].says("has gone .*; waiting for it to come back")
+        again = self.train(0, recipe, "--restarts", "3")
+        self.assertEqual([again.wait(), agents[1].wait()], [0, 0], again.text() + agents[1].text())
+        self.assertIn("going on from", again.text())
+
     def test_killed_agent_is_a_lost_host(self):
         agents = [self.run_script(node, "echo up; sleep 60 & sleep 60", ranks=2) for node in range(2)]
         for agent in agents:

@@ -64,6 +64,7 @@ void OutputPrefix::run() {
   std::unique_ptr<Stopwatch> ending;
   while (open > 0 && (!ending || ending->seconds() < kToDrain)) {
     std::vector<pollfd> ready;
+    ready.reserve(streams_.size() + 1);
     for (const Stream& stream : streams_) ready.push_back({stream.from.get(), POLLIN, 0});
     if (!ending) ready.push_back({stop_.get(), POLLIN, 0});
     poll(ready.data(), ready.size(), ending ? 100 : -1);
