@@ -146,8 +146,7 @@ std::string own_host_name() {
 
 void check_rank_total(const LaunchPlace& place, std::optional<int> num_ranks) {
   if (!num_ranks) return;
-  if (place.plan.kind == HostPlan::Kind::head || place.plan.kind == HostPlan::Kind::agent) check_rank_count(*num_ranks);
-  if (place.plan.kind != HostPlan::Kind::ssh) return;
+  if (place.plan.kind != HostPlan::Kind::ssh) return check_rank_count(*num_ranks);
   if (*num_ranks < 1) throw InputError(fmt::format("-n {}: the number of ranks must be at least 1", *num_ranks));
   if (*num_ranks > place.plan.num_places()) {
     throw InputError(fmt::format("-n {}: the hosts have places for {}; write more behind their names, as in a:4", *num_ranks,
