@@ -30,6 +30,40 @@ TEST(WeftRun, PassesOutputAndTheProgramsOwnOptionsThrough) {
   EXPECT_EQ(result.err, "");
 }
 
+TEST(WeftRun, PrefixTellsWhoseALineIs) {
+  const CommandResult result =
+      run_weft({"run", "-n", "2", "--prefix", "--", "/bin/sh", "-c", "printf 'one\\ntwo'; echo trouble >&2; exit $RANK"});
+  EXPECT_EQ(result.status, 1);
+  for (const std::string rank : {"0", "1"}) {
+    EXPECT_NE(result.out.find("[rank " + rank + "] one\n"), std::string::npos) << result.out;
+    EXPECT_NE(result.out.find("[rank " + rank + "] two\n"), std::string::npos) << "a last line without its end";
+    EXPECT_NE(result.err.find("[rank " + rank + "] trouble\n"), std::string::npos) << result.err;
+  }
+  EXPECT_TRUE(result.err.ends_with("weft: rank 1: ended with status 1\n")) << result.err;
+  EXPECT_FALSE(processes_left());
+}
+
+TEST(WeftRun, HostsThatDoNotGoTogetherAreRefusedBeforeAnythingStarts) {
+  const std::vector<std::string> program = {"--", "true"};
+  const std::pair<std::vector<std::string>, std::string> cases[] = {
+      {{"--nodes", "2", "-n", "1"}, "--nodes needs --node-rank"},
+      {{"--nodes", "2", "-n", "1", "--node-rank", "2"}, "--node-rank 2 with --nodes 2: they are counted from 0"},
+      {{"--nodes", "2", "-n", "1", "--node-rank", "1"}, "--nodes needs --head HOST:PORT"},
+      {{"--nodes", "2", "-n", "1", "--node-rank", "1", "--head", "a"}, "--head \"a\": expected HOST:PORT"},
+      {{"--hosts", "a:2", "-n", "3"}, "-n 3: the hosts have places for 2 ranks"},
+      {{"--hosts", "a:2", "--host-file", "f"}, "--hosts or --host-file, not both"},
+      {{"--host-file", "/nowhere"}, "--host-file /nowhere: cannot be read"},
+  };
+  for (const auto& [words, says] : cases) {
+    std::vector<std::string> arguments = {"run"};
+    arguments.insert(arguments.end(), words.begin(), words.end());
+    arguments.insert(arguments.end(), program.begin(), program.end());
+    const CommandResult result = run_weft(arguments);
+    EXPECT_EQ(result.status, 1);
+    EXPECT_NE(result.err.find(says), std::string::npos) << result.err;
+  }
+}
+
 TEST(WeftRun, FailingRankIsNamedLastAndOnce) {
   const CommandResult result = run_weft(shell(2, "if [ $RANK = 1 ]; then echo trouble >&2; exit 7; fi; sleep 60"));
   EXPECT_EQ(result.status, 7);

@@ -142,5 +142,31 @@ TEST(Culprit, KilledWithoutReasonHintsAtMemory) {
   EXPECT_NE(verdict.error.find("memory"), std::string::npos) << verdict.error;
 }
 
+RankOutcome lost(int rank, int64_t heard) {
+  RankOutcome outcome = ended(rank, heard, 0);
+  outcome.host = "b";
+  outcome.host_loss = "host b (ranks 2 to 3) has not answered for 10.0 s";
+  return outcome;
+}
+
+TEST(Culprit, AHostThatIsGoneIsToBlameForEchoes) {
+  const RankOutcome echo = named(alive(0), 5, 2, "rank 2: did not come to all_reduce");
+  const Verdict verdict = find_culprit({echo, alive(1), lost(2, 3), lost(3, 3)});
+  EXPECT_TRUE(verdict.certain);
+  EXPECT_EQ(verdict.status, 1);
+  EXPECT_EQ(verdict.error, "host b (ranks 2 to 3) has not answered for 10.0 s; rank 0: rank 2: did not come to all_reduce");
+}
+
+TEST(Culprit, AFailureBeforeAHostWasLostIsTheCause) {
+  EXPECT_EQ(find_culprit({ended(0, 1, exited(7)), lost(1, 5)}).error, "rank 0: ended with status 7");
+  EXPECT_EQ(find_culprit({ended(0, 9, exited(7)), lost(1, 5)}).status, 1);
+}
+
+TEST(Culprit, ARankIsNamedWithItsHost) {
+  RankOutcome outcome = ended(3, 1, exited(7));
+  outcome.host = "b";
+  EXPECT_EQ(find_culprit({outcome}).error, "rank 3 on host b: ended with status 7");
+}
+
 }  // namespace
 }  // namespace weft

@@ -61,5 +61,22 @@ TEST(RestartRules, WaitLongerEachTimeInVain) {
   EXPECT_LE(before, 60.0);
 }
 
+TEST(RestartRules, AHostThatIsGoneLeavesRoomForFewer) {
+  RestartRules rules({.restarts = 9, .least_ranks = 2, .most_ranks = 8, .fits = [](int ranks) { return ranks % 2 == 0; }});
+  EXPECT_EQ(rules.most_within(100), 8);
+  EXPECT_EQ(rules.most_within(5), 4) << "five do not fit";
+  EXPECT_EQ(rules.most_within(1), 0) << "fewer than the fewest";
+  EXPECT_TRUE(rules.failed(10).again);
+  rules.bound(4);
+  EXPECT_EQ(rules.ranks(), 4);
+  EXPECT_FALSE(rules.is_smaller()) << "there is room for no more";
+  EXPECT_EQ(rules.failed(20).ranks, 4);
+  rules.bound(8);  // it is back
+  EXPECT_EQ(rules.ranks(), 4) << "until the run is asked to";
+  EXPECT_TRUE(rules.is_smaller());
+  rules.grow();
+  EXPECT_EQ(rules.ranks(), 8);
+}
+
 }  // namespace
 }  // namespace weft::restart_rules_test

@@ -9,6 +9,7 @@
 
 namespace weft {
 
+void add_agent(CLI::App& app, int& status);
 void add_train(CLI::App& app, int& status);
 /// Adds `weft run`; `program` is what stood after "--" on the command line.
 void add_run(CLI::App& app, const std::vector<std::string>& program, int& status);

@@ -1,33 +1,41 @@
 #include "weft/cli/launch_ranks.h"
 
+#include <fmt/format.h>
+#include <stdlib.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
-#include <cstdlib>
+#include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "weft/base/environment.h"
+#include "weft/base/error.h"
 #include "weft/base/printable.h"
 #include "weft/base/token.h"
+#include "weft/base/units.h"
+#include "weft/cli/own_path.h"
 #include "weft/comm/store/store_server.h"
+#include "weft/launch/agent/agent.h"
+#include "weft/launch/agent/head.h"
+#include "weft/launch/agent/sockets.h"
+#include "weft/launch/agent/ssh_agents.h"
+#include "weft/launch/rank_limits.h"
+#include "weft/launch/run_status.h"
+#include "weft/launch/signal_watch.h"
 
 namespace weft {
 
 namespace {
 
-void tell(const std::string& line) {
-  if (line.empty()) return;
-  // A rank that was ended may have left half a progress bar.
-  if (isatty(STDERR_FILENO) != 0) std::fputs("\r\x1b[K", stderr);
-  std::fprintf(stderr, "weft: %s\n", shortened(line, 2000).c_str());
-}
-
-/// A store that only the ranks reach: they share a token, of the environment or made for them, in their environment.
-void serve_store(LaunchOptions& options) {
+/// A store that only the job reaches: its processes share a token, that of the environment, or one made here for the ranks of
+/// one host, in their environment.
+void serve_store(LaunchOptions& options, bool one_host) {
   std::string token = env_string("WEFT_TOKEN").value_or("");
-  if (token.empty()) {
+  if (token.empty() && one_host) {
     ::unsetenv("WEFT_TOKEN");  // an empty one would come before ours
     token = make_token();
     options.environment.push_back("WEFT_TOKEN=" + token);
@@ -35,22 +43,160 @@ void serve_store(LaunchOptions& options) {
   options.serve = [token](FileDescriptor socket) { return std::make_shared<StoreServer>(std::move(socket), token); };
 }
 
-}  // namespace
-
-int launch_ranks(LaunchOptions options) {
-  serve_store(options);
-  std::string error;
-  const int status = launch(options, error);
-  tell(error);
-  return status;
+/// What agents are told to set: what tells of this launch, or of an outer one, is left out.
+std::vector<std::string> handed_on(const std::vector<std::string>& exported) {
+  const std::vector<std::string> kept_back = {"WEFT_TOKEN", "WEFT_STORE",     "WEFT_BOARD", "WEFT_ERROR_FD",
+                                              "WEFT_NODES", "WEFT_NODE_RANK", "WEFT_HEAD"};
+  std::vector<std::string> result;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string text = *entry, name = text.substr(0, text.find('='));
+    const auto is_in = [&](const std::vector<std::string>& names) { return std::count(names.begin(), names.end(), name) > 0; };
+    const bool ours = name.starts_with("OMP_") || name.starts_with("WEFT_");
+    if (is_in(exported) || (ours && !is_in(kept_back))) result.push_back(text);
+  }
+  return result;
 }
 
-int launch_ranks_again(LaunchOptions options, RestartOptions restarts) {
-  serve_store(options);
-  restarts.tell = tell;
-  const LaunchOutcome outcome = launch_again(std::move(options), restarts);
-  tell(outcome.error);
+/// The hosts of the options --hosts, or of --nodes on node 0.
+class SeveralHosts {
+ public:
+  SeveralHosts(const LaunchOptions& launch, const LaunchPlace& place, RunStatus& status);
+  Head& head() { return *head_; }
+
+ private:
+  HeadOptions for_nodes(const LaunchPlace& place) const;
+  HeadOptions for_ssh(const LaunchOptions& launch, const LaunchPlace& place, int port, const std::string& token);
+
+  std::unique_ptr<SshAgents> ssh_;
+  std::unique_ptr<Head> head_;
+};
+
+SeveralHosts::SeveralHosts(const LaunchOptions& launch, const LaunchPlace& place, RunStatus& status) {
+  const bool by_ssh = place.plan.kind == HostPlan::Kind::ssh;
+  std::string token = env_string("WEFT_TOKEN").value_or("");
+  if (by_ssh && token.empty()) {
+    token = make_token();
+    setenv("WEFT_TOKEN", token.c_str(), 1);  // for this host's ranks, and whoever serves them
+  }
+  FileDescriptor socket = listen_on_all_interfaces(by_ssh ? 0 : place.plan.head_port);
+  HeadOptions options = by_ssh ? for_ssh(launch, place, listening_port(socket), token) : for_nodes(place);
+  options.token = token;
+  options.host_timeout_s = place.options.host_timeout_s;
+  options.join_timeout_s = place.options.join_timeout_s;
+  options.status = &status;
+  options.tell = tell_line;
+  head_ = std::make_unique<Head>(std::move(socket), std::move(options));
+}
+
+HeadOptions SeveralHosts::for_nodes(const LaunchPlace& place) const {
+  return {.least_nodes = place.plan.nodes.least,
+          .most_nodes = place.plan.nodes.most,
+          .own_node = 0,
+          .own_ranks = place.local_ranks,
+          .own_name = own_host_name(),
+          .own_address = place.plan.head_host};
+}
+
+HeadOptions SeveralHosts::for_ssh(const LaunchOptions& launch, const LaunchPlace& place, int port, const std::string& token) {
+  HeadOptions options{.most_nodes = place.plan.nodes.most};
+  for (const HostPlace& host : place.plan.places) {
+    if (options.own_node < 0 && is_this_host(short_host_name(host.host))) {
+      options.own_node = static_cast<int>(options.names.size());
+      options.own_ranks = host.ranks;
+      options.own_name = short_host_name(host.host);
+      options.own_address = place.options.head_address.empty() ? own_host_name() : place.options.head_address;
+    }
+    options.names.push_back(short_host_name(host.host));
+  }
+  SshOptions ssh{.places = place.plan.places, .options = place.options.ssh_options, .weft = place.options.remote_weft};
+  if (ssh.weft.empty()) ssh.weft = own_path();
+  ssh.order = {.token = token, .head_host = place.options.head_address, .head_port = port};
+  ssh.order.folder = std::filesystem::current_path().string();
+  ssh.order.command = launch.command;
+  if (ssh.order.command.front() == own_path()) ssh.order.command.front().clear();
+  ssh.order.environment = handed_on(place.options.exported);
+  ssh.order.prefix = launch.prefix;
+  ssh.order.host_timeout_s = place.options.host_timeout_s;
+  ssh_ = std::make_unique<SshAgents>(std::move(ssh));
+  options.starter = ssh_.get();
+  return options;
+}
+
+int serve_head(const LaunchOptions& options, bool joins_again, const LaunchPlace& place) {
+  AgentOptions agent{.head_host = place.plan.head_host, .head_port = place.plan.head_port};
+  agent.token = env_string("WEFT_TOKEN").value_or("");
+  agent.node = place.plan.node;
+  agent.num_ranks = place.local_ranks;
+  agent.host = own_host_name();
+  agent.command = options.command;
+  agent.prefix = options.prefix;
+  agent.host_timeout_s = place.options.host_timeout_s;
+  agent.join_timeout_s = place.options.join_timeout_s;
+  agent.joins_again = joins_again;
+  agent.tell = tell_line;
+  const LaunchOutcome outcome = run_agent(agent);
+  tell_line(outcome.error);
   return outcome.status;
+}
+
+}  // namespace
+
+void tell_line(const std::string& line) {
+  if (line.empty()) return;
+  // A rank that was ended may have left half a progress bar.
+  if (isatty(STDERR_FILENO) != 0) std::fputs("\r\x1b[K", stderr);
+  std::fprintf(stderr, "weft: %s\n", shortened(line, 2000).c_str());
+}
+
+std::string own_host_name() {
+  char name[256] = "";
+  gethostname(name, sizeof name - 1);
+  return name;
+}
+
+void check_rank_total(const LaunchPlace& place, std::optional<int> num_ranks) {
+  if (!num_ranks) return;
+  if (place.plan.kind != HostPlan::Kind::ssh) return check_rank_count(*num_ranks);
+  if (*num_ranks < 1) throw InputError(fmt::format("-n {}: the number of ranks must be at least 1", *num_ranks));
+  if (*num_ranks > place.plan.num_places()) {
+    throw InputError(fmt::format("-n {}: the hosts have places for {}; write more behind their names, as in a:4", *num_ranks,
+                                 counted(place.plan.num_places(), "rank")));
+  }
+}
+
+RestartOptions no_restarts(int num_ranks) {
+  return {.limits = {.restarts = 0, .least_ranks = num_ranks, .most_ranks = num_ranks}};
+}
+
+int launch_ranks(LaunchOptions options, RestartOptions restarts, const LaunchPlace& place) {
+  options.prefix = place.options.prefix;
+  restarts.tell = tell_line;
+  RunStatus status;
+  options.status = &status;
+  std::optional<HealthServer> health;
+  if (place.options.health.port != 0) health.emplace(place.options.health, status);
+  if (place.plan.kind == HostPlan::Kind::agent) return serve_head(options, restarts.limits.restarts > 0, place);
+  if (place.plan.kind == HostPlan::Kind::one) {
+    serve_store(options, true);
+    const LaunchOutcome outcome = launch_again(std::move(options), restarts);
+    tell_line(outcome.error);
+    return outcome.status;
+  }
+  SeveralHosts hosts(options, place, status);
+  options.hosts = &hosts.head();
+  serve_store(options, false);
+  try {
+    const LaunchOutcome outcome = launch_again(std::move(options), restarts);
+    // A cluster manager's SIGTERM comes to each host in its own time: to one whose run is over already it changes nothing.
+    SignalWatch late;
+    hosts.head().finish(outcome.status, outcome.error);
+    tell_line(outcome.error);
+    late.receive();
+    return outcome.status;
+  } catch (const Error& error) {
+    hosts.head().finish(1, error.what());
+    throw;
+  }
 }
 
 }  // namespace weft

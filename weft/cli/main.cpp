@@ -102,6 +102,7 @@ int run(std::vector<std::string> arguments) {
   add_checkpoint(app, status);
   add_slurm(app, status);
   add_version(app);
+  add_agent(app, status);
   if (const std::string unknown = unknown_command(app, arguments); !unknown.empty()) {
     std::fprintf(stderr, "weft: %s See weft --help\n", unknown.c_str());
     return 2;

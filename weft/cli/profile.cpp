@@ -13,6 +13,7 @@
 #include "weft/cli/commands.h"
 #include "weft/cli/output.h"
 #include "weft/cli/output_files.h"
+#include "weft/cli/own_path.h"
 #include "weft/cli/rank_process.h"
 #include "weft/cli/recipe_options.h"
 #include "weft/train/plan/make_plan.h"

@@ -1,6 +1,5 @@
 #include "weft/cli/rank_process.h"
 
-#include <filesystem>
 #include <utility>
 
 #include "weft/cli/launch_ranks.h"
@@ -8,19 +7,13 @@
 
 namespace weft {
 
-std::string own_path() {
-  std::error_code error;
-  const std::filesystem::path path = std::filesystem::read_symlink("/proc/self/exe", error);
-  return !error && std::filesystem::exists(path) ? path.string() : "/proc/self/exe";
-}
-
 int as_ranks(const Recipe& recipe, std::optional<int> num_ranks, const std::vector<std::string>& command,
              const std::function<void(const World&)>& here) {
   if (num_ranks.value_or(1) > 1) {
     LaunchOptions options;
     options.num_ranks = *num_ranks;
     options.command = command;
-    return launch_ranks(std::move(options));
+    return launch_ranks(std::move(options), no_restarts(*num_ranks));
   }
   here(num_ranks ? World() : World::from_environment(timeout_of(recipe)));
   return 0;

@@ -11,9 +11,6 @@
 
 namespace weft {
 
-/// A path that starts this program, also when its file was replaced while it ran.
-std::string own_path();
-
 /// Starts `command` as that many ranks and gives their exit status; or, for one rank or none told, runs `here` as one: alone,
 /// or in the world that something else started.
 int as_ranks(const Recipe& recipe, std::optional<int> num_ranks, const std::vector<std::string>& command,

@@ -14,7 +14,7 @@
 #include "weft/base/environment.h"
 #include "weft/base/error.h"
 #include "weft/base/printable.h"
-#include "weft/cli/rank_process.h"
+#include "weft/cli/own_path.h"
 #include "weft/launch/exit_status.h"
 #include "weft/launch/jobs.h"
 

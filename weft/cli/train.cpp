@@ -16,10 +16,11 @@
 #include "weft/checkpoint/atomic_file.h"
 #include "weft/cli/commands.h"
 #include "weft/cli/console.h"
+#include "weft/cli/host_options.h"
 #include "weft/cli/launch_ranks.h"
 #include "weft/cli/output.h"
 #include "weft/cli/output_files.h"
-#include "weft/cli/rank_process.h"
+#include "weft/cli/own_path.h"
 #include "weft/cli/recipe_options.h"
 #include "weft/cli/stop_signals.h"
 #include "weft/comm/rank_environment.h"
@@ -39,6 +40,7 @@ struct TrainArguments {
   std::string ranks;  ///< -n: "4" or "2:4"; empty: not told
   std::optional<int64_t> restarts;
   double grow_after_s = 600.0;
+  HostOptions hosts;
   std::vector<std::string> overrides;
   std::string summary, save, trace;
   std::optional<int64_t> trace_step;
@@ -178,34 +180,75 @@ bool can_run_on(const Recipe& recipe, int ranks) {
   }
 }
 
+/// What restarts are allowed where ranks are started, on one host or several.
+RestartOptions restart_options(const Recipe& recipe, const TrainArguments& arguments, const RankCounts& counts,
+                               const HostPlan& plan) {
+  RestartOptions options{.limits = {.restarts = static_cast<int>(recipe.run.restarts)}, .grow_after_s = arguments.grow_after_s};
+  options.limits.fits = [recipe](int ranks) { return can_run_on(recipe, ranks); };
+  options.limits.least_ranks = counts.least;
+  options.limits.most_ranks = counts.most;
+  options.keeps_state = recipe.run.restarts > 0 && static_cast<bool>(recipe.save.memory_every);
+  if (plan.kind == HostPlan::Kind::head) {  // hosts may bear other numbers than this one
+    options.limits.most_ranks = 0;
+    options.limits.least_ranks = plan.nodes.least < plan.nodes.most ? plan.nodes.least * counts.most : 0;
+  }
+  return options;
+}
+
+/// Starts ranks here or on several hosts, and watches them.
+int start_ranks(const Recipe& recipe, const TrainArguments& arguments, const RankCounts& counts, const HostPlan& plan) {
+  const bool restarts = recipe.run.restarts > 0;
+  if (!restarts && counts.least < counts.most) {
+    throw InputError(fmt::format("-n {}: fewer ranks are for restarts; add --restarts", arguments.ranks));
+  }
+  if (!restarts && plan.kind == HostPlan::Kind::head && plan.nodes.least < plan.nodes.most) {
+    throw InputError(fmt::format("--nodes {}: fewer hosts are for restarts; add --restarts", arguments.hosts.nodes));
+  }
+  if (plan.kind != HostPlan::Kind::one && recipe.save.memory_every) {
+    throw InputError(
+        "save.memory_every keeps copies in the memory of one host, which ranks of others cannot read; leave it out, and save "
+        "to a folder that all hosts have");
+  }
+  const LaunchPlace place{.plan = plan, .options = arguments.hosts, .local_ranks = counts.most};
+  if (plan.kind != HostPlan::Kind::one) check_rank_total(place, counts.most);
+  LaunchOptions options = launch_options(recipe, arguments);
+  options.num_ranks = counts.most;
+  return launch_ranks(std::move(options), restart_options(recipe, arguments, counts, plan), place);
+}
+
+/// Ranks that -n and the hosts tell.
+RankCounts rank_counts(const TrainArguments& arguments, const HostPlan& plan) {
+  if (arguments.ranks.empty()) {
+    const int places = plan.kind == HostPlan::Kind::ssh ? plan.num_places() : 1;
+    return {places, places};
+  }
+  const RankCounts counts = parse_ranks(arguments.ranks);
+  const bool by_nodes = plan.kind == HostPlan::Kind::head || plan.kind == HostPlan::Kind::agent;
+  if (by_nodes && counts.least < counts.most) {
+    throw InputError(
+        fmt::format("-n {} with --nodes: -n is the ranks of this host; the fewest and the most hosts are told as "
+                    "--nodes 2:4",
+                    arguments.ranks));
+  }
+  return counts;
+}
+
 int run_train(const TrainArguments& arguments) {
   Recipe recipe = load_recipe(arguments.recipe, arguments.overrides);
   if (!arguments.resume.empty()) recipe.run.resume = arguments.resume;
   if (arguments.restarts) recipe.run.restarts = *arguments.restarts;
   // Before ranks are started, so that a mistake is told once and at once.
   check_options(recipe, train_options(arguments));
-  const bool joins = arguments.ranks.empty() && rank_environment().has_value();
-  const RankCounts counts = arguments.ranks.empty() ? RankCounts{} : parse_ranks(arguments.ranks);
-  if (!arguments.ranks.empty()) {
-    check_plan(recipe, counts.most);
-    check_outputs(arguments);
+  const HostPlan plan = host_plan(arguments.hosts);
+  const bool several = plan.kind != HostPlan::Kind::one;
+  const bool joins = !several && arguments.ranks.empty() && rank_environment().has_value();
+  const RankCounts counts = rank_counts(arguments, plan);
+  if (!arguments.ranks.empty() || several) {
+    check_plan(recipe, plan.kind == HostPlan::Kind::ssh || !several ? counts.most : counts.most * plan.nodes.most);
+    if (plan.kind != HostPlan::Kind::agent) check_outputs(arguments);
   }
-  if (!joins && recipe.run.restarts > 0) {
-    const RestartLimits limits{.restarts = static_cast<int>(recipe.run.restarts),
-                               .least_ranks = counts.least,
-                               .most_ranks = counts.most,
-                               .fits = [recipe](int ranks) { return can_run_on(recipe, ranks); }};
-    return launch_ranks_again(launch_options(recipe, arguments), {.limits = limits,
-                                                                  .keeps_state = static_cast<bool>(recipe.save.memory_every),
-                                                                  .grow_after_s = arguments.grow_after_s,
-                                                                  .tell = {}});
-  }
-  if (counts.least < counts.most)
-    throw InputError(fmt::format("-n {}: fewer ranks are for restarts; add --restarts", arguments.ranks));
-  if (counts.most > 1) {
-    LaunchOptions options = launch_options(recipe, arguments);
-    options.num_ranks = counts.most;
-    return launch_ranks(std::move(options));
+  if (several || (!joins && recipe.run.restarts > 0) || counts.most > 1 || counts.least < counts.most) {
+    return start_ranks(recipe, arguments, counts, plan);
   }
   return train_here(recipe, arguments.ranks.empty() ? World::from_environment(timeout_of(recipe)) : World(), arguments);
 }
@@ -218,7 +261,8 @@ void add_train(CLI::App& app, int& status) {
   add_recipe(*command, arguments->recipe, arguments->overrides);
   command
       ->add_option("-n,--ranks", arguments->ranks,
-                   "Ranks to start on this machine; with --restarts also the fewest and the most, as in 2:4. Left out: join "
+                   "Ranks to start: on this machine, with --nodes on each, with --hosts in all; with --restarts also the "
+                   "fewest and the most, as in 2:4. Left out: join "
                    "the ranks that torchrun or a cluster started (RANK, WORLD_SIZE, ...), or train alone")
       ->check(ranks_misspelt);
   add_output(*command, "--summary", arguments->summary, "Write what came of it to this JSON file");
@@ -247,6 +291,7 @@ void add_train(CLI::App& app, int& status) {
       "checkpoint to go on from. Instead of run.resume");
   command->add_flag("--resume-anyway", arguments->resume_anyway,
                     "Go on also where model, data, batch, optimizer or seed have changed, as far as the checkpoint fits");
+  add_host_options(*command, arguments->hosts);
   command->footer(
       "The recipe's keys are in docs/recipes.md. Ctrl-C ends all ranks, a second one at once.\n"
       "\n"

@@ -11,6 +11,7 @@
 #include "weft/cli/commands.h"
 #include "weft/cli/heading.h"
 #include "weft/cli/output.h"
+#include "weft/cli/own_path.h"
 #include "weft/cli/rank_process.h"
 #include "weft/cli/recipe_options.h"
 #include "weft/launch/error_pipe.h"

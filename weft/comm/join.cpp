@@ -12,6 +12,7 @@
 #include "weft/base/token.h"
 #include "weft/comm/host/host_name.h"
 #include "weft/comm/host/process.h"
+#include "weft/comm/store/agent_round.h"
 #include "weft/comm/store/open_store.h"
 
 namespace weft {
@@ -101,7 +102,13 @@ Place place_from_environment(const RankEnvironment& mine) {
 }
 
 Joined join_world(const Place& place, const Deadline& deadline) {
-  Store store = take_turn(Store(meet(place, deadline.timeout()), place.prefix), place, deadline);
+  const std::shared_ptr<StoreConnection> connection = meet(place, deadline.timeout());
+  std::string prefix = place.prefix;
+  if (place.rendezvous.server == Rendezvous::Server::agent) {
+    const Store all(connection, "weft/agent/");
+    prefix = fmt::format("weft/agent/{}/", agent_round(all, place.ranks.rank, place.ranks.size, deadline));
+  }
+  Store store = take_turn(Store(connection, prefix), place, deadline);
   std::vector<std::string> hosts = exchange_hosts(store, place, deadline);
   return {std::move(store), std::move(hosts)};
 }

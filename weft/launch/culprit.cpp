@@ -12,13 +12,23 @@ namespace weft {
 namespace {
 
 bool failed(const RankOutcome& outcome) {
+  if (!outcome.host_loss.empty()) return true;
   if (!outcome.said.empty()) return true;
   return outcome.ended && outcome.wait_status != 0 && !outcome.ended_by_us;
 }
 
-bool is_echo(const RankOutcome& outcome) { return !outcome.said.empty() && outcome.said.front().blame == Blame::peer; }
+bool is_echo(const RankOutcome& outcome) {
+  return outcome.host_loss.empty() && !outcome.said.empty() && outcome.said.front().blame == Blame::peer;
+}
 
-int64_t time_of(const RankOutcome& outcome) { return outcome.said.empty() ? outcome.ended_ns : outcome.said.front().time_ns; }
+int64_t time_of(const RankOutcome& outcome) {
+  return outcome.said.empty() || !outcome.host_loss.empty() ? outcome.ended_ns : outcome.said.front().time_ns;
+}
+
+std::string name_of(const RankOutcome& outcome) {
+  return outcome.host.empty() ? fmt::format("rank {}", outcome.rank)
+                              : fmt::format("rank {} on host {}", outcome.rank, outcome.host);
+}
 
 std::string describe(const RankOutcome& outcome) {
   if (!outcome.said.empty()) return outcome.said.front().text;
@@ -62,11 +72,18 @@ std::string describe_echo(const std::vector<RankOutcome>& outcomes, const RankOu
   for (const RankOutcome& outcome : outcomes) {
     if (!outcome.stopped) continue;
     const RankOutcome* names_it = first_to_name(outcomes, outcome.rank);
-    return names_it ? describe(*names_it)
-                    : fmt::format("rank {}: stopped by a signal, so that others waited in vain", outcome.rank);
+    return names_it ? describe(*names_it) : name_of(outcome) + ": stopped by a signal, so that others waited in vain";
   }
   const RankOutcome& last = follow(outcomes, first);
-  return last.said.front().culprit < 0 ? fmt::format("rank {}: {}", last.rank, describe(last)) : describe(last);
+  return last.said.front().culprit < 0 ? fmt::format("{}: {}", name_of(last), describe(last)) : describe(last);
+}
+
+/// What the ranks of hosts that are still there waited for in vain, where they have told.
+std::string describe_loss(const std::vector<RankOutcome>& outcomes, const RankOutcome& lost) {
+  for (const RankOutcome& outcome : outcomes) {
+    if (is_echo(outcome)) return fmt::format("{}; {}: {}", lost.host_loss, name_of(outcome), describe(outcome));
+  }
+  return lost.host_loss;
 }
 
 }  // namespace
@@ -78,11 +95,15 @@ Verdict find_culprit(const std::vector<RankOutcome>& outcomes) {
     if (failed(outcome) && (first == nullptr || key(outcome) < key(*first))) first = &outcome;
   }
   if (first == nullptr) return {};
-  return {
-      .failed = true,
-      .certain = !is_echo(*first),
-      .status = status_of(*first),
-      .error = is_echo(*first) ? describe_echo(outcomes, *first) : fmt::format("rank {}: {}", first->rank, describe(*first))};
+  Verdict verdict{.failed = true, .certain = !is_echo(*first), .status = status_of(*first), .error = ""};
+  if (!first->host_loss.empty()) {
+    verdict.status = 1;
+    verdict.error = describe_loss(outcomes, *first);
+  } else {
+    verdict.error =
+        is_echo(*first) ? describe_echo(outcomes, *first) : fmt::format("{}: {}", name_of(*first), describe(*first));
+  }
+  return verdict;
 }
 
 }  // namespace weft

@@ -58,7 +58,7 @@ void restore_dispositions() {
   if (start.standard_input >= 0) dup2(start.standard_input, STDIN_FILENO);
   if (start.standard_output >= 0) {
     dup2(start.standard_output, STDOUT_FILENO);
-    dup2(start.standard_output, STDERR_FILENO);
+    dup2(start.standard_error >= 0 ? start.standard_error : start.standard_output, STDERR_FILENO);
   }
   for (const int fd : start.inherited) fcntl(fd, F_SETFD, 0);
   execvpe(child.argv[0], child.argv, child.envp);
@@ -92,20 +92,21 @@ void throw_unless_run(const FileDescriptor& exec_pipe, const std::string& progra
 std::vector<std::string> rank_environment(const RankVariables& variables) {
   std::vector<std::string> own = {fmt::format("RANK={}", variables.rank),
                                   fmt::format("WORLD_SIZE={}", variables.num_ranks),
-                                  fmt::format("LOCAL_RANK={}", variables.rank),
-                                  fmt::format("LOCAL_WORLD_SIZE={}", variables.num_ranks),
-                                  "MASTER_ADDR=127.0.0.1",
+                                  fmt::format("LOCAL_RANK={}", variables.local_rank),
+                                  fmt::format("LOCAL_WORLD_SIZE={}", variables.num_local_ranks),
+                                  fmt::format("MASTER_ADDR={}", variables.address),
                                   fmt::format("MASTER_PORT={}", variables.port),
                                   fmt::format("WEFT_ERROR_FD={}", variables.error_fd)};
-  if (variables.store_port > 0) own.push_back(fmt::format("WEFT_STORE=127.0.0.1:{}/{}", variables.store_port, variables.port));
+  if (!variables.store.empty()) own.push_back(fmt::format("WEFT_STORE={}/{}", variables.store, variables.port));
   if (!env_string("OMP_NUM_THREADS")) own.push_back(fmt::format("OMP_NUM_THREADS={}", variables.threads));
   std::vector<std::string> result;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string text = *entry;
     const std::string key = text.substr(0, text.find('=') + 1);
     const bool replaced = std::any_of(own.begin(), own.end(), [&](const auto& ours) { return ours.rfind(key, 0) == 0; });
-    // An outer launcher's store is not the one of these ranks, nor its board.
-    const bool outer = key == "WEFT_STORE=" || key == "WEFT_BOARD=" || key.rfind("TORCHELASTIC_", 0) == 0;
+    // An outer launcher's store is not the one of these ranks, nor its board; and they are ranks, no agents.
+    const bool outer = key == "WEFT_STORE=" || key == "WEFT_BOARD=" || key == "WEFT_NODES=" || key == "WEFT_NODE_RANK=" ||
+                       key == "WEFT_HEAD=" || key.rfind("TORCHELASTIC_", 0) == 0;
     if (!replaced && !outer) result.push_back(text);
   }
   result.insert(result.end(), own.begin(), own.end());

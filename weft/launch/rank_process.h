@@ -16,7 +16,8 @@ struct RankStart {
   std::vector<std::string> command;
   std::vector<std::string> environment;  ///< "KEY=value"
   int standard_input = -1;               ///< -1: inherited
-  int standard_output = -1;              ///< and error; -1: inherited
+  int standard_output = -1;              ///< -1: inherited
+  int standard_error = -1;               ///< -1: as the output
   std::vector<int> inherited;            ///< descriptors the program gets under the same numbers
   int guardian_pipe = -1;
   sigset_t signal_mask{};  ///< what the program starts with
@@ -33,14 +34,17 @@ StartedRank start_rank(const RankStart& start);
 /// Throws InputError when the program could not be run. For a rank that has ended: of another it may not be known yet.
 void throw_unless_run(const FileDescriptor& exec_pipe, const std::string& program);
 
-/// One rank of `num_ranks` on one host.
+/// One rank's place in the world, as it is told.
 struct RankVariables {
-  int rank = 0;
-  int num_ranks = 1;
-  int port = 0;        ///< MASTER_PORT
-  int store_port = 0;  ///< of WEFT_STORE; 0: none
-  int error_fd = -1;   ///< WEFT_ERROR_FD
-  int threads = 1;     ///< OMP_NUM_THREADS, where that is unset
+  int rank = 0;                       ///< RANK
+  int num_ranks = 1;                  ///< WORLD_SIZE
+  int local_rank = 0;                 ///< LOCAL_RANK
+  int num_local_ranks = 1;            ///< LOCAL_WORLD_SIZE
+  std::string address = "127.0.0.1";  ///< MASTER_ADDR
+  int port = 0;                       ///< MASTER_PORT
+  std::string store = {};             ///< "ADDRESS:PORT" of WEFT_STORE; empty: none
+  int error_fd = -1;                  ///< WEFT_ERROR_FD
+  int threads = 1;                    ///< OMP_NUM_THREADS, where that is unset
 };
 
 /// This process's environment with those variables.

@@ -15,18 +15,26 @@ constexpr double kFirstPause = 0.5, kLongestPause = 60.0;
 
 }  // namespace
 
-RestartRules::RestartRules(RestartLimits limits) : limits_(std::move(limits)), ranks_(limits_.most_ranks) {}
+RestartRules::RestartRules(RestartLimits limits)
+    : limits_(std::move(limits)), bound_(limits_.most_ranks), ranks_(limits_.most_ranks) {}
 
-int RestartRules::fewer() const {
-  for (int ranks = ranks_ - 1; ranks >= limits_.least_ranks; --ranks) {
-    if (!limits_.fits || limits_.fits(ranks)) return ranks;
+int RestartRules::most_within(int capacity) const {
+  for (int ranks = std::min(capacity, limits_.most_ranks); ranks >= limits_.least_ranks; --ranks) {
+    if (ranks == limits_.most_ranks || !limits_.fits || limits_.fits(ranks)) return ranks;
   }
   return 0;
 }
 
+int RestartRules::fewer() const { return most_within(ranks_ - 1); }
+
 void RestartRules::grow() {
-  ranks_ = limits_.most_ranks;
+  ranks_ = bound_;
   same_ = 0;
+}
+
+void RestartRules::bound(int most_ranks) {
+  bound_ = most_ranks;
+  ranks_ = std::min(ranks_, bound_);
 }
 
 RestartDecision RestartRules::failed(int64_t steps_done) {
@@ -34,7 +42,7 @@ RestartDecision RestartRules::failed(int64_t steps_done) {
   last_ = steps_done;
   same_ = progress ? 1 : same_ + 1;
   in_vain_ = progress ? 1 : in_vain_ + 1;
-  if (progress && restarts_ > 0 && is_smaller()) ranks_ = limits_.most_ranks;  // whatever was gone may be back
+  if (progress && restarts_ > 0 && is_smaller()) ranks_ = bound_;  // whatever was gone may be back
   if (restarts_ == limits_.restarts) {
     return {.again = false,
             .why = limits_.restarts == 0 ? "" : fmt::format("all {} are used up", counted(limits_.restarts, "restart"))};

@@ -37,14 +37,19 @@ class RestartRules {
   int ranks() const { return ranks_; }        ///< that the run has now
   int restarts() const { return restarts_; }  ///< so far
   /// Whether more ranks may be tried than the run has now; grow() does.
-  bool is_smaller() const { return ranks_ < limits_.most_ranks; }
+  bool is_smaller() const { return ranks_ < bound_; }
   /// Takes all ranks for the next start, which was not a failure's.
   void grow();
+  /// The most ranks, of those that are allowed, for which there is room; 0: none.
+  int most_within(int capacity) const;
+  /// There is room for so many now, one of most_within(): the run has no more, until there is.
+  void bound(int most_ranks);
 
  private:
   int fewer() const;
 
   RestartLimits limits_;
+  int bound_;  ///< ranks that there may be now
   int ranks_;
   int restarts_ = 0;
   int64_t last_ = -1;  ///< steps that were done at the last failure

@@ -17,6 +17,10 @@ struct RestartOptions {
   std::function<void(const std::string&)> tell = {};  ///< a line on each failure and what is done about it
 };
 
+/// Of a launch over several hosts (LaunchOptions::hosts), limits that are 0 are what the hosts bear once they are all there.
+/// Each start waits for hosts that are missing only where those that are there do not bear the fewest ranks; a host that comes
+/// later counts like ranks that may be tried again.
+///
 /// Runs launch_once() as often as it takes, its command and ranks being those of `options`; `num_ranks` is what the limits say.
 /// Signals to this process end the run, as they end a launch. The outcome is that of the last one.
 LaunchOutcome launch_again(LaunchOptions options, const RestartOptions& restarts);

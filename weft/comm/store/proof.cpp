@@ -1,10 +1,6 @@
 #include "weft/comm/store/proof.h"
 
-#include <openssl/crypto.h>
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
-
-#include "weft/base/error.h"
+#include "weft/base/token.h"
 
 namespace weft::proof {
 namespace {
@@ -12,20 +8,7 @@ namespace {
 constexpr std::string_view kMagic{"weft-s1\n", 8};  // changes with the messages
 
 std::string hmac(std::string_view token, std::string_view side, std::string_view server_nonce, std::string_view client_nonce) {
-  std::string data(side);
-  data.append(server_nonce).append(client_nonce);
-  std::string result(kProofBytes, '\0');
-  unsigned length = 0;
-  if (HMAC(EVP_sha256(), token.data(), static_cast<int>(token.size()), reinterpret_cast<const unsigned char*>(data.data()),
-           data.size(), reinterpret_cast<unsigned char*>(result.data()), &length) == nullptr ||
-      length != kProofBytes) {
-    throw Error("OpenSSL cannot compute HMAC-SHA256; check that its library is whole and allows that digest");
-  }
-  return result;
-}
-
-bool same(std::string_view one, std::string_view other) {  // in a time that tells nothing of where they differ
-  return one.size() == other.size() && CRYPTO_memcmp(one.data(), other.data(), one.size()) == 0;
+  return hmac_sha256(token, std::string(side).append(server_nonce).append(client_nonce));
 }
 
 }  // namespace
@@ -49,7 +32,7 @@ std::string reply(std::string_view token, std::string_view server_nonce, std::st
 bool is_proven(std::string_view reply, std::string_view token, std::string_view server_nonce, std::string& client_nonce) {
   if (reply.size() != kReplyBytes || reply.substr(0, kMagic.size()) != kMagic) return false;
   client_nonce = reply.substr(kMagic.size(), kNonceBytes);
-  return token.empty() || same(reply.substr(kMagic.size() + kNonceBytes), hmac(token, "client", server_nonce, client_nonce));
+  return token.empty() || is_same_proof(reply.substr(kMagic.size() + kNonceBytes), hmac(token, "client", server_nonce, client_nonce));
 }
 
 std::string welcome(std::string_view token, std::string_view server_nonce, std::string_view client_nonce) {
@@ -62,7 +45,7 @@ std::string refusal() { return std::string(1, '-').append(kProofBytes, '\0'); }
 Welcome read_welcome(std::string_view bytes, std::string_view token, std::string_view server_nonce,
                      std::string_view client_nonce) {
   if (bytes.front() == '-') return Welcome::refused;
-  const bool known = token.empty() || same(bytes.substr(1), hmac(token, "server", server_nonce, client_nonce));
+  const bool known = token.empty() || is_same_proof(bytes.substr(1), hmac(token, "server", server_nonce, client_nonce));
   return bytes.front() == '+' && known ? Welcome::taken : Welcome::stranger;
 }
 

@@ -1,0 +1,242 @@
+"""A training over several hosts: agents that join by themselves, what ends them, and what they go on from."""
+
+import signal
+import time
+
+from hosts import Host
+from trainings import WEFT, HostsTest, Started
+
+TOKEN = "a secret of these tests"
+
+
+class AgentsTest(HostsTest):
+    def start(self, node, *words, env=None, under=()):
+        environment = {"WEFT_TOKEN": TOKEN, "OMP_NUM_THREADS": 1, "WEFT_NODE_RANK": node, "WEFT_HEAD": "host0:29400"}
+        environment.update(env or {})
+        self.started.append(Started(self.hosts[node], [*under, WEFT, *words], self.folder, environment))
+        return self.started[-1]
+
+    def train(self, node, recipe, *words, nodes=None, ranks=1, **options):
+        return self.start(node, "train", recipe, "-n", str(ranks), "--nodes", str(nodes or self.COUNT), *words, **options)
+
+    def run_script(self, node, script, *words, ranks=1, **options):
+        return self.start(node, "run", "-n", str(ranks), "--nodes", str(self.COUNT), *words, "--", "sh", "-c", script, **options)
+
+
+class TwoHosts(AgentsTest):
+    def test_same_bits_as_one_host(self):
+        both = self.recipe("both")
+        agents = [self.train(node, both, "--save", "both.safetensors", ranks=2) for node in range(2)]
+        self.assertEqual([agent.wait() for agent in agents], [0, 0], agents[0].text() + agents[1].text())
+        self.train_alone("one", 2)
+        self.assertEqual((self.folder / "both.safetensors").read_bytes(), (self.folder / "one.safetensors").read_bytes())
+
+    def test_ranks_are_numbered_host_by_host(self):
+        script = "echo $RANK of $WORLD_SIZE, $LOCAL_RANK of $LOCAL_WORLD_SIZE, $MASTER_ADDR ${WEFT_STORE%:*} ${WEFT_NODES:-none}"
+        agents = [self.run_script(node, script, "--prefix", ranks=2 - node) for node in range(2)]
+        self.assertEqual([agent.wait() for agent in agents], [0, 0], agents[0].text() + agents[1].text())
+        self.assertEqual(sorted(agents[0].text().splitlines()),
+                         [f"[host0, rank {r}] {r} of 3, {r} of 2, host0 127.0.0.1 none" for r in range(2)])
+        self.assertEqual(agents[1].text(), "[host1, rank 2] 2 of 3, 0 of 1, host0 host0 none\n")
+
+    def test_a_rank_that_fails_is_named_with_its_host(self):
+        script = "if [ $RANK = 1 ]; then sleep 0.3; exit 7; fi; sleep 60"
+        agents = [self.run_script(node, script) for node in range(2)]
+        self.assertEqual([agent.wait(10) for agent in agents], [7, 7])
+        for agent in agents:
+            self.assertEqual(agent.text(), "weft: rank 1 on host host1: ended with status 7\n")
+        agents = [self.run_script(node, script.replace("exit 7", "kill -9 $$")) for node in range(2)]
+        self.assertEqual([agent.wait(10) for agent in agents], [137, 137])
+        self.assertIn("weft: rank 1 on host host1: killed by signal 9", agents[0].text())
+        for host in self.hosts:
+            self.assert_nothing_runs(host)
+
+    def test_a_program_that_is_not_there(self):
+        agents = [self.start(node, "run", "-n", "1", "--nodes", "2", "--", "sleep" if node == 0 else "./nothing", "60")
+                  for node in range(2)]
+        self.assertEqual([agent.wait(10) for agent in agents], [1, 1])
+        self.assertEqual(agents[0].text(), "weft: host host1: cannot run './nothing': No such file or directory\n")
+
+    def test_ctrl_c(self):
+        for node in range(2):  # wherever it comes
+            agents = [self.run_script(n, "echo up; sleep 60") for n in range(2)]
+            for agent in agents:
+                agent.says("up")
+            agents[node].program.send_signal(signal.SIGINT)
+            self.assertEqual([agent.wait(10) for agent in agents], [130, 130])
+            self.assertIn("weft: ended by Ctrl-C\n", agents[0].text())
+        for host in self.hosts:
+            self.assert_nothing_runs(host)
+
+    def test_sigterm_to_all_saves_and_stops(self):
+        recipe = self.recipe("stopped", steps=100000)
+        agents = [self.train(node, recipe) for node in range(2)]
+        agents[0].says("saved .*/step-")
+        for agent in reversed(agents):
+            agent.program.send_signal(signal.SIGTERM)
+            time.sleep(0.3)  # more than what counts as one press
+        self.assertEqual([agent.wait(30) for agent in agents], [75, 75], agents[0].text())
+
+    def test_killed_head_takes_all_with_it(self):
+        agents = [self.run_script(node, "echo up; sleep 60 & sleep 60", ranks=2) for node in range(2)]
+        for agent in agents:
+            agent.says("up")
+        agents[0].program.send_signal(signal.SIGKILL)
+        self.assertEqual(agents[1].wait(5), 1)
+        self.assertRegex(agents[1].text(), "weft: the head of the run, at host0:29400, has gone")
+        for host in self.hosts:
+            self.assert_nothing_runs(host)
+
+    def test_a_head_that_is_started_again_is_joined_again(self):
+        """As when a cluster manager replaces the pod that leads."""
+        recipe = self.recipe("led", steps=150)
+        agents = [self.train(node, recipe, "--restarts", "3") for node in range(2)]
+        agents[0].says("saved .*/step-")
+        agents[0].program.send_signal(signal.SIGKILL)
+        agents[1].says("has gone .*; waiting for it to come back")
+        again = self.train(0, recipe, "--restarts", "3")
+        self.assertEqual([again.wait(), agents[1].wait()], [0, 0], again.text() + agents[1].text())
+        self.assertIn("going on from", again.text())
+
+    def test_killed_agent_is_a_lost_host(self):
+        agents = [self.run_script(node, "echo up; sleep 60 & sleep 60", ranks=2) for node in range(2)]
+        for agent in agents:
+            agent.says("up")
+        agents[1].program.send_signal(signal.SIGKILL)
+        self.assertEqual(agents[0].wait(5), 1)
+        self.assertRegex(agents[0].text(), r"weft: host host1 \(ranks 2 to 3\) is lost: its agent has gone")
+        for host in self.hosts:
+            self.assert_nothing_runs(host)
+
+    def test_a_rank_is_killed_and_all_start_again(self):
+        recipe = self.recipe("again", steps=150)
+        agents = [self.train(node, recipe, "--restarts", "3", "--save", "again.safetensors") for node in range(2)]
+        agents[0].says("saved .*/step-")
+        _, text, _ = self.hosts[1].run(["pgrep", "-f", "weft train again.toml --save"])
+        self.hosts[1].run(["kill", "-9", text.split()[0]])
+        self.assertEqual([agent.wait() for agent in agents], [0, 0], agents[0].text())
+        self.assertRegex(agents[0].text(), r"rank 1 on host host1: killed by signal 9.*; restart 1 of 3")
+        self.assertIn("started again within", agents[0].text())
+
+    def test_a_host_vanishes_and_another_takes_its_place(self):
+        recipe = self.recipe("replaced", steps=60)
+        words = ("--restarts", "3", "--host-timeout", "3")
+        agents = [self.train(node, recipe, *words) for node in range(2)]
+        agents[0].says("saved .*/step-")
+        self.network.vanish(self.hosts[1])
+        begin = time.monotonic()
+        agents[0].says(r"host host1 \(rank 1\) has not answered for 3.\d+ s; it or its network is gone.*once the host or another")
+        self.assertLess(time.monotonic() - begin, 6)
+        self.network.add(Host(1))
+        self.network.named.discard(1)
+        self.network.name_hosts({host.name: host.address for host in self.hosts})
+        late = self.train(1, recipe, *words)
+        self.assertEqual([agents[0].wait(), late.wait()], [0, 0], agents[0].text() + late.text())
+        self.assertIn("going on from", agents[0].text())
+
+    def test_a_host_vanishes_and_those_that_remain_go_on(self):
+        recipe = self.recipe("fewer", steps=60)
+        agents = [self.train(node, recipe, "--restarts", "3", "--host-timeout", "3", "--save", "fewer.safetensors", nodes="1:2")
+                  for node in range(2)]
+        agents[0].says("saved .*/step-")
+        self.network.vanish(self.hosts[1])
+        self.assertEqual(agents[0].wait(), 0, agents[0].text())
+        self.assertRegex(agents[0].text(), r"host host1 \(rank 1\) has not answered for 3.*; restart 1 of 3 on 1 rank")
+        self.train_alone("whole", 1, steps=60)
+        self.assertEqual((self.folder / "fewer.safetensors").read_bytes(), (self.folder / "whole.safetensors").read_bytes())
+
+    def test_a_link_that_is_cut_for_three_seconds(self):
+        recipe = self.recipe("cut", steps=150)
+        agents = [self.train(node, recipe) for node in range(2)]
+        agents[0].says("saved .*/step-")
+        self.network.cut(self.hosts[1])
+        time.sleep(3)
+        self.network.mend(self.hosts[1])
+        self.assertEqual([agent.wait() for agent in agents], [0, 0], agents[0].text() + agents[1].text())
+        self.assertNotIn("weft:", agents[0].text())
+
+    def test_a_link_that_is_cut_for_ever(self):
+        agents = [self.run_script(node, "echo up; sleep 60", "--host-timeout", "3") for node in range(2)]
+        for agent in agents:
+            agent.says("up")
+        self.network.cut(self.hosts[1])
+        begin = time.monotonic()
+        self.assertEqual([agent.wait(15) for agent in agents], [1, 1])
+        self.assertLess(time.monotonic() - begin, 7)
+        self.assertRegex(agents[0].text(), r"weft: host host1 \(rank 1\) has not answered for 3.\d+ s; it or its network is gone\n")
+        self.assertRegex(agents[1].text(), r"weft: the head of the run, at host0:29400, has not answered for 3.*have been ended\n")
+        for host in self.hosts:
+            self.assert_nothing_runs(host)
+
+    def test_a_rank_that_waits_for_a_host_that_vanished_does_not_take_the_blame(self):
+        recipe = self.recipe("waits", steps=100000, timeout_s=2)
+        agents = [self.train(node, recipe, "--host-timeout", "5") for node in range(2)]
+        agents[0].says("saved .*/step-")
+        self.network.vanish(self.hosts[1])
+        self.assertEqual(agents[0].wait(20), 1)
+        self.assertRegex(agents[0].text(), r"weft: host host1 \(rank 1\) has not answered for 5.*; rank 0 on host host0: .*rank 1")
+
+    def test_clocks_that_differ(self):
+        """Of a host whose monotonic clock is days ahead: whose failure was first must not hang on it."""
+        script = "if [ $RANK = 1 ]; then echo \"$(now) 1 self mine\" >&$WEFT_ERROR_FD; exit 5; fi; sleep 0.2; exit 3"
+        script = "now() { awk '{printf \"%d\", $1 * 1e9}' /proc/uptime; };" + script
+        head = self.run_script(0, script)
+        other = self.run_script(1, script, under=["unshare", "--time", "--fork", "--kill-child", "--monotonic=200000",
+                                                  "--boottime=200000"])
+        self.assertEqual([head.wait(10), other.wait(10)], [5, 5], head.text() + other.text())
+        self.assertEqual(head.text(), "weft: rank 1 on host host1: mine\n")
+
+    def test_a_host_that_does_not_come_is_named(self):
+        head = self.run_script(0, "exit 0", "--join-timeout", "1.5")
+        self.assertEqual(head.wait(10), 1)
+        self.assertEqual(head.text(), "weft: host of node rank 1 did not join within 1.50 s; is weft started there?\n")
+
+    def test_a_host_that_comes_late_is_waited_for(self):
+        late = self.run_script(1, "echo $RANK")
+        time.sleep(2)
+        head = self.run_script(0, "echo $RANK")
+        self.assertEqual([head.wait(10), late.wait(10)], [0, 0], head.text() + late.text())
+
+    def test_only_who_knows_the_secret_is_let_in(self):
+        head = self.run_script(0, "exit 0", "--join-timeout", "6")
+        wrong = self.run_script(1, "exit 0", env={"WEFT_TOKEN": "another"})
+        self.assertEqual(wrong.wait(10), 1)
+        self.assertRegex(wrong.text(), "does not let host host1 in: it does not know the job's secret; set the same WEFT_TOKEN")
+        # Nonsense disturbs nobody.
+        self.hosts[1].run(["python3", "-c", "import socket; s = socket.create_connection(('host0', 29400)); s.sendall(b'x' * 200000)"])
+        right = self.run_script(1, "exit 0")
+        self.assertEqual([head.wait(10), right.wait(10)], [0, 0], head.text() + right.text())
+
+    def test_health(self):
+        recipe = self.recipe("health", steps=100000)
+        agents = [self.train(node, recipe, "--health-port", "9090", "--health-address", "10.77.0.1") if node == 0 else
+                  self.train(node, recipe) for node in range(2)]
+        agents[0].says("saved .*/step-")
+        time.sleep(1)
+        status, text, _ = self.hosts[1].run(["python3", "-c", "import urllib.request as u\n"
+                                             "for p in ('healthz', 'metrics'): print(u.urlopen(f'http://host0:9090/{p}').read().decode())"])
+        self.assertEqual(status, 0, text)
+        self.assertRegex(text, r"ok: running, 2 ranks, \d+ steps done")
+        self.assertRegex(text, r'weft_host_up\{host="host1",node="1"\} 1\n')
+        self.assertRegex(text, r"weft_steps_done [1-9]")
+        agents[0].program.send_signal(signal.SIGINT)
+        self.assertEqual([agent.wait(15) for agent in agents], [130, 130])
+
+
+class FourHosts(AgentsTest):
+    COUNT = 4
+
+    def test_same_bits_as_one_host(self):
+        agents = [self.train(node, self.recipe("four"), "--save", "four.safetensors") for node in range(4)]
+        self.assertEqual([agent.wait() for agent in agents], [0] * 4, agents[0].text())
+        self.train_alone("one", 1)
+        self.assertEqual((self.folder / "four.safetensors").read_bytes(), (self.folder / "one.safetensors").read_bytes())
+
+    def test_two_of_four_vanish(self):
+        recipe = self.recipe("two", steps=80)
+        agents = [self.train(node, recipe, "--restarts", "5", "--host-timeout", "3", nodes="2:4") for node in range(4)]
+        agents[0].says("saved .*/step-")
+        self.network.vanish(self.hosts[1])
+        self.network.vanish(self.hosts[3])
+        self.assertEqual([agents[0].wait(), agents[2].wait()], [0, 0], agents[0].text())
+        self.assertRegex(agents[0].text(), r"host host[13] \(rank [13]\) has not answered.*on 2 ranks")

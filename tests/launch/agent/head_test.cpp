@@ -1,0 +1,249 @@
+// Head: what it makes of its agents, which here are connections of the test's own.
+#include "weft/launch/agent/head.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "tests/support/wait_until.h"
+#include "weft/base/error.h"
+#include "weft/base/token.h"
+#include "weft/launch/agent/sockets.h"
+#include "weft/launch/agent/ssh_agents.h"
+#include "weft/launch/launcher.h"
+
+namespace weft::head_test {
+namespace {
+
+using Json = nlohmann::json;
+constexpr const char* kToken = "the secret";
+
+/// An agent that does what the test says.
+class FakeAgent {
+ public:
+  FakeAgent(int port, std::function<void()> meanwhile)
+      : connection_(connect_to("127.0.0.1", port, 1.0)), meanwhile_(std::move(meanwhile)) {}
+
+  /// The next message of that kind; others before it are passed over. Null: none came.
+  Json next(const std::string& kind) {
+    Json found;
+    wait_until(
+        [&] {
+          meanwhile_();
+          for (Json& message : connection_.receive()) came_.push_back(std::move(message));
+          while (!came_.empty() && found.is_null()) {
+            if (came_.front().at("kind") == kind) found = came_.front();
+            came_.erase(came_.begin());
+          }
+          return !found.is_null() || (connection_.closed() && came_.empty());
+        },
+        3.0);
+    return found;
+  }
+
+  /// What the head answers.
+  Json join(int node, int ranks, const std::string& token = kToken) {
+    const Json hello = next("hello");
+    connection_.send({{"kind", "join"},
+                      {"protocol", kAgentProtocol},
+                      {"proof", proof(token, hello.value("nonce", ""))},
+                      {"nonce", "mine"},
+                      {"host", "fake" + std::to_string(node)},
+                      {"node", node},
+                      {"ranks", ranks},
+                      {"free_port", 1234}});
+    Json answer;
+    wait_until(
+        [&] {
+          meanwhile_();
+          for (Json& message : connection_.receive()) answer = message;
+          return !answer.is_null() || connection_.closed();
+        },
+        3.0);
+    return answer;
+  }
+
+  void send(const Json& message) { connection_.send(message); }
+  AgentConnection& connection() { return connection_; }
+
+ private:
+  AgentConnection connection_;
+  std::function<void()> meanwhile_;
+  std::vector<Json> came_;
+};
+
+class HeadTest : public testing::Test {
+ protected:
+  /// A head without ranks of its own.
+  Head& make_head(int nodes, int least = 0) {
+    FileDescriptor socket = listen_on_all_interfaces(0);
+    port_ = listening_port(socket);
+    HeadOptions options{.token = kToken, .least_nodes = least == 0 ? nodes : least, .most_nodes = nodes};
+    options.host_timeout_s = 0.7;
+    options.join_timeout_s = 0.3;
+    options.tell = [this](const std::string& line) { told_ += line + "\n"; };
+    head_.emplace(std::move(socket), std::move(options));
+    return *head_;
+  }
+  FakeAgent agent() {
+    return {port_, [this] { head_->receive(); }};
+  }
+  StartedRanks start(int ranks) {
+    LaunchOptions options;
+    options.num_ranks = ranks;
+    options.command = {"program"};
+    sigset_t mask;
+    sigemptyset(&mask);
+    return head_->start(options, mask);
+  }
+
+  std::optional<Head> head_;
+  int port_ = 0;
+  std::string told_;
+};
+
+TEST_F(HeadTest, RanksAreNumberedNodeByNodeWhateverTheOrderOfJoining) {
+  Head& head = make_head(2);
+  FakeAgent second = agent(), first = agent();
+  EXPECT_EQ(second.join(1, 3)["kind"], "welcome");
+  EXPECT_EQ(head.capacity(), 0) << "one of two";
+  const Json welcome = first.join(0, 2);
+  EXPECT_EQ(welcome["proof"], proof(kToken, "mine")) << "the head proves itself too";
+  EXPECT_EQ(head.capacity(), 5);
+  const StartedRanks started = start(4);
+  const Json to_first = first.next("start"), to_second = second.next("start");
+  EXPECT_EQ(to_first["first_rank"], 0);
+  EXPECT_EQ(to_first["ranks"], 2);
+  EXPECT_EQ(to_second["first_rank"], 2);
+  EXPECT_EQ(to_second["ranks"], 2) << "of the three it bears";
+  EXPECT_EQ(to_second["world"], 4);
+  EXPECT_EQ(to_second["master_address"], "127.0.0.1");
+  EXPECT_EQ(to_second["master_port"], 1234);
+}
+
+TEST_F(HeadTest, WhoDoesNotKnowTheSecretIsRefused) {
+  Head& head = make_head(1);
+  FakeAgent wrong = agent();
+  const Json refused = wrong.join(0, 1, "another secret");
+  EXPECT_EQ(refused["kind"], "refused");
+  EXPECT_FALSE(refused["again"]);
+  EXPECT_EQ(head.capacity(), 0);
+  FakeAgent babbler = agent();
+  babbler.next("hello");
+  babbler.send({{"kind", "join"}, {"protocol", "one"}, {"node", {{"deep", 1}}}});
+  EXPECT_TRUE(babbler.next("welcome").is_null());
+  FakeAgent outside = agent();
+  EXPECT_EQ(outside.join(7, 1)["why"], "--node-rank 7: there is 1 node");
+}
+
+TEST_F(HeadTest, APlaceIsTakenUntilItsAgentIsSilent) {
+  make_head(1);
+  FakeAgent first = agent(), second = agent();
+  EXPECT_EQ(first.join(0, 1)["kind"], "welcome");
+  const Json refused = second.join(0, 1);
+  EXPECT_EQ(refused["kind"], "refused");
+  EXPECT_TRUE(refused["again"]) << "it may be a pod in the place of one that has just gone";
+  first.connection().close("gone");
+  FakeAgent third = agent();
+  EXPECT_EQ(third.join(0, 1)["kind"], "welcome");
+}
+
+TEST_F(HeadTest, OutcomesOfThisLaunchAreHeard) {
+  Head& head = make_head(1);
+  FakeAgent fake = agent();
+  fake.join(0, 2);
+  const StartedRanks started = start(2);
+  RankHost& ranks = *started.hosts.front();
+  const Json order = fake.next("start");
+  fake.send({{"kind", "ended"}, {"launch", 77}, {"rank", 0}, {"age_ns", 0}, {"status", 256}});
+  fake.send({{"kind", "said"},
+             {"launch", order["launch"]},
+             {"rank", 1},
+             {"age_ns", 5'000'000'000},
+             {"blame", "self"},
+             {"culprit", -1},
+             {"text", "mine"}});
+  fake.send({{"kind", "ended"}, {"launch", order["launch"]}, {"rank", 1}, {"age_ns", 1000}, {"status", 768}});
+  ASSERT_TRUE(wait_until(
+      [&] {
+        head.receive();
+        ranks.receive(false);
+        return ranks.outcomes()[1].ended;
+      },
+      2.0));
+  EXPECT_FALSE(ranks.outcomes()[0].ended) << "that was another launch's";
+  const Verdict verdict = find_culprit(ranks.outcomes());
+  EXPECT_EQ(verdict.error, "rank 1 on host fake0: mine");
+  EXPECT_EQ(verdict.status, 3);
+  ranks.signal(SIGTERM, SignalTo::silent);
+  const Json signal = fake.next("signal");
+  EXPECT_EQ(signal["number"], SIGTERM);
+  EXPECT_TRUE(signal["spare"]);
+}
+
+TEST_F(HeadTest, ASilentHostIsGivenUpAndNamed) {
+  Head& head = make_head(1);
+  FakeAgent fake = agent();
+  fake.join(0, 2);
+  const StartedRanks started = start(2);
+  RankHost& ranks = *started.hosts.front();
+  ASSERT_TRUE(wait_until(
+      [&] {
+        head.receive();
+        ranks.receive(false);
+        return !ranks.any_left();
+      },
+      3.0));
+  const Verdict verdict = find_culprit(ranks.outcomes());
+  EXPECT_TRUE(verdict.failed && verdict.certain);
+  EXPECT_EQ(verdict.status, 1);
+  EXPECT_EQ(verdict.error.rfind("host fake0 (ranks 0 to 1) has not answered for 70", 0), 0u) << verdict.error;
+  EXPECT_EQ(head.capacity(), 0);
+}
+
+TEST_F(HeadTest, WhatCouldNotBeStartedThereIsAnError) {
+  Head& head = make_head(1);
+  FakeAgent fake = agent();
+  fake.join(0, 1);
+  const StartedRanks started = start(1);
+  fake.send({{"kind", "failed"}, {"launch", fake.next("start")["launch"]}, {"text", "cannot run 'x': why"}});
+  try {
+    wait_until(
+        [&] {
+          head.receive();
+          started.hosts.front()->receive(false);
+          return false;
+        },
+        2.0);
+    FAIL() << "went on";
+  } catch (const InputError& error) {
+    EXPECT_STREQ(error.what(), "host fake0: cannot run 'x': why");
+  }
+}
+
+TEST_F(HeadTest, GathersAllAtFirstAndThenEnough) {
+  Head& head = make_head(2, 1);
+  FakeAgent fake = agent();
+  fake.join(0, 2);
+  EXPECT_EQ(head.gather([](int capacity) { return capacity > 0; }), 0);
+  EXPECT_EQ(told_, "host of node rank 1 did not come: starting without\n");
+  EXPECT_EQ(head.capacity(), 2);
+  EXPECT_THROW(head.gather([](int capacity) { return capacity > 2; }), Error);
+}
+
+TEST(AgentOrder, ComesBackAsItWas) {
+  AgentOrder order{.token = "t", .head_host = "", .head_port = 7};
+  order.command = {"", "train", "it's \xff \n"};
+  order.environment = {"A=b\nc"};
+  const std::string text = order_text(order);
+  EXPECT_EQ(text.find('\n'), text.size() - 1);
+  const AgentOrder back = parse_order(text);
+  EXPECT_EQ(back.environment, order.environment);
+  EXPECT_EQ(back.command[1], "train");
+  EXPECT_THROW(parse_order("ls -l"), InputError);
+}
+
+}  // namespace
+}  // namespace weft::head_test

@@ -1,0 +1,131 @@
+#include "weft/cli/host_options.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <fstream>
+#include <sstream>
+
+#include "weft/base/error.h"
+#include "weft/base/parse_number.h"
+#include "weft/base/printable.h"
+
+namespace weft {
+
+namespace {
+
+constexpr int kMostNodes = 1 << 16;
+
+std::string text_of_file(const std::string& path) {
+  std::ifstream in(path);
+  std::ostringstream text;
+  if (!in || !(text << in.rdbuf())) throw InputError(fmt::format("--host-file {}: cannot be read", path));
+  return text.str();
+}
+
+NodeCounts parse_nodes(const std::string& text) {
+  const size_t colon = text.find(':');
+  const auto most = parse_number<int>(text.substr(colon == std::string::npos ? 0 : colon + 1));
+  const auto least = colon == std::string::npos ? most : parse_number<int>(text.substr(0, colon));
+  if (!most || !least || *least < 1 || *least > *most || *most > kMostNodes) {
+    throw InputError(fmt::format("--nodes {}: that is no number of hosts, nor the fewest and the most as in 2:4", text));
+  }
+  return {*least, *most};
+}
+
+void parse_head(const std::string& text, HostPlan& plan) {
+  const size_t colon = text.rfind(':');
+  const auto port = colon == std::string::npos ? std::nullopt : parse_number<int>(text.substr(colon + 1));
+  if (!port || *port < 1 || *port > 65535 || colon == 0) {
+    throw InputError(fmt::format("--head \"{}\": expected HOST:PORT, where node 0 is reached", shortened(text)));
+  }
+  plan.head_host = text.substr(0, colon);
+  if (plan.head_host.front() == '[' && plan.head_host.back() == ']') {
+    plan.head_host = plan.head_host.substr(1, plan.head_host.size() - 2);
+  }
+  plan.head_port = *port;
+}
+
+}  // namespace
+
+void add_host_options(CLI::App& command, HostOptions& options) {
+  const std::string group = "Several hosts";
+  command.add_option("--hosts", options.hosts, "Hosts that are started through ssh, and the ranks of each: a:4,b:4")
+      ->group(group);
+  command.add_option("--host-file", options.host_file, "The same, from a file: a line a host, \"a:4\" or \"a slots=4\"")
+      ->group(group);
+  command.add_option("--ssh-option", options.ssh_options, "An option for ssh, as in ssh_config: Port=2222. May be repeated")
+      ->group(group)
+      ->allow_extra_args(false);
+  command.add_option("--remote-weft", options.remote_weft, "Path of weft on those hosts. Left out: the same as here")
+      ->group(group);
+  command
+      .add_option("--head-address", options.head_address,
+                  "What those hosts reach this one by. Left out: where their ssh connection comes from")
+      ->group(group);
+  command
+      .add_option("-x,--export", options.exported,
+                  "An environment variable to hand on, besides OMP_* and WEFT_*. May be repeated")
+      ->group(group)
+      ->allow_extra_args(false);
+  command
+      .add_option("--nodes", options.nodes, "Hosts on each of which this same command is started; 2:4: the fewest and the most")
+      ->envname("WEFT_NODES")
+      ->group(group);
+  command.add_option("--node-rank", options.node_rank, "Which of them this is, from 0. Node 0 leads")
+      ->envname("WEFT_NODE_RANK")
+      ->group(group);
+  command.add_option("--head", options.head, "HOST:PORT where node 0 is reached by the others")
+      ->envname("WEFT_HEAD")
+      ->group(group);
+  command.add_option("--host-timeout", options.host_timeout_s, "Seconds of silence after which a host is given up")
+      ->capture_default_str()
+      ->check(CLI::Range(1.0, 86400.0))
+      ->group(group);
+  command.add_option("--join-timeout", options.join_timeout_s, "Seconds for which hosts that are missing are waited for")
+      ->capture_default_str()
+      ->check(CLI::Range(0.1, 1e7))
+      ->group(group);
+  command.add_flag("--prefix", options.prefix,
+                   "Begin each line of the ranks' output with the host, where there are several, and the rank");
+  command.add_option("--health-port", options.health.port, "Answer GET /healthz and GET /metrics on this port")
+      ->check(CLI::Range(1, 65535));
+  command.add_option("--health-address", options.health.address, "Address to answer on")->capture_default_str();
+  command
+      .add_option("--health-stalled", options.health.stalled_s,
+                  "Seconds without a step after which /healthz says 503. 0: no number is too large")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 1e7));
+}
+
+int HostPlan::num_places() const {
+  int ranks = 0;
+  for (const HostPlace& place : places) ranks += place.ranks;
+  return ranks;
+}
+
+HostPlan host_plan(const HostOptions& options) {
+  HostPlan plan;
+  if (!options.hosts.empty() || !options.host_file.empty()) {
+    if (!options.hosts.empty() && !options.host_file.empty()) throw InputError("--hosts or --host-file, not both");
+    plan.kind = HostPlan::Kind::ssh;
+    plan.places = options.hosts.empty() ? parse_host_file(text_of_file(options.host_file), options.host_file)
+                                        : parse_host_list(options.hosts);
+    plan.nodes.most = plan.nodes.least = static_cast<int>(plan.places.size());
+    return plan;
+  }
+  if (options.nodes.empty()) return plan;
+  plan.nodes = parse_nodes(options.nodes);
+  if (plan.nodes.most == 1) return plan;
+  if (options.node_rank < 0) throw InputError("--nodes needs --node-rank, which of them this host is (or WEFT_NODE_RANK)");
+  if (options.node_rank >= plan.nodes.most) {
+    throw InputError(fmt::format("--node-rank {} with --nodes {}: they are counted from 0", options.node_rank, options.nodes));
+  }
+  if (options.head.empty()) throw InputError("--nodes needs --head HOST:PORT, where node 0 is reached (or WEFT_HEAD)");
+  parse_head(options.head, plan);
+  plan.node = options.node_rank;
+  plan.kind = plan.node == 0 ? HostPlan::Kind::head : HostPlan::Kind::agent;
+  return plan;
+}
+
+}  // namespace weft

@@ -1,0 +1,56 @@
+// The options of commands that start ranks which say on which hosts, and how the run is watched: `weft run`, `weft train`.
+#pragma once
+
+#include <CLI/App.hpp>
+#include <string>
+#include <vector>
+
+#include "weft/cli/health_server.h"
+#include "weft/launch/agent/host_list.h"
+
+namespace weft {
+
+/// What they hold.
+struct HostOptions {
+  std::string hosts, host_file;                         ///< --hosts, --host-file
+  std::vector<std::string> ssh_options, exported = {};  ///< --ssh-option, --export
+  std::string remote_weft, head_address;                ///< --remote-weft, --head-address
+  std::string nodes;                                    ///< --nodes: "4", or "2:4"
+  int node_rank = -1;                                   ///< --node-rank
+  std::string head;                                     ///< --head: "HOST:PORT"
+  double host_timeout_s = 10.0, join_timeout_s = 300.0;
+  bool prefix = false;
+  HealthOptions health;
+};
+
+/// Adds them, with the environment variables that stand for some.
+void add_host_options(CLI::App& command, HostOptions& options);
+
+/// The fewest nodes and the most.
+struct NodeCounts {
+  int least = 1, most = 1;
+};
+
+/// How ranks are spread, as the options say.
+struct HostPlan {
+  enum class Kind {
+    one,    ///< this host alone
+    ssh,    ///< --hosts: agents are started through ssh
+    head,   ///< --nodes, and this is node 0
+    agent,  ///< --nodes, another node
+  };
+  Kind kind = Kind::one;
+  std::vector<HostPlace> places = {};  ///< Kind::ssh
+  NodeCounts nodes = {};               ///< how many hosts there are
+  std::string head_host = {};          ///< Kind::head, Kind::agent
+  int head_port = 0;
+  int node = 0;  ///< which of the hosts this is, Kind::agent
+
+  /// Ranks of all places.
+  int num_places() const;
+};
+
+/// What the options come to. Throws InputError where they do not go together.
+HostPlan host_plan(const HostOptions& options);
+
+}  // namespace weft

@@ -1,0 +1,249 @@
+#include "weft/launch/agent/head.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "weft/base/error.h"
+#include "weft/base/monotonic.h"
+#include "weft/base/run_board.h"
+#include "weft/base/stopwatch.h"
+#include "weft/base/units.h"
+#include "weft/launch/agent/sockets.h"
+#include "weft/launch/launch_options.h"
+#include "weft/launch/local_ranks.h"
+#include "weft/launch/run_status.h"
+#include "weft/launch/signal_watch.h"
+
+namespace weft {
+
+namespace {
+
+/// How long agents have for going once the run is over.
+constexpr double kFarewell_s = 5.0;
+/// A host that cannot be reached is tried again so often.
+constexpr int64_t kCallAgain = 10'000'000'000;
+
+}  // namespace
+
+/// The ranks of a node, which the head knows of while they live.
+class Head::Part : public RemoteRanks {
+ public:
+  Part(Node& node, const HostStart& start, int64_t launch, const RunBoard* board)
+      : RemoteRanks(start, node.name, node.agent, launch, board), node_(node) {
+    node.ranks = this;
+  }
+  ~Part() override { node_.ranks = nullptr; }
+
+ private:
+  Node& node_;
+};
+
+Head::Head(FileDescriptor socket, HeadOptions options) : socket_(std::move(socket)), options_(std::move(options)) {
+  nodes_.resize(static_cast<size_t>(options_.most_nodes));
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    nodes_[i].name = i < options_.names.size() ? options_.names[i] : fmt::format("of node rank {}", i);
+  }
+  if (options_.own_node < 0) return;
+  Node& own = nodes_.at(static_cast<size_t>(options_.own_node));
+  own.name = options_.own_name;
+  own.num_ranks = options_.own_ranks;
+}
+
+Head::~Head() {
+  try {
+    finish(1, "the head of the run has ended");
+  } catch (const std::exception&) {
+    // Agents notice by themselves.
+  }
+}
+
+bool Head::is_there(size_t node) const { return static_cast<int>(node) == options_.own_node || nodes_[node].agent; }
+
+int Head::capacity() const {
+  int there = 0, ranks = 0;
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    if (!is_there(i)) continue;
+    ++there;
+    ranks += nodes_[i].num_ranks;
+  }
+  return there < options_.least_nodes ? 0 : ranks;
+}
+
+/// Ranks of each node: full ones first, so that the numbers on each are consecutive.
+std::vector<int> Head::spread(int ranks) const {
+  std::vector<int> counts;
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    counts.push_back(is_there(i) ? std::min(ranks, nodes_[i].num_ranks) : 0);
+    ranks -= counts.back();
+  }
+  if (ranks > 0) throw Error(fmt::format("the hosts that are left have no place for {}", counted(ranks, "rank")));
+  return counts;
+}
+
+StartedRanks Head::start(const LaunchOptions& options, const sigset_t& mask) {
+  const std::vector<int> counts = spread(options.num_ranks);
+  ++launch_;
+  board_ = options.board;
+  first_node_ = static_cast<size_t>(std::find_if(counts.begin(), counts.end(), [](int n) { return n > 0; }) - counts.begin());
+  FileDescriptor socket = options.serve ? listen_on_all_interfaces(0) : FileDescriptor();
+  const bool leads = static_cast<int>(first_node_) == options_.own_node;
+  HostStart start{.num_ranks = 0, .world = options.num_ranks, .master_address = ""};
+  start.master_port = leads ? free_port() : nodes_[first_node_].free_port;
+  StartedRanks started;
+  for (size_t i = 0; i < nodes_.size(); start.first_rank += counts[i], ++i) {
+    start.num_ranks = counts[i];
+    if (counts[i] == 0) continue;
+    const bool here = static_cast<int>(i) == options_.own_node;
+    // An agent knows best by which address it reaches the head.
+    start.master_address = !leads ? nodes_[first_node_].agent->address() : here ? options_.own_address : "";
+    start.store = !socket ? "" : fmt::format("{}:{}", here ? "127.0.0.1" : "", listening_port(socket));
+    if (here) {
+      LocalRanksOptions own = local_ranks_options(options, mask);
+      own.host = options_.own_name;
+      auto ranks = std::make_unique<LocalRanks>(std::move(own), counts[i]);
+      ranks->start(start);
+      started.hosts.push_back(std::move(ranks));
+    } else {
+      started.hosts.push_back(std::make_unique<Part>(nodes_[i], start, launch_, options.board));
+    }
+  }
+  if (socket) {
+    fcntl(socket.get(), F_SETFL, 0);  // blocking, as servers expect
+    started.server = options.serve(std::move(socket));
+  }
+  return started;
+}
+
+void Head::add_descriptors(std::vector<pollfd>& all) const {
+  all.push_back({socket_.get(), POLLIN, 0});
+  for (const Newcomer& newcomer : newcomers_) newcomer.connection->add_descriptors(all);
+  for (const Node& node : nodes_) {
+    if (node.agent) node.agent->add_descriptors(all);
+  }
+}
+
+void Head::receive() {
+  greet();
+  hear_newcomers();
+  call_agents();
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    if (nodes_[i].agent) hear(i);
+  }
+  if (board_ != nullptr && nodes_[first_node_].agent && nodes_[first_node_].ranks != nullptr) {
+    board_->set_steps_done(std::max(board_->steps_done(), nodes_[first_node_].agent->steps()));
+  }
+  show();
+}
+
+/// Before the first start an agent that will not come ends the run; later the host may come back.
+void Head::call_agents() {
+  if (options_.starter == nullptr || has_finished_) return;
+  const bool again = monotonic_ns() - call_ns_ >= kCallAgain;
+  if (again) call_ns_ = monotonic_ns();
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    if (is_there(i)) continue;
+    const std::string failure = options_.starter->failure(static_cast<int>(i));
+    if (!failure.empty() && !has_gathered_) throw Error(fmt::format("host {}: {}", nodes_[i].name, failure));
+    if (again) options_.starter->start(static_cast<int>(i));
+  }
+}
+
+void Head::hear(size_t number) {
+  Node& node = nodes_[number];
+  try {
+    for (const nlohmann::json& message : node.agent->receive()) {
+      const std::string kind = message.at("kind");
+      if (kind == "interrupt") {
+        signals_.push_back({message.at("signal"), static_cast<int>(number)});
+      } else if (kind == "idle") {
+        node.free_port = message.at("free_port");
+      } else if (node.ranks != nullptr) {
+        node.ranks->take(message);
+      }
+    }
+  } catch (const nlohmann::json::exception&) {
+    node.agent->close("what it says is no message of weft's");
+  }
+  if (node.agent->closed()) {
+    lose(number, fmt::format("is lost: its agent has gone ({})", node.agent->why()));
+  } else if (node.agent->silent_s() > options_.host_timeout_s) {
+    lose(number, fmt::format("has not answered for {}; it or its network is gone", format_duration(node.agent->silent_s())));
+  }
+}
+
+void Head::lose(size_t number, const std::string& why) {
+  Node& node = nodes_[number];
+  node.agent->close("given up");
+  if (node.ranks != nullptr) node.ranks->lose(why);
+  if (node.ranks == nullptr && !has_finished_ && options_.tell) options_.tell(fmt::format("host {} {}", node.name, why));
+  node.agent.reset();
+  if (options_.starter != nullptr && !has_finished_) options_.starter->lost(static_cast<int>(number));
+}
+
+std::vector<HostSignal> Head::signals() { return std::exchange(signals_, {}); }
+
+std::string Head::missing() const {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    if (!is_there(i)) names.push_back("host " + nodes_[i].name);
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+int Head::gather(const std::function<bool(int capacity)>& enough) {
+  SignalWatch signals;
+  const Stopwatch waited;
+  while (true) {
+    receive();
+    for (const int signal : signals.receive()) return signal;
+    for (const HostSignal& signal : this->signals()) return signal.number;
+    const std::string absent = missing();
+    if (absent.empty() || (has_gathered_ && enough(capacity()))) break;
+    if (waited.seconds() > options_.join_timeout_s) {
+      if (enough(capacity())) {
+        if (options_.tell) options_.tell(absent + " did not come: starting without");
+        break;
+      }
+      throw Error(
+          fmt::format("{} did not join within {}; is weft started there?", absent, format_duration(options_.join_timeout_s)));
+    }
+    std::vector<pollfd> ready = {{signals.fd(), POLLIN, 0}};
+    add_descriptors(ready);
+    poll(ready.data(), ready.size(), 200);
+  }
+  has_gathered_ = true;
+  return 0;
+}
+
+void Head::finish(int status, const std::string& line) {
+  if (std::exchange(has_finished_, true)) return;
+  for (const Node& node : nodes_) {
+    if (node.agent) node.agent->send({{"kind", "end"}, {"status", status}, {"line", line}});
+  }
+  const Stopwatch waited;
+  const auto any_there = [this] { return std::any_of(nodes_.begin(), nodes_.end(), [](const Node& n) { return !!n.agent; }); };
+  while (any_there() && waited.seconds() < kFarewell_s) {
+    std::vector<pollfd> ready;
+    add_descriptors(ready);
+    poll(ready.data(), ready.size(), 100);
+    receive();
+  }
+  if (options_.starter != nullptr) options_.starter->finish();
+}
+
+void Head::show() {
+  if (options_.status == nullptr) return;
+  std::vector<HostStatus> hosts;
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    const Node& node = nodes_[i];
+    hosts.push_back({node.name, static_cast<int>(i), is_there(i), node.agent ? node.agent->heard_ns() : monotonic_ns()});
+  }
+  options_.status->set_hosts(std::move(hosts));
+}
+
+}  // namespace weft

@@ -1,0 +1,120 @@
+#include "weft/launch/agent/join_head.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+
+#include <nlohmann/json.hpp>
+
+#include "weft/base/error.h"
+#include "weft/base/stopwatch.h"
+#include "weft/base/token.h"
+#include "weft/base/units.h"
+#include "weft/launch/agent/sockets.h"
+
+namespace weft {
+
+namespace {
+
+constexpr double kConnect_s = 2.0, kAnswer_s = 10.0;
+
+class Joining {
+ public:
+  Joining(const AgentOptions& options, SignalWatch& signals) : options_(options), signals_(signals), nonce_(make_nonce()) {}
+
+  /// One attempt. Null: it may go better later, for why().
+  std::unique_ptr<AgentConnection> attempt();
+  /// Waits; false where a signal came.
+  bool pause(int ms, const AgentConnection* connection = nullptr);
+  const std::string& why() const { return why_; }
+  int signal() const { return signal_; }
+
+ private:
+  bool is_let_in(AgentConnection& connection, const nlohmann::json& message);
+
+  const AgentOptions& options_;
+  SignalWatch& signals_;
+  std::string nonce_, why_;
+  int signal_ = 0;
+};
+
+bool Joining::pause(int ms, const AgentConnection* connection) {
+  std::vector<pollfd> ready = {{signals_.fd(), POLLIN, 0}, {options_.lifeline, POLLIN, 0}};  // -1 is passed over
+  if (connection != nullptr) connection->add_descriptors(ready);
+  poll(ready.data(), ready.size(), ms);
+  for (const int signal : signals_.receive()) signal_ = signal;
+  if (ready[1].revents != 0) signal_ = SIGHUP;
+  return signal_ == 0;
+}
+
+std::unique_ptr<AgentConnection> Joining::attempt() {
+  std::unique_ptr<AgentConnection> connection;
+  try {
+    connection = std::make_unique<AgentConnection>(connect_to(options_.head_host, options_.head_port, kConnect_s));
+    const Stopwatch waited;
+    while (waited.seconds() < kAnswer_s && pause(100, connection.get())) {
+      for (const nlohmann::json& message : connection->receive(1)) {
+        if (is_let_in(*connection, message)) return connection;
+      }
+      if (!connection->closed()) continue;
+      if (why_.empty()) why_ = connection->why();
+      return nullptr;
+    }
+    why_ = "whoever listens there does not answer as weft does";
+  } catch (const InputError&) {
+    throw;
+  } catch (const nlohmann::json::exception&) {
+    why_ = "whoever listens there is no weft of this version";
+  } catch (const Error& error) {
+    why_ = error.what();
+  }
+  return nullptr;
+}
+
+bool Joining::is_let_in(AgentConnection& connection, const nlohmann::json& message) {
+  const std::string kind = message.at("kind");
+  if (kind == "hello") {
+    if (message.at("protocol") != kAgentProtocol) {
+      throw InputError(fmt::format("the head at {}:{} is a weft of another version; install the same on all hosts",
+                                   options_.head_host, options_.head_port));
+    }
+    connection.send({{"kind", "join"},
+                     {"protocol", kAgentProtocol},
+                     {"proof", options_.token.empty() ? "" : proof(options_.token, message.at("nonce").get<std::string>())},
+                     {"nonce", nonce_},
+                     {"host", options_.host},
+                     {"node", options_.node},
+                     {"ranks", options_.num_ranks},
+                     {"free_port", free_port()}});
+  } else if (kind == "refused") {
+    why_ = message.at("why");
+    if (message.at("again").get<bool>()) return false;
+    throw InputError(fmt::format("the head at {}:{} does not let host {} in: {}", options_.head_host, options_.head_port,
+                                 options_.host, why_));
+  } else if (kind == "welcome") {
+    // Whoever only listens where the head should must not lead this host's ranks.
+    if (options_.token.empty() || is_same_proof(message.at("proof").get<std::string>(), proof(options_.token, nonce_)))
+      return true;
+    throw InputError(
+        fmt::format("whoever listens at {}:{} does not know the job's secret; set the same WEFT_TOKEN on all hosts",
+                    options_.head_host, options_.head_port));
+  }
+  return false;
+}
+
+}  // namespace
+
+JoinedHead join_head(const AgentOptions& options, SignalWatch& signals) {
+  Joining joining(options, signals);
+  const Stopwatch waited;
+  do {
+    if (auto connection = joining.attempt()) return {std::move(connection), 0};
+  } while (waited.seconds() < options.join_timeout_s && joining.pause(500));
+  if (joining.signal() != 0) return {nullptr, joining.signal()};
+  throw Error(
+      fmt::format("host {} cannot join the head of the run at {}:{}, tried for {}: {}; is node 0 started, and the "
+                  "port open between the hosts?",
+                  options.host, options.head_host, options.head_port, format_duration(waited.seconds()), joining.why()));
+}
+
+}  // namespace weft

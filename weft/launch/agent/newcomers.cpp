@@ -1,0 +1,92 @@
+// How agents join a head: a part of Head (launch/agent/head.h).
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "weft/base/monotonic.h"
+#include "weft/base/printable.h"
+#include "weft/base/token.h"
+#include "weft/base/units.h"
+#include "weft/launch/agent/head.h"
+#include "weft/launch/agent/sockets.h"
+
+namespace weft {
+
+namespace {
+
+constexpr size_t kMostNewcomers = 256;
+constexpr int64_t kToProve = 10'000'000'000;
+/// An agent that was heard of so lately is there: no other takes its place.
+constexpr double kSurelyThere_s = 1.5;
+
+}  // namespace
+
+void Head::greet() {
+  while (newcomers_.size() < kMostNewcomers) {
+    FileDescriptor socket = accept_from(socket_);
+    if (!socket) return;
+    newcomers_.push_back({std::make_shared<AgentConnection>(std::move(socket)), make_nonce(), monotonic_ns()});
+    newcomers_.back().connection->send({{"kind", "hello"}, {"protocol", kAgentProtocol}, {"nonce", newcomers_.back().nonce}});
+  }
+}
+
+void Head::hear_newcomers() {
+  std::erase_if(newcomers_, [this](Newcomer& newcomer) {
+    try {
+      for (const nlohmann::json& message : newcomer.connection->receive()) {
+        if (message.at("kind") == "join") return admit(newcomer, message);
+      }
+    } catch (const nlohmann::json::exception&) {
+      newcomer.connection->close("what it says is no message of weft's");
+    }
+    return newcomer.connection->closed() || monotonic_ns() - newcomer.since_ns > kToProve;
+  });
+}
+
+/// One that is refused goes once it has read why.
+void Head::refuse(Newcomer& newcomer, const std::string& why, bool again) {
+  newcomer.connection->send({{"kind", "refused"}, {"why", why}, {"again", again}});
+  newcomer.connection->receive();
+}
+
+/// True: it is a newcomer no more.
+bool Head::admit(Newcomer& newcomer, const nlohmann::json& message) {
+  if (message.at("protocol") != kAgentProtocol) {
+    refuse(newcomer, "its weft is of another version than this one's; install the same on all hosts", false);
+    return true;
+  }
+  if (!options_.token.empty() &&
+      !is_same_proof(message.at("proof").get<std::string>(), proof(options_.token, newcomer.nonce))) {
+    refuse(newcomer, "it does not know the job's secret; set the same WEFT_TOKEN on all hosts", false);
+    return true;
+  }
+  const int number = message.at("node"), ranks = message.at("ranks"), port = message.at("free_port");
+  const std::string host = shortened(message.at("host").get<std::string>());
+  if (number < 0 || number >= options_.most_nodes || ranks < 1 || ranks > 1 << 16) {
+    refuse(newcomer,
+           fmt::format("--node-rank {}: there {} {}", number, options_.most_nodes == 1 ? "is" : "are",
+                       counted(options_.most_nodes, "node")),
+           false);
+    return true;
+  }
+  const auto index = static_cast<size_t>(number);
+  Node& node = nodes_[index];
+  const bool own = number == options_.own_node;
+  if (own || (node.agent && node.agent->silent_s() < kSurelyThere_s)) {
+    refuse(newcomer,
+           fmt::format("node rank {} is taken by host {}; give each host a --node-rank of its own", number, node.name), !own);
+    return true;
+  }
+  if (node.agent) lose(index, fmt::format("is lost: another agent, on host {}, has taken its place", host));
+  if (index >= options_.names.size()) node.name = host;
+  node.num_ranks = ranks;
+  node.free_port = port;
+  node.agent = newcomer.connection;
+  node.agent->send({{"kind", "welcome"},
+                    {"proof", options_.token.empty() ? "" : proof(options_.token, message.at("nonce").get<std::string>())}});
+  if (has_gathered_ && options_.tell) options_.tell(fmt::format("host {} has joined as node {}", node.name, number));
+  return true;
+}
+
+}  // namespace weft

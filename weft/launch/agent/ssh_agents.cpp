@@ -1,0 +1,197 @@
+#include "weft/launch/agent/ssh_agents.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <utility>
+
+#include "weft/base/error.h"
+#include "weft/base/printable.h"
+#include "weft/base/standard_descriptors.h"
+#include "weft/base/stopwatch.h"
+#include "weft/base/uninterrupted.h"
+#include "weft/launch/rank_process.h"
+
+namespace weft {
+
+namespace {
+
+constexpr double kToEnd_s = 3.0;
+constexpr int kNoProgram = 126, kSshFailed = 255;
+
+/// In quotes for a POSIX shell.
+std::string quoted(const std::string& text) {
+  std::string result = "'";
+  for (const char c : text) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return result + "'";
+}
+
+FileDescriptor memory_file(const char* name) {
+  FileDescriptor file(above_standard(memfd_create(name, MFD_CLOEXEC)));
+  if (!file) throw Error(fmt::format("cannot make memory for {}: {}", name, std::strerror(errno)));
+  return file;
+}
+
+/// A pipe that holds the text: what to read from, and the end that keeps it open.
+std::pair<FileDescriptor, FileDescriptor> input_of(const std::string& text) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0)
+    throw Error(fmt::format("cannot make a pipe for an agent's order: {}", std::strerror(errno)));
+  std::pair<FileDescriptor, FileDescriptor> pipe{FileDescriptor(ends[0]), FileDescriptor(ends[1])};
+  fcntl(ends[1], F_SETPIPE_SZ, static_cast<int>(text.size()) + (64 << 10));  // nobody reads it yet
+  fcntl(ends[1], F_SETFL, O_NONBLOCK);
+  if (uninterrupted([&] { return write(ends[1], text.data(), text.size()); }) != static_cast<ssize_t>(text.size())) {
+    throw Error(fmt::format("cannot hand on {} bytes of command and environment; export less (-x)", text.size()));
+  }
+  return pipe;
+}
+
+/// The lines of a file as one.
+std::string one_line(const FileDescriptor& file) {
+  std::string text(4096, '\0');
+  const ssize_t got = uninterrupted([&] { return pread(file.get(), text.data(), text.size(), 0); });
+  text.resize(static_cast<size_t>(std::max<ssize_t>(got, 0)));
+  std::istringstream words(text);
+  std::string line;
+  for (std::string word; words >> word;) line += (line.empty() ? "" : " ") + word;
+  return shortened(line, 500);
+}
+
+}  // namespace
+
+std::string order_text(const AgentOrder& order) {
+  return nlohmann::json{{"token", order.token},
+                        {"head_host", order.head_host},
+                        {"head_port", order.head_port},
+                        {"node", order.node},
+                        {"ranks", order.num_ranks},
+                        {"host", order.host},
+                        {"folder", order.folder},
+                        {"command", order.command},
+                        {"environment", order.environment},
+                        {"prefix", order.prefix},
+                        {"host_timeout_s", order.host_timeout_s}}
+             .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) +
+         "\n";
+}
+
+AgentOrder parse_order(const std::string& line) {
+  try {
+    const nlohmann::json json = nlohmann::json::parse(line);
+    AgentOrder order{.token = json.at("token"), .head_host = json.at("head_host"), .head_port = json.at("head_port")};
+    order.node = json.at("node");
+    order.num_ranks = json.at("ranks");
+    order.host = json.at("host");
+    order.folder = json.at("folder");
+    order.command = json.at("command").get<std::vector<std::string>>();
+    order.environment = json.at("environment").get<std::vector<std::string>>();
+    order.prefix = json.at("prefix");
+    order.host_timeout_s = json.at("host_timeout_s");
+    return order;
+  } catch (const nlohmann::json::exception&) {
+    throw InputError(
+        "weft agent is started by weft run --hosts, which tells it what to do; the same weft must be on all hosts");
+  }
+}
+
+SshAgents::SshAgents(SshOptions options) : options_(std::move(options)), guardian_(1024), processes_(options_.places.size()) {}
+
+SshAgents::~SshAgents() {
+  for (Process& process : processes_) end(process);
+}
+
+std::vector<std::string> SshAgents::command(const HostPlace& place, const FileDescriptor& log) const {
+  // By this process's number: ssh closes what it inherits.
+  std::vector<std::string> words = {"ssh", "-T", "-E", fmt::format("/proc/{}/fd/{}", getpid(), log.get())};
+  const auto add = [&](const std::string& option) {
+    words.emplace_back("-o");
+    words.push_back(option);
+  };
+  // ssh takes the first value that it is told.
+  for (const char* option :
+       {"BatchMode=yes", "StrictHostKeyChecking=yes", "ForwardAgent=no", "ForwardX11=no", "LogLevel=ERROR"}) {
+    add(option);
+  }
+  for (const std::string& option : options_.options) add(option);
+  for (const char* option : {"ConnectTimeout=10", "ServerAliveInterval=10", "ClearAllForwardings=yes"}) add(option);
+  words.emplace_back("--");
+  words.push_back(place.host);
+  words.push_back(fmt::format("test -x {0} || exit {1}; exec {0} agent", quoted(options_.weft), kNoProgram));
+  return words;
+}
+
+void SshAgents::start(int node) {
+  Process& process = processes_[static_cast<size_t>(node)];
+  if (process.pid >= 0) return;
+  const HostPlace& place = options_.places[static_cast<size_t>(node)];
+  AgentOrder order = options_.order;
+  order.node = node;
+  order.num_ranks = place.ranks;
+  order.host = short_host_name(place.host);
+  process.log = memory_file("weft:what ssh says");
+  process.failure.clear();
+  auto [input, order_end] = input_of(order_text(order));
+  process.order = std::move(order_end);
+  RankStart ssh{.command = command(place, process.log), .environment = {}, .standard_input = input.get(), .inherited = {}};
+  for (char** entry = environ; *entry != nullptr; ++entry) ssh.environment.emplace_back(*entry);
+  ssh.guardian_pipe = guardian_.pipe();
+  sigemptyset(&ssh.signal_mask);
+  process.pid = start_rank(ssh).pid;
+}
+
+std::string SshAgents::failure(int node) {
+  Process& process = processes_[static_cast<size_t>(node)];
+  int status = 0;
+  if (process.pid >= 0 && waitpid(process.pid, &status, WNOHANG) == process.pid) {
+    guardian_.forget(process.pid);
+    process.pid = -1;
+    process.order.close();
+    process.failure = why(process, status);
+  }
+  return process.failure;
+}
+
+std::string SshAgents::why(const Process& process, int wait_status) const {
+  const std::string said = one_line(process.log);
+  if (WIFSIGNALED(wait_status)) return fmt::format("its ssh was ended by signal {}", WTERMSIG(wait_status));
+  switch (WEXITSTATUS(wait_status)) {
+    case kSshFailed:
+      return said.empty() ? "ssh could not reach it, and does not say why" : "ssh: " + said;
+    case kNoProgram:
+    case kNoProgram + 1:
+      return said.empty() ? fmt::format("there is no program {} there; install weft at that path, or tell --remote-weft PATH",
+                                        options_.weft)
+                          : said;
+    default:
+      return fmt::format("its agent ended with status {} before it joined; it says why above", WEXITSTATUS(wait_status));
+  }
+}
+
+void SshAgents::end(Process& process) {
+  if (process.pid < 0) return;
+  kill(-process.pid, SIGKILL);
+  guardian_.forget(process.pid);
+  uninterrupted([&] { return waitpid(process.pid, nullptr, 0); });
+  process.pid = -1;
+}
+
+void SshAgents::lost(int node) { end(processes_[static_cast<size_t>(node)]); }
+
+void SshAgents::finish() {
+  const Stopwatch waited;
+  for (size_t i = 0; i < processes_.size(); ++i) {
+    while (processes_[i].pid >= 0 && failure(static_cast<int>(i)).empty() && waited.seconds() < kToEnd_s) poll(nullptr, 0, 20);
+  }
+  for (Process& process : processes_) end(process);
+}
+
+}  // namespace weft

@@ -1,0 +1,178 @@
+#include "weft/launch/rank_watch.h"
+
+#include <errno.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+
+#include "weft/base/error.h"
+#include "weft/base/monotonic.h"
+
+namespace weft {
+
+namespace {
+
+constexpr int64_t kSecond = 1'000'000'000;
+/// How long an error that may be an echo of another rank's failure waits for that failure to show.
+constexpr double kEcho_s = 0.25;
+/// A host that has not been heard of for so long (some heartbeats) may be the cause of what ranks elsewhere tell.
+constexpr double kSilent_s = 1.5;
+/// Some parents (timeout, a terminal's shell) send a signal twice; that is not a second Ctrl-C.
+constexpr int64_t kSamePress = kSecond / 5;
+/// HostSignal::node of signals to this process itself.
+constexpr int kOwnSignal = -1;
+
+}  // namespace
+
+void RankWatch::start() { ranks_ = hosts_.start(options_, signals_.old_mask()); }
+
+void RankWatch::watch() {
+  while (any_left()) {
+    wait();
+    for (const int signal : signals_.receive()) on_signal({signal, kOwnSignal});
+    receive();
+    for (const HostSignal& signal : hosts_.signals()) on_signal(signal);
+    judge();
+    if (deadline_ns_ && monotonic_ns() >= *deadline_ns_) on_deadline();
+    if (phase_ == Phase::running && options_.ask_to_stop && !has_asked_ && options_.ask_to_stop()) {
+      has_asked_ = true;
+      signal_all(SIGUSR1);
+    }
+  }
+}
+
+bool RankWatch::any_left() const {
+  return std::any_of(ranks_.hosts.begin(), ranks_.hosts.end(), [](const auto& host) { return host->any_left(); });
+}
+
+void RankWatch::wait() {
+  std::vector<pollfd> ready = {{signals_.fd(), POLLIN, 0}};
+  hosts_.add_descriptors(ready);
+  for (const auto& host : ranks_.hosts) host->add_descriptors(ready);
+  if (poll(ready.data(), ready.size(), poll_timeout_ms()) < 0 && errno != EINTR) {
+    throw Error(fmt::format("cannot wait for the ranks: {}", strerror(errno)));
+  }
+}
+
+void RankWatch::receive() {
+  hosts_.receive();
+  for (const auto& host : ranks_.hosts) host->receive(phase_ > Phase::settling);
+}
+
+void RankWatch::signal_all(int number) {
+  for (const auto& host : ranks_.hosts) host->signal(number, SignalTo::all);
+}
+
+void RankWatch::terminate() {
+  for (const auto& host : ranks_.hosts) {
+    host->signal(options_.end_signal != 0 ? options_.end_signal : SIGTERM, SignalTo::silent);
+  }
+  enter(Phase::terminating, options_.grace_s);
+}
+
+void RankWatch::enter(Phase phase, double seconds) {
+  phase_ = phase;
+  deadline_ns_ = monotonic_ns() + static_cast<int64_t>(seconds * kSecond);
+}
+
+/// A cluster manager sends each host the signal, one soon after the other: only a second one from the same counts as such.
+void RankWatch::on_signal(const HostSignal& signal) {
+  const int64_t now = monotonic_ns();
+  const auto before = interrupt_ns_.find(signal.node);
+  if (before != interrupt_ns_.end() && now - before->second < kSamePress) return;
+  const bool again = before != interrupt_ns_.end();
+  if (interrupt_ != 0 && !again) {
+    interrupt_ns_[signal.node] = now;
+    return;
+  }
+  if (again || phase_ == Phase::terminating) {
+    signal_all(SIGKILL);
+    phase_ = Phase::killing;
+    deadline_ns_.reset();
+  } else if (phase_ != Phase::killing) {
+    signal_all(signal.number);
+    enter(Phase::interrupted, options_.interrupt_grace_s);
+  }
+  interrupt_ = signal.number;
+  interrupt_ns_[signal.node] = now;
+}
+
+void RankWatch::on_deadline() {
+  if (phase_ == Phase::settling && waits_for_a_silent_host()) return;  // it answers, or is given up
+  deadline_ns_.reset();
+  if (phase_ == Phase::settling) {
+    terminate();
+  } else {
+    signal_all(SIGKILL);
+    phase_ = Phase::killing;
+  }
+}
+
+bool RankWatch::waits_for_a_silent_host() const {
+  return std::any_of(ranks_.hosts.begin(), ranks_.hosts.end(),
+                     [](const auto& host) { return host->any_left() && host->silent_s() > kSilent_s; });
+}
+
+void RankWatch::judge() {
+  if (phase_ > Phase::settling) return;
+  const Verdict verdict = find_culprit(outcomes());
+  if (!verdict.failed) return;
+  if (verdict.certain) {
+    terminate();
+  } else if (phase_ == Phase::running) {
+    enter(Phase::settling, kEcho_s);
+  }
+}
+
+// A thread that was there before may take the signal of a rank's end and ignore it, so ranks are looked at now and then anyway.
+int RankWatch::poll_timeout_ms() const {
+  constexpr int64_t kLook = 500, kSoon = 50;
+  if (!deadline_ns_) return kLook;
+  const int64_t left = (*deadline_ns_ - monotonic_ns()) / 1'000'000 + 1;
+  return static_cast<int>(std::clamp<int64_t>(left, left <= 0 ? kSoon : 0, kLook));
+}
+
+bool RankWatch::has_stopped_well(const RankOutcome& outcome) const {
+  const int status = outcome.wait_status;
+  return outcome.ended && options_.stopped_status != 0 && WIFEXITED(status) && WEXITSTATUS(status) == options_.stopped_status;
+}
+
+std::vector<RankOutcome> RankWatch::outcomes() const {
+  std::vector<RankOutcome> all;
+  for (const auto& host : ranks_.hosts) {
+    for (const RankOutcome& outcome : host->outcomes()) {
+      all.push_back(outcome);
+      if (has_stopped_well(outcome)) all.back().wait_status = 0;
+    }
+  }
+  return all;
+}
+
+/// Status 0, or that of the culprit, or 128 + the signal that ended all.
+LaunchOutcome RankWatch::outcome() const {
+  const std::vector<RankOutcome> ranks = outcomes();
+  LaunchOutcome result;
+  result.interrupted = interrupt_ != 0;
+  if (const Verdict verdict = find_culprit(ranks); verdict.failed) {
+    result.status = verdict.status;
+    result.error = verdict.error;
+    return result;
+  }
+  for (const auto& host : ranks_.hosts) {
+    const std::vector<RankOutcome>& own = host->outcomes();
+    if (!std::any_of(own.begin(), own.end(), [&](const RankOutcome& outcome) { return has_stopped_well(outcome); })) continue;
+    result.status = options_.stopped_status;
+    return result;
+  }
+  // Ranks that know of the signal came to their end before it mattered.
+  const bool all_done = std::all_of(ranks.begin(), ranks.end(), [](const RankOutcome& o) { return o.wait_status == 0; });
+  if (interrupt_ == 0 || (options_.stopped_status != 0 && all_done && phase_ == Phase::interrupted)) return result;
+  result.status = 128 + interrupt_;
+  result.error = fmt::format("ended by {}", signal_text(interrupt_));
+  return result;
+}
+
+}  // namespace weft

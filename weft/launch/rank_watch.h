@@ -1,0 +1,62 @@
+// RankWatch: watches the ranks of a launch, on one host or several, judges who failed, and ends them all when one does.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "weft/launch/culprit.h"
+#include "weft/launch/hosts.h"
+#include "weft/launch/launch_options.h"
+#include "weft/launch/signal_watch.h"
+
+namespace weft {
+
+/// One launch, from its start to its end.
+class RankWatch {
+ public:
+  RankWatch(const LaunchOptions& options, Hosts& hosts) : options_(options), hosts_(hosts) {}
+
+  /// Starts the ranks.
+  void start();
+  /// Returns once none is left.
+  void watch();
+  /// What came of it.
+  LaunchOutcome outcome() const;
+
+ private:
+  enum class Phase {
+    running,
+    settling,     ///< a rank failed, perhaps as an echo: the cause may still show itself
+    interrupted,  ///< the first Ctrl-C was passed on
+    terminating,  ///< SIGTERM was sent
+    killing,      ///< SIGKILL was sent
+  };
+
+  bool any_left() const;
+  void wait();
+  void receive();
+  void signal_all(int number);
+  void terminate();
+  void enter(Phase phase, double seconds);
+  void on_signal(const HostSignal& signal);
+  void on_deadline();
+  void judge();
+  bool waits_for_a_silent_host() const;
+  int poll_timeout_ms() const;
+  bool has_stopped_well(const RankOutcome& outcome) const;
+  std::vector<RankOutcome> outcomes() const;
+
+  const LaunchOptions& options_;
+  Hosts& hosts_;
+  SignalWatch signals_;
+  StartedRanks ranks_;
+  Phase phase_ = Phase::running;
+  std::optional<int64_t> deadline_ns_;
+  bool has_asked_ = false;  ///< LaunchOptions::ask_to_stop
+  int interrupt_ = 0;
+  std::map<int, int64_t> interrupt_ns_;  ///< when each host passed on its first
+};
+
+}  // namespace weft
