@@ -61,6 +61,19 @@ class SlurmTest(unittest.TestCase):
             alone = self.train([], "-n", str(ranks))
             self.assertEqual(self.train(["srun", f"-N{nodes}", f"-n{ranks}"]), alone, f"{ranks} ranks on {nodes} nodes")
 
+    def test_a_task_a_host_starts_the_ranks_there(self):
+        alone = self.train([], "-n", "4")
+        self.assertEqual(self.train(["srun", "-N2", "--ntasks-per-node=1"], "-n", "2"), alone)
+        expected, job = self.begin_slowly("-n", "1", "--restarts", "1")
+        self.run_on("scancel", "--signal=USR1", job)
+        self.wait_for_log(job, ": is requeued, to go on")
+        self.slow(None)
+        log, weights = self.ended(job)
+        self.assertIn("stopped, as it was asked to, and saved", log)
+        self.assertEqual(weights, expected)
+        _, err = self.run_on("srun", "-N2", "-n4", WEFT, "train", self.recipe, "-n", "2", expect=1)
+        self.assertIn("srun started 4 tasks on 2 hosts, and -n asks for ranks besides", err)
+
     def test_steps_side_by_side_meet_apart(self):
         tell = f"srun -N2 -n2 --exact '{WEFT}' train the*.toml --summary"
         self.run_on("salloc", "-N2", "--ntasks-per-node=2", "bash", "-c", f"{tell} a & {tell} b && wait $!", cwd=self.folder)

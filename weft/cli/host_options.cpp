@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdlib>
 #include <fstream>
 #include <sstream>
 
 #include "weft/base/error.h"
 #include "weft/base/parse_number.h"
 #include "weft/base/printable.h"
+#include "weft/launch/slurm/slurm_nodes.h"
 
 namespace weft {
 
@@ -44,6 +46,20 @@ void parse_head(const std::string& text, HostPlan& plan) {
     plan.head_host = plan.head_host.substr(1, plan.head_host.size() - 2);
   }
   plan.head_port = *port;
+}
+
+/// One task a host of srun's: node 0 leads.
+HostPlan plan_of_slurm() {
+  HostPlan plan;
+  const auto place = slurm_nodes();
+  if (!place) return plan;
+  plan.kind = place->node_rank == 0 ? HostPlan::Kind::head : HostPlan::Kind::agent;
+  plan.nodes = {place->nodes, place->nodes};
+  plan.node = place->node_rank;
+  plan.head_host = place->head_host;
+  plan.head_port = place->head_port;
+  setenv("WEFT_TOKEN", place->token.c_str(), 1);  // for agents and ranks alike
+  return plan;
 }
 
 }  // namespace
@@ -104,7 +120,7 @@ int HostPlan::num_places() const {
   return ranks;
 }
 
-HostPlan host_plan(const HostOptions& options) {
+HostPlan host_plan(const HostOptions& options, bool starts_ranks) {
   HostPlan plan;
   if (!options.hosts.empty() || !options.host_file.empty()) {
     if (!options.hosts.empty() && !options.host_file.empty()) throw InputError("--hosts or --host-file, not both");
@@ -114,7 +130,7 @@ HostPlan host_plan(const HostOptions& options) {
     plan.nodes.most = plan.nodes.least = static_cast<int>(plan.places.size());
     return plan;
   }
-  if (options.nodes.empty()) return plan;
+  if (options.nodes.empty()) return starts_ranks ? plan_of_slurm() : plan;
   plan.nodes = parse_nodes(options.nodes);
   if (plan.nodes.most == 1) return plan;
   if (options.node_rank < 0) throw InputError("--nodes needs --node-rank, which of them this host is (or WEFT_NODE_RANK)");

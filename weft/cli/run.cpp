@@ -29,8 +29,8 @@ void add_run(CLI::App& app, const std::vector<std::string>& program, int& status
     if (program.empty()) {
       throw InputError("run: no program; write it after --, as in weft run -n 2 -- ./program arguments");
     }
-    const LaunchPlace place{.plan = host_plan(*hosts), .options = *hosts, .local_ranks = *num_ranks};
     const bool told = command->count("-n") > 0;
+    const LaunchPlace place{.plan = host_plan(*hosts, told), .options = *hosts, .local_ranks = *num_ranks};
     if (!told && place.plan.kind != HostPlan::Kind::ssh) throw CLI::RequiredError("-n");
     check_rank_total(place, told ? std::optional<int>(*num_ranks) : std::nullopt);
     LaunchOptions options;

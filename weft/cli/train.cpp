@@ -239,7 +239,7 @@ int run_train(const TrainArguments& arguments) {
   if (arguments.restarts) recipe.run.restarts = *arguments.restarts;
   // Before ranks are started, so that a mistake is told once and at once.
   check_options(recipe, train_options(arguments));
-  const HostPlan plan = host_plan(arguments.hosts);
+  const HostPlan plan = host_plan(arguments.hosts, !arguments.ranks.empty());
   const bool several = plan.kind != HostPlan::Kind::one;
   const bool joins = !several && arguments.ranks.empty() && rank_environment().has_value();
   const RankCounts counts = rank_counts(arguments, plan);
