@@ -7,7 +7,8 @@ namespace weft::token_test {
 namespace {
 
 TEST(Token, ProofIsHmacSha256) {  // RFC 4231, test case 2
-  EXPECT_EQ(proof("Jefe", "what do ya want for nothing?"), "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+  EXPECT_EQ(token_proof("Jefe", "what do ya want for nothing?"),
+            "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
 }
 
 TEST(Token, EachIsNew) {
@@ -18,10 +19,10 @@ TEST(Token, EachIsNew) {
 
 TEST(Token, OnlyTheSameTokenAndNonceGiveTheSameProof) {
   const std::string token = make_token(), nonce = make_nonce();
-  EXPECT_TRUE(is_same_proof(proof(token, nonce), proof(token, nonce)));
-  EXPECT_FALSE(is_same_proof(proof(token, nonce), proof(make_token(), nonce)));
-  EXPECT_FALSE(is_same_proof(proof(token, nonce), proof(token, make_nonce())));
-  EXPECT_FALSE(is_same_proof(proof(token, nonce), ""));
+  EXPECT_TRUE(is_same_proof(token_proof(token, nonce), token_proof(token, nonce)));
+  EXPECT_FALSE(is_same_proof(token_proof(token, nonce), token_proof(make_token(), nonce)));
+  EXPECT_FALSE(is_same_proof(token_proof(token, nonce), token_proof(token, make_nonce())));
+  EXPECT_FALSE(is_same_proof(token_proof(token, nonce), ""));
 }
 
 }  // namespace

@@ -120,7 +120,7 @@ TEST_F(Checkpoints, ADamagedOneIsPassedOverAndTold) {
   EXPECT_EQ(again.status, 0) << again.err;
   EXPECT_NE(again.out.find("passed over: " + runs() + "/step-00000020/index.json"), std::string::npos) << again.out;
   EXPECT_EQ(weights(), expected);
-  for (const std::string& name : {"step-00000012", "step-00000016", "step-00000020"}) hurt(name + "/data-00000.bin");
+  for (const std::string name : {"step-00000012", "step-00000016", "step-00000020"}) hurt(name + "/data-00000.bin");
   expect_line(run_weft(saving({"--set", "run.steps=30"})), "no checkpoint is left to go on from");
 }
 

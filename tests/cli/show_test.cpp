@@ -40,7 +40,8 @@ TEST(WeftShow, NamesEveryAxisThatIsThere) {
 }
 
 TEST(WeftHelp, ExplainsItselfWithAnExample) {
-  for (const char* command : {"train", "run", "show", "memory", "profile", "simulate", "verify", "study", "scale", "slurm", "k8s", "netcheck"}) {
+  for (const char* command :
+       {"train", "run", "show", "memory", "profile", "simulate", "verify", "study", "scale", "slurm", "k8s", "netcheck"}) {
     const CommandResult result = run_weft({command, "--help"});
     EXPECT_EQ(result.status, 0);
     EXPECT_TRUE(contains(result.out, "Example")) << result.out;

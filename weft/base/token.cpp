@@ -43,7 +43,7 @@ std::string hmac_sha256(std::string_view key, std::string_view data) {
   return digest;
 }
 
-std::string proof(std::string_view token, std::string_view nonce) { return hexadecimal(hmac_sha256(token, nonce)); }
+std::string token_proof(std::string_view token, std::string_view nonce) { return hexadecimal(hmac_sha256(token, nonce)); }
 
 bool is_same_proof(std::string_view left, std::string_view right) {
   return left.size() == right.size() && CRYPTO_memcmp(left.data(), right.data(), left.size()) == 0;

@@ -21,7 +21,7 @@ std::string make_nonce();
 std::string hmac_sha256(std::string_view key, std::string_view data);
 
 /// HMAC-SHA256 of the nonce under the token, in hexadecimal digits.
-std::string proof(std::string_view token, std::string_view nonce);
+std::string token_proof(std::string_view token, std::string_view nonce);
 
 /// Whether two proofs are the same; how long it takes does not tell where they differ.
 bool is_same_proof(std::string_view left, std::string_view right);

@@ -29,6 +29,8 @@ const char* state_name(RunPhase state) {
       return "running";
     case RunPhase::restarting:
       return "restarting";
+    case RunPhase::led:
+      return "led by another host";
   }
   return "";
 }
@@ -52,6 +54,10 @@ std::string label_value(const std::string& text) {
 
 HealthAnswer health_answer(const RunView& run, double stalled_s, int64_t now_ns) {
   HealthAnswer answer;
+  if (run.state == RunPhase::led) {
+    answer.text = fmt::format("ok: {}, {}\n", state_name(run.state), counted(run.ranks, "rank"));
+    return answer;
+  }
   std::string text =
       fmt::format("{}, {}, {} done", state_name(run.state), counted(run.ranks, "rank"), counted(run.steps_done, "step"));
   if (run.restarts > 0) text += fmt::format(", {}", counted(run.restarts, "restart"));

@@ -50,8 +50,8 @@ struct HostPlan {
   int num_places() const;
 };
 
-/// What the options come to; where they name no hosts and this process `starts_ranks` (-n), what srun tells of the hosts on each of
-/// which it started one task, whose WEFT_TOKEN is then set too. Throws InputError where they do not go together.
+/// What the options come to; where they name no hosts and this process `starts_ranks` (-n), what srun tells of the hosts on
+/// each of which it started one task, whose WEFT_TOKEN is then set too. Throws InputError where they do not go together.
 HostPlan host_plan(const HostOptions& options, bool starts_ranks);
 
 }  // namespace weft

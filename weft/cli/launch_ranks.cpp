@@ -14,6 +14,7 @@
 
 #include "weft/base/environment.h"
 #include "weft/base/error.h"
+#include "weft/base/loopback.h"
 #include "weft/base/printable.h"
 #include "weft/base/token.h"
 #include "weft/base/units.h"
@@ -79,7 +80,7 @@ SeveralHosts::SeveralHosts(const LaunchOptions& launch, const LaunchPlace& place
     setenv("WEFT_TOKEN", token.c_str(), 1);  // for this host's ranks, and whoever serves them
   }
   FileDescriptor socket = listen_on_all_interfaces(by_ssh ? 0 : place.plan.head_port);
-  HeadOptions options = by_ssh ? for_ssh(launch, place, listening_port(socket), token) : for_nodes(place);
+  HeadOptions options = by_ssh ? for_ssh(launch, place, port_of(socket), token) : for_nodes(place);
   options.token = token;
   options.host_timeout_s = place.options.host_timeout_s;
   options.join_timeout_s = place.options.join_timeout_s;
@@ -175,7 +176,10 @@ int launch_ranks(LaunchOptions options, RestartOptions restarts, const LaunchPla
   options.status = &status;
   std::optional<HealthServer> health;
   if (place.options.health.port != 0) health.emplace(place.options.health, status);
-  if (place.plan.kind == HostPlan::Kind::agent) return serve_head(options, restarts.limits.restarts > 0, place);
+  if (place.plan.kind == HostPlan::Kind::agent) {
+    status.set_led(place.local_ranks);
+    return serve_head(options, restarts.limits.restarts > 0, place);
+  }
   if (place.plan.kind == HostPlan::Kind::one) {
     serve_store(options, true);
     const LaunchOutcome outcome = launch_again(std::move(options), restarts);

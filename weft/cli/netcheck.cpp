@@ -16,7 +16,7 @@
 #include "weft/cli/launch_ranks.h"
 #include "weft/cli/output.h"
 #include "weft/cli/output_files.h"
-#include "weft/cli/rank_process.h"
+#include "weft/cli/own_path.h"
 #include "weft/comm/mesh.h"
 #include "weft/train/recipe/hardware_file.h"
 #include "weft/train/run/link_times.h"
@@ -98,7 +98,7 @@ int run_netcheck(const NetcheckArguments& arguments) {
                        "--largest-mb", fmt::to_string(arguments.most_mb)};
     if (!arguments.devices.empty()) options.command.insert(options.command.end(), {"--hardware", arguments.devices});
     if (!arguments.output.empty()) options.command.insert(options.command.end(), {"--output", arguments.output});
-    return launch_ranks(std::move(options));
+    return launch_ranks(std::move(options), no_restarts(*arguments.num_ranks));
   }
   const auto timeout = std::chrono::milliseconds(static_cast<int64_t>(arguments.timeout_s * 1e3));
   check_here(arguments.num_ranks ? World() : World::from_environment(timeout), arguments);
@@ -127,6 +127,7 @@ void add_netcheck(CLI::App& app, int& status) {
       "\n"
       "Examples:\n"
       "  weft netcheck -n 4\n"
+      "  weft run --hosts a:2,b:2 -- weft netcheck\n"
       "  srun weft netcheck --hardware device.toml -o here.toml\n"
       "  weft simulate recipes/gpt.toml -n 8 --hardware here.toml");
   command->callback([arguments, &status] { status = run_netcheck(*arguments); });

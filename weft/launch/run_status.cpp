@@ -19,6 +19,12 @@ void RunStatus::set_restarting(int restarts) {
   view_.restarts = restarts;
 }
 
+void RunStatus::set_led(int ranks) {
+  const std::lock_guard lock(mutex_);
+  view_.state = RunPhase::led;
+  view_.ranks = ranks;
+}
+
 void RunStatus::set_steps(int64_t steps_done) {
   const std::lock_guard lock(mutex_);
   if (steps_done == view_.steps_done) return;

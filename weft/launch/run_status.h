@@ -13,6 +13,7 @@ enum class RunPhase {
   starting,    ///< waits for hosts, or starts ranks for the first time
   running,     ///< ranks are there
   restarting,  ///< they are being started again
+  led,         ///< by another host, which knows the rest
 };
 
 /// A host of the run.
@@ -39,6 +40,8 @@ class RunStatus {
  public:
   void set_running(int ranks);
   void set_restarting(int restarts);
+  /// This process is an agent with so many ranks.
+  void set_led(int ranks);
   /// Told often; notices when the number changes.
   void set_steps(int64_t steps_done);
   void set_hosts(std::vector<HostStatus> hosts);

@@ -1,5 +1,6 @@
 // The round of a start, through a store that keeps what ranks before left there.
 #include "weft/comm/store/agent_round.h"
+#include "weft/comm/store/open_store.h"
 
 #include <gtest/gtest.h>
 

@@ -9,6 +9,7 @@
 
 #include "tests/support/wait_until.h"
 #include "weft/base/error.h"
+#include "weft/base/loopback.h"
 #include "weft/base/token.h"
 #include "weft/launch/agent/sockets.h"
 #include "weft/launch/agent/ssh_agents.h"
@@ -48,7 +49,7 @@ class FakeAgent {
     const Json hello = next("hello");
     connection_.send({{"kind", "join"},
                       {"protocol", kAgentProtocol},
-                      {"proof", proof(token, hello.value("nonce", ""))},
+                      {"proof", token_proof(token, hello.value("nonce", ""))},
                       {"nonce", "mine"},
                       {"host", "fake" + std::to_string(node)},
                       {"node", node},
@@ -79,7 +80,7 @@ class HeadTest : public testing::Test {
   /// A head without ranks of its own.
   Head& make_head(int nodes, int least = 0) {
     FileDescriptor socket = listen_on_all_interfaces(0);
-    port_ = listening_port(socket);
+    port_ = port_of(socket);
     HeadOptions options{.token = kToken, .least_nodes = least == 0 ? nodes : least, .most_nodes = nodes};
     options.host_timeout_s = 0.7;
     options.join_timeout_s = 0.3;
@@ -110,7 +111,7 @@ TEST_F(HeadTest, RanksAreNumberedNodeByNodeWhateverTheOrderOfJoining) {
   EXPECT_EQ(second.join(1, 3)["kind"], "welcome");
   EXPECT_EQ(head.capacity(), 0) << "one of two";
   const Json welcome = first.join(0, 2);
-  EXPECT_EQ(welcome["proof"], proof(kToken, "mine")) << "the head proves itself too";
+  EXPECT_EQ(welcome["proof"], token_proof(kToken, "mine")) << "the head proves itself too";
   EXPECT_EQ(head.capacity(), 5);
   const StartedRanks started = start(4);
   const Json to_first = first.next("start"), to_second = second.next("start");

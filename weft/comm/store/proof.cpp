@@ -32,7 +32,8 @@ std::string reply(std::string_view token, std::string_view server_nonce, std::st
 bool is_proven(std::string_view reply, std::string_view token, std::string_view server_nonce, std::string& client_nonce) {
   if (reply.size() != kReplyBytes || reply.substr(0, kMagic.size()) != kMagic) return false;
   client_nonce = reply.substr(kMagic.size(), kNonceBytes);
-  return token.empty() || is_same_proof(reply.substr(kMagic.size() + kNonceBytes), hmac(token, "client", server_nonce, client_nonce));
+  return token.empty() ||
+         is_same_proof(reply.substr(kMagic.size() + kNonceBytes), hmac(token, "client", server_nonce, client_nonce));
 }
 
 std::string welcome(std::string_view token, std::string_view server_nonce, std::string_view client_nonce) {

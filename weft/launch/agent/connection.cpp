@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "weft/base/interfaces.h"
 #include "weft/base/monotonic.h"
 #include "weft/base/uninterrupted.h"
 #include "weft/launch/agent/sockets.h"
@@ -22,7 +23,7 @@ constexpr size_t kMostUnsent = 4 << 20;
 
 }  // namespace
 
-AgentConnection::AgentConnection(FileDescriptor socket) : socket_(std::move(socket)), address_(peer_address(socket_)) {
+AgentConnection::AgentConnection(FileDescriptor socket) : socket_(std::move(socket)), address_(peer_address_of(socket_)) {
   heard_ns_ = said_ns_ = monotonic_ns();
 }
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "weft/base/error.h"
+#include "weft/base/loopback.h"
 #include "weft/base/monotonic.h"
 #include "weft/base/run_board.h"
 #include "weft/base/stopwatch.h"
@@ -101,7 +102,7 @@ StartedRanks Head::start(const LaunchOptions& options, const sigset_t& mask) {
     const bool here = static_cast<int>(i) == options_.own_node;
     // An agent knows best by which address it reaches the head.
     start.master_address = !leads ? nodes_[first_node_].agent->address() : here ? options_.own_address : "";
-    start.store = !socket ? "" : fmt::format("{}:{}", here ? "127.0.0.1" : "", listening_port(socket));
+    start.store = !socket ? "" : fmt::format("{}:{}", here ? "127.0.0.1" : "", port_of(socket));
     if (here) {
       LocalRanksOptions own = local_ranks_options(options, mask);
       own.host = options_.own_name;

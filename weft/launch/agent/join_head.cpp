@@ -78,14 +78,15 @@ bool Joining::is_let_in(AgentConnection& connection, const nlohmann::json& messa
       throw InputError(fmt::format("the head at {}:{} is a weft of another version; install the same on all hosts",
                                    options_.head_host, options_.head_port));
     }
-    connection.send({{"kind", "join"},
-                     {"protocol", kAgentProtocol},
-                     {"proof", options_.token.empty() ? "" : proof(options_.token, message.at("nonce").get<std::string>())},
-                     {"nonce", nonce_},
-                     {"host", options_.host},
-                     {"node", options_.node},
-                     {"ranks", options_.num_ranks},
-                     {"free_port", free_port()}});
+    connection.send(
+        {{"kind", "join"},
+         {"protocol", kAgentProtocol},
+         {"proof", options_.token.empty() ? "" : token_proof(options_.token, message.at("nonce").get<std::string>())},
+         {"nonce", nonce_},
+         {"host", options_.host},
+         {"node", options_.node},
+         {"ranks", options_.num_ranks},
+         {"free_port", free_port()}});
   } else if (kind == "refused") {
     why_ = message.at("why");
     if (message.at("again").get<bool>()) return false;
@@ -93,7 +94,7 @@ bool Joining::is_let_in(AgentConnection& connection, const nlohmann::json& messa
                                  options_.host, why_));
   } else if (kind == "welcome") {
     // Whoever only listens where the head should must not lead this host's ranks.
-    if (options_.token.empty() || is_same_proof(message.at("proof").get<std::string>(), proof(options_.token, nonce_)))
+    if (options_.token.empty() || is_same_proof(message.at("proof").get<std::string>(), token_proof(options_.token, nonce_)))
       return true;
     throw InputError(
         fmt::format("whoever listens at {}:{} does not know the job's secret; set the same WEFT_TOKEN on all hosts",

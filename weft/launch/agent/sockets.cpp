@@ -1,6 +1,6 @@
 #include "weft/launch/agent/sockets.h"
 
-#include <arpa/inet.h>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -13,6 +13,8 @@
 #include <memory>
 
 #include "weft/base/error.h"
+#include "weft/base/interfaces.h"
+#include "weft/base/loopback.h"
 #include "weft/base/stopwatch.h"
 
 namespace weft {
@@ -31,46 +33,6 @@ Addresses addresses_of(const std::string& host, int port) {
 
 void set_option(const FileDescriptor& socket, int level, int option, int value) {
   setsockopt(socket.get(), level, option, &value, sizeof value);
-}
-
-FileDescriptor bind_to_all(int family, int port) {
-  FileDescriptor socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket) return socket;
-  set_option(socket, SOL_SOCKET, SO_REUSEADDR, port != 0 ? 1 : 0);
-  sockaddr_storage address{};
-  socklen_t size = sizeof(sockaddr_in);
-  if (family == AF_INET6) {
-    set_option(socket, IPPROTO_IPV6, IPV6_V6ONLY, 0);
-    auto* own = reinterpret_cast<sockaddr_in6*>(&address);
-    own->sin6_family = AF_INET6;
-    own->sin6_addr = in6addr_any;
-    own->sin6_port = htons(static_cast<uint16_t>(port));
-    size = sizeof(sockaddr_in6);
-  } else {
-    auto* own = reinterpret_cast<sockaddr_in*>(&address);
-    own->sin_family = AF_INET;
-    own->sin_addr.s_addr = htonl(INADDR_ANY);
-    own->sin_port = htons(static_cast<uint16_t>(port));
-  }
-  if (bind(socket.get(), reinterpret_cast<sockaddr*>(&address), size) != 0) return FileDescriptor();
-  return socket;
-}
-
-FileDescriptor bind_to_all(int port) {
-  FileDescriptor socket = bind_to_all(AF_INET6, port);  // a kernel may have no IPv6
-  if (!socket) socket = bind_to_all(AF_INET, port);
-  if (!socket) {
-    throw Error(fmt::format("cannot open port {} for the agents of other hosts: {}; is another launch there?", port,
-                            std::strerror(errno)));
-  }
-  return socket;
-}
-
-std::string numeric(const sockaddr_storage& address, socklen_t size) {
-  char text[NI_MAXHOST] = "";
-  getnameinfo(reinterpret_cast<const sockaddr*>(&address), size, text, sizeof text, nullptr, 0, NI_NUMERICHOST);
-  const std::string name = text;
-  return name.starts_with("::ffff:") ? name.substr(7) : name;
 }
 
 FileDescriptor connect_to(const addrinfo& address, double timeout_s, int& reason) {
@@ -96,24 +58,17 @@ FileDescriptor connect_to(const addrinfo& address, double timeout_s, int& reason
 }  // namespace
 
 FileDescriptor listen_on_all_interfaces(int port) {
-  FileDescriptor socket = bind_to_all(port);
-  if (listen(socket.get(), SOMAXCONN) != 0) {
-    throw Error(fmt::format("cannot listen on port {} for the agents of other hosts: {}", port, std::strerror(errno)));
+  try {
+    FileDescriptor socket = listen_everywhere(port);
+    fcntl(socket.get(), F_SETFL, fcntl(socket.get(), F_GETFL) | O_NONBLOCK);
+    return socket;
+  } catch (const Error& error) {
+    throw Error(fmt::format("cannot listen on port {} for the agents of other hosts: {}; is another launch there?", port,
+                            error.what()));
   }
-  return socket;
 }
 
-int listening_port(const FileDescriptor& socket) {
-  sockaddr_storage address{};
-  socklen_t size = sizeof address;
-  if (getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) {
-    throw Error(fmt::format("cannot tell a socket's port: {}", std::strerror(errno)));
-  }
-  return ntohs(address.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(address).sin6_port
-                                             : reinterpret_cast<sockaddr_in&>(address).sin_port);
-}
-
-int free_port() { return listening_port(bind_to_all(0)); }
+int free_port() { return port_of(listen_everywhere(0)); }
 
 FileDescriptor connect_to(const std::string& host, int port, double timeout_s) {
   const Addresses addresses = addresses_of(host, port);
@@ -130,13 +85,6 @@ FileDescriptor accept_from(const FileDescriptor& listening) {
   FileDescriptor socket(accept4(listening.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (socket) set_option(socket, IPPROTO_TCP, TCP_NODELAY, 1);
   return socket;
-}
-
-std::string peer_address(const FileDescriptor& connection) {
-  sockaddr_storage address{};
-  socklen_t size = sizeof address;
-  if (getpeername(connection.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) return "";
-  return numeric(address, size);
 }
 
 /// Only an own address can be bound to.

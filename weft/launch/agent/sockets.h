@@ -11,9 +11,6 @@ namespace weft {
 /// free.
 FileDescriptor listen_on_all_interfaces(int port);
 
-/// The port that a socket of listen_on_all_interfaces() is bound to.
-int listening_port(const FileDescriptor& socket);
-
 /// A port that was free on every interface a moment ago; somebody else may take it before it is used.
 int free_port();
 
@@ -23,9 +20,6 @@ FileDescriptor connect_to(const std::string& host, int port, double timeout_s);
 
 /// Takes a connection that waits; none where none does.
 FileDescriptor accept_from(const FileDescriptor& listening);
-
-/// The numeric address at the other end of a connection.
-std::string peer_address(const FileDescriptor& connection);
 
 /// Whether a name or an address is this host's own.
 bool is_this_host(const std::string& name);
