@@ -4,7 +4,7 @@ import signal
 import time
 
 from hosts import Host
-from trainings import WEFT, HostsTest, Started
+from launched import WEFT, HostsTest, Started
 
 TOKEN = "a secret of these tests"
 

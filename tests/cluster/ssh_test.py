@@ -3,7 +3,7 @@
 import signal
 import subprocess
 
-from trainings import WEFT, HostsTest, Started
+from launched import WEFT, HostsTest, Started
 
 SSHD = """
 ListenAddress 0.0.0.0

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import time
 
-from trainings import WEFT, HostsTest, Started
+from launched import WEFT, HostsTest, Started
 
 CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "weft"
 PACKAGES, LIBTORCH = CACHE / "test-packages", CACHE / "libtorch-2.11.0"
