@@ -1,6 +1,5 @@
 // The round of a start, through a store that keeps what ranks before left there.
 #include "weft/comm/store/agent_round.h"
-#include "weft/comm/store/open_store.h"
 
 #include <gtest/gtest.h>
 
@@ -8,6 +7,7 @@
 #include <vector>
 
 #include "weft/base/error.h"
+#include "weft/comm/store/open_store.h"
 #include "weft/comm/store/store_connection.h"
 
 namespace weft::agent_round_test {
