@@ -33,6 +33,7 @@
 #include "weft/train/run/run_notes.h"
 #include "weft/train/run/run_saver.h"
 #include "weft/train/run/shared_plan.h"
+#include "weft/train/run/step_times.h"
 #include "weft/train/run/trainer.h"
 
 namespace weft {
@@ -96,6 +97,7 @@ class Run {
     trainer_.start();
     go_on();
     loader_ = std::make_unique<Loader>(data_.training, sampler_of(*data_.training, recipe_.run.seed), first_loader_options());
+    times_ = std::make_unique<StepTimes>(trainer_, *loader_, mesh_, device_);
     const int64_t steps = lengths_.steps;
     make_up_for_evaluation();
     for (int64_t step = trainer_.steps_done(); step < steps && !report_.stopped && !is_target_reached(); ++step) {
@@ -230,18 +232,14 @@ class Run {
 
   void one_step(int64_t step) {
     const double lr = trainer_.learning_rate();
-    const double communicated_s = communication_seconds(trainer_);
-    const Stopwatch start;
+    times_->begin();
     const bool traced = step + 1 == traced_step_;
     if (traced) trainer_.trace(true);
     const StepResult result = trainer_.step(*loader_);
     report_.loss = result.loss;
     take_noise(result);
-    meter_.add(start.seconds(), batches_.at(step));
-    if (step >= report_.resumed_from + 2) {  // the first two warm up
-      counted_s_ += start.seconds();
-      communicated_s_ += communication_seconds(trainer_) - communicated_s;
-    }
+    tell(times_->end());
+    meter_.add(times_->step_s(), batches_.at(step));
     if (traced) write_trace();
     if (step == report_.resumed_from) report_.first_step_s = process_age_s();
     if (!leads() || !options_.on_step) return;
@@ -293,9 +291,7 @@ class Run {
     report_.step_ms_p50 = meter_.percentile_ms(0.5);
     report_.step_ms_p95 = meter_.percentile_ms(0.95);
     gather_figures(trainer_, device_,
-                   {.waited_s = loader_->waits().waited_s,
-                    .step_communication_share = counted_s_ > 0.0 ? communicated_s_ / counted_s_ : 0.0},
-                   report_);
+                   {.waited_s = loader_->waits().waited_s, .step_communication_share = times_->communication_share()}, report_);
     if (recipe_.data.skip_bad) report_.skipped_data = skipped_data();
     // A run that was stopped has not its last weights yet, and those that asked are waiting.
     if (!report_.stopped) tell_final_weights(trainer_, recipe_, options_.save_path, report_);
@@ -323,8 +319,8 @@ class Run {
   RunState state_;
   NoiseScale noise_;
   Stopwatch running_;
-  double counted_s_ = 0.0, communicated_s_ = 0.0;  ///< of the steps after the first two: their time, and that in collectives
-  double seconds_before_ = 0.0;                    ///< of the run, in other processes
+  std::unique_ptr<StepTimes> times_;
+  double seconds_before_ = 0.0;  ///< of the run, in other processes
 };
 
 }  // namespace

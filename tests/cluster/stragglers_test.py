@@ -1,0 +1,41 @@
+"""A rank that holds up the others is named while the run goes on: on which host, and in what."""
+
+import os
+import signal
+import threading
+import time
+import unittest
+
+from hosts import Network, children_of
+from training import Training
+
+
+def slow_down(pids, done):
+    """Lets the processes run 5 ms of every 20."""
+    while not done.is_set():
+        for number in signal.SIGSTOP, signal.SIGCONT:
+            for pid in pids:
+                try:
+                    os.kill(pid, number)
+                except ProcessLookupError:
+                    return
+            time.sleep(0.005 if number == signal.SIGCONT else 0.015)
+
+
+class StragglersTest(unittest.TestCase):
+    def test_a_slowed_rank_is_named(self):
+        training = Training()
+        self.addCleanup(training.close)
+        network = Network(2)
+        self.addCleanup(network.close)
+        keys = ["run.steps=120", "run.evaluate_every=120", "model.width=64"]
+        programs = training.start(network, 1, keys)
+        done = threading.Event()
+        self.addCleanup(done.set)
+        slowing = threading.Thread(target=slow_down, args=(children_of(programs[1].pid), done))
+        slowing.start()
+        outputs = [program.communicate(timeout=120) for program in programs]
+        done.set()
+        slowing.join()
+        self.assertEqual([program.returncode for program in programs], [0, 0], outputs)
+        self.assertRegex("".join(outputs[0]), r"rank 1 on host host1 is behind: its steps take [\d.]+ times what others' take .*, in computing")
