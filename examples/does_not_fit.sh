@@ -8,7 +8,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 weft=$(realpath "${1:-build/weft}")
 recipe=examples/does_not_fit.toml
-limit_kib=1500000
+limit_kib=1550000
 output=$(mktemp)
 trap 'rm -f "$output"' EXIT
 

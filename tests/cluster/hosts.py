@@ -71,7 +71,12 @@ class Program(subprocess.Popen):
 
     def send_signal(self, sig):
         for pid in children_of(self.pid):
-            os.kill(pid, sig)
+            try:
+                os.kill(pid, sig)
+            except ProcessLookupError:  # it has just ended
+                pass
+        if sig == signal.SIGCONT and self.poll() is None:
+            os.kill(self.pid, sig)  # it has stopped with its program
 
 
 class Host(Space):

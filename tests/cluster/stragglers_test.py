@@ -1,25 +1,21 @@
 """A rank that holds up the others is named while the run goes on: on which host, and in what."""
 
-import os
 import signal
 import threading
 import time
 import unittest
 
-from hosts import Network, children_of
+from hosts import Network
 from training import Training
 
 
-def slow_down(pids, done):
-    """Lets the processes run 5 ms of every 20."""
-    while not done.is_set():
-        for number in signal.SIGSTOP, signal.SIGCONT:
-            for pid in pids:
-                try:
-                    os.kill(pid, number)
-                except ProcessLookupError:
-                    return
-            time.sleep(0.005 if number == signal.SIGCONT else 0.015)
+def slow_down(program, done):
+    """Lets a program run 5 ms of every 20."""
+    while not done.is_set() and program.poll() is None:
+        program.send_signal(signal.SIGSTOP)
+        time.sleep(0.015)
+        program.send_signal(signal.SIGCONT)
+        time.sleep(0.005)
 
 
 class StragglersTest(unittest.TestCase):
@@ -32,7 +28,7 @@ class StragglersTest(unittest.TestCase):
         programs = training.start(network, 1, keys)
         done = threading.Event()
         self.addCleanup(done.set)
-        slowing = threading.Thread(target=slow_down, args=(children_of(programs[1].pid), done))
+        slowing = threading.Thread(target=slow_down, args=(programs[1], done), daemon=True)
         slowing.start()
         outputs = [program.communicate(timeout=120) for program in programs]
         done.set()
