@@ -74,6 +74,7 @@ void check_here(const World& world, const NetcheckArguments& arguments) {
   measure_links(hardware, world, options);
   if (world.rank() != 0) return;
   std::vector<std::string> hosts;
+  hosts.reserve(world.size());
   for (int rank = 0; rank < world.size(); ++rank) hosts.push_back(world.host(rank));
   std::string text = fmt::format("pairs of ranks, one at a time\n{}\ncollectives of all {}\n{}", pairs_table(world, pairs),
                                  counted(world.size(), "rank"), calls_table(calls));

@@ -2,7 +2,6 @@
 #include <cstring>
 #include <vector>
 
-#include "weft/comm/hosts/host_gather.h"
 #include "weft/comm/hosts/host_operations.h"
 
 namespace weft {

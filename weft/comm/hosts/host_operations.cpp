@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "weft/base/math.h"
-#include "weft/comm/hosts/host_gather.h"
 #include "weft/comm/reduce/reduce.h"
 
 namespace weft {
@@ -144,28 +143,29 @@ void HostOperations::add_up_hosts(ReduceOp op, const at::Tensor& output, const s
   std::memcpy(target, values.back(), static_cast<size_t>(numel * item));
 }
 
-void HostOperations::reduce(const at::Tensor& input, const Parts& parts, ReduceOp op, const at::Tensor& own, const Wire& wire,
-                            const std::function<void(ShardRange chunk)>& done) {
-  const int64_t chunk = chunk_numel(input);
-  const std::vector<ShardRange> own_chunks = chunks_of(parts[rank_], chunk);
-  const int host = map_.host_of(rank_);
+// By host, and there by chunk.
+std::vector<std::vector<Expected>> HostOperations::expect_terms(const std::vector<ShardRange>& chunks, const Wire& wire) {
   std::vector<std::vector<Expected>> expected(map_.num_hosts());
   for (int other = 0; other < map_.num_hosts(); ++other) {
-    if (other == host) continue;
+    if (other == map_.host_of(rank_)) continue;
     const int peer = map_.carrier(other, rank_);
     messages_.expect(peer);
-    for (const ShardRange& range : own_chunks) {
+    expected[other].reserve(chunks.size());
+    for (const ShardRange& range : chunks) {
       const at::Tensor room = wire.room(count(range) * sum_.terms_of(other));
       expected[other].push_back({peer, room, messages_.receive(peer, room)});
     }
   }
-  for (const int peer : map_.carried(rank_)) messages_.greet(peer);
+  return expected;
+}
 
-  const std::vector<int>& members = map_.members(host);
+std::vector<at::Tensor> HostOperations::send_terms(const at::Tensor& input, const Parts& parts, ReduceOp op, const Wire& wire) {
+  for (const int peer : map_.carried(rank_)) messages_.greet(peer);
+  const std::vector<int>& members = map_.members(map_.host_of(rank_));
   std::vector<Portion> portions;
   std::vector<shm::Ranges> wanted;
   for (const int position : members) {
-    const std::vector<Portion> of_member = portions_of(map_, position, parts, chunk);
+    const std::vector<Portion> of_member = portions_of(map_, position, parts, chunk_numel(input));
     wanted.emplace_back();
     for (const Portion& portion : of_member) wanted.back().push_back(portion.range);
     if (position == rank_) portions = of_member;
@@ -189,7 +189,15 @@ void HostOperations::reduce(const at::Tensor& input, const Parts& parts, ReduceO
     filled = 0;
     ++at;
   });
+  return own_terms;
+}
 
+void HostOperations::reduce(const at::Tensor& input, const Parts& parts, ReduceOp op, const at::Tensor& own, const Wire& wire,
+                            const std::function<void(ShardRange chunk)>& done) {
+  const std::vector<ShardRange> own_chunks = chunks_of(parts[rank_], chunk_numel(input));
+  const int host = map_.host_of(rank_);
+  std::vector<std::vector<Expected>> expected = expect_terms(own_chunks, wire);
+  const std::vector<at::Tensor> own_terms = send_terms(input, parts, op, wire);
   std::vector<at::Tensor> all(map_.num_hosts());
   for (size_t index = 0; index < own_chunks.size(); ++index) {
     for (int other = 0; other < map_.num_hosts(); ++other) {

@@ -15,6 +15,7 @@
 
 #include "weft/comm/c10d/gloo_engine.h"
 #include "weft/comm/c10d/operations.h"
+#include "weft/comm/hosts/host_gather.h"
 #include "weft/comm/hosts/host_map.h"
 #include "weft/comm/hosts/messages.h"
 #include "weft/comm/hosts/wire.h"
@@ -52,6 +53,11 @@ class HostOperations : public Operations {
   void add_up_inside(ReduceOp op, const at::Tensor& terms, int64_t stride, int64_t begin, int64_t numel,
                      const void* const* sources) const;
   void add_up_hosts(ReduceOp op, const at::Tensor& output, const std::vector<at::Tensor>& terms) const;
+  /// Asks the other hosts for their terms of this rank's part.
+  std::vector<std::vector<Expected>> expect_terms(const std::vector<ShardRange>& chunks, const Wire& wire);
+  /// Adds up this host's terms of the parts that this rank talks to others about, sends them, and returns those of its own
+  /// part.
+  std::vector<at::Tensor> send_terms(const at::Tensor& input, const Parts& parts, ReduceOp op, const Wire& wire);
   void read_inside(const at::Tensor& input, const std::vector<shm::Ranges>& wanted, const shm::Consume& consume);
   void share_inside(const at::Tensor& tensor, const Parts& parts);
 

@@ -208,6 +208,7 @@ void Collectives::reduce_ranges(const Call& call, const at::Tensor& input, const
 
 std::vector<Ranges> Collectives::shards(int64_t numel) const {
   std::vector<Ranges> ranges;
+  ranges.reserve(members_.size());
   for (int rank = 0; rank < members_.size(); ++rank) ranges.push_back({shard_range(numel, members_.size(), rank)});
   return ranges;
 }
