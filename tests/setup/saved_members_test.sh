@@ -48,7 +48,7 @@ MEMBERS = {
         SAVED: "state_ trainer_ noise_",
         STEP: "loader_ evaluation_",  # a loader is made at the step that the run goes on from
         START: "recipe_ options_ traced_step_ target_ lengths_ batches_ plan_ layout_ device_ world_ mesh_ data_ locks_ saver_",
-        TOLD: "meter_ report_ running_ seconds_before_ counted_s_",
+        TOLD: "meter_ report_ running_ seconds_before_ times_",
     },
     ("weft/train/save/run_state.h", "RunState"): {SAVED: "name clock loss evaluation others best noise recipe data"},
     ("weft/train/recipe/run_length.h", "RunClock"): {SAVED: "steps samples tokens epochs seconds"},

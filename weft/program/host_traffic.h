@@ -11,8 +11,8 @@ namespace weft {
 
 /// Bytes that one host sends to others in a step, without headers of the network's.
 struct HostTraffic {
-  int64_t gradients = 0;
-  int64_t weights = 0;
+  int64_t gradients = 0;  ///< to reduce them, and to gather them for updates
+  int64_t weights = 0;    ///< to gather them
   int64_t transfers = 0;  ///< activations and their gradients, to other stages
   int64_t losses = 0;     ///< norms too
   int64_t inner = 0;      ///< inside blocks and the loss

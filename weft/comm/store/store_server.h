@@ -30,8 +30,10 @@ class StoreServer {
 
   /// Where a process of this host reaches it.
   const std::string& host() const { return host_; }
+  /// The port there.
   int port() const { return port_; }
 
+  /// What it has done so far.
   StoreCounts counts() const;
 
  private:

@@ -19,27 +19,27 @@ enum class WaitEnd {
 
 /// What a rank looks at while it waits.
 struct Watch {
-  std::chrono::milliseconds every{200};
-  std::function<bool()> go_on = {};  ///< false ends the wait; empty: nothing is looked at
+  std::chrono::milliseconds every{200};  ///< how often
+  std::function<bool()> go_on = {};      ///< false ends the wait; empty: nothing is looked at
 };
 
 /// What came of a wait for keys.
 struct Waited {
-  WaitEnd end = WaitEnd::came;
+  WaitEnd end = WaitEnd::came;           ///< how it ended
   std::vector<std::string> values = {};  ///< of the keys; of `failed` the one of that key
 };
 
 /// What a rank brings to a gathering, and to which.
 struct Contribution {
-  std::string name;
-  int rank = 0;
-  int size = 1;  ///< of the gathering: how many ranks come
-  std::string value = {};
+  std::string name;        ///< of the gathering
+  int rank = 0;            ///< who brings it
+  int size = 1;            ///< of the gathering: how many ranks come
+  std::string value = {};  ///< what all get
 };
 
 /// What came of a gathering.
 struct Gathered {
-  WaitEnd end = WaitEnd::came;
+  WaitEnd end = WaitEnd::came;           ///< how it ended
   std::vector<std::string> values = {};  ///< of all ranks, by rank; of `failed` the one of that key
 
   // Of `passed`.
@@ -47,8 +47,8 @@ struct Gathered {
   std::vector<int> missing_ranks = {};  ///< the first of them
 
   // A rank that came with another size, where there is one; the gathering has failed then.
-  int other_rank = -1;
-  int other_size = 0;
+  int other_rank = -1;  ///< that rank; -1: there is none
+  int other_size = 0;   ///< the size it came with
 };
 
 }  // namespace weft
