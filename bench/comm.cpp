@@ -5,15 +5,12 @@
 //
 // The three take turns within one run, sample by sample; each figure is the median of its samples on rank 0.
 #include <ATen/Parallel.h>
-#include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -23,7 +20,9 @@
 #include <vector>
 
 #include "bench/peers/gloo.h"
+#include "bench/timed_calls.h"
 #include "weft/base/loopback.h"
+#include "weft/base/median.h"
 #include "weft/comm/group.h"
 #include "weft/comm/mesh.h"
 #include "weft/comm/store/store_server.h"
@@ -32,6 +31,8 @@ namespace {
 
 using weft::Group;
 using weft::ReduceOp;
+using weft::bench::repeats_for;
+using weft::bench::seconds_of;
 
 struct Settings {
   bool json = false;
@@ -49,33 +50,6 @@ struct Candidate {
   std::function<void()> all_reduce;
 };
 
-// Mean of `repeats` calls, each on a buffer its rank has just written, as a backward does, and begun by all ranks together.
-double seconds_of(const Group& group, const Candidate& candidate, int repeats) {
-  using Clock = std::chrono::steady_clock;
-  Clock::duration total{};
-  for (int i = 0; i < repeats; ++i) {
-    candidate.buffer.fill_(1);
-    group.barrier("written").wait();
-    const Clock::time_point start = Clock::now();
-    candidate.all_reduce();
-    total += Clock::now() - start;
-  }
-  return std::chrono::duration<double>(total).count() / repeats;
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
-// How often to repeat a call in one sample: as often as 5 ms hold, the same on all ranks.
-int repeats_for(const Group& group, const Candidate& candidate) {
-  seconds_of(group, candidate, 2);
-  const at::Tensor time = at::ones({1}, at::kDouble) * seconds_of(group, candidate, 2);
-  group.all_reduce(time, ReduceOp::max, "time of a call").wait();
-  return std::clamp(static_cast<int>(0.005 / time.item<double>()), 1, 500);
-}
-
 nlohmann::json measure(const Group& group, weft::bench::PlainGloo& gloo, int64_t bytes) {
   const int64_t numel = bytes / 4;
   const at::Tensor plain = at::zeros({numel}, at::kFloat);
@@ -86,18 +60,19 @@ nlohmann::json measure(const Group& group, weft::bench::PlainGloo& gloo, int64_t
       {plain, [&] { gloo.all_reduce(plain); }},
   };
   std::vector<int> repeats;
-  for (const Candidate& candidate : candidates) repeats.push_back(repeats_for(group, candidate));
+  for (const Candidate& candidate : candidates)
+    repeats.push_back(repeats_for(group, candidate.buffer, candidate.all_reduce, 0.005, 500));
   std::vector<std::vector<double>> samples(candidates.size());
   for (int round = 0; round < (bytes > 32 << 20 ? 5 : 9); ++round) {
     for (size_t i = 0; i < candidates.size(); ++i) {
-      samples[i].push_back(seconds_of(group, candidates[i], repeats[i]));
+      samples[i].push_back(seconds_of(group, candidates[i].buffer, candidates[i].all_reduce, repeats[i]));
     }
   }
   return {{"ranks", group.size()},
           {"bytes", bytes},
-          {"staged_us", median(samples[0]) * 1e6},
-          {"registered_us", median(samples[1]) * 1e6},
-          {"gloo_us", median(samples[2]) * 1e6}};
+          {"staged_us", weft::median(samples[0]) * 1e6},
+          {"registered_us", weft::median(samples[1]) * 1e6},
+          {"gloo_us", weft::median(samples[2]) * 1e6}};
 }
 
 void print_row(const nlohmann::json& row, bool json) {
@@ -170,13 +145,7 @@ Settings parse(int argc, char** argv) {
     } else if (argument == "--max-bytes" && i + 1 < argc) {
       settings.max_bytes = std::atoll(argv[++i]);
     } else if (argument == "--ranks" && i + 1 < argc) {
-      settings.ranks.clear();
-      for (const char* text = argv[++i]; *text != '\0';) {
-        char* end = nullptr;
-        settings.ranks.push_back(static_cast<int>(std::strtol(text, &end, 10)));
-        if (end == text) throw std::runtime_error(fmt::format("--ranks {}: expected numbers with commas between", argv[i]));
-        text = *end == ',' ? end + 1 : end;
-      }
+      settings.ranks = weft::bench::numbers(argument, argv[++i]);
     } else {
       throw std::runtime_error(
           fmt::format("unknown argument {}; usage: comm [--json] [--ranks 2,4,8] [--max-bytes N]", argument));

@@ -6,12 +6,9 @@
 //
 //   hosts [MAX_BYTES]
 #include <ATen/Parallel.h>
-#include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -20,6 +17,7 @@
 #include <vector>
 
 #include "bench/peers/gloo.h"
+#include "bench/timed_calls.h"
 #include "weft/base/median.h"
 #include "weft/comm/group.h"
 #include "weft/comm/mesh.h"
@@ -28,6 +26,8 @@ namespace {
 
 using weft::Group;
 using weft::ReduceOp;
+using weft::bench::repeats_for;
+using weft::bench::seconds_of;
 
 /// One way to do it.
 struct Candidate {
@@ -35,27 +35,6 @@ struct Candidate {
   at::Tensor written;  ///< before each call, as a backward does
   std::function<void()> call;
 };
-
-double seconds_of(const Group& group, const Candidate& candidate, int repeats) {
-  using Clock = std::chrono::steady_clock;
-  Clock::duration total{};
-  for (int i = 0; i < repeats; ++i) {
-    candidate.written.fill_(1);
-    group.barrier("written").wait();
-    const Clock::time_point start = Clock::now();
-    candidate.call();
-    total += Clock::now() - start;
-  }
-  return std::chrono::duration<double>(total).count() / repeats;
-}
-
-/// How often to repeat a call in one sample: as often as 50 ms hold, the same on all ranks.
-int repeats_for(const Group& group, const Candidate& candidate) {
-  seconds_of(group, candidate, 1);
-  const at::Tensor time = at::ones({1}, at::kDouble) * seconds_of(group, candidate, 2);
-  group.all_reduce(time, ReduceOp::max, "time of a call").wait();
-  return std::clamp(static_cast<int>(0.05 / time.item<double>()), 1, 200);
-}
 
 nlohmann::json measure(const Group& group, weft::bench::PlainGloo& gloo, int64_t bytes) {
   const int64_t numel = bytes / 4, part = numel / group.size();
@@ -71,10 +50,12 @@ nlohmann::json measure(const Group& group, weft::bench::PlainGloo& gloo, int64_t
   };
   nlohmann::json row = {{"ranks", group.size()}, {"bytes", bytes}};
   std::vector<int> repeats;
-  for (const Candidate& candidate : candidates) repeats.push_back(repeats_for(group, candidate));
+  for (const Candidate& candidate : candidates)
+    repeats.push_back(repeats_for(group, candidate.written, candidate.call, 0.05, 200));
   std::vector<std::vector<double>> samples(candidates.size());
   for (int round = 0; round < 5; ++round) {
-    for (size_t i = 0; i < candidates.size(); ++i) samples[i].push_back(seconds_of(group, candidates[i], repeats[i]));
+    for (size_t i = 0; i < candidates.size(); ++i)
+      samples[i].push_back(seconds_of(group, candidates[i].written, candidates[i].call, repeats[i]));
   }
   for (size_t i = 0; i < candidates.size(); ++i) row[candidates[i].name + " us"] = weft::median(samples[i]) * 1e6;
   return row;

@@ -27,6 +27,7 @@
 #include <thread>
 #include <vector>
 
+#include "bench/timed_calls.h"
 #include "weft/base/loopback.h"
 #include "weft/base/token.h"
 #include "weft/comm/store/runs.h"
@@ -191,18 +192,6 @@ void print_formula(const std::vector<Sample>& samples, double idle, const Settin
   }
 }
 
-std::vector<int> numbers(const std::string& argument, const char* text) {
-  std::vector<int> result;
-  for (const char* rest = text; *rest != '\0';) {
-    char* end = nullptr;
-    result.push_back(static_cast<int>(std::strtol(rest, &end, 10)));
-    if (end == rest || result.back() < 1)
-      throw std::runtime_error(fmt::format("{} {}: expected 16,1024 or the like", argument, text));
-    rest = *end == ',' ? end + 1 : end;
-  }
-  return result;
-}
-
 Settings parse(int argc, char** argv) {
   Settings settings;
   for (int i = 1; i < argc; ++i) {
@@ -210,11 +199,11 @@ Settings parse(int argc, char** argv) {
     if (argument == "--json") {
       settings.json = true;
     } else if (argument == "--ranks-per-host" && i + 1 < argc) {
-      settings.ranks_per_host = numbers(argument, argv[++i]);
+      settings.ranks_per_host = weft::bench::numbers(argument, argv[++i]);
     } else if (argument == "--samples" && i + 1 < argc) {
       settings.samples = std::max(1, std::atoi(argv[++i]));
     } else if (argument == "--ranks" && i + 1 < argc) {
-      settings.ranks = numbers(argument, argv[++i]);
+      settings.ranks = weft::bench::numbers(argument, argv[++i]);
     } else {
       throw std::runtime_error(
           fmt::format("unknown argument {}; usage: join [--json] [--ranks 16,1024] [--ranks-per-host 8,1] "

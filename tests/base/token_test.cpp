@@ -7,7 +7,7 @@ namespace weft::token_test {
 namespace {
 
 TEST(Token, ProofIsHmacSha256) {  // RFC 4231, test case 2
-  EXPECT_EQ(token_proof("Jefe", "what do ya want for nothing?"),
+  EXPECT_EQ(hexadecimal(hmac_sha256("Jefe", "what do ya want for nothing?")),
             "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
 }
 
@@ -18,11 +18,14 @@ TEST(Token, EachIsNew) {
 }
 
 TEST(Token, OnlyTheSameTokenAndNonceGiveTheSameProof) {
-  const std::string token = make_token(), nonce = make_nonce();
-  EXPECT_TRUE(is_same_proof(token_proof(token, nonce), token_proof(token, nonce)));
-  EXPECT_FALSE(is_same_proof(token_proof(token, nonce), token_proof(make_token(), nonce)));
-  EXPECT_FALSE(is_same_proof(token_proof(token, nonce), token_proof(token, make_nonce())));
-  EXPECT_FALSE(is_same_proof(token_proof(token, nonce), ""));
+  const std::string token = make_token(), nonce = make_nonce(), other = make_nonce();
+  const std::string proof = token_proof(token, "client", nonce, other);
+  EXPECT_TRUE(is_same_proof(proof, token_proof(token, "client", nonce, other)));
+  EXPECT_FALSE(is_same_proof(proof, token_proof(make_token(), "client", nonce, other)));
+  EXPECT_FALSE(is_same_proof(proof, token_proof(token, "client", make_nonce(), other)));
+  EXPECT_FALSE(is_same_proof(proof, token_proof(token, "client", nonce, make_nonce())));
+  EXPECT_FALSE(is_same_proof(proof, token_proof(token, "server", nonce, other))) << "the other side's";
+  EXPECT_FALSE(is_same_proof(proof, ""));
 }
 
 }  // namespace

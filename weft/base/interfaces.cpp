@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -66,6 +67,12 @@ FileDescriptor listen_on(const SocketAddress& address, int port) {
   return socket;
 }
 
+/// Only an own address can be bound to.
+bool is_own(const SocketAddress& address) {
+  const FileDescriptor socket(::socket(address.bytes.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  return socket && bind(socket.get(), address.get(), address.length) == 0;
+}
+
 }  // namespace
 
 std::string local_address_towards(const std::string& host) {
@@ -78,10 +85,15 @@ std::string local_address_towards(const std::string& host) {
   throw Error(fmt::format("no network interface of this host leads to {}: {}", host, problem));
 }
 
-bool is_own_address(const std::string& address) {
-  const SocketAddress there = resolve(address, 0, AI_NUMERICHOST).front();
-  const FileDescriptor socket(::socket(there.bytes.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  return socket && bind(socket.get(), there.get(), there.length) == 0;
+bool is_own_address(const std::string& address) { return is_own(resolve(address, 0, AI_NUMERICHOST).front()); }
+
+bool is_this_host(const std::string& name) {
+  try {
+    const std::vector<SocketAddress> addresses = resolve(name, 0, 0);
+    return std::any_of(addresses.begin(), addresses.end(), is_own);
+  } catch (const Error&) {
+    return false;  // a name that only ssh knows, from its own configuration
+  }
 }
 
 bool is_loopback_address(const std::string& address) { return address == "::1" || address.rfind("127.", 0) == 0; }

@@ -15,6 +15,8 @@ namespace weft {
 std::string local_address_towards(const std::string& host);
 /// Whether the address is one of this host's.
 bool is_own_address(const std::string& address);
+/// Whether a name or an address is this host's own; false for a name that is not known.
+bool is_this_host(const std::string& name);
 /// Whether the address is in 127.0.0.0/8 or ::1, which mean another host on every host.
 bool is_loopback_address(const std::string& address);
 

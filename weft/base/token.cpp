@@ -10,15 +10,11 @@
 
 namespace weft {
 
-namespace {
-
 std::string hexadecimal(std::string_view bytes) {
   std::string text;
   for (const char byte : bytes) text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
   return text;
 }
-
-}  // namespace
 
 std::string random_bytes(int count) {
   std::string bytes(static_cast<size_t>(count), '\0');
@@ -43,7 +39,10 @@ std::string hmac_sha256(std::string_view key, std::string_view data) {
   return digest;
 }
 
-std::string token_proof(std::string_view token, std::string_view nonce) { return hexadecimal(hmac_sha256(token, nonce)); }
+std::string token_proof(std::string_view token, std::string_view side, std::string_view server_nonce,
+                        std::string_view client_nonce) {
+  return hmac_sha256(token, std::string(side).append(server_nonce).append(client_nonce));
+}
 
 bool is_same_proof(std::string_view left, std::string_view right) {
   return left.size() == right.size() && CRYPTO_memcmp(left.data(), right.data(), left.size()) == 0;

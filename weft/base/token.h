@@ -1,5 +1,7 @@
-// The secret that the processes of one job share (WEFT_TOKEN), and how one proves to another that it knows it without telling:
-// the other names a number that was never used (a nonce), and is answered the HMAC-SHA256 of it under the token.
+// The secret that the processes of one job share (WEFT_TOKEN), and how two prove to each other that they know it without
+// telling: each names a number that was never used (a nonce), and answers with the HMAC-SHA256 over both under the token. A
+// word for the side goes before the numbers, so that no side's proof is of any use as another's: whoever only passes numbers on
+// between two that know the token learns nothing that a third would take.
 #pragma once
 
 #include <string>
@@ -20,8 +22,12 @@ std::string make_nonce();
 /// HMAC-SHA256 of data under a key, 32 bytes (RFC 2104).
 std::string hmac_sha256(std::string_view key, std::string_view data);
 
-/// HMAC-SHA256 of the nonce under the token, in hexadecimal digits.
-std::string token_proof(std::string_view token, std::string_view nonce);
+/// The proof of one side, a word of its own: 32 bytes.
+std::string token_proof(std::string_view token, std::string_view side, std::string_view server_nonce,
+                        std::string_view client_nonce);
+
+/// Bytes as hexadecimal digits, two each.
+std::string hexadecimal(std::string_view bytes);
 
 /// Whether two proofs are the same; how long it takes does not tell where they differ.
 bool is_same_proof(std::string_view left, std::string_view right);

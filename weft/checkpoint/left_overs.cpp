@@ -7,12 +7,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <filesystem>
 #include <system_error>
 
 #include "weft/base/file_descriptor.h"
+#include "weft/base/system_host.h"
 #include "weft/base/uninterrupted.h"
 
 namespace weft {
@@ -24,9 +24,7 @@ constexpr std::string_view kEnding = ".partial";
 
 /// The host is in the name because some network file systems keep locks on one host only.
 std::string beginning() {
-  std::array<char, 256> host{};
-  if (::gethostname(host.data(), host.size() - 1) != 0) host[0] = '\0';
-  std::string name = fmt::format(".weft-{}-", host.data());
+  std::string name = fmt::format(".weft-{}-", system_host_name());
   std::replace(name.begin(), name.end(), '/', '_');
   return name;
 }

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "weft/cli/health_server.h"
-#include "weft/launch/agent/host_list.h"
+#include "weft/launch/agent/host_places.h"
 
 namespace weft {
 

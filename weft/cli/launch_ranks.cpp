@@ -14,8 +14,10 @@
 
 #include "weft/base/environment.h"
 #include "weft/base/error.h"
+#include "weft/base/interfaces.h"
 #include "weft/base/loopback.h"
 #include "weft/base/printable.h"
+#include "weft/base/system_host.h"
 #include "weft/base/token.h"
 #include "weft/base/units.h"
 #include "weft/cli/own_path.h"
@@ -94,7 +96,7 @@ HeadOptions SeveralHosts::for_nodes(const LaunchPlace& place) const {
           .most_nodes = place.plan.nodes.most,
           .own_node = 0,
           .own_ranks = place.local_ranks,
-          .own_name = own_host_name(),
+          .own_name = system_host_name(),
           .own_address = place.plan.head_host};
 }
 
@@ -105,7 +107,7 @@ HeadOptions SeveralHosts::for_ssh(const LaunchOptions& launch, const LaunchPlace
       options.own_node = static_cast<int>(options.names.size());
       options.own_ranks = host.ranks;
       options.own_name = short_host_name(host.host);
-      options.own_address = place.options.head_address.empty() ? own_host_name() : place.options.head_address;
+      options.own_address = place.options.head_address.empty() ? system_host_name() : place.options.head_address;
     }
     options.names.push_back(short_host_name(host.host));
   }
@@ -128,7 +130,7 @@ int serve_head(const LaunchOptions& options, bool joins_again, const LaunchPlace
   agent.token = env_string("WEFT_TOKEN").value_or("");
   agent.node = place.plan.node;
   agent.num_ranks = place.local_ranks;
-  agent.host = own_host_name();
+  agent.host = system_host_name();
   agent.command = options.command;
   agent.prefix = options.prefix;
   agent.host_timeout_s = place.options.host_timeout_s;
@@ -147,12 +149,6 @@ void tell_line(const std::string& line) {
   // A rank that was ended may have left half a progress bar.
   if (isatty(STDERR_FILENO) != 0) std::fputs("\r\x1b[K", stderr);
   std::fprintf(stderr, "weft: %s\n", shortened(line, 2000).c_str());
-}
-
-std::string own_host_name() {
-  char name[256] = "";
-  gethostname(name, sizeof name - 1);
-  return name;
 }
 
 void check_rank_total(const LaunchPlace& place, std::optional<int> num_ranks) {

@@ -31,7 +31,4 @@ void check_rank_total(const LaunchPlace& place, std::optional<int> num_ranks);
 /// Prints a line to standard error, fit for a terminal; nothing for an empty one.
 void tell_line(const std::string& line);
 
-/// The name of this host.
-std::string own_host_name();
-
 }  // namespace weft

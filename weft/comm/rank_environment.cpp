@@ -8,6 +8,7 @@
 #include "weft/base/environment.h"
 #include "weft/base/error.h"
 #include "weft/base/hash.h"
+#include "weft/base/interfaces.h"
 #include "weft/base/parse_number.h"
 #include "weft/base/printable.h"
 #include "weft/base/slurm_step.h"
@@ -16,7 +17,7 @@ namespace weft {
 
 namespace {
 
-bool is_loopback(const std::string& host) { return host == "localhost" || host == "::1" || host.rfind("127.", 0) == 0; }
+bool is_loopback(const std::string& host) { return host == "localhost" || is_loopback_address(host); }
 
 /// "127.0.0.1:41234/29500": of the launcher that set MASTER_PORT=29500. Ranks that something else started inside one of its
 /// ranks have another MASTER_PORT, and meet elsewhere.

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "tests/support/wait_until.h"
+#include "weft/base/connect.h"
 #include "weft/base/error.h"
 #include "weft/base/loopback.h"
 #include "weft/base/token.h"
@@ -25,7 +26,7 @@ constexpr const char* kToken = "the secret";
 class FakeAgent {
  public:
   FakeAgent(int port, std::function<void()> meanwhile)
-      : connection_(connect_to("127.0.0.1", port, 1.0)), meanwhile_(std::move(meanwhile)) {}
+      : connection_(connect_to("127.0.0.1", port, std::chrono::milliseconds(1000))), meanwhile_(std::move(meanwhile)) {}
 
   /// The next message of that kind; others before it are passed over. Null: none came.
   Json next(const std::string& kind) {
@@ -45,11 +46,11 @@ class FakeAgent {
   }
 
   /// What the head answers.
-  Json join(int node, int ranks, const std::string& token = kToken) {
+  Json join(int node, int ranks, const std::string& token = kToken, const std::string& side = kAgentSide) {
     const Json hello = next("hello");
     connection_.send({{"kind", "join"},
                       {"protocol", kAgentProtocol},
-                      {"proof", token_proof(token, hello.value("nonce", ""))},
+                      {"proof", agent_proof(token, side, head_nonce_ = hello.value("nonce", ""), "mine")},
                       {"nonce", "mine"},
                       {"host", "fake" + std::to_string(node)},
                       {"node", node},
@@ -68,11 +69,13 @@ class FakeAgent {
 
   void send(const Json& message) { connection_.send(message); }
   AgentConnection& connection() { return connection_; }
+  const std::string& head_nonce() const { return head_nonce_; }
 
  private:
   AgentConnection connection_;
   std::function<void()> meanwhile_;
   std::vector<Json> came_;
+  std::string head_nonce_;
 };
 
 class HeadTest : public testing::Test {
@@ -111,7 +114,7 @@ TEST_F(HeadTest, RanksAreNumberedNodeByNodeWhateverTheOrderOfJoining) {
   EXPECT_EQ(second.join(1, 3)["kind"], "welcome");
   EXPECT_EQ(head.capacity(), 0) << "one of two";
   const Json welcome = first.join(0, 2);
-  EXPECT_EQ(welcome["proof"], token_proof(kToken, "mine")) << "the head proves itself too";
+  EXPECT_EQ(welcome["proof"], agent_proof(kToken, kHeadSide, first.head_nonce(), "mine")) << "the head proves itself too";
   EXPECT_EQ(head.capacity(), 5);
   const StartedRanks started = start(4);
   const Json to_first = first.next("start"), to_second = second.next("start");
@@ -131,6 +134,8 @@ TEST_F(HeadTest, WhoDoesNotKnowTheSecretIsRefused) {
   EXPECT_EQ(refused["kind"], "refused");
   EXPECT_FALSE(refused["again"]);
   EXPECT_EQ(head.capacity(), 0);
+  FakeAgent mirror = agent();  // which has only what a head has said
+  EXPECT_EQ(mirror.join(0, 1, kToken, kHeadSide)["kind"], "refused");
   FakeAgent babbler = agent();
   babbler.next("hello");
   babbler.send({{"kind", "join"}, {"protocol", "one"}, {"node", {{"deep", 1}}}});

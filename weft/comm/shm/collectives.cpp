@@ -2,25 +2,17 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 
 #include "weft/base/math.h"
 #include "weft/comm/call/shard_range.h"
 #include "weft/comm/reduce/reduce.h"
+#include "weft/comm/shm/bytes.h"
 
 namespace weft::shm {
 namespace {
 
 // Up to here every rank reduces everything for itself, which saves a meeting.
 constexpr int64_t kSmallBytes = 4096;
-
-std::byte* data_of(const at::Tensor& tensor) { return static_cast<std::byte*>(tensor.data_ptr()); }
-
-void copy_bytes(std::byte* to, const std::byte* from, int64_t bytes) {
-  if (bytes > 0 && to != from) std::memcpy(to, from, bytes);
-}
-
-int64_t item_bytes(const Call& call) { return static_cast<int64_t>(c10::elementSize(call.dtype)); }
 
 }  // namespace
 
@@ -132,80 +124,6 @@ Collectives::Range Collectives::slice(Range chunk, int rank) const {
   return {std::min(chunk.end, chunk.begin + step * rank), std::min(chunk.end, chunk.begin + step * (rank + 1))};
 }
 
-std::vector<std::vector<Collectives::Range>> Collectives::rounds_of(const Ranges& ranges, int64_t room) {
-  std::vector<std::vector<Range>> rounds;
-  int64_t left = 0;
-  for (const ShardRange& range : ranges) {
-    for (int64_t begin = range.begin; begin < range.end;) {
-      if (left == 0) {
-        rounds.emplace_back();
-        left = room;
-      }
-      const int64_t end = std::min(range.end, begin + left);
-      rounds.back().push_back({begin, end});
-      left -= end - begin;
-      begin = end;
-    }
-  }
-  return rounds;
-}
-
-// Staged data goes in rounds: in each, every rank has room in each peer's area for so many of its elements.
-void Collectives::reduce_ranges(const Call& call, const at::Tensor& input, const std::vector<Ranges>& wanted,
-                                const Consume& consume) {
-  const int64_t item = item_bytes(call);
-  const int size = members_.size(), me = members_.rank();
-  const std::byte* data = data_of(input);
-  const Buffers::Location location = buffers_.find(data, input.nbytes());
-  CallRecord& own = barrier_.open(call);
-  own.buffer = location.buffer;
-  own.offset = location.offset;
-
-  const int64_t room = std::max<int64_t>(chunk_numel(call) / size / kAlignElements * kAlignElements, 1);
-  std::vector<std::vector<std::vector<Range>>> rounds;
-  size_t num_rounds = 0;
-  for (const Ranges& ranges : wanted) {
-    rounds.push_back(rounds_of(ranges, room));
-    num_rounds = std::max(num_rounds, rounds.back().size());
-  }
-  const auto copy_in = [&](size_t index) {
-    if (location.buffer >= 0) return;
-    for (int rank = 0; rank < size; ++rank) {
-      if (rank == me || index >= rounds[rank].size()) continue;
-      std::byte* to = area(static_cast<int64_t>(index), me) + rank * room * item;
-      for (const Range& piece : rounds[rank][index]) {
-        copy_bytes(to, data + piece.begin * item, piece.count() * item);
-        to += piece.count() * item;
-      }
-    }
-  };
-  copy_in(0);
-  barrier_.begin(call);
-
-  const int num_registered = count_registered();
-  const bool direct = num_registered == size;
-  std::array<const void*, kMaxRanks> sources;
-  for (size_t index = 0; index < num_rounds; ++index) {
-    if (index > 0 && !direct) {
-      copy_in(index);
-      barrier_.meet(call);
-    }
-    if (index >= rounds[me].size()) continue;
-    int64_t before = 0;
-    for (const Range& piece : rounds[me][index]) {
-      for (int rank = 0; rank < size; ++rank) {
-        sources[rank] = registered(rank) ? registered_data(rank) + piece.begin * item
-                                         : area(static_cast<int64_t>(index), rank) + (me * room + before) * item;
-      }
-      sources[me] = data + piece.begin * item;
-      consume({piece.begin, piece.end}, sources.data());
-      before += piece.count();
-    }
-  }
-  if (!direct) chunks_ += static_cast<int64_t>(num_rounds);
-  if (num_registered > 0) barrier_.meet(call);  // before that, a peer may still read this rank's tensor
-}
-
 std::vector<Ranges> Collectives::shards(int64_t numel) const {
   std::vector<Ranges> ranges;
   ranges.reserve(members_.size());
@@ -238,68 +156,6 @@ void Collectives::all_gather(const Call& call, const at::Tensor& output, const a
   const std::byte* in = data_of(input);
   copy_bytes(data_of(output) + held[members_.rank()][0].begin * item_bytes(call), in, input.nbytes());
   share(call, data_of(output), held, in);
-}
-
-void Collectives::gather_ranges(const Call& call, const at::Tensor& tensor, const std::vector<Ranges>& held) {
-  share(call, data_of(tensor), held, nullptr);
-}
-
-// `copy`: where else this rank's ranges lie, from the first one's begin on; null for nowhere.
-void Collectives::share(const Call& call, std::byte* out, const std::vector<Ranges>& held, const std::byte* copy) {
-  const int64_t item = item_bytes(call);
-  const int size = members_.size(), me = members_.rank();
-  const auto first_of = [&](int rank) { return held[rank].empty() ? 0 : held[rank].front().begin; };
-  const std::byte* in = out + first_of(me) * item;
-  const size_t bytes = held[me].empty() ? 0 : static_cast<size_t>((held[me].back().end - first_of(me)) * item);
-
-  CallRecord& own = barrier_.open(call);
-  Buffers::Location location = copy == nullptr ? Buffers::Location{} : buffers_.find(copy, bytes);
-  if (location.buffer < 0) location = buffers_.find(in, bytes);
-  own.buffer = location.buffer;
-  own.offset = location.offset;
-
-  std::vector<std::vector<std::vector<Range>>> rounds;
-  size_t num_rounds = 0;
-  for (const Ranges& ranges : held) {
-    rounds.push_back(rounds_of(ranges, chunk_numel(call)));
-    num_rounds = std::max(num_rounds, rounds.back().size());
-  }
-  const auto copy_in = [&](size_t index) {
-    if (location.buffer >= 0 || index >= rounds[me].size()) return;
-    std::byte* to = area(static_cast<int64_t>(index), me);
-    for (const Range& piece : rounds[me][index]) {
-      copy_bytes(to, out + piece.begin * item, piece.count() * item);
-      to += piece.count() * item;
-    }
-  };
-  copy_in(0);
-  barrier_.begin(call);
-
-  const int num_registered = count_registered();
-  for (int rank = 0; rank < size; ++rank) {
-    if (rank == me || !registered(rank)) continue;
-    for (const ShardRange& range : held[rank]) {
-      copy_bytes(out + range.begin * item, registered_data(rank) + (range.begin - first_of(rank)) * item,
-                 (range.end - range.begin) * item);
-    }
-  }
-  if (num_registered == size) num_rounds = 0;
-  for (size_t index = 0; index < num_rounds; ++index) {
-    if (index > 0) {
-      copy_in(index);
-      barrier_.meet(call);
-    }
-    for (int rank = 0; rank < size; ++rank) {
-      if (rank == me || registered(rank) || index >= rounds[rank].size()) continue;
-      const std::byte* from = area(static_cast<int64_t>(index), rank);
-      for (const Range& piece : rounds[rank][index]) {
-        copy_bytes(out + piece.begin * item, from, piece.count() * item);
-        from += piece.count() * item;
-      }
-    }
-  }
-  chunks_ += static_cast<int64_t>(num_rounds);
-  if (num_registered > 0) barrier_.meet(call);
 }
 
 void Collectives::broadcast(const Call& call, const at::Tensor& tensor) {

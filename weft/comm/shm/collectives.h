@@ -54,11 +54,27 @@ class Collectives {
   void copy_result(const Call& call, std::byte* data, Range chunk, int64_t index) const;
   Range slice(Range chunk, int rank) const;
 
-  /// The ranges one after another, cut into rounds of at most `room` elements.
-  static std::vector<std::vector<Range>> rounds_of(const Ranges& ranges, int64_t room);
+  /// Each rank's ranges one after another, cut into rounds of at most `room` elements.
+  class Rounds {
+   public:
+    Rounds(const std::vector<Ranges>& ranges, int64_t room);
+    int64_t count() const { return count_; }  ///< of the rank that has most
+    /// The pieces of a rank's round; none past its last.
+    const std::vector<Range>& of(int rank, int64_t index) const;
+
+   private:
+    std::vector<std::vector<std::vector<Range>>> of_rank_;
+    int64_t count_ = 0;
+  };
+
   /// Every rank's shard.
   std::vector<Ranges> shards(int64_t numel) const;
+  void stage_for_peers(const Call& call, const std::byte* data, const Rounds& rounds, int64_t index, int64_t room);
+  void read_range(const Call& call, const std::byte* data, Range piece, int64_t index, int64_t staged,
+                  const Consume& consume) const;
+  /// gather_ranges(). `copy`: where else this rank's ranges lie, from the first one's begin on; null for nowhere.
   void share(const Call& call, std::byte* out, const std::vector<Ranges>& held, const std::byte* copy);
+  void stage_own(const Call& call, const std::byte* data, const Rounds& rounds, int64_t index);
 
   std::byte* area(int64_t index, int rank) const;
   bool registered(int rank) const { return barrier_.record(rank).buffer >= 0; }

@@ -7,10 +7,6 @@ namespace {
 
 constexpr std::string_view kMagic{"weft-s1\n", 8};  // changes with the messages
 
-std::string hmac(std::string_view token, std::string_view side, std::string_view server_nonce, std::string_view client_nonce) {
-  return hmac_sha256(token, std::string(side).append(server_nonce).append(client_nonce));
-}
-
 }  // namespace
 
 std::string greeting(Greeting kind, std::string_view server_nonce) {
@@ -25,7 +21,8 @@ bool read_greeting(std::string_view bytes, Greeting& kind, std::string& server_n
 }
 
 std::string reply(std::string_view token, std::string_view server_nonce, std::string_view client_nonce) {
-  const std::string own = token.empty() ? std::string(kProofBytes, '\0') : hmac(token, "client", server_nonce, client_nonce);
+  const std::string own =
+      token.empty() ? std::string(kProofBytes, '\0') : token_proof(token, "client", server_nonce, client_nonce);
   return std::string(kMagic).append(client_nonce).append(own);
 }
 
@@ -33,11 +30,12 @@ bool is_proven(std::string_view reply, std::string_view token, std::string_view 
   if (reply.size() != kReplyBytes || reply.substr(0, kMagic.size()) != kMagic) return false;
   client_nonce = reply.substr(kMagic.size(), kNonceBytes);
   return token.empty() ||
-         is_same_proof(reply.substr(kMagic.size() + kNonceBytes), hmac(token, "client", server_nonce, client_nonce));
+         is_same_proof(reply.substr(kMagic.size() + kNonceBytes), token_proof(token, "client", server_nonce, client_nonce));
 }
 
 std::string welcome(std::string_view token, std::string_view server_nonce, std::string_view client_nonce) {
-  const std::string own = token.empty() ? std::string(kProofBytes, '\0') : hmac(token, "server", server_nonce, client_nonce);
+  const std::string own =
+      token.empty() ? std::string(kProofBytes, '\0') : token_proof(token, "server", server_nonce, client_nonce);
   return std::string(1, '+').append(own);
 }
 
@@ -46,7 +44,7 @@ std::string refusal() { return std::string(1, '-').append(kProofBytes, '\0'); }
 Welcome read_welcome(std::string_view bytes, std::string_view token, std::string_view server_nonce,
                      std::string_view client_nonce) {
   if (bytes.front() == '-') return Welcome::refused;
-  const bool known = token.empty() || is_same_proof(bytes.substr(1), hmac(token, "server", server_nonce, client_nonce));
+  const bool known = token.empty() || is_same_proof(bytes.substr(1), token_proof(token, "server", server_nonce, client_nonce));
   return bytes.front() == '+' && known ? Welcome::taken : Welcome::stranger;
 }
 

@@ -1,8 +1,6 @@
 #include "weft/comm/store/store_client.h"
 
 #include <fmt/format.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -50,8 +48,6 @@ StoreClient::StoreClient(const std::string& host, int port, const std::string& t
       std::this_thread::sleep_for(std::min(pause, deadline.left()));
     }
   }
-  const int yes = 1;
-  ::setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
   own_address_ = own_address_of(socket_);
 }
 

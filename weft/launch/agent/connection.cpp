@@ -10,6 +10,7 @@
 
 #include "weft/base/interfaces.h"
 #include "weft/base/monotonic.h"
+#include "weft/base/token.h"
 #include "weft/base/uninterrupted.h"
 #include "weft/launch/agent/sockets.h"
 
@@ -22,6 +23,11 @@ constexpr size_t kLongestMessage = 64 << 10;
 constexpr size_t kMostUnsent = 4 << 20;
 
 }  // namespace
+
+std::string agent_proof(const std::string& token, const std::string& side, const std::string& head_nonce,
+                        const std::string& agent_nonce) {
+  return hexadecimal(token_proof(token, side, head_nonce, agent_nonce));
+}
 
 AgentConnection::AgentConnection(FileDescriptor socket) : socket_(std::move(socket)), address_(peer_address_of(socket_)) {
   heard_ns_ = said_ns_ = monotonic_ns();

@@ -18,6 +18,13 @@ namespace weft {
 
 inline constexpr int kAgentProtocol = 1;  ///< of the messages; a side of another is refused
 
+/// How the two sides are called where they prove that they know the token.
+inline constexpr const char* kAgentSide = "agent";
+inline constexpr const char* kHeadSide = "head";
+/// token_proof() of a side (base/token.h), in hexadecimal digits. Each side's holds for this connection's two nonces only.
+std::string agent_proof(const std::string& token, const std::string& side, const std::string& head_nonce,
+                        const std::string& agent_nonce);
+
 /// One end of a connection. Never blocks.
 class AgentConnection {
  public:

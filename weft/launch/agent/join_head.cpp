@@ -4,8 +4,10 @@
 #include <poll.h>
 #include <signal.h>
 
+#include <chrono>
 #include <nlohmann/json.hpp>
 
+#include "weft/base/connect.h"
 #include "weft/base/error.h"
 #include "weft/base/stopwatch.h"
 #include "weft/base/token.h"
@@ -16,7 +18,8 @@ namespace weft {
 
 namespace {
 
-constexpr double kConnect_s = 2.0, kAnswer_s = 10.0;
+constexpr std::chrono::milliseconds kConnect(2000);
+constexpr double kAnswer_s = 10.0;
 
 class Joining {
  public:
@@ -34,7 +37,7 @@ class Joining {
 
   const AgentOptions& options_;
   SignalWatch& signals_;
-  std::string nonce_, why_;
+  std::string nonce_, head_nonce_, why_;
   int signal_ = 0;
 };
 
@@ -50,7 +53,7 @@ bool Joining::pause(int ms, const AgentConnection* connection) {
 std::unique_ptr<AgentConnection> Joining::attempt() {
   std::unique_ptr<AgentConnection> connection;
   try {
-    connection = std::make_unique<AgentConnection>(connect_to(options_.head_host, options_.head_port, kConnect_s));
+    connection = std::make_unique<AgentConnection>(connect_to(options_.head_host, options_.head_port, kConnect));
     const Stopwatch waited;
     while (waited.seconds() < kAnswer_s && pause(100, connection.get())) {
       for (const nlohmann::json& message : connection->receive(1)) {
@@ -78,15 +81,15 @@ bool Joining::is_let_in(AgentConnection& connection, const nlohmann::json& messa
       throw InputError(fmt::format("the head at {}:{} is a weft of another version; install the same on all hosts",
                                    options_.head_host, options_.head_port));
     }
-    connection.send(
-        {{"kind", "join"},
-         {"protocol", kAgentProtocol},
-         {"proof", options_.token.empty() ? "" : token_proof(options_.token, message.at("nonce").get<std::string>())},
-         {"nonce", nonce_},
-         {"host", options_.host},
-         {"node", options_.node},
-         {"ranks", options_.num_ranks},
-         {"free_port", free_port()}});
+    head_nonce_ = message.at("nonce");
+    connection.send({{"kind", "join"},
+                     {"protocol", kAgentProtocol},
+                     {"proof", options_.token.empty() ? "" : agent_proof(options_.token, kAgentSide, head_nonce_, nonce_)},
+                     {"nonce", nonce_},
+                     {"host", options_.host},
+                     {"node", options_.node},
+                     {"ranks", options_.num_ranks},
+                     {"free_port", free_port()}});
   } else if (kind == "refused") {
     why_ = message.at("why");
     if (message.at("again").get<bool>()) return false;
@@ -94,7 +97,8 @@ bool Joining::is_let_in(AgentConnection& connection, const nlohmann::json& messa
                                  options_.host, why_));
   } else if (kind == "welcome") {
     // Whoever only listens where the head should must not lead this host's ranks.
-    if (options_.token.empty() || is_same_proof(message.at("proof").get<std::string>(), token_proof(options_.token, nonce_)))
+    if (options_.token.empty() ||
+        is_same_proof(message.at("proof").get<std::string>(), agent_proof(options_.token, kHeadSide, head_nonce_, nonce_)))
       return true;
     throw InputError(
         fmt::format("whoever listens at {}:{} does not know the job's secret; set the same WEFT_TOKEN on all hosts",

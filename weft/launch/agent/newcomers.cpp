@@ -57,7 +57,8 @@ bool Head::admit(Newcomer& newcomer, const nlohmann::json& message) {
     return true;
   }
   if (!options_.token.empty() &&
-      !is_same_proof(message.at("proof").get<std::string>(), token_proof(options_.token, newcomer.nonce))) {
+      !is_same_proof(message.at("proof").get<std::string>(),
+                     agent_proof(options_.token, kAgentSide, newcomer.nonce, message.at("nonce").get<std::string>()))) {
     refuse(newcomer, "it does not know the job's secret; set the same WEFT_TOKEN on all hosts", false);
     return true;
   }
@@ -83,9 +84,10 @@ bool Head::admit(Newcomer& newcomer, const nlohmann::json& message) {
   node.num_ranks = ranks;
   node.free_port = port;
   node.agent = newcomer.connection;
-  node.agent->send(
-      {{"kind", "welcome"},
-       {"proof", options_.token.empty() ? "" : token_proof(options_.token, message.at("nonce").get<std::string>())}});
+  node.agent->send({{"kind", "welcome"},
+                    {"proof", options_.token.empty() ? ""
+                                                     : agent_proof(options_.token, kHeadSide, newcomer.nonce,
+                                                                   message.at("nonce").get<std::string>())}});
   if (has_gathered_ && options_.tell) options_.tell(fmt::format("host {} has joined as node {}", node.name, number));
   return true;
 }

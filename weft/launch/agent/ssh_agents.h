@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "weft/launch/agent/head.h"
-#include "weft/launch/agent/host_list.h"
+#include "weft/launch/agent/host_places.h"
 #include "weft/launch/guardian.h"
 
 namespace weft {

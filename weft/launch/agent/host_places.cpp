@@ -1,4 +1,4 @@
-#include "weft/launch/agent/host_list.h"
+#include "weft/launch/agent/host_places.h"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // Hosts as a person writes them.
-#include "weft/launch/agent/host_list.h"
+#include "weft/launch/agent/host_places.h"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,59 @@
+#include "weft/base/connect.h"
+
+#include <fmt/format.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+#include "weft/base/error.h"
+
+namespace weft {
+
+namespace {
+
+// Sets `connected`, or returns why not.
+std::string try_address(const addrinfo& address, const Deadline& deadline, FileDescriptor& connected) {
+  FileDescriptor socket(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket) return std::strerror(errno);
+  const int yes = 1;
+  ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+  int error = ::connect(socket.get(), address.ai_addr, address.ai_addrlen) == 0 ? 0 : errno;
+  if (error == EINPROGRESS) {
+    pollfd entry{socket.get(), POLLOUT, 0};
+    // Some addresses swallow what is sent to them.
+    const auto patience = std::min<std::chrono::milliseconds>(deadline.left(), std::chrono::seconds(2));
+    if (::poll(&entry, 1, static_cast<int>(patience.count())) <= 0) return "no answer";
+    socklen_t length = sizeof error;
+    ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &length);
+  }
+  if (error != 0) return std::strerror(error);
+  connected = std::move(socket);
+  return "";
+}
+
+}  // namespace
+
+FileDescriptor connect_to(const std::string& host, int port, const Deadline& deadline) {
+  addrinfo wanted{};
+  wanted.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const int error = ::getaddrinfo(host.c_str(), fmt::to_string(port).c_str(), &wanted, &found);
+  if (error != 0) throw Error(gai_strerror(error));
+  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, &freeaddrinfo);
+  std::string problem = "it has no address";
+  FileDescriptor connected;
+  for (const addrinfo* address = found; address != nullptr && !connected; address = address->ai_next) {
+    problem = try_address(*address, deadline, connected);
+  }
+  if (!connected) throw Error(problem);
+  return connected;
+}
+
+}  // namespace weft
