@@ -34,10 +34,9 @@ TEST(WeftRun, PrefixTellsWhoseALineIs) {
   const TemporaryFolder folder;
   // Rank 1 fails only after both have written: a rank that is stopped for it writes no more.
   const std::string written = (folder / "written").string();
-  const CommandResult result =
-      run_weft({"run", "-n", "2", "--prefix", "--", "/bin/sh", "-c",
-                "printf 'one\\ntwo'; echo trouble >&2; touch " + written + ".$RANK; while [ ! -e " + written +
-                    ".$((1 - RANK)) ]; do sleep 0.01; done; exit $RANK"});
+  const CommandResult result = run_weft({"run", "-n", "2", "--prefix", "--", "/bin/sh", "-c",
+                                         "printf 'one\\ntwo'; echo trouble >&2; touch " + written + ".$RANK; while [ ! -e " +
+                                             written + ".$((1 - RANK)) ]; do sleep 0.01; done; exit $RANK"});
   EXPECT_EQ(result.status, 1);
   for (const std::string rank : {"0", "1"}) {
     EXPECT_NE(result.out.find("[rank " + rank + "] one\n"), std::string::npos) << result.out;

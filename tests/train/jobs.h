@@ -47,7 +47,7 @@ struct Strategy {
   int slots = 0;
   int reproducible_tp = 0;
   BackendKind backend = BackendKind::shm;
-  int64_t bucket_bytes = 25 << 20;
+  int64_t bucket_bytes = 0;
   double clip = 0.0;
   bool nesterov = false;
   bool noise_scale = false;

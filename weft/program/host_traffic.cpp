@@ -10,6 +10,7 @@
 #include "weft/base/error.h"
 #include "weft/base/math.h"
 #include "weft/program/cost.h"
+#include "weft/program/host_crossing.h"
 #include "weft/program/ranks.h"
 
 namespace weft {
@@ -29,14 +30,6 @@ int64_t& field_of(HostTraffic& traffic, WireKind kind) {
       break;
   }
   return traffic.losses;
-}
-
-/// Which part of the axis' whole a host sends in a collective.
-enum class Way { all_reduce, reduce_scatter, all_gather };
-
-Way way_of(Op op) {
-  if (op == Op::reduce_scatter) return Way::reduce_scatter;
-  return op == Op::gather || op == Op::gather_gradients ? Way::all_gather : Way::all_reduce;
 }
 
 class Crossings {
@@ -80,12 +73,9 @@ class Crossings {
     if (on_host.size() < 2) return;
     int ranks = 0;
     for (const auto& [host, here] : on_host) ranks += here;
-    const double n = ranks, hosts = static_cast<double>(on_host.size());
-    const double whole = static_cast<double>(wire_bytes) * n / (n - 1.0) / (way == Way::all_reduce ? 2.0 : 1.0);
+    const double whole = whole_bytes(way, wire_bytes, ranks);
     for (const auto& [host, here] : on_host) {
-      const double share = way == Way::all_reduce       ? 2.0 * (hosts - 1.0) / hosts
-                           : way == Way::reduce_scatter ? (n - here) / n
-                                                        : here / n * (hosts - 1.0);
+      const double share = crossing_share(way, static_cast<int>(on_host.size()), ranks, here);
       field_of(hosts_[host], kind) += static_cast<int64_t>(whole * share + 0.5);
     }
   }

@@ -100,7 +100,7 @@ TEST(Build, refuses_what_cannot_be) {
       {2, {.slots = 0}, "slots is 0"},
       {2, {.shard = 0}, "shard is 0"},
       {2, {.prefetch = -1}, "prefetch is -1"},
-      {2, {.bucket_bytes = 0}, "bucket_bytes is 0"},
+      {2, {.bucket_bytes = -1}, "bucket_bytes is -1"},
       {2, {.micro_batches = 6, .slots = 6}, "power of two (nearest below: 4)"},
       {2, {.micro_batches = 6, .slots = 4}, "use 8 micro-batches"},
   };

@@ -128,6 +128,27 @@ TEST(Network, an_axis_is_as_slow_as_its_slowest_line) {
   EXPECT_EQ(network.ring(kShardAxis).ranks, 3);
 }
 
+TEST(Network, in_two_levels_a_byte_crosses_once_for_a_host) {
+  const Program program = on_mesh({.dp = 2, .shard = 4});
+  const Ranks ranks(program);
+  Hardware hardware = two_links(4);
+  hardware.two_levels = true;
+  hardware.overlap = false;
+  Network network(ranks, hardware);
+  // Rings of 8 ranks would send 2 x 7/8 of 160 bytes a rank, or 7/8. Of the whole a host sends 2 x 1/2 in an all-reduce, 1/2 in
+  // the halves, through its four ports at 8 bytes a second each; inside 3/4 of it goes each way at 40.
+  const Ring& all = network.ring(kDataAxes);
+  EXPECT_EQ(all.port, Port::network);
+  EXPECT_DOUBLE_EQ(all.seconds({.op = Op::reduce, .wire_bytes = 280}), 2 * 2.0 + 160 / 32.0 + 2 * (0.5 + 120 / 40.0));
+  EXPECT_DOUBLE_EQ(all.seconds({.op = Op::reduce_scatter, .wire_bytes = 140}), 2.0 + 80 / 32.0 + 0.5 + 120 / 40.0);
+  EXPECT_DOUBLE_EQ(all.seconds({.op = Op::gather, .wire_bytes = 140}), 2.0 + 80 / 32.0 + 0.5 + 120 / 40.0);
+  // One on each host: nothing to add up inside.
+  EXPECT_DOUBLE_EQ(network.ring(kReplicaAxis).seconds({.op = Op::reduce, .wire_bytes = 80}), 2 * 2.0 + 80 / 8.0);
+  EXPECT_EQ(network.ring(kShardAxis).seconds({.op = Op::gather, .wire_bytes = 80}), 3 * 0.5 + 80 / 40.0) << "a ring in a host";
+  EXPECT_TRUE(network.is_beside(Port::network));
+  EXPECT_FALSE(network.is_beside(Port::host));
+}
+
 TEST(Network, tied_weights_meet_on_their_holders) {
   Program program = on_mesh({.pp = 4, .dp = 2});
   program.holders = {{0, 3}, {1}, {2}, {3}};

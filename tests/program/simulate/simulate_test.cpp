@@ -62,6 +62,21 @@ TEST(Simulate, without_overlap_a_sender_works_too) {
   EXPECT_EQ(simulate(program, in_order).of(1).end_s, 8.0);
 }
 
+TEST(Simulate, what_leaves_a_host_in_two_levels_goes_beside_compute) {
+  Hardware hardware = slow_device({.latency_s = 2, .bytes_per_s = 4});
+  hardware.overlap = false;
+  hardware.two_levels = true;
+  hardware.inter_host = hardware.intra_host;
+  hardware.ranks_per_host = 1;
+  const Program messages =
+      two_stages({forward(3), transfer(Op::send, 1, 8, {0}), forward(6)}, {transfer(Op::receive, 0, 8), forward(1, {0})});
+  EXPECT_EQ(simulate(messages, hardware).of(0).end_s, 9.0);
+  EXPECT_EQ(simulate(messages, hardware).of(1).end_s, 8.0) << "3 + 2 + 8 / 4 + 1";
+  EXPECT_EQ(simulate(messages, hardware).of(1).exposed_s, 4.0);
+  hardware.ranks_per_host = 2;
+  EXPECT_EQ(simulate(messages, hardware).of(0).end_s, 13.0) << "inside a host it is the compute lane's work";
+}
+
 TEST(Simulate, messages_share_a_link_and_keep_their_order) {
   InstructionList first, second;
   for (int i = 0; i < 3; ++i) {

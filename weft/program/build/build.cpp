@@ -75,7 +75,9 @@ void check(const ModelCost& model, const StepLayout& layout) {
   positive("shard", layout.shard);
   positive("micro_batches", layout.micro_batches);
   positive("slots", layout.slots);
-  positive("bucket_bytes", layout.bucket_bytes);
+  if (layout.bucket_bytes < 0) {
+    throw InputError(fmt::format("layout: bucket_bytes is {}, must be above 0, or 0 for what fits", layout.bucket_bytes));
+  }
   if (layout.slots > 1 && layout.shard_level >= ShardLevel::gradients && !layout.keep_order) {
     throw InputError("layout: several slots a rank need keep_order: gradients that are reduced every micro-batch fill no slot");
   }
@@ -122,8 +124,8 @@ Found<InstructionList> finish_list(InstructionList list, const ModelCost& model,
                                    const Program& program, int pp) {
   const bool sharded = layout.shard_level != ShardLevel::none;
   const std::vector<int> held = held_blocks(list, program.block_uses);
-  const std::vector<Bucket> buckets =
-      sharded ? single_blocks(program, held) : gradient_buckets(program, held, layout.bucket_bytes);
+  const int64_t bucket_bytes = layout.bucket_bytes > 0 ? layout.bucket_bytes : automatic_bucket_bytes(program, held);
+  const std::vector<Bucket> buckets = sharded ? single_blocks(program, held) : gradient_buckets(program, held, bucket_bytes);
   list = recompute(std::move(list), model, layout.recompute);
   list = offload_activations(list, model, layout.offload);
   Found<InstructionList> closed = close_slots(std::move(list), program, {.buckets = buckets, .pp = pp});

@@ -35,9 +35,10 @@ struct StepLayout {
   bool check_finite = false;  ///< fp16: the norm is needed even without clipping
   int micro_batches = 1;      ///< per rank and step
   int slots = 1;              ///< reproducible slots per rank; 1 unless run.reproducible_slots asks for more
-  int64_t bucket_bytes = 25 << 20;  ///< level none: gradients are reduced in ranges of about this size
-  bool clip = false;                ///< adds the global norm
-  bool tensor_norms = false;        ///< updates need the norms of whole tensors
+  int64_t bucket_bytes =
+      0;              ///< level none: gradients are reduced in ranges of about this size; 0: see automatic_bucket_bytes()
+  bool clip = false;  ///< adds the global norm
+  bool tensor_norms = false;  ///< updates need the norms of whole tensors
   std::vector<Buffers> buffers =
       {};                    ///< by pipeline rank, of another program of this model and mesh; empty: found for this one
   bool noise_scale = false;  ///< adds what the gradient noise scale is measured by

@@ -47,7 +47,8 @@ class Events {
 
   void schedule(int side);
   bool wait_for(const InstructionRef& other, double& time);
-  bool takes_lane(const Instruction& x) const;
+  bool is_beside(const InstructionRef& x);
+  bool takes_lane(const InstructionRef& x);
   double take(const InstructionRef& receive, double time);
   void start(const InstructionRef& x, double time);
   void finish(const InstructionRef& x, double begin, double end);
@@ -56,6 +57,7 @@ class Events {
   void send(const InstructionRef& x, double time);
   void receive(const InstructionRef& x);
   void deliver(int from, int to);
+  int place_of_peer(const InstructionRef& x) const;
   int peer_of(const InstructionRef& x) const;
 
   void check_finished();
@@ -98,8 +100,16 @@ bool Events::wait_for(const InstructionRef& other, double& time) {
   return end != kUnknown;
 }
 
-bool Events::takes_lane(const Instruction& x) const {
-  return x.lane == Lane::compute || (!hardware_.overlap && x.op != Op::receive);
+// What moves bytes and lets the compute lane go on.
+bool Events::is_beside(const InstructionRef& x) {
+  const Instruction& moves = at(x);
+  if (is_collective(moves)) return network_.is_beside(network_.ring(moves.axes, tied_block(moves)).port);
+  if (is_transfer(moves.op)) return network_.is_beside(network_.port(simulation_.ranks[x.side].pp, place_of_peer(x)));
+  return hardware_.overlap;
+}
+
+bool Events::takes_lane(const InstructionRef& x) {
+  return at(x).lane == Lane::compute || (at(x).op != Op::receive && !is_beside(x));
 }
 
 // Without overlap a message is taken when somebody waits for it, and that is work.
@@ -125,7 +135,7 @@ void Events::schedule(int side) {
     if (wait < 0 || wait >= x.index) throw Error(fmt::format("{}: waits for instruction {}", say(x), wait));
     known = (wait_for({side, wait}, time) || state.untaken.count(wait) != 0) && known;
   }
-  if (takes_lane(at(x)) && state.last_on_lane >= 0) known = wait_for({side, state.last_on_lane}, time) && known;
+  if (takes_lane(x) && state.last_on_lane >= 0) known = wait_for({side, state.last_on_lane}, time) && known;
   if (!known) return;
   for (int wait : at(x).waits) time = take({side, wait}, time);
   state.is_queued = true;
@@ -137,7 +147,8 @@ void Events::start(const InstructionRef& x, double time) {
   state.started_s = time;
   span(x).start_s = time;
   const Instruction& instruction = at(x);
-  if (takes_lane(instruction)) state.last_on_lane = x.index;
+  if (takes_lane(x)) state.last_on_lane = x.index;
+  span(x).holds_lane = instruction.lane != Lane::compute && !is_beside(x);
   if (is_collective(instruction)) return join(x, time + work_.seconds(instruction));
   if (instruction.op == Op::send) return send(x, time);
   if (instruction.op == Op::receive) return receive(x);
@@ -171,13 +182,17 @@ void Events::copy(const InstructionRef& x, double time) {
   finish(x, begin, free);
 }
 
-int Events::peer_of(const InstructionRef& x) const {
+int Events::place_of_peer(const InstructionRef& x) const {
   const int peer = at(x).peer;
-  const SimulatedRank& rank = simulation_.ranks[x.side];
-  if (peer < 0 || peer >= ranks_.mesh().pp || peer == rank.pp) {
+  if (peer < 0 || peer >= ranks_.mesh().pp || peer == simulation_.ranks[x.side].pp) {
     throw Error(fmt::format("{}: pipeline rank {} is none of the others, of {}", say(x), peer, ranks_.mesh().pp));
   }
-  return simulation_.index_of_rank[ranks_.rank_of(ranks_.column_of(rank.rank), peer)];
+  return peer;
+}
+
+int Events::peer_of(const InstructionRef& x) const {
+  const int column = ranks_.column_of(simulation_.ranks[x.side].rank);
+  return simulation_.index_of_rank[ranks_.rank_of(column, place_of_peer(x))];
 }
 
 void Events::send(const InstructionRef& x, double time) {
@@ -205,7 +220,7 @@ void Events::deliver(int from, int to) {
     throw Error(
         fmt::format("{} is given another message: {}; messages between two ranks keep their order", say(receive), say(send)));
   }
-  if (!hardware_.overlap) {
+  if (!is_beside(receive)) {
     sides_[to].untaken[receive.index] = message;
     return schedule(to);
   }

@@ -50,6 +50,10 @@ struct Hardware {
   /// Collectives, transfers and copies run beside compute. False: they take the compute lane's time, on both sides of a
   /// transfer, as on a CPU without a spare core.
   bool overlap = true;
+  /// Collectives over hosts go in two levels, as weft's do on CPUs (comm/hosts/host_operations.h): what crosses is added up
+  /// inside each host before. They and transfers between hosts run beside compute whatever `overlap` says: a thread of their
+  /// own waits for the network. False: rings, as of NCCL.
+  bool two_levels = false;
 
   int ranks_per_host = 1;  ///< neighbours by rank
   Link intra_host = {};    ///< of a rank to others of its host

@@ -59,9 +59,24 @@ class Pass {
 
 double Ring::seconds(const Instruction& x) const {
   if (ranks == 1) return 0.0;
+  if (two_levels) return two_level_seconds(way_of(x.op), x.wire_bytes);
   const bool halves = x.op == Op::gather || x.op == Op::reduce_scatter || x.op == Op::gather_gradients;
   const int rounds = (halves ? 1 : 2) * (ranks - 1);
   return rounds * link.latency_s + static_cast<double>(x.wire_bytes) / link.bytes_per_s;
+}
+
+double Ring::seconds(const InnerCall& call) const {
+  if (two_levels) return two_level_seconds(Way::all_reduce, call.wire_bytes);
+  return call.rounds * link.latency_s + static_cast<double>(call.wire_bytes) / link.bytes_per_s;
+}
+
+// The levels one after the other: what runs at the same time, in chunks of a large call, is not counted on.
+double Ring::two_level_seconds(Way way, int64_t wire_bytes) const {
+  const double rounds = way == Way::all_reduce ? 2.0 : 1.0;
+  const double bytes = whole_bytes(way, wire_bytes, ranks);
+  double seconds = rounds * link.latency_s + crossing[static_cast<size_t>(way)] * bytes / link.bytes_per_s;
+  if (on_host > 1) seconds += rounds * inside.seconds(bytes * (on_host - 1) / on_host);
+  return seconds;
 }
 
 const Ring& Network::ring(AxisSet axes, int block) {
@@ -83,9 +98,8 @@ double Network::seconds(const std::vector<InnerCall>& calls, double flops, doubl
   if (calls.empty() || !std::isfinite(alone)) return alone;
   Pass pass(flops, alone);
   for (const InnerCall& call : calls) {
-    const Link& link = ring(call.axes).link;
-    pass.call(call.begins_at, hardware_.overlap ? call.awaited_at : call.begins_at,
-              call.rounds * link.latency_s + static_cast<double>(call.wire_bytes) / link.bytes_per_s);
+    const Ring& along = ring(call.axes);
+    pass.call(call.begins_at, is_beside(along.port) ? call.awaited_at : call.begins_at, along.seconds(call));
   }
   return pass.end();
 }
@@ -104,7 +118,10 @@ void Network::add_line(Ring& ring, const std::vector<int>& members, AxisSet axes
   used_.inter_host |= on_host.size() > 1;
   used_.intra_host |= !alone;
   Link link = hardware_.intra_host;
-  if (on_host.size() > 1) {
+  if (on_host.size() > 1 && hardware_.two_levels) {
+    add_levels(ring, on_host);
+    link = hardware_.inter_host;
+  } else if (on_host.size() > 1) {
     const auto fewer = [](const auto& a, const auto& b) { return a.second < b.second; };
     const int ports = std::min_element(on_host.begin(), on_host.end(), fewer)->second;
     ring.port = Port::network;
@@ -115,12 +132,28 @@ void Network::add_line(Ring& ring, const std::vector<int>& members, AxisSet axes
   ring.link.bytes_per_s = std::min(ring.link.bytes_per_s, link.bytes_per_s);
 }
 
+void Network::add_levels(Ring& ring, const std::map<int, int>& on_host) const {
+  ring.port = Port::network;
+  ring.two_levels = true;
+  for (const auto& [host, here] : on_host) {
+    ring.on_host = std::max(ring.on_host, here);
+    for (const Way way : {Way::all_reduce, Way::reduce_scatter, Way::all_gather}) {
+      double& most = ring.crossing[static_cast<size_t>(way)];
+      most = std::max(most, crossing_share(way, static_cast<int>(on_host.size()), ring.ranks, here) / here);
+    }
+  }
+  if (ring.on_host > 1) ring.inside = hardware_.intra_host;
+}
+
+Port Network::port(int from_pp, int to_pp) const {
+  for (int column = 0; column < ranks_.num_columns(); ++column) {
+    if (host_of(ranks_.rank_of(column, from_pp)) != host_of(ranks_.rank_of(column, to_pp))) return Port::network;
+  }
+  return Port::host;
+}
+
 const Link& Network::link(int from_pp, int to_pp) {
-  const auto leaves_host = [&](int column) {
-    return host_of(ranks_.rank_of(column, from_pp)) != host_of(ranks_.rank_of(column, to_pp));
-  };
-  bool is_inter = false;
-  for (int column = 0; column < ranks_.num_columns() && !is_inter; ++column) is_inter = leaves_host(column);
+  const bool is_inter = port(from_pp, to_pp) == Port::network;
   (is_inter ? used_.inter_host : used_.intra_host) = true;
   const Link& link = is_inter ? hardware_.inter_host : hardware_.intra_host;
   check_known(hardware_, link, is_inter ? "inter_host" : "intra_host",

@@ -11,9 +11,10 @@ namespace weft {
 
 /// When an instruction ran; the step begins at 0.
 struct Span {
-  double start_s = 0.0;  ///< when list order and waits let it start
-  double begin_s = 0.0;  ///< when bytes begin to move; start_s for what does not wait for other ranks
-  double end_s = 0.0;    ///< when all that it does is done
+  double start_s = 0.0;     ///< when list order and waits let it start
+  double begin_s = 0.0;     ///< when bytes begin to move; start_s for what does not wait for other ranks
+  double end_s = 0.0;       ///< when all that it does is done
+  bool holds_lane = false;  ///< it moves bytes, and nothing is computed meanwhile
 };
 
 /// A rank and all those that do the same at the same time.

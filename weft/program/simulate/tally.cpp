@@ -26,8 +26,7 @@ double covered(Intervals intervals, double begin, double end) {
 
 class Exposure {
  public:
-  Exposure(const InstructionList& list, const SimulatedRank& rank, bool overlap)
-      : list_(list), rank_(rank), overlap_(overlap) {}
+  Exposure(const InstructionList& list, const SimulatedRank& rank) : list_(list), rank_(rank) {}
 
   // Goes through the list once; `own_s` is what an instruction works itself.
   void add(int i, double own_s) {
@@ -35,7 +34,7 @@ class Exposure {
     for (int wait : x.waits) {
       if (list_[wait].lane != Lane::compute) note(wait);
     }
-    if (!overlap_ && x.lane != Lane::compute) note(i);
+    if (rank_.spans[i].holds_lane) note(i);
     if (x.lane != Lane::compute) return;
     close(rank_.spans[i].start_s);
     free_s_ = rank_.spans[i].start_s + own_s;
@@ -62,7 +61,6 @@ class Exposure {
 
   const InstructionList& list_;
   const SimulatedRank& rank_;
-  bool overlap_;
   double free_s_ = 0.0;  // when the compute lane's last work ended
   Intervals moving_;     // bytes that somebody waits for, after that
   double total_s_ = 0.0;
@@ -121,10 +119,10 @@ int64_t peak_activation_bytes(const InstructionList& list, const std::vector<Spa
   return peak;
 }
 
-void tally(const Program& program, const Hardware& hardware, const WorkTime& work, SimulatedRank& rank) {
+void tally(const Program& program, const WorkTime& work, SimulatedRank& rank) {
   const InstructionList& list = program.of(rank.rank);
   for (const Span& span : rank.spans) rank.end_s = std::max(rank.end_s, span.end_s);
-  Exposure exposure(list, rank, hardware.overlap);
+  Exposure exposure(list, rank);
   WorkSpan span(rank);
   std::vector<bool> ran(static_cast<size_t>(program.num_blocks()) * program.micro_batches, false);
   for (int i = 0; i < static_cast<int>(list.size()); ++i) {

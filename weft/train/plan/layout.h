@@ -48,21 +48,21 @@ struct LayoutOptions {
 
 /// What mesh and batch say of a step.
 struct StepCounts {
-  int pp = 1;                       ///< pipeline ranks
-  int dp = 1;                       ///< replicas
-  int shard = 1;                    ///< ranks that share one replica's state
-  int cp = 1;                       ///< ranks that share each sample's sequence
-  int tp = 1;                       ///< ranks that share each block's layers
-  int reproducible_tp = 0;          ///< parts that layers are divided into whatever tp is; 0: as many as tp
-  int micro_batches = 1;            ///< per rank and step
-  int slots = 1;                    ///< per rank and step
-  int batch_pieces = 1;             ///< Context::batch_pieces
-  bool reproducible = false;        ///< sums in a fixed order
-  int64_t bucket_bytes = 25 << 20;  ///< level none: gradients are reduced in ranges of about this size
-  bool clip = false;                ///< by the global gradient norm
-  bool tensor_norms = false;        ///< updates need the norms of whole tensors (LARS, LAMB, Adafactor)
-  bool whole_tensors = false;       ///< updates need whole tensors (Muon, Adafactor)
-  bool noise_scale = false;         ///< the gradient noise scale is measured
+  int pp = 1;                  ///< pipeline ranks
+  int dp = 1;                  ///< replicas
+  int shard = 1;               ///< ranks that share one replica's state
+  int cp = 1;                  ///< ranks that share each sample's sequence
+  int tp = 1;                  ///< ranks that share each block's layers
+  int reproducible_tp = 0;     ///< parts that layers are divided into whatever tp is; 0: as many as tp
+  int micro_batches = 1;       ///< per rank and step
+  int slots = 1;               ///< per rank and step
+  int batch_pieces = 1;        ///< Context::batch_pieces
+  bool reproducible = false;   ///< sums in a fixed order
+  int64_t bucket_bytes = 0;    ///< level none: gradients are reduced in ranges of about this size; 0: as their sum asks
+  bool clip = false;           ///< by the global gradient norm
+  bool tensor_norms = false;   ///< updates need the norms of whole tensors (LARS, LAMB, Adafactor)
+  bool whole_tensors = false;  ///< updates need whole tensors (Muon, Adafactor)
+  bool noise_scale = false;    ///< the gradient noise scale is measured
 };
 
 /// Whether a step has two different batches, the whole and its first micro-batch, as the noise scale is measured by.

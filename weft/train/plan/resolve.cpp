@@ -170,21 +170,22 @@ ResolvedLayout resolve(const Recipe& recipe, int world_size) {
   } catch (const InputError& error) {
     throw InputError(fmt::format("{}: {}", recipe.path, error.what()));
   }
-  layout.counts = {.pp = layout.pp,
-                   .dp = layout.dp,
-                   .shard = layout.shard,
-                   .cp = layout.cp,
-                   .tp = layout.tp,
-                   .reproducible_tp = static_cast<int>(recipe.run.reproducible_tp),
-                   .micro_batches = layout.micro_batches_per_rank,
-                   .slots = layout.slots_per_rank,
-                   .batch_pieces = layout.batch_pieces,
-                   .reproducible = slots > 0,
-                   .bucket_bytes = std::max<int64_t>(1, bytes_of_mb(recipe.layout.bucket_mb)),
-                   .clip = recipe.optimizer.clip > 0,
-                   .tensor_norms = needs_tensor_norms(optimizer_of(recipe.optimizer)),
-                   .whole_tensors = needs_whole_tensors(optimizer_of(recipe.optimizer)),
-                   .noise_scale = recipe.run.noise_scale && has_small_batches(layout.global_batch, layout.micro_batch)};
+  layout.counts = {
+      .pp = layout.pp,
+      .dp = layout.dp,
+      .shard = layout.shard,
+      .cp = layout.cp,
+      .tp = layout.tp,
+      .reproducible_tp = static_cast<int>(recipe.run.reproducible_tp),
+      .micro_batches = layout.micro_batches_per_rank,
+      .slots = layout.slots_per_rank,
+      .batch_pieces = layout.batch_pieces,
+      .reproducible = slots > 0,
+      .bucket_bytes = recipe.layout.bucket_mb > 0.0 ? std::max<int64_t>(1, bytes_of_mb(recipe.layout.bucket_mb)) : 0,
+      .clip = recipe.optimizer.clip > 0,
+      .tensor_norms = needs_tensor_norms(optimizer_of(recipe.optimizer)),
+      .whole_tensors = needs_whole_tensors(optimizer_of(recipe.optimizer)),
+      .noise_scale = recipe.run.noise_scale && has_small_batches(layout.global_batch, layout.micro_batch)};
   return layout;
 }
 

@@ -49,6 +49,8 @@ Keys hardware_keys(Hardware& h, int64_t& ranks) {
       {"hardware", "name", &h.name, "what it is", {}, {}, true},
       {"hardware", "ranks_per_host", &ranks, "neighbours by rank", {.min = 1, .max = 1e6}, {}, true},
       {"hardware", "overlap", &h.overlap, "collectives, transfers and copies run beside compute"},
+      {"hardware", "two_levels", &h.two_levels,
+       "collectives over hosts are added up inside each before, and run beside compute"},
       {"device", "flops", &h.flops, "peak operations a second in float32", kRate, {}, true},
       {"device", "narrow_flops", &h.narrow_flops, "the same in bf16 and fp16; left out: as flops", kRate},
       {"device",

@@ -41,7 +41,7 @@ struct LayoutRecipe {
   std::string offload_folder;                ///< of what is offloaded to disk; empty: $TMPDIR, or /var/tmp
   std::string backend = "auto";              ///< "auto" | "shm" | "gloo" | "nccl"
   std::string across_hosts = "exact";        ///< "exact" | "bf16": of sums of float32, with backend "auto" on CPUs
-  double bucket_mb = 25.0;                   ///< shard_level "none": gradients are reduced in ranges of about so many MiB
+  double bucket_mb = 0.0;  ///< shard_level "none": gradients are reduced in ranges of about so many MiB; 0: an eighth
 };
 
 }  // namespace weft

@@ -115,8 +115,8 @@ Keys inner_layout_keys(LayoutRecipe& l) {
       {"layout",
        "bucket_mb",
        &l.bucket_mb,
-       "gradients are reduced in ranges of about so many MiB; shard_level = \"none\" only",
-       {.min = 0.0, .max = 1e5, .open_min = true}},
+       "gradients are reduced in ranges of about so many MiB; 0: an eighth of them, 1 to 25; shard_level = \"none\" only",
+       {.min = 0.0, .max = 1e5}},
   };
 }
 

@@ -121,7 +121,8 @@ std::vector<double> mean_over_ranks(std::vector<double> values, const Group& gro
   return values;
 }
 
-Link measure_link(const Group& group, at::Device device) {
+// A latency is that of a round: `rounds` of them in an all-reduce.
+Link measure_link(const Group& group, at::Device device, int rounds) {
   constexpr int64_t kShort = 1 << 10, kLong = 4 << 20;  // elements
   const auto seconds = [&](int64_t numel) {
     const at::Tensor buffer = at::zeros({numel}, at::TensorOptions(at::kFloat).device(device));
@@ -134,7 +135,7 @@ Link measure_link(const Group& group, at::Device device) {
   const double bytes = 2.0 * (n - 1.0) / n * 4.0;  // an element
   const double brief = seconds(kShort), lengthy = seconds(kLong);
   const double rate = bytes * static_cast<double>(kLong - kShort) / std::max(lengthy - brief, 1e-9);
-  return {.latency_s = std::max(0.0, brief - bytes * kShort / rate) / (2.0 * (n - 1.0)), .bytes_per_s = rate};
+  return {.latency_s = std::max(0.0, brief - bytes * kShort / rate) / rounds, .bytes_per_s = rate};
 }
 
 int ranks_per_host(const World& world) {
@@ -161,13 +162,15 @@ void measure_links(Hardware& hardware, const World& world, const GroupOptions& o
   const int per_host = are_hosts_even(world, hardware.ranks_per_host) ? hardware.ranks_per_host : 1;
   const Mesh hosts(world, {{"host", world.size() / per_host}, {"local", per_host}});
   const Group all = hosts.group(hosts.join({"host", "local"}), options);
-  const auto measured = [&](const char* axis) {
-    const Link link = measure_link(hosts.group(hosts.axis(axis), options), options.device);
+  hardware.two_levels = options.device.is_cpu();  // comm/hosts
+  const auto measured = [&](const char* axis, int rounds) {
+    const Link link = measure_link(hosts.group(hosts.axis(axis), options), options.device, rounds);
     const std::vector<double> mean = mean_over_ranks({link.latency_s, link.bytes_per_s}, all, options.device);
     return Link{.latency_s = mean[0], .bytes_per_s = mean[1]};
   };
-  if (per_host > 1) hardware.intra_host = measured("local");
-  if (hosts.size("host") > 1) hardware.inter_host = measured("host");
+  const int num_hosts = hosts.size("host");
+  if (per_host > 1) hardware.intra_host = measured("local", 2 * (per_host - 1));
+  if (num_hosts > 1) hardware.inter_host = measured("host", hardware.two_levels ? 2 : 2 * (num_hosts - 1));
 }
 
 // Rank 0 says whose turn it is; the others wait for their name.

@@ -23,9 +23,9 @@ double time_of(const Group& group, const std::function<void()>& call);
 /// The mean of each value over the ranks of the group, to four digits. Collective.
 std::vector<double> mean_over_ranks(std::vector<double> values, const Group& group, at::Device device);
 
-/// The link of a group's all-reduces, from a short and a long one: seconds = latency + bytes / rate, where one among n ranks
-/// has 2 (n-1) latencies and 2 (n-1)/n of the bytes. Collective.
-Link measure_link(const Group& group, at::Device device);
+/// The link of a group's all-reduces, from a short and a long one: seconds = rounds x latency + bytes / rate, where one among n
+/// ranks has 2 (n-1)/n of the bytes, and 2 (n-1) rounds in a ring, 2 in two levels. Collective.
+Link measure_link(const Group& group, at::Device device, int rounds);
 
 /// How many neighbours by rank share a host: the longest run of them.
 int ranks_per_host(const World& world);
@@ -33,7 +33,8 @@ int ranks_per_host(const World& world);
 bool are_hosts_even(const World& world, int per_host);
 
 /// The links of a world, into `hardware`: ranks_per_host, and of intra_host and inter_host those that its ranks use; the others
-/// are not known. Each is measured by all ranks at once, as ranks of a host share its ports. Collective.
+/// are not known. Each is measured by all ranks at once, as ranks of a host share its ports. On CPUs they are those of two
+/// levels. Collective.
 void measure_links(Hardware& hardware, const World& world, const GroupOptions& options);
 
 /// What messages between two ranks take.

@@ -30,9 +30,9 @@ struct TrainerOptions {
   uint64_t seed = 1;                        ///< of weights and dropout
   int reproducible_slots = 0;               ///< 0: off; a power of two: the same bits for any number of ranks that divides it
   int reproducible_tp = 0;                  ///< 0: off; a power of two: the same bits for any mesh whose tp divides it
-  bool noise_scale = false;         ///< steps tell what NoiseScale takes (noise_scale.h); of two micro-batches or more a step
-  int64_t bucket_bytes = 25 << 20;  ///< gradients are reduced in ranges of about this size
-  LayoutOptions layout = {};        ///< what is sharded, recomputed, moved out, and in which types
+  bool noise_scale = false;   ///< steps tell what NoiseScale takes (noise_scale.h); of two micro-batches or more a step
+  int64_t bucket_bytes = 0;   ///< gradients are reduced in ranges of about this size; 0: as automatic_bucket_bytes() says
+  LayoutOptions layout = {};  ///< what is sharded, recomputed, moved out, and in which types
   /// A program for this model, mesh and options; without one the trainer makes its own.
   std::shared_ptr<const Program> program = {};
   std::vector<std::shared_ptr<const Program>> ramp_programs = {};  ///< with it: one for each phase of the ramp
