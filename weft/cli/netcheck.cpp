@@ -123,7 +123,8 @@ void add_netcheck(CLI::App& app, int& status) {
       ->capture_default_str()
       ->check(CLI::Range(1, 4096));
   command->footer(
-      "Every pair of ranks in turn: latency, and bytes a second each way; then collectives of all ranks, as a training would\n"
+      "Every pair of ranks: latency, and bytes a second each way (of more than 64 ranks a pair of each two hosts, and all\n"
+      "inside them); then collectives of all ranks, as a training would\n"
       "call them. A link below 0.6 of the median of its kind is named, a host when all of its links are.\n"
       "\n"
       "Examples:\n"

@@ -15,6 +15,7 @@
 #include "weft/cli/recipe_options.h"
 #include "weft/cli/time_files.h"
 #include "weft/program/draw/draw.h"
+#include "weft/train/plan/forecast.h"
 #include "weft/train/plan/make_plan.h"
 #include "weft/train/recipe/hardware_file.h"
 #include "weft/train/recipe/read_recipe.h"
@@ -36,7 +37,8 @@ struct ShowArguments {
 
 /// Pictures of time, on the hardware that was named or on round numbers.
 std::string draw_time(const ShowArguments& arguments, const Recipe& recipe, const Plan& plan) {
-  const Hardware hardware = arguments.hardware.empty() ? nominal_hardware() : load_hardware(arguments.hardware);
+  Hardware hardware = arguments.hardware.empty() ? nominal_hardware() : load_hardware(arguments.hardware);
+  hardware.narrow_across = crosses_narrow(recipe, *plan.program);
   Simulation simulation;
   in_hardware_file(arguments.hardware, [&] {
     check_micro_batch(hardware, plan.layout.micro_batch);
@@ -55,10 +57,11 @@ void show(const ShowArguments& arguments) {
   const Recipe recipe = load_recipe(arguments.recipe, arguments.overrides);
   const Plan all = make_plan(recipe, arguments.num_ranks);
   const std::string stages = all.stages_text.empty() ? "" : all.stages_text + "\n";
-  std::string text =
-      heading(recipe, all.layout) + "\n\n" +
-      (arguments.rank ? list(*all.program, *arguments.rank)
-                      : stages + draw(*all.program, {.width = arguments.width, .ranks_per_host = arguments.ranks_per_host}));
+  std::string text = heading(recipe, all.layout) + "\n\n" +
+                     (arguments.rank ? list(*all.program, *arguments.rank)
+                                     : stages + draw(*all.program, {.width = arguments.width,
+                                                                    .ranks_per_host = arguments.ranks_per_host,
+                                                                    .narrow_across = crosses_narrow(recipe, *all.program)}));
   if (arguments.files.any()) text += draw_time(arguments, recipe, all);
   write_out(text);
 }

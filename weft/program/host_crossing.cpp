@@ -12,6 +12,11 @@ double whole_bytes(Way way, int64_t wire_bytes, int ranks) {
   return static_cast<double>(wire_bytes) * n / (n - 1.0) / (way == Way::all_reduce ? 2.0 : 1.0);
 }
 
+double wire_factor(bool narrow, Way way, double whole_bytes) {
+  constexpr double kSmallBytes = 16 << 10;  // comm/hosts/host_operations.cpp
+  return narrow && way != Way::all_gather && whole_bytes > kSmallBytes ? 0.5 : 1.0;
+}
+
 double crossing_share(Way way, int hosts, int ranks, int here) {
   const double n = ranks, h = hosts;
   if (way == Way::all_reduce) return 2.0 * (h - 1.0) / h;

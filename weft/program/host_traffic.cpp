@@ -34,8 +34,9 @@ int64_t& field_of(HostTraffic& traffic, WireKind kind) {
 
 class Crossings {
  public:
-  Crossings(const Program& program, int ranks_per_host)
+  Crossings(const Program& program, int ranks_per_host, bool narrow)
       : program_(program),
+        narrow_(narrow),
         ranks_(program),
         per_host_(ranks_per_host),
         hosts_(ceil_divide(program.world_size(), ranks_per_host)) {}
@@ -74,9 +75,10 @@ class Crossings {
     int ranks = 0;
     for (const auto& [host, here] : on_host) ranks += here;
     const double whole = whole_bytes(way, wire_bytes, ranks);
+    const double factor = wire_factor(narrow_ && kind != WireKind::losses, way, whole);
     for (const auto& [host, here] : on_host) {
       const double share = crossing_share(way, static_cast<int>(on_host.size()), ranks, here);
-      field_of(hosts_[host], kind) += static_cast<int64_t>(whole * share + 0.5);
+      field_of(hosts_[host], kind) += static_cast<int64_t>(whole * factor * share + 0.5);
     }
   }
 
@@ -92,6 +94,7 @@ class Crossings {
   };
 
   const Program& program_;
+  bool narrow_;
   Ranks ranks_;
   int per_host_;
   std::vector<HostTraffic> hosts_;
@@ -100,9 +103,9 @@ class Crossings {
 
 }  // namespace
 
-std::vector<HostTraffic> host_traffic(const Program& program, int ranks_per_host) {
+std::vector<HostTraffic> host_traffic(const Program& program, int ranks_per_host, bool narrow) {
   if (ranks_per_host < 1) throw InputError(fmt::format("{} ranks a host: at least 1 is needed", ranks_per_host));
-  return Crossings(program, ranks_per_host).count();
+  return Crossings(program, ranks_per_host, narrow).count();
 }
 
 HostTraffic most_traffic(const std::vector<HostTraffic>& hosts) {

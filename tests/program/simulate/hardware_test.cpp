@@ -145,6 +145,9 @@ TEST(Network, in_two_levels_a_byte_crosses_once_for_a_host) {
   // One on each host: nothing to add up inside.
   EXPECT_DOUBLE_EQ(network.ring(kReplicaAxis).seconds({.op = Op::reduce, .wire_bytes = 80}), 2 * 2.0 + 80 / 8.0);
   EXPECT_EQ(network.ring(kShardAxis).seconds({.op = Op::gather, .wire_bytes = 80}), 3 * 0.5 + 80 / 40.0) << "a ring in a host";
+  hardware.narrow_across = true;
+  EXPECT_DOUBLE_EQ(Network(ranks, hardware).ring(kReplicaAxis).seconds({.op = Op::reduce, .wire_bytes = 80000}),
+                   2 * 2.0 + 40000 / 8.0);
   EXPECT_TRUE(network.is_beside(Port::network));
   EXPECT_FALSE(network.is_beside(Port::host));
 }

@@ -40,8 +40,8 @@ void HostOperations::broadcast(const at::Tensor& tensor, int root) {
       if (own + bit < hosts) messages_.send(entry(own + bit), tensor);
     }
   }
-  if (inside_) inside_->backend().broadcast(tensor, map_.place_of(entry(own)), call_.what).wait();
   messages_.finish();
+  if (inside_) inside_->backend().broadcast(tensor, map_.place_of(entry(own)), call_.what).wait();
 }
 
 void HostOperations::all_to_all(const at::Tensor& output, const at::Tensor& input) {
@@ -74,17 +74,18 @@ void HostOperations::all_to_all(const at::Tensor& output, const at::Tensor& inpu
   });
   for (const Expected& message : expected) messages_.wait(message.peer, message.pending);
   messages_.finish();
+  meet_inside();
 }
 
 // Once the first rank of a host has met those of the others, which have met the ranks of theirs.
 void HostOperations::barrier() {
-  if (inside_) inside_->backend().barrier(call_.what).wait();
+  meet_inside();
   for (const int peer : other_firsts()) {
     messages_.expect(peer);
     messages_.greet(peer);
   }
   messages_.finish();
-  if (inside_) inside_->backend().barrier(call_.what).wait();
+  meet_inside();
 }
 
 }  // namespace weft

@@ -174,6 +174,10 @@ void HostOperations::reduce(const at::Tensor& input, const Parts& parts, ReduceO
   }
 }
 
+void HostOperations::meet_inside() {
+  if (inside_) inside_->backend().barrier(call_.what).wait();
+}
+
 void HostOperations::share_inside(const at::Tensor& tensor, const Parts& parts) {
   if (!inside_) return;
   std::vector<shm::Ranges> held;
@@ -209,8 +213,8 @@ void HostOperations::all_reduce(const at::Tensor& tensor, ReduceOp op) {
   });
   if (!gather) expect_results();
   gather->finish();
-  share_inside(flat, parts);
   messages_.finish();
+  share_inside(flat, parts);
 }
 
 void HostOperations::all_reduce_small(const at::Tensor& flat, ReduceOp op) {
@@ -233,8 +237,8 @@ void HostOperations::all_reduce_small(const at::Tensor& flat, ReduceOp op) {
   for (const int peer : other_firsts()) messages_.send(peer, all[host]);
   for (const Expected& from : expected) messages_.wait(from.peer, from.pending);
   if (is_first() && numel > 0) add_up_hosts(op, flat, all);
-  if (inside_) inside_->backend().broadcast(flat, 0, call_.what).wait();
   messages_.finish();
+  if (inside_) inside_->backend().broadcast(flat, 0, call_.what).wait();
 }
 
 void HostOperations::reduce_scatter(const at::Tensor& output, const at::Tensor& input, ReduceOp op) {
@@ -248,6 +252,7 @@ void HostOperations::reduce_scatter(const at::Tensor& output, const at::Tensor& 
   const Wire wire(input.scalar_type(), across_, op);
   reduce(input.view({-1}), shards(input.numel()), op, output.view({-1}), wire, {});
   messages_.finish();
+  meet_inside();
 }
 
 void HostOperations::all_gather(const at::Tensor& output, const at::Tensor& input) {
@@ -258,8 +263,8 @@ void HostOperations::all_gather(const at::Tensor& output, const at::Tensor& inpu
   HostGather gather(messages_, map_, rank_, flat, parts, Wire(flat.scalar_type(), AcrossHosts::exact, ReduceOp::sum));
   for (const ShardRange& chunk : chunks_of(parts[rank_], chunk_numel(flat))) gather.send(chunk);
   gather.finish();
-  share_inside(flat, parts);
   messages_.finish();
+  share_inside(flat, parts);
 }
 
 }  // namespace weft

@@ -59,7 +59,11 @@ class HostOperations : public Operations {
   /// part.
   std::vector<at::Tensor> send_terms(const at::Tensor& input, const Parts& parts, ReduceOp op, const Wire& wire);
   void read_inside(const at::Tensor& input, const std::vector<shm::Ranges>& wanted, const shm::Consume& consume);
+  /// Comes last, after what this rank sends has gone: ranks of a host leave a call together, so that none that goes on and ends
+  /// is missed by one that still sends (c10d/peer_watch.h).
   void share_inside(const at::Tensor& tensor, const Parts& parts);
+  /// The same where nothing is shared out.
+  void meet_inside();
 
   int rank_;
   HostMap map_;

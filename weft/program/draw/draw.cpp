@@ -201,8 +201,8 @@ std::vector<int> lists_in_use(const Program& program) {
   return result;
 }
 
-std::string hosts_text(const Program& program, int ranks_per_host) {
-  const std::vector<HostTraffic> hosts = host_traffic(program, ranks_per_host);
+std::string hosts_text(const Program& program, int ranks_per_host, bool narrow) {
+  const std::vector<HostTraffic> hosts = host_traffic(program, ranks_per_host, narrow);
   if (hosts.size() < 2) return {};
   const HostTraffic most = most_traffic(hosts);
   std::string parts;
@@ -218,7 +218,7 @@ std::string hosts_text(const Program& program, int ranks_per_host) {
                      counted(ranks_per_host, "rank"), format_bytes(most.total()), parts);
 }
 
-std::string totals(const Program& program, int ranks_per_host) {
+std::string totals(const Program& program, const DrawOptions& options) {
   if (program.world_size() == 1) return {};
   std::vector<StepCost> costs;
   costs.reserve(program.lists.size());
@@ -231,7 +231,7 @@ std::string totals(const Program& program, int ranks_per_host) {
   }
   return fmt::format("\na step of all {}: {}, {} sent\n", counted(program.world_size(), "rank"), format_flops(flops),
                      format_bytes(static_cast<int64_t>(std::min(bytes, 9.2e18)))) +
-         (ranks_per_host > 0 ? hosts_text(program, ranks_per_host) : "");
+         (options.ranks_per_host > 0 ? hosts_text(program, options.ranks_per_host, options.narrow_across) : "");
 }
 
 // The ranks of a pipeline differ by their place in it: one chart shows them all, and list() one in full.
@@ -258,7 +258,7 @@ std::string draw(const Program& program, const DrawOptions& options) {
   }
   result += "\n\n";
   result += blocks_table(program) + "\n";
-  if (program.mesh.pp > 1) return result + pipeline(program, options) + totals(program, options.ranks_per_host);
+  if (program.mesh.pp > 1) return result + pipeline(program, options) + totals(program, options);
   result += legend(program) + "\n";
   for (size_t i = 0; i < lists.size(); ++i) {
     if (static_cast<int>(i) == options.max_ranks) {
@@ -268,7 +268,7 @@ std::string draw(const Program& program, const DrawOptions& options) {
     if (i > 0) result += '\n';
     result += draw_list(program, lists[i], std::max(options.width, kMinWidth));
   }
-  return result + totals(program, options.ranks_per_host);
+  return result + totals(program, options);
 }
 
 std::string list(const Program& program, int rank) {

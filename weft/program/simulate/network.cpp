@@ -74,7 +74,8 @@ double Ring::seconds(const InnerCall& call) const {
 double Ring::two_level_seconds(Way way, int64_t wire_bytes) const {
   const double rounds = way == Way::all_reduce ? 2.0 : 1.0;
   const double bytes = whole_bytes(way, wire_bytes, ranks);
-  double seconds = rounds * link.latency_s + crossing[static_cast<size_t>(way)] * bytes / link.bytes_per_s;
+  double seconds =
+      rounds * link.latency_s + wire_factor(narrow, way, bytes) * crossing[static_cast<size_t>(way)] * bytes / link.bytes_per_s;
   if (on_host > 1) seconds += rounds * inside.seconds(bytes * (on_host - 1) / on_host);
   return seconds;
 }
@@ -135,6 +136,7 @@ void Network::add_line(Ring& ring, const std::vector<int>& members, AxisSet axes
 void Network::add_levels(Ring& ring, const std::map<int, int>& on_host) const {
   ring.port = Port::network;
   ring.two_levels = true;
+  ring.narrow = hardware_.narrow_across;
   for (const auto& [host, here] : on_host) {
     ring.on_host = std::max(ring.on_host, here);
     for (const Way way : {Way::all_reduce, Way::reduce_scatter, Way::all_gather}) {

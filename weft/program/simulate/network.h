@@ -33,6 +33,7 @@ struct Ring {
   double seconds(const InnerCall& call) const;
 
   bool two_levels = false;
+  bool narrow = false;                         ///< two levels: sums cross in half the bytes
   std::array<double, kNumWays> crossing = {};  ///< two levels: what a port to other hosts sends, of all bytes, by Way
   Link inside = {};                            ///< two levels: between ranks of a host
   int on_host = 1;                             ///< two levels: the most ranks on a host

@@ -19,6 +19,10 @@ RecipeMemory recipe_memory(const Recipe& recipe, int world_size) {
   return memory;
 }
 
+bool crosses_narrow(const Recipe& recipe, const Program& program) {
+  return recipe.layout.across_hosts == "bf16" && program.gradient_bytes == 4;
+}
+
 RecipeSimulation recipe_simulation(const Recipe& recipe, int world_size, const Hardware& hardware,
                                    const std::string& hardware_path) {
   RecipeSimulation result;
@@ -28,9 +32,11 @@ RecipeSimulation recipe_simulation(const Recipe& recipe, int world_size, const H
   for (int pp = 0; pp < result.plan.program->mesh.pp; ++pp) {
     memory.push_back(memory_options(recipe, result.plan, pp));
   }
+  Hardware used = hardware;
+  used.narrow_across = crosses_narrow(recipe, *result.plan.program);
   in_hardware_file(hardware_path, [&] {
     check_micro_batch(hardware, result.plan.layout.micro_batch);
-    result.simulation = simulate(*result.plan.program, hardware, memory);
+    result.simulation = simulate(*result.plan.program, used, memory);
   });
   if (result.simulation.step_s > 0.0) {
     result.samples_per_s = static_cast<double>(result.plan.layout.global_batch) / result.simulation.step_s;

@@ -35,6 +35,9 @@ struct RecipeMemory {
 /// What a recipe's ranks hold. Throws InputError as make_plan() does.
 RecipeMemory recipe_memory(const Recipe& recipe, int world_size);
 
+/// Whether sums of the program's gradients go from host to host in half their bytes: layout.across_hosts, of float32.
+bool crosses_narrow(const Recipe& recipe, const Program& program);
+
 /// Simulates a recipe's step. Throws InputError as make_plan() and simulate() do, and when times of the hardware were measured
 /// with other micro-batches. What is wrong with the hardware names `hardware_path`, the file it came from, if it is told.
 RecipeSimulation recipe_simulation(const Recipe& recipe, int world_size, const Hardware& hardware,

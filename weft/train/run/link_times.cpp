@@ -12,6 +12,7 @@
 #include "weft/base/median.h"
 #include "weft/base/units.h"
 #include "weft/comm/mesh.h"
+#include "weft/train/run/pair_rounds.h"
 
 namespace weft {
 namespace {
@@ -173,40 +174,27 @@ void measure_links(Hardware& hardware, const World& world, const GroupOptions& o
   if (num_hosts > 1) hardware.inter_host = measured("host", hardware.two_levels ? 2 : 2 * (num_hosts - 1));
 }
 
-// Rank 0 says whose turn it is; the others wait for their name.
 std::vector<PairTime> measure_pairs(const World& world, const Group& all) {
+  std::vector<std::string> hosts;
+  for (int rank = 0; rank < world.size(); ++rank) hosts.push_back(world.host(rank));
+  const std::vector<std::vector<RankPair>> rounds = pair_rounds(hosts);
   std::vector<PairTime> pairs;
-  for (int first = 0; first < world.size(); ++first) {
-    for (int second = first + 1; second < world.size(); ++second) {
-      pairs.push_back({first, second, world.host(first) == world.host(second)});
-    }
+  for (const std::vector<RankPair>& round : rounds) {
+    for (const auto& [first, second] : round) pairs.push_back({first, second, hosts[first] == hosts[second]});
   }
-  const at::Tensor turn = at::zeros({1}, at::kLong);
+  std::sort(pairs.begin(), pairs.end(),
+            [](const PairTime& a, const PairTime& b) { return RankPair(a.first, a.second) < RankPair(b.first, b.second); });
+  std::map<RankPair, int64_t> rows;
+  for (const PairTime& pair : pairs) rows.emplace(RankPair(pair.first, pair.second), static_cast<int64_t>(rows.size()));
   at::Tensor table = at::zeros({static_cast<int64_t>(pairs.size()), 3}, at::kDouble);
-  const auto take = [&](int64_t number) {
-    const PairTime time = measure_pair(all, pairs[number].first, pairs[number].second);
-    double* row = table.data_ptr<double>() + 3 * number;
-    if (all.rank() == time.first) row[0] = time.latency_s, row[1] = time.bytes_per_s[0], row[2] = time.bytes_per_s[1];
-  };
-  if (all.rank() == 0) {
-    for (int64_t number = 0; number < static_cast<int64_t>(pairs.size()); ++number) {
-      const PairTime& pair = pairs[number];
-      turn.fill_(number);
-      if (pair.first != 0) all.send(turn, pair.first, "netcheck's turn").wait();
-      all.send(turn, pair.second, "netcheck's turn").wait();
-      if (pair.first == 0) take(number);
-      if (pair.first != 0) all.receive(turn, pair.first, "netcheck's turn is over").wait();
+  for (const std::vector<RankPair>& round : rounds) {
+    for (const auto& [first, second] : round) {
+      if (all.rank() != first && all.rank() != second) continue;
+      const PairTime time = measure_pair(all, first, second);
+      double* row = table.data_ptr<double>() + 3 * rows.at({first, second});
+      if (all.rank() == first) row[0] = time.latency_s, row[1] = time.bytes_per_s[0], row[2] = time.bytes_per_s[1];
     }
-    turn.fill_(-1);
-    for (int rank = 1; rank < all.size(); ++rank) all.send(turn, rank, "netcheck's turn").wait();
-  } else {
-    while (true) {
-      all.receive(turn, 0, "netcheck's turn").wait();
-      const auto number = turn.item<int64_t>();
-      if (number < 0) break;
-      take(number);
-      if (pairs[number].first == all.rank()) all.send(turn, 0, "netcheck's turn is over").wait();
-    }
+    all.barrier("netcheck's round").wait();  // a deadline for each of them
   }
   all.all_reduce(table, ReduceOp::sum, "netcheck's times").wait();
   for (size_t i = 0; i < pairs.size(); ++i) {

@@ -46,7 +46,8 @@ struct PairTime {
   double slower() const { return bytes_per_s[0] < bytes_per_s[1] ? bytes_per_s[0] : bytes_per_s[1]; }
 };
 
-/// Every pair of ranks, one after another, so that none disturbs another. Collective over the world; the same on all ranks.
+/// The pairs of pair_rounds(), in its rounds, so that none disturbs another, by rank. Each round ends within the group's
+/// timeout. Collective over the world; the same on all ranks.
 std::vector<PairTime> measure_pairs(const World& world, const Group& all);
 
 /// What is slow among pairs: a pair, or a host all of whose links are, below `share` of the median rate of its kind (inside
