@@ -23,6 +23,7 @@
 #include <cstdlib>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -240,7 +241,8 @@ int main(int argc, char** argv) {
         print_sample(best.back(), settings.json);
       }
     }
-    if (best.size() > 1) print_formula(best, idle, settings);
+    // A line takes two sizes of worlds.
+    if (std::set<int>(settings.ranks.begin(), settings.ranks.end()).size() > 1) print_formula(best, idle, settings);
   } catch (const std::exception& error) {
     fmt::print(stderr, "{}\n", error.what());
     return 1;

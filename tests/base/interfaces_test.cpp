@@ -33,6 +33,11 @@ TEST(Interfaces, ListensEverywhereWhereTheNameSaysNothingOfThisHost) {
   }
 }
 
+TEST(Interfaces, NoLoopbackAddressIsWhatOthersKnowAHostBy) {
+  for (const char* host : {"localhost", "127.0.1.1", "192.0.2.1"}) EXPECT_EQ(own_address_as(host), "") << host;
+  EXPECT_THROW(own_address_as("no.such.host.invalid"), Error);
+}
+
 TEST(Interfaces, ListensAtAnAddressOnly) {
   const FileDescriptor socket = listen_at("127.0.0.1", 0);
   EXPECT_EQ(own_address_of(socket), "127.0.0.1");

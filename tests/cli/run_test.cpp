@@ -54,6 +54,8 @@ TEST(WeftRun, HostsThatDoNotGoTogetherAreRefusedBeforeAnythingStarts) {
       {{"--nodes", "2", "-n", "1", "--node-rank", "2"}, "--node-rank 2 with --nodes 2: they are counted from 0"},
       {{"--nodes", "2", "-n", "1", "--node-rank", "1"}, "--nodes needs --head HOST:PORT"},
       {{"--nodes", "2", "-n", "1", "--node-rank", "1", "--head", "a"}, "--head \"a\": expected HOST:PORT"},
+      {{"--nodes", "2", "-n", "1", "--node-rank", "1", "--head", "a:1"}, "--nodes needs a secret"},
+      {{"--hosts", "a:2", "--no-token"}, "--no-token is for --nodes"},
       {{"--hosts", "a:2", "-n", "3"}, "-n 3: the hosts have places for 2 ranks"},
       {{"--hosts", "a:2", "--host-file", "f"}, "--hosts or --host-file, not both"},
       {{"--host-file", "/nowhere"}, "--host-file /nowhere: cannot be read"},
@@ -73,6 +75,26 @@ TEST(WeftRun, FailingRankIsNamedLastAndOnce) {
   EXPECT_EQ(result.status, 7);
   EXPECT_EQ(result.err, "trouble\nweft: rank 1: ended with status 7\n");
   EXPECT_LT(result.seconds, 5.0);
+  EXPECT_FALSE(processes_left());
+}
+
+TEST(WeftRun, RestartsUntilItSucceedsOrTheyAreUsedUp) {
+  const TemporaryFolder folder;
+  const std::string count = "echo >> $OUT/$RANK; ", times = "$(wc -l < $OUT/$RANK)";
+  const CommandOptions with_folder{.environment = {{"OUT", folder.path().string()}}};
+  // Often, as nothing tells that a program makes no progress.
+  const auto command = [](const std::string& restarts, const std::string& script) {
+    return std::vector<std::string>{"run", "-n", "2", "--restarts", restarts, "--", "/bin/sh", "-c", script};
+  };
+  const CommandResult good = run_weft(
+      command("4", count + "[ $RANK = 0 ] || [ " + times + " -ge 5 ] || exit 9; [ $RANK = 1 ] || sleep 0.2"), with_folder);
+  EXPECT_EQ(good.status, 0) << good.err;
+  EXPECT_TRUE(good.err.starts_with("weft: rank 1: ended with status 9; restart 1 of 4\n")) << good.err;
+  EXPECT_NE(good.err.find("weft: rank 1: ended with status 9; restart 4 of 4 in "), std::string::npos) << good.err;
+  const CommandResult bad = run_weft(command("1", "[ $RANK = 0 ] || exit 9; sleep 60"), with_folder);
+  EXPECT_EQ(bad.status, 9);
+  EXPECT_TRUE(bad.err.ends_with("weft: rank 1: ended with status 9; not started again: all 1 restart are used up\n"))
+      << bad.err;
   EXPECT_FALSE(processes_left());
 }
 

@@ -36,7 +36,7 @@ class TwoHosts(AgentsTest):
         agents = [self.run_script(node, script, "--prefix", ranks=2 - node) for node in range(2)]
         self.assertEqual([agent.wait() for agent in agents], [0, 0], agents[0].text() + agents[1].text())
         self.assertEqual(sorted(agents[0].text().splitlines()),
-                         [f"[host0, rank {r}] {r} of 3, {r} of 2, host0 127.0.0.1 none" for r in range(2)])
+                         [f"[host0, rank {r}] {r} of 3, {r} of 2, host0 10.77.0.1 none" for r in range(2)])
         self.assertEqual(agents[1].text(), "[host1, rank 2] 2 of 3, 0 of 1, host0 host0 none\n")
 
     def test_a_rank_that_fails_is_named_with_its_host(self):
@@ -206,6 +206,51 @@ class TwoHosts(AgentsTest):
         self.hosts[1].run(["python3", "-c", "import socket; s = socket.create_connection(('host0', 29400)); s.sendall(b'x' * 200000)"])
         right = self.run_script(1, "exit 0")
         self.assertEqual([head.wait(10), right.wait(10)], [0, 0], head.text() + right.text())
+
+    def listening(self, host, words=(), **options):
+        """Where programs of host0 listen while both ranks run, the head at `host`; what node 0 says."""
+        options["env"] = {"WEFT_HEAD": f"{host}:29400", **options.get("env", {})}
+        agents = [self.run_script(node, "echo up; sleep 60", *words, **options) for node in range(2)]
+        for agent in agents:
+            agent.says("up")
+        found = self.hosts[0].listening()
+        agents[0].program.send_signal(signal.SIGINT)
+        self.assertEqual([agent.wait(10) for agent in agents], [130, 130])
+        self.assertIn(29400, [port for _, port in found])
+        self.assertEqual(len(found), 2, "the head's and the store's")
+        return {address for address, _ in found}, agents[0].text()
+
+    def test_head_and_store_listen_on_the_interface_that_leads_to_the_others(self):
+        self.hosts[0].call("ip", "address", "add", "10.88.0.1/24", "dev", "eth0")  # another network's
+        addresses, text = self.listening("host0")
+        self.assertEqual(addresses, {"10.77.0.1"})
+        self.assertNotIn("interfaces", text)
+
+    def test_a_head_whose_name_means_loopback_at_home(self):
+        self.network.name_hosts({"host0": "127.0.1.1", "host1": "10.77.0.2"}, on=self.hosts[0])
+        addresses, text = self.listening("host0")
+        self.assertEqual(addresses, {"::"})
+        self.assertIn("weft: listening on all interfaces for other hosts: host0 means no interface of this host here\n", text)
+
+    def test_agents_of_one_host_use_its_loopback_interface(self):
+        self.hosts = [self.hosts[0], self.hosts[0]]
+        addresses, text = self.listening("localhost")
+        self.assertEqual(addresses, {"127.0.0.1"})
+        self.assertNotIn("interfaces", text)
+
+    def test_without_a_secret_nothing_starts_unless_that_is_wanted(self):
+        for node in range(2):
+            agent = self.run_script(node, "echo up", env={"WEFT_TOKEN": None})
+            self.assertEqual(agent.wait(10), 1)
+            self.assertRegex(agent.text(), "^weft: --nodes needs a secret .*: set WEFT_TOKEN to the same on all nodes, .*--no-token")
+        addresses, _ = self.listening("host0", words=["--no-token"], env={"WEFT_TOKEN": None})
+        self.assertEqual(addresses, {"10.77.0.1"})
+
+    def test_a_program_is_started_again(self):
+        script = "echo run $RANK >> tries; [ $RANK = 0 ] || [ $(grep -c 'run 1' tries) -ge 3 ] || exit 6; sleep 1"
+        agents = [self.run_script(node, script, "--restarts", "2") for node in range(2)]
+        self.assertEqual([agent.wait(20) for agent in agents], [0, 0], agents[0].text())
+        self.assertIn("weft: rank 1 on host host1: ended with status 6; restart 2 of 2 in ", agents[0].text())
 
     def test_health(self):
         recipe = self.recipe("health", steps=100000)

@@ -12,6 +12,8 @@ import ctypes
 import json
 import os
 import signal
+import socket
+import struct
 import subprocess
 import tempfile
 import time
@@ -104,6 +106,14 @@ class Host(Space):
                 program.send_signal(signal.SIGKILL)
                 raise
         return program.returncode, out, err
+
+    def listening(self):
+        """The (address, port) at which programs listen, of both tables of the kernel; "::" for all interfaces."""
+        _, tables, _ = self.run(["cat", "/proc/net/tcp", "/proc/net/tcp6"])
+        fields = [line.split() for line in tables.splitlines()]
+        places = [field[1].split(":") for field in fields if len(field) > 3 and field[3] == "0A"]
+        return {(socket.inet_ntoa(struct.pack("<I", int(address, 16))) if len(address) == 8 else "::", int(port, 16))
+                for address, port in places}
 
     def tmpfs(self, folder, size):
         """A small disk at that folder, on this host alone."""

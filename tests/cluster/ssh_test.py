@@ -17,6 +17,11 @@ AcceptEnv NOTHING
 """
 
 
+PROXY = "python3 -c 'import os, socket, sys, threading; s = socket.create_connection((sys.argv[1], 22)); " \
+        "threading.Thread(target=lambda: [s.sendall(b) for b in iter(lambda: os.read(0, 65536), b\"\")], daemon=True).start(); " \
+        "[os.write(1, b) for b in iter(lambda: s.recv(65536), b\"\")]' %h"
+
+
 class SshTest(HostsTest):
     COUNT = 3
 
@@ -74,12 +79,28 @@ class SshTest(HostsTest):
                          [f"[host0, rank 1] 1 0 host0 of mine no {self.folder}", f"[host0, rank 2] 2 1 host0 of mine no {self.folder}",
                           f"[host1, rank 0] 0 0 host1 of mine unset {self.folder}"])
 
+    def test_ranks_of_this_host_alone_use_its_loopback_interface(self):
+        run = self.run_script("host0:2", "echo up $MASTER_ADDR; sleep 60")
+        run.says("up 127.0.0.1")
+        self.assertEqual({address for address, _ in self.hosts[0].listening()}, {"127.0.0.1"})
+        run.program.send_signal(signal.SIGINT)
+        self.assertEqual(run.wait(10), 130)
+
+    def test_where_ssh_goes_through_a_proxy_any_interface_may_lead_to_the_others(self):
+        run = self.run_script("host1:1", "echo up; sleep 60", "--ssh-option", f"ProxyCommand={PROXY}")
+        run.says("up")
+        self.assertEqual({address for address, _ in self.hosts[0].listening()}, {"::"})
+        run.program.send_signal(signal.SIGINT)
+        self.assertEqual(run.wait(10), 130)
+
     def test_no_command_line_shows_the_secret(self):
         run = self.run_script("host0:1,host1:1", "echo token $WEFT_TOKEN; sleep 60")
         token = run.says("token ([0-9a-f]{64})").group(1)
         for host in self.hosts:
             _, text, _ = host.run(["ps", "-e", "-ww", "-o", "args"])
             self.assertNotIn(token, text)
+        # And who does not know it reaches head and store on the interface that leads to the others at most.
+        self.assertEqual([address for address, _ in self.hosts[0].listening()], ["10.77.0.1"] * 2)
         self.assertIn("ForwardAgent=no", self.hosts[0].run(["ps", "-e", "-ww", "-o", "args"])[1])
         run.program.send_signal(signal.SIGINT)
         self.assertEqual(run.wait(15), 130)

@@ -2,8 +2,6 @@
 
 import os
 import pathlib
-import socket
-import struct
 import subprocess
 import unittest
 
@@ -44,12 +42,8 @@ class StoreTest(unittest.TestCase):
                                               stderr=subprocess.STDOUT, text=True)
 
     def listening(self):
-        """Addresses on host0 at which somebody listens on the port, of both tables of the kernel."""
-        _, tables, _ = self.network.hosts[0].run(["cat", "/proc/net/tcp", "/proc/net/tcp6"])
-        fields = [line.split() for line in tables.splitlines()]
-        found = [field[1].split(":")[0] for field in fields if len(field) > 3 and field[3] == "0A" and
-                 int(field[1].split(":")[1], 16) == PORT]
-        return [socket.inet_ntoa(struct.pack("<I", int(address, 16))) if len(address) == 8 else "::" for address in found]
+        """Addresses on host0 at which somebody listens on the port."""
+        return [address for address, port in self.network.hosts[0].listening() if port == PORT]
 
     def finish(self, *ranks):
         for rank in ranks:

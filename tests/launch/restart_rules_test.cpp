@@ -28,6 +28,12 @@ TEST(RestartRules, AFaultThatComesBackAtTheSameStepEndsTheRun) {
   EXPECT_EQ(third.why, "it has failed 3 times after step 7 without any progress");
 }
 
+TEST(RestartRules, OfAProgramThatTellsNothingOnlyTheirNumberCounts) {
+  RestartRules rules({.restarts = 5, .most_in_vain = 1000});
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(rules.failed(0).again) << i;
+  EXPECT_EQ(rules.failed(0).why, "all 5 restarts are used up");
+}
+
 TEST(RestartRules, AnotherStepIsAnotherFault) {
   RestartRules rules({.restarts = 100});
   for (const int step : {7, 7, 8, 8, 9, 3, 3}) EXPECT_TRUE(rules.failed(step).again) << step;

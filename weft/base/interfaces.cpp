@@ -109,12 +109,17 @@ FileDescriptor listen_everywhere(int port) {
 
 FileDescriptor listen_towards(const std::string& host, int port) { return listen_at(local_address_towards(host), port); }
 
-FileDescriptor listen_as(const std::string& host, int port) {
-  for (const SocketAddress& address : resolve(host, port, 0)) {
+std::string own_address_as(const std::string& host) {
+  for (const SocketAddress& address : resolve(host, 0, 0)) {
     const std::string text = text_of(address);
-    if (!is_loopback_address(text) && is_own_address(text)) return listen_on(address, port);
+    if (!is_loopback_address(text) && is_own(address)) return text;
   }
-  return listen_everywhere(port);
+  return {};
+}
+
+FileDescriptor listen_as(const std::string& host, int port) {
+  const std::string address = own_address_as(host);
+  return address.empty() ? listen_everywhere(port) : listen_at(address, port);
 }
 
 std::string own_address_of(const FileDescriptor& socket) {

@@ -26,8 +26,11 @@ FileDescriptor listen_at(const std::string& address, int port);
 FileDescriptor listen_everywhere(int port);
 /// A socket that listens on the interface that leads to `host`.
 FileDescriptor listen_towards(const std::string& host, int port);
-/// A socket that listens for those who were told that this host is `host`: at that address where it is one of this host's own
-/// and no loopback; else (a name that means something else here than there, a service's address) on all interfaces.
+/// The address of this host's own, and no loopback, that the name or address stands for; empty where it means something else
+/// here than to those who were told it (a service's address, 127.0.1.1 in /etc/hosts). Throws for a name that is not known.
+std::string own_address_as(const std::string& host);
+/// A socket that listens for those who were told that this host is `host`: at own_address_as(), or where there is none on all
+/// interfaces.
 FileDescriptor listen_as(const std::string& host, int port);
 
 /// The addresses of a connected or listening socket's two ends, without the port; empty where it has none.

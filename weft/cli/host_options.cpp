@@ -7,6 +7,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "weft/base/environment.h"
 #include "weft/base/error.h"
 #include "weft/base/parse_number.h"
 #include "weft/base/printable.h"
@@ -48,6 +49,18 @@ void parse_head(const std::string& text, HostPlan& plan) {
   plan.head_port = *port;
 }
 
+/// Whoever reaches the head could join in the run otherwise, which must be wanted.
+void check_secret(bool no_token) {
+  const bool has_token = !env_string("WEFT_TOKEN").value_or("").empty();
+  if (has_token && no_token)
+    throw InputError("WEFT_TOKEN is set, and --no-token wants none: leave out one of them, on all nodes");
+  if (!has_token && !no_token) {
+    throw InputError(
+        "--nodes needs a secret by which the hosts know one another: set WEFT_TOKEN to the same on all nodes, such as what "
+        "`openssl rand -hex 32` prints; or let in whoever reaches the head, with --no-token on all nodes");
+  }
+}
+
 /// One task a host of srun's: node 0 leads.
 HostPlan plan_of_slurm() {
   HostPlan plan;
@@ -62,56 +75,75 @@ HostPlan plan_of_slurm() {
   return plan;
 }
 
-}  // namespace
+constexpr const char* kSeveralHosts = "Several hosts";
 
-void add_host_options(CLI::App& command, HostOptions& options) {
-  const std::string group = "Several hosts";
+/// Hosts that are started from here.
+void add_ssh_options(CLI::App& command, HostOptions& options) {
   command.add_option("--hosts", options.hosts, "Hosts that are started through ssh, and the ranks of each: a:4,b:4")
-      ->group(group);
+      ->group(kSeveralHosts);
   command.add_option("--host-file", options.host_file, "The same, from a file: a line a host, \"a:4\" or \"a slots=4\"")
-      ->group(group);
+      ->group(kSeveralHosts);
   command.add_option("--ssh-option", options.ssh_options, "An option for ssh, as in ssh_config: Port=2222. May be repeated")
-      ->group(group)
+      ->group(kSeveralHosts)
       ->allow_extra_args(false);
   command.add_option("--remote-weft", options.remote_weft, "Path of weft on those hosts. Left out: the same as here")
-      ->group(group);
+      ->group(kSeveralHosts);
   command
       .add_option("--head-address", options.head_address,
-                  "What those hosts reach this one by. Left out: where their ssh connection comes from")
-      ->group(group);
+                  "What those hosts reach this one by. Left out: its address on the network through which ssh reaches them")
+      ->group(kSeveralHosts);
   command
       .add_option("-x,--export", options.exported,
                   "An environment variable to hand on, besides OMP_* and WEFT_*. May be repeated")
-      ->group(group)
+      ->group(kSeveralHosts)
       ->allow_extra_args(false);
+}
+
+/// Hosts that something else starts.
+void add_node_options(CLI::App& command, HostOptions& options) {
   command
       .add_option("--nodes", options.nodes, "Hosts on each of which this same command is started; 2:4: the fewest and the most")
       ->envname("WEFT_NODES")
-      ->group(group);
+      ->group(kSeveralHosts);
   command.add_option("--node-rank", options.node_rank, "Which of them this is, from 0. Node 0 leads")
       ->envname("WEFT_NODE_RANK")
-      ->group(group);
+      ->group(kSeveralHosts);
   command.add_option("--head", options.head, "HOST:PORT where node 0 is reached by the others")
       ->envname("WEFT_HEAD")
-      ->group(group);
-  command.add_option("--host-timeout", options.host_timeout_s, "Seconds of silence after which a host is given up")
-      ->capture_default_str()
-      ->check(CLI::Range(1.0, 86400.0))
-      ->group(group);
-  command.add_option("--join-timeout", options.join_timeout_s, "Seconds for which hosts that are missing are waited for")
-      ->capture_default_str()
-      ->check(CLI::Range(0.1, 1e7))
-      ->group(group);
-  command.add_flag("--prefix", options.prefix,
-                   "Begin each line of the ranks' output with the host, where there are several, and the rank");
-  command.add_option("--health-port", options.health.port, "Answer GET /healthz and GET /metrics on this port")
-      ->check(CLI::Range(1, 65535));
-  command.add_option("--health-address", options.health.address, "Address to answer on")->capture_default_str();
+      ->group(kSeveralHosts);
   command
-      .add_option("--health-stalled", options.health.stalled_s,
+      .add_flag("--no-token", options.no_token,
+                "With --nodes: let in whoever reaches the head, instead of those that know the secret WEFT_TOKEN")
+      ->group(kSeveralHosts);
+}
+
+void add_health_options(CLI::App& command, HealthOptions& health) {
+  command.add_option("--health-port", health.port, "Answer GET /healthz and GET /metrics on this port")
+      ->check(CLI::Range(1, 65535));
+  command.add_option("--health-address", health.address, "Address to answer on")->capture_default_str();
+  command
+      .add_option("--health-stalled", health.stalled_s,
                   "Seconds without a step after which /healthz says 503. 0: no number is too large")
       ->capture_default_str()
       ->check(CLI::Range(0.0, 1e7));
+}
+
+}  // namespace
+
+void add_host_options(CLI::App& command, HostOptions& options) {
+  add_ssh_options(command, options);
+  add_node_options(command, options);
+  command.add_option("--host-timeout", options.host_timeout_s, "Seconds of silence after which a host is given up")
+      ->capture_default_str()
+      ->check(CLI::Range(1.0, 86400.0))
+      ->group(kSeveralHosts);
+  command.add_option("--join-timeout", options.join_timeout_s, "Seconds for which hosts that are missing are waited for")
+      ->capture_default_str()
+      ->check(CLI::Range(0.1, 1e7))
+      ->group(kSeveralHosts);
+  command.add_flag("--prefix", options.prefix,
+                   "Begin each line of the ranks' output with the host, where there are several, and the rank");
+  add_health_options(command, options.health);
 }
 
 int HostPlan::num_places() const {
@@ -122,6 +154,9 @@ int HostPlan::num_places() const {
 
 HostPlan host_plan(const HostOptions& options, bool starts_ranks) {
   HostPlan plan;
+  if (options.no_token && options.nodes.empty()) {
+    throw InputError("--no-token is for --nodes: hosts that are started otherwise are given a secret");
+  }
   if (!options.hosts.empty() || !options.host_file.empty()) {
     if (!options.hosts.empty() && !options.host_file.empty()) throw InputError("--hosts or --host-file, not both");
     plan.kind = HostPlan::Kind::ssh;
@@ -139,6 +174,7 @@ HostPlan host_plan(const HostOptions& options, bool starts_ranks) {
   }
   if (options.head.empty()) throw InputError("--nodes needs --head HOST:PORT, where node 0 is reached (or WEFT_HEAD)");
   parse_head(options.head, plan);
+  check_secret(options.no_token);
   plan.node = options.node_rank;
   plan.kind = plan.node == 0 ? HostPlan::Kind::head : HostPlan::Kind::agent;
   return plan;

@@ -18,6 +18,7 @@ struct HostOptions {
   std::string nodes;                                    ///< --nodes: "4", or "2:4"
   int node_rank = -1;                                   ///< --node-rank
   std::string head;                                     ///< --head: "HOST:PORT"
+  bool no_token = false;                                ///< --no-token
   double host_timeout_s = 10.0, join_timeout_s = 300.0;
   bool prefix = false;
   HealthOptions health;
@@ -51,7 +52,9 @@ struct HostPlan {
 };
 
 /// What the options come to; where they name no hosts and this process `starts_ranks` (-n), what srun tells of the hosts on
-/// each of which it started one task, whose WEFT_TOKEN is then set too. Throws InputError where they do not go together.
+/// each of which it started one task, whose WEFT_TOKEN is then set too. Throws InputError where they do not go together, and
+/// for
+/// --nodes without a secret.
 HostPlan host_plan(const HostOptions& options, bool starts_ranks);
 
 }  // namespace weft

@@ -26,6 +26,7 @@
 #include "weft/launch/agent/head.h"
 #include "weft/launch/agent/sockets.h"
 #include "weft/launch/agent/ssh_agents.h"
+#include "weft/launch/agent/ssh_way.h"
 #include "weft/launch/rank_limits.h"
 #include "weft/launch/run_status.h"
 #include "weft/launch/signal_watch.h"
@@ -68,7 +69,9 @@ class SeveralHosts {
 
  private:
   HeadOptions for_nodes(const LaunchPlace& place) const;
-  HeadOptions for_ssh(const LaunchOptions& launch, const LaunchPlace& place, int port, const std::string& token);
+  HeadOptions for_ssh(const LaunchPlace& place) const;
+  void prepare_ssh(const LaunchOptions& launch, const LaunchPlace& place, int port, const std::string& token,
+                   const std::string& head_host);
 
   std::unique_ptr<SshAgents> ssh_;
   std::unique_ptr<Head> head_;
@@ -81,14 +84,20 @@ SeveralHosts::SeveralHosts(const LaunchOptions& launch, const LaunchPlace& place
     token = make_token();
     setenv("WEFT_TOKEN", token.c_str(), 1);  // for this host's ranks, and whoever serves them
   }
-  FileDescriptor socket = listen_on_all_interfaces(by_ssh ? 0 : place.plan.head_port);
-  HeadOptions options = by_ssh ? for_ssh(launch, place, port_of(socket), token) : for_nodes(place);
+  HeadOptions options = by_ssh ? for_ssh(place) : for_nodes(place);
+  HeadSocket listening = listen_for_agents(options.own_address, by_ssh ? 0 : place.plan.head_port);
+  if (!listening.why_everywhere.empty()) tell_line("listening on all interfaces for other hosts: " + listening.why_everywhere);
+  if (by_ssh) {
+    prepare_ssh(launch, place, port_of(listening.socket), token, options.own_address);
+    options.starter = ssh_.get();
+    if (options.own_address.empty()) options.own_address = system_host_name();
+  }
   options.token = token;
   options.host_timeout_s = place.options.host_timeout_s;
   options.join_timeout_s = place.options.join_timeout_s;
   options.status = &status;
   options.tell = tell_line;
-  head_ = std::make_unique<Head>(std::move(socket), std::move(options));
+  head_ = std::make_unique<Head>(std::move(listening.socket), std::move(options));
 }
 
 HeadOptions SeveralHosts::for_nodes(const LaunchPlace& place) const {
@@ -100,20 +109,32 @@ HeadOptions SeveralHosts::for_nodes(const LaunchPlace& place) const {
           .own_address = place.plan.head_host};
 }
 
-HeadOptions SeveralHosts::for_ssh(const LaunchOptions& launch, const LaunchPlace& place, int port, const std::string& token) {
+/// With an `own_address` only where it is known beforehand.
+HeadOptions SeveralHosts::for_ssh(const LaunchPlace& place) const {
   HeadOptions options{.most_nodes = place.plan.nodes.most};
+  std::vector<std::string> others;
   for (const HostPlace& host : place.plan.places) {
     if (options.own_node < 0 && is_this_host(short_host_name(host.host))) {
       options.own_node = static_cast<int>(options.names.size());
       options.own_ranks = host.ranks;
       options.own_name = short_host_name(host.host);
-      options.own_address = place.options.head_address.empty() ? system_host_name() : place.options.head_address;
+    } else {
+      others.push_back(host.host);
     }
     options.names.push_back(short_host_name(host.host));
   }
+  options.own_address = place.options.head_address;
+  if (options.own_address.empty()) {
+    options.own_address = others.empty() ? "127.0.0.1" : address_towards(others, place.options.ssh_options);
+  }
+  return options;
+}
+
+void SeveralHosts::prepare_ssh(const LaunchOptions& launch, const LaunchPlace& place, int port, const std::string& token,
+                               const std::string& head_host) {
   SshOptions ssh{.places = place.plan.places, .options = place.options.ssh_options, .weft = place.options.remote_weft};
   if (ssh.weft.empty()) ssh.weft = own_path();
-  ssh.order = {.token = token, .head_host = place.options.head_address, .head_port = port};
+  ssh.order = {.token = token, .head_host = head_host, .head_port = port};
   ssh.order.folder = std::filesystem::current_path().string();
   ssh.order.command = launch.command;
   if (ssh.order.command.front() == own_path()) ssh.order.command.front().clear();
@@ -121,8 +142,6 @@ HeadOptions SeveralHosts::for_ssh(const LaunchOptions& launch, const LaunchPlace
   ssh.order.prefix = launch.prefix;
   ssh.order.host_timeout_s = place.options.host_timeout_s;
   ssh_ = std::make_unique<SshAgents>(std::move(ssh));
-  options.starter = ssh_.get();
-  return options;
 }
 
 int serve_head(const LaunchOptions& options, bool joins_again, const LaunchPlace& place) {

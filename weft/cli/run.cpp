@@ -1,7 +1,11 @@
 // weft run: any program as ranks of this host, or of several.
 #include <CLI/CLI.hpp>
+#include <climits>
 #include <memory>
 #include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "weft/base/error.h"
 #include "weft/cli/commands.h"
@@ -10,13 +14,52 @@
 
 namespace weft {
 
+namespace {
+
+struct RunArguments {
+  int num_ranks = 0;
+  int restarts = 0;
+  HostOptions hosts;
+};
+
+/// Of a program that may tell nothing of its steps: only the number of restarts ends it.
+RestartOptions restarts_of_program(const RunArguments& arguments, const HostPlan& plan, int num_ranks) {
+  RestartOptions options = no_restarts(num_ranks);
+  options.limits.restarts = arguments.restarts;
+  options.limits.most_in_vain = INT_MAX;
+  options.counts_steps = false;
+  if (plan.kind != HostPlan::Kind::head) return options;
+  options.limits.most_ranks = 0;  // what the hosts bear
+  options.limits.least_ranks = plan.nodes.least < plan.nodes.most ? plan.nodes.least * num_ranks : 0;
+  return options;
+}
+
+int run_program(const RunArguments& arguments, bool told_ranks, const std::vector<std::string>& program) {
+  if (program.empty()) {
+    throw InputError("run: no program; write it after --, as in weft run -n 2 -- ./program arguments");
+  }
+  const LaunchPlace place{
+      .plan = host_plan(arguments.hosts, told_ranks), .options = arguments.hosts, .local_ranks = arguments.num_ranks};
+  if (!told_ranks && place.plan.kind != HostPlan::Kind::ssh) throw CLI::RequiredError("-n");
+  check_rank_total(place, told_ranks ? std::optional<int>(arguments.num_ranks) : std::nullopt);
+  LaunchOptions options;
+  options.num_ranks = told_ranks ? arguments.num_ranks : place.plan.num_places();
+  options.command = program;
+  const RestartOptions restarts = restarts_of_program(arguments, place.plan, options.num_ranks);
+  return launch_ranks(std::move(options), restarts, place);
+}
+
+}  // namespace
+
 void add_run(CLI::App& app, const std::vector<std::string>& program, int& status) {
   CLI::App* command = app.add_subcommand("run", "Run any program as ranks of this machine, or of several");
-  auto num_ranks = std::make_shared<int>(0);
-  auto hosts = std::make_shared<HostOptions>();
-  command->add_option("-n,--ranks", *num_ranks,
+  auto arguments = std::make_shared<RunArguments>();
+  command->add_option("-n,--ranks", arguments->num_ranks,
                       "Ranks to start; of each host with --nodes, of all with --hosts (left out: those that are told there)");
-  add_host_options(*command, *hosts);
+  command->add_option("--restarts", arguments->restarts, "How often all ranks are started again when one fails")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1000000));
+  add_host_options(*command, arguments->hosts);
   command->footer(
       "Each rank gets RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT, as from torchrun, and\n"
       "OMP_NUM_THREADS = cores / ranks where it is not set. The first rank that fails ends the others. Ctrl-C ends all ranks,\n"
@@ -25,19 +68,8 @@ void add_run(CLI::App& app, const std::vector<std::string>& program, int& status
       "Example:\n"
       "  weft run -n 2 -- ./program --its-own arguments\n"
       "  weft run --hosts a:4,b:4 -- ./program --its-own arguments");
-  command->callback([num_ranks, hosts, command, &program, &status] {
-    if (program.empty()) {
-      throw InputError("run: no program; write it after --, as in weft run -n 2 -- ./program arguments");
-    }
-    const bool told = command->count("-n") > 0;
-    const LaunchPlace place{.plan = host_plan(*hosts, told), .options = *hosts, .local_ranks = *num_ranks};
-    if (!told && place.plan.kind != HostPlan::Kind::ssh) throw CLI::RequiredError("-n");
-    check_rank_total(place, told ? std::optional<int>(*num_ranks) : std::nullopt);
-    LaunchOptions options;
-    options.num_ranks = told ? *num_ranks : place.plan.num_places();
-    options.command = program;
-    status = launch_ranks(options, no_restarts(place.plan.kind == HostPlan::Kind::head ? 0 : options.num_ranks), place);
-  });
+  command->callback(
+      [arguments, command, &program, &status] { status = run_program(*arguments, command->count("-n") > 0, program); });
 }
 
 }  // namespace weft

@@ -9,7 +9,6 @@
 #include <optional>
 
 #include "weft/base/error.h"
-#include "weft/base/parse_number.h"
 #include "weft/base/printable.h"
 #include "weft/base/run_board.h"
 #include "weft/base/units.h"
@@ -21,6 +20,7 @@
 #include "weft/cli/output.h"
 #include "weft/cli/output_files.h"
 #include "weft/cli/own_path.h"
+#include "weft/cli/rank_counts.h"
 #include "weft/cli/recipe_options.h"
 #include "weft/cli/stop_signals.h"
 #include "weft/comm/rank_environment.h"
@@ -146,31 +146,6 @@ LaunchOptions launch_options(const Recipe& recipe, const TrainArguments& argumen
   return options;
 }
 
-/// "4", or "2:4" for as many as go well.
-struct RankCounts {
-  int least = 1;
-  int most = 1;
-};
-
-RankCounts parse_ranks(const std::string& text) {
-  const size_t colon = text.find(':');
-  const auto most = parse_number<int>(text.substr(colon == std::string::npos ? 0 : colon + 1));
-  const auto least = colon == std::string::npos ? most : parse_number<int>(text.substr(0, colon));
-  if (!most || !least) throw InputError(fmt::format("-n {}: that is no number of ranks", text));
-  if (*least < 1) throw InputError(fmt::format("-n {}: the number of ranks must be at least 1", text));
-  if (*least > *most) throw InputError(fmt::format("-n {}: the fewest come first, as in 2:4", text));
-  return {*least, *most};
-}
-
-/// For the parser: what is no number, or two, is a mistake of the command line.
-std::string ranks_misspelt(const std::string& text) {
-  const auto is_number = [](const std::string& part) { return parse_number<int64_t>(part).has_value(); };
-  const size_t colon = text.find(':');
-  const bool good =
-      colon == std::string::npos ? is_number(text) : is_number(text.substr(0, colon)) && is_number(text.substr(colon + 1));
-  return good ? "" : fmt::format("'{}' is no number of ranks, nor the fewest and the most as in 2:4", text);
-}
-
 bool can_run_on(const Recipe& recipe, int ranks) {
   try {
     check_plan(recipe, ranks);
@@ -216,23 +191,6 @@ int start_ranks(const Recipe& recipe, const TrainArguments& arguments, const Ran
   return launch_ranks(std::move(options), restart_options(recipe, arguments, counts, plan), place);
 }
 
-/// Ranks that -n and the hosts tell.
-RankCounts rank_counts(const TrainArguments& arguments, const HostPlan& plan) {
-  if (arguments.ranks.empty()) {
-    const int places = plan.kind == HostPlan::Kind::ssh ? plan.num_places() : 1;
-    return {places, places};
-  }
-  const RankCounts counts = parse_ranks(arguments.ranks);
-  const bool by_nodes = plan.kind == HostPlan::Kind::head || plan.kind == HostPlan::Kind::agent;
-  if (by_nodes && counts.least < counts.most) {
-    throw InputError(
-        fmt::format("-n {} with --nodes: -n is the ranks of this host; the fewest and the most hosts are told as "
-                    "--nodes 2:4",
-                    arguments.ranks));
-  }
-  return counts;
-}
-
 int run_train(const TrainArguments& arguments) {
   Recipe recipe = load_recipe(arguments.recipe, arguments.overrides);
   if (!arguments.resume.empty()) recipe.run.resume = arguments.resume;
@@ -242,7 +200,7 @@ int run_train(const TrainArguments& arguments) {
   const HostPlan plan = host_plan(arguments.hosts, !arguments.ranks.empty());
   const bool several = plan.kind != HostPlan::Kind::one;
   const bool joins = !several && arguments.ranks.empty() && rank_environment().has_value();
-  const RankCounts counts = rank_counts(arguments, plan);
+  const RankCounts counts = rank_counts(arguments.ranks, plan);
   if (!arguments.ranks.empty() || several) {
     check_plan(recipe, plan.kind == HostPlan::Kind::ssh || !several ? counts.most : counts.most * plan.nodes.most);
     if (plan.kind != HostPlan::Kind::agent) check_outputs(arguments);
@@ -251,6 +209,37 @@ int run_train(const TrainArguments& arguments) {
     return start_ranks(recipe, arguments, counts, plan);
   }
   return train_here(recipe, arguments.ranks.empty() ? World::from_environment(timeout_of(recipe)) : World(), arguments);
+}
+
+void add_result_options(CLI::App& command, TrainArguments& arguments) {
+  add_output(command, "--summary", arguments.summary, "Write what came of it to this JSON file");
+  add_output(command, "--save", arguments.save,
+             "Write the final weights, with optimizer.ema their average, to this .safetensors file");
+  CLI::Option* trace =
+      add_output(command, "--trace", arguments.trace,
+                 "Write when each instruction of a step ran to this file, for ui.perfetto.dev or chrome://tracing");
+  command
+      .add_option("--trace-step", arguments.trace_step, "Which step, counted from 1. Left out: the third, or the last of fewer")
+      ->needs(trace)
+      ->check(CLI::PositiveNumber);
+}
+
+/// How a run that ended goes on.
+void add_restart_options(CLI::App& command, TrainArguments& arguments) {
+  command
+      .add_option("--restarts", arguments.restarts,
+                  "How often ranks that fail are started again, from the newest state. Instead of run.restarts")
+      ->check(CLI::Range(0, 1000000));
+  command
+      .add_option("--grow-after", arguments.grow_after_s,
+                  "With -n 2:4, seconds on fewer ranks until all are tried again; twice as long each time")
+      ->capture_default_str()
+      ->check(CLI::Range(1e-3, 1e9));
+  command.add_option("--resume", arguments.resume,
+                     "\"auto\": go on from the newest checkpoint in save.folder, if there is one; \"none\": begin anew; or the "
+                     "checkpoint to go on from. Instead of run.resume");
+  command.add_flag("--resume-anyway", arguments.resume_anyway,
+                   "Go on also where model, data, batch, optimizer or seed have changed, as far as the checkpoint fits");
 }
 
 }  // namespace
@@ -262,35 +251,11 @@ void add_train(CLI::App& app, int& status) {
   command
       ->add_option("-n,--ranks", arguments->ranks,
                    "Ranks to start: on this machine, with --nodes on each, with --hosts in all; with --restarts also the "
-                   "fewest and the most, as in 2:4. Left out: join "
-                   "the ranks that torchrun or a cluster started (RANK, WORLD_SIZE, ...), or train alone")
+                   "fewest and the most, as in 2:4. Left out: join the ranks that torchrun or a cluster started (RANK, "
+                   "WORLD_SIZE, ...), or train alone")
       ->check(ranks_misspelt);
-  add_output(*command, "--summary", arguments->summary, "Write what came of it to this JSON file");
-  add_output(*command, "--save", arguments->save,
-             "Write the final weights, with optimizer.ema their average, to this .safetensors file");
-  CLI::Option* trace =
-      add_output(*command, "--trace", arguments->trace,
-                 "Write when each instruction of a step ran to this file, for ui.perfetto.dev or chrome://tracing");
-  command
-      ->add_option("--trace-step", arguments->trace_step,
-                   "Which step, counted from 1. Left out: the third, or the last of fewer")
-      ->needs(trace)
-      ->check(CLI::PositiveNumber);
-  command
-      ->add_option("--restarts", arguments->restarts,
-                   "How often ranks that fail are started again, from the newest state. Instead of run.restarts")
-      ->check(CLI::Range(0, 1000000));
-  command
-      ->add_option("--grow-after", arguments->grow_after_s,
-                   "With -n 2:4, seconds on fewer ranks until all are tried again; twice as long each time")
-      ->capture_default_str()
-      ->check(CLI::Range(1e-3, 1e9));
-  command->add_option(
-      "--resume", arguments->resume,
-      "\"auto\": go on from the newest checkpoint in save.folder, if there is one; \"none\": begin anew; or the "
-      "checkpoint to go on from. Instead of run.resume");
-  command->add_flag("--resume-anyway", arguments->resume_anyway,
-                    "Go on also where model, data, batch, optimizer or seed have changed, as far as the checkpoint fits");
+  add_result_options(*command, *arguments);
+  add_restart_options(*command, *arguments);
   add_host_options(*command, arguments->hosts);
   command->footer(
       "The recipe's keys are in docs/recipes.md. Ctrl-C ends all ranks, a second one at once.\n"

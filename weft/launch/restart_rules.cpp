@@ -10,7 +10,6 @@
 namespace weft {
 namespace {
 
-constexpr int kMostInVain = 3;  ///< failures without progress on the fewest ranks
 constexpr double kFirstPause = 0.5, kLongestPause = 60.0;
 
 }  // namespace
@@ -51,7 +50,7 @@ RestartDecision RestartRules::failed(int64_t steps_done) {
     if (const int smaller = fewer(); smaller > 0) {
       ranks_ = smaller;
       same_ = 0;
-    } else if (same_ >= kMostInVain) {
+    } else if (same_ >= limits_.most_in_vain) {
       return {.again = false, .why = fmt::format("it has failed {} times after step {} without any progress", in_vain_, last_)};
     }
   }

@@ -13,6 +13,7 @@ struct RestartLimits {
   int restarts = 0;                          ///< in all; 0: none
   int least_ranks = 1;                       ///< that the run goes on with
   int most_ranks = 1;                        ///< that it is started with
+  int most_in_vain = 3;                      ///< failures at one step, on the fewest ranks, that end the run
   std::function<bool(int ranks)> fits = {};  ///< whether the run can be laid out on so many; empty: always
 };
 

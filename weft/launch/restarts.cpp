@@ -46,6 +46,10 @@ class Run {
   int gather();
   bool asks_to_stop(const Stopwatch& running, bool& grows);
   int pause(double seconds);
+  /// After which step, as a line begins; nothing where nobody told of any.
+  std::string when() const {
+    return restarts_.counts_steps || board_.steps_done() > 0 ? after_step(board_.steps_done()) + ": " : "";
+  }
   void show_steps() {
     if (options_.status != nullptr) options_.status->set_steps(board_.steps_done());
   }
@@ -139,8 +143,7 @@ LaunchOutcome Run::run() {
     const int room = rules_->most_within(hosts_.capacity());
     const int ranks = room > 0 ? std::min(room, decision.ranks) : decision.ranks;
     restarts_.tell(
-        fmt::format("{}: {}; restart {} of {}{}{}{}", after_step(board_.steps_done()), outcome.error, rules_->restarts(),
-                    restarts_.limits.restarts,
+        fmt::format("{}{}; restart {} of {}{}{}{}", when(), outcome.error, rules_->restarts(), restarts_.limits.restarts,
                     ranks < options_.num_ranks || rules_->is_smaller() ? fmt::format(" on {}", counted(ranks, "rank")) : "",
                     decision.pause_s > 0.0 ? " in " + format_duration(decision.pause_s) : "",
                     room == 0 ? ", once the host or another in its place is there" : ""));

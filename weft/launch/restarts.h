@@ -12,6 +12,7 @@ namespace weft {
 /// How a run is started again.
 struct RestartOptions {
   RestartLimits limits = {};
+  bool counts_steps = true;     ///< ranks are weft's and tell their steps; of others nothing is said of steps
   bool keeps_state = false;     ///< ranks may leave copies of their state on the board (base/run_board.h)
   double grow_after_s = 600.0;  ///< on fewer ranks than there were: how long until all are tried again; twice as long each time
   std::function<void(const std::string&)> tell = {};  ///< a line on each failure and what is done about it

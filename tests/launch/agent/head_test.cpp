@@ -82,7 +82,7 @@ class HeadTest : public testing::Test {
  protected:
   /// A head without ranks of its own.
   Head& make_head(int nodes, int least = 0) {
-    FileDescriptor socket = listen_on_all_interfaces(0);
+    FileDescriptor socket = listen_for_agents("127.0.0.1", 0).socket;
     port_ = port_of(socket);
     HeadOptions options{.token = kToken, .least_nodes = least == 0 ? nodes : least, .most_nodes = nodes};
     options.host_timeout_s = 0.7;

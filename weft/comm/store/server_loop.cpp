@@ -2,12 +2,8 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
@@ -16,9 +12,6 @@
 #include <thread>
 
 #include "weft/base/error.h"
-#include "weft/base/interfaces.h"
-#include "weft/base/token.h"
-#include "weft/base/uninterrupted.h"
 #include "weft/comm/store/proof.h"
 
 namespace weft {
@@ -27,37 +20,10 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr uint64_t kListening = 0, kWake = 1, kFirstPeer = 2;  // numbers in epoll's events
-constexpr milliseconds kToProve{5000};
-/// Connections that have proven nothing yet, at a time. Beyond them the oldest makes room, unless it is younger than a second:
-/// until then newcomers wait in the kernel.
-constexpr size_t kMostUnproven = 4096;
-constexpr milliseconds kYoung{1000};
-constexpr milliseconds kLookForRoom{100};
 constexpr milliseconds kToSendTheRest{1000};
 constexpr size_t kReceiveBytes = size_t{64} << 10;
 /// A client that lets so much of its answers lie is not listened to until it has read some.
 constexpr size_t kMostUnsent = size_t{4} << 20;
-
-void set_option(int fd, int level, int name, int value) { ::setsockopt(fd, level, name, &value, sizeof value); }
-
-// A client whose host has vanished is given up after some 60 s, whether it owes an answer or is owed one.
-void keep_alive(int fd) {
-  set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
-  set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, 30);
-  set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, 10);
-  set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, 3);
-  set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, 60'000);
-  set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
-}
-
-bool raise_descriptor_limit() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= limit.rlim_max) return false;
-  limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, std::max<rlim_t>(limit.rlim_cur * 2, 4096));
-  return ::setrlimit(RLIMIT_NOFILE, &limit) == 0;
-}
-
-FileDescriptor spare_descriptor() { return FileDescriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC)); }
 
 }  // namespace
 
@@ -139,67 +105,6 @@ void ServerLoop::turn() {
   if (!listens_ && Clock::now() >= listen_again_) listen(true);
 }
 
-void ServerLoop::drop_unproven() {
-  const Time now = Clock::now();
-  while (!unproven_.empty() && unproven_.begin()->second <= now) drop(unproven_.begin()->first);
-}
-
-void ServerLoop::accept_all() {
-  for (int i = 0; i < 64; ++i) {  // then those that are here get their turn
-    if (unproven_.size() >= kMostUnproven) {
-      const auto oldest = unproven_.begin();
-      if (Clock::now() < oldest->second - kToProve + kYoung) {
-        listen_again_ = Clock::now() + kLookForRoom;
-        return listen(false);
-      }
-      drop(oldest->first);
-    }
-    FileDescriptor socket(
-        uninterrupted([this] { return ::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK); }));
-    if (socket) {
-      admit(std::move(socket));
-    } else if (errno == EMFILE && raise_descriptor_limit()) {
-      continue;
-    } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-      turn_away();
-      listen_again_ = Clock::now() + kLookForRoom;
-      return listen(false);
-    } else if (errno != ECONNABORTED) {
-      return;
-    }
-  }
-}
-
-// A descriptor is kept for telling whoever there is none for.
-void ServerLoop::turn_away() {
-  spare_.close();
-  const std::string text = proof::greeting(proof::Greeting::full, std::string(proof::kNonceBytes, '\0'));
-  for (int i = 0; i < 64; ++i) {
-    const FileDescriptor socket(::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!socket) break;
-    (void)!::send(socket.get(), text.data(), text.size(), MSG_NOSIGNAL);
-    ++dropped_;
-  }
-  spare_ = spare_descriptor();
-}
-
-// An error in here, and in serve(), concerns that client only.
-void ServerLoop::admit(FileDescriptor socket) {
-  const uint64_t number = next_number_++;
-  try {
-    keep_alive(socket.get());
-    Peer& peer = *peers_.emplace(number, std::make_unique<Peer>(std::move(socket), number)).first->second;
-    unproven_.emplace(number, Clock::now() + kToProve);
-    peer.nonce = random_bytes(proof::kNonceBytes);
-    peer.send(proof::greeting(token_.empty() ? proof::Greeting::open : proof::Greeting::prove, peer.nonce), nullptr);
-    peer.events = EPOLLIN;
-    add(peer.fd(), peer.events, number);
-    if (flush(peer)) return;
-  } catch (const std::exception&) {
-  }
-  drop(number);
-}
-
 void ServerLoop::serve(uint64_t number, uint32_t events) {
   const auto place = peers_.find(number);
   if (place == peers_.end()) return;  // dropped since
@@ -219,28 +124,6 @@ bool ServerLoop::receive(Peer& peer) {
   if (count < 0) return false;
   bytes_in_ += count;
   return peer.proven ? take_requests(peer) : prove(peer);
-}
-
-bool ServerLoop::prove(Peer& peer) {
-  if (peer.received().size() < proof::kReplyBytes) return true;
-  std::string client_nonce;
-  if (!proof::is_proven(peer.received(), token_, peer.nonce, client_nonce)) {
-    peer.send(proof::refusal(), nullptr);
-    flush(peer);
-    return false;
-  }
-  peer.take_off(proof::kReplyBytes);
-  peer.send(proof::welcome(token_, peer.nonce, client_nonce), nullptr);
-  peer.proven = true;
-  std::string().swap(peer.nonce);
-  unproven_.erase(peer.number());
-  ++connections_;
-  const std::string here = own_address_of(peer.socket());
-  if (address_.empty() && !is_loopback_address(here) && here != peer_address_of(peer.socket())) {
-    address_ = here;
-    table_.set_address(address_);
-  }
-  return true;
 }
 
 bool ServerLoop::take_requests(Peer& peer) {

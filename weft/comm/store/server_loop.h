@@ -28,6 +28,7 @@ class ServerLoop {
   using Clock = Deadline::Clock;
   using Time = Clock::time_point;
 
+  static FileDescriptor spare_descriptor();
   void add(int fd, uint32_t events, uint64_t number);
   void listen(bool on);
   void turn();

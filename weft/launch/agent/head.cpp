@@ -1,6 +1,5 @@
 #include "weft/launch/agent/head.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -91,8 +90,10 @@ StartedRanks Head::start(const LaunchOptions& options, const sigset_t& mask) {
   ++launch_;
   board_ = options.board;
   first_node_ = static_cast<size_t>(std::find_if(counts.begin(), counts.end(), [](int n) { return n > 0; }) - counts.begin());
-  FileDescriptor socket = options.serve ? listen_on_all_interfaces(0) : FileDescriptor();
   const bool leads = static_cast<int>(first_node_) == options_.own_node;
+  const bool alone = leads && counts[first_node_] == options.num_ranks;  // the others are gone
+  FileDescriptor socket;
+  if (options.serve) socket = alone ? listen_on_loopback() : listen_beside(socket_);
   HostStart start{.num_ranks = 0, .world = options.num_ranks, .master_address = ""};
   start.master_port = leads ? free_port() : nodes_[first_node_].free_port;
   StartedRanks started;
@@ -102,7 +103,7 @@ StartedRanks Head::start(const LaunchOptions& options, const sigset_t& mask) {
     const bool here = static_cast<int>(i) == options_.own_node;
     // An agent knows best by which address it reaches the head.
     start.master_address = !leads ? nodes_[first_node_].agent->address() : here ? options_.own_address : "";
-    start.store = !socket ? "" : fmt::format("{}:{}", here ? "127.0.0.1" : "", port_of(socket));
+    start.store = !socket ? "" : fmt::format("{}:{}", here ? address_here(socket) : "", port_of(socket));
     if (here) {
       LocalRanksOptions own = local_ranks_options(options, mask);
       own.host = options_.own_name;
@@ -113,10 +114,7 @@ StartedRanks Head::start(const LaunchOptions& options, const sigset_t& mask) {
       started.hosts.push_back(std::make_unique<Part>(nodes_[i], start, launch_, options.board));
     }
   }
-  if (socket) {
-    fcntl(socket.get(), F_SETFL, 0);  // blocking, as servers expect
-    started.server = options.serve(std::move(socket));
-  }
+  if (socket) started.server = options.serve(std::move(socket));
   return started;
 }
 

@@ -6,21 +6,52 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
+#include <tuple>
+#include <utility>
+
 #include "weft/base/error.h"
 #include "weft/base/interfaces.h"
 #include "weft/base/loopback.h"
 
 namespace weft {
 
-FileDescriptor listen_on_all_interfaces(int port) {
+namespace {
+
+bool is_everywhere(const std::string& address) { return address == "::" || address == "0.0.0.0"; }
+
+/// Of this host's own, where the host that agents are told stands for one; else why it does not.
+std::pair<std::string, std::string> address_for(const std::string& host) {
+  if (host == "localhost") return {"127.0.0.1", ""};
+  if (is_loopback_address(host)) return {host, ""};
   try {
-    FileDescriptor socket = listen_everywhere(port);
-    fcntl(socket.get(), F_SETFL, fcntl(socket.get(), F_GETFL) | O_NONBLOCK);
-    return socket;
+    const std::string address = own_address_as(host);
+    return {address, address.empty() ? fmt::format("{} means no interface of this host here", host) : ""};
+  } catch (const Error& error) {  // a name that only the others know, or not yet
+    return {"", error.what()};
+  }
+}
+
+}  // namespace
+
+HeadSocket listen_for_agents(const std::string& host, int port) {
+  HeadSocket head;
+  std::string address;
+  if (!host.empty()) std::tie(address, head.why_everywhere) = address_for(host);
+  try {
+    head.socket = address.empty() ? listen_everywhere(port) : listen_at(address, port);
   } catch (const Error& error) {
     throw Error(fmt::format("cannot listen on port {} for the agents of other hosts: {}; is another launch there?", port,
                             error.what()));
   }
+  fcntl(head.socket.get(), F_SETFL, fcntl(head.socket.get(), F_GETFL) | O_NONBLOCK);
+  return head;
+}
+
+FileDescriptor listen_beside(const FileDescriptor& listening) { return listen_at(own_address_of(listening), 0); }
+
+std::string address_here(const FileDescriptor& listening) {
+  const std::string address = own_address_of(listening);
+  return is_everywhere(address) ? "127.0.0.1" : address;
 }
 
 int free_port() { return port_of(listen_everywhere(0)); }

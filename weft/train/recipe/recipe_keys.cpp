@@ -36,6 +36,7 @@ Keys batch_keys(BatchRecipe& b) {
   };
 }
 
+/// Replicas and pipelines.
 Keys layout_keys(LayoutRecipe& l) {
   return {
       {"layout",
@@ -55,6 +56,12 @@ Keys layout_keys(LayoutRecipe& l) {
        "schedule = \"auto\": most micro-batches whose activations a rank holds; 0: pp, as 1f1b", from(0, 1e6)},
       {"layout", "schedule_file", &l.schedule_file, "schedule = \"csv\": the file"},
       {"layout", "profile", &l.profile, "a file of `weft profile`, whose times stages and schedule go by"},
+  };
+}
+
+/// Who holds what of the state.
+Keys shard_keys(LayoutRecipe& l) {
+  return {
       {"layout", "shard", &l.shard, "ranks that share one replica's state; left out: those that remain, if anything is sharded",
        from(1, 1e6)},
       {"layout", "shard_level", &l.shard_level, "what is divided over shard", {}, kShardLevels.all()},
@@ -64,6 +71,12 @@ Keys layout_keys(LayoutRecipe& l) {
       {"layout", "prefetch", &l.prefetch,
        "parameters: blocks gathered ahead of the one that runs; gradients, parameters: reductions under way", from(0, 1000)},
       {"layout", "gathered_mb", &l.gathered_mb, "parameters: most MiB of whole weights at a time; 0: no limit", from(0, 1e6)},
+  };
+}
+
+/// In which type it is held, and what is computed again or waits elsewhere.
+Keys memory_keys(LayoutRecipe& l) {
+  return {
       {"layout", "recompute", &l.recompute, "what backward computes again", {}, {"none", "blocks", "attention"}},
       {"layout", "recompute_every", &l.recompute_every, "recompute = \"blocks\": every k-th", from(1, 10'000)},
       {"layout", "precision", &l.precision, "type of weights and activations", {}, kPrecisions.all()},
@@ -120,6 +133,7 @@ Keys inner_layout_keys(LayoutRecipe& l) {
   };
 }
 
+/// Of all optimizers: which one, and its rate.
 Keys optimizer_keys(OptimizerRecipe& o) {
   return {
       {"optimizer", "name", &o.name, "which optimizer", {}, optimizer_names()},
@@ -140,6 +154,12 @@ Keys optimizer_keys(OptimizerRecipe& o) {
        &o.decay_factor,
        "step decay: factor of each drop",
        {.min = 0.0, .max = 1.0, .open_min = true}},
+  };
+}
+
+/// Of the optimizers that their texts name, and what is done about their moves.
+Keys move_keys(OptimizerRecipe& o) {
+  return {
       {"optimizer",
        "weight_decay",
        &o.weight_decay,
@@ -264,7 +284,8 @@ std::vector<FileKey> recipe_keys(Recipe& recipe) {
   Keys keys;
   for (Keys section :
        {model_keys(recipe.model), data_keys(recipe.data), batch_keys(recipe.batch), layout_keys(recipe.layout),
-        inner_layout_keys(recipe.layout), optimizer_keys(recipe.optimizer), run_keys(recipe.run), save_keys(recipe.save)}) {
+        shard_keys(recipe.layout), memory_keys(recipe.layout), inner_layout_keys(recipe.layout),
+        optimizer_keys(recipe.optimizer), move_keys(recipe.optimizer), run_keys(recipe.run), save_keys(recipe.save)}) {
     std::move(section.begin(), section.end(), std::back_inserter(keys));
   }
   for (size_t i = 0; i < recipe.data.mix.size(); ++i) {

@@ -1,0 +1,113 @@
+#include "weft/launch/agent/ssh_way.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <sstream>
+
+#include "weft/base/deadline.h"
+#include "weft/base/error.h"
+#include "weft/base/interfaces.h"
+#include "weft/base/standard_descriptors.h"
+#include "weft/base/uninterrupted.h"
+#include "weft/launch/rank_process.h"
+
+namespace weft {
+
+namespace {
+
+constexpr std::chrono::milliseconds kToConfigure{10'000};
+
+/// A run of `ssh -G`, ended with this.
+class Configuration {
+ public:
+  Configuration(const std::string& host, const std::vector<std::string>& options)
+      : output_(above_standard(memfd_create("weft:ssh's configuration", MFD_CLOEXEC))),
+        null_(above_standard(open("/dev/null", O_RDONLY | O_CLOEXEC))) {
+    RankStart ssh{.command = {"ssh", "-G"}, .environment = {}, .standard_input = null_.get(), .inherited = {}};
+    for (const std::string& option : options) ssh.command.insert(ssh.command.end(), {"-o", option});
+    ssh.command.insert(ssh.command.end(), {"--", host});
+    for (char** entry = environ; *entry != nullptr; ++entry) ssh.environment.emplace_back(*entry);
+    ssh.standard_output = output_.get();
+    sigemptyset(&ssh.signal_mask);
+    pid_ = start_rank(ssh).pid;
+  }
+  ~Configuration() {
+    if (pid_ < 0) return;
+    kill(-pid_, SIGKILL);
+    uninterrupted([this] { return waitpid(pid_, nullptr, 0); });
+  }
+  Configuration(Configuration&& other) noexcept
+      : output_(std::move(other.output_)), null_(std::move(other.null_)), pid_(std::exchange(other.pid_, -1)) {}
+  Configuration& operator=(Configuration&&) = delete;
+
+  /// What it says; nothing where it fails or has not ended by then.
+  std::string text(const Deadline& deadline) {
+    int status = 0;
+    while (waitpid(pid_, &status, WNOHANG) != pid_) {
+      if (deadline.passed()) return {};
+      poll(nullptr, 0, 2);
+    }
+    pid_ = -1;
+    std::string all;
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) return all;
+    std::array<char, 4096> part;
+    lseek(output_.get(), 0, SEEK_SET);
+    while (true) {
+      const ssize_t count = uninterrupted([&] { return read(output_.get(), part.data(), part.size()); });
+      if (count <= 0) return all;
+      all.append(part.data(), static_cast<size_t>(count));
+    }
+  }
+
+ private:
+  FileDescriptor output_, null_;
+  pid_t pid_ = -1;
+};
+
+/// Empty for one that another host could not use: a loopback address, or one that counts on one link only.
+std::string usable_address_towards(const std::string& host) {
+  try {
+    const std::string address = local_address_towards(host);
+    return is_loopback_address(address) || address.find('%') != std::string::npos ? "" : address;
+  } catch (const Error&) {  // ssh will say so, or knows better
+    return {};
+  }
+}
+
+}  // namespace
+
+std::string direct_host(const std::string& configuration) {
+  std::istringstream lines(configuration);
+  std::string host;
+  for (std::string line; std::getline(lines, line);) {
+    const size_t space = line.find(' ');
+    const std::string key = line.substr(0, space), value = space == std::string::npos ? "" : line.substr(space + 1);
+    if (key == "hostname") host = value;
+    const bool between = key == "proxyjump" || key == "proxycommand" || key == "bindaddress" || key == "bindinterface";
+    if (between && !value.empty() && value != "none") return {};
+  }
+  return host;
+}
+
+std::string address_towards(const std::vector<std::string>& hosts, const std::vector<std::string>& options) {
+  const Deadline deadline = kToConfigure;
+  std::vector<Configuration> running;
+  running.reserve(hosts.size());
+  for (const std::string& host : hosts) running.emplace_back(host, options);
+  std::string common;
+  for (Configuration& configuration : running) {
+    const std::string host = direct_host(configuration.text(deadline));
+    const std::string address = host.empty() ? "" : usable_address_towards(host);
+    if (address.empty() || (!common.empty() && address != common)) return {};
+    common = address;
+  }
+  return common;
+}
+
+}  // namespace weft
