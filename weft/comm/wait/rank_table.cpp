@@ -235,7 +235,9 @@ RankTable::Report RankTable::report(const RankRow& wait, double waited_s, millis
   Asking asking{patience + kPatience};
   for (milliseconds pause = kLookOften;; pause = std::min(pause * 2, kLookSeldom)) {
     std::vector<RankRow> rows = read(asking);
+    std::string process = std::move(rows[rank_].process);
     rows[rank_] = wait;
+    rows[rank_].process = std::move(process);
     rows[rank_].state = RankState::waiting;
     const Cause cause = find_cause(rows, rank_);
     const Report result{cause.state, blamed_rank(rows, cause), describe_cause(rows, cause, waited_s)};
