@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 #include <netdb.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -13,6 +11,7 @@
 #include <memory>
 
 #include "weft/base/error.h"
+#include "weft/base/tcp_options.h"
 
 namespace weft {
 
@@ -22,8 +21,8 @@ namespace {
 std::string try_address(const addrinfo& address, const Deadline& deadline, FileDescriptor& connected) {
   FileDescriptor socket(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket) return std::strerror(errno);
-  const int yes = 1;
-  ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+  send_at_once(socket.get());
+  retry_each_second(socket.get());
   int error = ::connect(socket.get(), address.ai_addr, address.ai_addrlen) == 0 ? 0 : errno;
   if (error == EINPROGRESS) {
     pollfd entry{socket.get(), POLLOUT, 0};

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -21,7 +22,9 @@
 #include "weft/base/token.h"
 #include "weft/base/units.h"
 #include "weft/cli/own_path.h"
+#include "weft/comm/store/open_store.h"
 #include "weft/comm/store/store_server.h"
+#include "weft/comm/wait/told_waits.h"
 #include "weft/launch/agent/agent.h"
 #include "weft/launch/agent/head.h"
 #include "weft/launch/agent/sockets.h"
@@ -35,6 +38,8 @@ namespace weft {
 
 namespace {
 
+constexpr std::chrono::milliseconds kToTellWaits{700};
+
 /// A store that only the job reaches: its processes share a token, that of the environment, or one made here for the ranks of
 /// one host, in their environment.
 void serve_store(LaunchOptions& options, bool one_host) {
@@ -44,7 +49,17 @@ void serve_store(LaunchOptions& options, bool one_host) {
     token = make_token();
     options.environment.push_back("WEFT_TOKEN=" + token);
   }
-  options.serve = [token](FileDescriptor socket) { return std::make_shared<StoreServer>(std::move(socket), token); };
+  const auto served = std::make_shared<std::weak_ptr<StoreServer>>();
+  options.serve = [token, served](FileDescriptor socket) {
+    auto server = std::make_shared<StoreServer>(std::move(socket), token);
+    *served = server;
+    return server;
+  };
+  options.waits_for = [token, served](int world, const std::vector<int>& lost) -> std::string {
+    const auto server = served->lock();
+    if (!server) return "";
+    return told_waits_for({"the launcher", server->host(), server->port(), token}, world, lost, kToTellWaits);
+  };
 }
 
 /// What agents are told to set: what tells of this launch, or of an outer one, is left out.

@@ -78,19 +78,35 @@ std::string describe_echo(const std::vector<RankOutcome>& outcomes, const RankOu
   return last.said.front().culprit < 0 ? fmt::format("{}: {}", name_of(last), describe(last)) : describe(last);
 }
 
-/// What the ranks of hosts that are still there waited for in vain, where they have told.
-std::string describe_loss(const std::vector<RankOutcome>& outcomes, const RankOutcome& lost) {
+std::vector<int> lost_ranks(const std::vector<RankOutcome>& outcomes) {
+  std::vector<int> ranks;
   for (const RankOutcome& outcome : outcomes) {
-    if (is_echo(outcome)) return fmt::format("{}; {}: {}", lost.host_loss, name_of(outcome), describe(outcome));
+    if (!outcome.host_loss.empty()) ranks.push_back(outcome.rank);
   }
-  return lost.host_loss;
+  return ranks;
+}
+
+/// What the ranks of hosts that are still there waited for in vain: of those that have told the first that names a lost rank.
+const RankOutcome* first_to_miss(const std::vector<RankOutcome>& outcomes, const std::vector<int>& lost) {
+  const RankOutcome* first = nullptr;
+  const auto key = [&](const RankOutcome& outcome) {
+    const int culprit = outcome.said.front().culprit;
+    return std::tuple(std::find(lost.begin(), lost.end(), culprit) == lost.end(), culprit < 0, time_of(outcome));
+  };
+  for (const RankOutcome& outcome : outcomes) {
+    if (is_echo(outcome) && (first == nullptr || key(outcome) < key(*first))) first = &outcome;
+  }
+  return first;
 }
 
 }  // namespace
 
 Verdict find_culprit(const std::vector<RankOutcome>& outcomes) {
   const RankOutcome* first = nullptr;
-  const auto key = [](const RankOutcome& outcome) { return std::tuple(is_echo(outcome), time_of(outcome)); };
+  const auto key = [](const RankOutcome& outcome) {
+    const bool echo = is_echo(outcome);
+    return std::tuple(echo, echo && outcome.said.front().culprit < 0, time_of(outcome));
+  };
   for (const RankOutcome& outcome : outcomes) {
     if (failed(outcome) && (first == nullptr || key(outcome) < key(*first))) first = &outcome;
   }
@@ -98,7 +114,12 @@ Verdict find_culprit(const std::vector<RankOutcome>& outcomes) {
   Verdict verdict{.failed = true, .certain = !is_echo(*first), .status = status_of(*first), .error = ""};
   if (!first->host_loss.empty()) {
     verdict.status = 1;
-    verdict.error = describe_loss(outcomes, *first);
+    verdict.error = first->host_loss;
+    verdict.lost = lost_ranks(outcomes);
+    if (const RankOutcome* told = first_to_miss(outcomes, verdict.lost)) {
+      verdict.error += fmt::format("; {}: {}", name_of(*told), describe(*told));
+      verdict.lost.clear();
+    }
   } else {
     verdict.error =
         is_echo(*first) ? describe_echo(outcomes, *first) : fmt::format("{}: {}", name_of(*first), describe(*first));

@@ -26,13 +26,14 @@ struct Verdict {
   bool failed = false;
   bool certain = false;  ///< false: only echoes so far (Blame::peer); the cause may show itself in a moment
   int status = 0;        ///< for the launcher's caller: the rank's exit status, 128 + signal when killed, never 0 if failed
+  std::vector<int> lost = {};  ///< ranks of hosts that are lost, where nobody has told yet what he waited in for them
   std::string error;     ///< "rank 1[ on host b]: <its message, or how it ended>", or a message that begins with what it names
 };
 
 /// A host that is no longer heard of is to blame for all that ranks only tell of others; it counts from when it was heard last.
 /// The first rank, by time, that failed on its own (a message of Blame::self, a signal, a status that is not 0). If there is
-/// none but some failed in a collective: a rank that is stopped; else the first of them, or the rank that it names, or that
-/// this one names in turn. A rank's time is that of its first message, else when it ended.
+/// none but some failed in a collective: a rank that is stopped; else the first of them that names a rank, or that one, or whom
+/// this one names in turn; else the first. A rank's time is that of its first message, else when it ended.
 Verdict find_culprit(const std::vector<RankOutcome>& outcomes);
 
 }  // namespace weft

@@ -22,6 +22,9 @@ struct LaunchOptions {
   /// as long as what it returns lives: until all ranks have ended. Called once all have been started. Empty: they meet without
   /// weft's help.
   std::function<std::shared_ptr<void>(FileDescriptor socket)> serve = {};
+  /// What ranks of a world of that size are known to wait in for these that are lost, in words; empty: nothing is known. Asked
+  /// while what serve() returned lives; answers within a second.
+  std::function<std::string(int world, const std::vector<int>& lost)> waits_for = {};
   double grace_s = 1.0;             ///< between SIGTERM and SIGKILL when the group is ended
   double interrupt_grace_s = 10.0;  ///< what ranks have for ending by themselves after the first Ctrl-C
   int end_signal = 0;               ///< that ends the others when a rank has failed; 0: SIGTERM, which they may heed first

@@ -121,6 +121,8 @@ void RankWatch::judge() {
   const Verdict verdict = find_culprit(outcomes());
   if (!verdict.failed) return;
   if (verdict.certain) {
+    // Before they are ended, and their waits with them.
+    if (!verdict.lost.empty() && options_.waits_for) waits_ = options_.waits_for(options_.num_ranks, verdict.lost);
     terminate();
   } else if (phase_ == Phase::running) {
     enter(Phase::settling, kEcho_s);
@@ -159,6 +161,7 @@ LaunchOutcome RankWatch::outcome() const {
   if (const Verdict verdict = find_culprit(ranks); verdict.failed) {
     result.status = verdict.status;
     result.error = verdict.error;
+    if (!verdict.lost.empty() && !waits_.empty()) result.error += "; " + waits_;
     return result;
   }
   for (const auto& host : ranks_.hosts) {

@@ -60,7 +60,7 @@ TEST(Stragglers, AreToldOnceUntilTheyHaveCaughtUp) {
     for (int window = 0; window < 4; ++window) {
       for (int step = 0; step < StragglerWatch::kWindow; ++step) {
         const bool slow = world.rank() == 2 && window != 2, outlier = world.rank() == 1 && step < 5;
-        for (const std::string& line : watch.add({.data_s = 0.0, .compute_s = slow ? 0.030 : outlier ? 0.5 : 0.020})) {
+        for (const std::string& line : watch.add({.data_s = 0.0, .compute_s = slow ? 0.030 : outlier ? 0.5 : 0.020}, 0.0)) {
           told.push_back(window);
           if (line.find("rank 2 on host b is behind: its steps take 1.50 times") != 0) throw std::runtime_error(line);
         }

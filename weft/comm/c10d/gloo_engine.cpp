@@ -4,9 +4,13 @@
 #include <gloo/context.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <set>
 
 #include "weft/base/environment.h"
 #include "weft/base/error.h"
+#include "weft/base/parse_number.h"
+#include "weft/base/tcp_options.h"
 #include "weft/comm/c10d/engine_store.h"
 #include "weft/comm/call/call.h"
 #include "weft/comm/host/host_name.h"
@@ -26,6 +30,25 @@ std::shared_ptr<gloo::transport::Device> make_device(const GroupPlan& plan) {
   return c10d::ProcessGroupGloo::createDefaultDevice();
 }
 
+/// This process's TCP connections.
+std::set<int> connections() {
+  std::set<int> all;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", ignored)) {
+    const auto number = parse_number<int>(entry.path().filename().string());
+    if (number && is_tcp_connection(*number)) all.insert(*number);
+  }
+  return all;
+}
+
+/// Gloo hands its sockets to nobody, so they are those that have come while it connected; on others of that moment it does no
+/// harm.
+void retry_each_second_but(const std::set<int>& before) {
+  for (const int connection : connections()) {
+    if (before.count(connection) == 0) retry_each_second(connection);
+  }
+}
+
 }  // namespace
 
 c10::intrusive_ptr<GlooEngine> GlooEngine::connect(const GroupPlan& plan) {
@@ -38,7 +61,11 @@ c10::intrusive_ptr<GlooEngine> GlooEngine::connect(const GroupPlan& plan) {
     // connects.
     const Store meeting = plan.store.failing_on(nullptr).below("gloo");
     auto store = c10::make_intrusive<EngineStore>(meeting, std::max(plan.deadline.left(), kToAnswer), what, plan.axis.size());
-    return c10::make_intrusive<GlooEngine>(store, plan.axis.index, plan.axis.size(), options);
+    const bool crosses = !on_one_host(plan.hosts);
+    const std::set<int> before = crosses ? connections() : std::set<int>();
+    auto engine = c10::make_intrusive<GlooEngine>(store, plan.axis.index, plan.axis.size(), options);
+    if (crosses) retry_each_second_but(before);
+    return engine;
   } catch (const CommError&) {
     throw;
   } catch (const std::exception& error) {

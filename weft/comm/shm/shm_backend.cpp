@@ -16,13 +16,17 @@
 #include "weft/comm/shm/host_group.h"
 #include "weft/comm/shm/memory_bytes.h"
 #include "weft/comm/shm/wait.h"
+#include "weft/comm/store/lost_rank.h"
 #include "weft/comm/wait/await.h"
+#include "weft/comm/wait/rank_table.h"
 
 namespace weft {
 namespace shm {
 namespace {
 
 constexpr size_t kPage = 4096;
+/// A rank that ends gives up its memory first.
+constexpr std::chrono::milliseconds kEvidence{500};
 
 size_t whole_pages(size_t bytes) { return round_up(bytes, kPage); }
 
@@ -62,6 +66,8 @@ Joined open_memory(const GroupPlan& group, const Plan& plan) {
     return {std::make_shared<Mapping>(file, plan.total), FileDescriptor()};
   } catch (const CommError& error) {
     store.throw_if_failed();  // why rank 0 has left again
+    const RankTable::Report report = store.table()->report(wait_in(kJoin, group.axis, {0}), 0.0, kEvidence);
+    if (report.evident()) throw_failure(report.culprit, report.text);
     throw CommError(
         fmt::format("{} cannot join {}: {}", rank_name(group.axis, group.axis.index), rank_name(group.axis, 0), error.what()));
   }

@@ -10,6 +10,7 @@
 #include <cerrno>
 
 #include "weft/base/interfaces.h"
+#include "weft/base/tcp_options.h"
 #include "weft/base/token.h"
 #include "weft/base/uninterrupted.h"
 #include "weft/comm/store/proof.h"
@@ -36,7 +37,8 @@ void keep_alive(int fd) {
   set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, 10);
   set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, 3);
   set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, 60'000);
-  set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+  send_at_once(fd);
+  retry_each_second(fd);
 }
 
 bool raise_descriptor_limit() {

@@ -13,6 +13,7 @@
 #include "weft/comm/host/host_name.h"
 #include "weft/comm/host/process.h"
 #include "weft/comm/host/shared_memory.h"
+#include "weft/comm/store/lost_rank.h"
 #include "weft/comm/store/store.h"
 #include "weft/comm/wait/rank_rows.h"
 
@@ -29,9 +30,10 @@ constexpr milliseconds kLookOften{20};   ///< for evidence, and ever more seldom
 constexpr milliseconds kLookSeldom{200};
 
 std::string memory_key(int rank) { return fmt::format("waits/memory/{}", rank); }
-std::string row_key(int rank) { return fmt::format("waits/{}", rank); }
 
 }  // namespace
+
+std::string wait_row_key(int rank) { return fmt::format("waits/{}", rank); }
 
 // A store that has once not answered is not asked again.
 struct RankTable::Asking {
@@ -74,7 +76,7 @@ class RankTable::Publisher {
     const std::string& due = tell ? text : none_;
     if (due == told_) return;
     try {
-      table_.store_->set(row_key(table_.rank_), due, kPatience);
+      table_.store_->set(wait_row_key(table_.rank_), due, kPatience);
       told_ = due;
     } catch (const CommError&) {
       // The store has gone: whoever looks for rows there is told so.
@@ -116,8 +118,14 @@ std::shared_ptr<RankTable> RankTable::join(const Store& store, int rank, const s
     file = shm::create_memory("waits", RankRows::bytes(ranks.size(), hosts.size()));
     own.set(memory_key(rank), shm::memory_address(file));
   } else {
-    file = shm::open_peer_memory(
-        own.get(memory_key(ranks.front()), deadline, fmt::format("rank {} waits for rank {} to start", rank, ranks.front())));
+    const std::string address =
+        own.get(memory_key(ranks.front()), deadline, fmt::format("rank {} waits for rank {} to start", rank, ranks.front()));
+    try {
+      file = shm::open_peer_memory(address);
+    } catch (const CommError& error) {  // of a rank that has an error of its own, that is the one to tell
+      throw LostRank(ranks.front(), fmt::format("rank {}: rank {} on its host {} cannot join it: {}", ranks.front(), rank,
+                                                hosts[rank], error.what()));
+    }
   }
   auto rows = std::make_unique<RankRows>(std::move(file), ranks, hosts.size());
   return std::shared_ptr<RankTable>(new RankTable(rank, hosts, std::move(rows), store));
@@ -169,9 +177,9 @@ void RankTable::fail(int culprit, const std::string& text) {
 std::string RankTable::text_of(int rank, Asking& asking) const {
   if (on_this_host(rank)) return rows_->read(rank);
   try {
-    const std::optional<bool> there = asking.in_vain ? false : store_->has(row_key(rank), asking.deadline);
+    const std::optional<bool> there = asking.in_vain ? false : store_->has(wait_row_key(rank), asking.deadline);
     asking.in_vain |= !there;
-    if (there == true) return store_->get(row_key(rank), asking.deadline, "reading who waits");
+    if (there == true) return store_->get(wait_row_key(rank), asking.deadline, "reading who waits");
   } catch (const CommError&) {  // the store has gone, and with it perhaps the very rank that is looked for
     asking.in_vain = true;
   }
@@ -227,7 +235,9 @@ RankTable::Report RankTable::report(const RankRow& wait, double waited_s, millis
   Asking asking{patience + kPatience};
   for (milliseconds pause = kLookOften;; pause = std::min(pause * 2, kLookSeldom)) {
     std::vector<RankRow> rows = read(asking);
+    std::string process = std::move(rows[rank_].process);
     rows[rank_] = wait;
+    rows[rank_].process = std::move(process);
     rows[rank_].state = RankState::waiting;
     const Cause cause = find_cause(rows, rank_);
     const Report result{cause.state, blamed_rank(rows, cause), describe_cause(rows, cause, waited_s)};

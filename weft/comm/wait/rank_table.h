@@ -21,6 +21,9 @@ class RankRows;
 class Store;
 struct RankEntry;
 
+/// Where a rank's row is in the store, below the world's keys.
+std::string wait_row_key(int rank);
+
 class RankTable {
  public:
   /// Makes the world's table, with the hosts of all ranks. Collective over the world.

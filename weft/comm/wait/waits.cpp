@@ -72,6 +72,18 @@ std::string waits_text(const std::vector<RankRow>& rows, const std::vector<int>&
   return fmt::format("{}", fmt::join(links, ", "));
 }
 
+/// Whether the ranks of a circle, on several hosts, are in one call: then none of them is late, but its data.
+bool have_all_come(const std::vector<RankRow>& rows, const std::vector<int>& circle) {
+  const RankRow& first = rows[circle.front()];
+  const auto host_of = [](const RankRow& row) { return row.process.substr(std::min(row.process.find("host "), row.process.size())); };
+  bool several_hosts = false;
+  for (const int rank : circle) {
+    if (first.call == 0 || rows[rank].group != first.group || rows[rank].call != first.call) return false;
+    several_hosts |= host_of(rows[rank]) != host_of(first);
+  }
+  return several_hosts;
+}
+
 std::string how(const RankRow& row, RankState state, const std::string& deadline) {
   if (state == RankState::ended) return fmt::format("its {} died", row.process);
   if (state == RankState::stopped) return fmt::format("its {} is stopped (kill -CONT lets it go on)", row.process);
@@ -112,6 +124,15 @@ Cause find_cause(const std::vector<RankRow>& rows, int from) {
 std::string describe_cause(const std::vector<RankRow>& rows, const Cause& cause, double waited_s) {
   if (cause.state == RankState::failed) return rows[cause.culprit].failure;
   const std::string deadline = waited_s > 0.0 ? fmt::format(" within {:.1f} s", waited_s) : "";
+  if (cause.culprit < 0 && have_all_come(rows, cause.chain)) {
+    std::vector<std::string> places;
+    for (const int rank : cause.chain) {
+      places.push_back(fmt::format("{} on {}", rank_on_axis(rank, rows[rank].axis, rows[rank].members), rows[rank].process));
+    }
+    return fmt::format("ranks {} have come to {}, but are not done with it{}: is a link between them slow or cut? weft netcheck "
+                       "measures each",
+                       fmt::join(places, ", "), rows[cause.chain.front()].doing, deadline);
+  }
   if (cause.culprit < 0) {
     std::vector<int> round = cause.chain;
     round.push_back(round.front());

@@ -2,8 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #include <tuple>
@@ -12,6 +10,7 @@
 #include "weft/base/error.h"
 #include "weft/base/interfaces.h"
 #include "weft/base/loopback.h"
+#include "weft/base/tcp_options.h"
 
 namespace weft {
 
@@ -58,8 +57,9 @@ int free_port() { return port_of(listen_everywhere(0)); }
 
 FileDescriptor accept_from(const FileDescriptor& listening) {
   FileDescriptor socket(accept4(listening.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-  const int yes = 1;
-  if (socket) setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+  if (!socket) return socket;
+  send_at_once(socket.get());
+  retry_each_second(socket.get());
   return socket;
 }
 

@@ -6,6 +6,7 @@
 
 #include "weft/comm/group.h"
 #include "weft/comm/mesh.h"
+#include "weft/train/run/slow_links.h"
 
 namespace weft {
 
@@ -40,16 +41,18 @@ class StragglerWatch {
   /// Ranks of one pipeline rank do the same work.
   StragglerWatch(const Mesh& mesh, const Group& all, at::Device device);
 
-  /// Adds a step of this rank. After the last of a window, collective over the world: the stragglers that are new, the same
-  /// lines on all ranks.
-  std::vector<std::string> add(const OwnTime& step);
+  /// Adds a step of this rank, and what it spent in collectives besides. After the last of a window, collective over the world:
+  /// the stragglers that are new and, where links are looked at, slow ones (slow_links.h); the same lines on all ranks.
+  std::vector<std::string> add(const OwnTime& step, double communicated_s);
 
  private:
   World world_;
   Group all_;
   at::Device device_;
   std::vector<int> classes_;
+  LinkWatch links_;
   std::vector<OwnTime> steps_;
+  double steps_s_ = 0.0, communicated_s_ = 0.0;  ///< of the window
   std::vector<bool> told_;
 };
 
