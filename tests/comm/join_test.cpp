@@ -123,6 +123,26 @@ TEST(Join, ARankThatIsThereAlreadyIsNamed) {
   thread.join();
 }
 
+// weft run -- sh -c 'one; two' without a launcher: rank 1 may begin the second program while rank 0 still ends the first.
+TEST(Join, AStoreOfTheProgramBeforeIsLeft) {
+  auto before = std::make_unique<StoreServer>(listen_on_loopback(), "secret");
+  Place first = place(0, 2, before->port(), 1), second = place(1, 2, before->port(), 1);
+  first.rendezvous.server = second.rendezvous.server = Rendezvous::Server::rank_zero;
+  std::vector<std::string> hosts;
+  std::thread thread([&] {
+    try {
+      hosts = join_world(second, milliseconds(20000)).hosts;
+    } catch (const std::exception& error) {
+      ADD_FAILURE() << error.what();
+    }
+  });
+  EXPECT_TRUE(wait_until([&] { return before->counts().requests == 2; }, 20.0)) << "it gathers there";
+  before.reset();
+  const Joined joined = join_world(first, milliseconds(20000));  // whose store is the second program's
+  thread.join();
+  EXPECT_EQ(hosts, joined.hosts);
+}
+
 // torchrun's agent serves a store of c10d's, which knows no token.
 TEST(Join, ThroughTorchrunsStore) {
   FileDescriptor socket = listen_on_loopback();

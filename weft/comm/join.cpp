@@ -14,6 +14,7 @@
 #include "weft/comm/host/process.h"
 #include "weft/comm/store/agent_round.h"
 #include "weft/comm/store/open_store.h"
+#include "weft/comm/store/store_connection.h"
 
 namespace weft {
 namespace {
@@ -95,14 +96,8 @@ std::vector<std::string> exchange_hosts(Store& store, const Place& place, const 
                               deadline.timeout().count() / 1000.0));
 }
 
-}  // namespace
-
-Place place_from_environment(const RankEnvironment& mine) {
-  return {mine, rendezvous_from_environment(mine), mine.token, key_prefix_from_environment(), this_host()};
-}
-
-Joined join_world(const Place& place, const Deadline& deadline) {
-  const std::shared_ptr<StoreConnection> connection = meet(place, deadline.timeout());
+Joined join_once(const Place& place, const Deadline& deadline) {
+  const std::shared_ptr<StoreConnection> connection = meet(place, deadline.left());
   std::string prefix = place.prefix;
   if (place.rendezvous.server == Rendezvous::Server::agent) {
     const Store all(connection, "weft/agent/");
@@ -111,6 +106,24 @@ Joined join_world(const Place& place, const Deadline& deadline) {
   Store store = take_turn(Store(connection, prefix), place, deadline);
   std::vector<std::string> hosts = exchange_hosts(store, place, deadline);
   return {std::move(store), std::move(hosts)};
+}
+
+}  // namespace
+
+Place place_from_environment(const RankEnvironment& mine) {
+  return {mine, rendezvous_from_environment(mine), mine.token, key_prefix_from_environment(), this_host()};
+}
+
+// A store of rank 0's that goes meanwhile was that of a program before this one, which ended there a little later than here.
+Joined join_world(const Place& place, const Deadline& deadline) {
+  const bool may_be_another = place.rendezvous.server == Rendezvous::Server::rank_zero && place.ranks.rank > 0;
+  while (true) {
+    try {
+      return join_once(place, deadline);
+    } catch (const LostStore&) {
+      if (!may_be_another || deadline.passed()) throw;
+    }
+  }
 }
 
 }  // namespace weft

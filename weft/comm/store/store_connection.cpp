@@ -18,7 +18,7 @@ bool StoreConnection::run_or_explain(const std::string& key, std::function<void(
 }
 
 void StoreConnection::gone(const std::string& key, const std::string& problem) const {
-  throw CommError(
+  throw LostStore(
       fmt::format("the store that ranks meet at, which {} serves, cannot be reached (key \"{}\"): {}; {} may have "
                   "ended",
                   server_, key, problem, server_));

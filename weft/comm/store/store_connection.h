@@ -14,10 +14,17 @@
 #include <vector>
 
 #include "weft/base/deadline.h"
+#include "weft/base/error.h"
 #include "weft/comm/store/answer_time.h"
 #include "weft/comm/store/waited.h"
 
 namespace weft {
+
+/// The store is gone: its process has ended, or cannot be reached any more.
+class LostStore : public CommError {
+ public:
+  using CommError::CommError;
+};
 
 /// A connection to a store.
 class StoreConnection {
