@@ -81,7 +81,7 @@ class TwoHosts(SlowLinkTest):
         self.started += [Started(host, [*words, str(host.number), "--", WEFT, "netcheck", "--largest-mb", "1"], self.folder)
                          for host in self.hosts]
         self.assertEqual([started.wait() for started in self.started], [0, 0], self.started[0].text())
-        self.assertRegex(self.started[0].text(), r"0 +1 +host0 host1 +\S+ \S+ +1\d\.\d+ MB/s +1\d\.\d+ MB/s")
+        self.assertRegex(self.started[0].text(), r"0 +1 +host0 host1 +\S+ \S+ +[\d.]{2,4} MiB/s +[\d.]{2,4} MiB/s")
 
 
 class FourHosts(SlowLinkTest):

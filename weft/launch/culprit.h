@@ -27,7 +27,7 @@ struct Verdict {
   bool certain = false;  ///< false: only echoes so far (Blame::peer); the cause may show itself in a moment
   int status = 0;        ///< for the launcher's caller: the rank's exit status, 128 + signal when killed, never 0 if failed
   std::vector<int> lost = {};  ///< ranks of hosts that are lost, where nobody has told yet what he waited in for them
-  std::string error;     ///< "rank 1[ on host b]: <its message, or how it ended>", or a message that begins with what it names
+  std::string error;  ///< "rank 1[ on host b]: <its message, or how it ended>", or a message that begins with what it names
 };
 
 /// A host that is no longer heard of is to blame for all that ranks only tell of others; it counts from when it was heard last.

@@ -57,7 +57,7 @@ class RankWatch {
   std::optional<int64_t> deadline_ns_;
   bool has_asked_ = false;  ///< LaunchOptions::ask_to_stop
   int interrupt_ = 0;
-  std::string waits_;       ///< what ranks waited in for those of a host that was lost
+  std::string waits_;                    ///< what ranks waited in for those of a host that was lost
   std::map<int, int64_t> interrupt_ns_;  ///< when each host passed on its first
 };
 

@@ -75,7 +75,9 @@ std::string waits_text(const std::vector<RankRow>& rows, const std::vector<int>&
 /// Whether the ranks of a circle, on several hosts, are in one call: then none of them is late, but its data.
 bool have_all_come(const std::vector<RankRow>& rows, const std::vector<int>& circle) {
   const RankRow& first = rows[circle.front()];
-  const auto host_of = [](const RankRow& row) { return row.process.substr(std::min(row.process.find("host "), row.process.size())); };
+  const auto host_of = [](const RankRow& row) {
+    return row.process.substr(std::min(row.process.find("host "), row.process.size()));
+  };
   bool several_hosts = false;
   for (const int rank : circle) {
     if (first.call == 0 || rows[rank].group != first.group || rows[rank].call != first.call) return false;
@@ -129,9 +131,10 @@ std::string describe_cause(const std::vector<RankRow>& rows, const Cause& cause,
     for (const int rank : cause.chain) {
       places.push_back(fmt::format("{} on {}", rank_on_axis(rank, rows[rank].axis, rows[rank].members), rows[rank].process));
     }
-    return fmt::format("ranks {} have come to {}, but are not done with it{}: is a link between them slow or cut? weft netcheck "
-                       "measures each",
-                       fmt::join(places, ", "), rows[cause.chain.front()].doing, deadline);
+    return fmt::format(
+        "ranks {} have come to {}, but are not done with it{}: is a link between them slow or cut? weft netcheck "
+        "measures each",
+        fmt::join(places, ", "), rows[cause.chain.front()].doing, deadline);
   }
   if (cause.culprit < 0) {
     std::vector<int> round = cause.chain;

@@ -120,10 +120,11 @@ std::vector<std::string> LinkWatch::look(double waiting) {
     const bool twice = holds(seen_, link.what), before = holds(told_, link.what);
     if (before || (twice && waiting >= kWaitingShare)) told.push_back(link.what);
     if (before || told.empty() || told.back() != link.what) continue;
-    lines.push_back(fmt::format("{}: {}/s, where links of this run carry {}/s; ranks spend {:.0f} % of their time in collectives; "
-                                "weft netcheck measures each link",
-                                link.what, format_bytes(static_cast<int64_t>(link.bytes_per_s)),
-                                format_bytes(static_cast<int64_t>(usual)), 100.0 * waiting));
+    lines.push_back(
+        fmt::format("{}: {}/s, where links of this run carry {}/s; ranks spend {:.0f} % of their time in collectives; "
+                    "weft netcheck measures each link",
+                    link.what, format_bytes(static_cast<int64_t>(link.bytes_per_s)), format_bytes(static_cast<int64_t>(usual)),
+                    100.0 * waiting));
   }
   seen_ = std::move(seen);
   told_ = std::move(told);

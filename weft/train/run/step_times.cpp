@@ -22,8 +22,7 @@ std::vector<std::string> StepTimes::end() {
   counted_s_ += step_s_;
   communicated_s_ += communicated_s;
   const double waited_s = loader_.waits().waited_s - waited_before_s_;
-  return stragglers_.add({.data_s = waited_s, .compute_s = std::max(0.0, step_s_ - communicated_s - waited_s)},
-                         communicated_s);
+  return stragglers_.add({.data_s = waited_s, .compute_s = std::max(0.0, step_s_ - communicated_s - waited_s)}, communicated_s);
 }
 
 }  // namespace weft

@@ -11,8 +11,8 @@ namespace weft {
 
 struct StoreAddress;
 
-/// The waits for any of `lost` in words, the first two: "ranks 0, 1 waited in all_reduce sum of 8 float32 \"gradients\" for ranks
-/// 2, 3"; empty where there are none. Other ranks of a world, `rows[r]` of rank r.
+/// The waits for any of `lost` in words, the first two: "ranks 0, 1 waited in all_reduce sum of 8 float32 \"gradients\" for
+/// ranks 2, 3"; empty where there are none. Other ranks of a world, `rows[r]` of rank r.
 std::string describe_waits_for(const std::vector<RankRow>& rows, const std::vector<int>& lost);
 
 /// The same of what the ranks of a world of `size` have told in a store: waits that have lasted for a second. Empty also where
