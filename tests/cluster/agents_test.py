@@ -1,5 +1,6 @@
 """A training over several hosts: agents that join by themselves, what ends them, and what they go on from."""
 
+import re
 import signal
 import time
 
@@ -141,7 +142,8 @@ class TwoHosts(AgentsTest):
         agents[0].says("saved .*/step-")
         self.network.vanish(self.hosts[1])
         self.assertEqual(agents[0].wait(), 0, agents[0].text())
-        self.assertRegex(agents[0].text(), r"host host1 \(rank 1\) has not answered for 3.*; restart 1 of 3 on 1 rank")
+        self.assertRegex(agents[0].text(), r"host host1 \(rank 1\) has not answered for 3.*; "
+                                          "rank 0 waited in .* for rank 1; restart 1 of 3 on 1 rank")
         self.train_alone("whole", 1, steps=60)
         self.assertEqual((self.folder / "fewer.safetensors").read_bytes(), (self.folder / "whole.safetensors").read_bytes())
 
@@ -154,6 +156,30 @@ class TwoHosts(AgentsTest):
         self.network.mend(self.hosts[1])
         self.assertEqual([agent.wait() for agent in agents], [0, 0], agents[0].text() + agents[1].text())
         self.assertNotIn("weft:", agents[0].text())
+
+    def test_a_link_that_is_cut_for_nearly_the_time_out(self):
+        recipe = self.recipe("longer", steps=150)
+        agents = [self.train(node, recipe, "--host-timeout", "7") for node in range(2)]
+        agents[0].says("saved .*/step-")
+        self.network.cut(self.hosts[1])
+        time.sleep(5.0)
+        self.network.mend(self.hosts[1])
+        self.assertEqual([agent.wait() for agent in agents], [0, 0], agents[0].text() + agents[1].text())
+
+    def test_a_full_disk_on_one_host(self):
+        recipe = self.recipe("full", steps=60)
+        (self.folder / "full").mkdir()
+        self.hosts[1].tmpfs(self.folder / "full", "600k")
+        agents = [self.train(node, recipe) for node in range(2)]
+        self.assertEqual([agent.wait() for agent in agents], [1, 1], agents[0].text())
+        for agent in agents:
+            self.assertRegex(agent.text(), r"weft: rank 1 on host host1: full/step-\d+/data-00001.bin: could not write all of it: "
+                                           "No space left on device; free some space")
+        # The last good one stays, and nothing that looks like a newer one.
+        saved = re.findall(r"saved full/(step-\d+)", agents[0].text())
+        self.assertTrue(saved, agents[0].text())
+        whole = sorted(path.parent.name for path in (self.folder / "full").glob("step-*/complete.json"))
+        self.assertEqual(whole, sorted(saved))
 
     def test_a_link_that_is_cut_for_ever(self):
         agents = [self.run_script(node, "echo up; sleep 60", "--host-timeout", "3") for node in range(2)]

@@ -1,4 +1,4 @@
-"""A rank that holds up the others is named while the run goes on: on which host, and in what."""
+"""Who holds up the others is named while the run goes on: a rank, on which host and in what, or a slow link."""
 
 import signal
 import threading
@@ -6,6 +6,7 @@ import time
 import unittest
 
 from hosts import Network
+from launched import WEFT, HostsTest, Started
 from training import Training
 
 
@@ -35,3 +36,58 @@ class StragglersTest(unittest.TestCase):
         slowing.join()
         self.assertEqual([program.returncode for program in programs], [0, 0], outputs)
         self.assertRegex("".join(outputs[0]), r"rank 1 on host host1 is behind: its steps take [\d.]+ times what others' take .*, in computing")
+
+
+class SlowLinkTest(HostsTest):
+    FAST, SLOW = "1gbit", "10mbit"  # 1 % of it
+
+    def setUp(self):
+        super().setUp()
+        for host in self.hosts:
+            self.network.limit(host, self.FAST)
+
+    def train(self, width=16, **recipe):
+        name = self.recipe("slow", steps=100000, **recipe)
+        words = [WEFT, "train", name, "-n", "1", "--set", f"model.width={width}", "--head", "host0:29400", "--nodes", str(self.COUNT)]
+        self.started += [Started(host, [*words, "--node-rank", str(host.number)], self.folder, {"OMP_NUM_THREADS": 1})
+                         for host in self.hosts]
+        return self.started[0]
+
+    def stop(self):
+        self.started[0].program.send_signal(signal.SIGINT)
+        self.assertEqual([started.wait(30) for started in self.started], [130] * self.COUNT, self.started[0].text())
+
+
+class TwoHosts(SlowLinkTest):
+    def test_a_link_that_becomes_slow_is_told(self):
+        head = self.train()
+        head.says("saved .*/step-")
+        time.sleep(2.5)  # what links of this run carry is known then
+        self.network.limit(self.hosts[1], self.SLOW)
+        head.says(r"the link between hosts host0 and host1 is slow: [\d.]+ \wi?B/s, where links of this run carry .*netcheck")
+        self.stop()
+
+    def test_a_call_that_it_makes_too_long_is_told(self):
+        self.network.limit(self.hosts[1], "1mbit")
+        head = self.train(width=64, timeout_s=1.5)
+        self.assertEqual([started.wait(30) for started in self.started], [1, 1], head.text())
+        self.assertRegex(head.text(), r"weft: .*rank.*within 1.5 s.*host1.*(all_reduce|reduce_scatter|broadcast) |"
+                                      r"weft: ranks .*host1.* have come to (all_reduce|reduce_scatter) .*within 1.5 s")
+
+    def test_netcheck_tells_what_a_link_carries(self):
+        for host, rate in zip(self.hosts, (None, "100mbit")):  # 1 % of what these hosts carry without a limit
+            self.network.limit(host, rate)
+        words = [WEFT, "run", "-n", "1", "--head", "host0:29400", "--nodes", "2", "--node-rank"]
+        self.started += [Started(host, [*words, str(host.number), "--", WEFT, "netcheck", "--largest-mb", "1"], self.folder)
+                         for host in self.hosts]
+        self.assertEqual([started.wait() for started in self.started], [0, 0], self.started[0].text())
+        self.assertRegex(self.started[0].text(), r"0 +1 +host0 host1 +\S+ \S+ +[\d.]{2,4} MiB/s +[\d.]{2,4} MiB/s")
+
+
+class FourHosts(SlowLinkTest):
+    COUNT = 4
+
+    def test_a_host_behind_a_slow_link_is_named(self):
+        self.network.limit(self.hosts[1], self.SLOW)
+        self.train().says(r"host host1 has slow links: .*/s, where links of this run carry .*netcheck")
+        self.stop()

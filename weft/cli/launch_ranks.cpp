@@ -24,7 +24,7 @@
 #include "weft/cli/own_path.h"
 #include "weft/comm/store/open_store.h"
 #include "weft/comm/store/store_server.h"
-#include "weft/comm/wait/told_waits.h"
+#include "weft/comm/told_waits.h"
 #include "weft/launch/agent/agent.h"
 #include "weft/launch/agent/head.h"
 #include "weft/launch/agent/sockets.h"

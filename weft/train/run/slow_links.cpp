@@ -14,10 +14,10 @@ namespace {
 constexpr double kSlowShare = 0.3;
 /// Of the time, spent in collectives: with less a slow link does not matter.
 constexpr double kWaitingShare = 0.3;
-constexpr int64_t kProbeBytes = 256 << 10;
+constexpr int64_t kProbeBytes = 64 << 10;
 constexpr int kProbes = 2;  ///< the better counts
 constexpr size_t kMostKnown = 64;
-constexpr double kShortestPause_s = 1.0, kPauses = 50.0;
+constexpr double kShortestPause_s = 1.0, kPauses = 20.0;
 
 bool holds(const std::vector<std::string>& all, const std::string& one) {
   return std::find(all.begin(), all.end(), one) != all.end();

@@ -37,7 +37,7 @@ class LinkWatch {
   /// Ranks whose tensors are on a GPU look at nothing: there is nothing to look at on one host either.
   LinkWatch(const World& world, const Group& all, at::Device device);
 
-  /// Whether it is time to look, by this rank's clock: not more than a fiftieth of the time goes into that.
+  /// Whether it is time to look, by this rank's clock: not more than a twentieth of the time goes into that.
   bool is_due() const;
   /// Looks, and returns lines about slow links, the same on all ranks. Collective over the world. `waiting` is the share of
   /// their time that ranks spend in collectives; where that is little no link is told.

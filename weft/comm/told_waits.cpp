@@ -1,4 +1,4 @@
-#include "weft/comm/wait/told_waits.h"
+#include "weft/comm/told_waits.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
