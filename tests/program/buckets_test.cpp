@@ -46,15 +46,17 @@ TEST(Buckets, adjacent_blocks_in_backward_order) {
   for (const Case& c : cases) EXPECT_EQ(text(buckets(program_of(c.blocks), c.limit)), c.expected) << c.what;
 }
 
-TEST(Buckets, the_size_that_nobody_named_is_an_eighth_within_limits) {
-  const std::pair<std::vector<int64_t>, int64_t> cases[] = {
-      {{10, 10}, 1 << 20}, {{8 << 20, 0, 8 << 20}, 2 << 20}, {{1 << 29, 1 << 29}, 25 << 20}};
+TEST(Buckets, the_size_that_nobody_named_is_of_all_and_of_the_largest) {
+  const std::pair<std::vector<int64_t>, int64_t> cases[] = {{{10, 10}, 1 << 20},
+                                                            {std::vector<int64_t>(24, 1 << 20), 3 << 20},
+                                                            {{1 << 20, 0, 8 << 20}, 10 << 20},
+                                                            {{1 << 29, 1 << 29}, 25 << 20}};
   for (const auto& [numel, expected] : cases) {
     const Program program = program_of(numel);
     EXPECT_EQ(automatic_bucket_bytes(program, all_blocks(program)), expected);
   }
-  const Program program = program_of({8 << 20, 24 << 20});
-  EXPECT_EQ(automatic_bucket_bytes(program, {1}), 3 << 20) << "of the blocks that a stage holds";
+  const Program program = program_of({24 << 20, 4 << 20});
+  EXPECT_EQ(automatic_bucket_bytes(program, {1}), 5 << 20) << "of the blocks that a stage holds";
 }
 
 TEST(Buckets, only_adjacent_blocks_of_a_rank_share_one) {

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "weft/base/error.h"
@@ -76,14 +77,20 @@ void check_here(const World& world, const NetcheckArguments& arguments) {
   std::vector<std::string> hosts;
   hosts.reserve(world.size());
   for (int rank = 0; rank < world.size(); ++rank) hosts.push_back(world.host(rank));
-  std::string text = fmt::format("pairs of ranks, one at a time\n{}\ncollectives of all {}\n{}", pairs_table(world, pairs),
-                                 counted(world.size(), "rank"), calls_table(calls));
+  std::string text = fmt::format("pairs of ranks, of a host one at a time\n{}\ncollectives of all {}\n{}",
+                                 pairs_table(world, pairs), counted(world.size(), "rank"), calls_table(calls));
   const std::vector<std::string> slow = slow_links(pairs, hosts);
   text += slow.empty() ? "\nno link is slower than the others\n" : "\nslow:\n";
   for (const std::string& line : slow) text += "  " + line + "\n";
   if (!arguments.output.empty()) {
     write_file(arguments.output, hardware_text(hardware));
     text += fmt::format("\nwrote {}\n", printable(arguments.output));
+    const std::set<std::string> names(hosts.begin(), hosts.end());
+    if (static_cast<int>(names.size()) * hardware.ranks_per_host != world.size()) {
+      text +=
+          "its links are means over all ranks: hosts of different numbers of ranks, or whose ranks are no neighbours, have no "
+          "place in such a file\n";
+    }
   }
   write_out(text);
 }

@@ -28,9 +28,12 @@ std::vector<Bucket> gradient_buckets(const Program& program, const std::vector<i
 
 int64_t automatic_bucket_bytes(const Program& program, const std::vector<int>& blocks) {
   constexpr int64_t kLeast = 1 << 20, kMost = 25 << 20, kParts = 8;
-  int64_t bytes = 0;
-  for (const int block : blocks) bytes += program.gradient_block_bytes(block);
-  return std::clamp(bytes / kParts, kLeast, kMost);
+  int64_t bytes = 0, largest = 0;
+  for (const int block : blocks) {
+    bytes += program.gradient_block_bytes(block);
+    largest = std::max(largest, program.gradient_block_bytes(block));
+  }
+  return std::clamp(std::max(bytes / kParts, largest + largest / 4), kLeast, kMost);
 }
 
 std::vector<Bucket> single_blocks(const Program& program, const std::vector<int>& blocks) {
