@@ -118,12 +118,12 @@ void add_node_options(CLI::App& command, HostOptions& options) {
 }
 
 void add_health_options(CLI::App& command, HealthOptions& health) {
-  command.add_option("--health-port", health.port, "Answer GET /healthz and GET /metrics on this port")
+  command.add_option("--health-port", health.port, "Answer GET /healthz, /livez and /metrics on this port")
       ->check(CLI::Range(1, 65535));
   command.add_option("--health-address", health.address, "Address to answer on")->capture_default_str();
   command
       .add_option("--health-stalled", health.stalled_s,
-                  "Seconds without a step after which /healthz says 503. 0: no number is too large")
+                  "Seconds without a step after which /healthz and /livez say 503. 0: no number is too large")
       ->capture_default_str()
       ->check(CLI::Range(0.0, 1e7));
 }
