@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <thread>
 
 #include "tests/support/wait_until.h"
 #include "weft/base/connect.h"
@@ -237,6 +238,33 @@ TEST_F(HeadTest, GathersAllAtFirstAndThenEnough) {
   EXPECT_EQ(told_, "host of node rank 1 did not come: starting without\n");
   EXPECT_EQ(head.capacity(), 2);
   EXPECT_THROW(head.gather([](int capacity) { return capacity > 2; }), Error);
+}
+
+TEST_F(HeadTest, WhoJoinsOnlyAtTheEndIsToldHowItEnded) {
+  Head& head = make_head(2, 1);
+  FakeAgent first = agent();
+  first.join(0, 1);
+  std::thread ends([&] { head.finish(5, "the line"); });
+  FakeAgent late(port_, [] {});  // the head hears it in finish()
+  Json end = late.join(1, 1);
+  if (end.is_object() && end["kind"] == "welcome") end = late.next("end");
+  late.connection().close("told");
+  first.connection().close("told");
+  ends.join();
+  ASSERT_TRUE(end.is_object() && end["kind"] == "end") << "it would wait for a new head";
+  EXPECT_EQ(end["status"], 5);
+  EXPECT_EQ(end["line"], "the line");
+}
+
+TEST_F(HeadTest, ConnectionsThatProveNothingKeepNoAgentOut) {
+  Head& head = make_head(1);
+  std::vector<FileDescriptor> idle;
+  for (int i = 0; i < 300; ++i) {
+    idle.push_back(connect_to("127.0.0.1", port_, std::chrono::milliseconds(1000)));
+    head.receive();
+  }
+  FakeAgent fake = agent();
+  EXPECT_EQ(fake.join(0, 1)["kind"], "welcome");
 }
 
 TEST(AgentOrder, ComesBackAsItWas) {

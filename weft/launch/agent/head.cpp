@@ -119,7 +119,7 @@ StartedRanks Head::start(const LaunchOptions& options, const sigset_t& mask) {
 }
 
 void Head::add_descriptors(std::vector<pollfd>& all) const {
-  all.push_back({socket_.get(), POLLIN, 0});
+  if (has_room()) all.push_back({socket_.get(), POLLIN, 0});
   for (const Newcomer& newcomer : newcomers_) newcomer.connection->add_descriptors(all);
   for (const Node& node : nodes_) {
     if (node.agent) node.agent->add_descriptors(all);
@@ -221,18 +221,24 @@ int Head::gather(const std::function<bool(int capacity)>& enough) {
 
 void Head::finish(int status, const std::string& line) {
   if (std::exchange(has_finished_, true)) return;
+  end_status_ = status;
+  end_line_ = line;
   for (const Node& node : nodes_) {
-    if (node.agent) node.agent->send({{"kind", "end"}, {"status", status}, {"line", line}});
+    if (node.agent) tell_end(*node.agent);
   }
   const Stopwatch waited;
   const auto any_there = [this] { return std::any_of(nodes_.begin(), nodes_.end(), [](const Node& n) { return !!n.agent; }); };
-  while (any_there() && waited.seconds() < kFarewell_s) {
+  while ((any_there() || !newcomers_.empty()) && waited.seconds() < kFarewell_s) {
     std::vector<pollfd> ready;
     add_descriptors(ready);
     poll(ready.data(), ready.size(), 100);
     receive();
   }
   if (options_.starter != nullptr) options_.starter->finish();
+}
+
+void Head::tell_end(AgentConnection& agent) const {
+  agent.send({{"kind", "end"}, {"status", end_status_}, {"line", end_line_}});
 }
 
 void Head::show() {
