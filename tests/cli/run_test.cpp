@@ -58,6 +58,8 @@ TEST(WeftRun, HostsThatDoNotGoTogetherAreRefusedBeforeAnythingStarts) {
       {{"--hosts", "a:2", "--no-token"}, "--no-token is for --nodes"},
       {{"--hosts", "a:2", "-n", "3"}, "-n 3: the hosts have places for 2 ranks"},
       {{"--hosts", "a:2", "--host-file", "f"}, "--hosts or --host-file, not both"},
+      {{"--hosts", "127.0.0.2:2,b", "--head-address", "127.0.0.1", "-x", "NOT_SET_ANYWHERE"},
+       "-x NOT_SET_ANYWHERE: that variable is not set"},
       {{"--host-file", "/nowhere"}, "--host-file /nowhere: cannot be read"},
   };
   for (const auto& [words, says] : cases) {

@@ -1,5 +1,5 @@
-// HealthServer: answers over HTTP how a run is: GET /livez for whoever ends what does not live, GET /healthz for whoever wants to
-// know whether ranks run, GET /metrics for Prometheus.
+// HealthServer: answers over HTTP how a run is: GET /livez for whoever ends what does not live, GET /healthz for whoever wants
+// to know whether ranks run, GET /metrics for Prometheus.
 #pragma once
 
 #include <memory>

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
@@ -18,6 +19,7 @@ namespace weft {
 namespace {
 
 constexpr int kMostNodes = 1 << 16;
+constexpr int64_t kMostHostPlaces = 1 << 24;
 
 std::string text_of_file(const std::string& path) {
   std::ifstream in(path);
@@ -163,6 +165,9 @@ HostPlan host_plan(const HostOptions& options, bool starts_ranks) {
     plan.places = options.hosts.empty() ? parse_host_file(text_of_file(options.host_file), options.host_file)
                                         : parse_host_list(options.hosts);
     plan.nodes.most = plan.nodes.least = static_cast<int>(plan.places.size());
+    int64_t ranks = 0;
+    for (const HostPlace& place : plan.places) ranks += place.ranks;
+    if (ranks > kMostHostPlaces) throw InputError(fmt::format("the hosts name {} ranks in all, more than any run has", ranks));
     return plan;
   }
   if (options.nodes.empty()) return starts_ranks ? plan_of_slurm() : plan;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <utility>
 
 #include "weft/base/error.h"
@@ -74,6 +75,16 @@ int Head::capacity() const {
   return there < options_.least_nodes ? 0 : ranks;
 }
 
+int Head::least_capacity() const {
+  std::vector<int> ranks;
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    if (is_there(i)) ranks.push_back(nodes_[i].num_ranks);
+  }
+  std::sort(ranks.begin(), ranks.end());
+  const auto least = std::min(ranks.size(), static_cast<size_t>(options_.least_nodes));
+  return std::accumulate(ranks.begin(), ranks.begin() + static_cast<ptrdiff_t>(least), 0);
+}
+
 /// Ranks of each node: full ones first, so that the numbers on each are consecutive.
 std::vector<int> Head::spread(int ranks) const {
   std::vector<int> counts;
@@ -133,8 +144,10 @@ void Head::receive() {
   for (size_t i = 0; i < nodes_.size(); ++i) {
     if (nodes_[i].agent) hear(i);
   }
-  if (board_ != nullptr && nodes_[first_node_].agent && nodes_[first_node_].ranks != nullptr) {
-    board_->set_steps_done(std::max(board_->steps_done(), nodes_[first_node_].agent->steps()));
+  // Fewer too: a launch goes on from a checkpoint that is older than the last one's end.
+  const Node& first = nodes_[first_node_];
+  if (board_ != nullptr && first.agent && first.ranks != nullptr && first.agent->steps_launch() == launch_) {
+    board_->set_steps_done(first.agent->steps());
   }
   show();
 }
@@ -194,8 +207,7 @@ std::string Head::missing() const {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-int Head::gather(const std::function<bool(int capacity)>& enough) {
-  SignalWatch signals;
+int Head::gather(SignalWatch& signals, const std::function<bool(int capacity)>& enough) {
   const Stopwatch waited;
   while (true) {
     receive();

@@ -71,10 +71,11 @@ class Head : public Hosts {
   void receive() override;
   std::vector<HostSignal> signals() override;
   int capacity() const override;
-  int gather(const std::function<bool(int capacity)>& enough) override;
+  int least_capacity() const override;
+  int gather(SignalWatch& signals, const std::function<bool(int capacity)>& enough) override;
 
-  /// Tells the agents how the run has ended, which they end with, also those that join only now, and waits until they have gone,
-  /// for a few seconds at most.
+  /// Tells the agents how the run has ended, which they end with, also those that join only now, and waits until they have
+  /// gone, for a few seconds at most.
   void finish(int status, const std::string& line);
 
  private:

@@ -15,8 +15,8 @@ namespace weft {
 
 namespace {
 
-/// Connections that have proven nothing yet: of one address (several hosts behind a router may share it), and in all. Beyond them
-/// the oldest makes room; where the oldest of all is younger than a second, who comes waits in the kernel until it is not.
+/// Connections that have proven nothing yet: of one address (several hosts behind a router may share it), and in all. Beyond
+/// them the oldest makes room; where the oldest of all is younger than a second, who comes waits in the kernel until it is not.
 constexpr ptrdiff_t kMostOfAddress = 64;
 constexpr size_t kMostNewcomers = 256;
 constexpr int64_t kYoung = 1'000'000'000;
