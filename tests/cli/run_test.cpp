@@ -1,6 +1,7 @@
 // weft run: any program as ranks, and what is left of it.
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <string>
@@ -44,6 +45,21 @@ TEST(WeftRun, PrefixTellsWhoseALineIs) {
     EXPECT_NE(result.err.find("[rank " + rank + "] trouble\n"), std::string::npos) << result.err;
   }
   EXPECT_TRUE(result.err.ends_with("weft: rank 1: ended with status 1\n")) << result.err;
+  EXPECT_FALSE(processes_left());
+}
+
+TEST(WeftRun, PrefixedOutputThatNobodyReadsHoldsUpTheEndForAMomentOnly) {
+  CommandOptions unread{.deadline_s = 30.0};
+  unread.prepare = [] {
+    int ends[2];  // both stay open: the writer neither gets through nor is told that nobody is there
+    if (pipe(ends) != 0) return;
+    dup2(ends[1], STDOUT_FILENO);
+    dup2(ends[1], STDERR_FILENO);
+  };
+  const CommandResult result =
+      run_weft({"run", "-n", "2", "--prefix", "--", "/bin/sh", "-c", "yes | head -c 60000; yes | head -c 60000 >&2"}, unread);
+  EXPECT_EQ(result.status, 0);
+  EXPECT_LT(result.seconds, 5.0);
   EXPECT_FALSE(processes_left());
 }
 
