@@ -1,6 +1,7 @@
 // weft run: any program as ranks, and what is left of it.
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <string>
@@ -47,6 +48,21 @@ TEST(WeftRun, PrefixTellsWhoseALineIs) {
   EXPECT_FALSE(processes_left());
 }
 
+TEST(WeftRun, PrefixedOutputThatNobodyReadsHoldsUpTheEndForAMomentOnly) {
+  CommandOptions unread{.deadline_s = 30.0};
+  unread.prepare = [] {
+    int ends[2];  // both stay open: the writer neither gets through nor is told that nobody is there
+    if (pipe(ends) != 0) return;
+    dup2(ends[1], STDOUT_FILENO);
+    dup2(ends[1], STDERR_FILENO);
+  };
+  const CommandResult result =
+      run_weft({"run", "-n", "2", "--prefix", "--", "/bin/sh", "-c", "yes | head -c 60000; yes | head -c 60000 >&2"}, unread);
+  EXPECT_EQ(result.status, 0);
+  EXPECT_LT(result.seconds, 5.0);
+  EXPECT_FALSE(processes_left());
+}
+
 TEST(WeftRun, HostsThatDoNotGoTogetherAreRefusedBeforeAnythingStarts) {
   const std::vector<std::string> program = {"--", "true"};
   const std::pair<std::vector<std::string>, std::string> cases[] = {
@@ -58,6 +74,8 @@ TEST(WeftRun, HostsThatDoNotGoTogetherAreRefusedBeforeAnythingStarts) {
       {{"--hosts", "a:2", "--no-token"}, "--no-token is for --nodes"},
       {{"--hosts", "a:2", "-n", "3"}, "-n 3: the hosts have places for 2 ranks"},
       {{"--hosts", "a:2", "--host-file", "f"}, "--hosts or --host-file, not both"},
+      {{"--hosts", "127.0.0.2:2,b", "--head-address", "127.0.0.1", "-x", "NOT_SET_ANYWHERE"},
+       "-x NOT_SET_ANYWHERE: that variable is not set"},
       {{"--host-file", "/nowhere"}, "--host-file /nowhere: cannot be read"},
   };
   for (const auto& [words, says] : cases) {

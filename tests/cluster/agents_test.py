@@ -32,6 +32,25 @@ class TwoHosts(AgentsTest):
         self.train_alone("one", 2)
         self.assertEqual((self.folder / "both.safetensors").read_bytes(), (self.folder / "one.safetensors").read_bytes())
 
+    def test_hosts_may_bear_different_numbers_of_ranks(self):
+        both = self.recipe("uneven")
+        agents = [self.train(node, both, "--save", "uneven.safetensors", ranks=1 + 2 * node) for node in range(2)]
+        self.assertEqual([agent.wait() for agent in agents], [0, 0], agents[0].text() + agents[1].text())
+        self.train_alone("one", 2)
+        self.assertEqual((self.folder / "uneven.safetensors").read_bytes(), (self.folder / "one.safetensors").read_bytes())
+        agents = [self.train(node, both, ranks=1 + node) for node in range(2)]
+        self.assertEqual([agent.wait(20) for agent in agents], [1, 1])
+        for agent in agents:
+            self.assertRegex(agent.text(), "^weft: uneven.toml: .* 3 data-parallel ranks; .*\n$")
+
+    def test_a_host_that_comes_late_is_taken_in(self):
+        recipe, words = self.recipe("late", steps=400), ["--restarts", "5", "--join-timeout", "1", "--grow-after", "2"]
+        agents = [self.train(0, recipe, *words, nodes="1:2")]
+        agents[0].says("host of node rank 1 did not come: starting without")
+        agents.append(self.train(1, recipe, *words, nodes="1:2"))
+        agents[0].says("saved: trying 2 ranks")
+        self.assertEqual([agent.wait() for agent in agents], [0, 0], agents[0].text())
+
     def test_ranks_are_numbered_host_by_host(self):
         script = "echo $RANK of $WORLD_SIZE, $LOCAL_RANK of $LOCAL_WORLD_SIZE, $MASTER_ADDR ${WEFT_STORE%:*} ${WEFT_NODES:-none}"
         agents = [self.run_script(node, script, "--prefix", ranks=2 - node) for node in range(2)]
@@ -60,7 +79,7 @@ class TwoHosts(AgentsTest):
 
     def test_ctrl_c(self):
         for node in range(2):  # wherever it comes
-            agents = [self.run_script(n, "echo up; sleep 60") for n in range(2)]
+            agents = [self.run_script(n, "sleep 60 & echo up; wait") for n in range(2)]  # a shell on its way to exec forgets a SIGINT
             for agent in agents:
                 agent.says("up")
             agents[node].program.send_signal(signal.SIGINT)

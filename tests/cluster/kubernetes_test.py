@@ -104,6 +104,8 @@ class Pods(KubernetesTest):
 
     def test_names_and_pods_come_late(self):
         cluster = self.start(name_delay=2.0, late={1: 3.0})
+        cluster.run(3, until=lambda: 0 in cluster.pods and cluster.pods[0].is_healthy())
+        self.assertTrue(cluster.pods[0].is_healthy() and 1 not in cluster.pods, "the kubelet would end a head that waits")
         cluster.run(60)
         self.check(cluster)
         self.assertEqual(cluster.failures, {})

@@ -72,12 +72,12 @@ class SshTest(HostsTest):
 
     def test_this_host_among_them_and_a_host_file(self):
         (self.folder / "hosts").write_text("# the machines\nhost1:1\nhost0 slots=2  # here\n")
-        run = self.start("run", ["--host-file", "hosts"], "--prefix", "-x", "MINE", env={"MINE": "of mine", "THEIRS": "no"},
-                         program=["--", "sh", "-c", "echo $RANK $LOCAL_RANK $(hostname) $MINE ${THEIRS-unset} $PWD"])
+        run = self.start("run", ["--host-file", "hosts"], "--prefix", "-x", "MINE", env={"MINE": "of mine", "THEIRS": "no", "WEFT_HOST": "no"},
+                         program=["--", "sh", "-c", "echo $RANK $LOCAL_RANK $(hostname) $MINE ${THEIRS-unset} ${WEFT_HOST-unset} $PWD"])
         self.assertEqual(run.wait(20), 0, run.text())
         self.assertEqual(sorted(run.text().splitlines()),
-                         [f"[host0, rank 1] 1 0 host0 of mine no {self.folder}", f"[host0, rank 2] 2 1 host0 of mine no {self.folder}",
-                          f"[host1, rank 0] 0 0 host1 of mine unset {self.folder}"])
+                         [f"[host0, rank 1] 1 0 host0 of mine no no {self.folder}", f"[host0, rank 2] 2 1 host0 of mine no no {self.folder}",
+                          f"[host1, rank 0] 0 0 host1 of mine unset unset {self.folder}"])
 
     def test_ranks_of_this_host_alone_use_its_loopback_interface(self):
         run = self.run_script("host0:2", "echo up $MASTER_ADDR; sleep 60")

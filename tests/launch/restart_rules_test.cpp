@@ -84,5 +84,23 @@ TEST(RestartRules, AHostThatIsGoneLeavesRoomForFewer) {
   EXPECT_EQ(rules.ranks(), 8);
 }
 
+TEST(RestartRules, HostsThatComeLaterAreTakenIn) {
+  RestartRules rules({.restarts = 9, .least_ranks = 0, .most_ranks = 0, .fits = [](int ranks) { return ranks % 2 == 0; }});
+  rules.set_least(4);
+  EXPECT_EQ(rules.most_within(3), 0);
+  rules.start_within(rules.most_within(5));
+  EXPECT_EQ(rules.ranks(), 4);
+  EXPECT_TRUE(rules.failed(10).again);
+  rules.start_within(rules.most_within(9));
+  EXPECT_EQ(rules.ranks(), 8);
+  rules.failed(10);  // the same fault: fewer, whatever there is room for
+  rules.start_within(rules.most_within(10));
+  EXPECT_EQ(rules.ranks(), 6);
+  EXPECT_TRUE(rules.is_smaller());
+  rules.failed(20);
+  rules.start_within(rules.most_within(10));
+  EXPECT_EQ(rules.ranks(), 10);
+}
+
 }  // namespace
 }  // namespace weft::restart_rules_test

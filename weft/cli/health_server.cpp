@@ -10,6 +10,7 @@
 #include <atomic>
 #include <chrono>
 #include <thread>
+#include <utility>
 
 #include "weft/base/error.h"
 #include "weft/base/monotonic.h"
@@ -52,7 +53,7 @@ std::string label_value(const std::string& text) {
 
 }  // namespace
 
-HealthAnswer health_answer(const RunView& run, double stalled_s, int64_t now_ns) {
+HealthAnswer health_answer(const RunView& run, HealthQuestion question, double stalled_s, int64_t now_ns) {
   HealthAnswer answer;
   if (run.state == RunPhase::led) {
     answer.text = fmt::format("ok: {}, {}\n", state_name(run.state), counted(run.ranks, "rank"));
@@ -65,12 +66,12 @@ HealthAnswer health_answer(const RunView& run, double stalled_s, int64_t now_ns)
     if (!host.is_there) text += fmt::format(", host {} is missing", host.name);
   }
   if (run.state != RunPhase::running) {
-    answer.well = false;
+    answer.well = question == HealthQuestion::alive;
   } else if (const double idle_s = without_step_s(run, now_ns); stalled_s > 0.0 && idle_s > stalled_s) {
     answer.well = false;
     text += fmt::format(", no step for {}", format_duration(idle_s));
   }
-  answer.text = (answer.well ? "ok: " : "not ready: ") + text + "\n";
+  answer.text = (answer.well ? "ok: " : question == HealthQuestion::alive ? "stalled: " : "not ready: ") + text + "\n";
   return answer;
 }
 
@@ -120,11 +121,14 @@ HealthServer::HealthServer(const HealthOptions& options, const RunStatus& status
   server.set_write_timeout(5, 0);
   server.set_keep_alive_max_count(1);
   server.set_payload_max_length(1024);
-  server.Get("/healthz", [&status, stalled_s = options.stalled_s](const httplib::Request&, httplib::Response& response) {
-    const HealthAnswer answer = health_answer(status.view(), stalled_s, monotonic_ns());
-    response.status = answer.well ? 200 : 503;
-    response.set_content(answer.text, "text/plain; charset=utf-8");
-  });
+  for (const auto& [path, question] :
+       {std::pair{"/healthz", HealthQuestion::ready}, std::pair{"/livez", HealthQuestion::alive}}) {
+    server.Get(path, [&status, question, stalled_s = options.stalled_s](const httplib::Request&, httplib::Response& response) {
+      const HealthAnswer answer = health_answer(status.view(), question, stalled_s, monotonic_ns());
+      response.status = answer.well ? 200 : 503;
+      response.set_content(answer.text, "text/plain; charset=utf-8");
+    });
+  }
   server.Get("/metrics", [&status](const httplib::Request&, httplib::Response& response) {
     response.set_content(metrics_text(status.view(), monotonic_ns()), "text/plain; version=0.0.4; charset=utf-8");
   });

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
@@ -18,6 +19,7 @@ namespace weft {
 namespace {
 
 constexpr int kMostNodes = 1 << 16;
+constexpr int64_t kMostHostPlaces = 1 << 24;
 
 std::string text_of_file(const std::string& path) {
   std::ifstream in(path);
@@ -118,12 +120,12 @@ void add_node_options(CLI::App& command, HostOptions& options) {
 }
 
 void add_health_options(CLI::App& command, HealthOptions& health) {
-  command.add_option("--health-port", health.port, "Answer GET /healthz and GET /metrics on this port")
+  command.add_option("--health-port", health.port, "Answer GET /healthz, /livez and /metrics on this port")
       ->check(CLI::Range(1, 65535));
   command.add_option("--health-address", health.address, "Address to answer on")->capture_default_str();
   command
       .add_option("--health-stalled", health.stalled_s,
-                  "Seconds without a step after which /healthz says 503. 0: no number is too large")
+                  "Seconds without a step after which /healthz and /livez say 503. 0: no number is too large")
       ->capture_default_str()
       ->check(CLI::Range(0.0, 1e7));
 }
@@ -163,6 +165,9 @@ HostPlan host_plan(const HostOptions& options, bool starts_ranks) {
     plan.places = options.hosts.empty() ? parse_host_file(text_of_file(options.host_file), options.host_file)
                                         : parse_host_list(options.hosts);
     plan.nodes.most = plan.nodes.least = static_cast<int>(plan.places.size());
+    int64_t ranks = 0;
+    for (const HostPlace& place : plan.places) ranks += place.ranks;
+    if (ranks > kMostHostPlaces) throw InputError(fmt::format("the hosts name {} ranks in all, more than any run has", ranks));
     return plan;
   }
   if (options.nodes.empty()) return starts_ranks ? plan_of_slurm() : plan;

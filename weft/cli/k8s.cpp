@@ -143,7 +143,7 @@ void add_sizes(CLI::App& command, K8sArguments& arguments) {
       ->capture_default_str()
       ->check(CLI::Range(1, 1000000));
   command.add_option("--port", options.port, "Of the head")->capture_default_str()->check(CLI::Range(1024, 65535));
-  command.add_option("--health-port", options.health_port, "Where each pod answers GET /healthz")
+  command.add_option("--health-port", options.health_port, "Where each pod answers GET /livez and /healthz")
       ->capture_default_str()
       ->check(CLI::Range(1024, 65535));
   command.add_flag("--one-pod-a-node", options.one_pod_a_node, "Never two pods of the training on one machine");

@@ -62,10 +62,15 @@ void serve_store(LaunchOptions& options, bool one_host) {
   };
 }
 
-/// What agents are told to set: what tells of this launch, or of an outer one, is left out.
+/// What agents are told to set: what tells of this launch, of an outer one, or of this host, is left out.
 std::vector<std::string> handed_on(const std::vector<std::string>& exported) {
   const std::vector<std::string> kept_back = {"WEFT_TOKEN", "WEFT_STORE",     "WEFT_BOARD", "WEFT_ERROR_FD",
-                                              "WEFT_NODES", "WEFT_NODE_RANK", "WEFT_HEAD"};
+                                              "WEFT_NODES", "WEFT_NODE_RANK", "WEFT_HEAD",  "WEFT_HOST"};
+  for (const std::string& name : exported) {
+    if (getenv(name.c_str()) == nullptr) {
+      throw InputError(fmt::format("-x {}: that variable is not set here; set it, or leave it out", shortened(name)));
+    }
+  }
   std::vector<std::string> result;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string text = *entry, name = text.substr(0, text.find('='));
@@ -217,18 +222,22 @@ int launch_ranks(LaunchOptions options, RestartOptions restarts, const LaunchPla
     return outcome.status;
   }
   SeveralHosts hosts(options, place, status);
+  SignalWatch signals;
   options.hosts = &hosts.head();
+  options.signals = &signals;
   serve_store(options, false);
+  // A cluster manager's SIGTERM comes to each host in its own time: to one whose run is over already it changes nothing.
+  const auto finish = [&](int exit_status, const std::string& line) {
+    hosts.head().finish(exit_status, line);
+    signals.receive();
+  };
   try {
     const LaunchOutcome outcome = launch_again(std::move(options), restarts);
-    // A cluster manager's SIGTERM comes to each host in its own time: to one whose run is over already it changes nothing.
-    SignalWatch late;
-    hosts.head().finish(outcome.status, outcome.error);
+    finish(outcome.status, outcome.error);
     tell_line(outcome.error);
-    late.receive();
     return outcome.status;
   } catch (const Error& error) {
-    hosts.head().finish(1, error.what());
+    finish(1, error.what());
     throw;
   }
 }

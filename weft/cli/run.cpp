@@ -29,8 +29,7 @@ RestartOptions restarts_of_program(const RunArguments& arguments, const HostPlan
   options.limits.most_in_vain = INT_MAX;
   options.counts_steps = false;
   if (plan.kind != HostPlan::Kind::head) return options;
-  options.limits.most_ranks = 0;  // what the hosts bear
-  options.limits.least_ranks = plan.nodes.least < plan.nodes.most ? plan.nodes.least * num_ranks : 0;
+  options.limits.most_ranks = options.limits.least_ranks = 0;  // what the hosts bear
   return options;
 }
 

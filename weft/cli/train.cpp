@@ -163,9 +163,9 @@ RestartOptions restart_options(const Recipe& recipe, const TrainArguments& argum
   options.limits.least_ranks = counts.least;
   options.limits.most_ranks = counts.most;
   options.keeps_state = recipe.run.restarts > 0 && static_cast<bool>(recipe.save.memory_every);
-  if (plan.kind == HostPlan::Kind::head) {  // hosts may bear other numbers than this one
-    options.limits.most_ranks = 0;
-    options.limits.least_ranks = plan.nodes.least < plan.nodes.most ? plan.nodes.least * counts.most : 0;
+  if (plan.kind == HostPlan::Kind::head) {  // what the hosts bear, each a number of its own
+    options.limits.most_ranks = options.limits.least_ranks = 0;
+    options.check = [recipe](int ranks) { check_plan(recipe, ranks); };
   }
   return options;
 }
@@ -202,7 +202,8 @@ int run_train(const TrainArguments& arguments) {
   const bool joins = !several && arguments.ranks.empty() && rank_environment().has_value();
   const RankCounts counts = rank_counts(arguments.ranks, plan);
   if (!arguments.ranks.empty() || several) {
-    check_plan(recipe, plan.kind == HostPlan::Kind::ssh || !several ? counts.most : counts.most * plan.nodes.most);
+    // With --nodes other hosts may bear other numbers of ranks: the head checks once all have told theirs.
+    if (!several || plan.kind == HostPlan::Kind::ssh) check_plan(recipe, counts.most);
     if (plan.kind != HostPlan::Kind::agent) check_outputs(arguments);
   }
   if (several || (!joins && recipe.run.restarts > 0) || counts.most > 1 || counts.least < counts.most) {

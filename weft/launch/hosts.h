@@ -13,6 +13,7 @@
 
 namespace weft {
 
+class SignalWatch;
 struct LaunchOptions;
 
 /// What has been started.
@@ -44,10 +45,12 @@ class Hosts {
   virtual std::vector<HostSignal> signals() = 0;
   /// Ranks that the hosts bear which are there now; 0 where they are too few to start on.
   virtual int capacity() const = 0;
+  /// Ranks of the fewest hosts that a launch may be made on, of those that are there now the ones with the fewest.
+  virtual int least_capacity() const = 0;
   /// Waits until all hosts are there; at a second call, or once the deadline has passed, also where those that are there do, as
   /// `enough` says of their capacity. Returns the signal that came meanwhile, 0 for none. Throws Error that names the missing
   /// ones when the deadline has passed.
-  virtual int gather(const std::function<bool(int capacity)>& enough) = 0;
+  virtual int gather(SignalWatch& signals, const std::function<bool(int capacity)>& enough) = 0;
 
  protected:
   Hosts() = default;

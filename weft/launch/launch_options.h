@@ -13,6 +13,7 @@ namespace weft {
 class Hosts;
 class RunBoard;
 class RunStatus;
+class SignalWatch;
 
 /// What launch() starts, and how it ends it.
 struct LaunchOptions {
@@ -33,6 +34,7 @@ struct LaunchOptions {
   bool prefix = false;                        ///< each line of output begins with the rank (launch/output_prefix.h)
   Hosts* hosts = nullptr;                     ///< where ranks run; null: on this host alone
   RunBoard* board = nullptr;                  ///< what ranks of other hosts leave on theirs shows here; null: nowhere
+  SignalWatch* signals = nullptr;             ///< whoever launches watches for signals already; null: nobody does
   RunStatus* status = nullptr;                ///< told what the run does; null: nobody is
   /// Told now and then, and asked whether ranks are to be sent SIGUSR1, once.
   std::function<bool()> ask_to_stop = {};

@@ -1,6 +1,7 @@
 #include "weft/launch/launcher.h"
 
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "weft/base/error.h"
@@ -15,7 +16,9 @@ LaunchOutcome launch_once(const LaunchOptions& options) {
   if (options.hosts == nullptr) check_rank_count(options.num_ranks);
   if (options.command.empty()) throw InputError("no program to run");
   const std::unique_ptr<Hosts> alone = options.hosts == nullptr ? this_host_alone() : nullptr;
-  RankWatch watch(options, alone ? *alone : *options.hosts);
+  std::optional<SignalWatch> signals;
+  if (options.signals == nullptr) signals.emplace();
+  RankWatch watch(options, alone ? *alone : *options.hosts, signals ? *signals : *options.signals);
   watch.start();
   if (options.status != nullptr) options.status->set_running(options.num_ranks);
   watch.watch();

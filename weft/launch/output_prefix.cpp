@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstring>
 #include <utility>
 
@@ -61,14 +62,13 @@ void OutputPrefix::run() {
   sigfillset(&all);  // signals are the launcher's; a reader that has gone is an error of write, not a SIGPIPE
   pthread_sigmask(SIG_SETMASK, &all, nullptr);
   size_t open = streams_.size();
-  std::unique_ptr<Stopwatch> ending;
-  while (open > 0 && (!ending || ending->seconds() < kToDrain)) {
+  while (open > 0 && left_ms() > 0) {
     std::vector<pollfd> ready;
     ready.reserve(streams_.size() + 1);
     for (const Stream& stream : streams_) ready.push_back({stream.from.get(), POLLIN, 0});
-    if (!ending) ready.push_back({stop_.get(), POLLIN, 0});
-    poll(ready.data(), ready.size(), ending ? 100 : -1);
-    if (!ending && ready.back().revents != 0) ending = std::make_unique<Stopwatch>();
+    if (!ending_) ready.push_back({stop_.get(), POLLIN, 0});
+    poll(ready.data(), ready.size(), ending_ ? std::min(left_ms(), 100) : -1);
+    is_ending();
     for (size_t i = 0; i < streams_.size(); ++i) {
       if (ready[i].revents == 0 || read_some(streams_[i])) continue;
       if (!streams_[i].line.empty()) write_line(streams_[i]);
@@ -82,7 +82,7 @@ void OutputPrefix::run() {
 }
 
 /// False at its end.
-bool OutputPrefix::read_some(Stream& stream) const {
+bool OutputPrefix::read_some(Stream& stream) {
   char buffer[16 << 10];
   const ssize_t got = uninterrupted([&] { return read(stream.from.get(), buffer, sizeof buffer); });
   if (got < 0) return errno == EAGAIN;
@@ -94,17 +94,28 @@ bool OutputPrefix::read_some(Stream& stream) const {
   return got > 0;
 }
 
+/// Whether the end is wanted. From then on there is one deadline, for all streams and lines.
+bool OutputPrefix::is_ending() {
+  pollfd stop{stop_.get(), POLLIN, 0};
+  if (!ending_ && poll(&stop, 1, 0) > 0) ending_.emplace();
+  return ending_.has_value();
+}
+
+int OutputPrefix::left_ms() const {
+  return !ending_ ? INT_MAX : static_cast<int>(std::max(0.0, kToDrain - ending_->seconds()) * 1000.0);
+}
+
 /// What nobody reads any more is lost, as it would be without the prefix.
-void OutputPrefix::write_line(Stream& stream) const {
+void OutputPrefix::write_line(Stream& stream) {
   std::string text = stream.prefix + stream.line;
   if (text.back() != '\n' && text.back() != '\r') text += '\n';
   stream.line.clear();
   for (size_t at = 0; at < text.size();) {
     pollfd ready[] = {{stream.to, POLLOUT, 0}, {stop_.get(), POLLIN, 0}};
     poll(ready, 2, -1);
-    if (ready[0].revents == 0) {  // the end is wanted
+    if (ready[0].revents == 0 && is_ending()) {
       pollfd last{stream.to, POLLOUT, 0};
-      if (poll(&last, 1, static_cast<int>(kToDrain * 1000)) <= 0) return;
+      if (poll(&last, 1, left_ms()) <= 0) return;
     }
     // No more than a pipe takes at once where it takes any, so that this never blocks.
     const size_t size = std::min<size_t>(text.size() - at, PIPE_BUF);

@@ -5,11 +5,13 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "weft/base/file_descriptor.h"
+#include "weft/base/stopwatch.h"
 
 namespace weft {
 
@@ -40,11 +42,14 @@ class OutputPrefix {
   };
 
   void run();
-  bool read_some(Stream& stream) const;
-  void write_line(Stream& stream) const;
+  bool read_some(Stream& stream);
+  void write_line(Stream& stream);
+  bool is_ending();
+  int left_ms() const;
 
   std::vector<Stream> streams_;
-  FileDescriptor stop_;  ///< eventfd, readable once the end is wanted
+  FileDescriptor stop_;              ///< eventfd, readable once the end is wanted
+  std::optional<Stopwatch> ending_;  ///< since that was seen, by the thread
   std::thread thread_;
 };
 

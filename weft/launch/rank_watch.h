@@ -17,7 +17,8 @@ namespace weft {
 /// One launch, from its start to its end.
 class RankWatch {
  public:
-  RankWatch(const LaunchOptions& options, Hosts& hosts) : options_(options), hosts_(hosts) {}
+  RankWatch(const LaunchOptions& options, Hosts& hosts, SignalWatch& signals)
+      : options_(options), hosts_(hosts), signals_(signals) {}
 
   /// Starts the ranks.
   void start();
@@ -51,7 +52,7 @@ class RankWatch {
 
   const LaunchOptions& options_;
   Hosts& hosts_;
-  SignalWatch signals_;
+  SignalWatch& signals_;
   StartedRanks ranks_;
   Phase phase_ = Phase::running;
   std::optional<int64_t> deadline_ns_;

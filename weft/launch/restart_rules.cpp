@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <climits>
 #include <utility>
 
 #include "weft/base/units.h"
@@ -15,10 +16,18 @@ constexpr double kFirstPause = 0.5, kLongestPause = 60.0;
 }  // namespace
 
 RestartRules::RestartRules(RestartLimits limits)
-    : limits_(std::move(limits)), bound_(limits_.most_ranks), ranks_(limits_.most_ranks) {}
+    : limits_(std::move(limits)),
+      least_(limits_.least_ranks),
+      bound_(limits_.most_ranks > 0 ? limits_.most_ranks : INT_MAX),
+      ranks_(bound_) {}
+
+void RestartRules::set_least(int least_ranks) {
+  if (limits_.least_ranks == 0) least_ = least_ranks;
+}
 
 int RestartRules::most_within(int capacity) const {
-  for (int ranks = std::min(capacity, limits_.most_ranks); ranks >= limits_.least_ranks; --ranks) {
+  const int most = limits_.most_ranks > 0 ? limits_.most_ranks : INT_MAX;
+  for (int ranks = std::min(capacity, most); ranks >= std::max(least_, 1); --ranks) {
     if (ranks == limits_.most_ranks || !limits_.fits || limits_.fits(ranks)) return ranks;
   }
   return 0;
@@ -29,6 +38,7 @@ int RestartRules::fewer() const { return most_within(ranks_ - 1); }
 void RestartRules::grow() {
   ranks_ = bound_;
   same_ = 0;
+  has_shrunk_ = false;
 }
 
 void RestartRules::bound(int most_ranks) {
@@ -36,12 +46,20 @@ void RestartRules::bound(int most_ranks) {
   ranks_ = std::min(ranks_, bound_);
 }
 
+void RestartRules::start_within(int most_ranks) {
+  bound(most_ranks);
+  if (!has_shrunk_) ranks_ = bound_;
+}
+
 RestartDecision RestartRules::failed(int64_t steps_done) {
   const bool progress = steps_done != last_;
   last_ = steps_done;
   same_ = progress ? 1 : same_ + 1;
   in_vain_ = progress ? 1 : in_vain_ + 1;
-  if (progress && restarts_ > 0 && is_smaller()) ranks_ = bound_;  // whatever was gone may be back
+  if (progress) {  // whatever was gone may be back
+    ranks_ = bound_;
+    has_shrunk_ = false;
+  }
   if (restarts_ == limits_.restarts) {
     return {.again = false,
             .why = limits_.restarts == 0 ? "" : fmt::format("all {} are used up", counted(limits_.restarts, "restart"))};
@@ -49,6 +67,7 @@ RestartDecision RestartRules::failed(int64_t steps_done) {
   if (same_ > 1) {
     if (const int smaller = fewer(); smaller > 0) {
       ranks_ = smaller;
+      has_shrunk_ = true;
       same_ = 0;
     } else if (same_ >= limits_.most_in_vain) {
       return {.again = false, .why = fmt::format("it has failed {} times after step {} without any progress", in_vain_, last_)};

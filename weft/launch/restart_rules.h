@@ -11,8 +11,8 @@ namespace weft {
 /// What restarts are allowed.
 struct RestartLimits {
   int restarts = 0;                          ///< in all; 0: none
-  int least_ranks = 1;                       ///< that the run goes on with
-  int most_ranks = 1;                        ///< that it is started with
+  int least_ranks = 1;                       ///< that the run goes on with; 0: as set_least() says
+  int most_ranks = 1;                        ///< that it is started with; 0: as many as there is room for
   int most_in_vain = 3;                      ///< failures at one step, on the fewest ranks, that end the run
   std::function<bool(int ranks)> fits = {};  ///< whether the run can be laid out on so many; empty: always
 };
@@ -41,21 +41,27 @@ class RestartRules {
   bool is_smaller() const { return ranks_ < bound_; }
   /// Takes all ranks for the next start, which was not a failure's.
   void grow();
+  /// Of limits that leave it open: the fewest ranks now.
+  void set_least(int least_ranks);
   /// The most ranks, of those that are allowed, for which there is room; 0: none.
   int most_within(int capacity) const;
   /// There is room for so many now, one of most_within(): the run has no more, until there is.
   void bound(int most_ranks);
+  /// The same before a start, which takes all of them, unless failures at one step have told to take fewer.
+  void start_within(int most_ranks);
 
  private:
   int fewer() const;
 
   RestartLimits limits_;
+  int least_;
   int bound_;  ///< ranks that there may be now
   int ranks_;
   int restarts_ = 0;
-  int64_t last_ = -1;  ///< steps that were done at the last failure
-  int same_ = 0;       ///< failures in a row at that step, on these ranks
-  int in_vain_ = 0;    ///< on any
+  int64_t last_ = -1;        ///< steps that were done at the last failure
+  int same_ = 0;             ///< failures in a row at that step, on these ranks
+  int in_vain_ = 0;          ///< on any
+  bool has_shrunk_ = false;  ///< because of such failures, and not come further since
 };
 
 }  // namespace weft

@@ -32,7 +32,8 @@ class ThisHost : public Hosts {
   void receive() override {}
   std::vector<HostSignal> signals() override { return {}; }
   int capacity() const override { return INT_MAX; }
-  int gather(const std::function<bool(int)>&) override { return 0; }
+  int least_capacity() const override { return 1; }
+  int gather(SignalWatch&, const std::function<bool(int)>&) override { return 0; }
 };
 
 }  // namespace

@@ -6,15 +6,18 @@
 
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <thread>
 
 #include "tests/support/wait_until.h"
 #include "weft/base/connect.h"
 #include "weft/base/error.h"
 #include "weft/base/loopback.h"
+#include "weft/base/run_board.h"
 #include "weft/base/token.h"
 #include "weft/launch/agent/sockets.h"
 #include "weft/launch/agent/ssh_agents.h"
 #include "weft/launch/launcher.h"
+#include "weft/launch/signal_watch.h"
 
 namespace weft::head_test {
 namespace {
@@ -94,10 +97,11 @@ class HeadTest : public testing::Test {
   FakeAgent agent() {
     return {port_, [this] { head_->receive(); }};
   }
-  StartedRanks start(int ranks) {
+  StartedRanks start(int ranks, RunBoard* board = nullptr) {
     LaunchOptions options;
     options.num_ranks = ranks;
     options.command = {"program"};
+    options.board = board;
     sigset_t mask;
     sigemptyset(&mask);
     return head_->start(options, mask);
@@ -233,22 +237,99 @@ TEST_F(HeadTest, GathersAllAtFirstAndThenEnough) {
   Head& head = make_head(2, 1);
   FakeAgent fake = agent();
   fake.join(0, 2);
-  EXPECT_EQ(head.gather([](int capacity) { return capacity > 0; }), 0);
+  SignalWatch signals;
+  EXPECT_EQ(head.gather(signals, [](int capacity) { return capacity > 0; }), 0);
   EXPECT_EQ(told_, "host of node rank 1 did not come: starting without\n");
   EXPECT_EQ(head.capacity(), 2);
-  EXPECT_THROW(head.gather([](int capacity) { return capacity > 2; }), Error);
+  EXPECT_THROW(head.gather(signals, [](int capacity) { return capacity > 2; }), Error);
+}
+
+TEST_F(HeadTest, TheFewestRanksAreThoseOfItsSmallestHosts) {
+  Head& head = make_head(3, 2);
+  FakeAgent first = agent(), second = agent(), third = agent();
+  first.join(0, 5);
+  EXPECT_EQ(head.capacity(), 0);
+  second.join(1, 2);
+  EXPECT_EQ(head.capacity(), 7);
+  third.join(2, 3);
+  EXPECT_EQ(head.capacity(), 10);
+  EXPECT_EQ(head.least_capacity(), 5);
+}
+
+TEST_F(HeadTest, StepsAreThoseOfTheLaunchThatRuns) {
+  Head& head = make_head(1);
+  FakeAgent fake = agent();
+  fake.join(0, 1);
+  RunBoard board(0);
+  const auto tell = [&](int launch, int steps) {
+    fake.send({{"kind", "beat"}, {"launch", launch}, {"steps", steps}});
+    fake.send({{"kind", "interrupt"}, {"signal", 2}});
+    return wait_until(
+        [&] {
+          head.receive();
+          return !head.signals().empty();
+        },
+        2.0);
+  };
+  StartedRanks first = start(1, &board);
+  ASSERT_TRUE(tell(1, 100));
+  EXPECT_EQ(board.steps_done(), 100);
+  first.hosts.clear();
+  const StartedRanks second = start(1, &board);
+  ASSERT_TRUE(tell(1, 101));
+  EXPECT_EQ(board.steps_done(), 100) << "that was said before this launch";
+  ASSERT_TRUE(tell(2, 50));
+  EXPECT_EQ(board.steps_done(), 50) << "it goes on from an older checkpoint";
+}
+
+TEST_F(HeadTest, WhoJoinsOnlyAtTheEndIsToldHowItEnded) {
+  Head& head = make_head(2, 1);
+  FakeAgent first = agent();
+  first.join(0, 1);
+  std::thread ends([&] { head.finish(5, "the line"); });
+  FakeAgent late(port_, [] {});  // the head hears it in finish()
+  Json end = late.join(1, 1);
+  if (end.is_object() && end["kind"] == "welcome") end = late.next("end");
+  late.connection().close("told");
+  first.connection().close("told");
+  ends.join();
+  ASSERT_TRUE(end.is_object() && end["kind"] == "end") << "it would wait for a new head";
+  EXPECT_EQ(end["status"], 5);
+  EXPECT_EQ(end["line"], "the line");
+}
+
+TEST_F(HeadTest, ConnectionsThatProveNothingKeepNoAgentOut) {
+  Head& head = make_head(1);
+  std::vector<FileDescriptor> idle;
+  for (int i = 0; i < 300; ++i) {
+    idle.push_back(connect_to("127.0.0.1", port_, std::chrono::milliseconds(1000)));
+    head.receive();
+  }
+  FakeAgent fake = agent();
+  EXPECT_EQ(fake.join(0, 1)["kind"], "welcome");
 }
 
 TEST(AgentOrder, ComesBackAsItWas) {
   AgentOrder order{.token = "t", .head_host = "", .head_port = 7};
-  order.command = {"", "train", "it's \xff \n"};
+  order.command = {"", "train", "it's ä \n"};
   order.environment = {"A=b\nc"};
   const std::string text = order_text(order);
   EXPECT_EQ(text.find('\n'), text.size() - 1);
   const AgentOrder back = parse_order(text);
   EXPECT_EQ(back.environment, order.environment);
-  EXPECT_EQ(back.command[1], "train");
+  EXPECT_EQ(back.command, order.command);
   EXPECT_THROW(parse_order("ls -l"), InputError);
+}
+
+TEST(AgentOrder, BytesThatAreNoTextAreRefused) {
+  AgentOrder order{.token = "t", .head_host = "", .head_port = 7};
+  order.command = {"cat", "\xff.txt"};
+  try {
+    order_text(order);
+    FAIL() << "another file would be read there";
+  } catch (const InputError& error) {
+    EXPECT_EQ(std::string(error.what()).rfind("the command's word \"\\xff.txt\" is not UTF-8", 0), 0u) << error.what();
+  }
 }
 
 }  // namespace

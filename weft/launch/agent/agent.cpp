@@ -68,7 +68,7 @@ class Agent {
 LaunchOutcome Agent::serve() {
   for (; !end_; wait()) {
     on_signals();
-    head_->set_steps(board_.steps_done());
+    head_->set_steps(board_.steps_done(), launch_);
     for (const nlohmann::json& message : head_->receive()) obey(message);
     report();
     if (end_) break;
@@ -180,6 +180,8 @@ void Agent::report(const RankOutcome& outcome, Told& told) {
     head_->send({{"kind", "stopped"}, {"launch", launch_}, {"rank", outcome.rank}, {"is", outcome.stopped}});
   }
   if (std::exchange(told.ended, outcome.ended) == outcome.ended) return;
+  head_->set_steps(board_.steps_done(), launch_);
+  head_->beat();  // how far it came goes before its end too
   head_->send({{"kind", "ended"},
                {"launch", launch_},
                {"rank", outcome.rank},

@@ -75,6 +75,8 @@ bool AgentConnection::parse(std::vector<nlohmann::json>& messages, size_t most) 
       messages.push_back(std::move(message));
     } else if (message.contains("steps") && message["steps"].is_number_integer()) {
       steps_ = message["steps"];
+      const auto launch = message.find("launch");
+      steps_launch_ = launch != message.end() && launch->is_number_integer() ? launch->get<int64_t>() : 0;
     }
   }
   in_.erase(0, begin);
@@ -87,10 +89,17 @@ std::vector<nlohmann::json> AgentConnection::receive(size_t most) {
   read_some();
   // What came before the end counts.
   if (was_open && !parse(messages, most)) close("what it says is no message of weft's");
-  if (!closed() && monotonic_ns() - said_ns_ >= kBeat) send({{"kind", "beat"}, {"steps", own_steps_}});
+  if (!closed() && monotonic_ns() - said_ns_ >= kBeat) beat();
   flush();
   return messages;
 }
+
+void AgentConnection::set_steps(int64_t steps, int64_t launch) {
+  own_steps_ = steps;
+  own_launch_ = launch;
+}
+
+void AgentConnection::beat() { send({{"kind", "beat"}, {"steps", own_steps_}, {"launch", own_launch_}}); }
 
 void AgentConnection::close(const std::string& why) {
   if (closed()) return;

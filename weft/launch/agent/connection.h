@@ -50,10 +50,13 @@ class AgentConnection {
   /// The numeric address of the other side.
   const std::string& address() const { return address_; }
 
-  /// What this side's beats tell.
-  void set_steps(int64_t steps) { own_steps_ = steps; }
-  /// What the other side's beats have told.
+  /// What this side's beats tell: the steps that are done of a run, as the ranks of that launch say.
+  void set_steps(int64_t steps, int64_t launch);
+  /// Tells them now, before what depends on it.
+  void beat();
+  /// What the other side's beats have told; of no launch: 0.
   int64_t steps() const { return steps_; }
+  int64_t steps_launch() const { return steps_launch_; }
   /// Whether all that was to be sent has been taken by the system.
   bool is_sent() const { return out_.empty(); }
 
@@ -64,7 +67,7 @@ class AgentConnection {
 
   FileDescriptor socket_;
   std::string address_, in_, out_, why_;
-  int64_t heard_ns_ = 0, said_ns_ = 0, steps_ = 0, own_steps_ = 0;
+  int64_t heard_ns_ = 0, said_ns_ = 0, steps_ = 0, steps_launch_ = 0, own_steps_ = 0, own_launch_ = 0;
 };
 
 }  // namespace weft

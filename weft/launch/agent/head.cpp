@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <utility>
 
 #include "weft/base/error.h"
@@ -74,6 +75,16 @@ int Head::capacity() const {
   return there < options_.least_nodes ? 0 : ranks;
 }
 
+int Head::least_capacity() const {
+  std::vector<int> ranks;
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    if (is_there(i)) ranks.push_back(nodes_[i].num_ranks);
+  }
+  std::sort(ranks.begin(), ranks.end());
+  const auto least = std::min(ranks.size(), static_cast<size_t>(options_.least_nodes));
+  return std::accumulate(ranks.begin(), ranks.begin() + static_cast<ptrdiff_t>(least), 0);
+}
+
 /// Ranks of each node: full ones first, so that the numbers on each are consecutive.
 std::vector<int> Head::spread(int ranks) const {
   std::vector<int> counts;
@@ -119,7 +130,7 @@ StartedRanks Head::start(const LaunchOptions& options, const sigset_t& mask) {
 }
 
 void Head::add_descriptors(std::vector<pollfd>& all) const {
-  all.push_back({socket_.get(), POLLIN, 0});
+  if (has_room()) all.push_back({socket_.get(), POLLIN, 0});
   for (const Newcomer& newcomer : newcomers_) newcomer.connection->add_descriptors(all);
   for (const Node& node : nodes_) {
     if (node.agent) node.agent->add_descriptors(all);
@@ -133,8 +144,10 @@ void Head::receive() {
   for (size_t i = 0; i < nodes_.size(); ++i) {
     if (nodes_[i].agent) hear(i);
   }
-  if (board_ != nullptr && nodes_[first_node_].agent && nodes_[first_node_].ranks != nullptr) {
-    board_->set_steps_done(std::max(board_->steps_done(), nodes_[first_node_].agent->steps()));
+  // Fewer too: a launch goes on from a checkpoint that is older than the last one's end.
+  const Node& first = nodes_[first_node_];
+  if (board_ != nullptr && first.agent && first.ranks != nullptr && first.agent->steps_launch() == launch_) {
+    board_->set_steps_done(first.agent->steps());
   }
   show();
 }
@@ -194,8 +207,7 @@ std::string Head::missing() const {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-int Head::gather(const std::function<bool(int capacity)>& enough) {
-  SignalWatch signals;
+int Head::gather(SignalWatch& signals, const std::function<bool(int capacity)>& enough) {
   const Stopwatch waited;
   while (true) {
     receive();
@@ -221,18 +233,24 @@ int Head::gather(const std::function<bool(int capacity)>& enough) {
 
 void Head::finish(int status, const std::string& line) {
   if (std::exchange(has_finished_, true)) return;
+  end_status_ = status;
+  end_line_ = line;
   for (const Node& node : nodes_) {
-    if (node.agent) node.agent->send({{"kind", "end"}, {"status", status}, {"line", line}});
+    if (node.agent) tell_end(*node.agent);
   }
   const Stopwatch waited;
   const auto any_there = [this] { return std::any_of(nodes_.begin(), nodes_.end(), [](const Node& n) { return !!n.agent; }); };
-  while (any_there() && waited.seconds() < kFarewell_s) {
+  while ((any_there() || !newcomers_.empty()) && waited.seconds() < kFarewell_s) {
     std::vector<pollfd> ready;
     add_descriptors(ready);
     poll(ready.data(), ready.size(), 100);
     receive();
   }
   if (options_.starter != nullptr) options_.starter->finish();
+}
+
+void Head::tell_end(AgentConnection& agent) const {
+  agent.send({{"kind", "end"}, {"status", end_status_}, {"line", end_line_}});
 }
 
 void Head::show() {

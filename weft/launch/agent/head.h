@@ -71,9 +71,11 @@ class Head : public Hosts {
   void receive() override;
   std::vector<HostSignal> signals() override;
   int capacity() const override;
-  int gather(const std::function<bool(int capacity)>& enough) override;
+  int least_capacity() const override;
+  int gather(SignalWatch& signals, const std::function<bool(int capacity)>& enough) override;
 
-  /// Tells the agents how the run has ended, which they end with, and waits until they have gone, for a few seconds at most.
+  /// Tells the agents how the run has ended, which they end with, also those that join only now, and waits until they have
+  /// gone, for a few seconds at most.
   void finish(int status, const std::string& line);
 
  private:
@@ -83,7 +85,6 @@ class Head : public Hosts {
     int free_port = 0;
     std::shared_ptr<AgentConnection> agent;  ///< null: none has joined, or it is lost
     RemoteRanks* ranks = nullptr;            ///< of the launch that runs
-    bool was_there = false;
   };
   struct Newcomer {
     std::shared_ptr<AgentConnection> connection;
@@ -93,12 +94,15 @@ class Head : public Hosts {
   class Part;
 
   bool is_there(size_t node) const;
+  bool has_room() const;
   void greet();
+  void make_room(const std::string& address);
   void hear_newcomers();
   bool admit(Newcomer& newcomer, const nlohmann::json& message);
   void refuse(Newcomer& newcomer, const std::string& why, bool again);
   void hear(size_t number);
   void lose(size_t number, const std::string& why);
+  void tell_end(AgentConnection& agent) const;
   void call_agents();
   std::vector<int> spread(int ranks) const;
   std::string missing() const;
@@ -114,6 +118,8 @@ class Head : public Hosts {
   int64_t launch_ = 0;
   int64_t call_ns_ = 0;  ///< when agents that are missing were started last
   bool has_gathered_ = false, has_finished_ = false;
+  int end_status_ = 0;    ///< once it has finished
+  std::string end_line_;  ///< and what it says
 };
 
 }  // namespace weft

@@ -15,18 +15,38 @@ namespace weft {
 
 namespace {
 
+/// Connections that have proven nothing yet: of one address (several hosts behind a router may share it), and in all. Beyond
+/// them the oldest makes room; where the oldest of all is younger than a second, who comes waits in the kernel until it is not.
+constexpr ptrdiff_t kMostOfAddress = 64;
 constexpr size_t kMostNewcomers = 256;
-constexpr int64_t kToProve = 10'000'000'000;
+constexpr int64_t kYoung = 1'000'000'000;
+constexpr int64_t kToProve = 3'000'000'000;
 /// An agent that was heard of so lately is there: no other takes its place.
 constexpr double kSurelyThere_s = 1.5;
 
 }  // namespace
 
+bool Head::has_room() const {
+  return newcomers_.size() < kMostNewcomers || monotonic_ns() - newcomers_.front().since_ns > kYoung;
+}
+
+/// For one more from that address. Newcomers are in the order of their coming.
+void Head::make_room(const std::string& address) {
+  const auto is_from_there = [&](const Newcomer& newcomer) { return newcomer.connection->address() == address; };
+  if (std::count_if(newcomers_.begin(), newcomers_.end(), is_from_there) >= kMostOfAddress) {
+    newcomers_.erase(std::find_if(newcomers_.begin(), newcomers_.end(), is_from_there));
+  } else if (newcomers_.size() >= kMostNewcomers) {
+    newcomers_.erase(newcomers_.begin());
+  }
+}
+
 void Head::greet() {
-  while (newcomers_.size() < kMostNewcomers) {
+  while (has_room()) {
     FileDescriptor socket = accept_from(socket_);
     if (!socket) return;
-    newcomers_.push_back({std::make_shared<AgentConnection>(std::move(socket)), make_nonce(), monotonic_ns()});
+    auto connection = std::make_shared<AgentConnection>(std::move(socket));
+    make_room(connection->address());
+    newcomers_.push_back({std::move(connection), make_nonce(), monotonic_ns()});
     newcomers_.back().connection->send({{"kind", "hello"}, {"protocol", kAgentProtocol}, {"nonce", newcomers_.back().nonce}});
   }
 }
@@ -88,6 +108,10 @@ bool Head::admit(Newcomer& newcomer, const nlohmann::json& message) {
                     {"proof", options_.token.empty() ? ""
                                                      : agent_proof(options_.token, kHeadSide, newcomer.nonce,
                                                                    message.at("nonce").get<std::string>())}});
+  if (has_finished_) {
+    tell_end(*node.agent);
+    return true;
+  }
   if (has_gathered_ && options_.tell) options_.tell(fmt::format("host {} has joined as node {}", node.name, number));
   return true;
 }

@@ -55,6 +55,16 @@ std::pair<FileDescriptor, FileDescriptor> input_of(const std::string& text) {
   return pipe;
 }
 
+/// Whether JSON can hold it as it is.
+bool is_utf8(const std::string& text) {
+  try {
+    static_cast<void>(nlohmann::json(text).dump());
+    return true;
+  } catch (const nlohmann::json::type_error&) {
+    return false;
+  }
+}
+
 /// The lines of a file as one.
 std::string one_line(const FileDescriptor& file) {
   std::string text(4096, '\0');
@@ -69,6 +79,16 @@ std::string one_line(const FileDescriptor& file) {
 }  // namespace
 
 std::string order_text(const AgentOrder& order) {
+  const auto check = [](const std::string& text, const char* what) {
+    if (is_utf8(text)) return;
+    throw InputError(
+        fmt::format("{} \"{}\" is not UTF-8, which is all that is handed on to other hosts: write it otherwise, "
+                    "or into a file",
+                    what, shortened(text)));
+  };
+  check(order.folder, "the working folder");
+  for (const std::string& word : order.command) check(word, "the command's word");
+  for (const std::string& entry : order.environment) check(entry, "the environment variable");
   return nlohmann::json{{"token", order.token},
                         {"head_host", order.head_host},
                         {"head_port", order.head_port},
@@ -80,7 +100,7 @@ std::string order_text(const AgentOrder& order) {
                         {"environment", order.environment},
                         {"prefix", order.prefix},
                         {"host_timeout_s", order.host_timeout_s}}
-             .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) +
+             .dump() +
          "\n";
 }
 

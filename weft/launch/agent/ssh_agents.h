@@ -29,7 +29,7 @@ struct AgentOrder {
   double host_timeout_s = 10.0;
 };
 
-/// As that line, its end included.
+/// As that line, its end included. Throws InputError for words, variables or a folder that are not UTF-8.
 std::string order_text(const AgentOrder& order);
 /// From that line. Throws InputError for what is none.
 AgentOrder parse_order(const std::string& line);

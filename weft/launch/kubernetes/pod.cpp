@@ -86,7 +86,8 @@ void put_resources(Emitter& out, const KubernetesOptions& options) {
 void put_liveness(Emitter& out) {
   put_map(out, "livenessProbe", [&] {
     put_map(out, "httpGet", [&] {
-      put(out, "path", "/healthz");
+      put(out, "path", "/livez");
+      remark(out, "also while it waits for other pods");
       put(out, "port", "health");
     });
     put(out, "initialDelaySeconds", 10);
