@@ -23,10 +23,10 @@ struct Bucket {
 /// nothing and never make a bucket alone, unless none of their neighbours has any.
 std::vector<Bucket> gradient_buckets(const Program& program, const std::vector<int>& blocks, int64_t bucket_bytes);
 
-/// The size for those who name none: an eighth of the blocks' gradients, so that most of a reduction goes on beside backward, or a
-/// quarter more than the largest block, so that small ones (head, embedding) join a neighbour; but 1 to 25 MiB: below it calls cost
-/// more than they hide, above it links are as fast as they get (Li et al. 2020, "PyTorch Distributed", arXiv:2006.15704, measures
-/// 25 MB).
+/// The size for those who name none: an eighth of the blocks' gradients, so that most of a reduction goes on beside backward,
+/// or a quarter more than the largest block, so that small ones (head, embedding) join a neighbour; but 1 to 25 MiB: below it
+/// calls cost more than they hide, above it links are as fast as they get (Li et al. 2020, "PyTorch Distributed",
+/// arXiv:2006.15704, measures 25 MB).
 int64_t automatic_bucket_bytes(const Program& program, const std::vector<int>& blocks);
 
 /// A bucket for each of the blocks that has gradients, last block first: what sharded levels reduce, since each block is

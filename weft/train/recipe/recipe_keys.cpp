@@ -128,7 +128,8 @@ Keys inner_layout_keys(LayoutRecipe& l) {
       {"layout",
        "bucket_mb",
        &l.bucket_mb,
-       "gradients are reduced in ranges of about so many MiB; 0: an eighth of them or 1.25 of the largest block, 1 to 25; shard_level = \"none\" only",
+       "gradients are reduced in ranges of about so many MiB; 0: an eighth of them or 1.25 of the largest block, 1 to 25; "
+       "shard_level = \"none\" only",
        {.min = 0.0, .max = 1e5}},
   };
 }

@@ -32,6 +32,7 @@
 #include "weft/train/run/run_lengths.h"
 #include "weft/train/run/run_notes.h"
 #include "weft/train/run/run_saver.h"
+#include "weft/train/run/shared_folder.h"
 #include "weft/train/run/shared_plan.h"
 #include "weft/train/run/step_times.h"
 #include "weft/train/run/trainer.h"
@@ -95,6 +96,7 @@ class Run {
     if (leads() && options_.on_note && !lengths.empty()) options_.on_note(lengths);
     tell(noise_notes(recipe_, layout_));
     trainer_.start();
+    tell(shared_folder_notes(recipe_.save.folder, world_, trainer_.world_group(), device_));
     go_on();
     loader_ = std::make_unique<Loader>(data_.training, sampler_of(*data_.training, recipe_.run.seed), first_loader_options());
     times_ = std::make_unique<StepTimes>(trainer_, *loader_, mesh_, device_);
