@@ -83,7 +83,7 @@ class Head : public Hosts {
     std::string name;
     int num_ranks = 0;
     int free_port = 0;
-    std::string shares_as, system;  ///< by what its ranks tell who shares memory, and what says whether that is so
+    std::string shares_as, system;           ///< by what its ranks tell who shares memory, and what says whether that is so
     std::shared_ptr<AgentConnection> agent;  ///< null: none has joined, or it is lost
     RemoteRanks* ranks = nullptr;            ///< of the launch that runs
   };

@@ -121,9 +121,10 @@ bool Head::admit(Newcomer& newcomer, const nlohmann::json& message) {
   const std::string apart = told_apart(index);
   if (!apart.empty()) {
     if (options_.tell) {
-      options_.tell(fmt::format("node {} is another host of the name {}: its ranks call it {} (WEFT_HOST); better give each host a "
-                                "name of its own",
-                                number, shortened(node.shares_as), shortened(apart)));
+      options_.tell(
+          fmt::format("node {} is another host of the name {}: its ranks call it {} (WEFT_HOST); better give each host a "
+                      "name of its own",
+                      number, shortened(node.shares_as), shortened(apart)));
     }
     node.shares_as = apart;
   }
