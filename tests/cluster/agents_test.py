@@ -194,6 +194,7 @@ class TwoHosts(AgentsTest):
         for agent in agents:
             self.assertRegex(agent.text(), r"weft: rank 1 on host host1: full/step-\d+/data-00001.bin: could not write all of it: "
                                            "No space left on device; free some space")
+        self.assertIn("save.folder full is not the same on all hosts: host1 does not see what rank 0 writes there on host0", agents[0].text())
         # The last good one stays, and nothing that looks like a newer one.
         saved = re.findall(r"saved full/(step-\d+)", agents[0].text())
         self.assertTrue(saved, agents[0].text())

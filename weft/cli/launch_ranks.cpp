@@ -1,6 +1,7 @@
 #include "weft/cli/launch_ranks.h"
 
 #include <fmt/format.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -164,6 +165,12 @@ void SeveralHosts::prepare_ssh(const LaunchOptions& launch, const LaunchPlace& p
   ssh_ = std::make_unique<SshAgents>(std::move(ssh));
 }
 
+/// A cluster manager's SIGTERM comes to each host in its own time: to one whose run is over, and whose process is about to end,
+/// it changes nothing.
+void ignore_late_signals() {
+  for (const int number : {SIGINT, SIGTERM, SIGUSR1, SIGHUP}) ::signal(number, SIG_IGN);
+}
+
 int serve_head(const LaunchOptions& options, bool joins_again, const LaunchPlace& place) {
   AgentOptions agent{.head_host = place.plan.head_host, .head_port = place.plan.head_port};
   agent.token = env_string("WEFT_TOKEN").value_or("");
@@ -177,6 +184,7 @@ int serve_head(const LaunchOptions& options, bool joins_again, const LaunchPlace
   agent.joins_again = joins_again;
   agent.tell = tell_line;
   const LaunchOutcome outcome = run_agent(agent);
+  ignore_late_signals();
   tell_line(outcome.error);
   return outcome.status;
 }
@@ -226,10 +234,9 @@ int launch_ranks(LaunchOptions options, RestartOptions restarts, const LaunchPla
   options.hosts = &hosts.head();
   options.signals = &signals;
   serve_store(options, false);
-  // A cluster manager's SIGTERM comes to each host in its own time: to one whose run is over already it changes nothing.
   const auto finish = [&](int exit_status, const std::string& line) {
     hosts.head().finish(exit_status, line);
-    signals.receive();
+    ignore_late_signals();
   };
   try {
     const LaunchOutcome outcome = launch_again(std::move(options), restarts);

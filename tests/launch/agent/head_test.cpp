@@ -49,13 +49,16 @@ class FakeAgent {
   }
 
   /// What the head answers.
-  Json join(int node, int ranks, const std::string& token = kToken, const std::string& side = kAgentSide) {
+  Json join(int node, int ranks, const std::string& token = kToken, const std::string& side = kAgentSide,
+            const std::string& system = "") {
     const Json hello = next("hello");
     connection_.send({{"kind", "join"},
                       {"protocol", kAgentProtocol},
                       {"proof", agent_proof(token, side, head_nonce_ = hello.value("nonce", ""), "mine")},
                       {"nonce", "mine"},
                       {"host", "fake" + std::to_string(node)},
+                      {"shares_as", "box"},
+                      {"system", system},
                       {"node", node},
                       {"ranks", ranks},
                       {"free_port", 1234}});
@@ -209,7 +212,7 @@ TEST_F(HeadTest, ASilentHostIsGivenUpAndNamed) {
   const Verdict verdict = find_culprit(ranks.outcomes());
   EXPECT_TRUE(verdict.failed && verdict.certain);
   EXPECT_EQ(verdict.status, 1);
-  EXPECT_EQ(verdict.error.rfind("host fake0 (ranks 0 to 1) has not answered for 70", 0), 0u) << verdict.error;
+  EXPECT_EQ(verdict.error.rfind("host fake0 (ranks 0 to 1) has not answered for 7", 0), 0u) << verdict.error;
   EXPECT_EQ(head.capacity(), 0);
 }
 
@@ -254,6 +257,15 @@ TEST_F(HeadTest, TheFewestRanksAreThoseOfItsSmallestHosts) {
   third.join(2, 3);
   EXPECT_EQ(head.capacity(), 10);
   EXPECT_EQ(head.least_capacity(), 5);
+}
+
+TEST_F(HeadTest, HostsOfOneNameAreToldApart) {
+  make_head(3);
+  FakeAgent first = agent(), beside = agent(), other = agent();
+  EXPECT_EQ(first.join(0, 1, kToken, kAgentSide, "one")["shares_as"], "");
+  EXPECT_EQ(beside.join(1, 1, kToken, kAgentSide, "one")["shares_as"], "") << "the same host: memory is shared";
+  EXPECT_EQ(other.join(2, 1, kToken, kAgentSide, "another")["shares_as"], "box.node2");
+  EXPECT_EQ(told_.rfind("node 2 is another host of the name box: ", 0), 0u) << told_;
 }
 
 TEST_F(HeadTest, StepsAreThoseOfTheLaunchThatRuns) {

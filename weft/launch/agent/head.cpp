@@ -8,11 +8,13 @@
 #include <numeric>
 #include <utility>
 
+#include "weft/base/environment.h"
 #include "weft/base/error.h"
 #include "weft/base/loopback.h"
 #include "weft/base/monotonic.h"
 #include "weft/base/run_board.h"
 #include "weft/base/stopwatch.h"
+#include "weft/base/system_host.h"
 #include "weft/base/units.h"
 #include "weft/launch/agent/sockets.h"
 #include "weft/launch/launch_options.h"
@@ -53,6 +55,8 @@ Head::Head(FileDescriptor socket, HeadOptions options) : socket_(std::move(socke
   Node& own = nodes_.at(static_cast<size_t>(options_.own_node));
   own.name = options_.own_name;
   own.num_ranks = options_.own_ranks;
+  own.shares_as = env_string("WEFT_HOST").value_or(system_host_name());
+  own.system = system_identity();
 }
 
 Head::~Head() {

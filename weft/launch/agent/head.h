@@ -83,6 +83,7 @@ class Head : public Hosts {
     std::string name;
     int num_ranks = 0;
     int free_port = 0;
+    std::string shares_as, system;           ///< by what its ranks tell who shares memory, and what says whether that is so
     std::shared_ptr<AgentConnection> agent;  ///< null: none has joined, or it is lost
     RemoteRanks* ranks = nullptr;            ///< of the launch that runs
   };
@@ -100,6 +101,7 @@ class Head : public Hosts {
   void hear_newcomers();
   bool admit(Newcomer& newcomer, const nlohmann::json& message);
   void refuse(Newcomer& newcomer, const std::string& why, bool again);
+  std::string told_apart(size_t number) const;
   void hear(size_t number);
   void lose(size_t number, const std::string& why);
   void tell_end(AgentConnection& agent) const;

@@ -5,11 +5,14 @@
 #include <signal.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "weft/base/connect.h"
+#include "weft/base/environment.h"
 #include "weft/base/error.h"
 #include "weft/base/stopwatch.h"
+#include "weft/base/system_host.h"
 #include "weft/base/token.h"
 #include "weft/base/units.h"
 #include "weft/launch/agent/sockets.h"
@@ -87,6 +90,8 @@ bool Joining::is_let_in(AgentConnection& connection, const nlohmann::json& messa
                      {"proof", options_.token.empty() ? "" : agent_proof(options_.token, kAgentSide, head_nonce_, nonce_)},
                      {"nonce", nonce_},
                      {"host", options_.host},
+                     {"shares_as", env_string("WEFT_HOST").value_or(system_host_name())},
+                     {"system", system_identity()},
                      {"node", options_.node},
                      {"ranks", options_.num_ranks},
                      {"free_port", free_port()}});
@@ -98,8 +103,12 @@ bool Joining::is_let_in(AgentConnection& connection, const nlohmann::json& messa
   } else if (kind == "welcome") {
     // Whoever only listens where the head should must not lead this host's ranks.
     if (options_.token.empty() ||
-        is_same_proof(message.at("proof").get<std::string>(), agent_proof(options_.token, kHeadSide, head_nonce_, nonce_)))
+        is_same_proof(message.at("proof").get<std::string>(), agent_proof(options_.token, kHeadSide, head_nonce_, nonce_))) {
+      // Another host has this one's name; ranks have the environment of their agent.
+      const std::string name = message.value("shares_as", "");
+      if (!name.empty()) setenv("WEFT_HOST", name.c_str(), 1);
       return true;
+    }
     throw InputError(
         fmt::format("whoever listens at {}:{} does not know the job's secret; set the same WEFT_TOKEN on all hosts",
                     options_.head_host, options_.head_port));

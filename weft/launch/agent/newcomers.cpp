@@ -70,6 +70,18 @@ void Head::refuse(Newcomer& newcomer, const std::string& why, bool again) {
   newcomer.connection->receive();
 }
 
+/// A name of its own for a node's ranks where another host is called the same: they would take each other's memory for theirs.
+std::string Head::told_apart(size_t number) const {
+  const Node& node = nodes_[number];
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    const Node& other = nodes_[i];
+    if (i == number || !is_there(i) || other.shares_as.empty() || other.shares_as != node.shares_as) continue;
+    if (other.system.empty() || node.system.empty() || other.system == node.system) continue;
+    return fmt::format("{}.node{}", node.shares_as, number);
+  }
+  return "";
+}
+
 /// True: it is a newcomer no more.
 bool Head::admit(Newcomer& newcomer, const nlohmann::json& message) {
   if (message.at("protocol") != kAgentProtocol) {
@@ -104,7 +116,20 @@ bool Head::admit(Newcomer& newcomer, const nlohmann::json& message) {
   node.num_ranks = ranks;
   node.free_port = port;
   node.agent = newcomer.connection;
+  node.shares_as = message.value("shares_as", "");
+  node.system = message.value("system", "");
+  const std::string apart = told_apart(index);
+  if (!apart.empty()) {
+    if (options_.tell) {
+      options_.tell(
+          fmt::format("node {} is another host of the name {}: its ranks call it {} (WEFT_HOST); better give each host a "
+                      "name of its own",
+                      number, shortened(node.shares_as), shortened(apart)));
+    }
+    node.shares_as = apart;
+  }
   node.agent->send({{"kind", "welcome"},
+                    {"shares_as", apart},
                     {"proof", options_.token.empty() ? ""
                                                      : agent_proof(options_.token, kHeadSide, newcomer.nonce,
                                                                    message.at("nonce").get<std::string>())}});
