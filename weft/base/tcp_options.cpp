@@ -4,12 +4,28 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
+#include <filesystem>
+#include <system_error>
+
+#include "weft/base/parse_number.h"
+
 namespace weft {
 
 namespace {
 
 /// TCP_RTO_MAX_MS, which headers older than the kernel do not know. 1000 is the least that it takes.
 constexpr int kLongestRetryOption = 44, kLongestRetry_ms = 1000;
+/// Linux gives up after 15 tries (tcp_retries2), which are some 15 minutes where waits double: as long, now in time.
+constexpr int kGiveUp_ms = 15 * 60 * 1000;
+
+bool is_tcp_connection(int descriptor) {
+  int protocol = 0;
+  socklen_t length = sizeof protocol;
+  if (::getsockopt(descriptor, SOL_SOCKET, SO_PROTOCOL, &protocol, &length) != 0 || protocol != IPPROTO_TCP) return false;
+  sockaddr_storage peer{};
+  socklen_t size = sizeof peer;
+  return ::getpeername(descriptor, reinterpret_cast<sockaddr*>(&peer), &size) == 0;
+}
 
 }  // namespace
 
@@ -19,16 +35,18 @@ void send_at_once(int socket) {
 }
 
 void retry_each_second(int socket) {
-  ::setsockopt(socket, IPPROTO_TCP, kLongestRetryOption, &kLongestRetry_ms, sizeof kLongestRetry_ms);
+  if (::setsockopt(socket, IPPROTO_TCP, kLongestRetryOption, &kLongestRetry_ms, sizeof kLongestRetry_ms) != 0) return;
+  ::setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &kGiveUp_ms, sizeof kGiveUp_ms);
 }
 
-bool is_tcp_connection(int descriptor) {
-  int protocol = 0;
-  socklen_t length = sizeof protocol;
-  if (::getsockopt(descriptor, SOL_SOCKET, SO_PROTOCOL, &protocol, &length) != 0 || protocol != IPPROTO_TCP) return false;
-  sockaddr_storage peer{};
-  socklen_t size = sizeof peer;
-  return ::getpeername(descriptor, reinterpret_cast<sockaddr*>(&peer), &size) == 0;
+std::set<int> tcp_connections() {
+  std::set<int> all;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", ignored)) {
+    const auto number = parse_number<int>(entry.path().filename().string());
+    if (number && is_tcp_connection(*number)) all.insert(*number);
+  }
+  return all;
 }
 
 }  // namespace weft

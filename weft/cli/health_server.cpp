@@ -3,17 +3,21 @@
 #define CPPHTTPLIB_OPENSSL_SUPPORT  // as Debian's library is built: its classes have other members without
 #include <fmt/format.h>
 #include <httplib.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <map>
 #include <thread>
 #include <utility>
 
 #include "weft/base/error.h"
 #include "weft/base/monotonic.h"
+#include "weft/base/stopwatch.h"
+#include "weft/base/tcp_options.h"
 #include "weft/base/units.h"
 
 namespace weft {
@@ -103,22 +107,76 @@ std::string metrics_text(const RunView& run, int64_t now_ns) {
   return text;
 }
 
-struct HealthServer::State {
-  httplib::Server server;
-  std::thread thread;
-  std::atomic<bool> is_over = false;
+namespace {
+
+constexpr int kWorkers = 64;  // each sleeps most of the time, some of them beside clients that never end
+constexpr double kWholeRequest_s = 2.0;
+constexpr std::chrono::milliseconds kSweepEvery{200};
+
+using NameOf = int (*)(int, sockaddr*, socklen_t*);
+
+int port_by(NameOf name_of, int socket) {
+  sockaddr_in6 address{};  // whose port is where that of IPv4 is
+  socklen_t length = sizeof address;
+  return name_of(socket, reinterpret_cast<sockaddr*>(&address), &length) == 0 ? ntohs(address.sin6_port) : 0;
+}
+
+/// The library has time-outs for each read only: who sends a byte now and then would keep a worker for ever, and the end of the
+/// run would wait for that.
+class Sweeper {
+ public:
+  explicit Sweeper(int port) : port_(port) {}
+
+  /// Closes connections that are older than `seconds`, by what was seen of them before.
+  void close_older_than(double seconds) {
+    std::map<Connection, Stopwatch> here;
+    for (const int socket : tcp_connections()) {
+      if (port_by(::getsockname, socket) != port_) continue;
+      const Connection connection(socket, port_by(::getpeername, socket));
+      const auto known = seen_.find(connection);
+      const Stopwatch age = known == seen_.end() ? Stopwatch() : known->second;
+      if (age.seconds() >= seconds) ::shutdown(socket, SHUT_RDWR);
+      here.emplace(connection, age);
+    }
+    seen_ = std::move(here);
+  }
+
+ private:
+  using Connection = std::pair<int, int>;  // descriptor, and the other end's port: descriptors are used again
+  int port_;
+  std::map<Connection, Stopwatch> seen_;
 };
 
-HealthServer::HealthServer(const HealthOptions& options, const RunStatus& status) : state_(std::make_unique<State>()) {
+}  // namespace
+
+struct HealthServer::State {
+  explicit State(int port) : sweeper(port) {}
+  httplib::Server server;
+  std::thread thread, sweeping;
+  std::atomic<bool> is_over = false;
+  Sweeper sweeper;
+  std::atomic<bool> ends = false;
+
+  // At the end all are closed, until the workers are free.
+  void sweep() {
+    while (!is_over) {
+      sweeper.close_older_than(ends ? 0.0 : kWholeRequest_s);
+      std::this_thread::sleep_for(ends ? std::chrono::milliseconds(5) : kSweepEvery);
+    }
+  }
+};
+
+HealthServer::HealthServer(const HealthOptions& options, const RunStatus& status)
+    : state_(std::make_unique<State>(options.port)) {
   httplib::Server& server = state_->server;
-  server.new_task_queue = [] { return new httplib::ThreadPool(2); };
+  server.new_task_queue = [] { return new httplib::ThreadPool(kWorkers); };
   // Not SO_REUSEPORT, with which a second launcher would take half of what is asked of the first.
   server.set_socket_options([](socket_t socket) {
     const int reuse = 1;
     setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &reuse, sizeof reuse);
   });
-  server.set_read_timeout(5, 0);
-  server.set_write_timeout(5, 0);
+  server.set_read_timeout(1, 0);
+  server.set_write_timeout(1, 0);
   server.set_keep_alive_max_count(1);
   server.set_payload_max_length(1024);
   for (const auto& [path, question] :
@@ -144,14 +202,17 @@ HealthServer::HealthServer(const HealthOptions& options, const RunStatus& status
     state->server.listen_after_bind();
     state->is_over = true;
   });
+  state_->sweeping = std::thread([state = state_.get()] { state->sweep(); });
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 HealthServer::~HealthServer() {
   // A server that does not listen yet would not hear it.
   while (!state_->is_over && !state_->server.is_running()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  state_->ends = true;
   state_->server.stop();
   state_->thread.join();
+  state_->sweeping.join();
 }
 
 }  // namespace weft

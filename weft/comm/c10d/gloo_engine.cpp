@@ -4,12 +4,10 @@
 #include <gloo/context.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <set>
 
 #include "weft/base/environment.h"
 #include "weft/base/error.h"
-#include "weft/base/parse_number.h"
 #include "weft/base/tcp_options.h"
 #include "weft/comm/c10d/engine_store.h"
 #include "weft/comm/call/call.h"
@@ -30,21 +28,10 @@ std::shared_ptr<gloo::transport::Device> make_device(const GroupPlan& plan) {
   return c10d::ProcessGroupGloo::createDefaultDevice();
 }
 
-/// This process's TCP connections.
-std::set<int> connections() {
-  std::set<int> all;
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", ignored)) {
-    const auto number = parse_number<int>(entry.path().filename().string());
-    if (number && is_tcp_connection(*number)) all.insert(*number);
-  }
-  return all;
-}
-
 /// Gloo hands its sockets to nobody, so they are those that have come while it connected; on others of that moment it does no
 /// harm.
 void retry_each_second_but(const std::set<int>& before) {
-  for (const int connection : connections()) {
+  for (const int connection : tcp_connections()) {
     if (before.count(connection) == 0) retry_each_second(connection);
   }
 }
@@ -62,7 +49,7 @@ c10::intrusive_ptr<GlooEngine> GlooEngine::connect(const GroupPlan& plan) {
     const Store meeting = plan.store.failing_on(nullptr).below("gloo");
     auto store = c10::make_intrusive<EngineStore>(meeting, std::max(plan.deadline.left(), kToAnswer), what, plan.axis.size());
     const bool crosses = !on_one_host(plan.hosts);
-    const std::set<int> before = crosses ? connections() : std::set<int>();
+    const std::set<int> before = crosses ? tcp_connections() : std::set<int>();
     auto engine = c10::make_intrusive<GlooEngine>(store, plan.axis.index, plan.axis.size(), options);
     if (crosses) retry_each_second_but(before);
     return engine;
