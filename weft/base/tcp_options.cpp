@@ -1,7 +1,9 @@
 #include "weft/base/tcp_options.h"
 
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <filesystem>
@@ -37,6 +39,14 @@ void send_at_once(int socket) {
 void retry_each_second(int socket) {
   if (::setsockopt(socket, IPPROTO_TCP, kLongestRetryOption, &kLongestRetry_ms, sizeof kLongestRetry_ms) != 0) return;
   ::setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &kGiveUp_ms, sizeof kGiveUp_ms);
+}
+
+int unconfirmed_bytes(int socket) {
+  int bytes = 0;
+  tcp_info info{};
+  socklen_t length = sizeof info;
+  if (::getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &length) != 0 || info.tcpi_state == TCP_CLOSE) return 0;
+  return ::ioctl(socket, SIOCOUTQ, &bytes) == 0 ? bytes : 0;
 }
 
 std::set<int> tcp_connections() {

@@ -13,6 +13,10 @@ void send_at_once(int socket);
 /// minutes, as it would without (TCP_USER_TIMEOUT, for who wants less, is set after this). Does nothing before Linux 6.15.
 void retry_each_second(int socket);
 
+/// Bytes that have been sent and that the other end's system has not confirmed; 0 too for what is no connection, or none any
+/// more.
+int unconfirmed_bytes(int socket);
+
 /// This process's TCP sockets that have another end, for those of libraries that hand them to nobody.
 std::set<int> tcp_connections();
 

@@ -152,6 +152,7 @@ GlooBackend::~GlooBackend() {
     changed_.notify_all();
   }
   thread_.join();
+  if (!failure_) engine_->wait_until_sent(timeout_);
 }
 
 Work GlooBackend::submit(const Call& call, std::function<void()> run) {

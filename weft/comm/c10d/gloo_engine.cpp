@@ -4,7 +4,9 @@
 #include <gloo/context.h>
 
 #include <algorithm>
+#include <chrono>
 #include <set>
+#include <thread>
 
 #include "weft/base/environment.h"
 #include "weft/base/error.h"
@@ -28,12 +30,14 @@ std::shared_ptr<gloo::transport::Device> make_device(const GroupPlan& plan) {
   return c10d::ProcessGroupGloo::createDefaultDevice();
 }
 
-/// Gloo hands its sockets to nobody, so they are those that have come while it connected; on others of that moment it does no
-/// harm.
-void retry_each_second_but(const std::set<int>& before) {
+/// Gloo hands its sockets to nobody, so they are those that have come while it connected; for others of that moment it does no
+/// harm to be among them.
+std::set<int> come_since(const std::set<int>& before) {
+  std::set<int> since;
   for (const int connection : tcp_connections()) {
-    if (before.count(connection) == 0) retry_each_second(connection);
+    if (before.count(connection) == 0) since.insert(connection);
   }
+  return since;
 }
 
 }  // namespace
@@ -51,7 +55,8 @@ c10::intrusive_ptr<GlooEngine> GlooEngine::connect(const GroupPlan& plan) {
     const bool crosses = !on_one_host(plan.hosts);
     const std::set<int> before = crosses ? tcp_connections() : std::set<int>();
     auto engine = c10::make_intrusive<GlooEngine>(store, plan.axis.index, plan.axis.size(), options);
-    if (crosses) retry_each_second_but(before);
+    if (crosses) engine->sockets_ = come_since(before);
+    for (const int socket : engine->sockets_) retry_each_second(socket);
     return engine;
   } catch (const CommError&) {
     throw;
@@ -66,6 +71,13 @@ c10::intrusive_ptr<GlooEngine> GlooEngine::connect(const GroupPlan& plan) {
 // LibTorch hides the run-time type of Gloo's classes, which the sanitizer would look for.
 __attribute__((no_sanitize("vptr"))) void GlooEngine::close() {
   for (const auto& context : contexts_) context->closeConnections();
+}
+
+void GlooEngine::wait_until_sent(const Deadline& deadline) const {
+  const auto is_under_way = [](int socket) { return unconfirmed_bytes(socket) > 0; };
+  while (std::any_of(sockets_.begin(), sockets_.end(), is_under_way) && !deadline.passed()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
 }
 
 std::string first_line_of(const char* text) {
