@@ -44,7 +44,7 @@ class TwoHosts(AgentsTest):
             self.assertRegex(agent.text(), "^weft: uneven.toml: .* 3 data-parallel ranks; .*\n$")
 
     def test_a_host_that_comes_late_is_taken_in(self):
-        recipe, words = self.recipe("late", steps=400), ["--restarts", "5", "--join-timeout", "1", "--grow-after", "2"]
+        recipe, words = self.recipe("late", steps=2000), ["--restarts", "5", "--join-timeout", "1", "--grow-after", "2"]
         agents = [self.train(0, recipe, *words, nodes="1:2")]
         agents[0].says("host of node rank 1 did not come: starting without")
         agents.append(self.train(1, recipe, *words, nodes="1:2"))

@@ -109,6 +109,7 @@ double time_of(const Group& group, const std::function<void()>& call) {
     call();
     if (i > 0) seconds.push_back(seconds_since(start));
   }
+  group.barrier("profile").wait();  // a group that ends next has nothing under way
   return median(std::move(seconds));
 }
 
