@@ -5,9 +5,7 @@ import signal
 import time
 
 from hosts import Host
-from launched import WEFT, HostsTest, Started
-
-TOKEN = "a secret of these tests"
+from launched import TOKEN, WEFT, HostsTest, Started
 
 
 class AgentsTest(HostsTest):

@@ -12,6 +12,7 @@ import unittest
 from hosts import Network, wait_for
 
 WEFT = os.environ["WEFT"]
+TOKEN = "a secret of these tests"
 RECIPE = """
 model = {{ name = "gpt", layers = 2, heads = 2, width = 32, context = 32 }}
 data = {{ name = "text", path = "text" }}

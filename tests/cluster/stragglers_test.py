@@ -6,7 +6,7 @@ import time
 import unittest
 
 from hosts import Network
-from launched import WEFT, HostsTest, Started
+from launched import TOKEN, WEFT, HostsTest, Started
 from training import Training
 
 
@@ -49,7 +49,7 @@ class SlowLinkTest(HostsTest):
     def train(self, width=16, **recipe):
         name = self.recipe("slow", steps=100000, **recipe)
         words = [WEFT, "train", name, "-n", "1", "--set", f"model.width={width}", "--head", "host0:29400", "--nodes", str(self.COUNT)]
-        self.started += [Started(host, [*words, "--node-rank", str(host.number)], self.folder, {"OMP_NUM_THREADS": 1})
+        self.started += [Started(host, [*words, "--node-rank", str(host.number)], self.folder, {"OMP_NUM_THREADS": 1, "WEFT_TOKEN": TOKEN})
                          for host in self.hosts]
         return self.started[0]
 
@@ -78,7 +78,8 @@ class TwoHosts(SlowLinkTest):
         for host, rate in zip(self.hosts, (None, "100mbit")):  # 1 % of what these hosts carry without a limit
             self.network.limit(host, rate)
         words = [WEFT, "run", "-n", "1", "--head", "host0:29400", "--nodes", "2", "--node-rank"]
-        self.started += [Started(host, [*words, str(host.number), "--", WEFT, "netcheck", "--largest-mb", "1"], self.folder)
+        self.started += [Started(host, [*words, str(host.number), "--", WEFT, "netcheck", "--largest-mb", "1"], self.folder,
+                                 {"WEFT_TOKEN": TOKEN})
                          for host in self.hosts]
         self.assertEqual([started.wait() for started in self.started], [0, 0], self.started[0].text())
         self.assertRegex(self.started[0].text(), r"0 +1 +host0 host1 +\S+ \S+ +[\d.]{2,4} MiB/s +[\d.]{2,4} MiB/s")
