@@ -63,6 +63,7 @@ std::string describe_waits_for(const std::vector<RankRow>& rows, const std::vect
   }
   if (waits.size() > kMostWaits) waits.resize(kMostWaits);
   std::vector<std::string> texts;
+  texts.reserve(waits.size());
   for (const WaitsInOne& wait : waits) {
     texts.push_back(fmt::format("{} waited in {} for {}", named_ranks(wait.ranks), wait.doing, named_ranks(wait.lost)));
   }

@@ -128,6 +128,7 @@ std::string describe_cause(const std::vector<RankRow>& rows, const Cause& cause,
   const std::string deadline = waited_s > 0.0 ? fmt::format(" within {:.1f} s", waited_s) : "";
   if (cause.culprit < 0 && have_all_come(rows, cause.chain)) {
     std::vector<std::string> places;
+    places.reserve(cause.chain.size());
     for (const int rank : cause.chain) {
       places.push_back(fmt::format("{} on {}", rank_on_axis(rank, rows[rank].axis, rows[rank].members), rows[rank].process));
     }
