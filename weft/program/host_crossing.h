@@ -10,8 +10,9 @@ namespace weft {
 
 /// Which part of the axis' whole a host sends in a collective.
 enum class Way : uint8_t { all_reduce, reduce_scatter, all_gather };
-inline constexpr int kNumWays = 3;
+inline constexpr int kNumWays = 3;  ///< of them
 
+/// That of a collective.
 Way way_of(Op op);
 
 /// Bytes that are reduced or gathered among n ranks, of which a ring over all of them would send `wire_bytes` a rank.
