@@ -61,14 +61,14 @@ class Crossings {
     }
   }
 
-  /// Counted once for each line of the axis, by its first rank.
+  /// Counted once for each line of the axis, by the rank that comes to it first.
   void add(int rank, AxisSet axes, int block, Way way, WireKind kind, int64_t wire_bytes) {
     const auto [found, is_new] = lines_.try_emplace({rank, axes, block});
     std::map<int, int>& on_host = found->second;
     if (is_new) {
-      const std::vector<int> members = ranks_.members(rank, axes, block);
-      if (members.front() == rank) {
-        for (const int member : members) ++on_host[host_of(member)];
+      for (const int member : ranks_.members(rank, axes, block)) {
+        ++on_host[host_of(member)];
+        if (member != rank) lines_.try_emplace({member, axes, block});
       }
     }
     if (on_host.size() < 2) return;

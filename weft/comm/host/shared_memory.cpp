@@ -8,11 +8,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <string_view>
+#include <filesystem>
+#include <random>
+#include <sstream>
+#include <system_error>
 #include <utility>
 
 #include "weft/base/error.h"
-#include "weft/base/parse_number.h"
 #include "weft/base/standard_descriptors.h"
 #include "weft/base/without_signal.h"
 
@@ -50,7 +52,9 @@ void Mapping::discard() {
 }
 
 FileDescriptor create_memory(const std::string& name, size_t bytes) {
-  FileDescriptor file(above_standard(::memfd_create(("weft:" + name).substr(0, 200).c_str(), MFD_CLOEXEC)));
+  // With a number by which others see that it is this one.
+  const std::string own_name = fmt::format("weft:{}:{:08x}", name.substr(0, 180), std::random_device()());
+  FileDescriptor file(above_standard(::memfd_create(own_name.c_str(), MFD_CLOEXEC)));
   if (!file) fail("create it", "are too many files open (ulimit -n)?");
   const WithoutSignal guard(SIGXFSZ);  // memory counts as a file
   if (::ftruncate(file.get(), static_cast<off_t>(bytes)) != 0) {
@@ -61,26 +65,44 @@ FileDescriptor create_memory(const std::string& name, size_t bytes) {
   return file;
 }
 
+namespace {
+
+constexpr const char* kApart =
+    "the peer has ended, or ranks that share a host name cannot see each other's processes: give them different WEFT_HOST then";
+
+std::string path_of(int pid, int fd) { return fmt::format("/proc/{}/fd/{}", pid, fd); }
+
+std::string link_of(int pid, int fd) {
+  std::error_code ignored;
+  return std::filesystem::read_symlink(path_of(pid, fd), ignored).string();
+}
+
+}  // namespace
+
 FileDescriptor open_peer_memory(int pid, int fd) {
-  const std::string path = fmt::format("/proc/{}/fd/{}", pid, fd);
+  const std::string path = path_of(pid, fd);
   FileDescriptor file(above_standard(::open(path.c_str(), O_RDWR | O_CLOEXEC)));
-  if (!file) {
-    fail(fmt::format("open a peer's memory {}", path),
-         "the peer has ended, or ranks that share a host name cannot see each other's processes: give them different "
-         "WEFT_HOST then");
-  }
+  if (!file) fail(fmt::format("open a peer's memory {}", path), kApart);
   return file;
 }
 
-std::string memory_address(const FileDescriptor& file) { return fmt::format("{} {}", ::getpid(), file.get()); }
+std::string memory_address(const FileDescriptor& file) {
+  return fmt::format("{} {} {}", ::getpid(), file.get(), link_of(::getpid(), file.get()));
+}
 
+// Another container's process may have the same number, and its descriptor be anything.
 FileDescriptor open_peer_memory(const std::string& address) {
-  const size_t space = std::min(address.find(' '), address.size());
-  const std::string_view text = address;
-  const auto pid = parse_number<int>(text.substr(0, space)),
-             fd = parse_number<int>(text.substr(std::min(space + 1, text.size())));
-  if (!pid || !fd) throw CommError(fmt::format("shared memory: '{}' is no address of it", address));
-  return open_peer_memory(*pid, *fd);
+  std::istringstream words(address);
+  int pid = 0, fd = 0;
+  std::string link;
+  if (!(words >> pid >> fd)) throw CommError(fmt::format("shared memory: '{}' is no address of it", address));
+  words.ignore();
+  std::getline(words, link);
+  FileDescriptor file = open_peer_memory(pid, fd);
+  if (link_of(pid, fd) != link) {
+    throw CommError(fmt::format("shared memory: {} is not a peer's: {}", path_of(pid, fd), kApart));
+  }
+  return file;
 }
 
 }  // namespace weft::shm
