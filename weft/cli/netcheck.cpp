@@ -19,6 +19,7 @@
 #include "weft/cli/output_files.h"
 #include "weft/cli/own_path.h"
 #include "weft/comm/mesh.h"
+#include "weft/comm/world_hosts.h"
 #include "weft/train/recipe/hardware_file.h"
 #include "weft/train/run/link_times.h"
 
@@ -74,9 +75,7 @@ void check_here(const World& world, const NetcheckArguments& arguments) {
   hardware.name = "links measured by weft netcheck" + (arguments.devices.empty() ? "" : ", devices of " + hardware.name);
   measure_links(hardware, world, options);
   if (world.rank() != 0) return;
-  std::vector<std::string> hosts;
-  hosts.reserve(world.size());
-  for (int rank = 0; rank < world.size(); ++rank) hosts.push_back(world.host(rank));
+  const std::vector<std::string> hosts = hosts_of(world);
   std::string text = fmt::format("pairs of ranks, of a host one at a time\n{}\ncollectives of all {}\n{}",
                                  pairs_table(world, pairs), counted(world.size(), "rank"), calls_table(calls));
   const std::vector<std::string> slow = slow_links(pairs, hosts);

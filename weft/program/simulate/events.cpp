@@ -102,10 +102,11 @@ bool Events::wait_for(const InstructionRef& other, double& time) {
 
 // What moves bytes and lets the compute lane go on.
 bool Events::is_beside(const InstructionRef& x) {
+  if (hardware_.overlap) return true;
   const Instruction& moves = at(x);
   if (is_collective(moves)) return network_.is_beside(network_.ring(moves.axes, tied_block(moves)).port);
   if (is_transfer(moves.op)) return network_.is_beside(network_.port(simulation_.ranks[x.side].pp, place_of_peer(x)));
-  return hardware_.overlap;
+  return false;  // a copy
 }
 
 bool Events::takes_lane(const InstructionRef& x) {

@@ -12,6 +12,7 @@
 #include "weft/base/median.h"
 #include "weft/base/units.h"
 #include "weft/comm/mesh.h"
+#include "weft/comm/world_hosts.h"
 #include "weft/train/run/pair_rounds.h"
 
 namespace weft {
@@ -176,9 +177,7 @@ void measure_links(Hardware& hardware, const World& world, const GroupOptions& o
 }
 
 std::vector<PairTime> measure_pairs(const World& world, const Group& all) {
-  std::vector<std::string> hosts;
-  hosts.reserve(world.size());
-  for (int rank = 0; rank < world.size(); ++rank) hosts.push_back(world.host(rank));
+  const std::vector<std::string> hosts = hosts_of(world);
   const std::vector<std::vector<RankPair>> rounds = pair_rounds(hosts);
   std::vector<PairTime> pairs;
   for (const std::vector<RankPair>& round : rounds) {

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <chrono>
 #include <random>
 #include <thread>
@@ -12,6 +11,8 @@
 #include "weft/base/printable.h"
 #include "weft/base/stopwatch.h"
 #include "weft/checkpoint/storage/open_storage.h"
+#include "weft/comm/hosts/host_map.h"
+#include "weft/comm/world_hosts.h"
 
 namespace weft {
 namespace {
@@ -32,14 +33,8 @@ bool appears(Storage& storage, const std::string& path) {
 
 std::vector<std::string> shared_folder_notes(const std::string& folder, const World& world, const Group& all,
                                              at::Device device) {
-  std::vector<std::string> hosts;  // by their first ranks
-  std::vector<int> firsts;
-  for (int rank = 0; rank < world.size(); ++rank) {
-    if (std::find(hosts.begin(), hosts.end(), world.host(rank)) != hosts.end()) continue;
-    hosts.push_back(world.host(rank));
-    firsts.push_back(rank);
-  }
-  if (folder.empty() || hosts.size() < 2) return {};
+  const HostMap map(hosts_of(world));
+  if (folder.empty() || map.num_hosts() < 2) return {};
   const bool leads = world.rank() == 0;
   at::Tensor name = at::zeros({1}, at::kLong);
   if (leads) name.fill_(static_cast<int64_t>(std::random_device()()));
@@ -47,11 +42,11 @@ std::vector<std::string> shared_folder_notes(const std::string& folder, const Wo
   all.broadcast(name, 0, "name of a file that all hosts see").wait();
   const std::string path = fmt::format(".hosts-{:08x}", name.item<int64_t>());
   const std::unique_ptr<Storage> storage = open_storage(folder);
-  at::Tensor unseen = at::zeros({static_cast<int64_t>(hosts.size())}, at::kLong);
+  at::Tensor unseen = at::zeros({map.num_hosts()}, at::kLong);
   if (leads) storage->write_text(path, "");
   all.barrier("a file that all hosts see").wait();
-  for (size_t host = 1; host < hosts.size(); ++host) {
-    if (world.rank() == firsts[host] && !appears(*storage, path)) unseen[static_cast<int64_t>(host)].fill_(1);
+  for (int host = 1; host < map.num_hosts(); ++host) {
+    if (world.rank() == map.members(host).front() && !appears(*storage, path)) unseen[host].fill_(1);
   }
   unseen = unseen.to(device);
   all.all_reduce(unseen, ReduceOp::sum, "hosts that do not see a file").wait();
@@ -59,14 +54,14 @@ std::vector<std::string> shared_folder_notes(const std::string& folder, const Wo
   storage->remove(path);
   unseen = unseen.cpu();
   std::vector<std::string> blind;
-  for (size_t host = 1; host < hosts.size(); ++host) {
-    if (unseen.const_data_ptr<int64_t>()[host] != 0) blind.push_back(hosts[host]);
+  for (int host = 1; host < map.num_hosts(); ++host) {
+    if (unseen.const_data_ptr<int64_t>()[host] != 0) blind.push_back(world.host(map.members(host).front()));
   }
   if (blind.empty()) return {};
   return {fmt::format(
       "save.folder {} is not the same on all hosts: {} {} not see what rank 0 writes there on {}; each keeps its own "
       "part of a checkpoint, which loads only where all parts are: name a folder that all share, or a bucket",
-      printable(folder), fmt::join(blind, ", "), blind.size() == 1 ? "does" : "do", hosts.front())};
+      printable(folder), fmt::join(blind, ", "), blind.size() == 1 ? "does" : "do", world.host(0))};
 }
 
 }  // namespace weft

@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "weft/base/units.h"
+#include "weft/comm/hosts/host_map.h"
+#include "weft/comm/world_hosts.h"
 
 namespace weft {
 namespace {
@@ -65,10 +67,10 @@ double UsualRate::add(const std::vector<double>& rates) {
 
 LinkWatch::LinkWatch(const World& world, const Group& all, at::Device device) : all_(all) {
   if (!device.is_cpu()) return;
-  for (int rank = 0; rank < world.size(); ++rank) {
-    if (holds(hosts_, world.host(rank))) continue;
-    hosts_.push_back(world.host(rank));
-    firsts_.push_back(rank);
+  const HostMap map(hosts_of(world));
+  for (int host = 0; host < map.num_hosts(); ++host) {
+    firsts_.push_back(map.members(host).front());
+    hosts_.push_back(world.host(firsts_.back()));
   }
 }
 
