@@ -24,8 +24,9 @@ constexpr KeyRange above(double min, double max = std::numeric_limits<double>::i
 /// A share that is not the whole.
 constexpr KeyRange zero_to_below_one() { return {.min = 0.0, .max = 1.0, .open_max = true}; }
 
-std::vector<FileKey> model_keys(ModelRecipe& model);  ///< [model]
-std::vector<FileKey> data_keys(DataRecipe& data);     ///< [data]
+std::vector<FileKey> model_keys(ModelRecipe& model);     ///< [model]
+std::vector<FileKey> data_keys(DataRecipe& data);        ///< [data]
+std::vector<FileKey> layout_keys(LayoutRecipe& layout);  ///< [layout]
 
 /// The keys of one part of a mixture; `section` is "data.mix" as it is read, or "data.mix.1" of the first there is.
 std::vector<FileKey> mix_keys(MixPart& part, const std::string& section);
