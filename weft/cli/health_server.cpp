@@ -152,6 +152,7 @@ class Sweeper {
 struct HealthServer::State {
   explicit State(int port) : sweeper(port) {}
   httplib::Server server;
+  int listens = -1;  ///< the server's socket
   std::thread thread, sweeping;
   std::atomic<bool> is_over = false;
   Sweeper sweeper;
@@ -171,9 +172,10 @@ HealthServer::HealthServer(const HealthOptions& options, const RunStatus& status
   httplib::Server& server = state_->server;
   server.new_task_queue = [] { return new httplib::ThreadPool(kWorkers); };
   // Not SO_REUSEPORT, with which a second launcher would take half of what is asked of the first.
-  server.set_socket_options([](socket_t socket) {
+  server.set_socket_options([&listens = state_->listens](socket_t socket) {
     const int reuse = 1;
     setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &reuse, sizeof reuse);
+    listens = socket;
   });
   server.set_read_timeout(1, 0);
   server.set_write_timeout(1, 0);
@@ -194,6 +196,7 @@ HealthServer::HealthServer(const HealthOptions& options, const RunStatus& status
     throw InputError(
         fmt::format("--health-port {}: cannot listen there on {}; is the port taken?", options.port, options.address));
   }
+  ::listen(state_->listens, kWorkers);  // again: the library's own five that may wait are too few, and the next would wait a second
   // Signals are the launcher's, and go to its thread.
   sigset_t all, before;
   sigfillset(&all);
