@@ -210,7 +210,24 @@ void StepRun::combine(const Instruction& instruction) {
   }
 }
 
-/// The sum over the shards' ranks joins what earlier micro-batches left.
+/// A reduce-scatter whose result joins what earlier micro-batches left, once it is waited for: whoever fills the block's
+/// gradients again waits for it, so the sums of a block join in the order of the micro-batches.
+class StepRun::Joining : public Work::State {
+ public:
+  Joining(Work call, at::Tensor part, at::Tensor sum) : call_(std::move(call)), part_(std::move(part)), sum_(std::move(sum)) {}
+  void wait() override {
+    if (!part_.defined()) return;
+    call_.wait();
+    c10::NoGradGuard no_grad;
+    const MemoryScope scope(MemoryCategory::gradients);
+    sum_.add_(std::exchange(part_, {}));
+  }
+
+ private:
+  Work call_;
+  at::Tensor part_, sum_;
+};
+
 Work StepRun::reduce_scatter(const Instruction& instruction) {
   const int block = instruction.first;
   FlatBlock& flat = model_.flat(block);
@@ -219,11 +236,9 @@ Work StepRun::reduce_scatter(const Instruction& instruction) {
   accumulated_[block] = true;
   model_.clear_gradients(block);
   if (first) return group_of(instruction).reduce_scatter(flat.owned_gradients, flat.gradients, ReduceOp::sum, what);
-  c10::NoGradGuard no_grad;
-  const at::Tensor part = at::empty_like(flat.owned_gradients);
-  group_of(instruction).reduce_scatter(part, flat.gradients, ReduceOp::sum, what).wait();
-  flat.owned_gradients.add_(part);
-  return {};
+  at::Tensor part = at::empty_like(flat.owned_gradients);
+  Work call = group_of(instruction).reduce_scatter(part, flat.gradients, ReduceOp::sum, what);
+  return Work(std::make_shared<Joining>(std::move(call), std::move(part), flat.owned_gradients));
 }
 
 Work StepRun::reduce(const Instruction& instruction) {

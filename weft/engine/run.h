@@ -54,6 +54,8 @@ class StepRun {
   StepClock clock;
 
  private:
+  class Joining;
+
   /// A tensor of a block's input while it is offloaded.
   struct Offloaded {
     std::vector<int64_t> sizes;

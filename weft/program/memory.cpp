@@ -73,8 +73,9 @@ class Estimate {
     if (pooled) add(MemoryCategory::gathered, buffer_bytes(buffers_.weight, bytes_of(held_weights_, program_.weight_bytes)));
   }
 
-  // Partial sums: one stash a level of the tree over slots, each as large as all gradients. For the moment a reduce-scatter
-  // that adds to an earlier one needs a shard of the block, and a sum from another rank all of its gradients.
+  // Partial sums: one stash a level of the tree over slots, each as large as all gradients. A reduce-scatter that adds to an
+  // earlier one needs a shard of the block until it is done, as does its buffer; for the moment a sum from another rank needs
+  // all of the block's gradients.
   void gradients() {
     const bool pooled = program_.shard_level >= ShardLevel::gradients;
     keep(MemoryCategory::gradients, (pooled ? own() : whole()) * program_.gradient_bytes);
@@ -83,11 +84,18 @@ class Estimate {
     const auto adds = [](const Instruction& x) { return x.op == Op::reduce_scatter && x.micro > 0; };
     const bool earlier = std::any_of(list_.begin(), list_.end(),
                                      [](const Instruction& x) { return x.op == Op::reduce_scatter && x.micro == 0; });
-    if (earlier && std::any_of(list_.begin(), list_.end(), adds)) bytes += largest_own() * program_.gradient_bytes;
+    if (earlier && std::any_of(list_.begin(), list_.end(), adds)) bytes += added_bytes(pooled);
     const bool takes_in = std::any_of(list_.begin(), list_.end(),
                                       [](const Instruction& x) { return x.op == Op::receive && x.what == Payload::sum; });
     if (takes_in) bytes += largest(held_numel_) * program_.gradient_bytes;
     add(MemoryCategory::gradients, bytes);
+  }
+
+  int64_t added_bytes(bool pooled) const {
+    if (!owns_) return 0;
+    Numels shards = bytes_of(held_numel_, program_.gradient_bytes);
+    for (int64_t& bytes : shards) bytes /= program_.shards;
+    return pooled ? buffer_bytes(buffers_.gradient, shards) : largest(shards);
   }
 
   /// Elements of state of a block.
