@@ -3,7 +3,6 @@
 
 #include <CLI/CLI.hpp>
 #include <chrono>
-#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -52,16 +51,47 @@ std::string pairs_table(const World& world, const std::vector<PairTime>& pairs) 
   return text;
 }
 
-std::string calls_table(const std::vector<CallTime>& calls) {
-  std::string text = fmt::format("  {:>10}  {:>12}  {:>14}  {:>12}\n", "bytes", "all_reduce", "reduce_scatter", "all_gather");
-  std::map<int64_t, std::map<std::string, double>> rows;
-  for (const CallTime& call : calls) rows[call.bytes][call.name] = call.seconds;
-  for (auto& [bytes, row] : rows) {
-    text += fmt::format("  {:>10}  {:>12}  {:>14}  {:>12}\n", format_bytes(bytes), format_duration(row["all_reduce"]),
-                        format_duration(row["reduce_scatter"]), format_duration(row["all_gather"]));
-  }
-  return text;
+std::string slow_text(const std::vector<PairTime>& pairs, const std::vector<std::string>& hosts) {
+  std::string text;
+  for (const std::string& line : slow_links(pairs, hosts)) text += "  " + line + "\n";
+  if (!text.empty()) return "\nslow:\n" + text;
+  const bool compares = std::set<std::string>(hosts.begin(), hosts.end()).size() != 2;
+  return compares ? "\nno link is slower than the others\n"
+                  : "\nno link is slower than the others; two hosts have one between them, which nothing is compared with\n";
 }
+
+/// As it is measured: rank 0 says so.
+class Report {
+ public:
+  explicit Report(const World& world) : world_(world), hosts_(hosts_of(world)) {}
+
+  void pairs(const std::vector<PairTime>& pairs) const {
+    say(fmt::format("pairs of ranks, of a host one at a time\n{}{}\n", pairs_table(world_, pairs), slow_text(pairs, hosts_)));
+  }
+  void begin_calls() const {
+    say(fmt::format("collectives of all {}\n  {:>10}  {:>12}  {:>14}  {:>12}\n", counted(world_.size(), "rank"), "bytes",
+                    "all_reduce", "reduce_scatter", "all_gather"));
+  }
+  void call(const CallTimes& times) const {
+    say(fmt::format("  {:>10}  {:>12}  {:>14}  {:>12}\n", format_bytes(times.bytes), format_duration(times.all_reduce),
+                    format_duration(times.reduce_scatter), format_duration(times.all_gather)));
+  }
+  void file(const std::string& path, const Hardware& hardware) const {
+    say(fmt::format("\nwrote {}\n", printable(path)));
+    const std::set<std::string> names(hosts_.begin(), hosts_.end());
+    if (static_cast<int>(names.size()) * hardware.ranks_per_host == world_.size()) return;
+    say("its links are means over all ranks: hosts of different numbers of ranks, or whose ranks are no neighbours, have no "
+        "place in such a file\n");
+  }
+
+ private:
+  void say(const std::string& text) const {
+    if (world_.rank() == 0) write_out(text);
+  }
+
+  const World& world_;
+  std::vector<std::string> hosts_;
+};
 
 void check_here(const World& world, const NetcheckArguments& arguments) {
   if (world.size() == 1) throw InputError("netcheck: one rank has no links; give -n, or start it on the job's ranks");
@@ -69,29 +99,17 @@ void check_here(const World& world, const NetcheckArguments& arguments) {
   const GroupOptions options{.timeout = std::chrono::milliseconds(static_cast<int64_t>(arguments.timeout_s * 1e3))};
   const Mesh mesh(world, {{"all", world.size()}});
   const Group all = mesh.group(mesh.axis("all"), options);
-  const std::vector<PairTime> pairs = measure_pairs(world, all);
-  const std::vector<CallTime> calls = measure_calls(all, arguments.most_mb << 20);
+  const Report report(world);
+  report.pairs(measure_pairs(world, all));
+  report.begin_calls();
+  measure_calls(all, arguments.most_mb << 20, [&](const CallTimes& times) { report.call(times); });
+  if (arguments.output.empty()) return;
   Hardware hardware = arguments.devices.empty() ? Hardware{} : load_hardware(arguments.devices);
   hardware.name = "links measured by weft netcheck" + (arguments.devices.empty() ? "" : ", devices of " + hardware.name);
   measure_links(hardware, world, options);
   if (world.rank() != 0) return;
-  const std::vector<std::string> hosts = hosts_of(world);
-  std::string text = fmt::format("pairs of ranks, of a host one at a time\n{}\ncollectives of all {}\n{}",
-                                 pairs_table(world, pairs), counted(world.size(), "rank"), calls_table(calls));
-  const std::vector<std::string> slow = slow_links(pairs, hosts);
-  text += slow.empty() ? "\nno link is slower than the others\n" : "\nslow:\n";
-  for (const std::string& line : slow) text += "  " + line + "\n";
-  if (!arguments.output.empty()) {
-    write_file(arguments.output, hardware_text(hardware));
-    text += fmt::format("\nwrote {}\n", printable(arguments.output));
-    const std::set<std::string> names(hosts.begin(), hosts.end());
-    if (static_cast<int>(names.size()) * hardware.ranks_per_host != world.size()) {
-      text +=
-          "its links are means over all ranks: hosts of different numbers of ranks, or whose ranks are no neighbours, have no "
-          "place in such a file\n";
-    }
-  }
-  write_out(text);
+  write_file(arguments.output, hardware_text(hardware));
+  report.file(arguments.output, hardware);
 }
 
 int run_netcheck(const NetcheckArguments& arguments) {

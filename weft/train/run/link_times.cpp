@@ -1,6 +1,9 @@
 #include "weft/train/run/link_times.h"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/mm.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
@@ -101,10 +104,10 @@ PairTime measure_pair(const Group& all, int first, int second) {
 
 double four_digits(double value) { return std::stod(fmt::format("{:.4g}", value)); }
 
-double time_of(const Group& group, const std::function<void()>& call) {
-  constexpr int kCalls = 9;
+double time_of(const Group& group, const std::function<void()>& call, int calls) {
   std::vector<double> seconds;
-  for (int i = 0; i <= kCalls; ++i) {
+  seconds.reserve(static_cast<size_t>(calls));
+  for (int i = 0; i <= calls; ++i) {
     group.barrier("profile").wait();
     const Clock::time_point start = Clock::now();
     call();
@@ -124,9 +127,41 @@ std::vector<double> mean_over_ranks(std::vector<double> values, const Group& gro
   return values;
 }
 
+/// Computes for so long, on the threads that operations have.
+void compute_for(double seconds, const at::Tensor& matrix, at::Tensor& product) {
+  for (const auto start = Clock::now(); seconds_since(start) < seconds;) at::mm_out(product, matrix, matrix);
+}
+
+/// Seconds of an all-reduce as a step makes them: called ahead, and awaited once something else has been computed, for half as
+/// long as one alone takes. So what it waits for cores is in it, where those that carry messages have none of their own.
+double seconds_in_a_row(const Group& group, int64_t numel, double alone_s) {
+  constexpr int kCalls = 24;
+  constexpr int64_t kRows = 192;
+  const at::TensorOptions floats(at::kFloat);
+  const at::Tensor buffers[] = {at::zeros({numel}, floats), at::zeros({numel}, floats)};
+  const at::Tensor matrix = at::ones({kRows, kRows}, floats);
+  at::Tensor product = at::empty_like(matrix);
+  const auto call = [&](int number) { return group.all_reduce(buffers[number % 2], ReduceOp::sum, "profile"); };
+  compute_for(0.1, matrix, product);
+  group.barrier("profile").wait();
+  const Clock::time_point start = Clock::now();
+  Work ahead = call(0);
+  for (int i = 1; i < kCalls; ++i) {
+    Work next = call(i);
+    compute_for(0.5 * alone_s, matrix, product);
+    ahead.wait();
+    ahead = std::move(next);
+  }
+  ahead.wait();
+  const double seconds = seconds_since(start) / kCalls;
+  group.barrier("profile").wait();
+  return seconds;
+}
+
 // A latency is that of a round: `rounds` of them in an all-reduce.
-Link measure_link(const Group& group, at::Device device, int rounds) {
-  constexpr int64_t kShort = 1 << 10, kLong = 4 << 20;  // elements
+Link measure_link(const Group& group, at::Device device, int rounds, bool beside) {
+  constexpr int64_t kShort = 1 << 10;  // elements
+  const int64_t kLong = beside ? 1 << 20 : 4 << 20;
   const auto seconds = [&](int64_t numel) {
     const at::Tensor buffer = at::zeros({numel}, at::TensorOptions(at::kFloat).device(device));
     return time_of(group, [&] {
@@ -136,7 +171,8 @@ Link measure_link(const Group& group, at::Device device, int rounds) {
   };
   const double n = group.size();
   const double bytes = 2.0 * (n - 1.0) / n * 4.0;  // an element
-  const double brief = seconds(kShort), lengthy = seconds(kLong);
+  const double brief = seconds(kShort), alone = seconds(kLong);
+  const double lengthy = beside ? seconds_in_a_row(group, kLong, alone) : alone;
   const double rate = bytes * static_cast<double>(kLong - kShort) / std::max(lengthy - brief, 1e-9);
   return {.latency_s = std::max(0.0, brief - bytes * kShort / rate) / rounds, .bytes_per_s = rate};
 }
@@ -166,14 +202,14 @@ void measure_links(Hardware& hardware, const World& world, const GroupOptions& o
   const Mesh hosts(world, {{"host", world.size() / per_host}, {"local", per_host}});
   const Group all = hosts.group(hosts.join({"host", "local"}), options);
   hardware.two_levels = options.device.is_cpu();  // comm/hosts
-  const auto measured = [&](const char* axis, int rounds) {
-    const Link link = measure_link(hosts.group(hosts.axis(axis), options), options.device, rounds);
+  const auto measured = [&](const char* axis, int rounds, bool beside) {
+    const Link link = measure_link(hosts.group(hosts.axis(axis), options), options.device, rounds, beside);
     const std::vector<double> mean = mean_over_ranks({link.latency_s, link.bytes_per_s}, all, options.device);
     return Link{.latency_s = mean[0], .bytes_per_s = mean[1]};
   };
   const int num_hosts = hosts.size("host");
-  if (per_host > 1) hardware.intra_host = measured("local", 2 * (per_host - 1));
-  if (num_hosts > 1) hardware.inter_host = measured("host", hardware.two_levels ? 2 : 2 * (num_hosts - 1));
+  if (per_host > 1) hardware.intra_host = measured("local", 2 * (per_host - 1), /*beside=*/false);
+  if (num_hosts > 1) hardware.inter_host = measured("host", hardware.two_levels ? 2 : 2 * (num_hosts - 1), hardware.two_levels);
 }
 
 std::vector<PairTime> measure_pairs(const World& world, const Group& all) {
@@ -246,21 +282,28 @@ std::vector<std::string> slow_links(const std::vector<PairTime>& pairs, const st
   return lines;
 }
 
-std::vector<CallTime> measure_calls(const Group& all, int64_t most_bytes) {
-  std::vector<CallTime> calls;
-  for (int64_t bytes = 4 << 10; bytes <= most_bytes; bytes *= 16) {
+// A slow network's large calls are made less often: each rank knows from the size before how long they take.
+void measure_calls(const Group& all, int64_t most_bytes, const std::function<void(const CallTimes&)>& tell) {
+  constexpr int64_t kGrowth = 16;
+  constexpr double kEnough_s = 2.0;
+  CallTimes before;
+  for (int64_t bytes = 4 << 10; bytes <= most_bytes; bytes *= kGrowth) {
     const int64_t numel = bytes / 4;
     const at::Tensor whole = all.allocate(numel, at::kFloat, "netcheck");
     const ShardRange own = shard_range(numel, all.size(), all.rank());
     const at::Tensor shard = at::zeros({own.end - own.begin}, at::kFloat);
-    const auto measure = [&](const char* name, const std::function<void()>& call) {
-      calls.push_back({name, bytes, mean_over_ranks({time_of(all, call)}, all, at::kCPU)[0]});
+    CallTimes now{.bytes = bytes};
+    const auto measure = [&](double CallTimes::*time, const std::function<void()>& call) {
+      const double expected_s = std::max(static_cast<double>(kGrowth) * before.*time, 1e-6);
+      const int calls = static_cast<int>(std::clamp(kEnough_s / expected_s, 3.0, 9.0));
+      now.*time = mean_over_ranks({time_of(all, call, calls)}, all, at::kCPU)[0];
     };
-    measure("all_reduce", [&] { all.all_reduce(whole, ReduceOp::sum, "netcheck").wait(); });
-    measure("reduce_scatter", [&] { all.reduce_scatter(shard, whole, ReduceOp::sum, "netcheck").wait(); });
-    measure("all_gather", [&] { all.all_gather(whole, shard, "netcheck").wait(); });
+    measure(&CallTimes::all_reduce, [&] { all.all_reduce(whole, ReduceOp::sum, "netcheck").wait(); });
+    measure(&CallTimes::reduce_scatter, [&] { all.reduce_scatter(shard, whole, ReduceOp::sum, "netcheck").wait(); });
+    measure(&CallTimes::all_gather, [&] { all.all_gather(whole, shard, "netcheck").wait(); });
+    tell(now);
+    before = now;
   }
-  return calls;
 }
 
 }  // namespace weft

@@ -17,15 +17,16 @@ namespace weft {
 /// A measured value, to no more digits than measuring is good for.
 double four_digits(double value);
 
-/// Seconds of one call, the median of several after one that does not count. Collective over the group, as the call is.
-double time_of(const Group& group, const std::function<void()>& call);
+/// Seconds of one call, the median of `calls` after one that does not count. Collective over the group, as the call is.
+double time_of(const Group& group, const std::function<void()>& call, int calls = 9);
 
 /// The mean of each value over the ranks of the group, to four digits. Collective.
 std::vector<double> mean_over_ranks(std::vector<double> values, const Group& group, at::Device device);
 
 /// The link of a group's all-reduces, from a short and a long one: seconds = rounds x latency + bytes / rate, where one among n
-/// ranks has 2 (n-1)/n of the bytes, and 2 (n-1) rounds in a ring, 2 in two levels. Collective.
-Link measure_link(const Group& group, at::Device device, int rounds);
+/// ranks has 2 (n-1)/n of the bytes, and 2 (n-1) rounds in a ring, 2 in two levels. `beside`: the long ones as a step on CPUs
+/// makes them, one called ahead while something else is computed. Collective.
+Link measure_link(const Group& group, at::Device device, int rounds, bool beside);
 
 /// How many neighbours by rank share a host: the longest run of them.
 int ranks_per_host(const World& world);
@@ -56,14 +57,13 @@ std::vector<PairTime> measure_pairs(const World& world, const Group& all);
 std::vector<std::string> slow_links(const std::vector<PairTime>& pairs, const std::vector<std::string>& hosts,
                                     double share = 0.6);
 
-/// A collective of all ranks.
-struct CallTime {
-  std::string name;
+/// Seconds of collectives of all ranks.
+struct CallTimes {
   int64_t bytes = 0;  ///< of the whole tensor
-  double seconds = 0.0;
+  double all_reduce = 0.0, reduce_scatter = 0.0, all_gather = 0.0;
 };
 
-/// all_reduce, reduce_scatter and all_gather of float32 from 4 KiB to `most_bytes`. Collective; the same on all ranks.
-std::vector<CallTime> measure_calls(const Group& all, int64_t most_bytes);
+/// Those of float32 from 4 KiB to `most_bytes`; each size is told as soon as it is measured. Collective; the same on all ranks.
+void measure_calls(const Group& all, int64_t most_bytes, const std::function<void(const CallTimes&)>& tell);
 
 }  // namespace weft
