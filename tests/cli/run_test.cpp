@@ -77,6 +77,9 @@ TEST(WeftRun, HostsThatDoNotGoTogetherAreRefusedBeforeAnythingStarts) {
       {{"--hosts", "127.0.0.2:2,b", "--head-address", "127.0.0.1", "-x", "NOT_SET_ANYWHERE"},
        "-x NOT_SET_ANYWHERE: that variable is not set"},
       {{"--host-file", "/nowhere"}, "--host-file /nowhere: cannot be read"},
+      {{"--host-file", "/dev/zero"}, "--host-file /dev/zero: more than 16.0 MiB"},
+      {{"-n", "1", "--node-rank", "1"}, "--node-rank (or WEFT_NODE_RANK) without --nodes"},
+      {{"--hosts", "a:2", "--nodes", "2"}, "not both"},
   };
   for (const auto& [words, says] : cases) {
     std::vector<std::string> arguments = {"run"};

@@ -236,10 +236,12 @@ class TwoHosts(AgentsTest):
         self.assertEqual(head.text(), "weft: host of node rank 1 did not join within 1.50 s; is weft started there?\n")
 
     def test_a_host_that_comes_late_is_waited_for(self):
-        late = self.run_script(1, "echo $RANK")
-        time.sleep(2)
-        head = self.run_script(0, "echo $RANK")
-        self.assertEqual([head.wait(10), late.wait(10)], [0, 0], head.text() + late.text())
+        waiting = {0: "waiting for host of node rank 1, .* more at most", 1: "host host1 waits for the head of the run at host0:29400, .*refused"}
+        for node, says in waiting.items():
+            first = self.run_script(node, "echo $RANK")
+            first.says(says)
+            second = self.run_script(1 - node, "echo $RANK")
+            self.assertEqual([first.wait(10), second.wait(10)], [0, 0], first.text() + second.text())
 
     def test_only_who_knows_the_secret_is_let_in(self):
         head = self.run_script(0, "exit 0", "--join-timeout", "6")
@@ -250,6 +252,7 @@ class TwoHosts(AgentsTest):
         self.hosts[1].run(["python3", "-c", "import socket; s = socket.create_connection(('host0', 29400)); s.sendall(b'x' * 200000)"])
         right = self.run_script(1, "exit 0")
         self.assertEqual([head.wait(10), right.wait(10)], [0, 0], head.text() + right.text())
+        self.assertRegex(head.text(), "an agent at 10.77.0.2 was not let in: it does not know the job's secret")
 
     def listening(self, host, words=(), **options):
         """Where programs of host0 listen while both ranks run, the head at `host`; what node 0 says."""

@@ -72,7 +72,7 @@ class SshTest(HostsTest):
 
     def test_this_host_among_them_and_a_host_file(self):
         (self.folder / "hosts").write_text("# the machines\nhost1:1\nhost0 slots=2  # here\n")
-        run = self.start("run", ["--host-file", "hosts"], "--prefix", "-x", "MINE", env={"MINE": "of mine", "THEIRS": "no", "WEFT_HOST": "no"},
+        run = self.start("run", ["--host-file", "hosts"], "--prefix", "-x", "MINE=of mine", env={"MINE": "another", "THEIRS": "no", "WEFT_HOST": "no"},
                          program=["--", "sh", "-c", "echo $RANK $LOCAL_RANK $(hostname) $MINE ${THEIRS-unset} ${WEFT_HOST-unset} $PWD"])
         self.assertEqual(run.wait(20), 0, run.text())
         self.assertEqual(sorted(run.text().splitlines()),
@@ -118,6 +118,16 @@ class SshTest(HostsTest):
         for rank in range(4):
             run.says(f"up {rank}")
         run.program.send_signal(signal.SIGKILL)
+        self.assert_clean()
+
+    def test_an_ssh_that_ends_takes_only_the_output_with_it(self):
+        run = self.run_script("host1:1,host2:1", "echo up $RANK; sleep 60")
+        run.says("up 1")
+        _, pids, _ = self.hosts[0].run(["pgrep", "-f", "^ssh .*host2"])
+        self.assertEqual(self.hosts[0].run(["kill", "-9", *pids.split()])[0], 0)
+        run.says("host host2: its ssh was ended by signal 9; its ranks go on, what they print is lost")
+        run.program.send_signal(signal.SIGINT)
+        self.assertEqual(run.wait(15), 130)
         self.assert_clean()
 
     def test_hosts_that_cannot_be_had_are_named(self):

@@ -12,6 +12,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/tcp_options.h"
+#include "weft/base/uninterrupted.h"
 
 namespace weft {
 
@@ -27,8 +28,8 @@ std::string try_address(const addrinfo& address, const Deadline& deadline, FileD
   if (error == EINPROGRESS) {
     pollfd entry{socket.get(), POLLOUT, 0};
     // Some addresses swallow what is sent to them.
-    const auto patience = std::min<std::chrono::milliseconds>(deadline.left(), std::chrono::seconds(2));
-    if (::poll(&entry, 1, static_cast<int>(patience.count())) <= 0) return "no answer";
+    const Deadline patience(std::min<std::chrono::milliseconds>(deadline.left(), std::chrono::seconds(2)));
+    if (uninterrupted([&] { return ::poll(&entry, 1, static_cast<int>(patience.left().count())); }) <= 0) return "no answer";
     socklen_t length = sizeof error;
     ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &length);
   }

@@ -6,12 +6,13 @@
 #include <cstdint>
 #include <cstdlib>
 #include <fstream>
-#include <sstream>
+#include <string>
 
 #include "weft/base/environment.h"
 #include "weft/base/error.h"
 #include "weft/base/parse_number.h"
 #include "weft/base/printable.h"
+#include "weft/base/units.h"
 #include "weft/launch/slurm/slurm_nodes.h"
 
 namespace weft {
@@ -20,12 +21,20 @@ namespace {
 
 constexpr int kMostNodes = 1 << 16;
 constexpr int64_t kMostHostPlaces = 1 << 24;
+constexpr size_t kMostFileBytes = 16 << 20;
 
 std::string text_of_file(const std::string& path) {
-  std::ifstream in(path);
-  std::ostringstream text;
-  if (!in || !(text << in.rdbuf())) throw InputError(fmt::format("--host-file {}: cannot be read", path));
-  return text.str();
+  std::ifstream in(path, std::ios::binary);
+  std::string text(kMostFileBytes + 1, '\0');
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  const auto size = static_cast<size_t>(in.gcount());
+  if (size == 0) throw InputError(fmt::format("--host-file {}: cannot be read, or is empty", shortened(path)));
+  if (size > kMostFileBytes) {
+    throw InputError(fmt::format("--host-file {}: more than {}, which is no list of hosts", shortened(path),
+                                 format_bytes(static_cast<int64_t>(kMostFileBytes))));
+  }
+  text.resize(size);
+  return text;
 }
 
 NodeCounts parse_nodes(const std::string& text) {
@@ -96,7 +105,7 @@ void add_ssh_options(CLI::App& command, HostOptions& options) {
       ->group(kSeveralHosts);
   command
       .add_option("-x,--export", options.exported,
-                  "An environment variable to hand on, besides OMP_* and WEFT_*. May be repeated")
+                  "An environment variable to hand on, NAME or NAME=VALUE, besides OMP_* and WEFT_*. May be repeated")
       ->group(kSeveralHosts)
       ->allow_extra_args(false);
 }
@@ -159,7 +168,13 @@ HostPlan host_plan(const HostOptions& options, bool starts_ranks) {
   if (options.no_token && options.nodes.empty()) {
     throw InputError("--no-token is for --nodes: hosts that are started otherwise are given a secret");
   }
+  if (options.nodes.empty() && options.node_rank >= 0) {
+    throw InputError("--node-rank (or WEFT_NODE_RANK) without --nodes (or WEFT_NODES): tell how many hosts there are");
+  }
   if (!options.hosts.empty() || !options.host_file.empty()) {
+    if (!options.nodes.empty()) {
+      throw InputError("--hosts starts all hosts from here, --nodes (or WEFT_NODES) is told on each of them: not both");
+    }
     if (!options.hosts.empty() && !options.host_file.empty()) throw InputError("--hosts or --host-file, not both");
     plan.kind = HostPlan::Kind::ssh;
     plan.places = options.hosts.empty() ? parse_host_file(text_of_file(options.host_file), options.host_file)

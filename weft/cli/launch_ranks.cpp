@@ -63,11 +63,18 @@ void serve_store(LaunchOptions& options, bool one_host) {
   };
 }
 
-/// What agents are told to set: what tells of this launch, of an outer one, or of this host, is left out.
-std::vector<std::string> handed_on(const std::vector<std::string>& exported) {
+/// What agents are told to set: what tells of this launch, of an outer one, or of this host, is left out. NAME=VALUE is set here
+/// too, for this host's ranks.
+std::vector<std::string> handed_on(std::vector<std::string> exported) {
   const std::vector<std::string> kept_back = {"WEFT_TOKEN", "WEFT_STORE",     "WEFT_BOARD", "WEFT_ERROR_FD",
                                               "WEFT_NODES", "WEFT_NODE_RANK", "WEFT_HEAD",  "WEFT_HOST"};
-  for (const std::string& name : exported) {
+  for (std::string& name : exported) {
+    const size_t equals = name.find('=');
+    if (equals != std::string::npos && equals > 0) {
+      const std::string value = name.substr(equals + 1);
+      name.resize(equals);
+      setenv(name.c_str(), value.c_str(), 1);
+    }
     if (getenv(name.c_str()) == nullptr) {
       throw InputError(fmt::format("-x {}: that variable is not set here; set it, or leave it out", shortened(name)));
     }
@@ -126,7 +133,7 @@ HeadOptions SeveralHosts::for_nodes(const LaunchPlace& place) const {
           .most_nodes = place.plan.nodes.most,
           .own_node = 0,
           .own_ranks = place.local_ranks,
-          .own_name = system_host_name(),
+          .own_name = shortened(system_host_name()),
           .own_address = place.plan.head_host};
 }
 
@@ -176,7 +183,7 @@ int serve_head(const LaunchOptions& options, bool joins_again, const LaunchPlace
   agent.token = env_string("WEFT_TOKEN").value_or("");
   agent.node = place.plan.node;
   agent.num_ranks = place.local_ranks;
-  agent.host = system_host_name();
+  agent.host = shortened(system_host_name());
   agent.command = options.command;
   agent.prefix = options.prefix;
   agent.host_timeout_s = place.options.host_timeout_s;

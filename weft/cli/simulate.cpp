@@ -116,6 +116,9 @@ void print_text(const SimulateArguments& arguments, const Recipe& recipe, const 
   std::string text = fmt::format("{}\nhardware: {}, {} a host\n", heading(recipe, result.plan.layout), printable(hardware.name),
                                  counted(hardware.ranks_per_host, "rank"));
   if (!untimed.empty()) text += untimed + "\n";
+  if (hardware.blocks.empty() && hardware.peak_flops(program.weight_bytes) == kFree) {
+    text += "it tells neither times of blocks nor operations a second: computing takes no time (weft profile measures both)\n";
+  }
   text += "\n" + summary(result, hardware);
   if (result.simulation.ranks.size() > 1) text += "\n" + ranks_table(result.simulation.ranks);
   if (program.mesh.pp > 1) {

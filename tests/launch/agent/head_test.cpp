@@ -149,6 +149,10 @@ TEST_F(HeadTest, WhoDoesNotKnowTheSecretIsRefused) {
   EXPECT_TRUE(babbler.next("welcome").is_null());
   FakeAgent outside = agent();
   EXPECT_EQ(outside.join(7, 1)["why"], "--node-rank 7: there is 1 node");
+  const std::string secret = "an agent at 127.0.0.1 was not let in: it does not know the job's secret";
+  EXPECT_NE(told_.find(secret), std::string::npos) << told_;
+  EXPECT_EQ(told_.find(secret), told_.rfind(secret)) << "told once: " << told_;
+  EXPECT_NE(told_.find("was not let in: --node-rank 7"), std::string::npos) << told_;
 }
 
 TEST_F(HeadTest, APlaceIsTakenUntilItsAgentIsSilent) {

@@ -16,6 +16,7 @@
 #include "weft/base/stopwatch.h"
 #include "weft/base/system_host.h"
 #include "weft/base/units.h"
+#include "weft/launch/agent/patience.h"
 #include "weft/launch/agent/sockets.h"
 #include "weft/launch/launch_options.h"
 #include "weft/launch/local_ranks.h"
@@ -30,6 +31,9 @@ namespace {
 constexpr double kFarewell_s = 5.0;
 /// A host that cannot be reached is tried again so often.
 constexpr int64_t kCallAgain = 10'000'000'000;
+/// Of a host that is lost both may be seen; only what is still there then goes on without its output.
+constexpr int64_t kSurelyThere = 3'000'000'000;
+constexpr size_t kMostNames = 8;
 
 }  // namespace
 
@@ -162,11 +166,24 @@ void Head::call_agents() {
   const bool again = monotonic_ns() - call_ns_ >= kCallAgain;
   if (again) call_ns_ = monotonic_ns();
   for (size_t i = 0; i < nodes_.size(); ++i) {
-    if (is_there(i)) continue;
     const std::string failure = options_.starter->failure(static_cast<int>(i));
+    if (is_there(i)) {
+      watch_output(i, failure);
+      continue;
+    }
     if (!failure.empty() && !has_gathered_) throw Error(fmt::format("host {}: {}", nodes_[i].name, failure));
     if (again) options_.starter->start(static_cast<int>(i));
   }
+}
+
+/// What a host's ranks print comes through what has started its agent.
+void Head::watch_output(size_t number, const std::string& failure) {
+  Node& node = nodes_[number];
+  if (failure.empty() || !node.agent || node.tells_nothing) return;
+  if (node.failed_ns == 0) node.failed_ns = monotonic_ns();
+  if (monotonic_ns() - node.failed_ns < kSurelyThere) return;
+  node.tells_nothing = true;
+  if (options_.tell) options_.tell(fmt::format("host {}: {}; its ranks go on, what they print is lost", node.name, failure));
 }
 
 void Head::hear(size_t number) {
@@ -198,6 +215,8 @@ void Head::lose(size_t number, const std::string& why) {
   if (node.ranks != nullptr) node.ranks->lose(why);
   if (node.ranks == nullptr && !has_finished_ && options_.tell) options_.tell(fmt::format("host {} {}", node.name, why));
   node.agent.reset();
+  node.failed_ns = 0;
+  node.tells_nothing = false;
   if (options_.starter != nullptr && !has_finished_) options_.starter->lost(static_cast<int>(number));
 }
 
@@ -205,27 +224,32 @@ std::vector<HostSignal> Head::signals() { return std::exchange(signals_, {}); }
 
 std::string Head::missing() const {
   std::vector<std::string> names;
+  size_t more = 0;
   for (size_t i = 0; i < nodes_.size(); ++i) {
-    if (!is_there(i)) names.push_back("host " + nodes_[i].name);
+    if (is_there(i)) continue;
+    names.size() < kMostNames ? names.push_back("host " + nodes_[i].name) : static_cast<void>(++more);
   }
-  return fmt::format("{}", fmt::join(names, ", "));
+  return fmt::format("{}{}", fmt::join(names, ", "), more > 0 ? fmt::format(" and {} more", more) : "");
 }
 
 int Head::gather(SignalWatch& signals, const std::function<bool(int capacity)>& enough) {
-  const Stopwatch waited;
+  Patience patience(options_.join_timeout_s);
   while (true) {
     receive();
     for (const int signal : signals.receive()) return signal;
     for (const HostSignal& signal : this->signals()) return signal.number;
     const std::string absent = missing();
     if (absent.empty() || (has_gathered_ && enough(capacity()))) break;
-    if (waited.seconds() > options_.join_timeout_s) {
+    if (patience.is_over()) {
       if (enough(capacity())) {
         if (options_.tell) options_.tell(absent + " did not come: starting without");
         break;
       }
       throw Error(
           fmt::format("{} did not join within {}; is weft started there?", absent, format_duration(options_.join_timeout_s)));
+    }
+    if (patience.tells_now() && options_.tell) {
+      options_.tell(fmt::format("waiting for {}, {} more at most", absent, format_duration(patience.left_s())));
     }
     std::vector<pollfd> ready = {{signals.fd(), POLLIN, 0}};
     add_descriptors(ready);

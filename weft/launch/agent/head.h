@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -86,6 +87,8 @@ class Head : public Hosts {
     std::string shares_as, system;           ///< by what its ranks tell who shares memory, and what says whether that is so
     std::shared_ptr<AgentConnection> agent;  ///< null: none has joined, or it is lost
     RemoteRanks* ranks = nullptr;            ///< of the launch that runs
+    int64_t failed_ns = 0;                   ///< when what started its agent was seen to have ended; 0: it was not
+    bool tells_nothing = false;              ///< and that this was told
   };
   struct Newcomer {
     std::shared_ptr<AgentConnection> connection;
@@ -100,12 +103,13 @@ class Head : public Hosts {
   void make_room(const std::string& address);
   void hear_newcomers();
   bool admit(Newcomer& newcomer, const nlohmann::json& message);
-  void refuse(Newcomer& newcomer, const std::string& why, bool again);
+  void refuse(const Newcomer& newcomer, const std::string& why, bool again);
   std::string told_apart(size_t number) const;
   void hear(size_t number);
   void lose(size_t number, const std::string& why);
   void tell_end(AgentConnection& agent) const;
   void call_agents();
+  void watch_output(size_t number, const std::string& failure);
   std::vector<int> spread(int ranks) const;
   std::string missing() const;
   void show();
@@ -114,6 +118,7 @@ class Head : public Hosts {
   HeadOptions options_;
   std::vector<Node> nodes_;
   std::vector<Newcomer> newcomers_;
+  std::set<std::string> refusals_;  ///< that were told
   std::vector<HostSignal> signals_;
   RunBoard* board_ = nullptr;  ///< of the launch that runs
   size_t first_node_ = 0;      ///< where its rank 0 is

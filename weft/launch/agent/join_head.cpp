@@ -15,6 +15,7 @@
 #include "weft/base/system_host.h"
 #include "weft/base/token.h"
 #include "weft/base/units.h"
+#include "weft/launch/agent/patience.h"
 #include "weft/launch/agent/sockets.h"
 
 namespace weft {
@@ -120,15 +121,18 @@ bool Joining::is_let_in(AgentConnection& connection, const nlohmann::json& messa
 
 JoinedHead join_head(const AgentOptions& options, SignalWatch& signals) {
   Joining joining(options, signals);
-  const Stopwatch waited;
+  Patience patience(options.join_timeout_s);
   do {
     if (auto connection = joining.attempt()) return {std::move(connection), 0};
-  } while (waited.seconds() < options.join_timeout_s && joining.pause(500));
+    if (!patience.tells_now() || !options.tell) continue;
+    options.tell(fmt::format("host {} waits for the head of the run at {}:{}, {} more at most: {}", options.host,
+                             options.head_host, options.head_port, format_duration(patience.left_s()), joining.why()));
+  } while (!patience.is_over() && joining.pause(500));
   if (joining.signal() != 0) return {nullptr, joining.signal()};
   throw Error(
       fmt::format("host {} cannot join the head of the run at {}:{}, tried for {}: {}; is node 0 started, and the "
                   "port open between the hosts?",
-                  options.host, options.head_host, options.head_port, format_duration(waited.seconds()), joining.why()));
+                  options.host, options.head_host, options.head_port, format_duration(patience.waited_s()), joining.why()));
 }
 
 }  // namespace weft

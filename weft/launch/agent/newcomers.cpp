@@ -23,6 +23,7 @@ constexpr int64_t kYoung = 1'000'000'000;
 constexpr int64_t kToProve = 3'000'000'000;
 /// An agent that was heard of so lately is there: no other takes its place.
 constexpr double kSurelyThere_s = 1.5;
+constexpr size_t kMostRefusals = 64;
 
 }  // namespace
 
@@ -64,10 +65,13 @@ void Head::hear_newcomers() {
   });
 }
 
-/// One that is refused goes once it has read why.
-void Head::refuse(Newcomer& newcomer, const std::string& why, bool again) {
+/// One that is refused goes once it has read why. It may come again and again, and be anybody: what is told has an end.
+void Head::refuse(const Newcomer& newcomer, const std::string& why, bool again) {
   newcomer.connection->send({{"kind", "refused"}, {"why", why}, {"again", again}});
   newcomer.connection->receive();
+  if (!options_.tell || has_finished_ || refusals_.size() >= kMostRefusals) return;
+  const std::string line = fmt::format("an agent at {} was not let in: {}", newcomer.connection->address(), why);
+  if (refusals_.insert(line).second) options_.tell(line);
 }
 
 /// A name of its own for a node's ranks where another host is called the same: they would take each other's memory for theirs.
