@@ -78,7 +78,7 @@ TEST(WeftRun, HostsThatDoNotGoTogetherAreRefusedBeforeAnythingStarts) {
        "-x NOT_SET_ANYWHERE: that variable is not set"},
       {{"--host-file", "/nowhere"}, "--host-file /nowhere: cannot be read"},
       {{"--host-file", "/dev/zero"}, "--host-file /dev/zero: more than 16.0 MiB"},
-      {{"-n", "1", "--node-rank", "1"}, "--node-rank (or WEFT_NODE_RANK) without --nodes"},
+      {{"-n", "1", "--node-rank", "1"}, "(WEFT_NODE_RANK, WEFT_HEAD) without --nodes"},
       {{"--hosts", "a:2", "--nodes", "2"}, "not both"},
   };
   for (const auto& [words, says] : cases) {

@@ -196,7 +196,8 @@ HealthServer::HealthServer(const HealthOptions& options, const RunStatus& status
     throw InputError(
         fmt::format("--health-port {}: cannot listen there on {}; is the port taken?", options.port, options.address));
   }
-  ::listen(state_->listens, kWorkers);  // again: the library's own five that may wait are too few, and the next would wait a second
+  // Again: the library lets five wait, and the next would have to try once more after a second.
+  ::listen(state_->listens, kWorkers);
   // Signals are the launcher's, and go to its thread.
   sigset_t all, before;
   sigfillset(&all);

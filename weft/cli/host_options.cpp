@@ -168,8 +168,9 @@ HostPlan host_plan(const HostOptions& options, bool starts_ranks) {
   if (options.no_token && options.nodes.empty()) {
     throw InputError("--no-token is for --nodes: hosts that are started otherwise are given a secret");
   }
-  if (options.nodes.empty() && options.node_rank >= 0) {
-    throw InputError("--node-rank (or WEFT_NODE_RANK) without --nodes (or WEFT_NODES): tell how many hosts there are");
+  if (options.nodes.empty() && (options.node_rank >= 0 || !options.head.empty())) {
+    throw InputError(
+        "--node-rank or --head (WEFT_NODE_RANK, WEFT_HEAD) without --nodes (WEFT_NODES): tell how many hosts there are");
   }
   if (!options.hosts.empty() || !options.host_file.empty()) {
     if (!options.nodes.empty()) {

@@ -63,8 +63,8 @@ void serve_store(LaunchOptions& options, bool one_host) {
   };
 }
 
-/// What agents are told to set: what tells of this launch, of an outer one, or of this host, is left out. NAME=VALUE is set here
-/// too, for this host's ranks.
+/// What agents are told to set: what tells of this launch, of an outer one, or of this host, is left out. NAME=VALUE is set
+/// here too, for this host's ranks.
 std::vector<std::string> handed_on(std::vector<std::string> exported) {
   const std::vector<std::string> kept_back = {"WEFT_TOKEN", "WEFT_STORE",     "WEFT_BOARD", "WEFT_ERROR_FD",
                                               "WEFT_NODES", "WEFT_NODE_RANK", "WEFT_HEAD",  "WEFT_HOST"};

@@ -27,8 +27,9 @@ bool is_beside(const InstructionList& list, const std::map<int, TimedInstruction
 TEST(Overlap, NobodyWaitsForShardsOfGradientsBeforeTheNextBackward) {
   for (const ShardLevel level : {ShardLevel::gradients, ShardLevel::parameters}) {
     test::run_ranks(kRanks, [&](World world) {
-      Trainer trainer(Mesh(world, {{"shard", kRanks}}), mlp({.inputs = 6, .width = 8, .layers = 4, .classes = 3}), Sgd{},
-                      {.global_batch = kBatch, .micro_batch = kBatch / kRanks / kMicroBatches, .layout = {.shard_level = level}});
+      Trainer trainer(
+          Mesh(world, {{"shard", kRanks}}), mlp({.inputs = 6, .width = 8, .layers = 4, .classes = 3}), Sgd{},
+          {.global_batch = kBatch, .micro_batch = kBatch / kRanks / kMicroBatches, .layout = {.shard_level = level}});
       trainer.trace(true);
       const at::Generator generator = at::detail::createCPUGenerator(1);
       const int64_t share = kBatch / kRanks;

@@ -65,11 +65,12 @@ void Head::hear_newcomers() {
   });
 }
 
-/// One that is refused goes once it has read why. It may come again and again, and be anybody: what is told has an end.
+/// One that is refused goes once it has read why. It may be anybody, so what is told of them has an end; who may come again, as
+/// a pod in the place of one that is just going, tells of it himself.
 void Head::refuse(const Newcomer& newcomer, const std::string& why, bool again) {
   newcomer.connection->send({{"kind", "refused"}, {"why", why}, {"again", again}});
   newcomer.connection->receive();
-  if (!options_.tell || has_finished_ || refusals_.size() >= kMostRefusals) return;
+  if (again || !options_.tell || has_finished_ || refusals_.size() >= kMostRefusals) return;
   const std::string line = fmt::format("an agent at {} was not let in: {}", newcomer.connection->address(), why);
   if (refusals_.insert(line).second) options_.tell(line);
 }

@@ -135,9 +135,10 @@ void compute_for(double seconds, const at::Tensor& matrix, at::Tensor& product) 
 /// Seconds of an all-reduce as a step makes them: called ahead, and awaited once something else has been computed, for half as
 /// long as one alone takes. So what it waits for cores is in it, where those that carry messages have none of their own.
 double seconds_in_a_row(const Group& group, int64_t numel, double alone_s) {
-  constexpr int kCalls = 24;
   constexpr int64_t kRows = 192;
   const at::TensorOptions floats(at::kFloat);
+  alone_s = mean_over_ranks({alone_s}, group, at::kCPU)[0];  // as many calls on all
+  const int calls = static_cast<int>(std::clamp(2.0 / std::max(alone_s, 1e-6), 4.0, 24.0));
   const at::Tensor buffers[] = {at::zeros({numel}, floats), at::zeros({numel}, floats)};
   const at::Tensor matrix = at::ones({kRows, kRows}, floats);
   at::Tensor product = at::empty_like(matrix);
@@ -146,14 +147,14 @@ double seconds_in_a_row(const Group& group, int64_t numel, double alone_s) {
   group.barrier("profile").wait();
   const Clock::time_point start = Clock::now();
   Work ahead = call(0);
-  for (int i = 1; i < kCalls; ++i) {
+  for (int i = 1; i < calls; ++i) {
     Work next = call(i);
     compute_for(0.5 * alone_s, matrix, product);
     ahead.wait();
     ahead = std::move(next);
   }
   ahead.wait();
-  const double seconds = seconds_since(start) / kCalls;
+  const double seconds = seconds_since(start) / calls;
   group.barrier("profile").wait();
   return seconds;
 }
