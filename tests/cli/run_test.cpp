@@ -78,7 +78,10 @@ TEST(WeftRun, HostsThatDoNotGoTogetherAreRefusedBeforeAnythingStarts) {
        "-x NOT_SET_ANYWHERE: that variable is not set"},
       {{"--host-file", "/nowhere"}, "--host-file /nowhere: cannot be read"},
       {{"--host-file", "/dev/zero"}, "--host-file /dev/zero: more than 16.0 MiB"},
-      {{"-n", "1", "--node-rank", "1"}, "(WEFT_NODE_RANK, WEFT_HEAD) without --nodes"},
+      {{"-n", "1", "--node-rank", "1"}, "--node-rank and --head are for --nodes"},
+      {{"-n", "1", "-x", "A=1"}, "-x is for --hosts and --host-file"},
+      {{"--hosts", "127.0.0.2:2,b", "--head-address", "127.0.0.1", "-x", "WEFT_TOKEN=1"},
+       "-x WEFT_TOKEN=1: that variable is weft's own"},
       {{"--hosts", "a:2", "--nodes", "2"}, "not both"},
   };
   for (const auto& [words, says] : cases) {

@@ -120,12 +120,12 @@ class SshTest(HostsTest):
         run.program.send_signal(signal.SIGKILL)
         self.assert_clean()
 
-    def test_an_ssh_that_ends_takes_only_the_output_with_it(self):
+    def test_an_ssh_that_ends_takes_only_the_reader_with_it(self):
         run = self.run_script("host1:1,host2:1", "echo up $RANK; sleep 60")
         run.says("up 1")
         _, pids, _ = self.hosts[0].run(["pgrep", "-f", "^ssh .*host2"])
         self.assertEqual(self.hosts[0].run(["kill", "-9", *pids.split()])[0], 0)
-        run.says("host host2: its ssh was ended by signal 9; its ranks go on, what they print is lost")
+        run.says("host host2: its ssh was ended by signal 9: nobody reads what its ranks print any more")
         run.program.send_signal(signal.SIGINT)
         self.assertEqual(run.wait(15), 130)
         self.assert_clean()

@@ -60,6 +60,9 @@ void parse_head(const std::string& text, HostPlan& plan) {
   plan.head_port = *port;
 }
 
+/// On the command line, and not by a variable that is set for all commands of a shell.
+bool is_told(const std::string& value, const char* variable) { return !value.empty() && getenv(variable) == nullptr; }
+
 /// Whoever reaches the head could join in the run otherwise, which must be wanted.
 void check_secret(bool no_token) {
   const bool has_token = !env_string("WEFT_TOKEN").value_or("").empty();
@@ -168,14 +171,9 @@ HostPlan host_plan(const HostOptions& options, bool starts_ranks) {
   if (options.no_token && options.nodes.empty()) {
     throw InputError("--no-token is for --nodes: hosts that are started otherwise are given a secret");
   }
-  if (options.nodes.empty() && (options.node_rank >= 0 || !options.head.empty())) {
-    throw InputError(
-        "--node-rank or --head (WEFT_NODE_RANK, WEFT_HEAD) without --nodes (WEFT_NODES): tell how many hosts there are");
-  }
   if (!options.hosts.empty() || !options.host_file.empty()) {
-    if (!options.nodes.empty()) {
-      throw InputError("--hosts starts all hosts from here, --nodes (or WEFT_NODES) is told on each of them: not both");
-    }
+    if (is_told(options.nodes, "WEFT_NODES"))
+      throw InputError("--hosts starts all hosts from here, --nodes is told on each: not both");
     if (!options.hosts.empty() && !options.host_file.empty()) throw InputError("--hosts or --host-file, not both");
     plan.kind = HostPlan::Kind::ssh;
     plan.places = options.hosts.empty() ? parse_host_file(text_of_file(options.host_file), options.host_file)
@@ -186,7 +184,16 @@ HostPlan host_plan(const HostOptions& options, bool starts_ranks) {
     if (ranks > kMostHostPlaces) throw InputError(fmt::format("the hosts name {} ranks in all, more than any run has", ranks));
     return plan;
   }
-  if (options.nodes.empty()) return starts_ranks ? plan_of_slurm() : plan;
+  if (!options.exported.empty()) {
+    throw InputError("-x is for --hosts and --host-file: otherwise ranks have the environment that weft is started with");
+  }
+  if (options.nodes.empty()) {
+    const std::string node = options.node_rank < 0 ? "" : fmt::to_string(options.node_rank);
+    if (is_told(node, "WEFT_NODE_RANK") || is_told(options.head, "WEFT_HEAD")) {
+      throw InputError("--node-rank and --head are for --nodes: tell how many hosts there are");
+    }
+    return starts_ranks ? plan_of_slurm() : plan;
+  }
   plan.nodes = parse_nodes(options.nodes);
   if (plan.nodes.most == 1) return plan;
   if (options.node_rank < 0) throw InputError("--nodes needs --node-rank, which of them this host is (or WEFT_NODE_RANK)");

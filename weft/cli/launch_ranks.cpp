@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -63,29 +64,31 @@ void serve_store(LaunchOptions& options, bool one_host) {
   };
 }
 
-/// What agents are told to set: what tells of this launch, of an outer one, or of this host, is left out. NAME=VALUE is set
-/// here too, for this host's ranks.
-std::vector<std::string> handed_on(std::vector<std::string> exported) {
+bool has_value(const std::string& exported) { return exported.find('=') != std::string::npos; }
+
+/// What agents are told to set: what tells of this launch, of an outer one, or of this host, is left out.
+std::vector<std::string> handed_on(const std::vector<std::string>& exported) {
   const std::vector<std::string> kept_back = {"WEFT_TOKEN", "WEFT_STORE",     "WEFT_BOARD", "WEFT_ERROR_FD",
                                               "WEFT_NODES", "WEFT_NODE_RANK", "WEFT_HEAD",  "WEFT_HOST"};
-  for (std::string& name : exported) {
-    const size_t equals = name.find('=');
-    if (equals != std::string::npos && equals > 0) {
-      const std::string value = name.substr(equals + 1);
-      name.resize(equals);
-      setenv(name.c_str(), value.c_str(), 1);
+  const auto is_in = [](const std::vector<std::string>& names, const std::string& name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  for (const std::string& text : exported) {
+    const std::string name = text.substr(0, text.find('='));
+    if (name.empty() || is_in(kept_back, name)) {
+      throw InputError(fmt::format("-x {}: that variable is weft's own, or none; leave it out", shortened(text)));
     }
-    if (getenv(name.c_str()) == nullptr) {
+    if (!has_value(text) && getenv(name.c_str()) == nullptr) {
       throw InputError(fmt::format("-x {}: that variable is not set here; set it, or leave it out", shortened(name)));
     }
   }
   std::vector<std::string> result;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string text = *entry, name = text.substr(0, text.find('='));
-    const auto is_in = [&](const std::vector<std::string>& names) { return std::count(names.begin(), names.end(), name) > 0; };
     const bool ours = name.starts_with("OMP_") || name.starts_with("WEFT_");
-    if (is_in(exported) || (ours && !is_in(kept_back))) result.push_back(text);
+    if (is_in(exported, name) || (ours && !is_in(kept_back, name))) result.push_back(text);
   }
+  std::copy_if(exported.begin(), exported.end(), std::back_inserter(result), has_value);
   return result;
 }
 
@@ -236,6 +239,8 @@ int launch_ranks(LaunchOptions options, RestartOptions restarts, const LaunchPla
     tell_line(outcome.error);
     return outcome.status;
   }
+  const std::vector<std::string>& exported = place.options.exported;
+  std::copy_if(exported.begin(), exported.end(), std::back_inserter(options.environment), has_value);
   SeveralHosts hosts(options, place, status);
   SignalWatch signals;
   options.hosts = &hosts.head();

@@ -1,4 +1,5 @@
 // weft netcheck: what messages and collectives take between the ranks of a job, which link is slow, and a hardware file of it.
+#include <ATen/ops/full.h>
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -103,11 +104,13 @@ void check_here(const World& world, const NetcheckArguments& arguments) {
   report.pairs(measure_pairs(world, all));
   report.begin_calls();
   measure_calls(all, arguments.most_mb << 20, [&](const CallTimes& times) { report.call(times); });
-  if (arguments.output.empty()) return;
+  const at::Tensor wanted = at::full({1}, arguments.output.empty() ? 0.0F : 1.0F, at::kFloat);
+  all.all_reduce(wanted, ReduceOp::sum, "netcheck").wait();  // only rank 0 may have been told of a file
+  if (wanted.item<float>() == 0.0F) return;
   Hardware hardware = arguments.devices.empty() ? Hardware{} : load_hardware(arguments.devices);
   hardware.name = "links measured by weft netcheck" + (arguments.devices.empty() ? "" : ", devices of " + hardware.name);
   measure_links(hardware, world, options);
-  if (world.rank() != 0) return;
+  if (world.rank() != 0 || arguments.output.empty()) return;
   write_file(arguments.output, hardware_text(hardware));
   report.file(arguments.output, hardware);
 }

@@ -15,6 +15,19 @@
 
 namespace weft {
 
+namespace {
+
+/// Puts "NAME=value" entries in the place of those of the same names.
+void set_variables(std::vector<std::string>& environment, const std::vector<std::string>& entries) {
+  for (const std::string& entry : entries) {
+    const std::string name = entry.substr(0, entry.find('=') + 1);
+    std::erase_if(environment, [&](const std::string& other) { return other.starts_with(name); });
+    environment.push_back(entry);
+  }
+}
+
+}  // namespace
+
 LocalRanksOptions local_ranks_options(const LaunchOptions& options, const sigset_t& mask) {
   return {.command = options.command,
           .environment = options.environment,
@@ -60,7 +73,7 @@ void LocalRanks::start(const HostStart& start) {
                                             .error_fd = errors_.write_end(),
                                             .threads = threads});
     process.inherited.push_back(errors_.write_end());
-    process.environment.insert(process.environment.end(), options_.environment.begin(), options_.environment.end());
+    set_variables(process.environment, options_.environment);
     OutputPrefix::Ends output;
     if (output_) {
       output = output_->add(options_.host, rank);

@@ -31,7 +31,7 @@ namespace {
 constexpr double kFarewell_s = 5.0;
 /// A host that cannot be reached is tried again so often.
 constexpr int64_t kCallAgain = 10'000'000'000;
-/// Of a host that is lost both may be seen; only what is still there then goes on without its output.
+/// Of a host that is lost both may be seen; only who speaks so long after has lost no more than its ssh.
 constexpr int64_t kSurelyThere = 3'000'000'000;
 constexpr size_t kMostNames = 8;
 
@@ -181,9 +181,12 @@ void Head::watch_output(size_t number, const std::string& failure) {
   Node& node = nodes_[number];
   if (failure.empty() || !node.agent || node.tells_nothing) return;
   if (node.failed_ns == 0) node.failed_ns = monotonic_ns();
-  if (monotonic_ns() - node.failed_ns < kSurelyThere) return;
+  if (node.agent->heard_ns() - node.failed_ns < kSurelyThere) return;
   node.tells_nothing = true;
-  if (options_.tell) options_.tell(fmt::format("host {}: {}; its ranks go on, what they print is lost", node.name, failure));
+  if (options_.tell) {
+    options_.tell(fmt::format("host {}: {}: nobody reads what its ranks print any more, so those that print may end", node.name,
+                              failure));
+  }
 }
 
 void Head::hear(size_t number) {
