@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tests/cli/command.h"
+#include "tests/support/wait_until.h"
 #include "weft/base/file_descriptor.h"
 #include "weft/base/loopback.h"
 
@@ -63,7 +64,9 @@ TEST(Health, ClientsThatNeverEndHoldNothingUp) {
       std::this_thread::sleep_for(std::chrono::milliseconds(300));
     }
   });
-  EXPECT_NE(answer_of(port, "/healthz").find("200 OK"), std::string::npos);
+  std::string answer;  // 503 until the rank runs
+  const auto is_well = [&] { return (answer = answer_of(port, "/healthz")).find("200 OK") != std::string::npos; };
+  EXPECT_TRUE(wait_until(is_well, 20.0)) << answer;
   std::ofstream(folder / "over").close();
   EXPECT_EQ(wait_for(pid, 30.0), 0);
   over = true;
