@@ -227,11 +227,11 @@ std::vector<HostSignal> Head::signals() { return std::exchange(signals_, {}); }
 
 std::string Head::missing() const {
   std::vector<std::string> names;
-  size_t more = 0;
   for (size_t i = 0; i < nodes_.size(); ++i) {
-    if (is_there(i)) continue;
-    names.size() < kMostNames ? names.push_back("host " + nodes_[i].name) : static_cast<void>(++more);
+    if (!is_there(i)) names.push_back("host " + nodes_[i].name);
   }
+  const size_t shown = std::min(names.size(), kMostNames), more = names.size() - shown;
+  names.resize(shown);
   return fmt::format("{}{}", fmt::join(names, ", "), more > 0 ? fmt::format(" and {} more", more) : "");
 }
 
