@@ -1,0 +1,96 @@
+#include "weft/nn/kernels/gelu_kernels.h"
+
+#include "weft/nn/kernels/instruction_sets.h"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "weft/nn/kernels/gelu_kernels.cpp"
+#include <hwy/contrib/math/math-inl.h>
+#include <hwy/foreach_target.h>  // before highway.h
+#include <hwy/highway.h>
+
+#include "weft/base/float_formats_inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace weft::HWY_NAMESPACE {
+namespace {
+
+constexpr float kTwoRoots = 1.5957691216057308F;  // 2 sqrt(2 / pi)
+constexpr float kCubic = 0.044715F;
+
+// exp(-2 z), large enough at most that 1 + it is finite.
+template <class D>
+HWY_INLINE hn::Vec<D> exponential(D d, hn::Vec<D> x, hn::Vec<D> square) {
+  const auto slope = hn::MulAdd(square, hn::Set(d, -kTwoRoots * kCubic), hn::Set(d, -kTwoRoots));
+  return hn::Exp(d, hn::Min(hn::Mul(x, slope), hn::Set(d, 87.0F)));
+}
+
+template <class Format>
+struct Forward {
+  template <class D>
+  static HWY_INLINE void apply(D d, const GeluRows& r, int64_t place, int64_t column) {
+    using Stored = typename Format::Stored;
+    Stored* at = static_cast<Stored*>(r.x) + place;
+    auto x = Format::load(d, at);
+    if (r.bias) {
+      x = hn::Add(x, hn::LoadU(d, r.bias + column));
+      Format::store(d, x, at);
+    }
+    const auto sum = hn::Add(hn::Set(d, 1.0F), exponential(d, x, hn::Mul(x, x)));
+    Format::store(d, hn::Div(x, sum), static_cast<Stored*>(r.y) + place);
+  }
+};
+
+// With s = sigmoid(2 z): dx = dy (s + x s (1 - s) 2 z'), where 1 - s is exp(-2 z) s.
+template <class Format>
+struct Backward {
+  template <class D>
+  static HWY_INLINE void apply(D d, const GeluRows& r, int64_t place, int64_t) {
+    using Stored = typename Format::Stored;
+    const auto x = Format::load(d, static_cast<const Stored*>(r.x) + place), square = hn::Mul(x, x);
+    const auto dy = Format::load(d, static_cast<const Stored*>(r.gradient) + place);
+    const auto power = exponential(d, x, square);
+    const auto s = hn::Div(hn::Set(d, 1.0F), hn::Add(hn::Set(d, 1.0F), power)), y = hn::Mul(x, s);
+    const auto slope = hn::MulAdd(square, hn::Set(d, 3.0F * kTwoRoots * kCubic), hn::Set(d, kTwoRoots));
+    // power may be huge where s is tiny: their product first, which is 1 - s.
+    const auto derivative = hn::MulAdd(hn::Mul(y, hn::Mul(power, s)), slope, s);
+    if (r.y) Format::store(d, y, static_cast<Stored*>(r.y) + place);
+    Format::store(d, hn::Mul(dy, derivative), static_cast<Stored*>(r.gradient) + place);
+  }
+};
+
+template <class Pass>
+void run(const GeluRows& rows) {
+  const hn::ScalableTag<float> d;
+  const hn::CappedTag<float, 1> one;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  for (int64_t row = 0; row < rows.rows; ++row) {
+    const int64_t begin = row * rows.width;
+    int64_t column = 0;
+    for (; column + lanes <= rows.width; column += lanes) Pass::apply(d, rows, begin + column, column);
+    for (; column < rows.width; ++column) Pass::apply(one, rows, begin + column, column);
+  }
+}
+
+void forward(Element element, const GeluRows& rows) {
+  element == Element::float32 ? run<Forward<Plain<float>>>(rows) : run<Forward<Brain>>(rows);
+}
+
+void backward(Element element, const GeluRows& rows) {
+  element == Element::float32 ? run<Backward<Plain<float>>>(rows) : run<Backward<Brain>>(rows);
+}
+
+}  // namespace
+}  // namespace weft::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace weft {
+namespace {
+HWY_EXPORT(forward);
+HWY_EXPORT(backward);
+}  // namespace
+
+void gelu_rows(Element element, const GeluRows& rows) { HWY_DYNAMIC_DISPATCH(forward)(element, rows); }
+void gelu_backward_rows(Element element, const GeluRows& rows) { HWY_DYNAMIC_DISPATCH(backward)(element, rows); }
+
+}  // namespace weft
+#endif

@@ -1,0 +1,5 @@
+// The instruction sets that kernels in Highway are made for beside the one that all processors of a kind have: AVX2 and
+// AVX-512, or ARM's. Included before Highway.
+#pragma once
+
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL)
