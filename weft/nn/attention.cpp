@@ -1,6 +1,6 @@
 #include "weft/nn/attention.h"
 
-#include <ATen/ops/cat.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <fmt/core.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -28,11 +28,11 @@ std::pair<at::Tensor, at::Tensor> flash(const at::Tensor& q, const at::Tensor& k
 }
 
 /// The gradients of q, k and v, from that of the output.
-AttentionGradients flash_backward(const at::Tensor& gradient, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                                  const at::Tensor& merged, const at::Tensor& logsumexp) {
+void flash_backward(const AttentionGradients& into, const at::Tensor& gradient, const at::Tensor& q, const at::Tensor& k,
+                    const at::Tensor& v, const at::Tensor& merged, const at::Tensor& logsumexp) {
   const int64_t heads = q.size(1);
-  return attend_backward(as_heads(gradient.contiguous(), heads), q, k, v, {as_heads(merged, heads), logsumexp},
-                         AttentionMask::causal, AttentionKernel::flash);
+  attend_backward_into(into, as_heads(gradient.contiguous(), heads), q, k, v, {as_heads(merged, heads), logsumexp},
+                       AttentionMask::causal, AttentionKernel::flash);
 }
 
 struct FlashAttention : torch::autograd::Function<FlashAttention> {
@@ -45,11 +45,12 @@ struct FlashAttention : torch::autograd::Function<FlashAttention> {
 
   static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
     const variable_list saved = ctx->get_saved_variables();
-    const at::Tensor& qkv = saved[0];
     const int64_t heads = ctx->saved_data["heads"].toInt();
-    const auto [dq, dk, dv] = flash_backward(grads[0], split_heads(qkv, 0, heads), split_heads(qkv, 1, heads),
-                                             split_heads(qkv, 2, heads), saved[1], saved[2]);
-    return {at::cat({merge_heads(dq), merge_heads(dk), merge_heads(dv)}, 2), {}};
+    const auto third = [heads](const at::Tensor& x, int64_t number) { return split_heads(x, number, heads); };
+    const at::Tensor &qkv = saved[0], gradient = at::empty_like(qkv, at::MemoryFormat::Contiguous);
+    flash_backward({third(gradient, 0), third(gradient, 1), third(gradient, 2)}, grads[0], third(qkv, 0), third(qkv, 1),
+                   third(qkv, 2), saved[1], saved[2]);
+    return {gradient, {}};
   }
 };
 
@@ -62,7 +63,8 @@ struct GroupedFlashAttention : torch::autograd::Function<GroupedFlashAttention> 
 
   static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
     const variable_list saved = ctx->get_saved_variables();
-    const AttentionGradients gradients = flash_backward(grads[0], saved[0], saved[1], saved[2], saved[3], saved[4]);
+    const AttentionGradients gradients{at::empty_like(saved[0]), at::empty_like(saved[1]), at::empty_like(saved[2])};
+    flash_backward(gradients, grads[0], saved[0], saved[1], saved[2], saved[3], saved[4]);
     return {gradients.q, gradients.k, gradients.v};
   }
 };

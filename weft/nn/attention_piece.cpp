@@ -2,6 +2,7 @@
 
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_backward.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/logaddexp.h>
 #include <ATen/ops/logsumexp.h>
 #include <ATen/ops/matmul.h>
@@ -9,6 +10,8 @@
 
 #include <cmath>
 #include <limits>
+
+#include "weft/nn/tiled_attention.h"
 
 namespace weft {
 
@@ -57,16 +60,22 @@ AttentionGradients attend_backward_by_formula(const at::Tensor& dout, const at::
   return {heads_of_rows(at::matmul(narrow, k), q.size(1)), at::matmul(narrow.transpose(2, 3), rows_of_kv_heads(q, k)), dv};
 }
 
+/// An empty tensor like x [batch, heads, tokens, head width] that lies in memory as [batch, tokens, heads, head width].
+at::Tensor token_major_like(const at::Tensor& x) {
+  return at::empty({x.size(0), x.size(2), x.size(1), x.size(3)}, x.options()).transpose(1, 2);
+}
+
 }  // namespace
 
 AttentionKernel attention_kernel(at::Device device) {
   return device.is_cpu() || device.is_meta() ? AttentionKernel::flash : AttentionKernel::formula;
 }
 
-// The kernel groups query heads by itself, and takes any strides.
+// The kernels group query heads by themselves, and take any strides.
 AttentionPiece attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, AttentionMask mask,
                       AttentionKernel kernel) {
   if (kernel == AttentionKernel::formula) return attend_by_formula(q, k, v, mask);
+  if (fits_tiles(q, k, v)) return attend_in_tiles(q, k, v, mask);
   auto [out, logsumexp] =
       at::_scaled_dot_product_flash_attention_for_cpu(q, k, v, 0.0, /*is_causal=*/mask == AttentionMask::causal);
   return {out, logsumexp};
@@ -75,9 +84,25 @@ AttentionPiece attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor
 AttentionGradients attend_backward(const at::Tensor& dout, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                                    const AttentionPiece& whole, AttentionMask mask, AttentionKernel kernel) {
   if (kernel == AttentionKernel::formula) return attend_backward_by_formula(dout, q, k, v, whole, mask);
+  if (fits_tiles(q, k, v)) {
+    const AttentionGradients gradients{token_major_like(q), token_major_like(k), token_major_like(v)};
+    attend_backward_in_tiles(dout, q, k, v, whole, mask, gradients);
+    return gradients;
+  }
   auto [dq, dk, dv] = at::_scaled_dot_product_flash_attention_for_cpu_backward(dout, q, k, v, whole.out, whole.logsumexp, 0.0,
                                                                                /*is_causal=*/mask == AttentionMask::causal);
   return {dq, dk, dv};
+}
+
+void attend_backward_into(const AttentionGradients& into, const at::Tensor& dout, const at::Tensor& q, const at::Tensor& k,
+                          const at::Tensor& v, const AttentionPiece& whole, AttentionMask mask, AttentionKernel kernel) {
+  if (kernel == AttentionKernel::flash && fits_tiles(q, k, v)) {
+    return attend_backward_in_tiles(dout, q, k, v, whole, mask, into);
+  }
+  const AttentionGradients gradients = attend_backward(dout, q, k, v, whole, mask, kernel);
+  into.q.copy_(gradients.q);
+  into.k.copy_(gradients.k);
+  into.v.copy_(gradients.v);
 }
 
 // The weight of `part` among both is exp(b) / (exp(a) + exp(b)) = sigmoid(b - a), which overflows nowhere.

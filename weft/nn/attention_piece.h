@@ -12,7 +12,8 @@
 
 namespace weft {
 
-/// What computes a piece. flash: LibTorch's kernel of the CPU, which keeps no scores. formula: plain operations on any device,
+/// What computes a piece. flash: the CPU's kernel, which keeps no scores: weft's own in float32 and bfloat16
+/// (nn/tiled_attention.h), LibTorch's in other types. formula: plain operations on any device,
 /// with two matrices of [batch, heads, queries, keys] in float32 at once, three in backward.
 enum class AttentionKernel { flash, formula };
 
@@ -43,6 +44,10 @@ AttentionPiece attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor
 /// gradient of its output: a piece's own output is not needed (Liu et al. 2023, arXiv:2310.01889, appendix).
 AttentionGradients attend_backward(const at::Tensor& dout, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                                    const AttentionPiece& whole, AttentionMask mask, AttentionKernel kernel);
+
+/// The same, into tensors of those shapes, which may be views.
+void attend_backward_into(const AttentionGradients& into, const at::Tensor& dout, const at::Tensor& q, const at::Tensor& k,
+                          const at::Tensor& v, const AttentionPiece& whole, AttentionMask mask, AttentionKernel kernel);
 
 /// Adds attention over further keys to `whole`, in place; its tensors have the type of the logsumexp.
 void join(const AttentionPiece& whole, const AttentionPiece& part);

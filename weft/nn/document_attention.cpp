@@ -50,11 +50,8 @@ void attend_backward_within(const at::Tensor& gradient, const at::Tensor& q, con
   const at::Tensor dout = as_heads(gradient.contiguous(), heads), out = as_heads(all.out, heads);
   for (const DocumentRun& run : runs) {
     const AttentionPiece one{part_of(out, run), part_of(all.logsumexp, run).contiguous()};
-    const AttentionGradients part = attend_backward(part_of(dout, run), part_of(q, run), part_of(k, run), part_of(v, run), one,
-                                                    AttentionMask::causal, AttentionKernel::flash);
-    part_of(into.q, run).copy_(part.q);
-    part_of(into.k, run).copy_(part.k);
-    part_of(into.v, run).copy_(part.v);
+    attend_backward_into({part_of(into.q, run), part_of(into.k, run), part_of(into.v, run)}, part_of(dout, run),
+                         part_of(q, run), part_of(k, run), part_of(v, run), one, AttentionMask::causal, AttentionKernel::flash);
   }
 }
 

@@ -38,6 +38,8 @@ double flops_of(const at::RecordFunction& fn) {
     const c10::List<bool> mask = fn.inputs()[10].toBoolList();
     return (mask.get(0) + mask.get(1)) * convolution_flops(in[0].toTensor(), in[2].toTensor());
   }
+  if (op == "weft::attention") return attention_flops(in[0].toTensor(), in[1].toTensor());
+  if (op == "weft::attention_backward") return 2.5 * attention_flops(in[0].toTensor(), in[1].toTensor());
   if (op == "aten::_scaled_dot_product_flash_attention_for_cpu") {
     return attention_flops(in[0].toTensor(), in[1].toTensor());
   }

@@ -3,11 +3,11 @@
 #include "weft/nn/kernels/instruction_sets.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "weft/nn/kernels/gelu_kernels.cpp"
-#include <hwy/contrib/math/math-inl.h>
 #include <hwy/foreach_target.h>  // before highway.h
 #include <hwy/highway.h>
 
 #include "weft/base/float_formats_inl.h"
+#include "weft/nn/kernels/exponential_inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace weft::HWY_NAMESPACE {
@@ -18,9 +18,9 @@ constexpr float kCubic = 0.044715F;
 
 // exp(-2 z), large enough at most that 1 + it is finite.
 template <class D>
-HWY_INLINE hn::Vec<D> exponential(D d, hn::Vec<D> x, hn::Vec<D> square) {
+HWY_INLINE hn::Vec<D> power_of(D d, hn::Vec<D> x, hn::Vec<D> square) {
   const auto slope = hn::MulAdd(square, hn::Set(d, -kTwoRoots * kCubic), hn::Set(d, -kTwoRoots));
-  return hn::Exp(d, hn::Min(hn::Mul(x, slope), hn::Set(d, 87.0F)));
+  return exponential(d, hn::Min(hn::Mul(x, slope), hn::Set(d, 87.0F)));
 }
 
 template <class Format>
@@ -34,7 +34,7 @@ struct Forward {
       x = hn::Add(x, hn::LoadU(d, r.bias + column));
       Format::store(d, x, at);
     }
-    const auto sum = hn::Add(hn::Set(d, 1.0F), exponential(d, x, hn::Mul(x, x)));
+    const auto sum = hn::Add(hn::Set(d, 1.0F), power_of(d, x, hn::Mul(x, x)));
     Format::store(d, hn::Div(x, sum), static_cast<Stored*>(r.y) + place);
   }
 };
@@ -47,7 +47,7 @@ struct Backward {
     using Stored = typename Format::Stored;
     const auto x = Format::load(d, static_cast<const Stored*>(r.x) + place), square = hn::Mul(x, x);
     const auto dy = Format::load(d, static_cast<const Stored*>(r.gradient) + place);
-    const auto power = exponential(d, x, square);
+    const auto power = power_of(d, x, square);
     const auto s = hn::Div(hn::Set(d, 1.0F), hn::Add(hn::Set(d, 1.0F), power)), y = hn::Mul(x, s);
     const auto slope = hn::MulAdd(square, hn::Set(d, 3.0F * kTwoRoots * kCubic), hn::Set(d, kTwoRoots));
     // power may be huge where s is tiny: their product first, which is 1 - s.

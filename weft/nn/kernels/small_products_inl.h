@@ -1,0 +1,99 @@
+// Products of small matrices of floats that stay in the cache, for kernels in Highway: included as base/float_formats_inl.h is.
+#if defined(WEFT_NN_KERNELS_SMALL_PRODUCTS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef WEFT_NN_KERNELS_SMALL_PRODUCTS_INL_H_
+#undef WEFT_NN_KERNELS_SMALL_PRODUCTS_INL_H_
+#else
+#define WEFT_NN_KERNELS_SMALL_PRODUCTS_INL_H_
+#endif
+
+#include <hwy/highway.h>
+
+#include <cstdint>
+
+HWY_BEFORE_NAMESPACE();
+namespace weft::HWY_NAMESPACE {
+namespace {
+namespace hn = hwy::HWY_NAMESPACE;
+
+constexpr int64_t kLanes = 16;  // partial sums of a row, whatever the width of vectors
+constexpr int64_t kRows = 4;    // of a product that are made together
+// Vectors of a row that are made together: 16 sums where there are 32 registers, else 8.
+#if HWY_MAX_BYTES >= 64 || HWY_ARCH_ARM_A64
+constexpr int64_t kVectors = 4;
+#else
+constexpr int64_t kVectors = 2;
+#endif
+
+using Tag = hn::CappedTag<float, kLanes>;
+using Vector = hn::Vec<Tag>;
+
+HWY_INLINE int64_t lanes() { return static_cast<int64_t>(hn::Lanes(Tag())); }
+HWY_INLINE int64_t round_up(int64_t count, int64_t to) { return (count + to - 1) / to * to; }
+HWY_INLINE int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+// A matrix of floats: element (i, j) at data[i row + j column].
+struct Matrix {
+  float* data;
+  int64_t row, column;
+};
+
+// c [kRows, N vectors] = or += a b over `inner`; rows of b and c lie side by side.
+template <int64_t N>
+HWY_INLINE void multiply_some(const Matrix& a, const float* b, int64_t b_row, float* c, int64_t c_row, int64_t inner,
+                              bool adds) {
+  const Tag d;
+  const int64_t step = lanes();
+  Vector sums[kRows][N];
+  for (int64_t i = 0; i < kRows; ++i) {
+    for (int64_t n = 0; n < N; ++n) sums[i][n] = adds ? hn::LoadU(d, c + i * c_row + n * step) : hn::Zero(d);
+  }
+  const float* from = a.data;
+  for (int64_t k = 0; k < inner; ++k, from += a.column, b += b_row) {
+    Vector right[N];
+    for (int64_t n = 0; n < N; ++n) right[n] = hn::LoadU(d, b + n * step);
+    for (int64_t i = 0; i < kRows; ++i) {
+      const auto left = hn::Set(d, from[i * a.row]);
+      for (int64_t n = 0; n < N; ++n) sums[i][n] = hn::MulAdd(left, right[n], sums[i][n]);
+    }
+  }
+  for (int64_t i = 0; i < kRows; ++i) {
+    for (int64_t n = 0; n < N; ++n) hn::StoreU(sums[i][n], d, c + i * c_row + n * step);
+  }
+}
+
+// What a square matrix has that is multiplied from the left: all, or zeros above or below the diagonal, which are left out.
+enum class Filled { whole, lower, upper };
+
+// c [rows, columns] = or += a b over `inner`; rows in whole kRows, columns in whole kLanes.
+void multiply(Matrix a, const float* b, int64_t b_row, float* c, int64_t c_row, int64_t rows, int64_t columns, int64_t inner,
+              bool adds, Filled filled = Filled::whole) {
+  const int64_t many = kVectors * lanes(), whole = columns / many * many;
+  for (int64_t i = 0; i < rows; i += kRows, a.data += kRows * a.row, c += kRows * c_row) {
+    const int64_t first = filled == Filled::upper ? least(i, inner) : 0;
+    const int64_t count = (filled == Filled::lower ? least(i + kRows, inner) : inner) - first;
+    const Matrix some{a.data + first * a.column, a.row, a.column};
+    const float* from = b + first * b_row;
+    for (int64_t j = 0; j < whole; j += many) multiply_some<kVectors>(some, from + j, b_row, c + j, c_row, count, adds);
+    for (int64_t j = whole; j < columns; j += lanes()) multiply_some<1>(some, from + j, b_row, c + j, c_row, count, adds);
+  }
+}
+
+void fill(float* to, int64_t count, float value) {
+  for (int64_t i = 0; i < count; ++i) to[i] = value;
+}
+
+// Of kLanes partial sums, pairwise.
+float sum_of(const float* parts) {
+  float sum[kLanes];
+  for (int64_t i = 0; i < kLanes; ++i) sum[i] = parts[i];
+  for (int64_t half = kLanes / 2; half > 0; half /= 2) {
+    for (int64_t i = 0; i < half; ++i) sum[i] += sum[i + half];
+  }
+  return sum[0];
+}
+
+}  // namespace
+}  // namespace weft::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,0 +1,103 @@
+#include "weft/nn/tiled_attention.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/ops/empty.h>
+#include <ATen/record_function.h>
+
+#include <cmath>
+#include <vector>
+
+#include "weft/nn/kernels/attention_kernels.h"
+
+namespace weft {
+
+namespace {
+
+Element element_of(const at::Tensor& x) { return x.scalar_type() == at::kBFloat16 ? Element::bfloat16 : Element::float32; }
+
+/// Of one sample, from head `head` on: x [batch, heads, tokens, ...].
+HeadRows rows_from(const at::Tensor& x, int64_t sample, int64_t head) {
+  auto* data = static_cast<char*>(x.data_ptr());
+  return {data + (sample * x.stride(0) + head * x.stride(1)) * static_cast<int64_t>(x.element_size()), x.stride(1),
+          x.stride(2)};
+}
+
+/// The tensors of an attention; the gradients are undefined forward.
+struct AttentionTensors {
+  at::Tensor q = {}, k = {}, v = {}, out = {}, logsumexp = {}, dout = {}, dq = {}, dk = {}, dv = {};
+};
+
+AttentionJob job_of(const AttentionTensors& t, AttentionMask mask, int64_t sample, int64_t kv_head) {
+  const int64_t heads = t.q.size(1) / t.k.size(1), head = kv_head * heads;
+  AttentionJob job{.heads = heads,
+                   .queries = t.q.size(2),
+                   .keys = t.k.size(2),
+                   .width = t.q.size(3),
+                   .causal = mask == AttentionMask::causal,
+                   .scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(t.q.size(3))))};
+  job.q = rows_from(t.q, sample, head);
+  job.k = rows_from(t.k, sample, kv_head);
+  job.v = rows_from(t.v, sample, kv_head);
+  job.out = rows_from(t.out, sample, head);
+  job.logsumexp = rows_from(t.logsumexp, sample, head);
+  if (t.dout.defined()) {
+    job.dout = rows_from(t.dout, sample, head);
+    job.dq = rows_from(t.dq, sample, head);
+    job.dk = rows_from(t.dk, sample, kv_head);
+    job.dv = rows_from(t.dv, sample, kv_head);
+  }
+  return job;
+}
+
+/// All kv heads of all samples, each by one thread.
+void run_jobs(const AttentionTensors& t, AttentionMask mask) {
+  if (t.q.is_meta()) return;
+  const bool backward = t.dout.defined();
+  const int64_t kv_heads = t.k.size(1);
+  at::parallel_for(0, t.q.size(0) * kv_heads, 1, [&](int64_t begin, int64_t end) {
+    const int64_t floats = attention_scratch(job_of(t, mask, 0, 0), backward);
+    const at::Tensor scratch = at::empty({floats}, t.q.options().dtype(at::kFloat));
+    for (int64_t i = begin; i < end; ++i) {
+      AttentionJob job = job_of(t, mask, i / kv_heads, i % kv_heads);
+      job.scratch = scratch.mutable_data_ptr<float>();
+      backward ? attend_backward_job(element_of(t.q), job) : attend_job(element_of(t.q), job);
+    }
+  });
+}
+
+/// Elements of a head side by side, as the kernel reads them.
+at::Tensor readable(const at::Tensor& x) { return x.stride(3) == 1 ? x : x.contiguous(); }
+
+}  // namespace
+
+bool fits_tiles(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
+  const at::ScalarType type = q.scalar_type();
+  return (q.is_cpu() || q.is_meta()) && (type == at::kFloat || type == at::kBFloat16) && k.scalar_type() == type &&
+         v.scalar_type() == type && q.numel() > 0 && k.numel() > 0 && v.sizes() == k.sizes();
+}
+
+AttentionPiece attend_in_tiles(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, AttentionMask mask) {
+  RECORD_FUNCTION("weft::attention", (std::vector<c10::IValue>{q, k}));
+  AttentionTensors t{.q = readable(q), .k = readable(k), .v = readable(v)};
+  t.out = at::empty({q.size(0), q.size(2), q.size(1), q.size(3)}, q.options()).transpose(1, 2);
+  t.logsumexp = at::empty({q.size(0), q.size(1), q.size(2)}, q.options().dtype(at::kFloat));
+  run_jobs(t, mask);
+  return {t.out, t.logsumexp};
+}
+
+void attend_backward_in_tiles(const at::Tensor& dout, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                              const AttentionPiece& whole, AttentionMask mask, const AttentionGradients& into) {
+  RECORD_FUNCTION("weft::attention_backward", (std::vector<c10::IValue>{q, k}));
+  run_jobs({.q = readable(q),
+            .k = readable(k),
+            .v = readable(v),
+            .out = readable(whole.out),
+            .logsumexp = whole.logsumexp,
+            .dout = readable(dout),
+            .dq = into.q,
+            .dk = into.k,
+            .dv = into.v},
+           mask);
+}
+
+}  // namespace weft
