@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cmath>
 #include <limits>
 #include <ostream>
 #include <thread>
@@ -67,6 +68,17 @@ TEST_P(MatmulTest, IsNearTheExactProduct) {
   multiply(out, matrix(a_, p_.a_transposed), matrix(b_, p_.b_transposed));
   EXPECT_TRUE(at::allclose(out.to(at::kDouble), exact, 1e-5, 1e-5 * static_cast<double>(p_.k)));
   EXPECT_TRUE(at::allclose(added(0).to(at::kDouble), exact.add(before_), 1e-5, 1e-5 * static_cast<double>(p_.k)));
+}
+
+TEST_P(MatmulTest, AddsABias) {
+  const at::Tensor bias = at::randn({p_.n}), exact = a_.to(at::kDouble).matmul(b_.to(at::kDouble)).add(bias);
+  const at::Tensor w = matrix(b_, false).t().contiguous();
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+    const at::Tensor y = multiply_with_bias(matrix(a_, false).to(dtype), w.to(dtype), bias.to(dtype));
+    EXPECT_EQ(y.scalar_type(), dtype);
+    const double bound = dtype == at::kFloat ? 1e-5 : 2e-2;
+    EXPECT_TRUE(at::allclose(y.to(at::kDouble), exact, bound, bound * std::sqrt(static_cast<double>(p_.k))));
+  }
 }
 
 TEST_P(MatmulTest, HasTheSameBitsWhereverItsOperandsLieAndOnAnyThread) {

@@ -1,6 +1,5 @@
 #include "weft/models/gpt.h"
 
-#include <ATen/ops/gelu.h>
 #include <fmt/core.h>
 
 #include <cmath>
@@ -99,9 +98,9 @@ class LayerBlock : public Block, public HasKind {
     };
     const at::Tensor attended = context.recompute_parts ? recompute(attend, x) : attend(x);
     x = x.add(drop(attended, dropout_, name_ + ".attn.dropout", context));
-    x = x.add(
-        drop(down_(at::gelu(up_(norm2_(x, context), context), "tanh"), context), dropout_, name_ + ".mlp.dropout", context));
-    return documents.handed_on(x);
+    const at::Tensor up = up_(norm2_(x, context), context);
+    const at::Tensor mlp = down_({{up}, kGelu}, context);
+    return documents.handed_on(x.add(drop(mlp, dropout_, name_ + ".mlp.dropout", context)));
   }
 
   std::vector<ParamSpec> parameters() override {

@@ -10,6 +10,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "weft/nn/attention_parts.h"
+
 namespace weft {
 
 /// What computes a piece. flash: the CPU's kernel, which keeps no scores: weft's own in float32 and bfloat16
@@ -19,22 +21,6 @@ enum class AttentionKernel { flash, formula };
 
 /// The kernel for tensors on `device`: flash on the CPU, and on the meta device, which stands for it.
 AttentionKernel attention_kernel(at::Device device);
-
-/// Which keys a query sees. causal: those at its own place and before; there are as many keys as queries.
-enum class AttentionMask { none, causal };
-
-/// Attention over some of the keys.
-struct AttentionPiece {
-  at::Tensor out;        ///< like q
-  at::Tensor logsumexp;  ///< of the scaled scores: [batch, heads, queries], float32 (float64 for float64)
-};
-
-/// Gradients of a piece's inputs, each of its type and shape.
-struct AttentionGradients {
-  at::Tensor q;  ///< of the queries
-  at::Tensor k;  ///< of the keys
-  at::Tensor v;  ///< of the values
-};
 
 /// Attends to these keys and no others.
 AttentionPiece attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, AttentionMask mask,

@@ -53,7 +53,7 @@ at::Tensor Linear::operator()(const at::Tensor& x) {
   return linear(x, weight, bias.value.defined() ? &bias : nullptr);
 }
 
-at::Tensor Linear::operator()(const at::Tensor& x, const Context& context) {
+at::Tensor Linear::operator()(const LayerInput& x, const Context& context) {
   return linear(x, weight, bias.value.defined() ? &bias : nullptr, context);
 }
 

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "weft/nn/activation.h"
 #include "weft/nn/block.h"
 
 namespace weft {
@@ -18,7 +19,7 @@ namespace weft {
 struct Linear {
   Linear(int64_t in, int64_t out, bool with_bias = true);              ///< maps rows of `in` elements to rows of `out`
   at::Tensor operator()(const at::Tensor& x);                          ///< y [..., out]
-  at::Tensor operator()(const at::Tensor& x, const Context& context);  ///< the same, split as nn/linear.h says
+  at::Tensor operator()(const LayerInput& x, const Context& context);  ///< the same, split as nn/linear.h says
   /// Adds what Block::parameters() tells of the layer: `name`.weight and, where there is one, `name`.bias.
   void describe(std::vector<ParamSpec>& specs, const std::string& name);
   /// Weights from N(0, stddev^2), bias zero: GPT-2's rule.

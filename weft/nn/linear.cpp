@@ -40,9 +40,10 @@ at::Tensor joined(const at::Tensor& part, const Split& split, const Context& con
 }
 
 /// This rank's part of the rows of x.
-at::Tensor part_of_rows(const at::Tensor& x, const Split& split, const at::Tensor& weight, const Context& context) {
+LayerInput part_of_rows(const LayerInput& input, const Split& split, const at::Tensor& weight, const Context& context) {
   const int64_t whole = split.segments.front();
-  if (x.size(-1) == weight.size(1)) return x;
+  if (input.sizes().back() == weight.size(1)) return input;
+  const at::Tensor x = input.value();
   if (x.size(-1) != whole) {
     throw InputError(
         fmt::format("layer {}: its input has rows of {}; split by rows over {} ranks it takes {}, or {} of which it "
@@ -55,22 +56,23 @@ at::Tensor part_of_rows(const at::Tensor& x, const Split& split, const at::Tenso
 }
 
 /// A part of the sum: the product of this rank's part of the rows of x with its columns of the weight.
-at::Tensor partial_rows(const at::Tensor& x, Parameter& weight, Parameter* bias, const Context& context) {
+at::Tensor partial_rows(const LayerInput& x, Parameter& weight, Parameter* bias, const Context& context) {
   const Split& split = *weight.split;
   const std::string what = "output of " + split.layer;
-  const at::Tensor part = part_of_rows(x, split, weight.value, context);
+  const LayerInput part = part_of_rows(x, split, weight.value, context);
   at::Tensor y;
   if (gradients_have_places(weight, nullptr)) {
     y = linear_by_rows(part, weight, context, what);
   } else {
-    y = linear(part, weight, nullptr);
+    y = linear(part.value(), weight, nullptr);
     y = context.sequence_parallel ? sum_scatter(y, 1, context.tp, what) : sum_over(y, context.tp, what);
   }
   return bias ? y.add_(whole_value(*bias, context)) : y;
 }
 
-at::Tensor linear_in_pieces(const at::Tensor& x, Parameter& weight, Parameter* bias, int64_t pieces) {
-  if (gradients_have_places(weight, bias)) return apply(kMatrixLayer, x, weight, bias, pieces);
+at::Tensor linear_in_pieces(const LayerInput& input, Parameter& weight, Parameter* bias, int64_t pieces) {
+  if (gradients_have_places(weight, bias)) return apply(kMatrixLayer, input, weight, bias, pieces);
+  const at::Tensor x = input.value();
   return of_batch_pieces(
       pieces, [&](int64_t piece) { return at::linear(batch_piece(x, piece, pieces), weight.value, value_of(bias)); });
 }
@@ -79,23 +81,24 @@ at::Tensor linear_in_pieces(const at::Tensor& x, Parameter& weight, Parameter* b
 
 at::Tensor linear(const at::Tensor& x, Parameter& weight, Parameter* bias) { return linear_in_pieces(x, weight, bias, 1); }
 
-at::Tensor linear(const at::Tensor& x, Parameter& weight, Parameter* bias, const Context& context) {
+at::Tensor linear(const LayerInput& x, Parameter& weight, Parameter* bias, const Context& context) {
   if (weight.split) {
     const bool by_columns = weight.split->dim == 0;
     check_split_over(*weight.split, context.tp);
     if (weight.split->pieces > 0) {
-      return by_columns ? columns_of_pieces(x, weight, bias, context) : rows_of_pieces(x, weight, bias, context);
+      return by_columns ? columns_of_pieces(x.value(), weight, bias, context) : rows_of_pieces(x, weight, bias, context);
     }
     if (!by_columns) return partial_rows(x, weight, bias, context);
-    const at::Tensor y = columns(x, {{&weight, bias}}, context).front();
+    const at::Tensor y = columns(x.value(), {{&weight, bias}}, context).front();
     return weight.split->joined ? joined(y, *weight.split, context) : y;
   }
   // An error of LibTorch's, as that of the product would be: whoever runs the block names it.
-  TORCH_CHECK(context.tp.size() == 1 || x.size(-1) == weight.value.size(1), "a linear layer that no rule splits takes rows of ",
-              weight.value.size(1), ", but its input has rows of ", x.size(-1),
+  TORCH_CHECK(context.tp.size() == 1 || x.sizes().back() == weight.value.size(1),
+              "a linear layer that no rule splits takes rows of ", weight.value.size(1), ", but its input has rows of ",
+              x.sizes().back(),
               ": if the layer before it is split by columns, split this one by rows, or join that one's outputs");
   if (!context.sequence_parallel) return linear_in_pieces(x, weight, bias, context.batch_pieces);
-  return at::linear(x, whole_value(weight, context), bias ? std::optional(whole_value(*bias, context)) : std::nullopt);
+  return at::linear(x.value(), whole_value(weight, context), bias ? std::optional(whole_value(*bias, context)) : std::nullopt);
 }
 
 Tensors linear_together(const at::Tensor& x, const std::vector<Parameter*>& weights, const Context& context) {

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "weft/nn/activation.h"
 #include "weft/nn/block.h"
 
 namespace weft {
@@ -17,7 +18,7 @@ at::Tensor linear(const at::Tensor& x, Parameter& weight, Parameter* bias);
 /// takes its part of [..., in], or whole rows of which it takes its part, and gives the sum of the ranks' products, to which
 /// the bias, which is whole, is added. With sequence_parallel x, where it is whole, and the sum are [batch, this rank's tokens,
 /// ...]. Throws InputError for an x that is neither whole nor the rank's part.
-at::Tensor linear(const at::Tensor& x, Parameter& weight, Parameter* bias, const Context& context);
+at::Tensor linear(const LayerInput& x, Parameter& weight, Parameter* bias, const Context& context);
 
 /// The outputs of several layers without bias on the same x, [..., out] each: as linear() one after another, but where they are
 /// all are split by columns x enters them once (with sequence_parallel it is gathered once), and its gradients are summed over

@@ -18,4 +18,7 @@ void multiply(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b);
 /// out += a b, of tensors as multiply() takes them. Not differentiable.
 void multiply_add(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b);
 
+/// x w^T + bias, [..., out]: x [..., in], w [out, in], bias [out]. Not differentiable.
+at::Tensor multiply_with_bias(const at::Tensor& x, const at::Tensor& w, const at::Tensor& bias);
+
 }  // namespace weft

@@ -38,15 +38,11 @@ void add_bias_gradient(Parameter& bias, const at::Tensor& dy) {
 }
 
 at::Tensor matrix_output(const at::Tensor& x, const at::Tensor& weight, const std::optional<at::Tensor>& bias) {
+  if (bias) return multiply_with_bias(x, weight, *bias);
   const at::Tensor x_rows = rows_of(x);
-  if (!goes_to_onednn(x_rows, weight.t())) return at::linear(x, weight, bias);
+  if (!goes_to_onednn(x_rows, weight.t())) return at::linear(x, weight);
   const at::Tensor y = at::empty({x_rows.size(0), weight.size(0)}, x.options());
-  if (bias) {
-    y.copy_(*bias);
-    multiply_add(y, x_rows, weight.t());
-  } else {
-    multiply(y, x_rows, weight.t());
-  }
+  multiply(y, x_rows, weight.t());
   std::vector<int64_t> sizes = x.sizes().vec();
   sizes.back() = weight.size(0);
   return y.view(sizes);

@@ -146,8 +146,9 @@ void check_vectors(int64_t rows, int64_t width, const Split& split, const Contex
 }
 
 /// This rank's pieces of whole rows of x.
-at::Tensor pieces_of_rows(const at::Tensor& x, const Split& split, int64_t width, const Context& context) {
-  if (x.size(-1) == width) return x;
+LayerInput pieces_of_rows(const LayerInput& input, const Split& split, int64_t width, const Context& context) {
+  if (input.sizes().back() == width) return input;
+  const at::Tensor x = input.value();
   if (x.size(-1) != split.segments.front()) {
     throw InputError(
         fmt::format("layer {}: its input has rows of {}; split by rows over {} parts it takes {}, or {} of which it takes its "
@@ -175,12 +176,12 @@ at::Tensor columns_of_pieces(const at::Tensor& x, Parameter& weight, Parameter* 
   return join_over(own, own.dim() - 1, context.tp, "output of " + split.layer).narrow(-1, 0, split.segments.front());
 }
 
-at::Tensor rows_of_pieces(const at::Tensor& x, Parameter& weight, Parameter* bias, const Context& context) {
+at::Tensor rows_of_pieces(const LayerInput& x, Parameter& weight, Parameter* bias, const Context& context) {
   check(weight, bias);
   const Split& split = *weight.split;
   const int64_t width = weight.value.size(2);
-  const at::Tensor own = pieces_of_rows(x, split, width, context);
-  check_vectors(own.numel() / width / split.pieces, width, split, context);
+  const LayerInput own = pieces_of_rows(x, split, width, context);
+  check_vectors(own.tensors.front().numel() / width / split.pieces, width, split, context);
   at::Tensor y = sum_over(apply(kRows, own, weight, nullptr), context.tp, "output of " + split.layer);
   return bias ? y.add_(bias->value) : y;
 }

@@ -13,6 +13,7 @@
 
 #include <cstdint>
 
+#include "weft/nn/activation.h"
 #include "weft/nn/block.h"
 
 namespace weft {
@@ -26,7 +27,7 @@ inline constexpr int64_t kVectorElements = 32;
 at::Tensor columns_of_pieces(const at::Tensor& x, Parameter& weight, Parameter* bias, const Context& context);
 /// The same along dim 1: x [pieces x batch, ..., in of a piece], or whole rows of which the rank takes its pieces, to the sum
 /// over all parts, [batch, ..., out], alike on all ranks.
-at::Tensor rows_of_pieces(const at::Tensor& x, Parameter& weight, Parameter* bias, const Context& context);
+at::Tensor rows_of_pieces(const LayerInput& x, Parameter& weight, Parameter* bias, const Context& context);
 /// Rows of an embedding whose entries are in pieces, for ids [batch, tokens], alike on all ranks.
 at::Tensor embedding_of_pieces(const at::Tensor& ids, const Parameter& weight, const Context& context);
 

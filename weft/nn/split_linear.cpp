@@ -41,6 +41,7 @@ struct SplitCall : torch::CustomClassHolder {
   bool by_tokens;
   int chunks;
   std::string what;
+  const Activation* activation = nullptr;  // of the input
 };
 using KeptCall = c10::intrusive_ptr<SplitCall>;
 
@@ -96,8 +97,11 @@ struct ByColumns : torch::autograd::Function<ByColumns> {
 };
 
 struct ByRows : torch::autograd::Function<ByRows> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight, const KeptCall& call) {
-    context->save_for_backward({x, weight});
+  static at::Tensor forward(AutogradContext* context, at::TensorList inputs, const at::Tensor& weight, const KeptCall& call) {
+    variable_list saved = inputs.vec();
+    const at::Tensor x = call->activation ? call->activation->value(saved) : saved.front();
+    saved.push_back(weight);
+    context->save_for_backward(std::move(saved));
     keep_call(context, call);
     const MultiplyRows multiply_rows = [&weight](const Tensors& rows, const at::Tensor& out) {
       multiply(out, rows.front(), weight.t());
@@ -106,15 +110,24 @@ struct ByRows : torch::autograd::Function<ByRows> {
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    const variable_list saved = context->get_saved_variables();
+    variable_list inputs = context->get_saved_variables();
+    const at::Tensor weight = inputs.back();
+    inputs.pop_back();
     const KeptCall call = kept_call(context);
     const at::Tensor dy = call->by_tokens ? gathered(gradients.front(), 1, call->group, call->backward()) : gradients.front();
-    at::Tensor dx;
-    if (context->needs_input_grad(0)) dx = kMatrixLayer.input_gradient(dy, saved[0], saved[1]);
-    const auto add = [call, dy, x = saved[0]] { call->add_gradients({dy}, x); };
+    variable_list d_inputs(inputs.size());
+    at::Tensor x = inputs.front();
+    if (call->activation || context->needs_input_grad(0)) d_inputs.front() = kMatrixLayer.input_gradient(dy, x, weight);
+    if (call->activation) {
+      Activation::Backward through = call->activation->backward(inputs, d_inputs.front());
+      d_inputs = std::move(through.gradients);
+      x = std::move(through.value);
+    }
+    const auto add = [call, dy, x] { call->add_gradients({dy}, x); };
     DeferredGradients* deferred = call->layers.front().weight->deferred;
     deferred ? deferred->add(add) : add();
-    return {dx, {}, {}};
+    d_inputs.resize(inputs.size() + 2);  // none for weight and call
+    return d_inputs;
   }
 };
 
@@ -127,9 +140,11 @@ Tensors linear_by_columns(const at::Tensor& x, const std::vector<LinearParameter
   return ByColumns::apply(x, at::TensorList(weights), c10::make_intrusive<SplitCall>(layers, context, what));
 }
 
-at::Tensor linear_by_rows(const at::Tensor& x, Parameter& weight, const Context& context, const std::string& what) {
+at::Tensor linear_by_rows(const LayerInput& x, Parameter& weight, const Context& context, const std::string& what) {
   const std::vector<LinearParameters> layer = {{&weight, nullptr}};
-  return ByRows::apply(x, weight.value, c10::make_intrusive<SplitCall>(layer, context, what));
+  const auto call = c10::make_intrusive<SplitCall>(layer, context, what);
+  call->activation = x.activation;
+  return ByRows::apply(at::TensorList(x.tensors), weight.value, call);
 }
 
 }  // namespace weft

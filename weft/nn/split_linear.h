@@ -6,15 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "weft/nn/block.h"
+#include "weft/nn/weighted_layer.h"
 
 namespace weft {
-
-/// A linear layer's parameters.
-struct LinearParameters {
-  Parameter* weight;  ///< [out, in]
-  Parameter* bias;    ///< [out]; null: none
-};
 
 /// The outputs of layers split by columns that take the same x, [batch, tokens, ..., in]: whole rows on every rank, or, with
 /// sequence_parallel, those of this rank's tokens, which are gathered and of which no more than these are kept for backward
@@ -27,6 +21,6 @@ Tensors linear_by_columns(const at::Tensor& x, const std::vector<LinearParameter
 /// The sum over the ranks of the products of their parts of x's rows, [..., part], without bias: whole on every rank, or its
 /// tokens alone with sequence_parallel. The weight is bound to a flat buffer. Traffic of b bytes of the whole sum in a group of
 /// n: forward 2 (n-1)/n b; with sequence_parallel half of that forward and half backward.
-at::Tensor linear_by_rows(const at::Tensor& x, Parameter& weight, const Context& context, const std::string& what);
+at::Tensor linear_by_rows(const LayerInput& x, Parameter& weight, const Context& context, const std::string& what);
 
 }  // namespace weft

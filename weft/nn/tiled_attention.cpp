@@ -8,12 +8,11 @@
 #include <vector>
 
 #include "weft/nn/kernels/attention_kernels.h"
+#include "weft/nn/kernels/tensors.h"
 
 namespace weft {
 
 namespace {
-
-Element element_of(const at::Tensor& x) { return x.scalar_type() == at::kBFloat16 ? Element::bfloat16 : Element::float32; }
 
 /// Of one sample, from head `head` on: x [batch, heads, tokens, ...].
 HeadRows rows_from(const at::Tensor& x, int64_t sample, int64_t head) {

@@ -5,7 +5,7 @@
 // scores.
 #pragma once
 
-#include "weft/nn/attention_piece.h"
+#include "weft/nn/attention_parts.h"
 
 namespace weft {
 

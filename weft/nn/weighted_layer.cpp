@@ -3,6 +3,8 @@
 #include <ATen/ops/empty.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <utility>
+
 #include "weft/nn/batch_pieces.h"
 #include "weft/nn/split_backward.h"
 #include "weft/nn/tree_sum.h"
@@ -13,12 +15,6 @@ namespace {
 
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
-
-/// A pointer that the context keeps as a number.
-template <class T>
-T* kept(AutogradContext* context, const char* key) {
-  return reinterpret_cast<T*>(context->saved_data[key].toInt());  // NOLINT: the block outlives its graph
-}
 
 /// Adds the sum of the pieces' gradients, which are made one by one as if each piece were all.
 void add_piece_gradients(const WeightedLayer& layer, Parameter& weight, Parameter* bias, const at::Tensor& dy,
@@ -35,36 +31,54 @@ void add_piece_gradients(const WeightedLayer& layer, Parameter& weight, Paramete
   if (bias) add_gradient(*bias, sum.narrow(0, of_weight, of_bias));
 }
 
+/// What both directions need, kept as long as the graph.
+struct WeightedCall : torch::CustomClassHolder {
+  WeightedCall(const WeightedLayer& layer, const Activation* activation, Parameter& weight, Parameter* bias, int64_t pieces)
+      : layer(layer), activation(activation), weight(weight), bias(bias), pieces(pieces) {}
+  void add_gradients(const at::Tensor& dy, const at::Tensor& x) const {
+    pieces == 1 ? layer.add_gradients(weight, bias, dy, x) : add_piece_gradients(layer, weight, bias, dy, x, pieces);
+  }
+  const WeightedLayer& layer;
+  const Activation* activation;
+  Parameter& weight;  // the block outlives its graph
+  Parameter* bias;
+  int64_t pieces;
+};
+
 struct WeightedFunction : torch::autograd::Function<WeightedFunction> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
-                            const std::optional<at::Tensor>& bias, int64_t layer, int64_t weight_parameter,
-                            int64_t bias_parameter, int64_t pieces) {
-    context->save_for_backward({x, weight});
-    context->saved_data["layer"] = layer;
-    context->saved_data["weight"] = weight_parameter;
-    context->saved_data["bias"] = bias_parameter;
-    context->saved_data["pieces"] = pieces;
-    const auto* mathematics = kept<const WeightedLayer>(context, "layer");
-    return of_batch_pieces(pieces,
-                           [&](int64_t piece) { return mathematics->forward(batch_piece(x, piece, pieces), weight, bias); });
+  static at::Tensor forward(AutogradContext* context, at::TensorList inputs, const at::Tensor& weight,
+                            const std::optional<at::Tensor>& bias, const c10::intrusive_ptr<WeightedCall>& call) {
+    variable_list saved = inputs.vec();
+    const at::Tensor x = call->activation ? call->activation->value(saved) : saved.front();
+    saved.push_back(weight);
+    context->save_for_backward(std::move(saved));
+    context->saved_data["call"] = c10::IValue::make_capsule(call);
+    return of_batch_pieces(
+        call->pieces, [&](int64_t piece) { return call->layer.forward(batch_piece(x, piece, call->pieces), weight, bias); });
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    const variable_list saved = context->get_saved_variables();
-    const auto* layer = kept<const WeightedLayer>(context, "layer");
-    auto* weight = kept<Parameter>(context, "weight");
-    const int64_t pieces = context->saved_data["pieces"].toInt();
-    at::Tensor dx;
-    if (context->needs_input_grad(0)) {
-      dx = of_batch_pieces(pieces, [&](int64_t piece) {
-        return layer->input_gradient(batch_piece(gradients[0], piece, pieces), batch_piece(saved[0], piece, pieces), saved[1]);
+    variable_list inputs = context->get_saved_variables();
+    const at::Tensor weight = inputs.back(), dy = gradients.front();
+    inputs.pop_back();
+    const auto call = c10::static_intrusive_pointer_cast<WeightedCall>(context->saved_data["call"].toCapsule());
+    variable_list d_inputs(inputs.size());
+    at::Tensor x = inputs.front();
+    if (call->activation || context->needs_input_grad(0)) {
+      const int64_t pieces = call->pieces;
+      d_inputs.front() = of_batch_pieces(pieces, [&](int64_t piece) {
+        return call->layer.input_gradient(batch_piece(dy, piece, pieces), batch_piece(x, piece, pieces), weight);
       });
     }
-    const auto add = [layer, weight, bias = kept<Parameter>(context, "bias"), dy = gradients[0], x = saved[0], pieces] {
-      pieces == 1 ? layer->add_gradients(*weight, bias, dy, x) : add_piece_gradients(*layer, *weight, bias, dy, x, pieces);
-    };
-    weight->deferred ? weight->deferred->add(add) : add();
-    return {dx, {}, {}, {}, {}, {}, {}};
+    if (call->activation) {
+      Activation::Backward through = call->activation->backward(inputs, d_inputs.front());
+      d_inputs = std::move(through.gradients);
+      x = std::move(through.value);
+    }
+    DeferredGradients* deferred = call->weight.deferred;
+    deferred ? deferred->add([call, dy, x] { call->add_gradients(dy, x); }) : call->add_gradients(dy, x);
+    d_inputs.resize(inputs.size() + 3);  // none for weight, bias and call
+    return d_inputs;
   }
 };
 
@@ -76,9 +90,9 @@ bool gradients_have_places(const Parameter& weight, const Parameter* bias) {
 
 std::optional<at::Tensor> value_of(const Parameter* bias) { return bias ? std::optional(bias->value) : std::nullopt; }
 
-at::Tensor apply(const WeightedLayer& layer, const at::Tensor& x, Parameter& weight, Parameter* bias, int64_t pieces) {
-  return WeightedFunction::apply(x, weight.value, value_of(bias), reinterpret_cast<int64_t>(&layer),
-                                 reinterpret_cast<int64_t>(&weight), reinterpret_cast<int64_t>(bias), pieces);
+at::Tensor apply(const WeightedLayer& layer, const LayerInput& x, Parameter& weight, Parameter* bias, int64_t pieces) {
+  return WeightedFunction::apply(at::TensorList(x.tensors), weight.value, value_of(bias),
+                                 c10::make_intrusive<WeightedCall>(layer, x.activation, weight, bias, pieces));
 }
 
 }  // namespace weft

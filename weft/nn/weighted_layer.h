@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "weft/nn/activation.h"
 #include "weft/nn/block.h"
 
 namespace weft {
@@ -17,6 +18,12 @@ struct WeightedLayer {
   void (*add_gradients)(Parameter& weight, Parameter* bias, const at::Tensor& dy, const at::Tensor& x);
 };
 
+/// A linear layer's parameters.
+struct LinearParameters {
+  Parameter* weight;  ///< [out, in]
+  Parameter* bias;    ///< [out]; null: none
+};
+
 /// Whether apply() can serve a layer with these parameters: both are bound to flat buffers, and neither is frozen.
 bool gradients_have_places(const Parameter& weight, const Parameter* bias);
 
@@ -25,6 +32,6 @@ std::optional<at::Tensor> value_of(const Parameter* bias);
 
 /// The layer's output, which autograd goes on from, of so many pieces of x (nn/batch_pieces.h). Both parameters are bound to
 /// flat buffers, and outlive its graph.
-at::Tensor apply(const WeightedLayer& layer, const at::Tensor& x, Parameter& weight, Parameter* bias, int64_t pieces = 1);
+at::Tensor apply(const WeightedLayer& layer, const LayerInput& x, Parameter& weight, Parameter* bias, int64_t pieces = 1);
 
 }  // namespace weft

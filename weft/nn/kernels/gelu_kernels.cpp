@@ -16,26 +16,25 @@ namespace {
 constexpr float kTwoRoots = 1.5957691216057308F;  // 2 sqrt(2 / pi)
 constexpr float kCubic = 0.044715F;
 
-// exp(-2 z), large enough at most that 1 + it is finite.
+// Beyond it GELU is x or nothing, to the last digit, and exp(-2 z) would overflow.
+constexpr float kFar = 10.0F;
+
+// exp(-2 z) of x within kFar.
 template <class D>
 HWY_INLINE hn::Vec<D> power_of(D d, hn::Vec<D> x, hn::Vec<D> square) {
   const auto slope = hn::MulAdd(square, hn::Set(d, -kTwoRoots * kCubic), hn::Set(d, -kTwoRoots));
-  return exponential(d, hn::Min(hn::Mul(x, slope), hn::Set(d, 87.0F)));
+  return exponential(d, hn::Mul(x, slope));
 }
 
 template <class Format>
 struct Forward {
   template <class D>
-  static HWY_INLINE void apply(D d, const GeluRows& r, int64_t place, int64_t column) {
+  static HWY_INLINE void apply(D d, const GeluRows& r, int64_t place) {
     using Stored = typename Format::Stored;
-    Stored* at = static_cast<Stored*>(r.x) + place;
-    auto x = Format::load(d, at);
-    if (r.bias) {
-      x = hn::Add(x, hn::LoadU(d, r.bias + column));
-      Format::store(d, x, at);
-    }
-    const auto sum = hn::Add(hn::Set(d, 1.0F), power_of(d, x, hn::Mul(x, x)));
-    Format::store(d, hn::Div(x, sum), static_cast<Stored*>(r.y) + place);
+    const auto x = Format::load(d, static_cast<const Stored*>(r.x) + place);
+    const auto near = hn::Clamp(x, hn::Set(d, -kFar), hn::Set(d, kFar));
+    const auto sum = hn::Add(hn::Set(d, 1.0F), power_of(d, near, hn::Mul(near, near)));
+    Format::store(d, hn::Mul(x, hn::Div(hn::Set(d, 1.0F), sum)), static_cast<Stored*>(r.y) + place);
   }
 };
 
@@ -43,17 +42,18 @@ struct Forward {
 template <class Format>
 struct Backward {
   template <class D>
-  static HWY_INLINE void apply(D d, const GeluRows& r, int64_t place, int64_t) {
+  static HWY_INLINE void apply(D d, const GeluRows& r, int64_t place) {
     using Stored = typename Format::Stored;
-    const auto x = Format::load(d, static_cast<const Stored*>(r.x) + place), square = hn::Mul(x, x);
-    const auto dy = Format::load(d, static_cast<const Stored*>(r.gradient) + place);
-    const auto power = power_of(d, x, square);
+    const auto x = Format::load(d, static_cast<const Stored*>(r.x) + place);
+    const auto near = hn::Clamp(x, hn::Set(d, -kFar), hn::Set(d, kFar)), square = hn::Mul(near, near);
+    const auto dy = Format::load(d, static_cast<const Stored*>(r.dy) + place);
+    const auto power = power_of(d, near, square);
     const auto s = hn::Div(hn::Set(d, 1.0F), hn::Add(hn::Set(d, 1.0F), power)), y = hn::Mul(x, s);
     const auto slope = hn::MulAdd(square, hn::Set(d, 3.0F * kTwoRoots * kCubic), hn::Set(d, kTwoRoots));
-    // power may be huge where s is tiny: their product first, which is 1 - s.
+    // power may be huge where s is tiny: their product first, which is 1 - s. With y what is no number stays none.
     const auto derivative = hn::MulAdd(hn::Mul(y, hn::Mul(power, s)), slope, s);
     if (r.y) Format::store(d, y, static_cast<Stored*>(r.y) + place);
-    Format::store(d, hn::Mul(dy, derivative), static_cast<Stored*>(r.gradient) + place);
+    Format::store(d, hn::Mul(dy, derivative), static_cast<Stored*>(r.dx) + place);
   }
 };
 
@@ -62,12 +62,9 @@ void run(const GeluRows& rows) {
   const hn::ScalableTag<float> d;
   const hn::CappedTag<float, 1> one;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  for (int64_t row = 0; row < rows.rows; ++row) {
-    const int64_t begin = row * rows.width;
-    int64_t column = 0;
-    for (; column + lanes <= rows.width; column += lanes) Pass::apply(d, rows, begin + column, column);
-    for (; column < rows.width; ++column) Pass::apply(one, rows, begin + column, column);
-  }
+  int64_t place = 0;
+  for (; place + lanes <= rows.count; place += lanes) Pass::apply(d, rows, place);
+  for (; place < rows.count; ++place) Pass::apply(one, rows, place);
 }
 
 void forward(Element element, const GeluRows& rows) {

@@ -10,14 +10,13 @@
 
 namespace weft {
 
-/// Rows whose elements lie side by side.
+/// Elements that lie side by side.
 struct GeluRows {
-  void* x;            ///< [rows, width]: what goes in
-  const float* bias;  ///< [width], added to x first, in place; null: none
-  void* y;            ///< [rows, width]: GELU of x; null in backward: not wanted
-  void* gradient;     ///< [rows, width]: backward overwrites that of y with that of x
-  int64_t rows;
-  int64_t width;
+  const void* x = nullptr;   ///< what goes in
+  void* y = nullptr;         ///< GELU of x; null in backward: not wanted
+  const void* dy = nullptr;  ///< backward: the gradient of y
+  void* dx = nullptr;        ///< backward: the gradient of x; may be dy
+  int64_t count = 0;
 };
 
 /// y of x.

@@ -1,0 +1,20 @@
+// gelu: GELU by its tanh formula (Hendrycks & Gimpel 2016, arXiv:1606.08415), y = x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715
+// x^3))). On the CPU in float32 and bfloat16 by a kernel of weft's own (nn/kernels/gelu_kernels.h), elsewhere by LibTorch's.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace weft {
+
+/// y like x, of any shape. Keeps x alone for backward.
+at::Tensor gelu(const at::Tensor& x);
+
+/// The same, not seen by autograd.
+at::Tensor gelu_value(const at::Tensor& x);
+
+/// Writes the gradient of x, from that of y, to `dx`, which may be `dy` itself; all like x. Not seen by autograd.
+void gelu_gradient(const at::Tensor& dx, const at::Tensor& dy, const at::Tensor& x);
+/// The same, and y once more, at the cost of writing it.
+at::Tensor gelu_gradient_and_value(const at::Tensor& dx, const at::Tensor& dy, const at::Tensor& x);
+
+}  // namespace weft

@@ -1,0 +1,18 @@
+#include "weft/nn/kernels/tensors.h"
+
+#include <algorithm>
+
+namespace weft {
+
+bool fits_kernels(std::initializer_list<at::Tensor> tensors) {
+  const at::Tensor& first = *tensors.begin();
+  const at::ScalarType type = first.scalar_type();
+  if (type != at::kFloat && type != at::kBFloat16) return false;
+  return std::all_of(tensors.begin(), tensors.end(), [&](const at::Tensor& x) {
+    return (x.is_cpu() || x.is_meta()) && x.scalar_type() == type && x.sizes() == first.sizes() && x.is_contiguous();
+  });
+}
+
+Element element_of(const at::Tensor& x) { return x.scalar_type() == at::kBFloat16 ? Element::bfloat16 : Element::float32; }
+
+}  // namespace weft
