@@ -12,7 +12,7 @@
 
 #include "tests/support/refusal.h"
 #include "weft/nn/attention.h"
-#include "weft/nn/rms_norm.h"
+#include "weft/nn/norms.h"
 #include "weft/nn/rotary.h"
 #include "weft/nn/swiglu.h"
 
@@ -70,7 +70,7 @@ struct Case {
 std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.name; }
 
 std::vector<Case> cases() {
-  const auto rms = [](const Tensors& x) { return rms_norm(x[0], x[1], kEps); };
+  const auto rms = [](const Tensors& x) { return normalise(x[0], {.weight = x[1], .eps = kEps}); };
   const auto rms_expected = [](const Tensors& x) { return rms_formula(x[0], x[1]); };
   const auto rotary = [](const Tensors& x) { return rotated(x[0]); };
   const auto rotary_transposed = [](const Tensors& x) { return rotated(x[0].transpose(1, 2)); };
@@ -118,8 +118,9 @@ TEST(RmsNorm, RoundsANarrowInputWhereTransformersDoes) {
   const at::Tensor x = at::randn({64, 48}).to(at::kBFloat16), weight = at::randn({48}).to(at::kBFloat16);
   const at::Tensor wide = x.to(at::kFloat);
   const at::Tensor normalised = wide.mul(wide.square().mean(-1, true).add(kEps).rsqrt());
-  EXPECT_TRUE(at::equal(rms_norm(x, weight, kEps), normalised.to(at::kBFloat16).mul(weight)));
-  EXPECT_FALSE(at::equal(rms_norm(x, weight, kEps), normalised.mul(weight).to(at::kBFloat16))) << "the test tells nothing";
+  EXPECT_TRUE(at::equal(normalise(x, {.weight = weight, .eps = kEps}), normalised.to(at::kBFloat16).mul(weight)));
+  EXPECT_FALSE(at::equal(normalise(x, {.weight = weight, .eps = kEps}), normalised.mul(weight).to(at::kBFloat16)))
+      << "the test tells nothing";
 }
 
 TEST(Rotary, ProductsDependOnDistancesAlone) {

@@ -1,7 +1,8 @@
 // Element types for kernels in Highway: how each lies in memory, and what it is computed in. Included by a kernel's source once
 // for each instruction set (hwy/foreach_target.h), after hwy/highway.h.
 //
-// A format has load(d, from) and store(d, value, to) of vectors and of parts of them, with d a tag of its Wide type.
+// A format has load(d, from) and store(d, value, to) of vectors and of parts of them, with d a tag of its Wide type; and, but
+// for Half, rounded(d, value), as it would be stored.
 #if defined(WEFT_BASE_FLOAT_FORMATS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef WEFT_BASE_FLOAT_FORMATS_INL_H_
 #undef WEFT_BASE_FLOAT_FORMATS_INL_H_
@@ -27,6 +28,10 @@ struct Plain {
   template <class D>
   static HWY_INLINE void store(D d, hn::Vec<D> value, T* out) {
     hn::StoreU(value, d, out);
+  }
+  template <class D>
+  static HWY_INLINE hn::Vec<D> rounded(D, hn::Vec<D> value) {
+    return value;
   }
 };
 
@@ -91,6 +96,10 @@ struct Narrow {
   static HWY_INLINE void store(D d, hn::Vec<D> value, uint16_t* out) {
     const hn::Rebind<uint16_t, D> stored;
     hn::StoreU(hn::TruncateTo(stored, Bits::narrow(d, value)), stored, out);
+  }
+  template <class D>
+  static HWY_INLINE hn::Vec<D> rounded(D d, hn::Vec<D> value) {
+    return Bits::widen(d, Bits::narrow(d, value));
   }
 };
 

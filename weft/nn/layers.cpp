@@ -3,7 +3,6 @@
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/group_norm.h>
-#include <ATen/ops/layer_norm.h>
 #include <fmt/core.h>
 
 #include <cmath>
@@ -13,7 +12,7 @@
 #include "weft/nn/convolution.h"
 #include "weft/nn/embedding.h"
 #include "weft/nn/linear.h"
-#include "weft/nn/rms_norm.h"
+#include "weft/nn/norms.h"
 #include "weft/nn/whole_value.h"
 
 namespace weft {
@@ -64,10 +63,10 @@ void Linear::describe(std::vector<ParamSpec>& specs, const std::string& name) {
 
 LayerNorm::LayerNorm(int64_t width, double eps) : weight(meta_parameter({width})), bias(meta_parameter({width})), eps(eps) {}
 
-at::Tensor LayerNorm::operator()(const at::Tensor& x) { return at::layer_norm(x, {x.size(-1)}, weight.value, bias.value, eps); }
+at::Tensor LayerNorm::operator()(const at::Tensor& x) { return normalise(x, {weight.value, bias.value, eps}); }
 
 at::Tensor LayerNorm::operator()(const at::Tensor& x, const Context& context) {
-  return at::layer_norm(x, {x.size(-1)}, whole_value(weight, context), whole_value(bias, context), eps);
+  return normalise(x, {whole_value(weight, context), whole_value(bias, context), eps});
 }
 
 void LayerNorm::describe(std::vector<ParamSpec>& specs, const std::string& name) {
@@ -78,10 +77,10 @@ void LayerNorm::describe(std::vector<ParamSpec>& specs, const std::string& name)
 RmsNorm::RmsNorm(int64_t width, double eps) : weight(meta_parameter({width})), eps(eps) {}
 
 at::Tensor RmsNorm::operator()(const at::Tensor& x, const Context& context) {
-  return rms_norm(x, whole_value(weight, context), eps);
+  return normalise(x, {.weight = whole_value(weight, context), .eps = eps});
 }
 
-at::Tensor RmsNorm::operator()(const at::Tensor& x) { return rms_norm(x, weight.value, eps); }
+at::Tensor RmsNorm::operator()(const at::Tensor& x) { return normalise(x, {.weight = weight.value, .eps = eps}); }
 
 void RmsNorm::describe(std::vector<ParamSpec>& specs, const std::string& name) {
   specs.push_back({name + ".weight", &weight, constant(1.0), /*decay=*/false});

@@ -44,7 +44,7 @@ struct LayerNorm {
   double eps;        ///< added to the variance
 };
 
-/// Divides by the root mean square over the last dimension (nn/rms_norm.h), then y = x weight; x [..., width]. Drawn as ones.
+/// Divides by the root mean square over the last dimension (nn/norms.h), then y = x weight; x [..., width]. Drawn as ones.
 struct RmsNorm {
   explicit RmsNorm(int64_t width, double eps = 1e-5);                  ///< for rows of `width` elements
   at::Tensor operator()(const at::Tensor& x, const Context& context);  ///< as below, of this rank's tokens (Context)

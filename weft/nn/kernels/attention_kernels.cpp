@@ -10,6 +10,7 @@
 
 #include "weft/base/float_formats_inl.h"
 #include "weft/nn/kernels/exponential_inl.h"
+#include "weft/nn/kernels/lanes_inl.h"
 #include "weft/nn/kernels/small_products_inl.h"
 
 HWY_BEFORE_NAMESPACE();

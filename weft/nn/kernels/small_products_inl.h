@@ -10,13 +10,14 @@
 
 #include <cstdint>
 
+#include "weft/nn/kernels/lanes_inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace weft::HWY_NAMESPACE {
 namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
-constexpr int64_t kLanes = 16;  // partial sums of a row, whatever the width of vectors
-constexpr int64_t kRows = 4;    // of a product that are made together
+constexpr int64_t kRows = 4;  // of a product that are made together
 // Vectors of a row that are made together: 16 sums where there are 32 registers, else 8.
 #if HWY_MAX_BYTES >= 64 || HWY_ARCH_ARM_A64
 constexpr int64_t kVectors = 4;
@@ -24,12 +25,7 @@ constexpr int64_t kVectors = 4;
 constexpr int64_t kVectors = 2;
 #endif
 
-using Tag = hn::CappedTag<float, kLanes>;
-using Vector = hn::Vec<Tag>;
-
-HWY_INLINE int64_t lanes() { return static_cast<int64_t>(hn::Lanes(Tag())); }
 HWY_INLINE int64_t round_up(int64_t count, int64_t to) { return (count + to - 1) / to * to; }
-HWY_INLINE int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 // A matrix of floats: element (i, j) at data[i row + j column].
 struct Matrix {
@@ -76,20 +72,6 @@ void multiply(Matrix a, const float* b, int64_t b_row, float* c, int64_t c_row, 
     for (int64_t j = 0; j < whole; j += many) multiply_some<kVectors>(some, from + j, b_row, c + j, c_row, count, adds);
     for (int64_t j = whole; j < columns; j += lanes()) multiply_some<1>(some, from + j, b_row, c + j, c_row, count, adds);
   }
-}
-
-void fill(float* to, int64_t count, float value) {
-  for (int64_t i = 0; i < count; ++i) to[i] = value;
-}
-
-// Of kLanes partial sums, pairwise.
-float sum_of(const float* parts) {
-  float sum[kLanes];
-  for (int64_t i = 0; i < kLanes; ++i) sum[i] = parts[i];
-  for (int64_t half = kLanes / 2; half > 0; half /= 2) {
-    for (int64_t i = 0; i < half; ++i) sum[i] += sum[i + half];
-  }
-  return sum[0];
 }
 
 }  // namespace

@@ -1,0 +1,209 @@
+#include "weft/nn/norms.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/ops/add.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "weft/nn/graph.h"
+#include "weft/nn/kernels/norm_kernels.h"
+#include "weft/nn/kernels/tensors.h"
+
+namespace weft {
+
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+constexpr int64_t kChunkOfRows = 64, kMostChunksOfRows = 64;
+
+bool fits_norm_kernels(const at::Tensor& x, const Norm& norm) {
+  const auto is_narrow = [](const at::Tensor& w) { return w.scalar_type() == at::kFloat || w.scalar_type() == at::kBFloat16; };
+  const at::ScalarType type = x.scalar_type();
+  return (x.is_cpu() || x.is_meta()) && (type == at::kFloat || type == at::kBFloat16) && is_narrow(norm.weight) &&
+         norm.weight.numel() == x.size(-1) && x.numel() > 0;
+}
+
+/// Of a tensor that is there; null on the meta device.
+template <class T = void>
+T* memory_of(const at::Tensor& x) {
+  return !x.defined() || x.is_meta() ? nullptr : static_cast<T*>(x.data_ptr());
+}
+
+at::Tensor as_floats(const at::Tensor& x) { return x.defined() ? x.detach().to(at::kFloat).contiguous() : x; }
+
+/// Rows [begin, end) of them.
+NormRows rows_between(const NormRows& all, int64_t begin, int64_t end, int64_t element_bytes) {
+  NormRows part = all;
+  const int64_t bytes = begin * all.width * element_bytes;
+  for (const void** data : {&part.x, &part.added, &part.dy, &part.residual}) {
+    if (*data) *data = static_cast<const char*>(*data) + bytes;
+  }
+  for (void** data : {&part.sum, &part.y, &part.dx}) {
+    if (*data) *data = static_cast<char*>(*data) + bytes;
+  }
+  if (part.mean) part.mean += begin;
+  part.scale += begin;
+  part.rows = end - begin;
+  return part;
+}
+
+/// Calls of(part) for chunks of the rows, each on one thread, with `chunk_rows` rows each but the last.
+template <class Of>
+void in_chunks(const at::Tensor& x, const NormRows& all, int64_t chunk_rows, const Of& of) {
+  if (x.is_meta()) return;
+  at::parallel_for(0, (all.rows + chunk_rows - 1) / chunk_rows, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t chunk = begin; chunk < end; ++chunk) {
+      const int64_t first = chunk * chunk_rows, last = std::min(all.rows, first + chunk_rows);
+      of(chunk, rows_between(all, first, last, static_cast<int64_t>(x.element_size())));
+    }
+  });
+}
+
+/// One number a row of x [..., width], as operators that keep dimensions give it.
+at::Tensor of_each_row(const at::Tensor& x) {
+  std::vector<int64_t> sizes = x.sizes().vec();
+  sizes.back() = 1;
+  return at::empty(sizes, x.options().dtype(at::kFloat).memory_format(at::MemoryFormat::Contiguous));
+}
+
+NormRows rows_with(const at::Tensor& x, const Normalised& n, const at::Tensor& weight, const at::Tensor& bias) {
+  NormRows rows{.x = memory_of(x), .y = memory_of(n.y), .rows = x.numel() / x.size(-1), .width = x.size(-1)};
+  rows.mean = memory_of<float>(n.mean);
+  rows.scale = memory_of<float>(n.scale);
+  rows.weight = memory_of<const float>(weight);
+  rows.bias = memory_of<const float>(bias);
+  return rows;
+}
+
+Normalised normalise_by_kernel(const at::Tensor& x, const at::Tensor& added, const Norm& norm) {
+  Normalised n{.sum = added.defined() ? at::empty_like(x) : x,
+               .y = at::empty_like(x),
+               .mean = norm.centres() ? of_each_row(x) : at::Tensor(),
+               .scale = of_each_row(x)};
+  const at::Tensor weight = as_floats(norm.weight), bias = as_floats(norm.bias);
+  NormRows rows = rows_with(x, n, weight, bias);
+  rows.added = memory_of(added);
+  rows.sum = added.defined() ? memory_of(n.sum) : nullptr;
+  rows.eps = static_cast<float>(norm.eps);
+  in_chunks(x, rows, kChunkOfRows, [&](int64_t, const NormRows& part) { norm_rows(element_of(x), part); });
+  return n;
+}
+
+/// The sums of the chunks in a binary tree, in the first one's place.
+void add_up_chunks(float* sums, int64_t chunks, int64_t width) {
+  for (int64_t apart = 1; apart < chunks; apart *= 2) {
+    for (int64_t chunk = 0; chunk + apart < chunks; chunk += 2 * apart) {
+      float* to = sums + chunk * width;
+      const float* from = to + apart * width;
+      for (int64_t i = 0; i < width; ++i) to[i] += from[i];
+    }
+  }
+}
+
+NormGradients gradients_by_kernel(const at::Tensor& dy, const at::Tensor& residual, const Normalised& kept, const Norm& norm) {
+  const at::Tensor &x = kept.sum, weight = as_floats(norm.weight), dx = at::empty_like(x);
+  NormRows rows = rows_with(x, {{}, {}, kept.mean, kept.scale}, weight, {});
+  rows.dy = memory_of(dy);
+  rows.residual = memory_of(residual);
+  rows.dx = memory_of(dx);
+  const int64_t width = rows.width,
+                chunk_rows = std::max(kChunkOfRows, (rows.rows + kMostChunksOfRows - 1) / kMostChunksOfRows);
+  const int64_t chunks = (rows.rows + chunk_rows - 1) / chunk_rows;
+  const at::Tensor sums = at::empty({chunks, 2, width}, weight.options());
+  auto* data = memory_of<float>(sums);
+  in_chunks(x, rows, chunk_rows, [&](int64_t chunk, const NormRows& part) {
+    NormRows own = part;
+    own.gradient_sums = data + chunk * 2 * width;
+    norm_backward_rows(element_of(x), own);
+  });
+  if (data) add_up_chunks(data, chunks, 2 * width);
+  const auto taken = [&](int64_t which) { return sums[0][which].to(norm.weight.scalar_type()); };
+  return {dx, taken(0), norm.centres() ? taken(1) : at::Tensor()};
+}
+
+at::Tensor sum_over_rows(const at::Tensor& x, const at::Tensor& like) { return x.flatten(0, -2).sum(0).to(like.scalar_type()); }
+
+/// In float32 at least, by operators: (x - mean) scale.
+at::Tensor scaled_rows(const Normalised& kept) {
+  const at::Tensor wide = widen({kept.sum})[0];
+  return (kept.mean.defined() ? wide.sub(kept.mean) : wide).mul(kept.scale);
+}
+
+Normalised normalise_by_operators(const at::Tensor& x, const at::Tensor& added, const Norm& norm) {
+  Normalised n{.sum = added.defined() ? at::add(x, added) : x, .y = {}, .mean = {}, .scale = {}};
+  const at::Tensor wide = widen({n.sum})[0];
+  if (norm.centres()) n.mean = wide.mean(-1, /*keepdim=*/true);
+  n.scale = (norm.centres() ? wide.sub(n.mean) : wide).square_().mean(-1, /*keepdim=*/true).add_(norm.eps).rsqrt_();
+  n.y = normalise_again(n, norm);
+  return n;
+}
+
+NormGradients gradients_by_operators(const at::Tensor& dy, const at::Tensor& residual, const Normalised& kept,
+                                     const Norm& norm) {
+  const at::Tensor n = scaled_rows(kept), wide = widen({dy})[0], g = wide.mul(widen({norm.weight})[0]);
+  at::Tensor dx = g.sub(n.mul(g.mul(n).mean(-1, /*keepdim=*/true)));
+  if (norm.centres()) dx.sub_(g.mean(-1, /*keepdim=*/true));
+  dx.mul_(kept.scale);
+  if (residual.defined()) dx.add_(residual);
+  return {dx.to(kept.sum.scalar_type()), sum_over_rows(wide.mul(n), norm.weight),
+          norm.centres() ? sum_over_rows(wide, norm.bias) : at::Tensor()};
+}
+
+struct NormFunction : torch::autograd::Function<NormFunction> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
+                            const std::optional<at::Tensor>& bias, double eps) {
+    const Normalised n = normalise_sum(x, {}, {weight, bias.value_or(at::Tensor()), eps});
+    context->save_for_backward({n.sum, n.mean, n.scale, weight, bias.value_or(at::Tensor())});
+    return n.y;
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const variable_list saved = context->get_saved_variables();
+    NormGradients all = norm_gradients(gradients[0], {}, {saved[0], {}, saved[1], saved[2]}, {saved[3], saved[4]});
+    return {std::move(all.x), std::move(all.weight), std::move(all.bias), {}};
+  }
+};
+
+}  // namespace
+
+at::Tensor normalise(const at::Tensor& x, const Norm& norm) {
+  return NormFunction::apply(x, norm.weight, norm.centres() ? std::optional(norm.bias) : std::nullopt, norm.eps);
+}
+
+Normalised normalise_sum(const at::Tensor& x, const at::Tensor& added, const Norm& norm) {
+  if (!fits_norm_kernels(x, norm) || (added.defined() && added.scalar_type() != x.scalar_type())) {
+    return normalise_by_operators(x, added, norm);
+  }
+  return normalise_by_kernel(x.contiguous(), added.defined() ? added.contiguous() : added, norm);
+}
+
+at::Tensor normalise_again(const Normalised& kept, const Norm& norm) {
+  const at::Tensor& x = kept.sum;
+  if (!fits_norm_kernels(x, norm)) {
+    const at::Tensor n = scaled_rows(kept);
+    if (!norm.centres()) return n.to(x.scalar_type()).mul(norm.weight);  // rounded before, as in the kernel
+    return n.mul(widen({norm.weight})[0]).add_(widen({norm.bias})[0]).to(x.scalar_type());
+  }
+  Normalised again{.sum = x, .y = at::empty_like(x), .mean = kept.mean, .scale = kept.scale};
+  const at::Tensor weight = as_floats(norm.weight), bias = as_floats(norm.bias);
+  in_chunks(x, rows_with(x, again, weight, bias), kChunkOfRows,
+            [&](int64_t, const NormRows& part) { norm_again_rows(element_of(x), part); });
+  return again.y;
+}
+
+NormGradients norm_gradients(const at::Tensor& dy, const at::Tensor& residual, const Normalised& kept, const Norm& norm) {
+  const auto is_like = [&](const at::Tensor& x) { return !x.defined() || x.scalar_type() == kept.sum.scalar_type(); };
+  if (!fits_norm_kernels(kept.sum, norm) || !is_like(dy) || !is_like(residual)) {
+    return gradients_by_operators(dy, residual, kept, norm);
+  }
+  return gradients_by_kernel(dy.contiguous(), residual.defined() ? residual.contiguous() : residual, kept, norm);
+}
+
+}  // namespace weft
