@@ -43,9 +43,9 @@ TEST(Cost, LlamaLayerCountsItsMatrixProducts) {
   const double scores = 2.0 * 2.0 * batch * tokens * tokens * width;
   EXPECT_DOUBLE_EQ(costs[1].forward_flops, projections + scores);
   EXPECT_DOUBLE_EQ(costs[1].backward_flops, 2.0 * projections + 2.5 * scores);
-  // Two norms: input and a number a row, and output; q, k, v; attention's output, and its log-sums; gate, up and their product.
-  // Cosines and sines. The first norm's input is the layer's own.
-  const double kept = batch * tokens * (2.0 + 2 * width + width + 2 * width + width + 4 + 3 * ffn) + tokens * 16;
+  // A number a row of each norm, the second one's input; q, k, v; attention's output, and its log-sums; gate and up. Cosines
+  // and sines. The first norm's input is the layer's own.
+  const double kept = batch * tokens * (2.0 + width + 2 * width + width + 4 + 2 * ffn) + tokens * 16;
   EXPECT_DOUBLE_EQ(static_cast<double>(costs[1].saved_bytes), 4.0 * kept);
 }
 

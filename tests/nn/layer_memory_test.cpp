@@ -38,18 +38,18 @@ struct Kept {
   int64_t between, within, whole;
 };
 
-/// Between split layers: what both norms put out, two numbers a token of each, the second one's input, two masks of a byte.
+/// Between split layers: two numbers a token of each norm, the second one's input, two masks of a byte.
 /// Within: queries, keys and values, attention's output and a log-sum a head, the MLP's inner rows before GELU.
 Kept gpt_layer() {
   const int64_t tokens = kBatch * kTokens;
-  return {tokens * ((3 * kWidth + 4) * kFloat + 2 * kWidth), tokens * (3 * kWidth + kWidth + kHeads + 4 * kWidth) * kFloat, 0};
+  return {tokens * ((kWidth + 4) * kFloat + 2 * kWidth), tokens * (3 * kWidth + kWidth + kHeads + 4 * kWidth) * kFloat, 0};
 }
 
-/// Likewise, with one number a token of each norm, no masks, and gate, up and their product.
+/// Likewise, with one number a token of each norm, no masks, and gate and up.
 Kept llama_layer() {
   const int64_t tokens = kBatch * kTokens, head = kWidth / kHeads;
   const int64_t qkv = kWidth + 2 * kKvHeads * head;
-  return {tokens * (3 * kWidth + 2) * kFloat, tokens * (qkv + kWidth + kHeads + 3 * kFfn) * kFloat, kTokens * head * kFloat};
+  return {tokens * (kWidth + 2) * kFloat, tokens * (qkv + kWidth + kHeads + 2 * kFfn) * kFloat, kTokens * head * kFloat};
 }
 
 /// Its dropout mask; ids, and whose they are, where the vocabulary is divided. gpt adds its positions, a number each.

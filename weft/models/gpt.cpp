@@ -10,6 +10,7 @@
 #include "weft/nn/documents.h"
 #include "weft/nn/layers.h"
 #include "weft/nn/linear.h"
+#include "weft/nn/normed_linear.h"
 #include "weft/nn/random.h"
 #include "weft/nn/recompute.h"
 #include "weft/nn/sequence_shards.h"
@@ -92,15 +93,23 @@ class LayerBlock : public Block, public HasKind {
   Tensors forward(const Tensors& inputs, const Context& context) override {
     at::Tensor x = inputs.front();
     const Documents documents(inputs, context, name_);
-    const auto attend = [this, context, runs = documents.runs()](const at::Tensor& in) {  // backward may call it again
-      const at::Tensor qkv = qkv_(norm1_(in, context), context);
+    // What attention adds to the stream that has passed it; backward may compute it again.
+    const auto attend = [this, context, runs = documents.runs()](const at::Tensor& qkv) {
       return out_(attention(qkv, qkv.size(2) / (3 * head_width_), context, name_, runs), context);
     };
-    const at::Tensor attended = context.recompute_parts ? recompute(attend, x) : attend(x);
-    x = x.add(drop(attended, dropout_, name_ + ".attn.dropout", context));
-    const at::Tensor up = up_(norm2_(x, context), context);
-    const at::Tensor mlp = down_({{up}, kGelu}, context);
-    return documents.handed_on(x.add(drop(mlp, dropout_, name_ + ".mlp.dropout", context)));
+    at::Tensor attended;
+    if (context.recompute_parts) {
+      const auto all = [this, context, attend](const at::Tensor& in) { return attend(project(in, context).outputs.front()); };
+      attended = recompute(all, x);
+    } else {
+      const Branch projected = project(x, context);
+      x = projected.stream;
+      attended = attend(projected.outputs.front());
+    }
+    attended = drop(attended, dropout_, name_ + ".attn.dropout", context);
+    const Branch up = normed_linear(x, attended, norm2_.parameters(), {up_.parameters()}, context);
+    const at::Tensor mlp = down_({up.outputs, kGelu}, context);
+    return documents.handed_on(up.stream.add(drop(mlp, dropout_, name_ + ".mlp.dropout", context)));
   }
 
   std::vector<ParamSpec> parameters() override {
@@ -119,6 +128,11 @@ class LayerBlock : public Block, public HasKind {
   bool can_split_backward() const override { return true; }
 
  private:
+  /// Queries, keys and values.
+  Branch project(const at::Tensor& x, const Context& context) {
+    return normed_linear(x, {}, norm1_.parameters(), {qkv_.parameters()}, context);
+  }
+
   std::string name_;
   int64_t head_width_;
   double dropout_;
@@ -137,8 +151,8 @@ class HeadBlock : public Block {
   }
 
   Tensors forward(const Tensors& inputs, const Context& context) override {
-    const at::Tensor x = norm_(inputs.front(), context);
-    return {tied_ ? linear(x, tied_->token_weights(), nullptr, context) : logits_(x, context)};
+    const LinearParameters layer = tied_ ? LinearParameters{&tied_->token_weights(), nullptr} : logits_.parameters();
+    return normed_linear(inputs.front(), {}, norm_.parameters(), {layer}, context).outputs;
   }
 
   std::vector<ParamSpec> parameters() override {

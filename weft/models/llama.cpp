@@ -9,10 +9,10 @@
 #include "weft/nn/documents.h"
 #include "weft/nn/layers.h"
 #include "weft/nn/linear.h"
+#include "weft/nn/normed_linear.h"
 #include "weft/nn/recompute.h"
 #include "weft/nn/rotary.h"
 #include "weft/nn/sequence_shards.h"
-#include "weft/nn/swiglu.h"
 #include "weft/nn/token_ranges.h"
 #include "weft/nn/vocabulary_loss.h"
 
@@ -78,13 +78,21 @@ class LlamaLayer : public Block, public HasKind {
   Tensors forward(const Tensors& inputs, const Context& context) override {
     at::Tensor x = inputs.front();
     const Documents documents(inputs, context, name_);
-    const auto attend = [this, context, documents](const at::Tensor& in) {  // backward may call it again
-      return out_(attention_of(norm1_(in, context), context, documents), context);
+    // What attention adds to the stream that has passed it; backward may compute it again.
+    const auto attend = [this, context, documents](const Tensors& qkv) {
+      return out_(attention_of(qkv, context, documents), context);
     };
-    x = x.add(context.recompute_parts ? recompute(attend, x) : attend(x));
-    const at::Tensor normed = norm2_(x, context);
-    const Tensors widened = linear_together(normed, {&gate_.weight, &up_.weight}, context);
-    return documents.handed_on(x.add(down_(swiglu(widened[0], widened[1]), context)));
+    at::Tensor attended;
+    if (context.recompute_parts) {
+      const auto all = [this, context, attend](const at::Tensor& in) { return attend(project(in, context).outputs); };
+      attended = recompute(all, x);
+    } else {
+      const Branch projected = project(x, context);
+      x = projected.stream;
+      attended = attend(projected.outputs);
+    }
+    const Branch wide = normed_linear(x, attended, norm2_.parameters(), {gate_.parameters(), up_.parameters()}, context);
+    return documents.handed_on(wide.stream.add(down_({wide.outputs, kSwiglu}, context)));
   }
 
   std::vector<ParamSpec> parameters() override {
@@ -106,12 +114,16 @@ class LlamaLayer : public Block, public HasKind {
   bool can_split_backward() const override { return true; }
 
  private:
-  /// [batch, tokens, width] to [batch, tokens, what the heads here give].
-  at::Tensor attention_of(const at::Tensor& x, const Context& context, const Documents& documents) {
-    const Tensors qkv = linear_together(x, {&q_.weight, &k_.weight, &v_.weight}, context);
+  /// Queries, keys and values.
+  Branch project(const at::Tensor& x, const Context& context) {
+    return normed_linear(x, {}, norm1_.parameters(), {q_.parameters(), k_.parameters(), v_.parameters()}, context);
+  }
+
+  /// Of [batch, tokens, heads x head width] each, [batch, tokens, what the heads here give].
+  at::Tensor attention_of(const Tensors& qkv, const Context& context, const Documents& documents) {
     const at::Tensor q = heads_of(qkv[0]), k = heads_of(qkv[1]), v = heads_of(qkv[2]);
-    const at::Tensor positions = shard_positions(sequence_ranges(context, q.size(2)), x.device());
-    Rotation rotation = rotation_at(positions, head_width_, theta_, x.scalar_type());
+    const at::Tensor positions = shard_positions(sequence_ranges(context, q.size(2)), q.device());
+    Rotation rotation = rotation_at(positions, head_width_, theta_, q.scalar_type());
     if (documents.side_by_side()) rotation = rotation_of_samples(rotation, documents.places());
     return attention(rotate(q, rotation), rotate(k, rotation), v, context, name_, documents.runs());
   }
@@ -139,8 +151,8 @@ class LlamaHead : public Block {
         tied_(std::move(tied)) {}
 
   Tensors forward(const Tensors& inputs, const Context& context) override {
-    const at::Tensor x = norm_(inputs.front(), context);
-    return {tied_ ? linear(x, tied_->token_weights(), nullptr, context) : logits_(x, context)};
+    const LinearParameters layer = tied_ ? LinearParameters{&tied_->token_weights(), nullptr} : logits_.parameters();
+    return normed_linear(inputs.front(), {}, norm_.parameters(), {layer}, context).outputs;
   }
 
   std::vector<ParamSpec> parameters() override {

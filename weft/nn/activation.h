@@ -21,6 +21,8 @@ struct Activation {
 
 /// GELU (nn/gelu.h) of one tensor.
 extern const Activation kGelu;
+/// SwiGLU (nn/swiglu.h) of two, the gate and what it lets through.
+extern const Activation kSwiglu;
 
 /// What goes into a layer: a tensor, or an activation of some, which the layer keeps in its stead.
 struct LayerInput {

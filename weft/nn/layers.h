@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "weft/nn/activation.h"
 #include "weft/nn/block.h"
+#include "weft/nn/weighted_layer.h"
 
 namespace weft {
 
@@ -24,6 +24,7 @@ struct Linear {
   void describe(std::vector<ParamSpec>& specs, const std::string& name);
   /// Weights from N(0, stddev^2), bias zero: GPT-2's rule.
   Linear& normal(double stddev);
+  LinearParameters parameters() { return {&weight, bias.value.defined() ? &bias : nullptr}; }  ///< of this layer
 
   Parameter weight;  ///< [out, in]
   Parameter bias;    ///< [out]; undefined: none
@@ -38,6 +39,7 @@ struct LayerNorm {
   at::Tensor operator()(const at::Tensor& x, const Context& context);  ///< the same, of this rank's tokens (Context)
   /// Adds what Block::parameters() tells of the layer: `name`.weight and `name`.bias.
   void describe(std::vector<ParamSpec>& specs, const std::string& name);
+  NormParameters parameters() { return {&weight, &bias, eps}; }  ///< of this layer
 
   Parameter weight;  ///< [width]
   Parameter bias;    ///< [width]
@@ -51,6 +53,7 @@ struct RmsNorm {
   at::Tensor operator()(const at::Tensor& x);                          ///< y [..., width]
   /// Adds what Block::parameters() tells of the layer: `name`.weight.
   void describe(std::vector<ParamSpec>& specs, const std::string& name);
+  NormParameters parameters() { return {&weight, nullptr, eps}; }  ///< of this layer
 
   Parameter weight;  ///< [width]
   double eps;        ///< added to the mean square

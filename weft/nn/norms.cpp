@@ -150,10 +150,9 @@ NormGradients gradients_by_operators(const at::Tensor& dy, const at::Tensor& res
   const at::Tensor n = scaled_rows(kept), wide = widen({dy})[0], g = wide.mul(widen({norm.weight})[0]);
   at::Tensor dx = g.sub(n.mul(g.mul(n).mean(-1, /*keepdim=*/true)));
   if (norm.centres()) dx.sub_(g.mean(-1, /*keepdim=*/true));
-  dx.mul_(kept.scale);
+  dx = dx.mul_(kept.scale).to(kept.sum.scalar_type());
   if (residual.defined()) dx.add_(residual);
-  return {dx.to(kept.sum.scalar_type()), sum_over_rows(wide.mul(n), norm.weight),
-          norm.centres() ? sum_over_rows(wide, norm.bias) : at::Tensor()};
+  return {dx, sum_over_rows(wide.mul(n), norm.weight), norm.centres() ? sum_over_rows(wide, norm.bias) : at::Tensor()};
 }
 
 struct NormFunction : torch::autograd::Function<NormFunction> {

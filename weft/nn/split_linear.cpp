@@ -26,10 +26,12 @@ struct SplitCall : torch::CustomClassHolder {
       : layers(std::move(layers)),
         group(context.tp),
         by_tokens(context.sequence_parallel),
-        chunks(context.tp_chunks),
+        chunks(context.tp.size() == 1 ? 1 : context.tp_chunks),
         what(std::move(what)) {}
   Reduction reduction(std::string name) const { return {group, by_tokens, chunks, std::move(name)}; }
   std::string backward() const { return "gradient of " + what; }
+  variable_list outputs(const at::Tensor& x, at::TensorList weights) const;
+  at::Tensor backward_of(const Tensors& dy, const at::Tensor& x, const Tensors& weights, bool wanted) const;
   /// Adds to the gradients of the layers, now or later.
   void add_gradients(const Tensors& dy, const at::Tensor& x) const {
     for (size_t i = 0; i < layers.size(); ++i) {
@@ -62,37 +64,77 @@ Travelling begin_input_gradient(const SplitCall& call, const Tensors& dy, const 
   return begin_sum(dy, weights.front().size(1), multiply_rows, call.reduction(call.backward()));
 }
 
+/// The layers' outputs for x, which `what` says.
+variable_list SplitCall::outputs(const at::Tensor& x, at::TensorList weights) const {
+  const at::Tensor in = by_tokens ? gathered(x, 1, group, what) : x;
+  variable_list all;
+  for (size_t i = 0; i < weights.size(); ++i) {
+    all.push_back(kMatrixLayer.forward(in, weights[i], value_of(layers[i].bias)));
+  }
+  return all;
+}
+
+/// Adds to the gradients of the layers; returns that of x, if it is wanted.
+at::Tensor SplitCall::backward_of(const Tensors& dy, const at::Tensor& x, const Tensors& weights, bool wanted) const {
+  DeferredGradients* deferred = layers.front().weight->deferred;
+  std::optional<Travelling> rows, dx;
+  if (by_tokens && !deferred) rows = begin_gather(x, 1, group, what);
+  if (wanted) dx = begin_input_gradient(*this, dy, weights);
+  if (deferred) {
+    const auto call = c10::intrusive_ptr<const SplitCall>::reclaim_copy(this);
+    deferred->add([call, dy, x] { call->add_gradients(dy, call->by_tokens ? gathered(x, 1, call->group, call->what) : x); });
+  } else {
+    add_gradients(dy, rows ? rows->wait() : x);
+  }
+  return dx ? dx->wait() : at::Tensor();
+}
+
 struct ByColumns : torch::autograd::Function<ByColumns> {
   static variable_list forward(AutogradContext* context, const at::Tensor& x, at::TensorList weights, const KeptCall& call) {
     variable_list saved = {x};
     saved.insert(saved.end(), weights.begin(), weights.end());
     context->save_for_backward(std::move(saved));
     keep_call(context, call);
-    const at::Tensor in = call->by_tokens ? gathered(x, 1, call->group, call->what) : x;
-    variable_list outputs;
-    for (size_t i = 0; i < weights.size(); ++i) {
-      outputs.push_back(kMatrixLayer.forward(in, weights[i], value_of(call->layers[i].bias)));
-    }
-    return outputs;
+    return call->outputs(x, weights);
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& dy) {
     const variable_list saved = context->get_saved_variables();
     const at::Tensor& x = saved.front();
     const Tensors weights(saved.begin() + 1, saved.end());
-    const KeptCall call = kept_call(context);
-    DeferredGradients* deferred = call->layers.front().weight->deferred;
-    std::optional<Travelling> rows, dx;
-    if (call->by_tokens && !deferred) rows = begin_gather(x, 1, call->group, call->what);
-    if (context->needs_input_grad(0)) dx = begin_input_gradient(*call, dy, weights);
-    if (deferred) {
-      deferred->add([call, dy, x] { call->add_gradients(dy, call->by_tokens ? gathered(x, 1, call->group, call->what) : x); });
-    } else {
-      call->add_gradients(dy, rows ? rows->wait() : x);
-    }
     variable_list gradients(saved.size() + 1);
-    if (dx) gradients.front() = dx->wait();
+    gradients.front() = kept_call(context)->backward_of(dy, x, weights, context->needs_input_grad(0));
     return gradients;
+  }
+};
+
+/// Its inputs are x, what is added, the norm's weight and bias, and the weights.
+struct ByNormedColumns : torch::autograd::Function<ByNormedColumns> {
+  static variable_list forward(AutogradContext* context, const at::Tensor& x, const std::optional<at::Tensor>& added,
+                               const at::Tensor& norm_weight, const std::optional<at::Tensor>& norm_bias, double eps,
+                               at::TensorList weights, const KeptCall& call) {
+    const Normalised n = normalise_sum(x, added.value_or(at::Tensor()), {norm_weight, norm_bias.value_or(at::Tensor()), eps});
+    variable_list saved = {n.sum, n.mean, n.scale, norm_weight, norm_bias.value_or(at::Tensor())};
+    saved.insert(saved.end(), weights.begin(), weights.end());
+    context->save_for_backward(std::move(saved));
+    keep_call(context, call);
+    context->saved_data["added"] = added.has_value();
+    variable_list outputs = call->outputs(n.y, weights);
+    outputs.insert(outputs.begin(), n.sum);
+    return outputs;
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const variable_list saved = context->get_saved_variables();
+    const Normalised kept{saved[0], {}, saved[1], saved[2]};
+    const Norm norm{saved[3], saved[4]};
+    const Tensors weights(saved.begin() + 5, saved.end()), dy(gradients.begin() + 1, gradients.end());
+    const at::Tensor d_norm = kept_call(context)->backward_of(dy, normalise_again(kept, norm), weights, true);
+    NormGradients all = norm_gradients(d_norm, gradients.front(), kept, norm);
+    const bool added = context->saved_data["added"].toBool();
+    variable_list result = {all.x, added ? all.x : at::Tensor(), std::move(all.weight), std::move(all.bias)};
+    result.resize(weights.size() + 6);  // none for eps, weights and call
+    return result;
   }
 };
 
@@ -138,6 +180,16 @@ Tensors linear_by_columns(const at::Tensor& x, const std::vector<LinearParameter
   Tensors weights;
   for (const LinearParameters& layer : layers) weights.push_back(layer.weight->value);
   return ByColumns::apply(x, at::TensorList(weights), c10::make_intrusive<SplitCall>(layers, context, what));
+}
+
+Tensors linear_by_columns(const NormedRows& rows, const std::vector<LinearParameters>& layers, const Context& context,
+                          const std::string& what) {
+  Tensors weights;
+  weights.reserve(layers.size());
+  for (const LinearParameters& layer : layers) weights.push_back(layer.weight->value);
+  const auto optional = [](const at::Tensor& x) { return x.defined() ? std::optional(x) : std::nullopt; };
+  return ByNormedColumns::apply(rows.x, optional(rows.added), rows.norm.weight, optional(rows.norm.bias), rows.norm.eps,
+                                at::TensorList(weights), c10::make_intrusive<SplitCall>(layers, context, what));
 }
 
 at::Tensor linear_by_rows(const LayerInput& x, Parameter& weight, const Context& context, const std::string& what) {

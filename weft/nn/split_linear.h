@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "weft/nn/norms.h"
 #include "weft/nn/weighted_layer.h"
 
 namespace weft {
@@ -16,6 +17,18 @@ namespace weft {
 /// layers, then over the ranks. All parameters are bound to flat buffers (nn/weighted_layer.h). Traffic of b bytes of the whole
 /// x in a group of n: backward 2 (n-1)/n b; with sequence_parallel (n-1)/n b forward and twice that backward.
 Tensors linear_by_columns(const at::Tensor& x, const std::vector<LinearParameters>& layers, const Context& context,
+                          const std::string& what);
+
+/// Rows that are normalised before layers take them.
+struct NormedRows {
+  at::Tensor x;      ///< [batch, tokens, ..., in]
+  at::Tensor added;  ///< like x; undefined: nothing
+  Norm norm;         ///< of their sum
+};
+
+/// The same of norm(x + added); in front of the outputs their sum. The sum is kept for backward, and its norm made again there.
+/// Layers that are not split are those of a group of one.
+Tensors linear_by_columns(const NormedRows& rows, const std::vector<LinearParameters>& layers, const Context& context,
                           const std::string& what);
 
 /// The sum over the ranks of the products of their parts of x's rows, [..., part], without bias: whole on every rank, or its

@@ -1,8 +1,13 @@
 #include "weft/nn/swiglu.h"
 
+#include <ATen/Parallel.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/silu.h>
 #include <ATen/ops/silu_backward.h>
 #include <torch/csrc/autograd/custom_function.h>
+
+#include "weft/nn/kernels/swiglu_kernels.h"
+#include "weft/nn/kernels/tensors.h"
 
 namespace weft {
 
@@ -11,21 +16,64 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
+constexpr int64_t kSwigluGrain = 1 << 14;  // elements that a thread takes at least
+
+/// Calls kernel() for parts of all elements, each on one thread.
+void run_swiglu(void (*kernel)(Element, const SwigluRows&), const at::Tensor& x, const SwigluRows& all) {
+  if (x.is_meta()) return;
+  const auto bytes = static_cast<int64_t>(x.element_size());
+  at::parallel_for(0, x.numel(), kSwigluGrain, [&](int64_t begin, int64_t end) {
+    SwigluRows part = all;
+    for (const void** data : {&part.gate, &part.up, &part.dy}) {
+      if (*data) *data = static_cast<const char*>(*data) + begin * bytes;
+    }
+    for (void** data : {&part.y, &part.d_gate, &part.d_up}) {
+      if (*data) *data = static_cast<char*>(*data) + begin * bytes;
+    }
+    part.count = end - begin;
+    kernel(element_of(x), part);
+  });
+}
+
+void* swiglu_memory(const at::Tensor& x) { return !x.defined() || x.is_meta() ? nullptr : x.data_ptr(); }
+
 struct SwigluFunction : torch::autograd::Function<SwigluFunction> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& gate, const at::Tensor& up) {
     context->save_for_backward({gate, up});
-    return at::silu(gate).mul_(up);
+    return swiglu_value(gate, up);
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const variable_list saved = context->get_saved_variables();
-    const at::Tensor &dy = gradients[0], &gate = saved[0], &up = saved[1];
-    return {at::silu_backward(dy.mul(up), gate), at::silu(gate).mul_(dy)};
+    SwigluGradients all = swiglu_gradients(gradients[0], saved[0], saved[1], false);
+    return {std::move(all.gate), std::move(all.up)};
   }
 };
 
 }  // namespace
 
 at::Tensor swiglu(const at::Tensor& gate, const at::Tensor& up) { return SwigluFunction::apply(gate, up); }
+
+at::Tensor swiglu_value(const at::Tensor& gate, const at::Tensor& up) {
+  if (!fits_kernels({gate, up})) return at::silu(gate).mul_(up);
+  at::Tensor y = at::empty_like(gate);
+  run_swiglu(swiglu_rows, gate, {.gate = swiglu_memory(gate), .up = swiglu_memory(up), .y = swiglu_memory(y)});
+  return y;
+}
+
+SwigluGradients swiglu_gradients(const at::Tensor& dy, const at::Tensor& gate, const at::Tensor& up, bool with_y) {
+  if (!fits_kernels({gate, up, dy})) {
+    return {at::silu_backward(dy.mul(up), gate), at::silu(gate).mul_(dy), with_y ? swiglu_value(gate, up) : at::Tensor()};
+  }
+  SwigluGradients all{at::empty_like(gate), at::empty_like(up), with_y ? at::empty_like(gate) : at::Tensor()};
+  run_swiglu(swiglu_backward_rows, gate,
+             {.gate = swiglu_memory(gate),
+              .up = swiglu_memory(up),
+              .y = swiglu_memory(all.y),
+              .dy = swiglu_memory(dy),
+              .d_gate = swiglu_memory(all.gate),
+              .d_up = swiglu_memory(all.up)});
+  return all;
+}
 
 }  // namespace weft

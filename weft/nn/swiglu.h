@@ -1,11 +1,22 @@
-// swiglu: the gate of a feed-forward layer (Shazeer 2020, arXiv:2002.05202).
+// swiglu: the gate of a feed-forward layer (Shazeer 2020, arXiv:2002.05202), y = silu(gate) up, silu(x) = x / (1 + exp(-x)). On
+// the CPU in float32 and bfloat16 by a kernel of weft's own (nn/kernels/swiglu_kernels.h), elsewhere by LibTorch's operators.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 namespace weft {
 
-/// silu(gate) up, element by element. Keeps both for backward, and computes silu(gate) again there.
+/// y, element by element. Keeps both for backward.
 at::Tensor swiglu(const at::Tensor& gate, const at::Tensor& up);
+
+/// The same, not seen by autograd.
+at::Tensor swiglu_value(const at::Tensor& gate, const at::Tensor& up);
+
+/// What comes back, and y once more where it was asked for.
+struct SwigluGradients {
+  at::Tensor gate, up, y;
+};
+/// From the gradient of y. Not seen by autograd.
+SwigluGradients swiglu_gradients(const at::Tensor& dy, const at::Tensor& gate, const at::Tensor& up, bool with_y);
 
 }  // namespace weft

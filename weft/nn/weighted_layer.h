@@ -24,6 +24,13 @@ struct LinearParameters {
   Parameter* bias;    ///< [out]; null: none
 };
 
+/// A norm's parameters.
+struct NormParameters {
+  Parameter* weight;  ///< [width]
+  Parameter* bias;    ///< [width]; null: RMS norm
+  double eps;         ///< added to the variance, or the mean square
+};
+
 /// Whether apply() can serve a layer with these parameters: both are bound to flat buffers, and neither is frozen.
 bool gradients_have_places(const Parameter& weight, const Parameter* bias);
 

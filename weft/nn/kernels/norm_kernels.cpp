@@ -27,25 +27,56 @@ HWY_INLINE const T* row_of(const void* data, int64_t place) {
   return static_cast<const T*>(data) + place;
 }
 
-// Calls pass.apply(d, column, parts) for all columns, by vectors and what is left one by one; parts are kLanes partial sums of
-// each of the pass's sums, which a column adds to at its place among kLanes.
+// Calls pass.apply(d, column) for all columns, by vectors and what is left one by one.
 template <class Pass>
-HWY_INLINE void over_columns(const Pass& pass, int64_t width, float* parts) {
+HWY_INLINE void over_columns(const Pass& pass, int64_t width) {
   const Tag d;
   const One one;
   const int64_t step = lanes(), whole = width / step * step;
-  for (int64_t column = 0; column < whole; column += step) pass.apply(d, column, parts + column % kLanes);
-  for (int64_t column = whole; column < width; ++column) pass.apply(one, column, parts + column % kLanes);
+  for (int64_t column = 0; column < whole; column += step) pass.apply(d, column);
+  for (int64_t column = whole; column < width; ++column) pass.apply(one, column);
+}
+
+// Two sums over all columns: pass.add(d, column, first, second) adds to both what it has there. Of each there are 2 kLanes
+// partial sums, each of every so manieth column.
+template <class Pass>
+HWY_INLINE void sum_columns(const Pass& pass, int64_t width, float& first, float& second) {
+  const Tag d;
+  const One one;
+  constexpr int64_t kSums = 2 * kLanes, kVectorsOfSums = kSums / static_cast<int64_t>(hn::MaxLanes(Tag()));
+  Vector firsts[kVectorsOfSums], seconds[kVectorsOfSums];
+  for (int64_t n = 0; n < kVectorsOfSums; ++n) firsts[n] = seconds[n] = hn::Zero(d);
+  const int64_t whole = width / kSums * kSums;
+  for (int64_t column = 0; column < whole; column += kSums) {
+    for (int64_t n = 0; n < kVectorsOfSums; ++n) pass.add(d, column + n * lanes(), firsts[n], seconds[n]);
+  }
+  float first_parts[kSums], second_parts[kSums];
+  for (int64_t n = 0; n < kVectorsOfSums; ++n) {
+    hn::StoreU(firsts[n], d, first_parts + n * lanes());
+    hn::StoreU(seconds[n], d, second_parts + n * lanes());
+  }
+  for (int64_t column = whole; column < width; ++column) {
+    auto a = hn::Set(one, first_parts[column - whole]), b = hn::Set(one, second_parts[column - whole]);
+    pass.add(one, column, a, b);
+    first_parts[column - whole] = hn::GetLane(a);
+    second_parts[column - whole] = hn::GetLane(b);
+  }
+  for (int64_t i = 0; i < kLanes; ++i) {
+    first_parts[i] += first_parts[i + kLanes];
+    second_parts[i] += second_parts[i + kLanes];
+  }
+  first = sum_of(first_parts);
+  second = sum_of(second_parts);
 }
 
 template <class D>
-HWY_INLINE void add_to(D d, float* part, hn::Vec<D> value) {
-  hn::StoreU(hn::Add(hn::LoadU(d, part), value), d, part);
+HWY_INLINE void add_to(D d, float* to, hn::Vec<D> value) {
+  hn::StoreU(hn::Add(hn::LoadU(d, to), value), d, to);
 }
 
 template <class D>
-HWY_INLINE void add_product(D d, float* part, hn::Vec<D> a, hn::Vec<D> b) {
-  hn::StoreU(hn::MulAdd(a, b, hn::LoadU(d, part)), d, part);
+HWY_INLINE void add_product(D d, float* to, hn::Vec<D> a, hn::Vec<D> b) {
+  hn::StoreU(hn::MulAdd(a, b, hn::LoadU(d, to)), d, to);
 }
 
 // The sum of the two, as it is rounded in memory.
@@ -56,18 +87,19 @@ struct Join {
   Stored* sum;
 
   template <class D>
-  HWY_INLINE void apply(D d, int64_t column, float*) const {
+  HWY_INLINE void apply(D d, int64_t column) const {
     Format::store(d, hn::Add(Format::load(d, x + column), Format::load(d, added + column)), sum + column);
   }
 };
 
+// Of the values alone.
 template <class Format>
 struct Total {
   const typename Format::Stored* x;
 
-  template <class D>
-  HWY_INLINE void apply(D d, int64_t column, float* parts) const {
-    add_to(d, parts, Format::load(d, x + column));
+  template <class D, class V>
+  HWY_INLINE void add(D d, int64_t column, V& sum, V&) const {
+    sum = hn::Add(sum, Format::load(d, x + column));
   }
 };
 
@@ -76,10 +108,10 @@ struct Squares {
   const typename Format::Stored* x;
   float mean;
 
-  template <class D>
-  HWY_INLINE void apply(D d, int64_t column, float* parts) const {
+  template <class D, class V>
+  HWY_INLINE void add(D d, int64_t column, V& sum, V&) const {
     const auto value = hn::Sub(Format::load(d, x + column), hn::Set(d, mean));
-    add_product(d, parts, value, value);
+    sum = hn::MulAdd(value, value, sum);
   }
 };
 
@@ -92,7 +124,7 @@ struct Output {
   float mean, scale;
 
   template <class D>
-  HWY_INLINE void apply(D d, int64_t column, float*) const {
+  HWY_INLINE void apply(D d, int64_t column) const {
     const auto value = hn::Mul(hn::Sub(Format::load(d, x + column), hn::Set(d, mean)), hn::Set(d, scale));
     const auto w = hn::LoadU(d, weight + column);
     Format::store(d, bias ? hn::MulAdd(value, w, hn::LoadU(d, bias + column)) : hn::Mul(Format::rounded(d, value), w),
@@ -109,12 +141,12 @@ struct GradientSums {
   float *of_weight, *of_bias;
   float mean, scale;
 
-  template <class D>
-  HWY_INLINE void apply(D d, int64_t column, float* parts) const {
+  template <class D, class V>
+  HWY_INLINE void add(D d, int64_t column, V& sum_g, V& sum_gn) const {
     const auto n = hn::Mul(hn::Sub(Format::load(d, x + column), hn::Set(d, mean)), hn::Set(d, scale));
     const auto gradient = Format::load(d, dy + column), g = hn::Mul(gradient, hn::LoadU(d, weight + column));
-    add_to(d, parts, g);
-    add_product(d, parts + kLanes, g, n);
+    sum_g = hn::Add(sum_g, g);
+    sum_gn = hn::MulAdd(g, n, sum_gn);
     add_product(d, of_weight + column, gradient, n);
     add_to(d, of_bias + column, gradient);
   }
@@ -130,13 +162,13 @@ struct Gradient {
   float mean, scale, mean_g, mean_gn;
 
   template <class D>
-  HWY_INLINE void apply(D d, int64_t column, float*) const {
+  HWY_INLINE void apply(D d, int64_t column) const {
     const auto n = hn::Mul(hn::Sub(Format::load(d, x + column), hn::Set(d, mean)), hn::Set(d, scale));
     const auto g = hn::Mul(Format::load(d, dy + column), hn::LoadU(d, weight + column));
     const auto centred = hn::NegMulAdd(n, hn::Set(d, mean_gn), hn::Sub(g, hn::Set(d, mean_g)));
-    const auto factor = hn::Set(d, scale);
-    Format::store(d, residual ? hn::MulAdd(centred, factor, Format::load(d, residual + column)) : hn::Mul(centred, factor),
-                  dx + column);
+    // Rounded before what comes by the other way is added, as where autograd adds the two.
+    const auto own = Format::rounded(d, hn::Mul(centred, hn::Set(d, scale)));
+    Format::store(d, residual ? hn::Add(own, Format::load(d, residual + column)) : own, dx + column);
   }
 };
 
@@ -147,22 +179,19 @@ void forward(const NormRows& r) {
   for (int64_t row = 0; row < r.rows; ++row) {
     const int64_t place = row * r.width;
     const Stored* x = row_of<Stored>(r.x, place);
-    float parts[kLanes];
     if (r.added) {
-      over_columns(Join<Format>{x, row_of<Stored>(r.added, place), row_of<Stored>(r.sum, place)}, r.width, parts);
+      over_columns(Join<Format>{x, row_of<Stored>(r.added, place), row_of<Stored>(r.sum, place)}, r.width);
       x = row_of<Stored>(r.sum, place);
     }
-    float mean = 0.0F;
+    float mean = 0.0F, sum, none;
     if (r.mean) {
-      fill(parts, kLanes, 0.0F);
-      over_columns(Total<Format>{x}, r.width, parts);
-      r.mean[row] = mean = sum_of(parts) / count;
+      sum_columns(Total<Format>{x}, r.width, sum, none);
+      r.mean[row] = mean = sum / count;
     }
-    fill(parts, kLanes, 0.0F);
-    over_columns(Squares<Format>{x, mean}, r.width, parts);
-    const float scale = 1.0F / sqrtf(sum_of(parts) / count + r.eps);
+    sum_columns(Squares<Format>{x, mean}, r.width, sum, none);
+    const float scale = 1.0F / sqrtf(sum / count + r.eps);
     r.scale[row] = scale;
-    over_columns(Output<Format>{x, row_of<Stored>(r.y, place), r.weight, r.bias, mean, scale}, r.width, parts);
+    over_columns(Output<Format>{x, row_of<Stored>(r.y, place), r.weight, r.bias, mean, scale}, r.width);
   }
 }
 
@@ -171,10 +200,9 @@ void again(const NormRows& r) {
   using Stored = typename Format::Stored;
   for (int64_t row = 0; row < r.rows; ++row) {
     const int64_t place = row * r.width;
-    float parts[kLanes];
-    over_columns(Output<Format>{row_of<Stored>(r.x, place), row_of<Stored>(r.y, place), r.weight, r.bias,
-                                r.mean ? r.mean[row] : 0.0F, r.scale[row]},
-                 r.width, parts);
+    const float mean = r.mean ? r.mean[row] : 0.0F;
+    over_columns(Output<Format>{row_of<Stored>(r.x, place), row_of<Stored>(r.y, place), r.weight, r.bias, mean, r.scale[row]},
+                 r.width);
   }
 }
 
@@ -186,15 +214,14 @@ void backward(const NormRows& r) {
   for (int64_t row = 0; row < r.rows; ++row) {
     const int64_t place = row * r.width;
     const Stored *x = row_of<Stored>(r.x, place), *dy = row_of<Stored>(r.dy, place);
-    const float mean = r.mean ? r.mean[row] : 0.0F, scale = r.scale[row];
-    float parts[2 * kLanes];
-    fill(parts, 2 * kLanes, 0.0F);
-    over_columns(GradientSums<Format>{x, dy, r.weight, r.gradient_sums, r.gradient_sums + r.width, mean, scale}, r.width,
-                 parts);
-    const float mean_g = r.mean ? sum_of(parts) / count : 0.0F, mean_gn = sum_of(parts + kLanes) / count;
     const Stored* residual = r.residual ? row_of<Stored>(r.residual, place) : nullptr;
-    over_columns(Gradient<Format>{x, dy, residual, row_of<Stored>(r.dx, place), r.weight, mean, scale, mean_g, mean_gn},
-                 r.width, parts);
+    const float mean = r.mean ? r.mean[row] : 0.0F, scale = r.scale[row];
+    float sum_g, sum_gn;
+    sum_columns(GradientSums<Format>{x, dy, r.weight, r.gradient_sums, r.gradient_sums + r.width, mean, scale}, r.width, sum_g,
+                sum_gn);
+    const float mean_g = r.mean ? sum_g / count : 0.0F;
+    over_columns(Gradient<Format>{x, dy, residual, row_of<Stored>(r.dx, place), r.weight, mean, scale, mean_g, sum_gn / count},
+                 r.width);
   }
 }
 

@@ -1,0 +1,86 @@
+#include "weft/nn/kernels/swiglu_kernels.h"
+
+#include "weft/nn/kernels/instruction_sets.h"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "weft/nn/kernels/swiglu_kernels.cpp"
+#include <hwy/foreach_target.h>  // before highway.h
+#include <hwy/highway.h>
+
+#include "weft/base/float_formats_inl.h"
+#include "weft/nn/kernels/exponential_inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace weft::HWY_NAMESPACE {
+namespace {
+
+// Beyond it silu is x or nothing, to the last digit, and exp(-x) would overflow.
+constexpr float kFar = 87.0F;
+
+template <class D>
+HWY_INLINE hn::Vec<D> sigmoid(D d, hn::Vec<D> x) {
+  const auto near = hn::Clamp(x, hn::Set(d, -kFar), hn::Set(d, kFar)), one = hn::Set(d, 1.0F);
+  return hn::Div(one, hn::Add(one, exponential(d, hn::Neg(near))));
+}
+
+template <class Format>
+struct Forward {
+  template <class D>
+  static HWY_INLINE void apply(D d, const SwigluRows& r, int64_t place) {
+    using Stored = typename Format::Stored;
+    const auto gate = Format::load(d, static_cast<const Stored*>(r.gate) + place);
+    const auto up = Format::load(d, static_cast<const Stored*>(r.up) + place);
+    Format::store(d, hn::Mul(hn::Mul(gate, sigmoid(d, gate)), up), static_cast<Stored*>(r.y) + place);
+  }
+};
+
+// With s = sigmoid(gate): d_up = dy gate s, d_gate = dy up (s + gate s (1 - s)).
+template <class Format>
+struct Backward {
+  template <class D>
+  static HWY_INLINE void apply(D d, const SwigluRows& r, int64_t place) {
+    using Stored = typename Format::Stored;
+    const auto gate = Format::load(d, static_cast<const Stored*>(r.gate) + place);
+    const auto up = Format::load(d, static_cast<const Stored*>(r.up) + place);
+    const auto dy = Format::load(d, static_cast<const Stored*>(r.dy) + place);
+    const auto s = sigmoid(d, gate), silu = hn::Mul(gate, s);
+    const auto slope = hn::MulAdd(silu, hn::Sub(hn::Set(d, 1.0F), s), s);
+    if (r.y) Format::store(d, hn::Mul(silu, up), static_cast<Stored*>(r.y) + place);
+    Format::store(d, hn::Mul(hn::Mul(dy, up), slope), static_cast<Stored*>(r.d_gate) + place);
+    Format::store(d, hn::Mul(dy, silu), static_cast<Stored*>(r.d_up) + place);
+  }
+};
+
+template <class Pass>
+void run(const SwigluRows& rows) {
+  const hn::ScalableTag<float> d;
+  const hn::CappedTag<float, 1> one;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t place = 0;
+  for (; place + lanes <= rows.count; place += lanes) Pass::apply(d, rows, place);
+  for (; place < rows.count; ++place) Pass::apply(one, rows, place);
+}
+
+void forward(Element element, const SwigluRows& rows) {
+  element == Element::float32 ? run<Forward<Plain<float>>>(rows) : run<Forward<Brain>>(rows);
+}
+
+void backward(Element element, const SwigluRows& rows) {
+  element == Element::float32 ? run<Backward<Plain<float>>>(rows) : run<Backward<Brain>>(rows);
+}
+
+}  // namespace
+}  // namespace weft::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace weft {
+namespace {
+HWY_EXPORT(forward);
+HWY_EXPORT(backward);
+}  // namespace
+
+void swiglu_rows(Element element, const SwigluRows& rows) { HWY_DYNAMIC_DISPATCH(forward)(element, rows); }
+void swiglu_backward_rows(Element element, const SwigluRows& rows) { HWY_DYNAMIC_DISPATCH(backward)(element, rows); }
+
+}  // namespace weft
+#endif
