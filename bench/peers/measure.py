@@ -106,11 +106,15 @@ def free_port():
 
 
 def peer_command(comparison, shared, folder, python, warmup, steps):
-    """What torchrun is, at a free port: its own choice, 29500, is another torchrun's as well."""
+    """torchrun at a free port: its own choice, 29500, is another torchrun's as well. Or one process of as many devices."""
     c = comparison
-    return [python, "-m", "torch.distributed.run", "--nproc-per-node", c.ranks, "--master-port", free_port(),
-            *c.work.peer_command(shared, folder, c.mode, c.micro_batches), "--batch", c.batch, "--threads", 1, "--dtype", c.dtype,
-            "--warmup", warmup, "--steps", steps]
+    if c.work.is_started_by_torchrun:
+        start = ["-m", "torch.distributed.run", "--nproc-per-node", c.ranks, "--master-port", free_port()]
+        form = ["--dtype", c.dtype]
+    else:
+        start, form = [], ["--devices", c.ranks]
+    return [python, *start, *c.work.peer_command(shared, folder, c.mode, c.micro_batches), "--batch", c.batch, "--threads", 1,
+            *form, "--warmup", warmup, "--steps", steps]
 
 
 def peer_report(lines):
@@ -190,6 +194,8 @@ class Pair:
         """One turn for rate and memory and, where it has a target, one for the first step: measure -> (peer, weft)."""
         peer, weft = self.turn(comparison, WARMUP, steps)
         work = comparison.work
+        if not work.is_started_by_torchrun:  # one process has all devices
+            peer.report["peak_rss_mb"] /= comparison.ranks
         sample = {work.measure: (peer.report[work.rate], weft.report[work.rate]),
                   "peak MB a rank": (peer.report["peak_rss_mb"], weft.report["peak_rss_mb"])}
         if FIRST_STEP_S in comparison.targets:

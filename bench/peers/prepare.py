@@ -12,15 +12,18 @@ HERE = pathlib.Path(__file__).resolve().parent
 IMPORTS = "import torch, torch.distributed; assert torch.__version__.startswith('2.11.0'), torch.__version__"
 
 
-def prepare(say):
+def prepare(say, further=()):
     """(python, environment) that can import the peer's torch. Installs what is missing; the second time it only looks.
+
+    further: names of files with requirements beside torch's.
 
     A CUDA toolkit of this machine is tried before NVIDIA's packages are downloaded in its place.
     """
     cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "weft"
     folder = cache / "peers"
     python = folder / "bin" / "python"
-    install(python, HERE / "requirements.txt", say)
+    for requirements in ["requirements.txt", *further]:
+        install(python, HERE / requirements, say)
     for libraries in [[]] + [[folder] for folder in toolkit_libraries()]:
         if not why_not(python, environment(libraries)):
             return python, environment(libraries)

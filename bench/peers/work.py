@@ -14,12 +14,25 @@ class Gpt:
     width: int
     layers: int
     heads: int
+    compiled: bool = False  # the peer, by torch.compile
 
     measure, rate, peer_environment = "tokens/s", "tokens_per_s", {}
+    is_started_by_torchrun = True
+
+    @property
+    def parameters(self):
+        return self.layers * (12 * self.width + 13) * self.width + (2 * 256 + self.context + 2) * self.width
+
+    @property
+    def requirements(self):
+        return ["requirements-compile.txt"] if self.compiled else []
+
+    def sizes(self):
+        return ["--ctx", self.context, "--dim", self.width, "--layers", self.layers, "--heads", self.heads]
 
     def peer_command(self, shared, folder, mode, micro_batches):
-        return [shared / "peers" / "torch_gpt.py", "--mode", mode, "--micro", micro_batches, "--text", corpus(shared),
-                "--ctx", self.context, "--dim", self.width, "--layers", self.layers, "--heads", self.heads]
+        return ([shared / "peers" / "torch_gpt.py", "--mode", mode, "--micro", micro_batches, "--text", corpus(shared),
+                 *self.sizes()] + ["--compile"] * self.compiled)
 
     def weft_sections(self, shared, folder):
         return (f'model = {{ name = "gpt", layers = {self.layers}, heads = {self.heads}, width = {self.width}, '
@@ -34,6 +47,35 @@ class Gpt:
 
 
 @dataclasses.dataclass(frozen=True)
+class JaxGpt(Gpt):
+    """The same, of peers/jax_gpt.py: one process, a device a rank."""
+    is_started_by_torchrun = False
+    requirements = ["requirements-jax.txt"]
+
+    def peer_command(self, shared, folder, mode, micro_batches):
+        return [shared / "peers" / "jax_gpt.py", "--mode", mode, "--text", corpus(shared), *self.sizes()]
+
+
+@dataclasses.dataclass(frozen=True)
+class Llama(Gpt):
+    """The Llama of torch_llama.py, with one key-value head for three of queries, 8/3 of the width in feed-forward layers."""
+
+    @property
+    def parameters(self):
+        of_layer = (2 + 2 / 3) * self.width ** 2 + 3 * self.width * (self.width * 8 // 3) + 2 * self.width
+        return round(self.layers * of_layer) + (2 * 256 + 1) * self.width
+
+    def peer_command(self, shared, folder, mode, micro_batches):
+        assert (mode, micro_batches) == ("ddp", 1), "torch_llama.py knows no other"
+        return [HERE / "torch_llama.py", "--text", corpus(shared), *self.sizes(), "--kv_heads", self.heads // 3, "--ffn",
+                self.width * 8 // 3]
+
+    def weft_sections(self, shared, folder):
+        gpt = super().weft_sections(shared, folder)
+        return gpt.replace('name = "gpt"', f'name = "llama", kv_heads = {self.heads // 3}, ffn = {self.width * 8 // 3}')
+
+
+@dataclasses.dataclass(frozen=True)
 class Resnet:
     """The ResNet of torch_resnet.py, on grey noise of size x size in three channels, with SGD."""
     depth: int
@@ -41,6 +83,7 @@ class Resnet:
     tuned: bool = False  # the peer as those who know its switches run it: channels last, memory that malloc keeps, as weft has it
 
     measure, rate = "images/s", "images_per_s"
+    is_started_by_torchrun, requirements = True, []
 
     def peer_command(self, shared, folder, mode, micro_batches):
         assert (mode, micro_batches) == ("ddp", 1), "torch_resnet.py knows no other"

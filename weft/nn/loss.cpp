@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "weft/base/error.h"
+#include "weft/nn/class_loss.h"
 #include "weft/nn/model.h"
 
 namespace weft {
@@ -27,7 +28,9 @@ LossValue cross_entropy_of(const Tensors& outputs, const at::Tensor& target, dou
   }
   const at::Tensor flat = target.reshape({-1});
   const at::Tensor count = flat.ne(kIgnoreIndex).sum();
-  return {sum_of(flat), count.is_meta() ? flat.numel() : count.item<int64_t>()};
+  const bool by_class = smoothing == 0.0 && fits_class_loss(logits, flat);
+  return {by_class ? class_loss(logits, flat, kIgnoreIndex) : sum_of(flat),
+          count.is_meta() ? flat.numel() : count.item<int64_t>()};
 }
 
 }  // namespace

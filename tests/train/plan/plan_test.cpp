@@ -96,7 +96,7 @@ TEST(PlanStages, NoRankHoldsMoreThanStageGb) {
   tight.insert(tight.end(), {"layout.schedule=gpipe", "layout.stage_gb=0.05"});
   EXPECT_THAT(error_of(tight, 2),
               HasSubstr("layout.stage_gb = 0.05 allows a rank 51.2 MiB, but with schedule gpipe and the best "
-                        "cut into 2 stages that was found, pipeline rank 1 holds 340 MiB"));
+                        "cut into 2 stages that was found, pipeline rank 1 holds 226 MiB"));
 }
 
 /// All cuts of eight blocks into three stages.

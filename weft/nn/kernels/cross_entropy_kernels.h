@@ -1,0 +1,23 @@
+// cross_entropy_kernels: the loss of rows of logits against one class each, and its gradient in the same pass over memory:
+// softmax(x) less 1 at the target.
+#pragma once
+
+#include <cstdint>
+
+namespace weft {
+
+/// Rows [rows, classes] whose elements lie side by side.
+struct LossRows {
+  const float* logits = nullptr;
+  const int64_t* targets = nullptr;  ///< [rows], each a class or `ignored`
+  double* losses = nullptr;          ///< [rows]; 0 where the target is ignored
+  float* gradient = nullptr;         ///< like logits; null: not wanted
+  int64_t rows = 0;
+  int64_t classes = 0;
+  int64_t ignored = 0;
+};
+
+/// Writes losses and gradient.
+void cross_entropy_rows(const LossRows& rows);
+
+}  // namespace weft
