@@ -140,7 +140,7 @@ Normalised normalise_by_operators(const at::Tensor& x, const at::Tensor& added, 
   Normalised n{.sum = added.defined() ? at::add(x, added) : x, .y = {}, .mean = {}, .scale = {}};
   const at::Tensor wide = widen({n.sum})[0];
   if (norm.centres()) n.mean = wide.mean(-1, /*keepdim=*/true);
-  n.scale = (norm.centres() ? wide.sub(n.mean) : wide).square_().mean(-1, /*keepdim=*/true).add_(norm.eps).rsqrt_();
+  n.scale = (norm.centres() ? wide.sub(n.mean) : wide).square().mean(-1, /*keepdim=*/true).add_(norm.eps).rsqrt_();
   n.y = normalise_again(n, norm);
   return n;
 }
@@ -177,9 +177,8 @@ at::Tensor normalise(const at::Tensor& x, const Norm& norm) {
 }
 
 Normalised normalise_sum(const at::Tensor& x, const at::Tensor& added, const Norm& norm) {
-  if (!fits_norm_kernels(x, norm) || (added.defined() && added.scalar_type() != x.scalar_type())) {
-    return normalise_by_operators(x, added, norm);
-  }
+  if (added.defined() && added.scalar_type() != x.scalar_type()) return normalise_sum(x.add(added), {}, norm);
+  if (!fits_norm_kernels(x, norm)) return normalise_by_operators(x, added, norm);
   return normalise_by_kernel(x.contiguous(), added.defined() ? added.contiguous() : added, norm);
 }
 

@@ -17,6 +17,14 @@ namespace {
 
 using One = hn::CappedTag<float, 1>;
 
+// Partial sums of a row: two chains of additions, so that one need not wait for the other.
+constexpr int64_t kParts = 2 * kLanes;
+constexpr size_t kVectors = kParts / hn::MaxLanes(Tag());
+
+struct Totals {
+  float first, second;
+};
+
 // A row's place in all that have rows.
 template <class T>
 HWY_INLINE T* row_of(void* data, int64_t place) {
@@ -32,86 +40,105 @@ template <class Pass>
 HWY_INLINE void over_columns(const Pass& pass, int64_t width) {
   const Tag d;
   const One one;
-  const int64_t step = lanes(), whole = width / step * step;
-  for (int64_t column = 0; column < whole; column += step) pass.apply(d, column);
-  for (int64_t column = whole; column < width; ++column) pass.apply(one, column);
+  int64_t column = 0;
+  for (; column + lanes() <= width; column += lanes()) pass.apply(d, column);
+  for (; column < width; ++column) pass.apply(one, column);
 }
 
-// Two sums over all columns: pass.add(d, column, first, second) adds to both what it has there. Of each there are 2 kLanes
-// partial sums, each of every so manieth column.
+// Each half added to the other, until one is left.
+template <class D>
+HWY_INLINE float total_of(D d, hn::Vec<D> parts) {
+#if HWY_TARGET != HWY_SCALAR  // which has no halves
+  if constexpr (hn::MaxLanes(D()) > 1) {
+    const hn::Half<D> half;
+    return total_of(half, hn::Add(hn::LowerHalf(half, parts), hn::UpperHalf(half, parts)));
+  }
+#endif
+  return hn::GetLane(parts);
+}
+
+HWY_INLINE float total_of(Vector* parts) {
+  for (size_t half = kVectors / 2; half > 0; half /= 2) {
+    for (size_t i = 0; i < half; ++i) parts[i] = hn::Add(parts[i], parts[i + half]);
+  }
+  return total_of(Tag(), parts[0]);
+}
+
+// What add_up() does in columns that fill no vector.
 template <class Pass>
-HWY_INLINE void sum_columns(const Pass& pass, int64_t width, float& first, float& second) {
+HWY_INLINE void add_singly(const Pass& pass, int64_t begin, int64_t end, Vector& first, Vector& second) {
   const Tag d;
   const One one;
-  constexpr int64_t kSums = 2 * kLanes, kVectorsOfSums = kSums / static_cast<int64_t>(hn::MaxLanes(Tag()));
-  Vector firsts[kVectorsOfSums], seconds[kVectorsOfSums];
-  for (int64_t n = 0; n < kVectorsOfSums; ++n) firsts[n] = seconds[n] = hn::Zero(d);
-  const int64_t whole = width / kSums * kSums;
-  for (int64_t column = 0; column < whole; column += kSums) {
-    for (int64_t n = 0; n < kVectorsOfSums; ++n) pass.add(d, column + n * lanes(), firsts[n], seconds[n]);
+  float a[kLanes] = {}, b[kLanes] = {};
+  hn::StoreU(first, d, a);
+  hn::StoreU(second, d, b);
+  for (int64_t i = 0; i < end - begin; ++i) {
+    auto of_first = hn::Set(one, a[i]), of_second = hn::Set(one, b[i]);
+    pass.add(one, begin + i, of_first, of_second);
+    a[i] = hn::GetLane(of_first);
+    b[i] = hn::GetLane(of_second);
   }
-  float first_parts[kSums], second_parts[kSums];
-  for (int64_t n = 0; n < kVectorsOfSums; ++n) {
-    hn::StoreU(firsts[n], d, first_parts + n * lanes());
-    hn::StoreU(seconds[n], d, second_parts + n * lanes());
-  }
-  for (int64_t column = whole; column < width; ++column) {
-    auto a = hn::Set(one, first_parts[column - whole]), b = hn::Set(one, second_parts[column - whole]);
-    pass.add(one, column, a, b);
-    first_parts[column - whole] = hn::GetLane(a);
-    second_parts[column - whole] = hn::GetLane(b);
-  }
-  for (int64_t i = 0; i < kLanes; ++i) {
-    first_parts[i] += first_parts[i + kLanes];
-    second_parts[i] += second_parts[i + kLanes];
-  }
-  first = sum_of(first_parts);
-  second = sum_of(second_parts);
+  first = hn::LoadU(d, a);
+  second = hn::LoadU(d, b);
 }
 
-template <class D>
-HWY_INLINE void add_to(D d, float* to, hn::Vec<D> value) {
-  hn::StoreU(hn::Add(hn::LoadU(d, to), value), d, to);
+// The sums that pass.add(d, column, first, second) adds all columns to. A column's place among kParts tells which of as many
+// partial sums it goes into.
+template <class Pass>
+HWY_INLINE Totals add_up(const Pass& pass, int64_t width) {
+  const Tag d;
+  Vector first[kVectors], second[kVectors];
+  for (size_t i = 0; i < kVectors; ++i) first[i] = second[i] = hn::Zero(d);
+  int64_t column = 0;
+  for (; column + kParts <= width; column += kParts) {
+    for (size_t i = 0; i < kVectors; ++i) pass.add(d, column + static_cast<int64_t>(i) * lanes(), first[i], second[i]);
+  }
+  for (size_t i = 0; i < kVectors && column < width; ++i, column += lanes()) {
+    if (column + lanes() <= width) {
+      pass.add(d, column, first[i], second[i]);
+    } else {
+      add_singly(pass, column, width, first[i], second[i]);
+    }
+  }
+  return {total_of(first), total_of(second)};
 }
 
-template <class D>
-HWY_INLINE void add_product(D d, float* to, hn::Vec<D> a, hn::Vec<D> b) {
-  hn::StoreU(hn::MulAdd(a, b, hn::LoadU(d, to)), d, to);
-}
-
-// The sum of the two, as it is rounded in memory.
+// What is normalised: x, or the sum with what is added, as it is rounded in memory.
 template <class Format>
-struct Join {
+struct Input {
   using Stored = typename Format::Stored;
   const Stored *x, *added;
   Stored* sum;
 
   template <class D>
-  HWY_INLINE void apply(D d, int64_t column) const {
-    Format::store(d, hn::Add(Format::load(d, x + column), Format::load(d, added + column)), sum + column);
+  HWY_INLINE hn::Vec<D> take(D d, int64_t column) const {
+    const auto value = Format::load(d, x + column);
+    if (!added) return value;
+    const auto both = Format::rounded(d, hn::Add(value, Format::load(d, added + column)));
+    Format::store(d, both, sum + column);
+    return both;
   }
 };
 
-// Of the values alone.
 template <class Format>
 struct Total {
-  const typename Format::Stored* x;
+  Input<Format> input;
 
-  template <class D, class V>
-  HWY_INLINE void add(D d, int64_t column, V& sum, V&) const {
-    sum = hn::Add(sum, Format::load(d, x + column));
+  template <class D>
+  HWY_INLINE void add(D d, int64_t column, hn::Vec<D>& total, hn::Vec<D>&) const {
+    total = hn::Add(total, input.take(d, column));
   }
 };
 
 template <class Format>
 struct Squares {
-  const typename Format::Stored* x;
+  Input<Format> input;
   float mean;
 
-  template <class D, class V>
-  HWY_INLINE void add(D d, int64_t column, V& sum, V&) const {
-    const auto value = hn::Sub(Format::load(d, x + column), hn::Set(d, mean));
-    sum = hn::MulAdd(value, value, sum);
+  template <class D>
+  HWY_INLINE void add(D d, int64_t column, hn::Vec<D>& total, hn::Vec<D>&) const {
+    const auto value = hn::Sub(input.take(d, column), hn::Set(d, mean));
+    total = hn::MulAdd(value, value, total);
   }
 };
 
@@ -141,14 +168,14 @@ struct GradientSums {
   float *of_weight, *of_bias;
   float mean, scale;
 
-  template <class D, class V>
-  HWY_INLINE void add(D d, int64_t column, V& sum_g, V& sum_gn) const {
+  template <class D>
+  HWY_INLINE void add(D d, int64_t column, hn::Vec<D>& of_g, hn::Vec<D>& of_gn) const {
     const auto n = hn::Mul(hn::Sub(Format::load(d, x + column), hn::Set(d, mean)), hn::Set(d, scale));
     const auto gradient = Format::load(d, dy + column), g = hn::Mul(gradient, hn::LoadU(d, weight + column));
-    sum_g = hn::Add(sum_g, g);
-    sum_gn = hn::MulAdd(g, n, sum_gn);
-    add_product(d, of_weight + column, gradient, n);
-    add_to(d, of_bias + column, gradient);
+    of_g = hn::Add(of_g, g);
+    of_gn = hn::MulAdd(g, n, of_gn);
+    hn::StoreU(hn::MulAdd(gradient, n, hn::LoadU(d, of_weight + column)), d, of_weight + column);
+    hn::StoreU(hn::Add(hn::LoadU(d, of_bias + column), gradient), d, of_bias + column);
   }
 };
 
@@ -166,9 +193,9 @@ struct Gradient {
     const auto n = hn::Mul(hn::Sub(Format::load(d, x + column), hn::Set(d, mean)), hn::Set(d, scale));
     const auto g = hn::Mul(Format::load(d, dy + column), hn::LoadU(d, weight + column));
     const auto centred = hn::NegMulAdd(n, hn::Set(d, mean_gn), hn::Sub(g, hn::Set(d, mean_g)));
+    const auto own = hn::Mul(centred, hn::Set(d, scale));
     // Rounded before what comes by the other way is added, as where autograd adds the two.
-    const auto own = Format::rounded(d, hn::Mul(centred, hn::Set(d, scale)));
-    Format::store(d, residual ? hn::Add(own, Format::load(d, residual + column)) : own, dx + column);
+    Format::store(d, residual ? hn::Add(Format::rounded(d, own), Format::load(d, residual + column)) : own, dx + column);
   }
 };
 
@@ -178,19 +205,17 @@ void forward(const NormRows& r) {
   const auto count = static_cast<float>(r.width);
   for (int64_t row = 0; row < r.rows; ++row) {
     const int64_t place = row * r.width;
-    const Stored* x = row_of<Stored>(r.x, place);
-    if (r.added) {
-      over_columns(Join<Format>{x, row_of<Stored>(r.added, place), row_of<Stored>(r.sum, place)}, r.width);
-      x = row_of<Stored>(r.sum, place);
-    }
-    float mean = 0.0F, sum, none;
+    Input<Format> input{row_of<Stored>(r.x, place), nullptr, nullptr};
+    if (r.added) input = {input.x, row_of<Stored>(r.added, place), row_of<Stored>(r.sum, place)};
+    float mean = 0.0F;
     if (r.mean) {
-      sum_columns(Total<Format>{x}, r.width, sum, none);
-      r.mean[row] = mean = sum / count;
+      r.mean[row] = mean = add_up(Total<Format>{input}, r.width).first / count;
+      if (r.added) input = {input.sum, nullptr, nullptr};
     }
-    sum_columns(Squares<Format>{x, mean}, r.width, sum, none);
-    const float scale = 1.0F / sqrtf(sum / count + r.eps);
+    const float squares = add_up(Squares<Format>{input, mean}, r.width).first;
+    const float scale = 1.0F / sqrtf(squares / count + r.eps);
     r.scale[row] = scale;
+    const Stored* x = input.added ? input.sum : input.x;
     over_columns(Output<Format>{x, row_of<Stored>(r.y, place), r.weight, r.bias, mean, scale}, r.width);
   }
 }
@@ -200,8 +225,8 @@ void again(const NormRows& r) {
   using Stored = typename Format::Stored;
   for (int64_t row = 0; row < r.rows; ++row) {
     const int64_t place = row * r.width;
-    const float mean = r.mean ? r.mean[row] : 0.0F;
-    over_columns(Output<Format>{row_of<Stored>(r.x, place), row_of<Stored>(r.y, place), r.weight, r.bias, mean, r.scale[row]},
+    over_columns(Output<Format>{row_of<Stored>(r.x, place), row_of<Stored>(r.y, place), r.weight, r.bias,
+                                r.mean ? r.mean[row] : 0.0F, r.scale[row]},
                  r.width);
   }
 }
@@ -214,13 +239,12 @@ void backward(const NormRows& r) {
   for (int64_t row = 0; row < r.rows; ++row) {
     const int64_t place = row * r.width;
     const Stored *x = row_of<Stored>(r.x, place), *dy = row_of<Stored>(r.dy, place);
-    const Stored* residual = r.residual ? row_of<Stored>(r.residual, place) : nullptr;
     const float mean = r.mean ? r.mean[row] : 0.0F, scale = r.scale[row];
-    float sum_g, sum_gn;
-    sum_columns(GradientSums<Format>{x, dy, r.weight, r.gradient_sums, r.gradient_sums + r.width, mean, scale}, r.width, sum_g,
-                sum_gn);
-    const float mean_g = r.mean ? sum_g / count : 0.0F;
-    over_columns(Gradient<Format>{x, dy, residual, row_of<Stored>(r.dx, place), r.weight, mean, scale, mean_g, sum_gn / count},
+    const auto [of_g, of_gn] =
+        add_up(GradientSums<Format>{x, dy, r.weight, r.gradient_sums, r.gradient_sums + r.width, mean, scale}, r.width);
+    const float mean_g = r.mean ? of_g / count : 0.0F, mean_gn = of_gn / count;
+    const Stored* residual = r.residual ? row_of<Stored>(r.residual, place) : nullptr;
+    over_columns(Gradient<Format>{x, dy, residual, row_of<Stored>(r.dx, place), r.weight, mean, scale, mean_g, mean_gn},
                  r.width);
   }
 }
