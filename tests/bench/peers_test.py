@@ -146,15 +146,17 @@ import json, re, sys
 arguments = sys.argv[1:]
 if arguments[0] == "-c":
     sys.exit(0)
-if arguments[0] == "-m":
+if arguments[0] == "-m" or arguments[0].endswith("jax_gpt.py"):
     value = lambda name: int(arguments[arguments.index(name) + 1])
-    params = {{384: 10942464, 256: 3307008}}[value("--dim")] if "--dim" in arguments else {{20: 269722, 18: 11181642}}[value("--depth")]
+    gpts = {{384: 10942464, 256: 3307008}} if "--kv_heads" not in arguments else {{384: 9638784}}
+    params = gpts[value("--dim")] if "--dim" in arguments else {{20: 269722, 18: 11181642}}[value("--depth")]
     print(json.dumps(dict({peer}, params=params, images_per_s=50.0)))
 else:
     recipe = open(arguments[1]).read()
     number = lambda key: int(re.search(key + r" = (\\d+)", recipe).group(1))
     gpt = "context" in recipe
-    params = {{384: 10942464, 256: 3307008}}[number("width")] if gpt else {{20: 269722, 18: 11181642}}[number("depth")]
+    gpts = {{384: 10942464, 256: 3307008}} if "kv_heads" not in recipe else {{384: 9638784}}
+    params = gpts[number("width")] if gpt else {{20: 269722, 18: 11181642}}[number("depth")]
     report = dict({weft}, parameters=params, steps=number("steps"), samples_per_s=10.0 if gpt else 60.0)
     report.update(tokens_per_s=10.0 * number("context") if gpt else 0.0)
     report.update(layout=dict(micro_batch=number("micro"), micro_batches_per_rank=1))
@@ -194,6 +196,12 @@ class WholeRun(unittest.TestCase):
         self.assertRegex(result.stdout, r"resnet-20, 32 x 32 +images/s +50.0 +60.0 +1.20x +>= 1.1x  met")
         self.assertRegex(result.stdout, r"resnet-18, 64 x 64 +peak MB a rank +400 +160 +0.40x +<= 0.7x  met")
         self.assertNotIn("first step", result.stdout)
+
+    def test_other_peers(self):
+        for name, memory in (("ddp, llama", "400"), ("jax, default", "200")):  # JAX has both devices in one process
+            result = self.run_bench("--python", self.fake, "--runs", "1", "--only", name)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertRegex(result.stdout, name + rf" +peak MB a rank +{memory} +160")
 
     def test_errors_are_one_line(self):
         for arguments, message in ((["--weft", self.path / "none"], "none: build it"), (["--shared", "/none"], "with --shared"),

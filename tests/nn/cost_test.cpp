@@ -184,7 +184,7 @@ TEST(Cost, TheLossCostsOnTheMetaDeviceWhatItCostsForReal) {
       return measure_loss(model, {logits}, at::zeros({3, 8}, at::TensorOptions(at::kLong).device(device))).peak_bytes;
     };
     EXPECT_EQ(peak(at::kMeta), peak(at::kCPU)) << dtype;
-    EXPECT_GE(peak(at::kMeta), 2 * 3 * 8 * 1000 * 4);
+    EXPECT_GE(peak(at::kMeta), 3 * 8 * 1000 * 4);
   }
 }
 
@@ -192,7 +192,7 @@ TEST(Cost, TheLossOfALargeVocabularyNeedsNoMemory) {
   const Model model = gpt({.layers = 1, .heads = 1, .width = 4, .context = 8, .vocabulary = 8});
   const int64_t peak =
       measure_loss(model, {meta({1 << 20, 8192, 128256}, at::kFloat)}, meta({1 << 20, 8192}, at::kLong)).peak_bytes;
-  EXPECT_GE(peak, int64_t{2} * (1 << 20) * 8192 * 128256 * 4);
+  EXPECT_GE(peak, int64_t{1} * (1 << 20) * 8192 * 128256 * 4);
 }
 
 }  // namespace

@@ -18,6 +18,10 @@
 
 #include <cmath>
 
+#include "tests/support/refusal.h"
+#include "weft/nn/norms.h"
+#include "weft/nn/swiglu.h"
+
 namespace weft::gelu_test {
 namespace {
 
@@ -99,6 +103,18 @@ TEST(Gelu, TakesWhatNoKernelDoes) {
     weft::gelu(leaf).backward(dy.to(x.scalar_type()));
     at::gelu(other, "tanh").backward(dy.to(x.scalar_type()));
     EXPECT_TRUE(leaf.grad().allclose(other.grad(), 1e-5, 1e-6));
+  }
+}
+
+// Of all that a kernel runs backward.
+TEST(Kernels, AreDifferentiableOnceOnly) {
+  const at::Tensor x = at::randn({2, 8}).requires_grad_(true), w = at::randn({8}).requires_grad_(true);
+  const std::pair<const char*, at::Tensor> outputs[] = {
+      {"gelu", weft::gelu(x)}, {"swiglu", swiglu(x, x)}, {"norm", normalise(x, {.weight = w})}};
+  for (const auto& [name, y] : outputs) {
+    const std::string refused =
+        test::refusal([&y = y] { y.sum().backward({}, /*retain_graph=*/false, /*create_graph=*/true); });
+    EXPECT_EQ(refused, std::string(name) + ": differentiable once only; run backward without create_graph");
   }
 }
 

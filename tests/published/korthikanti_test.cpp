@@ -6,10 +6,12 @@
 // sequence parallelism s b h/t (34 + 5 a s/h), and without the terms of a s, the attention core, where that is computed again
 // ("selective"); computed again as a whole, a layer keeps its input, 2 s b h. In weft:
 // - The core is flash attention, whose backward computes its scores again in any case: nothing is kept of 5 a s/h. So what the
-//   paper calls selective is weft's recompute = "none", which keeps the rest term by term, and 4 bytes a head and token more
-//   (log-sums), and each norm's two statistics.
+//   paper calls selective is weft's recompute = "none", which keeps the rest but what is made again, and 4 bytes a head and
+//   token more (log-sums), and each norm's two statistics.
+// - What norms and GELU put out is made again from what goes into them: of the 34, the inputs of the attention's and the MLP's
+//   first layers (2 + 2), and that of the MLP's second (8), are not kept.
 // - recompute = "attention" goes further than the paper's selective: norm, projections and core of the attention are computed
-//   again from the layer's input. Of the 34, not kept are the projections' inputs (2 + 2) and queries, keys and values (6).
+//   again from the layer's input. Not kept are also queries, keys and values (6) and the output projection's input (2).
 // - recompute = "blocks" is the paper's full one; with sequence parallelism the input too is a rank's part, which the paper
 //   tells of as possible.
 // - Blocks, and so dropout, are the paper's but for the dropout of attention weights, part of the core.
@@ -76,8 +78,9 @@ double formula(const Row& row, bool sequence_parallel, const std::string& recomp
   const double sbh = row.tokens * row.samples * row.width, t = row.tp;
   const double t_whole = sequence_parallel ? t : 1.0;  // what sequence parallelism divides
   if (recompute == "blocks") return 2.0 * sbh / t_whole;
-  if (recompute == "attention") return sbh * ((10.0 - 2.0) / t_whole + (24.0 - 8.0) / t);
-  return sbh * (10.0 / t_whole + 24.0 / t);
+  const double between = 10.0 - 2.0 - 2.0, within = 24.0 - 8.0;
+  if (recompute == "attention") return sbh * (between / t_whole + (within - 8.0) / t);
+  return sbh * (between / t_whole + within / t);
 }
 
 TEST(Korthikanti, LayersKeepWhatThePaperSays) {

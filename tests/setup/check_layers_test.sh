@@ -54,7 +54,7 @@ case_of weft/program/program.h '#include "weft/program/build/build.h"' "program/
 case_of weft/train/plan/plan.h '#include "weft/train/run/trainer.h"' "train/plan/ may not include train/run/"
 case_of weft/comm/call/work.h '#include "weft/comm/shm/members.h"' "comm/call/ may not include comm/shm/"
 case_of weft/program/paint/svg.h '// empty' "paint/ is not a room of program/"
-case_of weft/nn/kernels/gelu.h '// empty' "kernels/ is not a room of nn/"
+case_of weft/nn/gadgets/gelu.h '// empty' "gadgets/ is not a room of nn/"
 case_of weft/comm/mesh.cpp '#include "weft/comm/shm/shm_backend.h"' ""
 case_of weft/base/error.h '#include "../cli/commands.h"' "in full"
 case_of weft/nn/flat.h '#include "weft/nn/../cli/commands.h"' "in full"

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "weft/base/error.h"
+#include "weft/nn/graph.h"
 #include "weft/nn/kernels/cross_entropy_kernels.h"
 
 namespace weft {
@@ -68,6 +69,7 @@ struct ClassLossFunction : torch::autograd::Function<ClassLossFunction> {
 
   /// In place: a second backward of the same graph is refused, as the saved tensor has changed.
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    refuse_second_order("loss");
     return {context->get_saved_variables().front().mul_(gradients.front()), {}, {}, {}};
   }
 };

@@ -6,6 +6,7 @@
 #include <ATen/ops/gelu_backward.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "weft/nn/graph.h"
 #include "weft/nn/kernels/gelu_kernels.h"
 #include "weft/nn/kernels/tensors.h"
 
@@ -49,6 +50,7 @@ struct GeluFunction : torch::autograd::Function<GeluFunction> {
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    refuse_second_order("gelu");
     const at::Tensor x = context->get_saved_variables().front(), dx = at::empty_like(x);
     gelu_gradient(dx, gradients.front(), x);
     return {dx};

@@ -1,7 +1,11 @@
 #include "weft/nn/graph.h"
 
+#include <c10/core/GradMode.h>
+#include <fmt/core.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/variable.h>
+
+#include "weft/base/error.h"
 
 namespace weft {
 
@@ -30,6 +34,11 @@ Tensors widen(const Tensors& tensors) {
     result.push_back(narrow ? tensor.to(at::kFloat) : tensor);
   }
   return result;
+}
+
+void refuse_second_order(std::string_view what) {
+  if (!at::GradMode::is_enabled()) return;
+  throw InputError(fmt::format("{}: differentiable once only; run backward without create_graph", what));
 }
 
 uint32_t version_of(const at::Tensor& tensor) {

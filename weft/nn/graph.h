@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string_view>
 
 #include "weft/nn/block.h"
 
@@ -16,6 +17,9 @@ Tensors detach_outputs(const Tensors& outputs);
 
 /// The tensors in the types that losses are computed in: bfloat16 and float16 become float32; all else is as it was.
 Tensors widen(const Tensors& tensors);
+
+/// For a backward by kernels that autograd does not see: throws InputError, naming `what`, where it is run with create_graph.
+void refuse_second_order(std::string_view what);
 
 /// How often a tensor was changed in place; 0 for one made in inference mode, which does not count. A change is seen by it
 /// without a comparison of values.

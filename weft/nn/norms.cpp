@@ -4,9 +4,12 @@
 #include <ATen/ops/add.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/native_layer_norm.h>
+#include <ATen/ops/native_layer_norm_backward.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -124,35 +127,38 @@ NormGradients gradients_by_kernel(const at::Tensor& dy, const at::Tensor& residu
     norm_backward_rows(element_of(x), own);
   });
   if (data) add_up_chunks(data, chunks, 2 * width);
-  const auto taken = [&](int64_t which) { return sums[0][which].to(norm.weight.scalar_type()); };
+  // Copies, so that they do not keep the sums of all chunks.
+  const auto taken = [&](int64_t which) { return sums[0][which].to(norm.weight.scalar_type(), false, /*copy=*/true); };
   return {dx, taken(0), norm.centres() ? taken(1) : at::Tensor()};
 }
 
-at::Tensor sum_over_rows(const at::Tensor& x, const at::Tensor& like) { return x.flatten(0, -2).sum(0).to(like.scalar_type()); }
-
-/// In float32 at least, by operators: (x - mean) scale.
-at::Tensor scaled_rows(const Normalised& kept) {
-  const at::Tensor wide = widen({kept.sum})[0];
-  return (kept.mean.defined() ? wide.sub(kept.mean) : wide).mul(kept.scale);
-}
+/// In float32 at least, by operators: x scale, of RMS norm.
+at::Tensor scaled_rows(const Normalised& kept) { return widen({kept.sum})[0].mul(kept.scale); }
 
 Normalised normalise_by_operators(const at::Tensor& x, const at::Tensor& added, const Norm& norm) {
   Normalised n{.sum = added.defined() ? at::add(x, added) : x, .y = {}, .mean = {}, .scale = {}};
-  const at::Tensor wide = widen({n.sum})[0];
-  if (norm.centres()) n.mean = wide.mean(-1, /*keepdim=*/true);
-  n.scale = (norm.centres() ? wide.sub(n.mean) : wide).square().mean(-1, /*keepdim=*/true).add_(norm.eps).rsqrt_();
+  if (norm.centres()) {
+    std::tie(n.y, n.mean, n.scale) = at::native_layer_norm(n.sum, {x.size(-1)}, norm.weight, norm.bias, norm.eps);
+    return n;
+  }
+  n.scale = widen({n.sum})[0].square().mean(-1, /*keepdim=*/true).add_(norm.eps).rsqrt_();
   n.y = normalise_again(n, norm);
   return n;
 }
 
 NormGradients gradients_by_operators(const at::Tensor& dy, const at::Tensor& residual, const Normalised& kept,
                                      const Norm& norm) {
-  const at::Tensor n = scaled_rows(kept), wide = widen({dy})[0], g = wide.mul(widen({norm.weight})[0]);
-  at::Tensor dx = g.sub(n.mul(g.mul(n).mean(-1, /*keepdim=*/true)));
-  if (norm.centres()) dx.sub_(g.mean(-1, /*keepdim=*/true));
-  dx = dx.mul_(kept.scale).to(kept.sum.scalar_type());
-  if (residual.defined()) dx.add_(residual);
-  return {dx, sum_over_rows(wide.mul(n), norm.weight), norm.centres() ? sum_over_rows(wide, norm.bias) : at::Tensor()};
+  NormGradients all;
+  if (norm.centres()) {
+    std::tie(all.x, all.weight, all.bias) = at::native_layer_norm_backward(
+        dy, kept.sum, {kept.sum.size(-1)}, kept.mean, kept.scale, norm.weight, norm.bias, {true, true, true});
+  } else {
+    const at::Tensor n = scaled_rows(kept), wide = widen({dy})[0], g = wide.mul(widen({norm.weight})[0]);
+    const at::Tensor dx = g.sub(n.mul(g.mul(n).mean(-1, /*keepdim=*/true))).mul_(kept.scale);
+    all = {dx.to(kept.sum.scalar_type()), wide.mul(n).flatten(0, -2).sum(0).to(norm.weight.scalar_type()), {}};
+  }
+  if (residual.defined()) all.x.add_(residual);
+  return all;
 }
 
 struct NormFunction : torch::autograd::Function<NormFunction> {
@@ -160,12 +166,15 @@ struct NormFunction : torch::autograd::Function<NormFunction> {
                             const std::optional<at::Tensor>& bias, double eps) {
     const Normalised n = normalise_sum(x, {}, {weight, bias.value_or(at::Tensor()), eps});
     context->save_for_backward({n.sum, n.mean, n.scale, weight, bias.value_or(at::Tensor())});
+    context->saved_data["eps"] = eps;
     return n.y;
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    refuse_second_order("norm");
     const variable_list saved = context->get_saved_variables();
-    NormGradients all = norm_gradients(gradients[0], {}, {saved[0], {}, saved[1], saved[2]}, {saved[3], saved[4]});
+    NormGradients all = norm_gradients(gradients[0], {}, {saved[0], {}, saved[1], saved[2]},
+                                       {saved[3], saved[4], context->saved_data["eps"].toDouble()});
     return {std::move(all.x), std::move(all.weight), std::move(all.bias), {}};
   }
 };
@@ -185,9 +194,8 @@ Normalised normalise_sum(const at::Tensor& x, const at::Tensor& added, const Nor
 at::Tensor normalise_again(const Normalised& kept, const Norm& norm) {
   const at::Tensor& x = kept.sum;
   if (!fits_norm_kernels(x, norm)) {
-    const at::Tensor n = scaled_rows(kept);
-    if (!norm.centres()) return n.to(x.scalar_type()).mul(norm.weight);  // rounded before, as in the kernel
-    return n.mul(widen({norm.weight})[0]).add_(widen({norm.bias})[0]).to(x.scalar_type());
+    if (!norm.centres()) return scaled_rows(kept).to(x.scalar_type()).mul(norm.weight);  // rounded before, as in the kernel
+    return std::get<0>(at::native_layer_norm(x, {x.size(-1)}, norm.weight, norm.bias, norm.eps));
   }
   Normalised again{.sum = x, .y = at::empty_like(x), .mean = kept.mean, .scale = kept.scale};
   const at::Tensor weight = as_floats(norm.weight), bias = as_floats(norm.bias);

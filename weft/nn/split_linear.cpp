@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "weft/nn/collectives.h"
+#include "weft/nn/graph.h"
 #include "weft/nn/matmul.h"
 #include "weft/nn/matrix_layer.h"
 #include "weft/nn/split_backward.h"
@@ -119,15 +120,17 @@ struct ByNormedColumns : torch::autograd::Function<ByNormedColumns> {
     context->save_for_backward(std::move(saved));
     keep_call(context, call);
     context->saved_data["added"] = added.has_value();
+    context->saved_data["eps"] = eps;
     variable_list outputs = call->outputs(n.y, weights);
     outputs.insert(outputs.begin(), n.sum);
     return outputs;
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    refuse_second_order("norm and linear layers");
     const variable_list saved = context->get_saved_variables();
     const Normalised kept{saved[0], {}, saved[1], saved[2]};
-    const Norm norm{saved[3], saved[4]};
+    const Norm norm{saved[3], saved[4], context->saved_data["eps"].toDouble()};
     const Tensors weights(saved.begin() + 5, saved.end()), dy(gradients.begin() + 1, gradients.end());
     const at::Tensor d_norm = kept_call(context)->backward_of(dy, normalise_again(kept, norm), weights, true);
     NormGradients all = norm_gradients(d_norm, gradients.front(), kept, norm);

@@ -6,6 +6,7 @@
 #include <ATen/ops/silu_backward.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "weft/nn/graph.h"
 #include "weft/nn/kernels/swiglu_kernels.h"
 #include "weft/nn/kernels/tensors.h"
 
@@ -44,6 +45,7 @@ struct SwigluFunction : torch::autograd::Function<SwigluFunction> {
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    refuse_second_order("swiglu");
     const variable_list saved = context->get_saved_variables();
     SwigluGradients all = swiglu_gradients(gradients[0], saved[0], saved[1], false);
     return {std::move(all.gate), std::move(all.up)};
