@@ -97,11 +97,12 @@ std::optional<std::vector<int>> StageFitter::smaller_cut(const Plan& plan, const
       .value;
 }
 
-/// smaller_cut() gives each stage what its rank's others leave, though they may be cut smaller too.
+/// smaller_cut() takes what a rank holds beside its blocks as given, and gives each stage what its rank's others leave, though both
+/// may become less with another cut.
 std::optional<std::vector<int>> StageFitter::cut_of_all_stages(const Schedule& schedule, const std::vector<int>& near,
                                                                int64_t limit) const {
+  if (recipe_.layout.stages != "auto") return {};
   const int stages = schedule.num_stages();
-  if (recipe_.layout.stages != "auto" || stages == schedule.num_ranks()) return {};
   const auto rank_bytes = [&](const std::vector<int>& first_block) {
     std::vector<int64_t> bytes;
     const Found<Plan> plan = built(schedule, first_block);
