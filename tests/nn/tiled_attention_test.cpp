@@ -144,6 +144,18 @@ TEST(TiledAttention, WritesViewsAndNothingBeside) {
   EXPECT_TRUE(all.narrow(2, 120, 8).eq(7.0F).all().item().toBool());
 }
 
+TEST(TiledAttention, TakesAnyStridesAndTypes) {
+  at::manual_seed(9);
+  const Inputs in = inputs_of({2, 2, 2, 70, 70, 20, kCausal}, at::kFloat);
+  const Results expected = in_tiles(in, kCausal);
+  const auto turned = [](const at::Tensor& x) { return x.transpose(2, 3).contiguous().transpose(2, 3); };
+  const AttentionGradients into{turned(in.q), turned(in.k), turned(in.v)};
+  const AttentionPiece piece{turned(expected[0]).to(at::kDouble), expected[1]};
+  attend_backward_in_tiles(turned(in.dout), turned(in.q), turned(in.k), turned(in.v), piece, kCausal, into);
+  EXPECT_TRUE(attend_in_tiles(turned(in.q), turned(in.k), turned(in.v), kCausal).out.equal(expected[0]));
+  expect_same({into.q, into.k, into.v}, {expected[2], expected[3], expected[4]});
+}
+
 TEST(TiledAttention, WhatIsNoNumberStaysNone) {
   at::manual_seed(7);
   const Inputs in = inputs_of({1, 1, 1, 100, 100, 16, kCausal}, at::kFloat);

@@ -27,6 +27,7 @@ extern const Activation kSwiglu;
 /// What goes into a layer: a tensor, or an activation of some, which the layer keeps in its stead.
 struct LayerInput {
   LayerInput(const at::Tensor& x) : tensors{x} {}  ///< implicit: a tensor stands for itself
+  /// `activation` of `inputs`.
   LayerInput(Tensors inputs, const Activation& activation) : tensors(std::move(inputs)), activation(&activation) {}
 
   /// What the layer computes with, seen by autograd.
@@ -34,7 +35,7 @@ struct LayerInput {
   /// Of what the layer computes with.
   at::IntArrayRef sizes() const { return tensors.front().sizes(); }
 
-  Tensors tensors;
+  Tensors tensors;                         ///< what is kept
   const Activation* activation = nullptr;  ///< null: none; lives as long as the graph
 };
 

@@ -16,7 +16,7 @@ struct Norm {
   at::Tensor bias = {};  ///< [width]: layer norm; undefined: RMS norm
   double eps = 1e-5;     ///< added to the variance, or the mean square
 
-  bool centres() const { return bias.defined(); }
+  bool centres() const { return bias.defined(); }  ///< whether it is layer norm
 };
 
 /// y of x [..., width]. Keeps x and two numbers a row for backward, one for RMS norm.

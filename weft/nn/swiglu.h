@@ -14,7 +14,9 @@ at::Tensor swiglu_value(const at::Tensor& gate, const at::Tensor& up);
 
 /// What comes back, and y once more where it was asked for.
 struct SwigluGradients {
-  at::Tensor gate, up, y;
+  at::Tensor gate;  ///< of the gate
+  at::Tensor up;    ///< of what it lets through
+  at::Tensor y;     ///< undefined unless it was asked for
 };
 /// From the gradient of y. Not seen by autograd.
 SwigluGradients swiglu_gradients(const at::Tensor& dy, const at::Tensor& gate, const at::Tensor& up, bool with_y);

@@ -64,8 +64,17 @@ void run_jobs(const AttentionTensors& t, AttentionMask mask) {
   });
 }
 
-/// Elements of a head side by side, as the kernel reads them.
-at::Tensor readable(const at::Tensor& x) { return x.stride(3) == 1 ? x : x.contiguous(); }
+/// Elements of a head side by side, as the kernel reads them and writes them.
+at::Tensor readable(const at::Tensor& x, at::ScalarType type) {
+  const at::Tensor typed = x.to(type);
+  return typed.stride(3) == 1 ? typed : typed.contiguous();
+}
+
+at::Tensor writable(const at::Tensor& x) { return x.stride(3) == 1 ? x : at::empty(x.sizes(), x.options()); }
+
+void write_back(const at::Tensor& written, const at::Tensor& place) {
+  if (!written.is_same(place)) place.copy_(written);
+}
 
 }  // namespace
 
@@ -77,7 +86,8 @@ bool fits_tiles(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
 
 AttentionPiece attend_in_tiles(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, AttentionMask mask) {
   RECORD_FUNCTION("weft::attention", (std::vector<c10::IValue>{q, k}));
-  AttentionTensors t{.q = readable(q), .k = readable(k), .v = readable(v)};
+  const at::ScalarType type = q.scalar_type();
+  AttentionTensors t{.q = readable(q, type), .k = readable(k, type), .v = readable(v, type)};
   t.out = at::empty({q.size(0), q.size(2), q.size(1), q.size(3)}, q.options()).transpose(1, 2);
   t.logsumexp = at::empty({q.size(0), q.size(1), q.size(2)}, q.options().dtype(at::kFloat));
   run_jobs(t, mask);
@@ -87,16 +97,20 @@ AttentionPiece attend_in_tiles(const at::Tensor& q, const at::Tensor& k, const a
 void attend_backward_in_tiles(const at::Tensor& dout, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                               const AttentionPiece& whole, AttentionMask mask, const AttentionGradients& into) {
   RECORD_FUNCTION("weft::attention_backward", (std::vector<c10::IValue>{q, k}));
-  run_jobs({.q = readable(q),
-            .k = readable(k),
-            .v = readable(v),
-            .out = readable(whole.out),
-            .logsumexp = whole.logsumexp,
-            .dout = readable(dout),
-            .dq = into.q,
-            .dk = into.k,
-            .dv = into.v},
-           mask);
+  const at::ScalarType type = q.scalar_type();
+  const AttentionTensors t{.q = readable(q, type),
+                           .k = readable(k, type),
+                           .v = readable(v, type),
+                           .out = readable(whole.out, type),
+                           .logsumexp = whole.logsumexp,
+                           .dout = readable(dout, type),
+                           .dq = writable(into.q),
+                           .dk = writable(into.k),
+                           .dv = writable(into.v)};
+  run_jobs(t, mask);
+  write_back(t.dq, into.q);
+  write_back(t.dk, into.k);
+  write_back(t.dv, into.v);
 }
 
 }  // namespace weft

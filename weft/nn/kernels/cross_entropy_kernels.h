@@ -8,13 +8,13 @@ namespace weft {
 
 /// Rows [rows, classes] whose elements lie side by side.
 struct LossRows {
-  const float* logits = nullptr;
+  const float* logits = nullptr;     ///< what goes in
   const int64_t* targets = nullptr;  ///< [rows], each a class or `ignored`
   double* losses = nullptr;          ///< [rows]; 0 where the target is ignored
   float* gradient = nullptr;         ///< like logits; null: not wanted
-  int64_t rows = 0;
-  int64_t classes = 0;
-  int64_t ignored = 0;
+  int64_t rows = 0;                  ///< of logits
+  int64_t classes = 0;               ///< logits of a row
+  int64_t ignored = 0;               ///< a target that counts nothing
 };
 
 /// Writes losses and gradient.

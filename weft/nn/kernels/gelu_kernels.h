@@ -16,7 +16,7 @@ struct GeluRows {
   void* y = nullptr;         ///< GELU of x; null in backward: not wanted
   const void* dy = nullptr;  ///< backward: the gradient of y
   void* dx = nullptr;        ///< backward: the gradient of x; may be dy
-  int64_t count = 0;
+  int64_t count = 0;         ///< of elements
 };
 
 /// y of x.

@@ -13,21 +13,21 @@ namespace weft {
 
 /// Rows [rows, width] whose elements lie side by side. `x` is what is normalised: the sum, where something is added.
 struct NormRows {
-  const void* x = nullptr;
+  const void* x = nullptr;         ///< what goes in
   const void* added = nullptr;     ///< forward: added to x; null: nothing
   void* sum = nullptr;             ///< forward, with `added`: both together, rounded as it is normalised
-  void* y = nullptr;               ///< forward
+  void* y = nullptr;               ///< forward: the norm
   float* mean = nullptr;           ///< [rows]; null: RMS norm, which takes none off
   float* scale = nullptr;          ///< [rows]: 1 / root(variance, or mean square, + eps)
   const float* weight = nullptr;   ///< [width]
   const float* bias = nullptr;     ///< [width]; null: none
-  const void* dy = nullptr;        ///< backward
+  const void* dy = nullptr;        ///< backward: the gradient of y
   const void* residual = nullptr;  ///< backward: what comes back to x by another way; null: nothing
-  void* dx = nullptr;              ///< backward
+  void* dx = nullptr;              ///< backward: the gradient of x
   float* gradient_sums = nullptr;  ///< backward: [2 width], sums over the rows of dy times what was scaled, and of dy
-  float eps = 0.0F;                ///< forward
-  int64_t rows = 0;
-  int64_t width = 0;
+  float eps = 0.0F;                ///< forward: added to the variance, or the mean square
+  int64_t rows = 0;                ///< of all that have rows
+  int64_t width = 0;               ///< elements of a row
 };
 
 /// Writes sum, y, mean and scale.

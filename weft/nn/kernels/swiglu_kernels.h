@@ -9,13 +9,13 @@ namespace weft {
 
 /// Elements that lie side by side.
 struct SwigluRows {
-  const void* gate = nullptr;
-  const void* up = nullptr;
-  void* y = nullptr;         ///< null in backward: not wanted
-  const void* dy = nullptr;  ///< backward: the gradient of y
-  void* d_gate = nullptr;    ///< backward: may be dy
-  void* d_up = nullptr;      ///< backward
-  int64_t count = 0;
+  const void* gate = nullptr;  ///< what silu() takes
+  const void* up = nullptr;    ///< what it multiplies
+  void* y = nullptr;           ///< null in backward: not wanted
+  const void* dy = nullptr;    ///< backward: the gradient of y
+  void* d_gate = nullptr;      ///< backward: may be dy
+  void* d_up = nullptr;        ///< backward
+  int64_t count = 0;           ///< of elements
 };
 
 /// y of gate and up.

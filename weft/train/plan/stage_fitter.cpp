@@ -97,8 +97,8 @@ std::optional<std::vector<int>> StageFitter::smaller_cut(const Plan& plan, const
       .value;
 }
 
-/// smaller_cut() takes what a rank holds beside its blocks as given, and gives each stage what its rank's others leave, though both
-/// may become less with another cut.
+/// smaller_cut() takes what a rank holds beside its blocks as given, and gives each stage what its rank's others leave, though
+/// both may become less with another cut.
 std::optional<std::vector<int>> StageFitter::cut_of_all_stages(const Schedule& schedule, const std::vector<int>& near,
                                                                int64_t limit) const {
   if (recipe_.layout.stages != "auto") return {};
