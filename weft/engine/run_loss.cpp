@@ -44,6 +44,15 @@ void StepRun::agree_on_targets(const NextMicroBatch& next) {
 
 double StepRun::nominal_count(double targets) const { return targets * static_cast<double>(options_.all_micro_batches); }
 
+/// Of a piece of the micro-batch. What is wrong with its outputs or targets is told with where they come from.
+LossValue StepRun::loss_of(const Tensors& outputs, const at::Tensor& target, int micro) {
+  try {
+    return model_.model().loss(outputs, target, context_of(micro));
+  } catch (const InputError& error) {
+    throw InputError(fmt::format("step {}, micro-batch {}: {}", step_ + 1, options_.first_micro_batch + micro, error.what()));
+  }
+}
+
 void StepRun::loss(int micro) {
   InFlight& flight = in_flight_[micro];
   const Tensors inputs = detach(flight.outputs.back());
@@ -54,7 +63,7 @@ void StepRun::loss(int micro) {
   for (int64_t piece = 0; piece < pieces; ++piece) {
     Tensors own;
     for (const at::Tensor& output : outputs) own.push_back(batch_piece(output, piece, pieces));
-    const LossValue value = model_.model().loss(own, batch_piece(flight.batch.target, piece, pieces), context_of(micro));
+    const LossValue value = loss_of(own, batch_piece(flight.batch.target, piece, pieces), micro);
     const double sum = value.sum.item<double>();
     if (!std::isfinite(sum)) report_not_finite(micro, sum);
     sums.push_back(value.sum);

@@ -229,8 +229,7 @@ TEST(Failures, WhatLibTorchThrowsIsALineThatNamesTheBlock) {
   Batch wrong = batch_of(0);
   wrong.target.fill_(77);
   const std::string loss = error_of([&] { another.step(wrong); });
-  EXPECT_EQ(loss.rfind("step 1: ", 0), 0u) << loss;
-  EXPECT_EQ(loss.find("frame"), std::string::npos) << loss;
+  EXPECT_EQ(loss, "step 1, micro-batch 0: loss: target 77 of place 0 is none of the 3 classes that the logits have");
 }
 
 TEST(Failures, AnErrorOfAnyLengthIsRememberedInALineThatCanBeRead) {
