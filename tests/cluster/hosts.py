@@ -68,6 +68,12 @@ class Space:
         self.anchor.wait()
 
 
+def burst(rate):
+    """What a link of that rate ("10mbit", "1gbit") lets through at once: 2 ms of it, and at least a few packets."""
+    bits = float(rate[:-4]) * {"mbit": 1e6, "gbit": 1e9}[rate[-4:]]
+    return str(max(16_000, int(bits / 8 * 2e-3)))
+
+
 class Program(subprocess.Popen):
     """A program on a host. Signals reach the program, not the nsenter that waits for it."""
 
@@ -177,7 +183,7 @@ class Network:
         for space, device in ((host, "eth0"), (self.switch, f"port{host.number}")):
             subprocess.run(space.command(["tc", "qdisc", "del", "dev", device, "root"]), stderr=subprocess.DEVNULL, check=False)
             if rate:
-                space.call("tc", "qdisc", "add", "dev", device, "root", "tbf", "rate", rate, "burst", "256kb", "latency", "50ms")
+                space.call("tc", "qdisc", "add", "dev", device, "root", "tbf", "rate", rate, "burst", burst(rate), "latency", "50ms")
 
     def cut(self, host):
         """Takes the host's cable out: packets vanish, nobody is told."""

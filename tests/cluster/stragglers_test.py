@@ -72,7 +72,7 @@ class TwoHosts(SlowLinkTest):
         head = self.train(width=64, timeout_s=1.5)
         self.assertEqual([started.wait(30) for started in self.started], [1, 1], head.text())
         self.assertRegex(head.text(), r"weft: .*rank.*within 1.5 s.*host1.*(all_reduce|reduce_scatter|broadcast) |"
-                                      r"weft: ranks .*host1.* have come to (all_reduce|reduce_scatter) .*within 1.5 s")
+                                      r"weft: .*ranks .*host1.* have come to (all_reduce|reduce_scatter) .*within 1.5 s")
 
     def test_netcheck_tells_what_a_link_carries(self):
         for host, rate in zip(self.hosts, (None, "100mbit")):  # 1 % of what these hosts carry without a limit
