@@ -206,6 +206,18 @@ TEST(Norms, TakeOtherTypes) {
   }
 }
 
+// By kernels and by operators.
+TEST(Norms, GiveWhatIsLikeTheirInput) {
+  for (const Kind kind : kKinds) {
+    for (const at::ScalarType type : {at::kBFloat16, at::kHalf}) {
+      Inputs in = make({6, 20}, kind, Stream::alone, type);
+      in.norm = to(in, at::kFloat).norm;
+      if (kind == Kind::layer && type == at::kHalf) continue;  // LibTorch refuses that on the CPU
+      EXPECT_EQ(normalise_sum(in.x, {}, in.norm).y.scalar_type(), type);
+    }
+  }
+}
+
 TEST(Norms, TakeAnyOrderInMemory) {
   const auto turned = [](const at::Tensor& x) { return x.transpose(0, 1).contiguous().transpose(0, 1); };
   for (const Kind kind : kKinds) {

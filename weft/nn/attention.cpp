@@ -12,6 +12,7 @@
 #include "weft/nn/attention_piece.h"
 #include "weft/nn/context_attention.h"
 #include "weft/nn/document_attention.h"
+#include "weft/nn/graph.h"
 #include "weft/nn/repeat_heads.h"
 
 namespace weft {
@@ -44,6 +45,7 @@ struct FlashAttention : torch::autograd::Function<FlashAttention> {
   }
 
   static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
+    refuse_second_order("attention");
     const variable_list saved = ctx->get_saved_variables();
     const int64_t heads = ctx->saved_data["heads"].toInt();
     const auto third = [heads](const at::Tensor& x, int64_t number) { return split_heads(x, number, heads); };
@@ -62,6 +64,7 @@ struct GroupedFlashAttention : torch::autograd::Function<GroupedFlashAttention> 
   }
 
   static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
+    refuse_second_order("attention");
     const variable_list saved = ctx->get_saved_variables();
     const AttentionGradients gradients{at::empty_like(saved[0]), at::empty_like(saved[1]), at::empty_like(saved[2])};
     flash_backward(gradients, grads[0], saved[0], saved[1], saved[2], saved[3], saved[4]);

@@ -51,7 +51,7 @@ struct MeasuredCost {
 
 /// The cost of each block, found by running it forward and backward once; the model's parameters must be on the meta device.
 /// `inputs` is a micro-batch of meta tensors. Memory is what tensors take, to the byte; what a kernel needs inside one
-/// operation is not seen.
+/// operation is not seen, but for that of attention on one thread.
 /// `outputs`, where given, becomes what the last block hands on.
 std::vector<MeasuredCost> measure_cost(Model& model, const Tensors& inputs, const CostOptions& options = {},
                                        Tensors* outputs = nullptr);

@@ -9,6 +9,7 @@
 
 #include "weft/nn/attention_heads.h"
 #include "weft/nn/attention_piece.h"
+#include "weft/nn/graph.h"
 #include "weft/nn/repeat_heads.h"
 
 namespace weft {
@@ -71,6 +72,7 @@ struct WithinDocuments : torch::autograd::Function<WithinDocuments> {
   }
 
   static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
+    refuse_second_order("attention within documents");
     const variable_list saved = ctx->get_saved_variables();
     const int64_t heads = ctx->saved_data["heads"].toInt();
     const auto third = [heads](const at::Tensor& x, int64_t number) { return split_heads(x, number, heads); };
@@ -91,6 +93,7 @@ struct GroupedWithinDocuments : torch::autograd::Function<GroupedWithinDocuments
   }
 
   static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
+    refuse_second_order("attention within documents");
     const variable_list saved = ctx->get_saved_variables();
     const AttentionGradients gradients{at::empty_like(saved[0]), at::empty_like(saved[1]), at::empty_like(saved[2])};
     attend_backward_within(grads[0], saved[0], saved[1], saved[2], {saved[3], saved[4]}, runs_of(ctx), gradients);

@@ -29,6 +29,10 @@ bool is_faster_here() {
 #endif
 }
 
+bool pays_in_onednn(const at::Tensor& a, int64_t multiplications) {
+  return a.is_cpu() && a.scalar_type() == at::kFloat && multiplications >= kSmall && is_faster_here();
+}
+
 /// All products do; MKL has none.
 bool goes_to_onednn_as_bfloat16(const at::Tensor& x) {
 #if defined(__x86_64__)
@@ -43,9 +47,7 @@ bool goes_to_onednn_as_bfloat16(const at::Tensor& x) {
 
 at::Tensor rows_of(const at::Tensor& x) { return x.reshape({-1, x.size(-1)}); }
 
-bool goes_to_onednn(const at::Tensor& a, const at::Tensor& b) {
-  return a.is_cpu() && a.scalar_type() == at::kFloat && a.size(0) * a.size(1) * b.size(1) >= kSmall && is_faster_here();
-}
+bool goes_to_onednn(const at::Tensor& a, const at::Tensor& b) { return pays_in_onednn(a, a.numel() * b.size(1)); }
 
 void multiply(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b) {
   if (goes_to_onednn(a, b)) return at::native::mkldnn_matmul(a, b, out, /*beta=*/0, /*alpha=*/1);
@@ -65,7 +67,7 @@ at::Tensor multiply_with_bias(const at::Tensor& x, const at::Tensor& w, const at
   using Text = std::optional<c10::string_view>;
   using WithBias =
       at::Tensor(const at::Tensor&, const at::Tensor&, const std::optional<at::Tensor>&, c10::string_view, Scalars, Text);
-  if (!goes_to_onednn(rows_of(x), w.t()) && !goes_to_onednn_as_bfloat16(x)) return at::linear(x, w, bias);
+  if (!pays_in_onednn(x, x.numel() * w.size(0)) && !goes_to_onednn_as_bfloat16(x)) return at::linear(x, w, bias);
   static const auto with_bias =
       c10::Dispatcher::singleton().findSchemaOrThrow("mkldnn::_linear_pointwise", "").typed<WithBias>();
   return with_bias.call(x, w, bias, "none", Scalars(), Text());

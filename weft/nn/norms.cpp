@@ -194,7 +194,8 @@ Normalised normalise_sum(const at::Tensor& x, const at::Tensor& added, const Nor
 at::Tensor normalise_again(const Normalised& kept, const Norm& norm) {
   const at::Tensor& x = kept.sum;
   if (!fits_norm_kernels(x, norm)) {
-    if (!norm.centres()) return scaled_rows(kept).to(x.scalar_type()).mul(norm.weight);  // rounded before, as in the kernel
+    const at::ScalarType type = x.scalar_type();
+    if (!norm.centres()) return scaled_rows(kept).to(type).mul(norm.weight).to(type);  // rounded before, as in the kernel
     return std::get<0>(at::native_layer_norm(x, {x.size(-1)}, norm.weight, norm.bias, norm.eps));
   }
   Normalised again{.sum = x, .y = at::empty_like(x), .mean = kept.mean, .scale = kept.scale};

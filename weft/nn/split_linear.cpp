@@ -1,6 +1,7 @@
 #include "weft/nn/split_linear.h"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <optional>
@@ -100,6 +101,7 @@ struct ByColumns : torch::autograd::Function<ByColumns> {
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& dy) {
+    refuse_second_order("linear layer");
     const variable_list saved = context->get_saved_variables();
     const at::Tensor& x = saved.front();
     const Tensors weights(saved.begin() + 1, saved.end());
@@ -108,6 +110,17 @@ struct ByColumns : torch::autograd::Function<ByColumns> {
     return gradients;
   }
 };
+
+/// Gradients of the layers' outputs; of an output that nothing used there is none.
+Tensors with_zeros_for_none(Tensors dy, const at::Tensor& x, const Tensors& weights) {
+  for (size_t i = 0; i < dy.size(); ++i) {
+    if (dy[i].defined()) continue;
+    std::vector<int64_t> sizes = x.sizes().vec();
+    sizes.back() = weights[i].size(0);
+    dy[i] = at::zeros(sizes, x.options());
+  }
+  return dy;
+}
 
 /// Its inputs are x, what is added, the norm's weight and bias, and the weights.
 struct ByNormedColumns : torch::autograd::Function<ByNormedColumns> {
@@ -119,6 +132,7 @@ struct ByNormedColumns : torch::autograd::Function<ByNormedColumns> {
     saved.insert(saved.end(), weights.begin(), weights.end());
     context->save_for_backward(std::move(saved));
     keep_call(context, call);
+    context->set_materialize_grads(false);  // a stream that nothing reads has no gradient, which is not zeros to be added
     context->saved_data["added"] = added.has_value();
     context->saved_data["eps"] = eps;
     variable_list outputs = call->outputs(n.y, weights);
@@ -127,11 +141,12 @@ struct ByNormedColumns : torch::autograd::Function<ByNormedColumns> {
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    refuse_second_order("norm and linear layers");
+    refuse_second_order("linear layers behind a norm");
     const variable_list saved = context->get_saved_variables();
     const Normalised kept{saved[0], {}, saved[1], saved[2]};
     const Norm norm{saved[3], saved[4], context->saved_data["eps"].toDouble()};
-    const Tensors weights(saved.begin() + 5, saved.end()), dy(gradients.begin() + 1, gradients.end());
+    const Tensors weights(saved.begin() + 5, saved.end());
+    const Tensors dy = with_zeros_for_none({gradients.begin() + 1, gradients.end()}, kept.sum, weights);
     const at::Tensor d_norm = kept_call(context)->backward_of(dy, normalise_again(kept, norm), weights, true);
     NormGradients all = norm_gradients(d_norm, gradients.front(), kept, norm);
     const bool added = context->saved_data["added"].toBool();
@@ -155,6 +170,7 @@ struct ByRows : torch::autograd::Function<ByRows> {
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    refuse_second_order("linear layer");
     variable_list inputs = context->get_saved_variables();
     const at::Tensor weight = inputs.back();
     inputs.pop_back();

@@ -26,14 +26,19 @@ struct AttentionTensors {
   at::Tensor q = {}, k = {}, v = {}, out = {}, logsumexp = {}, dout = {}, dq = {}, dk = {}, dv = {};
 };
 
+/// What all jobs have alike.
+AttentionJob shape_of(const AttentionTensors& t, AttentionMask mask) {
+  return {.heads = t.q.size(1) / t.k.size(1),
+          .queries = t.q.size(2),
+          .keys = t.k.size(2),
+          .width = t.q.size(3),
+          .causal = mask == AttentionMask::causal,
+          .scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(t.q.size(3))))};
+}
+
 AttentionJob job_of(const AttentionTensors& t, AttentionMask mask, int64_t sample, int64_t kv_head) {
-  const int64_t heads = t.q.size(1) / t.k.size(1), head = kv_head * heads;
-  AttentionJob job{.heads = heads,
-                   .queries = t.q.size(2),
-                   .keys = t.k.size(2),
-                   .width = t.q.size(3),
-                   .causal = mask == AttentionMask::causal,
-                   .scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(t.q.size(3))))};
+  AttentionJob job = shape_of(t, mask);
+  const int64_t head = kv_head * job.heads;
   job.q = rows_from(t.q, sample, head);
   job.k = rows_from(t.k, sample, kv_head);
   job.v = rows_from(t.v, sample, kv_head);
@@ -48,14 +53,16 @@ AttentionJob job_of(const AttentionTensors& t, AttentionMask mask, int64_t sampl
   return job;
 }
 
-/// All kv heads of all samples, each by one thread.
+/// All kv heads of all samples, each by one thread. On the meta device what one thread needs meanwhile is asked for.
 void run_jobs(const AttentionTensors& t, AttentionMask mask) {
-  if (t.q.is_meta()) return;
   const bool backward = t.dout.defined();
-  const int64_t kv_heads = t.k.size(1);
-  at::parallel_for(0, t.q.size(0) * kv_heads, 1, [&](int64_t begin, int64_t end) {
-    const int64_t floats = attention_scratch(job_of(t, mask, 0, 0), backward);
-    const at::Tensor scratch = at::empty({floats}, t.q.options().dtype(at::kFloat));
+  const int64_t kv_heads = t.k.size(1), jobs = t.q.size(0) * kv_heads;
+  const auto scratch_of_thread = [&] {
+    return at::empty({attention_scratch(shape_of(t, mask), backward)}, t.q.options().dtype(at::kFloat));
+  };
+  if (t.q.is_meta()) return void(scratch_of_thread());
+  at::parallel_for(0, jobs, 1, [&](int64_t begin, int64_t end) {
+    const at::Tensor scratch = scratch_of_thread();
     for (int64_t i = begin; i < end; ++i) {
       AttentionJob job = job_of(t, mask, i / kv_heads, i % kv_heads);
       job.scratch = scratch.mutable_data_ptr<float>();

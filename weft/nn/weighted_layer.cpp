@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "weft/nn/batch_pieces.h"
+#include "weft/nn/graph.h"
 #include "weft/nn/split_backward.h"
 #include "weft/nn/tree_sum.h"
 
@@ -58,6 +59,7 @@ struct WeightedFunction : torch::autograd::Function<WeightedFunction> {
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    refuse_second_order("layer");
     variable_list inputs = context->get_saved_variables();
     const at::Tensor weight = inputs.back(), dy = gradients.front();
     inputs.pop_back();

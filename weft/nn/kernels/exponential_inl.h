@@ -20,6 +20,18 @@ HWY_INLINE hn::Vec<D> exponential(D d, hn::Vec<D> x) {
   return hn::IfThenElse(hn::IsNaN(x), x, hn::Exp(d, x));
 }
 
+// x within `far` of 0; what is no number stays none, which Clamp alone leaves open.
+template <class D>
+HWY_INLINE hn::Vec<D> near_zero(D d, hn::Vec<D> x, float far) {
+  return hn::IfThenElse(hn::IsNaN(x), x, hn::Clamp(x, hn::Set(d, -far), hn::Set(d, far)));
+}
+
+// y, and 0 where x is below -`far`.
+template <class D>
+HWY_INLINE hn::Vec<D> unless_far_below(D d, hn::Vec<D> x, float far, hn::Vec<D> y) {
+  return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, -far)), y);
+}
+
 }  // namespace
 }  // namespace weft::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

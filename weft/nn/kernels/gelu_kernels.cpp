@@ -32,9 +32,10 @@ struct Forward {
   static HWY_INLINE void apply(D d, const GeluRows& r, int64_t place) {
     using Stored = typename Format::Stored;
     const auto x = Format::load(d, static_cast<const Stored*>(r.x) + place);
-    const auto near = hn::Clamp(x, hn::Set(d, -kFar), hn::Set(d, kFar));
+    const auto near = near_zero(d, x, kFar);
     const auto sum = hn::Add(hn::Set(d, 1.0F), power_of(d, near, hn::Mul(near, near)));
-    Format::store(d, hn::Mul(x, hn::Div(hn::Set(d, 1.0F), sum)), static_cast<Stored*>(r.y) + place);
+    const auto y = hn::Mul(x, hn::Div(hn::Set(d, 1.0F), sum));
+    Format::store(d, unless_far_below(d, x, kFar, y), static_cast<Stored*>(r.y) + place);
   }
 };
 
@@ -45,14 +46,14 @@ struct Backward {
   static HWY_INLINE void apply(D d, const GeluRows& r, int64_t place) {
     using Stored = typename Format::Stored;
     const auto x = Format::load(d, static_cast<const Stored*>(r.x) + place);
-    const auto near = hn::Clamp(x, hn::Set(d, -kFar), hn::Set(d, kFar)), square = hn::Mul(near, near);
+    const auto near = near_zero(d, x, kFar), square = hn::Mul(near, near);
     const auto dy = Format::load(d, static_cast<const Stored*>(r.dy) + place);
     const auto power = power_of(d, near, square);
-    const auto s = hn::Div(hn::Set(d, 1.0F), hn::Add(hn::Set(d, 1.0F), power)), y = hn::Mul(x, s);
+    const auto s = hn::Div(hn::Set(d, 1.0F), hn::Add(hn::Set(d, 1.0F), power));
     const auto slope = hn::MulAdd(square, hn::Set(d, 3.0F * kTwoRoots * kCubic), hn::Set(d, kTwoRoots));
-    // power may be huge where s is tiny: their product first, which is 1 - s. With y what is no number stays none.
-    const auto derivative = hn::MulAdd(hn::Mul(y, hn::Mul(power, s)), slope, s);
-    if (r.y) Format::store(d, y, static_cast<Stored*>(r.y) + place);
+    // power may be huge where s is tiny: their product first, which is 1 - s.
+    const auto derivative = unless_far_below(d, x, kFar, hn::MulAdd(hn::Mul(hn::Mul(near, s), hn::Mul(power, s)), slope, s));
+    if (r.y) Format::store(d, unless_far_below(d, x, kFar, hn::Mul(x, s)), static_cast<Stored*>(r.y) + place);
     Format::store(d, hn::Mul(dy, derivative), static_cast<Stored*>(r.dx) + place);
   }
 };

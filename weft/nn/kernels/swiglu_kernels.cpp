@@ -16,10 +16,11 @@ namespace {
 // Beyond it silu is x or nothing, to the last digit, and exp(-x) would overflow.
 constexpr float kFar = 87.0F;
 
+// Of x within kFar.
 template <class D>
 HWY_INLINE hn::Vec<D> sigmoid(D d, hn::Vec<D> x) {
-  const auto near = hn::Clamp(x, hn::Set(d, -kFar), hn::Set(d, kFar)), one = hn::Set(d, 1.0F);
-  return hn::Div(one, hn::Add(one, exponential(d, hn::Neg(near))));
+  const auto one = hn::Set(d, 1.0F);
+  return hn::Div(one, hn::Add(one, exponential(d, hn::Neg(x))));
 }
 
 template <class Format>
@@ -29,7 +30,8 @@ struct Forward {
     using Stored = typename Format::Stored;
     const auto gate = Format::load(d, static_cast<const Stored*>(r.gate) + place);
     const auto up = Format::load(d, static_cast<const Stored*>(r.up) + place);
-    Format::store(d, hn::Mul(hn::Mul(gate, sigmoid(d, gate)), up), static_cast<Stored*>(r.y) + place);
+    const auto silu = unless_far_below(d, gate, kFar, hn::Mul(gate, sigmoid(d, near_zero(d, gate, kFar))));
+    Format::store(d, hn::Mul(silu, up), static_cast<Stored*>(r.y) + place);
   }
 };
 
@@ -42,8 +44,8 @@ struct Backward {
     const auto gate = Format::load(d, static_cast<const Stored*>(r.gate) + place);
     const auto up = Format::load(d, static_cast<const Stored*>(r.up) + place);
     const auto dy = Format::load(d, static_cast<const Stored*>(r.dy) + place);
-    const auto s = sigmoid(d, gate), silu = hn::Mul(gate, s);
-    const auto slope = hn::MulAdd(silu, hn::Sub(hn::Set(d, 1.0F), s), s);
+    const auto near = near_zero(d, gate, kFar), s = sigmoid(d, near), silu = unless_far_below(d, gate, kFar, hn::Mul(gate, s));
+    const auto slope = unless_far_below(d, gate, kFar, hn::MulAdd(hn::Mul(near, s), hn::Sub(hn::Set(d, 1.0F), s), s));
     if (r.y) Format::store(d, hn::Mul(silu, up), static_cast<Stored*>(r.y) + place);
     Format::store(d, hn::Mul(hn::Mul(dy, up), slope), static_cast<Stored*>(r.d_gate) + place);
     Format::store(d, hn::Mul(dy, silu), static_cast<Stored*>(r.d_up) + place);
