@@ -86,7 +86,7 @@ std::vector<Kernel> attention(const Sizes& sizes) {
 
 std::vector<Kernel> feed_forward(const Sizes& sizes) {
   const at::Tensor x = sizes.rows(4 * sizes.width), up = sizes.rows(4 * sizes.width), dy = sizes.rows(4 * sizes.width);
-  const at::Tensor dx = at::empty_like(x);
+  const at::Tensor dx = at::empty_like(x), d_up = at::empty_like(x);
   return {{"GELU", [=] { at::gelu(x, "tanh"); }, [=] { weft::gelu_value(x); }},
           {"GELU, backward", [=] { at::gelu_backward(dy, x, "tanh"); }, [=] { weft::gelu_gradient(dx, dy, x); }},
           {"SwiGLU", [=] { at::silu(x).mul_(up); }, [=] { weft::swiglu_value(x, up); }},
@@ -95,7 +95,9 @@ std::vector<Kernel> feed_forward(const Sizes& sizes) {
              at::silu_backward(dy.mul(up), x);
              at::silu(x).mul_(dy);
            },
-           [=] { weft::swiglu_gradients(dy, x, up, false); }}};
+           [=] {
+             weft::swiglu_gradients({dx, d_up, {}}, dy, x, up);
+           }}};
 }
 
 std::vector<Kernel> norms(const Sizes& sizes) {

@@ -11,6 +11,7 @@
 #include <ATen/ops/silu_backward.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 #include <gtest/gtest.h>
 #include <hwy/targets.h>
 
@@ -39,7 +40,7 @@ struct Case {
   const char* name;
   size_t inputs;
   All ours;
-  All ours_again;  ///< the value made in backward
+  All ours_again;  ///< the value made in backward, all in the places of what goes in
   All theirs;      ///< by operators, in any type
 };
 
@@ -52,7 +53,8 @@ Tensors our_gelu(const Tensors& x, const at::Tensor& dy) {
 }
 
 Tensors our_gelu_again(const Tensors& x, const at::Tensor& dy) {
-  const at::Tensor dx = dy.clone(), y = gelu_gradient_and_value(dx, dx, x[0]);
+  const at::Tensor dx = dy.clone(), y = x[0].clone();
+  gelu_gradient_and_value(dx, y, dx, y);
   return {y, dx};
 }
 
@@ -61,12 +63,14 @@ Tensors their_gelu(const Tensors& x, const at::Tensor& dy) {
 }
 
 Tensors our_swiglu(const Tensors& x, const at::Tensor& dy) {
-  const SwigluGradients all = swiglu_gradients(dy, x[0], x[1], false);
+  const SwigluGradients all{at::empty_like(x[0]), at::empty_like(x[1]), {}};
+  swiglu_gradients(all, dy, x[0], x[1]);
   return {swiglu_value(x[0], x[1]), all.gate, all.up};
 }
 
 Tensors our_swiglu_again(const Tensors& x, const at::Tensor& dy) {
-  const SwigluGradients all = swiglu_gradients(dy, x[0], x[1], true);
+  const SwigluGradients all{x[0].clone(), dy.clone(), x[1].clone()};
+  swiglu_gradients(all, all.up, all.gate, all.y);
   return {all.y, all.gate, all.up};
 }
 
@@ -177,6 +181,36 @@ TEST(Gelu, TakesWhatNoKernelDoes) {
     weft::gelu(leaf).backward(dy.to(x.scalar_type()));
     at::gelu(other, "tanh").backward(dy.to(x.scalar_type()));
     EXPECT_TRUE(leaf.grad().allclose(other.grad(), 1e-5, 1e-6));
+  }
+}
+
+// A graph that is kept reads them again; one that is run once does not.
+TEST(UsedUpInputs, AreWrittenOverInTheLastBackwardAlone) {
+  for (const auto& [activation, inputs] : {std::pair{&kGelu, 1}, {&kSwiglu, 2}}) {
+    at::manual_seed(4);
+    Tensors x;
+    for (int i = 0; i < inputs; ++i) x.push_back(at::randn({2, 3, 8}));
+    const at::Tensor weight = at::randn({5, 8}), dy = at::randn({2, 3, 5}), value = activation->value(x);
+    const auto run = [&, activation = activation](const Tensors& of, bool used_up) {
+      Parameter own{weight.detach().requires_grad_(), at::zeros_like(weight)};
+      Tensors leaves;
+      for (const at::Tensor& one : of) leaves.push_back(one.detach().requires_grad_());
+      const LayerInput input = used_up ? LayerInput::used_up(leaves, *activation) : LayerInput(leaves, *activation);
+      const at::Tensor y = linear(input, own, nullptr, {});
+      for (const bool keeps : {true, false}) {
+        for (at::Tensor& leaf : leaves) leaf.mutable_grad() = at::Tensor();
+        y.backward(dy, keeps);
+        if (keeps) expect_equal(leaves, x, "inputs of a graph that is kept");
+      }
+      Tensors gradients;
+      for (const at::Tensor& leaf : leaves) gradients.push_back(leaf.grad());
+      gradients.push_back(own.value.grad());
+      return gradients;
+    };
+    Tensors copies;
+    for (const at::Tensor& one : x) copies.push_back(one.clone());
+    expect_equal(run(copies, true), run(x, false), "gradients");
+    EXPECT_TRUE(copies.back().equal(value)) << "the value is not made in the input's place";
   }
 }
 

@@ -108,7 +108,7 @@ class LayerBlock : public Block, public HasKind {
     }
     attended = drop(attended, dropout_, name_ + ".attn.dropout", context);
     const Branch up = normed_linear(x, attended, norm2_.parameters(), {up_.parameters()}, context);
-    const at::Tensor mlp = down_({up.outputs, kGelu}, context);
+    const at::Tensor mlp = down_(LayerInput::used_up(up.outputs, kGelu), context);
     return documents.handed_on(up.stream.add(drop(mlp, dropout_, name_ + ".mlp.dropout", context)));
   }
 

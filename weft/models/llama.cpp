@@ -92,7 +92,7 @@ class LlamaLayer : public Block, public HasKind {
       attended = attend(projected.outputs);
     }
     const Branch wide = normed_linear(x, attended, norm2_.parameters(), {gate_.parameters(), up_.parameters()}, context);
-    return documents.handed_on(wide.stream.add(down_({wide.outputs, kSwiglu}, context)));
+    return documents.handed_on(wide.stream.add(down_(LayerInput::used_up(wide.outputs, kSwiglu), context)));
   }
 
   std::vector<ParamSpec> parameters() override {

@@ -1,5 +1,7 @@
 #include "weft/nn/activation.h"
 
+#include <ATen/ops/empty_like.h>
+
 #include <utility>
 
 #include "weft/nn/gelu.h"
@@ -9,13 +11,18 @@ namespace weft {
 
 namespace {
 
-Activation::Backward gelu_backward_of(const Tensors& inputs, const at::Tensor& gradient) {
-  at::Tensor value = gelu_gradient_and_value(gradient, gradient, inputs.front());
+/// A place for what is like x: its own memory, or new.
+at::Tensor place_like(const at::Tensor& x, bool overwrites) { return overwrites ? x : at::empty_like(x); }
+
+Activation::Backward gelu_backward_of(const Tensors& inputs, const at::Tensor& gradient, bool overwrites) {
+  at::Tensor value = place_like(inputs.front(), overwrites);
+  gelu_gradient_and_value(gradient, value, gradient, inputs.front());
   return {{gradient}, std::move(value)};
 }
 
-Activation::Backward swiglu_backward_of(const Tensors& inputs, const at::Tensor& gradient) {
-  SwigluGradients all = swiglu_gradients(gradient, inputs[0], inputs[1], true);
+Activation::Backward swiglu_backward_of(const Tensors& inputs, const at::Tensor& gradient, bool overwrites) {
+  SwigluGradients all{place_like(inputs[0], overwrites), gradient, place_like(inputs[1], overwrites)};
+  swiglu_gradients(all, gradient, inputs[0], inputs[1]);
   return {{std::move(all.gate), std::move(all.up)}, std::move(all.y)};
 }
 

@@ -14,8 +14,8 @@ struct Activation {
     at::Tensor value;   ///< the bits that forward gave
   };
   at::Tensor (*value)(const Tensors& inputs);  ///< not seen by autograd
-  /// From the gradient of the output, which may be overwritten. Not seen by autograd.
-  Backward (*backward)(const Tensors& inputs, const at::Tensor& gradient);
+  /// From the gradient of the output, which may be overwritten, and the inputs too where `overwrites`. Not seen by autograd.
+  Backward (*backward)(const Tensors& inputs, const at::Tensor& gradient, bool overwrites);
   at::Tensor (*differentiable)(const Tensors& inputs);  ///< seen by autograd
 };
 
@@ -30,6 +30,13 @@ struct LayerInput {
   /// `activation` of `inputs`.
   LayerInput(Tensors inputs, const Activation& activation) : tensors(std::move(inputs)), activation(&activation) {}
 
+  /// The same of inputs that nothing else reads: where a graph is run backward once, backward writes over them.
+  static LayerInput used_up(Tensors inputs, const Activation& activation) {
+    LayerInput input(std::move(inputs), activation);
+    input.is_used_up = true;
+    return input;
+  }
+
   /// What the layer computes with, seen by autograd.
   at::Tensor value() const { return activation ? activation->differentiable(tensors) : tensors.front(); }
   /// Of what the layer computes with.
@@ -37,6 +44,7 @@ struct LayerInput {
 
   Tensors tensors;                         ///< what is kept
   const Activation* activation = nullptr;  ///< null: none; lives as long as the graph
+  bool is_used_up = false;                 ///< used_up()
 };
 
 }  // namespace weft

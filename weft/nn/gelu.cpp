@@ -36,11 +36,10 @@ void in_parts(const at::Tensor& x, const GeluRows& all, const Of& of) {
 
 void* data_of(const at::Tensor& x) { return x.is_meta() ? nullptr : x.data_ptr(); }
 
-at::Tensor backward_by_kernel(const at::Tensor& dx, const at::Tensor& dy, const at::Tensor& x, bool with_value) {
-  const at::Tensor y = with_value ? at::empty_like(x) : at::Tensor();
-  const GeluRows rows{.x = data_of(x), .y = with_value ? data_of(y) : nullptr, .dy = data_of(dy), .dx = data_of(dx)};
+/// Without y where it is undefined.
+void backward_by_kernel(const at::Tensor& dx, const at::Tensor& y, const at::Tensor& dy, const at::Tensor& x) {
+  const GeluRows rows{.x = data_of(x), .y = y.defined() ? data_of(y) : nullptr, .dy = data_of(dy), .dx = data_of(dx)};
   in_parts(x, rows, [&](const GeluRows& part) { gelu_backward_rows(element_of(x), part); });
-  return y;
 }
 
 struct GeluFunction : torch::autograd::Function<GeluFunction> {
@@ -70,16 +69,16 @@ at::Tensor gelu_value(const at::Tensor& x) {
 
 void gelu_gradient(const at::Tensor& dx, const at::Tensor& dy, const at::Tensor& x) {
   if (fits_kernels({x, dx, dy})) {
-    backward_by_kernel(dx, dy, x, false);
+    backward_by_kernel(dx, {}, dy, x);
   } else {
     dx.copy_(at::gelu_backward(dy, x, "tanh"));
   }
 }
 
-at::Tensor gelu_gradient_and_value(const at::Tensor& dx, const at::Tensor& dy, const at::Tensor& x) {
-  if (fits_kernels({x, dx, dy})) return backward_by_kernel(dx, dy, x, true);
+void gelu_gradient_and_value(const at::Tensor& dx, const at::Tensor& y, const at::Tensor& dy, const at::Tensor& x) {
+  if (fits_kernels({x, dx, dy, y})) return backward_by_kernel(dx, y, dy, x);
   gelu_gradient(dx, dy, x);
-  return gelu_value(x);
+  y.copy_(gelu_value(x));
 }
 
 }  // namespace weft

@@ -14,7 +14,7 @@ at::Tensor gelu_value(const at::Tensor& x);
 
 /// Writes the gradient of x, from that of y, to `dx`, which may be `dy` itself; all like x. Not seen by autograd.
 void gelu_gradient(const at::Tensor& dx, const at::Tensor& dy, const at::Tensor& x);
-/// The same, and y once more, at the cost of writing it.
-at::Tensor gelu_gradient_and_value(const at::Tensor& dx, const at::Tensor& dy, const at::Tensor& x);
+/// The same, and y once more, at the cost of writing it; y may be x.
+void gelu_gradient_and_value(const at::Tensor& dx, const at::Tensor& y, const at::Tensor& dy, const at::Tensor& x);
 
 }  // namespace weft

@@ -41,6 +41,8 @@ void refuse_second_order(std::string_view what) {
   throw InputError(fmt::format("{}: differentiable once only; run backward without create_graph", what));
 }
 
+bool runs_once() { return !torch::autograd::get_current_graph_task_keep_graph(); }
+
 uint32_t version_of(const at::Tensor& tensor) {
   return tensor.is_inference() ? 0 : tensor.unsafeGetTensorImpl()->version_counter().current_version();
 }

@@ -21,6 +21,9 @@ Tensors widen(const Tensors& tensors);
 /// For a backward by kernels that autograd does not see: throws InputError, naming `what`, where it is run with create_graph.
 void refuse_second_order(std::string_view what);
 
+/// In a backward: whether it lets its graph go, so that nothing which that keeps is read again.
+bool runs_once();
+
 /// How often a tensor was changed in place; 0 for one made in inference mode, which does not count. A change is seen by it
 /// without a comparison of values.
 uint32_t version_of(const at::Tensor& tensor);

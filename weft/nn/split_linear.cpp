@@ -46,6 +46,7 @@ struct SplitCall : torch::CustomClassHolder {
   int chunks;
   std::string what;
   const Activation* activation = nullptr;  // of the input
+  bool is_used_up = false;                 // LayerInput::used_up()
 };
 using KeptCall = c10::intrusive_ptr<SplitCall>;
 
@@ -180,7 +181,7 @@ struct ByRows : torch::autograd::Function<ByRows> {
     at::Tensor x = inputs.front();
     if (call->activation || context->needs_input_grad(0)) d_inputs.front() = kMatrixLayer.input_gradient(dy, x, weight);
     if (call->activation) {
-      Activation::Backward through = call->activation->backward(inputs, d_inputs.front());
+      Activation::Backward through = call->activation->backward(inputs, d_inputs.front(), call->is_used_up && runs_once());
       d_inputs = std::move(through.gradients);
       x = std::move(through.value);
     }
@@ -215,6 +216,7 @@ at::Tensor linear_by_rows(const LayerInput& x, Parameter& weight, const Context&
   const std::vector<LinearParameters> layer = {{&weight, nullptr}};
   const auto call = c10::make_intrusive<SplitCall>(layer, context, what);
   call->activation = x.activation;
+  call->is_used_up = x.is_used_up;
   return ByRows::apply(at::TensorList(x.tensors), weight.value, call);
 }
 

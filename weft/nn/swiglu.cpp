@@ -47,8 +47,9 @@ struct SwigluFunction : torch::autograd::Function<SwigluFunction> {
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     refuse_second_order("swiglu");
     const variable_list saved = context->get_saved_variables();
-    SwigluGradients all = swiglu_gradients(gradients[0], saved[0], saved[1], false);
-    return {std::move(all.gate), std::move(all.up)};
+    const SwigluGradients all{at::empty_like(saved[0]), at::empty_like(saved[1]), {}};
+    swiglu_gradients(all, gradients[0], saved[0], saved[1]);
+    return {all.gate, all.up};
   }
 };
 
@@ -63,19 +64,21 @@ at::Tensor swiglu_value(const at::Tensor& gate, const at::Tensor& up) {
   return y;
 }
 
-SwigluGradients swiglu_gradients(const at::Tensor& dy, const at::Tensor& gate, const at::Tensor& up, bool with_y) {
-  if (!fits_kernels({gate, up, dy})) {
-    return {at::silu_backward(dy.mul(up), gate), at::silu(gate).mul_(dy), with_y ? swiglu_value(gate, up) : at::Tensor()};
+void swiglu_gradients(const SwigluGradients& into, const at::Tensor& dy, const at::Tensor& gate, const at::Tensor& up) {
+  if (!fits_kernels({gate, up, dy, into.gate, into.up, into.y.defined() ? into.y : gate})) {
+    const at::Tensor of_gate = at::silu_backward(dy.mul(up), gate), of_up = at::silu(gate).mul_(dy);
+    if (into.y.defined()) into.y.copy_(swiglu_value(gate, up));
+    into.gate.copy_(of_gate);
+    into.up.copy_(of_up);
+    return;
   }
-  SwigluGradients all{at::empty_like(gate), at::empty_like(up), with_y ? at::empty_like(gate) : at::Tensor()};
   run_swiglu(swiglu_backward_rows, gate,
              {.gate = swiglu_memory(gate),
               .up = swiglu_memory(up),
-              .y = swiglu_memory(all.y),
+              .y = swiglu_memory(into.y),
               .dy = swiglu_memory(dy),
-              .d_gate = swiglu_memory(all.gate),
-              .d_up = swiglu_memory(all.up)});
-  return all;
+              .d_gate = swiglu_memory(into.gate),
+              .d_up = swiglu_memory(into.up)});
 }
 
 }  // namespace weft

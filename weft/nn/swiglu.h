@@ -12,13 +12,13 @@ at::Tensor swiglu(const at::Tensor& gate, const at::Tensor& up);
 /// The same, not seen by autograd.
 at::Tensor swiglu_value(const at::Tensor& gate, const at::Tensor& up);
 
-/// What comes back, and y once more where it was asked for.
+/// Where gradients go, and y once more.
 struct SwigluGradients {
   at::Tensor gate;  ///< of the gate
   at::Tensor up;    ///< of what it lets through
-  at::Tensor y;     ///< undefined unless it was asked for
+  at::Tensor y;     ///< undefined: not wanted
 };
-/// From the gradient of y. Not seen by autograd.
-SwigluGradients swiglu_gradients(const at::Tensor& dy, const at::Tensor& gate, const at::Tensor& up, bool with_y);
+/// Fills `into` from the gradient of y; each of it may be one of the others. Not seen by autograd.
+void swiglu_gradients(const SwigluGradients& into, const at::Tensor& dy, const at::Tensor& gate, const at::Tensor& up);
 
 }  // namespace weft

@@ -34,13 +34,14 @@ void add_piece_gradients(const WeightedLayer& layer, Parameter& weight, Paramete
 
 /// What both directions need, kept as long as the graph.
 struct WeightedCall : torch::CustomClassHolder {
-  WeightedCall(const WeightedLayer& layer, const Activation* activation, Parameter& weight, Parameter* bias, int64_t pieces)
-      : layer(layer), activation(activation), weight(weight), bias(bias), pieces(pieces) {}
+  WeightedCall(const WeightedLayer& layer, const LayerInput& x, Parameter& weight, Parameter* bias, int64_t pieces)
+      : layer(layer), activation(x.activation), is_used_up(x.is_used_up), weight(weight), bias(bias), pieces(pieces) {}
   void add_gradients(const at::Tensor& dy, const at::Tensor& x) const {
     pieces == 1 ? layer.add_gradients(weight, bias, dy, x) : add_piece_gradients(layer, weight, bias, dy, x, pieces);
   }
   const WeightedLayer& layer;
   const Activation* activation;
+  bool is_used_up;
   Parameter& weight;  // the block outlives its graph
   Parameter* bias;
   int64_t pieces;
@@ -73,7 +74,7 @@ struct WeightedFunction : torch::autograd::Function<WeightedFunction> {
       });
     }
     if (call->activation) {
-      Activation::Backward through = call->activation->backward(inputs, d_inputs.front());
+      Activation::Backward through = call->activation->backward(inputs, d_inputs.front(), call->is_used_up && runs_once());
       d_inputs = std::move(through.gradients);
       x = std::move(through.value);
     }
@@ -94,7 +95,7 @@ std::optional<at::Tensor> value_of(const Parameter* bias) { return bias ? std::o
 
 at::Tensor apply(const WeightedLayer& layer, const LayerInput& x, Parameter& weight, Parameter* bias, int64_t pieces) {
   return WeightedFunction::apply(at::TensorList(x.tensors), weight.value, value_of(bias),
-                                 c10::make_intrusive<WeightedCall>(layer, x.activation, weight, bias, pieces));
+                                 c10::make_intrusive<WeightedCall>(layer, x, weight, bias, pieces));
 }
 
 }  // namespace weft

@@ -14,7 +14,7 @@ namespace weft {
 /// Elements that lie side by side.
 struct GeluRows {
   const void* x = nullptr;   ///< what goes in
-  void* y = nullptr;         ///< GELU of x; null in backward: not wanted
+  void* y = nullptr;         ///< GELU of x, and may be x; null in backward: not wanted
   const void* dy = nullptr;  ///< backward: the gradient of y
   void* dx = nullptr;        ///< backward: the gradient of x; may be dy
   int64_t count = 0;         ///< of elements
