@@ -20,7 +20,7 @@ class ProcessMemory : public testing::Test {
 };
 
 TEST_F(ProcessMemory, TensorsAreAligned) {
-  for (const int64_t size : {1, 7, 63, 64, 65, 4096, 1 << 20}) {
+  for (const int64_t size : {1, 7, 63, 64, 65, 4096, 65535, 65536, 1 << 20}) {
     const at::Tensor tensor = bytes(size).fill_(1);
     EXPECT_EQ(reinterpret_cast<uintptr_t>(tensor.data_ptr()) % 64, 0u) << size;
     EXPECT_EQ(tensor.sum().item<int64_t>(), size);
@@ -38,10 +38,10 @@ TEST_F(ProcessMemory, TensorsGrowAndShrink) {
 }
 
 // Blocks alone, as the small objects of a tensor may take a piece of a hole. Sanitizers have a malloc of their own, whose heap
-// is not counted.
+// is not counted. Large ones: large_blocks_test.cpp.
 TEST_F(ProcessMemory, WhatWasFreedIsTakenAgain) {
-  constexpr int kBlocks = 64;
-  constexpr int64_t kSize = 1 << 20;
+  constexpr int kBlocks = 512;
+  constexpr int64_t kSize = 50000;
   std::vector<at::DataPtr> blocks(kBlocks);
   for (at::DataPtr& block : blocks) block = c10::GetCPUAllocator()->allocate(kSize);
   for (int i = 0; i < kBlocks; i += 2) blocks[i].clear();  // holes between blocks that stay

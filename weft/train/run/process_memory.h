@@ -8,7 +8,8 @@ namespace weft {
 /// blocks again and again, and of this two things go wrong by default:
 /// - Each goes back to the kernel and comes zeroed, page by page, which costs a tenth of a bf16 step. So freed memory is kept.
 /// - LibTorch takes aligned blocks, and glibc before 2.38 cannot give a freed one to a request of the same size and alignment.
-///   The heap grows around them, by a sixth. So tensors take plain blocks with room to align.
+///   The heap grows around them, by a sixth. So tensors take plain blocks with room to align, and large ones, of 64 KiB or
+///   more, come from a region of their own (large_blocks.h).
 void keep_and_reuse_memory();
 
 }  // namespace weft
