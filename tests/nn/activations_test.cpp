@@ -147,10 +147,10 @@ TEST_P(ActivationTest, GoesOnFarOut) {
   const Case& c = GetParam();
   const at::Tensor x =
       at::tensor({-INFINITY, -3e38F, -1e30F, -1e15F, -100.0F, -0.0F, 100.0F, 1e15F, 1e30F, 3e38F, INFINITY, NAN});
-  const at::Tensor ones = x.mul(0).fill_(1), zeros = at::zeros({5});
+  const at::Tensor ones = x.mul(0).fill_(1);
   const Tensors all = c.ours(c.inputs == 1 ? Tensors{x} : Tensors{x, ones}, ones);
-  EXPECT_TRUE(all[0].slice(0, 0, 5).equal(zeros)) << all[0];
-  EXPECT_TRUE(all[1].slice(0, 0, 5).equal(zeros)) << all[1];
+  EXPECT_LT(all[0].slice(0, 0, 5).abs().max().item().toDouble(), 1e-33) << all[0];
+  EXPECT_LT(all[1].slice(0, 0, 5).abs().max().item().toDouble(), 1e-33) << all[1];
   EXPECT_EQ(all[0][5].item().toFloat(), 0.0F);
   EXPECT_EQ(all[1][5].item().toFloat(), 0.5F);
   EXPECT_TRUE(all[0].slice(0, 6, 11).equal(x.slice(0, 6, 11))) << all[0];

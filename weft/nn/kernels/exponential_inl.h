@@ -6,7 +6,6 @@
 #define WEFT_NN_KERNELS_EXPONENTIAL_INL_H_
 #endif
 
-#include <hwy/contrib/math/math-inl.h>
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
@@ -14,22 +13,35 @@ namespace weft::HWY_NAMESPACE {
 namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// To 1 unit in the last place, for x up to 88; 0 below -104. What is no number stays none, which Highway's own makes 0.
+// e^x to 1 unit in the last place for x up to 88, and 0 below -87.3, where floats lose digits. What is no number stays none.
+//
+// x is n ln 2 + r with |r| at most half of ln 2; e^r by a polynomial (Moshier, Cephes, expf), 2^n by its exponent's bits. The
+// sum with 1.5 2^23 rounds to n and has it in its lowest bits.
 template <class D>
 HWY_INLINE hn::Vec<D> exponential(D d, hn::Vec<D> x) {
-  return hn::IfThenElse(hn::IsNaN(x), x, hn::Exp(d, x));
+  const hn::RebindToSigned<D> whole;
+  const auto rounded = hn::MulAdd(x, hn::Set(d, 1.44269504F), hn::Set(d, 12582912.0F));
+  const auto n = hn::Sub(rounded, hn::Set(d, 12582912.0F));
+  auto r = hn::NegMulAdd(n, hn::Set(d, 0.693359375F), x);
+  r = hn::NegMulAdd(n, hn::Set(d, -2.12194440e-4F), r);
+  auto p = hn::MulAdd(hn::Set(d, 1.9875691500e-4F), r, hn::Set(d, 1.3981999507e-3F));
+  p = hn::MulAdd(p, r, hn::Set(d, 8.3334519073e-3F));
+  p = hn::MulAdd(p, r, hn::Set(d, 4.1665795894e-2F));
+  p = hn::MulAdd(p, r, hn::Set(d, 1.6666665459e-1F));
+  p = hn::MulAdd(p, r, hn::Set(d, 5.0000001201e-1F));
+  p = hn::Add(hn::MulAdd(p, hn::Mul(r, r), r), hn::Set(d, 1.0F));
+  const auto power = hn::ShiftLeft<23>(hn::Add(hn::BitCast(whole, rounded), hn::Set(whole, 127)));
+  return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, -87.3F)), hn::Mul(p, hn::BitCast(d, power)));
 }
 
-// x within `far` of 0; what is no number stays none, which Clamp alone leaves open.
+// x, or a limit that it lies beyond. What is no number stays none, which Min and Max leave open.
 template <class D>
-HWY_INLINE hn::Vec<D> near_zero(D d, hn::Vec<D> x, float far) {
-  return hn::IfThenElse(hn::IsNaN(x), x, hn::Clamp(x, hn::Set(d, -far), hn::Set(d, far)));
+HWY_INLINE hn::Vec<D> at_least(D d, hn::Vec<D> x, float limit) {
+  return hn::IfThenElse(hn::Lt(x, hn::Set(d, limit)), hn::Set(d, limit), x);
 }
-
-// y, and 0 where x is below -`far`.
 template <class D>
-HWY_INLINE hn::Vec<D> unless_far_below(D d, hn::Vec<D> x, float far, hn::Vec<D> y) {
-  return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, -far)), y);
+HWY_INLINE hn::Vec<D> at_most(D d, hn::Vec<D> x, float limit) {
+  return hn::IfThenElse(hn::Gt(x, hn::Set(d, limit)), hn::Set(d, limit), x);
 }
 
 }  // namespace

@@ -16,10 +16,10 @@ namespace {
 constexpr float kTwoRoots = 1.5957691216057308F;  // 2 sqrt(2 / pi)
 constexpr float kCubic = 0.044715F;
 
-// Beyond it GELU is x or nothing, to the last digit, and exp(-2 z) would overflow.
+// Beyond it GELU is x, or less than 1e-36, and its gradient 1 or nothing; below, exp(-2 z) would overflow.
 constexpr float kFar = 10.0F;
 
-// exp(-2 z) of x within kFar.
+// exp(-2 z) of x from -kFar on.
 template <class D>
 HWY_INLINE hn::Vec<D> power_of(D d, hn::Vec<D> x, hn::Vec<D> square) {
   const auto slope = hn::MulAdd(square, hn::Set(d, -kTwoRoots * kCubic), hn::Set(d, -kTwoRoots));
@@ -32,10 +32,9 @@ struct Forward {
   static HWY_INLINE void apply(D d, const GeluRows& r, int64_t place) {
     using Stored = typename Format::Stored;
     const auto x = Format::load(d, static_cast<const Stored*>(r.x) + place);
-    const auto near = near_zero(d, x, kFar);
+    const auto near = at_least(d, x, -kFar);
     const auto sum = hn::Add(hn::Set(d, 1.0F), power_of(d, near, hn::Mul(near, near)));
-    const auto y = hn::Mul(x, hn::Div(hn::Set(d, 1.0F), sum));
-    Format::store(d, unless_far_below(d, x, kFar, y), static_cast<Stored*>(r.y) + place);
+    Format::store(d, hn::Mul(near, hn::Div(hn::Set(d, 1.0F), sum)), static_cast<Stored*>(r.y) + place);
   }
 };
 
@@ -46,14 +45,14 @@ struct Backward {
   static HWY_INLINE void apply(D d, const GeluRows& r, int64_t place) {
     using Stored = typename Format::Stored;
     const auto x = Format::load(d, static_cast<const Stored*>(r.x) + place);
-    const auto near = near_zero(d, x, kFar), square = hn::Mul(near, near);
+    const auto low = at_least(d, x, -kFar), near = at_most(d, low, kFar), square = hn::Mul(near, near);
     const auto dy = Format::load(d, static_cast<const Stored*>(r.dy) + place);
     const auto power = power_of(d, near, square);
     const auto s = hn::Div(hn::Set(d, 1.0F), hn::Add(hn::Set(d, 1.0F), power));
     const auto slope = hn::MulAdd(square, hn::Set(d, 3.0F * kTwoRoots * kCubic), hn::Set(d, kTwoRoots));
     // power may be huge where s is tiny: their product first, which is 1 - s.
-    const auto derivative = unless_far_below(d, x, kFar, hn::MulAdd(hn::Mul(hn::Mul(near, s), hn::Mul(power, s)), slope, s));
-    if (r.y) Format::store(d, unless_far_below(d, x, kFar, hn::Mul(x, s)), static_cast<Stored*>(r.y) + place);
+    const auto derivative = hn::MulAdd(hn::Mul(hn::Mul(near, s), hn::Mul(power, s)), slope, s);
+    if (r.y) Format::store(d, hn::Mul(low, s), static_cast<Stored*>(r.y) + place);
     Format::store(d, hn::Mul(dy, derivative), static_cast<Stored*>(r.dx) + place);
   }
 };

@@ -2,7 +2,7 @@
 //
 // 0.5 x (1 + tanh(z)) is x sigmoid(2 z), which is computed: it loses no digits where tanh comes close to -1. The error is below
 // 4 units in the last place for x above -1, and below 40 down to -5.5: as many bits as the exponent of exp(-2 z) has. Below
-// -10 value and gradient are 0.
+// -10 value and gradient are less than 1e-34.
 #pragma once
 
 #include <cstdint>

@@ -13,10 +13,10 @@ HWY_BEFORE_NAMESPACE();
 namespace weft::HWY_NAMESPACE {
 namespace {
 
-// Beyond it silu is x or nothing, to the last digit, and exp(-x) would overflow.
+// Beyond it silu is x, or less than 1e-35, and its gradient 1 or nothing; below, exp(-x) would overflow.
 constexpr float kFar = 87.0F;
 
-// Of x within kFar.
+// Of x from -kFar on.
 template <class D>
 HWY_INLINE hn::Vec<D> sigmoid(D d, hn::Vec<D> x) {
   const auto one = hn::Set(d, 1.0F);
@@ -28,10 +28,9 @@ struct Forward {
   template <class D>
   static HWY_INLINE void apply(D d, const SwigluRows& r, int64_t place) {
     using Stored = typename Format::Stored;
-    const auto gate = Format::load(d, static_cast<const Stored*>(r.gate) + place);
+    const auto gate = at_least(d, Format::load(d, static_cast<const Stored*>(r.gate) + place), -kFar);
     const auto up = Format::load(d, static_cast<const Stored*>(r.up) + place);
-    const auto silu = unless_far_below(d, gate, kFar, hn::Mul(gate, sigmoid(d, near_zero(d, gate, kFar))));
-    Format::store(d, hn::Mul(silu, up), static_cast<Stored*>(r.y) + place);
+    Format::store(d, hn::Mul(hn::Mul(gate, sigmoid(d, gate)), up), static_cast<Stored*>(r.y) + place);
   }
 };
 
@@ -41,11 +40,11 @@ struct Backward {
   template <class D>
   static HWY_INLINE void apply(D d, const SwigluRows& r, int64_t place) {
     using Stored = typename Format::Stored;
-    const auto gate = Format::load(d, static_cast<const Stored*>(r.gate) + place);
+    const auto gate = at_least(d, Format::load(d, static_cast<const Stored*>(r.gate) + place), -kFar);
     const auto up = Format::load(d, static_cast<const Stored*>(r.up) + place);
     const auto dy = Format::load(d, static_cast<const Stored*>(r.dy) + place);
-    const auto near = near_zero(d, gate, kFar), s = sigmoid(d, near), silu = unless_far_below(d, gate, kFar, hn::Mul(gate, s));
-    const auto slope = unless_far_below(d, gate, kFar, hn::MulAdd(hn::Mul(near, s), hn::Sub(hn::Set(d, 1.0F), s), s));
+    const auto s = sigmoid(d, gate), silu = hn::Mul(gate, s);
+    const auto slope = hn::MulAdd(at_most(d, silu, kFar), hn::Sub(hn::Set(d, 1.0F), s), s);
     if (r.y) Format::store(d, hn::Mul(silu, up), static_cast<Stored*>(r.y) + place);
     Format::store(d, hn::Mul(hn::Mul(dy, up), slope), static_cast<Stored*>(r.d_gate) + place);
     Format::store(d, hn::Mul(dy, silu), static_cast<Stored*>(r.d_up) + place);
