@@ -44,8 +44,8 @@ void pack(const HeadRows& rows, int64_t head, int64_t first, int64_t count, int6
 // Rows [places, padded] as tiles [padded, kTile] of kTile rows each, turned.
 void turn(const float* from, int64_t places, int64_t padded, float* to) {
   for (int64_t first = 0; first < places; first += kTile, from += kTile * padded, to += padded * kTile) {
-    for (int64_t k = 0; k < padded; ++k) {
-      for (int64_t i = 0; i < kTile; ++i) to[k * kTile + i] = from[i * padded + k];
+    for (int64_t k = 0; k < padded; k += kSquare) {
+      for (int64_t i = 0; i < kTile; i += kSquare) turn_square(from + i * padded + k, padded, to + k * kTile + i, kTile);
     }
   }
 }
@@ -68,8 +68,21 @@ struct Tile {
   int64_t query, queries, key, keys;
 };
 
+// Scores, or gradients of weights, of a tile, a [rows, padded] times b [padded, kTile]. On the diagonal those that no row of
+// kLanes sees are left out.
+void multiply_tile(float* a, const float* b, float* scores, int64_t rows, int64_t padded, bool is_diagonal) {
+  const int64_t step = is_diagonal ? kLanes : rows;
+  for (int64_t i = 0; i < rows; i += step) {
+    multiply({a + i * padded, padded, 1}, b, kTile, scores + i * kTile, kTile, least(step, rows - i),
+             is_diagonal ? i + kLanes : kTile, padded, false);
+  }
+}
+
 // Whether the tile lies on the diagonal of a causal mask, where a row sees keys up to its own place.
 HWY_INLINE bool is_diagonal(const AttentionJob& job, const Tile& tile) { return job.causal && tile.key == tile.query; }
+
+// How many scores of a row of a tile there are.
+HWY_INLINE int64_t columns_of(int64_t row, bool is_diagonal) { return is_diagonal ? round_up(row + 1, kLanes) : kTile; }
 
 // Scores of keys that the row of a tile does not see become minus infinity.
 void hide(const AttentionJob& job, const Tile& tile, float* scores) {
@@ -77,7 +90,7 @@ void hide(const AttentionJob& job, const Tile& tile, float* scores) {
   if (!diagonal && tile.keys == kTile) return;
   for (int64_t i = 0; i < kTile; ++i) {
     const int64_t seen = diagonal ? least(tile.keys, i + 1) : tile.keys;
-    for (int64_t j = seen; j < kTile; ++j) scores[i * kTile + j] = -INFINITY;
+    for (int64_t j = seen; j < columns_of(i, diagonal); ++j) scores[i * kTile + j] = -INFINITY;
   }
 }
 
@@ -93,12 +106,13 @@ struct RowState {
 };
 
 // Scores become weights by the largest so far; where that has grown, what was summed before shrinks.
-void weigh(int64_t rows, float* scores, RowState& state, float* out, int64_t padded) {
+void weigh(int64_t rows, bool is_diagonal, float* scores, RowState& state, float* out, int64_t padded) {
   const Tag d;
   const int64_t step = lanes();
   for (int64_t i = 0; i < rows; ++i, scores += kTile, out += padded) {
+    const int64_t columns = columns_of(i, is_diagonal);
     auto most = hn::LoadU(d, scores);
-    for (int64_t j = step; j < kTile; j += step) most = hn::Max(most, hn::LoadU(d, scores + j));
+    for (int64_t j = step; j < columns; j += step) most = hn::Max(most, hn::LoadU(d, scores + j));
     const float before = state.largest[i], found = hn::GetLane(hn::MaxOfLanes(d, most));
     const float now = found > before ? found : before;
     state.largest[i] = now;
@@ -108,7 +122,7 @@ void weigh(int64_t rows, float* scores, RowState& state, float* out, int64_t pad
       for (int64_t j = 0; j < kLanes; j += step) hn::StoreU(hn::Mul(hn::LoadU(d, sums + j), factor), d, sums + j);
       for (int64_t j = 0; j < padded; j += step) hn::StoreU(hn::Mul(hn::LoadU(d, out + j), factor), d, out + j);
     }
-    for (int64_t j = 0; j < kTile; j += step) {
+    for (int64_t j = 0; j < columns; j += step) {
       const auto weight = exponential(d, hn::Sub(hn::LoadU(d, scores + j), hn::Set(d, now)));
       hn::StoreU(weight, d, scores + j);
       float* sum = sums + j % kLanes;
@@ -167,11 +181,12 @@ void forward(const AttentionJob& job) {
       Tile tile{query, queries, 0, 0};
       for (int64_t seen = keys_seen(job, query, queries); tile.key < seen; tile.key += kTile) {
         tile.keys = least(kTile, job.keys - tile.key);
-        multiply({q, padded, 1}, turned + tile.key * padded, kTile, scores, kTile, rows, kTile, padded, false);
+        const bool diagonal = is_diagonal(job, tile);
+        multiply_tile(q, turned + tile.key * padded, scores, rows, padded, diagonal);
         hide(job, tile, scores);
-        weigh(rows, scores, state, out, padded);
+        weigh(rows, diagonal, scores, state, out, padded);
         multiply({scores, kTile, 1}, values + tile.key * padded, padded, out, padded, rows, padded, kTile, true,
-                 is_diagonal(job, tile) ? Filled::lower : Filled::whole);
+                 diagonal ? Filled::lower : Filled::whole);
       }
       finish_rows<Format>(job, head, tile, state, out, padded);
     }
@@ -183,7 +198,7 @@ struct RowSums {
   float logsumexp[kTile], taken[kTile];
 };
 
-void weigh_backward(const Tile& tile, int64_t rows, const RowSums& sums, float* scores, float* gradients) {
+void weigh_backward(const Tile& tile, int64_t rows, bool is_diagonal, const RowSums& sums, float* scores, float* gradients) {
   const Tag d;
   for (int64_t i = 0; i < rows; ++i, scores += kTile, gradients += kTile) {
     if (i >= tile.queries) {
@@ -192,7 +207,7 @@ void weigh_backward(const Tile& tile, int64_t rows, const RowSums& sums, float* 
       continue;
     }
     const auto logsumexp = hn::Set(d, sums.logsumexp[i]), taken = hn::Set(d, sums.taken[i]);
-    for (int64_t j = 0; j < kTile; j += lanes()) {
+    for (int64_t j = 0; j < columns_of(i, is_diagonal); j += lanes()) {
       const auto weight = exponential(d, hn::Sub(hn::LoadU(d, scores + j), logsumexp));
       const auto gradient = hn::Mul(weight, hn::Sub(hn::LoadU(d, gradients + j), taken));
       hn::StoreU(weight, d, scores + j);
@@ -236,11 +251,11 @@ void backward_block(const AttentionJob& job, int64_t head, Tile tile, const Back
   for (const int64_t seen = keys_seen(job, tile.query, tile.queries); tile.key < seen; tile.key += kTile) {
     tile.keys = least(kTile, job.keys - tile.key);
     const int64_t first = tile.key * padded;
-    multiply({s.q, padded, 1}, s.turned_k + first, kTile, s.scores, kTile, rows, kTile, padded, false);
-    hide(job, tile, s.scores);
-    multiply({s.dout, padded, 1}, s.turned_v + first, kTile, s.gradients, kTile, rows, kTile, padded, false);
-    weigh_backward(tile, rows, sums, s.scores, s.gradients);
     const bool diagonal = is_diagonal(job, tile);
+    multiply_tile(s.q, s.turned_k + first, s.scores, rows, padded, diagonal);
+    hide(job, tile, s.scores);
+    multiply_tile(s.dout, s.turned_v + first, s.gradients, rows, padded, diagonal);
+    weigh_backward(tile, rows, diagonal, sums, s.scores, s.gradients);
     const Filled turned = diagonal ? Filled::upper : Filled::whole;
     multiply({s.scores, 1, kTile}, s.dout, padded, s.dv + first, padded, kTile, padded, rows, true, turned);
     multiply({s.gradients, 1, kTile}, s.q, padded, s.dk + first, padded, kTile, padded, rows, true, turned);

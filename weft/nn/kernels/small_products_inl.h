@@ -63,15 +63,39 @@ enum class Filled { whole, lower, upper };
 // c [rows, columns] = or += a b over `inner`; rows in whole kRows, columns in whole kLanes.
 void multiply(Matrix a, const float* b, int64_t b_row, float* c, int64_t c_row, int64_t rows, int64_t columns, int64_t inner,
               bool adds, Filled filled = Filled::whole) {
-  const int64_t many = kVectors * lanes(), whole = columns / many * many;
+  const int64_t step = lanes();
   for (int64_t i = 0; i < rows; i += kRows, a.data += kRows * a.row, c += kRows * c_row) {
     const int64_t first = filled == Filled::upper ? least(i, inner) : 0;
     const int64_t count = (filled == Filled::lower ? least(i + kRows, inner) : inner) - first;
     const Matrix some{a.data + first * a.column, a.row, a.column};
     const float* from = b + first * b_row;
-    for (int64_t j = 0; j < whole; j += many) multiply_some<kVectors>(some, from + j, b_row, c + j, c_row, count, adds);
-    for (int64_t j = whole; j < columns; j += lanes()) multiply_some<1>(some, from + j, b_row, c + j, c_row, count, adds);
+    int64_t j = 0;
+    for (; j + kVectors * step <= columns; j += kVectors * step)
+      multiply_some<kVectors>(some, from + j, b_row, c + j, c_row, count, adds);
+    for (; j + 2 * step <= columns; j += 2 * step) multiply_some<2>(some, from + j, b_row, c + j, c_row, count, adds);
+    for (; j < columns; j += step) multiply_some<1>(some, from + j, b_row, c + j, c_row, count, adds);
   }
+}
+
+constexpr int64_t kSquare = 4;
+
+// The square of kSquare rows and columns from `from` on, turned.
+HWY_INLINE void turn_square(const float* from, int64_t from_row, float* to, int64_t to_row) {
+#if HWY_TARGET == HWY_SCALAR
+  for (int64_t i = 0; i < kSquare; ++i) {
+    for (int64_t k = 0; k < kSquare; ++k) to[k * to_row + i] = from[i * from_row + k];
+  }
+#else
+  const hn::FixedTag<float, kSquare> d;
+  const auto a = hn::LoadU(d, from), b = hn::LoadU(d, from + from_row);
+  const auto e = hn::LoadU(d, from + 2 * from_row), f = hn::LoadU(d, from + 3 * from_row);
+  const auto low = hn::InterleaveLower(d, a, b), next_low = hn::InterleaveLower(d, e, f);
+  const auto high = hn::InterleaveUpper(d, a, b), next_high = hn::InterleaveUpper(d, e, f);
+  hn::StoreU(hn::ConcatLowerLower(d, next_low, low), d, to);
+  hn::StoreU(hn::ConcatUpperUpper(d, next_low, low), d, to + to_row);
+  hn::StoreU(hn::ConcatLowerLower(d, next_high, high), d, to + 2 * to_row);
+  hn::StoreU(hn::ConcatUpperUpper(d, next_high, high), d, to + 3 * to_row);
+#endif
 }
 
 }  // namespace
