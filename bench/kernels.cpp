@@ -8,6 +8,9 @@
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_backward.h>
 #include <ATen/ops/add.h>
+#include <ATen/ops/addcmul.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/gelu.h>
@@ -31,6 +34,7 @@
 #include "weft/nn/class_loss.h"
 #include "weft/nn/gelu.h"
 #include "weft/nn/norms.h"
+#include "weft/nn/rotary.h"
 #include "weft/nn/swiglu.h"
 #include "weft/train/run/process_memory.h"
 
@@ -100,6 +104,16 @@ std::vector<Kernel> feed_forward(const Sizes& sizes) {
            }}};
 }
 
+std::vector<Kernel> positions(const Sizes& sizes) {
+  const at::Tensor x = sizes.heads();
+  const weft::Rotation by = weft::rotation_at(at::arange(sizes.context, at::kLong), 64, 1e4, sizes.dtype);
+  const auto by_operators = [=] {
+    const std::vector<at::Tensor> sides = x.chunk(2, -1);
+    at::cat({at::addcmul(sides[0].mul(by.cos), sides[1], by.sin, -1), at::addcmul(sides[1].mul(by.cos), sides[0], by.sin)}, -1);
+  };
+  return {{"rotary embedding", by_operators, [=] { weft::rotate(x, by); }}};
+}
+
 std::vector<Kernel> norms(const Sizes& sizes) {
   const at::Tensor x = sizes.rows(sizes.width), added = sizes.rows(sizes.width), dy = sizes.rows(sizes.width);
   const weft::Norm norm{at::randn({sizes.width}).to(sizes.dtype), at::randn({sizes.width}).to(sizes.dtype), 1e-5};
@@ -141,7 +155,7 @@ int main() {
   for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
     for (const Sizes& sizes :
          {Sizes{1, 64, 256, 256, dtype}, Sizes{8, 256, 384, 256, dtype}, Sizes{4, 512, 512, 8192, dtype}}) {
-      for (const auto& kernels : {attention(sizes), feed_forward(sizes), norms(sizes), losses(sizes)}) {
+      for (const auto& kernels : {attention(sizes), positions(sizes), feed_forward(sizes), norms(sizes), losses(sizes)}) {
         for (const Kernel& kernel : kernels) rows += (rows.empty() ? "" : ",\n") + row_of(sizes, kernel);
       }
     }

@@ -1,6 +1,7 @@
 // GELU and SwiGLU: as exact as LibTorch's, values and gradients, far out too; the same bits whatever computes. And of all that
 // kernels run backward: it is differentiated once only.
 #include <ATen/Parallel.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/gelu.h>
@@ -28,6 +29,7 @@
 #include "weft/nn/gelu.h"
 #include "weft/nn/linear.h"
 #include "weft/nn/norms.h"
+#include "weft/nn/rotary.h"
 #include "weft/nn/swiglu.h"
 
 namespace weft::activations_test {
@@ -224,6 +226,7 @@ TEST(Kernels, AreDifferentiableOnceOnly) {
       {"gelu", weft::gelu(x)},
       {"swiglu", swiglu(x, x)},
       {"norm", normalise(x, {.weight = w})},
+      {"rotary embedding", rotate(heads, rotation_at(at::arange(4, at::kLong), 8, 1e4, at::kFloat))},
       {"attention", attention(x, 1)},
       {"attention", attention(heads, heads, heads)},
       {"attention within documents", attention(x, 1, {}, "h", runs)},

@@ -1,5 +1,6 @@
 #include "weft/nn/rotary.h"
 
+#include <ATen/Parallel.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/empty_like.h>
@@ -8,7 +9,12 @@
 #include <fmt/core.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <vector>
+
 #include "weft/base/error.h"
+#include "weft/nn/graph.h"
+#include "weft/nn/kernels/rotary_kernels.h"
+#include "weft/nn/kernels/tensors.h"
 
 namespace weft {
 
@@ -17,11 +23,50 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
+/// Heads [batch, heads, tokens, head width] whose elements lie side by side, and angles of their tokens, or of each sample's.
+bool fits_rotary_kernel(const at::Tensor& x, const at::Tensor& y, const at::Tensor& cos, const at::Tensor& sin) {
+  const at::ScalarType type = x.scalar_type();
+  const auto is_narrow = [&](const at::Tensor& t) {
+    return (t.is_cpu() || t.is_meta()) && t.scalar_type() == type && t.stride(-1) == 1;
+  };
+  if ((type != at::kFloat && type != at::kBFloat16) || x.dim() != 4 || !is_narrow(x) || !is_narrow(y)) return false;
+  const std::vector<int64_t> of_tokens = {x.size(2), x.size(3) / 2}, of_samples = {x.size(0), 1, x.size(2), x.size(3) / 2};
+  return is_narrow(cos) && is_narrow(sin) && cos.strides() == sin.strides() && cos.sizes() == sin.sizes() &&
+         (cos.sizes() == of_tokens || cos.sizes() == of_samples);
+}
+
+void turn_by_kernel(const at::Tensor& x, const at::Tensor& y, const at::Tensor& cos, const at::Tensor& sin, double direction) {
+  if (x.is_meta()) return;
+  const int64_t heads = x.size(1), bytes = static_cast<int64_t>(x.element_size());
+  const int64_t angle_sample = cos.dim() == 4 ? cos.stride(0) : 0;
+  at::parallel_for(0, x.size(0) * heads, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t sample = i / heads, head = i % heads;
+      const auto at = [&](const at::Tensor& t, int64_t place) { return static_cast<char*>(t.data_ptr()) + place * bytes; };
+      rotary_rows(element_of(x), {.x = at(x, sample * x.stride(0) + head * x.stride(1)),
+                                  .y = at(y, sample * y.stride(0) + head * y.stride(1)),
+                                  .cos = at(cos, sample * angle_sample),
+                                  .sin = at(sin, sample * angle_sample),
+                                  .x_token = x.stride(2),
+                                  .y_token = y.stride(2),
+                                  .angle_token = cos.stride(-2),
+                                  .tokens = x.size(2),
+                                  .half = x.size(3) / 2,
+                                  .direction = static_cast<float>(direction)});
+    }
+  });
+}
+
 /// By the angles, or with direction -1 back by them. Memory is laid out as x's.
 at::Tensor turn(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin, double direction) {
+  at::Tensor y = at::empty_like(x);
+  if (fits_rotary_kernel(x, y, cos, sin)) {
+    turn_by_kernel(x, y, cos, sin, direction);
+    return y;
+  }
   const int64_t half = x.size(-1) / 2;
   const at::Tensor low = x.narrow(-1, 0, half), high = x.narrow(-1, half, half);
-  at::Tensor y = at::empty_like(x), y_low = y.narrow(-1, 0, half), y_high = y.narrow(-1, half, half);
+  at::Tensor y_low = y.narrow(-1, 0, half), y_high = y.narrow(-1, half, half);
   at::mul_out(y_low, low, cos);
   y_low.addcmul_(high, sin, -direction);
   at::mul_out(y_high, high, cos);
@@ -36,6 +81,7 @@ struct RotateFunction : torch::autograd::Function<RotateFunction> {
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    refuse_second_order("rotary embedding");
     const variable_list saved = context->get_saved_variables();
     return {turn(gradients[0], saved[0], saved[1], -1.0), {}, {}};
   }

@@ -21,7 +21,9 @@ Rotation rotation_at(const at::Tensor& positions, int64_t head_width, double the
 Rotation rotation_of_samples(const Rotation& table, const at::Tensor& places);
 
 /// Turns x [..., tokens, head width]: element i and element i + head width / 2 are the two sides of an angle, as in Hugging
-/// Face's weights (the paper pairs neighbours). Differentiable; keeps nothing but the rotation, and reads x once.
+/// Face's weights (the paper pairs neighbours). Differentiable; keeps nothing but the rotation, and reads x once. Heads on
+/// the CPU, [batch, heads, tokens, head width] in float32 or bfloat16, by a kernel of weft's own (nn/kernels/rotary_kernels.h),
+/// which rounds once.
 at::Tensor rotate(const at::Tensor& x, const Rotation& rotation);
 
 }  // namespace weft
