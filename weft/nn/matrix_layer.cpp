@@ -3,10 +3,10 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/mm.h>
-#include <ATen/ops/sum.h>
 
 #include <vector>
 
+#include "weft/nn/column_sums.h"
 #include "weft/nn/matmul.h"
 #include "weft/nn/split_backward.h"
 
@@ -27,14 +27,7 @@ void add_weight_gradient(Parameter& weight, const at::Tensor& dy, const at::Tens
 }
 
 void add_bias_gradient(Parameter& bias, const at::Tensor& dy) {
-  if (bias.gradient.scalar_type() != dy.scalar_type()) return add_gradient(bias, dy.sum(0));
-  at::Tensor& gradient = bias.value.mutable_grad();
-  if (gradient.defined()) {
-    gradient.add_(dy.sum(0));
-  } else {
-    gradient = bias.gradient;
-    at::sum_out(gradient, dy, at::IntArrayRef{0});
-  }
+  add_gradient(bias, column_sums(dy, bias.gradient.scalar_type()));
 }
 
 at::Tensor matrix_output(const at::Tensor& x, const at::Tensor& weight, const std::optional<at::Tensor>& bias) {

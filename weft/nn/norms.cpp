@@ -16,6 +16,7 @@
 #include "weft/nn/graph.h"
 #include "weft/nn/kernels/norm_kernels.h"
 #include "weft/nn/kernels/tensors.h"
+#include "weft/nn/row_chunks.h"
 
 namespace weft {
 
@@ -24,7 +25,7 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-constexpr int64_t kChunkOfRows = 64, kMostChunksOfRows = 64;
+constexpr int64_t kChunkOfRows = 64;
 
 bool fits_norm_kernels(const at::Tensor& x, const Norm& norm) {
   const auto is_narrow = [](const at::Tensor& w) { return w.scalar_type() == at::kFloat || w.scalar_type() == at::kBFloat16; };
@@ -99,34 +100,22 @@ Normalised normalise_by_kernel(const at::Tensor& x, const at::Tensor& added, con
   return n;
 }
 
-/// The sums of the chunks in a binary tree, in the first one's place.
-void add_up_chunks(float* sums, int64_t chunks, int64_t width) {
-  for (int64_t apart = 1; apart < chunks; apart *= 2) {
-    for (int64_t chunk = 0; chunk + apart < chunks; chunk += 2 * apart) {
-      float* to = sums + chunk * width;
-      const float* from = to + apart * width;
-      for (int64_t i = 0; i < width; ++i) to[i] += from[i];
-    }
-  }
-}
-
 NormGradients gradients_by_kernel(const at::Tensor& dy, const at::Tensor& residual, const Normalised& kept, const Norm& norm) {
   const at::Tensor &x = kept.sum, weight = as_floats(norm.weight), dx = at::empty_like(x);
   NormRows rows = rows_with(x, {{}, {}, kept.mean, kept.scale}, weight, {});
   rows.dy = memory_of(dy);
   rows.residual = memory_of(residual);
   rows.dx = memory_of(dx);
-  const int64_t width = rows.width,
-                chunk_rows = std::max(kChunkOfRows, (rows.rows + kMostChunksOfRows - 1) / kMostChunksOfRows);
-  const int64_t chunks = (rows.rows + chunk_rows - 1) / chunk_rows;
-  const at::Tensor sums = at::empty({chunks, 2, width}, weight.options());
+  const int64_t width = rows.width;
+  const RowChunks chunks(rows.rows);
+  const at::Tensor sums = at::empty({chunks.count, 2, width}, weight.options());
   auto* data = memory_of<float>(sums);
-  in_chunks(x, rows, chunk_rows, [&](int64_t chunk, const NormRows& part) {
+  in_chunks(x, rows, chunks.rows_each, [&](int64_t chunk, const NormRows& part) {
     NormRows own = part;
     own.gradient_sums = data + chunk * 2 * width;
     norm_backward_rows(element_of(x), own);
   });
-  if (data) add_up_chunks(data, chunks, 2 * width);
+  if (data) add_up_chunks(data, chunks.count, 2 * width);
   // Copies, so that they do not keep the sums of all chunks.
   const auto taken = [&](int64_t which) { return sums[0][which].to(norm.weight.scalar_type(), false, /*copy=*/true); };
   return {dx, taken(0), norm.centres() ? taken(1) : at::Tensor()};
