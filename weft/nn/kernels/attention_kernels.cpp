@@ -70,11 +70,11 @@ struct Tile {
 
 // Scores, or gradients of weights, of a tile, a [rows, padded] times b [padded, kTile]. On the diagonal those that no row of
 // kLanes sees are left out.
-void multiply_tile(float* a, const float* b, float* scores, int64_t rows, int64_t padded, bool is_diagonal) {
-  const int64_t step = is_diagonal ? kLanes : rows;
+void multiply_tile(float* a, const float* b, float* scores, int64_t rows, int64_t padded, bool diagonal) {
+  const int64_t step = diagonal ? kLanes : rows;
   for (int64_t i = 0; i < rows; i += step) {
     multiply({a + i * padded, padded, 1}, b, kTile, scores + i * kTile, kTile, least(step, rows - i),
-             is_diagonal ? i + kLanes : kTile, padded, false);
+             diagonal ? i + kLanes : kTile, padded, false);
   }
 }
 
@@ -82,7 +82,7 @@ void multiply_tile(float* a, const float* b, float* scores, int64_t rows, int64_
 HWY_INLINE bool is_diagonal(const AttentionJob& job, const Tile& tile) { return job.causal && tile.key == tile.query; }
 
 // How many scores of a row of a tile there are.
-HWY_INLINE int64_t columns_of(int64_t row, bool is_diagonal) { return is_diagonal ? round_up(row + 1, kLanes) : kTile; }
+HWY_INLINE int64_t columns_of(int64_t row, bool diagonal) { return diagonal ? round_up(row + 1, kLanes) : kTile; }
 
 // Scores of keys that the row of a tile does not see become minus infinity.
 void hide(const AttentionJob& job, const Tile& tile, float* scores) {
@@ -106,11 +106,11 @@ struct RowState {
 };
 
 // Scores become weights by the largest so far; where that has grown, what was summed before shrinks.
-void weigh(int64_t rows, bool is_diagonal, float* scores, RowState& state, float* out, int64_t padded) {
+void weigh(int64_t rows, bool diagonal, float* scores, RowState& state, float* out, int64_t padded) {
   const Tag d;
   const int64_t step = lanes();
   for (int64_t i = 0; i < rows; ++i, scores += kTile, out += padded) {
-    const int64_t columns = columns_of(i, is_diagonal);
+    const int64_t columns = columns_of(i, diagonal);
     auto most = hn::LoadU(d, scores);
     for (int64_t j = step; j < columns; j += step) most = hn::Max(most, hn::LoadU(d, scores + j));
     const float before = state.largest[i], found = hn::GetLane(hn::MaxOfLanes(d, most));
@@ -198,7 +198,7 @@ struct RowSums {
   float logsumexp[kTile], taken[kTile];
 };
 
-void weigh_backward(const Tile& tile, int64_t rows, bool is_diagonal, const RowSums& sums, float* scores, float* gradients) {
+void weigh_backward(const Tile& tile, int64_t rows, bool diagonal, const RowSums& sums, float* scores, float* gradients) {
   const Tag d;
   for (int64_t i = 0; i < rows; ++i, scores += kTile, gradients += kTile) {
     if (i >= tile.queries) {
@@ -207,7 +207,7 @@ void weigh_backward(const Tile& tile, int64_t rows, bool is_diagonal, const RowS
       continue;
     }
     const auto logsumexp = hn::Set(d, sums.logsumexp[i]), taken = hn::Set(d, sums.taken[i]);
-    for (int64_t j = 0; j < columns_of(i, is_diagonal); j += lanes()) {
+    for (int64_t j = 0; j < columns_of(i, diagonal); j += lanes()) {
       const auto weight = exponential(d, hn::Sub(hn::LoadU(d, scores + j), logsumexp));
       const auto gradient = hn::Mul(weight, hn::Sub(hn::LoadU(d, gradients + j), taken));
       hn::StoreU(weight, d, scores + j);
