@@ -8,12 +8,15 @@ namespace weft {
 
 /// How rows are divided: 64 to a chunk, more where there would be more than 64 chunks.
 struct RowChunks {
-  explicit RowChunks(int64_t rows)
-      : rows_each(std::max(kFewest, (rows + kMost - 1) / kMost)), count((rows + rows_each - 1) / rows_each) {}
+  static constexpr int64_t kFewest = 64;  ///< rows to a chunk
+  static constexpr int64_t kMost = 64;    ///< chunks
 
-  static constexpr int64_t kFewest = 64, kMost = 64;
   int64_t rows_each;  ///< of all but the last
   int64_t count;      ///< 0: no rows
+
+  /// Of that many.
+  explicit RowChunks(int64_t rows)
+      : rows_each(std::max(kFewest, (rows + kMost - 1) / kMost)), count((rows + rows_each - 1) / rows_each) {}
 };
 
 /// The sums of the chunks, [chunks, width], in a binary tree, in the first one's place.
