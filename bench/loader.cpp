@@ -28,7 +28,7 @@ struct Settings {
 };
 
 void run(const Settings& settings) {
-  const auto images = weft::open_image_folder(settings.folder, 3);
+  const auto images = weft::open_image_folder(settings.folder, {});
   const auto dataset = weft::open_image_set(images, {.channels = 3,
                                                      .height = settings.size,
                                                      .width = settings.size,

@@ -23,7 +23,7 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-/// 40 images of 8 x 8 pixels, each of one colour, its number; every seventh is cut off, one is for print, and one class is
+/// 40 images of 8 x 8 pixels, each of one colour, its number; every seventh is cut off, one is WebP, and one class is
 /// empty.
 class BadFolder : public ::testing::Test {
  protected:
@@ -34,7 +34,7 @@ class BadFolder : public ::testing::Test {
     for (int64_t i = 0; i < kImages; ++i) {
       const std::string name = (i < 20 ? "ant/" : "cow/") + std::to_string(100 + i) + ".png";
       std::string bytes = test::png_of(test::Pixels(8 * 8 * 3, static_cast<uint8_t>(6 * i)), 8, 8, 3);
-      if (i == 10) bytes = test::jpeg_of(test::Pixels(8 * 8 * 4, 90), 8, 8, 4);
+      if (i == 10) bytes = "RIFF\x24" + std::string(3, '\0') + "WEBPVP8 ";
       if (i % 7 == 3) bytes.resize(bytes.size() / 2);
       if (i % 7 == 3 || i == 10) bad_.push_back(folder_.file(name));
       folder_.write(name, bytes);
@@ -42,7 +42,7 @@ class BadFolder : public ::testing::Test {
   }
 
   std::shared_ptr<Dataset> open(BadSample bad) const {
-    return open_image_set(open_image_folder(folder_.path().string(), 3, BadData::skip),
+    return open_image_set(open_image_folder(folder_.path().string(), {}, BadData::skip),
                           {.height = 8, .width = 8, .mean = {0.0}, .stddev = {1.0}, .seed = 5, .bad = bad});
   }
   /// Which image a sample is of.

@@ -27,7 +27,16 @@ inline Pixels gradient(int64_t height, int64_t width, int64_t channels) {
   return pixels;
 }
 
-inline std::string jpeg_of(const Pixels& pixels, int64_t height, int64_t width, int64_t channels) {
+/// How a JPEG file is written.
+struct JpegKind {
+  bool ycck = false;         ///< of four channels: as brightness, colour and black; otherwise as inks
+  bool progressive = false;  ///< in several scans
+  int restart_rows = 0;      ///< rows of blocks between restart marks; 0: none
+  std::string exif = {};     ///< a TIFF file
+};
+
+/// Of one channel grey, of three colours, of four inks, inverted as Adobe has them.
+inline std::string jpeg_of(const Pixels& pixels, int64_t height, int64_t width, int64_t channels, const JpegKind& kind = {}) {
   jpeg_compress_struct info{};
   jpeg_error_mgr errors{};
   info.err = jpeg_std_error(&errors);
@@ -40,8 +49,16 @@ inline std::string jpeg_of(const Pixels& pixels, int64_t height, int64_t width, 
   info.input_components = static_cast<int>(channels);
   info.in_color_space = channels == 1 ? JCS_GRAYSCALE : channels == 3 ? JCS_RGB : JCS_CMYK;
   jpeg_set_defaults(&info);
+  if (kind.ycck) jpeg_set_colorspace(&info, JCS_YCCK);
   jpeg_set_quality(&info, 95, TRUE);
+  if (kind.progressive) jpeg_simple_progression(&info);
+  info.restart_in_rows = kind.restart_rows;
   jpeg_start_compress(&info, TRUE);
+  if (!kind.exif.empty()) {
+    const std::string exif = std::string("Exif\0\0", 6) + kind.exif;
+    jpeg_write_marker(&info, JPEG_APP0 + 1, reinterpret_cast<const JOCTET*>(exif.data()),
+                      static_cast<unsigned int>(exif.size()));
+  }
   while (info.next_scanline < info.image_height) {
     auto* row = const_cast<uint8_t*>(pixels.data()) + info.next_scanline * width * channels;
     jpeg_write_scanlines(&info, &row, 1);

@@ -361,6 +361,11 @@ TEST(Recipe, KeysThatDoNotFitTogether) {
       {{"data.flip=true"}, "r.toml: data.flip is for images, not for text; leave it out"},
       {{"data.crop_padding=4"}, "r.toml: data.crop_padding is for images, not for text; leave it out"},
       {{"data.least_area=0.5"}, "r.toml: data.least_area is for images, not for text; leave it out"},
+      {{"data.alpha=black"}, "r.toml: data.alpha is for images, not for text; leave it out"},
+      {{"data.exif_rotation=true"}, "r.toml: data.exif_rotation is for images, not for text; leave it out"},
+      {{"model.name=mlp", "data.name=fashion-mnist", "data.exif_rotation=true"},
+       "r.toml: data.alpha and data.exif_rotation are for files of images, which data.name = \"fashion-mnist\" has not; leave "
+       "them out"},
       {{"data.mixup=0.2"}, "r.toml: data.mixup is for images, not for text; leave it out"},
       {{"model.name=mlp", "data.name=fashion-mnist", "data.pack=documents"},
        "r.toml: data.pack is for tokens, not for images; leave it out"},

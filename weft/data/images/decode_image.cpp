@@ -2,18 +2,56 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "weft/data/bad_data.h"
 #include "weft/data/images/jpeg.h"
+#include "weft/data/images/orientation.h"
 #include "weft/data/images/png.h"
 
 namespace weft {
 
-DecodedCrop decode_image(const std::vector<uint8_t>& file, int64_t channels, ChooseCrop choose, const std::string& name) {
-  if (is_jpeg(file)) return decode_jpeg(file, channels, choose, name);
-  if (is_png(file)) return cropped(decode_png(file, channels, name), choose);
-  throw BadDataError(fmt::format("{}: {}", name, file.empty() ? "an empty file" : "neither a JPEG nor a PNG image"));
+namespace {
+
+/// The kind of a file that is neither JPEG nor PNG, by how it begins.
+std::string kind_of(const std::vector<uint8_t>& file) {
+  const std::string_view begin(reinterpret_cast<const char*>(file.data()), std::min<size_t>(file.size(), 32));
+  const auto has = [&](size_t at, std::string_view text) { return begin.size() >= at && begin.substr(at).starts_with(text); };
+  if (file.empty()) return "an empty file";
+  const char* kind = nullptr;
+  if (has(0, "RIFF") && has(8, "WEBP")) kind = "WebP";
+  if (has(0, "GIF8")) kind = "GIF";
+  if (has(0, "BM")) kind = "BMP";
+  if (has(0, "II*") || has(0, std::string_view("MM\0*", 4))) kind = "TIFF";
+  if (has(4, "ftypavi")) kind = "AVIF";
+  if (has(4, "ftyphei") || has(4, "ftypmif1")) kind = "HEIC";
+  if (has(4, "jP  ") || has(0, "\xff\x4f\xff\x51")) kind = "JPEG 2000";
+  if (has(0, "version https://git-lfs")) return "a pointer of Git LFS and no image; get the files themselves (git lfs pull)";
+  if (has(0, "<!DOCTYPE") || has(0, "<!doctype") || has(0, "<html")) return "a page of the web (HTML), and no image";
+  if (kind == nullptr) return "neither a JPEG nor a PNG image";
+  return fmt::format("neither a JPEG nor a PNG image, but {}, which is not read; convert it", kind);
+}
+
+DecodedCrop decode_as_stored(const std::vector<uint8_t>& file, const ImageDecoding& decoding, ChooseCrop choose,
+                             const std::string& name) {
+  if (is_jpeg(file)) return decode_jpeg(file, decoding.channels, choose, name);
+  if (is_png(file)) return cropped(decode_png(file, decoding, name), choose);
+  throw BadDataError(fmt::format("{}: {}", name, kind_of(file)));
+}
+
+}  // namespace
+
+DecodedCrop decode_image(const std::vector<uint8_t>& file, const ImageDecoding& decoding, ChooseCrop choose,
+                         const std::string& name) {
+  const Orientation orientation = decoding.upright ? orientation_of(file) : Orientation();
+  if (orientation.is_upright()) return decode_as_stored(file, decoding, choose, name);
+  const auto stored = [&](int64_t height, int64_t width) {
+    const bool lies = orientation.transposed;
+    return as_stored(choose(lies ? width : height, lies ? height : width), height, width, orientation);
+  };
+  return upright(decode_as_stored(file, decoding, stored, name), orientation);
 }
 
 DecodedCrop cropped(Picture picture, ChooseCrop choose) {
@@ -24,7 +62,8 @@ DecodedCrop cropped(Picture picture, ChooseCrop choose) {
           .height = static_cast<double>(crop.height),
           .width = static_cast<double>(crop.width),
           .out_height = crop.out_height,
-          .out_width = crop.out_width};
+          .out_width = crop.out_width,
+          .alone = crop.alone};
 }
 
 }  // namespace weft

@@ -9,9 +9,10 @@
 
 namespace weft {
 
-/// The part that `choose` chooses of a JPEG or PNG file, with 1 or 3 `channels`. `name` begins errors. Throws BadDataError for
-/// bytes that are neither, or damaged.
-DecodedCrop decode_image(const std::vector<uint8_t>& file, int64_t channels, ChooseCrop choose, const std::string& name);
+/// The part that `choose` chooses of a JPEG or PNG file. `name` begins errors. Throws BadDataError for bytes that are neither,
+/// or damaged.
+DecodedCrop decode_image(const std::vector<uint8_t>& file, const ImageDecoding& decoding, ChooseCrop choose,
+                         const std::string& name);
 
 /// The part of a picture that is there whole.
 DecodedCrop cropped(Picture picture, ChooseCrop choose);

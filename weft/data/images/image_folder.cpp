@@ -39,7 +39,7 @@ bool is_image(const fs::path& path) {
 
 class ImageFolder final : public ImageSource {
  public:
-  ImageFolder(const std::string& folder, int64_t channels, BadData bad) : channels_(channels), bad_(bad) {
+  ImageFolder(const std::string& folder, const ImageDecoding& decoding, BadData bad) : decoding_(decoding), bad_(bad) {
     const std::vector<std::string> classes = image_classes(folder);
     if (classes.empty()) {
       throw InputError(fmt::format("{}: no folders in it; put the images of each class into a folder of its own", folder));
@@ -55,7 +55,7 @@ class ImageFolder final : public ImageSource {
 
   DecodedCrop decode(int64_t index, ChooseCrop choose) const override {
     const std::string& path = paths_[static_cast<size_t>(index)];
-    return decode_image(read_file(path), channels_, choose, path);
+    return decode_image(read_file(path), decoding_, choose, path);
   }
 
  private:
@@ -86,7 +86,7 @@ class ImageFolder final : public ImageSource {
     labels_.resize(paths_.size(), label);
   }
 
-  int64_t channels_;
+  const ImageDecoding decoding_;
   BadData bad_;
   std::vector<std::string> paths_;
   std::vector<int32_t> labels_;
@@ -108,8 +108,8 @@ std::vector<std::string> image_classes(const std::string& folder) {
   return classes;
 }
 
-std::shared_ptr<ImageSource> open_image_folder(const std::string& folder, int64_t channels, BadData bad) {
-  return std::make_shared<ImageFolder>(folder, channels, bad);
+std::shared_ptr<ImageSource> open_image_folder(const std::string& folder, const ImageDecoding& decoding, BadData bad) {
+  return std::make_shared<ImageFolder>(folder, decoding, bad);
 }
 
 }  // namespace weft

@@ -12,9 +12,10 @@ namespace weft {
 
 /// The images in FOLDER/CLASS/..., at any depth below a class: files that end in .jpg, .jpeg or .png, links followed. Labels
 /// are the places of the classes' folders in the order of their names; the images of a class are in the order of their paths.
-/// `channels` (1 or 3) is what is made of each. Throws InputError for a folder that is not there, has no class or no
+/// Throws InputError for a folder that is not there, has no class or no
 /// image, and for a class without images; with BadData::skip such a class keeps its label.
-std::shared_ptr<ImageSource> open_image_folder(const std::string& folder, int64_t channels, BadData bad = BadData::refuse);
+std::shared_ptr<ImageSource> open_image_folder(const std::string& folder, const ImageDecoding& decoding,
+                                               BadData bad = BadData::refuse);
 
 /// The names of the classes in it, in the order of their labels. Throws InputError for a folder that is not there.
 std::vector<std::string> image_classes(const std::string& folder);

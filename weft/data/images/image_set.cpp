@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cmath>
 #include <utility>
 
@@ -59,7 +60,10 @@ Crop middle_part(int64_t height, int64_t width, const ImageSetOptions& o) {
 class ImageSet final : public Dataset, public FillsRows {
  public:
   ImageSet(std::shared_ptr<const ImageSource> source, const ImageSetOptions& options)
-      : source_(std::move(source)), options_(options), scaled_(static_cast<size_t>(options.channels)) {
+      : source_(std::move(source)),
+        options_(options),
+        scaled_(static_cast<size_t>(options.channels)),
+        is_checked_(static_cast<size_t>(source_->size())) {
     for (size_t c = 0; c < scaled_.size(); ++c) {
       const double mean = options.mean[options.mean.size() == 1 ? 0 : c],
                    stddev = options.stddev[options.stddev.size() == 1 ? 0 : c];
@@ -123,8 +127,10 @@ class ImageSet final : public Dataset, public FillsRows {
     Placing placing;
     const DecodedCrop part = source_->decode(index, [&](int64_t height, int64_t width) {
       placing = place(height, width, random);
+      placing.crop.checks_rest = !is_checked_[static_cast<size_t>(index)].load(std::memory_order_relaxed);
       return placing.crop;
     });
+    is_checked_[static_cast<size_t>(index)].store(true, std::memory_order_relaxed);
     if (part.picture.channels != options_.channels && part.picture.channels != 1) {
       throw BadDataError(
           fmt::format("{}: {} channels, samples have {}", source_->name(index), part.picture.channels, options_.channels));
@@ -140,6 +146,7 @@ class ImageSet final : public Dataset, public FillsRows {
     Placing placing;
     if (augmentation.least_area > 0.0) {
       placing.crop = random_part(height, width, options_, random);
+      placing.crop.alone = true;
     } else {
       placing.crop = middle_part(height, width, options_);
       placing.top = (options_.height - placing.crop.out_height) / 2;
@@ -202,8 +209,9 @@ class ImageSet final : public Dataset, public FillsRows {
 
   std::shared_ptr<const ImageSource> source_;
   const ImageSetOptions options_;
-  std::vector<std::array<float, 256>> scaled_;  ///< by channel: what each byte becomes
-  std::vector<float> factor_, offset_;          ///< by channel: the same of a number in [0, 255]
+  std::vector<std::array<float, 256>> scaled_;         ///< by channel: what each byte becomes
+  std::vector<float> factor_, offset_;                 ///< by channel: the same of a number in [0, 255]
+  mutable std::vector<std::atomic<bool>> is_checked_;  ///< by image: all of its file was good
 };
 
 void check(const ImageSetOptions& o) {

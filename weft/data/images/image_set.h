@@ -36,8 +36,9 @@ struct ImageSetOptions {
 };
 
 /// Samples of `source`: inputs[0] float32 [n, channels, height, width], target int64 [n]. An image smaller than that has black
-/// around it. Throws InputError for options out of range; get() what the source throws, and where a hundred images one after
-/// another are bad.
+/// around it. An image's file is checked as a whole when it is first read (a byte of memory an image); from then on it is
+/// decoded no further than its part needs. Throws InputError for options out of range; get() what the source throws, and where
+/// a hundred images one after another are bad.
 std::shared_ptr<Dataset> open_image_set(std::shared_ptr<const ImageSource> source, const ImageSetOptions& options);
 
 }  // namespace weft

@@ -63,6 +63,10 @@ bool read_header(Decoder& decoder, const uint8_t* data, size_t bytes) {
   return true;
 }
 
+bool is_ink(const jpeg_decompress_struct& info) {
+  return info.jpeg_color_space == JCS_CMYK || info.jpeg_color_space == JCS_YCCK;
+}
+
 /// How much of 8 the image is decoded at: the least power of two that has the pixels that are asked for.
 unsigned int eighths(const Crop& crop) {
   unsigned int least = 8;
@@ -83,7 +87,7 @@ bool begin(Decoder& decoder, const Crop& crop, int64_t channels, Window& window)
   jpeg_decompress_struct& info = decoder.info;
   info.scale_num = eighths(crop);
   info.scale_denom = 8;
-  info.out_color_space = channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
+  info.out_color_space = is_ink(info) ? JCS_CMYK : channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
   jpeg_start_decompress(&info);
   const double down = static_cast<double>(info.output_height) / static_cast<double>(info.image_height);
   const double across = static_cast<double>(info.output_width) / static_cast<double>(info.image_width);
@@ -105,8 +109,41 @@ bool read_rows(Decoder& decoder, JDIMENSION first, JDIMENSION count, JDIMENSION&
     JSAMPROW at = pixels.data() + row_bytes * row;
     row += jpeg_read_scanlines(&info, &at, 1);
   }
-  jpeg_abort_decompress(&info);
   return true;
+}
+
+/// Goes on to the file's end mark, without making pixels of anything but the last row, in `row`: libjpeg does not look at what
+/// it skips up to the end. Files of several scans were read whole when decoding began.
+bool read_rest(Decoder& decoder, std::vector<uint8_t>& row) {
+  jpeg_decompress_struct& info = decoder.info;
+  if (setjmp(decoder.errors.place) != 0) return false;
+  if (jpeg_has_multiple_scans(&info)) return true;
+  const JDIMENSION last = info.output_height - 1;
+  if (info.output_scanline < last) jpeg_skip_scanlines(&info, last - info.output_scanline);
+  while (info.output_scanline < info.output_height) {
+    JSAMPROW at = row.data();
+    jpeg_read_scanlines(&info, &at, 1);
+  }
+  jpeg_finish_decompress(&info);
+  return true;
+}
+
+/// Pixels of cyan, magenta, yellow and black, each inverted, as colours: rounded as Pillow rounds.
+void convert_inks(Picture& picture) {
+  const int64_t count = picture.height * picture.width;
+  const uint8_t* in = picture.pixels.data();
+  uint8_t* out = picture.pixels.data();  // over what was read
+  const auto product = [](uint32_t a, uint32_t b) { return ((a * b + 128) + ((a * b + 128) >> 8)) >> 8; };
+  for (int64_t i = 0; i < count; ++i, in += 4, out += picture.channels) {
+    uint8_t colours[3];
+    for (int c = 0; c < 3; ++c) colours[c] = static_cast<uint8_t>(in[3] - product(255U - in[c], in[3]));
+    if (picture.channels == 1) {
+      *out = grey_of(colours);
+    } else {
+      std::copy_n(colours, 3, out);
+    }
+  }
+  picture.pixels.resize(static_cast<size_t>(count * picture.channels));
 }
 
 }  // namespace
@@ -121,15 +158,12 @@ DecodedCrop decode_jpeg(const std::vector<uint8_t>& file, int64_t channels, Choo
   };
   if (!read_header(decoder, file.data(), file.size())) fail();
   const jpeg_decompress_struct& info = decoder.info;
-  if (info.jpeg_color_space == JCS_CMYK || info.jpeg_color_space == JCS_YCCK) {
-    throw BadDataError(fmt::format("{}: a JPEG image in CMYK, for print; convert it to RGB", name));
-  }
   if (int64_t{info.image_height} * info.image_width > kMostPixels) {
     throw BadDataError(
         fmt::format("{}: {} x {} pixels, more than an image for training has", name, info.image_height, info.image_width));
   }
   const Crop crop = choose(info.image_height, info.image_width);
-  DecodedCrop result{.picture = {}, .out_height = crop.out_height, .out_width = crop.out_width};
+  DecodedCrop result{.picture = {}, .out_height = crop.out_height, .out_width = crop.out_width, .alone = crop.alone};
   Window window;
   if (!begin(decoder, crop, channels, window)) fail();
   // A pixel more on each side, for the means at the edges.
@@ -144,6 +178,11 @@ DecodedCrop decode_jpeg(const std::vector<uint8_t>& file, int64_t channels, Choo
   result.picture.height = last - first;
   result.picture.width = width;
   result.picture.channels = channels;
+  if (is_ink(info)) convert_inks(result.picture);
+  if (crop.checks_rest) {
+    std::vector<uint8_t> row(static_cast<size_t>(info.output_width) * static_cast<size_t>(info.output_components));
+    if (!read_rest(decoder, row)) fail();
+  }
   result.top = window.top - first;
   result.left = window.left - left;
   result.height = window.height;

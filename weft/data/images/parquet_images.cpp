@@ -44,7 +44,7 @@ class ParquetImageSource final : public ImageSource, public GroupReader {
       throw BadDataError(fmt::format("{}: its '{}' is null", name(index), options_.column));
     }
     const std::string_view bytes = values->bytes[static_cast<size_t>(row)];
-    return decode_image({bytes.begin(), bytes.end()}, options_.channels, choose, name(index));
+    return decode_image({bytes.begin(), bytes.end()}, options_.decoding, choose, name(index));
   }
 
   std::vector<SampleGroup> groups() const override {

@@ -14,7 +14,7 @@ namespace weft {
 struct ParquetImages {
   std::string column = "image";        ///< bytes, or a struct in which 'bytes' is, as Hugging Face's datasets have it
   std::string label_column = "label";  ///< whole numbers
-  int64_t channels = 3;                ///< that are made of each image: 1 or 3
+  ImageDecoding decoding = {};         ///< of each image
   int64_t classes = 1000;              ///< labels must be in [0, classes)
   BadData bad = BadData::refuse;       ///< what to do with a row without a good label, and with what is damaged
   int64_t cache_bytes = 0;             ///< of row groups that are kept in memory; two of them, where these have more

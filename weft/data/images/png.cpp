@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <png.h>
 
+#include <algorithm>
 #include <csetjmp>
 #include <cstring>
 #include <new>
@@ -53,11 +54,13 @@ bool read_header(Reader& reader) {
   return true;
 }
 
-/// Whatever the file has, bytes come: grey or red, green, blue, and how opaque they are, as stored (no gamma is applied).
-bool read_pixels(Reader& reader, std::vector<uint8_t>& pixels, std::vector<png_bytep>& rows) {
+/// Whatever the file has, bytes come: grey or red, green, blue, as stored (no gamma is applied), and unless that is dropped how
+/// opaque they are.
+bool read_pixels(Reader& reader, Transparency transparency, std::vector<uint8_t>& pixels, std::vector<png_bytep>& rows) {
   if (setjmp(png_jmpbuf(reader.png)) != 0) return false;
   png_set_expand(reader.png);
   png_set_scale_16(reader.png);
+  if (transparency == Transparency::dropped) png_set_strip_alpha(reader.png);
   png_set_interlace_handling(reader.png);
   png_read_update_info(reader.png, reader.info);
   const size_t row_bytes = png_get_rowbytes(reader.png, reader.info);
@@ -67,8 +70,7 @@ bool read_pixels(Reader& reader, std::vector<uint8_t>& pixels, std::vector<png_b
   return true;
 }
 
-/// Pixels of 1 to 4 channels (grey, grey and opacity, RGB, RGB and opacity) as 1 or 3, on black. Grey of colours is that of
-/// JPEG (ITU-R BT.601).
+/// Pixels of 1 to 4 channels (grey, grey and opacity, RGB, RGB and opacity) as 1 or 3, on black.
 void convert(const std::vector<uint8_t>& from, int64_t have, Picture& picture) {
   const bool has_opacity = have % 2 == 0, is_grey = have < 3;
   const int64_t count = picture.height * picture.width;
@@ -77,12 +79,12 @@ void convert(const std::vector<uint8_t>& from, int64_t have, Picture& picture) {
     uint8_t* out = picture.pixels.data() + i * picture.channels;
     const uint32_t opacity = has_opacity ? in[have - 1] : 255;
     const auto colour = [&](int64_t c) { return (in[is_grey ? 0 : c] * opacity + 127) / 255; };
+    uint8_t colours[3];
+    for (int64_t c = 0; c < 3; ++c) colours[c] = static_cast<uint8_t>(colour(c));
     if (picture.channels == 3) {
-      for (int64_t c = 0; c < 3; ++c) out[c] = static_cast<uint8_t>(colour(c));
-    } else if (is_grey) {
-      *out = static_cast<uint8_t>(colour(0));
+      std::copy_n(colours, 3, out);
     } else {
-      *out = static_cast<uint8_t>((19595 * colour(0) + 38470 * colour(1) + 7471 * colour(2) + (1 << 15)) >> 16);
+      *out = is_grey ? colours[0] : grey_of(colours);
     }
   }
 }
@@ -91,7 +93,7 @@ void convert(const std::vector<uint8_t>& from, int64_t have, Picture& picture) {
 
 bool is_png(const std::vector<uint8_t>& file) { return file.size() > 8 && png_sig_cmp(file.data(), 0, 8) == 0; }
 
-Picture decode_png(const std::vector<uint8_t>& file, int64_t channels, const std::string& name) {
+Picture decode_png(const std::vector<uint8_t>& file, const ImageDecoding& decoding, const std::string& name) {
   const auto fail = [&](const char* message) {
     throw BadDataError(fmt::format("{}: not a whole PNG image: {}", name, message));
   };
@@ -101,8 +103,8 @@ Picture decode_png(const std::vector<uint8_t>& file, int64_t channels, const std
   if (width * height > kMostPixels) fail("it has more pixels than an image for training");
   std::vector<uint8_t> pixels;
   std::vector<png_bytep> rows(static_cast<size_t>(height));
-  if (!read_pixels(reader, pixels, rows)) fail(reader.message);
-  const int64_t have = png_get_channels(reader.png, reader.info);
+  if (!read_pixels(reader, decoding.transparency, pixels, rows)) fail(reader.message);
+  const int64_t have = png_get_channels(reader.png, reader.info), channels = decoding.channels;
   Picture picture{.height = height, .width = width, .channels = channels, .pixels = {}};
   if (have == channels) {
     picture.pixels = std::move(pixels);

@@ -56,7 +56,7 @@ class WebDataset final : public ImageSource {
     if (sample.bytes > kMostImageBytes) throw BadDataError(fmt::format("{}: more bytes than an image has", name(index)));
     std::vector<uint8_t> bytes(static_cast<size_t>(sample.bytes));
     shards_->read(static_cast<size_t>(sample.shard), sample.offset, bytes.data(), sample.bytes);
-    return decode_image(bytes, options_.channels, choose, name(index));
+    return decode_image(bytes, options_.decoding, choose, name(index));
   }
 
  private:

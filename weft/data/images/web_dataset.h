@@ -12,7 +12,7 @@ namespace weft {
 
 /// How shards become images.
 struct WebDatasetOptions {
-  int64_t channels = 3;           ///< that are made of each image: 1 or 3
+  ImageDecoding decoding = {};    ///< of each image
   int64_t classes = 1000;         ///< labels must be in [0, classes)
   BadData bad = BadData::refuse;  ///< what to do with a shard that is cut short, and a key without a good label
 };

@@ -38,6 +38,10 @@ void check_images(const Recipe& recipe, const NamedData& named) {
   if (named.channels > model.channels) {
     fail(recipe, "model.channels = {}: data.name = \"{}\" is in colour; set model.channels = 3", model.channels, named.name);
   }
+  if (named.channels > 0 && (recipe.data.alpha != DataRecipe().alpha || recipe.data.exif_rotation)) {
+    fail(recipe, "data.alpha and data.exif_rotation are for files of images, which data.name = \"{}\" has not; leave them out",
+         named.name);
+  }
   if (recipe.data.crop_padding >= model.image_size) {
     fail(recipe, "data.crop_padding = {}: images of model.image_size = {} would be moved out of sight",
          recipe.data.crop_padding, model.image_size);
@@ -165,6 +169,8 @@ void check_model_and_data(const Recipe& recipe) {
     const std::pair<bool, const char*> of_images[] = {{data.mixup > 0.0, "data.mixup"},
                                                       {model.label_smoothing > 0.0, "model.label_smoothing"},
                                                       {data.flip, "data.flip"},
+                                                      {data.alpha != DataRecipe().alpha, "data.alpha"},
+                                                      {data.exif_rotation, "data.exif_rotation"},
                                                       {data.crop_padding > 0, "data.crop_padding"},
                                                       {data.least_area > 0.0, "data.least_area"}};
     for (const auto& [is_set, key] : of_images) {

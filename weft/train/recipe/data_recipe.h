@@ -36,6 +36,8 @@ struct DataRecipe {
   int64_t crop_padding = 0;            ///< images: Augmentation::crop_padding
   bool flip = false;                   ///< images: Augmentation::flip
   double least_area = 0.0;             ///< images: Augmentation::least_area
+  std::string alpha = "drop";          ///< image files: "drop" | "black", ImageDecoding::transparency
+  bool exif_rotation = false;          ///< image files: ImageDecoding::upright
   double mixup = 0.0;                  ///< images: MixupOptions::alpha; 0: none
   std::vector<MixPart> mix = {};       ///< mix: what it is made of
   /// text, tokens, jsonl, parquet: "stream", windows are cut across documents; "documents": windows hold whole ones side by

@@ -102,6 +102,9 @@ int64_t cache_bytes(const DataRecipe& data, bool training) { return training ? 2
 std::shared_ptr<ImageSource> open_image_source(const Recipe& recipe, const std::string& set, bool training) {
   const DataRecipe& data = recipe.data;
   const BadData bad = data.skip_bad ? BadData::skip : BadData::refuse;
+  const ImageDecoding decoding{.channels = recipe.model.channels,
+                               .transparency = data.alpha == "black" ? Transparency::on_black : Transparency::dropped,
+                               .upright = data.exif_rotation};
   const std::string& path = set.empty() ? data.path : set;
   if (data.name == "cifar10" || data.name == "cifar100") {
     const CifarKind kind = data.name == "cifar10" ? CifarKind::cifar10 : CifarKind::cifar100;
@@ -112,18 +115,18 @@ std::shared_ptr<ImageSource> open_image_source(const Recipe& recipe, const std::
     const std::string folder = set.empty() ? folder_of_part(path, training) : set;
     if (!training) check_same_classes(folder_of_part(data.path, true), folder);
     check_classes(recipe, folder, static_cast<int64_t>(image_classes(folder).size()));
-    return open_image_folder(folder, recipe.model.channels, bad);
+    return open_image_folder(folder, decoding, bad);
   }
   const auto shards = [&](const char* ending) {
     return open_shards(set.empty() ? shards_of_part(data, training) : set, ending);
   };
   if (data.name == "webdataset") {
-    return open_web_dataset(shards(".tar"), {.channels = recipe.model.channels, .classes = recipe.model.classes, .bad = bad});
+    return open_web_dataset(shards(".tar"), {.decoding = decoding, .classes = recipe.model.classes, .bad = bad});
   }
   if (data.name == kParquetName) {
     return open_parquet_images(shards(kParquetEnding), {.column = data.column.empty() ? ParquetImages().column : data.column,
                                                         .label_column = data.label_column,
-                                                        .channels = recipe.model.channels,
+                                                        .decoding = decoding,
                                                         .classes = recipe.model.classes,
                                                         .bad = bad,
                                                         .cache_bytes = cache_bytes(data, training)});
