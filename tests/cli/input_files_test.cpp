@@ -116,6 +116,21 @@ TEST_F(InputFiles, MistakesNameTheFileTheyAreIn) {
             0u);
 }
 
+TEST_F(InputFiles, BesideDataAreTold) {
+  std::filesystem::create_directories(folder_ / "corpus/.ipynb_checkpoints");
+  std::filesystem::copy_file(folder_ / "text", folder_ / "corpus/a.txt");
+  write("corpus/logo.png", "\x89PNG\r\n\x1a\n");
+  const CommandResult result = run_weft(with("train", {"data.path=" + path("corpus")}), {.deadline_s = 60, .environment = {}});
+  EXPECT_EQ(result.status, 0) << result.err;
+  const std::string told = "data: passed over 2 files or folders: " + path("corpus/.ipynb_checkpoints") + " (hidden); " +
+                           path("corpus/logo.png") + " (a PNG image)";
+  EXPECT_NE((result.out + result.err).find(told), std::string::npos) << result.out << result.err;
+  const std::string pointer = write("pointer.bin", "version https://git-lfs.github.com/spec/v1\noid sha256:12\nsize 9\n");
+  EXPECT_EQ(error_of(with("train", {"data.path=" + pointer})),
+            "weft: " + pointer +
+                ": it is a pointer of Git LFS, not the file itself, where text is expected; fetch it with `git lfs pull`");
+}
+
 TEST_F(InputFiles, WhateverIsInThemIsShownAsText) {
   const std::string evil = "\x1b[2J\x1b]0;title\x07 \n\xff\xfe \xc2\x9b";
   EXPECT_NE(error_of({"train", evil}).find("\\x1b[2J"), std::string::npos);

@@ -106,17 +106,44 @@ TEST(JsonLines, RowsThatHoldNoDocumentAreNamedOrPassedOver) {
     std::string line, says;
   };
   const std::vector<Row> rows = {
-      {"{\"text\": \"cut", "it is no JSON, or cut short"},
-      {"{\"text\": \"\xff\"}", "it is no JSON"},
+      {"{\"text\": \"cut", "it is cut short, within \"text\""},
+      {"{\"id\": tru", "it is cut short, within \"id\""},
+      {"{\"text\": \"a\"", "it is cut short, within \"text\""},
+      {"{\"text\": \"caf\xe9\"}", "byte 0xe9 at 13, within \"text\" is no UTF-8; convert the file (if it is Latin-1: iconv"},
+      {"{\"title\": \"caf\xe9\", \"text\": \"a\"}", "byte 0xe9 at 14, within \"title\" is no UTF-8"},
+      {std::string("{\0\"\0t\0e\0", 8), "it is text in UTF-16 or UTF-32; convert the file"},
+      {std::string("\xff\xfe{\0\"\0t\0", 8), "it is text in UTF-16; convert it to UTF-8"},
+      {"{\"text\": \"\\ud83d\"}", "'text' has \\ud83d, half of a surrogate pair, for which there is no UTF-8"},
+      {"{\"text\": \"\\ud83e\\uddf6 \\\\ud83d \\uddf6\"}", "'text' has \\uddf6, half of a surrogate pair"},
+      {"{\"text\": NaN}", "'text' is NaN, neither text nor a list of token ids"},
+      {"{\"text\": [1, 1e400]}", "'text' is a list of something else: 1e400 at index 1 is no token id"},
+      {"{\"text\": [1, 123456789012345678901234567890]}", "'text' is a list of something else: 1234567890"},
+      {"{\"text\": [[1]]}", "'text' is a list of something else: [1 at index 0 is no token id"},
+      {"{\"text\": \"a\", \"score\": nan}", "it is no JSON, within \"score\": 'n' at byte 23, where a value must stand"},
+      {"{\"text\": \"a\", \"score\": 01}", "it is no JSON, within \"score\""},
+      {"{\"text\": \"a\",}", "it is no JSON, within \"text\": '}' at byte 13, where a key in double quotes must stand"},
+      {"{'text': 'a'}", "it is no JSON: an apostrophe at byte 1, where a key in double quotes must stand"},
+      {"{\"text\": \"a\"} {\"text\": \"b\"}", "it is no JSON: '{' at byte 14, where the row must end, an object a line"},
+      {"{\"text\": \"a\tb\"}",
+       "it is no JSON, within \"text\": '\\t' at byte 11, where text must go on: control characters are"},
       {"{\"text\": \"a\", \"more\": " + std::string(600, '[') + std::string(600, ']') + "}", "it is nested more than 512 deep"},
-      {std::string(100'000, '['), "it is nested more than 512 deep"},
+      {"{\"text\": \"a\", \"more\": " + std::string(100'000, '['), "it is nested more than 512 deep"},
       {"[1]", "it is an array and no object"},
       {"3", "it is a number and no object"},
+      {"NaN", "it is NaN and no object"},
+      {"once upon a time there was a file of plain text", "it is no JSON: 'o' at byte 0"},
+      {"version https://git-lfs.github.com/spec/v1",
+       "it is a pointer of Git LFS, not the file itself; fetch it with `git lfs pull`"},
+      {"<!DOCTYPE html><html><head>", "it is an HTML page"},
+      {"\x1f\x8b\x08\x08 gzipped", "it is compressed with gzip; unpack it"},
+      {"PK\3\4 zipped", "it is a zip archive"},
+      {"PAR1 columns", "it is Parquet; read it with data.name = \"parquet\""},
       {"{\"body\": \"x\"}", "it has no 'text'"},
-      {"{\"text\": null}", "'text' is of type null, neither text nor a list of token ids"},
-      {"{\"text\": 1.5}", "'text' is of type number, neither"},
-      {"{\"text\": {}}", "'text' is of type object, neither"},
-      {"{\"text\": [1, -1]}", "'text' is a list of something else"},
+      {"{}", "it has no 'text'"},
+      {"{\"text\": null}", "'text' is null, neither text nor a list of token ids"},
+      {"{\"text\": 1.5}", "'text' is 1.5, neither"},
+      {"{\"text\": {}}", "'text' is an object, neither"},
+      {"{\"text\": [1, -1]}", "'text' is a list of something else: -1 at index 1"},
       {"{\"text\": [1, 2]}", "'text' is a list of ids there, and in the rows before it text"},
       {"{\"text\": [1, 256]}", "token 256 at index 1 is not below the vocabulary of 256"},
   };
@@ -128,6 +155,28 @@ TEST(JsonLines, RowsThatHoldNoDocumentAreNamedOrPassedOver) {
     ASSERT_EQ(groups->left_out().size(), 1u);
     EXPECT_EQ(groups->left_out()[0].find(file + ", row 3: " + row.says), 0u) << groups->left_out()[0];
   }
+}
+
+/// What Python's json writes, and what large numbers become there, is no fault where nobody reads it.
+TEST(JsonLines, OtherColumnsMayHoldWhatJsonDoesNot) {
+  const TempFolder folder;
+  const std::vector<std::string> others = {"NaN",
+                                           "-Infinity",
+                                           "1e400",
+                                           "123456789012345678901234567890",
+                                           "\"\\ud83d\"",
+                                           "[NaN, {\"text\": Infinity}, []]",
+                                           "{\"text\": \"inner\"}",
+                                           "\"\\\"text\\\": \\u0041\"",
+                                           "-0.5E+3",
+                                           "{}",
+                                           "\"\xc3\xa9\xf0\x9f\xa7\xb6\""};
+  for (const std::string& other : others) {
+    const std::string file = folder.write("a.jsonl", "{\"score\": " + other + ", \"text\": \"a\", \"after\":" + other + "}\n" +
+                                                         "{\"\\u0074ext\" : \"b\\ud83e\\uddf6\", \"s\":" + other + " }\r\n");
+    EXPECT_EQ(all_of(open(file)), bytes_of("a\nb\xf0\x9f\xa7\xb6\n")) << other;
+  }
+  EXPECT_EQ(all_of(open(folder.write("b.jsonl", "\xef\xbb\xbf{\"text\": \"x\", \"text\": \"last\"}"))), bytes_of("last\n"));
 }
 
 TEST(JsonLines, FilesThatAreNoneAreRefused) {

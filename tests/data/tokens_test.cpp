@@ -170,7 +170,14 @@ TEST(Tokens, AnIdBeyondTheVocabularyIsNamedWhenRead) {
   const std::string path = folder.write("t.bin", bytes_of(tokens));
   const auto dataset = open_tokens({.path = path, .type = TokenType::u16, .vocabulary = 512, .context = 4});
   EXPECT_NO_THROW(dataset->get({0, 1, 2}, 0));
-  expect_input_error([&] { dataset->get({0, 3}, 0); }, {path, "token 999", "index 13", "vocabulary of 512", "at least 1000"});
+  expect_input_error(
+      [&] {
+        dataset->get({0, 3}, 0);
+      },
+      {path, "token 999", "index 13", "vocabulary of 512", "another tokenizer, or no plain uint16 ids"});
+  const auto near = open_tokens({.path = path, .type = TokenType::u16, .vocabulary = 990, .context = 4});
+  expect_input_error([&] { near->get({3}, 0); },
+                     {path, "index 13", "vocabulary of 990; set model.vocabulary to at least 1000"});
   // In a folder the index is that in the file it names.
   const TempFolder other;
   other.write("a", std::string(10, '\1'));

@@ -12,6 +12,7 @@
 #include <typeinfo>
 #include <utility>
 
+#include "tests/fuzz/data_inputs.h"
 #include "tests/fuzz/mutate.h"
 #include "tests/fuzz/watched.h"
 #include "weft/base/environment.h"
@@ -167,14 +168,6 @@ const std::vector<std::string> kHardwareWords = {"hardware", "device", "intra_ho
                                                  "measured", "block",  "[[block]]",  "name",       "overlap",
                                                  "flops",    "inf",    "latency_s",  "forward_s"};
 
-void write(const std::string& path, const std::string& bytes) {
-  std::ofstream(path, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-}
-std::string read(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 // What show, memory and simulate do with it. Not for every one: most of the time goes here.
 void plan_all(const Recipe& recipe, Random& random) {
   const int ranks = random.of<int>({1, 2, 4, 4, 8, 64, 0, -1, 1000003, 2147483647});
@@ -315,9 +308,23 @@ void environment(const std::string& /*folder*/, Random& random) {
 }
 
 using Reader = void (*)(const std::string& folder, Random& random);
-constexpr std::pair<const char*, Reader> kKinds[kNumKinds] = {
-    {"recipe", recipe}, {"--set", overrides}, {"hardware", hardware}, {"profile", profile},        {"schedule", schedule},
-    {"text", text},     {"images", images},   {"weights", weights},   {"environment", environment}};
+constexpr std::pair<const char*, Reader> kKinds[kNumKinds] = {{"recipe", recipe},
+                                                              {"--set", overrides},
+                                                              {"hardware", hardware},
+                                                              {"profile", profile},
+                                                              {"schedule", schedule},
+                                                              {"text", text},
+                                                              {"images", images},
+                                                              {"weights", weights},
+                                                              {"environment", environment},
+                                                              {"JPEG", jpeg},
+                                                              {"PNG", png},
+                                                              {"tar", tar},
+                                                              {"Parquet", parquet},
+                                                              {"JSON lines", json_lines},
+                                                              {"token files", token_files},
+                                                              {"CIFAR", cifar},
+                                                              {".pt", torch_file}};
 
 }  // namespace
 

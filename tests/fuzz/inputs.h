@@ -9,9 +9,27 @@
 
 namespace weft::fuzz {
 
-enum class Kind { recipe, override_, hardware, profile, schedule, text, images, weights, environment };
+enum class Kind {
+  recipe,
+  override_,
+  hardware,
+  profile,
+  schedule,
+  text,
+  images,
+  weights,
+  environment,
+  jpeg,
+  png,
+  tar,
+  parquet,
+  json_lines,
+  token_files,
+  cifar,
+  torch_file
+};
 
-inline constexpr int kNumKinds = 9;
+inline constexpr int kNumKinds = 17;
 
 std::string_view name(Kind kind);
 

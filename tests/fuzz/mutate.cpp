@@ -1,6 +1,8 @@
 #include "tests/fuzz/mutate.h"
 
+#include <algorithm>
 #include <cctype>
+#include <cstdint>
 #include <utility>
 
 namespace weft::fuzz {
@@ -173,6 +175,50 @@ void change(std::string& text, const std::string& other, const std::vector<std::
   text.resize(place(text, random));
 }
 
+// A number as a field holds it, in either order of bytes.
+void change_field(std::string& text, Random& random) {
+  const size_t width = random.of<size_t>({1, 2, 4, 8});
+  const uint64_t value = random.of<uint64_t>({0,
+                                              1,
+                                              2,
+                                              3,
+                                              7,
+                                              16,
+                                              127,
+                                              128,
+                                              255,
+                                              256,
+                                              65535,
+                                              65536,
+                                              0x7fffffff,
+                                              0x80000000,
+                                              0xffffffff,
+                                              0x7fffffffffffffff,
+                                              0x8000000000000000,
+                                              0xffffffffffffffff,
+                                              text.size(),
+                                              text.size() + 1});
+  const bool is_big_endian = random.one_in(2);
+  const size_t at = place(text, random);
+  for (size_t i = 0; i < width && at + i < text.size(); ++i) {
+    text[at + i] = static_cast<char>(value >> 8 * (is_big_endian ? width - 1 - i : i));
+  }
+}
+
+void change_stretch(std::string& text, Random& random) {
+  const size_t at = place(text, random), count = std::min(text.size() - at, static_cast<size_t>(1) << random.below(9));
+  switch (random.below(3)) {
+    case 0:
+      text.erase(at, count);
+      return;
+    case 1:
+      text.insert(at, text.substr(at, count));
+      return;
+    default:
+      std::fill_n(text.begin() + static_cast<std::ptrdiff_t>(at), count, random.one_in(2) ? '\0' : '\xff');
+  }
+}
+
 }  // namespace
 
 std::string any_number(Random& random) {
@@ -184,6 +230,25 @@ std::string any_number(Random& random) {
 std::string damaged(const std::string& good, const std::string& other, const std::vector<std::string>& words, Random& random) {
   std::string text = good;
   for (int times = random.one_in(3) ? 1 + random.below(4) : 1; times > 0; --times) change(text, other, words, random);
+  return text;
+}
+
+std::string damaged_bytes(const std::string& good, const std::string& other, Random& random) {
+  std::string text = good;
+  for (int times = random.one_in(3) ? 1 + random.below(4) : 1; times > 0; --times) {
+    const int choice = random.below(12);
+    if (choice < 5) {
+      change_bytes(text, random);
+    } else if (choice < 9) {
+      change_field(text, random);
+    } else if (choice < 10) {
+      change_stretch(text, random);
+    } else if (choice < 11) {
+      splice(text, other, random);
+    } else {
+      text.resize(place(text, random));
+    }
+  }
   return text;
 }
 

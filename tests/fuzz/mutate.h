@@ -14,6 +14,10 @@ namespace weft::fuzz {
 std::string damaged(const std::string& good, const std::string& other, const std::vector<std::string>& words,
                     test::Random& random);
 
+/// The same for files of bytes: one to four of bits flipped, bytes and fields of 2, 4 or 8 bytes set to what a reader should
+/// think about, stretches cut out, doubled, zeroed or taken from `other`, the end cut off.
+std::string damaged_bytes(const std::string& good, const std::string& other, test::Random& random);
+
 /// One that a reader of numbers should think about, or any at all.
 std::string any_number(test::Random& random);
 

@@ -6,33 +6,10 @@
 #include <cstdint>
 #include <iterator>
 
+#include "weft/base/utf8.h"
+
 namespace weft {
 namespace {
-
-struct Character {
-  uint32_t code = 0;
-  size_t bytes = 0;  ///< 0: no UTF-8
-};
-
-bool continues(char byte) { return (static_cast<unsigned char>(byte) & 0xC0u) == 0x80u; }
-
-/// The first character of a text that is not empty. Longer forms than need be, surrogates and what lies above U+10FFFF are no
-/// UTF-8.
-Character first_character(std::string_view text) {
-  const auto lead = static_cast<unsigned char>(text[0]);
-  if (lead < 0x80) return {lead, 1};
-  const size_t bytes = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
-  if (lead < 0xC2 || lead > 0xF4 || text.size() < bytes) return {};
-  uint32_t code = lead & (0x7Fu >> bytes);
-  for (size_t i = 1; i < bytes; ++i) {
-    if (!continues(text[i])) return {};
-    code = code << 6 | (static_cast<unsigned char>(text[i]) & 0x3Fu);
-  }
-  const uint32_t least = bytes == 4 ? 0x10000 : bytes == 3 ? 0x800 : 0x80;
-  const bool surrogate = code >= 0xD800 && code <= 0xDFFF;
-  if (code < least || code > 0x10FFFF || surrogate) return {};
-  return {code, bytes};
-}
 
 /// Whether a terminal does something with it instead of showing it.
 bool is_command(uint32_t code) {
@@ -78,8 +55,8 @@ std::string shortened(std::string_view text, size_t most) {
   const std::string whole = printable(text);
   if (whole.size() <= most) return whole;
   size_t head = most / 2, tail = whole.size() - (most - head);
-  while (head > 0 && continues(whole[head])) --head;
-  while (tail < whole.size() && continues(whole[tail])) ++tail;
+  while (head > 0 && continues_character(whole[head])) --head;
+  while (tail < whole.size() && continues_character(whole[tail])) ++tail;
   return fmt::format("{}[...{} bytes...]{}", whole.substr(0, head), tail - head, whole.substr(tail));
 }
 

@@ -47,6 +47,9 @@ class Dataset {
   virtual Batch get(const std::vector<int64_t>& indices, int64_t epoch) const = 0;
   /// What its files hold that is bad and no sample of it (data/bad_data.h), a name each. Thread-safe.
   virtual std::vector<std::string> left_out() const { return {}; }
+  /// What lies among its files and is not read, though nothing about it is bad: hidden files, those of another kind, a path
+  /// each with the reason ("owt/readme.md (text)"). Told at the start of a run. Thread-safe.
+  virtual std::vector<std::string> passed_over() const { return {}; }
   /// How much of its samples is no padding, for people: "windows 97.3 % full"; empty: nothing to tell. Thread-safe.
   virtual std::string fullness() const { return {}; }
   /// Whether its samples stand in the order to train in already, so that nobody is to shuffle them.

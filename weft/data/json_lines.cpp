@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "weft/base/error.h"
+#include "weft/base/printable.h"
+#include "weft/data/json_row.h"
 
 namespace weft {
 namespace {
@@ -16,7 +19,6 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int64_t kReadBytes = int64_t{1} << 20, kLongestRow = int64_t{1} << 30;
-constexpr int kDeepest = 512;                      ///< lists and objects in one another
 constexpr int64_t kGroupBytes = int64_t{1} << 20;  ///< bytes of rows, and the last of them
 
 bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\r") == std::string_view::npos; }
@@ -29,48 +31,54 @@ struct Document {
   std::string wrong = {};
 };
 
-struct TooDeep {};
-
-/// The row without its other columns, which may be large; discarded where it is no JSON.
-Json parse_row(std::string_view line, const std::string& column) {
-  const auto is_wanted = [&](int depth, Json::parse_event_t event, const Json& value) {
-    if (depth > kDeepest) throw TooDeep();
-    return event != Json::parse_event_t::key || depth > 1 || value.get_ref<const std::string&>() == column;
-  };
-  return Json::parse(line, is_wanted, false);
+/// The first half of a surrogate pair that stands alone in `text`, which is JSON and has one.
+std::string lone_half(std::string_view text) {
+  const auto is_text = [&](size_t at, size_t bytes) { return Json::accept(fmt::format("\"{}\"", text.substr(at, bytes))); };
+  constexpr size_t kEscape = 6;
+  for (size_t at = text.find('\\'); at != std::string_view::npos; at = text.find('\\', at + 2)) {
+    if (text[at + 1] != 'u' || is_text(at, kEscape)) continue;
+    if (!is_text(at, 2 * kEscape)) return std::string(text.substr(at, kEscape));
+    at += kEscape;
+  }
+  return "";
 }
 
-Document document_of(std::string_view line, const std::string& column, int64_t vocabulary) {
-  if (line.starts_with("\x1f\x8b")) return {.wrong = "it is gzip, which is not read; unpack the file"};
-  Json row;
-  try {
-    row = parse_row(line, column);
-  } catch (const TooDeep&) {
-    return {.wrong = fmt::format("it is nested more than {} deep", kDeepest)};
-  }
-  if (row.is_discarded()) return {.wrong = "it is no JSON, or cut short"};
-  if (!row.is_object()) {
-    return {.wrong = fmt::format("it is {} {} and no object", row.is_array() ? "an" : "a", row.type_name())};
-  }
-  const auto found = row.find(column);
-  if (found == row.end()) return {.wrong = fmt::format("it has no '{}'", column)};
-  if (found->is_string()) return {.text = std::move(found->get_ref<std::string&>()) + "\n", .is_text = true};
-  const auto is_whole = [](const Json& value) { return value.is_number_unsigned(); };
-  if (!found->is_array() || !std::all_of(found->begin(), found->end(), is_whole)) {
-    const std::string type = found->is_array() ? "a list of something else" : fmt::format("of type {}", found->type_name());
-    return {.wrong = fmt::format("'{}' is {}, neither text nor a list of token ids", column, type)};
-  }
+Document text_of(std::string_view value, const std::string& column) {
+  Json text = Json::parse(value, nullptr, false);
+  if (!text.is_discarded()) return {.text = std::move(text.get_ref<std::string&>()) + "\n", .is_text = true};
+  return {.wrong = fmt::format("'{}' has {}, half of a surrogate pair, for which there is no UTF-8", column, lone_half(value))};
+}
+
+/// Of a list: `value` is well formed.
+Document ids_of(std::string_view value, const std::string& column, int64_t vocabulary) {
   Document document;
-  document.ids.reserve(found->size());
-  for (const Json& value : *found) {
-    const uint64_t id = value.get<uint64_t>();
+  for (size_t at = 1; value.find_first_not_of(" \t\r,]", at) != std::string_view::npos;) {
+    at = value.find_first_not_of(" \t\r,", at);
+    uint64_t id = 0;
+    const auto [stop, error] = std::from_chars(value.data() + at, value.data() + value.size(), id);
+    const auto end = static_cast<size_t>(stop - value.data());
+    if (error != std::errc() || std::string_view(" \t\r,]").find(value[end]) == std::string_view::npos) {
+      const std::string_view found = value.substr(at, value.find_first_of(",]", at) - at);
+      return {.wrong = fmt::format("'{}' is a list of something else: {} at index {} is no token id", column,
+                                   shortened(found, 50), document.ids.size())};
+    }
     if (id >= static_cast<uint64_t>(vocabulary)) {
       return {.wrong =
                   fmt::format("token {} at index {} is not below the vocabulary of {}", id, document.ids.size(), vocabulary)};
     }
     document.ids.push_back(static_cast<uint32_t>(id));
+    at = end;
   }
   return document;
+}
+
+Document document_of(std::string_view line, const std::string& column, int64_t vocabulary) {
+  const auto [value, wrong] = find_json_value(line, column);
+  if (!wrong.empty()) return {.wrong = wrong};
+  if (value[0] == '"') return text_of(value, column);
+  if (value[0] == '[') return ids_of(value, column, vocabulary);
+  const std::string what = value[0] == '{' ? "an object" : shortened(value, 50);
+  return {.wrong = fmt::format("'{}' is {}, neither text nor a list of token ids", column, what)};
 }
 
 class JsonGroups final : public TokenGroups {
@@ -87,6 +95,7 @@ class JsonGroups final : public TokenGroups {
   bool is_text() const override { return is_text_; }
   const std::vector<int64_t>& counts() const override { return counts_; }
   std::vector<std::string> left_out() const override { return left_out_; }
+  std::vector<std::string> passed_over() const override { return files_->passed_over(); }
 
   TokenRun load(size_t number) const override {
     const Group& group = groups_[number];

@@ -52,11 +52,10 @@ class Combination : public Dataset {
 
   int64_t size() const override { return size_; }
   std::vector<std::string> left_out() const override {
-    std::vector<std::string> all;
-    for (const MixtureSource& source : sources_) {
-      for (std::string& name : source.samples->left_out()) all.push_back(std::move(name));
-    }
-    return all;
+    return of_all([](const Dataset& samples) { return samples.left_out(); });
+  }
+  std::vector<std::string> passed_over() const override {
+    return of_all([](const Dataset& samples) { return samples.passed_over(); });
   }
 
   std::string fullness() const override {
@@ -108,6 +107,15 @@ class Combination : public Dataset {
     for (size_t i = 0; i < part.inputs.size(); ++i) scatter_rows(part.inputs[i], rows, count, source.name, batch.inputs[i]);
     scatter_rows(part.target, rows, count, source.name, batch.target);
     std::move(part.skipped.begin(), part.skipped.end(), std::back_inserter(batch.skipped));
+  }
+
+  template <class Names>
+  std::vector<std::string> of_all(const Names& names) const {
+    std::vector<std::string> all;
+    for (const MixtureSource& source : sources_) {
+      for (std::string& name : names(*source.samples)) all.push_back(std::move(name));
+    }
+    return all;
   }
 
   std::vector<MixtureSource> sources_;

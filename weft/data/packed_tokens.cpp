@@ -71,6 +71,7 @@ class PackedTokens : public Dataset {
 
   int64_t size() const override { return packing_.num_windows(); }
   std::vector<std::string> left_out() const override { return source_->left_out(); }
+  std::vector<std::string> passed_over() const override { return source_->passed_over(); }
   std::string fullness() const override {
     const double places = static_cast<double>(size()) * static_cast<double>(file_.context);
     return fmt::format("windows {:.1f} % full", 100.0 * static_cast<double>(packing_.tokens) / places);
@@ -178,7 +179,10 @@ std::shared_ptr<Dataset> open_packed_tokens(const TokenFile& file, std::shared_p
   const std::vector<int64_t> starts =
       document_end ? starts_after(*document_end, *source, begin, end) : source->document_starts();
   if (starts.empty() && !document_end) {
-    throw InputError(fmt::format("{}: it does not tell where its documents begin; use data.pack = \"stream\"", file.path));
+    throw InputError(
+        fmt::format("{}: it does not tell where its documents begin; set data.document_end, the id that ends a document, "
+                    "or use data.pack = \"stream\"",
+                    file.path));
   }
   Stretches stretches;
   int64_t from = begin;

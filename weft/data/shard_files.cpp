@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "weft/base/error.h"
@@ -13,7 +14,8 @@ namespace {
 
 class LocalShards final : public ShardFiles {
  public:
-  explicit LocalShards(const std::vector<std::string>& paths) : paths_(paths) {
+  LocalShards(const std::vector<std::string>& paths, std::vector<std::string> passed_over)
+      : paths_(paths), passed_over_(std::move(passed_over)) {
     for (const std::string& path : paths) {
       InputFile file = open_input(path);
       if (!file.reason.empty()) throw InputError(fmt::format("{}: cannot open it: {}; check data.path", path, file.reason));
@@ -25,19 +27,26 @@ class LocalShards final : public ShardFiles {
   size_t count() const override { return paths_.size(); }
   const std::string& name(size_t number) const override { return paths_[number]; }
   int64_t size(size_t number) const override { return sizes_[number]; }
+  std::vector<std::string> passed_over() const override { return passed_over_; }
   int64_t block_bytes() const override { return int64_t{16} << 10; }  // of a tar's headers, what lies between is left alone
   void read(size_t number, int64_t offset, void* out, int64_t bytes) const override { files_.read(number, offset, out, bytes); }
 
  private:
-  std::vector<std::string> paths_;
+  std::vector<std::string> paths_, passed_over_;
   std::vector<int64_t> sizes_;
   FileSet files_;
 };
 
 }  // namespace
 
-std::shared_ptr<const ShardFiles> local_shards(const std::vector<std::string>& paths) {
-  return std::make_shared<LocalShards>(paths);
+std::shared_ptr<const ShardFiles> local_shards(const std::vector<std::string>& paths, std::vector<std::string> passed_over) {
+  return std::make_shared<LocalShards>(paths, std::move(passed_over));
+}
+
+FileKind kind_of(const ShardFiles& files, size_t number) {
+  std::string head(static_cast<size_t>(std::min<int64_t>(files.size(number), kHeadBytes)), '\0');
+  files.read(number, 0, head.data(), static_cast<int64_t>(head.size()));
+  return file_kind(head);
 }
 
 }  // namespace weft

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "weft/data/file_kind.h"
+
 namespace weft {
 
 /// Some files, by number. Thread-safe.
@@ -18,6 +20,8 @@ class ShardFiles {
   virtual const std::string& name(size_t number) const = 0;
   /// Bytes of a file.
   virtual int64_t size(size_t number) const = 0;
+  /// As Dataset::passed_over(): what lies beside the files in a folder that was named as a whole.
+  virtual std::vector<std::string> passed_over() const { return {}; }
   /// How much is best read at a time where much is read.
   virtual int64_t block_bytes() const = 0;
   /// Fills `out` with the bytes from `offset` on. Throws InputError that names the file where it ends before that, was
@@ -25,7 +29,11 @@ class ShardFiles {
   virtual void read(size_t number, int64_t offset, void* out, int64_t bytes) const = 0;
 };
 
-/// Files of this machine. Throws InputError for one that cannot be opened.
-std::shared_ptr<const ShardFiles> local_shards(const std::vector<std::string>& paths);
+/// Files of this machine, and what ShardFiles::passed_over() tells. Throws InputError for one that cannot be opened.
+std::shared_ptr<const ShardFiles> local_shards(const std::vector<std::string>& paths,
+                                               std::vector<std::string> passed_over = {});
+
+/// What a file is, by its beginning.
+FileKind kind_of(const ShardFiles& files, size_t number);
 
 }  // namespace weft

@@ -84,7 +84,8 @@ std::string read_tar(const ShardFiles& files, size_t number, const std::string& 
   archive_read_set_callback_data(reader.get(), &source);
   const auto failed = [&] {
     if (source.error) std::rethrow_exception(source.error);
-    return reason(reader.get());
+    const FileKind kind = kind_of(files, number);
+    return kind && kind.what != kTarArchive ? fmt::format("it is {}; {}", kind.what, kind.advice) : reason(reader.get());
   };
   if (archive_read_open1(reader.get()) != ARCHIVE_OK) return failed();
   int64_t end = 0;  // of what was read, in whole blocks

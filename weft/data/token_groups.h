@@ -33,6 +33,8 @@ class TokenGroups {
   virtual TokenRun load(size_t group) const = 0;
   /// As Dataset::left_out().
   virtual std::vector<std::string> left_out() const { return {}; }
+  /// As Dataset::passed_over().
+  virtual std::vector<std::string> passed_over() const { return {}; }
 };
 
 /// Ids are kept in 32 bits: more are refused with an InputError, as are less than 256 for text.

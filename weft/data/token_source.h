@@ -22,6 +22,8 @@ class TokenSource {
   virtual std::vector<int64_t> document_starts() const { return {}; }
   /// As Dataset::left_out().
   virtual std::vector<std::string> left_out() const { return {}; }
+  /// As Dataset::passed_over().
+  virtual std::vector<std::string> passed_over() const { return {}; }
   /// Where tokens are read a group at a time, so that an order by groups is better (data/group_order.h): the groups, whose
   /// items are tokens, one after another. Null: any part costs the same.
   virtual const GroupReader* grouped() const { return nullptr; }

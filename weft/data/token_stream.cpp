@@ -9,33 +9,30 @@
 #include <system_error>
 
 #include "weft/base/error.h"
+#include "weft/data/megatron_index.h"
+#include "weft/data/token_folder.h"
 
 namespace weft {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kGetText = "set data.path to a file or folder (the default corpus of text: apt-get install fortunes)";
-
-int64_t token_bytes(TokenType type) { return type == TokenType::u8 ? 1 : type == TokenType::u16 ? 2 : 4; }
-
-[[noreturn]] void fail_to_open(const std::string& path, const std::string& reason) {
-  throw InputError(fmt::format("{}: cannot open it: {}; {}", path, reason, kGetText));
+const char* advice_for(TokenType type) {
+  return type == TokenType::u8 ? "set data.path to a file or folder (the default corpus of text: apt-get install fortunes)"
+                               : "set data.path to a file or folder of token ids";
 }
 
-std::vector<std::string> files_of(const fs::path& folder, TokenType type) {
-  std::vector<std::string> paths;
-  std::error_code code;
-  for (fs::directory_iterator it(folder, code), end; !code && it != end; it.increment(code)) {
-    std::error_code status;
-    const bool regular = it->symlink_status(status).type() == fs::file_type::regular;
-    const bool hidden = it->path().filename().string().starts_with('.');
-    const bool index = type == TokenType::u8 && it->path().extension() == ".dat";
-    if (regular && !hidden && !index) paths.push_back(it->path().string());
+/// What to do about an id that is not below the vocabulary. One a little above is of a tokenizer with a few more ids; one far
+/// above is hardly an id at all.
+std::string advice_on(int64_t token, int64_t vocabulary, TokenType type) {
+  if (token < vocabulary + std::max<int64_t>(vocabulary / 8, 16)) {
+    return fmt::format("set model.vocabulary to at least {}, or check data.tokenizer", token + 1);
   }
-  if (code) fail_to_open(folder.string(), code.message());
-  std::sort(paths.begin(), paths.end());
-  return paths;
+  if (type == TokenType::u8) return "set model.vocabulary to at least 256";
+  return fmt::format(
+      "so far above it the file is of another tokenizer, or no plain {} ids, little-endian: check data.path and "
+      "data.tokenizer",
+      type == TokenType::u16 ? "uint16" : "uint32");
 }
 
 /// Widens `count` tokens; returns the position of the first that is not below the vocabulary, or -1.
@@ -62,25 +59,33 @@ TokenStream::TokenStream(const std::string& path, TokenType type, int64_t vocabu
 void TokenStream::open_pieces(const std::string& path) {
   std::error_code code;
   if (fs::is_directory(path, code)) {
-    for (const std::string& file : files_of(path, type_)) add(file);
-    if (size_ == 0) throw InputError(fmt::format("{}: the folder holds no tokens in regular files; {}", path, kGetText));
+    FolderFiles files = token_files(path, type_);
+    for (const std::string& file : files.taken) add(file);
+    passed_over_ = std::move(files.passed_over);
+    if (size_ == 0) {
+      const std::string there = passed_over_.empty() ? "" : fmt::format(" (there is {})", passed_over_.front());
+      throw InputError(fmt::format("{}: the folder holds no tokens in regular files{}; {}", path, there, advice_for(type_)));
+    }
   } else {
     add(path);
-    if (size_ == 0) throw InputError(fmt::format("{}: the file is empty; {}", path, kGetText));
+    if (size_ == 0)
+      throw InputError(
+          fmt::format("{}: {}; {}", path, pieces_.empty() ? "the file is empty" : "it holds no ids", advice_for(type_)));
   }
 }
 
 void TokenStream::add(const std::string& path) {
   InputFile file = open_input(path);
-  if (!file.reason.empty()) fail_to_open(path, file.reason);
-  if (file.bytes == 0) return;
-  if (file.bytes % token_bytes(type_) != 0) {
-    throw InputError(
-        fmt::format("{}: {} bytes are no multiple of the token size {}; the file is cut off, or data.tokenizer is wrong", path,
-                    file.bytes, token_bytes(type_)));
+  if (!file.reason.empty()) {
+    std::error_code ignored;
+    const bool is_prefix = fs::exists(path + ".bin", ignored);  // as Megatron's --data-path is
+    throw InputError(fmt::format("{}: cannot open it: {}; {}", path, file.reason,
+                                 is_prefix ? fmt::format("there is '{}.bin'", path) : advice_for(type_)));
   }
-  const int64_t count = file.bytes / token_bytes(type_);
-  pieces_.push_back({path, files_.add(path, std::move(file)), size_, count});
+  if (file.bytes == 0) return;
+  TokenLayout layout = token_layout(path, file, type_);
+  const int64_t count = layout.count;
+  pieces_.push_back({path, files_.add(path, std::move(file)), size_, std::move(layout)});
   size_ += count;
 }
 
@@ -91,7 +96,7 @@ void TokenStream::read(int64_t begin, int64_t count, int64_t* out) const {
   auto piece = std::upper_bound(pieces_.begin(), pieces_.end(), begin, [](int64_t at, const Piece& p) { return at < p.first; });
   for (--piece; count > 0; ++piece) {
     const int64_t offset = begin - piece->first;
-    const int64_t part = std::min(count, piece->count - offset);
+    const int64_t part = std::min(count, piece->layout.count - offset);
     read_piece(*piece, offset, part, out);
     begin += part;
     count -= part;
@@ -102,16 +107,25 @@ void TokenStream::read(int64_t begin, int64_t count, int64_t* out) const {
 std::vector<int64_t> TokenStream::document_starts() const {
   std::vector<int64_t> starts;
   starts.reserve(pieces_.size());
-  for (const Piece& piece : pieces_) starts.push_back(piece.first);
+  for (const Piece& piece : pieces_) {
+    if (type_ == TokenType::u8) {
+      starts.push_back(piece.first);
+    } else if (piece.layout.index.empty()) {
+      return {};
+    } else {
+      for (const int64_t start : megatron_documents(piece.layout.index)) starts.push_back(piece.first + start);
+    }
+  }
   return starts;
 }
 
 void TokenStream::read_piece(const Piece& piece, int64_t begin, int64_t count, int64_t* out) const {
   const auto vocabulary = static_cast<uint64_t>(vocabulary_);
-  std::vector<std::byte> bytes(static_cast<size_t>(count * token_bytes(type_)));
-  files_.read(piece.file, begin * token_bytes(type_), bytes.data(), static_cast<int64_t>(bytes.size()));
+  const int64_t width = token_bytes(piece.layout.type);
+  std::vector<std::byte> bytes(static_cast<size_t>(count * width));
+  files_.read(piece.file, piece.layout.offset + begin * width, bytes.data(), static_cast<int64_t>(bytes.size()));
   int64_t bad = -1;
-  switch (type_) {
+  switch (piece.layout.type) {
     case TokenType::u8:
       bad = widen<uint8_t>(bytes, count, vocabulary, out);
       break;
@@ -123,10 +137,8 @@ void TokenStream::read_piece(const Piece& piece, int64_t begin, int64_t count, i
       break;
   }
   if (bad >= 0) {
-    throw InputError(
-        fmt::format("{}: token {} at index {} is not below the vocabulary of {}; set model.vocabulary to at least {}, or "
-                    "check data.tokenizer",
-                    piece.path, out[bad], begin + bad, vocabulary_, out[bad] + 1));
+    throw InputError(fmt::format("{}: token {} at index {} is not below the vocabulary of {}; {}", piece.path, out[bad],
+                                 begin + bad, vocabulary_, advice_on(out[bad], vocabulary_, piece.layout.type)));
   }
 }
 

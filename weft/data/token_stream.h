@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "weft/data/file_set.h"
+#include "weft/data/token_layout.h"
 #include "weft/data/token_source.h"
 #include "weft/data/token_type.h"
 
@@ -15,23 +16,23 @@ namespace weft {
 
 class TokenStream final : public TokenSource {
  public:
-  /// Throws InputError for a missing or empty file, one that is not regular (a FIFO would be waited for, a device has no end)
-  /// and for a length that is no multiple of the token size. Of a folder it
-  /// takes the regular files in name order; not links, hidden files, subfolders or, as text, the index files (*.dat) that
-  /// fortune keeps next to its texts.
+  /// Throws InputError for a missing or empty file, one that is not regular (a FIFO would be waited for, a device has no end),
+  /// and one that holds something else (data/token_layout.h). Of a folder it takes the files that data/token_folder.h tells, in
+  /// name order.
   TokenStream(const std::string& path, TokenType type, int64_t vocabulary);
 
   int64_t size() const override { return size_; }
   void read(int64_t begin, int64_t count, int64_t* out) const override;
-  /// Each file is a document.
+  /// Of text each file is a document; of ids they are those of Megatron's indexes, where all files have one.
   std::vector<int64_t> document_starts() const override;
+  std::vector<std::string> passed_over() const override { return passed_over_; }
 
  private:
   struct Piece {
     std::string path;
     size_t file = 0;
     int64_t first = 0;  ///< position of its first token in the stream
-    int64_t count = 0;
+    TokenLayout layout;
   };
   void open_pieces(const std::string& path);
   void add(const std::string& path);
@@ -41,6 +42,7 @@ class TokenStream final : public TokenSource {
   int64_t vocabulary_;
   int64_t size_ = 0;
   std::vector<Piece> pieces_;
+  std::vector<std::string> passed_over_;
   FileSet files_;
 };
 

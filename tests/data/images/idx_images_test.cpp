@@ -100,6 +100,18 @@ TEST(Images, TrainingFilesAreNamedTrain) {
   EXPECT_EQ(mnist_files(folder.path().string(), ImageSplit::evaluation).images, folder.file("t10k-images-idx3-ubyte"));
 }
 
+TEST(Images, UnpackedCopiesHaveOtherNames) {
+  for (const std::string name : {"train-images.idx3-ubyte", "train-images-idx3-ubyte/train-images-idx3-ubyte"}) {
+    const TempFolder folder;
+    std::filesystem::create_directories((folder.path() / name).parent_path());
+    folder.write(name, "");
+    folder.write("train-labels.idx1-ubyte.gz", "");
+    const ImageFiles files = mnist_files(folder.path().string(), ImageSplit::training);
+    EXPECT_EQ(files.images, folder.file(name));
+    EXPECT_EQ(files.labels, folder.file("train-labels.idx1-ubyte.gz"));
+  }
+}
+
 TEST(Images, RefuseASampleThatIsNotThere) {
   const TempFolder folder;
   const auto dataset = open_images({.images = folder.write("i", idx(kImages, {2, 1, 1}, "ab")),
@@ -147,6 +159,12 @@ TEST(Images, EveryBadFileIsOneClearLine) {
        {"labels", "label 10", "index 1", "[0, 10)", "model.classes"}},
       {"plain", good_images, idx(kLabels, {2}, std::string("\0\1", 2)), {"plain holds 3 images", "labels holds 2 labels"}},
       {"plain", good_images, idx(kLabels, {3}, "\1"), {"labels", "truncated"}},
+      {"x.gz",
+       "version https://git-lfs.github.com/spec/v1\noid",
+       good_labels,
+       {"x.gz: it is a pointer of Git LFS", "where IDX images are expected", "git lfs pull"}},
+      {"x.gz", "<html>403</html>", good_labels, {"x.gz: it is an HTML page"}},
+      {"plain", "PK\3\4....", good_labels, {"plain: it is a zip archive"}},
   };
   for (const Row& row : table) {
     const TempFolder folder;

@@ -321,6 +321,26 @@ TEST(Cifar, RefusesWhatIsDamaged) {
   expect_input_error(open, {"test_batch.bin", "0 bytes"});
   folder.write("test_batch.bin", cifar_record(1) + cifar_record(10));
   expect_input_error(open, {"test_batch.bin, image 1", "label 10 is not below 10"});
+  folder.write("test_batch.bin",
+               "\x80\2}q\1(U\x0b"
+               "batch_label");
+  expect_input_error(open, {"test_batch.bin: it is a pickle of Python", "get the binary form, cifar-10-binary.tar.gz"});
+}
+
+TEST(Cifar, OtherFormsAreNamed) {
+  const std::vector<std::tuple<CifarKind, std::string, std::string>> rows = {
+      {CifarKind::cifar10, "data_batch_1",
+       "CIFAR in Python form, pickles, which is not read; get the binary form, cifar-10-binary"},
+      {CifarKind::cifar10, "cifar-10-batches-py/data_batch_1", "CIFAR in Python form"},
+      {CifarKind::cifar100, "train", "get the binary form, cifar-100-binary.tar.gz, from https://www.cs.toronto.edu"},
+      {CifarKind::cifar100, "cifar-100-python/train", "CIFAR in Python form"},
+      {CifarKind::cifar10, "cifar-10-binary.tar.gz", "it is still packed; unpack it there: tar -xzf cifar-10-binary.tar.gz"}};
+  for (const auto& [kind, file, says] : rows) {
+    const TempFolder folder;
+    std::filesystem::create_directories((folder.path() / file).parent_path());
+    folder.write(file, "\x80\2}q");
+    expect_input_error([&, k = kind] { open_cifar(folder.path().string(), k, true); }, {folder.path().string(), says});
+  }
 }
 
 TEST(ImageSet, RefusesOptionsOutOfRange) {

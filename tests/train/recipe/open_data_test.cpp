@@ -136,7 +136,12 @@ TEST_F(WebDatasets, ThatAreNotThereAreNamed) {
       {root + "/train/a.tar", "", "name those for evaluation with data.evaluation_path"},
       {root + "/train/x*.tar", root + "/train", "/train/x*.tar: no files (.tar) there"},
       {root + "/train/{a,b}.tar", root + "/train", root + "/train/b.tar: cannot open it: No such file"},
-      {root + "/*/a.tar", root + "/train", "'*' and '?' may stand in its last part alone"}};
+      {root + "/*/a.tar", root + "/train", "'*' and '?' may stand in its last part alone"},
+      {root + "/packed.tar", root + "/train",
+       "packed.tar: no whole, uncompressed tar file: it is compressed with gzip; unpack it"},
+      {root + "/page.tar", root + "/train", "page.tar: no whole, uncompressed tar file: it is an HTML page"}};
+  folder_.write("packed.tar", std::string("\x1f\x8b\x08\0", 4) + std::string(2000, 'x'));
+  folder_.write("page.tar", "<html><body>Not found</body></html>" + std::string(2000, ' '));
   for (const auto& [path, evaluation, says] : rows) {
     const std::string text = test::refusal([&, p = path, e = evaluation] { open(p, e); });
     EXPECT_NE(text.find(says), std::string::npos) << text;
@@ -168,6 +173,31 @@ TEST_F(WebDatasets, AreReadFromStoragesByAnyNumberOfThreads) {
   EXPECT_EQ(wrong, 0);
   EXPECT_LE(opened, 5) << "a storage a thread";
   EXPECT_EQ(open_web_dataset(shards, {.classes = 10})->size(), 3);
+}
+
+/// What lies beside the files of a folder is told, hidden files too, and suffixes have no case.
+TEST_F(WebDatasets, FoldersTellWhatTheyHoldBesides) {
+  add("train/a.tar", {11, 12});
+  add("train/B.TAR", {13});
+  add("val/c.tar", {14});
+  const std::string root = folder_.path().string();
+  folder_.write("train/notes.txt", "no shard");
+  folder_.write("train/d.tar.gz", "packed");
+  folder_.write("train/._a.tar", "hidden");
+  std::filesystem::create_directory(root + "/train/__MACOSX");
+  const Datasets data = open(root, "");
+  EXPECT_EQ(data.training->size(), 3);
+  std::vector<std::string> beside = data.training->passed_over();
+  std::sort(beside.begin(), beside.end());
+  const std::string train = root + "/train/";
+  EXPECT_EQ(beside, (std::vector<std::string>{train + "._a.tar (hidden)", train + "__MACOSX (no *.tar)",
+                                              train + "d.tar.gz (no *.tar)", train + "notes.txt (no *.tar)"}));
+  EXPECT_TRUE(data.evaluation->passed_over().empty());
+  add("both/x-train-0000.tar", {11});
+  add("both/x-validation-0000.tar", {12});
+  const std::string text = test::refusal([&] { open(root + "/both", root + "/val"); });
+  EXPECT_NE(text.find("it holds 'x-train-0000.tar' and 'x-validation-0000.tar'"), std::string::npos) << text;
+  EXPECT_NE(text.find("data.evaluation_path"), std::string::npos) << text;
 }
 
 TEST(JsonLinesData, IsOneStreamInTwoParts) {

@@ -372,8 +372,6 @@ TEST(Recipe, KeysThatDoNotFitTogether) {
       {{"data.pack=documents", "layout.cp=2"},
        "r.toml: data.pack = \"documents\" with layout.cp = 2, whose ranks share samples as one sequence; use cp = 1, or "
        "\"stream\""},
-      {{"data.pack=documents", "data.name=tokens", "data.tokenizer=uint16", "data.path=x"},
-       "r.toml: data.pack = \"documents\" with data.name = \"tokens\" needs data.document_end, the id that ends a document"},
       {{"data.pack=documents", "data.document_end=3"},
        "r.toml: data.document_end is read with data.name = \"tokens\" and data.pack = \"documents\" only; leave it out"},
       {{"data.document_end=3", "data.name=tokens", "data.tokenizer=uint16", "data.path=x"},
@@ -548,7 +546,6 @@ TEST(Recipe, MixturesHaveParts) {
       {{"data.name=text"}, "[[data.mix]] is read with data.name = \"mix\" only"},
       {{"data.path=x"}, "move them below [[data.mix]]"},
       {{"data.document_end=3"}, "move them below [[data.mix]]"},
-      {{"data.pack=documents"}, "needs data.document_end"},
       {{"data.pack=documents", "data.mix.2.document_end=3", "layout.cp=2"}, "with layout.cp = 2"},
       {{"data.skip_bad=true"}, "data.skip_bad passes over damaged images and rows"},
       {{"data.mix.1.column=body"}, "data.column is read with data.name = \"jsonl\" or \"parquet\" only"},

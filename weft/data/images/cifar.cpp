@@ -9,6 +9,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/input_file.h"
+#include "weft/data/file_kind.h"
 #include "weft/data/images/decode_image.h"
 
 namespace weft {
@@ -21,7 +22,10 @@ constexpr int64_t kSize = 32, kPlane = kSize * kSize, kPixels = 3 * kPlane;
 struct Form {
   int64_t labels;  ///< bytes before an image's pixels, the last of which counts
   int classes;
-  const char* archive;
+  const char* archive;  ///< the folder that unpacking makes
+  const char* packed;   ///< what is to be unpacked
+  const char* python;   ///< the folder of the form that is not read, and a file of it
+  const char* pickle;
   std::vector<std::string> training, test;
 };
 
@@ -29,9 +33,13 @@ const Form& form_of(CifarKind kind) {
   static const Form ten = {1,
                            10,
                            "cifar-10-batches-bin",
+                           "cifar-10-binary.tar.gz",
+                           "cifar-10-batches-py",
+                           "data_batch_1",
                            {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin"},
                            {"test_batch.bin"}};
-  static const Form hundred = {2, 100, "cifar-100-binary", {"train.bin"}, {"test.bin"}};
+  static const Form hundred = {2,       100,           "cifar-100-binary", "cifar-100-binary.tar.gz", "cifar-100-python",
+                               "train", {"train.bin"}, {"test.bin"}};
   return kind == CifarKind::cifar10 ? ten : hundred;
 }
 
@@ -41,6 +49,7 @@ class Cifar final : public ImageSource {
     const std::string inner = folder + "/" + form.archive;
     std::error_code ignored;
     const std::string& place = std::filesystem::is_directory(inner, ignored) ? inner : folder;
+    check_form(folder, place + "/" + form.training[0]);
     for (const std::string& file : training ? form.training : form.test) read(place + "/" + file);
     if (size() == 0) throw InputError(fmt::format("{}: no good image in its files; get the set again", place));
   }
@@ -77,9 +86,39 @@ class Cifar final : public ImageSource {
     return fmt::format("{}, image {}", files_[file].path, record - files_[file].first);
   }
 
+  /// Tells what is there in place of the files.
+  void check_form(const std::string& folder, const std::string& first) const {
+    std::error_code ignored;
+    if (std::filesystem::exists(first, ignored)) return;
+    const auto has = [&](const std::string& name) { return std::filesystem::exists(folder + "/" + name, ignored); };
+    if (has(form_.python) || has(form_.pickle)) {
+      throw InputError(fmt::format("{}: it holds CIFAR in Python form, pickles, which is not read; {}", folder, get_it()));
+    }
+    if (has(form_.packed)) {
+      throw InputError(
+          fmt::format("{}/{}: it is still packed; unpack it there: tar -xzf {}", folder, form_.packed, form_.packed));
+    }
+  }
+  std::string get_it() const {
+    return fmt::format("get the binary form, {}, from https://www.cs.toronto.edu/~kriz/cifar.html", form_.packed);
+  }
+
+  /// A file of another kind, which is no matter of BadData. Not looked for in files that look good: pixels may look like
+  /// anything.
+  void check_kind(const std::string& path, const InputFile& file) const {
+    const std::string head = read_head(path, file);
+    const auto label = static_cast<size_t>(form_.labels - 1);
+    const bool looks_good =
+        file.bytes % record() == 0 && head.size() > label && static_cast<uint8_t>(head[label]) < form_.classes;
+    const FileKind kind = looks_good ? FileKind() : file_kind(head);
+    if (kind)
+      throw InputError(fmt::format("{}: it is {}, where CIFAR's binary form is expected; {}", path, kind.what, get_it()));
+  }
+
   void read(const std::string& path) {
     const InputFile file = open_input(path);
     if (!file.reason.empty()) throw InputError(fmt::format("cannot read '{}': {}", path, file.reason));
+    check_kind(path, file);
     const int64_t rest = file.bytes % record();
     if (file.bytes == 0 || rest != 0) {
       if (bad_ == BadData::refuse) {

@@ -14,6 +14,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/input_file.h"
+#include "weft/data/file_kind.h"
 
 namespace weft {
 namespace {
@@ -30,6 +31,11 @@ GzFile open_gz(const std::string& path, const std::string& what) {
   const InputFile input = open_input(path);
   if (!input.reason.empty()) {
     throw InputError(fmt::format("{}: cannot open the {} file: {}; {}", path, what, input.reason, kGetImages));
+  }
+  const std::string head = read_head(path, input);
+  const FileKind kind = file_kind(head);
+  if (kind && !head.starts_with("\x1f\x8b")) {
+    throw InputError(fmt::format("{}: it is {}, where IDX {} are expected; {}", path, kind.what, what, kind.advice));
   }
   if (input.bytes == 0) throw InputError(fmt::format("{}: the {} file is empty; {}", path, what, kGetAgain));
   const int descriptor = ::fcntl(input.descriptor.get(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1);  // for zlib, which closes it

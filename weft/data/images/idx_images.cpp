@@ -109,14 +109,26 @@ std::shared_ptr<Dataset> open_images(const ImageFiles& files, const PixelScale& 
       {.channels = 1, .height = source->height(), .width = source->width(), .mean = {scale.mean}, .stddev = {scale.stddev}});
 }
 
+namespace {
+
+/// The first of a file's usual names that is there, or the last of them: the archive's own, that of unpacked copies on Kaggle,
+/// and a folder of the name around it, as some of these have.
+std::string mnist_file(const std::string& folder, const std::string& stem, const std::string& kind) {
+  const std::string name = stem + "-" + kind;
+  std::error_code ignored;
+  for (const std::string& each : {name, name + ".gz", stem + "." + kind, stem + "." + kind + ".gz", name + "/" + name}) {
+    std::string path = (std::filesystem::path(folder) / each).string();
+    if (std::filesystem::exists(path, ignored) && !std::filesystem::is_directory(path, ignored)) return path;
+  }
+  return (std::filesystem::path(folder) / (name + ".gz")).string();
+}
+
+}  // namespace
+
 ImageFiles mnist_files(const std::string& folder, ImageSplit split) {
   const std::string prefix = split == ImageSplit::training ? "train" : "t10k";
-  const auto find = [&](const std::string& name) {
-    const std::string plain = (std::filesystem::path(folder) / (prefix + name)).string();
-    std::error_code ignored;
-    return std::filesystem::exists(plain, ignored) ? plain : plain + ".gz";
-  };
-  return {.images = find("-images-idx3-ubyte"), .labels = find("-labels-idx1-ubyte")};
+  return {.images = mnist_file(folder, prefix + "-images", "idx3-ubyte"),
+          .labels = mnist_file(folder, prefix + "-labels", "idx1-ubyte")};
 }
 
 }  // namespace weft

@@ -38,7 +38,8 @@ inline constexpr const char* kFashionMnistFolder = "/usr/share/datasets/fashion-
 /// A part of a set of images.
 enum class ImageSplit { training, evaluation };
 
-/// The files of one split in a folder laid out as MNIST is (train-* and t10k-*), the .gz unless there is a plain one.
+/// The files of one split in a folder laid out as MNIST is (train-* and t10k-*), the .gz unless there is a plain one;
+/// Kaggle's names (train-images.idx3-ubyte) do as well.
 ImageFiles mnist_files(const std::string& folder, ImageSplit split);
 
 }  // namespace weft

@@ -25,6 +25,8 @@ class ImageSource {
   virtual std::string name(int64_t index) const = 0;
   /// As Dataset::left_out().
   virtual std::vector<std::string> left_out() const { return {}; }
+  /// As Dataset::passed_over().
+  virtual std::vector<std::string> passed_over() const { return {}; }
   /// As TokenSource::grouped(): the items are images.
   virtual const GroupReader* grouped() const { return nullptr; }
 };

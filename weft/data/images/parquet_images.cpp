@@ -35,6 +35,7 @@ class ParquetImageSource final : public ImageSource, public GroupReader {
   int64_t label(int64_t index) const override { return at(index).label; }
   std::string name(int64_t index) const override { return name_of(groups_[group_of(index)], at(index).row); }
   std::vector<std::string> left_out() const override { return left_out_; }
+  std::vector<std::string> passed_over() const override { return files_->passed_over(); }
   const GroupReader* grouped() const override { return this; }
 
   DecodedCrop decode(int64_t index, ChooseCrop choose) const override {

@@ -50,6 +50,7 @@ class WebDataset final : public ImageSource {
   int64_t label(int64_t index) const override { return at(index).label; }
   std::string name(int64_t index) const override { return name_of(at(index).shard, at(index).key); }
   std::vector<std::string> left_out() const override { return left_out_; }
+  std::vector<std::string> passed_over() const override { return shards_->passed_over(); }
 
   DecodedCrop decode(int64_t index, ChooseCrop choose) const override {
     const Sample& sample = at(index);

@@ -192,7 +192,10 @@ class ArrowFiles final : public ParquetFiles {
       try {
         add(file);
       } catch (const BadDataError& error) {
-        const std::string what = fmt::format("{} (cut short, or no Parquet)", error.what());
+        const FileKind kind = kind_of(*files_, file);
+        const std::string reason = kind && kind.what != "Parquet" ? fmt::format("it is {}; {}", kind.what, kind.advice) : "";
+        const std::string what = reason.empty() ? fmt::format("{} (cut short, or no Parquet)", error.what())
+                                                : fmt::format("{}: no Parquet: {}", files_->name(file), reason);
         if (bad == BadData::refuse) throw InputError(fmt::format("{}; get it again, {}", what, kOrSkip));
         left_out_.push_back(what);
       }
@@ -206,6 +209,7 @@ class ArrowFiles final : public ParquetFiles {
   const std::vector<ParquetGroup>& groups() const override { return groups_; }
   bool is_text() const override { return is_text_; }
   std::vector<std::string> left_out() const override { return left_out_; }
+  std::vector<std::string> passed_over() const override { return files_->passed_over(); }
   std::string name(size_t group) const override {
     return fmt::format("{}, row group {}", files_->name(groups_[group].file), groups_[group].number);
   }

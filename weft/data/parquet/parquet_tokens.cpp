@@ -35,6 +35,7 @@ class ParquetGroups final : public TokenGroups {
   bool is_text() const override { return files_->is_text(); }
   const std::vector<int64_t>& counts() const override { return counts_; }
   std::vector<std::string> left_out() const override { return left_out_; }
+  std::vector<std::string> passed_over() const override { return files_->passed_over(); }
 
   TokenRun load(size_t number) const override {
     const size_t group = groups_[number];

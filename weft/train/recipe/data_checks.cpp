@@ -80,9 +80,6 @@ void check_pack(const Recipe& recipe) {
   const DataRecipe& data = recipe.data;
   const bool packs = data.pack == "documents";
   if (packs && !reads_tokens(recipe.model)) fail(recipe, "data.pack is for tokens, not for images; leave it out");
-  if (packs && data.name == "tokens" && !data.document_end) {
-    fail(recipe, "data.pack = \"documents\" with data.name = \"tokens\" needs data.document_end, the id that ends a document");
-  }
   if (packs && recipe.layout.cp > 1) {
     fail(recipe,
          "data.pack = \"documents\" with layout.cp = {}, whose ranks share samples as one sequence; use cp = 1, or \"stream\"",

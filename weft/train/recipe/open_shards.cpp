@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <map>
 #include <mutex>
@@ -10,6 +11,7 @@
 
 #include "weft/base/error.h"
 #include "weft/checkpoint/storage/open_storage.h"
+#include "weft/data/folder_files.h"
 #include "weft/data/shard_pattern.h"
 
 namespace weft {
@@ -24,8 +26,9 @@ struct Opened {
 
 class StorageShards final : public ShardFiles {
  public:
-  StorageShards(std::function<std::unique_ptr<Storage>()> open, const std::vector<std::string>& paths)
-      : open_(std::move(open)), paths_(paths) {
+  StorageShards(std::function<std::unique_ptr<Storage>()> open, const std::vector<std::string>& paths,
+                std::vector<std::string> passed_over)
+      : open_(std::move(open)), paths_(paths), passed_over_(std::move(passed_over)) {
     Opened first{.storage = open_(), .readers = {}};
     for (const std::string& path : paths) {
       names_.push_back(first.storage->full(path));
@@ -37,6 +40,7 @@ class StorageShards final : public ShardFiles {
   size_t count() const override { return names_.size(); }
   const std::string& name(size_t number) const override { return names_[number]; }
   int64_t size(size_t number) const override { return sizes_[number]; }
+  std::vector<std::string> passed_over() const override { return passed_over_; }
   int64_t block_bytes() const override { return int64_t{4} << 20; }  // a request costs more than the bytes in between
 
   void read(size_t number, int64_t offset, void* out, int64_t bytes) const override {
@@ -69,7 +73,7 @@ class StorageShards final : public ShardFiles {
   }
 
   std::function<std::unique_ptr<Storage>()> open_;
-  std::vector<std::string> paths_, names_;
+  std::vector<std::string> paths_, passed_over_, names_;
   std::vector<int64_t> sizes_;
   mutable std::mutex mutex_;
   mutable std::vector<Opened> free_;  ///< that no thread reads from now
@@ -92,6 +96,25 @@ std::vector<std::string> listed(Storage& storage, const std::string& pattern) {
   return found;
 }
 
+/// Of a folder that is named as a whole: the names that end so, in any case, and paths of what is beside them.
+std::vector<std::string> listed_whole(Storage& storage, const std::string& ending, std::vector<std::string>& passed_over) {
+  std::vector<std::string> found;
+  for (const std::string& name : storage.list("")) {
+    std::string end = name.size() < ending.size() ? "" : name.substr(name.size() - ending.size());
+    std::transform(end.begin(), end.end(), end.begin(), [](unsigned char c) { return std::tolower(c); });
+    if (!name.starts_with('.') && end == ending) {
+      found.push_back(name);
+    } else {
+      passed_over.push_back(fmt::format("{} ({})", storage.full(name), name.starts_with('.') ? "hidden" : "no *" + ending));
+    }
+  }
+  std::sort(found.begin(), found.end());
+  check_one_part(storage.name(), found,
+                 fmt::format("name the files of each with data.path and data.evaluation_path, as {}/{}*{}", storage.name(),
+                             found.empty() ? "" : found[0].substr(0, found[0].find_first_of("-_.0123456789")), ending));
+  return found;
+}
+
 /// Whether a name without a pattern is a folder of shards: what does not end as one is.
 bool is_folder(const std::string& name, const std::string& ending) {
   std::error_code ignored;
@@ -102,34 +125,42 @@ bool is_folder(const std::string& name, const std::string& ending) {
 }  // namespace
 
 std::shared_ptr<const ShardFiles> storage_shards(std::function<std::unique_ptr<Storage>()> open,
-                                                 const std::vector<std::string>& paths) {
-  return std::make_shared<StorageShards>(std::move(open), paths);
+                                                 const std::vector<std::string>& paths, std::vector<std::string> passed_over) {
+  return std::make_shared<StorageShards>(std::move(open), paths, std::move(passed_over));
 }
 
 std::shared_ptr<const ShardFiles> open_shards(const std::string& pattern, const std::string& ending) {
   const bool is_url = pattern.find("://") != std::string::npos;
   std::vector<std::pair<std::string, std::string>> files;  // folder, name
+  std::vector<std::string> passed_over;
   for (const std::string& name : expand_braces(pattern)) {
     const bool whole_folder = !is_glob(name) && is_folder(name, ending);
-    const auto [folder, last] = whole_folder ? std::pair(name, "*" + ending) : split(name);
+    const auto [folder, last] = whole_folder ? std::pair(name, std::string()) : split(name);
     if (is_glob(folder)) throw InputError(fmt::format("{}: '*' and '?' may stand in its last part alone", pattern));
-    if (!is_glob(last)) {
+    if (!whole_folder && !is_glob(last)) {
       files.emplace_back(folder, last);
       continue;
     }
-    for (std::string& found : listed(*open_storage(folder), last)) files.emplace_back(folder, std::move(found));
+    const std::unique_ptr<Storage> storage = open_storage(folder);
+    for (std::string& found : whole_folder ? listed_whole(*storage, ending, passed_over) : listed(*storage, last)) {
+      files.emplace_back(folder, std::move(found));
+    }
   }
-  if (files.empty()) throw InputError(fmt::format("{}: no files ({}) there; check data.path", pattern, ending));
+  if (files.empty()) {
+    const std::string there =
+        passed_over.empty() ? "" : fmt::format(", but {} others, as {}", passed_over.size(), passed_over[0]);
+    throw InputError(fmt::format("{}: no files ({}) there{}; check data.path", pattern, ending, there));
+  }
   std::vector<std::string> paths;
   if (!is_url) {
     for (const auto& [folder, name] : files) paths.push_back(folder == "." ? name : folder + "/" + name);
-    return local_shards(paths);
+    return local_shards(paths, std::move(passed_over));
   }
   for (const auto& [folder, name] : files) {
     if (folder != files.front().first) throw InputError(fmt::format("{}: its files are in several folders; use one", pattern));
     paths.push_back(name);
   }
-  return storage_shards([folder = files.front().first] { return open_storage(folder); }, paths);
+  return storage_shards([folder = files.front().first] { return open_storage(folder); }, paths, std::move(passed_over));
 }
 
 }  // namespace weft

@@ -1,12 +1,14 @@
 #include "weft/train/run/run_notes.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>
 
 #include "weft/base/monotonic.h"
 #include "weft/base/units.h"
+#include "weft/train/report/skipped_data.h"
 
 namespace weft {
 
@@ -44,15 +46,34 @@ std::vector<std::string> noise_notes(const Recipe& recipe, const ResolvedLayout&
       counted(layout.micro_batch, "sample"))};
 }
 
-std::vector<std::string> left_out(const Datasets& data) {
-  std::set<std::string> names;
-  const auto add = [&names](const Dataset& part) {
-    for (const std::string& name : part.left_out()) names.insert(name);
+namespace {
+
+/// What `names` tells of all sets, each once.
+template <class Names>
+std::vector<std::string> of_all_sets(const Datasets& data, const Names& names) {
+  std::set<std::string> all;
+  const auto add = [&](const Dataset& part) {
+    for (const std::string& name : names(part)) all.insert(name);
   };
   add(*data.training);
   add(*data.evaluation);
   for (const NamedDataset& set : data.others) add(*set.data);
-  return {names.begin(), names.end()};
+  return {all.begin(), all.end()};
+}
+
+}  // namespace
+
+std::vector<std::string> left_out(const Datasets& data) {
+  return of_all_sets(data, [](const Dataset& part) { return part.left_out(); });
+}
+
+std::vector<std::string> passed_over_notes(const Datasets& data) {
+  const std::vector<std::string> names = of_all_sets(data, [](const Dataset& part) { return part.passed_over(); });
+  if (names.empty()) return {};
+  const std::vector<std::string> first = first_skipped(names);
+  const std::string more = names.size() > first.size() ? fmt::format("; and {} more", names.size() - first.size()) : "";
+  const std::string count = names.size() == 1 ? "1 file or folder" : fmt::format("{} files or folders", names.size());
+  return {fmt::format("data: passed over {}: {}{}", count, fmt::join(first, "; "), more)};
 }
 
 std::vector<std::string> fullness_notes(const Datasets& data) {

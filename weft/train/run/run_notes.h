@@ -27,6 +27,10 @@ std::vector<std::string> noise_notes(const Recipe& recipe, const ResolvedLayout&
 /// What data.skip_bad left out when the data was opened, each once: the two parts of one stream tell the same.
 std::vector<std::string> left_out(const Datasets& data);
 
+/// What lies among the data's files and is not read (Dataset::passed_over()): how much, and the first few names; empty:
+/// nothing.
+std::vector<std::string> passed_over_notes(const Datasets& data);
+
 /// How full the windows of packed documents are; empty: nothing is packed.
 std::vector<std::string> fullness_notes(const Datasets& data);
 

@@ -154,6 +154,7 @@ class Run {
   }
 
   void tell_left_out() const {
+    tell(passed_over_notes(data_));
     const std::vector<std::string> names = left_out(data_);
     if (!names.empty()) tell({"data.skip_bad left out " + skipped_text(names)});
   }

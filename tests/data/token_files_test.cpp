@@ -1,0 +1,296 @@
+// Files among which token ids or text are looked for: what is read of those with a header, and what is said of all others.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <numeric>
+
+#include "tests/data/expect_input_error.h"
+#include "tests/data/tar_file.h"
+#include "tests/data/temp_folder.h"
+#include "weft/data/packed_tokens.h"
+#include "weft/data/token_folder.h"
+#include "weft/data/token_stream.h"
+
+namespace weft::token_files_test {
+namespace {
+
+using test::expect_input_error;
+using test::TempFolder;
+using Ids = std::vector<int64_t>;
+
+template <typename Number>
+std::string bytes_of(const std::vector<Number>& numbers) {
+  return {reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(Number)};
+}
+
+template <typename Number>
+std::string ids_as(const Ids& ids) {
+  return bytes_of(std::vector<Number>(ids.begin(), ids.end()));
+}
+
+Ids all_of(const TokenSource& source) {
+  Ids ids(static_cast<size_t>(source.size()));
+  source.read(0, source.size(), ids.data());
+  return ids;
+}
+
+Ids ids_in(const std::string& path, TokenType type = TokenType::u16) {
+  return all_of(TokenStream(path, type, int64_t{1} << 32));
+}
+
+Ids counting(int64_t count) {
+  Ids ids(static_cast<size_t>(count));
+  std::iota(ids.begin(), ids.end(), 40'000);
+  return ids;
+}
+
+std::string llmc(uint32_t magic, uint32_t version, uint32_t count, const std::string& ids) {
+  std::vector<uint32_t> header(256, 0);
+  header[0] = magic;
+  header[1] = version;
+  header[2] = count;
+  return bytes_of(header) + ids;
+}
+
+std::string npy(const std::string& dictionary, const std::string& ids, char version = 1) {
+  std::string header = dictionary;
+  while ((header.size() + 11) % 64 != 0) header += ' ';
+  header += '\n';
+  std::string length = {static_cast<char>(header.size() & 255), static_cast<char>(header.size() >> 8)};
+  if (version > 1) length += std::string(2, '\0');
+  return std::string("\x93NUMPY") + version + '\0' + length + header + ids;
+}
+
+std::string npy_of(const std::string& type, int64_t count, const std::string& ids, char version = 1) {
+  return npy(fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({},), }}", type, count), ids, version);
+}
+
+/// An index of sequences of these lengths, with these marks.
+std::string index_of(char code, int64_t width, const std::vector<int32_t>& lengths, const std::vector<int64_t>& marks) {
+  std::vector<int64_t> begins;
+  int64_t end = 0;
+  for (const int32_t length : lengths) {
+    begins.push_back(end);
+    end += length * width;
+  }
+  return std::string("MMIDIDX\0\0", 9) + bytes_of(std::vector<uint64_t>{1}) + code +
+         bytes_of(std::vector<uint64_t>{lengths.size(), marks.size()}) + bytes_of(lengths) + bytes_of(begins) + bytes_of(marks);
+}
+
+TEST(TokenFiles, ThoseWithAHeaderAreReadAsItSays) {
+  const TempFolder folder;
+  const Ids ids = counting(70);
+  const std::string narrow = ids_as<uint16_t>(ids), wide = ids_as<uint32_t>(ids);
+  const std::vector<std::pair<std::string, std::string>> files = {
+      {"gpt2.bin", llmc(20240520, 1, 70, narrow)}, {"llama3.bin", llmc(20240801, 7, 70, wide)},
+      {"old.npy", npy_of("<u2", 70, narrow)},      {"new.npy", npy_of("<u4", 70, wide, 2)},
+      {"third.npy", npy_of("<u2", 70, narrow, 3)},
+  };
+  for (const auto& [name, bytes] : files) {
+    const std::string path = folder.write(name, bytes);
+    for (const TokenType type : {TokenType::u16, TokenType::u32}) EXPECT_EQ(ids_in(path, type), ids) << name;
+    const std::string alone = folder.file("alone-" + name);
+    std::filesystem::create_directory(alone);
+    std::filesystem::rename(path, std::filesystem::path(alone) / name);
+    EXPECT_EQ(ids_in(alone), ids) << name;
+  }
+}
+
+TEST(TokenFiles, MegatronsAreDocuments) {
+  const TempFolder folder;
+  const Ids ids = counting(12);
+  const std::vector<int32_t> lengths = {3, 4, 0, 5};
+  const std::vector<int64_t> marks = {0, 1, 3, 4};
+  const std::vector<std::tuple<std::string, char, std::string>> widths = {{"u", 8, ids_as<uint16_t>(ids)},
+                                                                          {"w", 4, ids_as<int32_t>(ids)}};
+  for (const auto& [name, code, bytes] : widths) {
+    std::filesystem::create_directory(folder.file(name));
+    const std::string bin = folder.write(name + "/x_text_document.bin", bytes);
+    const std::string idx = folder.write(name + "/x_text_document.idx", index_of(code, code == 8 ? 2 : 4, lengths, marks));
+    folder.write(name + "/notes.md", "read me");
+    const TokenStream whole(folder.file(name), TokenType::u16, 1 << 16), one(bin, TokenType::u32, 1 << 16);
+    EXPECT_EQ(all_of(whole), ids);
+    EXPECT_EQ(all_of(one), ids);
+    EXPECT_EQ(whole.document_starts(), (Ids{0, 3, 7}));
+    EXPECT_EQ(whole.passed_over(), std::vector<std::string>{folder.file(name) + "/notes.md (by its suffix no token ids)"});
+    const auto packed =
+        open_packed_tokens({.path = bin, .context = 6}, std::make_shared<TokenStream>(bin, TokenType::u16, 1 << 16));
+    EXPECT_EQ(packed->fullness(), "windows 75.0 % full") << "2 + 3 + 4 places of two windows";
+    expect_input_error([&] { ids_in(idx); }, {idx, "it is Megatron's index of a .bin file", "name the .bin file"});
+  }
+  expect_input_error([&] { ids_in(folder.file("u/x_text_document")); }, {"No such file", "there is '", "x_text_document.bin'"});
+  const std::string bin = folder.file("u/x_text_document.bin");
+  const auto with_index = [&](const std::string& index) {
+    folder.write("u/x_text_document.idx", index);
+    return std::make_shared<TokenStream>(bin, TokenType::u16, 1 << 16);
+  };
+  const std::string good = index_of(8, 2, lengths, marks);
+  std::string apart = good;
+  apart[34 + 16 + 8] = 7;  // the second sequence's beginning
+  std::string version = good;
+  version[9] = 2;
+  const std::vector<std::pair<std::string, std::string>> rows = {
+      {good.substr(0, 20), "is cut off"},
+      {good.substr(0, good.size() - 1), "is cut off"},
+      {version, "is of version 2"},
+      {index_of(5, 2, lengths, marks), "ids are int64"},
+      {index_of(7, 2, lengths, marks), "ids are floating point"},
+      {index_of(8, 2, {3, 4}, {0, 2}), "says 14 bytes, and it has 24"},
+      {index_of(8, 2, {3, 4, 6}, {0, 3}), "says 26 bytes, and it has 24; it is cut off"},
+      {index_of(8, 2, lengths, {0, 9}), "a document that begins with sequence 9 of 4"},
+      {index_of(8, 2, lengths, {1, 0}), "documents in no order"},
+      {apart, "sequence 1 elsewhere than behind the one before"},
+  };
+  for (const auto& [index, says] : rows) {
+    expect_input_error([&, i = index] { with_index(i)->document_starts(); }, {"x_text_document.", says});
+  }
+  EXPECT_TRUE(with_index("no index of Megatron's")->document_starts().empty());
+  expect_input_error([&] { open_packed_tokens({.path = bin, .context = 6}, with_index("")); }, {"set data.document_end"});
+}
+
+TEST(TokenFiles, WhatIsNoTokenIdsIsNamed) {
+  const TempFolder folder;
+  const Ids ids = counting(70);
+  const std::string narrow = ids_as<uint16_t>(ids), text = "Once upon a time there was a file of text, and nothing else.\n";
+  const std::string safetensors = std::string("\x40\0\0\0\0\0\0\0", 8) + "{\"a\":{\"dtype\":\"F32\"}}" + narrow;
+  struct Row {
+    std::string bytes, says;
+    bool is_text_too = false;  ///< fine as text
+  };
+  const std::vector<Row> rows = {
+      {"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12\n",
+       "it is a pointer of Git LFS, not the file itself, where t"},
+      {"<!DOCTYPE html>\n<html><head></head></html>", "an HTML page", true},
+      {"\n <HTML lang=en><body>404</body></html>", "an HTML page", true},
+      {"<?xml version=\"1.0\"?><Error><Code>AccessDenied</Code></Error>", "XML, as servers send", true},
+      {text, "it is text, where token ids are expected; text is read with data.name = \"text\"", true},
+      {std::string("\xff\xfeO\0n\0c\0e\0", 10), "text in UTF-16", true},
+      {std::string("\x1f\x8b\x08\x08", 4) + narrow, "it is compressed with gzip, where t"},
+      {"BZh91AY&SY" + narrow, "compressed with bzip2"},
+      {std::string("\xfd\x37zXZ\0", 6) + narrow, "compressed with xz"},
+      {"\x28\xb5\x2f\xfd" + narrow, "compressed with zstd"},
+      {"PK\3\4" + narrow, "a zip archive"},
+      {test::tar_of({{"a.bin", narrow}}), "a tar archive"},
+      {"PAR1" + narrow, "expected; read it with data.name = \"parquet\""},
+      {std::string("ARROW1\0\0", 8) + narrow, "Arrow's format"},
+      {"\x89HDF\r\n\x1a\n" + narrow, "HDF5"},
+      {std::string("\x80\4\x95\x20\0\0\0\0\0\0\0", 11) + narrow, "a pickle of Python"},
+      {"\x80\2}q\1" + narrow, "a pickle of Python"},
+      {safetensors, "safetensors"},
+      {"\xff\xd8\xff\xe0" + narrow, "a JPEG image"},
+      {"\x89PNG\r\n\x1a\n" + narrow, "a PNG image"},
+      {llmc(20240326, 3, 0, narrow), "weights of llm.c"},
+  };
+  for (const Row& row : rows) {
+    const std::string path = folder.write("x.bin", row.bytes);
+    for (const TokenType type : {TokenType::u16, TokenType::u32})
+      expect_input_error([&] { ids_in(path, type); }, {path + ": ", row.says});
+    if (row.is_text_too) {
+      EXPECT_EQ(ids_in(path, TokenType::u8).size(), row.bytes.size());
+    } else {
+      expect_input_error([&] { ids_in(path, TokenType::u8); }, {path, row.says, "where text is expected"});
+    }
+  }
+  const std::vector<std::pair<std::string, std::string>> headers = {
+      {llmc(20240520, 1, 71, narrow), "llm.c's header says 1166 bytes, and it has 1164; it is cut off"},
+      {llmc(20240520, 1, 69, narrow), "llm.c's header says 1162 bytes, and it has 1164; it is damaged"},
+      {llmc(20240520, 2, 70, narrow), "llm.c's header 20240520 is of version 2, and 1 is read"},
+      {npy_of("<i8", 70, narrow), "of type '<i8'; save ids as uint16 or uint32"},
+      {npy_of(">u2", 70, narrow), "of type '>u2'"},
+      {npy_of("|O", 70, narrow), "of type '|O'"},
+      {npy_of("<u2", 71, narrow), "and it has 268; it is cut off"},
+      {npy_of("<u2", 35, narrow), "and it has 268; it is damaged"},
+      {npy("{'descr': '<u2', 'fortran_order': False, 'shape': (7, 10), }", narrow),
+       "of shape (7, 10); save ids as one dimension"},
+      {npy("{'descr': '<u2', 'fortran_order': False, 'shape': (), }", narrow), "of shape (); save ids as one"},
+      {npy("{'descr': [('a', '<u2')], 'shape': (70,), }", narrow), "of type [('a'"},
+      {npy("{}", narrow), "header is damaged"},
+      {npy_of("<u2", 70, narrow).substr(0, 40), "header is damaged"},
+      {std::string("\x93NUMPY\1\0", 8), "that is cut off"},
+  };
+  for (const auto& [bytes, says] : headers) {
+    const std::string path = folder.write("x.bin", bytes);
+    expect_input_error([&] { ids_in(path); }, {path + ": ", says});
+  }
+}
+
+TEST(TokenFiles, PlainIdsAreTakenForNothingElse) {
+  const TempFolder folder;
+  for (const int64_t first : {0, 80, 0x0280, 0x4b50, 0x8b1f, 0x5a42, 0xd8ff, 0xfeff}) {
+    Ids ids = {first, 3, 1, 49, 50256, 11, 0, 0, 290, 262, 13, 198};
+    EXPECT_EQ(ids_in(folder.write("x.bin", ids_as<uint16_t>(ids))), ids);
+    EXPECT_EQ(ids_in(folder.write("x.bin", ids_as<uint32_t>(ids)), TokenType::u32), ids);
+  }
+  Ids characters;  // as of a tokenizer of characters
+  for (const char c : std::string("a text of characters, whose ids are those of ASCII")) characters.push_back(c);
+  EXPECT_EQ(ids_in(folder.write("x.bin", ids_as<uint16_t>(characters))), characters);
+}
+
+TEST(TokenFolders, TakeTheFilesOfOneKind) {
+  const TempFolder folder;
+  const std::string ids = ids_as<uint16_t>(counting(8));
+  folder.write("b_000001.bin", ids);
+  folder.write("b_000000.bin", ids);
+  const std::string script = folder.write("prepare.py", "import tiktoken"),
+                    page = folder.write("README", "How these tokens were made, and of which text they are.\n"),
+                    pickle = folder.write("meta.pkl", "\x80\4\x95"),
+                    hidden = folder.write(".gitattributes", "*.bin filter=lfs"), packed = folder.write("b.zip", "PK\3\4....");
+  std::filesystem::create_directory(folder.file("__MACOSX"));
+  std::filesystem::create_symlink("b_000000.bin", folder.file("first.bin"));
+  std::filesystem::create_symlink("/nowhere/c.bin", folder.file("c.bin"));
+  FolderFiles files = token_files(folder.path().string(), TokenType::u16);
+  EXPECT_EQ(files.taken, (std::vector<std::string>{folder.file("b_000000.bin"), folder.file("b_000001.bin")}));
+  std::sort(files.passed_over.begin(), files.passed_over.end());
+  EXPECT_EQ(
+      files.passed_over,
+      (std::vector<std::string>{hidden + " (hidden)", page + " (text)", folder.file("__MACOSX") + " (a folder)",
+                                packed + " (a zip archive, as .npz and PyTorch's .pt are)", folder.file("c.bin") + " (a link)",
+                                pickle + " (by its suffix no token ids)", script + " (by its suffix no token ids)"}));
+  const TokenStream text(folder.path().string(), TokenType::u8, 256);
+  const std::vector<std::string> not_text = text.passed_over();
+  EXPECT_NE(std::find(not_text.begin(), not_text.end(), packed + " (a zip archive, as .npz and PyTorch's .pt are)"),
+            not_text.end());
+  const std::vector<std::tuple<std::string, std::string, std::string>> others = {
+      {"more.tok", ids, "'b_000000.bin' holds ids of 16 bits in *.bin, 'more.tok' ids of 16 bits in *.tok"},
+      {"c.npy", npy_of("<u2", 8, ids), "'c.npy' npy ids of 16 bits in *.npy"},
+      {"a.bin", llmc(20240520, 1, 8, ids), "'a.bin' holds llm.c ids of 16 bits in *.bin, 'b_000000.bin' ids of 16 bits"}};
+  for (const auto& [name, bytes, says] : others) {
+    const std::string path = folder.write(name, bytes);
+    expect_input_error([&] { ids_in(folder.path().string()); },
+                       {folder.path().string() + ": its files are not of one kind", says});
+    std::filesystem::remove(path);
+  }
+  const TempFolder split, none;
+  for (const char* name : {"x.000", "x.001"}) split.write(name, ids);
+  EXPECT_EQ(ids_in(split.path().string()).size(), 16u);
+  none.write("a.txt", "no ids");
+  expect_input_error([&] { ids_in(none.path().string()); },
+                     {"holds no tokens", "there is " + none.file("a.txt") + " (by its suffix"});
+}
+
+TEST(TokenFolders, OfPartsForTrainingAndEvaluationAreNoOneSet) {
+  const std::string ids = ids_as<uint16_t>(counting(8));
+  const std::vector<std::pair<std::string, std::string>> parts = {{"train.bin", "val.bin"},
+                                                                  {"fineweb_train_000001.bin", "fineweb_val_000000.bin"},
+                                                                  {"train", "test"},
+                                                                  {"x-training.bin", "x-valid.bin"},
+                                                                  {"Train.bin", "DEV.bin"}};
+  for (const auto& [training, evaluation] : parts) {
+    const TempFolder folder;
+    folder.write(training, ids);
+    EXPECT_NO_THROW(ids_in(folder.path().string()));
+    folder.write(evaluation, ids);
+    expect_input_error([&] { ids_in(folder.path().string()); },
+                       {"it holds '" + training + "' and '" + evaluation + "'", "[[evaluation]]"});
+    expect_input_error([&] { ids_in(folder.path().string(), TokenType::u8); },
+                       {"it holds '" + training + "' and '" + evaluation + "'"});
+  }
+  const TempFolder folder;
+  for (const char* name : {"train.py", "test.py", "latest.txt", "training-data.txt", "contest.txt"})
+    folder.write(name, "some text");
+  EXPECT_EQ(ids_in(folder.path().string(), TokenType::u8).size(), 45u);
+}
+
+}  // namespace
+}  // namespace weft::token_files_test

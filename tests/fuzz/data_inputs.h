@@ -1,0 +1,27 @@
+// Damaged data files of each format, read as a training reads them. Sums that a format keeps of its bytes are made anew for
+// half of the files, so that damage gets past them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tests/support/seeds.h"
+
+namespace weft::fuzz {
+
+void jpeg(const std::string& folder, test::Random& random);
+void png(const std::string& folder, test::Random& random);
+void tar(const std::string& folder, test::Random& random);
+void parquet(const std::string& folder, test::Random& random);
+void json_lines(const std::string& folder, test::Random& random);
+void token_files(const std::string& folder, test::Random& random);
+void cifar(const std::string& folder, test::Random& random);
+void torch_file(const std::string& folder, test::Random& random);
+
+/// Files of text, ids and images, in this order; where weft is built without Parquet, anything.
+std::vector<std::string> parquet_files();
+
+void write(const std::string& path, const std::string& bytes);
+std::string read(const std::string& path);
+
+}  // namespace weft::fuzz

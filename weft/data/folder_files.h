@@ -1,0 +1,26 @@
+// Which files of a folder are one set of data, and what lies beside them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace weft {
+
+/// Files of a folder, and what in it is not read.
+struct FolderFiles {
+  std::vector<std::string> taken;        ///< paths, in the order of their names
+  std::vector<std::string> passed_over;  ///< as Dataset::passed_over()
+};
+
+/// Regular files of a folder that are not hidden: what of it may be data. Links, subfolders and hidden files are passed over,
+/// without a word those links that lead to files of the folder itself. Throws InputError for a folder that cannot be listed.
+FolderFiles regular_files(const std::string& folder);
+
+/// The first two of `names` that are parts of one set for training and for evaluation, as "train.bin" and "val.bin" or
+/// "x-train-00001.parquet" and "x-validation-00000.parquet" are; empty: there are none.
+std::vector<std::string> two_parts(const std::vector<std::string>& names);
+
+/// Throws InputError where a folder that is to be one set holds two_parts(); `advice` says what to do.
+void check_one_part(const std::string& folder, const std::vector<std::string>& names, const std::string& advice);
+
+}  // namespace weft
