@@ -37,8 +37,8 @@ TEST(Safetensors, GivesBackEveryTypeAndShapeBitForBit) {
   const TempFolder folder;
   const std::string path = folder.file("all.safetensors");
   std::vector<NamedTensor> saved;
-  for (const auto type :
-       {at::kDouble, at::kFloat, at::kHalf, at::kBFloat16, at::kLong, at::kInt, at::kShort, at::kChar, at::kByte, at::kBool}) {
+  for (const auto type : {at::kDouble, at::kFloat, at::kHalf, at::kBFloat16, at::kLong, at::kInt, at::kShort, at::kChar,
+                          at::kByte, at::kBool, at::kComplexFloat}) {
     int64_t number = 0;
     for (const std::vector<int64_t>& shape : std::vector<std::vector<int64_t>>{{}, {0}, {3, 0, 2}, {7}, {3, 5}, {2, 3, 1, 5}}) {
       saved.push_back({std::string(c10::toString(type)) + "." + std::to_string(number++), patterned(shape, type)});

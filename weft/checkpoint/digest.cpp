@@ -1,5 +1,6 @@
 #include "weft/checkpoint/digest.h"
 
+#include <ATen/ops/view_as_real.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -20,7 +21,8 @@ void WeightsDigest::add(const std::string& name, const at::Tensor& tensor) {
   hash_.add(name.c_str(), name.size() + 1);
   const std::string shape = fmt::format("{}", fmt::join(tensor.sizes(), ","));
   hash_.add(shape.c_str(), shape.size() + 1);
-  const at::Tensor values = tensor.detach().to(at::kCPU).to(at::kFloat).contiguous();
+  const at::Tensor cpu = tensor.detach().to(at::kCPU);
+  const at::Tensor values = (cpu.is_complex() ? at::view_as_real(cpu.resolve_conj()) : cpu).to(at::kFloat).contiguous();
   hash_.add(values.const_data_ptr(), values.nbytes());
 }
 

@@ -27,7 +27,7 @@ class WeightsDigest {
 /// SHA-256, as 64 lower-case hexadecimal digits, over the tensors in order of their names (compared as bytes). Each adds:
 ///   1. its name, and one zero byte;
 ///   2. its sizes in decimal, separated by commas ("64,3,3"; nothing for a scalar), and one zero byte;
-///   3. its values converted to float32, row-major, little-endian.
+///   3. its values converted to float32 (of a complex one real and imaginary part), row-major, little-endian.
 /// In Python: h.update(name.encode() + b"\0" + ",".join(map(str, t.shape)).encode() + b"\0" + t.astype("<f4").tobytes()).
 /// Throws InputError for a name used twice or holding a zero byte, and for an undefined tensor.
 std::string weights_sha256(const std::vector<NamedTensor>& tensors);

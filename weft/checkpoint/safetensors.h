@@ -22,9 +22,10 @@ struct NamedTensor {
   at::Tensor tensor;  ///< whole
 };
 
-/// Writes tensors of float64, float32, float16, bfloat16, int64, int32, int16, int8, uint8 and bool, of any shape, on any
-/// device. The file replaces an older one at once, or, on any failure, not at all. Throws InputError for a path that cannot be
-/// written, a full disk, an undefined tensor, another type, and a name that is empty, used twice, "__metadata__" or no UTF-8.
+/// Writes tensors of float64, float32, float16, bfloat16, int64, int32, int16, int8, uint8, bool and complex64, of any shape,
+/// on any device. The file replaces an older one at once, or, on any failure, not at all. Throws InputError for a path that
+/// cannot be written, a full disk, an undefined tensor, another type, and a name that is empty, used twice, "__metadata__" or
+/// no UTF-8.
 void save_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
                       const std::map<std::string, std::string>& metadata = {});
 

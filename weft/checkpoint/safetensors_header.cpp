@@ -15,8 +15,9 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::pair<at::ScalarType, const char*> kTypes[] = {
-    {at::kDouble, "F64"}, {at::kFloat, "F32"}, {at::kHalf, "F16"}, {at::kBFloat16, "BF16"}, {at::kLong, "I64"},
-    {at::kInt, "I32"},    {at::kShort, "I16"}, {at::kChar, "I8"},  {at::kByte, "U8"},       {at::kBool, "BOOL"},
+    {at::kDouble, "F64"}, {at::kFloat, "F32"}, {at::kHalf, "F16"},         {at::kBFloat16, "BF16"},
+    {at::kLong, "I64"},   {at::kInt, "I32"},   {at::kShort, "I16"},        {at::kChar, "I8"},
+    {at::kByte, "U8"},    {at::kBool, "BOOL"}, {at::kComplexFloat, "C64"},
 };
 
 constexpr const char* kMetadata = "__metadata__";

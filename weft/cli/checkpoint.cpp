@@ -83,7 +83,7 @@ void show(const std::string& path) {
                                  counted(static_cast<int64_t>(index.tensors.size()), "tensor"));
   if (const std::string state = state_text(index, checkpoint.path()); !state.empty()) text += printable(state) + "\n";
   for (const auto& [name, entry] : index.texts) {
-    if (name != "registered") text += fmt::format("{}: {}\n", printable(name), printable(entry));
+    if (name != "registered" && name != kBuffersEntry) text += fmt::format("{}: {}\n", printable(name), printable(entry));
   }
   size_t width = 0;
   for (const auto& [name, stored] : index.tensors) width = std::max(width, printable(name).size());

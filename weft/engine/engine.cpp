@@ -129,6 +129,15 @@ at::Tensor Engine::master_weights(int block) {
   return parts;
 }
 
+at::Tensor Engine::buffer_values(const ModelBuffer& buffer) {
+  const Group& pipeline = options_.groups.along(kPipelineAxis);
+  at::Tensor values = model_.holds(buffer.block) ? values_of(buffer) : at::empty(buffer.shape, buffer.value.options());
+  if (pipeline.size() == 1 || values.numel() == 0) return values;
+  const int holder = program_->holders.empty() ? 0 : program_->holders[buffer.block].front();
+  pipeline.broadcast(as_bytes(values), holder, "buffer " + buffer.name).wait();
+  return values;
+}
+
 void Engine::trace(bool on) { run_->clock.turn(on); }
 const std::vector<InstructionTime>& Engine::times() const { return run_->clock.times(); }
 

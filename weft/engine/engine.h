@@ -58,6 +58,8 @@ class Engine {
   /// The whole block's weights in float32, [ranks of tp, what each has of them: frozen ones after the others], on every rank.
   /// Collective over the model's ranks.
   at::Tensor master_weights(int block);
+  /// A buffer's values, on every rank. Collective over the model's ranks.
+  at::Tensor buffer_values(const ModelBuffer& buffer);
 
   /// Visits the blocks that this rank holds, each with its optimizer state (Updater::state()), while all that the rank owns of
   /// them is in its memory: what is offloaded is brought back, a block at a time. State that no step has made yet is zero.

@@ -71,6 +71,14 @@ struct ParamSpec {
   bool embedding = false;          ///< rows that are looked up by id: no matrix that activations are multiplied by
 };
 
+/// A tensor that forward reads beside the parameters and that no step trains: a mask, a table, a permutation. Every rank that
+/// holds the block has all of it, in its own type whatever the precision; rank 0's values count, and checkpoints have them.
+struct BufferSpec {
+  std::string name;     ///< within the block, PyTorch style: "attn.mask"
+  at::Tensor value;     ///< the block's own: its values or memory may be replaced, never the tensor itself
+  bool counts = false;  ///< the block itself changes it, to the same on all ranks; otherwise it is constant
+};
+
 /// A part of a model that is run as a whole.
 class Block {
  public:
@@ -87,6 +95,8 @@ class Block {
   /// True when its statistics are those of all ranks of Context::batch, and it makes its sums over samples, those of gradients
   /// too, over Context::batch_pieces.
   virtual bool can_join_batches() const { return false; }
+  /// All of its buffers but statistics, which are parameters: the same entries in the same order at every call.
+  virtual std::vector<BufferSpec> buffers() { return {}; }
 };
 
 }  // namespace weft

@@ -59,8 +59,9 @@ void draw(const at::Tensor& values, const Param& param, uint64_t seed, int64_t f
   }
 }
 
-/// Throws when two parameters share memory: a block updates what it owns, so a shared weight would be updated twice.
-void refuse_shared(const std::vector<Param>& params) {
+/// Throws when two parameters share memory: a block updates what it owns, so a shared weight would be updated twice. A buffer
+/// would not follow a parameter, which moves to flat memory.
+void refuse_shared(const std::vector<Param>& params, const std::vector<ModelBuffer>& buffers) {
   std::unordered_map<const void*, const Param*> owner;
   const auto claim = [&owner](const void* memory, const Param& param) {
     auto [entry, fresh] = owner.emplace(memory, &param);
@@ -75,6 +76,14 @@ void refuse_shared(const std::vector<Param>& params) {
     const at::Tensor& value = param.parameter->value;
     if (!value.has_storage() || value.is_meta() || value.numel() == 0) continue;
     claim(value.storage().unsafeGetStorageImpl(), param);
+  }
+  for (const ModelBuffer& buffer : buffers) {
+    const auto found = owner.find(buffer.value.storage().unsafeGetStorageImpl());
+    if (found == owner.end()) continue;
+    throw InputError(fmt::format(
+        "model: parameter '{}' and buffer '{}' share memory, but only the parameter is trained; read that one where "
+        "the buffer is read",
+        found->second->name, buffer.name));
   }
 }
 
@@ -111,7 +120,7 @@ FlatModel::FlatModel(Model model, const FlatOptions& options) : model_(std::move
   if (model_.blocks.empty()) throw InputError("model: it has no blocks");
   if (!options_.allocator) options_.allocator = std::make_shared<PlainAllocator>(options_.device);
   lay_out();
-  refuse_shared(params_);
+  refuse_shared(params_, buffers_);
   allocate();
   const bool shares = options_.shares_given;
   for (int b = 0; b < num_blocks(); ++b) {
@@ -119,17 +128,21 @@ FlatModel::FlatModel(Model model, const FlatOptions& options) : model_(std::move
     if (holds(b) && !shares) take_given(b, [](const at::Tensor&, bool, const std::string&) {});
     holds(b) ? bind(b) : let_go(b);
   }
+  if (!shares) place_buffers();
 }
 
 void FlatModel::lay_out() {
   for (int b = 0; b < num_blocks(); ++b) lay_out(b);
+  buffers_ = buffers_of(model_);
   std::unordered_map<std::string, int> block_of_name;
-  for (const Param& param : params_) {
-    const auto [other, fresh] = block_of_name.emplace(param.name, param.block);
-    if (fresh) continue;
-    throw InputError(fmt::format("model: blocks {} and {} both have a parameter '{}'; name the blocks apart", other->second,
-                                 param.block, param.name));
-  }
+  const auto claim = [&block_of_name](const char* what, const std::string& name, int block) {
+    const auto [other, fresh] = block_of_name.emplace(name, block);
+    if (fresh) return;
+    throw InputError(
+        fmt::format("model: blocks {} and {} both have a {} '{}'; name the blocks apart", other->second, block, what, name));
+  };
+  for (const Param& param : params_) claim("parameter", param.name, param.block);
+  for (const ModelBuffer& buffer : buffers_) claim("parameter or buffer", buffer.name, buffer.block);
 }
 
 void FlatModel::lay_out(int block) {
@@ -184,10 +197,16 @@ Param FlatModel::describe(const ParamSpec& spec, int block) const {
               .embedding = spec.embedding,
               .init = spec.init,
               .parameter = spec.parameter};
-  if (param.wide && spec.init.kind == Init::Kind::given) {
+  if (param.wide && spec.statistic && spec.init.kind == Init::Kind::given) {
     throw InputError(
         fmt::format("model: '{}' is a running statistic of a torch module, which cannot stay float32 beside "
                     "narrower weights; use precision fp32, or weft's BatchNorm2d",
+                    param.name));
+  }
+  if (spec.wide && !spec.statistic) {
+    throw InputError(
+        fmt::format("model: '{}' is to stay float32 beside narrower weights, which statistics alone do; let it be a buffer "
+                    "(Block::buffers), or leave ParamSpec::wide out",
                     param.name));
   }
   if (spec.statistic && spec.frozen) {

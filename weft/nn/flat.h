@@ -12,6 +12,9 @@
 // (program/buffers.h says which): the views of a block's parameters never move, what lies under them is filled before it is
 // read.
 //
+// Buffers that are no statistics (BufferSpec) stay tensors of their own, whole and in their own type on every rank that holds
+// their block.
+//
 // Memory: as the options say; for one rank and float32, 4 bytes a parameter for weights and 4 for gradients, plus padding.
 #pragma once
 
@@ -23,20 +26,24 @@
 #include "weft/nn/flat_block.h"
 #include "weft/nn/flat_options.h"
 #include "weft/nn/model.h"
+#include "weft/nn/model_buffers.h"
 
 namespace weft {
 
-/// Replaces a block's values, [numel] float32, by those that count (rank 0's). `what` is "weights of block 3".
+/// Replaces a block's values by those that count (rank 0's): `what` is "weights of block 3", [numel] float32, or "buffers of
+/// block 3", [bytes] uint8.
 using ShareValues = std::function<void(const at::Tensor& values, bool held, const std::string& what)>;
 
 /// A model's parameters in flat memory.
 class FlatModel {
  public:
   /// Lays the model out and binds it; values are the given ones where a parameter has some, zero where initialise() is to draw
-  /// them. Throws InputError when two parameters have the same name or share memory (naming both), or one is not float32.
+  /// them. Throws InputError when two parameters or buffers have the same name, or a parameter shares memory with another one
+  /// or a buffer (naming both), or is not float32.
   FlatModel(Model model, const FlatOptions& options);
 
-  /// Replaces the values that were given by those that `share` makes of them; once, where FlatOptions::shares_given. It calls
+  /// Replaces the values that were given, of buffers too, by those that `share` makes of them; once, where
+  /// FlatOptions::shares_given. It calls
   /// `share` on every rank for the same blocks in the same order, held or not, as rank 0 may hold others than those it gives.
   /// Until then the tensors that the values were given in stay.
   void share_given(const ShareValues& share);
@@ -76,6 +83,7 @@ class FlatModel {
   Block& block(int index) const { return *model_.blocks[index].block; }  ///< to be run
   FlatBlock& flat(int index) { return flat_[index]; }                    ///< the block's memory
   const std::vector<Param>& params() const { return params_; }           ///< of the whole model, block by block
+  const std::vector<ModelBuffer>& buffers() const { return buffers_; }   ///< of the whole model, block by block
   /// The gradients of blocks [first, last) as one range; those that share buffers only one at a time.
   at::Tensor gradients(int first, int last) const;
   /// Where the block's gradients begin among those of all held blocks, side by side (as they lie unless they share buffers).
@@ -96,6 +104,8 @@ class FlatModel {
   void bind(int block);
   void keep_given(int block);
   void take_given(int block, const ShareValues& share);
+  void share_buffers(int block, const ShareValues& share);
+  void place_buffers();
   at::Tensor make(FlatBuffer buffer, int64_t numel, const std::string& what) const;
   std::string weights_of(int block) const { return "weights of " + model_.blocks[block].name; }
   void let_go(int block);
@@ -110,6 +120,7 @@ class FlatModel {
   std::vector<int64_t> offsets_;     ///< of each block's gradients in gradients_
   std::map<int, at::Tensor> given_;  ///< by param, until they are taken
   at::Tensor gradients_;             ///< undefined where blocks share buffers
+  std::vector<ModelBuffer> buffers_;
 };
 
 }  // namespace weft

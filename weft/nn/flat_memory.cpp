@@ -4,6 +4,8 @@
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
+#include <unordered_set>
+#include <utility>
 
 #include "weft/base/buffer_sizes.h"
 #include "weft/nn/flat.h"
@@ -113,8 +115,58 @@ void FlatModel::keep_given(int block) {
 }
 
 void FlatModel::share_given(const ShareValues& share) {
-  for (int b = 0; b < num_blocks(); ++b) take_given(b, share);
+  for (int b = 0; b < num_blocks(); ++b) {
+    take_given(b, share);
+    share_buffers(b, share);
+  }
   given_.clear();
+  place_buffers();
+}
+
+/// The block's buffers, one after another as bytes, as they are on rank 0.
+void FlatModel::share_buffers(int block, const ShareValues& share) {
+  const auto for_each = [&](const auto& visit) {
+    for (const ModelBuffer& buffer : buffers_) {
+      if (buffer.block == block && buffer.value.numel() > 0) visit(buffer);
+    }
+  };
+  int64_t total = 0;
+  for_each([&total](const ModelBuffer& buffer) { total += static_cast<int64_t>(buffer.value.nbytes()); });
+  if (total == 0) return;
+  const at::Tensor shared = at::empty({total}, at::TensorOptions(at::kByte).device(options_.device));
+  int64_t at = 0;
+  const auto next = [&](const at::Tensor& bytes) {
+    return shared.narrow(0, std::exchange(at, at + bytes.numel()), bytes.numel());
+  };
+  for_each([&](const ModelBuffer& buffer) {
+    const at::Tensor bytes = as_bytes(values_of(buffer));
+    next(bytes).copy_(bytes);
+  });
+  share(shared, holds(block), "buffers of " + model_.blocks[block].name);
+  if (!holds(block)) return;
+  at = 0;
+  for_each([&](const ModelBuffer& buffer) {
+    const at::Tensor values = at::empty(buffer.shape, buffer.value.options()), bytes = as_bytes(values);
+    bytes.copy_(next(bytes));
+    set_values(buffer, values);
+  });
+}
+
+/// To the model's device; those that other ranks hold keep no values, unless a block that is held has the same tensor.
+void FlatModel::place_buffers() {
+  if (options_.device.is_meta()) return;  // where a tensor of another device cannot go
+  c10::NoGradGuard no_grad;
+  std::unordered_set<const c10::TensorImpl*> held;
+  for (const ModelBuffer& buffer : buffers_) {
+    if (!holds(buffer.block)) continue;
+    held.insert(buffer.value.unsafeGetTensorImpl());
+    if (buffer.value.requires_grad()) at::Tensor(buffer.value).detach_();
+    if (buffer.value.device() != options_.device) buffer.value.set_data(buffer.value.to(options_.device));
+  }
+  for (const ModelBuffer& buffer : buffers_) {
+    if (holds(buffer.block) || held.count(buffer.value.unsafeGetTensorImpl()) > 0) continue;
+    buffer.value.set_data(at::empty({0}, buffer.value.options()));
+  }
 }
 
 /// Values that the block's tensors had already, if any, become the master's.

@@ -12,6 +12,7 @@
 #include "weft/base/error.h"
 #include "weft/nn/graph.h"
 #include "weft/nn/module_chain.h"
+#include "weft/nn/module_mode.h"
 #include "weft/nn/random.h"
 
 namespace weft {
@@ -29,7 +30,7 @@ std::string_view last_part(std::string_view name) {
 /// BatchNorm's running_mean and running_var, and what others name so.
 bool is_running(const std::string& name) { return last_part(name).starts_with("running_"); }
 
-/// BatchNorm's count of forwards, which nothing reads where it has a momentum.
+/// BatchNorm's count of forwards.
 bool is_count(const std::string& name) { return last_part(name) == "num_batches_tracked"; }
 
 class ModuleBlock : public Block, public ChecksSplits {
@@ -46,10 +47,11 @@ class ModuleBlock : public Block, public ChecksSplits {
     for (const auto& entry : module_->named_parameters()) add(entry.key(), entry.value(), Kind::parameter);
     find_embeddings();
     for (const auto& entry : module_->named_buffers()) {
-      if (!entry.value().is_floating_point()) {
-        whole_.push_back({entry.key(), entry.value()});
+      if (!entry.value().defined()) continue;
+      if (is_running(entry.key()) && entry.value().is_floating_point()) {
+        add(entry.key(), entry.value(), Kind::statistic);
       } else {
-        add(entry.key(), entry.value(), is_running(entry.key()) ? Kind::statistic : Kind::constant);
+        buffers_.push_back({.name = entry.key(), .value = entry.value(), .counts = is_count(entry.key())});
       }
     }
     refuse_cumulative_means();
@@ -57,17 +59,20 @@ class ModuleBlock : public Block, public ChecksSplits {
 
   Tensors forward(const Tensors& inputs, const Context& context) override {
     refuse_sequence_parts(context);
-    if (module_->is_training() != context.training) module_->train(context.training);
     if (context.training) seed_generators(context, inputs);
-    if (!inputs.empty()) move_whole(inputs.front().device());
-    for (const std::unique_ptr<Held>& held : held_) held->version = version_of(held->parameter.value);
-    for (Whole& whole : whole_) whole.version = version_of(whole.value);
-    Tensors outputs = chain_ ? Tensors{chain_->forward(inputs.front(), context)} : forward_(inputs);
-    for (const std::unique_ptr<Held>& held : held_) {
-      if (held->kind == Kind::constant) check_constant(held->name, held->parameter.value, held->version);
+    std::vector<uint32_t> versions;
+    for (Buffer& buffer : buffers_) {
+      versions.push_back(version_of(buffer.value));
+      if (buffer.counts && context.training) buffer.keep_count(context.step);
     }
-    for (const Whole& whole : whole_) {
-      if (!is_count(whole.name)) check_constant(whole.name, whole.value, whole.version);
+    Tensors outputs = run(inputs, context);
+    for (size_t i = 0; i < buffers_.size(); ++i) {
+      Buffer& buffer = buffers_[i];
+      if (!buffer.counts) {
+        check_constant(buffer, versions[i]);
+      } else if (context.training) {
+        buffer.count_once(context.step);
+      }
     }
     return outputs;
   }
@@ -84,8 +89,16 @@ class ModuleBlock : public Block, public ChecksSplits {
                        .decay = decays(value),
                        .statistic = statistic,
                        .wide = statistic,
-                       .frozen = held->kind == Kind::constant || (held->kind == Kind::parameter && !value.requires_grad()),
+                       .frozen = !statistic && !value.requires_grad(),
                        .embedding = held->embedding});
+    }
+    return specs;
+  }
+
+  std::vector<BufferSpec> buffers() override {
+    std::vector<BufferSpec> specs;
+    for (const Buffer& buffer : buffers_) {
+      specs.push_back({.name = buffer.name, .value = buffer.value, .counts = buffer.counts});
     }
     return specs;
   }
@@ -107,21 +120,38 @@ class ModuleBlock : public Block, public ChecksSplits {
   }
 
  private:
-  enum class Kind { parameter, statistic, constant };
+  enum class Kind { parameter, statistic };
   struct Held {
     std::string name;
     Parameter parameter;
     Kind kind;
-    uint32_t version = 0;  ///< before a forward
     bool embedding = false;
   };
 
-  /// A buffer of whole numbers or truth values, which flat memory has no place for.
-  struct Whole {
+  /// A buffer that is no statistic. A count goes on by what a step's first forward adds: micro-batches that follow, and blocks
+  /// that are computed again, leave it as it is, so that it is the same in every layout.
+  struct Buffer {
     std::string name;
     at::Tensor value;
-    uint32_t version = 0;  ///< before a forward
+    bool counts = false;
+    int64_t step = -1;       ///< that the count has taken in
+    uint32_t version = 0;    ///< that it had then: another one was written from outside, by a load
+    at::Tensor before = {};  ///< a forward that is not to count
+
+    void keep_count(int64_t now) { before = step == now && version == version_of(value) ? value.clone() : at::Tensor(); }
+    void count_once(int64_t now) {
+      if (before.defined()) value.copy_(before);
+      before.reset();
+      step = now;
+      version = version_of(value);
+    }
   };
+
+  /// Its modules as their owner has set them; an evaluation is one of all of them.
+  Tensors run(const Tensors& inputs, const Context& context) {
+    const auto forward = [&] { return chain_ ? Tensors{chain_->forward(inputs.front(), context)} : forward_(inputs); };
+    return context.training ? forward() : run_in_evaluation(*module_, forward);
+  }
 
   void add(const std::string& name, const at::Tensor& value, Kind kind) {
     held_.push_back(std::make_unique<Held>(Held{name, {value, {}}, kind}));
@@ -142,15 +172,6 @@ class ModuleBlock : public Block, public ChecksSplits {
     if (!context.sequence_parallel) return;
     throw InputError(fmt::format(
         "layout.sequence_parallel: block '{}' is made of torch modules, which take whole sequences; leave it out", name_));
-  }
-
-  /// To where the block runs. Not to the meta device, on which costs are taken: it keeps no values, and LibTorch gives no
-  /// tensor of another device its memory.
-  void move_whole(at::Device device) {
-    if (device.is_meta()) return;
-    for (Whole& whole : whole_) {
-      if (whole.value.device() != device) whole.value.set_data(whole.value.to(device));
-    }
   }
 
   /// Its running statistics are divided by the number of forwards so far, which differs with layouts and recomputing.
@@ -174,12 +195,12 @@ class ModuleBlock : public Block, public ChecksSplits {
     return norm && norm->options.track_running_stats() && !norm->options.momentum().has_value();
   }
 
-  void check_constant(const std::string& name, const at::Tensor& value, uint32_t version) const {
-    if (version_of(value) == version) return;
-    throw InputError(
-        fmt::format("model: the forward of block '{}' changed its buffer '{}', which is taken for constant; only buffers whose "
-                    "names begin with 'running_' are combined over micro-batches",
-                    name_, name));
+  void check_constant(const Buffer& buffer, uint32_t version) const {
+    if (version_of(buffer.value) == version) return;
+    throw InputError(fmt::format(
+        "model: the forward of block '{}' changed its buffer '{}', which is taken for constant; only float32 buffers whose "
+        "names begin with 'running_' are combined over micro-batches",
+        name_, buffer.name));
   }
 
   /// The same numbers for the same samples, whichever rank has them, and however often they are computed: from the CPU's
@@ -212,7 +233,7 @@ class ModuleBlock : public Block, public ChecksSplits {
   std::function<Tensors(const Tensors&)> forward_;
   std::unique_ptr<ModuleChain> chain_;  ///< instead of forward_
   std::vector<std::unique_ptr<Held>> held_;
-  std::vector<Whole> whole_;
+  std::vector<Buffer> buffers_;
 };
 
 /// Several modules of a sequence in a row, seen as one.
@@ -229,6 +250,18 @@ std::shared_ptr<Block> joined_block(const std::string& name, const std::vector<t
   return std::make_shared<ModuleBlock>(name, std::move(holder), chain);
 }
 
+/// What is registered at the sequence itself is in none of the blocks, which are made of its modules.
+void refuse_own_tensors(const std::string& model, const torch::nn::SequentialImpl& sequence) {
+  const auto refuse = [&model](const char* what, const std::string& name) {
+    throw InputError(
+        fmt::format("model '{}': {} '{}' is registered at the sequence itself, of which only the modules run; "
+                    "register it at the module that reads it",
+                    model, what, name));
+  };
+  for (const auto& entry : sequence.named_parameters(/*recurse=*/false)) refuse("parameter", entry.key());
+  for (const auto& entry : sequence.named_buffers(/*recurse=*/false)) refuse("buffer", entry.key());
+}
+
 }  // namespace
 
 std::shared_ptr<Block> module_block(std::string name, std::shared_ptr<torch::nn::Module> module,
@@ -238,6 +271,7 @@ std::shared_ptr<Block> module_block(std::string name, std::shared_ptr<torch::nn:
 
 Model sequential_model(const std::string& name, torch::nn::Sequential sequence, Loss loss) {
   if (sequence->size() == 0) throw InputError(fmt::format("model '{}': the sequence is empty", name));
+  refuse_own_tensors(name, *sequence);
   Model model{.name = name, .blocks = {}, .loss = std::move(loss), .hits = count_hits};
   const auto names = sequence->named_children();
   std::vector<torch::nn::AnyModule> modules;

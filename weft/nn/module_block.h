@@ -4,8 +4,12 @@
 // included; rank 0's are taken everywhere.
 //
 // Parameters that take no gradient (requires_grad) when training starts are frozen: they cost their memory, and no gradient,
-// optimizer state or reduction. Of floating-point buffers those whose names begin with "running_" (BatchNorm's statistics) are
-// combined as nn/flat.h says; others, whole numbers too, are constant: a forward that changes one throws InputError.
+// optimizer state or reduction. Float32 buffers whose names begin with "running_" (BatchNorm's statistics) are combined as
+// nn/flat.h says. Others, of any type that checkpoints have, are constant (BufferSpec): a forward that changes one throws
+// InputError, but for "num_batches_tracked", which goes on once a step whatever the layout.
+//
+// Each module trains or evaluates as its owner has set it (train(), eval()): a BatchNorm in eval() keeps its statistics in
+// every step. An evaluation puts all of them in eval(), and gives each its own flag back.
 //
 // Random numbers that it takes from LibTorch's default generators (Dropout), the CPU's and that of its inputs' device, are
 // keyed by (seed, step, block, sample), one rank a process; on a device whose generator cannot be seeded forward throws

@@ -41,6 +41,7 @@ class PartlyFrozen : public Block, public HasKind, public ChecksSplits {
     for (size_t i = 0; i < specs.size(); ++i) specs[i].frozen = specs[i].frozen || frozen_.at(i);
     return specs;
   }
+  std::vector<BufferSpec> buffers() override { return block_->buffers(); }
   bool can_recompute_parts() const override { return block_->can_recompute_parts(); }
   bool can_split_backward() const override { return block_->can_split_backward(); }
   bool can_join_batches() const override { return block_->can_join_batches(); }

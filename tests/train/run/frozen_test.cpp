@@ -51,9 +51,10 @@ torch::nn::Sequential network() {
   return result;
 }
 
-/// Elements with a gradient by block, in whole runs of 64: the bias of 12; 144 and 12; 36 and 3. And those without.
+/// Elements with a gradient by block, in whole runs of 64: the bias of 12; 144 and 12; 36 and 3. And those without; a buffer
+/// has memory of its own.
 const std::vector<int64_t> kTrained = {0, 0, 64, 256, 0, 128};
-const std::vector<int64_t> kFrozen = {128, 128, 128, 128, 192, 0};
+const std::vector<int64_t> kFrozen = {128, 128, 128, 0, 192, 0};
 
 Batch batch_of(int64_t step) {
   const at::Generator generator = at::detail::createCPUGenerator(static_cast<uint64_t>(step) + 100);

@@ -1,6 +1,8 @@
 #include "weft/checkpoint/format/compare_checkpoints.h"
 
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/maximum.h>
+#include <ATen/ops/view_as_real.h>
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -17,6 +19,7 @@ bool same_bits(const at::Tensor& a, const at::Tensor& b) {
 }
 
 TensorDifference compare_values(const std::string& name, const at::Tensor& a, const at::Tensor& b) {
+  if (a.is_complex()) return compare_values(name, at::view_as_real(a), at::view_as_real(b));  // its numbers one by one
   const at::Tensor x = a.to(at::kDouble), y = b.to(at::kDouble);
   const at::Tensor differ = x.ne(y).logical_and(x.eq(x).logical_or(y.eq(y)));  // of numbers; a NaN is not itself
   return {.name = name,
@@ -83,6 +86,35 @@ std::vector<NamedTensor> read_average(SavedCheckpoint& checkpoint) {
   throw InputError(fmt::format("{}: it has no average of the weights; its run kept none (optimizer.ema)", checkpoint.path()));
 }
 
+namespace {
+
+/// A weight of all checkpoints, which has one shape.
+std::vector<at::Tensor> read_all(std::vector<SavedCheckpoint>& checkpoints, const std::string& name) {
+  std::vector<at::Tensor> values;
+  for (SavedCheckpoint& checkpoint : checkpoints) {
+    values.push_back(checkpoint.read(kModelPrefix + name));
+    if (values.back().sizes() == values.front().sizes() && values.back().scalar_type() == values.front().scalar_type())
+      continue;
+    throw InputError(fmt::format("{} and {} have '{}' in other shapes or types; average checkpoints of one model",
+                                 checkpoints.front().path(), checkpoint.path(), name));
+  }
+  return values;
+}
+
+at::Tensor mean_of(const std::vector<at::Tensor>& values) {
+  const at::Tensor sum = values.front().to(at::kDouble);
+  for (size_t i = 1; i < values.size(); ++i) sum.add_(values[i]);
+  return sum.div_(static_cast<double>(values.size())).to(at::kFloat);
+}
+
+at::Tensor largest_of(const std::vector<at::Tensor>& values) {
+  at::Tensor largest = values.front();
+  for (const at::Tensor& value : values) largest = at::maximum(largest, value);
+  return largest;
+}
+
+}  // namespace
+
 std::vector<NamedTensor> average_weights(std::vector<SavedCheckpoint>& checkpoints) {
   SavedCheckpoint& first = checkpoints.front();
   const std::vector<std::string> names = first.weights();
@@ -90,18 +122,23 @@ std::vector<NamedTensor> average_weights(std::vector<SavedCheckpoint>& checkpoin
     if (other.weights() == names) continue;
     throw InputError(fmt::format("{} and {} have other weights; average checkpoints of one model", first.path(), other.path()));
   }
+  std::map<std::string, std::string> kinds = first.buffers();
   std::vector<NamedTensor> tensors;
   for (const std::string& name : names) {
-    const at::Tensor sum = first.read(kModelPrefix + name).to(at::kDouble);
-    for (size_t i = 1; i < checkpoints.size(); ++i) {
-      const at::Tensor next = checkpoints[i].read(kModelPrefix + name);
-      if (next.sizes() != sum.sizes()) {
-        throw InputError(fmt::format("{} and {} have '{}' in other shapes; average checkpoints of one model", first.path(),
-                                     checkpoints[i].path(), name));
-      }
-      sum.add_(next);
+    const std::vector<at::Tensor> values = read_all(checkpoints, name);
+    const auto kind = kinds.find(name);
+    if (kind == kinds.end()) {
+      tensors.push_back({name, mean_of(values)});
+      continue;
     }
-    tensors.push_back({name, sum.div_(static_cast<double>(checkpoints.size())).to(at::kFloat)});
+    for (size_t i = 0; i < values.size() && kind->second == kConstantBuffer; ++i) {
+      if (same_bits(values.front(), values[i])) continue;
+      throw InputError(
+          fmt::format("{} and {} have other values in buffer '{}', which no training changes: they are of two networks, whose "
+                      "weights have no mean; average checkpoints of one run",
+                      first.path(), checkpoints[i].path(), name));
+    }
+    tensors.push_back({name, kind->second == kConstantBuffer ? values.front() : largest_of(values)});
   }
   return tensors;
 }

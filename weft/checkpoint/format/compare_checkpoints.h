@@ -28,8 +28,9 @@ struct CheckpointDifference {
 /// Compares two checkpoints to the bit, a tensor at a time. A NaN is like a NaN.
 CheckpointDifference compare_checkpoints(SavedCheckpoint& a, SavedCheckpoint& b);
 
-/// The mean of the checkpoints' weights, in float32, summed in float64 (Polyak and Juditsky 1992). Throws InputError where they
-/// have other tensors or shapes.
+/// The mean of the checkpoints' weights, in float32, summed in float64 (Polyak and Juditsky 1992). Buffers stay as they are, of
+/// counts the largest. Throws InputError where the checkpoints have other tensors, shapes or types, or a constant buffer with
+/// other values.
 std::vector<NamedTensor> average_weights(std::vector<SavedCheckpoint>& checkpoints);
 
 /// The weights of a checkpoint, under their names in the model.

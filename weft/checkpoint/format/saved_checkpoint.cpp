@@ -3,6 +3,7 @@
 #include <ATen/ops/empty.h>
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "weft/base/error.h"
@@ -44,6 +45,17 @@ std::vector<std::string> SavedCheckpoint::weights() const {
     if (name.starts_with(kModelPrefix)) names.push_back(name.substr(std::string_view(kModelPrefix).size()));
   }
   return names;
+}
+
+std::map<std::string, std::string> SavedCheckpoint::buffers() const {
+  std::map<std::string, std::string> kinds;
+  const auto entry = index_->texts.find(kBuffersEntry);
+  if (entry == index_->texts.end()) return kinds;  // of a time when they were not told of
+  const nlohmann::json json = nlohmann::json::parse(entry->second, nullptr, /*allow_exceptions=*/false);
+  for (const auto& [name, kind] : json.items()) {
+    if (kind.is_string()) kinds[name] = kind.get<std::string>();
+  }
+  return kinds;
 }
 
 }  // namespace weft

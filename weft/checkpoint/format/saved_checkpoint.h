@@ -1,6 +1,7 @@
 // SavedCheckpoint: a checkpoint that is read tensor by tensor, whole, without ranks or a model.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,6 +27,8 @@ class SavedCheckpoint {
   void check();
   /// The names of the model's tensors, without the "model/" that the index has before them.
   std::vector<std::string> weights() const;
+  /// Which of them are buffers that are not trained, by name: kConstantBuffer or kCountBuffer.
+  std::map<std::string, std::string> buffers() const;
 
  private:
   std::string path_;
@@ -34,7 +37,10 @@ class SavedCheckpoint {
   std::unique_ptr<DataReader> reader_;
 };
 
-inline constexpr const char* kModelPrefix = "model/";  ///< of weights in an index
-inline constexpr const char* kAverageState = "ema";    ///< the state that is their average: "ema/NAME"
+inline constexpr const char* kModelPrefix = "model/";       ///< of weights in an index
+inline constexpr const char* kAverageState = "ema";         ///< the state that is their average: "ema/NAME"
+inline constexpr const char* kBuffersEntry = "buffers";     ///< of an index: the buffers that are saved, and their kinds
+inline constexpr const char* kConstantBuffer = "constant";  ///< the same from the start of a run to its end
+inline constexpr const char* kCountBuffer = "count";        ///< such as BatchNorm's count of forwards
 
 }  // namespace weft

@@ -14,6 +14,7 @@
 #include "weft/base/units.h"
 #include "weft/comm/store/store.h"
 #include "weft/comm/wait/await.h"
+#include "weft/nn/model_buffers.h"
 #include "weft/program/fingerprint.h"
 
 namespace weft {
@@ -75,6 +76,16 @@ std::string ramp_text(const BatchRamp& ramp, const std::vector<std::shared_ptr<c
   return text;
 }
 
+/// Names, shapes and types; the values are rank 0's.
+uint64_t buffers_fingerprint(const Model& model) {
+  std::string text;
+  for (const ModelBuffer& buffer : buffers_of(model)) {
+    text += fmt::format("{} [{}] {}{}\n", buffer.name, fmt::join(buffer.shape, ", "), c10::toString(buffer.type),
+                        buffer.counts ? " counts" : "");
+  }
+  return fnv1a(text);
+}
+
 void agree(const World& world, Store& store, const std::string& plan, const Deadline& deadline) {
   const auto wait_for = [&](const std::string& key, int rank) {
     return await_key(store, key, deadline, wait_for_rank(rank, "starting to train"));
@@ -123,6 +134,7 @@ std::string agreement_text(const std::vector<std::shared_ptr<const Program>>& pr
              "ranks: pp {} x dp {} x shard {} x cp {} x tp {}\n"
              "model: {} blocks, {} elements\n"
              "parameters (their names, shapes, and which are frozen): fingerprint {:016x}\n"
+             "buffers (their names, shapes and types): fingerprint {:016x}\n"
              "micro-batches: {} a rank, in {}\n"
              "sharded: {}\n"
              "bytes of an element: {} of weights, {} of gradients\n"
@@ -131,8 +143,8 @@ std::string agreement_text(const std::vector<std::shared_ptr<const Program>>& pr
              "instructions: {} of all pipeline ranks, fingerprint {:016x}\n",
              mesh.pp, mesh.dp, mesh.shard, mesh.cp, mesh.tp, program.num_blocks(),
              std::accumulate(program.block_numel.begin(), program.block_numel.end(), int64_t{0}), parameters,
-             program.micro_batches, counted(program.slots, "slot"), name(program.shard_level), program.weight_bytes,
-             program.gradient_bytes, options.reproducible_slots,
+             buffers_fingerprint(model), program.micro_batches, counted(program.slots, "slot"), name(program.shard_level),
+             program.weight_bytes, program.gradient_bytes, options.reproducible_slots,
              options.reproducible_slots > 0 || options.communication.tree_order ? "in tree order" : "in any order",
              options.reproducible_tp, instructions, fingerprint(program)) +
          ramp_text(options.ramp, programs) + options_text(options, optimizer) + options.agreement;

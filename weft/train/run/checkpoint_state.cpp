@@ -6,11 +6,13 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "weft/base/error.h"
 #include "weft/base/printable.h"
 #include "weft/checkpoint/format/data_reader.h"
 #include "weft/checkpoint/format/saved_checkpoint.h"
+#include "weft/train/run/buffer_state.h"
 #include "weft/train/run/own_state.h"
 
 namespace weft {
@@ -77,7 +79,8 @@ bool has_average(const CheckpointIndex& index) {
   return std::any_of(index.tensors.begin(), index.tensors.end(), [](const auto& entry) { return is_average(entry.first); });
 }
 
-/// What the checkpoint has and the trainer lacks, and the other way round. No average at all is no misfit: one begins.
+/// What the checkpoint has and the trainer lacks, and the other way round, but for buffers, which buffer_misfits() tells. No
+/// average at all is no misfit: one begins.
 std::vector<std::string> misfits(const TrainerParts& trainer, const CheckpointIndex& index) {
   const bool averages = has_average(index), keeps = trainer.options.average.is_kept();
   std::map<std::string, std::vector<int64_t>> due =
@@ -85,6 +88,8 @@ std::vector<std::string> misfits(const TrainerParts& trainer, const CheckpointIn
   for (const auto& [name, state] : trainer.registered) {
     for (const NamedTensor& t : state.tensors) due[registered_tensor(name, t.name)] = t.tensor.sizes().vec();
   }
+  std::set<std::string> buffers;
+  for (const ModelBuffer& buffer : trainer.model->buffers()) buffers.insert(model_state_name(buffer.name));
   std::vector<std::string> lines;
   for (const auto& [name, shape] : due) {
     const auto found = index.tensors.find(name);
@@ -101,7 +106,8 @@ std::vector<std::string> misfits(const TrainerParts& trainer, const CheckpointIn
   }
   for (const auto& [name, stored] : index.tensors) {
     if (is_average(name) && !keeps) continue;
-    if (due.count(name) == 0) lines.push_back(fmt::format("tensor '{}' of the checkpoint is not in the model", name));
+    if (due.count(name) > 0 || buffers.count(name) > 0) continue;
+    lines.push_back(fmt::format("tensor '{}' of the checkpoint is not in the model", name));
   }
   return lines;
 }
@@ -115,6 +121,7 @@ class Filler {
     const auto found = index_.tensors.find(part.name);
     if (found != index_.tensors.end() && found->second.shape == part.shape) reader_.read(part);
   }
+  void fill_buffers(const FlatModel& model) { weft::fill_buffers(model, index_, reader_); }
   int64_t bytes_read() const { return reader_.bytes_read(); }
 
  private:
@@ -154,6 +161,13 @@ void load_average(TrainerParts& trainer, const CheckpointIndex& index, const Sta
   trainer.updater->set_average_updates(report.step, updates);
 }
 
+std::string older_text(const std::vector<std::string>& buffers, const std::string& where) {
+  const std::string more = buffers.size() > 1 ? fmt::format(" and {} more", buffers.size() - 1) : "";
+  return fmt::format(
+      "{}: it was saved when checkpoints had no buffers but those of float32; as the model has them here: '{}'{}", where,
+      buffers.front(), more);
+}
+
 void require_none(const std::vector<std::string>& lines, const std::string& where, bool strict) {
   if (lines.empty() || !strict) return;
   const std::string more = lines.size() > 1 ? fmt::format(", and {} more", lines.size() - 1) : "";
@@ -168,6 +182,7 @@ void for_each_written(TrainerParts& trainer, const std::function<void(const Stat
   trainer.engine->for_each_state([&](int block, const std::vector<at::Tensor>& state) {
     for (const StatePart& part : written_state(*trainer.model, block, kept_of(trainer, state), share)) visit(part);
   });
+  for_each_written_buffer(*trainer.model, share, visit);
   if (trainer.mesh.world().rank() != 0) return;
   for (const auto& [name, state] : trainer.registered) {
     for (const NamedTensor& t : state.tensors) visit(whole_part(registered_tensor(name, t.name), t.tensor));
@@ -189,6 +204,7 @@ std::map<std::string, std::string> state_texts(const TrainerParts& trainer) {
     numbers[kAverageState] = {{"updates", trainer.updater->average_updates(trainer.steps_done)}};
   }
   texts[kTrainerEntry] = numbers.dump();
+  texts[kBuffersEntry] = buffers_text(*trainer.model);
   StateJson registered = StateJson::object();
   for (const auto& [name, state] : trainer.registered) {
     if (state.save) registered[name] = as_entry(state.save());
@@ -201,7 +217,10 @@ LoadReport load_state(TrainerParts& trainer, Storage& storage, const std::string
                       const LoadOptions& options) {
   const std::string where = storage.full(checkpoint);
   LoadReport report{.step = 0, .bytes_read = 0, .skipped = misfits(trainer, index)};
+  const BufferMisfits buffers = buffer_misfits(*trainer.model, index);
+  report.skipped.insert(report.skipped.end(), buffers.lines.begin(), buffers.lines.end());
   require_none(report.skipped, where, options.strict);
+  if (!buffers.older.empty()) report.skipped.push_back(older_text(buffers.older, where));
   Filler filler(storage, checkpoint, index);
   trainer.engine->fill_state([&](int block, std::vector<at::Tensor>& state) {
     const std::vector<StatePart> parts = own_state(*trainer.model, block, kept_of(trainer, state));
@@ -212,6 +231,7 @@ LoadReport load_state(TrainerParts& trainer, Storage& storage, const std::string
       }
     }
   });
+  filler.fill_buffers(*trainer.model);
   for (const auto& [name, state] : trainer.registered) {
     for (const NamedTensor& t : state.tensors) filler.fill(whole_part(registered_tensor(name, t.name), t.tensor));
   }

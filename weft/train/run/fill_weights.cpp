@@ -37,6 +37,20 @@ void fill_part(const StatePart& part, const at::Tensor& whole, const std::string
   }
 }
 
+/// Values of a buffer from a file. Floats may be of any width there, as weights are.
+at::Tensor buffer_from(const ModelBuffer& buffer, const at::Tensor& given, const std::string& path) {
+  if (given.sizes().vec() != buffer.shape) {
+    throw InputError(fmt::format("{}: '{}' is [{}] there, [{}] in the model", path, buffer.name, fmt::join(given.sizes(), ", "),
+                                 fmt::join(buffer.shape, ", ")));
+  }
+  const bool fits = given.scalar_type() == buffer.type || (given.is_floating_point() && at::isFloatingType(buffer.type));
+  if (!fits) {
+    throw InputError(fmt::format("{}: '{}' is {} there, {} in the model; convert it", path, buffer.name,
+                                 c10::toString(given.scalar_type()), c10::toString(buffer.type)));
+  }
+  return given.to(buffer.type);
+}
+
 }  // namespace
 
 std::vector<std::string> fill_weights(TrainerParts& trainer, const std::string& path, const WeightNames& names) {
@@ -44,14 +58,14 @@ std::vector<std::string> fill_weights(TrainerParts& trainer, const std::string& 
   std::map<std::string, std::string> in_file = names_in_file(*file, path, names);
   std::vector<std::string> missing;
   std::map<std::string, std::string> used;
-  for (const Param& param : trainer.model->params()) {
-    const auto found = in_file.extract(param.name);
-    if (found.empty()) {
-      missing.push_back(param.name);
-    } else {
-      used[param.name] = found.mapped();
-    }
-  }
+  const auto use = [&](const std::string& name, bool may_lack) {
+    const auto found = in_file.extract(name);
+    if (!found.empty()) used[name] = found.mapped();
+    if (found.empty() && !may_lack) missing.push_back(name);
+  };
+  for (const Param& param : trainer.model->params()) use(param.name, /*may_lack=*/false);
+  // A count that is not there stays as it is: not all files have had it.
+  for (const ModelBuffer& buffer : trainer.model->buffers()) use(buffer.name, /*may_lack=*/buffer.counts);
   if (!missing.empty()) {
     const std::string more = missing.size() > 1 ? fmt::format(" and {} more", missing.size() - 1) : "";
     throw InputError(
@@ -64,6 +78,11 @@ std::vector<std::string> fill_weights(TrainerParts& trainer, const std::string& 
     }
     trainer.start_average(block, state);
   });
+  for (const ModelBuffer& buffer : trainer.model->buffers()) {
+    const auto theirs = used.find(buffer.name);
+    if (!trainer.model->holds(buffer.block) || theirs == used.end()) continue;
+    set_values(buffer, buffer_from(buffer, file->read(theirs->second), path));
+  }
   trainer.updater->set_average_updates(trainer.steps_done, 0);
   std::vector<std::string> unused;
   unused.reserve(in_file.size());

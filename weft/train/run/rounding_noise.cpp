@@ -45,6 +45,7 @@ class Noisy : public Block {
     return outputs;
   }
   std::vector<ParamSpec> parameters() override { return block_->parameters(); }
+  std::vector<BufferSpec> buffers() override { return block_->buffers(); }
   bool can_recompute_parts() const override { return block_->can_recompute_parts(); }
   bool can_split_backward() const override { return block_->can_split_backward(); }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -52,6 +53,7 @@ Trainer::Trainer(const Mesh& mesh, Model model, const OptimizerOptions& optimize
   check_layout(options.layout, options.reproducible_slots > 0);
   check_average(options.average);
   check_parts(*state_->pending, options.layout);
+  check_buffers(*state_->pending);
   check_composition(facts_of(*state_->pending, options.layout,
                              {.dp = mesh.size("dp"),
                               .shard = mesh.size("shard"),
@@ -196,18 +198,28 @@ FlatModel& Trainer::model() {
 void Trainer::for_each_weight(const std::function<void(const std::string& name, const at::Tensor& value)>& visit) {
   start();
   TrainerParts& s = *state_;
-  std::vector<const Param*> params;
-  for (const Param& param : s.model->params()) params.push_back(&param);
-  std::sort(params.begin(), params.end(), [](const Param* a, const Param* b) { return a->name < b->name; });
+  struct Entry {
+    const Param* param = nullptr;
+    const ModelBuffer* buffer = nullptr;
+  };
+  std::map<std::string, Entry> entries;
+  for (const Param& param : s.model->params()) entries[param.name] = {&param, nullptr};
+  for (const ModelBuffer& buffer : s.model->buffers()) entries[buffer.name] = {nullptr, &buffer};
   int block = -1;
   at::Tensor parts;  // [ranks of tp, the block's elements]
-  for (const Param* param : params) {
-    if (param->block != block) {
+  for (const auto& [name, entry] : entries) {
+    if (entry.buffer) {
+      at::Tensor buffer;
+      s.attempt("reading buffers", [&] { buffer = s.engine->buffer_values(*entry.buffer).cpu(); });
+      visit(name, buffer);
+      continue;
+    }
+    if (entry.param->block != block) {
       parts.reset();
-      block = param->block;
+      block = entry.param->block;
       s.attempt("reading weights", [&] { parts = s.engine->master_weights(block); });
     }
-    visit(param->name, join_parts(*param, parts));
+    visit(name, join_parts(*entry.param, parts));
   }
 }
 

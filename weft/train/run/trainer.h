@@ -87,8 +87,8 @@ class Trainer {
 
   /// The model, bound: which parameters there are, and what this rank has of them.
   FlatModel& model();
-  /// Visits every parameter, whole, in float32 on the CPU, in order of names. Collective over the world; one block at a time is
-  /// whole.
+  /// Visits every parameter and buffer, whole, on the CPU, in order of names: parameters and statistics in float32, other
+  /// buffers in their own type. Collective over the world; one block at a time is whole.
   void for_each_weight(const std::function<void(const std::string& name, const at::Tensor& value)>& visit);
 
   /// Joins state of the caller's to the checkpoints that follow, under a name of its own. On all ranks, before load().

@@ -12,6 +12,8 @@
 #include "weft/base/error.h"
 #include "weft/base/math.h"
 #include "weft/base/units.h"
+#include "weft/checkpoint/safetensors_header.h"
+#include "weft/nn/model_buffers.h"
 #include "weft/program/fingerprint.h"
 
 namespace weft {
@@ -75,6 +77,16 @@ void check_parts(const Model& model, const LayoutOptions& layout) {
   }
   throw InputError(
       fmt::format("trainer: no block of model '{}' can compute its attention again; recompute whole blocks", model.name));
+}
+
+void check_buffers(const Model& model) {
+  for (const ModelBuffer& buffer : buffers_of(model)) {
+    if (safetensors_type(buffer.type) != nullptr) continue;
+    throw InputError(
+        fmt::format("trainer: buffer '{}' is {}, which checkpoints have no type for; keep it in another one (real "
+                    "and imaginary parts apart, for a complex one)",
+                    buffer.name, c10::toString(buffer.type)));
+  }
 }
 
 bool trains(const Model& model) {

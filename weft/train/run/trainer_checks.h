@@ -28,6 +28,8 @@ void check_same_memory(const Program& program, const Program& phase);
 
 /// Some block must have parts to compute again, where the layout asks for that.
 void check_parts(const Model& model, const LayoutOptions& layout);
+/// Each buffer must have values of its own, of a type that checkpoints have.
+void check_buffers(const Model& model);
 /// Whether any parameter is trained.
 bool trains(const Model& model);
 

@@ -6,7 +6,7 @@
 namespace weft {
 
 void Staging::add(const StatePart& part) {
-  if (part.runs.empty()) return;
+  if (part.runs.empty() && part.whole_numel() > 0) return;  // a tensor without elements is there all the same
   c10::NoGradGuard no_grad;
   const StatePart from = narrowed(part);
   const at::Tensor& source = from.memory;
