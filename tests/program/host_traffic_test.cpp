@@ -58,6 +58,8 @@ TEST(HostTraffic, OfSumsInBfloat16) {
     EXPECT_EQ(narrow.weights, exact.weights);
     EXPECT_EQ(narrow.losses, exact.losses);
   }
+  const Program split = build_program(split_model(splittable(toy_model(3, 2 * kNumel)), 1, 2), {.tp = 2, .micro_batches = 2});
+  EXPECT_EQ(host_traffic(split, 1, true)[0].inner, host_traffic(split, 1)[0].inner) << "sums of activations cross as they are";
 }
 
 // A pipeline's stages on two hosts: what one rank sends to the other is what crosses. Inside a host nothing does.

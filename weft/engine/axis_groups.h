@@ -22,6 +22,9 @@ class AxisGroups {
   void set(AxisSet axes, Group group) { by_axes_.insert_or_assign(axes, std::move(group)); }
   /// Sets that of the pipeline ranks that hold a block (tied weights).
   void set_tied(int block, Group group) { tied_.insert_or_assign(block, std::move(group)); }
+  /// Sets others of the same ranks for sums of gradients.
+  void set_gradients(AxisSet axes, Group group) { gradients_.insert_or_assign(axes, std::move(group)); }
+  void set_tied_gradients(int block, Group group) { tied_gradients_.insert_or_assign(block, std::move(group)); }
 
   /// The group along the axes.
   const Group& along(AxisSet axes) const {
@@ -33,11 +36,20 @@ class AxisGroups {
     const auto found = tied_.find(block);
     return found == tied_.end() ? alone_ : found->second;
   }
+  /// What sums of gradients go through: the same unless others were set.
+  const Group& gradients_along(AxisSet axes) const {
+    const auto found = gradients_.find(axes);
+    return found == gradients_.end() ? along(axes) : found->second;
+  }
+  const Group& tied_gradients(int block) const {
+    const auto found = tied_gradients_.find(block);
+    return found == tied_gradients_.end() ? tied(block) : found->second;
+  }
 
  private:
   Group alone_;
-  std::map<AxisSet, Group> by_axes_;
-  std::map<int, Group> tied_;
+  std::map<AxisSet, Group> by_axes_, gradients_;
+  std::map<int, Group> tied_, tied_gradients_;
 };
 
 }  // namespace weft

@@ -185,7 +185,11 @@ Work StepRun::start(const Instruction& instruction, const NextMicroBatch& next) 
 
 const Group& StepRun::group_of(const Instruction& x) const {
   const int tied = tied_block(x);
-  return tied < 0 ? options_.groups.along(x.axes) : options_.groups.tied(tied);
+  const AxisGroups& groups = options_.groups;
+  if (x.op == Op::reduce || x.op == Op::reduce_scatter) {
+    return tied < 0 ? groups.gradients_along(x.axes) : groups.tied_gradients(tied);
+  }
+  return tied < 0 ? groups.along(x.axes) : groups.tied(tied);
 }
 
 /// Slot s closes: with t trailing ones in s, the t last partial sums join it, left operand first, as a binary counter carries.

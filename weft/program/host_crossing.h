@@ -18,8 +18,8 @@ Way way_of(Op op);
 /// Bytes that are reduced or gathered among n ranks, of which a ring over all of them would send `wire_bytes` a rank.
 double whole_bytes(Way way, int64_t wire_bytes, int ranks);
 
-/// What crosses of a byte that does: half of one where float32 sums cross in bfloat16 (`narrow`: comm/hosts/wire.h). Those of
-/// up to 16 KiB, and what is gathered, cross as they are.
+/// What crosses of a byte that does: half of one where sums of gradients in float32 cross in bfloat16 (`narrow`:
+/// comm/hosts/wire.h). Those of up to 16 KiB, and what is gathered, cross as they are.
 double wire_factor(bool narrow, Way way, double whole_bytes);
 
 /// The share of them that a host with `here` of the n ranks sends to `hosts` - 1 others: of an all-reduce 2 (H-1)/H, of a

@@ -75,7 +75,7 @@ class Crossings {
     int ranks = 0;
     for (const auto& [host, here] : on_host) ranks += here;
     const double whole = whole_bytes(way, wire_bytes, ranks);
-    const double factor = wire_factor(narrow_ && kind != WireKind::losses, way, whole);
+    const double factor = wire_factor(narrow_ && kind == WireKind::gradients, way, whole);
     for (const auto& [host, here] : on_host) {
       const double share = crossing_share(way, static_cast<int>(on_host.size()), ranks, here);
       field_of(hosts_[host], kind) += static_cast<int64_t>(whole * factor * share + 0.5);

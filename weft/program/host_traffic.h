@@ -22,7 +22,8 @@ struct HostTraffic {
 
 /// The traffic of each host, where neighbours by rank share one, `ranks_per_host` of them (the last may have fewer). Of n ranks
 /// of an axis on H hosts, c of them on this one, an all-reduce of B bytes sends 2 B (H-1)/H, a reduce-scatter B (n-c)/n, an
-/// all-gather B c/n (H-1). `narrow`: sums of float32 cross in bfloat16. Throws InputError for less than one rank a host.
+/// all-gather B c/n (H-1). `narrow`: sums of gradients in float32 cross in bfloat16. Throws InputError for less than one rank a
+/// host.
 std::vector<HostTraffic> host_traffic(const Program& program, int ranks_per_host, bool narrow = false);
 
 /// The host that sends most.

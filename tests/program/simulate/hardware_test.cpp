@@ -148,6 +148,9 @@ TEST(Network, in_two_levels_a_byte_crosses_once_for_a_host) {
   hardware.narrow_across = true;
   EXPECT_DOUBLE_EQ(Network(ranks, hardware).ring(kReplicaAxis).seconds({.op = Op::reduce, .wire_bytes = 80000}),
                    2 * 2.0 + 40000 / 8.0);
+  EXPECT_DOUBLE_EQ(Network(ranks, hardware).ring(kReplicaAxis).seconds(InnerCall{.axes = kReplicaAxis, .wire_bytes = 80000}),
+                   2 * 2.0 + 80000 / 8.0)
+      << "a sum of activations";
   EXPECT_TRUE(network.is_beside(Port::network));
   EXPECT_FALSE(network.is_beside(Port::host));
 }

@@ -54,7 +54,7 @@ struct Hardware {
   /// inside each host before. They and transfers between hosts run beside compute whatever `overlap` says: a thread of their
   /// own waits for the network. False: rings, as of NCCL.
   bool two_levels = false;
-  bool narrow_across = false;  ///< with two_levels, sums of float32 cross in bfloat16: a layout's wish, in no file
+  bool narrow_across = false;  ///< with two_levels, sums of gradients in float32 cross in bfloat16: a layout's wish, in no file
 
   int ranks_per_host = 1;  ///< neighbours by rank
   Link intra_host = {};    ///< of a rank to others of its host

@@ -7,6 +7,8 @@
 #include <map>
 #include <vector>
 
+#include "weft/program/cost.h"
+
 namespace weft {
 namespace {
 
@@ -59,23 +61,23 @@ class Pass {
 
 double Ring::seconds(const Instruction& x) const {
   if (ranks == 1) return 0.0;
-  if (two_levels) return two_level_seconds(way_of(x.op), x.wire_bytes);
+  if (two_levels) return two_level_seconds(way_of(x.op), x.wire_bytes, wire_kind(x) == WireKind::gradients);
   const bool halves = x.op == Op::gather || x.op == Op::reduce_scatter || x.op == Op::gather_gradients;
   const int rounds = (halves ? 1 : 2) * (ranks - 1);
   return rounds * link.latency_s + static_cast<double>(x.wire_bytes) / link.bytes_per_s;
 }
 
 double Ring::seconds(const InnerCall& call) const {
-  if (two_levels) return two_level_seconds(Way::all_reduce, call.wire_bytes);
+  if (two_levels) return two_level_seconds(Way::all_reduce, call.wire_bytes, /*gradients=*/false);
   return call.rounds * link.latency_s + static_cast<double>(call.wire_bytes) / link.bytes_per_s;
 }
 
 // The levels one after the other: what runs at the same time, in chunks of a large call, is not counted on.
-double Ring::two_level_seconds(Way way, int64_t wire_bytes) const {
+double Ring::two_level_seconds(Way way, int64_t wire_bytes, bool gradients) const {
   const double rounds = way == Way::all_reduce ? 2.0 : 1.0;
   const double bytes = whole_bytes(way, wire_bytes, ranks);
-  double seconds =
-      rounds * link.latency_s + wire_factor(narrow, way, bytes) * crossing[static_cast<size_t>(way)] * bytes / link.bytes_per_s;
+  double seconds = rounds * link.latency_s +
+                   wire_factor(narrow && gradients, way, bytes) * crossing[static_cast<size_t>(way)] * bytes / link.bytes_per_s;
   if (on_host > 1) seconds += rounds * inside.seconds(bytes * (on_host - 1) / on_host);
   return seconds;
 }

@@ -33,13 +33,13 @@ struct Ring {
   double seconds(const InnerCall& call) const;
 
   bool two_levels = false;
-  bool narrow = false;                         ///< two levels: sums cross in half the bytes
+  bool narrow = false;                         ///< two levels: sums of gradients cross in half the bytes
   std::array<double, kNumWays> crossing = {};  ///< two levels: what a port to other hosts sends, of all bytes, by Way
   Link inside = {};                            ///< two levels: between ranks of a host
   int on_host = 1;                             ///< two levels: the most ranks on a host
 
  private:
-  double two_level_seconds(Way way, int64_t wire_bytes) const;
+  double two_level_seconds(Way way, int64_t wire_bytes, bool gradients) const;
 };
 
 /// Which links of the hardware a program uses.

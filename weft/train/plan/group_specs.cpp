@@ -36,9 +36,23 @@ class Specs {
   std::vector<GroupSpec> specs_;
 };
 
+/// Groups of their own for what gradients are summed along, of the same ranks.
+void add_gradients(std::vector<GroupSpec>& specs, const Program& program) {
+  const size_t exact = specs.size();
+  for (size_t i = 0; i < exact; ++i) {
+    GroupSpec spec = specs[i];
+    const auto is_other = [&](AxisSet axes) {
+      return axes != replica_axes(program) && (axes != kShardAxis || program.shards == 1);
+    };
+    if (spec.block < 0) spec.axes.erase(std::remove_if(spec.axes.begin(), spec.axes.end(), is_other), spec.axes.end());
+    spec.gradients = true;
+    if (spec.block >= 0 || (spec.ranks > 1 && !spec.axes.empty())) specs.push_back(spec);
+  }
+}
+
 }  // namespace
 
-std::vector<GroupSpec> group_specs(const Program& program, int pp_rank) {
+std::vector<GroupSpec> group_specs(const Program& program, int pp_rank, bool rounds) {
   Specs all(program);
   all.add(kDataAxes);
   if (program.inner_shards > 1) all.add(kInnerAxis);
@@ -56,6 +70,7 @@ std::vector<GroupSpec> group_specs(const Program& program, int pp_rank) {
     const bool holds = std::find(holders.begin(), holders.end(), pp_rank) != holders.end();
     specs.push_back({.axes = {kPipelineAxis}, .ranks = holds ? program.num_holders(block) : 1, .block = block});
   }
+  if (rounds) add_gradients(specs, program);
   return specs;
 }
 

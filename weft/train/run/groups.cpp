@@ -58,8 +58,9 @@ Axis axis_of(const GroupSpec& spec, const Mesh& mesh, const Program& program) {
 
 RankGroups make_groups(const Mesh& mesh, const Program& program, const GroupOptions& options) {
   RankGroups groups{.by_axes = AxisGroups(options.device), .all = {}};
-  for (const GroupSpec& spec : group_specs(program, mesh.coordinate("pp"))) {
+  for (const GroupSpec& spec : group_specs(program, mesh.coordinate("pp"), options.across_hosts != AcrossHosts::exact)) {
     GroupOptions own = options;
+    if (!spec.gradients) own.across_hosts = AcrossHosts::exact;
     if (spec.message_bytes > 0) own.message_bytes = spec.message_bytes;
     Axis axis = axis_of(spec, mesh, program);
     const bool reduces = std::find(spec.axes.begin(), spec.axes.end(), replica_axes(program)) != spec.axes.end();
@@ -67,7 +68,9 @@ RankGroups make_groups(const Mesh& mesh, const Program& program, const GroupOpti
     const Group group = mesh.group(axis, own);
     groups.all.push_back(group);
     if (spec.block >= 0) {
-      groups.by_axes.set_tied(spec.block, group);
+      spec.gradients ? groups.by_axes.set_tied_gradients(spec.block, group) : groups.by_axes.set_tied(spec.block, group);
+    } else if (spec.gradients) {
+      for (const AxisSet axes : spec.axes) groups.by_axes.set_gradients(axes, group);
     } else {
       for (const AxisSet axes : spec.axes) groups.by_axes.set(axes, group);
     }

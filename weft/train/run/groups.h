@@ -15,7 +15,8 @@ struct RankGroups {
   std::vector<Group> all;  ///< each once, kDataAxes' first
 };
 
-/// Makes the groups of group_specs(). Collective over the world.
+/// Makes the groups of group_specs(), of which those of gradients alone heed GroupOptions::across_hosts. Collective over the
+/// world.
 RankGroups make_groups(const Mesh& mesh, const Program& program, const GroupOptions& options);
 
 }  // namespace weft
