@@ -133,8 +133,8 @@ TEST(Muon, GivesTheOthersTheUpdateOfAdamW) {
     for (int b = 0; b < 3; ++b) {
       flat.flat(b).gradients.normal_();
       other.flat(b).gradients.copy_(flat.flat(b).gradients);
-      muon->update(b, {.lr = 0.01, .divisor = 3.0, .number = step + 1});
-      adamw->update(b, {.lr = 0.0005, .divisor = 3.0, .number = step + 1});
+      muon->update(b, {.lr = 0.01, .divisor = 3.0});
+      adamw->update(b, {.lr = 0.0005, .divisor = 3.0});
     }
   }
   for (const char* name : {"wte.weight", "h.table", "h.bias", "h.gain", "head.weight"}) {

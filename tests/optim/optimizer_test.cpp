@@ -152,7 +152,7 @@ TEST_P(OptimizerTest, FollowsItsFormula) {
     const at::Tensor g = at::randn(p.flat.flat(0).gradients.sizes());
     p.flat.flat(0).gradients.copy_(g);
     const double lr = 0.01 / (step + 1);
-    update(*optimizer, p.flat, {.lr = lr, .divisor = c.divisor, .number = step + 1});
+    update(*optimizer, p.flat, {.lr = lr, .divisor = c.divisor});
     for (size_t i = 0; i < params.size(); ++i) {
       const at::Tensor gradient = part(g, params[i]).to(at::kDouble) / c.divisor;
       std::visit([&](const auto& o) { references[i].step(o, lr, gradient, params[i].group == ParamGroup::decay); }, c.options);

@@ -86,15 +86,16 @@ class AdafactorOptimizer : public PieceOptimizer<Adafactor> {
       if (!is_trained(param.group) || param.numel == 0) continue;
       const at::Tensor gradient =
           at::div(gradients.narrow(0, param.offset, param.numel).to(at::kFloat), step.divisor).view(param.shape);
-      move(index, gradient, mean_squares(index, gradient, state, step), step);
+      move(index, gradient, mean_squares(index, gradient, state), step);
     }
     pieces_.model().copy_master_to_shard(block);
+    pieces_.advance(block);
   }
 
  private:
   /// Those of the parameter's gradients, of its shape, this step's among them.
-  at::Tensor mean_squares(int index, const at::Tensor& gradient, const at::Tensor& state, const UpdateStep& step) const {
-    const double share = std::pow(static_cast<double>(step.number), options_.beta2_decay);
+  at::Tensor mean_squares(int index, const at::Tensor& gradient, const at::Tensor& state) const {
+    const double share = std::pow(static_cast<double>(pieces_.number_of(index)), options_.beta2_decay);
     if (gradient.dim() < 2) {
       const at::Tensor variance = state.narrow(0, begin_[index], gradient.numel()).view(gradient.sizes());
       return variance.lerp_(at::mul(gradient, gradient), share).clone();
@@ -121,7 +122,7 @@ class AdafactorOptimizer : public PieceOptimizer<Adafactor> {
     const double clip = std::max(1.0, update.norm(2).item<double>() / (root * options_.update_clip));
     const double lr = step.lr * pieces_.lr_factor_of(index);
     const double rate =
-        std::min(lr, 1.0 / std::sqrt(static_cast<double>(step.number))) * std::max(options_.min_rms, rms_[index]);
+        std::min(lr, 1.0 / std::sqrt(static_cast<double>(pieces_.number_of(index)))) * std::max(options_.min_rms, rms_[index]);
     const double decay = pieces_.decay_of(index, param.group == ParamGroup::decay ? options_.weight_decay : 0.0);
     // One rounding an operation: an element has the same bits wherever in a vector it stands.
     at::Tensor weights = flat.master.narrow(0, own.begin, own.end - own.begin);

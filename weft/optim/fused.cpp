@@ -27,7 +27,7 @@ class AdamWOptimizer : public PieceOptimizer<AdamW> {
     c10::NoGradGuard no_grad;
     pieces_.update(block, [&](UpdatePiece& p) {
       const at::Tensor steps =
-          at::scalar_tensor(static_cast<double>(step.number), p.weights.options());  // as the fused kernels want it
+          at::scalar_tensor(static_cast<double>(p.number), p.weights.options());  // as the fused kernels want it
       at::_fused_adamw_({p.weights}, {p.gradients}, {p.state[0]}, {p.state[1]}, {}, {steps}, rate_of(p, step), options_.beta1,
                         options_.beta2, decay_of(p), options_.eps, /*amsgrad=*/false, /*maximize=*/false,
                         scale(step.divisor, p.weights));

@@ -116,16 +116,14 @@ class LambOptimizer : public LayerWise<Lamb> {
       const Moments moments = moments_of(p, step);
       p.state[0].copy_(moments.mean);
       p.state[1].copy_(moments.squares);
-      const at::Tensor move = move_by(moments, p, step);
+      const at::Tensor move = move_by(moments, p);
       scale_by_ratio(p, move);
       p.weights.sub_(move, rate_of(p, step));
     });
   }
 
  protected:
-  at::Tensor move_of(const UpdatePiece& p, const UpdateStep& step) const override {
-    return move_by(moments_of(p, step), p, step);
-  }
+  at::Tensor move_of(const UpdatePiece& p, const UpdateStep& step) const override { return move_by(moments_of(p, step), p); }
 
   double ratio(const TensorNorms& norms, const UpdateStep& /*step*/, double /*decay*/) const override {
     return norms.weights / norms.move;
@@ -143,8 +141,8 @@ class LambOptimizer : public LayerWise<Lamb> {
             at::mul(p.state[1], options_.beta2).addcmul_(gradients, gradients, 1.0 - options_.beta2)};
   }
 
-  at::Tensor move_by(const Moments& moments, const UpdatePiece& p, const UpdateStep& step) const {
-    const auto number = static_cast<double>(step.number);
+  at::Tensor move_by(const Moments& moments, const UpdatePiece& p) const {
+    const auto number = static_cast<double>(p.number);
     const double of_mean = 1.0 - std::pow(options_.beta1, number), of_squares = 1.0 - std::pow(options_.beta2, number);
     const at::Tensor root = at::sqrt(moments.squares).div_(std::sqrt(of_squares)).add_(options_.eps);
     at::Tensor move = at::div(moments.mean, of_mean).div_(root);

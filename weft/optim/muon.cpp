@@ -141,7 +141,7 @@ class MuonOptimizer : public PieceOptimizer<Muon> {
       }
     };
     for_each_part([](const at::Tensor& here, const at::Tensor& kept) { here.copy_(kept); });
-    const at::Tensor number = at::scalar_tensor(static_cast<double>(step.number), p.weights.options());
+    const at::Tensor number = at::scalar_tensor(static_cast<double>(p.number), p.weights.options());
     at::_fused_adamw_({p.weights}, {p.gradients}, {p.state[0]}, {squares}, {}, {number},
                       rate_of(p, step) * (options_.adam_lr / options_.lr), options_.beta1, options_.beta2, decay_of(p),
                       options_.eps, /*amsgrad=*/false, /*maximize=*/false);

@@ -18,7 +18,6 @@ namespace weft {
 struct UpdateStep {
   double lr = 0.0;       ///< learning rate
   double divisor = 1.0;  ///< of the gradients
-  int64_t number = 1;    ///< of the update in the run, from 1: AdamW's moments are young at first
 };
 
 /// Sums of squares of whole tensors: the weights of parameter i of FlatModel::params() at 2 i, and what moves them at 2 i + 1.
@@ -56,6 +55,8 @@ class Optimizer {
   virtual std::vector<at::Tensor>& state(int block) = 0;
   /// Elements of each of them.
   virtual std::vector<int64_t> state_numels(int block) const = 0;
+  /// Updates that each of FlatModel::params() has taken, where has_ages(); of blocks that this rank holds.
+  virtual std::vector<int64_t>& ages() = 0;
   /// What of it is kept of a trained parameter of a block that this rank holds.
   virtual std::vector<StateTensor> state_tensors(int param) const = 0;
 };

@@ -95,6 +95,11 @@ std::vector<std::string> state_names(const OptimizerOptions& options) {
   return std::visit([](const auto& o) { return names(o); }, options);
 }
 
+bool has_ages(const OptimizerOptions& options) {
+  return std::holds_alternative<AdamW>(options) || std::holds_alternative<Lamb>(options) ||
+         std::holds_alternative<Muon>(options) || std::holds_alternative<Adafactor>(options);
+}
+
 int num_states(const OptimizerOptions& options) { return static_cast<int>(state_names(options).size()); }
 
 bool needs_tensor_norms(const OptimizerOptions& options) {

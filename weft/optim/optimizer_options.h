@@ -138,6 +138,8 @@ std::vector<std::string> state_names(const OptimizerOptions& options);
 /// How many those are.
 int num_states(const OptimizerOptions& options);
 
+/// Whether an update depends on how many its parameter has taken before: AdamW, LAMB, Muon, Adafactor.
+bool has_ages(const OptimizerOptions& options);
 /// Whether an update needs norms of whole tensors: LARS, LAMB, Adafactor.
 bool needs_tensor_norms(const OptimizerOptions& options);
 /// Whether an update needs whole tensors, gathered from the shards: Muon, Adafactor.

@@ -20,12 +20,13 @@ class PieceOptimizer : public Optimizer {
       : PieceOptimizer(model, options, rules, pieces, num_states(options)) {}
   /// The same, of which pieces have the first `states`.
   PieceOptimizer(FlatModel& model, const Options& options, const ParameterRules& rules, const PieceOptions& pieces, int states)
-      : options_(options), pieces_(model, states, rules, pieces) {}
+      : options_(options), pieces_(model, states, rules, aged(options, pieces)) {}
 
   std::vector<at::Tensor>& state(int block) override { return pieces_.state(block); }
   std::vector<int64_t> state_numels(int block) const override {
     return std::vector<int64_t>(static_cast<size_t>(num_states(options_)), pieces_.model().flat(block).num_owned());
   }
+  std::vector<int64_t>& ages() override { return pieces_.ages(); }
   std::vector<StateTensor> state_tensors(int param) const override {
     std::vector<StateTensor> tensors;
     for (const std::string& name : state_names(options_)) {
@@ -45,6 +46,12 @@ class PieceOptimizer : public Optimizer {
 
   const Options options_;  ///< as they were checked
   UpdatePieces pieces_;    ///< what updates go through
+
+ private:
+  static PieceOptions aged(const Options& options, PieceOptions pieces) {
+    pieces.ages = has_ages(options);
+    return pieces;
+  }
 };
 
 /// make_optimizer() of each kind.

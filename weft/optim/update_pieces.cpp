@@ -10,6 +10,7 @@ UpdatePieces::UpdatePieces(FlatModel& model, int count, const ParameterRules& ru
     : model_(model),
       options_(options),
       count_(count),
+      ages_(model.params().size(), 0),
       has_settings_(!rules.empty() || !options.matrices.empty()),
       states_(model.num_blocks(), std::vector<at::Tensor>(static_cast<size_t>(count))) {
   for (const Param& param : model.params()) {
@@ -25,12 +26,15 @@ void UpdatePieces::visit(int block, Visit visit) {
   for (int i = 0; i < count_; ++i) {
     if (!states_[block][i].defined()) states_[block][i] = at::zeros_like(flat.master);
   }
+  const std::optional<int64_t> number = common_number(block);
+  const bool by_setting = has_settings_ || !number;
+  const int64_t widest = options_.most > 0 || !by_setting ? options_.most : kPieceElements;
   const bool wide = flat.owned_gradients.scalar_type() == at::kFloat;
   for (const GroupRange& group : flat.groups) {
     if (!is_trained(group.group)) continue;
     const GroupRange own = flat.own(group);
     const int64_t all = std::max<int64_t>(own.end - own.begin, 1);
-    const int64_t most = wide ? (options_.most > 0 ? options_.most : all) : kPieceElements;
+    const int64_t most = wide ? (widest > 0 ? widest : all) : kPieceElements;
     for (int64_t begin = own.begin; begin < own.end; begin += most) {
       const int64_t end = std::min(begin + most, own.end);
       const auto part = [&](const at::Tensor& whole) { return whole.narrow(0, begin, end - begin); };
@@ -39,11 +43,12 @@ void UpdatePieces::visit(int block, Visit visit) {
                         .state = {},
                         .decay = group.group == ParamGroup::decay,
                         .split = group.split,
+                        .number = number.value_or(1),
                         .begin = begin};
       for (int i = 0; i < count_; ++i) piece.state.push_back(part(states_[block][i]));
       const std::vector<TensorPart> tensors =
-          options_.tensors || has_settings_ ? tensors_of(block, begin, end) : std::vector<TensorPart>{};
-      if (has_settings_) {
+          options_.tensors || by_setting ? tensors_of(block, begin, end) : std::vector<TensorPart>{};
+      if (by_setting) {
         visit_by_setting(piece, tensors, visit);
       } else {
         piece.tensors = tensors;
@@ -56,10 +61,14 @@ void UpdatePieces::visit(int block, Visit visit) {
 /// Where parameters of several settings lie in one piece, it is visited as a whole with each, and what belongs to the setting
 /// is kept: so a vector begins where it does without rules, and every element has the same bits however it is sharded.
 void UpdatePieces::visit_by_setting(const UpdatePiece& piece, const std::vector<TensorPart>& tensors, Visit visit) const {
-  std::map<Setting, std::vector<TensorPart>> by_setting;
-  for (const TensorPart& part : tensors) by_setting[settings_[part.param]].push_back(part);
-  for (auto& [setting, parts] : by_setting) {
+  std::map<std::pair<Setting, int64_t>, std::vector<TensorPart>> by_setting;
+  for (const TensorPart& part : tensors) {
+    by_setting[{settings_[part.param], options_.ages ? number_of(part.param) : 1}].push_back(part);
+  }
+  for (auto& [key, parts] : by_setting) {
+    const auto& [setting, number] = key;
     UpdatePiece own = piece;
+    own.number = number;
     own.lr_factor = setting.lr_factor;
     own.weight_decay = setting.weight_decay;
     own.matrix = setting.matrix;
@@ -85,6 +94,21 @@ void UpdatePieces::visit_by_setting(const UpdatePiece& piece, const std::vector<
 void UpdatePieces::update(int block, Visit visit) {
   this->visit(block, visit);
   model_.copy_master_to_shard(block);
+  advance(block);
+}
+
+void UpdatePieces::advance(int block) {
+  for (const int index : model_.flat(block).params) ++ages_[index];
+}
+
+std::optional<int64_t> UpdatePieces::common_number(int block) const {
+  std::optional<int64_t> common;
+  for (const int index : model_.flat(block).params) {
+    if (!options_.ages || !is_trained(model_.params()[index].group)) continue;
+    if (common && *common != number_of(index)) return std::nullopt;
+    common = number_of(index);
+  }
+  return common.value_or(1);
 }
 
 void prepare_gradients(UpdatePiece& piece, double divisor, double decay) {

@@ -29,6 +29,7 @@ struct UpdatePiece {
   double lr_factor = 1.0;                   ///< their rate is the step's times this
   std::optional<double> weight_decay = {};  ///< in place of the optimizer's, whatever `decay`
   bool split = false;                       ///< their tensors are split over the ranks of a layer
+  int64_t number = 1;                       ///< of this update among theirs, from 1, where PieceOptions::ages
   bool matrix = false;                      ///< they are of PieceOptions::matrices
   int64_t begin = 0;                        ///< of the first one, among what the rank owns of the block
   std::vector<TensorPart> tensors = {};     ///< of which they are; where the walk is asked for it
@@ -41,6 +42,7 @@ void prepare_gradients(UpdatePiece& piece, double divisor, double decay);
 struct PieceOptions {
   int64_t most = 0;                 ///< elements of a piece where gradients are float32; 0: a whole group
   bool tensors = false;             ///< UpdatePiece::tensors
+  bool ages = false;                ///< parameters of different ages are visited apart from one another
   std::vector<bool> matrices = {};  ///< by parameter: those that are visited apart from the others; empty: none
 };
 
@@ -59,6 +61,11 @@ class UpdatePieces {
   void visit(int block, Visit visit);
   /// The same for an update: what was trained goes to the rank's shard in the weight type then.
   void update(int block, Visit visit);
+  /// Updates that each parameter has taken; update() counts, or advance() for an update that goes another way.
+  std::vector<int64_t>& ages() { return ages_; }
+  void advance(int block);
+  /// The number of a parameter's next update, from 1.
+  int64_t number_of(size_t param) const { return ages_[param] + 1; }
   FlatModel& model() const { return model_; }  ///< whose state it is
   /// The elements of a parameter that this rank owns, counted from the first that it owns of the block; may be none.
   GroupRange own(int param) const;
@@ -76,6 +83,8 @@ class UpdatePieces {
     bool matrix = false;
     auto operator<=>(const Setting&) const = default;
   };
+  /// The number of the next update of all trained parameters of the block; none: they differ.
+  std::optional<int64_t> common_number(int block) const;
   std::vector<TensorPart> tensors_of(int block, int64_t begin, int64_t end) const;
   void visit_by_setting(const UpdatePiece& piece, const std::vector<TensorPart>& tensors, Visit visit) const;
 
@@ -83,6 +92,7 @@ class UpdatePieces {
   PieceOptions options_;
   int count_;
   std::vector<Setting> settings_;  ///< by parameter
+  std::vector<int64_t> ages_;      ///< the same
   bool has_settings_;
   std::vector<std::vector<at::Tensor>> states_;
 };

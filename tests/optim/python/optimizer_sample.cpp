@@ -90,7 +90,7 @@ std::vector<weft::NamedTensor> sample(const Case& c) {
   for (int step = 0; step < kSteps; ++step) {
     flat.flat(0).gradients.normal_();
     keep(fmt::format("gradient.{}.", step), flat.flat(0).gradients);
-    const weft::UpdateStep update{.lr = 0.01 / (step + 1), .divisor = 1.0, .number = step + 1};
+    const weft::UpdateStep update{.lr = 0.01 / (step + 1), .divisor = 1.0};
     weft::TensorSquares squares(2 * flat.params().size());
     optimizer->add_tensor_squares(update, squares);
     optimizer->take_tensor_squares(update, squares);

@@ -38,6 +38,7 @@ class SavedCheckpoint {
 };
 
 inline constexpr const char* kModelPrefix = "model/";       ///< of weights in an index
+inline constexpr const char* kAgeState = "step";            ///< how many updates a parameter has taken: "step/NAME"
 inline constexpr const char* kAverageState = "ema";         ///< the state that is their average: "ema/NAME"
 inline constexpr const char* kBuffersEntry = "buffers";     ///< of an index: the buffers that are saved, and their kinds
 inline constexpr const char* kConstantBuffer = "constant";  ///< the same from the start of a run to its end

@@ -1,5 +1,6 @@
 #include "weft/train/run/checkpoint_state.h"
 
+#include <c10/core/GradMode.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -12,8 +13,10 @@
 #include "weft/base/printable.h"
 #include "weft/checkpoint/format/data_reader.h"
 #include "weft/checkpoint/format/saved_checkpoint.h"
+#include "weft/optim/state_meaning.h"
 #include "weft/train/run/buffer_state.h"
 #include "weft/train/run/own_state.h"
+#include "weft/train/run/taken_state.h"
 
 namespace weft {
 namespace {
@@ -23,6 +26,7 @@ using StateJson = nlohmann::ordered_json;
 constexpr const char* kTrainerEntry = "trainer";
 constexpr const char* kLossEntry = "loss";
 constexpr const char* kRegisteredEntry = "registered";
+constexpr const char* kMeanings = "optimizer_state";  // in the trainer's entry
 
 std::string registered_tensor(const std::string& state, const std::string& tensor) {
   return "registered/" + state + "/" + tensor;
@@ -70,8 +74,11 @@ StateJson as_entry(const std::string& text) {
 std::string as_text(const StateJson& entry) { return entry.is_string() ? entry.get<std::string>() : entry.dump(); }
 
 BlockOptimizer kept_of(const TrainerParts& trainer, const std::vector<at::Tensor>& state) {
-  return {&state, &trainer.updater->optimizer(), trainer.options.average.is_kept()};
+  Optimizer& optimizer = trainer.updater->optimizer();
+  return {&state, &optimizer, trainer.options.average.is_kept(), has_ages(trainer.optimizer) ? &optimizer.ages() : nullptr};
 }
+
+bool is_age(const std::string& tensor) { return tensor.starts_with(std::string(kAgeState) + "/"); }
 
 bool is_average(const std::string& tensor) { return tensor.starts_with(std::string(kAverageState) + "/"); }
 
@@ -105,7 +112,7 @@ std::vector<std::string> misfits(const TrainerParts& trainer, const CheckpointIn
         fmt::format("the checkpoint has an average of the weights ('{}/...'), and none is kept here", kAverageState));
   }
   for (const auto& [name, stored] : index.tensors) {
-    if (is_average(name) && !keeps) continue;
+    if ((is_average(name) && !keeps) || is_age(name)) continue;
     if (due.count(name) > 0 || buffers.count(name) > 0) continue;
     lines.push_back(fmt::format("tensor '{}' of the checkpoint is not in the model", name));
   }
@@ -128,6 +135,57 @@ class Filler {
   const CheckpointIndex& index_;
   DataReader reader_;
 };
+
+/// Updates that came before the checkpoint, of what was trained from the first step on.
+int64_t updates_in(const CheckpointIndex& index, const std::string& where) {
+  const int64_t steps = count_of(text_of(index, "clock", where).at("step"), "step", where);
+  const LossScale scaling = scaling_of(text_of(index, kTrainerEntry, where).at("loss_scale"));
+  return std::max<int64_t>(0, steps - scaling.skipped_steps);
+}
+
+/// What the checkpoint says of its optimizer's states; empty where it is of before they did.
+std::map<std::string, std::string> meanings_in(const CheckpointIndex& index, const std::string& where) {
+  return text_of(index, kTrainerEntry, where).value(kMeanings, std::map<std::string, std::string>());
+}
+
+void zero_part(const StatePart& part) {
+  c10::NoGradGuard no_grad;
+  for (const StateRun& run : part.runs) part.memory.narrow(0, run.memory_begin, run.numel).zero_();
+}
+
+/// One of the state but the average: from the checkpoint, or as it begins.
+void fill_state_part(Filler& filler, const TakenState& taken, const StatePart& part) {
+  if (taken.begins_anew(part.name)) return zero_part(part);
+  if (!is_age(part.name) || taken.takes_age(part.name)) filler.fill(part);
+}
+
+/// Those of a parameter of which the checkpoint tells nothing; the others are filled after.
+void begin_ages(TrainerParts& trainer, const TakenState& taken, int64_t updates) {
+  if (!has_ages(trainer.optimizer)) return;
+  std::vector<int64_t>& ages = trainer.updater->optimizer().ages();
+  for (size_t i = 0; i < ages.size(); ++i) ages[i] = taken.age_of(static_cast<int>(i), updates);
+}
+
+InputError incomplete(const std::string& where, const std::exception& error) {
+  return InputError(fmt::format("{}: its index lacks what a trainer needs: {}", where, error.what()));
+}
+
+/// What is taken of the optimizer's state; ages that are not in the checkpoint are as they begin then.
+TakenState choose_state(TrainerParts& trainer, const CheckpointIndex& index, const std::string& where) {
+  try {
+    TakenState taken(*trainer.model, trainer.updater->optimizer(), trainer.optimizer, index, meanings_in(index, where));
+    begin_ages(trainer, taken, updates_in(index, where));
+    return taken;
+  } catch (const nlohmann::json::exception& error) {
+    throw incomplete(where, error);
+  }
+}
+
+void check_ages(const TrainerParts& trainer, const std::string& where) {
+  for (const int64_t age : trainer.updater->optimizer().ages()) {
+    if (age < 0) throw InputError(fmt::format("{}: a parameter has taken {} updates, which cannot be", where, age));
+  }
+}
 
 std::vector<std::string> load_registered(TrainerParts& trainer, const StateJson& texts) {
   std::vector<std::string> lines;
@@ -199,7 +257,8 @@ std::map<std::string, std::string> state_texts(const TrainerParts& trainer) {
   texts["clock"] = StateJson{{"step", trainer.steps_done}, {"samples", trainer.samples_done()}}.dump();
   StateJson numbers = {{"loss_scale", scaling_json(trainer.updater->scaling())},
                        {"is_scaled", trainer.updater->is_scaled()},
-                       {"seed", trainer.options.seed}};
+                       {"seed", trainer.options.seed},
+                       {kMeanings, state_meanings(trainer.optimizer)}};
   if (trainer.options.average.is_kept()) {
     numbers[kAverageState] = {{"updates", trainer.updater->average_updates(trainer.steps_done)}};
   }
@@ -219,6 +278,8 @@ LoadReport load_state(TrainerParts& trainer, Storage& storage, const std::string
   LoadReport report{.step = 0, .bytes_read = 0, .skipped = misfits(trainer, index)};
   const BufferMisfits buffers = buffer_misfits(*trainer.model, index);
   report.skipped.insert(report.skipped.end(), buffers.lines.begin(), buffers.lines.end());
+  const TakenState taken = choose_state(trainer, index, where);
+  report.skipped.insert(report.skipped.end(), taken.lines().begin(), taken.lines().end());
   require_none(report.skipped, where, options.strict);
   if (!buffers.older.empty()) report.skipped.push_back(older_text(buffers.older, where));
   Filler filler(storage, checkpoint, index);
@@ -227,11 +288,13 @@ LoadReport load_state(TrainerParts& trainer, Storage& storage, const std::string
     for (const bool average : {false, true}) {  // which begins as the weights where the checkpoint has none of it
       if (average) trainer.start_average(block, state);
       for (const StatePart& part : parts) {
-        if (is_average(part.name) == average) filler.fill(part);
+        if (is_average(part.name) != average) continue;
+        average ? filler.fill(part) : fill_state_part(filler, taken, part);
       }
     }
   });
   filler.fill_buffers(*trainer.model);
+  check_ages(trainer, where);
   for (const auto& [name, state] : trainer.registered) {
     for (const NamedTensor& t : state.tensors) filler.fill(whole_part(registered_tensor(name, t.name), t.tensor));
   }
@@ -255,7 +318,7 @@ LoadReport load_state(TrainerParts& trainer, Storage& storage, const std::string
     load_average(trainer, index, numbers, where, report);
     samples = count_of(clock.at("samples"), "samples", where);
   } catch (const nlohmann::json::exception& error) {
-    throw InputError(fmt::format("{}: its index lacks what a trainer needs: {}", where, error.what()));
+    throw incomplete(where, error);
   }
   trainer.steps_done = report.step;
   trainer.shift = samples - trainer.batches.samples_before(report.step);  // its steps may have been of other sizes

@@ -1,5 +1,6 @@
 #include "weft/train/run/own_state.h"
 
+#include <ATen/ops/from_blob.h>
 #include <c10/util/accumulate.h>
 
 #include <algorithm>
@@ -22,8 +23,19 @@ using Range = std::pair<int64_t, int64_t>;
 /// Which elements of a part are meant.
 using RangeOf = std::function<Range(const FlatPart& part, const Param& param, int index)>;
 
-/// With `whole` also state of which the rank has all.
-std::vector<StatePart> parts_of(FlatModel& model, int block, const BlockOptimizer& kept, const RangeOf& range_of, bool whole) {
+/// What the rank has all of.
+struct WholeState {
+  bool tensors = false;  ///< of state
+  bool ages = false;
+};
+
+StatePart age_of(const Param& param, int index, std::vector<int64_t>& ages, bool taken) {
+  const at::Tensor memory = at::from_blob(ages.data() + index, {1}, at::kLong);
+  return {age_state_name(param.name), {1}, taken ? std::vector<StateRun>{{0, 0, 1}} : std::vector<StateRun>{}, memory};
+}
+
+std::vector<StatePart> parts_of(FlatModel& model, int block, const BlockOptimizer& kept, const RangeOf& range_of,
+                                const WholeState& whole) {
   FlatBlock& flat = model.flat(block);
   std::vector<StatePart> parts;
   for (int i = 0; i < static_cast<int>(flat.params.size()); ++i) {
@@ -39,11 +51,12 @@ std::vector<StatePart> parts_of(FlatModel& model, int block, const BlockOptimize
       parts.push_back({average_state_name(param.name), param.shape, runs, kept.state->back()});
     }
     if (!kept.optimizer || !is_trained(param.group)) continue;
+    if (kept.ages) parts.push_back(age_of(param, flat.params[i], *kept.ages, whole.ages));
     for (const StateTensor& state : kept.optimizer->state_tensors(flat.params[i])) {
       if (state.whole) {
         const std::vector<StateRun> all = {{state.begin, 0, c10::multiply_integers(state.shape)}};
-        parts.push_back(
-            {state.name + "/" + param.name, state.shape, whole ? all : std::vector<StateRun>{}, (*kept.state)[state.index]});
+        parts.push_back({state.name + "/" + param.name, state.shape, whole.tensors ? all : std::vector<StateRun>{},
+                         (*kept.state)[state.index]});
         continue;
       }
       const int64_t moved = state.begin - std::max<int64_t>(first, 0);  // from its place among what is owned
@@ -59,9 +72,12 @@ std::vector<StatePart> parts_of(FlatModel& model, int block, const BlockOptimize
 
 std::string model_state_name(const std::string& parameter) { return kModelPrefix + parameter; }
 
+std::string age_state_name(const std::string& parameter) { return std::string(kAgeState) + "/" + parameter; }
+
 std::vector<StatePart> own_state(FlatModel& model, int block, const BlockOptimizer& optimizer) {
   const RangeOf all = [](const FlatPart& part, const Param&, int) { return Range{0, part.num_owned()}; };
-  return parts_of(model, block, optimizer, all, /*whole=*/!model.options().is_copy);
+  const bool owns = !model.options().is_copy;
+  return parts_of(model, block, optimizer, all, {.tensors = owns, .ages = owns});
 }
 
 std::vector<StatePart> written_state(FlatModel& model, int block, const BlockOptimizer& optimizer, const WriteShare& share) {
@@ -71,7 +87,9 @@ std::vector<StatePart> written_state(FlatModel& model, int block, const BlockOpt
     const int64_t each = round_up(ceil_divide(part.num_owned(), share.replicas), kAlignElements);
     return Range{each * share.replica, std::min(each * (share.replica + 1), part.num_owned())};
   };
-  return parts_of(model, block, optimizer, mine, /*whole=*/share.replica == 0 && model.options().shard == 0);
+  const bool first = share.replica == 0 && model.options().shard == 0;
+  return parts_of(model, block, optimizer, mine,
+                  {.tensors = first, .ages = first && share.tp == 0 && !model.options().is_copy});
 }
 
 std::map<std::string, std::vector<int64_t>> state_shapes(const FlatModel& model, const Optimizer& optimizer, bool average) {

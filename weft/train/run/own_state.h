@@ -1,6 +1,6 @@
 // What a rank owns of a model's state, as parts of whole tensors: "model/NAME" for parameters and statistics in float32,
-// "exp_avg/NAME" and so on for what the optimizer keeps of those that are trained (StateTensor), "ema/NAME" for the average,
-// which statistics have too.
+// "exp_avg/NAME" and so on for what the optimizer keeps of those that are trained (StateTensor), "step/NAME" for how many
+// updates each has taken where those depend on it, [1] int64, "ema/NAME" for the average, which statistics have too.
 #pragma once
 
 #include <map>
@@ -26,6 +26,8 @@ struct BlockOptimizer {
   const std::vector<at::Tensor>* state = nullptr;
   const Optimizer* optimizer = nullptr;
   bool average = false;  ///< the last of them is the weights' average
+  /// Optimizer::ages(), where the optimizer has ages.
+  std::vector<int64_t>* ages = nullptr;
 };
 
 /// All that this rank owns of a block, for loading.
@@ -35,6 +37,8 @@ std::vector<StatePart> written_state(FlatModel& model, int block, const BlockOpt
 /// Names and shapes of the whole model's state.
 std::map<std::string, std::vector<int64_t>> state_shapes(const FlatModel& model, const Optimizer& optimizer, bool average);
 
+/// The name under which a checkpoint has how many updates a parameter has taken.
+std::string age_state_name(const std::string& parameter);
 /// The name under which a checkpoint has a parameter.
 std::string model_state_name(const std::string& parameter);
 

@@ -48,7 +48,7 @@ class StepUpdater : public Updater {
 
   /// The loss scale as it is now: all that steps change here, optimizer state aside.
   const LossScale& scaling() const { return loss_scale_; }
-  const Optimizer& optimizer() const { return *optimizer_; }  ///< whose state checkpoints have
+  Optimizer& optimizer() const { return *optimizer_; }  ///< whose state checkpoints have
   bool is_scaled() const { return scaled_; }                  ///< losses are: fp16
   /// Takes that of an earlier run; where one of the two has none (fp32, bf16), what it counted alone.
   void set_scaling(const LossScale& scaling, bool was_scaled);
@@ -59,7 +59,7 @@ class StepUpdater : public Updater {
   void set_average_updates(int64_t steps, int64_t updates);
 
  private:
-  UpdateStep step_with(double divisor) const { return {.lr = lr_, .divisor = divisor / factor_, .number = number_}; }
+  UpdateStep step_with(double divisor) const { return {.lr = lr_, .divisor = divisor / factor_}; }
 
   FlatModel& model_;
   std::unique_ptr<Optimizer> optimizer_;
