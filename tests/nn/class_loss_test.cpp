@@ -95,6 +95,9 @@ TEST(ClassLoss, TakesLogitsFarApartAndNoNumbers) {
   Case c = make_case(3, 20);
   c.logits.mul_(1e30);
   EXPECT_TRUE(std::isfinite(ours(c).value.item().toDouble()));
+  c.logits.fill_(-2e38).select(1, 0).fill_(2e38);
+  c.target.fill_(1);
+  EXPECT_EQ(ours(c).value.item().toDouble(), INFINITY) << "above float32's largest";
   for (const int64_t column : {0, 19}) {  // in a vector, and behind the last one
     Case other = make_case(3, 20);
     other.logits[0][column] = NAN;

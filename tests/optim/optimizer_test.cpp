@@ -180,6 +180,10 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(Optimizer, RefusesValuesOutOfRange) {
   TwoParameters p;
   for (const OptimizerOptions& bad : std::vector<OptimizerOptions>{AdamW{.lr = -1},
+                                                                   AdamW{.lr = 1e39},
+                                                                   AdamW{.eps = 1e-50},
+                                                                   AdamW{.eps = 1e39},
+                                                                   Sgd{.weight_decay = 1e39},
                                                                    AdamW{.beta1 = 1.0},
                                                                    AdamW{.beta2 = -0.1},
                                                                    AdamW{.eps = 0.0},

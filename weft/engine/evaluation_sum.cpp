@@ -56,10 +56,10 @@ EvaluationResult EvaluationSum::total(const Group& group, at::Device device, int
   words.insert(words.end(), {count_, hits_, top5_});
   words = reduced(words, ReduceOp::sum, group, device);
   if (bad != kNone) {
-    throw NumericError(
-        fmt::format("evaluation after step {}: the loss of micro-batch {} is {}; lower the learning rate, clip, or check the "
-                    "data",
-                    steps_done, bad / kKinds, kBad[bad % kKinds]));
+    throw NumericError(fmt::format("evaluation after step {}: the loss of micro-batch {} is {}; {}", steps_done, bad / kKinds,
+                                   kBad[bad % kKinds],
+                                   steps_done == 0 ? "no step came before it: check the data, or the weights"
+                                                   : "lower the learning rate, clip, or check the data"));
   }
   ExactSum above, below;
   const auto length = static_cast<std::ptrdiff_t>(above.words().size());

@@ -105,6 +105,7 @@ class StepRun {
   void part_squares();
   void settle_loss();
   void norm(const Instruction& instruction);
+  int64_t largest_gradient(const Instruction& instruction);
   void add_up(const Instruction& instruction, std::vector<ExactSum>& sums, std::string_view what);
   Work gather_gradients(const Instruction& instruction);
   void update(const Instruction& instruction);

@@ -5,6 +5,8 @@
 #include <fmt/core.h>
 
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -17,6 +19,10 @@ namespace weft {
 
 namespace {
 
+std::string in_forward(const std::string& block, std::string_view what) {
+  return fmt::format("the forward of block '{}': {}", block, what);
+}
+
 /// Forward of a block, which may not change its inputs: they may be computed with once more, or lie in a batch of the user's.
 /// Autograd sees that itself only where an input takes a gradient.
 Tensors forward_unchanged(Block& block, const std::string& name, const Tensors& inputs, const Context& context) {
@@ -27,8 +33,13 @@ Tensors forward_unchanged(Block& block, const std::string& name, const Tensors& 
     outputs = block.forward(inputs, context);
   } catch (const c10::OutOfMemoryError&) {
     throw;
+  } catch (const InputError& error) {
+    if (std::string_view(error.what()).starts_with("batch norm: ")) throw InputError(in_forward(name, error.what()));
+    throw;
   } catch (const c10::Error& error) {
-    throw Error(fmt::format("the forward of block '{}': {}", name, error.what_without_backtrace()));
+    const std::string text = error.what_without_backtrace();
+    if (text.find("more than 1 value per channel") == std::string::npos) throw Error(in_forward(name, text));
+    throw InputError(in_forward(name, text + "; make micro-batches larger (batch.micro)"));
   }
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (version_of(inputs[i]) == before[i]) continue;

@@ -135,7 +135,8 @@ double StepRun::mean_small_squares() const {
   return squares_.value() * factor * factor / small_batches;
 }
 
-/// The global norm, and those of whole tensors, as far as updates need them.
+/// The global norm, and those of whole tensors, as far as updates need them; without the first the largest gradient. Either
+/// tells whether there is one that is not finite, before anything is written.
 void StepRun::norm(const Instruction& instruction) {
   settle_loss();
   if (updater_.wants_norm() || program_->noise_scale) {
@@ -144,6 +145,8 @@ void StepRun::norm(const Instruction& instruction) {
     add_up(instruction, sum, "gradient norm");
     result_.norm = std::sqrt(sum.front().value()) / divisor_;
     result_.skipped = !updater_.accept(result_.norm);
+  } else {
+    updater_.accept_largest(largest_gradient(instruction), divisor_);
   }
   if (program_->noise_scale) result_.small_squares = mean_small_squares();
   const int64_t num_squares = updater_.num_tensor_squares();
@@ -152,6 +155,15 @@ void StepRun::norm(const Instruction& instruction) {
   updater_.add_tensor_squares(divisor_, squares);
   add_up(instruction, squares, "norms of tensors");
   updater_.take_tensor_squares(divisor_, squares);
+}
+
+/// Of all ranks: the same on each.
+int64_t StepRun::largest_gradient(const Instruction& instruction) {
+  const int64_t own = updater_.largest_gradient();
+  if (instruction.axes.empty()) return own;
+  const at::Tensor shared = at::full({1}, own, at::kLong).to(model_.options().device);
+  group_of(instruction).all_reduce(shared, ReduceOp::max, "largest gradient").wait();
+  return shared.item<int64_t>();
 }
 
 /// The ranks' sums are integers, so that they add up to the same bits in any order.
@@ -192,9 +204,10 @@ void StepRun::report_not_finite(int micro, double loss) {
                           : program_->master ? ", or one before it, on another rank"
                                              : ", or one before it, on an earlier stage");
   }
-  throw NumericError(fmt::format(
-      "step {}, micro-batch {}: the loss is {}; first not finite: {}. Lower the learning rate, clip, or check the data",
-      step_ + 1, options_.first_micro_batch + micro, loss, culprit));
+  throw NumericError(fmt::format("step {}, micro-batch {}: the loss is {}; first not finite: {}. {}", step_ + 1,
+                                 options_.first_micro_batch + micro, loss, culprit,
+                                 step_ == 0 ? "No step came before: check the data, or the weights that training begins with"
+                                            : "Lower the learning rate, clip, or check the data"));
 }
 
 }  // namespace weft

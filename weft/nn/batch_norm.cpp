@@ -11,12 +11,16 @@
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <algorithm>
 #include <string>
 #include <tuple>
 #include <vector>
 
+#include "weft/base/error.h"
 #include "weft/nn/batch_pieces.h"
 #include "weft/nn/batch_statistics.h"
 #include "weft/nn/graph.h"
@@ -121,12 +125,20 @@ struct BatchNormFunction : torch::autograd::Function<BatchNormFunction> {
 /// Whether the values of x stand for themselves alone.
 bool is_alone(const Context& context) { return context.batch.size() == 1 && context.batch_pieces == 1; }
 
-/// A single value is no matter of statistics; at::batch_norm() makes zero of it.
-bool has_statistics(const at::Tensor& x) { return x.size(1) > 0 && x.numel() / x.size(1) >= 2; }
+/// As PyTorch does: a single value has no variance, and the running one would be no number. On the meta device, on which costs
+/// are taken, there are no values.
+void expect_several_values(const at::Tensor& x) {
+  if (x.is_meta() || x.size(1) == 0 || x.numel() / x.size(1) != 1) return;
+  throw InputError(fmt::format(
+      "batch norm: one value a channel in training, x is [{}]; it takes 2 or more: larger micro-batches (batch.micro), "
+      "larger images, or layout.sync_batch_norm, which counts those of several ranks",
+      fmt::join(x.sizes(), ", ")));
+}
 
 at::Tensor by_operators(const at::Tensor& x, const BatchNormState& state, const Context& context) {
   const at::ScalarType type = state.running_mean.scalar_type();
   const at::Tensor weight = state.weight.to(type), bias = state.bias.to(type);
+  if (context.training && is_alone(context)) expect_several_values(x);
   if (!context.training || is_alone(context)) {
     return at::batch_norm(x, weight, bias, state.running_mean, state.running_var, context.training, state.momentum, state.eps,
                           /*cudnn_enabled=*/true);
@@ -135,7 +147,8 @@ at::Tensor by_operators(const at::Tensor& x, const BatchNormState& state, const 
 }
 
 bool takes_pixels(const at::Tensor& x, const BatchNormState& state, const Context& context) {
-  return context.training && goes_by_pixels(x, state) && (!is_alone(context) || has_statistics(x));
+  return context.training && goes_by_pixels(x, state) &&
+         (!is_alone(context) || x.numel() / std::max<int64_t>(x.size(1), 1) >= 2);
 }
 
 }  // namespace

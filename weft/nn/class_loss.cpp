@@ -8,6 +8,8 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <vector>
 
 #include "weft/base/error.h"
@@ -39,6 +41,12 @@ double tree_total(std::vector<double>& values) {
   return values.empty() ? 0.0 : values.front();
 }
 
+/// A sum above float32's largest is infinite, as it is in float32 operators: a loss that diverged.
+double as_float(double sum) {
+  constexpr double kLargest = std::numeric_limits<float>::max();
+  return std::abs(sum) > kLargest ? std::copysign(std::numeric_limits<double>::infinity(), sum) : sum;
+}
+
 double run_rows(const at::Tensor& logits, const at::Tensor& target, int64_t ignored, const at::Tensor& gradient) {
   const int64_t rows = logits.size(0), classes = logits.size(1);
   check_classes(target, classes, ignored);
@@ -62,7 +70,7 @@ struct ClassLossFunction : torch::autograd::Function<ClassLossFunction> {
                             bool with_gradient) {
     const at::Tensor x = logits.contiguous(), gradient = with_gradient ? at::empty_like(x) : at::Tensor();
     at::Tensor sum = at::empty({}, logits.options());
-    if (!logits.is_meta()) sum.fill_(run_rows(x, target.contiguous(), ignored, gradient));
+    if (!logits.is_meta()) sum.fill_(as_float(run_rows(x, target.contiguous(), ignored, gradient)));
     if (with_gradient) context->save_for_backward({gradient});
     return sum;
   }

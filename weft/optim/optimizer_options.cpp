@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <limits>
+
 #include "weft/base/error.h"
 
 namespace weft {
@@ -12,8 +14,17 @@ void require(bool good, const char* key, double value, const char* rule) {
   if (!good) throw InputError(fmt::format("optimizer.{} is {}; it must be {}", key, value, rule));
 }
 
-void require_not_negative(const char* key, double value) { require(value >= 0, key, value, "at least 0"); }
-void require_positive(const char* key, double value) { require(value > 0, key, value, "above 0"); }
+using Float = std::numeric_limits<float>;  // in which updates compute
+
+void require_not_negative(const char* key, double value) {
+  require(value >= 0, key, value, "at least 0");
+  require(value <= Float::max(), key, value, "at most 3.4e38, float32's largest");
+}
+void require_positive(const char* key, double value) {
+  require(value > 0, key, value, "above 0");
+  require(value >= Float::min(), key, value, "at least 1.2e-38, as it is 0 in float32");
+  require(value <= Float::max(), key, value, "at most 3.4e38, float32's largest");
+}
 void require_share(const char* key, double value) { require(value >= 0 && value < 1, key, value, "in [0, 1)"); }
 
 /// The numbers that such options have.
@@ -105,6 +116,11 @@ int num_states(const OptimizerOptions& options) { return static_cast<int>(state_
 bool needs_tensor_norms(const OptimizerOptions& options) {
   return std::holds_alternative<Lars>(options) || std::holds_alternative<Lamb>(options) ||
          std::holds_alternative<Adafactor>(options);
+}
+
+bool squares_gradients(const OptimizerOptions& options) {
+  return !std::holds_alternative<Sgd>(options) && !std::holds_alternative<Lars>(options) &&
+         !std::holds_alternative<Lion>(options);
 }
 
 bool needs_whole_tensors(const OptimizerOptions& options) {

@@ -142,6 +142,8 @@ int num_states(const OptimizerOptions& options);
 bool has_ages(const OptimizerOptions& options);
 /// Whether an update needs norms of whole tensors: LARS, LAMB, Adafactor.
 bool needs_tensor_norms(const OptimizerOptions& options);
+/// Whether its state has squares of gradients: all but SGD, LARS and Lion.
+bool squares_gradients(const OptimizerOptions& options);
 /// Whether an update needs whole tensors, gathered from the shards: Muon, Adafactor.
 bool needs_whole_tensors(const OptimizerOptions& options);
 

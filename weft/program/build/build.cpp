@@ -149,10 +149,12 @@ Found<InstructionList> finish_list(InstructionList list, const ModelCost& model,
   list = sum_losses(std::move(list), program);
   const AxisSet axes = model_axes(program);
   if (program.needs_norm) {
+    const bool global = layout.clip || layout.check_finite || layout.noise_scale;
     list = add_norms(std::move(list), {.axes = axes,
                                        .ranks = size_along(program, axes),
                                        .all = whole(buckets),
-                                       .global = layout.clip || layout.check_finite || layout.noise_scale,
+                                       .global = global,
+                                       .largest = layout.check_largest && !global,
                                        .tensors = layout.tensor_norms ? num_tensors(model) : 0});
   }
   if (!program.master || pp == 0) list = update(std::move(list), {.buckets = buckets});
@@ -212,7 +214,7 @@ Program frame_program(const ModelCost& model, const StepLayout& layout) {
   program.gradient_bytes = layout.gradient_bytes;
   program.micro_batches = layout.micro_batches;
   program.slots = layout.slots;
-  program.needs_norm = layout.clip || layout.check_finite || layout.tensor_norms || layout.noise_scale;
+  program.needs_norm = layout.clip || layout.check_finite || layout.check_largest || layout.tensor_norms || layout.noise_scale;
   program.noise_scale = layout.noise_scale;
   program.keep_order = layout.keep_order && layout.shard_level >= ShardLevel::gradients;
   program.offload = layout.offload;

@@ -31,10 +31,11 @@ struct StepLayout {
   int weight_bytes = 4;             ///< of an element that forward reads: 2 for bf16 and fp16
   int gradient_bytes = 4;           ///< of an element that is reduced
   AxisSet batch_axes = kNoAxes;     ///< along which samples are normalised together (BatchNorm); of kDataAxes
-  bool keep_order = false;    ///< gradients are reduced once, after the last micro-batch, so that the order of sums is fixed
-  bool check_finite = false;  ///< fp16: the norm is needed even without clipping
-  int micro_batches = 1;      ///< per rank and step
-  int slots = 1;              ///< reproducible slots per rank; 1 unless run.reproducible_slots asks for more
+  bool keep_order = false;     ///< gradients are reduced once, after the last micro-batch, so that the order of sums is fixed
+  bool check_finite = false;   ///< fp16: the norm is needed even without clipping
+  bool check_largest = false;  ///< without a norm updates wait for the largest gradient, by which they are refused
+  int micro_batches = 1;       ///< per rank and step
+  int slots = 1;               ///< reproducible slots per rank; 1 unless run.reproducible_slots asks for more
   int64_t bucket_bytes =
       0;              ///< level none: gradients are reduced in ranges of about this size; 0: see automatic_bucket_bytes()
   bool clip = false;  ///< adds the global norm

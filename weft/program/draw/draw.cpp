@@ -127,7 +127,7 @@ std::string legend(const Program& program) {
                            : "  R3-5     sum the gradients of blocks 3 to 5 over the replicas\n"},
       {Op::squares, "  Q3       squares of the gradients of block 3 after one micro-batch, for the noise scale\n"},
       {Op::reduce_loss, "  R(loss)  sum losses and counts over all ranks\n"},
-      {Op::norm, "  norm     global gradient norm\n"},
+      {Op::norm, "  norm     global gradient norm, or largest gradient\n"},
       {Op::gather_gradients, "  M3       gather what the update of block 3 needs of its whole gradients from the shards\n"},
       {Op::update, "  U3-5     optimizer on what the rank owns of blocks 3 to 5\n"}};
   std::string result = "legend (time runs to the right, not to scale; a label stands right of what it waits for)\n";

@@ -35,6 +35,7 @@ StepLayout layout_without_schedule(const LayoutOptions& options, const StepCount
           .batch_axes = axes_of(options.sync_batch_norm),
           .keep_order = counts.reproducible,
           .check_finite = options.precision == Precision::fp16,
+          .check_largest = true,
           .micro_batches = counts.micro_batches,
           .slots = counts.slots,
           .bucket_bytes = counts.bucket_bytes,

@@ -12,10 +12,12 @@
 #include <string_view>
 #include <vector>
 
+#include "weft/base/error.h"
 #include "weft/checkpoint/digest.h"
 #include "weft/checkpoint/safetensors.h"
 #include "weft/train/report/meter.h"
 #include "weft/train/run/evaluation_sets.h"
+#include "weft/train/run/finite_state.h"
 #include "weft/train/run/from_recipe.h"
 
 namespace weft {
@@ -113,12 +115,15 @@ namespace {
 std::string digest_and_save(Trainer& trainer, const std::string& path) {
   const bool leads = trainer.world_group().rank() == 0;
   WeightsDigest digest;
+  FiniteState looked(trainer.model(), trainer.steps_done());
   std::vector<NamedTensor> weights;
   trainer.for_each_weight([&](const std::string& name, const at::Tensor& value) {
+    looked.look_at(name, value);  // all ranks have it whole, and so throw alike
     if (!leads) return;
     digest.add(name, value);
     if (!path.empty()) weights.push_back({name, value.clone()});
   });
+  if (!looked.error().empty()) throw NumericError("the last weights: " + looked.error());
   if (!leads) return {};
   if (!path.empty()) save_safetensors(path, weights, {{"format", "pt"}});
   return digest.hex();

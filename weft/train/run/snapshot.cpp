@@ -12,6 +12,7 @@
 #include "weft/checkpoint/format/index_json.h"
 #include "weft/checkpoint/storage/board_storage.h"
 #include "weft/train/run/checkpoint_state.h"
+#include "weft/train/run/finite_state.h"
 
 namespace weft {
 namespace {
@@ -63,7 +64,12 @@ void take_snapshot(TrainerParts& trainer, RunBoard& board, int number) {
   board.set_copy(world.rank(), number, {});
   const std::unique_ptr<Storage> storage = board_storage(board, number);
   DataWriter writer(*storage, "", data_file(world.rank()));
-  for_each_written(trainer, [&writer](const StatePart& part) { writer.add(part); });
+  FiniteState looked(*trainer.model, trainer.steps_done);
+  for_each_written(trainer, [&](const StatePart& part) {
+    looked.look_at(part);
+    writer.add(part);
+  });
+  if (!looked.error().empty()) throw NumericError("a snapshot in memory: " + looked.error());  // which others then do not load
   CheckpointIndex index = writer.close();
   index.texts = state_texts(trainer);
   const int64_t data_bytes = index.bytes();

@@ -2,10 +2,13 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "weft/base/error.h"
 #include "weft/optim/clip.h"
+#include "weft/optim/largest.h"
 #include "weft/optim/make_optimizer.h"
 
 namespace weft {
@@ -14,6 +17,8 @@ namespace {
 
 constexpr double kFirstScale = 65536.0;
 constexpr int64_t kGrowthInterval = 2000;
+constexpr double kLargestScale = 0x1p64;  // where gradients are all zero, so that nothing else ends its growth
+constexpr double kLargestFloat = std::numeric_limits<float>::max();
 
 }  // namespace
 
@@ -22,6 +27,7 @@ StepUpdater::StepUpdater(FlatModel& model, const OptimizerOptions& optimizer, co
     : model_(model),
       optimizer_(make_optimizer(model, optimizer, rules)),
       num_tensor_squares_(needs_tensor_norms(optimizer) ? 2 * static_cast<int64_t>(model.params().size()) : 0),
+      squares_gradients_(squares_gradients(optimizer)),
       clip_(clip),
       scaled_(scaled),
       average_(average) {
@@ -34,6 +40,10 @@ void StepUpdater::begin(int64_t step, double lr) {
   number_ = step - loss_scale_.skipped_steps + 1;
   lr_ = lr;
   factor_ = 1.0;
+  norm_ = 0.0;
+  if (std::abs(lr) <= kLargestFloat) return;
+  throw NumericError(
+      fmt::format("step {}: the learning rate is {}, which float32 does not have; check its schedule", step_ + 1, lr));
 }
 
 void StepUpdater::set_scaling(const LossScale& scaling, bool was_scaled) {
@@ -47,16 +57,41 @@ void StepUpdater::set_average_updates(int64_t steps, int64_t updates) {
   average_since_ = steps - loss_scale_.skipped_steps - updates;
 }
 
-void StepUpdater::add_squares(ExactSum& sum) { weft::add_squares(model_, sum); }
+void StepUpdater::add_squares(ExactSum& sum) {
+  weft::add_squares(model_, sum);
+  if (!has_finite_statistics(model_)) sum.add(std::numeric_limits<double>::quiet_NaN());
+}
 
 void StepUpdater::add_block_squares(int block, ExactSum& sum) { weft::add_block_squares(model_, block, sum); }
 
+int64_t StepUpdater::largest_gradient() { return weft::largest_gradient(model_); }
+
+/// Of what a parameter has on this rank: where it is another's, that one tells its name. A loss was finite, or the step would
+/// have ended there.
+void StepUpdater::refuse_gradients(const std::string& what) {
+  const std::string name = first_not_finite(model_);
+  const std::string where = name.empty() ? "parameters of another rank (whose error names one)" : fmt::format("'{}'", name);
+  throw NumericError(fmt::format(
+      "step {}: {}, first of {}, though the loss is finite; nothing was updated. Look for a division by 0, a root or a "
+      "logarithm of 0, or an overflow in the forward or backward of its block and of those after it",
+      step_ + 1, what, where));
+}
+
+void StepUpdater::accept_largest(int64_t bits, double divisor) {
+  const double largest = magnitude_of(bits) / divisor;
+  if (!std::isfinite(magnitude_of(bits))) refuse_gradients("gradients or changes of statistics are not finite");
+  const double limit = squares_gradients_ ? std::sqrt(kLargestFloat) : kLargestFloat;
+  if (largest <= limit) return;
+  throw NumericError(fmt::format(
+      "step {}: the largest gradient is {:.3g}, {} than float32 has; nothing was updated. Clip, lower the learning rate, "
+      "or check the data",
+      step_ + 1, largest, squares_gradients_ ? "whose square is larger" : "larger"));
+}
+
 bool StepUpdater::accept(double norm) {
+  norm_ = norm;
   if (!std::isfinite(norm)) {
-    if (!scaled_) {
-      throw NumericError(
-          fmt::format("step {}: the gradient norm is {}; lower the learning rate, or check the data", step_ + 1, norm));
-    }
+    if (!scaled_) refuse_gradients(fmt::format("the gradient norm is {}", norm));
     if (loss_scale_.scale <= 1.0) {
       throw NumericError(fmt::format("step {}: gradients are not finite even with a loss scale of {}; use bf16", step_ + 1,
                                      loss_scale_.scale));
@@ -68,10 +103,20 @@ bool StepUpdater::accept(double norm) {
   }
   if (clip_ > 0.0) factor_ = clip_factor(norm, clip_);
   if (scaled_ && ++loss_scale_.good_steps == kGrowthInterval) {
-    loss_scale_.scale *= 2.0;
+    loss_scale_.scale = std::min(loss_scale_.scale * 2.0, std::max(loss_scale_.scale, kLargestScale));
     loss_scale_.good_steps = 0;
   }
   return true;
+}
+
+/// Optimizers divide by a float32, the first of them before anything is written.
+UpdateStep StepUpdater::step_with(double divisor) const {
+  const double by = divisor / factor_;
+  if (by <= kLargestFloat) return {.lr = lr_, .divisor = by};
+  throw NumericError(fmt::format(
+      "step {}: the gradient norm is {:.3g}, so far above the clip of {} that float32 has no such factor; nothing was "
+      "updated. Lower the learning rate, or check the data",
+      step_ + 1, norm_, clip_));
 }
 
 void StepUpdater::add_tensor_squares(double divisor, std::vector<ExactSum>& squares) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "weft/engine/engine.h"
 #include "weft/optim/optimizer.h"
@@ -31,8 +32,11 @@ class StepUpdater : public Updater {
   void add_squares(ExactSum& sum) override;
   void add_block_squares(int block, ExactSum& sum) override;
   /// Takes the global norm, as Updater::accept() says. Throws NumericError for one that is not finite, unless that is the loss
-  /// scale's doing.
+  /// scale's doing, and for one that clipping cannot divide by. A change of statistics that is not finite makes none of it.
   bool accept(double norm) override;
+  int64_t largest_gradient() override;
+  /// Throws NumericError for a gradient that is not finite, or so large that the optimizer's state would not be.
+  void accept_largest(int64_t bits, double divisor) override;
   int64_t num_tensor_squares() const override { return num_tensor_squares_; }
   void add_tensor_squares(double divisor, std::vector<ExactSum>& squares) override;
   void take_tensor_squares(double divisor, const std::vector<ExactSum>& squares) override;
@@ -49,7 +53,7 @@ class StepUpdater : public Updater {
   /// The loss scale as it is now: all that steps change here, optimizer state aside.
   const LossScale& scaling() const { return loss_scale_; }
   Optimizer& optimizer() const { return *optimizer_; }  ///< whose state checkpoints have
-  bool is_scaled() const { return scaled_; }                  ///< losses are: fp16
+  bool is_scaled() const { return scaled_; }            ///< losses are: fp16
   /// Takes that of an earlier run; where one of the two has none (fp32, bf16), what it counted alone.
   void set_scaling(const LossScale& scaling, bool was_scaled);
 
@@ -59,11 +63,13 @@ class StepUpdater : public Updater {
   void set_average_updates(int64_t steps, int64_t updates);
 
  private:
-  UpdateStep step_with(double divisor) const { return {.lr = lr_, .divisor = divisor / factor_}; }
+  UpdateStep step_with(double divisor) const;
+  [[noreturn]] void refuse_gradients(const std::string& what);
 
   FlatModel& model_;
   std::unique_ptr<Optimizer> optimizer_;
   int64_t num_tensor_squares_;
+  bool squares_gradients_;
   double clip_;
   bool scaled_;
   WeightAverage average_;
@@ -73,6 +79,7 @@ class StepUpdater : public Updater {
   int64_t number_ = 1;
   double lr_ = 0.0;
   double factor_ = 1.0;
+  double norm_ = 0.0;
 };
 
 }  // namespace weft

@@ -14,6 +14,7 @@
 #include "weft/checkpoint/storage/open_storage.h"
 #include "weft/train/run/checkpoint_state.h"
 #include "weft/train/run/fill_weights.h"
+#include "weft/train/run/finite_state.h"
 #include "weft/train/run/snapshot.h"
 #include "weft/train/run/trainer.h"
 #include "weft/train/run/trainer_parts.h"
@@ -24,6 +25,12 @@ namespace {
 
 /// What a rank has for its share where others wait for it. One that dies or fails is found out at once.
 constexpr std::chrono::hours kSlowestDisk{1};
+
+/// On all ranks where there is one on which state is not finite, before any writes.
+void refuse_together(RankMeeting& meeting, const std::string& path, const FiniteState& looked) {
+  const std::string error = meeting.verdict(looked.error());
+  if (!error.empty()) throw NumericError(fmt::format("{}: {}", path, error));
+}
 
 /// The copy that is not the newest snapshot's.
 int first_copy(RunBoard& board) {
@@ -84,14 +91,21 @@ void Trainer::begin_save(const std::string& path, const SaveOptions& options, bo
     RankMeeting& meeting = *job.meeting;
     try {
       job.texts = state_texts(s);
+      FiniteState looked(*s.model, s.steps_done);
       if (!in_background) {
+        for_each_written(s, [&looked](const StatePart& part) { looked.look_at(part); });
+        refuse_together(meeting, path, looked);
         job.write = [&s](DataWriter& writer) { for_each_written(s, [&writer](const StatePart& part) { writer.add(part); }); };
         return s.saving.run_now(std::move(job));
       }
       const MemoryLedger::Attached attached(s.options.ledger);
       const MemoryScope scope(MemoryCategory::saving);
       s.staging.clear();
-      for_each_written(s, [&s](const StatePart& part) { s.staging.add(part); });
+      for_each_written(s, [&](const StatePart& part) {
+        looked.look_at(part);
+        s.staging.add(part);
+      });
+      refuse_together(meeting, path, looked);
       job.write = [&s](DataWriter& writer) {
         for (const StatePart& part : s.staging.parts()) writer.add(part);
       };

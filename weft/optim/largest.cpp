@@ -1,0 +1,107 @@
+#include "weft/optim/largest.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/ops/aminmax.h>
+#include <ATen/ops/maximum.h>
+#include <ATen/ops/stack.h>
+#include <c10/core/GradMode.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <vector>
+
+#include "weft/nn/kernels/largest_kernels.h"
+
+namespace weft {
+
+namespace {
+
+int64_t largest_in(const at::Tensor& values) {
+  constexpr int64_t kGrain = int64_t{1} << 16;  // what is worth a thread
+  const auto* data = values.const_data_ptr<float>();
+  return at::parallel_reduce(
+      0, values.numel(), kGrain, int64_t{0},
+      [data](int64_t begin, int64_t end, int64_t /*none*/) -> int64_t { return largest_magnitude(data + begin, end - begin); },
+      [](int64_t a, int64_t b) { return std::max(a, b); });
+}
+
+int64_t largest_on_host(const at::Tensor& values) {
+  constexpr int64_t kChunk = int64_t{1} << 18;  // of values that must be converted first
+  const at::Tensor flat = values.reshape({-1});
+  if (flat.scalar_type() == at::kFloat) return largest_in(flat.contiguous());
+  int64_t most = 0;
+  for (int64_t begin = 0; begin < flat.numel(); begin += kChunk) {
+    const at::Tensor wide = flat.narrow(0, begin, std::min(kChunk, flat.numel() - begin)).to(at::kFloat);
+    most = std::max(most, largest_in(wide));
+  }
+  return most;
+}
+
+int64_t bits_of(float magnitude) { return largest_magnitude(&magnitude, 1); }
+
+/// Of tensors on another device: one number comes to the host.
+int64_t largest_on_device(const std::vector<at::Tensor>& all) {
+  std::vector<at::Tensor> most;
+  for (const at::Tensor& values : all) {
+    if (values.numel() == 0) continue;
+    const auto [low, high] = at::aminmax(values);
+    most.push_back(at::maximum(low.neg(), high).to(at::kFloat));
+  }
+  return most.empty() ? 0 : bits_of(at::stack(most).max().item<float>());
+}
+
+int64_t largest_of_all(const std::vector<at::Tensor>& all) {
+  if (all.empty()) return 0;
+  if (!all.front().is_cpu()) return largest_on_device(all);
+  int64_t most = 0;
+  for (const at::Tensor& values : all) most = std::max(most, largest_on_host(values));
+  return most;
+}
+
+/// The gradients that this rank owns, by group; those of statistics alone where told.
+std::vector<at::Tensor> owned_gradients(FlatModel& model, bool statistics_alone) {
+  std::vector<at::Tensor> all;
+  for (int b = 0; b < model.num_blocks(); ++b) {
+    const FlatBlock& flat = model.flat(b);
+    for (const GroupRange& group : flat.groups) {
+      if (statistics_alone && group.group != ParamGroup::statistic) continue;
+      const GroupRange own = flat.own(group);
+      if (own.begin < own.end) all.push_back(flat.owned_gradients.narrow(0, own.begin, own.end - own.begin));
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+int64_t largest_bits(const at::Tensor& values) {
+  c10::NoGradGuard no_grad;
+  return largest_of_all({values});
+}
+
+float magnitude_of(int64_t bits) { return std::bit_cast<float>(static_cast<int32_t>(bits)); }
+
+bool is_finite(const at::Tensor& values) { return std::isfinite(magnitude_of(largest_bits(values))); }
+
+int64_t largest_gradient(FlatModel& model) {
+  c10::NoGradGuard no_grad;
+  return largest_of_all(owned_gradients(model, /*statistics_alone=*/false));
+}
+
+bool has_finite_statistics(FlatModel& model) {
+  c10::NoGradGuard no_grad;
+  return std::isfinite(magnitude_of(largest_of_all(owned_gradients(model, /*statistics_alone=*/true))));
+}
+
+std::string first_not_finite(FlatModel& model) {
+  for (const Param& param : model.params()) {
+    if (param.group == ParamGroup::frozen || !model.holds(param.block)) continue;
+    const FlatBlock& flat = model.flat(param.block);
+    const GroupRange own = flat.own({.group = param.group, .begin = param.offset, .end = param.offset + param.numel});
+    if (own.begin < own.end && !is_finite(flat.owned_gradients.narrow(0, own.begin, own.end - own.begin))) return param.name;
+  }
+  return {};
+}
+
+}  // namespace weft
