@@ -12,6 +12,7 @@
 #include "weft/engine/evaluation_sum.h"
 #include "weft/engine/own_tokens.h"
 #include "weft/engine/run.h"
+#include "weft/engine/unchanged.h"
 #include "weft/nn/graph.h"
 #include "weft/program/axes.h"
 
@@ -73,7 +74,10 @@ void Engine::gather_for(int block) {
 
 Tensors Engine::forward(int block, const Tensors& inputs) {
   model_.statistics(block);  // brings those up to date that are kept apart
-  return model_.block(block).forward(inputs, evaluation_context(options_));
+  const UnchangedParameters parameters(model_, block);
+  Tensors outputs = model_.block(block).forward(inputs, evaluation_context(options_));
+  parameters.check();
+  return outputs;
 }
 
 /// Through the stages of all pipeline ranks; what this rank's last block hands on, empty when that is sent.

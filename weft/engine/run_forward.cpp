@@ -13,6 +13,7 @@
 #include "weft/base/error.h"
 #include "weft/engine/own_tokens.h"
 #include "weft/engine/run.h"
+#include "weft/engine/unchanged.h"
 #include "weft/nn/graph.h"
 
 namespace weft {
@@ -81,7 +82,10 @@ int64_t StepRun::first_sample(int micro) const {
 Tensors StepRun::run_block(int block, InFlight& flight, const Context& context) {
   const GroupRange range = model_.statistics_range(block);
   const auto forward = [&] {
-    return forward_unchanged(model_.block(block), program_->block_names[block], flight.inputs[block], context);
+    const UnchangedParameters parameters(model_, block);
+    Tensors outputs = forward_unchanged(model_.block(block), program_->block_names[block], flight.inputs[block], context);
+    parameters.check();
+    return outputs;
   };
   if (range.begin == range.end) return forward();
   // The graph keeps the statistics for backward but, while training, does not read them.

@@ -270,6 +270,12 @@ void FlatModel::settle_gradients(int block, const at::Tensor& statistics_change)
     if (!is_trained(param.group)) continue;
     at::Tensor& gradient = param.parameter->value.mutable_grad();
     const at::Tensor& place = param.parameter->gradient;
+    if (gradient.defined() && gradient.layout() != at::kStrided) {
+      throw InputError(
+          fmt::format("model: the gradient of parameter '{}' is sparse, weft's are dense; make its layer without "
+                      "sparse gradients (EmbeddingOptions::sparse)",
+                      param.name));
+    }
     if (!gradient.defined()) {
       place.zero_();
     } else if (gradient.data_ptr() != place.data_ptr()) {
