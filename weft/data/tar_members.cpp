@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <exception>
 #include <memory>
 #include <vector>
@@ -63,18 +64,35 @@ std::string text_of(archive* reader, int64_t bytes) {
   return text;
 }
 
-/// A whole tar file ends in two blocks of zeros: without them nobody knows what else there was.
-bool has_end(const Source& source, int64_t end) {
-  char block[kBlock] = {};
-  if (end + kBlock > source.files.size(source.number)) return false;
-  source.files.read(source.number, end, block, kBlock);
-  return std::all_of(block, block + kBlock, [](char c) { return c == '\0'; });
+/// In any case.
+bool ends_so(const std::string& name, const std::string& ending) {
+  const auto alike = [](unsigned char a, unsigned char b) { return std::tolower(a) == std::tolower(b); };
+  return name.size() >= ending.size() && std::equal(ending.rbegin(), ending.rend(), name.rbegin(), alike);
+}
+
+/// Where zeros end, from `at` on, in whole blocks.
+int64_t end_of_zeros(const Source& source, int64_t at) {
+  const int64_t size = source.files.size(source.number), most = source.files.block_bytes();
+  for (std::vector<char> bytes; at < size; at += static_cast<int64_t>(bytes.size())) {
+    bytes.resize(static_cast<size_t>(std::min(most, size - at)));
+    source.files.read(source.number, at, bytes.data(), static_cast<int64_t>(bytes.size()));
+    const auto other = std::find_if(bytes.begin(), bytes.end(), [](char c) { return c != '\0'; });
+    if (other != bytes.end()) return at + (other - bytes.begin()) / kBlock * kBlock;
+  }
+  return size;
+}
+
+/// A whole tar file ends in two blocks of zeros, of which others write one: without them nobody knows what else there was.
+TarEnd find_end(const Source& source, int64_t end) {
+  const int64_t size = source.files.size(source.number), zeros = end_of_zeros(source, end);
+  if (zeros < end + kBlock || end + kBlock > size) return {.cut = "it ends without an end mark"};
+  return {.bytes_behind = std::max<int64_t>(0, size - zeros)};
 }
 
 }  // namespace
 
-std::string read_tar(const ShardFiles& files, size_t number, const std::string& text_ending,
-                     c10::function_ref<void(TarMember)> take) {
+TarEnd read_tar(const ShardFiles& files, size_t number, const std::string& text_ending,
+                c10::function_ref<void(TarMember)> take) {
   Source source{files, number, 0, std::vector<char>(static_cast<size_t>(files.block_bytes())), {}};
   const std::unique_ptr<archive, FreeReader> reader(archive_read_new());
   if (!reader) throw MemoryError(fmt::format("{}: out of memory for reading its index", files.name(number)));
@@ -85,14 +103,15 @@ std::string read_tar(const ShardFiles& files, size_t number, const std::string& 
   const auto failed = [&] {
     if (source.error) std::rethrow_exception(source.error);
     const FileKind kind = kind_of(files, number);
-    return kind && kind.what != kTarArchive ? fmt::format("it is {}; {}", kind.what, kind.advice) : reason(reader.get());
+    return TarEnd{.cut = kind && kind.what != kTarArchive ? fmt::format("it is {}; {}", kind.what, kind.advice)
+                                                          : reason(reader.get())};
   };
   if (archive_read_open1(reader.get()) != ARCHIVE_OK) return failed();
   int64_t end = 0;  // of what was read, in whole blocks
   while (true) {
     archive_entry* entry = nullptr;
     const int status = archive_read_next_header(reader.get(), &entry);
-    if (status == ARCHIVE_EOF) return has_end(source, end) ? "" : "it ends without an end mark";
+    if (status == ARCHIVE_EOF) return find_end(source, end);
     if (status < ARCHIVE_WARN) return failed();
     const char* name = archive_entry_pathname(entry);
     if (name == nullptr) name = archive_entry_pathname_utf8(entry);  // that this locale cannot write
@@ -101,12 +120,12 @@ std::string read_tar(const ShardFiles& files, size_t number, const std::string& 
                      .bytes = archive_entry_size(entry),
                      .text = {}};
     const bool has_bytes = archive_entry_filetype(entry) == AE_IFREG && archive_entry_hardlink(entry) == nullptr;
-    if (has_bytes && archive_entry_sparse_count(entry) > 0) return fmt::format("{} has holes (sparse)", member.name);
+    if (has_bytes && archive_entry_sparse_count(entry) > 0) return {.cut = fmt::format("{} has holes (sparse)", member.name)};
     const int64_t bytes = has_bytes ? member.bytes : 0;
-    if (bytes < 0 || bytes > files.size(number) - member.offset) return fmt::format("it ends within {}", member.name);
+    if (bytes < 0 || bytes > files.size(number) - member.offset) return {.cut = fmt::format("it ends within {}", member.name)};
     end = member.offset + (bytes + kBlock - 1) / kBlock * kBlock;
     if (!has_bytes) continue;
-    if (member.name.ends_with(text_ending) && member.bytes <= kMostText) member.text = text_of(reader.get(), member.bytes);
+    if (ends_so(member.name, text_ending) && member.bytes <= kMostText) member.text = text_of(reader.get(), member.bytes);
     take(std::move(member));
   }
 }

@@ -18,10 +18,16 @@ struct TarMember {
   std::string text;    ///< its contents, of those that were asked for
 };
 
+/// How a tar file ends.
+struct TarEnd {
+  std::string cut = {};      ///< why it is no whole tar file; empty where it is one
+  int64_t bytes_behind = 0;  ///< that follow its end mark and are no padding: of another tar file, perhaps, which is not read
+};
+
 /// Goes once through file `number`, uncompressed, and hands its regular files out in order; of those whose name ends in
-/// `text_ending`, and that have no more than 64 bytes, with their contents. Reads no more of the others than blocks bring.
-/// Returns why the file is no whole tar file; empty where it is one. Throws InputError where reading fails.
-std::string read_tar(const ShardFiles& files, size_t number, const std::string& text_ending,
-                     c10::function_ref<void(TarMember)> take);
+/// `text_ending`, in any case, and that have no more than 64 bytes, with their contents. Reads no more of the others than
+/// blocks bring. Throws InputError where reading fails.
+TarEnd read_tar(const ShardFiles& files, size_t number, const std::string& text_ending,
+                c10::function_ref<void(TarMember)> take);
 
 }  // namespace weft

@@ -58,7 +58,7 @@ class BadFolder : public ::testing::Test {
 TEST_F(BadFolder, OthersStandInForBadImages) {
   const auto set = open(BadSample::replace);
   EXPECT_EQ(set->size(), kImages);
-  EXPECT_EQ(set->left_out(), Names{folder_.file("bee") + ": no image (.jpg, .jpeg, .png) of this class"});
+  EXPECT_EQ(set->left_out(), Names{folder_.file("bee") + ": no image (.jpg, .jpeg, .jfif, .png) of this class"});
   std::vector<int64_t> all(kImages), stand_ins;
   for (int64_t i = 0; i < kImages; ++i) all[i] = i;
   for (const int64_t epoch : {0, 1}) {

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <functional>
@@ -137,6 +138,37 @@ TEST(ImageSet, ReadsFoldersOfClassesInJpegAndPng) {
     EXPECT_NEAR(images[1][c][y][x].item<float>(), colour[i] / 255.0, 0.03) << "of a JPEG";
     EXPECT_NEAR(images[2][c][y][x].item<float>(), grey[i / 3] / 255.0, 0.03) << "of a grey one";
   }
+}
+
+TEST(ImageSet, WhatIsNoImageOfAClassIsToldAndNotRead) {
+  const TempFolder folder;
+  for (const char* part : {"ant/.ipynb_checkpoints", "ant/deep", "__MACOSX/ant", ".cache"}) {
+    std::filesystem::create_directories(folder.path() / part);
+  }
+  const std::string jpeg = test::jpeg_of(gradient(8, 8, 3), 8, 8, 3);
+  for (const char* name : {"ant/a.JpG", "ant/b.jfif", "ant/._a.jpg", "ant/.ipynb_checkpoints/a-checkpoint.jpg",
+                           "ant/deep/c.webp", "ant/d.BMP", "__MACOSX/ant/._a.jpg", "stray.jpg"}) {
+    folder.write(name, jpeg);
+  }
+  const auto source = open_image_folder(folder.path().string(), {});
+  ASSERT_EQ(source->size(), 2);
+  EXPECT_EQ(source->name(0) + source->name(1), folder.file("ant/a.JpG") + folder.file("ant/b.jfif"));
+  EXPECT_EQ(image_classes(folder.path().string()), std::vector<std::string>{"ant"});
+  std::vector<std::string> told = open_image_set(source, {})->passed_over(), expected;
+  for (const char* name : {"ant/._a.jpg", "ant/.ipynb_checkpoints", "__MACOSX", ".cache"}) {
+    expected.push_back(folder.file(name) + " (hidden)");
+  }
+  expected.push_back(folder.file("stray.jpg") + " (in no folder of a class)");
+  for (const char* name : {"ant/deep/c.webp", "ant/d.BMP"}) {
+    expected.push_back(folder.file(name) + " (no .jpg, .jpeg, .jfif, .png)");
+  }
+  std::sort(told.begin(), told.end());
+  std::sort(expected.begin(), expected.end());
+  EXPECT_EQ(told, expected);
+  std::filesystem::create_directories(folder.path() / "bee");
+  folder.write("bee/a.webp", "RIFF");
+  expect_input_error([&] { open_image_folder(folder.path().string(), {}); },
+                     {"bee: no image (.jpg, .jpeg, .jfif, .png) of this class, but ", "bee/a.webp, which is not read"});
 }
 
 /// A part of a JPEG, decoded by itself and at a smaller size, is that part of the whole.

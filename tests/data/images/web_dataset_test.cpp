@@ -55,6 +55,50 @@ TEST_F(WebShards, MembersOfAKeyAreASample) {
   EXPECT_NEAR(colour_of(*source, 1), 200, 3);
   EXPECT_EQ(source->name(1), folder_.file("0.tar") + ", key b/1");
   EXPECT_TRUE(source->left_out().empty());
+  const std::string tar = folder_.file("0.tar");
+  EXPECT_EQ(source->passed_over(),
+            (Names{tar + ": a/.hidden.png (hidden)", tar + ": README (no .jpg, .jpeg, .jfif, .png or .cls)",
+                   tar + ": b/1.json (no .jpg, .jpeg, .jfif, .png or .cls)"}));
+}
+
+/// As the library webdataset has it: a key ends at the first dot.
+TEST_F(WebShards, DotsInNamesMakeFieldsOfOneKey) {
+  const auto source = open({test::tar_of({{"v1.0/n0_1.v1.0.png", picture(11)},
+                                          {"v1.0/n0_1.v1.0.cls", "1"},
+                                          {"2.png", picture(22)},
+                                          {"2.seg.png", picture(0)},
+                                          {"2.CLS", "2"},
+                                          {"./3.JFIF", test::jpeg_of(test::Pixels(16 * 16 * 3, 200), 16, 16, 3)},
+                                          {"./3.cls", "3"},
+                                          {"4.mask.png", picture(0)}})});
+  ASSERT_EQ(source->size(), 3);
+  EXPECT_EQ(source->label(0) * 100 + source->label(1) * 10 + source->label(2), 123);
+  EXPECT_EQ(colour_of(*source, 0) * 100 + colour_of(*source, 1), 1122);
+  const std::string tar = folder_.file("0.tar");
+  EXPECT_EQ(source->name(0), tar + ", key v1.0/n0_1");
+  EXPECT_EQ(source->passed_over(), (Names{tar + ", key 2.seg.png (beside the plain field of its key)",
+                                          tar + ", key 4.mask.png (no image with a label)"}));
+}
+
+TEST_F(WebShards, HiddenMembersAndWhatFollowsTheEndMarkAreToldAndNotRead) {
+  const std::string good = test::tar_of({{"1.png", picture(11)}, {"1.cls", "1"}});
+  Members members = {{"._2.png", "x"}, {"__MACOSX/2.png", picture(2)}, {".ipynb_checkpoints/3.png", picture(3)}};
+  members.insert(members.end(), {{"1.png", picture(11)}, {"1.cls", "1"}});
+  const auto source = open({test::tar_of(members), good + good, good + std::string(9 * 512, '\0')});
+  ASSERT_EQ(source->size(), 3);
+  const std::string tar = folder_.file("0.tar");
+  EXPECT_EQ(
+      source->passed_over(),
+      (Names{fmt::format("{}: {} bytes (behind its end mark, of another tar file perhaps)", folder_.file("1.tar"), good.size()),
+             tar + ": ._2.png (hidden)", tar + ": __MACOSX/2.png (hidden)", tar + ": .ipynb_checkpoints/3.png (hidden)"}));
+}
+
+TEST_F(WebShards, OfManyMembersThatArePassedOverAFewAreNamed) {
+  Members members = {{"1.png", picture(11)}, {"1.cls", "1"}};
+  for (int i = 0; i < 30; ++i) members.push_back({fmt::format("{}.json", i), "{}"});
+  const std::string tar = folder_.file("0.tar");
+  EXPECT_EQ(open({test::tar_of(members)})->passed_over(),
+            Names{fmt::format("30 such as {0}: 0.json and {0}: 1.json (no .jpg, .jpeg, .jfif, .png or .cls)", tar)});
 }
 
 /// Larger than the blocks that headers are read in, so that bytes are passed over; in the order of names, labels first.
@@ -101,7 +145,13 @@ TEST_F(WebShards, WhatIsBadIsNamedOrPassedOver) {
   };
   const std::vector<Row> rows = {
       {"no label", {{"bad.png", picture(2)}}, ", key bad: no .cls beside its image"},
-      {"no image", {{"bad.cls", "2"}}, ", key bad: a .cls without an image (.jpg, .jpeg, .png)"},
+      {"no image", {{"bad.cls", "2"}}, ", key bad: a .cls without an image (.jpg, .jpeg, .jfif, .png)"},
+      {"another kind",
+       {{"bad.WebP", "RIFF"}, {"bad.cls", "2"}},
+       ", key bad: its image is .webp, which is not read (.jpg, .jpeg, .jfif, .png are)"},
+      {"two with dots",
+       {{"bad.1.png", picture(2)}, {"bad.1.cls", "1"}, {"bad.2.png", picture(2)}, {"bad.2.cls", "1"}},
+       ", key bad: it has 2 images, as 1.png and 2.png: what follows the first dot of a member's name is its field"},
       {"text", {{"bad.png", picture(2)}, {"bad.cls", "cat"}}, ", key bad: its .cls is no number"},
       {"a half number", {{"bad.png", picture(2)}, {"bad.cls", "1.5"}}, ", key bad: its .cls is no number"},
       {"empty", {{"bad.png", picture(2)}, {"bad.cls", ""}}, ", key bad: its .cls is no number"},

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cctype>
 #include <string_view>
 #include <utility>
 
@@ -16,7 +18,7 @@ namespace weft {
 namespace {
 
 /// The kind of a file that is neither JPEG nor PNG, by how it begins.
-std::string kind_of(const std::vector<uint8_t>& file) {
+std::string image_kind(const std::vector<uint8_t>& file) {
   const std::string_view begin(reinterpret_cast<const char*>(file.data()), std::min<size_t>(file.size(), 32));
   const auto has = [&](size_t at, std::string_view text) { return begin.size() >= at && begin.substr(at).starts_with(text); };
   if (file.empty()) return "an empty file";
@@ -38,10 +40,27 @@ DecodedCrop decode_as_stored(const std::vector<uint8_t>& file, const ImageDecodi
                              const std::string& name) {
   if (is_jpeg(file)) return decode_jpeg(file, decoding.channels, choose, name);
   if (is_png(file)) return cropped(decode_png(file, decoding, name), choose);
-  throw BadDataError(fmt::format("{}: {}", name, kind_of(file)));
+  throw BadDataError(fmt::format("{}: {}", name, image_kind(file)));
 }
 
 }  // namespace
+
+bool is_image_ending(std::string_view ending) {
+  static constexpr std::array<std::string_view, 5> kEndings = {"jpg", "jpeg", "jfif", "jpe", "png"};
+  return std::find(kEndings.begin(), kEndings.end(), lower_case(ending)) != kEndings.end();
+}
+
+bool is_other_image_ending(std::string_view ending) {
+  static constexpr std::array<std::string_view, 15> kEndings = {"webp", "bmp", "gif", "tif", "tiff", "avif", "heic", "heif",
+                                                                "ppm",  "pgm", "jp2", "j2k", "jxl",  "tga",  "svg"};
+  return std::find(kEndings.begin(), kEndings.end(), lower_case(ending)) != kEndings.end();
+}
+
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  return lower;
+}
 
 DecodedCrop decode_image(const std::vector<uint8_t>& file, const ImageDecoding& decoding, ChooseCrop choose,
                          const std::string& name) {

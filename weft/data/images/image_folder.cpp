@@ -10,6 +10,7 @@
 #include "weft/base/error.h"
 #include "weft/base/input_file.h"
 #include "weft/data/images/decode_image.h"
+#include "weft/data/passed_over.h"
 
 namespace weft {
 
@@ -32,9 +33,8 @@ std::vector<uint8_t> read_file(const std::string& path) {
 }
 
 bool is_image(const fs::path& path) {
-  std::string ending = path.extension().string();
-  std::transform(ending.begin(), ending.end(), ending.begin(), [](unsigned char c) { return std::tolower(c); });
-  return ending == ".jpg" || ending == ".jpeg" || ending == ".png";
+  const std::string ending = path.extension().string();
+  return !ending.empty() && is_image_ending(ending.substr(1));
 }
 
 class ImageFolder final : public ImageSource {
@@ -45,13 +45,15 @@ class ImageFolder final : public ImageSource {
       throw InputError(fmt::format("{}: no folders in it; put the images of each class into a folder of its own", folder));
     }
     for (size_t label = 0; label < classes.size(); ++label) add(folder + "/" + classes[label], static_cast<int32_t>(label));
-    if (paths_.empty()) throw InputError(fmt::format("{}: no image (.jpg, .jpeg, .png) of any class", folder));
+    if (paths_.empty()) throw InputError(fmt::format("{}: no image ({}) of any class", folder, kImageEndings));
+    pass_over_beside(folder);
   }
 
   int64_t size() const override { return static_cast<int64_t>(paths_.size()); }
   int64_t label(int64_t index) const override { return labels_[static_cast<size_t>(index)]; }
   std::string name(int64_t index) const override { return paths_[static_cast<size_t>(index)]; }
   std::vector<std::string> left_out() const override { return left_out_; }
+  std::vector<std::string> passed_over() const override { return passed_over_.names(); }
 
   DecodedCrop decode(int64_t index, ChooseCrop choose) const override {
     const std::string& path = paths_[static_cast<size_t>(index)];
@@ -61,14 +63,25 @@ class ImageFolder final : public ImageSource {
  private:
   void add(const std::string& folder, int32_t label) {
     std::vector<std::string> found;
+    std::string other;  // a file of another kind
     std::error_code error;
     for (fs::recursive_directory_iterator entry(folder, fs::directory_options::follow_directory_symlink, error), end;
          !error && entry != end; entry.increment(error)) {
       if (entry.depth() > kDeepest) {
         throw InputError(fmt::format("{}: {} folders deep; a link in it leads back to it", entry->path().string(), kDeepest));
       }
-      if (!is_image(entry->path())) continue;
       std::error_code status;
+      if (is_hidden_name(entry->path().filename().string())) {
+        passed_over_.add("hidden", entry->path().string());
+        entry.disable_recursion_pending();
+        continue;
+      }
+      if (!is_image(entry->path())) {
+        if (entry->is_directory(status)) continue;
+        passed_over_.add(fmt::format("no {}", kImageEndings), entry->path().string());
+        other = entry->path().string();
+        continue;
+      }
       if (!entry->is_regular_file(status)) {
         throw InputError(fmt::format("{}: {}; remove it, or put the image there", entry->path().string(),
                                      status ? status.message() : "named like an image, and no file of one"));
@@ -77,7 +90,8 @@ class ImageFolder final : public ImageSource {
     }
     if (error) throw InputError(fmt::format("cannot list '{}': {}", folder, error.message()));
     if (found.empty()) {
-      const std::string what = fmt::format("{}: no image (.jpg, .jpeg, .png) of this class", folder);
+      const std::string what = fmt::format("{}: no image ({}) of this class{}", folder, kImageEndings,
+                                           other.empty() ? "" : fmt::format(", but {}, which is not read", other));
       if (bad_ == BadData::refuse) throw InputError(fmt::format("{}; add some, remove the folder, {}", what, kOrSkip));
       left_out_.push_back(what);
     }
@@ -86,11 +100,25 @@ class ImageFolder final : public ImageSource {
     labels_.resize(paths_.size(), label);
   }
 
+  /// What lies beside the classes, in no class.
+  void pass_over_beside(const std::string& folder) {
+    std::error_code error;
+    for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+      std::error_code status;
+      if (is_hidden_name(entry->path().filename().string())) {
+        passed_over_.add("hidden", entry->path().string());
+      } else if (!entry->is_directory(status)) {
+        passed_over_.add("in no folder of a class", entry->path().string());
+      }
+    }
+  }
+
   const ImageDecoding decoding_;
   BadData bad_;
   std::vector<std::string> paths_;
   std::vector<int32_t> labels_;
   std::vector<std::string> left_out_;
+  PassedOver passed_over_;
 };
 
 }  // namespace
@@ -101,7 +129,7 @@ std::vector<std::string> image_classes(const std::string& folder) {
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
     const std::string name = entry->path().filename().string();
     std::error_code status;  // of a link that leads nowhere: no folder
-    if (entry->is_directory(status) && name.front() != '.') classes.push_back(name);
+    if (entry->is_directory(status) && !is_hidden_name(name)) classes.push_back(name);
   }
   if (error) throw InputError(fmt::format("cannot list '{}': {}", folder, error.message()));
   std::sort(classes.begin(), classes.end());

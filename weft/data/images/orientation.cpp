@@ -9,7 +9,7 @@ namespace {
 
 using Bytes = std::string_view;
 
-uint32_t number(Bytes bytes, size_t at, size_t count, bool big_endian) {
+uint32_t read_number(Bytes bytes, size_t at, size_t count, bool big_endian) {
   uint32_t value = 0;
   for (size_t i = 0; i < count; ++i) {
     const size_t place = big_endian ? i : count - 1 - i;
@@ -25,12 +25,12 @@ uint32_t in_tiff(Bytes tiff) {
   if (tiff.size() < 8) return 1;
   const bool big = tiff.starts_with(Bytes("MM\0*", 4));
   if (!big && !tiff.starts_with(Bytes("II*\0", 4))) return 1;
-  const size_t folder = number(tiff, 4, 4, big);
+  const size_t folder = read_number(tiff, 4, 4, big);
   if (folder > tiff.size() - 2) return 1;
-  const size_t entries = number(tiff, folder, 2, big);
+  const size_t entries = read_number(tiff, folder, 2, big);
   for (size_t i = 0, at = folder + 2; i < entries && at + kEntryBytes <= tiff.size(); ++i, at += kEntryBytes) {
-    if (number(tiff, at, 2, big) != kOrientation || number(tiff, at + 2, 2, big) != kShort) continue;
-    const uint32_t value = number(tiff, at + 8, 2, big);
+    if (read_number(tiff, at, 2, big) != kOrientation || read_number(tiff, at + 2, 2, big) != kShort) continue;
+    const uint32_t value = read_number(tiff, at + 8, 2, big);
     return value >= 1 && value <= 8 ? value : 1;
   }
   return 1;
@@ -45,7 +45,7 @@ Bytes exif_of_jpeg(Bytes file) {
       continue;
     }
     if (marker == 0xda || marker == 0xd9) return {};  // pixels follow, or nothing
-    const size_t bytes = number(file, at + 2, 2, true);
+    const size_t bytes = read_number(file, at + 2, 2, true);
     if (bytes < 2 || at + 2 + bytes > file.size()) return {};
     const Bytes segment = file.substr(at + 4, bytes - 2);
     if (marker == 0xe1 && segment.starts_with(kExif)) return segment.substr(kExif.size());
@@ -57,7 +57,7 @@ Bytes exif_of_jpeg(Bytes file) {
 Bytes exif_of_png(Bytes file) {
   constexpr size_t kFrame = 12;  // length, name, check sum
   for (size_t at = 8; at + kFrame <= file.size();) {
-    const size_t bytes = number(file, at, 4, true);
+    const size_t bytes = read_number(file, at, 4, true);
     if (bytes > file.size() - at - kFrame) return {};
     if (file.substr(at + 4, 4) == "eXIf") return file.substr(at + 8, bytes);
     at += kFrame + bytes;

@@ -3,35 +3,53 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 
 #include "weft/base/error.h"
 #include "weft/data/images/decode_image.h"
+#include "weft/data/passed_over.h"
 #include "weft/data/tar_members.h"
 
 namespace weft {
 namespace {
 
 constexpr int64_t kMostImageBytes = int64_t{1} << 30;  // of an image
+constexpr const char* kOwnKey = "give each sample a key of its own";
+constexpr const char* kAddLabel = "add it, with the label's number";
+
+/// A member of a key.
+struct Field {
+  std::string name;               ///< "jpg", "seg.png"
+  int64_t offset = 0, bytes = 0;  ///< where it lies
+  std::string text;               ///< of a label
+};
 
 /// What a shard has under one key.
 struct Entry {
   std::string key;
-  int64_t offset = -1, bytes = 0;  ///< of the image
-  std::string label;
-  bool has_label = false, twice = false;
+  std::vector<Field> images = {}, labels = {};
+  std::string other = {};  ///< an image of a kind that is not read
 };
 
-/// "a/0001.seg.png" has the key "a/0001" and the kind "seg.png"; hidden files have none.
-std::pair<std::string, std::string> key_and_kind(const std::string& name) {
+/// "a/0001.seg.png" has the key "a/0001" and the field "seg.png", in small letters; names without a dot have none.
+std::pair<std::string, std::string> key_and_field(const std::string& name) {
   const size_t slash = name.rfind('/'), base = slash == std::string::npos ? 0 : slash + 1, dot = name.find('.', base);
-  if (dot == std::string::npos || dot == base) return {};
-  std::string kind = name.substr(dot + 1);
-  std::transform(kind.begin(), kind.end(), kind.begin(), [](unsigned char c) { return std::tolower(c); });
-  return {name.substr(0, dot), kind};
+  if (dot == std::string::npos) return {};
+  return {name.substr(0, dot), lower_case(std::string_view(name).substr(dot + 1))};
+}
+
+/// The last part of a field: "png".
+std::string_view ending_of(std::string_view field) { return field.substr(field.rfind('.') + 1); }
+
+/// How many of the fields are the plain one ("jpg"), and the one to take: the only plain one, or else the only one.
+std::pair<int64_t, const Field*> pick_field(const std::vector<Field>& fields) {
+  const auto is_plain = [](const Field& field) { return field.name.find('.') == std::string::npos; };
+  const int64_t plain = std::count_if(fields.begin(), fields.end(), is_plain);
+  if (plain == 1) return {plain, &*std::find_if(fields.begin(), fields.end(), is_plain)};
+  return {plain, plain == 0 && fields.size() == 1 ? fields.data() : nullptr};
 }
 
 class WebDataset final : public ImageSource {
@@ -50,7 +68,11 @@ class WebDataset final : public ImageSource {
   int64_t label(int64_t index) const override { return at(index).label; }
   std::string name(int64_t index) const override { return name_of(at(index).shard, at(index).key); }
   std::vector<std::string> left_out() const override { return left_out_; }
-  std::vector<std::string> passed_over() const override { return shards_->passed_over(); }
+  std::vector<std::string> passed_over() const override {
+    std::vector<std::string> names = shards_->passed_over();
+    for (std::string& name : passed_over_.names()) names.push_back(std::move(name));
+    return names;
+  }
 
   DecodedCrop decode(int64_t index, ChooseCrop choose) const override {
     const Sample& sample = at(index);
@@ -75,48 +97,90 @@ class WebDataset final : public ImageSource {
   void open(size_t shard) {
     std::vector<Entry> entries;
     std::unordered_map<std::string, size_t> places;
-    const std::string cut = read_tar(*shards_, shard, ".cls", [&](TarMember member) {
-      auto [key, kind] = key_and_kind(member.name);
-      const bool is_label = kind == "cls", is_image = kind == "jpg" || kind == "jpeg" || kind == "png";
-      if (!is_label && !is_image) return;
+    const TarEnd end = read_tar(*shards_, shard, ".cls", [&](TarMember member) {
+      const std::string name = fmt::format("{}: {}", shards_->name(shard), member.name);
+      if (is_hidden_path(member.name)) return passed_over_.add("hidden", name);
+      auto [key, field] = key_and_field(member.name);
+      const std::string_view ending = ending_of(field);
+      const bool is_label = ending == "cls", is_image = is_image_ending(ending), is_other = is_other_image_ending(ending);
+      if (!is_label && !is_image) passed_over_.add(fmt::format("no {} or .cls", kImageEndings), name);
+      if (!is_label && !is_image && !is_other) return;
       const auto [place, is_new] = places.emplace(key, entries.size());
-      if (is_new) entries.push_back({.key = std::move(key), .label = {}});
+      if (is_new) entries.push_back({.key = std::move(key)});
       Entry& entry = entries[place->second];
-      entry.twice = entry.twice || (is_label ? entry.has_label : entry.offset >= 0);
-      if (is_label) {
-        entry.has_label = true;
-        entry.label = std::move(member.text);
+      if (is_other) {
+        entry.other = field;
       } else {
-        entry.offset = member.offset;
-        entry.bytes = member.bytes;
+        (is_label ? entry.labels : entry.images).push_back({field, member.offset, member.bytes, std::move(member.text)});
       }
     });
-    if (!cut.empty()) {
-      bad(fmt::format("{}: no whole, uncompressed tar file: {}", shards_->name(shard), cut), "get it again");
+    if (!end.cut.empty()) {
+      bad(fmt::format("{}: no whole, uncompressed tar file: {}", shards_->name(shard), end.cut), "get it again");
     }
-    for (Entry& entry : entries) take(static_cast<int32_t>(shard), std::move(entry));
+    if (end.bytes_behind > 0) {
+      passed_over_.add("behind its end mark, of another tar file perhaps",
+                       fmt::format("{}: {} bytes", shards_->name(shard), end.bytes_behind));
+    }
+    for (const Entry& entry : entries) take(static_cast<int32_t>(shard), entry);
   }
 
-  void take(int32_t shard, Entry entry) {
+  /// Why none of the fields can be chosen; empty where one can. `what` they are, and what is said of none.
+  static std::string fault_of(const std::vector<Field>& fields, const char* what, const std::string& none) {
+    const auto [plain, field] = pick_field(fields);
+    if (field != nullptr) return "";
+    if (fields.empty()) return none;
+    if (plain > 1) return "it comes twice in the shard, or with two images or labels";
+    return fmt::format("it has {} {}, as {} and {}: what follows the first dot of a member's name is its field", fields.size(),
+                       what, fields[0].name, fields[1].name);
+  }
+
+  void take(int32_t shard, const Entry& entry) {
     const std::string name = name_of(shard, entry.key);
+    const bool has_image = !entry.images.empty();
+    if ((!has_image && pick_field(entry.labels).first == 0) || (entry.labels.empty() && pick_field(entry.images).first == 0)) {
+      for (const std::vector<Field>* fields : {&entry.images, &entry.labels}) {  // an image of another kind has been told
+        for (const Field& field : *fields) passed_over_.add("no image with a label", fmt::format("{}.{}", name, field.name));
+      }
+      return;
+    }
+    const std::string of_image =
+        fault_of(entry.images, "images",
+                 entry.other.empty() ? fmt::format("a .cls without an image ({})", kImageEndings)
+                                     : fmt::format("its image is .{}, which is not read ({} are)", entry.other, kImageEndings));
+    const std::string of_label = fault_of(entry.labels, "labels", "no .cls beside its image");
+    if (!of_image.empty()) return bad(fmt::format("{}: {}", name, of_image), advice_for(has_image, !entry.other.empty()));
+    if (!of_label.empty()) return bad(fmt::format("{}: {}", name, of_label), entry.labels.empty() ? kAddLabel : kOwnKey);
+    const Field& image = *pick_field(entry.images).second;
+    const Field& label = *pick_field(entry.labels).second;
+    for (const std::vector<Field>* fields : {&entry.images, &entry.labels}) {
+      for (const Field& field : *fields) {
+        if (&field != &image && &field != &label) {
+          passed_over_.add("beside the plain field of its key", fmt::format("{}.{}", name, field.name));
+        }
+      }
+    }
+    add(shard, entry.key, image, label.text);
+  }
+
+  static const char* advice_for(bool has_image, bool has_other) {
+    return has_image ? kOwnKey : has_other ? "write it as one of these" : "add it";
+  }
+
+  /// Takes the sample in, if its label is good.
+  void add(int32_t shard, const std::string& key, const Field& image, const std::string& text) {
+    const std::string name = name_of(shard, key);
     int64_t label = -1;
     constexpr const char* kBlanks = " \t\r\n";
-    const std::string digits = entry.label.substr(std::min(entry.label.find_first_not_of(kBlanks), entry.label.size()));
+    const std::string digits = text.substr(std::min(text.find_first_not_of(kBlanks), text.size()));
     const size_t last = digits.find_last_not_of(kBlanks);
     const char* end = digits.data() + (last == std::string::npos ? 0 : last + 1);
     const auto [stop, error] = std::from_chars(digits.data(), end, label);
-    if (entry.twice) {
-      bad(name + ": it comes twice in the shard, or with two images or labels", "give each sample a key of its own");
-    } else if (entry.offset < 0) {
-      bad(name + ": a .cls without an image (.jpg, .jpeg, .png)", "add it");
-    } else if (!entry.has_label) {
-      bad(name + ": no .cls beside its image", "add it, with the label's number");
-    } else if (error != std::errc() || stop != end) {
+    if (error != std::errc() || stop != end) {
       bad(fmt::format("{}: its .cls is no number", name), "write the label's number there");
     } else if (label < 0 || label >= options_.classes) {
       bad(fmt::format("{}: label {} is not in [0, {})", name, label, options_.classes), "mend it, or set model.classes");
     } else {
-      samples_.push_back({entry.offset, entry.bytes, shard, static_cast<int32_t>(label), std::move(entry.key)});
+      samples_.push_back({image.offset, image.bytes, shard, static_cast<int32_t>(label), key});
     }
   }
 
@@ -129,6 +193,7 @@ class WebDataset final : public ImageSource {
   const WebDatasetOptions options_;
   std::vector<Sample> samples_;
   std::vector<std::string> left_out_;
+  PassedOver passed_over_;
 };
 
 }  // namespace
