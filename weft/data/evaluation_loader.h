@@ -31,6 +31,7 @@ class EvaluationLoader {
   bool next(Batch& batch);
   /// What this rank visits.
   const EvaluationShare& share() const { return share_; }
+  int64_t micro_batch() const { return micro_batch_; }  ///< samples of one, the set's last one aside
   /// Begins the share anew.
   void rewind();
   /// As Loader::skipped().

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "weft/base/default_floats.h"
 #include "weft/base/error.h"
 #include "weft/base/math.h"
 #include "weft/base/stopwatch.h"
@@ -183,6 +184,7 @@ void Loader::State::start() {
   for (Slot& slot : ready) slot.shared = batches.begin();
   while (static_cast<int>(threads.size()) < options.workers) {
     threads.emplace_back([self = shared_from_this()] {
+      const DefaultFloats floats;
       self->work();
       std::lock_guard lock(self->mutex);
       ++self->ended;
@@ -245,6 +247,7 @@ Batch Loader::next() {
   State& s = *state_;
   if (s.options.workers > 0) return s.take();
   std::lock_guard lock(s.mutex);
+  const DefaultFloats floats;
   const Stopwatch making;
   Batch batch = s.batches.make(s.given);
   s.hand_out(batch);

@@ -81,10 +81,10 @@ class Engine {
  private:
   void with_state(int block, const VisitState& visit, bool changes);
   void gather_for(int block);
-  Tensors forward(int block, const Tensors& inputs);
-  Tensors forward_all(const MicroBatch& batch, bool mine);
+  Tensors forward(int block, const Tensors& inputs, const Context& context);
+  Tensors forward_all(const MicroBatch& batch, bool mine, const Context& context);
   int64_t most_to_evaluate(int64_t mine) const;
-  void evaluate_one(int64_t place, const MicroBatch& batch, bool mine, EvaluationSum& sum);
+  void evaluate_one(int64_t place, const MicroBatch& batch, bool mine, const Context& context, EvaluationSum& sum);
   at::Device device() const;
 
   FlatModel& model_;

@@ -10,6 +10,7 @@
 #include "weft/base/error.h"
 #include "weft/engine/engine.h"
 #include "weft/engine/evaluation_sum.h"
+#include "weft/engine/keyed_calls.h"
 #include "weft/engine/own_tokens.h"
 #include "weft/engine/run.h"
 #include "weft/engine/unchanged.h"
@@ -21,8 +22,12 @@ namespace {
 
 const Group& everyone(const Program& program, const EngineOptions& options) { return options.groups.along(loss_axes(program)); }
 
-Context evaluation_context(const EngineOptions& options) {
-  return {.training = false,
+/// Of micro-batch `place` of the set.
+Context evaluation_context(const EngineOptions& options, const EvaluationPart& part, int64_t place) {
+  return {.seed = options.seed,
+          .step = part.steps_done,
+          .first_sample = place * part.micro_batch,
+          .training = false,
           .tp = options.groups.along(kTensorAxis),
           .cp = options.groups.along(kContextAxis),
           .sequence_parallel = options.sequence_parallel,
@@ -72,16 +77,17 @@ void Engine::gather_for(int block) {
   }
 }
 
-Tensors Engine::forward(int block, const Tensors& inputs) {
+Tensors Engine::forward(int block, const Tensors& inputs, const Context& context) {
   model_.statistics(block);  // brings those up to date that are kept apart
   const UnchangedParameters parameters(model_, block);
-  Tensors outputs = model_.block(block).forward(inputs, evaluation_context(options_));
+  Tensors outputs;
+  keyed_call(model_, block, context, "", [&] { outputs = model_.block(block).forward(inputs, context); });
   parameters.check();
   return outputs;
 }
 
 /// Through the stages of all pipeline ranks; what this rank's last block hands on, empty when that is sent.
-Tensors Engine::forward_all(const MicroBatch& batch, bool mine) {
+Tensors Engine::forward_all(const MicroBatch& batch, bool mine, const Context& context) {
   if (mine && stage_ranks_.front() == pp_rank_ && batch.inputs.empty())
     throw InputError("evaluation: a micro-batch has no inputs");
   Tensors x = batch.inputs;
@@ -98,7 +104,7 @@ Tensors Engine::forward_all(const MicroBatch& batch, bool mine) {
     if (b > 0 && stage_ranks_[b - 1] != pp_rank_) {
       run_->transfers.receive_activation(stage_ranks_[b - 1], b - 1, x, "evaluation output before " + name).wait();
     }
-    x = forward(b, x);
+    x = forward(b, x, context);
     if (b + 1 < model_.num_blocks() && stage_ranks_[b + 1] != pp_rank_) {
       const std::string what = "evaluation output before " + model_.model().blocks[b + 1].name;
       sends.push_back(run_->transfers.send_activation(stage_ranks_[b + 1], b, x, what));
@@ -115,15 +121,17 @@ int64_t Engine::most_to_evaluate(int64_t mine) const {
   return count.item<int64_t>();
 }
 
-void Engine::evaluate_one(int64_t place, const MicroBatch& batch, bool mine, EvaluationSum& sum) {
-  const Tensors outputs = widen(forward_all(batch, mine));
+void Engine::evaluate_one(int64_t place, const MicroBatch& batch, bool mine, const Context& context, EvaluationSum& sum) {
+  const Tensors outputs = widen(forward_all(batch, mine, context));
   if (!mine || stage_ranks_.back() != pp_rank_) return;
   const Model& model = model_.model();
-  const Context context = evaluation_context(options_);
   const Loss& told = model.evaluation_loss ? model.evaluation_loss : model.loss;
-  const LossValue loss = told(outputs, batch.target, context);
-  const auto count = [&](const Hits& hits) { return hits ? hits(outputs, batch.target, context) : 0; };
-  sum.add(place, {.loss = loss.sum.item<double>(), .count = loss.count, .hits = count(model.hits), .top5 = count(model.top5)});
+  keyed_loss_call(model_, context, "", [&] {
+    const LossValue loss = told(outputs, batch.target, context);
+    const auto count = [&](const Hits& hits) { return hits ? hits(outputs, batch.target, context) : 0; };
+    sum.add(place,
+            {.loss = loss.sum.item<double>(), .count = loss.count, .hits = count(model.hits), .top5 = count(model.top5)});
+  });
 }
 
 EvaluationResult Engine::evaluate(const EvaluationPart& part, const NextMicroBatch& next) {
@@ -137,7 +145,8 @@ EvaluationResult Engine::evaluate(const EvaluationPart& part, const NextMicroBat
     MicroBatch batch;
     if (mine && (is_first || is_last)) batch = own_tokens(next(), options_.groups.along(kContextAxis));
     if (!is_first) batch.inputs.clear();
-    evaluate_one(part.first + i, batch, mine, sum);
+    const int64_t place = part.first + i;
+    evaluate_one(place, batch, mine, evaluation_context(options_, part, place), sum);
     check.micro_batch_done();
   }
   return sum.total(everyone(*program_, options_), device(), part.steps_done);

@@ -22,9 +22,10 @@ struct InstructionTime {
 
 /// What a rank evaluates: the set's micro-batches [first, first + count), the same on all ranks of a pipeline.
 struct EvaluationPart {
-  int64_t first = 0;       ///< the first micro-batch, counted over all ranks
-  int64_t count = 0;       ///< micro-batches; may be none
-  int64_t steps_done = 0;  ///< for errors
+  int64_t first = 0;        ///< the first micro-batch, counted over all ranks
+  int64_t count = 0;        ///< micro-batches; may be none
+  int64_t micro_batch = 1;  ///< samples of one, by which random numbers are keyed
+  int64_t steps_done = 0;   ///< for these too, and for errors
 };
 
 /// What came of an evaluation; the same on every rank.

@@ -81,7 +81,7 @@ class StepRun {
   void load(int micro, const NextMicroBatch& next);
   void forward(int block, int micro);
   void drop(int block, int micro);
-  LossValue loss_of(const Tensors& outputs, const at::Tensor& target, int micro);
+  LossValue loss_of(const Tensors& outputs, const at::Tensor& target, int micro, int64_t piece);
   void loss(int micro);
   void backward(int block, int micro);
   void backward_input(int block, int micro);

@@ -6,6 +6,7 @@
 
 #include <utility>
 
+#include "weft/engine/keyed_calls.h"
 #include "weft/engine/run.h"
 #include "weft/nn/graph.h"
 
@@ -53,7 +54,7 @@ void StepRun::backward(int block, int micro) {
     const GraphEnds ends = std::exchange(flight.ends[block], {});
     const Tensors inputs = std::exchange(flight.inputs[block], {});
     const Tensors gradients = std::exchange(flight.gradients[block], {});
-    run_backward(ends, gradients);
+    keyed_call(model_, block, context_of(micro), " backward", [&] { run_backward(ends, gradients); });
     if (block > 0) flight.gradients[block - 1] = input_gradients(block, inputs);
   }
   settle(block, flight);
@@ -71,14 +72,15 @@ void StepRun::backward_input(int block, int micro) {
   const GraphEnds ends = std::exchange(flight.ends[block], {});
   const Tensors inputs = std::exchange(flight.inputs[block], {});
   const Tensors gradients = std::exchange(flight.gradients[block], {});
-  flight.deferred[block] = run_backward_input(parameters, ends, gradients);
+  keyed_call(model_, block, context_of(micro), " backward",
+             [&] { flight.deferred[block] = run_backward_input(parameters, ends, gradients); });
   if (block > 0) flight.gradients[block - 1] = input_gradients(block, inputs);
   if (block == 0) flight.batch = {};  // what is deferred keeps what it needs of it
 }
 
 void StepRun::backward_weight(int block, int micro) {
   InFlight& flight = in_flight_[micro];
-  flight.deferred[block].run();
+  keyed_call(model_, block, context_of(micro), " backward of weights", [&] { flight.deferred[block].run(); });
   flight.deferred.erase(block);
   settle(block, flight);
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "weft/base/error.h"
+#include "weft/engine/keyed_calls.h"
 #include "weft/engine/own_tokens.h"
 #include "weft/engine/run.h"
 #include "weft/engine/unchanged.h"
@@ -26,12 +27,13 @@ std::string in_forward(const std::string& block, std::string_view what) {
 
 /// Forward of a block, which may not change its inputs: they may be computed with once more, or lie in a batch of the user's.
 /// Autograd sees that itself only where an input takes a gradient.
-Tensors forward_unchanged(Block& block, const std::string& name, const Tensors& inputs, const Context& context) {
+Tensors forward_unchanged(const FlatModel& model, int block, const Tensors& inputs, const Context& context) {
+  const std::string& name = model.model().blocks[block].name;
   std::vector<uint32_t> before;
   for (const at::Tensor& input : inputs) before.push_back(version_of(input));
   Tensors outputs;
   try {
-    outputs = block.forward(inputs, context);
+    keyed_call(model, block, context, "", [&] { outputs = model.block(block).forward(inputs, context); });
   } catch (const c10::OutOfMemoryError&) {
     throw;
   } catch (const InputError& error) {
@@ -83,7 +85,7 @@ Tensors StepRun::run_block(int block, InFlight& flight, const Context& context) 
   const GroupRange range = model_.statistics_range(block);
   const auto forward = [&] {
     const UnchangedParameters parameters(model_, block);
-    Tensors outputs = forward_unchanged(model_.block(block), program_->block_names[block], flight.inputs[block], context);
+    Tensors outputs = forward_unchanged(model_, block, flight.inputs[block], context);
     parameters.check();
     return outputs;
   };

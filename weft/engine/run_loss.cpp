@@ -12,6 +12,7 @@
 #include <cmath>
 
 #include "weft/base/error.h"
+#include "weft/engine/keyed_calls.h"
 #include "weft/engine/memory_ledger.h"
 #include "weft/engine/run.h"
 #include "weft/nn/batch_pieces.h"
@@ -45,9 +46,14 @@ void StepRun::agree_on_targets(const NextMicroBatch& next) {
 double StepRun::nominal_count(double targets) const { return targets * static_cast<double>(options_.all_micro_batches); }
 
 /// Of a piece of the micro-batch. What is wrong with its outputs or targets is told with where they come from.
-LossValue StepRun::loss_of(const Tensors& outputs, const at::Tensor& target, int micro) {
+LossValue StepRun::loss_of(const Tensors& outputs, const at::Tensor& target, int micro, int64_t piece) {
+  const Context context = context_of(micro);
+  Context keyed = context;
+  keyed.first_sample += piece * (options_.micro_batch / options_.batch_pieces);
+  LossValue value;
   try {
-    return model_.model().loss(outputs, target, context_of(micro));
+    keyed_loss_call(model_, keyed, "", [&] { value = model_.model().loss(outputs, target, context); });
+    return value;
   } catch (const InputError& error) {
     throw InputError(fmt::format("step {}, micro-batch {}: {}", step_ + 1, options_.first_micro_batch + micro, error.what()));
   }
@@ -63,7 +69,7 @@ void StepRun::loss(int micro) {
   for (int64_t piece = 0; piece < pieces; ++piece) {
     Tensors own;
     for (const at::Tensor& output : outputs) own.push_back(batch_piece(output, piece, pieces));
-    const LossValue value = loss_of(own, batch_piece(flight.batch.target, piece, pieces), micro);
+    const LossValue value = loss_of(own, batch_piece(flight.batch.target, piece, pieces), micro, piece);
     const double sum = value.sum.item<double>();
     if (!std::isfinite(sum)) report_not_finite(micro, sum);
     sums.push_back(value.sum);
@@ -71,7 +77,8 @@ void StepRun::loss(int micro) {
     losses[1][first_place + piece] = static_cast<double>(value.count);
   }
   const double scale = updater_.loss_scale() / nominal_count(static_cast<double>(nominal_targets_));
-  run_backward(sums, Tensors(pieces, at::scalar_tensor(scale, sums.front().options())));
+  keyed_loss_call(model_, context_of(micro), " backward",
+                  [&] { run_backward(sums, Tensors(pieces, at::scalar_tensor(scale, sums.front().options()))); });
   flight.gradients.back() = take_gradients(inputs);
   for (size_t i = 0; i < inputs.size() && program_->master; ++i) {  // which are sent to the rank that made them, all of them
     at::Tensor& gradient = flight.gradients.back()[i];

@@ -1,19 +1,16 @@
 #include "weft/nn/module_block.h"
 
-#include <ATen/CPUGeneratorImpl.h>
-#include <ATen/Context.h>
 #include <fmt/core.h>
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/embedding.h>
 
-#include <mutex>
 #include <string_view>
 
 #include "weft/base/error.h"
 #include "weft/nn/graph.h"
+#include "weft/nn/keyed_generators.h"
 #include "weft/nn/module_chain.h"
 #include "weft/nn/module_mode.h"
-#include "weft/nn/random.h"
 
 namespace weft {
 
@@ -33,7 +30,7 @@ bool is_running(const std::string& name) { return last_part(name).starts_with("r
 /// BatchNorm's count of forwards.
 bool is_count(const std::string& name) { return last_part(name) == "num_batches_tracked"; }
 
-class ModuleBlock : public Block, public ChecksSplits {
+class ModuleBlock : public Block, public ChecksSplits, public DrawsAs {
  public:
   /// Of modules that may be split one by one.
   ModuleBlock(const std::string& name, std::shared_ptr<torch::nn::Module> module, const std::vector<ChainModule>& modules)
@@ -59,7 +56,6 @@ class ModuleBlock : public Block, public ChecksSplits {
 
   Tensors forward(const Tensors& inputs, const Context& context) override {
     refuse_sequence_parts(context);
-    if (context.training) seed_generators(context, inputs);
     std::vector<uint32_t> versions;
     for (Buffer& buffer : buffers_) {
       versions.push_back(version_of(buffer.value));
@@ -102,6 +98,8 @@ class ModuleBlock : public Block, public ChecksSplits {
     }
     return specs;
   }
+
+  std::string random_name() const override { return name_; }
 
   ActivationForm check_splits(const ActivationForm& input) override {
     if (chain_) return chain_->check_splits(input);
@@ -201,31 +199,6 @@ class ModuleBlock : public Block, public ChecksSplits {
         "model: the forward of block '{}' changed its buffer '{}', which is taken for constant; only float32 buffers whose "
         "names begin with 'running_' are combined over micro-batches",
         name_, buffer.name));
-  }
-
-  /// The same numbers for the same samples, whichever rank has them, and however often they are computed: from the CPU's
-  /// generator and from that of the inputs' device.
-  void seed_generators(const Context& context, const Tensors& inputs) const {
-    const RandomKey key = random_key(context.seed, fmt::format("{}@{}", name_, context.first_sample), context.step);
-    set_seed(at::detail::getDefaultCPUGenerator(), key.seed ^ key.stream);
-    const at::Device device = inputs.empty() ? at::Device(at::kCPU) : inputs.front().device();
-    if (!device.is_cpu() && !device.is_meta()) set_seed(generator_of(device), key.seed ^ key.stream);  // meta draws nothing
-  }
-
-  static void set_seed(at::Generator generator, uint64_t seed) {
-    const std::lock_guard lock(generator.mutex());
-    generator.set_current_seed(seed);
-  }
-
-  at::Generator generator_of(at::Device device) const {
-    try {
-      return at::globalContext().defaultGenerator(device);
-    } catch (const c10::Error& error) {
-      throw InputError(
-          fmt::format("model: block '{}' runs on {}, whose random numbers cannot be seeded ({}), so that dropout would differ "
-                      "when it is computed again; run it on the CPU or a GPU",
-                      name_, device.str(), error.what_without_backtrace()));
-    }
   }
 
   std::string name_;

@@ -11,9 +11,8 @@
 // Each module trains or evaluates as its owner has set it (train(), eval()): a BatchNorm in eval() keeps its statistics in
 // every step. An evaluation puts all of them in eval(), and gives each its own flag back.
 //
-// Random numbers that it takes from LibTorch's default generators (Dropout), the CPU's and that of its inputs' device, are
-// keyed by (seed, step, block, sample), one rank a process; on a device whose generator cannot be seeded forward throws
-// InputError.
+// Random numbers that it takes from LibTorch's default generators (Dropout) are keyed by (seed, step, block, sample), as those
+// of every block are (nn/keyed_generators.h); its name here is the block's in that.
 //
 // Model::splits may divide a Linear, Conv2d or Embedding that is a module of sequential_model()'s sequence itself
 // (nn/module_chain.h); their tensors are this rank's part once training starts. Nothing of another block is divided, and a rule

@@ -5,6 +5,8 @@
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/custom_class.h>
 
+#include "weft/nn/keyed_generators.h"
+
 namespace weft {
 
 namespace {
@@ -14,8 +16,9 @@ using torch::autograd::variable_list;
 using Part = std::function<at::Tensor(const at::Tensor&)>;
 
 struct HeldPart : torch::CustomClassHolder {
-  explicit HeldPart(Part part) : part(std::move(part)) {}
+  HeldPart(Part part, at::Device device) : part(std::move(part)), before(device) {}
   Part part;
+  GeneratorState before;  ///< what it draws from
 };
 
 struct RecomputeFunction : torch::autograd::Function<RecomputeFunction> {
@@ -29,7 +32,10 @@ struct RecomputeFunction : torch::autograd::Function<RecomputeFunction> {
     const at::Tensor x = ctx->get_saved_variables().front().detach().requires_grad_(true);
     const auto held = c10::static_intrusive_pointer_cast<HeldPart>(ctx->saved_data["part"].toCapsule());
     const at::AutoGradMode with_graph(true);
+    const GeneratorState now(x.device());
+    held->before.restore();
     const at::Tensor y = held->part(x);
+    now.restore();
     torch::autograd::backward({y}, {grads.front()});
     return {x.grad(), {}};
   }
@@ -39,7 +45,7 @@ struct RecomputeFunction : torch::autograd::Function<RecomputeFunction> {
 
 at::Tensor recompute(const Part& part, const at::Tensor& x) {
   if (!at::GradMode::is_enabled() || !x.requires_grad()) return part(x);
-  return RecomputeFunction::apply(x, c10::make_intrusive<HeldPart>(part));
+  return RecomputeFunction::apply(x, c10::make_intrusive<HeldPart>(part, x.device()));
 }
 
 }  // namespace weft

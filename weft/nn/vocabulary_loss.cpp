@@ -21,6 +21,7 @@
 #include "weft/base/error.h"
 #include "weft/base/math.h"
 #include "weft/nn/pieces.h"
+#include "weft/nn/tree_sum.h"
 
 namespace weft {
 

@@ -11,6 +11,7 @@
 #include "weft/base/printable.h"
 #include "weft/nn/activation_form.h"
 #include "weft/nn/cost.h"
+#include "weft/nn/keyed_generators.h"
 
 namespace weft {
 
@@ -31,7 +32,7 @@ void check_range(const ParameterRule& rule) {
 }
 
 /// Runs as the block in it, some of whose parameters it tells to be frozen.
-class PartlyFrozen : public Block, public HasKind, public ChecksSplits {
+class PartlyFrozen : public Block, public HasKind, public ChecksSplits, public DrawsAs {
  public:
   PartlyFrozen(std::shared_ptr<Block> block, std::vector<bool> frozen) : block_(std::move(block)), frozen_(std::move(frozen)) {}
 
@@ -45,6 +46,7 @@ class PartlyFrozen : public Block, public HasKind, public ChecksSplits {
   bool can_recompute_parts() const override { return block_->can_recompute_parts(); }
   bool can_split_backward() const override { return block_->can_split_backward(); }
   bool can_join_batches() const override { return block_->can_join_batches(); }
+  std::string random_name() const override { return random_name_of(*block_); }
 
   /// Blocks without a kind are each of their own.
   std::string kind() const override {

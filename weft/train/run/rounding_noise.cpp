@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "weft/nn/keyed_generators.h"
 #include "weft/nn/random.h"
 
 namespace weft {
@@ -28,7 +29,7 @@ double spacing(Precision precision) {
   return 0x1p-23;
 }
 
-class Noisy : public Block {
+class Noisy : public Block, public DrawsAs {
  public:
   Noisy(std::shared_ptr<Block> block, std::string name, double most)
       : block_(std::move(block)), name_(std::move(name)), most_(most) {}
@@ -48,6 +49,7 @@ class Noisy : public Block {
   std::vector<BufferSpec> buffers() override { return block_->buffers(); }
   bool can_recompute_parts() const override { return block_->can_recompute_parts(); }
   bool can_split_backward() const override { return block_->can_split_backward(); }
+  std::string random_name() const override { return random_name_of(*block_); }
 
  private:
   std::shared_ptr<Block> block_;

@@ -54,6 +54,7 @@ Trainer::Trainer(const Mesh& mesh, Model model, const OptimizerOptions& optimize
   check_average(options.average);
   check_parts(*state_->pending, options.layout);
   check_buffers(*state_->pending);
+  check_tensors(*state_->pending);
   check_composition(facts_of(*state_->pending, options.layout,
                              {.dp = mesh.size("dp"),
                               .shard = mesh.size("shard"),
@@ -85,6 +86,7 @@ StepResult Trainer::step(const Next& next) {
         "trainer: the model has nothing to train, as all of its parameters are frozen or it has none; leave "
         "requires_grad on some before the trainer is made, or only evaluate");
   }
+  state_->check_caller();
   return state_->attempt(fmt::format("step {}", state_->steps_done + 1), [&] { return one_step(next); });
 }
 
@@ -96,7 +98,7 @@ StepResult Trainer::one_step(const Next& next) {
   s.updater->begin(s.steps_done, rate_at(s.options.learning_rate, s.options.rate_phases, s.steps_done));
   const at::Device device = s.options.communication.device;
   const StepResult result = s.engine->step(s.steps_done, [&] {
-    Batch batch = next();
+    Batch batch = s.own_thread->as_caller(next);
     check_micro_batch(batch, s.options.micro_batch);
     if (!std::exchange(s.has_compared, true)) {
       for (const AxisSet axis : {kTensorAxis, kContextAxis})
@@ -161,6 +163,7 @@ EvaluationResult Trainer::evaluate(EvaluationLoader& loader) {
                     "index and size of mesh.join({{\"dp\", \"shard\"}})",
                     share.shard, share.num_shards, s.data_rank, s.data_ranks));
   }
+  state_->check_caller();
   return state_->attempt("an evaluation", [&] { return evaluate_all(loader); });
 }
 
@@ -170,7 +173,7 @@ EvaluationResult Trainer::evaluate_all(EvaluationLoader& loader) {
   s.start();
   loader.rewind();
   const at::Device device = s.options.communication.device;
-  return s.engine->evaluate({share.first, share.count, s.steps_done}, [&] {
+  return s.engine->evaluate({share.first, share.count, loader.micro_batch(), s.steps_done}, [&] {
     Batch batch;
     loader.next(batch);
     return to_device(std::move(batch), device);
@@ -208,18 +211,19 @@ void Trainer::for_each_weight(const std::function<void(const std::string& name, 
   int block = -1;
   at::Tensor parts;  // [ranks of tp, the block's elements]
   for (const auto& [name, entry] : entries) {
-    if (entry.buffer) {
-      at::Tensor buffer;
-      s.attempt("reading buffers", [&] { buffer = s.engine->buffer_values(*entry.buffer).cpu(); });
-      visit(name, buffer);
-      continue;
-    }
-    if (entry.param->block != block) {
-      parts.reset();
-      block = entry.param->block;
-      s.attempt("reading weights", [&] { parts = s.engine->master_weights(block); });
-    }
-    visit(name, join_parts(*entry.param, parts));
+    at::Tensor value;
+    s.attempt(entry.buffer ? "reading buffers" : "reading weights", [&] {
+      if (entry.buffer) {
+        value = s.engine->buffer_values(*entry.buffer).cpu();
+        return;
+      }
+      if (entry.param->block != std::exchange(block, entry.param->block)) {
+        parts.reset();
+        parts = s.engine->master_weights(block);
+      }
+      value = join_parts(*entry.param, parts);
+    });
+    visit(name, value);
   }
 }
 

@@ -178,7 +178,7 @@ void Trainer::fill(const std::string& path, const std::function<void()>& fill) {
   const std::unique_ptr<RankMeeting> meeting = s.attempt("loading " + path, [&] { return meet("loading " + path); });
   std::string failure;
   try {
-    as_error("loading " + path, fill);
+    s.in_own_thread("loading " + path, fill);
   } catch (const std::exception& error) {
     failure = error.what();
   }

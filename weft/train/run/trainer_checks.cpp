@@ -89,6 +89,19 @@ void check_buffers(const Model& model) {
   }
 }
 
+void check_tensors(const Model& model) {
+  for (const NamedBlock& named : model.blocks) {
+    for (const ParamSpec& spec : named.block->parameters()) {
+      const at::Tensor& value = spec.parameter->value;
+      if (value.is_meta() || !value.is_inference()) continue;
+      throw InputError(
+          fmt::format("model: parameter '{}{}{}' was made in inference mode, so no gradient can be taken of it; make the model "
+                      "outside of InferenceMode",
+                      named.prefix, named.prefix.empty() ? "" : ".", spec.name));
+    }
+  }
+}
+
 bool trains(const Model& model) {
   const auto is_trained = [](const ParamSpec& spec) {
     return !spec.frozen && !spec.statistic && spec.parameter->value.numel() > 0;

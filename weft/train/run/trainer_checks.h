@@ -30,6 +30,8 @@ void check_same_memory(const Program& program, const Program& phase);
 void check_parts(const Model& model, const LayoutOptions& layout);
 /// Each buffer must have values of its own, of a type that checkpoints have.
 void check_buffers(const Model& model);
+/// No parameter's tensor may have been made in inference mode, as it can be in no graph.
+void check_tensors(const Model& model);
 /// Whether any parameter is trained.
 bool trains(const Model& model);
 

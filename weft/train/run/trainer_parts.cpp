@@ -113,7 +113,10 @@ void TrainerParts::start() {
   if (engine) return;
   const MemoryLedger::Attached attached(options.ledger);
   const MemoryScope scope(MemoryCategory::weights);
-  check_agreement(mesh.world(), agreement_text(programs, *pending, options, optimizer), options.communication.timeout);
+  settings = kernel_settings();
+  std::string agreement = agreement_text(programs, *pending, options, optimizer) + kernel_settings_text(settings);
+  if (reproducible()) agreement += fmt::format("threads a rank: {}\n", threads);
+  check_agreement(mesh.world(), agreement, options.communication.timeout);
   check_still_frozen();
   GroupOptions communication = options.communication;
   communication.tree_order = communication.tree_order || reproducible() || options.reproducible_tp > 0;
@@ -164,6 +167,38 @@ void TrainerParts::check_still_frozen() const {
                     "set requires_grad before that",
                     program->block_names[b]));
   }
+}
+
+namespace {
+
+/// Parameters are what they were bound as: which are trained is decided by then, and only their memory there is.
+void check_bound(FlatModel& model) {
+  for (const Param& param : model.params()) {
+    if (!model.holds(param.block) || param.numel == 0) continue;
+    const at::Tensor& value = param.parameter->value;
+    FlatBlock& flat = model.flat(param.block);
+    const bool trained = is_trained(param.group), frozen = param.group == ParamGroup::frozen;
+    if (value.requires_grad() != trained) {
+      throw InputError(fmt::format(
+          "trainer: requires_grad_() of parameter '{}' was called after the start, when it was {}; call it before the "
+          "trainer is made, or make a new one",
+          param.name, trained ? "trained" : "not trained"));
+    }
+    if (value.is_alias_of(param.wide ? flat.wide_statistics : frozen ? flat.frozen.weights : flat.weights)) continue;
+    throw InputError(
+        fmt::format("trainer: parameter '{}' was given memory of its own after the start (set_data(), or to() of its module), "
+                    "which is not trained; leave the model as it is, or make a new trainer",
+                    param.name));
+  }
+}
+
+}  // namespace
+
+void TrainerParts::check_caller() const {
+  refuse_autocast(options.communication.device);
+  if (!engine) return;
+  check_kernel_settings(settings);
+  check_bound(*model);
 }
 
 }  // namespace weft

@@ -24,6 +24,7 @@
 #include "weft/train/run/out_of_memory.h"
 #include "weft/train/run/registered_state.h"
 #include "weft/train/run/step_updater.h"
+#include "weft/train/run/thread_state.h"
 #include "weft/train/run/trainer_options.h"
 #include "weft/train/save/background_save.h"
 #include "weft/train/save/staging.h"
@@ -57,6 +58,9 @@ struct TrainerParts {
   const Program& current() const { return *programs[batches.phase_at(steps_done)]; }  ///< of the step that is due
   int64_t samples_done() const { return batches.samples_before(steps_done) + shift; }
   void check_still_frozen() const;
+  /// Throws InputError where a step or an evaluation would compute otherwise than those before: autocast, settings of kernels
+  /// that are others than at the start, and parameters of modules that were changed since. Leaves nothing behind.
+  void check_caller() const;
   ~TrainerParts() {
     if (attempts.failed() || std::uncaught_exceptions() > 0) saving.abandon();
   }
@@ -98,18 +102,30 @@ struct TrainerParts {
   std::map<std::string, RegisteredState> registered;
   std::string half_loaded;  ///< why loading a checkpoint failed, until one is loaded; empty: the state is whole
   Attempts attempts;
-  std::optional<int> next_copy;  ///< that the next snapshot makes
+  int threads = 0;                       ///< that it computes with: those of the thread that started it; 0: none has yet
+  KernelSettings settings;               ///< at the start
+  OwnThreadState* own_thread = nullptr;  ///< of the last call
+  std::optional<int> next_copy;          ///< that the next snapshot makes
   Staging staging;
   BackgroundSave saving;  ///< after what it reads
 
-  /// call(), unless an earlier one has failed.
+  /// call() in the trainer's own thread state; what LibTorch throws as Error.
+  template <class Call>
+  auto in_own_thread(const std::string& what, const Call& call) {
+    if (threads == 0) threads = num_threads();
+    OwnThreadState own(options.communication.device, threads);
+    own_thread = &own;
+    return as_error(what, call);
+  }
+
+  /// The same, unless an earlier one has failed.
   template <class Call>
   auto attempt(const std::string& what, const Call& call) {
     if (!half_loaded.empty()) {
       throw Error(
           fmt::format("trainer: loading a checkpoint failed ({}); load one that is whole, or make a new trainer", half_loaded));
     }
-    return attempts.run(what, [&] { return as_error(what, [&] { return explain_memory(*program, call); }); });
+    return attempts.run(what, [&] { return in_own_thread(what, [&] { return explain_memory(*program, call); }); });
   }
 };
 
