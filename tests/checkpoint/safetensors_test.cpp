@@ -134,8 +134,8 @@ TEST(Safetensors, EveryBadFileIsOneClearLine) {
     std::vector<std::string> pieces;
   };
   const std::vector<Row> table = {
-      {"", {"0 bytes"}},
-      {"1234567", {"7 bytes"}},
+      {"", {"empty"}},
+      {"\1\2\3\4\5\6\7", {"7 bytes"}},
       {std::string(8, '\xff'), {"its header has 18446744073709551615 bytes", "the file has 8"}},
       {file_of("{}", "").substr(0, 9), {"its header has 2 bytes", "the file has 9"}},
       {file_of("{\n", ""), {"no JSON object"}},
@@ -174,6 +174,22 @@ TEST(Safetensors, EveryBadFileIsOneClearLine) {
   const TempFolder folder;
   expect_input_error([&] { load_safetensors(folder.file("none")); }, {folder.file("none"), "No such file"});
   expect_input_error([&] { load_safetensors(folder.path().string()); }, {"not a regular file"});
+}
+
+/// Types that weft lacks beside others: only who asks for them is refused. Metadata may be null.
+TEST(Safetensors, ReadsBesideWhatItDoesNot) {
+  const TempFolder folder;
+  const std::string path = folder.write(
+      "a",
+      file_of(R"({"__metadata__":null,"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"
+              R"("b":{"dtype":"U16","shape":[2],"data_offsets":[4,8]},"c":{"dtype":"F4","shape":[8],"data_offsets":[8,12]}})",
+              std::string(12, '\0')));
+  const SafetensorsFile file(path);
+  EXPECT_EQ(file.names(), (std::vector<std::string>{"a", "b", "c"}));
+  EXPECT_EQ(file.shape("c"), (std::vector<int64_t>{8}));
+  EXPECT_EQ(file.read("a").item<float>(), 0.0F);
+  EXPECT_TRUE(file.metadata().empty());
+  expect_input_error([&] { file.read("b"); }, {path, "\"b\"", "U16", "does not read"});
 }
 
 TEST(Safetensors, EveryTruncationIsNoticed) {

@@ -177,6 +177,30 @@ TEST_F(Checkpoints, AreToldOfComparedAndExported) {
   expect_line(run_weft({"checkpoint", "show", a}), "not whole");
 }
 
+/// What shapes do not show is compared, and what is to have another shape can be left as it is drawn.
+TEST_F(Checkpoints, GiveWeightsToModelsLikeTheirs) {
+  const std::string file = (folder_ / "w.safetensors").string(), step = runs() + "/step-00000001";
+  ASSERT_EQ(run_weft(saving({"--set", "run.steps=1", "--save", file})).status, 0);
+  const auto start_from = [&](const std::string& weights, Words more) {
+    more.insert(more.end(), {"--set", "model.weights=" + weights, "--set", "run.steps=1"});
+    return run_weft(train(more));
+  };
+  const std::string exported = (folder_ / "e.safetensors").string(), mean = (folder_ / "m.safetensors").string();
+  ASSERT_EQ(run_weft({"checkpoint", "export", step, exported}).status, 0);
+  ASSERT_EQ(run_weft({"checkpoint", "average", step, step, "-o", mean}).status, 0);
+  for (const std::string& weights : {file, step, exported, mean}) {
+    expect_line(start_from(weights, {"--set", "model.heads=4"}), weights + ": model.heads is 2 there, 4 here");
+  }
+  expect_line(start_from(file, {"--set", "model.vocabulary=300"}), "model.vocabulary is 256 there, 300 here");
+  const CommandResult result =
+      start_from(file, {"--set", "model.vocabulary=300", "--set", "model.weights_skip=wte.*, lm_head.*"});
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_NE((result.out + result.err).find("model.weights_skip left as drawn: 'lm_head.weight', 'wte.weight'"),
+            std::string::npos)
+      << result.out << result.err;
+  expect_line(start_from(file, {"--set", "model.weights_skip=head.*"}), "'head.*' fits no parameter of model 'gpt'");
+}
+
 TEST_F(Checkpoints, KeepTheAverageOfTheWeights) {
   const std::string file = (folder_ / "average.safetensors").string(), exported = (folder_ / "exported.safetensors").string();
   const Words ema = {"--set", "optimizer.ema=0.9"};

@@ -10,6 +10,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/input_file.h"
+#include "weft/checkpoint/other_file.h"
 #include "weft/checkpoint/safetensors_header.h"
 
 namespace weft {
@@ -66,14 +67,24 @@ std::vector<NamedTensor> lay_out(const std::string& path, std::vector<NamedTenso
   return tensors;
 }
 
+/// Names what the file is, where its first bytes tell.
+void refuse_other_file(const SafetensorsReader& file, const std::string& path) {
+  std::string head(static_cast<size_t>(std::min<int64_t>(file.size(), kTellingBytes)), '\0');
+  file.read(0, static_cast<int64_t>(head.size()), head.data());
+  const std::string what = what_file_is(head);
+  if (!what.empty()) throw InputError(fmt::format("{}: not a safetensors file but {}", path, what));
+}
+
 /// The header, and where the values begin.
 SafetensorsHeader read_header_of(const SafetensorsReader& file, const std::string& path, int64_t& data_begin) {
   uint64_t length = 0;
   if (file.size() < 8) {
+    refuse_other_file(file, path);
     throw InputError(fmt::format("{}: {} bytes are no safetensors file; get or save it again", path, file.size()));
   }
   file.read(0, 8, &length);
   if (length > static_cast<uint64_t>(std::min(file.size() - 8, kLargestHeader))) {
+    refuse_other_file(file, path);
     throw InputError(
         fmt::format("{}: not a safetensors file, or truncated: it says its header has {} bytes, the file has {}; get "
                     "or save it again",
@@ -109,7 +120,17 @@ void save_safetensors(const std::string& path, const std::vector<NamedTensor>& t
 }
 
 struct SafetensorsFile::State {
-  explicit State(const std::string& path) : file(path), header(read_header_of(file, path, data_begin)) {}
+  explicit State(const std::string& path) : path(path), file(path), header(read_header_of(file, path, data_begin)) {}
+  const StoredTensor& stored(const std::string& name) const {
+    const auto& tensors = header.tensors;  // in name order
+    const auto found =
+        std::lower_bound(tensors.begin(), tensors.end(), name,
+                         [](const StoredTensor& tensor, const std::string& wanted) { return tensor.name < wanted; });
+    if (found == tensors.end() || found->name != name) throw InputError(fmt::format("it has no tensor \"{}\"", name));
+    return *found;
+  }
+
+  std::string path;
   SafetensorsReader file;
   int64_t data_begin = 0;
   SafetensorsHeader header;
@@ -125,14 +146,17 @@ std::vector<std::string> SafetensorsFile::names() const {
   return names;
 }
 
+const std::vector<int64_t>& SafetensorsFile::shape(const std::string& name) const { return state_->stored(name).shape; }
+const std::map<std::string, std::string>& SafetensorsFile::metadata() const { return state_->header.metadata; }
+
 at::Tensor SafetensorsFile::read(const std::string& name) const {
-  const auto& tensors = state_->header.tensors;  // in name order
-  const auto stored =
-      std::lower_bound(tensors.begin(), tensors.end(), name,
-                       [](const StoredTensor& tensor, const std::string& wanted) { return tensor.name < wanted; });
-  if (stored == tensors.end() || stored->name != name) throw InputError(fmt::format("it has no tensor \"{}\"", name));
-  at::Tensor tensor = at::empty(stored->shape, stored->type);
-  state_->file.read(state_->data_begin + stored->begin, stored->end - stored->begin, tensor.mutable_data_ptr());
+  const StoredTensor& stored = state_->stored(name);
+  if (!stored.other_type.empty()) {
+    throw InputError(fmt::format("{}: tensor \"{}\" has type {}, which weft does not read; convert it to F32", state_->path,
+                                 name, stored.other_type));
+  }
+  at::Tensor tensor = at::empty(stored.shape, stored.type);
+  state_->file.read(state_->data_begin + stored.begin, stored.end - stored.begin, tensor.mutable_data_ptr());
   return tensor;
 }
 

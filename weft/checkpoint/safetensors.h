@@ -39,7 +39,11 @@ class SafetensorsFile {
 
   /// Names of the tensors, in order.
   std::vector<std::string> names() const;
-  /// The tensor of a name that is there, on the CPU.
+  /// The shape of a tensor of a name that is there.
+  const std::vector<int64_t>& shape(const std::string& name) const;
+  /// What save_safetensors() was given beside them.
+  const std::map<std::string, std::string>& metadata() const;
+  /// The tensor of a name that is there, on the CPU. Throws InputError for one of a type that weft lacks (F8_E4M3, U16).
   at::Tensor read(const std::string& name) const;
 
  private:

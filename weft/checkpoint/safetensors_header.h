@@ -16,7 +16,8 @@ struct StoredTensor {
   std::string name;
   at::ScalarType type = at::kFloat;
   std::vector<int64_t> shape;
-  int64_t begin = 0, end = 0;  ///< bytes after the header
+  int64_t begin = 0, end = 0;   ///< bytes after the header
+  std::string other_type = {};  ///< the format's name of one that weft does not read; empty: it is `type`
 };
 
 struct SafetensorsHeader {
@@ -33,7 +34,7 @@ std::optional<at::ScalarType> type_of_safetensors(std::string_view name);
 std::string write_header(const SafetensorsHeader& header, const std::string& path);
 
 /// The header that `json` holds, its tensors in name order. Checks everything: JSON, fields, types, shapes against sizes, and
-/// that the tensors fill `data_bytes` without gap or overlap.
+/// that the tensors fill `data_bytes` without gap or overlap. Of types that weft lacks the sizes in bytes are believed.
 SafetensorsHeader read_header(const std::string& json, int64_t data_bytes, const std::string& path);
 
 }  // namespace weft

@@ -15,6 +15,7 @@
 #include "weft/checkpoint/format/checkpoint_folder.h"
 #include "weft/checkpoint/format/compare_checkpoints.h"
 #include "weft/checkpoint/format/saved_checkpoint.h"
+#include "weft/checkpoint/model_options.h"
 #include "weft/checkpoint/safetensors_header.h"
 #include "weft/checkpoint/storage/open_storage.h"
 #include "weft/cli/commands.h"
@@ -118,11 +119,17 @@ int diff(const std::string& first, const std::string& second) {
   return differ == 0 ? 0 : kDiffer;
 }
 
+std::vector<ModelOption> options_of(const SavedCheckpoint& checkpoint) {
+  const auto told = checkpoint.index().texts.find(kModelEntry);
+  return told == checkpoint.index().texts.end() ? std::vector<ModelOption>()
+                                                : parse_model_options(told->second, checkpoint.path());
+}
+
 void export_weights(const std::string& path, const std::string& output, bool ema) {
   check_writable(output);
   SavedCheckpoint checkpoint(path);
   const std::vector<NamedTensor> weights = ema ? read_average(checkpoint) : read_weights(checkpoint);
-  save_safetensors(output, weights, {{"format", "pt"}});
+  save_safetensors(output, weights, weights_metadata(options_of(checkpoint)));
   write_out(fmt::format("{}: the {} of {}{}\n", output, counted(static_cast<int64_t>(weights.size()), "weight tensor"),
                         checkpoint.path(), ema ? ", averaged" : ""));
 }
@@ -132,7 +139,14 @@ void average(const std::vector<std::string>& paths, const std::string& output) {
   std::vector<SavedCheckpoint> checkpoints;
   checkpoints.reserve(paths.size());
   for (const std::string& path : paths) checkpoints.emplace_back(path);
-  save_safetensors(output, average_weights(checkpoints), {{"format", "pt"}});
+  const std::vector<ModelOption> options = options_of(checkpoints.front());
+  for (const SavedCheckpoint& other : checkpoints) {
+    const std::vector<std::string> lines = option_differences(options, options_of(other));
+    if (lines.empty()) continue;
+    throw InputError(fmt::format("{} and {}: {}; the mean of weights is of one model", checkpoints.front().path(), other.path(),
+                                 fmt::join(lines, "; ")));
+  }
+  save_safetensors(output, average_weights(checkpoints), weights_metadata(options));
   write_out(
       fmt::format("{}: the mean of the weights of {}\n", output, counted(static_cast<int64_t>(paths.size()), "checkpoint")));
 }

@@ -202,7 +202,10 @@ Model gpt(const GptOptions& o) {
               .loss = vocabulary_cross_entropy(o.vocabulary),
               .hits = vocabulary_hits(o.vocabulary),
               .splits = gpt_splits(o),
-              .splits_sequences = true};
+              .splits_sequences = true,
+              .options = {model_option("name", "gpt"), model_option("layers", o.layers), model_option("heads", o.heads),
+                          model_option("width", o.width), model_option("context", o.context),
+                          model_option("vocabulary", o.vocabulary), model_option("tied_embeddings", o.tied_embeddings)}};
   const auto embedding = std::make_shared<EmbeddingBlock>(o);
   model.blocks.push_back({"embedding", "", embedding});
   for (int64_t layer = 0; layer < o.layers; ++layer) {

@@ -215,6 +215,21 @@ LlamaOptions checked(LlamaOptions o) {
   return o;
 }
 
+/// Of checked options.
+std::vector<ModelOption> named_options(const LlamaOptions& o) {
+  return {model_option("name", "llama"),
+          model_option("layers", o.layers),
+          model_option("heads", o.heads),
+          model_option("kv_heads", o.kv_heads),
+          model_option("width", o.width),
+          model_option("ffn", o.ffn),
+          model_option("context", o.context),
+          model_option("vocabulary", o.vocabulary),
+          model_option("rope_theta", o.rope_theta),
+          model_option("norm_eps", o.norm_eps),
+          model_option("tied_embeddings", o.tied_embeddings)};
+}
+
 }  // namespace
 
 int64_t llama_ffn(int64_t width) { return round_up(8 * width / 3, int64_t{256}); }
@@ -226,7 +241,8 @@ Model llama(const LlamaOptions& options) {
               .loss = vocabulary_cross_entropy(o.vocabulary),
               .hits = vocabulary_hits(o.vocabulary),
               .splits = llama_splits(o),
-              .splits_sequences = true};
+              .splits_sequences = true,
+              .options = named_options(o)};
   const auto embedding = std::make_shared<LlamaEmbedding>(o);
   model.blocks.push_back({"embedding", "model", embedding});
   for (int64_t layer = 0; layer < o.layers; ++layer) {

@@ -233,13 +233,16 @@ Model resnet(const ResnetOptions& o) {
   if (o.channels < 1 || o.classes < 1 || o.width < 0) {
     throw InputError("model resnet: channels and classes must be at least 1, width not negative");
   }
+  int64_t width = o.width > 0 ? o.width : depth.small ? 16 : 64;
   Model model{.name = fmt::format("resnet{}", o.depth),
               .blocks = {},
               .loss = cross_entropy,
               .hits = count_hits,
               .top5 = top5_of(o.classes),
-              .splits = resnet_splits()};
-  int64_t width = o.width > 0 ? o.width : depth.small ? 16 : 64;
+              .splits = resnet_splits(),
+              .options = {model_option("name", "resnet"), model_option("depth", o.depth), model_option("channels", o.channels),
+                          model_option("classes", o.classes), model_option("width", width),
+                          model_option("norm", kResnetNorms.of(o.norm))}};
   model.blocks.push_back({"stem", "", std::make_shared<Stem>(o.channels, width, depth.small, o.norm)});
   int64_t in = width;
   for (size_t stage = 0; stage < depth.blocks.size(); ++stage) {

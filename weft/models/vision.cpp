@@ -108,7 +108,9 @@ Model cnn(const CnnOptions& o) {
               .loss = cross_entropy,
               .hits = count_hits,
               .top5 = top5_of(o.classes),
-              .splits = cnn_splits()};
+              .splits = cnn_splits(),
+              .options = {model_option("name", "cnn"), model_option("channels", o.channels), model_option("image_size", o.size),
+                          model_option("width", o.width), model_option("classes", o.classes)}};
   const int64_t pooled = o.size / 2 / 2;
   add(model, "stage1", std::make_shared<StageBlock>(o.channels, o.width));
   add(model, "stage2", std::make_shared<StageBlock>(o.width, 2 * o.width));
@@ -126,7 +128,9 @@ Model mlp(const MlpOptions& o) {
               .loss = cross_entropy,
               .hits = count_hits,
               .top5 = top5_of(o.classes),
-              .splits = mlp_splits(o.layers)};
+              .splits = mlp_splits(o.layers),
+              .options = {model_option("name", "mlp"), model_option("layers", o.layers), model_option("width", o.width),
+                          model_option("classes", o.classes)}};
   int64_t in = o.inputs;
   for (int64_t layer = 0; layer < o.layers; ++layer) {
     add(model, fmt::format("hidden.{}", layer), std::make_shared<LinearBlock>(in, o.width, true));

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "weft/nn/block.h"
+#include "weft/nn/model_option.h"
 #include "weft/nn/split_table.h"
 
 namespace weft {
@@ -73,6 +74,9 @@ struct Model {
   /// Its inputs and targets are [batch, tokens], its activations [batch, tokens, ...] and its attention minds Context::cp: a
   /// sequence may be shared by ranks.
   bool splits_sequences = false;
+  /// What it computes beyond what its weights show. A checkpoint keeps them; one with others is refused, as are weights of
+  /// others that say so. Empty: nothing is compared.
+  std::vector<ModelOption> options = {};
 
   int num_blocks() const { return static_cast<int>(blocks.size()); }  ///< of the chain
 };

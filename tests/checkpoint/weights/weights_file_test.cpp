@@ -12,6 +12,7 @@
 #include "tests/support/seeds.h"
 #include "weft/checkpoint/safetensors.h"
 #include "weft/checkpoint/weights/plain_pickle.h"
+#include "weft/checkpoint/weights/weight_names.h"
 
 namespace weft::weights_file_test {
 namespace {
@@ -48,10 +49,37 @@ TEST(WeightsFile, ReadsOneFileOrSeveral) {
             std::string::npos);
 }
 
+/// Each by what it is, with what to do.
 TEST(WeightsFile, RefusesOtherFiles) {
   const test::TempFolder folder;
   EXPECT_NE(refusal([&] { open_weights(folder.file("none.safetensors")); }), "");
-  EXPECT_NE(refusal([&] { open_weights(folder.write("x", "PK\3\4 and no more")); }).find("state dict"), std::string::npos);
+  const std::string zip = "PK\3\4" + std::string(22, '\0');
+  const std::pair<std::string, const char*> files[] = {
+      {"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n", "a pointer of Git LFS"},
+      {"\n<!DOCTYPE html>\n<html><head><title>\xc3\xa9</title>", "an HTML page"},
+      {"<HTML><body>404</body></HTML>", "an HTML page"},
+      {"<?xml version=\"1.0\"?><Error><Code>AccessDenied</Code></Error>", "an XML text"},
+      {"{\"error\": \"Invalid username or password.\"}", "a JSON text"},
+      {"Entry not found", "a text"},
+      {"", "empty"},
+      {std::string("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.\x80\x02M", 18), "before PyTorch 1.6"},
+      {"\x80\x04\x95\x1f and so on", "a pickle of Python"},
+      {"\x89HDF\r\n\x1a\n0123", "an HDF5 file"},
+      {"\x93NUMPY\x01\0v", "an array of NumPy"},
+      {zip + "\x05" + std::string(3, '\0') + "a.npy...", "an archive of NumPy"},
+      {"\x1f\x8b\x08 and so on", "compressed with gzip"},
+      {"GGUF\x03 and so on", "a GGUF file"},
+      {"model/" + std::string(251, '\0') + "ustar  ", "a tar archive"},
+      {"PK\3\4 and no more", "a zip archive"},
+      {zip + std::string(60, '\1'), "state dict"},
+  };
+  for (const auto& [bytes, what] : files) {
+    const std::string said = refusal([&, &bytes = bytes] { open_weights(folder.write("x.safetensors", bytes)); });
+    EXPECT_NE(said.find(what), std::string::npos) << said;
+    EXPECT_TRUE(said.starts_with(folder.file("x.safetensors"))) << said;
+    EXPECT_TRUE(said.find("; ") != std::string::npos && said.find('\n') == std::string::npos) << said;
+  }
+  std::filesystem::remove(folder.file("x.safetensors"));
   EXPECT_NE(refusal([&] { open_weights(folder.path().string()); }).find("no checkpoint is there"), std::string::npos);
 }
 
@@ -74,23 +102,30 @@ TEST(WeightsFile, SurvivesDamage) {
   }
 }
 
-/// A state dict of one tensor "a" that lies in a record of `bytes` bytes; `sizes` in pickle's opcodes.
-std::string state_dict(const std::string& path, const std::string& numel, const std::string& offset, const std::string& size,
-                       const std::string& stride, size_t bytes) {
-  const auto text = [](const std::string& t) {
-    return "X" + std::string(1, static_cast<char>(t.size())) + std::string(3, '\0') + t;
-  };
-  const std::string storage = "(" + text("storage") + "ctorch\nFloatStorage\n" + text("0") + text("cpu") + numel + "tQ";
-  const std::string tensor = "ctorch._utils\n_rebuild_tensor_v2\n(" + storage + offset + size + "\x85" + stride +
-                             "\x85\x89"
-                             "ccollections\nOrderedDict\n)RtR";
-  const std::string pickle = std::string("\x80\x02}") + text("a") + tensor + "s.";
+std::string text(const std::string& t) { return "X" + std::string(1, static_cast<char>(t.size())) + std::string(3, '\0') + t; }
+
+/// What torch.save() makes of a pickle, with one record of `bytes` bytes.
+std::string torch_file(const std::string& path, const std::string& pickle, size_t bytes) {
   caffe2::serialize::PyTorchStreamWriter writer(path);
   writer.writeRecord("data.pkl", pickle.data(), pickle.size());
   const std::string data(bytes, '\0');
   writer.writeRecord("data/0", data.data(), data.size());
   writer.writeEndOfFile();
   return path;
+}
+
+/// A tensor in opcodes that lies in the record.
+std::string tensor_of(const std::string& numel, const std::string& offset, const std::string& size, const std::string& stride) {
+  const std::string storage = "(" + text("storage") + "ctorch\nFloatStorage\n" + text("0") + text("cpu") + numel + "tQ";
+  return "ctorch._utils\n_rebuild_tensor_v2\n(" + storage + offset + size + "\x85" + stride +
+         "\x85\x89"
+         "ccollections\nOrderedDict\n)RtR";
+}
+
+/// A state dict of one tensor "a" that lies in a record of `bytes` bytes; sizes in pickle's opcodes.
+std::string state_dict(const std::string& path, const std::string& numel, const std::string& offset, const std::string& size,
+                       const std::string& stride, size_t bytes) {
+  return torch_file(path, std::string("\x80\x02}") + text("a") + tensor_of(numel, offset, size, stride) + "s.", bytes);
 }
 
 /// A pickle tells sizes of its own, which its records need not have.
@@ -108,6 +143,78 @@ TEST(WeightsFile, ReadsNothingBeyondARecord) {
     EXPECT_NE(said, "");
     EXPECT_EQ(said.find('\n'), std::string::npos);
   }
+}
+
+/// What training programs keep beside the state dict, and where they put it.
+TEST(WeightsFile, LooksIntoNestedStateDicts) {
+  const test::TempFolder folder;
+  const std::string none = std::string("K\0", 2), one = "K\x01", two = "K\x02";
+  const std::string dict = "}" + text("w") + tensor_of(two, none, two, one) + "s" + text("step") + "K\x07s";
+  const auto opened = [&](const std::string& value) {
+    return open_weights(torch_file(folder.file("x.pt"), "\x80\x02" + value + ".", 8));
+  };
+  struct Row {
+    std::string value, note;
+  };
+  const std::string optimizer =
+      text("optimizer") + "}" + text("state") + "}K\x03}" + text("lr") + "G" + std::string(8, '\0') + "sss" + "s";
+  const Row rows[] = {{dict, ""},
+                      {"}" + text("model") + dict + "s" + optimizer, "under 'model'"},
+                      {"}" + optimizer + text("state_dict") + dict + "s" + text("model") + "}s", "under 'state_dict'"},
+                      {"}" + text("module") + "}" + text("model") + dict + "ss", "under 'module.model'"}};
+  for (const Row& row : rows) {
+    const std::unique_ptr<WeightsFile> file = opened(row.value);
+    EXPECT_EQ(file->names(), (std::vector<std::string>{"w"})) << row.note;
+    EXPECT_EQ(file->shape("w"), (std::vector<int64_t>{2}));
+    EXPECT_EQ(file->origin().notes.size(), row.note.empty() ? 0u : 1u);
+    if (!row.note.empty()) {
+      EXPECT_NE(file->origin().notes.front().find(row.note), std::string::npos);
+    }
+  }
+  EXPECT_NE(refusal([&] { opened("}" + optimizer); }).find("it holds no tensor by name, but 'optimizer'"), std::string::npos);
+  EXPECT_NE(refusal([&] { opened("K\x03"); }).find("it holds a Int"), std::string::npos);
+}
+
+/// Folders as Hugging Face and others leave them.
+TEST(WeightsFile, FindsTheFilesOfAFolder) {
+  const auto names_in = [](const std::vector<std::pair<std::string, std::vector<NamedTensor>>>& files) {
+    const test::TempFolder folder;
+    for (const auto& [name, tensors] : files) {
+      if (name.ends_with(".bin")) {
+        const std::string one = "K\x01", none = std::string("K\0", 2);
+        torch_file(folder.file(name), "\x80\x02}" + text(tensors.front().name) + tensor_of(one, none, one, one) + "s.", 4);
+      } else {
+        save_safetensors(folder.file(name), tensors);
+      }
+    }
+    std::string text;
+    for (const std::string& name : open_weights(folder.path().string())->names()) text += name + " ";
+    return text;
+  };
+  EXPECT_EQ(names_in({{"pytorch_model.bin", {kA}}}), "a ");
+  EXPECT_EQ(names_in({{"model.safetensors", {kB}}, {"pytorch_model.bin", {kA}}}), "b.weight ");
+  EXPECT_EQ(names_in({{"model-00001-of-00002.safetensors", {kA}}, {"model-00002-of-00002.safetensors", {kB}}}), "a b.weight ");
+  EXPECT_EQ(names_in({{"pytorch_model-00001-of-00002.bin", {kA}}, {"pytorch_model-00002-of-00002.bin", {kB}}}), "a b.weight ");
+  EXPECT_NE(refusal([&] {
+              names_in({{"model-00001-of-00003.safetensors", {kA}}, {"model-00003-of-00003.safetensors", {kB}}});
+            }).find("it has 2 of 3 shards of weights, and 'model-00002-of-00003.safetensors' is missing"),
+            std::string::npos);
+  EXPECT_NE(refusal([&] {
+              names_in({{"model-00001-of-00001.safetensors", {kA}}, {"model-00002-of-00002.safetensors", {kB}}});
+            }).find("keep those of one model"),
+            std::string::npos);
+  EXPECT_NE(refusal([&] {
+              names_in({{"best.safetensors", {kA}}});
+            }).find("if 'best.safetensors' is meant, name that file"),
+            std::string::npos);
+}
+
+TEST(WeightNames, PassOverWrappers) {
+  EXPECT_EQ(without_wrappers("module._orig_mod.h.0.weight"), "h.0.weight");
+  EXPECT_EQ(without_wrappers("_orig_mod.module.module.w"), "w");
+  EXPECT_EQ(without_wrappers("h._checkpoint_wrapped_module.0._fsdp_wrapped_module.w"), "h.0.w");
+  EXPECT_EQ(without_wrappers("h.module.w"), "h.module.w");
+  EXPECT_EQ(without_wrappers("modules.w"), "modules.w");
 }
 
 TEST(WeightNames, MapOneToAnother) {

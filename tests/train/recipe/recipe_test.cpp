@@ -66,6 +66,9 @@ TEST(Recipe, EveryKeyReachesItsPlace) {
     dropout = 0.25
     rope_theta = 5e5
     norm_eps = 1e-6
+    weights = "w.safetensors"
+    weight_names = "n.json"
+    weights_skip = "fc.*"
     [data]
     name = "tokens"
     path = "ids.bin"
@@ -119,6 +122,7 @@ TEST(Recipe, EveryKeyReachesItsPlace) {
   EXPECT_EQ((std::vector<int64_t>{m.layers, m.heads, m.kv_heads, m.width, m.ffn, m.context, m.vocabulary, m.classes}),
             (std::vector<int64_t>{2, 2, 1, 8, 24, 16, 300, 3}));
   EXPECT_EQ((std::vector<double>{m.dropout, m.rope_theta, m.norm_eps}), (std::vector<double>{0.25, 5e5, 1e-6}));
+  EXPECT_EQ(m.weights + m.weight_names + m.weights_skip, "w.safetensorsn.jsonfc.*");
   EXPECT_EQ(recipe.data.path + recipe.data.tokenizer, "ids.binuint16");
   EXPECT_EQ(recipe.data.evaluation, 0.2);
   EXPECT_EQ(recipe.data.shuffle_mb, 32.5);
@@ -330,6 +334,8 @@ TEST(Recipe, KeysThatDoNotFitTogether) {
       {{"save.folder=s", "model.weights=\"h.\\u0007\""},
        "r.toml: model.weights = 'h.\\x07' has control characters, or is no UTF-8, which a checkpoint's index cannot "
        "tell of; use another name"},
+      {{"model.weights_skip=fc.*"},
+       "r.toml: model.weights_skip is read with model.weights only; set that too, or leave it out"},
       {{"batch.micro=65"}, "r.toml: batch.micro = 65 is more than batch.global = 64"},
       {{"model.heads=1000", "model.width=16"},
        "r.toml: model.heads = 1000 does not divide model.width = 16; the nearest that does is 16"},

@@ -19,19 +19,60 @@
 namespace weft {
 namespace {
 
-/// The entries, without the metadata that Python's state dicts have beside them (plain_pickle.h).
-std::map<std::string, at::Tensor> tensors_of(const c10::IValue& read) {
+/// The keys under which training programs save the model's state dict beside other things, in the order in which they are
+/// looked for: Lightning and torchvision's references, nanoGPT and timm, DeepSpeed.
+constexpr const char* kNests[] = {"state_dict", "model_state_dict", "model", "module", "net", "network", "weights"};
+
+/// The dict, without the metadata that Python's state dicts have beside them (plain_pickle.h); none where it is something else.
+const c10::IValue* dict_in(const c10::IValue& read) {
   const bool has_state = read.isTuple() && read.toTupleRef().elements().size() == 2;
   const c10::IValue& value = has_state ? read.toTupleRef().elements()[0] : read;
-  if (!value.isGenericDict()) throw InputError(fmt::format("it holds a {}", value.tagKind()));
+  return value.isGenericDict() ? &value : nullptr;
+}
+
+/// Of a dict of names. Other values (counters, `None`) have no place in a model.
+std::map<std::string, at::Tensor> tensors_of(const c10::IValue& dict) {
   std::map<std::string, at::Tensor> tensors;
-  for (const auto& entry : value.toGenericDict()) {
-    if (!entry.key().isString()) throw InputError("a key is no text");
-    const std::string& name = entry.key().toStringRef();
-    if (!entry.value().isTensor()) throw InputError(fmt::format("'{}' is no tensor but a {}", name, entry.value().tagKind()));
-    tensors[name] = entry.value().toTensor();
+  for (const auto& entry : dict.toGenericDict()) {
+    if (entry.key().isString() && entry.value().isTensor()) tensors[entry.key().toStringRef()] = entry.value().toTensor();
   }
   return tensors;
+}
+
+std::string keys_of(const c10::IValue& dict) {
+  constexpr size_t kMost = 6;
+  std::string text;
+  size_t count = 0;
+  for (const auto& entry : dict.toGenericDict()) {
+    if (++count > kMost) continue;
+    text += fmt::format("{}'{}'", text.empty() ? "" : ", ",
+                        entry.key().isString() ? shortened(entry.key().toStringRef(), 40) : entry.key().tagKind());
+  }
+  if (count == 0) return "nothing";
+  return count > kMost ? fmt::format("{} and {} more", text, count - kMost) : text;
+}
+
+/// The state dict, wherever in `dict` it is, at most `deepest` dicts down; no tensors where there is none.
+TorchFile state_dict_in(const c10::IValue& dict, int deepest = 3) {
+  const auto entries = dict.toGenericDict();
+  for (const char* nest : kNests) {
+    const auto found = entries.find(std::string(nest));
+    const c10::IValue* inner = deepest > 0 && found != entries.end() ? dict_in(found->value()) : nullptr;
+    if (inner == nullptr) continue;
+    TorchFile file = state_dict_in(*inner, deepest - 1);
+    if (file.tensors.empty()) continue;
+    file.nest = file.nest.empty() ? nest : fmt::format("{}.{}", nest, file.nest);
+    return file;
+  }
+  return {.tensors = tensors_of(dict)};
+}
+
+TorchFile state_dict_of(const c10::IValue& read) {
+  const c10::IValue* dict = dict_in(read);
+  if (dict == nullptr) throw InputError(fmt::format("it holds a {}", read.tagKind()));
+  TorchFile file = state_dict_in(*dict);
+  if (file.tensors.empty()) throw InputError(fmt::format("it holds no tensor by name, but {}", keys_of(*dict)));
+  return file;
 }
 
 /// The bytes of each record that was read, by where they are.
@@ -74,17 +115,18 @@ c10::IValue unpickle(caffe2::serialize::PyTorchStreamReader& archive, RecordSize
 
 }  // namespace
 
-std::map<std::string, at::Tensor> read_torch_file(const std::string& path) {
+TorchFile read_torch_file(const std::string& path) {
   std::string reason;
   try {
     caffe2::serialize::PyTorchStreamReader archive(path);
     RecordSizes records;
-    std::map<std::string, at::Tensor> tensors = tensors_of(unpickle(archive, records));
-    for (const auto& [name, tensor] : tensors) {
+    if (archive.hasRecord("constants.pkl")) throw InputError("it is a TorchScript program");
+    TorchFile file = state_dict_of(unpickle(archive, records));
+    for (const auto& [name, tensor] : file.tensors) {
       if (!lies_within(tensor, records))
         throw InputError(fmt::format("'{}' has more elements than its record", shortened(name)));
     }
-    return tensors;
+    return file;
   } catch (const c10::Error& error) {
     reason = error.what_without_backtrace();
   } catch (const std::exception& error) {

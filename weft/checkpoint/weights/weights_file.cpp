@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -13,6 +13,8 @@
 #include "weft/base/file_error.h"
 #include "weft/base/input_file.h"
 #include "weft/checkpoint/format/saved_checkpoint.h"
+#include "weft/checkpoint/model_options.h"
+#include "weft/checkpoint/other_file.h"
 #include "weft/checkpoint/safetensors.h"
 #include "weft/checkpoint/weights/torch_file.h"
 
@@ -21,63 +23,43 @@ namespace {
 
 namespace fs = std::filesystem;
 using WeightsJson = nlohmann::ordered_json;
+using OpenedWeights = std::unique_ptr<WeightsFile>;
 
 constexpr int64_t kMostJsonBytes = int64_t{100} << 20;
-constexpr const char* kShardIndex = "model.safetensors.index.json";
-constexpr const char* kOneFile = "model.safetensors";
+// What Hugging Face calls the files of a folder, in the order in which they are looked for.
+constexpr const char* kShardIndexes[] = {"model.safetensors.index.json", "pytorch_model.bin.index.json"};
+constexpr const char* kOneFile[] = {"model.safetensors", "pytorch_model.bin"};
+constexpr std::pair<std::string_view, std::string_view> kShards[] = {{"model-", ".safetensors"}, {"pytorch_model-", ".bin"}};
 
-WeightsJson read_json(const std::string& what, const std::string& path) {
-  const std::string text = read_text_file(what, path, kMostJsonBytes);
-  WeightsJson json = WeightsJson::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object()) throw FileError(fmt::format("{}: {} is no JSON object", path, what));
-  return json;
-}
-
-/// One file, or several.
 class SafetensorsWeights : public WeightsFile {
  public:
-  explicit SafetensorsWeights(const std::string& path) { add(path); }
-  /// As the index says; a file of it that lacks a tensor is an error.
-  SafetensorsWeights(const std::string& index, const WeightsJson& json) {
-    const auto map = json.find("weight_map");
-    if (map == json.end() || !map->is_object()) throw FileError(fmt::format("{}: it has no \"weight_map\"", index));
-    std::map<std::string, bool> seen;
-    for (const auto& [name, file] : map->items()) {
-      if (!file.is_string()) throw FileError(fmt::format("{}: \"weight_map\" has no file for '{}'", index, name));
-      if (!std::exchange(seen[file.get<std::string>()], true))
-        add((fs::path(index).parent_path() / file.get<std::string>()).string());
-      if (place_.count(name) == 0) throw FileError(fmt::format("{}: '{}' is not in {}", index, name, file.get<std::string>()));
-    }
+  explicit SafetensorsWeights(const std::string& path) : file_(path) {
+    const auto told = file_.metadata().find(kModelMetadata);
+    if (told != file_.metadata().end()) origin_.options = parse_model_options(told->second, path);
   }
-
-  std::vector<std::string> names() const override {
-    std::vector<std::string> names;
-    names.reserve(place_.size());
-    for (const auto& [name, file] : place_) names.push_back(name);
-    return names;
-  }
-  at::Tensor read(const std::string& name) override { return files_[place_.at(name)].read(name); }
+  std::vector<std::string> names() const override { return file_.names(); }
+  std::vector<int64_t> shape(const std::string& name) const override { return file_.shape(name); }
+  at::Tensor read(const std::string& name) override { return file_.read(name); }
 
  private:
-  void add(const std::string& path) {
-    files_.emplace_back(path);
-    for (const std::string& name : files_.back().names()) place_[name] = files_.size() - 1;
-  }
-
-  std::vector<SafetensorsFile> files_;
-  std::map<std::string, size_t> place_;  ///< by name: the file
+  SafetensorsFile file_;
 };
 
 class TorchWeights : public WeightsFile {
  public:
-  explicit TorchWeights(const std::string& path) : tensors_(read_torch_file(path)) {}
+  explicit TorchWeights(const std::string& path) {
+    TorchFile file = read_torch_file(path);
+    tensors_ = std::move(file.tensors);
+    if (!file.nest.empty()) origin_.notes.push_back(fmt::format("the state dict there is under '{}'", file.nest));
+  }
   std::vector<std::string> names() const override {
     std::vector<std::string> names;
     names.reserve(tensors_.size());
     for (const auto& [name, tensor] : tensors_) names.push_back(name);
     return names;
   }
-  at::Tensor read(const std::string& name) override { return tensors_.at(name).cpu().contiguous(); }
+  std::vector<int64_t> shape(const std::string& name) const override { return tensors_.at(name).sizes().vec(); }
+  at::Tensor read(const std::string& name) override { return tensors_.at(name); }
 
  private:
   std::map<std::string, at::Tensor> tensors_;
@@ -85,71 +67,172 @@ class TorchWeights : public WeightsFile {
 
 class CheckpointWeights : public WeightsFile {
  public:
-  explicit CheckpointWeights(const std::string& path) : checkpoint_(path) {}
+  explicit CheckpointWeights(const std::string& path) : checkpoint_(path) {
+    const auto told = checkpoint_.index().texts.find(kModelEntry);
+    if (told != checkpoint_.index().texts.end()) origin_.options = parse_model_options(told->second, checkpoint_.path());
+  }
   std::vector<std::string> names() const override { return checkpoint_.weights(); }
+  std::vector<int64_t> shape(const std::string& name) const override {
+    return checkpoint_.index().tensors.at(kModelPrefix + name).shape;
+  }
   at::Tensor read(const std::string& name) override { return checkpoint_.read(kModelPrefix + name); }
 
  private:
   SavedCheckpoint checkpoint_;
 };
 
-bool is_zip(const std::string& path) {
+/// Several files side by side.
+class SeveralWeights : public WeightsFile {
+ public:
+  std::vector<std::string> names() const override {
+    std::vector<std::string> names;
+    names.reserve(place_.size());
+    for (const auto& [name, file] : place_) names.push_back(name);
+    return names;
+  }
+  std::vector<int64_t> shape(const std::string& name) const override { return files_[place_.at(name)]->shape(name); }
+  at::Tensor read(const std::string& name) override { return files_[place_.at(name)]->read(name); }
+
+  bool has(const std::string& name) const { return place_.count(name) > 0; }
+  void add(OpenedWeights file) {
+    for (const std::string& name : file->names()) place_[name] = files_.size();
+    files_.push_back(std::move(file));
+  }
+  void note(std::string text) { origin_.notes.push_back(std::move(text)); }
+
+ private:
+  std::vector<OpenedWeights> files_;
+  std::map<std::string, size_t> place_;  ///< by name: the file
+};
+
+/// Of one file, by its first bytes.
+OpenedWeights open_file(const std::string& path) {
   const InputFile file = open_input(path);
-  char magic[4] = {};
-  return file.reason.empty() && read_input(file, 0, magic, 4) == 4 && std::string_view(magic, 4) == "PK\3\4";
+  std::string head(kTellingBytes, '\0');
+  const int64_t read = file.reason.empty() ? read_input(file, 0, head.data(), kTellingBytes) : 0;
+  head.resize(static_cast<size_t>(std::max<int64_t>(0, read)));
+  if (!head.starts_with("PK\3\4")) return std::make_unique<SafetensorsWeights>(path);
+  if (const std::string what = what_file_is(head); !what.empty()) throw InputError(fmt::format("{}: it is {}", path, what));
+  return std::make_unique<TorchWeights>(path);
 }
 
-std::unique_ptr<WeightsFile> open_index(const std::string& path) {
-  return std::make_unique<SafetensorsWeights>(path, read_json("the index of weights", path));
+/// As the index says; a file of it that lacks a tensor is an error.
+OpenedWeights open_index(const std::string& path) {
+  const std::string what = "the index of weights";
+  const std::string text = read_text_file(what, path, kMostJsonBytes);
+  const WeightsJson json = WeightsJson::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) {
+    const std::string is = json.is_discarded() ? what_file_is(text) : std::string();
+    throw FileError(fmt::format("{}: {} is {}", path, what, is.empty() ? "no JSON object; get it again" : is));
+  }
+  const auto map = json.find("weight_map");
+  if (map == json.end() || !map->is_object()) throw FileError(fmt::format("{}: it has no \"weight_map\"", path));
+  auto several = std::make_unique<SeveralWeights>();
+  std::map<std::string, bool> seen;
+  for (const auto& [name, file] : map->items()) {
+    if (!file.is_string()) throw FileError(fmt::format("{}: \"weight_map\" has no file for '{}'", path, name));
+    const auto shard = file.get<std::string>();
+    if (!std::exchange(seen[shard], true)) several->add(open_file((fs::path(path).parent_path() / shard).string()));
+    if (!several->has(name)) throw FileError(fmt::format("{}: '{}' is not in {}", path, name, shard));
+  }
+  return several;
 }
 
-/// The text that '*' of `pattern` stands for; none where it does not fit.
-std::optional<std::string> match(const std::string& pattern, const std::string& name) {
-  const size_t star = pattern.find('*');
-  if (star == std::string::npos) return pattern == name ? std::optional<std::string>("") : std::nullopt;
-  const std::string head = pattern.substr(0, star), tail = pattern.substr(star + 1);
-  if (name.size() < head.size() + tail.size() || !name.starts_with(head) || !name.ends_with(tail)) return std::nullopt;
-  return name.substr(head.size(), name.size() - head.size() - tail.size());
+/// "model-00002-of-00003.safetensors" is the 2nd of 3; {0, 0} for another name.
+std::pair<int, int> place_of_shard(std::string_view name, std::string_view begin, std::string_view end) {
+  constexpr std::string_view kOf = "-of-";
+  if (name.size() < begin.size() + end.size() || !name.starts_with(begin) || !name.ends_with(end)) return {0, 0};
+  const std::string_view numbers = name.substr(begin.size(), name.size() - begin.size() - end.size());
+  const size_t of = numbers.find(kOf);
+  if (of == std::string_view::npos) return {0, 0};
+  const auto number = [](std::string_view text) {
+    int value = 0;
+    const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    return error == std::errc() && stop == text.data() + text.size() ? value : 0;
+  };
+  return {number(numbers.substr(0, of)), number(numbers.substr(of + kOf.size()))};
+}
+
+/// Shards whose index is not there: all of them, or none where the folder has no such files.
+OpenedWeights open_shards(const std::string& folder, const std::vector<std::string>& files) {
+  for (const auto& [begin, end] : kShards) {
+    std::map<int, std::string> shards;
+    int count = 0;
+    for (const std::string& file : files) {
+      const auto [number, of] = place_of_shard(file, begin, end);
+      if (number < 1 || number > of) continue;
+      if (count > 0 && of != count) {
+        throw InputError(fmt::format("{}: '{}' is one of {} shards, '{}' one of {}; keep those of one model there", folder,
+                                     shards.begin()->second, count, file, of));
+      }
+      count = of;
+      shards[number] = file;
+    }
+    if (shards.empty()) continue;
+    for (int number = 1; number <= count; ++number) {
+      if (shards.count(number) > 0) continue;
+      throw InputError(fmt::format("{}: it has {} of {} shards of weights, and '{}{:05}-of-{:05}{}' is missing; get that too",
+                                   folder, shards.size(), count, begin, number, count, end));
+    }
+    auto several = std::make_unique<SeveralWeights>();
+    for (const auto& [number, file] : shards) several->add(open_file((fs::path(folder) / file).string()));
+    several->note(fmt::format("{} shards there have no index; all were taken", count));
+    return several;
+  }
+  return nullptr;
+}
+
+std::vector<std::string> files_of(const std::string& folder) {
+  std::vector<std::string> files;
+  std::error_code code;
+  for (fs::directory_iterator at(folder, code), end; !code && at != end; at.increment(code)) {
+    if (at->is_regular_file(code)) files.push_back(at->path().filename().string());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+OpenedWeights open_folder(const std::string& path) {
+  const fs::path folder = path;
+  std::error_code code;
+  for (const char* index : kShardIndexes) {
+    if (fs::exists(folder / index, code)) return open_index((folder / index).string());
+  }
+  for (const char* file : kOneFile) {
+    if (fs::exists(folder / file, code)) return open_file((folder / file).string());
+  }
+  const std::vector<std::string> files = files_of(path);
+  if (OpenedWeights shards = open_shards(path, files)) return shards;
+  const auto some = std::find_if(files.begin(), files.end(), [](const std::string& file) {
+    const auto ends = [&file](const char* end) { return file.ends_with(end); };
+    return ends(".safetensors") || ends(".pt") || ends(".pth") || ends(".bin") || ends(".index.json");
+  });
+  if (some != files.end() && !fs::exists(folder / kIndexFile, code)) {
+    throw InputError(
+        fmt::format("{}: a folder without a file of weights under its usual name ({}); if '{}' is meant, name that file", path,
+                    kOneFile[0], *some));
+  }
+  return std::make_unique<CheckpointWeights>(path);
+}
+
+/// The config.json beside weights.
+std::string config_beside(const std::string& path) {
+  std::error_code code;
+  const fs::path folder = fs::is_directory(path, code) ? fs::path(path) : fs::path(path).parent_path();
+  const fs::path config = folder / "config.json";
+  return fs::exists(config, code) ? config.string() : std::string();
 }
 
 }  // namespace
 
 std::unique_ptr<WeightsFile> open_weights(const std::string& path) {
   std::error_code code;
-  const bool is_url = path.find("://") != std::string::npos;
-  if (is_url) return std::make_unique<CheckpointWeights>(path);
-  if (fs::is_directory(path, code)) {
-    const fs::path folder = path;
-    if (fs::exists(folder / kShardIndex, code)) return open_index((folder / kShardIndex).string());
-    if (fs::exists(folder / kOneFile, code)) return std::make_unique<SafetensorsWeights>((folder / kOneFile).string());
-    return std::make_unique<CheckpointWeights>(path);
-  }
-  if (path.ends_with(".json")) return open_index(path);
-  if (is_zip(path)) return std::make_unique<TorchWeights>(path);
-  return std::make_unique<SafetensorsWeights>(path);
-}
-
-WeightNames WeightNames::from_file(const std::string& path) {
-  WeightNames names;
-  const WeightsJson json = read_json("the map of weights' names", path);
-  for (const auto& [from, to] : json.items()) {
-    const auto stars = [](const std::string& text) { return std::count(text.begin(), text.end(), '*'); };
-    if (!to.is_string() || stars(from) > 1 || stars(from) != stars(to.get<std::string>())) {
-      throw FileError(fmt::format("{}: \"{}\" must stand for a name with as many '*', at most one", path, from));
-    }
-    names.rules_.emplace_back(from, to.get<std::string>());
-  }
-  return names;
-}
-
-std::string WeightNames::in_model(const std::string& name) const {
-  for (const auto& [from, to] : rules_) {
-    const auto text = match(from, name);
-    if (!text) continue;
-    const size_t star = to.find('*');
-    return star == std::string::npos ? to : to.substr(0, star) + *text + to.substr(star + 1);
-  }
-  return name;
+  if (path.find("://") != std::string::npos) return std::make_unique<CheckpointWeights>(path);
+  OpenedWeights file = fs::is_directory(path, code) ? open_folder(path)
+                       : path.ends_with(".json")    ? open_index(path)
+                                                    : open_file(path);
+  if (file->origin().options.empty()) file->set_config(config_beside(path));
+  return file;
 }
 
 }  // namespace weft

@@ -34,6 +34,8 @@ std::vector<FileKey> model_keys(ModelRecipe& m) {
        "what it starts from: .safetensors, a folder of them, .pt, or a checkpoint; left out: drawn"},
       {"model", "weight_names", &m.weight_names,
        "JSON file {\"name in weights\": \"name in the model\"}; '*' stands for any text"},
+      {"model", "weights_skip", &m.weights_skip,
+       "names that stay as they are drawn, \"fc.*\"; several with commas; '*' stands for any text"},
   };
 }
 

@@ -29,6 +29,7 @@ struct ModelRecipe {
   double norm_eps = 1e-5;           ///< llama: added to the mean squares
   std::string weights;              ///< that it starts from (checkpoint/weights/weights_file.h); empty: drawn ones
   std::string weight_names;         ///< a JSON file of the names that those have instead of the model's; empty: the same
+  std::string weights_skip;         ///< patterns of names, with commas between, that stay as they are drawn (WeightsOptions)
 };
 
 }  // namespace weft

@@ -229,6 +229,9 @@ void check_weights(const Recipe& recipe) {
   if (model.weights.empty() && !model.weight_names.empty()) {
     fail(recipe, "model.weight_names is read with model.weights only; set that too, or leave it out");
   }
+  if (model.weights.empty() && !model.weights_skip.empty()) {
+    fail(recipe, "model.weights_skip is read with model.weights only; set that too, or leave it out");
+  }
 }
 
 /// All that is told stands in each checkpoint's index.

@@ -13,6 +13,7 @@
 #include "weft/base/printable.h"
 #include "weft/checkpoint/format/data_reader.h"
 #include "weft/checkpoint/format/saved_checkpoint.h"
+#include "weft/checkpoint/model_options.h"
 #include "weft/optim/state_meaning.h"
 #include "weft/train/run/buffer_state.h"
 #include "weft/train/run/own_state.h"
@@ -86,6 +87,13 @@ bool has_average(const CheckpointIndex& index) {
   return std::any_of(index.tensors.begin(), index.tensors.end(), [](const auto& entry) { return is_average(entry.first); });
 }
 
+/// What the checkpoint's model computes otherwise; a checkpoint of an older weft does not tell.
+std::vector<std::string> other_options(const FlatModel& model, const CheckpointIndex& index) {
+  const auto told = index.texts.find(kModelEntry);
+  if (told == index.texts.end()) return {};
+  return option_differences(parse_model_options(told->second, "the checkpoint"), model.model().options);
+}
+
 /// What the checkpoint has and the trainer lacks, and the other way round, but for buffers, which buffer_misfits() tells. No
 /// average at all is no misfit: one begins.
 std::vector<std::string> misfits(const TrainerParts& trainer, const CheckpointIndex& index) {
@@ -97,7 +105,7 @@ std::vector<std::string> misfits(const TrainerParts& trainer, const CheckpointIn
   }
   std::set<std::string> buffers;
   for (const ModelBuffer& buffer : trainer.model->buffers()) buffers.insert(model_state_name(buffer.name));
-  std::vector<std::string> lines;
+  std::vector<std::string> lines = other_options(*trainer.model, index);
   for (const auto& [name, shape] : due) {
     const auto found = index.tensors.find(name);
     if (found == index.tensors.end()) {
@@ -254,6 +262,9 @@ std::map<std::string, std::string> state_texts(const TrainerParts& trainer) {
     texts[kLossEntry] = StateJson{{"nominal_targets", targets}, {"micro_batch", trainer.options.micro_batch}}.dump();
   }
   if (trainer.mesh.world().rank() != 0) return texts;
+  if (const std::vector<ModelOption>& options = trainer.model->model().options; !options.empty()) {
+    texts[kModelEntry] = model_options_text(options);
+  }
   texts["clock"] = StateJson{{"step", trainer.steps_done}, {"samples", trainer.samples_done()}}.dump();
   StateJson numbers = {{"loss_scale", scaling_json(trainer.updater->scaling())},
                        {"is_scaled", trainer.updater->is_scaled()},

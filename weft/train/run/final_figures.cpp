@@ -14,6 +14,7 @@
 
 #include "weft/base/error.h"
 #include "weft/checkpoint/digest.h"
+#include "weft/checkpoint/model_options.h"
 #include "weft/checkpoint/safetensors.h"
 #include "weft/train/report/meter.h"
 #include "weft/train/run/evaluation_sets.h"
@@ -125,7 +126,7 @@ std::string digest_and_save(Trainer& trainer, const std::string& path) {
   });
   if (!looked.error().empty()) throw NumericError("the last weights: " + looked.error());
   if (!leads) return {};
-  if (!path.empty()) save_safetensors(path, weights, {{"format", "pt"}});
+  if (!path.empty()) save_safetensors(path, weights, weights_metadata(trainer.model().model().options));
   return digest.hex();
 }
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <sstream>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -73,6 +75,17 @@ std::vector<RatePhase> rate_phases_of(const Recipe& recipe) {
         {.before_step = step, .peak = recipe.optimizer.lr * factor, .warmup_share = warmup_share_of(recipe, factor)});
   }
   return phases;
+}
+
+WeightsOptions weights_options(const ModelRecipe& model) {
+  WeightsOptions options;
+  if (!model.weight_names.empty()) options.names = WeightNames::from_file(model.weight_names);
+  std::istringstream patterns(model.weights_skip);
+  for (std::string pattern; std::getline(patterns >> std::ws, pattern, ',');) {
+    pattern.erase(pattern.find_last_not_of(' ') + 1);
+    options.skip.push_back(pattern);
+  }
+  return options;
 }
 
 std::string learning_rate_rule(const Recipe& recipe) {

@@ -27,6 +27,9 @@ LearningRate learning_rate_of(const Recipe& recipe, const RunLengths& lengths);
 /// Where it is scaled, and the batch grows: the peaks of the phases before the last.
 std::vector<RatePhase> rate_phases_of(const Recipe& recipe);
 
+/// How model.weights are taken: model.weight_names and model.weights_skip. Reads the file of names.
+WeightsOptions weights_options(const ModelRecipe& model);
+
 /// How the recipe's rate was scaled: "0.1 x 2048 / 256 (linear)"; empty where it was not.
 std::string learning_rate_rule(const Recipe& recipe);
 

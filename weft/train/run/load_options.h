@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "weft/checkpoint/weights/weight_names.h"
+
 namespace weft {
 
 /// How a checkpoint is saved.
@@ -26,6 +28,21 @@ struct LoadReport {
   int64_t step = 0;                       ///< steps that were done when it was saved
   int64_t bytes_read = 0;                 ///< of data files, by this rank
   std::vector<std::string> skipped = {};  ///< what strict = false left out, or that an average begins anew, a line each
+};
+
+/// How a model starts from weights in a file.
+struct WeightsOptions {
+  WeightNames names = {};  ///< what they are called there
+  /// Patterns of names in the model ("fc.*", "*.bias"; a '*' stands for any text, with dots): what is called so stays as it is,
+  /// whatever the file has. Each must fit a parameter of the model or a tensor of the file.
+  std::vector<std::string> skip = {};
+};
+
+/// What came of it.
+struct WeightsReport {
+  std::vector<std::string> skipped = {};  ///< parameters of the model that WeightsOptions::skip left as they were
+  std::vector<std::string> unused = {};   ///< names in the file that the model has no use for
+  std::vector<std::string> notes = {};    ///< what is worth telling of how they were found and compared, a line each
 };
 
 }  // namespace weft

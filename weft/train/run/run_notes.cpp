@@ -22,12 +22,18 @@ std::vector<std::string> resume_notes(const Resumed& resumed, int64_t steps) {
   return notes;
 }
 
-std::vector<std::string> weights_notes(const std::string& path, const std::vector<std::string>& unused) {
+std::vector<std::string> weights_notes(const std::string& path, const WeightsReport& report) {
   std::vector<std::string> notes = {fmt::format("starting from {}", path)};
-  if (!unused.empty()) {
-    const std::string more = unused.size() > 1 ? fmt::format(" and {} more", unused.size() - 1) : "";
-    notes.push_back(fmt::format("of which the model has no use for '{}'{}", unused.front(), more));
-  }
+  notes.insert(notes.end(), report.notes.begin(), report.notes.end());
+  const auto first_of = [](const std::vector<std::string>& names) {
+    constexpr size_t kMost = 4;
+    const size_t shown = std::min(names.size(), kMost);
+    std::string text;
+    for (size_t i = 0; i < shown; ++i) text += fmt::format("{}'{}'", i > 0 ? ", " : "", names[i]);
+    return names.size() > shown ? fmt::format("{} and {} more", text, names.size() - shown) : text;
+  };
+  if (!report.skipped.empty()) notes.push_back(fmt::format("model.weights_skip left as drawn: {}", first_of(report.skipped)));
+  if (!report.unused.empty()) notes.push_back(fmt::format("of which the model has no use for {}", first_of(report.unused)));
   return notes;
 }
 

@@ -8,6 +8,7 @@
 #include "weft/base/run_board.h"
 #include "weft/train/plan/resolve.h"
 #include "weft/train/recipe/open_data.h"
+#include "weft/train/run/load_options.h"
 #include "weft/train/run/resume.h"
 
 namespace weft {
@@ -15,8 +16,8 @@ namespace weft {
 /// That it goes on from a checkpoint, of a run of `steps`, after what differs from then.
 std::vector<std::string> resume_notes(const Resumed& resumed, int64_t steps);
 
-/// That it starts from the weights in a file, of which the model has no use for some.
-std::vector<std::string> weights_notes(const std::string& path, const std::vector<std::string>& unused);
+/// That it starts from the weights in a file, and what came of it.
+std::vector<std::string> weights_notes(const std::string& path, const WeightsReport& report);
 
 /// What a failure cost, where these ranks were started again and go on after `step`; empty: they were not.
 std::vector<std::string> restart_notes(const RunBoard& board, int64_t step);

@@ -168,10 +168,7 @@ class Run {
   }
 
   void take_weights() {
-    const std::string& names = recipe_.model.weight_names;
-    const std::vector<std::string> unused =
-        trainer_.load_weights(recipe_.model.weights, names.empty() ? WeightNames() : WeightNames::from_file(names));
-    tell(weights_notes(recipe_.model.weights, unused));
+    tell(weights_notes(recipe_.model.weights, trainer_.load_weights(recipe_.model.weights, weights_options(recipe_.model))));
   }
 
   /// Of an earlier process; name, recipe and data stay this one's.

@@ -15,7 +15,6 @@
 #include <string>
 #include <vector>
 
-#include "weft/checkpoint/weights/weights_file.h"
 #include "weft/comm/mesh.h"
 #include "weft/data/evaluation_loader.h"
 #include "weft/data/loader.h"
@@ -118,10 +117,12 @@ class Trainer {
   /// Loads the newest snapshot that is whole, if it was made after more steps than `after_step`. Collective over the world.
   std::optional<LoadReport> load_from(RunBoard& board, int64_t after_step);
 
-  /// Starts from weights that lie in a file, or in several (checkpoint/weights/weights_file.h), in any type; `names` tells what
-  /// they are called there. Optimizer state and clock stay as they are. Returns the names of those that the model has no use
-  /// for. Collective over the world. Throws InputError on all ranks where the model lacks one, or has it in another shape.
-  std::vector<std::string> load_weights(const std::string& path, const WeightNames& names = {});
+  /// Starts from weights that lie in a file, or in several (checkpoint/weights/weights_file.h), in any type. Optimizer state
+  /// and clock stay as they are. Collective over the world. Throws InputError on all ranks, before anything is changed, where a
+  /// weight is missing or has another shape, where the file has a part of one of the model's layers that the model lacks (a
+  /// bias, a norm), and where what lies beside the weights, Hugging Face's config.json or what weft saved, tells of options
+  /// (Model::options) that the model has not.
+  WeightsReport load_weights(const std::string& path, const WeightsOptions& options = {});
 
   const Program& program() const;             ///< what the last step did; before the first one, the last phase's of a ramp
   const Group& data_group() const;            ///< ranks that read different samples

@@ -158,11 +158,11 @@ std::optional<LoadReport> Trainer::load_from(RunBoard& board, int64_t after_step
   return report;
 }
 
-std::vector<std::string> Trainer::load_weights(const std::string& path, const WeightNames& names) {
+WeightsReport Trainer::load_weights(const std::string& path, const WeightsOptions& options) {
   start_to_load();
-  std::vector<std::string> unused;
-  fill(path, [&] { unused = fill_weights(*state_, path, names); });
-  return unused;
+  WeightsReport report;
+  fill(path, [&] { report = fill_weights(*state_, path, options); });
+  return report;
 }
 
 /// What an earlier load left half done is about to be loaded anew.

@@ -18,8 +18,8 @@ bool is_repeated(const std::string& key) {
 
 bool may_change(const std::string& key) {
   // The data is compared as what it holds, wherever that lies; a checkpoint holds the weights that came of others.
-  static const std::set<std::string> exceptions = {"data.path",   "data.evaluation_path", "data.workers",
-                                                   "batch.micro", "model.weights",        "model.weight_names"};
+  static const std::set<std::string> exceptions = {"data.path",     "data.evaluation_path", "data.workers",      "batch.micro",
+                                                   "model.weights", "model.weight_names",   "model.weights_skip"};
   if (key == "run.seed") return false;
   if (key.starts_with("data.mix.") && key.ends_with("path")) return true;
   const std::string section = key.substr(0, key.find('.'));
