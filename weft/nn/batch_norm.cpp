@@ -94,6 +94,7 @@ struct BatchNormFunction : torch::autograd::Function<BatchNormFunction> {
   /// With n = (x - mean) / root and sums over the values of all ranks: dx = weight / root (dy - (sum dy + n sum(dy n)) /
   /// count). The gradients of weight and bias are this rank's sums alone, as any layer's are.
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    refuse_second_order("batch norm");
     const variable_list saved = context->get_saved_variables();
     const at::Tensor &dy = gradients[0], &x = saved[0], &weight = saved[1], &mean = saved[2], &var = saved[3];
     const auto ranks = c10::static_intrusive_pointer_cast<BatchRanks>(context->saved_data["ranks"].toCapsule());

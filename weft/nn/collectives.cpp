@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "weft/base/error.h"
+#include "weft/nn/graph.h"
 #include "weft/nn/travelling.h"
 
 namespace weft {
@@ -89,6 +90,7 @@ struct Collective : torch::autograd::Function<Collective> {
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const auto capsule = context->saved_data["call"].toCapsule();
     const auto& call = static_cast<const Call&>(*capsule);
+    refuse_second_order(call.what);
     return {backward_of(static_cast<Kind>(context->saved_data["kind"].toInt()), gradients[0], call), {}, {}};
   }
 };

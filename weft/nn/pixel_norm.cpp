@@ -13,6 +13,7 @@
 #include "weft/nn/batch_statistics.h"
 #include "weft/nn/channel_kernels.h"
 #include "weft/nn/channels_last.h"
+#include "weft/nn/graph.h"
 #include "weft/nn/tree_sum.h"
 
 namespace weft {
@@ -64,6 +65,7 @@ struct PixelNormFunction : torch::autograd::Function<PixelNormFunction> {
   /// count - (x - mean) sum(g (x - mean)) / root^2 / count). The gradients of weight and bias are this rank's sums alone, as
   /// any layer's are.
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    refuse_second_order("batch norm");
     const variable_list saved = context->get_saved_variables();
     const at::Tensor &x = saved[0], &weight = saved[1], &mean = saved[2], &var = saved[3];
     const auto ranks = c10::static_intrusive_pointer_cast<PixelRanks>(context->saved_data["ranks"].toCapsule());

@@ -5,6 +5,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/custom_class.h>
 
+#include "weft/nn/graph.h"
 #include "weft/nn/keyed_generators.h"
 
 namespace weft {
@@ -29,6 +30,7 @@ struct RecomputeFunction : torch::autograd::Function<RecomputeFunction> {
   }
 
   static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
+    refuse_second_order("recompute");
     const at::Tensor x = ctx->get_saved_variables().front().detach().requires_grad_(true);
     const auto held = c10::static_intrusive_pointer_cast<HeldPart>(ctx->saved_data["part"].toCapsule());
     const at::AutoGradMode with_graph(true);

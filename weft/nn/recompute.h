@@ -10,7 +10,7 @@ namespace weft {
 
 /// Returns part(x), of which nothing that it makes on the way is kept. It must give the same bits again: random numbers by key,
 /// or from LibTorch's default generators, whose state is kept for that (5 KiB). Parameters it reads get their gradients as
-/// usual.
+/// usual. Differentiable once.
 at::Tensor recompute(const std::function<at::Tensor(const at::Tensor& x)>& part, const at::Tensor& x);
 
 }  // namespace weft

@@ -20,6 +20,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/math.h"
+#include "weft/nn/graph.h"
 #include "weft/nn/pieces.h"
 #include "weft/nn/tree_sum.h"
 
@@ -107,6 +108,7 @@ struct VocabularyLoss : torch::autograd::Function<VocabularyLoss> {
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    refuse_second_order("loss");
     const variable_list saved = context->get_saved_variables();
     const at::Tensor &logits = saved[0], &target = saved[2];
     const std::vector<int64_t> firsts = context->saved_data["firsts"].toIntVector();
