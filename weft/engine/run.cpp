@@ -1,10 +1,7 @@
 #include "weft/engine/run.h"
 
 #include <ATen/ops/empty.h>
-#include <ATen/ops/empty_like.h>
 #include <ATen/ops/zeros.h>
-#include <c10/core/GradMode.h>
-#include <fmt/core.h>
 
 #include <algorithm>
 
@@ -93,6 +90,7 @@ void StepRun::begin(int64_t step, const InstructionList& list, const NextMicroBa
     if (model_.holds(b)) model_.clear_gradients(b);
   }
   accumulated_.assign(accumulated_.size(), false);
+  uses_joined_.assign(accumulated_.size(), false);
   first_batch_.reset();
   const auto is_loss = [](const Instruction& x) { return x.op == Op::loss; };
   if (nominal_targets_ == 0 && std::any_of(list.begin(), list.end(), is_loss)) agree_on_targets(next);
@@ -192,76 +190,12 @@ const Group& StepRun::group_of(const Instruction& x) const {
   return tied < 0 ? groups.along(x.axes) : groups.tied(tied);
 }
 
-/// Slot s closes: with t trailing ones in s, the t last partial sums join it, left operand first, as a binary counter carries.
-void StepRun::combine(const Instruction& instruction) {
-  c10::NoGradGuard no_grad;
-  int level = 0;
-  for (; (instruction.slot >> level) & 1; ++level) {
-    for (int b = instruction.first; b < instruction.last; ++b) {
-      FlatBlock& flat = model_.flat(b);
-      flat.gradients.add_(stashes_[level].narrow(0, model_.gradient_offset(b), flat.numel));
-    }
-  }
-  if (instruction.slot == program_->slots - 1) return;  // the rank's last slot: the sum stays where it is
-  if (static_cast<int>(stashes_.size()) <= level) stashes_.resize(level + 1);
-  if (!stashes_[level].defined()) {
-    const int64_t total = model_.gradient_offset(model_.num_blocks() - 1) + model_.flat(model_.num_blocks() - 1).numel;
-    stashes_[level] = at::zeros({total}, at::TensorOptions(model_.options().gradient_dtype).device(model_.options().device));
-  }
-  for (int b = instruction.first; b < instruction.last; ++b) {
-    stashes_[level].narrow(0, model_.gradient_offset(b), model_.flat(b).numel).copy_(model_.flat(b).gradients);
-    model_.clear_gradients(b);
-  }
-}
-
-/// A reduce-scatter whose result joins what earlier micro-batches left, once it is waited for: whoever fills the block's
-/// gradients again waits for it, so the sums of a block join in the order of the micro-batches.
-class StepRun::Joining : public Work::State {
- public:
-  Joining(Work call, at::Tensor part, at::Tensor sum) : call_(std::move(call)), part_(std::move(part)), sum_(std::move(sum)) {}
-  void wait() override {
-    if (!part_.defined()) return;
-    call_.wait();
-    c10::NoGradGuard no_grad;
-    const MemoryScope scope(MemoryCategory::gradients);
-    sum_.add_(std::exchange(part_, {}));
-  }
-
- private:
-  Work call_;
-  at::Tensor part_, sum_;
-};
-
-Work StepRun::reduce_scatter(const Instruction& instruction) {
-  const int block = instruction.first;
-  FlatBlock& flat = model_.flat(block);
-  const std::string what = "gradients of " + model_.model().blocks[block].name;
-  const bool first = !accumulated_[block];
-  accumulated_[block] = true;
-  model_.clear_gradients(block);
-  if (first) return group_of(instruction).reduce_scatter(flat.owned_gradients, flat.gradients, ReduceOp::sum, what);
-  at::Tensor part = at::empty_like(flat.owned_gradients);
-  Work call = group_of(instruction).reduce_scatter(part, flat.gradients, ReduceOp::sum, what);
-  return Work(std::make_shared<Joining>(std::move(call), std::move(part), flat.owned_gradients));
-}
-
-Work StepRun::reduce(const Instruction& instruction) {
-  const Model& model = model_.model();
-  const std::string what =
-      instruction.last - instruction.first == 1
-          ? fmt::format("gradients of {}", model.blocks[instruction.first].name)
-          : fmt::format("gradients of {} to {}", model.blocks[instruction.first].name, model.blocks[instruction.last - 1].name);
-  const bool sharded = program_->shard_level != ShardLevel::none;
-  const at::Tensor gradients =
-      sharded ? model_.flat(instruction.first).owned_gradients : model_.gradients(instruction.first, instruction.last);
-  return group_of(instruction).all_reduce(gradients, ReduceOp::sum, what);
-}
-
 /// Both tensors live as long as the collective: the updater keeps the whole until the update, which waits for it.
 Work StepRun::gather_gradients(const Instruction& instruction) {
   settle_loss();
   if (result_.skipped) return {};
   const int block = instruction.first;
+  join_uses(block);
   const at::Tensor part = updater_.part_of_gradients(block, divisor_);
   const at::Tensor whole = at::empty({model_.flat(block).numel}, part.options());
   updater_.take_gradients(block, whole);
@@ -274,6 +208,7 @@ void StepRun::update(const Instruction& instruction) {
 }
 
 void StepRun::update_block(int block) {
+  join_uses(block);
   updater_.update(block, divisor_);
   weights.mark_changed(block);
   const GroupRange statistics = model_.statistics_range(block);

@@ -54,7 +54,9 @@ class StepRun {
   StepClock clock;
 
  private:
+  class Calls;
   class Joining;
+  class Rows;
 
   /// A tensor of a block's input while it is offloaded.
   struct Offloaded {
@@ -97,6 +99,8 @@ class StepRun {
   void combine(const Instruction& instruction);
   Work reduce_scatter(const Instruction& instruction);
   Work reduce(const Instruction& instruction);
+  Work reduce_tied(int block, const Group& group, const std::string& what);
+  void join_uses(int block);
   Work reduce_loss(const Instruction& instruction);
   void agree_on_targets(const NextMicroBatch& next);
   double nominal_count(double targets) const;
@@ -132,6 +136,7 @@ class StepRun {
   std::vector<Work> works_;          ///< by instruction
   std::vector<at::Tensor> stashes_;  ///< partial sums of finished slots, by level: [all gradients]
   std::vector<bool> accumulated_;    ///< by block: the owned gradients hold a sum already
+  std::vector<bool> uses_joined_;    ///< by block: the sums of its uses are added up
   ExactSum squares_;                 ///< of the small batches' gradients: what this rank has of them, then all
   at::Tensor losses_;                ///< [3, pieces of all micro-batches] float64 on the host: sums, counts, nominal targets
   int64_t nominal_targets_ = 0;      ///< of a micro-batch, on ranks that compute losses; 0: not known yet

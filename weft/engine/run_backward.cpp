@@ -8,6 +8,7 @@
 
 #include "weft/engine/keyed_calls.h"
 #include "weft/engine/run.h"
+#include "weft/nn/flat_uses.h"
 #include "weft/nn/graph.h"
 
 namespace weft {
@@ -48,6 +49,7 @@ void StepRun::settle(int block, InFlight& flight) {
 }
 
 void StepRun::backward(int block, int micro) {
+  const GradientsOfUse of_use(model_, block);
   InFlight& flight = in_flight_[micro];
   {
     const Tensors outputs = take_outputs(block, flight);
@@ -62,6 +64,7 @@ void StepRun::backward(int block, int micro) {
 }
 
 void StepRun::backward_input(int block, int micro) {
+  const GradientsOfUse of_use(model_, block);
   InFlight& flight = in_flight_[micro];
   std::vector<Parameter*> parameters = model_.trained(block);
   for (int used : program_->block_uses[block]) {
@@ -79,6 +82,7 @@ void StepRun::backward_input(int block, int micro) {
 }
 
 void StepRun::backward_weight(int block, int micro) {
+  const GradientsOfUse of_use(model_, block);
   InFlight& flight = in_flight_[micro];
   keyed_call(model_, block, context_of(micro), " backward of weights", [&] { flight.deferred[block].run(); });
   flight.deferred.erase(block);
@@ -88,7 +92,7 @@ void StepRun::backward_weight(int block, int micro) {
 Work StepRun::send(const Instruction& x) {
   const std::string what = describe_message(model_.model(), x);
   if (x.what == Payload::weights) return transfers.send_known(x.peer, weights.whole(x.first), what);
-  if (x.what == Payload::sum) return transfers.send_known(x.peer, {model_.flat(x.first).gradients}, what);
+  if (x.what == Payload::sum) return transfers.send_known(x.peer, {model_.flat(x.first).all_gradients}, what);
   InFlight& flight = in_flight_[x.micro];
   if (x.what == Payload::batch) return transfers.send_batch(x.peer, std::exchange(flight.batch.inputs, {}), what);
   if (x.what == Payload::gradient) {
@@ -101,9 +105,10 @@ Work StepRun::send(const Instruction& x) {
 /// At once, so that there is room for one block's at a time only.
 void StepRun::receive_sum(const Instruction& x, const std::string& what) {
   c10::NoGradGuard no_grad;
-  const at::Tensor sum = at::empty_like(model_.flat(x.first).gradients);
+  const at::Tensor& all = model_.flat(x.first).all_gradients;
+  const at::Tensor sum = at::empty_like(all);
   transfers.receive_known(x.peer, {sum}, what).wait();
-  model_.flat(x.first).gradients.add_(sum);
+  all.add_(sum);
 }
 
 Work StepRun::receive(const Instruction& x) {

@@ -146,6 +146,7 @@ double StepRun::mean_small_squares() const {
 /// tells whether there is one that is not finite, before anything is written.
 void StepRun::norm(const Instruction& instruction) {
   settle_loss();
+  for (int block = instruction.first; block < instruction.last; ++block) join_uses(block);
   if (updater_.wants_norm() || program_->noise_scale) {
     std::vector<ExactSum> sum(1);
     updater_.add_squares(sum.front());

@@ -260,6 +260,10 @@ at::Tensor FlatModel::inner_part(const FlatPart& part) const {
 void FlatModel::clear_gradients(int block) {
   flat_[block].gradients_empty = true;
   for (int index : flat_[block].params) params_[index].parameter->value.mutable_grad().reset();
+  for (UseSum& use : flat_[block].uses) {
+    use.empty = true;
+    for (at::Tensor& gradient : use.gathered) gradient.reset();
+  }
 }
 
 void FlatModel::settle_gradients(int block, const at::Tensor& statistics_change) {
@@ -319,8 +323,9 @@ void FlatModel::apply_statistics(int block, int64_t micro_batches) {
 }
 
 at::Tensor FlatModel::gradients(int first, int last) const {
-  if (last == first + 1) return flat_[first].gradients;
-  return gradients_.narrow(0, offsets_[first], offsets_[last - 1] + flat_[last - 1].numel - offsets_[first]);
+  if (last == first + 1) return flat_[first].all_gradients;
+  return gradients_.narrow(0, offsets_[first],
+                           offsets_[last - 1] + flat_[last - 1].numel * num_sums(last - 1) - offsets_[first]);
 }
 
 std::vector<Parameter*> FlatModel::trained(int block) const {

@@ -21,6 +21,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "weft/nn/flat_block.h"
@@ -64,6 +65,12 @@ class FlatModel {
   /// (unused parameters: zero). `statistics_change`, [its statistics] or undefined, is added to theirs.
   void settle_gradients(int block, const at::Tensor& statistics_change);
 
+  /// Has the gradients of weights that `user` reads of other blocks arrive in the sums of that use, where these have such; a
+  /// second call has them arrive where they did before (nn/flat_uses.h).
+  void turn_uses(int user);
+  /// Adds the sums of the block's uses up, in order: what this rank owns of its gradients holds the whole then.
+  void join_uses(int block);
+
   /// The block's statistics as forward reads and changes them, [its statistics]: in their place in the weights, or the wide
   /// ones, set from there. With a version counter of their own.
   at::Tensor statistics(int block);
@@ -86,6 +93,7 @@ class FlatModel {
   const std::vector<ModelBuffer>& buffers() const { return buffers_; }   ///< of the whole model, block by block
   /// The gradients of blocks [first, last) as one range; those that share buffers only one at a time.
   at::Tensor gradients(int first, int last) const;
+  int64_t gradients_numel() const;  ///< elements of the gradients of all held blocks
   /// Where the block's gradients begin among those of all held blocks, side by side (as they lie unless they share buffers).
   int64_t gradient_offset(int block) const { return offsets_[block]; }
   /// The block's statistics within its weights: [begin, end), empty for a block without.
@@ -102,6 +110,9 @@ class FlatModel {
   void allocate_shards();
   void allocate_inner();
   void bind(int block);
+  int64_t num_sums(int block) const { return options_.gradient_sums.empty() ? 1 : options_.gradient_sums[block]; }
+  void take_uses(int block, const at::Tensor& owned);
+  void bind_uses(int block);
   void keep_given(int block);
   void take_given(int block, const ShareValues& share);
   void share_buffers(int block, const ShareValues& share);
@@ -117,9 +128,10 @@ class FlatModel {
   FlatOptions options_;
   std::vector<Param> params_;
   std::vector<FlatBlock> flat_;
-  std::vector<int64_t> offsets_;     ///< of each block's gradients in gradients_
-  std::map<int, at::Tensor> given_;  ///< by param, until they are taken
-  at::Tensor gradients_;             ///< undefined where blocks share buffers
+  std::map<int, std::vector<std::pair<int, int>>> uses_of_;  ///< by user: blocks, and which of their uses it is
+  std::vector<int64_t> offsets_;                             ///< of each block's gradients in gradients_
+  std::map<int, at::Tensor> given_;                          ///< by param, until they are taken
+  at::Tensor gradients_;                                     ///< undefined where blocks share buffers
   std::vector<ModelBuffer> buffers_;
 };
 

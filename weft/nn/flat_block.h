@@ -63,13 +63,26 @@ struct FlatPart {
   GroupRange own(const GroupRange& range) const;
 };
 
+/// The sum of the gradients that come of one use of a block's weights, where each use has its own.
+struct UseSum {
+  int user = 0;                      ///< the block that reads the weights
+  at::Tensor gradients;              ///< [numel]
+  at::Tensor owned;                  ///< [owned] of it
+  bool empty = true;                 ///< the sum counts as empty
+  std::vector<at::Tensor> places;    ///< of the owner's trained parameters, in their order
+  std::vector<at::Tensor> gathered;  ///< their gradients, where some have arrived
+};
+
 /// A block's memory: as a FlatPart itself, that of what is trained and of statistics.
 struct FlatBlock : FlatPart {
   FlatPart frozen;                 ///< that of what is frozen
   at::Tensor gradients;            ///< [numel] in the gradient type
+  at::Tensor all_gradients;        ///< [sums * numel]: these, then the sums of further uses
   at::Tensor owned_gradients;      ///< [owned] in the gradient type
   at::Tensor wide_statistics;      ///< float32 values of the statistics that stay so; undefined where weights are float32
   bool gradients_empty = true;     ///< the gradients count as empty
+  int first_user = 0;              ///< the block whose use the gradients are of, where uses have sums of their own
+  std::vector<UseSum> uses;        ///< further ones, in order of their blocks
   std::vector<GroupRange> groups;  ///< in order, without padding and without what is frozen
   std::vector<int> params;         ///< indices into FlatModel::params
   std::vector<int> statistics;     ///< those of group statistic

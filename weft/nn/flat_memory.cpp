@@ -27,7 +27,7 @@ void FlatModel::allocate() {
   int64_t total = 0;
   for (const FlatBlock& flat : flat_) {
     offsets_.push_back(total);
-    total += flat.numel;
+    total += flat.numel * num_sums(static_cast<int>(offsets_.size()) - 1);
   }
   allocate_weights();
   allocate_gradients(total);
@@ -71,19 +71,22 @@ void FlatModel::allocate_weights() {
 
 void FlatModel::allocate_gradients(int64_t total) {
   const auto make_whole = [this](int64_t numel) { return make(FlatBuffer::gradients, numel, "gradients"); };
+  const auto extent = [this](size_t b) { return flat_[b].numel * num_sums(static_cast<int>(b)); };
   std::vector<at::Tensor> shared;  // none where each block has its own
-  for (const int64_t numel : buffer_sizes(options_.gradient_buffer, [this](size_t b) { return flat_[b].numel; })) {
-    shared.push_back(make_whole(numel));
-  }
+  for (const int64_t numel : buffer_sizes(options_.gradient_buffer, extent)) shared.push_back(make_whole(numel));
   if (shared.empty()) gradients_ = make_whole(total);
   for (int b = 0; b < num_blocks(); ++b) {
     if (!holds(b)) continue;
     FlatBlock& flat = flat_[b];
-    flat.gradients = shared.empty() ? gradients_.narrow(0, offsets_[b], flat.numel)
-                                    : shared[options_.gradient_buffer[b]].narrow(0, 0, flat.numel);
-    flat.owned_gradients = options_.separate_gradients
-                               ? make(FlatBuffer::owned_gradients, flat.num_owned(), "gradients of " + model_.blocks[b].name)
-                               : flat.gradients.narrow(0, flat.owned.begin, flat.num_owned());
+    const at::Tensor& all = shared.empty() ? gradients_ : shared[options_.gradient_buffer[b]];
+    flat.all_gradients = all.narrow(0, shared.empty() ? offsets_[b] : 0, extent(b));
+    flat.gradients = flat.all_gradients.narrow(0, 0, flat.numel);
+    const int64_t own = flat.num_owned();
+    const at::Tensor owned = options_.separate_gradients
+                                 ? make(FlatBuffer::owned_gradients, own * num_sums(b), "gradients of " + model_.blocks[b].name)
+                                 : at::Tensor();
+    flat.owned_gradients = owned.defined() ? owned.narrow(0, 0, own) : flat.gradients.narrow(0, flat.owned.begin, own);
+    take_uses(b, owned);
   }
 }
 
@@ -238,6 +241,7 @@ void FlatModel::bind(int block) {
     }
     parameter.value.requires_grad_(is_trained(param.group));
   }
+  bind_uses(block);
 }
 
 void FlatModel::make_shard(FlatPart& part) {

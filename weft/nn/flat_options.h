@@ -24,7 +24,10 @@ struct FlatOptions {
   bool separate_gradients = false;             ///< so have its gradients (ZeRO-2, 3)
   std::vector<bool> held = {};                 ///< by block: this rank has it; empty: all. Others take no memory
   std::vector<bool> tied_copy = {};            ///< by block: held beside its first holder (tied weights); not in the norm here
-  bool is_copy = false;                        ///< whole weights and gradients are here, but another rank owns all of them
+  std::vector<int> gradient_sums = {};         ///< by block: sums of its gradients side by side; empty: one
+  /// By block: those that run here and read its weights, each of which has a sum of its own. Empty: one for all.
+  std::vector<std::vector<int>> users = {};
+  bool is_copy = false;                 ///< whole weights and gradients are here, but another rank owns all of them
   bool counts_unsplit = true;           ///< parameters that are not split are in the norm here: of the ranks of tp, the first's
   std::vector<int> weight_buffer = {};  ///< by block; empty: each has its own
   std::vector<int> gradient_buffer = {};          ///< by block; empty: all lie in one buffer, block after block

@@ -18,6 +18,17 @@ void add_range(const at::Tensor& gradients, int64_t begin, int64_t end, ExactSum
   }
 }
 
+/// The same of gradients whose uses have sums of their own.
+void add_range_of_uses(const FlatBlock& flat, int64_t begin, int64_t end, ExactSum& sum) {
+  constexpr int64_t kChunk = int64_t{1} << 18;
+  for (; begin < end; begin += kChunk) {
+    const int64_t count = std::min(kChunk, end - begin);
+    at::Tensor whole = flat.gradients.narrow(0, begin, count).to(at::kFloat, /*non_blocking=*/false, /*copy=*/true);
+    for (const UseSum& use : flat.uses) whole.add_(use.gradients.narrow(0, begin, count));
+    add_squares(whole, begin, sum);
+  }
+}
+
 bool counts(const FlatModel& model, const GroupRange& group) {
   return group.group != ParamGroup::statistic && (group.split || model.options().counts_unsplit);
 }
@@ -41,7 +52,9 @@ void add_block_squares(FlatModel& model, int block, ExactSum& sum) {
   c10::NoGradGuard no_grad;
   const FlatBlock& flat = model.flat(block);
   for (const GroupRange& group : flat.groups) {
-    if (counts(model, group)) add_range(flat.gradients, group.begin, group.end, sum);
+    if (!counts(model, group)) continue;
+    flat.uses.empty() ? add_range(flat.gradients, group.begin, group.end, sum)
+                      : add_range_of_uses(flat, group.begin, group.end, sum);
   }
 }
 

@@ -36,6 +36,15 @@ void check_blocks_told(const Program& program) {
     malformed(0, fmt::format("gathered gradients are told for {} blocks of {}", program.gathered_gradient_bytes.size(),
                              program.num_blocks()));
   }
+  if (!program.gradient_sums.empty() && program.gradient_sums.size() != program.block_names.size()) {
+    malformed(
+        0, fmt::format("sums of gradients are told for {} blocks of {}", program.gradient_sums.size(), program.num_blocks()));
+  }
+  for (const int sums : program.gradient_sums) {
+    if (sums < 1 || sums > program.num_blocks()) {
+      malformed(0, fmt::format("{} sums of a block's gradients: must be 1 to {}", sums, program.num_blocks()));
+    }
+  }
   for (const int bytes : program.gathered_gradient_bytes) {
     if (bytes < 0 || bytes > kMostElementBytes) {
       malformed(0, fmt::format("gathered gradients of {} bytes: must have 0 to {}", bytes, kMostElementBytes));
@@ -52,6 +61,12 @@ void check_blocks_told(const Program& program) {
       }
       elements += numel;
     }
+    const int64_t more = program.num_sums(block) - 1;
+    if (more > 0 && program.block_numel[block] > (kMostElements - elements) / more) {
+      malformed(0, fmt::format("block {} '{}' has {} sums of its gradients, with which all have more than {} elements", block,
+                               name, more + 1, kMostElements));
+    }
+    elements += more * program.block_numel[block];
     for (const int used : program.block_uses[block]) {
       if (used >= 0 && used < program.num_blocks()) continue;
       malformed(0, fmt::format("block {} '{}' uses block {} of {}", block, name, used, program.num_blocks()));

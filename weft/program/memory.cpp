@@ -9,6 +9,7 @@
 #include "weft/program/cost.h"
 #include "weft/program/edit.h"
 #include "weft/program/master.h"
+#include "weft/program/ties.h"
 
 namespace weft {
 namespace {
@@ -54,8 +55,6 @@ class Estimate {
   using Numels = std::vector<int64_t>;  // by block
   static int64_t sum(const Numels& numels) { return std::accumulate(numels.begin(), numels.end(), int64_t{0}); }
   static int64_t largest(const Numels& numels) { return *std::max_element(numels.begin(), numels.end()); }
-  int64_t whole() const { return sum(held_numel_); }
-  int64_t own() const { return owns_ ? whole() / program_.shards : 0; }
   int64_t largest_own() const { return owns_ ? largest(held_numel_) / program_.shards : 0; }
   bool narrow() const { return program_.weight_bytes < kFloatBytes; }
   static Numels bytes_of(Numels numels, int64_t element) {
@@ -78,22 +77,42 @@ class Estimate {
   // all of the block's gradients.
   void gradients() {
     const bool pooled = program_.shard_level >= ShardLevel::gradients;
-    keep(MemoryCategory::gradients, (pooled ? own() : whole()) * program_.gradient_bytes);
-    int64_t bytes = pooled ? buffer_bytes(buffers_.gradient, bytes_of(held_numel_, program_.gradient_bytes)) : 0;
-    bytes += floor_log2(program_.slots) * whole() * program_.gradient_bytes;
+    const Numels gradients = gradient_block_bytes();
+    const int64_t whole = sum(gradients);
+    keep(MemoryCategory::gradients, !pooled ? whole : owns_ ? whole / program_.shards : 0);
+    int64_t bytes = pooled ? buffer_bytes(buffers_.gradient, gradients) : 0;
+    bytes += floor_log2(program_.slots) * whole;
     const auto adds = [](const Instruction& x) { return x.op == Op::reduce_scatter && x.micro > 0; };
     const bool earlier = std::any_of(list_.begin(), list_.end(),
                                      [](const Instruction& x) { return x.op == Op::reduce_scatter && x.micro == 0; });
     if (earlier && std::any_of(list_.begin(), list_.end(), adds)) bytes += added_bytes(pooled);
     const bool takes_in = std::any_of(list_.begin(), list_.end(),
                                       [](const Instruction& x) { return x.op == Op::receive && x.what == Payload::sum; });
-    if (takes_in) bytes += largest(held_numel_) * program_.gradient_bytes;
-    add(MemoryCategory::gradients, bytes);
+    if (takes_in) bytes += largest(gradients);
+    add(MemoryCategory::gradients, bytes + tied_row_bytes());
+  }
+
+  Numels gradient_block_bytes() const {
+    Numels bytes = bytes_of(held_numel_, program_.gradient_bytes);
+    for (int block = 0; block < program_.num_blocks(); ++block) bytes[block] *= program_.num_sums(block);
+    return bytes;
+  }
+
+  /// Of the uses of a tied weight, side by side while ranks exchange them.
+  int64_t tied_row_bytes() const {
+    int64_t most = 0;
+    for (int block = 0; block < program_.num_blocks() && owns_; ++block) {
+      if (held_numel_[block] == 0 || program_.num_holders(block) == 1) continue;
+      const int rows = tied_rows(program_, block);
+      if (rows == 1) continue;
+      most = std::max(most, held_numel_[block] / program_.shards * rows * program_.gradient_bytes);
+    }
+    return most;
   }
 
   int64_t added_bytes(bool pooled) const {
     if (!owns_) return 0;
-    Numels shards = bytes_of(held_numel_, program_.gradient_bytes);
+    Numels shards = gradient_block_bytes();
     for (int64_t& bytes : shards) bytes /= program_.shards;
     return pooled ? buffer_bytes(buffers_.gradient, shards) : largest(shards);
   }

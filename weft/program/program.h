@@ -73,12 +73,18 @@ struct Program {
   bool needs_norm = false;       ///< updates await norms: clipping, fp16's check, rates of tensors
   bool noise_scale = false;      ///< the squares of small batches' gradients are taken (passes/noise_squares.h)
   bool keep_order = false;       ///< gradients are reduced once, after the last micro-batch, though sharded
-  OffloadOptions offload = {};   ///< what is offloaded
-  MeshSizes mesh = {};           ///< of the world
-  bool master = false;           ///< the first pipeline rank owns the model, the others work for it (master.h)
+  /// Each use of a tied weight has a sum of its own, over slots and ranks, and these are added up last: so wherever the uses
+  /// are, the bits are the same.
+  bool uses_apart = false;
+  OffloadOptions offload = {};  ///< what is offloaded
+  MeshSizes mesh = {};          ///< of the world
+  bool master = false;          ///< the first pipeline rank owns the model, the others work for it (master.h)
 
   /// The pipeline ranks that hold each block: one, or several for tied weights. Empty: one pipeline rank holds all.
   std::vector<std::vector<int>> holders = {};
+  /// By block: sums of its gradients that a rank keeps side by side, one for each use, of the rank that runs most of its uses
+  /// (uses_apart). Empty: one each.
+  std::vector<int> gradient_sums = {};
   std::vector<InstructionList> lists = {};  ///< each once
   std::vector<Buffers> buffers = {};        ///< by list
   std::vector<int> list_of_rank = {};       ///< world rank -> index into lists
@@ -95,8 +101,9 @@ struct Program {
   int64_t weight_numel(int block) const { return block_numel[block] + (block_frozen.empty() ? 0 : block_frozen[block]); }
   /// Whether the block's update needs what all shards have of its gradients.
   bool gathers_gradients(int block) const { return !gathered_gradient_bytes.empty() && gathered_gradient_bytes[block] > 0; }
-  /// Bytes of a block's whole gradients.
-  int64_t gradient_block_bytes(int block) const { return block_numel[block] * gradient_bytes; }
+  int num_sums(int block) const { return gradient_sums.empty() ? 1 : gradient_sums[block]; }  ///< of its gradients
+  /// Bytes of a block's whole gradients, all sums of them.
+  int64_t gradient_block_bytes(int block) const { return block_numel[block] * gradient_bytes * num_sums(block); }
 };
 
 }  // namespace weft

@@ -30,6 +30,7 @@ struct Case {
   double ema = 0.0;
   std::string pack = "stream";
   std::string optimizer = "adamw";
+  int slots = 0;  ///< with tied embeddings: each use has gradients of its own
 };
 
 std::vector<Case> cases() {
@@ -67,21 +68,27 @@ std::vector<Case> cases() {
     all.push_back(
         {level, "none", level == std::string("optimizer") ? "bf16" : "fp32", "", "gpt", 2, 0.0, "stream", "adafactor"});
   }
+  for (const char* level : {"none", "optimizer", "gradients", "parameters"}) {
+    all.push_back(
+        {level, "none", level == std::string("gradients") ? "bf16" : "fp32", "", "gpt", 2, 0.0, "stream", "adamw", 4});
+  }
+  all.push_back({"none", "none", "fp32", "", "gpt", 1, 0.0, "stream", "adamw", 2});
   return all;
 }
 
 /// The GPT recipe's shape, a third of its size.
 Recipe recipe_of(const Case& c) {
-  return parse_recipe(fmt::format(R"(
-    model = {{ name = "{}", layers = 4, heads = 4, width = 128, context = 64 }}
+  return parse_recipe(
+      fmt::format(R"(
+    model = {{ name = "{}", layers = 4, heads = 4, width = 128, context = 64, tied_embeddings = {} }}
     data = {{ name = "text", path = "none.txt", pack = "{}" }}
     batch = {{ global = 16 }}
     layout = {{ shard_level = "{}", recompute = "{}", precision = "{}"{} }}
     optimizer = {{ name = "{}", ema = {} }}
-    run = {{ steps = 3, threads = 1 }}
+    run = {{ steps = 3, threads = 1, reproducible_slots = {} }}
   )",
-                                  c.model, c.pack, c.level, c.recompute, c.precision, c.more, c.optimizer, c.ema),
-                      "memory_test.toml");
+                  c.model, c.slots > 0, c.pack, c.level, c.recompute, c.precision, c.more, c.optimizer, c.ema, c.slots),
+      "memory_test.toml");
 }
 
 /// With places of two documents a sample where they are packed.
@@ -106,6 +113,7 @@ CategoryBytes measure(const Recipe& recipe, const ResolvedLayout& layout) {
                     {.global_batch = layout.global_batch,
                      .micro_batch = layout.micro_batch,
                      .average = {.decay = recipe.optimizer.ema},
+                     .reproducible_slots = static_cast<int>(recipe.run.reproducible_slots),
                      .layout = layout.options,
                      .communication = {.backend = BackendKind::shm},
                      .ledger = &ledger});
@@ -129,7 +137,7 @@ double packed_for_products(const Recipe& recipe, const ResolvedLayout& layout) {
 
 std::ostream& operator<<(std::ostream& out, const Case& c) {
   return out << c.level << " " << c.recompute << " " << c.precision << c.more << " " << c.model << " " << c.pack << " "
-             << c.optimizer << (c.ema > 0 ? " ema" : "");
+             << c.optimizer << (c.ema > 0 ? " ema" : "") << (c.slots > 0 ? " tied with slots" : "");
 }
 
 class MemoryTest : public ::testing::TestWithParam<Case> {};

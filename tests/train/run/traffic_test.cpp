@@ -19,6 +19,9 @@ struct Case {
   double clip = 0.0;
   bool noise_scale = false;
   OptimizerOptions optimizer = AdamW{};
+  const char* job = "gpt";
+  int slots = 0;
+  int pp = 1;
 };
 
 std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.name; }
@@ -54,6 +57,14 @@ const std::vector<Case>& cases() {
        false,
        Adafactor{}},
       {"replicas_muon", 2, 1, {}, 3, 0.0, false, Muon{}},
+      {.name = "tied_slots", .dp = 4, .shard = 1, .layout = {}, .job = "tied_gpt", .slots = 4},
+      {.name = "tied_slots_zero2_hybrid",
+       .dp = 2,
+       .shard = 2,
+       .layout = {.shard_level = ShardLevel::gradients},
+       .job = "tied_gpt",
+       .slots = 4},
+      {.name = "tied_slots_pipeline", .dp = 1, .shard = 1, .layout = {}, .job = "tied_gpt", .slots = 2, .pp = 2},
   };
   return all;
 }
@@ -63,12 +74,13 @@ class TrafficTest : public ::testing::TestWithParam<Case> {};
 TEST_P(TrafficTest, CountedIsAsDeclared) {
   const Case& c = GetParam();
   const int ranks = c.dp * c.shard;
-  const Job& gpt = job("gpt");
-  test::run_ranks(ranks, [&](World world) {
-    Trainer trainer(Mesh(world, {{"dp", c.dp}, {"shard", c.shard}}), gpt.model(), c.optimizer,
+  const Job& gpt = job(c.job);
+  test::run_ranks(ranks * c.pp, [&](World world) {
+    Trainer trainer(Mesh(world, {{"pp", c.pp}, {"dp", c.dp}, {"shard", c.shard}}), gpt.model(), c.optimizer,
                     {.global_batch = kGlobalBatch,
                      .micro_batch = c.micro_batch,
                      .clip = c.clip,
+                     .reproducible_slots = c.slots,
                      .noise_scale = c.noise_scale,
                      .layout = c.layout});
     trainer.start();
@@ -81,7 +93,7 @@ TEST_P(TrafficTest, CountedIsAsDeclared) {
     const int64_t declared = step_cost(trainer.program().of(world.rank())).wire_bytes();
     for (const int64_t step : {0, 1}) {
       const int64_t before = sent();
-      trainer.step(slice(gpt.batch_of(step), world.rank() * share, share));
+      trainer.step(slice(gpt.batch_of(step), world.rank() % ranks * share, share));
       // Before the first step, what losses are scaled by.
       const int64_t agreement = step == 0 && world.rank() == 0 && ranks > 1 ? 8 : 0;
       EXPECT_EQ(sent() - before, declared + agreement) << "step " << step;

@@ -31,6 +31,7 @@
 #include "weft/program/passes/waits.h"
 #include "weft/program/pipeline/check_schedule.h"
 #include "weft/program/schedules/naive.h"
+#include "weft/program/ties.h"
 
 namespace weft {
 namespace {
@@ -105,6 +106,18 @@ void find_holders(Program& program, const std::vector<InstructionList>& lists) {
   program.holders.resize(program.num_blocks());
   for (int rank = 0; rank < static_cast<int>(lists.size()); ++rank) {
     for (const int block : held_blocks(lists[rank], program.block_uses)) program.holders[block].push_back(rank);
+  }
+}
+
+void find_sums(Program& program, const std::vector<InstructionList>& lists) {
+  if (!program.uses_apart) return;
+  program.gradient_sums.assign(program.num_blocks(), 1);
+  for (const InstructionList& list : lists) {
+    const std::vector<std::vector<int>> users = users_run(program, list);
+    for (int block = 0; block < program.num_blocks(); ++block) {
+      if (program.block_numel[block] == 0) continue;
+      program.gradient_sums[block] = std::max(program.gradient_sums[block], static_cast<int>(users[block].size()));
+    }
   }
 }
 
@@ -235,6 +248,7 @@ Program frame_program(const ModelCost& model, const StepLayout& layout) {
     program.block_numel.push_back(padded_numel(block.numel, program.shards));
     program.block_uses.push_back(block.uses);
   }
+  program.uses_apart = layout.keep_order && has_ties(program);
   const auto has_frozen = [](const BlockCost& block) { return block.frozen_numel > 0; };
   if (std::any_of(model.blocks.begin(), model.blocks.end(), has_frozen)) {
     for (const BlockCost& block : model.blocks) {
@@ -255,6 +269,7 @@ Found<Program> find_program(const ModelCost& model, const StepLayout& layout) {
   Program program = frame_program(model, layout);
   std::vector<InstructionList> lists = program.master ? master_lists(model, program) : scheduled_lists(model, layout);
   find_holders(program, lists);
+  find_sums(program, lists);
   for (int rank = 0; rank < layout.pp; ++rank) {
     Found<InstructionList> finished = finish_list(std::move(lists[rank]), model, layout, program, rank);
     if (!finished) return {.why_not = std::move(finished.why_not)};

@@ -47,12 +47,13 @@ double inner_bytes(const ModelCost& model) {
   return bytes;
 }
 
-// With gradients and frozen weights, as they are padded.
+// With gradients, those of tied weights once for each use, and frozen weights, as they are padded.
 double count_elements(const ModelCost& model, int shards) {
   double elements = 0.0;
   for (const BlockCost& block : model.blocks) {
     elements += static_cast<double>(padded_numel(block.numel, shards));
     elements += static_cast<double>(padded_numel(block.frozen_numel, shards));
+    for (const int used : block.uses) elements += static_cast<double>(padded_numel(model.blocks[used].numel, shards));
   }
   return elements;
 }

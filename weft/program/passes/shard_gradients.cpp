@@ -39,7 +39,7 @@ InstructionList shard_gradients(InstructionList list, const Program& program, co
   std::vector<Insertion> insertions;
   for (auto at = held.rbegin(); at != held.rend(); ++at) {
     const int block = *at;
-    const int64_t bytes = program.gradient_block_bytes(block);
+    const int64_t bytes = program.block_numel[block] * program.gradient_bytes, sums = program.num_sums(block);
     if (bytes == 0) continue;
     const bool every = options.every_micro_batch && !mixes_micro_batches(list, writes[block]);
     const std::vector<int> last = last_writes(list, writes[block], program.micro_batches, every);
@@ -52,7 +52,7 @@ InstructionList shard_gradients(InstructionList list, const Program& program, co
                              .last = block + 1,
                              .micro = micro,
                              .axes = kShardAxis,
-                             .wire_bytes = shard_bytes(bytes, program.shards)}});
+                             .wire_bytes = sums * shard_bytes(bytes, program.shards)}});
       if (micro < last_micro || program.replicas == 1) continue;
       insertions.push_back({after,
                             {.op = Op::reduce,
@@ -60,7 +60,7 @@ InstructionList shard_gradients(InstructionList list, const Program& program, co
                              .first = block,
                              .last = block + 1,
                              .axes = replica_axes(program),
-                             .wire_bytes = all_reduce_bytes(bytes / program.shards, program.replicas)}});
+                             .wire_bytes = sums * all_reduce_bytes(bytes / program.shards, program.replicas)}});
     }
   }
   return insert(std::move(list), std::move(insertions));

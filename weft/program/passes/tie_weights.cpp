@@ -2,6 +2,7 @@
 
 #include "weft/program/cost.h"
 #include "weft/program/edit.h"
+#include "weft/program/ties.h"
 
 namespace weft {
 
@@ -9,13 +10,13 @@ InstructionList tie_weights(InstructionList list, const Program& program) {
   for (const int block : held_blocks(list, program.block_uses)) {
     const int holders = program.num_holders(block);
     if (holders == 1 || program.master || program.block_numel[block] == 0) continue;
-    const int64_t bytes = program.gradient_block_bytes(block) / program.shards;
+    const int64_t bytes = program.block_numel[block] * program.gradient_bytes / program.shards;
     list.push_back({.op = Op::reduce,
                     .lane = Lane::comm,
                     .first = block,
                     .last = block + 1,
                     .axes = kPipelineAxis,
-                    .wire_bytes = all_reduce_bytes(bytes, holders)});
+                    .wire_bytes = all_reduce_bytes(bytes * tied_rows(program, block), holders)});
   }
   return list;
 }

@@ -61,15 +61,11 @@ class Comparison {
     return compared_.layout.text() + (choices.empty() ? "" : fmt::format(" with {}", fmt::join(choices, ", ")));
   }
 
-  /// Whether reproducible slots go with the layout, and then give the bits of one device (docs/pipeline.md tells of ties).
   bool is_on(const char* axis) const {
     return std::any_of(switches_.begin(), switches_.end(), [axis](const LayoutSwitch& part) { return part.name == axis; });
   }
-  /// But for the axes that split sums.
-  bool rest_may_promise() const {
-    const bool scales_losses = compared_.layout.options.layout.precision == Precision::fp16;
-    return !scales_losses && !(is_on("pp") && runs_.has_ties());
-  }
+  /// Whether reproducible slots go with the layout, and then give the bits of one device: but for the axes that split sums.
+  bool rest_may_promise() const { return compared_.layout.options.layout.precision != Precision::fp16; }
   bool may_promise() const {
     const bool splits = is_on("tp") && compared_.layout.options.reproducible_tp == 0;
     return !splits && !is_on("cp") && rest_may_promise();

@@ -4,11 +4,10 @@
 // One device computes the same micro-batches, in the same precision and slots, with all else of the layout switched off
 // (layout_switches.h). What is found:
 // - bit-identical: every bit of every step.
-// - within rounding: the layout adds up in another order, as it may without reproducible slots, with axes that split sums (tp,
-//   cp) and with tied weights on several stages, and nothing is further off than that explains: a parameter by 4 units in the
-//   last place of its largest element and `tolerance` of its largest change since the start; a loss or norm by `tolerance` of
-//   itself; or either by 4 times what rounding noise in every block makes of it on one device (rounding_noise.h), the most of
-//   three runs and of all steps.
+// - within rounding: the layout adds up in another order, as it may without reproducible slots and with axes that split sums
+//   (tp, cp), and nothing is further off than that explains: a parameter by 4 units in the last place of its largest element
+//   and `tolerance` of its largest change since the start; a loss or norm by `tolerance` of itself; or either by 4 times what
+//   rounding noise in every block makes of it on one device (rounding_noise.h), the most of three runs and of all steps.
 // - different: all else, and with reproducible slots any bit. Then parts of the layout are switched off one at a time, axes and
 //   then choices, and together where none alone makes the difference go.
 //

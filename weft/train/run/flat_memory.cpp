@@ -8,6 +8,7 @@
 #include "weft/engine/memory_ledger.h"
 #include "weft/program/axes.h"
 #include "weft/program/master.h"
+#include "weft/program/ties.h"
 #include "weft/train/plan/weight_dtype.h"
 
 namespace weft {
@@ -92,12 +93,14 @@ FlatOptions flat_memory(const Program& program, int rank, const Mesh& mesh, cons
                       .separate_shard = level == ShardLevel::parameters,
                       .late_shard = options.layout.offload_parameters != Offload::none,
                       .separate_gradients = level >= ShardLevel::gradients,
+                      .gradient_sums = program.gradient_sums,
                       .is_copy = !owns_model(program, rank),
                       .counts_unsplit = mesh.coordinate("tp") == 0,
                       .weight_buffer = program.buffers_of(rank).weight,
                       .gradient_buffer = program.buffers_of(rank).gradient,
                       .allocator = std::make_shared<TrainerAllocator>(program, groups, options),
                       .shares_given = true};
+  if (program.uses_apart) flat.users = users_run(program, program.of(rank));
   for (int b = 0; b < program.num_blocks() && mesh.size("pp") > 1; ++b) {
     const std::vector<int>& holders = program.holders[b];
     const int pp = mesh.coordinate("pp");

@@ -152,10 +152,7 @@ int64_t LayoutRuns::num_parameters() const { return static_cast<int64_t>(referen
 
 void LayoutRuns::make_reference(const LayoutRun& run) {
   reference_ = std::make_unique<Reference>();
-  lead(run, [this](Trainer& trainer, int64_t /*step*/, const StepResult& result) {
-    for (const NamedBlock& named : trainer.model().model().blocks) has_ties_ = has_ties_ || !named.uses.empty();
-    reference_->add(trainer, result);
-  });
+  lead(run, [this](Trainer& trainer, int64_t /*step*/, const StepResult& result) { reference_->add(trainer, result); });
 }
 
 std::vector<Deviation> LayoutRuns::compare(const LayoutRun& run) {

@@ -61,8 +61,6 @@ class LayoutRuns {
   void end(const std::string& text);
   /// On rank 0: how many parameters are compared.
   int64_t num_parameters() const;
-  /// On rank 0: blocks of the model read each other's parameters (tied weights).
-  bool has_ties() const { return has_ties_; }
 
   /// On all others: takes part in rank 0's runs until the last was made. `run_of` tells the run in which these are off.
   std::string follow(const std::function<LayoutRun(const std::vector<std::string>& off)>& run_of);
@@ -82,7 +80,6 @@ class LayoutRuns {
   std::optional<Store> store_;
   std::chrono::milliseconds timeout_;
   int runs_ = 0;
-  bool has_ties_ = false;
   std::unique_ptr<Reference> reference_;
 };
 
