@@ -84,6 +84,7 @@ TEST_F(Streams, WhatCannotBeWrittenIsAnError) {
       {{"simulate", recipe(), "--hardware", hardware, "--json"}},
       {{"profile", recipe(), "-n", "1", "-o", (folder_ / "p.toml").string()}},
       {{"verify", recipe(), "-n", "1", "--set", data}},
+      {{"data", "check", recipe(), "--set", data}},
       {{"train", recipe(), "-n", "1", "--set", data}},
       {{"train", recipe(), "-n", "2", "--set", data}, "rank 0: "},
   };

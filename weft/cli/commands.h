@@ -22,6 +22,7 @@ void add_verify(CLI::App& app, int& status);
 void add_study(CLI::App& app, int& status);
 void add_scale(CLI::App& app, int& status);
 void add_k8s(CLI::App& app, int& status);
+void add_data(CLI::App& app, int& status);
 void add_checkpoint(CLI::App& app, int& status);
 void add_slurm(CLI::App& app, int& status);
 void add_version(CLI::App& app);

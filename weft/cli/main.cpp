@@ -1,8 +1,8 @@
 // The command `weft`: parses, chooses the subcommand, and prints an error as one line, once.
 //
-// Exit status: 0, 1 when the work failed, 2 when the command line makes no sense, 3 when `weft verify` finds a difference, 4
-// when the loss of a training is no number, 75 when a training was asked to end and has saved, 128 + signal when a signal ended
-// it.
+// Exit status: 0, 1 when the work failed, 2 when the command line makes no sense, 3 when `weft verify` finds a difference or
+// `weft data check` damage, 4 when the loss of a training is no number, 75 when a training was asked to end and has saved, 128
+// + signal when a signal ended it.
 #include <c10/util/Logging.h>
 #include <signal.h>
 
@@ -99,6 +99,7 @@ int run(std::vector<std::string> arguments) {
   add_study(app, status);
   add_scale(app, status);
   add_k8s(app, status);
+  add_data(app, status);
   add_checkpoint(app, status);
   add_slurm(app, status);
   add_version(app);

@@ -253,7 +253,61 @@ Datasets open_parts(const Recipe& recipe) {
   return {open_mixture(std::move(training), recipe.run.seed), join_datasets(std::move(evaluation))};
 }
 
+/// The tokens at a path, for who looks at them all.
+OpenedSet open_token_source(Recipe recipe, const std::string& path) {
+  recipe.data.skip_bad = true;
+  if (const std::shared_ptr<const TokenGroups> documents = open_documents(recipe, path)) {
+    return {.images = nullptr, .tokens = token_source(documents, 0)};
+  }
+  constexpr int64_t kMostIds = int64_t{1} << 32;
+  return {.images = nullptr, .tokens = std::make_shared<TokenStream>(path, token_type(recipe.data), kMostIds)};
+}
+
+OpenedSet open_images_of(Recipe recipe, const std::string& set, bool training) {
+  recipe.data.skip_bad = true;
+  OpenedSet opened{.images = open_image_source(recipe, set, training), .tokens = nullptr};
+  if (recipe.data.name == "image-folder") {
+    opened.classes = image_classes(set.empty() ? folder_of_part(recipe.data.path, training) : set);
+  }
+  return opened;
+}
+
+std::vector<DataSet> sets_of_mixture(const Recipe& recipe) {
+  std::vector<DataSet> sets;
+  for (size_t i = 0; i < recipe.data.mix.size(); ++i) {
+    const MixPart& part = recipe.data.mix[i];
+    for (DataSet& set : data_sets(recipe_of_part(recipe, i))) {
+      set.name = fmt::format("data.mix.{} ({}), {}", i + 1, part.path.empty() ? part.name : part.path, set.name);
+      sets.push_back(std::move(set));
+    }
+  }
+  return sets;
+}
+
 }  // namespace
+
+std::vector<DataSet> data_sets(const Recipe& recipe) {
+  const DataRecipe& data = recipe.data;
+  if (data.name == kMixName) return sets_of_mixture(recipe);
+  std::vector<DataSet> sets;
+  if (!reads_tokens(recipe.model)) {
+    for (const bool training : {true, false}) {
+      sets.push_back({training ? "training" : "evaluation", [=] { return open_images_of(recipe, "", training); }});
+    }
+    for (const EvaluationRecipe& set : recipe.evaluations) {
+      sets.push_back({set.name, [=, path = set.path] { return open_images_of(recipe, path, false); }});
+    }
+    return sets;
+  }
+  const auto add = [&](const std::string& name, const std::string& path) {
+    sets.push_back({name, [=] { return open_token_source(recipe, path); }});
+  };
+  add(data.evaluation_path.empty() ? "training and evaluation" : "training",
+      data.path.empty() ? kDefaultTextFolder : data.path);
+  if (!data.evaluation_path.empty()) add("evaluation", data.evaluation_path);
+  for (const EvaluationRecipe& set : recipe.evaluations) add(set.name, set.path);
+  return sets;
+}
 
 Datasets open_data(const Recipe& recipe) {
   check_model_and_data(recipe);

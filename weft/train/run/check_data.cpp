@@ -1,0 +1,177 @@
+#include "weft/train/run/check_data.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "weft/base/cores.h"
+#include "weft/base/error.h"
+#include "weft/base/stopwatch.h"
+#include "weft/data/bad_data.h"
+#include "weft/train/recipe/data_checks.h"
+#include "weft/train/recipe/data_names.h"
+#include "weft/train/recipe/open_data.h"
+
+namespace weft {
+
+namespace {
+
+/// Tells of progress a few times a second.
+class Ticker {
+ public:
+  Ticker(const CheckDataOptions& options, std::string set, int64_t all) : options_(options), set_(std::move(set)), all_(all) {}
+
+  void add(int64_t count) {
+    constexpr double kEvery_s = 0.2;
+    const int64_t done = done_.fetch_add(count) + count;
+    if (!options_.on_progress) return;
+    std::unique_lock lock(mutex_, std::defer_lock);
+    if (done == all_) {
+      lock.lock();
+    } else if (!lock.try_lock() || watch_.seconds() < next_s_ || done < told_) {
+      return;
+    }
+    told_ = done;
+    next_s_ = watch_.seconds() + kEvery_s;
+    options_.on_progress(set_, done, all_);
+  }
+
+ private:
+  const CheckDataOptions& options_;
+  const std::string set_;
+  const int64_t all_;
+  std::atomic<int64_t> done_ = 0;
+  std::mutex mutex_;
+  const Stopwatch watch_;
+  double next_s_ = 0.0;
+  int64_t told_ = 0;
+};
+
+/// Calls `work` with pieces [begin, end) of [0, count), from `threads` threads. The first error of all ends them and is thrown.
+template <typename Work>
+void in_pieces(int64_t count, int64_t piece, int threads, const Work& work) {
+  std::atomic<int64_t> next = 0;
+  std::mutex mutex;
+  std::exception_ptr error;
+  const auto run = [&] {
+    try {
+      for (int64_t begin = next.fetch_add(piece); begin < count; begin = next.fetch_add(piece)) {
+        work(begin, std::min(count, begin + piece));
+      }
+    } catch (...) {
+      next = count;
+      const std::lock_guard lock(mutex);
+      if (!error) error = std::current_exception();
+    }
+  };
+  std::vector<std::thread> others;
+  for (int i = 1; i < threads; ++i) others.emplace_back(run);
+  run();
+  for (std::thread& other : others) other.join();
+  if (error) std::rethrow_exception(error);
+}
+
+SideSizes sizes_of(std::vector<int32_t>& sides) {
+  std::erase(sides, 0);
+  if (sides.empty()) return {};
+  const auto middle = sides.begin() + static_cast<std::ptrdiff_t>((sides.size() - 1) / 2);
+  std::nth_element(sides.begin(), middle, sides.end());
+  const int64_t median = *middle;
+  const auto [least, most] = std::minmax_element(sides.begin(), sides.end());
+  return {.least = *least, .median = median, .most = *most};
+}
+
+/// Decodes each image as far as it takes to know whether it is whole: a pixel of it, and the rest of its file.
+void look_at_images(const ImageSource& source, const CheckDataOptions& options, int threads, SetReport& report) {
+  report.images = source.size();
+  std::vector<int32_t> heights(static_cast<size_t>(report.images)), widths(heights.size());
+  std::map<int64_t, std::string> damaged;  // by image
+  std::mutex mutex;
+  Ticker ticker(options, report.name, report.images);
+  for (int64_t i = 0; i < report.images; ++i) {
+    const auto label = static_cast<size_t>(source.label(i));
+    if (label >= report.class_counts.size()) report.class_counts.resize(label + 1);
+    ++report.class_counts[label];
+  }
+  in_pieces(report.images, 16, threads, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const auto at = static_cast<size_t>(i);
+      try {
+        int64_t height = 0, width = 0;
+        source.decode(i, [&](int64_t h, int64_t w) {
+          height = h;
+          width = w;
+          return Crop{0, 0, 1, 1, 1, 1};
+        });
+        heights[at] = static_cast<int32_t>(height);
+        widths[at] = static_cast<int32_t>(width);
+      } catch (const InputError& error) {  // that it cannot be read, too
+        const std::lock_guard lock(mutex);
+        damaged[i] = error.what();
+      }
+    }
+    ticker.add(end - begin);
+  });
+  report.height = sizes_of(heights);
+  report.width = sizes_of(widths);
+  for (auto& [image, reason] : damaged) report.damaged.push_back(std::move(reason));
+}
+
+/// Reads every token. Ids that the source itself checks against the vocabulary are damage that it names.
+void look_at_tokens(const TokenSource& source, const CheckDataOptions& options, int threads, SetReport& report) {
+  constexpr int64_t kPiece = int64_t{1} << 20;
+  report.tokens = source.size();
+  std::atomic<int64_t> largest = -1;
+  Ticker ticker(options, report.name, report.tokens);
+  in_pieces(report.tokens, kPiece, threads, [&](int64_t begin, int64_t end) {
+    std::vector<int64_t> tokens(static_cast<size_t>(end - begin));
+    source.read(begin, end - begin, tokens.data());
+    const int64_t most = *std::max_element(tokens.begin(), tokens.end());
+    for (int64_t known = largest; known < most && !largest.compare_exchange_weak(known, most);) {
+    }
+    ticker.add(end - begin);
+  });
+  report.largest_id = largest;
+  report.documents = static_cast<int64_t>(source.document_starts().size());
+}
+
+SetReport look_at(const Recipe& recipe, const DataSet& set, const CheckDataOptions& options, int threads) {
+  SetReport report{.name = set.name};
+  report.vocabulary = recipe.model.vocabulary;
+  try {
+    const OpenedSet opened = set.open();
+    report.class_names = opened.classes;
+    report.class_counts.resize(opened.classes.size());
+    if (opened.images) {
+      report.left_out = opened.images->left_out();
+      report.passed_over = opened.images->passed_over();
+      look_at_images(*opened.images, options, threads, report);
+    } else {
+      report.left_out = opened.tokens->left_out();
+      report.passed_over = opened.tokens->passed_over();
+      look_at_tokens(*opened.tokens, options, threads, report);
+    }
+  } catch (const InputError& error) {
+    report.error = error.what();
+  }
+  return report;
+}
+
+}  // namespace
+
+DataReport check_data(const Recipe& recipe, const CheckDataOptions& options) {
+  check_model_and_data(recipe);
+  const int threads = options.threads > 0 ? options.threads : available_cores();
+  DataReport report{.sets = {}, .skip_bad = recipe.data.skip_bad};
+  for (const DataSet& set : data_sets(recipe)) report.sets.push_back(look_at(recipe, set, options, threads));
+  return report;
+}
+
+}  // namespace weft
