@@ -133,6 +133,7 @@ bool is_text(std::string_view head) {
   std::string text(head.size() == kHeadBytes ? whole_characters(head) : head);
   const auto is_space = [](char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; };
   std::replace_if(text.begin(), text.end(), is_space, ' ');
+  if (text.find_first_not_of(' ') == std::string::npos) return false;
   std::replace(text.begin(), text.end(), '\\', '/');  // what is left of these are bytes that are none of a text's
   return printable(text).find("\\x") == std::string::npos;
 }

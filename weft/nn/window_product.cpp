@@ -55,8 +55,8 @@ at::Tensor as_matrix(const at::Tensor& x) { return x.permute({0, 2, 3, 1}).resha
 
 /// [pixels, in k k], values in the order of a filter's.
 at::Tensor windows_of(const at::Tensor& x, const Windows& w) {
-  const at::Tensor turned = channels_last(x);
-  if (w.are_pixels()) return as_matrix(turned);
+  if (w.are_pixels()) return as_matrix(x);
+  const at::Tensor turned = x.permute({0, 2, 3, 1}).contiguous();  // on any processor, unlike channels_last()
   const at::Tensor windows = at::zeros({w.pixels(), w.values()}, x.options());
   if (x.is_meta()) return windows;
   const auto* from = turned.const_data_ptr<float>();

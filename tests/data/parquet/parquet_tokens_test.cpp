@@ -134,12 +134,10 @@ TEST(ParquetTokens, FilesThatAreNoneAreNamedOrPassedOver) {
   const std::string cut = folder.write("cut.parquet", bytes.substr(0, bytes.size() - 9)),
                     empty = folder.write("empty.parquet", ""),
                     other = folder.write("other.parquet", "this is a text that is no Parquet at all");
-  for (const std::string& file : {cut, empty, other}) {
-    expect_input_error(
-        [&] {
-          open({good, file});
-        },
-        {file + ": ", "(cut short, or no Parquet); get it again, or set data.skip_bad"});
+  const std::pair<std::string, std::string> rows[] = {
+      {cut, "(cut short, or no Parquet)"}, {empty, "(cut short, or no Parquet)"}, {other, "no Parquet: it is text"}};
+  for (const auto& [file, says] : rows) {
+    expect_input_error([&] { open({good, file}); }, {file + ": ", says, "; get it again, or set data.skip_bad"});
     const auto groups = open({file, good}, {.bad = BadData::skip});
     EXPECT_EQ(all_of(groups), bytes_of("a\n"));
     ASSERT_EQ(groups->left_out().size(), 1u);

@@ -1,5 +1,6 @@
 // Weights that several blocks read: with reproducible slots each use has a sum of its own, so that wherever the uses are, the
 // bits are those of one device.
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>

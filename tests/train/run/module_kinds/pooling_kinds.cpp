@@ -9,7 +9,7 @@ namespace nn = torch::nn;
 
 namespace {
 
-constexpr const char* kNarrow = "the forward of block 'kind': \"avg_pool3d_out_frame\" not implemented for 'BFloat16'";
+constexpr const char* kNoBf16 = "the forward of block 'kind': \"avg_pool3d_out_frame\" not implemented for 'BFloat16'";
 
 /// A pooling whose places the unpooling goes back to.
 template <class Pool, class Unpool>
@@ -43,7 +43,7 @@ std::vector<Kind> pooling_kinds() {
   return {
       kind<nn::AvgPool1d>("AvgPool1d", {2, 4}, 2),
       kind<nn::AvgPool2d>("AvgPool2d", {2, 4, 4}, 2),
-      refused_in_bf16(kNarrow, kind<nn::AvgPool3d>("AvgPool3d", {1, 4, 4, 4}, 2)),
+      refused_in_bf16(kNoBf16, kind<nn::AvgPool3d>("AvgPool3d", {1, 4, 4, 4}, 2)),
       kind<nn::MaxPool1d>("MaxPool1d", {2, 4}, 2),
       kind<nn::MaxPool2d>("MaxPool2d", {2, 4, 4}, 2),
       kind<nn::MaxPool3d>("MaxPool3d", {1, 4, 4, 4}, 2),
@@ -64,7 +64,7 @@ std::vector<Kind> pooling_kinds() {
           kind<nn::FractionalMaxPool3d>("FractionalMaxPool3d", {1, 4, 4, 4}, nn::FractionalMaxPool3dOptions(2).output_size(2))),
       kind<nn::LPPool1d>("LPPool1d", {2, 4}, nn::LPPool1dOptions(2.0, 2)),
       kind<nn::LPPool2d>("LPPool2d", {2, 4, 4}, nn::LPPool2dOptions(2.0, 2)),
-      refused_in_bf16(kNarrow, kind<nn::LPPool3d>("LPPool3d", {1, 4, 4, 4}, nn::LPPool3dOptions(2.0, 2))),
+      refused_in_bf16(kNoBf16, kind<nn::LPPool3d>("LPPool3d", {1, 4, 4, 4}, nn::LPPool3dOptions(2.0, 2))),
   };
 }
 
