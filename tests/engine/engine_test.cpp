@@ -197,9 +197,9 @@ TEST(Engine, UnusedParametersAndOutputsGetZeroGradients) {
   const Program program = plain_program(2, 2);
   Engine engine(model, program, 0, updater, local(2));
   engine.step(0, [] { return MicroBatch{{at::ones({1, 2})}, at::zeros({1})}; });
-  EXPECT_TRUE(used.value.grad().eq(2.0).all().item<bool>());
-  EXPECT_TRUE(unused.value.grad().eq(0.0).all().item<bool>());
-  EXPECT_TRUE(behind.value.grad().eq(0.0).all().item<bool>());
+  EXPECT_TRUE(used.gradient.eq(2.0).all().item<bool>());
+  EXPECT_TRUE(unused.gradient.eq(0.0).all().item<bool>());
+  EXPECT_TRUE(behind.gradient.eq(0.0).all().item<bool>());
 }
 
 TEST(Engine, HandsSeveralTensorsFromBlockToBlock) {

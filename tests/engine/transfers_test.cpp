@@ -75,7 +75,7 @@ TEST_P(TransfersTest, SeveralTensorsOfAnyTypeAndTheirGradientsBack) {
       EXPECT_EQ(received[i].requires_grad(), sent[i].is_floating_point()) << i;
       EXPECT_TRUE(received[i].is_leaf());
     }
-    transfers.send_gradient(0, back, "b").wait();
+    transfers.send_gradient(0, 7, back, "b").wait();
   });
 }
 
@@ -134,20 +134,37 @@ TEST_P(TransfersTest, ShapesMayChangeFromStepToStep) {
   });
 }
 
-/// A view that is not contiguous, and nothing at all.
+/// Views lie in memory as they did, since kernels round by that, and so do their gradients; and nothing at all.
 TEST_P(TransfersTest, ViewsAndEmptyMessages) {
   run([](int rank, Transfers& transfers) {
-    const Tensors sent = {random({4, 6}, 1).t(), random({4, 6}, 2).narrow(1, 2, 3), at::zeros({0, 7})};
-    Tensors received, nothing;
+    const Tensors sent = {random({4, 6}, 1).t(),
+                          random({4, 6}, 2).narrow(1, 2, 3),
+                          at::zeros({0, 7}),
+                          random({2, 5, 3, 2}, 3).permute({0, 3, 1, 2}),
+                          random({3, 1}, 4).expand({3, 4}),
+                          random({9}, 5).as_strided({4, 3}, {2, 1}),
+                          random({2, 60}, 6).narrow(1, 0, 2).unsqueeze(1).expand({2, 2, 2})};
+    const auto gradient = [&sent](size_t i) { return random(sent[i].sizes(), 10 + static_cast<int>(i)); };
+    Tensors received, nothing, gradients;
     if (rank == 0) {
       transfers.send_activation(1, 0, sent, "a").wait();
       transfers.send_activation(1, 1, {}, "b").wait();
+      transfers.receive_gradient(1, 0, gradients, "c").wait();
+      for (size_t i = 0; i < sent.size(); ++i) EXPECT_TRUE(at::equal(gradients[i], gradient(i))) << i;
+      EXPECT_EQ(gradients[0].strides(), sent[0].strides());
+      EXPECT_TRUE(gradients[1].is_contiguous());
       return;
     }
     transfers.receive_activation(0, 0, received, "a").wait();
     transfers.receive_activation(0, 1, nothing, "b").wait();
-    for (size_t i = 0; i < sent.size(); ++i) EXPECT_TRUE(at::equal(received[i], sent[i])) << i;
+    for (size_t i = 0; i < sent.size(); ++i) {
+      EXPECT_TRUE(at::equal(received[i], sent[i])) << i;
+      if (i < 6) EXPECT_EQ(received[i].strides(), sent[i].strides()) << i;
+      gradients.push_back(gradient(i));
+    }
+    EXPECT_TRUE(received[6].is_contiguous()) << "with gaps and elements that share places";
     EXPECT_TRUE(nothing.empty());
+    transfers.send_gradient(0, 0, gradients, "c").wait();
   });
 }
 

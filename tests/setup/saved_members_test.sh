@@ -13,17 +13,17 @@ SAVED, STEP, START, TOLD = "saved", "made anew in each step", "as it is from the
 MEMBERS = {
     ("weft/engine/run.h", "StepRun"): {
         SAVED: "nominal_targets_ weights updater_",  # weights and what the updater keeps are the state itself
-        STEP: "transfers step_ loaded_ first_batch_ in_flight_ works_ stashes_ accumulated_ losses_ squares_ loss_summed_ loss_settled_ result_ divisor_",
+        STEP: "transfers step_ loaded_ first_batch_ in_flight_ works_ stashes_ accumulated_ uses_joined_ losses_ squares_ loss_summed_ loss_settled_ result_ divisor_",
         START: "model_ program_ options_ stage_ranks_ optimizer_rooms_",
         TOLD: "clock",
     },
     ("weft/train/run/step_updater.h", "StepUpdater"): {
         SAVED: "optimizer_ loss_scale_ average_since_",  # the average itself is among the optimizer's state
-        STEP: "step_ number_ lr_ factor_",
-        START: "model_ num_tensor_squares_ clip_ scaled_ average_",
+        STEP: "step_ number_ lr_ factor_ norm_",
+        START: "model_ num_tensor_squares_ squares_gradients_ clip_ scaled_ average_",
     },
     ("weft/train/run/step_updater.h", "LossScale"): {SAVED: "scale good_steps skipped_steps"},
-    ("weft/optim/update_pieces.h", "UpdatePieces"): {SAVED: "states_", START: "model_ options_ count_ settings_ has_settings_"},
+    ("weft/optim/update_pieces.h", "UpdatePieces"): {SAVED: "states_ ages_", START: "model_ options_ count_ settings_ has_settings_"},
     ("weft/optim/piece_optimizer.h", "PieceOptimizer"): {SAVED: "pieces_", START: "options_"},
     ("weft/optim/layer_wise.cpp", "LayerWise"): {STEP: "ratios_"},
     ("weft/optim/muon.cpp", "MuonOptimizer"): {STEP: "gathered_", START: "second_begin_ second_numel_"},
@@ -35,13 +35,13 @@ MEMBERS = {
     },
     ("weft/nn/flat_block.h", "FlatBlock"): {
         SAVED: "frozen",
-        STEP: "gradients owned_gradients wide_statistics gradients_empty",  # wide statistics are set from the weights
-        START: "groups params statistics",
+        STEP: "gradients all_gradients owned_gradients uses wide_statistics gradients_empty",  # wide statistics are set from the weights
+        START: "groups params statistics first_user",
     },
     ("weft/train/run/trainer_parts.h", "TrainerParts"): {
         SAVED: "steps_done shift registered model updater engine",  # the shift as samples
-        STEP: "staging saving next_copy phase engine_shift average_stands_in",  # nothing is saved while an average stands in
-        START: "mesh pending optimizer options batches groups data_ranks data_rank rank program programs parameters has_trained",
+        STEP: "staging saving next_copy phase engine_shift average_stands_in own_thread",  # nothing is saved while an average stands in
+        START: "mesh pending optimizer options batches groups data_ranks data_rank rank program programs parameters has_trained threads settings",
         TOLD: "has_compared half_loaded attempts",
     },
     ("weft/train/run/train.cpp", "Run"): {

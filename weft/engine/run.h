@@ -60,7 +60,7 @@ class StepRun {
 
   /// A tensor of a block's input while it is offloaded.
   struct Offloaded {
-    std::vector<int64_t> sizes;
+    MemoryLayout layout;
     at::TensorOptions options;
     bool requires_grad = false;
     std::shared_ptr<OffloadRoom> room = {};  ///< null: it has stayed, as something else holds its memory too
@@ -106,7 +106,8 @@ class StepRun {
   double nominal_count(double targets) const;
   double mean_small_squares() const;
   void join_squares();
-  void part_squares();
+  void join_used();
+  void part_losses();
   void settle_loss();
   void norm(const Instruction& instruction);
   int64_t largest_gradient(const Instruction& instruction);

@@ -97,7 +97,7 @@ Work StepRun::send(const Instruction& x) {
   if (x.what == Payload::batch) return transfers.send_batch(x.peer, std::exchange(flight.batch.inputs, {}), what);
   if (x.what == Payload::gradient) {
     if (x.first + 1 == model_.num_blocks()) flight.outputs.back().clear();  // another rank's, of which only the loss was here
-    return transfers.send_gradient(x.peer, std::exchange(flight.gradients[x.first], {}), what);
+    return transfers.send_gradient(x.peer, x.first, std::exchange(flight.gradients[x.first], {}), what);
   }
   return flight.sent[x.first] = transfers.send_activation(x.peer, x.first, flight.outputs[x.first], what);
 }

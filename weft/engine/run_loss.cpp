@@ -4,6 +4,7 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros_like.h>
 #include <fmt/core.h>
 
@@ -94,6 +95,7 @@ void StepRun::loss(int micro) {
 Work StepRun::reduce_loss(const Instruction& instruction) {
   loss_summed_ = true;
   if (program_->noise_scale) join_squares();
+  if (program_->told > 0) join_used();
   losses_ = losses_.to(model_.options().device);  // where the group's collectives run
   return group_of(instruction).all_reduce(losses_, ReduceOp::sum, "losses");
 }
@@ -108,10 +110,20 @@ void StepRun::join_squares() {
   losses_ = at::cat({losses_.flatten(), digits});
 }
 
-void StepRun::part_squares() {
-  const auto words = static_cast<int64_t>(squares_.words().size()), numel = losses_.numel() - words;
+/// Ones of this rank's parameters that had a gradient.
+void StepRun::join_used() {
+  std::vector<double> ones;
+  for (const int param : model_.told()) ones.push_back(model_.used()[param]);
+  losses_ = at::cat({losses_.flatten(), at::tensor(ones, losses_.options())});
+}
+
+/// Takes what travelled with the losses.
+void StepRun::part_losses() {
+  const auto words = program_->noise_scale ? static_cast<int64_t>(squares_.words().size()) : 0, told = program_->told;
+  const int64_t numel = losses_.numel() - words - told;
   const double* digits = losses_.const_data_ptr<double>() + numel;
   std::transform(digits, digits + words, squares_.words().begin(), [](double digit) { return static_cast<int64_t>(digit); });
+  for (int64_t i = 0; i < told; ++i) model_.used()[model_.told()[i]] = digits[words + i] > 0.0 ? 1 : 0;
   losses_ = losses_.narrow(0, 0, numel).view({3, numel / 3});
 }
 
@@ -119,7 +131,7 @@ void StepRun::settle_loss() {
   if (loss_settled_) return;
   loss_settled_ = true;
   losses_ = losses_.cpu();
-  if (program_->noise_scale) part_squares();
+  if (losses_.dim() == 1) part_losses();
   const double* losses = losses_.const_data_ptr<double>();
   const int64_t places = losses_.size(1);
   double sum = 0.0, count = 0.0;

@@ -46,7 +46,7 @@ void StepRun::offload_input(int block, InFlight& flight) {
   flight.outputs[block - 1].clear();
   std::vector<Offloaded>& offloaded = flight.offloaded[block];
   for (const at::Tensor& input : flight.inputs[block]) {
-    offloaded.push_back({input.sizes().vec(), input.options(), input.requires_grad()});
+    offloaded.push_back({layout_of(input), input.options(), input.requires_grad()});
   }
   for (size_t i = 0; i < flight.inputs[block].size(); ++i) {
     const at::Tensor input = flight.inputs[block][i];
@@ -72,15 +72,15 @@ void StepRun::offload_memory(int block, const at::Tensor& input, InFlight& fligh
   if (input.storage().use_count() > sharers.size()) return;
   OffloadStore& store = *options_.offload.activations;
   const auto bytes = static_cast<int64_t>(input.nbytes());
-  const auto is_same = [&input](const at::Tensor& other) {
-    return other.is_contiguous() && input.is_contiguous() && other.data_ptr() == input.data_ptr() &&
+  const auto is_same = [&input](const at::Tensor& other) {  // memory, whatever the shapes that it is seen in
+    return layout_of(other).is_dense() && layout_of(input).is_dense() && other.data_ptr() == input.data_ptr() &&
            other.nbytes() == input.nbytes();
   };
   const auto room = std::make_shared<OffloadRoom>(store, bytes);
-  store.put(room->number(), input.contiguous());
+  store.put(room->number(), elements_of(input, layout_of(input)));
   for (auto& [other, offloaded] : sharers) {
     offloaded->room = is_same(*other) ? room : std::make_shared<OffloadRoom>(store, static_cast<int64_t>(other->nbytes()));
-    if (offloaded->room != room) store.put(offloaded->room->number(), other->contiguous());
+    if (offloaded->room != room) store.put(offloaded->room->number(), elements_of(*other, offloaded->layout));
     other->reset();
   }
 }
@@ -90,8 +90,10 @@ void StepRun::reload_input(int block, InFlight& flight) {
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Offloaded& offloaded = flight.offloaded[block][i];
     if (!offloaded.room) continue;
-    inputs[i] = at::empty(offloaded.sizes, offloaded.options);
-    options_.offload.activations->get(offloaded.room->number(), inputs[i]);
+    inputs[i] = make_tensor(offloaded.layout, offloaded.options);
+    const at::Tensor room = room_for_elements(inputs[i], offloaded.layout);
+    options_.offload.activations->get(offloaded.room->number(), room);
+    take_elements(inputs[i], offloaded.layout, room);
     inputs[i].requires_grad_(offloaded.requires_grad);
   }
   flight.offloaded.erase(block);

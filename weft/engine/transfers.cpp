@@ -1,6 +1,5 @@
 #include "weft/engine/transfers.h"
 
-#include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
@@ -13,30 +12,45 @@ namespace weft {
 
 namespace {
 
-constexpr int64_t kHeaderNumbers = 64;
+constexpr int64_t kHeaderNumbers = 128;
 constexpr int kInputs = std::numeric_limits<int>::max();  // stands for the block whose output inputs are
 
-// How many tensors; of each its type, the number of its dimensions, and they.
-std::vector<int64_t> shapes_of(const Tensors& tensors) {
-  std::vector<int64_t> shapes = {static_cast<int64_t>(tensors.size())};
-  for (const at::Tensor& tensor : tensors) {
-    shapes.push_back(static_cast<int64_t>(tensor.scalar_type()));
-    shapes.push_back(tensor.dim());
-    shapes.insert(shapes.end(), tensor.sizes().begin(), tensor.sizes().end());
-  }
+std::vector<TensorShape> shapes_of(const Tensors& tensors) {
+  std::vector<TensorShape> shapes;
+  for (const at::Tensor& tensor : tensors) shapes.push_back({tensor.scalar_type(), layout_of(tensor)});
   return shapes;
 }
 
-Tensors make_tensors(const std::vector<int64_t>& shapes, at::Device device) {
-  Tensors result;
-  size_t at = 1;
-  for (int64_t i = 0; i < shapes[0]; ++i) {
-    const auto dtype = static_cast<at::ScalarType>(shapes[at]);
-    const at::IntArrayRef sizes(shapes.data() + at + 2, static_cast<size_t>(shapes[at + 1]));
-    result.push_back(at::empty(sizes, at::TensorOptions(dtype).device(device)));
-    at += 2 + sizes.size();
+// Whether tensors can be copied as the receiver was told that they are.
+bool fit(const std::vector<TensorShape>& told, const std::vector<TensorShape>& own) {
+  return std::equal(told.begin(), told.end(), own.begin(), own.end(), [](const TensorShape& x, const TensorShape& y) {
+    return x.dtype == y.dtype && x.layout.sizes == y.layout.sizes &&
+           (x.layout.strides == y.layout.strides || x.layout.has_own_places());
+  });
+}
+
+// A header's numbers: how many tensors; of each its type, the number of its dimensions, its sizes and strides.
+std::vector<int64_t> header_of(const std::vector<TensorShape>& shapes) {
+  std::vector<int64_t> numbers = {static_cast<int64_t>(shapes.size())};
+  for (const auto& [dtype, layout] : shapes) {
+    numbers.push_back(static_cast<int64_t>(dtype));
+    numbers.push_back(static_cast<int64_t>(layout.sizes.size()));
+    numbers.insert(numbers.end(), layout.sizes.begin(), layout.sizes.end());
+    numbers.insert(numbers.end(), layout.strides.begin(), layout.strides.end());
   }
-  return result;
+  return numbers;
+}
+
+std::vector<TensorShape> read_header(const int64_t* numbers) {
+  std::vector<TensorShape> shapes(static_cast<size_t>(*numbers++));
+  for (auto& [dtype, layout] : shapes) {
+    dtype = static_cast<at::ScalarType>(*numbers++);
+    const int64_t dims = *numbers++;
+    layout.sizes.assign(numbers, numbers + dims);
+    layout.strides.assign(numbers + dims, numbers + 2 * dims);
+    numbers += 2 * dims;
+  }
+  return shapes;
 }
 
 std::string shape_text(const Tensors& tensors) {
@@ -69,8 +83,10 @@ struct Transfers::Incoming {
   int peer = 0;
   int block = -1;  ///< of an activation, or kInputs: whose header tells the shapes
   std::string what;
-  Tensors tensors;            ///< to receive into; some may be undefined
-  Tensors* result = nullptr;  ///< null: nobody else wants them
+  Tensors tensors;                    ///< that are received; some may be undefined
+  std::vector<MemoryLayout> layouts;  ///< of those; none: what is received into is known
+  Tensors rooms;                      ///< what arrives in them, once started
+  Tensors* result = nullptr;          ///< null: nobody else wants them
   std::vector<Work> works;
   bool started = false, done = false;
 };
@@ -109,29 +125,34 @@ Work Transfers::send(int peer, const Tensors& tensors, const std::string& what) 
 Work Transfers::send_activation(int peer, int block, const Tensors& tensors, const std::string& what) {
   const Shapes shapes = shapes_of(tensors);
   const auto [told, is_new] = told_.try_emplace({peer, block}, shapes);
-  if (!is_new && told->second != shapes) {
+  if (!is_new && !fit(told->second, shapes)) {
     throw InputError(fmt::format("{}: {} but the step's first micro-batch had another shape; all of a step must have one", what,
                                  shape_text(tensors)));
   }
-  if (!is_new) return send(peer, tensors, what);
-  if (static_cast<int64_t>(shapes.size()) > kHeaderNumbers) {
-    throw InputError(fmt::format("{}: {} tensors with {} dimensions in all are too many to be handed to another stage", what,
-                                 tensors.size(), shapes.size()));
+  Tensors elements;
+  for (size_t i = 0; i < tensors.size(); ++i) elements.push_back(elements_of(tensors[i], told->second[i].layout));
+  if (!is_new) return send(peer, elements, what);
+  const std::vector<int64_t> numbers = header_of(shapes);
+  if (static_cast<int64_t>(numbers.size()) > kHeaderNumbers) {
+    throw InputError(
+        fmt::format("{}: {} tensors are too many to be handed to another stage, or have too many dimensions: hand on fewer",
+                    what, tensors.size()));
   }
   at::Tensor header = at::zeros({kHeaderNumbers}, at::kLong);
-  std::copy(shapes.begin(), shapes.end(), header.data_ptr<int64_t>());
+  std::copy(numbers.begin(), numbers.end(), header.data_ptr<int64_t>());
   header = header.to(device_);
   std::vector<Work> works = {pipeline_.send(header, peer, "shape of " + what)};
-  works.push_back(send(peer, tensors, what));
+  works.push_back(send(peer, elements, what));
   return Work(std::make_shared<All>(std::move(works), Tensors{header}));
 }
 
 // The wait cannot be for a receive that add() put off: before the first gradient every stage has run its first forward, so all
 // shapes are known; and verify() has made sure that no rank waits for ever even where every send waits for its receive.
-Work Transfers::send_gradient(int peer, const Tensors& tensors, const std::string& what) {
+Work Transfers::send_gradient(int peer, int block, const Tensors& tensors, const std::string& what) {
+  const Shapes& shapes = learnt_.at({peer, block});
   Tensors defined;
-  for (const at::Tensor& tensor : tensors) {
-    if (tensor.defined()) defined.push_back(tensor);
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    if (tensors[i].defined()) defined.push_back(elements_of(tensors[i], gradient_layout(shapes[i].layout)));
   }
   Work& sent = sent_gradients_[peer];
   sent.wait();
@@ -152,9 +173,9 @@ Work Transfers::receive_gradient(int peer, int block, Tensors& result, const std
   message->peer = peer;
   message->what = what;
   message->result = &result;
-  message->tensors = make_tensors(told_.at({peer, block}), device_);
-  for (at::Tensor& tensor : message->tensors) {
-    if (!tensor.is_floating_point()) tensor.reset();
+  for (const auto& [dtype, layout] : told_.at({peer, block})) {
+    message->layouts.push_back(gradient_layout(layout));
+    message->tensors.push_back(at::isFloatingType(dtype) ? make_tensor(message->layouts.back(), options(dtype)) : at::Tensor());
   }
   return add(peer, std::move(message));
 }
@@ -198,16 +219,22 @@ void Transfers::learn_shapes(const Incoming& message) {
   pipeline_.receive(header, message.peer, "shape of " + message.what).wait();
   header = header.cpu();
   const auto* numbers = header.const_data_ptr<int64_t>();
-  learnt_[{message.peer, message.block}] = Shapes(numbers, numbers + kHeaderNumbers);
+  learnt_[{message.peer, message.block}] = read_header(numbers);
 }
 
 void Transfers::start(Incoming& message) {
   if (message.block >= 0) {
     if (learnt_.count({message.peer, message.block}) == 0) learn_shapes(message);
-    message.tensors = make_tensors(learnt_[{message.peer, message.block}], device_);
+    for (const auto& [dtype, layout] : learnt_[{message.peer, message.block}]) {
+      message.layouts.push_back(layout);
+      message.tensors.push_back(make_tensor(layout, options(dtype)));
+    }
   }
-  for (const at::Tensor& tensor : message.tensors) {
-    if (tensor.defined()) message.works.push_back(pipeline_.receive(tensor, message.peer, message.what));
+  for (size_t i = 0; i < message.tensors.size(); ++i) {
+    const at::Tensor& tensor = message.tensors[i];
+    const bool known = message.layouts.empty() || !tensor.defined();
+    message.rooms.push_back(known ? tensor : room_for_elements(tensor, message.layouts[i]));
+    if (tensor.defined()) message.works.push_back(pipeline_.receive(message.rooms[i], message.peer, message.what));
   }
   message.started = true;
 }
@@ -221,6 +248,10 @@ void Transfers::finish(const std::shared_ptr<Incoming>& message) {
     start(*next);
   }
   for (Work& work : message->works) work.wait();
+  for (size_t i = 0; i < message->layouts.size(); ++i) {
+    if (message->tensors[i].defined()) take_elements(message->tensors[i], message->layouts[i], message->rooms[i]);
+  }
+  message->rooms.clear();
   for (at::Tensor& tensor : message->tensors) {
     if (message->block >= 0 && message->block != kInputs && tensor.is_floating_point()) tensor.requires_grad_(true);
   }

@@ -1,9 +1,9 @@
 // Transfers: activations and their gradients on their way between the stages of a pipeline; and to and from a master, inputs,
 // weights and gradients too.
 //
-// A message is a list of tensors, sent one by one. The receiver learns their shapes and types from a header that goes before
-// the first micro-batch that a rank sends it in a step, so they may change from step to step; those of the model it knows.
-// Messages between two ranks keep their order.
+// A message is a list of tensors, sent one by one. The receiver learns their shapes, types and strides from a header that goes
+// before the first micro-batch that a rank sends it in a step, so they may change from step to step; those of the model it
+// knows. Messages between two ranks keep their order.
 #pragma once
 
 #include <deque>
@@ -15,9 +15,16 @@
 #include <vector>
 
 #include "weft/comm/group.h"
+#include "weft/engine/memory_layout.h"
 #include "weft/nn/block.h"
 
 namespace weft {
+
+/// A tensor that is handed on.
+struct TensorShape {
+  at::ScalarType dtype = at::kFloat;
+  MemoryLayout layout = {};
+};
 
 class Transfers {
  public:
@@ -31,9 +38,9 @@ class Transfers {
   Work send_activation(int peer, int block, const Tensors& tensors, const std::string& what);
   /// Receives the output of `block`, which is in `result` once waited for; floating-point tensors take gradients.
   Work receive_activation(int peer, int block, Tensors& result, const std::string& what);
-  /// Sends those of `tensors` that are defined, the gradients of floating-point inputs. Waits for what was sent to this peer
-  /// before, which has long arrived, so that no more than one is kept.
-  Work send_gradient(int peer, const Tensors& tensors, const std::string& what);
+  /// Sends those of `tensors` that are defined, the gradients of floating-point tensors of the output of `block`. Waits for
+  /// what was sent to this peer before, which has long arrived, so that no more than one is kept.
+  Work send_gradient(int peer, int block, const Tensors& tensors, const std::string& what);
   /// Sends a micro-batch's inputs. Throws as send_activation() does, and waits as send_gradient().
   Work send_batch(int peer, const Tensors& inputs, const std::string& what);
   /// Receives them.
@@ -48,11 +55,12 @@ class Transfers {
  private:
   struct Incoming;
   class Receiving;
-  using Shapes = std::vector<int64_t>;  // a header's content
+  using Shapes = std::vector<TensorShape>;  // a header's content
 
   Work send(int peer, const Tensors& tensors, const std::string& what);
   Work add(int peer, std::shared_ptr<Incoming> message);
   void start(Incoming& message);
+  at::TensorOptions options(at::ScalarType dtype) const { return at::TensorOptions(dtype).device(device_); }
   void learn_shapes(const Incoming& message);
   void finish(const std::shared_ptr<Incoming>& message);
 

@@ -63,6 +63,7 @@ class EmbeddingBlock : public Block {
   }
 
   bool can_split_backward() const override { return true; }
+  bool always_uses_all() const override { return true; }
 
  private:
   double dropout_;
@@ -126,6 +127,7 @@ class LayerBlock : public Block, public HasKind {
   std::string kind() const override { return fmt::format("layer with heads of {}, dropout {}", head_width_, dropout_); }
   bool can_recompute_parts() const override { return true; }
   bool can_split_backward() const override { return true; }
+  bool always_uses_all() const override { return true; }
 
  private:
   /// Queries, keys and values.
@@ -163,6 +165,7 @@ class HeadBlock : public Block {
   }
 
   bool can_split_backward() const override { return true; }
+  bool always_uses_all() const override { return true; }
 
  private:
   LayerNorm norm_;

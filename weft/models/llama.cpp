@@ -52,6 +52,7 @@ class LlamaEmbedding : public Block {
   }
 
   bool can_split_backward() const override { return true; }
+  bool always_uses_all() const override { return true; }
 
  private:
   int64_t context_;
@@ -112,6 +113,7 @@ class LlamaLayer : public Block, public HasKind {
   std::string kind() const override { return fmt::format("layer with heads of {}", head_width_); }
   bool can_recompute_parts() const override { return true; }
   bool can_split_backward() const override { return true; }
+  bool always_uses_all() const override { return true; }
 
  private:
   /// Queries, keys and values.
@@ -163,6 +165,7 @@ class LlamaHead : public Block {
   }
 
   bool can_split_backward() const override { return true; }
+  bool always_uses_all() const override { return true; }
 
  private:
   RmsNorm norm_;

@@ -117,6 +117,7 @@ class Stem : public Block {
   }
 
   bool can_split_backward() const override { return true; }
+  bool always_uses_all() const override { return true; }
   bool can_join_batches() const override { return true; }
 
  private:
@@ -175,6 +176,7 @@ class Residual : public Block, public HasKind {
                        kResnetNorms.of(options_.norm));
   }
   bool can_split_backward() const override { return true; }
+  bool always_uses_all() const override { return true; }
   bool can_join_batches() const override { return true; }
 
  private:
@@ -209,6 +211,7 @@ class Head : public Block {
   }
 
   bool can_split_backward() const override { return true; }
+  bool always_uses_all() const override { return true; }
   bool can_join_batches() const override { return true; }
 
  private:

@@ -31,6 +31,7 @@ class StageBlock : public Block {
   }
 
   bool can_split_backward() const override { return true; }
+  bool always_uses_all() const override { return true; }
   bool can_join_batches() const override { return true; }
 
  private:
@@ -60,6 +61,7 @@ class LinearBlock : public Block, public HasKind {
                        split ? fmt::format(", split along dim {}{}", split->dim, split->joined ? ", joined" : "") : "");
   }
   bool can_split_backward() const override { return true; }
+  bool always_uses_all() const override { return true; }
   bool can_join_batches() const override { return true; }
 
  private:

@@ -95,6 +95,9 @@ class Block {
   /// True when its statistics are those of all ranks of Context::batch, and it makes its sums over samples, those of gradients
   /// too, over Context::batch_pieces.
   virtual bool can_join_batches() const { return false; }
+  /// True when each of its trained parameters has a gradient in every backward, so that ranks need not tell one another which
+  /// had one (nn/flat.h).
+  virtual bool always_uses_all() const { return false; }
   /// All of its buffers but statistics, which are parameters: the same entries in the same order at every call.
   virtual std::vector<BufferSpec> buffers() { return {}; }
 };

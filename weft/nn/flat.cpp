@@ -102,6 +102,12 @@ GroupRange FlatPart::own(const GroupRange& range) const {
   return {range.group, std::clamp(range.begin, low, high) - low, std::clamp(range.end, low, high) - low, range.split};
 }
 
+int64_t num_told(Block& block) {
+  int64_t count = 0;
+  for (const ParamSpec& spec : block.parameters()) count += is_trained(group_of(spec)) ? 1 : 0;
+  return block.always_uses_all() ? 0 : count;
+}
+
 int64_t flat_numel(Block& block) {
   std::map<std::pair<ParamGroup, bool>, int64_t> groups;
   for (const ParamSpec& spec : block.parameters()) groups[place_of(spec)] += own_numel(*spec.parameter);
@@ -177,6 +183,8 @@ void FlatModel::lay_out(int block) {
     if (!in_frozen) flat.groups.back().end = at;
     const int index = static_cast<int>(params_.size());
     flat.params.push_back(index);
+    used_.push_back(1);
+    if (is_trained(param.group) && !this->block(block).always_uses_all()) told_.push_back(index);
     if (param.group == ParamGroup::statistic) flat.statistics.push_back(index);
     params_.push_back(std::move(param));
   }
@@ -280,12 +288,13 @@ void FlatModel::settle_gradients(int block, const at::Tensor& statistics_change)
                       "sparse gradients (EmbeddingOptions::sparse)",
                       param.name));
     }
-    if (!gradient.defined()) {
+    if (gradient.defined()) {
+      used_[index] = 1;
+      if (gradient.data_ptr() != place.data_ptr()) place.copy_(gradient);
+      gradient = place;
+    } else {
       place.zero_();
-    } else if (gradient.data_ptr() != place.data_ptr()) {
-      place.copy_(gradient);
     }
-    gradient = place;
     if (param.split) zero_padding(flat.gradients.narrow(0, param.offset, param.numel), param.shape, *param.split);
   }
   const GroupRange range = statistics_range(block);

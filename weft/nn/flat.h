@@ -62,7 +62,8 @@ class FlatModel {
   /// Makes the gradients of a block count as empty: the next backward overwrites instead of adding.
   void clear_gradients(int block);
   /// Sees to it, after a backward that added to the block's gradients, that every one is in its place in the flat buffer
-  /// (unused parameters: zero). `statistics_change`, [its statistics] or undefined, is added to theirs.
+  /// (unused parameters: zero), and notes in used() which have one. `statistics_change`, [its statistics] or undefined, is
+  /// added to theirs.
   void settle_gradients(int block, const at::Tensor& statistics_change);
 
   /// Has the gradients of weights that `user` reads of other blocks arrive in the sums of that use, where these have such; a
@@ -90,7 +91,12 @@ class FlatModel {
   Block& block(int index) const { return *model_.blocks[index].block; }  ///< to be run
   FlatBlock& flat(int index) { return flat_[index]; }                    ///< the block's memory
   const std::vector<Param>& params() const { return params_; }           ///< of the whole model, block by block
-  const std::vector<ModelBuffer>& buffers() const { return buffers_; }   ///< of the whole model, block by block
+  /// Parameters that a step may leave without a gradient: the trained ones of blocks that do not always use all.
+  const std::vector<int>& told() const { return told_; }
+  /// By parameter: whether it has had a gradient in the step at hand, here or, once ranks have told one another, on any rank.
+  /// One without is not updated: neither decay nor momentum moves it. Always true of those that are not told of.
+  std::vector<char>& used() { return used_; }
+  const std::vector<ModelBuffer>& buffers() const { return buffers_; }  ///< of the whole model, block by block
   /// The gradients of blocks [first, last) as one range; those that share buffers only one at a time.
   at::Tensor gradients(int first, int last) const;
   int64_t gradients_numel() const;  ///< elements of the gradients of all held blocks
@@ -133,6 +139,8 @@ class FlatModel {
   std::map<int, at::Tensor> given_;                          ///< by param, until they are taken
   at::Tensor gradients_;                                     ///< undefined where blocks share buffers
   std::vector<ModelBuffer> buffers_;
+  std::vector<int> told_;
+  std::vector<char> used_;
 };
 
 }  // namespace weft

@@ -91,6 +91,9 @@ struct FlatBlock : FlatPart {
   std::array<FlatPart*, 2> parts() { return {this, &frozen}; }
 };
 
+/// The block's trained parameters that a step may leave without a gradient. The block is not bound yet, and may be on the meta
+/// device.
+int64_t num_told(Block& block);
 /// Elements of the block's flat buffer that have a place for a gradient, padding of groups included: of this rank's parts of
 /// what is split. The block is not bound yet, and may be on the meta device.
 int64_t flat_numel(Block& block);

@@ -83,7 +83,7 @@ class AdafactorOptimizer : public PieceOptimizer<Adafactor> {
     if (!state.defined()) state = at::zeros({numel_[block]}, flat.master.options());
     for (const int index : flat.params) {
       const Param& param = pieces_.model().params()[index];
-      if (!is_trained(param.group) || param.numel == 0) continue;
+      if (!is_trained(param.group) || param.numel == 0 || !pieces_.is_used(index)) continue;
       const at::Tensor gradient =
           at::div(gradients.narrow(0, param.offset, param.numel).to(at::kFloat), step.divisor).view(param.shape);
       move(index, gradient, mean_squares(index, gradient, state), step);

@@ -99,7 +99,7 @@ class MuonOptimizer : public PieceOptimizer<Muon> {
     at::Tensor moves = std::exchange(gathered_[block], {});
     const FlatBlock& flat = pieces_.model().flat(block);
     for (const int index : flat.params) {
-      if (!pieces_.is_matrix(index)) continue;
+      if (!pieces_.is_matrix(index) || !pieces_.is_used(index)) continue;
       if (!moves.defined()) moves = part_of_gradients(block, step);
       move_matrix(index, moves, step);
     }

@@ -62,7 +62,10 @@ void UpdatePieces::visit(int block, Visit visit) {
 /// is kept: so a vector begins where it does without rules, and every element has the same bits however it is sharded.
 void UpdatePieces::visit_by_setting(const UpdatePiece& piece, const std::vector<TensorPart>& tensors, Visit visit) const {
   std::map<std::pair<Setting, int64_t>, std::vector<TensorPart>> by_setting;
+  bool all = true;
   for (const TensorPart& part : tensors) {
+    all = all && is_used(part.param);
+    if (!is_used(part.param)) continue;
     by_setting[{settings_[part.param], options_.ages ? number_of(part.param) : 1}].push_back(part);
   }
   for (auto& [key, parts] : by_setting) {
@@ -73,7 +76,7 @@ void UpdatePieces::visit_by_setting(const UpdatePiece& piece, const std::vector<
     own.weight_decay = setting.weight_decay;
     own.matrix = setting.matrix;
     own.tensors = parts;
-    if (by_setting.size() == 1) {
+    if (all && by_setting.size() == 1) {
       visit(own);
       return;
     }
@@ -98,12 +101,13 @@ void UpdatePieces::update(int block, Visit visit) {
 }
 
 void UpdatePieces::advance(int block) {
-  for (const int index : model_.flat(block).params) ++ages_[index];
+  for (const int index : model_.flat(block).params) ages_[index] += is_used(index) ? 1 : 0;
 }
 
 std::optional<int64_t> UpdatePieces::common_number(int block) const {
   std::optional<int64_t> common;
   for (const int index : model_.flat(block).params) {
+    if (!is_used(index)) return std::nullopt;
     if (!options_.ages || !is_trained(model_.params()[index].group)) continue;
     if (common && *common != number_of(index)) return std::nullopt;
     common = number_of(index);

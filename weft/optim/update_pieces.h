@@ -57,7 +57,8 @@ class UpdatePieces {
 
   /// The block's; what a caller adds to it comes last, and is no part of the pieces.
   std::vector<at::Tensor>& state(int block) { return states_[block]; }
-  /// Visits the pieces of a block, whose state is made zero where there is none.
+  /// Visits the pieces of a block, whose state is made zero where there is none. Parameters that had no gradient in the step
+  /// (FlatModel::used()) are left as they are.
   void visit(int block, Visit visit);
   /// The same for an update: what was trained goes to the rank's shard in the weight type then.
   void update(int block, Visit visit);
@@ -73,6 +74,7 @@ class UpdatePieces {
   double decay_of(size_t param, double decay) const { return settings_[param].weight_decay.value_or(decay); }
   /// The rate of a parameter is the step's times this.
   double lr_factor_of(size_t param) const { return settings_[param].lr_factor; }
+  bool is_used(size_t param) const { return model_.used()[param] != 0; }  ///< FlatModel::used()
   bool is_matrix(size_t param) const { return settings_[param].matrix; }  ///< of PieceOptions::matrices
 
  private:
@@ -83,7 +85,7 @@ class UpdatePieces {
     bool matrix = false;
     auto operator<=>(const Setting&) const = default;
   };
-  /// The number of the next update of all trained parameters of the block; none: they differ.
+  /// The number of the next update of all trained parameters of the block; none: they differ, or some are left out.
   std::optional<int64_t> common_number(int block) const;
   std::vector<TensorPart> tensors_of(int block, int64_t begin, int64_t end) const;
   void visit_by_setting(const UpdatePiece& piece, const std::vector<TensorPart>& tensors, Visit visit) const;

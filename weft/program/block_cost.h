@@ -31,6 +31,7 @@ struct BlockCost {
   std::string name;                 ///< for people, and for measured times
   int64_t parameters = 0;           ///< elements that are trained
   int64_t tensors = 0;              ///< parameters and statistics
+  int64_t told = 0;                 ///< trained parameters that a step may leave without a gradient
   int64_t numel = 0;                ///< elements of its flat buffer: groups padded to 64 each, statistics included
   double forward_flops = 0.0;       ///< floating-point operations of its forward
   double backward_flops = 0.0;      ///< those of its backward; a forward that runs again is not among them

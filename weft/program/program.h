@@ -71,6 +71,7 @@ struct Program {
   AxisSet batch_axes = kNoAxes;  ///< along which samples are normalised together (BatchNorm); of kDataAxes
   int replicas = 1;              ///< ranks that hold the same part of the state, its gradients summed over them
   bool needs_norm = false;       ///< updates await norms: clipping, fp16's check, rates of tensors
+  int64_t told = 0;              ///< parameters of which ranks tell one another, with the losses, whether they had a gradient
   bool noise_scale = false;      ///< the squares of small batches' gradients are taken (passes/noise_squares.h)
   bool keep_order = false;       ///< gradients are reduced once, after the last micro-batch, though sharded
   /// Each use of a tied weight has a sum of its own, over slots and ranks, and these are added up last: so wherever the uses

@@ -5,13 +5,17 @@
 #include <bit>
 
 #include "tests/program/toy.h"
+#include "tests/program/verify/spoil.h"
+#include "weft/program/build/build.h"
 #include "weft/program/cost.h"
+#include "weft/program/fingerprint.h"
 #include "weft/program/passes/norms.h"
 #include "weft/program/passes/replicate.h"
 #include "weft/program/passes/slots.h"
 #include "weft/program/passes/sum_losses.h"
 #include "weft/program/passes/update.h"
 #include "weft/program/passes/waits.h"
+#include "weft/program/verify/verify.h"
 
 namespace weft {
 namespace {
@@ -185,6 +189,21 @@ TEST(SumLosses, after_the_last_loss_beside_backward) {
     EXPECT_EQ(step_cost(list).gradient_wire_bytes, 0);
     EXPECT_EQ(list[find(list, Op::reduce_loss)].axes, kDataAxes);
   }
+}
+
+// What had gradients is known after the last backward, and travels with the losses.
+TEST(SumLosses, wait_for_backward_where_parameters_may_have_no_gradient) {
+  ModelCost model = toy_model(2);
+  model.blocks[0].told = 3;
+  const Program program = build_program(model, {.dp = 2, .micro_batches = 2});
+  EXPECT_EQ(text(program.of(0)),
+            "load0 forward0.0 forward1.0 loss0 backward1.0 backward0.0 "
+            "load1 forward0.1 forward1.1 loss1 backward1.1 backward0.1 reduce_loss reduce0-1 update0-1");
+  EXPECT_EQ(step_cost(program.of(0)).loss_wire_bytes, 24 * 2 * 2 + 8 * 3);
+  verify(program);
+  const auto early = [](InstructionList& x) { move(x, find(x, Op::reduce_loss), find(x, "backward0.1")); };
+  expect_found(program, {"before them", Defect::early_reduce, early, "a backward of block 0 'layer0'"}, Waits::linked_again);
+  EXPECT_NE(fingerprint(program), fingerprint(build_program(toy_model(2), {.dp = 2, .micro_batches = 2})));
 }
 
 TEST(Update, buckets_in_the_order_they_become_final) {

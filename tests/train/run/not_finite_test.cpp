@@ -3,6 +3,7 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
+#include <ATen/ops/tensor.h>
 #include <gtest/gtest.h>
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/instancenorm.h>
@@ -226,11 +227,14 @@ TEST(NotFinite, ALearningRateThatIsNoNumberIsRefused) {
 
 /// Logits that are finite, of a loss that is above float32's largest.
 TEST(NotFinite, ALossAboveFloat32sLargestIsInfinite) {
-  Trainer trainer(Mesh(World(), {{"dp", 1}}), model_of(Sequential(Linear(3, 2)), cross_entropy), Sgd{.lr = 0.1},
+  Linear layer(3, 2);
+  layer->weight.detach().copy_(at::tensor({0.3, -0.3}).unsqueeze(1));
+  layer->bias.detach().zero_();
+  Trainer trainer(Mesh(World(), {{"dp", 1}}), model_of(Sequential(layer), cross_entropy), Sgd{.lr = 0.1},
                   {.global_batch = kSamples, .micro_batch = kSamples});
   Batch batch{.inputs = {at::full({kSamples, 3}, 3e38)}, .target = at::arange(kSamples, at::kLong).remainder(2)};
   const std::string error = numeric_error([&] { trainer.step(batch); });
-  EXPECT_TRUE(contains(error, "the loss is inf") || contains(error, "the loss is nan")) << error;
+  EXPECT_TRUE(contains(error, "the loss is inf")) << error;
 }
 
 /// A mask may be of -inf; what is trained may not, nor its optimizer's state and its average.

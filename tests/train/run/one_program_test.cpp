@@ -102,7 +102,6 @@ TEST(OneProgramOf, AnotherModelMeshOrBatchIsRefused) {
   const std::vector<std::vector<std::string>> others = {{"model.layers=3"},
                                                         {"model.width=32"},
                                                         {"batch.micro=2"},
-                                                        {"optimizer.clip=1"},
                                                         {"layout.precision=bf16"},
                                                         {"layout.shard_level=optimizer"},
                                                         {"layout.offload_optimizer=host"}};

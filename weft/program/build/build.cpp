@@ -247,6 +247,7 @@ Program frame_program(const ModelCost& model, const StepLayout& layout) {
     program.block_names.push_back(block.name);
     program.block_numel.push_back(padded_numel(block.numel, program.shards));
     program.block_uses.push_back(block.uses);
+    program.told += block.told;
   }
   program.uses_apart = layout.keep_order && has_ties(program);
   const auto has_frozen = [](const BlockCost& block) { return block.frozen_numel > 0; };

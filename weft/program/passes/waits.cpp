@@ -30,6 +30,7 @@ enum class Datum : uint8_t {
   shard,          // what this rank owns of the weights
   state,          // of the optimizer
   squares,
+  used,  // which parameters had gradients
   total,
   norm
 };
@@ -129,6 +130,7 @@ class Linker {
       case Op::reduce_loss:
         for (int micro : micros_) read(Datum::loss, 0, micro);
         read(Datum::squares, 0, 0);
+        read(Datum::used, 0, 0);
         return write(Datum::total, 0, 0);
       case Op::norm:
         read(Datum::total, 0, 0);
@@ -148,6 +150,7 @@ class Linker {
     const bool has_input = x.op != Op::backward_weight, has_weights = x.op != Op::backward_input;
     has_input ? read_for_backward(x) : read(Datum::deferred, x.first, x.micro);
     if (has_weights) add_all_gradients(x.first);
+    if (has_weights && program_.told > 0) write(Datum::used, 0, 0);
     if (!has_weights) write(Datum::deferred, x.first, x.micro);
     if (has_input) write(Datum::output_gradient, x.first - 1, x.micro);
   }

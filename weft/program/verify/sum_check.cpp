@@ -146,6 +146,12 @@ void SumCheck::check_reduce(int i) const {
       if (before(at_.loss[micro], i)) continue;
       fail(Defect::early_reduce, i, fmt::format("the loss of micro-batch {} has not been computed by then", micro));
     }
+    for (int block = 0; block < blocks_ && program_.told > 0; ++block) {
+      if (!at_.runs[block] || unfinished_backward(block, micros_, i) < 0) continue;
+      fail(Defect::early_reduce, i,
+           fmt::format("a backward of block {} '{}', which tells what parameters have gradients, has not been run by then",
+                       block, program_.block_names[block]));
+    }
     return check_squares_before(i);
   }
   for (int block = x.first; block < x.last; ++block) {

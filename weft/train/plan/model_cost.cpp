@@ -54,6 +54,7 @@ BlockCost block_cost(const NamedBlock& named, const MeasuredCost& measured, cons
   return {.name = named.name,
           .parameters = count_parameters(block),
           .tensors = static_cast<int64_t>(block.parameters().size()),
+          .told = num_told(block),
           .numel = flat_numel(block),
           .forward_flops = measured.forward_flops,
           .backward_flops = measured.backward_flops,

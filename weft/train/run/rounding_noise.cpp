@@ -49,6 +49,7 @@ class Noisy : public Block, public DrawsAs {
   std::vector<BufferSpec> buffers() override { return block_->buffers(); }
   bool can_recompute_parts() const override { return block_->can_recompute_parts(); }
   bool can_split_backward() const override { return block_->can_split_backward(); }
+  bool always_uses_all() const override { return block_->always_uses_all(); }
   std::string random_name() const override { return random_name_of(*block_); }
 
  private:

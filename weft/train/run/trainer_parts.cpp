@@ -76,6 +76,7 @@ void TrainerParts::plan() {
   for (const NamedBlock& named : pending->blocks) {
     cost.blocks.push_back({.name = named.name,
                            .tensors = static_cast<int64_t>(named.block->parameters().size()),
+                           .told = num_told(*named.block),
                            .numel = flat_numel(*named.block),
                            .uses = named.uses,
                            .splits = named.block->can_split_backward(),
