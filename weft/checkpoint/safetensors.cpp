@@ -69,7 +69,7 @@ std::vector<NamedTensor> lay_out(const std::string& path, std::vector<NamedTenso
 
 /// Names what the file is, where its first bytes tell.
 void refuse_other_file(const SafetensorsReader& file, const std::string& path) {
-  std::string head(static_cast<size_t>(std::min<int64_t>(file.size(), kTellingBytes)), '\0');
+  std::string head(static_cast<size_t>(std::min<int64_t>(file.size(), kHeadBytes)), '\0');
   file.read(0, static_cast<int64_t>(head.size()), head.data());
   const std::string what = what_file_is(head);
   if (!what.empty()) throw InputError(fmt::format("{}: not a safetensors file but {}", path, what));

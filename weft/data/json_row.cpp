@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "weft/base/file_kind.h"
 #include "weft/base/printable.h"
 #include "weft/base/utf8.h"
-#include "weft/data/file_kind.h"
 
 namespace weft {
 namespace {

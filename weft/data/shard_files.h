@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "weft/data/file_kind.h"
+#include "weft/base/file_kind.h"
 
 namespace weft {
 

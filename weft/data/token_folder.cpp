@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "weft/base/error.h"
+#include "weft/base/file_kind.h"
 #include "weft/base/input_file.h"
-#include "weft/data/file_kind.h"
 #include "weft/data/megatron_index.h"
 #include "weft/data/token_layout.h"
 

@@ -7,8 +7,8 @@
 #include <cstring>
 
 #include "weft/base/error.h"
+#include "weft/base/file_kind.h"
 #include "weft/base/printable.h"
-#include "weft/data/file_kind.h"
 #include "weft/data/megatron_index.h"
 
 namespace weft {

@@ -26,7 +26,7 @@ struct TokenLayout {
 int64_t token_bytes(TokenType type);
 
 /// What a file holds that a recipe says is of `type`: a header is taken at its word, ids alone at the recipe's. Of text all
-/// bytes count. An empty file has none. Throws InputError for a file that is of another kind (data/file_kind.h), whose length
+/// bytes count. An empty file has none. Throws InputError for a file that is of another kind (base/file_kind.h), whose length
 /// does not fit its header or index, or is no multiple of the width, and where reading it fails.
 TokenLayout token_layout(const std::string& path, const InputFile& file, TokenType type);
 

@@ -105,8 +105,7 @@ class StepRun {
   void agree_on_targets(const NextMicroBatch& next);
   double nominal_count(double targets) const;
   double mean_small_squares() const;
-  void join_squares();
-  void join_used();
+  void join_losses();
   void part_losses();
   void settle_loss();
   void norm(const Instruction& instruction);

@@ -94,27 +94,26 @@ void StepRun::loss(int micro) {
 /// ranks.
 Work StepRun::reduce_loss(const Instruction& instruction) {
   loss_summed_ = true;
-  if (program_->noise_scale) join_squares();
-  if (program_->told > 0) join_used();
+  join_losses();
   losses_ = losses_.to(model_.options().device);  // where the group's collectives run
   return group_of(instruction).all_reduce(losses_, ReduceOp::sum, "losses");
 }
 
-/// The digits of an exact sum are integers that a double has room for, and so are sums of them over ranks. What all ranks of tp
-/// compute alike is told by one of them.
-void StepRun::join_squares() {
-  squares_.carry();
-  const at::Tensor digits = at::empty({static_cast<int64_t>(squares_.words().size())}, losses_.options());
-  std::copy(squares_.words().begin(), squares_.words().end(), digits.mutable_data_ptr<double>());
-  if (options_.groups.along(kTensorAxis).rank() > 0) losses_.zero_();
-  losses_ = at::cat({losses_.flatten(), digits});
-}
-
-/// Ones of this rank's parameters that had a gradient.
-void StepRun::join_used() {
-  std::vector<double> ones;
-  for (const int param : model_.told()) ones.push_back(model_.used()[param]);
-  losses_ = at::cat({losses_.flatten(), at::tensor(ones, losses_.options())});
+/// What travels with the losses. The digits of an exact sum are integers that a double has room for, and so are sums of them
+/// over ranks; what all ranks of tp compute alike is told by one of them. Of parameters that had a gradient here, ones.
+void StepRun::join_losses() {
+  if (program_->noise_scale) {
+    squares_.carry();
+    const at::Tensor digits = at::empty({static_cast<int64_t>(squares_.words().size())}, losses_.options());
+    std::copy(squares_.words().begin(), squares_.words().end(), digits.mutable_data_ptr<double>());
+    if (options_.groups.along(kTensorAxis).rank() > 0) losses_.zero_();
+    losses_ = at::cat({losses_.flatten(), digits});
+  }
+  if (program_->told > 0) {
+    std::vector<double> ones;
+    for (const int param : model_.told()) ones.push_back(model_.used()[param]);
+    losses_ = at::cat({losses_.flatten(), at::tensor(ones, losses_.options())});
+  }
 }
 
 /// Takes what travelled with the losses.

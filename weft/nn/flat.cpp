@@ -3,7 +3,6 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
-#include <c10/util/accumulate.h>
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -88,19 +87,6 @@ void refuse_shared(const std::vector<Param>& params, const std::vector<ModelBuff
 }
 
 }  // namespace
-
-int64_t Param::whole_numel() const { return c10::multiply_integers(shape); }
-
-at::Tensor Param::own_in(const at::Tensor& place) const { return split ? part_in(place, shape, *split) : place.view(shape); }
-
-std::vector<SplitRun> Param::runs() const {
-  return split ? runs_of(shape, *split) : std::vector<SplitRun>{{.part_begin = 0, .whole_begin = 0, .numel = numel}};
-}
-
-GroupRange FlatPart::own(const GroupRange& range) const {
-  const int64_t low = begin + owned.begin, high = begin + owned.end;
-  return {range.group, std::clamp(range.begin, low, high) - low, std::clamp(range.end, low, high) - low, range.split};
-}
 
 int64_t num_told(Block& block) {
   int64_t count = 0;

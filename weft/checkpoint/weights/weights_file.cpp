@@ -108,8 +108,8 @@ class SeveralWeights : public WeightsFile {
 /// Of one file, by its first bytes.
 OpenedWeights open_file(const std::string& path) {
   const InputFile file = open_input(path);
-  std::string head(kTellingBytes, '\0');
-  const int64_t read = file.reason.empty() ? read_input(file, 0, head.data(), kTellingBytes) : 0;
+  std::string head(kHeadBytes, '\0');
+  const int64_t read = file.reason.empty() ? read_input(file, 0, head.data(), kHeadBytes) : 0;
   head.resize(static_cast<size_t>(std::max<int64_t>(0, read)));
   if (!head.starts_with("PK\3\4")) return std::make_unique<SafetensorsWeights>(path);
   if (const std::string what = what_file_is(head); !what.empty()) throw InputError(fmt::format("{}: it is {}", path, what));

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "weft/base/error.h"
+#include "weft/base/file_kind.h"
 #include "weft/base/input_file.h"
-#include "weft/data/file_kind.h"
 #include "weft/data/images/decode_image.h"
 
 namespace weft {

@@ -13,8 +13,8 @@
 #include <system_error>
 
 #include "weft/base/error.h"
+#include "weft/base/file_kind.h"
 #include "weft/base/input_file.h"
-#include "weft/data/file_kind.h"
 
 namespace weft {
 namespace {

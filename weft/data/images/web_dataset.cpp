@@ -58,9 +58,11 @@ class WebDataset final : public ImageSource {
       : shards_(std::move(shards)), options_(options) {
     for (size_t shard = 0; shard < shards_->count(); ++shard) open(shard);
     if (samples_.empty()) {
-      throw InputError(fmt::format("{}: {} no image with a label (KEY.jpg or KEY.png beside KEY.cls)",
-                                   shards_->count() > 0 ? shards_->name(0) : "webdataset",
-                                   shards_->count() > 1 ? "it and the other shards have" : "it has"));
+      throw InputError(
+          fmt::format("{}: {} no image with a label (KEY.jpg or KEY.png beside KEY.cls){}",
+                      shards_->count() > 0 ? shards_->name(0) : "webdataset",
+                      shards_->count() > 1 ? "it and the other shards have" : "it has",
+                      left_out_.empty() ? "" : fmt::format("; left out: {}, first {}", left_out_.size(), left_out_[0])));
     }
   }
 

@@ -1,4 +1,4 @@
-#include "weft/data/file_kind.h"
+#include "weft/base/file_kind.h"
 
 #include <fmt/format.h>
 
@@ -59,6 +59,8 @@ constexpr Mark kMarks[] = {
     {0, "\x80\2cnumpy"sv, kPickle},
     {0, "\x80\3cnumpy"sv, kPickle},
     {0, "GGUF"sv, {"weights of llama.cpp (GGUF)", kGetIt}},
+    {0, "lmgg"sv, {"weights of llama.cpp before GGUF", kGetIt}},
+    {0, "tjgg"sv, {"weights of llama.cpp before GGUF", kGetIt}},
     {0, "\xff\xd8\xff"sv, {"a JPEG image", kIsImage}},
     {0, "\x89PNG\r\n\x1a\n"sv, {"a PNG image", kIsImage}},
     {0, "GIF8"sv, {"a GIF image", kIsImage}},
