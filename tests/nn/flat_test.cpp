@@ -98,8 +98,8 @@ TEST(FlatModel, AnUnusedParameterHasAZeroGradient) {
   flat.clear_gradients(0);
   flat.block(0).forward({at::ones({2})}, {})[0].sum().backward();
   flat.settle_gradients(0, {});
-  EXPECT_TRUE(unused.value.grad().eq(0.0).all().item<bool>());
-  EXPECT_TRUE(used.value.grad().eq(1.0).all().item<bool>());
+  EXPECT_TRUE(unused.gradient.eq(0.0).all().item<bool>());
+  EXPECT_TRUE(used.gradient.eq(1.0).all().item<bool>());
 }
 
 /// A stage's rank: the blocks in the middle.

@@ -104,8 +104,9 @@ TEST(KeyedGenerators, RefuseThreadsThatDrawAtOnce) {
     rank(0);
     other.join();
     for (const std::string& error : refused) {
-      EXPECT_EQ(error.find("model: block 'x' or another block drew from LibTorch's default generator") != std::string::npos,
-                drawing > 0)
+      EXPECT_EQ(
+          error.find("model: block 'x' or what ran beside it drew from LibTorch's default generator") != std::string::npos,
+          drawing > 0)
           << error;
     }
     EXPECT_EQ(draw(), expected);

@@ -142,7 +142,8 @@ void StepRun::settle_loss() {
     throw InputError(fmt::format("step {}: no target counted in the whole global batch; check the data", step_ + 1));
   result_.loss = sum / count;
   result_.count = static_cast<int64_t>(count);
-  divisor_ = count / nominal_count(losses[2 * places]) * updater_.loss_scale();
+  const double nominal = nominal_targets_ > 0 ? static_cast<double>(nominal_targets_) : losses[2 * places];
+  divisor_ = count / nominal_count(nominal) * updater_.loss_scale();
 }
 
 /// Gradients are sums over samples, scaled for all M micro-batches: the mean gradient of one has M times what it left.

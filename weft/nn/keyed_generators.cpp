@@ -135,7 +135,7 @@ void with_keyed_generators(RandomKey key, const std::string& what, at::Device de
   }
   if (!give_back_cpu()) return;
   throw InputError(
-      fmt::format("model: {} or another block drew from LibTorch's default generator, which ranks that are threads of one "
+      fmt::format("model: {} or what ran beside it drew from LibTorch's default generator, which ranks that are threads of one "
                   "process share, while two of them ran; run one rank a process, or draw by key (nn/random.h)",
                   what));
 }

@@ -181,6 +181,7 @@ class Wrapped : public Block {
     return {change_(block_->forward(inputs, context).front(), context)};
   }
   std::vector<ParamSpec> parameters() override { return block_->parameters(); }
+  bool always_uses_all() const override { return block_->always_uses_all(); }
 
  private:
   std::shared_ptr<Block> block_;

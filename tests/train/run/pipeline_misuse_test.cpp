@@ -228,6 +228,7 @@ class Deadly : public Block {
     return block_->forward(inputs, context);
   }
   std::vector<ParamSpec> parameters() override { return block_->parameters(); }
+  bool always_uses_all() const override { return block_->always_uses_all(); }
 
  private:
   std::shared_ptr<Block> block_;

@@ -28,6 +28,7 @@ struct Case {
   const char* layout;  ///< keys
   const char* clip = "0.0";
   const char* pack = "stream";
+  int slots = 0;  ///< reproducible ones, with tied embeddings
 };
 
 std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.name; }
@@ -54,6 +55,7 @@ const std::vector<Case>& cases() {
       {"master2", 2, R"(style = "master", recompute = "blocks")", "1.0"},
       {"master4_bf16", 4, R"(style = "master", precision = "bf16")"},
       {"naive2", 2, R"(style = "naive")"},
+      {"pp2_tied_slots", 2, "pp = 2", "0.0", "stream", 2},
       {"pp2_tp2_zb_h1", 4, R"(pp = 2, tp = 2, sequence_parallel = true, schedule = "zb-h1")"},
   };
   return all;
@@ -62,14 +64,14 @@ const std::vector<Case>& cases() {
 Recipe recipe_of(const Case& c, const std::string& model) {
   const char* more = model == "llama" ? ", kv_heads = 4, ffn = 48" : ", dropout = 0.1";
   return parse_recipe(fmt::format(R"(
-    model = {{ name = "{}", layers = 2, heads = 8, width = 32, context = {}, vocabulary = 257{} }}
+    model = {{ name = "{}", layers = 2, heads = 8, width = 32, context = {}, vocabulary = 257{}, tied_embeddings = {} }}
     data = {{ name = "text", path = "none.txt", pack = "{}" }}
     batch = {{ global = {}, micro = {} }}
     layout = {{ {} }}
     optimizer = {{ clip = {} }}
-    run = {{ steps = 3, threads = 1 }}
+    run = {{ steps = 3, threads = 1, reproducible_slots = {} }}
   )",
-                                  model, kTokens, more, c.pack, kGlobal, kMicroBatch, c.layout, c.clip),
+                                  model, kTokens, more, c.slots > 0, c.pack, kGlobal, kMicroBatch, c.layout, c.clip, c.slots),
                       "split_traffic_test.toml");
 }
 
@@ -125,7 +127,7 @@ int64_t shape_bytes(const InstructionList& list) {
     const bool has_shape = x.what == Payload::activation || x.what == Payload::batch;
     if (x.op == Op::send && has_shape) told.insert({x.peer, x.what, x.first});
   }
-  return static_cast<int64_t>(told.size()) * 512;
+  return static_cast<int64_t>(told.size()) * 1024;
 }
 
 /// With places of two documents a sample where they are packed.
@@ -153,6 +155,7 @@ TEST_P(SplitTrafficTest, CountedIsAsDeclaredAndAsRecorded) {
                     {.global_batch = kGlobal,
                      .micro_batch = kMicroBatch,
                      .clip = recipe.optimizer.clip,
+                     .reproducible_slots = c.slots,
                      .layout = layout.options,
                      .program = plan.program});
     trainer.start();

@@ -21,7 +21,6 @@ struct Case {
   OptimizerOptions optimizer = AdamW{};
   const char* job = "gpt";
   int slots = 0;
-  int pp = 1;
 };
 
 std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.name; }
@@ -64,7 +63,6 @@ const std::vector<Case>& cases() {
        .layout = {.shard_level = ShardLevel::gradients},
        .job = "tied_gpt",
        .slots = 4},
-      {.name = "tied_slots_pipeline", .dp = 1, .shard = 1, .layout = {}, .job = "tied_gpt", .slots = 2, .pp = 2},
   };
   return all;
 }
@@ -75,8 +73,8 @@ TEST_P(TrafficTest, CountedIsAsDeclared) {
   const Case& c = GetParam();
   const int ranks = c.dp * c.shard;
   const Job& gpt = job(c.job);
-  test::run_ranks(ranks * c.pp, [&](World world) {
-    Trainer trainer(Mesh(world, {{"pp", c.pp}, {"dp", c.dp}, {"shard", c.shard}}), gpt.model(), c.optimizer,
+  test::run_ranks(ranks, [&](World world) {
+    Trainer trainer(Mesh(world, {{"dp", c.dp}, {"shard", c.shard}}), gpt.model(), c.optimizer,
                     {.global_batch = kGlobalBatch,
                      .micro_batch = c.micro_batch,
                      .clip = c.clip,

@@ -1,5 +1,6 @@
 #include "weft/train/run/profile.h"
 
+#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
@@ -36,18 +37,20 @@ double measure_memory(const Group& group, at::Device device) {
          });
 }
 
+/// From a generator of its own: LibTorch's is the process's.
 Batch random_batch(const ModelRecipe& model, int64_t samples) {
   Batch batch;
+  const at::Generator generator = at::detail::createCPUGenerator();
   const int64_t tokens = tokens_per_sample(model);
   if (tokens > 0) {
-    batch.inputs = {at::randint(model.vocabulary, {samples, tokens}, at::kLong)};
-    batch.target = at::randint(model.vocabulary, {samples, tokens}, at::kLong);
+    batch.inputs = {at::randint(model.vocabulary, {samples, tokens}, generator, at::kLong)};
+    batch.target = at::randint(model.vocabulary, {samples, tokens}, generator, at::kLong);
   } else {
     const std::vector<int64_t> shape = sample_shape(model);
     std::vector<int64_t> sizes = {samples};
     sizes.insert(sizes.end(), shape.begin(), shape.end());
-    batch.inputs = {at::randn(sizes)};
-    batch.target = at::randint(model.classes, {samples}, at::kLong);
+    batch.inputs = {at::randn(sizes, generator)};
+    batch.target = at::randint(model.classes, {samples}, generator, at::kLong);
   }
   return batch;
 }

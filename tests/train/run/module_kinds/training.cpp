@@ -137,7 +137,9 @@ class PlainLoop {
     const c10::NoGradGuard no_grad;
     for (size_t i = 0; i < names_.size(); ++i) outcome.values.emplace_back(names_[i], masters_[i].detach().clone());
     for (auto& [name, statistic] : statistics_) outcome.values.emplace_back(name, statistic.clone());
-    for (auto& [name, constant] : constants_) outcome.values.emplace_back(name, constant);
+    for (auto& [name, constant] : constants_) {
+      outcome.values.emplace_back(name, is_count(name) ? constant.floor_divide(kBatch / kMicroBatch) : constant);
+    }
     std::sort(outcome.values.begin(), outcome.values.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
     return outcome;
   }
@@ -159,7 +161,7 @@ class PlainLoop {
       if (is_running(name)) {
         statistics_.emplace_back(name, value);
       } else {
-        constants_.emplace_back(name, is_count(name) ? value.add(kSteps) : value.clone());
+        constants_.emplace_back(name, is_count(name) ? value : value.clone());
       }
     }
   }
