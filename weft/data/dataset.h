@@ -43,7 +43,8 @@ class Dataset {
   /// How many samples there are. Thread-safe.
   virtual int64_t size() const = 0;
   /// The samples with these indices, each in [0, size()), in their order. Called from a loader's background thread too, so it
-  /// must be thread-safe. `epoch` lets a dataset vary (shifted text windows); evaluation passes 0.
+  /// must be thread-safe, and draws random numbers from generators of its own. `epoch` lets a dataset vary (shifted text
+  /// windows); evaluation passes 0.
   virtual Batch get(const std::vector<int64_t>& indices, int64_t epoch) const = 0;
   /// What its files hold that is bad and no sample of it (data/bad_data.h), a name each. Thread-safe.
   virtual std::vector<std::string> left_out() const { return {}; }

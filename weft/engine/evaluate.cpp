@@ -81,7 +81,7 @@ Tensors Engine::forward(int block, const Tensors& inputs, const Context& context
   model_.statistics(block);  // brings those up to date that are kept apart
   const UnchangedParameters parameters(model_, block);
   Tensors outputs;
-  keyed_call(model_, block, context, "", [&] { outputs = model_.block(block).forward(inputs, context); });
+  keyed_call(model_, block, context, "", [&] { outputs = without_gaps(model_.block(block).forward(inputs, context)); });
   parameters.check();
   return outputs;
 }

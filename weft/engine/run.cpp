@@ -42,7 +42,7 @@ MemoryCategory category_of(const Instruction& x) {
 
 StepRun::StepRun(FlatModel& model, const Program& program, Updater& updater, const EngineOptions& options)
     : weights(model, program, options),
-      transfers(options.groups.along(kPipelineAxis), model.options().device),
+      transfers(options.groups.along(kPipelineAxis), model.options().device, program.told > 0),
       clock(model.options().device),
       model_(model),
       program_(&program),

@@ -93,7 +93,7 @@ class StepRun {
   void receive_sum(const Instruction& instruction, const std::string& what);
   int64_t first_sample(int micro) const;  ///< its position in the run
   Context context_of(int micro) const;
-  Tensors input_gradients(int block, const Tensors& inputs) const;
+  void expect_gradients(int block, const Tensors& gradients) const;
   static Tensors take_outputs(int block, InFlight& flight);
   void settle(int block, InFlight& flight);
   void combine(const Instruction& instruction);

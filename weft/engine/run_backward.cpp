@@ -1,11 +1,12 @@
 // The part of a step that runs backward, whole or in two parts, and hands activations and gradients to other stages.
 #include <ATen/ops/empty_like.h>
-#include <ATen/ops/zeros_like.h>
 #include <c10/core/GradMode.h>
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <utility>
 
+#include "weft/base/error.h"
 #include "weft/engine/keyed_calls.h"
 #include "weft/engine/run.h"
 #include "weft/nn/flat_uses.h"
@@ -25,14 +26,14 @@ std::string describe_message(const Model& model, const Instruction& x) {
 
 }  // namespace
 
-/// What has arrived in a block's inputs. Those that go to another stage are all told: zero where nothing arrived.
-Tensors StepRun::input_gradients(int block, const Tensors& inputs) const {
-  Tensors gradients = take_gradients(inputs);
-  const bool sent = block > 0 && stage_ranks_[block - 1] != stage_ranks_[block];
-  for (size_t i = 0; i < inputs.size() && sent; ++i) {
-    if (inputs[i].is_floating_point() && !gradients[i].defined()) gradients[i] = at::zeros_like(inputs[i]);
-  }
-  return gradients;
+/// A block whose ranks do not tell one another which parameters had a gradient has one for each of them.
+void StepRun::expect_gradients(int block, const Tensors& gradients) const {
+  const bool any = std::any_of(gradients.begin(), gradients.end(), [](const at::Tensor& x) { return x.defined(); });
+  if (any || !model_.block(block).always_uses_all() || model_.trained(block).empty()) return;
+  throw InputError(fmt::format(
+      "model: no block after '{}', and no loss, has a gradient for its outputs, so that its parameters are not "
+      "trained; freeze them (parameter rules, optimizer.groups), or let the blocks after it not detach their inputs",
+      model_.model().blocks[block].name));
 }
 
 /// What is run backward. Where the gradient came back from another stage, the output itself has arrived there.
@@ -56,8 +57,9 @@ void StepRun::backward(int block, int micro) {
     const GraphEnds ends = std::exchange(flight.ends[block], {});
     const Tensors inputs = std::exchange(flight.inputs[block], {});
     const Tensors gradients = std::exchange(flight.gradients[block], {});
+    expect_gradients(block, gradients);
     keyed_call(model_, block, context_of(micro), " backward", [&] { run_backward(ends, gradients); });
-    if (block > 0) flight.gradients[block - 1] = input_gradients(block, inputs);
+    if (block > 0) flight.gradients[block - 1] = take_gradients(inputs);
   }
   settle(block, flight);
   if (block == 0) flight.batch = {};
@@ -75,9 +77,10 @@ void StepRun::backward_input(int block, int micro) {
   const GraphEnds ends = std::exchange(flight.ends[block], {});
   const Tensors inputs = std::exchange(flight.inputs[block], {});
   const Tensors gradients = std::exchange(flight.gradients[block], {});
+  expect_gradients(block, gradients);
   keyed_call(model_, block, context_of(micro), " backward",
              [&] { flight.deferred[block] = run_backward_input(parameters, ends, gradients); });
-  if (block > 0) flight.gradients[block - 1] = input_gradients(block, inputs);
+  if (block > 0) flight.gradients[block - 1] = take_gradients(inputs);
   if (block == 0) flight.batch = {};  // what is deferred keeps what it needs of it
 }
 

@@ -33,7 +33,7 @@ Tensors forward_unchanged(const FlatModel& model, int block, const Tensors& inpu
   for (const at::Tensor& input : inputs) before.push_back(version_of(input));
   Tensors outputs;
   try {
-    keyed_call(model, block, context, "", [&] { outputs = model.block(block).forward(inputs, context); });
+    keyed_call(model, block, context, "", [&] { outputs = without_gaps(model.block(block).forward(inputs, context)); });
   } catch (const c10::OutOfMemoryError&) {
     throw;
   } catch (const InputError& error) {
@@ -68,6 +68,7 @@ void StepRun::load(int micro, const NextMicroBatch& next) {
   } else if (flight.batch.inputs.empty()) {
     throw InputError(fmt::format("step {}, micro-batch {}: it has no inputs", step_ + 1, options_.first_micro_batch + micro));
   }
+  flight.batch.inputs = without_gaps(std::move(flight.batch.inputs));
   for (at::Tensor& input : flight.batch.inputs) {
     if (input.is_floating_point()) input = input.to(model_.options().weight_dtype);
   }

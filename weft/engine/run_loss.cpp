@@ -5,7 +5,6 @@
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/tensor.h>
-#include <ATen/ops/zeros_like.h>
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -81,10 +80,6 @@ void StepRun::loss(int micro) {
   keyed_loss_call(model_, context_of(micro), " backward",
                   [&] { run_backward(sums, Tensors(pieces, at::scalar_tensor(scale, sums.front().options()))); });
   flight.gradients.back() = take_gradients(inputs);
-  for (size_t i = 0; i < inputs.size() && program_->master; ++i) {  // which are sent to the rank that made them, all of them
-    at::Tensor& gradient = flight.gradients.back()[i];
-    if (inputs[i].is_floating_point() && !gradient.defined()) gradient = at::zeros_like(inputs[i]);
-  }
   flight.batch.target.reset();
   // Of the whole sequences, and so told by one of the ranks that share them.
   losses[2][first_place] = options_.groups.along(kContextAxis).rank() == 0 ? static_cast<double>(nominal_targets_) : 0.0;

@@ -71,16 +71,16 @@ void StepRun::offload_memory(int block, const at::Tensor& input, InFlight& fligh
   }
   if (input.storage().use_count() > sharers.size()) return;
   OffloadStore& store = *options_.offload.activations;
-  const auto bytes = static_cast<int64_t>(input.nbytes());
   const auto is_same = [&input](const at::Tensor& other) {  // memory, whatever the shapes that it is seen in
-    return layout_of(other).is_dense() && layout_of(input).is_dense() && other.data_ptr() == input.data_ptr() &&
-           other.nbytes() == input.nbytes();
+    return other.data_ptr() == input.data_ptr() && other.nbytes() == input.nbytes() && layout_of(other).has_own_places() &&
+           layout_of(input).has_own_places();
   };
-  const auto room = std::make_shared<OffloadRoom>(store, bytes);
-  store.put(room->number(), elements_of(input, layout_of(input)));
+  std::shared_ptr<OffloadRoom> room;
   for (auto& [other, offloaded] : sharers) {
-    offloaded->room = is_same(*other) ? room : std::make_shared<OffloadRoom>(store, static_cast<int64_t>(other->nbytes()));
-    if (offloaded->room != room) store.put(offloaded->room->number(), elements_of(*other, offloaded->layout));
+    const bool same = is_same(*other), is_new = !same || !room;
+    offloaded->room = is_new ? std::make_shared<OffloadRoom>(store, static_cast<int64_t>(other->nbytes())) : room;
+    if (same) room = offloaded->room;
+    if (is_new) store.put(offloaded->room->number(), places_of(*other, offloaded->layout));
     other->reset();
   }
 }
@@ -91,9 +91,7 @@ void StepRun::reload_input(int block, InFlight& flight) {
     const Offloaded& offloaded = flight.offloaded[block][i];
     if (!offloaded.room) continue;
     inputs[i] = make_tensor(offloaded.layout, offloaded.options);
-    const at::Tensor room = room_for_elements(inputs[i], offloaded.layout);
-    options_.offload.activations->get(offloaded.room->number(), room);
-    take_elements(inputs[i], offloaded.layout, room);
+    options_.offload.activations->get(offloaded.room->number(), places_of(inputs[i], offloaded.layout));
     inputs[i].requires_grad_(offloaded.requires_grad);
   }
   flight.offloaded.erase(block);

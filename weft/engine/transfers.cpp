@@ -84,7 +84,8 @@ struct Transfers::Incoming {
   int block = -1;  ///< of an activation, or kInputs: whose header tells the shapes
   std::string what;
   Tensors tensors;                    ///< that are received; some may be undefined
-  std::vector<MemoryLayout> layouts;  ///< of those; none: what is received into is known
+  std::vector<MemoryLayout> layouts;  ///< of those; none: they are contiguous
+  bool tells_which = false;           ///< the last one tells which others count
   Tensors rooms;                      ///< what arrives in them, once started
   Tensors* result = nullptr;          ///< null: nobody else wants them
   std::vector<Work> works;
@@ -101,7 +102,8 @@ class Transfers::Receiving : public Work::State {
   std::shared_ptr<Incoming> message_;
 };
 
-Transfers::Transfers(const Group& pipeline, at::Device device) : pipeline_(pipeline), device_(device) {}
+Transfers::Transfers(const Group& pipeline, at::Device device, bool tells_which)
+    : pipeline_(pipeline), device_(device), tells_which_(tells_which) {}
 
 void Transfers::begin() {
   told_.clear();
@@ -126,11 +128,12 @@ Work Transfers::send_activation(int peer, int block, const Tensors& tensors, con
   const Shapes shapes = shapes_of(tensors);
   const auto [told, is_new] = told_.try_emplace({peer, block}, shapes);
   if (!is_new && !fit(told->second, shapes)) {
-    throw InputError(fmt::format("{}: {} but the step's first micro-batch had another shape; all of a step must have one", what,
-                                 shape_text(tensors)));
+    throw InputError(fmt::format(
+        "{}: {} but the step's first micro-batch had another shape, or shared places in memory; all of a step must have one",
+        what, shape_text(tensors)));
   }
   Tensors elements;
-  for (size_t i = 0; i < tensors.size(); ++i) elements.push_back(elements_of(tensors[i], told->second[i].layout));
+  for (size_t i = 0; i < tensors.size(); ++i) elements.push_back(places_of(tensors[i], told->second[i].layout));
   if (!is_new) return send(peer, elements, what);
   const std::vector<int64_t> numbers = header_of(shapes);
   if (static_cast<int64_t>(numbers.size()) > kHeaderNumbers) {
@@ -150,13 +153,19 @@ Work Transfers::send_activation(int peer, int block, const Tensors& tensors, con
 // shapes are known; and verify() has made sure that no rank waits for ever even where every send waits for its receive.
 Work Transfers::send_gradient(int peer, int block, const Tensors& tensors, const std::string& what) {
   const Shapes& shapes = learnt_.at({peer, block});
-  Tensors defined;
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    if (tensors[i].defined()) defined.push_back(elements_of(tensors[i], gradient_layout(shapes[i].layout)));
+  Tensors sent_now;
+  at::Tensor which = at::zeros({static_cast<int64_t>(shapes.size())}, at::kByte);
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    const auto& [dtype, layout] = shapes[i];
+    if (!at::isFloatingType(dtype)) continue;
+    which.mutable_data_ptr<uint8_t>()[i] = tensors[i].defined() ? 1 : 0;
+    const at::Tensor gradient = tensors[i].defined() ? tensors[i] : make_tensor(layout, options(dtype)).zero_();
+    sent_now.push_back(places_of(gradient, gradient_layout(layout)));
   }
+  if (tells_which_) sent_now.push_back(which.to(device_));
   Work& sent = sent_gradients_[peer];
   sent.wait();
-  return sent = send(peer, defined, what);
+  return sent = send(peer, sent_now, what);
 }
 
 Work Transfers::receive_activation(int peer, int block, Tensors& result, const std::string& what) {
@@ -176,6 +185,12 @@ Work Transfers::receive_gradient(int peer, int block, Tensors& result, const std
   for (const auto& [dtype, layout] : told_.at({peer, block})) {
     message->layouts.push_back(gradient_layout(layout));
     message->tensors.push_back(at::isFloatingType(dtype) ? make_tensor(message->layouts.back(), options(dtype)) : at::Tensor());
+  }
+  message->tells_which = tells_which_;
+  if (tells_which_) {
+    const auto count = static_cast<int64_t>(message->tensors.size());
+    message->layouts.push_back({{count}, {1}});
+    message->tensors.push_back(make_tensor(message->layouts.back(), options(at::kByte)));
   }
   return add(peer, std::move(message));
 }
@@ -232,9 +247,9 @@ void Transfers::start(Incoming& message) {
   }
   for (size_t i = 0; i < message.tensors.size(); ++i) {
     const at::Tensor& tensor = message.tensors[i];
-    const bool known = message.layouts.empty() || !tensor.defined();
-    message.rooms.push_back(known ? tensor : room_for_elements(tensor, message.layouts[i]));
-    if (tensor.defined()) message.works.push_back(pipeline_.receive(message.rooms[i], message.peer, message.what));
+    if (!tensor.defined()) continue;
+    const at::Tensor places = message.layouts.empty() ? tensor : places_of(tensor, message.layouts[i]);
+    message.works.push_back(pipeline_.receive(places, message.peer, message.what));
   }
   message.started = true;
 }
@@ -248,10 +263,13 @@ void Transfers::finish(const std::shared_ptr<Incoming>& message) {
     start(*next);
   }
   for (Work& work : message->works) work.wait();
-  for (size_t i = 0; i < message->layouts.size(); ++i) {
-    if (message->tensors[i].defined()) take_elements(message->tensors[i], message->layouts[i], message->rooms[i]);
+  if (message->tells_which) {
+    const at::Tensor told = message->tensors.back().cpu();
+    message->tensors.pop_back();
+    for (size_t i = 0; i < message->tensors.size(); ++i) {
+      if (told.const_data_ptr<uint8_t>()[i] == 0) message->tensors[i].reset();
+    }
   }
-  message->rooms.clear();
   for (at::Tensor& tensor : message->tensors) {
     if (message->block >= 0 && message->block != kInputs && tensor.is_floating_point()) tensor.requires_grad_(true);
   }

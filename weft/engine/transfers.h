@@ -28,8 +28,9 @@ struct TensorShape {
 
 class Transfers {
  public:
-  /// `pipeline`: the ranks that hold the stages.
-  Transfers(const Group& pipeline, at::Device device);
+  /// `pipeline`: the ranks that hold the stages. `tells_which`: a gradient that is not defined where it is sent is none where
+  /// it is received; otherwise it is zero there.
+  Transfers(const Group& pipeline, at::Device device, bool tells_which = false);
 
   /// A step begins: headers are sent anew.
   void begin();
@@ -38,7 +39,7 @@ class Transfers {
   Work send_activation(int peer, int block, const Tensors& tensors, const std::string& what);
   /// Receives the output of `block`, which is in `result` once waited for; floating-point tensors take gradients.
   Work receive_activation(int peer, int block, Tensors& result, const std::string& what);
-  /// Sends those of `tensors` that are defined, the gradients of floating-point tensors of the output of `block`. Waits for
+  /// Sends `tensors`, the gradients of floating-point tensors of the output of `block`; some may be undefined. Waits for
   /// what was sent to this peer before, which has long arrived, so that no more than one is kept.
   Work send_gradient(int peer, int block, const Tensors& tensors, const std::string& what);
   /// Sends a micro-batch's inputs. Throws as send_activation() does, and waits as send_gradient().
@@ -66,6 +67,7 @@ class Transfers {
 
   const Group& pipeline_;
   at::Device device_;
+  bool tells_which_;
   std::map<std::pair<int, int>, Shapes> told_, learnt_;            // by peer and block
   std::map<int, Work> sent_gradients_, sent_batches_;              // by peer: the last one
   std::map<int, std::deque<std::shared_ptr<Incoming>>> incoming_;  // by peer: not started yet, in order

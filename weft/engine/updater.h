@@ -19,8 +19,8 @@ class Updater {
   virtual void add_squares(ExactSum& sum) = 0;
   /// Adds the squares of all gradients of the block as this rank's backward has left them, before any sum over ranks.
   virtual void add_block_squares(int /*block*/, ExactSum& /*sum*/) {}
-  /// The largest magnitude of the gradients and changes of statistics that this rank owns, as the bits of a float32, which
-  /// order as magnitudes do; asked for where updates need no norm, once a step, before any update.
+  /// The largest magnitude of the gradients that this rank owns, or of its changes of statistics where one is not finite, as
+  /// the bits of a float32, which order as magnitudes do; asked for where updates need no norm, once a step, before any update.
   virtual int64_t largest_gradient() { return 0; }
   /// Takes the largest of all ranks, for gradients that updates divide by `divisor`. Throws NumericError where updates would
   /// write what is not finite.

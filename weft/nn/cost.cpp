@@ -233,7 +233,7 @@ class BlockMeasurement {
     const Tensors in = leaves(inputs);
     add(seen.inputs, in);
     Observer observer(seen);
-    Tensors out = block_.forward(in, recorded_.context());
+    Tensors out = without_gaps(block_.forward(in, recorded_.context()));
     cost.traffic.forward = recorded_.take();
     outputs = detach_outputs(out);
     cost.forward_flops = seen.flops;
@@ -265,7 +265,7 @@ class BlockMeasurement {
       if (!spec.statistic && !spec.frozen) trained.push_back(spec.parameter);
     }
     Observer observer(seen);
-    Tensors out = block_.forward(in, recorded_.context()), gradients = gradients_of(out);
+    Tensors out = without_gaps(block_.forward(in, recorded_.context())), gradients = gradients_of(out);
     recorded_.take();
     seen.flops = 0.0;
     seen.peak_bytes = 0;

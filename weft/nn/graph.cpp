@@ -26,6 +26,15 @@ Tensors detach_outputs(const Tensors& outputs) {
   return result;
 }
 
+Tensors without_gaps(Tensors outputs) {
+  for (at::Tensor& output : outputs) {
+    int64_t span = output.numel() > 0 ? 1 : 0;
+    for (int64_t dim = 0; dim < output.dim() && span > 0; ++dim) span += (output.size(dim) - 1) * output.stride(dim);
+    if (span > output.numel()) output = output.contiguous();
+  }
+  return outputs;
+}
+
 Tensors widen(const Tensors& tensors) {
   Tensors result;
   result.reserve(tensors.size());

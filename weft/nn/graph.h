@@ -15,6 +15,11 @@ Tensors detach(const Tensors& tensors);
 /// nothing that the others came from is trained.
 Tensors detach_outputs(const Tensors& outputs);
 
+/// A block's outputs as it hands them on: a view that leaves out places between its elements (a token of each sequence, one of
+/// two halves) is copied, so that what stands for it elsewhere, on another stage or offloaded, takes no more memory than it and
+/// lies as it does.
+Tensors without_gaps(Tensors outputs);
+
 /// The tensors in the types that losses are computed in: bfloat16 and float16 become float32; all else is as it was.
 Tensors widen(const Tensors& tensors);
 

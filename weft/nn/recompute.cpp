@@ -22,6 +22,17 @@ struct HeldPart : torch::CustomClassHolder {
   GeneratorState before;  ///< what it draws from
 };
 
+/// Draws what it drew; what draws after it goes on where it was, also if it throws.
+at::Tensor again(const HeldPart& held, const at::Tensor& x) {
+  struct Restored {
+    explicit Restored(at::Device device) : now(device) {}
+    ~Restored() { now.restore(); }
+    GeneratorState now;
+  } const restored(x.device());
+  held.before.restore();
+  return held.part(x);
+}
+
 struct RecomputeFunction : torch::autograd::Function<RecomputeFunction> {
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, const c10::intrusive_ptr<HeldPart>& held) {
     ctx->save_for_backward({x});
@@ -34,10 +45,7 @@ struct RecomputeFunction : torch::autograd::Function<RecomputeFunction> {
     const at::Tensor x = ctx->get_saved_variables().front().detach().requires_grad_(true);
     const auto held = c10::static_intrusive_pointer_cast<HeldPart>(ctx->saved_data["part"].toCapsule());
     const at::AutoGradMode with_graph(true);
-    const GeneratorState now(x.device());
-    held->before.restore();
-    const at::Tensor y = held->part(x);
-    now.restore();
+    const at::Tensor y = again(*held, x);
     torch::autograd::backward({y}, {grads.front()});
     return {x.grad(), {}};
   }

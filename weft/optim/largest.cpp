@@ -59,13 +59,13 @@ int64_t largest_of_all(const std::vector<at::Tensor>& all) {
   return most;
 }
 
-/// The gradients that this rank owns, by group; those of statistics alone where told.
-std::vector<at::Tensor> owned_gradients(FlatModel& model, bool statistics_alone) {
+/// The gradients that this rank owns, by group, or the changes of statistics.
+std::vector<at::Tensor> owned_gradients(FlatModel& model, bool of_statistics) {
   std::vector<at::Tensor> all;
   for (int b = 0; b < model.num_blocks(); ++b) {
     const FlatBlock& flat = model.flat(b);
     for (const GroupRange& group : flat.groups) {
-      if (statistics_alone && group.group != ParamGroup::statistic) continue;
+      if (is_trained(group.group) == of_statistics) continue;
       const GroupRange own = flat.own(group);
       if (own.begin < own.end) all.push_back(flat.owned_gradients.narrow(0, own.begin, own.end - own.begin));
     }
@@ -86,12 +86,14 @@ bool is_finite(const at::Tensor& values) { return std::isfinite(magnitude_of(lar
 
 int64_t largest_gradient(FlatModel& model) {
   c10::NoGradGuard no_grad;
-  return largest_of_all(owned_gradients(model, /*statistics_alone=*/false));
+  const int64_t change = largest_of_all(owned_gradients(model, /*of_statistics=*/true));
+  if (!std::isfinite(magnitude_of(change))) return change;
+  return largest_of_all(owned_gradients(model, /*of_statistics=*/false));
 }
 
 bool has_finite_statistics(FlatModel& model) {
   c10::NoGradGuard no_grad;
-  return std::isfinite(magnitude_of(largest_of_all(owned_gradients(model, /*statistics_alone=*/true))));
+  return std::isfinite(magnitude_of(largest_of_all(owned_gradients(model, /*of_statistics=*/true))));
 }
 
 std::string first_not_finite(FlatModel& model) {

@@ -21,7 +21,7 @@ float magnitude_of(int64_t bits);
 /// Whether all values are finite.
 bool is_finite(const at::Tensor& values);
 
-/// largest_bits() of all gradients that this rank owns, changes of statistics among them.
+/// largest_bits() of all gradients that this rank owns; of changes of statistics if one of them is not finite.
 int64_t largest_gradient(FlatModel& model);
 /// Whether all changes of statistics that this rank owns are finite.
 bool has_finite_statistics(FlatModel& model);

@@ -101,7 +101,7 @@ class Estimate {
   /// Of the uses of a tied weight, side by side while ranks exchange them.
   int64_t tied_row_bytes() const {
     int64_t most = 0;
-    for (int block = 0; block < program_.num_blocks() && owns_; ++block) {
+    for (int block = 0; block < program_.num_blocks() && owns_ && !program_.master; ++block) {
       if (held_numel_[block] == 0 || program_.num_holders(block) == 1) continue;
       const int rows = tied_rows(program_, block);
       if (rows == 1) continue;

@@ -6,8 +6,10 @@
 #include <ATen/autocast_mode.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
 #include <c10/core/AutogradState.h>
 #include <c10/core/DefaultDtype.h>
 #include <c10/core/GradMode.h>
@@ -240,6 +242,22 @@ TEST(CallerState, OfAnotherThreadIsWithoutEffectToo) {
 }
 
 /// Their tensors have no graph, whoever computes with them; those of weft's own models are made at the start.
+/// The function that hands out micro-batches may look at what is trained.
+TEST(CallerState, IsThereInCallsFromWithinAStep) {
+  Trainer trainer(Mesh(World(), {{"dp", 1}}), sequential_model("net", network()), Sgd{.lr = 0.1},
+                  {.global_batch = 4, .micro_batch = 2});
+  const c10::NoGradGuard no_grad;
+  int asked = 0;
+  trainer.step([&]() -> Batch {
+    ++asked;
+    EXPECT_FALSE(c10::GradMode::is_enabled());
+    trainer.for_each_weight([](const std::string&, const at::Tensor&) {});
+    EXPECT_FALSE(c10::GradMode::is_enabled());
+    return {.inputs = {at::full({2, 6}, static_cast<double>(asked))}, .target = at::zeros({2}, at::kLong)};
+  });
+  EXPECT_EQ(asked, 2);
+}
+
 TEST(CallerState, ModulesMadeInInferenceModeAreRefused) {
   const c10::InferenceMode inference;
   const std::string error = refusal([] {

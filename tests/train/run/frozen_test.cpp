@@ -202,6 +202,7 @@ int64_t sent_to_stages(const InstructionList& list) {
   for (const Instruction& x : list) {
     if (x.op != Op::send) continue;
     bytes += kMicro * width[x.first] * static_cast<int64_t>(sizeof(float));
+    if (x.what == Payload::gradient) bytes += 1;  // whether there is one
     if (x.what == Payload::activation && x.micro == 0) bytes += 128 * 8;
   }
   return bytes;

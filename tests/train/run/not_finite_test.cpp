@@ -147,6 +147,17 @@ TEST(NotFinite, ChangesOfStatisticsCount) {
   EXPECT_TRUE(contains(error, "'0.running_var'")) << "the variance of one value: " << error;
 }
 
+/// A variance whose square float32 does not have is one like any other.
+TEST(NotFinite, ChangesOfStatisticsMayBeLarge) {
+  Sequential layers(torch::nn::BatchNorm1d(3), Linear(3, 2));
+  Trainer trainer(Mesh(World(), {{"dp", 1}}), model_of(layers, mean_square), AdamW{},
+                  {.global_batch = kSamples, .micro_batch = kSamples});
+  Batch batch = batch_of(World(), 1);
+  batch.inputs.front().mul_(1e12);
+  trainer.step(batch);
+  EXPECT_GT(layers->buffers()[1].max().item<float>(), 2e19F);
+}
+
 /// A block with weft's own batch norm.
 class OwnNorm : public Block {
  public:
@@ -193,18 +204,23 @@ TEST(NotFinite, WhatFloat32CannotDivideByIsRefused) {
     OptimizerOptions optimizer;
     double factor, clip;
     const char* says;
+    bool noise_scale = false;
   } table[] = {{"clipped", Sgd{.lr = 0.1}, 1e37, 1e-3, "so far above the clip of 0.001"},
                {"clipped, AdamW", AdamW{}, 1e37, 1e-3, "so far above the clip of 0.001"},
                {"clipped, LARS", Lars{}, 1e37, 1e-3, "so far above the clip of 0.001"},
                {"clipped within range", Sgd{.lr = 0.1}, 1e37, 1.0, ""},
                {"its square", AdamW{}, 1e22, 0.0, "whose square is larger than float32 has"},
+               {"its square, where the noise scale is measured", AdamW{}, 1e22, 0.0, "whose square is larger", true},
                {"its square, clipped", AdamW{}, 1e22, 1.0, ""},
                {"no square", Sgd{.lr = 1e-25, .momentum = 0.0}, 1e22, 0.0, ""}};
   for (const auto& row : table) {
     Sequential layers(Linear(3, 4), Linear(4, 2));
     const World world;
     Trainer trainer(Mesh(world, {{"dp", 1}}), model_of(layers, times(row.factor)), row.optimizer,
-                    {.global_batch = kSamples, .micro_batch = kSamples, .clip = row.clip});
+                    {.global_batch = kSamples,
+                     .micro_batch = row.noise_scale ? kSamples / 2 : kSamples,
+                     .clip = row.clip,
+                     .noise_scale = row.noise_scale});
     Batch batch = batch_of(world, 1);
     const std::string error = numeric_error([&] { trainer.step(batch); });
     EXPECT_EQ(contains(error, "step 1: "), *row.says != 0) << row.name << ": " << error;
@@ -270,6 +286,7 @@ TEST(NotFinite, IsNotSaved) {
         Batch batch = batch_of(world, world.size());
         batch.inputs = {at::ones({2, 3})};
         batch.target = at::ones({2, 2});
+        trainer.save(folder.file("good"));
         for (int step = 0; step < row.steps; ++step) trainer.step(batch);
         const std::string error = numeric_error([&] {
           in_background ? trainer.save_in_background(folder.file("a")) : static_cast<void>(trainer.save(folder.file("a")));
@@ -277,6 +294,8 @@ TEST(NotFinite, IsNotSaved) {
         });
         EXPECT_TRUE(contains(error, row.says)) << error;
         if (error != "nothing was thrown") ++refused;
+        trainer.load(folder.file("good"));  // what the trainer has is whole
+        trainer.save(folder.file("again"));
       };
       test::run_ranks(2, on_rank);
       EXPECT_EQ(refused, *row.says ? 2 : 0);

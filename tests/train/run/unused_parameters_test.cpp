@@ -11,8 +11,10 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/refusal.h"
 #include "tests/support/run_ranks.h"
 #include "weft/comm/mesh.h"
+#include "weft/models/vision.h"
 #include "weft/nn/module_block.h"
 #include "weft/train/run/trainer.h"
 
@@ -29,7 +31,7 @@ at::Tensor numbers(at::IntArrayRef sizes, int64_t seed) {
   return at::arange(numel, at::kFloat).mul(0.37).add(static_cast<double>(seed)).sin().view(sizes);
 }
 
-/// A layer that every sample goes through, one for those whose first number is above 1, and one for none.
+/// A layer that every sample goes through, one for those whose first number is above 1, and one whose outputs nobody reads.
 struct RoutedImpl : torch::nn::Module {
   RoutedImpl()
       : all(register_module("all", torch::nn::Linear(kWidth, kWidth))),
@@ -64,7 +66,14 @@ Batch batch_of(bool picked) {
 
 Weights weights_after(const World& world, const char* axis, const OptimizerOptions& optimizer, const TrainerOptions& options,
                       const std::vector<bool>& steps) {
-  Model model = sequential_model("net", layers(), product);
+  const torch::nn::Sequential net = layers();
+  const std::shared_ptr<RoutedImpl> routed = net->ptr<RoutedImpl>(0);
+  const std::shared_ptr<torch::nn::LinearImpl> last = net->ptr<torch::nn::LinearImpl>(1);
+  const auto first_block = [routed](const Tensors& in) -> Tensors { return {routed->forward(in[0]), routed->none(in[0])}; };
+  const auto last_block = [last](const Tensors& in) -> Tensors { return {last->forward(in[0])}; };
+  Model model{.name = "net",
+              .blocks = {{"0", "0", module_block("0", routed, first_block)}, {"1", "1", module_block("1", last, last_block)}},
+              .loss = product};
   model.hits = {};
   Trainer trainer(Mesh(world, {{axis, world.size()}}), model, optimizer, options);
   const bool whole = axis == std::string("pp");
@@ -183,6 +192,18 @@ TEST(UnusedParameters, AreLeftAsLibTorchLeavesThem) {
           libtorch<torch::optim::SGD>(torch::optim::SGDOptions(kRate).momentum(0.9), steps));
   compare(AdamW{.lr = kRate, .beta1 = 0.9, .beta2 = 0.99, .weight_decay = 0.0},
           libtorch<torch::optim::AdamW>(torch::optim::AdamWOptions(kRate).betas({0.9, 0.99}).weight_decay(0.0), steps));
+}
+
+/// Weft's own blocks tell nothing of theirs; a block behind them that reads their outputs without a graph is refused.
+TEST(UnusedParameters, OfBlocksThatAlwaysUseAllAreRefused) {
+  Model model = mlp({.inputs = kWidth, .width = kWidth, .layers = 2, .classes = kWidth});
+  torch::nn::Linear last(kWidth, kWidth);
+  const auto detached = [last](const Tensors& in) mutable -> Tensors { return {last->forward(in[0].detach())}; };
+  model.blocks.push_back({"last", "last", module_block("last", last.ptr(), detached)});
+  model.loss = product;
+  Trainer trainer(Mesh(World(), {{"dp", 1}}), model, Sgd{.lr = kRate}, {.global_batch = kSamples, .micro_batch = kSamples});
+  const std::string error = test::refusal([&] { trainer.step(batch_of(false)); });
+  EXPECT_NE(error.find("no block after 'head', and no loss, has a gradient for its outputs"), std::string::npos) << error;
 }
 
 }  // namespace

@@ -20,7 +20,8 @@ int64_t communication_bytes(const Recipe& recipe, const Program& program, int pp
   const bool other = recipe.layout.backend == "gloo" || recipe.layout.backend == "nccl";
   if (other || program.world_size() > kMostRanksOfAHost) return 0;
   int64_t bytes = 0;
-  for (const GroupSpec& spec : group_specs(program, pp_rank, recipe.layout.across_hosts != "exact")) {
+  for (const GroupSpec& spec :
+       group_specs(program, pp_rank, recipe.layout.across_hosts != "exact" && program.gradient_bytes == 4)) {
     GroupOptions options;
     if (spec.message_bytes > 0) options.message_bytes = spec.message_bytes;
     bytes += shm_memory_bytes(spec.ranks, options);

@@ -59,7 +59,7 @@ class TrainerAllocator : public FlatAllocator {
       case FlatBuffer::weights:
         return level_ == ShardLevel::optimizer || level_ == ShardLevel::gradients ? &groups_.along(kShardAxis) : nullptr;
       case FlatBuffer::gradients:
-        return &groups_.along(level_ == ShardLevel::none ? replica_axes_ : kShardAxis);
+        return &groups_.gradients_along(level_ == ShardLevel::none ? replica_axes_ : kShardAxis);
       case FlatBuffer::shard:
         return &groups_.along(kShardAxis);
       case FlatBuffer::inner:

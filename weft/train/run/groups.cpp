@@ -58,7 +58,8 @@ Axis axis_of(const GroupSpec& spec, const Mesh& mesh, const Program& program) {
 
 RankGroups make_groups(const Mesh& mesh, const Program& program, const GroupOptions& options) {
   RankGroups groups{.by_axes = AxisGroups(options.device), .all = {}};
-  for (const GroupSpec& spec : group_specs(program, mesh.coordinate("pp"), options.across_hosts != AcrossHosts::exact)) {
+  const bool rounds = options.across_hosts != AcrossHosts::exact && program.gradient_bytes == 4;
+  for (const GroupSpec& spec : group_specs(program, mesh.coordinate("pp"), rounds)) {
     GroupOptions own = options;
     if (!spec.gradients) own.across_hosts = AcrossHosts::exact;
     if (spec.message_bytes > 0) own.message_bytes = spec.message_bytes;

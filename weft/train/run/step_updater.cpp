@@ -59,7 +59,9 @@ void StepUpdater::set_average_updates(int64_t steps, int64_t updates) {
 
 void StepUpdater::add_squares(ExactSum& sum) {
   weft::add_squares(model_, sum);
-  if (!has_finite_statistics(model_)) sum.add(std::numeric_limits<double>::quiet_NaN());
+  if (has_finite_statistics(model_)) return;
+  if (scaled_) refuse_gradients("changes of statistics are not finite");  // which no loss scale mends
+  sum.add(std::numeric_limits<double>::quiet_NaN());
 }
 
 void StepUpdater::add_block_squares(int block, ExactSum& sum) { weft::add_block_squares(model_, block, sum); }
@@ -77,15 +79,18 @@ void StepUpdater::refuse_gradients(const std::string& what) {
       step_ + 1, what, where));
 }
 
-void StepUpdater::accept_largest(int64_t bits, double divisor) {
-  const double largest = magnitude_of(bits) / divisor;
-  if (!std::isfinite(magnitude_of(bits))) refuse_gradients("gradients or changes of statistics are not finite");
-  const double limit = squares_gradients_ ? std::sqrt(kLargestFloat) : kLargestFloat;
-  if (largest <= limit) return;
+double StepUpdater::largest_taken() const { return squares_gradients_ ? std::sqrt(kLargestFloat) : kLargestFloat; }
+
+void StepUpdater::refuse_size(const char* what, double size) const {
   throw NumericError(fmt::format(
-      "step {}: the largest gradient is {:.3g}, {} than float32 has; nothing was updated. Clip, lower the learning rate, "
-      "or check the data",
-      step_ + 1, largest, squares_gradients_ ? "whose square is larger" : "larger"));
+      "step {}: the {} is {:.3g}, {} than float32 has; nothing was updated. Clip, lower the learning rate, or check the data",
+      step_ + 1, what, size, squares_gradients_ ? "whose square is larger" : "larger"));
+}
+
+void StepUpdater::accept_largest(int64_t bits, double divisor) {
+  if (!std::isfinite(magnitude_of(bits))) refuse_gradients("gradients or changes of statistics are not finite");
+  const double largest = magnitude_of(bits) / divisor;
+  if (largest > largest_taken()) refuse_size("largest gradient", largest);
 }
 
 bool StepUpdater::accept(double norm) {
@@ -102,6 +107,7 @@ bool StepUpdater::accept(double norm) {
     return false;
   }
   if (clip_ > 0.0) factor_ = clip_factor(norm, clip_);
+  if (norm * factor_ > largest_taken()) refuse_size("gradient norm", norm * factor_);
   if (scaled_ && ++loss_scale_.good_steps == kGrowthInterval) {
     loss_scale_.scale = std::min(loss_scale_.scale * 2.0, std::max(loss_scale_.scale, kLargestScale));
     loss_scale_.good_steps = 0;

@@ -65,6 +65,8 @@ class StepUpdater : public Updater {
  private:
   UpdateStep step_with(double divisor) const;
   [[noreturn]] void refuse_gradients(const std::string& what);
+  [[noreturn]] void refuse_size(const char* what, double size) const;
+  double largest_taken() const;  ///< gradient, by which the optimizer's state stays finite
 
   FlatModel& model_;
   std::unique_ptr<Optimizer> optimizer_;

@@ -3,7 +3,8 @@
 // Each is irrelevant, put back or refused. A trainer computes as a new thread would: gradients on, no inference mode, no
 // dispatch key that a guard of the caller's took in or out, floats rounded and kept as IEEE 754 has it by default, its own
 // device, and the number of threads that it started with. The caller's own state is there again whenever the caller's code
-// runs: after each call, and in the functions that hand out micro-batches. Autocast is refused, as it would be without effect:
+// runs: after each call, and in the functions that hand out a step's micro-batches. (What saves and loads registered state, and
+// the data set of an evaluation, run in the trainer's.) Autocast is refused, as it would be without effect:
 // precision is the layout's. LibTorch's settings of which kernels a process uses are the user's, and stay as they were at the
 // start: other ones are refused (nothing of weft reads the default dtype, which may be any).
 #pragma once

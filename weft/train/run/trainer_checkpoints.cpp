@@ -26,12 +26,6 @@ namespace {
 /// What a rank has for its share where others wait for it. One that dies or fails is found out at once.
 constexpr std::chrono::hours kSlowestDisk{1};
 
-/// On all ranks where there is one on which state is not finite, before any writes.
-void refuse_together(RankMeeting& meeting, const std::string& path, const FiniteState& looked) {
-  const std::string error = meeting.verdict(looked.error());
-  if (!error.empty()) throw NumericError(fmt::format("{}: {}", path, error));
-}
-
 /// The copy that is not the newest snapshot's.
 int first_copy(RunBoard& board) {
   const std::optional<Snapshot> newest = newest_snapshot(board);
@@ -86,6 +80,7 @@ void Trainer::begin_save(const std::string& path, const SaveOptions& options, bo
       .storage = to.storage, .checkpoint = to.checkpoint, .replace = options.replace, .after = options.after};
   job.report.path = path;
   job.report.waited_s = asked.seconds();
+  std::string refused;  // of state that is not finite: on all ranks, before any writes, so that the trainer may go on
   s.attempt(fmt::format("saving {}", path), [&] {
     job.meeting = meet(fmt::format("saving {}", path));
     RankMeeting& meeting = *job.meeting;
@@ -94,9 +89,11 @@ void Trainer::begin_save(const std::string& path, const SaveOptions& options, bo
       FiniteState looked(*s.model, s.steps_done);
       if (!in_background) {
         for_each_written(s, [&looked](const StatePart& part) { looked.look_at(part); });
-        refuse_together(meeting, path, looked);
+        refused = meeting.verdict(looked.error());
+        if (!refused.empty()) return;
         job.write = [&s](DataWriter& writer) { for_each_written(s, [&writer](const StatePart& part) { writer.add(part); }); };
-        return s.saving.run_now(std::move(job));
+        s.saving.run_now(std::move(job));
+        return;
       }
       const MemoryLedger::Attached attached(s.options.ledger);
       const MemoryScope scope(MemoryCategory::saving);
@@ -105,7 +102,8 @@ void Trainer::begin_save(const std::string& path, const SaveOptions& options, bo
         looked.look_at(part);
         s.staging.add(part);
       });
-      refuse_together(meeting, path, looked);
+      refused = meeting.verdict(looked.error());
+      if (!refused.empty()) return s.staging.clear();
       job.write = [&s](DataWriter& writer) {
         for (const StatePart& part : s.staging.parts()) writer.add(part);
       };
@@ -116,6 +114,7 @@ void Trainer::begin_save(const std::string& path, const SaveOptions& options, bo
       throw;
     }
   });
+  if (!refused.empty()) throw NumericError(fmt::format("{}: {}", path, refused));
 }
 
 bool Trainer::is_saving() const { return state_->saving.is_under_way(); }

@@ -104,7 +104,7 @@ struct TrainerParts {
   Attempts attempts;
   int threads = 0;                       ///< that it computes with: those of the thread that started it; 0: none has yet
   KernelSettings settings;               ///< at the start
-  OwnThreadState* own_thread = nullptr;  ///< of the last call
+  OwnThreadState* own_thread = nullptr;  ///< of the call under way, the innermost
   std::optional<int> next_copy;          ///< that the next snapshot makes
   Staging staging;
   BackgroundSave saving;  ///< after what it reads
@@ -114,7 +114,11 @@ struct TrainerParts {
   auto in_own_thread(const std::string& what, const Call& call) {
     if (threads == 0) threads = num_threads();
     OwnThreadState own(options.communication.device, threads);
-    own_thread = &own;
+    struct Innermost {  // a caller's function may call the trainer again
+      OwnThreadState*& place;
+      OwnThreadState* before;
+      ~Innermost() { place = before; }
+    } const innermost{own_thread, std::exchange(own_thread, &own)};
     return as_error(what, call);
   }
 

@@ -137,9 +137,8 @@ class PlainLoop {
     const c10::NoGradGuard no_grad;
     for (size_t i = 0; i < names_.size(); ++i) outcome.values.emplace_back(names_[i], masters_[i].detach().clone());
     for (auto& [name, statistic] : statistics_) outcome.values.emplace_back(name, statistic.clone());
-    for (auto& [name, constant] : constants_) {
-      outcome.values.emplace_back(name, is_count(name) ? constant.floor_divide(kBatch / kMicroBatch) : constant);
-    }
+    for (auto& [count, forwards] : counts_) count.add_(forwards.sub(count).floor_divide(kBatch / kMicroBatch));
+    for (auto& [name, constant] : constants_) outcome.values.emplace_back(name, constant);
     std::sort(outcome.values.begin(), outcome.values.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
     return outcome;
   }
@@ -161,7 +160,8 @@ class PlainLoop {
       if (is_running(name)) {
         statistics_.emplace_back(name, value);
       } else {
-        constants_.emplace_back(name, is_count(name) ? value : value.clone());
+        constants_.emplace_back(name, value.clone());
+        if (is_count(name)) counts_.emplace_back(constants_.back().second, value);
       }
     }
   }
@@ -232,6 +232,7 @@ class PlainLoop {
   std::vector<at::Tensor> parameters_, masters_;
   std::vector<std::pair<std::string, at::Tensor>> statistics_;
   std::vector<std::pair<std::string, at::Tensor>> constants_;  ///< other buffers, as they are in the end
+  std::vector<std::pair<at::Tensor, at::Tensor>> counts_;      ///< as they are told, and as forwards leave them
   std::unique_ptr<torch::optim::SGD> optimizer_;
   double count_ = 0.0;
   int drawn_ = 0;
