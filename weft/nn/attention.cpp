@@ -87,7 +87,7 @@ at::Tensor attention(const at::Tensor& qkv, int64_t heads) {
 }
 
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
-  check_grouped(q, k);
+  check_grouped(q, k, v);
   if (q.is_cpu() || q.is_meta()) return GroupedFlashAttention::apply(q, k, v);
   const int64_t times = q.size(1) / k.size(1);
   return merge_heads(at::scaled_dot_product_attention(q, repeat_heads(k, times), repeat_heads(v, times), {}, 0.0,

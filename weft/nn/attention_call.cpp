@@ -3,10 +3,10 @@
 #include <ATen/core/ivalue.h>
 #include <c10/core/GradMode.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "weft/base/error.h"
 #include "weft/nn/sequence_shards.h"
+#include "weft/nn/tensor_checks.h"
 
 namespace weft {
 
@@ -16,10 +16,6 @@ struct HeldCall : torch::CustomClassHolder {
   explicit HeldCall(AttentionCall call) : call(std::move(call)) {}
   AttentionCall call;
 };
-
-std::string shape_text(const at::Tensor& x) {
-  return fmt::format("{} [{}]", c10::toString(x.scalar_type()), fmt::join(x.sizes(), ", "));
-}
 
 /// Whether k or v goes with q: all is alike but the heads.
 bool goes_with(const at::Tensor& q, const at::Tensor& x) {
@@ -46,7 +42,7 @@ void check(const AttentionCall& call, const at::Tensor& q, const at::Tensor& k, 
     throw InputError(
         fmt::format("{}: q {}, k {} and v {} do not fit; q is [batch, heads, tokens, head width], and k and v have "
                     "all of it but the heads, which theirs divide",
-                    call.where(), shape_text(q), shape_text(k), shape_text(v)));
+                    call.where(), type_and_shape(q), type_and_shape(k), type_and_shape(v)));
   }
   check_there(call, [&] { zigzag(q.size(2) * call.group.size(), call.group.size(), call.group.rank()); });
 }

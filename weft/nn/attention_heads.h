@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "weft/nn/attention_parts.h"
+
 namespace weft {
 
 /// One third of qkv [batch, tokens, 3 width] as [batch, heads, tokens, head width]: a view.
@@ -20,7 +22,14 @@ at::Tensor as_heads(const at::Tensor& x, int64_t heads);
 /// that is not split by heads, has none.
 void check_heads(const at::Tensor& qkv, int64_t heads);
 
-/// Throws InputError unless the key-value heads of k divide the query heads of q, [batch, heads, tokens, head width] both.
-void check_grouped(const at::Tensor& q, const at::Tensor& k);
+/// Throws InputError unless q is [batch, heads, tokens, head width], and k and v are like it but for their heads, which divide
+/// those of q, and, without a mask, their tokens.
+void check_grouped(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, AttentionMask mask = AttentionMask::causal);
+
+/// Throws InputError unless dout is like q and `whole` what attention over q gives.
+void check_whole(const at::Tensor& dout, const at::Tensor& q, const AttentionPiece& whole);
+
+/// Throws InputError unless each is like that which it is the gradient of.
+void check_into(const AttentionGradients& into, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v);
 
 }  // namespace weft

@@ -25,6 +25,7 @@
 #include "weft/nn/batch_statistics.h"
 #include "weft/nn/graph.h"
 #include "weft/nn/pixel_norm.h"
+#include "weft/nn/tensor_checks.h"
 #include "weft/nn/tree_sum.h"
 
 namespace weft {
@@ -129,7 +130,7 @@ bool is_alone(const Context& context) { return context.batch.size() == 1 && cont
 /// As PyTorch does: a single value has no variance, and the running one would be no number. On the meta device, on which costs
 /// are taken, there are no values.
 void expect_several_values(const at::Tensor& x) {
-  if (x.is_meta() || x.size(1) == 0 || x.numel() / x.size(1) != 1) return;
+  if (x.is_meta() || x.numel() / x.size(1) != 1) return;
   throw InputError(fmt::format(
       "batch norm: one value a channel in training, x is [{}]; it takes 2 or more: larger micro-batches (batch.micro), "
       "larger images, or layout.sync_batch_norm, which counts those of several ranks",
@@ -137,12 +138,17 @@ void expect_several_values(const at::Tensor& x) {
 }
 
 at::Tensor by_operators(const at::Tensor& x, const BatchNormState& state, const Context& context) {
+  // Contiguous, as LibTorch's kernels read them so, whatever their strides.
   const at::ScalarType type = state.running_mean.scalar_type();
-  const at::Tensor weight = state.weight.to(type), bias = state.bias.to(type);
+  const at::Tensor weight = state.weight.to(type).contiguous(), bias = state.bias.to(type).contiguous();
   if (context.training && is_alone(context)) expect_several_values(x);
   if (!context.training || is_alone(context)) {
-    return at::batch_norm(x, weight, bias, state.running_mean, state.running_var, context.training, state.momentum, state.eps,
-                          /*cudnn_enabled=*/true);
+    const at::Tensor mean = state.running_mean.contiguous(), var = state.running_var.contiguous();
+    const at::Tensor y = at::batch_norm(x, weight, bias, mean, var, context.training, state.momentum, state.eps,
+                                        /*cudnn_enabled=*/true);
+    if (!mean.is_same(state.running_mean)) state.running_mean.variable_data().copy_(mean);
+    if (!var.is_same(state.running_var)) state.running_var.variable_data().copy_(var);
+    return y;
   }
   return BatchNormFunction::apply(x, weight, bias, state, c10::make_intrusive<BatchRanks>(context.batch, context.batch_pieces));
 }
@@ -155,11 +161,14 @@ bool takes_pixels(const at::Tensor& x, const BatchNormState& state, const Contex
 }  // namespace
 
 at::Tensor batch_norm(const at::Tensor& x, const BatchNormState& state, const Context& context) {
+  check_state(x, state, context.training);
   return takes_pixels(x, state, context) ? pixel_norm(x, state, context, {}) : by_operators(x, state, context);
 }
 
 at::Tensor batch_norm_relu(const at::Tensor& x, const BatchNormState& state, const Context& context,
                            const at::Tensor& shortcut) {
+  check_state(x, state, context.training);
+  if (shortcut.defined()) TensorChecks("batch norm").like("shortcut", shortcut, x);
   if (takes_pixels(x, state, context))
     return pixel_norm(x, state, context, {.added = shortcut.defined() ? std::optional(shortcut) : std::nullopt, .relu = true});
   const at::Tensor y = by_operators(x, state, context);

@@ -11,11 +11,8 @@
 
 namespace weft {
 
-/// The samples (dim 0) of x that are piece `piece` of `pieces` equal ones.
-inline at::Tensor batch_piece(const at::Tensor& x, int64_t piece, int64_t pieces) {
-  const int64_t samples = x.size(0) / pieces;
-  return pieces == 1 ? x : x.narrow(0, piece * samples, samples);
-}
+/// The samples (dim 0) of x that are piece `piece` of `pieces` equal ones. Throws InputError where there are no such.
+at::Tensor batch_piece(const at::Tensor& x, int64_t piece, int64_t pieces);
 
 /// What is made of each piece, side by side along dim 0.
 at::Tensor of_batch_pieces(int64_t pieces, const std::function<at::Tensor(int64_t)>& of_piece);

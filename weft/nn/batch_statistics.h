@@ -10,6 +10,10 @@
 
 namespace weft {
 
+/// Throws InputError unless x is [samples, channels, ...], with some channels, and the state's tensors are [channels]; the
+/// running ones, which `training` changes, of its type, or float32 beside a narrow x.
+void check_state(const at::Tensor& x, const BatchNormState& state, bool training);
+
 /// Of the values of all ranks; tensors [channels], in the type of the running ones.
 struct BatchStatistics {
   at::Tensor mean;     ///< of each channel

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "weft/nn/tensor_checks.h"
+
 // The instructions that the kernels are compiled for a second time; which of the two runs is decided when the program does.
 #if defined(__x86_64__)
 #define WEFT_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")))
@@ -254,14 +256,48 @@ at::Tensor sums_of(Pass pass, const at::Tensor& x, Rows rows) {
   return parts[0];
 }
 
+constexpr TensorChecks kCheck("batch norm by pixels");
+
+/// x [n, channels, h, w] in the order that the passes read.
+void check_pixels(const at::Tensor& x) {
+  kCheck.floats("x", x, 4);
+  const bool fits = (x.is_cpu() || x.is_meta()) && (x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16) &&
+                    x.dim() == 4 && x.is_contiguous(at::MemoryFormat::ChannelsLast);
+  kCheck.that(fits, "x", x, "Float or BFloat16 [n, channels, h, w], channels last, on the CPU");
+}
+
+void check_like(const char* name, const at::Tensor& other, const at::Tensor& x) {
+  kCheck.like(name, other, x);
+  kCheck.that(other.is_contiguous(at::MemoryFormat::ChannelsLast), name, other, "channels last");
+}
+
+void check_of_channels(const char* name, const at::Tensor& values, const at::Tensor& x) {
+  kCheck.sizes(name, values, {x.size(1)}, x);
+  kCheck.that(values.scalar_type() == at::kFloat && values.is_contiguous(), name, values, "Float, contiguous");
+}
+
+void check_gradient(const ChannelGradient& gradient) {
+  check_pixels(gradient.x);
+  check_like("dy", gradient.dy, gradient.x);
+  if (gradient.y.defined()) check_like("y", gradient.y, gradient.x);
+  check_of_channels("mean", gradient.mean, gradient.x);
+}
+
 const void* values(const at::Tensor& x) { return x.defined() && !x.is_meta() ? x.const_data_ptr() : nullptr; }
 
 }  // namespace
 
-at::Tensor channel_sums(const at::Tensor& x) { return sums_of(Pass::sums, x, {.x = values(x)}); }
+at::Tensor channel_sums(const at::Tensor& x) {
+  check_pixels(x);
+  return sums_of(Pass::sums, x, {.x = values(x)});
+}
 
 at::Tensor scale_channels(const at::Tensor& x, const at::Tensor& scale, const at::Tensor& offset, const at::Tensor& added,
                           bool relu) {
+  check_pixels(x);
+  check_of_channels("scale", scale, x);
+  check_of_channels("offset", offset, x);
+  if (added.defined()) check_like("added", added, x);
   const at::Tensor y = at::empty_like(x);
   if (x.is_meta() || x.numel() == 0) return y;
   const Rows rows{.x = values(x),
@@ -275,6 +311,8 @@ at::Tensor scale_channels(const at::Tensor& x, const at::Tensor& scale, const at
 }
 
 at::Tensor gradient_sums(const ChannelGradient& gradient, const at::Tensor& kept) {
+  check_gradient(gradient);
+  if (kept.defined()) check_like("kept", kept, gradient.x);
   return sums_of(Pass::gradient_sums, gradient.x,
                  {.x = values(gradient.x),
                   .dy = values(gradient.dy),
@@ -285,6 +323,11 @@ at::Tensor gradient_sums(const ChannelGradient& gradient, const at::Tensor& kept
 
 void gradient_of_x(const at::Tensor& out, const ChannelGradient& gradient, const at::Tensor& scale, const at::Tensor& slope,
                    const at::Tensor& offset) {
+  check_gradient(gradient);
+  check_like("out", out, gradient.x);
+  check_of_channels("scale", scale, out);
+  check_of_channels("slope", slope, out);
+  check_of_channels("offset", offset, out);
   if (out.is_meta() || out.numel() == 0) return;
   const Rows rows{.x = values(gradient.x),
                   .dy = values(gradient.dy),

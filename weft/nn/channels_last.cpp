@@ -18,13 +18,13 @@ bool are_faster_here() {
 }  // namespace
 
 bool lies_channels_last(const at::Tensor& x) {
-  return x.dim() == 4 && x.suggest_memory_format() == at::MemoryFormat::ChannelsLast &&
+  return x.defined() && x.dim() == 4 && x.suggest_memory_format() == at::MemoryFormat::ChannelsLast &&
          x.is_contiguous(at::MemoryFormat::ChannelsLast);
 }
 
 bool is_better_channels_last(const at::Tensor& x) {
-  return x.dim() == 4 && (x.is_cpu() || x.is_meta()) && (x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16) &&
-         are_faster_here();
+  return x.defined() && x.dim() == 4 && (x.is_cpu() || x.is_meta()) &&
+         (x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16) && are_faster_here();
 }
 
 at::Tensor channels_last(const at::Tensor& x) {

@@ -15,6 +15,7 @@
 #include "weft/base/error.h"
 #include "weft/nn/graph.h"
 #include "weft/nn/kernels/cross_entropy_kernels.h"
+#include "weft/nn/tensor_checks.h"
 
 namespace weft {
 
@@ -85,11 +86,19 @@ struct ClassLossFunction : torch::autograd::Function<ClassLossFunction> {
 }  // namespace
 
 bool fits_class_loss(const at::Tensor& logits, const at::Tensor& target) {
+  if (!logits.defined() || !target.defined()) return false;
   return (logits.is_cpu() || logits.is_meta()) && logits.device() == target.device() && logits.scalar_type() == at::kFloat &&
-         target.scalar_type() == at::kLong && logits.dim() == 2 && logits.size(1) > 0 && target.numel() == logits.size(0);
+         target.scalar_type() == at::kLong && logits.dim() == 2 && logits.size(1) > 0 && target.dim() == 1 &&
+         target.size(0) == logits.size(0);
 }
 
 at::Tensor class_loss(const at::Tensor& logits, const at::Tensor& target, int64_t ignored) {
+  const TensorChecks check("loss");
+  check.floats("logits", logits);
+  check.that(logits.scalar_type() == at::kFloat && logits.dim() == 2 && logits.size(1) > 0, "logits", logits,
+             "Float [rows, classes]");
+  check.sizes("target", target, {logits.size(0)}, logits);
+  check.that(fits_class_loss(logits, target), "target", target, "Long, beside logits on the CPU");
   return ClassLossFunction::apply(logits, target, ignored, at::GradMode::is_enabled() && logits.requires_grad());
 }
 

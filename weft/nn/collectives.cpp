@@ -9,6 +9,7 @@
 
 #include "weft/base/error.h"
 #include "weft/nn/graph.h"
+#include "weft/nn/tensor_checks.h"
 #include "weft/nn/travelling.h"
 
 namespace weft {
@@ -96,6 +97,11 @@ struct Collective : torch::autograd::Function<Collective> {
 };
 
 at::Tensor apply(Kind kind, const at::Tensor& x, int64_t dim, const Group& group, const std::string& what) {
+  if (kind == Kind::copy || kind == Kind::sum) {
+    TensorChecks(what).dense("x", x);
+  } else {
+    dim = checked_dim(x, dim, what);
+  }
   if (group.size() == 1) return x;
   return Collective::apply(x, c10::make_intrusive<Call>(group, what, dim), static_cast<int64_t>(kind));
 }
@@ -103,17 +109,20 @@ at::Tensor apply(Kind kind, const at::Tensor& x, int64_t dim, const Group& group
 }  // namespace
 
 void check_split_over(const Split& split, const Group& group) {
+  if (split.segments.empty()) throw InputError(fmt::format("layer {}: its split has no segments", split.layer));
   if (split.parts == group.size()) return;
   throw InputError(fmt::format("layer {}: it is split over {} ranks, but Context::tp has {}; hand on the block's own context",
                                split.layer, split.parts, group.size()));
 }
 
 at::Tensor gathered(const at::Tensor& x, int64_t dim, const Group& group, const std::string& what) {
+  checked_dim(x, dim, what);
   if (group.size() == 1) return x;
   return begin_gather(x, dim, group, what).wait();
 }
 
 at::Tensor scattered_sum(const at::Tensor& x, int64_t dim, const Group& group, const std::string& what) {
+  dim = checked_dim(x, dim, what);
   if (group.size() == 1) return x;
   check_divides(x, dim, group, what);
   std::vector<int64_t> parts = x.sizes().vec();

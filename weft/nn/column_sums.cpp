@@ -7,10 +7,12 @@
 #include "weft/nn/kernels/column_sums_kernels.h"
 #include "weft/nn/kernels/tensors.h"
 #include "weft/nn/row_chunks.h"
+#include "weft/nn/tensor_checks.h"
 
 namespace weft {
 
 at::Tensor column_sums(const at::Tensor& x, at::ScalarType type) {
+  TensorChecks("column sums").floating("x", x, {TensorChecks::kAny, TensorChecks::kAny}, x);
   if (!fits_kernels({x})) return x.sum(0).to(type);
   const int64_t rows = x.size(0), columns = x.size(1), bytes = static_cast<int64_t>(x.element_size());
   const RowChunks chunks(rows);

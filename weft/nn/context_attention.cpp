@@ -1,6 +1,7 @@
 #include "weft/nn/context_attention.h"
 
 #include "weft/nn/attention_bytes.h"
+#include "weft/nn/attention_call.h"
 
 namespace weft {
 
@@ -18,6 +19,7 @@ bool ring_sends_less(const AttentionShape& shape) {
 
 at::Tensor context_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const Group& cp,
                              ContextAttention method, std::string_view what) {
+  check({"attention", cp, std::string(what)}, q, k, v);
   const AttentionShape shape = {.batch = q.size(0),
                                 .heads = q.size(1),
                                 .kv_heads = k.size(1),

@@ -14,12 +14,23 @@
 #include "weft/nn/channels_last.h"
 #include "weft/nn/collectives.h"
 #include "weft/nn/split_backward.h"
+#include "weft/nn/tensor_checks.h"
 #include "weft/nn/weighted_layer.h"
 #include "weft/nn/window_product.h"
 
 namespace weft {
 
 namespace {
+
+/// x [n, in, h, w], weight [out, in, k, k], bias [out].
+void check_convolution(const at::Tensor& x, const Parameter& weight, const Parameter* bias) {
+  const TensorChecks check("convolution");
+  check.floating("x", x, {TensorChecks::kAny, TensorChecks::kAny, TensorChecks::kAny, TensorChecks::kAny}, x);
+  check.floating("weight", weight.value, {TensorChecks::kAny, x.size(1), TensorChecks::kAny, TensorChecks::kAny}, x);
+  check.that(weight.value.size(2) >= 1 && weight.value.size(2) == weight.value.size(3), "weight", weight.value,
+             "[out, in, k, k] of square filters");
+  if (bias) check.floating("bias", bias->value, {weight.value.size(0)}, x);
+}
 
 /// With autograd's gradients.
 at::Tensor plain_convolution(const at::Tensor& x, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
@@ -82,6 +93,7 @@ at::Tensor part_of_channels(const at::Tensor& x, const Parameter& weight, const 
 
 at::Tensor convolution(const at::Tensor& x, Parameter& weight, Parameter* bias, int64_t stride, int64_t pieces) {
   const WeightedLayer& layer = convolution_of(stride);
+  check_convolution(x, weight, bias);
   if (gradients_have_places(weight, bias)) return apply(layer, x, weight, bias, pieces);
   return of_batch_pieces(pieces, [&](int64_t piece) {
     return plain_convolution(batch_piece(x, piece, pieces), weight.value, value_of(bias), stride);
@@ -90,7 +102,13 @@ at::Tensor convolution(const at::Tensor& x, Parameter& weight, Parameter* bias, 
 
 at::Tensor split_convolution(const at::Tensor& x, const Parameter& weight, Parameter* bias, const Context& context,
                              const Convolve& convolve) {
+  if (!weight.split) throw InputError("convolution: its weight is not split; call convolution()");
   const Split& split = *weight.split;
+  check_split_over(split, context.tp);
+  const TensorChecks check("convolution");
+  check.floats("x", x, 3);
+  check.floats("weight", weight.value, 3);
+  if (bias) check.floating("bias", bias->value, {weight.value.size(0)}, x);
   const std::string output = "output of " + split.layer;
   if (split.dim == 0) {
     const at::Tensor y = convolve(copy_to(x, context.tp, "input of " + split.layer), bias);

@@ -1,12 +1,15 @@
 #include "weft/nn/document_attention.h"
 
+#include <ATen/OpMathType.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
+#include <fmt/core.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/custom_class.h>
 
+#include "weft/base/error.h"
 #include "weft/nn/attention_heads.h"
 #include "weft/nn/attention_piece.h"
 #include "weft/nn/graph.h"
@@ -24,6 +27,29 @@ struct HeldRuns : torch::CustomClassHolder {
   DocumentRuns runs;
 };
 
+/// Throws InputError unless the runs are all tokens of `samples` samples of `tokens`, in order.
+void check_runs(const DocumentRuns& runs, int64_t samples, int64_t tokens) {
+  int64_t sample = 0, token = 0;
+  for (const DocumentRun& run : runs) {
+    const bool follows = run.sample == sample && run.begin == token && run.samples >= 1 && run.samples <= samples - sample &&
+                         run.tokens >= 1 && run.tokens <= tokens - token && (run.samples == 1 || run.tokens == tokens);
+    if (!follows) {
+      throw InputError(
+          fmt::format("attention within documents: a run of {} x {} tokens at sample {}, token {}, where sample {}, "
+                      "token {} of {} x {} comes next; runs are all tokens, in order",
+                      run.samples, run.tokens, run.sample, run.begin, sample, token, samples, tokens));
+    }
+    token += run.tokens;
+    if (token < tokens) continue;
+    token = 0;
+    sample += run.samples;
+  }
+  if (sample == samples || tokens == 0) return;
+  throw InputError(
+      fmt::format("attention within documents: the runs end at sample {}, token {} of {} x {}; runs are all tokens", sample,
+                  token, samples, tokens));
+}
+
 /// The document's part of x [batch, heads, tokens, ...]: a view.
 at::Tensor part_of(const at::Tensor& x, const DocumentRun& run) {
   return x.narrow(0, run.sample, run.samples).narrow(2, run.begin, run.tokens);
@@ -31,13 +57,13 @@ at::Tensor part_of(const at::Tensor& x, const DocumentRun& run) {
 
 /// The output [batch, tokens, width] and the log-sums [batch, heads, tokens].
 AttentionPiece attend_within(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const DocumentRuns& runs) {
-  AttentionPiece all;
-  all.out = at::empty({q.size(0), q.size(2), q.size(1) * q.size(3)}, q.options());
+  const at::TensorOptions wide = q.options().dtype(at::toOpMathType(q.scalar_type()));
+  const AttentionPiece all{at::empty({q.size(0), q.size(2), q.size(1) * q.size(3)}, q.options()),
+                           at::empty({q.size(0), q.size(1), q.size(2)}, wide)};
   const at::Tensor out = as_heads(all.out, q.size(1));
   for (const DocumentRun& run : runs) {
     const AttentionPiece one =
         attend(part_of(q, run), part_of(k, run), part_of(v, run), AttentionMask::causal, AttentionKernel::flash);
-    if (!all.logsumexp.defined()) all.logsumexp = at::empty({q.size(0), q.size(1), q.size(2)}, one.logsumexp.options());
     part_of(out, run).copy_(one.out);
     part_of(all.logsumexp, run).copy_(one.logsumexp);
   }
@@ -107,18 +133,23 @@ bool has_kernel(const at::Tensor& x) { return x.is_cpu() || x.is_meta(); }
 
 at::Tensor document_attention(const at::Tensor& qkv, int64_t heads, const DocumentRuns& runs) {
   check_heads(qkv, heads);
+  check_runs(runs, qkv.size(0), qkv.size(1));
   if (has_kernel(qkv)) return WithinDocuments::apply(qkv, heads, c10::make_intrusive<HeldRuns>(runs));
   return document_attention_by_graph(split_heads(qkv, 0, heads), split_heads(qkv, 1, heads), split_heads(qkv, 2, heads), runs);
 }
 
 at::Tensor document_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const DocumentRuns& runs) {
-  check_grouped(q, k);
+  check_grouped(q, k, v);
+  check_runs(runs, q.size(0), q.size(2));
   if (has_kernel(q)) return GroupedWithinDocuments::apply(q, k, v, c10::make_intrusive<HeldRuns>(runs));
   return document_attention_by_graph(q, k, v, runs);
 }
 
 at::Tensor document_attention_by_graph(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                                        const DocumentRuns& runs) {
+  check_grouped(q, k, v);
+  check_runs(runs, q.size(0), q.size(2));
+  if (runs.empty()) return merge_heads(q);  // no tokens
   const int64_t times = q.size(1) / k.size(1);
   std::vector<at::Tensor> samples, documents;
   samples.reserve(runs.size());

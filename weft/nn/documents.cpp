@@ -1,19 +1,11 @@
 #include "weft/nn/documents.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "weft/base/error.h"
+#include "weft/nn/tensor_checks.h"
 
 namespace weft {
-
-namespace {
-
-std::string type_and_shape(const at::Tensor& x) {
-  return fmt::format("{} [{}]", c10::toString(x.scalar_type()), fmt::join(x.sizes(), ", "));
-}
-
-}  // namespace
 
 Documents::Documents(const Tensors& inputs, const Context& context, const std::string& what) : what_(what) {
   if (inputs.size() < 2) return;
@@ -24,7 +16,7 @@ Documents::Documents(const Tensors& inputs, const Context& context, const std::s
                     "(layout.cp = {}); use cp = 1",
                     what, context.cp.size()));
   }
-  if (places_.scalar_type() != at::kLong || places_.dim() != 2) {
+  if (!places_.defined() || places_.scalar_type() != at::kLong || places_.dim() != 2) {
     throw InputError(
         fmt::format("{}: input 1 tells each token's place within its document and must be int64 [batch, tokens]; it is {}",
                     what, type_and_shape(places_)));
@@ -34,7 +26,7 @@ Documents::Documents(const Tensors& inputs, const Context& context, const std::s
 }
 
 void Documents::check_beside(const at::Tensor& ids) const {
-  if (!places_.defined() || places_.sizes() == ids.sizes()) return;
+  if (!places_.defined() || (ids.defined() && places_.sizes() == ids.sizes())) return;
   throw InputError(fmt::format("{}: input 1 tells each token's place within its document and is {}, but the token ids are {}",
                                what_, type_and_shape(places_), type_and_shape(ids)));
 }

@@ -6,6 +6,7 @@
 #include "weft/base/error.h"
 #include "weft/nn/collectives.h"
 #include "weft/nn/pieces.h"
+#include "weft/nn/tensor_checks.h"
 #include "weft/nn/whole_value.h"
 
 namespace weft {
@@ -13,7 +14,11 @@ namespace weft {
 /// Rows of other ranks' entries are zero, so that the sum over the ranks has the bits of the one that is not. An id of no entry
 /// is no rank's, and must not be zeros on all of them: it is out of range on every rank, as on one device.
 at::Tensor embedding(const at::Tensor& ids, const Parameter& weight, const Context& context) {
+  const TensorChecks check("embedding");
+  check.dense("weight", weight.value);
   if (!weight.split) {
+    check.sizes("weight", weight.value, {TensorChecks::kAny, TensorChecks::kAny}, weight.value);
+    check.ids("ids", ids, weight.value);
     const at::Tensor own = context.sequence_parallel ? own_part(ids, ids.dim() - 1, context.tp, "ids") : ids;
     return at::embedding(whole_value(weight, context), own);
   }
@@ -24,7 +29,11 @@ at::Tensor embedding(const at::Tensor& ids, const Parameter& weight, const Conte
                                  split.layer));
   }
   if (split.pieces > 0) return embedding_of_pieces(ids, weight, context);
+  check.sizes("weight", weight.value, {TensorChecks::kAny, TensorChecks::kAny}, weight.value);
+  check.ids("ids", ids, weight.value);
   const int64_t entries = weight.value.size(0), first = entries * split.part;
+  check.that(entries == part_of_segment(split.segments.front(), split.parts), "weight", weight.value,
+             fmt::format("the part of {} entries over {} ranks", split.segments.front(), split.parts));
   const at::Tensor elsewhere = ids.lt(first).bitwise_or_(ids.ge(first + entries));
   const at::Tensor nowhere = ids.lt(0).bitwise_or_(ids.ge(split.segments.front()));
   const at::Tensor index = ids.sub(first).masked_fill_(elsewhere, 0).masked_fill_(nowhere, entries);

@@ -9,6 +9,7 @@
 #include "weft/nn/graph.h"
 #include "weft/nn/kernels/gelu_kernels.h"
 #include "weft/nn/kernels/tensors.h"
+#include "weft/nn/tensor_checks.h"
 
 namespace weft {
 
@@ -42,6 +43,13 @@ void backward_by_kernel(const at::Tensor& dx, const at::Tensor& y, const at::Ten
   in_parts(x, rows, [&](const GeluRows& part) { gelu_backward_rows(element_of(x), part); });
 }
 
+void check_gradient(const at::Tensor& dx, const at::Tensor& dy, const at::Tensor& x) {
+  const TensorChecks check("gelu's gradient");
+  check.floats("x", x);
+  check.place("dx", dx, x.sizes(), x);
+  check.like("dy", dy, x);
+}
+
 struct GeluFunction : torch::autograd::Function<GeluFunction> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x) {
     context->save_for_backward({x});
@@ -58,9 +66,13 @@ struct GeluFunction : torch::autograd::Function<GeluFunction> {
 
 }  // namespace
 
-at::Tensor gelu(const at::Tensor& x) { return GeluFunction::apply(x); }
+at::Tensor gelu(const at::Tensor& x) {
+  TensorChecks("gelu").floats("x", x);
+  return GeluFunction::apply(x);
+}
 
 at::Tensor gelu_value(const at::Tensor& x) {
+  TensorChecks("gelu").floats("x", x);
   if (!fits_kernels({x})) return at::gelu(x, "tanh");
   at::Tensor y = at::empty_like(x);
   in_parts(x, {.x = data_of(x), .y = data_of(y)}, [&](const GeluRows& part) { gelu_rows(element_of(x), part); });
@@ -68,6 +80,7 @@ at::Tensor gelu_value(const at::Tensor& x) {
 }
 
 void gelu_gradient(const at::Tensor& dx, const at::Tensor& dy, const at::Tensor& x) {
+  check_gradient(dx, dy, x);
   if (fits_kernels({x, dx, dy})) {
     backward_by_kernel(dx, {}, dy, x);
   } else {
@@ -76,6 +89,8 @@ void gelu_gradient(const at::Tensor& dx, const at::Tensor& dy, const at::Tensor&
 }
 
 void gelu_gradient_and_value(const at::Tensor& dx, const at::Tensor& y, const at::Tensor& dy, const at::Tensor& x) {
+  check_gradient(dx, dy, x);
+  TensorChecks("gelu's gradient").place("y", y, x.sizes(), x);
   if (fits_kernels({x, dx, dy, y})) return backward_by_kernel(dx, y, dy, x);
   gelu_gradient(dx, dy, x);
   y.copy_(gelu_value(x));

@@ -64,6 +64,10 @@ GraphEnds::GraphEnds(const Tensors& outputs) {
 }
 
 void run_backward(const GraphEnds& ends, const Tensors& gradients) {
+  if (gradients.size() != ends.ends_.size()) {
+    throw InputError(fmt::format("backward: {} gradients for {} outputs; an undefined one stands for none", gradients.size(),
+                                 ends.ends_.size()));
+  }
   torch::autograd::edge_list roots;
   Tensors seeds;
   for (size_t i = 0; i < ends.ends_.size(); ++i) {

@@ -1,8 +1,8 @@
 #include "weft/nn/layers.h"
 
-#include <ATen/ops/embedding.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/group_norm.h>
+#include <c10/core/GradMode.h>
 #include <fmt/core.h>
 
 #include <cmath>
@@ -13,6 +13,7 @@
 #include "weft/nn/embedding.h"
 #include "weft/nn/linear.h"
 #include "weft/nn/norms.h"
+#include "weft/nn/tensor_checks.h"
 #include "weft/nn/whole_value.h"
 
 namespace weft {
@@ -91,7 +92,7 @@ Embedding::Embedding(int64_t entries, int64_t width, double stddev)
 
 at::Tensor Embedding::operator()(const at::Tensor& ids) {
   refuse_split(weight);
-  return at::embedding(weight.value, ids);
+  return embedding(ids, weight, {});
 }
 
 at::Tensor Embedding::operator()(const at::Tensor& ids, const Context& context) { return embedding(ids, weight, context); }
@@ -160,7 +161,14 @@ GroupNorm::GroupNorm(int64_t channels, int64_t groups, double eps)
 }
 
 at::Tensor GroupNorm::operator()(const at::Tensor& x) {
-  return at::group_norm(x, groups, weight.value, bias.value, eps, /*cudnn_enabled=*/true);
+  const TensorChecks check("group norm");
+  check.floats("x", x, 2);
+  check.floating("weight", weight.value, {x.size(1)}, x);
+  check.floating("bias", bias.value, {x.size(1)}, x);
+  // Contiguous, as LibTorch's kernels read them so, whatever their strides.
+  // Its backward crashes on images that lie channels last and take no gradient.
+  const at::Tensor in = at::GradMode::is_enabled() && !x.requires_grad() ? x.contiguous() : x;
+  return at::group_norm(in, groups, weight.value.contiguous(), bias.value.contiguous(), eps, /*cudnn_enabled=*/true);
 }
 
 void GroupNorm::describe(std::vector<ParamSpec>& specs, const std::string& name) {

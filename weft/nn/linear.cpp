@@ -14,12 +14,18 @@
 #include "weft/nn/matrix_layer.h"
 #include "weft/nn/pieces.h"
 #include "weft/nn/split_linear.h"
+#include "weft/nn/tensor_checks.h"
 #include "weft/nn/weighted_layer.h"
 #include "weft/nn/whole_value.h"
 
 namespace weft {
 
 namespace {
+
+void check_input(const LayerInput& x) {
+  if (x.tensors.empty()) throw InputError("linear layer: it has no input");
+  for (const at::Tensor& input : x.tensors) TensorChecks("linear layer").floats("x", input, 1);
+}
 
 /// Parts of the columns: the products of whole rows of x with this rank's rows of the weights.
 Tensors columns(const at::Tensor& x, const std::vector<LinearParameters>& layers, const Context& context) {
@@ -70,6 +76,16 @@ at::Tensor partial_rows(const LayerInput& x, Parameter& weight, Parameter* bias,
   return bias ? y.add_(whole_value(*bias, context)) : y;
 }
 
+/// Of a layer that is not in pieces: x [..., in], weight [out, in], bias [out].
+void check_layer(const LayerInput& x, const Parameter& weight, const Parameter* bias) {
+  const TensorChecks check("linear layer");
+  check_input(x);
+  const bool splits_rows = weight.split && weight.split->dim == 1;
+  check.floating("weight", weight.value, {TensorChecks::kAny, splits_rows ? TensorChecks::kAny : x.sizes().back()},
+                 x.tensors.front());
+  if (bias) check.floating("bias", bias->value, {weight.value.size(0)}, x.tensors.front());
+}
+
 at::Tensor linear_in_pieces(const LayerInput& input, Parameter& weight, Parameter* bias, int64_t pieces) {
   if (gradients_have_places(weight, bias)) return apply(kMatrixLayer, input, weight, bias, pieces);
   const at::Tensor x = input.value();
@@ -79,15 +95,20 @@ at::Tensor linear_in_pieces(const LayerInput& input, Parameter& weight, Paramete
 
 }  // namespace
 
-at::Tensor linear(const at::Tensor& x, Parameter& weight, Parameter* bias) { return linear_in_pieces(x, weight, bias, 1); }
+at::Tensor linear(const at::Tensor& x, Parameter& weight, Parameter* bias) {
+  check_layer(x, weight, bias);
+  return linear_in_pieces(x, weight, bias, 1);
+}
 
 at::Tensor linear(const LayerInput& x, Parameter& weight, Parameter* bias, const Context& context) {
+  check_input(x);
   if (weight.split) {
     const bool by_columns = weight.split->dim == 0;
     check_split_over(*weight.split, context.tp);
     if (weight.split->pieces > 0) {
       return by_columns ? columns_of_pieces(x.value(), weight, bias, context) : rows_of_pieces(x, weight, bias, context);
     }
+    check_layer(x, weight, bias);
     if (!by_columns) return partial_rows(x, weight, bias, context);
     const at::Tensor y = columns(x.value(), {{&weight, bias}}, context).front();
     return weight.split->joined ? joined(y, *weight.split, context) : y;
@@ -97,11 +118,13 @@ at::Tensor linear(const LayerInput& x, Parameter& weight, Parameter* bias, const
               "a linear layer that no rule splits takes rows of ", weight.value.size(1), ", but its input has rows of ",
               x.sizes().back(),
               ": if the layer before it is split by columns, split this one by rows, or join that one's outputs");
+  check_layer(x, weight, bias);
   if (!context.sequence_parallel) return linear_in_pieces(x, weight, bias, context.batch_pieces);
   return at::linear(x.value(), whole_value(weight, context), bias ? std::optional(whole_value(*bias, context)) : std::nullopt);
 }
 
 Tensors linear_together(const at::Tensor& x, const std::vector<Parameter*>& weights, const Context& context) {
+  if (weights.empty()) return {};
   const auto enters = [](const Parameter* weight) {
     return weight->split && weight->split->dim == 0 && weight->split->pieces == 0 && !weight->split->joined;
   };

@@ -8,6 +8,7 @@
 #include "weft/base/error.h"
 #include "weft/nn/class_loss.h"
 #include "weft/nn/model.h"
+#include "weft/nn/tensor_checks.h"
 
 namespace weft {
 
@@ -15,17 +16,28 @@ namespace {
 
 constexpr int64_t kIgnoreIndex = -100;
 
+/// The logits [..., classes], of some classes; and whether the target is of class ids, [...], not [..., classes].
+at::Tensor checked_logits(const Tensors& outputs, const at::Tensor& target, bool of_ids) {
+  const TensorChecks check("loss");
+  if (outputs.empty()) throw InputError("loss: the last block has no outputs");
+  const at::Tensor& logits = outputs.front();
+  check.floats("logits", logits, 1);
+  check.that(logits.size(-1) > 0, "logits", logits, "of one class at least");
+  if (!of_ids && target.dim() > 0 && target.size(-1) != logits.size(-1))
+    throw InputError(fmt::format("loss: targets for {} classes, logits of {}", target.size(-1), logits.size(-1)));
+  check.sizes("target", target, of_ids ? logits.sizes().slice(0, logits.dim() - 1) : logits.sizes(), logits);
+  check.that(!of_ids || target.scalar_type() == at::kLong, "target", target, "class ids, Long");
+  return logits;
+}
+
 LossValue cross_entropy_of(const Tensors& outputs, const at::Tensor& target, double smoothing) {
-  const int64_t classes = outputs.front().size(-1);
+  const bool of_ids = !target.defined() || !target.is_floating_point();
+  const int64_t classes = checked_logits(outputs, target, of_ids).size(-1);
   const at::Tensor logits = outputs.front().reshape({-1, classes});
   const auto sum_of = [&](const at::Tensor& flat) {
     return at::cross_entropy_loss(logits, flat, {}, at::Reduction::Sum, kIgnoreIndex, smoothing);
   };
-  if (target.is_floating_point()) {
-    if (target.size(-1) != classes)
-      throw InputError(fmt::format("loss: targets for {} classes, logits of {}", target.size(-1), classes));
-    return {sum_of(target.reshape({-1, classes})), logits.size(0)};
-  }
+  if (!of_ids) return {sum_of(target.reshape({-1, classes})), logits.size(0)};
   const at::Tensor flat = target.reshape({-1});
   const at::Tensor count = flat.ne(kIgnoreIndex).sum();
   const bool by_class = smoothing == 0.0 && fits_class_loss(logits, flat);
@@ -45,12 +57,12 @@ Loss smoothed_cross_entropy(double smoothing) {
 
 int64_t count_hits(const Tensors& outputs, const at::Tensor& target) {
   // An ignored target is negative and so never equals a class.
-  return outputs.front().argmax(-1).eq(target).sum().item<int64_t>();
+  return checked_logits(outputs, target, true).argmax(-1).eq(target).sum().item<int64_t>();
 }
 
 int64_t count_top5(const Tensors& outputs, const at::Tensor& target) {
   constexpr int64_t kPlaces = 5;
-  const at::Tensor& logits = outputs.front();
+  const at::Tensor logits = checked_logits(outputs, target, true);
   const at::Tensor label = target.clamp_min(0).unsqueeze(-1);
   const at::Tensor own = logits.gather(-1, label);
   const at::Tensor lower = at::arange(logits.size(-1), target.options()).lt(label);

@@ -9,6 +9,7 @@
 #include "weft/nn/column_sums.h"
 #include "weft/nn/matmul.h"
 #include "weft/nn/split_backward.h"
+#include "weft/nn/tensor_checks.h"
 
 namespace weft {
 
@@ -30,8 +31,15 @@ void add_bias_gradient(Parameter& bias, const at::Tensor& dy) {
   add_gradient(bias, column_sums(dy, bias.gradient.scalar_type()));
 }
 
+void check_linear(const at::Tensor& x, const at::Tensor& weight) {
+  const TensorChecks check("linear layer");
+  check.floats("x", x, 1);
+  check.floating("weight", weight, {TensorChecks::kAny, x.size(-1)}, x);
+}
+
 at::Tensor matrix_output(const at::Tensor& x, const at::Tensor& weight, const std::optional<at::Tensor>& bias) {
   if (bias) return multiply_with_bias(x, weight, *bias);
+  check_linear(x, weight);
   const at::Tensor x_rows = rows_of(x);
   if (!goes_to_onednn(x_rows, weight.t())) return at::linear(x, weight);
   const at::Tensor y = at::empty({x_rows.size(0), weight.size(0)}, x.options());
@@ -42,8 +50,9 @@ at::Tensor matrix_output(const at::Tensor& x, const at::Tensor& weight, const st
 }
 
 at::Tensor matrix_input_gradient(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& weight) {
-  const at::Tensor dx = at::empty({dy.numel() / weight.size(0), weight.size(1)}, x.options());
-  multiply(dx, rows_of(dy), weight);
+  check_linear(x, weight);
+  const at::Tensor rows = rows_of(dy), dx = at::empty({rows.size(0), weight.size(1)}, x.options());
+  multiply(dx, rows, weight);
   return dx.view(x.sizes());
 }
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "weft/base/error.h"
+#include "weft/nn/tensor_checks.h"
 
 namespace weft {
 
@@ -52,6 +53,9 @@ at::Tensor values_of(const ModelBuffer& buffer) {
 void set_values(const ModelBuffer& buffer, const at::Tensor& values) {
   c10::NoGradGuard no_grad;
   at::Tensor value = buffer.value;
+  if (!values.defined() || values.numel() != value.numel())
+    throw InputError(fmt::format("model: buffer '{}' is given values {}; it is {}", buffer.name, type_and_shape(values),
+                                 type_and_shape(value)));
   if (value.is_inference() || at::has_internal_overlap(value) == at::MemOverlap::Yes) {
     value.set_data(values.to(value.device()).clone());
   } else {

@@ -147,6 +147,7 @@ class ModuleBlock : public Block, public ChecksSplits, public DrawsAs {
 
   /// Its modules as their owner has set them; an evaluation is one of all of them.
   Tensors run(const Tensors& inputs, const Context& context) {
+    if (inputs.empty() || !inputs.front().defined()) throw InputError(fmt::format("block {}: it has no input", name_));
     const auto forward = [&] { return chain_ ? Tensors{chain_->forward(inputs.front(), context)} : forward_(inputs); };
     return context.training ? forward() : run_in_evaluation(*module_, forward);
   }

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "weft/base/error.h"
 #include "weft/nn/collectives.h"
 #include "weft/nn/linear.h"
 #include "weft/nn/norms.h"
 #include "weft/nn/split_linear.h"
+#include "weft/nn/tensor_checks.h"
 #include "weft/nn/whole_value.h"
 
 namespace weft {
@@ -39,6 +41,10 @@ Tensors one_by_one(const at::Tensor& x, const std::vector<LinearParameters>& lay
 
 Branch normed_linear(const at::Tensor& x, const at::Tensor& added, const NormParameters& norm,
                      const std::vector<LinearParameters>& layers, const Context& context) {
+  if (layers.empty()) throw InputError("normed_linear: no layers; without any, call normalise()");
+  const TensorChecks check("normed_linear");
+  check.floats("x", x, 1);
+  if (added.defined()) check.floating("added", added, x.sizes(), x);
   const Norm by{whole_value(*norm.weight, context), norm.bias ? whole_value(*norm.bias, context) : at::Tensor(), norm.eps};
   const auto fits = [&context](const LinearParameters& layer) { return goes_by_columns(layer, context); };
   if (std::all_of(layers.begin(), layers.end(), fits)) {

@@ -17,6 +17,7 @@
 #include "weft/nn/kernels/norm_kernels.h"
 #include "weft/nn/kernels/tensors.h"
 #include "weft/nn/row_chunks.h"
+#include "weft/nn/tensor_checks.h"
 
 namespace weft {
 
@@ -31,7 +32,29 @@ bool fits_norm_kernels(const at::Tensor& x, const Norm& norm) {
   const auto is_narrow = [](const at::Tensor& w) { return w.scalar_type() == at::kFloat || w.scalar_type() == at::kBFloat16; };
   const at::ScalarType type = x.scalar_type();
   return (x.is_cpu() || x.is_meta()) && (type == at::kFloat || type == at::kBFloat16) && is_narrow(norm.weight) &&
-         norm.weight.numel() == x.size(-1) && x.numel() > 0;
+         x.numel() > 0;
+}
+
+/// x [..., width], and the norm's parameters for it.
+void check_norm(const TensorChecks& check, const at::Tensor& x, const Norm& norm) {
+  check.floats("x", x, 1);
+  check.floating("weight", norm.weight, {x.size(-1)}, x);
+  if (norm.centres()) check.floating("bias", norm.bias, {x.size(-1)}, x);
+}
+
+/// What normalise_sum() gave, or is as that gives it.
+void check_kept(const TensorChecks& check, const Normalised& kept, const Norm& norm) {
+  check_norm(check, kept.sum, norm);
+  std::vector<int64_t> one_a_row = kept.sum.sizes().vec();
+  one_a_row.back() = 1;
+  const bool by_kernel = fits_norm_kernels(kept.sum, norm);
+  const auto of_rows = [&](const char* name, const at::Tensor& x) {
+    check.floating(name, x, one_a_row, kept.sum);
+    check.that(x.is_contiguous() && (!by_kernel || x.scalar_type() == at::kFloat), name, x,
+               "contiguous, and Float for kernels");
+  };
+  of_rows("scale", kept.scale);
+  if (norm.centres()) of_rows("mean", kept.mean);
 }
 
 /// Of a tensor that is there; null on the meta device.
@@ -101,7 +124,7 @@ Normalised normalise_by_kernel(const at::Tensor& x, const at::Tensor& added, con
 }
 
 NormGradients gradients_by_kernel(const at::Tensor& dy, const at::Tensor& residual, const Normalised& kept, const Norm& norm) {
-  const at::Tensor &x = kept.sum, weight = as_floats(norm.weight), dx = at::empty_like(x);
+  const at::Tensor x = kept.sum.contiguous(), weight = as_floats(norm.weight), dx = at::empty_like(x);
   NormRows rows = rows_with(x, {{}, {}, kept.mean, kept.scale}, weight, {});
   rows.dy = memory_of(dy);
   rows.residual = memory_of(residual);
@@ -144,7 +167,7 @@ NormGradients gradients_by_operators(const at::Tensor& dy, const at::Tensor& res
   } else {
     const at::Tensor n = scaled_rows(kept), wide = widen({dy})[0], g = wide.mul(widen({norm.weight})[0]);
     const at::Tensor dx = g.sub(n.mul(g.mul(n).mean(-1, /*keepdim=*/true))).mul_(kept.scale);
-    all = {dx.to(kept.sum.scalar_type()), wide.mul(n).flatten(0, -2).sum(0).to(norm.weight.scalar_type()), {}};
+    all = {dx.to(kept.sum.scalar_type()), wide.mul(n).sum_to_size(norm.weight.sizes()).to(norm.weight.scalar_type()), {}};
   }
   if (residual.defined()) all.x.add_(residual);
   return all;
@@ -171,17 +194,22 @@ struct NormFunction : torch::autograd::Function<NormFunction> {
 }  // namespace
 
 at::Tensor normalise(const at::Tensor& x, const Norm& norm) {
+  check_norm(TensorChecks("norm"), x, norm);
   return NormFunction::apply(x, norm.weight, norm.centres() ? std::optional(norm.bias) : std::nullopt, norm.eps);
 }
 
 Normalised normalise_sum(const at::Tensor& x, const at::Tensor& added, const Norm& norm) {
+  const TensorChecks check("norm");
+  check_norm(check, x, norm);
+  if (added.defined()) check.floating("added", added, x.sizes(), x);
   if (added.defined() && added.scalar_type() != x.scalar_type()) return normalise_sum(x.add(added), {}, norm);
   if (!fits_norm_kernels(x, norm)) return normalise_by_operators(x, added, norm);
   return normalise_by_kernel(x.contiguous(), added.defined() ? added.contiguous() : added, norm);
 }
 
 at::Tensor normalise_again(const Normalised& kept, const Norm& norm) {
-  const at::Tensor& x = kept.sum;
+  check_kept(TensorChecks("norm"), kept, norm);
+  const at::Tensor x = kept.sum.contiguous();
   if (!fits_norm_kernels(x, norm)) {
     const at::ScalarType type = x.scalar_type();
     if (!norm.centres()) return scaled_rows(kept).to(type).mul(norm.weight).to(type);  // rounded before, as in the kernel
@@ -195,6 +223,10 @@ at::Tensor normalise_again(const Normalised& kept, const Norm& norm) {
 }
 
 NormGradients norm_gradients(const at::Tensor& dy, const at::Tensor& residual, const Normalised& kept, const Norm& norm) {
+  const TensorChecks check("gradient of a norm");
+  check_kept(check, kept, norm);
+  check.floating("dy", dy, kept.sum.sizes(), kept.sum);
+  if (residual.defined()) check.floating("residual", residual, kept.sum.sizes(), kept.sum);
   const auto is_like = [&](const at::Tensor& x) { return !x.defined() || x.scalar_type() == kept.sum.scalar_type(); };
   if (!fits_norm_kernels(kept.sum, norm) || !is_like(dy) || !is_like(residual)) {
     return gradients_by_operators(dy, residual, kept, norm);

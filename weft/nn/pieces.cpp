@@ -12,6 +12,7 @@
 #include "weft/base/error.h"
 #include "weft/nn/collectives.h"
 #include "weft/nn/matmul.h"
+#include "weft/nn/tensor_checks.h"
 #include "weft/nn/tree_sum.h"
 #include "weft/nn/weighted_layer.h"
 
@@ -20,7 +21,10 @@ namespace weft {
 namespace {
 
 /// [pieces x batch, ..., n] as [pieces, rows, n].
-at::Tensor in_pieces(const at::Tensor& x, int64_t pieces) { return x.reshape({pieces, -1, x.size(-1)}); }
+at::Tensor in_pieces(const at::Tensor& x, int64_t pieces) {
+  const at::Tensor rows = rows_of(x);
+  return rows.view({pieces, rows.size(0) / pieces, rows.size(1)});
+}
 
 at::Tensor product(const at::Tensor& a, const at::Tensor& b) {
   const at::Tensor out = at::empty({a.size(0), b.size(1)}, a.options());
@@ -128,7 +132,18 @@ void add_rows_gradients(Parameter& weight, Parameter* /*bias*/, const at::Tensor
 constexpr WeightedLayer kRows = {
     .forward = sum_of_rows, .input_gradient = rows_input_gradient, .add_gradients = add_rows_gradients};
 
-void check(const Parameter& weight, const Parameter* bias) {
+/// Rows [batch, ..., in] for a weight [pieces, out, in], and a bias [pieces, out] or [out].
+void check(const LayerInput& x, const Parameter& weight, const Parameter* bias, bool by_columns) {
+  constexpr int64_t kAny = TensorChecks::kAny;
+  const TensorChecks tensors("layer in pieces");
+  if (!weight.split || weight.split->pieces < 1) throw InputError("layer in pieces: its weight has no split into pieces");
+  if (x.tensors.empty()) throw InputError("layer in pieces: it has no input");
+  for (const at::Tensor& input : x.tensors) tensors.floats("x", input, 2);
+  const int64_t pieces = weight.split->pieces;
+  tensors.floating("weight", weight.value, {pieces, kAny, by_columns ? x.sizes().back() : kAny}, x.tensors.front());
+  const std::vector<int64_t> of_bias =
+      by_columns ? std::vector<int64_t>{pieces, weight.value.size(1)} : std::vector<int64_t>{weight.value.size(1)};
+  if (bias) tensors.floating("bias", bias->value, of_bias, x.tensors.front());
   const auto has_no_place = [](const Parameter& x) { return x.value.requires_grad() && !x.gradient.defined(); };
   if (!has_no_place(weight) && !(bias && has_no_place(*bias))) return;
   throw InputError(fmt::format("layer {}: it is in pieces, and its weights have no place for gradients; bind its model first",
@@ -167,9 +182,9 @@ at::Tensor side_by_side(const at::Tensor& y, int64_t pieces) {
 }  // namespace
 
 at::Tensor columns_of_pieces(const at::Tensor& x, Parameter& weight, Parameter* bias, const Context& context) {
-  check(weight, bias);
+  check(x, weight, bias, true);
   const Split& split = *weight.split;
-  check_vectors(x.numel() / x.size(-1), weight.value.size(1), split, context);
+  check_vectors(rows_of(x).size(0), weight.value.size(1), split, context);
   const at::Tensor y = apply(kColumns, copy_to(x, context.tp, "input of " + split.layer), weight, bias);
   if (!split.joined) return y;
   const at::Tensor own = side_by_side(y, split.pieces);
@@ -177,11 +192,14 @@ at::Tensor columns_of_pieces(const at::Tensor& x, Parameter& weight, Parameter* 
 }
 
 at::Tensor rows_of_pieces(const LayerInput& x, Parameter& weight, Parameter* bias, const Context& context) {
-  check(weight, bias);
+  check(x, weight, bias, false);
   const Split& split = *weight.split;
   const int64_t width = weight.value.size(2);
   const LayerInput own = pieces_of_rows(x, split, width, context);
-  check_vectors(own.tensors.front().numel() / width / split.pieces, width, split, context);
+  TensorChecks("layer in pieces")
+      .that(own.sizes().front() % split.pieces == 0, "x", own.tensors.front(),
+            fmt::format("[{} x batch, ..., {}]", split.pieces, width));
+  check_vectors(rows_of(own.tensors.front()).size(0) / split.pieces, width, split, context);
   at::Tensor y = sum_over(apply(kRows, own, weight, nullptr), context.tp, "output of " + split.layer);
   return bias ? y.add_(bias->value) : y;
 }
@@ -189,7 +207,13 @@ at::Tensor rows_of_pieces(const LayerInput& x, Parameter& weight, Parameter* bia
 /// Rows of other pieces' entries are zero, so that sums are exact. An id that is no entry at all is refused by LibTorch, as
 /// piece 0 looks it up behind its last row.
 at::Tensor embedding_of_pieces(const at::Tensor& ids, const Parameter& weight, const Context& context) {
+  if (!weight.split || weight.split->pieces < 1) throw InputError("layer in pieces: its weight has no split into pieces");
   const Split& split = *weight.split;
+  const TensorChecks check("embedding in pieces");
+  check.sizes("weight", weight.value, {split.pieces, TensorChecks::kAny, TensorChecks::kAny}, weight.value);
+  check.ids("ids", ids, weight.value.flatten(0, 1));
+  check.that(weight.value.size(1) == part_of_segment(split.segments.front(), split.parts * split.pieces), "weight",
+             weight.value, fmt::format("pieces of {} entries", split.segments.front()));
   const std::vector<at::Tensor> pieces = weight.value.unbind(0);
   const at::Tensor nowhere = ids.lt(0).bitwise_or_(ids.ge(split.segments.front()));
   const at::Tensor own = tree_sum(split.pieces, [&](int64_t piece) {

@@ -8,12 +8,12 @@
 #include <utility>
 #include <vector>
 
-#include "weft/base/error.h"
 #include "weft/nn/batch_pieces.h"
 #include "weft/nn/batch_statistics.h"
 #include "weft/nn/channel_kernels.h"
 #include "weft/nn/channels_last.h"
 #include "weft/nn/graph.h"
+#include "weft/nn/tensor_checks.h"
 #include "weft/nn/tree_sum.h"
 
 namespace weft {
@@ -100,14 +100,16 @@ struct PixelNormFunction : torch::autograd::Function<PixelNormFunction> {
 }  // namespace
 
 bool goes_by_pixels(const at::Tensor& x, const BatchNormState& state) {
-  return (x.is_cpu() || x.is_meta()) && (x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16) &&
+  return x.defined() && state.running_mean.defined() && (x.is_cpu() || x.is_meta()) &&
+         (x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16) &&
          state.running_mean.scalar_type() == at::kFloat && lies_channels_last(x);
 }
 
 at::Tensor pixel_norm(const at::Tensor& x, const BatchNormState& state, const Context& context, const AfterNorm& after) {
-  if (after.added && (after.added->sizes() != x.sizes() || after.added->scalar_type() != x.scalar_type())) {
-    throw InputError("batch norm: what is added to its values must have their sizes and type");
-  }
+  const TensorChecks check("batch norm");
+  check_state(x, state, context.training);
+  check.that(goes_by_pixels(x, state), "x", x, "channels last on the CPU, beside float32 statistics");
+  if (after.added) check.like("added", *after.added, x);
   return PixelNormFunction::apply(x, state.weight.to(at::kFloat), state.bias.to(at::kFloat), after.added, state, after.relu,
                                   c10::make_intrusive<PixelRanks>(context.batch, context.batch_pieces));
 }

@@ -1,5 +1,6 @@
 #include "weft/nn/random.h"
 
+#include <ATen/MemoryOverlap.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mul.h>
@@ -8,9 +9,11 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 
 #include "weft/base/error.h"
 #include "weft/base/hash.h"
+#include "weft/nn/tensor_checks.h"
 
 namespace weft {
 namespace {
@@ -122,8 +125,31 @@ void generate(RandomKey key, int64_t first, int64_t count, T* out, const Convert
   }
 }
 
-void check_first(int64_t first_element) {
+void check_first(int64_t first_element, int64_t count) {
   if (first_element < 0) throw InputError(fmt::format("random: first element {} is negative", first_element));
+  if (first_element <= std::numeric_limits<int64_t>::max() - kWords - count) return;
+  throw InputError(fmt::format("random: {} elements from {} on are more than can be numbered", count, first_element));
+}
+
+void check_slice(const at::Tensor& slice, int64_t first_element) {
+  const TensorChecks check("random");
+  check.dense("slice", slice);
+  check.that(at::has_internal_overlap(slice) != at::MemOverlap::Yes, "slice", slice, "of elements that share no memory");
+  check_first(first_element, slice.numel());
+}
+
+/// Throws InputError unless the runs have as many elements as x.
+void check_runs(const at::Tensor& x, const std::vector<ElementRun>& runs) {
+  int64_t left = x.numel();
+  for (const ElementRun& run : runs) {
+    if (run.numel < 0 || run.numel > left) {
+      throw InputError(
+          fmt::format("dropout: a run of {} elements where {} are left of x, {}", run.numel, left, type_and_shape(x)));
+    }
+    check_first(run.first, run.numel);
+    left -= run.numel;
+  }
+  if (left > 0) throw InputError(fmt::format("dropout: the runs lack {} elements of x, {}", left, type_and_shape(x)));
 }
 
 /// Runs draw(float*) on the slice's memory where that is plain float32, otherwise on a copy that is then converted.
@@ -153,7 +179,7 @@ std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 4> counter, std::array<u
 }
 
 void fill_normal(const at::Tensor& slice, RandomKey key, int64_t first_element, double mean, double stddev) {
-  check_first(first_element);
+  check_slice(slice, first_element);
   const auto shift = static_cast<float>(mean), scale = static_cast<float>(stddev);
   fill(slice, [&](float* out) {
     generate(key, first_element, slice.numel(), out, [&](const Lanes& lanes, float(&rows)[4][kBlocks]) {
@@ -167,7 +193,7 @@ void fill_normal(const at::Tensor& slice, RandomKey key, int64_t first_element, 
 }
 
 void fill_uniform(const at::Tensor& slice, RandomKey key, int64_t first_element, double low, double high) {
-  check_first(first_element);
+  check_slice(slice, first_element);
   const auto shift = static_cast<float>(low), scale = static_cast<float>(high - low);
   fill(slice, [&](float* out) {
     generate(key, first_element, slice.numel(), out, [&](const Lanes& lanes, float(&rows)[4][kBlocks]) {
@@ -182,11 +208,13 @@ void fill_uniform(const at::Tensor& slice, RandomKey key, int64_t first_element,
 }
 
 at::Tensor dropout(const at::Tensor& x, double p, RandomKey key, int64_t first_element) {
+  TensorChecks("dropout").floats("x", x);
   return dropout(x, p, key, std::vector<ElementRun>{{first_element, x.numel()}});
 }
 
 at::Tensor dropout(const at::Tensor& x, double p, RandomKey key, const std::vector<ElementRun>& runs) {
-  for (const ElementRun& run : runs) check_first(run.first);
+  TensorChecks("dropout").floats("x", x);
+  check_runs(x, runs);
   if (!(p >= 0 && p <= 1)) throw InputError(fmt::format("dropout: p = {}; it must be in [0, 1]", p));
   if (p == 0) return x;
   const auto threshold = static_cast<uint32_t>(std::min(std::llround(p * 0x1p32), (1LL << 32) - 1));

@@ -9,12 +9,14 @@
 #include <fmt/core.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <utility>
 #include <vector>
 
 #include "weft/base/error.h"
 #include "weft/nn/graph.h"
 #include "weft/nn/kernels/rotary_kernels.h"
 #include "weft/nn/kernels/tensors.h"
+#include "weft/nn/tensor_checks.h"
 
 namespace weft {
 
@@ -36,7 +38,7 @@ bool fits_rotary_kernel(const at::Tensor& x, const at::Tensor& y, const at::Tens
 }
 
 void turn_by_kernel(const at::Tensor& x, const at::Tensor& y, const at::Tensor& cos, const at::Tensor& sin, double direction) {
-  if (x.is_meta()) return;
+  if (x.is_meta() || x.numel() == 0) return;
   const int64_t heads = x.size(1), bytes = static_cast<int64_t>(x.element_size());
   const int64_t angle_sample = cos.dim() == 4 ? cos.stride(0) : 0;
   at::parallel_for(0, x.size(0) * heads, 1, [&](int64_t begin, int64_t end) {
@@ -90,7 +92,12 @@ struct RotateFunction : torch::autograd::Function<RotateFunction> {
 }  // namespace
 
 Rotation rotation_at(const at::Tensor& positions, int64_t head_width, double theta, at::ScalarType dtype) {
-  if (head_width % 2 != 0) {
+  const TensorChecks check("rotary embedding");
+  check.sizes("positions", positions, {TensorChecks::kAny}, positions);
+  check.that(at::isIntegralType(positions.scalar_type(), /*includeBool=*/false), "positions", positions, "whole numbers");
+  if (!at::isFloatingType(dtype))
+    throw InputError(fmt::format("rotary embedding: angles are floating point, not {}", c10::toString(dtype)));
+  if (head_width % 2 != 0 || head_width < 0) {
     throw InputError(
         fmt::format("rotary embedding: a head of {} elements cannot be rotated; its width must be even", head_width));
   }
@@ -100,10 +107,28 @@ Rotation rotation_at(const at::Tensor& positions, int64_t head_width, double the
 }
 
 Rotation rotation_of_samples(const Rotation& table, const at::Tensor& places) {
+  const TensorChecks check("rotary embedding");
+  check.floating("cos", table.cos, {TensorChecks::kAny, TensorChecks::kAny}, table.cos);
+  check.like("sin", table.sin, table.cos);
+  check.ids("places", places, table.cos);
+  check.sizes("places", places, {TensorChecks::kAny, TensorChecks::kAny}, table.cos);
   return {at::embedding(table.cos, places).unsqueeze(1), at::embedding(table.sin, places).unsqueeze(1)};
 }
 
 at::Tensor rotate(const at::Tensor& x, const Rotation& rotation) {
+  const TensorChecks check("rotary embedding");
+  check.floats("x", x, 2);
+  check.that(x.size(-1) % 2 == 0, "x", x, "of an even head width");
+  const int64_t tokens = x.size(-2), half = x.size(-1) / 2;
+  const bool by_samples = rotation.cos.defined() && rotation.cos.dim() == 4 && x.dim() == 4;
+  for (const auto& [name, angles] : {std::pair("cos", rotation.cos), std::pair("sin", rotation.sin)}) {
+    if (by_samples) {
+      check.floating(name, angles, {x.size(0), 1, tokens, half}, x);
+    } else {
+      check.floating(name, angles, {tokens, half}, x);
+    }
+    check.constant(name, angles);
+  }
   return RotateFunction::apply(x, rotation.cos, rotation.sin);
 }
 

@@ -1,12 +1,16 @@
 #include "weft/nn/split.h"
 
 #include <ATen/ops/zeros.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <functional>
 #include <numeric>
 
+#include "weft/base/error.h"
 #include "weft/base/math.h"
+#include "weft/nn/tensor_checks.h"
 
 namespace weft {
 
@@ -31,8 +35,28 @@ void append(std::vector<SplitRun>& runs, const SplitRun& run) {
 
 int parts_of(const Split& split) { return split.parts * std::max(1, split.pieces); }
 
+void check_split(const Shape& whole, const Split& split) {
+  const auto& [dim, segments, parts, part, pieces, joined, layer] = split;
+  const bool fits = dim >= 0 && dim < static_cast<int64_t>(whole.size()) && parts >= 1 && part >= 0 && part < parts &&
+                    pieces >= 0 &&
+                    std::all_of(segments.begin(), segments.end(), [](int64_t segment) { return segment >= 0; }) &&
+                    std::accumulate(segments.begin(), segments.end(), int64_t{0}) == whole[dim];
+  if (fits) return;
+  throw InputError(fmt::format("layer {}: part {} of {} along dim {}, in segments [{}], is none of a tensor of [{}]", layer,
+                               part, parts, dim, fmt::join(segments, ", "), fmt::join(whole, ", ")));
+}
+
+/// Of memory or values that a part takes, one after another.
+void check_numel(const char* name, const at::Tensor& x, const Shape& whole, const Split& split) {
+  const TensorChecks check("part of a layer");
+  check.dense(name, x);
+  const int64_t numel = part_numel(whole, split);
+  check.that(x.numel() == numel, name, x, fmt::format("{} elements", numel));
+}
+
 /// Of a part, or of each of its pieces.
 Shape piece_shape(const Shape& whole, const Split& split) {
+  check_split(whole, split);
   Shape shape = whole;
   shape[split.dim] = 0;
   for (const int64_t segment : split.segments) shape[split.dim] += part_of_segment(segment, parts_of(split));
@@ -78,12 +102,14 @@ int64_t part_numel(const std::vector<int64_t>& whole, const Split& split) {
 }
 
 at::Tensor part_in(const at::Tensor& memory, const std::vector<int64_t>& whole, const Split& split) {
+  check_numel("memory", memory, whole, split);
   if (split.pieces == 0) return memory.view(part_shape(whole, split));
   const at::Tensor pieces = memory.view({split.pieces, memory.numel() / split.pieces});
   return pieces.narrow(1, 0, piece_numel(whole, split)).unflatten(1, piece_shape(whole, split));
 }
 
 void zero_padding(const at::Tensor& memory, const std::vector<int64_t>& whole, const Split& split) {
+  check_numel("memory", memory, whole, split);
   if (split.pieces == 0) return;
   const int64_t used = piece_numel(whole, split), size = memory.numel() / split.pieces;
   memory.view({split.pieces, size}).narrow(1, used, size - used).zero_();
@@ -97,6 +123,7 @@ std::vector<SplitRun> runs_of(const std::vector<int64_t>& whole, const Split& sp
 }
 
 at::Tensor take_part(const at::Tensor& whole, const Split& split) {
+  TensorChecks("part of a layer").dense("whole", whole);
   const at::Tensor to = at::zeros({part_numel(whole.sizes().vec(), split)}, whole.options());
   const at::Tensor part = part_in(to, whole.sizes().vec(), split);
   if (whole.is_meta()) return part;
@@ -108,6 +135,8 @@ at::Tensor take_part(const at::Tensor& whole, const Split& split) {
 }
 
 void put_part(const at::Tensor& whole, const at::Tensor& part, const Split& split) {
+  TensorChecks("part of a layer").dense("whole", whole);
+  check_numel("part", part, whole.sizes().vec(), split);
   const at::Tensor from = part.reshape({-1}), to = whole.view({-1});
   for (const SplitRun& run : runs_of(whole.sizes().vec(), split)) {
     to.narrow(0, run.whole_begin, run.numel).copy_(from.narrow(0, run.part_begin, run.numel));

@@ -3,6 +3,7 @@
 #include <c10/core/GradMode.h>
 
 #include "weft/nn/graph.h"
+#include "weft/nn/tensor_checks.h"
 
 namespace weft {
 
@@ -35,6 +36,9 @@ class Aside {
 }  // namespace
 
 void add_gradient(Parameter& parameter, const at::Tensor& addend) {
+  const TensorChecks check("gradient");
+  check.place("place", parameter.gradient, parameter.value.sizes(), parameter.value);
+  check.floating("addend", addend, parameter.value.sizes(), parameter.value);
   at::Tensor& gradient = parameter.value.mutable_grad();
   if (gradient.defined()) {
     gradient.add_(addend);

@@ -7,11 +7,13 @@
 #include <optional>
 #include <utility>
 
+#include "weft/base/error.h"
 #include "weft/nn/collectives.h"
 #include "weft/nn/graph.h"
 #include "weft/nn/matmul.h"
 #include "weft/nn/matrix_layer.h"
 #include "weft/nn/split_backward.h"
+#include "weft/nn/tensor_checks.h"
 #include "weft/nn/travelling.h"
 #include "weft/nn/weighted_layer.h"
 
@@ -32,6 +34,15 @@ struct SplitCall : torch::CustomClassHolder {
         what(std::move(what)) {}
   Reduction reduction(std::string name) const { return {group, by_tokens, chunks, std::move(name)}; }
   std::string backward() const { return "gradient of " + what; }
+  /// The layers' weights, then their biases: those from which gradients are asked make the graph.
+  Tensors parameters() const {
+    Tensors all;
+    for (const LinearParameters& layer : layers) all.push_back(layer.weight->value);
+    for (const LinearParameters& layer : layers) {
+      if (layer.bias) all.push_back(layer.bias->value);
+    }
+    return all;
+  }
   variable_list outputs(const at::Tensor& x, at::TensorList weights) const;
   at::Tensor backward_of(const Tensors& dy, const at::Tensor& x, const Tensors& weights, bool wanted) const;
   /// Adds to the gradients of the layers, now or later.
@@ -93,7 +104,8 @@ at::Tensor SplitCall::backward_of(const Tensors& dy, const at::Tensor& x, const 
 }
 
 struct ByColumns : torch::autograd::Function<ByColumns> {
-  static variable_list forward(AutogradContext* context, const at::Tensor& x, at::TensorList weights, const KeptCall& call) {
+  static variable_list forward(AutogradContext* context, const at::Tensor& x, at::TensorList parameters, const KeptCall& call) {
+    const at::TensorList weights = parameters.slice(0, call->layers.size());
     variable_list saved = {x};
     saved.insert(saved.end(), weights.begin(), weights.end());
     context->save_for_backward(std::move(saved));
@@ -106,7 +118,7 @@ struct ByColumns : torch::autograd::Function<ByColumns> {
     const variable_list saved = context->get_saved_variables();
     const at::Tensor& x = saved.front();
     const Tensors weights(saved.begin() + 1, saved.end());
-    variable_list gradients(saved.size() + 1);
+    variable_list gradients(kept_call(context)->parameters().size() + 2);  // none for parameters and call
     gradients.front() = kept_call(context)->backward_of(dy, x, weights, context->needs_input_grad(0));
     return gradients;
   }
@@ -123,11 +135,12 @@ Tensors with_zeros_for_none(Tensors dy, const at::Tensor& x, const Tensors& weig
   return dy;
 }
 
-/// Its inputs are x, what is added, the norm's weight and bias, and the weights.
+/// Its inputs are x, what is added, the norm's weight and bias, and the parameters.
 struct ByNormedColumns : torch::autograd::Function<ByNormedColumns> {
   static variable_list forward(AutogradContext* context, const at::Tensor& x, const std::optional<at::Tensor>& added,
                                const at::Tensor& norm_weight, const std::optional<at::Tensor>& norm_bias, double eps,
-                               at::TensorList weights, const KeptCall& call) {
+                               at::TensorList parameters, const KeptCall& call) {
+    const at::TensorList weights = parameters.slice(0, call->layers.size());
     const Normalised n = normalise_sum(x, added.value_or(at::Tensor()), {norm_weight, norm_bias.value_or(at::Tensor()), eps});
     variable_list saved = {n.sum, n.mean, n.scale, norm_weight, norm_bias.value_or(at::Tensor())};
     saved.insert(saved.end(), weights.begin(), weights.end());
@@ -152,7 +165,7 @@ struct ByNormedColumns : torch::autograd::Function<ByNormedColumns> {
     NormGradients all = norm_gradients(d_norm, gradients.front(), kept, norm);
     const bool added = context->saved_data["added"].toBool();
     variable_list result = {all.x, added ? all.x : at::Tensor(), std::move(all.weight), std::move(all.bias)};
-    result.resize(weights.size() + 6);  // none for eps, weights and call
+    result.resize(kept_call(context)->parameters().size() + 6);  // none for eps, parameters and call
     return result;
   }
 };
@@ -193,27 +206,40 @@ struct ByRows : torch::autograd::Function<ByRows> {
   }
 };
 
+/// Throws InputError unless all take rows of x.
+void check_layers(const at::Tensor& x, const std::vector<LinearParameters>& layers) {
+  if (layers.empty()) throw InputError("linear layers: there are none");
+  const TensorChecks check("linear layer");
+  check.floats("x", x, 1);
+  for (const auto& [weight, bias] : layers) {
+    check.that(gradients_have_places(*weight, bias), "gradient of the weight", weight->gradient, "there, as that of a bias is");
+    check.floating("weight", weight->value, {TensorChecks::kAny, x.size(-1)}, x);
+    if (bias) check.floating("bias", bias->value, {weight->value.size(0)}, x);
+  }
+}
+
 }  // namespace
 
 Tensors linear_by_columns(const at::Tensor& x, const std::vector<LinearParameters>& layers, const Context& context,
                           const std::string& what) {
-  Tensors weights;
-  for (const LinearParameters& layer : layers) weights.push_back(layer.weight->value);
-  return ByColumns::apply(x, at::TensorList(weights), c10::make_intrusive<SplitCall>(layers, context, what));
+  check_layers(x, layers);
+  const auto call = c10::make_intrusive<SplitCall>(layers, context, what);
+  return ByColumns::apply(x, at::TensorList(call->parameters()), call);
 }
 
 Tensors linear_by_columns(const NormedRows& rows, const std::vector<LinearParameters>& layers, const Context& context,
                           const std::string& what) {
-  Tensors weights;
-  weights.reserve(layers.size());
-  for (const LinearParameters& layer : layers) weights.push_back(layer.weight->value);
+  check_layers(rows.x, layers);
+  const auto call = c10::make_intrusive<SplitCall>(layers, context, what);
   const auto optional = [](const at::Tensor& x) { return x.defined() ? std::optional(x) : std::nullopt; };
   return ByNormedColumns::apply(rows.x, optional(rows.added), rows.norm.weight, optional(rows.norm.bias), rows.norm.eps,
-                                at::TensorList(weights), c10::make_intrusive<SplitCall>(layers, context, what));
+                                at::TensorList(call->parameters()), call);
 }
 
 at::Tensor linear_by_rows(const LayerInput& x, Parameter& weight, const Context& context, const std::string& what) {
   const std::vector<LinearParameters> layer = {{&weight, nullptr}};
+  if (x.tensors.empty()) throw InputError("linear layer: it has no input");
+  for (const at::Tensor& input : x.tensors) check_layers(input, layer);
   const auto call = c10::make_intrusive<SplitCall>(layer, context, what);
   call->activation = x.activation;
   call->is_used_up = x.is_used_up;

@@ -9,6 +9,7 @@
 #include "weft/nn/graph.h"
 #include "weft/nn/kernels/swiglu_kernels.h"
 #include "weft/nn/kernels/tensors.h"
+#include "weft/nn/tensor_checks.h"
 
 namespace weft {
 
@@ -38,6 +39,12 @@ void run_swiglu(void (*kernel)(Element, const SwigluRows&), const at::Tensor& x,
 
 void* swiglu_memory(const at::Tensor& x) { return !x.defined() || x.is_meta() ? nullptr : x.data_ptr(); }
 
+void check_inputs(const at::Tensor& gate, const at::Tensor& up) {
+  const TensorChecks check("swiglu");
+  check.floats("gate", gate);
+  check.like("up", up, gate);
+}
+
 struct SwigluFunction : torch::autograd::Function<SwigluFunction> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& gate, const at::Tensor& up) {
     context->save_for_backward({gate, up});
@@ -55,9 +62,13 @@ struct SwigluFunction : torch::autograd::Function<SwigluFunction> {
 
 }  // namespace
 
-at::Tensor swiglu(const at::Tensor& gate, const at::Tensor& up) { return SwigluFunction::apply(gate, up); }
+at::Tensor swiglu(const at::Tensor& gate, const at::Tensor& up) {
+  check_inputs(gate, up);
+  return SwigluFunction::apply(gate, up);
+}
 
 at::Tensor swiglu_value(const at::Tensor& gate, const at::Tensor& up) {
+  check_inputs(gate, up);
   if (!fits_kernels({gate, up})) return at::silu(gate).mul_(up);
   at::Tensor y = at::empty_like(gate);
   run_swiglu(swiglu_rows, gate, {.gate = swiglu_memory(gate), .up = swiglu_memory(up), .y = swiglu_memory(y)});
@@ -65,6 +76,12 @@ at::Tensor swiglu_value(const at::Tensor& gate, const at::Tensor& up) {
 }
 
 void swiglu_gradients(const SwigluGradients& into, const at::Tensor& dy, const at::Tensor& gate, const at::Tensor& up) {
+  check_inputs(gate, up);
+  const TensorChecks check("swiglu's gradient");
+  check.like("dy", dy, gate);
+  check.place("into.gate", into.gate, gate.sizes(), gate);
+  check.place("into.up", into.up, gate.sizes(), gate);
+  if (into.y.defined()) check.place("into.y", into.y, gate.sizes(), gate);
   if (!fits_kernels({gate, up, dy, into.gate, into.up, into.y.defined() ? into.y : gate})) {
     const at::Tensor of_gate = at::silu_backward(dy.mul(up), gate), of_up = at::silu(gate).mul_(dy);
     if (into.y.defined()) into.y.copy_(swiglu_value(gate, up));

@@ -7,8 +7,10 @@
 #include <cmath>
 #include <vector>
 
+#include "weft/nn/attention_heads.h"
 #include "weft/nn/kernels/attention_kernels.h"
 #include "weft/nn/kernels/tensors.h"
+#include "weft/nn/tensor_checks.h"
 
 namespace weft {
 
@@ -86,12 +88,23 @@ void write_back(const at::Tensor& written, const at::Tensor& place) {
 }  // namespace
 
 bool fits_tiles(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
+  if (!q.defined() || !k.defined() || !v.defined()) return false;
   const at::ScalarType type = q.scalar_type();
   return (q.is_cpu() || q.is_meta()) && (type == at::kFloat || type == at::kBFloat16) && k.scalar_type() == type &&
          v.scalar_type() == type && q.numel() > 0 && k.numel() > 0 && v.sizes() == k.sizes();
 }
 
+namespace {
+
+void check_tiles(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, AttentionMask mask) {
+  check_grouped(q, k, v, mask);
+  TensorChecks("attention in tiles").that(fits_tiles(q, k, v), "q", q, "Float or BFloat16 on the CPU, and not empty");
+}
+
+}  // namespace
+
 AttentionPiece attend_in_tiles(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, AttentionMask mask) {
+  check_tiles(q, k, v, mask);
   RECORD_FUNCTION("weft::attention", (std::vector<c10::IValue>{q, k}));
   const at::ScalarType type = q.scalar_type();
   AttentionTensors t{.q = readable(q, type), .k = readable(k, type), .v = readable(v, type)};
@@ -103,6 +116,9 @@ AttentionPiece attend_in_tiles(const at::Tensor& q, const at::Tensor& k, const a
 
 void attend_backward_in_tiles(const at::Tensor& dout, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                               const AttentionPiece& whole, AttentionMask mask, const AttentionGradients& into) {
+  check_tiles(q, k, v, mask);
+  check_whole(dout, q, whole);
+  check_into(into, q, k, v);
   RECORD_FUNCTION("weft::attention_backward", (std::vector<c10::IValue>{q, k}));
   const at::ScalarType type = q.scalar_type();
   const AttentionTensors t{.q = readable(q, type),

@@ -8,6 +8,7 @@
 
 #include "weft/base/error.h"
 #include "weft/nn/matmul.h"
+#include "weft/nn/tensor_checks.h"
 
 namespace weft {
 
@@ -95,13 +96,22 @@ at::Tensor Travelling::wait() {
   return std::exchange(finish_, {})();
 }
 
+int64_t checked_dim(const at::Tensor& x, int64_t dim, const std::string& what) {
+  const TensorChecks check(what);
+  check.dense("x", x);
+  check.that(dim >= -x.dim() && dim < x.dim(), "x", x, fmt::format("of more dims, for dim {}", dim));
+  return dim < 0 ? dim + x.dim() : dim;
+}
+
 void check_divides(const at::Tensor& x, int64_t dim, const Group& group, const std::string& what) {
+  checked_dim(x, dim, what);
   if (x.size(dim) % group.size() == 0) return;
   throw InputError(fmt::format("{}: {} positions along dim {} do not divide over the {} ranks of group \"{}\"; take a multiple",
                                what, x.size(dim), dim, group.size(), group.name()));
 }
 
 Travelling begin_gather(const at::Tensor& x, int64_t dim, const Group& group, const std::string& what) {
+  dim = checked_dim(x, dim, what);
   const at::Tensor own = x.contiguous();
   std::vector<int64_t> shape = own.sizes().vec();
   shape.insert(shape.begin(), group.size());
@@ -112,6 +122,13 @@ Travelling begin_gather(const at::Tensor& x, int64_t dim, const Group& group, co
 }
 
 Travelling begin_sum(const Tensors& x, int64_t columns, const MultiplyRows& multiply, const Reduction& reduction) {
+  if (x.empty()) throw InputError(reduction.what + ": there is nothing to sum");
+  const TensorChecks check(reduction.what);
+  for (const at::Tensor& tensor : x) {
+    check.floats("x", tensor, reduction.to_tokens ? 3 : 1);
+    check.that(tensor.sizes().slice(0, tensor.dim() - 1) == x.front().sizes().slice(0, x.front().dim() - 1), "x", tensor,
+               "alike in all but the last dim");
+  }
   return reduction.to_tokens ? begin_sum_of_tokens(x, columns, multiply, reduction)
                              : begin_whole_sum(x, columns, multiply, reduction);
 }

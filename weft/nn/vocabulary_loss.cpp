@@ -10,6 +10,7 @@
 #include <ATen/ops/sub.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
+#include <c10/util/accumulate.h>
 #include <fmt/core.h>
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -22,6 +23,7 @@
 #include "weft/base/math.h"
 #include "weft/nn/graph.h"
 #include "weft/nn/pieces.h"
+#include "weft/nn/tensor_checks.h"
 #include "weft/nn/tree_sum.h"
 
 namespace weft {
@@ -137,32 +139,46 @@ int64_t count_targets(const at::Tensor& target, int64_t classes) {
 }
 
 /// [pieces x batch, ..., classes of a piece] as [pieces, targets, classes of a piece].
-at::Tensor in_pieces(const at::Tensor& logits, const at::Tensor& target) {
-  return logits.reshape({-1, target.numel(), logits.size(-1)});
+at::Tensor in_pieces(const at::Tensor& logits, const at::Tensor& target, int64_t classes, const Context& context) {
+  const int64_t targets = target.numel(), rows = c10::multiply_integers(logits.sizes().slice(0, logits.dim() - 1));
+  const int64_t pieces = targets > 0 ? std::max<int64_t>(1, rows / targets) : 1;
+  const bool fits = rows == pieces * targets && logits.size(-1) == ceil_divide(classes, context.tp.size() * pieces);
+  TensorChecks(kWhat).that(
+      fits, "logits", logits,
+      fmt::format("parts of {} classes over {} ranks for {} targets", classes, context.tp.size(), targets));
+  return logits.reshape({pieces, targets, logits.size(-1)});
 }
 
-bool is_part(const at::Tensor& logits, const at::Tensor& target, int64_t classes, const Context& context) {
+/// Whether the logits are parts; if not, they are of all classes, or on the meta device of any, as costs are taken.
+bool is_part(const Tensors& outputs, const at::Tensor& target, int64_t classes, const Context& context) {
+  const TensorChecks check("loss");
+  if (outputs.empty()) throw InputError("loss: the last block has no outputs");
+  const at::Tensor& logits = outputs.front();
+  check.floats("logits", logits, 1);
+  check.dense("target", target);
+  check.that(target.device() == logits.device(), "target", target, "on " + logits.device().str());
+  check.that(target.scalar_type() == at::kLong, "target", target, "class ids, Long");
   const bool has_pieces = logits.numel() != target.numel() * logits.size(-1);
-  return (context.tp.size() > 1 || has_pieces) && logits.size(-1) != classes;
+  const bool part = (context.tp.size() > 1 || has_pieces) && logits.size(-1) != classes;
+  check.that(part || logits.is_meta() || logits.size(-1) == classes, "logits", logits, fmt::format("of {} classes", classes));
+  return part;
 }
 
 }  // namespace
 
 Loss vocabulary_cross_entropy(int64_t classes) {
   return [classes](const Tensors& outputs, const at::Tensor& target, const Context& context) -> LossValue {
-    const at::Tensor& logits = outputs.front();
-    if (!is_part(logits, target, classes, context)) return cross_entropy(outputs, target);
+    if (!is_part(outputs, target, classes, context)) return cross_entropy(outputs, target);
     const at::Tensor flat = target.reshape({-1});
     const int64_t count = count_targets(flat, classes);  // before anything is sent
-    return {VocabularyLoss::apply(in_pieces(logits, target), flat, classes, context.tp), count};
+    return {VocabularyLoss::apply(in_pieces(outputs.front(), target, classes, context), flat, classes, context.tp), count};
   };
 }
 
 Hits vocabulary_hits(int64_t classes) {
   return [classes](const Tensors& outputs, const at::Tensor& target, const Context& context) -> int64_t {
-    const at::Tensor& logits = outputs.front();
-    if (!is_part(logits, target, classes, context)) return count_hits(outputs, target);
-    const at::Tensor pieces = in_pieces(logits, target);
+    if (!is_part(outputs, target, classes, context)) return count_hits(outputs, target);
+    const at::Tensor pieces = in_pieces(outputs.front(), target, classes, context);
     std::vector<at::Tensor> best, where;
     for (int64_t piece = 0; piece < pieces.size(0); ++piece) {
       const Classes own = own_classes(classes, context.tp, pieces.size(0), piece);

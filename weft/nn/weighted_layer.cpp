@@ -1,13 +1,17 @@
 #include "weft/nn/weighted_layer.h"
 
 #include <ATen/ops/empty.h>
+#include <fmt/core.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <bit>
 #include <utility>
 
+#include "weft/base/error.h"
 #include "weft/nn/batch_pieces.h"
 #include "weft/nn/graph.h"
 #include "weft/nn/split_backward.h"
+#include "weft/nn/tensor_checks.h"
 #include "weft/nn/tree_sum.h"
 
 namespace weft {
@@ -88,12 +92,22 @@ struct WeightedFunction : torch::autograd::Function<WeightedFunction> {
 }  // namespace
 
 bool gradients_have_places(const Parameter& weight, const Parameter* bias) {
-  return weight.gradient.defined() && (!bias || bias->gradient.defined());
+  const auto has_place = [](const char* name, const Parameter& x) {
+    if (x.gradient.defined()) TensorChecks("layer").place(name, x.gradient, x.value.sizes(), x.value);
+    return x.gradient.defined();
+  };
+  return has_place("gradient of the weight", weight) && (!bias || has_place("gradient of the bias", *bias));
 }
 
 std::optional<at::Tensor> value_of(const Parameter* bias) { return bias ? std::optional(bias->value) : std::nullopt; }
 
 at::Tensor apply(const WeightedLayer& layer, const LayerInput& x, Parameter& weight, Parameter* bias, int64_t pieces) {
+  const TensorChecks check("layer");
+  check.that(gradients_have_places(weight, bias), "gradient of the weight", weight.gradient, "there, as that of a bias is");
+  if (x.tensors.empty()) throw InputError("layer: it has no input");
+  if (pieces < 1 || !std::has_single_bit(static_cast<uint64_t>(pieces)))
+    throw InputError(fmt::format("layer: a micro-batch in {} pieces; their number is a power of two", pieces));
+  for (const at::Tensor& input : x.tensors) check.floats("x", input, 1);
   return WeightedFunction::apply(at::TensorList(x.tensors), weight.value, value_of(bias),
                                  c10::make_intrusive<WeightedCall>(layer, x, weight, bias, pieces));
 }

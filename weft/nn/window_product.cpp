@@ -9,6 +9,7 @@
 #include "weft/nn/channels_last.h"
 #include "weft/nn/matmul.h"
 #include "weft/nn/matrix_layer.h"
+#include "weft/nn/tensor_checks.h"
 
 namespace weft {
 
@@ -92,23 +93,48 @@ at::Tensor sum_of_windows(const at::Tensor& windows, const Windows& w) {
   return x;
 }
 
+/// Throws InputError unless these have windows.
+Windows checked_windows(const at::Tensor& x, const at::Tensor& weight, int64_t stride) {
+  constexpr int64_t kAny = TensorChecks::kAny;
+  const TensorChecks check("convolution by windows");
+  check.floating("x", x, {kAny, kAny, kAny, kAny}, x);
+  check.that(x.scalar_type() == at::kFloat && (x.is_cpu() || x.is_meta()) && stride >= 1, "x", x,
+             "Float on the CPU, of a stride");
+  check.floating("weight", weight, {kAny, x.size(1), kAny, kAny}, x);
+  check.that(weight.scalar_type() == at::kFloat && weight.size(2) >= 1 && weight.size(2) == weight.size(3), "weight", weight,
+             "Float [out, in, k, k]");
+  const Windows w(x, weight, stride);
+  check.that(weight.size(0) > 0 && w.channels > 0, "weight", weight, "of filters and channels");
+  check.that(w.height > 0 && w.width > 0 && w.rows > 0 && w.columns > 0, "x", x, "as large as a filter");
+  return w;
+}
+
+/// The same, of a gradient of what comes of them.
+Windows checked_windows(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& weight, int64_t stride) {
+  const Windows w = checked_windows(x, weight, stride);
+  TensorChecks("convolution by windows").floating("dy", dy, {w.samples, weight.size(0), w.rows, w.columns}, x);
+  return w;
+}
+
 }  // namespace
 
 bool suits_windows(const at::Tensor& x, const at::Tensor& weight, int64_t stride) {
-  return x.dim() == 4 && x.scalar_type() == at::kFloat && weight.scalar_type() == at::kFloat && is_better_channels_last(x) &&
+  if (!x.defined() || !weight.defined() || weight.dim() != 4 || weight.size(2) < 1 || stride < 1) return false;
+  return x.dim() == 4 && x.size(2) > 0 && x.size(3) > 0 && x.scalar_type() == at::kFloat &&
+         weight.scalar_type() == at::kFloat && is_better_channels_last(x) &&
          Windows(x, weight, stride).pixels() < weight.size(0);
 }
 
 at::Tensor window_product(const at::Tensor& x, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
                           int64_t stride) {
-  const Windows w(x, weight, stride);
+  const Windows w = checked_windows(x, weight, stride);
   const at::Tensor y = kMatrixLayer.forward(windows_of(x, w), weight.flatten(1), bias);
   // No view of y: of what a function of ours hands on nobody could change a view in place.
   return y.view({w.samples, w.rows, w.columns, weight.size(0)}).permute({0, 3, 1, 2}).variable_data();
 }
 
 at::Tensor window_input_gradient(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& weight, int64_t stride) {
-  const Windows w(x, weight, stride);
+  const Windows w = checked_windows(dy, x, weight, stride);
   const at::Tensor windows = at::empty({w.pixels(), w.values()}, x.options().memory_format(at::MemoryFormat::Contiguous));
   multiply(windows, as_matrix(channels_last(dy)), weight.flatten(1));
   if (!w.are_pixels()) return sum_of_windows(windows, w);
@@ -116,10 +142,11 @@ at::Tensor window_input_gradient(const at::Tensor& dy, const at::Tensor& x, cons
 }
 
 void add_window_gradients(Parameter& weight, Parameter* bias, const at::Tensor& dy, const at::Tensor& x, int64_t stride) {
+  const Windows w = checked_windows(dy, x, weight.value, stride);
   Parameter matrix{weight.value.detach().flatten(1), weight.gradient.flatten(1)};
   at::Tensor& gradient = weight.value.mutable_grad();
   if (gradient.defined()) matrix.value.mutable_grad() = gradient.flatten(1);
-  kMatrixLayer.add_gradients(matrix, bias, as_matrix(channels_last(dy)), windows_of(x, Windows(x, weight.value, stride)));
+  kMatrixLayer.add_gradients(matrix, bias, as_matrix(channels_last(dy)), windows_of(x, w));
   if (!gradient.defined()) gradient = weight.gradient;
 }
 

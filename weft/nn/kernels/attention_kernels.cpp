@@ -105,6 +105,9 @@ struct RowState {
   float sums[kTile * kLanes];
 };
 
+// What is taken off the scores of a row: where all are -inf nothing, and their exponentials are 0.
+HWY_INLINE float none_if_infinite(float largest) { return largest == -INFINITY ? 0.0F : largest; }
+
 // Scores become weights by the largest so far; where that has grown, what was summed before shrinks.
 void weigh(int64_t rows, bool diagonal, float* scores, RowState& state, float* out, int64_t padded) {
   const Tag d;
@@ -122,8 +125,9 @@ void weigh(int64_t rows, bool diagonal, float* scores, RowState& state, float* o
       for (int64_t j = 0; j < kLanes; j += step) hn::StoreU(hn::Mul(hn::LoadU(d, sums + j), factor), d, sums + j);
       for (int64_t j = 0; j < padded; j += step) hn::StoreU(hn::Mul(hn::LoadU(d, out + j), factor), d, out + j);
     }
+    const auto taken = hn::Set(d, none_if_infinite(now));
     for (int64_t j = 0; j < columns; j += step) {
-      const auto weight = exponential(d, hn::Sub(hn::LoadU(d, scores + j), hn::Set(d, now)));
+      const auto weight = exponential(d, hn::Sub(hn::LoadU(d, scores + j), taken));
       hn::StoreU(weight, d, scores + j);
       float* sum = sums + j % kLanes;
       hn::StoreU(hn::Add(hn::LoadU(d, sum), weight), d, sum);
@@ -136,7 +140,7 @@ void finish_rows(const AttentionJob& job, int64_t head, const Tile& tile, const 
   const Tag d;
   for (int64_t i = 0; i < tile.queries; ++i) {
     const float sum = sum_of(state.sums + i * kLanes);
-    const auto factor = hn::Set(d, 1.0F / sum);
+    const auto factor = hn::Set(d, sum == 0.0F ? 0.0F : 1.0F / sum);  // 0 where no score is above -inf, as LibTorch has it
     for (int64_t j = 0; j < padded; j += lanes()) {
       float* at = out + i * padded + j;
       hn::StoreU(hn::Mul(hn::LoadU(d, at), factor), d, at);
@@ -206,7 +210,7 @@ void weigh_backward(const Tile& tile, int64_t rows, bool diagonal, const RowSums
       fill(gradients, kTile, 0.0F);
       continue;
     }
-    const auto logsumexp = hn::Set(d, sums.logsumexp[i]), taken = hn::Set(d, sums.taken[i]);
+    const auto logsumexp = hn::Set(d, none_if_infinite(sums.logsumexp[i])), taken = hn::Set(d, sums.taken[i]);
     for (int64_t j = 0; j < columns_of(i, diagonal); j += lanes()) {
       const auto weight = exponential(d, hn::Sub(hn::LoadU(d, scores + j), logsumexp));
       const auto gradient = hn::Mul(weight, hn::Sub(hn::LoadU(d, gradients + j), taken));

@@ -5,11 +5,13 @@
 namespace weft {
 
 bool fits_kernels(std::initializer_list<at::Tensor> tensors) {
+  if (tensors.size() == 0 || !tensors.begin()->defined()) return false;
   const at::Tensor& first = *tensors.begin();
   const at::ScalarType type = first.scalar_type();
   if (type != at::kFloat && type != at::kBFloat16) return false;
   return std::all_of(tensors.begin(), tensors.end(), [&](const at::Tensor& x) {
-    return (x.is_cpu() || x.is_meta()) && x.scalar_type() == type && x.sizes() == first.sizes() && x.is_contiguous();
+    return x.defined() && x.device() == first.device() && (x.is_cpu() || x.is_meta()) && x.scalar_type() == type &&
+           x.sizes() == first.sizes() && x.is_contiguous();
   });
 }
 
