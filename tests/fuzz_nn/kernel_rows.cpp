@@ -25,6 +25,7 @@
 #include "weft/nn/class_loss.h"
 #include "weft/nn/column_sums.h"
 #include "weft/nn/gelu.h"
+#include "weft/nn/graph.h"
 #include "weft/nn/kernels/tensors.h"
 #include "weft/nn/model.h"
 #include "weft/nn/norms.h"
@@ -215,6 +216,7 @@ std::vector<Row> norm_rows() {
          return rotate(a[0], {a[1].detach(), a[2].detach()});
        },
        [](auto& a) { return rotated(a[0], a[1].detach(), a[2].detach()); }},
+      {"without_gaps", "bte", [](auto& a) { return without_gaps({a[0]}); }, [](auto& a) { return list(a[0]); }},
   };
 }
 
