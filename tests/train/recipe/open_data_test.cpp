@@ -197,7 +197,13 @@ TEST_F(WebDatasets, FoldersTellWhatTheyHoldBesides) {
   add("both/x-validation-0000.tar", {12});
   const std::string text = test::refusal([&] { open(root + "/both", root + "/val"); });
   EXPECT_NE(text.find("it holds 'x-train-0000.tar' and 'x-validation-0000.tar'"), std::string::npos) << text;
-  EXPECT_NE(text.find("data.evaluation_path"), std::string::npos) << text;
+  EXPECT_NE(text.find("set data.path = \"" + root + "/both/x-train-*.tar\" and data.evaluation_path = \"" + root +
+                      "/both/x-validation-*.tar\""),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(test::refusal([&] { open(root + "/both/x*.tar", root + "/val"); }), text);
+  const Datasets parts = open(root + "/both/x-train-*.tar", root + "/both/x-validation-*.tar");
+  EXPECT_EQ(parts.training->size() + parts.evaluation->size(), 2) << "the advice, followed";
 }
 
 TEST(JsonLinesData, IsOneStreamInTwoParts) {

@@ -86,14 +86,23 @@ std::pair<std::string, std::string> split(const std::string& name) {
   return {slash == 0 ? "/" : name.substr(0, slash), name.substr(slash + 1)};
 }
 
+/// Sorts what was found in a folder and refuses two parts of one set.
+std::vector<std::string> one_part(Storage& storage, std::vector<std::string> found) {
+  std::sort(found.begin(), found.end());
+  check_one_part(storage.name(), found, [&](const std::string& training, const std::string& evaluation) {
+    return fmt::format("set data.path = \"{0}/{1}\" and data.evaluation_path = \"{0}/{2}\"", storage.name(),
+                       part_pattern(training), part_pattern(evaluation));
+  });
+  return found;
+}
+
 std::vector<std::string> listed(Storage& storage, const std::string& pattern) {
   std::vector<std::string> found;
   for (const std::string& name : storage.list("")) {
     const bool is_hidden = name.starts_with('.') && !pattern.starts_with('.');
     if (!is_hidden && fits_glob(name, pattern)) found.push_back(name);
   }
-  std::sort(found.begin(), found.end());
-  return found;
+  return one_part(storage, std::move(found));
 }
 
 /// Of a folder that is named as a whole: the names that end so, in any case, and paths of what is beside them.
@@ -108,11 +117,7 @@ std::vector<std::string> listed_whole(Storage& storage, const std::string& endin
       passed_over.push_back(fmt::format("{} ({})", storage.full(name), name.starts_with('.') ? "hidden" : "no *" + ending));
     }
   }
-  std::sort(found.begin(), found.end());
-  check_one_part(storage.name(), found,
-                 fmt::format("name the files of each with data.path and data.evaluation_path, as {}/{}*{}", storage.name(),
-                             found.empty() ? "" : found[0].substr(0, found[0].find_first_of("-_.0123456789")), ending));
-  return found;
+  return one_part(storage, std::move(found));
 }
 
 /// Whether a name without a pattern is a folder of shards: what does not end as one is.
