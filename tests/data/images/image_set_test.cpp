@@ -373,6 +373,9 @@ TEST(Cifar, OtherFormsAreNamed) {
     folder.write(file, "\x80\2}q");
     expect_input_error([&, k = kind] { open_cifar(folder.path().string(), k, true); }, {folder.path().string(), says});
   }
+  const TempFolder folder;  // of classes, perhaps
+  std::filesystem::create_directory(folder.path() / "train");
+  expect_input_error([&] { open_cifar(folder.path().string(), CifarKind::cifar100, true); }, {"train.bin': No such file"});
 }
 
 TEST(ImageSet, RefusesOptionsOutOfRange) {

@@ -91,7 +91,9 @@ class Cifar final : public ImageSource {
     std::error_code ignored;
     if (std::filesystem::exists(first, ignored)) return;
     const auto has = [&](const std::string& name) { return std::filesystem::exists(folder + "/" + name, ignored); };
-    if (has(form_.python) || has(form_.pickle)) {
+    const InputFile pickle = open_input(folder + "/" + form_.pickle);
+    const bool is_pickle = pickle.reason.empty() && read_head(folder, pickle).starts_with('\x80');
+    if (has(form_.python) || is_pickle) {
       throw InputError(fmt::format("{}: it holds CIFAR in Python form, pickles, which is not read; {}", folder, get_it()));
     }
     if (has(form_.packed)) {
