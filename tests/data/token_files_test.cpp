@@ -114,8 +114,8 @@ TEST(TokenFiles, MegatronsAreDocuments) {
     EXPECT_EQ(all_of(whole), ids);
     EXPECT_EQ(all_of(one), ids);
     EXPECT_EQ(whole.document_starts(), (Ids{0, 3, 7}));
-    EXPECT_EQ(whole.passed_over(), (std::vector<std::string>{folder.file(name) + "/notes.md (by its suffix no token ids)",
-                                                             cache + " (an order that Megatron keeps)"}));
+    EXPECT_EQ(whole.passed_over(), (DataNotes{folder.file(name) + "/notes.md (by its suffix no token ids)",
+                                              cache + " (an order that Megatron keeps)"}));
     const auto packed =
         open_packed_tokens({.path = bin, .context = 6}, std::make_shared<TokenStream>(bin, TokenType::u16, 1 << 16));
     EXPECT_EQ(packed->fullness(), "windows 75.0 % full") << "2 + 3 + 4 places of two windows";
@@ -244,14 +244,13 @@ TEST(TokenFolders, TakeTheFilesOfOneKind) {
   FolderFiles files = token_files(folder.path().string(), TokenType::u16);
   EXPECT_EQ(files.taken, (std::vector<std::string>{folder.file("b_000000.bin"), folder.file("b_000001.bin")}));
   std::sort(files.passed_over.begin(), files.passed_over.end());
-  EXPECT_EQ(
-      files.passed_over,
-      (std::vector<std::string>{hidden + " (hidden)", page + " (text)", folder.file("__MACOSX") + " (a folder)",
-                                packed + " (a zip archive, as .npz and PyTorch's .pt are)", folder.file("c.bin") + " (a link)",
-                                pickle + " (by its suffix no token ids)", script + " (by its suffix no token ids)"}));
+  EXPECT_EQ(files.passed_over,
+            (DataNotes{hidden + " (hidden)", page + " (text)", folder.file("__MACOSX") + " (a folder)",
+                       packed + " (a zip archive, as .npz and PyTorch's .pt are)", folder.file("c.bin") + " (a link)",
+                       pickle + " (by its suffix no token ids)", script + " (by its suffix no token ids)"}));
   const TokenStream text(folder.path().string(), TokenType::u8, 256);
-  const std::vector<std::string> not_text = text.passed_over();
-  EXPECT_NE(std::find(not_text.begin(), not_text.end(), packed + " (a zip archive, as .npz and PyTorch's .pt are)"),
+  const DataNotes not_text = text.passed_over();
+  EXPECT_NE(std::find(not_text.begin(), not_text.end(), DataNote(packed + " (a zip archive, as .npz and PyTorch\'s .pt are)")),
             not_text.end());
   const std::vector<std::tuple<std::string, std::string, std::string>> others = {
       {"more.tok", ids, "'b_000000.bin' holds ids of 16 bits in *.bin, 'more.tok' ids of 16 bits in *.tok"},
@@ -302,7 +301,7 @@ TEST(TokenFolders, RefuseShardsThatAreSomethingElse) {
   const std::string index = folder.write("c.dat", std::string("\0\0\0\2", 4));
   const FolderFiles files = token_files(folder.path().string(), TokenType::u8);
   EXPECT_EQ(files.taken, (std::vector<std::string>{folder.file("a"), folder.file("b.dat")}));
-  EXPECT_EQ(files.passed_over, (std::vector<std::string>{index + " (no text)"}));
+  EXPECT_EQ(files.passed_over, (DataNotes{index + " (no text)"}));
 }
 
 TEST(FolderFiles, PatternsOfParts) {

@@ -5,12 +5,14 @@
 #include <string>
 #include <vector>
 
+#include "weft/data/data_note.h"
+
 namespace weft {
 
 /// Files of a folder, and what in it is not read.
 struct FolderFiles {
-  std::vector<std::string> taken;        ///< paths, in the order of their names
-  std::vector<std::string> passed_over;  ///< as Dataset::passed_over()
+  std::vector<std::string> taken;  ///< paths, in the order of their names
+  DataNotes passed_over;           ///< as Dataset::passed_over()
 };
 
 /// Regular files of a folder that are not hidden: what of it may be data. Links, subfolders and hidden files are passed over,

@@ -68,7 +68,7 @@ class Cifar final : public ImageSource {
   }
 
   std::string name(int64_t index) const override { return name_of(good_[static_cast<size_t>(index)]); }
-  std::vector<std::string> left_out() const override { return left_out_; }
+  DataNotes left_out() const override { return left_out_; }
 
  private:
   struct File {
@@ -153,7 +153,7 @@ class Cifar final : public ImageSource {
     if (bad_ == BadData::refuse) {
       throw InputError(fmt::format("{}; the file is damaged, or of another set; get it again, {}", what, kOrSkip));
     }
-    left_out_.push_back(what);
+    add_note(left_out_, what);
   }
 
   const Form& form_;
@@ -161,7 +161,7 @@ class Cifar final : public ImageSource {
   std::vector<uint8_t> bytes_;
   std::vector<int64_t> good_;  ///< records that are samples
   std::vector<File> files_;
-  std::vector<std::string> left_out_;
+  DataNotes left_out_;
 };
 
 }  // namespace
