@@ -141,6 +141,8 @@ TEST(LoadWeights, ReadsTheConfigBesideThem) {
   config = {{"model_type", "llama"}, {"num_attention_heads", 2}, {"rms_norm_eps", 1e-5}};
   folder.write("config.json", config.dump());
   expect_part(both(), path + ": num_attention_heads = 2, model.heads is 4 (set model.heads = 2)");
+  folder.write("config.json", "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n");
+  expect_part(both(), path + ": it is a pointer of Git LFS, not the file itself; fetch it with `git lfs pull`, or remove it");
   Trainer trainer = trainer_of(resnet({.depth = 8, .classes = 2, .width = 4}));
   save_safetensors(folder.file("model.safetensors"), weights_of(trainer));
   EXPECT_EQ(trainer.load_weights(folder.path().string()).notes,
