@@ -12,7 +12,7 @@ namespace weft {
 /// One thing, or what many others have in common.
 struct DataNote {
   int64_t count = 1;  ///< things that it tells of
-  std::string text;   ///< "owt/readme.md (text)", "80 more (no image)"
+  std::string text;   ///< "owt/readme.md (text)", "80 more, after a/y.txt (no image)"
 
   DataNote(std::string text, int64_t count = 1) : count(count), text(std::move(text)) {}  // NOLINT: a text is one
   auto operator<=>(const DataNote&) const = default;                                      ///< many come last

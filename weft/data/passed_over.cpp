@@ -37,7 +37,7 @@ DataNotes PassedOver::notes() const {
   for (const auto& [reason, kind] : kinds_) {
     for (const std::string& name : kind.first) all.emplace_back(fmt::format("{} ({})", name, reason));
     const int64_t more = kind.count - static_cast<int64_t>(kind.first.size());
-    if (more > 0) all.emplace_back(fmt::format("{} more ({})", more, reason), more);
+    if (more > 0) all.emplace_back(fmt::format("{} more, after {} ({})", more, *kind.first.rbegin(), reason), more);
   }
   return all;
 }

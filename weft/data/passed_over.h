@@ -24,7 +24,7 @@ class PassedOver {
  public:
   /// `reason` in a few words: "hidden".
   void add(const std::string& reason, std::string name);
-  /// As Dataset::passed_over(): "a/x.txt (no image)", and of a reason that many have "3980 more (no image)".
+  /// As Dataset::passed_over(): "a/x.txt (no image)", and of a reason that many have "3980 more, after a/y.txt (no image)".
   DataNotes notes() const;
 
  private:

@@ -168,20 +168,22 @@ TEST_F(CheckData, AgreesWithTraining) {
 /// What lies beside the images, each counted once.
 TEST_F(CheckData, CountsWhatIsPassedOver) {
   for (const char* part : {"train", "val"}) add_image(fmt::format("{}/ant/a.jpg", part), 40, 30);
-  for (int i = 0; i < 100; ++i) folder_.write(fmt::format("train/ant/{:03}.webp", 99 - i), "RIFF");
+  for (int i = 0; i < 100; ++i) {
+    for (const char* part : {"train", "val"}) folder_.write(fmt::format("{}/ant/{:03}.webp", part, 99 - i), "RIFF");
+  }
   const Recipe recipe = images("image-folder");
   const std::string why = " (no .jpg, .jpeg, .jfif, .png)", first = folder_.file("train/ant/000.webp") + why;
   const std::vector<std::string> notes = passed_over_notes(open_data(recipe));
   ASSERT_EQ(notes.size(), 1U);
-  EXPECT_EQ(notes[0].find("data: passed over 100 files or folders: " + first + "; "), 0U) << notes[0];
-  EXPECT_TRUE(notes[0].ends_with("; and 95 more")) << notes[0];
+  EXPECT_EQ(notes[0].find("data: passed over 200 files or folders: " + first + "; "), 0U) << notes[0];
+  EXPECT_TRUE(notes[0].ends_with("; and 195 more")) << notes[0];
   const DataReport report = check_data(recipe);
   EXPECT_NE(data_report_text(report).find("passed over, as it is no data: 100\n    " + first + "\n"), std::string::npos);
   EXPECT_NE(data_report_text(report).find("\n    and 80 more; --json"), std::string::npos);
   const auto json = nlohmann::json::parse(data_report_json(report));
   EXPECT_EQ(json["sets"][0]["passed_over_count"], 100);
   EXPECT_EQ(json["sets"][0]["passed_over"].size(), 21U);
-  EXPECT_EQ(json["sets"][0]["passed_over"][20], "80 more" + why);
+  EXPECT_EQ(json["sets"][0]["passed_over"][20], "80 more, after " + folder_.file("train/ant/019.webp") + why);
 }
 
 }  // namespace
