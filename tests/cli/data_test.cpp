@@ -14,7 +14,7 @@ TEST(WeftDataCheck, TellsWhatIsThereAndEndsByWhetherATrainingWould) {
   const std::string text = folder / "text.txt", recipe = folder / "r.toml";
   std::ofstream(text) << "to be or not to be";
   std::ofstream(recipe) << "model = { name = \"gpt\", layers = 1, heads = 1, width = 8, context = 4, vocabulary = 256 }\n"
-                           "data = { name = \"text\", path = \""
+                           "data = { name = \"text\", evaluation = 0.5, path = \""
                         << text << "\" }\nbatch = { global = 1 }\nrun = { steps = 1 }\n";
   const CommandResult good = run_weft({"data", "check", recipe});
   EXPECT_EQ(good.status, 0) << good.err;

@@ -100,6 +100,32 @@ TEST(JsonLines, AnyPartIsThatPartOfTheWhole) {
   expect_input_error([&] { source->read(source->size(), 1, nullptr); }, {"asked for"});
 }
 
+TEST(JsonLines, WhatIsNoJsonIsLeftOutAsAWhole) {
+  const TempFolder folder;
+  std::string packed = std::string("\x1f\x8b\x08\0", 4);
+  for (int i = 0; i < 5000; ++i) packed += "\n!";
+  const std::string good = folder.write("a.jsonl", "{\"text\": \"a\"}\n"), other = folder.write("b.jsonl", packed);
+  const auto files = local_shards({good, other});
+  expect_input_error([&] { open_json_lines(files, {}); },
+                     {other + ": it is compressed with gzip", "unpack it, or set data.skip_bad"});
+  const auto groups = open_json_lines(files, {.bad = BadData::skip});
+  EXPECT_EQ(all_of(groups), bytes_of("a\n"));
+  EXPECT_EQ(groups->left_out(), DataNotes{other + ": it is compressed with gzip, where JSON lines are expected"});
+  expect_input_error([&] { open(other, {.bad = BadData::skip}); }, {"no documents in it", "left out: 1, the first " + other});
+}
+
+TEST(JsonLines, OfManyBadRowsTheFirstAreNamedAndAllCounted) {
+  const TempFolder folder;
+  std::string rows;
+  for (int i = 1; i <= 5000; ++i) rows += "{\"text\": 1}\n";
+  const std::string file = folder.write("a.jsonl", rows + "{\"text\": \"a\"}\n");
+  const DataNotes told = open(file, {.bad = BadData::skip})->left_out();
+  ASSERT_EQ(told.size(), 1001U);
+  EXPECT_EQ(count_of(told), 5000);
+  EXPECT_EQ(told.front().text, file + ", row 1: 'text' is 1, neither text nor a list of token ids");
+  EXPECT_EQ(told.back().text.find("4000 more, the last of them " + file + ", row 5000: 'text' is 1"), 0U) << told.back().text;
+}
+
 TEST(JsonLines, RowsThatHoldNoDocumentAreNamedOrPassedOver) {
   const TempFolder folder;
   struct Row {
@@ -153,7 +179,7 @@ TEST(JsonLines, RowsThatHoldNoDocumentAreNamedOrPassedOver) {
     const auto groups = open(file, {.bad = BadData::skip});
     EXPECT_EQ(all_of(groups), bytes_of("a\nb\n"));
     ASSERT_EQ(groups->left_out().size(), 1u);
-    EXPECT_EQ(groups->left_out()[0].find(file + ", row 3: " + row.says), 0u) << groups->left_out()[0];
+    EXPECT_EQ(groups->left_out()[0].text.find(file + ", row 3: " + row.says), 0u) << groups->left_out()[0].text;
   }
 }
 

@@ -36,8 +36,8 @@ class Numbers : public Dataset {
     }
     return batch;
   }
-  std::vector<std::string> left_out() const override { return {"left out of " + std::to_string(first_)}; }
-  std::vector<std::string> passed_over() const override { return {"beside " + std::to_string(first_)}; }
+  DataNotes left_out() const override { return {"left out of " + std::to_string(first_)}; }
+  DataNotes passed_over() const override { return {"beside " + std::to_string(first_)}; }
 
  private:
   int64_t first_, size_;
@@ -185,8 +185,8 @@ TEST(Mixture, IsTheSameHoweverItIsAskedFor) {
 
 TEST(Mixture, TellsWhatItsSourcesTell) {
   const auto joined = join_datasets(three());
-  EXPECT_EQ(joined->left_out(), (std::vector<std::string>{"left out of 0", "left out of 1000", "left out of 2000"}));
-  EXPECT_EQ(joined->passed_over(), (std::vector<std::string>{"beside 0", "beside 1000", "beside 2000"}));
+  EXPECT_EQ(texts_of(joined->left_out()), (std::vector<std::string>{"left out of 0", "left out of 1000", "left out of 2000"}));
+  EXPECT_EQ(texts_of(joined->passed_over()), (std::vector<std::string>{"beside 0", "beside 1000", "beside 2000"}));
   ASSERT_EQ(joined->size(), 100);
   EXPECT_FALSE(joined->is_ordered());
   const Batch batch = joined->get({99, 0, 50, 57, 49, 56}, 2);

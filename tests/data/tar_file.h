@@ -11,8 +11,8 @@ namespace weft::test {
 
 inline constexpr size_t kTarBlock = 512;
 
-/// A member's header and its bytes, in whole blocks.
-inline std::string tar_member(const std::string& name, const std::string& bytes) {
+/// A member's header and its bytes, in whole blocks; of kind '1' a hard link, '2' a symbolic one.
+inline std::string tar_member(const std::string& name, const std::string& bytes, char kind = '0') {
   std::string header(kTarBlock, '\0');
   const auto put = [&](size_t at, const std::string& text) { header.replace(at, text.size(), text); };
   put(0, name);
@@ -22,7 +22,8 @@ inline std::string tar_member(const std::string& name, const std::string& bytes)
   put(124, fmt::format("{:011o}", bytes.size()));
   put(136, "00000000000");
   put(148, "        ");
-  put(156, "0");
+  put(156, std::string(1, kind));
+  if (kind != '0') put(157, "elsewhere");
   put(257, std::string("ustar\0", 6) + "00");
   unsigned sum = 0;
   for (const char c : header) sum += static_cast<unsigned char>(c);

@@ -85,7 +85,7 @@ TEST(TokenFiles, ThoseWithAHeaderAreReadAsItSays) {
   const std::vector<std::pair<std::string, std::string>> files = {
       {"gpt2.bin", llmc(20240520, 1, 70, narrow)}, {"llama3.bin", llmc(20240801, 7, 70, wide)},
       {"old.npy", npy_of("<u2", 70, narrow)},      {"new.npy", npy_of("<u4", 70, wide, 2)},
-      {"third.npy", npy_of("<u2", 70, narrow, 3)},
+      {"third.npy", npy_of("<u2", 70, narrow, 3)}, {"signed.npy", npy_of("<i4", 70, wide)},
   };
   for (const auto& [name, bytes] : files) {
     const std::string path = folder.write(name, bytes);
@@ -109,11 +109,13 @@ TEST(TokenFiles, MegatronsAreDocuments) {
     const std::string bin = folder.write(name + "/x_text_document.bin", bytes);
     const std::string idx = folder.write(name + "/x_text_document.idx", index_of(code, code == 8 ? 2 : 4, lengths, marks));
     folder.write(name + "/notes.md", "read me");
+    const std::string cache = folder.write(name + "/x_text_document_train_indexmap_9ns_doc_idx.npy", npy_of("<i4", 3, "0"));
     const TokenStream whole(folder.file(name), TokenType::u16, 1 << 16), one(bin, TokenType::u32, 1 << 16);
     EXPECT_EQ(all_of(whole), ids);
     EXPECT_EQ(all_of(one), ids);
     EXPECT_EQ(whole.document_starts(), (Ids{0, 3, 7}));
-    EXPECT_EQ(whole.passed_over(), std::vector<std::string>{folder.file(name) + "/notes.md (by its suffix no token ids)"});
+    EXPECT_EQ(whole.passed_over(), (DataNotes{folder.file(name) + "/notes.md (by its suffix no token ids)",
+                                              cache + " (an order that Megatron keeps)"}));
     const auto packed =
         open_packed_tokens({.path = bin, .context = 6}, std::make_shared<TokenStream>(bin, TokenType::u16, 1 << 16));
     EXPECT_EQ(packed->fullness(), "windows 75.0 % full") << "2 + 3 + 4 places of two windows";
@@ -196,7 +198,7 @@ TEST(TokenFiles, WhatIsNoTokenIdsIsNamed) {
       {llmc(20240520, 1, 71, narrow), "llm.c's header says 1166 bytes, and it has 1164; it is cut off"},
       {llmc(20240520, 1, 69, narrow), "llm.c's header says 1162 bytes, and it has 1164; it is damaged"},
       {llmc(20240520, 2, 70, narrow), "llm.c's header 20240520 is of version 2, and 1 is read"},
-      {npy_of("<i8", 70, narrow), "of type '<i8'; save ids as uint16 or uint32"},
+      {npy_of("<i8", 70, narrow), "of type '<i8'; save ids as uint32: array.astype(numpy.uint32)"},
       {npy_of(">u2", 70, narrow), "of type '>u2'"},
       {npy_of("|O", 70, narrow), "of type '|O'"},
       {npy_of("<u2", 71, narrow), "and it has 268; it is cut off"},
@@ -242,14 +244,13 @@ TEST(TokenFolders, TakeTheFilesOfOneKind) {
   FolderFiles files = token_files(folder.path().string(), TokenType::u16);
   EXPECT_EQ(files.taken, (std::vector<std::string>{folder.file("b_000000.bin"), folder.file("b_000001.bin")}));
   std::sort(files.passed_over.begin(), files.passed_over.end());
-  EXPECT_EQ(
-      files.passed_over,
-      (std::vector<std::string>{hidden + " (hidden)", page + " (text)", folder.file("__MACOSX") + " (a folder)",
-                                packed + " (a zip archive, as .npz and PyTorch's .pt are)", folder.file("c.bin") + " (a link)",
-                                pickle + " (by its suffix no token ids)", script + " (by its suffix no token ids)"}));
+  EXPECT_EQ(files.passed_over,
+            (DataNotes{hidden + " (hidden)", page + " (text)", folder.file("__MACOSX") + " (a folder)",
+                       packed + " (a zip archive, as .npz and PyTorch's .pt are)", folder.file("c.bin") + " (a link)",
+                       pickle + " (by its suffix no token ids)", script + " (by its suffix no token ids)"}));
   const TokenStream text(folder.path().string(), TokenType::u8, 256);
-  const std::vector<std::string> not_text = text.passed_over();
-  EXPECT_NE(std::find(not_text.begin(), not_text.end(), packed + " (a zip archive, as .npz and PyTorch's .pt are)"),
+  const DataNotes not_text = text.passed_over();
+  EXPECT_NE(std::find(not_text.begin(), not_text.end(), DataNote(packed + " (a zip archive, as .npz and PyTorch\'s .pt are)")),
             not_text.end());
   const std::vector<std::tuple<std::string, std::string, std::string>> others = {
       {"more.tok", ids, "'b_000000.bin' holds ids of 16 bits in *.bin, 'more.tok' ids of 16 bits in *.tok"},
@@ -269,6 +270,49 @@ TEST(TokenFolders, TakeTheFilesOfOneKind) {
                      {"holds no tokens", "there is " + none.file("a.txt") + " (by its suffix"});
 }
 
+/// A shard that was not fetched, or not unpacked, is missing from the set.
+TEST(TokenFolders, RefuseShardsThatAreSomethingElse) {
+  const std::string ids = ids_as<uint16_t>(counting(8)), lfs = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\n";
+  struct Row {
+    std::string data, other, bytes, says;
+    TokenType type = TokenType::u16;
+  };
+  const std::vector<Row> rows = {
+      {"a.bin", "b.bin", lfs,
+       "it is a pointer of Git LFS, not the file itself, and 'a.bin' beside it is data; fetch it with `git"},
+      {"b.BIN", "a.bin", "<html><body>404</body></html>", "it is an HTML page"},
+      {"a.bin", "b.bin", "<?xml version=\"1.0\"?><Error><Code>NoSuchKey</Code></Error>", "it is XML"},
+      {"a.000", "a.001", std::string("\x1f\x8b\x08\0", 4) + ids, "it is compressed with gzip"},
+      {"a.txt", "b.txt", lfs, "it is a pointer of Git LFS", TokenType::u8},
+      {"a.txt", "b.txt", std::string("\x1f\x8b\x08\0", 4) + ids, "it is compressed with gzip", TokenType::u8},
+  };
+  for (const Row& row : rows) {
+    const TempFolder folder;
+    folder.write(row.data, ids);
+    folder.write("c.zip", "PK\3\4....");
+    const std::string other = folder.write(row.other, row.bytes);
+    expect_input_error([&] { ids_in(folder.path().string(), row.type); }, {other + ": ", row.says, "or remove it"});
+    std::filesystem::remove(other);
+    EXPECT_NO_THROW(ids_in(folder.path().string(), row.type));
+  }
+  const TempFolder folder;  // the indexes of fortune's
+  for (const char* name : {"a", "b.dat"}) folder.write(name, "A text that is long enough to be known as one.\n");
+  folder.write("a.dat", std::string("\0\0\0\2", 4));
+  const std::string index = folder.write("c.dat", std::string("\0\0\0\2", 4));
+  const FolderFiles files = token_files(folder.path().string(), TokenType::u8);
+  EXPECT_EQ(files.taken, (std::vector<std::string>{folder.file("a"), folder.file("b.dat")}));
+  EXPECT_EQ(files.passed_over, (DataNotes{index + " (no text)"}));
+}
+
+TEST(FolderFiles, PatternsOfParts) {
+  const std::pair<const char*, const char*> rows[] = {{"x-train-00001.jsonl", "x-train-*.jsonl"},
+                                                      {"train-00000-of-00003.parquet", "train-*.parquet"},
+                                                      {"001-valid.jsonl", "*-valid.jsonl"},
+                                                      {"c4.test.tar", "c*.test.tar"},
+                                                      {"train", "train"}};
+  for (const auto& [name, pattern] : rows) EXPECT_EQ(part_pattern(name), pattern);
+}
+
 TEST(TokenFolders, OfPartsForTrainingAndEvaluationAreNoOneSet) {
   const std::string ids = ids_as<uint16_t>(counting(8));
   const std::vector<std::pair<std::string, std::string>> parts = {{"train.bin", "val.bin"},
@@ -282,9 +326,14 @@ TEST(TokenFolders, OfPartsForTrainingAndEvaluationAreNoOneSet) {
     EXPECT_NO_THROW(ids_in(folder.path().string()));
     folder.write(evaluation, ids);
     expect_input_error([&] { ids_in(folder.path().string()); },
-                       {"it holds '" + training + "' and '" + evaluation + "'", "[[evaluation]]"});
+                       {"it holds '" + training + "' and '" + evaluation + "'",
+                        "set data.path = \"" + folder.file(training) + "\", and name '" + evaluation + "' in [[evaluation]]"});
     expect_input_error([&] { ids_in(folder.path().string(), TokenType::u8); },
                        {"it holds '" + training + "' and '" + evaluation + "'"});
+    folder.write("more_" + training, ids);
+    expect_input_error([&] { ids_in(folder.path().string()); },
+                       {"move them into folders of their own (data.path = \"" + folder.file("train\""),
+                        "in [[evaluation]] path = \"" + folder.file("val\"")});
   }
   const TempFolder folder;
   for (const char* name : {"train.py", "test.py", "latest.txt", "training-data.txt", "contest.txt"})

@@ -48,7 +48,7 @@ constexpr Mark kMarks[] = {
     {0, "ARROW1\0\0"sv, {"Arrow's format (Feather)", "write it as Parquet"}},
     {0, "\x89HDF\r\n\x1a\n"sv, {"HDF5", "write what it holds in another format"}},
     {0, "SQLite format 3\0"sv, {"an SQLite database", "write what it holds in another format"}},
-    {0, "\x93NUMPY"sv, {"an array of NumPy (.npy)", "arrays of ids are read with data.name = \"tokens\""}},
+    {0, "\x93NUMPY"sv, {kNumpyArray, "arrays of ids are read with data.name = \"tokens\""}},
     {0, "MMIDIDX\0\0"sv, {"Megatron's index of a .bin file", "name the .bin file"}},
     {0, "TNTIDX\0\0"sv, {"an index of Megatron's older form", "preprocess the text again with --dataset-impl mmap"}},
     {0, "\x80\2\x8a\x0a\x6c\xfc\x9c\x46"sv, {"a checkpoint of PyTorch before 1.6", kGetIt}},
@@ -170,7 +170,7 @@ FileKind file_kind(std::string_view head) {
     return {"XML, as servers send in place of a file", kGetIt, true};
   }
   if (is_wide_text(head)) return kWideText;
-  if (is_text(head)) return {"text", "text is read with data.name = \"text\"", true};
+  if (is_text(head)) return {kPlainText, "text is read with data.name = \"text\"", true};
   return {};
 }
 

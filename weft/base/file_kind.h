@@ -21,8 +21,8 @@ struct FileKind {
   explicit operator bool() const { return !what.empty(); }
 };
 
-/// FileKind::what of a tar file.
-inline constexpr std::string_view kTarArchive = "a tar archive";
+/// FileKind::what of some: a tar file, NumPy's array, text that is nothing more particular.
+inline constexpr std::string_view kTarArchive = "a tar archive", kNumpyArray = "an array of NumPy (.npy)", kPlainText = "text";
 
 /// What a file is whose first kHeadBytes, or all bytes if it has less, are `head`. Each mark is at least as rare as four given
 /// bytes, so that plain token ids and text are not taken for another kind. Text that is nothing more particular is "text":

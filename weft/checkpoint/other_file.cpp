@@ -51,11 +51,11 @@ std::string what_file_is(std::string_view head) {
   for (const auto& [what, advice] : kAdvice) {
     if (kind.what.starts_with(what)) return fmt::format("{}; {}", kind.what, advice);
   }
-  const bool is_packed = kind.advice == "unpack it", is_image = kind.what.ends_with("image");
+  const bool is_packed = kind.advice == "unpack it", is_pointer = kind.advice.starts_with("fetch");
   return fmt::format("{}; {}", kind.what,
-                     is_packed  ? "unpack it and name what was in it"
-                     : is_image ? "name the file that holds the weights"
-                                : kind.advice);
+                     is_packed    ? "unpack it and name what was in it"
+                     : is_pointer ? kind.advice
+                                  : "name the file that holds the weights");
 }
 
 }  // namespace weft

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "weft/data/data_note.h"
+
 namespace weft {
 
 /// Samples side by side, first dimension = samples, in the order they were asked for.
@@ -47,10 +49,10 @@ class Dataset {
   /// windows); evaluation passes 0.
   virtual Batch get(const std::vector<int64_t>& indices, int64_t epoch) const = 0;
   /// What its files hold that is bad and no sample of it (data/bad_data.h), a name each. Thread-safe.
-  virtual std::vector<std::string> left_out() const { return {}; }
+  virtual DataNotes left_out() const { return {}; }
   /// What lies among its files and is not read, though nothing about it is bad: hidden files, those of another kind, a path
   /// each with the reason ("owt/readme.md (text)"). Told at the start of a run. Thread-safe.
-  virtual std::vector<std::string> passed_over() const { return {}; }
+  virtual DataNotes passed_over() const { return {}; }
   /// How much of its samples is no padding, for people: "windows 97.3 % full"; empty: nothing to tell. Thread-safe.
   virtual std::string fullness() const { return {}; }
   /// Whether its samples stand in the order to train in already, so that nobody is to shuffle them.

@@ -25,10 +25,17 @@ Part part_of(const std::string& word) {
   return training.count(word) > 0 ? Part::training : evaluation.count(word) > 0 ? Part::evaluation : Part::none;
 }
 
-/// A name without the first word that names a part, and without digits, so that those of the parts of one set are alike.
-std::pair<Part, std::string> part_and_rest(const std::string& name) {
+/// The first word of a name that names a part.
+struct PartOfName {
+  Part part = Part::none;
+  size_t end = 0;    ///< of the word
+  std::string rest;  ///< the name without it, and without digits, so that those of the parts of one set are alike
+};
+
+PartOfName part_and_rest(const std::string& name) {
   std::string rest, word;
   Part part = Part::none;
+  size_t end = 0;
   for (size_t i = 0; i <= name.size(); ++i) {
     const char c = i < name.size() ? static_cast<char>(std::tolower(static_cast<unsigned char>(name[i]))) : '.';
     if (std::isalpha(static_cast<unsigned char>(c)) != 0) {
@@ -37,11 +44,11 @@ std::pair<Part, std::string> part_and_rest(const std::string& name) {
     }
     const Part of_word = part == Part::none ? part_of(word) : Part::none;
     if (of_word == Part::none) rest += word;
-    if (of_word != Part::none) part = of_word;
+    if (of_word != Part::none) part = of_word, end = i;
     if (std::isdigit(static_cast<unsigned char>(c)) == 0 && i < name.size()) rest += c;
     word.clear();
   }
-  return {part, rest};
+  return {part, end, std::move(rest)};
 }
 
 }  // namespace
@@ -77,23 +84,35 @@ FolderFiles regular_files(const std::string& folder) {
 std::vector<std::string> two_parts(const std::vector<std::string>& names) {
   std::map<std::string, std::string> training;
   for (const std::string& name : names) {
-    auto [part, rest] = part_and_rest(name);
+    auto [part, end, rest] = part_and_rest(name);
     if (part == Part::training) training.emplace(std::move(rest), name);
   }
   for (const std::string& name : names) {
-    const auto [part, rest] = part_and_rest(name);
+    const auto [part, end, rest] = part_and_rest(name);
     const auto other = training.find(rest);
     if (part == Part::evaluation && other != training.end()) return {other->second, name};
   }
   return {};
 }
 
-void check_one_part(const std::string& folder, const std::vector<std::string>& names, const std::string& advice) {
+std::string part_pattern(const std::string& name) {
+  const size_t end = part_and_rest(name).end, dot = std::max(end, std::min(name.rfind('.'), name.size()));
+  std::string pattern;
+  for (const char c : name.substr(0, end)) {
+    const bool is_digit = std::isdigit(static_cast<unsigned char>(c)) != 0;
+    if (!is_digit || !pattern.ends_with('*')) pattern += is_digit ? '*' : c;
+  }
+  if (dot > end) pattern += name.substr(end, 1) + "*";  // with what parts the word from what follows
+  return pattern + name.substr(dot);
+}
+
+void check_one_part(const std::string& folder, const std::vector<std::string>& names,
+                    const std::function<std::string(const std::string& training, const std::string& evaluation)>& advice) {
   const std::vector<std::string> both = two_parts(names);
   if (both.empty()) return;
   throw InputError(
       fmt::format("{}: it holds '{}' and '{}', one part for training and one for evaluation, and would be read as one set; {}",
-                  folder, both[0], both[1], advice));
+                  folder, both[0], both[1], advice(both[0], both[1])));
 }
 
 }  // namespace weft

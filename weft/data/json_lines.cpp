@@ -86,16 +86,16 @@ class JsonGroups final : public TokenGroups {
   JsonGroups(std::shared_ptr<const ShardFiles> files, const JsonLines& lines) : files_(std::move(files)), lines_(lines) {
     for (size_t file = 0; file < files_->count(); ++file) add(file);
     if (counts_.empty()) {
-      throw InputError(fmt::format("{}: no documents in {}; check data.path and data.column",
-                                   files_->count() > 0 ? files_->name(0) : "jsonl",
-                                   files_->count() > 1 ? "it and the other files" : "it"));
+      throw InputError(fmt::format(
+          "{}: no documents in {}; check data.path and data.column{}", files_->count() > 0 ? files_->name(0) : "jsonl",
+          files_->count() > 1 ? "it and the other files" : "it", first_notes(left_out_, passed_over())));
     }
   }
 
   bool is_text() const override { return is_text_; }
   const std::vector<int64_t>& counts() const override { return counts_; }
-  std::vector<std::string> left_out() const override { return left_out_; }
-  std::vector<std::string> passed_over() const override { return files_->passed_over(); }
+  DataNotes left_out() const override { return left_out_; }
+  DataNotes passed_over() const override { return files_->passed_over(); }
 
   TokenRun load(size_t number) const override {
     const Group& group = groups_[number];
@@ -129,6 +129,9 @@ class JsonGroups final : public TokenGroups {
   };
 
   void add(size_t file) {
+    if (const FileKind kind = other_kind(file)) {  // row by row it would be bad as often as it has line breaks
+      return leave_out(fmt::format("{}: it is {}, where JSON lines are expected", files_->name(file), kind.what), kind.advice);
+    }
     const int64_t bytes = files_->size(file), most = std::max(kReadBytes, files_->block_bytes());
     Group group{.file = file, .offset = 0, .bytes = 0};
     std::string line, block;
@@ -155,6 +158,20 @@ class JsonGroups final : public TokenGroups {
     close(group, tokens);
   }
 
+  /// What a file is whose first bytes are no object's.
+  FileKind other_kind(size_t file) const {
+    std::string head(static_cast<size_t>(std::min<int64_t>(files_->size(file), kHeadBytes)), '\0');
+    files_->read(file, 0, head.data(), static_cast<int64_t>(head.size()));
+    const size_t first = head.find_first_not_of(" \t\r\n\xef\xbb\xbf");
+    const FileKind kind = first < head.size() && head[first] == '{' ? FileKind() : file_kind(head);
+    return kind.what == kPlainText ? FileKind() : kind;
+  }
+
+  void leave_out(const std::string& what, std::string_view advice) {
+    if (lines_.bad == BadData::refuse) throw InputError(fmt::format("{}; {}, {}", what, advice, kOrSkip));
+    add_note(left_out_, what);
+  }
+
   /// Ends a group, and begins the next one.
   void close(Group& group, int64_t& tokens) {
     if (tokens > 0) {
@@ -175,9 +192,7 @@ class JsonGroups final : public TokenGroups {
                                    document.is_text ? "text" : "a list of ids", is_text_ ? "text" : "a list of ids");
     }
     if (!document.wrong.empty()) {
-      const std::string what = fmt::format("{}, row {}: {}", files_->name(file), number, document.wrong);
-      if (lines_.bad == BadData::refuse) throw InputError(fmt::format("{}; mend it, check data.column, {}", what, kOrSkip));
-      left_out_.push_back(what);
+      leave_out(fmt::format("{}, row {}: {}", files_->name(file), number, document.wrong), "mend it, check data.column");
       return 0;
     }
     const auto tokens = static_cast<int64_t>(document.text.size() + document.ids.size());
@@ -191,7 +206,7 @@ class JsonGroups final : public TokenGroups {
 
   const std::shared_ptr<const ShardFiles> files_;
   const JsonLines lines_;
-  std::vector<std::string> left_out_;
+  DataNotes left_out_;
   std::vector<Group> groups_;
   std::vector<int64_t> counts_;
   bool is_text_ = false, has_rows_ = false;

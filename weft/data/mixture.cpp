@@ -51,10 +51,10 @@ class Combination : public Dataset {
   }
 
   int64_t size() const override { return size_; }
-  std::vector<std::string> left_out() const override {
+  DataNotes left_out() const override {
     return of_all([](const Dataset& samples) { return samples.left_out(); });
   }
-  std::vector<std::string> passed_over() const override {
+  DataNotes passed_over() const override {
     return of_all([](const Dataset& samples) { return samples.passed_over(); });
   }
 
@@ -110,10 +110,10 @@ class Combination : public Dataset {
   }
 
   template <class Names>
-  std::vector<std::string> of_all(const Names& names) const {
-    std::vector<std::string> all;
+  DataNotes of_all(const Names& names) const {
+    DataNotes all;
     for (const MixtureSource& source : sources_) {
-      for (std::string& name : names(*source.samples)) all.push_back(std::move(name));
+      for (DataNote& name : names(*source.samples)) all.push_back(std::move(name));
     }
     return all;
   }

@@ -70,8 +70,8 @@ class PackedTokens : public Dataset {
       : file_(std::move(file)), packing_(std::move(packing)), source_(std::move(source)) {}
 
   int64_t size() const override { return packing_.num_windows(); }
-  std::vector<std::string> left_out() const override { return source_->left_out(); }
-  std::vector<std::string> passed_over() const override { return source_->passed_over(); }
+  DataNotes left_out() const override { return source_->left_out(); }
+  DataNotes passed_over() const override { return source_->passed_over(); }
   std::string fullness() const override {
     const double places = static_cast<double>(size()) * static_cast<double>(file_.context);
     return fmt::format("windows {:.1f} % full", 100.0 * static_cast<double>(packing_.tokens) / places);

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace weft {
@@ -28,17 +28,16 @@ bool is_hidden_path(std::string_view path) {
 void PassedOver::add(const std::string& reason, std::string name) {
   Kind& kind = kinds_[reason];
   ++kind.count;
-  if (kind.first.size() < kMostOfAReason) kind.first.push_back(std::move(name));
+  kind.first.insert(std::move(name));
+  if (kind.first.size() > kMostOfAReason) kind.first.erase(std::prev(kind.first.end()));
 }
 
-std::vector<std::string> PassedOver::names() const {
-  std::vector<std::string> all;
+DataNotes PassedOver::notes() const {
+  DataNotes all;
   for (const auto& [reason, kind] : kinds_) {
-    if (kind.count > static_cast<int64_t>(kMostOfAReason)) {
-      all.push_back(fmt::format("{} such as {} and {} ({})", kind.count, kind.first[0], kind.first[1], reason));
-      continue;
-    }
-    for (const std::string& name : kind.first) all.push_back(fmt::format("{} ({})", name, reason));
+    for (const std::string& name : kind.first) all.emplace_back(fmt::format("{} ({})", name, reason));
+    const int64_t more = kind.count - static_cast<int64_t>(kind.first.size());
+    if (more > 0) all.emplace_back(fmt::format("{} more, after {} ({})", more, *kind.first.rbegin(), reason), more);
   }
   return all;
 }

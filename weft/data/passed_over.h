@@ -3,9 +3,12 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "weft/data/data_note.h"
 
 namespace weft {
 
@@ -16,19 +19,18 @@ bool is_hidden_name(std::string_view name);
 /// Whether a part of a path, "a/b/c.jpg", is hidden. "." and ".." are not.
 bool is_hidden_path(std::string_view path);
 
-/// Collects names; memory is that of a few for each reason.
+/// Collects names; memory is that of the first few for each reason, in the order of names.
 class PassedOver {
  public:
   /// `reason` in a few words: "hidden".
   void add(const std::string& reason, std::string name);
-  /// As Dataset::passed_over(): "a/x.txt (no image)"; of a reason that many have one entry: "4000 such as a/x.txt and a/y.txt
-  /// (no image)".
-  std::vector<std::string> names() const;
+  /// As Dataset::passed_over(): "a/x.txt (no image)", and of a reason that many have "3980 more, after a/y.txt (no image)".
+  DataNotes notes() const;
 
  private:
   struct Kind {
     int64_t count = 0;
-    std::vector<std::string> first;
+    std::set<std::string> first;
   };
   std::map<std::string, Kind> kinds_;  ///< by reason
 };

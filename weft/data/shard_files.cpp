@@ -14,7 +14,7 @@ namespace {
 
 class LocalShards final : public ShardFiles {
  public:
-  LocalShards(const std::vector<std::string>& paths, std::vector<std::string> passed_over)
+  LocalShards(const std::vector<std::string>& paths, DataNotes passed_over)
       : paths_(paths), passed_over_(std::move(passed_over)) {
     for (const std::string& path : paths) {
       InputFile file = open_input(path);
@@ -27,19 +27,20 @@ class LocalShards final : public ShardFiles {
   size_t count() const override { return paths_.size(); }
   const std::string& name(size_t number) const override { return paths_[number]; }
   int64_t size(size_t number) const override { return sizes_[number]; }
-  std::vector<std::string> passed_over() const override { return passed_over_; }
+  DataNotes passed_over() const override { return passed_over_; }
   int64_t block_bytes() const override { return int64_t{16} << 10; }  // of a tar's headers, what lies between is left alone
   void read(size_t number, int64_t offset, void* out, int64_t bytes) const override { files_.read(number, offset, out, bytes); }
 
  private:
-  std::vector<std::string> paths_, passed_over_;
+  std::vector<std::string> paths_;
+  DataNotes passed_over_;
   std::vector<int64_t> sizes_;
   FileSet files_;
 };
 
 }  // namespace
 
-std::shared_ptr<const ShardFiles> local_shards(const std::vector<std::string>& paths, std::vector<std::string> passed_over) {
+std::shared_ptr<const ShardFiles> local_shards(const std::vector<std::string>& paths, DataNotes passed_over) {
   return std::make_shared<LocalShards>(paths, std::move(passed_over));
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "weft/base/file_kind.h"
+#include "weft/data/data_note.h"
 
 namespace weft {
 
@@ -21,7 +22,7 @@ class ShardFiles {
   /// Bytes of a file.
   virtual int64_t size(size_t number) const = 0;
   /// As Dataset::passed_over(): what lies beside the files in a folder that was named as a whole.
-  virtual std::vector<std::string> passed_over() const { return {}; }
+  virtual DataNotes passed_over() const { return {}; }
   /// How much is best read at a time where much is read.
   virtual int64_t block_bytes() const = 0;
   /// Fills `out` with the bytes from `offset` on. Throws InputError that names the file where it ends before that, was
@@ -30,8 +31,7 @@ class ShardFiles {
 };
 
 /// Files of this machine, and what ShardFiles::passed_over() tells. Throws InputError for one that cannot be opened.
-std::shared_ptr<const ShardFiles> local_shards(const std::vector<std::string>& paths,
-                                               std::vector<std::string> passed_over = {});
+std::shared_ptr<const ShardFiles> local_shards(const std::vector<std::string>& paths, DataNotes passed_over = {});
 
 /// What a file is, by its beginning.
 FileKind kind_of(const ShardFiles& files, size_t number);

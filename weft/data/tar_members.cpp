@@ -118,12 +118,14 @@ TarEnd read_tar(const ShardFiles& files, size_t number, const std::string& text_
     TarMember member{.name = name == nullptr ? "" : name,
                      .offset = archive_filter_bytes(reader.get(), 0),
                      .bytes = archive_entry_size(entry),
-                     .text = {}};
-    const bool has_bytes = archive_entry_filetype(entry) == AE_IFREG && archive_entry_hardlink(entry) == nullptr;
+                     .text = {},
+                     .is_link = archive_entry_filetype(entry) == AE_IFLNK || archive_entry_hardlink(entry) != nullptr};
+    const bool has_bytes = archive_entry_filetype(entry) == AE_IFREG && !member.is_link;
     if (has_bytes && archive_entry_sparse_count(entry) > 0) return {.cut = fmt::format("{} has holes (sparse)", member.name)};
     const int64_t bytes = has_bytes ? member.bytes : 0;
     if (bytes < 0 || bytes > files.size(number) - member.offset) return {.cut = fmt::format("it ends within {}", member.name)};
     end = member.offset + (bytes + kBlock - 1) / kBlock * kBlock;
+    if (member.is_link) take(member);
     if (!has_bytes) continue;
     if (ends_so(member.name, text_ending) && member.bytes <= kMostText) member.text = text_of(reader.get(), member.bytes);
     take(std::move(member));

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -46,15 +47,25 @@ bool is_index(const std::string& path, TokenType type, const Names& all) {
   return path.ends_with(".idx") && all.count(stem + ".bin") > 0 && megatron_index_of(stem + ".bin") == path;
 }
 
+/// The paths, without suffix, of what Megatron wrote.
+std::vector<std::string> megatron_stems(const std::vector<std::string>& paths, TokenType type) {
+  std::vector<std::string> stems;
+  for (const std::string& path : paths) {
+    if (type != TokenType::u8 && !megatron_index_of(path).empty()) stems.push_back(path.substr(0, path.rfind('.')));
+  }
+  return stems;
+}
+
 /// Why a file is no part of the set; empty: it is one, or opening it tells what is wrong.
-std::string reason_against(const std::string& path, const InputFile& file, TokenType type) {
-  const std::string head = read_head(path, file);
-  const FileKind kind = file_kind(head);
+std::string reason_against(const std::string& path, const FileKind& kind, TokenType type,
+                           const std::vector<std::string>& stems) {
   if (type == TokenType::u8) {
-    if (suffix_of(path) == ".dat") return "an index of fortune's";
+    if (!kind && suffix_of(path) == ".dat") return "no text";  // as an index of fortune's without its text
     return kind && !kind.is_text ? std::string(kind.what) : "";
   }
-  if (kind && !head.starts_with("\x93NUMPY")) return std::string(kind.what);
+  const auto is_of = [&](const std::string& stem) { return path.starts_with(stem + "_"); };
+  if (path.ends_with(".npy") && std::any_of(stems.begin(), stems.end(), is_of)) return "an order that Megatron keeps";
+  if (kind && kind.what != kNumpyArray) return std::string(kind.what);
   return kOtherSuffixes.count(suffix_of(path)) > 0 ? "by its suffix no token ids" : "";
 }
 
@@ -88,19 +99,35 @@ void check_one_kind(const std::string& folder, const std::vector<std::string>& p
 FolderFiles token_files(const std::string& folder, TokenType type) {
   FolderFiles all = regular_files(folder), files{.taken = {}, .passed_over = std::move(all.passed_over)};
   const Names paths(all.taken.begin(), all.taken.end());
+  const std::vector<std::string> stems = megatron_stems(all.taken, type);
   std::vector<std::string> names;
+  std::map<std::string, std::pair<std::string, FileKind>> others;  // by suffix: the first file of another kind
   for (const std::string& path : all.taken) {
     if (is_index(path, type, paths)) continue;
     const InputFile file = open_input(path);
-    const std::string reason = file.reason.empty() ? reason_against(path, file, type) : "";
+    const FileKind kind = file.reason.empty() ? file_kind(read_head(path, file)) : FileKind();
+    const std::string reason = reason_against(path, kind, type, stems);
     if (!reason.empty()) {
       files.passed_over.push_back(fmt::format("{} ({})", path, reason));
+      if (kind && kind.what != kPlainText) others.emplace(suffix_of(path), std::pair(path, kind));
       continue;
     }
     files.taken.push_back(path);
     if (type != TokenType::u8 || kTextSuffixes.count(suffix_of(path)) > 0) names.push_back(name_of(path));
   }
-  check_one_part(folder, names, "name one file with data.path, and the other in [[evaluation]]");
+  for (const std::string& path : files.taken) {
+    const auto other = others.find(suffix_of(path));
+    if (other == others.end()) continue;
+    const auto& [name, kind] = other->second;
+    throw InputError(
+        fmt::format("{}: it is {}, and '{}' beside it is data; {}, or remove it", name, kind.what, name_of(path), kind.advice));
+  }
+  check_one_part(folder, names, [&](const std::string& training, const std::string& evaluation) {
+    if (names.size() == 2)
+      return fmt::format("set data.path = \"{}/{}\", and name '{}' in [[evaluation]]", folder, training, evaluation);
+    return fmt::format(
+        "move them into folders of their own (data.path = \"{0}/train\", and in [[evaluation]] path = \"{0}/val\")", folder);
+  });
   if (type != TokenType::u8) check_one_kind(folder, files.taken, type);
   return files;
 }

@@ -23,8 +23,8 @@ class GroupedTokens final : public TokenSource, public GroupReader {
   }
 
   int64_t size() const override { return starts_.back(); }
-  std::vector<std::string> left_out() const override { return groups_->left_out(); }
-  std::vector<std::string> passed_over() const override { return groups_->passed_over(); }
+  DataNotes left_out() const override { return groups_->left_out(); }
+  DataNotes passed_over() const override { return groups_->passed_over(); }
   const GroupReader* grouped() const override { return this; }
 
   /// Reads all groups once.

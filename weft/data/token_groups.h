@@ -32,9 +32,9 @@ class TokenGroups {
   /// Reads a group. Throws InputError that names the file: where it is damaged, or not what it was any more.
   virtual TokenRun load(size_t group) const = 0;
   /// As Dataset::left_out().
-  virtual std::vector<std::string> left_out() const { return {}; }
+  virtual DataNotes left_out() const { return {}; }
   /// As Dataset::passed_over().
-  virtual std::vector<std::string> passed_over() const { return {}; }
+  virtual DataNotes passed_over() const { return {}; }
 };
 
 /// Ids are kept in 32 bits: more are refused with an InputError, as are less than 256 for text.

@@ -78,10 +78,10 @@ TokenLayout npy_layout(const std::string& path, const InputFile& file, std::stri
   if (header.size() < length || type.empty() || shape.empty())
     fail("whose header is damaged, or longer than that of ids is; save it again");
   TokenLayout layout{.format = "npy", .offset = static_cast<int64_t>(begin) + length, .index = {}};
-  if (type == "'<u2'" || type == "'<u4'" || type == "'|u1'") {
-    layout.type = type == "'<u2'" ? TokenType::u16 : type == "'<u4'" ? TokenType::u32 : TokenType::u8;
+  if (type == "'<u2'" || type == "'<u4'" || type == "'<i4'" || type == "'|u1'") {  // of <i4 what is negative is far too large
+    layout.type = type == "'<u2'" ? TokenType::u16 : type == "'|u1'" ? TokenType::u8 : TokenType::u32;
   } else {
-    fail(fmt::format("of type {}; save ids as uint16 or uint32: array.astype(numpy.uint16)", shortened(type, 100)));
+    fail(fmt::format("of type {}; save ids as uint32: array.astype(numpy.uint32)", shortened(type, 100)));
   }
   const char* const digits = shape.data() + 1;
   const auto [stop, error] = std::from_chars(digits, shape.data() + shape.size(), layout.count);

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "weft/data/data_note.h"
+
 namespace weft {
 
 class GroupReader;
@@ -21,9 +23,9 @@ class TokenSource {
   /// Where each document begins, in order; empty where it does not know of documents. 8 bytes a document.
   virtual std::vector<int64_t> document_starts() const { return {}; }
   /// As Dataset::left_out().
-  virtual std::vector<std::string> left_out() const { return {}; }
+  virtual DataNotes left_out() const { return {}; }
   /// As Dataset::passed_over().
-  virtual std::vector<std::string> passed_over() const { return {}; }
+  virtual DataNotes passed_over() const { return {}; }
   /// Where tokens are read a group at a time, so that an order by groups is better (data/group_order.h): the groups, whose
   /// items are tokens, one after another. Null: any part costs the same.
   virtual const GroupReader* grouped() const { return nullptr; }

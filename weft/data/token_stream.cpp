@@ -63,7 +63,7 @@ void TokenStream::open_pieces(const std::string& path) {
     for (const std::string& file : files.taken) add(file);
     passed_over_ = std::move(files.passed_over);
     if (size_ == 0) {
-      const std::string there = passed_over_.empty() ? "" : fmt::format(" (there is {})", passed_over_.front());
+      const std::string there = passed_over_.empty() ? "" : fmt::format(" (there is {})", passed_over_.front().text);
       throw InputError(fmt::format("{}: the folder holds no tokens in regular files{}; {}", path, there, advice_for(type_)));
     }
   } else {

@@ -25,7 +25,7 @@ class TokenStream final : public TokenSource {
   void read(int64_t begin, int64_t count, int64_t* out) const override;
   /// Of text each file is a document; of ids they are those of Megatron's indexes, where all files have one.
   std::vector<int64_t> document_starts() const override;
-  std::vector<std::string> passed_over() const override { return passed_over_; }
+  DataNotes passed_over() const override { return passed_over_; }
 
  private:
   struct Piece {
@@ -42,7 +42,7 @@ class TokenStream final : public TokenSource {
   int64_t vocabulary_;
   int64_t size_ = 0;
   std::vector<Piece> pieces_;
-  std::vector<std::string> passed_over_;
+  DataNotes passed_over_;
   FileSet files_;
 };
 

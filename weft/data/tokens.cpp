@@ -29,8 +29,8 @@ class TokenDataset : public Dataset {
   }
 
   int64_t size() const override { return windows_; }
-  std::vector<std::string> left_out() const override { return stream_->left_out(); }
-  std::vector<std::string> passed_over() const override { return stream_->passed_over(); }
+  DataNotes left_out() const override { return stream_->left_out(); }
+  DataNotes passed_over() const override { return stream_->passed_over(); }
 
   Batch get(const std::vector<int64_t>& indices, int64_t epoch) const override {
     return get_windows(indices, offset(epoch),

@@ -72,7 +72,9 @@ TEST(WeightsFile, RefusesOtherFiles) {
       {"GGUF\x03 and so on", "weights of llama.cpp (GGUF)"},
       {"model/" + std::string(251, '\0') + "ustar  ", "a tar archive"},
       {"PK\3\4 and no more", "a zip archive"},
-      {zip + std::string(60, '\1'), "state dict"},
+      {zip + std::string(60, '\1'), "a zip archive without a state dict of torch.save(), or cut off; unpack it"},
+      {"PAR1" + std::string(60, '\1'), "Parquet; name the file that holds the weights"},
+      {std::string("MMIDIDX\0\0", 9), "Megatron's index of a .bin file; name the file that holds the weights"},
   };
   for (const auto& [bytes, what] : files) {
     const std::string said = refusal([&, &bytes = bytes] { open_weights(folder.write("x.safetensors", bytes)); });
@@ -176,6 +178,35 @@ TEST(WeightsFile, LooksIntoNestedStateDicts) {
   EXPECT_NE(refusal([&] { opened("K\x03"); }).find("it holds a Int"), std::string::npos);
 }
 
+/// Programs save their arguments, counters and numbers beside it, by classes that nobody is to look up here.
+TEST(WeightsFile, LeavesOutWhatOtherClassesMake) {
+  const test::TempFolder folder;
+  const std::string none = std::string("K\0", 2), one = "K\x01", two = "K\x02", namespace_of = "cargparse\nNamespace\n";
+  const std::string dict = text("model") + "}" + text("w") + tensor_of(two, none, two, one) + "ss";
+  const std::string items = text("a") + "K\x07";
+  const std::pair<std::string, const char*> values[] = {
+      {namespace_of + ")\x81}" + items + "sb", "an object"},
+      {namespace_of + "q\x05)\x81q\x06}" + text("b") + "h\x05)\x81sb", "one in another, by the name that was kept"},
+      {"ccollections\nCounter\n}" + items + "s\x85R", "a call"},
+      {"ccollections\ndefaultdict\nc__builtin__\nlist\n\x85R(" + items + "u", "a call whose result is filled"},
+      {"ca\nB\n)R" + items + "s", "the same with one item"},
+      {"ca\nB\n)R(" + one + two + "e" + one + "a", "a list"},
+      {"c__builtin__\nset\n](" + one + two + "e\x85R", "a set"},
+      {"ctorch\nSize\n" + one + "\x85\x85R", "a size"},
+      {"ctorch\nfloat32\n", "a type of elements"},
+      {std::string("\x8a\6\0\0\0\0\0\1", 8), "a number of 6 bytes"},
+      {"\x8a\x0b" + std::string(11, '\x7f'), "one of 11"},
+      {std::string("\x8a\0", 2), "zero"},
+  };
+  for (const auto& [value, what] : values) {
+    const std::string path = torch_file(folder.file("x.pt"), "\x80\x02}" + text("args") + value + "s" + dict + ".", 8);
+    const std::unique_ptr<WeightsFile> file = open_weights(path);
+    EXPECT_EQ(file->names(), (std::vector<std::string>{"w"})) << what;
+    EXPECT_EQ(file->shape("w"), (std::vector<int64_t>{2})) << what;
+  }
+  EXPECT_EQ(with_plain_dicts(std::string("\x8a\5\0\0\0\0\x80.", 8)), std::string("\x8a\x08\0\0\0\0\x80\xff\xff\xff.", 11));
+}
+
 /// Folders as Hugging Face and others leave them.
 TEST(WeightsFile, FindsTheFilesOfAFolder) {
   const auto names_in = [](const std::vector<std::pair<std::string, std::vector<NamedTensor>>>& files) {
@@ -208,6 +239,15 @@ TEST(WeightsFile, FindsTheFilesOfAFolder) {
               names_in({{"best.safetensors", {kA}}});
             }).find("if 'best.safetensors' is meant, name that file"),
             std::string::npos);
+  const test::TempFolder folder;
+  folder.write("flax_model.msgpack", "\x81");
+  const auto said = [](const std::string& path) { return refusal([&] { open_weights(path); }); };
+  EXPECT_NE(said(folder.path().string()).find("there is 'flax_model.msgpack', weights in a form that is not read; save"),
+            std::string::npos);
+  EXPECT_NE(
+      said(folder.write("config.json", R"({"model_type": "gpt2"})")).find("so it is the config of a model; name the file"),
+      std::string::npos);
+  EXPECT_NE(said(folder.write("a.index.json", "{}")).find("so it is no index of weights; name the file"), std::string::npos);
 }
 
 TEST(WeightNames, PassOverWrappers) {

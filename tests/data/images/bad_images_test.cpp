@@ -58,7 +58,7 @@ class BadFolder : public ::testing::Test {
 TEST_F(BadFolder, OthersStandInForBadImages) {
   const auto set = open(BadSample::replace);
   EXPECT_EQ(set->size(), kImages);
-  EXPECT_EQ(set->left_out(), Names{folder_.file("bee") + ": no image (.jpg, .jpeg, .jfif, .png) of this class"});
+  EXPECT_EQ(set->left_out(), DataNotes{folder_.file("bee") + ": no image (.jpg, .jpeg, .jfif, .png) of this class"});
   std::vector<int64_t> all(kImages), stand_ins;
   for (int64_t i = 0; i < kImages; ++i) all[i] = i;
   for (const int64_t epoch : {0, 1}) {
@@ -159,7 +159,7 @@ TEST(BadCifar, WholeRecordsWithGoodLabelsRemain) {
   const Picture picture = source->decode(1, [](int64_t h, int64_t w) { return Crop{0, 0, h, w, h, w}; }).picture;
   EXPECT_EQ(picture.pixels[0], 3);
   EXPECT_EQ(source->left_out(),
-            (Names{file + ": its last 7 bytes, which are no whole image", file + ", image 1: label 12 is not below 10"}));
+            (DataNotes{file + ": its last 7 bytes, which are no whole image", file + ", image 1: label 12 is not below 10"}));
   folder.write("test_batch.bin", cifar_records({12}));
   test::expect_input_error([&] { open_cifar(folder.path().string(), CifarKind::cifar10, false, BadData::skip); },
                            {"no good image"});
@@ -185,7 +185,8 @@ TEST(BadIdx, WholeImagesWithGoodLabelsRemain) {
   ASSERT_EQ(source->size(), 3) << "of five, one is cut off and one has label 7";
   EXPECT_EQ(source->label(0) * 100 + source->label(1) * 10 + source->label(2), 120);
   EXPECT_EQ(source->name(2), files.images + ", image 3");
-  EXPECT_EQ(source->left_out(), (Names{files.images + ": 1 image at its end, cut off", files.labels + ": label 7 at index 2"}));
+  EXPECT_EQ(source->left_out(),
+            (DataNotes{files.images + ": 1 image at its end, cut off", files.labels + ": label 7 at index 2"}));
   folder.write("labels", labels.substr(0, labels.size() - 4));
   EXPECT_EQ(open_idx_images(files)->size(), 1) << "there is one label";
   folder.write("labels", big_endian(0x801) + big_endian(4) + std::string("\1\2\0\0", 4));

@@ -154,7 +154,7 @@ TEST(ImageSet, WhatIsNoImageOfAClassIsToldAndNotRead) {
   ASSERT_EQ(source->size(), 2);
   EXPECT_EQ(source->name(0) + source->name(1), folder.file("ant/a.JpG") + folder.file("ant/b.jfif"));
   EXPECT_EQ(image_classes(folder.path().string()), std::vector<std::string>{"ant"});
-  std::vector<std::string> told = open_image_set(source, {})->passed_over(), expected;
+  DataNotes told = open_image_set(source, {})->passed_over(), expected;
   for (const char* name : {"ant/._a.jpg", "ant/.ipynb_checkpoints", "__MACOSX", ".cache"}) {
     expected.push_back(folder.file(name) + " (hidden)");
   }
@@ -373,6 +373,9 @@ TEST(Cifar, OtherFormsAreNamed) {
     folder.write(file, "\x80\2}q");
     expect_input_error([&, k = kind] { open_cifar(folder.path().string(), k, true); }, {folder.path().string(), says});
   }
+  const TempFolder folder;  // of classes, perhaps
+  std::filesystem::create_directory(folder.path() / "train");
+  expect_input_error([&] { open_cifar(folder.path().string(), CifarKind::cifar100, true); }, {"train.bin': No such file"});
 }
 
 TEST(ImageSet, RefusesOptionsOutOfRange) {

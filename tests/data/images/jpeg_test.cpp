@@ -137,6 +137,20 @@ TEST(Jpeg, StandsUprightOnlyIfAskedTo) {
   }
 }
 
+TEST(Jpeg, TheOrientationMayBeOfAnyWidth) {
+  const std::string little = exif_of(6, false), big = exif_of(6, true);
+  for (const char type : {1, 3, 4, 7}) {
+    std::string one = little, other = big;
+    one[12] = other[13] = type;
+    if (type == 1) std::swap(other[18], other[19]);
+    if (type == 4) std::swap(other[19], other[21]);
+    for (const std::string& exif : {one, other}) {
+      const std::string file = test::jpeg_of(gradient(8, 6, 3), 8, 6, 3, {.exif = exif});
+      EXPECT_EQ(decode(file, {.upright = true}).picture.height, type == 7 ? 8 : 6) << static_cast<int>(type);
+    }
+  }
+}
+
 TEST(Jpeg, ExifThatIsDamagedTellsNothing) {
   const std::string exif = exif_of(6, false);
   for (size_t bytes = 0; bytes < exif.size(); ++bytes) {

@@ -42,7 +42,9 @@ std::vector<uint8_t> file_of(const test::Pixels& pixels, int64_t channels, const
   std::vector<std::vector<uint8_t>> rows(kHeight);
   std::vector<png_bytep> starts;
   for (int64_t y = 0; y < kHeight; ++y) {
-    const auto add = [&](uint8_t value) { rows[y].insert(rows[y].end(), static_cast<size_t>(kind.depth / 8), value); };
+    const auto add = [&](uint8_t value) {
+      rows[y].push_back(value), rows[y].resize(rows[y].size() + kind.depth / 8 - 1, 0xff);
+    };  // the low byte does not count
     for (int64_t x = 0; x < kWidth; ++x) {
       for (int64_t c = 0; c < channels; ++c) add(pixels[(y * kWidth + x) * channels + c]);
       if (kind.has_opacity) add(y + x == 0 ? 0 : 255);

@@ -17,7 +17,7 @@ namespace weft::web_dataset_test {
 namespace {
 
 using Members = std::vector<std::pair<std::string, std::string>>;
-using Names = std::vector<std::string>;
+using Names = DataNotes;
 
 /// An image of one colour, which tells it from others.
 std::string picture(int colour) { return test::png_of(test::Pixels(8 * 8 * 3, static_cast<uint8_t>(colour)), 8, 8, 3); }
@@ -90,15 +90,41 @@ TEST_F(WebShards, HiddenMembersAndWhatFollowsTheEndMarkAreToldAndNotRead) {
   EXPECT_EQ(
       source->passed_over(),
       (Names{fmt::format("{}: {} bytes (behind its end mark, of another tar file perhaps)", folder_.file("1.tar"), good.size()),
-             tar + ": ._2.png (hidden)", tar + ": __MACOSX/2.png (hidden)", tar + ": .ipynb_checkpoints/3.png (hidden)"}));
+             tar + ": ._2.png (hidden)", tar + ": .ipynb_checkpoints/3.png (hidden)", tar + ": __MACOSX/2.png (hidden)"}));
 }
 
-TEST_F(WebShards, OfManyMembersThatArePassedOverAFewAreNamed) {
+TEST_F(WebShards, OfManyMembersThatArePassedOverTheFirstAreNamedAndAllCounted) {
   Members members = {{"1.png", picture(11)}, {"1.cls", "1"}};
-  for (int i = 0; i < 30; ++i) members.push_back({fmt::format("{}.json", i), "{}"});
-  const std::string tar = folder_.file("0.tar");
-  EXPECT_EQ(open({test::tar_of(members)})->passed_over(),
-            Names{fmt::format("30 such as {0}: 0.json and {0}: 1.json (no .jpg, .jpeg, .jfif, .png or .cls)", tar)});
+  for (int i = 29; i >= 0; --i) members.push_back({fmt::format("{:02}.json", i), "{}"});
+  const DataNotes told = open({test::tar_of(members)})->passed_over();
+  ASSERT_EQ(told.size(), 21U);
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(told[i].text, fmt::format("{}: {:02}.json (no .jpg, .jpeg, .jfif, .png or .cls)", folder_.file("0.tar"), i));
+  }
+  EXPECT_EQ(told.back().text,
+            fmt::format("10 more, after {}: 19.json (no .jpg, .jpeg, .jfif, .png or .cls)", folder_.file("0.tar")));
+  EXPECT_EQ(count_of(told), 30);
+}
+
+/// The bytes of a link are another member's, or lie elsewhere.
+TEST_F(WebShards, LinksAreToldAndNotFollowed) {
+  for (const char kind : {'1', '2'}) {
+    const std::string good_members = test::tar_member("0.png", picture(1)) + test::tar_member("0.cls", "1");
+    const std::string end(2 * test::kTarBlock, '\0'), tar = folder_.file("0.tar");
+    const std::string alone = good_members + test::tar_member("0.txt", "", kind) + end,
+                      image = good_members + test::tar_member("1.png", "", kind) + test::tar_member("1.cls", "2") + end,
+                      label = good_members + test::tar_member("1.png", picture(2)) + test::tar_member("1.cls", "", kind) + end;
+    EXPECT_EQ(open({alone})->passed_over(), Names{tar + ": 0.txt (a link)"});
+    const std::string advice = " is a link; put the file itself there (tar --dereference --hard-dereference), or set";
+    test::expect_input_error([&] { open({image}); }, {"key 1: a .cls without an image", ", and its .png" + advice});
+    test::expect_input_error([&] { open({label}); }, {"key 1: no .cls beside its image, and its .cls" + advice});
+    EXPECT_EQ(open({image}, BadData::skip)->passed_over(), Names{tar + ": 1.png (a link)"});
+  }
+  test::expect_input_error(
+      [&] {
+        open({test::tar_of({{"._1.png", "x"}, {"._1.cls", "1"}})});
+      },
+      {"no image with a label", "passed over: 2, the first ", "._1.cls (hidden)"});
 }
 
 /// Larger than the blocks that headers are read in, so that bytes are passed over; in the order of names, labels first.
@@ -195,7 +221,8 @@ TEST_F(WebShards, ShardsThatAreCutShortAreNamed) {
   EXPECT_EQ(open({whole})->size(), 2);
   for (const std::string& bytes : {std::string("no tar"), std::string(), std::string("\x1f\x8b gzip")}) {
     test::expect_input_error([&] { open({bytes}); }, {"0.tar: no whole, uncompressed tar file"});
-    test::expect_input_error([&] { open({bytes}, BadData::skip); }, {"0.tar", "no image with a label", "left out: 1, first "});
+    test::expect_input_error([&] { open({bytes}, BadData::skip); },
+                             {"0.tar", "no image with a label", "left out: 1, the first "});
   }
   test::expect_input_error([&] { local_shards({folder_.file("none.tar")}); }, {"none.tar", "No such file"});
 }

@@ -140,7 +140,7 @@ TEST_F(ParquetImageFiles, RowsThatAreBadAreNamedOrPassedOver) {
     expect_input_error([&] { open({file}, {.classes = 10}); }, {file + ", " + says, "or set data.skip_bad = true"});
     const auto source = open({file}, {.classes = 10, .bad = BadData::skip});
     EXPECT_EQ(source->size(), 3);
-    EXPECT_EQ(source->left_out(), std::vector<std::string>{file + ", " + says});
+    EXPECT_EQ(source->left_out(), DataNotes{file + ", " + says});
     EXPECT_EQ(colours(samples_of(source)->get({2}, 0)), std::vector<int64_t>{4});
   }
   const std::string file = write_labels({int64_t{1}, int64_t{1}, int64_t{1}, int64_t{1}});

@@ -123,7 +123,7 @@ TEST(ParquetTokens, RowsThatHoldNoDocumentAreNamedOrPassedOver) {
     const auto groups = open({file}, {.bad = BadData::skip});
     EXPECT_EQ(all_of(groups), row.rest);
     ASSERT_EQ(groups->left_out().size(), 1u);
-    EXPECT_EQ(groups->left_out()[0].find(file + ", " + row.says), 0u) << groups->left_out()[0];
+    EXPECT_EQ(groups->left_out()[0].text.find(file + ", " + row.says), 0u) << groups->left_out()[0].text;
   }
 }
 
@@ -141,7 +141,7 @@ TEST(ParquetTokens, FilesThatAreNoneAreNamedOrPassedOver) {
     const auto groups = open({file, good}, {.bad = BadData::skip});
     EXPECT_EQ(all_of(groups), bytes_of("a\n"));
     ASSERT_EQ(groups->left_out().size(), 1u);
-    EXPECT_EQ(groups->left_out()[0].find(file), 0u);
+    EXPECT_EQ(groups->left_out()[0].text.find(file), 0u);
   }
   expect_input_error([&] { open({cut}, {.bad = BadData::skip}); }, {cut + ": no rows in it; check data.path"});
 }
@@ -163,7 +163,7 @@ TEST(ParquetTokens, ARowGroupThatIsDamagedIsNamedOrPassedOver) {
     const auto groups = open({file}, {.bad = BadData::skip});
     EXPECT_EQ(groups->counts().size(), 3u);
     ASSERT_EQ(groups->left_out().size(), 1u);
-    EXPECT_EQ(groups->left_out()[0].find(file + ", row group 1: "), 0u);
+    EXPECT_EQ(groups->left_out()[0].text.find(file + ", row group 1: "), 0u);
   }
 }
 

@@ -187,17 +187,23 @@ TEST_F(WebDatasets, FoldersTellWhatTheyHoldBesides) {
   std::filesystem::create_directory(root + "/train/__MACOSX");
   const Datasets data = open(root, "");
   EXPECT_EQ(data.training->size(), 3);
-  std::vector<std::string> beside = data.training->passed_over();
+  DataNotes beside = data.training->passed_over();
   std::sort(beside.begin(), beside.end());
   const std::string train = root + "/train/";
-  EXPECT_EQ(beside, (std::vector<std::string>{train + "._a.tar (hidden)", train + "__MACOSX (no *.tar)",
-                                              train + "d.tar.gz (no *.tar)", train + "notes.txt (no *.tar)"}));
+  EXPECT_EQ(beside, (DataNotes{train + "._a.tar (hidden)", train + "__MACOSX (no *.tar)", train + "d.tar.gz (no *.tar)",
+                               train + "notes.txt (no *.tar)"}));
   EXPECT_TRUE(data.evaluation->passed_over().empty());
   add("both/x-train-0000.tar", {11});
   add("both/x-validation-0000.tar", {12});
   const std::string text = test::refusal([&] { open(root + "/both", root + "/val"); });
   EXPECT_NE(text.find("it holds 'x-train-0000.tar' and 'x-validation-0000.tar'"), std::string::npos) << text;
-  EXPECT_NE(text.find("data.evaluation_path"), std::string::npos) << text;
+  EXPECT_NE(text.find("set data.path = \"" + root + "/both/x-train-*.tar\" and data.evaluation_path = \"" + root +
+                      "/both/x-validation-*.tar\""),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(test::refusal([&] { open(root + "/both/x*.tar", root + "/val"); }), text);
+  const Datasets parts = open(root + "/both/x-train-*.tar", root + "/both/x-validation-*.tar");
+  EXPECT_EQ(parts.training->size() + parts.evaluation->size(), 2) << "the advice, followed";
 }
 
 TEST(JsonLinesData, IsOneStreamInTwoParts) {
@@ -216,7 +222,7 @@ TEST(JsonLinesData, IsOneStreamInTwoParts) {
   const Datasets data = open({});
   EXPECT_EQ(data.evaluation->get({0}, 0).inputs[0][0][0].item<int64_t>(), 'a' + 90 % 26) << "the last tenth";
   EXPECT_TRUE(data.training->is_ordered());
-  EXPECT_EQ(data.training->left_out(), std::vector<std::string>{file + ", row 1: it has no 'body'"});
+  EXPECT_EQ(data.training->left_out(), DataNotes{file + ", row 1: it has no 'body'"});
   EXPECT_NE(test::refusal([&] { open({"data.skip_bad=false"}); }).find(", row 1: it has no 'body'; mend it, check data.column"),
             std::string::npos);
 }

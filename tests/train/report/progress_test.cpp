@@ -58,6 +58,9 @@ TEST(FinalTable, TellsWhatWaitedAndWhichRateWasUsed) {
   r.skipped_data = {"a", "b\n", "c", "d", "e", "f", "g"};
   EXPECT_NE(final_table(r).find("7 that are bad: a; b\\n; c; d; e; and 2 more\n"), std::string::npos) << final_table(r);
   EXPECT_NE(summary_json(r).find("\"count\": 7"), std::string::npos) << summary_json(r);
+  r.skipped_more = 1000;
+  EXPECT_NE(final_table(r).find("1007 that are bad: a; b\\n; c; d; e; and 1002 more\n"), std::string::npos) << final_table(r);
+  EXPECT_NE(summary_json(r).find("\"count\": 1007"), std::string::npos) << summary_json(r);
   r.learning_rate = r.largest_rate = 0.8;
   r.learning_rate_rule = "0.1 x 2048 / 256 (linear)";
   EXPECT_NE(final_table(r).find("0.8 at its peak: 0.1 x 2048 / 256 (linear)\n"), std::string::npos) << final_table(r);

@@ -10,7 +10,10 @@
 #include "tests/data/images/image_files.h"
 #include "tests/data/tar_file.h"
 #include "tests/data/temp_folder.h"
+#include "tests/support/refusal.h"
+#include "weft/train/recipe/open_data.h"
 #include "weft/train/recipe/read_recipe.h"
+#include "weft/train/run/run_notes.h"
 
 namespace weft::check_data_test {
 namespace {
@@ -92,7 +95,7 @@ TEST_F(CheckData, ShardsWhoseKeysAreBad) {
   folder_.write("val/0.tar", test::tar_of({{"1.webp", "RIFF"}, {"1.cls", "2"}}));
   const DataReport report = check_data(images("webdataset"));
   EXPECT_EQ(report.sets[0].class_counts, (std::vector<int64_t>{0, 0, 1}));
-  EXPECT_EQ(report.sets[0].left_out, Names{folder_.file("train/0.tar") + ", key 2: label 3 is not in [0, 3)"});
+  EXPECT_EQ(report.sets[0].left_out, DataNotes{folder_.file("train/0.tar") + ", key 2: label 3 is not in [0, 3)"});
   EXPECT_NE(report.sets[1].error.find("no image with a label"), std::string::npos) << "and the other set was looked at";
   EXPECT_TRUE(stops_training(report));
 }
@@ -100,26 +103,87 @@ TEST_F(CheckData, ShardsWhoseKeysAreBad) {
 TEST_F(CheckData, Tokens) {
   const std::string ids = folder_.write("ids.bin", std::string("\1\0\2\0\x2c\1\3\0", 8));  // 300 is the third
   const std::string rows = folder_.write("rows.jsonl", "{\"text\": \"abc\"}\n{\"body\": 1}\n{\"text\": \"d\"}\n");
-  const std::string text = folder_.write("text.txt", "hello");
+  const std::string text = folder_.write("text.txt", "hello, world");
   DataReport report = check_data(tokens("name = \"tokens\", tokenizer = \"uint16\", path = \"" + ids + "\""));
   ASSERT_EQ(report.sets.size(), 1U) << "two parts of one stream";
   EXPECT_EQ(report.sets[0].tokens * 1000 + report.sets[0].largest_id, 4300);
   EXPECT_TRUE(stops_training(report));
   EXPECT_NE(data_report_text(report).find("4 tokens, the largest id 300 of a vocabulary of 300: too large"), std::string::npos)
       << data_report_text(report);
+  EXPECT_EQ(report.sets[0].error.find(ids + ": token 300 at index 2 is not below the vocabulary of 300"), 0U)
+      << report.sets[0].error;
   report = check_data(tokens(fmt::format(
       "name = \"mix\", mix = [{{ name = \"jsonl\", path = \"{}\" }}, {{ name = \"text\", path = \"{}\" }}]", rows, text)));
   ASSERT_EQ(report.sets.size(), 2U);
   EXPECT_EQ(report.sets[0].name, fmt::format("data.mix.1 ({}), training and evaluation", rows));
   EXPECT_EQ(report.sets[0].tokens * 1000 + report.sets[0].largest_id, 6100) << "abc, d, and their line breaks; 'd' is 100";
   EXPECT_EQ(report.sets[0].documents, 2);
-  EXPECT_EQ(report.sets[0].left_out, Names{rows + ", row 2: it has no 'text'"});
-  EXPECT_EQ(report.sets[1].tokens, 5);
+  EXPECT_EQ(report.sets[0].left_out, DataNotes{rows + ", row 2: it has no 'text'"});
+  EXPECT_EQ(report.sets[1].tokens, 12);
   EXPECT_TRUE(stops_training(report));
-  report = check_data(tokens("name = \"text\", path = \"" + text + "\""));
+  report = check_data(tokens("name = \"text\", evaluation = 0.5, path = \"" + text + "\""));
   EXPECT_FALSE(stops_training(report)) << data_report_text(report);
   EXPECT_NE(check_data(tokens("name = \"text\", path = \"" + text + "x\"")).sets[0].error.find("No such file"),
             std::string::npos);
+}
+
+/// What ends a training though no part of the data is damaged, and what looks odd and ends none.
+TEST_F(CheckData, AgreesWithTraining) {
+  const std::string text = folder_.write("text.txt", "four");
+  const std::string ids = folder_.write("ids.bin", std::string("\1\0\2\0\3\0\7\0\4\0\5\0\7\0\6\0\1\0\2\0\3\0\7\0", 24));
+  const std::string tokens_of = "name = \"tokens\", tokenizer = \"uint16\", evaluation = 0.5, path = \"";
+  folder_.write("m.bin", test::read_file(ids));
+  std::string index = std::string("MMIDIDX\0\0\1\0\0\0\0\0\0\0\10\2\0\0\0\0\0\0\0\3\0\0\0\0\0\0\0", 34);
+  index += std::string("\6\0\0\0\6\0\0\0", 8);                                         // lengths
+  index += std::string("\14\0\0\0\0\0\0\0", 8) + std::string("\14\0\0\0\0\0\0\0", 8);  // the first is not where it was
+  index += std::string("\0\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0\2\0\0\0\0\0\0\0", 24);
+  folder_.write("m.idx", index);
+  struct Row {
+    std::string data, says;
+  };
+  const Row rows[] = {
+      {"name = \"text\", path = \"" + text + "\"", "fewer than context + 1 = 5"},
+      {tokens_of + ids + "\"", ""},
+      {tokens_of + ids + "\", pack = \"documents\"", "set data.document_end"},
+      {tokens_of + ids + "\", pack = \"documents\", document_end = 7", ""},
+      {tokens_of + folder_.file("m.bin") + "\"", ""},
+      {tokens_of + folder_.file("m.bin") + "\", pack = \"documents\"", "sequence 0 elsewhere"},
+  };
+  for (const Row& row : rows) {
+    const Recipe recipe = tokens(row.data);
+    const DataReport report = check_data(recipe);
+    const std::string said = data_report_text(report);
+    EXPECT_EQ(stops_training(report), !row.says.empty()) << said;
+    EXPECT_NE(said.find(row.says), std::string::npos) << said;
+    EXPECT_EQ(nlohmann::json::parse(data_report_json(report)).value("error", ""), report.error);
+    EXPECT_EQ(test::refusal([&] { open_data(recipe); }).empty(), row.says.empty());
+  }
+  for (const char* part : {"train", "val"}) add_image(fmt::format("{}/ant/a.jpg", part), 40, 30, 0.5);
+  const DataReport bad = check_data(images("image-folder", ", skip_bad = true"));
+  EXPECT_TRUE(stops_training(bad)) << "of none there is another in its place";
+  for (const char* part : {"train", "val"}) add_image(fmt::format("{}/ant/b.jpg", part), 40, 30);
+  EXPECT_FALSE(stops_training(check_data(images("image-folder", ", skip_bad = true"))));
+}
+
+/// What lies beside the images, each counted once.
+TEST_F(CheckData, CountsWhatIsPassedOver) {
+  for (const char* part : {"train", "val"}) add_image(fmt::format("{}/ant/a.jpg", part), 40, 30);
+  for (int i = 0; i < 100; ++i) {
+    for (const char* part : {"train", "val"}) folder_.write(fmt::format("{}/ant/{:03}.webp", part, 99 - i), "RIFF");
+  }
+  const Recipe recipe = images("image-folder");
+  const std::string why = " (no .jpg, .jpeg, .jfif, .png)", first = folder_.file("train/ant/000.webp") + why;
+  const std::vector<std::string> notes = passed_over_notes(open_data(recipe));
+  ASSERT_EQ(notes.size(), 1U);
+  EXPECT_EQ(notes[0].find("data: passed over 200 files or folders: " + first + "; "), 0U) << notes[0];
+  EXPECT_TRUE(notes[0].ends_with("; and 195 more")) << notes[0];
+  const DataReport report = check_data(recipe);
+  EXPECT_NE(data_report_text(report).find("passed over, as it is no data: 100\n    " + first + "\n"), std::string::npos);
+  EXPECT_NE(data_report_text(report).find("\n    and 80 more; --json"), std::string::npos);
+  const auto json = nlohmann::json::parse(data_report_json(report));
+  EXPECT_EQ(json["sets"][0]["passed_over_count"], 100);
+  EXPECT_EQ(json["sets"][0]["passed_over"].size(), 21U);
+  EXPECT_EQ(json["sets"][0]["passed_over"][20], "80 more, after " + folder_.file("train/ant/019.webp") + why);
 }
 
 }  // namespace

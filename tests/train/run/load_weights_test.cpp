@@ -141,6 +141,8 @@ TEST(LoadWeights, ReadsTheConfigBesideThem) {
   config = {{"model_type", "llama"}, {"num_attention_heads", 2}, {"rms_norm_eps", 1e-5}};
   folder.write("config.json", config.dump());
   expect_part(both(), path + ": num_attention_heads = 2, model.heads is 4 (set model.heads = 2)");
+  folder.write("config.json", "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n");
+  expect_part(both(), path + ": it is a pointer of Git LFS, not the file itself; fetch it with `git lfs pull`, or remove it");
   Trainer trainer = trainer_of(resnet({.depth = 8, .classes = 2, .width = 4}));
   save_safetensors(folder.file("model.safetensors"), weights_of(trainer));
   EXPECT_EQ(trainer.load_weights(folder.path().string()).notes,
@@ -169,6 +171,73 @@ TEST(LoadWeights, RefusesPartsThatTheModelLacks) {
     save_safetensors(path, weights);
     Trainer trainer = trainer_of(llama(kLlama));
     EXPECT_EQ(trainer.load_weights(path).unused, (std::vector<std::string>{name}));
+  }
+}
+
+/// The advice is followed to the letter: it drops what is lacking, and nothing that the model takes.
+TEST(LoadWeights, AdviceLeavesOutWhatIsLackingAlone) {
+  const TempFolder folder;
+  const std::string path = folder.file("w.safetensors");
+  const auto wider = [](int64_t layers) {
+    LlamaOptions options = kLlama;
+    options.layers = layers;
+    Trainer trainer = trainer_of(llama(options));
+    return weights_of(trainer);
+  };
+  const auto with = [](std::vector<NamedTensor> weights, const std::vector<std::string>& names) {
+    for (const std::string& name : names) weights.push_back({name, at::ones({16})});
+    return weights;
+  };
+  Trainer net = trainer_of(resnet({.depth = 8, .width = 4}));
+  const std::vector<NamedTensor> images = weights_of(net);
+  struct Row {
+    std::vector<NamedTensor> weights;
+    std::function<Model()> model;
+    std::string advice;
+  };
+  const auto two = [] { return llama(kLlama); };
+  const auto eight = [] { return resnet({.depth = 8, .width = 4}); };
+  const Row rows[] = {
+      {wider(3), two, "model.layers.2.*"},
+      {wider(4), two, "model.layers.2.*, model.layers.3.*"},
+      {with(images, {"conv1.bias"}), eight, "conv1.bias"},
+      {with(images, {"bn1.scale", "conv1.bias", "conv1.gain"}), eight, "bn1.scale, conv1.bias, conv1.gain"},
+      {with(wider(2), {"model.layers.0.self_attn.q_proj.bias", "model.layers.1.self_attn.q_proj.bias"}), two,
+       "*.self_attn.q_proj.bias"},
+  };
+  for (const Row& row : rows) {
+    save_safetensors(path, row.weights);
+    expect_part(said(path, row.model()), "model.weights_skip = \"" + row.advice + "\" goes on without");
+    std::vector<std::string> patterns;
+    for (size_t at = 0, end = 0; end != std::string::npos; at = end + 2) {
+      end = row.advice.find(", ", at);
+      patterns.push_back(row.advice.substr(at, end - at));
+    }
+    Trainer trainer = trainer_of(row.model());
+    EXPECT_TRUE(trainer.load_weights(path, {.skip = patterns}).skipped.empty());
+    for (const auto& [name, value] : weights_of(trainer)) EXPECT_TRUE(at::equal(value, named(row.weights, name))) << name;
+  }
+  save_safetensors(path, wider(12));
+  expect_part(said(path, two()), "these are the weights of another model; set its options");
+}
+
+/// Floats of any width are taken, codes of quantized weights are not.
+TEST(LoadWeights, TakesFloatsAlone) {
+  const TempFolder folder;
+  const std::string path = folder.file("w.safetensors");
+  for (const at::ScalarType type : {at::kDouble, at::kHalf, at::kBFloat16, at::kChar, at::kComplexFloat, at::kLong}) {
+    std::vector<NamedTensor> weights = llama_weights();
+    for (NamedTensor& t : weights) {
+      if (t.name == "lm_head.weight") t.tensor = t.tensor.to(type);
+    }
+    save_safetensors(path, weights);
+    const std::string text = said(path, llama(kLlama));
+    if (at::isFloatingType(type)) {
+      EXPECT_EQ(text, "");
+    } else {
+      expect_part(text, path + ": 'lm_head.weight' is " + c10::toString(type) + " there");
+      expect_part(text, "dequantize it");
+    }
   }
 }
 

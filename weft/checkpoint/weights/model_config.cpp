@@ -13,6 +13,7 @@
 #include "weft/base/input_file.h"
 #include "weft/base/printable.h"
 #include "weft/checkpoint/model_options.h"
+#include "weft/checkpoint/other_file.h"
 #include "weft/checkpoint/weights/config_keys.h"
 
 namespace weft {
@@ -184,7 +185,11 @@ ConfigComparison compare_config(const std::string& path, const std::vector<Model
   }
   const std::string text = read_text_file("the config of the weights", path, kMostConfigBytes);
   const ConfigJson config = ConfigJson::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!config.is_object()) throw FileError(fmt::format("{}: no JSON object; get it again, or remove it", path));
+  if (!config.is_object()) {
+    const std::string is = config.is_discarded() ? what_file_is(text.substr(0, kHeadBytes)) : std::string();
+    throw FileError(fmt::format("{}: it is {}, or remove it", path,
+                                is.empty() || is.starts_with("text") ? "no JSON object; get it again" : is));
+  }
   const auto type = config.find("model_type");
   if (type == config.end() || !type->is_string()) {
     return {.notes = {fmt::format("{} is not compared: it has no \"model_type\"", path)}};

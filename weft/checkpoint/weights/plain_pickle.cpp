@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <set>
 #include <vector>
@@ -15,7 +16,9 @@ namespace weft {
 namespace {
 
 enum PickleOp : unsigned char {
-  kEmptyTuple = ')',
+  kNone = 'N',
+  kTuple = 't',
+  kLong1 = 0x8a,
   kEmptyDict = '}',
   kReduce = 'R',
   kBuild = 'b',
@@ -24,8 +27,12 @@ enum PickleOp : unsigned char {
   kLongBinPut = 'r',
   kBinGet = 'h',
   kLongBinGet = 'j',
+  kNewObj = 0x81,
   kTuple2 = 0x86,
+  kTuple3 = 0x87,
 };
+
+constexpr std::string_view kOrderedDict = "ccollections\nOrderedDict\n";
 
 /// Reads a pickle opcode by opcode.
 class PickleReader {
@@ -33,6 +40,7 @@ class PickleReader {
   explicit PickleReader(std::string_view bytes) : bytes_(bytes) {}
 
   bool at_end() const { return at_ == bytes_.size(); }
+  size_t at() const { return at_; }
   /// The next opcode with its argument.
   std::string_view next() {
     const size_t begin = at_;
@@ -80,9 +88,9 @@ class PickleReader {
       case 'G':   // BINFLOAT
       case 0x95:  // FRAME
         return take(8);
-      case 'U':   // SHORT_BINSTRING
-      case 'C':   // SHORT_BINBYTES
-      case 0x8a:  // LONG1
+      case 'U':  // SHORT_BINSTRING
+      case 'C':  // SHORT_BINBYTES
+      case kLong1:
       case 0x8c:  // SHORT_BINUNICODE
         return take_counted<uint8_t>();
       case 'X':  // BINUNICODE
@@ -105,33 +113,47 @@ class PickleReader {
   size_t at_ = 0;
 };
 
-/// How deep the values of a pickle are nested, found on a stack of depths as its machine has one of values.
+/// Whether LibTorch's unpickler knows a class or function by this name. Of the others nothing is made.
+bool is_known(std::string_view global) {
+  constexpr std::string_view kModules[] = {"ctorch._utils\n", "ctorch._tensor\n", "ctorch.jit._pickle\n"};
+  const auto is_of = [&](std::string_view module) { return global.starts_with(module); };
+  return global == kOrderedDict || (is_of("ctorch\n") && global.ends_with("Storage\n")) ||
+         std::any_of(std::begin(kModules), std::end(kModules), is_of);
+}
+
+/// How deep the values of a pickle are nested, and which are made by what is not known, found on a stack of both as its machine
+/// has one of values.
 class PickleDepth {
  public:
-  void see(std::string_view op) {
+  /// Whether the opcode names what is not known, or works on what was made by it.
+  bool see(std::string_view op) {
     ++count_;
     const auto code = static_cast<unsigned char>(op[0]);
     switch (code) {
       case 0x80:  // PROTO
       case 0x95:  // FRAME
       case '.':   // STOP
-        return;
+        return false;
       case '(':  // MARK
         marks_.push_back(stack_.size());
-        return;
+        return false;
       case kBinPut:
       case kLongBinPut:
       case 0x94:  // MEMOIZE
-        return remember(code == 0x94 ? memo_.size() : index_of(op));
+        remember(code == 0x94 ? memo_.size() : index_of(op));
+        return false;
       case kBinGet:
       case kLongBinGet: {
         const auto found = memo_.find(index_of(op));
-        return push(found == memo_.end() ? 0 : found->second);
+        push(found == memo_.end() ? Value() : found->second);
+        return false;
       }
-      case 't':  // TUPLE
+      case kGlobal:
+        return push({.depth = 0, .is_unknown = !is_known(op)});
+      case kTuple:
       case 'l':  // LIST
       case 'd':  // DICT
-        return push(pop_to_mark() + 1);
+        return push({pop_to_mark() + 1});
       case 'e':   // APPENDS
       case 'u':   // SETITEMS
       case 0x90:  // ADDITEMS
@@ -142,33 +164,41 @@ class PickleDepth {
         return add(pop(2));
       case 0x85:  // TUPLE1
       case 'Q':   // BINPERSID
-        return push(pop(1) + 1);
+        return push({pop(1) + 1});
       case kTuple2:
+        return push({pop(2) + 1});
       case kReduce:
       case kBuild:
-      case 0x81:  // NEWOBJ
-        return push(pop(2) + 1);
-      case 0x87:  // TUPLE3
-        return push(pop(3) + 1);
+      case kNewObj: {
+        const bool is_unknown = stack_.size() > 1 && stack_[stack_.size() - 2].is_unknown;
+        return push({pop(2) + 1, is_unknown});
+      }
+      case kTuple3:
+        return push({pop(3) + 1});
       default:
-        return push(0);
+        return push({});
     }
   }
 
  private:
+  struct Value {
+    int depth = 0;
+    bool is_unknown = false;
+  };
   static uint32_t index_of(std::string_view op) {
     uint32_t index = 0;
     std::memcpy(&index, op.data() + 1, std::min(sizeof index, op.size() - 1));
     return index;
   }
-  void push(int depth) {
+  bool push(Value value) {
     constexpr int kDeepest = 64;
-    if (depth > kDeepest) throw InputError("its pickle is nested too deeply");
-    stack_.push_back(depth);
+    if (value.depth > kDeepest) throw InputError("its pickle is nested too deeply");
+    stack_.push_back(value);
+    return value.is_unknown;
   }
   int pop(size_t count) {
     int deepest = 0;
-    for (; count > 0 && !stack_.empty(); --count, stack_.pop_back()) deepest = std::max(deepest, stack_.back());
+    for (; count > 0 && !stack_.empty(); --count, stack_.pop_back()) deepest = std::max(deepest, stack_.back().depth);
     return deepest;
   }
   int pop_to_mark() {
@@ -178,39 +208,63 @@ class PickleDepth {
     return pop(stack_.size() - mark);
   }
   /// Something of that depth joins what is on top.
-  void add(int depth) {
-    const int whole = std::max(pop(1), depth + 1);
-    push(whole);
+  bool add(int depth) {
+    const bool is_unknown = !stack_.empty() && stack_.back().is_unknown;
+    return push({std::max(pop(1), depth + 1), is_unknown});
   }
   void remember(size_t index) {
     // Picklers number them one after another; the unpickler makes room for as many.
     if (index > count_) throw InputError("its pickle remembers values that there are not");
-    memo_[index] = stack_.empty() ? 0 : stack_.back();
+    memo_[index] = stack_.empty() ? Value() : stack_.back();
   }
 
-  std::vector<int> stack_;
+  std::vector<Value> stack_;
   std::vector<size_t> marks_;
-  std::map<size_t, int> memo_;
+  std::map<size_t, Value> memo_;
   size_t count_ = 0;
 };
 
-void check_pickle(std::string_view pickle) {
+/// Where the opcodes stand that are of what is not known.
+std::set<size_t> unknown_places(std::string_view pickle) {
   PickleReader reader(pickle);
   PickleDepth depth;
-  while (!reader.at_end()) depth.see(reader.next());
+  std::set<size_t> places;
+  while (!reader.at_end()) {
+    const size_t at = reader.at();
+    if (depth.see(reader.next())) places.insert(at);
+  }
+  return places;
 }
 
-constexpr std::string_view kOrderedDict = "ccollections\nOrderedDict\n";
+/// What stands for an opcode that is of what is not known: None for a name, a tuple for what is made by it or put into it.
+std::string as_tuple(unsigned char code) {
+  if (code == kGlobal) return {kNone};
+  if (code == 's') return {static_cast<char>(kTuple3)};                  // SETITEM
+  const bool takes_marked = code == 'u' || code == 'e' || code == 0x90;  // SETITEMS, APPENDS, ADDITEMS
+  return takes_marked ? std::string{kTuple, static_cast<char>(kTuple2)} : std::string{static_cast<char>(kTuple2)};
+}
+
+/// A number in as many bytes as LibTorch's unpickler reads; None for one that has more.
+std::string as_long(std::string_view op) {
+  constexpr size_t kBytes = 8, kHead = 2;
+  const size_t bytes = op.size() - kHead;
+  if (bytes > kBytes) return {kNone};
+  const bool is_negative = bytes > 0 && (op.back() & 0x80) != 0;
+  return std::string{static_cast<char>(kLong1), kBytes} + std::string(op.substr(kHead)) +
+         std::string(kBytes - bytes, is_negative ? '\xff' : '\0');
+}
+
 constexpr std::string_view kCall = ")R";
 
 }  // namespace
 
 std::string with_plain_dicts(std::string_view pickle) {
-  check_pickle(pickle);
+  const std::set<size_t> unknown = unknown_places(pickle);
   PickleReader reader(pickle);
   std::string out;
   std::set<std::string> ordered;  // BINPUT and LONG_BINPUT arguments under which the class was remembered
   while (!reader.at_end()) {
+    const bool is_unknown = unknown.count(reader.at()) > 0;
     const std::string_view op = reader.next();
     const auto code = static_cast<unsigned char>(op[0]);
     if (op == kOrderedDict) {
@@ -225,6 +279,10 @@ std::string with_plain_dicts(std::string_view pickle) {
     } else if ((code == kBinGet || code == kLongBinGet) && ordered.count(std::string(op.substr(1))) > 0) {
       if (!reader.skip(kCall)) throw InputError("it uses OrderedDict in a way that is unknown");
       out += static_cast<char>(kEmptyDict);
+    } else if (is_unknown) {
+      out += as_tuple(code);
+    } else if (code == kLong1) {
+      out += as_long(op);
     } else if (code == kBuild) {
       out += static_cast<char>(kTuple2);
     } else {

@@ -117,8 +117,10 @@ c10::IValue unpickle(caffe2::serialize::PyTorchStreamReader& archive, RecordSize
 
 TorchFile read_torch_file(const std::string& path) {
   std::string reason;
+  bool is_archive = false;
   try {
     caffe2::serialize::PyTorchStreamReader archive(path);
+    is_archive = true;
     RecordSizes records;
     if (archive.hasRecord("constants.pkl")) throw InputError("it is a TorchScript program");
     TorchFile file = state_dict_of(unpickle(archive, records));
@@ -132,9 +134,16 @@ TorchFile read_torch_file(const std::string& path) {
   } catch (const std::exception& error) {
     reason = error.what();
   }
+  if (!is_archive) {
+    throw InputError(
+        fmt::format("{}: it is a zip archive without a state dict of torch.save(), or cut off; unpack it and name "
+                    "what was in it, or get it again",
+                    path));
+  }
   throw InputError(
-      fmt::format("{}: cannot read it as a state dict of torch.save(): {}; save model.state_dict(), or safetensors", path,
-                  reason.substr(0, reason.find('\n'))));
+      fmt::format("{}: cannot read it as a state dict of torch.save(): {}; save the state dict alone, as "
+                  "torch.save(torch.load(f, weights_only=False)[\"model\"], g) does, or safetensors",
+                  path, reason.substr(0, reason.find('\n'))));
 }
 
 }  // namespace weft

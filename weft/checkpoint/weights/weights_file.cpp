@@ -126,14 +126,18 @@ OpenedWeights open_index(const std::string& path) {
     throw FileError(fmt::format("{}: {} is {}", path, what, is.empty() ? "no JSON object; get it again" : is));
   }
   const auto map = json.find("weight_map");
-  if (map == json.end() || !map->is_object()) throw FileError(fmt::format("{}: it has no \"weight_map\"", path));
+  if (map == json.end() || !map->is_object()) {
+    throw FileError(
+        fmt::format("{}: it has no \"weight_map\", so it is {}; name the file that holds the weights, or its folder", path,
+                    json.contains("model_type") ? "the config of a model" : "no index of weights"));
+  }
   auto several = std::make_unique<SeveralWeights>();
   std::map<std::string, bool> seen;
   for (const auto& [name, file] : map->items()) {
-    if (!file.is_string()) throw FileError(fmt::format("{}: \"weight_map\" has no file for '{}'", path, name));
+    if (!file.is_string()) throw FileError(fmt::format("{}: \"weight_map\" has no file for '{}'; get it again", path, name));
     const auto shard = file.get<std::string>();
     if (!std::exchange(seen[shard], true)) several->add(open_file((fs::path(path).parent_path() / shard).string()));
-    if (!several->has(name)) throw FileError(fmt::format("{}: '{}' is not in {}", path, name, shard));
+    if (!several->has(name)) throw FileError(fmt::format("{}: '{}' is not in {}; get both again", path, name, shard));
   }
   return several;
 }
@@ -203,14 +207,21 @@ OpenedWeights open_folder(const std::string& path) {
   }
   const std::vector<std::string> files = files_of(path);
   if (OpenedWeights shards = open_shards(path, files)) return shards;
-  const auto some = std::find_if(files.begin(), files.end(), [](const std::string& file) {
-    const auto ends = [&file](const char* end) { return file.ends_with(end); };
-    return ends(".safetensors") || ends(".pt") || ends(".pth") || ends(".bin") || ends(".index.json");
-  });
+  const auto one_of = [&files](const std::vector<std::string>& ends) {
+    return std::find_if(files.begin(), files.end(), [&](const std::string& file) {
+      return std::any_of(ends.begin(), ends.end(), [&](const std::string& end) { return file.ends_with(end); });
+    });
+  };
+  const auto some = one_of({".safetensors", ".pt", ".pth", ".bin", ".ckpt", ".index.json"});
+  const auto other = one_of({".msgpack", ".h5", ".keras", ".gguf", ".ggml", ".onnx", ".npz", ".tflite", ".ckpt.index"});
   if (some != files.end() && !fs::exists(folder / kIndexFile, code)) {
     throw InputError(
         fmt::format("{}: a folder without a file of weights under its usual name ({}); if '{}' is meant, name that file", path,
                     kOneFile[0], *some));
+  }
+  if (other != files.end() && !fs::exists(folder / kIndexFile, code)) {
+    throw InputError(
+        fmt::format("{}: there is '{}', weights in a form that is not read; save them there as safetensors", path, *other));
   }
   return std::make_unique<CheckpointWeights>(path);
 }

@@ -68,7 +68,7 @@ class Cifar final : public ImageSource {
   }
 
   std::string name(int64_t index) const override { return name_of(good_[static_cast<size_t>(index)]); }
-  std::vector<std::string> left_out() const override { return left_out_; }
+  DataNotes left_out() const override { return left_out_; }
 
  private:
   struct File {
@@ -91,7 +91,9 @@ class Cifar final : public ImageSource {
     std::error_code ignored;
     if (std::filesystem::exists(first, ignored)) return;
     const auto has = [&](const std::string& name) { return std::filesystem::exists(folder + "/" + name, ignored); };
-    if (has(form_.python) || has(form_.pickle)) {
+    const InputFile pickle = open_input(folder + "/" + form_.pickle);
+    const bool is_pickle = pickle.reason.empty() && read_head(folder, pickle).starts_with('\x80');
+    if (has(form_.python) || is_pickle) {
       throw InputError(fmt::format("{}: it holds CIFAR in Python form, pickles, which is not read; {}", folder, get_it()));
     }
     if (has(form_.packed)) {
@@ -151,7 +153,7 @@ class Cifar final : public ImageSource {
     if (bad_ == BadData::refuse) {
       throw InputError(fmt::format("{}; the file is damaged, or of another set; get it again, {}", what, kOrSkip));
     }
-    left_out_.push_back(what);
+    add_note(left_out_, what);
   }
 
   const Form& form_;
@@ -159,7 +161,7 @@ class Cifar final : public ImageSource {
   std::vector<uint8_t> bytes_;
   std::vector<int64_t> good_;  ///< records that are samples
   std::vector<File> files_;
-  std::vector<std::string> left_out_;
+  DataNotes left_out_;
 };
 
 }  // namespace

@@ -32,8 +32,8 @@ class GroupedImages final : public Dataset {
   }
 
   int64_t size() const override { return cut_.samples; }
-  std::vector<std::string> left_out() const override { return images_->left_out(); }
-  std::vector<std::string> passed_over() const override { return images_->passed_over(); }
+  DataNotes left_out() const override { return images_->left_out(); }
+  DataNotes passed_over() const override { return images_->passed_over(); }
   bool is_ordered() const override { return true; }
   SampleRange near(int64_t index, int64_t epoch) const override { return order_.epoch(epoch)->window(index, cut_); }
 

@@ -37,7 +37,7 @@ class IdxImages final : public ImageSource {
   int64_t size() const override { return good_ ? static_cast<int64_t>(good_->size()) : images_.sizes[0]; }
   int64_t label(int64_t index) const override { return labels_.values[static_cast<size_t>(place(index))]; }
   std::string name(int64_t index) const override { return fmt::format("{}, image {}", path_, place(index)); }
-  std::vector<std::string> left_out() const override { return left_out_; }
+  DataNotes left_out() const override { return left_out_; }
 
   DecodedCrop decode(int64_t index, ChooseCrop choose) const override {
     const int64_t height = images_.sizes[1], width = images_.sizes[2];
@@ -85,7 +85,7 @@ class IdxImages final : public ImageSource {
       if (label < files.classes) {
         good.push_back(i);
       } else {
-        left_out_.push_back(fmt::format("{}: label {} at index {}", files.labels, label, i));
+        add_note(left_out_, fmt::format("{}: label {} at index {}", files.labels, label, i));
       }
     }
     if (static_cast<int64_t>(good.size()) < images_.sizes[0]) good_ = std::move(good);
@@ -94,7 +94,7 @@ class IdxImages final : public ImageSource {
   IdxFile images_, labels_;
   std::string path_;
   std::optional<std::vector<int64_t>> good_;  ///< places of the images, where not all are
-  std::vector<std::string> left_out_;
+  DataNotes left_out_;
 };
 
 }  // namespace

@@ -45,15 +45,18 @@ class ImageFolder final : public ImageSource {
       throw InputError(fmt::format("{}: no folders in it; put the images of each class into a folder of its own", folder));
     }
     for (size_t label = 0; label < classes.size(); ++label) add(folder + "/" + classes[label], static_cast<int32_t>(label));
-    if (paths_.empty()) throw InputError(fmt::format("{}: no image ({}) of any class", folder, kImageEndings));
+    if (paths_.empty()) {
+      throw InputError(
+          fmt::format("{}: no image ({}) of any class{}", folder, kImageEndings, first_notes({}, passed_over_.notes())));
+    }
     pass_over_beside(folder);
   }
 
   int64_t size() const override { return static_cast<int64_t>(paths_.size()); }
   int64_t label(int64_t index) const override { return labels_[static_cast<size_t>(index)]; }
   std::string name(int64_t index) const override { return paths_[static_cast<size_t>(index)]; }
-  std::vector<std::string> left_out() const override { return left_out_; }
-  std::vector<std::string> passed_over() const override { return passed_over_.names(); }
+  DataNotes left_out() const override { return left_out_; }
+  DataNotes passed_over() const override { return passed_over_.notes(); }
 
   DecodedCrop decode(int64_t index, ChooseCrop choose) const override {
     const std::string& path = paths_[static_cast<size_t>(index)];
@@ -117,7 +120,7 @@ class ImageFolder final : public ImageSource {
   BadData bad_;
   std::vector<std::string> paths_;
   std::vector<int32_t> labels_;
-  std::vector<std::string> left_out_;
+  DataNotes left_out_;
   PassedOver passed_over_;
 };
 

@@ -76,8 +76,8 @@ class ImageSet final : public Dataset, public FillsRows {
   }
 
   int64_t size() const override { return source_->size(); }
-  std::vector<std::string> left_out() const override { return source_->left_out(); }
-  std::vector<std::string> passed_over() const override { return source_->passed_over(); }
+  DataNotes left_out() const override { return source_->left_out(); }
+  DataNotes passed_over() const override { return source_->passed_over(); }
 
   Batch get(const std::vector<int64_t>& indices, int64_t epoch) const override {
     Batch batch = make_rows(static_cast<int64_t>(indices.size()));

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "weft/data/data_note.h"
 #include "weft/data/images/picture.h"
 
 namespace weft {
@@ -24,9 +25,9 @@ class ImageSource {
   /// Which image it is, for people: "cifar/data_batch_1.bin, image 17".
   virtual std::string name(int64_t index) const = 0;
   /// As Dataset::left_out().
-  virtual std::vector<std::string> left_out() const { return {}; }
+  virtual DataNotes left_out() const { return {}; }
   /// As Dataset::passed_over().
-  virtual std::vector<std::string> passed_over() const { return {}; }
+  virtual DataNotes passed_over() const { return {}; }
   /// As TokenSource::grouped(): the items are images.
   virtual const GroupReader* grouped() const { return nullptr; }
 };

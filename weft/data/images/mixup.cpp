@@ -40,8 +40,8 @@ class MixedSet final : public Dataset {
       : dataset_(std::move(dataset)), options_(options) {}
 
   int64_t size() const override { return dataset_->size(); }
-  std::vector<std::string> left_out() const override { return dataset_->left_out(); }
-  std::vector<std::string> passed_over() const override { return dataset_->passed_over(); }
+  DataNotes left_out() const override { return dataset_->left_out(); }
+  DataNotes passed_over() const override { return dataset_->passed_over(); }
   bool is_ordered() const override { return dataset_->is_ordered(); }
   SampleRange near(int64_t index, int64_t epoch) const override { return dataset_->near(index, epoch); }
 

@@ -21,7 +21,7 @@ uint32_t read_number(Bytes bytes, size_t at, size_t count, bool big_endian) {
 /// The orientation, 1 to 8, that the first folder of a TIFF file tells, as EXIF data is one; 1 where it tells none.
 uint32_t in_tiff(Bytes tiff) {
   constexpr size_t kEntryBytes = 12;
-  constexpr uint32_t kOrientation = 0x0112, kShort = 3;
+  constexpr uint32_t kOrientation = 0x0112;
   if (tiff.size() < 8) return 1;
   const bool big = tiff.starts_with(Bytes("MM\0*", 4));
   if (!big && !tiff.starts_with(Bytes("II*\0", 4))) return 1;
@@ -29,8 +29,9 @@ uint32_t in_tiff(Bytes tiff) {
   if (folder > tiff.size() - 2) return 1;
   const size_t entries = read_number(tiff, folder, 2, big);
   for (size_t i = 0, at = folder + 2; i < entries && at + kEntryBytes <= tiff.size(); ++i, at += kEntryBytes) {
-    if (read_number(tiff, at, 2, big) != kOrientation || read_number(tiff, at + 2, 2, big) != kShort) continue;
-    const uint32_t value = read_number(tiff, at + 8, 2, big);
+    const uint32_t type = read_number(tiff, at + 2, 2, big);  // BYTE, SHORT or LONG
+    if (read_number(tiff, at, 2, big) != kOrientation || (type != 1 && type != 3 && type != 4)) continue;
+    const uint32_t value = read_number(tiff, at + 8, type == 3 ? 2 : type, big);
     return value >= 1 && value <= 8 ? value : 1;
   }
   return 1;

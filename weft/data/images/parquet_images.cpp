@@ -34,8 +34,8 @@ class ParquetImageSource final : public ImageSource, public GroupReader {
   int64_t size() const override { return static_cast<int64_t>(samples_.size()); }
   int64_t label(int64_t index) const override { return at(index).label; }
   std::string name(int64_t index) const override { return name_of(groups_[group_of(index)], at(index).row); }
-  std::vector<std::string> left_out() const override { return left_out_; }
-  std::vector<std::string> passed_over() const override { return files_->passed_over(); }
+  DataNotes left_out() const override { return left_out_; }
+  DataNotes passed_over() const override { return files_->passed_over(); }
   const GroupReader* grouped() const override { return this; }
 
   DecodedCrop decode(int64_t index, ChooseCrop choose) const override {
@@ -109,7 +109,7 @@ class ParquetImageSource final : public ImageSource, public GroupReader {
 
   void bad(const std::string& what, const char* advice) {
     if (options_.bad == BadData::refuse) throw InputError(fmt::format("{}; {}, {}", what, advice, kOrSkip));
-    left_out_.push_back(what);
+    add_note(left_out_, what);
   }
 
   std::shared_ptr<const ParquetValues> values_of(size_t number) const {
@@ -126,7 +126,7 @@ class ParquetImageSource final : public ImageSource, public GroupReader {
   std::vector<Sample> samples_;
   std::vector<size_t> groups_;         ///< those that have samples
   std::vector<int64_t> starts_ = {0};  ///< the first sample of each, and the end
-  std::vector<std::string> left_out_;
+  DataNotes left_out_;
   const GroupCache cache_;
 };
 

@@ -59,7 +59,7 @@ bool read_header(Reader& reader) {
 bool read_pixels(Reader& reader, Transparency transparency, std::vector<uint8_t>& pixels, std::vector<png_bytep>& rows) {
   if (setjmp(png_jmpbuf(reader.png)) != 0) return false;
   png_set_expand(reader.png);
-  png_set_scale_16(reader.png);
+  png_set_strip_16(reader.png);  // as Pillow does
   if (transparency == Transparency::dropped) png_set_strip_alpha(reader.png);
   png_set_interlace_handling(reader.png);
   png_read_update_info(reader.png, reader.info);

@@ -19,6 +19,7 @@ namespace {
 constexpr int64_t kMostImageBytes = int64_t{1} << 30;  // of an image
 constexpr const char* kOwnKey = "give each sample a key of its own";
 constexpr const char* kAddLabel = "add it, with the label's number";
+constexpr const char* kNoLinks = "put the file itself there (tar --dereference --hard-dereference)";
 
 /// A member of a key.
 struct Field {
@@ -32,6 +33,7 @@ struct Entry {
   std::string key;
   std::vector<Field> images = {}, labels = {};
   std::string other = {};  ///< an image of a kind that is not read
+  std::string link = {};   ///< the field of a link, which is not followed
 };
 
 /// "a/0001.seg.png" has the key "a/0001" and the field "seg.png", in small letters; names without a dot have none.
@@ -58,22 +60,21 @@ class WebDataset final : public ImageSource {
       : shards_(std::move(shards)), options_(options) {
     for (size_t shard = 0; shard < shards_->count(); ++shard) open(shard);
     if (samples_.empty()) {
-      throw InputError(
-          fmt::format("{}: {} no image with a label (KEY.jpg or KEY.png beside KEY.cls){}",
-                      shards_->count() > 0 ? shards_->name(0) : "webdataset",
-                      shards_->count() > 1 ? "it and the other shards have" : "it has",
-                      left_out_.empty() ? "" : fmt::format("; left out: {}, first {}", left_out_.size(), left_out_[0])));
+      throw InputError(fmt::format("{}: {} no image with a label (KEY.jpg or KEY.png beside KEY.cls){}",
+                                   shards_->count() > 0 ? shards_->name(0) : "webdataset",
+                                   shards_->count() > 1 ? "it and the other shards have" : "it has",
+                                   first_notes(left_out_, passed_over())));
     }
   }
 
   int64_t size() const override { return static_cast<int64_t>(samples_.size()); }
   int64_t label(int64_t index) const override { return at(index).label; }
   std::string name(int64_t index) const override { return name_of(at(index).shard, at(index).key); }
-  std::vector<std::string> left_out() const override { return left_out_; }
-  std::vector<std::string> passed_over() const override {
-    std::vector<std::string> names = shards_->passed_over();
-    for (std::string& name : passed_over_.names()) names.push_back(std::move(name));
-    return names;
+  DataNotes left_out() const override { return left_out_; }
+  DataNotes passed_over() const override {
+    DataNotes notes = shards_->passed_over();
+    for (DataNote& note : passed_over_.notes()) notes.push_back(std::move(note));
+    return notes;
   }
 
   DecodedCrop decode(int64_t index, ChooseCrop choose) const override {
@@ -105,12 +106,15 @@ class WebDataset final : public ImageSource {
       auto [key, field] = key_and_field(member.name);
       const std::string_view ending = ending_of(field);
       const bool is_label = ending == "cls", is_image = is_image_ending(ending), is_other = is_other_image_ending(ending);
-      if (!is_label && !is_image) passed_over_.add(fmt::format("no {} or .cls", kImageEndings), name);
+      if (member.is_link) passed_over_.add("a link", name);
+      if (!is_label && !is_image && !member.is_link) passed_over_.add(fmt::format("no {} or .cls", kImageEndings), name);
       if (!is_label && !is_image && !is_other) return;
       const auto [place, is_new] = places.emplace(key, entries.size());
       if (is_new) entries.push_back({.key = std::move(key)});
       Entry& entry = entries[place->second];
-      if (is_other) {
+      if (member.is_link) {
+        entry.link = field;
+      } else if (is_other) {
         entry.other = field;
       } else {
         (is_label ? entry.labels : entry.images).push_back({field, member.offset, member.bytes, std::move(member.text)});
@@ -150,6 +154,10 @@ class WebDataset final : public ImageSource {
                  entry.other.empty() ? fmt::format("a .cls without an image ({})", kImageEndings)
                                      : fmt::format("its image is .{}, which is not read ({} are)", entry.other, kImageEndings));
     const std::string of_label = fault_of(entry.labels, "labels", "no .cls beside its image");
+    const std::string fault = of_image.empty() ? of_label : of_image;
+    if (!fault.empty() && !entry.link.empty()) {
+      return bad(fmt::format("{}: {}, and its .{} is a link", name, fault, entry.link), kNoLinks);
+    }
     if (!of_image.empty()) return bad(fmt::format("{}: {}", name, of_image), advice_for(has_image, !entry.other.empty()));
     if (!of_label.empty()) return bad(fmt::format("{}: {}", name, of_label), entry.labels.empty() ? kAddLabel : kOwnKey);
     const Field& image = *pick_field(entry.images).second;
@@ -188,13 +196,13 @@ class WebDataset final : public ImageSource {
 
   void bad(const std::string& what, const char* advice) {
     if (options_.bad == BadData::refuse) throw InputError(fmt::format("{}; {}, {}", what, advice, kOrSkip));
-    left_out_.push_back(what);
+    add_note(left_out_, what);
   }
 
   std::shared_ptr<const ShardFiles> shards_;
   const WebDatasetOptions options_;
   std::vector<Sample> samples_;
-  std::vector<std::string> left_out_;
+  DataNotes left_out_;
   PassedOver passed_over_;
 };
 

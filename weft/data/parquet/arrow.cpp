@@ -208,8 +208,8 @@ class ArrowFiles final : public ParquetFiles {
 
   const std::vector<ParquetGroup>& groups() const override { return groups_; }
   bool is_text() const override { return is_text_; }
-  std::vector<std::string> left_out() const override { return left_out_; }
-  std::vector<std::string> passed_over() const override { return files_->passed_over(); }
+  DataNotes left_out() const override { return left_out_; }
+  DataNotes passed_over() const override { return files_->passed_over(); }
   std::string name(size_t group) const override {
     return fmt::format("{}, row group {}", files_->name(groups_[group].file), groups_[group].number);
   }
@@ -282,7 +282,7 @@ class ArrowFiles final : public ParquetFiles {
   parquet::ReaderProperties properties_;
   std::vector<Opened> opened_;  ///< by file
   std::vector<ParquetGroup> groups_;
-  std::vector<std::string> left_out_;
+  DataNotes left_out_;
   bool is_text_ = false;
 };
 

@@ -63,9 +63,9 @@ class ParquetFiles {
   /// reading the file fails.
   virtual ParquetValues read(size_t group, size_t column) const = 0;
   /// As Dataset::left_out().
-  virtual std::vector<std::string> left_out() const = 0;
+  virtual DataNotes left_out() const = 0;
   /// As ShardFiles::passed_over().
-  virtual std::vector<std::string> passed_over() const = 0;
+  virtual DataNotes passed_over() const = 0;
 };
 
 /// Reads the metadata of the files, no more. BadData::skip leaves out a file that is cut short or no Parquet. Throws InputError

@@ -34,8 +34,8 @@ class ParquetGroups final : public TokenGroups {
 
   bool is_text() const override { return files_->is_text(); }
   const std::vector<int64_t>& counts() const override { return counts_; }
-  std::vector<std::string> left_out() const override { return left_out_; }
-  std::vector<std::string> passed_over() const override { return files_->passed_over(); }
+  DataNotes left_out() const override { return left_out_; }
+  DataNotes passed_over() const override { return files_->passed_over(); }
 
   TokenRun load(size_t number) const override {
     const size_t group = groups_[number];
@@ -71,7 +71,7 @@ class ParquetGroups final : public TokenGroups {
     if (known.noted >= 0 && text_.bad == BadData::refuse) return known.noted + (is_text() ? known.rows : 0);
     const auto take = [this](const std::string& what) {
       if (text_.bad == BadData::refuse) refuse(what);
-      left_out_.push_back(what);
+      add_note(left_out_, what);
     };
     try {
       const TokenRun run = run_of(group, take);
@@ -121,7 +121,7 @@ class ParquetGroups final : public TokenGroups {
 
   const ParquetText text_;
   const std::shared_ptr<const ParquetFiles> files_;
-  std::vector<std::string> left_out_;
+  DataNotes left_out_;
   std::vector<size_t> groups_;  ///< those that have tokens
   std::vector<int64_t> counts_;
 };

@@ -257,15 +257,16 @@ Datasets open_parts(const Recipe& recipe) {
 OpenedSet open_token_source(Recipe recipe, const std::string& path) {
   recipe.data.skip_bad = true;
   if (const std::shared_ptr<const TokenGroups> documents = open_documents(recipe, path)) {
-    return {.images = nullptr, .tokens = token_source(documents, 0)};
+    return {.images = nullptr, .tokens = token_source(documents, 0), .strict = nullptr};
   }
   constexpr int64_t kMostIds = int64_t{1} << 32;
-  return {.images = nullptr, .tokens = std::make_shared<TokenStream>(path, token_type(recipe.data), kMostIds)};
+  const auto open = [&](int64_t ids) { return std::make_shared<TokenStream>(path, token_type(recipe.data), ids); };
+  return {.images = nullptr, .tokens = open(kMostIds), .strict = open(recipe.model.vocabulary)};
 }
 
 OpenedSet open_images_of(Recipe recipe, const std::string& set, bool training) {
   recipe.data.skip_bad = true;
-  OpenedSet opened{.images = open_image_source(recipe, set, training), .tokens = nullptr};
+  OpenedSet opened{.images = open_image_source(recipe, set, training), .tokens = nullptr, .strict = nullptr};
   if (recipe.data.name == "image-folder") {
     opened.classes = image_classes(set.empty() ? folder_of_part(recipe.data.path, training) : set);
   }

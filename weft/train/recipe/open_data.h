@@ -30,6 +30,7 @@ struct Datasets {
 struct OpenedSet {
   std::shared_ptr<const ImageSource> images;  ///< null: tokens
   std::shared_ptr<const TokenSource> tokens;  ///< null: images
+  std::shared_ptr<const TokenSource> strict;  ///< of token files: the same, with ids held against the vocabulary
   std::vector<std::string> classes = {};      ///< of a folder of classes, in the order of their labels
 };
 

@@ -26,8 +26,7 @@ struct Opened {
 
 class StorageShards final : public ShardFiles {
  public:
-  StorageShards(std::function<std::unique_ptr<Storage>()> open, const std::vector<std::string>& paths,
-                std::vector<std::string> passed_over)
+  StorageShards(std::function<std::unique_ptr<Storage>()> open, const std::vector<std::string>& paths, DataNotes passed_over)
       : open_(std::move(open)), paths_(paths), passed_over_(std::move(passed_over)) {
     Opened first{.storage = open_(), .readers = {}};
     for (const std::string& path : paths) {
@@ -40,7 +39,7 @@ class StorageShards final : public ShardFiles {
   size_t count() const override { return names_.size(); }
   const std::string& name(size_t number) const override { return names_[number]; }
   int64_t size(size_t number) const override { return sizes_[number]; }
-  std::vector<std::string> passed_over() const override { return passed_over_; }
+  DataNotes passed_over() const override { return passed_over_; }
   int64_t block_bytes() const override { return int64_t{4} << 20; }  // a request costs more than the bytes in between
 
   void read(size_t number, int64_t offset, void* out, int64_t bytes) const override {
@@ -73,7 +72,8 @@ class StorageShards final : public ShardFiles {
   }
 
   std::function<std::unique_ptr<Storage>()> open_;
-  std::vector<std::string> paths_, passed_over_, names_;
+  std::vector<std::string> paths_, names_;
+  DataNotes passed_over_;
   std::vector<int64_t> sizes_;
   mutable std::mutex mutex_;
   mutable std::vector<Opened> free_;  ///< that no thread reads from now
@@ -86,18 +86,27 @@ std::pair<std::string, std::string> split(const std::string& name) {
   return {slash == 0 ? "/" : name.substr(0, slash), name.substr(slash + 1)};
 }
 
+/// Sorts what was found in a folder and refuses two parts of one set.
+std::vector<std::string> one_part(Storage& storage, std::vector<std::string> found) {
+  std::sort(found.begin(), found.end());
+  check_one_part(storage.name(), found, [&](const std::string& training, const std::string& evaluation) {
+    return fmt::format("set data.path = \"{0}/{1}\" and data.evaluation_path = \"{0}/{2}\"", storage.name(),
+                       part_pattern(training), part_pattern(evaluation));
+  });
+  return found;
+}
+
 std::vector<std::string> listed(Storage& storage, const std::string& pattern) {
   std::vector<std::string> found;
   for (const std::string& name : storage.list("")) {
     const bool is_hidden = name.starts_with('.') && !pattern.starts_with('.');
     if (!is_hidden && fits_glob(name, pattern)) found.push_back(name);
   }
-  std::sort(found.begin(), found.end());
-  return found;
+  return one_part(storage, std::move(found));
 }
 
 /// Of a folder that is named as a whole: the names that end so, in any case, and paths of what is beside them.
-std::vector<std::string> listed_whole(Storage& storage, const std::string& ending, std::vector<std::string>& passed_over) {
+std::vector<std::string> listed_whole(Storage& storage, const std::string& ending, DataNotes& passed_over) {
   std::vector<std::string> found;
   for (const std::string& name : storage.list("")) {
     std::string end = name.size() < ending.size() ? "" : name.substr(name.size() - ending.size());
@@ -108,11 +117,7 @@ std::vector<std::string> listed_whole(Storage& storage, const std::string& endin
       passed_over.push_back(fmt::format("{} ({})", storage.full(name), name.starts_with('.') ? "hidden" : "no *" + ending));
     }
   }
-  std::sort(found.begin(), found.end());
-  check_one_part(storage.name(), found,
-                 fmt::format("name the files of each with data.path and data.evaluation_path, as {}/{}*{}", storage.name(),
-                             found.empty() ? "" : found[0].substr(0, found[0].find_first_of("-_.0123456789")), ending));
-  return found;
+  return one_part(storage, std::move(found));
 }
 
 /// Whether a name without a pattern is a folder of shards: what does not end as one is.
@@ -125,14 +130,14 @@ bool is_folder(const std::string& name, const std::string& ending) {
 }  // namespace
 
 std::shared_ptr<const ShardFiles> storage_shards(std::function<std::unique_ptr<Storage>()> open,
-                                                 const std::vector<std::string>& paths, std::vector<std::string> passed_over) {
+                                                 const std::vector<std::string>& paths, DataNotes passed_over) {
   return std::make_shared<StorageShards>(std::move(open), paths, std::move(passed_over));
 }
 
 std::shared_ptr<const ShardFiles> open_shards(const std::string& pattern, const std::string& ending) {
   const bool is_url = pattern.find("://") != std::string::npos;
   std::vector<std::pair<std::string, std::string>> files;  // folder, name
-  std::vector<std::string> passed_over;
+  DataNotes passed_over;
   for (const std::string& name : expand_braces(pattern)) {
     const bool whole_folder = !is_glob(name) && is_folder(name, ending);
     const auto [folder, last] = whole_folder ? std::pair(name, std::string()) : split(name);
@@ -148,7 +153,7 @@ std::shared_ptr<const ShardFiles> open_shards(const std::string& pattern, const 
   }
   if (files.empty()) {
     const std::string there =
-        passed_over.empty() ? "" : fmt::format(", but {} others, as {}", passed_over.size(), passed_over[0]);
+        passed_over.empty() ? "" : fmt::format(", but {} others, as {}", passed_over.size(), passed_over[0].text);
     throw InputError(fmt::format("{}: no files ({}) there{}; check data.path", pattern, ending, there));
   }
   std::vector<std::string> paths;

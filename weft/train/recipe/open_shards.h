@@ -19,7 +19,6 @@ std::shared_ptr<const ShardFiles> open_shards(const std::string& pattern, const 
 
 /// Files of a storage; each thread that reads at the same time has one of its own from `open`.
 std::shared_ptr<const ShardFiles> storage_shards(std::function<std::unique_ptr<Storage>()> open,
-                                                 const std::vector<std::string>& paths,
-                                                 std::vector<std::string> passed_over = {});
+                                                 const std::vector<std::string>& paths, DataNotes passed_over = {});
 
 }  // namespace weft

@@ -15,12 +15,12 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 /// "  damaged: 2" with the names below it; empty where there are none.
-std::string list_text(const char* what, const std::vector<std::string>& names) {
+std::string list_text(const char* what, const std::vector<std::string>& names, int64_t count) {
   constexpr size_t kMost = 20;
   if (names.empty()) return "";
-  std::string text = fmt::format("  {}: {}\n", what, names.size());
+  std::string text = fmt::format("  {}: {}\n", what, count);
   for (size_t i = 0; i < std::min(names.size(), kMost); ++i) text += fmt::format("    {}\n", printable(names[i]));
-  if (names.size() > kMost) text += fmt::format("    and {} more; --json names them\n", names.size() - kMost);
+  if (names.size() > kMost) text += fmt::format("    and {} more; --json names more\n", count - static_cast<int64_t>(kMost));
   return text;
 }
 
@@ -73,17 +73,21 @@ Json set_json(const SetReport& set) {
     json.update({{"tokens", set.tokens}, {"documents", set.documents}, {"largest_id", set.largest_id}});
     json["vocabulary"] = set.vocabulary;
   }
-  json.update({{"damaged", set.damaged}, {"left_out", set.left_out}, {"passed_over", set.passed_over}});
+  json.update({{"damaged", set.damaged}, {"left_out", texts_of(set.left_out)}, {"passed_over", texts_of(set.passed_over)}});
+  json.update({{"left_out_count", count_of(set.left_out)}, {"passed_over_count", count_of(set.passed_over)}});
   return json;
 }
 
 }  // namespace
 
 bool stops_training(const DataReport& report) {
-  return std::any_of(report.sets.begin(), report.sets.end(), [&](const SetReport& set) {
+  const auto stops = [&](const SetReport& set) {
     const bool has_bad = !set.damaged.empty() || !set.left_out.empty();
-    return !set.error.empty() || (has_bad && !report.skip_bad) || (set.tokens > 0 && set.largest_id >= set.vocabulary);
-  });
+    const bool is_bad = set.images > 0 && set.images == static_cast<int64_t>(set.damaged.size());
+    return is_bad || !set.error.empty() || (has_bad && !report.skip_bad) ||
+           (set.tokens > 0 && set.largest_id >= set.vocabulary);
+  };
+  return !report.error.empty() || std::any_of(report.sets.begin(), report.sets.end(), stops);
 }
 
 std::string data_report_text(const DataReport& report) {
@@ -95,9 +99,13 @@ std::string data_report_text(const DataReport& report) {
     if (set.images == 0 && set.tokens == 0) text += "nothing of it can be read";
     text += "\n";
     if (!set.error.empty()) text += fmt::format("  error: {}\n", printable(set.error));
-    text += list_text("damaged", set.damaged) + list_text("left out, as it is bad", set.left_out) +
-            list_text("passed over, as it is no data", set.passed_over);
+    const auto list = [](const char* what, const DataNotes& notes) {
+      return list_text(what, texts_of(notes), count_of(notes));
+    };
+    text += list_text("damaged", set.damaged, static_cast<int64_t>(set.damaged.size())) +
+            list("left out, as it is bad", set.left_out) + list("passed over, as it is no data", set.passed_over);
   }
+  if (!report.error.empty()) text += fmt::format("error: {}\n", printable(report.error));
   const char* end = "nothing is damaged";
   if (std::any_of(report.sets.begin(), report.sets.end(),
                   [](const SetReport& set) { return !set.damaged.empty() || !set.left_out.empty(); })) {
@@ -109,7 +117,8 @@ std::string data_report_text(const DataReport& report) {
 std::string data_report_json(const DataReport& report) {
   Json sets = Json::array();
   for (const SetReport& set : report.sets) sets.push_back(set_json(set));
-  const Json json = {{"sets", std::move(sets)}, {"skip_bad", report.skip_bad}, {"stops_training", stops_training(report)}};
+  Json json = {{"sets", std::move(sets)}, {"skip_bad", report.skip_bad}, {"stops_training", stops_training(report)}};
+  if (!report.error.empty()) json["error"] = report.error;
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "weft/data/data_note.h"
+
 namespace weft {
 
 /// The sizes of a set's images along one side, in pixels.
@@ -27,14 +29,15 @@ struct SetReport {
   int64_t largest_id = -1;                    ///< of its tokens
   int64_t vocabulary = 0;                     ///< model.vocabulary, which ids must be below
   std::vector<std::string> damaged = {};      ///< images that cannot be decoded: names and reasons, in the order of the set
-  std::vector<std::string> left_out = {};     ///< what is bad and no sample of it: names and reasons
-  std::vector<std::string> passed_over = {};  ///< as Dataset::passed_over()
+  DataNotes left_out = {};                    ///< what is bad and no sample of it: names and reasons
+  DataNotes passed_over = {};                 ///< as Dataset::passed_over()
 };
 
 /// All sets of a recipe.
 struct DataReport {
   std::vector<SetReport> sets;
-  bool skip_bad = false;  ///< data.skip_bad: damaged images and rows do not end a training
+  std::string error = {};  ///< what else a training would end at, as too few tokens for a sample; empty: nothing
+  bool skip_bad = false;   ///< data.skip_bad: damaged images and rows do not end a training
 };
 
 /// Whether a training would end at something that was found.

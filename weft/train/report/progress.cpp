@@ -194,7 +194,9 @@ std::string final_table(const FinalReport& report) {
   rows.emplace_back("peak memory", memory(report.peak_rss_mb));
   rows.emplace_back("communication", communication(report));
   if (report.data_wait_share >= 0.01) rows.emplace_back("data", waits_for_data(report));
-  if (!report.skipped_data.empty()) rows.emplace_back("skipped data", skipped_text(report.skipped_data));
+  if (const auto& names = report.skipped_data; !names.empty()) {
+    rows.emplace_back("skipped data", skipped_text(names, report.skipped_more));
+  }
   if (report.skipped_steps > 0) {
     rows.emplace_back("skipped steps",
                       fmt::format("{} (a gradient was not finite; the loss scale was halved)", report.skipped_steps));

@@ -90,6 +90,7 @@ struct FinalReport {
   double data_wait_share = 0.0;  ///< share of `seconds` that a rank's steps waited for samples, the most of all ranks, 0 to 1
   std::vector<std::string> skipped_data =
       {};                            ///< what was bad of the data that this process used (data.skip_bad), named, in order
+  int64_t skipped_more = 0;          ///< that have no name of their own there
   double communication_share = 0.0;  ///< share of `seconds` that a rank spent in collectives, the most of all ranks, 0 to 1
   double step_communication_share = 0.0;  ///< the same of the time of steps alone, the first two left out
   std::vector<double> peak_rss_mb;        ///< by rank: most memory that was resident, in MiB

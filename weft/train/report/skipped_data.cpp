@@ -16,10 +16,11 @@ std::vector<std::string> first_skipped(const std::vector<std::string>& names) {
   return first;
 }
 
-std::string skipped_text(const std::vector<std::string>& names) {
+std::string skipped_text(const std::vector<std::string>& names, int64_t more) {
   const std::vector<std::string> first = first_skipped(names);
-  const std::string more = names.size() > first.size() ? fmt::format("; and {} more", names.size() - first.size()) : "";
-  return fmt::format("{} that {} bad: {}{}", names.size(), names.size() == 1 ? "is" : "are", fmt::join(first, "; "), more);
+  const auto count = static_cast<int64_t>(names.size()) + more, left = count - static_cast<int64_t>(first.size());
+  return fmt::format("{} that {} bad: {}{}", count, count == 1 ? "is" : "are", fmt::join(first, "; "),
+                     left > 0 ? fmt::format("; and {} more", left) : "");
 }
 
 }  // namespace weft

@@ -124,11 +124,13 @@ void look_at_images(const ImageSource& source, const CheckDataOptions& options, 
   for (auto& [image, reason] : damaged) report.damaged.push_back(std::move(reason));
 }
 
-/// Reads every token. Ids that the source itself checks against the vocabulary are damage that it names.
-void look_at_tokens(const TokenSource& source, const CheckDataOptions& options, int threads, SetReport& report) {
+/// Reads every token, and the first that is too large again from `strict`, which names its place. Ids that the source itself
+/// checks against the vocabulary are damage that it names.
+void look_at_tokens(const OpenedSet& set, const CheckDataOptions& options, int threads, SetReport& report) {
   constexpr int64_t kPiece = int64_t{1} << 20;
+  const TokenSource& source = *set.tokens;
   report.tokens = source.size();
-  std::atomic<int64_t> largest = -1;
+  std::atomic<int64_t> largest = -1, first = report.tokens;  // the piece with the first id that is too large
   Ticker ticker(options, report.name, report.tokens);
   in_pieces(report.tokens, kPiece, threads, [&](int64_t begin, int64_t end) {
     std::vector<int64_t> tokens(static_cast<size_t>(end - begin));
@@ -136,10 +138,27 @@ void look_at_tokens(const TokenSource& source, const CheckDataOptions& options, 
     const int64_t most = *std::max_element(tokens.begin(), tokens.end());
     for (int64_t known = largest; known < most && !largest.compare_exchange_weak(known, most);) {
     }
+    if (most >= report.vocabulary) {
+      for (int64_t known = first; begin < known && !first.compare_exchange_weak(known, begin);) {
+      }
+    }
     ticker.add(end - begin);
   });
   report.largest_id = largest;
-  report.documents = static_cast<int64_t>(source.document_starts().size());
+  if (set.strict && first < report.tokens) {
+    std::vector<int64_t> tokens(static_cast<size_t>(std::min(kPiece, report.tokens - first)));
+    set.strict->read(first, static_cast<int64_t>(tokens.size()), tokens.data());
+  }
+}
+
+/// Of documents only packing asks; where they cannot be told a stream does without.
+int64_t count_documents(const TokenSource& source, bool packs) {
+  try {
+    return static_cast<int64_t>(source.document_starts().size());
+  } catch (const InputError&) {
+    if (packs) throw;
+    return 0;
+  }
 }
 
 SetReport look_at(const Recipe& recipe, const DataSet& set, const CheckDataOptions& options, int threads) {
@@ -156,12 +175,23 @@ SetReport look_at(const Recipe& recipe, const DataSet& set, const CheckDataOptio
     } else {
       report.left_out = opened.tokens->left_out();
       report.passed_over = opened.tokens->passed_over();
-      look_at_tokens(*opened.tokens, options, threads, report);
+      look_at_tokens(opened, options, threads, report);
+      report.documents = count_documents(*opened.tokens, recipe.data.pack == "documents");
     }
   } catch (const InputError& error) {
     report.error = error.what();
   }
   return report;
+}
+
+/// What training says to data of which no part is wrong by itself: too few tokens for a sample, classes that differ.
+std::string error_of_opening(const Recipe& recipe) {
+  try {
+    open_data(recipe);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
 }
 
 }  // namespace
@@ -171,6 +201,7 @@ DataReport check_data(const Recipe& recipe, const CheckDataOptions& options) {
   const int threads = options.threads > 0 ? options.threads : available_cores();
   DataReport report{.sets = {}, .skip_bad = recipe.data.skip_bad};
   for (const DataSet& set : data_sets(recipe)) report.sets.push_back(look_at(recipe, set, options, threads));
+  if (!stops_training(report)) report.error = error_of_opening(recipe);
   return report;
 }
 

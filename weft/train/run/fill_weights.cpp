@@ -22,6 +22,15 @@ void fill_part(const StatePart& part, const at::Tensor& whole) {
   }
 }
 
+/// Values of a parameter from a file. Integers are codes that mean nothing without their scales.
+at::Tensor parameter_from(const at::Tensor& given, const std::string& name, const std::string& path) {
+  if (given.is_floating_point()) return given;
+  throw InputError(
+      fmt::format("{}: '{}' is {} there, and weights are Float, Double, Half or BFloat16; dequantize it, and save "
+                  "it as one of these",
+                  path, name, c10::toString(given.scalar_type())));
+}
+
 /// Values of a buffer from a file. Floats may be of any width there, as weights are.
 at::Tensor buffer_from(const ModelBuffer& buffer, const at::Tensor& given, const std::string& path) {
   const bool fits = given.scalar_type() == buffer.type || (given.is_floating_point() && at::isFloatingType(buffer.type));
@@ -41,7 +50,8 @@ WeightsReport fill_weights(TrainerParts& trainer, const std::string& path, const
   trainer.engine->fill_state([&](int block, std::vector<at::Tensor>& state) {
     for (const StatePart& part : own_state(*trainer.model, block, {})) {
       const auto found = match.in_file.find(part.name.substr(std::string_view(kModelPrefix).size()));
-      if (found != match.in_file.end()) fill_part(part, file->read(found->second));
+      if (found == match.in_file.end()) continue;
+      fill_part(part, parameter_from(file->read(found->second), found->second, path));
     }
     trainer.start_average(block, state);
   });

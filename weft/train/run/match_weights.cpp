@@ -32,6 +32,37 @@ std::string parent_of(const std::string& name) {
   return dot == std::string::npos ? std::string() : name.substr(0, dot);
 }
 
+bool fits(const std::string& name, const std::string& pattern) { return fnmatch(pattern.c_str(), name.c_str(), 0) == 0; }
+
+/// A few patterns of model.weights_skip that fit all `names` and none of `others`: a name itself, "model.layers.1.*",
+/// "*.k.bias", each the narrowest of those that fit as many. Empty: it would take more than a few.
+std::vector<std::string> patterns_of(std::vector<std::string> names, const std::vector<std::string>& others) {
+  constexpr size_t kMost = 6;
+  std::vector<std::string> patterns;
+  while (!names.empty()) {
+    if (patterns.size() == kMost) return {};
+    const std::string name = names.front();
+    std::vector<std::string> candidates = {name};
+    for (size_t dot = name.rfind('.'); dot != std::string::npos && dot > 0; dot = name.rfind('.', dot - 1))
+      candidates.push_back(name.substr(0, dot + 1) + "*");
+    for (size_t dot = name.find('.'); dot != std::string::npos; dot = name.find('.', dot + 1))
+      candidates.push_back(fmt::format("*{}", name.substr(dot)));
+    std::string best;
+    std::ptrdiff_t most = 0;
+    for (const std::string& pattern : candidates) {
+      const auto is_hit = [&](const std::string& one) { return fits(one, pattern); };
+      const std::ptrdiff_t count = std::count_if(names.begin(), names.end(), is_hit);
+      if (count <= most || std::any_of(others.begin(), others.end(), is_hit)) continue;
+      best = pattern;
+      most = count;
+    }
+    if (most == 0) return {};
+    std::erase_if(names, [&](const std::string& one) { return fits(one, best); });
+    patterns.push_back(std::move(best));
+  }
+  return patterns;
+}
+
 class Matcher {
  public:
   Matcher(WeightsFile& file, const std::string& path, const FlatModel& model, const WeightsOptions& options)
@@ -120,7 +151,7 @@ class Matcher {
   bool is_skipped(const std::string& name) {
     bool any = false;
     for (size_t i = 0; i < options_.skip.size(); ++i) {
-      if (fnmatch(options_.skip[i].c_str(), name.c_str(), 0) != 0) continue;
+      if (!fits(name, options_.skip[i])) continue;
       fits_[i] = any = true;
     }
     return any;
@@ -206,27 +237,21 @@ class Matcher {
   }
 
   void sort_out_the_rest() {
-    std::vector<std::string> lacking;
+    std::vector<std::string> lacking, others;
+    for (const auto& [name, shape] : shapes_) others.push_back(name);
     for (const auto& [name, theirs] : left_) {
       if (is_skipped(name)) continue;
-      if (!is_derived(name) && !is_tied(name, theirs) && is_part_of_model(name)) {
-        lacking.push_back(theirs);
-      } else {
-        match_.report.unused.push_back(theirs);
-      }
+      const bool lacks = !is_derived(name) && !is_tied(name, theirs) && is_part_of_model(name);
+      (lacks ? lacking : others).push_back(name);
+      if (!lacks) match_.report.unused.push_back(theirs);
     }
     if (lacking.empty()) return;
     const std::string more = lacking.size() > 1 ? fmt::format(" and {} more", lacking.size() - 1) : "";
-    fail(fmt::format(
-        "it has '{}'{}, which model '{}' lacks, so it would compute something else; model.weights_skip = \"{}\" goes "
-        "on without",
-        lacking.front(), more, model_.name, pattern_of(lacking.front())));
-  }
-
-  /// That a user would write: "*.bias" of "model.layers.0.self_attn.q_proj.bias".
-  static std::string pattern_of(const std::string& name) {
-    const size_t dot = name.rfind('.');
-    return dot == std::string::npos ? name : "*" + name.substr(dot);
+    const std::string first = left_.at(lacking.front());
+    const std::vector<std::string> patterns = patterns_of(std::move(lacking), others);
+    fail(fmt::format("it has '{}'{}, which model '{}' lacks, so it would compute something else; {}", first, more, model_.name,
+                     patterns.empty() ? "these are the weights of another model; set its options"
+                                      : fmt::format("model.weights_skip = \"{}\" goes on without", fmt::join(patterns, ", "))));
   }
 
   WeightsFile& file_;

@@ -56,10 +56,10 @@ namespace {
 
 /// What `names` tells of all sets, each once.
 template <class Names>
-std::vector<std::string> of_all_sets(const Datasets& data, const Names& names) {
-  std::set<std::string> all;
+DataNotes of_all_sets(const Datasets& data, const Names& names) {
+  std::set<DataNote> all;
   const auto add = [&](const Dataset& part) {
-    for (const std::string& name : names(part)) all.insert(name);
+    for (const DataNote& note : names(part)) all.insert(note);
   };
   add(*data.training);
   add(*data.evaluation);
@@ -69,17 +69,23 @@ std::vector<std::string> of_all_sets(const Datasets& data, const Names& names) {
 
 }  // namespace
 
-std::vector<std::string> left_out(const Datasets& data) {
+DataNotes left_out(const Datasets& data) {
   return of_all_sets(data, [](const Dataset& part) { return part.left_out(); });
 }
 
+std::vector<std::string> left_out_notes(const Datasets& data) {
+  const DataNotes notes = left_out(data);
+  if (notes.empty()) return {};
+  return {"data.skip_bad left out " + skipped_text(texts_of(notes), count_of(notes) - static_cast<int64_t>(notes.size()))};
+}
+
 std::vector<std::string> passed_over_notes(const Datasets& data) {
-  const std::vector<std::string> names = of_all_sets(data, [](const Dataset& part) { return part.passed_over(); });
-  if (names.empty()) return {};
-  const std::vector<std::string> first = first_skipped(names);
-  const std::string more = names.size() > first.size() ? fmt::format("; and {} more", names.size() - first.size()) : "";
-  const std::string count = names.size() == 1 ? "1 file or folder" : fmt::format("{} files or folders", names.size());
-  return {fmt::format("data: passed over {}: {}{}", count, fmt::join(first, "; "), more)};
+  const DataNotes notes = of_all_sets(data, [](const Dataset& part) { return part.passed_over(); });
+  if (notes.empty()) return {};
+  const std::vector<std::string> first = first_skipped(texts_of(notes));
+  const int64_t count = count_of(notes), left = count - static_cast<int64_t>(first.size());
+  return {fmt::format("data: passed over {}: {}{}", count == 1 ? "1 file or folder" : fmt::format("{} files or folders", count),
+                      fmt::join(first, "; "), left > 0 ? fmt::format("; and {} more", left) : "")};
 }
 
 std::vector<std::string> fullness_notes(const Datasets& data) {

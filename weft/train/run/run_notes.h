@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "weft/base/run_board.h"
+#include "weft/data/data_note.h"
 #include "weft/train/plan/resolve.h"
 #include "weft/train/recipe/open_data.h"
 #include "weft/train/run/load_options.h"
@@ -26,7 +27,10 @@ std::vector<std::string> restart_notes(const RunBoard& board, int64_t step);
 std::vector<std::string> noise_notes(const Recipe& recipe, const ResolvedLayout& layout);
 
 /// What data.skip_bad left out when the data was opened, each once: the two parts of one stream tell the same.
-std::vector<std::string> left_out(const Datasets& data);
+DataNotes left_out(const Datasets& data);
+
+/// The same for people: how much, and the first few names; empty: nothing.
+std::vector<std::string> left_out_notes(const Datasets& data);
 
 /// What lies among the data's files and is not read (Dataset::passed_over()): how much, and the first few names; empty:
 /// nothing.

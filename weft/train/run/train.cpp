@@ -21,7 +21,6 @@
 #include "weft/train/recipe/recipe_values.h"
 #include "weft/train/recipe/run_target.h"
 #include "weft/train/report/meter.h"
-#include "weft/train/report/skipped_data.h"
 #include "weft/train/run/data_text.h"
 #include "weft/train/run/device.h"
 #include "weft/train/run/evaluation_sets.h"
@@ -90,7 +89,8 @@ class Run {
   FinalReport operator()() {
     if (leads()) locks_ = hold_folders(recipe_.save);
     saver_.hold(locks_);
-    tell_left_out();
+    tell(passed_over_notes(data_));
+    tell(left_out_notes(data_));
     tell(fullness_notes(data_));
     const std::string lengths = run_lengths_text(recipe_, data_.training->size());
     if (leads() && options_.on_note && !lengths.empty()) options_.on_note(lengths);
@@ -153,15 +153,11 @@ class Run {
     for (const std::string& note : notes) options_.on_note(note);
   }
 
-  void tell_left_out() const {
-    tell(passed_over_notes(data_));
-    const std::vector<std::string> names = left_out(data_);
-    if (!names.empty()) tell({"data.skip_bad left out " + skipped_text(names)});
-  }
-
   /// Of all ranks: which samples each of them trained on is a matter of the layout. What was left out is the same on all.
   std::vector<std::string> skipped_data() {
-    std::vector<std::string> names = leads() ? left_out(data_) : std::vector<std::string>();
+    const DataNotes left = left_out(data_);
+    report_.skipped_more = count_of(left) - static_cast<int64_t>(left.size());
+    std::vector<std::string> names = leads() ? texts_of(left) : std::vector<std::string>();
     for (std::string& name : loader_->skipped()) names.push_back(std::move(name));
     for (std::string& name : evaluation_.skipped()) names.push_back(std::move(name));
     return united(trainer_, device_, names);
