@@ -19,7 +19,8 @@ struct CheckDataOptions {
 };
 
 /// What all sets of the recipe hold: training, evaluation and [[evaluation]], of every part of a mixture. What is damaged is no
-/// error but told; so is a set that cannot be opened. Throws InputError for keys of model and data that do not go together.
+/// error but told; so is a set that cannot be opened, and, where nothing of the sets ends a training, what it would end at when
+/// it opens the data. Throws InputError for keys of model and data that do not go together.
 DataReport check_data(const Recipe& recipe, const CheckDataOptions& options = {});
 
 }  // namespace weft
