@@ -133,6 +133,7 @@ TEST(TokenFiles, MegatronsAreDocuments) {
   std::string version = good;
   version[9] = 2;
   const std::vector<std::pair<std::string, std::string>> rows = {
+      {"", "is cut off"},
       {good.substr(0, 20), "is cut off"},
       {good.substr(0, good.size() - 1), "is cut off"},
       {version, "is of version 2"},

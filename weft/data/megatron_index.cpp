@@ -79,7 +79,9 @@ std::string megatron_index_of(const std::string& bin) {
   path.replace_extension(".idx");
   const InputFile file = open_input(path.string());
   char magic[kMagic.size()] = {};
-  if (!file.reason.empty() || read_input(file, 0, magic, sizeof magic) < static_cast<int64_t>(sizeof magic)) return "";
+  if (!file.reason.empty()) return "";
+  if (file.bytes < kHeader) fail(path.string(), "is cut off");  // without it ids of 32 bits are taken for ones of 16
+  if (read_input(file, 0, magic, sizeof magic) < static_cast<int64_t>(sizeof magic)) return "";
   return std::string_view(magic, sizeof magic) == kMagic ? path.string() : "";
 }
 

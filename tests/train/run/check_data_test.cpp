@@ -163,6 +163,8 @@ TEST_F(CheckData, AgreesWithTraining) {
   EXPECT_TRUE(stops_training(bad)) << "of none there is another in its place";
   for (const char* part : {"train", "val"}) add_image(fmt::format("{}/ant/b.jpg", part), 40, 30);
   EXPECT_FALSE(stops_training(check_data(images("image-folder", ", skip_bad = true"))));
+  for (int i = 0; i < 200; ++i) folder_.write(fmt::format("train/ant/bad{}.jpg", i), "bad");
+  EXPECT_TRUE(stops_training(check_data(images("image-folder", ", skip_bad = true")))) << "a hundred one after another";
 }
 
 /// What lies beside the images, each counted once.

@@ -83,7 +83,9 @@ Json set_json(const SetReport& set) {
 bool stops_training(const DataReport& report) {
   const auto stops = [&](const SetReport& set) {
     const bool has_bad = !set.damaged.empty() || !set.left_out.empty();
-    const bool is_bad = set.images > 0 && set.images == static_cast<int64_t>(set.damaged.size());
+    // In any order a hundred damaged ones stand in a row somewhere, which ends a training (data/images/image_set.h).
+    const auto damaged = static_cast<int64_t>(set.damaged.size()), good = set.images - damaged;
+    const bool is_bad = damaged > 0 && (good == 0 || damaged / (good + 1) >= 100);
     return is_bad || !set.error.empty() || (has_bad && !report.skip_bad) ||
            (set.tokens > 0 && set.largest_id >= set.vocabulary);
   };

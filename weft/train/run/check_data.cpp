@@ -112,9 +112,12 @@ void look_at_images(const ImageSource& source, const CheckDataOptions& options, 
         });
         heights[at] = static_cast<int32_t>(height);
         widths[at] = static_cast<int32_t>(width);
-      } catch (const InputError& error) {  // that it cannot be read, too
+      } catch (const BadDataError& error) {
         const std::lock_guard lock(mutex);
         damaged[i] = error.what();
+      } catch (const InputError& error) {  // it cannot be read, which data.skip_bad does not pass over
+        const std::lock_guard lock(mutex);
+        if (report.error.empty()) report.error = error.what();
       }
     }
     ticker.add(end - begin);
