@@ -149,7 +149,8 @@ TEST(TokenFiles, MegatronsAreDocuments) {
     expect_input_error([&, i = index] { with_index(i)->document_starts(); }, {"x_text_document.", says});
   }
   EXPECT_TRUE(with_index("no index of Megatron's")->document_starts().empty());
-  expect_input_error([&] { open_packed_tokens({.path = bin, .context = 6}, with_index("")); }, {"set data.document_end"});
+  expect_input_error([&] { open_packed_tokens({.path = bin, .context = 6}, with_index("no index")); },
+                     {"set data.document_end"});
 }
 
 TEST(TokenFiles, WhatIsNoTokenIdsIsNamed) {

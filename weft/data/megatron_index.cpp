@@ -80,9 +80,10 @@ std::string megatron_index_of(const std::string& bin) {
   const InputFile file = open_input(path.string());
   char magic[kMagic.size()] = {};
   if (!file.reason.empty()) return "";
+  const std::string_view begin(magic, static_cast<size_t>(std::max<int64_t>(0, read_input(file, 0, magic, sizeof magic))));
+  if (!kMagic.starts_with(begin)) return "";
   if (file.bytes < kHeader) fail(path.string(), "is cut off");  // without it ids of 32 bits are taken for ones of 16
-  if (read_input(file, 0, magic, sizeof magic) < static_cast<int64_t>(sizeof magic)) return "";
-  return std::string_view(magic, sizeof magic) == kMagic ? path.string() : "";
+  return path.string();
 }
 
 MegatronIndex read_megatron_index(const std::string& path) {

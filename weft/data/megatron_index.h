@@ -21,7 +21,7 @@ struct MegatronIndex {
 };
 
 /// The path of the index of "x.bin": "x.idx" where there is one that begins as Megatron's do; empty otherwise.
-/// Throws InputError for one that is shorter than a header.
+/// Throws InputError for one that is empty or ends within its header.
 std::string megatron_index_of(const std::string& bin);
 
 /// Reads the header, and where the last sequence ends. Throws InputError for an index that is damaged or of another version,
