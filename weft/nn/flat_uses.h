@@ -13,6 +13,7 @@ namespace weft {
 /// such. To be there while its backward runs and is settled.
 class GradientsOfUse {
  public:
+  /// Of this block's backward.
   GradientsOfUse(FlatModel& model, int user) : model_(model), user_(user) { model_.turn_uses(user_); }
   ~GradientsOfUse() { model_.turn_uses(user_); }
   GradientsOfUse(const GradientsOfUse&) = delete;

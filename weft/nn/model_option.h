@@ -10,8 +10,8 @@ namespace weft {
 
 /// A choice by the name that a recipe's [model] has for it, and its value as text: {"rope_theta", "10000"}.
 struct ModelOption {
-  std::string name;
-  std::string value;
+  std::string name;                                     ///< the recipe's
+  std::string value;                                    ///< as text
   bool operator==(const ModelOption&) const = default;  ///< to the character
 };
 

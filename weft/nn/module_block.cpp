@@ -93,6 +93,7 @@ class ModuleBlock : public Block, public ChecksSplits, public DrawsAs {
 
   std::vector<BufferSpec> buffers() override {
     std::vector<BufferSpec> specs;
+    specs.reserve(buffers_.size());
     for (const Buffer& buffer : buffers_) {
       specs.push_back({.name = buffer.name, .value = buffer.value, .counts = buffer.counts});
     }

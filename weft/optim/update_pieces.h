@@ -64,7 +64,7 @@ class UpdatePieces {
   void update(int block, Visit visit);
   /// Updates that each parameter has taken; update() counts, or advance() for an update that goes another way.
   std::vector<int64_t>& ages() { return ages_; }
-  void advance(int block);
+  void advance(int block);  ///< counts an update of the block's parameters, those that had a gradient
   /// The number of a parameter's next update, from 1.
   int64_t number_of(size_t param) const { return ages_[param] + 1; }
   FlatModel& model() const { return model_; }  ///< whose state it is

@@ -14,7 +14,7 @@ struct Orientation {
   bool flips_columns = false;  ///< the last pixel of a row becomes its first
   bool transposed = false;     ///< then rows become columns
 
-  bool is_upright() const { return !flips_rows && !flips_columns && !transposed; }
+  bool is_upright() const { return !flips_rows && !flips_columns && !transposed; }  ///< nothing is to be done
 };
 
 /// What the file's EXIF data tells (the tag 0x0112): of a JPEG in its first APP1 segment that is EXIF, of a PNG in its chunk
