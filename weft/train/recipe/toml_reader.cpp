@@ -236,7 +236,7 @@ std::string why_not_overridden(const std::string& dotted, bool is_list, const st
   const std::string entry = missing_entry(dotted);
   if (!entry.empty()) return fmt::format("the recipe has no {}; add it to its file", entry);
   if (!is_list) return unknown_key(dotted, keys);
-  return fmt::format("a list is told in the recipe's file; --set changes keys of its entries, as {}.1.KEY", dotted);
+  return fmt::format("a list is told in the recipe's file; --set changes keys of its entries, as {}.1.KEY", shortened(dotted));
 }
 
 }  // namespace
