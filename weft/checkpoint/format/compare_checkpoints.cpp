@@ -15,7 +15,7 @@ namespace weft {
 namespace {
 
 bool same_bits(const at::Tensor& a, const at::Tensor& b) {
-  return std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0;
+  return a.nbytes() == 0 || std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0;
 }
 
 TensorDifference compare_values(const std::string& name, const at::Tensor& a, const at::Tensor& b) {
