@@ -75,7 +75,9 @@ void StepRun::begin(int64_t step, const InstructionList& list, const NextMicroBa
   loss_summed_ = loss_settled_ = false;
   squares_ = {};
   loaded_ = 0;
-  for (const int param : program_->told > 0 ? model_.told() : std::vector<int>{}) model_.used()[param] = 0;
+  if (program_->told > 0) {
+    for (const int param : model_.told()) model_.used()[param] = 0;
+  }
   losses_ = at::zeros({3, options_.all_micro_batches * options_.batch_pieces}, at::TensorOptions(at::kDouble));
   transfers.begin();
   const auto blocks = static_cast<size_t>(model_.num_blocks());

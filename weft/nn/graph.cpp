@@ -1,5 +1,6 @@
 #include "weft/nn/graph.h"
 
+#include <ATen/EmptyTensor.h>
 #include <c10/core/GradMode.h>
 #include <fmt/core.h>
 #include <torch/csrc/autograd/engine.h>
@@ -28,9 +29,9 @@ Tensors detach_outputs(const Tensors& outputs) {
 
 Tensors without_gaps(Tensors outputs) {
   for (at::Tensor& output : outputs) {
-    int64_t span = output.numel() > 0 ? 1 : 0;
-    for (int64_t dim = 0; dim < output.dim() && span > 0; ++dim) span += (output.size(dim) - 1) * output.stride(dim);
-    if (span > output.numel()) output = output.contiguous();
+    if (output.numel() == 0) continue;
+    const size_t places = at::detail::computeStorageNbytes(output.sizes(), output.strides(), /*itemsize=*/1);
+    if (places > static_cast<size_t>(output.numel())) output = output.contiguous();
   }
   return outputs;
 }

@@ -14,10 +14,6 @@
 namespace weft {
 namespace {
 
-bool same_bits(const at::Tensor& a, const at::Tensor& b) {
-  return a.nbytes() == 0 || std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0;
-}
-
 TensorDifference compare_values(const std::string& name, const at::Tensor& a, const at::Tensor& b) {
   if (a.is_complex()) return compare_values(name, at::view_as_real(a), at::view_as_real(b));  // its numbers one by one
   const at::Tensor x = a.to(at::kDouble), y = b.to(at::kDouble);
@@ -38,6 +34,10 @@ TensorDifference not_compared(const std::string& name, std::string why) {
 }
 
 }  // namespace
+
+bool same_bits(const at::Tensor& a, const at::Tensor& b) {
+  return a.nbytes() == 0 || std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0;
+}
 
 CheckpointDifference compare_checkpoints(SavedCheckpoint& a, SavedCheckpoint& b) {
   CheckpointDifference result;

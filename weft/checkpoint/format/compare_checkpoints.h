@@ -25,6 +25,9 @@ struct CheckpointDifference {
   std::vector<TensorDifference> differences = {};  ///< by name
 };
 
+/// Whether the tensors, which are contiguous, in host memory and of one shape and type, have the same bytes.
+bool same_bits(const at::Tensor& a, const at::Tensor& b);
+
 /// Compares two checkpoints to the bit, a tensor at a time. A NaN is like a NaN.
 CheckpointDifference compare_checkpoints(SavedCheckpoint& a, SavedCheckpoint& b);
 

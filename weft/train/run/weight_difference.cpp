@@ -4,8 +4,9 @@
 #include <bit>
 #include <cmath>
 #include <cstdlib>
-#include <cstring>
 #include <limits>
+
+#include "weft/checkpoint/format/compare_checkpoints.h"
 
 namespace weft {
 
@@ -23,8 +24,7 @@ int64_t place(float value) {
 
 WeightDifference weight_difference(const at::Tensor& a, const at::Tensor& b) {
   if (a.scalar_type() != at::kFloat || b.scalar_type() != at::kFloat) {
-    const bool same = a.scalar_type() == b.scalar_type() &&
-                      (a.nbytes() == 0 || std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0);
+    const bool same = a.scalar_type() == b.scalar_type() && same_bits(a, b);
     return same ? WeightDifference{} : WeightDifference{std::numeric_limits<int64_t>::max(), kMost};
   }
   const float* x = a.const_data_ptr<float>();
