@@ -47,6 +47,8 @@ class NetworkTest(unittest.TestCase):
         self.network.cut(self.network.hosts[1])
         self.assertIn("timed out", self.send()[0])
         self.network.mend(self.network.hosts[1])
+        # What the kernel still has of the address that did not answer: "No route to host" for up to 3 s.
+        self.network.hosts[0].call("ip", "neigh", "flush", "all")
         self.assertEqual(self.send()[0], "12500000")
 
     def test_vanished_and_replaced(self):

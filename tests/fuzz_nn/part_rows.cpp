@@ -14,6 +14,7 @@
 #include "weft/nn/recorded_group.h"
 #include "weft/nn/split.h"
 #include "weft/nn/split_backward.h"
+#include "weft/nn/tensor_checks.h"
 #include "weft/nn/travelling.h"
 #include "weft/nn/tree_sum.h"
 
@@ -98,7 +99,7 @@ std::vector<Row> split_rows() {
 std::vector<Row> graph_rows() {
   return {
       {"check_divides", "bdw", [](auto& a, Case& c) { check_divides(a[0], c.number(1, 1), two(), "x"); }},
-      {"checked_dim", "bdw", [](auto& a, Case& c) { checked_dim(a[0], c.number(1, 1), "x"); }},
+      {"TensorChecks", "bdw", [](auto& a, Case& c) { TensorChecks("x").dim("x", a[0], c.number(1, 1)); }},
       {"begin_gather", "bdw", [](auto& a, Case& c) { begin_gather(a[0], c.number(1, 1), two(), "x").wait(); }},
       {"begin_sum", "bdw bdw",
        [](auto& a, Case& c) {

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "weft/base/error.h"
+#include "weft/nn/tensor_checks.h"
 
 namespace weft {
 
@@ -56,8 +57,7 @@ std::vector<TensorShape> read_header(const int64_t* numbers) {
 std::string shape_text(const Tensors& tensors) {
   std::string text;
   for (const at::Tensor& tensor : tensors) {
-    text += fmt::format("{}{} [{}]", text.empty() ? "" : ", ", c10::toString(tensor.scalar_type()),
-                        fmt::join(tensor.sizes(), ", "));
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", type_and_shape(tensor));
   }
   return text;
 }

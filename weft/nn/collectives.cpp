@@ -100,7 +100,7 @@ at::Tensor apply(Kind kind, const at::Tensor& x, int64_t dim, const Group& group
   if (kind == Kind::copy || kind == Kind::sum) {
     TensorChecks(what).dense("x", x);
   } else {
-    dim = checked_dim(x, dim, what);
+    dim = TensorChecks(what).dim("x", x, dim);
   }
   if (group.size() == 1) return x;
   return Collective::apply(x, c10::make_intrusive<Call>(group, what, dim), static_cast<int64_t>(kind));
@@ -116,13 +116,13 @@ void check_split_over(const Split& split, const Group& group) {
 }
 
 at::Tensor gathered(const at::Tensor& x, int64_t dim, const Group& group, const std::string& what) {
-  checked_dim(x, dim, what);
+  TensorChecks(what).dim("x", x, dim);
   if (group.size() == 1) return x;
   return begin_gather(x, dim, group, what).wait();
 }
 
 at::Tensor scattered_sum(const at::Tensor& x, int64_t dim, const Group& group, const std::string& what) {
-  dim = checked_dim(x, dim, what);
+  dim = TensorChecks(what).dim("x", x, dim);
   if (group.size() == 1) return x;
   check_divides(x, dim, group, what);
   std::vector<int64_t> parts = x.sizes().vec();

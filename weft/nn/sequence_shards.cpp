@@ -41,8 +41,7 @@ std::vector<ShardRange> zigzag(int64_t tokens, int ranks, int rank) {
 
 at::Tensor take_shards(const at::Tensor& x, int64_t dim, const std::vector<ShardRange>& ranges) {
   const TensorChecks check("shards of a sequence");
-  check.dense("x", x);
-  check.that(dim >= -x.dim() && dim < x.dim(), "x", x, fmt::format("of more dims, for dim {}", dim));
+  check.dim("x", x, dim);
   for (const ShardRange& range : ranges) {
     check.that(range.begin >= 0 && range.begin <= range.end && range.end <= x.size(dim), "x", x,
                fmt::format("of a dim {} that has positions {} to {}", dim, range.begin, range.end));

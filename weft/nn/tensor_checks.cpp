@@ -81,6 +81,12 @@ void TensorChecks::ids(const char* name, const at::Tensor& x, const at::Tensor& 
   if (table.size(0) == 0 && x.numel() > 0) refuse(name, x, fmt::format("empty, as the table is {}", type_and_shape(table)));
 }
 
+int64_t TensorChecks::dim(const char* name, const at::Tensor& x, int64_t dim) const {
+  dense(name, x);
+  that(dim >= -x.dim() && dim < x.dim(), name, x, fmt::format("of more dims, for dim {}", dim));
+  return dim < 0 ? dim + x.dim() : dim;
+}
+
 void TensorChecks::constant(const char* name, const at::Tensor& x) const {
   if (x.requires_grad() && at::GradMode::is_enabled()) refuse(name, x, "detached: it gets no gradient here");
 }

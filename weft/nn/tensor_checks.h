@@ -35,6 +35,8 @@ class TensorChecks {
   void place(const char* name, const at::Tensor& x, at::IntArrayRef sizes, const at::Tensor& beside) const;
   /// Dense whole numbers that at::embedding() takes, int64 or int32, for rows of `table`, which has some if there are any.
   void ids(const char* name, const at::Tensor& x, const at::Tensor& table) const;
+  /// Dense, with this dim, which may be counted from the end; returns it as counted from 0 on.
+  int64_t dim(const char* name, const at::Tensor& x, int64_t dim) const;
   /// No gradient is asked of it, as none would be given.
   void constant(const char* name, const at::Tensor& x) const;
   /// What no check above says: refuses x unless `holds`.

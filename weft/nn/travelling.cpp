@@ -96,22 +96,15 @@ at::Tensor Travelling::wait() {
   return std::exchange(finish_, {})();
 }
 
-int64_t checked_dim(const at::Tensor& x, int64_t dim, const std::string& what) {
-  const TensorChecks check(what);
-  check.dense("x", x);
-  check.that(dim >= -x.dim() && dim < x.dim(), "x", x, fmt::format("of more dims, for dim {}", dim));
-  return dim < 0 ? dim + x.dim() : dim;
-}
-
 void check_divides(const at::Tensor& x, int64_t dim, const Group& group, const std::string& what) {
-  checked_dim(x, dim, what);
+  TensorChecks(what).dim("x", x, dim);
   if (x.size(dim) % group.size() == 0) return;
   throw InputError(fmt::format("{}: {} positions along dim {} do not divide over the {} ranks of group \"{}\"; take a multiple",
                                what, x.size(dim), dim, group.size(), group.name()));
 }
 
 Travelling begin_gather(const at::Tensor& x, int64_t dim, const Group& group, const std::string& what) {
-  dim = checked_dim(x, dim, what);
+  dim = TensorChecks(what).dim("x", x, dim);
   const at::Tensor own = x.contiguous();
   std::vector<int64_t> shape = own.sizes().vec();
   shape.insert(shape.begin(), group.size());

@@ -28,9 +28,6 @@ class Travelling {
   std::function<at::Tensor()> finish_;
 };
 
-/// The dim of x, counted from 0 on; dims may be counted from the end. Throws InputError where x has none such.
-int64_t checked_dim(const at::Tensor& x, int64_t dim, const std::string& what);
-
 /// Throws InputError where the ranks do not divide that dim of x.
 void check_divides(const at::Tensor& x, int64_t dim, const Group& group, const std::string& what);
 
