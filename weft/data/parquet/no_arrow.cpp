@@ -6,6 +6,7 @@
 
 namespace weft {
 
+// Declared as where Parquet is. NOLINTNEXTLINE(performance-unnecessary-value-param)
 std::shared_ptr<const ParquetFiles> open_parquet(std::shared_ptr<const ShardFiles> files,
                                                  const std::vector<ParquetColumn>& /*columns*/, BadData /*bad*/) {
   throw InputError(fmt::format(
