@@ -345,7 +345,9 @@ TEST(LoadWeights, SkipsWhatIsToStayAsItIsDrawn) {
       }
     });
   }
-  expect_part(said(path, net(5)), "model.classes is 10 there, 5 here");
+  expect_part(said(path, net(5)),
+              "model.classes is 10 there, 5 here: these are the weights of another model; set its options; "
+              "with other classes or another vocabulary, model.weights_skip leaves");
   save_safetensors(path, weights);
   expect_part(said(path, net(5)),
               "'fc.bias' is [10] there, [5] in the model; 'fc.weight' is [10, 16] there, [5, 16] in the model; "

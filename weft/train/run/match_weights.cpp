@@ -17,6 +17,9 @@
 namespace weft {
 namespace {
 
+constexpr std::string_view kOtherClasses =
+    "with other classes or another vocabulary, model.weights_skip leaves such tensors as they are drawn";
+
 std::string shape_text(const std::vector<int64_t>& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
 
 /// The first few lines as clauses of one.
@@ -117,7 +120,11 @@ class Matcher {
     const WeightsOrigin& origin = file_.origin();
     const bool without_shapes = !options_.skip.empty();
     const std::vector<std::string> lines = option_differences(origin.options, model_.options, without_shapes);
-    if (!lines.empty()) fail(fmt::format("{}: these are the weights of another model; set its options", clauses(lines)));
+    if (!lines.empty()) {
+      const bool only_shapes = option_differences(origin.options, model_.options, true).empty();
+      fail(fmt::format("{}: these are the weights of another model; set its options{}", clauses(lines),
+                       only_shapes ? fmt::format("; {}", kOtherClasses) : ""));
+    }
     if (origin.config.empty()) return;
     ConfigComparison config = compare_config(origin.config, model_.options, without_shapes);
     if (!config.differences.empty()) {
@@ -174,8 +181,7 @@ class Matcher {
     }
     if (!missing.empty()) fail(what_is_missing(missing));
     if (!misshapen.empty()) {
-      fail(fmt::format("{}; with other classes or another vocabulary, model.weights_skip leaves such tensors as they are drawn",
-                       clauses(misshapen)));
+      fail(fmt::format("{}; {}", clauses(misshapen), kOtherClasses));
     }
   }
 
