@@ -33,9 +33,9 @@ test-cluster: configure  ## try hosts, cluster managers and containers on this m
 	@cmake --build --preset release --target weft
 	@tests/cluster/run
 
-install: all  ## install into PREFIX (install/ unless told)
-	@cmake --install build --prefix "$(PREFIX)" >build/install.log || { cat build/install.log; exit 1; }
-	@grep -v '^-- Up-to-date:' build/install.log || true
+install: all  ## install into PREFIX (install/ unless told); it can be moved
+	@umask 022 && cmake --install build --prefix "$(PREFIX)" >build/install.log || { cat build/install.log; exit 1; }
+	@echo "installed in $(PREFIX)"
 
 package: all  ## Debian packages and a source tarball, into build/packages
 	@tools/bootstrap --packaging

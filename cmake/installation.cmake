@@ -1,26 +1,82 @@
-# `make install` / `cmake --install`: the headers under include/weft, the layers' libraries, the weft command, the recipes, the hardware,
-# and lib/cmake/weft for find_package(weft). The two components, command and development, are the packages of cmake/packages.cmake.
+# `make install` / `cmake --install`: the headers under include/weft, the layers' libraries, the weft command with its manual pages and
+# what shells complete it by, the recipes, the hardware, the monitoring, and lib/cmake/weft for find_package(weft). The two components, command and development, are the packages of cmake/packages.cmake.
+#
+# What is installed is whole: it can be moved, and others can use it when the build and weft's cache folder are gone. So LibTorch and
+# whatever else no package of the system has are copied to lib/weft (include and lib, as in a LibTorch), where bin/weft and
+# find_package(weft) look. A LibTorch that LIBTORCH_ROOT named, and one of a build with CUDA, stays where it is and is found there.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME development)
+
+if(NOT DEFINED WEFT_INSTALL_LIBTORCH)
+  set(WEFT_INSTALL_LIBTORCH ON)
+  if(LIBTORCH_ROOT OR DEFINED ENV{LIBTORCH_ROOT} OR WEFT_CUDA OR NOT TARGET weft)
+    set(WEFT_INSTALL_LIBTORCH OFF)
+  endif()
+endif()
+set(own_folder ${CMAKE_INSTALL_LIBDIR}/weft)
+get_filename_component(libtorch ${LibTorch_INCLUDE_DIR}/.. ABSOLUTE)
 
 get_property(layers GLOBAL PROPERTY WEFT_LAYERS)
 install(TARGETS weft_all ${layers} EXPORT weft ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(TARGET weft)
   install(TARGETS weft RUNTIME_DEPENDENCY_SET weft_needs RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT command)
+  set(elsewhere "^/(usr/)?lib") # libraries that are in packages of their own
+  set(run_path $ORIGIN/../${own_folder}/lib)
+  if(NOT WEFT_INSTALL_LIBTORCH)
+    string(REGEX REPLACE "([][+.*()^$?|\\\\])" "\\\\\\1" pattern "${libtorch}") # its path may have a + in it
+    list(APPEND elsewhere "^${pattern}/")
+    list(APPEND run_path ${libtorch}/lib)
+  endif()
+  if(WEFT_CUDA) # whose libraries, with those that they load by name, are where they were when it was linked
+    set_property(TARGET weft PROPERTY INSTALL_RPATH_USE_LINK_PATH ON)
+  else()
+    set_property(TARGET weft PROPERTY INSTALL_RPATH ${run_path})
+    install(RUNTIME_DEPENDENCY_SET weft_needs POST_EXCLUDE_REGEXES ${elsewhere} LIBRARY DESTINATION ${own_folder}/lib COMPONENT command)
+  endif()
+endif()
+if(TARGET weft)
+  # Manual pages and completion are made by the command itself, of its own tables.
+  install(CODE "set(weft [[$<TARGET_FILE:weft>]])\n  set(pages [[${PROJECT_BINARY_DIR}/pages]])" COMPONENT command)
+  install(CODE [[
+  file(REMOVE_RECURSE "${pages}")
+  execute_process(COMMAND "${weft}" man "${pages}/man" COMMAND_ERROR_IS_FATAL ANY)
+  execute_process(COMMAND "${weft}" completion bash OUTPUT_FILE "${pages}/weft" COMMAND_ERROR_IS_FATAL ANY)
+  execute_process(COMMAND "${weft}" completion zsh OUTPUT_FILE "${pages}/_weft" COMMAND_ERROR_IS_FATAL ANY)]] COMPONENT command)
+  install(DIRECTORY ${PROJECT_BINARY_DIR}/pages/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT command)
+  install(FILES ${PROJECT_BINARY_DIR}/pages/weft DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions COMPONENT command)
+  install(FILES ${PROJECT_BINARY_DIR}/pages/_weft DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions COMPONENT command)
+endif()
+if(WEFT_INSTALL_LIBTORCH)
+  install(DIRECTORY ${libtorch}/include DESTINATION ${own_folder})
+  install(CODE "set(wheels [[${libtorch}/..]])\n  set(documents [[${CMAKE_INSTALL_DATADIR}/doc/weft]])" COMPONENT command)
+  install(CODE [[
+  file(GLOB licenses "${wheels}/torch-*.dist-info/licenses" "${wheels}/nvidia_cuda_*.dist-info/licenses")
+  foreach(folder IN LISTS licenses)
+    string(REGEX REPLACE ".*/(.*)\\.dist-info/.*" "\\1" name "${folder}")
+    file(INSTALL "${folder}/" DESTINATION "${CMAKE_INSTALL_PREFIX}/${documents}/${name}")
+  endforeach()]] COMPONENT command)
 endif()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/weft DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   FILES_MATCHING PATTERN *.h PATTERN cli EXCLUDE)
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/recipes ${PROJECT_SOURCE_DIR}/hardware DESTINATION ${CMAKE_INSTALL_DATADIR}/weft
-  COMPONENT command FILES_MATCHING PATTERN *.toml)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/recipes ${PROJECT_SOURCE_DIR}/hardware ${PROJECT_SOURCE_DIR}/monitoring DESTINATION ${CMAKE_INSTALL_DATADIR}/weft
+  COMPONENT command FILES_MATCHING PATTERN *.toml PATTERN *.yml)
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/weft COMPONENT command RENAME copyright)
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/libweft-dev RENAME copyright)
 install(FILES ${PROJECT_SOURCE_DIR}/CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/weft COMPONENT command OPTIONAL)
 
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/weft)
 install(EXPORT weft NAMESPACE weft:: FILE weftTargets.cmake DESTINATION ${package_folder})
+set(weft_libtorch ${libtorch})
+get_filename_component(weft_arrow "${ArrowFileSystems_ARROW}" DIRECTORY)
+if(TARGET weft AND NOT WEFT_CUDA) # whose libraries were copied
+  set(weft_arrow ${own_folder}/lib)
+endif()
+if(WEFT_INSTALL_LIBTORCH)
+  set(weft_libtorch ${own_folder})
+endif()
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/weftConfig.cmake.in ${PROJECT_BINARY_DIR}/cmake/weftConfig.cmake
-  INSTALL_DESTINATION ${package_folder})
+  INSTALL_DESTINATION ${package_folder} PATH_VARS weft_libtorch weft_arrow)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/cmake/weftConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/cmake/weftConfig.cmake ${PROJECT_BINARY_DIR}/cmake/weftConfigVersion.cmake
   ${PROJECT_SOURCE_DIR}/cmake/FindLibTorch.cmake ${PROJECT_SOURCE_DIR}/cmake/FindArrowFileSystems.cmake DESTINATION ${package_folder})

@@ -1,7 +1,7 @@
-# cmake -DPAGE=x.md -DPROGRAM=y.cpp -P check_page.cmake: fails unless the page shows the program, whole and unchanged.
+# cmake -DPAGE=x.md -DLANGUAGE=cpp -DFILE=y.cpp -P check_page.cmake: fails unless the page shows the file, whole and unchanged.
 file(READ ${PAGE} page)
-file(READ ${PROGRAM} program)
-string(FIND "${page}" "```cpp\n${program}```\n" place)
+file(READ ${FILE} text)
+string(FIND "${page}" "```${LANGUAGE}\n${text}```\n" place)
 if(place EQUAL -1)
-  message(FATAL_ERROR "${PAGE} must show ${PROGRAM} unchanged, as a block that begins with ```cpp; copy the program there")
+  message(FATAL_ERROR "${PAGE} must show ${FILE} unchanged, as a block that begins with ```${LANGUAGE}; copy the file there")
 endif()

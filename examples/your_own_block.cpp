@@ -1,22 +1,30 @@
 // A block with layers of its own, stacked to a model: weft run -n 2 -- build/examples/your_own_block
 #include <ATen/Context.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/randn.h>
 
 #include <iostream>
+#include <string>
+#include <utility>
 
+#include "weft/nn/dropout.h"
 #include "weft/nn/layers.h"
 #include "weft/train/run/trainer.h"
 
-/// x + W2 gelu(W1 norm(x)), on activations [batch, width]. A block is what is scheduled: the trainer runs its backward by
-/// itself.
+/// x + scale dropout(W2 gelu(W1 norm(x))), on activations [batch, width]. A block is what is scheduled: the trainer runs its
+/// backward by itself.
 class Residual : public weft::Block {
  public:
-  explicit Residual(int64_t width) : norm_(width), up_(width, 4 * width), down_(4 * width, width) {}
+  Residual(std::string name, int64_t width)
+      : name_(std::move(name)), norm_(width), up_(width, 4 * width), down_(4 * width, width), scale_(at::full({width}, 0.5)) {}
 
-  weft::Tensors forward(const weft::Tensors& inputs, const weft::Context& /*context*/) override {
+  /// What is dropped belongs to samples and steps, not to ranks. Whatever else is drawn here from LibTorch's default generators
+  /// (at::rand_like) is keyed too; a generator of the block's own would differ by ranks, and when a block is computed again.
+  weft::Tensors forward(const weft::Tensors& inputs, const weft::Context& context) override {
     const at::Tensor& x = inputs.front();
-    return {x.add(down_(at::gelu(up_(norm_(x)))))};
+    const at::Tensor y = down_(at::gelu(up_(norm_(x))));
+    return {x.add(weft::dropout(y, 0.02, context, name_ + ".dropout").mul(scale_))};
   }
 
   /// Names, first values and weight decay of each parameter come from the layers. No memory is taken until training starts.
@@ -28,9 +36,15 @@ class Residual : public weft::Block {
     return specs;
   }
 
+  /// What it reads beside them: rank 0's on all ranks, and in checkpoints. A tensor that is kept and not told of here is each
+  /// rank's own, and lost with the process.
+  std::vector<weft::BufferSpec> buffers() override { return {{.name = "scale", .value = scale_}}; }
+
  private:
+  std::string name_;
   weft::LayerNorm norm_;
   weft::Linear up_, down_;
+  at::Tensor scale_;
 };
 
 /// A loss is a sum and how many it sums; dividing by the count of the whole global batch is the trainer's part.
@@ -44,7 +58,7 @@ int main() {
   weft::Model model{.name = "residual", .loss = squared_error};
   for (int i = 0; i < 4; ++i) {
     const std::string name = "layer." + std::to_string(i);  // parameters are called layer.0.norm.weight and so on
-    model.blocks.push_back({.name = name, .prefix = name, .block = std::make_shared<Residual>(16)});
+    model.blocks.push_back({.name = name, .prefix = name, .block = std::make_shared<Residual>(name, 16)});
   }
   const int64_t share = 256 / world.size();
   weft::Trainer trainer(mesh, model, weft::AdamW{.lr = 0.003}, {.global_batch = 256, .micro_batch = share});

@@ -7,6 +7,9 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <optional>
+
+#include "tests/support/refusal.h"
 
 namespace weft {
 namespace {
@@ -56,6 +59,26 @@ TEST(Cores, QuotaCutsTheAffinityMask) {
     SCOPED_TRACE(c.what);
     const CgroupFolder folder(c.files);
     EXPECT_EQ(available_cores(folder.files()), c.quota == 0 ? unlimited : c.quota);
+  }
+}
+
+TEST(Cores, ThreadsMayBeToldForEachLevel) {
+  const auto told = [](const char* text) {
+    setenv("OMP_NUM_THREADS", text, 1);
+    const std::optional<int> threads = omp_num_threads();
+    unsetenv("OMP_NUM_THREADS");
+    return threads;
+  };
+  EXPECT_EQ(told(""), std::nullopt);
+  EXPECT_EQ(told("3"), 3);
+  EXPECT_EQ(told("0"), 1);
+  EXPECT_EQ(told("2,1"), 2);
+  EXPECT_EQ(told(" 4 , 3,2"), 4);
+  for (const char* text : {"two", "2,", ",2", "2,x", "2;1", "1.5", ","}) {
+    SCOPED_TRACE(text);
+    const std::string why = test::refusal([&] { told(text); });
+    unsetenv("OMP_NUM_THREADS");
+    EXPECT_EQ(why.find("environment variable OMP_NUM_THREADS='"), 0u) << why;
   }
 }
 

@@ -90,6 +90,12 @@ TEST(SlurmStep, StepsAndRequeuesMeetAtPortsOfTheirOwn) {
   EXPECT_NE(port({{"SLURM_JOB_ID", "72"}}), port({}));
   EXPECT_EQ(port({{"MASTER_PORT", "29500"}}), 29500);
   EXPECT_EQ(port({{"MASTER_PORT", "29500"}, {"WEFT_PORT", "29501"}}), 29501);
+  std::set<int> open;
+  for (int step = 0; step < 50; ++step)
+    open.insert(port({{"SLURM_STEP_ID", std::to_string(step)}, {"WEFT_PORTS", "20000-20099"}}));
+  EXPECT_EQ(open.size(), 25U);
+  EXPECT_EQ(*open.begin(), 20000);
+  EXPECT_EQ(*open.rbegin(), 20024);
   EXPECT_NE(test::refusal([&] { port({{"WEFT_PORT", "65536"}}); }).find("WEFT_PORT=65536"), std::string::npos);
 }
 

@@ -39,6 +39,10 @@ TEST(Units, flops_and_counts) {
   EXPECT_EQ(format_flops(999.9e9), "1.00 TFLOP");
   EXPECT_EQ(format_flops(6e20), "600 EFLOP");
   EXPECT_EQ(format_count(950), "950");
+  EXPECT_EQ(format_count(3.274), "3.27");
+  EXPECT_EQ(format_count(41.64), "41.6");
+  EXPECT_EQ(format_count(999.2), "999");
+  EXPECT_EQ(format_count(999.7), "1.00 k");
   EXPECT_EQ(format_count(3.3e6), "3.30 M");
   EXPECT_EQ(format_count(60000), "60.0 k");
 }

@@ -250,12 +250,49 @@ def fill_disk(run):
     return f"{size} KiB"
 
 
+def with_failpoint(run, **how):
+    return ["env", f"LD_PRELOAD={run.failpoint}", f"WEFT_FAIL_BELOW={run.folder}"] + [f"WEFT_FAIL_{key}={value}" for key, value in how.items()]
+
+
+def fail_disk(run):
+    """A read or a write of any file of the run fails: it is trained all the same, or one line tells."""
+    old = b"weights of an earlier run"
+    (run.folder / "w.safetensors").write_bytes(old)
+    how = {"AT": run.random.randrange(1, 60), "WITH": "EIO", "CALLS": run.random.choice(["reads", "changes", "all"])}
+    if run.random.random() < 0.5:
+        how["TIMES"] = run.random.choice([1, 5])
+    run.start(with_failpoint(run, **how) + run.command(SHORT, ["--summary", "s.json", "--save", "w.safetensors"]))
+    ended = run.end()
+    if ended.status == 0:
+        expect_trained(run, ended)
+        check_saved(run.folder / "w.safetensors")
+    else:
+        expect(ended.status == 1, "status 1 is due", ended)
+        expect_one_line(ended)
+        expect("nput/output error" in ended.err, "the disk's error is to be told", ended)
+        if (run.folder / "w.safetensors").read_bytes() != old:
+            check_saved(run.folder / "w.safetensors")
+    run.check_left({"s.json", "w.safetensors"})
+    return f"{how}"
+
+
+def jump_clock(run):
+    seconds = run.random.choice([1, 100, 1_000_000_000])
+    run.start(with_failpoint(run, CLOCK=seconds) + run.command(SHORT, ["--summary", "s.json"]))
+    ended = run.end()
+    expect_trained(run, ended)
+    run.check_left({"s.json"})
+    return f"by up to {seconds} s"
+
+
 HARMS = [kill_rank, terminate_rank, stop_rank, stop_rank, stop_rank, pause_rank, kill_launcher, terminate_launcher,
-         stop_launcher, interrupt_launcher, end_while_saving, end_while_saving, close_descriptors, fill_output, limit_files, fill_disk]
+         stop_launcher, interrupt_launcher, end_while_saving, end_while_saving, close_descriptors, fill_output, limit_files, fill_disk,
+         fail_disk, fail_disk, jump_clock]
 
 
-def one_run(weft, seed, only):
+def one_run(weft, failpoint, seed, only):
     run = Run(weft, seed)
+    run.failpoint = failpoint
     harm = run.random.choice([h for h in HARMS if not only or h.__name__ in only])
     text = f"seed {seed}: {harm.__name__}, {run.layout} over {run.backend}"
     began = time.monotonic()
@@ -273,6 +310,8 @@ def one_run(weft, seed, only):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--weft", required=True, type=lambda path: str(pathlib.Path(path).resolve()))
+    parser.add_argument("--failpoint", required=True, type=lambda path: str(pathlib.Path(path).resolve()),
+                        help="the library that fails system calls")
     parser.add_argument("--runs", type=int, default=12)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1_000_000),
                         help="of the first run; the next ones count up")
@@ -292,7 +331,7 @@ def main():
                 seed = next(seeds, None)
             if seed is None:
                 return
-            results.append(one_run(options.weft, seed, options.only))
+            results.append(one_run(options.weft, options.failpoint, seed, options.only))
 
     threads = [threading.Thread(target=work) for _ in range(options.jobs)]
     for thread in threads:

@@ -1,8 +1,9 @@
 #!/usr/bin/env -S python3 -B
 """A training that is hurt again and again, and started again each time, often in another layout: it must end with the weights of
 the one that nobody hurt. Harms: a rank, all ranks or the launcher killed at a random moment; a rank killed at one of the system
-calls of its saves; SIGTERM; a disk that is full from some write on; bits that flip in the newest checkpoint. A run is told whole
-by its seed.
+calls of its saves; SIGTERM, also where whoever started it had blocked it; a disk that is full from some write on; reads and writes
+that fail, once or for good; bits that flip in the newest checkpoint; no file locks, and a second run; a clock that jumps; a folder
+that vanishes; a second place that is slow or fails. A run is told whole by its seed.
 
 After each harm: the status and the line that are due, no process and nothing in /dev/shm left; the next start goes on from the
 newest checkpoint that is whole. At the end: the weights, and no half file.
@@ -51,7 +52,7 @@ class Survivor:
 
     # --- one start --------------------------------------------------------------------------------------------------------
 
-    def start(self, more=(), environment=None, layout=None):
+    def start(self, more=(), environment=None, layout=None, **options):
         name, self.ranks, keys = layout or self.random.choice(LAYOUTS)
         words = [self.weft, "train", "r.toml", "-n", str(self.ranks), "--summary", "summary.json"]
         for key, value in keys.items():
@@ -59,7 +60,7 @@ class Survivor:
         self.what = f"{name}, {' '.join(more)}"
         self.out, self.err = tempfile.TemporaryFile(), tempfile.TemporaryFile()
         self.process = subprocess.Popen(words + list(more), cwd=self.folder, stdin=subprocess.DEVNULL, stdout=self.out, stderr=self.err,
-                                        env=os.environ | dict([self.mark.split("=")]) | (environment or {}))
+                                        env=os.environ | dict([self.mark.split("=")]) | (environment or {}), **options)
 
     def text(self, stream):
         stream.seek(0)
@@ -146,8 +147,71 @@ class Survivor:
         if self.end() not in (0, -signal.SIGKILL) and "No space left" not in self.text(self.err):
             raise Wrong(f"a full disk is not told ({self.tell()})")
 
-    def failing(self, more):
-        return {"LD_PRELOAD": self.failpoint, "WEFT_FAIL_BELOW": str(self.folder / "runs")} | more
+    def failing(self, more, below="runs"):
+        return {"LD_PRELOAD": self.failpoint, "WEFT_FAIL_BELOW": str(self.folder / below)} | more
+
+    def io_error(self):
+        """A read or a write fails: tried again, or the end of the run with everything as it was."""
+        before = (self.complete() or [0])[-1]
+        how = {"WEFT_FAIL_AT": str(self.random.randrange(1, 120)), "WEFT_FAIL_WITH": self.random.choice(["EIO", "ESTALE"]),
+               "WEFT_FAIL_CALLS": self.random.choice(["all", "reads", "changes"]), "WEFT_FAIL_RANK": str(self.random.randrange(2))}
+        if self.random.random() < 0.5:
+            how["WEFT_FAIL_TIMES"] = str(self.random.choice([1, 2, 10]))
+        self.start(environment=self.failing(how))
+        status = self.end()
+        if status not in (0, -signal.SIGKILL) and "Input/output error" not in self.text(self.err) and "Stale file handle" not in self.text(self.err):
+            raise Wrong(f"a disk that fails is not told ({self.tell()})")
+        if "passed over" in self.text(self.out):
+            raise Wrong(f"an error of the disk is taken for damage ({self.tell()}, {self.text(self.out)[:600]!r})")
+        if (self.complete() or [0])[-1] < before:
+            raise Wrong(f"step {before} is gone ({self.tell()})")
+
+    def no_locks(self):
+        """A second run is refused all the same."""
+        environment = self.failing({"WEFT_FAIL_LOCKS": self.random.choice(["ENOSYS", "ENOLCK"])})
+        newest = (self.complete() or [0])[-1]
+        self.start(environment=environment)
+        self.running(newest + 1)
+        second = subprocess.run([self.weft, "train", "r.toml"], cwd=self.folder, env=os.environ | environment, stdin=subprocess.DEVNULL,
+                                capture_output=True, text=True, timeout=self.deadline_s)
+        if self.process.poll() is None and not (second.returncode == 1 and "another run saves its checkpoints there" in second.stderr):
+            raise Wrong(f"a second run is not refused: status {second.returncode}, {second.stderr!r} ({self.tell()})")
+        self.hurt(self.alive(), signal.SIGKILL)
+
+    def jumping_clock(self):
+        self.start(["--set", "save.every=0.2 s"], environment=self.failing({"WEFT_FAIL_CLOCK": self.random.choice(["1", "3600", "100000000"])}))
+        self.at_random()
+        self.hurt(self.alive(), signal.SIGKILL)
+
+    def folder_vanishes(self):
+        """The run goes on, or says that it could not save."""
+        self.start()
+        self.at_random()
+        shutil.rmtree(self.folder / "runs", ignore_errors=True)
+        if self.end() not in (0, 1) or (self.process.returncode == 1 and "runs" not in self.text(self.err)):
+            raise Wrong(f"the folder has vanished ({self.tell()})")
+
+    def second_place(self):
+        """It ends nothing."""
+        how = self.random.choice([{"WEFT_FAIL_CALLS": "all", "WEFT_FAIL_DELAY": "100"},
+                                  {"WEFT_FAIL_AT": str(self.random.randrange(4, 60)), "WEFT_FAIL_WITH": "EIO"},
+                                  {"WEFT_FAIL_AT": str(self.random.randrange(4, 60)), "WEFT_FAIL_WITH": "ENOSPC", "WEFT_FAIL_TIMES": "9"}])
+        self.start(["--set", "save.upload=copy"], environment=self.failing(how, "copy"))
+        if self.random.random() < 0.3:
+            shutil.rmtree(self.folder / "copy", ignore_errors=True)
+        self.at_random()
+        if self.process.poll() not in (None, 0, 5):
+            raise Wrong(f"a second place ends the run ({self.tell()})")
+        self.hurt(self.alive(), signal.SIGKILL)
+
+    def blocked_signal(self):
+        """Whoever starts it has blocked signals, as some supervisors do."""
+        number = self.random.choice([signal.SIGTERM, signal.SIGUSR1])
+        self.start(preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGUSR1, signal.SIGINT}))
+        self.at_random()
+        self.hurt([self.process.pid], number)
+        if self.process.returncode not in (0, STOPPED, -number, 128 + number):
+            raise Wrong(f"asked to stop by a signal that was blocked ({self.tell()})")
 
     def ask_to_stop(self):
         self.start()
@@ -209,7 +273,7 @@ class Survivor:
             raise Wrong(f"does not go on ({self.tell()})")
         self.seconds.append(time.monotonic() - began)
         for folder in (self.folder / "runs").iterdir():
-            if folder.name == ".weft.lock":
+            if folder.name.startswith(".weft."):
                 continue
             names = {f.name for f in folder.iterdir()}
             if "complete.json" not in names or any(not (n.startswith("data-") or n in ("complete.json", "index.json")) for n in names):
@@ -229,7 +293,8 @@ def undisturbed(weft):
     return sha
 
 
-HARMS = ["kill_rank", "kill_all", "kill_launcher", "kill_in_save", "kill_in_save", "full_disk", "ask_to_stop", "restarts", "flip_bits"]
+HARMS = ["kill_rank", "kill_all", "kill_launcher", "kill_in_save", "kill_in_save", "full_disk", "ask_to_stop", "restarts", "flip_bits",
+         "io_error", "io_error", "no_locks", "jumping_clock", "folder_vanishes", "second_place", "blocked_signal"]
 
 
 def main():

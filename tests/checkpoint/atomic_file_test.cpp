@@ -156,6 +156,23 @@ TEST(AtomicFile, HasTheModeOfAnyNewFile) {
   EXPECT_EQ(a.st_mode, b.st_mode);
 }
 
+TEST(AtomicFile, HasTheModeOfTheFileThatItReplaces) {
+  const TempFolder folder;
+  for (const AtomicFile::Kind kind : {AtomicFile::Kind::unnamed_if_possible, AtomicFile::Kind::named}) {
+    for (const mode_t mode : {0600, 0664, 0640}) {
+      const std::string path = folder.write("a", "old");
+      ASSERT_EQ(chmod(path.c_str(), mode), 0);
+      AtomicFile file(path, kind);
+      file.write("new", 3);
+      file.commit();
+      struct stat info {};
+      ASSERT_EQ(stat(path.c_str(), &info), 0);
+      EXPECT_EQ(info.st_mode & 07777, mode);
+      EXPECT_EQ(test::read_file(path), "new");
+    }
+  }
+}
+
 TEST(AtomicFile, WritersOfOnePathDoNotMix) {
   const TempFolder folder;
   const std::string path = folder.file("out");

@@ -49,15 +49,63 @@ class BadInput : public testing::Test {
 TEST_F(BadInput, CommandLine) {
   expect_error({}, "weft: A subcommand is required; see weft --help", 2);
   expect_error({"trian", "--help"}, "weft: unknown command 'trian'; did you mean 'train'? See weft --help", 2);
+  expect_error({"eval", recipe_}, "weft: unknown command 'eval'; did you mean 'evaluate'? See weft --help", 2);
+  expect_error({"help"}, "weft: unknown command 'help'; did you mean '--help'? See weft --help", 2);
+  expect_error({"resume"}, "weft: unknown command 'resume'. See weft --help", 2);
+  expect_error(train({"--lr", "0.1"}),
+               "weft: unknown option '--lr'; the recipe says that: --set optimizer.lr=...; see weft train", 2);
+  expect_error(train({"--batch-size=8"}), "weft: unknown option '--batch-size'; the recipe says that: --set batch.global=...;",
+               2);
+  expect_error(train({"--summary=", "--prefix"}), "weft: --summary: it has no value; leave it out", 2);
+  expect_error(train({"--node-rank=-1"}), "weft: --node-rank", 2);
+  expect_error(train({"--health-port", "9999", "--health-address", ""}), "weft: --health-address: the address is empty", 2);
+  expect_error(train({"--save", "w.pt"}), "weft: --save w.pt: weft writes safetensors");
   expect_error({"train"}, "weft: recipe is required; see weft train --help", 2);
+  expect_error({"evaluate"}, "weft: weights is required; see weft evaluate --help", 2);
+  expect_error({"evaluate", recipe_, "-n", "0"}, "weft: ", 2);
   expect_error(train({"-n", "two"}), "weft: ", 2);
   expect_error({"verify", recipe_, "--steps", "0"}, "weft: --steps: Value 0 not in range", 2);
   expect_error(train({"--unknown"}), "weft: ", 2);
   expect_error({"run", "-n", "2"}, "weft: run: no program; write it after --");
   expect_error({"show", recipe_, "--hardware", "h.toml"}, "weft: --hardware gives the times of --svg and --trace");
+  for (const char* option : {"--host-timeout", "--join-timeout", "--grow-after", "--health-stalled"}) {
+    expect_error({"train", recipe_, "-n", "2", option, "nan"}, "weft: " + std::string(option) + ": Value nan is not a number",
+                 2);
+    expect_error({"train", recipe_, "-n", "2", option, "inf"}, "weft: " + std::string(option) + ": Value inf not in range", 2);
+  }
   expect_error(train({"--trace-step", "2"}), "weft: --trace-step requires --trace; see weft train --help", 2);
   expect_error(train({"--trace", (folder_ / "t.json").string(), "--trace-step", "3", "-n", "2"}),
                "weft: step 3 cannot be traced: the run has 2 steps");
+}
+
+TEST_F(BadInput, OptionsThatNothingReads) {
+  const struct {
+    std::vector<std::string> arguments;
+    std::string says;
+    int status = 1;
+  } rows[] = {
+      {train({"--remote-weft", "/w"}), "--remote-weft is for --hosts and --host-file"},
+      {train({"-n", "2", "--ssh-option", "Port=1"}), "--ssh-option is for --hosts and --host-file"},
+      {train({"-n", "2", "--head-address", "a"}), "--head-address is for --hosts and --host-file"},
+      {{"run", "-n", "1", "--remote-weft", "/w", "--", "true"}, "--remote-weft is for --hosts and --host-file"},
+      {train({"-n", "2", "--host-timeout", "5"}), "--host-timeout is for several hosts"},
+      {train({"--join-timeout", "5"}), "--join-timeout is for several hosts"},
+      {train({"-n", "1", "--nodes", "1", "--node-rank", "7"}), "--node-rank 7 with --nodes 1: they are counted from 0"},
+      {train({"-n", "2", "--grow-after", "5"}), "--grow-after is for fewer ranks than all"},
+      {train({"-n", "1:2", "--restarts", "1", "--grow-after", "5"}), "--grow-after: the run saves before more ranks are tried"},
+      {train({"--prefix"}), "--prefix is for ranks that are started from here"},
+      {train({"--resume-anyway"}), "--resume-anyway: there is nothing to go on from"},
+      {train({"-n", "2", "--health-address", "0.0.0.0"}), "--health-address requires --health-port", 2},
+      {{"netcheck", "-n", "2", "--hardware", recipe_}, "--hardware requires --output", 2},
+      {{"k8s", recipe_, "--nodes", "1", "-n", "1", "--image", "w", "--storage-class", "fast"},
+       "--storage-class requires --storage",
+       2},
+      {{"show", recipe_, "--rank", "0", "--width", "80"}, "--rank excludes --width", 2},
+  };
+  for (const auto& row : rows) expect_error(row.arguments, "weft: " + row.says, row.status);
+  const CommandResult joined = run_weft(train({"--restarts", "2"}), {.environment = {{"RANK", "0"}, {"WORLD_SIZE", "1"}}});
+  EXPECT_EQ(joined.status, 1);
+  EXPECT_EQ(joined.err.find("weft: rank 0: --restarts is for ranks that weft starts"), 0u) << joined.err;
 }
 
 TEST_F(BadInput, Recipe) {

@@ -73,6 +73,92 @@ TEST_F(Checkpoints, GoOnAfterSigtermInAnotherLayout) {
   EXPECT_EQ(weights(), nlohmann::json::parse(read_text(folder_ / "one.json"))["weights_sha256"]);
 }
 
+constexpr const char* kSays = "weft: Ctrl-C: saving, then ending; a second one ends it at once\n";
+
+/// Also where a parent has blocked all signals, and where the command is no good for going on.
+TEST_F(Checkpoints, CtrlCSavesAsSigtermDoes) {
+  const Words counts[] = {{}, {"-n", "2", "--resume", "none"}};
+  for (const Words& words : counts) {
+    Words all = words;
+    all.insert(all.end(), {"--set", "save.every=2 steps", "--set", "run.steps=100000"});
+    const pid_t pid = start_weft(saving(all), folder_.path(), {.prepare = [] {
+                                   sigset_t signals;
+                                   sigfillset(&signals);
+                                   sigprocmask(SIG_SETMASK, &signals, nullptr);
+                                 }});
+    ASSERT_TRUE(wait_until([&] { return has(2); }, 30));
+    kill(pid, SIGINT);
+    EXPECT_EQ(wait_for(pid, 30), 75);
+    EXPECT_EQ(read_text(folder_ / "err"), kSays);
+    EXPECT_TRUE(summary()["stopped"]);
+    const std::string says =
+        words.empty() ? "the same command goes on" : "the same command with --resume auto goes on (instead of none)";
+    EXPECT_NE(read_text(folder_ / "out").find("stopped, as it was asked to, and saved: " + says + "\n"), std::string::npos)
+        << read_text(folder_ / "out");
+    if (!words.empty()) expect_line(run_weft(saving(all)), "which is not the one to go on from; --resume auto goes on from it");
+    std::filesystem::remove_all(runs());
+  }
+}
+
+TEST_F(Checkpoints, ASecondCtrlCEndsAtOnceAndTellsWhatIsLost) {
+  // Steps that take some time, so that the second comes before the first has done its work.
+  const pid_t pid = start_weft(
+      saving({"--set", "batch.global=1024", "--set", "batch.micro=256", "--set", "run.evaluate_every=0"}), folder_.path());
+  ASSERT_TRUE(wait_until([&] { return read_text(folder_ / "out").find("step ") != std::string::npos; }, 30));
+  kill(pid, SIGINT);
+  ASSERT_TRUE(wait_until([&] { return read_text(folder_ / "err") == kSays; }, 30));
+  kill(pid, SIGSTOP);
+  std::this_thread::sleep_for(std::chrono::milliseconds(220));
+  kill(pid, SIGINT);
+  kill(pid, SIGCONT);
+  EXPECT_EQ(wait_for(pid, 30), 128 + SIGINT);
+  const std::string err = read_text(folder_ / "err");
+  EXPECT_TRUE(err.starts_with(std::string(kSays) + "weft: ended by Ctrl-C after step ")) << err;
+  EXPECT_TRUE(err.ends_with("; nothing of it is saved (save.folder and save.every keep checkpoints)\n")) << err;
+}
+
+TEST_F(Checkpoints, WithoutAFolderCtrlCTellsWhatIsLost) {
+  for (const Words& words : {Words{}, Words{"-n", "2"}}) {
+    Words all = train({"--set", "run.steps=100000"});
+    all.insert(all.end(), words.begin(), words.end());
+    const pid_t pid = start_weft(all, folder_.path());
+    ASSERT_TRUE(wait_until([&] { return read_text(folder_ / "out").find("step ") != std::string::npos; }, 30));
+    kill(pid, SIGINT);
+    EXPECT_EQ(wait_for(pid, 30), 128 + SIGINT);
+    const std::string err = read_text(folder_ / "err");
+    EXPECT_TRUE(err.starts_with("weft: ended by Ctrl-C after step ")) << err;
+    EXPECT_TRUE(err.ends_with("; nothing of it is saved (save.folder and save.every keep checkpoints)\n")) << err;
+  }
+}
+
+/// As when a terminal goes.
+TEST_F(Checkpoints, AreSavedAlsoWhereNobodyReadsTheLog) {
+  const pid_t pid = start_weft(saving({"--set", "save.every=2 steps", "--set", "run.steps=100000"}), folder_.path(),
+                               {.prepare = [] { redirect("/dev/full", STDOUT_FILENO); }});
+  ASSERT_TRUE(wait_until([&] { return has(2); }, 30));
+  kill(pid, SIGHUP);
+  EXPECT_EQ(wait_for(pid, 30), 75);
+  EXPECT_TRUE(read_text(folder_ / "err").starts_with("weft: cannot write to standard output: "));
+}
+
+/// A copy of the first checkpoint is under way, and takes longer than anybody waits.
+TEST_F(Checkpoints, ASlowUploadIsNotWaitedFor) {
+  const std::string upload = (folder_ / "upload").string();
+  const pid_t pid =
+      start_weft(saving({"-n", "2", "--set", "save.every=2 steps", "--set", "run.steps=100000", "--set", "save.deadline_s=10",
+                         "--set", "save.upload=" + upload}),
+                 folder_.path(), {.environment = {{"LD_PRELOAD", WEFT_SLOW_FOLDER}, {"WEFT_SLOW_BELOW", upload}}});
+  ASSERT_TRUE(wait_until([&] { return has(2); }, 30));
+  const auto asked = std::chrono::steady_clock::now();
+  kill(pid, SIGTERM);
+  EXPECT_EQ(wait_for(pid, 30), 75) << read_text(folder_ / "err");
+  EXPECT_LT(seconds_since(asked), 9.0);
+  EXPECT_EQ(read_text(folder_ / "err"), "");
+  const std::string out = read_text(folder_ / "out");
+  EXPECT_NE(out.find("asked to end: checkpoints from step 2 on are not copied to " + upload + "\n"), std::string::npos) << out;
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "upload/step-00000002/complete.json"));
+}
+
 TEST_F(Checkpoints, AreKeptByTheRules) {
   EXPECT_EQ(
       run_weft(saving({"--set", "save.every=2 steps", "--set", "save.keep=2", "--set", "save.keep_every=8 steps"})).status, 0);
@@ -94,6 +180,22 @@ TEST_F(Checkpoints, OfAnotherRunAreRefusedInOneLine) {
   EXPECT_EQ(anyway.status, 0) << anyway.err;
   EXPECT_NE(anyway.out.find("optimizer.lr was 0.001, is 0.002"), std::string::npos) << anyway.out;
   EXPECT_EQ(summary()["resumed_from"], 4);
+}
+
+/// Of another model nothing is left, and what evaluations of other data came to is not compared.
+TEST_F(Checkpoints, TakenAnywayFitSomewhere) {
+  ASSERT_EQ(run_weft(saving({"--set", "run.steps=10"})).status, 0);
+  expect_line(run_weft(saving({"--resume-anyway", "--set", "model.width=32"})),
+              "is there in its shape, so it is of another model");
+  const auto best = [&](const Words& more) {
+    Words words = saving({"--resume-anyway", "--set", "optimizer.lr=0.5", "--set", "run.steps=15"});
+    words.insert(words.end(), more.begin(), more.end());
+    const CommandResult on = run_weft(words);
+    EXPECT_EQ(on.status, 0) << on.err;
+    return summary()["best"]["loss"]["step"].get<int64_t>();
+  };
+  EXPECT_EQ(best({"--set", "save.on_end=false"}), 10) << "a rate as large makes it no better";
+  EXPECT_EQ(best({"--set", "save.on_end=false", "--set", "data.evaluation=0.3"}), 15);
 }
 
 TEST_F(Checkpoints, ADamagedOneIsPassedOverAndTold) {
@@ -153,6 +255,31 @@ TEST_F(Checkpoints, TwoRunsDoNotShareAFolder) {
   expect_line(run_weft(saving({"-n", "2"})), "another run saves its checkpoints there: process " + std::to_string(pid));
   kill(pid, SIGTERM);
   EXPECT_EQ(wait_for(pid, 30), 75);
+}
+
+/// Ranks that something else started may each have a recipe, or a working folder, of their own.
+TEST_F(Checkpoints, OfRanksThatSaveToDifferentFoldersAreNotSaved) {
+  const struct {
+    const char* folders[2];
+    const char* said;
+  } table[] = {{{"one", "two"}, "save.folder"},
+               {{"", "two"}, "save.folder"},
+               {{"one", ""}, "save.folder"},
+               {{"runs", "runs"}, "save.folder runs is not the same folder for all ranks"}};
+  for (const auto& row : table) {
+    const std::string port = free_port();
+    const TemporaryFolder places[2];
+    pid_t ranks[2];
+    for (int r = 0; r < 2; ++r) {
+      ranks[r] = start_rank(train({"--set", std::string("save.folder=") + row.folders[r]}), places[r].path(), r, 2, port);
+    }
+    for (int r = 0; r < 2; ++r) {
+      EXPECT_EQ(wait_for(ranks[r], 60.0), 1) << row.said;
+      EXPECT_NE(read_text(places[r] / "err").find(row.said), std::string::npos) << read_text(places[r] / "err");
+      const std::filesystem::path folder = places[r] / row.folders[r];
+      EXPECT_FALSE(std::filesystem::exists(folder / "step-00000020")) << row.said;
+    }
+  }
 }
 
 TEST_F(Checkpoints, AreToldOfComparedAndExported) {
@@ -267,6 +394,31 @@ TEST_F(Checkpoints, RanksThatDieAreStartedAgainFromMemory) {
   EXPECT_NE(err.find("weft: after step "), std::string::npos) << err;
   EXPECT_NE(out.find("going on from the snapshot in memory"), std::string::npos) << out;
   EXPECT_EQ(killed, 2);
+}
+
+/// The state is in memory alone, and no rank is there, or none that listens yet, when the run is asked to end.
+TEST_F(Checkpoints, ASnapshotIsSavedWhenTheRunIsAskedToEndBetweenTwoStarts) {
+  const std::string expected = undisturbed();
+  const pid_t pid = start_weft(saving({"-n", "2", "--restarts", "9", "--set", "save.memory_every=1"}), folder_.path());
+  const auto said = [&](const char* name, const char* words) {
+    return read_text(folder_ / name).find(words) != std::string::npos;
+  };
+  ASSERT_TRUE(wait_until([&] { return said("out", "evaluation after step"); }, 30));
+  pid_t last = -1;
+  const auto in_pause = [&] {
+    const pid_t victim = rank_of(pid, 1);
+    if (victim > 0 && victim != last) kill(last = victim, SIGKILL);
+    return said("err", " in 500 ms");
+  };
+  ASSERT_TRUE(wait_until(in_pause, 30)) << read_text(folder_ / "err");
+  kill(pid, SIGTERM);
+  EXPECT_EQ(wait_for(pid, 30), 75) << read_text(folder_ / "err");
+  EXPECT_TRUE(said("err", "weft: SIGTERM: the state after step ")) << read_text(folder_ / "err");
+  EXPECT_TRUE(said("out", "stopped, as it was asked to, and saved: the same command goes on")) << read_text(folder_ / "out");
+  EXPECT_GT(summary()["steps_done"], 0);
+  EXPECT_EQ(run_weft(saving({})).status, 0);
+  EXPECT_GT(summary()["resumed_from"], 0);
+  EXPECT_EQ(weights(), expected);
 }
 
 TEST_F(Checkpoints, AFaultThatComesBackEndsTheRun) {

@@ -1,9 +1,11 @@
 #include "tests/cli/command.h"
 
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,6 +13,7 @@
 #include <chrono>
 #include <fstream>
 #include <functional>
+#include <regex>
 #include <sstream>
 #include <thread>
 
@@ -29,6 +32,7 @@ pid_t start_weft(const std::vector<std::string>& arguments, const std::filesyste
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   const pid_t pid = fork();
   if (pid != 0) return pid;
+  signal(SIGINT, SIG_DFL);  // ignored where a script started these tests with &
   redirect(folder / "out", STDOUT_FILENO);
   redirect(folder / "err", STDERR_FILENO);
   for (const auto& [name, value] : options.environment) setenv(name.c_str(), value.c_str(), 1);
@@ -38,6 +42,32 @@ pid_t start_weft(const std::vector<std::string>& arguments, const std::filesyste
   argv.push_back(nullptr);
   execv(argv[0], argv.data());
   _exit(127);
+}
+
+std::string free_port() {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof address;
+  bind(fd, reinterpret_cast<sockaddr*>(&address), length);
+  getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length);
+  close(fd);
+  return std::to_string(ntohs(address.sin_port));
+}
+
+pid_t start_rank(const std::vector<std::string>& arguments, const std::filesystem::path& folder, int rank, int size,
+                 const std::string& port) {
+  return start_weft(arguments, folder,
+                    {.environment = {{"RANK", std::to_string(rank)},
+                                     {"WORLD_SIZE", std::to_string(size)},
+                                     {"LOCAL_RANK", std::to_string(rank)},
+                                     {"LOCAL_WORLD_SIZE", std::to_string(size)},
+                                     {"MASTER_ADDR", "127.0.0.1"},
+                                     {"MASTER_PORT", port}},
+                     .prepare = [&] {
+                       if (chdir(folder.c_str()) != 0) _exit(127);
+                     }});
 }
 
 int wait_for(pid_t pid, double deadline_s) {
@@ -70,6 +100,8 @@ bool processes_left() {
       },
       1.0);
 }
+
+std::string unwrapped(const std::string& text) { return std::regex_replace(text, std::regex("\n +"), " "); }
 
 std::string read_text(const std::filesystem::path& path) {
   std::ifstream in(path);

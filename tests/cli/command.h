@@ -32,6 +32,12 @@ CommandResult run_weft(const std::vector<std::string>& arguments, const CommandO
 /// The same in the background: its output goes to `folder`/out and `folder`/err.
 pid_t start_weft(const std::vector<std::string>& arguments, const std::filesystem::path& folder,
                  const CommandOptions& options = {});
+/// A port of the loopback interface at which nothing listens.
+std::string free_port();
+/// start_weft() of one rank of `size` on this host, as a cluster manager does it; they meet at `port`. The folder is also the
+/// one that it works in.
+pid_t start_rank(const std::vector<std::string>& arguments, const std::filesystem::path& folder, int rank, int size,
+                 const std::string& port);
 /// Exit status as in CommandResult; kills the command at the deadline.
 int wait_for(pid_t pid, double deadline_s);
 
@@ -39,6 +45,10 @@ int wait_for(pid_t pid, double deadline_s);
 bool processes_left();
 
 std::string read_text(const std::filesystem::path& path);
+
+/// What was printed, with one blank instead of each break before an indented line: where a line breaks depends on the path in
+/// it.
+std::string unwrapped(const std::string& text);
 
 /// For CommandOptions::prepare: what the command writes to `descriptor` goes to that file.
 void redirect(const std::filesystem::path& path, int descriptor);

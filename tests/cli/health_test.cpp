@@ -1,6 +1,7 @@
 // weft run --health-port: it answers whoever asks, also beside clients that never end their requests, which hold no run up.
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <signal.h>
 #include <sys/socket.h>
 
 #include <atomic>
@@ -10,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/cli/command.h"
+#include "tests/cli/training.h"
 #include "tests/support/wait_until.h"
 #include "weft/base/file_descriptor.h"
 #include "weft/base/loopback.h"
@@ -67,10 +68,37 @@ TEST(Health, ClientsThatNeverEndHoldNothingUp) {
   std::string answer;  // 503 until the rank runs
   const auto is_well = [&] { return (answer = answer_of(port, "/healthz")).find("200 OK") != std::string::npos; };
   EXPECT_TRUE(wait_until(is_well, 20.0)) << answer;
+  EXPECT_EQ(answer_of(port, "/metrics").find("weft_seconds_without_step"), std::string::npos) << "it counts no steps";
   std::ofstream(folder / "over").close();
   EXPECT_EQ(wait_for(pid, 30.0), 0);
   over = true;
   drops.join();
+}
+
+class HealthOfARank : public TrainingTest {
+ protected:
+  HealthOfARank()
+      : TrainingTest(
+            "model = { name = \"gpt\", layers = 1, heads = 1, width = 8, context = 8 }\n"
+            "data = { name = \"text\" }\nbatch = { global = 8 }\n"
+            "run = { steps = 1000000, evaluate_every = 0 }\n") {}
+};
+
+TEST_F(HealthOfARank, IsToldWhereNoLauncherStartedIt) {
+  const int port = free_loopback_port();
+  const std::string saves = "save.folder=" + (folder_ / "kept").string();
+  const pid_t pid =
+      start_weft(train({"--health-port", std::to_string(port), "--set", saves}), folder_.path(), {.deadline_s = 60});
+  std::string answer;
+  const auto says = [&](const std::string& path, const std::string& text) {
+    return wait_until([&] { return (answer = answer_of(port, path)).find(text) != std::string::npos; }, 20.0);
+  };
+  EXPECT_TRUE(says("/healthz", "ok: running, 1 rank, ")) << answer;
+  EXPECT_TRUE(says("/metrics", "weft_local_ranks{run=\"r\",job=")) << answer;
+  EXPECT_TRUE(wait_until([&] { return answer_of(port, "/livez").find(", 0 steps done") == std::string::npos; }, 20.0));
+  EXPECT_TRUE(says("/metrics", "weft_seconds_without_step{")) << answer;
+  kill(pid, SIGTERM);
+  EXPECT_EQ(wait_for(pid, 30.0), 75);
 }
 
 }  // namespace

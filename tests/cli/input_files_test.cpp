@@ -62,6 +62,7 @@ TEST_F(InputFiles, OnlyRegularOnes) {
   };
   for (const auto& [file, reason] : cases) {
     EXPECT_EQ(error_of({"train", file}), "weft: cannot read the recipe '" + file + "': " + reason);
+    EXPECT_EQ(error_of({"evaluate", path("w"), file}), "weft: cannot read the recipe '" + file + "': " + reason);
     EXPECT_EQ(error_of({"verify", file}), "weft: cannot read the recipe '" + file + "': " + reason);
     EXPECT_EQ(error_of({"simulate", path("r.toml"), "--hardware", file}),
               "weft: cannot read the hardware file '" + file + "': " + reason);

@@ -73,6 +73,9 @@ TEST_F(WeftK8s, RefusesWhatCannotRun) {
   EXPECT_TRUE(contains(refusal({"--nodes", "2", "-n", "1", "--set", "save.folder=runs"}), "save.folder runs: a relative path"));
   EXPECT_TRUE(contains(refusal({"--nodes", "2", "-n", "1", "--data", "corpus"}), "--data corpus: write CLAIM:/FOLDER"));
   EXPECT_TRUE(contains(refusal({"--nodes", "2", "-n", "1", "--name", "A"}), "--name A: "));
+  EXPECT_TRUE(contains(refusal({"--nodes", "2", "-n", "1", "--set", "run.resume=none"}),
+                       "run.resume = \"none\", with which a pod that starts again would not go on"));
+  EXPECT_TRUE(contains(refusal({"--nodes", "2", "-n", "1", "--namespace", std::string(120'000, 'a')}), "--namespace aaa"));
 }
 
 }  // namespace

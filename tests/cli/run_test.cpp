@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdio>
 #include <string>
 #include <thread>
 #include <vector>
@@ -63,6 +64,24 @@ TEST(WeftRun, PrefixedOutputThatNobodyReadsHoldsUpTheEndForAMomentOnly) {
   EXPECT_FALSE(processes_left());
 }
 
+TEST(WeftRun, ListensAtThePortsThatAreOpen) {
+  const std::string script = "echo $MASTER_PORT ${WEFT_STORE##*:}";
+  const CommandResult result = run_weft({"run", "-n", "1", "--ports", "21000-21499", "--", "/bin/sh", "-c", script});
+  EXPECT_EQ(result.status, 0) << result.err;
+  int ports[2] = {};
+  ASSERT_EQ(std::sscanf(result.out.c_str(), "%d %d", &ports[0], &ports[1]), 2) << result.out;
+  for (const int port : ports) EXPECT_TRUE(port >= 21000 && port <= 21499) << port;
+  const FileDescriptor taken = listen_on_loopback();
+  const std::string one = std::to_string(port_of(taken)), range = one + "-" + one;
+  const CommandResult full = run_weft({"run", "-n", "1", "--", "true"}, {.environment = {{"WEFT_PORTS", range}}});
+  EXPECT_EQ(full.status, 1);
+  EXPECT_EQ(full.err,
+            "weft: cannot open a port of " + range + " (run.ports or WEFT_PORTS) on 127.0.0.1: Address already in use\n");
+  const CommandResult wrong = run_weft({"run", "-n", "1", "--ports", "21000", "--", "true"});
+  EXPECT_EQ(wrong.status, 1);
+  EXPECT_NE(wrong.err.find("WEFT_PORTS=\"21000\": expected the first and the last port"), std::string::npos) << wrong.err;
+}
+
 TEST(WeftRun, HostsThatDoNotGoTogetherAreRefusedBeforeAnythingStarts) {
   const std::vector<std::string> program = {"--", "true"};
   const std::pair<std::vector<std::string>, std::string> cases[] = {
@@ -82,6 +101,7 @@ TEST(WeftRun, HostsThatDoNotGoTogetherAreRefusedBeforeAnythingStarts) {
       {{"-n", "1", "-x", "A=1"}, "-x is for --hosts and --host-file"},
       {{"--hosts", "127.0.0.2:2,b", "--head-address", "127.0.0.1", "-x", "WEFT_TOKEN=1"},
        "-x WEFT_TOKEN=1: that variable is weft's own"},
+      {{"--hosts", "127.0.0.2:2,b", "--head-address", "127.0.0.1", "-x", "RANK=1"}, "-x RANK=1: that variable is weft's own"},
       {{"--hosts", "a:2", "--nodes", "2"}, "not both"},
   };
   for (const auto& [words, says] : cases) {
@@ -92,6 +112,17 @@ TEST(WeftRun, HostsThatDoNotGoTogetherAreRefusedBeforeAnythingStarts) {
     EXPECT_EQ(result.status, 1);
     EXPECT_NE(result.err.find(says), std::string::npos) << result.err;
   }
+}
+
+TEST(WeftRun, WithoutAnSshHereNoHostIsBlamed) {
+  const CommandResult result = run_weft({"run", "--hosts", "127.0.0.1:1,b", "--head-address", "127.0.0.1", "--", "true"},
+                                        {.environment = {{"PATH", "/nowhere"}}});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_TRUE(
+      result.err.starts_with("weft: cannot run 'ssh': No such file or directory: hosts are started through the ssh of "
+                             "this host; install it"))
+      << result.err;
+  EXPECT_FALSE(processes_left());
 }
 
 TEST(WeftRun, FailingRankIsNamedLastAndOnce) {
@@ -210,6 +241,59 @@ TEST(WeftRun, InterruptEndsAllAndSaysSo) {
     EXPECT_EQ(read_text(folder / "err"), "weft: ended by Ctrl-C\n");
     EXPECT_FALSE(processes_left());
   }
+}
+
+// Nested: the inner launcher's variables are the only ones, and what the inner program does is the outer one's own business.
+TEST(WeftRun, ARunWithinARankHasNothingOfTheOuterLauncher) {
+  const std::string weft = WEFT_COMMAND, show = "env | grep -E '^(RANK|WORLD_SIZE|MASTER_PORT|WEFT_)' | sort";
+  const CommandResult result =
+      run_weft({"run", "-n", "2", "--", "/bin/sh", "-c",
+                "[ $RANK = 1 ] || { sleep 0.1; exit 0; }; export SLURM_STEP_ID=0; " + show + "; echo inner; " + weft +
+                    " run -n 1 --restarts 1 -- /bin/sh -c \"" + show + "\"; " + weft +
+                    " train -n 1 none.toml || echo handled; " + weft + " show none.toml || echo handled"});
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_EQ(result.err,
+            "weft: cannot read the recipe 'none.toml': No such file or directory\n"
+            "weft: cannot read the recipe 'none.toml': No such file or directory\n");
+  EXPECT_TRUE(result.out.ends_with("handled\nhandled\n")) << result.out;
+  const size_t middle = result.out.find("inner\n");
+  ASSERT_NE(middle, std::string::npos) << result.out;
+  const std::string outer = result.out.substr(0, middle), inner = result.out.substr(middle + 6);
+  EXPECT_NE(outer.find("RANK=1\n"), std::string::npos);
+  for (const std::string line : {"RANK=0\n", "WORLD_SIZE=1\n"}) EXPECT_NE(inner.find(line), std::string::npos) << inner;
+  for (const std::string name : {"MASTER_PORT=", "WEFT_STORE=", "WEFT_TOKEN="}) {
+    const size_t at = outer.find(name);
+    ASSERT_NE(at, std::string::npos) << outer;
+    EXPECT_NE(inner.find(name), std::string::npos) << inner;
+    EXPECT_EQ(inner.find(outer.substr(at, outer.find('\n', at) - at)), std::string::npos) << inner;
+  }
+}
+
+/// A launcher whose own lines nobody reads starts ranks again, and ends as it would have.
+TEST(WeftRun, GoesOnWhereNobodyReadsItsErrors) {
+  const TemporaryFolder folder;
+  const CommandResult result =
+      run_weft({"run", "-n", "1", "--restarts", "1", "--", "/bin/sh", "-c", "echo >> $OUT/starts; exit 3"},
+               {.environment = {{"OUT", folder.path().string()}}, .prepare = [] {
+                  int ends[2];
+                  if (pipe(ends) != 0) _exit(99);
+                  dup2(ends[1], STDERR_FILENO);
+                  close(ends[0]);
+                  close(ends[1]);
+                }});
+  EXPECT_EQ(result.status, 3);
+  EXPECT_EQ(read_text(folder / "starts"), "\n\n");
+}
+
+TEST(WeftRun, ASignalBetweenTwoStartsEndsTheRun) {
+  const TemporaryFolder folder;
+  const pid_t pid = start_weft({"run", "-n", "1", "--restarts", "9", "--", "/bin/sh", "-c", "exit 9"}, folder.path());
+  const auto waits = [&] { return read_text(folder / "err").find(" in 1.00 s") != std::string::npos; };
+  for (int i = 0; i < 1000 && !waits(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  kill(pid, SIGTERM);
+  EXPECT_EQ(wait_for(pid, 5.0), 128 + SIGTERM);
+  const std::string err = read_text(folder / "err");
+  EXPECT_TRUE(err.ends_with("weft: rank 0: ended with status 9; ended by SIGTERM before it was started again\n")) << err;
 }
 
 // A program of weft's meets at the launcher's store, a loopback port of which no other process of the ranks knows.

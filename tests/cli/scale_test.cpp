@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "tests/cli/training.h"
 
@@ -23,7 +24,7 @@ class WeftScale : public TrainingTest {
  protected:
   WeftScale() : TrainingTest(kRecipe) {}
   std::vector<std::string> scale(const std::vector<std::string>& more) const {
-    std::vector<std::string> all = train({"--out", (folder_ / "scale").string(), "--steps", "4"});
+    std::vector<std::string> all = train({"--out", (folder_ / "scale").string(), "--steps", "4", "--repeats", "2"});
     all[0] = "scale";
     all.insert(all.end(), more.begin(), more.end());
     return all;
@@ -31,10 +32,23 @@ class WeftScale : public TrainingTest {
 };
 
 TEST_F(WeftScale, MeasuresEachLayoutOnEachNumberOfRanks) {
-  const CommandResult result = run_weft(scale({"-n", "1,2", "--layouts", "dp,layout.pp=2"}));
+  // Whatever tells this process of a place among hosts: its runs are on this one.
+  const CommandResult result = run_weft(scale({"-n", "1,2", "--layouts", "dp,layout.pp=2", "--strong"}),
+                                        {.environment = {{"OMP_NUM_THREADS", "1,2"},
+                                                         {"WEFT_NODES", "2"},
+                                                         {"WEFT_NODE_RANK", "0"},
+                                                         {"WEFT_HEAD", "127.0.0.1:1"},
+                                                         {"SLURM_JOB_ID", "7"},
+                                                         {"SLURM_STEP_ID", "0"},
+                                                         {"SLURM_PROCID", "0"},
+                                                         {"SLURM_LOCALID", "0"},
+                                                         {"SLURM_NODEID", "0"},
+                                                         {"SLURM_STEP_NUM_TASKS", "2"},
+                                                         {"SLURM_STEP_NODELIST", "a,b"}}});
   EXPECT_EQ(result.status, 0) << result.err;
   const auto json = nlohmann::json::parse(read_text(folder_ / "scale" / "scale.json"));
-  ASSERT_EQ(json.at("rows").size(), 8u);
+  ASSERT_EQ(json.at("rows").size(), 4u);
+  EXPECT_EQ(json.at("threads_per_rank"), 1) << "the first of the list";
   for (const auto& row : json.at("rows")) {
     const bool refused = row.at("layout") == "layout.pp=2" && row.at("ranks") == 1;
     EXPECT_EQ(row.at("failure").is_null(), !refused) << row;
@@ -43,10 +57,19 @@ TEST_F(WeftScale, MeasuresEachLayoutOnEachNumberOfRanks) {
     EXPECT_GT(row.at("efficiency").get<double>(), 0.0);
     EXPECT_GT(row.at("peak_rss_mb").get<double>(), 10.0);
     EXPECT_EQ(row.at("communication_share").get<double>() > 0.0, row.at("ranks") == 2) << row;
-    EXPECT_EQ(row.at("batch"), row.at("scaling") == "weak" && row.at("ranks") == 2 ? 16 : 8);
+    EXPECT_EQ(row.at("runs"), 2);
+    EXPECT_NEAR(row.at("samples_per_s").get<double>() * row.at("step_ms").get<double>() / 1e3, row.at("batch").get<double>(),
+                1e-6);
+    EXPECT_EQ(row.at("batch"), 8);
   }
-  EXPECT_NE(read_text(folder_ / "scale" / "scale.svg").find(">dp, weak<"), std::string::npos);
-  EXPECT_NE(result.out.find("  strong  dp               2 "), std::string::npos) << result.out;
+  EXPECT_NE(read_text(folder_ / "scale" / "scale.svg").find(">dp, strong<"), std::string::npos);
+  EXPECT_NE(result.out.find("\nstrong dp         2"), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("\n[6/6] "), std::string::npos) << result.out;
+  std::istringstream lines(result.out);
+  for (std::string line; std::getline(lines, line);) {
+    const bool is_table = line.starts_with("strong") || line.starts_with("weak");
+    EXPECT_LE(line.size(), is_table && line.find("layout.pp") == std::string::npos ? 80U : 1000U) << line;
+  }
   const CommandResult bad = run_weft(scale({"-n", "1", "--layouts", "zero4"}));
   EXPECT_EQ(bad.status, 1);
   EXPECT_NE(bad.err.find("unknown layout 'zero4'"), std::string::npos) << bad.err;

@@ -46,10 +46,10 @@ TEST_F(WeftSlurm, WritesAScriptToAFileOrStandardOutput) {
 }
 
 TEST_F(WeftSlurm, ATaskANodeStartsTheRanksThere) {
-  const CommandResult told = slurm({"-n", "4", "--restarts", "3"});
+  const CommandResult told = slurm({"-n", "4", "--restarts", "3", "--health-port", "9090", "--health-address", "0.0.0.0"});
   EXPECT_EQ(told.status, 0) << told.err;
-  for (const char* part :
-       {"#SBATCH --ntasks-per-node=1\n", "#SBATCH --cpus-per-task=4\n", " train -n 4 --restarts 3 ", "\nrestarts=0 # "}) {
+  for (const char* part : {"#SBATCH --ntasks-per-node=1\n", "#SBATCH --cpus-per-task=4\n",
+                           " train -n 4 --restarts 3 --health-port 9090 --health-address 0.0.0.0 ", "\nrestarts=0 # "}) {
     EXPECT_NE(told.out.find(part), std::string::npos) << part << " in " << told.out;
   }
 }

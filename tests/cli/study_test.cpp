@@ -37,7 +37,8 @@ class WeftStudy : public TrainingTest {
 TEST_F(WeftStudy, TrainsTheGridAndGoesOnWithWhatIsLeft) {
   const std::vector<std::string> grid = {"--batch",     "8,16",      "--lr",           "0.3,1e30",
                                          "--optimizer", "adamw,sgd", "--side-by-side", "2"};
-  const CommandResult first = run_weft(study(grid));
+  const CommandResult first =
+      run_weft(study(grid), {.environment = {{"WEFT_NODES", "2"}, {"WEFT_NODE_RANK", "1"}, {"WEFT_HEAD", "127.0.0.1:1"}}});
   EXPECT_EQ(first.status, 0) << first.err;
   EXPECT_TRUE(contains(first.out, "8 points to loss <= 4.5, 0 done before; 8 on 1 rank each, 2 at a time, ")) << first.out;
   EXPECT_TRUE(contains(first.out, "[8/8] ")) << first.out;

@@ -1,10 +1,8 @@
 // weft train: real runs of tiny models, alone, launched, and joined from an environment that something else set.
 #include "weft/train/run/train.h"
 
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -28,18 +26,6 @@ batch = { global = 16 }
 optimizer = { lr = 1e-3, clip = 1.0 }
 run = { steps = 6, evaluate_every = 3, threads = 1 }
 )";
-
-int free_port() {
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof address;
-  bind(fd, reinterpret_cast<sockaddr*>(&address), length);
-  getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length);
-  close(fd);
-  return ntohs(address.sin_port);
-}
 
 /// Process numbers of the direct children of `pid` whose command line has `word`.
 std::vector<pid_t> children(pid_t pid, const std::string& word) {
@@ -87,7 +73,7 @@ TEST_F(WeftTrain, WritesSummaryWeightsAndPlainLines) {
   EXPECT_GT(json.at("traffic_bytes").at(1).get<int64_t>(), 0);
   EXPECT_EQ(json.at("weights_sha256").get<std::string>().size(), 64u);
   EXPECT_GT(std::filesystem::file_size(weights), 1000u);
-  EXPECT_NE(out_.find("gpt on text, 6 steps of 16 samples, 2 ranks\n"), std::string::npos) << out_;
+  EXPECT_NE(unwrapped(out_).find("gpt on text, 6 steps of 16 samples, 2 ranks"), std::string::npos) << out_;
   EXPECT_NE(out_.find("step 6/6  loss "), std::string::npos) << out_;
   EXPECT_NE(out_.find("evaluation after step 3: loss "), std::string::npos) << out_;
   EXPECT_NE(out_.find("peak memory"), std::string::npos) << out_;
@@ -126,46 +112,57 @@ TEST_F(WeftTrain, SameBitsOnAnyNumberOfRanksAndBackend) {
 }
 
 TEST_F(WeftTrain, JoinsRanksThatSomethingElseStarted) {
-  const std::string port = std::to_string(free_port());
+  const std::string port = free_port();
   const TemporaryFolder folders[2];
   const std::string file = (folder_ / "joined.json").string();
   pid_t ranks[2];
   for (int r = 0; r < 2; ++r) {
-    ranks[r] = start_weft(train({"--summary", file}), folders[r].path(),
-                          {.deadline_s = 60,
-                           .environment = {{"RANK", std::to_string(r)},
-                                           {"WORLD_SIZE", "2"},
-                                           {"LOCAL_RANK", std::to_string(r)},
-                                           {"LOCAL_WORLD_SIZE", "2"},
-                                           {"MASTER_ADDR", "127.0.0.1"},
-                                           {"MASTER_PORT", port}}});
+    ranks[r] = start_rank(train({"--summary", file}), folders[r].path(), r, 2, port);
   }
   for (int r = 0; r < 2; ++r) EXPECT_EQ(wait_for(ranks[r], 60.0), 0) << read_text(folders[r] / "err");
   EXPECT_EQ(read_text(folders[1] / "out"), "") << "only rank 0 speaks";
   EXPECT_EQ(nlohmann::json::parse(read_text(file)).at("world"), 2);
 }
 
+// The number that WEFT_BOARD names may be any file's in what a rank runs.
+TEST_F(WeftTrain, ABoardThatARankHasReplacedOrClosedIsNone) {
+  const std::string text(64, 'x'), file = (folder_ / "users").string();
+  std::ofstream(file) << text;
+  for (const char* descriptors : {"close_fds=False", "close_fds=True"}) {
+    const CommandResult result = run_weft({"run", "-n", "1", "--", "python3", "-c",
+                                           "import os, subprocess, sys\n"
+                                           "file = os.open(sys.argv[1], os.O_RDWR)\n"
+                                           "for number in os.environ['WEFT_BOARD'].split(','): os.dup2(file, int(number))\n"
+                                           "sys.exit(subprocess.run(sys.argv[2:], " +
+                                               std::string(descriptors) + ").returncode)",
+                                           file, WEFT_COMMAND, "train", (folder_ / "r.toml").string(), "--set",
+                                           "data.path=" + (folder_ / "text").string()});
+    EXPECT_EQ(result.status, 0) << result.err;
+    EXPECT_NE(result.out.find("step 6/6"), std::string::npos) << result.out;
+    EXPECT_EQ(read_text(file), text);
+  }
+}
+
 // Ranks but the first write no file: what it is asked for need not be there for them.
 TEST_F(WeftTrain, OnlyRankZeroNeedsTheFoldersItWritesTo) {
-  const std::string port = std::to_string(free_port());
+  const std::string port = free_port();
   const TemporaryFolder folders[2];
   std::filesystem::create_directory(folders[0] / "results");
   pid_t ranks[2];
   for (int r = 0; r < 2; ++r) {
     ranks[r] =
-        start_weft(train({"--summary", "results/s.json", "--save", "results/w.safetensors", "--trace", "results/t.json"}),
-                   folders[r].path(),
-                   {.environment = {{"RANK", std::to_string(r)},
-                                    {"WORLD_SIZE", "2"},
-                                    {"LOCAL_RANK", std::to_string(r)},
-                                    {"LOCAL_WORLD_SIZE", "2"},
-                                    {"MASTER_ADDR", "127.0.0.1"},
-                                    {"MASTER_PORT", port}},
-                    .prepare = [&] { EXPECT_EQ(chdir(folders[r].path().c_str()), 0); }});
+        start_rank(train({"--summary", "results/s.json", "--save", "results/w.safetensors", "--trace", "results/t.json"}),
+                   folders[r].path(), r, 2, port);
   }
   for (int r = 0; r < 2; ++r) EXPECT_EQ(wait_for(ranks[r], 60.0), 0) << read_text(folders[r] / "err");
   for (const char* name : {"s.json", "w.safetensors", "t.json"})
     EXPECT_TRUE(std::filesystem::exists(folders[0] / "results" / name));
+}
+
+TEST_F(WeftTrain, PrefixTellsOfOneRankToo) {
+  const CommandResult result = run_weft(train({"-n", "1", "--prefix", "--set", "run.steps=1"}));
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_NE(result.out.find("[rank 0] step 1/1"), std::string::npos) << result.out;
 }
 
 TEST_F(WeftTrain, RankZeroRefusesAFolderThatIsNotThere) {

@@ -33,7 +33,7 @@ TEST_F(WeftVerify, SaysThatBitsAreTheSame) {
       verify({"-n", "2", "--steps", "2", "--set", "run.reproducible_slots=4", "--set", "layout.shard_level=parameters"});
   EXPECT_EQ(result.status, 0);
   EXPECT_EQ(result.err, "");
-  EXPECT_TRUE(contains(result.out, " on 2 ranks: shard 2, a step of 8 samples")) << result.out;
+  EXPECT_TRUE(contains(unwrapped(result.out), " on 2 ranks: shard 2, a step of 8 samples")) << result.out;
   EXPECT_TRUE(contains(result.out,
                        "running on one device, without layout.shard_level, layout.prefetch\n"
                        "running on shard 2\n"

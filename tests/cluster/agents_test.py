@@ -183,18 +183,29 @@ class TwoHosts(AgentsTest):
         self.network.mend(self.hosts[1])
         self.assertEqual([agent.wait() for agent in agents], [0, 0], agents[0].text() + agents[1].text())
 
-    def test_a_full_disk_on_one_host(self):
+    def test_a_folder_that_only_one_host_has(self):
         recipe = self.recipe("full", steps=60)
         (self.folder / "full").mkdir()
         self.hosts[1].tmpfs(self.folder / "full", "600k")
         agents = [self.train(node, recipe) for node in range(2)]
         self.assertEqual([agent.wait() for agent in agents], [1, 1], agents[0].text())
         for agent in agents:
-            self.assertRegex(agent.text(), r"weft: rank 1 on host host1: full/step-\d+/data-00001.bin: could not write all of it: "
-                                           "No space left on device; free some space")
-        self.assertIn("save.folder full is not the same on all hosts: host1 does not see what rank 0 writes there on host0", agents[0].text())
-        # The last good one stays, and nothing that looks like a newer one.
+            self.assertIn("save.folder full is not the same folder for all ranks: rank 1 on host1 does not see what rank 0 writes there on "
+                          "host0; name a folder that all hosts share", agent.text())
+        self.assertEqual([path.name for path in (self.folder / "full").iterdir()], [".weft.lock"])
+
+    def test_a_full_disk_on_one_host(self):
+        """Or a limit that its files come to."""
+        recipe = self.recipe("full", steps=15)
+        agents = [self.train(node, recipe) for node in range(2)]
+        self.assertEqual([agent.wait() for agent in agents], [0, 0], agents[0].text() + agents[1].text())
         saved = re.findall(r"saved full/(step-\d+)", agents[0].text())
+        agents = [self.train(node, recipe, "--set", "run.steps=60", under=["prlimit", "--fsize=20000"] * node) for node in range(2)]
+        self.assertEqual([agent.wait() for agent in agents], [1, 1], agents[0].text())
+        for agent in agents:
+            self.assertRegex(agent.text(), r"weft: rank 1 on host host1: full/step-\d+/data-00001.bin: could not write all of it: "
+                                           "File too large; raise the limit on file sizes")
+        # The last good one stays, and nothing that looks like a newer one.
         self.assertTrue(saved, agents[0].text())
         whole = sorted(path.parent.name for path in (self.folder / "full").glob("step-*/complete.json"))
         self.assertEqual(whole, sorted(saved))
@@ -285,6 +296,18 @@ class TwoHosts(AgentsTest):
         self.assertEqual(addresses, {"127.0.0.1"})
         self.assertNotIn("interfaces", text)
 
+    def test_all_listen_at_the_ports_that_are_open(self):
+        recipe = self.recipe("ports", steps=100000)
+        agents = [self.train(node, recipe, "--set", "run.ports=20000-20100", ranks=2) for node in range(2)]
+        agents[0].says("step +1/")
+        for host in self.hosts:
+            ports = {port for _, port in host.listening()} - {29400}  # which --head names
+            self.assertGreaterEqual(len(ports), 2)
+            self.assertTrue(ports <= set(range(20000, 20101)), ports)
+        agents[0].program.send_signal(signal.SIGINT)
+        for agent in agents:
+            agent.wait(20)
+
     def test_without_a_secret_nothing_starts_unless_that_is_wanted(self):
         for node in range(2):
             agent = self.run_script(node, "echo up", env={"WEFT_TOKEN": None})
@@ -309,10 +332,11 @@ class TwoHosts(AgentsTest):
                                              "for p in ('healthz', 'metrics'): print(u.urlopen(f'http://host0:9090/{p}').read().decode())"])
         self.assertEqual(status, 0, text)
         self.assertRegex(text, r"ok: running, 2 ranks, \d+ steps done")
-        self.assertRegex(text, r'weft_host_up\{host="host1",node="1"\} 1\n')
-        self.assertRegex(text, r"weft_steps_done [1-9]")
+        self.assertRegex(text, r'weft_host_up\{run="health",job="",host="host1",node="1"\} 1\n')
+        self.assertRegex(text, r'weft_steps_done\{.*\} [1-9]')
         agents[0].program.send_signal(signal.SIGINT)
-        self.assertEqual([agent.wait(15) for agent in agents], [130, 130])
+        self.assertEqual([agent.wait(15) for agent in agents], [75, 75])
+        self.assertIn("weft: Ctrl-C: saving, then ending; a second one ends it at once\n", agents[0].text())
 
 
 class FourHosts(AgentsTest):

@@ -55,7 +55,7 @@ class SlowLinkTest(HostsTest):
 
     def stop(self):
         self.started[0].program.send_signal(signal.SIGINT)
-        self.assertEqual([started.wait(30) for started in self.started], [130] * self.COUNT, self.started[0].text())
+        self.assertEqual([started.wait(30) for started in self.started], [75] * self.COUNT, self.started[0].text())
 
 
 class TwoHosts(SlowLinkTest):

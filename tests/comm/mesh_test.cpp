@@ -2,9 +2,14 @@
 
 #include <ATen/ops/full.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 #include <cstdlib>
+#include <set>
+#include <sstream>
 
 #include "tests/comm/reference.h"
 #include "tests/support/run_processes.h"
@@ -176,6 +181,44 @@ TEST(Processes, SumTheSameBitsAsThreadsOnShmAndGloo) {
       if (world.rank() == 0) threads = own;
     });
     for (const auto& result : results) EXPECT_EQ(result.output, threads) << result.error;
+  }
+}
+
+/// Of all sockets of this process that listen.
+std::vector<int> listening_ports() {
+  std::vector<int> ports;
+  for (int fd = 0; fd < 1024; ++fd) {
+    int listens = 0;
+    sockaddr_in6 address{};  // whose port is where that of IPv4 is
+    socklen_t length = sizeof listens, address_length = sizeof address;
+    if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &length) != 0 || listens == 0) continue;
+    if (getsockname(fd, reinterpret_cast<sockaddr*>(&address), &address_length) != 0) continue;
+    if (address.sin6_family == AF_INET || address.sin6_family == AF_INET6) ports.push_back(ntohs(address.sin6_port));
+  }
+  return ports;
+}
+
+// The store's too, which rank 0 serves at a port that is named.
+TEST(Processes, GlooListensAtThePortsThatAreOpen) {
+  constexpr int kFirst = 21500, kLast = 21999;  // others may have some of them
+  const std::string open = fmt::format("{}-{}", kFirst, kLast);
+  const auto results = test::run_processes(3,
+                                           [&](World world) {
+                                             setenv("WEFT_PORTS", open.c_str(), 1);  // of the rank's own process
+                                             const Mesh mesh(world, {{"dp", 3}});
+                                             const Group one = mesh.group(mesh.axis("dp"), {.backend = BackendKind::gloo}),
+                                                         two = mesh.group(mesh.axis("dp"), {.backend = BackendKind::gloo});
+                                             return fmt::format("{}", fmt::join(listening_ports(), " "));
+                                           },
+                                           {.hosts = {"a", "b", "c"}});
+  std::set<int> different;
+  for (const auto& result : results) {
+    std::istringstream ports(result.output);
+    int number = 0;
+    for (int port = 0; ports >> port; ++number) {
+      EXPECT_TRUE(port >= kFirst && port <= kLast && different.insert(port).second) << result.output;
+    }
+    EXPECT_GE(number, 2) << result.error;
   }
 }
 

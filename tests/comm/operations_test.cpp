@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <stdexcept>
+#include <thread>
 
 namespace weft {
 namespace {
@@ -25,6 +27,23 @@ class LateWork : public c10d::Work {
  private:
   std::exception_ptr error_;
 };
+
+/// From any place of the program: each has a type of its own.
+TEST(StartCall, StartsOneAtATimeWhateverItStarts) {
+  std::atomic<int> under_way = 0, most = 0;
+  const auto look = [&] {
+    const int now = ++under_way;
+    if (now > most) most = now;
+    std::this_thread::sleep_for(milliseconds(2));
+    --under_way;
+  };
+  std::thread other([&] {
+    for (int i = 0; i < 10; ++i) start_call([&] { look(); });
+  });
+  for (int i = 0; i < 10; ++i) start_call([&] { look(); });
+  other.join();
+  EXPECT_EQ(most, 1);
+}
 
 TEST(EndsWithin, TellsWorkThatEndsLateFromWorkThatFails) {
   LateWork good(nullptr);

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <future>
+#include <limits>
 #include <set>
 #include <thread>
 
@@ -188,6 +189,14 @@ TEST(Loader, GivesUpOnAStuckDataset) {
   }
 }
 
+TEST(Loader, WaitsForAnyNumberOfSeconds) {
+  for (const double timeout_s : {1e12, 1e300, std::numeric_limits<double>::infinity()}) {
+    auto dataset = std::make_shared<Counting>(4, Counting::Options{.delay = std::chrono::milliseconds(10)});
+    Loader loader(dataset, Sampler(4, {}), {.timeout_s = timeout_s});
+    EXPECT_NO_THROW(loader.next()) << timeout_s;
+  }
+}
+
 TEST(Loader, DoesNotWaitForAThreadThatIsStuck) {
   auto dataset = std::make_shared<Counting>(4, Counting::Options{.delay = std::chrono::seconds(2)});
   const auto start = std::chrono::steady_clock::now();
@@ -298,6 +307,8 @@ TEST(Loader, RefusesWhatItCannotSplit) {
       {{.ahead = 0}, 5, {"ahead = 0"}},
       {{.workers = -1}, 5, {"workers = -1"}},
       {{.timeout_s = 0}, 5, {"timeout_s"}},
+      {{.timeout_s = -std::numeric_limits<double>::infinity()}, 5, {"timeout_s"}},
+      {{.timeout_s = std::numeric_limits<double>::quiet_NaN()}, 5, {"timeout_s"}},
   };
   for (const Row& row : table) {
     test::expect_input_error([&] { Loader(std::make_shared<Counting>(row.samples), Sampler(row.samples, {}), row.options); },

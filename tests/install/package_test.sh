@@ -65,7 +65,7 @@ for line in {1..2000}; do echo "line $line of a text to learn from"; done >"$roo
 quietly "train on 2 ranks" in_root weft train /usr/share/weft/recipes/gpt.toml -n 2 --set data.path=/root/text \
   --set model.layers=1 --set model.width=48 --set run.steps=3 --set optimizer.warmup=1
 grep -qE '^step +3/3 +loss [0-9]' "$folder/log" || fail "no loss of step 3 in"$'\n'"$(<"$folder/log")"
-quietly "configure a user of libweft-dev" cmake -S "$source/tests/install/find_package" -B "$folder/user" -DCMAKE_PREFIX_PATH="$root/usr"
+quietly "configure a user of libweft-dev" env -u LIBTORCH_ROOT -u XDG_CACHE_HOME HOME="$folder" cmake -S "$source/tests/install/find_package" -B "$folder/user" -DCMAKE_PREFIX_PATH="$root/usr"
 
 quietly "remove them" in_root apt-get -q -y --purge --autoremove remove weft libweft-dev
 left=$(cd "$root" && find usr | sort | comm -13 <(echo "$before") -)

@@ -19,15 +19,24 @@ class ErrorPipeTest : public testing::Test {
     setenv("WEFT_ERROR_FD", std::to_string(fd).c_str(), 1);
     setenv("RANK", rank, 1);
   }
+  /// As a launcher does.
+  void announce(const ErrorPipe& pipe, const char* rank = "3") {
+    for (const std::string& variable : pipe.environment()) {
+      const size_t mark = variable.find('=');
+      setenv(variable.substr(0, mark).c_str(), variable.substr(mark + 1).c_str(), 1);
+    }
+    setenv("RANK", rank, 1);
+  }
   void TearDown() override {
     unsetenv("WEFT_ERROR_FD");
+    unsetenv("WEFT_ERROR_PIPE");
     unsetenv("RANK");
   }
 };
 
 TEST_F(ErrorPipeTest, MessageArrivesWholeWithRankTimeAndBlame) {
   ErrorPipe pipe;
-  announce(pipe.write_end());
+  announce(pipe);
   const int64_t before = monotonic_ns();
   ASSERT_TRUE(report_error("loss is nan\nat step 3"));
   ASSERT_TRUE(report_error("rank 1 died", Blame::peer, 1));
@@ -55,13 +64,27 @@ TEST_F(ErrorPipeTest, WithoutAPipeTheCallerPrints) {
   const FileDescriptor file(open("/dev/null", O_WRONLY));
   announce(file.get());
   EXPECT_FALSE(report_error("a file that took the number"));
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+  const FileDescriptor users(ends[0]), end(ends[1]);
+  announce(end.get());
+  EXPECT_FALSE(report_error("a pipe that took the number"));
+  char byte = 0;
+  EXPECT_EQ(read(users.get(), &byte, 1), -1) << "nothing is written";
+  ErrorPipe pipe;
+  announce(pipe.write_end());
+  EXPECT_FALSE(report_error("a pipe of nobody's"));
+  announce(pipe);
+  EXPECT_TRUE(report_error("this one's"));
+  announce(end.get());
+  EXPECT_FALSE(report_error("another than the one of that number"));
   announce(2);
   EXPECT_FALSE(report_error("never stderr"));
 }
 
 TEST_F(ErrorPipeTest, LongTextsAreCutAndRanksDoNotMix) {
   ErrorPipe pipe;
-  announce(pipe.write_end());
+  announce(pipe);
   std::vector<std::thread> writers;
   for (char letter = 'a'; letter < 'e'; ++letter) {
     writers.emplace_back([letter] {
@@ -79,7 +102,7 @@ TEST_F(ErrorPipeTest, LongTextsAreCutAndRanksDoNotMix) {
 
 TEST_F(ErrorPipeTest, ForeignTextIsIgnored) {
   ErrorPipe pipe;
-  announce(pipe.write_end());
+  announce(pipe);
   const std::string noise = "hello\n12 x self y\n12 0 nobody z\n\n";
   ASSERT_EQ(write(pipe.write_end(), noise.data(), noise.size()), static_cast<ssize_t>(noise.size()));
   report_error("real");

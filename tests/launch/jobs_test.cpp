@@ -12,6 +12,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "tests/support/environment_variables.h"
 #include "tests/support/wait_until.h"
 #include "weft/base/error.h"
 
@@ -54,13 +55,13 @@ class Jobs : public testing::Test {
 TEST_F(Jobs, EachHasItsLogItsEnvironmentAndItsStatus) {
   std::vector<int> statuses(4, -1);
   const std::vector<Job> jobs = {shell("echo out $WORD; echo err >&2", "a"), shell("exit 3", "b"), shell("kill -9 $$", "c"),
-                                 shell("read word || echo nothing to read; test -z \"$WEFT_ERROR_FD\"", "d")};
-  setenv("WEFT_ERROR_FD", "7", 1);
+                                 shell("read word || echo nothing to read; ! env | grep -E '^(RANK|MASTER_|WEFT_)'", "d")};
+  const test::EnvironmentVariables place(
+      {{"RANK", "1"}, {"MASTER_PORT", "29500"}, {"WEFT_ERROR_FD", "7"}, {"WEFT_NODES", "2"}, {"WEFT_HEAD", "a:1"}});
   const int interrupt = run_jobs(jobs, {.on_end = [&](size_t job, const JobEnd& end) {
                                    statuses[job] = end.status;
                                    EXPECT_FALSE(end.interrupted);
                                  }});
-  unsetenv("WEFT_ERROR_FD");
   EXPECT_EQ(interrupt, 0);
   EXPECT_EQ(statuses, (std::vector<int>{0, 3, 128 + SIGKILL, 0}));
   EXPECT_EQ(read("a"), "out told\nerr\n");

@@ -51,6 +51,32 @@ TEST(Kubernetes, RefusesWhatTheClusterWould) {
   EXPECT_EQ(begins(refusal([](auto& o) { o.name = std::string(55, 'a'), o.jobset = true; }), "--name aaa"), "");
   EXPECT_EQ(begins(refusal([](auto& o) { o.name_space = "a.b"; }), "--namespace a.b: "), "");
   EXPECT_EQ(begins(refusal([](auto& o) { o.image = "my image"; }), "--image my image: "), "");
+  // Whatever their length: a pattern's match must not go as deep.
+  const std::string longest(120'000, 'a');
+  EXPECT_EQ(begins(refusal([&](auto& o) { o.image = longest; }), "--image aaa"), "");
+  EXPECT_EQ(begins(refusal([&](auto& o) { o.name = longest; }), "--name aaa"), "");
+  EXPECT_EQ(begins(refusal([&](auto& o) { o.claim = longest; }), "--claim aaa"), "");
+  EXPECT_EQ(begins(refusal([&](auto& o) { o.memory = std::string(120'000, '1'); }), "--memory 111"), "");
+  EXPECT_EQ(begins(refusal([&](auto& o) { o.recipe_name = longest; }), "aaa"), "");
+  EXPECT_EQ(begins(refusal([&](auto& o) { o.data = {{.claim = "a", .path = "/" + longest + "/"}}; }), "--data a:/aaa"), "");
+  EXPECT_EQ(refusal([&](auto& o) { o.data = {{.claim = "a", .path = "/" + longest}}; }), "");
+  for (const char* image : {"", "a'b", "a\\b", "a\tb", "a\x1b"}) {
+    EXPECT_EQ(begins(refusal([&](auto& o) { o.image = image; }), "--image "), "");
+  }
+  for (const char* size :
+       {"", "1.", ".5", "1..5", "1.5.5", "0.0", "0m", "Gi", "1gi", "-1", "1e9", "1234567890123456", "1.0123456789"}) {
+    EXPECT_EQ(begins(refusal([&](auto& o) { o.memory = size; }), "--memory "), "");
+  }
+  for (const char* size : {"1", "0.5", "500m", "64Gi", "123456789012345.123456789E"}) {
+    EXPECT_EQ(refusal([&](auto& o) { o.memory = size; }), "") << size;
+  }
+  for (const char* path : {"", "a", "/", "/a/", "//a", "/a//b", "/a:b", "/.", "/a/..", "/../a", "/a/./b"}) {
+    EXPECT_EQ(begins(refusal([&](auto& o) { o.data = {{.claim = "a", .path = path}}; }), "--data a:"), "") << path;
+  }
+  for (const char* claim : {"-a", "a-", "a.-b", "a..b", ".a", "a.", "A", "a_b"}) {
+    EXPECT_EQ(begins(refusal([&](auto& o) { o.claim = claim; }), "--claim "), "") << claim;
+  }
+  EXPECT_EQ(refusal([&](auto& o) { o.claim = "a-b.c0.d"; }), "");
   EXPECT_EQ(begins(refusal([](auto& o) { o.memory = "12GB"; }), "--memory 12GB: "), "");
   EXPECT_EQ(begins(refusal([](auto& o) { o.cpus = "0"; }), "--cpus 0: "), "");
   EXPECT_EQ(begins(refusal([](auto& o) { o.storage = "many"; }), "--storage many: "), "");

@@ -18,6 +18,7 @@
 
 #include "tests/support/wait_until.h"
 #include "weft/base/error.h"
+#include "weft/base/run_board.h"
 #include "weft/launch/error_pipe.h"
 
 namespace weft {
@@ -178,6 +179,28 @@ TEST_F(LauncherTest, StoppedProcessesEndWithTheRest) {
   EXPECT_EQ(WEXITSTATUS(wait_status(launcher, 5.0)), 128 + SIGTERM) << "ten seconds are for ranks that have something to do";
 }
 
+TEST_F(LauncherTest, TheSignalThatEndsARunTellsWhatIsNotSaved) {
+  const struct {
+    int64_t done, saved;
+    std::string says;
+  } rows[] = {
+      {0, 0, ""},
+      {7, -1, " after step 7"},
+      {7, 0, " after step 7; nothing of it is saved (save.folder and save.every keep checkpoints)"},
+      {7, 5, " after step 7; not saved since step 5"},
+      {7, 7, " after step 7, which is saved"},
+  };
+  for (const auto& row : rows) {
+    RunBoard board(0);
+    board.set_steps_done(row.done);
+    board.set_saved_step(row.saved);
+    LaunchOptions options = shell(1, "kill -TERM $PPID; exec sleep 60");
+    options.board = &board;
+    EXPECT_EQ(run(options), 128 + SIGTERM);
+    EXPECT_EQ(error_, "ended by SIGTERM" + row.says);
+  }
+}
+
 TEST_F(LauncherTest, AGuardianThatSomebodyKilledEndsNothing) {
   const std::string kill_guardian =
       "for p in $(cat /proc/$PPID/task/$PPID/children); do grep -q guardian /proc/$p/comm && kill -KILL $p; done; sleep 0.2;";
@@ -303,6 +326,45 @@ TEST_F(LauncherTest, SecondInterruptKillsAtOnce) {
   EXPECT_TRUE(WIFEXITED(status));
   EXPECT_EQ(WEXITSTATUS(status), 130);
   EXPECT_LT(seconds_since(second), 1.0);
+}
+
+/// SLURM sends SIGUSR1 and then SIGTERM, systemd SIGTERM and then SIGHUP.
+TEST_F(LauncherTest, WhereRanksSaveOnlyASecondCtrlCKills) {
+  const struct {
+    int first, second, status;
+  } rows[] = {
+      {SIGUSR1, SIGTERM, 75}, {SIGTERM, SIGTERM, 75}, {SIGTERM, SIGHUP, 75}, {SIGINT, SIGTERM, 75}, {SIGINT, SIGINT, 130}};
+  for (const auto& row : rows) {
+    LaunchOptions options =
+        shell(2, "trap 'sleep 1; exit 75' INT TERM HUP USR1; echo > $OUT/up$RANK; while :; do sleep 0.05; done");
+    options.stopped_status = 75;
+    for (const char* name : {"up0", "up1"}) std::filesystem::remove(folder_ / name);
+    const pid_t launcher = fork_launcher(options);
+    ASSERT_TRUE(appeared("up0") && appeared("up1"));
+    kill(launcher, row.first);
+    std::this_thread::sleep_for(std::chrono::milliseconds(400));
+    kill(launcher, row.second);
+    EXPECT_EQ(WEXITSTATUS(wait_status(launcher, 10.0)), row.status) << row.first << " and " << row.second;
+  }
+}
+
+/// Ranks that are ended because one failed: what they saved in memory is still to be kept.
+TEST_F(LauncherTest, AFirstInterruptWhileRanksAreEndedIsNoSecondOne) {
+  LaunchOptions options = shell(2,
+                                "if [ $RANK = 0 ]; then while [ ! -e $OUT/1 ]; do sleep 0.02; done; echo > $OUT/0; exit 3; fi;"
+                                "trap '' TERM; echo > $OUT/1; while :; do sleep 0.05; done");
+  options.grace_s = 20.0;
+  const pid_t launcher = fork();
+  if (launcher == 0) {
+    const LaunchOutcome outcome = launch_once(options);
+    std::ofstream(folder_ / "outcome") << outcome.interrupted << ' ' << outcome.at_once;
+    _exit(0);
+  }
+  ASSERT_TRUE(appeared("0"));
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  kill(launcher, SIGTERM);
+  EXPECT_EQ(wait_status(launcher, 5.0), 0);
+  EXPECT_EQ(read_text(folder_ / "outcome"), "15 0");
 }
 
 TEST_F(LauncherTest, InterruptHasADeadline) {

@@ -67,6 +67,14 @@ TEST(RestartRules, WaitLongerEachTimeInVain) {
   EXPECT_LE(before, 60.0);
 }
 
+TEST(RestartRules, OfAProgramThatTellsNoStepsTimeAliveIsProgress) {
+  RestartRules rules({.restarts = 100, .most_in_vain = 1000});
+  for (int i = 0; i < 8; ++i) rules.failed(0, 1.0);
+  EXPECT_EQ(rules.failed(0, 59.0).pause_s, 60.0);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(rules.failed(0, 600.0).pause_s, 0.0) << "it was well for minutes";
+  EXPECT_EQ(rules.failed(0, 1.0).pause_s, 0.5);
+}
+
 TEST(RestartRules, AHostThatIsGoneLeavesRoomForFewer) {
   RestartRules rules({.restarts = 9, .least_ranks = 2, .most_ranks = 8, .fits = [](int ranks) { return ranks % 2 == 0; }});
   EXPECT_EQ(rules.most_within(100), 8);
@@ -88,17 +96,17 @@ TEST(RestartRules, HostsThatComeLaterAreTakenIn) {
   RestartRules rules({.restarts = 9, .least_ranks = 0, .most_ranks = 0, .fits = [](int ranks) { return ranks % 2 == 0; }});
   rules.set_least(4);
   EXPECT_EQ(rules.most_within(3), 0);
-  rules.start_within(rules.most_within(5));
+  rules.start_within(rules.most_within(5).value_or(0));
   EXPECT_EQ(rules.ranks(), 4);
   EXPECT_TRUE(rules.failed(10).again);
-  rules.start_within(rules.most_within(9));
+  rules.start_within(rules.most_within(9).value_or(0));
   EXPECT_EQ(rules.ranks(), 8);
   rules.failed(10);  // the same fault: fewer, whatever there is room for
-  rules.start_within(rules.most_within(10));
+  rules.start_within(rules.most_within(10).value_or(0));
   EXPECT_EQ(rules.ranks(), 6);
   EXPECT_TRUE(rules.is_smaller());
   rules.failed(20);
-  rules.start_within(rules.most_within(10));
+  rules.start_within(rules.most_within(10).value_or(0));
   EXPECT_EQ(rules.ranks(), 10);
 }
 

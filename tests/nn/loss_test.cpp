@@ -74,6 +74,22 @@ TEST(CountTop5, OfEqualLogitsTheLowerClassesComeFirst) {
   EXPECT_EQ(count_top5({logits}, at::full({8}, -100, at::kLong)), 0);
 }
 
+TEST(CountTop5, OfLikelihoodsTheLikeliestClassIsTheTarget) {
+  const at::Tensor logits = at::randn({64, 8}), likely = at::softmax(at::randn({64, 8}), 1), ids = likely.argmax(1);
+  EXPECT_EQ(count_hits({logits}, likely), count_hits({logits}, ids));
+  EXPECT_EQ(count_top5({logits}, likely), count_top5({logits}, ids));
+}
+
+TEST(HitsOf, AreThoseOfALossOfClasses) {
+  EXPECT_TRUE(hits_of(cross_entropy));
+  EXPECT_TRUE(hits_of(smoothed_cross_entropy(0.1)));
+  EXPECT_FALSE(hits_of([](const Tensors& outputs, const at::Tensor& target) { return cross_entropy(outputs, target); }));
+  EXPECT_FALSE(hits_of([](const Tensors& outputs, const at::Tensor& target, const Context& /*context*/) {
+    return cross_entropy(outputs, target);
+  }));
+  EXPECT_FALSE(hits_of({}));
+}
+
 TEST(CountTop5, IsToldOfMoreThanFiveClassesAlone) {
   EXPECT_FALSE(top5_of(5));
   EXPECT_TRUE(top5_of(6));

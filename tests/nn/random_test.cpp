@@ -229,6 +229,16 @@ TEST(Dropout, KeepsTheType) {
   EXPECT_TRUE(y.to(at::kFloat).equal(dropout(x.to(at::kFloat), 0.5, random_key(1, "bf16"), 0)));
 }
 
+/// Which no memory would hold.
+TEST(Random, DrawsNothingOnTheMetaDevice) {
+  const at::Tensor x = at::empty({1 << 20, 1 << 24}, at::TensorOptions(at::kFloat).device(at::kMeta));
+  const at::Tensor y = dropout(x, 0.5, random_key(1, "d"), 0);
+  EXPECT_TRUE(y.is_meta());
+  EXPECT_EQ(y.sizes(), x.sizes());
+  fill_normal(x, random_key(1, "w"), 0, 0.0, 1.0);
+  fill_uniform(x, random_key(1, "w"), 0, 0.0, 1.0);
+}
+
 TEST(Random, RefusesBadArguments) {
   at::Tensor x = at::zeros({4}, at::kFloat);
   EXPECT_THROW(fill_normal(x, {1, 1}, -1, 0, 1), InputError);

@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "tests/nn/bound_layer.h"
+#include "tests/optim/own_lion.h"
 #include "weft/base/error.h"
 #include "weft/optim/clip.h"
 #include "weft/optim/learning_rate.h"
@@ -78,6 +79,10 @@ class Reference {
   void step(const Lion& o, double lr, at::Tensor g, bool decay) {
     w_ = w_ - lr * ((o.beta1 * m_ + (1 - o.beta1) * g).sign() + (decay ? o.weight_decay : 0.0) * w_);
     m_ = o.beta2 * m_ + (1 - o.beta2) * g;
+  }
+
+  void step(const CustomOptimizer& o, double lr, const at::Tensor& g, bool decay) {
+    step(Lion{.weight_decay = o.weight_decay}, lr, g, decay);
   }
 
   void step(const RmsProp& o, double lr, at::Tensor g, bool decay) {
@@ -171,8 +176,9 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"lars_nesterov", Lars{.weight_decay = 0.1, .nesterov = true}},
                       Case{"lars_limit", Lars{.momentum = 0.0, .trust = 0.5, .trust_limit = 0.4}},
                       Case{"lamb", Lamb{.weight_decay = 0.1}, 3.0}, Case{"lamb_limit", Lamb{.trust_limit = 0.5}},
-                      Case{"lion", Lion{.weight_decay = 0.1}, 3.0}, Case{"rmsprop", RmsProp{.weight_decay = 0.1}, 3.0},
-                      Case{"rmsprop_momentum", RmsProp{.momentum = 0.9}}, Case{"adagrad", Adagrad{.weight_decay = 0.1}, 3.0},
+                      Case{"lion", Lion{.weight_decay = 0.1}, 3.0}, Case{"own_lion", test::own_lion(0.1), 3.0},
+                      Case{"rmsprop", RmsProp{.weight_decay = 0.1}, 3.0}, Case{"rmsprop_momentum", RmsProp{.momentum = 0.9}},
+                      Case{"adagrad", Adagrad{.weight_decay = 0.1}, 3.0},
                       Case{"adafactor", Adafactor{.weight_decay = 0.1}, 3.0},
                       Case{"adafactor_clip", Adafactor{.beta2_decay = -0.5, .update_clip = 1.1}}),
     [](const auto& info) { return info.param.name; });

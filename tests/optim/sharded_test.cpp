@@ -9,6 +9,7 @@
 
 #include "tests/nn/bound_layer.h"
 #include "tests/nn/shards.h"
+#include "tests/optim/own_lion.h"
 #include "weft/optim/block_update.h"
 #include "weft/optim/clip.h"
 #include "weft/optim/make_optimizer.h"
@@ -155,7 +156,7 @@ INSTANTIATE_TEST_SUITE_P(Table, ShardedOptimizerTest,
                          ::testing::Values(Case{"adamw", AdamW{.weight_decay = 0.3}}, Case{"sgd", Sgd{.momentum = 0.0}},
                                            Case{"sgd_momentum", Sgd{.weight_decay = 0.1}},
                                            Case{"sgd_nesterov", Sgd{.weight_decay = 0.1, .nesterov = true}},
-                                           Case{"muon", Muon{.adam_lr = 1e-2}},
+                                           Case{"own_lion", test::own_lion(0.3)}, Case{"muon", Muon{.adam_lr = 1e-2}},
                                            Case{"adafactor", Adafactor{.weight_decay = 0.3}}),
                          [](const auto& info) { return info.param.name; });
 

@@ -96,6 +96,14 @@ complain() {
 present() { [[ -e $folder/cache/weft/libtorch-2.11.0/$1 ]]; }
 environment=()
 
+# --- the list for administrators, where there is no apt -----------------------------------------------------------------------
+
+new_machine
+rm "$folder/bin/dpkg-query" "$folder/bin/dpkg" "$folder/bin/apt-get"
+expect "list" 0 $'libyaml-cpp-dev\nmake\nmold' --list
+[[ $output != *" "* && ! -e $folder/cache/weft ]] || complain "list: not names alone, or it did something"
+expect "longer list" 0 $'\nclang-16\n' --clang --list
+
 # --- a machine with everything ---------------------------------------------------------------------------------------------
 
 new_machine

@@ -13,8 +13,8 @@ SAVED, STEP, START, TOLD = "saved", "made anew in each step", "as it is from the
 MEMBERS = {
     ("weft/engine/run.h", "StepRun"): {
         SAVED: "nominal_targets_ weights updater_",  # weights and what the updater keeps are the state itself
-        STEP: "transfers step_ loaded_ first_batch_ in_flight_ works_ stashes_ accumulated_ uses_joined_ losses_ squares_ loss_summed_ loss_settled_ result_ divisor_",
-        START: "model_ program_ options_ stage_ranks_ optimizer_rooms_",
+        STEP: "transfers step_ loaded_ first_batch_ in_flight_ works_ stashes_ accumulated_ uses_joined_ losses_ squares_ loss_summed_ result_ divisor_",
+        START: "model_ program_ options_ stage_ranks_ optimizer_rooms_ calls",
         TOLD: "clock",
     },
     ("weft/train/run/step_updater.h", "StepUpdater"): {
@@ -42,13 +42,13 @@ MEMBERS = {
         SAVED: "steps_done shift registered model updater engine",  # the shift as samples
         STEP: "staging saving next_copy phase engine_shift average_stands_in own_thread",  # nothing is saved while an average stands in
         START: "mesh pending optimizer options batches groups data_ranks data_rank rank program programs parameters has_trained threads settings",
-        TOLD: "has_compared half_loaded attempts",
+        TOLD: "has_compared has_compared_evaluated half_loaded attempts",
     },
     ("weft/train/run/train.cpp", "Run"): {
         SAVED: "state_ trainer_ noise_",
         STEP: "loader_ evaluation_",  # a loader is made at the step that the run goes on from
-        START: "recipe_ options_ traced_step_ target_ lengths_ batches_ plan_ layout_ device_ world_ mesh_ data_ locks_ saver_",
-        TOLD: "meter_ report_ running_ seconds_before_ times_",
+        START: "recipe_ options_ traced_step_ target_ lengths_ batches_ plan_ layout_ device_ world_ mesh_ data_ held_ saver_",
+        TOLD: "meter_ report_ running_ seconds_before_ times_ trend_",
     },
     ("weft/train/save/run_state.h", "RunState"): {SAVED: "name clock loss evaluation others best noise recipe data"},
     ("weft/train/recipe/run_length.h", "RunClock"): {SAVED: "steps samples tokens epochs seconds"},

@@ -10,6 +10,11 @@
 #include <sstream>
 #include <thread>
 
+#include "weft/base/environment.h"
+#include "weft/base/error.h"
+#include "weft/base/parse_number.h"
+#include "weft/base/printable.h"
+
 namespace weft {
 
 namespace {
@@ -75,6 +80,26 @@ double cgroup_quota(const CgroupFiles& files) {
 int available_cores(const CgroupFiles& files) {
   const double cores = std::min<double>(affinity_cores(), std::floor(cgroup_quota(files)));
   return std::max(1, static_cast<int>(cores));
+}
+
+std::optional<int> omp_num_threads() {
+  const std::optional<std::string> text = env_string("OMP_NUM_THREADS");
+  if (!text) return std::nullopt;
+  std::istringstream levels(*text + ',');
+  std::optional<int> first;
+  for (std::string level; std::getline(levels, level, ',');) {
+    const size_t begin = level.find_first_not_of(" \t"), end = level.find_last_not_of(" \t");
+    const auto threads =
+        begin == std::string::npos ? std::nullopt : parse_number<int>(std::string_view(level).substr(begin, end - begin + 1));
+    if (!threads) {
+      throw InputError(
+          fmt::format("environment variable OMP_NUM_THREADS='{}' is no number of threads, nor a list of some as in "
+                      "4,2; set it to one or unset it",
+                      shortened(*text)));
+    }
+    if (!first) first = std::max(1, *threads);
+  }
+  return first;
 }
 
 int threads_per_rank(int cores, int local_ranks) { return std::max(1, cores / std::max(1, local_ranks)); }

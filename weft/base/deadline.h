@@ -4,14 +4,16 @@
 #include <algorithm>
 #include <chrono>
 
+#include "weft/base/time_limit.h"
+
 namespace weft {
 
 class Deadline {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// `timeout` from now on. Not explicit, so that a time stands for a Deadline.
-  Deadline(std::chrono::milliseconds timeout) : timeout_(timeout), end_(Clock::now() + timeout) {}  // NOLINT
+  /// `timeout` from now on, within what time_limit() allows. Not explicit, so that a time stands for a Deadline.
+  Deadline(std::chrono::milliseconds timeout) : timeout_(time_limit(timeout)), end_(Clock::now() + timeout_) {}  // NOLINT
 
   std::chrono::milliseconds timeout() const { return timeout_; }
   Clock::time_point end() const { return end_; }
@@ -23,7 +25,7 @@ class Deadline {
   /// This one, put off where less than `time` is left.
   Deadline with_at_least(std::chrono::milliseconds time) const {
     Deadline later = *this;
-    later.end_ = std::max(end_, Clock::now() + time);
+    later.end_ = std::max(end_, Clock::now() + time_limit(time));
     return later;
   }
 

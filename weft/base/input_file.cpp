@@ -27,7 +27,11 @@ std::string refusal(mode_t mode) {
 
 InputFile refused(std::string reason) { return {.descriptor = {}, .bytes = 0, .reason = std::move(reason)}; }
 
-InputFile failed(int error) { return refused(std::system_category().message(error)); }
+InputFile failed(int error) {
+  InputFile file = refused(std::system_category().message(error));
+  file.error = error;
+  return file;
+}
 
 }  // namespace
 

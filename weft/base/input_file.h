@@ -13,6 +13,7 @@ struct InputFile {
   FileDescriptor descriptor;  ///< of a regular file, or none
   int64_t bytes = 0;          ///< its length when it was opened
   std::string reason;         ///< why there is none: "No such file or directory", "it is a FIFO, not a regular file"
+  int error = 0;              ///< errno, where a call failed
 };
 
 /// Opens a file; links are followed. Never waits and never throws: `reason` is for the caller's error, which knows what the

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "weft/base/error.h"
+#include "weft/base/port_range.h"
 
 namespace weft {
 
@@ -54,6 +55,7 @@ std::string text_of(const SocketAddress& address) {
 }
 
 FileDescriptor listen_on(const SocketAddress& address, int port) {
+  const auto range = port_range();
   FileDescriptor socket(::socket(address.bytes.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const int yes = 1, no = 0;
   // Connections of a run before, which the kernel still remembers, do not keep a port that is named from being taken.
@@ -61,8 +63,8 @@ FileDescriptor listen_on(const SocketAddress& address, int port) {
   if (good && address.bytes.ss_family == AF_INET6) {
     good = setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no) == 0;
   }
-  if (!good || bind(socket.get(), address.get(), address.length) != 0 || listen(socket.get(), SOMAXCONN) != 0) {
-    throw Error(fmt::format("cannot open port {} on {}: {}", port, text_of(address), std::strerror(errno)));
+  if (!good || !bind_within(range, socket.get(), address.get(), address.length) || listen(socket.get(), SOMAXCONN) != 0) {
+    throw Error(fmt::format("cannot open {} on {}: {}", port_text(port, range), text_of(address), std::strerror(errno)));
   }
   return socket;
 }

@@ -9,16 +9,18 @@
 #include <cstring>
 
 #include "weft/base/error.h"
+#include "weft/base/port_range.h"
 
 namespace weft {
 
 namespace {
 
-[[noreturn]] void fail(int port) {
-  throw Error(fmt::format("cannot open port {} on 127.0.0.1: {}", port, std::strerror(errno)));
+[[noreturn]] void fail(int port, const std::optional<PortRange>& range = {}) {
+  throw Error(fmt::format("cannot open {} on 127.0.0.1: {}", port_text(port, range), std::strerror(errno)));
 }
 
 FileDescriptor bind_on_loopback(int port) {
+  const auto range = port_range();
   FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -27,8 +29,8 @@ FileDescriptor bind_on_loopback(int port) {
   // Connections of a run before, which the kernel still remembers, do not keep a port that is named from being taken.
   const int reuse = 1;
   if (socket.get() < 0 || (port != 0 && setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &reuse, sizeof reuse) != 0) ||
-      bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
-    fail(port);
+      !bind_within(range, socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address)) {
+    fail(port, range);
   }
   return socket;
 }
@@ -37,7 +39,7 @@ FileDescriptor bind_on_loopback(int port) {
 
 FileDescriptor listen_on_loopback(int port) {
   FileDescriptor socket = bind_on_loopback(port);
-  if (listen(socket.get(), SOMAXCONN) != 0) fail(port);
+  if (listen(socket.get(), SOMAXCONN) != 0) fail(port, {});
   return socket;
 }
 

@@ -1,4 +1,5 @@
-// Sockets on the loopback interface, which no other host can reach. All throw Error with the system's reason.
+// Sockets on the loopback interface, which no other host can reach. All throw Error with the system's reason. Free ports are
+// those of port_range.h.
 #pragma once
 
 #include "weft/base/file_descriptor.h"

@@ -1,6 +1,7 @@
 #include "weft/base/nearest.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace weft {
 namespace {
@@ -33,13 +34,17 @@ int edit_distance(std::string_view a, std::string_view b) {
 }
 
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates) {
+  return nearest(word, candidates, std::numeric_limits<int>::max());
+}
+
+std::string nearest(std::string_view word, const std::vector<std::string>& candidates, int most) {
   constexpr size_t kLetters = 200;  // no name is as long, and a word of a megabyte takes seconds
   const std::string wanted = lower(word.substr(0, kLetters));
   const std::string* best = nullptr;
   int best_distance = 0;
   for (const std::string& candidate : candidates) {
     const int distance = edit_distance(wanted, lower(candidate));
-    if (best != nullptr && distance >= best_distance) continue;
+    if (distance > most || (best != nullptr && distance >= best_distance)) continue;
     best = &candidate;
     best_distance = distance;
   }

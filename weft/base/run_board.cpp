@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <sstream>
@@ -21,11 +22,19 @@ namespace weft {
 namespace {
 
 constexpr const char* kVariable = "WEFT_BOARD";
+constexpr int64_t kMagic = 0x31'64'72'61'6f'62'66'77;  // "wfboard1"
+constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 FileDescriptor make_memory(const std::string& name) {
-  FileDescriptor file(above_standard(memfd_create(name.c_str(), MFD_CLOEXEC)));
+  FileDescriptor file(above_standard(memfd_create(name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING)));
   if (!file) throw Error(fmt::format("cannot make memory for copies of the ranks' state: {}", std::strerror(errno)));
   return file;
+}
+
+/// By which a file is known, as far as its device has others: -1 of a descriptor that is not open.
+int64_t file_number(const FileDescriptor& file) {
+  struct stat status {};
+  return fstat(file.get(), &status) == 0 ? static_cast<int64_t>(status.st_ino) : -1;
 }
 
 }  // namespace
@@ -34,8 +43,10 @@ FileDescriptor make_memory(const std::string& name) {
 struct RunBoard::Page {
   struct Head {
     std::atomic<int64_t> step, ranks, launch, data_bytes, text_bytes;
+    int64_t file;  ///< number of the file that it is of; set before any rank is started
   };
-  std::atomic<int64_t> steps_done, launch, failed_ns, growing;
+  int64_t magic, num_copies;  ///< likewise
+  std::atomic<int64_t> steps_done, saved_step, launch, failed_ns, growing, stopping;
   Head copies[1];  ///< rank x copy
 };
 
@@ -47,25 +58,37 @@ RunBoard::RunBoard(int most_ranks) : page_file_(make_memory("weft:run board")) {
   for (int i = 0; i < most_ranks * kStateCopies; ++i) {
     files_.push_back(make_memory(fmt::format("weft:state of rank {}, copy {}", i / kStateCopies, i % kStateCopies)));
   }
-  map();
-  for (int i = 0; i < most_ranks * kStateCopies; ++i) page_->copies[i].step = -1;
+  if (fcntl(page_file_.get(), F_ADD_SEALS, kSeals) != 0 || !map()) {
+    throw Error(fmt::format("cannot make the run's board: {}", std::strerror(errno)));
+  }
+  page_->magic = kMagic;
+  page_->saved_step = -1;
+  page_->num_copies = static_cast<int64_t>(files_.size());
+  for (size_t i = 0; i < files_.size(); ++i) {
+    page_->copies[i].step = -1;
+    page_->copies[i].file = file_number(files_[i]);
+  }
 }
 
 RunBoard::RunBoard(FileDescriptor page, std::vector<FileDescriptor> files)
     : page_file_(std::move(page)), files_(std::move(files)) {
-  struct stat status {};
-  if (fstat(page_file_.get(), &status) == 0) bytes_ = static_cast<size_t>(status.st_size);
-  map();
+  bytes_ = sizeof(Page) + sizeof(Page::Head) * files_.size();
 }
 
-void RunBoard::map() {
-  void* memory =
-      bytes_ < sizeof(Page) ? MAP_FAILED : mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, page_file_.get(), 0);
-  if (memory == MAP_FAILED) {
-    throw Error(
-        fmt::format("cannot read the run's board that {} names; unset it, or start the ranks by weft train -n", kVariable));
-  }
+bool RunBoard::map() {
+  void* memory = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, page_file_.get(), 0);
+  if (memory == MAP_FAILED) return false;
   page_ = static_cast<Page*>(memory);
+  return true;
+}
+
+/// Of a page that is mapped, so that it is as long as these files make it.
+bool RunBoard::is_whole() const {
+  if (page_->magic != kMagic || page_->num_copies != static_cast<int64_t>(files_.size())) return false;
+  for (size_t i = 0; i < files_.size(); ++i) {
+    if (page_->copies[i].file != file_number(files_[i])) return false;
+  }
+  return true;
 }
 
 RunBoard::~RunBoard() {
@@ -81,12 +104,14 @@ std::unique_ptr<RunBoard> RunBoard::from_environment() {
     // Duplicates: the numbers themselves stay open, for a program that this rank may run.
     files.emplace_back(fcntl(parse_number<int>(number).value_or(-1), F_DUPFD_CLOEXEC, 3));
   }
-  if (files.empty() || !files.front()) {
-    throw Error(fmt::format("{}={} names no board of a launcher; unset it", kVariable, *text));
-  }
+  const int seals = files.empty() ? -1 : fcntl(files.front().get(), F_GET_SEALS);
+  if (seals < 0 || (seals & kSeals) != kSeals) return nullptr;
   FileDescriptor page = std::move(files.front());
   files.erase(files.begin());
-  return std::unique_ptr<RunBoard>(new RunBoard(std::move(page), std::move(files)));
+  std::unique_ptr<RunBoard> board(new RunBoard(std::move(page), std::move(files)));
+  struct stat status {};
+  const bool fits = fstat(board->page_file_.get(), &status) == 0 && status.st_size == static_cast<off_t>(board->bytes_);
+  return fits && board->map() && board->is_whole() ? std::move(board) : nullptr;
 }
 
 std::vector<int> RunBoard::descriptors() const {
@@ -99,12 +124,16 @@ std::string RunBoard::environment() const { return fmt::format("{}={}", kVariabl
 
 int64_t RunBoard::steps_done() const { return page_->steps_done; }
 void RunBoard::set_steps_done(int64_t steps) { page_->steps_done = steps; }
+int64_t RunBoard::saved_step() const { return page_->saved_step; }
+void RunBoard::set_saved_step(int64_t steps) { page_->saved_step = steps; }
 int64_t RunBoard::launch() const { return page_->launch; }
 void RunBoard::begin_launch() { ++page_->launch; }
 int64_t RunBoard::failed_ns() const { return page_->failed_ns; }
 void RunBoard::set_failed_ns(int64_t time_ns) { page_->failed_ns = time_ns; }
 bool RunBoard::is_growing() const { return page_->growing != 0; }
 void RunBoard::set_growing(bool is) { page_->growing = is ? 1 : 0; }
+bool RunBoard::is_stopping() const { return page_->stopping != 0; }
+void RunBoard::set_stopping(bool is) { page_->stopping = is ? 1 : 0; }
 int RunBoard::most_ranks() const { return static_cast<int>(files_.size()) / kStateCopies; }
 
 RunBoard::Copy RunBoard::copy(int rank, int number) const {
@@ -115,6 +144,12 @@ RunBoard::Copy RunBoard::copy(int rank, int number) const {
   copy.data_bytes = head.data_bytes;
   copy.text_bytes = head.text_bytes;
   return copy;
+}
+
+int64_t RunBoard::newest_copy() const {
+  int64_t newest = -1;
+  for (int number = 0; number < kStateCopies && most_ranks() > 0; ++number) newest = std::max(newest, copy(0, number).step);
+  return newest;
 }
 
 void RunBoard::set_copy(int rank, int number, const Copy& copy) {

@@ -33,7 +33,8 @@ class RunBoard {
 
   /// The launcher's, for up to `most_ranks` ranks. Throws Error where the system refuses.
   explicit RunBoard(int most_ranks);
-  /// A rank's, as its launcher's environment() says; null without one.
+  /// A rank's, as its launcher's environment() says; null without one, as where the descriptors that are named have been closed
+  /// since, or are other files by now: a board is known by its seals, its first word, and the files that it lists.
   static std::unique_ptr<RunBoard> from_environment();
   ~RunBoard();
   RunBoard(const RunBoard&) = delete;
@@ -46,13 +47,18 @@ class RunBoard {
 
   int64_t steps_done() const;           ///< of the run, as rank 0 told last
   void set_steps_done(int64_t steps);   ///< by rank 0, after each step
+  int64_t saved_step() const;           ///< steps of the newest checkpoint, 0: there is none; -1: nobody has told
+  void set_saved_step(int64_t steps);   ///< by rank 0
   int64_t launch() const;               ///< number of the launch
   void begin_launch();                  ///< by the launcher
   int64_t failed_ns() const;            ///< CLOCK_MONOTONIC of the failure that these ranks were started after; 0: none
   void set_failed_ns(int64_t time_ns);  ///< by the launcher
   bool is_growing() const;              ///< these ranks are asked to end so that more can be started
   void set_growing(bool is);            ///< by the launcher
+  bool is_stopping() const;             ///< these ranks are to save what they go on from, and to end
+  void set_stopping(bool is);           ///< by the launcher
   int most_ranks() const;               ///< that have copies
+  int64_t newest_copy() const;          ///< steps of rank 0's newest copy; -1: none
 
   /// What a rank's copy says of itself.
   Copy copy(int rank, int number) const;
@@ -64,7 +70,8 @@ class RunBoard {
  private:
   struct Page;
   RunBoard(FileDescriptor page, std::vector<FileDescriptor> files);
-  void map();
+  bool map();
+  bool is_whole() const;
 
   FileDescriptor page_file_;
   std::vector<FileDescriptor> files_;  ///< rank x copy

@@ -12,6 +12,7 @@
 #include "weft/base/hash.h"
 #include "weft/base/host_list.h"
 #include "weft/base/parse_number.h"
+#include "weft/base/port_range.h"
 
 namespace weft {
 
@@ -83,8 +84,11 @@ int SlurmStep::port() const {
     if (*told < 1 || *told > 65535) throw InputError(fmt::format("{}={}: not a TCP port", name, *told));
     return *told;
   }
-  const uint64_t of_job = fnv1a(fmt::format("{}/{}", job, restarts)) % kPorts;
-  return kFirstPort + static_cast<int>((of_job + static_cast<uint64_t>(step)) % kPorts);
+  const auto range = port_range();
+  const int first = range ? range->first : kFirstPort;
+  const auto ports = static_cast<uint64_t>(range ? range->num_meeting() : kPorts);
+  const uint64_t of_job = fnv1a(fmt::format("{}/{}", job, restarts)) % ports;
+  return first + static_cast<int>((of_job + static_cast<uint64_t>(step)) % ports);
 }
 
 std::string SlurmStep::token() const { return fmt::format("slurm {}/{}.{}", job, restarts, step); }

@@ -23,7 +23,8 @@ struct SlurmStep {
   /// Where the tasks meet: task 0 is on the first host. MASTER_ADDR replaces it.
   std::string address() const;
   /// The port that they meet at: WEFT_PORT, MASTER_PORT, or one that follows from the job, how often it was requeued, and the
-  /// step, of 23000 to 27999, outside the range that the kernel hands out. Steps of one job differ.
+  /// step, of 23000 to 27999, outside the range that the kernel hands out, or of the first of WEFT_PORTS. Steps of one job
+  /// differ.
   int port() const;
   /// A text that only this step's tasks have, unless somebody guesses it: it keeps strays out, and is no secret.
   std::string token() const;

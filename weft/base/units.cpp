@@ -47,6 +47,7 @@ std::string format_flops(double flops) {
 
 std::string format_count(double count) {
   static constexpr const char* kUnits[] = {"", "k", "M", "G", "T"};
+  if (std::fabs(count) < 999.5 && count != std::round(count)) return three_digits(count);
   return trimmed(scaled(count, 1000.0, kUnits));
 }
 

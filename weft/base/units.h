@@ -17,7 +17,7 @@ std::string format_flops(double flops);
 /// split.
 std::string format_duration(double seconds);
 
-/// A large count as text: "950", "3.30 M", "60.0 k": powers of 1000.
+/// A count or a rate as text: "950", "3.27", "3.30 M", "60.0 k": powers of 1000.
 std::string format_count(double count);
 
 /// A count with its noun: "1 slot", "2 slots", "2 micro-batches"; `ending` is what the plural adds.

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -65,10 +66,25 @@ AtomicFile::AtomicFile(const std::string& path, Kind kind) : path_(path), target
   }
   remove_left_overs(folder);
   if (kind == Kind::named || !open_unnamed(folder)) open_named(folder);
+  take_over_mode();
 }
 
 AtomicFile::~AtomicFile() {
   if (!temporary_.empty()) unlink(temporary_.c_str());
+}
+
+/// Of the file that will be replaced.
+void AtomicFile::take_over_mode() const {
+  struct stat old {};
+  if (::stat(target_.c_str(), &old) != 0) return;
+  // Not this process's to give, perhaps: then it stays its own, and no other group may do what the old one might.
+  const bool has_group =
+      fchown(descriptor_.get(), old.st_uid, old.st_gid) == 0 || fchown(descriptor_.get(), uid_t(-1), old.st_gid) == 0;
+  const mode_t of_others = old.st_mode & S_IRWXO;
+  const mode_t group = has_group ? old.st_mode & S_IRWXG : old.st_mode & (of_others << 3U);
+  if (fchmod(descriptor_.get(), (old.st_mode & S_IRWXU) | group | of_others) != 0) {
+    // A file system that has no modes.
+  }
 }
 
 /// False where files of this folder have names, or where they could not be given any (no /proc).

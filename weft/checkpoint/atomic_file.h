@@ -1,6 +1,6 @@
 // AtomicFile: a file that is either wholly there or not there at all. Bytes go to a file without a name in the same folder;
 // commit() makes them durable and gives it its name. Without commit() the old file stays as it was, and nothing else is left,
-// whatever ends the process.
+// whatever ends the process. What replaces a file has its mode, and its owner where this process may give files away.
 //
 // What has no name cannot replace what has one: over an old file it is linked as .weft-HOST-PID-N.partial first, then renamed.
 // Where the file system makes no file without a name (NFS, FAT, some FUSE) it has that one from the start. So a kill, there or
@@ -36,6 +36,7 @@ class AtomicFile {
  private:
   bool open_unnamed(const std::string& folder);
   void open_named(const std::string& folder);
+  void take_over_mode() const;
   /// Names the file temporary_ and renames that over an old file.
   void link_in_place();
   [[noreturn]] void fail(const char* action, int error) const;

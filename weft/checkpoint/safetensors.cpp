@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <functional>
+#include <numeric>
 #include <system_error>
 
 #include "weft/base/error.h"
@@ -150,13 +152,19 @@ const std::vector<int64_t>& SafetensorsFile::shape(const std::string& name) cons
 const std::map<std::string, std::string>& SafetensorsFile::metadata() const { return state_->header.metadata; }
 
 at::Tensor SafetensorsFile::read(const std::string& name) const {
+  const std::vector<int64_t>& sizes = shape(name);
+  return read(name, 0, std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>())).view(sizes);
+}
+
+at::Tensor SafetensorsFile::read(const std::string& name, int64_t begin, int64_t numel) const {
   const StoredTensor& stored = state_->stored(name);
   if (!stored.other_type.empty()) {
     throw InputError(fmt::format("{}: tensor \"{}\" has type {}, which weft does not read; convert it to F32", state_->path,
                                  name, stored.other_type));
   }
-  at::Tensor tensor = at::empty(stored.shape, stored.type);
-  state_->file.read(state_->data_begin + stored.begin, stored.end - stored.begin, tensor.mutable_data_ptr());
+  const auto element = static_cast<int64_t>(c10::elementSize(stored.type));
+  at::Tensor tensor = at::empty({numel}, stored.type);
+  state_->file.read(state_->data_begin + stored.begin + begin * element, numel * element, tensor.mutable_data_ptr());
   return tensor;
 }
 

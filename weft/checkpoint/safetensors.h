@@ -45,6 +45,8 @@ class SafetensorsFile {
   const std::map<std::string, std::string>& metadata() const;
   /// The tensor of a name that is there, on the CPU. Throws InputError for one of a type that weft lacks (F8_E4M3, U16).
   at::Tensor read(const std::string& name) const;
+  /// [numel], `numel` elements of such a tensor, flattened row-major, from `begin` on; reads no others.
+  at::Tensor read(const std::string& name, int64_t begin, int64_t numel) const;
 
  private:
   struct State;

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -16,6 +17,7 @@
 #include "weft/base/error.h"
 #include "weft/base/file_descriptor.h"
 #include "weft/cli/commands.h"
+#include "weft/cli/output.h"
 #include "weft/cli/own_path.h"
 #include "weft/launch/agent/ssh_agents.h"
 
@@ -68,6 +70,7 @@ int follow_order() {
     agent.problem = fmt::format("cannot work in the folder {} there: {}; start weft in a folder that all hosts have",
                                 order.folder, error.message());
   }
+  survive(SIGPIPE);
   return run_agent(agent).status;  // whoever started it tells why
 }
 

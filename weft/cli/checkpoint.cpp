@@ -126,6 +126,7 @@ std::vector<ModelOption> options_of(const SavedCheckpoint& checkpoint) {
 }
 
 void export_weights(const std::string& path, const std::string& output, bool ema) {
+  check_weights_name("the file", output);
   check_writable(output);
   SavedCheckpoint checkpoint(path);
   const std::vector<NamedTensor> weights = ema ? read_average(checkpoint) : read_weights(checkpoint);
@@ -135,6 +136,7 @@ void export_weights(const std::string& path, const std::string& output, bool ema
 }
 
 void average(const std::vector<std::string>& paths, const std::string& output) {
+  check_weights_name("the file", output);
   check_writable(output);
   std::vector<SavedCheckpoint> checkpoints;
   checkpoints.reserve(paths.size());

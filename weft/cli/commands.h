@@ -13,6 +13,7 @@ void add_agent(CLI::App& app, int& status);
 void add_train(CLI::App& app, int& status);
 /// Adds `weft run`; `program` is what stood after "--" on the command line.
 void add_run(CLI::App& app, const std::vector<std::string>& program, int& status);
+void add_evaluate(CLI::App& app, int& status);
 void add_show(CLI::App& app, int& status);
 void add_profile(CLI::App& app, int& status);
 void add_netcheck(CLI::App& app, int& status);
@@ -26,6 +27,8 @@ void add_data(CLI::App& app, int& status);
 void add_checkpoint(CLI::App& app, int& status);
 void add_slurm(CLI::App& app, int& status);
 void add_version(CLI::App& app);
+void add_completion(CLI::App& app);
+void add_man(CLI::App& app);
 
 /// What `weft --version` prints: "weft 0.1.0, LibTorch 2.11.0".
 std::string version_text();

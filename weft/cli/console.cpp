@@ -50,8 +50,4 @@ void Console::finish(const FinalReport& report) { write(progress_.finish(report)
 
 void Console::end_line() { write(progress_.end_line()); }
 
-void Console::check() const {
-  if (!failure_.empty()) throw Error(failure_);
-}
-
 }  // namespace weft

@@ -1,6 +1,7 @@
 // Console: shows a run's reports on standard output, as a redrawn line on a terminal and as plain lines elsewhere.
 //
-// A training does not end because its log cannot be written: it goes on, its weights are saved, and check() says so at the end.
+// A training does not end because its log cannot be written: it goes on, its weights are saved, and failure() says so at the
+// end.
 #pragma once
 
 #include <string>
@@ -21,8 +22,8 @@ class Console {
   void finish(const FinalReport& report);
   /// Leaves a terminal at the start of a line, before an error is printed.
   void end_line();
-  /// Throws Error when any of it could not be written.
-  void check() const;
+  /// Why some of it could not be written; empty: all was.
+  const std::string& failure() const { return failure_; }
 
  private:
   void write(const std::string& text);

@@ -1,111 +1,28 @@
 #include "weft/cli/health_server.h"
 
 #define CPPHTTPLIB_OPENSSL_SUPPORT  // as Debian's library is built: its classes have other members without
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <httplib.h>
 #include <netinet/in.h>
-#include <signal.h>
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <map>
 #include <thread>
 #include <utility>
 
+#include "weft/base/accounting.h"
+#include "weft/base/blocked_signals.h"
 #include "weft/base/error.h"
+#include "weft/base/file_descriptor.h"
 #include "weft/base/monotonic.h"
 #include "weft/base/stopwatch.h"
 #include "weft/base/tcp_options.h"
-#include "weft/base/units.h"
+#include "weft/comm/host/host_name.h"
 
 namespace weft {
-
-namespace {
-
-double seconds_between(int64_t from_ns, int64_t to_ns) { return static_cast<double>(to_ns - from_ns) * 1e-9; }
-
-const char* state_name(RunPhase state) {
-  switch (state) {
-    case RunPhase::starting:
-      return "starting";
-    case RunPhase::running:
-      return "running";
-    case RunPhase::restarting:
-      return "restarting";
-    case RunPhase::led:
-      return "led by another host";
-  }
-  return "";
-}
-
-/// Since the last step, or since this launch began where that is later.
-double without_step_s(const RunView& run, int64_t now_ns) {
-  return seconds_between(std::max(run.step_ns, run.begin_ns), now_ns);
-}
-
-/// A label's value in Prometheus' format.
-std::string label_value(const std::string& text) {
-  std::string result;
-  for (const char c : text) {
-    if (c == '"' || c == '\\') result += '\\';
-    result += c == '\n' ? ' ' : c;
-  }
-  return result;
-}
-
-}  // namespace
-
-HealthAnswer health_answer(const RunView& run, HealthQuestion question, double stalled_s, int64_t now_ns) {
-  HealthAnswer answer;
-  if (run.state == RunPhase::led) {
-    answer.text = fmt::format("ok: {}, {}\n", state_name(run.state), counted(run.ranks, "rank"));
-    return answer;
-  }
-  std::string text =
-      fmt::format("{}, {}, {} done", state_name(run.state), counted(run.ranks, "rank"), counted(run.steps_done, "step"));
-  if (run.restarts > 0) text += fmt::format(", {}", counted(run.restarts, "restart"));
-  for (const HostStatus& host : run.hosts) {
-    if (!host.is_there) text += fmt::format(", host {} is missing", host.name);
-  }
-  if (run.state != RunPhase::running) {
-    answer.well = question == HealthQuestion::alive;
-  } else if (const double idle_s = without_step_s(run, now_ns); stalled_s > 0.0 && idle_s > stalled_s) {
-    answer.well = false;
-    text += fmt::format(", no step for {}", format_duration(idle_s));
-  }
-  answer.text = (answer.well ? "ok: " : question == HealthQuestion::alive ? "stalled: " : "not ready: ") + text + "\n";
-  return answer;
-}
-
-std::string metrics_text(const RunView& run, int64_t now_ns) {
-  std::string text;
-  const auto add = [&](const char* name, const char* type, const char* help, const auto& value) {
-    text += fmt::format("# HELP weft_{0} {1}\n# TYPE weft_{0} {2}\nweft_{0} {3}\n", name, help, type, value);
-  };
-  add("ranks", "gauge", "Ranks of the launch that runs", run.state == RunPhase::running ? run.ranks : 0);
-  add("running", "gauge", "1 while ranks run, 0 while they are being started", run.state == RunPhase::running ? 1 : 0);
-  add("restarts_total", "counter", "How often ranks were started again", run.restarts);
-  add("steps_done", "gauge", "Steps of the run that are done, as rank 0 tells", run.steps_done);
-  if (run.begin_ns > 0) {
-    add("seconds_without_step", "gauge", "Since the last step, or since these ranks were started",
-        fmt::format("{:.3f}", without_step_s(run, now_ns)));
-  }
-  if (run.hosts.empty()) return text;
-  text += "# HELP weft_host_up 1 while the host's agent is there\n# TYPE weft_host_up gauge\n";
-  for (const HostStatus& host : run.hosts) {
-    text +=
-        fmt::format("weft_host_up{{host=\"{}\",node=\"{}\"}} {}\n", label_value(host.name), host.node, host.is_there ? 1 : 0);
-  }
-  text += "# HELP weft_host_silent_seconds Since the host was heard of\n# TYPE weft_host_silent_seconds gauge\n";
-  for (const HostStatus& host : run.hosts) {
-    if (!host.is_there) continue;
-    text += fmt::format("weft_host_silent_seconds{{host=\"{}\",node=\"{}\"}} {:.3f}\n", label_value(host.name), host.node,
-                        seconds_between(host.heard_ns, now_ns));
-  }
-  return text;
-}
 
 namespace {
 
@@ -113,38 +30,48 @@ constexpr int kWorkers = 64;  // each sleeps most of the time, some of them besi
 constexpr double kWholeRequest_s = 2.0;
 constexpr std::chrono::milliseconds kSweepEvery{200};
 
-using NameOf = int (*)(int, sockaddr*, socklen_t*);
+/// The port by which a socket was connected to; 0: it is no connection.
+int port_of_connection(const FileDescriptor& socket) {
+  sockaddr_in6 own{}, peer{};  // whose port is where that of IPv4 is
+  socklen_t own_length = sizeof own, peer_length = sizeof peer;
+  const bool is_one = ::getpeername(socket.get(), reinterpret_cast<sockaddr*>(&peer), &peer_length) == 0 &&
+                      ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&own), &own_length) == 0;
+  return is_one ? ntohs(own.sin6_port) : 0;
+}
 
-int port_by(NameOf name_of, int socket) {
-  sockaddr_in6 address{};  // whose port is where that of IPv4 is
-  socklen_t length = sizeof address;
-  return name_of(socket, reinterpret_cast<sockaddr*>(&address), &length) == 0 ? ntohs(address.sin6_port) : 0;
+/// The system's number of a socket, which no other has while it runs.
+uint64_t number_of(const FileDescriptor& socket) {
+  uint64_t number = 0;
+  socklen_t length = sizeof number;
+  ::getsockopt(socket.get(), SOL_SOCKET, SO_COOKIE, &number, &length);
+  return number;
 }
 
 /// The library has time-outs for each read only: who sends a byte now and then would keep a worker for ever, and the end of the
-/// run would wait for that.
+/// run would wait for that. The library closes its descriptors when it likes, and others get their numbers: so each is looked
+/// at, and shut down, by a duplicate, which stays what it is.
 class Sweeper {
  public:
   explicit Sweeper(int port) : port_(port) {}
 
-  /// Closes connections that are older than `seconds`, by what was seen of them before.
+  /// Shuts connections down that are older than `seconds`, by what was seen of them before.
   void close_older_than(double seconds) {
-    std::map<Connection, Stopwatch> here;
+    std::map<uint64_t, Stopwatch> here;
     for (const int socket : tcp_connections()) {
-      if (port_by(::getsockname, socket) != port_) continue;
-      const Connection connection(socket, port_by(::getpeername, socket));
-      const auto known = seen_.find(connection);
+      const FileDescriptor own(fcntl(socket, F_DUPFD_CLOEXEC, 3));
+      if (!own || port_of_connection(own) != port_) continue;
+      const uint64_t number = number_of(own);
+      const auto known = seen_.find(number);
       const Stopwatch age = known == seen_.end() ? Stopwatch() : known->second;
-      if (age.seconds() >= seconds) ::shutdown(socket, SHUT_RDWR);
-      here.emplace(connection, age);
+      if (age.seconds() >= seconds) ::shutdown(own.get(), SHUT_RDWR);
+      here.emplace(number, age);
     }
     seen_ = std::move(here);
   }
 
  private:
-  using Connection = std::pair<int, int>;  // descriptor, and the other end's port: descriptors are used again
   int port_;
-  std::map<Connection, Stopwatch> seen_;
+  std::map<uint64_t, Stopwatch> seen_;  ///< by number_of()
 };
 
 }  // namespace
@@ -189,8 +116,9 @@ HealthServer::HealthServer(const HealthOptions& options, const RunStatus& status
       response.set_content(answer.text, "text/plain; charset=utf-8");
     });
   }
-  server.Get("/metrics", [&status](const httplib::Request&, httplib::Response& response) {
-    response.set_content(metrics_text(status.view(), monotonic_ns()), "text/plain; version=0.0.4; charset=utf-8");
+  const HealthLabels labels{.run = options.run, .host = this_host(), .job = cluster_job()};
+  server.Get("/metrics", [&status, labels](const httplib::Request&, httplib::Response& response) {
+    response.set_content(metrics_text(status.view(), labels, monotonic_ns()), "text/plain; version=0.0.4; charset=utf-8");
   });
   if (!server.bind_to_port(options.address.c_str(), options.port)) {
     throw InputError(
@@ -198,16 +126,12 @@ HealthServer::HealthServer(const HealthOptions& options, const RunStatus& status
   }
   // Again: the library lets five wait, and the next would have to try once more after a second.
   ::listen(state_->listens, kWorkers);
-  // Signals are the launcher's, and go to its thread.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const BlockedSignals blocked;
   state_->thread = std::thread([state = state_.get()] {
     state->server.listen_after_bind();
     state->is_over = true;
   });
   state_->sweeping = std::thread([state = state_.get()] { state->sweep(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 HealthServer::~HealthServer() {

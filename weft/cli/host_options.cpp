@@ -10,9 +10,11 @@
 
 #include "weft/base/environment.h"
 #include "weft/base/error.h"
+#include "weft/base/launcher_variables.h"
 #include "weft/base/parse_number.h"
 #include "weft/base/printable.h"
 #include "weft/base/units.h"
+#include "weft/cli/number_range.h"
 #include "weft/launch/slurm/slurm_nodes.h"
 
 namespace weft {
@@ -120,6 +122,7 @@ void add_node_options(CLI::App& command, HostOptions& options) {
       ->envname("WEFT_NODES")
       ->group(kSeveralHosts);
   command.add_option("--node-rank", options.node_rank, "Which of them this is, from 0. Node 0 leads")
+      ->check(CLI::NonNegativeNumber)
       ->envname("WEFT_NODE_RANK")
       ->group(kSeveralHosts);
   command.add_option("--head", options.head, "HOST:PORT where node 0 is reached by the others")
@@ -131,29 +134,34 @@ void add_node_options(CLI::App& command, HostOptions& options) {
       ->group(kSeveralHosts);
 }
 
+}  // namespace
+
 void add_health_options(CLI::App& command, HealthOptions& health) {
-  command.add_option("--health-port", health.port, "Answer GET /healthz, /livez and /metrics on this port")
-      ->check(CLI::Range(1, 65535));
-  command.add_option("--health-address", health.address, "Address to answer on")->capture_default_str();
+  CLI::Option* port = command.add_option("--health-port", health.port, "Answer GET /healthz, /livez and /metrics on this port")
+                          ->check(CLI::Range(1, 65535));
+  command.add_option("--health-address", health.address, "Address to answer on")
+      ->capture_default_str()
+      ->check([](const std::string& given) { return given.empty() ? std::string("the address is empty") : std::string(); })
+      ->needs(port);
   command
       .add_option("--health-stalled", health.stalled_s,
                   "Seconds without a step after which /healthz and /livez say 503. 0: no number is too large")
       ->capture_default_str()
-      ->check(CLI::Range(0.0, 1e7));
+      ->check(number_range(0.0, 1e7))
+      ->needs(port);
 }
 
-}  // namespace
-
 void add_host_options(CLI::App& command, HostOptions& options) {
+  options.command = &command;
   add_ssh_options(command, options);
   add_node_options(command, options);
   command.add_option("--host-timeout", options.host_timeout_s, "Seconds of silence after which a host is given up")
       ->capture_default_str()
-      ->check(CLI::Range(1.0, 86400.0))
+      ->check(number_range(1.0, 86400.0))
       ->group(kSeveralHosts);
   command.add_option("--join-timeout", options.join_timeout_s, "Seconds for which hosts that are missing are waited for")
       ->capture_default_str()
-      ->check(CLI::Range(0.1, 1e7))
+      ->check(number_range(0.1, 1e7))
       ->group(kSeveralHosts);
   command.add_flag("--prefix", options.prefix,
                    "Begin each line of the ranks' output with the host, where there are several, and the rank");
@@ -166,7 +174,34 @@ int HostPlan::num_places() const {
   return ranks;
 }
 
-HostPlan host_plan(const HostOptions& options, bool starts_ranks) {
+void leave_outer_place(const HostOptions& options) {
+  if (options.nodes.empty() && env_string("RANK")) leave_outer_place();
+}
+
+namespace {
+
+/// An option that only some ways of naming hosts read, beside none of these, was meant otherwise.
+void check_read(const HostOptions& options, const HostPlan& plan) {
+  const bool by_ssh = plan.kind == HostPlan::Kind::ssh;
+  const bool several = plan.kind != HostPlan::Kind::one || !options.nodes.empty();
+  const struct {
+    const char* option;
+    bool is_read;
+    const char* readers;
+  } rules[] = {
+      {"--ssh-option", by_ssh, "--hosts and --host-file, which start hosts through ssh"},
+      {"--remote-weft", by_ssh, "--hosts and --host-file, which start hosts through ssh"},
+      {"--head-address", by_ssh, "--hosts and --host-file; hosts of --nodes are told it by --head"},
+      {"--host-timeout", several, "several hosts: --hosts, --host-file or --nodes"},
+      {"--join-timeout", several, "several hosts: --hosts, --host-file or --nodes"},
+  };
+  for (const auto& [option, is_read, readers] : rules) {
+    if (!is_read && options.has(option))
+      throw InputError(fmt::format("{} is for {}; leave it out, or name hosts", option, readers));
+  }
+}
+
+HostPlan plan_of_options(const HostOptions& options, bool starts_ranks) {
   HostPlan plan;
   if (options.no_token && options.nodes.empty()) {
     throw InputError("--no-token is for --nodes: hosts that are started otherwise are given a secret");
@@ -195,16 +230,24 @@ HostPlan host_plan(const HostOptions& options, bool starts_ranks) {
     return starts_ranks ? plan_of_slurm() : plan;
   }
   plan.nodes = parse_nodes(options.nodes);
-  if (plan.nodes.most == 1) return plan;
-  if (options.node_rank < 0) throw InputError("--nodes needs --node-rank, which of them this host is (or WEFT_NODE_RANK)");
   if (options.node_rank >= plan.nodes.most) {
     throw InputError(fmt::format("--node-rank {} with --nodes {}: they are counted from 0", options.node_rank, options.nodes));
   }
+  if (plan.nodes.most == 1) return plan;
+  if (options.node_rank < 0) throw InputError("--nodes needs --node-rank, which of them this host is (or WEFT_NODE_RANK)");
   if (options.head.empty()) throw InputError("--nodes needs --head HOST:PORT, where node 0 is reached (or WEFT_HEAD)");
   parse_head(options.head, plan);
   check_secret(options.no_token);
   plan.node = options.node_rank;
   plan.kind = plan.node == 0 ? HostPlan::Kind::head : HostPlan::Kind::agent;
+  return plan;
+}
+
+}  // namespace
+
+HostPlan host_plan(const HostOptions& options, bool starts_ranks) {
+  HostPlan plan = plan_of_options(options, starts_ranks);
+  check_read(options, plan);
   return plan;
 }
 

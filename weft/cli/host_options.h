@@ -22,9 +22,15 @@ struct HostOptions {
   double host_timeout_s = 10.0, join_timeout_s = 300.0;
   bool prefix = false;
   HealthOptions health;
+  const CLI::App* command = nullptr;  ///< that they were added to
+
+  /// Whether the command line has that option.
+  bool has(const std::string& option) const { return command != nullptr && command->count(option) > 0; }
 };
 
-/// Adds them, with the environment variables that stand for some.
+/// Adds --health-port and those beside it.
+void add_health_options(CLI::App& command, HealthOptions& health);
+/// Adds all, with the environment variables that stand for some.
 void add_host_options(CLI::App& command, HostOptions& options);
 
 /// The fewest nodes and the most.
@@ -50,6 +56,10 @@ struct HostPlan {
   /// Ranks of all places.
   int num_places() const;
 };
+
+/// For a process that starts ranks: leaves its place, if it is a rank itself (base/launcher_variables.h). With --nodes the
+/// secret is the user's, so that all stays; its ranks find nothing of it anyway.
+void leave_outer_place(const HostOptions& options);
 
 /// What the options come to; where they name no hosts and this process `starts_ranks` (-n), what srun tells of the hosts on
 /// each of which it started one task, whose WEFT_TOKEN is then set too. Throws InputError where they do not go together, and

@@ -74,6 +74,7 @@ void fill(K8sArguments& arguments, const Recipe& recipe) {
   if (options.gpus) options.ranks = arguments.gpus;
   const int world = options.nodes * options.ranks;
   check_plan(recipe, world);
+  check_goes_on_by_itself(recipe, "a pod");
 
   options.recipe_name = std::filesystem::path(arguments.recipe).filename();
   options.recipe = read_text_file("the recipe", arguments.recipe, kMostRecipeBytes);
@@ -109,8 +110,9 @@ void add_places(CLI::App& command, K8sArguments& arguments) {
       command.add_option("--claim", options.claim,
                          "Claim of a volume that is there, mounted at /work, where the pods run: relative paths of "
                          "the recipe are in it. With several nodes it must be one that all can write");
-  command.add_option("--storage", options.storage, "Or the size of one that is made: 100Gi")->excludes(claim);
-  command.add_option("--storage-class", options.storage_class, "Its class. Left out: the cluster's own");
+  CLI::Option* storage =
+      command.add_option("--storage", options.storage, "Or the size of one that is made: 100Gi")->excludes(claim);
+  command.add_option("--storage-class", options.storage_class, "Its class. Left out: the cluster's own")->needs(storage);
   command.add_option("--data", arguments.data, "CLAIM:/FOLDER: a volume to be read, mounted there; repeatable")
       ->allow_extra_args(false);
   command

@@ -18,12 +18,15 @@
 #include "weft/base/environment.h"
 #include "weft/base/error.h"
 #include "weft/base/interfaces.h"
+#include "weft/base/launcher_variables.h"
 #include "weft/base/loopback.h"
 #include "weft/base/printable.h"
 #include "weft/base/system_host.h"
 #include "weft/base/token.h"
 #include "weft/base/units.h"
+#include "weft/cli/output.h"
 #include "weft/cli/own_path.h"
+#include "weft/comm/host/host_name.h"
 #include "weft/comm/store/open_store.h"
 #include "weft/comm/store/store_server.h"
 #include "weft/comm/told_waits.h"
@@ -68,14 +71,12 @@ bool has_value(const std::string& exported) { return exported.find('=') != std::
 
 /// What agents are told to set: what tells of this launch, of an outer one, or of this host, is left out.
 std::vector<std::string> handed_on(const std::vector<std::string>& exported) {
-  const std::vector<std::string> kept_back = {"WEFT_TOKEN", "WEFT_STORE",     "WEFT_BOARD", "WEFT_ERROR_FD",
-                                              "WEFT_NODES", "WEFT_NODE_RANK", "WEFT_HEAD",  "WEFT_HOST"};
   const auto is_in = [](const std::vector<std::string>& names, const std::string& name) {
     return std::find(names.begin(), names.end(), name) != names.end();
   };
   for (const std::string& text : exported) {
     const std::string name = text.substr(0, text.find('='));
-    if (name.empty() || is_in(kept_back, name)) {
+    if (name.empty() || is_launcher_variable(name)) {
       throw InputError(fmt::format("-x {}: that variable is weft's own, or none; leave it out", shortened(text)));
     }
     if (!has_value(text) && getenv(name.c_str()) == nullptr) {
@@ -86,7 +87,7 @@ std::vector<std::string> handed_on(const std::vector<std::string>& exported) {
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string text = *entry, name = text.substr(0, text.find('='));
     const bool ours = name.starts_with("OMP_") || name.starts_with("WEFT_");
-    if (is_in(exported, name) || (ours && !is_in(kept_back, name))) result.push_back(text);
+    if (is_in(exported, name) || (ours && !is_launcher_variable(name))) result.push_back(text);
   }
   std::copy_if(exported.begin(), exported.end(), std::back_inserter(result), has_value);
   return result;
@@ -136,7 +137,7 @@ HeadOptions SeveralHosts::for_nodes(const LaunchPlace& place) const {
           .most_nodes = place.plan.nodes.most,
           .own_node = 0,
           .own_ranks = place.local_ranks,
-          .own_name = shortened(system_host_name()),
+          .own_name = shortened(this_host()),
           .own_address = place.plan.head_host};
 }
 
@@ -186,12 +187,13 @@ int serve_head(const LaunchOptions& options, bool joins_again, const LaunchPlace
   agent.token = env_string("WEFT_TOKEN").value_or("");
   agent.node = place.plan.node;
   agent.num_ranks = place.local_ranks;
-  agent.host = shortened(system_host_name());
+  agent.host = shortened(this_host());
   agent.command = options.command;
   agent.prefix = options.prefix;
   agent.host_timeout_s = place.options.host_timeout_s;
   agent.join_timeout_s = place.options.join_timeout_s;
   agent.joins_again = joins_again;
+  agent.status = options.status;
   agent.tell = tell_line;
   const LaunchOutcome outcome = run_agent(agent);
   ignore_late_signals();
@@ -223,19 +225,24 @@ RestartOptions no_restarts(int num_ranks) {
 }
 
 int launch_ranks(LaunchOptions options, RestartOptions restarts, const LaunchPlace& place) {
+  survive(SIGPIPE);  // a log that nobody reads any more ends no run
   options.prefix = place.options.prefix;
   restarts.tell = tell_line;
   RunStatus status;
+  if (!restarts.counts_steps) status.set_foreign();
   options.status = &status;
   std::optional<HealthServer> health;
   if (place.options.health.port != 0) health.emplace(place.options.health, status);
   if (place.plan.kind == HostPlan::Kind::agent) {
-    status.set_led(place.local_ranks);
+    status.set_led();
     return serve_head(options, restarts.limits.restarts > 0, place);
   }
   if (place.plan.kind == HostPlan::Kind::one) {
     serve_store(options, true);
+    SignalWatch signals;
+    options.signals = &signals;
     const LaunchOutcome outcome = launch_again(std::move(options), restarts);
+    ignore_late_signals();
     tell_line(outcome.error);
     return outcome.status;
   }

@@ -1,7 +1,8 @@
 // The command `weft`: parses, chooses the subcommand, and prints an error as one line, once.
 //
 // Exit status: 0, 1 when the work failed, 2 when the command line makes no sense, 3 when `weft verify` finds a difference or
-// `weft data check` damage, 4 when the loss of a training is no number, 75 when a training was asked to end and has saved, 128
+// `weft data check` damage, 4 when the loss of a training is no number, 5 when all went well but copies to save.upload, 75 when
+// a training was asked to end and has saved, 128
 // + signal when a signal ended it.
 #include <c10/util/Logging.h>
 #include <signal.h>
@@ -9,6 +10,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <iterator>
 #include <new>
 #include <sstream>
 #include <stdexcept>
@@ -18,12 +20,16 @@
 
 #include "weft/base/environment.h"
 #include "weft/base/error.h"
+#include "weft/base/launcher_variables.h"
 #include "weft/base/nearest.h"
 #include "weft/base/printable.h"
 #include "weft/base/standard_descriptors.h"
 #include "weft/checkpoint/storage/bucket.h"
+#include "weft/cli/command_table.h"
 #include "weft/cli/commands.h"
 #include "weft/cli/output.h"
+#include "weft/cli/recipe_options.h"
+#include "weft/cli/stop_signals.h"
 #include "weft/comm/rank_environment.h"
 #include "weft/comm/store/lost_rank.h"
 #include "weft/launch/error_pipe.h"
@@ -74,11 +80,72 @@ std::string unknown_command(CLI::App& app, const std::vector<std::string>& argum
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
   if (std::count(names.begin(), names.end(), arguments[0]) > 0) return "";
-  return "unknown command '" + shortened(arguments[0]) + "'; did you mean '" + nearest(arguments[0], names) + "'?";
+  const std::string unknown = "unknown command '" + shortened(arguments[0]) + "'";
+  if (arguments[0] == "help") return unknown + "; did you mean '--help'?";
+  std::vector<std::string> begun;
+  std::copy_if(names.begin(), names.end(), std::back_inserter(begun),
+               [&](const std::string& name) { return name.starts_with(arguments[0]); });
+  const std::string meant = begun.empty() ? nearest(arguments[0], names, 2) : begun.front();
+  return unknown + (meant.empty() ? "." : "; did you mean '" + meant + "'?");
+}
+
+/// "--summary=" without a value, of which CLI11 makes the next word one: a variable of a shell that was never set.
+std::string empty_option(const std::vector<std::string>& arguments) {
+  for (const std::string& word : arguments) {
+    const size_t mark = word.find('=');
+    if (word.starts_with("--") && mark + 1 == word.size()) return word.substr(0, mark);
+  }
+  return "";
+}
+
+/// What is said of an option that there is not: keys of a recipe are often taken for one.
+std::string unknown_option(const std::vector<std::string>& arguments, const CLI::App& command) {
+  const auto known = command.get_options();
+  const bool takes_keys =
+      std::any_of(known.begin(), known.end(), [](const auto* option) { return option->check_lname("set"); });
+  for (const std::string& word : arguments) {
+    const std::string name = word.substr(0, word.find('='));
+    if (!name.starts_with("--") || name.size() == 2) continue;
+    if (std::any_of(known.begin(), known.end(), [&](const auto* option) { return option->check_name(name); })) continue;
+    const std::string meant = takes_keys ? key_of_option(name) : "";
+    return "unknown option '" + shortened(name) + "'" +
+           (meant.empty() ? "" : "; the recipe says that: --set " + meant + "=...");
+  }
+  return "";
+}
+
+/// A process of the others is no rank, wherever it was started; these find out themselves.
+bool may_be_rank(const std::vector<std::string>& arguments) {
+  const std::string command = arguments.empty() ? "" : arguments[0];
+  for (const char* one : {"train", "run", "evaluate", "verify", "profile", "netcheck"}) {
+    if (command == one) return true;
+  }
+  return false;
+}
+
+/// What the command line made no sense by, or help, which CLI11 throws too; the exit status.
+int tell_parse_error(const CLI::App& app, const CLI::ParseError& error, const std::vector<std::string>& arguments) {
+  if (error.get_exit_code() == 0) {  // --help, --version
+    std::ostringstream text;
+    app.exit(error, text, text);
+    write_out(wrapped_help(text.str()));
+    return 0;
+  }
+  const auto chosen = app.get_subcommands();
+  std::string line = error.what();
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !chosen.empty()) {
+    if (const std::string unknown = unknown_option(arguments, *chosen.front()); !unknown.empty()) line = unknown;
+  }
+  std::replace(line.begin(), line.end(), '\n', ' ');
+  line = shortened(line, 500);
+  std::fprintf(stderr, "weft: %s; see weft %s--help\n", line.c_str(),
+               chosen.empty() ? "" : (chosen.front()->get_name() + " ").c_str());
+  return 2;
 }
 
 int run(std::vector<std::string> arguments) {
   int status = 0;
+  if (!may_be_rank(arguments)) leave_outer_place();
   CLI::App app("weft trains deep models across many devices.", "weft");
   const std::vector<std::string> program = split_program(arguments);
   app.require_subcommand(1);
@@ -90,6 +157,7 @@ int run(std::vector<std::string> arguments) {
       "`weft COMMAND --help` tells the rest.");
   add_train(app, status);
   add_run(app, program, status);
+  add_evaluate(app, status);
   add_show(app, status);
   add_memory(app, status);
   add_profile(app, status);
@@ -103,28 +171,23 @@ int run(std::vector<std::string> arguments) {
   add_checkpoint(app, status);
   add_slurm(app, status);
   add_version(app);
+  add_completion(app);
+  add_man(app);
   add_agent(app, status);
   if (const std::string unknown = unknown_command(app, arguments); !unknown.empty()) {
     std::fprintf(stderr, "weft: %s See weft --help\n", unknown.c_str());
     return 2;
   }
+  if (const std::string empty = empty_option(arguments); !empty.empty()) {
+    std::fprintf(stderr, "weft: %s: it has no value; leave it out, or write one behind the =\n", shortened(empty).c_str());
+    return 2;
+  }
+  const std::vector<std::string> given = arguments;
   try {
     std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
     app.parse(arguments);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) {  // --help, --version
-      std::ostringstream text;
-      app.exit(error, text, text);
-      write_out(text.str());
-      return 0;
-    }
-    std::string line = error.what();
-    std::replace(line.begin(), line.end(), '\n', ' ');
-    line = shortened(line, 500);
-    const auto chosen = app.get_subcommands();
-    std::fprintf(stderr, "weft: %s; see weft %s--help\n", line.c_str(),
-                 chosen.empty() ? "" : (chosen.front()->get_name() + " ").c_str());
-    return 2;
+    return tell_parse_error(app, error, given);
   }
   return status;
 }
@@ -160,6 +223,7 @@ int run_or_tell(std::vector<std::string> arguments) {
 int main(int argc, char** argv) {
   // First of all: what is opened later must not take the number of a standard stream that was closed.
   weft::open_standard_descriptors();
+  weft::unblock_signals();
   weft::survive(SIGXFSZ);
   // c10d prints, over many lines, what it throws as well.
   if (!weft::env_string("TORCH_CPP_LOG_LEVEL")) FLAGS_caffe2_log_level = c10::GLOG_FATAL;

@@ -93,7 +93,8 @@ std::string table(const std::vector<RecipeMemory>& memories) {
 std::string text_of(const Recipe& recipe, const std::vector<RecipeMemory>& memories) {
   const RecipeMemory& own = memories.front();
   const MemoryEstimate& estimate = own.estimate();
-  std::string text = fmt::format("{}, {}\n", heading(recipe, own.plan.layout), name(own.plan.layout.options.precision));
+  std::string text =
+      wrapped(fmt::format("{}, {}", heading(recipe, own.plan.layout), name(own.plan.layout.options.precision)), 2) + "\n";
   text += fmt::format("{} parameters in {} blocks; largest block: {} '{}', {} of weights\n\n",
                       format_count(static_cast<double>(own.parameters)), own.plan.program->num_blocks(),
                       estimate.largest_block_index, own.plan.program->block_names[estimate.largest_block_index],
@@ -114,8 +115,8 @@ std::string text_of(const Recipe& recipe, const std::vector<RecipeMemory>& memor
         own.plan.program->num_blocks(), own.plan.program->micro_batches, kMostStepsToCompare);
   }
   return text +
-         "\nEach line is that category's peak; they do not all come at once, so the sum is a bound. The process itself "
-         "(code, thread stacks, what kernels use inside) comes on top.\n";
+         "\nEach line is that category's peak; they do not all come at once, so the sum is a\n"
+         "bound. The process itself (code, thread stacks, what kernels use inside) comes on\ntop.\n";
 }
 
 std::string json_of(const RecipeMemory& memory) {

@@ -10,14 +10,18 @@
 #include <utility>
 
 #include "weft/base/error.h"
+#include "weft/base/launcher_variables.h"
 #include "weft/base/printable.h"
+#include "weft/base/time_limit.h"
 #include "weft/base/units.h"
 #include "weft/checkpoint/atomic_file.h"
 #include "weft/cli/commands.h"
 #include "weft/cli/launch_ranks.h"
+#include "weft/cli/number_range.h"
 #include "weft/cli/output.h"
 #include "weft/cli/output_files.h"
 #include "weft/cli/own_path.h"
+#include "weft/cli/recipe_options.h"
 #include "weft/comm/mesh.h"
 #include "weft/comm/world_hosts.h"
 #include "weft/train/recipe/hardware_file.h"
@@ -97,7 +101,7 @@ class Report {
 void check_here(const World& world, const NetcheckArguments& arguments) {
   if (world.size() == 1) throw InputError("netcheck: one rank has no links; give -n, or start it on the job's ranks");
   if (world.rank() == 0 && !arguments.output.empty()) check_writable(arguments.output);
-  const GroupOptions options{.timeout = std::chrono::milliseconds(static_cast<int64_t>(arguments.timeout_s * 1e3))};
+  const GroupOptions options{.timeout = time_limit(arguments.timeout_s)};
   const Mesh mesh(world, {{"all", world.size()}});
   const Group all = mesh.group(mesh.axis("all"), options);
   const Report report(world);
@@ -116,6 +120,7 @@ void check_here(const World& world, const NetcheckArguments& arguments) {
 }
 
 int run_netcheck(const NetcheckArguments& arguments) {
+  if (arguments.num_ranks) leave_outer_place();
   check_different_files({{"--hardware", arguments.devices}, {"--output", arguments.output}});
   if (!arguments.devices.empty()) load_hardware(arguments.devices);
   if (arguments.num_ranks.value_or(1) > 1) {
@@ -128,7 +133,7 @@ int run_netcheck(const NetcheckArguments& arguments) {
     if (!arguments.output.empty()) options.command.insert(options.command.end(), {"--output", arguments.output});
     return launch_ranks(std::move(options), no_restarts(*arguments.num_ranks));
   }
-  const auto timeout = std::chrono::milliseconds(static_cast<int64_t>(arguments.timeout_s * 1e3));
+  const auto timeout = time_limit(arguments.timeout_s);
   check_here(arguments.num_ranks ? World() : World::from_environment(timeout), arguments);
   return 0;
 }
@@ -140,12 +145,14 @@ void add_netcheck(CLI::App& app, int& status) {
   auto arguments = std::make_shared<NetcheckArguments>();
   command->add_option("-n,--ranks", arguments->num_ranks,
                       "Ranks to start on this machine; left out: this is one of a job's ranks");
-  command->add_option("--hardware", arguments->devices, "A hardware file (weft profile's) whose devices go into the output")
-      ->check(CLI::ExistingFile);
-  add_output(*command, "-o,--output", arguments->output, "The hardware file (TOML) to write, for weft simulate");
+  CLI::Option* output =
+      add_output(*command, "-o,--output", arguments->output, "The hardware file (TOML) to write, for weft simulate");
+  add_hardware(*command, arguments->devices, "A hardware file (weft profile's) whose devices go into the output")
+      ->check(CLI::ExistingFile)
+      ->needs(output);
   command->add_option("--timeout", arguments->timeout_s, "Seconds that a rank waits for another")
       ->capture_default_str()
-      ->check(CLI::Range(1.0, 3600.0));
+      ->check(number_range(1.0, 3600.0));
   command->add_option("--largest-mb", arguments->most_mb, "The largest collective, MiB")
       ->capture_default_str()
       ->check(CLI::Range(1, 4096));

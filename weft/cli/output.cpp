@@ -19,6 +19,17 @@ void write_out(std::string_view text) {
                           errno != 0 ? std::system_category().message(errno) : "writing failed"));
 }
 
+std::string wrapped(std::string line, size_t indent) {
+  std::string result;
+  while (line.size() > kColumns) {
+    const size_t blank = line.find_last_of(' ', kColumns);
+    if (blank == std::string::npos || line.find_first_not_of(' ', indent) >= blank) break;
+    result += line.substr(0, line.find_last_not_of(' ', blank) + 1) + "\n";
+    line = std::string(indent, ' ') + line.substr(blank + 1);
+  }
+  return result + line;
+}
+
 // Not SIG_IGN: a handler ends with exec.
 void survive(int signal) {
   struct sigaction action {};

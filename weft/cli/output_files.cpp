@@ -7,6 +7,7 @@
 #include <map>
 
 #include "weft/base/error.h"
+#include "weft/base/printable.h"
 
 namespace weft {
 
@@ -14,6 +15,17 @@ CLI::Option* add_output(CLI::App& command, const std::string& option, std::strin
   return command.add_option(option, path, meaning)->check([](const std::string& given) {
     return given.empty() ? std::string("the name of the file is empty") : std::string();
   });
+}
+
+void check_weights_name(const std::string& option, const std::string& path) {
+  const std::string ending = std::filesystem::path(path).extension().string();
+  for (const char* other : {".pt", ".pth", ".bin", ".ckpt"}) {
+    if (ending != other) continue;
+    throw InputError(
+        fmt::format("{} {}: weft writes safetensors, which PyTorch reads with safetensors.torch.load_file; name it "
+                    "....safetensors",
+                    option, shortened(path)));
+  }
 }
 
 void check_different_files(const std::vector<std::pair<std::string, std::string>>& files) {

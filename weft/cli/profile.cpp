@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 
+#include "weft/base/launcher_variables.h"
 #include "weft/base/printable.h"
 #include "weft/base/units.h"
 #include "weft/checkpoint/atomic_file.h"
@@ -49,6 +50,7 @@ void profile_here(const Recipe& recipe, const World& world, const ProfileArgumen
 }
 
 int run_profile(const ProfileArguments& arguments) {
+  if (arguments.num_ranks) leave_outer_place();
   const Recipe recipe = load_recipe(arguments.recipe, arguments.overrides);
   if (arguments.num_ranks) {
     check_plan(recipe, *arguments.num_ranks);

@@ -3,12 +3,14 @@
 #include <utility>
 
 #include "weft/cli/launch_ranks.h"
+#include "weft/cli/recipe_options.h"
 #include "weft/train/run/from_recipe.h"
 
 namespace weft {
 
 int as_ranks(const Recipe& recipe, std::optional<int> num_ranks, const std::vector<std::string>& command,
              const std::function<void(const World&)>& here) {
+  use_ports(recipe);
   if (num_ranks.value_or(1) > 1) {
     LaunchOptions options;
     options.num_ranks = *num_ranks;

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <signal.h>
 #include <sys/file.h>
 
 #include <algorithm>
@@ -11,9 +12,9 @@
 #include <fstream>
 
 #include "weft/base/cores.h"
-#include "weft/base/environment.h"
 #include "weft/base/error.h"
 #include "weft/base/printable.h"
+#include "weft/cli/output.h"
 #include "weft/cli/own_path.h"
 #include "weft/launch/exit_status.h"
 #include "weft/launch/jobs.h"
@@ -45,7 +46,7 @@ Job job_of(const RecipeRun& run) {
 }  // namespace
 
 int run_threads(int ranks_at_a_time) {
-  if (const auto threads = env_int("OMP_NUM_THREADS")) return static_cast<int>(std::max<int64_t>(1, *threads));
+  if (const auto threads = omp_num_threads()) return *threads;
   return threads_per_rank(available_cores(), ranks_at_a_time);
 }
 
@@ -81,6 +82,7 @@ int run_recipes(const std::vector<RecipeRun>& runs, int side_by_side, double sav
     on_end(job, {.diverged = end.status == kDiverged, .error = last_words(runs[job].log, end.status)});
   };
   constexpr double kToEnd = 10.0;
+  survive(SIGPIPE);
   return run_jobs(jobs, {.side_by_side = side_by_side, .grace_s = save_s + kToEnd, .on_end = ended});
 }
 

@@ -1,6 +1,9 @@
 // weft run: any program as ranks of this host, or of several.
+#include <stdlib.h>
+
 #include <CLI/CLI.hpp>
 #include <climits>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -8,9 +11,11 @@
 #include <vector>
 
 #include "weft/base/error.h"
+#include "weft/base/port_range.h"
 #include "weft/cli/commands.h"
 #include "weft/cli/host_options.h"
 #include "weft/cli/launch_ranks.h"
+#include "weft/launch/exit_status.h"
 
 namespace weft {
 
@@ -19,6 +24,7 @@ namespace {
 struct RunArguments {
   int num_ranks = 0;
   int restarts = 0;
+  std::string ports;
   HostOptions hosts;
 };
 
@@ -33,17 +39,29 @@ RestartOptions restarts_of_program(const RunArguments& arguments, const HostPlan
   return options;
 }
 
+bool is_training(const std::vector<std::string>& program) {
+  return program.size() > 1 && std::filesystem::path(program[0]).filename() == "weft" && program[1] == "train";
+}
+
 int run_program(const RunArguments& arguments, bool told_ranks, const std::vector<std::string>& program) {
   if (program.empty()) {
     throw InputError("run: no program; write it after --, as in weft run -n 2 -- ./program arguments");
   }
-  const LaunchPlace place{
+  leave_outer_place(arguments.hosts);
+  if (!arguments.ports.empty()) setenv("WEFT_PORTS", arguments.ports.c_str(), 1);  // for what it starts too
+  port_range();
+  LaunchPlace place{
       .plan = host_plan(arguments.hosts, told_ranks), .options = arguments.hosts, .local_ranks = arguments.num_ranks};
+  place.options.health.run = std::filesystem::path(program.front()).filename().string();
   if (!told_ranks && place.plan.kind != HostPlan::Kind::ssh) throw CLI::RequiredError("-n");
   check_rank_total(place, told_ranks ? std::optional<int>(arguments.num_ranks) : std::nullopt);
   LaunchOptions options;
   options.num_ranks = told_ranks ? arguments.num_ranks : place.plan.num_places();
   options.command = program;
+  if (is_training(program)) {  // what its ranks end with is known
+    options.done_status = kOutputLost;
+    options.flawed_status = kNotCopied;
+  }
   const RestartOptions restarts = restarts_of_program(arguments, place.plan, options.num_ranks);
   return launch_ranks(std::move(options), restarts, place);
 }
@@ -58,6 +76,8 @@ void add_run(CLI::App& app, const std::vector<std::string>& program, int& status
   command->add_option("--restarts", arguments->restarts, "How often all ranks are started again when one fails")
       ->capture_default_str()
       ->check(CLI::Range(0, 1000000));
+  command->add_option("--ports", arguments->ports,
+                      "20000-20100: of these are the ports that weft listens on, and MASTER_PORT. Instead of WEFT_PORTS");
   add_host_options(*command, arguments->hosts);
   command->footer(
       "Each rank gets RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT, as from torchrun, and\n"

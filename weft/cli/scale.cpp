@@ -46,6 +46,25 @@ void write_scale(const ScaleArguments& arguments, const ScaleStudy& study) {
                         chart.empty() ? "" : ", scale.svg"));
 }
 
+RecipeRun run_of(const ScaleArguments& arguments, const ScalePoint& point, int threads, int64_t repeat) {
+  const std::string file =
+      fmt::format("{}/{}{}", arguments.out, point.name(), repeat == 0 ? "" : fmt::format("-{}", repeat + 1));
+  RecipeRun run{.recipe = arguments.recipe,
+                .overrides = arguments.overrides,
+                .ranks = point.ranks,
+                .threads = threads,
+                .summary = file + ".json",
+                .log = file + ".log"};
+  run.overrides.insert(run.overrides.end(), point.overrides.begin(), point.overrides.end());
+  return run;
+}
+
+ScaleResult result_of(const ScalePoint& point, const RecipeRun& run, const RecipeRunEnd& end) {
+  if (!end.error.empty()) return {.point = point, .failure = end.error};
+  constexpr int64_t kLongestSummary = 1 << 24;
+  return parse_scale_point(point, read_text_file("the summary", run.summary, kLongestSummary), run.summary);
+}
+
 int run_scale(ScaleArguments arguments) {
   ScaleGrid& grid = arguments.grid;
   if (arguments.strong || !arguments.weak) grid.modes.push_back(ScaleMode::strong);
@@ -56,38 +75,34 @@ int run_scale(ScaleArguments arguments) {
   ScaleStudy study{
       .recipe = arguments.recipe, .cores = available_cores(), .threads = scale_threads(recipe, grid), .results = {}};
   const FileDescriptor held = hold_results_folder(arguments.out);
-  std::vector<RecipeRun> runs;
-  std::vector<size_t> places;  // of the runs, among the points
-  for (const ScalePoint& point : points) {
-    study.results.push_back({.point = point, .failure = point.refusal});
-    if (!point.refusal.empty()) continue;
-    places.push_back(study.results.size() - 1);
-    RecipeRun run{.recipe = arguments.recipe,
-                  .overrides = arguments.overrides,
-                  .ranks = point.ranks,
-                  .threads = study.threads,
-                  .summary = fmt::format("{}/{}.json", arguments.out, point.name()),
-                  .log = fmt::format("{}/{}.log", arguments.out, point.name())};
-    run.overrides.insert(run.overrides.end(), point.overrides.begin(), point.overrides.end());
-    runs.push_back(std::move(run));
+  for (const ScalePoint& point : points) study.results.push_back({.point = point, .failure = point.refusal});
+  const std::vector<std::vector<size_t>> different = different_runs(points);
+  std::vector<RecipeRun> runs;  // all once, then all again: what disturbs a machine for a while disturbs all alike
+  for (int64_t repeat = 0; repeat < grid.repeats; ++repeat) {
+    for (const std::vector<size_t>& same : different)
+      runs.push_back(run_of(arguments, points[same.front()], study.threads, repeat));
   }
   write_out(fmt::format("{}: {} of {}, {} a rank, on {}\n", printable(arguments.recipe),
                         counted(static_cast<int64_t>(runs.size()), "run"), counted(grid.steps, "step"),
                         counted(study.threads, "thread"), counted(study.cores, "core")));
+  std::vector<std::vector<ScaleResult>> found(different.size());
   size_t done = 0, failed = 0;
   const int interrupt = run_recipes(runs, 1, 0.0, [&](size_t run, const RecipeRunEnd& end) {
-    ScaleResult& result = study.results[places[run]];
-    result.failure = end.error;
-    constexpr int64_t kLongestSummary = 1 << 24;
-    if (end.error.empty()) {
-      result =
-          parse_scale_point(result.point, read_text_file("the summary", runs[run].summary, kLongestSummary), runs[run].summary);
-    } else {
-      ++failed;
-    }
-    write_out(fmt::format("[{}/{}] {}: {}\n", ++done, runs.size(), result.point.name(),
+    const ScalePoint& point = points[different[run % different.size()].front()];
+    const ScaleResult result = result_of(point, runs[run], end);
+    found[run % different.size()].push_back(result);
+    failed += end.error.empty() ? 0 : 1;
+    write_out(fmt::format("[{}/{}] {}: {}\n", ++done, runs.size(), point.name(),
                           end.error.empty() ? fmt::format("{} samples/s", format_count(result.samples_per_s)) : end.error));
   });
+  for (size_t run = 0; run < different.size(); ++run) {
+    if (found[run].empty()) continue;  // interrupted before
+    const ScaleResult middle = median_of_runs(found[run]);
+    for (const size_t place : different[run]) {
+      study.results[place] = middle;
+      study.results[place].point = points[place];
+    }
+  }
   write_scale(arguments, study);
   if (interrupt != 0) return 128 + interrupt;
   if (failed > 0) {
@@ -119,11 +134,14 @@ void add_scale(CLI::App& app, int& status) {
   command->add_option("--steps", grid.steps, "Steps of each run; the first two do not count")
       ->capture_default_str()
       ->check(CLI::Range(3, 1000000));
+  command->add_option("--repeats", grid.repeats, "Runs of each, of which the median counts and the spread is told")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1000));
   command->add_option("--out", arguments->out, "Folder for the results. Left out: the recipe's name and \"-scale\"");
   command->footer(
       "Each run is a `weft train` of its own, one after another, with as many threads a rank as the most ranks leave. What "
       "the\n"
-      "evaluation at its end takes does not count.\n"
+      "evaluation at its end takes does not count. What is the same for several layouts, as one rank is, runs once for all.\n"
       "\n"
       "Example:\n"
       "  weft scale recipes/fashion_mnist.toml -n 1,2 --layouts dp,shard,pp --steps 50");

@@ -29,7 +29,7 @@ struct ShowArguments {
   int num_ranks = 1;
   std::vector<std::string> overrides;
   std::optional<int> rank;
-  int width = 100;
+  int width = kColumns;
   int ranks_per_host = 0;
   std::string hardware;
   TimeFiles files;
@@ -57,7 +57,7 @@ void show(const ShowArguments& arguments) {
   const Recipe recipe = load_recipe(arguments.recipe, arguments.overrides);
   const Plan all = make_plan(recipe, arguments.num_ranks);
   const std::string stages = all.stages_text.empty() ? "" : all.stages_text + "\n";
-  std::string text = heading(recipe, all.layout) + "\n\n" +
+  std::string text = wrapped(heading(recipe, all.layout), 2) + "\n\n" +
                      (arguments.rank ? list(*all.program, *arguments.rank)
                                      : stages + draw(*all.program, {.width = arguments.width,
                                                                     .ranks_per_host = arguments.ranks_per_host,
@@ -73,14 +73,16 @@ void add_show(CLI::App& app, int& status) {
   auto arguments = std::make_shared<ShowArguments>();
   add_recipe(*command, arguments->recipe, arguments->overrides);
   command->add_option("-n,--ranks", arguments->num_ranks, "Ranks to show it for; none is started")->capture_default_str();
-  command->add_option("--rank", arguments->rank, "List every instruction of this rank instead");
+  CLI::Option* rank = command->add_option("--rank", arguments->rank, "List every instruction of this rank instead");
   command->add_option("--width", arguments->width, "Columns of the drawing")
       ->capture_default_str()
-      ->check(CLI::Range(40, 1000));
+      ->check(CLI::Range(40, 1000))
+      ->excludes(rank);
   command->add_option("--ranks-per-host", arguments->ranks_per_host, "Tell what crosses hosts of so many ranks each")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::PositiveNumber)
+      ->excludes(rank);
   arguments->files.add_to(*command);
-  command->add_option("--hardware", arguments->hardware, "For --svg and --trace: hardware (TOML) that gives the times");
+  add_hardware(*command, arguments->hardware, "For --svg and --trace: hardware (TOML) that gives the times");
   command->footer(
       "Draws the instructions of a step as a timeline, with bytes and floating-point operations. The program is verified\n"
       "first, and is the one that `weft train` runs. Needs neither data nor memory for weights.\n"

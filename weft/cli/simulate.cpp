@@ -29,7 +29,7 @@ struct SimulateArguments {
   std::string hardware;
   std::vector<std::string> overrides;
   bool json = false;
-  int width = 100;
+  int width = kColumns;
   TimeFiles files;
 };
 
@@ -49,7 +49,8 @@ double bytes(const SimulatedRank& rank) { return static_cast<double>(rank.memory
 std::string percent(double part, double whole) { return fmt::format("{:.1f} %", whole > 0.0 ? 100.0 * part / whole : 0.0); }
 
 std::string line(const char* what, const std::string& value, const std::string& remark) {
-  return fmt::format("  {:<22}  {:>11}  {}\n", what, value, remark);
+  constexpr size_t kRemark = 39;
+  return wrapped(fmt::format("  {:<22}  {:>11}  {}", what, value, remark), kRemark) + "\n";
 }
 
 std::string speed_text(const RecipeSimulation& result) {
@@ -97,11 +98,11 @@ std::string summary(const RecipeSimulation& result, const Hardware& hardware) {
 
 std::string ranks_table(const Ranks& ranks) {
   constexpr size_t kMaxRows = 64;
-  std::string text = fmt::format("  {:>6}  {:>6}  {:>4}  {:>10}  {:>10}  {:>10}  {:>10}  {:>11}\n", "rank", "alike", "pp",
+  std::string text = fmt::format("  {:>5}  {:>5}  {:>3}  {:>9}  {:>9}  {:>9}  {:>9}  {:>11}\n", "rank", "alike", "pp",
                                  "computing", "exposed", "waiting", "memory", "activations");
   for (size_t i = 0; i < std::min(ranks.size(), kMaxRows); ++i) {
     const SimulatedRank& r = ranks[i];
-    text += fmt::format("  {:>6}  {:>6}  {:>4}  {:>10}  {:>10}  {:>10}  {:>10}  {:>11}\n", r.rank, r.count, r.pp,
+    text += fmt::format("  {:>5}  {:>5}  {:>3}  {:>9}  {:>9}  {:>9}  {:>9}  {:>11}\n", r.rank, r.count, r.pp,
                         format_duration(r.busy_s), format_duration(r.exposed_s), format_duration(r.waiting_s),
                         format_bytes(r.memory.total()), format_bytes(r.memory.of(MemoryCategory::activations)));
   }
@@ -113,8 +114,8 @@ void print_text(const SimulateArguments& arguments, const Recipe& recipe, const 
                 const Hardware& hardware) {
   const Program& program = *result.plan.program;
   const std::string untimed = untimed_blocks_text(hardware, program.block_names);
-  std::string text = fmt::format("{}\nhardware: {}, {} a host\n", heading(recipe, result.plan.layout), printable(hardware.name),
-                                 counted(hardware.ranks_per_host, "rank"));
+  std::string text = fmt::format("{}\nhardware: {}, {} a host\n", wrapped(heading(recipe, result.plan.layout), 2),
+                                 printable(hardware.name), counted(hardware.ranks_per_host, "rank"));
   if (!untimed.empty()) text += untimed + "\n";
   if (hardware.blocks.empty() && hardware.peak_flops(program.weight_bytes) == kFree) {
     text += "it tells neither times of blocks nor operations a second: computing takes no time (weft profile measures both)\n";
@@ -193,7 +194,8 @@ void add_simulate(CLI::App& app, int& status) {
   auto arguments = std::make_shared<SimulateArguments>();
   add_recipe(*command, arguments->recipe, arguments->overrides);
   command->add_option("-n,--ranks", arguments->num_ranks, "Ranks to simulate; none is started")->capture_default_str();
-  command->add_option("--hardware", arguments->hardware, "Hardware (TOML); hardware/ has some")->required();
+  add_hardware(*command, arguments->hardware, "Hardware (TOML): a file, or the name of one that comes with weft: h100_node")
+      ->required();
   command->add_flag("--json", arguments->json, "As JSON");
   command->add_option("--width", arguments->width, "Columns of a pipeline's chart")
       ->capture_default_str()

@@ -15,9 +15,10 @@
 #include "weft/base/units.h"
 #include "weft/checkpoint/atomic_file.h"
 #include "weft/cli/commands.h"
+#include "weft/cli/host_options.h"
 #include "weft/cli/output.h"
 #include "weft/cli/output_files.h"
-#include "weft/cli/rank_process.h"
+#include "weft/cli/own_path.h"
 #include "weft/cli/recipe_options.h"
 #include "weft/launch/slurm/batch_script.h"
 #include "weft/launch/slurm/slurm_time.h"
@@ -37,6 +38,7 @@ struct SlurmArguments {
   std::string gpus_per_node;  ///< "8", or "a100:8"
   std::vector<std::string> further;
   std::optional<int> signal_before_s;
+  HealthOptions health;
   std::string out = "-";
 };
 
@@ -49,12 +51,7 @@ void check_goes_on(const Recipe& recipe, bool launcher) {
                     "that all nodes see (--set save.folder=...)",
                     where));
   }
-  if (recipe.run.resume != "auto") {
-    throw InputError(
-        fmt::format("{}: run.resume = \"{}\", with which a job that starts again would not go on from its own "
-                    "newest checkpoint; leave it \"auto\"",
-                    where, shortened(recipe.run.resume)));
-  }
+  check_goes_on_by_itself(recipe, "a job");
   if (!launcher && recipe.save.memory_every) {
     throw InputError(
         fmt::format("{}: save.memory_every keeps copies in the memory of a launcher, which tasks of SLURM's do not have; ask "
@@ -105,6 +102,10 @@ std::vector<std::string> train_command(const SlurmArguments& arguments) {
   if (arguments.ranks) {
     command.insert(command.end(), {"-n", std::to_string(*arguments.ranks)});
     if (arguments.script.restarts > 0) command.insert(command.end(), {"--restarts", std::to_string(arguments.script.restarts)});
+  }
+  if (const HealthOptions& health = arguments.health; health.port != 0) {
+    command.insert(command.end(), {"--health-port", std::to_string(health.port), "--health-address", health.address});
+    if (health.stalled_s > 0.0) command.insert(command.end(), {"--health-stalled", fmt::to_string(health.stalled_s)});
   }
   for (const std::string& override : arguments.overrides) command.insert(command.end(), {"--set", override});
   command.push_back(arguments.recipe);
@@ -186,11 +187,9 @@ void add_slurm(CLI::App& app, int& status) {
   command->add_option("--restarts", script.restarts, "How often a training that fails is started again within a job")
       ->capture_default_str()
       ->check(CLI::Range(0, 1000000));
+  add_health_options(*command, arguments->health);
   command->add_option("--image", script.image, "Start the ranks in this image, by apptainer");
-  command->add_option("-o,--out", arguments->out, "The script's file; -, standard output, where left out")
-      ->check([](const std::string& given) {
-        return given.empty() ? std::string("the name of the file is empty") : std::string();
-      });
+  add_output(*command, "-o,--out", arguments->out, "The script's file; -, standard output, where left out");
   command->footer(
       "The recipe must save (save.folder). See docs/slurm.md.\n"
       "\n"

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <string_view>
 #include <vector>
 
 #include "weft/base/printable.h"
@@ -11,8 +10,8 @@
 #include "weft/checkpoint/atomic_file.h"
 #include "weft/cli/output_files.h"
 #include "weft/program/draw/svg.h"
-#include "weft/program/draw/trace.h"
 #include "weft/program/simulate/simulation.h"
+#include "weft/train/report/trace_file.h"
 
 namespace weft {
 
@@ -42,10 +41,7 @@ void TimeFiles::write(const Program& program, const Simulation& simulation, cons
                       const std::string& title) const {
   const std::vector<TimedInstruction> timed = timed_instructions(program, simulation);
   if (!svg.empty()) write_file(svg, draw_svg(program, timed, {.title = title, .subtitle = subtitle(simulation, hardware)}));
-  if (trace.empty()) return;
-  AtomicFile file(trace);
-  write_trace(program, timed, [&file](std::string_view part) { file.write(part.data(), part.size()); });
-  file.commit();
+  if (!trace.empty()) write_trace_file(trace, program, timed);
 }
 
 }  // namespace weft

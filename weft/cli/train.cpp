@@ -1,52 +1,33 @@
 // weft train: trains a recipe, alone, as N ranks that it starts, or as one rank of a world that something else started.
-#include "weft/train/run/train.h"
-
 #include <fmt/format.h>
 #include <signal.h>
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <memory>
 #include <optional>
 
 #include "weft/base/error.h"
-#include "weft/base/printable.h"
-#include "weft/base/run_board.h"
-#include "weft/base/units.h"
-#include "weft/checkpoint/atomic_file.h"
+#include "weft/base/launcher_variables.h"
 #include "weft/cli/commands.h"
-#include "weft/cli/console.h"
 #include "weft/cli/host_options.h"
 #include "weft/cli/launch_ranks.h"
+#include "weft/cli/number_range.h"
 #include "weft/cli/output.h"
-#include "weft/cli/output_files.h"
 #include "weft/cli/own_path.h"
 #include "weft/cli/rank_counts.h"
 #include "weft/cli/recipe_options.h"
-#include "weft/cli/stop_signals.h"
+#include "weft/cli/train_here.h"
 #include "weft/comm/rank_environment.h"
 #include "weft/launch/exit_status.h"
+#include "weft/launch/ranks_that_fit.h"
 #include "weft/train/plan/make_plan.h"
 #include "weft/train/recipe/read_recipe.h"
-#include "weft/train/report/summary.h"
 #include "weft/train/run/from_recipe.h"
-#include "weft/train/run/process_memory.h"
 
 namespace weft {
 
 namespace {
-
-struct TrainArguments {
-  std::string recipe;
-  std::string ranks;  ///< -n: "4" or "2:4"; empty: not told
-  std::optional<int64_t> restarts;
-  double grow_after_s = 600.0;
-  HostOptions hosts;
-  std::vector<std::string> overrides;
-  std::string summary, save, trace;
-  std::optional<int64_t> trace_step;
-  std::string resume;
-  bool resume_anyway = false;
-};
 
 std::vector<std::string> rank_command(const TrainArguments& arguments) {
   std::vector<std::string> command = {own_path(), "train", arguments.recipe};
@@ -65,107 +46,30 @@ std::vector<std::string> rank_command(const TrainArguments& arguments) {
   return command;
 }
 
-/// What epochs come to is known, and told, once the data is open.
-std::string run_heading(const Recipe& recipe, const ResolvedLayout& layout) {
-  const std::string length =
-      recipe.run.steps ? counted(*recipe.run.steps, "step") : run_length_text(length_of(recipe.run)) + " in steps";
-  const std::string ramp = recipe.batch.ramp.empty() ? "" : fmt::format("{} to ", recipe.batch.ramp.front().global_batch);
-  return fmt::format("{}: {} on {}, {} of {}{} samples, {}", printable(recipe.path), recipe.model.name, recipe.data.name,
-                     length, ramp, layout.global_batch, counted(layout.world, "rank"));
-}
-
-TrainOptions train_options(const TrainArguments& arguments) {
-  return {.trace_path = arguments.trace,
-          .trace_step = arguments.trace_step,
-          .save_path = arguments.save,
-          .resume_anyway = arguments.resume_anyway};
-}
-
-/// By whoever writes them, or starts the rank that does: other ranks may have another working folder, or none of these.
-void check_outputs(const TrainArguments& arguments) {
-  check_different_files({{"the recipe", arguments.recipe},
-                         {"--summary", arguments.summary},
-                         {"--save", arguments.save},
-                         {"--trace", arguments.trace}});
-  check_files(train_options(arguments));
-  if (!arguments.summary.empty()) check_writable(arguments.summary);
-}
-
-/// One rank in this process; its exit status.
-int train_here(const Recipe& recipe, const World& world, const TrainArguments& arguments) {
-  const std::unique_ptr<RunBoard> board = RunBoard::from_environment();
-  if (recipe.save.memory_every && (!board || board->most_ranks() == 0)) {
-    throw InputError(
-        "save.memory_every keeps copies in the memory of the launcher that starts ranks again: start them by "
-        "weft train -n with --restarts (or run.restarts), or leave it out");
-  }
-  survive(SIGPIPE);  // a log that nobody reads any more ends no training
-  keep_and_reuse_memory();
-  const bool leads = world.rank() == 0;
-  if (leads) check_outputs(arguments);
-  Console console;
-  if (leads) console.line(run_heading(recipe, resolve(recipe, world.size())));
-  TrainOptions options = train_options(arguments);
-  options.on_step = [&](const StepReport& report) { console.step(report); };
-  options.on_evaluation = [&](const EvaluationReport& report) { console.evaluation(report); };
-  options.on_save = [&](const SaveReport& report) { console.save(report); };
-  options.on_note = [&](const std::string& note) { console.note(printable(note)); };
-  options.board = board.get();
-  if (!recipe.save.folder.empty()) {
-    note_stop_signals(recipe.save.deadline_s, leads);
-    options.stop_asked = stop_was_asked;
-  }
-  int status = 0;
-  try {
-    const FinalReport report = train(recipe, world, options);
-    if (report.stopped) status = kSavedAndStopped;
-    if (!leads) return status;
-    if (!arguments.summary.empty()) write_file(arguments.summary, summary_json(report));
-    if (board && board->is_growing() && report.stopped) {
-      console.line(fmt::format("saved after step {}, to go on on more ranks", report.steps_done));
-    } else {
-      console.finish(report);
-      if (report.stopped) console.line("stopped, as it was asked to, and saved: the same command goes on");
-    }
-  } catch (...) {
-    console.end_line();
-    throw;
-  }
-  console.check();
-  return status;
-}
-
 LaunchOptions launch_options(const Recipe& recipe, const TrainArguments& arguments) {
   LaunchOptions options;
   options.command = rank_command(arguments);
+  options.done_status = kOutputLost;
   if (recipe.run.restarts > 0) options.end_signal = SIGKILL;  // nothing is lost, and the next start is waiting
   if (recipe.save.folder.empty()) return options;
   constexpr double kToEnd = 5.0;  // on top of the ranks' own deadline
   options.interrupt_grace_s = recipe.save.deadline_s + kToEnd;
   options.stopped_status = kSavedAndStopped;
+  options.flawed_status = kNotCopied;
   return options;
-}
-
-bool can_run_on(const Recipe& recipe, int ranks) {
-  try {
-    check_plan(recipe, ranks);
-    return true;
-  } catch (const InputError&) {
-    return false;
-  }
 }
 
 /// What restarts are allowed where ranks are started, on one host or several.
 RestartOptions restart_options(const Recipe& recipe, const TrainArguments& arguments, const RankCounts& counts,
-                               const HostPlan& plan) {
+                               const HostPlan& plan, const std::shared_ptr<RanksThatFit>& fit) {
   RestartOptions options{.limits = {.restarts = static_cast<int>(recipe.run.restarts)}, .grow_after_s = arguments.grow_after_s};
-  options.limits.fits = [recipe](int ranks) { return can_run_on(recipe, ranks); };
+  options.limits.fits = [fit](int ranks) { return fit->ask(ranks); };
   options.limits.least_ranks = counts.least;
   options.limits.most_ranks = counts.most;
   options.keeps_state = recipe.run.restarts > 0 && static_cast<bool>(recipe.save.memory_every);
   if (plan.kind == HostPlan::Kind::head) {  // what the hosts bear, each a number of its own
     options.limits.most_ranks = options.limits.least_ranks = 0;
-    options.check = [recipe](int ranks) { check_plan(recipe, ranks); };
+    options.check = [fit](int ranks) { fit->check(ranks); };
   }
   return options;
 }
@@ -188,11 +92,47 @@ int start_ranks(const Recipe& recipe, const TrainArguments& arguments, const Ran
   if (plan.kind != HostPlan::Kind::one) check_rank_total(place, counts.most);
   LaunchOptions options = launch_options(recipe, arguments);
   options.num_ranks = counts.most;
-  return launch_ranks(std::move(options), restart_options(recipe, arguments, counts, plan), place);
+  const auto fit = std::make_shared<RanksThatFit>([recipe](int ranks) { check_plan(recipe, ranks); });
+  int status = 1;
+  try {
+    status = launch_ranks(std::move(options), restart_options(recipe, arguments, counts, plan, fit), place);
+  } catch (const std::exception& error) {
+    if (!fit->is_busy()) throw;
+    fmt::print(stderr, "weft: {}\n", printable(error.what()));
+  }
+  if (fit->is_busy()) leave_threads(status);  // nobody waits for the answer any more
+  return status;
 }
 
-int run_train(const TrainArguments& arguments) {
+/// Options that nothing reads beside the others. `joins`: something else has started this rank.
+void refuse_unread(const TrainArguments& arguments, const Recipe& recipe, const RankCounts& counts, const HostPlan& plan,
+                   bool joins) {
+  const HostOptions& hosts = arguments.hosts;
+  const bool is_told_ranks = !arguments.ranks.empty() || plan.kind != HostPlan::Kind::one;
+  if (hosts.has("--prefix") && !is_told_ranks && (joins || recipe.run.restarts == 0)) {
+    throw InputError("--prefix is for ranks that are started from here: add -n, or leave it out");
+  }
+  const bool varies = counts.least < counts.most || plan.nodes.least < plan.nodes.most;
+  if (hosts.has("--grow-after") && (!varies || recipe.save.folder.empty())) {
+    throw InputError(
+        varies ? "--grow-after: the run saves before more ranks are tried; set save.folder, or leave it out"
+               : "--grow-after is for fewer ranks than all: tell the fewest and the most, as in -n 2:4 or --nodes 2:4");
+  }
+  if (hosts.has("--restarts") && joins && !is_rank_of_launcher()) {
+    throw InputError("--restarts is for ranks that weft starts; something else has started these, and starts them again");
+  }
+  const bool begins = recipe.run.resume == "none" || (recipe.run.resume == "auto" && recipe.save.folder.empty());
+  if (arguments.resume_anyway && begins) {
+    throw InputError("--resume-anyway: there is nothing to go on from; set save.folder, or name a checkpoint with --resume");
+  }
+}
+
+int run_train(TrainArguments& arguments) {
+  const HostOptions& hosts = arguments.hosts;
+  if (!arguments.ranks.empty() || !hosts.hosts.empty() || !hosts.host_file.empty()) leave_outer_place(hosts);
   Recipe recipe = load_recipe(arguments.recipe, arguments.overrides);
+  arguments.hosts.health.run = std::filesystem::path(arguments.recipe).stem().string();
+  use_ports(recipe);
   if (!arguments.resume.empty()) recipe.run.resume = arguments.resume;
   if (arguments.restarts) recipe.run.restarts = *arguments.restarts;
   // Before ranks are started, so that a mistake is told once and at once.
@@ -201,12 +141,14 @@ int run_train(const TrainArguments& arguments) {
   const bool several = plan.kind != HostPlan::Kind::one;
   const bool joins = !several && arguments.ranks.empty() && rank_environment().has_value();
   const RankCounts counts = rank_counts(arguments.ranks, plan);
+  refuse_unread(arguments, recipe, counts, plan, joins);
   if (!arguments.ranks.empty() || several) {
     // With --nodes other hosts may bear other numbers of ranks: the head checks once all have told theirs.
     if (!several || plan.kind == HostPlan::Kind::ssh) check_plan(recipe, counts.most);
     if (plan.kind != HostPlan::Kind::agent) check_outputs(arguments);
   }
-  if (several || (!joins && recipe.run.restarts > 0) || counts.most > 1 || counts.least < counts.most) {
+  const bool is_launched = !joins && (recipe.run.restarts > 0 || arguments.hosts.prefix);
+  if (several || is_launched || counts.most > 1) {
     return start_ranks(recipe, arguments, counts, plan);
   }
   return train_here(recipe, arguments.ranks.empty() ? World::from_environment(timeout_of(recipe)) : World(), arguments);
@@ -235,7 +177,7 @@ void add_restart_options(CLI::App& command, TrainArguments& arguments) {
       .add_option("--grow-after", arguments.grow_after_s,
                   "With -n 2:4, seconds on fewer ranks until all are tried again; twice as long each time")
       ->capture_default_str()
-      ->check(CLI::Range(1e-3, 1e9));
+      ->check(number_range(1e-3, 1e9));
   command.add_option("--resume", arguments.resume,
                      "\"auto\": go on from the newest checkpoint in save.folder, if there is one; \"none\": begin anew; or the "
                      "checkpoint to go on from. Instead of run.resume");
@@ -259,7 +201,8 @@ void add_train(CLI::App& app, int& status) {
   add_restart_options(*command, *arguments);
   add_host_options(*command, arguments->hosts);
   command->footer(
-      "The recipe's keys are in docs/recipes.md. Ctrl-C ends all ranks, a second one at once.\n"
+      "The recipe's keys are in docs/recipes.md. Ctrl-C, as SIGTERM, ends all ranks; with save.folder they save first. A\n"
+      "second one ends them at once.\n"
       "\n"
       "Examples:\n"
       "  weft train recipes/fashion_mnist.toml -n 2\n"

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "weft/base/launcher_variables.h"
 #include "weft/cli/commands.h"
 #include "weft/cli/heading.h"
 #include "weft/cli/output.h"
@@ -56,7 +57,7 @@ int verify_here(const Recipe& recipe, const World& world, const VerifyArguments&
   const bool leads = world.rank() == 0;
   CompareRecipeOptions options{.steps = arguments.steps, .exact = arguments.exact};
   if (leads && !arguments.json) {
-    write_out(heading(recipe, resolve(recipe, world.size())) + "\n");
+    write_out(wrapped(heading(recipe, resolve(recipe, world.size())), 2) + "\n");
     options.on_run = [](const std::string& run) { write_out(fmt::format("running on {}\n", run)); };
   }
   const LayoutComparison comparison = compare_recipe(recipe, world, options);
@@ -68,6 +69,7 @@ int verify_here(const Recipe& recipe, const World& world, const VerifyArguments&
 }
 
 int run_verify(const VerifyArguments& arguments) {
+  if (arguments.num_ranks) leave_outer_place();
   const Recipe recipe = load_recipe(arguments.recipe, arguments.overrides);
   if (arguments.num_ranks) check_plan(recipe, *arguments.num_ranks);
   int found = 0;

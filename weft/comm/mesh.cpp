@@ -7,6 +7,8 @@
 #include <set>
 
 #include "weft/base/error.h"
+#include "weft/base/port_range.h"
+#include "weft/base/time_limit.h"
 #include "weft/comm/c10d/c10d_backends.h"
 #include "weft/comm/call/backend.h"
 #include "weft/comm/host/host_name.h"
@@ -58,6 +60,16 @@ void check_shm(const GroupPlan& plan) {
                                plan.axis.name, plan.options.device.str()));
 }
 
+std::shared_ptr<Backend> make_nccl(const GroupPlan& plan) {
+  if (const auto range = port_range()) {
+    throw InputError(
+        fmt::format("group \"{}\": NCCL takes any port, whatever WEFT_PORTS or run.ports say ({}-{}): leave them out, and "
+                    "narrow what the system hands out on each host: sysctl net.ipv4.ip_local_port_range=\"{} {}\"",
+                    plan.axis.name, range->first, range->last, range->first, range->last));
+  }
+  return make_nccl_backend(plan);
+}
+
 std::shared_ptr<Backend> make_backend(const GroupPlan& plan) {
   const bool one_host = on_one_host(plan.hosts);
   switch (plan.options.backend) {
@@ -67,11 +79,11 @@ std::shared_ptr<Backend> make_backend(const GroupPlan& plan) {
     case BackendKind::gloo:
       return make_gloo_backend(plan);
     case BackendKind::nccl:
-      return make_nccl_backend(plan);
+      return make_nccl(plan);
     case BackendKind::automatic:
       break;
   }
-  if (plan.options.device.is_cuda()) return make_nccl_backend(plan);
+  if (plan.options.device.is_cuda()) return make_nccl(plan);
   if (one_host) {
     check_shm(plan);
     return make_shm_backend(plan);
@@ -136,8 +148,10 @@ Axis Mesh::join(const std::vector<std::string>& names) const {
   return result;
 }
 
-Group Mesh::group(const Axis& axis, const GroupOptions& options) const {
-  if (world_.size() == 1) return Group(options.device);
+Group Mesh::group(const Axis& axis, const GroupOptions& given) const {
+  if (world_.size() == 1) return Group(given.device);
+  GroupOptions options = given;
+  options.timeout = time_limit(given.timeout);  // which others add to their clocks
   const Deadline deadline = options.timeout;
   Store store = world_.next_group_store().within(deadline);
   try {

@@ -1,6 +1,7 @@
 #include "weft/data/loader.h"
 
 #include <ATen/Context.h>
+#include <ATen/Parallel.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +17,9 @@
 #include "weft/base/default_floats.h"
 #include "weft/base/error.h"
 #include "weft/base/math.h"
+#include "weft/base/openmp.h"
 #include "weft/base/stopwatch.h"
+#include "weft/base/time_limit.h"
 #include "weft/data/micro_batches.h"
 
 namespace weft {
@@ -185,6 +188,8 @@ void Loader::State::start() {
   while (static_cast<int>(threads.size()) < options.workers) {
     threads.emplace_back([self = shared_from_this()] {
       const DefaultFloats floats;
+      at::get_num_threads();  // which LibTorch sets for a thread that first asks
+      set_openmp_threads(1);  // workers are the loader's threads: none has a pool of its own
       self->work();
       std::lock_guard lock(self->mutex);
       ++self->ended;
@@ -198,7 +203,7 @@ Batch Loader::State::take() {
   std::unique_lock lock(mutex);
   if (threads.empty()) start();  // not before: a rank in the middle of a pipeline asks for none
   const Stopwatch waiting;
-  const auto limit = std::chrono::duration<double>(options.timeout_s);
+  const std::chrono::milliseconds limit = time_limit(options.timeout_s);
   if (!made.wait_for(lock, limit, [&] { return slot(given).full; })) {
     throw Error(fmt::format("loader: the dataset took longer than {} s for a micro-batch; check the disk it reads from",
                             options.timeout_s));
@@ -237,7 +242,7 @@ Loader::~Loader() {
   std::unique_lock lock(s.mutex);
   s.stopping = true;
   s.taken.notify_all();
-  const auto limit = std::chrono::duration<double>(std::min(s.options.timeout_s, kLongestEnd_s));
+  const std::chrono::milliseconds limit = time_limit(std::min(s.options.timeout_s, kLongestEnd_s));
   const bool all_ended = s.made.wait_for(lock, limit, [&] { return s.ended == s.threads.size(); });
   lock.unlock();
   for (std::thread& thread : s.threads) all_ended ? thread.join() : thread.detach();

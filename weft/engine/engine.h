@@ -11,6 +11,8 @@
 // losses agree on it before the first step, in 8 bytes from one of them.
 #pragma once
 
+#include <c10/util/FunctionRef.h>
+
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -27,6 +29,9 @@ namespace weft {
 
 class EvaluationSum;
 class StepRun;
+
+/// Is called with what the last block puts out for a micro-batch, and where its first sample stands among all.
+using VisitOutputs = std::function<void(int64_t first_sample, const Tensors& outputs)>;
 
 /// Is called with a block and its optimizer state.
 using VisitState = std::function<void(int block, std::vector<at::Tensor>& optimizer)>;
@@ -77,14 +82,20 @@ class Engine {
   /// stages. The loss has the same bits whatever the number of ranks. Collective over all ranks; on all of them throws
   /// NumericError when a loss is not finite, and InputError when no target counted.
   EvaluationResult evaluate(const EvaluationPart& part, const NextMicroBatch& next);
+  /// The same forward, of which every rank of a pipeline visits the outputs, as losses take them, first micro-batch to last:
+  /// whole, where ranks of tp or cp have parts (whole_outputs.h), and sent on by the last stage. With `gathered` every rank
+  /// visits those of all ranks, round by round: of each its next micro-batch, in the order of data-parallel ranks.
+  void predict(const EvaluationPart& part, const NextMicroBatch& next, bool gathered, const VisitOutputs& visit);
 
  private:
+  struct Forwarded;
   void with_state(int block, const VisitState& visit, bool changes);
   void gather_for(int block);
   Tensors forward(int block, const Tensors& inputs, const Context& context);
   Tensors forward_all(const MicroBatch& batch, bool mine, const Context& context);
   int64_t most_to_evaluate(int64_t mine) const;
-  void evaluate_one(int64_t place, const MicroBatch& batch, bool mine, const Context& context, EvaluationSum& sum);
+  void forward_part(const EvaluationPart& part, const NextMicroBatch& next, c10::function_ref<void(Forwarded&)> done);
+  void add_loss(const Forwarded& forwarded, EvaluationSum& sum) const;
   at::Device device() const;
 
   FlatModel& model_;

@@ -1,10 +1,12 @@
-// Engine's evaluation: forward only, of a set that is divided over ranks.
+// Engine's evaluation and prediction: forward only, of a set that is divided over ranks.
 #include <ATen/ops/tensor.h>
 #include <c10/core/GradMode.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <chrono>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "weft/base/error.h"
@@ -13,7 +15,7 @@
 #include "weft/engine/keyed_calls.h"
 #include "weft/engine/own_tokens.h"
 #include "weft/engine/run.h"
-#include "weft/engine/unchanged.h"
+#include "weft/engine/whole_outputs.h"
 #include "weft/nn/graph.h"
 #include "weft/program/axes.h"
 
@@ -26,7 +28,7 @@ const Group& everyone(const Program& program, const EngineOptions& options) { re
 Context evaluation_context(const EngineOptions& options, const EvaluationPart& part, int64_t place) {
   return {.seed = options.seed,
           .step = part.steps_done,
-          .first_sample = place * part.micro_batch,
+          .first_sample = part.samples_before + place * part.micro_batch,
           .training = false,
           .tp = options.groups.along(kTensorAxis),
           .cp = options.groups.along(kContextAxis),
@@ -79,11 +81,7 @@ void Engine::gather_for(int block) {
 
 Tensors Engine::forward(int block, const Tensors& inputs, const Context& context) {
   model_.statistics(block);  // brings those up to date that are kept apart
-  const UnchangedParameters parameters(model_, block);
-  Tensors outputs;
-  keyed_call(model_, block, context, "", [&] { outputs = without_gaps(model_.block(block).forward(inputs, context)); });
-  parameters.check();
-  return outputs;
+  return run_->calls.forward(block, inputs, context);
 }
 
 /// Through the stages of all pipeline ranks; what this rank's last block hands on, empty when that is sent.
@@ -121,35 +119,105 @@ int64_t Engine::most_to_evaluate(int64_t mine) const {
   return count.item<int64_t>();
 }
 
-void Engine::evaluate_one(int64_t place, const MicroBatch& batch, bool mine, const Context& context, EvaluationSum& sum) {
-  const Tensors outputs = widen(forward_all(batch, mine, context));
-  if (!mine || stage_ranks_.back() != pp_rank_) return;
-  const Model& model = model_.model();
-  const Loss& told = model.evaluation_loss ? model.evaluation_loss : model.loss;
-  keyed_loss_call(model_, context, "", [&] {
-    const LossValue loss = told(outputs, batch.target, context);
-    const auto count = [&](const Hits& hits) { return hits ? hits(outputs, batch.target, context) : 0; };
-    sum.add(place,
-            {.loss = loss.sum.item<double>(), .count = loss.count, .hits = count(model.hits), .top5 = count(model.top5)});
-  });
-}
+/// What came of a micro-batch, or that this rank has none where others do.
+struct Engine::Forwarded {
+  int64_t place = 0;       ///< in the set
+  bool mine = false;       ///< this rank has it
+  int64_t samples = 0;     ///< of it, on first and last stages
+  Tensors outputs = {};    ///< of the last block, on its rank, as losses take them
+  at::Tensor target = {};  ///< there too
+  Context context = {};
+};
 
-EvaluationResult Engine::evaluate(const EvaluationPart& part, const NextMicroBatch& next) {
+/// Calls `done` on all ranks the same number of times: that of the rank with most micro-batches.
+void Engine::forward_part(const EvaluationPart& part, const NextMicroBatch& next, c10::function_ref<void(Forwarded&)> done) {
   c10::NoGradGuard no_grad;
   const bool is_first = stage_ranks_.front() == pp_rank_, is_last = stage_ranks_.back() == pp_rank_;
-  EvaluationSum sum;
   const int64_t most = most_to_evaluate(part.count);
   LivenessCheck check(everyone(*program_, options_), device());
   for (int64_t i = 0; i < most; ++i) {
-    const bool mine = i < part.count;
+    Forwarded forwarded{.place = part.first + i, .mine = i < part.count};
+    forwarded.context = evaluation_context(options_, part, forwarded.place);
     MicroBatch batch;
-    if (mine && (is_first || is_last)) batch = own_tokens(next(), options_.groups.along(kContextAxis));
+    if (forwarded.mine && (is_first || is_last)) batch = own_tokens(next(), options_.groups.along(kContextAxis));
+    if (!batch.inputs.empty()) forwarded.samples = batch.inputs.front().size(0);
     if (!is_first) batch.inputs.clear();
-    const int64_t place = part.first + i;
-    evaluate_one(place, batch, mine, evaluation_context(options_, part, place), sum);
+    Tensors outputs = forward_all(batch, forwarded.mine, forwarded.context);
+    if (forwarded.mine && is_last) forwarded.outputs = widen(outputs);
+    forwarded.target = batch.target;
+    done(forwarded);
     check.micro_batch_done();
   }
+}
+
+void Engine::add_loss(const Forwarded& forwarded, EvaluationSum& sum) const {
+  if (!forwarded.mine || stage_ranks_.back() != pp_rank_) return;
+  const Model& model = model_.model();
+  const Tensors& outputs = forwarded.outputs;
+  const at::Tensor& target = forwarded.target;
+  const Context& context = forwarded.context;
+  const Loss& told = model.evaluation_loss ? model.evaluation_loss : model.loss;
+  try {
+    const LossValue loss = run_->calls.loss(told, outputs, target, context, context);
+    keyed_loss_call(model_, context, " hits", [&] {
+      const auto count = [&](const Hits& hits) { return hits ? hits(outputs, target, context) : 0; };
+      sum.add(forwarded.place,
+              {.loss = loss.sum.item<double>(), .count = loss.count, .hits = count(model.hits), .top5 = count(model.top5)});
+    });
+  } catch (const InputError& error) {
+    throw InputError(fmt::format("evaluation, micro-batch {}: {}", forwarded.place, error.what()));
+  }
+}
+
+EvaluationResult Engine::evaluate(const EvaluationPart& part, const NextMicroBatch& next) {
+  EvaluationSum sum;
+  forward_part(part, next, [&](const Forwarded& forwarded) { add_loss(forwarded, sum); });
   return sum.total(everyone(*program_, options_), device(), part.steps_done);
+}
+
+namespace {
+
+/// Gives the tensors of the rank at place `root` to all of `group`, whose transfers these are.
+void hand_round(Tensors& tensors, int root, const Group& group, Transfers& transfers) {
+  if (group.size() == 1) return;
+  const std::string what = "predictions";
+  transfers.begin();
+  if (group.rank() != root) {
+    transfers.receive_batch(root, tensors, what).wait();
+    return;
+  }
+  for (int peer = 0; peer < group.size(); ++peer) {
+    if (peer != root) transfers.send_batch(peer, tensors, what).wait();
+  }
+}
+
+}  // namespace
+
+void Engine::predict(const EvaluationPart& part, const NextMicroBatch& next, bool gathered, const VisitOutputs& visit) {
+  const Group &pipeline = options_.groups.along(kPipelineAxis), &data = options_.groups.along(kDataAxes);
+  Transfers between_data_ranks(data, device());
+  forward_part(part, next, [&](Forwarded& forwarded) {
+    Tensors& outputs = forwarded.outputs;
+    if (forwarded.mine) {
+      if (stage_ranks_.back() == pp_rank_)
+        outputs = whole_outputs(model_, std::move(outputs), forwarded.samples, forwarded.context);
+      hand_round(outputs, stage_ranks_.back(), pipeline, run_->transfers);
+    }
+    const int64_t first_sample = forwarded.context.first_sample;
+    if (!gathered || data.size() == 1) {
+      if (forwarded.mine) visit(first_sample, outputs);
+      return;
+    }
+    if (forwarded.mine) outputs.push_back(at::tensor({first_sample}, at::kLong).to(device()));
+    for (int rank = 0; rank < data.size(); ++rank) {
+      Tensors theirs = rank == data.rank() ? outputs : Tensors();
+      hand_round(theirs, rank, data, between_data_ranks);
+      if (theirs.empty()) continue;  // it had none left
+      const int64_t first = theirs.back().item<int64_t>();
+      theirs.pop_back();
+      visit(first, theirs);
+    }
+  });
 }
 
 }  // namespace weft

@@ -1,7 +1,9 @@
 #include "weft/engine/keyed_calls.h"
 
+#include <c10/util/Exception.h>
 #include <fmt/format.h>
 
+#include "weft/base/error.h"
 #include "weft/nn/keyed_generators.h"
 
 namespace weft {
@@ -13,6 +15,17 @@ RandomKey key_of(const Context& context, const std::string& name, const std::str
   return random_key(context.seed, text, context.step);
 }
 
+/// What LibTorch throws does not say where.
+void with_name(const std::string& name, c10::function_ref<void()> call) {
+  try {
+    call();
+  } catch (const c10::OutOfMemoryError&) {
+    throw;
+  } catch (const c10::Error& error) {
+    throw Error(fmt::format("{}: {}", name, error.what_without_backtrace()));
+  }
+}
+
 }  // namespace
 
 void keyed_call(const FlatModel& model, int block, const Context& context, const std::string& part,
@@ -20,11 +33,16 @@ void keyed_call(const FlatModel& model, int block, const Context& context, const
   const std::string& name = model.model().blocks[block].name;
   const std::string own = random_name_of(model.block(block));
   const RandomKey key = key_of(context, own.empty() ? name : own, part);
-  with_keyed_generators(key, fmt::format("block '{}'", name), model.options().device, call);
+  const auto keyed = [&] { with_keyed_generators(key, fmt::format("block '{}'", name), model.options().device, call); };
+  if (part.empty()) return keyed();
+  with_name(fmt::format("the{} of block '{}'", part, name), keyed);
 }
 
 void keyed_loss_call(const FlatModel& model, const Context& context, const std::string& part, c10::function_ref<void()> call) {
-  with_keyed_generators(key_of(context, "the loss", part), "the loss", model.options().device, call);
+  const RandomKey key = key_of(context, "the loss", part);
+  const auto keyed = [&] { with_keyed_generators(key, "the loss", model.options().device, call); };
+  if (part.empty()) return keyed();
+  with_name(fmt::format("the{} of the loss", part), keyed);
 }
 
 }  // namespace weft

@@ -11,7 +11,8 @@
 namespace weft {
 
 /// Runs `call`, which belongs to the block, with what it draws keyed by (seed, step, name, sample) of the context; an
-/// evaluation's numbers are others than a step's. `part` tells apart what is run of a block: "" for its forward.
+/// evaluation's numbers are others than a step's. `part` tells apart what is run of a block: "" for its forward, whose errors
+/// the caller names; those that LibTorch throws in others (" backward") begin with part and block.
 void keyed_call(const FlatModel& model, int block, const Context& context, const std::string& part,
                 c10::function_ref<void()> call);
 

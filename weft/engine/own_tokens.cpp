@@ -17,7 +17,7 @@ MicroBatch own_tokens(MicroBatch batch, const Group& cp) {
     x = take_shards(x, 1, zigzag(x.size(1), cp.size(), cp.rank()));
   };
   for (at::Tensor& input : batch.inputs) cut(input, "inputs");
-  cut(batch.target, "targets");
+  if (batch.target.defined()) cut(batch.target, "targets");
   return batch;
 }
 

@@ -7,8 +7,8 @@
 namespace weft {
 
 /// This rank's part of the sequences, by the zig-zag cut (nn/sequence_shards.h): inputs and target [samples, tokens, ...]
-/// become [samples, its tokens, ...]. The batch itself in a group of one. Throws InputError for tensors without tokens, or a
-/// number of them that cannot be cut so.
+/// become [samples, its tokens, ...]; a target that is undefined stays so. The batch itself in a group of one. Throws
+/// InputError for tensors without tokens, or a number of them that cannot be cut so.
 MicroBatch own_tokens(MicroBatch batch, const Group& cp);
 
 }  // namespace weft

@@ -20,12 +20,13 @@ struct InstructionTime {
   double end_s = 0.0;    ///< where it runs beside others: when somebody was done waiting for it
 };
 
-/// What a rank evaluates: the set's micro-batches [first, first + count), the same on all ranks of a pipeline.
+/// What a rank evaluates, or predicts: the set's micro-batches [first, first + count), the same on all ranks of a pipeline.
 struct EvaluationPart {
-  int64_t first = 0;        ///< the first micro-batch, counted over all ranks
-  int64_t count = 0;        ///< micro-batches; may be none
-  int64_t micro_batch = 1;  ///< samples of one, by which random numbers are keyed
-  int64_t steps_done = 0;   ///< for these too, and for errors
+  int64_t first = 0;           ///< the first micro-batch, counted over all ranks
+  int64_t count = 0;           ///< micro-batches; may be none
+  int64_t micro_batch = 1;     ///< samples of one, by which random numbers are keyed
+  int64_t steps_done = 0;      ///< for these too, and for errors
+  int64_t samples_before = 0;  ///< that come before the set's first micro-batch, for these too
 };
 
 /// What came of an evaluation; the same on every rank.

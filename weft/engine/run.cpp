@@ -41,7 +41,8 @@ MemoryCategory category_of(const Instruction& x) {
 }  // namespace
 
 StepRun::StepRun(FlatModel& model, const Program& program, Updater& updater, const EngineOptions& options)
-    : weights(model, program, options),
+    : calls(model),
+      weights(model, program, options),
       transfers(options.groups.along(kPipelineAxis), model.options().device, program.told > 0),
       clock(model.options().device),
       model_(model),

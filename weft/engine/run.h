@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "weft/base/exact_sum.h"
+#include "weft/engine/block_call.h"
 #include "weft/engine/engine_options.h"
 #include "weft/engine/micro_batch.h"
 #include "weft/engine/results.h"
@@ -16,7 +17,6 @@
 #include "weft/engine/transfers.h"
 #include "weft/engine/updater.h"
 #include "weft/engine/whole_weights.h"
-#include "weft/nn/flat.h"
 #include "weft/nn/graph.h"
 #include "weft/nn/split_backward.h"
 #include "weft/program/program.h"
@@ -49,6 +49,7 @@ class StepRun {
   int64_t nominal_targets() const { return nominal_targets_; }  ///< 0: not known yet, or not to this rank
   void set_nominal_targets(int64_t targets) { nominal_targets_ = targets; }
 
+  BlockCalls calls;
   WholeWeights weights;
   Transfers transfers;
   StepClock clock;
@@ -140,8 +141,7 @@ class StepRun {
   ExactSum squares_;                 ///< of the small batches' gradients: what this rank has of them, then all
   at::Tensor losses_;                ///< [3, pieces of all micro-batches] float64 on the host: sums, counts, nominal targets
   int64_t nominal_targets_ = 0;      ///< of a micro-batch, on ranks that compute losses; 0: not known yet
-  bool loss_summed_ = false;
-  bool loss_settled_ = false;
+  bool loss_summed_ = false, loss_settled_ = false;
   StepResult result_;
   double divisor_ = 1.0;
   std::vector<std::vector<int>> optimizer_rooms_;  ///< by block and state, where those are offloaded

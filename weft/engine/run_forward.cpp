@@ -1,58 +1,18 @@
 // The part of a step that loads micro-batches and runs forward.
 #include <ATen/ops/sub.h>
 #include <c10/core/GradMode.h>
-#include <c10/util/Exception.h>
 #include <fmt/core.h>
 
 #include <optional>
-#include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "weft/base/error.h"
-#include "weft/engine/keyed_calls.h"
 #include "weft/engine/own_tokens.h"
 #include "weft/engine/run.h"
-#include "weft/engine/unchanged.h"
 #include "weft/nn/graph.h"
 
 namespace weft {
-
-namespace {
-
-std::string in_forward(const std::string& block, std::string_view what) {
-  return fmt::format("the forward of block '{}': {}", block, what);
-}
-
-/// Forward of a block, which may not change its inputs: they may be computed with once more, or lie in a batch of the user's.
-/// Autograd sees that itself only where an input takes a gradient.
-Tensors forward_unchanged(const FlatModel& model, int block, const Tensors& inputs, const Context& context) {
-  const std::string& name = model.model().blocks[block].name;
-  std::vector<uint32_t> before;
-  for (const at::Tensor& input : inputs) before.push_back(version_of(input));
-  Tensors outputs;
-  try {
-    keyed_call(model, block, context, "", [&] { outputs = without_gaps(model.block(block).forward(inputs, context)); });
-  } catch (const c10::OutOfMemoryError&) {
-    throw;
-  } catch (const InputError& error) {
-    if (std::string_view(error.what()).starts_with("batch norm: ")) throw InputError(in_forward(name, error.what()));
-    throw;
-  } catch (const c10::Error& error) {
-    const std::string text = error.what_without_backtrace();
-    if (text.find("more than 1 value per channel") == std::string::npos) throw Error(in_forward(name, text));
-    throw InputError(in_forward(name, text + "; make micro-batches larger (batch.micro)"));
-  }
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (version_of(inputs[i]) == before[i]) continue;
-    throw InputError(
-        fmt::format("model: the forward of block '{}' changed its input {} in place; make a new tensor instead", name, i));
-  }
-  return outputs;
-}
-
-}  // namespace
 
 void StepRun::load(int micro, const NextMicroBatch& next) {
   if (micro != loaded_++) {
@@ -84,12 +44,7 @@ int64_t StepRun::first_sample(int micro) const {
 /// gradient. Computing a block again changes nothing once more.
 Tensors StepRun::run_block(int block, InFlight& flight, const Context& context) {
   const GroupRange range = model_.statistics_range(block);
-  const auto forward = [&] {
-    const UnchangedParameters parameters(model_, block);
-    Tensors outputs = forward_unchanged(model_, block, flight.inputs[block], context);
-    parameters.check();
-    return outputs;
-  };
+  const auto forward = [&] { return calls.forward(block, flight.inputs[block], context); };
   if (range.begin == range.end) return forward();
   // The graph keeps the statistics for backward but, while training, does not read them.
   at::Tensor statistics = model_.statistics(block);

@@ -50,10 +50,8 @@ LossValue StepRun::loss_of(const Tensors& outputs, const at::Tensor& target, int
   const Context context = context_of(micro);
   Context keyed = context;
   keyed.first_sample += piece * (options_.micro_batch / options_.batch_pieces);
-  LossValue value;
   try {
-    keyed_loss_call(model_, keyed, "", [&] { value = model_.model().loss(outputs, target, context); });
-    return value;
+    return calls.loss(model_.model().loss, outputs, target, context, keyed);
   } catch (const InputError& error) {
     throw InputError(fmt::format("step {}, micro-batch {}: {}", step_ + 1, options_.first_micro_batch + micro, error.what()));
   }

@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <poll.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -43,9 +44,11 @@ std::optional<int> number_of(const char* variable) { return parse_number<int>(en
 bool report_error(std::string_view text, Blame blame, int culprit) {
   const std::optional<int> fd = number_of("WEFT_ERROR_FD"), rank = number_of("RANK");
   if (!fd || !rank) return false;
-  // The variable may have outlived the pipe (a grandchild whose descriptors were closed): never write into another file.
+  // The variable may have outlived the pipe (a grandchild whose descriptors were closed): never write into another file or
+  // pipe.
   struct stat status {};
   if (*fd <= 2 || fstat(*fd, &status) != 0 || !S_ISFIFO(status.st_mode)) return false;
+  if (env_string("WEFT_ERROR_PIPE") != fmt::to_string(status.st_ino)) return false;
   const std::string who = blame == Blame::self ? "self" : culprit < 0 ? "peer" : fmt::format("peer:{}", culprit);
   std::string line = fmt::format("{} {} {} {}", monotonic_ns(), *rank, who, text);
   for (char& c : line) {
@@ -67,6 +70,12 @@ ErrorPipe::ErrorPipe() {
   write_end_ = FileDescriptor(ends[1]);
   // Only the launcher's end: a rank may wait for room.
   fcntl(ends[0], F_SETFL, O_NONBLOCK);
+}
+
+std::vector<std::string> ErrorPipe::environment() const {
+  struct stat status {};
+  fstat(write_end_.get(), &status);
+  return {fmt::format("WEFT_ERROR_FD={}", write_end_.get()), fmt::format("WEFT_ERROR_PIPE={}", status.st_ino)};
 }
 
 std::vector<RankError> ErrorPipe::receive() {

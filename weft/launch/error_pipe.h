@@ -25,8 +25,8 @@ struct RankError {
   std::string text;           ///< one line
 };
 
-/// Tells the launcher why this process is about to end. False when no launcher listens (WEFT_ERROR_FD is not set or is no
-/// pipe): then it is for the caller to print. Long texts are cut, line ends become blanks.
+/// Tells the launcher why this process is about to end. False when no launcher listens (WEFT_ERROR_FD is not set, or names no
+/// pipe of a launcher that lives): then it is for the caller to print. Long texts are cut, line ends become blanks.
 /// `culprit`: see RankError.
 bool report_error(std::string_view text, Blame blame = Blame::self, int culprit = -1);
 
@@ -36,8 +36,10 @@ class ErrorPipe {
   ErrorPipe();
   /// The end that the launcher polls; does not block.
   int read_end() const { return read_end_.get(); }
-  /// The end that ranks inherit, as WEFT_ERROR_FD says.
+  /// The end that ranks inherit.
   int write_end() const { return write_end_.get(); }
+  /// By which they know it: "WEFT_ERROR_FD=7", and the number that the system gave the pipe.
+  std::vector<std::string> environment() const;
   /// The messages that have come in since the last call; never blocks. Lines that are no message are ignored.
   std::vector<RankError> receive();
 

@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -48,9 +49,9 @@ class Hosts {
   /// Ranks of the fewest hosts that a launch may be made on, of those that are there now the ones with the fewest.
   virtual int least_capacity() const = 0;
   /// Waits until all hosts are there; at a second call, or once the deadline has passed, also where those that are there do, as
-  /// `enough` says of their capacity. Returns the signal that came meanwhile, 0 for none. Throws Error that names the missing
-  /// ones when the deadline has passed.
-  virtual int gather(SignalWatch& signals, const std::function<bool(int capacity)>& enough) = 0;
+  /// `enough` says of their capacity, which is waited for while it says nothing yet. Returns the signal that came meanwhile, 0
+  /// for none. Throws Error that names the missing ones when the deadline has passed.
+  virtual int gather(SignalWatch& signals, const std::function<std::optional<bool>(int capacity)>& enough) = 0;
 
  protected:
   Hosts() = default;

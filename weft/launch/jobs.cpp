@@ -9,11 +9,14 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <optional>
 
 #include "weft/base/error.h"
+#include "weft/base/launcher_variables.h"
 #include "weft/base/monotonic.h"
+#include "weft/base/time_limit.h"
 #include "weft/launch/guardian.h"
 #include "weft/launch/rank_process.h"
 #include "weft/launch/signal_watch.h"
@@ -21,15 +24,14 @@
 namespace weft {
 namespace {
 
-/// This process's environment, with some variables set; what tells a rank of its world is left out: a job is none.
+/// This process's environment, with some variables set; what tells a rank or a host of its place is left out: a job has none.
 std::vector<std::string> job_environment(const std::vector<std::string>& set) {
-  const auto key_of = [](const std::string& entry) { return entry.substr(0, entry.find('=') + 1); };
+  const auto name_of = [](const std::string& entry) { return entry.substr(0, entry.find('=')); };
   std::vector<std::string> result;
   for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string key = key_of(*entry);
-    const bool is_set = std::any_of(set.begin(), set.end(), [&](const std::string& other) { return key_of(other) == key; });
-    const bool is_rank = key == "WEFT_ERROR_FD=" || key == "WEFT_STORE=" || key == "WEFT_BOARD=" || key == "RANK=";
-    if (!is_set && !is_rank) result.emplace_back(*entry);
+    const std::string name = name_of(*entry);
+    const bool is_set = std::any_of(set.begin(), set.end(), [&](const std::string& other) { return name_of(other) == name; });
+    if (!is_set && !is_launcher_variable(name, VariableScope::place)) result.emplace_back(*entry);
   }
   result.insert(result.end(), set.begin(), set.end());
   return result;
@@ -136,15 +138,13 @@ void JobGroup::reap() {
 }
 
 void JobGroup::on_signal(int signal) {
-  constexpr double kNanoseconds = 1e9;
   // Some parents (timeout, a terminal's shell) send a signal twice; that is not a second Ctrl-C.
-  constexpr int64_t kSamePress = 200'000'000;
   const int64_t now = monotonic_ns();
-  if (interrupt_ != 0 && now - interrupt_ns_ < kSamePress) return;
+  if (interrupt_ != 0 && now - interrupt_ns_ < kSamePress_ns) return;
   if (interrupt_ != 0) return signal_all(SIGKILL);
   interrupt_ = signal;
   interrupt_ns_ = now;
-  deadline_ns_ = now + static_cast<int64_t>(options_.grace_s * kNanoseconds);
+  deadline_ns_ = now + std::chrono::nanoseconds(time_limit(options_.grace_s)).count();
   signal_all(SIGTERM);
 }
 

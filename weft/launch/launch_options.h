@@ -39,13 +39,22 @@ struct LaunchOptions {
   /// Told now and then, and asked whether ranks are to be sent SIGUSR1, once.
   std::function<bool()> ask_to_stop = {};
   int stopped_status = 0;  ///< of ranks that ended well because they were asked to, and then of launch(); 0: none
+  int done_status = 0;    ///< of ranks that have done their work and said what they could not say; launch() then has 1; 0: none
+  int flawed_status = 0;  ///< of ranks that ended well with something to tell by it, and then of launch(); 0: none
+  int interrupted = 0;    ///< the signal by which the run was asked to end before these ranks were started; 0: none
+  std::function<void(const std::string&)> tell = {};  ///< a line while ranks run; empty: nobody is told
 };
 
 /// What launch() tells beside its status.
 struct LaunchOutcome {
-  int status = 0;            ///< what launch() returns
-  std::string error = {};    ///< what it leaves there
-  bool interrupted = false;  ///< a signal to the launcher ended the ranks, not a failure
+  int status = 0;          ///< what launch() returns
+  std::string error = {};  ///< what it leaves there
+  int interrupted = 0;     ///< the signal to the launcher that ended the ranks; 0: none did
+  bool at_once = false;    ///< because a second one came, or its deadline
+  bool is_well = false;    ///< whatever the status: there is nothing to start again for
 };
+
+/// Of a run that a signal ended while no ranks were there.
+LaunchOutcome interrupted_by(int signal);
 
 }  // namespace weft

@@ -1,5 +1,7 @@
 #include "weft/launch/launcher.h"
 
+#include <fmt/format.h>
+
 #include <memory>
 #include <optional>
 #include <utility>
@@ -9,6 +11,7 @@
 #include "weft/launch/rank_limits.h"
 #include "weft/launch/rank_watch.h"
 #include "weft/launch/run_status.h"
+#include "weft/launch/signal_watch.h"
 
 namespace weft {
 
@@ -23,6 +26,10 @@ LaunchOutcome launch_once(const LaunchOptions& options) {
   if (options.status != nullptr) options.status->set_running(options.num_ranks);
   watch.watch();
   return watch.outcome();
+}
+
+LaunchOutcome interrupted_by(int signal) {
+  return {.status = 128 + signal, .error = fmt::format("ended by {}", signal_text(signal)), .interrupted = signal};
 }
 
 int launch(const LaunchOptions& options, std::string& error) {

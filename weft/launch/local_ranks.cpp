@@ -70,8 +70,8 @@ void LocalRanks::start(const HostStart& start) {
                                             .address = start.master_address,
                                             .port = start.master_port,
                                             .store = start.store,
-                                            .error_fd = errors_.write_end(),
                                             .threads = threads});
+    for (const std::string& variable : errors_.environment()) process.environment.push_back(variable);
     process.inherited.push_back(errors_.write_end());
     set_variables(process.environment, options_.environment);
     OutputPrefix::Ends output;

@@ -18,6 +18,7 @@ struct HostStart {
   int world = 1;               ///< ranks on all hosts
   std::string master_address;  ///< MASTER_ADDR
   int master_port = 0;         ///< MASTER_PORT
+  int restarts = 0;            ///< of the run so far
   std::string store = {};      ///< "ADDRESS:PORT" of WEFT_STORE; empty: nobody serves one
 };
 

@@ -6,13 +6,14 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
 
 #include "weft/base/environment.h"
 #include "weft/base/error.h"
+#include "weft/base/launcher_variables.h"
 #include "weft/launch/guardian.h"
 
 namespace weft {
@@ -95,19 +96,14 @@ std::vector<std::string> rank_environment(const RankVariables& variables) {
                                   fmt::format("LOCAL_RANK={}", variables.local_rank),
                                   fmt::format("LOCAL_WORLD_SIZE={}", variables.num_local_ranks),
                                   fmt::format("MASTER_ADDR={}", variables.address),
-                                  fmt::format("MASTER_PORT={}", variables.port),
-                                  fmt::format("WEFT_ERROR_FD={}", variables.error_fd)};
+                                  fmt::format("MASTER_PORT={}", variables.port)};
   if (!variables.store.empty()) own.push_back(fmt::format("WEFT_STORE={}/{}", variables.store, variables.port));
   if (!env_string("OMP_NUM_THREADS")) own.push_back(fmt::format("OMP_NUM_THREADS={}", variables.threads));
   std::vector<std::string> result;
+  // What tells of another place, an outer launcher's or that of this host's, is not theirs.
   for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string text = *entry;
-    const std::string key = text.substr(0, text.find('=') + 1);
-    const bool replaced = std::any_of(own.begin(), own.end(), [&](const auto& ours) { return ours.rfind(key, 0) == 0; });
-    // An outer launcher's store is not the one of these ranks, nor its board; and they are ranks, no agents.
-    const bool outer = key == "WEFT_STORE=" || key == "WEFT_BOARD=" || key == "WEFT_NODES=" || key == "WEFT_NODE_RANK=" ||
-                       key == "WEFT_HEAD=" || key.rfind("TORCHELASTIC_", 0) == 0;
-    if (!replaced && !outer) result.push_back(text);
+    const std::string_view text = *entry;
+    if (!is_launcher_variable(text.substr(0, text.find('=')), VariableScope::place)) result.emplace_back(text);
   }
   result.insert(result.end(), own.begin(), own.end());
   return result;

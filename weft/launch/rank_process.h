@@ -43,7 +43,6 @@ struct RankVariables {
   std::string address = "127.0.0.1";  ///< MASTER_ADDR
   int port = 0;                       ///< MASTER_PORT
   std::string store = {};             ///< "ADDRESS:PORT" of WEFT_STORE; empty: none
-  int error_fd = -1;                  ///< WEFT_ERROR_FD
   int threads = 1;                    ///< OMP_NUM_THREADS, where that is unset
 };
 

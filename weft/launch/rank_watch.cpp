@@ -7,9 +7,14 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <array>
+#include <chrono>
+#include <string_view>
 
 #include "weft/base/error.h"
 #include "weft/base/monotonic.h"
+#include "weft/base/time_limit.h"
+#include "weft/launch/unsaved_text.h"
 
 namespace weft {
 
@@ -20,14 +25,18 @@ constexpr int64_t kSecond = 1'000'000'000;
 constexpr double kEcho_s = 0.25;
 /// A host that has not been heard of for so long (some heartbeats) may be the cause of what ranks elsewhere tell.
 constexpr double kSilent_s = 1.5;
-/// Some parents (timeout, a terminal's shell) send a signal twice; that is not a second Ctrl-C.
-constexpr int64_t kSamePress = kSecond / 5;
 /// HostSignal::node of signals to this process itself.
 constexpr int kOwnSignal = -1;
 
 }  // namespace
 
-void RankWatch::start() { ranks_ = hosts_.start(options_, signals_.old_mask()); }
+void RankWatch::start() {
+  ranks_ = hosts_.start(options_, signals_.old_mask());
+  if (options_.interrupted == 0) return;
+  interrupt_ = options_.interrupted;
+  interrupt_ns_[kOwnSignal] = monotonic_ns();
+  enter(Phase::interrupted, options_.interrupt_grace_s);
+}
 
 void RankWatch::watch() {
   while (any_left()) {
@@ -75,29 +84,33 @@ void RankWatch::terminate() {
 
 void RankWatch::enter(Phase phase, double seconds) {
   phase_ = phase;
-  deadline_ns_ = monotonic_ns() + static_cast<int64_t>(seconds * kSecond);
+  deadline_ns_ = monotonic_ns() + std::chrono::nanoseconds(time_limit(seconds)).count();
 }
 
 /// A cluster manager sends each host the signal, one soon after the other: only a second one from the same counts as such.
+/// Where ranks save, only a second Ctrl-C: SLURM sends SIGUSR1 and then SIGTERM, systemd SIGTERM and then SIGHUP, and a save
+/// has its own deadline.
 void RankWatch::on_signal(const HostSignal& signal) {
+  const bool saves = options_.stopped_status != 0;
   const int64_t now = monotonic_ns();
   const auto before = interrupt_ns_.find(signal.node);
-  if (before != interrupt_ns_.end() && now - before->second < kSamePress) return;
-  const bool again = before != interrupt_ns_.end();
-  if (interrupt_ != 0 && !again) {
-    interrupt_ns_[signal.node] = now;
-    return;
-  }
+  const bool has_come = before != interrupt_ns_.end();
+  if (has_come && now - before->second < kSamePress_ns) return;
+  const bool counts = !saves || signal.number == SIGINT, again = has_come && counts;
+  if (counts) interrupt_ns_[signal.node] = now;
+  if (interrupt_ != 0 && !again) return;
   if (again || phase_ == Phase::terminating) {
     signal_all(SIGKILL);
     phase_ = Phase::killing;
     deadline_ns_.reset();
+    at_once_ = again;
   } else if (phase_ != Phase::killing) {
     signal_all(signal.number);
     enter(Phase::interrupted, options_.interrupt_grace_s);
+    const bool has_begun = options_.board != nullptr && options_.board->steps_done() > 0;
+    if (saves && has_begun && signal.number == SIGINT && options_.tell) options_.tell(kSavingText);
   }
   interrupt_ = signal.number;
-  interrupt_ns_[signal.node] = now;
 }
 
 void RankWatch::on_deadline() {
@@ -106,6 +119,7 @@ void RankWatch::on_deadline() {
   if (phase_ == Phase::settling) {
     terminate();
   } else {
+    at_once_ = phase_ == Phase::interrupted;
     signal_all(SIGKILL);
     phase_ = Phase::killing;
   }
@@ -137,9 +151,12 @@ int RankWatch::poll_timeout_ms() const {
   return static_cast<int>(std::clamp<int64_t>(left, left <= 0 ? kSoon : 0, kLook));
 }
 
-bool RankWatch::has_stopped_well(const RankOutcome& outcome) const {
-  const int status = outcome.wait_status;
-  return outcome.ended && options_.stopped_status != 0 && WIFEXITED(status) && WEXITSTATUS(status) == options_.stopped_status;
+/// Of the statuses that tell of a good end, the one that the rank ended with; 0: it ended otherwise, or has not.
+int RankWatch::good_status(const RankOutcome& outcome) const {
+  if (!outcome.ended || !WIFEXITED(outcome.wait_status)) return 0;
+  const int status = WEXITSTATUS(outcome.wait_status);
+  const bool is_good = status == options_.stopped_status || status == options_.done_status || status == options_.flawed_status;
+  return is_good ? status : 0;
 }
 
 std::vector<RankOutcome> RankWatch::outcomes() const {
@@ -147,34 +164,41 @@ std::vector<RankOutcome> RankWatch::outcomes() const {
   for (const auto& host : ranks_.hosts) {
     for (const RankOutcome& outcome : host->outcomes()) {
       all.push_back(outcome);
-      if (has_stopped_well(outcome)) all.back().wait_status = 0;
+      if (good_status(outcome) != 0) all.back().wait_status = 0;
     }
   }
   return all;
 }
 
-/// Status 0, or that of the culprit, or 128 + the signal that ended all.
+/// Status 0, or that of the culprit, or of ranks that ended well in another way, or 128 + the signal that ended all.
 LaunchOutcome RankWatch::outcome() const {
   const std::vector<RankOutcome> ranks = outcomes();
   LaunchOutcome result;
-  result.interrupted = interrupt_ != 0;
+  result.interrupted = interrupt_;
+  result.at_once = at_once_;
   if (const Verdict verdict = find_culprit(ranks); verdict.failed) {
     result.status = verdict.status;
     result.error = verdict.error;
     if (!verdict.lost.empty() && !waits_.empty()) result.error += "; " + waits_;
     return result;
   }
-  for (const auto& host : ranks_.hosts) {
-    const std::vector<RankOutcome>& own = host->outcomes();
-    if (!std::any_of(own.begin(), own.end(), [&](const RankOutcome& outcome) { return has_stopped_well(outcome); })) continue;
-    result.status = options_.stopped_status;
+  for (const int status : {options_.stopped_status, options_.done_status, options_.flawed_status}) {
+    const bool any = std::any_of(ranks_.hosts.begin(), ranks_.hosts.end(), [&](const auto& host) {
+      const std::vector<RankOutcome>& own = host->outcomes();
+      return std::any_of(own.begin(), own.end(), [&](const RankOutcome& outcome) { return good_status(outcome) == status; });
+    });
+    if (status == 0 || !any) continue;
+    result.status = status == options_.done_status ? 1 : status;
+    result.is_well = true;
     return result;
   }
   // Ranks that know of the signal came to their end before it mattered.
   const bool all_done = std::all_of(ranks.begin(), ranks.end(), [](const RankOutcome& o) { return o.wait_status == 0; });
   if (interrupt_ == 0 || (options_.stopped_status != 0 && all_done && phase_ == Phase::interrupted)) return result;
   result.status = 128 + interrupt_;
-  result.error = fmt::format("ended by {}", signal_text(interrupt_));
+  std::array<char, 160> buffer;
+  const std::string_view unsaved = options_.board != nullptr ? unsaved_text(*options_.board, buffer) : std::string_view();
+  result.error = fmt::format("ended by {}{}", signal_text(interrupt_), unsaved);
   return result;
 }
 

@@ -47,7 +47,7 @@ class RankWatch {
   void judge();
   bool waits_for_a_silent_host() const;
   int poll_timeout_ms() const;
-  bool has_stopped_well(const RankOutcome& outcome) const;
+  int good_status(const RankOutcome& outcome) const;
   std::vector<RankOutcome> outcomes() const;
 
   const LaunchOptions& options_;
@@ -58,6 +58,7 @@ class RankWatch {
   std::optional<int64_t> deadline_ns_;
   bool has_asked_ = false;  ///< LaunchOptions::ask_to_stop
   int interrupt_ = 0;
+  bool at_once_ = false;                 ///< LaunchOutcome::at_once
   std::string waits_;                    ///< what ranks waited in for those of a host that was lost
   std::map<int, int64_t> interrupt_ns_;  ///< when each host passed on its first
 };

@@ -25,15 +25,18 @@ void RestartRules::set_least(int least_ranks) {
   if (limits_.least_ranks == 0) least_ = least_ranks;
 }
 
-int RestartRules::most_within(int capacity) const {
+std::optional<int> RestartRules::most_within(int capacity) const {
   const int most = limits_.most_ranks > 0 ? limits_.most_ranks : INT_MAX;
   for (int ranks = std::min(capacity, most); ranks >= std::max(least_, 1); --ranks) {
-    if (ranks == limits_.most_ranks || !limits_.fits || limits_.fits(ranks)) return ranks;
+    if (ranks == limits_.most_ranks || !limits_.fits) return ranks;
+    const std::optional<bool> fits = limits_.fits(ranks);
+    if (!fits) return std::nullopt;
+    if (*fits) return ranks;
   }
   return 0;
 }
 
-int RestartRules::fewer() const { return most_within(ranks_ - 1); }
+std::optional<int> RestartRules::fewer() const { return most_within(ranks_ - 1); }
 
 void RestartRules::grow() {
   ranks_ = bound_;
@@ -51,8 +54,17 @@ void RestartRules::start_within(int most_ranks) {
   if (!has_shrunk_) ranks_ = bound_;
 }
 
-RestartDecision RestartRules::failed(int64_t steps_done) {
-  const bool progress = steps_done != last_;
+bool RestartRules::can_decide(int64_t steps_done, double alive_s) const {
+  const bool again_at_that_step = !is_progress(steps_done, alive_s) && same_ > 0;
+  return restarts_ == limits_.restarts || !again_at_that_step || fewer().has_value();
+}
+
+bool RestartRules::is_progress(int64_t steps_done, double alive_s) const {
+  return steps_done != last_ || alive_s >= kLongestPause;
+}
+
+RestartDecision RestartRules::failed(int64_t steps_done, double alive_s) {
+  const bool progress = is_progress(steps_done, alive_s);
   last_ = steps_done;
   same_ = progress ? 1 : same_ + 1;
   in_vain_ = progress ? 1 : in_vain_ + 1;
@@ -65,7 +77,7 @@ RestartDecision RestartRules::failed(int64_t steps_done) {
             .why = limits_.restarts == 0 ? "" : fmt::format("all {} are used up", counted(limits_.restarts, "restart"))};
   }
   if (same_ > 1) {
-    if (const int smaller = fewer(); smaller > 0) {
+    if (const int smaller = fewer().value_or(0); smaller > 0) {
       ranks_ = smaller;
       has_shrunk_ = true;
       same_ = 0;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "weft/base/error.h"
@@ -42,19 +43,24 @@ class Run {
     options_.environment.push_back(board_.environment());
     options_.board = &board_;
     options_.signals = &signals_;
+    options_.tell = restarts_.tell;
   }
 
   LaunchOutcome run();
 
  private:
   int gather();
-  /// Ranks that may be started where there is room for so many.
-  int room_within(int capacity) {
+  /// Ranks that may be started where there is room for so many; nothing: that is still being found.
+  std::optional<int> room_within(int capacity) {
     rules_.set_least(hosts_.least_capacity());
     return rules_.most_within(capacity);
   }
   bool asks_to_stop(const Stopwatch& running, bool& grows);
   int pause(double seconds);
+  int hear_until(const std::function<bool()>& is_over);
+  LaunchOutcome save_snapshot(int signal, LaunchOutcome outcome);
+  LaunchOutcome ended_before_restart(int signal, const LaunchOutcome& failed);
+  std::optional<LaunchOutcome> prepare_restart(LaunchOutcome outcome, double alive_s);
   /// After which step, as a line begins; nothing where nobody told of any.
   std::string when() const {
     return restarts_.counts_steps || board_.steps_done() > 0 ? after_step(board_.steps_done()) + ": " : "";
@@ -75,52 +81,106 @@ class Run {
   double grow_after_s_;
 };
 
-LaunchOutcome interrupted_by(int signal) {
-  return {.status = 128 + signal, .error = fmt::format("ended by {}", signal_text(signal)), .interrupted = true};
-}
-
 /// Waits for hosts; the signal that came instead, or 0.
 int Run::gather() {
   const bool is_first = options_.num_ranks == 0;
-  const int signal = hosts_.gather(signals_, [&](int capacity) { return is_first ? capacity > 0 : room_within(capacity) > 0; });
-  if (signal != 0) return signal;
-  const int most = room_within(hosts_.capacity());
-  if (most == 0) {
+  const auto enough = [&](int capacity) -> std::optional<bool> {
+    if (is_first) return capacity > 0;
+    const std::optional<int> room = room_within(capacity);
+    return room ? std::optional(*room > 0) : std::nullopt;
+  };
+  if (const int signal = hosts_.gather(signals_, enough)) return signal;
+  std::optional<int> most;
+  if (const int signal = hear_until([&] { return (most = room_within(hosts_.capacity())).has_value(); })) return signal;
+  if (*most == 0) {
     if (restarts_.check) restarts_.check(hosts_.capacity());
     throw InputError(fmt::format("the hosts bear {}, which are too few, or no number that the batch and the layout allow",
                                  counted(hosts_.capacity(), "rank")));
   }
-  rules_.start_within(most);
+  rules_.start_within(*most);
   return 0;
 }
 
 bool Run::asks_to_stop(const Stopwatch& running, bool& grows) {
   show_steps();
   if (options_.stopped_status == 0 || running.seconds() < grow_after_s_) return false;
-  if (const int most = room_within(hosts_.capacity()); most > rules_.ranks()) rules_.bound(most);
+  if (const int most = room_within(hosts_.capacity()).value_or(0); most > rules_.ranks()) rules_.bound(most);
   grows = rules_.is_smaller();
   if (grows) board_.set_growing(true);
   return grows;
 }
 
 /// The signal that came meanwhile, which ends the run, or 0. Hosts are heard.
-int Run::pause(double seconds) {
-  const Stopwatch waited;
+int Run::hear_until(const std::function<bool()>& is_over) {
+  constexpr int kLook_ms = 20;
   while (true) {
     for (const int signal : signals_.receive()) return signal;
     for (const HostSignal& signal : hosts_.signals()) return signal.number;
-    const double left = seconds - waited.seconds();
-    if (left <= 0.0) return 0;
+    if (is_over()) return 0;
     std::vector<pollfd> ready = {{signals_.fd(), POLLIN, 0}};
     hosts_.add_descriptors(ready);
-    poll(ready.data(), ready.size(), static_cast<int>(std::min(left, 0.2) * 1000.0) + 1);
+    poll(ready.data(), ready.size(), kLook_ms);
     hosts_.receive();
   }
 }
 
+int Run::pause(double seconds) {
+  const Stopwatch waited;
+  return hear_until([&] { return waited.seconds() >= seconds; });
+}
+
+/// A signal may end the ranks, or come between two launches, while the newest state is in memory alone: ranks are started once
+/// more, to save it. The outcome is theirs, or `outcome` where there is nothing to save.
+LaunchOutcome Run::save_snapshot(int signal, LaunchOutcome outcome) {
+  const int64_t step = board_.newest_copy();
+  if (options_.stopped_status == 0 || step <= board_.saved_step()) return outcome;
+  restarts_.tell(fmt::format("{}: the state after step {} is in memory alone; starting {} to save it", signal_text(signal),
+                             step, counted(rules_.ranks(), "rank")));
+  options_.num_ranks = rules_.ranks();
+  options_.interrupted = signal;
+  options_.ask_to_stop = {};
+  board_.begin_launch();
+  board_.set_growing(false);
+  board_.set_stopping(true);
+  return launch_once(options_);
+}
+
+LaunchOutcome Run::ended_before_restart(int signal, const LaunchOutcome& failed) {
+  LaunchOutcome ended = interrupted_by(signal);
+  ended.error = fmt::format("{}; {} before it was started again", failed.error, ended.error);
+  return save_snapshot(signal, std::move(ended));
+}
+
+/// After a failure: what the run ends with, or nothing, once its next start is due. `alive_s`: RestartRules::failed().
+std::optional<LaunchOutcome> Run::prepare_restart(LaunchOutcome outcome, double alive_s) {
+  board_.set_failed_ns(monotonic_ns());
+  if (const int signal = hear_until([&] { return rules_.can_decide(board_.steps_done(), alive_s); })) {
+    return ended_before_restart(signal, outcome);
+  }
+  const RestartDecision decision = rules_.failed(board_.steps_done(), alive_s);
+  if (!decision.again) {
+    if (!decision.why.empty()) outcome.error += "; not started again: " + decision.why;
+    return outcome;
+  }
+  if (options_.status != nullptr) options_.status->set_restarting(rules_.restarts());
+  std::optional<int> room;
+  if (const int signal = hear_until([&] { return (room = room_within(hosts_.capacity())).has_value(); })) {
+    return ended_before_restart(signal, outcome);
+  }
+  if (*room > 0) rules_.start_within(*room);
+  const int ranks = rules_.ranks();
+  restarts_.tell(
+      fmt::format("{}{}; restart {} of {}{}{}{}", when(), outcome.error, rules_.restarts(), restarts_.limits.restarts,
+                  ranks != options_.num_ranks || rules_.is_smaller() ? fmt::format(" on {}", counted(ranks, "rank")) : "",
+                  decision.pause_s > 0.0 ? " in " + format_duration(decision.pause_s) : "",
+                  *room == 0 ? ", once the host or another in its place is there" : ""));
+  if (const int signal = pause(decision.pause_s)) return ended_before_restart(signal, outcome);
+  return std::nullopt;
+}
+
 LaunchOutcome Run::run() {
   while (true) {
-    if (const int signal = gather()) return interrupted_by(signal);
+    if (const int signal = gather()) return save_snapshot(signal, interrupted_by(signal));
     options_.num_ranks = rules_.ranks();
     board_.begin_launch();
     board_.set_growing(false);
@@ -129,32 +189,20 @@ LaunchOutcome Run::run() {
     options_.ask_to_stop = [&] { return asks_to_stop(running, grows); };
     LaunchOutcome outcome = launch_once(options_);
     show_steps();
-    const bool stopped = options_.stopped_status != 0 && outcome.status == options_.stopped_status;
+    const bool stopped = outcome.is_well && outcome.status == options_.stopped_status;
     if (stopped && grows && !outcome.interrupted) {
       rules_.grow();
       grow_after_s_ *= 2.0;
+      if (options_.status != nullptr) options_.status->set_restarting(rules_.restarts());
       board_.set_failed_ns(monotonic_ns());
       restarts_.tell(
           fmt::format("{}, saved: trying {} again", after_step(board_.steps_done()), counted(rules_.ranks(), "rank")));
       continue;
     }
-    if (outcome.status == 0 || outcome.interrupted || stopped) return outcome;
-    board_.set_failed_ns(monotonic_ns());
-    const RestartDecision decision = rules_.failed(board_.steps_done());
-    if (!decision.again) {
-      if (!decision.why.empty()) outcome.error += "; not started again: " + decision.why;
-      return outcome;
-    }
-    if (options_.status != nullptr) options_.status->set_restarting(rules_.restarts());
-    const int room = room_within(hosts_.capacity());
-    if (room > 0) rules_.start_within(room);
-    const int ranks = rules_.ranks();
-    restarts_.tell(
-        fmt::format("{}{}; restart {} of {}{}{}{}", when(), outcome.error, rules_.restarts(), restarts_.limits.restarts,
-                    ranks != options_.num_ranks || rules_.is_smaller() ? fmt::format(" on {}", counted(ranks, "rank")) : "",
-                    decision.pause_s > 0.0 ? " in " + format_duration(decision.pause_s) : "",
-                    room == 0 ? ", once the host or another in its place is there" : ""));
-    if (pause(decision.pause_s) != 0) return outcome;
+    if (outcome.status == 0 || outcome.is_well) return outcome;
+    if (outcome.interrupted) return outcome.at_once ? outcome : save_snapshot(outcome.interrupted, outcome);
+    const double alive_s = restarts_.counts_steps ? 0.0 : running.seconds();
+    if (const std::optional<LaunchOutcome> end = prepare_restart(std::move(outcome), alive_s)) return *end;
   }
 }
 

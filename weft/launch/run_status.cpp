@@ -19,10 +19,19 @@ void RunStatus::set_restarting(int restarts) {
   view_.restarts = restarts;
 }
 
-void RunStatus::set_led(int ranks) {
+void RunStatus::set_local_ranks(int ranks) {
   const std::lock_guard lock(mutex_);
-  view_.state = RunPhase::led;
-  view_.ranks = ranks;
+  view_.local_ranks = ranks;
+}
+
+void RunStatus::set_led() {
+  const std::lock_guard lock(mutex_);
+  view_.is_led = true;
+}
+
+void RunStatus::set_foreign() {
+  const std::lock_guard lock(mutex_);
+  view_.is_foreign = true;
 }
 
 void RunStatus::set_steps(int64_t steps_done) {

@@ -13,7 +13,6 @@ enum class RunPhase {
   starting,    ///< waits for hosts, or starts ranks for the first time
   running,     ///< ranks are there
   restarting,  ///< they are being started again
-  led,         ///< by another host, which knows the rest
 };
 
 /// A host of the run.
@@ -27,7 +26,10 @@ struct HostStatus {
 /// One look at a run.
 struct RunView {
   RunPhase state = RunPhase::starting;
-  int ranks = 0;                       ///< of the launch that runs, or of the last
+  bool is_led = false;                 ///< by another host, which knows more
+  bool is_foreign = false;             ///< the ranks are any program's: without a step they may be well
+  int ranks = 0;                       ///< of the launch that runs, or of the last, on all hosts
+  int local_ranks = 0;                 ///< of these, those on this host
   int restarts = 0;                    ///< so far
   int64_t begin_ns = 0;                ///< of this launch, CLOCK_MONOTONIC; 0: there was none
   int64_t steps_done = 0;              ///< of the run
@@ -40,8 +42,12 @@ class RunStatus {
  public:
   void set_running(int ranks);
   void set_restarting(int restarts);
-  /// This process is an agent with so many ranks.
-  void set_led(int ranks);
+  /// Of the launch that is about to run.
+  void set_local_ranks(int ranks);
+  /// This process is the agent of another host's head.
+  void set_led();
+  /// Of any program, which may count no steps.
+  void set_foreign();
   /// Told often; notices when the number changes.
   void set_steps(int64_t steps_done);
   void set_hosts(std::vector<HostStatus> hosts);

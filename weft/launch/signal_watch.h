@@ -3,6 +3,7 @@
 
 #include <signal.h>
 
+#include <cstdint>
 #include <vector>
 
 #include "weft/base/file_descriptor.h"
@@ -30,6 +31,12 @@ class SignalWatch {
   struct sigaction old_child_action_ {};
   FileDescriptor fd_;
 };
+
+/// Some parents (timeout, a terminal's shell) send a signal twice: a second one so soon is no second Ctrl-C.
+inline constexpr int64_t kSamePress_ns = 200'000'000;
+
+/// What is told at the first Ctrl-C where it saves.
+inline constexpr const char* kSavingText = "Ctrl-C: saving, then ending; a second one ends it at once";
 
 /// What people call a signal that is watched for: "Ctrl-C", "SIGTERM".
 const char* signal_text(int signal);

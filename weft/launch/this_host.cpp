@@ -6,6 +6,7 @@
 #include "weft/launch/hosts.h"
 #include "weft/launch/launch_options.h"
 #include "weft/launch/local_ranks.h"
+#include "weft/launch/run_status.h"
 
 namespace weft {
 
@@ -14,6 +15,7 @@ namespace {
 class ThisHost : public Hosts {
  public:
   StartedRanks start(const LaunchOptions& options, const sigset_t& mask) override {
+    if (options.status != nullptr) options.status->set_local_ranks(options.num_ranks);
     auto ranks = std::make_unique<LocalRanks>(local_ranks_options(options, mask), options.num_ranks);
     FileDescriptor socket = options.serve ? listen_on_loopback() : FileDescriptor();
     ranks->start({.first_rank = 0,
@@ -33,7 +35,7 @@ class ThisHost : public Hosts {
   std::vector<HostSignal> signals() override { return {}; }
   int capacity() const override { return INT_MAX; }
   int least_capacity() const override { return 1; }
-  int gather(SignalWatch&, const std::function<bool(int)>&) override { return 0; }
+  int gather(SignalWatch&, const std::function<std::optional<bool>(int)>&) override { return 0; }
 };
 
 }  // namespace

@@ -8,10 +8,10 @@
 #include "weft/nn/attention.h"
 #include "weft/nn/cost.h"
 #include "weft/nn/documents.h"
+#include "weft/nn/dropout.h"
 #include "weft/nn/layers.h"
 #include "weft/nn/linear.h"
 #include "weft/nn/normed_linear.h"
-#include "weft/nn/random.h"
 #include "weft/nn/recompute.h"
 #include "weft/nn/sequence_shards.h"
 #include "weft/nn/token_ranges.h"
@@ -22,21 +22,6 @@ namespace weft {
 namespace {
 
 constexpr double kStddev = 0.02;
-
-/// Dropout of [batch, tokens, width] whose mask belongs to (seed, step, name, global sample, token), not to the rank that
-/// happens to hold them.
-at::Tensor drop(const at::Tensor& x, double p, const std::string& name, const Context& context) {
-  if (p == 0.0 || !context.training) return x;
-  const int64_t width = x.size(2), ranks = int64_t{context.cp.size()} * (context.sequence_parallel ? context.tp.size() : 1);
-  const std::vector<ShardRange> tokens = own_ranges(context, x.size(1));
-  std::vector<ElementRun> runs;
-  for (int64_t sample = 0; sample < x.size(0); ++sample) {
-    const int64_t first_token = (context.first_sample + sample) * x.size(1) * ranks;
-    for (const ShardRange& range : tokens)
-      runs.push_back({(first_token + range.begin) * width, (range.end - range.begin) * width});
-  }
-  return dropout(x, p, random_key(context.seed, name, context.step), runs);
-}
 
 class EmbeddingBlock : public Block {
  public:
@@ -50,7 +35,7 @@ class EmbeddingBlock : public Block {
     const at::Tensor positions =
         documents.side_by_side() ? documents.places() : shard_positions(sequence_ranges(context, ids.size(1)), ids.device());
     return documents.handed_on(
-        drop(tokens_(ids, context).add(positions_(positions, context)), dropout_, "embedding.dropout", context));
+        dropout(tokens_(ids, context).add(positions_(positions, context)), dropout_, context, "embedding.dropout"));
   }
 
   Parameter& token_weights() { return tokens_.weight; }
@@ -107,10 +92,10 @@ class LayerBlock : public Block, public HasKind {
       x = projected.stream;
       attended = attend(projected.outputs.front());
     }
-    attended = drop(attended, dropout_, name_ + ".attn.dropout", context);
+    attended = dropout(attended, dropout_, context, name_ + ".attn.dropout");
     const Branch up = normed_linear(x, attended, norm2_.parameters(), {up_.parameters()}, context);
     const at::Tensor mlp = down_(LayerInput::used_up(up.outputs, kGelu), context);
-    return documents.handed_on(up.stream.add(drop(mlp, dropout_, name_ + ".mlp.dropout", context)));
+    return documents.handed_on(up.stream.add(dropout(mlp, dropout_, context, name_ + ".mlp.dropout")));
   }
 
   std::vector<ParamSpec> parameters() override {

@@ -1,6 +1,5 @@
 #include "weft/nn/channel_kernels.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/zeros.h>
@@ -8,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "weft/comm/threads/parallel_for.h"
 #include "weft/nn/tensor_checks.h"
 
 // The instructions that the kernels are compiled for a second time; which of the two runs is decided when the program does.
@@ -224,7 +224,7 @@ constexpr int64_t kChunkRows = 256, kMostChunks = 64;
 template <class Of>
 void run_chunks(Pass pass, const at::Tensor& x, int64_t chunk_rows, const Of& of) {
   const int64_t rows = rows_in(x), chunks = (rows + chunk_rows - 1) / chunk_rows;
-  at::parallel_for(0, chunks, 1, [&](int64_t first, int64_t last) {
+  parallel_for(chunks, pieces_worth_a_thread(chunk_rows * x.size(1)), [&](int64_t first, int64_t last) {
     for (int64_t chunk = first; chunk < last; ++chunk) {
       Rows own = of(chunk);
       own.begin = chunk * chunk_rows;

@@ -1,6 +1,5 @@
 #include "weft/nn/class_loss.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <c10/core/GradMode.h>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "weft/base/error.h"
+#include "weft/comm/threads/parallel_for.h"
 #include "weft/nn/graph.h"
 #include "weft/nn/kernels/cross_entropy_kernels.h"
 #include "weft/nn/tensor_checks.h"
@@ -54,7 +54,7 @@ double run_rows(const at::Tensor& logits, const at::Tensor& target, int64_t igno
   std::vector<double> losses(static_cast<size_t>(rows));
   const auto* x = logits.const_data_ptr<float>();
   auto* dx = gradient.defined() ? gradient.mutable_data_ptr<float>() : nullptr;
-  at::parallel_for(0, rows, 8, [&](int64_t begin, int64_t end) {
+  parallel_for(rows, pieces_worth_a_thread(classes), [&](int64_t begin, int64_t end) {
     cross_entropy_rows({.logits = x + begin * classes,
                         .targets = target.const_data_ptr<int64_t>() + begin,
                         .losses = losses.data() + begin,

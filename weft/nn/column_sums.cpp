@@ -1,9 +1,9 @@
 #include "weft/nn/column_sums.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 
+#include "weft/comm/threads/parallel_for.h"
 #include "weft/nn/kernels/column_sums_kernels.h"
 #include "weft/nn/kernels/tensors.h"
 #include "weft/nn/row_chunks.h"
@@ -20,7 +20,7 @@ at::Tensor column_sums(const at::Tensor& x, at::ScalarType type) {
   if (x.numel() == 0) return at::zeros({columns}, wide).to(type);
   const at::Tensor sums = at::empty({chunks.count, columns}, wide);
   if (!x.is_meta()) {
-    at::parallel_for(0, chunks.count, 1, [&](int64_t begin, int64_t end) {
+    parallel_for(chunks.count, pieces_worth_a_thread(chunks.rows_each * columns), [&](int64_t begin, int64_t end) {
       for (int64_t chunk = begin; chunk < end; ++chunk) {
         const int64_t first = chunk * chunks.rows_each;
         column_sums_rows(element_of(x), {.x = static_cast<const char*>(x.const_data_ptr()) + first * columns * bytes,

@@ -270,9 +270,9 @@ void FlatModel::settle_gradients(int block, const at::Tensor& statistics_change)
     const at::Tensor& place = param.parameter->gradient;
     if (gradient.defined() && gradient.layout() != at::kStrided) {
       throw InputError(
-          fmt::format("model: the gradient of parameter '{}' is sparse, weft's are dense; make its layer without "
-                      "sparse gradients (EmbeddingOptions::sparse)",
-                      param.name));
+          fmt::format("model: the gradient of parameter '{}' is sparse, weft's are dense; make the layer in block '{}' "
+                      "without sparse gradients (EmbeddingOptions::sparse)",
+                      param.name, model_.blocks[static_cast<size_t>(block)].name));
     }
     if (gradient.defined()) {
       used_[index] = 1;

@@ -1,11 +1,11 @@
 #include "weft/nn/gelu.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/gelu_backward.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "weft/comm/threads/parallel_for.h"
 #include "weft/nn/graph.h"
 #include "weft/nn/kernels/gelu_kernels.h"
 #include "weft/nn/kernels/tensors.h"
@@ -25,7 +25,7 @@ template <class Of>
 void in_parts(const at::Tensor& x, const GeluRows& all, const Of& of) {
   if (x.is_meta()) return;
   const auto bytes = static_cast<int64_t>(x.element_size());
-  at::parallel_for(0, x.numel(), kGeluGrain, [&](int64_t begin, int64_t end) {
+  parallel_for(x.numel(), kGeluGrain, [&](int64_t begin, int64_t end) {
     GeluRows part{.count = end - begin};
     if (all.x) part.x = static_cast<const char*>(all.x) + begin * bytes;
     if (all.y) part.y = static_cast<char*>(all.y) + begin * bytes;

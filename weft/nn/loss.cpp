@@ -5,6 +5,8 @@
 #include <ATen/ops/ne.h>
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "weft/base/error.h"
 #include "weft/nn/class_loss.h"
 #include "weft/nn/model.h"
@@ -30,8 +32,17 @@ at::Tensor checked_logits(const Tensors& outputs, const at::Tensor& target, bool
   return logits;
 }
 
+/// Otherwise it tells how likely each class is.
+bool is_of_ids(const at::Tensor& target) { return !target.defined() || !target.is_floating_point(); }
+
+/// The logits, and the class that each target is of: the likeliest.
+std::pair<at::Tensor, at::Tensor> logits_and_labels(const Tensors& outputs, const at::Tensor& target) {
+  const bool of_ids = is_of_ids(target);
+  return {checked_logits(outputs, target, of_ids), of_ids ? target : target.argmax(-1)};
+}
+
 LossValue cross_entropy_of(const Tensors& outputs, const at::Tensor& target, double smoothing) {
-  const bool of_ids = !target.defined() || !target.is_floating_point();
+  const bool of_ids = is_of_ids(target);
   const int64_t classes = checked_logits(outputs, target, of_ids).size(-1);
   const at::Tensor logits = outputs.front().reshape({-1, classes});
   const auto sum_of = [&](const at::Tensor& flat) {
@@ -45,6 +56,13 @@ LossValue cross_entropy_of(const Tensors& outputs, const at::Tensor& target, dou
           count.is_meta() ? flat.numel() : count.item<int64_t>()};
 }
 
+struct SmoothedCrossEntropy {
+  double smoothing;
+  LossValue operator()(const Tensors& outputs, const at::Tensor& target) const {
+    return cross_entropy_of(outputs, target, smoothing);
+  }
+};
+
 }  // namespace
 
 LossValue cross_entropy(const Tensors& outputs, const at::Tensor& target) { return cross_entropy_of(outputs, target, 0.0); }
@@ -52,24 +70,31 @@ LossValue cross_entropy(const Tensors& outputs, const at::Tensor& target) { retu
 Loss smoothed_cross_entropy(double smoothing) {
   if (!(smoothing >= 0.0 && smoothing < 1.0))
     throw InputError(fmt::format("loss: a label smoothing of {}; it must be in [0, 1)", smoothing));
-  return [smoothing](const Tensors& outputs, const at::Tensor& target) { return cross_entropy_of(outputs, target, smoothing); };
+  return SmoothedCrossEntropy{smoothing};
 }
 
 int64_t count_hits(const Tensors& outputs, const at::Tensor& target) {
   // An ignored target is negative and so never equals a class.
-  return checked_logits(outputs, target, true).argmax(-1).eq(target).sum().item<int64_t>();
+  const auto [logits, labels] = logits_and_labels(outputs, target);
+  return logits.argmax(-1).eq(labels).sum().item<int64_t>();
 }
 
 int64_t count_top5(const Tensors& outputs, const at::Tensor& target) {
   constexpr int64_t kPlaces = 5;
-  const at::Tensor logits = checked_logits(outputs, target, true);
-  const at::Tensor label = target.clamp_min(0).unsqueeze(-1);
+  const auto [logits, labels] = logits_and_labels(outputs, target);
+  const at::Tensor label = labels.clamp_min(0).unsqueeze(-1);
   const at::Tensor own = logits.gather(-1, label);
-  const at::Tensor lower = at::arange(logits.size(-1), target.options()).lt(label);
+  const at::Tensor lower = at::arange(logits.size(-1), labels.options()).lt(label);
   const at::Tensor larger = logits.gt(own).bitwise_or_(logits.eq(own).bitwise_and_(lower));
-  return larger.sum(-1).lt(kPlaces).bitwise_and_(target.ge(0)).sum().item<int64_t>();
+  return larger.sum(-1).lt(kPlaces).bitwise_and_(labels.ge(0)).sum().item<int64_t>();
 }
 
 Hits top5_of(int64_t classes) { return classes > 5 ? Hits(count_top5) : Hits(); }
+
+Hits hits_of(const Loss& loss) {
+  const auto* function = loss.target<LossValue (*)(const Tensors&, const at::Tensor&)>();
+  const bool of_classes = (function && *function == cross_entropy) || loss.target<SmoothedCrossEntropy>();
+  return of_classes ? Hits(count_hits) : Hits();
+}
 
 }  // namespace weft

@@ -33,9 +33,7 @@ class OutputFunction {
   /// Implicit, of one that does not.
   template <class F>
   requires std::is_invocable_r_v<Result, F, const Tensors&, const at::Tensor&> OutputFunction(F function)
-      : function_([function = std::move(function)](const Tensors& outputs, const at::Tensor& target, const Context&) mutable {
-          return function(outputs, target);
-        }) {}
+      : function_(WithoutContext<F>{std::move(function)}) {}
 
   /// Calls it; it is not empty.
   Result operator()(const Tensors& outputs, const at::Tensor& target, const Context& context = {}) const {
@@ -43,8 +41,20 @@ class OutputFunction {
   }
   explicit operator bool() const { return static_cast<bool>(function_); }  ///< it is not empty
   bool takes_parts() const { return takes_parts_; }                        ///< it is a function of the context too
+  /// The function without a context that it was made of, if that is an F; otherwise null.
+  template <class F>
+  const F* target() const {
+    const auto* wrapped = function_.template target<WithoutContext<F>>();
+    return wrapped ? &wrapped->function : nullptr;
+  }
 
  private:
+  template <class F>
+  struct WithoutContext {
+    Result operator()(const Tensors& outputs, const at::Tensor& target, const Context&) { return function(outputs, target); }
+    F function;
+  };
+
   std::function<Result(const Tensors&, const at::Tensor&, const Context&)> function_;
   bool takes_parts_ = false;
 };
@@ -87,11 +97,13 @@ LossValue cross_entropy(const Tensors& outputs, const at::Tensor& target);
 /// The same of a target that is mixed with an equal share of each class, `smoothing` in [0, 1) in all (Szegedy et al. 2015,
 /// arXiv:1512.00567): torch's label_smoothing.
 Loss smoothed_cross_entropy(double smoothing);
-/// How many of the targets that cross_entropy() counts have the largest logit.
+/// How many of the targets that cross_entropy() counts have the largest logit; of a target [..., classes] the likeliest class.
 int64_t count_hits(const Tensors& outputs, const at::Tensor& target);
 /// How many of them have one of the five largest; of equal ones those of the lower classes count as larger.
 int64_t count_top5(const Tensors& outputs, const at::Tensor& target);
 /// count_top5() where there are more than five classes; otherwise none, as it would say nothing.
 Hits top5_of(int64_t classes);
+/// count_hits() of a loss of classes: cross_entropy(), or what smoothed_cross_entropy() made. None of any other.
+Hits hits_of(const Loss& loss);
 
 }  // namespace weft

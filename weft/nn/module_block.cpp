@@ -56,19 +56,13 @@ class ModuleBlock : public Block, public ChecksSplits, public DrawsAs {
 
   Tensors forward(const Tensors& inputs, const Context& context) override {
     refuse_sequence_parts(context);
-    std::vector<uint32_t> versions;
+    if (!context.training) return run(inputs, context);
     for (Buffer& buffer : buffers_) {
-      versions.push_back(version_of(buffer.value));
-      if (buffer.counts && context.training) buffer.keep_count(context.step);
+      if (buffer.counts) buffer.keep_count(context.step);
     }
     Tensors outputs = run(inputs, context);
-    for (size_t i = 0; i < buffers_.size(); ++i) {
-      Buffer& buffer = buffers_[i];
-      if (!buffer.counts) {
-        check_constant(buffer, versions[i]);
-      } else if (context.training) {
-        buffer.count_once(context.step);
-      }
+    for (Buffer& buffer : buffers_) {
+      if (buffer.counts) buffer.count_once(context.step);
     }
     return outputs;
   }
@@ -195,14 +189,6 @@ class ModuleBlock : public Block, public ChecksSplits, public DrawsAs {
     return norm && norm->options.track_running_stats() && !norm->options.momentum().has_value();
   }
 
-  void check_constant(const Buffer& buffer, uint32_t version) const {
-    if (version_of(buffer.value) == version) return;
-    throw InputError(fmt::format(
-        "model: the forward of block '{}' changed its buffer '{}', which is taken for constant; only float32 buffers whose "
-        "names begin with 'running_' are combined over micro-batches",
-        name_, buffer.name));
-  }
-
   std::string name_;
   std::shared_ptr<torch::nn::Module> module_;
   std::function<Tensors(const Tensors&)> forward_;
@@ -244,10 +230,10 @@ std::shared_ptr<Block> module_block(std::string name, std::shared_ptr<torch::nn:
   return std::make_shared<ModuleBlock>(std::move(name), std::move(module), std::move(forward));
 }
 
-Model sequential_model(const std::string& name, torch::nn::Sequential sequence, Loss loss) {
+Model sequential_model(const std::string& name, torch::nn::Sequential sequence, const Loss& loss) {
   if (sequence->size() == 0) throw InputError(fmt::format("model '{}': the sequence is empty", name));
   refuse_own_tensors(name, *sequence);
-  Model model{.name = name, .blocks = {}, .loss = std::move(loss), .hits = count_hits};
+  Model model{.name = name, .blocks = {}, .loss = loss, .hits = hits_of(loss)};
   const auto names = sequence->named_children();
   std::vector<torch::nn::AnyModule> modules;
   std::vector<std::string> module_names;

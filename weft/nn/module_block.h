@@ -34,16 +34,18 @@ namespace weft {
 std::shared_ptr<Block> module_block(std::string name, std::shared_ptr<torch::nn::Module> module,
                                     std::function<Tensors(const Tensors&)> forward);
 
-/// A model of one block: `module` is a holder (torch::nn::Linear, or one made by TORCH_MODULE) with forward(Tensor).
+/// A model of one block that reports accuracy where its loss is of classes (hits_of()): `module` is a holder
+/// (torch::nn::Linear, or one made by TORCH_MODULE) with forward(Tensor).
 template <typename Holder>
 Model module_model(const std::string& name, Holder module, const Loss& loss = cross_entropy) {
   auto block = module_block(name, module.ptr(),
                             [module](const Tensors& inputs) mutable -> Tensors { return {module->forward(inputs.front())}; });
-  return {.name = name, .blocks = {{name, "", std::move(block)}}, .loss = loss, .hits = count_hits};
+  return {.name = name, .blocks = {{name, "", std::move(block)}}, .loss = loss, .hits = hits_of(loss)};
 }
 
 /// A model with a block for each module of the sequence; modules without parameters join the block before them. Parameters keep
-/// their names ("0.weight"). Throws InputError for an empty sequence.
-Model sequential_model(const std::string& name, torch::nn::Sequential sequence, Loss loss = cross_entropy);
+/// their names ("0.weight"). It reports accuracy where its loss is of classes (hits_of()). Throws InputError for an empty
+/// sequence.
+Model sequential_model(const std::string& name, torch::nn::Sequential sequence, const Loss& loss = cross_entropy);
 
 }  // namespace weft

@@ -1,6 +1,5 @@
 #include "weft/nn/norms.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
@@ -13,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "weft/comm/threads/parallel_for.h"
 #include "weft/nn/graph.h"
 #include "weft/nn/kernels/norm_kernels.h"
 #include "weft/nn/kernels/tensors.h"
@@ -85,12 +85,13 @@ NormRows rows_between(const NormRows& all, int64_t begin, int64_t end, int64_t e
 template <class Of>
 void in_chunks(const at::Tensor& x, const NormRows& all, int64_t chunk_rows, const Of& of) {
   if (x.is_meta()) return;
-  at::parallel_for(0, (all.rows + chunk_rows - 1) / chunk_rows, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t chunk = begin; chunk < end; ++chunk) {
-      const int64_t first = chunk * chunk_rows, last = std::min(all.rows, first + chunk_rows);
-      of(chunk, rows_between(all, first, last, static_cast<int64_t>(x.element_size())));
-    }
-  });
+  parallel_for((all.rows + chunk_rows - 1) / chunk_rows, pieces_worth_a_thread(chunk_rows * all.width),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t chunk = begin; chunk < end; ++chunk) {
+                   const int64_t first = chunk * chunk_rows, last = std::min(all.rows, first + chunk_rows);
+                   of(chunk, rows_between(all, first, last, static_cast<int64_t>(x.element_size())));
+                 }
+               });
 }
 
 /// One number a row of x [..., width], as operators that keep dimensions give it.

@@ -13,6 +13,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/hash.h"
+#include "weft/comm/threads/parallel_for.h"
 #include "weft/nn/tensor_checks.h"
 
 namespace weft {
@@ -105,10 +106,13 @@ void box_muller(const uint32_t* radius_word, const uint32_t* angle_word, float* 
   }
 }
 
-/// Elements [first, first + count) of the stream to out, each turned from its Lanes by `convert(lanes, rows)`, where rows[l][b]
-/// is element 4 b + l.
+/// Elements that are worth a thread of their own: some microseconds.
+constexpr int64_t kGrain = 16 * kWords;
+
+/// Elements [first, first + count) of the stream to out, on one thread, each turned from its Lanes by `convert(lanes, rows)`,
+/// where rows[l][b] is element 4 b + l.
 template <typename T, typename Convert>
-void generate(RandomKey key, int64_t first, int64_t count, T* out, const Convert& convert) {
+void generate_part(RandomKey key, int64_t first, int64_t count, T* out, const Convert& convert) {
   Lanes lanes;
   T rows[4][kBlocks], values[kWords];
   for (int64_t done = 0; done < count;) {
@@ -123,6 +127,13 @@ void generate(RandomKey key, int64_t first, int64_t count, T* out, const Convert
     if (to == values) std::copy_n(values + skip, take, out + done);
     done += take;
   }
+}
+
+/// The same on several threads: a number depends on its place alone.
+template <typename T, typename Convert>
+void generate(RandomKey key, int64_t first, int64_t count, T* out, const Convert& convert) {
+  parallel_for(count, kGrain,
+               [&](int64_t begin, int64_t end) { generate_part(key, first + begin, end - begin, out + begin, convert); });
 }
 
 void check_first(int64_t first_element, int64_t count) {
@@ -153,8 +164,10 @@ void check_runs(const at::Tensor& x, const std::vector<ElementRun>& runs) {
 }
 
 /// Runs draw(float*) on the slice's memory where that is plain float32, otherwise on a copy that is then converted.
+/// On the meta device there is nothing to draw.
 template <typename Draw>
 void fill(const at::Tensor& slice, const Draw& draw) {
+  if (slice.is_meta()) return;
   if (slice.is_cpu() && slice.scalar_type() == at::kFloat && slice.is_contiguous()) {
     draw(static_cast<float*>(slice.mutable_data_ptr()));
     return;
@@ -163,6 +176,23 @@ void fill(const at::Tensor& slice, const Draw& draw) {
   at::Tensor drawn = at::empty(slice.sizes(), at::kFloat);
   draw(drawn.mutable_data_ptr<float>());
   slice.copy_(drawn);
+}
+
+/// What of x is dropped, on its device; on the meta device it is not drawn.
+at::Tensor drop_mask(const at::Tensor& x, double p, RandomKey key, const std::vector<ElementRun>& runs) {
+  if (x.is_meta()) return at::empty(x.sizes(), x.options().dtype(at::kBool));
+  const auto threshold = static_cast<uint32_t>(std::min(std::llround(p * 0x1p32), (1LL << 32) - 1));
+  const at::Tensor dropped = at::empty(x.sizes(), at::kBool);
+  bool* to = dropped.mutable_data_ptr<bool>();
+  for (const ElementRun& run : runs) {
+    generate(key, run.first, run.numel, to, [&](const Lanes& lanes, bool(&rows)[4][kBlocks]) {
+      for (int64_t l = 0; l < 4; ++l) {
+        for (int64_t b = 0; b < kBlocks; ++b) rows[l][b] = p == 1 || lanes.word[l][b] < threshold;
+      }
+    });
+    to += run.numel;
+  }
+  return dropped.to(x.device());
 }
 
 }  // namespace
@@ -217,18 +247,7 @@ at::Tensor dropout(const at::Tensor& x, double p, RandomKey key, const std::vect
   check_runs(x, runs);
   if (!(p >= 0 && p <= 1)) throw InputError(fmt::format("dropout: p = {}; it must be in [0, 1]", p));
   if (p == 0) return x;
-  const auto threshold = static_cast<uint32_t>(std::min(std::llround(p * 0x1p32), (1LL << 32) - 1));
-  at::Tensor dropped = at::empty(x.sizes(), at::kBool);
-  bool* to = dropped.mutable_data_ptr<bool>();
-  for (const ElementRun& run : runs) {
-    generate(key, run.first, run.numel, to, [&](const Lanes& lanes, bool(&rows)[4][kBlocks]) {
-      for (int64_t l = 0; l < 4; ++l) {
-        for (int64_t b = 0; b < kBlocks; ++b) rows[l][b] = p == 1 || lanes.word[l][b] < threshold;
-      }
-    });
-    to += run.numel;
-  }
-  if (!x.is_cpu()) dropped = dropped.to(x.device());
+  const at::Tensor dropped = drop_mask(x, p, key, runs);
   // The scaling saves nothing for backward and the fill only the mask.
   return at::mul(x, p == 1 ? 0.0 : 1 / (1 - p)).masked_fill_(dropped, 0);
 }

@@ -1,6 +1,5 @@
 #include "weft/nn/rotary.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/empty_like.h>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "weft/base/error.h"
+#include "weft/comm/threads/parallel_for.h"
 #include "weft/nn/graph.h"
 #include "weft/nn/kernels/rotary_kernels.h"
 #include "weft/nn/kernels/tensors.h"
@@ -41,7 +41,7 @@ void turn_by_kernel(const at::Tensor& x, const at::Tensor& y, const at::Tensor& 
   if (x.is_meta() || x.numel() == 0) return;
   const int64_t heads = x.size(1), bytes = static_cast<int64_t>(x.element_size());
   const int64_t angle_sample = cos.dim() == 4 ? cos.stride(0) : 0;
-  at::parallel_for(0, x.size(0) * heads, 1, [&](int64_t begin, int64_t end) {
+  parallel_for(x.size(0) * heads, pieces_worth_a_thread(x.size(2) * x.size(3)), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t sample = i / heads, head = i % heads;
       const auto at = [&](const at::Tensor& t, int64_t place) { return static_cast<char*>(t.data_ptr()) + place * bytes; };

@@ -1,11 +1,11 @@
 #include "weft/nn/swiglu.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/silu.h>
 #include <ATen/ops/silu_backward.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "weft/comm/threads/parallel_for.h"
 #include "weft/nn/graph.h"
 #include "weft/nn/kernels/swiglu_kernels.h"
 #include "weft/nn/kernels/tensors.h"
@@ -24,7 +24,7 @@ constexpr int64_t kSwigluGrain = 1 << 14;  // elements that a thread takes at le
 void run_swiglu(void (*kernel)(Element, const SwigluRows&), const at::Tensor& x, const SwigluRows& all) {
   if (x.is_meta()) return;
   const auto bytes = static_cast<int64_t>(x.element_size());
-  at::parallel_for(0, x.numel(), kSwigluGrain, [&](int64_t begin, int64_t end) {
+  parallel_for(x.numel(), kSwigluGrain, [&](int64_t begin, int64_t end) {
     SwigluRows part = all;
     for (const void** data : {&part.gate, &part.up, &part.dy}) {
       if (*data) *data = static_cast<const char*>(*data) + begin * bytes;

@@ -1,12 +1,13 @@
 #include "weft/nn/tiled_attention.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 #include <ATen/record_function.h>
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
+#include "weft/comm/threads/parallel_for.h"
 #include "weft/nn/attention_heads.h"
 #include "weft/nn/kernels/attention_kernels.h"
 #include "weft/nn/kernels/tensors.h"
@@ -55,22 +56,39 @@ AttentionJob job_of(const AttentionTensors& t, AttentionMask mask, int64_t sampl
   return job;
 }
 
-/// All kv heads of all samples, each by one thread. On the meta device what one thread needs meanwhile is asked for.
-void run_jobs(const AttentionTensors& t, AttentionMask mask) {
+/// So many parts of each kv head of each sample, several at once.
+void run_parts(const AttentionTensors& t, AttentionMask mask, GradientsOf gradients, int64_t parts) {
   const bool backward = t.dout.defined();
-  const int64_t kv_heads = t.k.size(1), jobs = t.q.size(0) * kv_heads;
-  const auto scratch_of_thread = [&] {
-    return at::empty({attention_scratch(shape_of(t, mask), backward)}, t.q.options().dtype(at::kFloat));
-  };
-  if (t.q.is_meta()) return void(scratch_of_thread());
-  at::parallel_for(0, jobs, 1, [&](int64_t begin, int64_t end) {
-    const at::Tensor scratch = scratch_of_thread();
-    for (int64_t i = begin; i < end; ++i) {
-      AttentionJob job = job_of(t, mask, i / kv_heads, i % kv_heads);
-      job.scratch = scratch.mutable_data_ptr<float>();
+  const int64_t kv_heads = t.k.size(1), all = t.q.size(0) * kv_heads * parts, threads = threads_for(all, 1);
+  const int64_t floats = attention_scratch(shape_of(t, mask), backward);
+  const at::Tensor scratch = at::empty({t.q.is_meta() ? 1 : threads, floats}, t.q.options().dtype(at::kFloat));
+  if (t.q.is_meta()) return;  // where what one thread needs is asked for, and nothing computed
+  auto* own = scratch.mutable_data_ptr<float>();
+  const auto run = [&](int64_t thread) {
+    for (int64_t i = all * thread / threads; i < all * (thread + 1) / threads; ++i) {
+      AttentionJob job = job_of(t, mask, i / parts / kv_heads, i / parts % kv_heads);
+      job.part = i % parts;
+      job.parts = parts;
+      job.gradients = gradients;
+      job.scratch = own + thread * floats;
       backward ? attend_backward_job(element_of(t.q), job) : attend_job(element_of(t.q), job);
     }
+  };
+  parallel_for(threads, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t thread = begin; thread < end; ++thread) run(thread);
   });
+}
+
+/// Where threads would find nothing to do they share the work on a kv head, whose bits do not tell.
+void run_jobs(const AttentionTensors& t, AttentionMask mask) {
+  const int64_t share = t.q.is_meta() ? 1 : threads_here() / (t.q.size(0) * t.k.size(1));
+  const AttentionJob shape = shape_of(t, mask);
+  const int64_t of_queries = std::min(share, shape.heads * attention_tiles(shape.queries));
+  const int64_t of_keys = std::min(share, attention_tiles(shape.keys));
+  const bool backward = t.dout.defined();
+  if (of_queries < 2 || (backward && of_keys < 2)) return run_parts(t, mask, GradientsOf::all, 1);
+  run_parts(t, mask, GradientsOf::queries, of_queries);
+  if (backward) run_parts(t, mask, GradientsOf::keys, of_keys);
 }
 
 /// Elements of a head side by side, as the kernel reads them and writes them.

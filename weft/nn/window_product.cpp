@@ -1,11 +1,11 @@
 #include "weft/nn/window_product.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
 
+#include "weft/comm/threads/parallel_for.h"
 #include "weft/nn/channels_last.h"
 #include "weft/nn/matmul.h"
 #include "weft/nn/matrix_layer.h"
@@ -62,7 +62,7 @@ at::Tensor windows_of(const at::Tensor& x, const Windows& w) {
   if (x.is_meta()) return windows;
   const auto* from = turned.const_data_ptr<float>();
   auto* to = windows.mutable_data_ptr<float>();
-  at::parallel_for(0, w.samples * w.rows, 1, [&](int64_t begin, int64_t end) {
+  parallel_for(w.samples * w.rows, pieces_worth_a_thread(w.columns * w.values()), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       visit_row(w, i / w.rows, i % w.rows, [&](int64_t window, int64_t place, int64_t pixel) {
         const float* values = from + pixel * w.channels;
@@ -81,7 +81,7 @@ at::Tensor sum_of_windows(const at::Tensor& windows, const Windows& w) {
   if (windows.is_meta()) return x;
   const auto* from = windows.const_data_ptr<float>();
   auto* to = x.mutable_data_ptr<float>();
-  at::parallel_for(0, w.samples, 1, [&](int64_t begin, int64_t end) {
+  parallel_for(w.samples, pieces_worth_a_thread(w.rows * w.columns * w.values()), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin * w.rows; i < end * w.rows; ++i) {
       visit_row(w, i / w.rows, i % w.rows, [&](int64_t window, int64_t place, int64_t pixel) {
         const float* values = from + window * w.values() + place;

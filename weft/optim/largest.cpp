@@ -1,16 +1,17 @@
 #include "weft/optim/largest.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/ops/aminmax.h>
 #include <ATen/ops/maximum.h>
 #include <ATen/ops/stack.h>
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cmath>
 #include <vector>
 
+#include "weft/comm/threads/parallel_for.h"
 #include "weft/nn/kernels/largest_kernels.h"
 
 namespace weft {
@@ -20,10 +21,14 @@ namespace {
 int64_t largest_in(const at::Tensor& values) {
   constexpr int64_t kGrain = int64_t{1} << 16;  // what is worth a thread
   const auto* data = values.const_data_ptr<float>();
-  return at::parallel_reduce(
-      0, values.numel(), kGrain, int64_t{0},
-      [data](int64_t begin, int64_t end, int64_t /*none*/) -> int64_t { return largest_magnitude(data + begin, end - begin); },
-      [](int64_t a, int64_t b) { return std::max(a, b); });
+  std::atomic<int64_t> most = 0;
+  parallel_for(values.numel(), kGrain, [&](int64_t begin, int64_t end) {
+    const int64_t own = largest_magnitude(data + begin, end - begin);
+    int64_t before = most.load();
+    while (before < own && !most.compare_exchange_weak(before, own)) {
+    }
+  });
+  return most;
 }
 
 int64_t largest_on_host(const at::Tensor& values) {

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "weft/base/error.h"
+#include "weft/optim/element_wise_update.h"
 
 namespace weft {
 
@@ -52,6 +53,7 @@ void check(const Options& o) {
     require_positive("ns_eps", o.ns_eps);
     require_not_negative("adam_lr", o.adam_lr);
   }
+  if constexpr (requires { o.update; }) check_update(o.update);
   if constexpr (requires { o.nesterov; }) {
     if (o.nesterov && o.momentum == 0) throw InputError("optimizer.nesterov needs a momentum above 0");
   }
@@ -81,6 +83,12 @@ std::string text(const Adafactor& o) {
                      o.update_clip);
 }
 
+std::string text(const CustomOptimizer& o) {
+  check_update(o.update);
+  const std::string numbers = o.update->numbers();
+  return numbers.empty() ? o.update->name() : fmt::format("{}, {}", o.update->name(), numbers);
+}
+
 using Names = std::vector<std::string>;
 Names names(const AdamW& /*o*/) { return {"exp_avg", "exp_avg_sq"}; }
 Names names(const Sgd& o) { return o.momentum > 0.0 ? Names{"momentum_buffer"} : Names{}; }
@@ -91,6 +99,10 @@ Names names(const RmsProp& o) { return o.momentum > 0.0 ? Names{"square_avg", "m
 Names names(const Adagrad& /*o*/) { return {"sum"}; }
 Names names(const Muon& /*o*/) { return {"momentum_buffer", "exp_avg_sq"}; }
 Names names(const Adafactor& /*o*/) { return {"variance"}; }
+Names names(const CustomOptimizer& o) {
+  check_update(o.update);
+  return o.update->state_names();
+}
 
 }  // namespace
 
@@ -108,7 +120,8 @@ std::vector<std::string> state_names(const OptimizerOptions& options) {
 
 bool has_ages(const OptimizerOptions& options) {
   return std::holds_alternative<AdamW>(options) || std::holds_alternative<Lamb>(options) ||
-         std::holds_alternative<Muon>(options) || std::holds_alternative<Adafactor>(options);
+         std::holds_alternative<Muon>(options) || std::holds_alternative<Adafactor>(options) ||
+         std::holds_alternative<CustomOptimizer>(options);
 }
 
 int num_states(const OptimizerOptions& options) { return static_cast<int>(state_names(options).size()); }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "weft/base/enum_names.h"
+#include "weft/optim/custom_optimizer.h"
 
 namespace weft {
 
@@ -123,7 +124,7 @@ struct Adafactor {
 };
 
 /// An optimizer by its options.
-using OptimizerOptions = std::variant<AdamW, Sgd, Lars, Lamb, Lion, RmsProp, Adagrad, Muon, Adafactor>;
+using OptimizerOptions = std::variant<AdamW, Sgd, Lars, Lamb, Lion, RmsProp, Adagrad, Muon, Adafactor, CustomOptimizer>;
 
 /// Throws InputError for a value out of its range.
 void check_optimizer(const OptimizerOptions& options);
@@ -132,13 +133,12 @@ void check_optimizer(const OptimizerOptions& options);
 /// than the rate differ in it.
 std::string optimizer_text(const OptimizerOptions& options);
 
-/// The tensors of state that the optimizer keeps for a block, in their order, by PyTorch's names: "exp_avg" and "exp_avg_sq" of
-/// AdamW, "momentum_buffer" of SGD with momentum.
+/// The tensors of state that it keeps for a block, in their order, by PyTorch's names: "exp_avg" and "exp_avg_sq" of AdamW.
 std::vector<std::string> state_names(const OptimizerOptions& options);
 /// How many those are.
 int num_states(const OptimizerOptions& options);
 
-/// Whether an update depends on how many its parameter has taken before: AdamW, LAMB, Muon, Adafactor.
+/// Whether an update depends on how many its parameter has taken before: AdamW, LAMB, Muon, Adafactor, one of one's own.
 bool has_ages(const OptimizerOptions& options);
 /// Whether an update needs norms of whole tensors: LARS, LAMB, Adafactor.
 bool needs_tensor_norms(const OptimizerOptions& options);

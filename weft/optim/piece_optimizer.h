@@ -64,5 +64,7 @@ std::unique_ptr<Optimizer> make_of(FlatModel& model, const RmsProp& options, con
 std::unique_ptr<Optimizer> make_of(FlatModel& model, const Adagrad& options, const ParameterRules& rules);    ///< the same
 std::unique_ptr<Optimizer> make_of(FlatModel& model, const Muon& options, const ParameterRules& rules);       ///< the same
 std::unique_ptr<Optimizer> make_of(FlatModel& model, const Adafactor& options, const ParameterRules& rules);  ///< the same
+std::unique_ptr<Optimizer> make_of(FlatModel& model, const CustomOptimizer& options,
+                                   const ParameterRules& rules);  ///< the same
 
 }  // namespace weft

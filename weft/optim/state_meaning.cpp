@@ -1,6 +1,10 @@
 #include "weft/optim/state_meaning.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+
+#include "weft/optim/element_wise_update.h"
 
 namespace weft {
 
@@ -28,6 +32,11 @@ Meanings meanings(const Adafactor& /*o*/) {
   return {{"variance", "mean of squared gradients, of a share that falls with its age"},
           {"row_var", "the same of rows"},
           {"col_var", "the same of columns"}};
+}
+Meanings meanings(const CustomOptimizer& o) {
+  Meanings result;
+  for (const std::string& state : o.update->state_names()) result[state] = fmt::format("'{}' of {}", state, o.update->name());
+  return result;
 }
 
 }  // namespace

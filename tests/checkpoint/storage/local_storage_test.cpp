@@ -1,13 +1,24 @@
 // A folder of this machine's as a storage, and checkpoints in it that were not finished.
 #include "weft/checkpoint/storage/local_storage.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
+#include <thread>
 
 #include "tests/data/temp_folder.h"
 #include "tests/support/refusal.h"
+#include "tests/support/wait_until.h"
+#include "weft/base/stopwatch.h"
+#include "weft/base/storage_error.h"
+#include "weft/checkpoint/atomic_file.h"
 #include "weft/checkpoint/format/checkpoint_folder.h"
+#include "weft/checkpoint/storage/claim_lock.h"
+#include "weft/checkpoint/storage/lock_text.h"
 
 namespace weft::local_storage_test {
 namespace {
@@ -39,24 +50,168 @@ TEST(LocalStorage, WritesListsReadsAndRemoves) {
 TEST(LocalStorage, IsHeldByOneRun) {
   const test::TempFolder folder;
   const std::unique_ptr<Storage> one = local_storage(folder.path().string()), other = local_storage(folder.path().string());
-  std::shared_ptr<StorageLock> lock = one->lock("process 1 on a");
-  EXPECT_NE(refusal([&] { other->lock("process 2 on a"); }).find("another run saves its checkpoints there: process 1 on a"),
+  std::shared_ptr<StorageLock> lock = one->lock({.owner = "process 1 on a"});
+  EXPECT_NE(refusal([&] {
+              other->lock({.owner = "process 2 on a"});
+            }).find("another run saves its checkpoints there: process 1 on a"),
             std::string::npos);
   lock.reset();
-  EXPECT_EQ(refusal([&] { other->lock("process 2 on a"); }), "");
+  EXPECT_EQ(refusal([&] { other->lock({.owner = "process 2 on a"}); }), "");
 }
 
 TEST(LocalStorage, IsTakenAnewWhereItsFolderVanished) {
   const test::TempFolder folder;
   const std::unique_ptr<Storage> one = local_storage(folder.file("runs")), other = local_storage(folder.file("runs"));
-  const std::shared_ptr<StorageLock> lock = one->lock("process 1 on a");
-  lock->keep();
+  const std::shared_ptr<StorageLock> lock = one->lock({.owner = "process 1 on a"});
+  EXPECT_FALSE(lock->keep());
   std::filesystem::remove_all(folder.file("runs"));
-  lock->keep();
-  EXPECT_NE(refusal([&] { other->lock("process 2 on a"); }).find("process 1 on a"), std::string::npos);
+  EXPECT_TRUE(lock->keep());
+  EXPECT_NE(refusal([&] { other->lock({.owner = "process 2 on a"}); }).find("process 1 on a"), std::string::npos);
   std::filesystem::remove_all(folder.file("runs"));
-  const std::shared_ptr<StorageLock> second = other->lock("process 2 on a");
+  const std::shared_ptr<StorageLock> second = other->lock({.owner = "process 2 on a"});
   EXPECT_NE(refusal([&] { lock->keep(); }).find("process 2 on a"), std::string::npos);
+}
+
+constexpr std::chrono::milliseconds kRefresh{20}, kStale{400}, kLong{60'000};
+
+LockOptions asking(const std::string& owner) { return {.owner = owner, .refresh = kRefresh, .stale = kStale}; }
+
+/// What the file of a lock says that a process of another machine holds.
+std::string of_elsewhere(int64_t beats) {
+  return lock_file_text(
+      {.owner = "process 7 on b", .system = "another", .process = 7, .started = 1, .holds = true, .beats = beats});
+}
+
+/// Writes that file again and again while it lives.
+class Elsewhere {
+ public:
+  explicit Elsewhere(const std::string& path) {
+    write_file(path, of_elsewhere(0));  // before anybody looks
+    thread_ = std::jthread([path](const std::stop_token& stop) {
+      for (int64_t beats = 1; !stop.stop_requested(); ++beats) {
+        write_file(path, of_elsewhere(beats));
+        std::this_thread::sleep_for(kRefresh);
+      }
+    });
+  }
+
+ private:
+  std::jthread thread_;
+};
+
+std::shared_ptr<StorageLock> claim(const test::TempFolder& folder, const LockOptions& options) {
+  return std::make_shared<ClaimLock>(local_storage(folder.path().string()), options);
+}
+
+TEST(ClaimLock, IsHeldByOneRun) {
+  const test::TempFolder folder;
+  std::shared_ptr<StorageLock> lock = claim(folder, asking("one"));
+  std::this_thread::sleep_for(kStale + kRefresh);
+  EXPECT_NE(refusal([&] { claim(folder, asking("two")); }).find("another run saves its checkpoints there: one;"),
+            std::string::npos);
+  lock->keep();
+  lock.reset();
+  EXPECT_TRUE(folder.names().empty());
+  EXPECT_EQ(refusal([&] { claim(folder, asking("two")); }), "");
+}
+
+TEST(ClaimLock, OfManyThatAskAtOnceOneHasIt) {
+  const test::TempFolder folder;
+  std::atomic<int> holders = 0, held = 0;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 6; ++i) {
+    threads.emplace_back([&] {
+      try {
+        const auto lock = claim(folder, asking("one of six"));
+        EXPECT_EQ(++holders, 1);
+        ++held;
+        std::this_thread::sleep_for(std::chrono::milliseconds(300));
+        --holders;
+      } catch (const HeldError&) {
+        // Another has it.
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_GE(held, 1);
+}
+
+TEST(ClaimLock, WaitsForOneOfAnotherMachineUntilItIsSilent) {
+  const test::TempFolder folder;
+  const std::string other = folder.file(".weft.lock-0000000000000000");
+  {
+    const Elsewhere lives(other);
+    LockOptions options = asking("me");
+    options.stale = kLong;  // on a busy machine a sign of life may be late
+    EXPECT_NE(refusal([&] { claim(folder, options); }).find("process 7 on b"), std::string::npos);
+  }
+  std::string told;
+  LockOptions options = asking("me");
+  options.on_wait = [&](const std::string& text) { told += text; };
+  const Stopwatch waited;
+  const auto lock = claim(folder, options);
+  EXPECT_GE(waited.seconds(), 0.3);
+  EXPECT_NE(told.find("is held by process 7 on b, which may have ended: waiting"), std::string::npos) << told;
+  EXPECT_FALSE(std::filesystem::exists(other));
+}
+
+/// Ranks that are started again may come before those of another host have been ended.
+TEST(ClaimLock, HasPatienceWithOneThatLives) {
+  const test::TempFolder folder;
+  auto lives = std::make_unique<Elsewhere>(folder.file(".weft.lock-0000000000000000"));
+  std::jthread ends([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    lives.reset();
+  });
+  LockOptions options = asking("me");
+  options.patience = std::chrono::seconds(30);
+  EXPECT_EQ(refusal([&] { claim(folder, options); }), "");
+}
+
+/// It was taken for dead: it neither takes the successor's lock away nor believes in its own.
+TEST(ClaimLock, OneThatStoodStillIsNotHeldAnyMore) {
+  const test::TempFolder folder;
+  LockOptions options = asking("one");
+  options.refresh = options.stale = kLong;
+  const std::shared_ptr<StorageLock> lock = claim(folder, options);
+  for (const std::string& name : folder.names()) std::filesystem::remove(folder.file(name));
+  const std::string other = folder.file(".weft.lock-ffffffffffffffff");
+  {
+    const Elsewhere successor(other);
+    EXPECT_NE(refusal([&] { lock->keep(); }).find("process 7 on b"), std::string::npos);
+  }
+  EXPECT_EQ(folder.names(), (std::vector<std::string>{".weft.lock-ffffffffffffffff"}));
+}
+
+TEST(LocalStorage, WaitsForTheLockOfAnotherMachineUntilItIsLetGo) {
+  const test::TempFolder folder;
+  const std::string path = folder.write(".weft.lock", of_elsewhere(1));
+  const int held = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_EQ(flock(held, LOCK_EX), 0);
+  std::jthread server([&] {  // whose lease of the dead host comes to its end
+    std::this_thread::sleep_for(std::chrono::milliseconds(600));
+    close(held);
+  });
+  const auto lock = local_storage(folder.path().string())->lock(asking("me"));
+  EXPECT_EQ(parse_lock_text(test::read_file(path)).owner, "me");
+  const std::string before = test::read_file(path);
+  EXPECT_TRUE(wait_until([&] { return test::read_file(path) != before; }, 10)) << "no sign of life";
+}
+
+/// Of two hosts, one may lack what the other locks by.
+TEST(ClaimLock, AndOneOfTheFileSystemKnowOfEachOther) {
+  const test::TempFolder folder;
+  const auto lock = [&](const char* owner) { return local_storage(folder.path().string())->lock(asking(owner)); };
+  std::shared_ptr<StorageLock> held = lock("one");
+  EXPECT_NE(refusal([&] { claim(folder, asking("two")); }).find("another run saves its checkpoints there: one;"),
+            std::string::npos);
+  held.reset();
+  folder.write(".weft.lock", "");  // as where the lock is not to be had
+  held = claim(folder, asking("two"));
+  EXPECT_NE(refusal([&] { lock("one"); }).find("another run saves its checkpoints there: two;"), std::string::npos);
+  held.reset();
+  held = lock("one");
+  held->keep();
 }
 
 TEST(LocalStorage, FollowsNoLinkToALock) {
@@ -64,7 +219,7 @@ TEST(LocalStorage, FollowsNoLinkToALock) {
   const std::string other = folder.write("precious", "all of it");
   std::filesystem::create_directory(folder.path() / "runs");
   std::filesystem::create_symlink(other, folder.path() / "runs/.weft.lock");
-  EXPECT_NE(refusal([&] { local_storage(folder.file("runs"))->lock("me"); }), "");
+  EXPECT_NE(refusal([&] { local_storage(folder.file("runs"))->lock({.owner = "me"}); }), "");
   EXPECT_EQ(test::read_file(other), "all of it");
 }
 
@@ -123,6 +278,32 @@ TEST(CheckpointFolder, WhatIsNotWholeIsNoneAndGoes) {
   EXPECT_EQ(storage->list(""), (std::vector<std::string>{"notes.txt", "step-00000003", "step-00000020", "step-00000100"}));
   remove_checkpoint(*storage, "step-00000020");
   EXPECT_EQ(complete_checkpoints(*storage), (std::vector<int64_t>{3, 100}));
+}
+
+TEST(CheckpointFolder, HasNoMarkerBeforeAllItsFilesAreThere) {
+  const test::TempFolder folder;
+  const std::unique_ptr<Storage> storage = local_storage(folder.path().string());
+  const std::string name = checkpoint_name(4);
+  CheckpointIndex index;
+  index.files["data-00000.bin"] = 4;
+  const auto complete = [&] { complete_checkpoint(*storage, name, index, std::chrono::milliseconds(0)); };
+  EXPECT_NE(refusal(complete).find("data-00000.bin: it is not there where rank 0 looks"), std::string::npos);
+  storage->write_text(name + "/data-00000.bin", "abc");
+  EXPECT_NE(refusal(complete).find("data-00000.bin: it has 3 bytes where rank 0 looks"), std::string::npos);
+  EXPECT_FALSE(is_complete(*storage, name));
+  std::jthread late([&] {  // as another host's file may be
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    local_storage(folder.path().string())->write_text(name + "/data-00000.bin", "abcd");
+  });
+  EXPECT_EQ(refusal([&] { complete_checkpoint(*storage, name, index, std::chrono::seconds(30)); }), "");
+  EXPECT_TRUE(is_complete(*storage, name));
+}
+
+TEST(CheckpointFolder, AMarkerOfAnyLengthIsDamage) {
+  const test::TempFolder folder;
+  const std::unique_ptr<Storage> storage = local_storage(folder.path().string());
+  storage->write_text("step-00000004/complete.json", "{" + std::string(70'000, ' '));
+  EXPECT_THROW(read_checkpoint(*storage, "step-00000004"), DamageError);
 }
 
 /// A folder that somebody named by mistake is not emptied.

@@ -1,5 +1,6 @@
 // What goes wrong between ranks: calls that do not match, ranks that leave, hang or are killed. Each ends in bounded time, on
 // every rank, with an error that names the operation and the ranks.
+#include <ATen/Parallel.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
@@ -12,6 +13,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <mutex>
 #include <thread>
 
@@ -175,6 +177,7 @@ TEST(Failures, ARankThatLeavesIsNamed) {
     test::run_ranks(2, [&](World world) {
       const Mesh mesh(world, {{"dp", 2}});
       const Group group = mesh.group(mesh.axis("dp"), {.backend = backend, .timeout = 20s});
+      group.barrier("connected").wait();
       if (world.rank() == 1) return;
       const auto start = Clock::now();
       try {
@@ -241,6 +244,93 @@ TEST(Failures, APeersClosedConnectionEndsNoProcess) {
   };
   const int of_each_rank = 3;  // Gloo's that reads and writes, c10d's that works, weft's that calls them
   expect_deaf(BackendKind::gloo, expect_deaf(BackendKind::shm, 0) + 2 * of_each_rank);
+}
+
+// As the comparisons of NCCL's calls are, which the host runs ahead of.
+TEST(Failures, ARankThatLeavesBeforeItsQueuedCallsEndBreaksNobody) {
+  test::run_ranks(2, [&](World world) {
+    const Mesh mesh(world, {{"dp", 2}});
+    const Group group = mesh.group(mesh.axis("dp"), {.backend = BackendKind::gloo, .timeout = 30s});
+    std::vector<at::Tensor> sums;
+    std::vector<Work> works;
+    for (int i = 0; i < 20; ++i) {
+      if (world.rank() == 1 && i % 10 == 0) std::this_thread::sleep_for(50ms);
+      sums.push_back(at::ones({1000}));
+      works.push_back(group.all_reduce(sums.back(), ReduceOp::sum, "gradients"));
+    }
+    if (world.rank() == 0) return;  // with all that is queued
+    for (Work& work : works) work.wait();
+    for (const at::Tensor& sum : sums) EXPECT_EQ(sum[999].item<float>(), 2.0F);
+  });
+}
+
+/// Nor are they waited for where this rank leaves because of an error, whether they have begun or not.
+TEST(Failures, ARankThatFailsWaitsForNoQueuedCall) {
+  for (const std::vector<std::string>& hosts : {std::vector<std::string>{}, {"a", "b"}}) {
+    for (const auto pause : {0ms, 300ms}) {
+      for (const int queued : {1, 20}) {
+        const auto start = Clock::now();
+        std::atomic<bool> has_left = false;
+        const auto fail_with_calls = [&](const World& world) {
+          const Mesh mesh(world, {{"dp", 2}});
+          const BackendKind kind = hosts.empty() ? BackendKind::gloo : BackendKind::automatic;
+          const Group group = mesh.group(mesh.axis("dp"), {.backend = kind, .timeout = 30s});
+          group.barrier("connected").wait();
+          if (world.rank() == 1) {
+            EXPECT_TRUE(wait_until([&] { return has_left.load(); }, 10.0));
+            return;
+          }
+          const at::Tensor sum = at::ones({1000});
+          for (int i = 0; i < queued; ++i) group.all_reduce(sum, ReduceOp::sum, "gradients");
+          std::this_thread::sleep_for(pause);
+          throw InputError("the culprit");
+        };
+        EXPECT_THROW(test::run_ranks(2,
+                                     [&](World world) {
+                                       try {
+                                         fail_with_calls(world);
+                                       } catch (const InputError&) {
+                                         has_left = true;
+                                         throw;
+                                       }
+                                     },
+                                     {.hosts = hosts}),
+                     test::RankError);
+        EXPECT_LT(Clock::now() - start, 15s)
+            << queued << " queued, " << hosts.size() << " hosts, after " << pause.count() << " ms";
+      }
+    }
+  }
+}
+
+int threads_of_this_process() {
+  const std::filesystem::directory_iterator tasks("/proc/self/task");
+  return static_cast<int>(std::distance(begin(tasks), end(tasks)));
+}
+
+/// LibTorch's operators in the group's thread would have a pool of their own.
+TEST(Failures, NoGroupsThreadHasThreadsOfItsOwn) {
+  const std::vector<std::string> hosts = {"a", "b"};
+  const auto results = test::run_processes(2,
+                                           [](World world) -> std::string {
+                                             at::set_num_threads(3);
+                                             const Mesh mesh(world, {{"dp", 2}});
+                                             const at::Tensor x = at::ones({1 << 22});
+                                             x.add(1);  // the pool that there is to be
+                                             std::string found;
+                                             for (const AcrossHosts across : {AcrossHosts::exact, AcrossHosts::bf16}) {
+                                               const Group group = mesh.group(mesh.axis("dp"), {.across_hosts = across});
+                                               group.barrier("begin").wait();
+                                               const int before = threads_of_this_process();
+                                               group.all_reduce(x, ReduceOp::sum, "gradients").wait();
+                                               if (threads_of_this_process() > before)
+                                                 found += fmt::format("{} ", kAcrossHosts.of(across));
+                                               group.barrier("counted").wait();
+                                             }
+                                             return found;
+                                           },
+                                           {.label = "threads", .hosts = hosts});
+  for (const test::ProcessResult& result : results) EXPECT_EQ(result.output + result.error, "");
 }
 
 TEST(Failures, AFailedGroupRepeatsItsError) {

@@ -147,6 +147,20 @@ TEST_F(HeadTest, WhoDoesNotKnowTheSecretIsRefused) {
   babbler.next("hello");
   babbler.send({{"kind", "join"}, {"protocol", "one"}, {"node", {{"deep", 1}}}});
   EXPECT_TRUE(babbler.next("welcome").is_null());
+  for (const Json& node : {Json(1e300), Json(-0.5), Json(int64_t{1} << 32), Json(~uint64_t{0})}) {  // no rank of a node
+    FakeAgent odd = agent();
+    const Json hello = odd.next("hello");
+    odd.send({{"kind", "join"},
+              {"protocol", kAgentProtocol},
+              {"proof", agent_proof(kToken, kAgentSide, hello.value("nonce", ""), "mine")},
+              {"nonce", "mine"},
+              {"host", "odd"},
+              {"node", node},
+              {"ranks", 1},
+              {"free_port", 1234}});
+    EXPECT_TRUE(odd.next("welcome").is_null()) << node;
+  }
+  EXPECT_EQ(head.capacity(), 0);
   FakeAgent outside = agent();
   EXPECT_EQ(outside.join(7, 1)["why"], "--node-rank 7: there is 1 node");
   const std::string secret = "an agent at 127.0.0.1 was not let in: it does not know the job's secret";

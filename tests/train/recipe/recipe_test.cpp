@@ -12,6 +12,7 @@
 #include "weft/train/recipe/read_recipe.h"
 #include "weft/train/recipe/recipe_keys.h"
 #include "weft/train/recipe/recipe_values.h"
+#include "weft/train/recipe/saved_recipe.h"
 
 namespace weft {
 namespace {
@@ -73,7 +74,6 @@ TEST(Recipe, EveryKeyReachesItsPlace) {
     name = "tokens"
     path = "ids.bin"
     tokenizer = "uint16"
-    shuffle_mb = 32.5
     evaluation = 0.2
     [batch]
     global = 32
@@ -116,6 +116,7 @@ TEST(Recipe, EveryKeyReachesItsPlace) {
     noise_scale = true
     device = "cpu"
     timeout_s = 7.5
+    ports = "20000-20100"
   )",
                                      "r.toml");
   const ModelRecipe& m = recipe.model;
@@ -125,7 +126,8 @@ TEST(Recipe, EveryKeyReachesItsPlace) {
   EXPECT_EQ(m.weights + m.weight_names + m.weights_skip, "w.safetensorsn.jsonfc.*");
   EXPECT_EQ(recipe.data.path + recipe.data.tokenizer, "ids.binuint16");
   EXPECT_EQ(recipe.data.evaluation, 0.2);
-  EXPECT_EQ(recipe.data.shuffle_mb, 32.5);
+  const Recipe rows = parse_recipe(kSmall, "r.toml", {"data.name=jsonl", "data.path=x", "data.shuffle_mb=32.5"});
+  EXPECT_EQ(rows.data.shuffle_mb, 32.5);
   EXPECT_EQ(recipe.batch.micro, 4);
   const LayoutRecipe& l = recipe.layout;
   EXPECT_EQ((std::vector<int64_t>{*l.dp, l.pp, *l.shard, l.cp, l.tp}), (std::vector<int64_t>{2, 3, 4, 5, 6}));
@@ -148,6 +150,7 @@ TEST(Recipe, EveryKeyReachesItsPlace) {
   EXPECT_EQ(r.seed, 42u);
   EXPECT_EQ(r.device, "cpu");
   EXPECT_EQ(r.timeout_s, 7.5);
+  EXPECT_EQ(r.ports, "20000-20100");
 }
 
 TEST(Recipe, ABatchMayGrowInPhases) {
@@ -281,7 +284,7 @@ TEST(Recipe, EveryBadInputNamesPlaceKeyAndWhatIsValid) {
       {"an empty file", "", "r.toml: model.name is missing"},
       {"a path that ends early", "data = { path = \"/a\\u0000b\" }",
        "r.toml:1:17: data.path holds a NUL, which would end it early; take it out, found "},
-      {"a key that moves the cursor", "[run]\n\"\\u001b[2J\" = 1", "r.toml:2:1: unknown key 'run.\\x1b[2J'; did you mean "},
+      {"a key that moves the cursor", "[run]\n\"\\u001b[2J\" = 1", "r.toml:2:1: unknown key 'run.\\x1b[2J'; there are run."},
   };
   for (const Bad& bad : cases) {
     SCOPED_TRACE(bad.what);
@@ -336,6 +339,11 @@ TEST(Recipe, KeysThatDoNotFitTogether) {
        "tell of; use another name"},
       {{"model.weights_skip=fc.*"},
        "r.toml: model.weights_skip is read with model.weights only; set that too, or leave it out"},
+      {{"run.ports=20100-20000"},
+       "r.toml: run.ports = \"20100-20000\": expected the first and the last port, of 1024 to 65535, as in \"20000-20100\""},
+      {{"run.ports=20000-20100", "run.device=cuda"},
+       "r.toml: run.ports does not bind NCCL, which takes any port; leave it out, and narrow what the system hands out on each "
+       "host: sysctl net.ipv4.ip_local_port_range"},
       {{"batch.micro=65"}, "r.toml: batch.micro = 65 is more than batch.global = 64"},
       {{"model.heads=1000", "model.width=16"},
        "r.toml: model.heads = 1000 does not divide model.width = 16; the nearest that does is 16"},
@@ -357,9 +365,12 @@ TEST(Recipe, KeysThatDoNotFitTogether) {
        "r.toml: run.target = \"0.9\" is no target: it compares nothing; write one as \"accuracy >= 0.9\" or \"loss <= 2.1\""},
       {{"run.target=loss <= 2.1"},
        "r.toml: run.target = \"loss <= 2.1\" needs run.evaluate_every: evaluations tell whether it is reached"},
-      {{"optimizer.warmup=20"}, "r.toml: optimizer.warmup = 20 does not end within run.steps = 20; it must be below"},
+      {{"optimizer.warmup=20"},
+       "r.toml: optimizer.warmup = 20 does not end within run.steps = 20; let the warm-up be shorter (optimizer.warmup=0: "
+       "none)"},
       {{"run.epochs=3", "optimizer.warmup=3 epochs"},
-       "r.toml: optimizer.warmup = 3 epochs does not end within run.epochs = 3; it must be below"},
+       "r.toml: optimizer.warmup = 3 epochs does not end within run.epochs = 3; let the warm-up be shorter "
+       "(optimizer.warmup=0: none)"},
       {{"model.name=mlp", "data.name=fashion-mnist", "run.evaluate_every=9 tokens"},
        "r.toml: run.evaluate_every counts tokens, which model \"mlp\" does not read"},
       {{"model.name=mlp", "data.name=fashion-mnist", "run.tokens=9"},
@@ -459,6 +470,14 @@ TEST(Recipe, KeysThatDoNotFitTogether) {
       {{"data.name=tokens", "data.tokenizer=uint16"},
        "r.toml: data.path is missing: data.name = \"tokens\" has no default; add it or --set data.path=FILE"},
       {{"model.vocabulary=65"}, "r.toml: model.vocabulary = 65 is too small for bytes; it must be at least 256"},
+      {{"data.shuffle_mb=16"},
+       "r.toml: data.shuffle_mb is read with data.name = \"jsonl\" or \"parquet\" only; set that too, or leave it out"},
+      {{"save.folder=s", "save.upload=./s/"}, "r.toml: save.upload is save.folder itself; name another place"},
+      {{"save.deadline_s=30"}, "r.toml: save.deadline_s is read with save.folder only; set that too, or leave it out"},
+      {{"save.folder=s", "save.keep=0", "save.keep_every=5"},
+       "r.toml: save.keep_every is read with save.folder and a save.keep above 0 only; set that too, or leave it out"},
+      {{"data.name=jsonl", "data.path=a", "data.evaluation_path=b", "data.evaluation=0.2"},
+       "r.toml: data.evaluation is read with data that has no data.evaluation_path only; set that too, or leave it out"},
       {{"layout.backend=nccl", "run.device=cpu"},
        "r.toml: layout.backend = \"nccl\" moves tensors of GPUs, but run.device = \"cpu\""},
       {{"layout.backend=shm", "run.device=cuda"},
@@ -609,6 +628,78 @@ TEST(Recipe, DocumentationHasEveryKeyAsItIsAndNoOther) {
   size_t documented = 0;
   for (size_t at = 0; (at = text.str().find("\n| `", at)) != std::string::npos; ++at) ++documented;
   EXPECT_EQ(documented, rows);
+}
+
+constexpr const char* kOfEveryKind = R"(
+model = { name = "gpt", heads = 4, width = 128, dropout = 1e-05 }
+data = { name = "tokens", tokenizer = "uint16", path = "\"quoted\" = [1]", evaluation = 0.25 }
+batch = { global = 64, micro = 8, ramp = [{ global = 16, steps = 2 }, { global = 32, steps = 3 }] }
+run = { tokens = 1e6, seed = 7, evaluate_every = 5, name = "a = b" }
+save = { folder = "s3://bucket/a", every = "10 min" }
+[optimizer]
+name = "sgd"
+nesterov = false
+warmup = "2 epochs"
+clip = 0.5
+[[optimizer.groups]]
+names = "h.0.*"
+frozen = true
+[[optimizer.groups]]
+names = "'h.1.*"
+lr_factor = 0.5
+[[evaluation]]
+name = "books"
+path = "elsewhere"
+[[evaluation]]
+name = "letters"
+path = "further on"
+)";
+
+constexpr const char* kMixed = R"(
+model = { name = "gpt", heads = 4, width = 128 }
+batch = { global = 64 }
+run = { steps = 20 }
+[data]
+name = "mix"
+[[data.mix]]
+name = "text"
+path = "books"
+weight = 0.75
+[[data.mix]]
+name = "text"
+path = "code"
+weight = 0.25
+)";
+
+/// What a checkpoint keeps of a recipe is all of it.
+TEST(Recipe, ComesBackFromItsValues) {
+  std::vector<Recipe> recipes = {parse_recipe(kSmall, "r.toml"), parse_recipe(kOfEveryKind, "r.toml"),
+                                 parse_recipe(kMixed, "r.toml")};
+  for (const auto& file : std::filesystem::directory_iterator(source_folder() / "recipes")) {
+    if (file.path().extension() == ".toml") recipes.push_back(load_recipe(file.path().string()));
+  }
+  ASSERT_GT(recipes.size(), 8U);
+  for (const Recipe& recipe : recipes) {
+    const std::map<std::string, std::string> values = recipe_values(recipe);
+    const Recipe again = recipe_of_values(values, "runs/a");
+    EXPECT_EQ(recipe_values(again), values) << recipe.path;
+    EXPECT_EQ(again.path, "runs/a");
+  }
+  std::map<std::string, std::string> values = recipe_values(recipes[1]);
+  EXPECT_EQ(values.at("evaluation.2.name"), "letters");
+  EXPECT_EQ(recipe_of_values(values, "runs/a", {"evaluation.2.name=post", "batch.micro=4"}).evaluations[1].name, "post");
+  const std::map<std::string, std::string> unread = {{"layout.prefetch", "2"}, {"save.keep", "7"}};  // taken by version 0.1
+  for (const auto& [key, value] : unread) {
+    std::map<std::string, std::string> old = recipe_values(recipes[0]);
+    ASSERT_NE(old.at(key), value);
+    old[key] = value;
+    EXPECT_EQ(recipe_values(recipe_of_values(old, "runs/a")), recipe_values(recipes[0])) << key;
+  }
+  values["model.heads"] = "many";
+  EXPECT_EQ(test::refusal([&] {
+              recipe_of_values(values, "runs/a");
+            }).find("runs/a: its recipe is not as weft writes it: --set model.heads"),
+            0U);
 }
 
 }  // namespace

@@ -178,6 +178,9 @@ std::string run(torch::nn::Sequential net, const std::function<void()>& enter, c
            })
            .norm);
   tell(trainer.evaluate(evaluation).loss);
+  tell(trainer.predict(batch_of(1))[0].const_data_ptr<float>()[0]);
+  trainer.for_each_prediction(evaluation,
+                              [&](int64_t, const Tensors& outputs) { tell(outputs[0].const_data_ptr<float>()[0]); });
   const auto digest = [&] {
     std::vector<NamedTensor> weights;
     trainer.for_each_weight([&](const std::string& name, const at::Tensor& value) {
@@ -280,6 +283,7 @@ TEST(ChangedModel, RequiresGradAfterTheStartIsRefusedByName) {
     weight.requires_grad_(!freeze);
     EvaluationLoader evaluation(std::make_shared<Samples>(), 8, 0, 1);
     for (const std::function<void()>& call : {std::function<void()>([&] { trainer.step(batch_of(1)); }),
+                                              std::function<void()>([&] { trainer.predict(batch_of(1)); }),
                                               std::function<void()>([&] { trainer.evaluate(evaluation); })}) {
       EXPECT_EQ(
           refusal(call),

@@ -21,6 +21,7 @@
 #include "weft/base/error.h"
 #include "weft/models/vision.h"
 #include "weft/nn/layers.h"
+#include "weft/train/report/comparison_text.h"
 
 namespace weft::compare_layouts_test {
 namespace {
@@ -307,6 +308,64 @@ TEST(CompareLayouts, SaysThatAModelDoesNotRepeat) {
   EXPECT_FALSE(result.repeats);
   EXPECT_TRUE(result.causes.empty());
   EXPECT_TRUE(result.tried.empty());
+  EXPECT_EQ(result.not_repeated.what, "block 'hidden.2'");
+  EXPECT_TRUE(result.not_repeated.at_once);
+}
+
+/// Adds what it is given, which no parameter or buffer tells of.
+class Adds : public Block {
+ public:
+  explicit Adds(std::function<at::Tensor(const at::Tensor&)> what) : what_(std::move(what)) {}
+  Tensors forward(const Tensors& inputs, const Context&) override { return {inputs.front().add(what_(inputs.front()))}; }
+  std::vector<ParamSpec> parameters() override { return {}; }
+
+ private:
+  std::function<at::Tensor(const at::Tensor&)> what_;
+};
+
+Model with_added(const std::function<at::Tensor(const at::Tensor&)>& what) {
+  Model model = small_mlp();
+  model.blocks.insert(model.blocks.begin() + 2, {"own", "own", std::make_shared<Adds>(what)});
+  return model;
+}
+
+TEST(CompareLayouts, NamesTheBlockThatDoesNotRepeat) {
+  struct Row {
+    std::function<Model()> model;
+    std::string what;
+    bool at_once;
+  };
+  static std::atomic<uint64_t> seeds = 0;
+  // A generator of the block's own, made alike in each run; a tensor that is drawn where the block is made; and what is right.
+  const auto generator = [] {
+    return with_added(
+        [own = at::detail::createCPUGenerator(3)](const at::Tensor& x) { return at::randn(x.sizes(), own, at::kFloat); });
+  };
+  const auto kept = [] {
+    const at::Tensor drawn = at::randn({8}, at::detail::createCPUGenerator(++seeds), at::kFloat);
+    return with_added([drawn](const at::Tensor&) { return drawn; });
+  };
+  const auto keyed = [] { return with_added([](const at::Tensor& x) { return at::randn(x.sizes(), x.options()); }); };
+  for (const Row& row : {Row{generator, "block 'own'", true}, {kept, "block 'own'", false}, {keyed, "", false}}) {
+    const LayoutComparison result = compare({.name = "one", .axes = {}, .options = in_slots(), .model = row.model});
+    EXPECT_EQ(result.not_repeated.what, row.what);
+    EXPECT_EQ(result.not_repeated.at_once, row.at_once);
+    EXPECT_EQ(result.repeats, row.what.empty() || row.at_once);
+    EXPECT_EQ(result.likeness, row.what.empty() ? Likeness::bit_identical : Likeness::different);
+    if (row.what.empty()) continue;
+    EXPECT_THAT(difference_line(result), HasSubstr("the forward of block 'own' gives other outputs for the same inputs"));
+    EXPECT_THAT(comparison_text(result), HasSubstr("the forward of block 'own' gives other outputs for the same inputs"));
+  }
+}
+
+TEST(CompareLayouts, TellsDataThatDoNotRepeat) {
+  static std::atomic<int64_t> reads = 0;
+  Case c{.name = "data", .axes = {}, .options = in_slots()};
+  LayoutsToCompare compared = to_compare(c);
+  compared.trained.batches = whole_batches([](int64_t) { return batch_of(++reads); });
+  const LayoutComparison result = compare_layouts(World(), compared);
+  EXPECT_EQ(result.not_repeated.what, "the data");
+  EXPECT_THAT(difference_line(result), HasSubstr("its data are others the second time"));
 }
 
 /// Every rank's error.

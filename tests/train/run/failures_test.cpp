@@ -1,4 +1,6 @@
 // What a failed call leaves behind: a trainer that refuses to go on, and running statistics as they were.
+#include <ATen/core/Reduction.h>
+#include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
@@ -6,6 +8,7 @@
 #include <c10/core/CPUAllocator.h>
 #include <gtest/gtest.h>
 #include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/embedding.h>
 #include <torch/nn/modules/linear.h>
 
 #include <new>
@@ -230,6 +233,48 @@ TEST(Failures, WhatLibTorchThrowsIsALineThatNamesTheBlock) {
   wrong.target.fill_(77);
   const std::string loss = error_of([&] { another.step(wrong); });
   EXPECT_EQ(loss, "step 1, micro-batch 0: loss: target 77 of place 0 is none of the 3 classes that the logits have");
+}
+
+LossValue squares(const Tensors& outputs, const at::Tensor& target) {
+  return {(outputs.front() - target).square().sum(), target.numel()};
+}
+
+/// torch's own, which says what it wants and not of which tensor.
+LossValue plain_cross_entropy(const Tensors& outputs, const at::Tensor& target) {
+  return {at::cross_entropy_loss(outputs.front(), target, {}, at::Reduction::Sum), target.numel()};
+}
+
+TEST(Failures, NameBlockOrLossAndTheTensorsThatItWasGiven) {
+  using torch::nn::Embedding;
+  using torch::nn::EmbeddingOptions;
+  using torch::nn::Linear;
+  using torch::nn::Sequential;
+  const at::Tensor ids = at::zeros({kBatch}, at::kLong), numbers = at::zeros({kBatch, 6}), likely = at::zeros({kBatch, 4});
+  struct Case {
+    Sequential net;
+    Loss loss;
+    at::Tensor input, target;
+    std::string error;
+  };
+  const Case cases[] = {
+      {Sequential(Embedding(9, 4)), squares, ids.to(at::kShort), likely,
+       "the forward of block '0': Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, "
+       "Int; but got CPUShortType instead (while checking arguments for embedding) (inputs: Short [8])"},
+      {Sequential(Embedding(EmbeddingOptions(9, 4).sparse(true))), squares, ids, likely,
+       "model: the gradient of parameter '0.weight' is sparse, weft's are dense; make the layer in block '0' without sparse "
+       "gradients (EmbeddingOptions::sparse)"},
+      {Sequential(Linear(6, 4)), cross_entropy, numbers, ids.to(at::kInt),
+       "step 1, micro-batch 0: loss: target is Int [8]; it must be class ids, Long"},
+      {Sequential(Linear(6, 4)), plain_cross_entropy, numbers, ids.to(at::kInt),
+       "step 1, micro-batch 0: loss: expected scalar type Long but found Int (outputs: Float [8, 4]; target: Int [8])"},
+      {Sequential(Linear(6, 4)), squares, numbers, at::zeros({kBatch, 3}),
+       "step 1, micro-batch 0: loss: The size of tensor a (4) must match the size of tensor b (3) at non-singleton dimension 1 "
+       "(outputs: Float [8, 4]; target: Float [8, 3])"}};
+  for (const Case& c : cases) {
+    Trainer trainer(Mesh(World(), {{"dp", 1}}), sequential_model("net", c.net, c.loss), Sgd{},
+                    {.global_batch = kBatch, .micro_batch = kBatch});
+    EXPECT_EQ(error_of([&] { trainer.step({{c.input}, c.target, 0}); }), c.error);
+  }
 }
 
 TEST(Failures, AnErrorOfAnyLengthIsRememberedInALineThatCanBeRead) {

@@ -4,6 +4,7 @@
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <nlohmann/json.hpp>
 
 #include "tests/data/temp_folder.h"
@@ -321,6 +322,30 @@ TEST(LoadWeights, PassesOverWrappersInNames) {
   expect_part(report.notes.front(),
               "21 names there have what wrappers of PyTorch add, which is passed over: 'module._orig_mod.");
   EXPECT_TRUE(at::equal(named(weights_of(trainer), "lm_head.weight"), named(weights, "lm_head.weight")));
+}
+
+/// A rank of a sharded or split model reads its part, from files and from checkpoints.
+TEST(LoadWeights, ReadsNoMoreThanTheRankOwns) {
+  const TempFolder folder;
+  const std::vector<NamedTensor> weights = llama_weights();
+  save_safetensors(folder.file("w.safetensors"), weights);
+  trainer_of(llama(kLlama)).save(folder.file("checkpoint"));
+  int64_t whole = 0;
+  for (const NamedTensor& t : weights) whole += static_cast<int64_t>(t.tensor.nbytes());
+  for (const std::string& path : {folder.file("w.safetensors"), folder.file("checkpoint")}) {
+    std::atomic<int64_t> read = 0;
+    test::run_ranks(2, [&](World world) {
+      LayoutOptions layout;
+      layout.shard_level = ShardLevel::parameters;
+      Trainer trainer(Mesh(world, {{"shard", 2}}), llama(kLlama), Sgd{},
+                      {.global_batch = 4, .micro_batch = 1, .seed = 5, .layout = layout});
+      const int64_t bytes = trainer.load_weights(path).bytes_read;
+      EXPECT_LT(bytes, whole * 7 / 10);
+      read += bytes;
+      for (const auto& [name, value] : weights_of(trainer)) EXPECT_TRUE(at::equal(value, named(weights, name))) << name;
+    });
+    EXPECT_EQ(read, whole);
+  }
 }
 
 /// Fine-tuning on other classes, on one rank and on two.

@@ -2,9 +2,11 @@
 #include <gtest/gtest.h>
 
 #include "tests/data/temp_folder.h"
+#include "tests/optim/own_lion.h"
 #include "tests/support/refusal.h"
 #include "tests/support/run_ranks.h"
 #include "tests/train/jobs.h"
+#include "weft/base/error.h"
 
 namespace weft::optimizers_test {
 namespace {
@@ -74,11 +76,74 @@ TEST_P(OptimizerBits, TiedWithoutClipping) { expect_same_bits("tied_gpt", GetPar
 
 INSTANTIATE_TEST_SUITE_P(Table, OptimizerBits,
                          testing::Values(Case{"lars", Lars{.weight_decay = 0.1, .trust = 0.02}}, Case{"lamb", Lamb{}},
-                                         Case{"lion", Lion{.weight_decay = 0.1}}, Case{"rmsprop", RmsProp{.momentum = 0.9}},
-                                         Case{"adagrad", Adagrad{}}, Case{"muon", Muon{.adam_lr = 1e-3}},
+                                         Case{"lion", Lion{.weight_decay = 0.1}}, Case{"own_lion", test::own_lion(0.1)},
+                                         Case{"rmsprop", RmsProp{.momentum = 0.9}}, Case{"adagrad", Adagrad{}},
+                                         Case{"muon", Muon{.adam_lr = 1e-3}},
                                          Case{"muon_matched", Muon{.nesterov = false, .adjust = MatrixRate::match_rms_adamw}},
                                          Case{"adafactor", Adafactor{.weight_decay = 0.1}}),
                          [](const auto& info) { return info.param.name; });
+
+/// What a user writes has the bits of what weft has, in every type, with rates and decays by name, an average, and state that
+/// is away; it goes on in another layout.
+TEST(OwnOptimizer, HasTheBitsOfWeftsAndGoesOnInAnotherLayout) {
+  const OptimizerOptions own = test::own_lion(0.1), lion = Lion{.weight_decay = 0.1};
+  for (const Precision precision : {Precision::fp32, Precision::bf16, Precision::fp16}) {
+    Strategy strategy = with(cell(2, Spread::shard, ShardLevel::parameters).strategy, 0.5);
+    strategy.layout.precision = precision;
+    if (precision == Precision::fp16) strategy.slots = 0;
+    strategy.layout.offload_optimizer = Offload::host;
+    strategy.parameters = {{.names = "h.0.*", .lr_factor = 0.5, .weight_decay = 0.3}};
+    strategy.average = {.decay = 0.75};
+    expect_equal(train_ranks(job("gpt"), strategy, 2, own, kSteps), train_ranks(job("gpt"), strategy, 2, lion, kSteps),
+                 std::string(name(precision)));
+  }
+  const test::TempFolder folder;
+  const std::vector<Cell> layouts = cells();
+  const std::vector<Stretch> stretches = {{with(layouts[3].strategy, 0.5), 4, 1},
+                                          {with(layouts[6].strategy, 0.5), 4, 2},
+                                          {with(layouts[0].strategy, 0.5), 2, 3},
+                                          {with({}, 0.5), 1, 4}};
+  expect_equal(train_in_stretches(job("gpt"), stretches, own, folder.path().string()),
+               train_ranks(job("gpt"), with({}, 0.5), 1, lion, 4), "in stretches");
+}
+
+/// Whose state it is, how much, and with which numbers: by names, in checkpoints, plans and agreements.
+TEST(OwnOptimizer, IsKnownByItsNamesAndNumbers) {
+  const test::TempFolder folder;
+  const std::string saved = folder.path().string() + "/step-1";
+  const auto trainer_of = [](const World& world, const OptimizerOptions& optimizer, MemoryLedger* ledger = nullptr) {
+    return Trainer(Mesh(world, {{"shard", world.size()}}), job("mlp").model(), optimizer,
+                   {.global_batch = 12, .micro_batch = 6, .layout = {.shard_level = ShardLevel::optimizer}, .ledger = ledger});
+  };
+  test::run_ranks(2, [&](World world) {
+    MemoryLedger ledger;
+    Trainer trainer = trainer_of(world, test::own_lion(), &ledger);
+    trainer.step(slice(job("mlp").batch_of(0), world.rank() * 6, 6));
+    trainer.save(saved);
+    const MemoryOptions options{.optimizer_states = num_states(test::own_lion())};
+    const MemoryEstimate told = estimate_memory(trainer.program(), world.rank(), options);
+    const int64_t held = ledger.live()[static_cast<size_t>(MemoryCategory::optimizer)];
+    EXPECT_EQ(held, told.of(MemoryCategory::optimizer));
+    EXPECT_GT(held, 0);
+  });
+  const auto load = [&](const OptimizerOptions& optimizer) {
+    return test::refusal([&] { trainer_of(World(), optimizer).load(saved); });
+  };
+  const auto named = std::make_shared<test::OwnLion>(0.9, 0.99, "exp_avg");
+  EXPECT_EQ(load(test::own_lion()), "");
+  EXPECT_NE(load(CustomOptimizer{.update = named}).find("exp_avg"), std::string::npos);
+  EXPECT_NE(load(Lion{}).find("exp_avg"), std::string::npos);
+  test::run_ranks(2, [&](World world) {
+    const CustomOptimizer mine{.update = std::make_shared<test::OwnLion>(0.9, world.rank() == 0 ? 0.99 : 0.98)};
+    Trainer trainer = trainer_of(world, mine);
+    if (world.rank() == 0) {
+      EXPECT_THROW(trainer.start(), CommError);
+      return;
+    }
+    const std::string error = test::refusal([&] { trainer.start(); });
+    EXPECT_NE(error.find("rank 0 has optimizer: own lion, betas 0.9 and 0.99"), std::string::npos) << error;
+  });
+}
 
 /// A tensor that two stages hold has one norm, counted once.
 TEST(LayerWise, EqualsOneRankWhereStagesShareWeights) {

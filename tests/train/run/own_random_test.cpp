@@ -16,7 +16,9 @@
 #include <torch/nn/modules/linear.h>
 
 #include "tests/support/run_processes.h"
+#include "tests/support/run_ranks.h"
 #include "weft/checkpoint/digest.h"
+#include "weft/nn/dropout.h"
 #include "weft/nn/module_block.h"
 #include "weft/nn/recompute.h"
 #include "weft/train/run/trainer.h"
@@ -125,6 +127,56 @@ TEST(OwnRandom, BlocksAndLossesDrawTheSameInEveryLayout) {
         test::run_processes(cell.ranks, [&cell](const World& world) { return train(world, cell); }, {.label = cell.name});
     for (const test::ProcessResult& result : results) EXPECT_EQ(result.output, expected) << cell.name << ": " << result.error;
   }
+}
+
+/// x * w, some of whose elements are dropped, by name.
+class DroppingByName : public Block {
+ public:
+  explicit DroppingByName(std::string name) : name_(std::move(name)) { weight_.value = at::ones({kWidth}); }
+  Tensors forward(const Tensors& inputs, const Context& context) override {
+    return {dropout(inputs.front() * weight_.value, 0.5, context, name_)};
+  }
+  std::vector<ParamSpec> parameters() override { return {{.name = "w", .parameter = &weight_, .init = {}}}; }
+
+ private:
+  std::string name_;
+  Parameter weight_;
+};
+
+/// Ranks that are threads may draw so, too.
+TEST(OwnRandom, DropoutByNameDropsTheSameInEveryLayout) {
+  const at::Tensor x = fixed({kBatch, kWidth}, 21), y = fixed({kBatch, kWidth}, 22);
+  std::string expected;
+  for (const Cell& cell : {Cell{"one"}, {"dp", 2}, {"shard", 2, 1, 0, true}, {"pipeline", 2, 2}, {"recompute", 1, 1, 1}}) {
+    test::run_ranks(cell.ranks, [&](World world) {
+      const int ranks = cell.ranks / cell.pp;
+      const Mesh mesh(world, {{"pp", cell.pp}, {cell.shards ? "shard" : "dp", ranks}});
+      TrainerOptions options{.global_batch = kBatch, .micro_batch = 2, .reproducible_slots = 4};
+      if (cell.shards) options.layout.shard_level = ShardLevel::parameters;
+      options.layout.recompute_every = cell.recompute;
+      Model model{.name = "net", .blocks = {}, .loss = [](const Tensors& outputs, const at::Tensor& target) -> LossValue {
+                    return {(outputs.front() - target).square().sum(), target.numel()};
+                  }};
+      for (const char* name : {"a", "b"}) model.blocks.push_back({name, name, std::make_shared<DroppingByName>(name)});
+      Trainer trainer(mesh, model, Sgd{.lr = 0.1}, options);
+      const int64_t share = kBatch / ranks, rank = mesh.join({"dp", "shard"}).index;
+      std::string told;
+      for (int step = 0; step < 2; ++step) {
+        const Batch batch{{x.narrow(0, rank * share, share)}, y.narrow(0, rank * share, share), 0};
+        told += fmt::format("{:a} ", trainer.step(batch).loss);
+      }
+      std::vector<NamedTensor> weights;
+      trainer.for_each_weight([&](const std::string& name, const at::Tensor& value) {
+        weights.push_back({name, value.clone()});
+      });
+      told += weights_sha256(weights);
+      if (world.rank() == 0 && expected.empty()) expected = told;
+      EXPECT_TRUE(world.rank() > 0 || told == expected) << cell.name;
+    });
+  }
+  const at::Tensor kept = dropout(at::ones({4096}), 0.25, Context{.seed = 3}, "a");
+  EXPECT_NEAR(kept.eq(0).sum().item<double>(), 1024.0, 120.0);
+  EXPECT_TRUE(dropout(kept, 0.25, Context{.training = false}, "a").is_same(kept));
 }
 
 /// Steps and evaluations draw nothing of the caller's; what the caller draws within a step is the caller's too.

@@ -37,7 +37,8 @@ TEST(RunLengths, AreStepsOnceTheDataIsKnown) {
 
 TEST(RunLengths, WhatDoesNotFitTheDataIsToldInOneLine) {
   EXPECT_EQ(test::refusal([] { run_lengths(recipe_with({"run.steps=469"}), 60000); }),
-            "r.toml: optimizer.warmup = 1 epoch, which is 469 steps, does not end within the run's 469; it must be below");
+            "r.toml: optimizer.warmup = 1 epoch, which is 469 steps, does not end within the run's 469; let the warm-up be "
+            "shorter (optimizer.warmup=0: none)");
   EXPECT_EQ(test::refusal([] { run_lengths(recipe_with({"run.epochs=1e15"}), 60000); }),
             "r.toml: the run is to last 1000000000000000 epochs, which is more than 1000000000 steps of 128 samples; make it "
             "shorter");

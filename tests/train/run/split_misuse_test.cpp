@@ -55,6 +55,37 @@ Batch batch_of(int64_t tokens = kTokens) {
           at::randint(kVocabulary, {kBatch, tokens}, generator, at::kLong)};
 }
 
+/// Samples that are drawn anew at each reading, and so differ by ranks.
+class Drawn : public Dataset {
+ public:
+  explicit Drawn(int rank) : rank_(rank) {}
+  int64_t size() const override { return 4; }
+  Batch get(const std::vector<int64_t>& indices, int64_t) const override {
+    const at::Generator generator = at::detail::createCPUGenerator(static_cast<uint64_t>(rank_) + 1);
+    const at::Tensor ids = at::randint(kVocabulary, {static_cast<int64_t>(indices.size()), kTokens}, generator, at::kLong);
+    return {{ids}, ids, 0};
+  }
+
+ private:
+  int rank_;
+};
+
+TEST(SplitMisuse, OtherSamplesOnOneAxisAreFoundInEvaluations) {
+  for (const std::string axis : {"pp", "tp", "cp"}) {
+    test::run_ranks(2, [&](World world) {
+      Trainer trainer(Mesh(world, {{axis, 2}}), small_gpt(), Sgd{}, {.global_batch = 2, .micro_batch = 1});
+      EvaluationLoader loader(std::make_shared<Drawn>(world.rank()), 2, 0, 1);
+      std::string error;
+      try {
+        trainer.evaluate(loader);
+      } catch (const InputError& refusal) {
+        error = refusal.what();
+      }
+      EXPECT_THAT(error, HasSubstr("place 1 on axis '" + axis + "' was given other samples than place 0"));
+    });
+  }
+}
+
 /// Each rank of one replica reads samples of its own, as under data parallelism.
 TEST(SplitMisuse, OtherSamplesOnOneAxisAreFound) {
   struct Case {
@@ -68,13 +99,18 @@ TEST(SplitMisuse, OtherSamplesOnOneAxisAreFound) {
       {{{"cp", 2}, {"tp", 2}}, [](int rank) { return rank / 2; }, "on axis 'cp'"},
       {{{"cp", 2}, {"tp", 2}}, [](int rank) { return rank % 2; }, "on axis 'tp'"},
       {{{"dp", 2}, {"tp", 2}}, [](int rank) { return rank / 2; }, ""},
+      {{{"pp", 2}},
+       [](int rank) { return rank; },
+       "place 1 on axis 'pp' was given other samples than place 0, in inputs and targets"},
+      {{{"pp", 3}}, [](int rank) { return rank / 2; }, "place 2 on axis 'pp' was given other samples than place 0"},
+      {{{"pp", 3}}, [](int rank) { return rank % 2; }, ""},  // the stage in the middle reads none
   };
   for (const Case& c : cases) {
     int ranks = 1;
     for (const AxisSize& axis : c.axes) ranks *= axis.size;
     test::run_ranks(ranks, [&](World world) {
-      const int64_t share = c.says.empty() ? 1 : 2;
-      Trainer trainer(Mesh(world, c.axes), small_gpt(), Sgd{}, {.global_batch = 2, .micro_batch = 1});
+      const int64_t share = c.axes.front().name == "dp" ? 2 : 4;
+      Trainer trainer(Mesh(world, c.axes), small_gpt(), Sgd{}, {.global_batch = 4, .micro_batch = 1});
       const at::Generator generator = at::detail::createCPUGenerator(static_cast<uint64_t>(c.seed(world.rank())) + 1);
       const at::Tensor ids = at::randint(kVocabulary, {share, kTokens}, generator, at::kLong);
       std::string error;

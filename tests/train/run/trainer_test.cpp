@@ -295,6 +295,38 @@ TEST(Trainer, EvaluatesEachSampleOnceOnAnyNumberOfRanks) {
   }
 }
 
+/// Of six numbers to be predicted; or of one, which would be taken for the only class.
+class Numbers : public Dataset {
+ public:
+  explicit Numbers(int64_t width) : width_(width) {}
+  int64_t size() const override { return 5; }
+  Batch get(const std::vector<int64_t>& indices, int64_t) const override {
+    const auto count = static_cast<int64_t>(indices.size());
+    return {{at::ones({count, 6})}, at::zeros({count, width_}), 0};
+  }
+
+ private:
+  int64_t width_;
+};
+
+TEST(Trainer, CountsHitsOfALossOfClassesAlone) {
+  const auto squares = [](const Tensors& outputs, const at::Tensor& target) -> LossValue {
+    return {(outputs.front() - target).square().sum(), target.numel()};
+  };
+  for (const int64_t width : {1, 6}) {
+    const auto sequence = [width] { return torch::nn::Sequential(torch::nn::Linear(6, width)); };
+    for (const Model& model :
+         {sequential_model("net", sequence(), squares), module_model("net", torch::nn::Linear(6, width), squares)}) {
+      EXPECT_FALSE(model.hits) << "no accuracy is reported";
+      Trainer trainer(Mesh(World(), {{"dp", 1}}), model, Sgd{}, {.global_batch = 6, .micro_batch = 6});
+      EvaluationLoader loader(std::make_shared<Numbers>(width), 4, 0, 1);
+      EXPECT_EQ(trainer.evaluate(loader).count, 5 * width);
+    }
+    EXPECT_TRUE(sequential_model("net", sequence()).hits);
+    EXPECT_TRUE(sequential_model("net", sequence(), smoothed_cross_entropy(0.1)).hits);
+  }
+}
+
 TEST(Trainer, TakesGivenWeightsFromRankZero) {
   std::mutex mutex;
   std::vector<std::string> digests;

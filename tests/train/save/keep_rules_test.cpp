@@ -60,6 +60,13 @@ TEST(RecipeChanges, TellOfWhatIsComputedAlone) {
   EXPECT_EQ(recipe_changes({{"optimizer.lr", "0.1"}, {"layout.tp", "1"}, {"gone.key", "1"}, {"data.tokenizer", ""}},
                            {{"optimizer.lr", "0.2"}, {"layout.tp", "2"}, {"data.tokenizer", "bytes"}}),
             (std::vector<std::string>{"data.tokenizer was left out, is bytes", "optimizer.lr was 0.1, is 0.2"}));
+  // A version that took a key which nothing read made nothing of it.
+  EXPECT_EQ(
+      recipe_changes({{"data.name", "text"}, {"data.shuffle_mb", "256"}}, {{"data.name", "text"}, {"data.shuffle_mb", "64"}}),
+      std::vector<std::string>{});
+  EXPECT_EQ(
+      recipe_changes({{"data.name", "jsonl"}, {"data.shuffle_mb", "256"}}, {{"data.name", "jsonl"}, {"data.shuffle_mb", "64"}}),
+      std::vector<std::string>{"data.shuffle_mb was 256, is 64"});
 }
 
 }  // namespace

@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <thread>
 
+#include "weft/base/deadline.h"
 #include "weft/base/error.h"
 #include "weft/base/parse_number.h"
+#include "weft/base/storage_error.h"
 #include "weft/checkpoint/format/index_json.h"
 #include "weft/checkpoint/sha256.h"
 
@@ -39,6 +42,22 @@ bool is_index(Storage& storage, const std::string& path) {
   return begin == kBegin;
 }
 
+void require_files(Storage& storage, const std::string& path, const CheckpointIndex& index, const Deadline& deadline) {
+  constexpr std::chrono::milliseconds kLookEvery{50};
+  for (const auto& [file, bytes] : index.files) {
+    std::optional<int64_t> there = storage.bytes_of(below(path, file.c_str()));
+    while (there != bytes && !deadline.passed()) {
+      std::this_thread::sleep_for(kLookEvery);
+      there = storage.bytes_of(below(path, file.c_str()));
+    }
+    if (there == bytes) continue;
+    throw InputError(fmt::format(
+        "{}: {} where rank 0 looks, though a rank has written {} bytes of it; all ranks must save to one "
+        "folder (save.folder), which all hosts share",
+        storage.full(below(path, file.c_str())), there ? fmt::format("it has {} bytes", *there) : "it is not there", bytes));
+  }
+}
+
 /// Also what AtomicFile leaves when it is killed.
 bool is_of_checkpoint(const std::string& file) {
   return file == kIndexFile || file == kCompleteFile || is_data(file) ||
@@ -55,9 +74,11 @@ std::optional<int64_t> checkpoint_step(const std::string& name) {
   return step && checkpoint_name(*step) == name ? step : std::nullopt;
 }
 
-void complete_checkpoint(Storage& storage, const std::string& path, const CheckpointIndex& index) {
+void complete_checkpoint(Storage& storage, const std::string& path, const CheckpointIndex& index,
+                         std::chrono::milliseconds late) {
   const std::string text = index_text(index);
   storage.write_text(below(path, kIndexFile), text);
+  require_files(storage, path, index, late);
   storage.write_text(below(path, kCompleteFile), marker_text(text));
 }
 
@@ -71,8 +92,8 @@ CheckpointIndex read_checkpoint(Storage& storage, const std::string& path) {
   const std::string marker = storage.read_text(below(path, kCompleteFile), kMostMarkerBytes);
   const std::string text = storage.read_text(below(path, kIndexFile), kMostIndexBytes);
   if (marker != marker_text(text)) {
-    throw InputError(fmt::format("{}: it is not the index that {} tells of, which has another SHA-256: one of them is damaged",
-                                 storage.full(below(path, kIndexFile)), kCompleteFile));
+    throw DamageError(fmt::format("{}: it is not the index that {} tells of, which has another SHA-256: one of them is damaged",
+                                  storage.full(below(path, kIndexFile)), kCompleteFile));
   }
   return parse_index(text, storage.full(below(path, kIndexFile)));
 }
@@ -119,7 +140,7 @@ void remove_incomplete(Storage& storage) {
   }
 }
 
-void copy_checkpoint(Storage& from, Storage& to, const std::string& path) {
+void copy_checkpoint(Storage& from, Storage& to, const std::string& path, const std::function<void()>& between) {
   constexpr int64_t kAtATime = int64_t{8} << 20;
   clear_checkpoint(to, path);
   std::vector<char> buffer;
@@ -132,6 +153,7 @@ void copy_checkpoint(Storage& from, Storage& to, const std::string& path) {
       const int64_t bytes = std::min(kAtATime, in->size() - at);
       in->read(at, buffer.data(), bytes);
       out->write(buffer.data(), bytes);
+      if (between) between();
     }
     out->close();
   }

@@ -1,7 +1,9 @@
 // Checkpoints within a storage: folders "step-00000500", each whole once its marker is there.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,11 +18,15 @@ std::string checkpoint_name(int64_t step);
 /// The steps in a folder's name; none for other names.
 std::optional<int64_t> checkpoint_step(const std::string& name);
 
-/// Makes a checkpoint of the folder `path`, whose data files are there: writes the index, then the marker.
-void complete_checkpoint(Storage& storage, const std::string& path, const CheckpointIndex& index);
+/// Makes a checkpoint of the folder `path`, whose data files are there: writes the index, sees to it that each file is there
+/// with all of its bytes, and writes the marker. Throws Error where one is not, also after `late`, which a file system may take
+/// to show what another host wrote.
+void complete_checkpoint(Storage& storage, const std::string& path, const CheckpointIndex& index,
+                         std::chrono::milliseconds late = std::chrono::seconds(5));
 /// Whether the folder has a marker.
 bool is_complete(Storage& storage, const std::string& path);
-/// The index of a checkpoint. Throws InputError for a folder that is none, or whose index is not the one that was written.
+/// The index of a checkpoint. Throws InputError for a folder that is none, DamageError where the index is not the one that was
+/// written.
 CheckpointIndex read_checkpoint(Storage& storage, const std::string& path);
 
 /// The complete checkpoints of the storage, by steps, fewest first.
@@ -33,8 +39,9 @@ void clear_checkpoint(Storage& storage, const std::string& path);
 /// Removes folders of checkpoints that have no marker: what a save that was killed left.
 void remove_incomplete(Storage& storage);
 
-/// Copies a complete checkpoint to the folder of the same name in another storage, its marker last. Memory: 8 MiB.
-void copy_checkpoint(Storage& from, Storage& to, const std::string& path);
+/// Copies a complete checkpoint to the folder of the same name in another storage, its marker last. Memory: 8 MiB, after each
+/// of which `between` is called, which may throw to give up.
+void copy_checkpoint(Storage& from, Storage& to, const std::string& path, const std::function<void()>& between = {});
 
 /// A folder and the storage that it is in.
 struct CheckpointPath {

@@ -11,6 +11,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/math.h"
+#include "weft/base/storage_error.h"
 #include "weft/checkpoint/format/checksum.h"
 
 namespace weft {
@@ -110,7 +111,7 @@ void DataReader::read_checked(const std::string& tensor, const StoredPiece& piec
   StorageReader& file = open(piece.file);
   try {
     file.read(piece.offset + begin, data, bytes);
-  } catch (const InputError& error) {
+  } catch (const DamageError& error) {
     fail(tensor, piece, error.what());
   }
   bytes_read_ += bytes;
@@ -143,7 +144,7 @@ StorageReader& DataReader::open(const std::string& file) {
   std::unique_ptr<StorageReader> opened = storage_.open(path);
   const int64_t due = index_.files.at(file);
   if (opened->size() != due) {
-    throw InputError(fmt::format("{}: it has {} bytes, {} are due: it is damaged", storage_.full(path), opened->size(), due));
+    throw DamageError(fmt::format("{}: it has {} bytes, {} are due: it is damaged", storage_.full(path), opened->size(), due));
   }
   reader = std::move(opened);
   return *reader;
@@ -152,9 +153,9 @@ StorageReader& DataReader::open(const std::string& file) {
 void DataReader::fail(const std::string& tensor, const StoredPiece& piece, const std::string& what) const {
   const ElementRuns& e = piece.elements;
   const int64_t last = e.begin + (e.count - 1) * e.stride + e.length;
-  throw InputError(fmt::format("{}: damaged in tensor '{}', within elements [{}, {}): {}",
-                               storage_.full(checkpoint_.empty() ? piece.file : checkpoint_ + "/" + piece.file), tensor,
-                               e.begin, last, what));
+  throw DamageError(fmt::format("{}: damaged in tensor '{}', within elements [{}, {}): {}",
+                                storage_.full(checkpoint_.empty() ? piece.file : checkpoint_ + "/" + piece.file), tensor,
+                                e.begin, last, what));
 }
 
 }  // namespace weft

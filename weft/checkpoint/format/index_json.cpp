@@ -9,6 +9,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/printable.h"
+#include "weft/base/storage_error.h"
 #include "weft/checkpoint/format/check_index.h"
 #include "weft/checkpoint/safetensors_header.h"
 
@@ -19,6 +20,12 @@ using IndexJson = nlohmann::ordered_json;
 
 constexpr const char* kFormat = "weft checkpoint";
 const std::set<std::string> kOwnEntries = {"format", "version", "chunk_bytes", "files", "tensors"};
+
+/// No damage: an older checkpoint is no better.
+class NewerVersion : public InputError {
+ public:
+  using InputError::InputError;
+};
 
 /// Without the "[json.exception...]" before it.
 std::string plain_json_error(const std::string& text) {
@@ -88,7 +95,7 @@ CheckpointIndex index_of(const IndexJson& json) {
   if (json.value("format", "") != kFormat) throw InputError(fmt::format("its \"format\" is not \"{}\"", kFormat));
   const int64_t version = integer(json.at("version"));
   if (version < 1 || version > kCheckpointVersion) {
-    throw InputError(
+    throw NewerVersion(
         fmt::format("it is of version {}, this weft reads up to {}; use a newer weft", version, kCheckpointVersion));
   }
   CheckpointIndex index;
@@ -144,8 +151,10 @@ CheckpointIndex parse_index(const std::string& text, const std::string& where, b
     CheckpointIndex index = index_of(IndexJson::parse(text, refuse_depth));
     check_index(index, whole);
     return index;
+  } catch (const NewerVersion& error) {
+    throw InputError(fmt::format("{}: {}", where, error.what()));
   } catch (const std::exception& error) {
-    throw InputError(fmt::format("{}: not an index of a checkpoint, or damaged: {}", where, plain_json_error(error.what())));
+    throw DamageError(fmt::format("{}: not an index of a checkpoint, or damaged: {}", where, plain_json_error(error.what())));
   }
 }
 

@@ -12,6 +12,12 @@
 
 namespace weft {
 
+bool has_average(const CheckpointIndex& index) {
+  const std::string prefix = std::string(kAverageState) + "/";
+  const auto first = index.tensors.lower_bound(prefix);
+  return first != index.tensors.end() && first->first.starts_with(prefix);
+}
+
 SavedCheckpoint::SavedCheckpoint(const std::string& path) : path_(path), storage_(open_storage(path)) {
   if (!is_complete(*storage_, "")) {
     const std::vector<int64_t> steps = complete_checkpoints(*storage_);
@@ -33,6 +39,13 @@ at::Tensor SavedCheckpoint::read(const std::string& name) {
   at::Tensor tensor = at::empty(found->second.shape, found->second.type);
   reader_->read(whole_part(name, tensor));
   return tensor;
+}
+
+at::Tensor SavedCheckpoint::read(const std::string& name, int64_t begin, int64_t numel) {
+  const StoredState& stored = index_->tensors.at(name);
+  const at::Tensor part = at::empty({numel}, stored.type);
+  reader_->read({.name = name, .shape = stored.shape, .runs = {{.whole_begin = begin, .numel = numel}}, .memory = part});
+  return part;
 }
 
 void SavedCheckpoint::check() {

@@ -23,6 +23,8 @@ class SavedCheckpoint {
   const CheckpointIndex& index() const { return *index_; }  ///< what is in it
   /// A tensor, on the CPU. Throws InputError where it is damaged.
   at::Tensor read(const std::string& name);
+  /// [numel], `numel` elements of a tensor that is there, flattened row-major, from `begin` on.
+  at::Tensor read(const std::string& name, int64_t begin, int64_t numel);
   /// Reads all files and checks every byte.
   void check();
   /// The names of the model's tensors, without the "model/" that the index has before them.
@@ -36,6 +38,9 @@ class SavedCheckpoint {
   std::unique_ptr<const CheckpointIndex> index_;  ///< stays where it is: the reader knows it
   std::unique_ptr<DataReader> reader_;
 };
+
+/// Whether the run of a checkpoint kept an average of the weights.
+bool has_average(const CheckpointIndex& index);
 
 inline constexpr const char* kModelPrefix = "model/";       ///< of weights in an index
 inline constexpr const char* kAgeState = "step";            ///< how many updates a parameter has taken: "step/NAME"

@@ -9,39 +9,29 @@
 #include <arrow/io/interfaces.h>
 #include <arrow/result.h>
 #include <arrow/status.h>
+#include <arrow/util/io_util.h>
 #include <fmt/format.h>
-#include <signal.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
-#include <cstdio>
-#include <cstdlib>
 #include <mutex>
-#include <thread>
 #include <utility>
 
 #include "weft/base/error.h"
 #include "weft/base/printable.h"
+#include "weft/base/storage_error.h"
 #include "weft/checkpoint/storage/bucket.h"
-#include "weft/comm/host/host_name.h"
+#include "weft/checkpoint/storage/claim_lock.h"
 
 namespace weft {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-constexpr const char* kLockObject = ".weft.lock";
-constexpr std::chrono::seconds kLockRefresh{15};
-/// A lock that has not been refreshed for so long is of a run that died.
-constexpr std::chrono::seconds kLockStale{60};
-constexpr std::chrono::milliseconds kLockRace{500};  ///< in which another run that begins now shows
-
 [[noreturn]] void fail_bucket(const std::string& what, const std::string& action, const arrow::Status& status) {
   const std::string& reason = status.message();
-  throw InputError(fmt::format("{}: could not {}: {}; check the URL, AWS_ENDPOINT_URL, credentials and the network", what,
-                               action, shortened(reason.substr(0, reason.find('\n')), 600)));
+  const std::string text = fmt::format("{}: could not {}: {}; check the URL, AWS_ENDPOINT_URL, credentials and the network",
+                                       what, action, shortened(reason.substr(0, reason.find('\n')), 600));
+  if (arrow::internal::ErrnoFromStatus(status) == ENOENT) throw DamageError(text);
+  throw IoError(text);
 }
 
 void require_ok(const arrow::Status& status, const std::string& what, const std::string& action) {
@@ -101,7 +91,7 @@ class BucketReader : public StorageReader {
   void read(int64_t offset, void* data, int64_t bytes) override {
     const int64_t got = take_ok(file_->ReadAt(offset, bytes, data), what_, "read it");
     if (got < bytes)
-      throw InputError(fmt::format("{}: it ends at byte {}, before the {} that are due", what_, offset + got, bytes));
+      throw DamageError(fmt::format("{}: it ends at byte {}, before the {} that are due", what_, offset + got, bytes));
   }
 
  private:
@@ -147,7 +137,10 @@ class Bucket : public Storage {
     std::sort(names.begin(), names.end());
     return names;
   }
-  bool has(const std::string& path) override { return info(path).type() == arrow::fs::FileType::File; }
+  std::optional<int64_t> bytes_of(const std::string& path) override {
+    const arrow::fs::FileInfo found = info(path);
+    return found.type() == arrow::fs::FileType::File ? std::optional<int64_t>(found.size()) : std::nullopt;
+  }
   void remove(const std::string& path) override {
     const arrow::fs::FileType type = info(path).type();
     if (type == arrow::fs::FileType::File) {
@@ -156,7 +149,9 @@ class Bucket : public Storage {
       require_ok(file_system_->DeleteDir(within(path)), full(path), "remove it");
     }
   }
-  std::shared_ptr<StorageLock> lock(const std::string& owner) override;
+  std::shared_ptr<StorageLock> lock(const LockOptions& options) override {
+    return std::make_shared<ClaimLock>(std::make_unique<Bucket>(url_), options);
+  }
 
   arrow::fs::FileInfo info(const std::string& path) {
     return take_ok(file_system_->GetFileInfo(within(path)), full(path), "look for it");
@@ -168,71 +163,6 @@ class Bucket : public Storage {
   std::string url_, root_;
   std::shared_ptr<arrow::fs::FileSystem> file_system_;
 };
-
-/// A lock is an object that its owner writes again and again while it lives.
-class BucketLock : public StorageLock {
- public:
-  BucketLock(const std::string& url, std::string owner) : storage_(url), owner_(std::move(owner)) {
-    thread_ = std::jthread([this](const std::stop_token& stop) { refresh(stop); });
-  }
-  ~BucketLock() override {
-    thread_.request_stop();
-    thread_.join();
-    try {
-      storage_.remove(kLockObject);
-    } catch (const Error&) {
-      // It becomes stale.
-    }
-  }
-
- private:
-  void refresh(const std::stop_token& stop) {
-    auto next = Clock::now() + kLockRefresh;
-    while (!stop.stop_requested()) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(100));
-      if (Clock::now() < next) continue;
-      next = Clock::now() + kLockRefresh;
-      try {
-        storage_.write_text(kLockObject, owner_);
-      } catch (const Error&) {
-        // Saving tells of a store that is gone.
-      }
-    }
-  }
-
-  Bucket storage_;
-  std::string owner_;
-  std::jthread thread_;
-};
-
-/// Whether "process 123 on host" tells of a process of this host that has ended.
-bool has_ended(const std::string& owner) {
-  int pid = 0;
-  char host[256] = {};
-  if (std::sscanf(owner.c_str(), "process %d on %255[^,]", &pid, host) != 2 || this_host() != host) return false;
-  return pid == getpid() || (kill(pid, 0) != 0 && errno == ESRCH);  // its number was given to this process
-}
-
-std::shared_ptr<StorageLock> Bucket::lock(const std::string& owner) {
-  constexpr int64_t kMostBytes = 4096;
-  const auto refuse = [this](const std::string& other) {
-    throw InputError(
-        fmt::format("{}: another run saves its checkpoints there: {}; wait for its end, or name another folder", url_, other));
-  };
-  const arrow::fs::FileInfo found = info(kLockObject);
-  if (found.type() == arrow::fs::FileType::File) {
-    const auto age =
-        std::chrono::system_clock::now() - std::chrono::time_point<std::chrono::system_clock>(found.mtime().time_since_epoch());
-    const std::string other = read_text(kLockObject, kMostBytes);
-    if (age < kLockStale && !has_ended(other)) refuse(other);
-  }
-  // Of two runs that begin at once, the one that wrote last has it.
-  write_text(kLockObject, owner);
-  std::this_thread::sleep_for(kLockRace);
-  const std::string holder = read_text(kLockObject, kMostBytes);
-  if (holder != owner) refuse(holder);
-  return std::make_shared<BucketLock>(url_, owner);
-}
 
 }  // namespace
 

@@ -9,6 +9,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/parse_number.h"
+#include "weft/base/storage_error.h"
 #include "weft/base/uninterrupted.h"
 
 namespace weft {
@@ -48,7 +49,7 @@ class BoardReader : public StorageReader {
     char* to = static_cast<char*>(data);
     while (bytes > 0) {
       const ssize_t done = uninterrupted([&] { return pread(file_, to, static_cast<size_t>(bytes), offset); });
-      if (done <= 0) throw InputError("a copy of the state in memory ends too early");
+      if (done <= 0) throw DamageError("a copy of the state in memory ends too early");
       to += done;
       offset += done;
       bytes -= done;
@@ -71,11 +72,11 @@ class BoardStorage : public Storage {
     const int rank = rank_of(path);
     return std::make_unique<BoardReader>(board_.file(rank, number_), board_.copy(rank, number_).data_bytes);
   }
-  bool has(const std::string& /*path*/) override { not_here(); }
+  std::optional<int64_t> bytes_of(const std::string& /*path*/) override { not_here(); }
   void write_text(const std::string& /*path*/, const std::string& /*text*/) override { not_here(); }
   std::vector<std::string> list(const std::string& /*folder*/) override { not_here(); }
   void remove(const std::string& /*path*/) override { not_here(); }
-  std::shared_ptr<StorageLock> lock(const std::string& /*owner*/) override { not_here(); }
+  std::shared_ptr<StorageLock> lock(const LockOptions& /*options*/) override { not_here(); }
 
  private:
   int rank_of(const std::string& path) const {

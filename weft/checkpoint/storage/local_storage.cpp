@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,53 +12,27 @@
 #include <system_error>
 #include <utility>
 
-#include "weft/base/error.h"
 #include "weft/base/file_descriptor.h"
 #include "weft/base/input_file.h"
-#include "weft/base/printable.h"
 #include "weft/base/standard_descriptors.h"
+#include "weft/base/storage_error.h"
 #include "weft/base/uninterrupted.h"
 #include "weft/base/without_signal.h"
 #include "weft/checkpoint/atomic_file.h"
+#include "weft/checkpoint/storage/local_files.h"
+#include "weft/checkpoint/storage/local_lock.h"
 
 namespace weft {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kLockFile = ".weft.lock";
-
-[[noreturn]] void fail(const std::string& path, const char* action, int error) {
-  const char* advice = error == ENOSPC || error == EDQUOT ? "free some space, or keep fewer checkpoints (save.keep)"
-                       : error == EFBIG                   ? "raise the limit on file sizes (ulimit -f)"
-                                                          : "check the folder, or name another (save.folder)";
-  throw InputError(fmt::format("{}: could not {}: {}; {}", path, action, std::system_category().message(error), advice));
-}
-
-/// Makes the names in a folder durable. Some file systems cannot, and need not.
-void sync_folder(const std::string& folder) {
-  const FileDescriptor descriptor(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (descriptor) fsync(descriptor.get());
-}
-
-/// Makes the folders, each of which its parent knows durably.
-void make_folders(const std::string& folder) {
-  std::error_code code;
-  if (fs::is_directory(folder, code)) return;
-  const std::string parent = fs::path(folder).parent_path().string();
-  if (!parent.empty()) make_folders(parent);
-  fs::create_directory(folder, code);
-  std::error_code ignored;
-  if (code && !fs::is_directory(folder, ignored)) fail(folder, "make the folder", code.value());
-  sync_folder(parent.empty() ? "." : parent);
-}
-
 class LocalWriter : public StorageWriter {
  public:
   explicit LocalWriter(std::string path)
       : path_(std::move(path)),
         descriptor_(above_standard(::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666))) {
-    if (!descriptor_) fail(path_, "create the file", errno);
+    if (!descriptor_) fail_to_write(path_, "create the file", errno);
   }
 
   void write(const void* data, int64_t bytes) override {
@@ -69,7 +42,7 @@ class LocalWriter : public StorageWriter {
     while (bytes > 0) {
       const ssize_t done =
           uninterrupted([&] { return ::write(descriptor_.get(), at, static_cast<size_t>(std::min(bytes, kLargest))); });
-      if (done <= 0) fail(path_, "write all of it", done < 0 ? errno : ENOSPC);
+      if (done <= 0) fail_to_write(path_, "write all of it", done < 0 ? errno : ENOSPC);
       at += done;
       bytes -= done;
       written_ += done;
@@ -78,7 +51,7 @@ class LocalWriter : public StorageWriter {
   }
 
   void close() override {
-    if (fsync(descriptor_.get()) != 0) fail(path_, "write all of it", errno);
+    if (fsync(descriptor_.get()) != 0) fail_to_write(path_, "write all of it", errno);
     descriptor_.close();
     sync_folder(fs::path(path_).parent_path().string());
   }
@@ -100,59 +73,23 @@ class LocalWriter : public StorageWriter {
 
 class LocalReader : public StorageReader {
  public:
-  explicit LocalReader(std::string path) : path_(std::move(path)), file_(open_input(path_)) {
-    if (!file_.reason.empty()) throw InputError(fmt::format("{}: cannot read it: {}", path_, file_.reason));
+  explicit LocalReader(std::string path) : path_(std::move(path)) {
+    const int error = tried_again([this] { return (file_ = open_input(path_)).error; });
+    if (error != 0) fail_to_read(path_, "read it", error);
+    if (!file_.reason.empty()) throw DamageError(fmt::format("{}: cannot read it: {}", path_, file_.reason));
   }
   int64_t size() const override { return file_.bytes; }
   void read(int64_t offset, void* data, int64_t bytes) override {
-    const int64_t got = read_input(file_, offset, data, bytes);
-    if (got < 0) throw InputError(fmt::format("{}: cannot read it: {}", path_, std::system_category().message(errno)));
+    int64_t got = 0;
+    const int error = tried_again([&] { return (got = read_input(file_, offset, data, bytes)) < 0 ? errno : 0; });
+    if (error != 0) fail_to_read(path_, "read it", error);
     if (got < bytes)
-      throw InputError(fmt::format("{}: it ends at byte {}, before the {} that are due", path_, offset + got, bytes));
+      throw DamageError(fmt::format("{}: it ends at byte {}, before the {} that are due", path_, offset + got, bytes));
   }
 
  private:
   std::string path_;
   InputFile file_;
-};
-
-/// The file of a folder's lock, open and locked.
-FileDescriptor take_lock(const std::string& folder, const std::string& owner) {
-  make_folders(folder);
-  const std::string path = folder + "/" + kLockFile;
-  FileDescriptor held(above_standard(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666)));
-  if (!held) fail(path, "create the file", errno);
-  // Of the open file, not of this process: it goes with the last process that has it, however that ends.
-  if (uninterrupted([&] { return flock(held.get(), LOCK_EX | LOCK_NB); }) != 0) {
-    if (errno != EWOULDBLOCK) return held;  // a file system without locks
-    std::string other(200, '\0');
-    const ssize_t length = uninterrupted([&] { return pread(held.get(), other.data(), other.size(), 0); });
-    other.resize(static_cast<size_t>(std::max<ssize_t>(length, 0)));
-    throw InputError(fmt::format("{}: another run saves its checkpoints there: {}; wait for its end, or name another folder",
-                                 folder, other.empty() ? "it does not say which" : printable(other)));
-  }
-  const bool told =
-      ftruncate(held.get(), 0) == 0 && pwrite(held.get(), owner.data(), owner.size(), 0) == static_cast<ssize_t>(owner.size());
-  if (!told) fail(path, "write all of it", errno);
-  return held;
-}
-
-class LocalLock : public StorageLock {
- public:
-  LocalLock(std::string folder, std::string owner)
-      : folder_(std::move(folder)), owner_(std::move(owner)), held_(take_lock(folder_, owner_)) {}
-
-  void keep() override {
-    struct stat own {
-    }, there{};
-    const bool is_there = ::stat((folder_ + "/" + kLockFile).c_str(), &there) == 0;
-    const bool same = is_there && fstat(held_.get(), &own) == 0 && own.st_dev == there.st_dev && own.st_ino == there.st_ino;
-    if (!same) held_ = take_lock(folder_, owner_);
-  }
-
- private:
-  std::string folder_, owner_;
-  FileDescriptor held_;
 };
 
 class LocalStorage : public Storage {
@@ -180,24 +117,25 @@ class LocalStorage : public Storage {
 
   std::vector<std::string> list(const std::string& folder) override {
     std::vector<std::string> names;
-    std::error_code code;
-    for (fs::directory_iterator at(full(folder), code), end; !code && at != end; at.increment(code)) {
-      names.push_back(at->path().filename().string());
-    }
-    if (code && code != std::errc::no_such_file_or_directory) {
-      throw InputError(fmt::format("{}: cannot list it: {}", full(folder), code.message()));
-    }
+    const int error = tried_again([&] {
+      names.clear();
+      std::error_code code;
+      for (fs::directory_iterator at(full(folder), code), end; !code && at != end; at.increment(code)) {
+        names.push_back(at->path().filename().string());
+      }
+      return code.value();
+    });
+    if (error != 0 && error != ENOENT) fail_to_read(full(folder), "list it", error);
     std::sort(names.begin(), names.end());
     return names;
   }
 
-  bool has(const std::string& path) override {
-    std::error_code code;
-    const fs::file_status status = fs::status(full(path), code);
-    const bool absent = !code || code == std::errc::no_such_file_or_directory || code == std::errc::not_a_directory ||
-                        code == std::errc::too_many_symbolic_link_levels;
-    if (!absent) throw InputError(fmt::format("{}: cannot tell whether it is there: {}", full(path), code.message()));
-    return fs::is_regular_file(status);
+  std::optional<int64_t> bytes_of(const std::string& path) override {
+    struct stat info {};
+    const int error = tried_again([&] { return ::stat(full(path).c_str(), &info) == 0 ? 0 : errno; });
+    if (error == ENOENT || error == ENOTDIR || error == ELOOP) return std::nullopt;
+    if (error != 0) fail_to_read(full(path), "tell whether it is there", error);
+    return S_ISREG(info.st_mode) ? std::optional<int64_t>(info.st_size) : std::nullopt;
   }
 
   bool is_link(const std::string& path) override {
@@ -215,12 +153,14 @@ class LocalStorage : public Storage {
     std::error_code code;
     fs::remove(full(path), code);
     if (code && code != std::errc::directory_not_empty)
-      throw InputError(fmt::format("{}: cannot remove it: {}", full(path), code.message()));
+      throw_storage_error(code.value(), fmt::format("{}: cannot remove it: {}", full(path), code.message()));
   }
 
   void sync(const std::string& folder) override { sync_folder(full(folder)); }
 
-  std::shared_ptr<StorageLock> lock(const std::string& owner) override { return std::make_shared<LocalLock>(folder_, owner); }
+  std::shared_ptr<StorageLock> lock(const LockOptions& options) override {
+    return lock_folder(folder_, options, [this] { return std::make_unique<LocalStorage>(folder_); });
+  }
 
  private:
   std::string folder_;

@@ -1,15 +1,39 @@
 #include "weft/checkpoint/storage/open_storage.h"
 
+#include <filesystem>
+#include <optional>
+#include <string_view>
+#include <system_error>
+
 #include "weft/checkpoint/storage/bucket.h"
 #include "weft/checkpoint/storage/local_storage.h"
 
 namespace weft {
 
+namespace {
+
+/// The path of a folder on disk; none: it is in a bucket.
+std::optional<std::string> local_path(const std::string& name) {
+  constexpr std::string_view kFile = "file://";
+  if (name.find("://") == std::string::npos) return name;
+  return name.starts_with(kFile) ? std::optional(name.substr(kFile.size())) : std::nullopt;
+}
+
+}  // namespace
+
 std::unique_ptr<Storage> open_storage(const std::string& name) {
-  const size_t scheme = name.find("://");
-  if (scheme == std::string::npos) return local_storage(name);
-  if (name.starts_with("file://")) return local_storage(name.substr(scheme + 3));
-  return open_bucket(name);
+  const auto path = local_path(name);
+  return path ? local_storage(*path) : open_bucket(name);
+}
+
+std::string storage_place(const std::string& name) {
+  std::string place = name;
+  std::error_code unknown;
+  if (const auto path = local_path(name)) {
+    place = std::filesystem::weakly_canonical(std::filesystem::absolute(*path), unknown).string();
+  }
+  while (place.ends_with('/')) place.pop_back();
+  return place;
 }
 
 }  // namespace weft

@@ -12,4 +12,7 @@ namespace weft {
 /// "abfs://..." where weft is built with them. Throws InputError for a URL of something else.
 std::unique_ptr<Storage> open_storage(const std::string& name);
 
+/// One text for each place, whatever name it goes by: of a folder its path, without links.
+std::string storage_place(const std::string& name);
+
 }  // namespace weft

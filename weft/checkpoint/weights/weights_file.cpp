@@ -40,6 +40,9 @@ class SafetensorsWeights : public WeightsFile {
   std::vector<std::string> names() const override { return file_.names(); }
   std::vector<int64_t> shape(const std::string& name) const override { return file_.shape(name); }
   at::Tensor read(const std::string& name) override { return file_.read(name); }
+  at::Tensor read_part(const std::string& name, int64_t begin, int64_t numel) override {
+    return file_.read(name, begin, numel);
+  }
 
  private:
   SafetensorsFile file_;
@@ -60,6 +63,9 @@ class TorchWeights : public WeightsFile {
   }
   std::vector<int64_t> shape(const std::string& name) const override { return tensors_.at(name).sizes().vec(); }
   at::Tensor read(const std::string& name) override { return tensors_.at(name); }
+  at::Tensor read_part(const std::string& name, int64_t begin, int64_t numel) override {
+    return tensors_.at(name).reshape({-1}).narrow(0, begin, numel);
+  }
 
  private:
   std::map<std::string, at::Tensor> tensors_;
@@ -67,18 +73,32 @@ class TorchWeights : public WeightsFile {
 
 class CheckpointWeights : public WeightsFile {
  public:
-  explicit CheckpointWeights(const std::string& path) : checkpoint_(path) {
+  /// With `averaged` the average of each, where there is one.
+  explicit CheckpointWeights(const std::string& path, bool averaged = false) : checkpoint_(path), averaged_(averaged) {
     const auto told = checkpoint_.index().texts.find(kModelEntry);
     if (told != checkpoint_.index().texts.end()) origin_.options = parse_model_options(told->second, checkpoint_.path());
+    if (averaged && !has_average(checkpoint_.index())) {
+      throw InputError(
+          fmt::format("{}: it has no average of the weights; its run kept none (optimizer.ema)", checkpoint_.path()));
+    }
   }
   std::vector<std::string> names() const override { return checkpoint_.weights(); }
   std::vector<int64_t> shape(const std::string& name) const override {
     return checkpoint_.index().tensors.at(kModelPrefix + name).shape;
   }
-  at::Tensor read(const std::string& name) override { return checkpoint_.read(kModelPrefix + name); }
+  at::Tensor read(const std::string& name) override { return checkpoint_.read(entry(name)); }
+  at::Tensor read_part(const std::string& name, int64_t begin, int64_t numel) override {
+    return checkpoint_.read(entry(name), begin, numel);
+  }
 
  private:
+  std::string entry(const std::string& name) const {
+    const std::string average = std::string(kAverageState) + "/" + name;
+    return averaged_ && checkpoint_.index().tensors.count(average) > 0 ? average : kModelPrefix + name;
+  }
+
   SavedCheckpoint checkpoint_;
+  bool averaged_;
 };
 
 /// Several files side by side.
@@ -92,6 +112,9 @@ class SeveralWeights : public WeightsFile {
   }
   std::vector<int64_t> shape(const std::string& name) const override { return files_[place_.at(name)]->shape(name); }
   at::Tensor read(const std::string& name) override { return files_[place_.at(name)]->read(name); }
+  at::Tensor read_part(const std::string& name, int64_t begin, int64_t numel) override {
+    return files_[place_.at(name)]->read_part(name, begin, numel);
+  }
 
   bool has(const std::string& name) const { return place_.count(name) > 0; }
   void add(OpenedWeights file) {
@@ -235,6 +258,10 @@ std::string config_beside(const std::string& path) {
 }
 
 }  // namespace
+
+std::unique_ptr<WeightsFile> open_average(const std::string& path) {
+  return std::make_unique<CheckpointWeights>(path, /*averaged=*/true);
+}
 
 std::unique_ptr<WeightsFile> open_weights(const std::string& path) {
   std::error_code code;

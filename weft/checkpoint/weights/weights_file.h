@@ -30,6 +30,9 @@ class WeightsFile {
   virtual std::vector<int64_t> shape(const std::string& name) const = 0;
   /// The tensor of a name that is there, whole, on the CPU, in its own type.
   virtual at::Tensor read(const std::string& name) = 0;
+  /// [numel], `numel` of its elements, flattened row-major, from `begin` on; no others are read, but what has a checksum with
+  /// them.
+  virtual at::Tensor read_part(const std::string& name, int64_t begin, int64_t numel) = 0;
   const WeightsOrigin& origin() const { return origin_; }                      ///< beside them
   void set_config(std::string config) { origin_.config = std::move(config); }  ///< of origin()
 
@@ -42,5 +45,8 @@ class WeightsFile {
 /// holds an index, model.safetensors, pytorch_model.bin, or all of model-00001-of-00003.safetensors, ...; a checkpoint of
 /// weft's, or a folder of some. Throws InputError, which says what the file is, for anything else.
 std::unique_ptr<WeightsFile> open_weights(const std::string& path);
+/// The average of the weights that the run of a checkpoint kept; of frozen ones themselves. Throws InputError where it kept
+/// none.
+std::unique_ptr<WeightsFile> open_average(const std::string& path);
 
 }  // namespace weft

@@ -5,6 +5,7 @@
 
 #include <csignal>
 #include <cstring>
+#include <exception>
 #include <optional>
 
 #include "weft/base/hash.h"
@@ -13,6 +14,7 @@
 #include "weft/comm/c10d/peer_watch.h"
 #include "weft/comm/host/host_name.h"
 #include "weft/comm/store/lost_rank.h"
+#include "weft/comm/threads/parallel_for.h"
 #include "weft/comm/wait/await.h"
 
 namespace weft {
@@ -143,16 +145,20 @@ GlooBackend::GlooBackend(const GroupPlan& plan, const MakeOperations& make, bool
   thread_ = std::thread([this] { run_tasks(); });
 }
 
+/// Calls that nobody waited for: peers come to them yet, unless this rank leaves because something went wrong.
 GlooBackend::~GlooBackend() {
+  const Deadline deadline = timeout_;
   {
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
     stopping_ = true;
-    // Work that nobody waited for.
-    if (!tasks_.empty()) engine_->close();
     changed_.notify_all();
+    if (!failure_ && std::uncaught_exceptions() == 0)
+      changed_.wait_until(lock, deadline.end(), [this] { return tasks_.empty(); });
+    closed_ = !tasks_.empty();
+    if (closed_) engine_->close();
   }
   thread_.join();
-  if (!failure_) engine_->wait_until_sent(timeout_);
+  if (!failure_ && !closed_) engine_->wait_until_sent(deadline);
 }
 
 Work GlooBackend::submit(const Call& call, std::function<void()> run) {
@@ -170,6 +176,7 @@ void GlooBackend::throw_if_failed() {
 }
 
 void GlooBackend::run_tasks() {
+  compute_alone();  // what it converts and adds up
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [this] { return stopping_ || !tasks_.empty(); });
@@ -179,6 +186,7 @@ void GlooBackend::run_tasks() {
     run(*task);
     lock.lock();
     tasks_.pop_front();
+    if (stopping_ && tasks_.empty()) changed_.notify_all();
   }
 }
 
@@ -213,16 +221,17 @@ RankRow GlooBackend::wait_row(const Call& call, uint64_t number) const {
 }
 
 void GlooBackend::finish(const std::function<bool(std::chrono::milliseconds)>& ended) {
-  const auto deadline = Clock::now() + timeout_;
+  const Deadline deadline = timeout_;
   while (!ended(kLookEvery)) {
     if (table_->any_gone(axis().ranks)) throw std::runtime_error("a rank has ended or failed");
-    if (Clock::now() >= deadline) throw std::runtime_error(fmt::format("no end after {:.1f} s", timeout_.count() / 1000.0));
+    if (is_closed()) throw std::runtime_error("this rank leaves");
+    if (deadline.passed()) throw std::runtime_error(fmt::format("no end after {:.1f} s", timeout_.count() / 1000.0));
   }
 }
 
 void GlooBackend::fail(const RankRow& wait, Clock::time_point begin, const std::string& problem) {
   const bool late = Clock::now() - begin >= timeout_;
-  if (is_stopping()) throw CommError(problem);  // nobody waits for this call, and the destructor closed the connections
+  if (is_closed()) throw CommError(problem);  // nobody waits for this call, and the destructor closed the connections
   const double waited_s = late ? static_cast<double>(timeout_.count()) / 1e3 : 0.0;
   const RankTable::Report report = table_->report(wait, waited_s, late ? std::chrono::milliseconds(0) : kEvidence);
   if (report.evident() || late) {
@@ -237,9 +246,9 @@ void GlooBackend::fail(const RankRow& wait, Clock::time_point begin, const std::
   throw CommError(problem);
 }
 
-bool GlooBackend::is_stopping() {
+bool GlooBackend::is_closed() {
   const std::lock_guard lock(mutex_);
-  return stopping_;
+  return closed_;
 }
 
 // The first of several wins. Peers must find it in the table before they find a closed connection.

@@ -1,6 +1,8 @@
 // The Gloo backend: a thread of the group's own runs the calls one after another, so that they go on beside the caller's
 // work; Work::wait waits for it.
 //
+// A rank that is done with the group ends it once its peers have come to the calls that it has queued, or after the timeout.
+//
 // Every call first exchanges a CallRecord, so that calls that do not match fail before data moves, with both sides named. That
 // costs one more small message a call. While it waits the thread looks for ranks of its host that have ended or failed.
 #pragma once
@@ -68,7 +70,7 @@ class GlooBackend : public Backend {
   void finish(const std::function<bool(std::chrono::milliseconds)>& ended);
   /// Ends the group with the cause of a failure in the engine of what began at `begin`.
   [[noreturn]] void fail(const RankRow& wait, std::chrono::steady_clock::time_point begin, const std::string& problem);
-  bool is_stopping();
+  bool is_closed();  ///< by the destructor
   void set_failure(const Failure& failure);
   /// Runs a part of a message on the caller's thread; an error ends the group.
   void or_fail(const Call& call, const std::function<void()>& action);
@@ -89,6 +91,7 @@ class GlooBackend : public Backend {
   std::condition_variable changed_;
   std::deque<std::shared_ptr<Task>> tasks_;
   bool stopping_ = false;
+  bool closed_ = false;  ///< with calls that had not ended
   std::function<void()> on_failure_;
   std::optional<Failure> failure_;  ///< that ended the group
   std::thread thread_;

@@ -1,5 +1,6 @@
 #include "weft/comm/c10d/gloo_engine.h"
 
+#include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 #include <gloo/context.h>
 
@@ -12,6 +13,9 @@
 #include "weft/base/error.h"
 #include "weft/base/tcp_options.h"
 #include "weft/comm/c10d/engine_store.h"
+#include "weft/comm/c10d/gloo_device.h"
+#include "weft/comm/c10d/operations.h"
+#include "weft/comm/c10d/tags.h"
 #include "weft/comm/call/call.h"
 #include "weft/comm/host/host_name.h"
 #include "weft/comm/store/answer_time.h"
@@ -45,7 +49,7 @@ std::set<int> come_since(const std::set<int>& before) {
 c10::intrusive_ptr<GlooEngine> GlooEngine::connect(const GroupPlan& plan) {
   auto options = c10d::ProcessGroupGloo::Options::create(plan.options.timeout);
   try {
-    options->devices.push_back(make_device(plan));
+    options->devices.push_back(device_in_port_range([&plan] { return make_device(plan); }));
     options->threads = 1;
     const std::string what = rank_name(plan.axis, plan.axis.index) + " connects to its peers";
     // All ranks of the group are here, so they finish this whatever fails elsewhere: Gloo cannot be called off while it
@@ -71,6 +75,16 @@ c10::intrusive_ptr<GlooEngine> GlooEngine::connect(const GroupPlan& plan) {
 // LibTorch hides the run-time type of Gloo's classes, which the sanitizer would look for.
 __attribute__((no_sanitize("vptr"))) void GlooEngine::close() {
   for (const auto& context : contexts_) context->closeConnections();
+  // That ends what peers wait for. What waits here is told of it by the next who uses the connection.
+  for (int peer = 0; peer < getSize(); ++peer) {
+    if (peer == getRank()) continue;
+    try {
+      std::vector<at::Tensor> nothing{at::zeros({1}, at::kByte)};
+      start_call([&] { return send(nothing, peer, kRecordTag); });
+    } catch (const std::exception&) {
+      continue;  // as it is meant to
+    }
+  }
 }
 
 void GlooEngine::wait_until_sent(const Deadline& deadline) const {

@@ -26,8 +26,9 @@ class NcclBackend : public Backend {
         device_(plan.options.device),
         checker_(std::make_shared<GlooBackend>(plan)),
         engine_(connect(plan)),
-        operations_(engine_, rank(), size(), plan.options.tree_order,
-                    [this](const Operations::Pending& work, FlatOperations::Step step) { follow(work, step); }) {
+        operations_(
+            engine_, rank(), size(), plan.options.tree_order,
+            [this](const Operations::Pending& work, FlatOperations::Step step) { follow(work, step); }, nccl_call_mutex()) {
     checker_->on_failure([engine = engine_] { engine->abort(); });
   }
 
@@ -59,14 +60,15 @@ class NcclBackend : public Backend {
     if (tensor.numel() == 0) return {};
     std::vector<at::Tensor> tensors{tensor};
     return Work(std::make_shared<Following>(*this, describe(call(Operation::send, tensor, what, ReduceOp::sum, peer), axis()),
-                                            engine_->send(tensors, peer, 0)));
+                                            start_call([&] { return engine_->send(tensors, peer, 0); }, nccl_call_mutex())));
   }
   Work receive(const at::Tensor& tensor, int peer, std::string_view what) override {
     throw_if_failed();
     if (tensor.numel() == 0) return {};
     std::vector<at::Tensor> tensors{tensor};
-    return Work(std::make_shared<Following>(
-        *this, describe(call(Operation::receive, tensor, what, ReduceOp::sum, peer), axis()), engine_->recv(tensors, peer, 0)));
+    return Work(std::make_shared<Following>(*this,
+                                            describe(call(Operation::receive, tensor, what, ReduceOp::sum, peer), axis()),
+                                            start_call([&] { return engine_->recv(tensors, peer, 0); }, nccl_call_mutex())));
   }
   Work barrier(std::string_view what) override { return checker_->barrier(what); }
   at::Tensor allocate(int64_t numel, at::ScalarType dtype, std::string_view what) override {

@@ -62,6 +62,16 @@ void reduce_parts(const at::Tensor& output, const at::Tensor& parts, int size, R
 
 }  // namespace
 
+std::mutex& call_mutex() {
+  static std::mutex mutex;
+  return mutex;
+}
+
+std::mutex& nccl_call_mutex() {
+  static std::mutex mutex;
+  return mutex;
+}
+
 bool ends_within(c10d::Work& work, std::chrono::milliseconds time) {
   try {
     return work.wait(time);
@@ -71,8 +81,14 @@ bool ends_within(c10d::Work& work, std::chrono::milliseconds time) {
   return work.wait();
 }
 
-FlatOperations::FlatOperations(c10::intrusive_ptr<c10d::Backend> engine, int rank, int size, bool tree_order, Finish finish)
-    : engine_(std::move(engine)), rank_(rank), size_(size), tree_order_(tree_order), finish_(std::move(finish)) {}
+FlatOperations::FlatOperations(c10::intrusive_ptr<c10d::Backend> engine, int rank, int size, bool tree_order, Finish finish,
+                               std::mutex& calls)
+    : engine_(std::move(engine)),
+      rank_(rank),
+      size_(size),
+      tree_order_(tree_order),
+      finish_(std::move(finish)),
+      calls_(calls) {}
 
 void FlatOperations::all_reduce(const at::Tensor& tensor, ReduceOp op) {
   if (tensor.numel() == 0) return;
@@ -80,7 +96,7 @@ void FlatOperations::all_reduce(const at::Tensor& tensor, ReduceOp op) {
     std::vector<at::Tensor> tensors{flat(tensor)};
     c10d::AllreduceOptions options;
     options.reduceOp = c10d_op(op);
-    finish_(start_call([&] { return engine_->allreduce(tensors, options); }), Step::last);
+    finish_(start_call([&] { return engine_->allreduce(tensors, options); }, calls_), Step::last);
     return;
   }
   const ShardRange own = shard_range(tensor.numel(), size_, rank_);
@@ -110,12 +126,13 @@ void FlatOperations::reduce_scatter(const at::Tensor& output, const at::Tensor& 
     in.narrow(0, 0, input.numel()).copy_(flat(input));
   }
   if (!direct) out = at::empty({part}, output.options());
-  finish_(start_call([&] { return engine_->_reduce_scatter_base(out, in, options); }), direct ? Step::last : Step::between);
+  finish_(start_call([&] { return engine_->_reduce_scatter_base(out, in, options); }, calls_),
+          direct ? Step::last : Step::between);
   if (!direct) flat(output).copy_(out.narrow(0, 0, output.numel()));
 }
 
 void FlatOperations::gather_bytes(at::Tensor& output, at::Tensor& input) {
-  finish_(start_call([&] { return engine_->_allgather_base(output, input); }), Step::last);
+  finish_(start_call([&] { return engine_->_allgather_base(output, input); }, calls_), Step::last);
 }
 
 void FlatOperations::all_gather(const at::Tensor& output, const at::Tensor& input) {
@@ -123,14 +140,14 @@ void FlatOperations::all_gather(const at::Tensor& output, const at::Tensor& inpu
   const int64_t part = shard_range(output.numel(), size_, 0).end;
   if (output.numel() % size_ == 0) {
     at::Tensor out = bytes_of(output), in = bytes_of(input);
-    finish_(start_call([&] { return engine_->_allgather_base(out, in); }), Step::last);
+    finish_(start_call([&] { return engine_->_allgather_base(out, in); }, calls_), Step::last);
     return;
   }
   const at::Tensor padded_out = at::empty({part * size_}, output.options());
   const at::Tensor padded_in = at::zeros({part}, input.options());
   padded_in.narrow(0, 0, input.numel()).copy_(flat(input));
   at::Tensor out = bytes_of(padded_out), in = bytes_of(padded_in);
-  finish_(start_call([&] { return engine_->_allgather_base(out, in); }), Step::between);
+  finish_(start_call([&] { return engine_->_allgather_base(out, in); }, calls_), Step::between);
   flat(output).copy_(padded_out.narrow(0, 0, output.numel()));
 }
 
@@ -139,7 +156,7 @@ void FlatOperations::broadcast(const at::Tensor& tensor, int root) {
   std::vector<at::Tensor> tensors{bytes_of(tensor)};
   c10d::BroadcastOptions options;
   options.rootRank = root;
-  finish_(start_call([&] { return engine_->broadcast(tensors, options); }), Step::last);
+  finish_(start_call([&] { return engine_->broadcast(tensors, options); }, calls_), Step::last);
 }
 
 void FlatOperations::all_to_all(const at::Tensor& output, const at::Tensor& input) { exchange(output, input, Step::last); }
@@ -155,7 +172,7 @@ void FlatOperations::exchange(const at::Tensor& output, const at::Tensor& input,
   std::vector<int64_t> output_counts(size_, input_counts[rank_]);
   at::Tensor out = output.numel() > 0 ? bytes_of(output) : at::empty({0}, output.options().dtype(at::kByte));
   at::Tensor in = bytes_of(input);
-  finish_(start_call([&] { return engine_->alltoall_base(out, in, output_counts, input_counts); }), step);
+  finish_(start_call([&] { return engine_->alltoall_base(out, in, output_counts, input_counts); }, calls_), step);
 }
 
 }  // namespace weft

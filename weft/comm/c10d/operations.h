@@ -15,11 +15,15 @@ namespace weft {
 /// Whether `work` ends within `time`; throws its error where it fails.
 bool ends_within(c10d::Work& work, std::chrono::milliseconds time);
 
+/// The process's, of start_call() for Gloo.
+std::mutex& call_mutex();
+/// And for NCCL, whose log is another. The first call of two ranks waits within for the other one, with that mutex held.
+std::mutex& nccl_call_mutex();
+
 /// Makes a call of c10d's. LibTorch 2.11 writes every call into one log of the process, and looks its table of groups up
-/// without a lock (FlightRecorder::record): two threads must not start calls at the same time.
+/// without a lock (FlightRecorder::record): two threads must not start calls at the same time, wherever they do.
 template <class Start>
-auto start_call(Start start) {
-  static std::mutex mutex;
+auto start_call(Start start, std::mutex& mutex = call_mutex()) {
   const std::lock_guard lock(mutex);
   return start();
 }
@@ -51,7 +55,8 @@ class FlatOperations : public Operations {
   /// Is called with each c10d operation.
   using Finish = std::function<void(const Pending&, Step)>;
 
-  FlatOperations(c10::intrusive_ptr<c10d::Backend> engine, int rank, int size, bool tree_order, Finish finish);
+  FlatOperations(c10::intrusive_ptr<c10d::Backend> engine, int rank, int size, bool tree_order, Finish finish,
+                 std::mutex& calls = call_mutex());
 
   void all_reduce(const at::Tensor& tensor, ReduceOp op) override;
   void reduce_scatter(const at::Tensor& output, const at::Tensor& input, ReduceOp op) override;
@@ -70,6 +75,7 @@ class FlatOperations : public Operations {
   int size_;
   bool tree_order_;
   Finish finish_;
+  std::mutex& calls_;
 };
 
 }  // namespace weft

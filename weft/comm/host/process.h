@@ -1,6 +1,8 @@
 // Other processes on this host: whether they still live.
 #pragma once
 
+#include <cstdint>
+
 #include "weft/base/file_descriptor.h"
 
 namespace weft {
@@ -14,5 +16,8 @@ enum class ProcessState { runs, stopped, ended };
 /// The state of a process as /proc tells it; `runs` where it tells nothing. A number may have gone to another process since:
 /// has_ended() is surer.
 ProcessState process_state(int pid);
+
+/// When it was started, in ticks (sysconf(_SC_CLK_TCK)) since the machine began; 0 where /proc does not tell.
+int64_t process_start(int pid);
 
 }  // namespace weft

@@ -11,8 +11,8 @@
 
 namespace weft {
 
-/// outputs[i][k] = tree over r of sources[r][k], for each of `num_outputs` outputs. An output may be one of the sources.
-/// Throws InputError for a dtype without reduction.
+/// outputs[i][k] = tree over r of sources[r][k], for each of `num_outputs` outputs, on the threads that LibTorch may use here.
+/// An output may be one of the sources. Throws InputError for a dtype without reduction.
 void reduce_tree(TreeReduction kind, void* const* outputs, int num_outputs, const void* const* sources, int num_sources,
                  int64_t numel);
 

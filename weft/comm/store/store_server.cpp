@@ -1,37 +1,18 @@
 #include "weft/comm/store/store_server.h"
 
 #include <pthread.h>
-#include <signal.h>
 
+#include "weft/base/blocked_signals.h"
 #include "weft/base/interfaces.h"
 #include "weft/base/loopback.h"
 #include "weft/comm/store/server_loop.h"
 
 namespace weft {
-namespace {
-
-/// Threads that are started while this lives take no signal: the process's own threads do.
-class WithoutSignals {
- public:
-  WithoutSignals() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~WithoutSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  WithoutSignals(const WithoutSignals&) = delete;
-  WithoutSignals& operator=(const WithoutSignals&) = delete;
-
- private:
-  sigset_t before_{};
-};
-
-}  // namespace
 
 StoreServer::StoreServer(FileDescriptor socket, std::string token) : host_(own_address_of(socket)), port_(port_of(socket)) {
   if (host_ == "0.0.0.0" || host_ == "::") host_ = "127.0.0.1";
   loop_ = std::make_unique<ServerLoop>(std::move(socket), std::move(token));
-  const WithoutSignals guard;
+  const BlockedSignals blocked;
   thread_ = std::thread([this] {
     pthread_setname_np(pthread_self(), "weft-store");
     loop_->run();

@@ -19,6 +19,7 @@
 #include "weft/launch/agent/message_times.h"
 #include "weft/launch/agent/sockets.h"
 #include "weft/launch/local_ranks.h"
+#include "weft/launch/run_status.h"
 #include "weft/launch/signal_watch.h"
 
 namespace weft {
@@ -52,6 +53,7 @@ class Agent {
   void start(const nlohmann::json& message);
   void report();
   void report(const RankOutcome& outcome, Told& told);
+  void show() const;
   void end_ranks();
 
   const AgentOptions& options_;
@@ -59,6 +61,7 @@ class Agent {
   std::unique_ptr<AgentConnection> head_;
   RunBoard board_;
   int64_t launch_ = 0;
+  int restarts_ = 0;
   std::unique_ptr<LocalRanks> ranks_;
   std::vector<Told> told_;
   std::optional<LaunchOutcome> end_;
@@ -71,6 +74,7 @@ LaunchOutcome Agent::serve() {
     head_->set_steps(board_.steps_done(), launch_);
     for (const nlohmann::json& message : head_->receive()) obey(message);
     report();
+    show();
     if (end_) break;
     const bool silent = head_->silent_s() > options_.host_timeout_s;
     if (!silent && !head_->closed()) continue;
@@ -92,14 +96,16 @@ void Agent::wait() const {
   poll(ready.data(), ready.size(), 200);
 }
 
-/// The head passes a signal on to all hosts. A second one ends this host's ranks at once, also where the head does not answer.
+/// The head passes a signal on to all hosts. A second Ctrl-C ends this host's ranks at once, also where the head does not
+/// answer.
 void Agent::on_signals() {
-  constexpr int64_t kSamePress = 200'000'000;
   for (const int signal : signals_.receive()) {
     const int64_t now = monotonic_ns();
-    if (interrupt_ns_ != 0 && now - interrupt_ns_ < kSamePress) continue;
-    if (interrupt_ns_ != 0 && ranks_) ranks_->signal(SIGKILL, SignalTo::all);
-    interrupt_ns_ = now;
+    if (interrupt_ns_ != 0 && now - interrupt_ns_ < kSamePress_ns) continue;
+    if (signal == SIGINT) {
+      if (interrupt_ns_ != 0 && ranks_) ranks_->signal(SIGKILL, SignalTo::all);
+      interrupt_ns_ = now;
+    }
     head_->send({{"kind", "interrupt"}, {"signal", signal}});
   }
 }
@@ -119,6 +125,7 @@ void Agent::obey(const nlohmann::json& message) {
 
 void Agent::start(const nlohmann::json& message) {
   launch_ = message.at("launch");
+  restarts_ = message.value("restarts", 0);
   const int64_t failed_age_ns = message.at("failed_age_ns");
   board_.begin_launch();
   board_.set_growing(false);
@@ -143,6 +150,11 @@ void Agent::start(const nlohmann::json& message) {
     own.prefix = options_.prefix;
     ranks_ = std::make_unique<LocalRanks>(std::move(own), start.num_ranks);
     ranks_->start(start);
+    if (options_.status != nullptr) {
+      options_.status->set_local_ranks(start.num_ranks);
+      options_.status->set_restarting(restarts_);
+      options_.status->set_running(start.world);
+    }
   } catch (const Error& error) {
     ranks_.reset();
     head_->send({{"kind", "failed"}, {"launch", launch_}, {"text", error.what()}});
@@ -162,6 +174,14 @@ void Agent::report() {
   if (ranks_->any_left()) return;
   ranks_.reset();
   head_->send({{"kind", "idle"}, {"free_port", free_port()}});
+}
+
+/// The steps as the ranks here tell them, where rank 0 is one of them, or as the head does.
+void Agent::show() const {
+  if (options_.status == nullptr || launch_ == 0) return;
+  if (!ranks_) options_.status->set_restarting(restarts_);
+  options_.status->set_steps(head_->steps_launch() == launch_ ? std::max(head_->steps(), board_.steps_done())
+                                                              : board_.steps_done());
 }
 
 /// What a rank said goes before its end: it is why.
@@ -214,8 +234,7 @@ LaunchOutcome run_agent(const AgentOptions& options) {
   while (true) {
     JoinedHead joined = join_head(options, signals);
     if (joined.signal != 0) {
-      return {
-          .status = 128 + joined.signal, .error = fmt::format("ended by {}", signal_text(joined.signal)), .interrupted = true};
+      return interrupted_by(joined.signal);
     }
     try {
       const LaunchOutcome outcome = Agent(options, signals, std::move(joined.connection)).serve();

@@ -7,6 +7,8 @@
 
 namespace weft {
 
+class RunStatus;
+
 /// What an agent is told.
 struct AgentOptions {
   std::string head_host;                  ///< where the head listens
@@ -22,6 +24,7 @@ struct AgentOptions {
   double join_timeout_s = 300.0;          ///< how long the head is waited for
   double grace_s = 1.0;                   ///< between SIGTERM and SIGKILL when the head is gone
   bool joins_again = false;               ///< waits for a head once more where one was lost
+  RunStatus* status = nullptr;            ///< told what the run does; null: nobody is
   int lifeline = -1;                      ///< a descriptor whose end means that nobody wants this host any more; -1: none
   std::function<void(const std::string&)> tell = {};  ///< a line on a head that was lost
 };

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -71,6 +72,10 @@ bool AgentConnection::parse(std::vector<nlohmann::json>& messages, size_t most) 
     nlohmann::json message = nlohmann::json::parse(in_.begin() + static_cast<std::ptrdiff_t>(begin),
                                                    in_.begin() + static_cast<std::ptrdiff_t>(end), nullptr, false);
     if (!message.is_object() || !message.contains("kind") || !message["kind"].is_string()) return false;
+    // None of weft's has any, and one beyond an integer's range must not become an integer.
+    const bool has_fraction =
+        std::any_of(message.begin(), message.end(), [](const nlohmann::json& v) { return v.is_number_float(); });
+    if (has_fraction) return false;
     if (message["kind"] != "beat") {
       messages.push_back(std::move(message));
     } else if (message.contains("steps") && message["steps"].is_number_integer()) {

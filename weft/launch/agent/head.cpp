@@ -115,6 +115,10 @@ StartedRanks Head::start(const LaunchOptions& options, const sigset_t& mask) {
   if (options.serve) socket = alone ? listen_on_loopback() : listen_beside(socket_);
   HostStart start{.num_ranks = 0, .world = options.num_ranks, .master_address = ""};
   start.master_port = leads ? free_port() : nodes_[first_node_].free_port;
+  if (options_.status != nullptr) {
+    options_.status->set_local_ranks(options_.own_node < 0 ? 0 : counts[static_cast<size_t>(options_.own_node)]);
+    start.restarts = options_.status->view().restarts;
+  }
   StartedRanks started;
   for (size_t i = 0; i < nodes_.size(); start.first_rank += counts[i], ++i) {
     start.num_ranks = counts[i];
@@ -157,7 +161,16 @@ void Head::receive() {
   if (board_ != nullptr && first.agent && first.ranks != nullptr && first.agent->steps_launch() == launch_) {
     board_->set_steps_done(first.agent->steps());
   }
+  tell_steps();
   show();
+}
+
+/// Each host is asked how the run is.
+void Head::tell_steps() const {
+  if (board_ == nullptr) return;
+  for (const Node& node : nodes_) {
+    if (node.agent) node.agent->set_steps(board_->steps_done(), launch_);
+  }
 }
 
 /// Before the first start an agent that will not come ends the run; later the host may come back.
@@ -235,16 +248,17 @@ std::string Head::missing() const {
   return fmt::format("{}{}", fmt::join(names, ", "), more > 0 ? fmt::format(" and {} more", more) : "");
 }
 
-int Head::gather(SignalWatch& signals, const std::function<bool(int capacity)>& enough) {
+int Head::gather(SignalWatch& signals, const std::function<std::optional<bool>(int capacity)>& enough) {
   Patience patience(options_.join_timeout_s);
   while (true) {
     receive();
     for (const int signal : signals.receive()) return signal;
     for (const HostSignal& signal : this->signals()) return signal.number;
     const std::string absent = missing();
-    if (absent.empty() || (has_gathered_ && enough(capacity()))) break;
-    if (patience.is_over()) {
-      if (enough(capacity())) {
+    const std::optional<bool> is_enough = enough(capacity());
+    if (absent.empty() || (has_gathered_ && is_enough.value_or(false))) break;
+    if (patience.is_over() && is_enough) {
+      if (*is_enough) {
         if (options_.tell) options_.tell(absent + " did not come: starting without");
         break;
       }
@@ -264,6 +278,7 @@ int Head::gather(SignalWatch& signals, const std::function<bool(int capacity)>& 
 
 void Head::finish(int status, const std::string& line) {
   if (std::exchange(has_finished_, true)) return;
+  board_ = nullptr;  // it goes with the run
   end_status_ = status;
   end_line_ = line;
   for (const Node& node : nodes_) {

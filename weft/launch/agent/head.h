@@ -73,10 +73,10 @@ class Head : public Hosts {
   std::vector<HostSignal> signals() override;
   int capacity() const override;
   int least_capacity() const override;
-  int gather(SignalWatch& signals, const std::function<bool(int capacity)>& enough) override;
+  int gather(SignalWatch& signals, const std::function<std::optional<bool>(int capacity)>& enough) override;
 
-  /// Tells the agents how the run has ended, which they end with, also those that join only now, and waits until they have
-  /// gone, for a few seconds at most.
+  /// Called once the launches are over. Tells the agents how the run has ended, which they end with, also those that join only
+  /// now, and waits until they have gone, for a few seconds at most.
   void finish(int status, const std::string& line);
 
  private:
@@ -109,6 +109,7 @@ class Head : public Hosts {
   void lose(size_t number, const std::string& why);
   void tell_end(AgentConnection& agent) const;
   void call_agents();
+  void tell_steps() const;
   void watch_output(size_t number, const std::string& failure);
   std::vector<int> spread(int ranks) const;
   std::string missing() const;

@@ -99,9 +99,10 @@ bool Head::admit(Newcomer& newcomer, const nlohmann::json& message) {
     refuse(newcomer, "it does not know the job's secret; set the same WEFT_TOKEN on all hosts", false);
     return true;
   }
-  const int number = message.at("node"), ranks = message.at("ranks"), port = message.at("free_port");
+  const auto number = message.at("node").get<int64_t>(), ranks = message.at("ranks").get<int64_t>();
+  const auto port = message.at("free_port").get<int64_t>();
   const std::string host = shortened(message.at("host").get<std::string>());
-  if (number < 0 || number >= options_.most_nodes || ranks < 1 || ranks > 1 << 16) {
+  if (number < 0 || number >= options_.most_nodes || ranks < 1 || ranks > 1 << 16 || port < 0 || port > 65535) {
     refuse(newcomer,
            fmt::format("--node-rank {}: there {} {}", number, options_.most_nodes == 1 ? "is" : "are",
                        counted(options_.most_nodes, "node")),
@@ -118,8 +119,8 @@ bool Head::admit(Newcomer& newcomer, const nlohmann::json& message) {
   }
   if (node.agent) lose(index, fmt::format("is lost: another agent, on host {}, has taken its place", host));
   if (index >= options_.names.size()) node.name = host;
-  node.num_ranks = ranks;
-  node.free_port = port;
+  node.num_ranks = static_cast<int>(ranks);
+  node.free_port = static_cast<int>(port);
   node.agent = newcomer.connection;
   node.shares_as = message.value("shares_as", "");
   node.system = message.value("system", "");

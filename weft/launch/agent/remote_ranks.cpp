@@ -31,6 +31,7 @@ RemoteRanks::RemoteRanks(const HostStart& start, std::string host, std::shared_p
                 {"master_address", start.master_address},
                 {"master_port", start.master_port},
                 {"store", start.store},
+                {"restarts", start.restarts},
                 {"steps", board != nullptr ? board->steps_done() : 0},
                 {"failed_age_ns", board != nullptr && board->failed_ns() > 0 ? age_of(board->failed_ns()) : -1}});
 }

@@ -39,8 +39,7 @@ HeadSocket listen_for_agents(const std::string& host, int port) {
   try {
     head.socket = address.empty() ? listen_everywhere(port) : listen_at(address, port);
   } catch (const Error& error) {
-    throw Error(fmt::format("cannot listen on port {} for the agents of other hosts: {}; is another launch there?", port,
-                            error.what()));
+    throw Error(fmt::format("cannot listen for the agents of other hosts: {}; is another launch there?", error.what()));
   }
   fcntl(head.socket.get(), F_SETFL, fcntl(head.socket.get(), F_GETFL) | O_NONBLOCK);
   return head;

@@ -76,6 +76,21 @@ std::string one_line(const FileDescriptor& file) {
   return shortened(line, 500);
 }
 
+/// Waits until it runs. Where it cannot, no other host is to blame.
+void check_ssh(const FileDescriptor& exec_pipe) {
+  constexpr int kToRun_ms = 1000;
+  pollfd ready{exec_pipe.get(), POLLIN, 0};
+  poll(&ready, 1, kToRun_ms);
+  try {
+    throw_unless_run(exec_pipe, "ssh");
+  } catch (const InputError& error) {
+    throw InputError(
+        fmt::format("{}: hosts are started through the ssh of this host; install it (Debian: openssh-client), or "
+                    "start weft on each host with --nodes",
+                    error.what()));
+  }
+}
+
 }  // namespace
 
 std::string order_text(const AgentOrder& order) {
@@ -165,7 +180,12 @@ void SshAgents::start(int node) {
   for (char** entry = environ; *entry != nullptr; ++entry) ssh.environment.emplace_back(*entry);
   ssh.guardian_pipe = guardian_.pipe();
   sigemptyset(&ssh.signal_mask);
-  process.pid = start_rank(ssh).pid;
+  StartedRank started = start_rank(ssh);
+  process.pid = started.pid;
+  process.exec_pipe = std::move(started.exec_pipe);
+  if (has_run_) return;
+  check_ssh(process.exec_pipe);
+  has_run_ = true;
 }
 
 std::string SshAgents::failure(int node) {
@@ -182,6 +202,11 @@ std::string SshAgents::failure(int node) {
 
 std::string SshAgents::why(const Process& process, int wait_status) const {
   const std::string said = one_line(process.log);
+  try {
+    throw_unless_run(process.exec_pipe, "ssh");
+  } catch (const InputError& error) {
+    return error.what();
+  }
   if (WIFSIGNALED(wait_status)) return fmt::format("its ssh was ended by signal {}", WTERMSIG(wait_status));
   switch (WEXITSTATUS(wait_status)) {
     case kSshFailed:

@@ -57,9 +57,10 @@ class SshAgents : public AgentStarter {
  private:
   struct Process {
     pid_t pid = -1;
-    FileDescriptor log;    ///< what ssh itself says
-    FileDescriptor order;  ///< the agent's standard input, which ends when this process does
-    std::string failure;   ///< how the last one ended
+    FileDescriptor log;        ///< what ssh itself says
+    FileDescriptor exec_pipe;  ///< what kept ssh from running
+    FileDescriptor order;      ///< the agent's standard input, which ends when this process does
+    std::string failure;       ///< how the last one ended
   };
 
   std::vector<std::string> command(const HostPlace& place, const FileDescriptor& log) const;
@@ -69,6 +70,7 @@ class SshAgents : public AgentStarter {
   SshOptions options_;
   Guardian guardian_;
   std::vector<Process> processes_;  ///< of each node
+  bool has_run_ = false;            ///< ssh has, once: what keeps it from that later is a host's failure
 };
 
 }  // namespace weft

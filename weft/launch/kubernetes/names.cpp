@@ -5,9 +5,10 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
-#include <regex>
 #include <set>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "weft/base/error.h"
 #include "weft/base/printable.h"
@@ -17,13 +18,31 @@ namespace {
 
 constexpr size_t kLongestLabel = 63;          // RFC 1123, which host names are
 constexpr size_t kLongestName = 253;          // of what is no host
+constexpr size_t kLongestImage = 512;         // 255 of the name, 128 of the tag, a digest
 constexpr size_t kLongestRecipe = 1'000'000;  // a ConfigMap holds 1 MiB
 constexpr size_t kSuffix = 6;                 // "-x7k2p", which pods' names end in
 
-bool is_label(const std::string& text) {
-  static const std::regex form("[a-z0-9]([-a-z0-9]*[a-z0-9])?");
-  return text.size() <= kLongestLabel && std::regex_match(text, form);
+constexpr std::string_view kDigits = "0123456789", kWordCharacters = "abcdefghijklmnopqrstuvwxyz0123456789-",
+                           kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+
+/// Not std::regex anywhere here: it takes a stack frame for each character.
+bool is_made_of(std::string_view text, std::string_view characters) {
+  return !text.empty() && text.find_first_not_of(characters) == std::string_view::npos;
 }
+
+/// Lower-case letters, digits and '-' inside.
+bool is_word(std::string_view text) { return is_made_of(text, kWordCharacters) && text.front() != '-' && text.back() != '-'; }
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  for (size_t end = 0; (end = text.find(separator)) != std::string_view::npos; text.remove_prefix(end + 1)) {
+    parts.push_back(text.substr(0, end));
+  }
+  parts.push_back(text);
+  return parts;
+}
+
+bool is_label(const std::string& text) { return text.size() <= kLongestLabel && is_word(text); }
 
 void check_label(const std::string& option, const std::string& name) {
   if (is_label(name)) return;
@@ -32,19 +51,41 @@ void check_label(const std::string& option, const std::string& name) {
 }
 
 void check_object(const std::string& option, const std::string& name) {
-  static const std::regex form("[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*");
-  if (name.size() <= kLongestName && std::regex_match(name, form)) return;
+  const std::vector<std::string_view> parts = split(name, '.');
+  if (name.size() <= kLongestName && std::all_of(parts.begin(), parts.end(), is_word)) return;
   throw InputError(
       fmt::format("{} {}: that is no name of an object in Kubernetes (lower-case letters, digits, '-' and '.' inside)", option,
                   shortened(name)));
 }
 
+/// "500m", "1.5Gi".
+bool is_size(std::string_view size) {
+  constexpr size_t kMostDigits = 15, kMostDecimals = 9;
+  constexpr std::string_view kUnits[] = {"", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"};
+  const size_t number = std::min(size.find_first_not_of("0123456789."), size.size());
+  if (std::find(std::begin(kUnits), std::end(kUnits), size.substr(number)) == std::end(kUnits)) return false;
+  const std::vector<std::string_view> parts = split(size.substr(0, number), '.');
+  if (parts.size() > 2 || !is_made_of(parts[0], kDigits) || parts[0].size() > kMostDigits) return false;
+  return parts.size() == 1 || (is_made_of(parts[1], kDigits) && parts[1].size() <= kMostDecimals);
+}
+
 void check_size(const std::string& option, const std::string& size) {
-  static const std::regex form("[0-9]{1,15}([.][0-9]{1,9})?(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?");
-  static const std::regex zero("[0.]*[^0-9]*");
-  if (std::regex_match(size, form) && !std::regex_match(size, zero)) return;
+  if (is_size(size) && size.find_first_of("123456789") != std::string::npos) return;
   throw InputError(
       fmt::format("{} {}: that is no amount above 0 as Kubernetes writes them (8, 500m, 64Gi)", option, shortened(size)));
+}
+
+/// "/corpus/a": no part of it empty, "." or "..".
+bool is_whole_path(std::string_view path) {
+  if (!path.starts_with('/') || path.find(':') != std::string_view::npos) return false;
+  const std::vector<std::string_view> parts = split(path.substr(1), '/');
+  return std::none_of(parts.begin(), parts.end(),
+                      [](std::string_view part) { return part.empty() || part == "." || part == ".."; });
+}
+
+bool is_image(std::string_view image) {
+  const bool is_plain = std::all_of(image.begin(), image.end(), [](char c) { return c > ' ' && c < 127; });
+  return is_plain && !image.empty() && image.size() <= kLongestImage && image.find_first_of("\"'\\") == std::string_view::npos;
 }
 
 void check_mounts(const KubernetesOptions& options) {
@@ -52,9 +93,7 @@ void check_mounts(const KubernetesOptions& options) {
   for (const ClaimMount& mount : options.data) {
     const std::string shown = fmt::format("--data {}:{}", shortened(mount.claim), shortened(mount.path));
     check_object("--data", mount.claim);
-    static const std::regex form("(/[^/:]+)+");
-    static const std::regex dots(".*/[.]{1,2}(/.*|$)");
-    if (!std::regex_match(mount.path, form) || std::regex_match(mount.path, dots)) {
+    if (!is_whole_path(mount.path)) {
       throw InputError(shown + ": write CLAIM:/FOLDER, a whole path without '.', '..', ':' and a last '/'");
     }
     if (!taken.insert(mount.path).second) {
@@ -91,11 +130,9 @@ void check_names(const KubernetesOptions& options) {
     throw InputError(fmt::format("--name {}: a Service's name begins with a letter", options.name));
   }
   if (!options.name_space.empty()) check_label("--namespace", options.name_space);
-  static const std::regex image("[^\\s\"'\\\\]+");
-  if (!std::regex_match(options.image, image))
-    throw InputError(fmt::format("--image {}: that is no image", shortened(options.image)));
-  static const std::regex key("[-._a-zA-Z0-9]{1,253}");
-  if (!std::regex_match(options.recipe_name, key)) {
+  if (!is_image(options.image)) throw InputError(fmt::format("--image {}: that is no image", shortened(options.image)));
+  const std::string key_characters = fmt::format("-._{}{}", kLetters, kDigits);
+  if (!is_made_of(options.recipe_name, key_characters) || options.recipe_name.size() > kLongestName) {
     throw InputError(fmt::format("{}: a ConfigMap takes letters, digits, '-', '_' and '.' in a file's name; rename the recipe",
                                  shortened(options.recipe_name)));
   }

@@ -55,12 +55,14 @@ void put_environment(Emitter& out, const KubernetesOptions& options) {
         });
       });
     });
-    for (const char* name : {"TMPDIR", "HOME"}) {
+    const auto put_variable = [&out](const char* name, const std::string& value) {
       put_item(out, [&] {
         put(out, "name", name);
-        put(out, "value", "/tmp");
+        put(out, "value", value);
       });
-    }
+    };
+    put_variable("WEFT_JOB", options.name);
+    for (const char* name : {"TMPDIR", "HOME"}) put_variable(name, "/tmp");
   });
   if (options.env_secrets.empty()) return;
   put_list(out, "envFrom", [&] {

@@ -95,7 +95,7 @@ std::string when_asked_to_end(const BatchScript& script) {
 std::string loop(const BatchScript& script) {
   const std::string end_array = script.array > 0 ? "      end_array\n" : "";
   std::string text = fmt::format("restarts={} # of a training that fails, within a job{}\n",
-                                 script.launcher ? 0 : script.restarts, script.launcher ? "; see --restarts above" : "");
+                                 script.launcher ? 0 : script.restarts, script.launcher ? "; the launcher has --restarts" : "");
   if (script.array == 0) text += fmt::format("requeues={} # at most, of a job whose time was over\n", script.requeues);
   text +=
       "failures=0\n"

@@ -175,8 +175,10 @@ void forward(const AttentionJob& job) {
   turn(values, places, padded, turned);
   pack<Format>(job.v, 0, 0, job.keys, job.width, 1.0F, padded, places, values);
   RowState state;
+  int64_t turn_of = 0;
   for (int64_t head = 0; head < job.heads; ++head) {
     for (int64_t query = 0; query < job.queries; query += kTile) {
+      if (turn_of++ % job.parts != job.part) continue;
       const int64_t queries = least(kTile, job.queries - query), rows = round_up(queries, kRows);
       pack<Format>(job.q, head, query, queries, job.width, job.scale, padded, rows, q);
       fill(out, rows * padded, 0.0F);
@@ -252,7 +254,10 @@ void backward_block(const AttentionJob& job, int64_t head, Tile tile, const Back
   sum_rows(job, head, tile, s.dq, s.dout, padded, sums);
   pack<Format>(job.q, head, tile.query, tile.queries, job.width, job.scale, padded, rows, s.q);
   fill(s.dq, rows * padded, 0.0F);
+  const bool of_queries = job.gradients != GradientsOf::keys;
+  const bool of_keys = job.gradients != GradientsOf::queries;
   for (const int64_t seen = keys_seen(job, tile.query, tile.queries); tile.key < seen; tile.key += kTile) {
+    if (!of_queries && tile.key / kTile % job.parts != job.part) continue;
     tile.keys = least(kTile, job.keys - tile.key);
     const int64_t first = tile.key * padded;
     const bool diagonal = is_diagonal(job, tile);
@@ -261,11 +266,16 @@ void backward_block(const AttentionJob& job, int64_t head, Tile tile, const Back
     multiply_tile(s.dout, s.turned_v + first, s.gradients, rows, padded, diagonal);
     weigh_backward(tile, rows, diagonal, sums, s.scores, s.gradients);
     const Filled turned = diagonal ? Filled::upper : Filled::whole;
-    multiply({s.scores, 1, kTile}, s.dout, padded, s.dv + first, padded, kTile, padded, rows, true, turned);
-    multiply({s.gradients, 1, kTile}, s.q, padded, s.dk + first, padded, kTile, padded, rows, true, turned);
-    multiply({s.gradients, kTile, 1}, s.k + first, padded, s.dq, padded, rows, padded, kTile, true,
-             diagonal ? Filled::lower : Filled::whole);
+    if (of_keys) {
+      multiply({s.scores, 1, kTile}, s.dout, padded, s.dv + first, padded, kTile, padded, rows, true, turned);
+      multiply({s.gradients, 1, kTile}, s.q, padded, s.dk + first, padded, kTile, padded, rows, true, turned);
+    }
+    if (of_queries) {
+      multiply({s.gradients, kTile, 1}, s.k + first, padded, s.dq, padded, rows, padded, kTile, true,
+               diagonal ? Filled::lower : Filled::whole);
+    }
   }
+  if (!of_queries) return;
   for (int64_t i = 0; i < rows * padded; ++i) s.dq[i] *= job.scale;
   unpack<Format>(s.dq, padded, tile.queries, job.width, job.dq, head, tile.query);
 }
@@ -289,15 +299,22 @@ void backward(const AttentionJob& job) {
   turn(s.k, places, padded, s.turned_v);
   pack<Format>(job.k, 0, 0, job.keys, job.width, 1.0F, padded, places, s.k);
   turn(s.k, places, padded, s.turned_k);
-  fill(s.dk, places * padded, 0.0F);
-  fill(s.dv, places * padded, 0.0F);
+  const bool of_keys = job.gradients != GradientsOf::queries;
+  for (float* gradient : {s.dk, s.dv}) {
+    if (of_keys) fill(gradient, places * padded, 0.0F);
+  }
+  int64_t turn_of = 0;
   for (int64_t head = 0; head < job.heads; ++head) {
     for (int64_t query = 0; query < job.queries; query += kTile) {
+      if (job.gradients == GradientsOf::queries && turn_of++ % job.parts != job.part) continue;
       backward_block<Format>(job, head, {query, least(kTile, job.queries - query), 0, 0}, s, padded);
     }
   }
-  unpack<Format>(s.dk, padded, job.keys, job.width, job.dk, 0, 0);
-  unpack<Format>(s.dv, padded, job.keys, job.width, job.dv, 0, 0);
+  for (int64_t key = 0; of_keys && key < job.keys; key += kTile) {
+    if (key / kTile % job.parts != job.part) continue;
+    unpack<Format>(s.dk + key * padded, padded, least(kTile, job.keys - key), job.width, job.dk, 0, key);
+    unpack<Format>(s.dv + key * padded, padded, least(kTile, job.keys - key), job.width, job.dv, 0, key);
+  }
 }
 
 void attend(Element element, const AttentionJob& job) {
@@ -319,8 +336,10 @@ HWY_EXPORT(attend);
 HWY_EXPORT(attend_backward);
 }  // namespace
 
+int64_t attention_tiles(int64_t tokens) { return (tokens + 63) / 64; }
+
 int64_t attention_scratch(const AttentionJob& job, bool backward) {
-  const int64_t tile = 64, padded = (job.width + 15) / 16 * 16, places = (job.keys + tile - 1) / tile * tile;
+  const int64_t tile = 64, padded = (job.width + 15) / 16 * 16, places = attention_tiles(job.keys) * tile;
   return (backward ? 5 : 2) * places * padded + (backward ? 3 : 2) * tile * padded + (backward ? 2 : 1) * tile * tile;
 }
 

@@ -18,7 +18,10 @@ struct HeadRows {
   int64_t token = 0;     ///< elements from one token to the next
 };
 
-/// One key-value head, and the query heads that read it.
+/// Which gradients a backward job makes. Those of queries and those of keys and values each by themselves take 7/5 of the time.
+enum class GradientsOf { all, queries, keys };
+
+/// One key-value head, and the query heads that read it; or a part of that, which has the same bits.
 struct AttentionJob {
   HeadRows q = {};                     ///< [heads, queries, width]
   HeadRows k = {};                     ///< [1, keys, width]
@@ -31,10 +34,16 @@ struct AttentionJob {
   int64_t queries = 0;                 ///< of each
   int64_t keys = 0;                    ///< as many as queries where `causal`
   int64_t width = 0;                   ///< of a head
-  bool causal = false;                 ///< a query sees the keys at its own place and before
-  float scale = 1.0F;                  ///< of scores
-  float* scratch = nullptr;            ///< attention_scratch() floats, aligned to 64 bytes; used by no other job at a time
+  /// Of parts that take tiles of queries, of all heads one after another, by turns; those of GradientsOf::keys tiles of keys.
+  int64_t part = 0, parts = 1;
+  GradientsOf gradients = GradientsOf::all;  ///< `all` in one part alone
+  bool causal = false;                       ///< a query sees the keys at its own place and before
+  float scale = 1.0F;                        ///< of scores
+  float* scratch = nullptr;  ///< attention_scratch() floats, aligned to 64 bytes; used by no other job at a time
 };
+
+/// Tiles of so many queries or keys.
+int64_t attention_tiles(int64_t tokens);
 
 /// Floats that a job needs: about two copies of its keys and values forward, five backward.
 int64_t attention_scratch(const AttentionJob& job, bool backward);

@@ -39,7 +39,7 @@ ChartRange range_of(const LineChart& chart) {
       range.least_x = std::min(range.least_x, point.x);
       range.most_x = std::max(range.most_x, point.x);
       range.least_y = std::min(range.least_y, least_y);
-      range.most_y = std::max(range.most_y, point.y);
+      range.most_y = std::max({range.most_y, point.y, point.most_y});
     }
   }
   if (range.most_x == 0.0) throw InputError("chart: there are no points to draw");
@@ -47,7 +47,9 @@ ChartRange range_of(const LineChart& chart) {
   return {range.least_x / kRoomX, range.most_x * kRoomX, range.least_y / kRoomY, range.most_y * kRoomY};
 }
 
-/// A circle, square, diamond or triangle, by the number of the colour: not all readers tell hues.
+int mark_kind(const ChartLine& line) { return line.mark < 0 ? line.colour : line.mark; }
+
+/// A circle, square, diamond or triangle: not all readers tell hues.
 std::string mark_of(int kind, double x, double y) {
   switch (kind % 4) {
     case 0:
@@ -129,15 +131,16 @@ class ChartDrawing {
       put("<path class=\"{}\" d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{}\"{}/>\n", line.is_ideal ? "ideal" : "line",
           path, colour, line.is_ideal ? 1.4 : 2.0, dashes);
     if (line.is_ideal) return;
-    for (const ChartPoint& point : line.points) draw_point(point, line.colour, colour);
+    for (const ChartPoint& point : line.points) draw_point(point, mark_kind(line), colour);
   }
 
   void draw_point(const ChartPoint& point, int kind, const std::string& colour) {
     const double y = at_y(point.y), x = at_x(point.x) + (point.is_open ? beside(point) : 0.0);
-    if (point.least_y > 0.0 && point.least_y < point.y) {
+    for (const double end : {point.least_y, point.most_y}) {
+      if (end <= 0.0 || end == point.y) continue;
       put("<path class=\"whisker\" d=\"M{0:.1f} {1:.1f}V{2:.1f}M{3:.1f} {2:.1f}h6\" stroke=\"{4}\" stroke-width=\"1.2\" "
           "fill=\"none\"/>\n",
-          x, y, at_y(point.least_y), x - 3.0, colour);
+          x, y, at_y(end), x - 3.0, colour);
     }
     put("<g class=\"{}\" stroke=\"{}\" stroke-width=\"1.6\" fill=\"{}\">{}</g>\n", point.is_open ? "open" : "point", colour,
         point.is_open ? "#fff" : colour, mark_of(kind, x, y));
@@ -172,7 +175,8 @@ class ChartDrawing {
       const std::string colour = text_of(line_colour(line.colour));
       put("<path d=\"M{:.1f} {:.1f}h{:.0f}\" stroke=\"{}\" stroke-width=\"2\"{}/>\n", begin, y, kSample, colour,
           line.is_ideal ? " stroke-dasharray=\"6 5\"" : "");
-      if (!line.is_ideal) put("<g stroke=\"{0}\" fill=\"{0}\">{1}</g>\n", colour, mark_of(line.colour, begin + kSample / 2, y));
+      if (!line.is_ideal)
+        put("<g stroke=\"{0}\" fill=\"{0}\">{1}</g>\n", colour, mark_of(mark_kind(line), begin + kSample / 2, y));
     }
     if (has_open()) {
       const double begin = place(chart_.open_name);

@@ -11,16 +11,18 @@ namespace weft {
 struct ChartPoint {
   double x = 0.0;        ///< above 0
   double y = 0.0;        ///< above 0
-  double least_y = 0.0;  ///< the value lies between this and `y`, and is drawn with a whisker; 0: it is `y`
+  double least_y = 0.0;  ///< the value lies between this and `y` or `most_y`, and is drawn with a whisker; 0: it is `y`
   bool is_open = false;  ///< drawn hollow, and beside the line: no value, but a bound for one
+  double most_y = 0.0;   ///< 0: `y`
 };
 
 /// A line.
 struct ChartLine {
   std::string name = {};                ///< in the legend; empty: none there
   std::vector<ChartPoint> points = {};  ///< from left to right
-  int colour = 0;                       ///< a number: lines of one have the same colour and marks
-  bool is_ideal = false;                ///< dashed, without marks
+  int colour = 0;                       ///< a number: lines of one have the same colour
+  int mark = -1;          ///< a number: of one, the same marks, here and in the legend; below 0: that of the colour
+  bool is_ideal = false;  ///< dashed, without marks
 };
 
 /// What a chart shows.

@@ -11,11 +11,14 @@
 
 #include "weft/base/error.h"
 #include "weft/base/math.h"
+#include "weft/base/port_range.h"
 #include "weft/base/printable.h"
 #include "weft/base/units.h"
+#include "weft/checkpoint/storage/open_storage.h"
 #include "weft/train/recipe/build_model.h"
 #include "weft/train/recipe/data_checks.h"
 #include "weft/train/recipe/data_names.h"
+#include "weft/train/recipe/key_rules.h"
 #include "weft/train/recipe/recipe_failure.h"
 #include "weft/train/recipe/recipe_optimizer.h"
 #include "weft/train/recipe/recipe_values.h"
@@ -109,9 +112,6 @@ void check_optimizer(const Recipe& recipe) {
   if (optimizer.decay == "step" && !optimizer.decay_every) {
     fail(recipe, "optimizer.decay = \"step\" needs optimizer.decay_every, the steps or epochs between drops");
   }
-  if (optimizer.ema == 0.0 && optimizer.ema_warmup != OptimizerRecipe().ema_warmup) {
-    fail(recipe, "optimizer.ema_warmup is read with optimizer.ema only; set that too, or leave it out");
-  }
   try {
     check_optimizer(optimizer_of(optimizer));
   } catch (const InputError& error) {
@@ -167,8 +167,22 @@ void check_evaluated(const Recipe& recipe) {
   fail(recipe, "run.evaluate = \"{}\" is read with optimizer.ema only; set that too, or leave it out", recipe.run.evaluate);
 }
 
+void check_ports(const Recipe& recipe) {
+  const std::string& ports = recipe.run.ports;
+  if (ports.empty()) return;
+  if (!parse_port_range(ports)) {
+    fail(recipe, "run.ports = \"{}\": expected the first and the last port, of 1024 to 65535, as in \"20000-20100\"", ports);
+  }
+  if (recipe.layout.backend == "nccl" || recipe.run.device == "cuda") {
+    fail(recipe,
+         "run.ports does not bind NCCL, which takes any port; leave it out, and narrow what the system hands out on each host: "
+         "sysctl net.ipv4.ip_local_port_range");
+  }
+}
+
 void check_run(const Recipe& recipe) {
   check_target(recipe);
+  check_ports(recipe);
   check_evaluated(recipe);
   const int64_t slots = recipe.run.reproducible_slots;
   if (slots > 0 && !is_power_of_two(slots)) {
@@ -219,18 +233,8 @@ void check_lengths(const Recipe& recipe) {
   }
   const RunLength &warmup = recipe.optimizer.warmup, whole = length_of(run);
   if (warmup && warmup.unit == whole.unit && warmup.amount >= whole.amount) {
-    fail(recipe, "optimizer.warmup = {} does not end within {} = {}; it must be below", run_length_text(warmup), found.front(),
-         whole.amount);
-  }
-}
-
-void check_weights(const Recipe& recipe) {
-  const ModelRecipe& model = recipe.model;
-  if (model.weights.empty() && !model.weight_names.empty()) {
-    fail(recipe, "model.weight_names is read with model.weights only; set that too, or leave it out");
-  }
-  if (model.weights.empty() && !model.weights_skip.empty()) {
-    fail(recipe, "model.weights_skip is read with model.weights only; set that too, or leave it out");
+    fail(recipe, "optimizer.warmup = {} does not end within {} = {}; let the warm-up be shorter (optimizer.warmup=0: none)",
+         run_length_text(warmup), found.front(), whole.amount);
   }
 }
 
@@ -274,7 +278,8 @@ void check_save(const Recipe& recipe) {
   if (save.keep_best != unset.keep_best && !recipe.run.evaluate_every) {
     fail(recipe, "save.keep_best = \"{}\" needs run.evaluate_every", save.keep_best);
   }
-  if (!save.upload.empty() && save.upload == save.folder) fail(recipe, "save.upload is save.folder itself; name another place");
+  if (!save.upload.empty() && storage_place(save.upload) == storage_place(save.folder))
+    fail(recipe, "save.upload is save.folder itself; name another place");
   if (recipe.run.resume.empty()) fail(recipe, "run.resume is empty: \"auto\", \"none\" or a checkpoint's folder");
 }
 
@@ -288,9 +293,9 @@ void check_recipe(const Recipe& recipe) {
   check_optimizer(recipe);
   check_run(recipe);
   check_ramp(recipe);
-  check_weights(recipe);
   check_evaluations(recipe);
   check_save(recipe);
+  check_keys_are_read(recipe);
 }
 
 }  // namespace weft

@@ -88,7 +88,7 @@ Keys move_keys(OptimizerRecipe& o) {
 
 Keys run_keys(RunRecipe& r) {
   return {
-      {"run", "steps", &r.steps, "how long it is, in updates; or one of the next three", from(1)},
+      {"run", "steps", &r.steps, "how long it is, in updates; or run.epochs, run.samples or run.tokens", from(1)},
       {"run", "epochs", &r.epochs, "in passes over the training data", above(0)},
       {"run", "samples", &r.samples, "in samples trained on", from(1, 1e15)},
       {"run", "tokens", &r.tokens, "in tokens trained on", from(1, 1e15)},
@@ -113,6 +113,7 @@ Keys run_keys(RunRecipe& r) {
        &r.timeout_s,
        "how long ranks wait for one another: in a collective, and to start, in seconds",
        {.min = 0.0, .max = 1e6, .open_min = true}},
+      {"run", "ports", &r.ports, "\"20000-20100\": of these are all that weft listens on; left out: WEFT_PORTS, or any"},
       {"run", "restarts", &r.restarts, "how often ranks that failed are started again, from the newest state", from(0, 1e6)},
       {"run", "name", &r.name, "of the run, in its checkpoints; left out: the recipe's file name"},
       {"run", "resume", &r.resume, "\"auto\": from the newest checkpoint in save.folder, if any; \"none\"; or a checkpoint"},
@@ -143,10 +144,11 @@ Keys save_keys(SaveRecipe& s) {
   };
 }
 
-Keys evaluation_keys(EvaluationRecipe& e) {
+Keys evaluation_keys(EvaluationRecipe& e, const std::string& section) {
+  const bool is_read = section == "evaluation";  // and not one that is there already
   return {
-      {"evaluation", "name", &e.name, "of a further set to evaluate on, for people", {}, {}, true},
-      {"evaluation", "path", &e.path, "its file or folder, of the kind that data.name says; all of it counts", {}, {}, true},
+      {section, "name", &e.name, "of a further set to evaluate on, for people", {}, {}, is_read},
+      {section, "path", &e.path, "its file or folder, of the kind that data.name says; all of it counts", {}, {}, is_read},
   };
 }
 
@@ -170,11 +172,11 @@ std::vector<RepeatedSection> repeated_recipe_sections(Recipe& recipe) {
   ParameterRule group;
   BatchPhase phase;
   const auto next_part = [&recipe] { return mix_keys(recipe.data.mix.emplace_back(), "data.mix"); };
-  const auto next_set = [&recipe] { return evaluation_keys(recipe.evaluations.emplace_back()); };
+  const auto next_set = [&recipe] { return evaluation_keys(recipe.evaluations.emplace_back(), "evaluation"); };
   const auto next_group = [&recipe] { return group_keys(recipe.optimizer.groups.emplace_back(), "optimizer.groups"); };
   const auto next_phase = [&recipe] { return ramp_keys(recipe.batch.ramp.emplace_back(), "batch.ramp"); };
   return {{.section = "data.mix", .known = mix_keys(part, "data.mix"), .next = next_part},
-          {.section = "evaluation", .known = evaluation_keys(set), .next = next_set},
+          {.section = "evaluation", .known = evaluation_keys(set, "evaluation"), .next = next_set},
           {.section = "optimizer.groups", .known = group_keys(group, "optimizer.groups"), .next = next_group},
           {.section = "batch.ramp", .known = ramp_keys(phase, "batch.ramp"), .next = next_phase}};
 }
@@ -193,6 +195,10 @@ std::vector<FileKey> recipe_keys(Recipe& recipe) {
   for (size_t i = 0; i < recipe.optimizer.groups.size(); ++i) {
     Keys group = group_keys(recipe.optimizer.groups[i], fmt::format("optimizer.groups.{}", i + 1));
     std::move(group.begin(), group.end(), std::back_inserter(keys));
+  }
+  for (size_t i = 0; i < recipe.evaluations.size(); ++i) {
+    Keys set = evaluation_keys(recipe.evaluations[i], fmt::format("evaluation.{}", i + 1));
+    std::move(set.begin(), set.end(), std::back_inserter(keys));
   }
   Keys ramp = ramp_keys(recipe.batch.ramp);
   std::move(ramp.begin(), ramp.end(), std::back_inserter(keys));

@@ -26,6 +26,7 @@ struct RunRecipe {
   bool noise_scale = false;        ///< measure the gradient noise scale
   std::string device = "auto";     ///< "auto" | "cpu" | "cuda"
   double timeout_s = 300.0;        ///< deadline of a collective
+  std::string ports;               ///< "20000-20100": base/port_range.h; empty: WEFT_PORTS, or any
   int64_t restarts = 0;            ///< how often the launcher starts a run again that failed
   std::string name;                ///< in checkpoints; empty: the recipe's file name
   std::string resume = "auto";     ///< "auto": from save.folder's newest checkpoint, if any; "none"; or a checkpoint's path

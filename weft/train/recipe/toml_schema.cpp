@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "weft/base/nearest.h"
 #include "weft/base/printable.h"
+#include "weft/train/recipe/key_synonyms.h"
 
 namespace weft {
 
@@ -60,12 +62,24 @@ std::string unknown_key(const std::string& dotted, const std::vector<FileKey>& k
     if (key.section == section) in_section.push_back(key.dotted());
     if (key.name == name) elsewhere.push_back(key.dotted());
   }
+  const std::string_view of_section = meant_by(dotted);
+  const std::string synonym(of_section.empty() ? meant_by(name) : of_section);
+  if (const auto known = std::find(all.begin(), all.end(), synonym);
+      (elsewhere.empty() || !of_section.empty()) && known != all.end()) {
+    return fmt::format("unknown key '{}'; weft's is '{}': {}", shortened(dotted), synonym, keys[known - all.begin()].meaning);
+  }
+  if (elsewhere.empty() && std::find(sections.begin(), sections.end(), synonym) != sections.end()) {
+    return fmt::format("unknown key '{}'; weft's is '{}'", shortened(dotted), synonym);
+  }
   // A key in the wrong section is meant as it is written; a slip of the finger is looked for in its own section first.
+  const int most = std::max<int>(2, static_cast<int>(name.size()) / 2);
   const std::string meant = !elsewhere.empty()         ? nearest(dotted, elsewhere)
-                            : !in_section.empty()      ? nearest(dotted, in_section)
-                            : dot == std::string::npos ? nearest(dotted, sections)
-                                                       : nearest(dotted, all);
-  return fmt::format("unknown key '{}'; did you mean '{}'?", shortened(dotted), meant);
+                            : !in_section.empty()      ? nearest(dotted, in_section, most)
+                            : dot == std::string::npos ? nearest(dotted, sections, most)
+                                                       : nearest(dotted, all, most);
+  if (!meant.empty()) return fmt::format("unknown key '{}'; did you mean '{}'?", shortened(dotted), meant);
+  if (in_section.empty()) return fmt::format("unknown key '{}'; there are {}", shortened(dotted), fmt::join(sections, ", "));
+  return fmt::format("unknown key '{}'; there are {}", shortened(dotted), fmt::join(in_section, ", "));
 }
 
 }  // namespace weft

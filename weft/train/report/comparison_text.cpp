@@ -68,9 +68,23 @@ std::string tried_text(const SwitchedOff& tried) {
                      tried.not_run.empty() ? std::string(name(tried.likeness)) : "not run, as " + tried.not_run);
 }
 
+/// What does not compute the same twice; empty where nothing was found.
+std::string not_repeated_text(const NotRepeated& found) {
+  if (found.what.empty()) return "";
+  if (!found.what.starts_with("block")) return "its data are others the second time";
+  return fmt::format(
+      "the forward of {} gives other outputs for the same inputs {}; let it draw from LibTorch's default "
+      "generators or by key (nn/random.h), and tell of what it keeps in parameters() or buffers()",
+      found.what, found.at_once ? "when it is called again" : "in a second run");
+}
+
 std::string cause_text(const LayoutComparison& comparison) {
-  if (!comparison.repeats)
-    return fmt::format("the run on {} does not repeat: model or data are not deterministic", comparison.against);
+  const std::string not_repeated = not_repeated_text(comparison.not_repeated);
+  if (!comparison.repeats) {
+    return fmt::format("the run on {} does not repeat: {}", comparison.against,
+                       not_repeated.empty() ? "model or data are not deterministic" : not_repeated);
+  }
+  if (!not_repeated.empty()) return not_repeated;
   const std::string names = fmt::format("{}", fmt::join(comparison.causes, comparison.together ? " and " : ", "));
   if (comparison.causes.empty()) return "no part of the layout could be switched off";
   if (comparison.together) return fmt::format("{} together do it: the difference goes when all of them are off", names);
@@ -99,6 +113,8 @@ std::string comparison_text(const LayoutComparison& comparison) {
   std::string text = fmt::format("{} on {} as on {}: {}\n", counted(comparison.steps, "step"), comparison.layout,
                                  comparison.against, name(comparison.likeness));
   const Deviation* first = comparison.first();
+  if (first == nullptr && comparison.likeness == Likeness::different)
+    return text + fmt::format("  {}\n", cause_text(comparison));
   if (first == nullptr) {
     return text +
            fmt::format("  losses, gradient norms and all {} after every step\n", counted(comparison.parameters, "parameter")) +
@@ -117,8 +133,9 @@ std::string comparison_text(const LayoutComparison& comparison) {
 
 std::string difference_line(const LayoutComparison& comparison) {
   const Deviation* first = comparison.first();
+  if (first == nullptr) return cause_text(comparison);
   return fmt::format("{} does not train as {} does: first {}; {}", comparison.layout, comparison.against,
-                     first == nullptr ? "nothing" : deviation_text(*first), cause_text(comparison));
+                     deviation_text(*first), cause_text(comparison));
 }
 
 std::string comparison_json(const LayoutComparison& comparison) {
@@ -129,6 +146,7 @@ std::string comparison_json(const LayoutComparison& comparison) {
                      {"not_run", one.not_run.empty() ? Json(nullptr) : Json(one.not_run)}});
   }
   for (const Deviation& deviation : comparison.deviations) deviations.push_back(json_of(&deviation));
+  const std::string& not_repeated = comparison.not_repeated.what;
   const Json json = {{"layout", comparison.layout},
                      {"steps", comparison.steps},
                      {"parameters", comparison.parameters},
@@ -139,6 +157,7 @@ std::string comparison_json(const LayoutComparison& comparison) {
                      {"first", json_of(comparison.first())},
                      {"largest", json_of(comparison.largest())},
                      {"repeats", comparison.repeats},
+                     {"not_repeated", not_repeated.empty() ? Json(nullptr) : Json(not_repeated)},
                      {"causes", comparison.causes},
                      {"together", comparison.together},
                      {"tried", tried},

@@ -38,6 +38,12 @@ struct Deviation {
   bool is_rounding() const { return allowed > 0.0 && relative <= allowed; }  ///< not more than that
 };
 
+/// What computes something else the second time.
+struct NotRepeated {
+  std::string what = {};  ///< "block 'h.3'", "the data"; empty: nothing was found
+  bool at_once = false;   ///< of a block: a second forward in the same place; otherwise one in a second run
+};
+
 /// A run with something of the layout switched off.
 struct SwitchedOff {
   std::vector<std::string> names;           ///< what was off: "dp", "layout.recompute"
@@ -59,6 +65,7 @@ struct LayoutComparison {
   std::string rest_as = {};
   bool repeats =
       true;  ///< the run that all are compared with gives the same bits a second time; looked at where something differs
+  NotRepeated not_repeated = {};         ///< why not, where forwards on one device tell
   std::vector<SwitchedOff> tried = {};   ///< where it is different: runs that look for the cause
   std::vector<std::string> causes = {};  ///< what makes the difference: each of these alone, or
   bool together = false;                 ///< all of them together: the smallest such set that was found

@@ -7,7 +7,8 @@
 #include <cmath>
 #include <fstream>
 #include <numeric>
-#include <string>
+
+#include "weft/comm/host/process.h"
 
 namespace weft {
 
@@ -42,15 +43,7 @@ double Meter::percentile_ms(double share) const {
 }
 
 double process_age_s() {
-  // Field 22 of /proc/self/stat is the start time in clock ticks since boot; the name in field 2 may hold spaces.
-  std::ifstream stat("/proc/self/stat");
-  std::string line;
-  std::getline(stat, line);
-  line.erase(0, line.rfind(')') + 2);
-  constexpr int kFieldsBeforeStart = 19;
-  size_t at = 0;
-  for (int field = 0; field < kFieldsBeforeStart; ++field) at = line.find(' ', at) + 1;
-  const double started_s = std::stod(line.substr(at)) / static_cast<double>(sysconf(_SC_CLK_TCK));
+  const double started_s = static_cast<double>(process_start(getpid())) / static_cast<double>(sysconf(_SC_CLK_TCK));
   double up_s = 0.0;
   std::ifstream("/proc/uptime") >> up_s;
   return up_s - started_s;

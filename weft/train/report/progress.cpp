@@ -22,9 +22,26 @@ std::string rate(double samples_per_s, double tokens_per_s) {
   return fmt::format("{} images/s", format_count(samples_per_s));
 }
 
+/// Whole seconds: tenths would only flicker.
 std::string time_left(const StepReport& report) {
   if (report.seconds_left < 0 || report.step >= report.steps) return "";
-  return fmt::format("{} left", format_duration(std::ceil(report.seconds_left)));  // tenths would only flicker
+  const double seconds = std::ceil(report.seconds_left);
+  return seconds < 100.0 ? fmt::format("{:.0f} s left", seconds) : fmt::format("{} left", format_duration(seconds));
+}
+
+/// 1, 2 or 5 times a power of ten, at most `most`, and at least 1.
+int64_t round_number(double most) {
+  double power = 1.0;
+  while (power * 10.0 <= most) power *= 10.0;
+  for (const double factor : {5.0, 2.0}) {
+    if (factor * power <= most) return static_cast<int64_t>(factor * power);
+  }
+  return static_cast<int64_t>(power);
+}
+
+/// Four decimals, as long as they say something.
+std::string loss_text(double loss) {
+  return std::fabs(loss) < 1e4 ? fmt::format("loss {:.4f}", loss) : fmt::format("loss {:.4g}", loss);
 }
 
 std::string counter(const StepReport& report) {
@@ -135,9 +152,9 @@ std::string progress_bar(const StepReport& report, int width) {
   const size_t room = static_cast<size_t>(std::max(width - 1, 1));
   std::vector<std::string> parts = {counter(report),
                                     "",
-                                    fmt::format("loss {:.4f}", report.loss),
+                                    loss_text(report.loss),
                                     rate(report.samples_per_s, report.tokens_per_s),
-                                    fmt::format("lr {:.2e}", report.lr),
+                                    fmt::format("lr {:.3g}", report.lr),
                                     time_left(report)};
   constexpr size_t kFrame = 4;  // two blanks, two brackets
   if (columns_of(parts) + kFrame + kLeastBar > room) parts[4].clear();
@@ -150,14 +167,23 @@ std::string progress_bar(const StepReport& report, int width) {
 }
 
 std::string progress_line(const StepReport& report) {
-  return joined({fmt::format("step {}", counter(report)), fmt::format("loss {:.4f}", report.loss),
-                 rate(report.samples_per_s, report.tokens_per_s), fmt::format("lr {:.2e}", report.lr), time_left(report)});
+  constexpr size_t kColumns = 80;
+  std::vector<std::string> parts = {fmt::format("step {}", counter(report)),
+                                    loss_text(report.loss),
+                                    report.norm > 0.0 ? fmt::format("norm {:.3g}", report.norm) : "",
+                                    rate(report.samples_per_s, report.tokens_per_s),
+                                    fmt::format("lr {:.3g}", report.lr),
+                                    time_left(report)};
+  for (const size_t least : {5, 4}) {
+    if (columns_of(parts) > kColumns) parts[least].clear();
+  }
+  return joined(parts);
 }
 
 std::string evaluation_line(const EvaluationReport& report) {
   const std::string set = report.set.empty() ? "" : (report.averaged ? " on " : " of ") + printable(report.set);
-  return joined({fmt::format("evaluation{}{} after step {}: loss {:.4f}", report.averaged ? " of the average" : "", set,
-                             report.step, report.loss),
+  const std::string when = report.step < 0 ? "" : fmt::format(" after step {}", report.step);
+  return joined({fmt::format("evaluation{}{}{}: loss {:.4f}", report.averaged ? " of the average" : "", set, when, report.loss),
                  beside_loss(report), fmt::format("({})", format_duration(report.seconds))});
 }
 
@@ -168,6 +194,19 @@ std::string save_line(const SaveReport& report) {
                      format_duration(report.seconds), format_duration(report.copied_s), waited,
                      report.note.empty() ? "" : "; but then: " + report.note);
 }
+
+namespace {
+
+std::string loss_warning(const FinalReport& report) {
+  constexpr double kMuch = 10.0;
+  if (!(report.late_loss >= kMuch * report.least_loss) || report.least_loss <= 0.0) return "";
+  return fmt::format(
+      "warning: the loss has gone up from {:.3g} to {:.3g}: this training diverges.\n"
+      "A lower optimizer.lr, a longer optimizer.warmup or optimizer.clip may help.\n",
+      report.least_loss, report.late_loss);
+}
+
+}  // namespace
 
 std::string final_table(const FinalReport& report) {
   std::vector<std::pair<std::string, std::string>> rows = {
@@ -203,14 +242,15 @@ std::string final_table(const FinalReport& report) {
   }
   std::string table;
   for (const auto& [name, value] : rows) table += fmt::format("  {:<14} {}\n", name, value);
-  return table;
+  return table + loss_warning(report);
 }
 
 bool Progress::line_is_due(const StepReport& report, double now_s) const {
-  if (!drawn_ || report.step == report.steps) return true;
-  const double gap = now_s - drawn_s_;
-  if (gap >= options_.longest_gap_s) return true;
-  return gap >= options_.line_s && (report.step - last_.step) * 20 >= report.steps;
+  constexpr double kLines = 20.0;
+  if (report.step == first_step_ || report.step == report.steps) return true;
+  const double step_s = (now_s - first_s_) / static_cast<double>(report.step - first_step_);
+  const double slow = step_s > 0.0 ? options_.longest_gap_s / step_s : HUGE_VAL;
+  return report.step % round_number(std::min(static_cast<double>(report.steps) / kLines, slow)) == 0;
 }
 
 std::string Progress::redraw(int width) const {
@@ -218,15 +258,17 @@ std::string Progress::redraw(int width) const {
 }
 
 std::string Progress::step(const StepReport& report, double now_s, int width) {
-  if (!options_.terminal) {
-    if (!line_is_due(report, now_s)) return "";
-  } else if (drawn_ && now_s - drawn_s_ < options_.redraw_s && report.step != report.steps) {
-    return "";
+  if (first_step_ == 0) {
+    first_step_ = report.step;
+    first_s_ = now_s;
   }
+  const bool line_due = line_is_due(report, now_s);
+  if (!options_.terminal) return line_due ? progress_line(report) + "\n" : "";
+  if (drawn_ && now_s - drawn_s_ < options_.redraw_s && !line_due) return "";
   drawn_ = true;
   drawn_s_ = now_s;
   last_ = report;
-  return options_.terminal ? redraw(width) : progress_line(report) + "\n";
+  return line_due ? line(progress_line(report), width) : redraw(width);
 }
 
 std::string Progress::line(const std::string& text, int width) {

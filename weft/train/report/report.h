@@ -16,6 +16,7 @@ struct StepReport {
   int64_t step = 0;            ///< steps done, this one included
   int64_t steps = 0;           ///< steps the run will do
   double loss = 0.0;           ///< mean over the step's global batch
+  double norm = 0.0;           ///< global norm of the gradients, before clipping; 0: not taken
   double lr = 0.0;             ///< learning rate of the step
   double samples_per_s = 0.0;  ///< of the global batch
   double tokens_per_s = 0.0;   ///< 0 for models that do not read tokens
@@ -25,7 +26,7 @@ struct StepReport {
 /// What is told after each pass over an evaluation set.
 struct EvaluationReport {
   std::string set = {};                   ///< evaluation.name; empty: the data's own
-  int64_t step = 0;                       ///< steps done before it
+  int64_t step = 0;                       ///< steps done before it; below 0: nobody knows
   int64_t steps = 0;                      ///< steps the run will do
   double loss = 0.0;                      ///< mean over the targets that count
   std::optional<double> accuracy = {};    ///< share of targets predicted right, 0 to 1
@@ -47,6 +48,16 @@ struct BestEvaluation {
   std::optional<BestValue> accuracy = {};  ///< the highest
   /// Takes one more.
   void add(const EvaluationReport& report);
+};
+
+/// What `weft evaluate` tells: of weights that were saved.
+struct SavedEvaluation {
+  std::string path = {};                           ///< the checkpoint, or the weights
+  std::string recipe = {};                         ///< its file; empty: the checkpoint's own
+  std::string model = {};                          ///< the recipe's model.name
+  int64_t parameters = 0;                          ///< elements of the whole model
+  int world = 1;                                   ///< ranks
+  std::vector<EvaluationReport> evaluations = {};  ///< the data's own set first; the average before the weights
 };
 
 /// What one of several evaluations is called beside the first: by its set, and as "not averaged" where the first is.
@@ -76,6 +87,8 @@ struct FinalReport {
   double largest_rate = 0.0;                            ///< of the run's steps up to steps_done
   std::string learning_rate_rule = {};                  ///< how that came about; empty: as the recipe has it
   double loss = 0.0;                                    ///< of the last step
+  double late_loss = 0.0;                               ///< mean over the last steps of this process, a tenth of them or 20
+  double least_loss = 0.0;                              ///< the least mean over as many
   std::optional<EvaluationReport> evaluation;           ///< the last one, on the data's own set
   std::vector<EvaluationReport> other_evaluations;      ///< the last ones beside it: of other sets, of weights not averaged
   BestEvaluation best;                                  ///< of all
@@ -97,12 +110,18 @@ struct FinalReport {
   std::vector<int64_t> traffic_bytes;     ///< by rank: payload that it sent
   int64_t resumed_from = 0;               ///< steps that were done when this process began; 0: it began the run
   bool stopped = false;                   ///< it was asked to end, and saved before the last step
-  int64_t steps_done = 0;                 ///< of the run
-  int64_t saves = 0;                      ///< checkpoints that this process saved
-  double save_stall_s = 0.0;              ///< for which its steps stood still for that
-  int64_t skipped_steps = 0;              ///< fp16: steps left out because a gradient was not finite
-  std::string weights_sha256;             ///< digest of the final weights (checkpoint/digest.h), on rank 0
-  std::string average_sha256 = {};        ///< the same of their average; empty: none is kept
+  bool upload_left = false;             ///< a thread still copies to save.upload, as the run was asked to end: end the process
+  std::string upload_failure = {};      ///< why the newest checkpoint is not in save.upload; on rank 0; empty: it is
+  int64_t steps_done = 0;               ///< of the run
+  int64_t saves = 0;                    ///< checkpoints that this process saved
+  double save_stall_s = 0.0;            ///< for which its steps stood still for that
+  int64_t skipped_steps = 0;            ///< fp16: steps left out because a gradient was not finite
+  std::string job = {};                 ///< that a cluster manager runs this as: "slurm 4711"; empty: none
+  std::string user = {};                ///< whose processes these are, by name
+  std::vector<std::string> hosts = {};  ///< that ranks were on, each once, in rank order
+  double core_hours = 0.0;              ///< ranks times their threads, for as long as rank 0 was there
+  std::string weights_sha256;           ///< digest of the final weights (checkpoint/digest.h), on rank 0
+  std::string average_sha256 = {};      ///< the same of their average; empty: none is kept
 };
 
 }  // namespace weft

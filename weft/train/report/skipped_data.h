@@ -7,6 +7,12 @@
 
 namespace weft {
 
+/// What was passed over, by name, and how many have no name of their own.
+struct SkippedData {
+  std::vector<std::string> names = {};
+  int64_t more = 0;
+};
+
 /// The first few of the names, each without what a terminal would mind.
 std::vector<std::string> first_skipped(const std::vector<std::string>& names);
 

@@ -14,6 +14,7 @@
 #include "weft/base/cores.h"
 #include "weft/base/error.h"
 #include "weft/base/stopwatch.h"
+#include "weft/comm/threads/parallel_for.h"
 #include "weft/data/bad_data.h"
 #include "weft/train/recipe/data_checks.h"
 #include "weft/train/recipe/data_names.h"
@@ -72,7 +73,12 @@ void in_pieces(int64_t count, int64_t piece, int threads, const Work& work) {
     }
   };
   std::vector<std::thread> others;
-  for (int i = 1; i < threads; ++i) others.emplace_back(run);
+  for (int i = 1; i < threads; ++i) {
+    others.emplace_back([&run] {
+      compute_alone();  // these are all the threads that there are to be
+      run();
+    });
+  }
   run();
   for (std::thread& other : others) other.join();
   if (error) std::rethrow_exception(error);
@@ -115,7 +121,7 @@ void look_at_images(const ImageSource& source, const CheckDataOptions& options, 
       } catch (const BadDataError& error) {
         const std::lock_guard lock(mutex);
         damaged[i] = error.what();
-      } catch (const InputError& error) {  // it cannot be read, which data.skip_bad does not pass over
+      } catch (const Error& error) {  // it cannot be read, which data.skip_bad does not pass over
         const std::lock_guard lock(mutex);
         if (report.error.empty()) report.error = error.what();
       }
@@ -181,7 +187,7 @@ SetReport look_at(const Recipe& recipe, const DataSet& set, const CheckDataOptio
       look_at_tokens(opened, options, threads, report);
       report.documents = count_documents(*opened.tokens, recipe.data.pack == "documents");
     }
-  } catch (const InputError& error) {
+  } catch (const Error& error) {
     report.error = error.what();
   }
   return report;
@@ -191,7 +197,7 @@ SetReport look_at(const Recipe& recipe, const DataSet& set, const CheckDataOptio
 std::string error_of_opening(const Recipe& recipe) {
   try {
     open_data(recipe);
-  } catch (const InputError& error) {
+  } catch (const Error& error) {
     return error.what();
   }
   return "";

@@ -2,20 +2,21 @@
 
 #include <c10/core/GradMode.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "weft/base/error.h"
 #include "weft/base/printable.h"
+#include "weft/base/storage_error.h"
+#include "weft/base/units.h"
 #include "weft/checkpoint/format/data_reader.h"
 #include "weft/checkpoint/format/saved_checkpoint.h"
 #include "weft/checkpoint/model_options.h"
 #include "weft/optim/state_meaning.h"
 #include "weft/train/run/buffer_state.h"
+#include "weft/train/run/checkpoint_misfits.h"
 #include "weft/train/run/own_state.h"
 #include "weft/train/run/taken_state.h"
 
@@ -29,10 +30,6 @@ constexpr const char* kLossEntry = "loss";
 constexpr const char* kRegisteredEntry = "registered";
 constexpr const char* kMeanings = "optimizer_state";  // in the trainer's entry
 
-std::string registered_tensor(const std::string& state, const std::string& tensor) {
-  return "registered/" + state + "/" + tensor;
-}
-
 WriteShare share_of(const TrainerParts& trainer) {
   const Mesh& mesh = trainer.mesh;
   const bool sharded = trainer.program->shards > 1;
@@ -42,7 +39,7 @@ WriteShare share_of(const TrainerParts& trainer) {
 
 StateJson text_of(const CheckpointIndex& index, const char* entry, const std::string& where) {
   const auto found = index.texts.find(entry);
-  if (found == index.texts.end()) throw InputError(fmt::format("{}: it has no entry \"{}\"", where, entry));
+  if (found == index.texts.end()) throw DamageError(fmt::format("{}: it has no entry \"{}\"", where, entry));
   return StateJson::parse(found->second);
 }
 
@@ -62,7 +59,7 @@ int64_t count_of(const StateJson& json, const char* what, const std::string& whe
   constexpr int64_t kMost = int64_t{1} << 53;
   const bool good = json.is_number_integer() && (!json.is_number_unsigned() || json.get<uint64_t>() <= kMost) &&
                     json.get<int64_t>() >= 0 && json.get<int64_t>() <= kMost;
-  if (!good) throw InputError(fmt::format("{}: its \"{}\" is {}, which cannot be", where, what, shortened(json.dump(), 60)));
+  if (!good) throw DamageError(fmt::format("{}: its \"{}\" is {}, which cannot be", where, what, shortened(json.dump(), 60)));
   return json.get<int64_t>();
 }
 
@@ -82,50 +79,6 @@ BlockOptimizer kept_of(const TrainerParts& trainer, const std::vector<at::Tensor
 bool is_age(const std::string& tensor) { return tensor.starts_with(std::string(kAgeState) + "/"); }
 
 bool is_average(const std::string& tensor) { return tensor.starts_with(std::string(kAverageState) + "/"); }
-
-bool has_average(const CheckpointIndex& index) {
-  return std::any_of(index.tensors.begin(), index.tensors.end(), [](const auto& entry) { return is_average(entry.first); });
-}
-
-/// What the checkpoint's model computes otherwise; a checkpoint of an older weft does not tell.
-std::vector<std::string> other_options(const FlatModel& model, const CheckpointIndex& index) {
-  const auto told = index.texts.find(kModelEntry);
-  if (told == index.texts.end()) return {};
-  return option_differences(parse_model_options(told->second, "the checkpoint"), model.model().options);
-}
-
-/// What the checkpoint has and the trainer lacks, and the other way round, but for buffers, which buffer_misfits() tells. No
-/// average at all is no misfit: one begins.
-std::vector<std::string> misfits(const TrainerParts& trainer, const CheckpointIndex& index) {
-  const bool averages = has_average(index), keeps = trainer.options.average.is_kept();
-  std::map<std::string, std::vector<int64_t>> due =
-      state_shapes(*trainer.model, trainer.updater->optimizer(), averages && keeps);
-  for (const auto& [name, state] : trainer.registered) {
-    for (const NamedTensor& t : state.tensors) due[registered_tensor(name, t.name)] = t.tensor.sizes().vec();
-  }
-  std::set<std::string> buffers;
-  for (const ModelBuffer& buffer : trainer.model->buffers()) buffers.insert(model_state_name(buffer.name));
-  std::vector<std::string> lines = other_options(*trainer.model, index);
-  for (const auto& [name, shape] : due) {
-    const auto found = index.tensors.find(name);
-    if (found == index.tensors.end()) {
-      lines.push_back(fmt::format("tensor '{}' is not in the checkpoint", name));
-    } else if (found->second.shape != shape) {
-      lines.push_back(fmt::format("tensor '{}' is [{}] in the checkpoint, [{}] in the model", name,
-                                  fmt::join(found->second.shape, ", "), fmt::join(shape, ", ")));
-    }
-  }
-  if (averages && !keeps) {
-    lines.push_back(
-        fmt::format("the checkpoint has an average of the weights ('{}/...'), and none is kept here", kAverageState));
-  }
-  for (const auto& [name, stored] : index.tensors) {
-    if ((is_average(name) && !keeps) || is_age(name)) continue;
-    if (due.count(name) > 0 || buffers.count(name) > 0) continue;
-    lines.push_back(fmt::format("tensor '{}' of the checkpoint is not in the model", name));
-  }
-  return lines;
-}
 
 /// Reads parts of tensors that the checkpoint has in their shape; strict loading has made sure that those are all.
 class Filler {
@@ -174,8 +127,8 @@ void begin_ages(TrainerParts& trainer, const TakenState& taken, int64_t updates)
   for (size_t i = 0; i < ages.size(); ++i) ages[i] = taken.age_of(static_cast<int>(i), updates);
 }
 
-InputError incomplete(const std::string& where, const std::exception& error) {
-  return InputError(fmt::format("{}: its index lacks what a trainer needs: {}", where, error.what()));
+DamageError incomplete(const std::string& where, const std::exception& error) {
+  return DamageError(fmt::format("{}: its index lacks what a trainer needs: {}", where, error.what()));
 }
 
 /// What is taken of the optimizer's state; ages that are not in the checkpoint are as they begin then.
@@ -191,7 +144,7 @@ TakenState choose_state(TrainerParts& trainer, const CheckpointIndex& index, con
 
 void check_ages(const TrainerParts& trainer, const std::string& where) {
   for (const int64_t age : trainer.updater->optimizer().ages()) {
-    if (age < 0) throw InputError(fmt::format("{}: a parameter has taken {} updates, which cannot be", where, age));
+    if (age < 0) throw DamageError(fmt::format("{}: a parameter has taken {} updates, which cannot be", where, age));
   }
 }
 
@@ -234,8 +187,15 @@ std::string older_text(const std::vector<std::string>& buffers, const std::strin
       buffers.front(), more);
 }
 
-void require_none(const std::vector<std::string>& lines, const std::string& where, bool strict) {
+void require_none(const std::vector<std::string>& lines, const std::string& where, bool strict,
+                  const std::string& optimizer = "") {
   if (lines.empty() || !strict) return;
+  if (!optimizer.empty()) {
+    throw InputError(
+        fmt::format("{}: {}; load it with the optimizer that it was saved with (strict = false takes the weights, and "
+                    "begins the optimizer's state anew)",
+                    where, optimizer));
+  }
   const std::string more = lines.size() > 1 ? fmt::format(", and {} more", lines.size() - 1) : "";
   throw InputError(fmt::format("{}: {}{}; load it into the model that it was saved of (strict = false takes what fits)", where,
                                lines.front(), more));
@@ -286,12 +246,19 @@ std::map<std::string, std::string> state_texts(const TrainerParts& trainer) {
 LoadReport load_state(TrainerParts& trainer, Storage& storage, const std::string& checkpoint, const CheckpointIndex& index,
                       const LoadOptions& options) {
   const std::string where = storage.full(checkpoint);
-  LoadReport report{.step = 0, .bytes_read = 0, .skipped = misfits(trainer, index)};
+  const CheckpointMisfits misfits = checkpoint_misfits(trainer, index);
+  if (!misfits.any_weight && !options.strict) {
+    throw InputError(
+        fmt::format("{}: none of the model's {} is there in its shape, so it is of another model; name a checkpoint of "
+                    "this one, or begin anew in another folder",
+                    where, counted(misfits.num_weights, "weight")));
+  }
+  LoadReport report{.step = 0, .bytes_read = 0, .skipped = misfits.lines};
   const BufferMisfits buffers = buffer_misfits(*trainer.model, index);
   report.skipped.insert(report.skipped.end(), buffers.lines.begin(), buffers.lines.end());
   const TakenState taken = choose_state(trainer, index, where);
   report.skipped.insert(report.skipped.end(), taken.lines().begin(), taken.lines().end());
-  require_none(report.skipped, where, options.strict);
+  require_none(report.skipped, where, options.strict, misfits.optimizer);
   if (!buffers.older.empty()) report.skipped.push_back(older_text(buffers.older, where));
   Filler filler(storage, checkpoint, index);
   trainer.engine->fill_state([&](int block, std::vector<at::Tensor>& state) {
@@ -319,7 +286,7 @@ LoadReport load_state(TrainerParts& trainer, Storage& storage, const std::string
     const LossScale scaling = scaling_of(numbers.at("loss_scale"));
     const bool good =
         std::isfinite(scaling.scale) && scaling.scale >= 1.0 && scaling.good_steps >= 0 && scaling.skipped_steps >= 0;
-    if (!good) throw InputError(fmt::format("{}: its loss scale of {} cannot be", where, scaling.scale));
+    if (!good) throw DamageError(fmt::format("{}: its loss scale of {} cannot be", where, scaling.scale));
     trainer.updater->set_scaling(scaling, numbers.at("is_scaled").get<bool>());
     const StateJson loss = index.texts.count(kLossEntry) > 0 ? text_of(index, kLossEntry, where) : StateJson::object();
     const bool same_micro_batch = loss.value("micro_batch", int64_t{0}) == trainer.options.micro_batch;

@@ -48,10 +48,17 @@ class Comparison {
     result_.likeness = judge(result_.deviations);
     if (result_.likeness == Likeness::different) tell_rounding_from_mistakes();
     if (result_.likeness != Likeness::different && result_.repeats && rest_promises_bits()) compare_with_sums_split();
+    note_what_does_not_repeat();
     return result_;
   }
 
  private:
+  /// A block that computes something else each time is a mistake, whatever the bits of these runs.
+  void note_what_does_not_repeat() {
+    result_.not_repeated = runs_.not_repeated();
+    if (result_.not_repeated.at_once) result_.likeness = Likeness::different;
+  }
+
   /// "pp 2 x dp 2 with layout.recompute"
   std::string layout_text() const {
     std::vector<std::string> choices;
@@ -107,7 +114,8 @@ class Comparison {
   }
 
   void tell_rounding_from_mistakes() {
-    result_.repeats = made(one_device()).empty();
+    announce(one_device());
+    result_.repeats = runs_.repeat(one_device()).empty();
     if (!result_.exact) measure_noise();
     result_.likeness = judge(result_.deviations);
     if (result_.likeness == Likeness::different && result_.repeats) find_causes();

@@ -12,11 +12,12 @@
 #include <string_view>
 #include <vector>
 
+#include "weft/base/accounting.h"
 #include "weft/base/error.h"
 #include "weft/checkpoint/digest.h"
 #include "weft/checkpoint/model_options.h"
 #include "weft/checkpoint/safetensors.h"
-#include "weft/train/report/meter.h"
+#include "weft/comm/world_hosts.h"
 #include "weft/train/run/evaluation_sets.h"
 #include "weft/train/run/finite_state.h"
 #include "weft/train/run/from_recipe.h"
@@ -63,6 +64,23 @@ void tell_what_it_was(const Recipe& recipe, const ResolvedLayout& layout, const 
   report.skipped_steps = trainer.loss_scale().skipped_steps;
 }
 
+void tell_steps(const Meter& meter, double tokens, const LossTrend& trend, FinalReport& report) {
+  report.samples_per_s = meter.samples_per_s();
+  report.tokens_per_s = report.samples_per_s * tokens;
+  report.step_ms_p50 = meter.percentile_ms(0.5);
+  report.step_ms_p95 = meter.percentile_ms(0.95);
+  report.late_loss = trend.late();
+  report.least_loss = trend.least();
+}
+
+void tell_whose_it_was(const World& world, FinalReport& report) {
+  report.job = cluster_job();
+  report.user = user_name();
+  for (const std::string& host : hosts_of(world)) {
+    if (std::find(report.hosts.begin(), report.hosts.end(), host) == report.hosts.end()) report.hosts.push_back(host);
+  }
+}
+
 double communication_seconds(const Trainer& trainer) {
   double seconds = 0.0;
   for (const Group& used : trainer.groups()) seconds += used.traffic().seconds;
@@ -85,6 +103,8 @@ void gather_figures(Trainer& trainer, at::Device device, const RankFigures& own,
     report.traffic_bytes.push_back(static_cast<int64_t>(bytes));
   }
   report.peak_rss_mb = gather(world, device, peak_rss_mb(), "peak memory");
+  constexpr double kHour = 3600.0;
+  report.core_hours = static_cast<double>(report.world * report.threads_per_rank) * process_age_s() / kHour;
 }
 
 std::vector<std::string> united(Trainer& trainer, at::Device device, const std::vector<std::string>& texts) {

@@ -6,6 +6,8 @@
 
 #include "weft/train/plan/resolve.h"
 #include "weft/train/recipe/recipe.h"
+#include "weft/train/report/loss_trend.h"
+#include "weft/train/report/meter.h"
 #include "weft/train/report/report.h"
 #include "weft/train/run/run_lengths.h"
 #include "weft/train/run/trainer.h"
@@ -21,6 +23,12 @@ struct RankFigures {
 /// Fills in what run it was and where it has come to, which takes no other rank.
 void tell_what_it_was(const Recipe& recipe, const ResolvedLayout& layout, const RunLengths& lengths, Trainer& trainer,
                       FinalReport& report);
+
+/// Fills in how fast the steps were, with `tokens` of a sample, and where the loss went.
+void tell_steps(const Meter& meter, double tokens, const LossTrend& trend, FinalReport& report);
+
+/// Fills in job, user and hosts.
+void tell_whose_it_was(const World& world, FinalReport& report);
 
 /// Fills in what is told of each rank, or of the worst of them: shares of FinalReport::seconds and of the steps, traffic,
 /// memory. Collectives run on `device`. Collective over the world.

@@ -10,23 +10,21 @@
 #include <vector>
 
 #include "weft/base/cores.h"
-#include "weft/base/environment.h"
 #include "weft/base/slurm_step.h"
+#include "weft/base/time_limit.h"
 
 namespace weft {
 
 int threads_of(const Recipe& recipe, const World& world) {
   if (recipe.run.threads) return static_cast<int>(*recipe.run.threads);
   if (recipe.run.reproducible_slots > 0 || recipe.run.reproducible_tp > 0) return 1;
-  if (const auto threads = env_int("OMP_NUM_THREADS")) return static_cast<int>(std::max<int64_t>(1, *threads));
+  if (const auto threads = omp_num_threads()) return *threads;
   // Those are this rank's own, which the affinity mask need not show; a launcher's ranks have OMP_NUM_THREADS.
   if (const auto cores = slurm_cores_per_task()) return std::max(1, *cores);
   return threads_per_rank(available_cores(), world.local_size());
 }
 
-std::chrono::milliseconds timeout_of(const Recipe& recipe) {
-  return std::chrono::milliseconds(static_cast<int64_t>(recipe.run.timeout_s * 1e3));
-}
+std::chrono::milliseconds timeout_of(const Recipe& recipe) { return time_limit(recipe.run.timeout_s); }
 
 LoaderOptions loader_options(const Recipe& recipe, const ResolvedLayout& layout, int shard) {
   return {.global_batch = layout.global_batch,

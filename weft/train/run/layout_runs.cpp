@@ -64,10 +64,11 @@ std::vector<std::string> names_of(const std::vector<LayoutSwitch>& switches) {
 Mesh mesh_of(const World& part, const LayoutRun& run) { return {part, run.settings.axes}; }
 
 /// A trainer of the run; does not communicate.
-Trainer make_trainer(const Mesh& mesh, const TrainedSteps& trained, const LayoutRun& run) {
+Trainer make_trainer(const Mesh& mesh, const TrainedSteps& trained, const LayoutRun& run, RepeatCheck* watching = nullptr) {
   TrainerOptions options = run.settings.options;
   if (trained.prepare) trained.prepare(mesh, options);
   Model model = trained.model();
+  if (watching) model = watching->watch(std::move(model), options.communication.device);
   if (run.noise > 0) model = with_rounding_noise(std::move(model), options.layout.precision, run.noise);
   return {mesh, std::move(model), trained.optimizer, options};
 }
@@ -152,14 +153,21 @@ int64_t LayoutRuns::num_parameters() const { return static_cast<int64_t>(referen
 
 void LayoutRuns::make_reference(const LayoutRun& run) {
   reference_ = std::make_unique<Reference>();
-  lead(run, [this](Trainer& trainer, int64_t /*step*/, const StepResult& result) { reference_->add(trainer, result); });
+  lead(
+      run, [this](Trainer& trainer, int64_t /*step*/, const StepResult& result) { reference_->add(trainer, result); },
+      /*watched=*/true);
 }
 
-std::vector<Deviation> LayoutRuns::compare(const LayoutRun& run) {
+std::vector<Deviation> LayoutRuns::compare(const LayoutRun& run) { return compared(run, /*watched=*/false); }
+
+std::vector<Deviation> LayoutRuns::repeat(const LayoutRun& run) { return compared(run, /*watched=*/true); }
+
+std::vector<Deviation> LayoutRuns::compared(const LayoutRun& run, bool watched) {
   std::vector<Deviation> deviations;
-  lead(run, [&](Trainer& trainer, int64_t step, const StepResult& result) {
-    reference_->compare(trainer, step, result, deviations);
-  });
+  lead(
+      run,
+      [&](Trainer& trainer, int64_t step, const StepResult& result) { reference_->compare(trainer, step, result, deviations); },
+      watched);
   return deviations;
 }
 
@@ -173,20 +181,23 @@ std::string LayoutRuns::refusal(const LayoutRun& run) const {
   }
 }
 
-void LayoutRuns::lead(const LayoutRun& run, const Visit& visit) {
+void LayoutRuns::lead(const LayoutRun& run, const Visit& visit, bool watched) {
   const std::string key = fmt::format("run/{}", runs_++);
   const int ranks = run.settings.ranks();
   if (store_) store_->set(key, fmt::format("{} {}", ranks, fmt::join(names_of(run.off), " ")));
   const World part = *world_.part(ranks);
-  train(part, run, [&](Trainer& trainer, int64_t step, const StepResult& result) {
-    visit(trainer, step, result);
-    if (store_ && ranks < world_.size()) store_->set(fmt::format("{}/step/{}", key, step), "");
-  });
+  train(
+      part, run,
+      [&](Trainer& trainer, int64_t step, const StepResult& result) {
+        visit(trainer, step, result);
+        if (store_ && ranks < world_.size()) store_->set(fmt::format("{}/step/{}", key, step), "");
+      },
+      watched && ranks == 1 ? &repeats_ : nullptr);
 }
 
-void LayoutRuns::train(const World& part, const LayoutRun& run, const Visit& visit) const {
+void LayoutRuns::train(const World& part, const LayoutRun& run, const Visit& visit, RepeatCheck* watching) const {
   in_run(run.text(), [&] {
-    Trainer trainer = make_trainer(mesh_of(part, run), trained_, run);
+    Trainer trainer = make_trainer(mesh_of(part, run), trained_, run, watching);
     const Trainer::Next next = joined_batches(trained_.batches, trainer.loader_options(), run.settings);
     trainer.start();
     visit(trainer, 0, {});

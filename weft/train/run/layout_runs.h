@@ -21,6 +21,7 @@
 #include "weft/train/report/layout_comparison.h"
 #include "weft/train/run/batch_source.h"
 #include "weft/train/run/layout_switches.h"
+#include "weft/train/run/repeat_check.h"
 
 namespace weft {
 
@@ -53,6 +54,10 @@ class LayoutRuns {
 
   /// On rank 0: makes the run that later ones are compared with: the first, on one device, or another in its place.
   void make_reference(const LayoutRun& run);
+  /// On rank 0: makes that run again, if it is on one device; as compare().
+  std::vector<Deviation> repeat(const LayoutRun& run);
+  /// On rank 0: what computes something else the second time, as both of these runs tell (repeat_check.h).
+  NotRepeated not_repeated() const { return repeats_.found(); }
   /// On rank 0: makes another run; where it deviates from that one, in order.
   std::vector<Deviation> compare(const LayoutRun& run);
   /// On rank 0: the InputError of a trainer that keeps the run from being made; empty: nothing does.
@@ -70,8 +75,9 @@ class LayoutRuns {
   /// Sees the trainer before the first step and after each; steps are counted from 1.
   using Visit = std::function<void(Trainer& trainer, int64_t step, const StepResult& result)>;
 
-  void lead(const LayoutRun& run, const Visit& visit);
-  void train(const World& part, const LayoutRun& run, const Visit& visit) const;
+  std::vector<Deviation> compared(const LayoutRun& run, bool watched);
+  void lead(const LayoutRun& run, const Visit& visit, bool watched = false);
+  void train(const World& part, const LayoutRun& run, const Visit& visit, RepeatCheck* watching = nullptr) const;
   void wait_for_steps(const std::string& key) const;
   std::string await(const std::string& key) const;
 
@@ -81,6 +87,7 @@ class LayoutRuns {
   std::chrono::milliseconds timeout_;
   int runs_ = 0;
   std::unique_ptr<Reference> reference_;
+  RepeatCheck repeats_;
 };
 
 }  // namespace weft

@@ -36,6 +36,7 @@ struct WeightsOptions {
   /// Patterns of names in the model ("fc.*", "*.bias"; a '*' stands for any text, with dots): what is called so stays as it is,
   /// whatever the file has. Each must fit a parameter of the model or a tensor of the file.
   std::vector<std::string> skip = {};
+  bool average = false;  ///< of a checkpoint of weft's: the average of the weights that its run kept
 };
 
 /// What came of it.
@@ -43,6 +44,7 @@ struct WeightsReport {
   std::vector<std::string> skipped = {};  ///< parameters of the model that WeightsOptions::skip left as they were
   std::vector<std::string> unused = {};   ///< names in the file that the model has no use for
   std::vector<std::string> notes = {};    ///< what is worth telling of how they were found and compared, a line each
+  int64_t bytes_read = 0;                 ///< of parameters, by this rank
 };
 
 }  // namespace weft

@@ -17,7 +17,7 @@ bool is_compared(const FileKey& key) {
            key.name == "evaluate_every" || key.name == "target";
   }
   const bool is_place = key.name == "path" || key.name == "evaluation_path";
-  return key.section == "model" || (key.section.starts_with("data") && !is_place);
+  return key.section == "model" || key.section == "save" || (key.section.starts_with("data") && !is_place);
 }
 
 }  // namespace

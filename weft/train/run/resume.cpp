@@ -3,11 +3,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <utility>
 
-#include "weft/base/error.h"
+#include "weft/base/storage_error.h"
 #include "weft/checkpoint/format/checkpoint_folder.h"
 #include "weft/checkpoint/storage/open_storage.h"
 #include "weft/train/save/rank_meeting.h"
@@ -26,7 +27,16 @@ std::string joined_path(const std::string& folder, const std::string& name) {
   return folder.ends_with('/') ? folder + name : folder + "/" + name;
 }
 
-std::string passed_over(const std::exception& why) { return fmt::format("passed over: {}", why.what()); }
+/// Notes a checkpoint that is damaged; where it is the only one that was asked for, there is nothing else to go on from.
+void pass_over(const DamageError& error, bool is_sole, std::vector<std::string>& notes) {
+  if (is_sole) {
+    throw DamageError(fmt::format(
+        "{}; it is the one to go on from: name another (`weft checkpoint list` tells which there are), or \"auto\", "
+        "which takes the newest of save.folder that is whole",
+        error.what()));
+  }
+  notes.push_back(fmt::format("passed over: {}", error.what()));
+}
 
 /// The whole checkpoints of a folder by path, newest first; or the folder itself where it is one.
 std::vector<std::string> checkpoints_of(const std::string& folder) {
@@ -54,7 +64,7 @@ std::vector<std::string> candidates(const ResumeOptions& options) {
   return paths;
 }
 
-/// What a run that goes on from the checkpoint would do otherwise than the one that saved it. Throws InputError where the
+/// What a run that goes on from the checkpoint would do otherwise than the one that saved it. Throws DamageError where the
 /// checkpoint is damaged.
 std::vector<std::string> changes_since(const std::string& path, const RunState& now) {
   const CheckpointPath at = parent_and_name(path);
@@ -72,7 +82,7 @@ std::vector<std::string> changes_since(const std::string& path, const RunState& 
   }
   const auto named = checkpoint_step(at.checkpoint);
   if (named && static_cast<double>(*named) != before.clock.steps) {
-    throw InputError(
+    throw DamageError(
         fmt::format("{}: it was saved after step {:.0f}, which is not what its name says", path, before.clock.steps));
   }
   return changes;
@@ -90,32 +100,6 @@ void check_same_run(const std::string& path, const RunState& now, bool anyway, s
   }
 }
 
-/// What rank 0 chose.
-struct ResumeChoice {
-  std::vector<std::string> paths;  ///< checkpoints to try, first to last
-  bool any = false;                ///< there are some, be they good or not
-};
-
-/// The checkpoints that may be loaded, and why others may not. Those before one of another run are its past.
-ResumeChoice choose(const ResumeOptions& options, const RunState& now, std::vector<std::string>& notes) {
-  const std::vector<std::string> all = candidates(options);
-  ResumeChoice choice{.paths = {}, .any = !all.empty()};
-  for (const std::string& path : all) {
-    try {
-      std::vector<std::string> changes;
-      check_same_run(path, now, options.anyway, changes);
-      if (choice.paths.empty()) notes.insert(notes.end(), changes.begin(), changes.end());
-      choice.paths.push_back(path);
-    } catch (const OtherRun&) {
-      if (choice.paths.empty()) throw;
-      break;
-    } catch (const InputError& error) {
-      notes.push_back(passed_over(error));
-    }
-  }
-  return choice;
-}
-
 /// Steps in a path's last part; -1 for other names.
 int64_t step_of(const std::string& path) { return checkpoint_step(parent_and_name(path).checkpoint).value_or(-1); }
 
@@ -125,49 +109,95 @@ void refuse_newer(const std::string& folder, int64_t step) {
   const std::vector<int64_t> steps = complete_checkpoints(*open_storage(folder));
   if (steps.empty() || steps.back() <= step) return;
   throw InputError(
-      fmt::format("{}: it holds a checkpoint after step {} already, which is not the one to go on from; name another "
-                  "save.folder, or remove what is there",
+      fmt::format("{}: it holds a checkpoint after step {} already, which is not the one to go on from; --resume auto "
+                  "goes on from it, another save.folder begins anew",
                   folder, steps.back()));
 }
 
-/// What rank 0 chooses.
-ResumeChoice choose_for(const ResumeOptions& options, const RunState& now, std::vector<std::string>& notes) {
-  if (options.from == "auto") return choose(options, now, notes);
-  // Ranks that are started again go on with what the ones before saved.
-  if (options.board && options.board->failed_ns() > 0) {
-    ResumeOptions again = options;
-    again.from = "auto";
-    ResumeChoice choice = choose(again, now, notes);
-    if (choice.any) return choice;
+/// What rank 0 looks for: the checkpoints to go on from, one after another, each of which is read only when it is asked for.
+class Candidates {
+ public:
+  Candidates(const ResumeOptions& options, const RunState& now) : options_(options), now_(now) {
+    // Ranks that are started again go on with what the ones before saved.
+    if (options.from != "auto" && options.board && options.board->failed_ns() > 0) {
+      ResumeOptions again = options;
+      again.from = "auto";
+      paths_ = candidates(again);
+    }
+    is_told_ = options.from != "auto" && paths_.empty();
+    if (paths_.empty()) paths_ = candidates(options);
   }
-  ResumeChoice choice = choose(options, now, notes);
-  refuse_newer(options.folder, choice.paths.empty() ? -1 : step_of(choice.paths.front()));
-  return choice;
-}
 
-/// The choice of rank 0, on all ranks.
-ResumeChoice agree_on_choice(const World& world, std::chrono::milliseconds timeout, const ResumeOptions& options,
-                             const RunState& now, std::vector<std::string>& notes) {
+  bool any() const { return !paths_.empty(); }  ///< there are some, be they good or not
+  /// The one and only that was asked for.
+  bool is_sole() const { return is_told_ && paths_.size() == 1; }
+
+  /// The next that is whole and of this run; none is left where nothing is returned. `notes` gain what changed since it was
+  /// saved, and which were passed over. Those before one of another run are its past.
+  std::optional<std::string> next(std::vector<std::string>& notes) {
+    while (next_ < paths_.size()) {
+      const std::string path = paths_[next_++];
+      std::vector<std::string> changes;
+      try {
+        check_same_run(path, now_, options_.anyway, changes);
+      } catch (const OtherRun&) {
+        if (!has_chosen_) throw;
+        next_ = paths_.size();
+        break;
+      } catch (const DamageError& error) {
+        pass_over(error, is_sole(), notes);
+        continue;
+      }
+      if (!std::exchange(has_chosen_, true)) {
+        notes.insert(notes.end(), changes.begin(), changes.end());
+        if (is_told_) refuse_newer(options_.folder, step_of(path));
+      }
+      return path;
+    }
+    if (is_told_ && !any()) refuse_newer(options_.folder, -1);
+    return std::nullopt;
+  }
+
+ private:
+  const ResumeOptions& options_;
+  const RunState& now_;
+  std::vector<std::string> paths_;
+  size_t next_ = 0;
+  bool is_told_ = false;     ///< by ResumeOptions::from
+  bool has_chosen_ = false;  ///< any
+};
+
+/// What rank 0 chose.
+struct ResumeChoice {
+  std::string path;      ///< the checkpoint to try; empty: none is left
+  bool any = false;      ///< Candidates
+  bool is_sole = false;  ///< Candidates
+};
+
+/// The next choice of rank 0, on all ranks; only there are there candidates.
+ResumeChoice agree_on_choice(const World& world, std::chrono::milliseconds timeout, std::optional<Candidates>& candidates,
+                             const std::function<Candidates()>& look, std::vector<std::string>& notes) {
   RankMeeting meeting(world, "choosing the checkpoint to go on from", timeout);
   nlohmann::json told;
   if (world.rank() == 0) {
     try {
-      const ResumeChoice choice = choose_for(options, now, notes);
-      told = {{"paths", choice.paths}, {"any", choice.any}};
+      if (!candidates) candidates.emplace(look());
+      told["path"] = candidates->next(notes).value_or("");
+      told["any"] = candidates->any();
+      told["is_sole"] = candidates->is_sole();
     } catch (const std::exception& error) {
       meeting.fail(error.what());
       throw;
     }
   }
   told = nlohmann::json::parse(meeting.of_rank_zero(told.dump()));
-  return {told.at("paths").get<std::vector<std::string>>(), told.at("any").get<bool>()};
+  return {told.at("path").get<std::string>(), told.at("any").get<bool>(), told.at("is_sole").get<bool>()};
 }
 
 }  // namespace
 
 std::optional<Resumed> resume(Trainer& trainer, const World& world, const ResumeOptions& options, const RunState& now) {
   Resumed resumed;
-  const ResumeChoice choice = agree_on_choice(world, trainer.timeout(), options, now, resumed.notes);
   bool tries_snapshot = options.board != nullptr, had_snapshot = false;
   // The snapshot comes before the first checkpoint that is older.
   const auto snapshot_after = [&](int64_t step) -> std::optional<LoadReport> {
@@ -187,15 +217,20 @@ std::optional<Resumed> resume(Trainer& trainer, const World& world, const Resume
     resumed.notes.insert(resumed.notes.end(), report.skipped.begin(), report.skipped.end());
     return resumed;
   };
-  for (const std::string& path : choice.paths) {
-    if (const auto report = snapshot_after(step_of(path))) return loaded("the snapshot in memory", *report);
+  std::optional<Candidates> candidates;
+  ResumeChoice choice;
+  while (true) {
+    choice = agree_on_choice(
+        world, trainer.timeout(), candidates, [&] { return Candidates(options, now); }, resumed.notes);
+    if (choice.path.empty()) break;
+    if (const auto report = snapshot_after(step_of(choice.path))) return loaded(kSnapshotPath, *report);
     try {
-      return loaded(path, trainer.load(path, {.strict = !options.anyway}));
-    } catch (const InputError& error) {
-      resumed.notes.push_back(passed_over(error));
+      return loaded(choice.path, trainer.load(choice.path, {.strict = !options.anyway}));
+    } catch (const DamageError& error) {
+      pass_over(error, choice.is_sole, resumed.notes);
     }
   }
-  if (const auto report = snapshot_after(-1)) return loaded("the snapshot in memory", *report);
+  if (const auto report = snapshot_after(-1)) return loaded(kSnapshotPath, *report);
   if (!choice.any && !had_snapshot) return std::nullopt;
   const std::string why =
       resumed.notes.empty() ? "no checkpoint could be loaded" : fmt::format("{}", fmt::join(resumed.notes, "; "));

@@ -21,15 +21,19 @@ struct ResumeOptions {
   bool anyway = false;        ///< a run of another model, data, batch, optimizer or seed will do, as far as it fits
 };
 
+/// Resumed::path of what was in the launcher's memory, on no disk.
+inline constexpr const char* kSnapshotPath = "the snapshot in memory";
+
 /// What came of it.
 struct Resumed {
-  std::string path;                ///< the checkpoint
+  std::string path;                ///< the checkpoint, or kSnapshotPath
   int64_t step = 0;                ///< steps that were done
   std::vector<std::string> notes;  ///< on rank 0: checkpoints that were passed over, and why; what was skipped
 };
 
-/// Loads the checkpoint that the run, as `now` describes it, goes on from; none where it begins anew. Collective over the
-/// world. Throws InputError where it may not, or none of the checkpoints that are there is whole.
+/// Loads the checkpoint that the run, as `now` describes it, goes on from; none where it begins anew. One that is damaged is
+/// passed over for an older one, unless it is the one that was named. Collective over the world. Throws InputError where it may
+/// not go on, or none of the checkpoints that are there is whole, and IoError where one cannot be read, as it may be whole.
 std::optional<Resumed> resume(Trainer& trainer, const World& world, const ResumeOptions& options, const RunState& now);
 
 }  // namespace weft

@@ -45,9 +45,10 @@ RunLengths run_lengths(const Recipe& recipe, int64_t training_samples) {
                                  run_length_text(length), kMostCount, counted(recipe.batch.global, "sample")));
   }
   if (lengths.warmup > 0 && lengths.warmup >= lengths.steps) {
-    throw InputError(fmt::format("{}: optimizer.warmup = {}, which is {}, does not end within the run's {}; it must be below",
-                                 recipe.path, run_length_text(recipe.optimizer.warmup), counted(lengths.warmup, "step"),
-                                 lengths.steps));
+    throw InputError(
+        fmt::format("{}: optimizer.warmup = {}, which is {}, does not end within the run's {}; let the warm-up be shorter "
+                    "(optimizer.warmup=0: none)",
+                    recipe.path, run_length_text(recipe.optimizer.warmup), counted(lengths.warmup, "step"), lengths.steps));
   }
   if (int64_t ramp = 0; !recipe.batch.ramp.empty()) {
     for (const BatchPhase& phase : recipe.batch.ramp) ramp += phase.steps;

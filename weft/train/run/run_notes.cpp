@@ -9,6 +9,7 @@
 #include "weft/base/monotonic.h"
 #include "weft/base/units.h"
 #include "weft/train/report/skipped_data.h"
+#include "weft/train/run/run_lengths.h"
 
 namespace weft {
 
@@ -44,14 +45,6 @@ std::vector<std::string> restart_notes(const RunBoard& board, int64_t step) {
                       counted(board.steps_done() - step, "step"))};
 }
 
-std::vector<std::string> noise_notes(const Recipe& recipe, const ResolvedLayout& layout) {
-  if (!recipe.run.noise_scale || has_small_batches(layout.global_batch, layout.micro_batch)) return {};
-  return {fmt::format(
-      "run.noise_scale: a step is one micro-batch of {}, so there are no two sizes of batch to compare; a smaller batch.micro, "
-      "or more ranks, would make them",
-      counted(layout.micro_batch, "sample"))};
-}
-
 namespace {
 
 /// What `names` tells of all sets, each once.
@@ -73,12 +66,6 @@ DataNotes left_out(const Datasets& data) {
   return of_all_sets(data, [](const Dataset& part) { return part.left_out(); });
 }
 
-std::vector<std::string> left_out_notes(const Datasets& data) {
-  const DataNotes notes = left_out(data);
-  if (notes.empty()) return {};
-  return {"data.skip_bad left out " + skipped_text(texts_of(notes), count_of(notes) - static_cast<int64_t>(notes.size()))};
-}
-
 std::vector<std::string> passed_over_notes(const Datasets& data) {
   const DataNotes notes = of_all_sets(data, [](const Dataset& part) { return part.passed_over(); });
   if (notes.empty()) return {};
@@ -88,10 +75,40 @@ std::vector<std::string> passed_over_notes(const Datasets& data) {
                       fmt::join(first, "; "), left > 0 ? fmt::format("; and {} more", left) : "")};
 }
 
+namespace {
+
+/// For people: how much was left out, and the first few names.
+std::vector<std::string> left_out_notes(const Datasets& data) {
+  const DataNotes notes = left_out(data);
+  if (notes.empty()) return {};
+  return {"data.skip_bad left out " + skipped_text(texts_of(notes), count_of(notes) - static_cast<int64_t>(notes.size()))};
+}
+
+/// How full the windows of packed documents are.
 std::vector<std::string> fullness_notes(const Datasets& data) {
   const std::string training = data.training->fullness();
   if (training.empty()) return {};
   return {fmt::format("training: {}; evaluation: {}", training, data.evaluation->fullness())};
+}
+
+std::vector<std::string> noise_notes(const Recipe& recipe, const ResolvedLayout& layout) {
+  if (!recipe.run.noise_scale || has_small_batches(layout.global_batch, layout.micro_batch)) return {};
+  return {fmt::format(
+      "run.noise_scale: a step is one micro-batch of {}, so there are no two sizes of batch to compare; a smaller batch.micro, "
+      "or more ranks, would make them",
+      counted(layout.micro_batch, "sample"))};
+}
+
+}  // namespace
+
+std::vector<std::string> start_notes(const Recipe& recipe, const ResolvedLayout& layout, const Datasets& data) {
+  std::vector<std::string> notes = passed_over_notes(data);
+  const auto add = [&notes](const std::vector<std::string>& more) { notes.insert(notes.end(), more.begin(), more.end()); };
+  add(left_out_notes(data));
+  add(fullness_notes(data));
+  if (const std::string lengths = run_lengths_text(recipe, data.training->size()); !lengths.empty()) notes.push_back(lengths);
+  add(noise_notes(recipe, layout));
+  return notes;
 }
 
 }  // namespace weft

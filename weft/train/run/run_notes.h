@@ -23,20 +23,15 @@ std::vector<std::string> weights_notes(const std::string& path, const WeightsRep
 /// What a failure cost, where these ranks were started again and go on after `step`; empty: they were not.
 std::vector<std::string> restart_notes(const RunBoard& board, int64_t step);
 
-/// That run.noise_scale has nothing to measure, where it has not; empty else.
-std::vector<std::string> noise_notes(const Recipe& recipe, const ResolvedLayout& layout);
-
 /// What data.skip_bad left out when the data was opened, each once: the two parts of one stream tell the same.
 DataNotes left_out(const Datasets& data);
-
-/// The same for people: how much, and the first few names; empty: nothing.
-std::vector<std::string> left_out_notes(const Datasets& data);
 
 /// What lies among the data's files and is not read (Dataset::passed_over()): how much, and the first few names; empty:
 /// nothing.
 std::vector<std::string> passed_over_notes(const Datasets& data);
 
-/// How full the windows of packed documents are; empty: nothing is packed.
-std::vector<std::string> fullness_notes(const Datasets& data);
+/// All that is told before the first step: what was passed over and left out, how full windows of packed documents are, what
+/// the run's lengths come to in steps, and that run.noise_scale has nothing to measure.
+std::vector<std::string> start_notes(const Recipe& recipe, const ResolvedLayout& layout, const Datasets& data);
 
 }  // namespace weft

@@ -4,14 +4,14 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <random>
 #include <utility>
 
 #include "weft/base/stopwatch.h"
+#include "weft/base/storage_error.h"
 #include "weft/checkpoint/format/checkpoint_folder.h"
 #include "weft/checkpoint/storage/open_storage.h"
 #include "weft/comm/host/host_name.h"
-#include "weft/train/save/run_state.h"
+#include "weft/train/save/rank_meeting.h"
 
 namespace weft {
 namespace {
@@ -20,79 +20,123 @@ KeepBest best_of_word(const std::string& word) {
   return word == "evaluation loss" ? KeepBest::loss : word == "evaluation accuracy" ? KeepBest::accuracy : KeepBest::none;
 }
 
-KeptCheckpoint kept(Storage& storage, int64_t step) {
-  KeptCheckpoint checkpoint{.step = step, .clock = {.steps = static_cast<double>(step)}, .loss = {}, .accuracy = {}};
-  const std::string name = checkpoint_name(step);
-  const auto text = run_state_in(read_checkpoint(storage, name).texts);
-  if (!text) return checkpoint;
-  const RunState state = parse_run_state(*text, storage.full(name));
-  checkpoint.clock = state.clock;
-  if (state.evaluation && state.evaluation->step == step) {
-    checkpoint.loss = state.evaluation->loss;
-    checkpoint.accuracy = state.evaluation->accuracy;
-  }
-  return checkpoint;
+}  // namespace
+
+RunSaver::RunSaver(const Recipe& recipe, const RunLengths& lengths, Trainer& trainer, RunBoard* board, StopRequest stop,
+                   std::function<void(const SaveReport&)> on_save)
+    : recipe_(recipe.save),
+      trainer_(trainer),
+      board_(board),
+      stop_(std::move(stop)),
+      on_save_(std::move(on_save)),
+      every_(lengths.save_every),
+      memory_every_(lengths.memory_every),
+      rules_{.newest = recipe.save.keep, .every = lengths.keep_every, .best = best_of_word(recipe.save.keep_best)},
+      old_(std::make_shared<OldCheckpoints>(recipe.save.folder, rules_)) {}
+
+RunSaver::~RunSaver() = default;
+
+void RunSaver::hold(HeldFolders held, std::function<void(const std::string&)> on_note) {
+  held_ = std::move(held);
+  on_note_ = std::move(on_note);
+  if (recipe_.upload.empty() || !held_.folder) return;
+  second_ = std::make_shared<SecondPlace>(SecondPlace::Options{.folder = recipe_.folder,
+                                                               .upload = recipe_.upload,
+                                                               .rules = rules_,
+                                                               .lock = held_.lock,
+                                                               .held = held_.upload,
+                                                               .failure = held_.upload_failure});
 }
 
-/// What the rules let go, of those up to the one that was just saved: any after it is not of this run's past, or was passed
-/// over as damaged. One that is damaged is known by its step alone.
-void remove_old(const std::string& folder, const KeepRules& rules, int64_t saved) {
-  if (rules.newest == 0) return;
-  const std::unique_ptr<Storage> storage = open_storage(folder);
-  std::vector<KeptCheckpoint> checkpoints;
-  for (const int64_t step : complete_checkpoints(*storage)) {
-    if (step > saved) break;
-    try {
-      checkpoints.push_back(kept(*storage, step));
-    } catch (const InputError&) {
-      checkpoints.push_back({.step = step, .clock = {.steps = static_cast<double>(step)}, .loss = {}, .accuracy = {}});
-    }
+std::string RunSaver::finish_second_place(bool asked_to_end) {
+  if (!second_) return "";
+  std::string failure = second_->finish(saved_step_, [&] { return asked_to_end || (stop_.asked && stop_.asked()); });
+  const auto tell = [this](const std::string& note) {
+    if (!note.empty() && on_note_) on_note_(note);
+  };
+  tell(second_->take_note());
+  if (const std::optional<int64_t> left = second_->under_way()) {
+    const std::string text =
+        fmt::format("asked to end: checkpoints from step {} on are not copied to {}", *left, recipe_.upload);
+    tell(text);
+    if (!asked_to_end) failure = text;
+    second_->leave();
+    totals_.upload_left = true;
+    if (stop_.saved) stop_.saved();
   }
-  for (const int64_t step : checkpoints_to_remove(checkpoints, rules)) remove_checkpoint(*storage, checkpoint_name(step));
+  try {
+    if (!totals_.upload_left && saved_step_) old_->remove(*saved_step_);  // what stayed for a copy
+  } catch (const Error& error) {
+    tell(error.what());
+  }
+  return failure;
+}
+
+namespace {
+
+HeldFolders hold_here(const SaveRecipe& recipe, const LockOptions& lock) {
+  HeldFolders held{.lock = lock};
+  held.lock.on_wait = {};  // which is for this thread
+  const std::unique_ptr<Storage> storage = open_storage(recipe.folder);
+  held.folder = storage->lock(lock);
+  remove_incomplete(*storage);
+  if (recipe.upload.empty()) return held;
+  try {
+    const std::unique_ptr<Storage> upload = open_storage(recipe.upload);
+    held.upload = upload->lock(lock);
+    remove_incomplete(*upload);
+  } catch (const HeldError&) {
+    throw;
+  } catch (const Error& error) {
+    if (complete_checkpoints(*storage).empty()) throw;  // a run that begins: most likely it is named wrong
+    held.upload_failure = error.what();
+  }
+  return held;
 }
 
 }  // namespace
 
-RunSaver::RunSaver(const Recipe& recipe, const RunLengths& lengths, Trainer& trainer, RunBoard* board,
-                   std::function<bool()> stop_asked, std::function<void(const SaveReport&)> on_save)
-    : recipe_(recipe.save),
-      trainer_(trainer),
-      board_(board),
-      stop_asked_(std::move(stop_asked)),
-      on_save_(std::move(on_save)),
-      every_(lengths.save_every),
-      memory_every_(lengths.memory_every),
-      rules_{.newest = recipe.save.keep, .every = lengths.keep_every, .best = best_of_word(recipe.save.keep_best)} {}
-
-RunSaver::~RunSaver() = default;
-
-StorageLocks hold_folders(const SaveRecipe& recipe) {
-  StorageLocks locks;
-  if (recipe.folder.empty()) return locks;
-  const std::string owner = fmt::format("process {} on {}, {:08x}", getpid(), this_host(), std::random_device()());
-  for (const std::string& folder : {recipe.folder, recipe.upload}) {
-    if (folder.empty()) continue;
-    const std::unique_ptr<Storage> storage = open_storage(folder);
-    locks.push_back(storage->lock(owner));
-    remove_incomplete(*storage);
+HeldFolders hold_folders(const SaveRecipe& recipe, const World& world, std::chrono::milliseconds timeout, const RunBoard* board,
+                         const std::function<void(const std::string&)>& on_note) {
+  RankMeeting meeting(world, "waiting until no other run saves to save.folder", std::chrono::hours(1), timeout);
+  if (world.rank() > 0) {
+    meeting.wait_for("held", 0);
+    return {};
   }
-  return locks;
+  LockOptions lock{.owner = fmt::format("process {} on {}", getpid(), this_host()), .on_wait = on_note};
+  if (board != nullptr && board->failed_ns() > 0) lock.patience = lock.stale;
+  try {
+    HeldFolders held = recipe.folder.empty() ? HeldFolders() : hold_here(recipe, lock);  // whatever the others save to
+    meeting.tell("held", "");
+    return held;
+  } catch (const std::exception& error) {
+    meeting.fail(error.what());
+    throw;
+  }
 }
 
 bool RunSaver::after_step(const RunClock& before, const RunClock& now, bool is_last) {
   if (board_ && trainer_.world_group().rank() == 0) board_->set_steps_done(trainer_.steps_done());
   if (board_ && memory_every_.passed(before, now) && !is_last) take_snapshot();
   if (recipe_.folder.empty()) return false;
-  Wishes wishes{.save = every_.passed(before, now) || (is_last && recipe_.on_end), .stop = stop_asked_ && stop_asked_()};
-  // Clocks and signals are each rank's own.
-  if (every_.unit == LengthUnit::seconds || stop_asked_) wishes = agree(wishes);
+  if (second_ && on_note_) {
+    if (const std::string note = second_->take_note(); !note.empty()) on_note_(note);
+  }
+  // Signals are each rank's own, and so are clocks, of which rank 0's counts.
+  const bool sees_clock = every_.unit != LengthUnit::seconds || trainer_.world_group().rank() == 0;
+  Wishes wishes{.save = (sees_clock && every_.passed(before, now)) || (is_last && recipe_.on_end),
+                .stop = stop_.asked && stop_.asked()};
+  if (every_.unit == LengthUnit::seconds || stop_.asked) wishes = agree(wishes);
   if (trainer_.is_saving() && trainer_.is_save_done()) report(trainer_.finish_save());
-  const bool ends = wishes.stop || is_last;
-  if ((wishes.save || wishes.stop) && saved_step_ != trainer_.steps_done()) save(/*in_background=*/!ends);
-  return wishes.stop;
+  if ((wishes.save || wishes.stop) && saved_step_ != trainer_.steps_done()) {
+    save(wishes.stop || is_last ? Beside::nothing : Beside::steps);
+  }
+  if (!wishes.stop) return false;
+  finish();  // of a save before
+  return true;
 }
 
-bool RunSaver::is_stop_asked() const { return !recipe_.folder.empty() && stop_asked_ && agree({.stop = stop_asked_()}).stop; }
+bool RunSaver::is_stop_asked() const { return !recipe_.folder.empty() && stop_.asked && agree({.stop = stop_.asked()}).stop; }
 
 RunSaver::Wishes RunSaver::agree(Wishes own) const {
   const Group& world = trainer_.world_group();
@@ -107,28 +151,37 @@ RunSaver::Wishes RunSaver::agree(Wishes own) const {
   return {.save = wishes[0].item<int64_t>() > 0, .stop = wishes[1].item<int64_t>() > 0};
 }
 
-void RunSaver::save(bool in_background) {
+void RunSaver::save(Beside beside) {
   saved_step_ = trainer_.steps_done();
   const std::string path =
       fmt::format("{}{}{}", recipe_.folder, recipe_.folder.ends_with('/') ? "" : "/", checkpoint_name(*saved_step_));
-  for (const auto& lock : locks_) lock->keep();
+  if (held_.folder && held_.folder->keep() && on_note_) {
+    on_note_(
+        fmt::format("{}: it is not as this run left it: removed, moved, or held by another run meanwhile; what was saved there "
+                    "before may be gone",
+                    recipe_.folder));
+  }
   const Stopwatch waiting;
   if (trainer_.is_saving()) report(trainer_.finish_save());
   const double waited_s = waiting.seconds();
-  const auto after = [folder = recipe_.folder, upload = recipe_.upload, step = *saved_step_, rules = rules_] {
-    remove_old(folder, rules, step);
-    if (upload.empty()) return;
-    copy_checkpoint(*open_storage(folder), *open_storage(upload), checkpoint_name(step));
-    remove_old(upload, rules, step);
+  const auto after = [old = old_, second = second_, step = *saved_step_] {
+    if (second) second->copy(step);
+    old->remove(step, second ? second->under_way() : std::nullopt);
   };
+  saving_step_ = *saved_step_;
   trainer_.save_in_background(path, {.replace = true, .after = after});
   waited_s_ = waited_s;
-  if (in_background) return;
+  if (beside == Beside::steps) return;
   const Stopwatch writing;
-  if (trainer_.is_saving()) {
-    const SaveReport done = trainer_.finish_save();
-    report(done, writing.seconds());
-  }
+  if (!trainer_.is_saving()) return;
+  const SaveReport done = trainer_.finish_save();
+  report(done, writing.seconds());
+}
+
+void RunSaver::went_on_from(std::optional<int64_t> checkpoint) {
+  if (checkpoint) saved_step_ = checkpoint;
+  const bool tells = board_ != nullptr && trainer_.world_group().rank() == 0;
+  if (tells && (checkpoint || board_->saved_step() < 0)) board_->set_saved_step(checkpoint.value_or(0));
 }
 
 void RunSaver::take_snapshot() {
@@ -141,6 +194,7 @@ void RunSaver::take_snapshot() {
 /// Of the run: there are no steps left to stand still.
 void RunSaver::finish() {
   if (trainer_.is_saving()) report(trainer_.finish_save());
+  if (saved_step_ == trainer_.steps_done() && stop_.saved) stop_.saved();
 }
 
 void RunSaver::report(SaveReport report, double stood_still_s) {
@@ -148,7 +202,9 @@ void RunSaver::report(SaveReport report, double stood_still_s) {
   report.copied_s += stood_still_s;
   report.waited_s += std::exchange(waited_s_, 0.0);
   totals_.stall_s += report.copied_s + report.waited_s;
-  if (trainer_.world_group().rank() == 0 && on_save_) on_save_(report);
+  if (trainer_.world_group().rank() != 0) return;
+  if (board_) board_->set_saved_step(saving_step_);
+  if (on_save_) on_save_(report);
 }
 
 }  // namespace weft

@@ -6,7 +6,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "weft/base/run_board.h"
 #include "weft/checkpoint/storage/storage.h"
@@ -14,6 +13,8 @@
 #include "weft/train/run/run_lengths.h"
 #include "weft/train/run/trainer.h"
 #include "weft/train/save/keep_rules.h"
+#include "weft/train/save/old_checkpoints.h"
+#include "weft/train/save/second_place.h"
 
 namespace weft {
 
@@ -22,17 +23,28 @@ struct SaveTotals {
   int64_t saves = 0;      ///< that became durable
   int64_t snapshots = 0;  ///< in memory
   double stall_s = 0.0;   ///< for which steps stood still: copies, waits for earlier saves, saves that nothing went on beside
+  bool upload_left = false;  ///< a thread still copies to save.upload, as the run was asked to end: end the process
 };
 
-/// Of the folders that a run saves to.
-using StorageLocks = std::vector<std::shared_ptr<StorageLock>>;
+/// The folders that a run saves to, held for it.
+struct HeldFolders {
+  std::shared_ptr<StorageLock> folder = {}, upload = {};  ///< null: there is none, or not on this rank
+  std::string upload_failure = {};                        ///< why that could not be held
+  LockOptions lock = {};                                  ///< of both
+};
+
+/// Somebody may ask a run to save and end.
+struct StopRequest {
+  std::function<bool()> asked = {};  ///< whether this rank was asked to; empty: never
+  std::function<void()> saved = {};  ///< told on every rank once it is saved
+};
 
 /// Saves a run as the recipe's section [save] says.
 class RunSaver {
  public:
-  /// `board` is the launcher's, for snapshots; null: none. `stop_asked` tells whether this rank was asked to save and end;
-  /// empty: never. `on_save` is called on rank 0 once a checkpoint is whole. The trainer must outlive it.
-  RunSaver(const Recipe& recipe, const RunLengths& lengths, Trainer& trainer, RunBoard* board, std::function<bool()> stop_asked,
+  /// `board` is the launcher's, for snapshots; null: none. `on_save` is called on rank 0 once a checkpoint is whole. The
+  /// trainer must outlive it.
+  RunSaver(const Recipe& recipe, const RunLengths& lengths, Trainer& trainer, RunBoard* board, StopRequest stop,
            std::function<void(const SaveReport&)> on_save);
   ~RunSaver();
 
@@ -41,10 +53,16 @@ class RunSaver {
   bool after_step(const RunClock& before, const RunClock& now, bool is_last);
   /// Whether some rank was asked to save and end: what takes long is left out then. Collective over the world.
   bool is_stop_asked() const;
-  /// Each save sees to it that these are still held; on rank 0.
-  void hold(StorageLocks locks) { locks_ = std::move(locks); }
-  /// Waits for the save under way.
+  /// Each save sees to it that these are still held. On rank 0; `on_note` is called there with lines on the second place.
+  void hold(HeldFolders held, std::function<void(const std::string&)> on_note);
+  /// The run goes on from a checkpoint of so many steps; none: from none.
+  void went_on_from(std::optional<int64_t> checkpoint);
+  /// Waits for the save under way. Who asks the run to end from then on finds it saved, if it is.
   void finish();
+  /// Waits until all is copied to the second place; returns what that lacks, and why; empty: nothing, and on other ranks than
+  /// 0. As it may take long, no rank may wait for rank 0 meanwhile. A run that was asked to end leaves it to the next one, and
+  /// says so.
+  std::string finish_second_place(bool asked_to_end);
   const SaveTotals& totals() const { return totals_; }  ///< so far
 
  private:
@@ -52,25 +70,34 @@ class RunSaver {
     bool save = false, stop = false;
   };
   Wishes agree(Wishes own) const;
-  void save(bool in_background);
+  enum class Beside { steps, nothing };
+  void save(Beside beside);
   void take_snapshot();
   void report(SaveReport report, double stood_still_s = 0.0);
 
   const SaveRecipe recipe_;
   Trainer& trainer_;
   RunBoard* board_;
-  std::function<bool()> stop_asked_;
+  StopRequest stop_;
   std::function<void(const SaveReport&)> on_save_;
   RunLength every_, memory_every_;
   KeepRules rules_;
-  std::optional<int64_t> saved_step_;  ///< the last save's
-  StorageLocks locks_;
+  std::optional<int64_t> saved_step_;  ///< the last save's, or of what the run went on from
+  int64_t saving_step_ = 0;            ///< of the save under way
+  HeldFolders held_;
+  std::function<void(const std::string&)> on_note_;
+  std::shared_ptr<OldCheckpoints> old_;
+  std::shared_ptr<SecondPlace> second_;
   double waited_s_ = 0.0;  ///< that the save under way waited for the one before
   SaveTotals totals_;
 };
 
-/// Holds folder and upload for this run while what it returns lives, and clears them of what killed saves left. Rank 0's call.
-/// Throws InputError where another run has one.
-StorageLocks hold_folders(const SaveRecipe& recipe);
+/// Holds folder and upload for this run while what it returns lives, and clears them of what killed saves left, on rank 0,
+/// while the others wait: an hour, or `timeout` for a rank that stands still. Ranks that were started again (`board`) may come
+/// before those of another host have ended, and wait for them. An upload that fails is no reason not to go on with a run, but
+/// one with which none begins. `on_note` is told what is waited for. Collective over the world. Throws HeldError on rank 0
+/// where another run has one, CommError on the others.
+HeldFolders hold_folders(const SaveRecipe& recipe, const World& world, std::chrono::milliseconds timeout, const RunBoard* board,
+                         const std::function<void(const std::string&)>& on_note);
 
 }  // namespace weft

@@ -1,7 +1,7 @@
 #include "weft/train/run/same_batch.h"
 
 #include <ATen/ops/empty.h>
-#include <ATen/ops/full.h>
+#include <ATen/ops/tensor.h>
 #include <fmt/core.h>
 
 #include <string_view>
@@ -11,34 +11,45 @@
 
 namespace weft {
 
-namespace {
-
-uint64_t hash_of(const Batch& batch) {
+uint64_t hash_of(const std::vector<at::Tensor>& tensors) {
   uint64_t hash = kFnvBasis;
-  const auto add = [&hash](const at::Tensor& tensor) {
+  for (const at::Tensor& tensor : tensors) {
     const at::Tensor bytes = tensor.detach().cpu().contiguous();
     hash = fnv1a({static_cast<const char*>(bytes.const_data_ptr()), bytes.nbytes()}, hash);
-  };
-  for (const at::Tensor& input : batch.inputs) add(input);
-  add(batch.target);
+  }
   return hash;
 }
 
-}  // namespace
+void SampleCheck::see(const Batch& batch) { seen_ = {hash_of(batch.inputs), hash_of({batch.target})}; }
 
-void check_same_batch(const Batch& batch, const Group& group, AxisSet axes, at::Device device) {
+void SampleCheck::compare(const Group& group, AxisSet axes, at::Device device) const {
+  constexpr int64_t kNumbers = 3;  // whether there is a batch, and its hashes
   if (group.size() == 1) return;
-  const at::TensorOptions number = at::TensorOptions(at::kLong).device(device);
-  const at::Tensor own = at::full({1}, static_cast<int64_t>(hash_of(batch)), number), all = at::empty({group.size()}, number);
+  const Hashes hashes = seen_.value_or(Hashes{0, 0});
+  const at::Tensor own =
+      at::tensor({int64_t{seen_.has_value()}, static_cast<int64_t>(hashes.inputs), static_cast<int64_t>(hashes.target)},
+                 at::kLong)
+          .to(device);
+  const at::Tensor all = at::empty({group.size() * kNumbers}, own.options());
   group.all_gather(all, own, "do all have the same samples").wait();
-  const at::Tensor hashes = all.cpu();
-  const auto* hash = hashes.const_data_ptr<int64_t>();
-  for (int place = 1; place < group.size(); ++place) {
-    if (hash[place] == hash[0]) continue;
+  const at::Tensor on_host = all.cpu();
+  const auto* numbers = on_host.const_data_ptr<int64_t>();
+  int first = -1;
+  for (int place = 0; place < group.size(); ++place) {
+    const int64_t* of_place = numbers + place * kNumbers;
+    if (of_place[0] == 0) continue;
+    if (first < 0) first = place;
+    const int64_t* expected = numbers + first * kNumbers;
+    const bool inputs = of_place[1] != expected[1], target = of_place[2] != expected[2];
+    if (!inputs && !target) continue;
     throw InputError(fmt::format(
-        "trainer: place {} on axis '{}' was given other samples than place 0; ranks that differ on it alone train on "
-        "the same: make loaders with Trainer::loader_options(), or cut batches by the dp and shard axes",
-        place, name(axes)));
+        "trainer: place {} on axis '{}' was given other samples than place {}, in {}; ranks that differ on it alone train on "
+        "the same: make loaders with Trainer::loader_options(), or cut batches by the dp and shard axes, and let a data set "
+        "draw random numbers by seed and index of the sample, as other ranks draw them too",
+        place, name(axes), first,
+        inputs && target ? "inputs and targets"
+        : inputs         ? "inputs"
+                         : "targets"));
   }
 }
 

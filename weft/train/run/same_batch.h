@@ -1,7 +1,11 @@
-// check_same_batch: that ranks which share a sample's layers or tokens were given the same samples.
+// SampleCheck: that ranks which share samples were given the same: those of a pipeline, of a split layer, of a sequence.
 #pragma once
 
 #include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <optional>
+#include <vector>
 
 #include "weft/comm/group.h"
 #include "weft/data/dataset.h"
@@ -9,8 +13,24 @@
 
 namespace weft {
 
-/// Compares a hash of the batch over the group along these axes; in a group of one nothing is done. Throws InputError on every
-/// rank where another has other samples, and CommError. `device` is the group's.
-void check_same_batch(const Batch& batch, const Group& group, AxisSet axes, at::Device device);
+/// Of the tensors' bytes; types and shapes are not in it.
+uint64_t hash_of(const std::vector<at::Tensor>& tensors);
+
+/// Compares a batch by hashes, one of its inputs and one of its target.
+class SampleCheck {
+ public:
+  bool has_seen() const { return seen_.has_value(); }  ///< a batch
+  void see(const Batch& batch);                        ///< the one that is compared
+
+  /// Compares over the group along these axes; in a group of one nothing is done. Ranks that saw none, in the middle of a
+  /// pipeline, take part. Throws InputError on every rank where one has other samples, and CommError. `device` is the group's.
+  void compare(const Group& group, AxisSet axes, at::Device device) const;
+
+ private:
+  struct Hashes {
+    uint64_t inputs, target;
+  };
+  std::optional<Hashes> seen_;
+};
 
 }  // namespace weft

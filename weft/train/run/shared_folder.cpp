@@ -1,22 +1,22 @@
 #include "weft/train/run/shared_folder.h"
 
-#include <ATen/ops/zeros.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <chrono>
 #include <random>
+#include <string>
 #include <thread>
 
+#include "weft/base/error.h"
 #include "weft/base/printable.h"
 #include "weft/base/stopwatch.h"
 #include "weft/checkpoint/storage/open_storage.h"
-#include "weft/comm/hosts/host_map.h"
-#include "weft/comm/world_hosts.h"
+#include "weft/train/save/rank_meeting.h"
 
 namespace weft {
 namespace {
 
+constexpr const char* kMark = ".weft.shared-";
 constexpr double kShownWithin_s = 3.0;
 constexpr std::chrono::milliseconds kLookEvery{50};
 
@@ -29,39 +29,47 @@ bool appears(Storage& storage, const std::string& path) {
   return true;
 }
 
+/// This one's, and what runs that were killed left.
+void remove_marks(Storage& storage) {
+  for (const std::string& file : storage.list("")) {
+    if (file.starts_with(kMark)) storage.remove(file);
+  }
+}
+
+/// A file that rank 0 writes; its name.
+std::string new_mark(Storage& storage) {
+  remove_marks(storage);
+  std::string mark = fmt::format("{}{:08x}", kMark, std::random_device()());
+  storage.write_text(mark, "");
+  return mark;
+}
+
+/// The first rank that does not see what rank 0 writes; empty: all do.
+std::string first_blind_rank(const std::string& folder, const World& world, RankMeeting& meeting) {
+  try {
+    const std::unique_ptr<Storage> storage = open_storage(folder);
+    const bool leads = world.rank() == 0;
+    const std::string path = meeting.of_rank_zero(leads ? new_mark(*storage) : "");
+    std::string blind = meeting.verdict(appears(*storage, path) ? "" : fmt::to_string(world.rank()));
+    if (leads) remove_marks(*storage);
+    return blind;
+  } catch (const std::exception& error) {
+    meeting.fail(error.what());
+    throw;
+  }
+}
+
 }  // namespace
 
-std::vector<std::string> shared_folder_notes(const std::string& folder, const World& world, const Group& all,
-                                             at::Device device) {
-  const HostMap map(hosts_of(world));
-  if (folder.empty() || map.num_hosts() < 2) return {};
-  const bool leads = world.rank() == 0;
-  at::Tensor name = at::zeros({1}, at::kLong);
-  if (leads) name.fill_(static_cast<int64_t>(std::random_device()()));
-  name = name.to(device);
-  all.broadcast(name, 0, "name of a file that all hosts see").wait();
-  const std::string path = fmt::format(".hosts-{:08x}", name.item<int64_t>());
-  const std::unique_ptr<Storage> storage = open_storage(folder);
-  at::Tensor unseen = at::zeros({map.num_hosts()}, at::kLong);
-  if (leads) storage->write_text(path, "");
-  all.barrier("a file that all hosts see").wait();
-  for (int host = 1; host < map.num_hosts(); ++host) {
-    if (world.rank() == map.members(host).front() && !appears(*storage, path)) unseen[host].fill_(1);
-  }
-  unseen = unseen.to(device);
-  all.all_reduce(unseen, ReduceOp::sum, "hosts that do not see a file").wait();
-  if (!leads) return {};
-  storage->remove(path);
-  unseen = unseen.cpu();
-  std::vector<std::string> blind;
-  for (int host = 1; host < map.num_hosts(); ++host) {
-    if (unseen.const_data_ptr<int64_t>()[host] != 0) blind.push_back(world.host(map.members(host).front()));
-  }
-  if (blind.empty()) return {};
-  return {fmt::format(
-      "save.folder {} is not the same on all hosts: {} {} not see what rank 0 writes there on {}; each keeps its own "
-      "part of a checkpoint, which loads only where all parts are: name a folder that all share, or a bucket",
-      printable(folder), fmt::join(blind, ", "), blind.size() == 1 ? "does" : "do", world.host(0))};
+void check_shared_folder(const std::string& folder, const World& world, std::chrono::milliseconds timeout) {
+  if (folder.empty() || world.size() < 2) return;
+  RankMeeting meeting(world, "looking for save.folder", timeout);
+  const std::string blind = first_blind_rank(folder, world, meeting);
+  if (blind.empty()) return;
+  throw InputError(
+      fmt::format("save.folder {} is not the same folder for all ranks: rank {} on {} does not see what rank 0 writes there "
+                  "on {}; name a folder that all hosts share, by its whole path, or a bucket",
+                  printable(folder), blind, world.host(std::stoi(blind)), world.host(0)));
 }
 
 }  // namespace weft

@@ -18,7 +18,7 @@ at::Tensor moved(const at::Tensor& x, at::Device device) {
 
 MicroBatch to_device(Batch batch, at::Device device) {
   for (at::Tensor& input : batch.inputs) input = moved(input, device);
-  return {std::move(batch.inputs), moved(batch.target, device)};
+  return {std::move(batch.inputs), batch.target.defined() ? moved(batch.target, device) : batch.target};
 }
 
 }  // namespace weft

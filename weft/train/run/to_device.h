@@ -8,8 +8,8 @@
 
 namespace weft {
 
-/// The tensors themselves where they are there already. Pinned ones (LoaderOptions::pinned) are copied while the rank goes on;
-/// the device's stream waits for them.
+/// The tensors themselves where they are there already; a target that is undefined stays so. Pinned ones
+/// (LoaderOptions::pinned) are copied while the rank goes on; the device's stream waits for them.
 MicroBatch to_device(Batch batch, at::Device device);
 
 }  // namespace weft

@@ -14,13 +14,14 @@
 #include "weft/base/stopwatch.h"
 #include "weft/base/units.h"
 #include "weft/checkpoint/atomic_file.h"
-#include "weft/program/draw/trace.h"
 #include "weft/train/recipe/build_model.h"
 #include "weft/train/recipe/open_data.h"
 #include "weft/train/recipe/recipe_optimizer.h"
 #include "weft/train/recipe/recipe_values.h"
 #include "weft/train/recipe/run_target.h"
+#include "weft/train/report/loss_trend.h"
 #include "weft/train/report/meter.h"
+#include "weft/train/report/trace_file.h"
 #include "weft/train/run/data_text.h"
 #include "weft/train/run/device.h"
 #include "weft/train/run/evaluation_sets.h"
@@ -77,7 +78,7 @@ class Run {
                     layout_.data_ranks()),
         trainer_(mesh_, build_model(recipe.model), optimizer_of(recipe.optimizer),
                  of_plan(trainer_options(recipe, layout_, device_))),
-        saver_(recipe, lengths_, trainer_, options.board, options.stop_asked, options.on_save) {
+        saver_(recipe, lengths_, trainer_, options.board, {options.stop_asked, options.stop_saved}, options.on_save) {
     state_.name = run_name(recipe);
     state_.recipe = recipe_values(recipe);
     state_.data = {{"training", data_text(*data_.training)}, {"evaluation", data_text(*data_.evaluation)}};
@@ -87,25 +88,26 @@ class Run {
   }
 
   FinalReport operator()() {
-    if (leads()) locks_ = hold_folders(recipe_.save);
-    saver_.hold(locks_);
-    tell(passed_over_notes(data_));
-    tell(left_out_notes(data_));
-    tell(fullness_notes(data_));
-    const std::string lengths = run_lengths_text(recipe_, data_.training->size());
-    if (leads() && options_.on_note && !lengths.empty()) options_.on_note(lengths);
-    tell(noise_notes(recipe_, layout_));
+    held_ = hold_folders(recipe_.save, world_, trainer_.timeout(), options_.board, options_.on_note);
+    saver_.hold(held_, options_.on_note);
+    tell(start_notes(recipe_, layout_, data_));
     trainer_.start();
-    tell(shared_folder_notes(recipe_.save.folder, world_, trainer_.world_group(), device_));
+    check_shared_folder(recipe_.save.folder, world_, trainer_.timeout());
     go_on();
+    tell_progress();
     loader_ = std::make_unique<Loader>(data_.training, sampler_of(*data_.training, recipe_.run.seed), first_loader_options());
     times_ = std::make_unique<StepTimes>(trainer_, *loader_, mesh_, device_);
     const int64_t steps = lengths_.steps;
+    trend_.emplace(steps - trainer_.steps_done());
     make_up_for_evaluation();
+    // Asked to end before its first step: what it goes on from may be in memory alone.
+    const bool is_between = trainer_.steps_done() > 0 && trainer_.steps_done() < steps && !is_target_reached();
+    report_.stopped = is_between && saver_.after_step(state_.clock, state_.clock, /*is_last=*/false);
     for (int64_t step = trainer_.steps_done(); step < steps && !report_.stopped && !is_target_reached(); ++step) {
       const RunClock before = state_.clock;
       one_step(step);
       advance_clock();
+      tell_progress();
       const bool due = step + 1 == steps || lengths_.evaluate_every.passed(before, state_.clock);
       const bool left_out = due && saver_.is_stop_asked();  // it may take longer than there is time
       if (due && !left_out) evaluate();
@@ -117,6 +119,8 @@ class Run {
     saver_.finish();
     report_.seconds = running_.seconds();
     finish();
+    report_.upload_failure = saver_.finish_second_place(report_.stopped);  // behind all that other ranks wait for
+    report_.upload_left = saver_.totals().upload_left;
     return report_;
   }
 
@@ -132,6 +136,7 @@ class Run {
                                 state_);
     if (!resumed && !recipe_.model.weights.empty()) take_weights();
     running_ = Stopwatch();
+    saver_.went_on_from(resumed && resumed->path != kSnapshotPath ? std::optional(resumed->step) : std::nullopt);
     if (!resumed) return;
     report_.resumed_from = resumed->step;
     report_.loss = state_.loss;
@@ -145,6 +150,10 @@ class Run {
       board->set_steps_done(resumed->step);
     }
     tell(resume_notes(*resumed, lengths_.steps));
+  }
+
+  void tell_progress() const {
+    if (options_.on_progress) options_.on_progress(trainer_.steps_done());
   }
 
   /// On rank 0.
@@ -173,8 +182,7 @@ class Run {
     state_.clock = before.clock;
     state_.loss = before.loss;
     noise_ = NoiseScale(state_.noise = before.noise);
-    // Evaluations of the average and of the weights are not compared.
-    if (before.evaluation && before.evaluation->averaged != evaluates_average(trainer_, recipe_.run.evaluate)) return;
+    if (!evaluations_compare(before, state_, evaluates_average(trainer_, recipe_.run.evaluate))) return;
     state_.evaluation = before.evaluation;
     state_.others = before.others;
     state_.best = before.best;
@@ -233,6 +241,7 @@ class Run {
     if (traced) trainer_.trace(true);
     const StepResult result = trainer_.step(*loader_);
     report_.loss = result.loss;
+    trend_->add(result.loss);
     take_noise(result);
     tell(times_->end());
     meter_.add(times_->step_s(), batches_.at(step));
@@ -243,6 +252,7 @@ class Run {
     options_.on_step({.step = step + 1,
                       .steps = lengths_.steps,
                       .loss = report_.loss,
+                      .norm = result.norm,
                       .lr = lr,
                       .samples_per_s = samples,
                       .tokens_per_s = samples * tokens(),
@@ -258,10 +268,7 @@ class Run {
   void write_trace() {
     trainer_.trace(false);
     const std::vector<TimedInstruction> times = trainer_.step_times();
-    if (!leads()) return;
-    AtomicFile file(options_.trace_path);
-    weft::write_trace(trainer_.program(), times, [&file](std::string_view part) { file.write(part.data(), part.size()); });
-    file.commit();
+    if (leads()) write_trace_file(options_.trace_path, trainer_.program(), times);
   }
 
   void evaluate() {
@@ -278,14 +285,12 @@ class Run {
 
   void finish() {
     tell_what_it_was(recipe_, layout_, lengths_, trainer_, report_);
+    tell_whose_it_was(world_, report_);
     report_.noise_scale = noise_.estimate();
     if (is_target_reached()) report_.target_step = report_.evaluation->step;
     report_.saves = saver_.totals().saves;
     report_.save_stall_s = saver_.totals().stall_s;
-    report_.samples_per_s = meter_.samples_per_s();
-    report_.tokens_per_s = report_.samples_per_s * tokens();
-    report_.step_ms_p50 = meter_.percentile_ms(0.5);
-    report_.step_ms_p95 = meter_.percentile_ms(0.95);
+    tell_steps(meter_, tokens(), *trend_, report_);
     gather_figures(trainer_, device_,
                    {.waited_s = loader_->waits().waited_s, .step_communication_share = times_->communication_share()}, report_);
     if (recipe_.data.skip_bad) report_.skipped_data = skipped_data();
@@ -306,7 +311,7 @@ class Run {
   BatchSizes batches_;
   int64_t traced_step_;  ///< counted from 1; 0: none
   EvaluationSets evaluation_;
-  StorageLocks locks_;  ///< of the folders, till the trainer's last save has ended
+  HeldFolders held_;  ///< till the trainer's last save has ended
   Trainer trainer_;
   RunSaver saver_;
   std::unique_ptr<Loader> loader_;
@@ -316,6 +321,7 @@ class Run {
   NoiseScale noise_;
   Stopwatch running_;
   std::unique_ptr<StepTimes> times_;
+  std::optional<LossTrend> trend_;
   double seconds_before_ = 0.0;  ///< of the run, in other processes
 };
 

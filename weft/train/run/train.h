@@ -18,6 +18,7 @@ struct TrainOptions {
   std::optional<int64_t> trace_step = {};  ///< counted from 1; without: the third, or the last of fewer
   /// The final weights, or their average where that is evaluated, as safetensors, written by rank 0; empty: not saved.
   std::string save_path = {};
+  std::function<void(int64_t steps_done)> on_progress = {};         ///< called on each rank as it begins, and after each step
   std::function<void(const StepReport&)> on_step = {};              ///< called on rank 0 after each step
   std::function<void(const EvaluationReport&)> on_evaluation = {};  ///< called on rank 0 after each evaluation
   std::function<void(const SaveReport&)> on_save = {};              ///< called on rank 0 once a checkpoint is whole
@@ -25,7 +26,8 @@ struct TrainOptions {
   /// Whether this rank was asked to save and end; asked after each step, on every rank, where save.folder is set. Given on all
   /// ranks or none. Empty: never.
   std::function<bool()> stop_asked = {};
-  RunBoard* board = nullptr;   ///< of the launcher that starts these ranks again; null: none
+  std::function<void()> stop_saved = {};  ///< called on every rank once that is saved: what is left to do takes a moment
+  RunBoard* board = nullptr;              ///< of the launcher that starts these ranks again; null: none
   bool resume_anyway = false;  ///< a checkpoint of another model, data, batch, optimizer or seed will do, as far as it fits
 };
 

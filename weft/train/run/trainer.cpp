@@ -52,6 +52,7 @@ Trainer::Trainer(const Mesh& mesh, Model model, const OptimizerOptions& optimize
   check_batch(options, axis.size() * (options.layout.master ? mesh.size("pp") : 1));
   check_layout(options.layout, options.reproducible_slots > 0);
   check_average(options.average);
+  check_optimizer(optimizer);
   check_parts(*state_->pending, options.layout);
   check_buffers(*state_->pending);
   check_tensors(*state_->pending);
@@ -97,15 +98,19 @@ StepResult Trainer::one_step(const Next& next) {
   s.enter_phase();
   s.updater->begin(s.steps_done, rate_at(s.options.learning_rate, s.options.rate_phases, s.steps_done));
   const at::Device device = s.options.communication.device;
+  const bool compares = !std::exchange(s.has_compared, true);
+  SampleCheck samples;
   const StepResult result = s.engine->step(s.steps_done, [&] {
     Batch batch = s.own_thread->as_caller(next);
     check_micro_batch(batch, s.options.micro_batch);
-    if (!std::exchange(s.has_compared, true)) {
-      for (const AxisSet axis : {kTensorAxis, kContextAxis})
-        check_same_batch(batch, s.groups.by_axes.along(axis), axis, device);
+    if (compares && !samples.has_seen()) {
+      samples.see(batch);
+      for (const AxisSet axis : {kTensorAxis, kContextAxis}) samples.compare(s.groups.by_axes.along(axis), axis, device);
     }
     return to_device(std::move(batch), device);
   });
+  // Stages load at times of their own, and those in the middle none.
+  if (compares) samples.compare(s.groups.by_axes.along(kPipelineAxis), kPipelineAxis, device);
   ++s.steps_done;
   return result;
 }
@@ -152,32 +157,6 @@ LoaderOptions Trainer::loader_options() const {
           .first_sample = s.samples_done(),
           .timeout_s = std::chrono::duration<double>(s.options.communication.timeout).count(),
           .pinned = s.options.communication.device.is_cuda()};
-}
-
-EvaluationResult Trainer::evaluate(EvaluationLoader& loader) {
-  const TrainerParts& s = *state_;
-  const EvaluationShare& share = loader.share();
-  if (share.shard != s.data_rank || share.num_shards != s.data_ranks) {
-    throw InputError(
-        fmt::format("trainer: the evaluation loader is for data-parallel rank {} of {}, this one is {} of {}; make it with the "
-                    "index and size of mesh.join({{\"dp\", \"shard\"}})",
-                    share.shard, share.num_shards, s.data_rank, s.data_ranks));
-  }
-  state_->check_caller();
-  return state_->attempt("an evaluation", [&] { return evaluate_all(loader); });
-}
-
-EvaluationResult Trainer::evaluate_all(EvaluationLoader& loader) {
-  TrainerParts& s = *state_;
-  const EvaluationShare& share = loader.share();
-  s.start();
-  loader.rewind();
-  const at::Device device = s.options.communication.device;
-  return s.engine->evaluate({share.first, share.count, loader.micro_batch(), s.steps_done}, [&] {
-    Batch batch;
-    loader.next(batch);
-    return to_device(std::move(batch), device);
-  });
 }
 
 void Trainer::trace(bool on) {

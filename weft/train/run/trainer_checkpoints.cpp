@@ -8,6 +8,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/stopwatch.h"
+#include "weft/base/storage_error.h"
 #include "weft/checkpoint/format/checkpoint_folder.h"
 #include "weft/checkpoint/safetensors_header.h"
 #include "weft/checkpoint/storage/board_storage.h"
@@ -179,11 +180,12 @@ void Trainer::fill(const std::string& path, const std::function<void()>& fill) {
   try {
     s.in_own_thread("loading " + path, fill);
   } catch (const std::exception& error) {
-    failure = error.what();
+    failure = told_error(error);
   }
   s.half_loaded = "it did not end on all ranks";
-  s.half_loaded = meeting->verdict(failure);
-  if (!s.half_loaded.empty()) throw InputError(s.half_loaded);
+  const std::string first = meeting->verdict(failure);
+  s.half_loaded = first.empty() ? "" : told_text(first);
+  if (!first.empty()) throw_told(first);
   s.attempt("gathering weights that were loaded", [&s] { s.engine->gather_whole(); });
 }
 

@@ -93,9 +93,10 @@ struct TrainerParts {
   int phase = 0;                                         ///< that the engine is in
   int64_t engine_shift = 0;                              ///< the shift that it knows of
   std::vector<uint64_t> parameters;                      ///< by block, when the trainer was made: their fingerprints
-  bool has_compared = false;                             ///< the first micro-batch, with those of ranks that share its samples
-  bool has_trained = false;                              ///< any parameter that is trained
-  bool average_stands_in = false;                        ///< for the weights: with_average()
+  bool has_compared = false;            ///< the first micro-batch of steps, with those of ranks that share its samples
+  bool has_compared_evaluated = false;  ///< the same of evaluations
+  bool has_trained = false;             ///< any parameter that is trained
+  bool average_stands_in = false;       ///< for the weights: with_average()
   std::unique_ptr<FlatModel> model;
   std::unique_ptr<StepUpdater> updater;
   std::unique_ptr<Engine> engine;

@@ -40,7 +40,8 @@ class BackgroundSave {
 
   /// Begins one; none is under way.
   void start(Job job);
-  /// Does one in this thread, before it returns; wait() tells of it as of others.
+  /// Writes one in this thread, before it returns; what comes after it has a thread all the same. wait() tells of it as of
+  /// others.
   void run_now(Job job);
   bool is_under_way() const { return under_way_; }  ///< or its outcome has not been taken
   bool is_done() const { return done_; }            ///< wait() would not wait
@@ -51,15 +52,15 @@ class BackgroundSave {
 
  private:
   void begin(Job job);
-  void run();
+  void write();
   void run_after();
 
   Job job_;
-  std::thread thread_;
   std::exception_ptr error_;
-  bool under_way_ = false;
   std::atomic<bool> done_ = false;
   Stopwatch begin_;
+  bool under_way_ = false;
+  std::thread thread_;
 };
 
 }  // namespace weft

@@ -41,17 +41,22 @@ std::string RankMeeting::take(const std::string& key, int rank) {
   return value;
 }
 
+/// The store may be served by a rank that stands still.
+bool RankMeeting::has(const std::string& key) {
+  return store_->has(key, Deadline(std::min(timeout_, stopped_))).value_or(false);
+}
+
 /// Waits till the key is there.
 void RankMeeting::look(const std::string& key, int rank) {
   const Deadline deadline = timeout_;
   Deadline of_stopped = stopped_;  // from when it was last seen to run
   auto pause = std::chrono::microseconds(200);
   for (int looks = 1;; ++looks) {
-    if (store_->has(key, deadline).value_or(false)) return;
+    if (has(key)) return;
     check();
     store_->throw_if_failed();
     const RankState state = looks % 10 == 0 ? store_->table()->read(rank).state : RankState::running;
-    const bool gone = (state == RankState::failed || state == RankState::ended) && !store_->has(key, deadline).value_or(false);
+    const bool gone = (state == RankState::failed || state == RankState::ended) && !has(key);
     if (gone) throw CommError(fmt::format("rank {} has ended, while rank {} waited for it, {}", rank, rank_, doing_));
     if (looks % 10 == 0 && state != RankState::stopped) of_stopped = Deadline(stopped_);
     if (of_stopped.passed()) {
@@ -69,20 +74,29 @@ void RankMeeting::look(const std::string& key, int rank) {
 
 void RankMeeting::check() {
   if (given_up_) throw Error(fmt::format("{}: given up, as the training has ended", doing_));
-  if (store_ && store_->has(kFailed, Deadline(timeout_)).value_or(false)) {
+  if (store_ && has(kFailed)) {
     throw CommError(store_->get(kFailed, Deadline(timeout_), doing_));
   }
 }
 
 /// The first one to tell is believed.
 void RankMeeting::fail(const std::string& why) {
-  if (store_ && !store_->has(kFailed, Deadline(timeout_)).value_or(false)) store_->set(kFailed, why, timeout_);
+  if (store_ && !has(kFailed)) store_->set(kFailed, why, timeout_);
 }
 
 std::string RankMeeting::of_rank_zero(const std::string& value) {
   if (rank_ > 0) return wait_for("value", 0);
   tell("value", value);
   return value;
+}
+
+/// Rank 0 serves the store, and may end because of what it told.
+void RankMeeting::wait_until_heard() {
+  try {
+    for (int rank = 1; rank < size_; ++rank) wait_for("heard", rank);
+  } catch (const Error&) {
+    // One that has ended needs to hear nothing.
+  }
 }
 
 std::string RankMeeting::verdict(const std::string& own) {
@@ -95,8 +109,11 @@ std::string RankMeeting::verdict(const std::string& own) {
       if (first.empty()) first = theirs;
     }
     tell("verdict", first);
+    if (!first.empty()) wait_until_heard();
   }
-  return wait_for("verdict", 0);
+  const std::string verdict = wait_for("verdict", 0);
+  if (rank_ > 0 && !verdict.empty()) tell("heard", "");
+  return verdict;
 }
 
 }  // namespace weft

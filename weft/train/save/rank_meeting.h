@@ -44,7 +44,9 @@ class RankMeeting {
   std::string verdict(const std::string& own);
 
  private:
+  bool has(const std::string& key);
   void look(const std::string& key, int rank);
+  void wait_until_heard();
 
   int rank_;
   int size_;

@@ -4,6 +4,8 @@
 
 #include <set>
 
+#include "weft/train/recipe/saved_recipe.h"
+
 namespace weft {
 
 namespace {
@@ -33,7 +35,7 @@ std::vector<std::string> recipe_changes(const std::map<std::string, std::string>
   for (const auto& [key, value] : now) {
     if (is_repeated(key) && before.count(key) == 0) lines.push_back(fmt::format("{} was not there, is {}", key, value));
   }
-  for (const auto& [key, value] : before) {
+  for (const auto& [key, value] : used_values(before)) {
     const auto found = now.find(key);
     if (is_repeated(key) && found == now.end()) lines.push_back(fmt::format("{} was {}, is not there", key, value));
     if (found == now.end() || found->second == value || may_change(key)) continue;

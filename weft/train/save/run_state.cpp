@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "weft/base/error.h"
+#include "weft/base/storage_error.h"
+#include "weft/train/save/recipe_changes.h"
 
 namespace weft {
 namespace {
@@ -119,8 +121,16 @@ RunState parse_run_state(const std::string& text, const std::string& where) {
     for (const RunJson& other : metrics.at("other_evaluations")) state.others.push_back(evaluation_of(other));
     return state;
   } catch (const nlohmann::json::exception& error) {
-    throw InputError(fmt::format("{}: its run state is not as weft writes it: {}", where, error.what()));
+    throw DamageError(fmt::format("{}: its run state is not as weft writes it: {}", where, error.what()));
   }
+}
+
+bool evaluations_compare(const RunState& before, const RunState& now, bool averaged) {
+  if (before.evaluation && before.evaluation->averaged != averaged) return false;
+  const auto there = before.data.find("evaluation"), here = now.data.find("evaluation");
+  if (there != before.data.end() && here != now.data.end() && there->second != here->second) return false;
+  const std::vector<std::string> changes = recipe_changes(before.recipe, now.recipe);
+  return std::none_of(changes.begin(), changes.end(), [](const std::string& c) { return c.starts_with("model."); });
 }
 
 std::optional<std::string> run_state_in(const std::map<std::string, std::string>& texts) {

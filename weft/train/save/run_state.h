@@ -26,8 +26,12 @@ struct RunState {
 
 /// As JSON.
 std::string run_state_text(const RunState& state);
-/// What such a text says. Throws InputError, beginning with `where`, for another one.
+/// What such a text says. Throws DamageError, beginning with `where`, for another one.
 RunState parse_run_state(const std::string& text, const std::string& where);
+
+/// Whether figures of evaluations of both may be compared: of one data set and one model, and of the average of the weights, or
+/// of the weights, in both. `averaged`: those of `now` are of the average.
+bool evaluations_compare(const RunState& before, const RunState& now, bool averaged);
 
 /// The run's entry of a checkpoint's index, CheckpointIndex::texts; none where no `weft train` saved it.
 std::optional<std::string> run_state_in(const std::map<std::string, std::string>& texts);

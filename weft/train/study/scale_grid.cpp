@@ -11,7 +11,10 @@
 #include "weft/base/nearest.h"
 #include "weft/base/printable.h"
 #include "weft/train/plan/make_plan.h"
+#include "weft/train/recipe/key_rules.h"
 #include "weft/train/recipe/read_recipe.h"
+#include "weft/train/recipe/recipe_keys.h"
+#include "weft/train/recipe/recipe_values.h"
 
 namespace weft {
 namespace {
@@ -27,6 +30,9 @@ std::vector<std::string> mesh_overrides(const std::map<std::string, int>& sizes,
   return overrides;
 }
 
+/// Rather than keys, or the recipe's own.
+bool is_named_layout(const std::string& layout) { return layout.find('=') == std::string::npos && layout != "recipe"; }
+
 std::vector<std::string> split_keys(const std::string& layout, int ranks) {
   std::vector<std::string> keys(1);
   for (const char c : layout) {
@@ -40,6 +46,18 @@ std::vector<std::string> split_keys(const std::string& layout, int ranks) {
     if (key.ends_with("=N")) key.replace(key.size() - 1, 1, fmt::to_string(ranks));
   }
   return keys;
+}
+
+/// Keys of the layout that the recipe's own reads and another does not, left out.
+std::vector<std::string> left_out_keys(Recipe recipe, const std::vector<std::string>& overrides) {
+  const std::vector<FileKey> keys = recipe_keys(recipe);
+  for (const std::string& override : overrides) read_override(override, keys);
+  const std::map<std::string, std::string> defaults = recipe_values(Recipe());
+  std::vector<std::string> left_out;
+  for (const std::string& key : unread_keys(recipe)) {
+    if (key.starts_with("layout.")) left_out.push_back(key + "=" + defaults.at(key));
+  }
+  return left_out;
 }
 
 /// What a measurement changes whatever its layout: few steps, at no rate that the recipe's warm-up would need more of them for.
@@ -68,9 +86,10 @@ std::string ScalePoint::name() const {
 std::vector<std::string> layout_overrides(const std::string& layout, int ranks) {
   if (layout.find('=') != std::string::npos) return split_keys(layout, ranks);
   if (layout == "recipe") return {};
-  if (layout == "zero1") return mesh_overrides({{"shard", ranks}}, "optimizer");
-  if (layout == "zero2") return mesh_overrides({{"shard", ranks}}, "gradients");
-  if (layout == "zero3" || layout == "shard") return mesh_overrides({{"shard", ranks}}, "parameters");
+  const bool shards = ranks > 1;
+  if (layout == "zero1") return mesh_overrides({{"shard", ranks}}, shards ? "optimizer" : "none");
+  if (layout == "zero2") return mesh_overrides({{"shard", ranks}}, shards ? "gradients" : "none");
+  if (layout == "zero3" || layout == "shard") return mesh_overrides({{"shard", ranks}}, shards ? "parameters" : "none");
   if (layout == "master" || layout == "naive") return mesh_overrides({{"pp", ranks}}, "none", layout);
   for (const char* axis : {"dp", "pp", "cp", "tp"}) {
     if (layout == axis) return mesh_overrides({{axis, ranks}});
@@ -79,6 +98,22 @@ std::vector<std::string> layout_overrides(const std::string& layout, int ranks) 
                                           "pp",     "cp", "tp",    "master", "naive"};
   throw InputError(fmt::format("unknown layout '{}'; did you mean '{}'? Or keys, as layout.tp=2+layout.recompute=blocks",
                                shortened(layout), nearest(layout, names)));
+}
+
+std::vector<std::vector<size_t>> different_runs(const std::vector<ScalePoint>& points) {
+  std::vector<std::vector<size_t>> runs;
+  for (size_t i = 0; i < points.size(); ++i) {
+    if (!points[i].refusal.empty()) continue;
+    const auto same = std::find_if(runs.begin(), runs.end(), [&](const std::vector<size_t>& run) {
+      return points[run.front()].ranks == points[i].ranks && points[run.front()].overrides == points[i].overrides;
+    });
+    if (same == runs.end()) {
+      runs.push_back({i});
+    } else {
+      same->push_back(i);
+    }
+  }
+  return runs;
 }
 
 std::vector<ScalePoint> scale_points(const std::string& recipe_path, const std::vector<std::string>& own_overrides,
@@ -100,6 +135,10 @@ std::vector<ScalePoint> scale_points(const std::string& recipe_path, const std::
         point.overrides = common_overrides(point.batch, grid.steps);
         const std::vector<std::string> chosen = layout_overrides(layout, point.ranks);
         point.overrides.insert(point.overrides.end(), chosen.begin(), chosen.end());
+        if (is_named_layout(layout)) {
+          const std::vector<std::string> left_out = left_out_keys(recipe, point.overrides);
+          point.overrides.insert(point.overrides.end(), left_out.begin(), left_out.end());
+        }
         std::vector<std::string> all = own_overrides;
         all.insert(all.end(), point.overrides.begin(), point.overrides.end());
         try {

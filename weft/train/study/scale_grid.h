@@ -23,7 +23,8 @@ struct ScaleGrid {
   std::vector<int64_t> ranks = {};        ///< numbers of ranks
   std::vector<std::string> layouts = {};  ///< as layout_overrides() takes them; empty: "recipe"
   std::vector<ScaleMode> modes = {};      ///< in this order
-  int64_t steps = 30;                     ///< of each point; rates are over all but the first two
+  int64_t steps = 30;                     ///< of each run; times are of all but the first two
+  int64_t repeats = 3;                    ///< runs of each point
 };
 
 /// One measurement.
@@ -39,9 +40,12 @@ struct ScalePoint {
   std::string name() const;
 };
 
+/// The points of each different run, by their places: those of equal ranks and overrides are one, as one rank in any layout is.
+std::vector<std::vector<size_t>> different_runs(const std::vector<ScalePoint>& points);
+
 /// The overrides of a layout by its name: "recipe" (none), "dp", "zero1", "zero2", "zero3" or "shard", "pp", "cp", "tp",
-/// "master", "naive", each over all ranks; or keys of the recipe, "layout.tp=2+layout.recompute=blocks", where a value N stands
-/// for the number of ranks. Throws InputError for another one.
+/// "master", "naive", each over all ranks, one of which has nothing to divide; or keys of the recipe,
+/// "layout.tp=2+layout.recompute=blocks", where a value N stands for the number of ranks. Throws InputError for another one.
 std::vector<std::string> layout_overrides(const std::string& layout, int ranks);
 
 /// The points, by mode, then layout, then ranks. The recipe's batch is that of the smallest number of ranks. Points that the

@@ -1,0 +1,123 @@
+// weft evaluate: the figures that the training told, of checkpoints and weights, on any number of ranks, and what it refuses.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/training.h"
+
+namespace weft::evaluate_test {
+namespace {
+
+constexpr const char* kRecipe = R"(
+model = { name = "gpt", layers = 2, heads = 2, width = 16, context = 16, dropout = 0.1 }
+data = { name = "text" }
+batch = { global = 8, micro = 2 }
+optimizer = { name = "adamw", lr = 3e-3, clip = 1.0, ema = 0.5 }
+run = { steps = 4, threads = 1, seed = 3, reproducible_slots = 4, evaluate = "both" }
+)";
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+class WeftEvaluate : public TrainingTest {
+ protected:
+  WeftEvaluate() : TrainingTest(kRecipe) {}
+
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+
+  /// The summary of a training of the recipe on two ranks, which saves its state in `saves` and its average in
+  /// weights.safetensors.
+  nlohmann::json trained(const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> all = train({"-n", "2", "--set", "save.folder=" + path("saves"), "--save",
+                                          path("weights.safetensors"), "--summary", path("trained.json")});
+    all.insert(all.end(), more.begin(), more.end());
+    const CommandResult result = run_weft(all);
+    EXPECT_EQ(result.status, 0) << result.err;
+    return nlohmann::json::parse(read_text(folder_ / "trained.json"));
+  }
+
+  /// What `weft evaluate --json` says; null, and a failure, where it fails.
+  static nlohmann::json evaluated(std::vector<std::string> more) {
+    more.insert(more.begin(), "evaluate");
+    more.emplace_back("--json");
+    const CommandResult result = run_weft(more);
+    EXPECT_EQ(result.status, 0) << result.err;
+    return result.status == 0 ? nlohmann::json::parse(result.out) : nlohmann::json();
+  }
+};
+
+TEST_F(WeftEvaluate, TellsWhatTheTrainingToldOnAnyNumberOfRanks) {
+  const nlohmann::json told = trained();
+  ASSERT_TRUE(told.at("evaluation").at("averaged"));
+  for (const char* ranks : {"1", "2", "3"}) {
+    const nlohmann::json json = evaluated({path("saves"), "-n", ranks});
+    EXPECT_EQ(json.at("evaluation"), told.at("evaluation")) << ranks;
+    EXPECT_EQ(json.at("other_evaluations"), told.at("other_evaluations")) << ranks;
+    EXPECT_EQ(json.at("steps_done"), 4);
+    EXPECT_EQ(json.at("parameters"), told.at("parameters"));
+    EXPECT_TRUE(contains(json.at("weights"), "saves/step-00000004"));
+    EXPECT_TRUE(json.at("recipe").is_null());
+  }
+}
+
+TEST_F(WeftEvaluate, HasTheLinesOfATraining) {
+  const nlohmann::json told = trained({"--set", "run.evaluate=weights"});
+  const CommandResult result = run_weft({"evaluate", path("saves/step-00000004"), "-n", "2", "--summary",
+                                         path("evaluated.json"), "--set", "run.evaluate=weights"});
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_EQ(result.err, "");
+  EXPECT_TRUE(contains(result.out, "saves/step-00000004: gpt by its own recipe, 2 ranks\n")) << result.out;
+  EXPECT_TRUE(contains(result.out, "evaluation after step 4: loss ")) << result.out;
+  EXPECT_TRUE(contains(result.out, "  perplexity ")) << result.out;
+  const nlohmann::json summary = nlohmann::json::parse(read_text(folder_ / "evaluated.json"));
+  EXPECT_EQ(summary.at("evaluation"), told.at("evaluation"));
+  EXPECT_EQ(summary.at("world"), 2);
+  EXPECT_EQ(summary.at("skipped_data"), told.at("skipped_data"));
+}
+
+TEST_F(WeftEvaluate, OfWeightsTakesARecipe) {
+  const nlohmann::json told = trained();
+  const std::string data = "data.path=" + path("text");
+  const nlohmann::json json = evaluated({path("weights.safetensors"), path("r.toml"), "--set", data});
+  EXPECT_EQ(json.at("evaluation").at("loss"), told.at("evaluation").at("loss")) << "the average was saved";
+  EXPECT_TRUE(json.at("steps_done").is_null());
+  EXPECT_EQ(json.at("recipe"), path("r.toml"));
+  const CommandResult lines = run_weft({"evaluate", path("weights.safetensors"), path("r.toml"), "--set", data});
+  EXPECT_TRUE(contains(lines.out, "\nevaluation: loss ")) << lines.out;
+  // A checkpoint by another recipe, and further sets.
+  std::ofstream(folder_ / "other.toml") << kRecipe << "[[evaluation]]\nname = \"again\"\npath = \"" << path("text") << "\"\n";
+  const nlohmann::json other = evaluated({path("saves"), path("other.toml"), "--set", data, "--set", "optimizer.name=sgd",
+                                          "--set", "optimizer.ema=0", "--set", "run.evaluate=ema"});
+  EXPECT_EQ(other.at("evaluation"), told.at("evaluation")) << "whatever its optimizer is";
+  EXPECT_TRUE(other.at("other_evaluations").contains("again"));
+}
+
+TEST_F(WeftEvaluate, TakesTheRunsLayoutWhereItFits) {
+  const nlohmann::json told = trained({"--set", "layout.tp=2"});
+  const auto loss = [](const nlohmann::json& json) { return json.at("evaluation").at("loss").get<double>(); };
+  EXPECT_EQ(loss(evaluated({path("saves"), "-n", "2"})), loss(told)) << "split as it was";
+  const CommandResult one = run_weft({"evaluate", path("saves")});
+  EXPECT_TRUE(contains(one.out, "the run's mesh is none of 1 rank: evaluated on replicas")) << one.out << one.err;
+  EXPECT_NEAR(loss(evaluated({path("saves"), "-n", "2", "--set", "layout.tp=1", "--set", "layout.pp=2"})), loss(told), 1e-4);
+  EXPECT_NEAR(loss(evaluated({path("saves"), "-n", "2", "--set", "layout.tp=1", "--set", "layout.shard_level=parameters"})),
+              loss(told), 1e-4);
+  const CommandResult misfit = run_weft({"evaluate", path("saves"), "--set", "layout.pp=2"});
+  EXPECT_EQ(misfit.status, 1);
+  EXPECT_TRUE(contains(misfit.err, "does not divide the 1 ranks (-n)")) << misfit.err;
+}
+
+TEST_F(WeftEvaluate, SaysInOneLineWhatIsMissing) {
+  trained();
+  const auto refused = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), "evaluate");
+    const CommandResult result = run_weft(arguments);
+    EXPECT_EQ(result.status, 1) << result.out;
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+    return result.err;
+  };
+  EXPECT_TRUE(contains(refused({path("weights.safetensors")}), "weights hold no recipe; name one: weft evaluate "));
+  EXPECT_TRUE(contains(refused({path("nothing")}), path("nothing")));
+  EXPECT_TRUE(contains(refused({path("saves"), "--set", "data.path=" + path("gone"), "-n", "2"}), path("gone")));
+  EXPECT_TRUE(contains(refused({path("saves"), "--set", "model.layers=3"}), "model.layers is 2 there, 3 here"));
+}
+
+}  // namespace
+}  // namespace weft::evaluate_test

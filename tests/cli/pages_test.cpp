@@ -1,0 +1,86 @@
+// What is made of the commands' tables: completion in a shell, manual pages, and help that fits a terminal; and the recipes and
+// hardware files that come with weft, by their names.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/cli/command.h"
+
+namespace weft::pages_test {
+namespace {
+
+TEST(WeftCompletion, OffersCommandsOptionsRecipesAndTheirKeys) {
+  const std::pair<std::string, std::string> cases[] = {
+      {"weft tr", "train"},
+      {"weft checkpoint sh", "show"},
+      {"weft train g", "gpt"},
+      {"weft train gpt --resume-a", "--resume-anyway"},
+      {"weft train gpt --set run.see", "run.seed="},
+      {"weft simulate gpt --hardware h100", "h100_node"},
+      {"weft train gpt --summary g", ""},  // a file's name, which bash completes by itself
+      {"weft run -n 2 -- ./program --re", ""},
+      {"weft k8s gpt --gp", "--gpus"},
+      {"weft ag", ""},  // not for people
+  };
+  std::string script = "source <(" WEFT_COMMAND " completion bash)\n", expected;
+  for (const auto& [words, offered] : cases) {
+    script += "COMP_WORDS=(" + words + ") COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _weft_words; echo \"" + words +
+              ": ${COMPREPLY[*]}\"\n";
+    expected += words + ": " + offered + "\n";
+  }
+  EXPECT_EQ(run_weft({"run", "-n", "1", "--", "/bin/bash", "-c", script}).out, expected);
+  const CommandResult zsh = run_weft({"completion", "zsh"});
+  EXPECT_TRUE(zsh.out.starts_with("#compdef weft\n")) << zsh.out;
+  EXPECT_EQ(run_weft({"completion", "csh"}).status, 2);
+}
+
+TEST(WeftMan, WritesAPageForEachCommand) {
+  const TemporaryFolder folder;
+  const CommandResult result = run_weft({"man", (folder / "pages").string()});
+  EXPECT_EQ(result.status, 0) << result.err;
+  const std::string all = read_text(folder / "pages" / "weft.1"), train = read_text(folder / "pages" / "weft-train.1");
+  EXPECT_NE(all.find("\n.TP\n.B train\nTrain the model that a recipe names\n"), std::string::npos) << all;
+  EXPECT_EQ(all.find("\n.B agent\n"), std::string::npos) << all;
+  for (const char* part :
+       {".TH WEFT\\-TRAIN 1 ", ".SH NAME\nweft\\-train \\- Train the model that a recipe names\n.SH SYNOPSIS\n",
+        "\n.B \\-n, \\-\\-ranks TEXT\n", ".SS Several hosts\n", "\n(the variable WEFT_NODES stands for it)\n",
+        "\n  weft train recipes/fashion_mnist.toml \\-n 2\n"}) {
+    EXPECT_NE(train.find(part), std::string::npos) << part << train;
+  }
+  EXPECT_NE(read_text(folder / "pages" / "weft-checkpoint-list.1").find("\n.BR weft\\-checkpoint (1)\n"), std::string::npos);
+}
+
+TEST(WeftHelp, FitsAnEightyColumnTerminal) {
+  for (const char* command : {"", "train", "scale", "study", "slurm", "k8s"}) {
+    const std::vector<std::string> asked =
+        *command == '\0' ? std::vector<std::string>{"--help"} : std::vector<std::string>{command, "--help"};
+    const CommandResult result = run_weft(asked);
+    EXPECT_EQ(result.status, 0) << command;
+    EXPECT_FALSE(result.out.empty()) << command;
+    std::istringstream help(result.out);
+    for (std::string line; std::getline(help, line);) EXPECT_LE(line.size(), 80U) << command << ": " << line;
+  }
+}
+
+TEST(ShippedRecipes, GoByTheirNames) {
+  const TemporaryFolder folder;
+  const CommandOptions elsewhere{.prepare = [&] { std::filesystem::current_path(folder.path()); }};
+  const CommandResult by_name = run_weft({"memory", "gpt", "-n", "2"}, elsewhere);
+  EXPECT_EQ(by_name.status, 0) << by_name.err;
+  EXPECT_NE(by_name.out.find("recipes/gpt.toml"), std::string::npos) << by_name.out;
+  const CommandResult hardware = run_weft({"simulate", "gpt", "--hardware", "h100_node"}, elsewhere);
+  EXPECT_EQ(hardware.status, 0) << hardware.err;
+  const CommandResult wrong = run_weft({"train", "gtp"}, elsewhere);
+  EXPECT_EQ(wrong.status, 1);
+  EXPECT_NE(
+      wrong.err.find("'gtp' is no file here, and none of the recipes that come with weft; did you mean 'gpt'? There are "),
+      std::string::npos)
+      << wrong.err;
+  EXPECT_NE(run_weft({"train", "gtp.toml"}, elsewhere).err.find("cannot read the recipe 'gtp.toml'"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace weft::pages_test

@@ -1,0 +1,85 @@
+#!/usr/bin/env bash
+# tests/install/installed_test.sh BUILD CMAKE_OPTION...: an install as others meet it. What `cmake --install BUILD` wrote is moved to a
+# folder that everybody can read; from there, with weft's cache folder out of sight and (when started by root) as `nobody`, the command
+# trains on 2 ranks, and a program that find_package(weft) built runs.
+set -euo pipefail
+source=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+build=$(cd "${1:?usage: installed_test.sh BUILD CMAKE_OPTION...}" && pwd)
+shift
+cache=${XDG_CACHE_HOME:-${HOME:-/nonexistent}/.cache}/weft
+prefix=$build/tests/install/prefix # moved back at the end, so that the next installation copies what has changed
+moved=/var/tmp/weft-install-test-$(id -u)
+
+fail() {
+  echo "installed weft: $*" >&2
+  exit 1
+}
+
+# quietly WHAT COMMAND...: its output only when it fails; kept in $moved/log.
+quietly() {
+  "${@:2}" >"$moved/log" 2>&1 </dev/null || fail "could not: $1"$'\n'"$(tail -n 30 "$moved/log")"
+}
+
+exec 9>"$moved.lock" # always the same folder, for the compiler cache: so one test at a time
+flock 9
+clean_up() {
+  [[ ! -e $moved/weft ]] || mv "$moved/weft" "$prefix"
+  rm -rf "$moved"
+}
+trap clean_up EXIT
+trap 'exit 130' INT TERM
+rm -rf "$moved"
+umask 022
+mkdir -p "$moved/home"
+chmod 755 "$moved"
+quietly "install" cmake --install "$build" --prefix "$prefix"
+mv "$prefix" "$moved/weft"
+
+# --- what a user builds: by this user, for the compiler cache; with nothing else of weft's to be found -----------------------
+
+ln -s "$moved/weft/lib/weft" "$moved/own"
+options=("$@")
+configure() { # PROJECT BUILD CMAKE_OPTION...
+  env -u LIBTORCH_ROOT -u ARROW_ROOT -u XDG_CACHE_HOME HOME="$moved/home" \
+    cmake -S "$1" -B "$2" -DCMAKE_PREFIX_PATH="$moved/weft" "${options[@]}" "${@:3}"
+}
+quietly "configure with LIBTORCH_ROOT" configure "$source/find_package" "$moved/build" -DLIBTORCH_ROOT="$moved/own"
+grep -rqF "$moved/own/lib/libtorch_cpu.so" "$moved/build" || fail "find_package(weft) does not take LibTorch from LIBTORCH_ROOT"
+quietly "configure with find_package(weft)" configure "$source/find_package" "$moved/build" -ULIBTORCH_ROOT
+quietly "build with it" cmake --build "$moved/build"
+quietly "configure the project of docs/library.md" configure "$source/../../examples/unet" "$moved/unet"
+quietly "build it" cmake --build "$moved/unet"
+
+# --- as another user ---------------------------------------------------------------------------------------------------------
+
+as_nobody=()
+[[ $(id -u) != 0 ]] || as_nobody=(setpriv --reuid nobody --regid nogroup --clear-groups)
+hidden=()
+! unshare --mount true 2>/dev/null || hidden=(unshare --mount)
+elsewhere() { # COMMAND...
+  env -i PATH=/usr/bin:/bin HOME="$moved/home" LANG=C.UTF-8 OMP_NUM_THREADS=1 "${hidden[@]}" bash -c '
+    [[ -z $2 || ! -e $1 ]] || mount -t tmpfs none "$1" || exit
+    cd "$3" && exec "${@:4}"' - "$cache" "${hidden[*]}" "$moved/home" "${as_nobody[@]}" "$@"
+}
+[[ -z ${as_nobody[*]} ]] || chown nobody "$moved/home"
+
+for file in "$moved/weft/bin/weft" "$moved/build/program"; do
+  quietly "ask for the libraries of $file" elsewhere ldd "$file"
+  ! grep -e 'not found' -e "$cache" -e "$build" "$moved/log" || fail "$file needs what is not installed"
+  grep -q "=> $moved/weft/.*lib/weft/lib/libtorch_cpu.so" "$moved/log" || fail "$file does not take the LibTorch that was installed with it"
+done
+quietly "run the program" elsewhere "$moved/build/program"
+grep -q 'sum 3' "$moved/log" || fail "the program prints"$'\n'"$(<"$moved/log")"
+quietly "run the U-Net" elsewhere "$moved/unet/unet"
+grep -q 'step 60: loss' "$moved/log" || fail "the U-Net prints"$'\n'"$(<"$moved/log")"
+for line in {1..2000}; do echo "line $line of a text to learn from"; done >"$moved/home/text"
+chmod 644 "$moved/home/text"
+for page in man/man1/weft-train.1 man/man1/weft-checkpoint-list.1 bash-completion/completions/weft zsh/site-functions/_weft; do
+  [[ -s $moved/weft/share/$page ]] || fail "no share/$page"
+done
+quietly "train on 2 ranks" elsewhere "$moved/weft/bin/weft" train gpt -n 2 --set data.path=text \
+  --set model.layers=1 --set model.width=48 --set run.steps=3 --set optimizer.warmup=1
+grep -qE '^step +3/3 +loss [0-9]' "$moved/log" || fail "no loss of step 3 in"$'\n'"$(<"$moved/log")"
+if grep -lr -F -e "$build" -e "$cache" "$moved/weft/bin" "$moved/weft/lib/cmake" "$moved/weft"/lib/*.a >"$moved/log"; then
+  fail "folders of this machine are named in"$'\n'"$(<"$moved/log")"
+fi

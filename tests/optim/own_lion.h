@@ -1,0 +1,44 @@
+// OwnLion: weft's Lion as a user would write it, which must have its bits.
+#pragma once
+
+#include <ATen/ops/mul.h>
+#include <fmt/core.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "weft/optim/element_wise_update.h"
+#include "weft/optim/optimizer_options.h"
+
+namespace weft::test {
+
+class OwnLion : public ElementWiseUpdate {
+ public:
+  OwnLion(double beta1, double beta2, std::string state = "mean") : beta1_(beta1), beta2_(beta2), state_(std::move(state)) {}
+
+  std::string name() const override { return "own lion"; }
+  std::string numbers() const override { return fmt::format("betas {} and {}", beta1_, beta2_); }
+  std::vector<std::string> state_names() const override { return {state_}; }
+
+  void update(const ElementPiece& piece) const override {
+    const at::Tensor& mean = piece.state[0];
+    if (piece.weight_decay != 0.0) piece.weights.mul_(1.0 - piece.lr * piece.weight_decay);
+    at::Tensor towards = at::mul(mean, beta1_);
+    towards.add_(piece.gradients, 1.0 - beta1_).sign_();
+    piece.weights.sub_(towards, piece.lr);
+    mean.mul_(beta2_).add_(piece.gradients, 1.0 - beta2_);
+  }
+
+ private:
+  double beta1_, beta2_;
+  std::string state_;
+};
+
+/// Lion{.lr = lr, .weight_decay = weight_decay} by it.
+inline CustomOptimizer own_lion(double weight_decay = 0.0, double lr = 1e-4) {
+  return {.lr = lr, .weight_decay = weight_decay, .update = std::make_shared<OwnLion>(0.9, 0.99)};
+}
+
+}  // namespace weft::test

@@ -1,0 +1,23 @@
+// number_range: a check of options, as CLI::Range, which takes what is not a number for within.
+#pragma once
+
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <string>
+
+namespace weft {
+
+inline CLI::Validator number_range(double least, double most) {
+  return CLI::Validator(CLI::Range(least, most)) & CLI::Validator(
+                                                       [](const std::string& text) -> std::string {
+                                                         double value = 0.0;
+                                                         if (!CLI::detail::lexical_cast(text, value) || !std::isnan(value))
+                                                           return {};
+                                                         return fmt::format("Value {} is not a number", text);
+                                                       },
+                                                       "");
+}
+
+}  // namespace weft

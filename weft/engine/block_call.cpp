@@ -1,0 +1,114 @@
+#include "weft/engine/block_call.h"
+
+#include <c10/util/Exception.h>
+#include <fmt/core.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weft/base/error.h"
+#include "weft/engine/keyed_calls.h"
+#include "weft/engine/unchanged.h"
+#include "weft/engine/undeclared.h"
+#include "weft/nn/graph.h"
+#include "weft/nn/tensor_checks.h"
+
+namespace weft {
+
+namespace {
+
+std::string in_forward(const std::string& block, std::string_view what) {
+  return fmt::format("the forward of block '{}': {}", block, what);
+}
+
+/// "Float [8, 4], Long [8]"
+std::string text_of(const Tensors& tensors) {
+  std::string text;
+  for (const at::Tensor& tensor : tensors) text += (text.empty() ? "" : ", ") + type_and_shape(tensor);
+  return text;
+}
+
+InputError undeclared(const std::string& block, std::string_view what) {
+  return InputError(
+      fmt::format("model: the forward of block '{}' reads a parameter that its parameters() lack ({}); tell of it there, as by "
+                  "LAYER.describe(specs, NAME), or keep a constant without requires_grad in buffers()",
+                  block, what));
+}
+
+}  // namespace
+
+BlockCalls::BlockCalls(FlatModel& model) : model_(model), looked_at_(static_cast<size_t>(model.num_blocks())) {}
+
+/// What the block throws, with the block's name and its inputs.
+Tensors BlockCalls::named_forward(int block, const Tensors& inputs, const Context& context) {
+  const std::string& name = model_.model().blocks[block].name;
+  Tensors outputs;
+  try {
+    keyed_call(model_, block, context, "", [&] { outputs = without_gaps(model_.block(block).forward(inputs, context)); });
+  } catch (const c10::OutOfMemoryError&) {
+    throw;
+  } catch (const InputError& error) {
+    const std::string_view text = error.what();
+    if (text.find(fmt::format("block '{}'", name)) != std::string_view::npos) throw;
+    throw InputError(in_forward(name, text));
+  } catch (const c10::Error& error) {
+    const std::string text = fmt::format("{} (inputs: {})", error.what_without_backtrace(), text_of(inputs));
+    if (text.find("more than 1 value per channel") == std::string::npos) throw Error(in_forward(name, text));
+    throw InputError(in_forward(name, text + "; make micro-batches larger (batch.micro)"));
+  }
+  return outputs;
+}
+
+Tensors BlockCalls::first_forward(int block, const Tensors& inputs, const Context& context) {
+  const std::string& name = model_.model().blocks[block].name;
+  const UndeclaredReads reads(model_, inputs);
+  Tensors outputs;
+  try {
+    outputs = named_forward(block, inputs, context);
+  } catch (const Error& error) {
+    if (!reads.first().empty()) throw undeclared(name, reads.first());
+    // Parameters that no block tells of are left on the meta device, as TensorChecks says of them.
+    std::string_view text = error.what();
+    if (model_.options().device.is_meta() || text.find(" on meta") == std::string_view::npos) throw;
+    if (const std::string where = in_forward(name, ""); text.starts_with(where)) text.remove_prefix(where.size());
+    throw undeclared(name, text);
+  }
+  if (!reads.first().empty()) throw undeclared(name, reads.first());
+  looked_at_[static_cast<size_t>(block)] = true;
+  return outputs;
+}
+
+/// Inputs may be computed with once more, or lie in a batch of the user's. Autograd sees that they are changed itself only
+/// where one takes a gradient.
+Tensors BlockCalls::forward(int block, const Tensors& inputs, const Context& context) {
+  const UnchangedState state(model_, block);
+  std::vector<uint32_t> before;
+  for (const at::Tensor& input : inputs) before.push_back(version_of(input));
+  const bool looked_at = looked_at_[static_cast<size_t>(block)];
+  Tensors outputs = looked_at ? named_forward(block, inputs, context) : first_forward(block, inputs, context);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (version_of(inputs[i]) == before[i]) continue;
+    throw InputError(fmt::format("model: the forward of block '{}' changed its input {} in place; make a new tensor instead",
+                                 model_.model().blocks[block].name, i));
+  }
+  state.check();
+  return outputs;
+}
+
+LossValue BlockCalls::loss(const Loss& loss, const Tensors& outputs, const at::Tensor& target, const Context& context,
+                           const Context& keyed) const {
+  LossValue value;
+  try {
+    keyed_loss_call(model_, keyed, "", [&] { value = loss(outputs, target, context); });
+  } catch (const c10::OutOfMemoryError&) {
+    throw;
+  } catch (const c10::Error& error) {
+    throw InputError(fmt::format("loss: {} (outputs: {}; target: {})", error.what_without_backtrace(), text_of(outputs),
+                                 type_and_shape(target)));
+  }
+  return value;
+}
+
+}  // namespace weft

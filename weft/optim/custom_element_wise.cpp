@@ -1,0 +1,81 @@
+// The optimizer of an update that is the user's, once a trial has shown that it is element by element.
+#include <ATen/ops/arange.h>
+#include <c10/core/GradMode.h>
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "weft/base/error.h"
+#include "weft/base/math.h"
+#include "weft/optim/element_wise_update.h"
+#include "weft/optim/piece_optimizer.h"
+
+namespace weft {
+
+namespace {
+
+/// Elements by which an update is tried, made by their places: some gradients are below zero, and all weights differ.
+ElementPiece trial(int64_t first, int64_t count, size_t states) {
+  const at::Tensor places = at::arange(first, first + count, at::kFloat);
+  ElementPiece piece{.weights = places.mul(0.01).add(0.1),
+                     .gradients = places.mul(0.37).sin(),
+                     .state = {},
+                     .lr = 0.125,
+                     .weight_decay = 0.0625,
+                     .number = 2};
+  for (size_t i = 0; i < states; ++i) piece.state.push_back(places.mul(0.003).add(0.5 + static_cast<double>(i)));
+  return piece;
+}
+
+bool same_values(const at::Tensor& whole, int64_t begin, const at::Tensor& part) {
+  const auto bytes = static_cast<size_t>(part.nbytes());
+  return whole.is_contiguous() && part.is_contiguous() && whole.scalar_type() == at::kFloat &&
+         std::memcmp(whole.const_data_ptr<float>() + begin, part.const_data_ptr<float>(), bytes) == 0;
+}
+
+/// Elements that a shard begins at must come out as they do within a larger piece.
+void check_element_wise(const ElementWiseUpdate& update) {
+  const c10::NoGradGuard no_grad;
+  constexpr int64_t kCount = 2 * kAlignElements;
+  const size_t states = update.state_names().size();
+  const ElementPiece whole = trial(0, kCount, states);
+  update.update(whole);
+  for (int64_t begin = 0; begin < kCount; begin += kAlignElements) {
+    const ElementPiece part = trial(begin, kAlignElements, states);
+    update.update(part);
+    bool same = same_values(whole.weights, begin, part.weights);
+    for (size_t i = 0; i < states; ++i) same = same && same_values(whole.state[i], begin, part.state[i]);
+    if (same) continue;
+    throw InputError(fmt::format(
+        "optimizer {}: {} elements become others when they are updated by themselves than as a part of {}; an update must be "
+        "element by element, and the same each time",
+        update.name(), kAlignElements, kCount));
+  }
+}
+
+class CustomElementWise : public PieceOptimizer<CustomOptimizer> {
+ public:
+  using PieceOptimizer::PieceOptimizer;
+
+  void update(int block, const UpdateStep& step) override {
+    c10::NoGradGuard no_grad;
+    pieces_.update(block, [&](UpdatePiece& p) {
+      prepare_gradients(p, step.divisor, 0.0);
+      options_.update->update({.weights = p.weights,
+                               .gradients = p.gradients,
+                               .state = p.state,
+                               .lr = rate_of(p, step),
+                               .weight_decay = decay_of(p),
+                               .number = p.number});
+    });
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Optimizer> make_of(FlatModel& model, const CustomOptimizer& options, const ParameterRules& rules) {
+  check_element_wise(*options.update);
+  return std::make_unique<CustomElementWise>(model, options, rules);
+}
+
+}  // namespace weft
