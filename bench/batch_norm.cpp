@@ -5,7 +5,7 @@
 // Each rank writes its first round's tensors to FOLDER/RANK-NAME.f32, plain float32: x, dy (made), y, dx, weight and bias
 // (gradients), mean and var (running). bench/vision compares them with BatchNorm over all samples on one device, and the time
 // with PyTorch's.
-#include "weft/nn/batch_norm.h"
+#include "weft/nn/images/batch_norm.h"
 
 #include <ATen/Parallel.h>
 #include <ATen/ops/full.h>
@@ -25,8 +25,8 @@
 #include "weft/base/error.h"
 #include "weft/base/stopwatch.h"
 #include "weft/comm/mesh.h"
-#include "weft/nn/channels_last.h"
-#include "weft/train/run/process_memory.h"
+#include "weft/nn/images/channels_last.h"
+#include "weft/train/process/process_memory.h"
 
 namespace {
 

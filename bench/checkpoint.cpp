@@ -20,7 +20,7 @@
 #include "weft/base/stopwatch.h"
 #include "weft/comm/mesh.h"
 #include "weft/models/gpt.h"
-#include "weft/train/run/trainer.h"
+#include "weft/train/trainer/trainer.h"
 
 namespace {
 

@@ -31,7 +31,7 @@
 #include "bench/timed_calls.h"
 #include "weft/base/loopback.h"
 #include "weft/base/token.h"
-#include "weft/comm/store/runs.h"
+#include "weft/comm/store/equal_runs.h"
 #include "weft/comm/store/store_server.h"
 
 namespace {

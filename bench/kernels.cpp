@@ -30,13 +30,13 @@
 
 #include "weft/base/median.h"
 #include "weft/base/stopwatch.h"
-#include "weft/nn/attention_piece.h"
-#include "weft/nn/class_loss.h"
-#include "weft/nn/gelu.h"
-#include "weft/nn/norms.h"
-#include "weft/nn/rotary.h"
-#include "weft/nn/swiglu.h"
-#include "weft/train/run/process_memory.h"
+#include "weft/nn/attention/partial.h"
+#include "weft/nn/functional/gelu.h"
+#include "weft/nn/functional/norms.h"
+#include "weft/nn/functional/rotary.h"
+#include "weft/nn/functional/swiglu.h"
+#include "weft/nn/loss/class_loss.h"
+#include "weft/train/process/process_memory.h"
 
 namespace {
 

@@ -17,7 +17,7 @@
 #include "weft/base/stopwatch.h"
 #include "weft/data/images/image_folder.h"
 #include "weft/data/images/image_set.h"
-#include "weft/train/run/process_memory.h"
+#include "weft/train/process/process_memory.h"
 
 namespace {
 

@@ -1,8 +1,8 @@
-// How fast are the three matrix products of a linear layer: LibTorch's own (MKL on x86) and weft's (nn/matmul.h)? In float32,
-// one thread, for the layers of a GPT at the sizes of bench/peers. GFLOP/s as JSON; `onednn` tells where weft's goes.
+// How fast are the three matrix products of a linear layer: LibTorch's own (MKL on x86) and weft's (nn/functional/matmul.h)? In
+// float32, one thread, for the layers of a GPT at the sizes of bench/peers. GFLOP/s as JSON; `onednn` tells where weft's goes.
 //
 // The two take turns within one run; each figure is the median of its turns.
-#include "weft/nn/matmul.h"
+#include "weft/nn/functional/matmul.h"
 
 #include <ATen/Parallel.h>
 #include <ATen/ops/addmm.h>

@@ -6,8 +6,8 @@
 
 #include <iostream>
 
-#include "weft/nn/module_block.h"
-#include "weft/train/run/trainer.h"
+#include "weft/nn/modules/module_block.h"
+#include "weft/train/trainer/trainer.h"
 
 int main() {
   const weft::World world = weft::World::from_environment();

@@ -8,9 +8,9 @@
 #include <string>
 #include <utility>
 
-#include "weft/nn/dropout.h"
-#include "weft/nn/layers.h"
-#include "weft/train/run/trainer.h"
+#include "weft/nn/layers/dropout.h"
+#include "weft/nn/layers/layers.h"
+#include "weft/train/trainer/trainer.h"
 
 /// x + scale dropout(W2 gelu(W1 norm(x))), on activations [batch, width]. A block is what is scheduled: the trainer runs its
 /// backward by itself.

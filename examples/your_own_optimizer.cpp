@@ -6,7 +6,7 @@
 
 #include "weft/models/vision.h"
 #include "weft/optim/element_wise_update.h"
-#include "weft/train/run/trainer.h"
+#include "weft/train/trainer/trainer.h"
 
 /// The sign of a momentum (Bernstein et al. 2018, arXiv:1802.04434): m = momentum m + (1 - momentum) g; w -= lr (sign(m) +
 /// weight_decay w).

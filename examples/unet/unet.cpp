@@ -9,8 +9,8 @@
 
 #include <iostream>
 
-#include "weft/nn/layers.h"
-#include "weft/train/run/trainer.h"
+#include "weft/nn/layers/layers.h"
+#include "weft/train/trainer/trainer.h"
 
 /// relu(norm(conv(x))), on [samples, channels, height, width].
 struct Convolution {

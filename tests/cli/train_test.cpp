@@ -14,7 +14,7 @@
 #include "tests/cli/training.h"
 #include "tests/support/run_ranks.h"
 #include "tests/support/wait_until.h"
-#include "weft/train/recipe/read_recipe.h"
+#include "weft/recipe/read/read_recipe.h"
 
 namespace weft::train_test {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "weft/base/error.h"
-#include "weft/data/shard_files.h"
+#include "weft/data/files/shard_files.h"
 
 namespace weft::test {
 

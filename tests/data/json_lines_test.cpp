@@ -1,5 +1,5 @@
 // Documents in JSON lines: what the stream is, wherever it is read, and what is said of rows that hold none.
-#include "weft/data/json_lines.h"
+#include "weft/data/tokens/json_lines.h"
 
 #include <ATen/ops/equal.h>
 #include <fmt/format.h>
@@ -13,7 +13,7 @@
 #include "tests/data/counted_shards.h"
 #include "tests/data/expect_input_error.h"
 #include "tests/data/temp_folder.h"
-#include "weft/data/tokens.h"
+#include "weft/data/tokens/windows.h"
 
 namespace weft::json_lines_test {
 namespace {

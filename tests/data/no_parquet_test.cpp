@@ -3,7 +3,7 @@
 
 #include "tests/data/expect_input_error.h"
 #include "tests/data/temp_folder.h"
-#include "weft/data/parquet/parquet_tokens.h"
+#include "weft/data/tokens/parquet_tokens.h"
 
 namespace weft::no_parquet_test {
 namespace {

@@ -1,5 +1,5 @@
 // Documents in windows: that every token is predicted once, no window is overfull, and few windows are used.
-#include "weft/data/pack.h"
+#include "weft/data/tokens/pack.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,4 @@
 // Windows of whole documents: what stands in them, where documents come from, and what cannot be packed.
-#include "weft/data/packed_tokens.h"
-
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -12,11 +10,12 @@
 #include "tests/data/expect_input_error.h"
 #include "tests/data/temp_folder.h"
 #include "tests/support/seeds.h"
-#include "weft/data/json_lines.h"
+#include "weft/data/files/shard_files.h"
 #include "weft/data/mixture.h"
-#include "weft/data/shard_files.h"
-#include "weft/data/token_groups.h"
-#include "weft/data/token_stream.h"
+#include "weft/data/tokens/json_lines.h"
+#include "weft/data/tokens/packed_windows.h"
+#include "weft/data/tokens/token_groups.h"
+#include "weft/data/tokens/token_stream.h"
 
 namespace weft::packed_tokens_test {
 namespace {

@@ -1,4 +1,4 @@
-#include "weft/data/shard_pattern.h"
+#include "weft/data/files/shard_pattern.h"
 
 #include <gtest/gtest.h>
 

@@ -8,9 +8,9 @@
 #include "tests/data/expect_input_error.h"
 #include "tests/data/tar_file.h"
 #include "tests/data/temp_folder.h"
-#include "weft/data/packed_tokens.h"
-#include "weft/data/token_folder.h"
-#include "weft/data/token_stream.h"
+#include "weft/data/tokens/packed_windows.h"
+#include "weft/data/tokens/token_folder.h"
+#include "weft/data/tokens/token_stream.h"
 
 namespace weft::token_files_test {
 namespace {

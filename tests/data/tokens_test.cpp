@@ -1,5 +1,3 @@
-#include "weft/data/tokens.h"
-
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -11,6 +9,7 @@
 
 #include "tests/data/expect_input_error.h"
 #include "tests/data/temp_folder.h"
+#include "weft/data/tokens/windows.h"
 
 namespace weft {
 namespace {

@@ -19,7 +19,8 @@
 #include "tests/engine/recorder.h"
 #include "tests/nn/bound_layer.h"
 #include "weft/base/error.h"
-#include "weft/nn/layers.h"
+#include "weft/nn/layers/layers.h"
+#include "weft/nn/loss/cross_entropy.h"
 
 namespace weft {
 namespace {

@@ -14,7 +14,7 @@
 #include "tests/nn/bound_layer.h"
 #include "weft/comm/call/backend.h"
 #include "weft/engine/engine.h"
-#include "weft/nn/layers.h"
+#include "weft/nn/layers/layers.h"
 
 namespace weft {
 

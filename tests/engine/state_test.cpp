@@ -13,7 +13,7 @@
 #include "tests/nn/function_allocator.h"
 #include "tests/support/run_ranks.h"
 #include "weft/comm/mesh.h"
-#include "weft/nn/layers.h"
+#include "weft/nn/layers/layers.h"
 
 namespace weft {
 namespace {

@@ -19,10 +19,10 @@
 #include "weft/data/images/image_set.h"
 #include "weft/data/images/parquet_images.h"
 #include "weft/data/images/web_dataset.h"
-#include "weft/data/json_lines.h"
-#include "weft/data/packed_tokens.h"
-#include "weft/data/parquet/parquet_tokens.h"
-#include "weft/data/token_stream.h"
+#include "weft/data/tokens/json_lines.h"
+#include "weft/data/tokens/packed_windows.h"
+#include "weft/data/tokens/parquet_tokens.h"
+#include "weft/data/tokens/token_stream.h"
 
 namespace weft::fuzz {
 namespace {

@@ -20,15 +20,15 @@
 #include "weft/checkpoint/safetensors.h"
 #include "weft/comm/world.h"
 #include "weft/data/images/idx_images.h"
-#include "weft/data/tokens.h"
+#include "weft/data/tokens/windows.h"
+#include "weft/plan/cost/rank_memory.h"
+#include "weft/plan/forecast.h"
+#include "weft/plan/make_plan.h"
 #include "weft/program/draw/draw.h"
 #include "weft/program/schedules/csv.h"
 #include "weft/program/schedules/one_f_one_b.h"
-#include "weft/train/plan/forecast.h"
-#include "weft/train/plan/make_plan.h"
-#include "weft/train/plan/rank_memory.h"
-#include "weft/train/recipe/hardware_file.h"
-#include "weft/train/recipe/read_recipe.h"
+#include "weft/recipe/read/read_recipe.h"
+#include "weft/recipe/toml/hardware_file.h"
 
 namespace weft::fuzz {
 namespace {

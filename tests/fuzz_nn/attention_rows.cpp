@@ -12,15 +12,14 @@
 #include <limits>
 
 #include "tests/fuzz_nn/row.h"
-#include "weft/nn/attention.h"
-#include "weft/nn/attention_call.h"
-#include "weft/nn/attention_heads.h"
-#include "weft/nn/attention_piece.h"
-#include "weft/nn/context_attention.h"
-#include "weft/nn/document_attention.h"
-#include "weft/nn/repeat_heads.h"
-#include "weft/nn/sequence_shards.h"
-#include "weft/nn/tiled_attention.h"
+#include "weft/nn/attention/attention.h"
+#include "weft/nn/attention/call.h"
+#include "weft/nn/attention/heads.h"
+#include "weft/nn/attention/over_ranks.h"
+#include "weft/nn/attention/partial.h"
+#include "weft/nn/attention/tiled.h"
+#include "weft/nn/attention/within_documents.h"
+#include "weft/nn/sequence/zigzag.h"
 
 namespace weft::fuzz_nn {
 
@@ -137,7 +136,7 @@ std::vector<Row> call_rows() {
       {"all_to_all_attention", "fdb~ bHtw bktw bktw", [](auto& a) { return all_to_all_attention(a[0], a[1], a[2], {}, "h"); },
        unmerged},
       {"context_attention", "fdb~ bHtw bktw bktw",
-       [](auto& a) { return context_attention(a[0], a[1], a[2], {}, ContextAttention::automatic, "h"); }, unmerged},
+       [](auto& a) { return context_attention(a[0], a[1], a[2], {}, ContextMethod::automatic, "h"); }, unmerged},
   };
 }
 

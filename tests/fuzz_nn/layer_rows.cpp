@@ -13,19 +13,19 @@
 #include <ATen/ops/zeros_like.h>
 
 #include "tests/fuzz_nn/row.h"
-#include "weft/nn/convolution.h"
-#include "weft/nn/embedding.h"
-#include "weft/nn/layers.h"
-#include "weft/nn/linear.h"
-#include "weft/nn/matmul.h"
-#include "weft/nn/matrix_layer.h"
-#include "weft/nn/normed_linear.h"
-#include "weft/nn/pieces.h"
-#include "weft/nn/recorded_group.h"
-#include "weft/nn/split_linear.h"
-#include "weft/nn/weighted_layer.h"
-#include "weft/nn/whole_value.h"
-#include "weft/nn/window_product.h"
+#include "weft/nn/cost/recorded_group.h"
+#include "weft/nn/functional/matmul.h"
+#include "weft/nn/functional/matrix_layer.h"
+#include "weft/nn/functional/weighted_layer.h"
+#include "weft/nn/images/convolution.h"
+#include "weft/nn/images/window_product.h"
+#include "weft/nn/layers/embedding.h"
+#include "weft/nn/layers/layers.h"
+#include "weft/nn/layers/linear.h"
+#include "weft/nn/layers/normed_linear.h"
+#include "weft/nn/tensor_parallel/reproducible_parts.h"
+#include "weft/nn/tensor_parallel/split_linear.h"
+#include "weft/nn/tensor_parallel/whole_value.h"
 
 namespace weft::fuzz_nn {
 

@@ -4,19 +4,18 @@
 #include <ATen/ops/zeros.h>
 
 #include "tests/fuzz_nn/row.h"
-#include "weft/nn/activation_bytes.h"
-#include "weft/nn/batch_pieces.h"
-#include "weft/nn/collectives.h"
-#include "weft/nn/documents.h"
+#include "weft/nn/cost/activation_bytes.h"
+#include "weft/nn/cost/recorded_group.h"
+#include "weft/nn/deferred_gradients.h"
+#include "weft/nn/functional/matmul.h"
+#include "weft/nn/functional/recompute.h"
 #include "weft/nn/graph.h"
-#include "weft/nn/matmul.h"
-#include "weft/nn/recompute.h"
-#include "weft/nn/recorded_group.h"
-#include "weft/nn/split.h"
-#include "weft/nn/split_backward.h"
+#include "weft/nn/ordered_sums.h"
+#include "weft/nn/parameter_split.h"
+#include "weft/nn/sequence/documents.h"
 #include "weft/nn/tensor_checks.h"
-#include "weft/nn/travelling.h"
-#include "weft/nn/tree_sum.h"
+#include "weft/nn/tensor_parallel/collectives.h"
+#include "weft/nn/tensor_parallel/overlapped.h"
 
 namespace weft::fuzz_nn {
 

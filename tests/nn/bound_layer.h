@@ -4,7 +4,8 @@
 #include <functional>
 #include <memory>
 
-#include "weft/nn/flat.h"
+#include "weft/nn/flat/flat_model.h"
+#include "weft/nn/loss/cross_entropy.h"
 
 namespace weft {
 

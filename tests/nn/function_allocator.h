@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "weft/nn/flat_allocator.h"
+#include "weft/nn/flat/flat_options.h"
 
 namespace weft::test {
 

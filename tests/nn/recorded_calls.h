@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "weft/nn/recorded_group.h"
+#include "weft/nn/cost/recorded_group.h"
 
 namespace weft {
 

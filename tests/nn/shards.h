@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "weft/models/gpt.h"
-#include "weft/nn/flat.h"
+#include "weft/nn/flat/flat_model.h"
 
 namespace weft {
 

@@ -12,15 +12,15 @@
 #include <ctime>
 #include <limits>
 
-#include "weft/nn/class_loss.h"
-#include "weft/nn/column_sums.h"
-#include "weft/nn/gelu.h"
-#include "weft/nn/norms.h"
+#include "weft/nn/attention/tiled.h"
+#include "weft/nn/functional/column_sums.h"
+#include "weft/nn/functional/gelu.h"
+#include "weft/nn/functional/norms.h"
+#include "weft/nn/functional/rotary.h"
+#include "weft/nn/functional/swiglu.h"
+#include "weft/nn/images/window_product.h"
+#include "weft/nn/loss/class_loss.h"
 #include "weft/nn/random.h"
-#include "weft/nn/rotary.h"
-#include "weft/nn/swiglu.h"
-#include "weft/nn/tiled_attention.h"
-#include "weft/nn/window_product.h"
 
 namespace weft::threads_test {
 namespace {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/nn/bound_layer.h"
+#include "weft/nn/loss/cross_entropy.h"
 #include "weft/optim/block_update.h"
 #include "weft/optim/make_optimizer.h"
 

@@ -10,6 +10,7 @@
 
 #include "tests/nn/bound_layer.h"
 #include "tests/support/refusal.h"
+#include "weft/nn/loss/cross_entropy.h"
 #include "weft/optim/block_update.h"
 #include "weft/optim/hidden_matrices.h"
 #include "weft/optim/make_optimizer.h"

@@ -10,6 +10,7 @@
 #include "tests/nn/bound_layer.h"
 #include "tests/nn/shards.h"
 #include "tests/optim/own_lion.h"
+#include "weft/nn/loss/cross_entropy.h"
 #include "weft/optim/block_update.h"
 #include "weft/optim/clip.h"
 #include "weft/optim/make_optimizer.h"

@@ -23,9 +23,9 @@
 #include <vector>
 
 #include "bench/published/table.h"
+#include "weft/plan/forecast.h"
 #include "weft/program/cost.h"
-#include "weft/train/plan/forecast.h"
-#include "weft/train/recipe/read_recipe.h"
+#include "weft/recipe/read/read_recipe.h"
 
 namespace weft::korthikanti_test {
 namespace {

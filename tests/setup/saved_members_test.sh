@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Every member of the classes that a training step changes, and what becomes of it in a checkpoint. A member that is new is to be
 looked at: what the next step reads of it must be saved (docs/checkpoints.md), and MissesNothingThatTheNextStepReads of
-tests/train/run/checkpoint_test.cpp must fail without it."""
+tests/train/trainer/checkpoint_test.cpp must fail without it."""
 import pathlib
 import re
 import sys
@@ -11,34 +11,34 @@ SAVED, STEP, START, TOLD = "saved", "made anew in each step", "as it is from the
 
 # By file and class: members by what becomes of them.
 MEMBERS = {
-    ("weft/engine/run.h", "StepRun"): {
+    ("weft/engine/step_run.h", "StepRun"): {
         SAVED: "nominal_targets_ weights updater_",  # weights and what the updater keeps are the state itself
         STEP: "transfers step_ loaded_ first_batch_ in_flight_ works_ stashes_ accumulated_ uses_joined_ losses_ squares_ loss_summed_ result_ divisor_",
         START: "model_ program_ options_ stage_ranks_ optimizer_rooms_ calls",
         TOLD: "clock",
     },
-    ("weft/train/run/step_updater.h", "StepUpdater"): {
+    ("weft/train/trainer/step_updater.h", "StepUpdater"): {
         SAVED: "optimizer_ loss_scale_ average_since_",  # the average itself is among the optimizer's state
         STEP: "step_ number_ lr_ factor_ norm_",
         START: "model_ num_tensor_squares_ squares_gradients_ clip_ scaled_ average_",
     },
-    ("weft/train/run/step_updater.h", "LossScale"): {SAVED: "scale good_steps skipped_steps"},
+    ("weft/train/trainer/step_updater.h", "LossScale"): {SAVED: "scale good_steps skipped_steps"},
     ("weft/optim/update_pieces.h", "UpdatePieces"): {SAVED: "states_ ages_", START: "model_ options_ count_ settings_ has_settings_"},
     ("weft/optim/piece_optimizer.h", "PieceOptimizer"): {SAVED: "pieces_", START: "options_"},
     ("weft/optim/layer_wise.cpp", "LayerWise"): {STEP: "ratios_"},
     ("weft/optim/muon.cpp", "MuonOptimizer"): {STEP: "gathered_", START: "second_begin_ second_numel_"},
     ("weft/optim/adafactor.cpp", "AdafactorOptimizer"): {STEP: "gathered_ rms_", START: "begin_ numel_"},
-    ("weft/nn/flat_block.h", "FlatPart"): {
+    ("weft/nn/flat/flat_block.h", "FlatPart"): {
         SAVED: "master",
         STEP: "weights shard inner",  # made from the master weights
         START: "owned begin numel whole_numel",
     },
-    ("weft/nn/flat_block.h", "FlatBlock"): {
+    ("weft/nn/flat/flat_block.h", "FlatBlock"): {
         SAVED: "frozen",
         STEP: "gradients all_gradients owned_gradients uses wide_statistics gradients_empty",  # wide statistics are set from the weights
         START: "groups params statistics first_user",
     },
-    ("weft/train/run/trainer_parts.h", "TrainerParts"): {
+    ("weft/train/trainer/rank_trainer.h", "TrainerParts"): {
         SAVED: "steps_done shift registered model updater engine",  # the shift as samples
         STEP: "staging saving next_copy phase engine_shift average_stands_in own_thread",  # nothing is saved while an average stands in
         START: "mesh pending optimizer options batches groups data_ranks data_rank rank program programs parameters has_trained threads settings",
@@ -51,7 +51,7 @@ MEMBERS = {
         TOLD: "meter_ report_ running_ seconds_before_ times_ trend_",
     },
     ("weft/train/save/run_state.h", "RunState"): {SAVED: "name clock loss evaluation others best noise recipe data"},
-    ("weft/train/recipe/run_length.h", "RunClock"): {SAVED: "steps samples tokens epochs seconds"},
+    ("weft/recipe/run_length.h", "RunClock"): {SAVED: "steps samples tokens epochs seconds"},
     ("weft/data/sampler.h", "Sampler"): {START: "size_ options_ half_bits_"},
 }
 

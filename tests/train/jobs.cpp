@@ -19,7 +19,7 @@
 #include "weft/models/gpt.h"
 #include "weft/models/llama.h"
 #include "weft/models/vision.h"
-#include "weft/nn/module_block.h"
+#include "weft/nn/modules/module_block.h"
 
 namespace weft {
 

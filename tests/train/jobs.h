@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tests/train/reference.h"
-#include "weft/train/run/trainer.h"
+#include "weft/train/trainer/trainer.h"
 
 namespace weft {
 
@@ -29,7 +29,7 @@ const std::vector<Job>& jobs();
 /// For pipelines: of at least eight blocks, with a global batch of 16: deep_gpt, deep_tied_gpt, deep_modules, of torch's own
 /// modules, deep_mixed, of blocks whose backward can and cannot be split, and deep_llama.
 const std::vector<Job>& deep_jobs();
-/// Of matrix products that are large enough for oneDNN (nn/matmul.h) with micro-batches of 8 samples.
+/// Of matrix products that are large enough for oneDNN (nn/functional/matmul.h) with micro-batches of 8 samples.
 const std::vector<Job>& wide_jobs();
 /// Whose heads, widths and tokens fall into four parts, and whose vocabulary into none: split_gpt, with dropout, and
 /// split_llama, with grouped queries.

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <utility>
 
-#include "weft/nn/flat.h"
+#include "weft/nn/flat/flat_model.h"
 
 namespace weft {
 

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "weft/cli/output.h"
+#include "weft/cli/output/output.h"
 
 namespace weft {
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "weft/cli/command_table.h"
-#include "weft/cli/shipped_files.h"
-#include "weft/train/recipe/recipe_keys.h"
+#include "weft/cli/options/shipped_files.h"
+#include "weft/recipe/read/recipe_keys.h"
 
 namespace weft {
 

@@ -10,8 +10,8 @@
 #include "weft/base/printable.h"
 #include "weft/checkpoint/atomic_file.h"
 #include "weft/cli/command_table.h"
-#include "weft/cli/commands.h"
-#include "weft/cli/output.h"
+#include "weft/cli/commands/commands.h"
+#include "weft/cli/output/output.h"
 
 namespace weft {
 

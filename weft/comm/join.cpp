@@ -9,9 +9,9 @@
 
 #include "weft/base/error.h"
 #include "weft/base/loopback.h"
+#include "weft/base/process.h"
 #include "weft/base/token.h"
 #include "weft/comm/host/host_name.h"
-#include "weft/comm/host/process.h"
 #include "weft/comm/store/agent_round.h"
 #include "weft/comm/store/open_store.h"
 #include "weft/comm/store/store_connection.h"

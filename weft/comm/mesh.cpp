@@ -12,8 +12,8 @@
 #include "weft/comm/c10d/c10d_backends.h"
 #include "weft/comm/call/backend.h"
 #include "weft/comm/host/host_name.h"
-#include "weft/comm/hosts/host_backend.h"
 #include "weft/comm/shm/shm_backend.h"
+#include "weft/comm/two_level/two_level_backend.h"
 #include "weft/comm/wait/await.h"
 #include "weft/comm/wait/rank_table.h"
 

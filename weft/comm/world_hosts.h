@@ -8,7 +8,7 @@
 
 namespace weft {
 
-/// The host of each rank; HostMap (comm/hosts/host_map.h) tells who shares one.
+/// The host of each rank; HostMap (comm/two_level/host_map.h) tells who shares one.
 std::vector<std::string> hosts_of(const World& world);
 
 }  // namespace weft

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "weft/nn/flat.h"
+#include "weft/nn/flat/flat_model.h"
 
 namespace weft {
 

@@ -8,7 +8,7 @@
 
 #include "weft/base/error.h"
 #include "weft/engine/memory_ledger.h"
-#include "weft/engine/run.h"
+#include "weft/engine/step_run.h"
 #include "weft/program/check_program.h"
 #include "weft/program/stage_ranks.h"
 

@@ -22,7 +22,7 @@
 #include "weft/engine/micro_batch.h"
 #include "weft/engine/results.h"
 #include "weft/engine/updater.h"
-#include "weft/nn/flat.h"
+#include "weft/nn/flat/flat_model.h"
 #include "weft/program/program.h"
 
 namespace weft {

@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "weft/nn/flat.h"
+#include "weft/nn/flat/flat_model.h"
 
 namespace weft {
 

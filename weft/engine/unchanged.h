@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "weft/nn/flat.h"
+#include "weft/nn/flat/flat_model.h"
 
 namespace weft {
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "weft/nn/flat.h"
+#include "weft/nn/flat/flat_model.h"
 
 namespace weft {
 

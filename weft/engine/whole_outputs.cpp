@@ -9,9 +9,9 @@
 
 #include "weft/base/error.h"
 #include "weft/base/math.h"
-#include "weft/nn/collectives.h"
-#include "weft/nn/sequence_shards.h"
+#include "weft/nn/sequence/zigzag.h"
 #include "weft/nn/tensor_checks.h"
+#include "weft/nn/tensor_parallel/collectives.h"
 
 namespace weft {
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "weft/nn/flat.h"
+#include "weft/nn/flat/flat_model.h"
 
 namespace weft {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "weft/engine/engine_options.h"
-#include "weft/nn/flat.h"
+#include "weft/nn/flat/flat_model.h"
 #include "weft/program/program.h"
 
 namespace weft {

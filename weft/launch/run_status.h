@@ -1,4 +1,5 @@
-// RunStatus: what a launcher tells of a run while it lasts, for whoever asks from another thread (weft/cli/health_server.h).
+// RunStatus: what a launcher tells of a run while it lasts, for whoever asks from another thread
+// (weft/cli/health/health_server.h).
 #pragma once
 
 #include <cstdint>

@@ -5,17 +5,17 @@
 #include <cmath>
 
 #include "weft/base/error.h"
-#include "weft/nn/attention.h"
-#include "weft/nn/cost.h"
-#include "weft/nn/documents.h"
-#include "weft/nn/dropout.h"
-#include "weft/nn/layers.h"
-#include "weft/nn/linear.h"
-#include "weft/nn/normed_linear.h"
-#include "weft/nn/recompute.h"
-#include "weft/nn/sequence_shards.h"
-#include "weft/nn/token_ranges.h"
-#include "weft/nn/vocabulary_loss.h"
+#include "weft/nn/attention/attention.h"
+#include "weft/nn/block.h"
+#include "weft/nn/functional/recompute.h"
+#include "weft/nn/layers/dropout.h"
+#include "weft/nn/layers/layers.h"
+#include "weft/nn/layers/linear.h"
+#include "weft/nn/layers/normed_linear.h"
+#include "weft/nn/loss/split_cross_entropy.h"
+#include "weft/nn/sequence/documents.h"
+#include "weft/nn/sequence/token_ranges.h"
+#include "weft/nn/sequence/zigzag.h"
 
 namespace weft {
 

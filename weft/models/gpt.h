@@ -17,10 +17,10 @@ struct GptOptions {
 };
 
 /// A GPT with cross_entropy() as its loss: input ids [batch, tokens] int64, output logits [batch, tokens, vocabulary]; tokens
-/// <= context. A second input tells of documents side by side in a sample (nn/documents.h): positions are counted and attention
-/// is kept within each. Parameter names follow GPT-2's: wte, wpe, h.0.ln_1, h.0.attn.c_attn, h.0.attn.c_proj, h.0.ln_2,
-/// h.0.mlp.c_fc, h.0.mlp.c_proj, ..., ln_f, lm_head. Matrices are [out, in]. Throws InputError when heads do not divide width
-/// or a size is below 1.
+/// <= context. A second input tells of documents side by side in a sample (nn/sequence/documents.h): positions are counted and
+/// attention is kept within each. Parameter names follow GPT-2's: wte, wpe, h.0.ln_1, h.0.attn.c_attn, h.0.attn.c_proj,
+/// h.0.ln_2, h.0.mlp.c_fc, h.0.mlp.c_proj, ..., ln_f, lm_head. Matrices are [out, in]. Throws InputError when heads do not
+/// divide width or a size is below 1.
 Model gpt(const GptOptions& options);
 
 }  // namespace weft

@@ -25,8 +25,8 @@ struct LlamaOptions {
 int64_t llama_ffn(int64_t width);
 
 /// A Llama with cross_entropy() as its loss: input ids [batch, tokens] int64, output logits [batch, tokens, vocabulary]; tokens
-/// <= context. A second input tells of documents side by side in a sample (nn/documents.h): positions are counted and attention
-/// is kept within each. Parameters: model.embed_tokens, model.layers.0.input_layernorm, .self_attn.{q,k,v,o}_proj,
+/// <= context. A second input tells of documents side by side in a sample (nn/sequence/documents.h): positions are counted and
+/// attention is kept within each. Parameters: model.embed_tokens, model.layers.0.input_layernorm, .self_attn.{q,k,v,o}_proj,
 /// .post_attention_layernorm, .mlp.{gate,up,down}_proj, ..., model.norm, lm_head (not where it is tied). Matrices are [out, in]
 /// and drawn from N(0, 0.02^2), norms are ones. Throws InputError when heads or kv_heads do not divide what they must, a head's
 /// width is odd, or a size is below 1.

@@ -11,9 +11,10 @@
 #include <variant>
 
 #include "weft/base/error.h"
-#include "weft/nn/channels_last.h"
-#include "weft/nn/cost.h"
-#include "weft/nn/layers.h"
+#include "weft/nn/block.h"
+#include "weft/nn/images/channels_last.h"
+#include "weft/nn/layers/layers.h"
+#include "weft/nn/loss/cross_entropy.h"
 
 namespace weft {
 

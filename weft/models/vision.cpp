@@ -7,8 +7,9 @@
 #include <optional>
 
 #include "weft/base/error.h"
-#include "weft/nn/cost.h"
-#include "weft/nn/layers.h"
+#include "weft/nn/block.h"
+#include "weft/nn/layers/layers.h"
+#include "weft/nn/loss/cross_entropy.h"
 
 namespace weft {
 

@@ -2,7 +2,7 @@
 //
 // Activations between blocks are a short list of tensors. The engine calls forward on detached inputs and runs each block's
 // backward itself, so a block needs no hooks and knows no parallelism. Parameters are values that the engine rebinds to views
-// into flat buffers (nn/flat.h); a block must read them afresh at every forward.
+// into flat buffers (nn/flat/flat_model.h); a block must read them afresh at every forward.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "weft/comm/group.h"
-#include "weft/nn/attention_method.h"
-#include "weft/nn/split.h"
+#include "weft/nn/context_method.h"
+#include "weft/nn/parameter_split.h"
 
 namespace weft {
 
@@ -27,16 +27,16 @@ struct Context {
   int64_t step = 0;              ///< of the run, from 0
   int64_t first_sample = 0;      ///< global index of the micro-batch's first sample
   bool training = true;          ///< false in an evaluation
-  bool recompute_parts = false;  ///< blocks that can, keep less for backward and compute it again (nn/recompute.h)
-  Group tp = {};                 ///< ranks that share the block's layers: each has its part of what is split (nn/split.h)
-  Group cp = {};                 ///< ranks that share each sample's sequence
-  Group batch = {};              ///< ranks whose samples BatchNorm normalises together with this one's
-  int batch_pieces = 1;          ///< equal parts of a micro-batch that sums over samples are made of (nn/batch_pieces.h)
+  bool recompute_parts = false;  ///< blocks that can, keep less for backward and compute it again (nn/functional/recompute.h)
+  Group tp = {};         ///< ranks that share the block's layers: each has its part of what is split (nn/parameter_split.h)
+  Group cp = {};         ///< ranks that share each sample's sequence
+  Group batch = {};      ///< ranks whose samples BatchNorm normalises together with this one's
+  int batch_pieces = 1;  ///< equal parts of a micro-batch that sums over samples are made of (nn/ordered_sums.h)
   /// Between split layers each rank of `tp` has its part of the tokens (dim 1) alone (sequence parallelism).
   bool sequence_parallel = false;
   /// Chunks of its rows in which the sum of a split layer's products travels over `tp` while the next chunk is multiplied.
   int tp_chunks = 1;
-  ContextAttention attention_over = ContextAttention::automatic;  ///< with cp
+  ContextMethod attention_over = ContextMethod::automatic;  ///< with cp
 };
 
 /// How a parameter's first values are drawn, element by element, from (seed, full name, element index).
@@ -53,9 +53,10 @@ class DeferredGradients;
 /// A trained tensor of a block, and the view of the flat gradient buffer that its gradient goes to. Until the model is bound to
 /// flat buffers, `value` may be on the meta device and `gradient` is undefined.
 struct Parameter {
-  at::Tensor value;                       ///< what forward reads; float32 until it is bound
-  at::Tensor gradient;                    ///< where its gradient goes, of the same shape
-  DeferredGradients* deferred = nullptr;  ///< where a layer that can put off its weight gradient has to (nn/split_backward.h)
+  at::Tensor value;     ///< what forward reads; float32 until it is bound
+  at::Tensor gradient;  ///< where its gradient goes, of the same shape
+  DeferredGradients* deferred =
+      nullptr;                      ///< where a layer that can put off its weight gradient has to (nn/deferred_gradients.h)
   std::optional<Split> split = {};  ///< of the whole, which `value` has until it is bound, and this rank's part from then on
 };
 
@@ -96,10 +97,19 @@ class Block {
   /// too, over Context::batch_pieces.
   virtual bool can_join_batches() const { return false; }
   /// True when each of its trained parameters has a gradient in every backward, so that ranks need not tell one another which
-  /// had one (nn/flat.h).
+  /// had one (nn/flat/flat_model.h).
   virtual bool always_uses_all() const { return false; }
   /// All of its buffers but statistics, which are parameters: the same entries in the same order at every call.
   virtual std::vector<BufferSpec> buffers() { return {}; }
+};
+
+/// A second base of blocks that can tell which others cost the same.
+class HasKind {
+ public:
+  virtual ~HasKind() = default;
+  /// Blocks of one C++ type that give the same text run the same operations, forward and backward, on inputs and parameters of
+  /// the same shapes, strides and types; what they are called and the values they hold may differ.
+  virtual std::string kind() const = 0;
 };
 
 }  // namespace weft

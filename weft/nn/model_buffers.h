@@ -1,5 +1,5 @@
 // The buffers of a model's blocks: what forward reads beside parameters and statistics, whole on every rank that holds the
-// block (nn/flat.h moves them, and shares rank 0's values).
+// block (nn/flat/flat_model.h moves them, and shares rank 0's values).
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "weft/base/exact_sum.h"
-#include "weft/nn/flat.h"
+#include "weft/nn/flat/flat_model.h"
 
 namespace weft {
 

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "weft/nn/flat.h"
+#include "weft/nn/flat/flat_model.h"
 #include "weft/nn/model.h"
 #include "weft/optim/parameter_rule.h"
 

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string>
 
-#include "weft/nn/flat.h"
+#include "weft/nn/flat/flat_model.h"
 
 namespace weft {
 

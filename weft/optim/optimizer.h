@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "weft/base/exact_sum.h"
-#include "weft/nn/flat.h"
+#include "weft/nn/flat/flat_model.h"
 #include "weft/optim/optimizer_options.h"
 
 namespace weft {

@@ -7,7 +7,7 @@
 #include <array>
 
 #include "weft/base/math.h"
-#include "weft/nn/flat.h"
+#include "weft/nn/flat/flat_model.h"
 
 namespace weft {
 

@@ -26,7 +26,7 @@ struct InnerCalls {
   std::vector<InnerCall> weight = {};    ///< in backward_weight
 };
 
-/// What one block costs for one micro-batch. Measured on the meta device by nn/cost.h, or written by hand.
+/// What one block costs for one micro-batch. Measured on the meta device by nn/cost/measure_cost.h, or written by hand.
 struct BlockCost {
   std::string name;                 ///< for people, and for measured times
   int64_t parameters = 0;           ///< elements that are trained
@@ -39,7 +39,7 @@ struct BlockCost {
   int64_t output_bytes = 0;         ///< what it hands to the next block
   int64_t passed_bytes = 0;         ///< of that, inputs handed on as they are: no memory of their own, and no gradient
   bool keeps_output = false;        ///< the rest is among what its backward keeps
-  int64_t forward_peak_bytes = 0;   ///< most that forward holds at a time: nn/cost.h; 0: what stays
+  int64_t forward_peak_bytes = 0;   ///< most that forward holds at a time: nn/cost/measure_cost.h; 0: what stays
   int64_t backward_peak_bytes = 0;  ///< the same of backward
   std::vector<int> uses = {};       ///< other blocks whose weights it reads too (tied weights)
   bool splits = false;              ///< its backward can be split into the input's part and the weights' part

@@ -10,7 +10,6 @@
 #include "weft/base/error.h"
 #include "weft/base/math.h"
 #include "weft/program/cost.h"
-#include "weft/program/host_crossing.h"
 #include "weft/program/ranks.h"
 
 namespace weft {
@@ -112,6 +111,27 @@ HostTraffic most_traffic(const std::vector<HostTraffic>& hosts) {
   const auto less = [](const HostTraffic& a, const HostTraffic& b) { return a.total() < b.total(); };
   const auto most = std::max_element(hosts.begin(), hosts.end(), less);
   return most == hosts.end() ? HostTraffic() : *most;
+}
+
+Way way_of(Op op) {
+  if (op == Op::reduce_scatter) return Way::reduce_scatter;
+  return op == Op::gather || op == Op::gather_gradients ? Way::all_gather : Way::all_reduce;
+}
+
+double whole_bytes(Way way, int64_t wire_bytes, int ranks) {
+  const double n = ranks;
+  return static_cast<double>(wire_bytes) * n / (n - 1.0) / (way == Way::all_reduce ? 2.0 : 1.0);
+}
+
+double wire_factor(bool narrow, Way way, double whole_bytes) {
+  constexpr double kSmallBytes = 16 << 10;  // comm/two_level/host_operations.cpp
+  return narrow && way != Way::all_gather && whole_bytes > kSmallBytes ? 0.5 : 1.0;
+}
+
+double crossing_share(Way way, int hosts, int ranks, int here) {
+  const double n = ranks, h = hosts;
+  if (way == Way::all_reduce) return 2.0 * (h - 1.0) / h;
+  return way == Way::reduce_scatter ? (n - here) / n : here / n * (h - 1.0);
 }
 
 }  // namespace weft

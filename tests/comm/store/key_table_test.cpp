@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "weft/comm/store/runs.h"
+#include "weft/comm/store/equal_runs.h"
 
 namespace weft::key_table_test {
 namespace {

@@ -24,8 +24,8 @@
 #include "weft/base/loopback.h"
 #include "weft/comm/mesh.h"
 #include "weft/comm/store/call_thread.h"
-#include "weft/comm/store/lost_rank.h"
 #include "weft/comm/store/store_connection.h"
+#include "weft/comm/store/store_errors.h"
 
 namespace weft {
 namespace {

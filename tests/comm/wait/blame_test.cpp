@@ -13,8 +13,8 @@
 #include "tests/support/run_processes.h"
 #include "tests/support/run_ranks.h"
 #include "weft/comm/mesh.h"
-#include "weft/comm/store/lost_rank.h"
 #include "weft/comm/store/store.h"
+#include "weft/comm/store/store_errors.h"
 
 namespace weft {
 namespace {

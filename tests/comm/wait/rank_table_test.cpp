@@ -13,7 +13,7 @@
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 
 #include "tests/support/wait_until.h"
-#include "weft/comm/host/process.h"
+#include "weft/base/process.h"
 #include "weft/comm/store/c10d_store.h"
 #include "weft/comm/store/store.h"
 #include "weft/comm/world.h"

@@ -1,6 +1,6 @@
 // Documents in Parquet files: what the stream is, of every type that a column may have, and what is said of files that hold
 // none.
-#include "weft/data/parquet/parquet_tokens.h"
+#include "weft/data/tokens/parquet_tokens.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 #include "tests/data/temp_folder.h"
 #include "tests/support/parquet/write_parquet.h"
 #include "tests/support/seeds.h"
-#include "weft/data/tokens.h"
+#include "weft/data/tokens/windows.h"
 
 namespace weft::parquet_tokens_test {
 namespace {

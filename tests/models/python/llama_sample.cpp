@@ -10,7 +10,7 @@
 
 #include "tests/support/write_samples.h"
 #include "weft/models/llama.h"
-#include "weft/nn/flat.h"
+#include "weft/nn/flat/flat_model.h"
 #include "weft/nn/random.h"
 
 namespace {

@@ -11,7 +11,7 @@
 
 #include "tests/support/write_samples.h"
 #include "weft/models/resnet.h"
-#include "weft/nn/flat.h"
+#include "weft/nn/flat/flat_model.h"
 #include "weft/nn/random.h"
 
 namespace {

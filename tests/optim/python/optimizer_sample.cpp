@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tests/support/write_samples.h"
-#include "weft/nn/flat.h"
+#include "weft/nn/flat/flat_model.h"
 #include "weft/optim/make_optimizer.h"
 #include "weft/optim/weight_average.h"
 

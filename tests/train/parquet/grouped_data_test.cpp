@@ -9,8 +9,8 @@
 #include "tests/support/parquet/write_parquet.h"
 #include "tests/support/refusal.h"
 #include "tests/train/run/train_on_ranks.h"
-#include "weft/train/recipe/open_data.h"
-#include "weft/train/recipe/read_recipe.h"
+#include "weft/recipe/build/open_data.h"
+#include "weft/recipe/read/read_recipe.h"
 #include "weft/train/run/data_text.h"
 #include "weft/train/run/train.h"
 

@@ -8,7 +8,7 @@
 #include "tests/data/images/image_files.h"
 #include "tests/data/temp_folder.h"
 #include "tests/train/run/train_on_ranks.h"
-#include "weft/train/recipe/read_recipe.h"
+#include "weft/recipe/read/read_recipe.h"
 #include "weft/train/run/train.h"
 
 namespace weft::augmented_data_test {

@@ -8,8 +8,8 @@
 #include "tests/support/refusal.h"
 #include "tests/train/run/train_on_ranks.h"
 #include "weft/checkpoint/format/checkpoint_folder.h"
-#include "weft/train/plan/make_plan.h"
-#include "weft/train/recipe/read_recipe.h"
+#include "weft/plan/make_plan.h"
+#include "weft/recipe/read/read_recipe.h"
 #include "weft/train/run/train.h"
 
 namespace weft::batch_ramp_run_test {

@@ -11,9 +11,9 @@
 #include "tests/data/tar_file.h"
 #include "tests/data/temp_folder.h"
 #include "tests/support/refusal.h"
-#include "weft/train/recipe/open_data.h"
-#include "weft/train/recipe/read_recipe.h"
-#include "weft/train/run/run_notes.h"
+#include "weft/recipe/build/open_data.h"
+#include "weft/recipe/read/read_recipe.h"
+#include "weft/train/run/start_notes.h"
 
 namespace weft::check_data_test {
 namespace {

@@ -1,6 +1,6 @@
 // The gradient noise scale, measured while training: both norms against plain LibTorch in every layout, the same bits with
 // slots, and an estimate that comes to what is known of the noise.
-#include "weft/train/report/noise_scale.h"
+#include "weft/report/noise_scale.h"
 
 #include <ATen/ops/randn.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 
 #include "tests/support/run_ranks.h"
 #include "tests/train/jobs.h"
-#include "weft/nn/module_block.h"
+#include "weft/nn/modules/module_block.h"
 
 namespace weft::noise_scale_test {
 namespace {

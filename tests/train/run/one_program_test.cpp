@@ -9,18 +9,18 @@
 
 #include "tests/support/run_ranks.h"
 #include "weft/base/error.h"
+#include "weft/plan/forecast.h"
+#include "weft/plan/make_plan.h"
+#include "weft/plan/pipeline/pipeline_text.h"
 #include "weft/program/defect.h"
 #include "weft/program/fingerprint.h"
 #include "weft/program/simulate/hardware.h"
-#include "weft/train/plan/forecast.h"
-#include "weft/train/plan/make_plan.h"
-#include "weft/train/plan/pipeline_text.h"
-#include "weft/train/recipe/build_model.h"
-#include "weft/train/recipe/read_recipe.h"
-#include "weft/train/recipe/recipe_optimizer.h"
-#include "weft/train/run/from_recipe.h"
+#include "weft/recipe/build/build_model.h"
+#include "weft/recipe/build/build_optimizer.h"
+#include "weft/recipe/read/read_recipe.h"
+#include "weft/train/run/options_of_recipe.h"
 #include "weft/train/run/shared_plan.h"
-#include "weft/train/run/trainer.h"
+#include "weft/train/trainer/trainer.h"
 
 namespace weft::one_program_test {
 namespace {

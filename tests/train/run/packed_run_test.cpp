@@ -5,7 +5,7 @@
 #include "tests/data/temp_folder.h"
 #include "tests/support/run_ranks.h"
 #include "tests/train/run/train_on_ranks.h"
-#include "weft/train/recipe/read_recipe.h"
+#include "weft/recipe/read/read_recipe.h"
 #include "weft/train/run/train.h"
 
 namespace weft::packed_run_test {

@@ -26,7 +26,7 @@ std::string text(const RandomRun& run) {
   const Strategy& s = run.strategy;
   const LayoutOptions& l = s.layout;
   return run.job + " on " + std::to_string(run.ranks) + " ranks, pp " + std::to_string(s.pp) + " " + l.pipeline.schedule +
-         ", cp " + std::to_string(s.cp) + " " + std::string(kContextAttentions.of(l.attention_over)) + ", tp " +
+         ", cp " + std::to_string(s.cp) + " " + std::string(kContextMethods.of(l.attention_over)) + ", tp " +
          std::to_string(s.tp) + (l.sequence_parallel ? " with sequences" : "") + ", spread " +
          std::to_string(static_cast<int>(s.spread)) + ", level " + std::string(name(l.shard_level)) + ", " +
          std::string(name(l.precision)) + ", micro-batches of " + std::to_string(s.micro_batch) + ", " +
@@ -69,7 +69,7 @@ void split_inside(Random& random, RandomRun& run) {
   s.cp = run.ranks * s.tp <= 4 ? random.of<int>({1, 2}) : 1;
   s.layout.sequence_parallel = random.one_in(2);
   // Its two heads are one a rank of tp, which ranks of cp cannot share.
-  s.layout.attention_over = s.tp == 1 ? static_cast<ContextAttention>(random.below(3)) : ContextAttention::ring;
+  s.layout.attention_over = s.tp == 1 ? static_cast<ContextMethod>(random.below(3)) : ContextMethod::ring;
   run.ranks *= s.tp * s.cp;
 }
 

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/refusal.h"
-#include "weft/train/recipe/read_recipe.h"
+#include "weft/recipe/read/read_recipe.h"
 
 namespace weft::run_lengths_test {
 namespace {

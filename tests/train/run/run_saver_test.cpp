@@ -9,7 +9,7 @@
 #include "tests/support/run_ranks.h"
 #include "tests/train/jobs.h"
 #include "weft/models/gpt.h"
-#include "weft/train/run/trainer.h"
+#include "weft/train/trainer/trainer.h"
 
 namespace weft::run_saver_test {
 namespace {

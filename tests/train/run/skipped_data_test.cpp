@@ -9,7 +9,7 @@
 #include "tests/support/refusal.h"
 #include "tests/support/run_ranks.h"
 #include "tests/train/run/train_on_ranks.h"
-#include "weft/train/recipe/read_recipe.h"
+#include "weft/recipe/read/read_recipe.h"
 #include "weft/train/run/train.h"
 
 namespace weft::skipped_data_test {

@@ -21,7 +21,7 @@ struct Split {
   Spread spread = Spread::dp;
   ShardLevel level = ShardLevel::none;
   bool sequence_parallel = false;
-  ContextAttention attention = ContextAttention::automatic;
+  ContextMethod attention = ContextMethod::automatic;
   const char* schedule = "1f1b";
   bool recompute = false;
   int chunks = 1;
@@ -47,7 +47,7 @@ Strategy strategy_of(const Split& s, int slots = 0) {
   return strategy;
 }
 
-constexpr auto kRing = ContextAttention::ring, kAllToAll = ContextAttention::all_to_all;
+constexpr auto kRing = ContextMethod::ring, kAllToAll = ContextMethod::all_to_all;
 constexpr auto kShard = Spread::shard;
 constexpr auto kOptimizer = ShardLevel::optimizer, kGradients = ShardLevel::gradients, kParameters = ShardLevel::parameters;
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "tests/support/run_ranks.h"
-#include "weft/train/recipe/recipe.h"
+#include "weft/recipe/recipe.h"
 #include "weft/train/run/train.h"
 
 namespace weft::test {

@@ -15,7 +15,7 @@
 #include "weft/base/error.h"
 #include "weft/checkpoint/digest.h"
 #include "weft/checkpoint/safetensors.h"
-#include "weft/train/recipe/read_recipe.h"
+#include "weft/recipe/read/read_recipe.h"
 
 namespace weft::train_test {
 namespace {

@@ -6,8 +6,8 @@
 #include <sstream>
 
 #include "weft/base/printable.h"
+#include "weft/base/process.h"
 #include "weft/base/system_host.h"
-#include "weft/comm/host/process.h"
 
 namespace weft {
 

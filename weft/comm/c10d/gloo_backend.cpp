@@ -13,7 +13,7 @@
 #include "weft/comm/c10d/operations.h"
 #include "weft/comm/c10d/peer_watch.h"
 #include "weft/comm/host/host_name.h"
-#include "weft/comm/store/lost_rank.h"
+#include "weft/comm/store/store_errors.h"
 #include "weft/comm/threads/parallel_for.h"
 #include "weft/comm/wait/await.h"
 

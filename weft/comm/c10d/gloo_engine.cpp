@@ -18,8 +18,8 @@
 #include "weft/comm/c10d/tags.h"
 #include "weft/comm/call/call.h"
 #include "weft/comm/host/host_name.h"
-#include "weft/comm/store/answer_time.h"
 #include "weft/comm/store/store_connection.h"
+#include "weft/comm/store/waited.h"
 
 namespace weft {
 namespace {

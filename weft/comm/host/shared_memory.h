@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <string>
 
-#include "weft/comm/host/process.h"
+#include "weft/base/process.h"
 
 namespace weft::shm {
 

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "weft/comm/shm/wait.h"
-#include "weft/comm/store/lost_rank.h"
+#include "weft/comm/store/store_errors.h"
 
 namespace weft::shm {
 namespace {

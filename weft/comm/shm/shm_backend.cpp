@@ -16,7 +16,7 @@
 #include "weft/comm/shm/host_group.h"
 #include "weft/comm/shm/memory_bytes.h"
 #include "weft/comm/shm/wait.h"
-#include "weft/comm/store/lost_rank.h"
+#include "weft/comm/store/store_errors.h"
 #include "weft/comm/wait/await.h"
 #include "weft/comm/wait/rank_table.h"
 

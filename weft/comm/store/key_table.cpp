@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "weft/comm/store/runs.h"
+#include "weft/comm/store/equal_runs.h"
 
 namespace weft {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/interfaces.h"
-#include "weft/comm/store/runs.h"
+#include "weft/comm/store/equal_runs.h"
 
 namespace weft {
 namespace {

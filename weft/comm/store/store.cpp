@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "weft/base/error.h"
-#include "weft/comm/store/lost_rank.h"
 #include "weft/comm/store/store_connection.h"
+#include "weft/comm/store/store_errors.h"
 
 namespace weft {
 namespace {

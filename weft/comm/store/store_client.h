@@ -15,7 +15,7 @@
 #include "weft/base/deadline.h"
 #include "weft/base/file_descriptor.h"
 #include "weft/comm/store/message.h"
-#include "weft/comm/store/store_gone.h"
+#include "weft/comm/store/store_errors.h"
 
 namespace weft {
 

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "weft/base/error.h"
-#include "weft/comm/store/store_gone.h"
+#include "weft/comm/store/store_errors.h"
 
 namespace weft {
 

@@ -15,7 +15,6 @@
 
 #include "weft/base/deadline.h"
 #include "weft/base/error.h"
-#include "weft/comm/store/answer_time.h"
 #include "weft/comm/store/waited.h"
 
 namespace weft {

@@ -1,4 +1,4 @@
-// Waits in a store: what may happen meanwhile, and how they end.
+// Waits in a store: what may happen meanwhile, how they end, and how long a store may take to answer.
 #pragma once
 
 #include <chrono>
@@ -50,5 +50,8 @@ struct Gathered {
   int other_rank = -1;  ///< that rank; -1: there is none
   int other_size = 0;   ///< the size it came with
 };
+
+/// The time that a store which is well has for answering, also at the very end of a deadline.
+inline constexpr std::chrono::milliseconds kToAnswer{500};
 
 }  // namespace weft

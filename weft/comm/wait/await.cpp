@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "weft/comm/store/answer_time.h"
-#include "weft/comm/store/lost_rank.h"
+#include "weft/comm/store/store_errors.h"
+#include "weft/comm/store/waited.h"
 #include "weft/comm/wait/rank_table.h"
 
 namespace weft {

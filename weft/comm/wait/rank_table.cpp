@@ -10,11 +10,11 @@
 #include <thread>
 
 #include "weft/base/error.h"
+#include "weft/base/process.h"
 #include "weft/comm/host/host_name.h"
-#include "weft/comm/host/process.h"
 #include "weft/comm/host/shared_memory.h"
-#include "weft/comm/store/lost_rank.h"
 #include "weft/comm/store/store.h"
+#include "weft/comm/store/store_errors.h"
 #include "weft/comm/wait/rank_rows.h"
 
 namespace weft {

@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "weft/base/error.h"
+#include "weft/data/files/tar_members.h"
 #include "weft/data/images/decode_image.h"
 #include "weft/data/passed_over.h"
-#include "weft/data/tar_members.h"
 
 namespace weft {
 namespace {

@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "weft/data/bad_data.h"
+#include "weft/data/files/shard_files.h"
 #include "weft/data/images/image_source.h"
-#include "weft/data/shard_files.h"
 
 namespace weft {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "weft/data/bad_data.h"
-#include "weft/data/shard_files.h"
+#include "weft/data/files/shard_files.h"
 
 namespace weft {
 

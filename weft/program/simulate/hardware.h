@@ -1,4 +1,4 @@
-// Hardware: what a simulation needs to know of devices and of the links between them. Plain data; train/recipe/hardware_file.h
+// Hardware: what a simulation needs to know of devices and of the links between them. Plain data; recipe/toml/hardware_file.h
 // reads it from TOML.
 //
 // Everything defaults to what costs nothing, so that one made in code names only what matters to it. A file that leaves out a
@@ -50,7 +50,7 @@ struct Hardware {
   /// Collectives, transfers and copies run beside compute. False: they take the compute lane's time, on both sides of a
   /// transfer, as on a CPU without a spare core.
   bool overlap = true;
-  /// Collectives over hosts go in two levels, as weft's do on CPUs (comm/hosts/host_operations.h): what crosses is added up
+  /// Collectives over hosts go in two levels, as weft's do on CPUs (comm/two_level/host_operations.h): what crosses is added up
   /// inside each host before. They and transfers between hosts run beside compute whatever `overlap` says: a thread of their
   /// own waits for the network. False: rings, as of NCCL.
   bool two_levels = false;

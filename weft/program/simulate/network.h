@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "weft/program/host_crossing.h"
+#include "weft/program/host_traffic.h"
 #include "weft/program/ranks.h"
 #include "weft/program/simulate/hardware.h"
 

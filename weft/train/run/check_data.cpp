@@ -16,9 +16,9 @@
 #include "weft/base/stopwatch.h"
 #include "weft/comm/threads/parallel_for.h"
 #include "weft/data/bad_data.h"
-#include "weft/train/recipe/data_checks.h"
-#include "weft/train/recipe/data_names.h"
-#include "weft/train/recipe/open_data.h"
+#include "weft/recipe/build/data_checks.h"
+#include "weft/recipe/build/open_data.h"
+#include "weft/recipe/data_names.h"
 
 namespace weft {
 

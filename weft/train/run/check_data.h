@@ -6,8 +6,8 @@
 #include <functional>
 #include <string>
 
-#include "weft/train/recipe/recipe.h"
-#include "weft/train/report/data_report.h"
+#include "weft/recipe/recipe.h"
+#include "weft/train/run/data_report.h"
 
 namespace weft {
 

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "weft/comm/world.h"
-#include "weft/train/recipe/recipe.h"
-#include "weft/train/report/report.h"
-#include "weft/train/report/skipped_data.h"
+#include "weft/recipe/recipe.h"
+#include "weft/report/report.h"
+#include "weft/report/skipped_data.h"
 
 namespace weft {
 

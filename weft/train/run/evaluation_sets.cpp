@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "weft/base/stopwatch.h"
-#include "weft/train/recipe/build_model.h"
+#include "weft/recipe/build/build_model.h"
 
 namespace weft {
 namespace {

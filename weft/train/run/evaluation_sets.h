@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "weft/train/recipe/open_data.h"
-#include "weft/train/recipe/recipe.h"
-#include "weft/train/report/report.h"
-#include "weft/train/run/trainer.h"
+#include "weft/recipe/build/open_data.h"
+#include "weft/recipe/recipe.h"
+#include "weft/report/report.h"
+#include "weft/train/trainer/trainer.h"
 
 namespace weft {
 

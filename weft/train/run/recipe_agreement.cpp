@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "weft/train/recipe/recipe_keys.h"
-#include "weft/train/recipe/recipe_values.h"
+#include "weft/recipe/read/recipe_keys.h"
+#include "weft/recipe/read/recipe_values.h"
 #include "weft/train/run/data_text.h"
 
 namespace weft {

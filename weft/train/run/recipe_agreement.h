@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "weft/train/recipe/open_data.h"
-#include "weft/train/recipe/recipe.h"
+#include "weft/recipe/build/open_data.h"
+#include "weft/recipe/recipe.h"
 
 namespace weft {
 

@@ -7,8 +7,8 @@
 
 #include "weft/base/run_board.h"
 #include "weft/comm/world.h"
-#include "weft/train/run/trainer.h"
 #include "weft/train/save/run_state.h"
+#include "weft/train/trainer/trainer.h"
 
 namespace weft {
 

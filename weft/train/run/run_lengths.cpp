@@ -8,8 +8,8 @@
 
 #include "weft/base/error.h"
 #include "weft/base/units.h"
-#include "weft/train/recipe/build_model.h"
-#include "weft/train/recipe/section_keys.h"
+#include "weft/recipe/build/build_model.h"
+#include "weft/recipe/limits.h"
 
 namespace weft {
 namespace {

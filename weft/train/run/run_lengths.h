@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "weft/train/recipe/recipe.h"
+#include "weft/recipe/recipe.h"
 
 namespace weft {
 

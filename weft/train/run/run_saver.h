@@ -9,12 +9,12 @@
 
 #include "weft/base/run_board.h"
 #include "weft/checkpoint/storage/storage.h"
-#include "weft/train/recipe/recipe.h"
+#include "weft/recipe/recipe.h"
 #include "weft/train/run/run_lengths.h"
-#include "weft/train/run/trainer.h"
 #include "weft/train/save/keep_rules.h"
 #include "weft/train/save/old_checkpoints.h"
 #include "weft/train/save/second_place.h"
+#include "weft/train/trainer/trainer.h"
 
 namespace weft {
 

@@ -11,9 +11,9 @@
 #include "weft/base/file_error.h"
 #include "weft/comm/store/store.h"
 #include "weft/comm/wait/await.h"
-#include "weft/train/plan/make_plan.h"
-#include "weft/train/plan/pipeline_text.h"
-#include "weft/train/run/from_recipe.h"
+#include "weft/plan/make_plan.h"
+#include "weft/plan/pipeline/pipeline_text.h"
+#include "weft/train/run/options_of_recipe.h"
 
 namespace weft {
 

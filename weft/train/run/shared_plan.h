@@ -2,8 +2,8 @@
 #pragma once
 
 #include "weft/comm/world.h"
-#include "weft/train/plan/plan.h"
-#include "weft/train/recipe/recipe.h"
+#include "weft/plan/layout/plan.h"
+#include "weft/recipe/recipe.h"
 
 namespace weft {
 

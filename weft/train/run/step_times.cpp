@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "weft/train/run/final_figures.h"
+#include "weft/train/run/final_report.h"
 
 namespace weft {
 

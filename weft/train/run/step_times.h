@@ -6,8 +6,8 @@
 
 #include "weft/base/stopwatch.h"
 #include "weft/data/loader.h"
-#include "weft/train/run/stragglers.h"
-#include "weft/train/run/trainer.h"
+#include "weft/train/trainer/trainer.h"
+#include "weft/train/watch/stragglers.h"
 
 namespace weft {
 

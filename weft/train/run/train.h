@@ -7,8 +7,8 @@
 
 #include "weft/base/run_board.h"
 #include "weft/comm/world.h"
-#include "weft/train/recipe/recipe.h"
-#include "weft/train/report/report.h"
+#include "weft/recipe/recipe.h"
+#include "weft/report/report.h"
 
 namespace weft {
 

@@ -12,7 +12,7 @@
 
 #include "weft/base/stopwatch.h"
 #include "weft/checkpoint/format/data_writer.h"
-#include "weft/train/report/report.h"
+#include "weft/report/report.h"
 #include "weft/train/save/rank_meeting.h"
 
 namespace weft {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "weft/train/recipe/run_length.h"
+#include "weft/recipe/run_length.h"
 
 namespace weft {
 

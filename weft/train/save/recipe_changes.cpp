@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "weft/train/recipe/saved_recipe.h"
+#include "weft/recipe/read/saved_recipe.h"
 
 namespace weft {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "weft/train/recipe/run_length.h"
-#include "weft/train/report/report.h"
+#include "weft/recipe/run_length.h"
+#include "weft/report/report.h"
 
 namespace weft {
 

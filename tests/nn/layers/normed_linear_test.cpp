@@ -1,0 +1,91 @@
+// Layers behind a norm: the values and gradients of norm and layers by themselves, whichever of what they give is used.
+#include "weft/nn/layers/normed_linear.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/layer_norm.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/randn.h>
+#include <ATen/ops/zeros_like.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace weft::normed_linear_test {
+namespace {
+
+constexpr double kEps = 1e-5;
+
+/// What the result is made from: the stream, and two layers' outputs.
+struct Used {
+  const char* name;
+  bool stream, first, second;
+};
+
+constexpr Used kUses[] = {{"all", true, true, true},
+                          {"outputs_alone", false, true, true},
+                          {"stream_alone", true, false, false},
+                          {"one_output", false, false, true},
+                          {"stream_and_one_output", true, true, false}};
+
+at::Tensor total(const at::Tensor& stream, const Tensors& outputs, const Used& used, const Tensors& factors) {
+  at::Tensor sum = at::zeros({}, stream.options());
+  if (used.stream) sum = sum + (stream * factors[0].to(stream.scalar_type())).sum();
+  if (used.first) sum = sum + (outputs[0] * factors[1].to(stream.scalar_type())).sum();
+  if (used.second) sum = sum + (outputs[1] * factors[2].to(stream.scalar_type())).sum();
+  return sum;
+}
+
+void expect_close(const at::Tensor& gradient, const at::Tensor& exact, const std::string& what) {
+  if (!exact.defined()) {
+    EXPECT_TRUE(!gradient.defined() || gradient.count_nonzero().item().toLong() == 0) << what;
+    return;
+  }
+  ASSERT_TRUE(gradient.defined()) << what;
+  EXPECT_TRUE(gradient.to(at::kDouble).allclose(exact, 1e-4, 1e-5)) << what;
+}
+
+class NormedLinearTest : public ::testing::TestWithParam<Used> {};
+
+TEST_P(NormedLinearTest, EqualsNormAndLayers) {
+  for (const bool centres : {false, true}) {
+    for (const bool joined : {false, true}) {
+      SCOPED_TRACE(std::string(centres ? "layer norm" : "RMS norm") + (joined ? ", joined" : ""));
+      uint64_t seed = 0;
+      const auto numbers = [&](at::IntArrayRef sizes) {
+        return at::randn(sizes, at::detail::createCPUGenerator(++seed), at::kFloat);
+      };
+      Tensors leaves = {numbers({2, 5, 12}), numbers({2, 5, 12}), numbers({12}), numbers({12})}, exact;
+      const Tensors weights = {numbers({7, 12}), numbers({9, 12})},
+                    factors = {numbers({2, 5, 12}), numbers({2, 5, 7}), numbers({2, 5, 9})};
+      for (at::Tensor& leaf : leaves) {
+        exact.push_back(leaf.to(at::kDouble).requires_grad_());
+        leaf.requires_grad_();
+      }
+      Tensors exact_weights;
+      std::vector<Parameter> layers;
+      for (const at::Tensor& weight : weights) {
+        exact_weights.push_back(weight.to(at::kDouble).requires_grad_());
+        layers.push_back({weight.clone().requires_grad_(), at::zeros_like(weight)});
+      }
+      Parameter norm_weight{leaves[2], {}}, norm_bias{leaves[3], {}};
+      const Branch branch =
+          normed_linear(leaves[0], joined ? leaves[1] : at::Tensor(), {&norm_weight, centres ? &norm_bias : nullptr, kEps},
+                        {{&layers[0], nullptr}, {&layers[1], nullptr}}, {});
+      const at::Tensor stream = joined ? exact[0] + exact[1] : exact[0] + 0.0;
+      const at::Tensor y = centres ? at::layer_norm(stream, {12}, exact[2], exact[3], kEps)
+                                   : stream / (stream.square().mean(-1, true) + kEps).sqrt() * exact[2];
+      const Tensors outputs = {at::linear(y, exact_weights[0]), at::linear(y, exact_weights[1])};
+      total(branch.stream, branch.outputs, GetParam(), factors).backward();
+      total(stream, outputs, GetParam(), factors).backward();
+      for (size_t i = 0; i < leaves.size(); ++i) expect_close(leaves[i].grad(), exact[i].grad(), "leaf " + std::to_string(i));
+      for (size_t i = 0; i < layers.size(); ++i)
+        expect_close(layers[i].gradient, exact_weights[i].grad(), "weight " + std::to_string(i));
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, NormedLinearTest, ::testing::ValuesIn(kUses), [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace weft::normed_linear_test

@@ -1,0 +1,145 @@
+#include "weft/plan/layout/composition.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/refusal.h"
+#include "weft/models/gpt.h"
+#include "weft/models/vision.h"
+
+namespace weft::composition_test {
+namespace {
+
+struct Case {
+  const char* name;
+  CompositionFacts facts;
+  std::string says;
+};
+
+TEST(Composition, WhatDoesNotGoTogetherIsRefusedWithWhatDoes) {
+  const CompositionFacts gpt{.model = "gpt", .has_splits = true, .has_sequences = true, .tokens = 64};
+  const auto with = [](CompositionFacts facts, int cp, int tp, bool sequence_parallel = false) {
+    facts.cp = cp;
+    facts.tp = tp;
+    facts.sequence_parallel = sequence_parallel;
+    return facts;
+  };
+  CompositionFacts plain{.model = "mine"}, odd = gpt, normed = gpt;
+  odd.tokens = 36;
+  CompositionFacts layer_wise = plain;
+  layer_wise.tensor_norms = layer_wise.offloads = true;
+  CompositionFacts noisy = gpt;
+  noisy.noise_scale = true;
+  normed.has_statistics = true;
+  const auto synchronised = [&](const std::function<void(CompositionFacts&)>& change) {
+    CompositionFacts facts{.model = "net", .has_splits = true, .has_statistics = true, .sync = SyncBatchNorm::all};
+    change(facts);
+    return facts;
+  };
+  const auto working = [&](const std::function<void(CompositionFacts&)>& change) {
+    CompositionFacts facts = gpt;
+    facts.master = true;
+    change(facts);
+    return facts;
+  };
+  const std::string others =
+      "layout.style = \"master\" takes all ranks; leave out layout.dp, layout.shard, layout.cp and layout.tp";
+  const std::string offloads =
+      "layout.style = \"master\" offloads nothing; use \"none\" for layout.offload_optimizer, layout.offload_parameters and "
+      "layout.offload_activations";
+  const auto whole_tensors = [](const std::function<void(CompositionFacts&)>& change) {
+    CompositionFacts facts{.model = "net", .has_splits = true, .whole_tensors = true};
+    change(facts);
+    return facts;
+  };
+  const Case cases[] = {
+      {"a master", working([](CompositionFacts& f) { f.reproducible = f.narrow = f.tensor_norms = true; }), ""},
+      {"a master and replicas", working([](CompositionFacts& f) { f.data_ranks = 2; }), others},
+      {"a master and tp", working([](CompositionFacts& f) { f.tp = 2; }), others},
+      {"a master and cp", working([](CompositionFacts& f) { f.cp = 2; }), others},
+      {"a master of shards", working([](CompositionFacts& f) { f.shards = true; }),
+       "layout.style = \"master\": one rank has all of the state, so nothing is divided; use layout.shard_level = \"none\""},
+      {"a master that offloads", working([](CompositionFacts& f) { f.offloads = true; }), offloads},
+      {"a master that offloads inputs", working([](CompositionFacts& f) { f.offloads_activations = true; }), offloads},
+      {"a master and fp16", working([](CompositionFacts& f) { f.scales_losses = true; }),
+       "layout.style = \"master\" with layout.precision = \"fp16\": only the master would know the loss scale; use \"bf16\""},
+      {"a master and samples together", working([](CompositionFacts& f) { f.sync = SyncBatchNorm::all; }),
+       "layout.style = \"master\" with layout.sync_batch_norm = \"all\": its ranks do not meet inside blocks; leave one of "
+       "them "
+       "out"},
+      {"a master and the noise scale", working([](CompositionFacts& f) { f.noise_scale = true; }),
+       "layout.style = \"master\" with run.noise_scale: only the master has norms of gradients; leave one of them out"},
+      {"a master and parts of layers", working([](CompositionFacts& f) { f.reproducible_tp = 2; }),
+       "layout.style = \"master\" with run.reproducible_tp, which divides layers; leave one of them out"},
+      {"all together", with(gpt, 4, 4, true), ""},
+      {"nothing asked of a plain model", with(plain, 1, 1, true), ""},
+      {"tokens that are not known", with({.model = "mine", .has_splits = true, .has_sequences = true}, 3, 5, true), ""},
+      {"no split table", with(plain, 1, 2),
+       "layout.tp = 2: model 'mine' does not say how its layers split; use tp = 1, or give it rules (Model::splits)"},
+      {"no sequences", with(plain, 2, 1),
+       "layout.cp = 2: the samples of model 'mine' are no sequences that ranks can share; use cp = 1"},
+      {"statistics", with(normed, 2, 1),
+       "layout.cp = 2: model 'gpt' has running statistics, which are of whole samples; use cp = 1"},
+      {"chunks", with(odd, 4, 1),
+       "layout.cp = 4: 36 tokens a sample do not fall into the 8 equal chunks of a zig-zag cut; use 32 or 40"},
+      {"tokens over tp", with(odd, 1, 8, true),
+       "layout.sequence_parallel: 36 tokens a sample do not divide over layout.tp = 8; use 32 or 40"},
+      {"tokens over both", with(odd, 2, 4, true),
+       "layout.sequence_parallel: 36 tokens a sample do not divide over layout.tp = 4 x layout.cp = 2; use 32 or 48"},
+      {"noise of replicas", with(noisy, 1, 2), ""},
+      {"noise of parts of samples", with(noisy, 2, 1),
+       "run.noise_scale with layout.cp = 2: no rank has the gradients of whole samples; use cp = 1, or leave it out"},
+      {"noise of samples together", synchronised([](CompositionFacts& f) { f.noise_scale = true; }),
+       "run.noise_scale with layout.sync_batch_norm = \"all\": ranks' gradients depend on one another's samples, and are no "
+       "small batches'; leave one of them out"},
+      {"samples together", synchronised([](CompositionFacts& f) { f.reproducible = true; }), ""},
+      {"nothing to normalise", synchronised([](CompositionFacts& f) { f.has_statistics = false; }),
+       "layout.sync_batch_norm = \"all\": model 'net' normalises no samples together (it has no BatchNorm); leave it out"},
+      {"statistics apart", synchronised([](CompositionFacts& f) { f.apart = "bn"; }),
+       "layout.sync_batch_norm = \"all\": block 'bn' of model 'net' has running statistics of its own ranks alone; make them "
+       "with weft's BatchNorm2d or batch_norm() and tell so (Block::can_join_batches), or leave it out"},
+      {"slots over one axis", synchronised([](CompositionFacts& f) {
+         f.reproducible = true;
+         f.sync = SyncBatchNorm::dp;
+       }),
+       "layout.sync_batch_norm = \"dp\" with run.reproducible_slots: which samples are normalised together would follow the "
+       "mesh; use \"all\""},
+      {"slots of narrow numbers", synchronised([](CompositionFacts& f) { f.reproducible = f.narrow = true; }),
+       "layout.sync_batch_norm with run.reproducible_slots: sums over several slots' samples round narrower types elsewhere; "
+       "use layout.precision = \"fp32\""},
+      {"slots of split layers", synchronised([](CompositionFacts& f) {
+         f.reproducible = true;
+         f.tp = 2;
+       }),
+       "layout.tp = 2 with layout.sync_batch_norm and run.reproducible_slots, whose sums over samples are made of whole "
+       "layers; "
+       "use tp = 1, or leave one of the others out"},
+      {"slots of other blocks", synchronised([](CompositionFacts& f) {
+         f.reproducible = true;
+         f.whole = "mine";
+       }),
+       "layout.sync_batch_norm with run.reproducible_slots: block 'mine' of model 'net' does not make its sums over samples in "
+       "pieces (Block::can_join_batches); leave one of them out"},
+      {"norms of what is away", layer_wise,
+       "optimizer.name = \"lars\", \"lamb\" or \"adafactor\" looks at all weights before it updates the first; use "
+       "layout.offload_optimizer = \"none\" and layout.offload_parameters = \"none\", or another optimizer"},
+      {"updates of split layers", whole_tensors([](CompositionFacts& f) { f.tp = 2; }),
+       "optimizer.name = \"muon\" or \"adafactor\" works on whole tensors, of which layout.tp = 2 leaves each rank a part; use "
+       "shard, dp, pp or cp, or another optimizer"},
+      {"updates of layers in parts", whole_tensors([](CompositionFacts& f) { f.reproducible_tp = 4; }),
+       "optimizer.name = \"muon\" or \"adafactor\" works on whole tensors, of which run.reproducible_tp = 4 leaves each rank a "
+       "part; use shard, dp, pp or cp, or another optimizer"},
+  };
+  for (const Case& c : cases) EXPECT_EQ(test::refusal([&] { check_composition(c.facts); }), c.says) << c.name;
+}
+
+TEST(Composition, FactsAreOfTheModel) {
+  const CompositionFacts gpt_facts =
+      facts_of(gpt({.heads = 2, .width = 8}), {.sequence_parallel = true}, {.cp = 2, .tp = 4}, 8);
+  EXPECT_TRUE(gpt_facts.has_splits && gpt_facts.has_sequences && !gpt_facts.has_statistics && gpt_facts.sequence_parallel);
+  EXPECT_EQ(gpt_facts.cp * 10 + gpt_facts.tp, 24);
+  const CompositionFacts cnn_facts = facts_of(cnn({.size = 12, .width = 4}), {}, {}, 0);
+  EXPECT_TRUE(cnn_facts.has_statistics && !cnn_facts.has_sequences);
+}
+
+}  // namespace
+}  // namespace weft::composition_test

@@ -1,0 +1,201 @@
+// Hardware files: what is read, and the one line that every kind of bad input gets.
+#include "weft/recipe/toml/hardware_file.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "weft/base/error.h"
+
+namespace weft {
+namespace {
+
+constexpr const char* kSmall = R"(
+hardware = { name = "two boxes", ranks_per_host = 4 }
+device = { flops = 1e12 }
+intra_host = { bytes_per_s = 1e9 }
+inter_host = { bytes_per_s = 1e8, latency_s = 1e-4 }
+)";
+
+std::string error_of(const std::string& text) {
+  try {
+    parse_hardware(text, "h.toml");
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+std::string with(const std::string& more) { return kSmall + more; }
+
+TEST(HardwareFile, what_a_device_leaves_out_costs_nothing) {
+  const Hardware hardware = parse_hardware(kSmall, "h.toml");
+  EXPECT_EQ(hardware.name, "two boxes");
+  EXPECT_EQ(hardware.ranks_per_host, 4);
+  EXPECT_EQ(hardware.flops, 1e12);
+  EXPECT_EQ(hardware.narrow_flops, 1e12) << "as flops";
+  EXPECT_EQ(hardware.efficiency, 1.0);
+  EXPECT_EQ(hardware.memory_bytes_per_s, kFree);
+  EXPECT_EQ(hardware.intra_host.latency_s, 0.0);
+  EXPECT_EQ(hardware.inter_host.latency_s, 1e-4);
+  EXPECT_TRUE(hardware.overlap);
+  EXPECT_TRUE(hardware.blocks.empty());
+  EXPECT_FALSE(hardware.loss_s.has_value());
+}
+
+TEST(HardwareFile, links_that_are_left_out_are_not_known) {
+  constexpr const char* kAlone = "hardware = { name = 'x', ranks_per_host = 1 }\ndevice = { flops = 1 }\n";
+  for (const std::string& text : {std::string(kAlone), hardware_text(parse_hardware(kAlone, "h.toml"))}) {
+    const Hardware alone = parse_hardware(text, "h.toml");
+    EXPECT_FALSE(alone.intra_host.is_known || alone.inter_host.is_known || alone.offload.is_known);
+  }
+  const std::string free = std::string(kAlone) + "inter_host = { bytes_per_s = inf }";
+  for (const std::string& text : {free, hardware_text(parse_hardware(free, "h.toml"))}) {
+    const Hardware hardware = parse_hardware(text, "h.toml");
+    EXPECT_FALSE(hardware.intra_host.is_known);
+    EXPECT_TRUE(hardware.inter_host.is_known);
+    EXPECT_EQ(hardware.inter_host.bytes_per_s, kFree);
+  }
+  EXPECT_EQ(error_of(std::string(kAlone) + "offload = { latency_s = 1 }"),
+            "h.toml: offload.bytes_per_s is missing (one way, of a rank; inf: free): a number of at least 1, or inf");
+}
+
+constexpr const char* kFull = R"(
+hardware = { name = "a \"quoted\" name", ranks_per_host = 2, overlap = false }
+intra_host = { latency_s = 1, bytes_per_s = 2 }
+inter_host = { latency_s = 3, bytes_per_s = 4 }
+offload = { latency_s = 5, bytes_per_s = 6 }
+measured = { loss_s = 0.25, update_s_per_element = 1e-9 }
+[device]
+flops = 10
+narrow_flops = 20
+efficiency = 0.125
+memory_bytes = 30
+memory_bytes_per_s = 40
+launch_s = 0.5
+[[block]]
+name = "embedding"
+forward_s = 0.0
+[[block]]
+name = "h.*"
+forward_s = 1.5
+backward_s = 2.5
+input_s = 1
+weight_s = 1.25
+)";
+
+void expect_full(const Hardware& h) {
+  EXPECT_EQ(h.name, "a \"quoted\" name");
+  EXPECT_EQ(h.ranks_per_host, 2);
+  EXPECT_FALSE(h.overlap);
+  EXPECT_EQ(h.flops, 10.0);
+  EXPECT_EQ(h.narrow_flops, 20.0);
+  EXPECT_EQ(h.efficiency, 0.125);
+  EXPECT_EQ(h.memory_bytes, 30.0);
+  EXPECT_EQ(h.memory_bytes_per_s, 40.0);
+  EXPECT_EQ(h.launch_s, 0.5);
+  EXPECT_EQ(h.intra_host.latency_s, 1.0);
+  EXPECT_EQ(h.intra_host.bytes_per_s, 2.0);
+  EXPECT_EQ(h.inter_host.latency_s, 3.0);
+  EXPECT_EQ(h.inter_host.bytes_per_s, 4.0);
+  EXPECT_EQ(h.offload.latency_s, 5.0);
+  EXPECT_EQ(h.offload.bytes_per_s, 6.0);
+  EXPECT_EQ(h.loss_s, 0.25);
+  EXPECT_EQ(h.update_s_per_element, 1e-9);
+  ASSERT_EQ(h.blocks.size(), 2u);
+  EXPECT_EQ(h.blocks[0].name, "embedding");
+  EXPECT_EQ(h.blocks[0].forward_s, 0.0);
+  EXPECT_FALSE(h.blocks[0].backward_s.has_value());
+  EXPECT_EQ(h.blocks[1].name, "h.*");
+  EXPECT_EQ(h.blocks[1].forward_s, 1.5);
+  EXPECT_EQ(h.blocks[1].backward_s, 2.5);
+  EXPECT_EQ(h.blocks[1].input_s, 1.0);
+  EXPECT_EQ(h.blocks[1].weight_s, 1.25);
+}
+
+TEST(HardwareFile, every_key_reaches_its_place) { expect_full(parse_hardware(kFull, "h.toml")); }
+
+TEST(HardwareFile, what_is_written_reads_the_same) {
+  expect_full(parse_hardware(hardware_text(parse_hardware(kFull, "h.toml")), "again.toml"));
+  const Hardware small = parse_hardware(hardware_text(parse_hardware(kSmall, "h.toml")), "again.toml");
+  EXPECT_EQ(small.memory_bytes_per_s, kFree);
+  EXPECT_EQ(small.flops, 1e12);
+  EXPECT_FALSE(small.loss_s.has_value());
+}
+
+TEST(HardwareFile, what_is_written_is_in_the_order_of_the_documentation) {
+  Hardware hardware = parse_hardware(kSmall, "h.toml");
+  hardware.loss_s = 0.001969;
+  hardware.blocks = {{.name = "h.0", .forward_s = 0.5, .backward_s = 1.0}};
+  const std::string text = hardware_text(hardware);
+  std::vector<size_t> places;
+  for (const char* part :
+       {"[hardware]\nname = ", "\nranks_per_host = ", "\n\n[device]\nflops = ", "\n\n[measured]\nloss_s = 0.001969\n",
+        "\n\n[intra_host]\nlatency_s = ", "\n\n[[block]]\nname = 'h.0'\nforward_s = 0.5\nbackward_s = 1\n"}) {
+    places.push_back(text.find(part));
+    EXPECT_NE(places.back(), std::string::npos) << part << " in\n" << text;
+  }
+  EXPECT_TRUE(std::is_sorted(places.begin(), places.end())) << text;
+}
+
+TEST(HardwareFile, errors_tell_where_and_what) {
+  EXPECT_EQ(error_of(with("devise = { flops = 1 }")), "h.toml:6:1: unknown key 'devise'; did you mean 'device'?");
+  EXPECT_EQ(error_of(with("offload = { byte_per_s = 1 }")),
+            "h.toml:6:13: unknown key 'offload.byte_per_s'; did you mean 'offload.bytes_per_s'?");
+  EXPECT_EQ(error_of(with("offload = { bytes_per_s = 0 }")),
+            "h.toml:6:27: offload.bytes_per_s must be a number of at least 1, or inf, found 0");
+  EXPECT_EQ(error_of(with("offload = 3")), "h.toml:6:1: offload must be a table (offload = { ... } or [offload]), found 3");
+  EXPECT_EQ(error_of("device = { flops = 1 }"), "h.toml: hardware.name is missing (what it is): a string");
+  EXPECT_EQ(error_of("hardware = { name = 'x', ranks_per_host = 2.5 }"),
+            "h.toml:1:43: hardware.ranks_per_host must be an integer of at least 1 and at most 1000000, found 2.5");
+}
+
+TEST(HardwareFile, sizes_and_rates_have_limits) {
+  const char* rest =
+      "\nintra_host = { bytes_per_s = inf }\ninter_host = { bytes_per_s = inf }\nhardware = { name = 'x', ranks_per_host = 1 }";
+  EXPECT_EQ(error_of(std::string("device = { flops = 1e20 }") + rest),
+            "h.toml:1:20: device.flops must be a number of at least 1 and at most 1e+18, or inf, found 1e+20");
+  EXPECT_EQ(error_of(std::string("device = { flops = 1e-3 }") + rest),
+            "h.toml:1:20: device.flops must be a number of at least 1, or inf, found 0.001");
+  EXPECT_EQ(error_of(std::string("device = { flops = -inf }") + rest),
+            "h.toml:1:20: device.flops must be a number of at least 1, or inf, found -inf");
+  EXPECT_EQ(error_of(std::string("device = { flops = 1, memory_bytes = 1e19 }") + rest),
+            "h.toml:1:38: device.memory_bytes must be a number of at least 1 and at most 1e+18, or inf, found 1e+19");
+  EXPECT_EQ(error_of(std::string("device = { flops = inf, memory_bytes = 1e18 }") + rest), "no error");
+}
+
+TEST(HardwareFile, errors_in_blocks_too) {
+  EXPECT_EQ(error_of(with("[[block]]\nforward_s = 1")),
+            "h.toml:6:1: block.name is missing (of a block; a * at the end stands for any rest): a string");
+  EXPECT_EQ(error_of(with("[[block]]\nname = 'h.0'\nforwards = 1")),
+            "h.toml:8:1: unknown key 'block.forwards'; did you mean 'block.forward_s'?");
+  EXPECT_EQ(error_of(with("[[block]]\nname = 'h.0'\nforward_s = -1")),
+            "h.toml:8:13: block.forward_s must be a number of at least 0, found -1");
+  EXPECT_EQ(error_of(with("[[blocks]]\nname = 'h.0'")), "h.toml:6:3: unknown key 'blocks'; did you mean 'block'?");
+  EXPECT_EQ(error_of(with("block = { name = 'h.0' }")),
+            "h.toml:6:1: block comes any number of times: write [[block]] above each, found a table ({ name = 'h.0' })");
+}
+
+TEST(HardwareFile, a_file_that_is_not_there) {
+  try {
+    load_hardware("/nowhere/h.toml");
+    ADD_FAILURE();
+  } catch (const InputError& error) {
+    EXPECT_STREQ(error.what(), "cannot read the hardware file '/nowhere/h.toml': No such file or directory");
+  }
+}
+
+TEST(HardwareFile, those_that_come_with_weft_can_be_read) {
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(WEFT_SOURCE "/hardware")) {
+    const Hardware hardware = load_hardware(entry.path());
+    EXPECT_LT(hardware.inter_host.bytes_per_s, hardware.intra_host.bytes_per_s) << entry.path();
+    EXPECT_LT(hardware.efficiency, 1.0) << entry.path();
+    ++count;
+  }
+  EXPECT_GE(count, 3);
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,160 @@
+// weft memory: what a rank needs for a recipe, by category. Prints; plan/forecast.h works it out.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "weft/base/error.h"
+#include "weft/base/units.h"
+#include "weft/cli/commands/commands.h"
+#include "weft/cli/options/recipe_options.h"
+#include "weft/cli/output/heading.h"
+#include "weft/cli/output/output.h"
+#include "weft/plan/forecast.h"
+#include "weft/program/build/build.h"
+#include "weft/recipe/read/read_recipe.h"
+
+namespace weft {
+
+namespace {
+
+struct MemoryArguments {
+  std::string recipe;
+  int num_ranks = 1;
+  std::vector<std::string> overrides;
+  bool json = false;
+};
+
+constexpr int64_t kMostStepsToCompare = 100'000;  ///< blocks x micro-batches with which other levels are worked out too
+
+/// Without the instructions, which are many and are not printed.
+RecipeMemory without_lists(RecipeMemory memory) {
+  const ResolvedLayout& layout = memory.plan.layout;
+  const StepLayout step = layout_without_schedule(layout.options, layout.counts);
+  memory.plan.program = std::make_shared<const Program>(frame_program(memory.plan.cost, step));
+  return memory;
+}
+
+bool too_long_to_compare(const Plan& plan) {
+  return int64_t{plan.program->num_blocks()} * plan.program->micro_batches > kMostStepsToCompare;
+}
+
+/// Where there is nothing to compare with: other levels cannot move weights out, and divide nothing where one rank reads all
+/// samples.
+bool is_alone(const Recipe& recipe, const Plan& plan) {
+  return recipe.layout.offload_parameters != "none" || plan.layout.data_ranks() == 1;
+}
+
+/// The recipe's own layout first, then what the other shard levels would take, each as long to work out.
+std::vector<RecipeMemory> columns(const MemoryArguments& arguments, const Recipe& recipe) {
+  std::vector<RecipeMemory> result = {without_lists(recipe_memory(recipe, arguments.num_ranks))};
+  const Plan& own = result.front().plan;
+  if (is_alone(recipe, own) || too_long_to_compare(own) || arguments.json) return result;
+  for (const std::string& level : kShardLevels.all()) {
+    if (level == recipe.layout.shard_level) continue;
+    Recipe other = recipe;
+    other.layout.shard_level = level;
+    try {
+      result.push_back(without_lists(recipe_memory(other, arguments.num_ranks)));
+    } catch (const InputError&) {
+      // A level that these choices do not go with has no column: the recipe did not ask for it.
+    }
+  }
+  return result;
+}
+
+std::string row(const std::string& what, const std::vector<std::string>& cells) {
+  std::string line = fmt::format("  {:<22}", what);
+  for (const std::string& cell : cells) line += fmt::format("  {:>12}", cell);
+  return line + "\n";
+}
+
+std::string table(const std::vector<RecipeMemory>& memories) {
+  std::vector<std::string> heads, totals, states;
+  for (const RecipeMemory& m : memories) {
+    heads.emplace_back(name(m.plan.program->shard_level));
+    totals.push_back(format_bytes(m.estimate().total()));
+    states.push_back(format_bytes(m.estimate().model_states));
+  }
+  std::string text = row("shard_level", heads);
+  for (size_t i = 0; i < kMemoryCategories.size(); ++i) {
+    const auto category = static_cast<MemoryCategory>(i);
+    std::vector<std::string> cells;
+    cells.reserve(memories.size());
+    for (const RecipeMemory& m : memories)
+      cells.push_back(m.estimate().of(category) ? format_bytes(m.estimate().of(category)) : "-");
+    text += row(std::string(name(category)), cells);
+  }
+  return text + row("sum", totals) + row("of it model states", states);
+}
+
+std::string text_of(const Recipe& recipe, const std::vector<RecipeMemory>& memories) {
+  const RecipeMemory& own = memories.front();
+  const MemoryEstimate& estimate = own.estimate();
+  std::string text =
+      wrapped(fmt::format("{}, {}", heading(recipe, own.plan.layout), name(own.plan.layout.options.precision)), 2) + "\n";
+  text += fmt::format("{} parameters in {} blocks; largest block: {} '{}', {} of weights\n\n",
+                      format_count(static_cast<double>(own.parameters)), own.plan.program->num_blocks(),
+                      estimate.largest_block_index, own.plan.program->block_names[estimate.largest_block_index],
+                      format_bytes(estimate.largest_block));
+  if (own.by_stage_rank.size() > 1) {
+    std::vector<std::string> totals;
+    totals.reserve(own.by_stage_rank.size());
+    for (const MemoryEstimate& rank : own.by_stage_rank) totals.push_back(format_bytes(rank.total()));
+    text += fmt::format("pipeline ranks hold {}; below, the one that holds most: pipeline rank {}\n\n", fmt::join(totals, ", "),
+                        own.fullest);
+  }
+  text += fmt::format("bytes a rank{}\n{}", memories.size() > 1 ? ", as the recipe says and with the other levels" : "",
+                      table(memories));
+  if (!is_alone(recipe, own.plan) && too_long_to_compare(own.plan)) {
+    text += fmt::format(
+        "\nOther levels are not worked out beside it: {} blocks x {} micro-batches are more than {}. Ask for one "
+        "with --set layout.shard_level.\n",
+        own.plan.program->num_blocks(), own.plan.program->micro_batches, kMostStepsToCompare);
+  }
+  return text +
+         "\nEach line is that category's peak; they do not all come at once, so the sum is a\n"
+         "bound. The process itself (code, thread stacks, what kernels use inside) comes on\ntop.\n";
+}
+
+std::string json_of(const RecipeMemory& memory) {
+  nlohmann::ordered_json bytes;
+  for (size_t i = 0; i < kMemoryCategories.size(); ++i) {
+    bytes[std::string(name(static_cast<MemoryCategory>(i)))] = memory.estimate().peak[i];
+  }
+  const nlohmann::ordered_json json = {
+      {"world", memory.plan.layout.world},
+      {"shard_level", name(memory.plan.program->shard_level)},
+      {"bytes", bytes},
+      {"sum", memory.estimate().total()},
+      {"model_states", memory.estimate().model_states},
+      {"largest_block", memory.plan.program->block_names[memory.estimate().largest_block_index]},
+      {"largest_block_bytes", memory.estimate().largest_block}};
+  return json.dump(2) + "\n";
+}
+
+}  // namespace
+
+void add_memory(CLI::App& app, int& status) {
+  CLI::App* command = app.add_subcommand("memory", "Tell what a rank needs for a recipe, by category, for any number of ranks");
+  auto arguments = std::make_shared<MemoryArguments>();
+  add_recipe(*command, arguments->recipe, arguments->overrides);
+  command->add_option("-n,--ranks", arguments->num_ranks, "Ranks to tell it for; none is started")->capture_default_str();
+  command->add_flag("--json", arguments->json, "The recipe's own layout, as JSON");
+  command->footer(
+      "Adds up weights, gradients, optimizer state, gathered weights, activations and communication buffers from the\n"
+      "program that `weft train` would run. Allocates none of them.\n"
+      "\n"
+      "Example:\n"
+      "  weft memory recipes/gpt.toml -n 64 --set batch.global=64 --set layout.shard_level=parameters");
+  command->callback([arguments, &status] {
+    const Recipe recipe = load_recipe(arguments->recipe, arguments->overrides);
+    const std::vector<RecipeMemory> memories = columns(*arguments, recipe);
+    write_out(arguments->json ? json_of(memories.front()) : text_of(recipe, memories));
+    status = 0;
+  });
+}
+
+}  // namespace weft

@@ -1,0 +1,216 @@
+// weft simulate: how long a step of a recipe would take on some hardware. Prints; plan/forecast.h works it out.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "weft/base/printable.h"
+#include "weft/base/units.h"
+#include "weft/cli/commands/commands.h"
+#include "weft/cli/options/recipe_options.h"
+#include "weft/cli/output/heading.h"
+#include "weft/cli/output/output.h"
+#include "weft/cli/output/time_files.h"
+#include "weft/plan/forecast.h"
+#include "weft/program/draw/time_chart.h"
+#include "weft/program/simulate/simulation.h"
+#include "weft/recipe/read/read_recipe.h"
+#include "weft/recipe/toml/hardware_file.h"
+
+namespace weft {
+
+namespace {
+
+struct SimulateArguments {
+  std::string recipe;
+  int num_ranks = 1;
+  std::string hardware;
+  std::vector<std::string> overrides;
+  bool json = false;
+  int width = kColumns;
+  TimeFiles files;
+};
+
+using Ranks = std::vector<SimulatedRank>;
+
+const SimulatedRank& most(const Ranks& ranks, double (*of)(const SimulatedRank&)) {
+  return *std::max_element(ranks.begin(), ranks.end(), [of](const auto& a, const auto& b) { return of(a) < of(b); });
+}
+const SimulatedRank& least(const Ranks& ranks, double (*of)(const SimulatedRank&)) {
+  return *std::min_element(ranks.begin(), ranks.end(), [of](const auto& a, const auto& b) { return of(a) < of(b); });
+}
+
+double exposed_s(const SimulatedRank& rank) { return rank.exposed_s; }
+double busy_s(const SimulatedRank& rank) { return rank.busy_s; }
+double bytes(const SimulatedRank& rank) { return static_cast<double>(rank.memory.total()); }
+
+std::string percent(double part, double whole) { return fmt::format("{:.1f} %", whole > 0.0 ? 100.0 * part / whole : 0.0); }
+
+std::string line(const char* what, const std::string& value, const std::string& remark) {
+  constexpr size_t kRemark = 39;
+  return wrapped(fmt::format("  {:<22}  {:>11}  {}", what, value, remark), kRemark) + "\n";
+}
+
+std::string speed_text(const RecipeSimulation& result) {
+  std::string text = fmt::format("{} samples/s", format_count(result.samples_per_s));
+  if (result.tokens_per_s > 0.0) text += fmt::format(", {} tokens/s", format_count(result.tokens_per_s));
+  return text;
+}
+
+std::string memory_lines(const Ranks& ranks, const Hardware& hardware) {
+  const SimulatedRank& fullest = most(ranks, bytes);
+  const SimulatedRank& emptiest = least(ranks, bytes);
+  std::string remark = fmt::format("the most, on rank {}", fullest.rank);
+  if (hardware.memory_bytes < kFree) {
+    remark += fmt::format("; a device has {}", format_bytes(static_cast<int64_t>(hardware.memory_bytes)));
+  }
+  if (bytes(fullest) > hardware.memory_bytes) remark += ": IT DOES NOT FIT";
+  std::string text = line("memory of a rank", format_bytes(fullest.memory.total()), remark);
+  if (&fullest != &emptiest) {
+    text += line("", format_bytes(emptiest.memory.total()), fmt::format("the least, on rank {}", emptiest.rank));
+  }
+  return text;
+}
+
+std::string summary(const RecipeSimulation& result, const Hardware& hardware) {
+  const Simulation& s = result.simulation;
+  const SimulatedRank& busiest = most(s.ranks, busy_s);
+  const SimulatedRank& exposed = most(s.ranks, exposed_s);
+  const double peak = hardware.peak_flops(result.plan.program->weight_bytes);
+  std::string text = line("step", format_duration(s.step_s), speed_text(result));
+  text += line("computing", format_duration(busiest.busy_s), fmt::format("the busiest, rank {}", busiest.rank));
+  text += line("bubble", fmt::format("{:.1f} %", 100.0 * s.bubble_share()), "of the step that rank stands still");
+  if (result.plan.program->mesh.pp > 1) {
+    text += line("", fmt::format("{:.1f} %", 100.0 * s.span_bubble_share()),
+                 "of the longest time from a rank's first forward to its last backward");
+  }
+  text += line("exposed communication", format_duration(exposed.exposed_s),
+               fmt::format("the most, on rank {}: {} of the step", exposed.rank, percent(exposed.exposed_s, s.step_s)));
+  text +=
+      line("utilisation (MFU)", fmt::format("{:.1f} %", 100.0 * s.utilisation),
+           fmt::format(
+               "of {}/s a device: {} a step{}", format_flops(peak), format_flops(s.model_flops),
+               s.flops > s.model_flops ? fmt::format(", and {} computed again", format_flops(s.flops - s.model_flops)) : ""));
+  return text + memory_lines(s.ranks, hardware);
+}
+
+std::string ranks_table(const Ranks& ranks) {
+  constexpr size_t kMaxRows = 64;
+  std::string text = fmt::format("  {:>5}  {:>5}  {:>3}  {:>9}  {:>9}  {:>9}  {:>9}  {:>11}\n", "rank", "alike", "pp",
+                                 "computing", "exposed", "waiting", "memory", "activations");
+  for (size_t i = 0; i < std::min(ranks.size(), kMaxRows); ++i) {
+    const SimulatedRank& r = ranks[i];
+    text += fmt::format("  {:>5}  {:>5}  {:>3}  {:>9}  {:>9}  {:>9}  {:>9}  {:>11}\n", r.rank, r.count, r.pp,
+                        format_duration(r.busy_s), format_duration(r.exposed_s), format_duration(r.waiting_s),
+                        format_bytes(r.memory.total()), format_bytes(r.memory.of(MemoryCategory::activations)));
+  }
+  if (ranks.size() > kMaxRows) text += fmt::format("  ... and {} more\n", ranks.size() - kMaxRows);
+  return text;
+}
+
+void print_text(const SimulateArguments& arguments, const Recipe& recipe, const RecipeSimulation& result,
+                const Hardware& hardware) {
+  const Program& program = *result.plan.program;
+  const std::string untimed = untimed_blocks_text(hardware, program.block_names);
+  std::string text = fmt::format("{}\nhardware: {}, {} a host\n", wrapped(heading(recipe, result.plan.layout), 2),
+                                 printable(hardware.name), counted(hardware.ranks_per_host, "rank"));
+  if (!untimed.empty()) text += untimed + "\n";
+  if (hardware.blocks.empty() && hardware.peak_flops(program.weight_bytes) == kFree) {
+    text += "it tells neither times of blocks nor operations a second: computing takes no time (weft profile measures both)\n";
+  }
+  text += "\n" + summary(result, hardware);
+  if (result.simulation.ranks.size() > 1) text += "\n" + ranks_table(result.simulation.ranks);
+  if (program.mesh.pp > 1) {
+    const std::vector<TimedInstruction> timed = timed_instructions(program, result.simulation);
+    const std::string chart = time_chart(program, timed, {.width = arguments.width});
+    if (!result.plan.stages_text.empty()) text += "\n" + result.plan.stages_text;
+    text += "\n";
+    if (!chart.empty()) text += "pipeline over time: a blank is a wait\n" + chart_legend(timed, chart) + chart;
+  }
+  write_out(text);
+}
+
+nlohmann::ordered_json rank_json(const SimulatedRank& rank) {
+  return {{"rank", rank.rank},
+          {"alike", rank.count},
+          {"pp", rank.pp},
+          {"busy_s", rank.busy_s},
+          {"exposed_s", rank.exposed_s},
+          {"waiting_s", rank.waiting_s},
+          {"end_s", rank.end_s},
+          {"flops", rank.flops},
+          {"memory_bytes", rank.memory.total()},
+          {"activation_bytes", rank.memory.of(MemoryCategory::activations)}};
+}
+
+void print_json(const RecipeSimulation& result, const Hardware& hardware) {
+  const Simulation& s = result.simulation;
+  const SimulatedRank& fullest = most(s.ranks, bytes);
+  const SimulatedRank& emptiest = least(s.ranks, bytes);
+  nlohmann::ordered_json ranks = nlohmann::ordered_json::array();
+  for (const SimulatedRank& rank : s.ranks) ranks.push_back(rank_json(rank));
+  const MeshSizes& mesh = result.plan.program->mesh;
+  const nlohmann::ordered_json json = {
+      {"world", result.plan.program->world_size()},
+      {"mesh", {{"pp", mesh.pp}, {"dp", mesh.dp}, {"shard", mesh.shard}, {"cp", mesh.cp}, {"tp", mesh.tp}}},
+      {"hardware", hardware.name},
+      {"step_s", s.step_s},
+      {"samples_per_s", result.samples_per_s},
+      {"tokens_per_s", result.tokens_per_s},
+      {"busiest_s", s.busiest_s()},
+      {"bubble_share", s.bubble_share()},
+      {"span_s", s.span_s},
+      {"span_bubble_share", s.span_bubble_share()},
+      {"exposed_s", most(s.ranks, exposed_s).exposed_s},
+      {"flops", s.flops},
+      {"model_flops", s.model_flops},
+      {"mfu", s.utilisation},
+      {"memory",
+       {{"most_bytes", fullest.memory.total()},
+        {"most_on_rank", fullest.rank},
+        {"least_bytes", emptiest.memory.total()},
+        {"least_on_rank", emptiest.rank},
+        {"fits", bytes(fullest) <= hardware.memory_bytes}}},
+      {"ranks", ranks}};
+  write_out(json.dump(2) + "\n");
+}
+
+void simulate_recipe(const SimulateArguments& arguments) {
+  arguments.files.check(arguments.recipe);
+  const Hardware hardware = load_hardware(arguments.hardware);
+  const Recipe recipe = load_recipe(arguments.recipe, arguments.overrides);
+  const RecipeSimulation result = recipe_simulation(recipe, arguments.num_ranks, hardware, arguments.hardware);
+  arguments.files.write(*result.plan.program, result.simulation, hardware, heading(recipe, result.plan.layout));
+  arguments.json ? print_json(result, hardware) : print_text(arguments, recipe, result, hardware);
+}
+
+}  // namespace
+
+void add_simulate(CLI::App& app, int& status) {
+  CLI::App* command =
+      app.add_subcommand("simulate", "Tell how long a step of a recipe takes on some hardware, on any number of ranks");
+  auto arguments = std::make_shared<SimulateArguments>();
+  add_recipe(*command, arguments->recipe, arguments->overrides);
+  command->add_option("-n,--ranks", arguments->num_ranks, "Ranks to simulate; none is started")->capture_default_str();
+  add_hardware(*command, arguments->hardware, "Hardware (TOML): a file, or the name of one that comes with weft: h100_node")
+      ->required();
+  command->add_flag("--json", arguments->json, "As JSON");
+  command->add_option("--width", arguments->width, "Columns of a pipeline's chart")
+      ->capture_default_str()
+      ->check(CLI::Range(40, 1000));
+  arguments->files.add_to(*command);
+  command->footer(
+      "Runs the program that `weft train` would run through a model of devices and links: who computes, who waits for\n"
+      "whom, what is held. Ranks that do the same are simulated once, so thousands take no longer than a few.\n"
+      "\n"
+      "Example:\n"
+      "  weft simulate recipes/gpt.toml -n 64 --hardware hardware/h100_node.toml --set batch.global=512 --svg step.svg");
+  command->callback([arguments, &status] {
+    simulate_recipe(*arguments);
+    status = 0;
+  });
+}
+
+}  // namespace weft

@@ -1,0 +1,56 @@
+#include "weft/cli/options/recipe_options.h"
+
+#include <fmt/format.h>
+#include <stdlib.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+#include "weft/base/error.h"
+#include "weft/base/printable.h"
+#include "weft/cli/options/shipped_files.h"
+#include "weft/recipe/read/recipe_keys.h"
+#include "weft/recipe/toml/key_synonyms.h"
+
+namespace weft {
+
+void add_recipe(CLI::App& command, std::string& recipe, std::vector<std::string>& overrides) {
+  command
+      .add_option(
+          "recipe", recipe,
+          "Recipe (TOML): model, data, batch, layout, optimizer, run. A file, or the name of one that comes with weft: gpt")
+      ->required()
+      ->transform([](const std::string& told) { return shipped_or_own("recipes", told); });
+  command.add_option("--set", overrides, "section.key=value: replace a key of the recipe; repeatable")->allow_extra_args(false);
+}
+
+std::string key_of_option(const std::string& option) {
+  std::string name = option.substr(option.find_first_not_of('-'));
+  std::replace(name.begin(), name.end(), '-', '_');
+  Recipe recipe;
+  for (const FileKey& key : recipe_keys(recipe)) {
+    if (key.name == name) return key.dotted();
+  }
+  const std::string meant(meant_by(name));
+  return meant.find('.') == std::string::npos ? "" : meant;
+}
+
+void check_goes_on_by_itself(const Recipe& recipe, const std::string& what) {
+  if (recipe.run.resume == "auto") return;
+  throw InputError(fmt::format(
+      "{}: run.resume = \"{}\", with which {} that starts again would not go on from its own newest checkpoint; leave "
+      "it \"auto\"",
+      printable(recipe.path), shortened(recipe.run.resume), what));
+}
+
+CLI::Option* add_hardware(CLI::App& command, std::string& hardware, const std::string& description) {
+  return command.add_option("--hardware", hardware, description)->transform([](const std::string& told) {
+    return shipped_or_own("hardware", told);
+  });
+}
+
+void use_ports(const Recipe& recipe) {
+  if (!recipe.run.ports.empty()) setenv("WEFT_PORTS", recipe.run.ports.c_str(), 1);
+}
+
+}  // namespace weft

@@ -1,0 +1,51 @@
+#include "weft/cli/output/heading.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <vector>
+
+#include "weft/base/printable.h"
+#include "weft/base/units.h"
+
+namespace weft {
+
+namespace {
+
+/// "pp 2 (1f1b) x dp 4 x tp 2"
+std::string mesh_text(const ResolvedLayout& layout) {
+  std::vector<std::string> axes;
+  if (layout.options.master && layout.pp > 1) {
+    axes.push_back(fmt::format("master of {}", layout.pp));
+  } else if (layout.pp > 1) {
+    axes.push_back(fmt::format("pp {} ({})", layout.pp, layout.options.pipeline.schedule));
+  }
+  if (layout.dp > 1 || layout.world == 1) axes.push_back(fmt::format("dp {}", layout.dp));
+  if (layout.shard > 1) axes.push_back(fmt::format("shard {}", layout.shard));
+  if (layout.cp > 1) axes.push_back(fmt::format("cp {}", layout.cp));
+  if (layout.tp > 1) axes.push_back(fmt::format("tp {}", layout.tp));
+  return fmt::format("{}", fmt::join(axes, " x "));
+}
+
+/// What is shown is the largest phase, and with it most memory and time.
+std::string ramp_text(const BatchRamp& ramp) {
+  if (ramp.empty()) return "";
+  std::vector<std::string> phases;
+  phases.reserve(ramp.size());
+  for (const BatchPhase& phase : ramp)
+    phases.push_back(fmt::format("{} of {}", counted(phase.steps, "step"), phase.global_batch));
+  return fmt::format("; the last phase of batch.ramp, after {}", fmt::join(phases, ", "));
+}
+
+}  // namespace
+
+std::string heading(const Recipe& recipe, const ResolvedLayout& layout) {
+  return fmt::format("{} on {}: {}, a step of {} samples = {} x {} of {}{}", printable(recipe.path),
+                     counted(layout.world, "rank"), mesh_text(layout), layout.global_batch, layout.sample_ranks(),
+                     counted(layout.micro_batches_per_rank * layout.data_ranks() / layout.sample_ranks(), "micro-batch", "es"),
+                     layout.micro_batch,
+                     layout.slots_per_rank > 1 ? fmt::format(", {} slots a rank", layout.slots_per_rank) : "") +
+         ramp_text(recipe.batch.ramp);
+}
+
+}  // namespace weft

@@ -1,0 +1,89 @@
+#include "weft/cli/ranks/recipe_runs.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/file.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "weft/base/cores.h"
+#include "weft/base/error.h"
+#include "weft/base/printable.h"
+#include "weft/base/this_executable.h"
+#include "weft/cli/output/output.h"
+#include "weft/launch/exit_status.h"
+#include "weft/launch/jobs.h"
+
+namespace weft {
+
+namespace {
+
+/// What it said last, where it ended with that status.
+std::string last_words(const std::string& log, int status) {
+  const std::string prefix = "weft: ";
+  std::ifstream in(log, std::ios::binary);
+  std::string last;
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with(prefix)) last = line.substr(prefix.size());
+  }
+  return last.empty() ? fmt::format("it ended with status {}", status) : shortened(last, 500);
+}
+
+Job job_of(const RecipeRun& run) {
+  Job job{.command = {own_path(), "train", run.recipe},
+          .environment = {fmt::format("OMP_NUM_THREADS={}", run.threads)},
+          .log = run.log};
+  for (const std::string& override : run.overrides) job.command.insert(job.command.end(), {"--set", override});
+  job.command.insert(job.command.end(), {"-n", fmt::to_string(run.ranks), "--summary", run.summary});
+  return job;
+}
+
+}  // namespace
+
+int run_threads(int ranks_at_a_time) {
+  if (const auto threads = omp_num_threads()) return *threads;
+  return threads_per_rank(available_cores(), ranks_at_a_time);
+}
+
+std::string crowding_text(int ranks_at_a_time) {
+  const int cores = available_cores();
+  if (ranks_at_a_time <= cores) return {};
+  return fmt::format("; {} ranks share {} core{}, and their times tell of that", ranks_at_a_time, cores, cores == 1 ? "" : "s");
+}
+
+FileDescriptor hold_results_folder(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error) throw InputError(fmt::format("cannot make the folder '{}': {}", printable(path), error.message()));
+  FileDescriptor folder(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (folder.get() < 0 || flock(folder.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) {
+      throw InputError(
+          fmt::format("cannot hold the folder '{}': {}; name another --out", printable(path), std::strerror(errno)));
+    }
+    throw InputError(fmt::format("another study or scale is at work in '{}'; name another --out", printable(path)));
+  }
+  return folder;
+}
+
+int run_recipes(const std::vector<RecipeRun>& runs, int side_by_side, double save_s,
+                const std::function<void(size_t run, const RecipeRunEnd& end)>& on_end) {
+  std::vector<Job> jobs;
+  jobs.reserve(runs.size());
+  for (const RecipeRun& run : runs) jobs.push_back(job_of(run));
+  const auto ended = [&](size_t job, const JobEnd& end) {
+    if ((end.status != 0 && end.interrupted) || end.status == kSavedAndStopped) return;  // it goes on another time
+    if (end.status == 0) return on_end(job, {});
+    on_end(job, {.diverged = end.status == kDiverged, .error = last_words(runs[job].log, end.status)});
+  };
+  constexpr double kToEnd = 10.0;
+  survive(SIGPIPE);
+  return run_jobs(jobs, {.side_by_side = side_by_side, .grace_s = save_s + kToEnd, .on_end = ended});
+}
+
+}  // namespace weft

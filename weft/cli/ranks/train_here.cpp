@@ -1,0 +1,139 @@
+#include "weft/cli/ranks/train_here.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <memory>
+#include <utility>
+
+#include "weft/base/error.h"
+#include "weft/base/launcher_variables.h"
+#include "weft/base/printable.h"
+#include "weft/base/run_board.h"
+#include "weft/base/units.h"
+#include "weft/checkpoint/atomic_file.h"
+#include "weft/cli/health/rank_health.h"
+#include "weft/cli/output/console.h"
+#include "weft/cli/output/output.h"
+#include "weft/cli/output/output_files.h"
+#include "weft/cli/ranks/stop_signals.h"
+#include "weft/launch/exit_status.h"
+#include "weft/plan/layout/resolve.h"
+#include "weft/report/summary.h"
+#include "weft/train/process/process_memory.h"
+
+namespace weft {
+
+namespace {
+
+/// What epochs come to is known, and told, once the data is open.
+std::string run_heading(const Recipe& recipe, const ResolvedLayout& layout) {
+  const std::string length =
+      recipe.run.steps ? counted(*recipe.run.steps, "step") : run_length_text(length_of(recipe.run)) + " in steps";
+  const std::string ramp = recipe.batch.ramp.empty() ? "" : fmt::format("{} to ", recipe.batch.ramp.front().global_batch);
+  return fmt::format("{}: {} on {}, {} of {}{} samples, {}", printable(recipe.path), recipe.model.name, recipe.data.name,
+                     length, ramp, layout.global_batch, counted(layout.world, "rank"));
+}
+
+/// What a person does for the run to go on.
+std::string goes_on_text(const Recipe& recipe) {
+  if (recipe.run.resume == "auto") return "the same command goes on";
+  return fmt::format("the same command with --resume auto goes on (instead of {})", shortened(recipe.run.resume));
+}
+
+/// Of a rank whose standard output is gone. A run that is done, or saved, is not to be done again for that.
+int status_without_output(const std::string& failure, const World& world, bool stopped) {
+  const std::string who = world.size() > 1 ? fmt::format("rank {}: ", world.rank()) : "";
+  fmt::print(stderr, "weft: {}{}\n", who, failure);
+  return stopped ? kSavedAndStopped : is_rank_of_launcher() ? kOutputLost : 1;
+}
+
+void tell_on(Console& console, TrainOptions& options) {
+  options.on_step = [&](const StepReport& report) { console.step(report); };
+  options.on_evaluation = [&](const EvaluationReport& report) { console.evaluation(report); };
+  options.on_save = [&](const SaveReport& report) { console.save(report); };
+  options.on_note = [&](const std::string& note) { console.note(printable(note)); };
+}
+
+void tell_end(Console& console, const Recipe& recipe, const FinalReport& report, bool is_growing) {
+  if (is_growing && report.stopped) {
+    console.line(fmt::format("saved after step {}, to go on on more ranks", report.steps_done));
+    return;
+  }
+  console.finish(report);
+  if (!report.upload_failure.empty()) {
+    console.line(fmt::format("trained and saved, but {}; the same command copies it", printable(report.upload_failure)));
+  }
+  if (report.stopped) console.line("stopped, as it was asked to, and saved: " + goes_on_text(recipe));
+}
+
+}  // namespace
+
+TrainOptions train_options(const TrainArguments& arguments) {
+  return {.trace_path = arguments.trace,
+          .trace_step = arguments.trace_step,
+          .save_path = arguments.save,
+          .resume_anyway = arguments.resume_anyway};
+}
+
+void check_outputs(const TrainArguments& arguments) {
+  check_different_files({{"the recipe", arguments.recipe},
+                         {"--summary", arguments.summary},
+                         {"--save", arguments.save},
+                         {"--trace", arguments.trace}});
+  check_weights_name("--save", arguments.save);
+  check_files(train_options(arguments));
+  if (!arguments.summary.empty()) check_writable(arguments.summary);
+}
+
+void leave_threads(int status) {
+  std::fflush(nullptr);
+  _exit(status);
+}
+
+int train_here(const Recipe& recipe, const World& world, const TrainArguments& arguments) {
+  const bool is_rank = is_rank_of_launcher(), saves = !recipe.save.folder.empty();
+  std::shared_ptr<RunBoard> board = is_rank ? RunBoard::from_environment() : nullptr;
+  if (recipe.save.memory_every && (!board || board->most_ranks() == 0)) {
+    throw InputError(
+        "save.memory_every keeps copies in the memory of the launcher that starts ranks again: start them by "
+        "weft train -n with --restarts (or run.restarts), or leave it out");
+  }
+  if (!board) board = std::make_shared<RunBoard>(0);  // nobody else's
+  survive(SIGPIPE);                                   // a log that nobody reads any more ends no training
+  keep_and_reuse_memory();
+  const bool leads = world.rank() == 0;
+  if (leads) check_outputs(arguments);
+  Console console;
+  if (leads) console.line(wrapped(run_heading(recipe, resolve(recipe, world.size())), 2));
+  RankHealth health(arguments.hosts.health, world);
+  TrainOptions options = train_options(arguments);
+  tell_on(console, options);
+  options.on_progress = [&](int64_t steps_done) { health.set_steps(steps_done); };
+  options.board = board.get();
+  if (saves || !is_rank) {
+    note_stop_signals({.saves = saves, .deadline_s = recipe.save.deadline_s, .tells = leads, .is_rank = is_rank}, board);
+  }
+  if (saves) {
+    options.stop_asked = stop_was_asked;
+    options.stop_saved = end_stop_deadline;
+  }
+  FinalReport report;
+  try {
+    report = train(recipe, world, options);
+    if (!leads) return report.stopped ? kSavedAndStopped : 0;
+    if (!arguments.summary.empty()) write_file(arguments.summary, summary_json(report));
+    tell_end(console, recipe, report, board->is_growing());
+  } catch (...) {
+    console.end_line();
+    throw;
+  }
+  int status = report.stopped ? kSavedAndStopped : report.upload_failure.empty() ? 0 : kNotCopied;
+  if (!console.failure().empty()) status = status_without_output(console.failure(), world, report.stopped);
+  if (report.upload_left) leave_threads(status);
+  return status;
+}
+
+}  // namespace weft

@@ -1,0 +1,138 @@
+#include "weft/data/tokens/token_layout.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+
+#include "weft/base/error.h"
+#include "weft/base/file_kind.h"
+#include "weft/base/printable.h"
+#include "weft/data/tokens/megatron_index.h"
+
+namespace weft {
+namespace {
+
+[[noreturn]] void misfit(const std::string& path, std::string_view who, int64_t said, int64_t bytes) {
+  throw InputError(
+      fmt::format("{}: {} says {} bytes, and it has {}; {}", path, who, said, bytes,
+                  bytes < said ? "it is cut off, get it again" : "it is damaged, or two files in one: get it again"));
+}
+
+// --- llm.c -----------------------------------------------------------------------------------------------------------------
+
+/// 256 numbers of 32 bits: the magic, the version, how many ids there are, zeros.
+struct LlmcHeader {
+  uint32_t magic, version, count;
+};
+
+constexpr int64_t kLlmcBytes = 1024;
+
+bool is_llmc(std::string_view head, LlmcHeader& header) {
+  constexpr uint32_t kNewestVersion = 16;  // by far
+  if (head.size() < sizeof header) return false;
+  std::memcpy(&header, head.data(), sizeof header);
+  return (header.magic == 20240520 || header.magic == 20240801) && header.version > 0 && header.version <= kNewestVersion;
+}
+
+TokenLayout llmc_layout(const std::string& path, const InputFile& file, const LlmcHeader& header) {
+  const bool is_wide = header.magic == 20240801;
+  const uint32_t version = is_wide ? 7 : 1;
+  if (header.version != version) {
+    throw InputError(fmt::format("{}: llm.c's header {} is of version {}, and {} is read; write it anew", path, header.magic,
+                                 header.version, version));
+  }
+  TokenLayout layout{.format = "llm.c",
+                     .type = is_wide ? TokenType::u32 : TokenType::u16,
+                     .offset = kLlmcBytes,
+                     .count = header.count,
+                     .index = {}};
+  const int64_t said = kLlmcBytes + layout.count * token_bytes(layout.type);
+  if (file.bytes != said) misfit(path, "llm.c's header", said, file.bytes);
+  return layout;
+}
+
+// --- NumPy -----------------------------------------------------------------------------------------------------------------
+
+/// What stands behind `'key':` in a header, up to the next comma that is not within brackets.
+std::string_view npy_value(std::string_view header, std::string_view key) {
+  const size_t at = header.find(fmt::format("'{}':", key));
+  if (at == std::string_view::npos) return {};
+  std::string_view rest = header.substr(at + key.size() + 3);
+  rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
+  const size_t end = rest.starts_with('(') ? rest.find(')') : rest.find_first_of(",}");
+  return rest.substr(0, end == std::string_view::npos ? 0 : end);
+}
+
+TokenLayout npy_layout(const std::string& path, const InputFile& file, std::string_view head) {
+  const auto fail = [&](const std::string& what) { throw InputError(fmt::format("{}: an array of NumPy {}", path, what)); };
+  constexpr size_t kVersion = 6, kLength = 8;
+  const bool is_old = head.size() > kVersion && head[kVersion] == 1;
+  const size_t begin = kLength + (is_old ? 2 : 4);
+  if (head.size() < begin) fail("that is cut off; get it again");
+  uint32_t length = 0;
+  std::memcpy(&length, head.data() + kLength, begin - kLength);
+  const std::string_view header = head.substr(begin, length);
+  const std::string_view type = npy_value(header, "descr"), shape = npy_value(header, "shape");
+  if (header.size() < length || type.empty() || shape.empty())
+    fail("whose header is damaged, or longer than that of ids is; save it again");
+  TokenLayout layout{.format = "npy", .offset = static_cast<int64_t>(begin) + length, .index = {}};
+  if (type == "'<u2'" || type == "'<u4'" || type == "'<i4'" || type == "'|u1'") {  // of <i4 what is negative is far too large
+    layout.type = type == "'<u2'" ? TokenType::u16 : type == "'|u1'" ? TokenType::u8 : TokenType::u32;
+  } else {
+    fail(fmt::format("of type {}; save ids as uint32: array.astype(numpy.uint32)", shortened(type, 100)));
+  }
+  const char* const digits = shape.data() + 1;
+  const auto [stop, error] = std::from_chars(digits, shape.data() + shape.size(), layout.count);
+  if (error != std::errc() || layout.count < 0 || std::string_view(stop, shape.data() + shape.size()) != ",") {
+    fail(fmt::format("of shape {}); save ids as one dimension: array.reshape(-1)", shortened(shape, 100)));
+  }
+  constexpr int64_t kLargest = int64_t{1} << 56;
+  const int64_t said = layout.count > kLargest ? kLargest : layout.offset + layout.count * token_bytes(layout.type);
+  if (file.bytes != said) misfit(path, "its header, NumPy's,", said, file.bytes);
+  return layout;
+}
+
+// --- Megatron, and ids alone -------------------------------------------------------------------------------------------------
+
+TokenLayout megatron_layout(const std::string& path, const InputFile& file, std::string index_path) {
+  const MegatronIndex index = read_megatron_index(index_path);
+  if (file.bytes != index.bytes) misfit(path, fmt::format("its index '{}'", index_path), index.bytes, file.bytes);
+  return {
+      .format = "megatron", .type = index.type, .count = file.bytes / token_bytes(index.type), .index = std::move(index_path)};
+}
+
+TokenLayout plain_layout(const std::string& path, const InputFile& file, TokenType type) {
+  if (file.bytes % token_bytes(type) != 0) {
+    throw InputError(
+        fmt::format("{}: {} bytes are no multiple of the token size {}; the file is cut off, or data.tokenizer is wrong", path,
+                    file.bytes, token_bytes(type)));
+  }
+  return {.format = "", .type = type, .count = file.bytes / token_bytes(type), .index = {}};
+}
+
+}  // namespace
+
+int64_t token_bytes(TokenType type) { return type == TokenType::u8 ? 1 : type == TokenType::u16 ? 2 : 4; }
+
+TokenLayout token_layout(const std::string& path, const InputFile& file, TokenType type) {
+  const std::string head = read_head(path, file);
+  const bool is_text = type == TokenType::u8;
+  LlmcHeader llmc{};
+  if (is_llmc(head, llmc)) {
+    if (!is_text) return llmc_layout(path, file, llmc);
+    throw InputError(fmt::format("{}: it is token ids of llm.c, not text; read it with data.name = \"tokens\"", path));
+  }
+  if (!is_text && head.starts_with("\x93NUMPY")) return npy_layout(path, file, head);
+  std::string index = is_text ? "" : megatron_index_of(path);
+  if (!index.empty()) return megatron_layout(path, file, std::move(index));
+  const FileKind kind = file_kind(head);
+  if (kind && !(is_text && kind.is_text)) {
+    throw InputError(fmt::format("{}: it is {}, where {} expected; {}", path, kind.what, is_text ? "text is" : "token ids are",
+                                 kind.advice));
+  }
+  return plain_layout(path, file, type);
+}
+
+}  // namespace weft

@@ -1,0 +1,146 @@
+// The part of a step that adds gradients up: over slots, over ranks, and over the uses of a weight.
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/zeros.h>
+#include <c10/core/GradMode.h>
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "weft/engine/memory_ledger.h"
+#include "weft/engine/step_run.h"
+#include "weft/program/ties.h"
+
+namespace weft {
+
+/// Slot s closes: with t trailing ones in s, the t last partial sums join it, left operand first, as a binary counter carries.
+void StepRun::combine(const Instruction& instruction) {
+  c10::NoGradGuard no_grad;
+  int level = 0;
+  for (; (instruction.slot >> level) & 1; ++level) {
+    for (int b = instruction.first; b < instruction.last; ++b) {
+      const at::Tensor& all = model_.flat(b).all_gradients;
+      all.add_(stashes_[level].narrow(0, model_.gradient_offset(b), all.numel()));
+    }
+  }
+  if (instruction.slot == program_->slots - 1) return;  // the rank's last slot: the sum stays where it is
+  if (static_cast<int>(stashes_.size()) <= level) stashes_.resize(level + 1);
+  if (!stashes_[level].defined()) {
+    stashes_[level] = at::zeros({model_.gradients_numel()},
+                                at::TensorOptions(model_.options().gradient_dtype).device(model_.options().device));
+  }
+  for (int b = instruction.first; b < instruction.last; ++b) {
+    const at::Tensor& all = model_.flat(b).all_gradients;
+    stashes_[level].narrow(0, model_.gradient_offset(b), all.numel()).copy_(all);
+    model_.clear_gradients(b);
+  }
+}
+
+/// A reduce-scatter whose result joins what earlier micro-batches left, once it is waited for: whoever fills the block's
+/// gradients again waits for it, so the sums of a block join in the order of the micro-batches.
+class StepRun::Joining : public Work::State {
+ public:
+  Joining(Work call, at::Tensor part, at::Tensor sum) : call_(std::move(call)), part_(std::move(part)), sum_(std::move(sum)) {}
+  void wait() override {
+    if (!part_.defined()) return;
+    call_.wait();
+    c10::NoGradGuard no_grad;
+    const MemoryScope scope(MemoryCategory::gradients);
+    sum_.add_(std::exchange(part_, {}));
+  }
+
+ private:
+  Work call_;
+  at::Tensor part_, sum_;
+};
+
+/// Several calls, one for each use of the block's weights.
+class StepRun::Calls : public Work::State {
+ public:
+  explicit Calls(std::vector<Work> calls) : calls_(std::move(calls)) {}
+  void wait() override {
+    for (Work& call : calls_) call.wait();
+  }
+
+ private:
+  std::vector<Work> calls_;
+};
+
+/// Rows of a tied weight's uses, of each of which one rank has the sum and the others zeros; added up in order once the ranks
+/// have exchanged them.
+class StepRun::Rows : public Work::State {
+ public:
+  Rows(Work call, at::Tensor rows, at::Tensor sum) : call_(std::move(call)), rows_(std::move(rows)), sum_(std::move(sum)) {}
+  void wait() override {
+    if (!rows_.defined()) return;
+    call_.wait();
+    c10::NoGradGuard no_grad;
+    sum_.zero_();
+    for (const at::Tensor& row : rows_.unbind(0)) sum_.add_(row);
+    rows_.reset();
+  }
+
+ private:
+  Work call_;
+  at::Tensor rows_, sum_;
+};
+
+Work StepRun::reduce_scatter(const Instruction& instruction) {
+  const int block = instruction.first;
+  FlatBlock& flat = model_.flat(block);
+  const std::string what = "gradients of " + model_.model().blocks[block].name;
+  const Group& group = group_of(instruction);
+  const bool first = !accumulated_[block];
+  accumulated_[block] = true;
+  model_.clear_gradients(block);
+  if (first) {
+    std::vector<Work> calls = {group.reduce_scatter(flat.owned_gradients, flat.gradients, ReduceOp::sum, what)};
+    for (const UseSum& use : flat.uses) calls.push_back(group.reduce_scatter(use.owned, use.gradients, ReduceOp::sum, what));
+    return calls.size() == 1 ? std::move(calls.front()) : Work(std::make_shared<Calls>(std::move(calls)));
+  }
+  at::Tensor part = at::empty_like(flat.owned_gradients);
+  Work call = group.reduce_scatter(part, flat.gradients, ReduceOp::sum, what);
+  return Work(std::make_shared<Joining>(std::move(call), std::move(part), flat.owned_gradients));
+}
+
+Work StepRun::reduce(const Instruction& instruction) {
+  const Model& model = model_.model();
+  const int first = instruction.first, last = instruction.last;
+  const std::string what = last - first == 1
+                               ? fmt::format("gradients of {}", model.blocks[first].name)
+                               : fmt::format("gradients of {} to {}", model.blocks[first].name, model.blocks[last - 1].name);
+  const Group& group = group_of(instruction);
+  if (tied_block(instruction) >= 0) return reduce_tied(first, group, what);
+  if (program_->shard_level == ShardLevel::none) return group.all_reduce(model_.gradients(first, last), ReduceOp::sum, what);
+  std::vector<Work> calls = {group.all_reduce(model_.flat(first).owned_gradients, ReduceOp::sum, what)};
+  for (const UseSum& use : model_.flat(first).uses) calls.push_back(group.all_reduce(use.owned, ReduceOp::sum, what));
+  return calls.size() == 1 ? std::move(calls.front()) : Work(std::make_shared<Calls>(std::move(calls)));
+}
+
+Work StepRun::reduce_tied(int block, const Group& group, const std::string& what) {
+  FlatBlock& flat = model_.flat(block);
+  const int num_rows = tied_rows(*program_, block);
+  if (num_rows == 1) {
+    join_uses(block);
+    return group.all_reduce(flat.owned_gradients, ReduceOp::sum, what);
+  }
+  c10::NoGradGuard no_grad;
+  uses_joined_[block] = true;
+  const at::Tensor rows = at::zeros({num_rows, flat.num_owned()}, flat.owned_gradients.options());
+  const std::vector<int> users = users_of(*program_, block);
+  const auto row_of = [&](int user) { return rows.select(0, std::find(users.begin(), users.end(), user) - users.begin()); };
+  row_of(flat.first_user).copy_(flat.owned_gradients);
+  for (const UseSum& use : flat.uses) row_of(use.user).copy_(use.owned);
+  Work call = group.all_reduce(rows.view({-1}), ReduceOp::sum, what);
+  return Work(std::make_shared<Rows>(std::move(call), rows, flat.owned_gradients));
+}
+
+/// Once a step, where sums over ranks are done: those of the uses of a weight, if they have their own.
+void StepRun::join_uses(int block) {
+  if (uses_joined_[block] || !model_.owns(block)) return;
+  uses_joined_[block] = true;
+  model_.join_uses(block);
+}
+
+}  // namespace weft

@@ -1,0 +1,342 @@
+#include "weft/nn/cost/measure_cost.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/record_function.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <algorithm>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <string_view>
+#include <typeinfo>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include "weft/nn/cost/activation_bytes.h"
+#include "weft/nn/cost/flops.h"
+#include "weft/nn/cost/meta_kernels.h"
+#include "weft/nn/cost/recorded_group.h"
+#include "weft/nn/deferred_gradients.h"
+#include "weft/nn/graph.h"
+
+namespace weft {
+
+namespace {
+
+using Storages = std::unordered_set<const c10::StorageImpl*>;
+
+/// What one measurement has seen on this thread. The dispatcher's observer has no argument of its own, hence the thread-local.
+struct Observation {
+  explicit Observation(const Storages& parameters) : parameters(parameters) {}
+
+  const Storages& parameters;  ///< not counted
+  Storages inputs;             ///< nor these
+  double flops = 0.0;
+  std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> made;  ///< each once
+  int64_t peak_bytes = 0;
+
+  int64_t live_bytes() const {
+    int64_t bytes = 0;
+    for (const auto& weak : made) {
+      if (const auto storage = weak.lock()) bytes += static_cast<int64_t>(storage->nbytes());
+    }
+    return bytes;
+  }
+  void see(c10::StorageImpl* storage) {
+    if (parameters.count(storage) != 0 || inputs.count(storage) != 0) return;
+    std::erase_if(made, [](const auto& weak) { return weak.expired(); });
+    for (const auto& weak : made) {
+      if (weak.lock().get() == storage) return;
+    }
+    made.emplace_back(c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(storage));
+  }
+};
+thread_local Observation* observation = nullptr;
+
+double flops_so_far() { return observation ? observation->flops : 0.0; }
+
+void see_output(const c10::IValue& value) {
+  if (value.isTensorList()) {
+    for (const at::Tensor& tensor : value.toTensorVector()) see_output(tensor);
+  } else if (value.isTensor() && value.toTensor().defined() && value.toTensor().has_storage()) {
+    observation->see(value.toTensor().storage().unsafeGetStorageImpl());
+  }
+}
+
+/// A convolution's operations follow from its output, which is there only after it, and its weight, which is there only before.
+struct Convolution : at::ObserverContext {
+  explicit Convolution(at::Tensor weight) : weight(std::move(weight)) {}
+  at::Tensor weight;
+};
+
+std::unique_ptr<at::ObserverContext> before(const at::RecordFunction& fn) {
+  if (!observation) return nullptr;
+  observation->flops += flops_of(fn);
+  if (std::string_view(fn.name()) != "aten::convolution") return nullptr;
+  return std::make_unique<Convolution>(fn.inputs()[1].toTensor());
+}
+
+void after(const at::RecordFunction& fn, at::ObserverContext* context) {
+  if (!observation) return;
+  for (const c10::IValue& output : fn.outputs()) see_output(output);
+  observation->peak_bytes = std::max(observation->peak_bytes, observation->live_bytes());
+  if (const auto* convolution = static_cast<const Convolution*>(context)) {
+    observation->flops += convolution_flops(fn.outputs()[0].toTensor(), convolution->weight);
+  }
+}
+
+/// Observes this thread while it lives.
+class Observer {
+ public:
+  explicit Observer(Observation& seen) {
+    observation = &seen;
+    handle_ = at::addThreadLocalCallback(at::RecordFunctionCallback(before, after)
+                                             .needsInputs(true)
+                                             .needsOutputs(true)
+                                             .scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION}));
+  }
+  ~Observer() {
+    at::removeCallback(handle_);
+    observation = nullptr;
+  }
+  Observer(const Observer&) = delete;
+  Observer& operator=(const Observer&) = delete;
+
+ private:
+  at::CallbackHandle handle_;
+};
+
+void add(Storages& storages, const Tensors& tensors) {
+  for (const at::Tensor& tensor : tensors) {
+    if (tensor.defined()) storages.insert(tensor.storage().unsafeGetStorageImpl());
+  }
+}
+
+/// Made since, still alive, and not among `tensors`.
+int64_t live_bytes_without(const Observation& seen, const Tensors& tensors) {
+  int64_t bytes = seen.live_bytes();
+  for (const at::Tensor& tensor : tensors) {
+    if (!tensor.defined()) continue;
+    const auto* storage = tensor.storage().unsafeGetStorageImpl();
+    const auto made = [storage](const auto& weak) { return weak.lock().get() == storage; };
+    if (std::any_of(seen.made.begin(), seen.made.end(), made)) bytes -= static_cast<int64_t>(storage->nbytes());
+  }
+  return bytes;
+}
+
+/// Gives the parameters the types of a run, and places for their gradients, so that layers write there as they do in a run.
+void prepare(Model& model, const CostOptions& options) {
+  for (NamedBlock& named : model.blocks) {
+    for (const ParamSpec& spec : named.block->parameters()) {
+      Parameter& parameter = *spec.parameter;
+      if (parameter.split) parameter.value = take_part(parameter.value.detach(), *parameter.split);
+      if (!spec.wide) parameter.value = parameter.value.detach().to(options.weight_dtype);
+      if (spec.statistic || spec.frozen) continue;
+      parameter.value.requires_grad_(true);
+      parameter.gradient = at::empty_like(parameter.value, parameter.value.options().dtype(options.gradient_dtype));
+    }
+  }
+}
+
+/// Of a parameter whose value is this rank's part.
+std::vector<int64_t> whole_shape(const Parameter& parameter) {
+  std::vector<int64_t> shape = parameter.value.sizes().vec();
+  if (!parameter.split) return shape;
+  if (parameter.split->pieces > 0) shape.erase(shape.begin());
+  const std::vector<int64_t>& segments = parameter.split->segments;
+  shape[parameter.split->dim] = std::accumulate(segments.begin(), segments.end(), int64_t{0});
+  return shape;
+}
+
+void restore(Model& model) {
+  for (NamedBlock& named : model.blocks) {
+    for (const ParamSpec& spec : named.block->parameters()) {
+      at::Tensor& value = spec.parameter->value;
+      value = at::empty(whole_shape(*spec.parameter), value.options().dtype(at::kFloat));
+      spec.parameter->gradient.reset();
+    }
+  }
+}
+
+Storages storages_of_parameters(Model& model) {
+  Storages storages;
+  for (NamedBlock& named : model.blocks) {
+    for (const ParamSpec& spec : named.block->parameters()) add(storages, {spec.parameter->value, spec.parameter->gradient});
+  }
+  return storages;
+}
+
+/// Of the block, and of those whose weights it reads too.
+std::vector<ParamSpec> parameters_it_reads(const Model& model, const NamedBlock& named) {
+  std::vector<ParamSpec> specs = named.block->parameters();
+  for (const int used : named.uses) {
+    for (ParamSpec& spec : model.blocks[static_cast<size_t>(used)].block->parameters()) specs.push_back(std::move(spec));
+  }
+  return specs;
+}
+
+/// The same text for blocks that do the same on tensors of the same kind; empty for one that is like no other.
+std::string likeness(const NamedBlock& named, const Tensors& inputs) {
+  const auto* with_kind = dynamic_cast<const HasKind*>(named.block.get());
+  if (with_kind == nullptr || !named.uses.empty()) return {};
+  const Block& block = *named.block;
+  std::string text = fmt::format("{}; {}", typeid(block).name(), with_kind->kind());
+  const auto add_tensor = [&text](const at::Tensor& x) {
+    text += fmt::format("; {} [{}] [{}]{}", static_cast<int>(x.scalar_type()), fmt::join(x.sizes(), ","),
+                        fmt::join(x.strides(), ","), x.requires_grad() ? " d" : "");
+  };
+  for (const at::Tensor& input : inputs) add_tensor(input);
+  for (const ParamSpec& spec : named.block->parameters()) {
+    text += fmt::format("; {}", spec.name);
+    add_tensor(spec.parameter->value);
+  }
+  return text;
+}
+
+/// Runs one block of a model whose parameters are prepared.
+class BlockMeasurement {
+ public:
+  BlockMeasurement(const Model& model, size_t index, const Storages& parameters, const CostOptions& options)
+      : block_(*model.blocks[index].block),
+        is_first_(index == 0),
+        specs_(parameters_it_reads(model, model.blocks[index])),
+        parameters_(parameters),
+        recorded_(options, flops_so_far) {}
+
+  MeasuredCost run(const Tensors& inputs, Tensors& outputs) const {
+    MeasuredCost cost = whole(inputs, outputs);
+    for (const ParamSpec& spec : specs_) spec.parameter->value.mutable_grad().reset();
+    if (block_.can_split_backward()) split(inputs, cost);
+    return cost;
+  }
+
+ private:
+  Tensors leaves(const Tensors& inputs) const { return is_first_ ? inputs : detach_outputs(inputs); }
+
+  static Tensors gradients_of(const Tensors& outputs) {
+    Tensors gradients;
+    gradients.reserve(outputs.size());
+    for (const at::Tensor& output : outputs) {
+      gradients.push_back(output.is_floating_point() ? at::empty_like(output) : at::Tensor());
+    }
+    return gradients;
+  }
+
+  MeasuredCost whole(const Tensors& inputs, Tensors& outputs) const {
+    MeasuredCost cost;
+    Observation seen(parameters_);
+    const Tensors in = leaves(inputs);
+    add(seen.inputs, in);
+    Observer observer(seen);
+    Tensors out = without_gaps(block_.forward(in, recorded_.context()));
+    cost.traffic.forward = recorded_.take();
+    outputs = detach_outputs(out);
+    cost.forward_flops = seen.flops;
+    cost.output_bytes = bytes_of(out);
+    cost.passed_bytes = passed_bytes(in, out);
+    cost.saved_bytes = live_bytes_without(seen, out);
+    cost.forward_peak_bytes = seen.peak_bytes;
+    seen.flops = 0.0;
+    seen.peak_bytes = 0;
+    const Tensors gradients = gradients_of(out);
+    const GraphEnds ends = out;
+    out.clear();
+    cost.keeps_output = std::any_of(outputs.begin(), outputs.end(),
+                                    [](const at::Tensor& x) { return x.is_floating_point() && x.storage().use_count() > 1; });
+    run_backward(ends, gradients);
+    cost.traffic.backward = recorded_.take();
+    cost.backward_flops = seen.flops;
+    cost.backward_peak_bytes = seen.peak_bytes;
+    return cost;
+  }
+
+  /// Once more, its backward in two parts.
+  void split(const Tensors& inputs, MeasuredCost& cost) const {
+    const Tensors in = leaves(inputs);
+    Observation seen(parameters_);
+    add(seen.inputs, in);
+    std::vector<Parameter*> trained;
+    for (const ParamSpec& spec : specs_) {
+      if (!spec.statistic && !spec.frozen) trained.push_back(spec.parameter);
+    }
+    Observer observer(seen);
+    Tensors out = without_gaps(block_.forward(in, recorded_.context())), gradients = gradients_of(out);
+    recorded_.take();
+    seen.flops = 0.0;
+    seen.peak_bytes = 0;
+    DeferredGradients deferred = run_backward_input(trained, out, gradients);
+    cost.traffic.input = recorded_.take();
+    cost.input_flops = seen.flops;
+    cost.input_peak_bytes = seen.peak_bytes;
+    out.clear();
+    gradients.clear();
+    cost.deferred_bytes = live_bytes_without(seen, take_gradients(in));
+    seen.flops = 0.0;
+    seen.peak_bytes = 0;
+    deferred.run();
+    cost.traffic.weight = recorded_.take();
+    cost.weight_peak_bytes = seen.peak_bytes;
+  }
+
+  Block& block_;
+  bool is_first_;
+  std::vector<ParamSpec> specs_;
+  const Storages& parameters_;
+  RecordedContext recorded_;
+};
+
+/// What blocks that are alike have in common.
+struct Measured {
+  MeasuredCost cost;
+  Tensors outputs;
+};
+
+}  // namespace
+
+std::vector<MeasuredCost> measure_cost(Model& model, const Tensors& inputs, const CostOptions& options, Tensors* outputs) {
+  register_meta_kernels();
+  prepare(model, options);
+  const Storages parameters = storages_of_parameters(model);
+  std::unordered_map<std::string, Measured> known;
+  std::vector<MeasuredCost> costs;
+  Tensors activations;
+  for (const at::Tensor& input : inputs) {
+    activations.push_back(input.is_floating_point() ? input.to(options.weight_dtype) : input);
+  }
+  for (size_t b = 0; b < model.blocks.size(); ++b) {
+    const std::string alike = likeness(model.blocks[b], activations);
+    auto found = alike.empty() ? known.end() : known.find(alike);
+    if (found == known.end()) {
+      Measured measured;
+      measured.cost = BlockMeasurement(model, b, parameters, options).run(activations, measured.outputs);
+      found = known.insert_or_assign(alike, std::move(measured)).first;  // the empty text: the last of those like no other
+    }
+    costs.push_back(found->second.cost);
+    activations = found->second.outputs;
+  }
+  restore(model);
+  if (outputs) *outputs = activations;
+  return costs;
+}
+
+LossCost measure_loss(const Model& model, const Tensors& outputs, const at::Tensor& target, const CostOptions& options) {
+  register_meta_kernels();
+  Tensors leaves;
+  for (const at::Tensor& output : outputs) leaves.push_back(output.detach().requires_grad_(output.is_floating_point()));
+  const Storages none;
+  Observation seen(none);
+  add(seen.inputs, leaves);
+  add(seen.inputs, {target});
+  Observer observer(seen);
+  const RecordedContext recorded(options, flops_so_far);
+  const LossValue loss = model.loss(widen(leaves), target, recorded.context());
+  torch::autograd::backward({loss.sum}, {});
+  return {seen.peak_bytes, recorded.take()};
+}
+
+}  // namespace weft

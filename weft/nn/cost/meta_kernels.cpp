@@ -1,0 +1,124 @@
+#include "weft/nn/cost/meta_kernels.h"
+
+#include <ATen/OpMathType.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <torch/library.h>
+
+#include <cstddef>
+#include <new>
+#include <tuple>
+#include <vector>
+
+namespace weft {
+
+// Named as the operators that they stand for.
+namespace meta {
+namespace {
+
+using at::Tensor;
+using Optional = std::optional<Tensor>;
+using Three = std::tuple<Tensor, Tensor, Tensor>;
+
+Tensor same_shape(const Tensor& self) { return at::empty_like(self); }
+
+Tensor index_select(const Tensor& self, int64_t dim, const Tensor& index) {
+  std::vector<int64_t> shape = self.sizes().vec();
+  shape[dim < 0 ? dim + self.dim() : dim] = index.numel();
+  return at::empty(shape, self.options());
+}
+
+Tensor embedding_dense_backward(const Tensor& grad, const Tensor&, int64_t entries, int64_t, bool) {
+  return at::empty({entries, grad.size(-1)}, grad.options());
+}
+
+/// One mean and one deviation for each row that is normalised.
+Three layer_norm(const Tensor& input, at::IntArrayRef normalized, const Optional&, const Optional&, double) {
+  std::vector<int64_t> rows = input.sizes().vec();
+  for (size_t i = rows.size() - normalized.size(); i < rows.size(); ++i) rows[i] = 1;
+  return {at::empty_like(input), at::empty(rows, input.options()), at::empty(rows, input.options())};
+}
+
+Tensor like_if(bool wanted, const Optional& tensor) {
+  return wanted && tensor && tensor->defined() ? at::empty_like(*tensor) : Tensor();
+}
+
+Three layer_norm_backward(const Tensor& grad, const Tensor&, at::IntArrayRef, const Tensor&, const Tensor&,
+                          const Optional& weight, const Optional& bias, std::array<bool, 3> mask) {
+  return {like_if(mask[0], grad), like_if(mask[1], weight), like_if(mask[2], bias)};
+}
+
+Three batch_norm(const Tensor& input, const Optional&, const Optional&, const Optional&, const Optional&, bool training, double,
+                 double) {
+  const int64_t channels = training ? input.size(1) : 0;
+  return {at::empty_like(input), at::empty({channels}, input.options()), at::empty({channels}, input.options())};
+}
+
+Three batch_norm_backward(const Tensor& grad, const Tensor&, const Optional& weight, const Optional&, const Optional&,
+                          const Optional&, const Optional&, bool, double, std::array<bool, 3> mask) {
+  return {like_if(mask[0], grad), like_if(mask[1], weight), like_if(mask[2], weight)};
+}
+
+/// Dumoulin & Visin 2016, A guide to convolution arithmetic: relations 6 (with dilation) and 14 (transposed).
+Tensor convolution(const Tensor& input, const Tensor& weight, const Optional&, at::IntArrayRef stride, at::IntArrayRef padding,
+                   at::IntArrayRef dilation, bool transposed, at::IntArrayRef output_padding, int64_t groups) {
+  std::vector<int64_t> shape = {input.size(0), transposed ? weight.size(1) * groups : weight.size(0)};
+  for (int64_t d = 0; d < input.dim() - 2; ++d) {
+    const auto pick = [d](at::IntArrayRef values) { return values[values.size() == 1 ? 0 : d]; };
+    const int64_t reach = pick(dilation) * (weight.size(d + 2) - 1);
+    shape.push_back(transposed ? (input.size(d + 2) - 1) * pick(stride) - 2 * pick(padding) + reach + pick(output_padding) + 1
+                               : (input.size(d + 2) + 2 * pick(padding) - reach - 1) / pick(stride) + 1);
+  }
+  const at::MemoryFormat order = input.suggest_memory_format();
+  const Tensor turned = weight.contiguous(order);  // the CPU's does so, for the time of the call
+  return at::empty(shape, input.options().memory_format(order));
+}
+
+Three convolution_backward(const Tensor& grad, const Tensor& input, const Tensor& weight, at::OptionalIntArrayRef bias_sizes,
+                           at::IntArrayRef, at::IntArrayRef, at::IntArrayRef, bool, at::IntArrayRef, int64_t,
+                           std::array<bool, 3> mask) {
+  const Tensor turned = weight.contiguous(input.suggest_memory_format());
+  return {like_if(mask[0], input), like_if(mask[1], weight),
+          mask[2] && bias_sizes ? at::empty(*bias_sizes, grad.options()) : Tensor()};
+}
+
+/// q [batch, heads, tokens, head width]; the kernel keeps tokens outside heads, and one log-sum a query and head, float32 at
+/// least.
+std::tuple<Tensor, Tensor> attention(const Tensor& q, const Tensor&, const Tensor&, double, bool, const Optional&,
+                                     std::optional<double>) {
+  return {at::empty({q.size(0), q.size(2), q.size(1), q.size(3)}, q.options()).transpose(1, 2),
+          at::empty({q.size(0), q.size(2), q.size(1)}, q.options().dtype(at::toOpMathType(q.scalar_type()))).transpose(1, 2)};
+}
+
+Three attention_backward(const Tensor&, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor&, const Tensor&, double,
+                         bool, const Optional&, std::optional<double>) {
+  const auto token_major = [](const Tensor& x) { return at::empty_like(x.transpose(1, 2)).transpose(1, 2); };
+  return {token_major(q), token_major(k), token_major(v)};
+}
+
+}  // namespace
+}  // namespace meta
+
+void register_meta_kernels() {
+  // Never destroyed: at the end of the process the dispatcher may be gone before it.
+  alignas(torch::Library) static std::byte storage[sizeof(torch::Library)];
+  static const bool registered = [] {
+    torch::Library& aten =
+        *new (storage) torch::Library(torch::Library::IMPL, "aten", c10::DispatchKey::Meta, __FILE__, __LINE__);
+    aten.impl("relu", TORCH_FN(meta::same_shape));
+    aten.impl("index_select", TORCH_FN(meta::index_select));
+    aten.impl("embedding_dense_backward", TORCH_FN(meta::embedding_dense_backward));
+    aten.impl("native_layer_norm", TORCH_FN(meta::layer_norm));
+    aten.impl("native_layer_norm_backward", TORCH_FN(meta::layer_norm_backward));
+    aten.impl("native_batch_norm", TORCH_FN(meta::batch_norm));
+    aten.impl("native_batch_norm_backward", TORCH_FN(meta::batch_norm_backward));
+    aten.impl("convolution", TORCH_FN(meta::convolution));
+    aten.impl("convolution_backward", TORCH_FN(meta::convolution_backward));
+    aten.impl("_scaled_dot_product_flash_attention_for_cpu", TORCH_FN(meta::attention));
+    aten.impl("_scaled_dot_product_flash_attention_for_cpu_backward", TORCH_FN(meta::attention_backward));
+    return true;
+  }();
+  static_cast<void>(registered);
+}
+
+}  // namespace weft

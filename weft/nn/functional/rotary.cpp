@@ -1,0 +1,135 @@
+#include "weft/nn/functional/rotary.h"
+
+#include <ATen/ops/arange.h>
+#include <ATen/ops/embedding.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/mul.h>
+#include <ATen/ops/pow.h>
+#include <fmt/core.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <utility>
+#include <vector>
+
+#include "weft/base/error.h"
+#include "weft/comm/threads/parallel_for.h"
+#include "weft/nn/graph.h"
+#include "weft/nn/kernels/rotary_kernels.h"
+#include "weft/nn/kernels/tensors.h"
+#include "weft/nn/tensor_checks.h"
+
+namespace weft {
+
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+/// Heads [batch, heads, tokens, head width] whose elements lie side by side, and angles of their tokens, or of each sample's.
+bool fits_rotary_kernel(const at::Tensor& x, const at::Tensor& y, const at::Tensor& cos, const at::Tensor& sin) {
+  const at::ScalarType type = x.scalar_type();
+  const auto is_narrow = [&](const at::Tensor& t) {
+    return (t.is_cpu() || t.is_meta()) && t.scalar_type() == type && t.stride(-1) == 1;
+  };
+  if ((type != at::kFloat && type != at::kBFloat16) || x.dim() != 4 || !is_narrow(x) || !is_narrow(y)) return false;
+  const std::vector<int64_t> of_tokens = {x.size(2), x.size(3) / 2}, of_samples = {x.size(0), 1, x.size(2), x.size(3) / 2};
+  return is_narrow(cos) && is_narrow(sin) && cos.strides() == sin.strides() && cos.sizes() == sin.sizes() &&
+         (cos.sizes() == of_tokens || cos.sizes() == of_samples);
+}
+
+void turn_by_kernel(const at::Tensor& x, const at::Tensor& y, const at::Tensor& cos, const at::Tensor& sin, double direction) {
+  if (x.is_meta() || x.numel() == 0) return;
+  const int64_t heads = x.size(1), bytes = static_cast<int64_t>(x.element_size());
+  const int64_t angle_sample = cos.dim() == 4 ? cos.stride(0) : 0;
+  parallel_for(x.size(0) * heads, pieces_worth_a_thread(x.size(2) * x.size(3)), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t sample = i / heads, head = i % heads;
+      const auto at = [&](const at::Tensor& t, int64_t place) { return static_cast<char*>(t.data_ptr()) + place * bytes; };
+      rotary_rows(element_of(x), {.x = at(x, sample * x.stride(0) + head * x.stride(1)),
+                                  .y = at(y, sample * y.stride(0) + head * y.stride(1)),
+                                  .cos = at(cos, sample * angle_sample),
+                                  .sin = at(sin, sample * angle_sample),
+                                  .x_token = x.stride(2),
+                                  .y_token = y.stride(2),
+                                  .angle_token = cos.stride(-2),
+                                  .tokens = x.size(2),
+                                  .half = x.size(3) / 2,
+                                  .direction = static_cast<float>(direction)});
+    }
+  });
+}
+
+/// By the angles, or with direction -1 back by them. Memory is laid out as x's.
+at::Tensor turn(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin, double direction) {
+  at::Tensor y = at::empty_like(x);
+  if (fits_rotary_kernel(x, y, cos, sin)) {
+    turn_by_kernel(x, y, cos, sin, direction);
+    return y;
+  }
+  const int64_t half = x.size(-1) / 2;
+  const at::Tensor low = x.narrow(-1, 0, half), high = x.narrow(-1, half, half);
+  at::Tensor y_low = y.narrow(-1, 0, half), y_high = y.narrow(-1, half, half);
+  at::mul_out(y_low, low, cos);
+  y_low.addcmul_(high, sin, -direction);
+  at::mul_out(y_high, high, cos);
+  y_high.addcmul_(low, sin, direction);
+  return y;
+}
+
+struct RotateFunction : torch::autograd::Function<RotateFunction> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin) {
+    context->save_for_backward({cos, sin});
+    return turn(x, cos, sin, 1.0);
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    refuse_second_order("rotary embedding");
+    const variable_list saved = context->get_saved_variables();
+    return {turn(gradients[0], saved[0], saved[1], -1.0), {}, {}};
+  }
+};
+
+}  // namespace
+
+Rotation rotation_at(const at::Tensor& positions, int64_t head_width, double theta, at::ScalarType dtype) {
+  const TensorChecks check("rotary embedding");
+  check.sizes("positions", positions, {TensorChecks::kAny}, positions);
+  check.that(at::isIntegralType(positions.scalar_type(), /*includeBool=*/false), "positions", positions, "whole numbers");
+  if (!at::isFloatingType(dtype))
+    throw InputError(fmt::format("rotary embedding: angles are floating point, not {}", c10::toString(dtype)));
+  if (head_width % 2 != 0 || head_width < 0) {
+    throw InputError(
+        fmt::format("rotary embedding: a head of {} elements cannot be rotated; its width must be even", head_width));
+  }
+  const at::Tensor exponents = at::arange(0, head_width, 2, positions.options().dtype(at::kFloat)).div_(head_width);
+  const at::Tensor angles = positions.to(at::kFloat).unsqueeze(1).mul(at::pow(theta, exponents).reciprocal_());
+  return {angles.cos().to(dtype), angles.sin().to(dtype)};
+}
+
+Rotation rotation_of_samples(const Rotation& table, const at::Tensor& places) {
+  const TensorChecks check("rotary embedding");
+  check.floating("cos", table.cos, {TensorChecks::kAny, TensorChecks::kAny}, table.cos);
+  check.like("sin", table.sin, table.cos);
+  check.ids("places", places, table.cos);
+  check.sizes("places", places, {TensorChecks::kAny, TensorChecks::kAny}, table.cos);
+  return {at::embedding(table.cos, places).unsqueeze(1), at::embedding(table.sin, places).unsqueeze(1)};
+}
+
+at::Tensor rotate(const at::Tensor& x, const Rotation& rotation) {
+  const TensorChecks check("rotary embedding");
+  check.floats("x", x, 2);
+  check.that(x.size(-1) % 2 == 0, "x", x, "of an even head width");
+  const int64_t tokens = x.size(-2), half = x.size(-1) / 2;
+  const bool by_samples = rotation.cos.defined() && rotation.cos.dim() == 4 && x.dim() == 4;
+  for (const auto& [name, angles] : {std::pair("cos", rotation.cos), std::pair("sin", rotation.sin)}) {
+    if (by_samples) {
+      check.floating(name, angles, {x.size(0), 1, tokens, half}, x);
+    } else {
+      check.floating(name, angles, {tokens, half}, x);
+    }
+    check.constant(name, angles);
+  }
+  return RotateFunction::apply(x, rotation.cos, rotation.sin);
+}
+
+}  // namespace weft

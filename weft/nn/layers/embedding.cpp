@@ -1,0 +1,46 @@
+#include "weft/nn/layers/embedding.h"
+
+#include <ATen/ops/embedding.h>
+#include <fmt/core.h>
+
+#include "weft/base/error.h"
+#include "weft/nn/tensor_checks.h"
+#include "weft/nn/tensor_parallel/collectives.h"
+#include "weft/nn/tensor_parallel/reproducible_parts.h"
+#include "weft/nn/tensor_parallel/whole_value.h"
+
+namespace weft {
+
+/// Rows of other ranks' entries are zero, so that the sum over the ranks has the bits of the one that is not. An id of no entry
+/// is no rank's, and must not be zeros on all of them: it is out of range on every rank, as on one device.
+at::Tensor embedding(const at::Tensor& ids, const Parameter& weight, const Context& context) {
+  const TensorChecks check("embedding");
+  check.dense("weight", weight.value);
+  if (!weight.split) {
+    check.sizes("weight", weight.value, {TensorChecks::kAny, TensorChecks::kAny}, weight.value);
+    check.ids("ids", ids, weight.value);
+    const at::Tensor own = context.sequence_parallel ? own_part(ids, ids.dim() - 1, context.tp, "ids") : ids;
+    return at::embedding(whole_value(weight, context), own);
+  }
+  const Split& split = *weight.split;
+  check_split_over(split, context.tp);
+  if (split.dim != 0) {
+    throw InputError(fmt::format("layer {}: an embedding is split by its entries, not by rows; make its rule one of vocabulary",
+                                 split.layer));
+  }
+  if (split.pieces > 0) return embedding_of_pieces(ids, weight, context);
+  check.sizes("weight", weight.value, {TensorChecks::kAny, TensorChecks::kAny}, weight.value);
+  check.ids("ids", ids, weight.value);
+  const int64_t entries = weight.value.size(0), first = entries * split.part;
+  check.that(entries == part_of_segment(split.segments.front(), split.parts), "weight", weight.value,
+             fmt::format("the part of {} entries over {} ranks", split.segments.front(), split.parts));
+  const at::Tensor elsewhere = ids.lt(first).bitwise_or_(ids.ge(first + entries));
+  const at::Tensor nowhere = ids.lt(0).bitwise_or_(ids.ge(split.segments.front()));
+  const at::Tensor index = ids.sub(first).masked_fill_(elsewhere, 0).masked_fill_(nowhere, entries);
+  const at::Tensor rows = at::embedding(weight.value, index);
+  const at::Tensor own = rows.masked_fill(elsewhere.unsqueeze(-1), 0);
+  const std::string what = "output of " + split.layer;
+  return context.sequence_parallel ? sum_scatter(own, 1, context.tp, what) : sum_over(own, context.tp, what);
+}
+
+}  // namespace weft

@@ -1,0 +1,105 @@
+#include "weft/nn/loss/class_loss.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <c10/core/GradMode.h>
+#include <fmt/core.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "weft/base/error.h"
+#include "weft/comm/threads/parallel_for.h"
+#include "weft/nn/graph.h"
+#include "weft/nn/kernels/cross_entropy_kernels.h"
+#include "weft/nn/tensor_checks.h"
+
+namespace weft {
+
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+void check_classes(const at::Tensor& target, int64_t classes, int64_t ignored) {
+  const auto* ids = target.const_data_ptr<int64_t>();
+  const auto is_none = [&](int64_t id) { return id != ignored && (id < 0 || id >= classes); };
+  const auto* found = std::find_if(ids, ids + target.numel(), is_none);
+  if (found == ids + target.numel()) return;
+  throw InputError(
+      fmt::format("loss: target {} of place {} is none of the {} classes that the logits have", *found, found - ids, classes));
+}
+
+/// Sums neighbours, then their sums: an order that the number of rows alone decides.
+double tree_total(std::vector<double>& values) {
+  for (size_t count = values.size(); count > 1; count = (count + 1) / 2) {
+    for (size_t i = 0; i < count / 2; ++i) values[i] = values[2 * i] + values[2 * i + 1];
+    if (count % 2 == 1) values[count / 2] = values[count - 1];
+  }
+  return values.empty() ? 0.0 : values.front();
+}
+
+/// A sum above float32's largest is infinite, as it is in float32 operators: a loss that diverged.
+double as_float(double sum) {
+  constexpr double kLargest = std::numeric_limits<float>::max();
+  return std::abs(sum) > kLargest ? std::copysign(std::numeric_limits<double>::infinity(), sum) : sum;
+}
+
+double run_rows(const at::Tensor& logits, const at::Tensor& target, int64_t ignored, const at::Tensor& gradient) {
+  const int64_t rows = logits.size(0), classes = logits.size(1);
+  check_classes(target, classes, ignored);
+  std::vector<double> losses(static_cast<size_t>(rows));
+  const auto* x = logits.const_data_ptr<float>();
+  auto* dx = gradient.defined() ? gradient.mutable_data_ptr<float>() : nullptr;
+  parallel_for(rows, pieces_worth_a_thread(classes), [&](int64_t begin, int64_t end) {
+    cross_entropy_rows({.logits = x + begin * classes,
+                        .targets = target.const_data_ptr<int64_t>() + begin,
+                        .losses = losses.data() + begin,
+                        .gradient = dx ? dx + begin * classes : nullptr,
+                        .rows = end - begin,
+                        .classes = classes,
+                        .ignored = ignored});
+  });
+  return tree_total(losses);
+}
+
+struct ClassLossFunction : torch::autograd::Function<ClassLossFunction> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& logits, const at::Tensor& target, int64_t ignored,
+                            bool with_gradient) {
+    const at::Tensor x = logits.contiguous(), gradient = with_gradient ? at::empty_like(x) : at::Tensor();
+    at::Tensor sum = at::empty({}, logits.options());
+    if (!logits.is_meta()) sum.fill_(as_float(run_rows(x, target.contiguous(), ignored, gradient)));
+    if (with_gradient) context->save_for_backward({gradient});
+    return sum;
+  }
+
+  /// In place: a second backward of the same graph is refused, as the saved tensor has changed.
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    refuse_second_order("loss");
+    return {context->get_saved_variables().front().mul_(gradients.front()), {}, {}, {}};
+  }
+};
+
+}  // namespace
+
+bool fits_class_loss(const at::Tensor& logits, const at::Tensor& target) {
+  if (!logits.defined() || !target.defined()) return false;
+  return (logits.is_cpu() || logits.is_meta()) && logits.device() == target.device() && logits.scalar_type() == at::kFloat &&
+         target.scalar_type() == at::kLong && logits.dim() == 2 && logits.size(1) > 0 && target.dim() == 1 &&
+         target.size(0) == logits.size(0);
+}
+
+at::Tensor class_loss(const at::Tensor& logits, const at::Tensor& target, int64_t ignored) {
+  const TensorChecks check("loss");
+  check.floats("logits", logits);
+  check.that(logits.scalar_type() == at::kFloat && logits.dim() == 2 && logits.size(1) > 0, "logits", logits,
+             "Float [rows, classes]");
+  check.sizes("target", target, {logits.size(0)}, logits);
+  check.that(fits_class_loss(logits, target), "target", target, "Long, beside logits on the CPU");
+  return ClassLossFunction::apply(logits, target, ignored, at::GradMode::is_enabled() && logits.requires_grad());
+}
+
+}  // namespace weft

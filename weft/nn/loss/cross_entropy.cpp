@@ -1,0 +1,101 @@
+#include "weft/nn/loss/cross_entropy.h"
+
+#include <ATen/core/Reduction.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/argmax.h>
+#include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/ne.h>
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "weft/base/error.h"
+#include "weft/nn/loss/class_loss.h"
+#include "weft/nn/tensor_checks.h"
+
+namespace weft {
+
+namespace {
+
+constexpr int64_t kIgnoreIndex = -100;
+
+/// The logits [..., classes], of some classes; and whether the target is of class ids, [...], not [..., classes].
+at::Tensor checked_logits(const Tensors& outputs, const at::Tensor& target, bool of_ids) {
+  const TensorChecks check("loss");
+  if (outputs.empty()) throw InputError("loss: the last block has no outputs");
+  const at::Tensor& logits = outputs.front();
+  check.floats("logits", logits, 1);
+  check.that(logits.size(-1) > 0, "logits", logits, "of one class at least");
+  if (!of_ids && target.dim() > 0 && target.size(-1) != logits.size(-1))
+    throw InputError(fmt::format("loss: targets for {} classes, logits of {}", target.size(-1), logits.size(-1)));
+  check.sizes("target", target, of_ids ? logits.sizes().slice(0, logits.dim() - 1) : logits.sizes(), logits);
+  check.that(!of_ids || target.scalar_type() == at::kLong, "target", target, "class ids, Long");
+  return logits;
+}
+
+/// Otherwise it tells how likely each class is.
+bool is_of_ids(const at::Tensor& target) { return !target.defined() || !target.is_floating_point(); }
+
+/// The logits, and the class that each target is of: the likeliest.
+std::pair<at::Tensor, at::Tensor> logits_and_labels(const Tensors& outputs, const at::Tensor& target) {
+  const bool of_ids = is_of_ids(target);
+  return {checked_logits(outputs, target, of_ids), of_ids ? target : target.argmax(-1)};
+}
+
+LossValue cross_entropy_of(const Tensors& outputs, const at::Tensor& target, double smoothing) {
+  const bool of_ids = is_of_ids(target);
+  const int64_t classes = checked_logits(outputs, target, of_ids).size(-1);
+  const at::Tensor logits = outputs.front().reshape({-1, classes});
+  const auto sum_of = [&](const at::Tensor& flat) {
+    return at::cross_entropy_loss(logits, flat, {}, at::Reduction::Sum, kIgnoreIndex, smoothing);
+  };
+  if (!of_ids) return {sum_of(target.reshape({-1, classes})), logits.size(0)};
+  const at::Tensor flat = target.reshape({-1});
+  const at::Tensor count = flat.ne(kIgnoreIndex).sum();
+  const bool by_class = smoothing == 0.0 && fits_class_loss(logits, flat);
+  return {by_class ? class_loss(logits, flat, kIgnoreIndex) : sum_of(flat),
+          count.is_meta() ? flat.numel() : count.item<int64_t>()};
+}
+
+struct SmoothedCrossEntropy {
+  double smoothing;
+  LossValue operator()(const Tensors& outputs, const at::Tensor& target) const {
+    return cross_entropy_of(outputs, target, smoothing);
+  }
+};
+
+}  // namespace
+
+LossValue cross_entropy(const Tensors& outputs, const at::Tensor& target) { return cross_entropy_of(outputs, target, 0.0); }
+
+Loss smoothed_cross_entropy(double smoothing) {
+  if (!(smoothing >= 0.0 && smoothing < 1.0))
+    throw InputError(fmt::format("loss: a label smoothing of {}; it must be in [0, 1)", smoothing));
+  return SmoothedCrossEntropy{smoothing};
+}
+
+int64_t count_hits(const Tensors& outputs, const at::Tensor& target) {
+  // An ignored target is negative and so never equals a class.
+  const auto [logits, labels] = logits_and_labels(outputs, target);
+  return logits.argmax(-1).eq(labels).sum().item<int64_t>();
+}
+
+int64_t count_top5(const Tensors& outputs, const at::Tensor& target) {
+  constexpr int64_t kPlaces = 5;
+  const auto [logits, labels] = logits_and_labels(outputs, target);
+  const at::Tensor label = labels.clamp_min(0).unsqueeze(-1);
+  const at::Tensor own = logits.gather(-1, label);
+  const at::Tensor lower = at::arange(logits.size(-1), labels.options()).lt(label);
+  const at::Tensor larger = logits.gt(own).bitwise_or_(logits.eq(own).bitwise_and_(lower));
+  return larger.sum(-1).lt(kPlaces).bitwise_and_(labels.ge(0)).sum().item<int64_t>();
+}
+
+Hits top5_of(int64_t classes) { return classes > 5 ? Hits(count_top5) : Hits(); }
+
+Hits hits_of(const Loss& loss) {
+  const auto* function = loss.target<LossValue (*)(const Tensors&, const at::Tensor&)>();
+  const bool of_classes = (function && *function == cross_entropy) || loss.target<SmoothedCrossEntropy>();
+  return of_classes ? Hits(count_hits) : Hits();
+}
+
+}  // namespace weft

@@ -1,0 +1,203 @@
+#include "weft/nn/loss/split_cross_entropy.h"
+
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/max.h>
+#include <ATen/ops/maximum.h>
+#include <ATen/ops/minimum.h>
+#include <ATen/ops/ne.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/sub.h>
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros.h>
+#include <c10/util/accumulate.h>
+#include <fmt/core.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <algorithm>
+#include <limits>
+#include <tuple>
+#include <vector>
+
+#include "weft/base/error.h"
+#include "weft/base/math.h"
+#include "weft/nn/graph.h"
+#include "weft/nn/loss/cross_entropy.h"
+#include "weft/nn/ordered_sums.h"
+#include "weft/nn/tensor_checks.h"
+#include "weft/nn/tensor_parallel/reproducible_parts.h"
+
+namespace weft {
+
+namespace {
+
+constexpr int64_t kIgnored = -100;
+constexpr const char* kWhat = "logits";
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+/// Classes that lie in one place.
+struct Classes {
+  int64_t first = 0;
+  int64_t count = 0;  ///< without padding
+};
+
+/// Those of a piece of this rank's, of which each rank has so many.
+Classes own_classes(int64_t classes, const Group& group, int64_t pieces, int64_t piece) {
+  const int64_t size = ceil_divide(classes, group.size() * pieces);
+  const int64_t first = std::min(classes, size * (group.rank() * pieces + piece));
+  return {first, std::min(classes, first + size) - first};
+}
+
+/// Targets as indices into own classes, 0 for others; and which are its own.
+std::tuple<at::Tensor, at::Tensor> own_targets(const at::Tensor& target, const Classes& own) {
+  const at::Tensor mine = target.ge(own.first).bitwise_and_(target.lt(own.first + own.count));
+  return {target.sub(own.first).masked_fill_(mine.bitwise_not(), 0), mine};
+}
+
+/// The largest of each row; of none -inf.
+at::Tensor largest(const at::Tensor& logits) {
+  if (logits.size(1) > 0) return logits.amax(1);
+  return at::full({logits.size(0)}, -std::numeric_limits<float>::infinity(), logits.options());
+}
+
+/// [2, targets]: of a piece's logits the sums of exponentials, and the target's logit where it is among them.
+at::Tensor sums_of(const at::Tensor& logits, const at::Tensor& target, const at::Tensor& top, const Classes& own) {
+  const at::Tensor sums = at::zeros({2, logits.size(0)}, logits.options());
+  if (own.count == 0) return sums;
+  const at::Tensor real = logits.narrow(1, 0, own.count);
+  const auto [index, mine] = own_targets(target, own);
+  sums[0].copy_(real.sub(top.unsqueeze(1)).exp_().sum(1));
+  sums[1].copy_(real.gather(1, index.unsqueeze(1)).squeeze(1).sub(top).masked_fill_(mine.bitwise_not(), 0));
+  return sums;
+}
+
+/// Into `dx`, of a piece: softmax - one-hot, times the factor of each row.
+void put_gradient(at::Tensor dx, const at::Tensor& logits, const at::Tensor& target, const at::Tensor& log_sum,
+                  const at::Tensor& factors, const Classes& own) {
+  at::sub_out(dx, logits, log_sum.unsqueeze(1));
+  dx.exp_();
+  if (own.count > 0) {
+    const auto [index, mine] = own_targets(target, own);
+    dx.scatter_add_(1, index.unsqueeze(1), mine.to(dx.scalar_type()).neg_().unsqueeze(1));
+  }
+  dx.mul_(factors.unsqueeze(1));
+  if (own.count < logits.size(1)) dx.narrow(1, own.count, logits.size(1) - own.count).zero_();
+}
+
+/// The sum over rows of log-sum-exp less the target's logit; logits [pieces, targets, classes of a piece].
+struct VocabularyLoss : torch::autograd::Function<VocabularyLoss> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& logits, const at::Tensor& target, int64_t classes,
+                            const Group& group) {
+    const int64_t pieces = logits.size(0);
+    const auto own = [&](int64_t piece) { return own_classes(classes, group, pieces, piece); };
+    const auto largest_of = [&](int64_t piece) { return largest(logits[piece].narrow(1, 0, own(piece).count)); };
+    at::Tensor top = largest_of(0);
+    for (int64_t piece = 1; piece < pieces; ++piece) top = at::maximum(top, largest_of(piece));
+    group.all_reduce(top, ReduceOp::max, kWhat).wait();
+    const at::Tensor sums = tree_sum(pieces, [&](int64_t piece) { return sums_of(logits[piece], target, top, own(piece)); });
+    group.all_reduce(sums, ReduceOp::sum, kWhat).wait();
+    const at::Tensor log_sum = sums[0].log();
+    context->save_for_backward({logits, top.add(log_sum), target});
+    std::vector<int64_t> firsts, counts;
+    for (int64_t piece = 0; piece < pieces; ++piece) {
+      firsts.push_back(own(piece).first);
+      counts.push_back(own(piece).count);
+    }
+    context->saved_data["firsts"] = firsts;
+    context->saved_data["counts"] = counts;
+    return log_sum.sub(sums[1]).masked_fill_(target.eq(kIgnored), 0).sum();
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    refuse_second_order("loss");
+    const variable_list saved = context->get_saved_variables();
+    const at::Tensor &logits = saved[0], &target = saved[2];
+    const std::vector<int64_t> firsts = context->saved_data["firsts"].toIntVector();
+    const std::vector<int64_t> counts = context->saved_data["counts"].toIntVector();
+    const at::Tensor factors = target.ne(kIgnored).to(logits.scalar_type()).mul_(gradients[0]);
+    const at::Tensor dx = at::empty_like(logits);
+    for (int64_t piece = 0; piece < logits.size(0); ++piece) {
+      put_gradient(dx[piece], logits[piece], target, saved[1], factors, {firsts[piece], counts[piece]});
+    }
+    return {dx, {}, {}, {}};
+  }
+};
+
+/// Targets that count. Throws InputError for one that is no class: no rank would have its logit.
+int64_t count_targets(const at::Tensor& target, int64_t classes) {
+  const at::Tensor counts = target.ne(kIgnored);
+  const at::Tensor wrong = target.lt(0).bitwise_or_(target.ge(classes)).bitwise_and_(counts);
+  const at::Tensor found = at::stack({counts.sum(), wrong.sum()});
+  if (found.is_meta()) return target.numel();
+  const at::Tensor numbers = found.cpu();
+  if (numbers[1].item<int64_t>() > 0) {
+    throw InputError(fmt::format("loss: target {} is no class of {}; check the data, or the model's vocabulary",
+                                 target.masked_select(wrong)[0].item<int64_t>(), classes));
+  }
+  return numbers[0].item<int64_t>();
+}
+
+/// [pieces x batch, ..., classes of a piece] as [pieces, targets, classes of a piece].
+at::Tensor in_pieces(const at::Tensor& logits, const at::Tensor& target, int64_t classes, const Context& context) {
+  const int64_t targets = target.numel(), rows = c10::multiply_integers(logits.sizes().slice(0, logits.dim() - 1));
+  const int64_t pieces = targets > 0 ? std::max<int64_t>(1, rows / targets) : 1;
+  const bool fits = rows == pieces * targets && logits.size(-1) == ceil_divide(classes, context.tp.size() * pieces);
+  TensorChecks(kWhat).that(
+      fits, "logits", logits,
+      fmt::format("parts of {} classes over {} ranks for {} targets", classes, context.tp.size(), targets));
+  return logits.reshape({pieces, targets, logits.size(-1)});
+}
+
+/// Whether the logits are parts; if not, they are of all classes, or on the meta device of any, as costs are taken.
+bool is_part(const Tensors& outputs, const at::Tensor& target, int64_t classes, const Context& context) {
+  const TensorChecks check("loss");
+  if (outputs.empty()) throw InputError("loss: the last block has no outputs");
+  const at::Tensor& logits = outputs.front();
+  check.floats("logits", logits, 1);
+  check.dense("target", target);
+  check.that(target.device() == logits.device(), "target", target, "on " + logits.device().str());
+  check.that(target.scalar_type() == at::kLong, "target", target, "class ids, Long");
+  const bool has_pieces = logits.numel() != target.numel() * logits.size(-1);
+  const bool part = (context.tp.size() > 1 || has_pieces) && logits.size(-1) != classes;
+  check.that(part || logits.is_meta() || logits.size(-1) == classes, "logits", logits, fmt::format("of {} classes", classes));
+  return part;
+}
+
+}  // namespace
+
+Loss vocabulary_cross_entropy(int64_t classes) {
+  return [classes](const Tensors& outputs, const at::Tensor& target, const Context& context) -> LossValue {
+    if (!is_part(outputs, target, classes, context)) return cross_entropy(outputs, target);
+    const at::Tensor flat = target.reshape({-1});
+    const int64_t count = count_targets(flat, classes);  // before anything is sent
+    return {VocabularyLoss::apply(in_pieces(outputs.front(), target, classes, context), flat, classes, context.tp), count};
+  };
+}
+
+Hits vocabulary_hits(int64_t classes) {
+  return [classes](const Tensors& outputs, const at::Tensor& target, const Context& context) -> int64_t {
+    if (!is_part(outputs, target, classes, context)) return count_hits(outputs, target);
+    const at::Tensor pieces = in_pieces(outputs.front(), target, classes, context);
+    std::vector<at::Tensor> best, where;
+    for (int64_t piece = 0; piece < pieces.size(0); ++piece) {
+      const Classes own = own_classes(classes, context.tp, pieces.size(0), piece);
+      const at::Tensor rows = pieces[piece].narrow(1, 0, own.count);
+      best.push_back(largest(rows));
+      where.push_back(own.count > 0 ? rows.argmax(1).add(own.first) : at::full({rows.size(0)}, classes, target.options()));
+    }
+    at::Tensor top = best[0].clone();
+    for (const at::Tensor& other : best) top = at::maximum(top, other);
+    context.tp.all_reduce(top, ReduceOp::max, kWhat).wait();
+    // The first of equal ones, as argmax has it: others' rows say a class that there is not.
+    at::Tensor winner = at::full({top.size(0)}, classes, target.options());
+    for (size_t piece = 0; piece < best.size(); ++piece) {
+      winner = at::minimum(winner, at::where(best[piece].eq(top), where[piece], classes));
+    }
+    context.tp.all_reduce(winner, ReduceOp::min, kWhat).wait();
+    return winner.eq(target.reshape({-1})).sum().item<int64_t>();
+  };
+}
+
+}  // namespace weft

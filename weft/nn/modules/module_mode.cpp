@@ -1,0 +1,42 @@
+#include "weft/nn/modules/module_mode.h"
+
+#include <torch/nn/module.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+namespace {
+
+/// Modules with their flags, each before those within it; one that is within several is there for each.
+using Flags = std::vector<std::pair<std::shared_ptr<torch::nn::Module>, bool>>;
+
+/// train() sets all that is within a module too, so each comes after those that it is within.
+void set_flags(const Flags& flags) {
+  for (const auto& [module, training] : flags) {
+    if (module->is_training() != training) module->train(training);
+  }
+}
+
+}  // namespace
+
+Tensors run_in_evaluation(torch::nn::Module& module, const std::function<Tensors()>& run) {
+  Flags flags;
+  for (const std::shared_ptr<torch::nn::Module>& part : module.modules()) flags.emplace_back(part, part->is_training());
+  if (std::none_of(flags.begin(), flags.end(), [](const auto& entry) { return entry.second; })) return run();
+  module.eval();
+  Tensors outputs;
+  try {
+    outputs = run();
+  } catch (...) {
+    set_flags(flags);
+    throw;
+  }
+  set_flags(flags);
+  return outputs;
+}
+
+}  // namespace weft

@@ -1,0 +1,53 @@
+// Sums whose order is fixed, whatever ranks or threads make them: in the binary tree of comm/group.h.
+//
+// Micro-batches in pieces: where samples are normalised together with those of other ranks (Context::batch), the ones that
+// fewer ranks would take in several micro-batches must be there at once. So a rank then has several ranks' samples in one
+// micro-batch, its pieces (Context::batch_pieces), and makes each sum over samples piece by piece, and then over the pieces in
+// the binary tree of comm/group.h: with the bits of one piece a rank, on any number of ranks.
+//
+// tree_sum() makes the tree's lower branches, a rank by itself. Sums over rows by any number of threads are of chunks of rows
+// (RowChunks), then of those, in an order that the number of rows alone decides.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+
+namespace weft {
+
+/// The samples (dim 0) of x that are piece `piece` of `pieces` equal ones. Throws InputError where there are no such.
+at::Tensor batch_piece(const at::Tensor& x, int64_t piece, int64_t pieces);
+
+/// What is made of each piece, side by side along dim 0.
+at::Tensor of_batch_pieces(int64_t pieces, const std::function<at::Tensor(int64_t)>& of_piece);
+
+/// The sum of term(0) to term(pieces - 1), whose memory is taken over; pieces is a power of two.
+at::Tensor tree_sum(int64_t pieces, const std::function<at::Tensor(int64_t)>& term);
+
+/// How rows are divided: 64 to a chunk, more where there would be more than 64 chunks.
+struct RowChunks {
+  static constexpr int64_t kFewest = 64;  ///< rows to a chunk
+  static constexpr int64_t kMost = 64;    ///< chunks
+
+  int64_t rows_each;  ///< of all but the last
+  int64_t count;      ///< 0: no rows
+
+  /// Of that many.
+  explicit RowChunks(int64_t rows)
+      : rows_each(std::max(kFewest, (rows + kMost - 1) / kMost)), count((rows + rows_each - 1) / rows_each) {}
+};
+
+/// The sums of the chunks, [chunks, width], in a binary tree, in the first one's place.
+inline void add_up_chunks(float* sums, int64_t chunks, int64_t width) {
+  for (int64_t apart = 1; apart < chunks; apart *= 2) {
+    for (int64_t chunk = 0; chunk + apart < chunks; chunk += 2 * apart) {
+      float* to = sums + chunk * width;
+      const float* from = to + apart * width;
+      for (int64_t i = 0; i < width; ++i) to[i] += from[i];
+    }
+  }
+}
+
+}  // namespace weft

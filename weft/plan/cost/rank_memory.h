@@ -1,0 +1,21 @@
+// What a recipe needs: its program's memory, on any number of ranks, without data, devices or weights.
+#pragma once
+
+#include <vector>
+
+#include "weft/plan/layout/plan.h"
+#include "weft/program/memory.h"
+#include "weft/recipe/recipe.h"
+
+namespace weft {
+
+/// The options of estimate_memory() and simulate() for a place of the pipeline axis.
+MemoryOptions memory_options(const Recipe& recipe, const Plan& plan, int pp_rank);
+
+/// The memory of a rank at each place of the pipeline axis.
+std::vector<MemoryEstimate> memory_by_stage_rank(const Recipe& recipe, const Plan& plan);
+
+/// The place where most is held.
+int fullest_stage_rank(const std::vector<MemoryEstimate>& by_stage_rank);
+
+}  // namespace weft

@@ -1,0 +1,295 @@
+#include "weft/plan/layout/composition.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "weft/base/error.h"
+#include "weft/base/math.h"
+#include "weft/base/multiples.h"
+
+namespace weft {
+
+namespace {
+
+std::string needs_splits(const CompositionFacts& f) {
+  if (f.tp == 1 || f.has_splits) return {};
+  return fmt::format(
+      "layout.tp = {}: model '{}' does not say how its layers split; use tp = 1, or give it rules (Model::splits)", f.tp,
+      f.model);
+}
+
+std::string sequences_for_cp(const CompositionFacts& f) {
+  if (f.cp == 1 || f.has_sequences) return {};
+  return fmt::format("layout.cp = {}: the samples of model '{}' are no sequences that ranks can share; use cp = 1", f.cp,
+                     f.model);
+}
+
+std::string statistics_for_cp(const CompositionFacts& f) {
+  if (f.cp == 1 || !f.has_statistics) return {};
+  return fmt::format("layout.cp = {}: model '{}' has running statistics, which are of whole samples; use cp = 1", f.cp,
+                     f.model);
+}
+
+std::string tokens_for_cp(const CompositionFacts& f) {
+  if (f.cp == 1 || f.tokens == 0 || f.tokens % (2 * f.cp) == 0) return {};
+  return fmt::format("layout.cp = {}: {} tokens a sample do not fall into the {} equal chunks of a zig-zag cut; use {}", f.cp,
+                     f.tokens, 2 * f.cp, multiples_beside(f.tokens, 2 * f.cp));
+}
+
+std::string sequences_for_tokens(const CompositionFacts& f) {
+  if (!f.sequence_parallel || f.tp == 1 || f.has_sequences) return {};
+  return fmt::format("layout.sequence_parallel: the samples of model '{}' are no sequences; leave it out", f.model);
+}
+
+std::string tokens_for_tp(const CompositionFacts& f) {
+  const int64_t unit = int64_t{f.tp} * f.cp * (f.cp > 1 ? 2 : 1);
+  if (!f.sequence_parallel || f.tp == 1 || f.tokens == 0 || f.tokens / f.cp % f.tp == 0) return {};
+  return fmt::format("layout.sequence_parallel: {} tokens a sample do not divide over layout.tp = {}{}; use {}", f.tokens, f.tp,
+                     f.cp > 1 ? fmt::format(" x layout.cp = {}", f.cp) : "", multiples_beside(f.tokens, unit));
+}
+
+std::string parts_for_reproducible(const CompositionFacts& f) {
+  if (f.reproducible_tp == 0) return {};
+  if (!is_power_of_two(f.reproducible_tp)) {
+    const int64_t below = floor_power_of_two(f.reproducible_tp);
+    return fmt::format("run.reproducible_tp = {} must be a power of two; the nearest are {} and {}", f.reproducible_tp, below,
+                       2 * below);
+  }
+  if (f.reproducible_tp % f.tp == 0) return {};
+  return fmt::format("run.reproducible_tp = {}: layout.tp = {} does not divide it; use a power of two for tp, at most {}",
+                     f.reproducible_tp, f.tp, f.reproducible_tp);
+}
+
+std::string splits_for_reproducible(const CompositionFacts& f) {
+  if (f.reproducible_tp == 0 || f.has_splits) return {};
+  return fmt::format(
+      "run.reproducible_tp = {}: model '{}' does not say how its layers split; leave it out, or give it rules "
+      "(Model::splits)",
+      f.reproducible_tp, f.model);
+}
+
+std::string whole_tokens_for_reproducible(const CompositionFacts& f) {
+  if (f.reproducible_tp == 0 || !f.sequence_parallel) return {};
+  return fmt::format(
+      "run.reproducible_tp = {} with layout.sequence_parallel, which sums the gradients of norms over each rank's tokens; "
+      "leave one of them out",
+      f.reproducible_tp);
+}
+
+std::string whole_samples_for_reproducible(const CompositionFacts& f) {
+  if (f.reproducible_tp == 0 || f.cp == 1) return {};
+  return fmt::format(
+      "run.reproducible_tp = {} with layout.cp = {}: attention over shared sequences joins what its ranks have in vectors that "
+      "end elsewhere for each tp; use cp = 1, or leave it out",
+      f.reproducible_tp, f.cp);
+}
+
+std::string float32_for_reproducible(const CompositionFacts& f) {
+  if (f.reproducible_tp == 0 || !f.narrow) return {};
+  return fmt::format(
+      "run.reproducible_tp = {}: sums over ranks round narrower types elsewhere than sums on one; use layout.precision = "
+      "\"fp32\"",
+      f.reproducible_tp);
+}
+
+std::string resident_state_for_norms(const CompositionFacts& f) {
+  if (!f.tensor_norms || !f.offloads) return {};
+  return "optimizer.name = \"lars\", \"lamb\" or \"adafactor\" looks at all weights before it updates the first; use "
+         "layout.offload_optimizer = \"none\" and layout.offload_parameters = \"none\", or another optimizer";
+}
+
+std::string whole_samples_for_noise(const CompositionFacts& f) {
+  if (!f.noise_scale || f.cp == 1) return {};
+  return fmt::format(
+      "run.noise_scale with layout.cp = {}: no rank has the gradients of whole samples; use cp = 1, or leave it out", f.cp);
+}
+
+std::string own_samples_for_noise(const CompositionFacts& f) {
+  if (!f.noise_scale || f.sync == SyncBatchNorm::none) return {};
+  return fmt::format(
+      "run.noise_scale with layout.sync_batch_norm = \"{}\": ranks' gradients depend on one another's samples, and are no "
+      "small batches'; leave one of them out",
+      kSyncBatchNorms.of(f.sync));
+}
+
+std::string whole_layers_for_updates(const CompositionFacts& f) {
+  if (!f.whole_tensors || (f.tp == 1 && f.reproducible_tp == 0)) return {};
+  return fmt::format(
+      "optimizer.name = \"muon\" or \"adafactor\" works on whole tensors, of which {} leaves each rank a part; use shard, dp, "
+      "pp or cp, or "
+      "another "
+      "optimizer",
+      f.tp > 1 ? fmt::format("layout.tp = {}", f.tp) : fmt::format("run.reproducible_tp = {}", f.reproducible_tp));
+}
+
+std::string statistics_for_sync(const CompositionFacts& f) {
+  if (f.sync == SyncBatchNorm::none || f.has_statistics) return {};
+  return fmt::format(
+      "layout.sync_batch_norm = \"{}\": model '{}' normalises no samples together (it has no BatchNorm); leave it out",
+      kSyncBatchNorms.of(f.sync), f.model);
+}
+
+std::string joined_blocks_for_sync(const CompositionFacts& f) {
+  if (f.sync == SyncBatchNorm::none || f.apart.empty()) return {};
+  return fmt::format(
+      "layout.sync_batch_norm = \"{}\": block '{}' of model '{}' has running statistics of its own ranks alone; make them "
+      "with weft's BatchNorm2d or batch_norm() and tell so (Block::can_join_batches), or leave it out",
+      kSyncBatchNorms.of(f.sync), f.apart, f.model);
+}
+
+std::string all_ranks_for_slots(const CompositionFacts& f) {
+  if (f.sync == SyncBatchNorm::none || f.sync == SyncBatchNorm::all || !f.reproducible) return {};
+  return fmt::format(
+      "layout.sync_batch_norm = \"{}\" with run.reproducible_slots: which samples are normalised together would follow the "
+      "mesh; use \"all\"",
+      kSyncBatchNorms.of(f.sync));
+}
+
+std::string float32_for_slots(const CompositionFacts& f) {
+  if (f.sync == SyncBatchNorm::none || !f.reproducible || !f.narrow) return {};
+  return "layout.sync_batch_norm with run.reproducible_slots: sums over several slots' samples round narrower types elsewhere; "
+         "use layout.precision = \"fp32\"";
+}
+
+std::string whole_layers_for_slots(const CompositionFacts& f) {
+  if (f.sync == SyncBatchNorm::none || !f.reproducible || f.tp == 1) return {};
+  return fmt::format(
+      "layout.tp = {} with layout.sync_batch_norm and run.reproducible_slots, whose sums over samples are made of whole "
+      "layers; "
+      "use tp = 1, or leave one of the others out",
+      f.tp);
+}
+
+std::string joined_blocks_for_slots(const CompositionFacts& f) {
+  if (f.sync == SyncBatchNorm::none || !f.reproducible || f.whole.empty()) return {};
+  return fmt::format(
+      "layout.sync_batch_norm with run.reproducible_slots: block '{}' of model '{}' does not make its sums over samples in "
+      "pieces (Block::can_join_batches); leave one of them out",
+      f.whole, f.model);
+}
+
+std::string other_axes_for_master(const CompositionFacts& f) {
+  if (!f.master || (f.data_ranks == 1 && f.cp == 1 && f.tp == 1)) return {};
+  return "layout.style = \"master\" takes all ranks; leave out layout.dp, layout.shard, layout.cp and layout.tp";
+}
+
+std::string whole_state_for_master(const CompositionFacts& f) {
+  if (!f.master || !f.shards) return {};
+  return "layout.style = \"master\": one rank has all of the state, so nothing is divided; use layout.shard_level = \"none\"";
+}
+
+std::string resident_state_for_master(const CompositionFacts& f) {
+  if (!f.master || !(f.offloads || f.offloads_activations)) return {};
+  return "layout.style = \"master\" offloads nothing; use \"none\" for layout.offload_optimizer, layout.offload_parameters and "
+         "layout.offload_activations";
+}
+
+std::string unscaled_losses_for_master(const CompositionFacts& f) {
+  if (!f.master || !f.scales_losses) return {};
+  return "layout.style = \"master\" with layout.precision = \"fp16\": only the master would know the loss scale; use \"bf16\"";
+}
+
+std::string own_statistics_for_master(const CompositionFacts& f) {
+  if (!f.master || f.sync == SyncBatchNorm::none) return {};
+  return fmt::format(
+      "layout.style = \"master\" with layout.sync_batch_norm = \"{}\": its ranks do not meet inside blocks; leave one of them "
+      "out",
+      kSyncBatchNorms.of(f.sync));
+}
+
+std::string whole_layers_for_master(const CompositionFacts& f) {
+  if (!f.master || f.reproducible_tp == 0) return {};
+  return "layout.style = \"master\" with run.reproducible_tp, which divides layers; leave one of them out";
+}
+
+std::string own_norms_for_master(const CompositionFacts& f) {
+  if (!f.master || !f.noise_scale) return {};
+  return "layout.style = \"master\" with run.noise_scale: only the master has norms of gradients; leave one of them out";
+}
+
+bool has_statistics(Block& block) {
+  const std::vector<ParamSpec> specs = block.parameters();
+  return std::any_of(specs.begin(), specs.end(), [](const ParamSpec& spec) { return spec.statistic; });
+}
+
+/// The first block with `property`; empty: none has it.
+template <class Property>
+std::string first_block(const Model& model, const Property& property) {
+  const auto found =
+      std::find_if(model.blocks.begin(), model.blocks.end(), [&](const NamedBlock& named) { return property(*named.block); });
+  return found == model.blocks.end() ? "" : found->name;
+}
+
+}  // namespace
+
+const std::vector<CompositionRule>& composition_rules() {
+  static const std::vector<CompositionRule> rules = {
+      {"layout.style = \"master\"", "no layout.dp, layout.shard, layout.cp, layout.tp above 1", other_axes_for_master},
+      {"layout.style = \"master\"", "layout.shard_level = \"none\"", whole_state_for_master},
+      {"layout.style = \"master\"", "nothing that is offloaded", resident_state_for_master},
+      {"layout.style = \"master\"", "layout.precision = \"fp32\" or \"bf16\"", unscaled_losses_for_master},
+      {"layout.style = \"master\"", "no layout.sync_batch_norm", own_statistics_for_master},
+      {"layout.style = \"master\"", "no run.reproducible_tp", whole_layers_for_master},
+      {"layout.style = \"master\"", "no run.noise_scale", own_norms_for_master},
+      {"layout.tp > 1", "a model with a split table, whose heads and widths tp divides", needs_splits},
+      {"layout.cp > 1", "a model of sequences (gpt, llama)", sequences_for_cp},
+      {"layout.cp > 1", "no running statistics (BatchNorm)", statistics_for_cp},
+      {"layout.cp > 1", "tokens a sample that 2 cp divides", tokens_for_cp},
+      {"layout.sequence_parallel", "a model of sequences (gpt, llama)", sequences_for_tokens},
+      {"layout.sequence_parallel", "tokens a sample that tp x cp divides", tokens_for_tp},
+      {"run.reproducible_tp", "a power of two that layout.tp divides", parts_for_reproducible},
+      {"run.reproducible_tp", "a model with a split table, whose heads and widths it divides", splits_for_reproducible},
+      {"run.reproducible_tp", "no layout.sequence_parallel", whole_tokens_for_reproducible},
+      {"run.reproducible_tp", "no layout.cp", whole_samples_for_reproducible},
+      {"run.reproducible_tp", "layout.precision = \"fp32\"", float32_for_reproducible},
+      {"layout.sync_batch_norm", "a model with running statistics (BatchNorm)", statistics_for_sync},
+      {"layout.sync_batch_norm", "blocks with such that are Block::can_join_batches()", joined_blocks_for_sync},
+      {"layout.sync_batch_norm, run.reproducible_slots", "layout.sync_batch_norm = \"all\"", all_ranks_for_slots},
+      {"layout.sync_batch_norm, run.reproducible_slots", "layout.precision = \"fp32\"", float32_for_slots},
+      {"layout.sync_batch_norm, run.reproducible_slots", "layout.tp = 1", whole_layers_for_slots},
+      {"layout.sync_batch_norm, run.reproducible_slots", "blocks that are all Block::can_join_batches()",
+       joined_blocks_for_slots},
+      {"run.noise_scale", "layout.cp = 1", whole_samples_for_noise},
+      {"run.noise_scale", "no layout.sync_batch_norm", own_samples_for_noise},
+      {"optimizer.name = \"lars\", \"lamb\", \"adafactor\"", "neither layout.offload_optimizer nor layout.offload_parameters",
+       resident_state_for_norms},
+      {"optimizer.name = \"muon\", \"adafactor\"", "layout.tp = 1, without run.reproducible_tp", whole_layers_for_updates},
+  };
+  return rules;
+}
+
+CompositionFacts facts_of(const Model& model, const LayoutOptions& options, const StepCounts& counts, int64_t tokens) {
+  return {.model = model.name,
+          .has_splits = !model.splits.empty(),
+          .has_sequences = model.splits_sequences,
+          .has_statistics = !first_block(model, has_statistics).empty(),
+          .apart = first_block(model, [](Block& block) { return has_statistics(block) && !block.can_join_batches(); }),
+          .whole = first_block(model, [](Block& block) { return !block.can_join_batches(); }),
+          .tokens = tokens,
+          .cp = counts.cp,
+          .tp = counts.tp,
+          .sequence_parallel = options.sequence_parallel,
+          .reproducible_tp = counts.reproducible_tp,
+          .narrow = options.precision != Precision::fp32,
+          .sync = options.sync_batch_norm,
+          .reproducible = counts.reproducible,
+          .tensor_norms = counts.tensor_norms,
+          .noise_scale = counts.noise_scale,
+          .whole_tensors = counts.whole_tensors,
+          .offloads = options.offload_optimizer != Offload::none || options.offload_parameters != Offload::none,
+          .master = options.master,
+          .data_ranks = counts.dp * counts.shard,
+          .shards = options.shard_level != ShardLevel::none,
+          .offloads_activations = options.offload_activations != Offload::none,
+          .scales_losses = options.precision == Precision::fp16};
+}
+
+void check_composition(const CompositionFacts& facts) {
+  for (const CompositionRule& rule : composition_rules()) {
+    const std::string why = rule.why_not(facts);
+    if (!why.empty()) throw InputError(why);
+  }
+}
+
+}  // namespace weft

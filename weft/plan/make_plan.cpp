@@ -1,0 +1,131 @@
+#include "weft/plan/make_plan.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "weft/base/file_error.h"
+#include "weft/plan/cost/model_cost.h"
+#include "weft/plan/pipeline/pipeline_plan.h"
+#include "weft/program/build/build.h"
+#include "weft/program/schedules/csv.h"
+#include "weft/program/verify/verify.h"
+#include "weft/recipe/stages_by_hand.h"
+#include "weft/recipe/toml/hardware_file.h"
+
+namespace weft {
+
+namespace {
+
+/// One rank reads no key of a pipeline, but a mistake in one is a mistake.
+void check_pipeline_keys(const LayoutRecipe& layout, const std::vector<std::string>& blocks) {
+  check_stages_by_hand(layout.stages, static_cast<int>(blocks.size()));
+  if (layout.schedule == "csv") csv_schedule(read_schedule(layout), layout.schedule_file);
+  if (layout.profile.empty()) return;
+  const Hardware hardware = load_hardware(layout.profile);
+  in_hardware_file(layout.profile, [&] { check_block_times(hardware, blocks); });
+}
+
+/// call(), whose errors name the recipe.
+template <class Call>
+auto in_recipe(const Recipe& recipe, const Call& call) {
+  try {
+    return call();
+  } catch (const FileError&) {
+    throw;
+  } catch (const InputError& error) {
+    throw InputError(fmt::format("{}: {}", recipe.path, error.what()));
+  } catch (const VerifyError& error) {
+    throw VerifyError(error.defect, error.rank, fmt::format("{}: {}", recipe.path, error.what()));
+  }
+}
+
+void build_and_verify(Plan& plan) {
+  plan.program =
+      std::make_shared<const Program>(build_program(plan.cost, step_layout(plan.layout.options, plan.layout.counts)));
+  verify(*plan.program);
+}
+
+/// Stages and buffers are those of the last phase, which is the largest; micro-batches cost what they do there.
+std::shared_ptr<const Program> phase_program(const Recipe& recipe, const Plan& plan, int64_t global_batch) {
+  Recipe alone = recipe;
+  alone.batch.global = global_batch;
+  alone.batch.ramp.clear();
+  Plan phase;
+  phase.layout = resolve(alone, plan.layout.world);
+  LayoutOptions& options = phase.layout.options;
+  options.pipeline.first_block = plan.layout.options.pipeline.first_block;
+  StepLayout layout;
+  in_recipe(recipe, [&] {
+    if (phase.layout.pp > 1 && !options.master) options.pipeline.given = named_schedule(alone, phase.layout);
+    layout = step_layout(options, phase.layout.counts);
+    layout.buffers = plan.program->buffers;
+    phase.program = std::make_shared<const Program>(build_program(plan.cost, layout));
+    verify(*phase.program);
+  });
+  return phase.program;
+}
+
+Plan with_ramp(const Recipe& recipe, Plan plan) {
+  plan.ramp.reserve(recipe.batch.ramp.size());
+  for (size_t i = 0; i < recipe.batch.ramp.size(); ++i) {
+    try {
+      plan.ramp.push_back(phase_program(recipe, plan, recipe.batch.ramp[i].global_batch));
+    } catch (const InputError& error) {
+      throw InputError(fmt::format("{} (batch.global of phase {} of batch.ramp)", error.what(), i + 1));
+    }
+  }
+  return plan;
+}
+
+}  // namespace
+
+Plan plan_without_program(const Recipe& recipe, int world_size) {
+  Plan plan;
+  plan.layout = resolve(recipe, world_size);
+  check_countable(recipe, plan.layout.micro_batch);
+  in_recipe(recipe, [&] { plan.cost = model_cost(recipe, plan.layout.micro_batch, plan.layout.options, plan.layout.counts); });
+  return plan;
+}
+
+Plan make_plan(const Recipe& recipe, int world_size) {
+  Plan plan = plan_without_program(recipe, world_size);
+  in_recipe(recipe, [&] {
+    if (plan.layout.pp > 1 && !plan.layout.options.master) {
+      plan = plan_pipeline(recipe, plan);
+      verify(*plan.program);
+    } else {
+      build_and_verify(plan);
+      check_pipeline_keys(recipe.layout, plan.program->block_names);
+    }
+  });
+  return with_ramp(recipe, std::move(plan));
+}
+
+bool is_searched(const Recipe& recipe) {
+  return recipe.layout.pp > 1 && (recipe.layout.schedule == "auto" || recipe.layout.stage_gb > 0.0);
+}
+
+Plan make_plan(const Recipe& recipe, int world_size, const PipelineOptions& found) {
+  Plan plan = plan_without_program(recipe, world_size);
+  plan.layout.options.pipeline.first_block = found.first_block;
+  in_recipe(recipe, [&] {
+    plan.layout.options.pipeline.given = found.given.tasks.empty() ? named_schedule(recipe, plan.layout) : found.given;
+    build_and_verify(plan);
+  });
+  return with_ramp(recipe, std::move(plan));
+}
+
+void check_plan(const Recipe& recipe, int world_size) {
+  if (!is_searched(recipe)) {
+    make_plan(recipe, world_size);
+    return;
+  }
+  const Plan plan = plan_without_program(recipe, world_size);
+  in_recipe(recipe, [&] { check_pipeline(recipe, plan); });
+}
+
+}  // namespace weft

@@ -1,0 +1,192 @@
+#include "weft/recipe/build/data_checks.h"
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "weft/base/error.h"
+#include "weft/base/hash.h"
+#include "weft/data/interleave.h"
+#include "weft/recipe/build/build_model.h"
+#include "weft/recipe/data_names.h"
+#include "weft/recipe/limits.h"
+#include "weft/recipe/recipe_failure.h"
+
+namespace weft {
+
+namespace {
+
+/// Up to `most`; of those as near, the smaller.
+int64_t nearest_divisor(int64_t number, int64_t wanted, int64_t most) {
+  int64_t nearest = 1;
+  const auto consider = [&](int64_t divisor) {
+    if (divisor > most) return;
+    const int64_t distance = std::abs(divisor - wanted), least = std::abs(nearest - wanted);
+    if (distance < least || (distance == least && divisor < nearest)) nearest = divisor;
+  };
+  for (int64_t divisor = 1; divisor * divisor <= number; ++divisor) {
+    if (number % divisor != 0) continue;
+    consider(divisor);
+    consider(number / divisor);
+  }
+  return nearest;
+}
+
+void check_images(const Recipe& recipe, const NamedData& named) {
+  const ModelRecipe& model = recipe.model;
+  if (model.channels == 2) fail(recipe, "model.channels = 2; it must be 1 or 3");
+  if (named.channels > model.channels) {
+    fail(recipe, "model.channels = {}: data.name = \"{}\" is in colour; set model.channels = 3", model.channels, named.name);
+  }
+  if (named.channels > 0 && (recipe.data.alpha != DataRecipe().alpha || recipe.data.exif_rotation)) {
+    fail(recipe, "data.alpha and data.exif_rotation are for files of images, which data.name = \"{}\" has not; leave them out",
+         named.name);
+  }
+  if (recipe.data.crop_padding >= model.image_size) {
+    fail(recipe, "data.crop_padding = {}: images of model.image_size = {} would be moved out of sight",
+         recipe.data.crop_padding, model.image_size);
+  }
+  if (recipe.data.crop_padding > 0 && recipe.data.least_area > 0.0) {
+    fail(recipe, "data.crop_padding and data.least_area are two ways to move an image; leave one of them out");
+  }
+}
+
+/// Of a width that the heads divide.
+void check_llama(const Recipe& recipe) {
+  const ModelRecipe& model = recipe.model;
+  if (model.width / model.heads % 2 != 0) {
+    fail(recipe, "model.width = {} over model.heads = {} makes heads of {}; rotary positions need an even number", model.width,
+         model.heads, model.width / model.heads);
+  }
+  if (model.kv_heads > 0 && model.heads % model.kv_heads != 0) {
+    fail(recipe, "model.kv_heads = {} does not divide model.heads = {}; the nearest that does is {}", model.kv_heads,
+         model.heads, nearest_divisor(model.heads, model.kv_heads, kMostHeads));
+  }
+}
+
+void check_columns(const Recipe& recipe, const NamedData& named) {
+  const DataRecipe& data = recipe.data;
+  if (!named.has_columns && !data.column.empty()) {
+    fail(recipe, "data.column is read with data.name = \"jsonl\" or \"parquet\" only, which is \"{}\" here; leave it out",
+         data.name);
+  }
+  if (data.label_column == DataRecipe().label_column) return;
+  if (data.name != kParquetName || reads_tokens(recipe.model)) {
+    fail(recipe, "data.label_column is read of images with data.name = \"parquet\" only; leave it out");
+  }
+}
+
+void check_pack(const Recipe& recipe) {
+  const DataRecipe& data = recipe.data;
+  const bool packs = data.pack == "documents";
+  if (packs && !reads_tokens(recipe.model)) fail(recipe, "data.pack is for tokens, not for images; leave it out");
+  if (packs && recipe.layout.cp > 1) {
+    fail(recipe,
+         "data.pack = \"documents\" with layout.cp = {}, whose ranks share samples as one sequence; use cp = 1, or \"stream\"",
+         recipe.layout.cp);
+  }
+  if (!data.document_end) return;
+  if (!packs || data.name != "tokens") {
+    fail(recipe, "data.document_end is read with data.name = \"tokens\" and data.pack = \"documents\" only; leave it out");
+  }
+  if (*data.document_end >= recipe.model.vocabulary) {
+    fail(recipe, "data.document_end = {} is not below model.vocabulary = {}", *data.document_end, recipe.model.vocabulary);
+  }
+}
+
+void check_mix(const Recipe& recipe) {
+  const DataRecipe& data = recipe.data;
+  if (data.name != kMixName) {
+    fail(recipe, "[[data.mix]] is read with data.name = \"mix\" only, which is \"{}\" here; set that, or leave it out",
+         data.name);
+  }
+  if (data.mix.empty()) fail(recipe, "data.name = \"mix\" needs [[data.mix]], once a part, with name, path and weight");
+  if (!data.path.empty() || !data.evaluation_path.empty() || data.tokenizer != DataRecipe().tokenizer ||
+      data.column != DataRecipe().column || data.document_end) {
+    fail(recipe,
+         "data.path, evaluation_path, tokenizer, column and document_end of a mixture are its parts': move them below "
+         "[[data.mix]]");
+  }
+  std::vector<double> weights;
+  weights.reserve(data.mix.size());
+  for (const MixPart& part : data.mix) weights.push_back(part.weight);
+  try {
+    whole_weights(weights);
+  } catch (const InputError& error) {
+    fail(recipe, "[[data.mix]]: {}", error.what());
+  }
+  for (size_t i = 0; i < data.mix.size(); ++i) check_model_and_data(recipe_of_part(recipe, i));
+}
+
+}  // namespace
+
+Recipe recipe_of_part(const Recipe& recipe, size_t number) {
+  Recipe of_part = recipe;
+  const MixPart& part = recipe.data.mix[number];
+  of_part.data.mix.clear();
+  of_part.data.name = part.name;
+  of_part.data.path = part.path;
+  of_part.data.evaluation_path = part.evaluation_path;
+  of_part.data.tokenizer = part.tokenizer;
+  of_part.data.column = part.column;
+  of_part.data.document_end = part.document_end;
+  if (part.name != kParquetName) of_part.data.label_column = DataRecipe().label_column;  // another part's
+  of_part.run.seed = splitmix64(recipe.run.seed + number + 1);                           // no two parts are changed alike
+  return of_part;
+}
+
+void check_model_and_data(const Recipe& recipe) {
+  const ModelRecipe& model = recipe.model;
+  const DataRecipe& data = recipe.data;
+  if (data.name == kMixName || !data.mix.empty()) return check_mix(recipe);
+  if (reads_tokens(model) && model.width % model.heads != 0) {
+    fail(recipe, "model.heads = {} does not divide model.width = {}; the nearest that does is {}", model.heads, model.width,
+         nearest_divisor(model.width, model.heads, kMostHeads));
+  }
+  if (model.name == "llama") check_llama(recipe);
+  const NamedData& named = named_data(data.name);
+  const bool is_text = reads_tokens(model);
+  if (is_text ? !named.is_tokens : !named.is_images) {
+    fail(recipe, "model.name = \"{}\" cannot learn from data.name = \"{}\"; it needs {}", model.name, data.name,
+         is_text ? "\"text\", \"jsonl\", \"parquet\" or \"tokens\"" : "images, as \"fashion-mnist\"");
+  }
+  if (!is_text) check_images(recipe, named);
+  check_pack(recipe);
+  if (is_text && data.skip_bad && !named.has_columns) {
+    fail(recipe, "data.skip_bad passes over damaged images and rows; data.name = \"{}\" has none; leave it out", data.name);
+  }
+  check_columns(recipe, named);
+  if (!data.evaluation_path.empty() && !named.is_files) {
+    fail(recipe,
+         "data.evaluation_path is read with data.name = \"webdataset\", \"parquet\" or \"jsonl\" only, which is \"{}\" here; "
+         "leave it out",
+         data.name);
+  }
+  if (is_text) {
+    const std::pair<bool, const char*> of_images[] = {{data.mixup > 0.0, "data.mixup"},
+                                                      {model.label_smoothing > 0.0, "model.label_smoothing"},
+                                                      {data.flip, "data.flip"},
+                                                      {data.alpha != DataRecipe().alpha, "data.alpha"},
+                                                      {data.exif_rotation, "data.exif_rotation"},
+                                                      {data.crop_padding > 0, "data.crop_padding"},
+                                                      {data.least_area > 0.0, "data.least_area"}};
+    for (const auto& [is_set, key] : of_images) {
+      if (is_set) fail(recipe, "{} is for images, not for text; leave it out", key);
+    }
+  }
+  if (data.name != "tokens" && named.is_tokens && data.tokenizer != "bytes") {
+    fail(recipe, "data.tokenizer = \"{}\" is for data.name = \"tokens\"; \"{}\" takes \"bytes\"", data.tokenizer, data.name);
+  }
+  if (data.name == "tokens" && data.tokenizer == "bytes") {
+    fail(recipe, "data.name = \"tokens\" needs data.tokenizer = \"uint16\" or \"uint32\", the width of an id");
+  }
+  if (data.name == "text" && model.vocabulary < 256) {
+    fail(recipe, "model.vocabulary = {} is too small for bytes; it must be at least 256", model.vocabulary);
+  }
+  if (named.needs_path && data.path.empty()) {
+    fail(recipe, "data.path is missing: data.name = \"{}\" has no default; add it or --set data.path={}", data.name,
+         data.name == "tokens" ? "FILE" : "FOLDER");
+  }
+}
+
+}  // namespace weft

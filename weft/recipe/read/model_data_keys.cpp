@@ -1,0 +1,109 @@
+#include <utility>
+
+#include "weft/models/resnet.h"
+#include "weft/recipe/build/build_model.h"
+#include "weft/recipe/data_names.h"
+#include "weft/recipe/read/section_keys.h"
+
+namespace weft {
+
+std::vector<FileKey> model_keys(ModelRecipe& m) {
+  return {
+      {"model", "name", &m.name, "which model", {}, model_names(), true},
+      {"model", "layers", &m.layers, "gpt, llama: transformer layers; mlp: hidden layers", from(1, 10'000)},
+      {"model", "heads", &m.heads, "gpt, llama: attention heads; must divide the width", from(1, kMostHeads)},
+      {"model", "kv_heads", &m.kv_heads, "llama: key and value heads; must divide heads; 0: as many", from(0, kMostHeads)},
+      {"model", "width", &m.width, "gpt, llama: embedding; cnn: channels of the first stage; mlp: hidden layers", from(1, 1e6)},
+      {"model", "ffn", &m.ffn, "llama: feed-forward width; 0: 8/3 width, rounded up to a multiple of 256", from(0, 1e7)},
+      {"model", "context", &m.context, "gpt, llama: tokens a sample", from(1, 1e7)},
+      {"model", "vocabulary", &m.vocabulary, "gpt, llama: different tokens", from(2)},
+      {"model", "depth", &m.depth, "resnet: layers; 8, 20, 32, 44, 56, 110 for small images, 18, 34, 50, 101, 152 for large",
+       from(8, 152)},
+      {"model", "norm", &m.norm, "resnet: what normalises its channels", {}, kResnetNorms.all()},
+      {"model", "zero_init_residual", &m.zero_init_residual, "resnet: each residual block begins as the identity"},
+      {"model", "channels", &m.channels, "cnn, mlp, resnet: of the images; 1 or 3", from(1, 3)},
+      {"model", "image_size", &m.image_size, "cnn, mlp, resnet: height and width of the images", from(4, 4096)},
+      {"model", "classes", &m.classes, "cnn, mlp, resnet: labels", from(2, 1e6)},
+      {"model", "label_smoothing", &m.label_smoothing, "cnn, mlp, resnet: share of the target that all classes have alike",
+       zero_to_below_one()},
+      {"model", "tied_embeddings", &m.tied_embeddings, "gpt, llama: logits are products with the token embeddings"},
+      {"model", "dropout", &m.dropout, "gpt: share of activations dropped", zero_to_below_one()},
+      {"model", "rope_theta", &m.rope_theta, "llama: base of the rotary angles", above(0)},
+      {"model", "norm_eps", &m.norm_eps, "llama: added to the mean squares", zero_to_below_one()},
+      {"model", "weights", &m.weights,
+       "what it starts from: .safetensors, a folder of them, .pt, or a checkpoint; left out: drawn"},
+      {"model", "weight_names", &m.weight_names,
+       "JSON file {\"name in weights\": \"name in the model\"}; '*' stands for any text"},
+      {"model", "weights_skip", &m.weights_skip,
+       "names that stay as they are drawn, \"fc.*\"; several with commas; '*' stands for any text"},
+  };
+}
+
+std::vector<FileKey> data_keys(DataRecipe& d) {
+  return {
+      {"data", "name", &d.name, "what kind of data", {}, data_names(), true},
+      {"data", "path", &d.path, "file or folder; left out: where set-up puts the default data"},
+      {"data", "evaluation_path", &d.evaluation_path,
+       "webdataset, parquet, jsonl: files for evaluation; left out: of data.path, the folders train and val, or the end"},
+      {"data", "tokenizer", &d.tokenizer, "text: bytes; tokens: the width of an id", {}, {"bytes", "uint16", "uint32"}},
+      {"data", "column", &d.column,
+       "jsonl, parquet: what of a row is its text, its token ids or its image; left out: text, or image"},
+      {"data", "label_column", &d.label_column, "parquet: what of a row is the label of its image"},
+      {"data", "shuffle_mb", &d.shuffle_mb,
+       "jsonl, parquet: MiB of row groups that are mixed at a time; a rank keeps as many again", above(0, 1e6)},
+      {"data",
+       "pack",
+       &d.pack,
+       "text, tokens, jsonl, parquet: windows are cut across documents, or hold whole ones side by side that see nothing of "
+       "each "
+       "other",
+       {},
+       {"stream", "documents"}},
+      {"data", "document_end", &d.document_end,
+       "tokens, with pack = \"documents\": the id that ends a document; not needed of files with Megatron's .idx", from(0)},
+      {"data", "workers", &d.workers, "threads that prepare a rank's micro-batches ahead; 0: none", from(0, 1024)},
+      {"data", "skip_bad", &d.skip_bad,
+       "images, jsonl, parquet: those that are damaged are passed over, counted and named; false: refused"},
+      {"data", "crop_padding", &d.crop_padding, "images: pixels that they are moved by at random, at most, for training",
+       from(0, 4096)},
+      {"data", "flip", &d.flip, "images: every second one is mirrored, for training"},
+      {"data", "least_area", &d.least_area,
+       "images: for training a random part, of at least this share of the area, stands for the whole; 0: none", from(0, 1)},
+      {"data",
+       "alpha",
+       &d.alpha,
+       "image files: what is not opaque has its own colour all the same (as Pillow and torchvision have it), or is on black",
+       {},
+       {"drop", "black"}},
+      {"data", "exif_rotation", &d.exif_rotation,
+       "image files: turned and mirrored as their EXIF orientation tells; false: as stored, as torchvision has it"},
+      {"data", "mixup", &d.mixup,
+       "images: for training each is mixed with another, the weight drawn from Beta(mixup, mixup); 0: none", from(0, 4)},
+      {"data",
+       "evaluation",
+       &d.evaluation,
+       "text, tokens, jsonl, parquet: share of the text at the end kept for evaluation",
+       {.min = 0.0, .max = 1.0, .open_min = true, .open_max = true}},
+  };
+}
+
+std::vector<FileKey> mix_keys(MixPart& p, const std::string& section) {
+  std::vector<std::string> names = data_names();
+  std::erase(names, kMixName);
+  const bool is_read = section == "data.mix";  // and not one that is there already
+  return {
+      {section, "name", &p.name, "mix: what kind of data a part is", {}, names, is_read},
+      {section, "path", &p.path, "as data.path, of the part"},
+      {section, "evaluation_path", &p.evaluation_path, "as data.evaluation_path, of the part"},
+      {section, "tokenizer", &p.tokenizer, "as data.tokenizer, of the part", {}, {"bytes", "uint16", "uint32"}},
+      {section, "column", &p.column, "as data.column, of the part"},
+      {section, "document_end", &p.document_end, "as data.document_end, of the part", from(0)},
+      {section,
+       "weight",
+       &p.weight,
+       "the part's share of the samples trained on, beside the others'",
+       {.min = 0.0, .max = 1e6, .open_min = true}},
+  };
+}
+
+}  // namespace weft

@@ -1,0 +1,30 @@
+// The tables of a recipe's first sections, and what tables are made with.
+#pragma once
+
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "weft/recipe/limits.h"
+#include "weft/recipe/recipe.h"
+#include "weft/recipe/toml/toml_schema.h"
+
+namespace weft {
+
+/// Values from `min` on, up to `max`.
+constexpr KeyRange from(double min, double max = kMostCount) { return {.min = min, .max = max}; }
+/// Values above `min`.
+constexpr KeyRange above(double min, double max = std::numeric_limits<double>::infinity()) {
+  return {.min = min, .max = max, .open_min = true};
+}
+/// A share that is not the whole.
+constexpr KeyRange zero_to_below_one() { return {.min = 0.0, .max = 1.0, .open_max = true}; }
+
+std::vector<FileKey> model_keys(ModelRecipe& model);     ///< [model]
+std::vector<FileKey> data_keys(DataRecipe& data);        ///< [data]
+std::vector<FileKey> layout_keys(LayoutRecipe& layout);  ///< [layout]
+
+/// The keys of one part of a mixture; `section` is "data.mix" as it is read, or "data.mix.1" of the first there is.
+std::vector<FileKey> mix_keys(MixPart& part, const std::string& section);
+
+}  // namespace weft

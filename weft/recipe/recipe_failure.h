@@ -1,0 +1,19 @@
+// fail(): how a recipe is refused.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "weft/base/error.h"
+#include "weft/recipe/recipe.h"
+
+namespace weft {
+
+/// Throws InputError for keys of the recipe that do not go together, which the text is about.
+template <typename... Args>
+[[noreturn]] void fail(const Recipe& recipe, fmt::format_string<Args...> text, Args&&... args) {
+  throw InputError(fmt::format("{}: {}", recipe.path, fmt::format(text, std::forward<Args>(args)...)));
+}
+
+}  // namespace weft

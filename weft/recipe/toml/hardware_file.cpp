@@ -1,0 +1,178 @@
+#include "weft/recipe/toml/hardware_file.h"
+
+#include <fmt/format.h>
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <array>
+#include <sstream>
+
+#include "weft/base/file_error.h"
+#include "weft/base/input_file.h"
+#include "weft/recipe/toml/toml_reader.h"
+
+namespace weft {
+
+namespace {
+
+constexpr int64_t kLongestFile = 8 << 20;  // times of ten thousand blocks take 2 MB
+constexpr KeyRange kRate = {.min = kLeastRate, .max = kMostRate, .or_inf = true};
+constexpr KeyRange kTime = {.min = 0.0, .max = 1e9};
+
+using Keys = std::vector<FileKey>;
+
+Keys link_keys(const std::string& section, Link& link) {
+  return {{section, "latency_s", &link.latency_s, "time before the first byte, of each round of a ring", kTime},
+          {section, "bytes_per_s", &link.bytes_per_s, "one way, of a rank; inf: free", kRate, {}, true}};
+}
+
+struct LinkSection {
+  const char* name;
+  Link* link;
+};
+
+std::array<LinkSection, 3> links_of(Hardware& h) {
+  return {{{"intra_host", &h.intra_host}, {"inter_host", &h.inter_host}, {"offload", &h.offload}}};
+}
+
+Keys block_keys(BlockTime& b) {
+  return {{"block", "name", &b.name, "of a block; a * at the end stands for any rest", {}, {}, true},
+          {"block", "forward_s", &b.forward_s, "on one micro-batch", kTime},
+          {"block", "backward_s", &b.backward_s, "whole", kTime},
+          {"block", "input_s", &b.input_s, "the part of backward for the block's input", kTime},
+          {"block", "weight_s", &b.weight_s, "the part of backward for its weights", kTime}};
+}
+
+/// `ranks` is an integer of the width that keys have.
+Keys hardware_keys(Hardware& h, int64_t& ranks) {
+  Keys keys = {
+      {"hardware", "name", &h.name, "what it is", {}, {}, true},
+      {"hardware", "ranks_per_host", &ranks, "neighbours by rank", {.min = 1, .max = 1e6}, {}, true},
+      {"hardware", "overlap", &h.overlap, "collectives, transfers and copies run beside compute"},
+      {"hardware", "two_levels", &h.two_levels,
+       "collectives over hosts are added up inside each before, and run beside compute"},
+      {"device", "flops", &h.flops, "peak operations a second in float32", kRate, {}, true},
+      {"device", "narrow_flops", &h.narrow_flops, "the same in bf16 and fp16; left out: as flops", kRate},
+      {"device",
+       "efficiency",
+       &h.efficiency,
+       "share of the peak that forward and backward reach",
+       {.min = 0.0, .max = 1.0, .open_min = true}},
+      {"device", "memory_bytes", &h.memory_bytes, "of a rank; left out: no limit", kRate},
+      {"device", "memory_bytes_per_s", &h.memory_bytes_per_s, "left out: operations alone count", kRate},
+      {"device", "launch_s", &h.launch_s, "added to every instruction that computes", kTime},
+      {"measured", "micro_batch", &h.micro_batch, "samples of what was measured; left out: any", {.min = 1, .max = 1e9}},
+      {"measured", "loss_s", &h.loss_s, "of a micro-batch", kTime},
+      {"measured", "update_s_per_element", &h.update_s_per_element, "of what the rank owns", kTime},
+  };
+  return keys;
+}
+
+/// Those of links that are known, to be written; all, to be read.
+Keys all_link_keys(Hardware& h, bool only_known) {
+  Keys keys;
+  for (const LinkSection& section : links_of(h)) {
+    if (only_known && !section.link->is_known) continue;
+    for (FileKey& key : link_keys(section.name, *section.link)) keys.push_back(std::move(key));
+  }
+  return keys;
+}
+
+/// "name = value"; nothing for a key without a value.
+std::string key_line(const FileKey& key) {
+  const auto text = [&key](const auto& value) {
+    using Value = std::remove_cvref_t<decltype(value)>;
+    if constexpr (std::is_same_v<Value, double>) {  // as few digits as tell it apart, which toml++ does not
+      return fmt::format("{} = {}\n", key.name, value);
+    } else {
+      std::ostringstream line;
+      line << key.name << " = " << toml::value(value) << "\n";
+      return line.str();
+    }
+  };
+  const auto write = [&text](const auto* target) -> std::string {
+    using Target = std::remove_cv_t<std::remove_pointer_t<decltype(target)>>;
+    if constexpr (std::is_same_v<Target, std::optional<double>> || std::is_same_v<Target, std::optional<int64_t>> ||
+                  std::is_same_v<Target, std::optional<bool>>) {
+      return *target ? text(**target) : "";
+    } else if constexpr (std::is_same_v<Target, uint64_t>) {
+      return text(static_cast<int64_t>(*target));
+    } else if constexpr (std::is_same_v<Target, RunLength>) {
+      return text(run_length_text(*target));
+    } else {
+      return text(*target);
+    }
+  };
+  return std::visit(write, key.target);
+}
+
+Hardware parsed(const std::string& text, const std::string& path) {
+  Hardware hardware;
+  int64_t ranks = 1;
+  BlockTime any;
+  Keys keys = hardware_keys(hardware, ranks);
+  const Keys links = all_link_keys(hardware, false);
+  keys.insert(keys.end(), links.begin(), links.end());
+  const auto next_block = [&hardware] { return block_keys(hardware.blocks.emplace_back()); };
+  const std::vector<std::string> given =
+      read_keys(text, path, keys, {{.section = "block", .known = block_keys(any), .next = next_block}});
+  for (const LinkSection& section : links_of(hardware)) {
+    const std::string prefix = std::string(section.name) + ".";
+    section.link->is_known =
+        std::any_of(given.begin(), given.end(), [&](const std::string& key) { return key.starts_with(prefix); });
+    if (!section.link->is_known) std::erase_if(keys, [&](const FileKey& key) { return key.section == section.name; });
+  }
+  check_required(path, keys, given);
+  hardware.ranks_per_host = static_cast<int>(ranks);
+  if (std::count(given.begin(), given.end(), "device.narrow_flops") == 0) hardware.narrow_flops = hardware.flops;
+  in_hardware_file(path, [&] { check_hardware(hardware); });
+  return hardware;
+}
+
+}  // namespace
+
+void in_hardware_file(const std::string& path, const std::function<void()>& call) {
+  if (path.empty()) return call();
+  try {
+    call();
+  } catch (const FileError&) {
+    throw;
+  } catch (const InputError& error) {
+    throw FileError(fmt::format("{}: {}", path, error.what()));
+  }
+}
+
+Hardware parse_hardware(const std::string& text, const std::string& path) {
+  try {
+    return parsed(text, path);
+  } catch (const InputError& error) {
+    throw FileError(error.what());  // all of them begin with the path
+  }
+}
+
+Hardware load_hardware(const std::string& path) {
+  return parse_hardware(read_text_file("hardware file", path, kLongestFile), path);
+}
+
+std::string hardware_text(const Hardware& hardware) {
+  Hardware copy = hardware;
+  int64_t ranks = hardware.ranks_per_host;
+  std::string text, section;
+  Keys keys = hardware_keys(copy, ranks);
+  const Keys links = all_link_keys(copy, true);
+  keys.insert(keys.end(), links.begin(), links.end());
+  for (const FileKey& key : keys) {
+    const std::string line = key_line(key);
+    if (line.empty()) continue;
+    if (key.section != section) text += fmt::format("{}[{}]\n", text.empty() ? "" : "\n", key.section);
+    section = key.section;
+    text += line;
+  }
+  for (BlockTime& block : copy.blocks) {
+    text += "\n[[block]]\n";
+    for (const FileKey& key : block_keys(block)) text += key_line(key);
+  }
+  return text;
+}
+
+}  // namespace weft

@@ -1,0 +1,258 @@
+#include "weft/train/compare/compare_layouts.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "weft/base/error.h"
+#include "weft/comm/store/store.h"
+#include "weft/comm/wait/await.h"
+#include "weft/train/trainer/agreement.h"
+
+namespace weft {
+
+namespace {
+
+using Switches = std::vector<LayoutSwitch>;
+
+constexpr double kUlps = 4 * 0x1p-23;  ///< of a parameter's largest element
+constexpr double kNoise = 4.0;         ///< what rounding in another order may be of that by noise in every block
+constexpr int kNoiseRuns = 3;          ///< the sign of a single number comes out the same in one run of two
+
+/// Adds up a sum of one device's by its parts, which rounds otherwise.
+bool splits_sums(const LayoutSwitch& part) {
+  const auto is = [&part](const char* name) { return part.name == name; };
+  return is("tp") || is("cp") || is("layout.sequence_parallel") || is("layout.tp_chunks") || is("layout.context_attention");
+}
+
+/// Decides on rank 0 which runs are made.
+class Comparison {
+ public:
+  Comparison(const LayoutsToCompare& compared, LayoutRuns& runs)
+      : compared_(compared), runs_(runs), switches_(layout_switches(compared.layout)) {
+    result_.layout = layout_text();
+    result_.steps = compared.trained.steps;
+  }
+
+  LayoutComparison operator()() {
+    announce(one_device());
+    runs_.make_reference(one_device());
+    result_.parameters = runs_.num_parameters();
+    result_.may_promise = may_promise();
+    result_.exact = compared_.exact || (result_.may_promise && compared_.layout.options.reproducible_slots > 0);
+    result_.deviations = made(run_without({}));
+    result_.likeness = judge(result_.deviations);
+    if (result_.likeness == Likeness::different) tell_rounding_from_mistakes();
+    if (result_.likeness != Likeness::different && result_.repeats && rest_promises_bits()) compare_with_sums_split();
+    note_what_does_not_repeat();
+    return result_;
+  }
+
+ private:
+  /// A block that computes something else each time is a mistake, whatever the bits of these runs.
+  void note_what_does_not_repeat() {
+    result_.not_repeated = runs_.not_repeated();
+    if (result_.not_repeated.at_once) result_.likeness = Likeness::different;
+  }
+
+  /// "pp 2 x dp 2 with layout.recompute"
+  std::string layout_text() const {
+    std::vector<std::string> choices;
+    for (const LayoutSwitch& part : switches_) {
+      if (!part.is_axis) choices.push_back(part.name);
+    }
+    return compared_.layout.text() + (choices.empty() ? "" : fmt::format(" with {}", fmt::join(choices, ", ")));
+  }
+
+  bool is_on(const char* axis) const {
+    return std::any_of(switches_.begin(), switches_.end(), [axis](const LayoutSwitch& part) { return part.name == axis; });
+  }
+  /// Whether reproducible slots go with the layout, and then give the bits of one device: but for the axes that split sums.
+  bool rest_may_promise() const { return compared_.layout.options.layout.precision != Precision::fp16; }
+  bool may_promise() const {
+    const bool splits = is_on("tp") && compared_.layout.options.reproducible_tp == 0;
+    return !splits && !is_on("cp") && rest_may_promise();
+  }
+
+  bool rest_promises_bits() const {
+    const bool splits_all = std::all_of(switches_.begin(), switches_.end(), splits_sums);
+    const bool splits_none = std::none_of(switches_.begin(), switches_.end(), splits_sums);
+    return !splits_all && !splits_none && rest_may_promise() && compared_.layout.options.reproducible_slots > 0 &&
+           !result_.exact;  // which says it already
+  }
+
+  /// With tp and cp as they are, nothing else may change a bit.
+  void compare_with_sums_split() {
+    std::erase_if(switches_, splits_sums);
+    const LayoutRun only_split = run_without(switches_);
+    result_.rest_as = only_split.settings.text();
+    announce(only_split);
+    runs_.make_reference(only_split);
+    std::vector<Deviation> deviations = made(run_without({}));
+    if (deviations.empty()) return;
+    result_.against = result_.rest_as;
+    result_.exact = true;
+    result_.deviations = std::move(deviations);
+    result_.likeness = judge(result_.deviations);
+    result_.repeats = made(only_split).empty();
+    if (result_.repeats) find_causes();
+  }
+
+  LayoutRun run_without(const Switches& off) const { return {.settings = without(compared_.layout, off), .off = off}; }
+  LayoutRun one_device() const { return run_without(switches_); }  ///< at first, when they are all of the layout's
+
+  void announce(const LayoutRun& run) const {
+    if (compared_.on_run) compared_.on_run(run.text());
+  }
+  std::vector<Deviation> made(const LayoutRun& run) {
+    announce(run);
+    return runs_.compare(run);
+  }
+
+  void tell_rounding_from_mistakes() {
+    announce(one_device());
+    result_.repeats = runs_.repeat(one_device()).empty();
+    if (!result_.exact) measure_noise();
+    result_.likeness = judge(result_.deviations);
+    if (result_.likeness == Likeness::different && result_.repeats) find_causes();
+  }
+
+  void measure_noise() {
+    LayoutRun run = one_device();
+    for (run.noise = 1; run.noise <= kNoiseRuns; ++run.noise) {
+      for (const Deviation& deviation : made(run)) {
+        double& noise = noise_[deviation.what];
+        noise = std::max(noise, deviation.relative);
+      }
+    }
+  }
+
+  double allowed(const Deviation& deviation) const {
+    if (result_.exact || deviation.what == kTargetCount) return 0.0;
+    const double own = deviation.is_weight ? kUlps + compared_.tolerance * deviation.changed : compared_.tolerance;
+    const auto noise = noise_.find(deviation.what);
+    return noise == noise_.end() ? own : std::max(own, kNoise * noise->second);
+  }
+
+  Likeness judge(std::vector<Deviation>& deviations) const {
+    Likeness likeness = Likeness::bit_identical;
+    for (Deviation& deviation : deviations) {
+      deviation.allowed = allowed(deviation);
+      likeness = std::max(likeness, deviation.is_rounding() ? Likeness::within_rounding : Likeness::different);
+    }
+    return likeness;
+  }
+
+  /// Whether the difference goes with these switched off. Without all of them it is the reference again, which repeats.
+  bool is_gone_without(const Switches& off) {
+    const LayoutRun run = run_without(off);
+    SwitchedOff tried{.names = {}, .likeness = Likeness::bit_identical, .not_run = {}};
+    for (const LayoutSwitch& part : off) tried.names.push_back(part.name);
+    if (off.size() < switches_.size()) {
+      tried.not_run = runs_.refusal(run);
+      tried.likeness = Likeness::different;
+      if (tried.not_run.empty()) {
+        std::vector<Deviation> deviations = made(run);
+        tried.likeness = judge(deviations);
+      }
+    }
+    result_.tried.push_back(tried);
+    return tried.likeness != Likeness::different;
+  }
+
+  void find_causes() {
+    for (const LayoutSwitch& part : switches_) {
+      if (is_gone_without({part})) result_.causes.push_back(part.name);
+    }
+    if (!result_.causes.empty() || switches_.size() < 2) return;
+    result_.together = true;
+    for (const LayoutSwitch& part : smallest_set()) result_.causes.push_back(part.name);
+  }
+
+  /// More and more are switched off until the difference goes; then each is switched on again that need not be off.
+  Switches smallest_set() {
+    Switches off = {switches_[0]};
+    while (off.size() < switches_.size()) {
+      off.push_back(switches_[off.size()]);
+      if (is_gone_without(off)) break;
+    }
+    size_t needed = 0;
+    while (needed < off.size() && off.size() > 2) {
+      Switches fewer = off;
+      fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(needed));
+      if (is_gone_without(fewer)) {
+        off = std::move(fewer);
+      } else {
+        ++needed;
+      }
+    }
+    return off;
+  }
+
+  const LayoutsToCompare& compared_;
+  LayoutRuns& runs_;
+  Switches switches_;
+  std::map<std::string, double> noise_;  ///< of parameters, losses, norms: the most relative difference that it makes
+  LayoutComparison result_;
+};
+
+void check(const World& world, const LayoutsToCompare& compared) {
+  if (compared.trained.steps < 1) {
+    throw InputError(fmt::format("comparing layouts: {} steps; must be at least 1", compared.trained.steps));
+  }
+  const Mesh mesh(world, compared.layout.axes);  // its sizes are the world's
+}
+
+LayoutComparison lead(const LayoutsToCompare& compared, LayoutRuns& runs) {
+  LayoutComparison result = Comparison(compared, runs)();
+  runs.end(std::string(name(result.likeness)));
+  return result;
+}
+
+LayoutComparison follow(const LayoutsToCompare& compared, LayoutRuns& runs) {
+  const Switches switches = layout_switches(compared.layout);
+  const std::string likeness = runs.follow([&](const std::vector<std::string>& names) {
+    Switches off;
+    for (const LayoutSwitch& part : switches) {
+      if (std::find(names.begin(), names.end(), part.name) != names.end()) off.push_back(part);
+    }
+    return LayoutRun{.settings = without(compared.layout, off), .off = off};
+  });
+  return {.layout = compared.layout.text(),
+          .steps = compared.trained.steps,
+          .likeness = kLikenesses.value_of(likeness, "what rank 0 found")};
+}
+
+std::string agreement(const LayoutsToCompare& compared) {
+  return fmt::format("steps to compare: {}\nlayout to compare: {}, {}\n{}", compared.trained.steps, compared.layout.text(),
+                     compared.exact ? "to the bit" : "but for rounding", compared.layout.options.agreement);
+}
+
+}  // namespace
+
+LayoutComparison compare_layouts(const World& world, const LayoutsToCompare& compared) {
+  check(world, compared);
+  const std::chrono::milliseconds timeout = compared.layout.options.communication.timeout;
+  if (world.size() == 1) {
+    LayoutRuns alone(world, compared.trained, std::nullopt, timeout);
+    return lead(compared, alone);
+  }
+  check_agreement(world, agreement(compared), timeout);
+  Store store = world.next_group_store();
+  try {
+    LayoutRuns runs(world, compared.trained, store, timeout);
+    return world.rank() == 0 ? lead(compared, runs) : follow(compared, runs);
+  } catch (const std::bad_alloc&) {
+    tell_failure(store, MemoryError(fmt::format("rank {} ran out of memory while layouts were compared", world.rank())));
+    throw;
+  } catch (const Error& error) {
+    tell_failure(store, error);
+    throw;
+  }
+}
+
+}  // namespace weft

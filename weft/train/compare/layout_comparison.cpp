@@ -1,0 +1,21 @@
+#include "weft/train/compare/layout_comparison.h"
+
+#include <algorithm>
+
+namespace weft {
+
+const Deviation* LayoutComparison::first() const {
+  const auto tells = [this](const Deviation& deviation) { return likeness != Likeness::different || !deviation.is_rounding(); };
+  const auto found = std::find_if(deviations.begin(), deviations.end(), tells);
+  return found == deviations.end() ? nullptr : &*found;
+}
+
+const Deviation* LayoutComparison::largest() const {
+  const Deviation* largest = nullptr;
+  for (const Deviation& deviation : deviations) {
+    if (deviation.is_weight && (largest == nullptr || deviation.relative > largest->relative)) largest = &deviation;
+  }
+  return largest;
+}
+
+}  // namespace weft

@@ -1,0 +1,88 @@
+#include "weft/train/trainer/fill_weights.h"
+
+#include <c10/core/GradMode.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "weft/base/error.h"
+#include "weft/checkpoint/format/saved_checkpoint.h"
+#include "weft/checkpoint/weights/weights_file.h"
+#include "weft/train/trainer/match_weights.h"
+#include "weft/train/trainer/owned_state.h"
+
+namespace weft {
+namespace {
+
+/// Values of a parameter from a file. Integers are codes that mean nothing without their scales.
+at::Tensor parameter_from(const at::Tensor& given, const std::string& name, const std::string& path) {
+  if (given.is_floating_point()) return given;
+  throw InputError(
+      fmt::format("{}: '{}' is {} there, and weights are Float, Double, Half or BFloat16; dequantize it, and save "
+                  "it as one of these",
+                  path, name, c10::toString(given.scalar_type())));
+}
+
+/// Reads what the part needs of the tensor of that name there, and gaps that are no longer than it takes to ask twice. Returns
+/// how many bytes that were.
+int64_t fill_part(const StatePart& part, WeightsFile& file, const std::string& name, const std::string& path) {
+  constexpr int64_t kLongestGap = int64_t{1} << 14, kMostAtOnce = int64_t{1} << 22;  // elements
+  std::vector<StateRun> runs = part.runs;
+  std::sort(runs.begin(), runs.end(), [](const StateRun& a, const StateRun& b) { return a.whole_begin < b.whole_begin; });
+  int64_t bytes = 0;
+  for (size_t first = 0, next = 0; first < runs.size(); first = next) {
+    const int64_t begin = runs[first].whole_begin;
+    int64_t end = begin + runs[first].numel;
+    for (next = first + 1; next < runs.size(); ++next) {
+      const int64_t run_end = runs[next].whole_begin + runs[next].numel;
+      if (runs[next].whole_begin - end > kLongestGap || run_end - begin > kMostAtOnce) break;
+      end = run_end;
+    }
+    const at::Tensor given = parameter_from(file.read_part(name, begin, end - begin), name, path);
+    bytes += static_cast<int64_t>(given.nbytes());
+    const at::Tensor values = given.to(part.memory.options());
+    for (size_t i = first; i < next; ++i) {
+      part.memory.narrow(0, runs[i].memory_begin, runs[i].numel)
+          .copy_(values.narrow(0, runs[i].whole_begin - begin, runs[i].numel));
+    }
+  }
+  return bytes;
+}
+
+/// Values of a buffer from a file. Floats may be of any width there, as weights are.
+at::Tensor buffer_from(const ModelBuffer& buffer, const at::Tensor& given, const std::string& path) {
+  const bool fits = given.scalar_type() == buffer.type || (given.is_floating_point() && at::isFloatingType(buffer.type));
+  if (!fits) {
+    throw InputError(fmt::format("{}: '{}' is {} there, {} in the model; convert it", path, buffer.name,
+                                 c10::toString(given.scalar_type()), c10::toString(buffer.type)));
+  }
+  return given.to(buffer.type);
+}
+
+}  // namespace
+
+WeightsReport fill_weights(TrainerParts& trainer, const std::string& path, const WeightsOptions& options) {
+  const std::unique_ptr<WeightsFile> file = options.average ? open_average(path) : open_weights(path);
+  WeightsMatch match = match_weights(*file, path, *trainer.model, options);
+  c10::NoGradGuard no_grad;
+  trainer.engine->fill_state([&](int block, std::vector<at::Tensor>& state) {
+    for (const StatePart& part : own_state(*trainer.model, block, {})) {
+      const auto found = match.in_file.find(part.name.substr(std::string_view(kModelPrefix).size()));
+      if (found == match.in_file.end()) continue;
+      match.report.bytes_read += fill_part(part, *file, found->second, path);
+    }
+    trainer.start_average(block, state);
+  });
+  for (const ModelBuffer& buffer : trainer.model->buffers()) {
+    const auto theirs = match.in_file.find(buffer.name);
+    if (!trainer.model->holds(buffer.block) || theirs == match.in_file.end()) continue;
+    set_values(buffer, buffer_from(buffer, file->read(theirs->second), path));
+  }
+  trainer.updater->set_average_updates(trainer.steps_done, 0);
+  return std::move(match.report);
+}
+
+}  // namespace weft

@@ -1,0 +1,73 @@
+#include "weft/train/trainer/rank_batch.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/tensor.h>
+#include <fmt/core.h>
+
+#include <string_view>
+#include <utility>
+
+#include "weft/base/error.h"
+#include "weft/base/hash.h"
+
+namespace weft {
+namespace {
+
+/// Autograd keeps no tensor that was made in inference mode, so those are copied.
+at::Tensor moved(const at::Tensor& x, at::Device device) {
+  if (x.is_inference() && x.device() == device) return x.clone();
+  // LibTorch keeps pinned memory from being given to others until the copy is done.
+  const bool in_background = device.is_cuda() && x.is_cpu() && x.is_pinned();
+  return x.to(device, x.scalar_type(), in_background);
+}
+
+}  // namespace
+
+MicroBatch to_device(Batch batch, at::Device device) {
+  for (at::Tensor& input : batch.inputs) input = moved(input, device);
+  return {std::move(batch.inputs), batch.target.defined() ? moved(batch.target, device) : batch.target};
+}
+
+uint64_t hash_of(const std::vector<at::Tensor>& tensors) {
+  uint64_t hash = kFnvBasis;
+  for (const at::Tensor& tensor : tensors) {
+    const at::Tensor bytes = tensor.detach().cpu().contiguous();
+    hash = fnv1a({static_cast<const char*>(bytes.const_data_ptr()), bytes.nbytes()}, hash);
+  }
+  return hash;
+}
+
+void SampleCheck::see(const Batch& batch) { seen_ = {hash_of(batch.inputs), hash_of({batch.target})}; }
+
+void SampleCheck::compare(const Group& group, AxisSet axes, at::Device device) const {
+  constexpr int64_t kNumbers = 3;  // whether there is a batch, and its hashes
+  if (group.size() == 1) return;
+  const Hashes hashes = seen_.value_or(Hashes{0, 0});
+  const at::Tensor own =
+      at::tensor({int64_t{seen_.has_value()}, static_cast<int64_t>(hashes.inputs), static_cast<int64_t>(hashes.target)},
+                 at::kLong)
+          .to(device);
+  const at::Tensor all = at::empty({group.size() * kNumbers}, own.options());
+  group.all_gather(all, own, "do all have the same samples").wait();
+  const at::Tensor on_host = all.cpu();
+  const auto* numbers = on_host.const_data_ptr<int64_t>();
+  int first = -1;
+  for (int place = 0; place < group.size(); ++place) {
+    const int64_t* of_place = numbers + place * kNumbers;
+    if (of_place[0] == 0) continue;
+    if (first < 0) first = place;
+    const int64_t* expected = numbers + first * kNumbers;
+    const bool inputs = of_place[1] != expected[1], target = of_place[2] != expected[2];
+    if (!inputs && !target) continue;
+    throw InputError(fmt::format(
+        "trainer: place {} on axis '{}' was given other samples than place {}, in {}; ranks that differ on it alone train on "
+        "the same: make loaders with Trainer::loader_options(), or cut batches by the dp and shard axes, and let a data set "
+        "draw random numbers by seed and index of the sample, as other ranks draw them too",
+        place, name(axes), first,
+        inputs && target ? "inputs and targets"
+        : inputs         ? "inputs"
+                         : "targets"));
+  }
+}
+
+}  // namespace weft

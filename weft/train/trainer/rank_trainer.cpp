@@ -1,0 +1,205 @@
+#include "weft/train/trainer/rank_trainer.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "weft/base/environment.h"
+#include "weft/base/units.h"
+#include "weft/nn/tensor_parallel/apply_splits.h"
+#include "weft/optim/block_update.h"
+#include "weft/program/build/build.h"
+#include "weft/program/check_program.h"
+#include "weft/program/verify/verify.h"
+#include "weft/train/trainer/agreement.h"
+#include "weft/train/trainer/trainer_buffers.h"
+#include "weft/train/trainer/trainer_checks.h"
+
+namespace weft {
+
+namespace {
+
+std::string offload_folder(const LayoutOptions& layout) {
+  if (!layout.offload_folder.empty()) return layout.offload_folder;
+  return env_string("TMPDIR").value_or("/var/tmp");
+}
+
+std::shared_ptr<OffloadStore> make_offload_store(Offload kind, const LayoutOptions& layout, at::Device device) {
+  if (kind == Offload::none) return nullptr;
+  if (kind == Offload::host) return host_offload(device);
+  return disk_offload(offload_folder(layout));
+}
+
+}  // namespace
+
+StepCounts TrainerParts::counts(int phase) const {
+  const int pieces = batch_pieces();
+  const int64_t global_batch = batches.of_phase(phase);
+  const int sample_ranks = data_ranks * (options.layout.master ? mesh.size("pp") : 1);
+  return {.pp = mesh.size("pp"),
+          .dp = mesh.size("dp"),
+          .shard = mesh.size("shard"),
+          .cp = mesh.size("cp"),
+          .tp = mesh.size("tp"),
+          .reproducible_tp = options.reproducible_tp,
+          .micro_batches = static_cast<int>(global_batch / options.micro_batch / data_ranks),
+          .slots = reproducible() ? options.reproducible_slots / sample_ranks / pieces : 1,
+          .batch_pieces = pieces,
+          .reproducible = reproducible(),
+          .bucket_bytes = options.bucket_bytes,
+          .clip = options.clip > 0.0,
+          .tensor_norms = needs_tensor_norms(optimizer),
+          .noise_scale = options.noise_scale && has_small_batches(global_batch, options.micro_batch)};
+}
+
+/// The program that was given, or one of its own. Order is all that execution needs, so that one has no costs. A phase of the
+/// ramp has the buffers of the last one, which the model lies in.
+std::shared_ptr<const Program> TrainerParts::plan_phase(const ModelCost& cost, int phase,
+                                                        const std::shared_ptr<const Program>& given) const {
+  if (given) {
+    options.program_is_verified ? check_program(*given) : verify(*given);
+    check_frame(*given, frame_program(cost, layout_without_schedule(options.layout, counts(phase))));
+    if (program) check_same_memory(*program, *given);
+    return given;
+  }
+  StepLayout layout = step_layout(options.layout, counts(phase));
+  if (program) layout.buffers = program->buffers;
+  Program result = build_program(cost, layout);
+  verify(result);
+  return std::make_shared<const Program>(std::move(result));
+}
+
+void TrainerParts::plan() {
+  ModelCost cost{.name = pending->name, .blocks = {}, .input_bytes = 0};
+  const std::vector<BlockUpdate> updates =
+      block_updates(*pending, optimizer, options.parameters, gradient_bytes(options.layout, reproducible()));
+  for (const NamedBlock& named : pending->blocks) {
+    cost.blocks.push_back({.name = named.name,
+                           .tensors = static_cast<int64_t>(named.block->parameters().size()),
+                           .told = num_told(*named.block),
+                           .numel = flat_numel(*named.block),
+                           .uses = named.uses,
+                           .splits = named.block->can_split_backward(),
+                           .frozen_numel = frozen_numel(*named.block),
+                           .gathered_gradient_bytes = updates[cost.blocks.size()].gathered_bytes});
+  }
+  const int last = batches.num_phases() - 1;
+  const std::vector<std::shared_ptr<const Program>>& given = options.ramp_programs;
+  if (options.program && given.size() != options.ramp.size()) {
+    throw InputError(fmt::format("trainer: its options hold {} for the {} of a batch ramp; plan one for each",
+                                 counted(static_cast<int64_t>(given.size()), "program"),
+                                 counted(static_cast<int64_t>(options.ramp.size()), "phase")));
+  }
+  program = plan_phase(cost, last, options.program);
+  programs.assign(batches.num_phases(), program);
+  for (int earlier = 0; earlier < last; ++earlier) {
+    programs[earlier] = plan_phase(cost, earlier, options.program ? given[earlier] : nullptr);
+  }
+  phase = last;
+}
+
+void TrainerParts::enter_phase() {
+  const int due = batches.phase_at(steps_done);
+  const auto micro_batches = static_cast<int64_t>(programs[due]->micro_batches);
+  const BatchShare share = {.first_micro_batch = micro_batches * data_rank,
+                            .all_micro_batches = micro_batches * data_ranks,
+                            .first_step = batches.first_step(due),
+                            .first_sample = batches.samples_before(batches.first_step(due)) + shift};
+  const bool is_in_it = due == std::exchange(phase, due) && shift == engine_shift;
+  engine_shift = shift;
+  if (!is_in_it) engine->change(*programs[due], share);
+}
+
+void TrainerParts::start() {
+  if (engine) return;
+  const MemoryLedger::Attached attached(options.ledger);
+  const MemoryScope scope(MemoryCategory::weights);
+  settings = kernel_settings();
+  std::string agreement = agreement_text(programs, *pending, options, optimizer) + kernel_settings_text(settings);
+  if (reproducible()) agreement += fmt::format("threads a rank: {}\n", threads);
+  check_agreement(mesh.world(), agreement, options.communication.timeout);
+  check_still_frozen();
+  GroupOptions communication = options.communication;
+  communication.tree_order = communication.tree_order || reproducible() || options.reproducible_tp > 0;
+  {
+    const MemoryScope staged(MemoryCategory::communication);
+    groups = make_groups(mesh, *program, communication);
+  }
+  if (options.ledger) {
+    for (const Group& group : groups.all) options.ledger->add(MemoryCategory::communication, group.memory_bytes());
+  }
+  model = std::make_unique<FlatModel>(std::move(*pending), flat_memory(*program, rank, mesh, groups.by_axes, options));
+  share_given(*model, groups.by_axes);
+  pending.reset();
+  const LayoutOptions& layout = options.layout;
+  updater = std::make_unique<StepUpdater>(*model, optimizer, options.parameters, options.clip,
+                                          layout.precision == Precision::fp16, options.average);
+  const at::Device device = options.communication.device;
+  engine = std::make_unique<Engine>(
+      *model, *program, rank, *updater,
+      EngineOptions{.groups = groups.by_axes,
+                    .offload = {.activations = make_offload_store(layout.offload_activations, layout, device),
+                                .weights = make_offload_store(layout.offload_parameters, layout, device),
+                                .optimizer = make_offload_store(layout.offload_optimizer, layout, device)},
+                    .seed = options.seed,
+                    .recompute_parts = layout.recompute_parts,
+                    .batch_pieces = batch_pieces(),
+                    .sequence_parallel = layout.sequence_parallel && mesh.size("tp") > 1,
+                    .tp_chunks = layout.tp_chunks,
+                    .attention_over = layout.attention_over,
+                    .first_micro_batch = static_cast<int64_t>(program->micro_batches) * data_rank,
+                    .all_micro_batches = static_cast<int64_t>(program->micro_batches) * data_ranks,
+                    .micro_batch = options.micro_batch,
+                    .first_step = batches.first_step(phase),
+                    .first_sample = batches.samples_before(batches.first_step(phase))});
+  engine->initialise();
+  if (options.average.is_kept()) {
+    engine->fill_state([this](int block, std::vector<at::Tensor>& state) { start_average(block, state); });
+  }
+}
+
+/// The program was made when the trainer was.
+void TrainerParts::check_still_frozen() const {
+  const std::vector<uint64_t> now = parameter_fingerprints(*pending);
+  for (int b = 0; b < program->num_blocks(); ++b) {
+    if (now[b] == parameters[b]) continue;
+    throw InputError(
+        fmt::format("trainer: block '{}' has other parameters, or other frozen parameters, than when the trainer was made; "
+                    "set requires_grad before that",
+                    program->block_names[b]));
+  }
+}
+
+namespace {
+
+/// Parameters are what they were bound as: which are trained is decided by then, and only their memory there is.
+void check_bound(FlatModel& model) {
+  for (const Param& param : model.params()) {
+    if (!model.holds(param.block) || param.numel == 0) continue;
+    const at::Tensor& value = param.parameter->value;
+    FlatBlock& flat = model.flat(param.block);
+    const bool trained = is_trained(param.group), frozen = param.group == ParamGroup::frozen;
+    if (value.requires_grad() != trained) {
+      throw InputError(fmt::format(
+          "trainer: requires_grad_() of parameter '{}' was called after the start, when it was {}; call it before the "
+          "trainer is made, or make a new one",
+          param.name, trained ? "trained" : "not trained"));
+    }
+    if (value.is_alias_of(param.wide ? flat.wide_statistics : frozen ? flat.frozen.weights : flat.weights)) continue;
+    throw InputError(
+        fmt::format("trainer: parameter '{}' was given memory of its own after the start (set_data(), or to() of its module), "
+                    "which is not trained; leave the model as it is, or make a new trainer",
+                    param.name));
+  }
+}
+
+}  // namespace
+
+void TrainerParts::check_caller() const {
+  refuse_autocast(options.communication.device);
+  if (!engine) return;
+  check_kernel_settings(settings);
+  check_bound(*model);
+}
+
+}  // namespace weft

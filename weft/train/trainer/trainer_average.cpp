@@ -1,0 +1,61 @@
+// The part of Trainer that keeps an average of the weights, and lets it stand in for them.
+#include <fmt/format.h>
+
+#include "weft/base/error.h"
+#include "weft/checkpoint/format/saved_checkpoint.h"
+#include "weft/engine/memory_ledger.h"
+#include "weft/train/trainer/rank_trainer.h"
+#include "weft/train/trainer/trainer.h"
+
+namespace weft {
+
+void TrainerParts::start_average(int block, std::vector<at::Tensor>& state) const {
+  if (options.average.is_kept()) state.back().copy_(model->flat(block).master);
+}
+
+void TrainerParts::exchange_average() {
+  const MemoryLedger::Attached attached(options.ledger);
+  engine->fill_state(
+      [this](int block, std::vector<at::Tensor>& state) { exchange_values(model->flat(block).master, state.back()); });
+}
+
+void TrainerParts::expect_weights(const char* what) const {
+  if (!average_stands_in) return;
+  throw InputError(
+      fmt::format("trainer: {} while the average stands in for the weights; leave with_average() before it", what));
+}
+
+bool Trainer::keeps_average() const { return state_->options.average.is_kept(); }
+
+void Trainer::with_average(const std::function<void()>& call) {
+  TrainerParts& s = *state_;
+  if (!keeps_average()) {
+    throw InputError("trainer: no average of the weights is kept; set TrainerOptions::average (optimizer.ema)");
+  }
+  s.expect_weights("with_average()");
+  start();
+  const auto exchange = [&s] {
+    s.exchange_average();
+    s.engine->gather_whole();
+  };
+  s.attempt("exchanging the weights for their average", exchange);
+  s.average_stands_in = true;
+  try {
+    call();
+  } catch (...) {
+    s.average_stands_in = false;
+    try {
+      if (s.attempts.failed()) {
+        s.exchange_average();  // of what this rank owns: others may be gone
+      } else {
+        s.attempt("putting the weights back", exchange);
+      }
+    } catch (const std::exception&) {  // the trainer does not go on then; what came first is told
+    }
+    throw;
+  }
+  s.average_stands_in = false;
+  s.attempt("putting the weights back", exchange);
+}
+
+}  // namespace weft

@@ -1,0 +1,192 @@
+// The part of Trainer that saves and loads.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <utility>
+
+#include "weft/base/error.h"
+#include "weft/base/stopwatch.h"
+#include "weft/base/storage_error.h"
+#include "weft/checkpoint/format/checkpoint_folder.h"
+#include "weft/checkpoint/safetensors_header.h"
+#include "weft/checkpoint/storage/board_storage.h"
+#include "weft/checkpoint/storage/open_storage.h"
+#include "weft/train/trainer/checkpoint_state.h"
+#include "weft/train/trainer/fill_weights.h"
+#include "weft/train/trainer/finite_state.h"
+#include "weft/train/trainer/rank_trainer.h"
+#include "weft/train/trainer/snapshot.h"
+#include "weft/train/trainer/trainer.h"
+
+namespace weft {
+
+namespace {
+
+/// What a rank has for its share where others wait for it. One that dies or fails is found out at once.
+constexpr std::chrono::hours kSlowestDisk{1};
+
+/// The copy that is not the newest snapshot's.
+int first_copy(RunBoard& board) {
+  const std::optional<Snapshot> newest = newest_snapshot(board);
+  return newest ? 1 - newest->number : 0;
+}
+
+}  // namespace
+
+void Trainer::register_state(const std::string& name, RegisteredState state) {
+  if (name.empty() || name.find('/') != std::string::npos) {
+    throw InputError(fmt::format("trainer: '{}' cannot name registered state; leave out '/'", name));
+  }
+  for (const NamedTensor& t : state.tensors) {
+    if (t.tensor.defined() && t.tensor.is_contiguous()) {
+      if (safetensors_type(t.tensor.scalar_type()) != nullptr) continue;
+      throw InputError(fmt::format("trainer: tensor '{}' of registered state '{}' is {}, which checkpoints have no type for",
+                                   t.name, name, c10::toString(t.tensor.scalar_type())));
+    }
+    throw InputError(
+        fmt::format("trainer: tensor '{}' of registered state '{}' is not contiguous, or undefined", t.name, name));
+  }
+  if (!state_->registered.emplace(name, std::move(state)).second) {
+    throw InputError(fmt::format("trainer: state '{}' is registered already; give each a name of its own", name));
+  }
+}
+
+std::unique_ptr<RankMeeting> Trainer::meet(const std::string& doing) const {
+  const std::chrono::milliseconds timeout =
+      std::max<std::chrono::milliseconds>(state_->options.communication.timeout, kSlowestDisk);
+  return std::make_unique<RankMeeting>(state_->mesh.world(), doing, timeout, state_->options.communication.timeout);
+}
+
+SaveReport Trainer::save(const std::string& path, const SaveOptions& options) {
+  begin_save(path, options, /*in_background=*/false);
+  return finish_save();
+}
+
+void Trainer::save_in_background(const std::string& path, const SaveOptions& options) {
+  const LayoutOptions& layout = state_->options.layout;
+  const bool offloads = layout.offload_optimizer != Offload::none || layout.offload_parameters != Offload::none;
+  begin_save(path, options, /*in_background=*/!offloads);
+}
+
+void Trainer::begin_save(const std::string& path, const SaveOptions& options, bool in_background) {
+  start();
+  TrainerParts& s = *state_;
+  s.expect_weights("a save");
+  const Stopwatch asked;
+  if (is_saving()) finish_save();
+  const CheckpointPath to = parent_and_name(path);
+  BackgroundSave::Job job{
+      .storage = to.storage, .checkpoint = to.checkpoint, .replace = options.replace, .after = options.after};
+  job.report.path = path;
+  job.report.waited_s = asked.seconds();
+  std::string refused;  // of state that is not finite: on all ranks, before any writes, so that the trainer may go on
+  s.attempt(fmt::format("saving {}", path), [&] {
+    job.meeting = meet(fmt::format("saving {}", path));
+    RankMeeting& meeting = *job.meeting;
+    try {
+      job.texts = state_texts(s);
+      FiniteState looked(*s.model, s.steps_done);
+      if (!in_background) {
+        for_each_written(s, [&looked](const StatePart& part) { looked.look_at(part); });
+        refused = meeting.verdict(looked.error());
+        if (!refused.empty()) return;
+        job.write = [&s](DataWriter& writer) { for_each_written(s, [&writer](const StatePart& part) { writer.add(part); }); };
+        s.saving.run_now(std::move(job));
+        return;
+      }
+      const MemoryLedger::Attached attached(s.options.ledger);
+      const MemoryScope scope(MemoryCategory::saving);
+      s.staging.clear();
+      for_each_written(s, [&](const StatePart& part) {
+        looked.look_at(part);
+        s.staging.add(part);
+      });
+      refused = meeting.verdict(looked.error());
+      if (!refused.empty()) return s.staging.clear();
+      job.write = [&s](DataWriter& writer) {
+        for (const StatePart& part : s.staging.parts()) writer.add(part);
+      };
+      job.report.copied_s = asked.seconds() - job.report.waited_s;
+      s.saving.start(std::move(job));
+    } catch (const std::exception& error) {  // before the others wait in vain
+      if (!s.saving.is_under_way()) meeting.fail(error.what());
+      throw;
+    }
+  });
+  if (!refused.empty()) throw NumericError(fmt::format("{}: {}", path, refused));
+}
+
+bool Trainer::is_saving() const { return state_->saving.is_under_way(); }
+bool Trainer::is_save_done() const { return state_->saving.is_done(); }
+
+SaveReport Trainer::finish_save() { return is_saving() ? state_->saving.wait() : SaveReport{}; }
+
+LoadReport Trainer::load(const std::string& path, const LoadOptions& options) {
+  start_to_load();
+  if (is_saving()) finish_save();
+  LoadReport report;
+  fill(path, [&] {
+    const CheckpointPath from = parent_and_name(path);
+    const std::unique_ptr<Storage> storage = open_storage(from.storage);
+    report = load_state(*state_, *storage, from.checkpoint, read_checkpoint(*storage, from.checkpoint), options);
+  });
+  return report;
+}
+
+void Trainer::save_to(RunBoard& board) {
+  start();
+  TrainerParts& s = *state_;
+  s.expect_weights("a snapshot");
+  s.attempt("a snapshot", [&] {
+    if (!s.next_copy) s.next_copy = first_copy(board);
+    take_snapshot(s, board, *s.next_copy);
+    s.next_copy = 1 - *s.next_copy;
+  });
+}
+
+std::optional<LoadReport> Trainer::load_from(RunBoard& board, int64_t after_step) {
+  TrainerParts& s = *state_;
+  s.next_copy = first_copy(board);
+  const std::optional<Snapshot> snapshot = newest_snapshot(board);
+  if (!snapshot || snapshot->step <= after_step) return std::nullopt;
+  start_to_load();
+  LoadReport report;
+  fill("the snapshot in memory",
+       [&] { report = load_state(s, *board_storage(board, snapshot->number), "", snapshot->index, {}); });
+  return report;
+}
+
+WeightsReport Trainer::load_weights(const std::string& path, const WeightsOptions& options) {
+  start_to_load();
+  WeightsReport report;
+  fill(path, [&] { report = fill_weights(*state_, path, options); });
+  return report;
+}
+
+/// What an earlier load left half done is about to be loaded anew.
+void Trainer::start_to_load() {
+  state_->expect_weights("a load");
+  state_->half_loaded.clear();
+  start();
+}
+
+/// Runs `fill` on every rank; all throw what it threw on one.
+void Trainer::fill(const std::string& path, const std::function<void()>& fill) {
+  TrainerParts& s = *state_;
+  const std::unique_ptr<RankMeeting> meeting = s.attempt("loading " + path, [&] { return meet("loading " + path); });
+  std::string failure;
+  try {
+    s.in_own_thread("loading " + path, fill);
+  } catch (const std::exception& error) {
+    failure = told_error(error);
+  }
+  s.half_loaded = "it did not end on all ranks";
+  const std::string first = meeting->verdict(failure);
+  s.half_loaded = first.empty() ? "" : told_text(first);
+  if (!first.empty()) throw_told(first);
+  s.attempt("gathering weights that were loaded", [&s] { s.engine->gather_whole(); });
+}
+
+}  // namespace weft
