@@ -5,7 +5,7 @@
 #include <iostream>
 #include <sstream>
 
-#include "weft/comm/mesh.h"
+#include "weft/collectives.h"
 
 int main() {
   const weft::World world = weft::World::from_environment();

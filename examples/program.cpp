@@ -1,9 +1,7 @@
 // A training step as a value: built, verified and drawn without a tensor. Needs no LibTorch header.
 #include <iostream>
 
-#include "weft/program/build/build.h"
-#include "weft/program/draw/draw.h"
-#include "weft/program/verify/verify.h"
+#include "weft/program.h"
 
 int main() {
   // Six equal blocks; what each costs for one micro-batch.

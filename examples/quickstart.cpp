@@ -6,8 +6,8 @@
 
 #include <iostream>
 
-#include "weft/nn/modules/module_block.h"
-#include "weft/train/trainer/trainer.h"
+#include "weft/torch_modules.h"
+#include "weft/trainer.h"
 
 int main() {
   const weft::World world = weft::World::from_environment();

@@ -5,8 +5,8 @@
 
 #include <iostream>
 
-#include "weft/nn/layers/layers.h"
-#include "weft/train/trainer/trainer.h"
+#include "weft/layers.h"
+#include "weft/trainer.h"
 
 /// x + W2 gelu(W1 norm(x)). With the context its layers find the ranks that share them; alone they are whole.
 class Residual : public weft::Block {

@@ -9,8 +9,8 @@
 
 #include <iostream>
 
-#include "weft/nn/modules/module_block.h"
-#include "weft/train/trainer/trainer.h"
+#include "weft/torch_modules.h"
+#include "weft/trainer.h"
 
 /// Points of two interleaved rings, [n, 2], and which ring each is of. A loader's background thread asks for them.
 class Rings : public weft::Dataset {

@@ -8,9 +8,8 @@
 #include <string>
 #include <utility>
 
-#include "weft/nn/layers/dropout.h"
-#include "weft/nn/layers/layers.h"
-#include "weft/train/trainer/trainer.h"
+#include "weft/layers.h"
+#include "weft/trainer.h"
 
 /// x + scale dropout(W2 gelu(W1 norm(x))), on activations [batch, width]. A block is what is scheduled: the trainer runs its
 /// backward by itself.

@@ -4,9 +4,8 @@
 
 #include <iostream>
 
-#include "weft/models/vision.h"
-#include "weft/optim/element_wise_update.h"
-#include "weft/train/trainer/trainer.h"
+#include "weft/model.h"
+#include "weft/trainer.h"
 
 /// The sign of a momentum (Bernstein et al. 2018, arXiv:1802.04434): m = momentum m + (1 - momentum) g; w -= lr (sign(m) +
 /// weight_decay w).

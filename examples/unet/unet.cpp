@@ -9,8 +9,8 @@
 
 #include <iostream>
 
-#include "weft/nn/layers/layers.h"
-#include "weft/train/trainer/trainer.h"
+#include "weft/layers.h"
+#include "weft/trainer.h"
 
 /// relu(norm(conv(x))), on [samples, channels, height, width].
 struct Convolution {

@@ -40,7 +40,7 @@ case_of weft/nn/flat/flat_model.cpp '#include <torch/csrc/distributed/c10d/Store
 case_of weft/engine/step_run.cpp '#include <gloo/context.h>' "only comm/ names c10d"
 case_of weft/nn/flat/flat_model.h '// one\n#include <ATen/ops/zeros.h>' "at most"
 case_of weft/nn/flat/flat_model.cpp '#include <torch/torch.h>' "12 s"
-case_of weft/nn/flat/flat_model.h '#include "weft/nn/modules/module_block.h"' "heavy header"
+case_of weft/train/trainer/trainer.h '#include "weft/nn/modules/module_block.h"' "heavy header"
 case_of weft/program/passes/bucket.cpp '#include "weft/program/passes/prefetch.h"' "never include one another"
 case_of weft/program/schedules/gpipe.cpp '#include "weft/program/passes/prefetch.h"' "never include one another"
 case_of weft/utils/strings.h '// empty' "utils/ is not a layer"
@@ -51,7 +51,7 @@ case_of weft/nn/long.cpp "$(yes '//' | head -n 350)" ""
 case_of weft/program/draw/svg.cpp '#include "weft/program/simulate/simulation.h"' ""
 case_of weft/program/simulate/simulate.cpp '#include "weft/program/draw/svg.h"' "program/simulate/ may not include program/draw/"
 case_of weft/program/program.h '#include "weft/program/build/build.h"' "program/ may not include program/build/"
-case_of weft/plan/layout/plan.h '#include "weft/train/trainer/trainer.h"' "train/plan/ may not include train/run/"
+case_of weft/plan/layout/plan.h '#include "weft/train/trainer/trainer.h"' "plan/ may not include train/"
 case_of weft/comm/call/work.h '#include "weft/comm/shm/members.h"' "comm/call/ may not include comm/shm/"
 case_of weft/program/paint/svg.h '// empty' "paint/ is not a room of program/"
 case_of weft/nn/gadgets/gelu.h '// empty' "gadgets/ is not a room of nn/"
@@ -60,6 +60,21 @@ case_of weft/base/error.h '#include "../cli/commands.h"' "in full"
 case_of weft/nn/flat/flat_model.h '#include "weft/nn/../cli/commands.h"' "in full"
 case_of weft/nn/flat/flat_model.h '#include "flat.h"' "in full"
 case_of weft/nn/flat/flat_model.hpp '// empty' "sources are .h and .cpp"
+case_of weft/trainer.h '// What trains.\n#pragma once\n\n#include "weft/train/trainer/trainer.h"' ""
+case_of weft/trainer.h '#include <vector>' "headers at the top of weft/ only include"
+case_of weft/train/save/staging.h '#include "weft/train/trainer/trainer.h"' "train/save/ may not include train/trainer/"
+
+# Pages and examples of users' name no inner header.
+mkdir -p "$folder/examples" "$folder/docs" && rm -rf "$folder/weft" && mkdir -p "$folder/weft/base" && echo '// empty' >"$folder/weft/base/a.h"
+for page in README.md docs/page.md examples/use.cpp; do
+  echo 'see weft/base/error.h' >"$folder/$page"
+  output=$("$check" "$folder" 2>&1) && status=0 || status=$?
+  [[ $status == 1 && $output == *"$page:1: names weft/base/error.h"* ]] || {
+    echo "FAILED: $page that names an inner header gave status $status: $output"
+    failures=$((failures + 1))
+  }
+  echo 'see weft/trainer.h' >"$folder/$page"
+done
 
 rm -rf "$folder/weft" && mkdir "$folder/weft"
 output=$("$check" "$folder" 2>&1) && status=0 || status=$?

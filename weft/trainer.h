@@ -1,0 +1,21 @@
+// What trains: a Trainer on the ranks of a mesh, its options, optimizers and data, and what compares layouts.
+#pragma once
+
+#include "weft/base/error.h"
+#include "weft/base/printable.h"
+#include "weft/base/standard_descriptors.h"
+#include "weft/comm/mesh.h"
+#include "weft/data/dataset.h"
+#include "weft/data/evaluation_loader.h"
+#include "weft/data/loader.h"
+#include "weft/optim/custom_optimizer.h"
+#include "weft/optim/element_wise_update.h"
+#include "weft/optim/optimizer_options.h"
+#include "weft/plan/layout/layout.h"
+#include "weft/report/noise_scale.h"
+#include "weft/train/compare/batch_source.h"
+#include "weft/train/compare/compare_layouts.h"
+#include "weft/train/compare/comparison_text.h"
+#include "weft/train/process/large_blocks.h"
+#include "weft/train/process/process_memory.h"
+#include "weft/train/trainer/trainer.h"
