@@ -1,11 +1,11 @@
 // Ranks on a mesh with two axes, and collectives along one or both: weft run -n 4 -- build/examples/collectives
+#include "weft/collectives.h"
+
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
 
 #include <iostream>
 #include <sstream>
-
-#include "weft/collectives.h"
 
 int main() {
   const weft::World world = weft::World::from_environment();

@@ -1,7 +1,7 @@
 // A training step as a value: built, verified and drawn without a tensor. Needs no LibTorch header.
-#include <iostream>
-
 #include "weft/program.h"
+
+#include <iostream>
 
 int main() {
   // Six equal blocks; what each costs for one micro-batch.

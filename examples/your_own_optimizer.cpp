@@ -18,11 +18,11 @@ class Signum : public weft::ElementWiseUpdate {
   std::vector<std::string> state_names() const override { return {"momentum"}; }
 
   /// Of the elements that this rank owns, which may be a part of a tensor, or of several: in place.
-  void update(const weft::ElementPiece& piece) const override {
-    const at::Tensor& mean = piece.state[0];
-    mean.mul_(momentum_).add_(piece.gradients, 1.0 - momentum_);
-    if (piece.weight_decay != 0.0) piece.weights.mul_(1.0 - piece.lr * piece.weight_decay);
-    piece.weights.sub_(mean.sign(), piece.lr);
+  void update(const weft::ElementRange& range) const override {
+    const at::Tensor& mean = range.state[0];
+    mean.mul_(momentum_).add_(range.gradients, 1.0 - momentum_);
+    if (range.weight_decay != 0.0) range.weights.mul_(1.0 - range.lr * range.weight_decay);
+    range.weights.sub_(mean.sign(), range.lr);
   }
 
  private:

@@ -20,11 +20,11 @@ class Update : public ElementWiseUpdate {
  public:
   std::string called = "own";
   std::vector<std::string> states = {};
-  std::function<void(const ElementPiece& piece)> call = [](const ElementPiece& piece) { piece.weights.sub_(piece.gradients); };
+  std::function<void(const ElementRange& range)> call = [](const ElementRange& range) { range.weights.sub_(range.gradients); };
 
   std::string name() const override { return called; }
   std::vector<std::string> state_names() const override { return states; }
-  void update(const ElementPiece& piece) const override { call(piece); }
+  void update(const ElementRange& range) const override { call(range); }
 };
 
 /// What making an optimizer of it says.
@@ -39,7 +39,7 @@ std::string refused(const std::function<void(Update&)>& change) {
 
 TEST(ElementWiseUpdate, WhatCannotTrainIsRefused) {
   const auto states = [](std::vector<std::string> names) { return [names](Update& u) { u.states = names; }; };
-  const auto calls = [](const std::function<void(const ElementPiece&)>& call) { return [call](Update& u) { u.call = call; }; };
+  const auto calls = [](const std::function<void(const ElementRange&)>& call) { return [call](Update& u) { u.call = call; }; };
   EXPECT_EQ(test::refusal([] { check_optimizer(CustomOptimizer{.lr = 0.1}); }),
             "optimizer: CustomOptimizer::update is null; give it an ElementWiseUpdate");
   EXPECT_EQ(refused([](Update& u) { u.called = ""; }),
@@ -52,13 +52,13 @@ TEST(ElementWiseUpdate, WhatCannotTrainIsRefused) {
   const std::string others =
       "optimizer own: 64 elements become others when they are updated by themselves than as a part of 128; an update must be "
       "element by element, and the same each time";
-  EXPECT_EQ(refused(calls([](const ElementPiece& p) { p.weights.sub_(p.gradients.div(p.gradients.norm())); })), others);
-  EXPECT_EQ(refused(calls([](const ElementPiece& p) { p.weights.add_(at::randn(p.weights.sizes())); })), others);
+  EXPECT_EQ(refused(calls([](const ElementRange& p) { p.weights.sub_(p.gradients.div(p.gradients.norm())); })), others);
+  EXPECT_EQ(refused(calls([](const ElementRange& p) { p.weights.add_(at::randn(p.weights.sizes())); })), others);
   int calls_so_far = 0;
-  EXPECT_EQ(refused(calls([&](const ElementPiece& p) { p.weights.sub_(p.gradients, ++calls_so_far); })), others);
+  EXPECT_EQ(refused(calls([&](const ElementRange& p) { p.weights.sub_(p.gradients, ++calls_so_far); })), others);
   EXPECT_EQ(refused([&](Update& u) {
               u.states = {"mean"};
-              u.call = [](const ElementPiece& p) { p.state[0].add_(p.gradients.mean()); };
+              u.call = [](const ElementRange& p) { p.state[0].add_(p.gradients.mean()); };
             }),
             others);
   EXPECT_EQ(test::refusal([] { check_optimizer(CustomOptimizer{.lr = -1.0, .update = std::make_shared<Update>()}); }),

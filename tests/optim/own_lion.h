@@ -22,13 +22,13 @@ class OwnLion : public ElementWiseUpdate {
   std::string numbers() const override { return fmt::format("betas {} and {}", beta1_, beta2_); }
   std::vector<std::string> state_names() const override { return {state_}; }
 
-  void update(const ElementPiece& piece) const override {
-    const at::Tensor& mean = piece.state[0];
-    if (piece.weight_decay != 0.0) piece.weights.mul_(1.0 - piece.lr * piece.weight_decay);
+  void update(const ElementRange& range) const override {
+    const at::Tensor& mean = range.state[0];
+    if (range.weight_decay != 0.0) range.weights.mul_(1.0 - range.lr * range.weight_decay);
     at::Tensor towards = at::mul(mean, beta1_);
-    towards.add_(piece.gradients, 1.0 - beta1_).sign_();
-    piece.weights.sub_(towards, piece.lr);
-    mean.mul_(beta2_).add_(piece.gradients, 1.0 - beta2_);
+    towards.add_(range.gradients, 1.0 - beta1_).sign_();
+    range.weights.sub_(towards, range.lr);
+    mean.mul_(beta2_).add_(range.gradients, 1.0 - beta2_);
   }
 
  private:

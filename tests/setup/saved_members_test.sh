@@ -23,8 +23,8 @@ MEMBERS = {
         START: "model_ num_tensor_squares_ squares_gradients_ clip_ scaled_ average_",
     },
     ("weft/train/trainer/step_updater.h", "LossScale"): {SAVED: "scale good_steps skipped_steps"},
-    ("weft/optim/update_pieces.h", "UpdatePieces"): {SAVED: "states_ ages_", START: "model_ options_ count_ settings_ has_settings_"},
-    ("weft/optim/piece_optimizer.h", "PieceOptimizer"): {SAVED: "pieces_", START: "options_"},
+    ("weft/optim/update_ranges.h", "UpdateRanges"): {SAVED: "states_ ages_", START: "model_ options_ count_ settings_ has_settings_"},
+    ("weft/optim/element_wise_optimizer.h", "ElementWiseOptimizer"): {SAVED: "pieces_", START: "options_"},
     ("weft/optim/layer_wise.cpp", "LayerWise"): {STEP: "ratios_"},
     ("weft/optim/muon.cpp", "MuonOptimizer"): {STEP: "gathered_", START: "second_begin_ second_numel_"},
     ("weft/optim/adafactor.cpp", "AdafactorOptimizer"): {STEP: "gathered_ rms_", START: "begin_ numel_"},
@@ -38,7 +38,7 @@ MEMBERS = {
         STEP: "gradients all_gradients owned_gradients uses wide_statistics gradients_empty",  # wide statistics are set from the weights
         START: "groups params statistics first_user",
     },
-    ("weft/train/trainer/rank_trainer.h", "TrainerParts"): {
+    ("weft/train/trainer/rank_trainer.h", "RankTrainer"): {
         SAVED: "steps_done shift registered model updater engine",  # the shift as samples
         STEP: "staging saving next_copy phase engine_shift average_stands_in own_thread",  # nothing is saved while an average stands in
         START: "mesh pending optimizer options batches groups data_ranks data_rank rank program programs parameters has_trained threads settings",

@@ -13,18 +13,18 @@
 #include <cmath>
 #include <utility>
 
+#include "weft/optim/element_wise_optimizer.h"
 #include "weft/optim/factored_shape.h"
-#include "weft/optim/piece_optimizer.h"
 #include "weft/optim/squares.h"
 
 namespace weft {
 
 namespace {
 
-class AdafactorOptimizer : public PieceOptimizer<Adafactor> {
+class AdafactorOptimizer : public ElementWiseOptimizer<Adafactor> {
  public:
   AdafactorOptimizer(FlatModel& model, const Adafactor& options, const ParameterRules& rules)
-      : PieceOptimizer(model, options, rules, {.most = kPieceElements, .tensors = true}, /*states=*/0),
+      : ElementWiseOptimizer(model, options, rules, {.most = kRangeElements, .tensors = true}, /*states=*/0),
         gathered_(model.num_blocks()),
         begin_(model.params().size(), 0),
         numel_(model.num_blocks(), 0),
@@ -35,13 +35,13 @@ class AdafactorOptimizer : public PieceOptimizer<Adafactor> {
       begin_[i] = numel_[param.block];
       numel_[param.block] += factored_numel(param.shape);
     }
-    for (int b = 0; b < model.num_blocks(); ++b) pieces_.state(b).resize(1);
+    for (int b = 0; b < model.num_blocks(); ++b) ranges_.state(b).resize(1);
   }
 
   std::vector<int64_t> state_numels(int block) const override { return {numel_[block]}; }
 
   std::vector<StateTensor> state_tensors(int param) const override {
-    const std::vector<int64_t>& shape = pieces_.model().params()[param].shape;
+    const std::vector<int64_t>& shape = ranges_.model().params()[param].shape;
     const int64_t begin = begin_[param];
     if (shape.size() < 2) return {{"variance", shape, 0, begin, /*whole=*/true}};
     const FactoredShape factors = factored_shape(shape);
@@ -50,10 +50,10 @@ class AdafactorOptimizer : public PieceOptimizer<Adafactor> {
 
   void add_tensor_squares(const UpdateStep& /*step*/, TensorSquares& squares) override {
     c10::NoGradGuard no_grad;
-    FlatModel& model = pieces_.model();
+    FlatModel& model = ranges_.model();
     for (int block = 0; block < model.num_blocks(); ++block) {
       if (!model.holds(block) || model.is_tied_copy(block)) continue;  // its first holder counts it
-      pieces_.visit(block, [&](UpdatePiece& p) {
+      ranges_.visit(block, [&](UpdateRange& p) {
         for (const TensorPart& part : p.tensors) {
           add_squares(p.weights.narrow(0, part.begin, part.end - part.begin), part.begin, squares[2 * part.param]);
         }
@@ -63,13 +63,13 @@ class AdafactorOptimizer : public PieceOptimizer<Adafactor> {
 
   void take_tensor_squares(const UpdateStep& /*step*/, const TensorSquares& squares) override {
     for (size_t i = 0; i < rms_.size(); ++i) {
-      const auto numel = static_cast<double>(pieces_.model().params()[i].whole_numel());
+      const auto numel = static_cast<double>(ranges_.model().params()[i].whole_numel());
       rms_[i] = numel > 0 ? std::sqrt(squares[2 * i].value() / numel) : 0.0;
     }
   }
 
   at::Tensor part_of_gradients(int block, const UpdateStep& /*step*/) override {
-    return pieces_.model().flat(block).owned_gradients;
+    return ranges_.model().flat(block).owned_gradients;
   }
 
   void take_gradients(int block, const at::Tensor& whole) override { gathered_[block] = whole; }
@@ -77,25 +77,25 @@ class AdafactorOptimizer : public PieceOptimizer<Adafactor> {
   void update(int block, const UpdateStep& step) override {
     c10::NoGradGuard no_grad;
     at::Tensor gradients = std::exchange(gathered_[block], {});
-    const FlatBlock& flat = pieces_.model().flat(block);
+    const FlatBlock& flat = ranges_.model().flat(block);
     if (!gradients.defined()) gradients = flat.owned_gradients;
-    at::Tensor& state = pieces_.state(block)[0];
+    at::Tensor& state = ranges_.state(block)[0];
     if (!state.defined()) state = at::zeros({numel_[block]}, flat.master.options());
     for (const int index : flat.params) {
-      const Param& param = pieces_.model().params()[index];
-      if (!is_trained(param.group) || param.numel == 0 || !pieces_.is_used(index)) continue;
+      const Param& param = ranges_.model().params()[index];
+      if (!is_trained(param.group) || param.numel == 0 || !ranges_.is_used(index)) continue;
       const at::Tensor gradient =
           at::div(gradients.narrow(0, param.offset, param.numel).to(at::kFloat), step.divisor).view(param.shape);
       move(index, gradient, mean_squares(index, gradient, state), step);
     }
-    pieces_.model().copy_master_to_shard(block);
-    pieces_.advance(block);
+    ranges_.model().copy_master_to_shard(block);
+    ranges_.advance(block);
   }
 
  private:
   /// Those of the parameter's gradients, of its shape, this step's among them.
   at::Tensor mean_squares(int index, const at::Tensor& gradient, const at::Tensor& state) const {
-    const double share = std::pow(static_cast<double>(pieces_.number_of(index)), options_.beta2_decay);
+    const double share = std::pow(static_cast<double>(ranges_.number_of(index)), options_.beta2_decay);
     if (gradient.dim() < 2) {
       const at::Tensor variance = state.narrow(0, begin_[index], gradient.numel()).view(gradient.sizes());
       return variance.lerp_(at::mul(gradient, gradient), share).clone();
@@ -113,17 +113,17 @@ class AdafactorOptimizer : public PieceOptimizer<Adafactor> {
 
   /// What the rank owns of the parameter; `squares` is overwritten.
   void move(int index, const at::Tensor& gradient, const at::Tensor& squares, const UpdateStep& step) {
-    const GroupRange own = pieces_.own(index);
+    const GroupRange own = ranges_.own(index);
     if (own.begin == own.end) return;
-    const Param& param = pieces_.model().params()[index];
-    const FlatBlock& flat = pieces_.model().flat(param.block);
+    const Param& param = ranges_.model().params()[index];
+    const FlatBlock& flat = ranges_.model().flat(param.block);
     const at::Tensor update = squares.clamp_min_(options_.eps * options_.eps).rsqrt_().mul_(gradient).view({-1});
     const double root = std::sqrt(static_cast<double>(param.numel));
     const double clip = std::max(1.0, update.norm(2).item<double>() / (root * options_.update_clip));
-    const double lr = step.lr * pieces_.lr_factor_of(index);
+    const double lr = step.lr * ranges_.lr_factor_of(index);
     const double rate =
-        std::min(lr, 1.0 / std::sqrt(static_cast<double>(pieces_.number_of(index)))) * std::max(options_.min_rms, rms_[index]);
-    const double decay = pieces_.decay_of(index, param.group == ParamGroup::decay ? options_.weight_decay : 0.0);
+        std::min(lr, 1.0 / std::sqrt(static_cast<double>(ranges_.number_of(index)))) * std::max(options_.min_rms, rms_[index]);
+    const double decay = ranges_.decay_of(index, param.group == ParamGroup::decay ? options_.weight_decay : 0.0);
     // One rounding an operation: an element has the same bits wherever in a vector it stands.
     at::Tensor weights = flat.master.narrow(0, own.begin, own.end - own.begin);
     if (decay != 0.0) weights.mul_(1.0 - lr * decay);

@@ -18,7 +18,7 @@ BlockUpdate of_matrices(const MatrixCounts& counts) {
   if (counts.matrices == 0) return update;
   const int64_t square = counts.largest_side * counts.largest_side;
   update.gathered_bytes = update.part_bytes = kMoveSize;
-  update.piece_bytes = kFloatSize;
+  update.range_bytes = kFloatSize;
   update.temporary_bytes = std::max(kMoveSize * 2 * (counts.largest + square), (kMoveSize + kFloatSize) * counts.largest);
   return update;
 }

@@ -17,7 +17,7 @@ struct BlockUpdate {
   int64_t part_state = 0;   ///< elements of one more, which are divided over the shards unevenly
   int64_t whole_state = 0;  ///< elements of state that each of its ranks has
   int part_bytes = 0;       ///< of an element that it owns, in a copy that others gather, or that it works on alone
-  int piece_bytes = 0;      ///< of an element of the piece (kPieceElements) that this is made of
+  int range_bytes = 0;      ///< of an element of the range (kRangeElements) that this is made of
   int64_t temporary_bytes = 0;  ///< most that the update holds beside these, where a rank owns all
 };
 

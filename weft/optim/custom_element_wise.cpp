@@ -7,24 +7,24 @@
 
 #include "weft/base/error.h"
 #include "weft/base/math.h"
+#include "weft/optim/element_wise_optimizer.h"
 #include "weft/optim/element_wise_update.h"
-#include "weft/optim/piece_optimizer.h"
 
 namespace weft {
 
 namespace {
 
 /// Elements by which an update is tried, made by their places: some gradients are below zero, and all weights differ.
-ElementPiece trial(int64_t first, int64_t count, size_t states) {
+ElementRange trial(int64_t first, int64_t count, size_t states) {
   const at::Tensor places = at::arange(first, first + count, at::kFloat);
-  ElementPiece piece{.weights = places.mul(0.01).add(0.1),
+  ElementRange range{.weights = places.mul(0.01).add(0.1),
                      .gradients = places.mul(0.37).sin(),
                      .state = {},
                      .lr = 0.125,
                      .weight_decay = 0.0625,
                      .number = 2};
-  for (size_t i = 0; i < states; ++i) piece.state.push_back(places.mul(0.003).add(0.5 + static_cast<double>(i)));
-  return piece;
+  for (size_t i = 0; i < states; ++i) range.state.push_back(places.mul(0.003).add(0.5 + static_cast<double>(i)));
+  return range;
 }
 
 bool same_values(const at::Tensor& whole, int64_t begin, const at::Tensor& part) {
@@ -33,15 +33,15 @@ bool same_values(const at::Tensor& whole, int64_t begin, const at::Tensor& part)
          std::memcmp(whole.const_data_ptr<float>() + begin, part.const_data_ptr<float>(), bytes) == 0;
 }
 
-/// Elements that a shard begins at must come out as they do within a larger piece.
+/// Elements that a shard begins at must come out as they do within a larger range.
 void check_element_wise(const ElementWiseUpdate& update) {
   const c10::NoGradGuard no_grad;
   constexpr int64_t kCount = 2 * kAlignElements;
   const size_t states = update.state_names().size();
-  const ElementPiece whole = trial(0, kCount, states);
+  const ElementRange whole = trial(0, kCount, states);
   update.update(whole);
   for (int64_t begin = 0; begin < kCount; begin += kAlignElements) {
-    const ElementPiece part = trial(begin, kAlignElements, states);
+    const ElementRange part = trial(begin, kAlignElements, states);
     update.update(part);
     bool same = same_values(whole.weights, begin, part.weights);
     for (size_t i = 0; i < states; ++i) same = same && same_values(whole.state[i], begin, part.state[i]);
@@ -53,13 +53,13 @@ void check_element_wise(const ElementWiseUpdate& update) {
   }
 }
 
-class CustomElementWise : public PieceOptimizer<CustomOptimizer> {
+class CustomElementWise : public ElementWiseOptimizer<CustomOptimizer> {
  public:
-  using PieceOptimizer::PieceOptimizer;
+  using ElementWiseOptimizer::ElementWiseOptimizer;
 
   void update(int block, const UpdateStep& step) override {
     c10::NoGradGuard no_grad;
-    pieces_.update(block, [&](UpdatePiece& p) {
+    ranges_.update(block, [&](UpdateRange& p) {
       prepare_gradients(p, step.divisor, 0.0);
       options_.update->update({.weights = p.weights,
                                .gradients = p.gradients,

@@ -3,19 +3,19 @@
 #include <ATen/ops/sqrt.h>
 #include <c10/core/GradMode.h>
 
-#include "weft/optim/piece_optimizer.h"
+#include "weft/optim/element_wise_optimizer.h"
 
 namespace weft {
 
 namespace {
 
-class LionOptimizer : public PieceOptimizer<Lion> {
+class LionOptimizer : public ElementWiseOptimizer<Lion> {
  public:
-  using PieceOptimizer::PieceOptimizer;
+  using ElementWiseOptimizer::ElementWiseOptimizer;
 
   void update(int block, const UpdateStep& step) override {
     c10::NoGradGuard no_grad;
-    pieces_.update(block, [&](UpdatePiece& p) {
+    ranges_.update(block, [&](UpdateRange& p) {
       prepare_gradients(p, step.divisor, 0.0);  // its decay is of the weights alone
       at::Tensor& mean = p.state[0];
       const double decay = decay_of(p);
@@ -28,13 +28,13 @@ class LionOptimizer : public PieceOptimizer<Lion> {
   }
 };
 
-class RmsPropOptimizer : public PieceOptimizer<RmsProp> {
+class RmsPropOptimizer : public ElementWiseOptimizer<RmsProp> {
  public:
-  using PieceOptimizer::PieceOptimizer;
+  using ElementWiseOptimizer::ElementWiseOptimizer;
 
   void update(int block, const UpdateStep& step) override {
     c10::NoGradGuard no_grad;
-    pieces_.update(block, [&](UpdatePiece& p) {
+    ranges_.update(block, [&](UpdateRange& p) {
       prepare_gradients(p, step.divisor, decay_of(p));
       at::Tensor& squares = p.state[0];
       squares.mul_(options_.alpha).addcmul_(p.gradients, p.gradients, 1.0 - options_.alpha);
@@ -48,13 +48,13 @@ class RmsPropOptimizer : public PieceOptimizer<RmsProp> {
   }
 };
 
-class AdagradOptimizer : public PieceOptimizer<Adagrad> {
+class AdagradOptimizer : public ElementWiseOptimizer<Adagrad> {
  public:
-  using PieceOptimizer::PieceOptimizer;
+  using ElementWiseOptimizer::ElementWiseOptimizer;
 
   void update(int block, const UpdateStep& step) override {
     c10::NoGradGuard no_grad;
-    pieces_.update(block, [&](UpdatePiece& p) {
+    ranges_.update(block, [&](UpdateRange& p) {
       prepare_gradients(p, step.divisor, decay_of(p));
       p.state[0].addcmul_(p.gradients, p.gradients);
       p.weights.addcdiv_(p.gradients, at::sqrt(p.state[0]).add_(options_.eps), -rate_of(p, step));

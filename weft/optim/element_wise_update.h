@@ -5,7 +5,7 @@
 // checkpoints between any of them. Anything else (norms of tensors, rows and columns, random numbers) is refused.
 //
 // Memory: 4 bytes a parameter for each name of state, divided over ranks as the parameters are, and an update's temporaries of
-// at most kPieceElements (update_pieces.h).
+// at most kRangeElements (update_ranges.h).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,7 +18,7 @@
 namespace weft {
 
 /// What an update is given: [n] float32 elements of one or several tensors, to be changed in place.
-struct ElementPiece {
+struct ElementRange {
   at::Tensor weights;             ///< what the update moves
   at::Tensor gradients;           ///< of the mean loss of the global batch, clipped; may be written over
   std::vector<at::Tensor> state;  ///< in the order of state_names(); zero before the first update
@@ -37,8 +37,8 @@ class ElementWiseUpdate {
   virtual std::string numbers() const { return {}; }
   /// Names of what it keeps of each parameter beside the weight, as checkpoints have them: "momentum".
   virtual std::vector<std::string> state_names() const { return {}; }
-  /// Updates the piece in place. Called on each rank for what it owns, without autograd; what it throws ends the step.
-  virtual void update(const ElementPiece& piece) const = 0;
+  /// Updates the range in place. Called on each rank for what it owns, without autograd; what it throws ends the step.
+  virtual void update(const ElementRange& range) const = 0;
 };
 
 /// Throws InputError where it is null, has no name, or a name of state that checkpoints cannot have, or twice.

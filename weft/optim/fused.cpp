@@ -6,7 +6,7 @@
 
 #include <optional>
 
-#include "weft/optim/piece_optimizer.h"
+#include "weft/optim/element_wise_optimizer.h"
 
 namespace weft {
 
@@ -18,14 +18,14 @@ std::optional<at::Tensor> scale(double divisor, const at::Tensor& like) {
   return at::scalar_tensor(divisor, like.options());
 }
 
-class AdamWOptimizer : public PieceOptimizer<AdamW> {
+class AdamWOptimizer : public ElementWiseOptimizer<AdamW> {
  public:
   AdamWOptimizer(FlatModel& model, const AdamW& options, const ParameterRules& rules)
-      : PieceOptimizer(model, options, rules, {}) {}
+      : ElementWiseOptimizer(model, options, rules, {}) {}
 
   void update(int block, const UpdateStep& step) override {
     c10::NoGradGuard no_grad;
-    pieces_.update(block, [&](UpdatePiece& p) {
+    ranges_.update(block, [&](UpdateRange& p) {
       const at::Tensor steps =
           at::scalar_tensor(static_cast<double>(p.number), p.weights.options());  // as the fused kernels want it
       at::_fused_adamw_({p.weights}, {p.gradients}, {p.state[0]}, {p.state[1]}, {}, {steps}, rate_of(p, step), options_.beta1,
@@ -35,13 +35,14 @@ class AdamWOptimizer : public PieceOptimizer<AdamW> {
   }
 };
 
-class SgdOptimizer : public PieceOptimizer<Sgd> {
+class SgdOptimizer : public ElementWiseOptimizer<Sgd> {
  public:
-  SgdOptimizer(FlatModel& model, const Sgd& options, const ParameterRules& rules) : PieceOptimizer(model, options, rules, {}) {}
+  SgdOptimizer(FlatModel& model, const Sgd& options, const ParameterRules& rules)
+      : ElementWiseOptimizer(model, options, rules, {}) {}
 
   void update(int block, const UpdateStep& step) override {
     c10::NoGradGuard no_grad;
-    pieces_.update(block, [&](UpdatePiece& p) {
+    ranges_.update(block, [&](UpdateRange& p) {
       // A zero velocity makes the kernel's first-step case the ordinary one: v = momentum 0 + g.
       at::_fused_sgd_({p.weights}, {p.gradients}, p.state, decay_of(p), options_.momentum, rate_of(p, step), /*dampening=*/0.0,
                       options_.nesterov, /*maximize=*/false, /*is_first_step=*/false, scale(step.divisor, p.weights));

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "weft/optim/piece_optimizer.h"
+#include "weft/optim/element_wise_optimizer.h"
 #include "weft/optim/squares.h"
 
 namespace weft {
@@ -28,18 +28,18 @@ double limited(double ratio, double limit) { return limit > 0.0 ? std::min(ratio
 
 /// An optimizer with a trust ratio for each tensor that takes weight decay.
 template <class Options>
-class LayerWise : public PieceOptimizer<Options> {
+class LayerWise : public ElementWiseOptimizer<Options> {
  public:
   LayerWise(FlatModel& model, const Options& options, const ParameterRules& rules)
-      : PieceOptimizer<Options>(model, options, rules, {.most = kPieceElements, .tensors = true}),
+      : ElementWiseOptimizer<Options>(model, options, rules, {.most = kRangeElements, .tensors = true}),
         ratios_(model.params().size(), 1.0) {}
 
   void add_tensor_squares(const UpdateStep& step, TensorSquares& squares) override {
     c10::NoGradGuard no_grad;
-    FlatModel& model = this->pieces_.model();
+    FlatModel& model = this->ranges_.model();
     for (int block = 0; block < model.num_blocks(); ++block) {
       if (!model.holds(block) || model.is_tied_copy(block)) continue;  // its first holder counts it
-      this->pieces_.visit(block, [&](UpdatePiece& p) {
+      this->ranges_.visit(block, [&](UpdateRange& p) {
         if (!p.decay || (!p.split && !model.options().counts_unsplit)) return;
         const at::Tensor move = move_of(p, step);
         for (const TensorPart& part : p.tensors) {
@@ -55,22 +55,22 @@ class LayerWise : public PieceOptimizer<Options> {
 
   void take_tensor_squares(const UpdateStep& step, const TensorSquares& squares) override {
     for (size_t i = 0; i < ratios_.size(); ++i) {
-      if (this->pieces_.model().params()[i].group != ParamGroup::decay) continue;
+      if (this->ranges_.model().params()[i].group != ParamGroup::decay) continue;
       const TensorNorms norms = norms_of(squares, i);
-      const double decay = this->pieces_.decay_of(i, this->options_.weight_decay);
+      const double decay = this->ranges_.decay_of(i, this->options_.weight_decay);
       const bool known = norms.weights > 0.0 && norms.move > 0.0;
       ratios_[i] = known ? limited(ratio(norms, step, decay), this->options_.trust_limit) : 1.0;
     }
   }
 
  protected:
-  /// Values whose norm the ratio is by; the piece stays as it is.
-  virtual at::Tensor move_of(const UpdatePiece& piece, const UpdateStep& step) const = 0;
+  /// Values whose norm the ratio is by; the range stays as it is.
+  virtual at::Tensor move_of(const UpdateRange& range, const UpdateStep& step) const = 0;
   virtual double ratio(const TensorNorms& norms, const UpdateStep& step, double decay) const = 0;
 
-  /// Multiplies the values of each tensor in the piece by its ratio.
-  void scale_by_ratio(const UpdatePiece& piece, const at::Tensor& values) const {
-    for (const TensorPart& part : piece.tensors) {
+  /// Multiplies the values of each tensor in the range by its ratio.
+  void scale_by_ratio(const UpdateRange& range, const at::Tensor& values) const {
+    for (const TensorPart& part : range.tensors) {
       if (ratios_[part.param] != 1.0) values.narrow(0, part.begin, part.end - part.begin).mul_(ratios_[part.param]);
     }
   }
@@ -85,7 +85,7 @@ class LarsOptimizer : public LayerWise<Lars> {
 
   void update(int block, const UpdateStep& step) override {
     c10::NoGradGuard no_grad;
-    pieces_.update(block, [&](UpdatePiece& p) {
+    ranges_.update(block, [&](UpdateRange& p) {
       prepare_gradients(p, step.divisor, decay_of(p));
       scale_by_ratio(p, p.gradients);
       if (options_.momentum > 0.0) {
@@ -99,7 +99,7 @@ class LarsOptimizer : public LayerWise<Lars> {
 
  protected:
   /// Undivided: its norm is.
-  at::Tensor move_of(const UpdatePiece& p, const UpdateStep& /*step*/) const override { return p.gradients; }
+  at::Tensor move_of(const UpdateRange& p, const UpdateStep& /*step*/) const override { return p.gradients; }
 
   double ratio(const TensorNorms& norms, const UpdateStep& step, double decay) const override {
     return options_.trust * norms.weights / (norms.move / step.divisor + decay * norms.weights + options_.eps);
@@ -112,7 +112,7 @@ class LambOptimizer : public LayerWise<Lamb> {
 
   void update(int block, const UpdateStep& step) override {
     c10::NoGradGuard no_grad;
-    pieces_.update(block, [&](UpdatePiece& p) {
+    ranges_.update(block, [&](UpdateRange& p) {
       const Moments moments = moments_of(p, step);
       p.state[0].copy_(moments.mean);
       p.state[1].copy_(moments.squares);
@@ -123,7 +123,7 @@ class LambOptimizer : public LayerWise<Lamb> {
   }
 
  protected:
-  at::Tensor move_of(const UpdatePiece& p, const UpdateStep& step) const override { return move_by(moments_of(p, step), p); }
+  at::Tensor move_of(const UpdateRange& p, const UpdateStep& step) const override { return move_by(moments_of(p, step), p); }
 
   double ratio(const TensorNorms& norms, const UpdateStep& /*step*/, double /*decay*/) const override {
     return norms.weights / norms.move;
@@ -134,14 +134,14 @@ class LambOptimizer : public LayerWise<Lamb> {
     at::Tensor mean, squares;
   };
 
-  /// After this step; the piece stays as it is.
-  Moments moments_of(const UpdatePiece& p, const UpdateStep& step) const {
+  /// After this step; the range stays as it is.
+  Moments moments_of(const UpdateRange& p, const UpdateStep& step) const {
     const at::Tensor gradients = at::div(p.gradients, step.divisor);
     return {at::mul(p.state[0], options_.beta1).add_(gradients, 1.0 - options_.beta1),
             at::mul(p.state[1], options_.beta2).addcmul_(gradients, gradients, 1.0 - options_.beta2)};
   }
 
-  at::Tensor move_by(const Moments& moments, const UpdatePiece& p) const {
+  at::Tensor move_by(const Moments& moments, const UpdateRange& p) const {
     const auto number = static_cast<double>(p.number);
     const double of_mean = 1.0 - std::pow(options_.beta1, number), of_squares = 1.0 - std::pow(options_.beta2, number);
     const at::Tensor root = at::sqrt(moments.squares).div_(std::sqrt(of_squares)).add_(options_.eps);

@@ -1,6 +1,6 @@
 #include "weft/optim/make_optimizer.h"
 
-#include "weft/optim/piece_optimizer.h"
+#include "weft/optim/element_wise_optimizer.h"
 
 namespace weft {
 

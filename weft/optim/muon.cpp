@@ -17,8 +17,8 @@
 #include <cmath>
 #include <utility>
 
+#include "weft/optim/element_wise_optimizer.h"
 #include "weft/optim/hidden_matrices.h"
-#include "weft/optim/piece_optimizer.h"
 
 namespace weft {
 
@@ -45,40 +45,41 @@ double rate_by_shape(MatrixRate rate, int64_t rows, int64_t columns) {
   return rate == MatrixRate::original ? std::sqrt(std::max(1.0, r / c)) : 0.2 * std::sqrt(std::max(r, c));
 }
 
-class MuonOptimizer : public PieceOptimizer<Muon> {
+class MuonOptimizer : public ElementWiseOptimizer<Muon> {
  public:
   MuonOptimizer(FlatModel& model, const Muon& options, const ParameterRules& rules)
-      : PieceOptimizer(model, options, rules,
-                       {.most = kPieceElements, .tensors = true, .matrices = hidden_matrices(model, rules)}, /*states=*/1),
+      : ElementWiseOptimizer(model, options, rules,
+                             {.most = kRangeElements, .tensors = true, .matrices = hidden_matrices(model, rules)},
+                             /*states=*/1),
         gathered_(model.num_blocks()),
         second_begin_(model.params().size(), 0),
         second_numel_(model.num_blocks(), 0) {
     for (int i = 0; i < static_cast<int>(model.params().size()); ++i) {
       const Param& param = model.params()[i];
-      if (!is_trained(param.group) || pieces_.is_matrix(i) || !model.holds(param.block)) continue;
-      const GroupRange own = pieces_.own(i);
+      if (!is_trained(param.group) || ranges_.is_matrix(i) || !model.holds(param.block)) continue;
+      const GroupRange own = ranges_.own(i);
       second_begin_[i] = second_numel_[param.block];
       second_numel_[param.block] += own.end - own.begin;
     }
-    for (int b = 0; b < model.num_blocks(); ++b) pieces_.state(b).resize(2);
+    for (int b = 0; b < model.num_blocks(); ++b) ranges_.state(b).resize(2);
   }
 
   std::vector<int64_t> state_numels(int block) const override {
-    return {pieces_.model().flat(block).num_owned(), second_numel_[block]};
+    return {ranges_.model().flat(block).num_owned(), second_numel_[block]};
   }
 
   std::vector<StateTensor> state_tensors(int param) const override {
-    const std::vector<int64_t>& shape = pieces_.model().params()[param].shape;
-    const int64_t begin = pieces_.own(param).begin;
-    if (pieces_.is_matrix(param)) return {{"momentum_buffer", shape, 0, begin}};
+    const std::vector<int64_t>& shape = ranges_.model().params()[param].shape;
+    const int64_t begin = ranges_.own(param).begin;
+    if (ranges_.is_matrix(param)) return {{"momentum_buffer", shape, 0, begin}};
     return {{"exp_avg", shape, 0, begin}, {"exp_avg_sq", shape, 1, second_begin_[param]}};
   }
 
   at::Tensor part_of_gradients(int block, const UpdateStep& step) override {
     c10::NoGradGuard no_grad;
-    const FlatBlock& flat = pieces_.model().flat(block);
+    const FlatBlock& flat = ranges_.model().flat(block);
     at::Tensor moves = at::zeros({flat.num_owned()}, flat.master.options().dtype(at::kBFloat16));
-    pieces_.visit(block, [&](UpdatePiece& p) {
+    ranges_.visit(block, [&](UpdateRange& p) {
       if (!p.matrix) return;
       prepare_gradients(p, step.divisor, 0.0);
       at::Tensor& momentum = p.state[0];
@@ -97,15 +98,15 @@ class MuonOptimizer : public PieceOptimizer<Muon> {
   void update(int block, const UpdateStep& step) override {
     c10::NoGradGuard no_grad;
     at::Tensor moves = std::exchange(gathered_[block], {});
-    const FlatBlock& flat = pieces_.model().flat(block);
+    const FlatBlock& flat = ranges_.model().flat(block);
     for (const int index : flat.params) {
-      if (!pieces_.is_matrix(index) || !pieces_.is_used(index)) continue;
+      if (!ranges_.is_matrix(index) || !ranges_.is_used(index)) continue;
       if (!moves.defined()) moves = part_of_gradients(block, step);
       move_matrix(index, moves, step);
     }
-    at::Tensor& second = pieces_.state(block)[1];
+    at::Tensor& second = ranges_.state(block)[1];
     if (!second.defined()) second = at::zeros({second_numel_[block]}, flat.master.options());
-    pieces_.update(block, [&](UpdatePiece& p) {
+    ranges_.update(block, [&](UpdateRange& p) {
       if (!p.matrix) update_others(p, second, step);
     });
   }
@@ -113,30 +114,30 @@ class MuonOptimizer : public PieceOptimizer<Muon> {
  private:
   /// `moves`: of all shards.
   void move_matrix(int index, const at::Tensor& moves, const UpdateStep& step) {
-    const Param& param = pieces_.model().params()[index];
-    const GroupRange own = pieces_.own(index);
+    const Param& param = ranges_.model().params()[index];
+    const GroupRange own = ranges_.own(index);
     if (own.begin == own.end) return;
-    const FlatBlock& flat = pieces_.model().flat(param.block);
+    const FlatBlock& flat = ranges_.model().flat(param.block);
     const int64_t rows = param.shape.front(), columns = param.numel / rows;
     const at::Tensor whole = moves.narrow(0, param.offset, param.numel).view({rows, columns});
     const at::Tensor orthogonal_move = orthogonal(whole, options_.ns_steps, options_.ns_eps).view({-1});
     const int64_t first = own.begin + flat.owned.begin - param.offset;
     at::Tensor move = orthogonal_move.narrow(0, first, own.end - own.begin).to(at::kFloat);
-    const double rate = step.lr * pieces_.lr_factor_of(index);
+    const double rate = step.lr * ranges_.lr_factor_of(index);
     // One rounding an operation: an element has the same bits wherever in a vector it stands.
     at::Tensor weights = flat.master.narrow(0, own.begin, own.end - own.begin);
-    weights.mul_(1.0 - rate * pieces_.decay_of(index, options_.weight_decay));
+    weights.mul_(1.0 - rate * ranges_.decay_of(index, options_.weight_decay));
     weights.sub_(move.mul_(rate * rate_by_shape(options_.adjust, rows, columns)));
   }
 
   /// AdamW's update. `second` has the mean squares of the block's parameters that are no matrices, side by side.
-  void update_others(UpdatePiece& p, const at::Tensor& second, const UpdateStep& step) {
+  void update_others(UpdateRange& p, const at::Tensor& second, const UpdateStep& step) {
     prepare_gradients(p, step.divisor, 0.0);
     const at::Tensor squares = at::zeros(p.weights.sizes(), p.weights.options());
     const auto for_each_part = [&](const auto& visit) {
       for (const TensorPart& part : p.tensors) {
         const int64_t numel = part.end - part.begin;
-        const int64_t at = second_begin_[part.param] + p.begin + part.begin - pieces_.own(part.param).begin;
+        const int64_t at = second_begin_[part.param] + p.begin + part.begin - ranges_.own(part.param).begin;
         visit(squares.narrow(0, part.begin, numel), second.narrow(0, at, numel));
       }
     };

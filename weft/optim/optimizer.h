@@ -1,7 +1,7 @@
-// Optimizer: updates over flat ranges, a piece of a block at a time: LibTorch's fused kernels where there are such.
+// Optimizer: updates of what a rank owns of a block, a range of it at a time: LibTorch's fused kernels where there are such.
 //
 // Memory: the state (optimizer_options.h), and for those without a fused kernel, or gradients in a narrower type than float32,
-// a few MB for the piece at hand.
+// a few MB for the range at hand.
 #pragma once
 
 #include <cstdint>

@@ -5,7 +5,7 @@
 #include "weft/comm/shm/memory_bytes.h"
 #include "weft/optim/block_update.h"
 #include "weft/optim/freeze.h"
-#include "weft/optim/update_pieces.h"
+#include "weft/optim/update_ranges.h"
 #include "weft/plan/cost/group_specs.h"
 #include "weft/recipe/build/build_model.h"
 #include "weft/recipe/build/build_optimizer.h"
@@ -41,7 +41,7 @@ int64_t temporary_bytes(const BlockUpdate& update, const Program& program, int b
   const int64_t own = program.block_numel[block] / program.shards, part = own * update.part_bytes;
   const bool gathers = program.gathers_gradients(block);
   const int64_t whole = gathers ? program.block_numel[block] * update.gathered_bytes : 0;
-  const int64_t making = part + std::min(own, kPieceElements) * update.piece_bytes;
+  const int64_t making = part + std::min(own, kRangeElements) * update.range_bytes;
   return std::max({making - whole, part, (gathers ? 0 : part) + update.temporary_bytes});
 }
 

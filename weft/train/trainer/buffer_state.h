@@ -1,5 +1,5 @@
 // The buffers of a trainer's model in a checkpoint: "model/NAME" in their own type, beside parameters and statistics, whose
-// functions are own_state.h's.
+// functions are owned_state.h's.
 #pragma once
 
 #include <functional>

@@ -15,13 +15,13 @@
 namespace weft {
 
 /// Visits what this rank writes of the state; each part is in memory only while it is visited.
-void for_each_written(TrainerParts& trainer, const std::function<void(const StatePart&)>& visit);
+void for_each_written(RankTrainer& trainer, const std::function<void(const StatePart&)>& visit);
 /// The entries of the index that this rank knows, JSON texts by name.
-std::map<std::string, std::string> state_texts(const TrainerParts& trainer);
+std::map<std::string, std::string> state_texts(const RankTrainer& trainer);
 
 /// Fills this rank's state from a checkpoint, and checks all that it reads. Engine::gather_whole() must follow. Throws
 /// InputError for one that is damaged or of something else; the state is half loaded then.
-LoadReport load_state(TrainerParts& trainer, Storage& storage, const std::string& checkpoint, const CheckpointIndex& index,
+LoadReport load_state(RankTrainer& trainer, Storage& storage, const std::string& checkpoint, const CheckpointIndex& index,
                       const LoadOptions& options);
 
 }  // namespace weft

@@ -64,12 +64,12 @@ at::Tensor buffer_from(const ModelBuffer& buffer, const at::Tensor& given, const
 
 }  // namespace
 
-WeightsReport fill_weights(TrainerParts& trainer, const std::string& path, const WeightsOptions& options) {
+WeightsReport fill_weights(RankTrainer& trainer, const std::string& path, const WeightsOptions& options) {
   const std::unique_ptr<WeightsFile> file = options.average ? open_average(path) : open_weights(path);
   WeightsMatch match = match_weights(*file, path, *trainer.model, options);
   c10::NoGradGuard no_grad;
   trainer.engine->fill_state([&](int block, std::vector<at::Tensor>& state) {
-    for (const StatePart& part : own_state(*trainer.model, block, {})) {
+    for (const StatePart& part : owned_state(*trainer.model, block, {})) {
       const auto found = match.in_file.find(part.name.substr(std::string_view(kModelPrefix).size()));
       if (found == match.in_file.end()) continue;
       match.report.bytes_read += fill_part(part, *file, found->second, path);

@@ -74,7 +74,7 @@ std::string model_state_name(const std::string& parameter) { return kModelPrefix
 
 std::string age_state_name(const std::string& parameter) { return std::string(kAgeState) + "/" + parameter; }
 
-std::vector<StatePart> own_state(FlatModel& model, int block, const BlockOptimizer& optimizer) {
+std::vector<StatePart> owned_state(FlatModel& model, int block, const BlockOptimizer& optimizer) {
   const RangeOf all = [](const FlatPart& part, const Param&, int) { return Range{0, part.num_owned()}; };
   const bool owns = !model.options().is_copy;
   return parts_of(model, block, optimizer, all, {.tensors = owns, .ages = owns});

@@ -31,7 +31,7 @@ struct BlockOptimizer {
 };
 
 /// All that this rank owns of a block, for loading.
-std::vector<StatePart> own_state(FlatModel& model, int block, const BlockOptimizer& optimizer);
+std::vector<StatePart> owned_state(FlatModel& model, int block, const BlockOptimizer& optimizer);
 /// What of it this rank writes.
 std::vector<StatePart> written_state(FlatModel& model, int block, const BlockOptimizer& optimizer, const WriteShare& share);
 /// Names and shapes of the whole model's state.

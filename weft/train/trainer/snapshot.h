@@ -25,6 +25,6 @@ struct Snapshot {
 /// The newest that is whole, if any. The same on all ranks while none takes one.
 std::optional<Snapshot> newest_snapshot(RunBoard& board);
 /// Makes this rank's copy of that number.
-void take_snapshot(TrainerParts& trainer, RunBoard& board, int number);
+void take_snapshot(RankTrainer& trainer, RunBoard& board, int number);
 
 }  // namespace weft

@@ -9,17 +9,17 @@
 
 namespace weft {
 
-void TrainerParts::start_average(int block, std::vector<at::Tensor>& state) const {
+void RankTrainer::start_average(int block, std::vector<at::Tensor>& state) const {
   if (options.average.is_kept()) state.back().copy_(model->flat(block).master);
 }
 
-void TrainerParts::exchange_average() {
+void RankTrainer::exchange_average() {
   const MemoryLedger::Attached attached(options.ledger);
   engine->fill_state(
       [this](int block, std::vector<at::Tensor>& state) { exchange_values(model->flat(block).master, state.back()); });
 }
 
-void TrainerParts::expect_weights(const char* what) const {
+void RankTrainer::expect_weights(const char* what) const {
   if (!average_stands_in) return;
   throw InputError(
       fmt::format("trainer: {} while the average stands in for the weights; leave with_average() before it", what));
@@ -28,7 +28,7 @@ void TrainerParts::expect_weights(const char* what) const {
 bool Trainer::keeps_average() const { return state_->options.average.is_kept(); }
 
 void Trainer::with_average(const std::function<void()>& call) {
-  TrainerParts& s = *state_;
+  RankTrainer& s = *state_;
   if (!keeps_average()) {
     throw InputError("trainer: no average of the weights is kept; set TrainerOptions::average (optimizer.ema)");
   }

@@ -1,4 +1,4 @@
-#include "weft/optim/update_pieces.h"
+#include "weft/optim/update_ranges.h"
 
 #include <ATen/ops/zeros_like.h>
 
@@ -6,7 +6,7 @@
 
 namespace weft {
 
-UpdatePieces::UpdatePieces(FlatModel& model, int count, const ParameterRules& rules, const PieceOptions& options)
+UpdateRanges::UpdateRanges(FlatModel& model, int count, const ParameterRules& rules, const RangeOptions& options)
     : model_(model),
       options_(options),
       count_(count),
@@ -18,49 +18,49 @@ UpdatePieces::UpdatePieces(FlatModel& model, int count, const ParameterRules& ru
     const bool matrix = !options.matrices.empty() && options.matrices[settings_.size()];
     settings_.push_back(rule ? Setting{rule->lr_factor, rule->weight_decay, matrix} : Setting{.matrix = matrix});
   }
-  if (has_settings_ && options_.most == 0) options_.most = kPieceElements;  // of which copies are made
+  if (has_settings_ && options_.most == 0) options_.most = kRangeElements;  // of which copies are made
 }
 
-void UpdatePieces::visit(int block, Visit visit) {
+void UpdateRanges::visit(int block, Visit visit) {
   const FlatBlock& flat = model_.flat(block);
   for (int i = 0; i < count_; ++i) {
     if (!states_[block][i].defined()) states_[block][i] = at::zeros_like(flat.master);
   }
   const std::optional<int64_t> number = common_number(block);
   const bool by_setting = has_settings_ || !number;
-  const int64_t widest = options_.most > 0 || !by_setting ? options_.most : kPieceElements;
+  const int64_t widest = options_.most > 0 || !by_setting ? options_.most : kRangeElements;
   const bool wide = flat.owned_gradients.scalar_type() == at::kFloat;
   for (const GroupRange& group : flat.groups) {
     if (!is_trained(group.group)) continue;
     const GroupRange own = flat.own(group);
     const int64_t all = std::max<int64_t>(own.end - own.begin, 1);
-    const int64_t most = wide ? (widest > 0 ? widest : all) : kPieceElements;
+    const int64_t most = wide ? (widest > 0 ? widest : all) : kRangeElements;
     for (int64_t begin = own.begin; begin < own.end; begin += most) {
       const int64_t end = std::min(begin + most, own.end);
       const auto part = [&](const at::Tensor& whole) { return whole.narrow(0, begin, end - begin); };
-      UpdatePiece piece{.weights = part(flat.master),
+      UpdateRange range{.weights = part(flat.master),
                         .gradients = part(flat.owned_gradients).to(at::kFloat),
                         .state = {},
                         .decay = group.group == ParamGroup::decay,
                         .split = group.split,
                         .number = number.value_or(1),
                         .begin = begin};
-      for (int i = 0; i < count_; ++i) piece.state.push_back(part(states_[block][i]));
+      for (int i = 0; i < count_; ++i) range.state.push_back(part(states_[block][i]));
       const std::vector<TensorPart> tensors =
           options_.tensors || by_setting ? tensors_of(block, begin, end) : std::vector<TensorPart>{};
       if (by_setting) {
-        visit_by_setting(piece, tensors, visit);
+        visit_by_setting(range, tensors, visit);
       } else {
-        piece.tensors = tensors;
-        visit(piece);
+        range.tensors = tensors;
+        visit(range);
       }
     }
   }
 }
 
-/// Where parameters of several settings lie in one piece, it is visited as a whole with each, and what belongs to the setting
+/// Where parameters of several settings lie in one range, it is visited as a whole with each, and what belongs to the setting
 /// is kept: so a vector begins where it does without rules, and every element has the same bits however it is sharded.
-void UpdatePieces::visit_by_setting(const UpdatePiece& piece, const std::vector<TensorPart>& tensors, Visit visit) const {
+void UpdateRanges::visit_by_setting(const UpdateRange& range, const std::vector<TensorPart>& tensors, Visit visit) const {
   std::map<std::pair<Setting, int64_t>, std::vector<TensorPart>> by_setting;
   bool all = true;
   for (const TensorPart& part : tensors) {
@@ -70,7 +70,7 @@ void UpdatePieces::visit_by_setting(const UpdatePiece& piece, const std::vector<
   }
   for (auto& [key, parts] : by_setting) {
     const auto& [setting, number] = key;
-    UpdatePiece own = piece;
+    UpdateRange own = range;
     own.number = number;
     own.lr_factor = setting.lr_factor;
     own.weight_decay = setting.weight_decay;
@@ -80,31 +80,31 @@ void UpdatePieces::visit_by_setting(const UpdatePiece& piece, const std::vector<
       visit(own);
       return;
     }
-    own.weights = piece.weights.clone();
-    own.gradients = piece.gradients.clone();
+    own.weights = range.weights.clone();
+    own.gradients = range.gradients.clone();
     for (at::Tensor& state : own.state) state = state.clone();
     visit(own);
     for (const TensorPart& part : parts) {
       const auto keep = [&part](const at::Tensor& to, const at::Tensor& from) {
         to.narrow(0, part.begin, part.end - part.begin).copy_(from.narrow(0, part.begin, part.end - part.begin));
       };
-      keep(piece.weights, own.weights);
-      for (size_t i = 0; i < own.state.size(); ++i) keep(piece.state[i], own.state[i]);
+      keep(range.weights, own.weights);
+      for (size_t i = 0; i < own.state.size(); ++i) keep(range.state[i], own.state[i]);
     }
   }
 }
 
-void UpdatePieces::update(int block, Visit visit) {
+void UpdateRanges::update(int block, Visit visit) {
   this->visit(block, visit);
   model_.copy_master_to_shard(block);
   advance(block);
 }
 
-void UpdatePieces::advance(int block) {
+void UpdateRanges::advance(int block) {
   for (const int index : model_.flat(block).params) ages_[index] += is_used(index) ? 1 : 0;
 }
 
-std::optional<int64_t> UpdatePieces::common_number(int block) const {
+std::optional<int64_t> UpdateRanges::common_number(int block) const {
   std::optional<int64_t> common;
   for (const int index : model_.flat(block).params) {
     if (!is_used(index)) return std::nullopt;
@@ -115,18 +115,18 @@ std::optional<int64_t> UpdatePieces::common_number(int block) const {
   return common.value_or(1);
 }
 
-void prepare_gradients(UpdatePiece& piece, double divisor, double decay) {
-  if (divisor != 1.0) piece.gradients.div_(divisor);
-  if (decay != 0.0) piece.gradients.add_(piece.weights, decay);
+void prepare_gradients(UpdateRange& range, double divisor, double decay) {
+  if (divisor != 1.0) range.gradients.div_(divisor);
+  if (decay != 0.0) range.gradients.add_(range.weights, decay);
 }
 
-GroupRange UpdatePieces::own(int param) const {
+GroupRange UpdateRanges::own(int param) const {
   const Param& p = model_.params()[param];
   return model_.flat(p.block).own({.group = p.group, .begin = p.offset, .end = p.offset + p.numel});
 }
 
 /// Of elements [begin, end) of the block's shard.
-std::vector<TensorPart> UpdatePieces::tensors_of(int block, int64_t begin, int64_t end) const {
+std::vector<TensorPart> UpdateRanges::tensors_of(int block, int64_t begin, int64_t end) const {
   const FlatBlock& flat = model_.flat(block);
   std::vector<TensorPart> parts;
   for (const int index : flat.params) {

@@ -1,4 +1,4 @@
-// UpdatePieces: an optimizer's state, and the walk of an update over what a rank owns of a block.
+// UpdateRanges: an optimizer's state, and the walk of an update over what a rank owns of a block.
 #pragma once
 
 #include <c10/util/FunctionRef.h>
@@ -13,15 +13,15 @@
 
 namespace weft {
 
-/// Elements of one tensor in a piece.
+/// Elements of one tensor in a range.
 struct TensorPart {
   int param = 0;      ///< index into FlatModel::params()
-  int64_t begin = 0;  ///< in the piece
+  int64_t begin = 0;  ///< in the range
   int64_t end = 0;    ///< the element after the last
 };
 
 /// What is updated at a time: elements of one group of a block, side by side.
-struct UpdatePiece {
+struct UpdateRange {
   at::Tensor weights;                       ///< [n] float32
   at::Tensor gradients;                     ///< [n] float32, not divided yet; may be rewritten
   std::vector<at::Tensor> state;            ///< [n] float32 each
@@ -29,35 +29,35 @@ struct UpdatePiece {
   double lr_factor = 1.0;                   ///< their rate is the step's times this
   std::optional<double> weight_decay = {};  ///< in place of the optimizer's, whatever `decay`
   bool split = false;                       ///< their tensors are split over the ranks of a layer
-  int64_t number = 1;                       ///< of this update among theirs, from 1, where PieceOptions::ages
-  bool matrix = false;                      ///< they are of PieceOptions::matrices
+  int64_t number = 1;                       ///< of this update among theirs, from 1, where RangeOptions::ages
+  bool matrix = false;                      ///< they are of RangeOptions::matrices
   int64_t begin = 0;                        ///< of the first one, among what the rank owns of the block
   std::vector<TensorPart> tensors = {};     ///< of which they are; where the walk is asked for it
 };
 
-/// Divides the piece's gradients, and adds `decay` times its weights to them.
-void prepare_gradients(UpdatePiece& piece, double divisor, double decay);
+/// Divides the range's gradients, and adds `decay` times its weights to them.
+void prepare_gradients(UpdateRange& range, double divisor, double decay);
 
 /// How a walk goes.
-struct PieceOptions {
-  int64_t most = 0;                 ///< elements of a piece where gradients are float32; 0: a whole group
-  bool tensors = false;             ///< UpdatePiece::tensors
+struct RangeOptions {
+  int64_t most = 0;                 ///< elements of a range where gradients are float32; 0: a whole group
+  bool tensors = false;             ///< UpdateRange::tensors
   bool ages = false;                ///< parameters of different ages are visited apart from one another
   std::vector<bool> matrices = {};  ///< by parameter: those that are visited apart from the others; empty: none
 };
 
-/// The state of an optimizer over a model, and its pieces.
-class UpdatePieces {
+/// The state of an optimizer over a model, and its ranges.
+class UpdateRanges {
  public:
-  /// What is done with a piece.
-  using Visit = c10::function_ref<void(UpdatePiece&)>;
+  /// What is done with a range.
+  using Visit = c10::function_ref<void(UpdateRange&)>;
 
   /// `count` tensors of state a block, [owned] each.
-  UpdatePieces(FlatModel& model, int count, const ParameterRules& rules, const PieceOptions& options);
+  UpdateRanges(FlatModel& model, int count, const ParameterRules& rules, const RangeOptions& options);
 
-  /// The block's; what a caller adds to it comes last, and is no part of the pieces.
+  /// The block's; what a caller adds to it comes last, and is no part of the ranges.
   std::vector<at::Tensor>& state(int block) { return states_[block]; }
-  /// Visits the pieces of a block, whose state is made zero where there is none. Parameters that had no gradient in the step
+  /// Visits the ranges of a block, whose state is made zero where there is none. Parameters that had no gradient in the step
   /// (FlatModel::used()) are left as they are.
   void visit(int block, Visit visit);
   /// The same for an update: what was trained goes to the rank's shard in the weight type then.
@@ -75,7 +75,7 @@ class UpdatePieces {
   /// The rate of a parameter is the step's times this.
   double lr_factor_of(size_t param) const { return settings_[param].lr_factor; }
   bool is_used(size_t param) const { return model_.used()[param] != 0; }  ///< FlatModel::used()
-  bool is_matrix(size_t param) const { return settings_[param].matrix; }  ///< of PieceOptions::matrices
+  bool is_matrix(size_t param) const { return settings_[param].matrix; }  ///< of RangeOptions::matrices
 
  private:
   /// What holds for a parameter.
@@ -88,10 +88,10 @@ class UpdatePieces {
   /// The number of the next update of all trained parameters of the block; none: they differ, or some are left out.
   std::optional<int64_t> common_number(int block) const;
   std::vector<TensorPart> tensors_of(int block, int64_t begin, int64_t end) const;
-  void visit_by_setting(const UpdatePiece& piece, const std::vector<TensorPart>& tensors, Visit visit) const;
+  void visit_by_setting(const UpdateRange& range, const std::vector<TensorPart>& tensors, Visit visit) const;
 
   FlatModel& model_;
-  PieceOptions options_;
+  RangeOptions options_;
   int count_;
   std::vector<Setting> settings_;  ///< by parameter
   std::vector<int64_t> ages_;      ///< the same
@@ -99,8 +99,8 @@ class UpdatePieces {
   std::vector<std::vector<at::Tensor>> states_;
 };
 
-/// Elements of a piece for optimizers that need memory for intermediate values. A multiple of what shards are aligned to, so
+/// Elements of a range for optimizers that need memory for intermediate values. A multiple of what shards are aligned to, so
 /// that vectors fall as in the whole.
-inline constexpr int64_t kPieceElements = int64_t{1} << 18;
+inline constexpr int64_t kRangeElements = int64_t{1} << 18;
 
 }  // namespace weft
