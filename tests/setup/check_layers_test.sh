@@ -64,7 +64,7 @@ case_of weft/trainer.h '// What trains.\n#pragma once\n\n#include "weft/train/tr
 case_of weft/trainer.h '#include <vector>' "headers at the top of weft/ only include"
 case_of weft/train/save/staging.h '#include "weft/train/trainer/trainer.h"' "train/save/ may not include train/trainer/"
 
-# Pages and examples of users' name no inner header.
+# Pages and examples of users' name no inner header, and no page names what is not there.
 mkdir -p "$folder/examples" "$folder/docs" && rm -rf "$folder/weft" && mkdir -p "$folder/weft/base" && echo '// empty' >"$folder/weft/base/a.h"
 for page in README.md docs/page.md examples/use.cpp; do
   echo 'see weft/base/error.h' >"$folder/$page"
@@ -73,8 +73,15 @@ for page in README.md docs/page.md examples/use.cpp; do
     echo "FAILED: $page that names an inner header gave status $status: $output"
     failures=$((failures + 1))
   }
-  echo 'see weft/trainer.h' >"$folder/$page"
+  rm "$folder/$page"
 done
+echo 'see weft/base/b.h and tests/NAME_test.cpp' >"$folder/CONTRIBUTING.md"
+output=$("$check" "$folder" 2>&1) && status=0 || status=$?
+[[ $status == 1 && $output == "CONTRIBUTING.md:1: names weft/base/b.h, which is not there" ]] || {
+  echo "FAILED: a page that names what is not there gave status $status: $output"
+  failures=$((failures + 1))
+}
+rm "$folder/CONTRIBUTING.md"
 
 rm -rf "$folder/weft" && mkdir "$folder/weft"
 output=$("$check" "$folder" 2>&1) && status=0 || status=$?
