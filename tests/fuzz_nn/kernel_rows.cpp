@@ -26,7 +26,7 @@
 #include "weft/nn/graph.h"
 #include "weft/nn/images/batch_norm.h"
 #include "weft/nn/images/batch_statistics.h"
-#include "weft/nn/images/channel_kernels.h"
+#include "weft/nn/images/channel_passes.h"
 #include "weft/nn/images/channels_last.h"
 #include "weft/nn/images/pixel_norm.h"
 #include "weft/nn/kernels/tensors.h"

@@ -10,7 +10,7 @@
 
 #include "weft/nn/graph.h"
 #include "weft/nn/images/batch_statistics.h"
-#include "weft/nn/images/channel_kernels.h"
+#include "weft/nn/images/channel_passes.h"
 #include "weft/nn/images/channels_last.h"
 #include "weft/nn/ordered_sums.h"
 #include "weft/nn/tensor_checks.h"

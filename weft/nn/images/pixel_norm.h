@@ -1,5 +1,5 @@
 // pixel_norm: batch_norm() of images that lie channels-last on the CPU, with the addition and the ReLU that follow it, in two
-// passes over memory forward and two backward (nn/images/channel_kernels.h).
+// passes over memory forward and two backward (nn/images/channel_passes.h).
 #pragma once
 
 #include <optional>

@@ -7,6 +7,7 @@
 #include <hwy/highway.h>
 
 #include "weft/base/float_formats_inl.h"
+#include "weft/nn/kernels/in_vectors_inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace weft::HWY_NAMESPACE {
@@ -24,37 +25,27 @@ HWY_INLINE hn::Vec<D> sum_of_four(D d, const typename Format::Stored* x, int64_t
 template <class Format>
 struct AddEight {
   template <class D>
-  static HWY_INLINE void apply(D d, const typename Format::Stored* x, int64_t columns, float* sums) {
-    const auto eight = hn::Add(sum_of_four<Format>(d, x, columns), sum_of_four<Format>(d, x + 4 * columns, columns));
-    hn::StoreU(hn::Add(hn::LoadU(d, sums), eight), d, sums);
+  static HWY_INLINE void apply(D d, const typename Format::Stored* x, int64_t columns, float* sums, int64_t i) {
+    const auto eight = hn::Add(sum_of_four<Format>(d, x + i, columns), sum_of_four<Format>(d, x + 4 * columns + i, columns));
+    hn::StoreU(hn::Add(hn::LoadU(d, sums + i), eight), d, sums + i);
   }
 };
 
 template <class Format>
 struct AddOne {
   template <class D>
-  static HWY_INLINE void apply(D d, const typename Format::Stored* x, int64_t, float* sums) {
-    hn::StoreU(hn::Add(hn::LoadU(d, sums), Format::load(d, x)), d, sums);
+  static HWY_INLINE void apply(D d, const typename Format::Stored* x, float* sums, int64_t i) {
+    hn::StoreU(hn::Add(hn::LoadU(d, sums + i), Format::load(d, x + i)), d, sums + i);
   }
 };
-
-template <class Adds, class Stored>
-HWY_INLINE void add_rows(const Stored* x, int64_t columns, float* sums) {
-  const hn::ScalableTag<float> d;
-  const hn::CappedTag<float, 1> one;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  int64_t i = 0;
-  for (; i + lanes <= columns; i += lanes) Adds::apply(d, x + i, columns, sums + i);
-  for (; i < columns; ++i) Adds::apply(one, x + i, columns, sums + i);
-}
 
 template <class Format>
 void run(const ColumnSumsRows& r) {
   const auto* x = static_cast<const typename Format::Stored*>(r.x);
   for (int64_t i = 0; i < r.columns; ++i) r.sums[i] = 0.0F;
   int64_t row = 0;
-  for (; row + 8 <= r.rows; row += 8) add_rows<AddEight<Format>>(x + row * r.columns, r.columns, r.sums);
-  for (; row < r.rows; ++row) add_rows<AddOne<Format>>(x + row * r.columns, r.columns, r.sums);
+  for (; row + 8 <= r.rows; row += 8) in_vectors<AddEight<Format>>(r.columns, x + row * r.columns, r.columns, r.sums);
+  for (; row < r.rows; ++row) in_vectors<AddOne<Format>>(r.columns, x + row * r.columns, r.sums);
 }
 
 void add_columns(Element element, const ColumnSumsRows& rows) {

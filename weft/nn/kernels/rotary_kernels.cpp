@@ -7,35 +7,45 @@
 #include <hwy/highway.h>
 
 #include "weft/base/float_formats_inl.h"
+#include "weft/nn/kernels/in_vectors_inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace weft::HWY_NAMESPACE {
 namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
-template <class Format, class D>
-HWY_INLINE void turn(D d, const typename Format::Stored* x, typename Format::Stored* y, const typename Format::Stored* cosines,
-                     const typename Format::Stored* sines, int64_t half, float direction) {
-  const auto low = Format::load(d, x), high = Format::load(d, x + half), cosine = Format::load(d, cosines);
-  const auto sine = hn::Mul(Format::load(d, sines), hn::Set(d, direction));
-  Format::store(d, hn::NegMulAdd(high, sine, hn::Mul(low, cosine)), y);
-  Format::store(d, hn::MulAdd(low, sine, hn::Mul(high, cosine)), y + half);
-}
+// A token's head: its first half, of `half` elements, and its second one.
+template <class Stored>
+struct Head {
+  const Stored *x, *cosines, *sines;
+  Stored* y;
+  int64_t half;
+  float direction;
+};
+
+template <class Format>
+struct Turn {
+  template <class D>
+  static HWY_INLINE void apply(D d, const Head<typename Format::Stored>& r, int64_t i) {
+    const auto low = Format::load(d, r.x + i), high = Format::load(d, r.x + r.half + i),
+               cosine = Format::load(d, r.cosines + i);
+    const auto sine = hn::Mul(Format::load(d, r.sines + i), hn::Set(d, r.direction));
+    Format::store(d, hn::NegMulAdd(high, sine, hn::Mul(low, cosine)), r.y + i);
+    Format::store(d, hn::MulAdd(low, sine, hn::Mul(high, cosine)), r.y + r.half + i);
+  }
+};
 
 template <class Format>
 void run(const RotaryRows& r) {
   using Stored = typename Format::Stored;
-  const hn::ScalableTag<float> d;
-  const hn::CappedTag<float, 1> one;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   for (int64_t token = 0; token < r.tokens; ++token) {
-    const auto* x = static_cast<const Stored*>(r.x) + token * r.x_token;
-    auto* y = static_cast<Stored*>(r.y) + token * r.y_token;
-    const auto* cosines = static_cast<const Stored*>(r.cos) + token * r.angle_token;
-    const auto* sines = static_cast<const Stored*>(r.sin) + token * r.angle_token;
-    int64_t i = 0;
-    for (; i + lanes <= r.half; i += lanes) turn<Format>(d, x + i, y + i, cosines + i, sines + i, r.half, r.direction);
-    for (; i < r.half; ++i) turn<Format>(one, x + i, y + i, cosines + i, sines + i, r.half, r.direction);
+    const Head<Stored> head{.x = static_cast<const Stored*>(r.x) + token * r.x_token,
+                            .cosines = static_cast<const Stored*>(r.cos) + token * r.angle_token,
+                            .sines = static_cast<const Stored*>(r.sin) + token * r.angle_token,
+                            .y = static_cast<Stored*>(r.y) + token * r.y_token,
+                            .half = r.half,
+                            .direction = r.direction};
+    in_vectors<Turn<Format>>(r.half, head);
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include "weft/base/float_formats_inl.h"
 #include "weft/nn/kernels/exponential_inl.h"
+#include "weft/nn/kernels/in_vectors_inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace weft::HWY_NAMESPACE {
@@ -51,23 +52,8 @@ struct Backward {
   }
 };
 
-template <class Pass>
-void run(const SwigluRows& rows) {
-  const hn::ScalableTag<float> d;
-  const hn::CappedTag<float, 1> one;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  int64_t place = 0;
-  for (; place + lanes <= rows.count; place += lanes) Pass::apply(d, rows, place);
-  for (; place < rows.count; ++place) Pass::apply(one, rows, place);
-}
-
-void forward(Element element, const SwigluRows& rows) {
-  element == Element::float32 ? run<Forward<Plain<float>>>(rows) : run<Forward<Brain>>(rows);
-}
-
-void backward(Element element, const SwigluRows& rows) {
-  element == Element::float32 ? run<Backward<Plain<float>>>(rows) : run<Backward<Brain>>(rows);
-}
+void forward(Element element, const SwigluRows& rows) { in_vectors_of<Forward>(element, rows); }
+void backward(Element element, const SwigluRows& rows) { in_vectors_of<Backward>(element, rows); }
 
 }  // namespace
 }  // namespace weft::HWY_NAMESPACE

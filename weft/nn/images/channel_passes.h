@@ -1,4 +1,4 @@
-// channel_kernels: what normalising channels does to every pixel, in as few passes over memory as it takes.
+// channel_passes: what normalising channels does to every pixel, in as few passes over memory as it takes.
 //
 // All x, y and gradients are [n, channels, height, width] that lie channels-last (nn/images/channels_last.h), float32 or
 // bfloat16, on the CPU; on the meta device nothing is computed. LibTorch has each step as an operator of its own, several of

@@ -1,0 +1,144 @@
+#include "weft/nn/images/channel_passes.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+
+#include "weft/comm/threads/parallel_for.h"
+#include "weft/nn/kernels/channel_kernels.h"
+#include "weft/nn/kernels/tensors.h"
+#include "weft/nn/tensor_checks.h"
+
+namespace weft {
+
+namespace {
+
+using Kernel = void (*)(Element element, const ChannelRows& rows);
+
+int64_t rows_in(const at::Tensor& x) { return x.size(0) * x.size(2) * x.size(3); }
+
+constexpr int64_t kChunkRows = 256, kMostChunks = 64;
+
+/// Calls the kernel for all rows, in chunks of which several may run at once: of(chunk, its ChannelRows).
+template <class Of>
+void run_chunks(Kernel kernel, const at::Tensor& x, int64_t chunk_rows, const Of& of) {
+  const int64_t rows = rows_in(x), chunks = (rows + chunk_rows - 1) / chunk_rows;
+  parallel_for(chunks, pieces_worth_a_thread(chunk_rows * x.size(1)), [&](int64_t first, int64_t last) {
+    for (int64_t chunk = first; chunk < last; ++chunk) {
+      ChannelRows own = of(chunk);
+      own.begin = chunk * chunk_rows;
+      own.end = std::min(rows, own.begin + chunk_rows);
+      own.channels = x.size(1);
+      kernel(element_of(x), own);
+    }
+  });
+}
+
+/// Sums of all rows by the kernel, which makes two of each channel: those of the chunks one after another.
+at::Tensor sums_of(Kernel kernel, const at::Tensor& x, ChannelRows rows) {
+  const int64_t channels = x.size(1), of_rows = rows_in(x);
+  const int64_t chunk_rows = std::max(kChunkRows, (of_rows + kMostChunks - 1) / kMostChunks);
+  const int64_t chunks = (of_rows + chunk_rows - 1) / chunk_rows;
+  const at::TensorOptions wide = x.options().dtype(at::kDouble).memory_format(at::MemoryFormat::Contiguous);
+  const at::Tensor parts = at::zeros({std::max<int64_t>(chunks, 1), 2 * channels}, wide);
+  if (x.is_meta() || of_rows == 0) return parts[0];
+  auto* sums = parts.mutable_data_ptr<double>();
+  run_chunks(kernel, x, chunk_rows, [&](int64_t chunk) {
+    ChannelRows own = rows;
+    own.first = sums + chunk * 2 * channels;
+    own.second = own.first + channels;
+    return own;
+  });
+  for (int64_t chunk = 1; chunk < chunks; ++chunk) {
+    for (int64_t i = 0; i < 2 * channels; ++i) sums[i] += sums[chunk * 2 * channels + i];
+  }
+  return parts[0];
+}
+
+constexpr TensorChecks kCheck("batch norm by pixels");
+
+/// x [n, channels, h, w] in the order that the kernels read.
+void check_pixels(const at::Tensor& x) {
+  kCheck.floats("x", x, 4);
+  const bool fits = (x.is_cpu() || x.is_meta()) && (x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16) &&
+                    x.dim() == 4 && x.is_contiguous(at::MemoryFormat::ChannelsLast);
+  kCheck.that(fits, "x", x, "Float or BFloat16 [n, channels, h, w], channels last, on the CPU");
+}
+
+void check_like(const char* name, const at::Tensor& other, const at::Tensor& x) {
+  kCheck.like(name, other, x);
+  kCheck.that(other.is_contiguous(at::MemoryFormat::ChannelsLast), name, other, "channels last");
+}
+
+void check_of_channels(const char* name, const at::Tensor& values, const at::Tensor& x) {
+  kCheck.sizes(name, values, {x.size(1)}, x);
+  kCheck.that(values.scalar_type() == at::kFloat && values.is_contiguous(), name, values, "Float, contiguous");
+}
+
+void check_gradient(const ChannelGradient& gradient) {
+  check_pixels(gradient.x);
+  check_like("dy", gradient.dy, gradient.x);
+  if (gradient.y.defined()) check_like("y", gradient.y, gradient.x);
+  check_of_channels("mean", gradient.mean, gradient.x);
+}
+
+const void* values(const at::Tensor& x) { return x.defined() && !x.is_meta() ? x.const_data_ptr() : nullptr; }
+
+}  // namespace
+
+at::Tensor channel_sums(const at::Tensor& x) {
+  check_pixels(x);
+  return sums_of(channel_sums_rows, x, {.x = values(x)});
+}
+
+at::Tensor scale_channels(const at::Tensor& x, const at::Tensor& scale, const at::Tensor& offset, const at::Tensor& added,
+                          bool relu) {
+  check_pixels(x);
+  check_of_channels("scale", scale, x);
+  check_of_channels("offset", offset, x);
+  if (added.defined()) check_like("added", added, x);
+  const at::Tensor y = at::empty_like(x);
+  if (x.is_meta() || x.numel() == 0) return y;
+  const ChannelRows rows{.x = values(x),
+                         .added = values(added),
+                         .out = y.mutable_data_ptr(),
+                         .scale = scale.const_data_ptr<float>(),
+                         .offset = offset.const_data_ptr<float>(),
+                         .relu = relu};
+  run_chunks(scale_channels_rows, x, kChunkRows, [&](int64_t) { return rows; });
+  return y;
+}
+
+at::Tensor gradient_sums(const ChannelGradient& gradient, const at::Tensor& kept) {
+  check_gradient(gradient);
+  if (kept.defined()) check_like("kept", kept, gradient.x);
+  return sums_of(channel_gradient_sums_rows, gradient.x,
+                 {.x = values(gradient.x),
+                  .dy = values(gradient.dy),
+                  .y = values(gradient.y),
+                  .out = kept.defined() && !kept.is_meta() ? kept.mutable_data_ptr() : nullptr,
+                  .mean = gradient.mean.is_meta() ? nullptr : gradient.mean.const_data_ptr<float>()});
+}
+
+void gradient_of_x(const at::Tensor& out, const ChannelGradient& gradient, const at::Tensor& scale, const at::Tensor& slope,
+                   const at::Tensor& offset) {
+  check_gradient(gradient);
+  check_like("out", out, gradient.x);
+  check_of_channels("scale", scale, out);
+  check_of_channels("slope", slope, out);
+  check_of_channels("offset", offset, out);
+  if (out.is_meta() || out.numel() == 0) return;
+  const ChannelRows rows{.x = values(gradient.x),
+                         .dy = values(gradient.dy),
+                         .y = values(gradient.y),
+                         .out = out.mutable_data_ptr(),
+                         .mean = gradient.mean.const_data_ptr<float>(),
+                         .scale = scale.const_data_ptr<float>(),
+                         .slope = slope.const_data_ptr<float>(),
+                         .offset = offset.const_data_ptr<float>()};
+  run_chunks(channel_gradient_rows, gradient.x, kChunkRows, [&](int64_t) { return rows; });
+}
+
+}  // namespace weft
