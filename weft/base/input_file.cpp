@@ -3,16 +3,15 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <system_error>
 
 #include "weft/base/file_error.h"
+#include "weft/base/file_io.h"
 #include "weft/base/printable.h"
 #include "weft/base/standard_descriptors.h"
-#include "weft/base/uninterrupted.h"
 #include "weft/base/units.h"
 
 namespace weft {
@@ -48,17 +47,7 @@ InputFile open_input(const std::string& path) {
 }
 
 int64_t read_input(const InputFile& file, int64_t offset, void* data, int64_t bytes) {
-  constexpr int64_t kLargest = int64_t{1} << 30;  // Linux reads at most 2 GiB in one call
-  int64_t done = 0;
-  while (done < bytes) {
-    const auto wanted = static_cast<size_t>(std::min(bytes - done, kLargest));
-    const ssize_t got =
-        uninterrupted([&] { return ::pread(file.descriptor.get(), static_cast<char*>(data) + done, wanted, offset + done); });
-    if (got < 0) return -1;
-    if (got == 0) break;
-    done += got;
-  }
-  return done;
+  return read_all(file.descriptor.get(), offset, data, bytes);
 }
 
 std::string read_text_file(const std::string& what, const std::string& path, int64_t most_bytes) {

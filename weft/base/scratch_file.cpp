@@ -4,15 +4,14 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
 
 #include "weft/base/error.h"
+#include "weft/base/file_io.h"
 #include "weft/base/standard_descriptors.h"
-#include "weft/base/uninterrupted.h"
 #include "weft/base/units.h"
 #include "weft/base/without_signal.h"
 
@@ -86,27 +85,14 @@ void ScratchFile::release(int64_t begin, int64_t bytes) {
 }
 
 void ScratchFile::write(int64_t offset, const void* data, int64_t bytes) {
-  const char* from = static_cast<const char*>(data);
-  while (bytes > 0) {
-    const ssize_t done = uninterrupted([&] { return ::pwrite(fd_.get(), from, static_cast<size_t>(bytes), offset); });
-    if (done <= 0) throw Error(fmt::format("{}: writing offloaded state failed: {}", folder_, cause(errno)));
-    from += done;
-    offset += done;
-    bytes -= done;
-  }
+  if (write_all(fd_.get(), offset, data, bytes)) return;
+  throw Error(fmt::format("{}: writing offloaded state failed: {}", folder_, cause(errno)));
 }
 
 void ScratchFile::read(int64_t offset, void* data, int64_t bytes) const {
-  char* to = static_cast<char*>(data);
-  while (bytes > 0) {
-    const ssize_t done = uninterrupted([&] { return ::pread(fd_.get(), to, static_cast<size_t>(bytes), offset); });
-    if (done <= 0) {
-      throw Error(fmt::format("{}: reading offloaded state failed: {}", folder_, done == 0 ? "end of file" : cause(errno)));
-    }
-    to += done;
-    offset += done;
-    bytes -= done;
-  }
+  const int64_t got = read_all(fd_.get(), offset, data, bytes);
+  if (got == bytes) return;
+  throw Error(fmt::format("{}: reading offloaded state failed: {}", folder_, got < 0 ? cause(errno) : "end of file"));
 }
 
 }  // namespace weft

@@ -5,15 +5,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
 #include <system_error>
 
 #include "weft/base/error.h"
+#include "weft/base/file_io.h"
 #include "weft/base/standard_descriptors.h"
-#include "weft/base/uninterrupted.h"
 #include "weft/base/without_signal.h"
 #include "weft/checkpoint/left_overs.h"
 
@@ -117,15 +116,8 @@ void AtomicFile::fail(const char* action, int error) const {
 }
 
 void AtomicFile::write(const void* data, size_t bytes) {
-  constexpr size_t kLargest = size_t{1} << 30;  // Linux writes at most 2 GiB in one call
-  const char* at = static_cast<const char*>(data);
   const WithoutSignal guard(SIGXFSZ);
-  while (bytes > 0) {
-    const ssize_t done = uninterrupted([&] { return ::write(descriptor_.get(), at, std::min(bytes, kLargest)); });
-    if (done <= 0) fail("write all of it", done < 0 ? errno : ENOSPC);
-    at += done;
-    bytes -= static_cast<size_t>(done);
-  }
+  if (!write_all(descriptor_.get(), data, static_cast<int64_t>(bytes))) fail("write all of it", errno);
 }
 
 void AtomicFile::link_in_place() {

@@ -1,16 +1,14 @@
 #include "weft/checkpoint/storage/board_storage.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
 #include "weft/base/error.h"
+#include "weft/base/file_io.h"
 #include "weft/base/parse_number.h"
 #include "weft/base/storage_error.h"
-#include "weft/base/uninterrupted.h"
 
 namespace weft {
 namespace {
@@ -22,17 +20,10 @@ class BoardWriter : public StorageWriter {
  public:
   explicit BoardWriter(int file) : file_(file) {}
   void write(const void* data, int64_t bytes) override {
-    const char* from = static_cast<const char*>(data);
-    while (bytes > 0) {
-      const ssize_t done = uninterrupted([&] { return pwrite(file_, from, static_cast<size_t>(bytes), at_); });
-      if (done <= 0) {
-        throw Error(
-            fmt::format("cannot copy the state to memory: {}; save.memory_every = 0 does without", std::strerror(errno)));
-      }
-      from += done;
-      at_ += done;
-      bytes -= done;
+    if (!write_all(file_, at_, data, bytes)) {
+      throw Error(fmt::format("cannot copy the state to memory: {}; save.memory_every = 0 does without", std::strerror(errno)));
     }
+    at_ += bytes;
   }
   void close() override {}
 
@@ -46,14 +37,7 @@ class BoardReader : public StorageReader {
   BoardReader(int file, int64_t bytes) : file_(file), bytes_(bytes) {}
   int64_t size() const override { return bytes_; }
   void read(int64_t offset, void* data, int64_t bytes) override {
-    char* to = static_cast<char*>(data);
-    while (bytes > 0) {
-      const ssize_t done = uninterrupted([&] { return pread(file_, to, static_cast<size_t>(bytes), offset); });
-      if (done <= 0) throw DamageError("a copy of the state in memory ends too early");
-      to += done;
-      offset += done;
-      bytes -= done;
-    }
+    if (read_all(file_, offset, data, bytes) != bytes) throw DamageError("a copy of the state in memory ends too early");
   }
 
  private:

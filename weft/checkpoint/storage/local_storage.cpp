@@ -13,10 +13,10 @@
 #include <utility>
 
 #include "weft/base/file_descriptor.h"
+#include "weft/base/file_io.h"
 #include "weft/base/input_file.h"
 #include "weft/base/standard_descriptors.h"
 #include "weft/base/storage_error.h"
-#include "weft/base/uninterrupted.h"
 #include "weft/base/without_signal.h"
 #include "weft/checkpoint/atomic_file.h"
 #include "weft/checkpoint/storage/local_files.h"
@@ -36,18 +36,10 @@ class LocalWriter : public StorageWriter {
   }
 
   void write(const void* data, int64_t bytes) override {
-    constexpr int64_t kLargest = int64_t{1} << 30;  // Linux writes at most 2 GiB in one call
     const WithoutSignal guard(SIGXFSZ);
-    const char* at = static_cast<const char*>(data);
-    while (bytes > 0) {
-      const ssize_t done =
-          uninterrupted([&] { return ::write(descriptor_.get(), at, static_cast<size_t>(std::min(bytes, kLargest))); });
-      if (done <= 0) fail_to_write(path_, "write all of it", done < 0 ? errno : ENOSPC);
-      at += done;
-      bytes -= done;
-      written_ += done;
-      start_writing_back();
-    }
+    if (!write_all(descriptor_.get(), data, bytes)) fail_to_write(path_, "write all of it", errno);
+    written_ += bytes;
+    start_writing_back();
   }
 
   void close() override {

@@ -1,12 +1,12 @@
 #include "weft/train/trainer/snapshot.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <string>
 #include <utility>
 
 #include "weft/base/error.h"
+#include "weft/base/file_io.h"
 #include "weft/checkpoint/format/check_index.h"
 #include "weft/checkpoint/format/data_writer.h"
 #include "weft/checkpoint/format/index_json.h"
@@ -19,19 +19,18 @@ namespace {
 
 /// Writes the text behind the data, through the same kind of file.
 int64_t append_text(RunBoard& board, int rank, int number, int64_t begin, const std::string& text) {
-  for (size_t at = 0; at < text.size();) {
-    const ssize_t done = pwrite(board.file(rank, number), text.data() + at, text.size() - at, begin + static_cast<int64_t>(at));
-    if (done <= 0) throw Error("cannot copy the state to memory; save.memory_every = 0 does without");
-    at += static_cast<size_t>(done);
+  const auto bytes = static_cast<int64_t>(text.size());
+  if (!write_all(board.file(rank, number), begin, text.data(), bytes)) {
+    throw Error("cannot copy the state to memory; save.memory_every = 0 does without");
   }
-  return static_cast<int64_t>(text.size());
+  return bytes;
 }
 
 std::string read_text(const RunBoard& board, int rank, int number) {
   const RunBoard::Copy copy = board.copy(rank, number);
   std::string text(static_cast<size_t>(copy.text_bytes), '\0');
-  const ssize_t got = pread(board.file(rank, number), text.data(), text.size(), copy.data_bytes);
-  return got == static_cast<ssize_t>(text.size()) ? text : std::string();
+  const int64_t got = read_all(board.file(rank, number), copy.data_bytes, text.data(), copy.text_bytes);
+  return got == copy.text_bytes ? text : std::string();
 }
 
 /// The snapshot of all copies of that number, where they are of one step of one run.
