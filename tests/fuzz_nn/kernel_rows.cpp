@@ -81,7 +81,7 @@ BatchNormState state_of(const Tensors& a) { return {a[1], a[2], a[3], a[4], 0.1,
 Context context_of(Case& c) {
   Context context;
   context.training = c.flag(1);
-  if (c.flag(2)) context.batch_pieces = static_cast<int>(c.number(3, 1));
+  if (c.flag(2)) context.layout.batch_pieces = static_cast<int>(c.number(3, 1));
   return context;
 }
 

@@ -82,7 +82,7 @@ std::vector<Row> linear_rows() {
       {"linear", "fdb~ btw nw n?",
        [](auto& a, Case& c) {
          Context context;
-         context.batch_pieces = static_cast<int>(c.number(1, 1));
+         context.layout.batch_pieces = static_cast<int>(c.number(1, 1));
          return linear(a[0], c.hold(a[1]), bias_of(a[2], c), context);
        },
        formula},

@@ -100,7 +100,7 @@ TEST_P(PackedTest, DocumentsSideBySideAreEachAsAlone) {
   const std::vector<std::vector<int64_t>> samples = {{9, 5, 1, 9}, {24}, {3, 17}};
   const Packed all = packed(samples);
   for (const bool again : {false, true}) {
-    const Context context{.recompute_parts = again};
+    const Context context{.layout = {.recompute_parts = again}};
     const auto flat = flat_model(GetParam());
     clear(*flat);
     const Result together = run(*flat, {all.ids, all.places}, all.target, context);

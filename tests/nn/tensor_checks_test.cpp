@@ -150,7 +150,7 @@ std::vector<Refused> refused_calls() {
          linear(ones(2, 8), *std::make_unique<Parameter>(Parameter{ones(3, 8), ones(3, 1)}), nullptr);
        },
        "layer: gradient of the weight is Float [3, 1]; it must be [3, 8] on cpu"},
-      {[] { linear(ones(3, 8), parameter(ones(3, 8)), nullptr, {.batch_pieces = 2}); },
+      {[] { linear(ones(3, 8), parameter(ones(3, 8)), nullptr, {.layout = {.batch_pieces = 2}}); },
        "piece of a micro-batch: x is Float [3, 8]; it must be of samples in 2 equal pieces, for number 0"},
       {[] { convolution(ones(1, 2, 4, 4), parameter(ones(3, 2, 3, 1)), nullptr); },
        "convolution: weight is Float [3, 2, 3, 1]; it must be [out, in, k, k] of square filters"},

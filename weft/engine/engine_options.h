@@ -6,7 +6,7 @@
 
 #include "weft/engine/axis_groups.h"
 #include "weft/engine/offload_store.h"
-#include "weft/nn/context_method.h"
+#include "weft/nn/block_layout.h"
 
 namespace weft {
 
@@ -27,19 +27,15 @@ struct BatchShare {
 
 /// The groups that a program's axes stand for, and what else the engine needs beside the program.
 struct EngineOptions {
-  AxisGroups groups = {};                                   ///< of the axes that the program has
-  OffloadStores offload = {};                               ///< null ones where the program moves none
-  uint64_t seed = 0;                                        ///< of weights and random numbers
-  bool recompute_parts = false;                             ///< Context::recompute_parts
-  int batch_pieces = 1;                                     ///< Context::batch_pieces
-  bool sequence_parallel = false;                           ///< Context::sequence_parallel
-  int tp_chunks = 1;                                        ///< Context::tp_chunks
-  ContextMethod attention_over = ContextMethod::automatic;  ///< Context::attention_over
-  int64_t first_micro_batch = 0;                            ///< index of this rank's first one in the step
-  int64_t all_micro_batches = 1;                            ///< of all data-parallel ranks
-  int64_t micro_batch = 1;                                  ///< samples of one, by which random numbers are keyed
-  int64_t first_step = 0;                                   ///< of the run, that these numbers hold from
-  int64_t first_sample = 0;                                 ///< of the run, that this step begins with
+  AxisGroups groups = {};         ///< of the axes that the program has
+  OffloadStores offload = {};     ///< null ones where the program moves none
+  uint64_t seed = 0;              ///< of weights and random numbers
+  BlockLayout blocks = {};        ///< Context::layout
+  int64_t first_micro_batch = 0;  ///< index of this rank's first one in the step
+  int64_t all_micro_batches = 1;  ///< of all data-parallel ranks
+  int64_t micro_batch = 1;        ///< samples of one, by which random numbers are keyed
+  int64_t first_step = 0;         ///< of the run, that these numbers hold from
+  int64_t first_sample = 0;       ///< of the run, that this step begins with
 };
 
 }  // namespace weft

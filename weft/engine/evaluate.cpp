@@ -24,17 +24,18 @@ namespace {
 
 const Group& everyone(const Program& program, const EngineOptions& options) { return options.groups.along(loss_axes(program)); }
 
-/// Of micro-batch `place` of the set.
+/// Of micro-batch `place` of the set. There is no backward to keep less for, and nothing is summed over samples.
 Context evaluation_context(const EngineOptions& options, const EvaluationPart& part, int64_t place) {
+  BlockLayout layout = options.blocks;
+  layout.recompute_parts = false;
+  layout.batch_pieces = 1;
   return {.seed = options.seed,
           .step = part.steps_done,
           .first_sample = part.samples_before + place * part.micro_batch,
           .training = false,
           .tp = options.groups.along(kTensorAxis),
           .cp = options.groups.along(kContextAxis),
-          .sequence_parallel = options.sequence_parallel,
-          .tp_chunks = options.tp_chunks,
-          .attention_over = options.attention_over};
+          .layout = layout};
 }
 
 // Ranks that evaluate apart would learn only at the end that one of them has stopped: so they meet, about so often.

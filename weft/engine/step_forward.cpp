@@ -74,14 +74,10 @@ Context StepRun::context_of(int micro) const {
           .step = step_,
           .first_sample = first_sample(micro),
           .training = true,
-          .recompute_parts = options_.recompute_parts,
           .tp = options_.groups.along(kTensorAxis),
           .cp = options_.groups.along(kContextAxis),
           .batch = options_.groups.along(program_->batch_axes),
-          .batch_pieces = options_.batch_pieces,
-          .sequence_parallel = options_.sequence_parallel,
-          .tp_chunks = options_.tp_chunks,
-          .attention_over = options_.attention_over};
+          .layout = options_.blocks};
 }
 
 void StepRun::forward(int block, int micro) {

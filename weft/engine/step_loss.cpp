@@ -49,7 +49,7 @@ double StepRun::nominal_count(double targets) const { return targets * static_ca
 LossValue StepRun::loss_of(const Tensors& outputs, const at::Tensor& target, int micro, int64_t piece) {
   const Context context = context_of(micro);
   Context keyed = context;
-  keyed.first_sample += piece * (options_.micro_batch / options_.batch_pieces);
+  keyed.first_sample += piece * (options_.micro_batch / options_.blocks.batch_pieces);
   try {
     return calls.loss(model_.model().loss, outputs, target, context, keyed);
   } catch (const InputError& error) {
@@ -61,7 +61,7 @@ void StepRun::loss(int micro) {
   InFlight& flight = in_flight_[micro];
   const Tensors inputs = detach(flight.outputs.back());
   const Tensors outputs = widen(inputs);
-  const int64_t pieces = options_.batch_pieces, first_place = (options_.first_micro_batch + micro) * pieces;
+  const int64_t pieces = options_.blocks.batch_pieces, first_place = (options_.first_micro_batch + micro) * pieces;
   auto losses = losses_.accessor<double, 2>();
   Tensors sums;
   for (int64_t piece = 0; piece < pieces; ++piece) {

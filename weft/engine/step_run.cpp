@@ -79,7 +79,7 @@ void StepRun::begin(int64_t step, const InstructionList& list, const NextMicroBa
   if (program_->told > 0) {
     for (const int param : model_.told()) model_.used()[param] = 0;
   }
-  losses_ = at::zeros({3, options_.all_micro_batches * options_.batch_pieces}, at::TensorOptions(at::kDouble));
+  losses_ = at::zeros({3, options_.all_micro_batches * options_.blocks.batch_pieces}, at::TensorOptions(at::kDouble));
   transfers.begin();
   const auto blocks = static_cast<size_t>(model_.num_blocks());
   for (InFlight& flight : in_flight_) {

@@ -84,7 +84,7 @@ class LayerBlock : public Block, public HasKind {
       return out_(attention(qkv, qkv.size(2) / (3 * head_width_), context, name_, runs), context);
     };
     at::Tensor attended;
-    if (context.recompute_parts) {
+    if (context.layout.recompute_parts) {
       const auto all = [this, context, attend](const at::Tensor& in) { return attend(project(in, context).outputs.front()); };
       attended = recompute(all, x);
     } else {

@@ -84,7 +84,7 @@ class LlamaLayer : public Block, public HasKind {
       return out_(attention_of(qkv, context, documents), context);
     };
     at::Tensor attended;
-    if (context.recompute_parts) {
+    if (context.layout.recompute_parts) {
       const auto all = [this, context, attend](const at::Tensor& in) { return attend(project(in, context).outputs); };
       attended = recompute(all, x);
     } else {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "weft/comm/group.h"
-#include "weft/nn/context_method.h"
+#include "weft/nn/block_layout.h"
 #include "weft/nn/parameter_split.h"
 
 namespace weft {
@@ -23,20 +23,14 @@ using Tensors = std::vector<at::Tensor>;
 
 /// Where in the run a forward stands: what random numbers are keyed by (never by rank).
 struct Context {
-  uint64_t seed = 0;             ///< of the run
-  int64_t step = 0;              ///< of the run, from 0
-  int64_t first_sample = 0;      ///< global index of the micro-batch's first sample
-  bool training = true;          ///< false in an evaluation
-  bool recompute_parts = false;  ///< blocks that can, keep less for backward and compute it again (nn/functional/recompute.h)
-  Group tp = {};         ///< ranks that share the block's layers: each has its part of what is split (nn/parameter_split.h)
-  Group cp = {};         ///< ranks that share each sample's sequence
-  Group batch = {};      ///< ranks whose samples BatchNorm normalises together with this one's
-  int batch_pieces = 1;  ///< equal parts of a micro-batch that sums over samples are made of (nn/ordered_sums.h)
-  /// Between split layers each rank of `tp` has its part of the tokens (dim 1) alone (sequence parallelism).
-  bool sequence_parallel = false;
-  /// Chunks of its rows in which the sum of a split layer's products travels over `tp` while the next chunk is multiplied.
-  int tp_chunks = 1;
-  ContextMethod attention_over = ContextMethod::automatic;  ///< with cp
+  uint64_t seed = 0;         ///< of the run
+  int64_t step = 0;          ///< of the run, from 0
+  int64_t first_sample = 0;  ///< global index of the micro-batch's first sample
+  bool training = true;      ///< false in an evaluation
+  Group tp = {};             ///< ranks that share the block's layers: each has its part of what is split (nn/parameter_split.h)
+  Group cp = {};             ///< ranks that share each sample's sequence
+  Group batch = {};          ///< ranks whose samples BatchNorm normalises together with this one's
+  BlockLayout layout = {};   ///< how the ranks of these groups share its work
 };
 
 /// How a parameter's first values are drawn, element by element, from (seed, full name, element index).
@@ -89,12 +83,12 @@ class Block {
   virtual Tensors forward(const Tensors& inputs, const Context& context) = 0;
   /// All parameters and statistics that the block owns: the same entries in the same order at every call.
   virtual std::vector<ParamSpec> parameters() = 0;
-  /// True when it heeds Context::recompute_parts.
+  /// True when it heeds BlockLayout::recompute_parts.
   virtual bool can_recompute_parts() const { return false; }
   /// True when its layers heed Parameter::deferred, so that its backward is worth splitting.
   virtual bool can_split_backward() const { return false; }
   /// True when its statistics are those of all ranks of Context::batch, and it makes its sums over samples, those of gradients
-  /// too, over Context::batch_pieces.
+  /// too, over BlockLayout::batch_pieces.
   virtual bool can_join_batches() const { return false; }
   /// True when each of its trained parameters has a gradient in every backward, so that ranks need not tell one another which
   /// had one (nn/flat/flat_model.h).

@@ -2,8 +2,8 @@
 //
 // Micro-batches in pieces: where samples are normalised together with those of other ranks (Context::batch), the ones that
 // fewer ranks would take in several micro-batches must be there at once. So a rank then has several ranks' samples in one
-// micro-batch, its pieces (Context::batch_pieces), and makes each sum over samples piece by piece, and then over the pieces in
-// the binary tree of comm/group.h: with the bits of one piece a rank, on any number of ranks.
+// micro-batch, its pieces (BlockLayout::batch_pieces), and makes each sum over samples piece by piece, and then over the pieces
+// in the binary tree of comm/group.h: with the bits of one piece a rank, on any number of ranks.
 //
 // tree_sum() makes the tree's lower branches, a rank by itself. Sums over rows by any number of threads are of chunks of rows
 // (RowChunks), then of those, in an order that the number of rows alone decides.

@@ -156,7 +156,7 @@ TEST(Cost, BlocksThatAreAlikeCostTheSame) {
       {[] { return mlp({.inputs = 784, .width = 30, .layers = 4, .classes = 30}); }, images},
       {[] { return cnn({.width = 8}); }, images},
   };
-  const CostOptions all_options[] = {{}, {.weight_dtype = at::kBFloat16, .recompute_parts = true}};
+  const CostOptions all_options[] = {{}, {.weight_dtype = at::kBFloat16, .layout = {.recompute_parts = true}}};
   for (const auto& [make, inputs] : models) {
     for (const CostOptions& options : all_options) {
       int forwards = 0;

@@ -130,7 +130,7 @@ TEST_P(RecomputePartsTest, OfTheAttentionOfALayerGivesTheSameBits) {
   const auto run = [&](FlatModel& flat, bool recompute_parts) {
     const at::Tensor in = x.clone().requires_grad_(true);
     flat.clear_gradients(1);
-    const at::Tensor y = flat.block(1).forward({in}, {.seed = 1, .step = 4, .recompute_parts = recompute_parts})[0];
+    const at::Tensor y = flat.block(1).forward({in}, {.seed = 1, .step = 4, .layout = {.recompute_parts = recompute_parts}})[0];
     y.backward(dy);
     flat.settle_gradients(1, {});
     return Tensors{y.detach(), in.grad(), flat.flat(1).gradients};

@@ -61,7 +61,7 @@ Kept embedding(bool is_gpt, int tp) {
 std::vector<MeasuredCost> costs_of(Model model, int tp, bool sequence_parallel) {
   split_layers(model, tp, 0);
   const at::Tensor ids = at::empty({kBatch, kTokens}, at::TensorOptions(at::kLong).device(at::kMeta));
-  return measure_cost(model, {ids}, {.tp = tp, .sequence_parallel = sequence_parallel});
+  return measure_cost(model, {ids}, {.tp = tp, .layout = {.sequence_parallel = sequence_parallel}});
 }
 
 struct Case {

@@ -136,19 +136,19 @@ Bytes bytes_of(const std::vector<RecordedCall>& calls) {
 
 class LayerTrafficTest : public ::testing::TestWithParam<Case> {};
 
+BlockLayout block_layout(const Case& c) {
+  return {.recompute_parts = c.recompute,
+          .sequence_parallel = c.sequence_parallel,
+          .tp_chunks = c.chunks,
+          .attention_over = c.attention};
+}
+
 TEST_P(LayerTrafficTest, RecordedIsAsTheFormulasSay) {
   const Case& c = GetParam();
   Model model = c.layer->make();
   split_layers(model, c.tp, 0);
   const at::Tensor ids = at::empty({kBatch, tokens_here(c)}, at::TensorOptions(at::kLong).device(at::kMeta));
-  const BlockTraffic traffic = measure_cost(model, {ids},
-                                            {.recompute_parts = c.recompute,
-                                             .tp = c.tp,
-                                             .cp = c.cp,
-                                             .sequence_parallel = c.sequence_parallel,
-                                             .tp_chunks = c.chunks,
-                                             .attention_over = c.attention})[1]
-                                   .traffic;
+  const BlockTraffic traffic = measure_cost(model, {ids}, {.tp = c.tp, .cp = c.cp, .layout = block_layout(c)})[1].traffic;
   const Passes expected = formulas(c);
   EXPECT_EQ(bytes_of(traffic.forward), expected.forward);
   EXPECT_EQ(bytes_of(traffic.backward), expected.backward);
@@ -176,10 +176,7 @@ TEST_P(LayerTrafficTest, RealGroupsCountTheSame) {
   const Case& c = GetParam();
   test::run_ranks(c.tp * c.cp, [&](World world) {
     const Mesh mesh(world, {{"cp", c.cp}, {"tp", c.tp}});
-    Context context{.recompute_parts = c.recompute,
-                    .sequence_parallel = c.sequence_parallel,
-                    .tp_chunks = c.chunks,
-                    .attention_over = c.attention};
+    Context context{.layout = block_layout(c)};
     context.tp = mesh.group(mesh.axis("tp"));
     context.cp = mesh.group(mesh.axis("cp"));
     Model model = c.layer->make();

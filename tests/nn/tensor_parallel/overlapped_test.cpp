@@ -52,7 +52,7 @@ TEST(Travelling, GradientsOfInputsTravelBesideThoseOfWeights) {
 }
 
 TEST(Travelling, TokensAreGatheredBesideTheGradientOfTheInput) {
-  const std::vector<double> passes = beside(traffic({.sequence_parallel = true}).backward);
+  const std::vector<double> passes = beside(traffic({.layout = {.sequence_parallel = true}}).backward);
   const std::vector<double> mlp = {0, flops(kHidden), flops(kHidden)}, attention = {0, flops(kQkv), flops(kQkv)};
   ASSERT_GE(passes.size(), 6U);
   const auto has = [&](const std::vector<double>& part) {
@@ -65,7 +65,8 @@ TEST(Travelling, TokensAreGatheredBesideTheGradientOfTheInput) {
 TEST(Travelling, AChunkTravelsBesideTheNextOnes) {
   const auto chunks = [](double product) { return std::vector<double>{product * 3 / 4, product / 2, product / 4, 0}; };
   for (const bool sequence_parallel : {false, true}) {
-    const std::vector<RecordedCall> calls = traffic({.sequence_parallel = sequence_parallel, .tp_chunks = 4}).forward;
+    const std::vector<RecordedCall> calls =
+        traffic({.layout = {.sequence_parallel = sequence_parallel, .tp_chunks = 4}}).forward;
     std::vector<double> sums = beside(calls);
     if (sequence_parallel) std::erase_if(sums, [i = 0](double) mutable { return i++ % 5 == 0; });  // gathers
     std::vector<double> expected = chunks(flops(kHeads));

@@ -115,7 +115,7 @@ class SplitLayer : public Block {
       case Fault::columns_summed_twice:
         return up_(copy_to(x, context.tp, "once more"), context);
       case Fault::gathered_as_if_alike:
-        return context.sequence_parallel ? alone(up_, join_over(x, 1, context.tp, "tokens")) : up_(x, context);
+        return context.layout.sequence_parallel ? alone(up_, join_over(x, 1, context.tp, "tokens")) : up_(x, context);
       default:
         return up_(x, context);
     }
@@ -129,7 +129,7 @@ class SplitLayer : public Block {
 
   at::Tensor drop(const at::Tensor& x, const Context& context) const {
     const bool by_rank = fault_ == Fault::dropped_by_rank;
-    const int64_t ranks = context.cp.size() * (context.sequence_parallel ? context.tp.size() : 1);
+    const int64_t ranks = context.cp.size() * (context.layout.sequence_parallel ? context.tp.size() : 1);
     std::vector<ElementRun> runs;
     for (int64_t sample = 0; sample < x.size(0); ++sample) {
       const int64_t first = (context.first_sample + sample) * x.size(1) * ranks;

@@ -85,11 +85,11 @@ Recorded record(const Recipe& recipe, const ResolvedLayout& layout) {
   const bool narrow = layout.options.precision == Precision::bf16;
   const CostOptions options{.weight_dtype = narrow ? at::kBFloat16 : at::kFloat,
                             .gradient_dtype = narrow ? at::kBFloat16 : at::kFloat,
-                            .recompute_parts = layout.options.recompute_parts,
                             .tp = layout.tp,
                             .cp = layout.cp,
-                            .sequence_parallel = layout.options.sequence_parallel,
-                            .attention_over = layout.options.attention_over};
+                            .layout = {.recompute_parts = layout.options.recompute_parts,
+                                       .sequence_parallel = layout.options.sequence_parallel,
+                                       .attention_over = layout.options.attention_over}};
   Model model = build_model(recipe.model);
   split_layers(model, layout.tp, 0);
   Tensors outputs;

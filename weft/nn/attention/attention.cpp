@@ -107,7 +107,7 @@ at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
   check_alone(context, what, runs);
   if (!runs.empty()) return document_attention(q, k, v, runs);
   if (context.cp.size() == 1) return attention(q, k, v);
-  return merge_heads(context_attention(q, k, v, context.cp, context.attention_over, "attention of " + what));
+  return merge_heads(context_attention(q, k, v, context.cp, context.layout.attention_over, "attention of " + what));
 }
 
 }  // namespace weft

@@ -26,7 +26,7 @@
 #include <string_view>
 
 #include "weft/comm/group.h"
-#include "weft/nn/context_method.h"
+#include "weft/nn/block_layout.h"
 
 namespace weft {
 

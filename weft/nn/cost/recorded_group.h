@@ -56,14 +56,11 @@ class RecordedContext {
  public:
   /// A context with the groups and choices of these options; `flops` as for CallRecord.
   RecordedContext(const CostOptions& options, std::function<double()> flops)
-      : record_(std::make_shared<CallRecord>(std::move(flops))), context_{.recompute_parts = options.recompute_parts} {
+      : record_(std::make_shared<CallRecord>(std::move(flops))) {
     context_.tp = recorded_group("tp", options.tp, record_);
     context_.cp = recorded_group("cp", options.cp, record_);
     context_.batch = recorded_group("batch", options.batch_ranks, record_);
-    context_.batch_pieces = options.batch_pieces;
-    context_.sequence_parallel = options.sequence_parallel;
-    context_.tp_chunks = options.tp_chunks;
-    context_.attention_over = options.attention_over;
+    context_.layout = options.layout;
   }
 
   const Context& context() const { return context_; }  ///< that blocks run in

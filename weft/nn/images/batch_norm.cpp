@@ -124,7 +124,7 @@ struct BatchNormFunction : torch::autograd::Function<BatchNormFunction> {
 };
 
 /// Whether the values of x stand for themselves alone.
-bool is_alone(const Context& context) { return context.batch.size() == 1 && context.batch_pieces == 1; }
+bool is_alone(const Context& context) { return context.batch.size() == 1 && context.layout.batch_pieces == 1; }
 
 /// As PyTorch does: a single value has no variance, and the running one would be no number. On the meta device, on which costs
 /// are taken, there are no values.
@@ -149,7 +149,8 @@ at::Tensor by_operators(const at::Tensor& x, const BatchNormState& state, const 
     if (!var.is_same(state.running_var)) state.running_var.variable_data().copy_(var);
     return y;
   }
-  return BatchNormFunction::apply(x, weight, bias, state, c10::make_intrusive<BatchRanks>(context.batch, context.batch_pieces));
+  return BatchNormFunction::apply(x, weight, bias, state,
+                                  c10::make_intrusive<BatchRanks>(context.batch, context.layout.batch_pieces));
 }
 
 bool takes_pixels(const at::Tensor& x, const BatchNormState& state, const Context& context) {

@@ -14,8 +14,8 @@ namespace weft {
 /// numbers of samples, none too. Traffic: one all-reduce of 2 channels + 1 float64 forward and one of 2 channels backward.
 /// Keeps x for backward. Of float32 or bfloat16 images that lie channels-last on the CPU (nn/images/channels_last.h) it makes y
 /// in two passes over x, and dx in two (nn/images/channel_passes.h); of others LibTorch's operators do. The sums over samples
-/// are made over the context.batch_pieces pieces of x, then over the ranks, in the tree of comm/group.h. Throws InputError for
-/// fewer than two values a channel.
+/// are made over the context.layout.batch_pieces pieces of x, then over the ranks, in the tree of comm/group.h. Throws
+/// InputError for fewer than two values a channel.
 at::Tensor batch_norm(const at::Tensor& x, const BatchNormState& state, const Context& context);
 
 /// relu(batch_norm(x) + shortcut), in the same passes where there are such; `shortcut` is like x, or undefined. Keeps x and its

@@ -119,7 +119,7 @@ at::Tensor split_convolution(const at::Tensor& x, const Parameter& weight, Param
 }
 
 at::Tensor convolution(const at::Tensor& x, Parameter& weight, Parameter* bias, const Context& context, int64_t stride) {
-  const int64_t pieces = context.batch_pieces;
+  const int64_t pieces = context.layout.batch_pieces;
   if (!weight.split) return convolution(x, weight, bias, stride, pieces);
   return split_convolution(x, weight, bias, context, [&weight, stride, pieces](const at::Tensor& in, Parameter* added) {
     return convolution(in, weight, added, stride, pieces);

@@ -110,7 +110,7 @@ at::Tensor pixel_norm(const at::Tensor& x, const BatchNormState& state, const Co
   check.that(goes_by_pixels(x, state), "x", x, "channels last on the CPU, beside float32 statistics");
   if (after.added) check.like("added", *after.added, x);
   return PixelNormFunction::apply(x, state.weight.to(at::kFloat), state.bias.to(at::kFloat), after.added, state, after.relu,
-                                  c10::make_intrusive<PixelRanks>(context.batch, context.batch_pieces));
+                                  c10::make_intrusive<PixelRanks>(context.batch, context.layout.batch_pieces));
 }
 
 }  // namespace weft

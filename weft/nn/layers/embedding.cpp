@@ -19,7 +19,7 @@ at::Tensor embedding(const at::Tensor& ids, const Parameter& weight, const Conte
   if (!weight.split) {
     check.sizes("weight", weight.value, {TensorChecks::kAny, TensorChecks::kAny}, weight.value);
     check.ids("ids", ids, weight.value);
-    const at::Tensor own = context.sequence_parallel ? own_part(ids, ids.dim() - 1, context.tp, "ids") : ids;
+    const at::Tensor own = context.layout.sequence_parallel ? own_part(ids, ids.dim() - 1, context.tp, "ids") : ids;
     return at::embedding(whole_value(weight, context), own);
   }
   const Split& split = *weight.split;
@@ -40,7 +40,7 @@ at::Tensor embedding(const at::Tensor& ids, const Parameter& weight, const Conte
   const at::Tensor rows = at::embedding(weight.value, index);
   const at::Tensor own = rows.masked_fill(elsewhere.unsqueeze(-1), 0);
   const std::string what = "output of " + split.layer;
-  return context.sequence_parallel ? sum_scatter(own, 1, context.tp, what) : sum_over(own, context.tp, what);
+  return context.layout.sequence_parallel ? sum_scatter(own, 1, context.tp, what) : sum_over(own, context.tp, what);
 }
 
 }  // namespace weft

@@ -32,7 +32,7 @@ Tensors columns(const at::Tensor& x, const std::vector<LinearParameters>& layers
   const std::string what = "input of " + layers.front().weight->split->layer;
   const auto has_places = [](const LinearParameters& layer) { return gradients_have_places(*layer.weight, layer.bias); };
   if (std::all_of(layers.begin(), layers.end(), has_places)) return linear_by_columns(x, layers, context, what);
-  const at::Tensor in = context.sequence_parallel ? gather_over(x, 1, context.tp, what) : copy_to(x, context.tp, what);
+  const at::Tensor in = context.layout.sequence_parallel ? gather_over(x, 1, context.tp, what) : copy_to(x, context.tp, what);
   Tensors outputs;
   for (const LinearParameters& layer : layers) outputs.push_back(linear(in, *layer.weight, layer.bias));
   return outputs;
@@ -42,7 +42,7 @@ Tensors columns(const at::Tensor& x, const std::vector<LinearParameters>& layers
 at::Tensor joined(const at::Tensor& part, const Split& split, const Context& context) {
   const at::Tensor padded = join_over(part, part.dim() - 1, context.tp, "output of " + split.layer);
   const at::Tensor y = padded.narrow(-1, 0, split.segments.front());
-  return context.sequence_parallel ? own_part(y, 1, context.tp, "tokens of " + split.layer) : y;
+  return context.layout.sequence_parallel ? own_part(y, 1, context.tp, "tokens of " + split.layer) : y;
 }
 
 /// This rank's part of the rows of x.
@@ -57,7 +57,7 @@ LayerInput part_of_rows(const LayerInput& input, const Split& split, const at::T
                     split.layer, x.size(-1), split.parts, weight.size(1), whole));
   }
   const std::string what = "input of " + split.layer;
-  const at::Tensor all = context.sequence_parallel ? join_over(x, 1, context.tp, what) : x;
+  const at::Tensor all = context.layout.sequence_parallel ? join_over(x, 1, context.tp, what) : x;
   return own_part(all, all.dim() - 1, context.tp, what);
 }
 
@@ -71,7 +71,7 @@ at::Tensor partial_rows(const LayerInput& x, Parameter& weight, Parameter* bias,
     y = linear_by_rows(part, weight, context, what);
   } else {
     y = linear(part.value(), weight, nullptr);
-    y = context.sequence_parallel ? sum_scatter(y, 1, context.tp, what) : sum_over(y, context.tp, what);
+    y = context.layout.sequence_parallel ? sum_scatter(y, 1, context.tp, what) : sum_over(y, context.tp, what);
   }
   return bias ? y.add_(whole_value(*bias, context)) : y;
 }
@@ -119,7 +119,7 @@ at::Tensor linear(const LayerInput& x, Parameter& weight, Parameter* bias, const
               x.sizes().back(),
               ": if the layer before it is split by columns, split this one by rows, or join that one's outputs");
   check_layer(x, weight, bias);
-  if (!context.sequence_parallel) return linear_in_pieces(x, weight, bias, context.batch_pieces);
+  if (!context.layout.sequence_parallel) return linear_in_pieces(x, weight, bias, context.layout.batch_pieces);
   return at::linear(x.value(), whole_value(weight, context), bias ? std::optional(whole_value(*bias, context)) : std::nullopt);
 }
 

@@ -19,7 +19,7 @@ namespace {
 bool goes_by_columns(const LinearParameters& layer, const Context& context) {
   if (!gradients_have_places(*layer.weight, layer.bias)) return false;
   const std::optional<Split>& split = layer.weight->split;
-  if (!split) return context.tp.size() == 1 && context.batch_pieces == 1;
+  if (!split) return context.tp.size() == 1 && context.layout.batch_pieces == 1;
   check_split_over(*split, context.tp);
   return split->dim == 0 && split->pieces == 0 && !split->joined;
 }

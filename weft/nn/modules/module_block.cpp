@@ -164,7 +164,7 @@ class ModuleBlock : public Block, public ChecksSplits, public DrawsAs {
 
   /// torch's layers would add up their gradients over this rank's tokens alone.
   void refuse_sequence_parts(const Context& context) const {
-    if (!context.sequence_parallel) return;
+    if (!context.layout.sequence_parallel) return;
     throw InputError(fmt::format(
         "layout.sequence_parallel: block '{}' is made of torch modules, which take whole sequences; leave it out", name_));
   }

@@ -11,7 +11,7 @@ std::vector<ShardRange> sequence_ranges(const Context& context, int64_t tokens) 
 }
 
 std::vector<ShardRange> own_ranges(const Context& context, int64_t tokens) {
-  if (!context.sequence_parallel) return sequence_ranges(context, tokens);
+  if (!context.layout.sequence_parallel) return sequence_ranges(context, tokens);
   int64_t skipped = tokens * context.tp.rank(), left = tokens;
   std::vector<ShardRange> result;
   for (const ShardRange& range : sequence_ranges(context, tokens * context.tp.size())) {

@@ -29,8 +29,8 @@ struct SplitCall : torch::CustomClassHolder {
   SplitCall(std::vector<LinearParameters> layers, const Context& context, std::string what)
       : layers(std::move(layers)),
         group(context.tp),
-        by_tokens(context.sequence_parallel),
-        chunks(context.tp.size() == 1 ? 1 : context.tp_chunks),
+        by_tokens(context.layout.sequence_parallel),
+        chunks(context.tp.size() == 1 ? 1 : context.layout.tp_chunks),
         what(std::move(what)) {}
   Reduction reduction(std::string name) const { return {group, by_tokens, chunks, std::move(name)}; }
   std::string backward() const { return "gradient of " + what; }

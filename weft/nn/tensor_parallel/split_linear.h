@@ -1,6 +1,6 @@
 // The two forms of a linear layer that is split over ranks (Shoeybi et al. 2019, arXiv:1909.08053), each as one operation of
 // autograd, so that what goes to other ranks travels while this one multiplies: sums of the gradients of inputs beside the
-// weights' gradients, and a product's sum in Context::tp_chunks chunks, each beside the product of the next.
+// weights' gradients, and a product's sum in BlockLayout::tp_chunks chunks, each beside the product of the next.
 #pragma once
 
 #include <string>

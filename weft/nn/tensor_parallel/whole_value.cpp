@@ -5,7 +5,7 @@
 namespace weft {
 
 at::Tensor whole_value(const Parameter& parameter, const Context& context) {
-  if (!context.sequence_parallel) return parameter.value;
+  if (!context.layout.sequence_parallel) return parameter.value;
   return copy_to(parameter.value, context.tp, "a parameter that is not split");
 }
 

@@ -108,14 +108,10 @@ ModelCost model_cost(const Recipe& recipe, int64_t micro_batch, const LayoutOpti
   }
   const CostOptions options{.weight_dtype = weights,
                             .gradient_dtype = gradient_bytes(layout, counts.reproducible) == 4 ? at::kFloat : weights,
-                            .recompute_parts = layout.recompute_parts,
                             .tp = counts.tp,
                             .cp = counts.cp,
                             .batch_ranks = batch_ranks(layout.sync_batch_norm, counts),
-                            .batch_pieces = counts.batch_pieces,
-                            .sequence_parallel = layout.sequence_parallel && counts.tp > 1,
-                            .tp_chunks = layout.tp_chunks,
-                            .attention_over = layout.attention_over};
+                            .layout = block_layout(layout, counts.tp, counts.batch_pieces)};
   const CallAxes axes{axes_of(layout.sync_batch_norm)};
   Tensors outputs;
   const std::vector<MeasuredCost> measured = measure_cost(model, inputs, options, &outputs);

@@ -93,6 +93,14 @@ StepLayout step_layout(const LayoutOptions& options, const StepCounts& counts) {
   return layout;
 }
 
+BlockLayout block_layout(const LayoutOptions& options, int tp, int batch_pieces) {
+  return {.recompute_parts = options.recompute_parts,
+          .batch_pieces = batch_pieces,
+          .sequence_parallel = options.sequence_parallel && tp > 1,
+          .tp_chunks = options.tp_chunks,
+          .attention_over = options.attention_over};
+}
+
 int weight_bytes(Precision precision) { return precision == Precision::fp32 ? 4 : 2; }
 
 int gradient_bytes(const LayoutOptions& options, bool reproducible) {

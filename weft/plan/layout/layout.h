@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "weft/nn/context_method.h"
+#include "weft/nn/block_layout.h"
 #include "weft/program/build/build.h"
 #include "weft/program/build/step_size.h"
 #include "weft/recipe/precision.h"
@@ -56,7 +56,7 @@ struct StepCounts {
   int reproducible_tp = 0;     ///< parts that layers are divided into whatever tp is; 0: as many as tp
   int micro_batches = 1;       ///< per rank and step
   int slots = 1;               ///< per rank and step
-  int batch_pieces = 1;        ///< Context::batch_pieces
+  int batch_pieces = 1;        ///< BlockLayout::batch_pieces
   bool reproducible = false;   ///< sums in a fixed order
   int64_t bucket_bytes = 0;    ///< level none: gradients are reduced in ranges of about this size; 0: as their sum asks
   bool clip = false;           ///< by the global gradient norm
@@ -82,6 +82,9 @@ void check_size(const ModelCost& model, const LayoutOptions& options, const Step
 StepLayout layout_without_schedule(const LayoutOptions& options, const StepCounts& counts);
 /// The layout to build a program for, with its schedule. Throws InputError for a schedule that these counts do not go with.
 StepLayout step_layout(const LayoutOptions& options, const StepCounts& counts);
+
+/// How the ranks of `tp` and `cp` share the work of blocks; `batch_pieces` as StepCounts has them.
+BlockLayout block_layout(const LayoutOptions& options, int tp, int batch_pieces);
 
 /// Bytes of an element of the weights that forward reads.
 int weight_bytes(Precision precision);

@@ -2,7 +2,7 @@
 #include <utility>
 
 #include "weft/comm/call/group_options.h"
-#include "weft/nn/context_method.h"
+#include "weft/nn/block_layout.h"
 #include "weft/program/build/make_schedule.h"
 #include "weft/program/program.h"
 #include "weft/recipe/precision.h"

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "weft/models/resnet.h"
-#include "weft/nn/context_method.h"
+#include "weft/nn/block_layout.h"
 #include "weft/optim/learning_rate.h"
 #include "weft/program/program.h"
 #include "weft/recipe/build/build_model.h"
