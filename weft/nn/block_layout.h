@@ -24,6 +24,8 @@ struct BlockLayout {
   /// Chunks of its rows in which the sum of a split layer's products travels over tp while the next chunk is multiplied.
   int tp_chunks = 1;
   ContextMethod attention_over = ContextMethod::automatic;  ///< with cp
+
+  auto operator<=>(const BlockLayout&) const = default;  ///< member by member
 };
 
 }  // namespace weft

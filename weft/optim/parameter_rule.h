@@ -15,6 +15,8 @@ struct ParameterRule {
   std::optional<double> weight_decay = {};  ///< in place of the optimizer's, of biases and norms too; at least 0
   std::optional<bool> muon = {};            ///< of the optimizer Muon: they are hidden matrices, or are not
   bool frozen = false;                      ///< they keep their values, and take neither gradients nor optimizer state
+
+  bool operator==(const ParameterRule&) const = default;  ///< all of it
 };
 
 /// Of those that match a name the first holds; what none matches is as the optimizer says.

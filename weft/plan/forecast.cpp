@@ -1,5 +1,6 @@
 #include "weft/plan/forecast.h"
 
+#include <utility>
 #include <vector>
 
 #include "weft/plan/cost/rank_memory.h"
@@ -10,9 +11,9 @@
 
 namespace weft {
 
-RecipeMemory recipe_memory(const Recipe& recipe, int world_size) {
+RecipeMemory recipe_memory(const Recipe& recipe, int world_size, std::shared_ptr<CostTable> costs) {
   RecipeMemory memory;
-  memory.plan = make_plan(recipe, world_size);
+  memory.plan = make_plan(recipe, world_size, std::move(costs));
   for (const BlockCost& block : memory.plan.cost.blocks) memory.parameters += block.parameters;
   memory.by_stage_rank = memory_by_stage_rank(recipe, memory.plan);
   memory.fullest = fullest_stage_rank(memory.by_stage_rank);
@@ -24,9 +25,9 @@ bool crosses_narrow(const Recipe& recipe, const Program& program) {
 }
 
 RecipeSimulation recipe_simulation(const Recipe& recipe, int world_size, const Hardware& hardware,
-                                   const std::string& hardware_path) {
+                                   const std::string& hardware_path, std::shared_ptr<CostTable> costs) {
   RecipeSimulation result;
-  result.plan = make_plan(recipe, world_size);
+  result.plan = make_plan(recipe, world_size, std::move(costs));
   std::vector<MemoryOptions> memory;
   memory.reserve(result.plan.program->mesh.pp);
   for (int pp = 0; pp < result.plan.program->mesh.pp; ++pp) {

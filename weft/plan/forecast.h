@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -32,8 +33,8 @@ struct RecipeMemory {
   const MemoryEstimate& estimate() const { return by_stage_rank[static_cast<size_t>(fullest)]; }
 };
 
-/// What a recipe's ranks hold. Throws InputError as make_plan() does.
-RecipeMemory recipe_memory(const Recipe& recipe, int world_size);
+/// What a recipe's ranks hold; `costs` as for make_plan(). Throws InputError as that does.
+RecipeMemory recipe_memory(const Recipe& recipe, int world_size, std::shared_ptr<CostTable> costs = nullptr);
 
 /// Whether sums of the program's gradients go from host to host in half their bytes: layout.across_hosts, of float32.
 bool crosses_narrow(const Recipe& recipe, const Program& program);
@@ -41,6 +42,6 @@ bool crosses_narrow(const Recipe& recipe, const Program& program);
 /// Simulates a recipe's step. Throws InputError as make_plan() and simulate() do, and when times of the hardware were measured
 /// with other micro-batches. What is wrong with the hardware names `hardware_path`, the file it came from, if it is told.
 RecipeSimulation recipe_simulation(const Recipe& recipe, int world_size, const Hardware& hardware,
-                                   const std::string& hardware_path = {});
+                                   const std::string& hardware_path = {}, std::shared_ptr<CostTable> costs = nullptr);
 
 }  // namespace weft

@@ -8,7 +8,8 @@
 #include <vector>
 
 #include "weft/base/file_error.h"
-#include "weft/plan/cost/model_cost.h"
+#include "weft/plan/cost/check_countable.h"
+#include "weft/plan/cost/cost_table.h"
 #include "weft/plan/pipeline/pipeline_plan.h"
 #include "weft/program/build/build.h"
 #include "weft/program/schedules/csv.h"
@@ -83,16 +84,20 @@ Plan with_ramp(const Recipe& recipe, Plan plan) {
 
 }  // namespace
 
-Plan plan_without_program(const Recipe& recipe, int world_size) {
+Plan plan_without_program(const Recipe& recipe, int world_size, std::shared_ptr<CostTable> costs) {
   Plan plan;
   plan.layout = resolve(recipe, world_size);
   check_countable(recipe, plan.layout.micro_batch);
-  in_recipe(recipe, [&] { plan.cost = model_cost(recipe, plan.layout.micro_batch, plan.layout.options, plan.layout.counts); });
+  if (costs) costs->check(recipe);
+  in_recipe(recipe, [&] {
+    plan.costs = costs ? std::move(costs) : std::make_shared<CostTable>(recipe);
+    plan.cost = plan.costs->model_cost(plan.layout.micro_batch, plan.layout.options, plan.layout.counts);
+  });
   return plan;
 }
 
-Plan make_plan(const Recipe& recipe, int world_size) {
-  Plan plan = plan_without_program(recipe, world_size);
+Plan make_plan(const Recipe& recipe, int world_size, std::shared_ptr<CostTable> costs) {
+  Plan plan = plan_without_program(recipe, world_size, std::move(costs));
   in_recipe(recipe, [&] {
     if (plan.layout.pp > 1 && !plan.layout.options.master) {
       plan = plan_pipeline(recipe, plan);

@@ -18,6 +18,8 @@ struct MixPart {
   double weight = 1.0;              ///< its share of the samples that are trained on, beside the others'
   /// DataRecipe::document_end
   std::optional<int64_t> document_end = {};
+
+  bool operator==(const MixPart&) const = default;  ///< all of it
 };
 
 /// The section [data].
@@ -45,6 +47,8 @@ struct DataRecipe {
   std::string pack = "stream";
   /// tokens, with pack = "documents": the id that ends a document
   std::optional<int64_t> document_end = {};
+
+  bool operator==(const DataRecipe&) const = default;  ///< all of it
 };
 
 }  // namespace weft

@@ -30,6 +30,8 @@ struct ModelRecipe {
   std::string weights;              ///< that it starts from (checkpoint/weights/weights_file.h); empty: drawn ones
   std::string weight_names;         ///< a JSON file of the names that those have instead of the model's; empty: the same
   std::string weights_skip;         ///< patterns of names, with commas between, that stay as they are drawn (WeightsOptions)
+
+  bool operator==(const ModelRecipe&) const = default;  ///< all of it
 };
 
 }  // namespace weft

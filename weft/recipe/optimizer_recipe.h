@@ -43,6 +43,8 @@ struct OptimizerRecipe {
   double ema = 0.0;                      ///< WeightAverage::decay; 0: no average of the weights
   bool ema_warmup = true;                ///< WeightAverage::warmup
   ParameterRules groups = {};            ///< [[optimizer.groups]]: what holds for parameters by their names
+
+  bool operator==(const OptimizerRecipe&) const = default;  ///< all of it
 };
 
 }  // namespace weft

@@ -47,6 +47,8 @@ struct RunLength {
   RunLength counted_by(const RunMeasure& measure) const;
   /// The first step that reaches it, counted from 1; a whole number, perhaps above what an integer holds. Not of seconds.
   double steps(const RunMeasure& measure) const;
+
+  bool operator==(const RunLength&) const = default;  ///< all of it
 };
 
 /// What a text says: a number above 0 and a unit. None for another text.

@@ -4,11 +4,9 @@
 
 #include "weft/comm/shm/memory_bytes.h"
 #include "weft/optim/block_update.h"
-#include "weft/optim/freeze.h"
 #include "weft/optim/update_ranges.h"
+#include "weft/plan/cost/cost_table.h"
 #include "weft/plan/cost/group_specs.h"
-#include "weft/recipe/build/build_model.h"
-#include "weft/recipe/build/build_optimizer.h"
 
 namespace weft {
 
@@ -46,12 +44,11 @@ int64_t temporary_bytes(const BlockUpdate& update, const Program& program, int b
 }
 
 /// None for optimizers that keep the same of all parameters.
-std::vector<BlockState> block_states(const Recipe& recipe, const Program& program) {
-  const OptimizerOptions optimizer = optimizer_of(recipe.optimizer);
-  if (!needs_whole_tensors(optimizer)) return {};
-  const Model model = with_rules(build_model(recipe.model), recipe.optimizer.groups);
+std::vector<BlockState> block_states(const Recipe& recipe, const Plan& plan) {
+  if (!needs_whole_tensors(plan.costs->optimizer())) return {};
+  const Program& program = *plan.program;
   std::vector<BlockState> states;
-  for (const BlockUpdate& update : block_updates(model, optimizer, recipe.optimizer.groups, program.gradient_bytes)) {
+  for (const BlockUpdate& update : plan.costs->block_updates(program.gradient_bytes)) {
     const int block = static_cast<int>(states.size());
     states.push_back({update.states + (recipe.optimizer.ema > 0.0 ? 1 : 0), update.part_state, update.whole_state,
                       temporary_bytes(update, program, block)});
@@ -63,8 +60,8 @@ std::vector<BlockState> block_states(const Recipe& recipe, const Program& progra
 
 MemoryOptions memory_options(const Recipe& recipe, const Plan& plan, int pp_rank) {
   const LayoutOptions& options = plan.layout.options;
-  return {.optimizer_states = num_states(optimizer_of(recipe.optimizer)) + (recipe.optimizer.ema > 0.0 ? 1 : 0),
-          .block_states = block_states(recipe, *plan.program),
+  return {.optimizer_states = num_states(plan.costs->optimizer()) + (recipe.optimizer.ema > 0.0 ? 1 : 0),
+          .block_states = block_states(recipe, plan),
           .offload_optimizer = options.offload_optimizer != Offload::none,
           .offload_weights = options.offload_parameters != Offload::none,
           .communication_bytes = communication_bytes(recipe, *plan.program, pp_rank),

@@ -12,9 +12,12 @@
 
 namespace weft {
 
+class CostTable;
+
 /// A recipe's run for a number of ranks, before it starts.
 struct Plan {
   ResolvedLayout layout;                             ///< its options hold the stages and the schedule
+  std::shared_ptr<CostTable> costs;                  ///< of the model in other layouts too
   ModelCost cost;                                    ///< of one micro-batch
   std::shared_ptr<const Program> program;            ///< verified
   std::vector<std::shared_ptr<const Program>> ramp;  ///< of the phases of batch.ramp, in order; the others say the last phase

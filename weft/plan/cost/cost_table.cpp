@@ -1,4 +1,4 @@
-#include "weft/plan/cost/model_cost.h"
+#include "weft/plan/cost/cost_table.h"
 
 #include <fmt/core.h>
 
@@ -10,7 +10,6 @@
 #include "weft/optim/freeze.h"
 #include "weft/plan/layout/composition.h"
 #include "weft/plan/layout/weight_dtype.h"
-#include "weft/program/limits.h"
 #include "weft/recipe/build/build_model.h"
 #include "weft/recipe/build/build_optimizer.h"
 
@@ -79,52 +78,67 @@ BlockCost block_cost(const NamedBlock& named, const MeasuredCost& measured, cons
 
 }  // namespace
 
-void check_countable(const Recipe& recipe, int64_t micro_batch) {
-  const RoughSize size = rough_size(recipe.model);
-  if (size.weights > static_cast<double>(kMostElements)) {
-    throw InputError(
-        fmt::format("{}: the model has some {:.1e} weights, more than the {:.1e} that can be counted; use fewer or "
-                    "narrower layers (model.layers, model.width)",
-                    recipe.path, size.weights, static_cast<double>(kMostElements)));
-  }
-  const double activations = size.sample_bytes * static_cast<double>(micro_batch);
-  if (activations <= static_cast<double>(kMostBytes)) return;
-  throw InputError(
-      fmt::format("{}: a micro-batch of {} samples makes some {:.1e} bytes with this model, more than can be counted; "
-                  "use smaller ones (batch.micro), more data-parallel ranks or a smaller model",
-                  recipe.path, micro_batch, activations));
+CostTable::CostTable(const Recipe& recipe)
+    : recipe_(recipe),
+      optimizer_(optimizer_of(recipe.optimizer)),
+      model_(with_rules(build_model(recipe.model), recipe.optimizer.groups)) {}
+
+const ModelCost& CostTable::model_cost(int64_t micro_batch, const LayoutOptions& layout, const StepCounts& counts) {
+  check_composition(facts_of(model_, layout, counts, tokens_per_sample(recipe_.model)));
+  const Key key{.micro_batch = micro_batch,
+                .tp = counts.tp,
+                .parts = counts.reproducible_tp,
+                .cp = counts.cp,
+                .batch_ranks = batch_ranks(layout.sync_batch_norm, counts),
+                .gradient_bytes = gradient_bytes(layout, counts.reproducible),
+                .batch_axes = axes_of(layout.sync_batch_norm),
+                .precision = layout.precision,
+                .blocks = block_layout(layout, counts.tp, counts.batch_pieces)};
+  const auto known = costs_.find(key);
+  return known != costs_.end() ? known->second : costs_.emplace(key, measured(key)).first->second;
 }
 
-ModelCost model_cost(const Recipe& recipe, int64_t micro_batch, const LayoutOptions& layout, const StepCounts& counts) {
-  Model model = with_rules(build_model(recipe.model), recipe.optimizer.groups);
-  check_composition(facts_of(model, layout, counts, tokens_per_sample(recipe.model)));
-  split_layers(model, counts.tp, 0, counts.reproducible_tp);
-  const Tensors inputs = meta_inputs(recipe, micro_batch, counts.cp);
+ModelCost CostTable::measured(const Key& key) {
+  Model model = with_rules(build_model(recipe_.model), recipe_.optimizer.groups);
+  split_layers(model, key.tp, 0, key.parts);
+  const Tensors inputs = meta_inputs(recipe_, key.micro_batch, key.cp);
   ModelCost cost{.name = model.name, .blocks = {}, .input_bytes = 0};
-  const at::ScalarType weights = dtype_of(layout.precision);
+  const at::ScalarType weights = dtype_of(key.precision);
   for (const at::Tensor& input : inputs) {
     cost.input_bytes +=
         input.numel() * static_cast<int64_t>(elementSize(input.is_floating_point() ? weights : input.scalar_type()));
   }
   const CostOptions options{.weight_dtype = weights,
-                            .gradient_dtype = gradient_bytes(layout, counts.reproducible) == 4 ? at::kFloat : weights,
-                            .tp = counts.tp,
-                            .cp = counts.cp,
-                            .batch_ranks = batch_ranks(layout.sync_batch_norm, counts),
-                            .layout = block_layout(layout, counts.tp, counts.batch_pieces)};
-  const CallAxes axes{axes_of(layout.sync_batch_norm)};
+                            .gradient_dtype = key.gradient_bytes == 4 ? at::kFloat : weights,
+                            .tp = key.tp,
+                            .cp = key.cp,
+                            .batch_ranks = key.batch_ranks,
+                            .layout = key.blocks};
+  const CallAxes axes{key.batch_axes};
   Tensors outputs;
   const std::vector<MeasuredCost> measured = measure_cost(model, inputs, options, &outputs);
-  const std::vector<BlockUpdate> updates = block_updates(model, optimizer_of(recipe.optimizer), recipe.optimizer.groups,
-                                                         gradient_bytes(layout, counts.reproducible));
+  const std::vector<BlockUpdate>& updates = block_updates(key.gradient_bytes);
   for (size_t b = 0; b < measured.size(); ++b) {
     cost.blocks.push_back(block_cost(model.blocks[b], measured[b], axes));
     cost.blocks.back().gathered_gradient_bytes = updates[b].gathered_bytes;
   }
-  const LossCost loss = measure_loss(model, outputs, meta_target(recipe, micro_batch, counts.cp), options);
+  const LossCost loss = measure_loss(model, outputs, meta_target(recipe_, key.micro_batch, key.cp), options);
   cost.loss_peak_bytes = loss.peak_bytes;
   cost.loss_calls = inner_calls(loss.calls, axes);
   return cost;
+}
+
+const std::vector<BlockUpdate>& CostTable::block_updates(int gradient_bytes) {
+  const auto known = updates_.find(gradient_bytes);
+  if (known != updates_.end()) return known->second;
+  return updates_.emplace(gradient_bytes, weft::block_updates(model_, optimizer_, recipe_.optimizer.groups, gradient_bytes))
+      .first->second;
+}
+
+void CostTable::check(const Recipe& recipe) const {
+  if (recipe.model == recipe_.model && recipe.data == recipe_.data && recipe.optimizer == recipe_.optimizer) return;
+  throw InputError(fmt::format("{}: costs of another recipe ({}): a table holds those of one model, data and optimizer",
+                               recipe.path, recipe_.path));
 }
 
 }  // namespace weft
