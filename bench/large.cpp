@@ -74,7 +74,8 @@ std::string measure(const std::string& name, weft::ShardLevel level) {
 int main() {
   std::string rows;
   for (const weft::ShardLevel level : {weft::ShardLevel::none, weft::ShardLevel::parameters}) {
-    for (const std::string name : {"gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "zb-v", "auto"}) {
+    for (const std::string& name : weft::schedule_names()) {
+      if (name == "naive" || name == "csv") continue;
       rows += (rows.empty() ? "" : ",\n") + measure(name, level);
     }
   }

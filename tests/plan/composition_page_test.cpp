@@ -15,6 +15,7 @@
 #include "weft/plan/layout/composition.h"
 #include "weft/plan/make_plan.h"
 #include "weft/program/axes.h"
+#include "weft/program/build/make_schedule.h"
 #include "weft/recipe/read/read_recipe.h"
 
 namespace weft::composition_page_test {
@@ -39,7 +40,8 @@ const Choice kSlots{"slots", {{"run.reproducible_slots", "8"}}};
 
 std::vector<Choice> rows() {
   std::vector<Choice> all;
-  for (const char* schedule : {"naive", "gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "zb-v", "auto"}) {
+  for (const std::string& schedule : schedule_names()) {
+    if (schedule == "csv") continue;
     all.push_back({fmt::format("`pp`, `schedule = \"{}\"`", schedule), {{"pp", "2"}, {"schedule", schedule}}});
   }
   all.push_back({"`style = \"master\"`", {{"pp", "2"}, {"style", "master"}}});

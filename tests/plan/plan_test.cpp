@@ -10,6 +10,7 @@
 #include "weft/plan/cost/rank_memory.h"
 #include "weft/plan/forecast.h"
 #include "weft/plan/make_plan.h"
+#include "weft/program/build/make_schedule.h"
 #include "weft/program/simulate/simulate.h"
 #include "weft/recipe/read/read_recipe.h"
 #include "weft/recipe/toml/hardware_file.h"
@@ -76,7 +77,9 @@ TEST(PlanStages, NoRankHoldsMoreThanStageGb) {
     return recipe_memory(parse_recipe(kGpt, "plan_test.toml", overrides), 2).estimate().total();
   };
   int fitting = 0;
-  for (const std::string schedule : {"gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "zb-v", "auto"}) {
+  for (const ScheduleKind& kind : schedule_kinds()) {
+    if (!kind.fills_ranks) continue;  // naive, csv
+    const std::string schedule(kind.name);
     const int64_t free = memory({"layout.schedule=" + schedule});
     for (const double share : {0.99, 0.95, 0.9, 0.8, 0.5}) {
       const double limit = share * static_cast<double>(free);
@@ -253,7 +256,9 @@ TEST(PlanSchedule, AutoIsNotSlowerThanAnyByHandThatKeepsItsLimit) {
     std::vector<std::string> overrides = c.overrides;
     overrides.insert(overrides.end(), {"layout.pp=4", profile.set()});
     const double automatic = simulated(overrides, "auto", hardware);
-    for (const char* by_hand : {"naive", "1f1b", "interleaved", "zb-h1", "zb-h2", "zb-v"}) {
+    for (const ScheduleKind& kind : schedule_kinds()) {
+      if (!kind.make) continue;  // auto itself, csv
+      const std::string by_hand(kind.name);
       const double rounding = 1.0 + 1e-9;
       EXPECT_LE(automatic, simulated(overrides, by_hand, hardware) * rounding) << c.what << ": " << by_hand;
     }

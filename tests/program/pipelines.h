@@ -7,6 +7,7 @@
 
 #include "tests/program/toy.h"
 #include "weft/program/build/build.h"
+#include "weft/program/build/make_schedule.h"
 #include "weft/program/pipeline/shape.h"
 #include "weft/program/schedules/gpipe.h"
 #include "weft/program/schedules/interleaved.h"
@@ -58,12 +59,14 @@ inline Program pipeline_program(const Schedule& schedule, const StageCost& cost 
   return build_program(equal_blocks(schedule.num_stages() * cost.blocks, cost), layout);
 }
 
-/// Every schedule of the shape that takes it, with two chunks where it has several.
+/// Every schedule that a shape alone makes, with two chunks where it may have several.
 inline std::vector<Schedule> all_schedules(int ranks, int micro_batches) {
-  const PipelineShape one = {.ranks = ranks, .micro_batches = micro_batches};
-  const PipelineShape two = {.ranks = ranks, .chunks = 2, .micro_batches = micro_batches};
-  return {naive_schedule(one), gpipe_schedule(one),       one_f_one_b_schedule(one), zb_h1_schedule(one),
-          zb_h2_schedule(one), interleaved_schedule(two), zb_v_schedule(two)};
+  std::vector<Schedule> all;
+  for (const ScheduleKind& kind : schedule_kinds()) {
+    const int chunks = kind.chunks == ScheduleKind::kChosen ? 2 : kind.chunks;
+    if (kind.make) all.push_back(kind.make({.ranks = ranks, .chunks = chunks, .micro_batches = micro_batches}));
+  }
+  return all;
 }
 
 /// An operation takes a second, all else nothing; each rank is on a host of its own.

@@ -76,6 +76,11 @@ TEST(Stages, every_schedule_on_two_ranks) {
     const std::vector<InstructionList> lists = lists_of(splittable(toy_model(schedule.num_stages())), schedule);
     for (int rank : {0, 1}) EXPECT_EQ(text(lists[rank]), expected.ranks[rank]) << expected.schedule << ", rank " << rank;
   }
+  for (const NamedSchedule& named : schedule_table()) {
+    const auto is_it = [&](const Expected& expected) { return named.name == expected.schedule; };
+    const bool has_row = std::any_of(std::begin(kLists), std::end(kLists), is_it);
+    EXPECT_TRUE(has_row || named.chunks > 2) << named.name << ": write its lists into kLists";
+  }
 }
 
 TEST(Stages, blocks_of_a_stage_run_one_after_another) {

@@ -35,10 +35,6 @@ const std::vector<Case> kCases = {
     {"ZeRO-3, weights moved out", {.shard = 2, .shard_level = parameters, .offload = {.weights = true}, .micro_batches = 8}},
     {"recompute", {.recompute = {.every = 2}, .offload = {.activations = true}, .micro_batches = 8}},
     {"optimizer moved out", {.offload = {.optimizer = true}, .micro_batches = 8, .bucket_bytes = 1}},
-    {"1F1B", {.pp = 4, .micro_batches = 8}, "1f1b"},
-    {"ZB-H2", {.pp = 4, .micro_batches = 8}, "zb-h2"},
-    {"ZB-V", {.pp = 4, .micro_batches = 8}, "zb-v"},
-    {"interleaved", {.pp = 4, .micro_batches = 8}, "interleaved"},
     {"a master", {.pp = 4, .master = true, .micro_batches = 8}},
     {"a master, slots", {.pp = 4, .master = true, .keep_order = true, .micro_batches = 16, .slots = 4}},
 };
@@ -46,7 +42,11 @@ const std::vector<Case> kCases = {
 TEST(StepSize, IsToldNearlyBeforeItIsMade) {
   ModelCost model = toy_model(24);
   for (BlockCost& block : model.blocks) block.splits = true;
-  for (Case c : kCases) {
+  std::vector<Case> cases = kCases;
+  for (const ScheduleKind& kind : schedule_kinds()) {
+    if (kind.make) cases.push_back({kind.name.data(), {.pp = 4, .micro_batches = 8}, kind.name.data()});
+  }
+  for (Case c : cases) {
     const PipelineShape shape = {.ranks = c.layout.pp, .chunks = 2, .micro_batches = c.layout.micro_batches};
     ScheduleSize size;
     if (c.layout.pp > 1 && !c.layout.master) {

@@ -7,13 +7,7 @@
 
 #include "tests/program/toy.h"
 #include "weft/program/build/build.h"
-#include "weft/program/schedules/gpipe.h"
-#include "weft/program/schedules/interleaved.h"
-#include "weft/program/schedules/naive.h"
-#include "weft/program/schedules/one_f_one_b.h"
-#include "weft/program/schedules/zb_h1.h"
-#include "weft/program/schedules/zb_h2.h"
-#include "weft/program/schedules/zb_v.h"
+#include "weft/program/build/make_schedule.h"
 
 namespace weft {
 
@@ -28,17 +22,18 @@ struct NamedSchedule {
   }
 };
 
+/// Those that a shape alone makes; one that may have several chunks with 2 and with 3 ("interleaved of 3").
 inline const std::vector<NamedSchedule>& schedule_table() {
-  static const std::vector<NamedSchedule> all = {
-      {"naive", 1, false, naive_schedule},
-      {"gpipe", 1, false, gpipe_schedule},
-      {"1f1b", 1, false, one_f_one_b_schedule},
-      {"interleaved", 2, true, interleaved_schedule},
-      {"interleaved of 3", 3, true, interleaved_schedule},
-      {"zb-h1", 1, false, zb_h1_schedule},
-      {"zb-h2", 1, false, zb_h2_schedule},
-      {"zb-v", 2, false, zb_v_schedule},
-  };
+  static const std::vector<NamedSchedule> all = [] {
+    std::vector<NamedSchedule> table;
+    for (const ScheduleKind& kind : schedule_kinds()) {
+      const bool chosen = kind.chunks == ScheduleKind::kChosen;
+      const std::string name(kind.name);
+      if (kind.make) table.push_back({name, chosen ? 2 : kind.chunks, kind.in_rounds, kind.make});
+      if (kind.make && chosen) table.push_back({name + " of 3", 3, kind.in_rounds, kind.make});
+    }
+    return table;
+  }();
   return all;
 }
 

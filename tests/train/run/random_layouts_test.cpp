@@ -6,6 +6,7 @@
 
 #include "tests/support/seeds.h"
 #include "tests/train/jobs.h"
+#include "weft/program/build/make_schedule.h"
 
 namespace weft::random_layouts_test {
 namespace {
@@ -82,8 +83,14 @@ RandomRun random_run(Random& random) {
   s.spread = data == 4 ? static_cast<Spread>(random.below(3)) : static_cast<Spread>(random.below(2));
   s.layout = random_layout(random, run);
   PipelineOptions& pipeline = s.layout.pipeline;
-  pipeline.schedule = random.of<std::string>({"naive", "gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "zb-v"});
-  const bool has_chunks = pipeline.schedule == "interleaved" || pipeline.schedule == "zb-v";
+  static const std::vector<ScheduleKind> kinds = [] {
+    std::vector<ScheduleKind> all(schedule_kinds().begin(), schedule_kinds().end());
+    std::erase_if(all, [](const ScheduleKind& kind) { return !kind.make; });
+    return all;
+  }();
+  const ScheduleKind kind = random.of(kinds);
+  pipeline.schedule = kind.name;
+  const bool has_chunks = kind.chunks != 1;
   if (s.pp > 1 && !has_chunks && random.one_in(2)) pipeline.first_block = random_cut(random, /*blocks=*/8, s.pp);
   s.micro_batch = 16 / data / 2 >= s.pp && random.one_in(2) ? 2 : 1;
   const bool ties_stages = run.job == "deep_tied_gpt" && s.pp > 1;

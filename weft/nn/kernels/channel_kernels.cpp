@@ -121,7 +121,7 @@ template <class Pass, class D>
 HWY_INLINE void in_channels(D d, const ChannelRows& rows, int64_t channel) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   for (; channel + lanes <= rows.channels; channel += lanes) Pass::apply(d, rows, channel);
-  if constexpr (HWY_MAX_LANES_D(D) > 1) {
+  if constexpr (hn::MaxLanes(D()) > 1) {
     if (channel < rows.channels) in_channels<Pass>(hn::Half<D>(), rows, channel);
   }
 }

@@ -44,23 +44,11 @@ Schedule make_csv(const PipelineShape& shape, const ScheduleInputs& inputs) {
   throw FileError(fmt::format("{}: {}", inputs.csv_path, line));
 }
 
-/// What is known of a schedule by name before it is made.
-struct Named {
-  std::string_view name;
-  Schedule (*make)(const PipelineShape&) = nullptr;  ///< none for one that is made of more than its shape
-  int chunks = 1;                                    ///< stages a rank; kChosen: as many as the shape says
-  bool splits_backward = false;
-  bool fills_ranks = true;  ///< needs a micro-batch for every rank
-  bool in_rounds = false;   ///< needs a multiple of as many
-};
-
-constexpr int kChosen = 0;
-
-constexpr Named kSchedules[] = {
+constexpr ScheduleKind kSchedules[] = {
     {.name = "naive", .make = naive_schedule, .fills_ranks = false},
     {.name = "gpipe", .make = gpipe_schedule},
     {.name = "1f1b", .make = one_f_one_b_schedule},
-    {.name = "interleaved", .make = interleaved_schedule, .chunks = kChosen, .in_rounds = true},
+    {.name = "interleaved", .make = interleaved_schedule, .chunks = ScheduleKind::kChosen, .in_rounds = true},
     {.name = "zb-h1", .make = zb_h1_schedule, .splits_backward = true},
     {.name = "zb-h2", .make = zb_h2_schedule, .splits_backward = true},
     {.name = "zb-v", .make = zb_v_schedule, .chunks = 2, .splits_backward = true},
@@ -68,27 +56,29 @@ constexpr Named kSchedules[] = {
     {.name = "csv", .fills_ranks = false},
 };
 
-const Named& named(std::string_view name) {
-  for (const Named& schedule : kSchedules) {
+const ScheduleKind& named(std::string_view name) {
+  for (const ScheduleKind& schedule : kSchedules) {
     if (schedule.name == name) return schedule;
   }
   throw InputError(fmt::format("schedule '{}' is not known: use one of {}", name, fmt::join(schedule_names(), ", ")));
 }
 
-int chunks_of(const Named& schedule, const PipelineShape& shape) {
-  return schedule.chunks == kChosen ? shape.chunks : schedule.chunks;
+int chunks_of(const ScheduleKind& schedule, const PipelineShape& shape) {
+  return schedule.chunks == ScheduleKind::kChosen ? shape.chunks : schedule.chunks;
 }
 
 }  // namespace
 
+std::span<const ScheduleKind> schedule_kinds() { return kSchedules; }
+
 std::vector<std::string> schedule_names() {
   std::vector<std::string> names;
-  for (const Named& schedule : kSchedules) names.emplace_back(schedule.name);
+  for (const ScheduleKind& schedule : kSchedules) names.emplace_back(schedule.name);
   return names;
 }
 
 ScheduleSize schedule_size(std::string_view name, const PipelineShape& shape) {
-  const Named& schedule = named(name);
+  const ScheduleKind& schedule = named(name);
   return {.stages = int64_t{shape.ranks} * chunks_of(schedule, shape),
           .splits_backward = schedule.splits_backward,
           .fewest_micro_batches = schedule.fills_ranks ? shape.ranks : 1,
@@ -103,7 +93,7 @@ void check_fills_ranks(std::string_view name, const PipelineShape& shape) {
 }
 
 Schedule make_schedule(std::string_view name, PipelineShape shape, const ScheduleInputs& inputs) {
-  const Named& schedule = named(name);
+  const ScheduleKind& schedule = named(name);
   if (name == "csv") return make_csv(shape, inputs);
   shape.chunks = chunks_of(schedule, shape);
   check_fills_ranks(name, shape);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,7 +22,22 @@ struct ScheduleInputs {
   int64_t* tasks_left = nullptr;  ///< auto: as in automatic_schedule()
 };
 
-/// The names that make_schedule() knows: naive, gpipe, 1f1b, interleaved, zb-h1, zb-h2, zb-v, auto, csv.
+/// What is known of a schedule by its name, before it is made.
+struct ScheduleKind {
+  /// Chunks that are PipelineShape's to say.
+  static constexpr int kChosen = 0;
+
+  std::string_view name;                             ///< as recipes give it
+  Schedule (*make)(const PipelineShape&) = nullptr;  ///< null for one that is made of more than its shape (auto, csv)
+  int chunks = 1;                                    ///< stages a rank; kChosen: as many as the shape says, 2 or more
+  bool splits_backward = false;                      ///< into the part for the input and that for the weights
+  bool fills_ranks = true;                           ///< needs a micro-batch for every rank
+  bool in_rounds = false;                            ///< needs a multiple of as many
+};
+
+/// All that make_schedule() knows: naive, gpipe, 1f1b, interleaved, zb-h1, zb-h2, zb-v, auto, csv.
+std::span<const ScheduleKind> schedule_kinds();
+/// Their names.
 std::vector<std::string> schedule_names();
 
 /// The size of a schedule by its name, before it is made: for auto that of the order it searches for, which has one stage a
