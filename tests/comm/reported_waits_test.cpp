@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace weft::told_waits_test {
+namespace weft::reported_waits_test {
 namespace {
 
 RankRow waiting(const std::string& doing, std::vector<int> awaits) {
@@ -38,4 +38,4 @@ TEST(ToldWaits, NameTheOperationAndWhoWaitedForWhom) {
 }
 
 }  // namespace
-}  // namespace weft::told_waits_test
+}  // namespace weft::reported_waits_test

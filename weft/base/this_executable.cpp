@@ -5,7 +5,7 @@
 
 namespace weft {
 
-std::string own_path() {
+std::string this_executable() {
   std::error_code error;
   const std::filesystem::path path = std::filesystem::read_symlink("/proc/self/exe", error);
   return !error && std::filesystem::exists(path) ? path.string() : "/proc/self/exe";

@@ -6,6 +6,6 @@
 namespace weft {
 
 /// A path that starts this program, also when its file was replaced while it ran.
-std::string own_path();
+std::string this_executable();
 
 }  // namespace weft

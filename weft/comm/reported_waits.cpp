@@ -70,7 +70,7 @@ std::string describe_waits_for(const std::vector<RankRow>& rows, const std::vect
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
-std::string told_waits_for(const StoreAddress& address, int size, const std::vector<int>& lost, const Deadline& deadline) {
+std::string reported_waits_for(const StoreAddress& address, int size, const std::vector<int>& lost, const Deadline& deadline) {
   std::vector<RankRow> rows(static_cast<size_t>(size));
   try {
     const Store all(connect(address, deadline.left()), key_prefix_from_environment());

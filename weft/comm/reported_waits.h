@@ -17,6 +17,6 @@ std::string describe_waits_for(const std::vector<RankRow>& rows, const std::vect
 
 /// The same of what the ranks of a world of `size` have told in a store: waits that have lasted for a second. Empty also where
 /// the store does not answer by the deadline.
-std::string told_waits_for(const StoreAddress& store, int size, const std::vector<int>& lost, const Deadline& deadline);
+std::string reported_waits_for(const StoreAddress& store, int size, const std::vector<int>& lost, const Deadline& deadline);
 
 }  // namespace weft

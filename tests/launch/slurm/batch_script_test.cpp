@@ -8,7 +8,7 @@
 #include <string>
 
 #include "tests/support/refusal.h"
-#include "weft/launch/slurm/shell_words.h"
+#include "weft/launch/shell_words.h"
 #include "weft/launch/slurm/slurm_time.h"
 
 namespace weft::batch_script_test {

@@ -58,7 +58,7 @@ int follow_order() {
   agent.num_ranks = order.num_ranks;
   agent.host = order.host;
   agent.command = std::move(order.command);
-  if (!agent.command.empty() && agent.command.front().empty()) agent.command.front() = own_path();
+  if (!agent.command.empty() && agent.command.front().empty()) agent.command.front() = this_executable();
   agent.prefix = order.prefix;
   agent.host_timeout_s = order.host_timeout_s;
   agent.join_timeout_s = kReach_s;

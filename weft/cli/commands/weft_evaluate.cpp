@@ -35,7 +35,7 @@ struct EvaluateArguments {
 
 /// Of `weights`: of a folder of checkpoints all ranks take the one that was the newest.
 std::vector<std::string> rank_command(const EvaluateArguments& arguments, const std::string& weights) {
-  std::vector<std::string> command = {own_path(), "evaluate", weights};
+  std::vector<std::string> command = {this_executable(), "evaluate", weights};
   if (!arguments.options.recipe.empty()) command.push_back(arguments.options.recipe);
   for (const std::string& override : arguments.options.overrides) command.insert(command.end(), {"--set", override});
   if (!arguments.summary.empty()) command.insert(command.end(), {"--summary", arguments.summary});

@@ -126,9 +126,9 @@ int run_netcheck(const NetcheckArguments& arguments) {
   if (arguments.num_ranks.value_or(1) > 1) {
     LaunchOptions options;
     options.num_ranks = *arguments.num_ranks;
-    options.command = {own_path(),     "netcheck",
-                       "--timeout",    fmt::to_string(arguments.timeout_s),
-                       "--largest-mb", fmt::to_string(arguments.most_mb)};
+    options.command = {this_executable(), "netcheck",
+                       "--timeout",       fmt::to_string(arguments.timeout_s),
+                       "--largest-mb",    fmt::to_string(arguments.most_mb)};
     if (!arguments.devices.empty()) options.command.insert(options.command.end(), {"--hardware", arguments.devices});
     if (!arguments.output.empty()) options.command.insert(options.command.end(), {"--output", arguments.output});
     return launch_ranks(std::move(options), no_restarts(*arguments.num_ranks));

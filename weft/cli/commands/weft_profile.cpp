@@ -33,7 +33,7 @@ struct ProfileArguments {
 };
 
 std::vector<std::string> rank_command(const ProfileArguments& arguments) {
-  std::vector<std::string> command = {own_path(), "profile", arguments.recipe, "--output", arguments.output};
+  std::vector<std::string> command = {this_executable(), "profile", arguments.recipe, "--output", arguments.output};
   for (const std::string& override : arguments.overrides) command.insert(command.end(), {"--set", override});
   return command;
 }

@@ -98,7 +98,7 @@ void add_options(const SlurmArguments& arguments, std::vector<std::string>& opti
 /// What a rank runs, or the launcher of a node.
 std::vector<std::string> train_command(const SlurmArguments& arguments) {
   // An image has its own; elsewhere the nodes see the file that runs here, as they see the recipe.
-  std::vector<std::string> command = {arguments.script.image.empty() ? own_path() : "weft", "train"};
+  std::vector<std::string> command = {arguments.script.image.empty() ? this_executable() : "weft", "train"};
   if (arguments.ranks) {
     command.insert(command.end(), {"-n", std::to_string(*arguments.ranks)});
     if (arguments.script.restarts > 0) command.insert(command.end(), {"--restarts", std::to_string(arguments.script.restarts)});

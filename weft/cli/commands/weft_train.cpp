@@ -30,7 +30,7 @@ namespace weft {
 namespace {
 
 std::vector<std::string> rank_command(const TrainArguments& arguments) {
-  std::vector<std::string> command = {own_path(), "train", arguments.recipe};
+  std::vector<std::string> command = {this_executable(), "train", arguments.recipe};
   const auto add = [&](const char* option, const std::string& value) {
     command.push_back(option);
     command.push_back(value);

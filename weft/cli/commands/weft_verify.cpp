@@ -38,7 +38,8 @@ struct VerifyArguments {
 };
 
 std::vector<std::string> rank_command(const VerifyArguments& arguments) {
-  std::vector<std::string> command = {own_path(), "verify", arguments.recipe, "--steps", fmt::to_string(arguments.steps)};
+  std::vector<std::string> command = {this_executable(), "verify", arguments.recipe, "--steps",
+                                      fmt::to_string(arguments.steps)};
   for (const std::string& override : arguments.overrides) command.insert(command.end(), {"--set", override});
   if (arguments.exact) command.emplace_back("--exact");
   if (arguments.json) command.emplace_back("--json");

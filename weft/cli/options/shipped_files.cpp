@@ -27,7 +27,7 @@ bool is_there(const fs::path& path) {
 
 /// bin/weft of an installation, or build/weft of the sources.
 fs::path shipped_folder(const std::string& name) {
-  const fs::path above = fs::path(own_path()).parent_path().parent_path();
+  const fs::path above = fs::path(this_executable()).parent_path().parent_path();
   const fs::path installed = above / "share" / "weft" / name;
   return is_there(installed) ? installed : above / name;
 }

@@ -63,7 +63,7 @@ void serve_store(LaunchOptions& options, bool one_host) {
   options.waits_for = [token, served](int world, const std::vector<int>& lost) -> std::string {
     const auto server = served->lock();
     if (!server) return "";
-    return told_waits_for({"the launcher", server->host(), server->port(), token}, world, lost, kToTellWaits);
+    return reported_waits_for({"the launcher", server->host(), server->port(), token}, world, lost, kToTellWaits);
   };
 }
 
@@ -165,11 +165,11 @@ HeadOptions SeveralHosts::for_ssh(const LaunchPlace& place) const {
 void SeveralHosts::prepare_ssh(const LaunchOptions& launch, const LaunchPlace& place, int port, const std::string& token,
                                const std::string& head_host) {
   SshOptions ssh{.places = place.plan.places, .options = place.options.ssh_options, .weft = place.options.remote_weft};
-  if (ssh.weft.empty()) ssh.weft = own_path();
+  if (ssh.weft.empty()) ssh.weft = this_executable();
   ssh.order = {.token = token, .head_host = head_host, .head_port = port};
   ssh.order.folder = std::filesystem::current_path().string();
   ssh.order.command = launch.command;
-  if (ssh.order.command.front() == own_path()) ssh.order.command.front().clear();
+  if (ssh.order.command.front() == this_executable()) ssh.order.command.front().clear();
   ssh.order.environment = handed_on(place.options.exported);
   ssh.order.prefix = launch.prefix;
   ssh.order.host_timeout_s = place.options.host_timeout_s;

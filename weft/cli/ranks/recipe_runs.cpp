@@ -35,7 +35,7 @@ std::string last_words(const std::string& log, int status) {
 }
 
 Job job_of(const RecipeRun& run) {
-  Job job{.command = {own_path(), "train", run.recipe},
+  Job job{.command = {this_executable(), "train", run.recipe},
           .environment = {fmt::format("OMP_NUM_THREADS={}", run.threads)},
           .log = run.log};
   for (const std::string& override : run.overrides) job.command.insert(job.command.end(), {"--set", override});

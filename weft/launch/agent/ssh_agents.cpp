@@ -20,6 +20,7 @@
 #include "weft/base/stopwatch.h"
 #include "weft/base/uninterrupted.h"
 #include "weft/launch/rank_process.h"
+#include "weft/launch/shell_words.h"
 
 namespace weft {
 
@@ -27,13 +28,6 @@ namespace {
 
 constexpr double kToEnd_s = 3.0;
 constexpr int kNoProgram = 126, kSshFailed = 255;
-
-/// In quotes for a POSIX shell.
-std::string quoted(const std::string& text) {
-  std::string result = "'";
-  for (const char c : text) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return result + "'";
-}
 
 FileDescriptor memory_file(const char* name) {
   FileDescriptor file(above_standard(memfd_create(name, MFD_CLOEXEC)));
@@ -160,7 +154,7 @@ std::vector<std::string> SshAgents::command(const HostPlace& place, const FileDe
   for (const char* option : {"ConnectTimeout=10", "ServerAliveInterval=10", "ClearAllForwardings=yes"}) add(option);
   words.emplace_back("--");
   words.push_back(place.host);
-  words.push_back(fmt::format("test -x {0} || exit {1}; exec {0} agent", quoted(options_.weft), kNoProgram));
+  words.push_back(fmt::format("test -x {0} || exit {1}; exec {0} agent", shell_word(options_.weft), kNoProgram));
   return words;
 }
 

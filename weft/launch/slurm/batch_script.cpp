@@ -8,7 +8,7 @@
 #include "weft/base/error.h"
 #include "weft/base/printable.h"
 #include "weft/launch/exit_status.h"
-#include "weft/launch/slurm/shell_words.h"
+#include "weft/launch/shell_words.h"
 
 namespace weft {
 

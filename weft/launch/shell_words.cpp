@@ -1,4 +1,4 @@
-#include "weft/launch/slurm/shell_words.h"
+#include "weft/launch/shell_words.h"
 
 #include <algorithm>
 #include <cctype>
