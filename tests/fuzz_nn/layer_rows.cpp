@@ -23,8 +23,8 @@
 #include "weft/nn/layers/layers.h"
 #include "weft/nn/layers/linear.h"
 #include "weft/nn/layers/normed_linear.h"
+#include "weft/nn/tensor_parallel/layer_over_ranks.h"
 #include "weft/nn/tensor_parallel/reproducible_parts.h"
-#include "weft/nn/tensor_parallel/split_linear.h"
 #include "weft/nn/tensor_parallel/whole_value.h"
 
 namespace weft::fuzz_nn {
@@ -50,6 +50,11 @@ Parameter& split_weight(const at::Tensor& value, Case& c, int64_t dim, int64_t w
 
 Parameter* bias_of(const at::Tensor& value, Case& c, bool always_bound = false) {
   return value.defined() ? &c.hold(value, always_bound) : nullptr;
+}
+
+/// Layers by columns in a group of one.
+LayerCall columns_call(std::vector<LinearParameters> layers) {
+  return {.mathematics = kMatrixLayer, .layers = std::move(layers), .entry = Entry::copied};
 }
 
 at::Tensor linear_formula(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias = {}) {
@@ -111,15 +116,15 @@ std::vector<Row> linear_rows() {
                                 of_two());
        },
        two},
-      {"linear_by_columns", "fd~ btw nw n?",
+      {"apply", "fd~ btw nw n?",
        [](auto& a, Case& c) {
-         return linear_by_columns(a[0], {{&c.hold(a[1], true), bias_of(a[2], c, true)}}, {}, "l");
+         return apply(columns_call({{&c.hold(a[1], true), bias_of(a[2], c, true)}}), LayerInput(a[0]));
        },
        formula},
-      {"linear_by_columns", "fd~ btw btw? w w? nw n?",
+      {"apply", "fd~ btw btw? w w? nw n?",
        [](auto& a, Case& c) {
-         return linear_by_columns(NormedRows{a[0], a[1], {a[2], a[3], 1e-3}}, {{&c.hold(a[4], true), bias_of(a[5], c, true)}},
-                                  {}, "l");
+         return apply(columns_call({{&c.hold(a[4], true), bias_of(a[5], c, true)}}),
+                      NormedRows{a[0], a[1], {a[2], a[3], 1e-3}});
        },
        [](auto& a) { return normed_formula(a); }},
       {"normed_linear", "fd~ btw btw? w w? nw n?",
@@ -132,7 +137,16 @@ std::vector<Row> linear_rows() {
          return list(branch.stream, branch.outputs.at(0));
        },
        [](auto& a) { return normed_formula(a); }},
-      {"linear_by_rows", "fd~ btw nw", [](auto& a, Case& c) { return linear_by_rows(a[0], c.hold(a[1], true), {}, "l"); },
+      {"by_columns", "fd~ btw nw n?",
+       [](auto& a, Case& c) {
+         return apply(by_columns({{&c.hold(a[1], true), bias_of(a[2], c, true)}}, {}), LayerInput(a[0]));
+       },
+       formula},
+      {"apply", "fd~ btw nw",
+       [](auto& a, Case& c) {
+         return apply({.mathematics = kMatrixLayer, .layers = {{&c.hold(a[1], true), nullptr}}, .exit = Exit::summed},
+                      LayerInput(a[0]));
+       },
        [](auto& a) { return linear_formula(a[0], a[1]); }},
       {"apply", "fdb~ btw nw n?",
        [](auto& a, Case& c) { return apply(kMatrixLayer, a[0], c.hold(a[1], true), bias_of(a[2], c, true), c.number(1, 1)); },

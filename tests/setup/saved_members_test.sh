@@ -24,7 +24,7 @@ MEMBERS = {
     },
     ("weft/train/trainer/step_updater.h", "LossScale"): {SAVED: "scale good_steps skipped_steps"},
     ("weft/optim/update_ranges.h", "UpdateRanges"): {SAVED: "states_ ages_", START: "model_ options_ count_ settings_ has_settings_"},
-    ("weft/optim/element_wise_optimizer.h", "ElementWiseOptimizer"): {SAVED: "pieces_", START: "options_"},
+    ("weft/optim/element_wise_optimizer.h", "ElementWiseOptimizer"): {SAVED: "ranges_", START: "options_"},
     ("weft/optim/layer_wise.cpp", "LayerWise"): {STEP: "ratios_"},
     ("weft/optim/muon.cpp", "MuonOptimizer"): {STEP: "gathered_", START: "second_begin_ second_numel_"},
     ("weft/optim/adafactor.cpp", "AdafactorOptimizer"): {STEP: "gathered_ rms_", START: "begin_ numel_"},

@@ -231,7 +231,7 @@ TEST(Kernels, AreDifferentiableOnceOnly) {
       {"attention", attention(heads, heads, heads)},
       {"attention within documents", attention(x, 1, {}, "h", runs)},
       {"attention within documents", attention(heads, heads, heads, {}, "h", runs)},
-      {"layer", linear(LayerInput({x}, kGelu), weight, nullptr, {})}};
+      {"linear layer", linear(LayerInput({x}, kGelu), weight, nullptr, {})}};
   for (const auto& [name, y] : outputs) {
     const std::string refused =
         test::refusal([&y = y] { y.sum().backward({}, /*retain_graph=*/false, /*create_graph=*/true); });

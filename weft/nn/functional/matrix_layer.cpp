@@ -62,9 +62,17 @@ void add_matrix_gradients(Parameter& weight, Parameter* bias, const at::Tensor& 
   if (bias) add_bias_gradient(*bias, dy_rows);
 }
 
+void multiply_matrix(const at::Tensor& out, const at::Tensor& rows, const at::Tensor& weight, bool back, bool adds) {
+  const at::Tensor by = back ? weight : weight.t();
+  adds ? multiply_add(out, rows, by) : multiply(out, rows, by);
+}
+
 }  // namespace
 
-const WeightedLayer kMatrixLayer = {
-    .forward = matrix_output, .input_gradient = matrix_input_gradient, .add_gradients = add_matrix_gradients};
+const WeightedLayer kMatrixLayer = {.name = "linear layer",
+                                    .forward = matrix_output,
+                                    .input_gradient = matrix_input_gradient,
+                                    .add_gradients = add_matrix_gradients,
+                                    .multiply = multiply_matrix};
 
 }  // namespace weft

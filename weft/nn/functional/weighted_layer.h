@@ -1,21 +1,24 @@
-// Layers with a weight, and perhaps a bias, that add to the gradients of both themselves: at once, or later where backward is
-// split (nn/deferred_gradients.h).
+// The mathematics of layers with a weight, and perhaps a bias, that add to the gradients of both themselves. What runs them, on
+// one rank or several, is apply() of nn/tensor_parallel/layer_over_ranks.h.
 #pragma once
 
 #include <optional>
 
 #include "weft/nn/block.h"
-#include "weft/nn/functional/activation.h"
 
 namespace weft {
 
 /// The mathematics of such a layer, without state and without autograd. x is its input, dy the gradient of its output.
 struct WeightedLayer {
+  const char* name;  ///< that errors have: "linear layer"
   /// The layer's output.
   at::Tensor (*forward)(const at::Tensor& x, const at::Tensor& weight, const std::optional<at::Tensor>& bias);
   at::Tensor (*input_gradient)(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& weight);  ///< like x
   /// Adds the gradients of both as add_gradient() does; `bias` null: there is none.
   void (*add_gradients)(Parameter& weight, Parameter* bias, const at::Tensor& dy, const at::Tensor& x);
+  /// out [n, columns] = the product of rows [n, in] with the weight's transpose, or of those [n, out] with the weight (`back`),
+  /// or that added to out; null: the layer is no product of rows.
+  void (*multiply)(const at::Tensor& out, const at::Tensor& rows, const at::Tensor& weight, bool back, bool adds) = nullptr;
 };
 
 /// A linear layer's parameters.
@@ -31,14 +34,10 @@ struct NormParameters {
   double eps;         ///< added to the variance, or the mean square
 };
 
-/// Whether apply() can serve a layer with these parameters: both are bound to flat buffers, and neither is frozen.
+/// Whether a layer adds to the gradients of these parameters itself: both are bound to flat buffers, and neither is frozen.
 bool gradients_have_places(const Parameter& weight, const Parameter* bias);
 
 /// The bias as LibTorch's operators take it; null: none.
 std::optional<at::Tensor> value_of(const Parameter* bias);
-
-/// The layer's output, which autograd goes on from, of so many pieces of x (nn/ordered_sums.h). Both parameters are bound to
-/// flat buffers, and outlive its graph.
-at::Tensor apply(const WeightedLayer& layer, const LayerInput& x, Parameter& weight, Parameter* bias, int64_t pieces = 1);
 
 }  // namespace weft

@@ -17,6 +17,7 @@
 #include "weft/nn/ordered_sums.h"
 #include "weft/nn/tensor_checks.h"
 #include "weft/nn/tensor_parallel/collectives.h"
+#include "weft/nn/tensor_parallel/layer_over_ranks.h"
 
 namespace weft {
 
@@ -68,7 +69,8 @@ void add_convolution_gradients(Parameter& weight, Parameter* bias, const at::Ten
 }
 
 template <int64_t kStride>
-constexpr WeightedLayer kConvolution = {.forward = convolution_output<kStride>,
+constexpr WeightedLayer kConvolution = {.name = "convolution",
+                                        .forward = convolution_output<kStride>,
                                         .input_gradient = convolution_input_gradient<kStride>,
                                         .add_gradients = add_convolution_gradients<kStride>};
 

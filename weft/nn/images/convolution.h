@@ -9,8 +9,8 @@ namespace weft {
 
 /// Convolves x [n, in, h, w] with weight.value [out, in, k, k] at a stride of 1 or 2 and padding k/2, and adds bias.value [out]
 /// where given: [n, out, ceil(h / stride), ceil(w / stride)] for an odd k; in pieces as apply() does
-/// (nn/functional/weighted_layer.h). Gradients as linear() (nn/layers/linear.h). Heeds Parameter::deferred. Throws InputError
-/// for another stride.
+/// (nn/tensor_parallel/layer_over_ranks.h). Gradients as linear() (nn/layers/linear.h). Heeds Parameter::deferred. Throws
+/// InputError for another stride.
 at::Tensor convolution(const at::Tensor& x, Parameter& weight, Parameter* bias, int64_t stride = 1, int64_t pieces = 1);
 
 /// The same of a layer that may be split over context.tp, as linear() is. By output channels (dim 0 of the weight): takes whole

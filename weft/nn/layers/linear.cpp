@@ -14,8 +14,8 @@
 #include "weft/nn/ordered_sums.h"
 #include "weft/nn/tensor_checks.h"
 #include "weft/nn/tensor_parallel/collectives.h"
+#include "weft/nn/tensor_parallel/layer_over_ranks.h"
 #include "weft/nn/tensor_parallel/reproducible_parts.h"
-#include "weft/nn/tensor_parallel/split_linear.h"
 #include "weft/nn/tensor_parallel/whole_value.h"
 
 namespace weft {
@@ -31,7 +31,7 @@ void check_input(const LayerInput& x) {
 Tensors columns(const at::Tensor& x, const std::vector<LinearParameters>& layers, const Context& context) {
   const std::string what = "input of " + layers.front().weight->split->layer;
   const auto has_places = [](const LinearParameters& layer) { return gradients_have_places(*layer.weight, layer.bias); };
-  if (std::all_of(layers.begin(), layers.end(), has_places)) return linear_by_columns(x, layers, context, what);
+  if (std::all_of(layers.begin(), layers.end(), has_places)) return apply(by_columns(layers, context), x);
   const at::Tensor in = context.layout.sequence_parallel ? gather_over(x, 1, context.tp, what) : copy_to(x, context.tp, what);
   Tensors outputs;
   for (const LinearParameters& layer : layers) outputs.push_back(linear(in, *layer.weight, layer.bias));
@@ -68,7 +68,14 @@ at::Tensor partial_rows(const LayerInput& x, Parameter& weight, Parameter* bias,
   const LayerInput part = part_of_rows(x, split, weight.value, context);
   at::Tensor y;
   if (gradients_have_places(weight, nullptr)) {
-    y = linear_by_rows(part, weight, context, what);
+    y = apply({.mathematics = kMatrixLayer,
+               .layers = {{&weight, nullptr}},
+               .exit = context.layout.sequence_parallel ? Exit::scattered : Exit::summed,
+               .group = context.tp,
+               .chunks = context.layout.tp_chunks,
+               .output = what},
+              part)
+            .front();
   } else {
     y = linear(part.value(), weight, nullptr);
     y = context.layout.sequence_parallel ? sum_scatter(y, 1, context.tp, what) : sum_over(y, context.tp, what);
@@ -121,6 +128,16 @@ at::Tensor linear(const LayerInput& x, Parameter& weight, Parameter* bias, const
   check_layer(x, weight, bias);
   if (!context.layout.sequence_parallel) return linear_in_pieces(x, weight, bias, context.layout.batch_pieces);
   return at::linear(x.value(), whole_value(weight, context), bias ? std::optional(whole_value(*bias, context)) : std::nullopt);
+}
+
+LayerCall by_columns(const std::vector<LinearParameters>& layers, const Context& context) {
+  const std::optional<Split>& split = layers.front().weight->split;
+  return {.mathematics = kMatrixLayer,
+          .layers = layers,
+          .entry = context.layout.sequence_parallel ? Entry::gathered : Entry::copied,
+          .group = context.tp,
+          .chunks = context.layout.tp_chunks,
+          .input = split ? "input of " + split->layer : ""};
 }
 
 Tensors linear_together(const at::Tensor& x, const std::vector<Parameter*>& weights, const Context& context) {

@@ -5,6 +5,7 @@
 
 #include "weft/nn/block.h"
 #include "weft/nn/functional/activation.h"
+#include "weft/nn/tensor_parallel/layer_over_ranks.h"
 
 namespace weft {
 
@@ -24,5 +25,8 @@ at::Tensor linear(const LayerInput& x, Parameter& weight, Parameter* bias, const
 /// all are split by columns x enters them once (with sequence_parallel it is gathered once), and its gradients are summed over
 /// the ranks once.
 Tensors linear_together(const at::Tensor& x, const std::vector<Parameter*>& weights, const Context& context);
+
+/// Layers that are split by columns, or whole in a group of one, as what takes their common input.
+LayerCall by_columns(const std::vector<LinearParameters>& layers, const Context& context);
 
 }  // namespace weft

@@ -8,14 +8,14 @@
 #include "weft/nn/layers/linear.h"
 #include "weft/nn/tensor_checks.h"
 #include "weft/nn/tensor_parallel/collectives.h"
-#include "weft/nn/tensor_parallel/split_linear.h"
+#include "weft/nn/tensor_parallel/layer_over_ranks.h"
 #include "weft/nn/tensor_parallel/whole_value.h"
 
 namespace weft {
 
 namespace {
 
-/// Whether linear_by_columns() gives a layer's output: whole layers are its case of one rank.
+/// Whether by_columns() gives a layer's output: whole layers are its case of one rank.
 bool goes_by_columns(const LinearParameters& layer, const Context& context) {
   if (!gradients_have_places(*layer.weight, layer.bias)) return false;
   const std::optional<Split>& split = layer.weight->split;
@@ -48,8 +48,7 @@ Branch normed_linear(const at::Tensor& x, const at::Tensor& added, const NormPar
   const Norm by{whole_value(*norm.weight, context), norm.bias ? whole_value(*norm.bias, context) : at::Tensor(), norm.eps};
   const auto fits = [&context](const LinearParameters& layer) { return goes_by_columns(layer, context); };
   if (std::all_of(layers.begin(), layers.end(), fits)) {
-    const std::optional<Split>& split = layers.front().weight->split;
-    Tensors all = linear_by_columns(NormedRows{x, added, by}, layers, context, split ? "input of " + split->layer : "");
+    Tensors all = apply(by_columns(layers, context), NormedRows{x, added, by});
     Branch branch{all.front(), {all.begin() + 1, all.end()}};
     return branch;
   }

@@ -11,10 +11,10 @@
 
 #include "weft/base/error.h"
 #include "weft/nn/functional/matmul.h"
-#include "weft/nn/functional/weighted_layer.h"
 #include "weft/nn/ordered_sums.h"
 #include "weft/nn/tensor_checks.h"
 #include "weft/nn/tensor_parallel/collectives.h"
+#include "weft/nn/tensor_parallel/layer_over_ranks.h"
 
 namespace weft {
 
@@ -106,8 +106,10 @@ void add_columns_gradients(Parameter& weight, Parameter* bias, const at::Tensor&
   if (bias) add_piece_biases(*bias, of_pieces);
 }
 
-constexpr WeightedLayer kColumns = {
-    .forward = columns, .input_gradient = columns_input_gradient, .add_gradients = add_columns_gradients};
+constexpr WeightedLayer kColumns = {.name = "layer in pieces",
+                                    .forward = columns,
+                                    .input_gradient = columns_input_gradient,
+                                    .add_gradients = add_columns_gradients};
 
 /// The sum of x of piece p times its weight [out, in] transposed. Not a view, as the bias is added in place.
 at::Tensor sum_of_rows(const at::Tensor& x, const at::Tensor& weight, const std::optional<at::Tensor>& /*bias*/) {
@@ -129,8 +131,10 @@ void add_rows_gradients(Parameter& weight, Parameter* /*bias*/, const at::Tensor
   add_piece_weights(weight, for_pieces(dy, pieces), in_pieces(x, pieces));
 }
 
-constexpr WeightedLayer kRows = {
-    .forward = sum_of_rows, .input_gradient = rows_input_gradient, .add_gradients = add_rows_gradients};
+constexpr WeightedLayer kRows = {.name = "layer in pieces",
+                                 .forward = sum_of_rows,
+                                 .input_gradient = rows_input_gradient,
+                                 .add_gradients = add_rows_gradients};
 
 /// Rows [batch, ..., in] for a weight [pieces, out, in], and a bias [pieces, out] or [out].
 void check(const LayerInput& x, const Parameter& weight, const Parameter* bias, bool by_columns) {
@@ -185,7 +189,13 @@ at::Tensor columns_of_pieces(const at::Tensor& x, Parameter& weight, Parameter* 
   check(x, weight, bias, true);
   const Split& split = *weight.split;
   check_vectors(rows_of(x).size(0), weight.value.size(1), split, context);
-  const at::Tensor y = apply(kColumns, copy_to(x, context.tp, "input of " + split.layer), weight, bias);
+  const at::Tensor y = apply({.mathematics = kColumns,
+                              .layers = {{&weight, bias}},
+                              .entry = Entry::copied,
+                              .group = context.tp,
+                              .input = "input of " + split.layer},
+                             x)
+                           .front();
   if (!split.joined) return y;
   const at::Tensor own = side_by_side(y, split.pieces);
   return join_over(own, own.dim() - 1, context.tp, "output of " + split.layer).narrow(-1, 0, split.segments.front());
@@ -200,7 +210,13 @@ at::Tensor rows_of_pieces(const LayerInput& x, Parameter& weight, Parameter* bia
       .that(own.sizes().front() % split.pieces == 0, "x", own.tensors.front(),
             fmt::format("[{} x batch, ..., {}]", split.pieces, width));
   check_vectors(rows_of(own.tensors.front()).size(0) / split.pieces, width, split, context);
-  at::Tensor y = sum_over(apply(kRows, own, weight, nullptr), context.tp, "output of " + split.layer);
+  at::Tensor y = apply({.mathematics = kRows,
+                        .layers = {{&weight, nullptr}},
+                        .exit = Exit::summed,
+                        .group = context.tp,
+                        .output = "output of " + split.layer},
+                       own)
+                     .front();
   return bias ? y.add_(bias->value) : y;
 }
 
