@@ -1,8 +1,7 @@
 // The ten-line program of someone who embeds weft for its plans alone: only the layers beneath them get compiled.
-#include <iostream>
+#include "weft/program.h"
 
-#include "weft/program/build/build.h"
-#include "weft/program/draw/draw.h"
+#include <iostream>
 
 int main() {
   const weft::ModelCost model = {.name = "mlp", .blocks = {{.name = "hidden", .parameters = 64, .numel = 64}}};

@@ -3,7 +3,9 @@
 
 #include <iostream>
 
-#include "weft/comm/mesh.h"
+#include "weft/collectives.h"
+#include "weft/nn/module_block.h"  // earlier names are found too
+#include "weft/train/run/trainer.h"
 
 int main() {
   const weft::Mesh mesh(weft::World(), {{"dp", 1}});

@@ -131,6 +131,7 @@ at::Tensor linear(const LayerInput& x, Parameter& weight, Parameter* bias, const
 }
 
 LayerCall by_columns(const std::vector<LinearParameters>& layers, const Context& context) {
+  if (layers.empty()) throw InputError("linear layers: there are none");
   const std::optional<Split>& split = layers.front().weight->split;
   return {.mathematics = kMatrixLayer,
           .layers = layers,

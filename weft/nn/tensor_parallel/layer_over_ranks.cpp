@@ -5,7 +5,9 @@
 #include <fmt/core.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <algorithm>
 #include <bit>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -49,7 +51,9 @@ struct KeptCall : torch::CustomClassHolder {
 
   bool is_gathered() const { return call.entry == Entry::gathered; }
   std::string backward_of(const std::string& what) const { return "gradient of " + what; }
-  Reduction reduction(bool to_tokens, std::string what) const { return {call.group, to_tokens, call.chunks, std::move(what)}; }
+  Reduction reduction(bool to_tokens, std::string what) const {
+    return {call.group, to_tokens, call.group.size() == 1 ? 1 : call.chunks, std::move(what)};
+  }
 
   LayerCall call;
   const Activation* activation = nullptr;  // of the inputs
@@ -223,11 +227,17 @@ struct LayerFunction : torch::autograd::Function<LayerFunction> {
   }
 };
 
-void check_call(const LayerCall& call, const at::Tensor& x) {
-  if (call.layers.empty()) throw InputError(fmt::format("{}s: there are none", call.mathematics.name));
+/// `activated`: of an input that an activation makes; `normed`: or a norm.
+void check_call(const LayerCall& call, const at::Tensor& x, bool activated, bool normed) {
+  if (call.layers.empty()) throw InputError(fmt::format("{}: there is none", call.mathematics.name));
   const bool is_alone = call.entry == Entry::own && call.exit == Exit::own;
   const bool by_tokens = call.entry == Entry::gathered || call.exit == Exit::scattered;
   const bool is_one = call.layers.size() == 1;
+  // What is gathered is the input as it is kept, and what comes back to a norm is the rank's.
+  if ((activated && call.entry != Entry::own) || (normed && (call.exit != Exit::own || call.entry == Entry::own))) {
+    throw InputError(
+        fmt::format("{}: an activation of what comes by other ranks, or a norm of what goes to them", call.mathematics.name));
+  }
   if ((!is_one && (call.entry == Entry::own || call.exit != Exit::own)) ||
       (!call.mathematics.multiply && (!is_one || by_tokens)) || (!is_alone && call.batch_pieces != 1)) {
     throw InputError(
@@ -260,7 +270,7 @@ Tensors with_parameters(Tensors tensors, const LayerCall& call) {
 
 Tensors apply(LayerCall call, const LayerInput& x) {
   if (x.tensors.empty()) throw InputError(fmt::format("{}: it has no input", call.mathematics.name));
-  for (const at::Tensor& input : x.tensors) check_call(call, input);
+  for (const at::Tensor& input : x.tensors) check_call(call, input, x.activation != nullptr, false);
   const Tensors tensors = with_parameters(x.tensors, call);
   const auto kept = c10::make_intrusive<KeptCall>(std::move(call));
   kept->activation = x.activation;
@@ -274,7 +284,7 @@ at::Tensor apply(const WeightedLayer& layer, const LayerInput& x, Parameter& wei
 }
 
 Tensors apply(LayerCall call, const NormedRows& rows) {
-  check_call(call, rows.x);
+  check_call(call, rows.x, false, true);
   Tensors tensors = {rows.x};
   if (rows.added.defined()) tensors.push_back(rows.added);
   const auto kept = c10::make_intrusive<KeptCall>(std::move(call));

@@ -3,6 +3,7 @@
 // keeps a table.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <vector>

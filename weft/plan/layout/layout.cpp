@@ -97,7 +97,7 @@ BlockLayout block_layout(const LayoutOptions& options, int tp, int batch_pieces)
   return {.recompute_parts = options.recompute_parts,
           .batch_pieces = batch_pieces,
           .sequence_parallel = options.sequence_parallel && tp > 1,
-          .tp_chunks = options.tp_chunks,
+          .tp_chunks = tp > 1 ? options.tp_chunks : 1,
           .attention_over = options.attention_over};
 }
 

@@ -1,0 +1,89 @@
+#include "weft/plan/cost/cost_table.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/support/refusal.h"
+#include "weft/plan/forecast.h"
+#include "weft/plan/make_plan.h"
+#include "weft/program/fingerprint.h"
+#include "weft/recipe/read/read_recipe.h"
+
+namespace weft::cost_table_test {
+namespace {
+
+constexpr const char* kGpt = R"(
+model = { name = "gpt", layers = 4, heads = 4, width = 32, context = 16 }
+data = { name = "text", path = "text" }
+batch = { global = 32, micro = 2 }
+optimizer = { lr = 1e-3 }
+run = { steps = 5 }
+)";
+constexpr const char* kResnet = R"(
+model = { name = "resnet", depth = 8, image_size = 8 }
+data = { name = "images", path = "images" }
+batch = { global = 32, micro = 2 }
+optimizer = { name = "muon", lr = 1e-3 }
+run = { steps = 5 }
+)";
+
+using Overrides = std::vector<std::string>;
+
+Recipe recipe_of(const char* text, const Overrides& overrides = {}) { return parse_recipe(text, "cost_table_test", overrides); }
+
+/// What is priced with one table for all layouts is what each is priced with its own.
+void expect_the_same(const char* text, const std::vector<Overrides>& layouts, int measured) {
+  const auto costs = std::make_shared<CostTable>(recipe_of(text));
+  for (const Overrides& overrides : layouts) {
+    const Recipe recipe = recipe_of(text, overrides);
+    const RecipeMemory alone = recipe_memory(recipe, 4), shared = recipe_memory(recipe, 4, costs);
+    const std::string what = overrides.empty() ? "plain" : overrides.back();
+    EXPECT_EQ(fingerprint(*shared.plan.program), fingerprint(*alone.plan.program)) << what;
+    for (size_t rank = 0; rank < alone.by_stage_rank.size(); ++rank) {
+      EXPECT_EQ(shared.by_stage_rank[rank].total(), alone.by_stage_rank[rank].total()) << what << ", pp " << rank;
+    }
+    const Hardware hardware = nominal_hardware();
+    EXPECT_EQ(recipe_simulation(recipe, 4, hardware, {}, costs).simulation.step_s,
+              recipe_simulation(recipe, 4, hardware).simulation.step_s)
+        << what;
+  }
+  EXPECT_EQ(costs->num_measured(), measured);
+}
+
+TEST(CostTable, PricesEachLayoutAsATableOfItsOwn) {
+  expect_the_same(kGpt,
+                  {{},
+                   {"layout.shard=2"},  // costs what the first does, as the next two
+                   {"layout.pp=2"},
+                   {"layout.tp_chunks=4"},
+                   {"batch.micro=4"},
+                   {"layout.precision=bf16"},
+                   {"layout.precision=bf16", "layout.reduction=fp32"},
+                   {"layout.recompute=attention"},
+                   {"layout.tp=2"},
+                   {"layout.tp=2", "layout.sequence_parallel=true"},
+                   {"layout.tp=2", "layout.tp_chunks=4"},
+                   {"layout.cp=2"},
+                   {"layout.cp=2", "layout.context_attention=all_to_all"},
+                   {"layout.tp=4"}},
+                  11);
+}
+
+TEST(CostTable, PricesStatisticsOverRanks) {
+  expect_the_same(kResnet, {{}, {"layout.sync_batch_norm=dp"}, {"layout.sync_batch_norm=dp", "layout.dp=2", "layout.shard=2"}},
+                  3);
+}
+
+TEST(CostTable, RefusesAnotherRecipe) {
+  const auto costs = std::make_shared<CostTable>(recipe_of(kGpt));
+  for (const char* other : {"model.layers=5", "optimizer.name=sgd", "data.path=other"}) {
+    const std::string told = test::refusal([&] { make_plan(recipe_of(kGpt, {other}), 4, costs); });
+    EXPECT_NE(told.find("costs of another recipe"), std::string::npos) << other << ": " << told;
+  }
+}
+
+}  // namespace
+}  // namespace weft::cost_table_test
