@@ -3,6 +3,7 @@
 
 #include "weft/program/axes.h"
 #include "weft/program/buffers.h"
+#include "weft/program/build/balance.h"
 #include "weft/program/build/build.h"
 #include "weft/program/check_program.h"
 #include "weft/program/cost.h"
@@ -13,6 +14,7 @@
 #include "weft/program/pipeline/schedule.h"
 #include "weft/program/pipeline/task_times.h"
 #include "weft/program/program.h"
+#include "weft/program/schedules/automatic.h"
 #include "weft/program/schedules/csv.h"
 #include "weft/program/simulate/simulate.h"
 #include "weft/program/timed.h"

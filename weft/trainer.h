@@ -8,6 +8,8 @@
 #include "weft/data/dataset.h"
 #include "weft/data/evaluation_loader.h"
 #include "weft/data/loader.h"
+#include "weft/data/mixture.h"
+#include "weft/data/tokens/packed_windows.h"
 #include "weft/optim/custom_optimizer.h"
 #include "weft/optim/element_wise_update.h"
 #include "weft/optim/optimizer_options.h"

@@ -54,7 +54,7 @@ Parameter* bias_of(const at::Tensor& value, Case& c, bool always_bound = false) 
 
 /// Layers by columns in a group of one.
 LayerCall columns_call(std::vector<LinearParameters> layers) {
-  return {.mathematics = kMatrixLayer, .layers = std::move(layers), .entry = Entry::copied};
+  return {.mathematics = kMatrixLayer, .layers = std::move(layers), .entry = LayerEntry::copied};
 }
 
 at::Tensor linear_formula(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias = {}) {
@@ -144,7 +144,7 @@ std::vector<Row> linear_rows() {
        formula},
       {"apply", "fd~ btw nw",
        [](auto& a, Case& c) {
-         return apply({.mathematics = kMatrixLayer, .layers = {{&c.hold(a[1], true), nullptr}}, .exit = Exit::summed},
+         return apply({.mathematics = kMatrixLayer, .layers = {{&c.hold(a[1], true), nullptr}}, .exit = LayerExit::summed},
                       LayerInput(a[0]));
        },
        [](auto& a) { return linear_formula(a[0], a[1]); }},

@@ -5,7 +5,7 @@
 #include <ATen/ops/full.h>
 #include <gtest/gtest.h>
 
-namespace weft::split_test {
+namespace weft::parameter_split_test {
 namespace {
 
 struct Case {
@@ -53,4 +53,4 @@ TEST(Split, PartsMakeTheWholeAndPaddingIsZero) {
 }
 
 }  // namespace
-}  // namespace weft::split_test
+}  // namespace weft::parameter_split_test

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <random>
 
-namespace weft::noise_scale_report_test {
+namespace weft::noise_scale_test {
 namespace {
 
 TEST(NoiseScale, SolvesForBothUnknowns) {
@@ -64,4 +64,4 @@ TEST(NoiseScale, ItsSpreadIsThatOfManyRuns) {
 }
 
 }  // namespace
-}  // namespace weft::noise_scale_report_test
+}  // namespace weft::noise_scale_test

@@ -38,7 +38,7 @@ MEMBERS = {
         STEP: "gradients all_gradients owned_gradients uses wide_statistics gradients_empty",  # wide statistics are set from the weights
         START: "groups params statistics first_user",
     },
-    ("weft/train/trainer/rank_trainer.h", "RankTrainer"): {
+    ("weft/train/trainer/trainer_state.h", "TrainerState"): {
         SAVED: "steps_done shift registered model updater engine",  # the shift as samples
         STEP: "staging saving next_copy phase engine_shift average_stands_in own_thread",  # nothing is saved while an average stands in
         START: "mesh pending optimizer options batches groups data_ranks data_rank rank program programs parameters has_trained threads settings",

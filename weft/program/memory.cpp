@@ -14,7 +14,7 @@
 namespace weft {
 namespace {
 
-constexpr int64_t kWidenedPiece = 1 << 20;  // an update widens narrower gradients a piece at a time (optim/optimizer.cpp)
+constexpr int64_t kWidenedPiece = 1 << 20;  // an update widens narrower gradients a range at a time (optim/update_ranges.cpp)
 
 class Estimate {
  public:

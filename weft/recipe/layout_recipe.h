@@ -17,7 +17,7 @@ struct LayoutRecipe {
   int64_t tp = 1;                          ///< tensor-parallel ranks
   bool sequence_parallel = false;          ///< with tp
   int64_t tp_chunks = 1;                   ///< with tp
-  std::string context_attention = "auto";  ///< with cp: a word of nn/context_method.h
+  std::string context_attention = "auto";  ///< with cp: a word of nn/block_layout.h
   std::string sync_batch_norm = "none";    ///< a word of recipe/sync_batch_norm.h
   std::string schedule = "1f1b";           ///< pp: in which order stages run: a name of program/build/make_schedule.h
   int64_t chunks = 2;                      ///< interleaved: stages a rank

@@ -25,7 +25,7 @@
 #include "weft/nn/loss/cross_entropy.h"
 #include "weft/nn/sequence/zigzag.h"
 
-namespace weft::context_attention_test {
+namespace weft::over_ranks_test {
 namespace {
 
 using test::relative_error;
@@ -318,4 +318,4 @@ TEST(ContextAttentionMisuse, NobodyHangsOnAPeerThatFails) {
 }
 
 }  // namespace
-}  // namespace weft::context_attention_test
+}  // namespace weft::over_ranks_test

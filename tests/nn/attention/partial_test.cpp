@@ -9,7 +9,7 @@
 #include "tests/nn/relative_error.h"
 #include "tests/support/seeds.h"
 
-namespace weft::attention_piece_test {
+namespace weft::partial_test {
 namespace {
 
 using test::relative_error;
@@ -78,4 +78,4 @@ TEST(AttentionPiece, JoinedPiecesAreTheWhole) {
 }
 
 }  // namespace
-}  // namespace weft::attention_piece_test
+}  // namespace weft::partial_test

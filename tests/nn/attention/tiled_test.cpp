@@ -21,7 +21,7 @@
 #include "tests/nn/relative_error.h"
 #include "tests/support/seeds.h"
 
-namespace weft::tiled_attention_test {
+namespace weft::tiled_test {
 namespace {
 
 using test::relative_error;
@@ -176,4 +176,4 @@ TEST(TiledAttention, TakesScoresFarApart) {
 }
 
 }  // namespace
-}  // namespace weft::tiled_attention_test
+}  // namespace weft::tiled_test

@@ -16,7 +16,7 @@
 #include "weft/comm/mesh.h"
 #include "weft/nn/attention/attention.h"
 
-namespace weft::document_attention_test {
+namespace weft::within_documents_test {
 namespace {
 
 /// Places of documents of these lengths, which fill a sample.
@@ -181,4 +181,4 @@ TEST(Documents, DoNotGoWithSequencesThatRanksShare) {
 }
 
 }  // namespace
-}  // namespace weft::document_attention_test
+}  // namespace weft::within_documents_test

@@ -16,7 +16,7 @@
 #include "tests/support/refusal.h"
 #include "weft/nn/model.h"
 
-namespace weft::loss_test {
+namespace weft::cross_entropy_test {
 namespace {
 
 /// By the definition, in double.
@@ -98,4 +98,4 @@ TEST(CountTop5, IsToldOfMoreThanFiveClassesAlone) {
 }
 
 }  // namespace
-}  // namespace weft::loss_test
+}  // namespace weft::cross_entropy_test

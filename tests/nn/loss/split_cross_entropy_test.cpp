@@ -14,7 +14,7 @@
 #include "weft/comm/mesh.h"
 #include "weft/nn/loss/cross_entropy.h"
 
-namespace weft::vocabulary_loss_test {
+namespace weft::split_cross_entropy_test {
 namespace {
 
 constexpr int64_t kTargets = 24;
@@ -58,4 +58,4 @@ TEST(VocabularyLoss, EqualsThatOfWholeLogits) {
 }
 
 }  // namespace
-}  // namespace weft::vocabulary_loss_test
+}  // namespace weft::split_cross_entropy_test

@@ -9,7 +9,7 @@
 
 #include "tests/support/refusal.h"
 
-namespace weft::sequence_shards_test {
+namespace weft::zigzag_test {
 namespace {
 
 using Ranges = std::vector<std::pair<int64_t, int64_t>>;
@@ -73,4 +73,4 @@ TEST(SequenceShards, RefusesWhatCannotBeCut) {
 }
 
 }  // namespace
-}  // namespace weft::sequence_shards_test
+}  // namespace weft::zigzag_test

@@ -18,7 +18,7 @@
 #include "weft/nn/functional/matmul.h"
 #include "weft/nn/tensor_parallel/apply_splits.h"
 
-namespace weft::travelling_test {
+namespace weft::overlapped_test {
 namespace {
 
 constexpr int64_t kBatch = 2, kTokens = 8, kWidth = 32;
@@ -115,4 +115,4 @@ TEST(Travelling, TokensThatRanksDoNotDivideAreRefused) {
 }
 
 }  // namespace
-}  // namespace weft::travelling_test
+}  // namespace weft::overlapped_test

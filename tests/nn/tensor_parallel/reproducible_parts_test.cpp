@@ -17,7 +17,7 @@
 #include "weft/nn/ordered_sums.h"
 #include "weft/nn/tensor_parallel/apply_splits.h"
 
-namespace weft::pieces_test {
+namespace weft::reproducible_parts_test {
 namespace {
 
 /// What a rank has of `whole`, and how it is split.
@@ -103,4 +103,4 @@ TEST(Pieces, CostWhatWholePartsCost) {
 }
 
 }  // namespace
-}  // namespace weft::pieces_test
+}  // namespace weft::reproducible_parts_test

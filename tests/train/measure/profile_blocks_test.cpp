@@ -11,7 +11,7 @@
 #include "weft/recipe/read/read_recipe.h"
 #include "weft/recipe/toml/hardware_file.h"
 
-namespace weft::profile_test {
+namespace weft::profile_blocks_test {
 namespace {
 
 Recipe small(const std::string& layout) {
@@ -127,4 +127,4 @@ TEST(Profile, times_of_another_model_are_refused) {
 }
 
 }  // namespace
-}  // namespace weft::profile_test
+}  // namespace weft::profile_blocks_test

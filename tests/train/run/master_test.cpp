@@ -1,5 +1,5 @@
 // Naive data parallelism (layout.style = "master"): its parity table (law 1) and the same bits (law 2). Bytes on the wire are
-// in split_traffic_test.cpp, memory in plan/rank_memory_test.cpp, checkpoints in resume_test.cpp.
+// in trainer/split_traffic_test.cpp, memory in trainer/rank_memory_test.cpp, checkpoints in resume_test.cpp.
 #include <gtest/gtest.h>
 
 #include "tests/train/jobs.h"

@@ -4,7 +4,7 @@
 
 #include "weft/recipe/read/read_recipe.h"
 
-namespace weft::from_recipe_test {
+namespace weft::options_of_recipe_test {
 namespace {
 
 TEST(FromRecipe, EveryWaitHasTheRecipesDeadline) {
@@ -71,4 +71,4 @@ run = { steps = 100 })",
 }
 
 }  // namespace
-}  // namespace weft::from_recipe_test
+}  // namespace weft::options_of_recipe_test

@@ -7,7 +7,7 @@
 #include "weft/models/vision.h"
 #include "weft/train/trainer/trainer.h"
 
-namespace weft::to_device_test {
+namespace weft::rank_batch_test {
 namespace {
 
 TEST(ToDevice, IsTheIdentityOnTheCpu) {
@@ -33,4 +33,4 @@ TEST(ToDevice, ALoaderPinsNothingForOtherDevices) {
 }
 
 }  // namespace
-}  // namespace weft::to_device_test
+}  // namespace weft::rank_batch_test

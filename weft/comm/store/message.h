@@ -16,7 +16,7 @@ namespace weft::message {
 enum class Request : uint8_t {
   set = 1,      ///< key, value ->
   await,        ///< milliseconds (u64), key that ends the wait too (or empty), count (u32), keys -> values, or that key's
-  gather,       ///< milliseconds (u64), such a key, name, rank (u32), size (u32), value -> all values (runs.h)
+  gather,       ///< milliseconds (u64), such a key, name, rank (u32), size (u32), value -> all values (equal_runs.h)
   missing,      ///< name -> ranks that have not come: how many (u32), the first of them (u32 each)
   add,          ///< key, amount (u64) -> sum (u64)
   check,        ///< count (u32), keys -> 1 or 0 (u32)

@@ -1,4 +1,4 @@
-// attention_call: what the forms of attention over sequence shards (nn/attention/over_ranks.h) have in common: the checks, and
+// What the forms of attention over sequence shards (nn/attention/over_ranks.h) have in common: the checks, and
 // the group that their backward finds in the graph.
 #pragma once
 

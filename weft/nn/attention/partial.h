@@ -1,4 +1,4 @@
-// attention_piece: attention of some queries to some of their keys, and the joining of such pieces into the whole.
+// Attention of some queries to some of their keys, and the joining of such pieces into the whole.
 //
 // A piece's output is normalised over its own keys; the logarithm of its sum of exponentials, kept beside it, is all that is
 // needed to join it with the pieces over other keys, in any order (Rabe & Staats 2021, arXiv:2112.05682; Dao et al. 2022,

@@ -1,4 +1,4 @@
-// tiled_attention: attention on the CPU by weft's own kernel (nn/kernels/attention_kernels.h), in float32 and bfloat16. Shapes
+// Attention on the CPU by weft's own kernel (nn/kernels/attention_kernels.h), in float32 and bfloat16. Shapes
 // as in nn/attention/partial.h; strides are free, but elements of a head lie side by side.
 //
 // Cost in memory: float32 copies of one kv head's keys and values a thread, two of them forward and five backward, and no

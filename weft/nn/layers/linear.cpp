@@ -70,7 +70,7 @@ at::Tensor partial_rows(const LayerInput& x, Parameter& weight, Parameter* bias,
   if (gradients_have_places(weight, nullptr)) {
     y = apply({.mathematics = kMatrixLayer,
                .layers = {{&weight, nullptr}},
-               .exit = context.layout.sequence_parallel ? Exit::scattered : Exit::summed,
+               .exit = context.layout.sequence_parallel ? LayerExit::scattered : LayerExit::summed,
                .group = context.tp,
                .chunks = context.layout.tp_chunks,
                .output = what},
@@ -135,7 +135,7 @@ LayerCall by_columns(const std::vector<LinearParameters>& layers, const Context&
   const std::optional<Split>& split = layers.front().weight->split;
   return {.mathematics = kMatrixLayer,
           .layers = layers,
-          .entry = context.layout.sequence_parallel ? Entry::gathered : Entry::copied,
+          .entry = context.layout.sequence_parallel ? LayerEntry::gathered : LayerEntry::copied,
           .group = context.tp,
           .chunks = context.layout.tp_chunks,
           .input = split ? "input of " + split->layer : ""};

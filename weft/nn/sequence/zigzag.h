@@ -1,4 +1,4 @@
-// sequence_shards: which tokens of a sequence each rank of a context-parallel axis holds.
+// The zig-zag cut: which tokens of a sequence each rank of a context-parallel axis holds.
 //
 // The sequence is cut into 2 n equal chunks, and rank r has chunks r and 2n-1-r. With a causal mask a token's work grows with
 // its position, and this cut gives every rank the same: any pair of chunk r and its mirror sees as many keys as any other

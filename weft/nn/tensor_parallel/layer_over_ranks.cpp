@@ -49,7 +49,7 @@ struct KeptCall : torch::CustomClassHolder {
   Travelling begin_input_gradient(const Tensors& dy, const at::Tensor& x, const Tensors& weights) const;
   void add_gradients(const Tensors& dy, const at::Tensor& x) const;
 
-  bool is_gathered() const { return call.entry == Entry::gathered; }
+  bool is_gathered() const { return call.entry == LayerEntry::gathered; }
   std::string backward_of(const std::string& what) const { return "gradient of " + what; }
   Reduction reduction(bool to_tokens, std::string what) const {
     return {call.group, to_tokens, call.group.size() == 1 ? 1 : call.chunks, std::move(what)};
@@ -73,8 +73,8 @@ Travelling begin_sum_of(const at::Tensor& product, const Group& group, const std
 
 Tensors KeptCall::outputs(const at::Tensor& x, at::TensorList weights) const {
   const WeightedLayer& layer = call.mathematics;
-  if (call.exit != Exit::own) {
-    const bool to_tokens = call.exit == Exit::scattered;
+  if (call.exit != LayerExit::own) {
+    const bool to_tokens = call.exit == LayerExit::scattered;
     if (!layer.multiply) return {begin_sum_of(layer.forward(x, weights[0], {}), call.group, call.output).wait()};
     const MultiplyRows multiply_rows = [&](const Tensors& rows, const at::Tensor& out) {
       layer.multiply(out, rows.front(), weights[0], /*back=*/false, /*adds=*/false);
@@ -95,7 +95,7 @@ Tensors KeptCall::outputs(const at::Tensor& x, at::TensorList weights) const {
 /// The gradient of x: the sum over the layers, and over the ranks where x comes by them.
 Travelling KeptCall::begin_input_gradient(const Tensors& dy, const at::Tensor& x, const Tensors& weights) const {
   const WeightedLayer& layer = call.mathematics;
-  if (call.entry == Entry::own) {
+  if (call.entry == LayerEntry::own) {
     const int64_t pieces = call.batch_pieces;
     const at::Tensor dx = of_batch_pieces(pieces, [&](int64_t piece) {
       return layer.input_gradient(batch_piece(dy.front(), piece, pieces), batch_piece(x, piece, pieces), weights.front());
@@ -194,7 +194,7 @@ struct LayerFunction : torch::autograd::Function<LayerFunction> {
 
   static variable_list through_inputs(KeptCall& kept, const variable_list& gradients, const variable_list& inputs,
                                       const Tensors& weights, bool wanted) {
-    if (kept.call.exit != Exit::scattered) return through_layers(kept, gradients, inputs, weights, wanted);
+    if (kept.call.exit != LayerExit::scattered) return through_layers(kept, gradients, inputs, weights, wanted);
     const at::Tensor dy = gathered(gradients.front(), 1, kept.call.group, kept.backward_of(kept.call.output));
     return through_layers(kept, {dy}, inputs, weights, wanted);
   }
@@ -230,15 +230,16 @@ struct LayerFunction : torch::autograd::Function<LayerFunction> {
 /// `activated`: of an input that an activation makes; `normed`: or a norm.
 void check_call(const LayerCall& call, const at::Tensor& x, bool activated, bool normed) {
   if (call.layers.empty()) throw InputError(fmt::format("{}: there is none", call.mathematics.name));
-  const bool is_alone = call.entry == Entry::own && call.exit == Exit::own;
-  const bool by_tokens = call.entry == Entry::gathered || call.exit == Exit::scattered;
+  const bool is_alone = call.entry == LayerEntry::own && call.exit == LayerExit::own;
+  const bool by_tokens = call.entry == LayerEntry::gathered || call.exit == LayerExit::scattered;
   const bool is_one = call.layers.size() == 1;
   // What is gathered is the input as it is kept, and what comes back to a norm is the rank's.
-  if ((activated && call.entry != Entry::own) || (normed && (call.exit != Exit::own || call.entry == Entry::own))) {
+  if ((activated && call.entry != LayerEntry::own) ||
+      (normed && (call.exit != LayerExit::own || call.entry == LayerEntry::own))) {
     throw InputError(
         fmt::format("{}: an activation of what comes by other ranks, or a norm of what goes to them", call.mathematics.name));
   }
-  if ((!is_one && (call.entry == Entry::own || call.exit != Exit::own)) ||
+  if ((!is_one && (call.entry == LayerEntry::own || call.exit != LayerExit::own)) ||
       (!call.mathematics.multiply && (!is_one || by_tokens)) || (!is_alone && call.batch_pieces != 1)) {
     throw InputError(
         fmt::format("{}: several layers, tokens or pieces of a batch, which such a call does not take", call.mathematics.name));

@@ -18,14 +18,14 @@
 namespace weft {
 
 /// How a layer's input comes to a rank. Traffic of b bytes of the whole input in a group of n.
-enum class Entry : uint8_t {
+enum class LayerEntry : uint8_t {
   own,      ///< it is the rank's: nothing is sent
   copied,   ///< whole on every rank, and so is its gradient, which is summed: backward 2 (n-1)/n b
   gathered  ///< each rank has its tokens (dim 1), of which no more are kept for backward: (n-1)/n b, backward twice that
 };
 
 /// What becomes of a layer's output. Traffic of b bytes of the whole output.
-enum class Exit : uint8_t {
+enum class LayerExit : uint8_t {
   own,       ///< it is the rank's
   summed,    ///< the sum over the ranks, on each of them: 2 (n-1)/n b
   scattered  ///< of that sum each rank has its tokens: (n-1)/n b, backward as much
@@ -36,8 +36,8 @@ struct LayerCall {
   const WeightedLayer& mathematics;      ///< of each layer; lives as long as the graph
   std::vector<LinearParameters> layers;  ///< bound to flat buffers, which outlive the graph; one, where an output is summed
   int64_t batch_pieces = 1;              ///< BlockLayout::batch_pieces; of what neither enters nor leaves by others
-  Entry entry = Entry::own;              ///< of the input
-  Exit exit = Exit::own;                 ///< of the output, which has no bias then
+  LayerEntry entry = LayerEntry::own;    ///< of the input
+  LayerExit exit = LayerExit::own;       ///< of the output, which has no bias then
   Group group = {};                      ///< of the ranks that share the layers
   int chunks = 1;                        ///< BlockLayout::tp_chunks
   std::string input = {};                ///< names calls for the input in errors: "input of h.3.mlp.in"

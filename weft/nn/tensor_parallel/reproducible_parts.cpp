@@ -191,7 +191,7 @@ at::Tensor columns_of_pieces(const at::Tensor& x, Parameter& weight, Parameter* 
   check_vectors(rows_of(x).size(0), weight.value.size(1), split, context);
   const at::Tensor y = apply({.mathematics = kColumns,
                               .layers = {{&weight, bias}},
-                              .entry = Entry::copied,
+                              .entry = LayerEntry::copied,
                               .group = context.tp,
                               .input = "input of " + split.layer},
                              x)
@@ -212,7 +212,7 @@ at::Tensor rows_of_pieces(const LayerInput& x, Parameter& weight, Parameter* bia
   check_vectors(rows_of(own.tensors.front()).size(0) / split.pieces, width, split, context);
   at::Tensor y = apply({.mathematics = kRows,
                         .layers = {{&weight, nullptr}},
-                        .exit = Exit::summed,
+                        .exit = LayerExit::summed,
                         .group = context.tp,
                         .output = "output of " + split.layer},
                        own)

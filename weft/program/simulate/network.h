@@ -5,7 +5,7 @@
 // inside one host uses the fast link. One that leaves it goes through as many network ports of a host as it has members there,
 // and no faster than the fast link. An axis is as slow as the slowest of its lines, so that copies of a pipeline stay copies.
 // With Hardware::two_levels one that leaves a host first adds up inside it, sends every byte once for the host
-// (program/host_crossing.h), in one round each way, and shares out inside it.
+// (program/host_traffic.h), in one round each way, and shares out inside it.
 #pragma once
 
 #include <array>

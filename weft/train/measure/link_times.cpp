@@ -202,7 +202,7 @@ void measure_links(Hardware& hardware, const World& world, const GroupOptions& o
   const int per_host = are_hosts_even(world, hardware.ranks_per_host) ? hardware.ranks_per_host : 1;
   const Mesh hosts(world, {{"host", world.size() / per_host}, {"local", per_host}});
   const Group all = hosts.group(hosts.join({"host", "local"}), options);
-  hardware.two_levels = options.device.is_cpu();  // comm/hosts
+  hardware.two_levels = options.device.is_cpu();  // comm/two_level
   const auto measured = [&](const char* axis, int rounds, bool beside) {
     const Link link = measure_link(hosts.group(hosts.axis(axis), options), options.device, rounds, beside);
     const std::vector<double> mean = mean_over_ranks({link.latency_s, link.bytes_per_s}, all, options.device);

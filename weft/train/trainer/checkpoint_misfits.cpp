@@ -45,7 +45,7 @@ std::string optimizer_states(const Tensors& tensors) {
 }
 
 /// The tensors that a checkpoint of this trainer would have, but for buffers.
-std::map<std::string, std::vector<int64_t>> due_tensors(const RankTrainer& trainer, bool averages) {
+std::map<std::string, std::vector<int64_t>> due_tensors(const TrainerState& trainer, bool averages) {
   std::map<std::string, std::vector<int64_t>> due = state_shapes(*trainer.model, trainer.updater->optimizer(), averages);
   for (const auto& [name, state] : trainer.registered) {
     for (const NamedTensor& t : state.tensors) due[registered_tensor(name, t.name)] = t.tensor.sizes().vec();
@@ -59,7 +59,7 @@ std::string registered_tensor(const std::string& state, const std::string& tenso
   return fmt::format("{}/{}/{}", kRegistered, state, tensor);
 }
 
-CheckpointMisfits checkpoint_misfits(const RankTrainer& trainer, const CheckpointIndex& index) {
+CheckpointMisfits checkpoint_misfits(const TrainerState& trainer, const CheckpointIndex& index) {
   const bool averages = has_average(index);
   const bool keeps = trainer.options.average.is_kept();
   const auto due = due_tensors(trainer, averages && keeps);

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "weft/checkpoint/format/index.h"
-#include "weft/train/trainer/rank_trainer.h"
+#include "weft/train/trainer/trainer_state.h"
 
 namespace weft {
 
@@ -19,7 +19,7 @@ struct CheckpointMisfits {
   int64_t num_weights = 0;     ///< parameters and statistics of the model
 };
 
-CheckpointMisfits checkpoint_misfits(const RankTrainer& trainer, const CheckpointIndex& index);
+CheckpointMisfits checkpoint_misfits(const TrainerState& trainer, const CheckpointIndex& index);
 
 /// The name under which a checkpoint has a tensor of registered state.
 std::string registered_tensor(const std::string& state, const std::string& tensor);

@@ -30,7 +30,7 @@ constexpr const char* kLossEntry = "loss";
 constexpr const char* kRegisteredEntry = "registered";
 constexpr const char* kMeanings = "optimizer_state";  // in the trainer's entry
 
-WriteShare share_of(const RankTrainer& trainer) {
+WriteShare share_of(const TrainerState& trainer) {
   const Mesh& mesh = trainer.mesh;
   const bool sharded = trainer.program->shards > 1;
   const Axis replicas = sharded ? mesh.join({"dp", "cp"}) : mesh.join({"dp", "shard", "cp"});
@@ -71,7 +71,7 @@ StateJson as_entry(const std::string& text) {
 
 std::string as_text(const StateJson& entry) { return entry.is_string() ? entry.get<std::string>() : entry.dump(); }
 
-BlockOptimizer kept_of(const RankTrainer& trainer, const std::vector<at::Tensor>& state) {
+BlockOptimizer kept_of(const TrainerState& trainer, const std::vector<at::Tensor>& state) {
   Optimizer& optimizer = trainer.updater->optimizer();
   return {&state, &optimizer, trainer.options.average.is_kept(), has_ages(trainer.optimizer) ? &optimizer.ages() : nullptr};
 }
@@ -121,7 +121,7 @@ void fill_state_part(Filler& filler, const TakenState& taken, const StatePart& p
 }
 
 /// Those of a parameter of which the checkpoint tells nothing; the others are filled after.
-void begin_ages(RankTrainer& trainer, const TakenState& taken, int64_t updates) {
+void begin_ages(TrainerState& trainer, const TakenState& taken, int64_t updates) {
   if (!has_ages(trainer.optimizer)) return;
   std::vector<int64_t>& ages = trainer.updater->optimizer().ages();
   for (size_t i = 0; i < ages.size(); ++i) ages[i] = taken.age_of(static_cast<int>(i), updates);
@@ -132,7 +132,7 @@ DamageError incomplete(const std::string& where, const std::exception& error) {
 }
 
 /// What is taken of the optimizer's state; ages that are not in the checkpoint are as they begin then.
-TakenState choose_state(RankTrainer& trainer, const CheckpointIndex& index, const std::string& where) {
+TakenState choose_state(TrainerState& trainer, const CheckpointIndex& index, const std::string& where) {
   try {
     TakenState taken(*trainer.model, trainer.updater->optimizer(), trainer.optimizer, index, meanings_in(index, where));
     begin_ages(trainer, taken, updates_in(index, where));
@@ -142,13 +142,13 @@ TakenState choose_state(RankTrainer& trainer, const CheckpointIndex& index, cons
   }
 }
 
-void check_ages(const RankTrainer& trainer, const std::string& where) {
+void check_ages(const TrainerState& trainer, const std::string& where) {
   for (const int64_t age : trainer.updater->optimizer().ages()) {
     if (age < 0) throw DamageError(fmt::format("{}: a parameter has taken {} updates, which cannot be", where, age));
   }
 }
 
-std::vector<std::string> load_registered(RankTrainer& trainer, const StateJson& texts) {
+std::vector<std::string> load_registered(TrainerState& trainer, const StateJson& texts) {
   std::vector<std::string> lines;
   for (const auto& [name, state] : trainer.registered) {
     if (!state.load) continue;
@@ -168,7 +168,7 @@ std::vector<std::string> load_registered(RankTrainer& trainer, const StateJson& 
 }
 
 /// How old the average is that was loaded, or that it begins here.
-void load_average(RankTrainer& trainer, const CheckpointIndex& index, const StateJson& numbers, const std::string& where,
+void load_average(TrainerState& trainer, const CheckpointIndex& index, const StateJson& numbers, const std::string& where,
                   LoadReport& report) {
   if (!trainer.options.average.is_kept()) return;
   int64_t updates = 0;
@@ -203,7 +203,7 @@ void require_none(const std::vector<std::string>& lines, const std::string& wher
 
 }  // namespace
 
-void for_each_written(RankTrainer& trainer, const std::function<void(const StatePart&)>& visit) {
+void for_each_written(TrainerState& trainer, const std::function<void(const StatePart&)>& visit) {
   const WriteShare share = share_of(trainer);
   trainer.engine->for_each_state([&](int block, const std::vector<at::Tensor>& state) {
     for (const StatePart& part : written_state(*trainer.model, block, kept_of(trainer, state), share)) visit(part);
@@ -215,7 +215,7 @@ void for_each_written(RankTrainer& trainer, const std::function<void(const State
   }
 }
 
-std::map<std::string, std::string> state_texts(const RankTrainer& trainer) {
+std::map<std::string, std::string> state_texts(const TrainerState& trainer) {
   std::map<std::string, std::string> texts;
   const int64_t targets = trainer.engine->nominal_targets();
   if (targets > 0) {
@@ -243,7 +243,7 @@ std::map<std::string, std::string> state_texts(const RankTrainer& trainer) {
   return texts;
 }
 
-LoadReport load_state(RankTrainer& trainer, Storage& storage, const std::string& checkpoint, const CheckpointIndex& index,
+LoadReport load_state(TrainerState& trainer, Storage& storage, const std::string& checkpoint, const CheckpointIndex& index,
                       const LoadOptions& options) {
   const std::string where = storage.full(checkpoint);
   const CheckpointMisfits misfits = checkpoint_misfits(trainer, index);

@@ -10,18 +10,18 @@
 #include "weft/checkpoint/format/state_part.h"
 #include "weft/checkpoint/storage/storage.h"
 #include "weft/train/trainer/checkpoint_options.h"
-#include "weft/train/trainer/rank_trainer.h"
+#include "weft/train/trainer/trainer_state.h"
 
 namespace weft {
 
 /// Visits what this rank writes of the state; each part is in memory only while it is visited.
-void for_each_written(RankTrainer& trainer, const std::function<void(const StatePart&)>& visit);
+void for_each_written(TrainerState& trainer, const std::function<void(const StatePart&)>& visit);
 /// The entries of the index that this rank knows, JSON texts by name.
-std::map<std::string, std::string> state_texts(const RankTrainer& trainer);
+std::map<std::string, std::string> state_texts(const TrainerState& trainer);
 
 /// Fills this rank's state from a checkpoint, and checks all that it reads. Engine::gather_whole() must follow. Throws
 /// InputError for one that is damaged or of something else; the state is half loaded then.
-LoadReport load_state(RankTrainer& trainer, Storage& storage, const std::string& checkpoint, const CheckpointIndex& index,
+LoadReport load_state(TrainerState& trainer, Storage& storage, const std::string& checkpoint, const CheckpointIndex& index,
                       const LoadOptions& options);
 
 }  // namespace weft

@@ -64,7 +64,7 @@ at::Tensor buffer_from(const ModelBuffer& buffer, const at::Tensor& given, const
 
 }  // namespace
 
-WeightsReport fill_weights(RankTrainer& trainer, const std::string& path, const WeightsOptions& options) {
+WeightsReport fill_weights(TrainerState& trainer, const std::string& path, const WeightsOptions& options) {
   const std::unique_ptr<WeightsFile> file = options.average ? open_average(path) : open_weights(path);
   WeightsMatch match = match_weights(*file, path, *trainer.model, options);
   c10::NoGradGuard no_grad;

@@ -58,7 +58,7 @@ std::optional<Snapshot> newest_snapshot(RunBoard& board) {
   return newest;
 }
 
-void take_snapshot(RankTrainer& trainer, RunBoard& board, int number) {
+void take_snapshot(TrainerState& trainer, RunBoard& board, int number) {
   const World& world = trainer.mesh.world();
   board.set_copy(world.rank(), number, {});
   const std::unique_ptr<Storage> storage = board_storage(board, number);

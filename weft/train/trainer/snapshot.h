@@ -11,7 +11,7 @@
 #include "weft/base/run_board.h"
 #include "weft/checkpoint/format/index.h"
 #include "weft/train/trainer/checkpoint_options.h"
-#include "weft/train/trainer/rank_trainer.h"
+#include "weft/train/trainer/trainer_state.h"
 
 namespace weft {
 
@@ -25,6 +25,6 @@ struct Snapshot {
 /// The newest that is whole, if any. The same on all ranks while none takes one.
 std::optional<Snapshot> newest_snapshot(RunBoard& board);
 /// Makes this rank's copy of that number.
-void take_snapshot(RankTrainer& trainer, RunBoard& board, int number);
+void take_snapshot(TrainerState& trainer, RunBoard& board, int number);
 
 }  // namespace weft

@@ -16,8 +16,8 @@
 #include "weft/train/trainer/agreement.h"
 #include "weft/train/trainer/gather_times.h"
 #include "weft/train/trainer/rank_batch.h"
-#include "weft/train/trainer/rank_trainer.h"
 #include "weft/train/trainer/trainer_checks.h"
+#include "weft/train/trainer/trainer_state.h"
 
 namespace weft {
 
@@ -40,7 +40,7 @@ at::Tensor join_parts(const Param& param, const at::Tensor& parts) {
 }  // namespace
 
 Trainer::Trainer(const Mesh& mesh, Model model, const OptimizerOptions& optimizer, const TrainerOptions& options)
-    : state_(std::make_unique<RankTrainer>(mesh, with_rules(std::move(model), options.parameters), optimizer, options)) {
+    : state_(std::make_unique<TrainerState>(mesh, with_rules(std::move(model), options.parameters), optimizer, options)) {
   const Axis axis = mesh.join({"dp", "shard"});
   state_->data_ranks = axis.size();
   state_->data_rank = axis.index;
@@ -91,7 +91,7 @@ StepResult Trainer::step(const Next& next) {
 }
 
 StepResult Trainer::one_step(const Next& next) {
-  RankTrainer& s = *state_;
+  TrainerState& s = *state_;
   s.start();
   const MemoryLedger::Attached attached(s.options.ledger);
   s.enter_phase();
@@ -127,7 +127,7 @@ StepResult Trainer::step(Loader& loader) {
 }
 
 StepResult Trainer::step(const Batch& batch) {
-  const RankTrainer& s = *state_;
+  const TrainerState& s = *state_;
   const int64_t global_batch = s.batches.at(s.steps_done), share = global_batch / s.data_ranks;
   const std::string misfit = samples_misfit(batch, share);
   if (!misfit.empty()) {
@@ -146,7 +146,7 @@ StepResult Trainer::step(const Batch& batch) {
 }
 
 LoaderOptions Trainer::loader_options() const {
-  const RankTrainer& s = *state_;
+  const TrainerState& s = *state_;
   return {.global_batch = s.options.global_batch,
           .ramp = s.options.ramp,
           .micro_batch = s.options.micro_batch,
@@ -166,7 +166,7 @@ void Trainer::trace(bool on) {
 std::vector<TimedInstruction> Trainer::step_times() {
   if (!state_->engine) throw InputError("trainer: step_times() before the start; call trace(true) and a step first");
   return state_->attempt("telling the times of a step", [this] {
-    const RankTrainer& s = *state_;
+    const TrainerState& s = *state_;
     return gather_times(*s.programs[s.phase], s.rank, s.engine->times(), world_group(), s.options.communication.device);
   });
 }
@@ -178,7 +178,7 @@ FlatModel& Trainer::model() {
 
 void Trainer::for_each_weight(const std::function<void(const std::string& name, const at::Tensor& value)>& visit) {
   start();
-  RankTrainer& s = *state_;
+  TrainerState& s = *state_;
   struct Entry {
     const Param* param = nullptr;
     const ModelBuffer* buffer = nullptr;

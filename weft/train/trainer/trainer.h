@@ -32,7 +32,7 @@ namespace weft {
 
 class RankMeeting;
 class RunBoard;
-struct RankTrainer;
+struct TrainerState;
 
 /// Trains a model on the ranks of a mesh.
 class Trainer {
@@ -142,7 +142,7 @@ class Trainer {
   void fill(const std::string& path, const std::function<void()>& fill);
   void begin_save(const std::string& path, const SaveOptions& options, bool in_background);
 
-  std::unique_ptr<RankTrainer> state_;
+  std::unique_ptr<TrainerState> state_;
 };
 
 }  // namespace weft

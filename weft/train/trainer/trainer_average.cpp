@@ -4,22 +4,22 @@
 #include "weft/base/error.h"
 #include "weft/checkpoint/format/saved_checkpoint.h"
 #include "weft/engine/memory_ledger.h"
-#include "weft/train/trainer/rank_trainer.h"
 #include "weft/train/trainer/trainer.h"
+#include "weft/train/trainer/trainer_state.h"
 
 namespace weft {
 
-void RankTrainer::start_average(int block, std::vector<at::Tensor>& state) const {
+void TrainerState::start_average(int block, std::vector<at::Tensor>& state) const {
   if (options.average.is_kept()) state.back().copy_(model->flat(block).master);
 }
 
-void RankTrainer::exchange_average() {
+void TrainerState::exchange_average() {
   const MemoryLedger::Attached attached(options.ledger);
   engine->fill_state(
       [this](int block, std::vector<at::Tensor>& state) { exchange_values(model->flat(block).master, state.back()); });
 }
 
-void RankTrainer::expect_weights(const char* what) const {
+void TrainerState::expect_weights(const char* what) const {
   if (!average_stands_in) return;
   throw InputError(
       fmt::format("trainer: {} while the average stands in for the weights; leave with_average() before it", what));
@@ -28,7 +28,7 @@ void RankTrainer::expect_weights(const char* what) const {
 bool Trainer::keeps_average() const { return state_->options.average.is_kept(); }
 
 void Trainer::with_average(const std::function<void()>& call) {
-  RankTrainer& s = *state_;
+  TrainerState& s = *state_;
   if (!keeps_average()) {
     throw InputError("trainer: no average of the weights is kept; set TrainerOptions::average (optimizer.ema)");
   }

@@ -16,9 +16,9 @@
 #include "weft/train/trainer/checkpoint_state.h"
 #include "weft/train/trainer/fill_weights.h"
 #include "weft/train/trainer/finite_state.h"
-#include "weft/train/trainer/rank_trainer.h"
 #include "weft/train/trainer/snapshot.h"
 #include "weft/train/trainer/trainer.h"
+#include "weft/train/trainer/trainer_state.h"
 
 namespace weft {
 
@@ -72,7 +72,7 @@ void Trainer::save_in_background(const std::string& path, const SaveOptions& opt
 
 void Trainer::begin_save(const std::string& path, const SaveOptions& options, bool in_background) {
   start();
-  RankTrainer& s = *state_;
+  TrainerState& s = *state_;
   s.expect_weights("a save");
   const Stopwatch asked;
   if (is_saving()) finish_save();
@@ -137,7 +137,7 @@ LoadReport Trainer::load(const std::string& path, const LoadOptions& options) {
 
 void Trainer::save_to(RunBoard& board) {
   start();
-  RankTrainer& s = *state_;
+  TrainerState& s = *state_;
   s.expect_weights("a snapshot");
   s.attempt("a snapshot", [&] {
     if (!s.next_copy) s.next_copy = first_copy(board);
@@ -147,7 +147,7 @@ void Trainer::save_to(RunBoard& board) {
 }
 
 std::optional<LoadReport> Trainer::load_from(RunBoard& board, int64_t after_step) {
-  RankTrainer& s = *state_;
+  TrainerState& s = *state_;
   s.next_copy = first_copy(board);
   const std::optional<Snapshot> snapshot = newest_snapshot(board);
   if (!snapshot || snapshot->step <= after_step) return std::nullopt;
@@ -174,7 +174,7 @@ void Trainer::start_to_load() {
 
 /// Runs `fill` on every rank; all throw what it threw on one.
 void Trainer::fill(const std::string& path, const std::function<void()>& fill) {
-  RankTrainer& s = *state_;
+  TrainerState& s = *state_;
   const std::unique_ptr<RankMeeting> meeting = s.attempt("loading " + path, [&] { return meet("loading " + path); });
   std::string failure;
   try {

@@ -13,8 +13,8 @@
 #include "weft/base/math.h"
 #include "weft/program/axes.h"
 #include "weft/train/trainer/rank_batch.h"
-#include "weft/train/trainer/rank_trainer.h"
 #include "weft/train/trainer/trainer.h"
+#include "weft/train/trainer/trainer_state.h"
 
 namespace weft {
 
@@ -68,7 +68,7 @@ class Collected {
 };
 
 /// The share that this rank visits of the loader's set.
-EvaluationPart part_of(const RankTrainer& s, const EvaluationLoader& loader) {
+EvaluationPart part_of(const TrainerState& s, const EvaluationLoader& loader) {
   const EvaluationShare& share = loader.share();
   if (share.shard == s.data_rank && share.num_shards == s.data_ranks)
     return {.first = share.first, .count = share.count, .micro_batch = loader.micro_batch(), .steps_done = s.steps_done};
@@ -85,7 +85,7 @@ Batch next_of(EvaluationLoader& loader) {
 }
 
 /// Of the rank's part, on the CPU.
-void predict_part(RankTrainer& s, const EvaluationPart& part, const Trainer::Next& next, const PredictOptions& options,
+void predict_part(TrainerState& s, const EvaluationPart& part, const Trainer::Next& next, const PredictOptions& options,
                   const VisitOutputs& visit) {
   const at::Device device = s.options.communication.device;
   const auto next_micro = [&] { return to_device(next(), device); };
@@ -97,7 +97,7 @@ void predict_part(RankTrainer& s, const EvaluationPart& part, const Trainer::Nex
 }
 
 /// The first micro-batch of a trainer's evaluations is compared between the ranks that share its samples.
-EvaluationResult evaluate_part(RankTrainer& s, const EvaluationPart& part, EvaluationLoader& loader) {
+EvaluationResult evaluate_part(TrainerState& s, const EvaluationPart& part, EvaluationLoader& loader) {
   const at::Device device = s.options.communication.device;
   const bool compares = !std::exchange(s.has_compared_evaluated, true);
   SampleCheck samples;
@@ -114,7 +114,7 @@ EvaluationResult evaluate_part(RankTrainer& s, const EvaluationPart& part, Evalu
 }
 
 /// Of the loader's set.
-void predict_set(RankTrainer& s, EvaluationLoader& loader, const PredictOptions& options, const VisitOutputs& visit) {
+void predict_set(TrainerState& s, EvaluationLoader& loader, const PredictOptions& options, const VisitOutputs& visit) {
   const EvaluationPart part = part_of(s, loader);
   s.check_caller();
   s.attempt("a prediction", [&] {
@@ -128,7 +128,7 @@ void predict_set(RankTrainer& s, EvaluationLoader& loader, const PredictOptions&
 }  // namespace
 
 EvaluationResult Trainer::evaluate(EvaluationLoader& loader) {
-  RankTrainer& s = *state_;
+  TrainerState& s = *state_;
   const EvaluationPart part = part_of(s, loader);
   s.check_caller();
   return s.attempt("an evaluation", [&] {
@@ -139,7 +139,7 @@ EvaluationResult Trainer::evaluate(EvaluationLoader& loader) {
 }
 
 void Trainer::for_each_prediction(EvaluationLoader& loader, const VisitOutputs& visit, const PredictOptions& options) {
-  RankTrainer& s = *state_;
+  TrainerState& s = *state_;
   predict_set(s, loader, options, [&](int64_t first_sample, const Tensors& outputs) {
     s.own_thread->as_caller([&] { visit(first_sample, outputs); });
   });
@@ -152,7 +152,7 @@ Tensors Trainer::predict(EvaluationLoader& loader, const PredictOptions& options
 }
 
 Tensors Trainer::predict(const Batch& batch, const PredictOptions& options) {
-  RankTrainer& s = *state_;
+  TrainerState& s = *state_;
   const int64_t samples = samples_of(batch), micro = s.options.micro_batch / s.batch_pieces();
   s.check_caller();
   int64_t begin = 0;

@@ -1,4 +1,4 @@
-#include "weft/train/trainer/rank_trainer.h"
+#include "weft/train/trainer/trainer_state.h"
 
 #include <fmt/format.h>
 
@@ -32,7 +32,7 @@ std::shared_ptr<OffloadStore> make_offload_store(Offload kind, const LayoutOptio
 
 }  // namespace
 
-StepCounts RankTrainer::counts(int phase) const {
+StepCounts TrainerState::counts(int phase) const {
   const int pieces = batch_pieces();
   const int64_t global_batch = batches.of_phase(phase);
   const int sample_ranks = data_ranks * (options.layout.master ? mesh.size("pp") : 1);
@@ -54,8 +54,8 @@ StepCounts RankTrainer::counts(int phase) const {
 
 /// The program that was given, or one of its own. Order is all that execution needs, so that one has no costs. A phase of the
 /// ramp has the buffers of the last one, which the model lies in.
-std::shared_ptr<const Program> RankTrainer::plan_phase(const ModelCost& cost, int phase,
-                                                       const std::shared_ptr<const Program>& given) const {
+std::shared_ptr<const Program> TrainerState::plan_phase(const ModelCost& cost, int phase,
+                                                        const std::shared_ptr<const Program>& given) const {
   if (given) {
     options.program_is_verified ? check_program(*given) : verify(*given);
     check_frame(*given, frame_program(cost, layout_without_schedule(options.layout, counts(phase))));
@@ -69,7 +69,7 @@ std::shared_ptr<const Program> RankTrainer::plan_phase(const ModelCost& cost, in
   return std::make_shared<const Program>(std::move(result));
 }
 
-void RankTrainer::plan() {
+void TrainerState::plan() {
   ModelCost cost{.name = pending->name, .blocks = {}, .input_bytes = 0};
   const std::vector<BlockUpdate> updates =
       block_updates(*pending, optimizer, options.parameters, gradient_bytes(options.layout, reproducible()));
@@ -98,7 +98,7 @@ void RankTrainer::plan() {
   phase = last;
 }
 
-void RankTrainer::enter_phase() {
+void TrainerState::enter_phase() {
   const int due = batches.phase_at(steps_done);
   const auto micro_batches = static_cast<int64_t>(programs[due]->micro_batches);
   const BatchShare share = {.first_micro_batch = micro_batches * data_rank,
@@ -110,7 +110,7 @@ void RankTrainer::enter_phase() {
   if (!is_in_it) engine->change(*programs[due], share);
 }
 
-void RankTrainer::start() {
+void TrainerState::start() {
   if (engine) return;
   const MemoryLedger::Attached attached(options.ledger);
   const MemoryScope scope(MemoryCategory::weights);
@@ -155,7 +155,7 @@ void RankTrainer::start() {
 }
 
 /// The program was made when the trainer was.
-void RankTrainer::check_still_frozen() const {
+void TrainerState::check_still_frozen() const {
   const std::vector<uint64_t> now = parameter_fingerprints(*pending);
   for (int b = 0; b < program->num_blocks(); ++b) {
     if (now[b] == parameters[b]) continue;
@@ -191,7 +191,7 @@ void check_bound(FlatModel& model) {
 
 }  // namespace
 
-void RankTrainer::check_caller() const {
+void TrainerState::check_caller() const {
   refuse_autocast(options.communication.device);
   if (!engine) return;
   check_kernel_settings(settings);

@@ -1,4 +1,4 @@
-// RankTrainer: what a Trainer is made of on one rank, for the files that implement it: model, optimizer, engine and groups,
+// TrainerState: what a Trainer is made of on one rank, for the files that implement it: model, optimizer, engine and groups,
 // once started, and what steps change beside them.
 #pragma once
 
@@ -42,8 +42,8 @@ auto as_error(const std::string& what, const Call& call) {
 }
 
 /// A rank's trainer.
-struct RankTrainer {
-  RankTrainer(const Mesh& mesh, Model model, const OptimizerOptions& optimizer, const TrainerOptions& options)
+struct TrainerState {
+  TrainerState(const Mesh& mesh, Model model, const OptimizerOptions& optimizer, const TrainerOptions& options)
       : mesh(mesh),
         pending(std::move(model)),
         optimizer(optimizer),
@@ -61,7 +61,7 @@ struct RankTrainer {
   /// Throws InputError where a step or an evaluation would compute otherwise than those before: autocast, settings of kernels
   /// that are others than at the start, and parameters of modules that were changed since. Leaves nothing behind.
   void check_caller() const;
-  ~RankTrainer() {
+  ~TrainerState() {
     if (attempts.failed() || std::uncaught_exceptions() > 0) saving.abandon();
   }
   bool measures_noise() const { return options.noise_scale && has_small_batches(options.global_batch, options.micro_batch); }
