@@ -29,6 +29,8 @@
 #include "weft/nn/images/channel_passes.h"
 #include "weft/nn/images/channels_last.h"
 #include "weft/nn/images/pixel_norm.h"
+#include "weft/nn/kernels/gelu_kernels.h"
+#include "weft/nn/kernels/side_by_side.h"
 #include "weft/nn/kernels/tensors.h"
 #include "weft/nn/loss/class_loss.h"
 #include "weft/nn/loss/cross_entropy.h"
@@ -105,6 +107,16 @@ at::Tensor dropout_formula(const at::Tensor& x, double p, int64_t first) {
 std::vector<Row> element_rows() {
   return {
       {"gelu", "fdb~ rw", [](auto& a) { return weft::gelu(a[0]); }, [](auto& a) { return at::gelu(a[0], "tanh"); }},
+      {"run_side_by_side", "rw",
+       [](auto& a) {
+         const at::Tensor y = gelu_value(a[0]);  // refuses what kernels never get
+         if (!fits_kernels({a[0]})) return y;
+         y.zero_();
+         run_side_by_side<GeluRows>(gelu_rows, a[0], {.x = elements_of(a[0]), .y = elements_in(y)}, {&GeluRows::x},
+                                    {&GeluRows::y});
+         return y;
+       },
+       [](auto& a) { return at::gelu(a[0], "tanh"); }},
       {"gelu_value", "rw", [](auto& a) { return gelu_value(a[0]); }, [](auto& a) { return at::gelu(a[0], "tanh"); }},
       {"gelu_gradient", "rw rw rw", [](auto& a) { return gelu_gradient(a[0], a[1], a[2]), a[0]; },
        [](auto& a) { return at::gelu_backward(a[1], a[2], "tanh"); }},
@@ -149,6 +161,14 @@ std::vector<Row> element_rows() {
          fits_kernels({a[0], a[1]});
        }},
       {"element_of", "rw", [](auto& a) { element_of(a[0]); }},
+      {"elements_of", "rw",
+       [](auto& a) {
+         if (fits_kernels({a[0]})) elements_of(a[0]);
+       }},
+      {"elements_in", "rw",
+       [](auto& a) {
+         if (fits_kernels({a[0]})) elements_in(a[0]);
+       }},
   };
 }
 

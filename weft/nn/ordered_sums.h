@@ -26,7 +26,7 @@ at::Tensor of_batch_pieces(int64_t pieces, const std::function<at::Tensor(int64_
 /// The sum of term(0) to term(pieces - 1), whose memory is taken over; pieces is a power of two.
 at::Tensor tree_sum(int64_t pieces, const std::function<at::Tensor(int64_t)>& term);
 
-/// How rows are divided: 64 to a chunk, more where there would be more than 64 chunks.
+/// How rows are divided: 64 to a chunk, or as few as are told, more where there would be more than 64 chunks.
 struct RowChunks {
   static constexpr int64_t kFewest = 64;  ///< rows to a chunk
   static constexpr int64_t kMost = 64;    ///< chunks
@@ -35,8 +35,8 @@ struct RowChunks {
   int64_t count;      ///< 0: no rows
 
   /// Of that many.
-  explicit RowChunks(int64_t rows)
-      : rows_each(std::max(kFewest, (rows + kMost - 1) / kMost)), count((rows + rows_each - 1) / rows_each) {}
+  explicit RowChunks(int64_t rows, int64_t fewest = kFewest)
+      : rows_each(std::max(fewest, (rows + kMost - 1) / kMost)), count((rows + rows_each - 1) / rows_each) {}
 };
 
 /// The sums of the chunks, [chunks, width], in a binary tree, in the first one's place.

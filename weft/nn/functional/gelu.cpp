@@ -5,9 +5,9 @@
 #include <ATen/ops/gelu_backward.h>
 #include <torch/csrc/autograd/custom_function.h>
 
-#include "weft/comm/threads/parallel_for.h"
 #include "weft/nn/graph.h"
 #include "weft/nn/kernels/gelu_kernels.h"
+#include "weft/nn/kernels/side_by_side.h"
 #include "weft/nn/kernels/tensors.h"
 #include "weft/nn/tensor_checks.h"
 
@@ -18,29 +18,13 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-constexpr int64_t kGeluGrain = 1 << 14;  // elements that a thread takes at least
-
-/// Calls of(part) for parts of all elements, each on one thread.
-template <class Of>
-void in_parts(const at::Tensor& x, const GeluRows& all, const Of& of) {
-  if (x.is_meta()) return;
-  const auto bytes = static_cast<int64_t>(x.element_size());
-  parallel_for(x.numel(), kGeluGrain, [&](int64_t begin, int64_t end) {
-    GeluRows part{.count = end - begin};
-    if (all.x) part.x = static_cast<const char*>(all.x) + begin * bytes;
-    if (all.y) part.y = static_cast<char*>(all.y) + begin * bytes;
-    if (all.dy) part.dy = static_cast<const char*>(all.dy) + begin * bytes;
-    if (all.dx) part.dx = static_cast<char*>(all.dx) + begin * bytes;
-    of(part);
-  });
+void run_gelu(void (*kernel)(Element, const GeluRows&), const at::Tensor& x, const GeluRows& all) {
+  run_side_by_side(kernel, x, all, {&GeluRows::x, &GeluRows::dy}, {&GeluRows::y, &GeluRows::dx});
 }
-
-void* data_of(const at::Tensor& x) { return x.is_meta() ? nullptr : x.data_ptr(); }
 
 /// Without y where it is undefined.
 void backward_by_kernel(const at::Tensor& dx, const at::Tensor& y, const at::Tensor& dy, const at::Tensor& x) {
-  const GeluRows rows{.x = data_of(x), .y = y.defined() ? data_of(y) : nullptr, .dy = data_of(dy), .dx = data_of(dx)};
-  in_parts(x, rows, [&](const GeluRows& part) { gelu_backward_rows(element_of(x), part); });
+  run_gelu(gelu_backward_rows, x, {.x = elements_of(x), .y = elements_in(y), .dy = elements_of(dy), .dx = elements_in(dx)});
 }
 
 void check_gradient(const at::Tensor& dx, const at::Tensor& dy, const at::Tensor& x) {
@@ -75,7 +59,7 @@ at::Tensor gelu_value(const at::Tensor& x) {
   TensorChecks("gelu").floats("x", x);
   if (!fits_kernels({x})) return at::gelu(x, "tanh");
   at::Tensor y = at::empty_like(x);
-  in_parts(x, {.x = data_of(x), .y = data_of(y)}, [&](const GeluRows& part) { gelu_rows(element_of(x), part); });
+  run_gelu(gelu_rows, x, {.x = elements_of(x), .y = elements_in(y)});
   return y;
 }
 

@@ -5,8 +5,8 @@
 #include <ATen/ops/silu_backward.h>
 #include <torch/csrc/autograd/custom_function.h>
 
-#include "weft/comm/threads/parallel_for.h"
 #include "weft/nn/graph.h"
+#include "weft/nn/kernels/side_by_side.h"
 #include "weft/nn/kernels/swiglu_kernels.h"
 #include "weft/nn/kernels/tensors.h"
 #include "weft/nn/tensor_checks.h"
@@ -18,26 +18,10 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-constexpr int64_t kSwigluGrain = 1 << 14;  // elements that a thread takes at least
-
-/// Calls kernel() for parts of all elements, each on one thread.
 void run_swiglu(void (*kernel)(Element, const SwigluRows&), const at::Tensor& x, const SwigluRows& all) {
-  if (x.is_meta()) return;
-  const auto bytes = static_cast<int64_t>(x.element_size());
-  parallel_for(x.numel(), kSwigluGrain, [&](int64_t begin, int64_t end) {
-    SwigluRows part = all;
-    for (const void** data : {&part.gate, &part.up, &part.dy}) {
-      if (*data) *data = static_cast<const char*>(*data) + begin * bytes;
-    }
-    for (void** data : {&part.y, &part.d_gate, &part.d_up}) {
-      if (*data) *data = static_cast<char*>(*data) + begin * bytes;
-    }
-    part.count = end - begin;
-    kernel(element_of(x), part);
-  });
+  run_side_by_side(kernel, x, all, {&SwigluRows::gate, &SwigluRows::up, &SwigluRows::dy},
+                   {&SwigluRows::y, &SwigluRows::d_gate, &SwigluRows::d_up});
 }
-
-void* swiglu_memory(const at::Tensor& x) { return !x.defined() || x.is_meta() ? nullptr : x.data_ptr(); }
 
 void check_inputs(const at::Tensor& gate, const at::Tensor& up) {
   const TensorChecks check("swiglu");
@@ -71,7 +55,7 @@ at::Tensor swiglu_value(const at::Tensor& gate, const at::Tensor& up) {
   check_inputs(gate, up);
   if (!fits_kernels({gate, up})) return at::silu(gate).mul_(up);
   at::Tensor y = at::empty_like(gate);
-  run_swiglu(swiglu_rows, gate, {.gate = swiglu_memory(gate), .up = swiglu_memory(up), .y = swiglu_memory(y)});
+  run_swiglu(swiglu_rows, gate, {.gate = elements_of(gate), .up = elements_of(up), .y = elements_in(y)});
   return y;
 }
 
@@ -90,12 +74,12 @@ void swiglu_gradients(const SwigluGradients& into, const at::Tensor& dy, const a
     return;
   }
   run_swiglu(swiglu_backward_rows, gate,
-             {.gate = swiglu_memory(gate),
-              .up = swiglu_memory(up),
-              .y = swiglu_memory(into.y),
-              .dy = swiglu_memory(dy),
-              .d_gate = swiglu_memory(into.gate),
-              .d_up = swiglu_memory(into.up)});
+             {.gate = elements_of(gate),
+              .up = elements_of(up),
+              .y = elements_in(into.y),
+              .dy = elements_of(dy),
+              .d_gate = elements_in(into.gate),
+              .d_up = elements_in(into.up)});
 }
 
 }  // namespace weft

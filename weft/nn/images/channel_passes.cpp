@@ -8,7 +8,9 @@
 
 #include "weft/comm/threads/parallel_for.h"
 #include "weft/nn/kernels/channel_kernels.h"
+#include "weft/nn/kernels/side_by_side.h"
 #include "weft/nn/kernels/tensors.h"
+#include "weft/nn/ordered_sums.h"
 #include "weft/nn/tensor_checks.h"
 
 namespace weft {
@@ -19,7 +21,7 @@ using Kernel = void (*)(Element element, const ChannelRows& rows);
 
 int64_t rows_in(const at::Tensor& x) { return x.size(0) * x.size(2) * x.size(3); }
 
-constexpr int64_t kChunkRows = 256, kMostChunks = 64;
+constexpr int64_t kChunkRows = 256;
 
 /// Calls the kernel for all rows, in chunks of which several may run at once: of(chunk, its ChannelRows).
 template <class Of>
@@ -38,20 +40,19 @@ void run_chunks(Kernel kernel, const at::Tensor& x, int64_t chunk_rows, const Of
 
 /// Sums of all rows by the kernel, which makes two of each channel: those of the chunks one after another.
 at::Tensor sums_of(Kernel kernel, const at::Tensor& x, ChannelRows rows) {
-  const int64_t channels = x.size(1), of_rows = rows_in(x);
-  const int64_t chunk_rows = std::max(kChunkRows, (of_rows + kMostChunks - 1) / kMostChunks);
-  const int64_t chunks = (of_rows + chunk_rows - 1) / chunk_rows;
+  const int64_t channels = x.size(1);
+  const RowChunks chunks(rows_in(x), kChunkRows);
   const at::TensorOptions wide = x.options().dtype(at::kDouble).memory_format(at::MemoryFormat::Contiguous);
-  const at::Tensor parts = at::zeros({std::max<int64_t>(chunks, 1), 2 * channels}, wide);
-  if (x.is_meta() || of_rows == 0) return parts[0];
+  const at::Tensor parts = at::zeros({std::max<int64_t>(chunks.count, 1), 2 * channels}, wide);
+  if (x.is_meta() || chunks.count == 0) return parts[0];
   auto* sums = parts.mutable_data_ptr<double>();
-  run_chunks(kernel, x, chunk_rows, [&](int64_t chunk) {
+  run_chunks(kernel, x, chunks.rows_each, [&](int64_t chunk) {
     ChannelRows own = rows;
     own.first = sums + chunk * 2 * channels;
     own.second = own.first + channels;
     return own;
   });
-  for (int64_t chunk = 1; chunk < chunks; ++chunk) {
+  for (int64_t chunk = 1; chunk < chunks.count; ++chunk) {
     for (int64_t i = 0; i < 2 * channels; ++i) sums[i] += sums[chunk * 2 * channels + i];
   }
   return parts[0];
@@ -84,13 +85,11 @@ void check_gradient(const ChannelGradient& gradient) {
   check_of_channels("mean", gradient.mean, gradient.x);
 }
 
-const void* values(const at::Tensor& x) { return x.defined() && !x.is_meta() ? x.const_data_ptr() : nullptr; }
-
 }  // namespace
 
 at::Tensor channel_sums(const at::Tensor& x) {
   check_pixels(x);
-  return sums_of(channel_sums_rows, x, {.x = values(x)});
+  return sums_of(channel_sums_rows, x, {.x = elements_of(x)});
 }
 
 at::Tensor scale_channels(const at::Tensor& x, const at::Tensor& scale, const at::Tensor& offset, const at::Tensor& added,
@@ -101,8 +100,8 @@ at::Tensor scale_channels(const at::Tensor& x, const at::Tensor& scale, const at
   if (added.defined()) check_like("added", added, x);
   const at::Tensor y = at::empty_like(x);
   if (x.is_meta() || x.numel() == 0) return y;
-  const ChannelRows rows{.x = values(x),
-                         .added = values(added),
+  const ChannelRows rows{.x = elements_of(x),
+                         .added = elements_of(added),
                          .out = y.mutable_data_ptr(),
                          .scale = scale.const_data_ptr<float>(),
                          .offset = offset.const_data_ptr<float>(),
@@ -115,10 +114,10 @@ at::Tensor gradient_sums(const ChannelGradient& gradient, const at::Tensor& kept
   check_gradient(gradient);
   if (kept.defined()) check_like("kept", kept, gradient.x);
   return sums_of(channel_gradient_sums_rows, gradient.x,
-                 {.x = values(gradient.x),
-                  .dy = values(gradient.dy),
-                  .y = values(gradient.y),
-                  .out = kept.defined() && !kept.is_meta() ? kept.mutable_data_ptr() : nullptr,
+                 {.x = elements_of(gradient.x),
+                  .dy = elements_of(gradient.dy),
+                  .y = elements_of(gradient.y),
+                  .out = elements_in(kept),
                   .mean = gradient.mean.is_meta() ? nullptr : gradient.mean.const_data_ptr<float>()});
 }
 
@@ -130,9 +129,9 @@ void gradient_of_x(const at::Tensor& out, const ChannelGradient& gradient, const
   check_of_channels("slope", slope, out);
   check_of_channels("offset", offset, out);
   if (out.is_meta() || out.numel() == 0) return;
-  const ChannelRows rows{.x = values(gradient.x),
-                         .dy = values(gradient.dy),
-                         .y = values(gradient.y),
+  const ChannelRows rows{.x = elements_of(gradient.x),
+                         .dy = elements_of(gradient.dy),
+                         .y = elements_of(gradient.y),
                          .out = out.mutable_data_ptr(),
                          .mean = gradient.mean.const_data_ptr<float>(),
                          .scale = scale.const_data_ptr<float>(),
