@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "weft/base/file_descriptor.h"
+#include "weft/base/file_io.h"
 #include "weft/base/standard_descriptors.h"
 #include "weft/base/storage_error.h"
 #include "weft/base/uninterrupted.h"
@@ -33,8 +34,8 @@ bool has_shared_locks(int descriptor) {
 
 LockText read_lock_text(int descriptor) {
   std::string text(1024, '\0');
-  const ssize_t length = uninterrupted([&] { return pread(descriptor, text.data(), text.size(), 0); });
-  text.resize(static_cast<size_t>(std::max<ssize_t>(length, 0)));
+  const int64_t length = read_all(descriptor, 0, text.data(), static_cast<int64_t>(text.size()));
+  text.resize(static_cast<size_t>(std::max<int64_t>(length, 0)));
   return parse_lock_text(text);
 }
 
@@ -98,7 +99,7 @@ class FlockLock : public StorageLock {
   bool write() {
     ++text_.beats;
     const std::string text = lock_file_text(text_);
-    return pwrite(held_.get(), text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()) && fsync(held_.get()) == 0;
+    return write_all(held_.get(), 0, text.data(), static_cast<int64_t>(text.size())) && fsync(held_.get()) == 0;
   }
 
   std::mutex mutex_;  ///< of what keep() and the heartbeat share
