@@ -228,33 +228,37 @@ struct LayerFunction : torch::autograd::Function<LayerFunction> {
 };
 
 /// `activated`: of an input that an activation makes; `normed`: or a norm.
-void check_call(const LayerCall& call, const at::Tensor& x, bool activated, bool normed) {
-  if (call.layers.empty()) throw InputError(fmt::format("{}: there is none", call.mathematics.name));
+void check_call(const LayerCall& call, bool activated, bool normed) {
+  const char* name = call.mathematics.name;
+  if (call.layers.empty()) throw InputError(fmt::format("{}: there is none", name));
   const bool is_alone = call.entry == LayerEntry::own && call.exit == LayerExit::own;
   const bool by_tokens = call.entry == LayerEntry::gathered || call.exit == LayerExit::scattered;
   const bool is_one = call.layers.size() == 1;
   // What is gathered is the input as it is kept, and what comes back to a norm is the rank's.
   if ((activated && call.entry != LayerEntry::own) ||
       (normed && (call.exit != LayerExit::own || call.entry == LayerEntry::own))) {
-    throw InputError(
-        fmt::format("{}: an activation of what comes by other ranks, or a norm of what goes to them", call.mathematics.name));
+    throw InputError(fmt::format("{}: an activation of what comes by other ranks, or a norm of what goes to them", name));
   }
   if ((!is_one && (call.entry == LayerEntry::own || call.exit != LayerExit::own)) ||
       (!call.mathematics.multiply && (!is_one || by_tokens)) || (!is_alone && call.batch_pieces != 1)) {
-    throw InputError(
-        fmt::format("{}: several layers, tokens or pieces of a batch, which such a call does not take", call.mathematics.name));
+    throw InputError(fmt::format("{}: several layers, tokens or pieces of a batch, which such a call does not take", name));
   }
-  const TensorChecks check(call.mathematics.name);
-  check.floats("x", x, 1);
   for (const auto& [weight, bias] : call.layers) {
-    check.that(gradients_have_places(*weight, bias), "gradient of the weight", weight->gradient, "there, as that of a bias is");
-    if (!call.mathematics.multiply) continue;
-    check.floating("weight", weight->value, {TensorChecks::kAny, x.size(-1)}, x);
-    if (bias) check.floating("bias", bias->value, {weight->value.size(0)}, x);
+    TensorChecks(name).that(gradients_have_places(*weight, bias), "gradient of the weight", weight->gradient,
+                            "there, as that of a bias is");
   }
   if (call.batch_pieces < 1 || !std::has_single_bit(static_cast<uint64_t>(call.batch_pieces))) {
-    throw InputError(fmt::format("{}: a micro-batch in {} pieces; their number is a power of two", call.mathematics.name,
-                                 call.batch_pieces));
+    throw InputError(fmt::format("{}: a micro-batch in {} pieces; their number is a power of two", name, call.batch_pieces));
+  }
+}
+
+void check_input(const LayerCall& call, const at::Tensor& x) {
+  const TensorChecks check(call.mathematics.name);
+  check.floats("x", x, 1);
+  if (!call.mathematics.multiply) return;
+  for (const auto& [weight, bias] : call.layers) {
+    check.floating("weight", weight->value, {TensorChecks::kAny, x.size(-1)}, x);
+    if (bias) check.floating("bias", bias->value, {weight->value.size(0)}, x);
   }
 }
 
@@ -271,7 +275,8 @@ Tensors with_parameters(Tensors tensors, const LayerCall& call) {
 
 Tensors apply(LayerCall call, const LayerInput& x) {
   if (x.tensors.empty()) throw InputError(fmt::format("{}: it has no input", call.mathematics.name));
-  for (const at::Tensor& input : x.tensors) check_call(call, input, x.activation != nullptr, false);
+  check_call(call, x.activation != nullptr, false);
+  for (const at::Tensor& input : x.tensors) check_input(call, input);
   const Tensors tensors = with_parameters(x.tensors, call);
   const auto kept = c10::make_intrusive<KeptCall>(std::move(call));
   kept->activation = x.activation;
@@ -285,7 +290,8 @@ at::Tensor apply(const WeightedLayer& layer, const LayerInput& x, Parameter& wei
 }
 
 Tensors apply(LayerCall call, const NormedRows& rows) {
-  check_call(call, rows.x, false, true);
+  check_call(call, false, true);
+  check_input(call, rows.x);
   Tensors tensors = {rows.x};
   if (rows.added.defined()) tensors.push_back(rows.added);
   const auto kept = c10::make_intrusive<KeptCall>(std::move(call));
