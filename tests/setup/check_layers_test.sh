@@ -36,6 +36,7 @@ case_of weft/launch/launcher.cpp '#include "weft/comm/world.h"' "launch/ may not
 case_of weft/train/trainer/trainer.cpp '#include "weft/cli/commands/weft_train.h"' "train/ may not include cli/"
 case_of weft/program/program.h '  #  include <c10/core/Scalar.h>' "program/ is free of LibTorch"
 case_of weft/launch/launcher.cpp '#include <ATen/core/Tensor.h>' "launch/ is free of LibTorch"
+case_of weft/report/report.h '#include <ATen/core/Tensor.h>' "report/ is free of LibTorch"
 case_of weft/nn/flat/flat_model.cpp '#include <torch/csrc/distributed/c10d/Store.hpp>' "only comm/ names c10d"
 case_of weft/engine/step_run.cpp '#include <gloo/context.h>' "only comm/ names c10d"
 case_of weft/nn/flat/flat_model.h '// one\n#include <ATen/ops/zeros.h>' "at most"

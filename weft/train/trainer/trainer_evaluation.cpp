@@ -47,8 +47,7 @@ class Collected {
       if (output.dim() > 0) continue;
       throw InputError(
           "trainer: the last block puts out a number for all samples of a micro-batch, which predict() cannot put side by "
-          "side; "
-          "use for_each_prediction()");
+          "side; use for_each_prediction()");
     }
     parts_[first_sample] = outputs;
   }

@@ -1,4 +1,6 @@
 // Windows of whole documents: what stands in them, where documents come from, and what cannot be packed.
+#include "weft/data/tokens/packed_windows.h"
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -13,11 +15,10 @@
 #include "weft/data/files/shard_files.h"
 #include "weft/data/mixture.h"
 #include "weft/data/tokens/json_lines.h"
-#include "weft/data/tokens/packed_windows.h"
 #include "weft/data/tokens/token_groups.h"
 #include "weft/data/tokens/token_stream.h"
 
-namespace weft::packed_tokens_test {
+namespace weft::packed_windows_test {
 namespace {
 
 using test::expect_input_error;
@@ -198,4 +199,4 @@ TEST(PackedTokens, WhatCannotBePackedIsOneLine) {
 }
 
 }  // namespace
-}  // namespace weft::packed_tokens_test
+}  // namespace weft::packed_windows_test

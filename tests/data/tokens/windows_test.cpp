@@ -1,3 +1,5 @@
+#include "weft/data/tokens/windows.h"
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -9,7 +11,6 @@
 
 #include "tests/data/expect_input_error.h"
 #include "tests/data/temp_folder.h"
-#include "weft/data/tokens/windows.h"
 
 namespace weft {
 namespace {
