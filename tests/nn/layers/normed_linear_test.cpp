@@ -11,6 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/run_ranks.h"
+#include "weft/comm/mesh.h"
+
 namespace weft::normed_linear_test {
 namespace {
 
@@ -83,6 +86,37 @@ TEST_P(NormedLinearTest, EqualsNormAndLayers) {
         expect_close(layers[i].gradient, exact_weights[i].grad(), "weight " + std::to_string(i));
     }
   }
+}
+
+/// Gradients of x, the norm's weight and the layers' weights.
+Tensors gradients_of(const Tensors& values, const Tensors& factors, const Context& context, const Used& used) {
+  const at::Tensor x = values[0].clone().requires_grad_();
+  Parameter norm{values[1].clone().requires_grad_(), {}};
+  std::vector<Parameter> layers;
+  for (const at::Tensor& value : {values[2], values[3]}) {
+    layers.push_back({value.clone().requires_grad_(), at::zeros_like(value)});
+    const int ranks = context.tp.size();
+    if (ranks > 1) layers.back().split = {.segments = {ranks * value.size(0)}, .parts = ranks, .part = context.tp.rank()};
+  }
+  const Branch branch = normed_linear(x, {}, {&norm, nullptr, kEps}, {{&layers[0], nullptr}, {&layers[1], nullptr}}, context);
+  total(branch.stream, branch.outputs, used, factors).backward();
+  return {x.grad(), norm.value.grad(), layers[0].gradient, layers[1].gradient};
+}
+
+TEST_P(NormedLinearTest, IsTheSameWhereEachRankHasItsTokens) {
+  const Tensors values = {at::randn({2, 6, 12}), at::randn({12}), at::randn({8, 12}), at::randn({10, 12})},
+                factors = {at::randn({2, 6, 12}), at::randn({2, 6, 8}), at::randn({2, 6, 10})};
+  const Tensors whole = gradients_of(values, factors, {}, GetParam());
+  test::run_ranks(2, [&](const World& world) {
+    const Mesh mesh(world, {{"tp", 2}});
+    const auto own = [&](const at::Tensor& x, int64_t dim) { return x.chunk(2, dim)[world.rank()]; };
+    const Tensors gradients =
+        gradients_of({own(values[0], 1), values[1], own(values[2], 0), own(values[3], 0)},
+                     {own(factors[0], 1), own(factors[1], 2), own(factors[2], 2)},
+                     {.tp = mesh.group(mesh.axis("tp")), .layout = {.sequence_parallel = true}}, GetParam());
+    const Tensors expected = {own(whole[0], 1), whole[1], own(whole[2], 0), own(whole[3], 0)};
+    for (size_t i = 0; i < expected.size(); ++i) expect_close(gradients[i], expected[i].to(at::kDouble), std::to_string(i));
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(Table, NormedLinearTest, ::testing::ValuesIn(kUses), [](const auto& info) { return info.param.name; });

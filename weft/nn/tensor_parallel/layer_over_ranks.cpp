@@ -118,11 +118,12 @@ void KeptCall::add_gradients(const Tensors& dy, const at::Tensor& x) const {
   }
 }
 
-/// Gradients of the layers' outputs; of an output that nothing used there is none.
-Tensors with_zeros_for_none(Tensors dy, const at::Tensor& x, const Tensors& weights) {
+/// Gradients of the layers' outputs; of an output that nothing used there is none. `x` is the input as it is kept.
+Tensors with_zeros_for_none(Tensors dy, const KeptCall& kept, const at::Tensor& x, const Tensors& weights) {
   for (size_t i = 0; i < dy.size(); ++i) {
     if (dy[i].defined()) continue;
     std::vector<int64_t> sizes = x.sizes().vec();
+    if (kept.is_gathered()) sizes[1] *= kept.call.group.size();
     sizes.back() = weights[i].size(0);
     dy[i] = at::zeros(sizes, x.options());
   }
@@ -182,7 +183,7 @@ struct LayerFunction : torch::autograd::Function<LayerFunction> {
                                     const Tensors& weights) {
     const Normalised n{saved[0], {}, saved[1], saved[2]};
     const Norm norm{saved[3], saved[4], *kept.eps};
-    const Tensors dy = with_zeros_for_none({gradients.begin() + 1, gradients.end()}, n.sum, weights);
+    const Tensors dy = with_zeros_for_none({gradients.begin() + 1, gradients.end()}, kept, n.sum, weights);
     const at::Tensor d_norm = through_layers(kept, dy, {normalise_again(n, norm)}, weights, true).front();
     NormGradients all = norm_gradients(d_norm, gradients.front(), n, norm);
     variable_list result = {all.x};
