@@ -313,10 +313,13 @@ Tensors loss_formula(const at::Tensor& logits, const at::Tensor& target, double 
 }
 
 int64_t hits_formula(const Tensors& a, int64_t most) {
-  expect(a[1].sizes() == a[0].sizes().slice(0, a[0].dim() - 1) && a[1].scalar_type() == at::kLong);
+  const bool of_ids = !a[1].is_floating_point();
+  expect(a[1].sizes() == (of_ids ? a[0].sizes().slice(0, a[0].dim() - 1) : a[0].sizes()));
+  expect(!of_ids || a[1].scalar_type() == at::kLong);
+  const at::Tensor labels = of_ids ? a[1] : a[1].argmax(-1);
   const at::Tensor order = std::get<1>(a[0].sort(/*stable=*/true, -1, /*descending=*/true));
   const at::Tensor first = order.narrow(-1, 0, std::min(most, order.size(-1)));
-  return first.eq(a[1].unsqueeze(-1)).any(-1).sum().item<int64_t>();
+  return first.eq(labels.unsqueeze(-1)).any(-1).sum().item<int64_t>();
 }
 
 /// Of all classes, from [pieces x batch, ..., classes of a piece] perhaps.
@@ -333,6 +336,10 @@ Tensors as_tensors(int64_t count) { return {at::arange(count, count + 1, at::kLo
 std::vector<Row> loss_rows() {
   const Call ours = [](auto& a) { return cross_entropy({a[0]}, a[1]).sum; };
   const Call formula = [](auto& a) { return loss_formula(a[0], a[1]); };
+  const Call ours_hits = [](auto& a) { return as_tensors(count_hits({a[0]}, a[1])); };
+  const Call hits = [](auto& a) { return as_tensors(hits_formula(a, 1)); };
+  const Call ours_top5 = [](auto& a) { return as_tensors(count_top5({a[0]}, a[1])); };
+  const Call top5 = [](auto& a) { return as_tensors(hits_formula(a, 5)); };
   return {
       {"fits_class_loss", "rc r#c", [](auto& a) { fits_class_loss(a[0], a[1]); }},
       {"class_loss", "f~ rc r#c", [](auto& a) { return class_loss(a[0], a[1], -100); }, formula},
@@ -340,10 +347,10 @@ std::vector<Row> loss_rows() {
       {"cross_entropy", "fd: btc btc", ours, formula},
       {"smoothed_cross_entropy", "fd~ btc bt#c", [](auto& a) { return smoothed_cross_entropy(0.1)({a[0]}, a[1]).sum; },
        [](auto& a) { return loss_formula(a[0], a[1], 0.1); }},
-      {"count_hits", "fd: btc bt#c", [](auto& a) { return as_tensors(count_hits({a[0]}, a[1])); },
-       [](auto& a) { return as_tensors(hits_formula(a, 1)); }},
-      {"count_top5", "fd: btc bt#c", [](auto& a) { return as_tensors(count_top5({a[0]}, a[1])); },
-       [](auto& a) { return as_tensors(hits_formula(a, 5)); }},
+      {"count_hits", "fd: btc bt#c", ours_hits, hits},
+      {"count_hits", "fd: btc btc", ours_hits, hits},
+      {"count_top5", "fd: btc bt#c", ours_top5, top5},
+      {"count_top5", "fd: btc btc", ours_top5, top5},
       {"vocabulary_cross_entropy", "fd~ btc bt#c",
        [](auto& a, Case& c) { return vocabulary_cross_entropy(c.number(1, c.size('c')))({a[0]}, a[1]).sum; },
        [](auto& a, Case& c) { return loss_formula(whole_logits(a, c.number(1, c.size('c'))), a[1]); }},
@@ -352,8 +359,7 @@ std::vector<Row> loss_rows() {
        [](auto& a, Case& c) {
          return as_tensors(hits_formula({whole_logits(a, c.number(1, c.size('c'))), a[1]}, 1));
        }},
-      {"top5_of", "fd: btc bt#c", [](auto& a) { return as_tensors(top5_of(9)({a[0]}, a[1])); },
-       [](auto& a) { return as_tensors(hits_formula(a, 5)); }},
+      {"top5_of", "fd: btc bt#c", [](auto& a) { return as_tensors(top5_of(9)({a[0]}, a[1])); }, top5},
   };
 }
 
