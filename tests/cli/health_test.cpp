@@ -36,13 +36,17 @@ bool say(const FileDescriptor& socket, const std::string& text) {
   return ::send(socket.get(), text.data(), text.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(text.size());
 }
 
-std::string answer_of(int port, const std::string& path) {
+std::string answer_to(int port, const std::string& request) {
   const FileDescriptor socket = connect_to(port);
-  say(socket, "GET " + path + " HTTP/1.1\r\nHost: h\r\n\r\n");
+  say(socket, request);
   std::string text;
   char part[512];
   for (ssize_t got = 0; (got = ::recv(socket.get(), part, sizeof part, 0)) > 0;) text.append(part, static_cast<size_t>(got));
   return text;
+}
+
+std::string answer_of(int port, const std::string& path) {
+  return answer_to(port, "GET " + path + " HTTP/1.1\r\nHost: h\r\n\r\n");
 }
 
 TEST(Health, ClientsThatNeverEndHoldNothingUp) {
@@ -73,6 +77,46 @@ TEST(Health, ClientsThatNeverEndHoldNothingUp) {
   EXPECT_EQ(wait_for(pid, 30.0), 0);
   over = true;
   drops.join();
+}
+
+/// A run of a program that ends once the file is there.
+class HealthOfAProgram : public ::testing::Test {
+ protected:
+  HealthOfAProgram() {
+    const std::string until_told = "while [ ! -e " + (folder_ / "over").string() + " ]; do sleep 0.1; done";
+    pid_ = start_weft({"run", "-n", "1", "--health-port", std::to_string(port_), "--", "/bin/sh", "-c", until_told},
+                      folder_.path(), {.deadline_s = 60});
+  }
+  ~HealthOfAProgram() override {
+    std::ofstream(folder_ / "over").close();
+    EXPECT_EQ(wait_for(pid_, 30.0), 0);
+  }
+
+  const TemporaryFolder folder_;
+  const int port_ = free_loopback_port();
+  pid_t pid_ = 0;
+};
+
+TEST_F(HealthOfAProgram, WhatIsNotToBeHadIsRefused) {
+  const auto status = [&](const std::string& request) { return answer_to(port_, request).substr(0, 12); };
+  EXPECT_EQ(status("GET /livez HTTP/1.0\r\n\r\n"), "HTTP/1.1 200");
+  EXPECT_EQ(status("GET /livez?verbose HTTP/1.1\r\nHost: h\r\n\r\n"), "HTTP/1.1 200");
+  EXPECT_EQ(status("GET / HTTP/1.1\r\nHost: h\r\n\r\n"), "HTTP/1.1 404");
+  EXPECT_EQ(status("POST /livez HTTP/1.1\r\nContent-Length: 4\r\n\r\nbody"), "HTTP/1.1 405");
+  EXPECT_EQ(status("livez\r\n\r\n"), "HTTP/1.1 400");
+  EXPECT_EQ(status("GET /livez HTTP/1.1\r\nA: " + std::string(20000, 'a')), "HTTP/1.1 400");
+  const std::string head = answer_to(port_, "HEAD /metrics HTTP/1.1\r\nHost: h\r\n\r\n");
+  EXPECT_TRUE(head.starts_with("HTTP/1.1 200")) << head;
+  EXPECT_TRUE(head.ends_with("\r\n\r\n")) << head;
+}
+
+/// More than are served at a time.
+TEST_F(HealthOfAProgram, ClientsThatSayNothingMakeRoom) {
+  std::vector<FileDescriptor> mute;
+  for (int i = 0; i < 200; ++i) mute.push_back(connect_to(port_));
+  EXPECT_NE(answer_of(port_, "/livez").find("200 OK"), std::string::npos);
+  char nothing = 0;
+  for (const FileDescriptor& socket : mute) EXPECT_EQ(::recv(socket.get(), &nothing, 1, 0), 0) << "it is closed";
 }
 
 class HealthOfARank : public TrainingTest {

@@ -101,7 +101,7 @@ bool is_this_host(const std::string& name) {
 bool is_loopback_address(const std::string& address) { return address == "::1" || address.rfind("127.", 0) == 0; }
 
 FileDescriptor listen_at(const std::string& address, int port) {
-  return listen_on(resolve(address, port, AI_NUMERICHOST | AI_PASSIVE).front(), port);
+  return listen_on(resolve(address, port, AI_PASSIVE).front(), port);
 }
 
 FileDescriptor listen_everywhere(int port) {

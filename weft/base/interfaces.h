@@ -20,8 +20,8 @@ bool is_this_host(const std::string& name);
 /// Whether the address is in 127.0.0.0/8 or ::1, which mean another host on every host.
 bool is_loopback_address(const std::string& address);
 
-/// A socket that listens at one of this host's addresses, on that interface only; closed on exec. Port 0: any that is
-/// free, of port_range.h's.
+/// A socket that listens at one of this host's addresses, or the first that a name stands for, on that interface only; closed
+/// on exec. Port 0: any that is free, of port_range.h's.
 FileDescriptor listen_at(const std::string& address, int port);
 /// A socket that listens on all interfaces, over IPv6 too where the host has it.
 FileDescriptor listen_everywhere(int port);

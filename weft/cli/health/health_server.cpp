@@ -1,146 +1,170 @@
 #include "weft/cli/health/health_server.h"
 
-#define CPPHTTPLIB_OPENSSL_SUPPORT  // as Debian's library is built: its classes have other members without
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <httplib.h>
-#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 
-#include <atomic>
+#include <algorithm>
+#include <cerrno>
 #include <chrono>
-#include <map>
+#include <exception>
+#include <list>
+#include <string_view>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "weft/base/accounting.h"
 #include "weft/base/blocked_signals.h"
+#include "weft/base/deadline.h"
 #include "weft/base/error.h"
 #include "weft/base/file_descriptor.h"
+#include "weft/base/interfaces.h"
 #include "weft/base/monotonic.h"
-#include "weft/base/stopwatch.h"
-#include "weft/base/tcp_options.h"
 #include "weft/comm/host/host_name.h"
 
 namespace weft {
 
 namespace {
 
-constexpr int kWorkers = 64;  // each sleeps most of the time, some of them beside clients that never end
-constexpr double kWholeRequest_s = 2.0;
-constexpr std::chrono::milliseconds kSweepEvery{200};
+using std::chrono::milliseconds;
 
-/// The port by which a socket was connected to; 0: it is no connection.
-int port_of_connection(const FileDescriptor& socket) {
-  sockaddr_in6 own{}, peer{};  // whose port is where that of IPv4 is
-  socklen_t own_length = sizeof own, peer_length = sizeof peer;
-  const bool is_one = ::getpeername(socket.get(), reinterpret_cast<sockaddr*>(&peer), &peer_length) == 0 &&
-                      ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&own), &own_length) == 0;
-  return is_one ? ntohs(own.sin6_port) : 0;
+constexpr size_t kMostClients = 64;  // one more, and the oldest is dropped
+constexpr size_t kMostRequestBytes = 8192;
+constexpr milliseconds kWholeRequest{2000};
+
+bool is_whole(std::string_view request) {
+  return request.find("\r\n\r\n") != std::string_view::npos || request.find("\n\n") != std::string_view::npos;
 }
 
-/// The system's number of a socket, which no other has while it runs.
-uint64_t number_of(const FileDescriptor& socket) {
-  uint64_t number = 0;
-  socklen_t length = sizeof number;
-  ::getsockopt(socket.get(), SOL_SOCKET, SO_COOKIE, &number, &length);
-  return number;
+std::string http_answer(std::string_view status, std::string_view header = {}, std::string_view body = {}) {
+  return fmt::format("HTTP/1.1 {}\r\nConnection: close\r\nContent-Length: {}\r\n{}\r\n{}", status, body.size(), header, body);
 }
-
-/// The library has time-outs for each read only: who sends a byte now and then would keep a worker for ever, and the end of the
-/// run would wait for that. The library closes its descriptors when it likes, and others get their numbers: so each is looked
-/// at, and shut down, by a duplicate, which stays what it is.
-class Sweeper {
- public:
-  explicit Sweeper(int port) : port_(port) {}
-
-  /// Shuts connections down that are older than `seconds`, by what was seen of them before.
-  void close_older_than(double seconds) {
-    std::map<uint64_t, Stopwatch> here;
-    for (const int socket : tcp_connections()) {
-      const FileDescriptor own(fcntl(socket, F_DUPFD_CLOEXEC, 3));
-      if (!own || port_of_connection(own) != port_) continue;
-      const uint64_t number = number_of(own);
-      const auto known = seen_.find(number);
-      const Stopwatch age = known == seen_.end() ? Stopwatch() : known->second;
-      if (age.seconds() >= seconds) ::shutdown(own.get(), SHUT_RDWR);
-      here.emplace(number, age);
-    }
-    seen_ = std::move(here);
-  }
-
- private:
-  int port_;
-  std::map<uint64_t, Stopwatch> seen_;  ///< by number_of()
-};
 
 }  // namespace
 
 struct HealthServer::State {
-  explicit State(int port) : sweeper(port) {}
-  httplib::Server server;
-  int listens = -1;  ///< the server's socket
-  std::thread thread, sweeping;
-  std::atomic<bool> is_over = false;
-  Sweeper sweeper;
-  std::atomic<bool> ends = false;
+  /// One request and its answer, after which the client closes the connection, or time does.
+  struct Client {
+    FileDescriptor socket;
+    Deadline until = kWholeRequest;
+    std::string request = {};
+    std::string unsent = {};  ///< of the answer
+    bool is_answered = false;
+  };
 
-  // At the end all are closed, until the workers are free.
-  void sweep() {
-    while (!is_over) {
-      sweeper.close_older_than(ends ? 0.0 : kWholeRequest_s);
-      std::this_thread::sleep_for(ends ? std::chrono::milliseconds(5) : kSweepEvery);
-    }
-  }
+  const RunStatus& status;
+  HealthLabels labels;
+  double stalled_s;
+  FileDescriptor listening = {}, over{::eventfd(0, EFD_CLOEXEC)};
+  std::list<Client> clients = {};  ///< oldest first
+  std::thread thread = {};
+
+  void run();
+  void accept();
+  bool serve(Client& client) const;
+  std::string answer(std::string_view request) const;
+  std::string page(std::string_view path) const;
 };
 
-HealthServer::HealthServer(const HealthOptions& options, const RunStatus& status)
-    : state_(std::make_unique<State>(options.port)) {
-  httplib::Server& server = state_->server;
-  server.new_task_queue = [] { return new httplib::ThreadPool(kWorkers); };
-  // Not SO_REUSEPORT, with which a second launcher would take half of what is asked of the first.
-  server.set_socket_options([&listens = state_->listens](socket_t socket) {
-    const int reuse = 1;
-    setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &reuse, sizeof reuse);
-    listens = socket;
-  });
-  server.set_read_timeout(1, 0);
-  server.set_write_timeout(1, 0);
-  server.set_keep_alive_max_count(1);
-  server.set_payload_max_length(1024);
-  for (const auto& [path, question] :
-       {std::pair{"/healthz", HealthQuestion::ready}, std::pair{"/livez", HealthQuestion::alive}}) {
-    server.Get(path, [&status, question, stalled_s = options.stalled_s](const httplib::Request&, httplib::Response& response) {
-      const HealthAnswer answer = health_answer(status.view(), question, stalled_s, monotonic_ns());
-      response.status = answer.well ? 200 : 503;
-      response.set_content(answer.text, "text/plain; charset=utf-8");
-    });
+void HealthServer::State::run() {
+  for (;;) {
+    std::vector<pollfd> entries = {{over.get(), POLLIN, 0}, {listening.get(), POLLIN, 0}};
+    for (const Client& client : clients) {
+      entries.push_back({client.socket.get(), static_cast<short>(client.unsent.empty() ? POLLIN : POLLOUT), 0});
+    }
+    ::poll(entries.data(), entries.size(), clients.empty() ? -1 : static_cast<int>(clients.front().until.left().count()));
+    if (entries[0].revents != 0) return;
+    auto entry = entries.begin() + 2;
+    for (auto client = clients.begin(); client != clients.end(); ++entry) {
+      const bool stays = !client->until.passed() && (entry->revents == 0 || serve(*client));
+      client = stays ? std::next(client) : clients.erase(client);
+    }
+    if (entries[1].revents != 0) accept();
   }
-  const HealthLabels labels{.run = options.run, .host = this_host(), .job = cluster_job()};
-  server.Get("/metrics", [&status, labels](const httplib::Request&, httplib::Response& response) {
-    response.set_content(metrics_text(status.view(), labels, monotonic_ns()), "text/plain; version=0.0.4; charset=utf-8");
-  });
-  if (!server.bind_to_port(options.address.c_str(), options.port)) {
+}
+
+/// One at a time: those that are here have their turn before the oldest makes room.
+void HealthServer::State::accept() {
+  FileDescriptor socket(::accept4(listening.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  const bool is_short = !socket && errno != EAGAIN && errno != ECONNABORTED;  // of descriptors, of memory
+  if (is_short) std::this_thread::sleep_for(milliseconds(10));
+  if (!clients.empty() && (is_short || clients.size() == kMostClients)) clients.pop_front();
+  if (socket) clients.push_back({std::move(socket)});
+}
+
+/// Whether the client stays.
+bool HealthServer::State::serve(Client& client) const try {
+  if (client.unsent.empty()) {
+    char part[4096];
+    const ssize_t got = ::recv(client.socket.get(), part, sizeof part, 0);
+    if (got <= 0) return got < 0 && errno == EAGAIN;
+    // What was not read would take the answer along when the connection is closed.
+    if (client.is_answered) return true;
+    client.request.append(part, static_cast<size_t>(got));
+    if (!is_whole(client.request) && client.request.size() < kMostRequestBytes) return true;
+    client.unsent = answer(client.request);
+    client.is_answered = true;
+  }
+  const ssize_t sent = ::send(client.socket.get(), client.unsent.data(), client.unsent.size(), MSG_NOSIGNAL);
+  if (sent < 0) return errno == EAGAIN;
+  client.unsent.erase(0, static_cast<size_t>(sent));
+  return !client.unsent.empty() || ::shutdown(client.socket.get(), SHUT_WR) == 0;
+} catch (const std::exception&) {  // an error in here concerns that client only
+  return false;
+}
+
+std::string HealthServer::State::answer(std::string_view request) const {
+  const std::string_view line = request.substr(0, request.find_first_of("\r\n"));
+  const size_t first = line.find(' '), last = line.rfind(' ');
+  if (!is_whole(request) || first == last || !line.substr(last + 1).starts_with("HTTP/1.")) {
+    return http_answer("400 Bad Request");
+  }
+  const std::string_view method = line.substr(0, first), target = line.substr(first + 1, last - first - 1);
+  const bool is_head = method == "HEAD";
+  if (method != "GET" && !is_head) return http_answer("405 Method Not Allowed", "Allow: GET, HEAD\r\n");
+  const std::string whole = page(target.substr(0, target.find('?')));
+  return is_head ? whole.substr(0, whole.find("\r\n\r\n") + 4) : whole;
+}
+
+std::string HealthServer::State::page(std::string_view path) const {
+  const RunView run = status.view();
+  const int64_t now_ns = monotonic_ns();
+  if (path == "/metrics") {
+    return http_answer("200 OK", "Content-Type: text/plain; version=0.0.4; charset=utf-8\r\n",
+                       metrics_text(run, labels, now_ns));
+  }
+  if (path != "/healthz" && path != "/livez") return http_answer("404 Not Found");
+  const HealthQuestion question = path == "/livez" ? HealthQuestion::alive : HealthQuestion::ready;
+  const HealthAnswer health = health_answer(run, question, stalled_s, now_ns);
+  return http_answer(health.well ? "200 OK" : "503 Service Unavailable", "Content-Type: text/plain; charset=utf-8\r\n",
+                     health.text);
+}
+
+HealthServer::HealthServer(const HealthOptions& options, const RunStatus& status)
+    : state_(std::make_unique<State>(State{.status = status,
+                                           .labels = {.run = options.run, .host = this_host(), .job = cluster_job()},
+                                           .stalled_s = options.stalled_s})) {
+  try {
+    state_->listening = listen_at(options.address, options.port);
+  } catch (const Error&) {
     throw InputError(
         fmt::format("--health-port {}: cannot listen there on {}; is the port taken?", options.port, options.address));
   }
-  // Again: the library lets five wait, and the next would have to try once more after a second.
-  ::listen(state_->listens, kWorkers);
+  ::fcntl(state_->listening.get(), F_SETFL, O_NONBLOCK);
   const BlockedSignals blocked;
   state_->thread = std::thread([state = state_.get()] {
-    state->server.listen_after_bind();
-    state->is_over = true;
+    pthread_setname_np(pthread_self(), "weft-health");
+    state->run();
   });
-  state_->sweeping = std::thread([state = state_.get()] { state->sweep(); });
 }
 
 HealthServer::~HealthServer() {
-  // A server that does not listen yet would not hear it.
-  while (!state_->is_over && !state_->server.is_running()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  state_->ends = true;
-  state_->server.stop();
+  ::eventfd_write(state_->over.get(), 1);
   state_->thread.join();
-  state_->sweeping.join();
 }
 
 }  // namespace weft

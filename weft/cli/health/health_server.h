@@ -18,7 +18,7 @@ struct HealthOptions {
   std::string run = {};               ///< HealthLabels::run
 };
 
-/// Answers while it lives, from threads of its own.
+/// Answers while it lives, from a thread of its own: each connection one request, within two seconds.
 class HealthServer {
  public:
   /// Throws InputError where the port cannot be had. `status` outlives it.
