@@ -1,7 +1,6 @@
 #include "weft/base/nearest.h"
 
 #include <algorithm>
-#include <limits>
 
 namespace weft {
 namespace {
@@ -31,10 +30,6 @@ int edit_distance(std::string_view a, std::string_view b) {
     above.swap(row);
   }
   return above[b.size()];
-}
-
-std::string nearest(std::string_view word, const std::vector<std::string>& candidates) {
-  return nearest(word, candidates, std::numeric_limits<int>::max());
 }
 
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates, int most) {
