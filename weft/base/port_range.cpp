@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <netinet/in.h>
+#include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -19,6 +20,8 @@
 namespace weft {
 
 namespace {
+
+constexpr const char* kPortsVariable = "WEFT_PORTS";
 
 /// Where the port of an address of either family is.
 in_port_t& port_in(sockaddr_storage& address) {
@@ -50,8 +53,12 @@ std::optional<PortRange> parse_port_range(const std::string& text) {
   return PortRange{*first, *last};
 }
 
+void use_ports(const std::string& text) {
+  if (!text.empty()) setenv(kPortsVariable, text.c_str(), 1);
+}
+
 std::optional<PortRange> port_range() {
-  const auto text = env_string("WEFT_PORTS");
+  const auto text = env_string(kPortsVariable);
   if (!text) return std::nullopt;
   const auto range = parse_port_range(*text);
   if (!range) {

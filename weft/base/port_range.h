@@ -23,6 +23,8 @@ struct PortRange {
 /// "20000-20100"; none where the text is no range of ports from 1024 on.
 std::optional<PortRange> parse_port_range(const std::string& text);
 
+/// Sets WEFT_PORTS, for this process and all that it starts; an empty text leaves it as it is.
+void use_ports(const std::string& text);
 /// What WEFT_PORTS says. Throws InputError where that is no range.
 std::optional<PortRange> port_range();
 

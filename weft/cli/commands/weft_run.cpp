@@ -1,6 +1,4 @@
 // weft run: any program as ranks of this host, or of several.
-#include <stdlib.h>
-
 #include <CLI/CLI.hpp>
 #include <climits>
 #include <filesystem>
@@ -48,7 +46,7 @@ int run_program(const RunArguments& arguments, bool told_ranks, const std::vecto
     throw InputError("run: no program; write it after --, as in weft run -n 2 -- ./program arguments");
   }
   leave_outer_place(arguments.hosts);
-  if (!arguments.ports.empty()) setenv("WEFT_PORTS", arguments.ports.c_str(), 1);  // for what it starts too
+  use_ports(arguments.ports);
   port_range();
   LaunchPlace place{
       .plan = host_plan(arguments.hosts, told_ranks), .options = arguments.hosts, .local_ranks = arguments.num_ranks};

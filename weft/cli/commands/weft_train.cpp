@@ -9,6 +9,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/launcher_variables.h"
+#include "weft/base/port_range.h"
 #include "weft/base/this_executable.h"
 #include "weft/cli/commands/commands.h"
 #include "weft/cli/options/host_options.h"
@@ -132,7 +133,7 @@ int run_train(TrainArguments& arguments) {
   if (!arguments.ranks.empty() || !hosts.hosts.empty() || !hosts.host_file.empty()) leave_outer_place(hosts);
   Recipe recipe = load_recipe(arguments.recipe, arguments.overrides);
   arguments.hosts.health.run = std::filesystem::path(arguments.recipe).stem().string();
-  use_ports(recipe);
+  use_ports(recipe.run.ports);
   if (!arguments.resume.empty()) recipe.run.resume = arguments.resume;
   if (arguments.restarts) recipe.run.restarts = *arguments.restarts;
   // Before ranks are started, so that a mistake is told once and at once.

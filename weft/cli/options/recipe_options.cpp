@@ -1,7 +1,6 @@
 #include "weft/cli/options/recipe_options.h"
 
 #include <fmt/format.h>
-#include <stdlib.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -47,10 +46,6 @@ CLI::Option* add_hardware(CLI::App& command, std::string& hardware, const std::s
   return command.add_option("--hardware", hardware, description)->transform([](const std::string& told) {
     return shipped_or_own("hardware", told);
   });
-}
-
-void use_ports(const Recipe& recipe) {
-  if (!recipe.run.ports.empty()) setenv("WEFT_PORTS", recipe.run.ports.c_str(), 1);
 }
 
 }  // namespace weft

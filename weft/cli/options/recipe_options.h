@@ -23,7 +23,4 @@ void check_goes_on_by_itself(const Recipe& recipe, const std::string& what);
 /// Adds --hardware, a file or the name of one that comes with weft.
 CLI::Option* add_hardware(CLI::App& command, std::string& hardware, const std::string& description);
 
-/// Of a command whose ranks listen: makes run.ports what this process, and all that it starts, go by.
-void use_ports(const Recipe& recipe);
-
 }  // namespace weft

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "weft/cli/options/recipe_options.h"
+#include "weft/base/port_range.h"
 #include "weft/cli/ranks/launch_ranks.h"
 #include "weft/train/run/options_of_recipe.h"
 
@@ -10,7 +10,7 @@ namespace weft {
 
 int as_ranks(const Recipe& recipe, std::optional<int> num_ranks, const std::vector<std::string>& command,
              const std::function<void(const World&)>& here) {
-  use_ports(recipe);
+  use_ports(recipe.run.ports);
   if (num_ranks.value_or(1) > 1) {
     LaunchOptions options;
     options.num_ranks = *num_ranks;
