@@ -11,12 +11,6 @@
 
 namespace weft {
 
-namespace {
-
-at::CPUGeneratorImpl& cpu_generator() {
-  return *at::check_generator<at::CPUGeneratorImpl>(at::detail::getDefaultCPUGenerator());
-}
-
 /// The CPU's generator: faster to copy than through the tensor of get_state().
 struct CpuState {
   explicit CpuState(at::CPUGeneratorImpl& from)
@@ -32,6 +26,12 @@ struct CpuState {
   std::optional<float> next_float;
   std::optional<double> next_double;
 };
+
+namespace {
+
+at::CPUGeneratorImpl& cpu_generator() {
+  return *at::check_generator<at::CPUGeneratorImpl>(at::detail::getDefaultCPUGenerator());
+}
 
 /// Neither keeps values: the meta device draws nothing.
 bool has_generator(at::Device device) { return !device.is_cpu() && !device.is_meta(); }

@@ -448,7 +448,9 @@ TEST(Buffers, AreComparedBetweenLayouts) {
                                                                             .batches = whole_batches(batch_of)}});
     EXPECT_EQ(comparison.likeness, Likeness::bit_identical) << (comparison.first() ? comparison.first()->what : "");
     // Two Mixers of 2 parameters, BatchNorm's 2, 2 statistics and a count, and 8 buffers; a Linear.
-    if (world.rank() == 0) EXPECT_EQ(comparison.parameters, 2 * 15 + 2);
+    if (world.rank() == 0) {
+      EXPECT_EQ(comparison.parameters, 2 * 15 + 2);
+    }
   });
 }
 

@@ -147,8 +147,12 @@ TEST(UnusedParameters, MoveAsIfTheStepsHadNotBeen) {
       };
       const Weights with = after({true, false, true, false}), without = after({true, true}), never = after({false, false});
       for (const auto& [name, value] : with) {
-        if (name.find("0.some") == 0) EXPECT_TRUE(value.equal(without.at(name))) << name;
-        if (name.find("0.none") == 0) EXPECT_TRUE(value.equal(never.at(name))) << name;
+        if (name.starts_with("0.some")) {
+          EXPECT_TRUE(value.equal(without.at(name))) << name;
+        }
+        if (name.starts_with("0.none")) {
+          EXPECT_TRUE(value.equal(never.at(name))) << name;
+        }
       }
       if (with.empty()) return;
       EXPECT_TRUE(with.at("0.none.weight").equal(none));

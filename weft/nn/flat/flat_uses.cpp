@@ -13,7 +13,8 @@ void FlatModel::take_uses(int block, const at::Tensor& owned) {
   const std::vector<int>& users = options_.users[block];
   flat.first_user = users.front();
   for (int i = 1; i < static_cast<int>(users.size()) && flat.numel > 0; ++i) {
-    UseSum use{.user = users[i]};
+    UseSum use;
+    use.user = users[i];
     use.gradients = flat.all_gradients.narrow(0, i * flat.numel, flat.numel);
     use.owned = owned.defined() ? owned.narrow(0, i * flat.num_owned(), flat.num_owned())
                                 : use.gradients.narrow(0, flat.owned.begin, flat.num_owned());

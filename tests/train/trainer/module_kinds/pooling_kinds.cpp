@@ -26,15 +26,13 @@ Kind unpooling(std::string name, std::vector<int64_t> takes) {
 /// With the places of what is largest as an output.
 template <class Pool, class... Options>
 Kind with_places(std::string name, std::vector<int64_t> takes, Options... options) {
-  Kind row{.name = std::move(name), .with = "indices", .takes = {std::move(takes)}};
-  row.make = [options...] {
-    Pool pool(options...);
-    return Part{pool.ptr(), [pool](const Tensors& inputs) mutable -> Tensors {
-                  const auto [values, places] = pool->forward_with_indices(inputs[0]);
-                  return {values, places};
-                }};
-  };
-  return row;
+  return {.name = std::move(name), .with = "indices", .takes = {std::move(takes)}, .make = [options...] {
+            Pool pool(options...);
+            return Part{pool.ptr(), [pool](const Tensors& inputs) mutable -> Tensors {
+                          const auto [values, places] = pool->forward_with_indices(inputs[0]);
+                          return {values, places};
+                        }};
+          }};
 }
 
 }  // namespace
