@@ -11,6 +11,7 @@
 #include "weft/base/nearest.h"
 #include "weft/base/printable.h"
 #include "weft/plan/make_plan.h"
+#include "weft/program/axis_names.h"
 #include "weft/recipe/read/key_rules.h"
 #include "weft/recipe/read/read_recipe.h"
 #include "weft/recipe/read/recipe_keys.h"
@@ -23,7 +24,7 @@ namespace {
 std::vector<std::string> mesh_overrides(const std::map<std::string, int>& sizes, const std::string& shard_level = "none",
                                         const std::string& style = "mesh") {
   std::vector<std::string> overrides = {"layout.style=" + style, "layout.shard_level=" + shard_level};
-  for (const char* axis : {"pp", "dp", "shard", "cp", "tp"}) {
+  for (const char* axis : kAxisNames) {
     const auto size = sizes.find(axis);
     overrides.push_back(fmt::format("layout.{}={}", axis, size == sizes.end() ? 1 : size->second));
   }
@@ -91,7 +92,7 @@ std::vector<std::string> layout_overrides(const std::string& layout, int ranks) 
   if (layout == "zero2") return mesh_overrides({{"shard", ranks}}, shards ? "gradients" : "none");
   if (layout == "zero3" || layout == "shard") return mesh_overrides({{"shard", ranks}}, shards ? "parameters" : "none");
   if (layout == "master" || layout == "naive") return mesh_overrides({{"pp", ranks}}, "none", layout);
-  for (const char* axis : {"dp", "pp", "cp", "tp"}) {
+  for (const char* axis : kAxisNames) {
     if (layout == axis) return mesh_overrides({{axis, ranks}});
   }
   const std::vector<std::string> names = {"recipe", "dp", "zero1", "zero2",  "zero3", "shard",

@@ -22,8 +22,7 @@ LayoutComparison compare_recipe(const Recipe& whole, const World& world, const C
   const ResolvedLayout& layout = plan.layout;
   const Datasets data = open_data(recipe);
   LayoutsToCompare compared{
-      .layout = {.axes = {{"pp", layout.pp}, {"dp", layout.dp}, {"shard", layout.shard}, {"cp", layout.cp}, {"tp", layout.tp}},
-                 .options = trainer_options(recipe, layout, rank_device(recipe.run.device, world))},
+      .layout = {.axes = mesh_axes(layout), .options = trainer_options(recipe, layout, rank_device(recipe.run.device, world))},
       .trained = {.model = [&recipe] { return build_model(recipe.model); },
                   .optimizer = optimizer_of(recipe.optimizer),
                   .batches = dataset_batches(data.training, sampler_of(*data.training, recipe.run.seed)),

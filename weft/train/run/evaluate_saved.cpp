@@ -15,6 +15,7 @@
 #include "weft/checkpoint/storage/open_storage.h"
 #include "weft/checkpoint/weights/weights_file.h"
 #include "weft/plan/make_plan.h"
+#include "weft/program/axis_names.h"
 #include "weft/recipe/build/build_model.h"
 #include "weft/recipe/build/open_data.h"
 #include "weft/recipe/read/read_recipe.h"
@@ -45,7 +46,8 @@ bool holds_checkpoints(const std::string& path) {
 bool tell_mesh(const std::vector<std::string>& overrides) {
   return std::any_of(overrides.begin(), overrides.end(), [](const std::string& override) {
     const std::string key = override.substr(0, override.find('='));
-    return key == "layout.pp" || key == "layout.dp" || key == "layout.shard" || key == "layout.cp" || key == "layout.tp";
+    return std::any_of(kAxisNames.begin(), kAxisNames.end(),
+                       [&](const char* axis) { return key == std::string("layout.") + axis; });
   });
 }
 
@@ -166,7 +168,7 @@ EvaluatedWeights evaluate_saved(const EvaluationPlan& plan, const World& world,
   const Recipe& recipe = plan.recipe;
   at::set_num_threads(threads_of(recipe, world));
   const ResolvedLayout layout = resolve(recipe, world.size());
-  const Mesh mesh(world, {{"pp", layout.pp}, {"dp", layout.dp}, {"shard", layout.shard}, {"cp", layout.cp}, {"tp", layout.tp}});
+  const Mesh mesh(world, mesh_axes(layout));
   const Datasets data = open_data(recipe);
   EvaluationSets sets(recipe, data, layout.micro_batch, mesh.join({"dp", "shard"}).index, layout.data_ranks());
   TrainerOptions options = trainer_options(recipe, layout, rank_device(recipe.run.device, world));

@@ -42,13 +42,9 @@ void tell_what_it_was(const Recipe& recipe, const ResolvedLayout& layout, const 
   report.model = recipe.model.name;
   report.parameters = trainer.model().num_parameters();
   report.world = layout.world;
-  report.layout = {{"pp", layout.pp},
-                   {"dp", layout.dp},
-                   {"shard", layout.shard},
-                   {"cp", layout.cp},
-                   {"tp", layout.tp},
-                   {"micro_batch", layout.micro_batch},
-                   {"micro_batches_per_rank", layout.micro_batches_per_rank}};
+  for (const AxisSize& axis : mesh_axes(layout)) report.layout.emplace_back(axis.name, axis.size);
+  report.layout.emplace_back("micro_batch", layout.micro_batch);
+  report.layout.emplace_back("micro_batches_per_rank", layout.micro_batches_per_rank);
   report.backend = trainer.world_group().backend();
   report.threads_per_rank = at::get_num_threads();
   report.steps = lengths.steps;

@@ -26,6 +26,10 @@ int threads_of(const Recipe& recipe, const World& world) {
 
 std::chrono::milliseconds timeout_of(const Recipe& recipe) { return time_limit(recipe.run.timeout_s); }
 
+std::vector<AxisSize> mesh_axes(const ResolvedLayout& layout) {
+  return {{"pp", layout.pp}, {"dp", layout.dp}, {"shard", layout.shard}, {"cp", layout.cp}, {"tp", layout.tp}};
+}
+
 LoaderOptions loader_options(const Recipe& recipe, const ResolvedLayout& layout, int shard) {
   return {.global_batch = layout.global_batch,
           .micro_batch = layout.micro_batch,

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <chrono>
+#include <vector>
 
+#include "weft/comm/mesh.h"
 #include "weft/comm/world.h"
 #include "weft/data/loader.h"
 #include "weft/plan/layout/resolve.h"
@@ -18,6 +20,9 @@ int threads_of(const Recipe& recipe, const World& world);
 
 /// The deadline of every wait.
 std::chrono::milliseconds timeout_of(const Recipe& recipe);
+
+/// The axes of the mesh that the layout's ranks are arranged on.
+std::vector<AxisSize> mesh_axes(const ResolvedLayout& layout);
 
 /// The options of the loader of the rank that is number `shard` of those that read data.
 LoaderOptions loader_options(const Recipe& recipe, const ResolvedLayout& layout, int shard);

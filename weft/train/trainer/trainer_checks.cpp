@@ -14,6 +14,7 @@
 #include "weft/base/units.h"
 #include "weft/checkpoint/safetensors_header.h"
 #include "weft/nn/model_buffers.h"
+#include "weft/program/axis_names.h"
 #include "weft/program/fingerprint.h"
 
 namespace weft {
@@ -53,21 +54,20 @@ void check_frame(const Program& program, const Program& frame) {
 }
 
 void check_mesh(const Mesh& mesh) {
-  const std::vector<std::string> order = {"pp", "dp", "shard", "cp", "tp"};
+  const auto place = [](const std::string& name) { return std::find(kAxisNames.begin(), kAxisNames.end(), name); };
   for (const AxisSize& axis : mesh.axes()) {
-    if (axis.size == 1 || std::find(order.begin(), order.end(), axis.name) != order.end()) continue;
+    if (axis.size == 1 || place(axis.name) != kAxisNames.end()) continue;
     throw InputError(fmt::format("trainer: mesh axis '{}' has size {}; only {} may be above 1", axis.name, axis.size,
-                                 fmt::join(order, ", ")));
+                                 fmt::join(kAxisNames, ", ")));
   }
   // Which samples a rank reads, and in what order gradients are added up, follow the order of the axes.
   std::vector<std::string> names;
   for (const AxisSize& axis : mesh.axes()) {
     if (axis.size > 1) names.push_back(axis.name);
   }
-  const auto place = [&](const std::string& name) { return std::find(order.begin(), order.end(), name); };
   if (!std::is_sorted(names.begin(), names.end(), [&](const auto& a, const auto& b) { return place(a) < place(b); })) {
     throw InputError(fmt::format("trainer: a mesh with the axes {}; outermost first they must be in the order {}",
-                                 fmt::join(names, ", "), fmt::join(order, ", ")));
+                                 fmt::join(names, ", "), fmt::join(kAxisNames, ", ")));
   }
 }
 
