@@ -55,6 +55,7 @@ RunBoard::RunBoard(int most_ranks) : page_file_(make_memory("weft:run board")) {
   if (ftruncate(page_file_.get(), static_cast<off_t>(bytes_)) != 0) {
     throw Error(fmt::format("cannot make the run's board: {}", std::strerror(errno)));
   }
+  // A file for each copy: the kernel writes to a file for one process at a time, and ranks copy at the same time.
   for (int i = 0; i < most_ranks * kStateCopies; ++i) {
     files_.push_back(make_memory(fmt::format("weft:state of rank {}, copy {}", i / kStateCopies, i % kStateCopies)));
   }
