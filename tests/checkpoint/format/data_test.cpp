@@ -15,7 +15,6 @@
 #include "weft/checkpoint/format/data_reader.h"
 #include "weft/checkpoint/format/data_writer.h"
 #include "weft/checkpoint/format/saved_checkpoint.h"
-#include "weft/checkpoint/storage/board_storage.h"
 #include "weft/checkpoint/storage/open_storage.h"
 
 namespace weft::data_test {

@@ -46,12 +46,12 @@ void for_each_overlap(const ElementRuns& piece, const std::vector<StateRun>& run
 
 }  // namespace
 
-DataReader::DataReader(Storage& storage, std::string checkpoint, const CheckpointIndex& index)
-    : storage_(storage), checkpoint_(std::move(checkpoint)), index_(index) {}
+DataReader::DataReader(DataFiles& files, std::string checkpoint, const CheckpointIndex& index)
+    : data_files_(files), checkpoint_(std::move(checkpoint)), index_(index) {}
 
 void DataReader::read(const StatePart& given) {
   const StatePart part = narrowed(given);
-  const std::string where = storage_.full(checkpoint_);
+  const std::string where = data_files_.full(checkpoint_);
   const auto found = index_.tensors.find(part.name);
   if (found == index_.tensors.end()) throw InputError(fmt::format("{}: it has no tensor '{}'", where, part.name));
   const StoredState& stored = found->second;
@@ -141,10 +141,11 @@ StorageReader& DataReader::open(const std::string& file) {
   std::unique_ptr<StorageReader>& reader = files_[file];
   if (reader) return *reader;
   const std::string path = checkpoint_.empty() ? file : checkpoint_ + "/" + file;
-  std::unique_ptr<StorageReader> opened = storage_.open(path);
+  std::unique_ptr<StorageReader> opened = data_files_.open(path);
   const int64_t due = index_.files.at(file);
   if (opened->size() != due) {
-    throw DamageError(fmt::format("{}: it has {} bytes, {} are due: it is damaged", storage_.full(path), opened->size(), due));
+    throw DamageError(
+        fmt::format("{}: it has {} bytes, {} are due: it is damaged", data_files_.full(path), opened->size(), due));
   }
   reader = std::move(opened);
   return *reader;
@@ -154,7 +155,7 @@ void DataReader::fail(const std::string& tensor, const StoredPiece& piece, const
   const ElementRuns& e = piece.elements;
   const int64_t last = e.begin + (e.count - 1) * e.stride + e.length;
   throw DamageError(fmt::format("{}: damaged in tensor '{}', within elements [{}, {}): {}",
-                                storage_.full(checkpoint_.empty() ? piece.file : checkpoint_ + "/" + piece.file), tensor,
+                                data_files_.full(checkpoint_.empty() ? piece.file : checkpoint_ + "/" + piece.file), tensor,
                                 e.begin, last, what));
 }
 

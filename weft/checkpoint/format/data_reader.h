@@ -10,15 +10,15 @@
 
 #include "weft/checkpoint/format/index.h"
 #include "weft/checkpoint/format/state_part.h"
-#include "weft/checkpoint/storage/storage.h"
+#include "weft/checkpoint/storage/data_files.h"
 
 namespace weft {
 
 /// Reads tensors of a checkpoint.
 class DataReader {
  public:
-  /// Of the folder `checkpoint` of the storage; storage and index must outlive the reader.
-  DataReader(Storage& storage, std::string checkpoint, const CheckpointIndex& index);
+  /// Of the folder `checkpoint` of `files`, which must outlive the reader, as the index must.
+  DataReader(DataFiles& files, std::string checkpoint, const CheckpointIndex& index);
 
   /// Fills the part's memory. Throws InputError, naming file, tensor and elements, for a tensor that the checkpoint lacks or
   /// has in another shape or type, and for bytes that are not what was written.
@@ -34,7 +34,7 @@ class DataReader {
   StorageReader& open(const std::string& file);
   [[noreturn]] void fail(const std::string& tensor, const StoredPiece& piece, const std::string& what) const;
 
-  Storage& storage_;
+  DataFiles& data_files_;
   std::string checkpoint_;
   const CheckpointIndex& index_;
   std::map<std::string, std::unique_ptr<StorageReader>> files_;

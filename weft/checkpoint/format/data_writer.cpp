@@ -55,8 +55,8 @@ class DataWriter::Chunks {
   std::vector<uint64_t> checksums_;
 };
 
-DataWriter::DataWriter(Storage& storage, const std::string& checkpoint, const std::string& file)
-    : file_(file), out_(std::make_unique<Chunks>(storage.create(checkpoint.empty() ? file : checkpoint + "/" + file))) {}
+DataWriter::DataWriter(DataFiles& files, const std::string& checkpoint, const std::string& file)
+    : file_(file), out_(std::make_unique<Chunks>(files.create(checkpoint.empty() ? file : checkpoint + "/" + file))) {}
 
 DataWriter::~DataWriter() = default;
 

@@ -8,15 +8,15 @@
 
 #include "weft/checkpoint/format/index.h"
 #include "weft/checkpoint/format/state_part.h"
-#include "weft/checkpoint/storage/storage.h"
+#include "weft/checkpoint/storage/data_files.h"
 
 namespace weft {
 
 /// Writes a data file.
 class DataWriter {
  public:
-  /// Begins `file` in the folder `checkpoint` of the storage, which must outlive the writer.
-  DataWriter(Storage& storage, const std::string& checkpoint, const std::string& file);
+  /// Begins `file` in the folder `checkpoint` of `files`, which must outlive the writer.
+  DataWriter(DataFiles& files, const std::string& checkpoint, const std::string& file);
   ~DataWriter();
 
   /// Appends the part's elements; nothing of one that has none.

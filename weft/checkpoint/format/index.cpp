@@ -6,6 +6,8 @@
 
 namespace weft {
 
+std::string data_file(int rank) { return fmt::format("data-{:05}.bin", rank); }
+
 void CheckpointIndex::merge(const CheckpointIndex& other) {
   files.insert(other.files.begin(), other.files.end());
   texts.insert(other.texts.begin(), other.texts.end());

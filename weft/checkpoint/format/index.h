@@ -29,6 +29,9 @@ inline constexpr const char* kIndexFile = "index.json";        ///< in a checkpo
 inline constexpr const char* kCompleteFile = "complete.json";  ///< in a checkpoint's folder, once it is whole
 inline constexpr int64_t kMostIndexBytes = int64_t{1} << 30;   ///< a longer index is refused unread
 
+/// A rank's data file: "data-00003.bin" is rank 3's.
+std::string data_file(int rank);
+
 /// Elements of a flattened tensor: `count` runs of `length`, `stride` apart.
 struct ElementRuns {
   int64_t begin = 0;   ///< the first element

@@ -22,7 +22,7 @@ SavedCheckpoint::SavedCheckpoint(const std::string& path) : path_(path), storage
   if (!is_complete(*storage_, "")) {
     const std::vector<int64_t> steps = complete_checkpoints(*storage_);
     if (steps.empty()) {
-      const bool half = storage_->has(kIndexFile) || storage_->has("data-00000.bin");
+      const bool half = storage_->has(kIndexFile) || storage_->has(data_file(0));
       throw InputError(half ? fmt::format("{}: not whole: it is being saved, or what saved it was killed", path)
                             : fmt::format("{}: no checkpoint is there, and none below it", path));
     }

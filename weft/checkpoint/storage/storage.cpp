@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "weft/base/error.h"
+#include "weft/base/storage_error.h"
 #include "weft/base/units.h"
 
 namespace weft {

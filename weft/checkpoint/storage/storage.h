@@ -13,27 +13,9 @@
 #include <string>
 #include <vector>
 
+#include "weft/checkpoint/storage/data_files.h"
+
 namespace weft {
-
-/// A file that is being written, from its beginning on. Without close() what was written is rubbish, to be removed.
-class StorageWriter {
- public:
-  virtual ~StorageWriter() = default;
-  /// Appends. Throws InputError when there is no room, IoError when the device or the network fails.
-  virtual void write(const void* data, int64_t bytes) = 0;
-  /// Makes all of it durable; the last call.
-  virtual void close() = 0;
-};
-
-/// A file that is read.
-class StorageReader {
- public:
-  virtual ~StorageReader() = default;
-  /// Its length when it was opened.
-  virtual int64_t size() const = 0;
-  /// Fills `data` with the bytes from `offset` on. Throws DamageError where it ends before that.
-  virtual void read(int64_t offset, void* data, int64_t bytes) = 0;
-};
 
 /// Holds a storage for one run while it lives.
 class StorageLock {
@@ -56,15 +38,8 @@ struct LockOptions {
 };
 
 /// A folder of files.
-class Storage {
+class Storage : public DataFiles {
  public:
-  virtual ~Storage() = default;
-  /// The folder, as people named it: "runs/a", "s3://bucket/runs/a".
-  virtual const std::string& name() const = 0;
-  /// Begins a file; folders on its way are made. One that is there already is replaced.
-  virtual std::unique_ptr<StorageWriter> create(const std::string& path) = 0;
-  /// Opens a file that must be there. Throws DamageError where it is not.
-  virtual std::unique_ptr<StorageReader> open(const std::string& path) = 0;
   /// Writes a file whole: it is there with all of the text, or as it was before.
   virtual void write_text(const std::string& path, const std::string& text) = 0;
   /// Names of the files and folders in a folder ("" for the storage itself), in order; none where there is no such folder.
@@ -85,9 +60,6 @@ class Storage {
   /// Holds the storage for one run until what it returns goes, or the process ends. Throws HeldError, with the owner's text,
   /// where another run has it and lives.
   virtual std::shared_ptr<StorageLock> lock(const LockOptions& options) = 0;
-
-  /// `path` as people would name it.
-  std::string full(const std::string& path) const { return path.empty() ? name() : name() + "/" + path; }
   /// All of a file. Throws InputError for one that is longer than `most_bytes`.
   std::string read_text(const std::string& path, int64_t most_bytes);
 };

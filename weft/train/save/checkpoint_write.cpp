@@ -8,7 +8,6 @@
 #include "weft/checkpoint/format/check_index.h"
 #include "weft/checkpoint/format/checkpoint_folder.h"
 #include "weft/checkpoint/format/index_json.h"
-#include "weft/checkpoint/storage/board_storage.h"
 
 namespace weft {
 

@@ -83,8 +83,8 @@ bool is_average(const std::string& tensor) { return tensor.starts_with(std::stri
 /// Reads parts of tensors that the checkpoint has in their shape; strict loading has made sure that those are all.
 class Filler {
  public:
-  Filler(Storage& storage, const std::string& checkpoint, const CheckpointIndex& index)
-      : index_(index), reader_(storage, checkpoint, index) {}
+  Filler(DataFiles& files, const std::string& checkpoint, const CheckpointIndex& index)
+      : index_(index), reader_(files, checkpoint, index) {}
   void fill(const StatePart& part) {
     const auto found = index_.tensors.find(part.name);
     if (found != index_.tensors.end() && found->second.shape == part.shape) reader_.read(part);
@@ -243,9 +243,9 @@ std::map<std::string, std::string> state_texts(const TrainerState& trainer) {
   return texts;
 }
 
-LoadReport load_state(TrainerState& trainer, Storage& storage, const std::string& checkpoint, const CheckpointIndex& index,
+LoadReport load_state(TrainerState& trainer, DataFiles& files, const std::string& checkpoint, const CheckpointIndex& index,
                       const LoadOptions& options) {
-  const std::string where = storage.full(checkpoint);
+  const std::string where = files.full(checkpoint);
   const CheckpointMisfits misfits = checkpoint_misfits(trainer, index);
   if (!misfits.any_weight && !options.strict) {
     throw InputError(
@@ -260,7 +260,7 @@ LoadReport load_state(TrainerState& trainer, Storage& storage, const std::string
   report.skipped.insert(report.skipped.end(), taken.lines().begin(), taken.lines().end());
   require_none(report.skipped, where, options.strict, misfits.optimizer);
   if (!buffers.older.empty()) report.skipped.push_back(older_text(buffers.older, where));
-  Filler filler(storage, checkpoint, index);
+  Filler filler(files, checkpoint, index);
   trainer.engine->fill_state([&](int block, std::vector<at::Tensor>& state) {
     const std::vector<StatePart> parts = owned_state(*trainer.model, block, kept_of(trainer, state));
     for (const bool average : {false, true}) {  // which begins as the weights where the checkpoint has none of it

@@ -8,7 +8,7 @@
 
 #include "weft/checkpoint/format/index.h"
 #include "weft/checkpoint/format/state_part.h"
-#include "weft/checkpoint/storage/storage.h"
+#include "weft/checkpoint/storage/data_files.h"
 #include "weft/train/trainer/checkpoint_options.h"
 #include "weft/train/trainer/trainer_state.h"
 
@@ -21,7 +21,7 @@ std::map<std::string, std::string> state_texts(const TrainerState& trainer);
 
 /// Fills this rank's state from a checkpoint, and checks all that it reads. Engine::gather_whole() must follow. Throws
 /// InputError for one that is damaged or of something else; the state is half loaded then.
-LoadReport load_state(TrainerState& trainer, Storage& storage, const std::string& checkpoint, const CheckpointIndex& index,
+LoadReport load_state(TrainerState& trainer, DataFiles& files, const std::string& checkpoint, const CheckpointIndex& index,
                       const LoadOptions& options);
 
 }  // namespace weft

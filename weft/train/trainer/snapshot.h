@@ -26,5 +26,7 @@ struct Snapshot {
 std::optional<Snapshot> newest_snapshot(RunBoard& board);
 /// Makes this rank's copy of that number.
 void take_snapshot(TrainerState& trainer, RunBoard& board, int number);
+/// Fills this rank's state from the copies of all ranks, as load_state() does (train/trainer/checkpoint_state.h).
+LoadReport load_snapshot(TrainerState& trainer, RunBoard& board, const Snapshot& snapshot);
 
 }  // namespace weft

@@ -11,7 +11,6 @@
 #include "weft/base/storage_error.h"
 #include "weft/checkpoint/format/checkpoint_folder.h"
 #include "weft/checkpoint/safetensors_header.h"
-#include "weft/checkpoint/storage/board_storage.h"
 #include "weft/checkpoint/storage/open_storage.h"
 #include "weft/train/trainer/checkpoint_state.h"
 #include "weft/train/trainer/fill_weights.h"
@@ -153,8 +152,7 @@ std::optional<LoadReport> Trainer::load_from(RunBoard& board, int64_t after_step
   if (!snapshot || snapshot->step <= after_step) return std::nullopt;
   start_to_load();
   LoadReport report;
-  fill("the snapshot in memory",
-       [&] { report = load_state(s, *board_storage(board, snapshot->number), "", snapshot->index, {}); });
+  fill("the snapshot in memory", [&] { report = load_snapshot(s, board, *snapshot); });
   return report;
 }
 
