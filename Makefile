@@ -25,7 +25,7 @@ test: setup_options = --tests
 test: configure  ## build everything and run all tests
 	@tools/configure release -DWEFT_BUCKETS=ON
 	@cmake --build --preset release
-	@ctest --preset release
+	@ctest --preset release; status=$$?; tools/slowest_tests build; exit $$status
 
 test-cluster: setup_options = --tests --cluster
 test-cluster: configure  ## try hosts, cluster managers and containers on this machine (as root)

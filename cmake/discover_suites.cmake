@@ -2,8 +2,8 @@
 # as gtest_discover_tests does: loading LibTorch costs a quarter of a second a process. A skipped, disabled or missing
 # test is a failed one, and so is a suite that takes minutes; sanitizers make all of it several times slower.
 #
-# Labels say which suites a sanitizer runs (CMakePresets.json): `again` has one that matches WEFT_AGAIN, `alone` one that matches
-# WEFT_ALONE. A suite that is named nowhere is run by all.
+# Labels say which suites a sanitizer runs (CMakePresets.json): the address sanitizer those without `again`, which one that matches
+# WEFT_AGAIN has, the thread sanitizer those with `threads`, which one that matches WEFT_THREADS has.
 function(weft_discover_suites target prefix)
   set(timeout 300)
   if(WEFT_SANITIZE)
@@ -36,8 +36,8 @@ foreach(suite IN LISTS suites)
   if("@prefix@.${suite}" MATCHES "@WEFT_AGAIN@")
     list(APPEND labels again)
   endif()
-  if("@prefix@.${suite}" MATCHES "@WEFT_ALONE@")
-    list(APPEND labels alone)
+  if("@prefix@.${suite}" MATCHES "@WEFT_THREADS@")
+    list(APPEND labels threads)
   endif()
   set_tests_properties("@prefix@.${suite}" PROPERTIES LABELS "${labels}")
 endforeach()
