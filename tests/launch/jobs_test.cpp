@@ -6,11 +6,13 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <thread>
 
 #include "tests/support/environment_variables.h"
 #include "tests/support/wait_until.h"
@@ -83,6 +85,17 @@ TEST_F(Jobs, AsManyAsToldRunAtATime) {
     EXPECT_EQ(started, (std::vector<size_t>{0, 1, 2, 3, 4}));
     EXPECT_EQ(highest, std::min(most, 5));
   }
+}
+
+TEST_F(Jobs, AnEndIsSeenAtOnceThoughAnotherThreadTakesItsSignal) {
+  std::atomic<bool> is_over = false;
+  std::thread other([&] { is_over.wait(false); });
+  const auto begin = std::chrono::steady_clock::now();
+  run_jobs(std::vector<Job>(10, shell("exit 0", "log")));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(2500));
+  is_over = true;
+  is_over.notify_all();
+  other.join();
 }
 
 TEST_F(Jobs, ASignalEndsThoseThatRunAndStartsNoMore) {

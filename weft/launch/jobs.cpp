@@ -11,6 +11,8 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <limits>
+#include <map>
 #include <optional>
 
 #include "weft/base/error.h"
@@ -18,6 +20,7 @@
 #include "weft/base/monotonic.h"
 #include "weft/base/time_limit.h"
 #include "weft/launch/guardian.h"
+#include "weft/launch/process_group.h"
 #include "weft/launch/rank_process.h"
 #include "weft/launch/signal_watch.h"
 
@@ -44,18 +47,14 @@ class JobGroup {
         options_(options),
         guardian_(static_cast<int>(jobs.size())),
         null_(open("/dev/null", O_RDONLY | O_CLOEXEC)) {}
-  ~JobGroup();
+  /// Only after an exception are there jobs left.
+  ~JobGroup() { signal_all(SIGKILL); }
   JobGroup(const JobGroup&) = delete;
   JobGroup& operator=(const JobGroup&) = delete;
 
   int run();
 
  private:
-  struct Running {
-    size_t job = 0;
-    StartedRank process;
-  };
-
   void start(size_t job);
   void reap();
   void on_signal(int signal);
@@ -67,20 +66,11 @@ class JobGroup {
   SignalWatch signals_;
   Guardian guardian_;
   FileDescriptor null_;
-  std::vector<Running> running_;
+  std::map<size_t, ProcessGroup> running_;  ///< by job
   int interrupt_ = 0;
   int64_t interrupt_ns_ = 0;
   std::optional<int64_t> deadline_ns_;
 };
-
-/// Only after an exception are there jobs left.
-JobGroup::~JobGroup() {
-  signal_all(SIGKILL);
-  for (const Running& one : running_) {
-    guardian_.forget(one.process.pid);
-    waitpid(one.process.pid, nullptr, 0);
-  }
-}
 
 int JobGroup::run() {
   const auto most = static_cast<size_t>(std::max(1, options_.side_by_side));
@@ -88,8 +78,9 @@ int JobGroup::run() {
   for (;;) {
     while (interrupt_ == 0 && next < jobs_.size() && running_.size() < most) start(next++);
     if (running_.empty()) return interrupt_;
-    pollfd ready = {signals_.fd(), POLLIN, 0};
-    if (poll(&ready, 1, poll_timeout_ms()) < 0 && errno != EINTR) {
+    std::vector<pollfd> ready = {{signals_.fd(), POLLIN, 0}};
+    for (const auto& [job, process] : running_) ready.push_back(process.descriptor());
+    if (poll(ready.data(), ready.size(), poll_timeout_ms()) < 0 && errno != EINTR) {
       throw Error(fmt::format("cannot wait for the jobs: {}", std::strerror(errno)));
     }
     for (const int signal : signals_.receive()) on_signal(signal);
@@ -110,30 +101,22 @@ void JobGroup::start(size_t job) {
                         .standard_input = null_.get(),
                         .standard_output = log.get(),
                         .inherited = {},
-                        .guardian_pipe = guardian_.pipe(),
+                        .guardian = &guardian_,
                         .signal_mask = signals_.old_mask()};
-  running_.push_back({job, start_rank(start)});
+  running_.try_emplace(job, start);
   if (options_.on_start) options_.on_start(job);
 }
 
 void JobGroup::reap() {
-  for (size_t i = 0; i < running_.size();) {
-    const pid_t pid = running_[i].process.pid;
-    siginfo_t info{};
-    if (waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid != pid) {
-      ++i;
-      continue;
-    }
-    const Running ended = std::move(running_[i]);
-    running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(i));
-    // What it left behind dies with it, while its number still names its group.
-    kill(-pid, SIGKILL);
-    guardian_.forget(pid);
-    int status = 0;
-    waitpid(pid, &status, 0);
-    throw_unless_run(ended.process.exec_pipe, jobs_[ended.job].command[0]);
-    const int result = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    if (options_.on_end) options_.on_end(ended.job, {.status = result, .interrupted = interrupt_ != 0});
+  for (auto next = running_.begin(); next != running_.end();) {
+    const auto one = next++;
+    const std::optional<int> status = one->second.reap();
+    if (!status) continue;
+    const size_t job = one->first;
+    one->second.check_run();
+    running_.erase(one);
+    const int result = WIFEXITED(*status) ? WEXITSTATUS(*status) : 128 + WTERMSIG(*status);
+    if (options_.on_end) options_.on_end(job, {.status = result, .interrupted = interrupt_ != 0});
   }
 }
 
@@ -148,19 +131,14 @@ void JobGroup::on_signal(int signal) {
   signal_all(SIGTERM);
 }
 
-/// A job that is stopped must run to hear it.
 void JobGroup::signal_all(int number) {
-  for (const Running& one : running_) {
-    kill(-one.process.pid, number);
-    kill(-one.process.pid, SIGCONT);
-  }
+  for (auto& [job, process] : running_) process.signal(number);
 }
 
-// A thread that was there before may take the signal of a job's end and ignore it, so jobs are looked at now and then anyway.
 int JobGroup::poll_timeout_ms() const {
-  constexpr int64_t kLook = 500;
-  if (!deadline_ns_) return kLook;
-  return static_cast<int>(std::clamp<int64_t>((*deadline_ns_ - monotonic_ns()) / 1'000'000 + 1, 1, kLook));
+  if (!deadline_ns_) return -1;
+  constexpr int64_t kMost = std::numeric_limits<int>::max();
+  return static_cast<int>(std::clamp<int64_t>((*deadline_ns_ - monotonic_ns()) / 1'000'000 + 1, 1, kMost));
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
 #include "weft/launch/local_ranks.h"
 
 #include <fcntl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "weft/base/cores.h"
@@ -39,16 +39,6 @@ LocalRanksOptions local_ranks_options(const LaunchOptions& options, const sigset
 
 LocalRanks::LocalRanks(LocalRanksOptions options, int num_ranks) : options_(std::move(options)), guardian_(num_ranks) {}
 
-/// Only after an exception are there ranks left.
-LocalRanks::~LocalRanks() {
-  for (Process& process : processes_) {
-    if (process.pid < 0) continue;
-    kill(-process.pid, SIGKILL);
-    guardian_.forget(process.pid);
-    waitpid(process.pid, nullptr, 0);
-  }
-}
-
 void LocalRanks::start(const HostStart& start) {
   provide_descriptors(start.num_ranks);
   first_rank_ = start.first_rank;
@@ -61,7 +51,7 @@ void LocalRanks::start(const HostStart& start) {
                       .environment = {},
                       .standard_input = rank == 0 && isatty(STDIN_FILENO) == 0 ? -1 : null.get(),
                       .inherited = options_.inherited,
-                      .guardian_pipe = guardian_.pipe(),
+                      .guardian = &guardian_,
                       .signal_mask = options_.signal_mask};
     process.environment = rank_environment({.rank = rank,
                                             .num_ranks = start.world,
@@ -83,33 +73,29 @@ void LocalRanks::start(const HostStart& start) {
     RankOutcome& outcome = outcomes_.emplace_back();
     outcome.rank = rank;
     outcome.host = options_.host;
-    StartedRank started = start_rank(process);
-    processes_.push_back({started.pid, std::move(started.exec_pipe)});
+    processes_.emplace_back(process);
   }
   // After the last fork: it starts a thread.
   if (output_) output_->start();
 }
 
-void LocalRanks::add_descriptors(std::vector<pollfd>& all) const { all.push_back({errors_.read_end(), POLLIN, 0}); }
-
-bool LocalRanks::any_left() const {
-  return std::any_of(processes_.begin(), processes_.end(), [](const Process& process) { return process.pid >= 0; });
+void LocalRanks::add_descriptors(std::vector<pollfd>& all) const {
+  all.push_back({errors_.read_end(), POLLIN, 0});
+  for (const ProcessGroup& process : processes_) all.push_back(process.descriptor());
 }
 
-/// One that is stopped must run to hear it.
+bool LocalRanks::any_left() const {
+  return std::any_of(processes_.begin(), processes_.end(), [](const ProcessGroup& process) { return process.is_left(); });
+}
+
 void LocalRanks::signal(int number, SignalTo to) {
   for (size_t i = 0; i < processes_.size(); ++i) {
-    const pid_t pid = processes_[i].pid;
-    if (pid < 0 || (to == SignalTo::silent && !outcomes_[i].said.empty())) continue;
-    kill(-pid, number);
-    kill(-pid, SIGCONT);
+    if (to == SignalTo::all || outcomes_[i].said.empty()) processes_[i].signal(number);
   }
 }
 
 void LocalRanks::receive(bool ending) {
-  for (size_t i = 0; i < processes_.size(); ++i) {
-    if (processes_[i].pid >= 0) reap(processes_[i], outcomes_[i], ending);
-  }
+  reap(ending);
   // After reaping: what a rank that has ended wrote is in the pipe by then.
   for (RankError& error : errors_.receive()) {
     const int local = error.rank - first_rank_;
@@ -117,22 +103,19 @@ void LocalRanks::receive(bool ending) {
     outcomes_[static_cast<size_t>(local)].said.push_back(std::move(error));
   }
   if (ending) return;
-  for (size_t i = 0; i < processes_.size(); ++i) outcomes_[i].stopped = is_stopped(processes_[i].pid);
+  for (size_t i = 0; i < processes_.size(); ++i) outcomes_[i].stopped = processes_[i].is_stopped();
 }
 
-void LocalRanks::reap(Process& process, RankOutcome& outcome, bool ending) {
-  siginfo_t info{};
-  const auto pid = static_cast<id_t>(process.pid);
-  if (waitid(P_PID, pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid != process.pid) return;
-  throw_unless_run(process.exec_pipe, options_.command[0]);
-  outcome.ended = true;
-  outcome.ended_ns = monotonic_ns();
-  outcome.ended_by_us = ending;
-  // What it left behind dies with it, while its number still names its group.
-  kill(-process.pid, SIGKILL);
-  guardian_.forget(process.pid);
-  waitpid(process.pid, &outcome.wait_status, 0);
-  process.pid = -1;
+void LocalRanks::reap(bool ending) {
+  for (size_t i = 0; i < processes_.size(); ++i) {
+    const std::optional<int> status = processes_[i].reap();
+    if (!status) continue;
+    processes_[i].check_run();
+    outcomes_[i].ended = true;
+    outcomes_[i].ended_ns = monotonic_ns();
+    outcomes_[i].ended_by_us = ending;
+    outcomes_[i].wait_status = *status;
+  }
 }
 
 }  // namespace weft

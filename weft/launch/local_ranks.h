@@ -6,14 +6,15 @@
 
 #include <signal.h>
 
+#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "weft/base/file_descriptor.h"
 #include "weft/launch/error_pipe.h"
 #include "weft/launch/guardian.h"
 #include "weft/launch/output_prefix.h"
+#include "weft/launch/process_group.h"
 #include "weft/launch/rank_host.h"
 
 namespace weft {
@@ -33,12 +34,11 @@ struct LocalRanksOptions {
 /// What a launch says of them.
 LocalRanksOptions local_ranks_options(const LaunchOptions& options, const sigset_t& mask);
 
-/// The ranks of a launch on this host. SIGCHLD wakes whoever polls with a SignalWatch.
+/// The ranks of a launch on this host.
 class LocalRanks : public RankHost {
  public:
   /// Starts nothing yet, but the guardian.
   LocalRanks(LocalRanksOptions options, int num_ranks);
-  ~LocalRanks() override;
 
   /// Starts the ranks, once. Throws Error where the system refuses.
   void start(const HostStart& start);
@@ -50,19 +50,14 @@ class LocalRanks : public RankHost {
   double silent_s() const override { return 0.0; }
 
  private:
-  struct Process {
-    pid_t pid = -1;  ///< -1 once reaped
-    FileDescriptor exec_pipe;
-  };
-
-  void reap(Process& process, RankOutcome& outcome, bool ending);
+  void reap(bool ending);
 
   LocalRanksOptions options_;
   ErrorPipe errors_;
   Guardian guardian_;
   int first_rank_ = 0;
-  std::vector<Process> processes_;  ///< of outcomes_
-  std::unique_ptr<OutputPrefix> output_;
+  std::unique_ptr<OutputPrefix> output_;  ///< ends when those that write have
+  std::deque<ProcessGroup> processes_;    ///< of outcomes_
 };
 
 }  // namespace weft

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 
 #include <cerrno>
 #include <cstdlib>
@@ -53,7 +52,7 @@ void restore_dispositions() {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != child.launcher) _exit(1);  // it died before the line above
-  Guardian::note(start.guardian_pipe, getpid());
+  if (start.guardian != nullptr) Guardian::note(start.guardian->pipe(), getpid());
   restore_dispositions();
   sigprocmask(SIG_SETMASK, &start.signal_mask, nullptr);
   if (start.standard_input >= 0) dup2(start.standard_input, STDIN_FILENO);
@@ -107,11 +106,6 @@ std::vector<std::string> rank_environment(const RankVariables& variables) {
   }
   result.insert(result.end(), own.begin(), own.end());
   return result;
-}
-
-bool is_stopped(pid_t pid) {
-  siginfo_t info{};
-  return pid > 0 && waitid(P_PID, static_cast<id_t>(pid), &info, WSTOPPED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid;
 }
 
 }  // namespace weft

@@ -11,6 +11,8 @@
 
 namespace weft {
 
+class Guardian;
+
 /// What all ranks of a launch have in common.
 struct RankStart {
   std::vector<std::string> command;
@@ -19,8 +21,8 @@ struct RankStart {
   int standard_output = -1;              ///< -1: inherited
   int standard_error = -1;               ///< -1: as the output
   std::vector<int> inherited;            ///< descriptors the program gets under the same numbers
-  int guardian_pipe = -1;
-  sigset_t signal_mask{};  ///< what the program starts with
+  Guardian* guardian = nullptr;          ///< that is told of the group; null: none is
+  sigset_t signal_mask{};                ///< what the program starts with
 };
 
 struct StartedRank {
@@ -48,8 +50,5 @@ struct RankVariables {
 
 /// This process's environment with those variables.
 std::vector<std::string> rank_environment(const RankVariables& variables);
-
-/// Whether a child is stopped at this moment.
-bool is_stopped(pid_t pid);
 
 }  // namespace weft

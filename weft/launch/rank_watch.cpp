@@ -143,7 +143,7 @@ void RankWatch::judge() {
   }
 }
 
-// A thread that was there before may take the signal of a rank's end and ignore it, so ranks are looked at now and then anyway.
+// Nothing wakes this for a rank that is stopped, or for what LaunchOptions::ask_to_stop asks.
 int RankWatch::poll_timeout_ms() const {
   constexpr int64_t kLook = 500, kSoon = 50;
   if (!deadline_ns_) return kLook;

@@ -13,7 +13,7 @@ namespace weft {
 SignalWatch::SignalWatch() {
   sigset_t watched;
   sigemptyset(&watched);
-  for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGCHLD}) sigaddset(&watched, signal);
+  for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) sigaddset(&watched, signal);
   // A blocked signal comes in even where it is ignored; under nohup a terminal that goes must end nothing.
   struct sigaction hang_up {};
   sigaction(SIGHUP, nullptr, &hang_up);
@@ -35,9 +35,7 @@ SignalWatch::~SignalWatch() {
 std::vector<int> SignalWatch::receive() {
   std::vector<int> signals;
   signalfd_siginfo info{};
-  while (read(fd_.get(), &info, sizeof info) == sizeof info) {
-    if (info.ssi_signo != SIGCHLD) signals.push_back(static_cast<int>(info.ssi_signo));
-  }
+  while (read(fd_.get(), &info, sizeof info) == sizeof info) signals.push_back(static_cast<int>(info.ssi_signo));
   return signals;
 }
 

@@ -10,8 +10,8 @@
 
 namespace weft {
 
-/// Receives SIGINT, SIGTERM, SIGUSR1, SIGHUP (unless it is ignored) and SIGCHLD through a descriptor while it lives, then puts
-/// everything back. No handler, so no global state.
+/// Receives SIGINT, SIGTERM, SIGUSR1 and SIGHUP (unless it is ignored) through a descriptor while it lives, and has children
+/// wait to be reaped; then puts everything back. No handler, so no global state.
 class SignalWatch {
  public:
   /// Throws Error where the system refuses.
@@ -23,7 +23,7 @@ class SignalWatch {
   int fd() const { return fd_.get(); }
   const sigset_t& old_mask() const { return old_mask_; }
 
-  /// The signals that have come in, SIGCHLD left out.
+  /// The signals that have come in.
   std::vector<int> receive();
 
  private:

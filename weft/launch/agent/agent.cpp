@@ -215,8 +215,9 @@ void Agent::end_ranks() {
   const Stopwatch waited;
   bool killed = false;
   while (ranks_->any_left()) {
-    pollfd ready{signals_.fd(), POLLIN, 0};
-    poll(&ready, 1, 50);
+    std::vector<pollfd> ready = {{signals_.fd(), POLLIN, 0}};
+    ranks_->add_descriptors(ready);
+    poll(ready.data(), ready.size(), 50);
     signals_.receive();
     ranks_->receive(/*ending=*/true);
     if (!killed && waited.seconds() > options_.grace_s) {

@@ -147,6 +147,7 @@ void Head::add_descriptors(std::vector<pollfd>& all) const {
   for (const Node& node : nodes_) {
     if (node.agent) node.agent->add_descriptors(all);
   }
+  if (options_.starter != nullptr && !has_finished_) options_.starter->add_descriptors(all);
 }
 
 void Head::receive() {

@@ -37,6 +37,8 @@ class AgentStarter {
   virtual void lost(int node) = 0;
   /// The agents have been told to end: waits a moment until they have, then ends what is left.
   virtual void finish() = 0;
+  /// Adds what to poll for, to ask for failures then.
+  virtual void add_descriptors(std::vector<pollfd>& all) const = 0;
 
  protected:
   AgentStarter() = default;

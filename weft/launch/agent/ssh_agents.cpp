@@ -2,13 +2,13 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -17,7 +17,6 @@
 #include "weft/base/error.h"
 #include "weft/base/printable.h"
 #include "weft/base/standard_descriptors.h"
-#include "weft/base/stopwatch.h"
 #include "weft/base/uninterrupted.h"
 #include "weft/launch/rank_process.h"
 #include "weft/launch/shell_words.h"
@@ -26,7 +25,7 @@ namespace weft {
 
 namespace {
 
-constexpr double kToEnd_s = 3.0;
+constexpr std::chrono::milliseconds kToRun{1000}, kToEnd{3000};
 constexpr int kNoProgram = 126, kSshFailed = 255;
 
 FileDescriptor memory_file(const char* name) {
@@ -71,12 +70,9 @@ std::string one_line(const FileDescriptor& file) {
 }
 
 /// Waits until it runs. Where it cannot, no other host is to blame.
-void check_ssh(const FileDescriptor& exec_pipe) {
-  constexpr int kToRun_ms = 1000;
-  pollfd ready{exec_pipe.get(), POLLIN, 0};
-  poll(&ready, 1, kToRun_ms);
+void check_ssh(const ProcessGroup& ssh) {
   try {
-    throw_unless_run(exec_pipe, "ssh");
+    ssh.check_run(kToRun);
   } catch (const InputError& error) {
     throw InputError(
         fmt::format("{}: hosts are started through the ssh of this host; install it (Debian: openssh-client), or "
@@ -134,10 +130,6 @@ AgentOrder parse_order(const std::string& line) {
 
 SshAgents::SshAgents(SshOptions options) : options_(std::move(options)), guardian_(1024), processes_(options_.places.size()) {}
 
-SshAgents::~SshAgents() {
-  for (Process& process : processes_) end(process);
-}
-
 std::vector<std::string> SshAgents::command(const HostPlace& place, const FileDescriptor& log) const {
   // By this process's number: ssh closes what it inherits.
   std::vector<std::string> words = {"ssh", "-T", "-E", fmt::format("/proc/{}/fd/{}", getpid(), log.get())};
@@ -160,7 +152,7 @@ std::vector<std::string> SshAgents::command(const HostPlace& place, const FileDe
 
 void SshAgents::start(int node) {
   Process& process = processes_[static_cast<size_t>(node)];
-  if (process.pid >= 0) return;
+  if (process.ssh) return;
   const HostPlace& place = options_.places[static_cast<size_t>(node)];
   AgentOrder order = options_.order;
   order.node = node;
@@ -172,24 +164,20 @@ void SshAgents::start(int node) {
   process.order = std::move(order_end);
   RankStart ssh{.command = command(place, process.log), .environment = {}, .standard_input = input.get(), .inherited = {}};
   for (char** entry = environ; *entry != nullptr; ++entry) ssh.environment.emplace_back(*entry);
-  ssh.guardian_pipe = guardian_.pipe();
+  ssh.guardian = &guardian_;
   sigemptyset(&ssh.signal_mask);
-  StartedRank started = start_rank(ssh);
-  process.pid = started.pid;
-  process.exec_pipe = std::move(started.exec_pipe);
+  process.ssh.emplace(ssh);
   if (has_run_) return;
-  check_ssh(process.exec_pipe);
+  check_ssh(*process.ssh);
   has_run_ = true;
 }
 
 std::string SshAgents::failure(int node) {
   Process& process = processes_[static_cast<size_t>(node)];
-  int status = 0;
-  if (process.pid >= 0 && waitpid(process.pid, &status, WNOHANG) == process.pid) {
-    guardian_.forget(process.pid);
-    process.pid = -1;
+  if (const std::optional<int> status = process.ssh ? process.ssh->reap() : std::nullopt) {
     process.order.close();
-    process.failure = why(process, status);
+    process.failure = why(process, *status);
+    process.ssh.reset();
   }
   return process.failure;
 }
@@ -197,7 +185,7 @@ std::string SshAgents::failure(int node) {
 std::string SshAgents::why(const Process& process, int wait_status) const {
   const std::string said = one_line(process.log);
   try {
-    throw_unless_run(process.exec_pipe, "ssh");
+    process.ssh->check_run();
   } catch (const InputError& error) {
     return error.what();
   }
@@ -215,22 +203,20 @@ std::string SshAgents::why(const Process& process, int wait_status) const {
   }
 }
 
-void SshAgents::end(Process& process) {
-  if (process.pid < 0) return;
-  kill(-process.pid, SIGKILL);
-  guardian_.forget(process.pid);
-  uninterrupted([&] { return waitpid(process.pid, nullptr, 0); });
-  process.pid = -1;
-}
-
-void SshAgents::lost(int node) { end(processes_[static_cast<size_t>(node)]); }
+void SshAgents::lost(int node) { processes_[static_cast<size_t>(node)].ssh.reset(); }
 
 void SshAgents::finish() {
-  const Stopwatch waited;
-  for (size_t i = 0; i < processes_.size(); ++i) {
-    while (processes_[i].pid >= 0 && failure(static_cast<int>(i)).empty() && waited.seconds() < kToEnd_s) poll(nullptr, 0, 20);
+  const Deadline deadline = kToEnd;
+  for (Process& process : processes_) {
+    if (process.ssh) process.ssh->wait(deadline);
   }
-  for (Process& process : processes_) end(process);
+  for (Process& process : processes_) process.ssh.reset();
+}
+
+void SshAgents::add_descriptors(std::vector<pollfd>& all) const {
+  for (const Process& process : processes_) {
+    if (process.ssh) all.push_back(process.ssh->descriptor());
+  }
 }
 
 }  // namespace weft

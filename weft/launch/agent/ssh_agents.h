@@ -5,12 +5,14 @@
 // ssh's output. Each ssh is a child that ends with this process.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "weft/launch/agent/head.h"
 #include "weft/launch/agent/host_places.h"
 #include "weft/launch/guardian.h"
+#include "weft/launch/process_group.h"
 
 namespace weft {
 
@@ -46,26 +48,22 @@ struct SshOptions {
 class SshAgents : public AgentStarter {
  public:
   explicit SshAgents(SshOptions options);
-  /// finish(), without the wait.
-  ~SshAgents() override;
-
   void start(int node) override;
   std::string failure(int node) override;
   void lost(int node) override;
   void finish() override;
+  void add_descriptors(std::vector<pollfd>& all) const override;
 
  private:
   struct Process {
-    pid_t pid = -1;
-    FileDescriptor log;        ///< what ssh itself says
-    FileDescriptor exec_pipe;  ///< what kept ssh from running
-    FileDescriptor order;      ///< the agent's standard input, which ends when this process does
-    std::string failure;       ///< how the last one ended
+    FileDescriptor log;    ///< what ssh itself says
+    FileDescriptor order;  ///< the agent's standard input, which ends when this process does
+    std::string failure;   ///< how the last one ended
+    std::optional<ProcessGroup> ssh;
   };
 
   std::vector<std::string> command(const HostPlace& place, const FileDescriptor& log) const;
   std::string why(const Process& process, int wait_status) const;
-  void end(Process& process);
 
   SshOptions options_;
   Guardian guardian_;

@@ -1,13 +1,12 @@
 #include "weft/launch/agent/ssh_way.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
+#include <deque>
 #include <sstream>
 
 #include "weft/base/deadline.h"
@@ -15,6 +14,7 @@
 #include "weft/base/interfaces.h"
 #include "weft/base/standard_descriptors.h"
 #include "weft/base/uninterrupted.h"
+#include "weft/launch/process_group.h"
 #include "weft/launch/rank_process.h"
 
 namespace weft {
@@ -23,39 +23,27 @@ namespace {
 
 constexpr std::chrono::milliseconds kToConfigure{10'000};
 
+ProcessGroup ask_ssh(const std::string& host, const std::vector<std::string>& options, const FileDescriptor& output) {
+  const FileDescriptor null(above_standard(open("/dev/null", O_RDONLY | O_CLOEXEC)));
+  RankStart ssh{.command = {"ssh", "-G"}, .environment = {}, .standard_input = null.get(), .inherited = {}};
+  for (const std::string& option : options) ssh.command.insert(ssh.command.end(), {"-o", option});
+  ssh.command.insert(ssh.command.end(), {"--", host});
+  for (char** entry = environ; *entry != nullptr; ++entry) ssh.environment.emplace_back(*entry);
+  ssh.standard_output = output.get();
+  sigemptyset(&ssh.signal_mask);
+  return ProcessGroup(ssh);
+}
+
 /// A run of `ssh -G`, ended with this.
 class Configuration {
  public:
   Configuration(const std::string& host, const std::vector<std::string>& options)
-      : output_(above_standard(memfd_create("weft:ssh's configuration", MFD_CLOEXEC))),
-        null_(above_standard(open("/dev/null", O_RDONLY | O_CLOEXEC))) {
-    RankStart ssh{.command = {"ssh", "-G"}, .environment = {}, .standard_input = null_.get(), .inherited = {}};
-    for (const std::string& option : options) ssh.command.insert(ssh.command.end(), {"-o", option});
-    ssh.command.insert(ssh.command.end(), {"--", host});
-    for (char** entry = environ; *entry != nullptr; ++entry) ssh.environment.emplace_back(*entry);
-    ssh.standard_output = output_.get();
-    sigemptyset(&ssh.signal_mask);
-    pid_ = start_rank(ssh).pid;
-  }
-  ~Configuration() {
-    if (pid_ < 0) return;
-    kill(-pid_, SIGKILL);
-    uninterrupted([this] { return waitpid(pid_, nullptr, 0); });
-  }
-  Configuration(Configuration&& other) noexcept
-      : output_(std::move(other.output_)), null_(std::move(other.null_)), pid_(std::exchange(other.pid_, -1)) {}
-  Configuration& operator=(Configuration&&) = delete;
+      : output_(above_standard(memfd_create("weft:ssh's configuration", MFD_CLOEXEC))), ssh_(ask_ssh(host, options, output_)) {}
 
   /// What it says; nothing where it fails or has not ended by then.
   std::string text(const Deadline& deadline) {
-    int status = 0;
-    while (waitpid(pid_, &status, WNOHANG) != pid_) {
-      if (deadline.passed()) return {};
-      poll(nullptr, 0, 2);
-    }
-    pid_ = -1;
     std::string all;
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) return all;
+    if (!ssh_.wait(deadline) || ssh_.reap() != 0) return all;
     std::array<char, 4096> part;
     lseek(output_.get(), 0, SEEK_SET);
     while (true) {
@@ -66,8 +54,8 @@ class Configuration {
   }
 
  private:
-  FileDescriptor output_, null_;
-  pid_t pid_ = -1;
+  FileDescriptor output_;
+  ProcessGroup ssh_;
 };
 
 /// Empty for one that another host could not use: a loopback address, or one that counts on one link only.
@@ -97,8 +85,7 @@ std::string direct_host(const std::string& configuration) {
 
 std::string address_towards(const std::vector<std::string>& hosts, const std::vector<std::string>& options) {
   const Deadline deadline = kToConfigure;
-  std::vector<Configuration> running;
-  running.reserve(hosts.size());
+  std::deque<Configuration> running;
   for (const std::string& host : hosts) running.emplace_back(host, options);
   std::string common;
   for (Configuration& configuration : running) {
