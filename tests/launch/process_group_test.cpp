@@ -21,7 +21,6 @@
 #include "tests/support/wait_until.h"
 #include "weft/base/error.h"
 #include "weft/launch/guardian.h"
-#include "weft/launch/rank_process.h"
 
 namespace weft::process_group_test {
 namespace {

@@ -9,19 +9,18 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 #include <limits>
 #include <map>
 #include <optional>
 
+#include "weft/base/deadline.h"
 #include "weft/base/error.h"
 #include "weft/base/launcher_variables.h"
 #include "weft/base/monotonic.h"
 #include "weft/base/time_limit.h"
 #include "weft/launch/guardian.h"
 #include "weft/launch/process_group.h"
-#include "weft/launch/rank_process.h"
 #include "weft/launch/signal_watch.h"
 
 namespace weft {
@@ -69,7 +68,7 @@ class JobGroup {
   std::map<size_t, ProcessGroup> running_;  ///< by job
   int interrupt_ = 0;
   int64_t interrupt_ns_ = 0;
-  std::optional<int64_t> deadline_ns_;
+  std::optional<Deadline> deadline_;
 };
 
 int JobGroup::run() {
@@ -85,8 +84,8 @@ int JobGroup::run() {
     }
     for (const int signal : signals_.receive()) on_signal(signal);
     reap();
-    if (deadline_ns_ && monotonic_ns() >= *deadline_ns_) {
-      deadline_ns_.reset();
+    if (deadline_ && deadline_->passed()) {
+      deadline_.reset();
       signal_all(SIGKILL);
     }
   }
@@ -127,7 +126,7 @@ void JobGroup::on_signal(int signal) {
   if (interrupt_ != 0) return signal_all(SIGKILL);
   interrupt_ = signal;
   interrupt_ns_ = now;
-  deadline_ns_ = now + std::chrono::nanoseconds(time_limit(options_.grace_s)).count();
+  deadline_ = time_limit(options_.grace_s);
   signal_all(SIGTERM);
 }
 
@@ -136,9 +135,7 @@ void JobGroup::signal_all(int number) {
 }
 
 int JobGroup::poll_timeout_ms() const {
-  if (!deadline_ns_) return -1;
-  constexpr int64_t kMost = std::numeric_limits<int>::max();
-  return static_cast<int>(std::clamp<int64_t>((*deadline_ns_ - monotonic_ns()) / 1'000'000 + 1, 1, kMost));
+  return deadline_ ? static_cast<int>(std::min<int64_t>(deadline_->left().count() + 1, std::numeric_limits<int>::max())) : -1;
 }
 
 }  // namespace

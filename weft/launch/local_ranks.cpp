@@ -10,8 +10,8 @@
 #include "weft/base/cores.h"
 #include "weft/base/monotonic.h"
 #include "weft/launch/launch_options.h"
+#include "weft/launch/rank_environment.h"
 #include "weft/launch/rank_limits.h"
-#include "weft/launch/rank_process.h"
 
 namespace weft {
 

@@ -1,9 +1,9 @@
 #include "weft/launch/process_group.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
-#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -13,15 +13,82 @@
 #include "weft/base/error.h"
 #include "weft/base/uninterrupted.h"
 #include "weft/launch/guardian.h"
-#include "weft/launch/rank_process.h"
 
 namespace weft {
 
-ProcessGroup::ProcessGroup(const RankStart& start) : guardian_(start.guardian), program_(start.command.front()) {
-  StartedRank started = start_rank(start);
-  pid_ = started.pid;
-  exec_pipe_ = std::move(started.exec_pipe);
-  pidfd_ = FileDescriptor(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
+namespace {
+
+std::vector<char*> pointers(const std::vector<std::string>& strings) {
+  std::vector<char*> out;
+  out.reserve(strings.size() + 1);
+  for (const std::string& string : strings) out.push_back(const_cast<char*>(string.c_str()));
+  out.push_back(nullptr);
+  return out;
+}
+
+struct ChildArguments {
+  pid_t launcher;
+  int status_pipe;
+  char** argv;
+  char** envp;
+};
+
+/// What a shell or another parent ignored on the launcher's behalf (SIGINT and SIGQUIT behind `&`) a rank must hear again, or
+/// it could only be killed. But nohup's ranks live on when the terminal goes.
+void restore_dispositions() {
+  for (int number = 1; number <= SIGRTMAX; ++number) {
+    struct sigaction action {};
+    if (number == SIGHUP || sigaction(number, nullptr, &action) != 0 || action.sa_handler != SIG_IGN) continue;
+    action.sa_handler = SIG_DFL;
+    sigaction(number, &action, nullptr);
+  }
+  // A rank is no foreground job; with `stty tostop` its output would stop it for good.
+  signal(SIGTTOU, SIG_IGN);
+}
+
+/// Between fork and exec: only calls that are safe there.
+[[noreturn]] void become_rank(const RankStart& start, const ChildArguments& child) {
+  setpgid(0, 0);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != child.launcher) _exit(1);  // it died before the line above
+  if (start.guardian != nullptr) Guardian::note(start.guardian->pipe(), getpid());
+  restore_dispositions();
+  sigprocmask(SIG_SETMASK, &start.signal_mask, nullptr);
+  if (start.standard_input >= 0) dup2(start.standard_input, STDIN_FILENO);
+  if (start.standard_output >= 0) {
+    dup2(start.standard_output, STDOUT_FILENO);
+    dup2(start.standard_error >= 0 ? start.standard_error : start.standard_output, STDERR_FILENO);
+  }
+  for (const int fd : start.inherited) fcntl(fd, F_SETFD, 0);
+  execvpe(child.argv[0], child.argv, child.envp);
+  const int reason = errno;
+  if (write(child.status_pipe, &reason, sizeof reason) < 0) _exit(126);
+  _exit(127);
+}
+
+/// The child's number; `exec_pipe` tells what keeps the program from running.
+pid_t start_rank(const RankStart& start, FileDescriptor& exec_pipe) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) throw Error(fmt::format("cannot start a rank: {}", std::strerror(errno)));
+  FileDescriptor status_read(ends[0]), status_write(ends[1]);
+  fcntl(status_read.get(), F_SETFL, O_NONBLOCK);
+  std::vector<char*> argv = pointers(start.command), envp = pointers(start.environment);
+  const ChildArguments child{getpid(), status_write.get(), argv.data(), envp.data()};
+  const pid_t pid = fork();
+  if (pid < 0) throw Error(fmt::format("cannot start a rank: {}; fewer ranks (-n) may do", std::strerror(errno)));
+  if (pid == 0) become_rank(start, child);
+  setpgid(pid, pid);  // here too: the group must be there before it is sent anything
+  exec_pipe = std::move(status_read);
+  return pid;
+}
+
+}  // namespace
+
+ProcessGroup::ProcessGroup(const RankStart& start)
+    : guardian_(start.guardian),
+      program_(start.command.front()),
+      pid_(start_rank(start, exec_pipe_)),
+      pidfd_(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0))) {
   if (pidfd_) return;
   const int reason = errno;
   end();
@@ -38,9 +105,10 @@ bool ProcessGroup::wait(const Deadline& deadline) const {
   return uninterrupted([&] { return poll(&ended, 1, static_cast<int>(deadline.left().count())); }) == 1;
 }
 
-bool ProcessGroup::is_stopped() const {
+/// Whether waitid() would tell it so.
+bool ProcessGroup::is(int what) const {
   siginfo_t info{};
-  return is_left() && waitid(P_PID, static_cast<id_t>(pid_), &info, WSTOPPED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid_;
+  return is_left() && waitid(P_PID, static_cast<id_t>(pid_), &info, what | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid_;
 }
 
 void ProcessGroup::signal(int number) {
@@ -49,12 +117,7 @@ void ProcessGroup::signal(int number) {
   kill(-pid_, SIGCONT);
 }
 
-std::optional<int> ProcessGroup::reap() {
-  siginfo_t info{};
-  const bool has_ended =
-      is_left() && waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid_;
-  return has_ended ? std::optional(end()) : std::nullopt;
-}
+std::optional<int> ProcessGroup::reap() { return is(WEXITED) ? std::optional(end()) : std::nullopt; }
 
 /// What the child left behind dies with it, while its number still names the group.
 int ProcessGroup::end() {
@@ -70,7 +133,9 @@ int ProcessGroup::end() {
 void ProcessGroup::check_run(std::chrono::milliseconds patience) const {
   pollfd known{exec_pipe_.get(), POLLIN, 0};
   poll(&known, 1, static_cast<int>(patience.count()));
-  throw_unless_run(exec_pipe_, program_);
+  int reason = 0;
+  if (read(exec_pipe_.get(), &reason, sizeof reason) == sizeof reason)
+    throw InputError(fmt::format("cannot run '{}': {}", program_, std::strerror(reason)));
 }
 
 }  // namespace weft

@@ -6,11 +6,14 @@
 #pragma once
 
 #include <poll.h>
+#include <signal.h>
 #include <sys/types.h>
+#include <sys/wait.h>
 
 #include <chrono>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "weft/base/deadline.h"
 #include "weft/base/file_descriptor.h"
@@ -18,12 +21,24 @@
 namespace weft {
 
 class Guardian;
-struct RankStart;
+
+/// How a rank, or another program, is started.
+struct RankStart {
+  std::vector<std::string> command;
+  std::vector<std::string> environment;  ///< "KEY=value"
+  int standard_input = -1;               ///< -1: inherited
+  int standard_output = -1;              ///< -1: inherited
+  int standard_error = -1;               ///< -1: as the output
+  std::vector<int> inherited;            ///< descriptors the program gets under the same numbers
+  Guardian* guardian = nullptr;          ///< that is told of the group; null: none is
+  sigset_t signal_mask{};                ///< what the program starts with
+};
 
 /// A child and what it starts, as far as that stays in its group. RankStart::guardian outlives it.
 class ProcessGroup {
  public:
-  /// Starts the child. Throws Error where the system refuses.
+  /// Starts the child. Does not wait for the program, so that one which is stopped right away holds up nobody. Throws Error
+  /// where the system refuses.
   explicit ProcessGroup(const RankStart& start);
   /// Kills the group, where the child is not reaped, and reaps it.
   ~ProcessGroup();
@@ -38,7 +53,7 @@ class ProcessGroup {
   /// Whether the child is not reaped yet.
   bool is_left() const { return pid_ >= 0; }
   /// Whether the child is stopped at this moment. Nothing wakes poll() for that.
-  bool is_stopped() const;
+  bool is_stopped() const { return is(WSTOPPED); }
   /// Sends the group a signal, and has it run, to hear that. Nothing once the child is reaped.
   void signal(int number);
   /// Reaps a child that has ended, and kills what it left behind. What waitpid() tells of it, once; else nothing. Never blocks.
@@ -48,12 +63,14 @@ class ProcessGroup {
   void check_run(std::chrono::milliseconds patience = std::chrono::milliseconds(0)) const;
 
  private:
+  bool is(int what) const;
   int end();
 
   Guardian* guardian_;
   std::string program_;
-  pid_t pid_ = -1;  ///< of child and group; -1 once it is reaped
-  FileDescriptor exec_pipe_, pidfd_;
+  FileDescriptor exec_pipe_;  ///< what kept the program from running
+  pid_t pid_;                 ///< of child and group; -1 once it is reaped
+  FileDescriptor pidfd_;
 };
 
 }  // namespace weft

@@ -18,7 +18,6 @@
 #include "weft/base/printable.h"
 #include "weft/base/standard_descriptors.h"
 #include "weft/base/uninterrupted.h"
-#include "weft/launch/rank_process.h"
 #include "weft/launch/shell_words.h"
 
 namespace weft {

@@ -15,7 +15,6 @@
 #include "weft/base/standard_descriptors.h"
 #include "weft/base/uninterrupted.h"
 #include "weft/launch/process_group.h"
-#include "weft/launch/rank_process.h"
 
 namespace weft {
 
