@@ -52,7 +52,7 @@ class ProcessGroupTest : public testing::Test {
   }
 
   RankStart shell(const std::string& script) {
-    RankStart start{.command = {"/bin/sh", "-c", script}, .environment = {}, .standard_output = to_.get(), .inherited = {}};
+    RankStart start{.command = {"/bin/sh", "-c", script}, .standard_output = to_.get()};
     start.guardian = &*guardian_;
     return start;
   }

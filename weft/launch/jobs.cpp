@@ -58,7 +58,6 @@ class JobGroup {
   void reap();
   void on_signal(int signal);
   void signal_all(int number);
-  int poll_timeout_ms() const;
 
   const std::vector<Job>& jobs_;
   const JobOptions& options_;
@@ -79,7 +78,8 @@ int JobGroup::run() {
     if (running_.empty()) return interrupt_;
     std::vector<pollfd> ready = {{signals_.fd(), POLLIN, 0}};
     for (const auto& [job, process] : running_) ready.push_back(process.descriptor());
-    if (poll(ready.data(), ready.size(), poll_timeout_ms()) < 0 && errno != EINTR) {
+    const int64_t left_ms = deadline_ ? std::min<int64_t>(deadline_->left().count() + 1, std::numeric_limits<int>::max()) : -1;
+    if (poll(ready.data(), ready.size(), static_cast<int>(left_ms)) < 0 && errno != EINTR) {
       throw Error(fmt::format("cannot wait for the jobs: {}", std::strerror(errno)));
     }
     for (const int signal : signals_.receive()) on_signal(signal);
@@ -99,7 +99,6 @@ void JobGroup::start(size_t job) {
                         .environment = job_environment(what.environment),
                         .standard_input = null_.get(),
                         .standard_output = log.get(),
-                        .inherited = {},
                         .guardian = &guardian_,
                         .signal_mask = signals_.old_mask()};
   running_.try_emplace(job, start);
@@ -132,10 +131,6 @@ void JobGroup::on_signal(int signal) {
 
 void JobGroup::signal_all(int number) {
   for (auto& [job, process] : running_) process.signal(number);
-}
-
-int JobGroup::poll_timeout_ms() const {
-  return deadline_ ? static_cast<int>(std::min<int64_t>(deadline_->left().count() + 1, std::numeric_limits<int>::max())) : -1;
 }
 
 }  // namespace

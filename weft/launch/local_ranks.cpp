@@ -48,7 +48,6 @@ void LocalRanks::start(const HostStart& start) {
   for (int local = 0; local < start.num_ranks; ++local) {
     const int rank = start.first_rank + local;
     RankStart process{.command = options_.command,
-                      .environment = {},
                       .standard_input = rank == 0 && isatty(STDIN_FILENO) == 0 ? -1 : null.get(),
                       .inherited = options_.inherited,
                       .guardian = &guardian_,

@@ -25,13 +25,13 @@ class Guardian;
 /// How a rank, or another program, is started.
 struct RankStart {
   std::vector<std::string> command;
-  std::vector<std::string> environment;  ///< "KEY=value"
-  int standard_input = -1;               ///< -1: inherited
-  int standard_output = -1;              ///< -1: inherited
-  int standard_error = -1;               ///< -1: as the output
-  std::vector<int> inherited;            ///< descriptors the program gets under the same numbers
-  Guardian* guardian = nullptr;          ///< that is told of the group; null: none is
-  sigset_t signal_mask{};                ///< what the program starts with
+  std::vector<std::string> environment = {};  ///< "KEY=value"
+  int standard_input = -1;                    ///< -1: inherited
+  int standard_output = -1;                   ///< -1: inherited
+  int standard_error = -1;                    ///< -1: as the output
+  std::vector<int> inherited = {};            ///< descriptors the program gets under the same numbers
+  Guardian* guardian = nullptr;               ///< that is told of the group; null: none is
+  sigset_t signal_mask{};                     ///< what the program starts with
 };
 
 /// A child and what it starts, as far as that stays in its group. RankStart::guardian outlives it.
