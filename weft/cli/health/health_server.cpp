@@ -4,13 +4,12 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <pthread.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <exception>
+#include <iterator>
 #include <list>
 #include <string_view>
 #include <thread>
@@ -59,7 +58,7 @@ struct HealthServer::State {
   const RunStatus& status;
   HealthLabels labels;
   double stalled_s;
-  FileDescriptor listening = {}, over{::eventfd(0, EFD_CLOEXEC)};
+  FileDescriptor listening = {};   ///< shut down: the end
   std::list<Client> clients = {};  ///< oldest first
   std::thread thread = {};
 
@@ -72,18 +71,18 @@ struct HealthServer::State {
 
 void HealthServer::State::run() {
   for (;;) {
-    std::vector<pollfd> entries = {{over.get(), POLLIN, 0}, {listening.get(), POLLIN, 0}};
+    std::vector<pollfd> entries = {{listening.get(), POLLIN, 0}};
     for (const Client& client : clients) {
       entries.push_back({client.socket.get(), static_cast<short>(client.unsent.empty() ? POLLIN : POLLOUT), 0});
     }
     ::poll(entries.data(), entries.size(), clients.empty() ? -1 : static_cast<int>(clients.front().until.left().count()));
-    if (entries[0].revents != 0) return;
-    auto entry = entries.begin() + 2;
+    if ((entries[0].revents & POLLHUP) != 0) return;
+    auto entry = entries.begin() + 1;
     for (auto client = clients.begin(); client != clients.end(); ++entry) {
       const bool stays = !client->until.passed() && (entry->revents == 0 || serve(*client));
       client = stays ? std::next(client) : clients.erase(client);
     }
-    if (entries[1].revents != 0) accept();
+    if (entries[0].revents != 0) accept();
   }
 }
 
@@ -163,7 +162,7 @@ HealthServer::HealthServer(const HealthOptions& options, const RunStatus& status
 }
 
 HealthServer::~HealthServer() {
-  ::eventfd_write(state_->over.get(), 1);
+  ::shutdown(state_->listening.get(), SHUT_RDWR);
   state_->thread.join();
 }
 
