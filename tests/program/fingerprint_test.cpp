@@ -41,7 +41,7 @@ TEST(Fingerprint, sees_whatever_the_program_says) {
       },
       [](Program& x) { x.micro_batches = 8; },
       [](Program& x) { x.slots = 2; },
-      [](Program& x) { x.master = true; },
+      [](Program& x) { x.copies = 2; },
       [](Program& x) { x.replicas = 1; },
       [](Program& x) { x.needs_norm = false; },
       [](Program& x) { x.noise_scale = true; },

@@ -1,12 +1,11 @@
 // Naive data parallelism as a program: what each rank does, what it costs, and that every defect it can have is found.
-#include "weft/program/master.h"
-
 #include <gtest/gtest.h>
 
 #include "tests/program/toy.h"
 #include "tests/program/verify/spoil.h"
 #include "weft/base/error.h"
 #include "weft/program/build/build.h"
+#include "weft/program/copies.h"
 #include "weft/program/cost.h"
 #include "weft/program/memory.h"
 #include "weft/program/stage_ranks.h"
@@ -66,7 +65,7 @@ TEST(Master, slots_and_norms) {
 
 TEST(Master, one_rank_is_its_own) {
   const Program program = master_of(1, {.micro_batches = 3});
-  EXPECT_FALSE(program.master);
+  EXPECT_EQ(program.copies, 1);
   EXPECT_EQ(text(program.of(0)), text(build_program(toy_model(2), {.micro_batches = 3}).of(0)));
 }
 
@@ -205,6 +204,20 @@ TEST(Master, sums_in_a_ring_are_found) {
   }
   for (int pp = 0; pp < 4; ++pp) program.lists[pp] = link_waits(program.lists[pp], program, program.buffers[pp]);
   expect_defect(program, Defect::deadlock, "rank 3 in receive of the summed gradients of block 1");
+}
+
+/// What its list sends and receives in place of it fits, so that only a look at all ranks tells.
+TEST(Master, a_rank_without_a_block_is_found) {
+  Program program = master_of(2);
+  program.holders[1] = {0};
+  InstructionList& list = program.lists[1];
+  for (const char* moved : {"send_activation1.1>0", "receive_gradient1.1<0"}) {
+    Instruction& x = list[find(list, moved)];
+    x.first = 0, x.last = 1;
+  }
+  std::erase_if(list, [](const Instruction& x) { return x.first == 1; });
+  program.lists[1] = link_waits(list, program, program.buffers[1]);
+  expect_defect(program, Defect::misplaced_block, "rank 1: no rank of its pipeline runs block 1", 1);
 }
 
 TEST(Master, refuses_what_it_does_not_go_with) {

@@ -110,7 +110,7 @@ Names names_of_misaddressed(Op op) {
 
 Names names_of(const Damage& damage, DamageKind kind) {
   using enum Defect;
-  Names names = damage.program.master ? names_with_master(damage.ops[0]) : Names();
+  Names names = damage.program.copies > 1 ? names_with_master(damage.ops[0]) : Names();
   switch (kind) {
     case DamageKind::dropped:
     case DamageKind::doubled:

@@ -17,7 +17,7 @@
 #include "weft/engine/step_run.h"
 #include "weft/nn/graph.h"
 #include "weft/nn/ordered_sums.h"
-#include "weft/program/master.h"
+#include "weft/program/copies.h"
 
 namespace weft {
 
@@ -208,14 +208,14 @@ bool StepRun::output_is_finite(int block, InFlight& flight) {
 
 void StepRun::report_not_finite(int micro, double loss) {
   const Model& model = model_.model();
+  const int pp = options_.groups.along(kPipelineAxis).rank();
   std::string culprit = "the loss itself (every block's output was finite)";
   for (int b = model_.num_blocks() - 1; b >= 0; --b) {
     if (output_is_finite(b, in_flight_[micro])) continue;
-    const bool here = stage_ranks_[b] == options_.groups.along(kPipelineAxis).rank() && micros_run(*program_, 0).has(micro);
-    culprit = fmt::format("block {}{}", model.blocks[b].name,
-                          here               ? ""
-                          : program_->master ? ", or one before it, on another rank"
-                                             : ", or one before it, on an earlier stage");
+    const char* where = stage_ranks_[b] != pp                  ? ", or one before it, on an earlier stage"
+                        : micros_run(*program_, pp).has(micro) ? ""
+                                                               : ", or one before it, on another rank";
+    culprit = fmt::format("block {}{}", model.blocks[b].name, where);
   }
   throw NumericError(fmt::format("step {}, micro-batch {}: the loss is {}; first not finite: {}. {}", step_ + 1,
                                  options_.first_micro_batch + micro, loss, culprit,

@@ -1,5 +1,5 @@
-// Transfers: activations and their gradients on their way between the stages of a pipeline; and to and from a master, inputs,
-// weights and gradients too.
+// Transfers: activations and their gradients on their way between the stages of a pipeline; and between copies of them,
+// inputs, weights and gradients too.
 //
 // A message is a list of tensors, sent one by one. The receiver learns their shapes, types and strides from a header that goes
 // before the first micro-batch that a rank sends it in a step, so they may change from step to step; those of the model it

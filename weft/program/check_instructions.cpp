@@ -72,10 +72,10 @@ class InstructionsCheck {
       fail(Defect::out_of_range, i, fmt::format("pipeline rank {} of {}", x.peer, program_.mesh.pp));
     }
     const bool between_stages = x.what == Payload::activation || x.what == Payload::gradient;
-    const bool with_master = x.what == Payload::batch || x.what == Payload::weights || x.what == Payload::sum;
-    if (is_transfer(x.op) && !between_stages && !(with_master && program_.master)) {
+    const bool between_copies = x.what == Payload::batch || x.what == Payload::weights || x.what == Payload::sum;
+    if (is_transfer(x.op) && !between_stages && !(between_copies && program_.copies > 1)) {
       fail(Defect::out_of_range, i,
-           program_.master ? "nothing that ranks send one another" : "neither an activation nor its gradient");
+           program_.copies > 1 ? "nothing that ranks send one another" : "neither an activation nor its gradient");
     }
     if (is_transfer(x.op) && x.what == Payload::batch && x.first != 0) {
       fail(Defect::out_of_range, i, fmt::format("block {} takes no micro-batch, but the first one does", x.first));

@@ -74,6 +74,12 @@ void check_blocks_told(const Program& program) {
   }
 }
 
+void check_copies(const Program& program) {
+  if (program.copies == 1 || program.copies == program.mesh.pp) return;
+  malformed(0,
+            fmt::format("{} copies of each block: must be 1, or {} for all pipeline ranks", program.copies, program.mesh.pp));
+}
+
 void check_counts(const Program& program) {
   const MeshSizes& mesh = program.mesh;
   int64_t world = 1;
@@ -92,6 +98,15 @@ void check_counts(const Program& program) {
   if (program.micro_batches % program.slots != 0) {
     malformed(0, fmt::format("{} slots do not divide {} micro-batches", program.slots, program.micro_batches));
   }
+  check_copies(program);
+  const bool is_plain = world == mesh.pp && program.replicas == 1 && program.shard_level == ShardLevel::none;
+  if (program.copies > 1 && !is_plain) {
+    malformed(0, "it has copies of each block, and other axes than pp or sharded state beside");
+  }
+  if (program.micro_batches % (int64_t{program.copies} * program.slots) != 0) {
+    malformed(0, fmt::format("{} micro-batches do not divide over {} copies with {} slots each", program.micro_batches,
+                             program.copies, program.slots));
+  }
   if (program.inner_shards < 1 || mesh.shard % program.inner_shards != 0) {
     malformed(0, fmt::format("{} inner shards do not divide the {} ranks of the shard axis", program.inner_shards, mesh.shard));
   }
@@ -101,14 +116,6 @@ void check_counts(const Program& program) {
   for (const int bytes : {program.weight_bytes, program.gradient_bytes}) {
     if (bytes >= 1 && bytes <= kMostElementBytes) continue;
     malformed(0, fmt::format("elements of {} bytes: must have 1 to {}", bytes, kMostElementBytes));
-  }
-  const bool is_alone = mesh.dp == 1 && mesh.shard == 1 && mesh.cp == 1 && mesh.tp == 1 && program.replicas == 1;
-  if (program.master && (!is_alone || program.shard_level != ShardLevel::none)) {
-    malformed(0, "it has a master, and other axes than pp or sharded state beside");
-  }
-  if (program.master && program.micro_batches % (int64_t{mesh.pp} * program.slots) != 0) {
-    malformed(0, fmt::format("{} micro-batches do not divide over a master's {} ranks with {} slots each",
-                             program.micro_batches, mesh.pp, program.slots));
   }
   if (program.shard_level > ShardLevel::parameters) malformed(0, "its shard level is none of the four");
 }
@@ -149,7 +156,7 @@ int checked_list(const Program& program, int rank) {
 // Every rank runs some block on every micro-batch of its own: however many a program claims to have, its instructions bound
 // what is taken for them.
 void check_micro_batches(const Program& program, int rank, size_t instructions) {
-  const int own = program.micro_batches / (program.master ? program.mesh.pp : 1);
+  const int own = program.micro_batches / program.copies;
   if (rank < 0 || static_cast<size_t>(own) <= std::max(instructions, kFewMicroBatches)) return;
   throw VerifyError(Defect::missing_forward, rank,
                     fmt::format("rank {} has {} instructions, fewer than the {} micro-batches of its step", rank, instructions,
@@ -189,8 +196,8 @@ void check_program(const Program& program) {
 void check_blocks(const InstructionList& list, const Program& program, const Buffers& buffers) {
   check_blocks_told(program);
   check_buffers(program, buffers);
-  const size_t ranks = program.master ? static_cast<size_t>(program.mesh.pp) : 1;
-  const size_t micro_batches = std::max(list.size() * ranks, kFewMicroBatches);
+  check_copies(program);
+  const size_t micro_batches = std::max(list.size() * static_cast<size_t>(program.copies), kFewMicroBatches);
   for (size_t i = 0; i < list.size(); ++i) {
     const Instruction& x = list[i];
     const auto refuse = [&](const std::string& text) {

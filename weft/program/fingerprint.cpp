@@ -41,7 +41,7 @@ void add_frame(Hash& hash, const Program& program) {
   hash.add(program.shard_level, program.shards, program.inner_shards, program.weight_bytes, program.gradient_bytes,
            program.micro_batches, program.slots, program.replicas, program.needs_norm, program.noise_scale, program.keep_order,
            program.uses_apart, program.told);
-  hash.add(program.batch_axes.bits(), program.master);
+  hash.add(program.batch_axes.bits(), program.copies > 1);
   hash.add(program.offload.activations, program.offload.optimizer, program.offload.weights);
   hash.add(program.mesh.pp, program.mesh.dp, program.mesh.shard, program.mesh.cp, program.mesh.tp);
 }

@@ -6,9 +6,9 @@
 #include "weft/base/math.h"
 #include "weft/program/buffers.h"
 #include "weft/program/check_program.h"
+#include "weft/program/copies.h"
 #include "weft/program/cost.h"
 #include "weft/program/edit.h"
-#include "weft/program/master.h"
 #include "weft/program/ties.h"
 
 namespace weft {
@@ -23,7 +23,7 @@ class Estimate {
         list_(program.of(rank)),
         buffers_(program.buffers_of(rank)),
         options_(options),
-        owns_(owns_model(program, rank)),
+        owns_(owns_blocks(program, program.pp_of(rank))),
         held_numel_(program.num_blocks(), 0),
         held_weights_(program.num_blocks(), 0) {
     for (const int block : held_blocks(list_, program.block_uses)) {
@@ -101,8 +101,8 @@ class Estimate {
   /// Of the uses of a tied weight, side by side while ranks exchange them.
   int64_t tied_row_bytes() const {
     int64_t most = 0;
-    for (int block = 0; block < program_.num_blocks() && owns_ && !program_.master; ++block) {
-      if (held_numel_[block] == 0 || program_.num_holders(block) == 1) continue;
+    for (int block = 0; block < program_.num_blocks(); ++block) {
+      if (held_numel_[block] == 0 || !program_.is_shared(block)) continue;
       const int rows = tied_rows(program_, block);
       if (rows == 1) continue;
       most = std::max(most, held_numel_[block] / program_.shards * rows * program_.gradient_bytes);
@@ -163,7 +163,7 @@ class Estimate {
   const InstructionList& list_;
   const Buffers& buffers_;
   const MemoryOptions& options_;
-  bool owns_;            // with a master, that it is
+  bool owns_;            // it updates what it holds
   Numels held_numel_;    // elements with a gradient; 0 for the blocks of other ranks
   Numels held_weights_;  // all elements
   MemoryEstimate result_;

@@ -66,7 +66,7 @@ struct Program {
   int inner_shards = 1;          ///< ranks that whole weights are kept divided over from forward to backward; 1: not kept
   int weight_bytes = 4;          ///< of an element that forward reads
   int gradient_bytes = 4;        ///< of an element that is reduced
-  int micro_batches = 1;         ///< per rank and step
+  int micro_batches = 1;         ///< per pipeline and step
   int slots = 1;                 ///< per rank and step; divides micro_batches
   AxisSet batch_axes = kNoAxes;  ///< along which samples are normalised together (BatchNorm); of kDataAxes
   int replicas = 1;              ///< ranks that hold the same part of the state, its gradients summed over them
@@ -79,7 +79,7 @@ struct Program {
   bool uses_apart = false;
   OffloadOptions offload = {};  ///< what is offloaded
   MeshSizes mesh = {};          ///< of the world
-  bool master = false;          ///< the first pipeline rank owns the model, the others work for it (master.h)
+  int copies = 1;               ///< pipeline ranks that run each block, each on its part of the micro-batches (copies.h)
 
   /// The pipeline ranks that hold each block: one, or several for tied weights. Empty: one pipeline rank holds all.
   std::vector<std::vector<int>> holders = {};
@@ -93,8 +93,10 @@ struct Program {
   int world_size() const { return static_cast<int>(list_of_rank.size()); }           ///< all ranks
   const InstructionList& of(int rank) const { return lists[list_of_rank[rank]]; }    ///< the list of a world rank
   const Buffers& buffers_of(int rank) const { return buffers[list_of_rank[rank]]; }  ///< those of a world rank's list
+  int pp_of(int rank) const { return rank / (world_size() / mesh.pp); }  ///< where a world rank stands on the pipeline axis
   /// Pipeline ranks that hold the block.
   int num_holders(int block) const { return holders.empty() ? 1 : static_cast<int>(holders[block].size()); }
+  bool is_shared(int block) const { return num_holders(block) > copies; }  ///< whether several ranks own it: tied weights
   /// What an instruction's block, or the loss, calls on other ranks while it runs.
   const std::vector<InnerCall>& inner_calls(const Instruction& instruction) const;
   int num_blocks() const { return static_cast<int>(block_names.size()); }  ///< of the whole model

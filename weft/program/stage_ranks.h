@@ -1,4 +1,4 @@
-// stage_ranks: which pipeline rank runs each block; with a master (master.h), which all run for, the one that owns it.
+// stage_ranks: which pipeline rank runs each block; of several copies (copies.h) the one that owns it, the first.
 #pragma once
 
 #include <vector>

@@ -91,7 +91,7 @@ class FieldDamage {
 
   void change_count() {
     number(*any_of({&program_.shards, &program_.inner_shards, &program_.weight_bytes, &program_.gradient_bytes,
-                    &program_.micro_batches, &program_.slots, &program_.replicas}));
+                    &program_.micro_batches, &program_.slots, &program_.replicas, &program_.copies}));
     program_.needs_norm = random_.one_in(2);
   }
 

@@ -65,7 +65,7 @@ std::vector<GroupSpec> group_specs(const Program& program, int pp_rank, bool rou
   }
   std::vector<GroupSpec> specs = all.take();
   for (int block = 0; block < program.num_blocks(); ++block) {
-    if (program.num_holders(block) == 1 || program.master) continue;
+    if (!program.is_shared(block)) continue;
     const std::vector<int>& holders = program.holders[block];
     const bool holds = std::find(holders.begin(), holders.end(), pp_rank) != holders.end();
     specs.push_back({.axes = {kPipelineAxis}, .ranks = holds ? program.num_holders(block) : 1, .block = block});

@@ -25,7 +25,7 @@ struct PipelineOptions {
 
 /// What is done with a step beside the mesh.
 struct LayoutOptions {
-  bool master = false;  ///< the pp axis has no stages: its first rank owns the model, all work for it (program/master.h)
+  bool master = false;  ///< the pp axis has no stages: its first rank owns the model, all work for it (program/copies.h)
   PipelineOptions pipeline = {};              ///< for a mesh with a pp axis
   ShardLevel shard_level = ShardLevel::none;  ///< what is divided over the mesh's shard axis
   bool reshard_after_forward = true;          ///< level parameters: gather again for backward

@@ -14,6 +14,7 @@
 #include "weft/program/build/stages.h"
 #include "weft/program/build/step_bytes.h"
 #include "weft/program/build/step_size.h"
+#include "weft/program/copies.h"
 #include "weft/program/edit.h"
 #include "weft/program/passes/gather_gradients.h"
 #include "weft/program/passes/gather_updated.h"
@@ -170,7 +171,7 @@ Found<InstructionList> finish_list(InstructionList list, const ModelCost& model,
                                        .largest = layout.check_largest && !global,
                                        .tensors = layout.tensor_norms ? num_tensors(model) : 0});
   }
-  if (!program.master || pp == 0) list = update(std::move(list), {.buckets = buckets});
+  if (owns_blocks(program, pp)) list = update(std::move(list), {.buckets = buckets});
   list = offload_state(std::move(list), layout.offload);
   list = gather_gradients(std::move(list), program);
   if (layout.shard_level == ShardLevel::parameters) {
@@ -232,7 +233,7 @@ Program frame_program(const ModelCost& model, const StepLayout& layout) {
   program.keep_order = layout.keep_order && layout.shard_level >= ShardLevel::gradients;
   program.offload = layout.offload;
   program.batch_axes = layout.batch_axes;
-  program.master = layout.master && layout.pp > 1;  // one rank is its own
+  program.copies = layout.master ? layout.pp : 1;
   program.mesh = {.pp = layout.pp, .dp = layout.dp, .shard = layout.shard, .cp = layout.cp, .tp = layout.tp};
   for (int rank = 0; rank < program.mesh.world(); ++rank) {
     program.list_of_rank.push_back(rank / (program.mesh.world() / layout.pp));
@@ -268,7 +269,7 @@ Found<Program> find_program(const ModelCost& model, const StepLayout& layout) {
   check_step_size(static_cast<int64_t>(model.blocks.size()), layout, size_of(model, layout.schedule));
   check_step_bytes(model, layout);
   Program program = frame_program(model, layout);
-  std::vector<InstructionList> lists = program.master ? master_lists(model, program) : scheduled_lists(model, layout);
+  std::vector<InstructionList> lists = program.copies > 1 ? master_lists(model, program) : scheduled_lists(model, layout);
   find_holders(program, lists);
   find_sums(program, lists);
   for (int rank = 0; rank < layout.pp; ++rank) {

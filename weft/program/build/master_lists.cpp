@@ -1,7 +1,7 @@
 #include "weft/program/build/master_lists.h"
 
 #include "weft/program/build/block_instructions.h"
-#include "weft/program/master.h"
+#include "weft/program/copies.h"
 
 namespace weft {
 namespace {

@@ -1,4 +1,5 @@
-// Master lists: the step of naive data parallelism (master.h), but for weights and gradients, which passes/one_owner.h adds.
+// Master lists: the step of naive data parallelism, the form of torch.nn.DataParallel, but for weights and gradients, which
+// passes/one_owner.h adds.
 //
 // The master loads all micro-batches and sends the others theirs, every rank runs forward on its part, outputs come back, the
 // master computes all losses and sends the gradients of the outputs, and every rank runs backward. All ranks wait for the

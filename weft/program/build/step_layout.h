@@ -14,7 +14,7 @@ namespace weft {
 /// What a step does with a model.
 struct StepLayout {
   int pp = 1;                         ///< pipeline ranks
-  bool master = false;                ///< they are copies that work for the first one (master.h), and no stages
+  bool master = false;                ///< they are copies (copies.h) that work for the first one, and no stages
   Schedule schedule = {};             ///< of the pipeline, for micro_batches; none: one stage, a micro-batch at a time (pp = 1)
   std::vector<int> first_block = {};  ///< of each stage; empty: the blocks evenly
   int cp = 1;                         ///< ranks that share each sample's sequence: costs are those of one of them

@@ -15,7 +15,6 @@
 #include "weft/program/draw/runs_text.h"
 #include "weft/program/draw/timeline.h"
 #include "weft/program/host_traffic.h"
-#include "weft/program/master.h"
 
 namespace weft {
 namespace {
@@ -249,10 +248,10 @@ std::string draw(const Program& program, const DrawOptions& options) {
   check_program(program);
   const std::vector<int> lists = lists_in_use(program);
   std::string result = fmt::format("{}, {} a rank in {}, {}", counted(program.block_names.size(), "block"),
-                                   counted(micros_run(program, 0).last, "micro-batch", "es"), counted(program.slots, "slot"),
-                                   counted(program.replicas, "replica"));
+                                   counted(program.micro_batches / program.copies, "micro-batch", "es"),
+                                   counted(program.slots, "slot"), counted(program.replicas, "replica"));
   if (program.mesh.pp > 1) result += fmt::format(", {} pipeline ranks", program.mesh.pp);
-  if (program.master) result += ", the first of them the master of the others";
+  if (program.copies > 1) result += ", the first of them the master of the others";
   if (program.shard_level != ShardLevel::none) {
     result += fmt::format(", {} of {}", counted(program.shards, "shard"), name(program.shard_level));
   }

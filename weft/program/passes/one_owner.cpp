@@ -3,8 +3,8 @@
 #include <utility>
 #include <vector>
 
+#include "weft/program/copies.h"
 #include "weft/program/edit.h"
-#include "weft/program/master.h"
 
 namespace weft {
 namespace {
@@ -31,8 +31,8 @@ int last_of_batch(const InstructionList& list) {
 }  // namespace
 
 InstructionList one_owner(InstructionList list, const Program& program, int pp) {
-  if (!program.master) return list;
-  const std::vector<int> children = tree_children(pp, program.mesh.pp);
+  if (program.copies == 1) return list;
+  const std::vector<int> children = tree_children(pp, program.copies);
   const Positions writes = gradient_writes(list, program.block_uses);
   const int start = last_of_batch(list);
   std::vector<Insertion> insertions;

@@ -8,8 +8,8 @@
 #include <string>
 #include <utility>
 
+#include "weft/program/copies.h"
 #include "weft/program/edit.h"
-#include "weft/program/master.h"
 
 namespace weft {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "weft/program/copies.h"
 #include "weft/program/defect.h"
-#include "weft/program/master.h"
 #include "weft/program/verify/order.h"
 #include "weft/program/verify/presence_check.h"
 #include "weft/program/verify/step_index.h"
@@ -23,7 +23,8 @@ class ListCheck {
         list_(program.of(rank)),
         rank_(rank),
         blocks_(static_cast<int>(program.block_names.size())),
-        micros_(micros_run_by(program, rank)),
+        micros_(micros_run(program, program.pp_of(rank))),
+        owns_(owns_blocks(program, program.pp_of(rank))),
         per_slot_((micros_.last - micros_.first) / program.slots),
         at_(index_step(program, rank)),
         scatters_(blocks_) {
@@ -68,6 +69,7 @@ class ListCheck {
   const InstructionList& list_;
   int rank_, blocks_;
   MicroRange micros_;  // that the rank runs
+  bool owns_;          // it updates what it holds
   int per_slot_;
   StepIndex at_;
   std::vector<std::vector<int>> scatters_;  // by block: the micro-batches of its reduce_scatters, ascending
@@ -154,9 +156,9 @@ void ListCheck::check_forward(int i) const {
                    program_.block_names[block - 1], at_.runs[block - 1] && micros_.has(x.micro) ? "computed" : "received"));
 }
 
-// With a master all other ranks are sent them, anew each step.
+// Ranks that do not own them are sent them, anew each step.
 void ListCheck::check_weights(int i) const {
-  if (owns_model(program_, rank_)) return;
+  if (owns_) return;
   const auto check = [&](int block) {
     if (program_.weight_numel(block) == 0 || before(at_.weights_received[block], i)) return;
     fail(Defect::not_gathered, i,
@@ -206,7 +208,7 @@ void ListCheck::check_backward(int i) const {
   if (!has_output_gradient(x.first, x.micro, i)) {
     const bool is_last = x.first == blocks_ - 1;
     std::string what = "the gradient of its output has not been received";
-    if (is_last && owns_model(program_, rank_)) {
+    if (is_last && owns_) {
       what = fmt::format("the loss of micro-batch {} has not been computed", x.micro);
     } else if (!is_last && at_.runs[x.first + 1]) {
       what = fmt::format("the backward of the next block, {} '{}', has not been run", x.first + 1,

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "weft/program/axes.h"
+#include "weft/program/copies.h"
 #include "weft/program/defect.h"
-#include "weft/program/master.h"
 
 namespace weft {
 namespace {
@@ -20,14 +20,14 @@ class PresenceCheck {
         list_(program.of(rank)),
         rank_(rank),
         at_(at),
-        micros_(micros_run_by(program, rank)),
-        owns_(owns_model(program, rank)) {}
+        micros_(micros_run(program, program.pp_of(rank))),
+        owns_(owns_blocks(program, program.pp_of(rank))) {}
 
   void run() const {
     if (!program_.holders.empty()) check_held();
     check_missing();
     for (int i = 0; i < static_cast<int>(list_.size()); ++i) {
-      if (program_.master) check_work(i);
+      check_work(i);
       check_place(i);
       check_axis(i);
     }
@@ -65,7 +65,7 @@ class PresenceCheck {
 
 // Which blocks are shared, and by whom, is what tells that a tie is missing.
 void PresenceCheck::check_held() const {
-  const int pp = rank_ / (program_.world_size() / program_.mesh.pp);
+  const int pp = program_.pp_of(rank_);
   for (int block = 0; block < program_.num_blocks(); ++block) {
     const std::vector<int>& holders = program_.holders[block];
     const bool says = std::find(holders.begin(), holders.end(), pp) != holders.end();
@@ -89,8 +89,6 @@ void PresenceCheck::check_missing() const {
     if (at_.runs[block]) {
       check_run(block);
       check_sent(block);
-    } else if (program_.master) {
-      fail_missing(Defect::missing_forward, block, "this rank does not run it");
     }
     if (is_left_out(program_, at_, block)) continue;
     owns_ ? check_updated(block) : check_summed(block);
@@ -110,15 +108,12 @@ void PresenceCheck::check_run(int block) const {
   }
 }
 
-// What the ranks of the next and the stage before wait for, or a master, and those that work for it.
+// What the ranks of the next and the stage before wait for, and the other copies.
 void PresenceCheck::check_sent(int block) const {
-  if (program_.master) {
-    const bool is_last = block + 1 == program_.num_blocks();
-    for (int micro = 0; micro < program_.micro_batches && is_last; ++micro) check_sent_by(block, micro);
-    return;
-  }
-  for (int micro = 0; micro < program_.micro_batches; ++micro) {
-    if (block + 1 < program_.num_blocks() && !at_.runs[block + 1] && at_.sent_of(Payload::activation, block, micro) < 0) {
+  const bool is_last = block + 1 == program_.num_blocks();
+  for (int micro = 0; micro < program_.micro_batches && is_last; ++micro) check_sent_by(block, micro);
+  for (int micro = micros_.first; micro < micros_.last; ++micro) {
+    if (!is_last && !at_.runs[block + 1] && at_.sent_of(Payload::activation, block, micro) < 0) {
       fail_missing(Defect::missing_send, block, fmt::format("its output for micro-batch {} is never sent on", micro));
     }
     if (block > 0 && !at_.runs[block - 1] && at_.sent_of(Payload::gradient, block - 1, micro) < 0) {
@@ -128,6 +123,7 @@ void PresenceCheck::check_sent(int block) const {
   }
 }
 
+// Micro-batch and gradient, from the rank that has the losses to one that runs the last block for it, and the output back.
 void PresenceCheck::check_sent_by(int block, int micro) const {
   const bool own = micros_.has(micro);
   if (!owns_ && own && at_.sent_of(Payload::activation, block, micro) < 0) {
@@ -185,15 +181,15 @@ void PresenceCheck::check_slots(int block) const {
   }
 }
 
-// With a master each rank has its micro-batches, and all that is not forward or backward is the master's.
+// Each rank has its micro-batches, and all that is not forward or backward is the owner's.
 void PresenceCheck::check_work(int i) const {
   const Instruction& x = list_[i];
   const bool runs = x.op == Op::forward || is_backward(x.op);
   if (runs && !micros_.has(x.micro)) {
     fail(Defect::misplaced_block, i, fmt::format("this rank runs micro-batches {} to {}", micros_.first, micros_.last - 1));
   }
-  const bool is_masters = x.op == Op::load || x.op == Op::loss || x.op == Op::update;
-  if (is_masters && !owns_) fail(Defect::misplaced_block, i, "it is the master's to do");
+  const bool is_owners = x.op == Op::load || x.op == Op::loss || x.op == Op::update;
+  if (is_owners && !owns_) fail(Defect::misplaced_block, i, "it is the master's to do");
   const bool is_others = (x.op == Op::receive && x.what == Payload::weights) || (x.op == Op::send && x.what == Payload::sum);
   if (is_others && owns_) fail(Defect::misplaced_block, i, "the master owns them");
 }

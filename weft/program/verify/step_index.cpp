@@ -157,9 +157,7 @@ StepIndex::StepIndex(int blocks, int micro_batches, int slots)
 
 StepIndex index_step(const Program& program, int rank) { return Finder(program, rank).run(); }
 
-bool is_tied(const Program& program, int block) {
-  return !program.master && program.num_holders(block) > 1 && program.block_numel[block] > 0;
-}
+bool is_tied(const Program& program, int block) { return program.is_shared(block) && program.block_numel[block] > 0; }
 
 bool is_left_out(const Program& program, const StepIndex& at, int block) {
   return !at.held[block] || (program.shard_level != ShardLevel::none && program.block_numel[block] == 0);

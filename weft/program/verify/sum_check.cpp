@@ -15,7 +15,8 @@ SumCheck::SumCheck(const Program& program, int rank, const StepIndex& at, const 
       rank_(rank),
       blocks_(static_cast<int>(program.block_names.size())),
       micro_batches_(program.micro_batches),
-      micros_(micros_run_by(program, rank)),
+      micros_(micros_run(program, program.pp_of(rank))),
+      owns_(owns_blocks(program, program.pp_of(rank))),
       at_(at),
       order_(order),
       writers_(blocks_) {
@@ -96,21 +97,21 @@ std::string SumCheck::not_summed(int block, int i) const {
     if (before(last_scatter(block), i)) return {};
     return fmt::format("it does not wait for the last reduce_scatter of block {} '{}'", block, program_.block_names[block]);
   }
-  if (program_.master) return not_taken_in(block, i);
+  if (std::string why = not_taken_in(block, i); !why.empty()) return why;
   if (program_.replicas == 1 && at_.reduce[block] < 0) return not_summed_locally(block, i);
   if (before(at_.reduce[block], i)) return {};
   return fmt::format("it does not wait for the reduce of block {} '{}' (instruction {})", block, program_.block_names[block],
                      at_.reduce[block]);
 }
 
-// The same for the sums that other ranks send this one.
+// Why the sums that other ranks send this one may not have been added by then.
 std::string SumCheck::not_taken_in(int block, int i) const {
   for (const int received : at_.sums_received[block]) {
     if (before(received, i)) continue;
     return fmt::format("it does not wait for the gradients of block {} '{}' from rank {} (instruction {})", block,
                        program_.block_names[block], list_[received].peer, received);
   }
-  return not_summed_locally(block, i);
+  return {};
 }
 
 // This rank's own sum must be there to be added to, and all that is added before it is sent on. The order of ranks is that of
@@ -125,13 +126,14 @@ void SumCheck::check_sum(int i) const {
       fail(Defect::bad_order, i, fmt::format("not after that of a rank before it (instruction {})", earlier));
     }
   }
-  const std::string why = list_[i].op == Op::send ? not_taken_in(block, i) : not_summed_locally(block, i);
+  std::string why = list_[i].op == Op::send ? not_taken_in(block, i) : std::string();
+  if (why.empty()) why = not_summed_locally(block, i);
   if (!why.empty()) fail(Defect::early_reduce, i, why);
 }
 
-// The same for the sum over all ranks. Those that work for a master have none.
+// The same for the sum over all ranks. Those that do not own the block have none.
 std::string SumCheck::not_final(int block, int i) const {
-  if (is_left_out(program_, at_, block) || !owns_model(program_, rank_)) return {};
+  if (is_left_out(program_, at_, block) || !owns_) return {};
   if (!is_tied(program_, block)) return not_summed(block, i);
   if (before(at_.tie[block], i)) return {};
   return fmt::format("it does not wait for the reduce of block {} '{}' over the stages that share it (instruction {})", block,
@@ -141,7 +143,7 @@ std::string SumCheck::not_final(int block, int i) const {
 void SumCheck::check_reduce(int i) const {
   const Instruction& x = list_[i];
   if (x.op == Op::reduce_loss) {
-    const bool has_losses = at_.runs[blocks_ - 1] && owns_model(program_, rank_);
+    const bool has_losses = at_.runs[blocks_ - 1] && owns_;
     for (int micro = 0; micro < micro_batches_ && has_losses; ++micro) {
       if (before(at_.loss[micro], i)) continue;
       fail(Defect::early_reduce, i, fmt::format("the loss of micro-batch {} has not been computed by then", micro));

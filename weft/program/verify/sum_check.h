@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "weft/program/master.h"
+#include "weft/program/copies.h"
 #include "weft/program/program.h"
 #include "weft/program/verify/order.h"
 #include "weft/program/verify/step_index.h"
@@ -46,6 +46,7 @@ class SumCheck {
   const InstructionList& list_;
   int rank_, blocks_, micro_batches_;
   MicroRange micros_;  ///< that the rank runs
+  bool owns_;          ///< it updates what it holds
   const StepIndex& at_;
   const Order& order_;
   std::vector<std::vector<int>> writers_;  ///< by block: those that this rank runs and that add to its gradients

@@ -19,7 +19,7 @@ class TransferCheck {
       : program_(program), ranks_(ranks), at_(ranks.size(), 0) {}
 
   void run() {
-    check_blocks();
+    for (int copy = 0; copy < program_.copies; ++copy) check_blocks(copy);
     check_channels();
     check_progress();
   }
@@ -29,7 +29,7 @@ class TransferCheck {
   const InstructionList& list(int pp) const { return program_.of(ranks_[pp]); }
   std::string text(int pp, int i) const { return describe(list(pp)[i], program_.block_names); }
 
-  void check_blocks() const;
+  void check_blocks(int copy) const;
   struct Channel {
     std::vector<int> sends, receives;  // instructions, in list order
   };
@@ -49,10 +49,10 @@ class TransferCheck {
   std::vector<int> at_;  // the instruction each rank is in
 };
 
-void TransferCheck::check_blocks() const {
-  if (program_.master) return;  // presence_check.h: each rank runs all of them
+// Each block has every copy, once.
+void TransferCheck::check_blocks(int copy) const {
   std::vector<std::vector<int>> runners(program_.num_blocks());
-  for (int pp = 0; pp < size(); ++pp) {
+  for (int pp = copy; pp < size(); pp += program_.copies) {
     for (const Instruction& x : list(pp)) {
       if (x.op != Op::forward) continue;
       if (runners[x.first].empty() || runners[x.first].back() != pp) runners[x.first].push_back(pp);
@@ -60,7 +60,7 @@ void TransferCheck::check_blocks() const {
   }
   for (int block = 0; block < program_.num_blocks(); ++block) {
     if (runners[block].size() == 1) continue;
-    const int rank = runners[block].empty() ? ranks_[0] : ranks_[runners[block][1]];
+    const int rank = runners[block].empty() ? ranks_[copy] : ranks_[runners[block][1]];
     throw VerifyError(Defect::misplaced_block, rank,
                       runners[block].empty() ? fmt::format("rank {}: no rank of its pipeline runs block {} '{}'", rank, block,
                                                            program_.block_names[block])

@@ -1,5 +1,5 @@
-// The checks of verify() that concern several pipeline ranks: that every block is run by one of them, that every message sent
-// is the one received, and that they cannot deadlock.
+// The checks of verify() that concern several pipeline ranks: that every copy of a block is run by one of them, that every
+// message sent is the one received, and that they cannot deadlock.
 #pragma once
 
 #include <vector>

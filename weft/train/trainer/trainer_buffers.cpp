@@ -8,7 +8,7 @@
 #include "weft/engine/memory_ledger.h"
 #include "weft/plan/layout/weight_dtype.h"
 #include "weft/program/axes.h"
-#include "weft/program/master.h"
+#include "weft/program/copies.h"
 #include "weft/program/ties.h"
 
 namespace weft {
@@ -94,7 +94,7 @@ FlatOptions flat_memory(const Program& program, int rank, const Mesh& mesh, cons
                       .late_shard = options.layout.offload_parameters != Offload::none,
                       .separate_gradients = level >= ShardLevel::gradients,
                       .gradient_sums = program.gradient_sums,
-                      .is_copy = !owns_model(program, rank),
+                      .is_copy = !owns_blocks(program, program.pp_of(rank)),
                       .counts_unsplit = mesh.coordinate("tp") == 0,
                       .weight_buffer = program.buffers_of(rank).weight,
                       .gradient_buffer = program.buffers_of(rank).gradient,
