@@ -2,8 +2,9 @@
 # as gtest_discover_tests does: loading LibTorch costs a quarter of a second a process. A skipped, disabled or missing
 # test is a failed one, and so is a suite that takes minutes; sanitizers make all of it several times slower.
 #
-# Labels say which suites a sanitizer runs (CMakePresets.json): the address sanitizer those without `again`, which one that matches
-# WEFT_AGAIN has, the thread sanitizer those with `threads`, which one that matches WEFT_THREADS has.
+# Labels say which suites a sanitizer runs (CMakePresets.json): the address sanitizer those without `again`, which those in the
+# list WEFT_AGAIN have, the thread sanitizer those with `threads`, which those in WEFT_THREADS have. A name there that is no
+# suite's is a failed test.
 function(weft_discover_suites target prefix)
   set(timeout 300)
   if(WEFT_SANITIZE)
@@ -26,6 +27,10 @@ if(listing MATCHES "DISABLED_[A-Za-z0-9_]*")
   add_test("@prefix@ (has the disabled test ${CMAKE_MATCH_0})" false)
 endif()
 string(REGEX MATCHALL "(^|\n)[A-Za-z0-9_/]+\\." suites "${listing}")
+set(again @WEFT_AGAIN@)
+set(threads @WEFT_THREADS@)
+set(unknown ${again} ${threads})
+list(FILTER unknown INCLUDE REGEX "^@prefix@[.]")
 foreach(suite IN LISTS suites)
   string(STRIP ${suite} suite)
   string(REGEX REPLACE "\\.$" "" suite ${suite})
@@ -33,13 +38,20 @@ foreach(suite IN LISTS suites)
   set_tests_properties("@prefix@.${suite}" PROPERTIES TIMEOUT @timeout@ WORKING_DIRECTORY "@PROJECT_SOURCE_DIR@"
     ENVIRONMENT "OMP_NUM_THREADS=1" FAIL_REGULAR_EXPRESSION "  SKIPPED ;\\] 0 tests")
   set(labels)
-  if("@prefix@.${suite}" MATCHES "@WEFT_AGAIN@")
+  list(FIND again "@prefix@.${suite}" found)
+  if(NOT found EQUAL -1)
     list(APPEND labels again)
   endif()
-  if("@prefix@.${suite}" MATCHES "@WEFT_THREADS@")
+  list(FIND threads "@prefix@.${suite}" found)
+  list(FIND threads "@prefix@" found_all)
+  if(NOT "${found} ${found_all}" STREQUAL "-1 -1")
     list(APPEND labels threads)
   endif()
   set_tests_properties("@prefix@.${suite}" PROPERTIES LABELS "${labels}")
+  list(REMOVE_ITEM unknown "@prefix@.${suite}")
+endforeach()
+foreach(suite IN LISTS unknown)
+  add_test("${suite} (tests/CMakeLists.txt names it, and it is not there)" false)
 endforeach()
 ]])
   set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${list})
