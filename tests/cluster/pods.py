@@ -24,13 +24,14 @@ MAKE_ROOT = """
 set -eu
 root=$1 weft=$2 cache=$3 shm=$4
 mount -t tmpfs -o mode=755 root "$root"
-mkdir -p "$root"/usr "$root"/etc "$root"/dev "$root"/proc "$root"/tmp "$root"/opt/weft "$root$cache"
+mkdir -p "$root"/usr "$root"/etc "$root"/dev "$root"/proc "$root"/tmp "$root"/opt/weft
 for folder in bin sbin lib lib64; do ln -s "usr/$folder" "$root/$folder"; done
 mount --bind -o ro /usr "$root/usr"
 mount --rbind /etc "$root/etc"
 mount --rbind /dev "$root/dev"
 mount -t tmpfs -o "mode=1777,size=$shm" shm "$root/dev/shm"
 mount -t tmpfs -o mode=1777 tmp "$root/tmp"
+mkdir -p "$root$cache"
 mount --bind -o ro "$cache" "$root$cache"
 cp "$weft" "$root/opt/weft/weft"
 """
