@@ -51,8 +51,8 @@ class ProcessGroupTest : public testing::Test {
         << "a process is left";
   }
 
-  RankStart shell(const std::string& script) {
-    RankStart start{.command = {"/bin/sh", "-c", script}, .standard_output = to_.get()};
+  ProcessStart shell(const std::string& script) {
+    ProcessStart start{.command = {"/bin/sh", "-c", script}, .standard_output = to_.get()};
     start.guardian = &*guardian_;
     return start;
   }
@@ -114,14 +114,14 @@ TEST_F(ProcessGroupTest, AChildThatIsStoppedHearsASignal) {
 }
 
 TEST_F(ProcessGroupTest, AProgramThatCannotBeRunIsAnError) {
-  RankStart start = shell("");
+  ProcessStart start = shell("");
   start.command = {"/no/such/program"};
   const ProcessGroup process(start);
   EXPECT_THROW(process.check_run(kSoon), InputError);
 }
 
 /// In a process of its own, as the system calls of this one stay what they are.
-[[noreturn]] void start_without_pidfd(const RankStart& start) {
+[[noreturn]] void start_without_pidfd(const ProcessStart& start) {
   sock_filter lines[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
                          BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_pidfd_open, 0, 1),
                          BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};

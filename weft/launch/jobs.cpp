@@ -95,12 +95,12 @@ void JobGroup::start(size_t job) {
   const Job& what = jobs_[job];
   const FileDescriptor log(open(what.log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
   if (log.get() < 0) throw InputError(fmt::format("cannot write the log '{}': {}", what.log, std::strerror(errno)));
-  const RankStart start{.command = what.command,
-                        .environment = job_environment(what.environment),
-                        .standard_input = null_.get(),
-                        .standard_output = log.get(),
-                        .guardian = &guardian_,
-                        .signal_mask = signals_.old_mask()};
+  const ProcessStart start{.command = what.command,
+                           .environment = job_environment(what.environment),
+                           .standard_input = null_.get(),
+                           .standard_output = log.get(),
+                           .guardian = &guardian_,
+                           .signal_mask = signals_.old_mask()};
   running_.try_emplace(job, start);
   if (options_.on_start) options_.on_start(job);
 }

@@ -47,11 +47,11 @@ void LocalRanks::start(const HostStart& start) {
   if (options_.prefix) output_ = std::make_unique<OutputPrefix>();
   for (int local = 0; local < start.num_ranks; ++local) {
     const int rank = start.first_rank + local;
-    RankStart process{.command = options_.command,
-                      .standard_input = rank == 0 && isatty(STDIN_FILENO) == 0 ? -1 : null.get(),
-                      .inherited = options_.inherited,
-                      .guardian = &guardian_,
-                      .signal_mask = options_.signal_mask};
+    ProcessStart process{.command = options_.command,
+                         .standard_input = rank == 0 && isatty(STDIN_FILENO) == 0 ? -1 : null.get(),
+                         .inherited = options_.inherited,
+                         .guardian = &guardian_,
+                         .signal_mask = options_.signal_mask};
     process.environment = rank_environment({.rank = rank,
                                             .num_ranks = start.world,
                                             .local_rank = local,

@@ -47,7 +47,7 @@ void restore_dispositions() {
 }
 
 /// Between fork and exec: only calls that are safe there.
-[[noreturn]] void become_rank(const RankStart& start, const ChildArguments& child) {
+[[noreturn]] void become_program(const ProcessStart& start, const ChildArguments& child) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != child.launcher) _exit(1);  // it died before the line above
@@ -67,7 +67,7 @@ void restore_dispositions() {
 }
 
 /// The child's number; `exec_pipe` tells what keeps the program from running.
-pid_t start_rank(const RankStart& start, FileDescriptor& exec_pipe) {
+pid_t start_process(const ProcessStart& start, FileDescriptor& exec_pipe) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) throw Error(fmt::format("cannot start a rank: {}", std::strerror(errno)));
   FileDescriptor status_read(ends[0]), status_write(ends[1]);
@@ -76,7 +76,7 @@ pid_t start_rank(const RankStart& start, FileDescriptor& exec_pipe) {
   const ChildArguments child{getpid(), status_write.get(), argv.data(), envp.data()};
   const pid_t pid = fork();
   if (pid < 0) throw Error(fmt::format("cannot start a rank: {}; fewer ranks (-n) may do", std::strerror(errno)));
-  if (pid == 0) become_rank(start, child);
+  if (pid == 0) become_program(start, child);
   setpgid(pid, pid);  // here too: the group must be there before it is sent anything
   exec_pipe = std::move(status_read);
   return pid;
@@ -84,10 +84,10 @@ pid_t start_rank(const RankStart& start, FileDescriptor& exec_pipe) {
 
 }  // namespace
 
-ProcessGroup::ProcessGroup(const RankStart& start)
+ProcessGroup::ProcessGroup(const ProcessStart& start)
     : guardian_(start.guardian),
       program_(start.command.front()),
-      pid_(start_rank(start, exec_pipe_)),
+      pid_(start_process(start, exec_pipe_)),
       pidfd_(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0))) {
   if (pidfd_) return;
   const int reason = errno;

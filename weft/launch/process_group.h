@@ -22,8 +22,8 @@ namespace weft {
 
 class Guardian;
 
-/// How a rank, or another program, is started.
-struct RankStart {
+/// How a program is started.
+struct ProcessStart {
   std::vector<std::string> command;
   std::vector<std::string> environment = {};  ///< "KEY=value"
   int standard_input = -1;                    ///< -1: inherited
@@ -34,12 +34,12 @@ struct RankStart {
   sigset_t signal_mask{};                     ///< what the program starts with
 };
 
-/// A child and what it starts, as far as that stays in its group. RankStart::guardian outlives it.
+/// A child and what it starts, as far as that stays in its group. ProcessStart::guardian outlives it.
 class ProcessGroup {
  public:
   /// Starts the child. Does not wait for the program, so that one which is stopped right away holds up nobody. Throws Error
   /// where the system refuses.
-  explicit ProcessGroup(const RankStart& start);
+  explicit ProcessGroup(const ProcessStart& start);
   /// Kills the group, where the child is not reaped, and reaps it.
   ~ProcessGroup();
   ProcessGroup(const ProcessGroup&) = delete;

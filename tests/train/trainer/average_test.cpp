@@ -12,6 +12,7 @@
 #include "tests/support/refusal.h"
 #include "tests/support/run_ranks.h"
 #include "tests/train/jobs.h"
+#include "tests/train/weights_of.h"
 #include "weft/base/error.h"
 #include "weft/checkpoint/format/compare_checkpoints.h"
 #include "weft/checkpoint/safetensors.h"
@@ -127,13 +128,8 @@ class OneBatch final : public Dataset {
   Batch batch_;
 };
 
-using Values = std::map<std::string, at::Tensor>;
-
-Values weights_of(Trainer& trainer) {
-  Values values;
-  trainer.for_each_weight([&](const std::string& name, const at::Tensor& value) { values[name] = value.clone(); });
-  return values;
-}
+using Values = test::Weights;
+using test::weights_of;
 
 Values average_of(Trainer& trainer) {
   Values values;

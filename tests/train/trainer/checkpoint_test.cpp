@@ -13,6 +13,7 @@
 #include "tests/support/refusal.h"
 #include "tests/support/run_ranks.h"
 #include "tests/train/jobs.h"
+#include "tests/train/weights_of.h"
 #include "weft/base/error.h"
 #include "weft/checkpoint/format/checkpoint_folder.h"
 #include "weft/checkpoint/format/compare_checkpoints.h"
@@ -26,6 +27,7 @@ namespace {
 
 using test::refusal;
 using test::TempFolder;
+using test::weights_of;
 
 Model small(int64_t width = 16) {
   return gpt({.layers = 2, .heads = 2, .width = width, .context = 8, .vocabulary = 13, .dropout = 0.1});
@@ -53,12 +55,6 @@ class OneBatch final : public Dataset {
  private:
   Batch batch_;
 };
-
-std::map<std::string, at::Tensor> weights_of(Trainer& trainer) {
-  std::map<std::string, at::Tensor> weights;
-  trainer.for_each_weight([&](const std::string& name, const at::Tensor& value) { weights[name] = value.clone(); });
-  return weights;
-}
 
 TEST(Checkpoint, HasStateOfTheCallersOwn) {
   const TempFolder folder;

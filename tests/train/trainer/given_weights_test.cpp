@@ -14,6 +14,7 @@
 
 #include "tests/support/run_ranks.h"
 #include "tests/train/reference.h"
+#include "tests/train/weights_of.h"
 #include "weft/nn/loss/cross_entropy.h"
 #include "weft/nn/modules/module_block.h"
 #include "weft/train/trainer/trainer.h"
@@ -66,13 +67,8 @@ struct Case {
 
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
-using Weights = std::map<std::string, at::Tensor>;
-
-Weights weights_of(Trainer& trainer) {
-  Weights weights;
-  trainer.for_each_weight([&](const std::string& name, const at::Tensor& value) { weights[name] = value.clone(); });
-  return weights;
-}
+using test::Weights;
+using test::weights_of;
 
 struct Result {
   Weights before, after;

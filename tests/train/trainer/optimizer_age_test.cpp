@@ -11,6 +11,7 @@
 #include "tests/data/temp_folder.h"
 #include "tests/support/refusal.h"
 #include "tests/support/run_ranks.h"
+#include "tests/train/weights_of.h"
 #include "weft/base/error.h"
 #include "weft/checkpoint/format/checkpoint_folder.h"
 #include "weft/checkpoint/storage/open_storage.h"
@@ -24,7 +25,8 @@ namespace weft::optimizer_age_test {
 namespace {
 
 using test::TempFolder;
-using Weights = std::map<std::string, at::Tensor>;
+using test::Weights;
+using test::weights_of;
 
 constexpr double kRate = 1e-3;
 constexpr int64_t kSamples = 4, kWidth = 8;
@@ -63,12 +65,6 @@ void take_steps(Trainer& trainer, const World& world, int steps, bool other = fa
   const Batch batch{.inputs = {numbers({kSamples, kWidth}, 7).narrow(0, first, share)},
                     .target = numbers({kSamples, kWidth}, 9).narrow(0, first, share).mul(other ? -1.0 : 1.0)};
   for (int step = 0; step < steps; ++step) trainer.step(batch);
-}
-
-Weights weights_of(Trainer& trainer) {
-  Weights weights;
-  trainer.for_each_weight([&](const std::string& name, const at::Tensor& value) { weights[name] = value.clone(); });
-  return weights;
 }
 
 double moved(const Weights& from, const Weights& to, const std::string& name) {

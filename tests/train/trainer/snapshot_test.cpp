@@ -8,6 +8,7 @@
 
 #include "tests/support/run_ranks.h"
 #include "tests/train/jobs.h"
+#include "tests/train/weights_of.h"
 #include "weft/base/run_board.h"
 #include "weft/base/storage_error.h"
 #include "weft/models/gpt.h"
@@ -17,18 +18,13 @@ namespace {
 
 constexpr int kWriters = 2, kMostRanks = 3;
 
-using Weights = std::map<std::string, at::Tensor>;
+using test::Weights;
+using test::weights_of;
 
 Trainer trainer_of(const World& world) {
   return Trainer(Mesh(world, {{"shard", world.size()}}),
                  gpt({.layers = 2, .heads = 2, .width = 16, .context = 8, .vocabulary = 13}), AdamW{},
                  {.global_batch = kGlobalBatch, .micro_batch = 1});
-}
-
-Weights weights_of(Trainer& trainer) {
-  Weights weights;
-  trainer.for_each_weight([&](const std::string& name, const at::Tensor& value) { weights[name] = value.clone(); });
-  return weights;
 }
 
 /// Takes one after each of two steps. The weights after both on rank 0.

@@ -161,7 +161,7 @@ void SshAgents::start(int node) {
   process.failure.clear();
   auto [input, order_end] = input_of(order_text(order));
   process.order = std::move(order_end);
-  RankStart ssh{.command = command(place, process.log), .standard_input = input.get()};
+  ProcessStart ssh{.command = command(place, process.log), .standard_input = input.get()};
   for (char** entry = environ; *entry != nullptr; ++entry) ssh.environment.emplace_back(*entry);
   ssh.guardian = &guardian_;
   sigemptyset(&ssh.signal_mask);

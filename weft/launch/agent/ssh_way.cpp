@@ -24,7 +24,7 @@ constexpr std::chrono::milliseconds kToConfigure{10'000};
 
 ProcessGroup ask_ssh(const std::string& host, const std::vector<std::string>& options, const FileDescriptor& output) {
   const FileDescriptor null(above_standard(open("/dev/null", O_RDONLY | O_CLOEXEC)));
-  RankStart ssh{.command = {"ssh", "-G"}, .standard_input = null.get()};
+  ProcessStart ssh{.command = {"ssh", "-G"}, .standard_input = null.get()};
   for (const std::string& option : options) ssh.command.insert(ssh.command.end(), {"-o", option});
   ssh.command.insert(ssh.command.end(), {"--", host});
   for (char** entry = environ; *entry != nullptr; ++entry) ssh.environment.emplace_back(*entry);
