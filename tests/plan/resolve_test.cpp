@@ -53,10 +53,10 @@ TEST(Resolve, MicroBatchesAndSlots) {
     EXPECT_EQ(layout.world, c.world);
     EXPECT_EQ(layout.dp, c.world);
     EXPECT_EQ(layout.micro_batch, c.micro);
-    EXPECT_EQ(layout.micro_batches_per_rank, c.micro_batches);
-    EXPECT_EQ(layout.slots_per_rank, c.slots);
-    EXPECT_EQ(layout.micro_batch * layout.micro_batches_per_rank * layout.data_ranks(), layout.global_batch);
-    EXPECT_EQ(layout.micro_batches_per_rank % layout.slots_per_rank, 0);
+    EXPECT_EQ(layout.micro_batches, c.micro_batches);
+    EXPECT_EQ(layout.slots, c.slots);
+    EXPECT_EQ(layout.micro_batch * layout.micro_batches * layout.data_ranks(), layout.global_batch);
+    EXPECT_EQ(layout.micro_batches % layout.slots, 0);
   }
 }
 
@@ -90,8 +90,8 @@ TEST(Resolve, TextbookForms) {
     EXPECT_EQ(layout.options.pipeline.schedule, is_master ? "1f1b" : "naive");
     EXPECT_EQ(layout.sample_ranks(), is_master ? 4 : 1);
     EXPECT_EQ(layout.micro_batch, c.micro);
-    EXPECT_EQ(layout.micro_batches_per_rank, c.micro_batches);
-    EXPECT_EQ(layout.slots_per_rank, c.slots);
+    EXPECT_EQ(layout.micro_batches, c.micro_batches);
+    EXPECT_EQ(layout.slots, c.slots);
     told.layout.dp = 2;
     EXPECT_EQ(resolve(told, 4).pp, 2);
     told.layout.pp = 4;

@@ -45,8 +45,7 @@ auto in_recipe(const Recipe& recipe, const Call& call) {
 }
 
 void build_and_verify(Plan& plan) {
-  plan.program =
-      std::make_shared<const Program>(build_program(plan.cost, step_layout(plan.layout.options, plan.layout.counts)));
+  plan.program = std::make_shared<const Program>(build_program(plan.cost, step_layout(plan.layout.options, plan.layout)));
   verify(*plan.program);
 }
 
@@ -62,7 +61,7 @@ std::shared_ptr<const Program> phase_program(const Recipe& recipe, const Plan& p
   StepLayout layout;
   in_recipe(recipe, [&] {
     if (phase.layout.pp > 1 && !options.master) options.pipeline.given = named_schedule(alone, phase.layout);
-    layout = step_layout(options, phase.layout.counts);
+    layout = step_layout(options, phase.layout);
     layout.buffers = plan.program->buffers;
     phase.program = std::make_shared<const Program>(build_program(plan.cost, layout));
     verify(*phase.program);
@@ -91,7 +90,7 @@ Plan plan_without_program(const Recipe& recipe, int world_size, std::shared_ptr<
   if (costs) costs->check(recipe);
   in_recipe(recipe, [&] {
     plan.costs = costs ? std::move(costs) : std::make_shared<CostTable>(recipe);
-    plan.cost = plan.costs->model_cost(plan.layout.micro_batch, plan.layout.options, plan.layout.counts);
+    plan.cost = plan.costs->model_cost(plan.layout.micro_batch, plan.layout.options, plan.layout);
   });
   return plan;
 }

@@ -32,7 +32,7 @@ constexpr int64_t kMostStepsToCompare = 100'000;  ///< blocks x micro-batches wi
 /// Without the instructions, which are many and are not printed.
 RecipeMemory without_lists(RecipeMemory memory) {
   const ResolvedLayout& layout = memory.plan.layout;
-  const StepLayout step = layout_without_schedule(layout.options, layout.counts);
+  const StepLayout step = layout_without_schedule(layout.options, layout);
   memory.plan.program = std::make_shared<const Program>(frame_program(memory.plan.cost, step));
   return memory;
 }

@@ -42,9 +42,8 @@ std::string ramp_text(const BatchRamp& ramp) {
 std::string heading(const Recipe& recipe, const ResolvedLayout& layout) {
   return fmt::format("{} on {}: {}, a step of {} samples = {} x {} of {}{}", printable(recipe.path),
                      counted(layout.world, "rank"), mesh_text(layout), layout.global_batch, layout.sample_ranks(),
-                     counted(layout.micro_batches_per_rank * layout.data_ranks() / layout.sample_ranks(), "micro-batch", "es"),
-                     layout.micro_batch,
-                     layout.slots_per_rank > 1 ? fmt::format(", {} slots a rank", layout.slots_per_rank) : "") +
+                     counted(layout.micro_batches * layout.data_ranks() / layout.sample_ranks(), "micro-batch", "es"),
+                     layout.micro_batch, layout.slots > 1 ? fmt::format(", {} slots a rank", layout.slots) : "") +
          ramp_text(recipe.batch.ramp);
 }
 

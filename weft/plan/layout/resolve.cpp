@@ -126,7 +126,7 @@ void join_slots(const Recipe& recipe, ResolvedLayout& layout) {
   }
   layout.batch_pieces = batch_pieces_of(layout.options.sync_batch_norm, slots, layout.data_ranks());
   layout.micro_batch *= layout.batch_pieces;
-  layout.slots_per_rank = 1;
+  layout.slots = 1;
 }
 
 /// The largest micro-batch of a rank's `share` that leaves four micro-batches to each stage, so that a pipeline is busy for
@@ -157,35 +157,26 @@ ResolvedLayout resolve(const Recipe& recipe, int world_size) {
   if (slots > 0) {
     check_slots(recipe, ranks);
     layout.micro_batch = resolve_micro(recipe, slots, fmt::format("run.reproducible_slots = {}", slots));
-    layout.slots_per_rank = static_cast<int>(slots / ranks);
+    layout.slots = static_cast<int>(slots / ranks);
   } else {
     layout.micro_batch = resolve_micro(recipe, ranks, fmt::format("{} data-parallel ranks", ranks));
     const bool is_pipeline = layout.pp > 1 && recipe.layout.style == "mesh";
     if (is_pipeline && !recipe.batch.micro) layout.micro_batch = pipeline_micro(layout.micro_batch, layout.pp);
   }
   if (layout.options.sync_batch_norm != SyncBatchNorm::none && slots > 0) join_slots(recipe, layout);
-  layout.micro_batches_per_rank = static_cast<int>(layout.global_batch / layout.micro_batch / layout.data_ranks());
+  layout.micro_batches = static_cast<int>(layout.global_batch / layout.micro_batch / layout.data_ranks());
   try {
     check_layout(layout.options, slots > 0);
   } catch (const InputError& error) {
     throw InputError(fmt::format("{}: {}", recipe.path, error.what()));
   }
-  layout.counts = {
-      .pp = layout.pp,
-      .dp = layout.dp,
-      .shard = layout.shard,
-      .cp = layout.cp,
-      .tp = layout.tp,
-      .reproducible_tp = static_cast<int>(recipe.run.reproducible_tp),
-      .micro_batches = layout.micro_batches_per_rank,
-      .slots = layout.slots_per_rank,
-      .batch_pieces = layout.batch_pieces,
-      .reproducible = slots > 0,
-      .bucket_bytes = recipe.layout.bucket_mb > 0.0 ? std::max<int64_t>(1, bytes_of_mb(recipe.layout.bucket_mb)) : 0,
-      .clip = recipe.optimizer.clip > 0,
-      .tensor_norms = needs_tensor_norms(optimizer_of(recipe.optimizer)),
-      .whole_tensors = needs_whole_tensors(optimizer_of(recipe.optimizer)),
-      .noise_scale = recipe.run.noise_scale && has_small_batches(layout.global_batch, layout.micro_batch)};
+  layout.reproducible_tp = static_cast<int>(recipe.run.reproducible_tp);
+  layout.reproducible = slots > 0;
+  if (recipe.layout.bucket_mb > 0.0) layout.bucket_bytes = std::max<int64_t>(1, bytes_of_mb(recipe.layout.bucket_mb));
+  layout.clip = recipe.optimizer.clip > 0;
+  layout.tensor_norms = needs_tensor_norms(optimizer_of(recipe.optimizer));
+  layout.whole_tensors = needs_whole_tensors(optimizer_of(recipe.optimizer));
+  layout.noise_scale = recipe.run.noise_scale && has_small_batches(layout.global_batch, layout.micro_batch);
   return layout;
 }
 

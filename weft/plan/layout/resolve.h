@@ -15,21 +15,12 @@
 
 namespace weft {
 
-/// A recipe's layout in numbers.
-struct ResolvedLayout {
+/// A recipe's layout in numbers: the counts of a step, and what they follow from.
+struct ResolvedLayout : StepCounts {
   int world = 1;                                 ///< all ranks
-  int dp = 1;                                    ///< replicas
-  int pp = 1;                                    ///< pipeline ranks
-  int shard = 1;                                 ///< ranks that share one replica's state
-  int cp = 1;                                    ///< ranks that share each sample's sequence
-  int tp = 1;                                    ///< ranks that share each block's layers
-  int64_t global_batch = 1;                      ///< samples a step, over all ranks
-  int64_t micro_batch = 1;                       ///< samples a forward
-  int micro_batches_per_rank = 1;                ///< a step
-  int slots_per_rank = 1;                        ///< a step; 1 unless run.reproducible_slots asks for more
-  int batch_pieces = 1;                          ///< of a micro-batch; slots where layout.sync_batch_norm joins them
+  int64_t global_batch = 1;                      ///< samples per step, over all ranks
+  int64_t micro_batch = 1;                       ///< samples per forward
   LayoutOptions options = {};                    ///< what is sharded, computed again, moved out
-  StepCounts counts = {};                        ///< for step_layout()
   int data_ranks() const { return dp * shard; }  ///< ranks that read different samples
   /// Ranks that compute different samples: those, or all that work for a master.
   int sample_ranks() const { return data_ranks() * (options.master ? pp : 1); }

@@ -27,18 +27,17 @@ Hardware hardware_of(const Recipe& recipe, const ResolvedLayout& layout) {
 
 std::vector<BlockWork> work_of(const Recipe& recipe, const Plan& base, const Hardware& hardware) {
   std::vector<BlockWork> work;
-  in_hardware_file(recipe.layout.profile,
-                   [&] { work = block_work(base.cost, base.layout.options, base.layout.counts, hardware); });
+  in_hardware_file(recipe.layout.profile, [&] { work = block_work(base.cost, base.layout.options, base.layout, hardware); });
   return work;
 }
 
 PipelineShape shape_of(const ResolvedLayout& layout) {
-  return {.ranks = layout.pp, .chunks = layout.options.pipeline.chunks, .micro_batches = layout.micro_batches_per_rank};
+  return {.ranks = layout.pp, .chunks = layout.options.pipeline.chunks, .micro_batches = layout.micro_batches};
 }
 
 void check_before_search(const Recipe& recipe, const Plan& base) {
   if (recipe.layout.schedule == "auto") check_searchable(recipe, base);
-  check_size(base.cost, base.layout.options, base.layout.counts);
+  check_size(base.cost, base.layout.options, base.layout);
 }
 
 }  // namespace

@@ -51,7 +51,7 @@ class Search {
  private:
   PipelineShape shape() const {
     const int chunks = base_.layout.options.pipeline.chunks;
-    return {.ranks = base_.layout.pp, .chunks = chunks, .micro_batches = base_.layout.micro_batches_per_rank};
+    return {.ranks = base_.layout.pp, .chunks = chunks, .micro_batches = base_.layout.micro_batches};
   }
 
   int64_t max_activations() const {
@@ -64,7 +64,7 @@ class Search {
     LayoutOptions options = base_.layout.options;
     options.pipeline.given = make_schedule("naive", {.ranks = base_.layout.pp});
     options.pipeline.first_block = first_block;
-    StepCounts counts = base_.layout.counts;
+    StepCounts counts = base_.layout;
     counts.micro_batches = counts.slots = 1;
     return build_program(base_.cost, step_layout(options, counts));
   }
@@ -91,7 +91,7 @@ class Search {
       (found.empty() ? too_many : fits) = activations;
       if (!found.empty()) taken = found;
     };
-    if (taken.empty()) too_many = std::min<int64_t>(fits, base_.layout.micro_batches_per_rank + 1);
+    if (taken.empty()) too_many = std::min<int64_t>(fits, base_.layout.micro_batches + 1);
     if (recipe_.layout.stage_gb > 0.0) {
       while (taken.empty() && too_many > 1) try_fewer(too_many / 2);
       while (!taken.empty() && too_many - fits > 1) try_fewer(fits + (too_many - fits) / 2);
@@ -148,10 +148,10 @@ class Search {
     LayoutOptions options = base_.layout.options;
     if (name == "interleaved" && options.pipeline.chunks < 2) return false;
     options.pipeline.schedule = name;
-    const ScheduleSize size = schedule_size(base_.cost, options, base_.layout.counts);
-    const int64_t micro_batches = base_.layout.micro_batches_per_rank;
+    const ScheduleSize size = schedule_size(base_.cost, options, base_.layout);
+    const int64_t micro_batches = base_.layout.micro_batches;
     return micro_batches >= size.fewest_micro_batches && micro_batches % size.unit == 0 &&
-           size.stages <= static_cast<int64_t>(work_.size()) && is_countable(base_.cost, options, base_.layout.counts);
+           size.stages <= static_cast<int64_t>(work_.size()) && is_countable(base_.cost, options, base_.layout);
   }
 
   double tasks_s(const Schedule& schedule, const std::vector<int>& first_block) const {
@@ -197,14 +197,14 @@ void check_searchable(const Recipe& recipe, const Plan& base) {
   const bool limited = recipe.layout.stage_gb > 0.0;
   const int64_t most = limited ? kMostForwards : kMostForwardsToSearch;
   const auto blocks = static_cast<int64_t>(base.cost.blocks.size());
-  const int64_t forwards = blocks * base.layout.micro_batches_per_rank;
+  const int64_t forwards = blocks * base.layout.micro_batches;
   if (forwards <= most || base.layout.pp > blocks) return;  // what cannot be cut is refused as such
-  const ScheduleSize schedule = schedule_size(base.cost, base.layout.options, base.layout.counts);
+  const ScheduleSize schedule = schedule_size(base.cost, base.layout.options, base.layout);
   throw InputError(fmt::format(
       "layout.schedule = \"auto\"{} is searched where blocks x micro-batches of a rank are at most {}, not {} x {}; {}; or "
       "name another schedule",
-      limited ? " within layout.stage_gb" : "", most, blocks, base.layout.micro_batches_per_rank,
-      advice_for_at_most(most / blocks, base.layout.slots_per_rank, schedule)));
+      limited ? " within layout.stage_gb" : "", most, blocks, base.layout.micro_batches,
+      advice_for_at_most(most / blocks, base.layout.slots, schedule)));
 }
 
 FoundSchedule search_schedule(const Recipe& recipe, const Plan& base, const Hardware& hardware,

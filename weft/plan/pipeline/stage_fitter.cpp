@@ -31,7 +31,7 @@ Found<Plan> StageFitter::built(const Schedule& schedule, std::vector<int> first_
   Plan plan = base_;
   plan.layout.options.pipeline.given = schedule;
   plan.layout.options.pipeline.first_block = std::move(first_block);
-  Found<Program> program = find_program(plan.cost, step_layout(plan.layout.options, plan.layout.counts));
+  Found<Program> program = find_program(plan.cost, step_layout(plan.layout.options, plan.layout));
   if (!program) return {.why_not = std::move(program.why_not)};
   plan.program = std::make_shared<const Program>(std::move(program).take());
   return {.value = std::move(plan)};

@@ -25,7 +25,7 @@ class StageFitter {
       : recipe_(recipe), base_(base), work_(work) {}
 
   /// Forwards of all blocks in a step.
-  int64_t forwards() const { return static_cast<int64_t>(work_.size()) * base_.layout.micro_batches_per_rank; }
+  int64_t forwards() const { return static_cast<int64_t>(work_.size()) * base_.layout.micro_batches; }
 
   /// The first block of each of so many stages, as layout.stages says.
   Found<std::vector<int>> cut(int stages) const;

@@ -44,7 +44,7 @@ void tell_what_it_was(const Recipe& recipe, const ResolvedLayout& layout, const 
   report.world = layout.world;
   for (const AxisSize& axis : mesh_axes(layout)) report.layout.emplace_back(axis.name, axis.size);
   report.layout.emplace_back("micro_batch", layout.micro_batch);
-  report.layout.emplace_back("micro_batches_per_rank", layout.micro_batches_per_rank);
+  report.layout.emplace_back("micro_batches_per_rank", layout.micro_batches);
   report.backend = trainer.world_group().backend();
   report.threads_per_rank = at::get_num_threads();
   report.steps = lengths.steps;

@@ -107,7 +107,7 @@ TrainerOptions trainer_options(const Recipe& recipe, const ResolvedLayout& layou
           .reproducible_slots = static_cast<int>(recipe.run.reproducible_slots),
           .reproducible_tp = static_cast<int>(recipe.run.reproducible_tp),
           .noise_scale = recipe.run.noise_scale,
-          .bucket_bytes = layout.counts.bucket_bytes,
+          .bucket_bytes = layout.bucket_bytes,
           .layout = layout.options,
           .communication = {.backend = kBackends.value_of(recipe.layout.backend, "layout.backend"),
                             .device = device,
