@@ -45,6 +45,7 @@ TEST(Fingerprint, sees_whatever_the_program_says) {
       [](Program& x) { x.replicas = 1; },
       [](Program& x) { x.needs_norm = false; },
       [](Program& x) { x.noise_scale = true; },
+      [](Program& x) { x.votes = 1; },
       [](Program& x) { x.keep_order = true; },
       [](Program& x) { x.offload.optimizer = true; },
       [](Program& x) { x.holders[0] = {0}; },

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <vector>
 
 #include "weft/engine/axis_groups.h"
 #include "weft/engine/offload_store.h"
@@ -25,12 +27,20 @@ struct BatchShare {
   int64_t first_sample = 0;       ///< of the run, that this step begins with
 };
 
+/// What ranks have to agree on while they train, in no collective of its own: numbers that are added up over all ranks with the
+/// losses of each step. Sums of whole numbers are exact.
+struct Votes {
+  int count = 0;                                      ///< Program::votes, the same on all ranks
+  std::function<std::vector<double>()> of_rank = {};  ///< called once a step, before it ends; empty: zeros
+};
+
 /// The groups that a program's axes stand for, and what else the engine needs beside the program.
 struct EngineOptions {
   AxisGroups groups = {};         ///< of the axes that the program has
   OffloadStores offload = {};     ///< null ones where the program moves none
   uint64_t seed = 0;              ///< of weights and random numbers
   BlockLayout blocks = {};        ///< Context::layout
+  Votes votes = {};               ///< of this rank
   int64_t first_micro_batch = 0;  ///< index of this rank's first one in the step
   int64_t all_micro_batches = 1;  ///< of all data-parallel ranks
   int64_t micro_batch = 1;        ///< samples of one, by which random numbers are keyed

@@ -2,16 +2,18 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 namespace weft {
 
 /// What came of a step; the same on every rank.
 struct StepResult {
-  double loss = 0.0;           ///< sum over count, over all ranks
-  int64_t count = 0;           ///< targets that counted
-  double norm = 0.0;           ///< global gradient norm, 0 where the program has no norm
-  double small_squares = 0.0;  ///< mean squared gradient norm of the small batches (passes/noise_squares.h), 0 without them
-  bool skipped = false;        ///< fp16: a gradient was not finite, and nothing was updated
+  double loss = 0.0;               ///< sum over count, over all ranks
+  int64_t count = 0;               ///< targets that counted
+  double norm = 0.0;               ///< global gradient norm, 0 where the program has no norm
+  double small_squares = 0.0;      ///< mean squared gradient norm of the small batches (passes/noise_squares.h), 0 without them
+  bool skipped = false;            ///< fp16: a gradient was not finite, and nothing was updated
+  std::vector<double> votes = {};  ///< Votes, summed over all ranks
 };
 
 /// When an instruction of the last traced step ran, by a clock that all processes of a host share.

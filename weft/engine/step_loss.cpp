@@ -17,6 +17,7 @@
 #include "weft/engine/step_run.h"
 #include "weft/nn/graph.h"
 #include "weft/nn/ordered_sums.h"
+#include "weft/program/axes.h"
 #include "weft/program/copies.h"
 
 namespace weft {
@@ -92,30 +93,45 @@ Work StepRun::reduce_loss(const Instruction& instruction) {
   return group_of(instruction).all_reduce(losses_, ReduceOp::sum, "losses");
 }
 
-/// What travels with the losses. The digits of an exact sum are integers that a double has room for, and so are sums of them
-/// over ranks; what all ranks of tp compute alike is told by one of them. Of parameters that had a gradient here, ones.
+std::vector<double> StepRun::own_votes() const {
+  const Votes& votes = options_.votes;
+  if (!votes.of_rank) return std::vector<double>(program_->votes);
+  std::vector<double> own = votes.of_rank();
+  if (static_cast<int>(own.size()) == program_->votes) return own;
+  throw InputError(fmt::format("step {}: Votes::of_rank gives {} numbers, but Votes::count, the same on all ranks, is {}",
+                               step_ + 1, own.size(), program_->votes));
+}
+
+/// What travels with the losses: the digits of an exact sum, which are integers that a double has room for, and so are sums of
+/// them over ranks; ones for parameters that had a gradient here; votes. What all ranks of tp compute alike counts once.
 void StepRun::join_losses() {
+  std::vector<double> more;
   if (program_->noise_scale) {
     squares_.carry();
-    const at::Tensor digits = at::empty({static_cast<int64_t>(squares_.words().size())}, losses_.options());
-    std::copy(squares_.words().begin(), squares_.words().end(), digits.mutable_data_ptr<double>());
-    if (options_.groups.along(kTensorAxis).rank() > 0) losses_.zero_();
-    losses_ = at::cat({losses_.flatten(), digits});
+    more.assign(squares_.words().begin(), squares_.words().end());
   }
   if (program_->told > 0) {
-    std::vector<double> ones;
-    for (const int param : model_.told()) ones.push_back(model_.used()[param]);
-    losses_ = at::cat({losses_.flatten(), at::tensor(ones, losses_.options())});
+    for (const int param : model_.told()) more.push_back(model_.used()[param]);
   }
+  if (program_->votes > 0) {
+    const std::vector<double> own = own_votes();
+    more.insert(more.end(), own.begin(), own.end());
+  }
+  if (more.empty()) return;
+  if (total_axes(*program_).has(MeshAxis::tp) && options_.groups.along(kTensorAxis).rank() > 0) losses_.zero_();
+  losses_ = at::cat({losses_.flatten(), at::tensor(more, losses_.options())});
 }
 
 /// Takes what travelled with the losses.
 void StepRun::part_losses() {
   const auto words = program_->noise_scale ? static_cast<int64_t>(squares_.words().size()) : 0, told = program_->told;
-  const int64_t numel = losses_.numel() - words - told;
-  const double* digits = losses_.const_data_ptr<double>() + numel;
-  std::transform(digits, digits + words, squares_.words().begin(), [](double digit) { return static_cast<int64_t>(digit); });
-  for (int64_t i = 0; i < told; ++i) model_.used()[model_.told()[i]] = digits[words + i] > 0.0 ? 1 : 0;
+  const int64_t numel = losses_.numel() - words - told - program_->votes;
+  const double* more = losses_.const_data_ptr<double>() + numel;
+  std::transform(more, more + words, squares_.words().begin(), [](double digit) { return static_cast<int64_t>(digit); });
+  more += words;
+  for (int64_t i = 0; i < told; ++i) model_.used()[model_.told()[i]] = more[i] > 0.0 ? 1 : 0;
+  more += told;
+  result_.votes.assign(more, more + program_->votes);
   losses_ = losses_.narrow(0, 0, numel).view({3, numel / 3});
 }
 

@@ -63,7 +63,8 @@ AxisSet loss_axes(const Program& program) {
 }
 
 AxisSet total_axes(const Program& program) {
-  return program.noise_scale ? loss_axes(program) | occupied(program, kTensorAxis) : loss_axes(program);
+  const bool of_all = program.noise_scale || program.votes > 0;
+  return of_all ? loss_axes(program) | occupied(program, kTensorAxis) : loss_axes(program);
 }
 
 }  // namespace weft

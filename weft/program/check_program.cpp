@@ -98,6 +98,9 @@ void check_counts(const Program& program) {
   if (program.micro_batches % program.slots != 0) {
     malformed(0, fmt::format("{} slots do not divide {} micro-batches", program.slots, program.micro_batches));
   }
+  if (program.votes < 0 || program.votes > kMostVotes) {
+    malformed(0, fmt::format("{} votes; at most {} travel with the losses", program.votes, kMostVotes));
+  }
   check_copies(program);
   const bool is_plain = world == mesh.pp && program.replicas == 1 && program.shard_level == ShardLevel::none;
   if (program.copies > 1 && !is_plain) {

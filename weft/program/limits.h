@@ -9,6 +9,7 @@
 namespace weft {
 
 constexpr int64_t kMostElements = int64_t{1} << 52;  ///< of a model, padding included
+constexpr int kMostVotes = 4096;                     ///< numbers that travel with the losses (Program::votes)
 constexpr int64_t kMostBytes = int64_t{1} << 60;     ///< of one instruction, live at a time, and sent by a rank in a step
 
 }  // namespace weft

@@ -73,6 +73,7 @@ struct Program {
   bool needs_norm = false;       ///< updates await norms: clipping, fp16's check, rates of tensors
   int64_t told = 0;              ///< parameters of which ranks tell one another, with the losses, whether they had a gradient
   bool noise_scale = false;      ///< the squares of small batches' gradients are taken (passes/noise_squares.h)
+  int votes = 0;                 ///< numbers of the caller's that are added up over all ranks, with the losses
   bool keep_order = false;       ///< gradients are reduced once, after the last micro-batch, though sharded
   /// Each use of a tied weight has a sum of its own, over slots and ranks, and these are added up last: so wherever the uses
   /// are, the bits are the same.

@@ -19,6 +19,9 @@ struct SaveRecipe {
   bool on_end = true;              ///< after the last step too
   RunLength memory_every;          ///< between snapshots in the launcher's memory, for restarts; none: none
   double deadline_s = 60.0;        ///< what a run has for saving once it was asked to end (SIGTERM, SIGUSR1)
+
+  /// Numbers by which ranks agree, with each step's losses, whether to save and whether to end (Program::votes).
+  int votes() const { return folder.empty() ? 0 : 2; }
 };
 
 }  // namespace weft

@@ -191,6 +191,14 @@ TEST(SumLosses, after_the_last_loss_beside_backward) {
   }
 }
 
+// Ranks of tp compute the same losses, but each has votes of its own.
+TEST(SumLosses, take_votes_of_all_ranks_along) {
+  const Program program = build_program(toy_model(2), {.tp = 2, .dp = 2, .votes = 3});
+  EXPECT_EQ(step_cost(program.of(0)).loss_wire_bytes, 2 * 3 * (24 * 2 + 8 * 3) / 4);
+  EXPECT_EQ(program.of(0)[find(program.of(0), Op::reduce_loss)].axes, kDataAxes | kTensorAxis);
+  verify(program);
+}
+
 // What had gradients is known after the last backward, and travels with the losses.
 TEST(SumLosses, wait_for_backward_where_parameters_may_have_no_gradient) {
   ModelCost model = toy_model(2);

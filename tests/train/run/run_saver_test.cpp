@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <vector>
 
 #include "tests/data/temp_folder.h"
@@ -19,8 +20,9 @@ TEST(RunSaver, ItIsRankZerosClockThatCounts) {
   const test::TempFolder folder;
   std::vector<std::string> saved;
   test::run_ranks(2, [&](World world) {
+    std::function<std::vector<double>()> vote;
     Trainer trainer(Mesh(world, {{"dp", 2}}), gpt({.layers = 1, .heads = 1, .width = 16, .context = 8, .vocabulary = 13}),
-                    Sgd{}, {.global_batch = kGlobalBatch, .micro_batch = 1});
+                    Sgd{}, {.global_batch = kGlobalBatch, .micro_batch = 1, .votes = {2, [&vote] { return vote(); }}});
     Recipe recipe;
     recipe.save.folder = folder.file("runs");
     recipe.save.keep = 0;
@@ -31,8 +33,9 @@ TEST(RunSaver, ItIsRankZerosClockThatCounts) {
       return RunClock{.steps = static_cast<double>(step), .seconds = 0.6 * step + 0.3 * world.rank()};
     };
     for (int step = 1; step <= 4; ++step) {
-      trainer.step(slice(job("gpt").batch_of(step), world.rank() * kGlobalBatch / 2, kGlobalBatch / 2));
-      saver.after_step(clock(step - 1), clock(step), /*is_last=*/false);
+      vote = [&] { return saver.vote(clock(step)); };
+      saver.hear(trainer.step(slice(job("gpt").batch_of(step), world.rank() * kGlobalBatch / 2, kGlobalBatch / 2)).votes);
+      saver.after_step(clock(step - 1), clock(step), /*is_last=*/false, /*asks_again=*/false);
     }
     saver.finish();
   });

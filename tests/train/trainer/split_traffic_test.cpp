@@ -70,6 +70,7 @@ Recipe recipe_of(const Case& c, const std::string& model) {
     layout = {{ {} }}
     optimizer = {{ clip = {} }}
     run = {{ steps = 3, threads = 1, reproducible_slots = {} }}
+    save = {{ folder = "votes travel with the losses" }}
   )",
                                   model, kTokens, more, c.slots > 0, c.pack, kGlobal, kMicroBatch, c.layout, c.clip, c.slots),
                       "split_traffic_test.toml");
@@ -157,7 +158,8 @@ TEST_P(SplitTrafficTest, CountedIsAsDeclaredAndAsRecorded) {
                      .clip = recipe.optimizer.clip,
                      .reproducible_slots = c.slots,
                      .layout = layout.options,
-                     .program = plan.program});
+                     .program = plan.program,
+                     .votes = {.count = layout.votes}});
     trainer.start();
     const auto sent = [&trainer] {
       int64_t bytes = 0;

@@ -43,7 +43,8 @@ StepLayout layout_without_schedule(const LayoutOptions& options, const StepCount
           .bucket_bytes = counts.bucket_bytes,
           .clip = counts.clip,
           .tensor_norms = counts.tensor_norms,
-          .noise_scale = counts.noise_scale};
+          .noise_scale = counts.noise_scale,
+          .votes = counts.votes};
 }
 
 void check_layout(const LayoutOptions& options, bool reproducible) {

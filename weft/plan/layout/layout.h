@@ -63,6 +63,7 @@ struct StepCounts {
   bool tensor_norms = false;   ///< updates need the norms of whole tensors (LARS, LAMB, Adafactor)
   bool whole_tensors = false;  ///< updates need whole tensors (Muon, Adafactor)
   bool noise_scale = false;    ///< the gradient noise scale is measured
+  int votes = 0;               ///< Program::votes
 };
 
 /// Whether a step has two different batches, the whole and its first micro-batch, as the noise scale is measured by.

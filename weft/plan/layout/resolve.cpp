@@ -176,6 +176,7 @@ ResolvedLayout resolve(const Recipe& recipe, int world_size) {
   layout.clip = recipe.optimizer.clip > 0;
   layout.tensor_norms = needs_tensor_norms(optimizer_of(recipe.optimizer));
   layout.whole_tensors = needs_whole_tensors(optimizer_of(recipe.optimizer));
+  layout.votes = recipe.save.votes();
   layout.noise_scale = recipe.run.noise_scale && has_small_batches(layout.global_batch, layout.micro_batch);
   return layout;
 }

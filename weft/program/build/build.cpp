@@ -230,6 +230,7 @@ Program frame_program(const ModelCost& model, const StepLayout& layout) {
   program.slots = layout.slots;
   program.needs_norm = layout.clip || layout.check_finite || layout.check_largest || layout.tensor_norms || layout.noise_scale;
   program.noise_scale = layout.noise_scale;
+  program.votes = layout.votes;
   program.keep_order = layout.keep_order && layout.shard_level >= ShardLevel::gradients;
   program.offload = layout.offload;
   program.batch_axes = layout.batch_axes;

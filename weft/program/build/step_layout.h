@@ -43,6 +43,7 @@ struct StepLayout {
   std::vector<Buffers> buffers =
       {};                    ///< by pipeline rank, of another program of this model and mesh; empty: found for this one
   bool noise_scale = false;  ///< adds what the gradient noise scale is measured by
+  int votes = 0;             ///< Program::votes
 };
 
 /// Elements of a block's flat buffer once padded to divide over `shards` in whole units of 64.

@@ -11,7 +11,7 @@ namespace weft {
 namespace {
 
 constexpr int64_t kLossBytes = 24;
-constexpr int64_t kToldBytes = sizeof(double);
+constexpr int64_t kToldBytes = sizeof(double), kVoteBytes = sizeof(double);
 constexpr int64_t kSquaresBytes = (ExactSum::kWords + 1) * sizeof(double);
 
 }  // namespace
@@ -24,7 +24,8 @@ InstructionList sum_losses(InstructionList list, const Program& program) {
   }
   const AxisSet axes = total_axes(program);
   const int64_t table_bytes = kLossBytes * program.micro_batches * program.mesh.data() +
-                              (program.noise_scale ? kSquaresBytes : 0) + kToldBytes * program.told;
+                              (program.noise_scale ? kSquaresBytes : 0) + kToldBytes * program.told +
+                              kVoteBytes * program.votes;
   return insert(std::move(list), {{after,
                                    {.op = Op::reduce_loss,
                                     .lane = Lane::comm,

@@ -6,7 +6,7 @@
 //
 // Memory: none. Traffic: 2 (n-1)/n of the loss table, 24 bytes (sum, count and nominal targets as float64) for every
 // micro-batch of the global batch, of 168 bytes of an exact sum for the squares, and of 8 bytes for each parameter that is told
-// of. Comes after the gradients' reductions are in place, before clip.
+// of and for each vote. Comes after the gradients' reductions are in place, before clip.
 #pragma once
 
 #include "weft/program/program.h"

@@ -109,6 +109,7 @@ TrainerOptions trainer_options(const Recipe& recipe, const ResolvedLayout& layou
           .noise_scale = recipe.run.noise_scale,
           .bucket_bytes = layout.bucket_bytes,
           .layout = layout.options,
+          .votes = {.count = layout.votes},
           .communication = {.backend = kBackends.value_of(recipe.layout.backend, "layout.backend"),
                             .device = device,
                             .across_hosts = kAcrossHosts.value_of(recipe.layout.across_hosts, "layout.across_hosts"),

@@ -1,6 +1,6 @@
 #include "weft/train/run/run_saver.h"
 
-#include <ATen/ops/zeros.h>
+#include <ATen/ops/full.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -115,18 +115,26 @@ HeldFolders hold_folders(const SaveRecipe& recipe, const World& world, std::chro
   }
 }
 
-bool RunSaver::after_step(const RunClock& before, const RunClock& now, bool is_last) {
+std::vector<double> RunSaver::vote(const RunClock& now) {
+  const bool due = every_.unit == LengthUnit::seconds && trainer_.world_group().rank() == 0 && every_.passed(voted_, now);
+  voted_ = now;
+  return {due ? 1.0 : 0.0, is_asked_here() ? 1.0 : 0.0};
+}
+
+void RunSaver::hear(const std::vector<double>& votes) {
+  if (!votes.empty()) heard_ = {.save = votes[0] > 0.0, .stop = votes[1] > 0.0};
+}
+
+bool RunSaver::after_step(const RunClock& before, const RunClock& now, bool is_last, bool asks_again) {
   if (board_ && trainer_.world_group().rank() == 0) board_->set_steps_done(trainer_.steps_done());
   if (board_ && memory_every_.passed(before, now) && !is_last) take_snapshot();
   if (recipe_.folder.empty()) return false;
   if (second_ && on_note_) {
     if (const std::string note = second_->take_note(); !note.empty()) on_note_(note);
   }
-  // Signals are each rank's own, and so are clocks, of which rank 0's counts.
-  const bool sees_clock = every_.unit != LengthUnit::seconds || trainer_.world_group().rank() == 0;
-  Wishes wishes{.save = (sees_clock && every_.passed(before, now)) || (is_last && recipe_.on_end),
-                .stop = stop_.asked && stop_.asked()};
-  if (every_.unit == LengthUnit::seconds || stop_.asked) wishes = agree(wishes);
+  Wishes wishes = std::exchange(heard_, {});
+  wishes.save |= (every_.unit != LengthUnit::seconds && every_.passed(before, now)) || (is_last && recipe_.on_end);
+  if (asks_again) wishes.stop |= is_any_asked();
   if (trainer_.is_saving() && trainer_.is_save_done()) report(trainer_.finish_save());
   if ((wishes.save || wishes.stop) && saved_step_ != trainer_.steps_done()) {
     save(wishes.stop || is_last ? Beside::nothing : Beside::steps);
@@ -136,19 +144,11 @@ bool RunSaver::after_step(const RunClock& before, const RunClock& now, bool is_l
   return true;
 }
 
-bool RunSaver::is_stop_asked() const { return !recipe_.folder.empty() && stop_.asked && agree({.stop = stop_.asked()}).stop; }
-
-RunSaver::Wishes RunSaver::agree(Wishes own) const {
-  const Group& world = trainer_.world_group();
-  if (world.size() == 1) return own;
+bool RunSaver::is_any_asked() const {
   const at::Device device = trainer_.model().options().device;
-  at::Tensor wishes = at::zeros({2}, at::TensorOptions(at::kLong));
-  wishes[0].fill_(own.save ? 1 : 0);
-  wishes[1].fill_(own.stop ? 1 : 0);
-  wishes = wishes.to(device);
-  world.all_reduce(wishes, ReduceOp::sum, "saving").wait();
-  wishes = wishes.cpu();
-  return {.save = wishes[0].item<int64_t>() > 0, .stop = wishes[1].item<int64_t>() > 0};
+  const at::Tensor asked = at::full({1}, is_asked_here() ? 1 : 0, at::kLong).to(device);
+  trainer_.world_group().all_reduce(asked, ReduceOp::sum, "saving").wait();
+  return asked.item<int64_t>() > 0;
 }
 
 void RunSaver::save(Beside beside) {
@@ -178,7 +178,8 @@ void RunSaver::save(Beside beside) {
   report(done, writing.seconds());
 }
 
-void RunSaver::went_on_from(std::optional<int64_t> checkpoint) {
+void RunSaver::went_on_from(std::optional<int64_t> checkpoint, const RunClock& clock) {
+  voted_ = clock;
   if (checkpoint) saved_step_ = checkpoint;
   const bool tells = board_ != nullptr && trainer_.world_group().rank() == 0;
   if (tells && (checkpoint || board_->saved_step() < 0)) board_->set_saved_step(checkpoint.value_or(0));

@@ -48,15 +48,20 @@ class RunSaver {
            std::function<void(const SaveReport&)> on_save);
   ~RunSaver();
 
-  /// After a step and its evaluation: saves where that is due. True when the run is to end, saved, as some rank was asked to.
-  /// Collective over the world.
-  bool after_step(const RunClock& before, const RunClock& now, bool is_last);
-  /// Whether some rank was asked to save and end: what takes long is left out then. Collective over the world.
-  bool is_stop_asked() const;
+  /// This rank's votes in a step that is under way at `now` (SaveRecipe::votes): whether to save, and whether to end. Signals
+  /// are each rank's own, and so are clocks, of which rank 0's counts.
+  std::vector<double> vote(const RunClock& now);
+  /// Takes the votes of all ranks, a step's (StepResult::votes).
+  void hear(const std::vector<double>& votes);
+  /// Whether some rank had been asked to save and end by the last step: what takes long is left out then.
+  bool is_stop_asked() const { return heard_.stop; }
+  /// After a step: saves where that is due. True when the run is to end, saved, as some rank was asked to. `asks_again`:
+  /// something long came after the step, so ranks agree once more; the same on all ranks. Collective over the world.
+  bool after_step(const RunClock& before, const RunClock& now, bool is_last, bool asks_again);
   /// Each save sees to it that these are still held. On rank 0; `on_note` is called there with lines on the second place.
   void hold(HeldFolders held, std::function<void(const std::string&)> on_note);
-  /// The run goes on from a checkpoint of so many steps; none: from none.
-  void went_on_from(std::optional<int64_t> checkpoint);
+  /// The run goes on from a checkpoint of so many steps, at that time; none: from none.
+  void went_on_from(std::optional<int64_t> checkpoint, const RunClock& clock);
   /// Waits for the save under way. Who asks the run to end from then on finds it saved, if it is.
   void finish();
   /// Waits until all is copied to the second place; returns what that lacks, and why; empty: nothing, and on other ranks than
@@ -69,7 +74,8 @@ class RunSaver {
   struct Wishes {
     bool save = false, stop = false;
   };
-  Wishes agree(Wishes own) const;
+  bool is_asked_here() const { return stop_.asked && stop_.asked(); }
+  bool is_any_asked() const;
   enum class Beside { steps, nothing };
   void save(Beside beside);
   void take_snapshot();
@@ -82,6 +88,8 @@ class RunSaver {
   std::function<void(const SaveReport&)> on_save_;
   RunLength every_, memory_every_;
   KeepRules rules_;
+  RunClock voted_;                     ///< when this rank voted last
+  Wishes heard_;                       ///< of all ranks, in the last step
   std::optional<int64_t> saved_step_;  ///< the last save's, or of what the run went on from
   int64_t saving_step_ = 0;            ///< of the save under way
   HeldFolders held_;

@@ -1,11 +1,26 @@
 #include "weft/train/run/trace_file.h"
 
+#include <fmt/core.h>
+
+#include <algorithm>
 #include <string_view>
 
+#include "weft/base/error.h"
+#include "weft/base/units.h"
 #include "weft/checkpoint/atomic_file.h"
 #include "weft/program/draw/trace.h"
 
 namespace weft {
+
+void check_traced_step(std::optional<int64_t> step, int64_t steps) {
+  if (!step || (*step >= 1 && *step <= steps)) return;
+  throw InputError(fmt::format("step {} cannot be traced: the run has {}", *step, counted(steps, "step")));
+}
+
+int64_t traced_step(const std::string& path, std::optional<int64_t> asked, int64_t steps) {
+  check_traced_step(asked, steps);
+  return path.empty() ? 0 : asked.value_or(std::min<int64_t>(3, steps));
+}
 
 void write_trace_file(const std::string& path, const Program& program, const std::vector<TimedInstruction>& timed) {
   AtomicFile file(path);

@@ -2,17 +2,13 @@
 
 #include <ATen/Parallel.h>
 #include <c10/core/DeviceGuard.h>
-#include <fmt/core.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "weft/base/error.h"
 #include "weft/base/stopwatch.h"
-#include "weft/base/units.h"
 #include "weft/checkpoint/atomic_file.h"
 #include "weft/recipe/build/build_model.h"
 #include "weft/recipe/build/build_optimizer.h"
@@ -41,18 +37,6 @@ namespace weft {
 
 namespace {
 
-void check_traced_step(const TrainOptions& options, int64_t steps) {
-  if (options.trace_step && (*options.trace_step < 1 || *options.trace_step > steps)) {
-    throw InputError(fmt::format("step {} cannot be traced: the run has {}", *options.trace_step, counted(steps, "step")));
-  }
-}
-
-/// The step to trace, counted from 1; 0 for none.
-int64_t traced_step(const TrainOptions& options, int64_t steps) {
-  check_traced_step(options, steps);
-  return options.trace_path.empty() ? 0 : options.trace_step.value_or(std::min<int64_t>(3, steps));
-}
-
 std::string run_name(const Recipe& recipe) {
   return recipe.run.name.empty() ? std::filesystem::path(recipe.path).stem().string() : recipe.run.name;
 }
@@ -72,7 +56,7 @@ class Run {
         data_(open_data(recipe)),
         lengths_(run_lengths(recipe, data_.training->size())),
         batches_(recipe.batch.global, recipe.batch.ramp),
-        traced_step_(traced_step(options, lengths_.steps)),
+        traced_step_(traced_step(options.trace_path, options.trace_step, lengths_.steps)),
         evaluation_(recipe, data_, layout_.micro_batch / layout_.batch_pieces, mesh_.join({"dp", "shard"}).index,
                     layout_.data_ranks()),
         trainer_(mesh_, build_model(recipe.model), optimizer_of(recipe.optimizer),
@@ -101,7 +85,7 @@ class Run {
     make_up_for_evaluation();
     // Asked to end before its first step: what it goes on from may be in memory alone.
     const bool is_between = trainer_.steps_done() > 0 && trainer_.steps_done() < steps && !is_target_reached();
-    report_.stopped = is_between && saver_.after_step(state_.clock, state_.clock, /*is_last=*/false);
+    report_.stopped = is_between && saver_.after_step(state_.clock, state_.clock, /*is_last=*/false, /*asks_again=*/true);
     for (int64_t step = trainer_.steps_done(); step < steps && !report_.stopped && !is_target_reached(); ++step) {
       const RunClock before = state_.clock;
       one_step(step);
@@ -111,7 +95,7 @@ class Run {
       const bool left_out = due && saver_.is_stop_asked();  // it may take longer than there is time
       if (due && !left_out) evaluate();
       const bool is_last = step + 1 == steps || is_target_reached();
-      report_.stopped = saver_.after_step(before, state_.clock, is_last) && (!is_last || left_out);
+      report_.stopped = saver_.after_step(before, state_.clock, is_last, /*asks_again=*/due) && (!is_last || left_out);
     }
     const bool is_evaluated = is_target_reached() || (report_.evaluation && report_.evaluation->step >= steps);
     if (!report_.stopped && !is_evaluated) evaluate();
@@ -135,7 +119,7 @@ class Run {
                                 state_);
     if (!resumed && !recipe_.model.weights.empty()) take_weights();
     running_ = Stopwatch();
-    saver_.went_on_from(resumed && resumed->path != kSnapshotPath ? std::optional(resumed->step) : std::nullopt);
+    saver_.went_on_from(resumed && resumed->path != kSnapshotPath ? std::optional(resumed->step) : std::nullopt, state_.clock);
     if (!resumed) return;
     report_.resumed_from = resumed->step;
     report_.loss = state_.loss;
@@ -202,9 +186,11 @@ class Run {
     clock.samples = static_cast<double>(trainer_.samples_done());
     clock.tokens = clock.samples * tokens();
     clock.epochs = clock.samples / static_cast<double>(data_.training->size());
-    clock.seconds = seconds_before_ + running_.seconds();
+    clock.seconds = seconds();
     state_.loss = report_.loss;
   }
+
+  double seconds() const { return seconds_before_ + running_.seconds(); }
 
   /// One that was left out when the run was asked to end may be the first that reaches the target.
   void make_up_for_evaluation() {
@@ -221,7 +207,7 @@ class Run {
     return target_ && report_.evaluation && target_->is_reached(report_.evaluation->loss, report_.evaluation->accuracy);
   }
   bool leads() const { return world_.rank() == 0; }
-  TrainerOptions of_plan(TrainerOptions options) const {
+  TrainerOptions of_plan(TrainerOptions options) {
     options.program = plan_.program;
     options.ramp = recipe_.batch.ramp;
     options.ramp_programs = plan_.ramp;
@@ -229,6 +215,7 @@ class Run {
     options.learning_rate = learning_rate_of(recipe_, lengths_);
     options.rate_phases = rate_phases_of(recipe_);
     options.agreement = recipe_agreement(recipe_, data_);
+    options.votes.of_rank = [this] { return saver_.vote({.seconds = seconds()}); };
     return options;
   }
   double tokens() const { return static_cast<double>(tokens_per_sample(recipe_.model)); }  ///< of a sample
@@ -240,6 +227,7 @@ class Run {
     if (traced) trainer_.trace(true);
     const StepResult result = trainer_.step(*loader_);
     report_.loss = result.loss;
+    saver_.hear(result.votes);
     trend_->add(result.loss);
     take_noise(result);
     tell(times_->end());
@@ -333,7 +321,7 @@ void check_files(const TrainOptions& options) {
 }
 
 void check_options(const Recipe& recipe, const TrainOptions& options) {
-  if (recipe.run.steps) check_traced_step(options, *recipe.run.steps);
+  if (recipe.run.steps) check_traced_step(options.trace_step, *recipe.run.steps);
 }
 
 FinalReport train(const Recipe& recipe, const World& world, const TrainOptions& options) {

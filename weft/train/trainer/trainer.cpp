@@ -51,6 +51,7 @@ Trainer::Trainer(const Mesh& mesh, Model model, const OptimizerOptions& optimize
   check_batch(options, axis.size() * (options.layout.master ? mesh.size("pp") : 1));
   check_layout(options.layout, options.reproducible_slots > 0);
   check_average(options.average);
+  check_votes(options.votes);
   check_optimizer(optimizer);
   check_parts(*state_->pending, options.layout);
   check_buffers(*state_->pending);

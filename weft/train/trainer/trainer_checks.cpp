@@ -16,6 +16,7 @@
 #include "weft/nn/model_buffers.h"
 #include "weft/program/axis_names.h"
 #include "weft/program/fingerprint.h"
+#include "weft/program/limits.h"
 
 namespace weft {
 
@@ -167,6 +168,11 @@ void check_one_batch(const TrainerOptions& options, int ranks) {
 }
 
 }  // namespace
+
+void check_votes(const Votes& votes) {
+  if (votes.count >= 0 && votes.count <= kMostVotes) return;
+  throw InputError(fmt::format("trainer: votes.count = {}; must be 0 to {}", votes.count, kMostVotes));
+}
 
 void check_batch(const TrainerOptions& options, int ranks) {
   check_one_batch(options, ranks);

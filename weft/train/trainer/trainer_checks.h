@@ -17,6 +17,8 @@ void check_mesh(const Mesh& mesh);
 /// The global batch, and that of each phase of a ramp, must divide over `ranks`, those that read different samples, and into
 /// their micro-batches and slots; phases must not shrink.
 void check_batch(const TrainerOptions& options, int ranks);
+/// As many votes as may travel with the losses.
+void check_votes(const Votes& votes);
 /// Each tensor of a micro-batch must have `samples` samples.
 void check_micro_batch(const Batch& batch, int64_t samples);
 

@@ -8,6 +8,7 @@
 
 #include "weft/base/batch_sizes.h"
 #include "weft/comm/call/group_options.h"
+#include "weft/engine/engine_options.h"
 #include "weft/engine/memory_ledger.h"
 #include "weft/optim/learning_rate.h"
 #include "weft/optim/parameter_rule.h"
@@ -37,6 +38,7 @@ struct TrainerOptions {
   std::shared_ptr<const Program> program = {};
   std::vector<std::shared_ptr<const Program>> ramp_programs = {};  ///< with it: one for each phase of the ramp
   bool program_is_verified = false;  ///< verify() has passed these, as it has a Plan's: they are not verified once more
+  Votes votes = {};                  ///< what ranks agree on with the losses of each step: StepResult::votes
   GroupOptions communication = {};   ///< of all groups, and the device that the rank computes on
   MemoryLedger* ledger = nullptr;    ///< counts what this rank holds, by category
   std::string agreement = {};        ///< lines that start() finds alike on all ranks or throws, besides its own (agreement.h)

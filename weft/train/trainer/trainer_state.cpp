@@ -49,7 +49,8 @@ StepCounts TrainerState::counts(int phase) const {
           .bucket_bytes = options.bucket_bytes,
           .clip = options.clip > 0.0,
           .tensor_norms = needs_tensor_norms(optimizer),
-          .noise_scale = options.noise_scale && has_small_batches(global_batch, options.micro_batch)};
+          .noise_scale = options.noise_scale && has_small_batches(global_batch, options.micro_batch),
+          .votes = options.votes.count};
 }
 
 /// The program that was given, or one of its own. Order is all that execution needs, so that one has no costs. A phase of the
@@ -143,6 +144,7 @@ void TrainerState::start() {
                                 .optimizer = make_offload_store(layout.offload_optimizer, layout, device)},
                     .seed = options.seed,
                     .blocks = block_layout(layout, mesh.size("tp"), batch_pieces()),
+                    .votes = options.votes,
                     .first_micro_batch = static_cast<int64_t>(program->micro_batches) * data_rank,
                     .all_micro_batches = static_cast<int64_t>(program->micro_batches) * data_ranks,
                     .micro_batch = options.micro_batch,
