@@ -8,7 +8,7 @@
 #include "weft/base/error.h"
 #include "weft/base/interfaces.h"
 #include "weft/base/loopback.h"
-#include "weft/launch/agent/ssh_way.h"
+#include "weft/launch/agent/ssh_route.h"
 
 namespace weft::sockets_test {
 namespace {
@@ -41,7 +41,7 @@ TEST(HeadSocket, PortThatIsTakenIsNoReasonToListenElsewhere) {
   EXPECT_THROW(listen_for_agents("127.0.0.1", port_of(taken)), Error);
 }
 
-TEST(SshWay, IsKnownWhereNothingIsInBetween) {
+TEST(SshRoute, IsKnownWhereNothingIsInBetween) {
   EXPECT_EQ(direct_host("user me\nhostname 10.0.0.2\nport 22\nproxyusefdpass no\n"), "10.0.0.2");
   EXPECT_EQ(direct_host("hostname b\nproxyjump none\nproxycommand none\n"), "b");
   for (const char* between : {"proxyjump gate", "proxycommand nc b 22", "bindaddress 10.0.0.1", "bindinterface eth1"}) {

@@ -34,7 +34,7 @@
 #include "weft/launch/agent/head.h"
 #include "weft/launch/agent/sockets.h"
 #include "weft/launch/agent/ssh_agents.h"
-#include "weft/launch/agent/ssh_way.h"
+#include "weft/launch/agent/ssh_route.h"
 #include "weft/launch/rank_limits.h"
 #include "weft/launch/run_status.h"
 #include "weft/launch/signal_watch.h"

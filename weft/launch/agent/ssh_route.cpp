@@ -1,4 +1,4 @@
-#include "weft/launch/agent/ssh_way.h"
+#include "weft/launch/agent/ssh_route.h"
 
 #include <fcntl.h>
 #include <signal.h>
