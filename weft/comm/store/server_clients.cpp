@@ -21,11 +21,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kToProve{5000};
-/// Connections that have proven nothing yet, at a time. Beyond them the oldest makes room, unless it is younger than a second:
-/// until then newcomers wait in the kernel.
-constexpr size_t kMostUnproven = 4096;
-constexpr milliseconds kYoung{1000};
 constexpr milliseconds kLookForRoom{100};
 
 void set_option(int fd, int level, int name, int value) { ::setsockopt(fd, level, name, &value, sizeof value); }
@@ -54,19 +49,16 @@ FileDescriptor ServerLoop::spare_descriptor() { return FileDescriptor(::open("/d
 
 void ServerLoop::drop_unproven() {
   const Time now = Clock::now();
-  while (!unproven_.empty() && unproven_.begin()->second <= now) drop(unproven_.begin()->first);
+  while (const auto late = unproven_.expired(now)) drop(*late);
 }
 
 void ServerLoop::accept_all() {
   for (int i = 0; i < 64; ++i) {  // then those that are here get their turn
-    if (unproven_.size() >= kMostUnproven) {
-      const auto oldest = unproven_.begin();
-      if (Clock::now() < oldest->second - kToProve + kYoung) {
-        listen_again_ = Clock::now() + kLookForRoom;
-        return listen(false);
-      }
-      drop(oldest->first);
+    if (!unproven_.has_room(Clock::now())) {
+      listen_again_ = Clock::now() + kLookForRoom;
+      return listen(false);
     }
+    if (const auto oldest = unproven_.makes_room()) drop(*oldest);
     FileDescriptor socket(
         uninterrupted([this] { return ::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK); }));
     if (socket) {
@@ -102,7 +94,7 @@ void ServerLoop::admit(FileDescriptor socket) {
   try {
     keep_alive(socket.get());
     Peer& peer = *peers_.emplace(number, std::make_unique<Peer>(std::move(socket), number)).first->second;
-    unproven_.emplace(number, Clock::now() + kToProve);
+    unproven_.add(number, Clock::now());
     peer.nonce = random_bytes(proof::kNonceBytes);
     peer.send(proof::greeting(token_.empty() ? proof::Greeting::open : proof::Greeting::prove, peer.nonce), nullptr);
     peer.events = EPOLLIN;
@@ -125,7 +117,7 @@ bool ServerLoop::prove(Peer& peer) {
   peer.send(proof::welcome(token_, peer.nonce, client_nonce), nullptr);
   peer.proven = true;
   std::string().swap(peer.nonce);
-  unproven_.erase(peer.number());
+  unproven_.remove(peer.number());
   ++connections_;
   const std::string here = own_address_of(peer.socket());
   if (address_.empty() && !is_loopback_address(here) && here != peer_address_of(peer.socket())) {

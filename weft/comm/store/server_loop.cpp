@@ -20,6 +20,8 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr uint64_t kListening = 0, kWake = 1, kFirstPeer = 2;  // numbers in epoll's events
+/// No limit of one address: thousands of ranks may share it.
+constexpr NewcomerLimits kUnproven{.most = 4096, .young = milliseconds(1000), .to_prove = milliseconds(5000)};
 constexpr milliseconds kToSendTheRest{1000};
 constexpr size_t kReceiveBytes = size_t{64} << 10;
 /// A client that lets so much of its answers lie is not listened to until it has read some.
@@ -36,7 +38,8 @@ ServerLoop::ServerLoop(FileDescriptor listening, std::string token)
       table_([this](const KeyTable::Asker& asker, message::Status status, const KeyTable::Body& body) {
         answer(asker, status, body);
       }),
-      next_number_(kFirstPeer) {
+      next_number_(kFirstPeer),
+      unproven_(kUnproven) {
   if (!epoll_ || !wake_ || ::fcntl(listening_.get(), F_SETFL, O_NONBLOCK) != 0) {
     throw CommError(fmt::format("cannot serve a store: {}", std::strerror(errno)));
   }
@@ -82,7 +85,7 @@ void ServerLoop::run() {
 int ServerLoop::poll_ms() const {
   Time due = Clock::now() + std::chrono::hours(1);
   if (const auto next = table_.next_due()) due = std::min(due, *next);
-  if (!unproven_.empty()) due = std::min(due, unproven_.begin()->second);
+  if (const auto next = unproven_.next_due()) due = std::min(due, *next);
   if (!listens_) due = std::min(due, listen_again_);
   const auto left = std::chrono::ceil<milliseconds>(due - Clock::now());
   return static_cast<int>(std::max<int64_t>(0, left.count()));
@@ -168,7 +171,7 @@ bool ServerLoop::flush(Peer& peer) {
 }
 
 void ServerLoop::drop(uint64_t number) {
-  if (unproven_.erase(number) > 0) ++dropped_;
+  if (unproven_.remove(number)) ++dropped_;
   table_.forget(number);
   peers_.erase(number);
 }

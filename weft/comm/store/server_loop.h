@@ -3,12 +3,12 @@
 #pragma once
 
 #include <atomic>
-#include <map>
 #include <memory>
 #include <string>
 #include <unordered_map>
 
 #include "weft/base/file_descriptor.h"
+#include "weft/base/newcomers.h"
 #include "weft/comm/store/key_table.h"
 #include "weft/comm/store/peer.h"
 #include "weft/comm/store/store_counts.h"
@@ -51,7 +51,7 @@ class ServerLoop {
   KeyTable table_;
   uint64_t next_number_;
   std::unordered_map<uint64_t, std::unique_ptr<Peer>> peers_;
-  std::map<uint64_t, Time> unproven_;  ///< until when; numbers and times rise together
+  Newcomers unproven_;
   bool listens_ = false;
   Time listen_again_{};
   std::string address_;  ///< that another host has come to

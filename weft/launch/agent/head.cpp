@@ -34,6 +34,8 @@ constexpr int64_t kCallAgain = 10'000'000'000;
 /// Of a host that is lost both may be seen; only who speaks so long after has lost no more than its ssh.
 constexpr int64_t kSurelyThere = 3'000'000'000;
 constexpr size_t kMostNames = 8;
+constexpr NewcomerLimits kNewcomers{
+    .most = 256, .most_of_address = 64, .young = std::chrono::seconds(1), .to_prove = std::chrono::seconds(3)};
 
 }  // namespace
 
@@ -50,7 +52,8 @@ class Head::Part : public RemoteRanks {
   Node& node_;
 };
 
-Head::Head(FileDescriptor socket, HeadOptions options) : socket_(std::move(socket)), options_(std::move(options)) {
+Head::Head(FileDescriptor socket, HeadOptions options)
+    : socket_(std::move(socket)), options_(std::move(options)), unproven_(kNewcomers) {
   nodes_.resize(static_cast<size_t>(options_.most_nodes));
   for (size_t i = 0; i < nodes_.size(); ++i) {
     nodes_[i].name = i < options_.names.size() ? options_.names[i] : fmt::format("of node rank {}", i);
@@ -142,8 +145,8 @@ StartedRanks Head::start(const LaunchOptions& options, const sigset_t& mask) {
 }
 
 void Head::add_descriptors(std::vector<pollfd>& all) const {
-  if (has_room()) all.push_back({socket_.get(), POLLIN, 0});
-  for (const Newcomer& newcomer : newcomers_) newcomer.connection->add_descriptors(all);
+  if (unproven_.has_room(Newcomers::Clock::now())) all.push_back({socket_.get(), POLLIN, 0});
+  for (const auto& [number, newcomer] : newcomers_) newcomer.connection->add_descriptors(all);
   for (const Node& node : nodes_) {
     if (node.agent) node.agent->add_descriptors(all);
   }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "weft/base/file_descriptor.h"
+#include "weft/base/newcomers.h"
 #include "weft/launch/agent/connection.h"
 #include "weft/launch/agent/remote_ranks.h"
 #include "weft/launch/hosts.h"
@@ -95,17 +97,26 @@ class Head : public Hosts {
   struct Newcomer {
     std::shared_ptr<AgentConnection> connection;
     std::string nonce;
-    int64_t since_ns = 0;
   };
+  struct Refusal {
+    std::string why;
+    bool again = false;  ///< who is refused may come again, as a pod in the place of one that is just going
+  };
+  struct Join;
   class Part;
 
   bool is_there(size_t node) const;
-  bool has_room() const;
   void greet();
-  void make_room(const std::string& address);
   void hear_newcomers();
-  bool admit(Newcomer& newcomer, const nlohmann::json& message);
-  void refuse(const Newcomer& newcomer, const std::string& why, bool again);
+  bool is_done(const Newcomer& newcomer);
+  void admit(const Newcomer& newcomer, const nlohmann::json& message);
+  void forget(uint64_t newcomer);
+  std::string proof(const char* side, const Newcomer& newcomer, const nlohmann::json& message) const;
+  std::string distrust(const Newcomer& newcomer, const nlohmann::json& message) const;
+  std::optional<Refusal> objection(const Join& join) const;
+  void take_place(const Newcomer& newcomer, const Join& join);
+  std::string name_apart(size_t number);
+  void refuse(const Newcomer& newcomer, const Refusal& refusal);
   std::string told_apart(size_t number) const;
   void hear(size_t number);
   void lose(size_t number, const std::string& why);
@@ -120,7 +131,9 @@ class Head : public Hosts {
   FileDescriptor socket_;
   HeadOptions options_;
   std::vector<Node> nodes_;
-  std::vector<Newcomer> newcomers_;
+  std::map<uint64_t, Newcomer> newcomers_;  ///< by their numbers in unproven_
+  Newcomers unproven_;
+  uint64_t next_newcomer_ = 0;
   std::set<std::string> refusals_;  ///< that were told
   std::vector<HostSignal> signals_;
   RunBoard* board_ = nullptr;  ///< of the launch that runs

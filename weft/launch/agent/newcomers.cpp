@@ -1,10 +1,8 @@
 // How agents join a head: a part of Head (launch/agent/head.h).
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "weft/base/monotonic.h"
 #include "weft/base/printable.h"
 #include "weft/base/token.h"
 #include "weft/base/units.h"
@@ -15,63 +13,73 @@ namespace weft {
 
 namespace {
 
-/// Connections that have proven nothing yet: of one address (several hosts behind a router may share it), and in all. Beyond
-/// them the oldest makes room; where the oldest of all is younger than a second, who comes waits in the kernel until it is not.
-constexpr ptrdiff_t kMostOfAddress = 64;
-constexpr size_t kMostNewcomers = 256;
-constexpr int64_t kYoung = 1'000'000'000;
-constexpr int64_t kToProve = 3'000'000'000;
 /// An agent that was heard of so lately is there: no other takes its place.
 constexpr double kSurelyThere_s = 1.5;
 constexpr size_t kMostRefusals = 64;
 
 }  // namespace
 
-bool Head::has_room() const {
-  return newcomers_.size() < kMostNewcomers || monotonic_ns() - newcomers_.front().since_ns > kYoung;
-}
+/// What an agent says of its host where it asks to join.
+struct Head::Join {
+  explicit Join(const nlohmann::json& message)
+      : node(message.at("node").get<int64_t>()),
+        ranks(message.at("ranks").get<int64_t>()),
+        free_port(message.at("free_port").get<int64_t>()),
+        host(shortened(message.at("host").get<std::string>())),
+        shares_as(message.value("shares_as", "")),
+        system(message.value("system", "")) {}
 
-/// For one more from that address. Newcomers are in the order of their coming.
-void Head::make_room(const std::string& address) {
-  const auto is_from_there = [&](const Newcomer& newcomer) { return newcomer.connection->address() == address; };
-  if (std::count_if(newcomers_.begin(), newcomers_.end(), is_from_there) >= kMostOfAddress) {
-    newcomers_.erase(std::find_if(newcomers_.begin(), newcomers_.end(), is_from_there));
-  } else if (newcomers_.size() >= kMostNewcomers) {
-    newcomers_.erase(newcomers_.begin());
-  }
-}
+  int64_t node, ranks, free_port;
+  std::string host, shares_as, system;
+};
 
 void Head::greet() {
-  while (has_room()) {
+  while (unproven_.has_room(Newcomers::Clock::now())) {
     FileDescriptor socket = accept_from(socket_);
     if (!socket) return;
     auto connection = std::make_shared<AgentConnection>(std::move(socket));
-    make_room(connection->address());
-    newcomers_.push_back({std::move(connection), make_nonce(), monotonic_ns()});
-    newcomers_.back().connection->send({{"kind", "hello"}, {"protocol", kAgentProtocol}, {"nonce", newcomers_.back().nonce}});
+    if (const auto oldest = unproven_.makes_room(connection->address())) forget(*oldest);
+    const uint64_t number = next_newcomer_++;
+    unproven_.add(number, Newcomers::Clock::now(), connection->address());
+    const Newcomer& newcomer = newcomers_[number] = {std::move(connection), make_nonce()};
+    newcomer.connection->send({{"kind", "hello"}, {"protocol", kAgentProtocol}, {"nonce", newcomer.nonce}});
   }
 }
 
-void Head::hear_newcomers() {
-  std::erase_if(newcomers_, [this](Newcomer& newcomer) {
-    try {
-      for (const nlohmann::json& message : newcomer.connection->receive()) {
-        if (message.at("kind") == "join") return admit(newcomer, message);
-      }
-    } catch (const nlohmann::json::exception&) {
-      newcomer.connection->close("what it says is no message of weft's");
-    }
-    return newcomer.connection->closed() || monotonic_ns() - newcomer.since_ns > kToProve;
-  });
+void Head::forget(uint64_t newcomer) {
+  unproven_.remove(newcomer);
+  newcomers_.erase(newcomer);
 }
 
-/// One that is refused goes once it has read why. It may be anybody, so what is told of them has an end; who may come again, as
-/// a pod in the place of one that is just going, tells of it himself.
-void Head::refuse(const Newcomer& newcomer, const std::string& why, bool again) {
-  newcomer.connection->send({{"kind", "refused"}, {"why", why}, {"again", again}});
+void Head::hear_newcomers() {
+  for (auto next = newcomers_.begin(); next != newcomers_.end();) {
+    const auto& [number, newcomer] = *next++;
+    if (is_done(newcomer)) forget(number);
+  }
+  while (const auto late = unproven_.expired(Newcomers::Clock::now())) forget(*late);
+}
+
+/// Whether it is a newcomer no more.
+bool Head::is_done(const Newcomer& newcomer) {
+  try {
+    for (const nlohmann::json& message : newcomer.connection->receive()) {
+      if (message.at("kind") != "join") continue;
+      admit(newcomer, message);
+      return true;
+    }
+  } catch (const nlohmann::json::exception&) {
+    newcomer.connection->close("what it says is no message of weft's");
+  }
+  return newcomer.connection->closed();
+}
+
+/// One that is refused goes once it has read why. It may be anybody, so what is told of them has an end; who may come again
+/// tells of it himself.
+void Head::refuse(const Newcomer& newcomer, const Refusal& refusal) {
+  newcomer.connection->send({{"kind", "refused"}, {"why", refusal.why}, {"again", refusal.again}});
   newcomer.connection->receive();
-  if (again || !options_.tell || has_finished_ || refusals_.size() >= kMostRefusals) return;
-  const std::string line = fmt::format("an agent at {} was not let in: {}", newcomer.connection->address(), why);
+  if (refusal.again || !options_.tell || has_finished_ || refusals_.size() >= kMostRefusals) return;
+  const std::string line = fmt::format("an agent at {} was not let in: {}", newcomer.connection->address(), refusal.why);
   if (refusals_.insert(line).second) options_.tell(line);
 }
 
@@ -87,64 +95,77 @@ std::string Head::told_apart(size_t number) const {
   return "";
 }
 
-/// True: it is a newcomer no more.
-bool Head::admit(Newcomer& newcomer, const nlohmann::json& message) {
-  if (message.at("protocol") != kAgentProtocol) {
-    refuse(newcomer, "its weft is of another version than this one's; install the same on all hosts", false);
-    return true;
+/// Gives the node that name and tells of it; empty where its host's own does.
+std::string Head::name_apart(size_t number) {
+  const std::string apart = told_apart(number);
+  if (apart.empty()) return apart;
+  std::string& name = nodes_[number].shares_as;
+  if (options_.tell) {
+    options_.tell(
+        fmt::format("node {} is another host of the name {}: its ranks call it {} (WEFT_HOST); better give each host a "
+                    "name of its own",
+                    number, shortened(name), shortened(apart)));
   }
-  if (!options_.token.empty() &&
-      !is_same_proof(message.at("proof").get<std::string>(),
-                     agent_proof(options_.token, kAgentSide, newcomer.nonce, message.at("nonce").get<std::string>()))) {
-    refuse(newcomer, "it does not know the job's secret; set the same WEFT_TOKEN on all hosts", false);
-    return true;
-  }
-  const auto number = message.at("node").get<int64_t>(), ranks = message.at("ranks").get<int64_t>();
-  const auto port = message.at("free_port").get<int64_t>();
-  const std::string host = shortened(message.at("host").get<std::string>());
-  if (number < 0 || number >= options_.most_nodes || ranks < 1 || ranks > 1 << 16 || port < 0 || port > 65535) {
-    refuse(newcomer,
-           fmt::format("--node-rank {}: there {} {}", number, options_.most_nodes == 1 ? "is" : "are",
-                       counted(options_.most_nodes, "node")),
-           false);
-    return true;
-  }
-  const auto index = static_cast<size_t>(number);
-  Node& node = nodes_[index];
-  const bool own = number == options_.own_node;
-  if (own || (node.agent && node.agent->silent_s() < kSurelyThere_s)) {
-    refuse(newcomer,
-           fmt::format("node rank {} is taken by host {}; give each host a --node-rank of its own", number, node.name), !own);
-    return true;
-  }
-  if (node.agent) lose(index, fmt::format("is lost: another agent, on host {}, has taken its place", host));
-  if (index >= options_.names.size()) node.name = host;
-  node.num_ranks = static_cast<int>(ranks);
-  node.free_port = static_cast<int>(port);
-  node.agent = newcomer.connection;
-  node.shares_as = message.value("shares_as", "");
-  node.system = message.value("system", "");
-  const std::string apart = told_apart(index);
-  if (!apart.empty()) {
-    if (options_.tell) {
-      options_.tell(
-          fmt::format("node {} is another host of the name {}: its ranks call it {} (WEFT_HOST); better give each host a "
-                      "name of its own",
-                      number, shortened(node.shares_as), shortened(apart)));
-    }
-    node.shares_as = apart;
-  }
-  node.agent->send({{"kind", "welcome"},
-                    {"shares_as", apart},
-                    {"proof", options_.token.empty() ? ""
-                                                     : agent_proof(options_.token, kHeadSide, newcomer.nonce,
-                                                                   message.at("nonce").get<std::string>())}});
+  return name = apart;
+}
+
+void Head::admit(const Newcomer& newcomer, const nlohmann::json& message) {
+  if (const std::string why = distrust(newcomer, message); !why.empty()) return refuse(newcomer, {why});
+  const Join join(message);
+  if (const auto refusal = objection(join)) return refuse(newcomer, *refusal);
+  take_place(newcomer, join);
+  const auto index = static_cast<size_t>(join.node);
+  AgentConnection& agent = *newcomer.connection;
+  agent.send({{"kind", "welcome"},
+              {"shares_as", name_apart(index)},
+              {"proof", options_.token.empty() ? "" : proof(kHeadSide, newcomer, message)}});
   if (has_finished_) {
-    tell_end(*node.agent);
-    return true;
+    tell_end(agent);
+  } else if (has_gathered_ && options_.tell) {
+    options_.tell(fmt::format("host {} has joined as node {}", nodes_[index].name, join.node));
   }
-  if (has_gathered_ && options_.tell) options_.tell(fmt::format("host {} has joined as node {}", node.name, number));
-  return true;
+}
+
+/// Why it is not taken for an agent of this run; empty: it is.
+std::string Head::distrust(const Newcomer& newcomer, const nlohmann::json& message) const {
+  if (message.at("protocol") != kAgentProtocol) {
+    return "its weft is of another version than this one's; install the same on all hosts";
+  }
+  if (!options_.token.empty() && !is_same_proof(message.at("proof").get<std::string>(), proof(kAgentSide, newcomer, message))) {
+    return "it does not know the job's secret; set the same WEFT_TOKEN on all hosts";
+  }
+  return "";
+}
+
+/// What a side says that knows the token.
+std::string Head::proof(const char* side, const Newcomer& newcomer, const nlohmann::json& message) const {
+  return agent_proof(options_.token, side, newcomer.nonce, message.at("nonce").get<std::string>());
+}
+
+/// Why there is no place for an agent of this run; nothing where there is.
+std::optional<Head::Refusal> Head::objection(const Join& join) const {
+  if (join.node < 0 || join.node >= options_.most_nodes || join.ranks < 1 || join.ranks > 1 << 16 || join.free_port < 0 ||
+      join.free_port > 65535) {
+    return Refusal{fmt::format("--node-rank {}: there {} {}", join.node, options_.most_nodes == 1 ? "is" : "are",
+                               counted(options_.most_nodes, "node"))};
+  }
+  const Node& node = nodes_[static_cast<size_t>(join.node)];
+  const bool own = join.node == options_.own_node;
+  if (!own && (!node.agent || node.agent->silent_s() >= kSurelyThere_s)) return std::nullopt;
+  return Refusal{fmt::format("node rank {} is taken by host {}; give each host a --node-rank of its own", join.node, node.name),
+                 !own};
+}
+
+void Head::take_place(const Newcomer& newcomer, const Join& join) {
+  const auto index = static_cast<size_t>(join.node);
+  Node& node = nodes_[index];
+  if (node.agent) lose(index, fmt::format("is lost: another agent, on host {}, has taken its place", join.host));
+  if (index >= options_.names.size()) node.name = join.host;
+  node.num_ranks = static_cast<int>(join.ranks);
+  node.free_port = static_cast<int>(join.free_port);
+  node.agent = newcomer.connection;
+  node.shares_as = join.shares_as;
+  node.system = join.system;
 }
 
 }  // namespace weft
