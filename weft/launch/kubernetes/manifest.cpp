@@ -64,25 +64,17 @@ void put_work_claim(Emitter& out, const KubernetesOptions& options) {
 void put_service(Emitter& out, const KubernetesOptions& options) {
   put_document(out, options, "v1", "Service", options.name, [&] {
     put_map(out, "spec", [&] {
-      put(out, "clusterIP", "None");
-      remark(out, "headless: it only names the pods");
-      put(out, "publishNotReadyAddresses", true);
-      remark(out, "from their start on");
+      put(out, "clusterIP", "None", "headless: it only names the pods");
+      put(out, "publishNotReadyAddresses", true, "from their start on");
       put_map(out, "selector", [&] { put_labels(out, options); });
-      put_list(out, "ports", [&] {
-        put_item(out, [&] {
-          put(out, "name", "head");
-          put(out, "port", options.port);
-        });
-      });
+      put_list(out, "ports", [&] { put_named(out, "head", [&] { put(out, "port", options.port); }); });
     });
   });
 }
 
 void put_exit_codes(Emitter& out, const char* action, std::initializer_list<int> statuses, const std::string& why) {
   put_item(out, [&] {
-    put(out, "action", action);
-    remark(out, why);
+    put(out, "action", action, why);
     put_map(out, "onExitCodes", [&] {
       put(out, "containerName", kContainer);
       put(out, "operator", "In");
@@ -98,8 +90,7 @@ void put_failure_policy(Emitter& out) {
     put_list(out, "rules", [&] {
       put_exit_codes(out, "Ignore", {kSavedAndStopped}, "saved, and ended because it was asked to: replaced, not counted");
       put_item(out, [&] {
-        put(out, "action", "Ignore");
-        remark(out, "its node was drained or lost: replaced, not counted");
+        put(out, "action", "Ignore", "its node was drained or lost: replaced, not counted");
         put_list(out, "onPodConditions", [&] {
           put_item(out, [&] {
             put(out, "type", "DisruptionTarget");
@@ -119,15 +110,11 @@ void put_job(Emitter& out, const KubernetesOptions& options) {
   put(out, "completions", options.nodes);
   put(out, "parallelism", options.nodes);
   if (options.jobset) {
-    put(out, "backoffLimit", 0);
-    remark(out, "a pod that fails ends the Job, and the JobSet starts it anew");
+    put(out, "backoffLimit", 0, "a pod that fails ends the Job, and the JobSet starts it anew");
   } else {
-    put(out, "backoffLimitPerIndex", options.replacements);
-    remark(out, "how often each pod is replaced that fails");
-    put(out, "maxFailedIndexes", 0);
-    remark(out, "one that has failed for good ends the Job");
-    put(out, "podReplacementPolicy", "Failed");
-    remark(out, "never two pods of one index at a time");
+    put(out, "backoffLimitPerIndex", options.replacements, "how often each pod is replaced that fails");
+    put(out, "maxFailedIndexes", 0, "one that has failed for good ends the Job");
+    put(out, "podReplacementPolicy", "Failed", "never two pods of one index at a time");
   }
   put_failure_policy(out);
   put_map(out, "template", [&] { put_pod(out, options); });
@@ -136,24 +123,20 @@ void put_job(Emitter& out, const KubernetesOptions& options) {
 void put_jobset(Emitter& out, const KubernetesOptions& options) {
   put_map(out, "network", [&] {
     put(out, "enableDNSHostnames", true);
-    put(out, "subdomain", options.name);
-    remark(out,
-           fmt::format("host names {}-0.{}, {}-1.{}, ...", host_stem(options), options.name, host_stem(options), options.name));
+    put_subdomain(out, options);
     put(out, "publishNotReadyAddresses", true);
   });
   put_map(out, "failurePolicy", [&] {
     put(out, "maxRestarts", options.replacements);
     put_list(out, "rules", [&] {
-      put_item(out, [&] {
-        put(out, "name", "comes-again");
+      put_named(out, "comes-again", [&] {
         put(out, "action", "FailJobSet");
         put_list(out, "onJobFailureReasons", [&] { put_text(out, "PodFailurePolicy"); });
       });
     });
   });
   put_list(out, "replicatedJobs", [&] {
-    put_item(out, [&] {
-      put(out, "name", "hosts");
+    put_named(out, "hosts", [&] {
       put(out, "replicas", 1);
       put_map(out, "template", [&] { put_map(out, "spec", [&] { put_job(out, options); }); });
     });

@@ -27,16 +27,13 @@ void put_arguments(Emitter& out, const KubernetesOptions& options) {
     put_text(out, "weft");
     put_text(out, "train");
     put_text(out, fmt::format("{}/{}", kRecipeFolder, options.recipe_name));
-    put_text(out, fmt::format("--ranks={}", options.ranks));
-    remark(out, "of each pod");
-    put_text(out, fmt::format("--nodes={}", options.nodes));
-    remark(out, "as many as completions and parallelism");
+    put_text(out, fmt::format("--ranks={}", options.ranks), "of each pod");
+    put_text(out, fmt::format("--nodes={}", options.nodes), "as many as completions and parallelism");
     put_text(out, "--node-rank=$(JOB_COMPLETION_INDEX)");
     put_text(out, fmt::format("--head={}-0.{}:{}", host_stem(options), options.name, options.port));
-    put_text(out, fmt::format("--restarts={}", options.restarts));
-    remark(out, "of ranks, within the pods");
-    put_text(out, fmt::format("--join-timeout={}", options.join_timeout_s));
-    remark(out, "seconds for a pod that comes late, or in another's place");
+    put_text(out, fmt::format("--restarts={}", options.restarts), "of ranks, within the pods");
+    put_text(out, fmt::format("--join-timeout={}", options.join_timeout_s),
+             "seconds for a pod that comes late, or in another's place");
     put_text(out, fmt::format("--health-port={}", options.health_port));
     put_text(out, "--health-address=0.0.0.0");
     for (const std::string& argument : options.train_arguments) put_text(out, unexpanded(argument));
@@ -46,8 +43,7 @@ void put_arguments(Emitter& out, const KubernetesOptions& options) {
 void put_environment(Emitter& out, const KubernetesOptions& options) {
   put_list(out, "env", [&] {
     put_item(out, [&] {
-      put(out, "name", "WEFT_TOKEN");
-      remark(out, "by which the pods know one another");
+      put(out, "name", "WEFT_TOKEN", "by which the pods know one another");
       put_map(out, "valueFrom", [&] {
         put_map(out, "secretKeyRef", [&] {
           put(out, "name", token_secret_name(options));
@@ -56,10 +52,7 @@ void put_environment(Emitter& out, const KubernetesOptions& options) {
       });
     });
     const auto put_variable = [&out](const char* name, const std::string& value) {
-      put_item(out, [&] {
-        put(out, "name", name);
-        put(out, "value", value);
-      });
+      put_named(out, name, [&] { put(out, "value", value); });
     };
     put_variable("WEFT_JOB", options.name);
     for (const char* name : {"TMPDIR", "HOME"}) put_variable(name, "/tmp");
@@ -77,8 +70,7 @@ void put_resources(Emitter& out, const KubernetesOptions& options) {
     for (const char* part : {"requests", "limits"}) {
       put_map(out, part, [&] {
         put(out, "cpu", options.cpus);
-        put(out, "memory", options.memory);
-        if (part[0] == 'r' && !options.memory_reason.empty()) remark(out, options.memory_reason);
+        put(out, "memory", options.memory, part[0] == 'r' ? options.memory_reason : "");
         if (options.gpus) put(out, "nvidia.com/gpu", options.ranks);
       });
     }
@@ -88,21 +80,18 @@ void put_resources(Emitter& out, const KubernetesOptions& options) {
 void put_liveness(Emitter& out) {
   put_map(out, "livenessProbe", [&] {
     put_map(out, "httpGet", [&] {
-      put(out, "path", "/livez");
-      remark(out, "also while it waits for other pods");
+      put(out, "path", "/livez", "also while it waits for other pods");
       put(out, "port", "health");
     });
     put(out, "initialDelaySeconds", 10);
     put(out, "periodSeconds", 10);
     put(out, "timeoutSeconds", 5);
-    put(out, "failureThreshold", 6);
-    remark(out, "a minute without an answer from the agent: the pod is ended");
+    put(out, "failureThreshold", 6, "a minute without an answer from the agent: the pod is ended");
   });
 }
 
 void put_mount(Emitter& out, const std::string& name, const std::string& path, bool read_only) {
-  put_item(out, [&] {
-    put(out, "name", name);
+  put_named(out, name, [&] {
     put(out, "mountPath", path);
     if (read_only) put(out, "readOnly", true);
   });
@@ -119,8 +108,7 @@ void put_mounts(Emitter& out, const KubernetesOptions& options) {
 }
 
 void put_claim(Emitter& out, const std::string& name, const std::string& claim, bool read_only) {
-  put_item(out, [&] {
-    put(out, "name", name);
+  put_named(out, name, [&] {
     put_map(out, "persistentVolumeClaim", [&] {
       put(out, "claimName", claim);
       if (read_only) put(out, "readOnly", true);
@@ -130,22 +118,16 @@ void put_claim(Emitter& out, const std::string& name, const std::string& claim, 
 
 void put_volumes(Emitter& out, const KubernetesOptions& options) {
   put_list(out, "volumes", [&] {
-    put_item(out, [&] {
-      put(out, "name", "recipe");
-      put_map(out, "configMap", [&] { put(out, "name", recipe_map_name(options)); });
-    });
+    put_named(out, "recipe", [&] { put_map(out, "configMap", [&] { put(out, "name", recipe_map_name(options)); }); });
     if (has_work_folder(options)) put_claim(out, "work", work_claim_name(options), false);
     for (size_t i = 0; i < options.data.size(); ++i) put_claim(out, fmt::format("data-{}", i), options.data[i].claim, true);
-    put_item(out, [&] {
-      put(out, "name", "shared-memory");
+    put_named(out, "shared-memory", [&] {
       put_map(out, "emptyDir", [&] {
         put(out, "medium", "Memory");
-        put(out, "sizeLimit", options.shared_memory);
-        remark(out, "for NCCL; what is in it counts as the pod's memory");
+        put(out, "sizeLimit", options.shared_memory, "for NCCL; what is in it counts as the pod's memory");
       });
     });
-    put_item(out, [&] {
-      put(out, "name", "scratch");
+    put_named(out, "scratch", [&] {
       out << YAML::Key << "emptyDir" << YAML::Value << YAML::Flow << YAML::BeginMap << YAML::EndMap;
       remark(out, "state that is offloaded to disk, where layout.offload_folder says nothing else");
     });
@@ -160,10 +142,7 @@ void put_container(Emitter& out, const KubernetesOptions& options) {
   put_environment(out, options);
   put_list(out, "ports", [&] {
     for (const auto& [name, port] : {std::pair{"head", options.port}, std::pair{"health", options.health_port}}) {
-      put_item(out, [&] {
-        put(out, "name", name);
-        put(out, "containerPort", port);
-      });
+      put_named(out, name, [&] { put(out, "containerPort", port); });
     }
   });
   put_resources(out, options);
@@ -206,6 +185,10 @@ void put_labels(Emitter& out, const KubernetesOptions& options) {
   put(out, "app.kubernetes.io/instance", options.name);
 }
 
+void put_subdomain(Emitter& out, const KubernetesOptions& options) {
+  put(out, "subdomain", options.name, fmt::format("host names {0}-0.{1}, {0}-1.{1}, ...", host_stem(options), options.name));
+}
+
 std::string recipe_map_name(const KubernetesOptions& options) { return options.name + "-recipe"; }
 
 std::string token_secret_name(const KubernetesOptions& options) {
@@ -219,14 +202,9 @@ std::string work_claim_name(const KubernetesOptions& options) {
 void put_pod(Emitter& out, const KubernetesOptions& options) {
   put_map(out, "metadata", [&] { put_map(out, "labels", [&] { put_labels(out, options); }); });
   put_map(out, "spec", [&] {
-    put(out, "restartPolicy", "Never");
-    remark(out, "the Job replaces pods, by its podFailurePolicy");
-    if (!options.jobset) {
-      put(out, "subdomain", options.name);
-      remark(out, fmt::format("host names {}-0.{}, {}-1.{}, ...", options.name, options.name, options.name, options.name));
-    }
-    put(out, "terminationGracePeriodSeconds", options.grace_s);
-    remark(out, "to save in: above the recipe's save.deadline_s");
+    put(out, "restartPolicy", "Never", "the Job replaces pods, by its podFailurePolicy");
+    if (!options.jobset) put_subdomain(out, options);
+    put(out, "terminationGracePeriodSeconds", options.grace_s, "to save in: above the recipe's save.deadline_s");
     put(out, "enableServiceLinks", false);
     put(out, "automountServiceAccountToken", false);
     if (!options.service_account.empty()) put(out, "serviceAccountName", options.service_account);

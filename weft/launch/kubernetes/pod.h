@@ -11,6 +11,8 @@ inline constexpr const char* kContainer = "weft";  ///< its name, which the Job'
 
 /// Labels that the Service finds the pods by.
 void put_labels(YAML::Emitter& out, const KubernetesOptions& options);
+/// Which the pods' host names end in.
+void put_subdomain(YAML::Emitter& out, const KubernetesOptions& options);
 /// The value of `template`: its keys.
 void put_pod(YAML::Emitter& out, const KubernetesOptions& options);
 

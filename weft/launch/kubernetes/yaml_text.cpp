@@ -24,9 +24,10 @@ bool is_safe(const std::string& text) {
 
 }  // namespace
 
-void put_text(YAML::Emitter& out, const std::string& text) {
+void put_text(YAML::Emitter& out, const std::string& text, const std::string& comment) {
   if (!is_safe(text)) out << YAML::DoubleQuoted;
   out << text;
+  remark(out, comment);
 }
 
 void put_lines(YAML::Emitter& out, const char* key, const std::string& text) {

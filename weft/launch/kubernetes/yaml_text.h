@@ -5,24 +5,29 @@
 #include <yaml-cpp/emittermanip.h>
 
 #include <string>
+#include <type_traits>
 
 namespace weft {
 
-/// A string that stays one for whoever reads it: in quotes where it would be a number, a truth value or nothing.
-void put_text(YAML::Emitter& out, const std::string& text);
-inline void put(YAML::Emitter& out, const char* key, const std::string& text) {
-  out << YAML::Key << key << YAML::Value;
-  put_text(out, text);
+/// A comment behind what was put last, where there is one.
+inline void remark(YAML::Emitter& out, const std::string& comment) {
+  if (!comment.empty()) out << YAML::Comment(comment);
 }
-inline void put(YAML::Emitter& out, const char* key, const char* text) { put(out, key, std::string(text)); }
-inline void put(YAML::Emitter& out, const char* key, int64_t number) { out << YAML::Key << key << YAML::Value << number; }
-inline void put(YAML::Emitter& out, const char* key, int number) { put(out, key, int64_t{number}); }
-inline void put(YAML::Emitter& out, const char* key, bool truth) { out << YAML::Key << key << YAML::Value << truth; }
+/// A string that stays one for whoever reads it: in quotes where it would be a number, a truth value or nothing.
+void put_text(YAML::Emitter& out, const std::string& text, const std::string& comment = "");
+/// A key with a text, a number or a truth value.
+template <class Value>
+void put(YAML::Emitter& out, const char* key, const Value& value, const std::string& comment = "") {
+  out << YAML::Key << key << YAML::Value;
+  if constexpr (std::is_convertible_v<const Value&, std::string>) {
+    put_text(out, value, comment);
+  } else {
+    out << value;
+    remark(out, comment);
+  }
+}
 /// Text of several lines, as lines where YAML can have them so.
 void put_lines(YAML::Emitter& out, const char* key, const std::string& text);
-
-/// A comment behind what was put last.
-inline void remark(YAML::Emitter& out, const std::string& text) { out << YAML::Comment(text); }
 
 template <class Body>
 void put_map(YAML::Emitter& out, const char* key, Body&& body) {
@@ -42,6 +47,14 @@ void put_item(YAML::Emitter& out, Body&& body) {
   out << YAML::BeginMap;
   body();
   out << YAML::EndMap;
+}
+/// A list's next element, whose name comes first.
+template <class Body>
+void put_named(YAML::Emitter& out, const std::string& name, Body&& body) {
+  put_item(out, [&] {
+    put(out, "name", name);
+    body();
+  });
 }
 
 }  // namespace weft
