@@ -5,7 +5,8 @@
 // one rank is the identity and costs nothing. Tensors must be contiguous.
 //
 // Reductions on shm follow one fixed binary tree over ranks, and so do those of c10d in a group made with tree_order:
-// tree(lo, hi) = tree(lo, mid) + tree(mid, hi) with mid = lo + the largest power of two below hi - lo.
+// tree(lo, hi) = tree(lo, mid) + tree(mid, hi) with mid = lo + the largest power of two below hi - lo. Where else sums are made
+// in it: docs/data_parallel.md, "The tree of sums".
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,4 +1,5 @@
-// Sums whose order is fixed, whatever ranks or threads make them: in the binary tree of comm/group.h.
+// Sums whose order is fixed, whatever ranks or threads make them: in the binary tree of comm/group.h, of which
+// docs/data_parallel.md tells where it is.
 //
 // Micro-batches in pieces: where samples are normalised together with those of other ranks (Context::batch), the ones that
 // fewer ranks would take in several micro-batches must be there at once. So a rank then has several ranks' samples in one
@@ -39,12 +40,13 @@ struct RowChunks {
       : rows_each(std::max(fewest, (rows + kMost - 1) / kMost)), count((rows + rows_each - 1) / rows_each) {}
 };
 
-/// The sums of the chunks, [chunks, width], in a binary tree, in the first one's place.
-inline void add_up_chunks(float* sums, int64_t chunks, int64_t width) {
-  for (int64_t apart = 1; apart < chunks; apart *= 2) {
-    for (int64_t chunk = 0; chunk + apart < chunks; chunk += 2 * apart) {
-      float* to = sums + chunk * width;
-      const float* from = to + apart * width;
+/// The sum of `terms`, [count, width], in the binary tree, in the first one's place; any count.
+template <class Number>
+void add_up_in_tree(Number* terms, int64_t count, int64_t width) {
+  for (int64_t apart = 1; apart < count; apart *= 2) {
+    for (int64_t term = 0; term + apart < count; term += 2 * apart) {
+      Number* to = terms + term * width;
+      const Number* from = to + apart * width;
       for (int64_t i = 0; i < width; ++i) to[i] += from[i];
     }
   }

@@ -29,7 +29,7 @@ at::Tensor column_sums(const at::Tensor& x, at::ScalarType type) {
                                          .columns = columns});
       }
     });
-    add_up_chunks(sums.mutable_data_ptr<float>(), chunks.count, columns);
+    add_up_in_tree(sums.mutable_data_ptr<float>(), chunks.count, columns);
   }
   return chunks.count == 1 ? sums[0].to(type) : sums[0].to(type, /*non_blocking=*/false, /*copy=*/true);
 }

@@ -139,7 +139,7 @@ NormGradients gradients_by_kernel(const at::Tensor& dy, const at::Tensor& residu
     own.gradient_sums = data + chunk * 2 * width;
     norm_backward_rows(element_of(x), own);
   });
-  if (data) add_up_chunks(data, chunks.count, 2 * width);
+  if (data) add_up_in_tree(data, chunks.count, 2 * width);
   // Copies, so that they do not keep the sums of all chunks.
   const auto taken = [&](int64_t which) { return sums[0][which].to(norm.weight.scalar_type(), false, /*copy=*/true); };
   return {dx, taken(0), norm.centres() ? taken(1) : at::Tensor()};

@@ -15,6 +15,7 @@
 #include "weft/comm/threads/parallel_for.h"
 #include "weft/nn/graph.h"
 #include "weft/nn/kernels/cross_entropy_kernels.h"
+#include "weft/nn/ordered_sums.h"
 #include "weft/nn/tensor_checks.h"
 
 namespace weft {
@@ -31,15 +32,6 @@ void check_classes(const at::Tensor& target, int64_t classes, int64_t ignored) {
   if (found == ids + target.numel()) return;
   throw InputError(
       fmt::format("loss: target {} of place {} is none of the {} classes that the logits have", *found, found - ids, classes));
-}
-
-/// Sums neighbours, then their sums: an order that the number of rows alone decides.
-double tree_total(std::vector<double>& values) {
-  for (size_t count = values.size(); count > 1; count = (count + 1) / 2) {
-    for (size_t i = 0; i < count / 2; ++i) values[i] = values[2 * i] + values[2 * i + 1];
-    if (count % 2 == 1) values[count / 2] = values[count - 1];
-  }
-  return values.empty() ? 0.0 : values.front();
 }
 
 /// A sum above float32's largest is infinite, as it is in float32 operators: a loss that diverged.
@@ -63,7 +55,8 @@ double run_rows(const at::Tensor& logits, const at::Tensor& target, int64_t igno
                         .classes = classes,
                         .ignored = ignored});
   });
-  return tree_total(losses);
+  add_up_in_tree(losses.data(), rows, 1);
+  return rows > 0 ? losses.front() : 0.0;
 }
 
 struct ClassLossFunction : torch::autograd::Function<ClassLossFunction> {
