@@ -101,12 +101,14 @@ TEST(Kubernetes, TextComesThroughAsItIs) {
   KubernetesOptions wanted = options();
   wanted.train_arguments = {"--set=run.name=$(HOME): # a", "--set=run.name='x\"'"};
   wanted.name = "on";
+  wanted.recipe_name = "yes";
   wanted.notes = {"a note"};
   const std::vector<YAML::Node> all = documents(wanted);
   const YAML::Node command = all.back()["spec"]["template"]["spec"]["containers"][0]["command"];
   EXPECT_EQ(command[command.size() - 2].as<std::string>(), "--set=run.name=$$(HOME): # a");
   EXPECT_EQ(command[command.size() - 1].as<std::string>(), "--set=run.name='x\"'");
   EXPECT_NE(kubernetes_manifest(wanted).find("name: \"on\""), std::string::npos);
+  EXPECT_NE(kubernetes_manifest(wanted).find("\"yes\": "), std::string::npos);
   EXPECT_NE(kubernetes_manifest(wanted).find("# a note\n"), std::string::npos);
 }
 

@@ -36,7 +36,7 @@ void put_document(Emitter& out, const KubernetesOptions& options, const char* ve
 
 void put_recipe(Emitter& out, const KubernetesOptions& options) {
   put_document(out, options, "v1", "ConfigMap", recipe_map_name(options),
-               [&] { put_map(out, "data", [&] { put_lines(out, options.recipe_name.c_str(), options.recipe); }); });
+               [&] { put_map(out, "data", [&] { put_lines(out, options.recipe_name, options.recipe); }); });
 }
 
 void put_token(Emitter& out, const KubernetesOptions& options) {

@@ -30,7 +30,7 @@ void put_text(YAML::Emitter& out, const std::string& text, const std::string& co
   remark(out, comment);
 }
 
-void put_lines(YAML::Emitter& out, const char* key, const std::string& text) {
+void put_lines(YAML::Emitter& out, const std::string& key, const std::string& text) {
   // What a block of lines loses (blanks before the first, none or several line ends after the last, control characters) is seen
   // when it is read again.
   YAML::Emitter trial;
@@ -41,7 +41,9 @@ void put_lines(YAML::Emitter& out, const char* key, const std::string& text) {
   } catch (const YAML::Exception&) {
     whole = false;
   }
-  out << YAML::Key << key << YAML::Value;
+  out << YAML::Key;
+  put_text(out, key);
+  out << YAML::Value;
   if (whole) {
     out << YAML::Literal << text;
   } else {

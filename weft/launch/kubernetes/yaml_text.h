@@ -26,8 +26,8 @@ void put(YAML::Emitter& out, const char* key, const Value& value, const std::str
     remark(out, comment);
   }
 }
-/// Text of several lines, as lines where YAML can have them so.
-void put_lines(YAML::Emitter& out, const char* key, const std::string& text);
+/// Text of several lines, as lines where YAML can have them so. The key is anybody's: it stays a string as put_text()'s are.
+void put_lines(YAML::Emitter& out, const std::string& key, const std::string& text);
 
 template <class Body>
 void put_map(YAML::Emitter& out, const char* key, Body&& body) {
