@@ -617,7 +617,8 @@ TEST(Recipe, DocumentationHasEveryKeyAsItIsAndNoOther) {
     keys.insert(keys.end(), section.known.begin(), section.known.end());
   }
   for (const FileKey& key : keys) {
-    const std::string begin = "\n| `" + key.dotted() + "` | " + what_is_valid(key) + " | ", end = " | " + key.meaning + " |\n";
+    const std::string begin = "\n| `" + key.dotted() + "` | " + what_is_valid(key) + " | ",
+                      end = std::string(" | ") + key.meaning + " |\n";
     const size_t at = text.str().find(begin);
     EXPECT_NE(at, std::string::npos) << begin << "..." << end;
     if (at == std::string::npos) continue;

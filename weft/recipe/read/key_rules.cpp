@@ -250,7 +250,7 @@ const KeyRule* key_rule(std::string_view key) {
 }
 
 std::vector<std::string> unread_keys(const Recipe& recipe) {
-  const std::map<std::string, std::string> unset = recipe_values(Recipe());
+  static const std::map<std::string, std::string> unset = recipe_values(Recipe());
   std::vector<std::string> keys;
   for (const auto& [key, value] : recipe_values(recipe)) {
     const auto left_out = unset.find(key);

@@ -117,9 +117,11 @@ LayoutKeys inner_layout_keys(LayoutRecipe& l) {
 
 std::vector<FileKey> layout_keys(LayoutRecipe& layout) {
   LayoutKeys keys;
-  for (LayoutKeys part : {pipeline_keys(layout), shard_keys(layout), memory_keys(layout), inner_layout_keys(layout)}) {
-    std::move(part.begin(), part.end(), std::back_inserter(keys));
-  }
+  const auto add = [&keys](LayoutKeys more) { std::move(more.begin(), more.end(), std::back_inserter(keys)); };
+  add(pipeline_keys(layout));
+  add(shard_keys(layout));
+  add(memory_keys(layout));
+  add(inner_layout_keys(layout));
   return keys;
 }
 

@@ -183,25 +183,23 @@ std::vector<RepeatedSection> repeated_recipe_sections(Recipe& recipe) {
 
 std::vector<FileKey> recipe_keys(Recipe& recipe) {
   Keys keys;
-  for (Keys section :
-       {model_keys(recipe.model), data_keys(recipe.data), batch_keys(recipe.batch), layout_keys(recipe.layout),
-        optimizer_keys(recipe.optimizer), move_keys(recipe.optimizer), run_keys(recipe.run), save_keys(recipe.save)}) {
-    std::move(section.begin(), section.end(), std::back_inserter(keys));
-  }
-  for (size_t i = 0; i < recipe.data.mix.size(); ++i) {
-    Keys part = mix_keys(recipe.data.mix[i], fmt::format("data.mix.{}", i + 1));
-    std::move(part.begin(), part.end(), std::back_inserter(keys));
-  }
+  const auto add = [&keys](Keys more) { std::move(more.begin(), more.end(), std::back_inserter(keys)); };
+  add(model_keys(recipe.model));
+  add(data_keys(recipe.data));
+  add(batch_keys(recipe.batch));
+  add(layout_keys(recipe.layout));
+  add(optimizer_keys(recipe.optimizer));
+  add(move_keys(recipe.optimizer));
+  add(run_keys(recipe.run));
+  add(save_keys(recipe.save));
+  for (size_t i = 0; i < recipe.data.mix.size(); ++i) add(mix_keys(recipe.data.mix[i], fmt::format("data.mix.{}", i + 1)));
   for (size_t i = 0; i < recipe.optimizer.groups.size(); ++i) {
-    Keys group = group_keys(recipe.optimizer.groups[i], fmt::format("optimizer.groups.{}", i + 1));
-    std::move(group.begin(), group.end(), std::back_inserter(keys));
+    add(group_keys(recipe.optimizer.groups[i], fmt::format("optimizer.groups.{}", i + 1)));
   }
   for (size_t i = 0; i < recipe.evaluations.size(); ++i) {
-    Keys set = evaluation_keys(recipe.evaluations[i], fmt::format("evaluation.{}", i + 1));
-    std::move(set.begin(), set.end(), std::back_inserter(keys));
+    add(evaluation_keys(recipe.evaluations[i], fmt::format("evaluation.{}", i + 1)));
   }
-  Keys ramp = ramp_keys(recipe.batch.ramp);
-  std::move(ramp.begin(), ramp.end(), std::back_inserter(keys));
+  add(ramp_keys(recipe.batch.ramp));
   return keys;
 }
 

@@ -78,7 +78,7 @@ bool assign(const FileKey& key, const toml::node& node) {
 }
 
 const FileKey* find(const std::vector<FileKey>& keys, const std::string& dotted) {
-  const auto found = std::find_if(keys.begin(), keys.end(), [&](const auto& key) { return key.dotted() == dotted; });
+  const auto found = std::find_if(keys.begin(), keys.end(), [&](const auto& key) { return key.is(dotted); });
   return found == keys.end() ? nullptr : &*found;
 }
 
@@ -101,9 +101,7 @@ void set(const FileKey& key, const toml::node& node, const std::string& where) {
 class Reader {
  public:
   Reader(const std::string& path, const std::vector<FileKey>& keys, const std::vector<RepeatedSection>& repeated)
-      : path_(path), keys_(keys), repeated_(repeated), known_(keys) {
-    for (const RepeatedSection& each : repeated) known_.insert(known_.end(), each.known.begin(), each.known.end());
-  }
+      : path_(path), keys_(keys), repeated_(repeated) {}
 
   std::vector<std::string> read(const toml::table& document) const {
     std::vector<std::string> given;
@@ -114,13 +112,20 @@ class Reader {
       } else if (is_section(keys_, section)) {
         read_section(section, keys_, node, at(path_, key.source()), given);
       } else {
-        throw InputError(fmt::format("{}: {}", at(path_, key.source()), unknown_key(section, known_)));
+        throw InputError(fmt::format("{}: {}", at(path_, key.source()), unknown_key(section, all_keys())));
       }
     }
     return given;
   }
 
  private:
+  /// All that there are, for errors.
+  std::vector<FileKey> all_keys() const {
+    std::vector<FileKey> all = keys_;
+    for (const RepeatedSection& each : repeated_) all.insert(all.end(), each.known.begin(), each.known.end());
+    return all;
+  }
+
   const RepeatedSection* repeated(const std::string& name) const {
     const auto found = std::find_if(repeated_.begin(), repeated_.end(), [&](const auto& r) { return r.section == name; });
     return found == repeated_.end() ? nullptr : &*found;
@@ -140,7 +145,7 @@ class Reader {
         continue;
       }
       const FileKey* known = find(keys, dotted);
-      if (known == nullptr) throw InputError(fmt::format("{}: {}", at(path_, key.source()), unknown_key(dotted, known_)));
+      if (known == nullptr) throw InputError(fmt::format("{}: {}", at(path_, key.source()), unknown_key(dotted, all_keys())));
       set(*known, value, at(path_, value.source()));
       given.push_back(dotted);
     }
@@ -163,7 +168,6 @@ class Reader {
   const std::string& path_;
   const std::vector<FileKey>& keys_;
   const std::vector<RepeatedSection>& repeated_;
-  std::vector<FileKey> known_;
 };
 
 constexpr size_t kMostParts = 256;  ///< of a dotted key, as toml++ allows for nested values

@@ -6,6 +6,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -28,12 +29,17 @@ using KeyTarget = std::variant<int64_t*, uint64_t*, std::optional<int64_t>*, dou
 struct FileKey {
   std::string section, name;
   KeyTarget target;
-  std::string meaning;
+  const char* meaning;
   KeyRange range = {};
   std::vector<std::string> choices = {};
   bool required = false;
   bool takes_time = false;  ///< a length: in time too
   std::string dotted() const { return section + "." + name; }
+  /// Whether that is dotted().
+  bool is(std::string_view text) const {
+    return text.size() == section.size() + 1 + name.size() && text.starts_with(section) && text[section.size()] == '.' &&
+           text.ends_with(name);
+  }
 };
 
 /// What a key takes, in words: "an integer of at least 1", "one of \"gpt\", \"cnn\"", ... A far largest value is told where
