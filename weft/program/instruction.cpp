@@ -28,28 +28,6 @@ std::string message_text(const Instruction& x, const std::vector<std::string>& n
 
 }  // namespace
 
-bool is_collective(const Instruction& x) { return !x.axes.empty(); }
-
-int tied_block(const Instruction& x) { return x.op == Op::reduce && x.axes == kPipelineAxis ? x.first : -1; }
-
-bool is_transfer(Op op) { return op == Op::send || op == Op::receive; }
-
-bool is_backward(Op op) { return op == Op::backward || op == Op::backward_input || op == Op::backward_weight; }
-
-bool adds_gradients(Op op) { return op == Op::backward || op == Op::backward_weight; }
-
-bool takes_one_block(Op op) {
-  return op == Op::forward || is_backward(op) || is_transfer(op) || op == Op::gather || op == Op::release || op == Op::drop ||
-         op == Op::offload || op == Op::reload || op == Op::reduce_scatter || op == Op::squares || op == Op::gather_gradients;
-}
-
-bool takes_micro_batch(const Instruction& x) {
-  const bool moves_state = x.what == Payload::weights || x.what == Payload::sum;
-  return x.op == Op::load || x.op == Op::loss || x.op == Op::forward || is_backward(x.op) ||
-         (is_transfer(x.op) && !moves_state) || x.op == Op::drop || x.op == Op::reduce_scatter || x.op == Op::squares ||
-         x.what == Payload::input;
-}
-
 std::string describe(const Instruction& x, const std::vector<std::string>& block_names) {
   switch (x.op) {
     case Op::load:

@@ -95,20 +95,28 @@ inline std::string_view name(Lane lane) { return kLanes.of(lane); }
 inline std::string_view name(Payload payload) { return kPayloads.of(payload); }
 
 /// True for a collective, in which all ranks of its axes must meet.
-bool is_collective(const Instruction& instruction);
+inline bool is_collective(const Instruction& x) { return !x.axes.empty(); }
 /// The block whose holders meet, for a reduce over the pipeline axis alone: pipeline ranks that hold one block sum its
 /// gradients (tied weights). -1 for everything else.
-int tied_block(const Instruction& instruction);
+inline int tied_block(const Instruction& x) { return x.op == Op::reduce && x.axes == kPipelineAxis ? x.first : -1; }
 /// True for send and receive, in which two ranks meet.
-bool is_transfer(Op op);
+constexpr bool is_transfer(Op op) { return op == Op::send || op == Op::receive; }
 /// True for backward and its two parts.
-bool is_backward(Op op);
+constexpr bool is_backward(Op op) { return op == Op::backward || op == Op::backward_input || op == Op::backward_weight; }
 /// True for the instructions that add to gradients: backward, and backward_weight where it is split.
-bool adds_gradients(Op op);
+constexpr bool adds_gradients(Op op) { return op == Op::backward || op == Op::backward_weight; }
 /// True for instructions on exactly one block.
-bool takes_one_block(Op op);
+constexpr bool takes_one_block(Op op) {
+  return op == Op::forward || is_backward(op) || is_transfer(op) || op == Op::gather || op == Op::release || op == Op::drop ||
+         op == Op::offload || op == Op::reload || op == Op::reduce_scatter || op == Op::squares || op == Op::gather_gradients;
+}
 /// True for instructions on a micro-batch.
-bool takes_micro_batch(const Instruction& instruction);
+inline bool takes_micro_batch(const Instruction& x) {
+  const bool moves_state = x.what == Payload::weights || x.what == Payload::sum;
+  return x.op == Op::load || x.op == Op::loss || x.op == Op::forward || is_backward(x.op) ||
+         (is_transfer(x.op) && !moves_state) || x.op == Op::drop || x.op == Op::reduce_scatter || x.op == Op::squares ||
+         x.what == Payload::input;
+}
 
 /// The instruction in words, for errors and listings: "backward of block 3 'h.2' on micro-batch 0".
 std::string describe(const Instruction& instruction, const std::vector<std::string>& block_names);
