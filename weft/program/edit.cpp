@@ -21,9 +21,12 @@ bool reads_weights(Op op) { return op == Op::forward || op == Op::backward || op
 }  // namespace
 
 InstructionList insert(InstructionList list, std::vector<Insertion> insertions) {
+  if (insertions.empty()) return list;
+  std::vector<int> begin(list.size() + 2, 0);  // of those at each place, in their order
+  for (const Insertion& each : insertions) ++begin[each.after + 2];
+  std::partial_sum(begin.begin(), begin.end(), begin.begin());
   std::vector<int> order(insertions.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return insertions[a].after < insertions[b].after; });
+  for (int i = 0; i < static_cast<int>(insertions.size()); ++i) order[begin[insertions[i].after + 1]++] = i;
   InstructionList result;
   result.reserve(list.size() + insertions.size());
   auto next = order.begin();

@@ -141,7 +141,7 @@ Found<InstructionList> finish_list(InstructionList list, const ModelCost& model,
   const int64_t bucket_bytes = layout.bucket_bytes > 0 ? layout.bucket_bytes : automatic_bucket_bytes(program, held);
   const std::vector<Bucket> buckets = sharded ? single_blocks(program, held) : gradient_buckets(program, held, bucket_bytes);
   list = recompute(std::move(list), model, layout.recompute);
-  list = offload_activations(list, model, layout.offload);
+  list = offload_activations(std::move(list), model, layout.offload);
   Found<InstructionList> closed = close_slots(std::move(list), program, {.buckets = buckets, .pp = pp});
   if (!closed) return closed;
   list = std::move(closed).take();
@@ -177,7 +177,7 @@ Found<InstructionList> finish_list(InstructionList list, const ModelCost& model,
   if (layout.shard_level == ShardLevel::parameters) {
     list = shard_parameters(std::move(list), program,
                             {.reshard_after_forward = layout.reshard_after_forward, .inner_shards = program.inner_shards});
-    list = offload_shards(list, layout.offload);
+    list = offload_shards(std::move(list), layout.offload);
     return prefetch(std::move(list), program, {.depth = layout.prefetch, .max_bytes = layout.gathered_bytes});
   }
   if (sharded) list = gather_updated(std::move(list), program);

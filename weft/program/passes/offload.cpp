@@ -74,8 +74,9 @@ class Activations {
 
 }  // namespace
 
-InstructionList offload_activations(const InstructionList& list, const ModelCost& model, const OffloadOptions& options) {
-  return options.activations ? Activations(list, model).offload() : list;
+InstructionList offload_activations(InstructionList list, const ModelCost& model, const OffloadOptions& options) {
+  if (!options.activations) return list;
+  return Activations(list, model).offload();
 }
 
 InstructionList offload_state(InstructionList list, const OffloadOptions& options) {
@@ -97,7 +98,7 @@ InstructionList offload_state(InstructionList list, const OffloadOptions& option
   return result;
 }
 
-InstructionList offload_shards(const InstructionList& list, const OffloadOptions& options) {
+InstructionList offload_shards(InstructionList list, const OffloadOptions& options) {
   if (!options.weights) return list;
   InstructionList result;
   for (const Instruction& x : list) {

@@ -14,10 +14,10 @@
 namespace weft {
 
 /// Moves each dropped block's input out after its drop, and back before its forward runs again. Comes right after recompute.
-InstructionList offload_activations(const InstructionList& list, const ModelCost& model, const OffloadOptions& options);
+InstructionList offload_activations(InstructionList list, const ModelCost& model, const OffloadOptions& options);
 /// Brings optimizer state and the shard back around each update, which it splits by block. Comes after update.
 InstructionList offload_state(InstructionList list, const OffloadOptions& options);
 /// Brings the shard back around each gather from it. Comes after shard_parameters.
-InstructionList offload_shards(const InstructionList& list, const OffloadOptions& options);
+InstructionList offload_shards(InstructionList list, const OffloadOptions& options);
 
 }  // namespace weft

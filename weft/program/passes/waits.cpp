@@ -253,16 +253,14 @@ class Linker {
     for (int block = x.first; block < x.last; ++block) change(datum, block, 0);
   }
 
-  std::vector<int> needed() {
+  const std::vector<int>& needed() {
     std::sort(waits_.begin(), waits_.end());
     waits_.erase(std::unique(waits_.begin(), waits_.end()), waits_.end());
     const auto on_compute = [this](int i) { return list_[i].lane == Lane::compute; };
     const auto latest = std::find_if(waits_.rbegin(), waits_.rend(), on_compute);
-    std::vector<int> result;
-    for (int i : waits_) {
-      if (!on_compute(i) || i == *latest) result.push_back(i);
-    }
-    return result;
+    const int last = latest == waits_.rend() ? -1 : *latest;
+    std::erase_if(waits_, [&](int i) { return on_compute(i) && i != last; });
+    return waits_;
   }
 
   InstructionList list_;
