@@ -175,6 +175,10 @@ int64_t MemoryEstimate::total() const { return std::accumulate(peak.begin(), pea
 
 MemoryEstimate estimate_memory(const Program& program, int rank, const MemoryOptions& options) {
   check_rank(program, rank);
+  return estimate_checked_memory(program, rank, options);
+}
+
+MemoryEstimate estimate_checked_memory(const Program& program, int rank, const MemoryOptions& options) {
   return Estimate(program, rank, options).run();
 }
 

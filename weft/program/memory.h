@@ -67,5 +67,7 @@ struct MemoryEstimate {
 
 /// What a rank of the program holds. Throws VerifyError for a rank that is not there, or of which something is out of range.
 MemoryEstimate estimate_memory(const Program& program, int rank, const MemoryOptions& options);
+/// The same, of a program that check_program() has let through.
+MemoryEstimate estimate_checked_memory(const Program& program, int rank, const MemoryOptions& options);
 
 }  // namespace weft

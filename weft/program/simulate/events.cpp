@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <queue>
+#include <unordered_map>
 
 #include "weft/base/error.h"
 #include "weft/program/simulate/collective_queue.h"
@@ -25,6 +26,11 @@ struct Side {
   std::map<int, Mailbox::Message> untaken;  // without overlap: messages that are there, by receive
 };
 
+// What the latest pass took that made some calls: mostly the next micro-batch's takes the same.
+struct PassTime {
+  double flops = kUnknown, alone = kUnknown, seconds = 0.0;
+};
+
 class Events {
  public:
   Events(const Program& program, const Hardware& hardware, const Ranks& ranks, Simulation& simulation)
@@ -35,12 +41,14 @@ class Events {
         work_(program, hardware),
         network_(ranks, hardware),
         collectives_(program, network_, ranks, simulation),
-        sides_(simulation.ranks.size()) {}
+        sides_(simulation.ranks.size()) {
+    for (const SimulatedRank& side : simulation.ranks) lists_.push_back(&program.of(side.rank));
+  }
 
   void run();
 
  private:
-  const InstructionList& list(int side) const { return program_.of(simulation_.ranks[side].rank); }
+  const InstructionList& list(int side) const { return *lists_[side]; }
   const Instruction& at(const InstructionRef& x) const { return list(x.side)[x.index]; }
   Span& span(const InstructionRef& x) { return simulation_.ranks[x.side].spans[x.index]; }
   std::string say(const InstructionRef& x) const { return describe(program_, simulation_, x); }
@@ -51,6 +59,7 @@ class Events {
   bool takes_lane(const InstructionRef& x);
   double take(const InstructionRef& receive, double time);
   void start(const InstructionRef& x, double time);
+  double pass_seconds(const Instruction& x);
   void finish(const InstructionRef& x, double begin, double end);
   void join(const InstructionRef& x, double ready);
   void copy(const InstructionRef& x, double time);
@@ -74,6 +83,8 @@ class Events {
   CollectiveQueue collectives_;
   Mailbox mailbox_;
   std::vector<Side> sides_;
+  std::vector<const InstructionList*> lists_;  // by side
+  std::unordered_map<const std::vector<InnerCall>*, PassTime> passes_;
   using Event = std::pair<double, int>;  // time and side; equal times go by side
   std::priority_queue<Event, std::vector<Event>, std::greater<>> queue_;
 };
@@ -154,9 +165,17 @@ void Events::start(const InstructionRef& x, double time) {
   if (instruction.op == Op::send) return send(x, time);
   if (instruction.op == Op::receive) return receive(x);
   if (instruction.op == Op::offload || instruction.op == Op::reload) return copy(x, time);
-  const double alone = work_.seconds(instruction);
-  const bool told = work_.is_measured(instruction);
-  finish(x, time, time + (told ? alone : network_.seconds(program_.inner_calls(instruction), instruction.flops, alone)));
+  finish(x, time, time + pass_seconds(instruction));
+}
+
+// With the calls that it makes inside.
+double Events::pass_seconds(const Instruction& x) {
+  const double alone = work_.seconds(x);
+  const std::vector<InnerCall>& calls = program_.inner_calls(x);
+  if (calls.empty() || work_.is_measured(x)) return alone;
+  PassTime& pass = passes_[&calls];
+  if (pass.flops != x.flops || pass.alone != alone) pass = {x.flops, alone, network_.seconds(calls, x.flops, alone)};
+  return pass.seconds;
 }
 
 void Events::finish(const InstructionRef& x, double begin, double end) {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
+#include <utility>
 #include <vector>
 
 #include "weft/program/cost.h"
@@ -20,19 +20,20 @@ class Pass {
   void call(double begins_at, double awaited_at, double seconds) {
     compute_until(begins_at);
     line_free_s_ = std::max(line_free_s_, now_s_) + seconds;
-    under_way_.emplace(awaited_at, line_free_s_);
+    const std::pair awaited(awaited_at, line_free_s_);  // of equals the later is there later
+    under_way_.insert(std::upper_bound(under_way_.begin() + first_, under_way_.end(), awaited), awaited);
   }
 
   double end() {
     compute_until(flops_);
-    while (!under_way_.empty()) await_first();
+    while (first_ < under_way_.size()) await_first();
     return now_s_ + rest_;
   }
 
  private:
   void compute_until(double flops) {
-    while (!under_way_.empty() && under_way_.begin()->first <= flops) {
-      compute(under_way_.begin()->first);
+    while (first_ < under_way_.size() && under_way_[first_].first <= flops) {
+      compute(under_way_[first_].first);
       await_first();
     }
     compute(flops);
@@ -43,10 +44,7 @@ class Pass {
     rest_ -= seconds;
     done_ = std::max(done_, flops);
   }
-  void await_first() {
-    now_s_ = std::max(now_s_, under_way_.begin()->second);
-    under_way_.erase(under_way_.begin());
-  }
+  void await_first() { now_s_ = std::max(now_s_, under_way_[first_++].second); }
 
   double flops_;
   double seconds_per_flop_;
@@ -54,7 +52,9 @@ class Pass {
   double done_ = 0.0;
   double now_s_ = 0.0;
   double line_free_s_ = 0.0;
-  std::multimap<double, double> under_way_;  ///< after how many operations calls are awaited, and when they are there
+  /// After how many operations calls are awaited, and when they are there; those before `first_` have been.
+  std::vector<std::pair<double, double>> under_way_;
+  size_t first_ = 0;
 };
 
 }  // namespace
@@ -109,9 +109,13 @@ double Network::seconds(const std::vector<InnerCall>& calls, double flops, doubl
 
 void Network::add_line(Ring& ring, const std::vector<int>& members, AxisSet axes) {
   ring.ranks = static_cast<int>(members.size());
-  std::map<int, int> on_host;
-  for (int rank : members) ++on_host[host_of(rank)];
+  std::vector<int> on_host;  // members of each host, which stand together
+  for (size_t i = 0; i < members.size(); ++i) {
+    if (i == 0 || host_of(members[i]) != host_of(members[i - 1])) on_host.push_back(0);
+    ++on_host.back();
+  }
   const auto check = [&](const Link& link, const char* section) {
+    if (link.is_known) return;
     check_known(hardware_, link, section,
                 fmt::format("axis '{}' (ranks {} to {})", name(axes), members.front(), members.back()));
   };
@@ -125,8 +129,7 @@ void Network::add_line(Ring& ring, const std::vector<int>& members, AxisSet axes
     add_levels(ring, on_host);
     link = hardware_.inter_host;
   } else if (on_host.size() > 1) {
-    const auto fewer = [](const auto& a, const auto& b) { return a.second < b.second; };
-    const int ports = std::min_element(on_host.begin(), on_host.end(), fewer)->second;
+    const int ports = *std::min_element(on_host.begin(), on_host.end());
     ring.port = Port::network;
     link.latency_s = std::max(alone ? 0.0 : link.latency_s, hardware_.inter_host.latency_s);
     link.bytes_per_s = std::min(alone ? kFree : link.bytes_per_s, ports * hardware_.inter_host.bytes_per_s);
@@ -135,11 +138,11 @@ void Network::add_line(Ring& ring, const std::vector<int>& members, AxisSet axes
   ring.link.bytes_per_s = std::min(ring.link.bytes_per_s, link.bytes_per_s);
 }
 
-void Network::add_levels(Ring& ring, const std::map<int, int>& on_host) const {
+void Network::add_levels(Ring& ring, const std::vector<int>& on_host) const {
   ring.port = Port::network;
   ring.two_levels = true;
   ring.narrow = hardware_.narrow_across;
-  for (const auto& [host, here] : on_host) {
+  for (const int here : on_host) {
     ring.on_host = std::max(ring.on_host, here);
     for (const Way way : {Way::all_reduce, Way::reduce_scatter, Way::all_gather}) {
       double& most = ring.crossing[static_cast<size_t>(way)];
@@ -160,8 +163,10 @@ const Link& Network::link(int from_pp, int to_pp) {
   const bool is_inter = port(from_pp, to_pp) == Port::network;
   (is_inter ? used_.inter_host : used_.intra_host) = true;
   const Link& link = is_inter ? hardware_.inter_host : hardware_.intra_host;
-  check_known(hardware_, link, is_inter ? "inter_host" : "intra_host",
-              fmt::format("pipeline rank {} to reach {}", from_pp, to_pp));
+  if (!link.is_known) {
+    check_known(hardware_, link, is_inter ? "inter_host" : "intra_host",
+                fmt::format("pipeline rank {} to reach {}", from_pp, to_pp));
+  }
   return link;
 }
 

@@ -77,7 +77,7 @@ class Network {
 
  private:
   void add_line(Ring& ring, const std::vector<int>& members, AxisSet axes);
-  void add_levels(Ring& ring, const std::map<int, int>& on_host) const;
+  void add_levels(Ring& ring, const std::vector<int>& on_host) const;
   int host_of(int rank) const { return rank / hardware_.ranks_per_host; }
 
   const Ranks& ranks_;

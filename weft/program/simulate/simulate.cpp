@@ -41,7 +41,7 @@ void add_up(const Program& program, const Hardware& hardware, const std::vector<
   const WorkTime work(program, hardware);
   for (SimulatedRank& rank : simulation.ranks) {
     tally(program, work, rank);
-    rank.memory = estimate_memory(program, rank.rank, memory.empty() ? MemoryOptions{} : memory[rank.pp]);
+    rank.memory = estimate_checked_memory(program, rank.rank, memory.empty() ? MemoryOptions{} : memory[rank.pp]);
     rank.memory.peak[static_cast<size_t>(MemoryCategory::activations)] =
         peak_activation_bytes(program.of(rank.rank), rank.spans);
     simulation.step_s = std::max(simulation.step_s, rank.end_s);

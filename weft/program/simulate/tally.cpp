@@ -1,6 +1,7 @@
 #include "weft/program/simulate/tally.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "weft/program/limits.h"
@@ -10,8 +11,8 @@ namespace {
 
 using Intervals = std::vector<std::pair<double, double>>;
 
-// Seconds within [begin, end] that some interval covers.
-double covered(Intervals intervals, double begin, double end) {
+// Seconds within [begin, end] that some interval covers; sorts them.
+double covered(Intervals& intervals, double begin, double end) {
   std::sort(intervals.begin(), intervals.end());
   double sum = 0.0;
   for (const auto& [from, to] : intervals) {
@@ -55,7 +56,7 @@ class Exposure {
     if (span.end_s > free_s_) moving_.emplace_back(span.begin_s, span.end_s);
   }
   void close(double until) {
-    total_s_ += covered(std::move(moving_), free_s_, until);
+    total_s_ += covered(moving_, free_s_, until);
     moving_.clear();
   }
 
@@ -98,16 +99,22 @@ struct Change {
 }  // namespace
 
 int64_t peak_activation_bytes(const InstructionList& list, const std::vector<Span>& spans) {
-  std::vector<Change> changes;
+  std::vector<Change> starts, ends, changes;
   for (int i = 0; i < static_cast<int>(list.size()); ++i) {
     const Instruction& x = list[i];
     const int64_t most = std::max(x.peak, x.allocates);
     if (x.op == Op::combine || (most == 0 && x.frees == 0)) continue;
-    changes.push_back({spans[i].start_s, 2 * i, most});
-    changes.push_back({spans[i].end_s, 2 * i + 1, x.allocates - x.frees - most});
+    starts.push_back({spans[i].start_s, 2 * i, most});
+    ends.push_back({spans[i].end_s, 2 * i + 1, x.allocates - x.frees - most});
   }
-  std::sort(changes.begin(), changes.end(),
-            [](const Change& a, const Change& b) { return std::pair(a.time_s, a.order) < std::pair(b.time_s, b.order); });
+  const auto sooner = [](const Change& a, const Change& b) {
+    return std::pair(a.time_s, a.order) < std::pair(b.time_s, b.order);
+  };
+  for (std::vector<Change>* each : {&starts, &ends}) {  // mostly so already
+    if (!std::is_sorted(each->begin(), each->end(), sooner)) std::sort(each->begin(), each->end(), sooner);
+  }
+  changes.reserve(starts.size() + ends.size());
+  std::merge(starts.begin(), starts.end(), ends.begin(), ends.end(), std::back_inserter(changes), sooner);
   // In list order check_program() keeps them below kMostBytes; lanes that run ahead of it, of a list by hand, may hold more.
   constexpr int64_t kMost = 2 * kMostBytes;
   int64_t live = 0;
