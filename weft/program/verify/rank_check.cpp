@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 #include <set>
 #include <string>
 #include <utility>
@@ -39,9 +38,9 @@ class RankCheck {
   std::vector<std::set<int>> earlier_sharers() const;
   bool holds(int pp, int block) const { return contains(program_.holders[block], pp); }
 
-  using Wanted = std::function<bool(const Instruction&)>;
-  using Alike = std::function<bool(const Instruction&, const Instruction&)>;
+  template <class Wanted>
   Indices issued(int rank, const Wanted& wanted) const;
+  template <class Wanted, class Alike>
   void compare(int rank, int other, const Wanted& wanted, const Alike& alike) const;
   std::string text(int rank, const Indices& issued, size_t k) const;
 
@@ -49,6 +48,7 @@ class RankCheck {
   int stride_;  // ranks of one pipeline rank
 };
 
+template <class Wanted>
 Indices RankCheck::issued(int rank, const Wanted& wanted) const {
   const InstructionList& list = program_.of(rank);
   Indices result;
@@ -64,6 +64,7 @@ std::string RankCheck::text(int rank, const Indices& issued, size_t k) const {
   return fmt::format("rank {} issues {} (instruction {})", rank, what, issued[k]);
 }
 
+template <class Wanted, class Alike>
 void RankCheck::compare(int rank, int other, const Wanted& wanted, const Alike& alike) const {
   const Indices ours = issued(rank, wanted), theirs = issued(other, wanted);
   for (size_t k = 0; k < std::max(ours.size(), theirs.size()); ++k) {
@@ -82,6 +83,7 @@ void RankCheck::compare_copies() const {
   std::set<std::pair<int, int>> compared;
   for (int rank = 0; rank < program_.world_size(); ++rank) {
     const int reference = rank / stride_ * stride_;
+    if (program_.list_of_rank[reference] == program_.list_of_rank[rank]) continue;
     if (!compared.emplace(program_.list_of_rank[reference], program_.list_of_rank[rank]).second) continue;
     compare(
         reference, rank, [](const Instruction& x) { return is_collective(x) || is_transfer(x.op); },
