@@ -31,6 +31,15 @@ bool finite(const Tensors& tensors) {
   return true;
 }
 
+/// This rank's; the program says how many there are.
+std::vector<double> votes_of(const Votes& votes, int count, int64_t step) {
+  if (!votes.of_rank) return std::vector<double>(count);
+  std::vector<double> own = votes.of_rank();
+  if (static_cast<int>(own.size()) == count) return own;
+  throw InputError(fmt::format("step {}: Votes::of_rank gives {} numbers, but Votes::count, the same on all ranks, is {}",
+                               step + 1, own.size(), count));
+}
+
 }  // namespace
 
 /// All ranks that compute losses take the number of the run's first micro-batch, on the first of them. It is the same until the
@@ -93,15 +102,6 @@ Work StepRun::reduce_loss(const Instruction& instruction) {
   return group_of(instruction).all_reduce(losses_, ReduceOp::sum, "losses");
 }
 
-std::vector<double> StepRun::own_votes() const {
-  const Votes& votes = options_.votes;
-  if (!votes.of_rank) return std::vector<double>(program_->votes);
-  std::vector<double> own = votes.of_rank();
-  if (static_cast<int>(own.size()) == program_->votes) return own;
-  throw InputError(fmt::format("step {}: Votes::of_rank gives {} numbers, but Votes::count, the same on all ranks, is {}",
-                               step_ + 1, own.size(), program_->votes));
-}
-
 /// What travels with the losses: the digits of an exact sum, which are integers that a double has room for, and so are sums of
 /// them over ranks; ones for parameters that had a gradient here; votes. What all ranks of tp compute alike counts once.
 void StepRun::join_losses() {
@@ -114,7 +114,7 @@ void StepRun::join_losses() {
     for (const int param : model_.told()) more.push_back(model_.used()[param]);
   }
   if (program_->votes > 0) {
-    const std::vector<double> own = own_votes();
+    const std::vector<double> own = votes_of(options_.votes, program_->votes, step_);
     more.insert(more.end(), own.begin(), own.end());
   }
   if (more.empty()) return;

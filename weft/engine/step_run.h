@@ -106,7 +106,6 @@ class StepRun {
   void agree_on_targets(const NextMicroBatch& next);
   double nominal_count(double targets) const;
   double mean_small_squares() const;
-  std::vector<double> own_votes() const;
   void join_losses();
   void part_losses();
   void settle_loss();
