@@ -50,14 +50,14 @@ bool is_alone(const Recipe& recipe, const Plan& plan) {
 /// The recipe's own layout first, then what the other shard levels would take, each as long to work out.
 std::vector<RecipeMemory> columns(const MemoryArguments& arguments, const Recipe& recipe) {
   std::vector<RecipeMemory> result = {without_lists(recipe_memory(recipe, arguments.num_ranks))};
-  const Plan& own = result.front().plan;
+  const Plan own = result.front().plan;
   if (is_alone(recipe, own) || too_long_to_compare(own) || arguments.json) return result;
   for (const std::string& level : kShardLevels.all()) {
     if (level == recipe.layout.shard_level) continue;
     Recipe other = recipe;
     other.layout.shard_level = level;
     try {
-      result.push_back(without_lists(recipe_memory(other, arguments.num_ranks)));
+      result.push_back(without_lists(recipe_memory(other, arguments.num_ranks, own.costs)));
     } catch (const InputError&) {
       // A level that these choices do not go with has no column: the recipe did not ask for it.
     }
