@@ -55,6 +55,9 @@ TEST(Axes, sums_run_along_those_that_the_mesh_has) {
     EXPECT_EQ(name(model_axes(program)), c.model) << c.name;
     EXPECT_EQ(name(loss_axes(program)), c.losses) << c.name;
     EXPECT_EQ(name(total_axes(program)), c.losses) << c.name;
+    program.votes = 1;
+    EXPECT_EQ(name(total_axes(program)), std::string(c.losses) + (c.mesh.tp > 1 ? "+tp" : "")) << c.name;
+    program.votes = 0;
     program.noise_scale = true;
     EXPECT_EQ(name(total_axes(program)), std::string(c.losses) + (c.mesh.tp > 1 ? "+tp" : "")) << c.name;
     EXPECT_EQ(size_along(program, kAllAxes), c.mesh.world()) << c.name;

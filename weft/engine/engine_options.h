@@ -2,12 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
-#include <vector>
 
 #include "weft/engine/axis_groups.h"
 #include "weft/engine/offload_store.h"
+#include "weft/engine/votes.h"
 #include "weft/nn/block_layout.h"
 
 namespace weft {
@@ -25,13 +24,6 @@ struct BatchShare {
   int64_t all_micro_batches = 1;  ///< a step, of all data-parallel ranks
   int64_t first_step = 0;         ///< of the run
   int64_t first_sample = 0;       ///< of the run, that this step begins with
-};
-
-/// What ranks have to agree on while they train, in no collective of its own: numbers that are added up over all ranks with the
-/// losses of each step. Sums of whole numbers are exact.
-struct Votes {
-  int count = 0;                                      ///< Program::votes, the same on all ranks
-  std::function<std::vector<double>()> of_rank = {};  ///< called once a step, before it ends; empty: zeros
 };
 
 /// The groups that a program's axes stand for, and what else the engine needs beside the program.

@@ -1,6 +1,7 @@
 #include "weft/program/edit.h"
 
 #include <algorithm>
+#include <cassert>
 #include <numeric>
 #include <utility>
 
@@ -23,7 +24,10 @@ bool reads_weights(Op op) { return op == Op::forward || op == Op::backward || op
 InstructionList insert(InstructionList list, std::vector<Insertion> insertions) {
   if (insertions.empty()) return list;
   std::vector<int> begin(list.size() + 2, 0);  // of those at each place, in their order
-  for (const Insertion& each : insertions) ++begin[each.after + 2];
+  for (const Insertion& each : insertions) {
+    assert(each.after >= -1 && each.after < static_cast<int>(list.size()));
+    ++begin[each.after + 2];
+  }
   std::partial_sum(begin.begin(), begin.end(), begin.begin());
   std::vector<int> order(insertions.size());
   for (int i = 0; i < static_cast<int>(insertions.size()); ++i) order[begin[insertions[i].after + 1]++] = i;

@@ -9,7 +9,7 @@ namespace weft {
 
 /// An instruction, and where it goes.
 struct Insertion {
-  int after = -1;           ///< index of the instruction of the old list that it follows; -1 for the front
+  int after = -1;  ///< index of the instruction of the old list that it follows; -1 for the front, below the list's size
   Instruction instruction;  ///< what is inserted
 };
 

@@ -196,6 +196,7 @@ TEST(SumLosses, take_votes_of_all_ranks_along) {
   const Program program = build_program(toy_model(2), {.tp = 2, .dp = 2, .votes = 3});
   EXPECT_EQ(step_cost(program.of(0)).loss_wire_bytes, 2 * 3 * (24 * 2 + 8 * 3) / 4);
   EXPECT_EQ(program.of(0)[find(program.of(0), Op::reduce_loss)].axes, kDataAxes | kTensorAxis);
+  EXPECT_GT(find(program.of(0), Op::reduce_loss), find(program.of(0), "backward0.0")) << "as late as a step allows";
   verify(program);
 }
 

@@ -114,6 +114,7 @@ std::vector<Row> rows() {
                            {"adafactor", Adafactor{.lr = kRate, .weight_decay = 0.1}},
                            {"two ranks"},
                            {"two ranks, slots"},
+                           {"two ranks, votes"},
                            {"optimizer shards"},
                            {"gradient shards"},
                            {"parameter shards"},
@@ -125,6 +126,7 @@ std::vector<Row> rows() {
     LayoutOptions& layout = row.options.layout;
     if (name.starts_with("two ranks")) row.ranks = 2;
     if (name.ends_with("slots")) row.options.reproducible_slots = 4;
+    if (name.ends_with("votes")) row.options.votes = {.count = 2, .of_rank = [] { return std::vector<double>{0.0, 7.0}; }};
     if (name.ends_with("shards")) row.ranks = 2, row.axis = "shard", layout.shard_level = ShardLevel::optimizer;
     if (name.starts_with("gradient")) layout.shard_level = ShardLevel::gradients;
     if (name.starts_with("parameter")) layout.shard_level = ShardLevel::parameters;

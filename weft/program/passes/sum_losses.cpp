@@ -17,10 +17,10 @@ constexpr int64_t kSquaresBytes = (ExactSum::kWords + 1) * sizeof(double);
 }  // namespace
 
 InstructionList sum_losses(InstructionList list, const Program& program) {
-  const bool alone = program.mesh.pp == 1;
+  const bool alone = program.mesh.pp == 1, comes_late = program.told > 0 || program.votes > 0;
   int after = static_cast<int>(list.size()) - 1;
   for (int i = 0; i < static_cast<int>(list.size()) && alone; ++i) {
-    if (list[i].op == Op::loss || list[i].op == Op::squares || (program.told > 0 && adds_gradients(list[i].op))) after = i;
+    if (list[i].op == Op::loss || list[i].op == Op::squares || (comes_late && adds_gradients(list[i].op))) after = i;
   }
   const AxisSet axes = total_axes(program);
   const int64_t table_bytes = kLossBytes * program.micro_batches * program.mesh.data() +

@@ -2,7 +2,7 @@
 // updates divide by the count. Where one rank holds the whole model that runs right after the last loss, beside backward; the
 // ranks of a pipeline, of which only the last stage's have losses, do it once the pipeline is empty. Squares for the noise
 // scale travel with them, and are then waited for too; so does, after the last backward, which parameters had a gradient, where
-// blocks may leave some without.
+// blocks may leave some without, and so do votes, which are then as late as a step allows.
 //
 // Memory: none. Traffic: 2 (n-1)/n of the loss table, 24 bytes (sum, count and nominal targets as float64) for every
 // micro-batch of the global batch, of 168 bytes of an exact sum for the squares, and of 8 bytes for each parameter that is told

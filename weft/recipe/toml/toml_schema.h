@@ -29,7 +29,7 @@ using KeyTarget = std::variant<int64_t*, uint64_t*, std::optional<int64_t>*, dou
 struct FileKey {
   std::string section, name;
   KeyTarget target;
-  const char* meaning;
+  const char* meaning = "";
   KeyRange range = {};
   std::vector<std::string> choices = {};
   bool required = false;

@@ -134,7 +134,7 @@ bool RunSaver::after_step(const RunClock& before, const RunClock& now, bool is_l
   }
   Wishes wishes = std::exchange(heard_, {});
   wishes.save |= (every_.unit != LengthUnit::seconds && every_.passed(before, now)) || (is_last && recipe_.on_end);
-  if (asks_again) wishes.stop |= is_any_asked();
+  if (asks_again || trainer_.world_group().size() == 1) wishes.stop |= is_any_asked();
   if (trainer_.is_saving() && trainer_.is_save_done()) report(trainer_.finish_save());
   if ((wishes.save || wishes.stop) && saved_step_ != trainer_.steps_done()) {
     save(wishes.stop || is_last ? Beside::nothing : Beside::steps);
@@ -142,6 +142,11 @@ bool RunSaver::after_step(const RunClock& before, const RunClock& now, bool is_l
   if (!wishes.stop) return false;
   finish();  // of a save before
   return true;
+}
+
+bool RunSaver::is_stop_asked() {
+  if (!recipe_.folder.empty() && !heard_.stop) heard_.stop = is_any_asked();
+  return heard_.stop;
 }
 
 bool RunSaver::is_any_asked() const {

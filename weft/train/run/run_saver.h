@@ -53,10 +53,10 @@ class RunSaver {
   std::vector<double> vote(const RunClock& now);
   /// Takes the votes of all ranks, a step's (StepResult::votes).
   void hear(const std::vector<double>& votes);
-  /// Whether some rank had been asked to save and end by the last step: what takes long is left out then.
-  bool is_stop_asked() const { return heard_.stop; }
-  /// After a step: saves where that is due. True when the run is to end, saved, as some rank was asked to. `asks_again`:
-  /// something long came after the step, so ranks agree once more; the same on all ranks. Collective over the world.
+  /// Whether some rank has been asked to save and end by now: what takes long is left out then. Collective over the world.
+  bool is_stop_asked();
+  /// After a step: saves where that is due. True when the run is to end, saved, as some rank was asked to by the time of its
+  /// votes, or by now where `asks_again`, as something long came in between; the same on all ranks. Collective over the world.
   bool after_step(const RunClock& before, const RunClock& now, bool is_last, bool asks_again);
   /// Each save sees to it that these are still held. On rank 0; `on_note` is called there with lines on the second place.
   void hold(HeldFolders held, std::function<void(const std::string&)> on_note);

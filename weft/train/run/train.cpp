@@ -95,7 +95,8 @@ class Run {
       const bool left_out = due && saver_.is_stop_asked();  // it may take longer than there is time
       if (due && !left_out) evaluate();
       const bool is_last = step + 1 == steps || is_target_reached();
-      report_.stopped = saver_.after_step(before, state_.clock, is_last, /*asks_again=*/due) && (!is_last || left_out);
+      report_.stopped =
+          saver_.after_step(before, state_.clock, is_last, /*asks_again=*/due && !left_out) && (!is_last || left_out);
     }
     const bool is_evaluated = is_target_reached() || (report_.evaluation && report_.evaluation->step >= steps);
     if (!report_.stopped && !is_evaluated) evaluate();

@@ -23,8 +23,8 @@ struct TrainOptions {
   std::function<void(const EvaluationReport&)> on_evaluation = {};  ///< called on rank 0 after each evaluation
   std::function<void(const SaveReport&)> on_save = {};              ///< called on rank 0 once a checkpoint is whole
   std::function<void(const std::string&)> on_note = {};             ///< called on rank 0 with lines on what it resumes from
-  /// Whether this rank was asked to save and end; asked after each step, on every rank, where save.folder is set. Given on all
-  /// ranks or none. Empty: never.
+  /// Whether this rank was asked to save and end; asked in each step and around evaluations, on every rank, where save.folder
+  /// is set. Empty: never.
   std::function<bool()> stop_asked = {};
   std::function<void()> stop_saved = {};  ///< called on every rank once that is saved: what is left to do takes a moment
   RunBoard* board = nullptr;              ///< of the launcher that starts these ranks again; null: none

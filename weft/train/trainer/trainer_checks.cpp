@@ -35,12 +35,14 @@ std::string frame_text(const Program& program) {
   const int64_t frozen = std::accumulate(program.block_frozen.begin(), program.block_frozen.end(), int64_t{0});
   return fmt::format(
       "{} blocks of {} elements and {} frozen ones, {} that steps may leave out, sharded: {} over {} ({} kept), {} and {} "
-      "bytes an element, {} micro-batches a rank in {}, {} norm, gradients reduced {}, offloaded: {}, on pp {} x dp {} x shard "
-      "{} x cp {} x tp {}",
+      "bytes an element, {} micro-batches a rank in {}, {} norm, {} noise scale, {}, gradients reduced {}, offloaded: {}, on "
+      "pp "
+      "{} x dp {} x shard {} x cp {} x tp {}",
       program.num_blocks(), elements, frozen, counted(program.told, "parameter"), name(program.shard_level), program.shards,
       program.inner_shards, program.weight_bytes, program.gradient_bytes, program.micro_batches, counted(program.slots, "slot"),
-      program.needs_norm ? "with" : "no", program.keep_order ? "in a fixed order" : "as they come",
-      offloaded_text(program.offload), program.mesh.pp, program.mesh.dp, program.mesh.shard, program.mesh.cp, program.mesh.tp);
+      program.needs_norm ? "with" : "no", program.noise_scale ? "with" : "no", counted(program.votes, "vote"),
+      program.keep_order ? "in a fixed order" : "as they come", offloaded_text(program.offload), program.mesh.pp,
+      program.mesh.dp, program.mesh.shard, program.mesh.cp, program.mesh.tp);
 }
 
 }  // namespace

@@ -8,8 +8,8 @@
 
 #include "weft/base/batch_sizes.h"
 #include "weft/comm/call/group_options.h"
-#include "weft/engine/engine_options.h"
 #include "weft/engine/memory_ledger.h"
+#include "weft/engine/votes.h"
 #include "weft/optim/learning_rate.h"
 #include "weft/optim/parameter_rule.h"
 #include "weft/optim/weight_average.h"

@@ -32,6 +32,13 @@ std::shared_ptr<OffloadStore> make_offload_store(Offload kind, const LayoutOptio
 
 }  // namespace
 
+/// The caller's function, which is to find the caller's state.
+Votes TrainerState::own_votes() {
+  Votes votes = options.votes;
+  if (votes.of_rank) votes.of_rank = [this] { return own_thread->as_caller(options.votes.of_rank); };
+  return votes;
+}
+
 StepCounts TrainerState::counts(int phase) const {
   const int pieces = batch_pieces();
   const int64_t global_batch = batches.of_phase(phase);
@@ -144,7 +151,7 @@ void TrainerState::start() {
                                 .optimizer = make_offload_store(layout.offload_optimizer, layout, device)},
                     .seed = options.seed,
                     .blocks = block_layout(layout, mesh.size("tp"), batch_pieces()),
-                    .votes = options.votes,
+                    .votes = own_votes(),
                     .first_micro_batch = static_cast<int64_t>(program->micro_batches) * data_rank,
                     .all_micro_batches = static_cast<int64_t>(program->micro_batches) * data_ranks,
                     .micro_batch = options.micro_batch,

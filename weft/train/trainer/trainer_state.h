@@ -72,6 +72,7 @@ struct TrainerState {
   /// Throws InputError while the average stands in for the weights: `what` is of the weights.
   void expect_weights(const char* what) const;
   StepCounts counts(int phase) const;
+  Votes own_votes();
   std::shared_ptr<const Program> plan_phase(const ModelCost& cost, int phase,
                                             const std::shared_ptr<const Program>& given) const;
   bool reproducible() const { return options.reproducible_slots > 0; }
