@@ -1,5 +1,7 @@
 #include "weft/program/build/make_schedule.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -41,7 +43,7 @@ TEST(MakeSchedule, what_does_not_fit_is_refused_with_the_rule) {
     std::string says;
   };
   std::vector<Refused> refused = {
-      {"1f1", {}, "schedule '1f1' is not known: use one of naive, gpipe, 1f1b, interleaved, zb-h1, zb-h2, zb-v, auto, csv"},
+      {"1f1", {}, fmt::format("schedule '1f1' is not known: use one of {}", fmt::join(schedule_names(), ", "))},
       {"naive", {.ranks = 0}, "each must be at least 1"},
       {"gpipe", {.ranks = 0, .micro_batches = 0}, "each must be at least 1"},
       {"interleaved", {.ranks = 4, .chunks = 1, .micro_batches = 8}, "needs at least 2"},

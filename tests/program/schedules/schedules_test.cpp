@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "weft/base/error.h"
+#include "weft/program/build/make_schedule.h"
 #include "weft/program/pipeline/check_schedule.h"
 #include "weft/program/pipeline/task_times.h"
 #include "weft/program/schedules/gpipe.h"
@@ -25,7 +27,7 @@ namespace {
 using Formula = std::function<double(int p, int v, int m)>;
 
 struct Case {
-  std::function<Schedule(const PipelineShape&)> make;
+  Schedule (*make)(const PipelineShape&);
   std::vector<int> chunks;
   bool multiple_of_ranks;           ///< m must be a multiple of p
   std::function<int(int p)> ideal;  ///< least m from which the formulas hold
@@ -80,6 +82,15 @@ void for_each(const std::function<void(const Case&, const Schedule&, PipelineSha
         }
       }
     }
+  }
+}
+
+TEST(Schedules, every_one_is_here) {
+  const std::vector<Case> known = cases();
+  for (const ScheduleKind& kind : schedule_kinds()) {
+    const auto is_it = [&kind](const Case& one) { return one.make == kind.make; };
+    EXPECT_TRUE(kind.make == nullptr || std::any_of(known.begin(), known.end(), is_it))
+        << kind.name << ": write its bubble and activations into cases()";
   }
 }
 
