@@ -2,6 +2,7 @@
 // hardware files that come with weft, by their names.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <sstream>
 #include <string>
@@ -53,16 +54,38 @@ TEST(WeftMan, WritesAPageForEachCommand) {
   EXPECT_NE(read_text(folder / "pages" / "weft-checkpoint-list.1").find("\n.BR weft\\-checkpoint (1)\n"), std::string::npos);
 }
 
-TEST(WeftHelp, FitsAnEightyColumnTerminal) {
-  for (const char* command : {"", "train", "scale", "study", "slurm", "k8s"}) {
-    const std::vector<std::string> asked =
-        *command == '\0' ? std::vector<std::string>{"--help"} : std::vector<std::string>{command, "--help"};
-    const CommandResult result = run_weft(asked);
-    EXPECT_EQ(result.status, 0) << command;
-    EXPECT_FALSE(result.out.empty()) << command;
-    std::istringstream help(result.out);
-    for (std::string line; std::getline(help, line);) EXPECT_LE(line.size(), 80U) << command << ": " << line;
+/// All that people are told of, "checkpoint list" among them, by their manual pages.
+std::vector<std::string> commands() {
+  const TemporaryFolder folder;
+  EXPECT_EQ(run_weft({"man", folder.path().string()}).status, 0);
+  std::vector<std::string> names;
+  for (const auto& page : std::filesystem::directory_iterator(folder.path())) {
+    std::string name = page.path().stem().string().substr(std::string("weft").size());
+    std::replace(name.begin(), name.end(), '-', ' ');
+    names.push_back(name.empty() ? name : name.substr(1));
   }
+  return names;
+}
+
+TEST(WeftHelp, FitsAnEightyColumnTerminalAndHasAnExampleWhereRanksAreTold) {
+  int with_ranks = 0;
+  for (const std::string& command : commands()) {
+    SCOPED_TRACE("weft " + command);
+    std::vector<std::string> asked;
+    std::istringstream words(command);
+    for (std::string word; words >> word;) asked.push_back(word);
+    asked.emplace_back("--help");
+    const CommandResult result = run_weft(asked);
+    EXPECT_EQ(result.status, 0) << result.err;
+    EXPECT_FALSE(result.out.empty());
+    std::istringstream help(result.out);
+    for (std::string line; std::getline(help, line);) EXPECT_LE(line.size(), 80U) << line;
+    if (result.out.find("-n,--ranks") == std::string::npos) continue;
+    ++with_ranks;
+    EXPECT_NE(result.out.find("Example"), std::string::npos) << result.out;
+    EXPECT_NE(result.out.find("  weft " + command), std::string::npos) << result.out;
+  }
+  EXPECT_GE(with_ranks, 13);
 }
 
 TEST(ShippedRecipes, GoByTheirNames) {

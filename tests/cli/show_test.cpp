@@ -1,4 +1,4 @@
-// weft show, version and the help texts.
+// weft show and version.
 #include <gtest/gtest.h>
 
 #include "tests/cli/command.h"
@@ -37,18 +37,6 @@ TEST(WeftShow, NamesEveryAxisThatIsThere) {
   EXPECT_TRUE(contains(unwrapped(all.out), "on 16 ranks: pp 2 (1f1b) x dp 2 x cp 2 x tp 2, a step")) << all.out << all.err;
   const CommandResult alone = run_weft({"show", kGpt, "-n", "2", "--set", "layout.tp=2"});
   EXPECT_TRUE(contains(unwrapped(alone.out), "on 2 ranks: tp 2, a step")) << alone.out << alone.err;
-}
-
-TEST(WeftHelp, ExplainsItselfWithAnExample) {
-  for (const char* command : {"train", "run", "evaluate", "show", "memory", "profile", "simulate", "verify", "study", "scale",
-                              "slurm", "k8s", "netcheck"}) {
-    const CommandResult result = run_weft({command, "--help"});
-    EXPECT_EQ(result.status, 0);
-    EXPECT_TRUE(contains(result.out, "Example")) << result.out;
-    EXPECT_TRUE(contains(result.out, std::string("  weft ") + command)) << result.out;
-    EXPECT_TRUE(contains(result.out, "-n,--ranks")) << result.out;
-  }
-  EXPECT_EQ(run_weft({"--help"}).status, 0);
 }
 
 TEST(WeftVersion, NamesWeftAndLibTorch) {
