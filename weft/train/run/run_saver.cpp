@@ -150,6 +150,7 @@ bool RunSaver::is_stop_asked() {
 }
 
 bool RunSaver::is_any_asked() const {
+  if (trainer_.world_group().size() == 1) return is_asked_here();
   const at::Device device = trainer_.model().options().device;
   const at::Tensor asked = at::full({1}, is_asked_here() ? 1 : 0, at::kLong).to(device);
   trainer_.world_group().all_reduce(asked, ReduceOp::sum, "saving").wait();

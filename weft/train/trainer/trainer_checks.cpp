@@ -36,8 +36,7 @@ std::string frame_text(const Program& program) {
   return fmt::format(
       "{} blocks of {} elements and {} frozen ones, {} that steps may leave out, sharded: {} over {} ({} kept), {} and {} "
       "bytes an element, {} micro-batches a rank in {}, {} norm, {} noise scale, {}, gradients reduced {}, offloaded: {}, on "
-      "pp "
-      "{} x dp {} x shard {} x cp {} x tp {}",
+      "pp {} x dp {} x shard {} x cp {} x tp {}",
       program.num_blocks(), elements, frozen, counted(program.told, "parameter"), name(program.shard_level), program.shards,
       program.inner_shards, program.weight_bytes, program.gradient_bytes, program.micro_batches, counted(program.slots, "slot"),
       program.needs_norm ? "with" : "no", program.noise_scale ? "with" : "no", counted(program.votes, "vote"),
