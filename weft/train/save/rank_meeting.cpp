@@ -27,24 +27,21 @@ RankMeeting::RankMeeting(const World& world, std::string doing, std::chrono::mil
 }
 
 void RankMeeting::tell(const std::string& key, const std::string& value) {
-  if (store_) store_->set(of_rank(key, rank_), value, timeout_);
+  if (store_) store_->set(of_rank(key, rank_), value, to_answer());
 }
 
 std::string RankMeeting::wait_for(const std::string& key, int rank) {
   look(of_rank(key, rank), rank);
-  return store_->get(of_rank(key, rank), timeout_, doing_);
+  return store_->get(of_rank(key, rank), to_answer(), doing_);
 }
 
 std::string RankMeeting::take(const std::string& key, int rank) {
   std::string value = wait_for(key, rank);
-  store_->within(timeout_).remove(of_rank(key, rank));
+  store_->within(to_answer()).remove(of_rank(key, rank));
   return value;
 }
 
-/// The store may be served by a rank that stands still.
-bool RankMeeting::has(const std::string& key) {
-  return store_->has(key, Deadline(std::min(timeout_, stopped_))).value_or(false);
-}
+bool RankMeeting::has(const std::string& key) { return store_->has(key, to_answer()).value_or(false); }
 
 /// Waits till the key is there.
 void RankMeeting::look(const std::string& key, int rank) {
@@ -75,13 +72,13 @@ void RankMeeting::look(const std::string& key, int rank) {
 void RankMeeting::check() {
   if (given_up_) throw Error(fmt::format("{}: given up, as the training has ended", doing_));
   if (store_ && has(kFailed)) {
-    throw CommError(store_->get(kFailed, Deadline(timeout_), doing_));
+    throw CommError(store_->get(kFailed, to_answer(), doing_));
   }
 }
 
 /// The first one to tell is believed.
 void RankMeeting::fail(const std::string& why) {
-  if (store_ && !has(kFailed)) store_->set(kFailed, why, timeout_);
+  if (store_ && !has(kFailed)) store_->set(kFailed, why, to_answer());
 }
 
 std::string RankMeeting::of_rank_zero(const std::string& value) {

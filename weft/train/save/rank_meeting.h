@@ -44,6 +44,8 @@ class RankMeeting {
   std::string verdict(const std::string& own);
 
  private:
+  /// For what is there: the store may be served by a rank that stands still.
+  Deadline to_answer() const { return std::min(timeout_, stopped_); }
   bool has(const std::string& key);
   void look(const std::string& key, int rank);
   void wait_until_heard();
